@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+# make            build/cuscope
+# make dist       dist/cuscope-VERSION-ARCH.tar.gz: one static program and its documents
+# make test       unit tests, then tests on the simulated driver (the latter need root)
+# make fuzz       libFuzzer on every parser, FUZZ_SECONDS each
+# make bench      costs, against peers in the same run
+# make DESTDIR= PREFIX=/usr/local install
+
+VERSION := 0.1.0
+ARCH    := $(shell uname -m)
+PREFIX  ?= /usr/local
+B       ?= build
+CC      := gcc
+CLANG   ?= clang
+BPF_ARCH := $(if $(filter aarch64,$(ARCH)),arm64,x86)
+
+CFLAGS   ?= -O2 -g
+WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
+            -Wpointer-arith -Wformat=2 -Wno-format-nonliteral
+override CFLAGS += -std=gnu17 $(WARN) -Isrc -D_GNU_SOURCE -DCUSCOPE_VERSION='"$(VERSION)"' -pthread -MMD -MP $(SANITIZE)
+# libstdc++ for __cxa_demangle only
+LIBS     := -lbpf -lelf -lZydis -lZycore -lz -lstdc++ -pthread
+
+LAYERS   := base cuda trace probe capture analysis output
+LIB_SRC  := $(sort $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c)))
+CLI_SRC  := $(sort $(wildcard src/cli/*.c))
+LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
+CLI_OBJ  := $(CLI_SRC:%.c=$(B)/%.o)
+
+all: $(B)/cuscope
+
+$(B)/cuscope: $(CLI_OBJ) $(B)/libcuscope.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/libcuscope.a: $(LIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c -o $@ $<
+
+include $(wildcard src/*/module.mk tests/*/module.mk bench/module.mk)
+
+clean:
+	rm -rf build dist
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+
+.PHONY: all clean
+.DELETE_ON_ERROR:

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The summary of a run: calls, launches, memory, transfers, errors, functions, kernels, and what
+ * was missed. A consumer; its memory is bounded by the number of functions, kernels and live
+ * allocations, not by the number of events.
+ */
+#ifndef CUSCOPE_ANALYSIS_CALLS_H
+#define CUSCOPE_ANALYSIS_CALLS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "trace/event.h"
+
+struct calls_options {
+	FILE *text;         /* where end() prints "=== TRACE SUMMARY ==="; NULL: nowhere */
+	const char *json;   /* path that end() writes the same to as JSON, atomically; NULL: no */
+	bool color;
+	size_t top;         /* rows of each table; 0: 20 */
+};
+
+struct consumer *calls_new(const struct calls_options *options);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A growing byte buffer with printf. Out of memory ends the program: a tracer that lost part of a
+ * line silently would be worse. A zeroed `struct buf` is an empty buffer.
+ */
+#ifndef CUSCOPE_BASE_BUF_H
+#define CUSCOPE_BASE_BUF_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+struct buf {
+	char *data; /* NUL-terminated whenever not NULL; owned by the buffer */
+	size_t len; /* bytes without the NUL */
+	size_t cap;
+};
+
+void buf_free(struct buf *buf);
+void buf_reset(struct buf *buf); /* empty, memory kept */
+void buf_reserve(struct buf *buf, size_t extra);
+void buf_add(struct buf *buf, const void *data, size_t len);
+void buf_puts(struct buf *buf, const char *text);
+void buf_putc(struct buf *buf, char c);
+void buf_printf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *buf, const char *fmt, va_list ap);
+
+/* Decimal and 0x-hexadecimal without the cost of printf: these run once or more for every event. */
+void buf_u64(struct buf *buf, unsigned long long value);
+void buf_s64(struct buf *buf, long long value);
+void buf_hex(struct buf *buf, unsigned long long value);
+
+/* A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
+void buf_json_string(struct buf *buf, const char *text);
+
+/* "1.00 MiB", "512 B": binary units, two decimals from KiB up. */
+void buf_bytes(struct buf *buf, unsigned long long bytes);
+
+/* "812 ns", "1.34 us", "2.001 ms", "3.2 s": a duration as a person reads it. */
+void buf_duration(struct buf *buf, unsigned long long ns);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Allocation that ends the program when memory is out: no caller here could go on usefully. */
+#ifndef CUSCOPE_BASE_XALLOC_H
+#define CUSCOPE_BASE_XALLOC_H
+
+#include <stddef.h>
+
+void *xmalloc(size_t bytes);
+void *xcalloc(size_t count, size_t bytes);
+void *xrealloc(void *old, size_t bytes);
+char *xstrdup(const char *text);
+char *xstrndup(const char *text, size_t len);
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What CUDA means: the functions whose arguments cuscope understands, as rows of one table.
+ *
+ * A function that has no row is still traced, with name, time and result (design.md, decision 2);
+ * a row adds a class, a default (traced or left alone) and typed arguments. From the types
+ * follows everything else: which registers and stack words the eBPF program must record on this
+ * machine (capture_plan), and what the recorded words mean (api_decode).
+ *
+ * Variants share a row: the table holds base names, and `_v2`, `_v3`, `_ptsz`, `_ptds` and their
+ * combinations are found through them. A variant whose arguments differ has a row of its own.
+ */
+#ifndef CUSCOPE_CUDA_API_H
+#define CUSCOPE_CUDA_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The longest argument list that any decoded function has. */
+#define API_ARGS_MAX 12
+
+enum api_layer {
+	LAYER_DRIVER,  /* libcuda: cu* */
+	LAYER_RUNTIME, /* libcudart, shared or linked in: cuda*, __cuda* */
+};
+
+enum api_class {
+	CLASS_LAUNCH,
+	CLASS_MEMORY,
+	CLASS_TRANSFER,
+	CLASS_SYNC,
+	CLASS_STREAM,
+	CLASS_EVENT,
+	CLASS_GRAPH,
+	CLASS_MODULE,
+	CLASS_DEVICE,
+	CLASS_OTHER,
+	CLASS_COUNT,
+};
+
+/* What a call does, for the analyses. */
+enum api_op {
+	OP_NONE,
+	OP_LAUNCH,         /* asks for one kernel */
+	OP_GRAPH_LAUNCH,   /* asks for all nodes of an instantiated graph */
+	OP_HOST_LAUNCH,    /* puts a host function on a stream */
+	OP_ALLOC,          /* makes memory: address and bytes */
+	OP_FREE,           /* gives it back: address */
+	OP_COPY,           /* moves bytes in a direction */
+	OP_SET,            /* fills bytes */
+	OP_SYNC,           /* blocks the host until the device did something */
+	OP_STREAM_CREATE,
+	OP_STREAM_DESTROY,
+	OP_CAPTURE_BEGIN,  /* a stream starts recording into a graph */
+	OP_CAPTURE_END,
+	OP_EVENT_RECORD,   /* event on stream */
+	OP_EVENT_WAIT,     /* stream waits for event: a capture spreads this way */
+	OP_NAME_KERNEL,    /* ties a handle or host stub to a kernel's name */
+	OP_MODULE_UNLOAD,  /* handles of kernels die */
+	OP_CONTEXT_DESTROY,/* memory of a context or device dies: implicit frees */
+	OP_COUNT,
+};
+
+enum api_memory { /* kind of memory of OP_ALLOC and OP_FREE */
+	MEMORY_NONE,
+	MEMORY_DEVICE,
+	MEMORY_ASYNC,   /* stream-ordered, from a pool */
+	MEMORY_MANAGED,
+	MEMORY_HOST,    /* pinned host memory */
+	MEMORY_ARRAY,   /* cudaArray, mipmapped array */
+	MEMORY_VMM,     /* cuMemCreate handle: physical memory */
+	MEMORY_VMM_VA,  /* reserved address range: no physical memory, not counted as bytes */
+	MEMORY_COUNT,
+};
+
+enum api_direction { /* of OP_COPY */
+	DIRECTION_NONE,
+	DIRECTION_H2D,
+	DIRECTION_D2H,
+	DIRECTION_D2D,
+	DIRECTION_H2H,
+	DIRECTION_P2P,
+	DIRECTION_DEFAULT, /* cudaMemcpyDefault, cuMemcpy: the driver infers it from the pointers */
+	DIRECTION_COUNT,
+};
+
+/* How an argument is shown, and the part it plays for the op of its row. */
+enum api_type {
+	T_NONE,
+	T_INT,       /* signed 32 bits */
+	T_UINT,      /* unsigned 32 bits */
+	T_U64,
+	T_FLOAT,     /* float behind an output pointer: milliseconds of cudaEventElapsedTime */
+	T_HEX,       /* flags, options */
+	T_BYTES,     /* the size that OP_ALLOC, OP_COPY and OP_SET count */
+	T_SIZE,      /* another size: pitch, offset, width */
+	T_PTR,       /* the address that OP_ALLOC made or OP_FREE frees */
+	T_DST,
+	T_SRC,
+	T_ADDR,      /* an address with no part to play */
+	T_STREAM,
+	T_EVENT,
+	T_KERNEL,    /* CUfunction, CUkernel, cudaKernel_t or a host stub */
+	T_HOSTFUN,   /* the host stub that a kernel is registered under */
+	T_STRING,    /* char * */
+	T_COPYKIND,  /* cudaMemcpyKind */
+	T_DEVICE,
+	T_CONTEXT,
+	T_MODULE,
+	T_GRAPH,
+	T_GRAPHEXEC,
+	T_POOL,
+	T_HANDLE,    /* any other opaque handle */
+	T_GRID,      /* dim3 by value, or three unsigned in the driver's calls */
+	T_BLOCK,
+	T_SHMEM,     /* dynamic shared memory, bytes */
+	T_COUNT,
+};
+
+struct api_arg {
+	char name[24];
+	enum api_type type;
+	bool out;      /* a pointer whose target is read when the call returned 0 */
+};
+
+struct api;     /* one row; opaque */
+
+/* ---- looking up ---------------------------------------------------------------------------- */
+
+/*
+ * Whether `symbol` is a CUDA API function: cu + capital, cuda + capital, __cuda + capital. Which
+ * of them a module really offers is for src/probe to find.
+ */
+bool api_is_symbol(const char *symbol);
+
+/* The row of a symbol or of its base name, NULL where none is known. Static storage. */
+const struct api *api_find(const char *symbol);
+
+/* Class and default of any symbol: from its row, or guessed from its name. */
+enum api_class api_class(const char *symbol);
+bool api_default_on(const char *symbol); /* false for getters and polls that tell little */
+
+enum api_op api_op(const struct api *api);
+enum api_memory api_memory(const struct api *api);
+bool api_is_async(const struct api *api); /* returns before the work is done */
+size_t api_args(const struct api *api, const struct api_arg **args); /* decoded arguments */
+
+const char *api_class_name(enum api_class cls);         /* "launch" */
+int api_class_parse(const char *name);                  /* -1 where unknown */
+const char *api_direction_name(enum api_direction dir); /* "H2D" */
+const char *api_memory_name(enum api_memory memory);    /* "device" */
+
+/* ---- recording ----------------------------------------------------------------------------- */
+
+enum api_abi { ABI_X86_64, ABI_AARCH64, ABI_COUNT };
+
+#if defined(__aarch64__)
+#define ABI_NATIVE ABI_AARCH64
+#else
+#define ABI_NATIVE ABI_X86_64
+#endif
+
+#define PLAN_NO_ARG 15 /* in the index fields below */
+
+/*
+ * What the eBPF program records of one function, by machine word: the integer argument registers
+ * in order (x86-64: rdi rsi rdx rcx r8 r9; AArch64: x0..x7) and the words above the return
+ * address (x86-64) or at the stack pointer (AArch64) on entry.
+ */
+struct capture_plan {
+	uint8_t regs;         /* registers to record, from the first: 0..8 */
+	uint8_t stack;        /* stack words to record: 0..6 */
+	uint8_t out[2];       /* registers that point at an output, read on return, or PLAN_NO_ARG */
+	uint8_t out_bytes[2]; /* 4 or 8 */
+	uint8_t blob;         /* register that points at a struct to record, or PLAN_NO_ARG */
+	uint8_t blob_words;   /* its size in 8-byte words: 0..31 */
+	bool blob_on_return;  /* read after the call rather than before it */
+	uint8_t string;       /* register that points at a string to record, or PLAN_NO_ARG */
+	uint8_t kernel;       /* register that holds a kernel handle to name, or PLAN_NO_ARG */
+	uint8_t name_key;     /* the string names this register's value; PLAN_NO_ARG: names out[0], */
+	                      /* or, where there is no out[0], the call itself */
+	bool forgets_kernels; /* handles of kernels may be reused after this call */
+};
+
+void api_plan(const struct api *api, enum api_abi abi, struct capture_plan *plan);
+
+/* The words that came back, at fixed places; what was not recorded or not readable is zero. */
+struct api_raw {
+	uint64_t out[2];
+	uint64_t reg[8];
+	uint64_t stack[6];
+	uint64_t blob[31];
+	bool out_valid;  /* the call returned 0 and its outputs were read */
+	bool blob_valid;
+};
+
+/* ---- decoding ------------------------------------------------------------------------------ */
+
+struct api_call {
+	uint8_t n_args;
+	uint64_t arg[API_ARGS_MAX]; /* one for each api_args() entry; outputs hold what was written, */
+	                            /* or 0. T_GRID and T_BLOCK hold 0: see grid and block. */
+	uint64_t handle;            /* T_KERNEL: function of a launch; T_GRAPHEXEC of a graph launch */
+	uint64_t stream;
+	uint64_t event;
+	bool has_stream;
+	uint32_t grid[3], block[3];
+	uint64_t shmem_bytes;
+	uint64_t address;           /* OP_ALLOC, OP_FREE; destination of OP_COPY and OP_SET */
+	uint64_t source;            /* OP_COPY */
+	uint64_t bytes;             /* OP_ALLOC, OP_COPY, OP_SET */
+	enum api_direction direction;
+};
+
+/* Fills `call` from the words of one call. Never fails: what is missing stays zero. */
+void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *raw,
+		struct api_call *call);
+
+#endif

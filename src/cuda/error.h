@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of results. The runtime's cudaError_t and the driver's CUresult are two numberings that
+ * mostly agree and sometimes do not, so there are two tables, complete for CUDA 13.
+ */
+#ifndef CUSCOPE_CUDA_ERROR_H
+#define CUSCOPE_CUDA_ERROR_H
+
+#include <stdbool.h>
+
+#include "cuda/api.h"
+
+/* "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY"; NULL for a number without a name. */
+const char *cuda_error_name(enum api_layer layer, int code);
+
+/* Codes that report a state rather than a failure (not ready: a poll that came too early). */
+bool cuda_error_is_status(enum api_layer layer, int code);
+
+#endif

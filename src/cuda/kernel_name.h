@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of kernels: what looks like one, and the form that a person reads. */
+#ifndef CUSCOPE_CUDA_KERNEL_NAME_H
+#define CUSCOPE_CUDA_KERNEL_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Where a CUfunction and a CUkernel hold the pointer to their mangled name, on driver 580: see */
+/* measured.md's finding in docs/design.md. Verified at run time before use. */
+#define KERNEL_HANDLE_NAME_OFFSET 8
+
+/* Whether `text` can be the name of a kernel: not empty, printable, no blanks unless demangled. */
+bool kernel_name_plausible(const char *text);
+
+/*
+ * "vectorAdd(float const*, float*, int)" for "_Z9vectorAddPKfPfi"; a name that is not mangled is
+ * copied. Host stubs' "__device_stub__" prefix is taken off first. The caller frees the result.
+ */
+char *kernel_name_demangle(const char *mangled);
+
+#endif

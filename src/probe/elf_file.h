@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CUDA functions of one ELF file: whether it is a module at all, which of libcuda and libcudart
+ * it plays, and every exported cu* and cuda* function with its place in the file.
+ *
+ * A file is recognised by content, not by name: it exports cuInit and cuLaunchKernel (driver), or
+ * holds cudaLaunchKernel in .dynsym or .symtab as a defined function (runtime; an executable or
+ * library with cudart linked in has it in .symtab only). Files that are not modules are the usual
+ * case, so that answer must be quick: .dynsym by its hash table, .symtab by one pass.
+ */
+#ifndef CUSCOPE_PROBE_ELF_FILE_H
+#define CUSCOPE_PROBE_ELF_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cuda/api.h"
+
+struct elf_function {
+	const char *name;     /* without "@@version"; owned by the elf_file */
+	uint64_t offset;      /* in the file: what a uprobe wants */
+	uint64_t address;     /* as linked (st_value) */
+	uint64_t size;        /* 0 where the symbol does not say */
+	enum api_layer layer;
+};
+
+struct elf_file;
+
+enum elf_depth {
+	ELF_DYNSYM_ONLY, /* do not read .symtab */
+	ELF_SMALL_SYMTAB,/* read .symtab unless its strings are larger than 16 MiB */
+	ELF_WHOLE,
+};
+
+/*
+ * Reads `fd` (not closed, not needed afterwards). Returns 0 with *file set; 1 when it is no CUDA
+ * module (then *file is NULL); 2 when that could not be decided at this depth; a negative errno
+ * with a sentence for what is no readable 64-bit ELF of this machine (-ENOEXEC, -EBADMSG: corrupt,
+ * -EPROTONOSUPPORT: 32-bit or another machine). `what` names the file in sentences.
+ */
+int elf_file_open(int fd, const char *what, enum elf_depth depth, struct elf_file **file,
+		  struct err *err);
+void elf_file_free(struct elf_file *file);
+
+/* Hookable functions, sorted by offset, one for each offset: of aliases the shortest name. */
+size_t elf_file_functions(const struct elf_file *file, const struct elf_function **functions);
+bool elf_file_has_layer(const struct elf_file *file, enum api_layer layer);
+
+/* The bytes of the file from `offset`, at most `len`: valid until elf_file_free. */
+const uint8_t *elf_file_bytes(const struct elf_file *file, uint64_t offset, size_t *len);
+
+/* The symbol of .symtab or .dynsym that covers a linked address, NULL if none: for host stubs. */
+const char *elf_file_symbol_at(const struct elf_file *file, uint64_t address, uint64_t *start);
+
+/* Linked address of a file offset, by the program headers; 0 if none maps it. */
+uint64_t elf_file_address_of(const struct elf_file *file, uint64_t offset);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* /proc/PID/maps, line by line: the executable file mappings of a process. */
+#ifndef CUSCOPE_PROBE_MAPS_H
+#define CUSCOPE_PROBE_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct mapping {
+	uint64_t start, end;
+	uint64_t offset;      /* in the file */
+	dev_t dev;
+	uint64_t inode;
+	bool readable, writable, executable, private;
+	bool deleted;         /* the path ends in " (deleted)", taken off here */
+	const char *path;     /* points into the line that was parsed; "" for anonymous memory */
+};
+
+/* Parses one line in place (it is written to). Returns 0, or -EINVAL for what is no maps line. */
+int mapping_parse(char *line, struct mapping *mapping);
+
+/*
+ * Calls `each` for every executable mapping of a file (inode not 0) of `pid`; stops when it
+ * returns non-zero and returns that. A negative errno with a sentence when the file cannot be read.
+ */
+int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
+	      struct err *err);
+
+/*
+ * Opens what is mapped, whatever its path means by now: /proc/PID/map_files/START-END first (right
+ * in every mount namespace and for deleted files), then /proc/PID/root/PATH if its inode still
+ * agrees. Returns a descriptor that the caller closes, or a negative errno with a sentence.
+ */
+int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err);
+
+#endif
