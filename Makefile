@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make            build/cuscope
 # make dist       dist/cuscope-VERSION-ARCH.tar.gz: one static program and its documents
-# make test       unit tests, then tests on the simulated driver (the latter need root)
+# make test       every test, or those of TEST_PARTS; the ones on the simulated driver need root
 # make fuzz       libFuzzer on every parser, FUZZ_SECONDS each
 # make bench      costs, against peers in the same run
 # make DESTDIR= PREFIX=/usr/local install
@@ -40,12 +40,20 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c -o $@ $<
 
-include $(wildcard src/*/module.mk tests/*/module.mk bench/module.mk)
+include $(wildcard src/*/module.mk tests/*/module.mk bench/module.mk packaging/module.mk)
+
+# Every part is a target test-NAME with a closing line that tests/tally sums. root: is not run without root.
+TEST_PARTS ?= unit sanitize simcuda arm64 root:integration vm
+test: all
+	+@MAKE='$(MAKE)' tests/tally $(B)/tests $(TEST_PARTS)
+
+# Compiles without linking, see tests/arm64
+objects: $(LIB_OBJ) $(CLI_OBJ)
 
 clean:
 	rm -rf build dist
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all clean
+.PHONY: all clean test objects
 .DELETE_ON_ERROR:
