@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make            build/cuscope
 # make dist       dist/cuscope-VERSION-ARCH.tar.gz: one static program and its documents
-# make test       every test, or those of TEST_PARTS; the ones on the simulated driver need root
+# make test       every test, or the parts in TEST_PARTS; see tests/parts
 # make fuzz       libFuzzer on every parser, FUZZ_SECONDS each
 # make bench      costs, against peers in the same run
 # make DESTDIR= PREFIX=/usr/local install
@@ -42,8 +42,7 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c -o $@ $<
 
-# Every part is a target test-NAME with a closing line that tests/tally sums. root: is not run without root.
-TEST_PARTS ?= unit sanitize simcuda arm64 root:integration vm
+# Every part is a target test-NAME with a closing line that tests/tally sums.
 test: all
 	+@MAKE='$(MAKE)' tests/tally $(B)/tests $(TEST_PARTS)
 
