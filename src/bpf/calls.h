@@ -12,7 +12,23 @@
 
 #include "bpf/names.h"
 
-extern bool bpf_session_is_return(void) __ksym __weak;
+/*
+ * bool bpf_session_is_return(void), since Linux 7.0 (void *ctx). libbpf compares prototypes when it
+ * binds the name and refuses the other kernel, so the call is written as an instruction (call, to a
+ * function of the kernel) that suits both; programs.c puts the function's number in.
+ */
+static __always_inline bool session_is_return(void *ctx)
+{
+	__u64 is_return;
+
+	asm volatile("r1 = %[ctx]\n\t"
+		     ".8byte 0x2085\n\t" /* BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL */
+		     "%[is_return] = r0"
+		     : [is_return] "=r"(is_return)
+		     : [ctx] "r"(ctx)
+		     : "r0", "r1", "r2", "r3", "r4", "r5", "memory");
+	return is_return & 0xff; /* the rest of the register is not part of a bool */
+}
 
 #ifdef __TARGET_ARCH_arm64
 #define ARG_STACK(ctx)   PT_REGS_SP(ctx)

@@ -103,6 +103,36 @@ static void choose_programs(struct programs *p)
 	}
 }
 
+/* Puts the kernel's number of bpf_session_is_return into the calls of it: see bpf/calls.h. */
+static int bind_session_call(struct programs *p)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(p->object, "call_session");
+	size_t count = bpf_program__insn_cnt(prog);
+	struct bpf_insn *insns;
+	struct btf *kernel;
+	int id, r;
+
+	if (p->mechanism != MECHANISM_SESSION)
+		return 0;
+	kernel = btf__load_vmlinux_btf(); /* 3 to 10 ms */
+	if (!kernel)
+		return -errno;
+	id = btf__find_by_name_kind(kernel, "bpf_session_is_return", BTF_KIND_FUNC);
+	btf__free(kernel);
+	if (id < 0)
+		return id;
+	insns = xmalloc(count * sizeof(*insns));
+	memcpy(insns, bpf_program__insns(prog), count * sizeof(*insns));
+	for (size_t i = 0; i < count; i++) {
+		if (insns[i].code == (BPF_JMP | BPF_CALL) &&
+		    insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL)
+			insns[i].imm = id;
+	}
+	r = bpf_program__set_insns(prog, insns, count);
+	free(insns);
+	return r;
+}
+
 /* Offset of a variable in a data section, from the object's own types. */
 static long variable_offset(struct bpf_object *object, const char *section, const char *name)
 {
@@ -232,6 +262,9 @@ static int open_object(struct programs *p, const struct programs_options *option
 	if (!p->object)
 		return -errno;
 	choose_programs(p);
+	r = bind_session_call(p);
+	if (r)
+		return r;
 	r = make_rings(p, options->ring_bytes);
 	if (r)
 		return r;
