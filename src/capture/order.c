@@ -167,6 +167,11 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 	return pass_on(order, until_ns);
 }
 
+int order_finish(struct order *order)
+{
+	return pass_on(order, UINT64_MAX);
+}
+
 uint64_t order_late(const struct order *order)
 {
 	return order->late;

@@ -23,10 +23,12 @@ void order_free(struct order *order);
 
 /*
  * Reads what is in the rings and passes on what is older than `until_ns` (a time so far back that
- * every older record has been submitted). UINT64_MAX passes on everything. Returns what `each`
- * returned when it was not 0.
+ * every older record has been submitted). Returns what `each` returned when it was not 0.
  */
 int order_read(struct order *order, struct ring *const *rings, size_t count, uint64_t until_ns);
+
+/* Passes on what order_read and order_add left in the window. */
+int order_finish(struct order *order);
 
 /* One record that did not come through a ring. */
 void order_add(struct order *order, const struct wire_head *record, size_t bytes);

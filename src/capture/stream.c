@@ -201,13 +201,6 @@ static int process_get(struct stream *stream, uint32_t pid, const char *comm, ui
 	return announce(stream, EVENT_PROCESS, (*process)->process, now_ns, err);
 }
 
-int stream_process_add(struct stream *stream, pid_t pid, uint64_t now_ns, struct err *err)
-{
-	struct known_process *process;
-
-	return process_get(stream, pid, NULL, now_ns, &process, err);
-}
-
 static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, struct err *err)
 {
 	struct known_thread *thread, *next;

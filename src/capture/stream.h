@@ -31,9 +31,6 @@ struct stream_options {
 struct stream *stream_new(const struct stream_options *options);
 void stream_free(struct stream *stream);
 
-/* A process that is watched from the beginning. */
-int stream_process_add(struct stream *stream, pid_t pid, uint64_t now_ns, struct err *err);
-
 /* One record, in order of time. Returns what a consumer returned when it failed. */
 int stream_record(struct stream *stream, const struct wire_head *record, struct err *err);
 
