@@ -21,7 +21,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 
 int err_prefix(struct err *err, const char *fmt, ...)
 {
-	char head[256], whole[sizeof(err->text) + sizeof(head)];
+	char head[256], whole[sizeof(err->text) + sizeof(head) + 2];
 	va_list ap;
 
 	if (!err)
