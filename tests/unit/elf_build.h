@@ -84,7 +84,7 @@ static inline int build(const char *source, const char *flags)
 	int fd;
 
 	write_file(in_dir("a.c"), source);
-	run("gcc -O1 -w %s -o a.out a.c", flags);
+	run("gcc -O1 -w -o a.out a.c %s", flags);
 	fd = open(in_dir("a.out"), O_RDWR);
 	assert_true(fd >= 0);
 	return fd;
@@ -190,26 +190,81 @@ static inline void patch(int fd, size_t at, uint8_t value)
 	assert_int_equal(pwrite(fd, &value, 1, (off_t)at), 1);
 }
 
+/* A .symtab, and where the headers of the two sections are in the file. */
+struct tables {
+	Elf64_Shdr symbols, strings;
+	off_t symbols_at, strings_at;
+};
+
+static inline struct tables read_tables(int fd)
+{
+	struct tables tables = { 0 };
+	Elf64_Ehdr header;
+
+	pread(fd, &header, sizeof(header), 0);
+	for (int i = 0; i < header.e_shnum && tables.symbols.sh_type != SHT_SYMTAB; i++) {
+		tables.symbols_at = (off_t)(header.e_shoff + i * sizeof(Elf64_Shdr));
+		pread(fd, &tables.symbols, sizeof(Elf64_Shdr), tables.symbols_at);
+	}
+	assert_int_equal(tables.symbols.sh_type, SHT_SYMTAB);
+	tables.strings_at = (off_t)(header.e_shoff + tables.symbols.sh_link * sizeof(Elf64_Shdr));
+	pread(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
+	return tables;
+}
+
 /* The strings of .symtab are made 20 MiB long; the file has a hole there. */
 static inline void enlarge_strings(int fd)
 {
-	Elf64_Ehdr header;
-	Elf64_Shdr table, strings;
+	struct tables tables = read_tables(fd);
 	struct stat st;
-	off_t at = 0;
 
-	pread(fd, &header, sizeof(header), 0);
-	for (int i = 0; i < header.e_shnum; i++) {
-		pread(fd, &table, sizeof(table), (off_t)(header.e_shoff + i * sizeof(table)));
-		if (table.sh_type == SHT_SYMTAB)
-			at = (off_t)(header.e_shoff + table.sh_link * sizeof(strings));
-	}
-	assert_true(at != 0);
-	pread(fd, &strings, sizeof(strings), at);
-	strings.sh_size = 20 << 20;
-	pwrite(fd, &strings, sizeof(strings), at);
+	tables.strings.sh_size = 20 << 20;
+	pwrite(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
 	fstat(fd, &st);
 	assert_int_equal(ftruncate(fd, st.st_size + (20 << 20)), 0);
+}
+
+/* The st_name of a symbol of .symtab. */
+static inline uint32_t string_of(int fd, const char *name)
+{
+	struct tables tables = read_tables(fd);
+	char text[64];
+	Elf64_Sym symbol;
+
+	for (off_t at = 0; at < (off_t)tables.symbols.sh_size; at += sizeof(symbol)) {
+		pread(fd, &symbol, sizeof(symbol), (off_t)tables.symbols.sh_offset + at);
+		memset(text, 0, sizeof(text));
+		pread(fd, text, sizeof(text) - 1, (off_t)tables.strings.sh_offset + symbol.st_name);
+		if (strcmp(text, name) == 0)
+			return symbol.st_name;
+	}
+	fail_msg("no symbol %s", name);
+	return 0;
+}
+
+/* Moves the strings of .symtab to the end of the file, behind `by` zero bytes. */
+static inline void shift_strings(int fd, uint32_t by)
+{
+	struct tables tables = read_tables(fd);
+	size_t len = tables.strings.sh_size;
+	char *strings = malloc(len);
+	Elf64_Sym symbol;
+	struct stat st;
+
+	pread(fd, strings, len, (off_t)tables.strings.sh_offset);
+	fstat(fd, &st);
+	pwrite(fd, strings, len, st.st_size + by);
+	free(strings);
+	tables.strings.sh_offset = (uint64_t)st.st_size;
+	tables.strings.sh_size += by;
+	pwrite(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
+	for (off_t at = 0; at < (off_t)tables.symbols.sh_size; at += sizeof(symbol)) {
+		off_t place = (off_t)tables.symbols.sh_offset + at;
+
+		pread(fd, &symbol, sizeof(symbol), place);
+		symbol.st_name += symbol.st_name ? by : 0;
+		pwrite(fd, &symbol, sizeof(symbol), place);
+	}
 }
 
 #endif

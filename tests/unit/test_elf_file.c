@@ -153,6 +153,19 @@ static void shared_runtime_is_found(void **state)
 	expect_runtime(build(runtime, LIBRARY " -s"), ELF_DYNSYM_ONLY);
 }
 
+/* With so many symbols that a wrong hash leads to a wrong bucket. */
+static void runtime_functions_are_found_among_many(void **state)
+{
+	struct buf source = { 0 };
+
+	buf_puts(&source, runtime);
+	for (int i = 0; i < 2000; i++)
+		buf_printf(&source, "int filler_%d(void) { return 1; }\n", i);
+	expect_runtime(build(source.data, LIBRARY " -s -Wl,--hash-style=sysv"), ELF_DYNSYM_ONLY);
+	expect_runtime(build(source.data, LIBRARY " -s -Wl,--hash-style=gnu"), ELF_DYNSYM_ONLY);
+	buf_free(&source);
+}
+
 static void versioned_runtime_has_plain_names(void **state)
 {
 	write_file(in_dir("map"), "libcudart.so.13 { cuda*; __cuda*; };");
@@ -232,6 +245,20 @@ static void caller_of_the_runtime_is_no_module(void **state)
 		      ELF_WHOLE, 1);
 }
 
+/* Its own table then has the function's type, but no place. */
+static void program_linked_with_the_shared_runtime_is_no_module(void **state)
+{
+	int fd;
+
+	close(build(runtime, LIBRARY " -Wl,-soname,libcudart.so"));
+	run("mv a.out libcudart.so");
+	fd = build("int cudaLaunchKernel(int); int start(void) { return cudaLaunchKernel(0); }",
+		   "-nostdlib -Wl,-e,start libcudart.so -Wl,--hash-style=gnu");
+	expect_answer(dup(fd), ELF_WHOLE, 1);
+	hide_dynamic(fd, DT_GNU_HASH);
+	expect_answer(fd, ELF_WHOLE, 1);
+}
+
 static void longer_names_are_no_runtime(void **state)
 {
 	expect_answer(build("int start(void) { return 1; }\n"
@@ -254,21 +281,18 @@ static void name_that_shares_the_string_of_a_longer_one_is_found(void **state)
 	elf_file_free(file);
 }
 
-/* Names by the megabyte before it: the search reads the strings in parts. */
-static void name_deep_in_the_strings_is_found(void **state)
+/* The search reads 64 KiB of the strings at a time: no name may be lost between two parts. */
+static void name_anywhere_in_the_strings_is_found(void **state)
 {
-	struct buf source = { 0 };
-	struct elf_file *file;
+	int fd = build(runtime, PROGRAM);
+	uint32_t at = string_of(fd, "cudaLaunchKernel");
 
-	buf_puts(&source, "int start(void) { return 1; }\n");
-	for (int i = 0; i < 3000; i++)
-		buf_printf(&source, "int a_function_with_a_long_name_%064d(void) { return 1; }\n",
-			   i);
-	buf_puts(&source, "int cudaLaunchKernel(void) { return 2; }\n");
-	file = open_module(build(source.data, PROGRAM " -fno-toplevel-reorder -O0"), ELF_WHOLE);
-	expect_names(file, "cudaLaunchKernel");
-	elf_file_free(file);
-	buf_free(&source);
+	for (uint32_t to = 65536 - 18; to <= 65536 + 1; to++) {
+		shift_strings(fd, to - at);
+		at = to;
+		expect_runtime(dup(fd), ELF_WHOLE);
+	}
+	close(fd);
 }
 
 /* ---- what NVIDIA ships ----------------------------------------------------------------------- */
@@ -372,6 +396,7 @@ int main(void)
 		cmocka_unit_test(driver_functions_hidden_from_others_make_no_driver),
 		cmocka_unit_test(other_libraries_of_the_toolkit_are_no_modules),
 		cmocka_unit_test(shared_runtime_is_found),
+		cmocka_unit_test(runtime_functions_are_found_among_many),
 		cmocka_unit_test(versioned_runtime_has_plain_names),
 		cmocka_unit_test(every_version_of_a_function_is_found),
 		cmocka_unit_test(static_runtime_in_a_program_is_found),
@@ -382,9 +407,10 @@ int main(void)
 		cmocka_unit_test(symtab_is_left_alone_when_told),
 		cmocka_unit_test(large_symtab_is_read_only_when_told),
 		cmocka_unit_test(caller_of_the_runtime_is_no_module),
+		cmocka_unit_test(program_linked_with_the_shared_runtime_is_no_module),
 		cmocka_unit_test(longer_names_are_no_runtime),
 		cmocka_unit_test(name_that_shares_the_string_of_a_longer_one_is_found),
-		cmocka_unit_test(name_deep_in_the_strings_is_found),
+		cmocka_unit_test(name_anywhere_in_the_strings_is_found),
 		cmocka_unit_test(real_shared_runtime),
 		cmocka_unit_test(real_driver_stub),
 		cmocka_unit_test(real_static_runtime),

@@ -103,6 +103,7 @@ static void conditional_jump_at_entry_is_taken(void **state)
 static void prefixed_branch_is_stepped(void **state)
 {
 	expect(CHOOSE(0xf2, JMP_FAR_AWAY), 0, false, "jmp");	   /* bnd jmp */
+	expect(CHOOSE(0x3e, JMP_SHORT(0x40)), 0, false, "jmp");	   /* notrack jmp */
 	expect(CHOOSE(0x3e, JE_SHORT(0x40), RET), 0, false, "je"); /* branch hint */
 }
 
@@ -173,13 +174,20 @@ static void changed_argument_ends_the_search(void **state)
 
 static void each_argument_register_counts(void **state)
 {
-	/* mov $1,REG: rcx, rdx, rsi, rdi by opcode, then r8 and r9. */
-	static const uint8_t opcodes[] = { 0xb9, 0xba, 0xbe, 0xbf };
+	/* mov $1,REG: rcx, rdx, rsi, rdi, r8, r9 */
+	const struct placement places[] = {
+		CHOOSE(0xb9, 1, 0, 0, 0, PUSH_RBP, RET),
+		CHOOSE(0xba, 1, 0, 0, 0, PUSH_RBP, RET),
+		CHOOSE(0xbe, 1, 0, 0, 0, PUSH_RBP, RET),
+		CHOOSE(0xbf, 1, 0, 0, 0, PUSH_RBP, RET),
+		CHOOSE(0x41, 0xb8, 1, 0, 0, 0, PUSH_RBP, RET),
+		CHOOSE(0x41, 0xb9, 1, 0, 0, 0, PUSH_RBP, RET),
+	};
 
-	for (size_t i = 0; i < sizeof(opcodes); i++)
-		expect(CHOOSE(opcodes[i], 1, 0, 0, 0, PUSH_RBP, RET), 0, false, "mov");
-	expect(CHOOSE(0x41, 0xb8, 1, 0, 0, 0, PUSH_RBP, RET), 0, false, "mov");
-	expect(CHOOSE(0x41, 0xb9, 1, 0, 0, 0, PUSH_RBP, RET), 0, false, "mov");
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		expect(places[i], 0, false, "mov");
+		assert_string_equal(places[i].why, "an argument changes before anything emulated");
+	}
 }
 
 static void part_of_an_argument_register_counts(void **state)
@@ -239,6 +247,9 @@ static void system_call_ends_the_search(void **state)
 static void instruction_with_side_effects_ends_the_search(void **state)
 {
 	expect(CHOOSE(0x0f, 0xa2, PUSH_RBP, RET), 0, false, "cpuid");
+	expect(CHOOSE(0xf4, PUSH_RBP, RET), 0, false, "hlt");
+	expect(CHOOSE(0xcc, PUSH_RBP, RET), 0, false, "int3");
+	expect(CHOOSE(0x0f, 0xae, 0xf0, PUSH_RBP, RET), 0, false, "mfence");
 	expect(CHOOSE(0x8e, 0xd8, PUSH_RBP, RET), 0, false, "mov"); /* mov %eax,%ds */
 }
 
@@ -298,6 +309,12 @@ static void jump_to_what_runs_into_the_place_does_as_well(void **state)
 static void jump_to_just_after_the_place_does_not_matter(void **state)
 {
 	expect(CHOOSE(ENDBR64, PUSH_RBP, XOR_EAX_EAX, JMP_SHORT(-4), RET), 4, true, "push");
+}
+
+static void jump_out_of_the_function_does_not_matter(void **state)
+{
+	expect(CHOOSE(ENDBR64, PUSH_RBP, XOR_EAX_EAX, JMP_SHORT(-10)), 4, true, "push");
+	expect(CHOOSE(ENDBR64, PUSH_RBP, XOR_EAX_EAX, JMP_FAR_AWAY), 4, true, "push");
 }
 
 static void jump_back_behind_undecodable_bytes_is_found(void **state)
@@ -403,6 +420,7 @@ int main(void)
 		cmocka_unit_test(jump_to_the_place_sends_the_probe_to_the_entry),
 		cmocka_unit_test(jump_to_what_runs_into_the_place_does_as_well),
 		cmocka_unit_test(jump_to_just_after_the_place_does_not_matter),
+		cmocka_unit_test(jump_out_of_the_function_does_not_matter),
 		cmocka_unit_test(jump_back_behind_undecodable_bytes_is_found),
 		cmocka_unit_test(recursive_call_does_not_matter),
 		cmocka_unit_test(jump_back_to_an_emulated_entry_changes_nothing),
