@@ -13,10 +13,10 @@
 #include "trace/event.h"
 
 struct calls_options {
-	FILE *text;         /* where end() prints "=== TRACE SUMMARY ==="; NULL: nowhere */
-	const char *json;   /* path that end() writes the same to as JSON, atomically; NULL: no */
+	FILE *text;	  /* where end() prints "=== TRACE SUMMARY ==="; NULL: nowhere */
+	const char *json; /* path that end() writes the same to as JSON, atomically; NULL: no */
 	bool color;
-	size_t top;         /* rows of each table; 0: 20 */
+	size_t top; /* rows of each table; 0: 20 */
 };
 
 struct consumer *calls_new(const struct calls_options *options);

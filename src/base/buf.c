@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/xalloc.h"
 
 void buf_free(struct buf *buf)
@@ -78,79 +79,85 @@ void buf_printf(struct buf *buf, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void put_digits(struct buf *buf, unsigned long long value, unsigned base)
-{
-	char digits[24];
-	size_t at = sizeof(digits);
+#define DIGITS_MAX 24 /* of 64 bits in decimal, and room for a sign and a point */
 
+/* Writes the digits so that they end at `end`; returns where they begin. */
+static char *decimal_before(char *end, unsigned long long value)
+{
 	do {
-		digits[--at] = "0123456789abcdef"[value % base];
-		value /= base;
+		*--end = (char)('0' + value % 10);
+		value /= 10;
 	} while (value);
-	buf_add(buf, digits + at, sizeof(digits) - at);
+	return end;
 }
 
 void buf_u64(struct buf *buf, unsigned long long value)
 {
-	put_digits(buf, value, 10);
+	char digits[DIGITS_MAX], *end = digits + sizeof(digits);
+	const char *first = decimal_before(end, value);
+
+	buf_add(buf, first, end - first);
 }
 
 void buf_s64(struct buf *buf, long long value)
 {
 	if (value < 0)
 		buf_putc(buf, '-');
-	put_digits(buf, value < 0 ? -(unsigned long long)value : (unsigned long long)value, 10);
+	buf_u64(buf, value < 0 ? -(unsigned long long)value : (unsigned long long)value);
 }
 
 void buf_hex(struct buf *buf, unsigned long long value)
 {
-	buf_add(buf, "0x", 2);
-	put_digits(buf, value, 16);
+	char digits[DIGITS_MAX], *end = digits + sizeof(digits), *at = end;
+
+	do {
+		*--at = "0123456789abcdef"[value % 16];
+		value /= 16;
+	} while (value);
+	*--at = 'x';
+	*--at = '0';
+	buf_add(buf, at, end - at);
 }
 
-/* Length of the valid UTF-8 sequence at `p`, 0 where there is none. */
-static size_t utf8_length(const unsigned char *p)
+void buf_fixed(struct buf *buf, unsigned long long value, unsigned decimals)
 {
-	static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t len = p[0] < 0x80             ? 1
-	             : (p[0] & 0xe0) == 0xc0 ? 2
-	             : (p[0] & 0xf0) == 0xe0 ? 3
-	             : (p[0] & 0xf8) == 0xf0 ? 4
-	                                     : 0;
-	unsigned code;
+	char digits[DIGITS_MAX], *end = digits + sizeof(digits), *at = end;
 
-	if (len <= 1)
-		return len;
-	code = p[0] & (0x7f >> len);
-	for (size_t i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (p[i] & 0x3f);
+	for (unsigned i = 0; i < decimals; i++) {
+		*--at = (char)('0' + value % 10);
+		value /= 10;
 	}
-	return code < least[len] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : len;
+	if (decimals)
+		*--at = '.';
+	at = decimal_before(at, value);
+	buf_add(buf, at, end - at);
 }
 
 void buf_json_string(struct buf *buf, const char *text)
 {
-	const unsigned char *p = (const unsigned char *)text;
+	const char *plain = text; /* from here on nothing needs an escape */
 
 	buf_putc(buf, '"');
-	while (*p) {
-		size_t len = utf8_length(p);
+	while (*text) {
+		unsigned char c = (unsigned char)*text;
+		size_t len = c < 0x80 ? 1 : text_utf8(text, NULL);
 
-		if (*p == '"' || *p == '\\') {
-			buf_putc(buf, '\\');
-			buf_putc(buf, (char)*p++);
-		} else if (*p < 0x20 || *p == 0x7f) {
-			buf_printf(buf, "\\u%04x", *p++);
-		} else if (!len) {
-			buf_puts(buf, "\\ufffd");
-			p++;
-		} else {
-			buf_add(buf, p, len);
-			p += len;
+		if (c >= 0x20 && c != 0x7f && c != '"' && c != '\\' && len) {
+			text += len;
+			continue;
 		}
+		buf_add(buf, plain, text - plain);
+		if (c == '"' || c == '\\') {
+			buf_putc(buf, '\\');
+			buf_putc(buf, (char)c);
+		} else if (c < 0x80) {
+			buf_printf(buf, "\\u%04x", c);
+		} else {
+			buf_puts(buf, "\\ufffd");
+		}
+		plain = ++text;
 	}
+	buf_add(buf, plain, text - plain);
 	buf_putc(buf, '"');
 }
 

@@ -29,6 +29,9 @@ void buf_u64(struct buf *buf, unsigned long long value);
 void buf_s64(struct buf *buf, long long value);
 void buf_hex(struct buf *buf, unsigned long long value);
 
+/* value / 10^decimals with all its decimals (at most 9): (12345678, 6) is "12.345678". */
+void buf_fixed(struct buf *buf, unsigned long long value, unsigned decimals);
+
 /* A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
 void buf_json_string(struct buf *buf, const char *text);
 

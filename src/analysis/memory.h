@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Live allocations. An allocation belongs to a process and lives at an address of it: any thread
+ * may free it, through either layer, and another process may have one at the same address.
+ *
+ * Only calls that did something change anything: not failed, not unfinished, not captured into a
+ * graph, and not nested (the outer call is the one that counts).
+ */
+#ifndef CUSCOPE_ANALYSIS_MEMORY_H
+#define CUSCOPE_ANALYSIS_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trace/event.h"
+
+struct memory_count {
+	uint64_t count, bytes;
+};
+
+/*
+ * Every allocated byte is in one of freed, replaced, context, exit, untracked or live.
+ * MEMORY_VMM_VA (address space without memory behind it) has a row but is in no total.
+ */
+struct memory_totals {
+	struct memory_count allocated;
+	struct memory_count freed;     /* by a call */
+	struct memory_count replaced;  /* its address was given out again: its free was not seen */
+	struct memory_count context;   /* went with its context */
+	struct memory_count exit;      /* never freed: went with its process */
+	struct memory_count untracked; /* allocated by a call whose return was not recorded, */
+				       /* so that its address is not known */
+	struct memory_count live;
+	uint64_t peak_bytes;
+};
+
+struct memory;
+
+struct memory *memory_new(void);
+void memory_free(struct memory *memory);
+
+/*
+ * Follows one event of any kind. For a call that allocated or freed, the return value is the
+ * size of that allocation, else 0.
+ */
+uint64_t memory_event(struct memory *memory, const struct event *event);
+
+/* Live bytes of one process. */
+uint64_t memory_live_bytes(const struct memory *memory, const struct process *process);
+
+/* Totals of one kind; of MEMORY_NONE: of all kinds together. */
+const struct memory_totals *memory_totals(const struct memory *memory, enum api_memory kind);
+
+/* Calls that freed an address whose allocation was not seen: mostly made before the trace. */
+uint64_t memory_unknown_frees(const struct memory *memory);
+
+/* Whether a call did what it is for, and is not the inner half of another that did. */
+bool call_counts(const struct call *call);
+
+#endif

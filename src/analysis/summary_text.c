@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+#include <stdlib.h>
+
+#include "analysis/calls.h"
+#include "analysis/columns.h"
+#include "analysis/missed.h"
+#include "analysis/tally.h"
+#include "base/text.h"
+#include "cuda/error.h"
+
+#define TOP_DEFAULT  20
+#define NAME_COLUMNS 110 /* of a kernel's name on a terminal */
+
+struct printer {
+	const struct tally *tally;
+	const struct run_info *run;
+	const struct calls_options *options;
+	size_t top;
+	struct buf *out;
+};
+
+/* ---- pieces -------------------------------------------------------------------------------- */
+
+static bool is_estimated(const struct printer *p)
+{
+	return p->run->estimate_scale > 1;
+}
+
+static uint64_t scaled(const struct printer *p, uint64_t n)
+{
+	return is_estimated(p) ? (uint64_t)((double)n * p->run->estimate_scale + 0.5) : n;
+}
+
+static void add_count(const struct printer *p, struct buf *out, uint64_t n)
+{
+	if (is_estimated(p))
+		buf_putc(out, '~');
+	buf_u64(out, scaled(p, n));
+}
+
+static void add_bytes(const struct printer *p, struct buf *out, uint64_t bytes)
+{
+	if (is_estimated(p))
+		buf_putc(out, '~');
+	buf_bytes(out, scaled(p, bytes));
+}
+
+static void count_cell(const struct printer *p, struct columns *table, uint64_t n)
+{
+	add_count(p, &table->cells, n);
+	columns_end_cell(table);
+}
+
+static void bytes_cell(const struct printer *p, struct columns *table, uint64_t bytes)
+{
+	add_bytes(p, &table->cells, bytes);
+	columns_end_cell(table);
+}
+
+/* What is live is known only where every allocation and free was seen. */
+static void exact_bytes_cell(const struct printer *p, struct columns *table, uint64_t bytes)
+{
+	if (is_estimated(p))
+		buf_putc(&table->cells, '?');
+	else
+		buf_bytes(&table->cells, bytes);
+	columns_end_cell(table);
+}
+
+static void title(const struct printer *p, const char *text)
+{
+	buf_printf(p->out, p->options->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
+}
+
+/* ", 3 failed": one of the remarks after a figure, where it is not zero. */
+static void remark(const struct printer *p, uint64_t n, const char *text)
+{
+	if (!n)
+		return;
+	buf_puts(p->out, ", ");
+	add_count(p, p->out, n);
+	buf_printf(p->out, " %s", text);
+}
+
+/* "Label: 12 bytes (12 B)" */
+static void bytes_line(const struct printer *p, const char *label, uint64_t bytes)
+{
+	buf_printf(p->out, "%s: ", label);
+	add_count(p, p->out, bytes);
+	buf_puts(p->out, " bytes (");
+	buf_bytes(p->out, scaled(p, bytes));
+	buf_putc(p->out, ')');
+}
+
+static void count_line(const struct printer *p, const char *label, uint64_t n)
+{
+	buf_printf(p->out, "%s: ", label);
+	add_count(p, p->out, n);
+}
+
+/* ---- the head ------------------------------------------------------------------------------ */
+
+/* A line that is there only where there is something to say. */
+static void optional_line(const struct printer *p, const char *label, uint64_t n)
+{
+	if (!n)
+		return;
+	count_line(p, label, n);
+	buf_putc(p->out, '\n');
+}
+
+static void print_calls(const struct printer *p)
+{
+	const struct tally *t = p->tally;
+
+	buf_printf(p->out, "Total trace duration: %.3f seconds\n",
+		   (double)(p->run->end_ns - p->run->begin_ns) / 1e9);
+	buf_printf(p->out, "Processes: %llu\n", (unsigned long long)t->processes);
+	count_line(p, "Total CUDA API calls", t->calls);
+	remark(p, t->failed, "failed");
+	remark(p, t->unfinished, "unfinished");
+	buf_putc(p->out, '\n');
+	optional_line(p, "Driver calls nested in them", t->nested);
+	count_line(p, "Kernel launches", t->launches);
+	buf_putc(p->out, '\n');
+	optional_line(p, "Kernels captured into graphs, not run", t->captured_launches);
+	optional_line(p, "Other calls captured into graphs", t->captured_other);
+	optional_line(p, "Graph launches", t->graph_launches);
+	optional_line(p, "Host functions launched", t->host_launches);
+}
+
+static void print_work(const struct printer *p)
+{
+	const struct memory_totals *all = memory_totals(p->tally->memory, MEMORY_NONE);
+	const struct tally *t = p->tally;
+
+	count_line(p, "Memory allocations", all->allocated.count);
+	remark(p, all->freed.count, "freed");
+	bytes_line(p, "\nTotal memory allocated", all->allocated.bytes);
+	if (all->allocated.count && !is_estimated(p)) {
+		buf_puts(p->out, ", peak ");
+		buf_bytes(p->out, all->peak_bytes);
+		buf_puts(p->out, ", live at the end ");
+		buf_bytes(p->out, all->live.bytes);
+	}
+	count_line(p, "\nMemory transfers", t->all_copies.count);
+	bytes_line(p, "\nTotal data transferred", t->all_copies.bytes);
+	buf_putc(p->out, '\n');
+	optional_line(p, "Memory sets", t->sets.count);
+	count_line(p, "Synchronisations", t->syncs);
+	if (t->syncs && p->run->returns) {
+		buf_puts(p->out, is_estimated(p) ? ", ~" : ", ");
+		buf_duration(p->out, scaled(p, t->sync_ns));
+		buf_puts(p->out, " in them");
+	}
+	buf_putc(p->out, '\n');
+}
+
+/* ---- memory and transfers ------------------------------------------------------------------ */
+
+static void note(const struct printer *p, const struct memory_count *n, const char *text)
+{
+	if (!n->count)
+		return;
+	buf_puts(p->out, "  ");
+	add_count(p, p->out, n->count);
+	buf_printf(p->out, " allocation%s (", n->count == 1 ? "" : "s");
+	add_bytes(p, p->out, n->bytes);
+	buf_printf(p->out, ") %s\n", text);
+}
+
+static void print_memory_notes(const struct printer *p)
+{
+	const struct memory_totals *all = memory_totals(p->tally->memory, MEMORY_NONE);
+	uint64_t unknown = memory_unknown_frees(p->tally->memory);
+
+	note(p, &all->exit, "never freed: released by process exit");
+	note(p, &all->context, "released with a context or device reset");
+	note(p, &all->replaced, "whose free was not seen: the address was given out again");
+	note(p, &all->untracked, "not followed: no return was recorded, so no address");
+	if (unknown) {
+		buf_puts(p->out, "  ");
+		add_count(p, p->out, unknown);
+		buf_printf(p->out, " free%s of memory allocated before the trace\n",
+			   unknown == 1 ? "" : "s");
+	}
+}
+
+static void print_memory(const struct printer *p)
+{
+	struct columns table;
+
+	if (!memory_totals(p->tally->memory, MEMORY_NONE)->allocated.count &&
+	    !memory_totals(p->tally->memory, MEMORY_VMM_VA)->allocated.count &&
+	    !memory_unknown_frees(p->tally->memory))
+		return;
+	title(p, "MEMORY BY KIND");
+	columns_init(&table, "lrrrrrr",
+		     "KIND|COUNT|ALLOCATED|FREED|PEAK|LIVE AT END|RELEASED BY EXIT");
+	for (int kind = MEMORY_NONE + 1; kind < MEMORY_COUNT; kind++) {
+		const struct memory_totals *m = memory_totals(p->tally->memory, kind);
+
+		if (!m->allocated.count)
+			continue;
+		columns_text(&table, api_memory_name(kind));
+		count_cell(p, &table, m->allocated.count);
+		bytes_cell(p, &table, m->allocated.bytes);
+		bytes_cell(p, &table, m->freed.bytes);
+		exact_bytes_cell(p, &table, m->peak_bytes);
+		exact_bytes_cell(p, &table, m->live.bytes);
+		exact_bytes_cell(p, &table, m->exit.bytes);
+	}
+	columns_print(&table, p->out);
+	print_memory_notes(p);
+}
+
+static void transfer_row(const struct printer *p, struct columns *table, const char *name,
+			 const struct memory_count *n)
+{
+	if (!n->count)
+		return;
+	columns_text(table, name);
+	count_cell(p, table, n->count);
+	bytes_cell(p, table, n->bytes);
+	buf_bytes(&table->cells, n->bytes / n->count);
+	columns_end_cell(table);
+}
+
+static void print_transfers(const struct printer *p)
+{
+	struct columns table;
+
+	if (!p->tally->all_copies.count && !p->tally->sets.count)
+		return;
+	title(p, "TRANSFERS BY DIRECTION");
+	columns_init(&table, "lrrr", "DIRECTION|COUNT|BYTES|AVERAGE");
+	for (int d = DIRECTION_NONE + 1; d < DIRECTION_COUNT; d++)
+		transfer_row(p, &table, api_direction_name(d), &p->tally->copies[d]);
+	transfer_row(p, &table, "unknown", &p->tally->copies[DIRECTION_NONE]);
+	transfer_row(p, &table, "set", &p->tally->sets);
+	columns_print(&table, p->out);
+}
+
+static void print_errors(const struct printer *p)
+{
+	const struct error_tally **rows;
+	struct columns table;
+	size_t n;
+
+	if (!p->tally->failed)
+		return;
+	title(p, "ERRORS");
+	columns_init(&table, "lrl", "FUNCTION|COUNT|ERROR");
+	rows = tally_errors(p->tally, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct function *function = rows[i]->key.function->function;
+		const char *name = cuda_error_name(function->layer, (int)rows[i]->key.code);
+
+		columns_text(&table, function->name);
+		count_cell(p, &table, rows[i]->count);
+		buf_printf(&table.cells, "%s (%d)", name ? name : "unknown error",
+			   (int)rows[i]->key.code);
+		columns_end_cell(&table);
+	}
+	columns_print(&table, p->out);
+	free(rows);
+}
+
+/* ---- functions and kernels ----------------------------------------------------------------- */
+
+static void duration_cell(struct columns *table, const struct sketch *durations, uint64_t ns)
+{
+	if (durations->count)
+		buf_duration(&table->cells, ns);
+	else
+		buf_putc(&table->cells, '-');
+	columns_end_cell(table);
+}
+
+static void total_cell(const struct printer *p, struct columns *table,
+		       const struct sketch *durations)
+{
+	if (durations->count && is_estimated(p))
+		buf_putc(&table->cells, '~');
+	duration_cell(table, durations, scaled(p, durations->sum));
+}
+
+static void duration_cells(const struct printer *p, struct columns *table,
+			   const struct sketch *durations)
+{
+	static const double shares[] = { 0.50, 0.95, 0.99 };
+
+	total_cell(p, table, durations);
+	duration_cell(table, durations, (uint64_t)(sketch_average(durations) + 0.5));
+	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
+		duration_cell(table, durations, sketch_percentile(durations, shares[i]));
+	duration_cell(table, durations, durations->max);
+}
+
+/* The columns: always FUNCTION and CALLS; NESTED and the durations where there are any. */
+static void begin_function_table(const struct printer *p, struct columns *table)
+{
+	static const char *const align[2][2] = { { "lr", "lrrrrrrr" }, { "lrr", "lrrrrrrrr" } };
+	static const char *const headings[2][2] = {
+		{ "FUNCTION|CALLS", "FUNCTION|CALLS|TOTAL|AVERAGE|P50|P95|P99|MAX" },
+		{ "FUNCTION|CALLS|NESTED", "FUNCTION|CALLS|NESTED|TOTAL|AVERAGE|P50|P95|P99|MAX" },
+	};
+	bool nested = p->tally->nested > 0;
+
+	columns_init(table, align[nested][p->run->returns], headings[nested][p->run->returns]);
+}
+
+static void print_functions(const struct printer *p, enum function_order by, const char *what)
+{
+	const struct function_tally **rows;
+	struct columns table;
+	char heading[64];
+	size_t n;
+
+	rows = tally_functions(p->tally, by, &n);
+	if (n) {
+		snprintf(heading, sizeof(heading), "TOP %zu FUNCTIONS BY %s", p->top, what);
+		title(p, heading);
+		begin_function_table(p, &table);
+		for (size_t i = 0; i < n && i < p->top; i++) {
+			columns_text(&table, rows[i]->function->name);
+			count_cell(p, &table, rows[i]->calls);
+			if (p->tally->nested)
+				count_cell(p, &table, rows[i]->nested);
+			if (p->run->returns)
+				duration_cells(p, &table, &rows[i]->durations);
+		}
+		columns_print(&table, p->out);
+	}
+	free(rows);
+}
+
+static void print_all_functions(const struct printer *p)
+{
+	print_functions(p, BY_CALLS, "CALL COUNT");
+	if (p->run->returns) {
+		print_functions(p, BY_TOTAL_TIME, "TOTAL TIME");
+		print_functions(p, BY_AVERAGE_TIME, "AVERAGE TIME PER CALL");
+		if (p->tally->functions)
+			buf_printf(p->out, "  (P50, P95 and P99 within %.1f %%)\n",
+				   SKETCH_ERROR * 100);
+	} else if (p->tally->calls) {
+		buf_puts(p->out, "  (no durations: only the calls' beginnings were recorded)\n");
+	}
+}
+
+static void kernel_name_cell(const struct printer *p, struct columns *table, const char *name)
+{
+	struct buf safe = { 0 };
+
+	buf_puts(&safe, ""); /* an empty name is a name too */
+	text_add_safe(&safe, name);
+	text_add_name(&table->cells, safe.data, p->options->color ? NAME_COLUMNS : (size_t)-1);
+	columns_end_cell(table);
+	buf_free(&safe);
+}
+
+static void print_kernels(const struct printer *p)
+{
+	bool captured = p->tally->captured_launches > 0;
+	const struct kernel_tally **rows;
+	struct columns table;
+	char heading[64];
+	size_t n;
+
+	rows = tally_kernels(p->tally, &n);
+	if (n) {
+		snprintf(heading, sizeof(heading), "TOP %zu KERNELS BY LAUNCHES", p->top);
+		title(p, heading);
+		columns_init(&table, captured ? "rrl" : "rl",
+			     captured ? "LAUNCHES|CAPTURED|KERNEL" : "LAUNCHES|KERNEL");
+		for (size_t i = 0; i < n && i < p->top; i++) {
+			count_cell(p, &table, rows[i]->launches);
+			if (captured)
+				count_cell(p, &table, rows[i]->captured);
+			kernel_name_cell(p, &table, rows[i]->name);
+		}
+		columns_print(&table, p->out);
+	}
+	free(rows);
+}
+
+/* ---- what was missed ----------------------------------------------------------------------- */
+
+static void print_missed(const struct printer *p)
+{
+	struct memory_count unresolved = tally_unresolved(p->tally);
+
+	title(p, "WHAT WAS MISSED");
+	missed_text(p->out, p->run);
+	if (unresolved.count)
+		buf_printf(p->out, "  kernel names not resolved: %llu (launches: %llu)\n",
+			   (unsigned long long)unresolved.count,
+			   (unsigned long long)unresolved.bytes);
+}
+
+void summary_text(const struct tally *tally, const struct run_info *run,
+		  const struct calls_options *options, struct buf *out)
+{
+	const struct printer p = {
+		.tally = tally,
+		.run = run,
+		.options = options,
+		.top = options->top ? options->top : TOP_DEFAULT,
+		.out = out,
+	};
+
+	buf_puts(out, "=== TRACE SUMMARY ===\n");
+	print_calls(&p);
+	print_work(&p);
+	print_memory(&p);
+	print_transfers(&p);
+	print_errors(&p);
+	print_all_functions(&p);
+	print_kernels(&p);
+	print_missed(&p);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* What calls.c counts and the summaries print. Private to the analysis of calls. */
+#ifndef CUSCOPE_ANALYSIS_TALLY_H
+#define CUSCOPE_ANALYSIS_TALLY_H
+
+#include <uthash.h>
+
+#include "analysis/memory.h"
+#include "analysis/sketch.h"
+#include "base/buf.h"
+#include "trace/event.h"
+
+/* All functions of one name, whatever their module: two copies of a library are one row. */
+struct function_tally {
+	const struct function *function; /* the first of them */
+	uint64_t calls, nested, failed, unfinished;
+	struct sketch durations; /* of the calls that have an end */
+	UT_hash_handle hh;
+};
+
+struct error_key {
+	const struct function_tally *function;
+	int64_t code; /* as wide as the pointer: no padding for the hash to read */
+};
+
+struct error_tally {
+	struct error_key key;
+	uint64_t count;
+	UT_hash_handle hh;
+};
+
+struct kernel_tally {
+	const char *name;
+	bool resolved;
+	uint64_t launches, captured;
+	UT_hash_handle hh;
+};
+
+/*
+ * Calls made inside other calls are in `functions` and `nested` and nowhere else. What did not
+ * happen (failed, unfinished) or did not happen yet (captured into a graph) is in none of the
+ * counts of launches, memory and transfers.
+ */
+struct tally {
+	uint64_t processes;
+	uint64_t calls, failed, unfinished, entry_only, nested;
+	uint64_t launches, graph_launches, host_launches;
+	uint64_t captured_launches, captured_other;
+	struct memory_count copies[DIRECTION_COUNT], all_copies, sets;
+	uint64_t syncs, sync_ns;
+	struct memory *memory;
+	struct function_tally *functions; /* hash by name */
+	struct error_tally *errors;	  /* hash by key */
+	struct kernel_tally *kernels;	  /* hash by name */
+};
+
+/*
+ * Rows in order; the caller frees the array. Equal rows are in the order of their names, so that
+ * two runs that did the same print the same.
+ */
+enum function_order { BY_CALLS, BY_TOTAL_TIME, BY_AVERAGE_TIME };
+
+const struct function_tally **tally_functions(const struct tally *tally, enum function_order by,
+					      size_t *n);
+const struct kernel_tally **tally_kernels(const struct tally *tally, size_t *n);
+const struct error_tally **tally_errors(const struct tally *tally, size_t *n);
+
+/* Kernels without a name, and how often they were launched. */
+struct memory_count tally_unresolved(const struct tally *tally);
+
+struct calls_options;
+
+void summary_text(const struct tally *tally, const struct run_info *run,
+		  const struct calls_options *options, struct buf *out);
+void summary_json(const struct tally *tally, const struct run_info *run, struct buf *out);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stream of whole lines. Lines are gathered and written in large pieces; whatever goes wrong,
+ * a full disk included, what is in a file afterwards ends with a whole line.
+ */
+#ifndef CUSCOPE_BASE_LINES_H
+#define CUSCOPE_BASE_LINES_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct lines {
+	FILE *out;
+	const char *what;   /* for sentences: "the trace" */
+	struct buf pending; /* append whole lines here, then call lines_added() */
+	struct err failure; /* the first one; after it nothing more is written */
+};
+
+/*
+ * The stream is not closed later. Its descriptor is written to directly, so nothing else may be
+ * left in its buffer between two calls. `what` is kept, not copied.
+ */
+void lines_init(struct lines *lines, FILE *out, const char *what);
+void lines_free(struct lines *lines); /* does not write what is pending */
+
+/* Writes what is pending where that is much; lines_flush() in any case. 0 or a negative errno. */
+int lines_added(struct lines *lines, struct err *err);
+int lines_flush(struct lines *lines, struct err *err);
+
+#endif

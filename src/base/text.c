@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+static const char dots[] = "...";
+
+size_t text_utf8(const char *text, unsigned *code_out)
+{
+	static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned char *p = (const unsigned char *)text;
+	size_t len = p[0] < 0x80	     ? 1
+		     : (p[0] & 0xe0) == 0xc0 ? 2
+		     : (p[0] & 0xf0) == 0xe0 ? 3
+		     : (p[0] & 0xf8) == 0xf0 ? 4
+					     : 0;
+	unsigned code = len == 1 ? p[0] : p[0] & (0x7f >> len);
+
+	for (size_t i = 1; i < len; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (p[i] & 0x3f);
+	}
+	if (len > 1 && (code < least[len] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)))
+		return 0;
+	if (code_out)
+		*code_out = code;
+	return len;
+}
+
+struct range {
+	unsigned first, last;
+};
+
+static bool in_ranges(const struct range *ranges, size_t n, unsigned code)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (code >= ranges[i].first && code <= ranges[i].last)
+			return true;
+	}
+	return false;
+}
+
+/* C0 and C1 controls, and the marks that reorder what stands around them. */
+static bool is_hostile(unsigned code)
+{
+	static const struct range hostile[] = {
+		{ 0, 0x1f },	    { 0x7f, 0x9f },	{ 0x200e, 0x200f },
+		{ 0x202a, 0x202e }, { 0x2066, 0x2069 },
+	};
+
+	return in_ranges(hostile, sizeof(hostile) / sizeof(*hostile), code);
+}
+
+static size_t code_columns(unsigned code)
+{
+	static const struct range none[] = { { 0x300, 0x36f },
+					     { 0x200b, 0x200f },
+					     { 0xfe00, 0xfe0f } };
+	static const struct range two[] = {
+		{ 0x1100, 0x115f }, { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 },   { 0xf900, 0xfaff },
+		{ 0xfe30, 0xfe6f }, { 0xff00, 0xff60 }, { 0x1f300, 0x1f64f }, { 0x20000, 0x3fffd },
+	};
+
+	if (code < 0x300)
+		return 1;
+	if (in_ranges(none, sizeof(none) / sizeof(*none), code))
+		return 0;
+	return in_ranges(two, sizeof(two) / sizeof(*two), code) ? 2 : 1;
+}
+
+void text_add_safe(struct buf *out, const char *text)
+{
+	while (*text) {
+		unsigned code;
+		size_t len = text_utf8(text, &code);
+
+		if (len && !is_hostile(code)) {
+			buf_add(out, text, len);
+			text += len;
+			continue;
+		}
+		/* byte by byte: the bytes of a hostile sequence are told apart by their numbers */
+		for (size_t i = 0; i < (len ? len : 1); i++)
+			buf_printf(out, "\\x%02x", (unsigned char)*text++);
+	}
+}
+
+/* Bytes of `text` that fit into `columns`. */
+static size_t fitting(const char *text, size_t columns)
+{
+	const char *at = text;
+	size_t used = 0;
+
+	while (*at) {
+		unsigned code = '?';
+		size_t len = text_utf8(at, &code);
+
+		used += code_columns(code);
+		if (used > columns)
+			break;
+		at += len ? len : 1;
+	}
+	return at - text;
+}
+
+size_t text_columns(const char *text)
+{
+	size_t used = 0;
+
+	while (*text) {
+		unsigned code = '?';
+		size_t len = text_utf8(text, &code);
+
+		used += code_columns(code);
+		text += len ? len : 1;
+	}
+	return used;
+}
+
+void text_add_cut(struct buf *out, const char *text, size_t columns)
+{
+	size_t tail = sizeof(dots) - 1;
+
+	if (text_columns(text) <= columns) {
+		buf_puts(out, text);
+		return;
+	}
+	if (columns < tail)
+		tail = columns;
+	buf_add(out, text, fitting(text, columns - tail));
+	buf_add(out, dots, tail);
+}
+
+/*
+ * How one character changes the depth of brackets. "->" and the operators made of < and > are
+ * rare in the names of kernels, and a wrong guess only costs looks.
+ */
+static int bracket(const char *name, const char *at)
+{
+	if (*at == '<' || *at == '(')
+		return 1;
+	if (*at == ')' || (*at == '>' && !(at > name && at[-1] == '-')))
+		return -1;
+	return 0;
+}
+
+static int deepest(const char *name)
+{
+	int depth = 0, most = 0;
+
+	for (const char *at = name; *at; at++) {
+		depth += bracket(name, at);
+		most = depth > most ? depth : most;
+	}
+	return most;
+}
+
+/* Appends `name` with "..." for what is in brackets at `level` and deeper. */
+static void add_without(struct buf *out, const char *name, int level)
+{
+	int depth = 0;
+
+	for (const char *at = name; *at; at++) {
+		int step = bracket(name, at);
+		bool opens = step > 0 && depth == level - 1;
+
+		if (step < 0 && depth > 0)
+			depth--;
+		if (depth < level)
+			buf_putc(out, *at);
+		if (opens && at[1] != '>' && at[1] != ')')
+			buf_puts(out, dots);
+		if (step > 0)
+			depth++;
+	}
+}
+
+/* What follows the return type and the namespaces, brackets aside. */
+static const char *last_part(const char *name)
+{
+	const char *start = name;
+	int depth = 0;
+
+	for (const char *at = name; *at; at++) {
+		depth += bracket(name, at);
+		if (depth == 1 && *at == '(' && at > start)
+			break; /* the parameters: a blank or "::" in them is no part of the name */
+		if (!depth && *at == ' ')
+			start = at + 1;
+		else if (!depth && at[0] == ':' && at[1] == ':')
+			start = at + 2;
+	}
+	return *start ? start : name;
+}
+
+void text_add_name(struct buf *out, const char *name, size_t columns)
+{
+	struct buf shorter = { 0 };
+	const char *shown;
+
+	buf_puts(&shorter, name);
+	for (int level = deepest(name); level > 0 && text_columns(shorter.data) > columns;
+	     level--) {
+		buf_reset(&shorter);
+		add_without(&shorter, name, level);
+	}
+	shown = shorter.data;
+	if (text_columns(shown) > columns)
+		shown = last_part(shown);
+	text_add_cut(out, shown, columns);
+	buf_free(&shorter);
+}
+
+void text_pad(struct buf *out, size_t from, size_t columns)
+{
+	size_t used = out->data ? text_columns(out->data + from) : 0;
+
+	for (; used < columns; used++)
+		buf_putc(out, ' ');
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text for people. Names of processes, kernels and files are bytes that a traced program chose:
+ * they may hold terminal escapes, broken UTF-8 or a thousand characters, and none of these may
+ * reach a screen.
+ */
+#ifndef CUSCOPE_BASE_TEXT_H
+#define CUSCOPE_BASE_TEXT_H
+
+#include <stddef.h>
+
+struct buf;
+
+/* Bytes of the valid UTF-8 sequence at `text`, 0 where there is none; `code` may be NULL. */
+size_t text_utf8(const char *text, unsigned *code);
+
+/* Appends `text` with what a terminal could obey, or could not show, as \xNN. */
+void text_add_safe(struct buf *out, const char *text);
+
+/* Columns that `text` takes on a terminal. */
+size_t text_columns(const char *text);
+
+/* Appends `text`, or as much of it as fits with "..." after it. */
+void text_add_cut(struct buf *out, const char *text, size_t columns);
+
+/*
+ * Appends a C++ name in at most `columns`: the insides of brackets give way first, from the
+ * innermost on, then return type and namespaces, then the end. "gemm<...>(...)" says more than
+ * "void cutlass::gemm<cutlass::arch::Sm80, cutlas...".
+ */
+void text_add_name(struct buf *out, const char *name, size_t columns);
+
+/* Appends blanks until `out` has `columns` columns since `from`, a length it had before. */
+void text_pad(struct buf *out, size_t from, size_t columns);
+
+#endif

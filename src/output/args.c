@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "output/args.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "cuda/error.h"
+
+/* Handles that are no pointers: cudaStreamLegacy and cudaStreamPerThread, the same in the driver.
+ */
+#define STREAM_LEGACY	  1
+#define STREAM_PER_THREAD 2
+
+size_t call_args(const struct call *call, const struct api_arg **args)
+{
+	size_t n = call->function->api ? api_args(call->function->api, args) : 0;
+
+	return n < call->args.n_args ? n : call->args.n_args;
+}
+
+bool call_has_output(const struct call *call)
+{
+	return call_has_end(call) && !(call->flags & CALL_FAILED);
+}
+
+bool call_has_stream(const struct call *call)
+{
+	return call->args.has_stream && (call->op != OP_STREAM_CREATE || call_has_output(call));
+}
+
+/* For these variants the default stream is the thread's own. */
+static bool is_per_thread_variant(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 5 && (!strcmp(name + len - 5, "_ptsz") || !strcmp(name + len - 5, "_ptds"));
+}
+
+void add_stream(struct buf *out, const struct call *call, uint64_t stream)
+{
+	if (!stream && is_per_thread_variant(call->function->name))
+		stream = STREAM_PER_THREAD;
+	if (!stream)
+		buf_putc(out, '0');
+	else if (stream == STREAM_LEGACY)
+		buf_puts(out, "legacy");
+	else if (stream == STREAM_PER_THREAD)
+		buf_puts(out, "per-thread");
+	else
+		buf_hex(out, stream);
+}
+
+void add_dims(struct buf *out, const uint32_t dims[3])
+{
+	for (int i = 0; i < 3; i++) {
+		buf_putc(out, i ? ',' : '(');
+		buf_u64(out, dims[i]);
+	}
+	buf_putc(out, ')');
+}
+
+float arg_float(uint64_t word)
+{
+	uint32_t bits = (uint32_t)word;
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static void add_text(struct buf *out, const struct call *call, uint64_t address)
+{
+	if (!call->text) {
+		buf_hex(out, address);
+		return;
+	}
+	buf_putc(out, '"');
+	text_add_safe(out, call->text);
+	buf_putc(out, '"');
+}
+
+static void add_size(struct buf *out, uint64_t bytes)
+{
+	if (bytes)
+		buf_bytes(out, bytes);
+	else
+		buf_putc(out, '0');
+}
+
+void add_arg(struct buf *out, const struct call *call, const struct api_arg *args, size_t i)
+{
+	uint64_t value = call->args.arg[i];
+
+	switch (args[i].type) {
+	case T_INT:
+	case T_DEVICE:
+		buf_s64(out, (int32_t)value);
+		break;
+	case T_UINT:
+	case T_U64:
+		buf_u64(out, value);
+		break;
+	case T_FLOAT:
+		buf_printf(out, "%.3f ms", (double)arg_float(value));
+		break;
+	case T_BYTES:
+	case T_SIZE:
+	case T_SHMEM:
+		add_size(out, value);
+		break;
+	case T_STREAM:
+		add_stream(out, call, value);
+		break;
+	case T_STRING:
+		add_text(out, call, value);
+		break;
+	case T_COPYKIND:
+		buf_puts(out, call->args.direction == DIRECTION_NONE
+				      ? "?"
+				      : api_direction_name(call->args.direction));
+		break;
+	case T_GRID:
+		add_dims(out, call->args.grid);
+		break;
+	case T_BLOCK:
+		add_dims(out, call->args.block);
+		break;
+	default:
+		buf_hex(out, value);
+		break;
+	}
+}
+
+void add_result(struct buf *out, const struct call *call)
+{
+	const char *name = cuda_error_name(call->function->layer, call->result);
+
+	if (name)
+		buf_puts(out, name);
+	else
+		buf_puts(out, "error");
+	buf_puts(out, " (");
+	buf_s64(out, call->result);
+	buf_putc(out, ')');
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "output/describe.h"
+
+#include "base/text.h"
+#include "output/args.h"
+#include "output/sink.h"
+
+/* ---- pieces -------------------------------------------------------------------------------- */
+
+static void add_word(struct buf *out, const char *text)
+{
+	if (out->len)
+		buf_putc(out, ' ');
+	buf_puts(out, text);
+}
+
+static void add_hex(struct buf *out, const char *label, uint64_t value)
+{
+	add_word(out, label);
+	buf_hex(out, value);
+}
+
+static void add_bytes(struct buf *out, const char *label, uint64_t bytes)
+{
+	add_word(out, label);
+	buf_bytes(out, bytes);
+}
+
+static void add_named(struct buf *out, const struct call *call, const struct api_arg *args,
+		      size_t i)
+{
+	add_word(out, args[i].name);
+	buf_putc(out, '=');
+	add_arg(out, call, args, i);
+}
+
+static void add_stream_word(struct buf *out, const struct call *call)
+{
+	if (!call_has_stream(call))
+		return;
+	add_word(out, "stream=");
+	add_stream(out, call, call->args.stream);
+}
+
+static void add_async(struct buf *out, const struct call *call)
+{
+	if (api_is_async(call->function->api))
+		add_word(out, "async");
+	add_stream_word(out, call);
+}
+
+/* Flags and plain numbers that say something beyond the form that an op has. */
+static void add_options(struct buf *out, const struct call *call)
+{
+	const struct api_arg *args;
+	size_t n = call_args(call, &args);
+
+	for (size_t i = 0; i < n; i++) {
+		if (args[i].type == T_HEX && !args[i].out && call->args.arg[i])
+			add_named(out, call, args, i);
+	}
+}
+
+/* ---- forms --------------------------------------------------------------------------------- */
+
+static bool all_zero(const uint32_t dims[3])
+{
+	return !dims[0] && !dims[1] && !dims[2];
+}
+
+/* A launch whose configuration could not be read has no grid at all; a wrong one has one zero. */
+static void add_extent(struct buf *out, const char *label, const uint32_t dims[3])
+{
+	add_word(out, label);
+	if (all_zero(dims))
+		buf_putc(out, '?');
+	else
+		add_dims(out, dims);
+}
+
+static void describe_launch(const struct call *call, struct description *d)
+{
+	struct buf *out = &d->words;
+
+	if (call->kernel)
+		text_add_safe(&d->subject, call->kernel->name);
+	else if (call->args.handle)
+		buf_hex(&d->subject, call->args.handle);
+	add_extent(out, "grid=", call->args.grid);
+	add_extent(out, "block=", call->args.block);
+	add_word(out, "shmem=");
+	if (call->args.shmem_bytes)
+		buf_bytes(out, call->args.shmem_bytes);
+	else
+		buf_putc(out, '0');
+	add_stream_word(out, call);
+}
+
+static void describe_graph_launch(const struct call *call, struct description *d)
+{
+	add_hex(&d->words, "graph=", call->args.handle);
+	add_stream_word(&d->words, call);
+}
+
+static void describe_alloc(const struct call *call, struct description *d)
+{
+	struct buf *out = &d->words;
+
+	add_bytes(out, "size=", call->args.bytes);
+	add_options(out, call);
+	add_stream_word(out, call);
+	if (call->args.address && !(call->flags & CALL_FAILED))
+		add_hex(out, "-> ", call->args.address);
+}
+
+static void describe_free(const struct call *call, struct description *d)
+{
+	bool handle = api_memory(call->function->api) == MEMORY_VMM;
+
+	add_hex(&d->words, handle ? "handle=" : "ptr=", call->args.address);
+	add_stream_word(&d->words, call);
+}
+
+static void describe_copy(const struct call *call, struct description *d)
+{
+	if (call->args.direction != DIRECTION_NONE)
+		add_word(&d->words, api_direction_name(call->args.direction));
+	add_bytes(&d->words, "", call->args.bytes);
+	add_async(&d->words, call);
+}
+
+static void describe_set(const struct call *call, struct description *d)
+{
+	const struct api_arg *args;
+	size_t n = call_args(call, &args);
+
+	add_bytes(&d->words, "", call->args.bytes);
+	for (size_t i = 0; i < n; i++) {
+		if (args[i].type == T_HEX || args[i].type == T_INT || args[i].type == T_UINT)
+			add_named(&d->words, call, args, i);
+	}
+	add_hex(&d->words, "ptr=", call->args.address);
+	add_async(&d->words, call);
+}
+
+/* Everything else: inputs in their order, then what came out. */
+static void describe_args(const struct call *call, struct description *d)
+{
+	const struct api_arg *args;
+	size_t n = call_args(call, &args);
+	bool arrow = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!args[i].out)
+			add_named(&d->words, call, args, i);
+	}
+	for (size_t i = 0; i < n && call_has_output(call); i++) {
+		if (!args[i].out)
+			continue;
+		if (!arrow)
+			add_word(&d->words, "->");
+		arrow = true;
+		add_named(&d->words, call, args, i);
+	}
+}
+
+static void (*const forms[OP_COUNT])(const struct call *call, struct description *d) = {
+	[OP_LAUNCH] = describe_launch, [OP_GRAPH_LAUNCH] = describe_graph_launch,
+	[OP_ALLOC] = describe_alloc,   [OP_FREE] = describe_free,
+	[OP_COPY] = describe_copy,     [OP_SET] = describe_set,
+};
+
+void describe(const struct call *call, struct description *d)
+{
+	buf_reset(&d->subject);
+	buf_reset(&d->words);
+	buf_reset(&d->result);
+	if (call->function->api)
+		(forms[call->op] ? forms[call->op] : describe_args)(call, d);
+	if (call->flags & CALL_CAPTURED)
+		add_word(&d->words, "[captured]");
+	if (call_has_end(call) && call->result) {
+		buf_puts(&d->result, "= ");
+		add_result(&d->result, call);
+	}
+}
+
+void description_free(struct description *d)
+{
+	buf_free(&d->subject);
+	buf_free(&d->words);
+	buf_free(&d->result);
+}
+
+void describe_call(const struct call *call, struct buf *out)
+{
+	struct description d = { 0 };
+	const struct buf *parts[] = { &d.subject, &d.words, &d.result };
+	bool any = false;
+
+	describe(call, &d);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		if (!parts[i]->len)
+			continue;
+		buf_puts(out, any ? " " : "");
+		buf_add(out, parts[i]->data, parts[i]->len);
+		any = true;
+	}
+	description_free(&d);
+}

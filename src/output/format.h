@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a format implements. sink.c chooses the events, writes the lines and counts; a format only
+ * turns an event into whole lines. Private to src/output.
+ */
+#ifndef CUSCOPE_OUTPUT_FORMAT_H
+#define CUSCOPE_OUTPUT_FORMAT_H
+
+#include "base/lines.h"
+#include "output/sink.h"
+
+struct sink;
+
+/* Each appends whole lines to sink->lines.pending. */
+struct sink_ops {
+	void (*begin)(struct sink *sink);			     /* may be NULL */
+	void (*watch)(struct sink *sink, const struct event *event); /* all events, before any */
+								     /* is left out; may be NULL */
+	void (*event)(struct sink *sink, const struct event *event);
+	void (*end)(struct sink *sink, const struct run_info *run); /* may be NULL */
+	void (*free)(struct sink *sink);
+};
+
+/* The first member of every format's own struct. */
+struct sink {
+	struct consumer consumer;
+	const struct sink_ops *ops;
+	struct sink_options options;
+	bool hide_nested;
+	struct lines lines;
+	uint64_t begin_ns; /* of the trace */
+	int64_t realtime_offset_ns;
+	uint64_t calls; /* written */
+};
+
+/* Prepares a zeroed sink; returns what create() returns. */
+struct consumer *sink_init(struct sink *sink, const struct sink_ops *ops,
+			   const struct sink_options *options);
+
+/*
+ * Whether B lines wait for their calls' ends: a filter that only the end can answer is on, and a
+ * format that writes pairs has to write both lines then.
+ */
+bool sink_begins_late(const struct sink_options *options);
+
+/* Appends a time relative to the trace's begin, in ms. */
+void sink_add_time(const struct sink *sink, struct buf *out, uint64_t time_ns, unsigned decimals);
+
+struct consumer *table_new(const struct sink_options *options);
+struct consumer *jsonl_new(const struct sink_options *options);
+struct consumer *log_new(const struct sink_options *options);
+
+#endif

@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: MIT
+/*
+ * One JSON object a line; docs/jsonl.md describes the keys. This is the format for a million
+ * calls a second, so nothing here goes through printf, and what is the same for every call of a
+ * function or a process is made once (struct fragments).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/memory.h"
+#include "analysis/missed.h"
+#include "base/json.h"
+#include "base/xalloc.h"
+#include "cuda/error.h"
+#include "output/args.h"
+#include "output/format.h"
+
+#define FORMAT_VERSION 1
+
+/* Text by id, made when an id is first seen. */
+struct fragments {
+	struct buf *text;
+	size_t n;
+};
+
+struct jsonl {
+	struct sink sink; /* first */
+	uint64_t next_id;
+	struct memory *memory; /* of all calls, shown or not, for total_allocated */
+	uint64_t memory_bytes; /* of the allocation that the current call made or freed */
+	struct fragments names, functions, processes, kernels;
+};
+
+static const char *const op_names[OP_COUNT] = {
+	[OP_LAUNCH] = "launch",
+	[OP_GRAPH_LAUNCH] = "graph_launch",
+	[OP_HOST_LAUNCH] = "host_launch",
+	[OP_ALLOC] = "alloc",
+	[OP_FREE] = "free",
+	[OP_COPY] = "copy",
+	[OP_SET] = "set",
+	[OP_SYNC] = "sync",
+	[OP_STREAM_CREATE] = "stream_create",
+	[OP_STREAM_DESTROY] = "stream_destroy",
+	[OP_CAPTURE_BEGIN] = "capture_begin",
+	[OP_CAPTURE_END] = "capture_end",
+	[OP_EVENT_RECORD] = "event_record",
+	[OP_EVENT_WAIT] = "event_wait",
+	[OP_NAME_KERNEL] = "name_kernel",
+	[OP_MODULE_UNLOAD] = "module_unload",
+	[OP_CONTEXT_DESTROY] = "context_destroy",
+};
+
+/* ---- pieces -------------------------------------------------------------------------------- */
+
+/* A string constant, its length known to the compiler. */
+#define ADD(out, text) buf_add(out, text, sizeof(text) - 1)
+
+static void add_key_u64(struct buf *out, const char *key, size_t len, uint64_t value)
+{
+	buf_add(out, key, len);
+	buf_u64(out, value);
+}
+
+#define ADD_U64(out, key, value) add_key_u64(out, key, sizeof(key) - 1, value)
+
+static void add_key_hex(struct buf *out, const char *key, size_t len, uint64_t value)
+{
+	buf_add(out, key, len);
+	buf_putc(out, '"');
+	buf_hex(out, value);
+	buf_putc(out, '"');
+}
+
+#define ADD_HEX(out, key, value) add_key_hex(out, key, sizeof(key) - 1, value)
+
+static void add_triple(struct buf *out, const uint32_t dims[3])
+{
+	for (int i = 0; i < 3; i++) {
+		buf_putc(out, i ? ',' : '[');
+		buf_u64(out, dims[i]);
+	}
+	buf_putc(out, ']');
+}
+
+/* The text of `id`, empty where it still has to be made. */
+static struct buf *fragment(struct fragments *fragments, uint32_t id)
+{
+	size_t want = 2 * (size_t)id + 16;
+
+	if (id >= fragments->n) {
+		fragments->text = xrealloc(fragments->text, want * sizeof(*fragments->text));
+		memset(fragments->text + fragments->n, 0,
+		       (want - fragments->n) * sizeof(*fragments->text));
+		fragments->n = want;
+	}
+	return &fragments->text[id];
+}
+
+static void fragments_free(struct fragments *fragments)
+{
+	for (size_t i = 0; i < fragments->n; i++)
+		buf_free(&fragments->text[i]);
+	free(fragments->text);
+}
+
+static void add_fragment(struct buf *out, const struct buf *text)
+{
+	buf_add(out, text->data, text->len);
+}
+
+static const struct buf *name_fragment(struct jsonl *jsonl, const struct function *function)
+{
+	struct buf *text = fragment(&jsonl->names, function->id);
+
+	if (!text->len) {
+		buf_puts(text, ",\"name\":");
+		buf_json_string(text, function->name);
+		buf_puts(text, ",\"depth\":");
+	}
+	return text;
+}
+
+static const struct buf *function_fragment(struct jsonl *jsonl, const struct function *function)
+{
+	struct buf *text = fragment(&jsonl->functions, function->id);
+
+	if (!text->len) {
+		buf_puts(text, ",\"lib\":");
+		buf_json_string(text, function->lib);
+		buf_printf(text, ",\"layer\":\"%s\",\"class\":\"%s\"",
+			   function->layer == LAYER_DRIVER ? "driver" : "runtime",
+			   api_class_name(function->cls));
+	}
+	return text;
+}
+
+static const struct buf *process_fragment(struct jsonl *jsonl, const struct process *process)
+{
+	struct buf *text = fragment(&jsonl->processes, process->id);
+
+	if (!text->len) {
+		buf_printf(text, ",\"pid\":%u,\"comm\":", process->pid);
+		buf_json_string(text, process->comm);
+	}
+	return text;
+}
+
+/* A name that is still to be found is not kept. */
+static void add_kernel(struct jsonl *jsonl, struct buf *out, const struct kernel *kernel)
+{
+	struct buf *text = fragment(&jsonl->kernels, kernel->id);
+
+	if (!text->len) {
+		buf_puts(text, ",\"kernel\":");
+		buf_json_string(text, kernel->name);
+	}
+	add_fragment(out, text);
+	if (kernel->resolved)
+		return;
+	ADD(out, ",\"unresolved\":true");
+	buf_reset(text);
+}
+
+/* ---- what a call did ------------------------------------------------------------------------- */
+
+static const char *type_name(enum api_op op)
+{
+	switch (op) {
+	case OP_LAUNCH:
+		return "kernel";
+	case OP_ALLOC:
+	case OP_FREE:
+		return "memory";
+	case OP_COPY:
+		return "transfer";
+	default:
+		return "userspace";
+	}
+}
+
+static void add_launch(struct jsonl *jsonl, struct buf *out, const struct call *call)
+{
+	const uint32_t *g = call->args.grid, *b = call->args.block;
+	uint64_t blocks = (uint64_t)g[0] * g[1] * g[2];
+
+	if (call->kernel)
+		add_kernel(jsonl, out, call->kernel);
+	if (call->args.handle)
+		ADD_HEX(out, ",\"handle\":", call->args.handle);
+	ADD(out, ",\"grid\":");
+	add_triple(out, g);
+	ADD(out, ",\"block\":");
+	add_triple(out, b);
+	ADD_U64(out, ",\"threads\":", blocks * b[0] * b[1] * b[2]);
+	ADD_U64(out, ",\"shmem\":", call->args.shmem_bytes);
+}
+
+static void add_memory(struct jsonl *jsonl, struct buf *out, const struct event *event)
+{
+	const struct call *call = event->call;
+	bool alloc = call->op == OP_ALLOC;
+
+	ADD(out, ",\"memory\":\"");
+	buf_puts(out, api_memory_name(api_memory(call->function->api)));
+	buf_putc(out, '"');
+	if (alloc || jsonl->memory_bytes)
+		ADD_U64(out, ",\"size\":", alloc ? call->args.bytes : jsonl->memory_bytes);
+	if (call->args.address)
+		ADD_HEX(out, ",\"ptr\":", call->args.address);
+	if (!(call->flags & CALL_NESTED))
+		ADD_U64(out,
+			",\"total_allocated\":", memory_live_bytes(jsonl->memory, event->process));
+}
+
+/* Where the call waits for the data, its duration is the transfer's; elsewhere it tells nothing. */
+static void add_bandwidth(struct buf *out, const struct call *call)
+{
+	uint64_t ns = call_duration_ns(call);
+
+	if (api_is_async(call->function->api) || !call_has_output(call) || !ns)
+		return;
+	ADD(out, ",\"duration_ms\":");
+	buf_fixed(out, ns, 6);
+	ADD(out, ",\"bandwidth_gbps\":");
+	buf_fixed(out, (uint64_t)((double)call->args.bytes * 1e6 / (double)ns), 6);
+}
+
+static void add_transfer(struct buf *out, const struct call *call)
+{
+	if (call->args.direction != DIRECTION_NONE) {
+		ADD(out, ",\"direction\":\"");
+		buf_puts(out, api_direction_name(call->args.direction));
+		buf_putc(out, '"');
+	}
+	ADD_U64(out, ",\"size\":", call->args.bytes);
+	add_bandwidth(out, call);
+	ADD_HEX(out, ",\"dst\":", call->args.address);
+	ADD_HEX(out, ",\"src\":", call->args.source);
+}
+
+static void add_work(struct jsonl *jsonl, struct buf *out, const struct event *event)
+{
+	const struct call *call = event->call;
+
+	ADD(out, ",\"op\":\"");
+	buf_puts(out, op_names[call->op]);
+	buf_putc(out, '"');
+	switch (call->op) {
+	case OP_LAUNCH:
+		add_launch(jsonl, out, call);
+		break;
+	case OP_ALLOC:
+	case OP_FREE:
+		add_memory(jsonl, out, event);
+		break;
+	case OP_COPY:
+		add_transfer(out, call);
+		break;
+	case OP_SET:
+		ADD_U64(out, ",\"size\":", call->args.bytes);
+		ADD_HEX(out, ",\"dst\":", call->args.address);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- the other arguments --------------------------------------------------------------------- */
+
+/* Whether the argument is not for "args": a key of its own, written above, holds it. */
+static bool has_own_key(const struct call *call, enum api_type type, uint64_t value)
+{
+	enum api_op op = call->op;
+
+	switch (type) {
+	case T_GRID:
+	case T_BLOCK:
+	case T_SHMEM:
+	case T_KERNEL:
+		return op == OP_LAUNCH;
+	case T_ADDR: /* of a launch: where its parameters are, which says nothing without them */
+		return op == OP_LAUNCH;
+	case T_PTR:
+		return op == OP_ALLOC || op == OP_FREE;
+	case T_BYTES: /* or one of the factors that make up the size */
+		return value == call->args.bytes;
+	case T_DST:
+		return op == OP_COPY || op == OP_SET;
+	case T_SRC:
+	case T_COPYKIND:
+		return op == OP_COPY;
+	case T_STREAM:
+		return call->args.has_stream;
+	case T_EVENT:
+		return op == OP_EVENT_RECORD || op == OP_EVENT_WAIT || op == OP_SYNC;
+	default:
+		return false;
+	}
+}
+
+static void add_arg_value(struct buf *out, const struct call *call, enum api_type type,
+			  uint64_t value)
+{
+	switch (type) {
+	case T_INT:
+	case T_DEVICE:
+		buf_s64(out, (int32_t)value);
+		break;
+	case T_UINT:
+	case T_U64:
+	case T_BYTES:
+	case T_SIZE:
+	case T_SHMEM:
+	case T_COPYKIND:
+		buf_u64(out, value);
+		break;
+	case T_FLOAT:
+		buf_printf(out, "%.6f", (double)arg_float(value));
+		break;
+	case T_GRID:
+		add_triple(out, call->args.grid);
+		break;
+	case T_BLOCK:
+		add_triple(out, call->args.block);
+		break;
+	case T_STRING:
+		if (call->text) {
+			buf_json_string(out, call->text);
+			break;
+		}
+		/* fall through */
+	default:
+		buf_putc(out, '"');
+		buf_hex(out, value);
+		buf_putc(out, '"');
+		break;
+	}
+}
+
+static void add_args(struct buf *out, const struct call *call)
+{
+	const struct api_arg *args;
+	size_t n = call_args(call, &args);
+	bool outputs = call_has_output(call), any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if ((args[i].out && !outputs) || has_own_key(call, args[i].type, call->args.arg[i]))
+			continue;
+		buf_puts(out, any ? ",\"" : ",\"args\":{\"");
+		buf_puts(out, args[i].name); /* of the table of functions: needs no escapes */
+		ADD(out, "\":");
+		add_arg_value(out, call, args[i].type, call->args.arg[i]);
+		any = true;
+	}
+	if (any)
+		buf_putc(out, '}');
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void begin_line(struct jsonl *jsonl, struct buf *out, uint64_t time_ns)
+{
+	ADD_U64(out, "{\"event_id\":", jsonl->next_id++);
+	ADD(out, ",\"ts\":");
+	sink_add_time(&jsonl->sink, out, time_ns, 6);
+}
+
+static void end_line(struct buf *out)
+{
+	ADD(out, "}\n");
+}
+
+/* The keys that every line of a call has, up to its depth. */
+static void begin_call(struct jsonl *jsonl, struct buf *out, const struct event *event, char phase,
+		       uint64_t time_ns)
+{
+	const struct call *call = event->call;
+
+	begin_line(jsonl, out, time_ns);
+	ADD_U64(out, ",\"tid\":", event->tid);
+	ADD(out, ",\"phase\":\"");
+	buf_putc(out, phase);
+	ADD(out, "\",\"type\":\"");
+	buf_puts(out, type_name(call->op));
+	buf_putc(out, '"');
+	add_fragment(out, name_fragment(jsonl, call->function));
+	buf_u64(out, call->depth);
+}
+
+static void add_result_keys(struct buf *out, const struct call *call)
+{
+	const char *name;
+
+	if (!call_has_end(call))
+		return;
+	ADD(out, ",\"duration_us\":");
+	buf_fixed(out, call_duration_ns(call), 3);
+	ADD(out, ",\"retval\":");
+	buf_s64(out, call->result);
+	if (!(call->flags & CALL_FAILED))
+		return;
+	name = cuda_error_name(call->function->layer, call->result);
+	ADD(out, ",\"error\":");
+	buf_json_string(out, name ? name : "unknown error");
+}
+
+static void add_flags(struct buf *out, uint32_t flags)
+{
+	if (flags & CALL_NESTED)
+		ADD(out, ",\"nested\":true");
+	if (flags & CALL_CAPTURED)
+		ADD(out, ",\"captured\":true");
+	if (flags & CALL_UNFINISHED)
+		ADD(out, ",\"unfinished\":true");
+}
+
+static void add_call(struct jsonl *jsonl, const struct event *event, char phase, uint64_t time_ns)
+{
+	struct buf *out = &jsonl->sink.lines.pending;
+	const struct call *call = event->call;
+
+	begin_call(jsonl, out, event, phase, time_ns);
+	add_result_keys(out, call);
+	add_fragment(out, process_fragment(jsonl, event->process));
+	add_fragment(out, function_fragment(jsonl, call->function));
+	if (call->op != OP_NONE)
+		add_work(jsonl, out, event);
+	if (call->function->api && api_is_async(call->function->api))
+		ADD(out, ",\"async\":true");
+	if (call_has_stream(call))
+		ADD_HEX(out, ",\"stream\":", call->args.stream);
+	if (call->args.event)
+		ADD_HEX(out, ",\"event\":", call->args.event);
+	add_flags(out, call->flags);
+	add_args(out, call);
+	end_line(out);
+}
+
+static void add_begin(struct jsonl *jsonl, const struct event *event)
+{
+	struct buf *out = &jsonl->sink.lines.pending;
+
+	begin_call(jsonl, out, event, 'B', event->call->begin_ns);
+	add_fragment(out, process_fragment(jsonl, event->process));
+	add_fragment(out, function_fragment(jsonl, event->call->function));
+	end_line(out);
+}
+
+static void add_process(struct jsonl *jsonl, const struct event *event, const char *op)
+{
+	struct buf *out = &jsonl->sink.lines.pending;
+
+	begin_line(jsonl, out, event->time_ns);
+	ADD_U64(out, ",\"tid\":", event->tid ? event->tid : event->process->pid);
+	buf_printf(out, ",\"type\":\"process\",\"op\":\"%s\"", op);
+	add_fragment(out, process_fragment(jsonl, event->process));
+	end_line(out);
+}
+
+/* ---- the format ------------------------------------------------------------------------------ */
+
+static struct jsonl *jsonl_of(struct sink *sink)
+{
+	return (struct jsonl *)sink;
+}
+
+static void jsonl_begin(struct sink *sink)
+{
+	struct buf *out = &sink->lines.pending;
+
+	begin_line(jsonl_of(sink), out, sink->begin_ns);
+	ADD_U64(out, ",\"type\":\"trace\",\"format\":", FORMAT_VERSION);
+	ADD(out, ",\"realtime_ns\":");
+	buf_s64(out, (int64_t)sink->begin_ns + sink->realtime_offset_ns);
+	end_line(out);
+}
+
+static void jsonl_watch(struct sink *sink, const struct event *event)
+{
+	struct jsonl *jsonl = jsonl_of(sink);
+
+	jsonl->memory_bytes = memory_event(jsonl->memory, event);
+}
+
+static void add_call_end(struct jsonl *jsonl, const struct event *event)
+{
+	const struct sink_options *options = &jsonl->sink.options;
+	const struct call *call = event->call;
+
+	if (!options->begin_end || call->flags & CALL_NO_RETURN) {
+		add_call(jsonl, event, 'X', call->begin_ns);
+		return;
+	}
+	if (sink_begins_late(options))
+		add_begin(jsonl, event);
+	add_call(jsonl, event, 'E', call_has_end(call) ? call->end_ns : event->time_ns);
+}
+
+static void jsonl_event(struct sink *sink, const struct event *event)
+{
+	struct jsonl *jsonl = jsonl_of(sink);
+
+	switch (event->type) {
+	case EVENT_CALL:
+		add_call_end(jsonl, event);
+		break;
+	case EVENT_CALL_BEGIN:
+		add_begin(jsonl, event);
+		break;
+	case EVENT_PROCESS:
+		add_process(jsonl, event, "start");
+		break;
+	case EVENT_EXIT:
+		add_process(jsonl, event, "exit");
+		break;
+	}
+}
+
+/* The last line says what was missed; a file without it was cut short. */
+static void jsonl_end(struct sink *sink, const struct run_info *run)
+{
+	struct buf *out = &sink->lines.pending;
+	struct json json = { .out = out, .depth = 1, .comma = true };
+
+	begin_line(jsonl_of(sink), out, run->end_ns);
+	json_string(&json, "type", "summary");
+	json_fixed(&json, "duration_ms", run->end_ns - run->begin_ns, 6);
+	json_u64(&json, "calls", sink->calls);
+	json_bool(&json, "returns", run->returns);
+	json_fixed(&json, "estimate_scale", (uint64_t)(run->estimate_scale * 1e6 + 0.5), 6);
+	missed_json(&json, run);
+	end_line(out);
+}
+
+static void jsonl_free(struct sink *sink)
+{
+	struct jsonl *jsonl = jsonl_of(sink);
+
+	fragments_free(&jsonl->names);
+	fragments_free(&jsonl->functions);
+	fragments_free(&jsonl->processes);
+	fragments_free(&jsonl->kernels);
+	memory_free(jsonl->memory);
+	free(jsonl);
+}
+
+static const struct sink_ops jsonl_ops = {
+	.begin = jsonl_begin,
+	.watch = jsonl_watch,
+	.event = jsonl_event,
+	.end = jsonl_end,
+	.free = jsonl_free,
+};
+
+struct consumer *jsonl_new(const struct sink_options *options)
+{
+	struct jsonl *jsonl = xcalloc(1, sizeof(*jsonl));
+
+	jsonl->next_id = 1;
+	jsonl->memory = memory_new();
+	return sink_init(&jsonl->sink, &jsonl_ops, options);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Lines of the form that ebpf_cuda_monitoring's logfile.txt has, for programs that read it:
+ *
+ *   2024-06-20 15:39:15,040 - [cuMemAlloc_v2] pid: 1, tid: 1, time_start: 12, time_end: 34,
+ *   devPtr: 0x7f0, size: 64, result: CUDA_SUCCESS (0)
+ *
+ * (on one line). What that program read wrongly is right here: block dimensions, shared memory
+ * and milliseconds. New are the kernel's name and the result, at the end.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "output/args.h"
+#include "output/format.h"
+
+struct log {
+	struct sink sink; /* first */
+	time_t second;	  /* that `stamp` is of */
+	char stamp[32];	  /* "2024-06-20 15:39:15" in local time */
+};
+
+static void add_wall_time(struct log *log, struct buf *out, uint64_t time_ns)
+{
+	int64_t wall_ns = (int64_t)time_ns + log->sink.realtime_offset_ns;
+	time_t second = wall_ns / 1000000000;
+	unsigned ms = (unsigned)(wall_ns / 1000000 % 1000);
+	struct tm tm;
+
+	if (second != log->second || !log->stamp[0]) {
+		localtime_r(&second, &tm);
+		strftime(log->stamp, sizeof(log->stamp), "%Y-%m-%d %H:%M:%S", &tm);
+		log->second = second;
+	}
+	buf_puts(out, log->stamp);
+	buf_putc(out, ',');
+	buf_putc(out, (char)('0' + ms / 100));
+	buf_putc(out, (char)('0' + ms / 10 % 10));
+	buf_putc(out, (char)('0' + ms % 10));
+}
+
+static void add_u64(struct buf *out, const char *label, uint64_t value)
+{
+	buf_puts(out, ", ");
+	buf_puts(out, label);
+	buf_puts(out, ": ");
+	buf_u64(out, value);
+}
+
+/* "gridDimX: 1, gridDimY: 40, gridDimZ: 8", whatever the prototype calls them. */
+static void add_dims_xyz(struct buf *out, const char *what, const uint32_t dims[3])
+{
+	char label[] = "blockDimX";
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(label, sizeof(label), "%sDim%c", what, 'X' + i);
+		add_u64(out, label, dims[i]);
+	}
+}
+
+/* Handles in hexadecimal, but the default stream 0 as that program wrote it. */
+static void add_value(struct buf *out, const struct call *call, enum api_type type, uint64_t value)
+{
+	switch (type) {
+	case T_INT:
+	case T_DEVICE:
+		buf_s64(out, (int32_t)value);
+		break;
+	case T_UINT:
+	case T_U64:
+	case T_BYTES:
+	case T_SIZE:
+	case T_SHMEM:
+	case T_COPYKIND:
+		buf_u64(out, value);
+		break;
+	case T_FLOAT:
+		buf_printf(out, "%.6f", (double)arg_float(value));
+		break;
+	case T_STREAM:
+		if (value)
+			buf_hex(out, value);
+		else
+			buf_putc(out, '0');
+		break;
+	case T_STRING:
+		if (call->text) {
+			buf_putc(out, '"');
+			text_add_safe(out, call->text);
+			buf_putc(out, '"');
+			break;
+		}
+		/* fall through */
+	default:
+		buf_hex(out, value);
+		break;
+	}
+}
+
+static void add_args(struct buf *out, const struct call *call)
+{
+	const struct api_arg *args;
+	size_t n = call_args(call, &args);
+
+	for (size_t i = 0; i < n; i++) {
+		if (args[i].type == T_GRID || args[i].type == T_BLOCK) {
+			bool grid = args[i].type == T_GRID;
+
+			add_dims_xyz(out, grid ? "grid" : "block",
+				     grid ? call->args.grid : call->args.block);
+			continue;
+		}
+		buf_puts(out, ", ");
+		buf_puts(out, args[i].name);
+		buf_puts(out, ": ");
+		add_value(out, call, args[i].type, call->args.arg[i]);
+	}
+}
+
+static void add_outcome(struct buf *out, const struct call *call)
+{
+	if (call->kernel) {
+		buf_puts(out, ", kernel: ");
+		text_add_safe(out, call->kernel->name);
+	}
+	if (call->flags & CALL_CAPTURED)
+		buf_puts(out, ", captured: true");
+	if (call->flags & CALL_UNFINISHED) {
+		buf_puts(out, ", result: unfinished");
+	} else if (!(call->flags & CALL_NO_RETURN)) {
+		buf_puts(out, ", result: ");
+		add_result(out, call);
+	}
+}
+
+static void log_event(struct sink *sink, const struct event *event)
+{
+	struct buf *out = &sink->lines.pending;
+	const struct call *call = event->call;
+
+	if (event->type != EVENT_CALL)
+		return;
+	add_wall_time((struct log *)sink, out, event->time_ns);
+	buf_puts(out, " - [");
+	text_add_safe(out, call->function->name);
+	buf_puts(out, "] pid: ");
+	buf_u64(out, event->process->pid);
+	add_u64(out, "tid", event->tid);
+	add_u64(out, "time_start", call->begin_ns);
+	add_u64(out, "time_end", call->end_ns);
+	add_args(out, call);
+	add_outcome(out, call);
+	buf_putc(out, '\n');
+}
+
+static void log_free(struct sink *sink)
+{
+	free(sink);
+}
+
+static const struct sink_ops log_ops = {
+	.event = log_event,
+	.free = log_free,
+};
+
+struct consumer *log_new(const struct sink_options *options)
+{
+	struct log *log = xcalloc(1, sizeof(*log));
+
+	return sink_init(&log->sink, &log_ops, options);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#include "output/sink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/format.h"
+
+const struct sink_format sink_formats[] = {
+	{ "table", NULL, "a line a call, for people", table_new },
+	{ "jsonl", ".jsonl", "a JSON object a line, for programs", jsonl_new },
+	{ "log", ".log", "\"[cuMemAlloc_v2] pid: .., tid: .., time_start: ..\" lines", log_new },
+	{ NULL, NULL, NULL, NULL },
+};
+
+const struct sink_format *sink_format_by_name(const char *name)
+{
+	for (const struct sink_format *format = sink_formats; format->name; format++) {
+		if (!strcmp(format->name, name))
+			return format;
+	}
+	return NULL;
+}
+
+const struct sink_format *sink_format_by_ending(const char *path)
+{
+	size_t len = strlen(path);
+
+	for (const struct sink_format *format = sink_formats; format->name; format++) {
+		size_t ending = format->ending ? strlen(format->ending) : 0;
+
+		if (ending && len > ending && !strcmp(path + len - ending, format->ending))
+			return format;
+	}
+	return NULL;
+}
+
+/* ---- which events ---------------------------------------------------------------------------- */
+
+static struct sink *sink_of(struct consumer *consumer)
+{
+	return (struct sink *)consumer;
+}
+
+bool sink_begins_late(const struct sink_options *options)
+{
+	return options->failed_only || options->min_duration_ns;
+}
+
+bool sink_done(const struct consumer *consumer)
+{
+	const struct sink *sink = (const struct sink *)consumer;
+
+	return sink->options.max_events && sink->calls >= sink->options.max_events;
+}
+
+static bool call_wanted(const struct sink *sink, const struct call *call)
+{
+	const struct sink_options *options = &sink->options;
+
+	if (options->failed_only && !(call->flags & CALL_FAILED))
+		return false;
+	if (options->min_duration_ns &&
+	    (!call_has_end(call) || call_duration_ns(call) < options->min_duration_ns))
+		return false;
+	return !(sink->hide_nested && (call->flags & CALL_NESTED));
+}
+
+static bool event_wanted(const struct sink *sink, const struct event *event)
+{
+	if (sink_done(&sink->consumer))
+		return false;
+	switch (event->type) {
+	case EVENT_CALL:
+		return call_wanted(sink, event->call);
+	case EVENT_CALL_BEGIN:
+		/* a begin that no end will follow is no half of a pair */
+		return sink->options.begin_end && !sink_begins_late(&sink->options) &&
+		       !(event->call->flags & CALL_NO_RETURN);
+	case EVENT_PROCESS:
+	case EVENT_EXIT:
+		return true;
+	}
+	return false;
+}
+
+/* ---- the consumer ---------------------------------------------------------------------------- */
+
+static int sink_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct sink *sink = sink_of(self);
+
+	sink->begin_ns = run->begin_ns;
+	sink->realtime_offset_ns = run->realtime_offset_ns;
+	if (sink->ops->begin)
+		sink->ops->begin(sink);
+	return lines_flush(&sink->lines, err);
+}
+
+static int sink_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct sink *sink = sink_of(self);
+
+	if (sink->ops->watch)
+		sink->ops->watch(sink, event);
+	if (!event_wanted(sink, event))
+		return 0;
+	sink->ops->event(sink, event);
+	sink->calls += event->type == EVENT_CALL;
+	return lines_added(&sink->lines, err);
+}
+
+static int sink_flush(struct consumer *self, struct err *err)
+{
+	return lines_flush(&sink_of(self)->lines, err);
+}
+
+static int sink_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct sink *sink = sink_of(self);
+
+	if (sink->ops->end)
+		sink->ops->end(sink, run);
+	return lines_flush(&sink->lines, err);
+}
+
+static void sink_free(struct consumer *self)
+{
+	struct sink *sink = sink_of(self);
+
+	lines_free(&sink->lines);
+	sink->ops->free(sink);
+}
+
+static const struct consumer_ops sink_consumer_ops = {
+	.begin = sink_begin,
+	.event = sink_event,
+	.flush = sink_flush,
+	.end = sink_end,
+	.free = sink_free,
+};
+
+struct consumer *sink_init(struct sink *sink, const struct sink_ops *ops,
+			   const struct sink_options *options)
+{
+	sink->consumer.ops = &sink_consumer_ops;
+	sink->ops = ops;
+	sink->options = *options;
+	lines_init(&sink->lines, options->out, "the trace");
+	return &sink->consumer;
+}
+
+void sink_add_time(const struct sink *sink, struct buf *out, uint64_t time_ns, unsigned decimals)
+{
+	bool before = time_ns < sink->begin_ns; /* a call that was under way when the trace began */
+	uint64_t ns = before ? sink->begin_ns - time_ns : time_ns - sink->begin_ns;
+
+	for (unsigned digits = 6; digits > decimals; digits--)
+		ns = (ns + (digits - 1 == decimals ? 5 : 0)) / 10;
+	if (before)
+		buf_putc(out, '-');
+	buf_fixed(out, ns, decimals);
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The table for people:
+ *
+ *   TIME(ms) PROCESS       PID    TID  EVENT             DURATION  DETAILS
+ *      0.412 vectorAdd    4242   4242  cudaMalloc        101.2 us  size=1.00 MiB -> 0x7f12c0000000
+ *
+ * Columns start narrow and widen when something needs it, so that they stay aligned from there on
+ * and a terminal's width is left to the details.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "output/describe.h"
+#include "output/format.h"
+
+#define TIME_COLUMNS	 10
+#define DURATION_COLUMNS 10
+#define EVENT_COLUMNS	 20 /* at first */
+#define EVENT_MOST	 44
+#define PROCESS_MOST	 24 /* 15 characters, and some escapes */
+#define PID_COLUMNS	 6  /* at first */
+#define DETAILS_LEAST	 24 /* where a terminal leaves less than this, lines are not cut */
+#define SUBJECT_LEAST	 20
+
+#define STYLE_OFF    "\033[0m"
+#define STYLE_BOLD   "\033[1m"
+#define STYLE_DIM    "\033[2m"
+#define STYLE_RED    "\033[1;31m"
+#define STYLE_YELLOW "\033[33m"
+
+struct table {
+	struct sink sink; /* first */
+	bool headed;
+	size_t process_columns, pid_columns, tid_columns, event_columns;
+	struct buf cell; /* scratch */
+	struct description details;
+};
+
+/* Colours tell what matters at a glance: work for the GPU, data on the way, waiting. */
+static const char *const class_style[CLASS_COUNT] = {
+	[CLASS_LAUNCH] = "\033[32m",
+	[CLASS_MEMORY] = "\033[36m",
+	[CLASS_TRANSFER] = "\033[34m",
+	[CLASS_SYNC] = STYLE_YELLOW,
+};
+
+static void style(struct table *table, const char *code)
+{
+	if (table->sink.options.color && code)
+		buf_puts(&table->sink.lines.pending, code);
+}
+
+/* ---- cells --------------------------------------------------------------------------------- */
+
+static size_t widen(size_t *columns, size_t want, size_t most)
+{
+	if (want > *columns)
+		*columns = want < most ? want : most;
+	return *columns;
+}
+
+static void add_blanks(struct buf *out, size_t n)
+{
+	while (n--)
+		buf_putc(out, ' ');
+}
+
+/* The scratch cell, padded on the left or the right; returns the columns it took. */
+static size_t add_cell(struct table *table, size_t columns, bool left, const char *code)
+{
+	struct buf *out = &table->sink.lines.pending;
+	size_t used = text_columns(table->cell.data);
+	size_t blanks = used < columns ? columns - used : 0;
+
+	add_blanks(out, left ? 0 : blanks);
+	style(table, code);
+	buf_add(out, table->cell.data, table->cell.len);
+	if (code)
+		style(table, STYLE_OFF);
+	add_blanks(out, left ? blanks : 0);
+	buf_reset(&table->cell);
+	return used + blanks;
+}
+
+static size_t add_number_cell(struct table *table, size_t *columns, uint32_t number)
+{
+	buf_u64(&table->cell, number);
+	widen(columns, table->cell.len, table->cell.len);
+	return add_cell(table, *columns, false, NULL);
+}
+
+static void add_duration(struct table *table, const struct call *call)
+{
+	const char *code = NULL;
+
+	if (call->flags & CALL_UNFINISHED) {
+		buf_puts(&table->cell, "unfinished");
+		code = STYLE_YELLOW;
+	} else if (call->flags & CALL_NO_RETURN) {
+		buf_putc(&table->cell, '-');
+	} else {
+		buf_duration(&table->cell, call_duration_ns(call));
+	}
+	add_cell(table, DURATION_COLUMNS, false, code);
+}
+
+/* ---- details ------------------------------------------------------------------------------- */
+
+static size_t columns_of(const struct buf *text)
+{
+	return text->len ? text_columns(text->data) : 0;
+}
+
+/* Room for one part when `others` columns are taken by the rest of the line. */
+static size_t room_beside(size_t room, size_t others, size_t least)
+{
+	return room > others + least ? room - others : least;
+}
+
+static void add_part(struct table *table, const struct buf *part, bool after, const char *code)
+{
+	struct buf *out = &table->sink.lines.pending;
+
+	if (!part->len)
+		return;
+	if (after)
+		buf_putc(out, ' ');
+	style(table, code);
+	buf_add(out, part->data, part->len);
+	if (code)
+		style(table, STYLE_OFF);
+}
+
+/*
+ * Makes the details fit: first a kernel's name gives way, then the end of the words; the result
+ * stays, since a failure is what a reader looks for.
+ */
+static void fit(struct table *table, size_t room)
+{
+	struct description *d = &table->details;
+	size_t result = d->result.len ? columns_of(&d->result) + 1 : 0;
+	size_t words = d->words.len ? columns_of(&d->words) + 1 : 0;
+
+	if (d->subject.len && columns_of(&d->subject) + words + result > room) {
+		text_add_name(&table->cell, d->subject.data,
+			      room_beside(room, words + result, SUBJECT_LEAST));
+		buf_reset(&d->subject);
+		buf_add(&d->subject, table->cell.data, table->cell.len);
+		buf_reset(&table->cell);
+	}
+	if (d->words.len && columns_of(&d->subject) + words + result > room) {
+		text_add_cut(&table->cell, d->words.data,
+			     room_beside(room, columns_of(&d->subject) + 1 + result, 3));
+		buf_reset(&d->words);
+		buf_add(&d->words, table->cell.data, table->cell.len);
+		buf_reset(&table->cell);
+	}
+}
+
+static void add_details(struct table *table, const struct call *call, size_t used)
+{
+	struct description *d = &table->details;
+	size_t width = table->sink.options.width;
+
+	describe(call, d);
+	if (width && used + DETAILS_LEAST <= width)
+		fit(table, width - used);
+	add_part(table, &d->subject, false, NULL);
+	add_part(table, &d->words, d->subject.len, NULL);
+	add_part(table, &d->result, d->subject.len || d->words.len,
+		 call->flags & CALL_FAILED ? STYLE_RED : NULL);
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+static void add_header(struct table *table)
+{
+	struct buf *out = &table->sink.lines.pending;
+
+	style(table, STYLE_BOLD);
+	buf_printf(out, "%*s  %-*s %*s %*s  %-*s %*s  DETAILS", TIME_COLUMNS, "TIME(ms)",
+		   (int)table->process_columns, "PROCESS", (int)table->pid_columns, "PID",
+		   (int)table->tid_columns, "TID", (int)table->event_columns, "EVENT",
+		   DURATION_COLUMNS, "DURATION");
+	style(table, STYLE_OFF);
+	buf_putc(out, '\n');
+	table->headed = true;
+}
+
+/* The first process decides how wide its columns begin, so the header waits for it. */
+static void prepare(struct table *table, const struct event *event)
+{
+	text_add_safe(&table->cell, event->process->comm);
+	widen(&table->process_columns, text_columns(table->cell.data), PROCESS_MOST);
+	buf_reset(&table->cell);
+	if (!table->headed)
+		add_header(table);
+}
+
+static void add_call(struct table *table, const struct event *event)
+{
+	struct buf *out = &table->sink.lines.pending;
+	const struct call *call = event->call;
+	bool nested = call->flags & CALL_NESTED;
+	size_t used = 9; /* the blanks between columns */
+
+	sink_add_time(&table->sink, &table->cell, call->begin_ns, 3);
+	used += add_cell(table, TIME_COLUMNS, false, NULL);
+	buf_puts(out, "  ");
+	text_add_safe(&table->cell, event->process->comm);
+	used += add_cell(table, table->process_columns, true, NULL);
+	buf_putc(out, ' ');
+	used += add_number_cell(table, &table->pid_columns, event->process->pid);
+	buf_putc(out, ' ');
+	used += add_number_cell(table, &table->tid_columns, event->tid);
+	buf_puts(out, "  ");
+	add_blanks(&table->cell, nested ? 2 * call->depth : 0);
+	text_add_safe(&table->cell, call->function->name);
+	widen(&table->event_columns, text_columns(table->cell.data), EVENT_MOST);
+	used += add_cell(table, table->event_columns, true,
+			 nested ? STYLE_DIM : class_style[call->function->cls]);
+	buf_putc(out, ' ');
+	add_duration(table, call);
+	used += DURATION_COLUMNS;
+	buf_puts(out, "  ");
+	add_details(table, call, used);
+	while (out->data[out->len - 1] == ' ')
+		out->len--;
+	buf_putc(out, '\n');
+}
+
+/* ---- the format ---------------------------------------------------------------------------- */
+
+static struct table *table_of(struct sink *sink)
+{
+	return (struct table *)sink;
+}
+
+static void table_event(struct sink *sink, const struct event *event)
+{
+	struct table *table = table_of(sink);
+
+	if (event->type != EVENT_CALL)
+		return;
+	prepare(table, event);
+	add_call(table, event);
+}
+
+static void table_end(struct sink *sink, const struct run_info *run)
+{
+	if (!table_of(sink)->headed)
+		add_header(table_of(sink));
+}
+
+static void table_free(struct sink *sink)
+{
+	struct table *table = table_of(sink);
+
+	description_free(&table->details);
+	buf_free(&table->cell);
+	free(table);
+}
+
+static const struct sink_ops table_ops = {
+	.event = table_event,
+	.end = table_end,
+	.free = table_free,
+};
+
+struct consumer *table_new(const struct sink_options *options)
+{
+	struct table *table = xcalloc(1, sizeof(*table));
+
+	table->process_columns = strlen("PROCESS");
+	table->pid_columns = table->tid_columns = PID_COLUMNS;
+	table->event_columns = EVENT_COLUMNS;
+	buf_puts(&table->cell, ""); /* never NULL from here on */
+	table->sink.hide_nested = !options->verbose;
+	return sink_init(&table->sink, &table_ops, options);
+}
