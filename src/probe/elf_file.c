@@ -82,7 +82,21 @@ static bool is_within(enum elf_depth depth, const struct elf_symbols *statics)
 	       (depth == ELF_SMALL_SYMTAB && statics->strings_bytes <= SMALL_STRINGS);
 }
 
-/* As elf_file_open, without the sentence. */
+/* Returns as elf_file_open does: 0, 1 for no runtime, 2 for undecided at this depth, -EBADMSG. */
+static int find_static_role(struct elf_file *file, enum elf_depth depth, struct roles *roles)
+{
+	int rc;
+
+	if (!is_within(depth, &file->statics))
+		return 2;
+	rc = elf_symbols_define(&file->image, &file->statics, "cudaLaunchKernel");
+	if (rc <= 0)
+		return rc < 0 ? rc : 1;
+	roles->runtime = &file->statics;
+	return 0;
+}
+
+/* Returns as elf_file_open does, without the sentence. */
 static int find_roles(struct elf_file *file, enum elf_depth depth, struct roles *roles)
 {
 	int dynamic_rc = elf_symbols_dynamic(&file->image, &file->dynamic);
@@ -92,20 +106,10 @@ static int find_roles(struct elf_file *file, enum elf_depth depth, struct roles 
 		dynamic_rc = find_dynamic_roles(file, roles);
 	if (dynamic_rc < 0)
 		return dynamic_rc;
-	if (static_rc == 0 && !roles->runtime) {
-		static_rc = 2;
-		if (is_within(depth, &file->statics))
-			static_rc = elf_symbols_define(&file->image, &file->statics,
-						       "cudaLaunchKernel");
-		if (static_rc == 1)
-			roles->runtime = &file->statics;
-		else if (static_rc == 0)
-			static_rc = 1;
-	}
+	if (static_rc == 0 && !roles->runtime)
+		static_rc = find_static_role(file, depth, roles);
 	/* A module is one whatever may be wrong with a .symtab that nobody needs at run time. */
-	if (roles->driver || roles->runtime)
-		return 0;
-	return static_rc;
+	return roles->driver || roles->runtime ? 0 : static_rc;
 }
 
 /* ---- listing the functions ------------------------------------------------------------------- */

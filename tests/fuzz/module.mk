@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# make fuzz: every tests/fuzz/fuzz_*.c under libFuzzer with AddressSanitizer and UBSan, one after the
+# make fuzz: every tests/fuzz/fuzz_*.c under libFuzzer, AddressSanitizer and UBSan, one after the
 # other on one core, FUZZ_SECONDS each (make fuzz-NAME: one of them). It stops at the first finding
 # and leaves the input that caused it in build/fuzz/NAME.found/. What was learned stays in
 # build/fuzz/NAME.corpus/ for the next time.
