@@ -156,12 +156,14 @@ static __always_inline void record_outputs(struct wire_call *call, __u64 cookie)
 }
 
 /* Strings that are known on entry: of the call itself, or of a register's value (host stubs). */
-static __always_inline void send_entry_strings(struct wire_call *call, __u64 cookie, __u64 id)
+static __always_inline void send_entry_strings(struct wire_thread *thread, struct wire_call *call,
+					       __u64 cookie, __u64 id)
 {
 	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
 
 	if (cookie_kernel(cookie) != COOKIE_NONE)
-		kernel_seen(id, cookie_hook(cookie), register_of(call, cookie_kernel(cookie)));
+		kernel_seen(thread, id, cookie_hook(cookie),
+			    register_of(call, cookie_kernel(cookie)));
 	if (string == COOKIE_NONE)
 		return;
 	if (key != COOKIE_NONE)
@@ -228,7 +230,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.result = 0;
 	frame->call.reserved = 0;
 	record_arguments(&frame->call, cookie, ctx);
-	send_entry_strings(&frame->call, cookie, id);
+	send_entry_strings(thread, &frame->call, cookie, id);
 	returns = returns_wanted(mode, depth);
 	if (settings.begin_records && returns) {
 		frame->call.head.type = WIRE_BEGIN;

@@ -30,7 +30,7 @@ static __always_inline int name_send(__u64 id, __u32 hook, __u64 key, __u32 sour
 }
 
 /* The first launch of a handle sends the name that the handle leads to; user space verifies it. */
-static __always_inline void kernel_seen(__u64 id, __u32 hook, __u64 handle)
+static __always_inline void kernel_name(__u64 id, __u32 hook, __u64 handle)
 {
 	struct kernel_key key = { .handle = handle, .tgid = id >> 32 };
 	__u64 generation = state.kernels_generation, at = 0;
@@ -42,6 +42,24 @@ static __always_inline void kernel_seen(__u64 id, __u32 hook, __u64 handle)
 	/* A page that is not resident cannot be read here: the next launch tries again. */
 	if (name_send(id, hook, handle, NAME_OF_HANDLE, at))
 		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
+}
+
+/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot. */
+static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __u32 hook,
+					__u64 handle)
+{
+	__u64 *slot = &thread->recent[BOUNDED((handle >> 4) ^ (handle >> 8) ^ (handle >> 12),
+					      WIRE_RECENT - 1)];
+
+	if (*slot == handle && thread->recent_generation == state.kernels_generation)
+		return;
+	if (thread->recent_generation != state.kernels_generation) {
+		for (int i = 0; i < WIRE_RECENT; i++)
+			thread->recent[i] = 0;
+		thread->recent_generation = state.kernels_generation;
+	}
+	kernel_name(id, hook, handle);
+	*slot = handle;
 }
 
 #endif

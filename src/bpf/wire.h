@@ -32,6 +32,7 @@
 #define WIRE_DEPTH_MAX  4     /* calls inside calls of one thread; cudart on libcuda needs 2 */
 #define WIRE_STRING_MAX 4096  /* bytes of a name with its NUL; CUTLASS kernels pass 2,000 */
 #define WIRE_RINGS_MAX  64
+#define WIRE_RECENT     16    /* a power of two; saves the look-up of most launches */
 
 enum wire_type {
 	WIRE_CALL = 1,  /* struct wire_call: a call that ended, or will not be followed further */
@@ -117,6 +118,8 @@ struct wire_thread {
 	__u32 depth;
 	__u32 deep; /* calls below WIRE_DEPTH_MAX whose returns are still to come */
 	__u32 reserved;
+	__u64 recent[WIRE_RECENT];      /* kernels that this thread launched and that are named */
+	__u64 recent_generation;        /* of the names: older ones are void */
 	struct wire_frame frame[WIRE_DEPTH_MAX];
 };
 

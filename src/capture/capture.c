@@ -12,19 +12,6 @@
 
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-uint64_t capture_now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
 static int load_programs(struct capture *c, struct err *err)
 {
 	const struct capture_options *o = &c->options;
@@ -62,6 +49,17 @@ static void hit(void *data, const struct wire_call *call)
 	governor_hit(c->governor, call);
 }
 
+/* The hits on cuscope itself are nobody's calls. */
+static void discard_records(struct programs *programs)
+{
+	size_t bytes;
+
+	for (size_t i = 0; i < programs_rings(programs); i++) {
+		while (ring_peek(programs_ring(programs, i), &bytes))
+			ring_advance(programs_ring(programs, i));
+	}
+}
+
 static void make_parts(struct capture *c)
 {
 	const struct modules_options modules = { .programs = c->programs,
@@ -77,6 +75,7 @@ static void make_parts(struct capture *c)
 					     .returns = c->options.returns };
 
 	cost_measure(c->programs, c->options.returns, &governor.cost, NULL);
+	discard_records(c->programs);
 	c->modules = modules_new(&modules);
 	stream.modules = governor.modules = c->modules;
 	c->stream = stream_new(&stream);
@@ -140,9 +139,6 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	int r;
 
 	c->options = *options;
-	c->begin_ns = capture_now_ns();
-	c->run.begin_ns = c->begin_ns;
-	c->run.realtime_offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - c->begin_ns);
 	c->run.returns = options->returns;
 	c->run.estimate_scale = 1;
 	r = kernel_features_new(options->without, &c->features, err);
@@ -150,6 +146,7 @@ int capture_open(const struct capture_options *options, struct capture **capture
 		r = load_programs(c, err);
 	if (!r) {
 		make_parts(c);
+		capture_begin_clock(c);
 		r = open_targets(c, err);
 	}
 	if (r) {

@@ -20,6 +20,25 @@
 #define LOOK_NS        100000000  /* at /proc, where mappings are not reported */
 #define GRACE_NS       2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+uint64_t capture_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+void capture_begin_clock(struct capture *c)
+{
+	c->begin_ns = c->run.begin_ns = capture_now_ns();
+	c->run.realtime_offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - c->begin_ns);
+}
+
 void capture_notice(struct capture *c, const char *fmt, ...)
 {
 	char text[512];
@@ -341,6 +360,8 @@ int capture_run(struct capture *c, struct err *err)
 	struct err end = { 0 };
 	int r = open_loop(c, err), at_end;
 
+	if (c->hold)
+		capture_begin_clock(c); /* the command begins only now */
 	if (!r)
 		r = stream_begin(c->stream, &c->run, err);
 	if (!r && c->hold)

@@ -46,6 +46,7 @@ struct capture {
 };
 
 uint64_t capture_now_ns(void);
+void capture_begin_clock(struct capture *capture); /* the trace begins now */
 void capture_notice(struct capture *capture, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -228,7 +228,8 @@ static void mark_unhooked(struct module *module, unsigned groups)
 
 void module_drop_runtime_launches(struct module *module)
 {
-	attachment_free(module->runtime_launches);
+	if (module->runtime_launches)
+		attachment_free_later(module->runtime_launches);
 	module->runtime_launches = NULL;
 	mark_unhooked(module, 1u << HOOK_RUNTIME_LAUNCH);
 }
@@ -241,7 +242,8 @@ void module_drop_little(struct module *module, struct hook *hook)
 		at += h->group == HOOK_LITTLE;
 	if (at >= module->n_little)
 		return;
-	attachment_free(module->little[at]);
+	if (module->little[at])
+		attachment_free_later(module->little[at]); /* rings fill up while we would wait */
 	module->little[at] = NULL;
 	hook->hooked = false;
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+#include "trace/event.h"
+
+static const char *const texts[LOST_COUNT] = {
+	[LOST_RING_FULL] = "ring full: the reader did not keep up (--ring-size makes it larger)",
+	[LOST_THREADS_FULL] = "more threads or processes than there is room for",
+	[LOST_NO_ENTRY] = "returns of calls that began before the trace",
+	[LOST_TOO_DEEP] = "nested too deep to be followed",
+	[LOST_UNREADABLE] = "calls with arguments in memory that could not be read",
+	[LOST_LATE] = "delivered too late for their place in time (shown out of order)",
+};
+
+const char *lost_reason_text(enum lost_reason reason)
+{
+	return reason < LOST_COUNT ? texts[reason] : "?";
+}
