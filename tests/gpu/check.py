@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Traces the programs of this folder and PyTorch, and tells where cuscope and they disagree.
+
+    check.py CUSCOPE BIN CASES       BIN: the built programs, CASES: where traces go; see run
+"""
+
+import importlib.util
+import os
+import sys
+import time
+
+import programs
+from torch_cases import Torch
+from tracing import Report, Trace
+
+ALL = (programs.launches, programs.launch_totals, programs.copies, programs.sets, programs.memory,
+       programs.errors, programs.calls, programs.durations)
+LAUNCHES = (programs.launches, programs.launch_totals)
+
+
+def calls_but_polls(counts, trace):
+    """cudaStreamQuery is left alone by default."""
+    return programs.calls(counts, trace, without=["cudaStreamQuery"])
+
+
+calls_but_polls.__name__ = "calls"
+
+
+def polls_are_no_failures(counts, trace):
+    yield from programs.calls(counts, trace)
+    if trace.summary["errors"]:
+        yield f"counted as failed: {trace.summary['errors'][0]}"
+
+
+# Name, program and arguments ({bin} is where they are), options, what is compared.
+CASES = [
+    *((f"{name}-{linked}", [f"{{bin}}/{name}-{linked}"], [], ALL)
+      for linked in ("shared", "static")
+      for name in ("launches", "threads", "graphs", "copies", "memory")),
+    ("threads-ptds", ["{bin}/threads-ptds"], [], ALL),
+    ("launches-stripped", ["{bin}/launches-stripped"], [], LAUNCHES),
+    *((f"launches-{linked}-layer-{layer}", [f"{{bin}}/launches-{linked}"], ["--layer", layer],
+       LAUNCHES) for linked in ("shared", "static") for layer in ("both", "runtime", "driver")),
+    *((f"errors-{linked}", ["{bin}/errors-" + linked], ["--layer", "both"],
+       (*LAUNCHES, programs.memory, programs.errors, calls_but_polls, programs.durations))
+      for linked in ("shared", "static")),
+    ("polls", ["{bin}/errors-shared"], ["--only", "cudaStreamQuery*"], (polls_are_no_failures,)),
+    ("graphs-layer-both", ["{bin}/graphs-shared"], ["--layer", "both"], ALL),
+    ("no-returns", ["{bin}/launches-shared"], ["--no-returns"], (*LAUNCHES, programs.no_durations)),
+    ("all-calls", ["{bin}/launches-shared"], ["--all-calls"], (*LAUNCHES, programs.copies)),
+    ("driver", ["{bin}/driver"], [], ALL),
+    ("driver-by-dlopen", ["{bin}/late", "{bin}/driver.so"], [], ALL),
+    ("children", ["/bin/sh", "-c", "{bin}/launches-shared & {bin}/launches-static & wait"], [],
+     (*LAUNCHES, programs.memory)),
+]
+
+
+def run_case(report, cuscope, folder, name, command, options, checks):
+    path = os.path.join(folder, name + ".counts")
+    trace = Trace(cuscope, folder, name, options, ["--", *command], {"SAMPLE_COUNTS": path}).finish()
+    problems = list(trace.problems())
+    report.test(f"{name}: runs", problems)
+    if problems:
+        return
+    counts = programs.Counts(path)
+    report.test(f"{name}: nothing lost", trace.lost())
+    for check in checks:
+        report.test(f"{name}: {check.__name__.replace('_', ' ')}", check(counts, trace))
+
+
+def table(report, cuscope, folder, program):
+    """What people read: the kernel's name and its shape on one line, and the summary."""
+    path = os.path.join(folder, "table.txt")
+    trace = Trace(cuscope, folder, "table", ["--format", "table", "-o", path], ["--", program])
+    trace.process.wait()
+    trace.log.seek(0)
+    with open(path) as lines:
+        text = lines.read()
+    wanted = "shapes::scale<float, 4>(float*, int) grid=(65535,1,1) block=(256,1,1)"
+    report.test("table: a launch in words", [] if wanted in text else [f"no line with {wanted}"])
+    report.test("table: the summary", [] if "=== TRACE SUMMARY ===" in trace.log.read() + text
+                else ["no summary"])
+    trace.log.close()
+
+
+def main():
+    cuscope, binaries, folder = map(os.path.abspath, sys.argv[1:4])
+    report = Report()
+    begin = time.monotonic()
+    torch = None
+    if importlib.util.find_spec("torch"):
+        torch = Torch(cuscope, folder, report)
+    for name, command, options, checks in CASES:
+        command = [word.format(bin=binaries) for word in command]
+        run_case(report, cuscope, folder, name, command, options, checks)
+    table(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
+    if torch:
+        torch.run()
+    else:
+        report.test("torch", ["not installed: nothing of it was tested"])
+    print(f"{time.monotonic() - begin:.0f} s")
+    return report.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
