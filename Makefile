@@ -29,6 +29,8 @@ CLI_OBJ  := $(CLI_SRC:%.c=$(B)/%.o)
 
 all: $(B)/cuscope
 
+include $(wildcard src/*/module.mk tests/*/module.mk bench/module.mk)
+
 $(B)/cuscope: $(CLI_OBJ) $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -39,8 +41,6 @@ $(B)/libcuscope.a: $(LIB_OBJ)
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c -o $@ $<
-
-include $(wildcard src/*/module.mk tests/*/module.mk bench/module.mk)
 
 clean:
 	rm -rf build dist

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 int err_set(struct err *err, int code, const char *fmt, ...)
 {
@@ -21,15 +21,17 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 
 int err_prefix(struct err *err, const char *fmt, ...)
 {
-	char head[256], whole[sizeof(err->text) + sizeof(head)];
+	char rest[sizeof(err->text)];
+	size_t used;
 	va_list ap;
 
 	if (!err)
 		return 0;
+	memcpy(rest, err->text, sizeof(rest));
 	va_start(ap, fmt);
-	vsnprintf(head, sizeof(head), fmt, ap);
+	vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
-	snprintf(whole, sizeof(whole), "%s: %s", head, err->text);
-	snprintf(err->text, sizeof(err->text), "%.*s", (int)sizeof(err->text) - 1, whole);
+	used = strlen(err->text);
+	snprintf(err->text + used, sizeof(err->text) - used, ": %s", rest);
 	return err->code;
 }

@@ -7,8 +7,9 @@
  * follows everything else: which registers and stack words the eBPF program must record on this
  * machine (capture_plan), and what the recorded words mean (api_decode).
  *
- * Variants share a row: the table holds base names, and `_v2`, `_v3`, `_ptsz`, `_ptds` and their
- * combinations are found through them. A variant whose arguments differ has a row of its own.
+ * Variants share a row: `_ptsz` and `_ptds` always, `_v2` where its arguments are the same. A
+ * version whose arguments differ has a row of its own, and one that is newer than the tables has
+ * none: to decode it by an older one's arguments would show wrong values.
  */
 #ifndef CUSCOPE_CUDA_API_H
 #define CUSCOPE_CUDA_API_H
@@ -91,9 +92,11 @@ enum api_type {
 	T_INT,       /* signed 32 bits */
 	T_UINT,      /* unsigned 32 bits */
 	T_U64,
-	T_FLOAT,     /* float behind an output pointer: milliseconds of cudaEventElapsedTime */
+	T_FLOAT,     /* float behind an output pointer: milliseconds of cudaEventElapsedTime. The */
+	             /* argument's value is its 32 bits. */
 	T_HEX,       /* flags, options */
-	T_BYTES,     /* the size that OP_ALLOC, OP_COPY and OP_SET count */
+	T_BYTES,     /* the size that OP_ALLOC, OP_COPY and OP_SET count, or the factor of it that */
+	             /* is in bytes (pitch, width): api_call.bytes is the whole */
 	T_SIZE,      /* another size: pitch, offset, width */
 	T_PTR,       /* the address that OP_ALLOC made or OP_FREE frees */
 	T_DST,
@@ -112,7 +115,8 @@ enum api_type {
 	T_GRAPHEXEC,
 	T_POOL,
 	T_HANDLE,    /* any other opaque handle */
-	T_GRID,      /* dim3 by value, or three unsigned in the driver's calls */
+	T_GRID,      /* dim3 by value, three unsigned in the driver's calls, or a field of a struct: */
+	             /* in all cases one argument, "gridDim" */
 	T_BLOCK,
 	T_SHMEM,     /* dynamic shared memory, bytes */
 	T_COUNT,
@@ -134,12 +138,15 @@ struct api;     /* one row; opaque */
  */
 bool api_is_symbol(const char *symbol);
 
-/* The row of a symbol or of its base name, NULL where none is known. Static storage. */
+/* The row of a symbol, NULL where none is known. Static storage; from any thread. */
 const struct api *api_find(const char *symbol);
 
 /* Class and default of any symbol: from its row, or guessed from its name. */
 enum api_class api_class(const char *symbol);
 bool api_default_on(const char *symbol); /* false for getters and polls that tell little */
+
+/* False where what comes back is no cudaError_t or CUresult: nothing, a pointer, a string. */
+bool api_returns_status(const char *symbol);
 
 enum api_op api_op(const struct api *api);
 enum api_memory api_memory(const struct api *api);
@@ -201,7 +208,9 @@ struct api_call {
 	uint8_t n_args;
 	uint64_t arg[API_ARGS_MAX]; /* one for each api_args() entry; outputs hold what was written, */
 	                            /* or 0. T_GRID and T_BLOCK hold 0: see grid and block. */
-	uint64_t handle;            /* T_KERNEL: function of a launch; T_GRAPHEXEC of a graph launch */
+	uint64_t handle;            /* T_KERNEL: function of a launch; T_GRAPHEXEC of a graph launch. */
+	                            /* OP_NAME_KERNEL: what the string names or, where there is no */
+	                            /* string, whose kernel the handle in the output (arg[0]) is too */
 	uint64_t stream;
 	uint64_t event;
 	bool has_stream;

@@ -15,7 +15,8 @@ bool kernel_name_plausible(const char *text);
 
 /*
  * "vectorAdd(float const*, float*, int)" for "_Z9vectorAddPKfPfi"; a name that is not mangled is
- * copied. Host stubs' "__device_stub__" prefix is taken off first. The caller frees the result.
+ * copied, and so is one that would be longer than 64 KiB. Host stubs' "__device_stub__" prefix is
+ * taken off first. The caller frees the result.
  */
 char *kernel_name_demangle(const char *mangled);
 

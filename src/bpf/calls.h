@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/*
+ * Entry and return of API calls. What to record of a function stands in the hook's cookie, so one
+ * pair of programs serves all functions of all modules.
+ *
+ * A return is matched with its entry by the stack pointer, not by counting: longjmp and C++
+ * exceptions skip returns, and then the frames that are still on the stack of calls lie below the
+ * current stack pointer and are sent as unfinished.
+ */
+#ifndef CUSCOPE_BPF_CALLS_H
+#define CUSCOPE_BPF_CALLS_H
+
+#include "bpf/names.h"
+
+extern bool bpf_session_is_return(void) __ksym __weak;
+
+#ifdef __TARGET_ARCH_arm64
+#define ARG_STACK(ctx)   PT_REGS_SP(ctx)
+#define RETURN_SP(ctx)   PT_REGS_SP(ctx)
+#else
+#define ARG_STACK(ctx)   (PT_REGS_SP(ctx) + 8) /* above the return address */
+#define RETURN_SP(ctx)   (PT_REGS_SP(ctx) - 8) /* ret has popped it */
+#endif
+
+/*
+ * Two entries at one stack pointer: a hooked function that ended in a jump to another hooked one
+ * (both will return), or a longjmp back to a loop (the first never will). After a jump the return
+ * address is already the trampoline of the first one's return probe.
+ */
+static __always_inline int is_tail_call(struct pt_regs *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	__u64 back = 0;
+
+#ifdef __TARGET_ARCH_arm64
+	back = PT_REGS_RET(ctx);
+#else
+	bpf_probe_read_user(&back, sizeof(back), (void *)PT_REGS_SP(ctx));
+#endif
+	return trampoline && back == trampoline;
+}
+
+static __always_inline void drop_stale_frames(struct thread *thread, struct pt_regs *ctx, __u64 now)
+{
+	__u64 sp = PT_REGS_SP(ctx);
+
+	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
+		__u32 top = thread->depth - 1;
+		struct frame *frame;
+
+		if (top >= WIRE_DEPTH_MAX)
+			return;
+		frame = frame_at(thread, top);
+		if (frame->sp > sp || (frame->sp == sp && is_tail_call(ctx)))
+			return;
+		frame_abandon(frame, now);
+		thread->depth = top;
+		thread->deep = 0;
+	}
+}
+
+static __always_inline void record_registers(struct wire_call *call, struct pt_regs *ctx)
+{
+	__u64 *reg = &call->word[WIRE_AT_REG];
+
+	reg[0] = PT_REGS_PARM1(ctx);
+	reg[1] = PT_REGS_PARM2(ctx);
+	reg[2] = PT_REGS_PARM3(ctx);
+	reg[3] = PT_REGS_PARM4(ctx);
+	reg[4] = PT_REGS_PARM5(ctx);
+#ifdef __TARGET_ARCH_arm64
+	const volatile struct user_pt_regs *regs = (const volatile struct user_pt_regs *)ctx;
+
+	reg[5] = regs->regs[5];
+	reg[6] = regs->regs[6];
+	reg[7] = regs->regs[7];
+#else
+	reg[5] = ctx->r9;
+#endif
+}
+
+static __always_inline __u64 register_of(struct wire_call *call, __u32 index)
+{
+	return index < WIRE_REGS ? call->word[WIRE_AT_REG + index] : 0;
+}
+
+static __always_inline void record_blob(struct wire_call *call, __u64 cookie)
+{
+	__u32 bytes = cookie_blob_words(cookie) * 8;
+	__u64 from = register_of(call, cookie_blob(cookie));
+
+	if (bpf_probe_read_user(&call->word[WIRE_AT_BLOB], bytes, (void *)from))
+		call->head.flags |= WIRE_UNREADABLE;
+}
+
+static __always_inline void record_arguments(struct wire_call *call, __u64 cookie,
+					     struct pt_regs *ctx)
+{
+	__u32 stack = cookie_stack(cookie);
+
+	call->word[0] = 0;
+	call->word[1] = 0;
+	record_registers(call, ctx);
+	if (stack > WIRE_STACK)
+		stack = WIRE_STACK;
+	if (stack && bpf_probe_read_user(&call->word[WIRE_AT_STACK], stack * 8,
+					 (void *)ARG_STACK(ctx)))
+		call->head.flags |= WIRE_UNREADABLE;
+	if (cookie_blob(cookie) != COOKIE_NONE && !cookie_blob_on_return(cookie))
+		record_blob(call, cookie);
+}
+
+static __always_inline void record_output(struct wire_call *call, __u32 at, __u32 index, __u32 wide)
+{
+	__u64 from = register_of(call, index);
+	__u32 narrow = 0;
+	long failed;
+
+	if (!from)
+		return;
+	if (wide) {
+		failed = bpf_probe_read_user(&call->word[at], 8, (void *)from);
+	} else {
+		failed = bpf_probe_read_user(&narrow, 4, (void *)from);
+		call->word[at] = narrow;
+	}
+	if (failed)
+		call->head.flags |= WIRE_UNREADABLE;
+}
+
+static __always_inline void record_outputs(struct wire_call *call, __u64 cookie)
+{
+	if (cookie_out0(cookie) != COOKIE_NONE)
+		record_output(call, 0, cookie_out0(cookie), cookie_out0_wide(cookie));
+	if (cookie_out1(cookie) != COOKIE_NONE)
+		record_output(call, 1, cookie_out1(cookie), cookie_out1_wide(cookie));
+	if (cookie_blob(cookie) != COOKIE_NONE && cookie_blob_on_return(cookie))
+		record_blob(call, cookie);
+}
+
+/* Strings that are known on entry: of the call itself, or of a register's value (host stubs). */
+static __always_inline void send_entry_strings(struct wire_call *call, __u64 cookie, __u64 id)
+{
+	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
+
+	if (cookie_kernel(cookie) != COOKIE_NONE)
+		kernel_seen(id, cookie_hook(cookie), register_of(call, cookie_kernel(cookie)));
+	if (string == COOKIE_NONE)
+		return;
+	if (key != COOKIE_NONE)
+		name_send(id, cookie_hook(cookie), register_of(call, key), NAME_OF_CALL,
+			  register_of(call, string));
+	else if (cookie_out0(cookie) == COOKIE_NONE)
+		name_send(id, cookie_hook(cookie), 0, NAME_OF_ARGUMENT, register_of(call, string));
+}
+
+/* A string that names what the call made: cuModuleGetFunction's. */
+static __always_inline void send_return_strings(struct wire_call *call, __u64 cookie, __u64 id)
+{
+	if (cookie_string(cookie) != COOKIE_NONE && cookie_name_key(cookie) == COOKIE_NONE &&
+	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
+		name_send(id, cookie_hook(cookie), call->word[0], NAME_OF_CALL,
+			  register_of(call, cookie_string(cookie)));
+}
+
+static __always_inline int returns_wanted(__u32 mode, __u32 depth)
+{
+	if (!settings.returns || (mode & HOOK_ENTRY_ONLY))
+		return 0;
+	if (depth && !settings.nested_returns)
+		return 0;
+	if (settings.seccomp_entry_only) {
+		struct task_struct *task = (void *)bpf_get_current_task();
+
+		return BPF_CORE_READ(task, seccomp.mode) == 0;
+	}
+	return 1;
+}
+
+/*
+ * An entry. Returns 1 when its return is of no interest: a session then leaves the return alone,
+ * which saves the second trap.
+ */
+static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct thread *thread = thread_get(id);
+	__u32 hook = cookie_hook(cookie), mode = state.mode[hook & (WIRE_HOOKS_MAX - 1)], depth;
+	__u64 now = bpf_ktime_get_ns();
+	struct frame *frame;
+	int returns;
+
+	if (!thread || (mode & HOOK_IGNORE))
+		return 1;
+	drop_stale_frames(thread, ctx, now);
+	depth = thread->depth;
+	if (depth >= WIRE_DEPTH_MAX) {
+		count_lost(LOST_TOO_DEEP);
+		thread->deep++;
+		return 1;
+	}
+	frame = frame_at(thread, depth);
+	frame->sp = PT_REGS_SP(ctx);
+	frame->cookie = cookie;
+	head_fill(&frame->call.head, WIRE_CALL, id, now);
+	frame->call.head.depth = depth;
+	frame->call.head.flags = depth ? WIRE_NESTED : 0;
+	frame->call.head.hook = hook;
+	frame->call.head.words = cookie_words(cookie);
+	frame->call.begin_ns = now;
+	frame->call.result = 0;
+	frame->call.reserved = 0;
+	record_arguments(&frame->call, cookie, ctx);
+	send_entry_strings(&frame->call, cookie, id);
+	returns = returns_wanted(mode, depth);
+	if (settings.begin_records && returns) {
+		frame->call.head.type = WIRE_BEGIN;
+		frame_send(frame);
+		frame->call.head.type = WIRE_CALL;
+		frame->call.head.flags |= WIRE_BEGUN;
+	}
+	if (returns) {
+		thread->depth = depth + 1;
+		return 0;
+	}
+	frame->call.head.flags |= WIRE_NO_RETURN;
+	frame_send(frame);
+	return 1;
+}
+
+/* The frame of the call that returns now; frames above it were skipped and are sent as such. */
+static __always_inline struct frame *frame_of_return(struct thread *thread, __u64 sp, __u64 now)
+{
+	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
+		__u32 top = thread->depth - 1;
+		struct frame *frame;
+
+		if (top >= WIRE_DEPTH_MAX)
+			return 0;
+		frame = frame_at(thread, top);
+		if (frame->sp > sp)
+			return 0;
+		thread->depth = top;
+		if (frame->sp == sp)
+			return frame;
+		frame_abandon(frame, now);
+	}
+	return 0;
+}
+
+static __always_inline int call_returned(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+	__u32 tid = id;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct frame *frame;
+
+	if (!thread || thread->tgid != id >> 32)
+		return 0;
+	frame = frame_of_return(thread, RETURN_SP(ctx), now);
+	if (!frame) {
+		if (thread->deep)
+			thread->deep--;
+		else
+			count_lost(LOST_NO_ENTRY);
+		return 0;
+	}
+	frame->call.result = PT_REGS_RC(ctx);
+	frame->call.head.time_ns = now;
+	if (frame->call.result == 0) {
+		record_outputs(&frame->call, frame->cookie);
+		send_return_strings(&frame->call, frame->cookie, id);
+	}
+	if (frame->call.head.flags & WIRE_UNREADABLE)
+		count_lost(LOST_UNREADABLE);
+	if (cookie_forgets_kernels(frame->cookie))
+		__sync_fetch_and_add(&state.kernels_generation, 1);
+	frame_send(frame);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: (GPL-2.0 OR MIT)
+/* The programs: each is a few lines that say where it is attached. */
+#include <linux/types.h>
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <linux/ptrace.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/kernel.h"
+#include "bpf/calls.h"
+#include "bpf/processes.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+static __always_inline __u64 hook_cookie(void *ctx)
+{
+	__u32 zero = 0;
+	struct scratch *s;
+
+	if (settings.cookies)
+		return bpf_get_attach_cookie(ctx);
+	s = bpf_map_lookup_elem(&scratch, &zero);
+	return s ? s->cookie : 0;
+}
+
+/* 6.13: one program for entry and return; the entry decides whether there will be a return. */
+SEC("kprobe/session")
+int call_session(struct pt_regs *ctx)
+{
+	if (bpf_session_is_return())
+		return call_returned(ctx);
+	return call_entered(ctx, hook_cookie(ctx));
+}
+
+SEC("kprobe/enter")
+int call_enter(struct pt_regs *ctx)
+{
+	call_entered(ctx, hook_cookie(ctx));
+	return 0;
+}
+
+SEC("kprobe/return")
+int call_return(struct pt_regs *ctx)
+{
+	return call_returned(ctx);
+}
+
+SEC("raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	process_forked((void *)ctx->args[0], (void *)ctx->args[1]);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int on_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	process_execed(ctx->args[1]);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int on_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	thread_exited((void *)ctx->args[0]);
+	return 0;
+}
+
+SEC("tp/syscalls/sys_enter_mmap")
+int on_mmap(struct sys_enter_mmap *ctx)
+{
+	file_mapped(ctx);
+	return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/* Maps and settings of the programs, and the way a record leaves. */
+#ifndef CUSCOPE_BPF_MAPS_H
+#define CUSCOPE_BPF_MAPS_H
+
+#include "bpf/wire.h"
+
+#define MAX_THREADS 8192
+#define MAX_TARGETS 16384
+
+/* See enum lost_reason: the numbers are part of the wire. */
+enum { LOST_RING_FULL, LOST_THREADS_FULL, LOST_NO_ENTRY, LOST_TOO_DEEP, LOST_UNREADABLE };
+
+const volatile struct wire_settings settings;
+struct wire_state state;
+
+/* A call in progress: the record as it will be sent, filled on entry, completed on return. */
+struct frame {
+	__u64 sp; /* on entry: what a return is matched with */
+	__u64 cookie;
+	struct wire_call call;
+};
+
+struct thread {
+	__u32 tgid; /* a mismatch means that the tid was reused */
+	__u32 depth;
+	__u32 deep; /* calls below WIRE_DEPTH_MAX whose returns are still to come */
+	__u32 reserved;
+	struct frame frame[WIRE_DEPTH_MAX];
+};
+
+/*
+ * Preallocated on purpose: before 6.1 the kernel warns in its log about tracing programs that
+ * allocate map elements at run time.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_THREADS);
+	__type(key, __u32); /* tid */
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct thread);
+} blank_thread SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_TARGETS);
+	__type(key, __u32);   /* tgid */
+	__type(value, __u32); /* enum target_flags */
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} cgroups SEC(".maps");
+
+/* Files whose executable mapping needs no report: no module, or hooked already. */
+struct file_key {
+	__u64 inode;
+	__u64 dev;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct file_key);
+	__type(value, __u8);
+} known_files SEC(".maps");
+
+/* Kernel handles whose name was sent, with the generation it was sent in. */
+struct kernel_key {
+	__u64 handle;
+	__u64 tgid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
+	__type(key, struct kernel_key);
+	__type(value, __u64);
+} named_kernels SEC(".maps");
+
+struct scratch {
+	__u64 cookie; /* left by a stub on kernels without bpf_get_attach_cookie */
+	struct wire_name name;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratch SEC(".maps");
+
+/* On kernels without cookies: slot 0 holds call_enter, which every stub ends in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} stub_exit SEC(".maps");
+
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* user space makes the real ones, all of one size */
+};
+
+/* One ring for a CPU, or for a few: a single ring's lock is what sixteen launching threads meet at. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, WIRE_RINGS_MAX);
+	__type(key, __u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
+
+/*
+ * A masked index whose bound the verifier still sees where it is used: clang drops a mask that it
+ * has proved before, and the verifier forgets bounds of values that went through the stack.
+ */
+#define BOUNDED(index, mask)                                                                       \
+	({                                                                                         \
+		__u64 bounded_ = (index);                                                          \
+		asm volatile("" : "+r"(bounded_));                                                 \
+		bounded_ & (mask);                                                                 \
+	})
+
+static __always_inline void count_lost(__u32 reason)
+{
+	__sync_fetch_and_add(&state.lost[reason], 1);
+}
+
+/*
+ * A record leaves without waking the reader, who looks on a timer; only a ring that fills up
+ * wakes him, once. (A wake-up for each record costs 1,600 ns, three times the rest.)
+ */
+static __always_inline void emit(void *record, __u64 bytes, int urgent)
+{
+	__u32 cpu = bpf_get_smp_processor_id() & settings.ring_mask, slot = cpu;
+	void *ring = bpf_map_lookup_elem(&rings, &slot);
+	__u8 *woken = &state.woken[BOUNDED(cpu, WIRE_RINGS_MAX - 1)];
+	__u64 flags = urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+
+	if (!ring)
+		return;
+	if (!urgent && !*woken &&
+	    bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > settings.wake_bytes) {
+		*woken = 1;
+		flags = BPF_RB_FORCE_WAKEUP;
+	}
+	if (bpf_ringbuf_output(ring, record, bytes, flags))
+		count_lost(LOST_RING_FULL);
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/* Names of kernels and other strings: read while the process that holds them is still there. */
+#ifndef CUSCOPE_BPF_NAMES_H
+#define CUSCOPE_BPF_NAMES_H
+
+#include "bpf/threads.h"
+
+/* Sends the string at `from`. Returns whether it could be read. */
+static __always_inline int name_send(__u64 id, __u32 hook, __u64 key, __u32 source, __u64 from)
+{
+	__u32 zero = 0;
+	struct scratch *s = bpf_map_lookup_elem(&scratch, &zero);
+	long n;
+
+	if (!s || !from)
+		return 0;
+	n = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
+	if (n <= 0 || n > WIRE_STRING_MAX)
+		return 0;
+	head_fill(&s->name.head, WIRE_NAME, id, bpf_ktime_get_ns());
+	s->name.head.hook = hook;
+	s->name.head.bytes = n;
+	if (n == WIRE_STRING_MAX)
+		s->name.head.flags = WIRE_TRUNCATED;
+	s->name.key = key;
+	s->name.source = source;
+	s->name.reserved = 0;
+	emit(&s->name, WIRE_NAME_BYTES(n), 0);
+	return 1;
+}
+
+/* The first launch of a handle sends the name that the handle leads to; user space verifies it. */
+static __always_inline void kernel_seen(__u64 id, __u32 hook, __u64 handle)
+{
+	struct kernel_key key = { .handle = handle, .tgid = id >> 32 };
+	__u64 generation = state.kernels_generation, at = 0;
+	__u64 *seen = bpf_map_lookup_elem(&named_kernels, &key);
+
+	if (seen && *seen == generation)
+		return;
+	bpf_probe_read_user(&at, sizeof(at), (void *)(handle + settings.name_offset));
+	/* A page that is not resident cannot be read here: the next launch tries again. */
+	if (name_send(id, hook, handle, NAME_OF_HANDLE, at))
+		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
+}
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/* Which threads are traced, and the stack of calls that each of them is in. */
+#ifndef CUSCOPE_BPF_THREADS_H
+#define CUSCOPE_BPF_THREADS_H
+
+#include "bpf/maps.h"
+
+static __always_inline void head_fill(struct wire_head *head, __u8 type, __u64 id, __u64 time_ns)
+{
+	head->type = type;
+	head->flags = 0;
+	head->depth = 0;
+	head->words = 0;
+	head->hook = 0;
+	head->bytes = 0;
+	head->tgid = id >> 32;
+	head->tid = id;
+	head->time_ns = time_ns;
+}
+
+static __always_inline void emit_process(__u8 type, __u64 id, __u32 other, int urgent)
+{
+	struct wire_process record = {};
+
+	head_fill(&record.head, type, id, bpf_ktime_get_ns());
+	record.other = other;
+	bpf_get_current_comm(record.comm, sizeof(record.comm));
+	emit(&record, sizeof(record), urgent);
+}
+
+static __always_inline int target_matches(__u32 tgid)
+{
+	if (bpf_map_lookup_elem(&targets, &tgid))
+		return 1;
+	if (tgid == settings.self_tgid)
+		return 0;
+	if (settings.all)
+		return 1;
+	return settings.cgroup && bpf_current_task_under_cgroup(&cgroups, 0) == 1;
+}
+
+/* The current thread's state; made at its first hit. NULL when its process is no target. */
+static __always_inline struct thread *thread_get(__u64 id)
+{
+	__u32 tid = id, zero = 0;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	void *blank;
+
+	if (thread && thread->tgid == id >> 32)
+		return thread;
+	if (!target_matches(id >> 32)) {
+		state.filtered++; /* an estimate: not atomic, this is the path of bystanders */
+		return 0;
+	}
+	blank = bpf_map_lookup_elem(&blank_thread, &zero);
+	if (!blank || bpf_map_update_elem(&threads, &tid, blank, BPF_ANY)) {
+		count_lost(LOST_THREADS_FULL);
+		return 0;
+	}
+	thread = bpf_map_lookup_elem(&threads, &tid);
+	if (!thread)
+		return 0;
+	thread->tgid = id >> 32;
+	emit_process(WIRE_THREAD, id, 0, 0);
+	return thread;
+}
+
+static __always_inline struct frame *frame_at(struct thread *thread, __u32 depth)
+{
+	return &thread->frame[BOUNDED(depth, WIRE_DEPTH_MAX - 1)];
+}
+
+static __always_inline void frame_send(struct frame *frame)
+{
+	__u64 words = frame->call.head.words;
+
+	if (words > WIRE_WORDS)
+		words = WIRE_WORDS;
+	emit(&frame->call, WIRE_CALL_BYTES(words), 0);
+}
+
+/* Sends a call that will not return. */
+static __always_inline void frame_abandon(struct frame *frame, __u64 now)
+{
+	frame->call.head.flags |= WIRE_UNFINISHED;
+	frame->call.head.time_ns = now;
+	frame_send(frame);
+}
+
+/* Forgets a thread; calls that it is in are sent as unfinished. */
+static __always_inline void thread_end(__u32 tid, __u32 tgid)
+{
+	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!thread)
+		return;
+	if (thread->tgid == tgid) {
+		for (__u32 i = 0; i < WIRE_DEPTH_MAX; i++) {
+			if (i < thread->depth)
+				frame_abandon(frame_at(thread, i), now);
+		}
+	}
+	bpf_map_delete_elem(&threads, &tid);
+}
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The records that eBPF programs and user space share: what travels through the rings, what is
+ * packed into a hook's cookie, and the settings that decide which paths of the programs exist.
+ *
+ * Identity travels once (wire_process, wire_name); a call carries ids and only the words that its
+ * function's plan asks for.
+ */
+#ifndef CUSCOPE_BPF_WIRE_H
+#define CUSCOPE_BPF_WIRE_H
+
+#ifndef __bpf__
+#include <stdint.h>
+#include <linux/types.h>
+#endif
+
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define WIRE_REGS 8 /* x0..x7 */
+#else
+#define WIRE_REGS 6 /* rdi rsi rdx rcx r8 r9 */
+#endif
+#define WIRE_OUTS  2
+#define WIRE_STACK 6
+#define WIRE_BLOB  31
+/* Fixed places of the words of a call; a record ends after the last word that its plan needs. */
+#define WIRE_AT_REG   WIRE_OUTS
+#define WIRE_AT_STACK (WIRE_AT_REG + WIRE_REGS)
+#define WIRE_AT_BLOB  (WIRE_AT_STACK + WIRE_STACK)
+#define WIRE_WORDS    (WIRE_AT_BLOB + WIRE_BLOB)
+
+#define WIRE_HOOKS_MAX  16384 /* hooks alive at a time, over all modules */
+#define WIRE_DEPTH_MAX  4     /* calls inside calls of one thread; cudart on libcuda needs 2 */
+#define WIRE_STRING_MAX 4096  /* bytes of a name with its NUL; CUTLASS kernels pass 2,000 */
+#define WIRE_RINGS_MAX  64
+
+enum wire_type {
+	WIRE_CALL = 1,  /* struct wire_call: a call that ended, or will not be followed further */
+	WIRE_BEGIN,     /* struct wire_call: an entry, when begin and end are asked for apart */
+	WIRE_NAME,      /* struct wire_name */
+	WIRE_THREAD,    /* struct wire_process: first hit of a thread */
+	WIRE_FORK,      /* struct wire_process: other = the child's tgid */
+	WIRE_EXEC,      /* struct wire_process */
+	WIRE_EXIT,      /* struct wire_process: the whole process ended */
+	WIRE_MAP,       /* struct wire_map: an executable mapping of a file not seen before */
+};
+
+enum wire_flags {
+	WIRE_NESTED = 1 << 0,
+	WIRE_NO_RETURN = 1 << 1,
+	WIRE_UNFINISHED = 1 << 2,
+	WIRE_UNREADABLE = 1 << 3, /* a stack word, output or struct could not be read */
+	WIRE_BEGUN = 1 << 4,      /* a WIRE_BEGIN of this call went before */
+	WIRE_TRUNCATED = 1 << 5,  /* a string longer than WIRE_STRING_MAX */
+};
+
+struct wire_head {
+	__u8 type;
+	__u8 flags;
+	__u8 depth;
+	__u8 words;    /* of a call */
+	__u16 hook;
+	__u16 bytes;   /* of a name, with its NUL */
+	__u32 tgid;
+	__u32 tid;
+	__u64 time_ns; /* CLOCK_MONOTONIC; the order of the stream */
+};
+
+struct wire_call {
+	struct wire_head head; /* time_ns: the end, or the entry where there is no end */
+	__u64 begin_ns;
+	__s32 result;
+	__u32 reserved;
+	__u64 word[WIRE_WORDS];
+};
+#define WIRE_CALL_BYTES(words) (40 + 8 * (words))
+
+enum wire_name_source {
+	NAME_OF_HANDLE = 1, /* read through the handle of a launch: to be verified */
+	NAME_OF_CALL,       /* given by the program to the call that made `key` */
+	NAME_OF_ARGUMENT,   /* a string argument of the thread's next call of this hook */
+};
+
+struct wire_name {
+	struct wire_head head;
+	__u64 key;      /* the handle or host stub that is named; 0 for NAME_OF_ARGUMENT */
+	__u32 source;
+	__u32 reserved;
+	char text[WIRE_STRING_MAX];
+};
+#define WIRE_NAME_BYTES(text) (40 + (text))
+
+struct wire_process {
+	struct wire_head head;
+	__u32 other;
+	__u32 reserved;
+	char comm[16];
+};
+
+struct wire_map {
+	struct wire_head head;
+	__u64 inode;
+	__u32 dev;      /* as the kernel packs it: major << 20 | minor */
+	__u32 held;     /* the thread stops on its way out of mmap */
+};
+
+/* ---- what user space tells the programs ---------------------------------------------------- */
+
+/* A hook's cookie: its number and its capture plan, so that a hit looks nothing up. */
+#define COOKIE_NONE 15 /* an index field that names no register */
+#define COOKIE_FIELDS(F)                                                                           \
+	F(hook, 0, 16)                                                                             \
+	F(words, 16, 6)          /* of the record */                                               \
+	F(stack, 22, 3)                                                                            \
+	F(out0, 25, 4)                                                                             \
+	F(out1, 29, 4)                                                                             \
+	F(out0_wide, 33, 1)      /* 8 bytes rather than 4 */                                       \
+	F(out1_wide, 34, 1)                                                                        \
+	F(blob, 35, 4)                                                                             \
+	F(blob_words, 39, 5)                                                                       \
+	F(blob_on_return, 44, 1)                                                                   \
+	F(string, 45, 4)                                                                           \
+	F(kernel, 49, 4)                                                                           \
+	F(name_key, 53, 4)                                                                         \
+	F(forgets_kernels, 57, 1)
+
+#define COOKIE_ACCESSORS(name, at, bits)                                                           \
+	static inline __attribute__((always_inline, unused)) __u32 cookie_##name(__u64 cookie)     \
+	{                                                                                          \
+		return cookie >> at & ((1u << bits) - 1);                                          \
+	}                                                                                          \
+	static inline __attribute__((always_inline, unused)) __u64 cookie_with_##name(__u64 value) \
+	{                                                                                          \
+		return (value & ((1u << bits) - 1)) << at;                                         \
+	}
+COOKIE_FIELDS(COOKIE_ACCESSORS)
+
+enum hook_mode {
+	HOOK_IGNORE = 1 << 0,     /* hits are dropped; for the time until its link is closed */
+	HOOK_ENTRY_ONLY = 1 << 1, /* sessions decline the return */
+};
+
+enum target_flags {
+	TARGET_HOLD = 1 << 0,   /* traced with ptrace: hold it when it maps an unknown file */
+	TARGET_FOLLOW = 1 << 1, /* its children are targets, with the same flags */
+};
+
+/* Read-only once loaded: what is not asked for is removed by the verifier. */
+struct wire_settings {
+	__u32 self_tgid;         /* cuscope itself: a target only while it measures its own cost */
+	__u32 ring_mask;         /* number of rings - 1 */
+	__u32 wake_bytes;        /* fill of a ring at which the reader is woken */
+	__u32 name_offset;       /* of the name's pointer in a kernel handle */
+	__u8 all;                /* every process is a target */
+	__u8 cgroup;             /* processes under cgroups[0] are */
+	__u8 cookies;            /* bpf_get_attach_cookie exists; else the stubs leave it in scratch */
+	__u8 returns;            /* hook returns at all */
+	__u8 nested_returns;     /* of nested calls too; always so without sessions */
+	__u8 begin_records;      /* WIRE_BEGIN for every entry */
+	__u8 seccomp_entry_only; /* the kernel's uretprobe call would kill threads under seccomp */
+	__u8 every_exec;         /* report exec of processes that are no targets: a name may match */
+};
+
+/* Written by both sides while running. */
+struct wire_state {
+	__u64 lost[8];                 /* by enum lost_reason of src/trace/event.h */
+	__u64 kernels_generation;      /* grows when a module is unloaded: names are sent again */
+	__u64 filtered;                /* hits of processes that are no targets */
+	__u8 woken[WIRE_RINGS_MAX];    /* the reader was woken and has not drained yet */
+	__u8 mode[WIRE_HOOKS_MAX];     /* enum hook_mode */
+};
+
+#endif

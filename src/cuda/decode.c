@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+/* From the recorded words of one call to what it asked for. Runs once for every event. */
+#include "cuda/row.h"
+
+#include <string.h>
+
+/* What the values of a call add up to. */
+struct sum {
+	bool has_bytes;	  /* a factor was seen */
+	bool missing;	  /* a factor was not recorded: the bytes are not known */
+	bool out_missing; /* the same of an output, for which a spare may stand in */
+	uint64_t bytes;
+	uint64_t spare;
+	uint64_t dim[3], levels;
+	unsigned n_dims;
+	uint64_t bits;					   /* of one element */
+	uint64_t copy[PART_DST_ARRAY - PART_SRC_TYPE + 1]; /* by part */
+	bool has_copy_types;
+};
+
+/* False where the value was not recorded; it is 0 then. */
+static bool read_value(const struct api_raw *raw, struct place place, const struct piece *piece,
+		       uint64_t *value)
+{
+	const void *base = NULL;
+	uint32_t half;
+
+	*value = 0;
+	if (place.where == IN_REG)
+		base = raw->reg;
+	else if (place.where == IN_STACK)
+		base = raw->stack;
+	else if (place.where == IN_BLOB && raw->blob_valid)
+		base = raw->blob;
+	else if (place.where == IN_OUT)
+		base = raw->out;
+	if (!base || (piece->out && !raw->out_valid))
+		return false;
+	if (piece->width == 4) {
+		memcpy(&half, (const char *)base + place.offset, 4);
+		*value = piece->type == T_INT ? (uint64_t)(int64_t)(int32_t)half : half;
+	} else {
+		memcpy(value, (const char *)base + place.offset, 8);
+	}
+	return true;
+}
+
+/* CUarray_format and the bits of one channel; formats that are compressed or planar are left out.
+ */
+static const struct format {
+	uint8_t first, last, bits;
+} formats[] = {
+	{ 0x01, 0x01, 8 },  /* UNSIGNED_INT8 */
+	{ 0x02, 0x02, 16 }, /* UNSIGNED_INT16 */
+	{ 0x03, 0x03, 32 }, /* UNSIGNED_INT32 */
+	{ 0x08, 0x08, 8 },  /* SIGNED_INT8 */
+	{ 0x09, 0x09, 16 }, /* SIGNED_INT16 */
+	{ 0x0a, 0x0a, 32 }, /* SIGNED_INT32 */
+	{ 0x10, 0x10, 16 }, /* HALF */
+	{ 0x20, 0x20, 32 }, /* FLOAT */
+	{ 0xc0, 0xc2, 8 },  /* UNORM_INT8X1, 8X2, 8X4 */
+	{ 0xc3, 0xc5, 16 }, /* UNORM_INT16X1, 16X2, 16X4 */
+	{ 0xc6, 0xc8, 8 },  /* SNORM_INT8X1, 8X2, 8X4 */
+	{ 0xc9, 0xcb, 16 }, /* SNORM_INT16X1, 16X2, 16X4 */
+};
+
+static unsigned format_bits(uint64_t value)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+		if (value >= formats[i].first && value <= formats[i].last)
+			return formats[i].bits;
+	return 0;
+}
+
+static enum api_direction kind_direction(uint64_t kind)
+{
+	static const uint8_t directions[] = { DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H,
+					      DIRECTION_D2D, DIRECTION_DEFAULT };
+
+	return kind < sizeof(directions) ? directions[kind] : DIRECTION_NONE;
+}
+
+/* Sums up what cannot be said from one value alone. */
+static void add_to_sum(struct sum *sum, const struct piece *piece, uint64_t value, bool known)
+{
+	switch (piece->part) {
+	case PART_FACTOR:
+		sum->has_bytes = true;
+		if (!known && piece->out)
+			sum->out_missing = true;
+		else if (!known)
+			sum->missing = true;
+		else
+			sum->bytes *= value * piece->scale;
+		break;
+	case PART_SPARE:
+		sum->spare = value;
+		break;
+	case PART_DIM:
+		sum->missing |= !known;
+		if (sum->n_dims < 3)
+			sum->dim[sum->n_dims++] = value;
+		break;
+	case PART_LEVELS:
+		sum->levels = value;
+		break;
+	case PART_BITS:
+		sum->missing |= !known;
+		sum->bits += value;
+		break;
+	case PART_FORMAT:
+		sum->missing |= !known;
+		sum->bits = format_bits(value);
+		break;
+	case PART_SRC_TYPE:
+	case PART_DST_TYPE:
+		sum->has_copy_types = true;
+		/* fall through */
+	case PART_SRC_HOST:
+	case PART_SRC_DEVICE:
+	case PART_SRC_ARRAY:
+	case PART_DST_HOST:
+	case PART_DST_DEVICE:
+	case PART_DST_ARRAY:
+		sum->copy[piece->part - PART_SRC_TYPE] = value;
+		break;
+	default:
+		break;
+	}
+}
+
+static void apply(struct api_call *call, const struct piece *piece, uint64_t value)
+{
+	switch (piece->part) {
+	case PART_ADDRESS:
+		call->address = value;
+		break;
+	case PART_SOURCE:
+		call->source = value;
+		break;
+	case PART_STREAM:
+		call->stream = value;
+		call->has_stream = true;
+		break;
+	case PART_EVENT:
+		if (!call->event)
+			call->event = value;
+		break;
+	case PART_HANDLE:
+		/* What a call was given, rather than what it made of it. */
+		if (!piece->out || !call->handle)
+			call->handle = value;
+		break;
+	case PART_SHMEM:
+		call->shmem_bytes = value;
+		break;
+	case PART_KIND:
+		call->direction = kind_direction(value);
+		break;
+	case PART_GRID:
+	case PART_GRID + 1:
+	case PART_GRID + 2:
+		call->grid[piece->part - PART_GRID] = (uint32_t)value;
+		break;
+	case PART_BLOCK:
+	case PART_BLOCK + 1:
+	case PART_BLOCK + 2:
+		call->block[piece->part - PART_BLOCK] = (uint32_t)value;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Elements of an array with all levels of its mipmap; an extent of 0 means: not that many dims. */
+static uint64_t array_elements(const struct sum *sum)
+{
+	uint64_t levels = sum->levels ? sum->levels : 1, total = 0;
+
+	for (uint64_t level = 0; level < levels && level < 32; level++) {
+		uint64_t elements = 1;
+
+		for (unsigned i = 0; i < sum->n_dims; i++)
+			if (sum->dim[i] >> level)
+				elements *= sum->dim[i] >> level;
+		total += elements;
+	}
+	return total;
+}
+
+static uint64_t total_bytes(const struct sum *sum)
+{
+	uint64_t bytes = sum->bytes;
+
+	if (sum->missing || (sum->out_missing && !sum->spare))
+		return 0;
+	if (sum->out_missing)
+		bytes *= sum->spare;
+	if (sum->n_dims)
+		bytes = bytes * array_elements(sum) * sum->bits / 8;
+	else if (!sum->has_bytes)
+		bytes = 0;
+	return bytes;
+}
+
+/* One end of a copy that a struct describes: its address, and whether it is host memory. */
+enum end_kind { END_HOST, END_DEVICE, END_UNIFIED };
+
+static enum end_kind copy_end(const uint64_t *end, uint64_t *address)
+{
+	enum { TYPE, HOST, DEVICE, ARRAY }; /* the order of enum part */
+
+	switch (end[TYPE]) {
+	case 1: /* CU_MEMORYTYPE_HOST */
+		*address = end[HOST];
+		return END_HOST;
+	case 3: /* CU_MEMORYTYPE_ARRAY */
+		*address = end[ARRAY];
+		return END_DEVICE;
+	case 4: /* CU_MEMORYTYPE_UNIFIED: the device field holds it, host memory or not */
+		*address = end[DEVICE];
+		return END_UNIFIED;
+	}
+	*address = end[DEVICE];
+	return END_DEVICE;
+}
+
+/* CUDA_MEMCPY2D and its larger relatives. */
+static void decode_driver_copy(const struct sum *sum, struct api_call *call)
+{
+	enum end_kind from = copy_end(sum->copy, &call->source);
+	enum end_kind to = copy_end(sum->copy + (PART_DST_TYPE - PART_SRC_TYPE), &call->address);
+
+	if (call->direction != DIRECTION_NONE)
+		return;
+	if (from == END_UNIFIED || to == END_UNIFIED)
+		call->direction = DIRECTION_DEFAULT;
+	else if (from == END_HOST)
+		call->direction = to == END_HOST ? DIRECTION_H2H : DIRECTION_H2D;
+	else
+		call->direction = to == END_HOST ? DIRECTION_D2H : DIRECTION_D2D;
+}
+
+/*
+ * cudaMemcpy3DParms: an array in the place of a pointer. Where an array takes part, the width
+ * counts its elements, whose size is not to be seen here, so the bytes stay unknown; the driver's
+ * call below this one has them.
+ */
+static void decode_runtime_copy(const struct sum *sum, struct api_call *call)
+{
+	uint64_t from = sum->copy[PART_SRC_ARRAY - PART_SRC_TYPE];
+	uint64_t to = sum->copy[PART_DST_ARRAY - PART_SRC_TYPE];
+
+	if (from)
+		call->source = from;
+	if (to)
+		call->address = to;
+	if (from || to)
+		call->bytes = 0;
+}
+
+static bool moves_bytes(enum api_op op)
+{
+	return op == OP_ALLOC || op == OP_FREE || op == OP_COPY || op == OP_SET;
+}
+
+void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *raw,
+		struct api_call *call)
+{
+	struct sum sum = { .bytes = 1 };
+	uint64_t value;
+
+	memset(call, 0, sizeof(*call));
+	call->n_args = api->n_args;
+	call->direction = api->row->direction;
+	if (api->row->flags & FLAT)
+		call->grid[0] = call->grid[1] = call->grid[2] = 1;
+	for (size_t i = 0; i < api->n_pieces; i++) {
+		const struct piece *piece = &api->piece[i];
+		bool known = read_value(raw, api->layout[abi].place[i], piece, &value);
+
+		if (piece->arg != NO_ARG && piece->type != T_GRID && piece->type != T_BLOCK)
+			call->arg[piece->arg] = value;
+		if (piece->part < PART_FACTOR)
+			apply(call, piece, value);
+		else
+			add_to_sum(&sum, piece, value, known);
+	}
+	if (!moves_bytes(api->row->op)) {
+		call->address = call->source = 0;
+		return;
+	}
+	call->bytes = total_bytes(&sum);
+	if (sum.has_copy_types && raw->blob_valid)
+		decode_driver_copy(&sum, call);
+	else
+		decode_runtime_copy(&sum, call);
+}

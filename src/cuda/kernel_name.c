@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+/*
+ * nvcc makes, for a kernel `vectorAdd` whose mangled name is _Z9vectorAddPfi, a host function
+ * `vectorAdd` with that same name, and below it a stub named __device_stub_ + the mangled name,
+ * itself mangled as a C++ function: _Z29__device_stub__Z9vectorAddPfiPfi, with an L after _Z where
+ * it is static. A template has a wrapper more: _Z27__wrapper__device_stub_tmplIfEvRPT_Ri.
+ */
+#include "cuda/kernel_name.h"
+
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/xalloc.h"
+
+#define STUB	"__device_stub_"
+#define WRAPPER "__wrapper__device_stub_"
+
+/* What a name may grow to when read. */
+#define LONGEST 65536
+
+/* The C++ runtime's; the ABI (itanium-cxx-abi, 3.4) declares it in a header for C++ alone. */
+extern char *__cxa_demangle(const char *mangled, char *output, size_t *length, int *status);
+
+/*
+ * The same without malloc, for std::terminate's use: in libstdc++.a, not in libstdc++.so. Back
+ * references let 236 characters stand for 36 MB, every eleven more for twice that, and the names
+ * come from the traced program: here alone it can be stopped. Where it is not linked, it is not.
+ */
+extern int __gcclibcxx_demangle_callback(const char *mangled,
+					 void (*add)(const char *, size_t, void *), void *opaque)
+	__attribute__((weak));
+
+static bool is_symbol_char(unsigned char c)
+{
+	return isalnum(c) || c == '_' || c == '$' || c == '.' || c == '@';
+}
+
+bool kernel_name_plausible(const char *text)
+{
+	bool symbol = true, bracket = false;
+	const char *at;
+
+	if (isdigit((unsigned char)text[0]))
+		return false;
+	for (at = text; *at; at++) {
+		if (*at < 0x20 || *at > 0x7e)
+			return false;
+		symbol &= is_symbol_char((unsigned char)*at);
+		bracket |= *at == '(' || *at == '<';
+	}
+	return at > text && (symbol || (bracket && text[0] != ' '));
+}
+
+/* The identifier in `<length><identifier>...`; NULL where there is none. */
+static char *source_name(const char *at, const char **end)
+{
+	unsigned long len;
+	char *name;
+
+	if (!isdigit((unsigned char)*at))
+		return NULL;
+	len = strtoul(at, &name, 10);
+	if (!len || len > strlen(name))
+		return NULL;
+	*end = name + len;
+	return xstrndup(name, len);
+}
+
+static bool is_stub(const char *name)
+{
+	return !strncmp(name, STUB, strlen(STUB)) && name[strlen(STUB)];
+}
+
+/* The mangled name of the kernel that a stub stands for; NULL where it is no stub. */
+static char *stub_kernel(const char *symbol)
+{
+	const char *at = symbol, *end;
+	char *name, *kernel = NULL;
+
+	if (is_stub(symbol))
+		return xstrdup(symbol + strlen(STUB));
+	if (strncmp(symbol, "_Z", 2))
+		return NULL;
+	at += 2;
+	at += *at == 'L';
+	name = source_name(at, &end);
+	if (name && is_stub(name))
+		kernel = xstrdup(name + strlen(STUB));
+	free(name);
+	return kernel;
+}
+
+/*
+ * "cutlass::device_kernel<...>": libstdc++ refuses names of more than 1,024 characters, for fear
+ * of its own recursion (GCC PR 87675), and those of CUTLASS's kernels are twice that. The name up
+ * to the template arguments needs no recursion.
+ */
+static char *outer_name(const char *mangled)
+{
+	const char *at = mangled + 2;
+	struct buf out = { 0 };
+	char *part;
+
+	at += *at == 'N';
+	at += *at == 'L';
+	while ((part = source_name(at, &at))) {
+		if (out.len)
+			buf_puts(&out, "::");
+		buf_puts(&out, strncmp(part, "_GLOBAL__N", 10) ? part : "(anonymous namespace)");
+		free(part);
+		at += *at == 'L';
+	}
+	if (!out.len)
+		return NULL;
+	buf_puts(&out, *at == 'I' ? "<...>" : "(...)");
+	return out.data;
+}
+
+struct growing {
+	struct buf text;
+	jmp_buf too_long;
+};
+
+static void add_text(const char *text, size_t len, void *opaque)
+{
+	struct growing *out = opaque;
+
+	/* The demangler holds nothing but its stack, and takes no answer. */
+	if (out->text.len + len > LONGEST)
+		longjmp(out->too_long, 1);
+	buf_add(&out->text, text, len);
+}
+
+static bool demangle_into(struct growing *out, const char *mangled)
+{
+	return setjmp(out->too_long) == 0 &&
+	       __gcclibcxx_demangle_callback(mangled, add_text, out) == 0 && out->text.len;
+}
+
+static char *demangle_bounded(const char *mangled)
+{
+	struct growing out = { 0 };
+
+	if (demangle_into(&out, mangled))
+		return out.text.data;
+	buf_free(&out.text);
+	return NULL;
+}
+
+/* malloc'ed; NULL where `mangled` is not a mangled function. */
+static char *demangle(const char *mangled)
+{
+	char *plain;
+	int status;
+
+	/* Without _Z it is taken for a type: "i" would become "int". */
+	if (strncmp(mangled, "_Z", 2))
+		return NULL;
+	plain = __gcclibcxx_demangle_callback ? demangle_bounded(mangled)
+					      : __cxa_demangle(mangled, NULL, NULL, &status);
+	if (!plain && strlen(mangled) > 1024)
+		plain = outer_name(mangled);
+	return plain;
+}
+
+static void cut_out(char *text, const char *part)
+{
+	char *at = strstr(text, part);
+
+	if (at)
+		memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
+}
+
+char *kernel_name_demangle(const char *mangled)
+{
+	char *kernel = stub_kernel(mangled);
+	char *plain = demangle(kernel ? kernel : mangled);
+
+	if (!plain && kernel)
+		plain = xstrdup(kernel);
+	free(kernel);
+	if (!plain)
+		return xstrdup(mangled);
+	cut_out(plain, WRAPPER);
+	return plain;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+#include "probe/attach.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "probe/bpf_call.h"
+
+struct fds {
+	int *fd;
+	size_t count;
+};
+
+struct attachment {
+	struct fds entries, returns;
+};
+
+static void fds_add(struct fds *fds, int fd)
+{
+	fds->fd = xrealloc(fds->fd, (fds->count + 1) * sizeof(*fds->fd));
+	fds->fd[fds->count++] = fd;
+}
+
+static void fds_close(struct fds *fds)
+{
+	for (size_t i = 0; i < fds->count; i++)
+		close(fds->fd[i]);
+	free(fds->fd);
+	memset(fds, 0, sizeof(*fds));
+}
+
+/* What the two ways of attaching need to know. */
+struct job {
+	struct programs *programs;
+	char path[32]; /* /proc/self/fd/N: right for deleted files and in every mount namespace */
+	struct attachment *into;
+	bool returns;
+};
+
+/* ---- one link for many places (session, multi) --------------------------------------------- */
+
+static int link_range(const struct job *job, struct attach_point *points, size_t count, bool returns)
+{
+	bool session = programs_mechanism(job->programs) == MECHANISM_SESSION;
+	int prog = returns ? programs_return_fd(job->programs) : programs_enter_fd(job->programs);
+	uint64_t *offsets = xmalloc(count * sizeof(*offsets));
+	uint64_t *cookies = xmalloc(count * sizeof(*cookies));
+	int fd;
+
+	for (size_t i = 0; i < count; i++) {
+		offsets[i] = points[i].offset;
+		cookies[i] = points[i].cookie;
+	}
+	fd = bpf_link_uprobe_multi(prog, session ? ATTACH_UPROBE_SESSION : ATTACH_UPROBE_MULTI,
+				   job->path, offsets, cookies, count, returns);
+	free(offsets);
+	free(cookies);
+	return fd;
+}
+
+/* The kernel takes a list whole or not at all: halving finds the places that it refuses. */
+static size_t link_halving(const struct job *job, struct attach_point *points, size_t count,
+			   bool returns)
+{
+	int fd = link_range(job, points, count, returns);
+
+	if (fd >= 0) {
+		fds_add(returns ? &job->into->returns : &job->into->entries, fd);
+		return count;
+	}
+	if (count == 1 || fd == -EPERM || fd == -ENOMEM) {
+		for (size_t i = 0; i < count; i++)
+			points[i].error = fd;
+		return 0;
+	}
+	return link_halving(job, points, count / 2, returns) +
+	       link_halving(job, points + count / 2, count - count / 2, returns);
+}
+
+/* ---- a perf event for each place (single, stub) -------------------------------------------- */
+
+static int open_single(const struct job *job, const struct attach_point *point, bool returns)
+{
+	bool cookies = programs_mechanism(job->programs) == MECHANISM_SINGLE;
+	int prog = returns ? programs_return_fd(job->programs) : programs_enter_fd(job->programs);
+	int stub = -1, perf = perf_uprobe_open(job->path, point->offset, returns), link;
+
+	if (perf < 0)
+		return perf;
+	if (!cookies && !returns)
+		prog = stub = programs_stub(job->programs, point->cookie, NULL);
+	link = prog < 0 ? prog : perf_event_attach(perf, prog, cookies, point->cookie);
+	if (stub >= 0)
+		close(stub);
+	if (link <= 0) {
+		if (link == 0)
+			return perf; /* without a link the event itself holds the program */
+		close(perf);
+		return link;
+	}
+	close(perf); /* the link holds the event */
+	return link;
+}
+
+static size_t link_singly(const struct job *job, struct attach_point *points, size_t count)
+{
+	size_t hooked = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		/* the return first: an entry without its return would be a call without an end */
+		int back = job->returns ? open_single(job, &points[i], true) : 0;
+		int fd = back < 0 ? back : open_single(job, &points[i], false);
+
+		if (job->returns && back >= 0)
+			fds_add(&job->into->returns, back);
+		if (fd >= 0) {
+			fds_add(&job->into->entries, fd);
+			hooked++;
+		} else {
+			points[i].error = fd;
+		}
+	}
+	return hooked;
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
+	   bool returns, struct attachment **attachment, struct err *err)
+{
+	struct job job = { .programs = programs, .into = xcalloc(1, sizeof(**attachment)) };
+	enum mechanism mechanism = programs_mechanism(programs);
+	size_t hooked;
+
+	snprintf(job.path, sizeof(job.path), "/proc/self/fd/%d", fd);
+	job.returns = returns && mechanism != MECHANISM_SESSION;
+	for (size_t i = 0; i < count; i++)
+		points[i].error = 0;
+	if (mechanism == MECHANISM_SESSION || mechanism == MECHANISM_MULTI) {
+		if (job.returns)
+			link_halving(&job, points, count, true);
+		hooked = link_halving(&job, points, count, false);
+	} else {
+		hooked = link_singly(&job, points, count);
+	}
+	if (!hooked && count) {
+		int code = points[0].error;
+
+		attachment_free(job.into);
+		return err_set(err, code, "hooking: %s", strerror(-code));
+	}
+	*attachment = job.into;
+	return 0;
+}
+
+void attachment_drop_returns(struct attachment *attachment)
+{
+	fds_close(&attachment->returns);
+}
+
+void attachment_free(struct attachment *attachment)
+{
+	if (!attachment)
+		return;
+	fds_close(&attachment->entries);
+	fds_close(&attachment->returns);
+	free(attachment);
+}

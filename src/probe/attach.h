@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attaching: a set of places in one file, hooked together by the mechanism that the programs were
+ * loaded for. Knows nothing of what the places mean; the cookie carries that.
+ */
+#ifndef CUSCOPE_PROBE_ATTACH_H
+#define CUSCOPE_PROBE_ATTACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/programs.h"
+
+struct attach_point {
+	uint64_t offset; /* in the file */
+	uint64_t cookie; /* wire.h */
+	int error;       /* out: 0, or the negative errno for which this place could not be hooked */
+};
+
+struct attachment;
+
+/*
+ * Hooks `points` of the file behind `fd` (still the caller's) for every process. Places that the
+ * kernel refuses get their error and do not keep the others from being hooked. `returns` false
+ * leaves returns alone (a session is told by the hooks' modes instead). Fails only when nothing
+ * could be hooked.
+ */
+int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
+	   bool returns, struct attachment **attachment, struct err *err);
+
+/* Unhooks returns where they are apart from entries; sessions have modes for that. */
+void attachment_drop_returns(struct attachment *attachment);
+
+/* Unhooks; NULL is allowed. */
+void attachment_free(struct attachment *attachment);
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "probe/bpf_call.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+/* The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi, as 6.6 laid it out. */
+struct multi_link_attr {
+	uint32_t prog_fd;
+	uint32_t target_fd;
+	uint32_t attach_type;
+	uint32_t flags;
+	uint64_t path;
+	uint64_t offsets;
+	uint64_t ref_ctr_offsets;
+	uint64_t cookies;
+	uint32_t count;
+	uint32_t multi_flags;
+	uint32_t pid;
+	uint32_t reserved;
+};
+
+#define MULTI_RETURN 1u /* BPF_F_UPROBE_MULTI_RETURN */
+
+int bpf_link_uprobe_multi(int prog_fd, unsigned attach_type, const char *path,
+			  const uint64_t *offsets, const uint64_t *cookies, size_t count,
+			  bool returns)
+{
+	struct multi_link_attr attr = {
+		.prog_fd = prog_fd,
+		.attach_type = attach_type,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)offsets,
+		.cookies = (uintptr_t)cookies,
+		.count = count,
+		.multi_flags = returns ? MULTI_RETURN : 0,
+	};
+	long fd = syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* A number in a file of the uprobe event source; its "retprobe" is written "config:0". */
+static int event_source_number(const char *name, const char *fmt)
+{
+	char path[128];
+	int value = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/uprobe/%s", name);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	if (fscanf(f, fmt, &value) != 1)
+		value = -EINVAL;
+	fclose(f);
+	return value;
+}
+
+int perf_uprobe_open(const char *path, uint64_t offset, bool returns)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr) };
+	static int type, return_bit;
+	long fd;
+
+	if (!type) {
+		type = event_source_number("type", "%d");
+		return_bit = event_source_number("format/retprobe", "config:%d");
+	}
+	if (type < 0)
+		return type;
+	if (returns && return_bit < 0)
+		return return_bit;
+	attr.type = type;
+	attr.config = returns ? 1ull << return_bit : 0;
+	attr.uprobe_path = (uintptr_t)path;
+	attr.probe_offset = offset;
+	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int perf_tracepoint_open(int id)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_TRACEPOINT,
+					.config = id,
+					.sample_period = 1 };
+	long fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int perf_event_attach(int perf_fd, int prog_fd, bool use_cookie, uint64_t cookie)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
+	int link;
+
+	if (!use_cookie) {
+		if (ioctl(perf_fd, PERF_EVENT_IOC_SET_BPF, prog_fd) ||
+		    ioctl(perf_fd, PERF_EVENT_IOC_ENABLE, 0))
+			return -errno;
+		return 0;
+	}
+	link = bpf_link_create(prog_fd, perf_fd, BPF_PERF_EVENT, &opts);
+	return link;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of bpf(2) and perf_event_open(2) that libbpf 1.1 (Debian 12) does not know yet, and thin
+ * names for those that attach one probe. Descriptors are returned to the caller, who closes them;
+ * failures are negative errnos.
+ */
+#ifndef CUSCOPE_PROBE_BPF_CALL_H
+#define CUSCOPE_PROBE_BPF_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* include/uapi/linux/bpf.h: BPF_TRACE_UPROBE_MULTI since 6.6, _SESSION since 6.13. */
+#define ATTACH_UPROBE_MULTI   48
+#define ATTACH_UPROBE_SESSION 57
+
+/*
+ * One link for all `offsets` of the file behind `path` ("/proc/self/fd/N" is followed by the
+ * kernel). `attach_type` is one of the two above; `returns` is BPF_F_UPROBE_MULTI_RETURN.
+ */
+int bpf_link_uprobe_multi(int prog_fd, unsigned attach_type, const char *path,
+			  const uint64_t *offsets, const uint64_t *cookies, size_t count,
+			  bool returns);
+
+/* One perf event for one uprobe of any process, on every CPU. */
+int perf_uprobe_open(const char *path, uint64_t offset, bool returns);
+
+/* A perf event for a tracepoint, by the number in its "id" file. */
+int perf_tracepoint_open(int id);
+
+/* Ties a program to a perf event; `cookie` needs 5.15. With `use_cookie` false the event's own */
+/* descriptor is what keeps it attached, and 0 is returned. */
+int perf_event_attach(int perf_fd, int prog_fd, bool use_cookie, uint64_t cookie);
+
+#endif

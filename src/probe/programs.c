@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: MIT
+#include "probe/programs.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "base/xalloc.h"
+#include "probe/bpf_call.h"
+#include "probe/stub.h"
+
+extern const char embedded_bpf[], embedded_bpf_end[];
+
+struct ring_context {
+	struct programs *programs;
+	size_t index;
+};
+
+struct programs {
+	enum mechanism mechanism;
+	struct bpf_object *object;
+	struct wire_state *state;
+	size_t n_rings, ring_bytes;
+	int ring_fd[WIRE_RINGS_MAX];
+	struct ring_context context[WIRE_RINGS_MAX];
+	struct ring_buffer *reader;
+	struct bpf_link *process_links[4];
+	programs_record_fn each; /* of the drain in progress */
+	void *data;
+};
+
+static const char *const mechanism_names[] = {
+	[MECHANISM_SESSION] = "uprobe session",
+	[MECHANISM_MULTI] = "uprobe_multi",
+	[MECHANISM_SINGLE] = "single uprobes with cookies",
+	[MECHANISM_STUB] = "single uprobes with stubs",
+};
+
+const char *mechanism_name(enum mechanism mechanism)
+{
+	return mechanism_names[mechanism];
+}
+
+enum mechanism mechanism_best(struct kernel_features *features)
+{
+	if (kernel_has(features, FEATURE_SESSION))
+		return MECHANISM_SESSION;
+	if (kernel_has(features, FEATURE_MULTI))
+		return MECHANISM_MULTI;
+	return kernel_has(features, FEATURE_COOKIE) ? MECHANISM_SINGLE : MECHANISM_STUB;
+}
+
+/* ---- loading ------------------------------------------------------------------------------- */
+
+/* libbpf explains failures on stderr; what it said last is kept for the error's sentence. */
+static char libbpf_words[512];
+
+static int keep_libbpf_words(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[sizeof(libbpf_words)];
+
+	if (level != LIBBPF_WARN)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	line[strcspn(line, "\n")] = '\0';
+	/* the verifier's log is long: its first line of complaint says most */
+	if (!strstr(line, "BEGIN PROG LOAD LOG") && !strstr(line, "failed to load object"))
+		snprintf(libbpf_words, sizeof(libbpf_words), "%s", line);
+	return 0;
+}
+
+static int load_failed(struct programs *p, int code, struct err *err)
+{
+	if (code == -EPERM)
+		return err_set(err, EPERM,
+			       "the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, "
+			       "CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYS_ADMIN (try sudo)");
+	return err_set(err, code, "loading the eBPF programs (%s): %s%s%s; 'cuscope doctor' tells more",
+		       mechanism_names[p->mechanism], strerror(-code), libbpf_words[0] ? ": " : "",
+		       libbpf_words);
+}
+
+static void choose_programs(struct programs *p)
+{
+	static const struct {
+		const char *name;
+		bool session, pair;
+	} calls[] = { { "call_session", true, false },
+		      { "call_enter", false, true },
+		      { "call_return", false, true } };
+	static const unsigned attach_type[] = { [MECHANISM_SESSION] = ATTACH_UPROBE_SESSION,
+						[MECHANISM_MULTI] = ATTACH_UPROBE_MULTI,
+						[MECHANISM_SINGLE] = 0,
+						[MECHANISM_STUB] = 0 };
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		struct bpf_program *prog =
+			bpf_object__find_program_by_name(p->object, calls[i].name);
+
+		bpf_program__set_autoload(prog, p->mechanism == MECHANISM_SESSION ? calls[i].session
+										 : calls[i].pair);
+		bpf_program__set_expected_attach_type(prog, attach_type[p->mechanism]);
+	}
+}
+
+/* Offset of a variable in a data section, from the object's own types. */
+static long variable_offset(struct bpf_object *object, const char *section, const char *name)
+{
+	const struct btf *btf = bpf_object__btf(object);
+	int id = btf__find_by_name_kind(btf, section, BTF_KIND_DATASEC);
+	const struct btf_type *sec = id > 0 ? btf__type_by_id(btf, id) : NULL;
+
+	for (int i = 0; sec && i < btf_vlen(sec); i++) {
+		const struct btf_var_secinfo *var = btf_var_secinfos(sec) + i;
+		const struct btf_type *type = btf__type_by_id(btf, var->type);
+
+		if (!strcmp(btf__name_by_offset(btf, type->name_off), name))
+			return var->offset;
+	}
+	return -1;
+}
+
+static struct bpf_map *section_map(struct bpf_object *object, const char *ending)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object) {
+		const char *name = bpf_map__name(map);
+		size_t len = strlen(name), end = strlen(ending);
+
+		if (len >= end && !strcmp(name + len - end, ending))
+			return map;
+	}
+	return NULL;
+}
+
+static int write_settings(struct programs *p, const struct wire_settings *settings)
+{
+	struct bpf_map *map = section_map(p->object, ".rodata");
+	long at = variable_offset(p->object, ".rodata", "settings");
+	size_t size = 0;
+	char *data = map ? (char *)bpf_map__initial_value(map, &size) : NULL;
+
+	if (!data || at < 0 || at + sizeof(*settings) > size)
+		return -EINVAL;
+	memcpy(data + at, settings, sizeof(*settings));
+	return 0;
+}
+
+static int map_state(struct programs *p)
+{
+	struct bpf_map *map = section_map(p->object, ".bss");
+	long at = variable_offset(p->object, ".bss", "state");
+	size_t page = getpagesize(), bytes = (at + sizeof(struct wire_state) + page - 1) & ~(page - 1);
+	char *memory;
+
+	if (!map || at < 0)
+		return -EINVAL;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	p->state = (struct wire_state *)(memory + at);
+	return 0;
+}
+
+static size_t power_of_two_below(size_t value)
+{
+	size_t power = 1;
+
+	while (power * 2 <= value)
+		power *= 2;
+	return power;
+}
+
+/* A ring for each CPU up to 32: then CPUs share. Sizes are powers of two, as ring buffers want. */
+static int make_rings(struct programs *p, size_t total)
+{
+	size_t cpus = libbpf_num_possible_cpus(), bytes;
+
+	p->n_rings = power_of_two_below(cpus * 2 - 1);
+	if (p->n_rings > 32)
+		p->n_rings = 32;
+	if (!total)
+		total = p->n_rings * (8 << 20) > (256 << 20) ? 256 << 20 : p->n_rings * (8 << 20);
+	bytes = power_of_two_below(total / p->n_rings);
+	if (bytes < (size_t)getpagesize())
+		bytes = getpagesize();
+	p->ring_bytes = bytes * p->n_rings;
+	for (size_t i = 0; i < p->n_rings; i++) {
+		p->ring_fd[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "cuscope_ring", 0, 0, bytes, NULL);
+		if (p->ring_fd[i] < 0)
+			return p->ring_fd[i];
+	}
+	return 0;
+}
+
+static int fill_ring_map(struct programs *p)
+{
+	int map = bpf_object__find_map_fd_by_name(p->object, "rings");
+
+	for (uint32_t i = 0; i < p->n_rings; i++) {
+		if (bpf_map_update_elem(map, &i, &p->ring_fd[i], BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
+static int fill_stub_exit(struct programs *p)
+{
+	int map = bpf_object__find_map_fd_by_name(p->object, "stub_exit"), enter;
+	uint32_t zero = 0;
+
+	if (p->mechanism != MECHANISM_STUB)
+		return 0;
+	enter = programs_enter_fd(p);
+	return bpf_map_update_elem(map, &zero, &enter, BPF_ANY) ? -errno : 0;
+}
+
+static int on_record(void *context, void *record, size_t bytes)
+{
+	struct ring_context *ring = context;
+
+	ring->programs->each(ring->programs->data, ring->index, record, bytes);
+	return 0;
+}
+
+static int open_reader(struct programs *p)
+{
+	for (size_t i = 0; i < p->n_rings; i++) {
+		p->context[i] = (struct ring_context){ .programs = p, .index = i };
+		if (!i)
+			p->reader = ring_buffer__new(p->ring_fd[0], on_record, &p->context[0], NULL);
+		else if (ring_buffer__add(p->reader, p->ring_fd[i], on_record, &p->context[i]))
+			return -errno;
+		if (!p->reader)
+			return -errno;
+	}
+	return 0;
+}
+
+static int open_object(struct programs *p, const struct programs_options *options)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "cuscope");
+	struct wire_settings settings = options->settings;
+	int r;
+
+	p->object = bpf_object__open_mem(embedded_bpf, embedded_bpf_end - embedded_bpf, &opts);
+	if (!p->object)
+		return -errno;
+	choose_programs(p);
+	r = make_rings(p, options->ring_bytes);
+	if (r)
+		return r;
+	settings.self_tgid = getpid();
+	settings.ring_mask = p->n_rings - 1;
+	settings.wake_bytes = p->ring_bytes / p->n_rings / 4;
+	settings.cookies = p->mechanism != MECHANISM_STUB;
+	if (p->mechanism != MECHANISM_SESSION) {
+		settings.nested_returns = 1; /* their traps cannot be declined, so use them */
+		settings.seccomp_entry_only = 0; /* not decided at the hit: see attach.h */
+	}
+	r = write_settings(p, &settings);
+	if (r)
+		return r;
+	r = bpf_map__set_inner_map_fd(bpf_object__find_map_by_name(p->object, "rings"), p->ring_fd[0]);
+	return r;
+}
+
+/* 5.10 accounts eBPF memory against RLIMIT_MEMLOCK; single links take a descriptor or two each. */
+static void raise_limits(void)
+{
+	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit files = { 65536, 65536 };
+
+	setrlimit(RLIMIT_MEMLOCK, &all);
+	if (setrlimit(RLIMIT_NOFILE, &files) && !getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+int programs_load(const struct programs_options *options, struct programs **programs,
+		  struct err *err)
+{
+	struct programs *p = xcalloc(1, sizeof(*p));
+	int r;
+
+	memset(p->ring_fd, -1, sizeof(p->ring_fd));
+	p->mechanism = options->mechanism;
+	libbpf_words[0] = '\0';
+	libbpf_set_print(keep_libbpf_words);
+	raise_limits();
+	r = open_object(p, options);
+	if (!r)
+		r = bpf_object__load(p->object);
+	if (!r)
+		r = map_state(p);
+	if (!r)
+		r = fill_ring_map(p);
+	if (!r)
+		r = fill_stub_exit(p);
+	if (!r)
+		r = open_reader(p);
+	if (r) {
+		load_failed(p, r, err);
+		programs_free(p);
+		return r;
+	}
+	*programs = p;
+	return 0;
+}
+
+void programs_free(struct programs *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < sizeof(p->process_links) / sizeof(*p->process_links); i++)
+		bpf_link__destroy(p->process_links[i]);
+	ring_buffer__free(p->reader);
+	for (size_t i = 0; i < WIRE_RINGS_MAX; i++) {
+		if (p->ring_fd[i] >= 0)
+			close(p->ring_fd[i]);
+	}
+	bpf_object__close(p->object);
+	free(p);
+}
+
+/* ---- attaching to processes ---------------------------------------------------------------- */
+
+/* By the tracepoint's number: libbpf would look for it under a mounted tracefs only. */
+static struct bpf_link *attach_mmap(struct bpf_program *program)
+{
+	int fd = tracefs_open("events/syscalls/sys_enter_mmap/id"), event;
+	struct bpf_link *link;
+	char text[32] = "";
+
+	if (fd < 0)
+		return NULL;
+	if (read(fd, text, sizeof(text) - 1) <= 0)
+		text[0] = '\0';
+	close(fd);
+	event = perf_tracepoint_open(atoi(text));
+	if (event < 0)
+		return NULL;
+	link = bpf_program__attach_perf_event(program, event);
+	if (!link)
+		close(event);
+	return link;
+}
+
+int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *err)
+{
+	static const char *const names[] = { "on_fork", "on_exec", "on_exit" };
+
+	for (size_t i = 0; i < 3; i++) {
+		struct bpf_program *prog = bpf_object__find_program_by_name(p->object, names[i]);
+
+		p->process_links[i] = bpf_program__attach(prog);
+		if (!p->process_links[i])
+			return err_set(err, errno, "attaching to the kernel's process tracepoints: %s",
+				       strerror(errno));
+	}
+	p->process_links[3] = attach_mmap(bpf_object__find_program_by_name(p->object, "on_mmap"));
+	*mmap_seen = p->process_links[3] != NULL;
+	return 0;
+}
+
+enum mechanism programs_mechanism(const struct programs *p)
+{
+	return p->mechanism;
+}
+
+static int program_fd(const struct programs *p, const char *name)
+{
+	return bpf_program__fd(bpf_object__find_program_by_name(p->object, name));
+}
+
+int programs_enter_fd(const struct programs *p)
+{
+	return program_fd(p, p->mechanism == MECHANISM_SESSION ? "call_session" : "call_enter");
+}
+
+int programs_return_fd(const struct programs *p)
+{
+	return p->mechanism == MECHANISM_SESSION ? -1 : program_fd(p, "call_return");
+}
+
+int programs_stub(struct programs *p, uint64_t cookie, struct err *err)
+{
+	int fd = stub_load(bpf_object__find_map_fd_by_name(p->object, "scratch"),
+			   bpf_object__find_map_fd_by_name(p->object, "stub_exit"), cookie);
+
+	return fd < 0 ? err_set(err, fd, "loading a stub: %s", strerror(-fd)) : fd;
+}
+
+struct wire_state *programs_state(struct programs *p)
+{
+	return p->state;
+}
+
+/* ---- targets ------------------------------------------------------------------------------- */
+
+static int map_fd(const struct programs *p, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(p->object, name);
+}
+
+int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
+{
+	uint32_t key = tgid;
+
+	return bpf_map_update_elem(map_fd(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
+}
+
+void programs_target_remove(struct programs *p, pid_t tgid)
+{
+	uint32_t key = tgid;
+
+	bpf_map_delete_elem(map_fd(p, "targets"), &key);
+}
+
+int programs_cgroup_set(struct programs *p, int cgroup_fd)
+{
+	uint32_t zero = 0;
+
+	return bpf_map_update_elem(map_fd(p, "cgroups"), &zero, &cgroup_fd, BPF_ANY) ? -errno : 0;
+}
+
+void programs_file_known(struct programs *p, uint32_t dev, uint64_t inode)
+{
+	const uint64_t key[2] = { inode, dev };
+	const uint8_t yes = 1;
+
+	bpf_map_update_elem(map_fd(p, "known_files"), key, &yes, BPF_ANY);
+}
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+size_t programs_rings(const struct programs *p)
+{
+	return p->n_rings;
+}
+
+size_t programs_ring_bytes(const struct programs *p)
+{
+	return p->ring_bytes;
+}
+
+int programs_poll_fd(const struct programs *p)
+{
+	return ring_buffer__epoll_fd(p->reader);
+}
+
+int programs_drain(struct programs *p, programs_record_fn each, void *data)
+{
+	p->each = each;
+	p->data = data;
+	memset(p->state->woken, 0, sizeof(p->state->woken));
+	return ring_buffer__consume(p->reader);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The eBPF programs in the kernel: loaded for one mechanism of hooking, with their settings fixed,
+ * their maps and rings. Knows nothing of modules and functions, nor of what becomes of the records.
+ *
+ *   programs_load -> programs_watch_processes -> (attach.h) -> programs_drain ... -> programs_free
+ */
+#ifndef CUSCOPE_PROBE_PROGRAMS_H
+#define CUSCOPE_PROBE_PROGRAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "bpf/wire.h"
+#include "probe/kernel_features.h"
+
+/* The ladder, best first. */
+enum mechanism {
+	MECHANISM_SESSION, /* one link a file, entry and return in one program */
+	MECHANISM_MULTI,   /* one link a file for entries, one for returns */
+	MECHANISM_SINGLE,  /* a perf event a function, with a cookie */
+	MECHANISM_STUB,    /* the same without cookies: a program a function */
+};
+
+const char *mechanism_name(enum mechanism mechanism);
+enum mechanism mechanism_best(struct kernel_features *features);
+
+struct programs_options {
+	enum mechanism mechanism;
+	struct wire_settings settings; /* self_tgid and the ring fields are filled here */
+	size_t ring_bytes;             /* of all rings together; 0: 8 MiB a CPU, 256 MiB at most */
+	bool hold;                     /* processes may be held at mmap */
+};
+
+struct programs;
+
+/* -EPERM names the capabilities that are missing; other failures carry the verifier's last words. */
+int programs_load(const struct programs_options *options, struct programs **programs,
+		  struct err *err);
+void programs_free(struct programs *programs); /* detaches everything */
+
+/*
+ * Attaches to fork, exec, exit and, where tracefs allows, mmap. *mmap_seen tells whether mappings
+ * are reported.
+ */
+int programs_watch_processes(struct programs *programs, bool *mmap_seen, struct err *err);
+
+enum mechanism programs_mechanism(const struct programs *programs);
+int programs_enter_fd(const struct programs *programs);  /* call_session or call_enter */
+int programs_return_fd(const struct programs *programs); /* call_return; -1 with sessions */
+
+/* Shared memory with the programs: modes of hooks, counters. */
+struct wire_state *programs_state(struct programs *programs);
+
+/* A program that leaves `cookie` where call_enter finds it: see MECHANISM_STUB. Caller closes. */
+int programs_stub(struct programs *programs, uint64_t cookie, struct err *err);
+
+/* ---- targets ------------------------------------------------------------------------------- */
+
+int programs_target_add(struct programs *programs, pid_t tgid, uint32_t flags);
+void programs_target_remove(struct programs *programs, pid_t tgid);
+int programs_cgroup_set(struct programs *programs, int cgroup_fd);
+
+/* Mappings of this file need no more reports. `dev` as the kernel packs it. */
+void programs_file_known(struct programs *programs, uint32_t dev, uint64_t inode);
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+typedef void (*programs_record_fn)(void *data, size_t ring, const struct wire_head *record,
+				   size_t bytes);
+
+size_t programs_rings(const struct programs *programs);
+size_t programs_ring_bytes(const struct programs *programs); /* memory of all rings */
+int programs_poll_fd(const struct programs *programs);       /* readable when a ring asks to be read */
+
+/* Hands every record that is there to `each`; returns how many, or a negative errno. */
+int programs_drain(struct programs *programs, programs_record_fn each, void *data);
+
+#endif

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+# make unit               every tests/unit/test_*.c, each a program of its own
+# make unit-sanitized     the same, built with ASan and UBSan
+
+UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_BIN := $(UNIT_SRC:%.c=$(B)/%)
+
+$(UNIT_BIN): %: %.o $(B)/libcuscope.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libcuscope.a -lcmocka $(LIBS)
+
+unit: $(UNIT_BIN)
+	tests/unit/run.sh $(UNIT_BIN)
+
+unit-sanitized:
+	$(MAKE) B=build/asan \
+		SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" unit
+
+.PHONY: unit unit-sanitized

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What every unit test includes: cmocka with the headers that it wants before it. */
+#ifndef CUSCOPE_TESTS_UNIT_H
+#define CUSCOPE_TESTS_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#endif
