@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make            build/cuscope
 # make dist       dist/cuscope-VERSION-ARCH.tar.gz: one static program and its documents
-# make test       unit tests, then tests on the simulated driver (the latter need root)
+# make test       every test, or the parts in TEST_PARTS; see tests/parts
 # make fuzz       libFuzzer on every parser, FUZZ_SECONDS each
 # make bench      costs, against peers in the same run
 # make DESTDIR= PREFIX=/usr/local install
@@ -29,7 +29,7 @@ CLI_OBJ  := $(CLI_SRC:%.c=$(B)/%.o)
 
 all: $(B)/cuscope
 
-include $(wildcard src/*/module.mk tests/*/module.mk bench/module.mk)
+include $(wildcard src/*/module.mk tests/*/module.mk bench/module.mk packaging/module.mk)
 
 $(B)/cuscope: $(CLI_OBJ) $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -42,10 +42,17 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c -o $@ $<
 
+# Every part is a target test-NAME with a closing line that tests/tally sums.
+test: all
+	+@MAKE='$(MAKE)' tests/tally $(B)/tests $(TEST_PARTS)
+
+# Compiles without linking, see tests/arm64
+objects: $(LIB_OBJ) $(CLI_OBJ)
+
 clean:
 	rm -rf build dist
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-.PHONY: all clean
+.PHONY: all clean test objects
 .DELETE_ON_ERROR:

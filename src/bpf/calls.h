@@ -12,7 +12,23 @@
 
 #include "bpf/names.h"
 
-extern bool bpf_session_is_return(void) __ksym __weak;
+/*
+ * bool bpf_session_is_return(void), since Linux 7.0 (void *ctx). libbpf compares prototypes when it
+ * binds the name and refuses the other kernel, so the call is written as an instruction (call, to a
+ * function of the kernel) that suits both; programs.c puts the function's number in.
+ */
+static __always_inline bool session_is_return(void *ctx)
+{
+	__u64 is_return;
+
+	asm volatile("r1 = %[ctx]\n\t"
+		     ".8byte 0x2085\n\t" /* BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL */
+		     "%[is_return] = r0"
+		     : [is_return] "=r"(is_return)
+		     : [ctx] "r"(ctx)
+		     : "r0", "r1", "r2", "r3", "r4", "r5", "memory");
+	return is_return & 0xff; /* the rest of the register is not part of a bool */
+}
 
 #ifdef __TARGET_ARCH_arm64
 #define ARG_STACK(ctx)   PT_REGS_SP(ctx)
@@ -41,13 +57,13 @@ static __always_inline int is_tail_call(struct pt_regs *ctx)
 	return trampoline && back == trampoline;
 }
 
-static __always_inline void drop_stale_frames(struct thread *thread, struct pt_regs *ctx, __u64 now)
+static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx, __u64 now)
 {
 	__u64 sp = PT_REGS_SP(ctx);
 
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
-		struct frame *frame;
+		struct wire_frame *frame;
 
 		if (top >= WIRE_DEPTH_MAX)
 			return;
@@ -185,10 +201,10 @@ static __always_inline int returns_wanted(__u32 mode, __u32 depth)
 static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	struct thread *thread = thread_get(id);
+	struct wire_thread *thread = thread_get(id);
 	__u32 hook = cookie_hook(cookie), mode = state.mode[hook & (WIRE_HOOKS_MAX - 1)], depth;
 	__u64 now = bpf_ktime_get_ns();
-	struct frame *frame;
+	struct wire_frame *frame;
 	int returns;
 
 	if (!thread || (mode & HOOK_IGNORE))
@@ -230,11 +246,11 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 }
 
 /* The frame of the call that returns now; frames above it were skipped and are sent as such. */
-static __always_inline struct frame *frame_of_return(struct thread *thread, __u64 sp, __u64 now)
+static __always_inline struct wire_frame *frame_of_return(struct wire_thread *thread, __u64 sp, __u64 now)
 {
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
-		struct frame *frame;
+		struct wire_frame *frame;
 
 		if (top >= WIRE_DEPTH_MAX)
 			return 0;
@@ -253,8 +269,8 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	__u32 tid = id;
-	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
-	struct frame *frame;
+	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct wire_frame *frame;
 
 	if (!thread || thread->tgid != id >> 32)
 		return 0;

@@ -30,7 +30,7 @@ static __always_inline __u64 hook_cookie(void *ctx)
 SEC("kprobe/session")
 int call_session(struct pt_regs *ctx)
 {
-	if (bpf_session_is_return())
+	if (session_is_return(ctx))
 		return call_returned(ctx);
 	return call_entered(ctx, hook_cookie(ctx));
 }

@@ -14,21 +14,6 @@ enum { LOST_RING_FULL, LOST_THREADS_FULL, LOST_NO_ENTRY, LOST_TOO_DEEP, LOST_UNR
 const volatile struct wire_settings settings;
 struct wire_state state;
 
-/* A call in progress: the record as it will be sent, filled on entry, completed on return. */
-struct frame {
-	__u64 sp; /* on entry: what a return is matched with */
-	__u64 cookie;
-	struct wire_call call;
-};
-
-struct thread {
-	__u32 tgid; /* a mismatch means that the tid was reused */
-	__u32 depth;
-	__u32 deep; /* calls below WIRE_DEPTH_MAX whose returns are still to come */
-	__u32 reserved;
-	struct frame frame[WIRE_DEPTH_MAX];
-};
-
 /*
  * Preallocated on purpose: before 6.1 the kernel warns in its log about tracing programs that
  * allocate map elements at run time.
@@ -37,14 +22,14 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_THREADS);
 	__type(key, __u32); /* tid */
-	__type(value, struct thread);
+	__type(value, struct wire_thread);
 } threads SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct thread);
+	__type(value, struct wire_thread);
 } blank_thread SEC(".maps");
 
 struct {

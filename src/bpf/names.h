@@ -38,7 +38,7 @@ static __always_inline void kernel_seen(__u64 id, __u32 hook, __u64 handle)
 
 	if (seen && *seen == generation)
 		return;
-	bpf_probe_read_user(&at, sizeof(at), (void *)(handle + settings.name_offset));
+	bpf_probe_read_user(&at, sizeof(at), (void *)(handle + state.name_offset));
 	/* A page that is not resident cannot be read here: the next launch tries again. */
 	if (name_send(id, hook, handle, NAME_OF_HANDLE, at))
 		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);

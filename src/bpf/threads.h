@@ -40,10 +40,10 @@ static __always_inline int target_matches(__u32 tgid)
 }
 
 /* The current thread's state; made at its first hit. NULL when its process is no target. */
-static __always_inline struct thread *thread_get(__u64 id)
+static __always_inline struct wire_thread *thread_get(__u64 id)
 {
 	__u32 tid = id, zero = 0;
-	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
 	void *blank;
 
 	if (thread && thread->tgid == id >> 32)
@@ -65,12 +65,12 @@ static __always_inline struct thread *thread_get(__u64 id)
 	return thread;
 }
 
-static __always_inline struct frame *frame_at(struct thread *thread, __u32 depth)
+static __always_inline struct wire_frame *frame_at(struct wire_thread *thread, __u32 depth)
 {
 	return &thread->frame[BOUNDED(depth, WIRE_DEPTH_MAX - 1)];
 }
 
-static __always_inline void frame_send(struct frame *frame)
+static __always_inline void frame_send(struct wire_frame *frame)
 {
 	__u64 words = frame->call.head.words;
 
@@ -80,7 +80,7 @@ static __always_inline void frame_send(struct frame *frame)
 }
 
 /* Sends a call that will not return. */
-static __always_inline void frame_abandon(struct frame *frame, __u64 now)
+static __always_inline void frame_abandon(struct wire_frame *frame, __u64 now)
 {
 	frame->call.head.flags |= WIRE_UNFINISHED;
 	frame->call.head.time_ns = now;
@@ -90,7 +90,7 @@ static __always_inline void frame_abandon(struct frame *frame, __u64 now)
 /* Forgets a thread; calls that it is in are sent as unfinished. */
 static __always_inline void thread_end(__u32 tid, __u32 tgid)
 {
-	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
 	__u64 now = bpf_ktime_get_ns();
 
 	if (!thread)

@@ -15,13 +15,13 @@
 #endif
 
 #if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
-#define WIRE_REGS 8 /* x0..x7 */
+#define WIRE_REGS 8u /* x0..x7 */
 #else
-#define WIRE_REGS 6 /* rdi rsi rdx rcx r8 r9 */
+#define WIRE_REGS 6u /* rdi rsi rdx rcx r8 r9 */
 #endif
-#define WIRE_OUTS  2
-#define WIRE_STACK 6
-#define WIRE_BLOB  31
+#define WIRE_OUTS  2u
+#define WIRE_STACK 6u
+#define WIRE_BLOB  31u
 /* Fixed places of the words of a call; a record ends after the last word that its plan needs. */
 #define WIRE_AT_REG   WIRE_OUTS
 #define WIRE_AT_STACK (WIRE_AT_REG + WIRE_REGS)
@@ -103,6 +103,23 @@ struct wire_map {
 	__u32 held;     /* the thread stops on its way out of mmap */
 };
 
+/* ---- what a thread is doing (map "threads", by tid) ------------------------------------------ */
+
+/* A call in progress: the record as it will be sent, filled on entry, completed on return. */
+struct wire_frame {
+	__u64 sp; /* on entry: what a return is matched with */
+	__u64 cookie;
+	struct wire_call call;
+};
+
+struct wire_thread {
+	__u32 tgid; /* a mismatch means that the tid was reused */
+	__u32 depth;
+	__u32 deep; /* calls below WIRE_DEPTH_MAX whose returns are still to come */
+	__u32 reserved;
+	struct wire_frame frame[WIRE_DEPTH_MAX];
+};
+
 /* ---- what user space tells the programs ---------------------------------------------------- */
 
 /* A hook's cookie: its number and its capture plan, so that a hit looks nothing up. */
@@ -149,7 +166,6 @@ struct wire_settings {
 	__u32 self_tgid;         /* cuscope itself: a target only while it measures its own cost */
 	__u32 ring_mask;         /* number of rings - 1 */
 	__u32 wake_bytes;        /* fill of a ring at which the reader is woken */
-	__u32 name_offset;       /* of the name's pointer in a kernel handle */
 	__u8 all;                /* every process is a target */
 	__u8 cgroup;             /* processes under cgroups[0] are */
 	__u8 cookies;            /* bpf_get_attach_cookie exists; else the stubs leave it in scratch */
@@ -165,6 +181,8 @@ struct wire_state {
 	__u64 lost[8];                 /* by enum lost_reason of src/trace/event.h */
 	__u64 kernels_generation;      /* grows when a module is unloaded: names are sent again */
 	__u64 filtered;                /* hits of processes that are no targets */
+	__u64 name_offset;             /* of the name's pointer in a kernel handle; user space */
+	                               /* corrects it when it finds another */
 	__u8 woken[WIRE_RINGS_MAX];    /* the reader was woken and has not drained yet */
 	__u8 mode[WIRE_HOOKS_MAX];     /* enum hook_mode */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/later.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
 
@@ -168,5 +169,17 @@ void attachment_free(struct attachment *attachment)
 		return;
 	fds_close(&attachment->entries);
 	fds_close(&attachment->returns);
+	free(attachment);
+}
+
+void attachment_free_later(struct attachment *attachment)
+{
+	struct fds *const both[] = { &attachment->entries, &attachment->returns };
+
+	for (size_t k = 0; k < 2; k++) {
+		for (size_t i = 0; i < both[k]->count; i++)
+			close_later(both[k]->fd[i]);
+		free(both[k]->fd);
+	}
 	free(attachment);
 }

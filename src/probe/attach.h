@@ -35,4 +35,7 @@ void attachment_drop_returns(struct attachment *attachment);
 /* Unhooks; NULL is allowed. */
 void attachment_free(struct attachment *attachment);
 
+/* The same, but nobody waits for the kernel's grace periods (later.h). */
+void attachment_free_later(struct attachment *attachment);
+
 #endif

@@ -19,18 +19,18 @@
 #include "cuda/api.h"
 
 struct elf_function {
-	const char *name;     /* without "@@version"; owned by the elf_file */
-	uint64_t offset;      /* in the file: what a uprobe wants */
-	uint64_t address;     /* as linked (st_value) */
-	uint64_t size;        /* 0 where the symbol does not say */
+	const char *name; /* without "@@version"; owned by the elf_file */
+	uint64_t offset;  /* in the file: what a uprobe wants */
+	uint64_t address; /* as linked (st_value) */
+	uint64_t size;	  /* 0 where the symbol does not say */
 	enum api_layer layer;
 };
 
 struct elf_file;
 
 enum elf_depth {
-	ELF_DYNSYM_ONLY, /* do not read .symtab */
-	ELF_SMALL_SYMTAB,/* read .symtab unless its strings are larger than 16 MiB */
+	ELF_DYNSYM_ONLY,  /* do not read .symtab */
+	ELF_SMALL_SYMTAB, /* read .symtab unless its strings are larger than 16 MiB */
 	ELF_WHOLE,
 };
 

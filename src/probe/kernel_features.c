@@ -16,6 +16,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/later.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
@@ -106,7 +107,7 @@ static int try_hook(unsigned attach_type)
 	int fd = hook_self(attach_type, false);
 
 	if (fd >= 0)
-		close(fd);
+		close_later(fd);
 	return fd < 0 ? fd : 0;
 }
 
@@ -161,7 +162,7 @@ static int try_seccomp(void)
 	int link = hook_self(ATTACH_UPROBE_MULTI, true), status = 0;
 	pid_t child;
 
-	if (link < 0) /* a perf event takes 250 ms to close */
+	if (link < 0)
 		link = hook_self(0, true);
 	if (link < 0)
 		return link;
@@ -170,7 +171,7 @@ static int try_seccomp(void)
 		call_under_seccomp();
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		status = -1;
-	close(link);
+	close_later(link);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
 }
 

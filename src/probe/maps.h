@@ -12,12 +12,12 @@
 
 struct mapping {
 	uint64_t start, end;
-	uint64_t offset;      /* in the file */
+	uint64_t offset; /* in the file */
 	dev_t dev;
 	uint64_t inode;
 	bool readable, writable, executable, private;
-	bool deleted;         /* the path ends in " (deleted)", taken off here */
-	const char *path;     /* points into the line that was parsed; "" for anonymous memory */
+	bool deleted;	  /* the path ends in " (deleted)", taken off here */
+	const char *path; /* points into the line that was parsed; "" for anonymous memory */
 };
 
 /* Parses one line in place (it is written to). Returns 0, or -EINVAL for what is no maps line. */

@@ -21,9 +21,9 @@ struct emulation {
 };
 
 struct placement {
-	uint32_t skip;        /* bytes after the entry */
-	bool emulated;        /* cheap at that place */
-	const char *why;      /* "entry is push", "je after cmpl", "nothing emulated in reach", ...: static */
+	uint32_t skip;	      /* bytes after the entry */
+	bool emulated;	      /* cheap at that place */
+	const char *why;      /* "entry is push", "nothing emulated in reach", ...: static */
 	char instruction[32]; /* mnemonic at the chosen place */
 };
 

@@ -20,22 +20,13 @@
 
 extern const char embedded_bpf[], embedded_bpf_end[];
 
-struct ring_context {
-	struct programs *programs;
-	size_t index;
-};
-
 struct programs {
 	enum mechanism mechanism;
 	struct bpf_object *object;
 	struct wire_state *state;
 	size_t n_rings, ring_bytes;
-	int ring_fd[WIRE_RINGS_MAX];
-	struct ring_context context[WIRE_RINGS_MAX];
-	struct ring_buffer *reader;
+	struct ring *rings[WIRE_RINGS_MAX];
 	struct bpf_link *process_links[4];
-	programs_record_fn each; /* of the drain in progress */
-	void *data;
 };
 
 static const char *const mechanism_names[] = {
@@ -110,6 +101,36 @@ static void choose_programs(struct programs *p)
 										 : calls[i].pair);
 		bpf_program__set_expected_attach_type(prog, attach_type[p->mechanism]);
 	}
+}
+
+/* Puts the kernel's number of bpf_session_is_return into the calls of it: see bpf/calls.h. */
+static int bind_session_call(struct programs *p)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(p->object, "call_session");
+	size_t count = bpf_program__insn_cnt(prog);
+	struct bpf_insn *insns;
+	struct btf *kernel;
+	int id, r;
+
+	if (p->mechanism != MECHANISM_SESSION)
+		return 0;
+	kernel = btf__load_vmlinux_btf(); /* 3 to 10 ms */
+	if (!kernel)
+		return -errno;
+	id = btf__find_by_name_kind(kernel, "bpf_session_is_return", BTF_KIND_FUNC);
+	btf__free(kernel);
+	if (id < 0)
+		return id;
+	insns = xmalloc(count * sizeof(*insns));
+	memcpy(insns, bpf_program__insns(prog), count * sizeof(*insns));
+	for (size_t i = 0; i < count; i++) {
+		if (insns[i].code == (BPF_JMP | BPF_CALL) &&
+		    insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL)
+			insns[i].imm = id;
+	}
+	r = bpf_program__set_insns(prog, insns, count);
+	free(insns);
+	return r;
 }
 
 /* Offset of a variable in a data section, from the object's own types. */
@@ -196,9 +217,13 @@ static int make_rings(struct programs *p, size_t total)
 		bytes = getpagesize();
 	p->ring_bytes = bytes * p->n_rings;
 	for (size_t i = 0; i < p->n_rings; i++) {
-		p->ring_fd[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "cuscope_ring", 0, 0, bytes, NULL);
-		if (p->ring_fd[i] < 0)
-			return p->ring_fd[i];
+		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "cuscope_ring", 0, 0, bytes, NULL);
+
+		if (fd < 0)
+			return fd;
+		p->rings[i] = ring_open(fd, bytes);
+		if (!p->rings[i])
+			return -errno;
 	}
 	return 0;
 }
@@ -208,7 +233,9 @@ static int fill_ring_map(struct programs *p)
 	int map = bpf_object__find_map_fd_by_name(p->object, "rings");
 
 	for (uint32_t i = 0; i < p->n_rings; i++) {
-		if (bpf_map_update_elem(map, &i, &p->ring_fd[i], BPF_ANY))
+		int fd = ring_fd(p->rings[i]);
+
+		if (bpf_map_update_elem(map, &i, &fd, BPF_ANY))
 			return -errno;
 	}
 	return 0;
@@ -225,28 +252,6 @@ static int fill_stub_exit(struct programs *p)
 	return bpf_map_update_elem(map, &zero, &enter, BPF_ANY) ? -errno : 0;
 }
 
-static int on_record(void *context, void *record, size_t bytes)
-{
-	struct ring_context *ring = context;
-
-	ring->programs->each(ring->programs->data, ring->index, record, bytes);
-	return 0;
-}
-
-static int open_reader(struct programs *p)
-{
-	for (size_t i = 0; i < p->n_rings; i++) {
-		p->context[i] = (struct ring_context){ .programs = p, .index = i };
-		if (!i)
-			p->reader = ring_buffer__new(p->ring_fd[0], on_record, &p->context[0], NULL);
-		else if (ring_buffer__add(p->reader, p->ring_fd[i], on_record, &p->context[i]))
-			return -errno;
-		if (!p->reader)
-			return -errno;
-	}
-	return 0;
-}
-
 static int open_object(struct programs *p, const struct programs_options *options)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "cuscope");
@@ -257,6 +262,9 @@ static int open_object(struct programs *p, const struct programs_options *option
 	if (!p->object)
 		return -errno;
 	choose_programs(p);
+	r = bind_session_call(p);
+	if (r)
+		return r;
 	r = make_rings(p, options->ring_bytes);
 	if (r)
 		return r;
@@ -271,7 +279,7 @@ static int open_object(struct programs *p, const struct programs_options *option
 	r = write_settings(p, &settings);
 	if (r)
 		return r;
-	r = bpf_map__set_inner_map_fd(bpf_object__find_map_by_name(p->object, "rings"), p->ring_fd[0]);
+	r = bpf_map__set_inner_map_fd(bpf_object__find_map_by_name(p->object, "rings"), ring_fd(p->rings[0]));
 	return r;
 }
 
@@ -294,7 +302,6 @@ int programs_load(const struct programs_options *options, struct programs **prog
 	struct programs *p = xcalloc(1, sizeof(*p));
 	int r;
 
-	memset(p->ring_fd, -1, sizeof(p->ring_fd));
 	p->mechanism = options->mechanism;
 	libbpf_words[0] = '\0';
 	libbpf_set_print(keep_libbpf_words);
@@ -308,8 +315,6 @@ int programs_load(const struct programs_options *options, struct programs **prog
 		r = fill_ring_map(p);
 	if (!r)
 		r = fill_stub_exit(p);
-	if (!r)
-		r = open_reader(p);
 	if (r) {
 		load_failed(p, r, err);
 		programs_free(p);
@@ -325,11 +330,8 @@ void programs_free(struct programs *p)
 		return;
 	for (size_t i = 0; i < sizeof(p->process_links) / sizeof(*p->process_links); i++)
 		bpf_link__destroy(p->process_links[i]);
-	ring_buffer__free(p->reader);
-	for (size_t i = 0; i < WIRE_RINGS_MAX; i++) {
-		if (p->ring_fd[i] >= 0)
-			close(p->ring_fd[i]);
-	}
+	for (size_t i = 0; i < p->n_rings; i++)
+		ring_free(p->rings[i]);
 	bpf_object__close(p->object);
 	free(p);
 }
@@ -455,15 +457,32 @@ size_t programs_ring_bytes(const struct programs *p)
 	return p->ring_bytes;
 }
 
-int programs_poll_fd(const struct programs *p)
+struct ring *programs_ring(struct programs *p, size_t index)
 {
-	return ring_buffer__epoll_fd(p->reader);
+	return p->rings[index];
 }
 
-int programs_drain(struct programs *p, programs_record_fn each, void *data)
+void programs_awake(struct programs *p)
 {
-	p->each = each;
-	p->data = data;
 	memset(p->state->woken, 0, sizeof(p->state->woken));
-	return ring_buffer__consume(p->reader);
+}
+
+void programs_open_calls(struct programs *p, programs_record_fn each, void *data)
+{
+	struct wire_thread *thread = xmalloc(sizeof(*thread));
+	uint32_t tid, next;
+	int map = map_fd(p, "threads"), r = bpf_map_get_next_key(map, NULL, &next);
+
+	for (; r == 0; r = bpf_map_get_next_key(map, &tid, &next)) {
+		tid = next;
+		if (bpf_map_lookup_elem(map, &tid, thread))
+			continue;
+		for (uint32_t i = 0; i < thread->depth && i < WIRE_DEPTH_MAX; i++) {
+			struct wire_call *call = &thread->frame[i].call;
+
+			call->head.flags |= WIRE_UNFINISHED;
+			each(data, &call->head, WIRE_CALL_BYTES(call->head.words));
+		}
+	}
+	free(thread);
 }

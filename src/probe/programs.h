@@ -3,7 +3,7 @@
  * The eBPF programs in the kernel: loaded for one mechanism of hooking, with their settings fixed,
  * their maps and rings. Knows nothing of modules and functions, nor of what becomes of the records.
  *
- *   programs_load -> programs_watch_processes -> (attach.h) -> programs_drain ... -> programs_free
+ *   programs_load -> programs_watch_processes -> (attach.h) -> programs_ring ... -> programs_free
  */
 #ifndef CUSCOPE_PROBE_PROGRAMS_H
 #define CUSCOPE_PROBE_PROGRAMS_H
@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "bpf/wire.h"
 #include "probe/kernel_features.h"
+#include "probe/ring.h"
 
 /* The ladder, best first. */
 enum mechanism {
@@ -69,14 +70,16 @@ void programs_file_known(struct programs *programs, uint32_t dev, uint64_t inode
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-typedef void (*programs_record_fn)(void *data, size_t ring, const struct wire_head *record,
-				   size_t bytes);
-
 size_t programs_rings(const struct programs *programs);
+struct ring *programs_ring(struct programs *programs, size_t index);
 size_t programs_ring_bytes(const struct programs *programs); /* memory of all rings */
-int programs_poll_fd(const struct programs *programs);       /* readable when a ring asks to be read */
 
-/* Hands every record that is there to `each`; returns how many, or a negative errno. */
-int programs_drain(struct programs *programs, programs_record_fn each, void *data);
+/* To be called before the rings are read: from now on a ring that fills up may wake us again. */
+void programs_awake(struct programs *programs);
+
+typedef void (*programs_record_fn)(void *data, const struct wire_head *record, size_t bytes);
+
+/* Hands the calls that threads are in at this moment to `each`, as unfinished. */
+void programs_open_calls(struct programs *programs, programs_record_fn each, void *data);
 
 #endif

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+# make bench            what a traced call costs, beside bpftrace and a bare eBPF program (root)
+# make bench-programs   only the programs that it runs
+# bench/step/run is for a machine with a GPU and PyTorch and needs nothing built but cuscope.
+
+BENCH      := $(B)/bench
+BENCH_OUT  ?= $(BENCH)/results
+
+bench: $(B)/cuscope bench-programs
+	bench/calls/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
+
+bench-programs: $(BENCH)/caller $(BENCH)/floor $(BENCH)/floor.bpf.o
+
+$(BENCH)/libentries.so: bench/calls/entries.S
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-soname,$(@F) -o $@ $<
+
+$(BENCH)/caller: bench/calls/caller.c $(BENCH)/libentries.so
+	$(CC) $(CFLAGS) -o $@ $< -L$(BENCH) -lentries -Wl,-rpath,'$$ORIGIN'
+
+$(BENCH)/floor: bench/calls/floor.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -o $@ $< -lbpf -ldl
+
+$(BENCH)/floor.bpf.o: bench/calls/floor.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) -O2 -g -target bpf -I/usr/include/$(ARCH)-linux-gnu -c -o $@ $<
+
+.PHONY: bench bench-programs

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""What the benchmarks share: the machine in words, medians, tables."""
+
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import time
+
+
+def first_line(*command):
+    """The first line a command prints, or None where it is not there."""
+    if not shutil.which(command[0]):
+        return None
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return next((line.strip() for line in done.stdout.splitlines() if line.strip()), None)
+
+
+def cpu_model():
+    with open("/proc/cpuinfo") as info:
+        found = re.search(r"model name\s*:\s*(.*)", info.read())
+    return found.group(1) if found else platform.machine()
+
+
+def machine(versions):
+    """The rows of the machine's table; `versions` maps a program to its own words, or None."""
+    rows = [
+        ("date", time.strftime("%Y-%m-%d")),
+        ("processor", f"{cpu_model()}, {os.cpu_count()} cores"),
+        ("kernel", platform.release()),
+    ]
+    gpu = first_line("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+    if gpu:
+        rows.append(("GPU, driver", gpu))
+    return rows + [(name, words or "not installed") for name, words in versions.items()]
+
+
+def median(values):
+    """The median, None for an empty list."""
+    return statistics.median(values) if values else None
+
+
+def spread(values):
+    """Half the range between the quartiles, as a share of the median."""
+    if len(values) < 4:
+        return None
+    low, middle, high = statistics.quantiles(values, n=4)
+    return (high - low) / 2 / middle if middle else None
+
+
+def markdown(header, rows):
+    """A table. Cells are strings or numbers; None shows as a dash."""
+    def cell(value):
+        if value is None:
+            return "–"
+        return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+    lines = [header, ["---"] * len(header)] + [[cell(v) for v in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+class Targets:
+    """The targets of a benchmark and whether they were met."""
+
+    def __init__(self):
+        self.rows = []
+
+    def at_most(self, what, value, limit, unit=""):
+        verdict = "not measured" if value is None else "met" if value <= limit else "MISSED"
+        self.rows.append((what, f"at most {limit:g}{unit}",
+                          None if value is None else f"{value:.2f}{unit}", verdict))
+
+    def missed(self):
+        return sum(row[3] == "MISSED" for row in self.rows)
+
+    def markdown(self):
+        return markdown(["target", "limit", "measured", ""], self.rows)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+# make install, make dist
+
+DIST_NAME := cuscope-$(VERSION)-$(ARCH)
+DOCUMENTS := $(wildcard README.md LICENSE)
+
+# -lzstd: for elfutils 0.189 and later. A static glibc is sure to find only the users of /etc/passwd (--user NAME).
+STATIC_LIBS = -lbpf -lelf $(LIBZYDIS_A) -lz -lzstd -lstdc++ -pthread
+ifeq ($(ARCH),x86_64)
+LIBZYDIS_A ?= $(B)/static/libZydis.a
+endif
+
+install: $(B)/cuscope
+	install -D -m 755 $(B)/cuscope $(DESTDIR)$(PREFIX)/bin/cuscope
+	install -d $(DESTDIR)$(PREFIX)/share/doc/cuscope
+	install -m 644 $(DOCUMENTS) $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/cuscope
+
+dist: dist/$(DIST_NAME).tar.gz
+
+dist/$(DIST_NAME).tar.gz: dist/cuscope $(DOCUMENTS) $(wildcard docs/*.md)
+	rm -rf $(B)/dist
+	install -D -m 755 dist/cuscope $(B)/dist/$(DIST_NAME)/cuscope
+	install -m 644 $(DOCUMENTS) $(B)/dist/$(DIST_NAME)
+	install -d $(B)/dist/$(DIST_NAME)/docs $(B)/dist/$(DIST_NAME)/licenses
+	for page in $(wildcard docs/*.md); do install -m 644 $$page $(B)/dist/$(DIST_NAME)/docs || exit 1; done
+	packaging/licenses $(B)/dist/$(DIST_NAME)/licenses
+	tar -c -z -f $@ -C $(B)/dist --sort=name --owner=0 --group=0 --numeric-owner $(DIST_NAME)
+	@ls -l dist/cuscope $@
+
+dist/cuscope: $(CLI_OBJ) $(B)/libcuscope.a $(LIBZYDIS_A)
+	@mkdir -p dist
+	$(CC) $(CFLAGS) $(LDFLAGS) -static -Wl,--gc-sections -o $@ $(CLI_OBJ) $(B)/libcuscope.a $(STATIC_LIBS)
+	strip $@
+
+$(B)/static/libZydis.a:
+	@mkdir -p $(@D)
+	CC='$(CC)' packaging/zydis-static $@
+
+.PHONY: install dist

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+#include "capture/capture.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "capture/session.h"
+
+/* ---- opening: from nothing to hooked ------------------------------------------------------- */
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+uint64_t capture_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static int load_programs(struct capture *c, struct err *err)
+{
+	const struct capture_options *o = &c->options;
+	struct programs_options options = {
+		.ring_bytes = o->ring_bytes,
+		.settings = {
+			.all = o->target.kind == TARGET_ALL,
+			.cgroup = o->target.kind == TARGET_CGROUP,
+			.returns = o->returns,
+			.nested_returns = o->nested_returns,
+			.begin_records = o->begin_records,
+			.every_exec = o->target.kind == TARGET_NAME,
+		},
+	};
+	int r;
+
+	if (!kernel_has(c->features, FEATURE_BTF))
+		return err_set(err, ENOTSUP,
+			       "this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF), "
+			       "which the eBPF programs need; 'cuscope doctor' tells more");
+	options.mechanism = mechanism_best(c->features);
+	c->seccomp_safe = !o->returns || kernel_has(c->features, FEATURE_SECCOMP_SAFE);
+	options.settings.seccomp_entry_only = !c->seccomp_safe;
+	r = programs_load(&options, &c->programs, err);
+	if (r)
+		return r;
+	programs_state(c->programs)->name_offset = KERNEL_HANDLE_NAME_OFFSET;
+	return programs_watch_processes(c->programs, &c->mmap_seen, err);
+}
+
+static void hit(void *data, const struct wire_call *call)
+{
+	struct capture *c = data;
+
+	governor_hit(c->governor, call);
+}
+
+static void make_parts(struct capture *c)
+{
+	const struct modules_options modules = { .programs = c->programs,
+						 .selection = &c->options.selection,
+						 .returns = c->options.returns };
+	struct stream_options stream = { .state = programs_state(c->programs),
+					 .consumers = c->options.consumers,
+					 .n_consumers = c->options.n_consumers,
+					 .hit = hit,
+					 .data = c };
+	struct governor_options governor = { .programs = c->programs,
+					     .max_percent = c->options.max_overhead,
+					     .returns = c->options.returns };
+
+	cost_measure(c->programs, c->options.returns, &governor.cost, NULL);
+	c->modules = modules_new(&modules);
+	stream.modules = governor.modules = c->modules;
+	c->stream = stream_new(&stream);
+	c->governor = governor_new(&governor, capture_now_ns());
+	c->order = order_new(capture_record, c);
+	for (size_t i = 0; i < programs_rings(c->programs); i++)
+		c->rings[i] = programs_ring(c->programs, i);
+}
+
+/* Runs on the holding thread while a thread of the command waits. */
+static void look_held(void *data, pid_t pid)
+{
+	struct capture *c = data;
+	struct look_result found;
+
+	modules_look(c->modules, pid, LOOK_HELD, 0, &found, NULL);
+	if (found.modules)
+		atomic_store(&c->cuda_seen, true);
+}
+
+static int open_command(struct capture *c, struct err *err)
+{
+	struct command *command = &c->options.target.command;
+	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
+	bool held;
+	int r;
+
+	command->follow = c->options.target.follow;
+	/* without mmap events a hold has nothing to be told by */
+	command->hold = command->hold && c->mmap_seen;
+	r = hold_prepare(command, look_held, c, &c->hold, &c->command_pid, &held, err);
+	if (r)
+		return r;
+	if (command->hold && !held)
+		capture_notice(c, "ptrace is refused, so the command is not held while libraries are "
+				  "hooked: first calls may be missed");
+	return programs_target_add(c->programs, c->command_pid, flags | (held ? TARGET_HOLD : 0));
+}
+
+static int open_targets(struct capture *c, struct err *err)
+{
+	int folder, r;
+
+	if (c->options.target.kind == TARGET_COMMAND)
+		return open_command(c, err);
+	if (c->options.target.kind == TARGET_CGROUP) {
+		folder = target_cgroup_open(&c->options.target, err);
+		if (folder < 0)
+			return folder;
+		r = programs_cgroup_set(c->programs, folder);
+		close(folder);
+		if (r)
+			return err_set(err, r, "--cgroup: %s", strerror(-r));
+	}
+	return target_each(&c->options.target, capture_watch_running, c, err);
+}
+
+int capture_open(const struct capture_options *options, struct capture **capture, struct err *err)
+{
+	struct capture *c = xcalloc(1, sizeof(*c));
+	int r;
+
+	c->options = *options;
+	c->begin_ns = capture_now_ns();
+	c->run.begin_ns = c->begin_ns;
+	c->run.realtime_offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - c->begin_ns);
+	c->run.returns = options->returns;
+	c->run.estimate_scale = 1;
+	r = kernel_features_new(options->without, &c->features, err);
+	if (!r)
+		r = load_programs(c, err);
+	if (!r) {
+		make_parts(c);
+		r = open_targets(c, err);
+	}
+	if (r) {
+		capture_free(c);
+		return r;
+	}
+	*capture = c;
+	return 0;
+}
+
+/* ---- closing ------------------------------------------------------------------------------- */
+
+int capture_finish(struct capture *c)
+{
+	int status;
+
+	if (!c->hold)
+		return 0;
+	status = hold_wait(c->hold);
+	if (status == -1)
+		return 0; /* left running, on a second signal */
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void capture_free(struct capture *c)
+{
+	if (!c)
+		return;
+	hold_free(c->hold); /* first: its thread looks at modules */
+	governor_free(c->governor);
+	order_free(c->order);
+	stream_free(c->stream);
+	modules_free(c->modules);
+	programs_free(c->programs);
+	kernel_features_free(c->features);
+	free(c->watched);
+	free(c);
+}

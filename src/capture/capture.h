@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A live capture: targets, hooks, clock and order put together; feeds consumers.
+ *
+ *   capture_open     everything is loaded and hooked, a command waits before its first instruction
+ *   capture_run      it runs until a signal, a limit or the target's end; consumers get their end
+ *   capture_finish   a command that still runs is waited for; its exit status
+ *   capture_free
+ */
+#ifndef CUSCOPE_CAPTURE_CAPTURE_H
+#define CUSCOPE_CAPTURE_CAPTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/target.h"
+#include "probe/selection.h"
+#include "trace/event.h"
+
+struct capture_options {
+	struct target target;
+	struct selection selection;
+	bool returns;           /* durations and results */
+	bool nested_returns;    /* of nested calls too */
+	bool begin_records;     /* EVENT_CALL_BEGIN */
+	double max_overhead;    /* percent; 0: the default, which gives up getters only */
+	uint64_t duration_ns;   /* 0: no limit */
+	uint64_t timeout_ns;    /* to wait for CUDA; 0: no limit */
+	size_t ring_bytes;      /* 0: by the number of CPUs */
+	const char *without;    /* kernel features not to use */
+	struct consumer *const *consumers;
+	size_t n_consumers;
+	bool (*enough)(void *data);                    /* --max-events; may be NULL */
+	void (*notice)(void *data, const char *text);  /* a line for the user */
+	void *data;
+};
+
+struct capture;
+
+int capture_open(const struct capture_options *options, struct capture **capture, struct err *err);
+
+/*
+ * Blocks SIGINT, SIGTERM and SIGHUP and takes them as "enough". Returns 0, or what failed: then
+ * consumers still got their end, and what they wrote is whole.
+ */
+int capture_run(struct capture *capture, struct err *err);
+
+/* The status to exit with: a command's own (128 + signal), 0 for other targets. */
+int capture_finish(struct capture *capture);
+
+void capture_free(struct capture *capture);
+
+#endif

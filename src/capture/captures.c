@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "capture/captures.h"
+
+#include <stdlib.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+#define STREAM_PER_THREAD 2 /* cudaStreamPerThread, CU_STREAM_PER_THREAD: one for each thread */
+
+struct key {
+	uint64_t handle; /* of a stream or an event */
+	uint32_t tgid;
+	uint32_t tid;    /* of the per-thread stream, else 0 */
+};
+
+/* A stream or event that belongs to a capture. */
+struct member {
+	struct key key;
+	uint64_t capture; /* number of the capture */
+	UT_hash_handle hh;
+};
+
+struct captures {
+	struct member *streams, *events;
+	uint64_t next;
+};
+
+struct captures *captures_new(void)
+{
+	return xcalloc(1, sizeof(struct captures));
+}
+
+static void drop(struct member **table, uint32_t tgid, uint64_t capture)
+{
+	struct member *member, *next;
+
+	HASH_ITER(hh, *table, member, next) {
+		if (tgid ? member->key.tgid == tgid : !capture || member->capture == capture) {
+			HASH_DEL(*table, member);
+			free(member);
+		}
+	}
+}
+
+void captures_free(struct captures *captures)
+{
+	if (!captures)
+		return;
+	drop(&captures->streams, 0, 0);
+	drop(&captures->events, 0, 0);
+	free(captures);
+}
+
+static struct key stream_key(uint32_t tgid, uint32_t tid, uint64_t stream)
+{
+	return (struct key){ .handle = stream, .tgid = tgid,
+			     .tid = stream == STREAM_PER_THREAD ? tid : 0 };
+}
+
+static struct member *find(struct member *table, struct key key)
+{
+	struct member *member;
+
+	HASH_FIND(hh, table, &key, sizeof(key), member);
+	return member;
+}
+
+static void join(struct member **table, struct key key, uint64_t capture)
+{
+	struct member *member = find(*table, key);
+
+	if (!member) {
+		member = xcalloc(1, sizeof(*member));
+		member->key = key;
+		HASH_ADD(hh, *table, key, sizeof(member->key), member);
+	}
+	member->capture = capture;
+}
+
+static void leave(struct member **table, struct key key)
+{
+	struct member *member = find(*table, key);
+
+	if (member) {
+		HASH_DEL(*table, member);
+		free(member);
+	}
+}
+
+static void end_capture(struct captures *captures, struct key key)
+{
+	const struct member *stream = find(captures->streams, key);
+	uint64_t capture;
+
+	if (!stream)
+		return;
+	capture = stream->capture;
+	drop(&captures->streams, 0, capture);
+	drop(&captures->events, 0, capture);
+}
+
+void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid, const struct call *call)
+{
+	struct key stream = stream_key(tgid, tid, call->args.stream);
+	struct key event = { .handle = call->args.event, .tgid = tgid };
+	const struct member *from;
+
+	switch (call->op) {
+	case OP_CAPTURE_BEGIN:
+		join(&captures->streams, stream, ++captures->next);
+		break;
+	case OP_CAPTURE_END:
+		end_capture(captures, stream);
+		break;
+	case OP_EVENT_RECORD:
+		from = find(captures->streams, stream);
+		if (from)
+			join(&captures->events, event, from->capture);
+		else
+			leave(&captures->events, event);
+		break;
+	case OP_EVENT_WAIT:
+		from = find(captures->events, event);
+		if (from)
+			join(&captures->streams, stream, from->capture);
+		break;
+	default:
+		break;
+	}
+}
+
+bool captures_stream(const struct captures *captures, uint32_t tgid, uint32_t tid, uint64_t stream)
+{
+	return captures->streams && find(captures->streams, stream_key(tgid, tid, stream));
+}
+
+void captures_forget(struct captures *captures, uint32_t tgid)
+{
+	drop(&captures->streams, tgid, 0);
+	drop(&captures->events, tgid, 0);
+}

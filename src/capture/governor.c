@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+#include "capture/governor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+#define INTERVAL_NS     250000000ull
+#define FIRST_NS        50000000ull /* a burst of getters is met soon */
+#define WINDOW_CYCLE_NS 2000000000ull
+#define WINDOW_LEAST_NS 50000000ull
+
+struct thread_cost {
+	uint32_t tid;
+	double ns;
+	uint64_t hits;
+	UT_hash_handle hh;
+};
+
+struct governor {
+	struct governor_options options;
+	double limit;      /* percent */
+	bool explicit_limit;
+	uint64_t interval_begin_ns;
+	bool first;
+	struct thread_cost *threads;
+	uint64_t hits[WIRE_HOOKS_MAX];
+	double percent;
+	bool warned;
+	char text[256];
+
+	bool windows;      /* measuring in windows */
+	bool window_open;
+	uint64_t window_ns, switch_ns; /* length of a window; when the next change is due */
+	uint64_t began_ns, windows_began_ns, open_ns, opened_ns;
+};
+
+struct governor *governor_new(const struct governor_options *options, uint64_t now_ns)
+{
+	struct governor *g = xcalloc(1, sizeof(*g));
+
+	g->options = *options;
+	g->explicit_limit = options->max_percent > 0;
+	g->limit = g->explicit_limit ? options->max_percent : GOVERNOR_DEFAULT_PERCENT;
+	g->interval_begin_ns = g->began_ns = now_ns;
+	g->first = true;
+	return g;
+}
+
+static void forget_threads(struct governor *g)
+{
+	struct thread_cost *thread, *next;
+
+	HASH_ITER(hh, g->threads, thread, next) {
+		HASH_DEL(g->threads, thread);
+		free(thread);
+	}
+}
+
+void governor_free(struct governor *g)
+{
+	if (!g)
+		return;
+	forget_threads(g);
+	free(g);
+}
+
+static bool entry_only(const struct governor *g, uint16_t hook)
+{
+	return !g->options.returns || programs_state(g->options.programs)->mode[hook];
+}
+
+void governor_hit(struct governor *g, const struct wire_call *call)
+{
+	struct thread_cost *thread;
+	uint32_t tid = call->head.tid;
+
+	HASH_FIND_INT(g->threads, &tid, thread);
+	if (!thread) {
+		thread = xcalloc(1, sizeof(*thread));
+		thread->tid = tid;
+		HASH_ADD_INT(g->threads, tid, thread);
+	}
+	thread->hits++;
+	thread->ns += call->head.flags & WIRE_NO_RETURN ? g->options.cost.entry_ns
+							: g->options.cost.call_ns;
+	g->hits[call->head.hook]++;
+}
+
+/* ---- taking hooks away --------------------------------------------------------------------- */
+
+struct victim {
+	struct module *module;
+	struct hook *hook;
+	uint64_t hits;
+};
+
+static int more_hits(const void *a, const void *b)
+{
+	const struct victim *x = a, *y = b;
+
+	return x->hits < y->hits ? 1 : x->hits > y->hits ? -1 : 0;
+}
+
+/* Hooked functions of one group that were hit in this interval, the most frequent first. */
+static size_t find_victims(struct governor *g, enum hook_group group, struct victim **victims)
+{
+	size_t count = 0;
+
+	*victims = NULL;
+	for (size_t m = 0; m < modules_count(g->options.modules); m++) {
+		struct module *module = modules_at(g->options.modules, m);
+
+		for (size_t i = 0; i < module->n_hooks; i++) {
+			struct hook *hook = &module->hooks[i];
+
+			if (hook->group != group || !hook->hooked || !g->hits[hook->id])
+				continue;
+			*victims = xrealloc(*victims, (count + 1) * sizeof(**victims));
+			(*victims)[count++] = (struct victim){ module, hook, g->hits[hook->id] };
+		}
+	}
+	if (count)
+		qsort(*victims, count, sizeof(**victims), more_hits);
+	return count;
+}
+
+static double share_of(const struct governor *g, uint64_t hits, uint64_t total)
+{
+	return total ? g->percent * hits / total : 0;
+}
+
+static uint64_t total_hits(const struct governor *g)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < WIRE_HOOKS_MAX; i++)
+		total += g->hits[i];
+	return total;
+}
+
+/* Unhooks getters until what is left would be within the limit. Returns how many. */
+static size_t give_up_little(struct governor *g, double seconds)
+{
+	struct victim *victims;
+	size_t count = find_victims(g, HOOK_LITTLE, &victims), taken = 0;
+	uint64_t total = total_hits(g);
+
+	for (; taken < count && g->percent > g->limit; taken++) {
+		struct victim *victim = &victims[taken];
+		double share = share_of(g, victim->hits, total);
+
+		modules_miss(g->options.modules, MISS_UNHOOKED, victim->hook->name,
+			     victim->module->name, 0, "%.0f calls a second cost %.1f %%",
+			     victim->hits / seconds, share);
+		programs_state(g->options.programs)->mode[victim->hook->id] = HOOK_IGNORE;
+		module_drop_little(victim->module, victim->hook);
+		g->percent -= share;
+	}
+	free(victims);
+	return taken;
+}
+
+/* Takes the returns of frequent functions away: about half of their cost. */
+static size_t give_up_returns(struct governor *g)
+{
+	struct victim *victims;
+	size_t count = find_victims(g, HOOK_CORE, &victims), taken = 0;
+	double saved = 1 - g->options.cost.entry_ns / g->options.cost.call_ns;
+	bool session = programs_mechanism(g->options.programs) == MECHANISM_SESSION;
+	uint64_t total = total_hits(g);
+
+	for (size_t i = 0; i < count && g->percent > g->limit; i++) {
+		struct victim *victim = &victims[i];
+
+		if (entry_only(g, victim->hook->id))
+			continue;
+		programs_state(g->options.programs)->mode[victim->hook->id] = HOOK_ENTRY_ONLY;
+		if (!session) /* returns of a file hang on one link */
+			attachment_drop_returns(victim->module->core);
+		modules_miss(g->options.modules, MISS_ENTRY_ONLY, victim->hook->name,
+			     victim->module->name, 0,
+			     "durations and results given up for --max-overhead %g%%", g->limit);
+		g->percent -= saved * share_of(g, victim->hits, total);
+		taken++;
+	}
+	free(victims);
+	return taken;
+}
+
+/* ---- measuring in windows ------------------------------------------------------------------ */
+
+static void hook_all(struct governor *g, bool hook)
+{
+	for (size_t m = 0; m < modules_count(g->options.modules); m++) {
+		struct module *module = modules_at(g->options.modules, m);
+
+		if (hook)
+			module_attach(module, g->options.programs, g->options.returns, false, NULL);
+		else
+			module_detach(module);
+	}
+}
+
+static void begin_windows(struct governor *g, uint64_t now_ns)
+{
+	double share = g->limit / g->percent;
+
+	g->windows = true;
+	g->window_open = true;
+	g->window_ns = WINDOW_CYCLE_NS * share;
+	if (g->window_ns < WINDOW_LEAST_NS)
+		g->window_ns = WINDOW_LEAST_NS;
+	g->windows_began_ns = g->opened_ns = now_ns;
+	g->switch_ns = now_ns; /* close at once */
+	modules_miss(g->options.modules, MISS_ESTIMATED, NULL, NULL, 0,
+		     "measured in windows of %.0f ms every %.1f s for --max-overhead %g%%",
+		     g->window_ns / 1e6, WINDOW_CYCLE_NS / 1e9, g->limit);
+}
+
+static void turn_window(struct governor *g, uint64_t now_ns)
+{
+	if (now_ns < g->switch_ns)
+		return;
+	if (g->window_open) {
+		g->open_ns += now_ns - g->opened_ns;
+		hook_all(g, false);
+		g->switch_ns = now_ns + WINDOW_CYCLE_NS - g->window_ns;
+	} else {
+		hook_all(g, true);
+		g->opened_ns = now_ns;
+		g->switch_ns = now_ns + g->window_ns;
+	}
+	g->window_open = !g->window_open;
+}
+
+double governor_scale(const struct governor *g, uint64_t now_ns)
+{
+	uint64_t before, open;
+
+	if (!g->windows)
+		return 1;
+	before = g->windows_began_ns - g->began_ns;
+	open = g->open_ns + (g->window_open ? now_ns - g->opened_ns : 0);
+	return before + open ? (double)(now_ns - g->began_ns) / (before + open) : 1;
+}
+
+/* ---- the tick ------------------------------------------------------------------------------ */
+
+static double busiest_share(const struct governor *g, double interval_ns)
+{
+	const struct thread_cost *thread, *next;
+	double most = 0;
+
+	HASH_ITER(hh, g->threads, thread, next) {
+		/* what tracing added to the interval is not the target's own time */
+		double own = interval_ns - thread->ns > interval_ns / 10 ? interval_ns - thread->ns
+									: interval_ns / 10;
+		double share = 100 * thread->ns / own;
+
+		if (share > most)
+			most = share;
+	}
+	return most;
+}
+
+static const char *act(struct governor *g, uint64_t now_ns, double seconds)
+{
+	double before = g->percent;
+	size_t little = give_up_little(g, seconds), returns = 0;
+
+	if (g->explicit_limit && g->percent > g->limit && g->options.returns)
+		returns = give_up_returns(g);
+	if (g->explicit_limit && g->percent > g->limit && !returns)
+		begin_windows(g, now_ns);
+	if (little) {
+		snprintf(g->text, sizeof(g->text),
+			 "tracing cost %.0f %% of a thread's time: %zu functions that tell little "
+			 "were unhooked (the summary names them)",
+			 before, little);
+		return g->text;
+	}
+	if (g->percent > g->limit && !g->explicit_limit && !g->warned) {
+		g->warned = true;
+		snprintf(g->text, sizeof(g->text),
+			 "tracing costs about %.0f %% of the busiest thread's time (%.2f us a call); "
+			 "--no-returns halves that, --max-overhead N%% limits it",
+			 g->percent, g->options.cost.call_ns / 1e3);
+		return g->text;
+	}
+	return NULL;
+}
+
+const char *governor_tick(struct governor *g, uint64_t now_ns)
+{
+	uint64_t interval = now_ns - g->interval_begin_ns;
+	const char *say = NULL;
+
+	if (g->windows) {
+		modules_lock(g->options.modules);
+		turn_window(g, now_ns);
+		modules_unlock(g->options.modules);
+		return NULL;
+	}
+	if (interval < (g->first ? FIRST_NS : INTERVAL_NS))
+		return NULL;
+	g->first = false;
+	g->percent = busiest_share(g, interval);
+	if (g->percent > g->limit) {
+		modules_lock(g->options.modules);
+		say = act(g, now_ns, interval / 1e9);
+		modules_unlock(g->options.modules);
+	}
+	g->interval_begin_ns = now_ns;
+	memset(g->hits, 0, sizeof(g->hits));
+	forget_threads(g);
+	return say;
+}
+
+double governor_percent(const struct governor *g)
+{
+	return g->percent;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of kernels, resolved when first seen: from the calls that made a handle and carried its
+ * name, from the handle itself, from the host stub's symbol; else shown as what they are, and
+ * counted. A kernel is one object however many processes and handles lead to it.
+ */
+#ifndef CUSCOPE_CAPTURE_KERNELS_H
+#define CUSCOPE_CAPTURE_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/wire.h"
+#include "trace/event.h"
+
+struct kernels;
+
+struct kernels *kernels_new(void);
+void kernels_free(struct kernels *kernels);
+
+/* A name arrived. Names that the program gave win over those read through a handle. */
+void kernels_named(struct kernels *kernels, const struct wire_name *name);
+
+/* `handle` names the same kernel as `known` (a handle or a host stub): cuKernelGetFunction. */
+void kernels_alias(struct kernels *kernels, uint32_t tgid, uint64_t handle, uint64_t known);
+
+/* The kernel of a launch; made as unresolved when nothing is known. Never NULL. */
+const struct kernel *kernels_find(struct kernels *kernels, uint32_t tgid, uint64_t handle);
+
+/* Names read through handles may be stale from now on: a module was unloaded. */
+void kernels_expire(struct kernels *kernels, uint32_t tgid);
+
+/* The process is gone, or another program. */
+void kernels_forget(struct kernels *kernels, uint32_t tgid);
+
+/*
+ * Whether a handle holds its name where we look: compares with a name that a call gave, and looks
+ * for another place when it does not. Returns the offset to use, or UINT64_MAX where the handle
+ * leads to no name; the one passed in when the process cannot be read.
+ */
+uint64_t kernels_calibrate(uint32_t tgid, uint64_t handle, const char *name, uint64_t offset);
+
+#endif

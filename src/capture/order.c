@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+#include "capture/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+
+#define WINDOW_NS 1000000
+#define SLOT_BYTES 448 /* a call with the longest plan; names are larger and rare */
+
+struct item {
+	uint64_t time_ns;
+	struct wire_head *record; /* a copy */
+	size_t bytes;
+};
+
+struct order {
+	order_record_fn each;
+	void *data;
+	struct item *items; /* a circle: the oldest at `first`, `count` of them, sorted */
+	size_t first, count, capacity;
+	void **slots; /* free copies of SLOT_BYTES */
+	size_t n_slots;
+	uint64_t last_ns, late;
+};
+
+struct order *order_new(order_record_fn each, void *data)
+{
+	struct order *order = xcalloc(1, sizeof(*order));
+
+	order->each = each;
+	order->data = data;
+	order->capacity = 1024;
+	order->items = xcalloc(order->capacity, sizeof(*order->items));
+	return order;
+}
+
+static struct item *item_at(struct order *order, size_t index)
+{
+	return &order->items[(order->first + index) & (order->capacity - 1)];
+}
+
+void order_free(struct order *order)
+{
+	if (!order)
+		return;
+	for (size_t i = 0; i < order->count; i++)
+		free(item_at(order, i)->record);
+	for (size_t i = 0; i < order->n_slots; i++)
+		free(order->slots[i]);
+	free(order->slots);
+	free(order->items);
+	free(order);
+}
+
+/* Doubles the circle and straightens it. */
+static void grow(struct order *order)
+{
+	struct item *items = xcalloc(2 * order->capacity, sizeof(*items));
+
+	for (size_t i = 0; i < order->count; i++)
+		items[i] = *item_at(order, i);
+	free(order->items);
+	order->items = items;
+	order->first = 0;
+	order->capacity *= 2;
+	order->slots = xrealloc(order->slots, order->capacity * sizeof(*order->slots));
+}
+
+static void *copy_of(struct order *order, const void *record, size_t bytes)
+{
+	void *copy;
+
+	if (bytes > SLOT_BYTES)
+		copy = xmalloc(bytes);
+	else
+		copy = order->n_slots ? order->slots[--order->n_slots] : xmalloc(SLOT_BYTES);
+	return memcpy(copy, record, bytes);
+}
+
+static void release(struct order *order, const struct item *item)
+{
+	if (!order->slots)
+		order->slots = xcalloc(order->capacity, sizeof(*order->slots));
+	if (item->bytes <= SLOT_BYTES && order->n_slots < order->capacity)
+		order->slots[order->n_slots++] = item->record;
+	else
+		free(item->record);
+}
+
+void order_add(struct order *order, const struct wire_head *record, size_t bytes)
+{
+	struct item item = { .time_ns = record->time_ns, .bytes = bytes };
+	size_t at = order->count;
+
+	if (order->count == order->capacity)
+		grow(order);
+	item.record = copy_of(order, record, bytes);
+	while (at && item_at(order, at - 1)->time_ns > item.time_ns) {
+		*item_at(order, at) = *item_at(order, at - 1);
+		at--;
+	}
+	*item_at(order, at) = item;
+	order->count++;
+}
+
+static int pass_on(struct order *order, uint64_t until_ns)
+{
+	while (order->count && item_at(order, 0)->time_ns <= until_ns) {
+		struct item item = *item_at(order, 0);
+		int r;
+
+		order->first = (order->first + 1) & (order->capacity - 1);
+		order->count--;
+		if (item.time_ns < order->last_ns)
+			order->late++;
+		else
+			order->last_ns = item.time_ns;
+		r = order->each(order->data, item.record);
+		release(order, &item);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* The ring whose oldest record is the oldest of all. */
+static struct ring *oldest_ring(struct ring *const *rings, size_t count,
+				const struct wire_head **record, size_t *bytes)
+{
+	struct ring *oldest = NULL;
+
+	*record = NULL;
+	for (size_t i = 0; i < count; i++) {
+		size_t len;
+		const struct wire_head *head = ring_peek(rings[i], &len);
+
+		if (head && (!oldest || head->time_ns < (*record)->time_ns)) {
+			oldest = rings[i];
+			*record = head;
+			*bytes = len;
+		}
+	}
+	return oldest;
+}
+
+int order_read(struct order *order, struct ring *const *rings, size_t count, uint64_t until_ns)
+{
+	const struct wire_head *record;
+	struct ring *ring;
+	size_t bytes, n = 0;
+
+	while ((ring = oldest_ring(rings, count, &record, &bytes))) {
+		uint64_t front = record->time_ns;
+		int r = 0;
+
+		if (front > until_ns)
+			break; /* else a busy target would keep us here for good */
+		order_add(order, record, bytes);
+		ring_advance(ring);
+		if (++n % 64 == 0 && front > WINDOW_NS)
+			r = pass_on(order, front - WINDOW_NS);
+		if (r)
+			return r;
+	}
+	return pass_on(order, until_ns);
+}
+
+int order_finish(struct order *order)
+{
+	return pass_on(order, UINT64_MAX);
+}
+
+uint64_t order_late(const struct order *order)
+{
+	return order->late;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One stream in order of time out of several rings. Rings are merged at their heads; what threads
+ * delivered out of order within a ring (one was preempted between taking the time and sending) is
+ * put right in a window of the last millisecond. What comes later than that is passed on when it
+ * comes, and counted.
+ */
+#ifndef CUSCOPE_CAPTURE_ORDER_H
+#define CUSCOPE_CAPTURE_ORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/ring.h"
+
+struct order;
+
+/* Returns 0, or what stops the reading. */
+typedef int (*order_record_fn)(void *data, const struct wire_head *record);
+
+struct order *order_new(order_record_fn each, void *data);
+void order_free(struct order *order);
+
+/*
+ * Reads what is in the rings and passes on what is older than `until_ns` (a time so far back that
+ * every older record has been submitted). Returns what `each` returned when it was not 0.
+ */
+int order_read(struct order *order, struct ring *const *rings, size_t count, uint64_t until_ns);
+
+/* Passes on what order_read and order_add left in the window. */
+int order_finish(struct order *order);
+
+/* One record that did not come through a ring. */
+void order_add(struct order *order, const struct wire_head *record, size_t bytes);
+
+uint64_t order_late(const struct order *order); /* records passed on after their place in time */
+
+#endif

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT
+#include "capture/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+
+#define DRAIN_NS       20000000   /* how often the rings are read when nothing wakes us */
+#define SOON_NS        3000000    /* after a wake-up: what woke us becomes old enough to pass on */
+#define SETTLE_NS      2000000    /* older records have all been submitted */
+#define LOOK_NS        100000000  /* at /proc, where mappings are not reported */
+#define GRACE_NS       2000000000 /* for a command, between Ctrl-C and the end of the trace */
+
+void capture_notice(struct capture *c, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (c->options.notice)
+		c->options.notice(c->options.data, text);
+}
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static void watched_add(struct capture *c, pid_t pid)
+{
+	c->watched = xrealloc(c->watched, (c->n_watched + 1) * sizeof(*c->watched));
+	c->watched[c->n_watched++] = pid;
+}
+
+static bool watched_remove(struct capture *c, pid_t pid)
+{
+	for (size_t i = 0; i < c->n_watched; i++) {
+		if (c->watched[i] == pid) {
+			c->watched[i] = c->watched[--c->n_watched];
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Under seccomp a return probe could kill the process on some kernels: entries only. */
+static void check_seccomp(struct capture *c, pid_t pid)
+{
+	if (c->seccomp_safe || !c->options.returns || target_seccomp_mode(pid) != 2)
+		return;
+	modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, pid,
+		     "the process is under seccomp and this kernel's return probes would kill it: "
+		     "no durations and results");
+	capture_notice(c, "process %d is under seccomp: only entries are hooked for it (no durations "
+			  "and results), since this kernel's return probes would kill it", pid);
+}
+
+static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
+{
+	struct look_result found = { 0 };
+
+	if (modules_look(c->modules, pid, how, since_ns, &found, NULL))
+		return; /* gone in the meantime */
+	if (found.modules)
+		atomic_store(&c->cuda_seen, true);
+	if (found.foreign)
+		capture_notice(c, "process %d runs a program of another architecture (32-bit?): "
+				  "cuscope traces 64-bit programs of this machine only", pid);
+}
+
+static int watch(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
+{
+	enum target_kind kind = c->options.target.kind;
+	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
+	int r = 0;
+
+	if (kind == TARGET_PIDS || kind == TARGET_NAME) {
+		r = programs_target_add(c->programs, pid, flags);
+		watched_add(c, pid);
+	}
+	check_seccomp(c, pid);
+	look(c, pid, how, since_ns);
+	return r;
+}
+
+int capture_watch_running(void *data, pid_t pid)
+{
+	return watch(data, pid, LOOK_RUNNING, 0);
+}
+
+static void on_exec(struct capture *c, const struct wire_process *record)
+{
+	pid_t pid = record->head.tgid;
+	bool known = c->options.target.kind != TARGET_NAME;
+
+	for (size_t i = 0; i < c->n_watched; i++)
+		known |= c->watched[i] == pid;
+	if (!known && target_name_matches(&c->options.target, pid))
+		watch(c, pid, LOOK_LATE, record->head.time_ns);
+	else if (known && !c->hold)
+		look(c, pid, LOOK_LATE, record->head.time_ns);
+	if (known)
+		check_seccomp(c, pid);
+}
+
+static void before_stream(struct capture *c, const struct wire_head *record)
+{
+	const struct wire_map *map = (const struct wire_map *)record;
+
+	switch (record->type) {
+	case WIRE_MAP:
+		if (!map->held)
+			look(c, record->tgid, LOOK_LATE, record->time_ns);
+		break;
+	case WIRE_EXEC:
+		on_exec(c, (const struct wire_process *)record);
+		break;
+	case WIRE_FORK:
+		if (c->options.target.kind == TARGET_PIDS || c->options.target.kind == TARGET_NAME)
+			watched_add(c, ((const struct wire_process *)record)->other);
+		break;
+	case WIRE_EXIT:
+		watched_remove(c, record->tgid);
+		break;
+	}
+}
+
+int capture_record(void *data, const struct wire_head *record)
+{
+	struct capture *c = data;
+
+	before_stream(c, record);
+	return stream_record(c->stream, record, &c->failure);
+}
+
+/* Where the kernel does not report mappings: targets' maps are read again and again. */
+static void look_again(struct capture *c, uint64_t now)
+{
+	if (c->mmap_seen || now - c->looked_ns < LOOK_NS)
+		return;
+	for (size_t i = 0; i < c->n_watched; i++)
+		look(c, c->watched[i], LOOK_LATE, c->looked_ns ? c->looked_ns : now);
+	if (c->command_pid)
+		look(c, c->command_pid, LOOK_LATE, c->looked_ns ? c->looked_ns : now);
+	c->looked_ns = now;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+static void watch_fd(struct capture *c, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void set_timer(struct capture *c, uint64_t in_ns)
+{
+	const struct itimerspec at = { .it_value = { .tv_nsec = in_ns } };
+
+	timerfd_settime(c->timer, 0, &at, NULL);
+}
+
+static int open_loop(struct capture *c, struct err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (c->epoll < 0 || c->timer < 0 || c->signals < 0)
+		return err_set(err, errno, "preparing to wait: %s", strerror(errno));
+	watch_fd(c, c->timer);
+	watch_fd(c, c->signals);
+	if (c->hold)
+		watch_fd(c, hold_fd(c->hold));
+	for (size_t i = 0; i < programs_rings(c->programs); i++)
+		watch_fd(c, ring_fd(c->rings[i]));
+	set_timer(c, DRAIN_NS);
+	return 0;
+}
+
+static void close_loop(struct capture *c)
+{
+	close(c->epoll);
+	close(c->timer);
+	close(c->signals);
+}
+
+/* A command on the same terminal got Ctrl-C as well: what it does at its end is worth seeing. */
+static void on_signal(struct capture *c)
+{
+	struct signalfd_siginfo info;
+
+	while (read(c->signals, &info, sizeof(info)) == sizeof(info)) {
+		uint64_t now = capture_now_ns();
+
+		if (c->hold && !c->stopping && info.ssi_signo != SIGINT)
+			kill(c->command_pid, info.ssi_signo);
+		c->stop_at_ns = c->hold && !c->stopping ? now + GRACE_NS : now;
+		c->stopping = true;
+	}
+}
+
+/* Waits for something to do. Returns whether a ring asked to be read. */
+static bool wait_for_work(struct capture *c)
+{
+	struct epoll_event events[WIRE_RINGS_MAX + 3];
+	int n = epoll_wait(c->epoll, events, sizeof(events) / sizeof(*events), -1);
+	bool ring = false;
+	uint64_t count;
+
+	for (int i = 0; i < n; i++) {
+		int fd = events[i].data.fd;
+
+		if (fd == c->signals)
+			on_signal(c);
+		else if (fd == c->timer)
+			ring |= read(fd, &count, sizeof(count)) < 0;
+		else if (c->hold && fd == hold_fd(c->hold))
+			c->command_ended = true;
+		else
+			ring = true;
+	}
+	return ring;
+}
+
+static void say_waiting(struct capture *c)
+{
+	const char *what = c->options.target.kind == TARGET_PIDS ? "the process has not loaded CUDA yet"
+			   : "no matching process has loaded CUDA yet";
+
+	if (c->told_waiting || atomic_load(&c->cuda_seen) || c->options.target.kind == TARGET_COMMAND)
+		return;
+	c->told_waiting = true;
+	capture_notice(c, "%s: waiting for it (Ctrl-C to stop%s)", what,
+		       c->options.timeout_ns ? "" : ", --timeout to give up");
+}
+
+/* Why the trace is over, if it is. */
+static bool is_over(struct capture *c, uint64_t now, struct err *err)
+{
+	const struct capture_options *o = &c->options;
+	bool by_pid = o->target.kind == TARGET_PIDS;
+
+	if (c->command_ended || (c->stopping && now >= c->stop_at_ns))
+		return true;
+	if (o->duration_ns && now - c->begin_ns >= o->duration_ns)
+		return true;
+	if (o->enough && o->enough(o->data))
+		return true;
+	if (by_pid && !c->n_watched)
+		return true;
+	if (o->timeout_ns && !atomic_load(&c->cuda_seen) && now - c->begin_ns >= o->timeout_ns) {
+		err_set(err, ETIMEDOUT,
+			"no CUDA library was loaded within %g s (libcuda.so.1, libcudart or a program "
+			"with cudart linked in); --timeout sets how long to wait",
+			o->timeout_ns / 1e9);
+		return true;
+	}
+	return false;
+}
+
+static int read_rings(struct capture *c, uint64_t until_ns)
+{
+	programs_awake(c->programs);
+	return order_read(c->order, c->rings, programs_rings(c->programs), until_ns);
+}
+
+static int turn(struct capture *c, struct err *err)
+{
+	bool woken = wait_for_work(c);
+	uint64_t now = capture_now_ns();
+	const char *say;
+	int r = read_rings(c, now - SETTLE_NS);
+
+	if (r) {
+		*err = c->failure;
+		return r;
+	}
+	r = stream_flush(c->stream, err);
+	if (r)
+		return r;
+	say = governor_tick(c->governor, now);
+	if (say)
+		capture_notice(c, "%s", say);
+	look_again(c, now);
+	set_timer(c, woken ? SOON_NS : DRAIN_NS);
+	return 0;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static void add_open_call(void *data, const struct wire_head *record, size_t bytes)
+{
+	struct capture *c = data;
+
+	order_add(c->order, record, bytes);
+}
+
+static void fill_run(struct capture *c)
+{
+	const struct wire_state *state = programs_state(c->programs);
+	struct run_info *run = &c->run;
+
+	run->end_ns = capture_now_ns();
+	for (int i = 0; i < LOST_LATE; i++)
+		run->lost[i] = state->lost[i];
+	run->lost[LOST_LATE] = order_late(c->order);
+	run->estimate_scale = governor_scale(c->governor, run->end_ns);
+	modules_lock(c->modules);
+	run->n_misses = modules_misses(c->modules, &run->misses);
+	modules_unlock(c->modules);
+}
+
+/* The rest of the rings, and the calls that threads are still in. */
+static int read_rest(struct capture *c)
+{
+	int r = read_rings(c, capture_now_ns());
+
+	if (!r)
+		programs_open_calls(c->programs, add_open_call, c);
+	return r ? r : order_finish(c->order);
+}
+
+int capture_run(struct capture *c, struct err *err)
+{
+	struct err end = { 0 };
+	int r = open_loop(c, err), at_end;
+
+	if (!r)
+		r = stream_begin(c->stream, &c->run, err);
+	if (!r && c->hold)
+		r = hold_go(c->hold, err);
+	if (r) {
+		close_loop(c);
+		return r;
+	}
+	say_waiting(c);
+	while (!r && !is_over(c, capture_now_ns(), err))
+		r = turn(c, err);
+	if (c->hold)
+		hold_release(c->hold);
+	if (!r && read_rest(c)) {
+		r = c->failure.code;
+		*err = c->failure;
+	}
+	fill_run(c);
+	at_end = stream_end(c->stream, &c->run, &end);
+	if (!r && at_end) {
+		r = at_end;
+		*err = end;
+	}
+	close_loop(c);
+	return r ? r : err->code;
+}

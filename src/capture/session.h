@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a capture: shared by capture.c (opening, closing) and session.c (running). */
+#ifndef CUSCOPE_CAPTURE_SESSION_H
+#define CUSCOPE_CAPTURE_SESSION_H
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "capture/capture.h"
+#include "capture/cost.h"
+#include "capture/governor.h"
+#include "capture/order.h"
+#include "capture/stream.h"
+#include "cuda/kernel_name.h"
+#include "probe/kernel_features.h"
+#include "probe/modules.h"
+#include "probe/programs.h"
+
+struct capture {
+	struct capture_options options;
+	struct kernel_features *features;
+	struct programs *programs;
+	struct modules *modules;
+	struct stream *stream;
+	struct governor *governor;
+	struct order *order;
+	struct ring *rings[WIRE_RINGS_MAX];
+	struct run_info run;
+	uint64_t begin_ns;
+
+	struct hold *hold;        /* TARGET_COMMAND */
+	pid_t command_pid;
+	bool command_ended;
+	atomic_bool cuda_seen;    /* a target has mapped a CUDA module */
+	bool mmap_seen;           /* mappings are reported; else /proc is looked at */
+	bool seccomp_safe;
+
+	pid_t *watched;           /* processes by pid or name that have not ended */
+	size_t n_watched;
+	bool told_waiting;
+	struct err failure;       /* of a record: what a consumer said */
+	int epoll, timer, signals;
+	bool stopping;            /* a first signal came: a command gets a moment to end */
+	uint64_t stop_at_ns;
+	uint64_t looked_ns;
+};
+
+uint64_t capture_now_ns(void);
+void capture_notice(struct capture *capture, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Watches a process that already runs; for target_each. */
+int capture_watch_running(void *capture, pid_t pid);
+
+/* One record, in order; for order_new. */
+int capture_record(void *capture, const struct wire_head *record);
+
+#endif

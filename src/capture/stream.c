@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: MIT
+#include "capture/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "capture/captures.h"
+#include "capture/kernels.h"
+#include "cuda/error.h"
+
+struct known_process {
+	uint32_t pid;
+	struct process *process;
+	bool calibrated; /* its first named handle was compared with what the handle leads to */
+	UT_hash_handle hh;
+};
+
+struct known_thread {
+	uint32_t tid, tgid;
+	char *text;     /* a string argument that waits for its call */
+	uint16_t text_hook;
+	const struct kernel *inner; /* of the last nested launch */
+	UT_hash_handle hh;
+};
+
+struct stream {
+	struct stream_options options;
+	struct known_process *processes;
+	struct known_thread *threads;
+	struct process **all; /* every process ever, for freeing */
+	size_t n_all;
+	struct function *functions[WIRE_HOOKS_MAX];
+	uint32_t n_functions;
+	struct kernels *kernels;
+	struct captures *captures;
+	uint64_t calls;
+};
+
+struct stream *stream_new(const struct stream_options *options)
+{
+	struct stream *stream = xcalloc(1, sizeof(*stream));
+
+	stream->options = *options;
+	stream->kernels = kernels_new();
+	stream->captures = captures_new();
+	return stream;
+}
+
+static void thread_drop(struct stream *stream, struct known_thread *thread)
+{
+	HASH_DEL(stream->threads, thread);
+	free(thread->text);
+	free(thread);
+}
+
+void stream_free(struct stream *stream)
+{
+	struct known_process *process, *next_process;
+	struct known_thread *thread, *next_thread;
+
+	if (!stream)
+		return;
+	HASH_ITER(hh, stream->threads, thread, next_thread) {
+		thread_drop(stream, thread);
+	}
+	HASH_ITER(hh, stream->processes, process, next_process) {
+		HASH_DEL(stream->processes, process);
+		free(process);
+	}
+	for (size_t i = 0; i < stream->n_all; i++)
+		free(stream->all[i]);
+	for (size_t i = 0; i < WIRE_HOOKS_MAX; i++)
+		free(stream->functions[i]);
+	free(stream->all);
+	captures_free(stream->captures);
+	kernels_free(stream->kernels);
+	free(stream);
+}
+
+/* ---- consumers ----------------------------------------------------------------------------- */
+
+static int push(struct stream *stream, const struct event *event, struct err *err)
+{
+	for (size_t i = 0; i < stream->options.n_consumers; i++) {
+		struct consumer *consumer = stream->options.consumers[i];
+		int r = consumer->ops->event(consumer, event, err);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int stream_begin(struct stream *stream, const struct run_info *run, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < stream->options.n_consumers && !r; i++) {
+		struct consumer *consumer = stream->options.consumers[i];
+
+		r = consumer->ops->begin(consumer, run, err);
+	}
+	return r;
+}
+
+int stream_flush(struct stream *stream, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < stream->options.n_consumers && !r; i++) {
+		struct consumer *consumer = stream->options.consumers[i];
+
+		if (consumer->ops->flush)
+			r = consumer->ops->flush(consumer, err);
+	}
+	return r;
+}
+
+/* Every consumer gets its end, also after one has failed: the summary is wanted then too. */
+int stream_end(struct stream *stream, const struct run_info *run, struct err *err)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < stream->options.n_consumers; i++) {
+		struct consumer *consumer = stream->options.consumers[i];
+		struct err one = { 0 };
+		int r = consumer->ops->end(consumer, run, &one);
+
+		if (r && !result) {
+			result = r;
+			*err = one;
+		}
+	}
+	return result;
+}
+
+uint64_t stream_calls(const struct stream *stream)
+{
+	return stream->calls;
+}
+
+/* ---- processes and threads ----------------------------------------------------------------- */
+
+static void read_comm(pid_t pid, char comm[16], const char *otherwise)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(comm, 16, "%s", otherwise ? otherwise : "");
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	if (fgets(comm, 16, f))
+		comm[strcspn(comm, "\n")] = '\0';
+	fclose(f);
+}
+
+static int announce(struct stream *stream, enum event_type type, const struct process *process,
+		    uint64_t now_ns, struct err *err)
+{
+	const struct event event = {
+		.type = type, .time_ns = now_ns, .process = process, .tid = process->pid
+	};
+
+	return push(stream, &event, err);
+}
+
+/* A new incarnation: at its first sight, and after exec. */
+static struct known_process *process_make(struct stream *stream, uint32_t pid, const char *comm)
+{
+	struct known_process *known;
+
+	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
+	if (!known) {
+		known = xcalloc(1, sizeof(*known));
+		known->pid = pid;
+		HASH_ADD(hh, stream->processes, pid, sizeof(known->pid), known);
+	}
+	known->process = xcalloc(1, sizeof(*known->process));
+	known->process->id = stream->n_all;
+	known->process->pid = pid;
+	known->calibrated = false;
+	read_comm(pid, known->process->comm, comm);
+	stream->all = xrealloc(stream->all, (stream->n_all + 1) * sizeof(*stream->all));
+	stream->all[stream->n_all++] = known->process;
+	return known;
+}
+
+static int process_get(struct stream *stream, uint32_t pid, const char *comm, uint64_t now_ns,
+		       struct known_process **process, struct err *err)
+{
+	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), *process);
+	if (*process)
+		return 0;
+	*process = process_make(stream, pid, comm);
+	return announce(stream, EVENT_PROCESS, (*process)->process, now_ns, err);
+}
+
+static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, struct err *err)
+{
+	struct known_thread *thread, *next;
+	struct known_process *known;
+	int r;
+
+	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
+	if (!known)
+		return 0;
+	r = announce(stream, EVENT_EXIT, known->process, now_ns, err);
+	HASH_DEL(stream->processes, known);
+	free(known);
+	kernels_forget(stream->kernels, pid);
+	captures_forget(stream->captures, pid);
+	HASH_ITER(hh, stream->threads, thread, next) {
+		if (thread->tgid == pid)
+			thread_drop(stream, thread);
+	}
+	return r;
+}
+
+static int on_process(struct stream *stream, const struct wire_process *record, struct err *err)
+{
+	const struct wire_head *head = &record->head;
+	struct known_process *process;
+	struct known_thread *thread;
+	int r;
+
+	switch (head->type) {
+	case WIRE_FORK:
+		return process_get(stream, record->other, record->comm, head->time_ns, &process,
+				   err);
+	case WIRE_EXIT:
+		return process_gone(stream, head->tgid, head->time_ns, err);
+	case WIRE_EXEC:
+		/* what the old program held is gone: for the consumers it ends here */
+		HASH_FIND(hh, stream->processes, &head->tgid, sizeof(head->tgid), process);
+		if (!process)
+			return 0; /* no target yet: the capture decides (--name) */
+		r = process_gone(stream, head->tgid, head->time_ns, err);
+		return r ? r
+			 : process_get(stream, head->tgid, record->comm, head->time_ns, &process,
+				       err);
+	default: /* WIRE_THREAD: a reused tid starts afresh */
+		HASH_FIND(hh, stream->threads, &head->tid, sizeof(head->tid), thread);
+		if (thread)
+			thread_drop(stream, thread);
+		return process_get(stream, head->tgid, record->comm, head->time_ns, &process, err);
+	}
+}
+
+static struct known_thread *thread_get(struct stream *stream, uint32_t tgid, uint32_t tid)
+{
+	struct known_thread *thread;
+
+	HASH_FIND(hh, stream->threads, &tid, sizeof(tid), thread);
+	if (thread)
+		return thread;
+	thread = xcalloc(1, sizeof(*thread));
+	thread->tid = tid;
+	thread->tgid = tgid;
+	HASH_ADD(hh, stream->threads, tid, sizeof(thread->tid), thread);
+	return thread;
+}
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+/* The first handle whose name a call gave tells whether handles hold it where we look. */
+static void calibrate(struct stream *stream, const struct wire_name *name)
+{
+	struct known_process *process;
+	struct wire_state *state = stream->options.state;
+	const struct module *module;
+	const struct hook *hook = modules_hook(stream->options.modules, name->head.hook, &module);
+
+	HASH_FIND(hh, stream->processes, &name->head.tgid, sizeof(name->head.tgid), process);
+	if (!process || process->calibrated || !hook || hook->layer != LAYER_DRIVER)
+		return;
+	process->calibrated = true;
+	state->name_offset = kernels_calibrate(name->head.tgid, name->key, name->text,
+					       state->name_offset);
+}
+
+static void on_name(struct stream *stream, const struct wire_name *name)
+{
+	struct known_thread *thread;
+
+	if (name->source != NAME_OF_ARGUMENT) {
+		if (name->source == NAME_OF_CALL)
+			calibrate(stream, name);
+		kernels_named(stream->kernels, name);
+		return;
+	}
+	thread = thread_get(stream, name->head.tgid, name->head.tid);
+	free(thread->text);
+	thread->text = xstrdup(name->text);
+	thread->text_hook = name->head.hook;
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static const struct function *function_get(struct stream *stream, const struct hook *hook,
+					   const struct module *module)
+{
+	struct function *function = stream->functions[hook->id];
+
+	if (function)
+		return function;
+	function = xcalloc(1, sizeof(*function));
+	function->id = stream->n_functions++;
+	function->name = hook->name;
+	function->lib = module->name;
+	function->layer = hook->layer;
+	function->cls = api_class(hook->name);
+	function->api = hook->api;
+	stream->functions[hook->id] = function;
+	return function;
+}
+
+static void fill_raw(struct api_raw *raw, const struct wire_call *record,
+		     const struct capture_plan *plan)
+{
+	const uint64_t *word = (const uint64_t *)record->word;
+
+	memset(raw, 0, sizeof(*raw));
+	memcpy(raw->out, word, sizeof(raw->out));
+	memcpy(raw->reg, word + WIRE_AT_REG, plan->regs * sizeof(*word));
+	memcpy(raw->stack, word + WIRE_AT_STACK, plan->stack * sizeof(*word));
+	raw->out_valid = record->head.type == WIRE_CALL && record->result == 0 &&
+			 !(record->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED));
+	raw->blob_valid = plan->blob != PLAN_NO_ARG &&
+			  !(record->head.flags & WIRE_UNREADABLE) &&
+			  (!plan->blob_on_return || raw->out_valid);
+	if (raw->blob_valid)
+		memcpy(raw->blob, word + WIRE_AT_BLOB, plan->blob_words * sizeof(*word));
+}
+
+/* Functions whose return value is no result of their own. */
+static bool returns_result(const struct function *function)
+{
+	static const char *const others[] = { "cudaGetLastError", "cudaPeekAtLastError",
+					      "cudaGetErrorName", "cudaGetErrorString",
+					      "cudaCreateChannelDesc" };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		if (!strcmp(function->name, others[i]))
+			return false;
+	}
+	/* the compiler's own entries return handles or nothing, but for these */
+	return strncmp(function->name, "__cuda", 6) != 0 ||
+	       strstr(function->name, "Kernel") != NULL;
+}
+
+static void fill_result(struct call *call, const struct wire_call *record)
+{
+	uint8_t flags = record->head.flags;
+
+	call->flags = (flags & WIRE_NESTED ? CALL_NESTED : 0) |
+		      (flags & WIRE_NO_RETURN ? CALL_NO_RETURN : 0) |
+		      (flags & WIRE_UNFINISHED ? CALL_UNFINISHED : 0);
+	call->begin_ns = record->begin_ns;
+	call->depth = record->head.depth;
+	if (!call_has_end(call) || record->head.type == WIRE_BEGIN)
+		return;
+	call->end_ns = record->head.time_ns;
+	if (!returns_result(call->function))
+		return;
+	call->result = record->result;
+	if (call->result && !cuda_error_is_status(call->function->layer, call->result))
+		call->flags |= CALL_FAILED;
+}
+
+/* The kernel of a launch; an outer launch without a name takes the one of the call inside it. */
+static void find_kernel(struct stream *stream, struct call *call, uint32_t tgid,
+			struct known_thread *thread)
+{
+	call->kernel = kernels_find(stream->kernels, tgid, call->args.handle);
+	if (call->flags & CALL_NESTED)
+		thread->inner = call->kernel;
+	else if (!call->kernel->resolved && thread->inner && thread->inner->resolved)
+		call->kernel = thread->inner;
+	if (!(call->flags & CALL_NESTED))
+		thread->inner = NULL;
+}
+
+/* cuKernelGetFunction, __cudaGetKernel: a new handle for a kernel that is known by another. */
+static void alias_kernel(struct stream *stream, const struct call *call, uint32_t tgid)
+{
+	const struct api_arg *args;
+	size_t count = api_args(call->function->api, &args);
+	uint64_t made = 0, known = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (args[i].type != T_KERNEL && args[i].type != T_HOSTFUN)
+			continue;
+		if (args[i].out)
+			made = call->args.arg[i];
+		else
+			known = call->args.arg[i];
+	}
+	kernels_alias(stream->kernels, tgid, made, known);
+}
+
+static void follow_state(struct stream *stream, struct call *call, uint32_t tgid, uint32_t tid)
+{
+	if ((call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH || call->op == OP_COPY ||
+	     call->op == OP_SET || call->op == OP_HOST_LAUNCH) &&
+	    captures_stream(stream->captures, tgid, tid, call->args.stream))
+		call->flags |= CALL_CAPTURED;
+	if (!call_has_end(call) || (call->flags & CALL_FAILED))
+		return;
+	captures_follow(stream->captures, tgid, tid, call);
+	if (call->op == OP_NAME_KERNEL)
+		alias_kernel(stream, call, tgid);
+	else if (call->op == OP_MODULE_UNLOAD)
+		kernels_expire(stream->kernels, tgid);
+}
+
+static void interpret(struct stream *stream, struct call *call, const struct hook *hook,
+		      const struct wire_call *record, struct known_thread *thread)
+{
+	uint32_t tgid = record->head.tgid, tid = record->head.tid;
+	struct api_raw raw;
+
+	if (thread->text && thread->text_hook == hook->id)
+		call->text = thread->text;
+	if (!hook->api)
+		return;
+	fill_raw(&raw, record, &hook->plan);
+	api_decode(hook->api, ABI_NATIVE, &raw, &call->args);
+	call->op = api_op(hook->api);
+	if (call->op == OP_LAUNCH)
+		find_kernel(stream, call, tgid, thread);
+	if (record->head.type == WIRE_CALL)
+		follow_state(stream, call, tgid, tid);
+}
+
+static int on_call(struct stream *stream, const struct wire_call *record, struct err *err)
+{
+	const struct module *module;
+	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, &module);
+	struct event event = { .type = record->head.type == WIRE_BEGIN ? EVENT_CALL_BEGIN
+								      : EVENT_CALL,
+			       .time_ns = record->head.time_ns,
+			       .tid = record->head.tid };
+	struct known_process *process;
+	struct known_thread *thread;
+	struct call call = { 0 };
+	int r;
+
+	if (!hook)
+		return 0; /* cuscope's own calibration */
+	r = process_get(stream, record->head.tgid, NULL, event.time_ns, &process, err);
+	if (r)
+		return r;
+	call.function = function_get(stream, hook, module);
+	fill_result(&call, record);
+	thread = thread_get(stream, record->head.tgid, event.tid);
+	interpret(stream, &call, hook, record, thread);
+	if (event.type == EVENT_CALL && stream->options.hit)
+		stream->options.hit(stream->options.data, record);
+	event.process = process->process;
+	event.call = &call;
+	if (hook->group != HOOK_SUPPORT) {
+		stream->calls += event.type == EVENT_CALL;
+		r = push(stream, &event, err);
+	}
+	if (call.text && event.type == EVENT_CALL) {
+		free(thread->text);
+		thread->text = NULL;
+	}
+	return r;
+}
+
+int stream_record(struct stream *stream, const struct wire_head *record, struct err *err)
+{
+	switch (record->type) {
+	case WIRE_CALL:
+	case WIRE_BEGIN:
+		return on_call(stream, (const struct wire_call *)record, err);
+	case WIRE_NAME:
+		on_name(stream, (const struct wire_name *)record);
+		return 0;
+	case WIRE_THREAD:
+	case WIRE_FORK:
+	case WIRE_EXEC:
+	case WIRE_EXIT:
+		return on_process(stream, (const struct wire_process *)record, err);
+	default:
+		return 0; /* WIRE_MAP is the capture's */
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From records to events: the state that gives a record its meaning (processes, functions, names of
+ * kernels, graph capture, nesting) and the consumers that the events go to.
+ */
+#ifndef CUSCOPE_CAPTURE_STREAM_H
+#define CUSCOPE_CAPTURE_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/wire.h"
+#include "probe/modules.h"
+#include "trace/event.h"
+
+struct stream;
+
+/* Told of every call that was seen, whether it is shown or not: the governor's food. */
+typedef void (*stream_hit_fn)(void *data, const struct wire_call *call);
+
+struct stream_options {
+	struct modules *modules;
+	struct wire_state *state;       /* its name_offset is corrected when another is found */
+	struct consumer *const *consumers;
+	size_t n_consumers;
+	stream_hit_fn hit;
+	void *data;
+};
+
+struct stream *stream_new(const struct stream_options *options);
+void stream_free(struct stream *stream);
+
+/* One record, in order of time. Returns what a consumer returned when it failed. */
+int stream_record(struct stream *stream, const struct wire_head *record, struct err *err);
+
+int stream_begin(struct stream *stream, const struct run_info *run, struct err *err);
+int stream_flush(struct stream *stream, struct err *err);
+int stream_end(struct stream *stream, const struct run_info *run, struct err *err);
+
+uint64_t stream_calls(const struct stream *stream); /* calls passed on so far */
+
+#endif

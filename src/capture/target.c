@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+#include "capture/target.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool glob_matches_link(const char *glob, const char *path)
+{
+	char file[PATH_MAX];
+	ssize_t n = readlink(path, file, sizeof(file) - 1);
+	const char *slash;
+
+	if (n <= 0)
+		return false;
+	file[n] = '\0';
+	slash = strrchr(file, '/');
+	return fnmatch(glob, slash ? slash + 1 : file, 0) == 0;
+}
+
+bool target_name_matches(const struct target *target, pid_t pid)
+{
+	char path[64], name[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (f) {
+		if (fgets(name, sizeof(name), f))
+			name[strcspn(name, "\n")] = '\0';
+		fclose(f);
+	}
+	if (name[0] && fnmatch(target->glob, name, 0) == 0)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return glob_matches_link(target->glob, path);
+}
+
+int target_seccomp_mode(pid_t pid)
+{
+	char path[64], line[256];
+	int mode = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f) && sscanf(line, "Seccomp: %d", &mode) != 1)
+		;
+	fclose(f);
+	return mode;
+}
+
+/* ---- enumerating --------------------------------------------------------------------------- */
+
+static int each_pid(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
+		    struct err *err)
+{
+	for (size_t i = 0; i < target->n_pids; i++) {
+		pid_t pid = target->pids[i];
+		int r;
+
+		if (kill(pid, 0) && errno == ESRCH)
+			return err_set(err, ESRCH, "there is no process %d", pid);
+		r = each(data, pid);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int each_process(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
+			struct err *err)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int r = 0;
+
+	if (!proc)
+		return err_set(err, errno, "reading /proc: %s", strerror(errno));
+	while (!r && (entry = readdir(proc))) {
+		pid_t pid = atoi(entry->d_name);
+
+		if (!isdigit((unsigned char)entry->d_name[0]) || pid == getpid())
+			continue;
+		if (target->kind == TARGET_ALL || target_name_matches(target, pid))
+			r = each(data, pid);
+	}
+	closedir(proc);
+	return r;
+}
+
+/* The processes of one cgroup and of those below it. */
+static int each_in_cgroup(int folder, int (*each)(void *data, pid_t pid), void *data)
+{
+	int procs = openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC), copy = dup(folder), r = 0;
+	FILE *f = procs < 0 ? NULL : fdopen(procs, "r");
+	DIR *children = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+	int pid;
+
+	while (f && !r && fscanf(f, "%d", &pid) == 1)
+		r = pid > 0 ? each(data, pid) : 0;
+	if (f)
+		fclose(f);
+	while (children && !r && (entry = readdir(children))) {
+		int child;
+
+		if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
+			continue;
+		child = openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (child < 0)
+			continue;
+		r = each_in_cgroup(child, each, data);
+		close(child);
+	}
+	if (children)
+		closedir(children);
+	return r;
+}
+
+int target_cgroup_open(const struct target *target, struct err *err)
+{
+	static const char *const roots[] = { "", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/" };
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "%s%s", roots[i], target->cgroup);
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && faccessat(fd, "cgroup.procs", R_OK, 0) == 0)
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return err_set(err, ENOENT,
+		       "--cgroup: '%s' is no cgroup (give its folder, as in "
+		       "/sys/fs/cgroup/system.slice/my.service; cgroup2 only)",
+		       target->cgroup);
+}
+
+int target_each(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
+		struct err *err)
+{
+	int folder, r;
+
+	switch (target->kind) {
+	case TARGET_PIDS:
+		return each_pid(target, each, data, err);
+	case TARGET_NAME:
+	case TARGET_ALL:
+		return each_process(target, each, data, err);
+	case TARGET_CGROUP:
+		folder = target_cgroup_open(target, err);
+		if (folder < 0)
+			return folder;
+		r = each_in_cgroup(folder, each, data);
+		close(folder);
+		return r;
+	case TARGET_COMMAND:
+		break;
+	}
+	return 0;
+}

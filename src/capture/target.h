@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* What is to be watched, and which running processes that is. */
+#ifndef CUSCOPE_CAPTURE_TARGET_H
+#define CUSCOPE_CAPTURE_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "probe/hold.h"
+
+enum target_kind { TARGET_COMMAND, TARGET_PIDS, TARGET_NAME, TARGET_CGROUP, TARGET_ALL };
+
+struct target {
+	enum target_kind kind;
+	const pid_t *pids;
+	size_t n_pids;
+	const char *glob;       /* TARGET_NAME: of the process's name or its program's file name */
+	const char *cgroup;     /* TARGET_CGROUP: a folder, absolute or below the cgroup2 mount */
+	struct command command; /* TARGET_COMMAND */
+	bool follow;            /* children too */
+};
+
+/*
+ * Calls `each` for every process that the target names at this moment (not for commands). Fails
+ * when a pid does not exist or the cgroup cannot be read.
+ */
+int target_each(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
+		struct err *err);
+
+/* Whether a process's present name matches a TARGET_NAME glob. */
+bool target_name_matches(const struct target *target, pid_t pid);
+
+/* Opens the cgroup's folder; the caller closes it. */
+int target_cgroup_open(const struct target *target, struct err *err);
+
+/* 2 when the process is under a seccomp filter, as /proc/PID/status says; 0 when unknown. */
+int target_seccomp_mode(pid_t pid);
+
+#endif

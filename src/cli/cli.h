@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the commands share: the table of commands, options that several of them take, and messages.
+ * Only this layer prints and decides exit statuses: 0, 1 for a failure, 2 for wrong usage.
+ */
+#ifndef CUSCOPE_CLI_CLI_H
+#define CUSCOPE_CLI_CLI_H
+
+#include <argp.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "capture/target.h"
+#include "probe/selection.h"
+
+#define EXIT_USAGE 2
+
+struct cli_command {
+	const char *name;
+	const char *help;                    /* one line */
+	int (*main)(int argc, char **argv);  /* argv[0] is "cuscope NAME" */
+};
+
+extern const struct cli_command cli_commands[]; /* ends with a NULL name */
+
+int cli_trace(int argc, char **argv);
+int cli_probes(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+
+/* "cuscope: ..." on stderr. */
+void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- parsing ------------------------------------------------------------------------------- */
+
+/*
+ * argp_parse, after a look for options that do not exist: those get the nearest name. Ends the
+ * program on wrong usage. With `command`, the first word that is no option begins a command, whose
+ * own options are not ours.
+ */
+void cli_parse(const struct argp *argp, int argc, char **argv, bool command, void *input);
+
+/* -p, --name, --cgroup, --all, --user, --no-follow, --no-hold. Input: struct target_choice. */
+extern const struct argp cli_target_argp;
+
+struct target_choice {
+	struct target target;
+	int *pids;
+	size_t n_pids;
+	unsigned given;       /* how many kinds of target */
+};
+
+/* Settles on one target; `argv` is what stood after "--", or NULL. A sentence when it is not one. */
+int cli_target_settle(struct target_choice *choice, char **argv, struct err *err);
+
+/* --only, --skip, --class, --layer, --all-calls. Input: struct selection. */
+extern const struct argp cli_selection_argp;
+
+/* Ends the program: "cuscope trace: --duration: '10x' is no duration (10us, 1.5ms, 2s, 3m)". */
+void cli_bad_value(const struct argp_state *state, const char *option, const char *value,
+		   const char *what) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "capture/cost.h"
+#include "probe/kernel_features.h"
+#include "probe/libraries.h"
+#include "probe/module.h"
+#include "probe/programs.h"
+
+enum verdict { OK, DEGRADED, MISSING };
+
+struct report {
+	struct kernel_features *features;
+	bool color;
+	bool blocked; /* tracing cannot work here */
+	size_t libraries;
+};
+
+static void line(const struct report *report, enum verdict verdict, const char *what,
+		 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+static void line(const struct report *report, enum verdict verdict, const char *what,
+		 const char *fmt, ...)
+{
+	static const char *const names[] = { "ok", "degraded", "missing" };
+	static const char *const colors[] = { "\033[32m", "\033[33m", "\033[31m" };
+	va_list ap;
+
+	printf("%s%-9s%s %-18s ", report->color ? colors[verdict] : "", names[verdict],
+	       report->color ? "\033[0m" : "", what);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+/* The first line of a small file, without its newline; "" when it cannot be read. */
+static const char *first_line(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+/* ---- privileges ---------------------------------------------------------------------------- */
+
+/* linux/capability.h */
+static const struct {
+	int number;
+	const char *name, *use;
+	bool required;
+} capabilities[] = {
+	{ 39, "CAP_BPF", "loading eBPF programs", true },
+	{ 38, "CAP_PERFMON", "attaching them", true },
+	{ 21, "CAP_SYS_ADMIN", "uprobes, and files of other mount namespaces", true },
+	{ 19, "CAP_SYS_PTRACE", "maps of other users' processes, holding commands", false },
+	{ 24, "CAP_SYS_RESOURCE", "raising limits (only kernels before 5.11 need it)", false },
+};
+
+static unsigned long long effective_capabilities(void)
+{
+	unsigned long long mask = 0;
+	char text[256];
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(text, sizeof(text), f) && sscanf(text, "CapEff: %llx", &mask) != 1)
+		;
+	if (f)
+		fclose(f);
+	return mask;
+}
+
+static void check_privileges(struct report *report)
+{
+	unsigned long long mask = effective_capabilities();
+	bool all = true;
+
+	for (size_t i = 0; i < sizeof(capabilities) / sizeof(*capabilities); i++) {
+		bool has = mask >> capabilities[i].number & 1;
+
+		if (has)
+			continue;
+		if (capabilities[i].required) {
+			report->blocked = true;
+			all = false;
+			line(report, MISSING, capabilities[i].name, "%s: run as root (sudo)",
+			     capabilities[i].use);
+		} else if (capabilities[i].number != 24) {
+			all = false;
+			line(report, DEGRADED, capabilities[i].name, "%s", capabilities[i].use);
+		}
+	}
+	if (all)
+		line(report, OK, "privileges", "%s",
+		     geteuid() == 0 ? "root" : "the capabilities that are needed");
+}
+
+/* ---- kernel -------------------------------------------------------------------------------- */
+
+static void check_features(struct report *report)
+{
+	for (int i = 0; i < FEATURE_COUNT; i++) {
+		const struct feature_info *info = feature_info(i);
+		bool required = i == FEATURE_BTF || i == FEATURE_RINGBUF || i == FEATURE_UPROBE;
+		int error;
+
+		if (kernel_has(report->features, i)) {
+			line(report, OK, info->name, "%s", info->gives);
+			continue;
+		}
+		error = kernel_lacks_because(report->features, i);
+		line(report, required ? MISSING : DEGRADED, info->name, "%s; used instead: %s%s%s%s",
+		     info->gives, info->instead, error ? " (" : "", error ? strerror(-error) : "",
+		     error ? ")" : "");
+		report->blocked |= required;
+	}
+}
+
+static void check_load(struct report *report)
+{
+	struct programs_options options = { .settings = { .returns = 1 },
+					    .ring_bytes = 1 << 20 };
+	struct programs *programs;
+	struct hit_cost cost;
+	struct err err = { 0 };
+
+	if (report->blocked)
+		return;
+	options.mechanism = mechanism_best(report->features);
+	if (programs_load(&options, &programs, &err)) {
+		report->blocked = true;
+		line(report, MISSING, "eBPF programs", "%s", err.text);
+		return;
+	}
+	line(report, OK, "eBPF programs", "loaded; hooking by %s", mechanism_name(options.mechanism));
+	if (cost_measure(programs, true, &cost, &err))
+		line(report, DEGRADED, "cost of a call", "not measured: %s", err.text);
+	else
+		line(report, OK, "cost of a call", "%.2f us with its return, %.2f us without (measured)",
+		     cost.call_ns / 1e3, cost.entry_ns / 1e3);
+	programs_free(programs);
+}
+
+static void check_hazards(struct report *report)
+{
+	char text[256], *mode;
+
+	first_line("/sys/kernel/security/lockdown", text, sizeof(text));
+	mode = strchr(text, '[');
+	if (mode && strncmp(mode, "[confidentiality", 16) == 0)
+		line(report, MISSING, "lockdown", "confidentiality: eBPF may not read memory; boot with "
+		     "lockdown=integrity or none");
+	else
+		line(report, OK, "lockdown", "%s", text[0] ? text : "none");
+	if (target_seccomp_mode(getpid()) == 2)
+		line(report, DEGRADED, "seccomp", "cuscope itself runs under a filter (a container?), "
+		     "which may refuse bpf, perf_event_open and ptrace");
+	if (!kernel_has(report->features, FEATURE_SECCOMP_SAFE))
+		line(report, DEGRADED, "seccomp targets", "this kernel's return probes kill threads under "
+		     "seccomp (6.11 to 6.13): such processes get entries only");
+}
+
+/* ---- NVIDIA -------------------------------------------------------------------------------- */
+
+static void check_driver(struct report *report)
+{
+	char text[256];
+	const char *at;
+
+	first_line("/proc/driver/nvidia/version", text, sizeof(text));
+	if (!text[0]) {
+		line(report, MISSING, "NVIDIA driver", "not loaded: programs fail with "
+		     "CUDA_ERROR_NO_DEVICE, which can be traced; 'sudo ./run demo' uses a simulated one");
+		return;
+	}
+	at = strstr(text, "Kernel Module");
+	line(report, OK, "NVIDIA driver", "%s, %s kernel module",
+	     at ? at + strlen("Kernel Module") + strspn(at + strlen("Kernel Module"), " for x86_64") : text,
+	     strstr(text, "Open Kernel Module") ? "open" : "proprietary");
+	if (access("/sys/kernel/btf/nvidia", R_OK) == 0)
+		line(report, OK, "driver BTF", "nvidia.ko has its types in /sys/kernel/btf");
+	else
+		line(report, DEGRADED, "driver BTF", "nvidia.ko without types: not needed for tracing CUDA calls");
+}
+
+static int report_library(void *data, const char *path)
+{
+	const struct selection selection = { 0 };
+	struct report *report = data;
+	struct module *module;
+	struct err err = { 0 };
+	size_t cheap = 0, hooked = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return 0;
+	r = module_open(fd, path, ELF_WHOLE, &selection, &module, &err);
+	if (r) {
+		if (r < 0)
+			line(report, DEGRADED, "library", "%s: %s", path, err.text);
+		return 0;
+	}
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		hooked += module->hooks[i].group != HOOK_OFF;
+		cheap += module->hooks[i].group != HOOK_OFF && module->hooks[i].place.emulated;
+	}
+	line(report, OK, "library", "%s: %s, %zu functions, %zu hooked by default, %zu of them cheap",
+	     path, module->has[LAYER_DRIVER] ? "driver" : "runtime", module->n_hooks, hooked, cheap);
+	report->libraries++;
+	module_free(module);
+	return 0;
+}
+
+static void check_libraries(struct report *report)
+{
+	libraries_each(report_library, report);
+	if (!report->libraries)
+		line(report, DEGRADED, "libraries", "no libcuda or libcudart in the usual places; those "
+		     "that processes load from elsewhere are found all the same");
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	const char **without = state->input;
+
+	if (key != 3000)
+		return ARGP_ERR_UNKNOWN;
+	*without = arg;
+	return 0;
+}
+
+static const struct argp_option options[] = {
+	{ "without", 3000, "LIST", 0, "kernel features to treat as missing (names of the lines)", 0 },
+	{ 0 }
+};
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_option,
+	.doc = "Checks what this machine allows: each line is ok, degraded (something else is used) or "
+	       "missing, with what to do. The status is 0 when tracing works.",
+};
+
+int cli_doctor(int argc, char **argv)
+{
+	struct report report = { .color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
+	const char *without = NULL;
+	struct utsname name = { 0 };
+	struct err err = { 0 };
+
+	cli_parse(&argp, argc, argv, false, &without);
+	if (kernel_features_new(without, &report.features, &err)) {
+		cli_say("%s", err.text);
+		return EXIT_USAGE;
+	}
+	uname(&name);
+	line(&report, OK, "kernel", "Linux %s, %s", name.release, name.machine);
+	check_privileges(&report);
+	check_features(&report);
+	check_load(&report);
+	check_hazards(&report);
+	check_driver(&report);
+	check_libraries(&report);
+	printf("\n%s\n", report.blocked ? "Tracing does not work here: see the lines that say missing."
+					: "Tracing works here.");
+	kernel_features_free(report.features);
+	return report.blocked ? EXIT_FAILURE : 0;
+}

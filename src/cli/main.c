@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "base/xalloc.h"
+
+const struct cli_command cli_commands[] = {
+	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
+	{ "probes", "list the functions that would be hooked, and where", cli_probes },
+	{ "doctor", "check what this machine allows, and say what to do about the rest", cli_doctor },
+	{ NULL, NULL, NULL }
+};
+
+const char *argp_program_version = "cuscope " CUSCOPE_VERSION;
+
+static void print_help(FILE *out)
+{
+	fputs("cuscope shows what a program does with its NVIDIA GPU, without changing it.\n\n"
+	      "usage: cuscope COMMAND [OPTION...]\n\n",
+	      out);
+	for (const struct cli_command *c = cli_commands; c->name; c++)
+		fprintf(out, "  %-8s %s\n", c->name, c->help);
+	fputs("\n  sudo cuscope trace -- ./app             a command, from its first call\n"
+	      "  sudo cuscope trace -p 1234 --duration 10s   a process that already runs\n"
+	      "\n'cuscope COMMAND --help' tells more; --version prints the version.\n",
+	      out);
+}
+
+static int unknown_command(const char *typed)
+{
+	const char *names[16], *near;
+	size_t count = 0;
+
+	for (const struct cli_command *c = cli_commands; c->name; c++)
+		names[count++] = c->name;
+	near = suggest(typed, names, count);
+	if (near)
+		cli_say("there is no command '%s'; did you mean '%s'?", typed, near);
+	else
+		cli_say("there is no command '%s'; see 'cuscope --help'", typed);
+	return EXIT_USAGE;
+}
+
+static int run_command(const struct cli_command *command, int argc, char **argv)
+{
+	argv[0] = xasprintf("cuscope %s", command->name); /* what messages and --help begin with */
+	return command->main(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	const char *typed = argc > 1 ? argv[1] : NULL;
+
+	if (!typed) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(typed, "help") && argc > 2) { /* "help trace" is "trace --help" */
+		typed = argv[2];
+		argv[2] = "--help";
+	} else if (!strcmp(typed, "help") || !strcmp(typed, "--help") || !strcmp(typed, "-h") ||
+		   !strcmp(typed, "-?")) {
+		print_help(stdout);
+		return 0;
+	}
+	if (!strcmp(typed, "--version") || !strcmp(typed, "-V") || !strcmp(typed, "version")) {
+		puts(argp_program_version);
+		return 0;
+	}
+	for (const struct cli_command *c = cli_commands; c->name; c++) {
+		if (!strcmp(typed, c->name))
+			return run_command(c, argc - 1, argv + 1);
+	}
+	return unknown_command(typed);
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+/* Options that several commands take: which processes, which functions. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/suggest.h"
+#include "base/xalloc.h"
+
+/* ---- targets ------------------------------------------------------------------------------- */
+
+enum { OPT_NAME = 2000, OPT_CGROUP, OPT_ALL, OPT_USER, OPT_NO_FOLLOW, OPT_NO_HOLD };
+
+static const struct argp_option target_options[] = {
+	{ 0, 0, 0, 0, "Which processes (or a command after --):", 1 },
+	{ "pid", 'p', "PID[,PID]", 0, "processes that already run", 0 },
+	{ "name", OPT_NAME, "GLOB", 0, "processes by name or by their program's file name, now and later", 0 },
+	{ "cgroup", OPT_CGROUP, "PATH", 0, "processes of a cgroup (v2) and below", 0 },
+	{ "all", OPT_ALL, 0, 0, "every process", 0 },
+	{ "user", OPT_USER, "NAME", 0, "run the command as this user", 0 },
+	{ "no-follow", OPT_NO_FOLLOW, 0, 0, "leave out the processes that targets start", 0 },
+	{ "no-hold", OPT_NO_HOLD, 0, 0,
+	  "do not hold the command (by ptrace) while a library that it has just loaded is hooked", 0 },
+	{ 0 }
+};
+
+static error_t parse_target(int key, char *arg, struct argp_state *state)
+{
+	struct target_choice *choice = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		choice->target.follow = true;
+		choice->target.command.hold = true;
+		return 0;
+	case 'p':
+		if (!parse_pids(arg, &choice->pids, &choice->n_pids))
+			cli_bad_value(state, "-p", arg, "list of process ids (123 or 123,456)");
+		choice->target.kind = TARGET_PIDS;
+		choice->given |= 1u << TARGET_PIDS;
+		return 0;
+	case OPT_NAME:
+		choice->target.glob = arg;
+		choice->target.kind = TARGET_NAME;
+		choice->given |= 1u << TARGET_NAME;
+		return 0;
+	case OPT_CGROUP:
+		choice->target.cgroup = arg;
+		choice->target.kind = TARGET_CGROUP;
+		choice->given |= 1u << TARGET_CGROUP;
+		return 0;
+	case OPT_ALL:
+		choice->target.kind = TARGET_ALL;
+		choice->given |= 1u << TARGET_ALL;
+		return 0;
+	case OPT_USER:
+		choice->target.command.user = arg;
+		return 0;
+	case OPT_NO_FOLLOW:
+		choice->target.follow = false;
+		return 0;
+	case OPT_NO_HOLD:
+		choice->target.command.hold = false;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp cli_target_argp = { .options = target_options, .parser = parse_target };
+
+int cli_target_settle(struct target_choice *choice, char **argv, struct err *err)
+{
+	if (argv && argv[0])
+		choice->given |= 1u << TARGET_COMMAND;
+	if (!choice->given)
+		return err_set(err, EINVAL,
+			       "what is to be traced? A command after --, -p PID, --name GLOB, "
+			       "--cgroup PATH or --all");
+	if (choice->given & (choice->given - 1))
+		return err_set(err, EINVAL,
+			       "give one kind of target: a command, -p, --name, --cgroup or --all");
+	if (argv && argv[0]) {
+		choice->target.kind = TARGET_COMMAND;
+		choice->target.command.argv = argv;
+	} else if (choice->target.command.user) {
+		return err_set(err, EINVAL, "--user goes with a command after --");
+	}
+	choice->target.pids = choice->pids;
+	choice->target.n_pids = choice->n_pids;
+	return 0;
+}
+
+/* ---- functions ----------------------------------------------------------------------------- */
+
+enum { OPT_ONLY = 2100, OPT_SKIP, OPT_CLASS, OPT_LAYER, OPT_ALL_CALLS };
+
+static const struct argp_option selection_options[] = {
+	{ 0, 0, 0, 0, "Which functions:", 2 },
+	{ "only", OPT_ONLY, "GLOB", 0, "only functions whose name matches, always hooked; may be repeated", 0 },
+	{ "skip", OPT_SKIP, "GLOB", 0, "not functions whose name matches; may be repeated", 0 },
+	{ "class", OPT_CLASS, "LIST", 0,
+	  "of launch,memory,transfer,sync,stream,event,graph,module,device,other", 0 },
+	{ "layer", OPT_LAYER, "auto|driver|runtime|both", 0,
+	  "auto: launches in the driver only, the rest in both", 0 },
+	{ "all-calls", OPT_ALL_CALLS, 0, 0, "also getters and polls, which tell little and are many", 0 },
+	{ 0 }
+};
+
+static void add_glob(const char ***globs, size_t *count, const char *glob)
+{
+	*globs = xrealloc(*globs, (*count + 1) * sizeof(**globs));
+	(*globs)[(*count)++] = glob;
+}
+
+static void parse_classes(const struct argp_state *state, struct selection *selection, char *list)
+{
+	char *rest = list, *name;
+
+	while ((name = strsep(&rest, ","))) {
+		int cls = api_class_parse(name);
+		const char *names[CLASS_COUNT], *near;
+
+		if (cls >= 0) {
+			selection->classes |= 1u << cls;
+			continue;
+		}
+		for (int i = 0; i < CLASS_COUNT; i++)
+			names[i] = api_class_name(i);
+		near = suggest(name, names, CLASS_COUNT);
+		fprintf(stderr, "%s: --class: there is no class '%s'", state->name, name);
+		if (near)
+			fprintf(stderr, "; did you mean '%s'?", near);
+		fputc('\n', stderr);
+		exit(EXIT_USAGE);
+	}
+}
+
+static void parse_layer(const struct argp_state *state, struct selection *selection, const char *arg)
+{
+	static const char *const names[] = { "auto", "driver", "runtime", "both" };
+
+	for (size_t i = 0; i < 4; i++) {
+		if (!strcmp(arg, names[i])) {
+			selection->layers = (enum layer_choice)i;
+			return;
+		}
+	}
+	cli_bad_value(state, "--layer", arg, "layer (auto, driver, runtime or both)");
+}
+
+static error_t parse_selection(int key, char *arg, struct argp_state *state)
+{
+	struct selection *selection = state->input;
+
+	switch (key) {
+	case OPT_ONLY:
+		add_glob(&selection->only, &selection->n_only, arg);
+		return 0;
+	case OPT_SKIP:
+		add_glob(&selection->skip, &selection->n_skip, arg);
+		return 0;
+	case OPT_CLASS:
+		parse_classes(state, selection, arg);
+		return 0;
+	case OPT_LAYER:
+		parse_layer(state, selection, arg);
+		return 0;
+	case OPT_ALL_CALLS:
+		selection->all_calls = true;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp cli_selection_argp = { .options = selection_options, .parser = parse_selection };

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/xalloc.h"
+#include "probe/libraries.h"
+#include "probe/maps.h"
+#include "probe/module.h"
+
+struct probes_options {
+	struct target_choice choice;
+	struct selection selection;
+	const char *word[2]; /* FILE and GLOB, in this order, or one of them */
+	size_t n_words;
+};
+
+struct shown {
+	dev_t dev;
+	uint64_t inode;
+};
+
+struct listing {
+	const struct selection *selection;
+	const char *glob;
+	pid_t pid;              /* whose maps are being read */
+	struct shown *shown;    /* files that were looked into */
+	size_t n_shown;
+	size_t modules, functions, hooked;
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct probes_options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->choice;
+		state->child_inputs[1] = &o->selection;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->n_words == 2)
+			return ARGP_ERR_UNKNOWN;
+		o->word[o->n_words++] = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &cli_target_argp, 0, NULL, 0 },
+					      { &cli_selection_argp, 0, NULL, 0 },
+					      { 0 } };
+
+static const struct argp argp = {
+	.parser = parse_option,
+	.args_doc = "[FILE] [GLOB]",
+	.doc = "Lists every function that 'cuscope trace' would hook with the same options: where the "
+	       "probe goes and why, its class, and whether it is on."
+	       "\vOf FILE (a library or a program), of the libraries that processes have loaded (-p, "
+	       "--name, --cgroup, --all), or of the libraries found on this machine. GLOB limits the "
+	       "list to matching names.\n",
+	.children = children,
+};
+
+/* ---- printing ------------------------------------------------------------------------------ */
+
+static const char *state_of(const struct hook *hook)
+{
+	switch (hook->group) {
+	case HOOK_OFF:
+		return "off";
+	case HOOK_SUPPORT:
+		return "hidden";
+	case HOOK_RUNTIME_LAUNCH:
+		return "no driver";
+	default:
+		return "on";
+	}
+}
+
+static void print_hook(const struct hook *hook)
+{
+	struct buf place = { 0 };
+
+	if (hook->place.skip)
+		buf_printf(&place, "+%u ", hook->place.skip);
+	buf_puts(&place, hook->place.instruction);
+	printf("  %-44s %-8s %-9s 0x%-9llx %-14s %-5s %s%s%s\n", hook->name,
+	       api_class_name(api_class(hook->name)), state_of(hook),
+	       (unsigned long long)(hook->entry + hook->place.skip), place.data,
+	       hook->place.emulated ? "cheap" : "dear", hook->place.why, hook->why ? "; " : "",
+	       hook->why ? hook->why : "");
+	buf_free(&place);
+}
+
+static void print_module(struct listing *listing, const struct module *module)
+{
+	size_t hooked = 0;
+
+	for (size_t i = 0; i < module->n_hooks; i++)
+		hooked += module->hooks[i].group != HOOK_OFF;
+	printf("%s%s: %s%s%s, %zu functions, %zu hooked\n", listing->modules ? "\n" : "",
+	       module->path, module->has[LAYER_DRIVER] ? "driver" : "",
+	       module->has[LAYER_DRIVER] && module->has[LAYER_RUNTIME] ? " and " : "",
+	       module->has[LAYER_RUNTIME] ? "runtime" : "", module->n_hooks, hooked);
+	printf("  %-44s %-8s %-9s %-11s %-14s %-5s %s\n", "FUNCTION", "CLASS", "STATE", "OFFSET",
+	       "PLACE", "COST", "WHY");
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (!listing->glob || selection_matches(listing->glob, module->hooks[i].name))
+			print_hook(&module->hooks[i]);
+	}
+	listing->modules++;
+	listing->functions += module->n_hooks;
+	listing->hooked += hooked;
+}
+
+/* ---- finding ------------------------------------------------------------------------------- */
+
+/* Prints the module behind `fd`, once. Returns what module_open says. Takes `fd` over. */
+static int list_fd(struct listing *listing, int fd, const char *path, struct err *err)
+{
+	struct module *module;
+	struct stat st = { 0 };
+	int r;
+
+	fstat(fd, &st);
+	for (size_t i = 0; i < listing->n_shown; i++) {
+		if (listing->shown[i].dev == st.st_dev && listing->shown[i].inode == st.st_ino) {
+			close(fd);
+			return 1;
+		}
+	}
+	listing->shown = xrealloc(listing->shown, (listing->n_shown + 1) * sizeof(*listing->shown));
+	listing->shown[listing->n_shown++] = (struct shown){ st.st_dev, st.st_ino };
+	r = module_open(fd, path, ELF_WHOLE, listing->selection, &module, err);
+	if (r)
+		return r;
+	print_module(listing, module);
+	module_free(module);
+	return 0;
+}
+
+static int list_mapping(const struct mapping *mapping, void *data)
+{
+	struct listing *listing = data;
+	int fd = mapping_open(listing->pid, mapping, NULL);
+
+	if (fd >= 0)
+		list_fd(listing, fd, mapping->path, NULL);
+	return 0;
+}
+
+static int list_process(void *data, pid_t pid)
+{
+	struct listing *listing = data;
+
+	listing->pid = pid;
+	maps_each(pid, list_mapping, listing, NULL); /* gone, or not ours to read */
+	return 0;
+}
+
+static int list_library(void *data, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		list_fd(data, fd, path, NULL);
+	return 0;
+}
+
+static int list_file(struct listing *listing, const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	r = list_fd(listing, fd, path, err);
+	if (r == 1)
+		return err_set(err, ENOENT,
+			       "%s holds no CUDA functions (neither a driver's cuInit and "
+			       "cuLaunchKernel, nor cudaLaunchKernel)", path);
+	return r;
+}
+
+static int list(struct probes_options *o, struct listing *listing, struct err *err)
+{
+	bool file = o->n_words && access(o->word[0], F_OK) == 0;
+	int r;
+
+	if (o->n_words == 2 && !file)
+		return err_set(err, ENOENT, "cannot open %s: %s", o->word[0], strerror(ENOENT));
+	if (!file && o->n_words && strchr(o->word[0], '/'))
+		return err_set(err, ENOENT, "cannot open %s: %s", o->word[0], strerror(ENOENT));
+	listing->glob = o->n_words ? o->word[file] : NULL;
+	if (file && o->n_words == 1)
+		listing->glob = NULL;
+	if (file)
+		return list_file(listing, o->word[0], err);
+	if (!o->choice.given) {
+		libraries_each(list_library, listing);
+		return listing->modules ? 0 : err_set(err, ENOENT,
+			"no CUDA library in the usual places: name a FILE, or a process with -p");
+	}
+	r = cli_target_settle(&o->choice, NULL, err);
+	if (!r)
+		r = target_each(&o->choice.target, list_process, listing, err);
+	if (!r && !listing->modules)
+		r = err_set(err, ENOENT, "none of these processes has loaded CUDA");
+	return r;
+}
+
+int cli_probes(int argc, char **argv)
+{
+	struct probes_options o = { 0 };
+	struct listing listing = { .selection = &o.selection };
+	struct err err = { 0 };
+
+	cli_parse(&argp, argc, argv, false, &o);
+	if (list(&o, &listing, &err))
+		cli_say("%s", err.text);
+	else if (listing.modules > 1)
+		printf("\n%zu modules, %zu functions, %zu hooked\n", listing.modules,
+		       listing.functions, listing.hooked);
+	free(listing.shown);
+	free(o.choice.pids);
+	free(o.selection.only);
+	free(o.selection.skip);
+	if (!err.code && (fflush(stdout) || ferror(stdout))) {
+		cli_say("writing the list: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	return err.code ? EXIT_FAILURE : 0;
+}

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: MIT
+#include "probe/elf_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "probe/elf_image.h"
+
+/* The strings of .symtab that ELF_SMALL_SYMTAB still reads. */
+#define SMALL_STRINGS (16u << 20)
+
+/* The strings of a module are loaded while it is listed; of other files they never are. */
+#define MODULE_STRINGS_MAX (256u << 20)
+
+/* libcuda exports about 680 functions, libcudart about 420. */
+#define FUNCTIONS_MAX 16384
+
+#define NAME_MAX_BYTES	 128   /* of an API function */
+#define SYMBOL_MAX_BYTES 16384 /* of any: names of CUTLASS templates exceed 8 KiB */
+#define BYTES_MAX	 (1u << 20)
+
+struct block { /* code that was handed out */
+	uint64_t offset;
+	size_t asked, len;
+	uint8_t *data;
+};
+
+struct found { /* a symbol that was handed out */
+	uint64_t start, size;
+	char *name;
+};
+
+/* What elf_file_bytes and elf_file_symbol_at have read so far: theirs to change in a const file. */
+struct memo {
+	struct block *blocks;
+	size_t n_blocks;
+	struct found *found;
+	size_t n_found;
+};
+
+struct elf_file {
+	struct elf_image image;
+	struct elf_symbols dynamic, statics; /* count 0 where the file has none */
+	bool has_layer[2];
+	struct elf_function *functions;
+	size_t n_functions;
+	struct memo *memo;
+};
+
+/* ---- which layers the file plays ------------------------------------------------------------- */
+
+/* Where the functions of each layer are listed; NULL where the file does not play it. */
+struct roles {
+	const struct elf_symbols *driver, *runtime;
+};
+
+static int find_dynamic_roles(struct elf_file *file, struct roles *roles)
+{
+	const struct elf_image *image = &file->image;
+	const struct elf_symbols *symbols = &file->dynamic;
+	int init, launch, runtime;
+
+	init = elf_symbols_define(image, symbols, "cuInit");
+	if (init < 0)
+		return init;
+	launch = init ? elf_symbols_define(image, symbols, "cuLaunchKernel") : 0;
+	if (launch < 0)
+		return launch;
+	runtime = elf_symbols_define(image, symbols, "cudaLaunchKernel");
+	if (runtime < 0)
+		return runtime;
+	roles->driver = launch ? symbols : NULL;
+	roles->runtime = runtime ? symbols : NULL;
+	return 0;
+}
+
+static bool is_within(enum elf_depth depth, const struct elf_symbols *statics)
+{
+	return depth == ELF_WHOLE ||
+	       (depth == ELF_SMALL_SYMTAB && statics->strings_bytes <= SMALL_STRINGS);
+}
+
+/* Returns as elf_file_open does: 0, 1 for no runtime, 2 for undecided at this depth, -EBADMSG. */
+static int find_static_role(struct elf_file *file, enum elf_depth depth, struct roles *roles)
+{
+	int rc;
+
+	if (!is_within(depth, &file->statics))
+		return 2;
+	rc = elf_symbols_define(&file->image, &file->statics, "cudaLaunchKernel");
+	if (rc <= 0)
+		return rc < 0 ? rc : 1;
+	roles->runtime = &file->statics;
+	return 0;
+}
+
+/* Returns as elf_file_open does, without the sentence. */
+static int find_roles(struct elf_file *file, enum elf_depth depth, struct roles *roles)
+{
+	int dynamic_rc = elf_symbols_dynamic(&file->image, &file->dynamic);
+	int static_rc = elf_symbols_static(&file->image, &file->statics);
+
+	if (dynamic_rc == 0)
+		dynamic_rc = find_dynamic_roles(file, roles);
+	if (dynamic_rc < 0)
+		return dynamic_rc;
+	if (static_rc == 0 && !roles->runtime)
+		static_rc = find_static_role(file, depth, roles);
+	/* A module is one whatever may be wrong with a .symtab that nobody needs at run time. */
+	return roles->driver || roles->runtime ? 0 : static_rc;
+}
+
+/* ---- listing the functions ------------------------------------------------------------------- */
+
+struct listing {
+	struct elf_file *file;
+	enum api_layer layer;
+	char *strings;
+	uint64_t strings_bytes;
+};
+
+/*
+ * Length of the API name at `text`, 0 if it is none. A name with other characters belongs to a
+ * fragment of a function that the compiler split off (".cold", ".part.0") or cloned with other
+ * arguments (".constprop.0"). In .symtab the version may follow: "@@libcudart.so.13".
+ */
+static size_t api_name_length(const char *text, uint64_t room)
+{
+	size_t len = 0;
+
+	while (len < room && len < NAME_MAX_BYTES && text[len] && text[len] != '@') {
+		char c = text[len++];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		      c == '_'))
+			return 0;
+	}
+	return len < room && len < NAME_MAX_BYTES ? len : 0;
+}
+
+/*
+ * nvcc writes one such function into every object of a program with separate compilation (127 of
+ * them in NCCL). Each is called once, when the program is loaded, and is no part of the API.
+ */
+static bool is_written_by_nvcc(const char *name)
+{
+	static const char prefix[] = "__cudaRegisterLinkedBinary_";
+
+	return strncmp(name, prefix, sizeof(prefix) - 1) == 0;
+}
+
+static enum api_layer layer_of(const char *name)
+{
+	return strncmp(name, "cuda", 4) == 0 || name[0] == '_' ? LAYER_RUNTIME : LAYER_DRIVER;
+}
+
+static int add_function(const Elf64_Sym *symbol, void *data)
+{
+	struct listing *listing = data;
+	struct elf_file *file = listing->file;
+	struct elf_function *function;
+	const Elf64_Phdr *segment;
+	char name[NAME_MAX_BYTES];
+	size_t len;
+
+	if (symbol->st_name >= listing->strings_bytes)
+		return 0;
+	len = api_name_length(listing->strings + symbol->st_name,
+			      listing->strings_bytes - symbol->st_name);
+	memcpy(name, listing->strings + symbol->st_name, len);
+	name[len] = '\0';
+	if (!len || !api_is_symbol(name) || is_written_by_nvcc(name) ||
+	    layer_of(name) != listing->layer)
+		return 0;
+	/* What lies in no executable segment is never run: the file is odd or the symbol is wrong.
+	 */
+	segment = elf_image_segment(&file->image, symbol->st_value, 1);
+	if (!segment || !(segment->p_flags & PF_X))
+		return 0;
+	if (file->n_functions == FUNCTIONS_MAX)
+		return -EBADMSG;
+	if (!(file->n_functions & (file->n_functions - 1)))
+		file->functions =
+			xrealloc(file->functions, (file->n_functions ? 2 * file->n_functions : 1) *
+							  sizeof(*function));
+	function = &file->functions[file->n_functions++];
+	function->name = xstrdup(name);
+	function->address = symbol->st_value;
+	function->offset = symbol->st_value - segment->p_vaddr + segment->p_offset;
+	function->size = symbol->st_size;
+	function->layer = listing->layer;
+	return 0;
+}
+
+static int list_layer(struct elf_file *file, const struct elf_symbols *symbols,
+		      enum api_layer layer)
+{
+	struct listing listing = { file, layer, NULL, symbols->strings_bytes };
+	int rc = -EBADMSG;
+
+	if (symbols->strings_bytes > MODULE_STRINGS_MAX ||
+	    symbols->strings_bytes > file->image.bytes)
+		return -EBADMSG;
+	listing.strings = xmalloc(symbols->strings_bytes);
+	if (elf_image_read(&file->image, symbols->strings, listing.strings, symbols->strings_bytes))
+		rc = elf_symbols_each(&file->image, symbols, add_function, &listing);
+	free(listing.strings);
+	file->has_layer[layer] = true;
+	return rc;
+}
+
+static int compare_functions(const void *left, const void *right)
+{
+	const struct elf_function *a = left, *b = right;
+	size_t a_len = strlen(a->name), b_len = strlen(b->name);
+
+	if (a->offset != b->offset)
+		return a->offset < b->offset ? -1 : 1;
+	if (a_len != b_len)
+		return a_len < b_len ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static void sort_functions(struct elf_file *file)
+{
+	size_t kept = 0;
+
+	if (file->n_functions)
+		qsort(file->functions, file->n_functions, sizeof(*file->functions),
+		      compare_functions);
+	for (size_t i = 0; i < file->n_functions; i++) {
+		if (kept && file->functions[kept - 1].offset == file->functions[i].offset)
+			free((char *)file->functions[i].name);
+		else
+			file->functions[kept++] = file->functions[i];
+	}
+	file->n_functions = kept;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+int elf_file_open(int fd, const char *what, enum elf_depth depth, struct elf_file **out,
+		  struct err *err)
+{
+	struct elf_file *file = xcalloc(1, sizeof(*file));
+	struct roles roles = { NULL, NULL };
+	int rc;
+
+	*out = NULL;
+	file->memo = xcalloc(1, sizeof(*file->memo));
+	rc = elf_image_open(&file->image, fd, what, err);
+	if (rc) {
+		elf_file_free(file);
+		return rc;
+	}
+	rc = find_roles(file, depth, &roles);
+	if (!rc && roles.driver)
+		rc = list_layer(file, roles.driver, LAYER_DRIVER);
+	if (!rc && roles.runtime)
+		rc = list_layer(file, roles.runtime, LAYER_RUNTIME);
+	if (rc) {
+		elf_file_free(file);
+		return rc > 0 ? rc
+			      : err_set(err, rc, "%s is damaged: its symbol tables make no sense",
+					what);
+	}
+	sort_functions(file);
+	*out = file;
+	return 0;
+}
+
+void elf_file_free(struct elf_file *file)
+{
+	if (!file)
+		return;
+	for (size_t i = 0; i < file->memo->n_blocks; i++)
+		free(file->memo->blocks[i].data);
+	for (size_t i = 0; i < file->memo->n_found; i++)
+		free(file->memo->found[i].name);
+	free(file->memo->blocks);
+	free(file->memo->found);
+	free(file->memo);
+	for (size_t i = 0; i < file->n_functions; i++)
+		free((char *)file->functions[i].name);
+	free(file->functions);
+	elf_image_close(&file->image);
+	free(file);
+}
+
+size_t elf_file_functions(const struct elf_file *file, const struct elf_function **functions)
+{
+	*functions = file->functions;
+	return file->n_functions;
+}
+
+bool elf_file_has_layer(const struct elf_file *file, enum api_layer layer)
+{
+	return file->has_layer[layer];
+}
+
+const uint8_t *elf_file_bytes(const struct elf_file *file, uint64_t offset, size_t *len)
+{
+	struct memo *memo = file->memo;
+	struct block block = { .offset = offset, .asked = *len, .len = *len };
+
+	*len = 0;
+	if (offset >= file->image.bytes)
+		return NULL;
+	for (size_t i = 0; i < memo->n_blocks; i++) {
+		if (memo->blocks[i].offset == offset && memo->blocks[i].asked == block.asked) {
+			*len = memo->blocks[i].len;
+			return memo->blocks[i].data;
+		}
+	}
+	if (block.len > file->image.bytes - offset)
+		block.len = file->image.bytes - offset;
+	if (block.len > BYTES_MAX)
+		block.len = BYTES_MAX;
+	block.data = xmalloc(block.len);
+	if (!elf_image_read(&file->image, offset, block.data, block.len)) {
+		free(block.data);
+		return NULL;
+	}
+	memo->blocks = xrealloc(memo->blocks, (memo->n_blocks + 1) * sizeof(block));
+	memo->blocks[memo->n_blocks++] = block;
+	*len = block.len;
+	return block.data;
+}
+
+uint64_t elf_file_address_of(const struct elf_file *file, uint64_t offset)
+{
+	for (size_t i = 0; i < file->image.n_segments; i++) {
+		const Elf64_Phdr *segment = &file->image.segments[i];
+
+		if (segment->p_type == PT_LOAD && offset >= segment->p_offset &&
+		    offset - segment->p_offset < segment->p_filesz)
+			return segment->p_vaddr + (offset - segment->p_offset);
+	}
+	return 0;
+}
+
+/* ---- symbols by address ---------------------------------------------------------------------- */
+
+struct search {
+	uint64_t address;
+	Elf64_Sym best;
+	bool any;
+};
+
+/* Of several, the one that other files can name: its name is the one that people know. */
+static int consider(const Elf64_Sym *symbol, void *data)
+{
+	struct search *search = data;
+	uint64_t into = search->address - symbol->st_value;
+
+	if (search->address < symbol->st_value || into >= (symbol->st_size ? symbol->st_size : 1))
+		return 0;
+	if (!search->any || (ELF64_ST_BIND(search->best.st_info) == STB_LOCAL &&
+			     ELF64_ST_BIND(symbol->st_info) != STB_LOCAL)) {
+		search->best = *symbol;
+		search->any = true;
+	}
+	return 0;
+}
+
+static char *read_name(const struct elf_file *file, const struct elf_symbols *symbols,
+		       uint32_t string)
+{
+	char *name = xmalloc(SYMBOL_MAX_BYTES);
+	size_t len = SYMBOL_MAX_BYTES - 1;
+
+	if (string >= symbols->strings_bytes)
+		len = 0;
+	else if (len > symbols->strings_bytes - string)
+		len = symbols->strings_bytes - string;
+	if (!elf_image_read(&file->image, symbols->strings + string, name, len))
+		len = 0;
+	name[len] = '\0';
+	len = strcspn(name, "@");
+	name[len] = '\0';
+	if (len)
+		return xrealloc(name, len + 1);
+	free(name);
+	return NULL;
+}
+
+/* One pass over the table each time: it is asked once for each kernel, and an index would stay. */
+const char *elf_file_symbol_at(const struct elf_file *file, uint64_t address, uint64_t *start)
+{
+	const struct elf_symbols *tables[] = { &file->statics, &file->dynamic };
+	struct memo *memo = file->memo;
+
+	for (size_t i = 0; i < memo->n_found; i++) {
+		struct found *found = &memo->found[i];
+
+		if (address >= found->start && address - found->start < found->size) {
+			*start = found->start;
+			return found->name;
+		}
+	}
+	for (size_t i = 0; i < 2; i++) {
+		struct search search = { .address = address };
+		struct found found;
+
+		if (elf_symbols_each(&file->image, tables[i], consider, &search) < 0 || !search.any)
+			continue;
+		found.start = search.best.st_value;
+		found.size = search.best.st_size ? search.best.st_size : 1;
+		found.name = read_name(file, tables[i], search.best.st_name);
+		if (!found.name)
+			continue;
+		memo->found = xrealloc(memo->found, (memo->n_found + 1) * sizeof(found));
+		memo->found[memo->n_found++] = found;
+		*start = found.start;
+		return found.name;
+	}
+	return NULL;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include "probe/elf_image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+
+#if defined(__aarch64__)
+#define NATIVE_MACHINE EM_AARCH64
+#else
+#define NATIVE_MACHINE EM_X86_64
+#endif
+
+/* Real files have about ten segments; the field holds 65,535. */
+#define SEGMENTS_MAX 4096
+
+bool elf_image_read(const struct elf_image *image, uint64_t offset, void *to, size_t len)
+{
+	uint8_t *p = to;
+
+	if (offset > image->bytes || len > image->bytes - offset)
+		return false;
+	while (len) {
+		ssize_t got = pread(image->fd, p, len, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		p += got;
+		offset += (uint64_t)got;
+		len -= (size_t)got;
+	}
+	return true;
+}
+
+static int check_header(const Elf64_Ehdr *header, const char *what, struct err *err)
+{
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+		return err_set(err, ENOEXEC, "%s is no ELF file", what);
+	if (header->e_ident[EI_CLASS] == ELFCLASS32)
+		return err_set(err, EPROTONOSUPPORT,
+			       "%s is a 32-bit file, and only 64-bit programs can be traced", what);
+	if (header->e_ident[EI_CLASS] != ELFCLASS64)
+		return err_set(err, EBADMSG, "%s is damaged: its ELF class is %d", what,
+			       header->e_ident[EI_CLASS]);
+	if (header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != NATIVE_MACHINE)
+		return err_set(err, EPROTONOSUPPORT,
+			       "%s is for another machine than this one (ELF machine %d)", what,
+			       header->e_machine);
+	if (header->e_type != ET_EXEC && header->e_type != ET_DYN)
+		return err_set(err, ENOEXEC, "%s is neither a program nor a shared library", what);
+	return 0;
+}
+
+static int read_segments(struct elf_image *image, const Elf64_Ehdr *header, const char *what,
+			 struct err *err)
+{
+	size_t n = header->e_phnum;
+
+	if (!n || n > SEGMENTS_MAX || header->e_phentsize != sizeof(Elf64_Phdr))
+		return err_set(err, EBADMSG, "%s is damaged: it has no usable program headers",
+			       what);
+	image->segments = xcalloc(n, sizeof(*image->segments));
+	image->n_segments = n;
+	if (!elf_image_read(image, header->e_phoff, image->segments, n * sizeof(Elf64_Phdr)))
+		return err_set(err, EBADMSG,
+			       "%s is damaged or cut short: its program headers lie outside of it",
+			       what);
+	return 0;
+}
+
+/* Wrong section headers are no error: the loader does without them, and so must a module. */
+static void find_sections(struct elf_image *image, const Elf64_Ehdr *header)
+{
+	Elf64_Shdr first;
+
+	if (!header->e_shoff || header->e_shentsize != sizeof(Elf64_Shdr))
+		return;
+	image->sections = header->e_shoff;
+	image->n_sections = header->e_shnum;
+	/* 0xff00 sections and more are counted in the first header. */
+	if (!header->e_shnum && elf_image_read(image, header->e_shoff, &first, sizeof(first)))
+		image->n_sections = first.sh_size;
+}
+
+int elf_image_open(struct elf_image *image, int fd, const char *what, struct err *err)
+{
+	Elf64_Ehdr header;
+	struct stat st;
+	int rc;
+
+	memset(image, 0, sizeof(*image));
+	image->fd = -1;
+	if (fstat(fd, &st) < 0)
+		return err_set(err, errno, "cannot examine %s: %s", what, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ENOEXEC, "%s is no regular file", what);
+	image->bytes = (uint64_t)st.st_size;
+	image->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (image->fd < 0)
+		return err_set(err, errno, "cannot keep %s open: %s", what, strerror(errno));
+
+	if (!elf_image_read(image, 0, &header, sizeof(header)))
+		rc = err_set(err, ENOEXEC, "%s is no ELF file, or cannot be read", what);
+	else
+		rc = check_header(&header, what, err);
+	if (!rc)
+		rc = read_segments(image, &header, what, err);
+	if (!rc)
+		find_sections(image, &header);
+	else
+		elf_image_close(image);
+	return rc;
+}
+
+void elf_image_close(struct elf_image *image)
+{
+	if (image->fd >= 0)
+		close(image->fd);
+	image->fd = -1;
+	free(image->segments);
+	image->segments = NULL;
+	image->n_segments = 0;
+}
+
+const Elf64_Phdr *elf_image_segment(const struct elf_image *image, uint64_t address, uint64_t len)
+{
+	for (size_t i = 0; i < image->n_segments; i++) {
+		const Elf64_Phdr *segment = &image->segments[i];
+		uint64_t into = address - segment->p_vaddr;
+
+		if (segment->p_type == PT_LOAD && address >= segment->p_vaddr &&
+		    into < segment->p_filesz && len <= segment->p_filesz - into &&
+		    segment->p_offset <= UINT64_MAX - into)
+			return segment;
+	}
+	return NULL;
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT
+#include "probe/hold.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+
+struct identity {
+	bool change;
+	uid_t uid;
+	gid_t gid;
+	char name[64], home[256];
+};
+
+struct hold {
+	struct command command;
+	struct identity identity;
+	hold_look_fn look;
+	void *data;
+
+	pthread_t thread;
+	bool thread_runs;
+	sem_t prepared;          /* the child exists and is traced, or could not be made */
+	int prepare_error;
+	atomic_bool stop;        /* the thread is to leave, which detaches all tracees */
+	bool traced;
+
+	pid_t pid;
+	int go_pipe[2];          /* a byte lets the child exec */
+	int exec_pipe[2];        /* the child's errno, or closed by exec */
+	bool gone;               /* it was let go */
+	int ended_fd;            /* eventfd */
+	atomic_bool ended;
+	int status;
+	atomic_ullong holds, longest_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* ---- the child ----------------------------------------------------------------------------- */
+
+static int find_identity(const char *user, struct identity *identity, struct err *err)
+{
+	struct passwd *entry;
+
+	memset(identity, 0, sizeof(*identity));
+	if (!user)
+		return 0;
+	entry = getpwnam(user);
+	if (!entry)
+		return err_set(err, ENOENT, "--user: there is no user '%s'", user);
+	identity->change = true;
+	identity->uid = entry->pw_uid;
+	identity->gid = entry->pw_gid;
+	snprintf(identity->name, sizeof(identity->name), "%s", entry->pw_name);
+	snprintf(identity->home, sizeof(identity->home), "%s", entry->pw_dir);
+	return 0;
+}
+
+static int become(const struct identity *identity)
+{
+	if (!identity->change)
+		return 0;
+	if (initgroups(identity->name, identity->gid) || setgid(identity->gid) ||
+	    setuid(identity->uid))
+		return errno;
+	setenv("HOME", identity->home, 1);
+	setenv("USER", identity->name, 1);
+	setenv("LOGNAME", identity->name, 1);
+	return 0;
+}
+
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void child_main(struct hold *hold)
+{
+	int failure;
+	char go;
+
+	close(hold->go_pipe[1]);
+	close(hold->exec_pipe[0]);
+	reset_signals();
+	if (read(hold->go_pipe[0], &go, 1) != 1)
+		_exit(127); /* cuscope is gone */
+	failure = become(&hold->identity);
+	if (!failure) {
+		execvp(hold->command.argv[0], hold->command.argv);
+		failure = errno;
+	}
+	if (write(hold->exec_pipe[1], &failure, sizeof(failure)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+/* ---- the tracing thread -------------------------------------------------------------------- */
+
+static void look(struct hold *hold, pid_t pid)
+{
+	uint64_t begin = now_ns(), took;
+
+	hold->look(hold->data, pid);
+	took = now_ns() - begin;
+	atomic_fetch_add(&hold->holds, 1);
+	if (took > atomic_load(&hold->longest_ns))
+		atomic_store(&hold->longest_ns, took);
+}
+
+/* SIGURG that bpf_send_signal_thread sent has the kernel as its sender. */
+static bool is_hold_signal(pid_t tid)
+{
+	siginfo_t info = { 0 };
+
+	return ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 && info.si_code == SI_KERNEL;
+}
+
+static void on_stop(struct hold *hold, pid_t tid, int status)
+{
+	int sig = WSTOPSIG(status), event = status >> 16;
+	long request = PTRACE_CONT, deliver = 0;
+
+	if (event == PTRACE_EVENT_EXEC) {
+		look(hold, tid);
+	} else if (event == PTRACE_EVENT_STOP) {
+		/* a real SIGSTOP or SIGTSTP stays a stop; SIGTRAP is a new task's first stop */
+		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU)
+			request = PTRACE_LISTEN;
+	} else if (event == 0) {
+		if (sig == SIGURG && is_hold_signal(tid))
+			look(hold, tid);
+		else
+			deliver = sig;
+	}
+	ptrace(request, tid, NULL, deliver);
+}
+
+static void command_ended(struct hold *hold, int status)
+{
+	uint64_t one = 1;
+
+	hold->status = status;
+	atomic_store(&hold->ended, true);
+	if (write(hold->ended_fd, &one, sizeof(one)) < 0)
+		return; /* cannot fail on an eventfd that nobody filled */
+}
+
+static int make_child(struct hold *hold)
+{
+	long options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE;
+
+	if (hold->command.follow)
+		options |= PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK;
+	hold->pid = fork();
+	if (hold->pid == 0)
+		child_main(hold);
+	if (hold->pid < 0)
+		return -errno;
+	hold->traced = hold->command.hold &&
+		       ptrace(PTRACE_SEIZE, hold->pid, NULL, options) == 0;
+	return 0;
+}
+
+/* Leaving this function detaches every tracee: the kernel does that for a tracer that is gone. */
+static void *tracer_main(void *argument)
+{
+	struct hold *hold = argument;
+
+	hold->prepare_error = make_child(hold);
+	sem_post(&hold->prepared);
+	while (!hold->prepare_error && !atomic_load(&hold->stop)) {
+		int status;
+		pid_t tid = waitpid(-1, &status, __WALL);
+
+		if (tid < 0 && errno == ECHILD)
+			break;
+		if (tid < 0)
+			continue;
+		if (WIFSTOPPED(status))
+			on_stop(hold, tid, status);
+		else if (tid == hold->pid)
+			command_ended(hold, status);
+	}
+	return NULL;
+}
+
+static void interrupt_wait(int sig)
+{
+}
+
+static int start_tracer(struct hold *hold)
+{
+	struct sigaction action = { .sa_handler = interrupt_wait }; /* no SA_RESTART */
+	sigset_t all, old;
+	int r;
+
+	sigaction(SIGRTMIN, &action, NULL);
+	sigfillset(&all);
+	sigdelset(&all, SIGRTMIN);
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited: other signals go to the main thread */
+	r = pthread_create(&hold->thread, NULL, tracer_main, hold);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -r;
+}
+
+/* ---- the interface ------------------------------------------------------------------------- */
+
+int hold_prepare(const struct command *command, hold_look_fn look_fn, void *data,
+		 struct hold **result, pid_t *pid, bool *held, struct err *err)
+{
+	struct hold *hold = xcalloc(1, sizeof(*hold));
+	int r;
+
+	hold->command = *command;
+	hold->look = look_fn;
+	hold->data = data;
+	hold->go_pipe[0] = hold->go_pipe[1] = hold->exec_pipe[0] = hold->exec_pipe[1] = -1;
+	hold->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sem_init(&hold->prepared, 0, 0);
+	r = find_identity(command->user, &hold->identity, err);
+	if (!r && (pipe2(hold->go_pipe, O_CLOEXEC) || pipe2(hold->exec_pipe, O_CLOEXEC)))
+		r = err_set(err, errno, "making pipes: %s", strerror(errno));
+	if (!r) {
+		r = start_tracer(hold);
+		hold->thread_runs = r == 0;
+		if (hold->thread_runs)
+			while (sem_wait(&hold->prepared) && errno == EINTR)
+				;
+		r = r ? r : hold->prepare_error;
+		if (r)
+			err_set(err, r, "starting '%s': %s", command->argv[0], strerror(-r));
+	}
+	if (r) {
+		hold_free(hold);
+		return r;
+	}
+	*result = hold;
+	*pid = hold->pid;
+	*held = hold->traced;
+	return 0;
+}
+
+int hold_go(struct hold *hold, struct err *err)
+{
+	int failure = 0;
+
+	hold->gone = true;
+	close(hold->exec_pipe[1]);
+	hold->exec_pipe[1] = -1;
+	if (write(hold->go_pipe[1], "g", 1) != 1)
+		return err_set(err, errno, "starting '%s': %s", hold->command.argv[0],
+			       strerror(errno));
+	while (read(hold->exec_pipe[0], &failure, sizeof(failure)) < 0 && errno == EINTR)
+		;
+	if (!failure)
+		return 0;
+	return err_set(err, failure, "cannot run '%s': %s%s", hold->command.argv[0],
+		       strerror(failure),
+		       failure == ENOENT ? " (is it spelled right and in PATH?)" : "");
+}
+
+int hold_fd(const struct hold *hold)
+{
+	return hold->ended_fd;
+}
+
+bool hold_ended(struct hold *hold, int *status)
+{
+	if (!atomic_load(&hold->ended))
+		return false;
+	*status = hold->status;
+	return true;
+}
+
+void hold_times(const struct hold *hold, uint64_t *count, uint64_t *longest_ns)
+{
+	*count = atomic_load(&hold->holds);
+	*longest_ns = atomic_load(&hold->longest_ns);
+}
+
+void hold_release(struct hold *hold)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	if (!hold->thread_runs)
+		return;
+	atomic_store(&hold->stop, true);
+	/* again and again: the signal may come just before the thread begins to wait */
+	while (pthread_tryjoin_np(hold->thread, NULL) == EBUSY) {
+		pthread_kill(hold->thread, SIGRTMIN);
+		nanosleep(&pause, NULL);
+	}
+	hold->thread_runs = false;
+}
+
+int hold_wait(struct hold *hold)
+{
+	int status;
+
+	hold_release(hold);
+	if (hold_ended(hold, &status))
+		return status;
+	if (waitpid(hold->pid, &status, 0) != hold->pid)
+		return -1;
+	command_ended(hold, status);
+	return status;
+}
+
+static void close_pair(int pair[2])
+{
+	for (int i = 0; i < 2; i++) {
+		if (pair[i] >= 0)
+			close(pair[i]);
+	}
+}
+
+void hold_free(struct hold *hold)
+{
+	if (!hold)
+		return;
+	if (hold->pid > 0 && !hold->gone)
+		kill(hold->pid, SIGKILL);
+	hold_release(hold);
+	close_pair(hold->go_pipe);
+	close_pair(hold->exec_pipe);
+	close(hold->ended_fd);
+	sem_destroy(&hold->prepared);
+	free(hold);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starting a command so that nothing it does is missed, not even the first call into a library
+ * that it loads later.
+ *
+ * The command and what it starts are traced with ptrace, but stopped at three moments only: when a
+ * task is born, at exec, and when one of them maps a file that no hook has been decided for (the
+ * eBPF side then sends the thread SIGURG, see src/bpf/processes.h). At the last two the callback
+ * looks at what is mapped and hooks it, while that one thread waits, usually well under a
+ * millisecond. Between such moments nothing is slowed down. When cuscope dies, the kernel detaches.
+ *
+ * SIGSTOP would do without ptrace, but shells, sudo and timeout see their child stop and act on it.
+ */
+#ifndef CUSCOPE_PROBE_HOLD_H
+#define CUSCOPE_PROBE_HOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct command {
+	char *const *argv;  /* argv[0] is looked up in PATH */
+	const char *user;   /* run as this user with its groups; NULL: as cuscope runs */
+	bool hold;          /* use ptrace; else libraries loaded later are hooked as they are seen */
+	bool follow;        /* trace the processes that it starts */
+};
+
+struct hold;
+
+/* Called on another thread, while a thread of `pid` waits for it to return. */
+typedef void (*hold_look_fn)(void *data, pid_t pid);
+
+/*
+ * Makes the process and leaves it waiting just before exec. Fails with a sentence when the command
+ * cannot be found or the user does not exist. If ptrace is refused, *held is false and the rest works.
+ */
+int hold_prepare(const struct command *command, hold_look_fn look, void *data, struct hold **hold,
+		 pid_t *pid, bool *held, struct err *err);
+
+/* Lets it exec. Fails when exec fails. */
+int hold_go(struct hold *hold, struct err *err);
+
+/* Readable when the command has ended. */
+int hold_fd(const struct hold *hold);
+
+/* Whether the command has ended; then *status is as wait(2) gives it. Does not block. */
+bool hold_ended(struct hold *hold, int *status);
+
+/* Longest time that a thread was held, and how often: for the summary. */
+void hold_times(const struct hold *hold, uint64_t *count, uint64_t *longest_ns);
+
+/* Stops tracing it; it runs on, and can still be waited for. */
+void hold_release(struct hold *hold);
+
+/* Waits for the command to end; returns its wait(2) status, or -1 when interrupted by a signal. */
+int hold_wait(struct hold *hold);
+
+/* Releases; a command that was never let go is killed. */
+void hold_free(struct hold *hold);
+
+#endif

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "probe/libraries.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Drivers first. The places of packages, containers (/usr/local/nvidia), toolkits, wheels, conda. */
+static const char *const places[] = {
+	"/usr/lib/*-linux-gnu/libcuda.so.1",
+	"/usr/lib64/libcuda.so.1",
+	"/usr/lib/libcuda.so.1",
+	"/usr/local/nvidia/lib*/libcuda.so.1",
+	"/usr/local/cuda*/compat/libcuda.so.1",
+	"/usr/lib/wsl/lib/libcuda.so.1",
+	"/usr/lib/*-linux-gnu/libcudart.so.*",
+	"/usr/local/cuda*/lib64/libcudart.so.*",
+	"/opt/cuda*/lib64/libcudart.so.*",
+	"/opt/*/lib/libcudart.so.*",
+	"/usr/lib/python3*/site-packages/nvidia/*/lib/libcudart.so.*",
+	"/usr/local/lib/python3*/*-packages/nvidia/*/lib/libcudart.so.*",
+	"/opt/*/lib/python3*/site-packages/nvidia/*/lib/libcudart.so.*",
+	"/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcudart.so.*",
+	"/root/.venv/lib/python3*/site-packages/nvidia/*/lib/libcudart.so.*",
+	"/home/*/*conda*/lib/libcudart.so.*",
+	"/home/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcudart.so.*",
+};
+
+#define SEEN_MAX 64
+
+int libraries_each(int (*each)(void *data, const char *path), void *data)
+{
+	char *seen[SEEN_MAX];
+	size_t n_seen = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !r; i++) {
+		glob_t found;
+
+		if (glob(places[i], 0, NULL, &found))
+			continue;
+		for (size_t k = 0; k < found.gl_pathc && !r && n_seen < SEEN_MAX; k++) {
+			char *real = realpath(found.gl_pathv[k], NULL);
+			size_t s = 0;
+
+			while (real && s < n_seen && strcmp(seen[s], real))
+				s++;
+			if (!real || s < n_seen) {
+				free(real);
+				continue;
+			}
+			seen[n_seen++] = real;
+			r = each(data, real);
+		}
+		globfree(&found);
+	}
+	while (n_seen)
+		free(seen[--n_seen]);
+	return r;
+}

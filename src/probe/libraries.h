@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* CUDA libraries in the usual places of this machine, for commands that were given no process. */
+#ifndef CUSCOPE_PROBE_LIBRARIES_H
+#define CUSCOPE_PROBE_LIBRARIES_H
+
+/*
+ * Calls `each` with the real path of every libcuda and libcudart found, once each; stops when it
+ * returns non-zero and returns that.
+ */
+int libraries_each(int (*each)(void *data, const char *path), void *data);
+
+#endif

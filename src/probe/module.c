@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "probe/module.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+
+/* Bytes of a function that are looked through for jumps to the chosen place. */
+#define CODE_WINDOW 4096
+
+uint64_t hook_cookie(const struct hook *hook)
+{
+	const struct capture_plan *plan = &hook->plan;
+	unsigned words = plan->blob != PLAN_NO_ARG ? WIRE_AT_BLOB + plan->blob_words
+			 : plan->stack             ? WIRE_AT_STACK + plan->stack
+						   : WIRE_AT_REG + plan->regs;
+
+	return cookie_with_hook(hook->id) | cookie_with_words(words) |
+	       cookie_with_stack(plan->stack) | cookie_with_out0(plan->out[0]) |
+	       cookie_with_out1(plan->out[1]) | cookie_with_out0_wide(plan->out_bytes[0] == 8) |
+	       cookie_with_out1_wide(plan->out_bytes[1] == 8) | cookie_with_blob(plan->blob) |
+	       cookie_with_blob_words(plan->blob_words) |
+	       cookie_with_blob_on_return(plan->blob_on_return) |
+	       cookie_with_string(plan->string) | cookie_with_kernel(plan->kernel) |
+	       cookie_with_name_key(plan->name_key) |
+	       cookie_with_forgets_kernels(plan->forgets_kernels);
+}
+
+static void plan_nothing(struct capture_plan *plan)
+{
+	*plan = (struct capture_plan){
+		.out = { PLAN_NO_ARG, PLAN_NO_ARG },
+		.blob = PLAN_NO_ARG,
+		.string = PLAN_NO_ARG,
+		.kernel = PLAN_NO_ARG,
+		.name_key = PLAN_NO_ARG,
+	};
+}
+
+static bool has_function(const struct elf_function *functions, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!strcmp(functions[i].name, name))
+			return true;
+	}
+	return false;
+}
+
+/* CUDA 13's __cudaLaunchKernel is `push; mov; pop; jmp cudaLaunchKernel`: one call, one event. */
+static bool only_jumps(const struct elf_function *functions, size_t count, const char *name)
+{
+	return !strncmp(name, "__cudaLaunch", 12) && has_function(functions, count, name + 2);
+}
+
+static void place_hook(struct hook *hook, const struct elf_file *file,
+		       const struct elf_function *function)
+{
+	/* multi-byte nops are left out: 6.1 single-steps them, and no CUDA library begins so */
+	const struct emulation emulation = { .nop5 = false };
+	size_t len = CODE_WINDOW;
+	const uint8_t *code = elf_file_bytes(file, function->offset, &len);
+
+	placement_choose(code, len, function->size, ABI_NATIVE, &emulation, &hook->place);
+}
+
+static void make_hooks(struct module *module, const struct elf_file *file,
+		       const struct selection *selection)
+{
+	const struct elf_function *functions;
+	size_t count = elf_file_functions(file, &functions);
+
+	module->hooks = xcalloc(count, sizeof(*module->hooks));
+	module->n_hooks = count;
+	for (size_t i = 0; i < count; i++) {
+		struct hook *hook = &module->hooks[i];
+
+		hook->name = xstrdup(functions[i].name);
+		hook->layer = functions[i].layer;
+		hook->api = api_find(hook->name);
+		hook->entry = functions[i].offset;
+		if (hook->api)
+			api_plan(hook->api, ABI_NATIVE, &hook->plan);
+		else
+			plan_nothing(&hook->plan);
+		hook->group = selection_group(selection, hook->name, hook->layer, &hook->why);
+		if (only_jumps(functions, count, hook->name)) {
+			hook->group = HOOK_OFF;
+			hook->why = "only jumps to the function without __, which is hooked";
+		}
+		place_hook(hook, file, &functions[i]);
+	}
+}
+
+int module_open(int fd, const char *path, enum elf_depth depth, const struct selection *selection,
+		struct module **module, struct err *err)
+{
+	struct elf_file *file = NULL;
+	struct stat st = { 0 };
+	const char *slash = strrchr(path, '/');
+	struct module *m;
+	int r = elf_file_open(fd, path, depth, &file, err);
+
+	if (r) {
+		close(fd);
+		return r;
+	}
+	m = xcalloc(1, sizeof(*m));
+	fstat(fd, &st);
+	m->dev = st.st_dev;
+	m->inode = st.st_ino;
+	m->path = xstrdup(path);
+	m->name = m->path + (slash ? slash - path + 1 : 0);
+	m->fd = fd;
+	m->has[LAYER_DRIVER] = elf_file_has_layer(file, LAYER_DRIVER);
+	m->has[LAYER_RUNTIME] = elf_file_has_layer(file, LAYER_RUNTIME);
+	make_hooks(m, file, selection);
+	elf_file_free(file);
+	*module = m;
+	return 0;
+}
+
+void module_free(struct module *module)
+{
+	if (!module)
+		return;
+	module_detach(module);
+	for (size_t i = 0; i < module->n_hooks; i++)
+		free((char *)module->hooks[i].name);
+	free(module->hooks);
+	free(module->path);
+	close(module->fd);
+	free(module);
+}
+
+int module_number_hooks(struct module *module, int first)
+{
+	if (first + module->n_hooks >= WIRE_HOOKS_MAX) /* the last number is cost.c's */
+		return -ENOSPC;
+	for (size_t i = 0; i < module->n_hooks; i++)
+		module->hooks[i].id = first + i;
+	return first + (int)module->n_hooks;
+}
+
+/* ---- attaching ----------------------------------------------------------------------------- */
+
+static bool in_groups(const struct hook *hook, unsigned groups)
+{
+	return groups >> hook->group & 1;
+}
+
+/* Attaches all hooks of some groups together. */
+static int attach_groups(struct module *module, struct programs *programs, unsigned groups,
+			 bool returns, struct attachment **attachment, struct err *err)
+{
+	struct attach_point *points = xcalloc(module->n_hooks, sizeof(*points));
+	struct hook **hooks = xcalloc(module->n_hooks, sizeof(*hooks));
+	size_t count = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		struct hook *hook = &module->hooks[i];
+
+		if (!in_groups(hook, groups))
+			continue;
+		hooks[count] = hook;
+		points[count].offset = hook->entry + hook->place.skip;
+		points[count].cookie = hook_cookie(hook);
+		count++;
+	}
+	if (count)
+		r = attach(programs, module->fd, points, count, returns, attachment, err);
+	for (size_t i = 0; i < count; i++) {
+		hooks[i]->error = r && !points[i].error ? r : points[i].error;
+		hooks[i]->hooked = !hooks[i]->error;
+	}
+	free(points);
+	free(hooks);
+	return r;
+}
+
+/* One attachment each, since the governor takes them away one by one. */
+static void attach_little(struct module *module, struct programs *programs, bool returns)
+{
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		struct hook *hook = &module->hooks[i];
+		struct attach_point point = { .offset = hook->entry + hook->place.skip };
+
+		if (hook->group != HOOK_LITTLE)
+			continue;
+		point.cookie = hook_cookie(hook);
+		module->little = xrealloc(module->little,
+					  (module->n_little + 1) * sizeof(*module->little));
+		module->little[module->n_little] = NULL;
+		hook->error = attach(programs, module->fd, &point, 1, returns,
+				     &module->little[module->n_little], NULL);
+		hook->hooked = !hook->error;
+		module->n_little++;
+	}
+}
+
+int module_attach(struct module *module, struct programs *programs, bool returns,
+		  bool runtime_launches, struct err *err)
+{
+	int r = attach_groups(module, programs, 1u << HOOK_CORE | 1u << HOOK_SUPPORT, returns,
+			      &module->core, err);
+
+	if (r)
+		return r;
+	if (runtime_launches)
+		r = attach_groups(module, programs, 1u << HOOK_RUNTIME_LAUNCH, returns,
+				  &module->runtime_launches, err);
+	if (!r)
+		attach_little(module, programs, returns);
+	return r;
+}
+
+static void mark_unhooked(struct module *module, unsigned groups)
+{
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (in_groups(&module->hooks[i], groups))
+			module->hooks[i].hooked = false;
+	}
+}
+
+void module_drop_runtime_launches(struct module *module)
+{
+	attachment_free(module->runtime_launches);
+	module->runtime_launches = NULL;
+	mark_unhooked(module, 1u << HOOK_RUNTIME_LAUNCH);
+}
+
+void module_drop_little(struct module *module, struct hook *hook)
+{
+	size_t at = 0;
+
+	for (const struct hook *h = module->hooks; h < hook; h++)
+		at += h->group == HOOK_LITTLE;
+	if (at >= module->n_little)
+		return;
+	attachment_free(module->little[at]);
+	module->little[at] = NULL;
+	hook->hooked = false;
+}
+
+void module_detach(struct module *module)
+{
+	attachment_free(module->core);
+	attachment_free(module->runtime_launches);
+	for (size_t i = 0; i < module->n_little; i++)
+		attachment_free(module->little[i]);
+	free(module->little);
+	module->core = module->runtime_launches = NULL;
+	module->little = NULL;
+	module->n_little = 0;
+	mark_unhooked(module, ~0u);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A module: an ELF file that holds CUDA functions, with a hook for each of them. Known by what it
+ * is (device, inode), not by its path: one attach serves every process and every container that
+ * maps it.
+ */
+#ifndef CUSCOPE_PROBE_MODULE_H
+#define CUSCOPE_PROBE_MODULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "probe/attach.h"
+#include "probe/elf_file.h"
+#include "probe/placement.h"
+#include "probe/selection.h"
+
+struct hook {
+	uint16_t id;           /* set by module_number_hooks: what its records carry */
+	const char *name;      /* owned by the module */
+	enum api_layer layer;
+	const struct api *api; /* NULL: unknown function */
+	enum hook_group group;
+	const char *why;       /* of its group; static; may be NULL */
+	struct capture_plan plan;
+	struct placement place;
+	uint64_t entry;        /* offset of the function in the file */
+	int error;             /* why it could not be hooked: a negative errno */
+	bool hooked;           /* now */
+};
+
+struct module {
+	dev_t dev;
+	uint64_t inode;
+	char *path;            /* as the process that showed it names it */
+	const char *name;      /* its last part */
+	int fd;
+	bool has[2];           /* enum api_layer */
+	struct hook *hooks;    /* in order of the file */
+	size_t n_hooks;
+	struct attachment *core, *runtime_launches;
+	struct attachment **little; /* one for each HOOK_LITTLE hook, in order: given up singly */
+	size_t n_little;
+};
+
+/*
+ * Reads the file behind `fd`, which becomes the module's. Returns 0, 1 when it is no module (then
+ * `fd` is closed), 2 when that was not decided at this depth (fd closed), or a negative errno.
+ */
+int module_open(int fd, const char *path, enum elf_depth depth, const struct selection *selection,
+		struct module **module, struct err *err);
+void module_free(struct module *module); /* detaches */
+
+/* Gives hooks their numbers from `first` on; returns the number after the last, or -ENOSPC. */
+int module_number_hooks(struct module *module, int first);
+
+/* Attaches what the hooks' groups ask for. `runtime_launches`: that group too. */
+int module_attach(struct module *module, struct programs *programs, bool returns,
+		  bool runtime_launches, struct err *err);
+void module_detach(struct module *module);
+void module_drop_runtime_launches(struct module *module);
+
+/* Unhooks one HOOK_LITTLE hook. */
+void module_drop_little(struct module *module, struct hook *hook);
+
+/* The cookie of a hook: its number and plan. */
+uint64_t hook_cookie(const struct hook *hook);
+
+#endif

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+#include "probe/modules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "probe/maps.h"
+
+struct file_key {
+	uint64_t dev, inode;
+};
+
+/* A file that was looked into: a module, or none (NULL). */
+struct seen_file {
+	struct file_key key;
+	struct module *module;
+	bool foreign;
+	UT_hash_handle hh;
+};
+
+struct hook_slot {
+	_Atomic(const struct hook *) hook;
+	const struct module *module; /* written before hook */
+};
+
+struct modules {
+	struct modules_options options;
+	pthread_mutex_t lock;
+	struct seen_file *files;
+	struct module **list;
+	size_t count;
+	int next_hook;
+	bool driver_seen;
+	struct hook_slot slots[WIRE_HOOKS_MAX];
+	struct miss *misses;
+	size_t n_misses;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+struct modules *modules_new(const struct modules_options *options)
+{
+	struct modules *modules = xcalloc(1, sizeof(*modules));
+
+	modules->options = *options;
+	pthread_mutex_init(&modules->lock, NULL);
+	return modules;
+}
+
+void modules_free(struct modules *modules)
+{
+	struct seen_file *file, *next;
+
+	if (!modules)
+		return;
+	for (size_t i = 0; i < modules->count; i++)
+		module_free(modules->list[i]);
+	HASH_ITER(hh, modules->files, file, next) {
+		HASH_DEL(modules->files, file);
+		free(file);
+	}
+	for (size_t i = 0; i < modules->n_misses; i++) {
+		free((char *)modules->misses[i].name);
+		free((char *)modules->misses[i].lib);
+		free((char *)modules->misses[i].why);
+	}
+	free(modules->misses);
+	free(modules->list);
+	pthread_mutex_destroy(&modules->lock);
+	free(modules);
+}
+
+/* ---- misses -------------------------------------------------------------------------------- */
+
+static void add_miss(struct modules *modules, struct miss miss)
+{
+	modules->misses = xrealloc(modules->misses,
+				   (modules->n_misses + 1) * sizeof(*modules->misses));
+	modules->misses[modules->n_misses++] = miss;
+}
+
+void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
+		  uint32_t pid, const char *fmt, ...)
+{
+	struct miss miss = { .kind = kind,
+			     .name = name ? xstrdup(name) : NULL,
+			     .lib = lib ? xstrdup(lib) : NULL,
+			     .pid = pid };
+	char why[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	miss.why = xstrdup(why);
+	add_miss(modules, miss);
+}
+
+size_t modules_misses(struct modules *modules, const struct miss **misses)
+{
+	*misses = modules->misses;
+	return modules->n_misses;
+}
+
+/* ---- taking a module in -------------------------------------------------------------------- */
+
+static void publish_hooks(struct modules *modules, struct module *module)
+{
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		struct hook_slot *slot = &modules->slots[module->hooks[i].id];
+
+		slot->module = module;
+		atomic_store_explicit(&slot->hook, &module->hooks[i], memory_order_release);
+	}
+}
+
+static void report_unhooked(struct modules *modules, const struct module *module)
+{
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		const struct hook *hook = &module->hooks[i];
+
+		if (hook->error)
+			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name, 0, "%s",
+				     strerror(-hook->error));
+	}
+}
+
+/* Launches are seen in the driver once there is one: until then, in the runtime. */
+static void driver_appeared(struct modules *modules)
+{
+	if (modules->driver_seen)
+		return;
+	modules->driver_seen = true;
+	for (size_t i = 0; i < modules->count; i++)
+		module_drop_runtime_launches(modules->list[i]);
+}
+
+static int take_in(struct modules *modules, struct module *module, struct err *err)
+{
+	int next = module_number_hooks(module, modules->next_hook), r;
+
+	if (next < 0)
+		return err_set(err, ENOSPC, "%s: more than %d functions in all modules",
+			       module->path, WIRE_HOOKS_MAX);
+	modules->next_hook = next;
+	modules->list = xrealloc(modules->list, (modules->count + 1) * sizeof(*modules->list));
+	modules->list[modules->count++] = module;
+	publish_hooks(modules, module);
+	if (module->has[LAYER_DRIVER])
+		driver_appeared(modules);
+	r = module_attach(module, modules->options.programs, modules->options.returns,
+			  !modules->driver_seen, err);
+	report_unhooked(modules, module);
+	return r;
+}
+
+/* Reads a file that no look has met before. Takes `fd` over. */
+static struct seen_file *see_file(struct modules *modules, struct file_key key, int fd,
+				  const char *path, enum elf_depth depth)
+{
+	struct seen_file *file = xcalloc(1, sizeof(*file));
+	struct module *module = NULL;
+	struct err err = { 0 };
+	int r = module_open(fd, path, depth, modules->options.selection, &module, &err);
+
+	file->key = key;
+	if (r == 0) {
+		r = take_in(modules, module, &err);
+		file->module = module;
+	}
+	file->foreign = r == -EPROTONOSUPPORT;
+	if (r < 0 && r != -EPROTONOSUPPORT && r != -ENOEXEC)
+		modules_miss(modules, MISS_NOT_HOOKED, NULL, path, 0, "%s", err.text);
+	HASH_ADD(hh, modules->files, key, sizeof(file->key), file);
+	return file;
+}
+
+/* ---- looking at a process ------------------------------------------------------------------ */
+
+struct search {
+	struct modules *modules;
+	pid_t pid;
+	enum look look;
+	uint64_t since_ns;
+	struct look_result *result;
+	uint64_t exe_inode;
+};
+
+static uint64_t exe_inode(pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+static void note_late(struct search *search, const struct module *module)
+{
+	double late_ms = (now_ns() - search->since_ns) / 1e6;
+
+	if (search->look == LOOK_LATE)
+		modules_miss(search->modules, MISS_HOOKED_LATE, NULL, module->name, search->pid,
+			     "%.1f ms after it was loaded", late_ms);
+}
+
+static int look_at(const struct mapping *mapping, void *data)
+{
+	struct search *search = data;
+	struct modules *modules = search->modules;
+	struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
+	struct seen_file *file;
+
+	HASH_FIND(hh, modules->files, &key, sizeof(key), file);
+	if (!file) {
+		/* what is held waits for this look: a huge .symtab is left for later (elf_file.h) */
+		bool exe = mapping->inode == search->exe_inode;
+		int fd = mapping_open(search->pid, mapping, NULL);
+
+		if (fd < 0)
+			return 0; /* gone already, or not to be read: the next look tries again */
+		file = see_file(modules, key, fd, mapping->path, exe ? ELF_WHOLE : ELF_SMALL_SYMTAB);
+		programs_file_known(modules->options.programs,
+				    major(mapping->dev) << 20 | minor(mapping->dev), mapping->inode);
+		if (file->module) {
+			search->result->hooked++;
+			note_late(search, file->module);
+		}
+	}
+	if (file->module && mapping->offset <= file->module->hooks[0].entry)
+		search->result->modules++;
+	if (file->foreign && mapping->inode == search->exe_inode)
+		search->result->foreign = true;
+	return 0;
+}
+
+int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
+		 struct look_result *result, struct err *err)
+{
+	struct look_result unused;
+	struct search search = { .modules = modules,
+				 .pid = pid,
+				 .look = look,
+				 .since_ns = since_ns,
+				 .result = result ? result : &unused };
+	int r;
+
+	memset(search.result, 0, sizeof(*search.result));
+	pthread_mutex_lock(&modules->lock);
+	search.exe_inode = exe_inode(pid);
+	r = maps_each(pid, look_at, &search, err);
+	pthread_mutex_unlock(&modules->lock);
+	return r;
+}
+
+int modules_add_file(struct modules *modules, const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct seen_file *file;
+	struct file_key key;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st)) {
+		int code = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return err_set(err, code, "%s: %s", path, strerror(code));
+	}
+	key = (struct file_key){ .dev = st.st_dev, .inode = st.st_ino };
+	pthread_mutex_lock(&modules->lock);
+	HASH_FIND(hh, modules->files, &key, sizeof(key), file);
+	if (file)
+		close(fd);
+	else
+		file = see_file(modules, key, fd, path, ELF_WHOLE);
+	pthread_mutex_unlock(&modules->lock);
+	return file->module ? 0 : 1;
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+const struct hook *modules_hook(const struct modules *modules, uint16_t id,
+				const struct module **module)
+{
+	const struct hook *hook;
+
+	if (id >= WIRE_HOOKS_MAX)
+		return NULL;
+	hook = atomic_load_explicit(&modules->slots[id].hook, memory_order_acquire);
+	if (hook && module)
+		*module = modules->slots[id].module;
+	return hook;
+}
+
+size_t modules_count(const struct modules *modules)
+{
+	return modules->count;
+}
+
+struct module *modules_at(const struct modules *modules, size_t index)
+{
+	return modules->list[index];
+}
+
+size_t modules_hooked(const struct modules *modules)
+{
+	size_t hooked = 0;
+
+	for (size_t m = 0; m < modules->count; m++) {
+		for (size_t i = 0; i < modules->list[m]->n_hooks; i++)
+			hooked += modules->list[m]->hooks[i].hooked;
+	}
+	return hooked;
+}
+
+void modules_lock(struct modules *modules)
+{
+	pthread_mutex_lock(&modules->lock);
+}
+
+void modules_unlock(struct modules *modules)
+{
+	pthread_mutex_unlock(&modules->lock);
+}

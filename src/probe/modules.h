@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All modules that targets have shown, hooked as they come to light. Looking may be done on any
+ * thread; a hook's number can be turned into the hook without a lock at any time.
+ */
+#ifndef CUSCOPE_PROBE_MODULES_H
+#define CUSCOPE_PROBE_MODULES_H
+
+#include "probe/module.h"
+#include "trace/event.h"
+
+struct modules;
+
+struct modules_options {
+	struct programs *programs;
+	const struct selection *selection; /* outlives the modules */
+	bool returns;
+};
+
+struct modules *modules_new(const struct modules_options *options);
+void modules_free(struct modules *modules); /* unhooks everything */
+
+enum look {
+	LOOK_RUNNING, /* what is there when tracing begins */
+	LOOK_HELD,    /* the process waits until the look is over */
+	LOOK_LATE,    /* it does not: what is new now may have been called already */
+};
+
+struct look_result {
+	size_t modules;     /* CUDA modules mapped by this process */
+	size_t hooked;      /* of these, newly hooked */
+	bool foreign;       /* its program is not of this machine (32-bit, another architecture) */
+};
+
+/*
+ * Hooks what `pid` has mapped. `since_ns` is when the mapping was seen (LOOK_LATE). A negative
+ * errno when the process cannot be looked at; single files that cannot be read become misses.
+ */
+int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
+		 struct look_result *result, struct err *err);
+
+/* Hooks a file that need not be mapped yet: a command's own, before it starts. 1: no module. */
+int modules_add_file(struct modules *modules, const char *path, struct err *err);
+
+/* The hook of a record, NULL for a number never given out; *module is set along with it. */
+const struct hook *modules_hook(const struct modules *modules, uint16_t id,
+				const struct module **module);
+
+/* For the governor and the summary; the list only grows. Call them on the main thread. */
+size_t modules_count(const struct modules *modules);
+struct module *modules_at(const struct modules *modules, size_t index);
+size_t modules_hooked(const struct modules *modules); /* functions hooked at this moment */
+void modules_lock(struct modules *modules);           /* around changes of hooks by the governor */
+void modules_unlock(struct modules *modules);
+
+/* What could not be hooked, and what was hooked late; texts are owned by the modules. */
+size_t modules_misses(struct modules *modules, const struct miss **misses);
+void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
+		  uint32_t pid, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "probe/selection.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Takes one suffix off: _ptsz, _ptds, _v2 ... */
+static bool strip_variant(char *name)
+{
+	char *tail = strrchr(name, '_');
+
+	if (!tail || tail == name)
+		return false;
+	if (strcmp(tail, "_ptsz") && strcmp(tail, "_ptds") &&
+	    !(tail[1] == 'v' && isdigit((unsigned char)tail[2])))
+		return false;
+	*tail = '\0';
+	return true;
+}
+
+bool selection_matches(const char *glob, const char *name)
+{
+	char base[128];
+
+	if (fnmatch(glob, name, 0) == 0)
+		return true;
+	snprintf(base, sizeof(base), "%s", name);
+	while (strip_variant(base)) {
+		if (fnmatch(glob, base, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool any_matches(const char *const *globs, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (selection_matches(globs[i], name))
+			return true;
+	}
+	return false;
+}
+
+/* Captured launches and names of kernels are understood through these, wanted or not. */
+static bool is_support(enum api_op op)
+{
+	return op == OP_CAPTURE_BEGIN || op == OP_CAPTURE_END || op == OP_EVENT_RECORD ||
+	       op == OP_EVENT_WAIT || op == OP_NAME_KERNEL || op == OP_MODULE_UNLOAD;
+}
+
+static bool layer_wanted(enum layer_choice layers, enum api_layer layer)
+{
+	return layers == LAYERS_DRIVER    ? layer == LAYER_DRIVER
+	       : layers == LAYERS_RUNTIME ? layer == LAYER_RUNTIME
+					  : true;
+}
+
+static enum hook_group wanted_group(const struct selection *s, const char *name,
+				    enum api_layer layer, const char **why)
+{
+	const struct api *api = api_find(name);
+	bool launch = api && (api_op(api) == OP_LAUNCH || api_op(api) == OP_GRAPH_LAUNCH);
+
+	if (any_matches(s->skip, s->n_skip, name)) {
+		*why = "--skip";
+		return HOOK_OFF;
+	}
+	if (s->n_only) {
+		*why = "--only";
+		return any_matches(s->only, s->n_only, name) ? HOOK_CORE : HOOK_OFF;
+	}
+	if (s->classes && !(s->classes & 1u << api_class(name))) {
+		*why = "--class";
+		return HOOK_OFF;
+	}
+	if (!layer_wanted(s->layers, layer)) {
+		*why = "--layer";
+		return HOOK_OFF;
+	}
+	if (!api_default_on(name)) {
+		*why = "tells little: --all-calls hooks it";
+		return s->all_calls ? HOOK_LITTLE : HOOK_OFF;
+	}
+	if (s->layers == LAYERS_AUTO && layer == LAYER_RUNTIME && launch) {
+		*why = "launches are seen in the driver";
+		return HOOK_RUNTIME_LAUNCH;
+	}
+	return HOOK_CORE;
+}
+
+enum hook_group selection_group(const struct selection *selection, const char *name,
+				enum api_layer layer, const char **why)
+{
+	const struct api *api = api_find(name);
+	enum hook_group group;
+
+	*why = NULL;
+	group = wanted_group(selection, name, layer, why);
+	if (group == HOOK_OFF && api && is_support(api_op(api))) {
+		*why = "needed to tell captured launches and names of kernels";
+		return HOOK_SUPPORT;
+	}
+	return group;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which functions are hooked: the defaults of src/cuda, and what the user asked for. One place, so
+ * that `cuscope probes` shows exactly what `cuscope trace` does.
+ */
+#ifndef CUSCOPE_PROBE_SELECTION_H
+#define CUSCOPE_PROBE_SELECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cuda/api.h"
+
+enum layer_choice {
+	LAYERS_AUTO, /* launches in the driver only, everything else in both layers */
+	LAYERS_DRIVER,
+	LAYERS_RUNTIME,
+	LAYERS_BOTH,
+};
+
+struct selection {
+	const char **only; /* globs; a function that one names is always hooked */
+	size_t n_only;
+	const char **skip;
+	size_t n_skip;
+	unsigned classes; /* bit per enum api_class; 0: all */
+	enum layer_choice layers;
+	bool all_calls;   /* getters and polls too */
+};
+
+enum hook_group {
+	HOOK_OFF,            /* not hooked */
+	HOOK_CORE,           /* tells much */
+	HOOK_LITTLE,         /* tells little: the first that the governor gives up */
+	HOOK_RUNTIME_LAUNCH, /* only while no driver library is in sight */
+	HOOK_SUPPORT,        /* not shown; needed to understand what is */
+};
+
+/* The group of a function, and in *why (static, may be NULL) a few words on the reason. */
+enum hook_group selection_group(const struct selection *selection, const char *name,
+				enum api_layer layer, const char **why);
+
+/* Whether a glob matches a name, with or without its variant suffixes (_v2, _ptsz, ...). */
+bool selection_matches(const char *glob, const char *name);
+
+#endif

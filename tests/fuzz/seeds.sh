@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# seeds.sh DIR: real input for the fuzzers to start from, in DIR/NAME for fuzz_NAME.c.
+set -eu
+dir=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$dir/elf_file" "$dir/maps" "$dir/placement"
+
+# Small libraries and programs of every shape that is told apart: driver or runtime, kind of hash
+# table, stripped or not. Little alignment keeps them at 2 to 4 KiB, which matters for the speed.
+small="-w -O1 -nostdlib -Wl,-z,max-page-size=64 -Wl,-z,noseparate-code -Wl,--build-id=none"
+cat >"$work/driver.c" <<'C'
+int cuInit(int n) { return n; }
+int cuMemAlloc_v2(int n) { return n + 2; }
+int cuLaunchKernel(int n) { return n + 3; }
+int start(void) { return cuInit(1); }
+C
+cat >"$work/runtime.c" <<'C'
+int cudaMalloc(int n) { return n; }
+int cudaLaunchKernel(int n) { return n + 1; }
+int __cudaRegisterFunction(int n) { return n + 2; }
+int start(void) { return cudaMalloc(1); }
+C
+echo 'libcudart.so.13 { cuda*; __cuda*; };' >"$work/map"
+for source in driver runtime; do
+	for hash in gnu sysv both; do
+		${CC:-gcc} $small -shared -fPIC -Wl,--hash-style=$hash \
+			-o "$dir/elf_file/$source-$hash" "$work/$source.c"
+		strip -o "$dir/elf_file/$source-$hash-stripped" "$dir/elf_file/$source-$hash"
+	done
+	${CC:-gcc} $small -static -Wl,-e,start -o "$dir/elf_file/$source-static" "$work/$source.c"
+	${CC:-gcc} $small -fPIE -pie -Wl,-e,start -o "$dir/elf_file/$source-pie" "$work/$source.c"
+done
+${CC:-gcc} $small -shared -fPIC -Wl,--version-script="$work/map" \
+	-o "$dir/elf_file/versioned" "$work/runtime.c"
+
+# One line a file, from a process that is at hand.
+split -l 1 -a 4 /proc/self/maps "$dir/maps/line-"
+printf '1000-2000 r-xp 0 fe:01 12 /tmp/a b\\012c (deleted)\n' >"$dir/maps/odd"
+
+# Entries as compilers write them, after a byte of settings.
+octal() { printf "$2" >"$dir/placement/$1"; }
+octal push '\0\125\110\211\345\303'
+octal endbr64 '\0\363\017\036\372\125\110\211\345\303'
+octal cmpl-je '\0\201\075\020\040\060\0\001\0\0\0\164\006\377\045\020\040\060\0\303'
+octal nop5 '\1\017\037\104\0\0\125\303'
+octal jump-back '\0\363\017\036\372\125\061\300\353\373\303'
+octal call '\0\350\0\020\0\0\303'
+octal aarch64 '\2\077\043\003\325'
+octal unknown-size '\4\363\017\036\372\101\124\303'

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+/* Files that are no ELF, cut short, damaged or changed while they are read. */
+#include "elf_build.h"
+
+/* ---- bad files ------------------------------------------------------------------------------- */
+
+static int file_with(const char *text)
+{
+	write_file(in_dir("a.out"), text);
+	return reopen();
+}
+
+static void text_is_no_elf(void **state)
+{
+	expect_answer(file_with("#!/bin/sh\necho this is a script that is longer than a header\n"),
+		      ELF_WHOLE, -ENOEXEC);
+}
+
+static void empty_file_is_no_elf(void **state)
+{
+	expect_answer(file_with(""), ELF_WHOLE, -ENOEXEC);
+}
+
+static void directory_is_no_elf(void **state)
+{
+	expect_answer(open(dir, O_RDONLY), ELF_WHOLE, -ENOEXEC);
+}
+
+static void object_file_is_no_module(void **state)
+{
+	expect_answer(build(driver, "-c"), ELF_WHOLE, -ENOEXEC);
+}
+
+static void file_of_32_bits_is_refused_with_the_reason(void **state)
+{
+	int fd = build(driver, LIBRARY);
+	struct elf_file *file;
+	struct err err = { 0 };
+
+	patch(fd, EI_CLASS, ELFCLASS32);
+	assert_int_equal(elf_file_open(fd, "a.out", ELF_WHOLE, &file, &err), -EPROTONOSUPPORT);
+	assert_non_null(strstr(err.text, "32-bit"));
+	close(fd);
+}
+
+static void file_of_another_machine_is_refused(void **state)
+{
+	int fd = build(driver, LIBRARY);
+
+	patch(fd, offsetof(Elf64_Ehdr, e_machine), EM_PPC64);
+	expect_answer(fd, ELF_WHOLE, -EPROTONOSUPPORT);
+}
+
+static void file_without_program_headers_is_damaged(void **state)
+{
+	int fd = build(driver, LIBRARY);
+
+	patch(fd, offsetof(Elf64_Ehdr, e_phnum), 0);
+	expect_answer(fd, ELF_WHOLE, -EBADMSG);
+}
+
+static void cut_file_gives_an_answer_at_every_length(void **state)
+{
+	int fd = build(driver, LIBRARY " -Wl,-z,max-page-size=64 -Wl,-z,noseparate-code");
+	struct stat st;
+
+	fstat(fd, &st);
+	for (off_t len = st.st_size - 1; len >= 0; len -= len > 4096 ? 17 : 1) {
+		struct elf_file *file = NULL;
+		struct err err = { 0 };
+		int rc;
+
+		assert_int_equal(ftruncate(fd, len), 0);
+		rc = elf_file_open(fd, "a.out", ELF_WHOLE, &file, &err);
+		if (rc == 0)
+			elf_file_free(file);
+		else
+			assert_true(rc < 0 && err.text[0]);
+	}
+	close(fd);
+}
+
+/* Its owner may do that at any time: with a mapping it would be SIGBUS. */
+static void file_that_shrinks_while_it_is_open_gives_nothing(void **state)
+{
+	int fd = build(marked, LIBRARY);
+	struct elf_file *file = open_module(dup(fd), ELF_DYNSYM_ONLY);
+	const struct elf_function *function = find(file, "cudaMarked");
+	uint64_t start;
+	size_t len = 14;
+
+	assert_int_equal(ftruncate(fd, 100), 0);
+	assert_null(elf_file_bytes(file, function->offset, &len));
+	assert_int_equal(len, 0);
+	assert_null(elf_file_symbol_at(file, function->address, &start));
+	elf_file_free(file);
+	close(fd);
+}
+
+static void symbol_table_larger_than_the_file_is_damaged(void **state)
+{
+	int fd = build(runtime, PROGRAM);
+	struct stat st;
+
+	fstat(fd, &st);
+	enlarge_strings(fd);
+	assert_int_equal(ftruncate(fd, st.st_size), 0);
+	expect_answer(fd, ELF_WHOLE, -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_is_no_elf),
+		cmocka_unit_test(empty_file_is_no_elf),
+		cmocka_unit_test(directory_is_no_elf),
+		cmocka_unit_test(object_file_is_no_module),
+		cmocka_unit_test(file_of_32_bits_is_refused_with_the_reason),
+		cmocka_unit_test(file_of_another_machine_is_refused),
+		cmocka_unit_test(file_without_program_headers_is_damaged),
+		cmocka_unit_test(cut_file_gives_an_answer_at_every_length),
+		cmocka_unit_test(file_that_shrinks_while_it_is_open_gives_nothing),
+		cmocka_unit_test(symbol_table_larger_than_the_file_is_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+/* Which functions of a module are listed, where their code is, and which symbol covers an address.
+ */
+#include "elf_build.h"
+
+/* ---- which functions ------------------------------------------------------------------------- */
+
+static void driver_names_in_a_runtime_are_not_listed(void **state)
+{
+	struct elf_file *file = open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
+						  "int cuFFTsomething(void) { return 2; }",
+						  LIBRARY),
+					    ELF_WHOLE);
+
+	expect_names(file, "cudaLaunchKernel");
+	elf_file_free(file);
+}
+
+static void runtime_names_in_a_driver_are_not_listed(void **state)
+{
+	struct elf_file *file = open_module(build("int cuInit(void) { return 1; }\n"
+						  "int cuLaunchKernel(void) { return 2; }\n"
+						  "int cudaSomething(void) { return 3; }\n"
+						  "int cudbgApiInit(void) { return 4; }",
+						  LIBRARY),
+					    ELF_WHOLE);
+
+	expect_names(file, "cuInit cuLaunchKernel");
+	elf_file_free(file);
+}
+
+static void file_with_both_layers_lists_both(void **state)
+{
+	struct elf_file *file = open_module(build("int cuInit(void) { return 1; }\n"
+						  "int cuLaunchKernel(void) { return 2; }\n"
+						  "int cudaLaunchKernel(void) { return 3; }",
+						  LIBRARY " -s"),
+					    ELF_DYNSYM_ONLY);
+
+	assert_true(elf_file_has_layer(file, LAYER_DRIVER));
+	assert_true(elf_file_has_layer(file, LAYER_RUNTIME));
+	expect_names(file, "cuInit cuLaunchKernel cudaLaunchKernel");
+	elf_file_free(file);
+}
+
+static void data_is_not_listed(void **state)
+{
+	struct elf_file *file = open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
+						  "int cudaTable[4] = { 1 };",
+						  LIBRARY),
+					    ELF_WHOLE);
+
+	expect_names(file, "cudaLaunchKernel");
+	elf_file_free(file);
+}
+
+static void resolvers_are_not_listed(void **state)
+{
+	struct elf_file *file =
+		open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
+				  "static void *pick(void) { return cudaLaunchKernel; }\n"
+				  "int cudaPicked(void) __attribute__((ifunc(\"pick\")));",
+				  LIBRARY),
+			    ELF_WHOLE);
+
+	expect_names(file, "cudaLaunchKernel");
+	elf_file_free(file);
+}
+
+static void fragments_of_functions_are_not_listed(void **state)
+{
+	struct elf_file *file = open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
+						  "int cold(void) __asm__(\"cudaMalloc.cold\");\n"
+						  "int cold(void) { return 2; }\n"
+						  "int part(void) __asm__(\"cudaFree.part.0\");\n"
+						  "int part(void) { return 3; }\n"
+						  "int start(void) { return 4; }",
+						  PROGRAM),
+					    ELF_WHOLE);
+
+	expect_names(file, "cudaLaunchKernel");
+	elf_file_free(file);
+}
+
+static void registration_that_nvcc_writes_is_not_listed(void **state)
+{
+	struct elf_file *file = open_module(
+		build("int cudaLaunchKernel(void) { return 1; }\n"
+		      "int __cudaRegisterLinkedBinary_83c1_common_cu(void) { return 2; }",
+		      LIBRARY),
+		ELF_WHOLE);
+
+	expect_names(file, "cudaLaunchKernel");
+	elf_file_free(file);
+}
+
+static void of_aliases_the_shortest_name_is_listed(void **state)
+{
+	struct elf_file *file = open_module(
+		build("int cudaLaunchKernel(void) { return 1; }\n"
+		      "int cudaFree_v2(void) { return 2; }\n"
+		      "int cudaFree(void) __attribute__((alias(\"cudaFree_v2\")));\n"
+		      "int cudaFree_ptsz(void) __attribute__((alias(\"cudaFree_v2\")));",
+		      LIBRARY),
+		ELF_DYNSYM_ONLY);
+
+	expect_names(file, "cudaLaunchKernel cudaFree");
+	elf_file_free(file);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void expect_marked(const struct elf_file *file)
+{
+	const struct elf_function *function = find(file, "cudaMarked");
+	const uint8_t *bytes;
+	size_t len = 14;
+
+	assert_non_null(function);
+	assert_int_equal(function->size, 14);
+	bytes = elf_file_bytes(file, function->offset, &len);
+	assert_int_equal(len, 14);
+	assert_memory_equal(bytes, "MARKED BY TEST", 14);
+	assert_int_equal(elf_file_address_of(file, function->offset), function->address);
+	assert_int_equal(elf_file_address_of(file, function->offset + 3), function->address + 3);
+}
+
+static void offset_leads_to_the_code_of_a_library(void **state)
+{
+	struct elf_file *file = open_module(build(marked, LIBRARY), ELF_DYNSYM_ONLY);
+
+	expect_marked(file);
+	elf_file_free(file);
+}
+
+static void offset_leads_to_the_code_of_a_fixed_program(void **state)
+{
+	struct elf_file *file = open_module(build(marked, PROGRAM " -no-pie"), ELF_WHOLE);
+
+	assert_true(find(file, "cudaMarked")->address != find(file, "cudaMarked")->offset);
+	expect_marked(file);
+	elf_file_free(file);
+}
+
+static void bytes_end_with_the_file(void **state)
+{
+	int fd = build(marked, LIBRARY);
+	struct stat st;
+	struct elf_file *file;
+	size_t len = 4096;
+
+	fstat(fd, &st);
+	file = open_module(fd, ELF_DYNSYM_ONLY);
+	assert_non_null(elf_file_bytes(file, (uint64_t)st.st_size - 5, &len));
+	assert_int_equal(len, 5);
+	len = 4096;
+	assert_null(elf_file_bytes(file, (uint64_t)st.st_size, &len));
+	assert_int_equal(len, 0);
+	len = 4096;
+	assert_null(elf_file_bytes(file, UINT64_MAX, &len));
+	elf_file_free(file);
+}
+
+static void offset_outside_of_all_segments_has_no_address(void **state)
+{
+	struct elf_file *file = open_module(build(marked, LIBRARY), ELF_DYNSYM_ONLY);
+
+	assert_int_equal(elf_file_address_of(file, 1ull << 40), 0);
+	elf_file_free(file);
+}
+
+static void symbol_covers_the_addresses_of_its_body(void **state)
+{
+	struct elf_file *file = open_module(build(marked, PROGRAM), ELF_WHOLE);
+	uint64_t address = find(file, "cudaMarked")->address, start = 0;
+
+	assert_string_equal(elf_file_symbol_at(file, address, &start), "cudaMarked");
+	assert_int_equal(start, address);
+	start = 0;
+	assert_string_equal(elf_file_symbol_at(file, address + 13, &start), "cudaMarked");
+	assert_int_equal(start, address);
+	assert_null(elf_file_symbol_at(file, 1, &start));
+	elf_file_free(file);
+}
+
+static void symbol_ends_with_its_last_byte(void **state)
+{
+	struct elf_file *file = open_module(build(marked, PROGRAM), ELF_WHOLE);
+	uint64_t address = find(file, "cudaMarked")->address, start = 0;
+	const char *after;
+
+	assert_string_equal(elf_file_symbol_at(file, address + 13, &start), "cudaMarked");
+	after = elf_file_symbol_at(file, address + 14, &start);
+	assert_true(!after || strcmp(after, "cudaMarked") != 0);
+	elf_file_free(file);
+}
+
+static void symbols_of_a_stripped_library_come_from_dynsym(void **state)
+{
+	struct elf_file *file = open_module(build(marked, LIBRARY " -s"), ELF_DYNSYM_ONLY);
+	uint64_t start;
+
+	assert_string_equal(elf_file_symbol_at(file, find(file, "cudaMarked")->address, &start),
+			    "cudaMarked");
+	elf_file_free(file);
+}
+
+static void host_stub_that_is_local_has_a_name(void **state)
+{
+	struct elf_file *file = open_module(
+		build("int cudaLaunchKernel(void) { return 1; }\n"
+		      "__attribute__((noinline, noclone)) static int _Z9vectorAddPf(int n) "
+		      "{ return n * 3; }\n"
+		      "int cudaStub(int n) { return _Z9vectorAddPf(n) + (int)(long)_Z9vectorAddPf; "
+		      "}",
+		      LIBRARY " -O0"),
+		ELF_DYNSYM_ONLY);
+	const struct elf_function *after = find(file, "cudaLaunchKernel");
+	uint64_t start;
+
+	assert_string_equal(elf_file_symbol_at(file, after->address + after->size, &start),
+			    "_Z9vectorAddPf");
+	elf_file_free(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(driver_names_in_a_runtime_are_not_listed),
+		cmocka_unit_test(runtime_names_in_a_driver_are_not_listed),
+		cmocka_unit_test(file_with_both_layers_lists_both),
+		cmocka_unit_test(data_is_not_listed),
+		cmocka_unit_test(resolvers_are_not_listed),
+		cmocka_unit_test(fragments_of_functions_are_not_listed),
+		cmocka_unit_test(registration_that_nvcc_writes_is_not_listed),
+		cmocka_unit_test(of_aliases_the_shortest_name_is_listed),
+		cmocka_unit_test(offset_leads_to_the_code_of_a_library),
+		cmocka_unit_test(offset_leads_to_the_code_of_a_fixed_program),
+		cmocka_unit_test(bytes_end_with_the_file),
+		cmocka_unit_test(offset_outside_of_all_segments_has_no_address),
+		cmocka_unit_test(symbol_covers_the_addresses_of_its_body),
+		cmocka_unit_test(symbol_ends_with_its_last_byte),
+		cmocka_unit_test(symbols_of_a_stripped_library_come_from_dynsym),
+		cmocka_unit_test(host_stub_that_is_local_has_a_name),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

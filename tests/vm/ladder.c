@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Every way of attaching that this kernel has, from the one that is named down to the last: the
+ * eBPF programs must load, and hooked calls of another process must come back one by one, with
+ * their arguments and results. Needs no CUDA library, so that a failure here is one of the
+ * programs or of the kernel.
+ *
+ *   ladder BEST        session, multi, single or stub: what this kernel must offer
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probe/attach.h"
+#include "probe/programs.h"
+#include "probe/self_target.h"
+#include "trace/event.h"
+
+#define CALLS 1000
+#define HOOK  7
+
+static const struct rung {
+	const char *name;
+	enum mechanism mechanism;
+	const char *without; /* hides the rungs above */
+} ladder[] = {
+	{ "session", MECHANISM_SESSION, NULL },
+	{ "multi", MECHANISM_MULTI, "session" },
+	{ "single", MECHANISM_SINGLE, "session,multi" },
+	{ "stub", MECHANISM_STUB, "session,multi,cookie" },
+};
+#define RUNGS (sizeof(ladder) / sizeof(*ladder))
+
+static void call_and_exit(void)
+{
+	for (long i = 0; i < CALLS; i++)
+		self_target(i, -i);
+	_exit(0);
+}
+
+struct seen {
+	pid_t child;
+	bool call[CALLS]; /* by its argument: a child that changes its CPU changes the ring */
+	long right, wrong;
+};
+
+static void check_record(void *data, size_t ring, const struct wire_head *head, size_t bytes)
+{
+	const struct wire_call *call = (const struct wire_call *)head;
+	struct seen *seen = data;
+	uint64_t i = call->word[WIRE_AT_REG];
+
+	if (head->type != WIRE_CALL || head->tgid != (uint32_t)seen->child)
+		return;
+	if (head->hook == HOOK && i < CALLS && !seen->call[i] &&
+	    call->word[WIRE_AT_REG + 1] == -i && call->result == 0 &&
+	    call->begin_ns <= head->time_ns) {
+		seen->call[i] = true;
+		seen->right++;
+	} else {
+		seen->wrong++;
+	}
+}
+
+static void drain(struct programs *programs, struct seen *seen)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+
+	for (int i = 0; i < 200 && seen->right + seen->wrong < CALLS; i++) {
+		programs_drain(programs, check_record, seen);
+		nanosleep(&pause, NULL);
+	}
+}
+
+static uint64_t lost(struct programs *programs)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < LOST_COUNT; i++)
+		sum += programs_state(programs)->lost[i];
+	return sum;
+}
+
+static int hook_and_count(struct programs *programs, struct seen *seen, struct err *err)
+{
+	struct attach_point point = {
+		.offset = self_target_offset(),
+		.cookie = cookie_with_hook(HOOK) | cookie_with_words(WIRE_AT_REG + 2) |
+			  cookie_with_out0(COOKIE_NONE) | cookie_with_out1(COOKIE_NONE) |
+			  cookie_with_blob(COOKIE_NONE) | cookie_with_string(COOKIE_NONE) |
+			  cookie_with_kernel(COOKIE_NONE) | cookie_with_name_key(COOKIE_NONE),
+	};
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct attachment *attachment;
+	int r = attach(programs, fd, &point, 1, true, &attachment, err);
+
+	close(fd);
+	if (r)
+		return r;
+	seen->child = fork();
+	if (!seen->child)
+		call_and_exit();
+	waitpid(seen->child, NULL, 0);
+	drain(programs, seen);
+	attachment_free(attachment);
+	return 0;
+}
+
+static bool climb(const struct rung *rung)
+{
+	struct programs_options options = { .settings = { .returns = 1, .all = 1 } };
+	struct programs *programs = NULL;
+	struct kernel_features *features;
+	struct seen seen = { 0 };
+	struct err err = { 0 };
+	bool good = false;
+
+	if (kernel_features_new(rung->without, &features, &err)) {
+		printf("FAIL: %s: %s\n", rung->name, err.text);
+		return false;
+	}
+	options.mechanism = mechanism_best(features);
+	if (options.mechanism != rung->mechanism)
+		printf("FAIL: %s: the kernel offers '%s' at best\n", rung->name,
+		       mechanism_name(options.mechanism));
+	else if (programs_load(&options, &programs, &err) || hook_and_count(programs, &seen, &err))
+		printf("FAIL: %s: %s\n", rung->name, err.text);
+	else if (seen.right != CALLS || seen.wrong || lost(programs))
+		printf("FAIL: %s: of %d calls %ld came back right and %ld wrong, %lu were lost\n",
+		       rung->name, CALLS, seen.right, seen.wrong, (unsigned long)lost(programs));
+	else
+		good = true;
+	if (good)
+		printf("ok: %s: %d calls came back with arguments and results\n", rung->name,
+		       CALLS);
+	programs_free(programs);
+	kernel_features_free(features);
+	return good;
+}
+
+int main(int argc, char **argv)
+{
+	size_t first = 0, passed = 0;
+
+	while (first < RUNGS && argc == 2 && strcmp(ladder[first].name, argv[1]) != 0)
+		first++;
+	if (argc != 2 || first == RUNGS) {
+		fprintf(stderr, "usage: ladder session|multi|single|stub\n");
+		return 2;
+	}
+	for (size_t i = first; i < RUNGS; i++)
+		passed += climb(&ladder[i]);
+	printf("%zu passed, %zu failed\n", passed, RUNGS - first - passed);
+	return passed == RUNGS - first ? 0 : 1;
+}
