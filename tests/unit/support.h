@@ -7,16 +7,8 @@
 #ifndef TESTS_UNIT_SUPPORT_H
 #define TESTS_UNIT_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "trace/event.h"
+#include "unit.h"
 
 #define RUN_BEGIN_NS 5000000000000ull
 #define US(n)	     (RUN_BEGIN_NS + (uint64_t)((n)*1000.0 + 0.5))

@@ -293,7 +293,7 @@ static void test_what_was_missed_is_told_in_full(void **state)
 	run.info.n_misses = sizeof(misses) / sizeof(*misses);
 	push_call(&run, launch_at("cuLaunchKernel", 1, new_kernel("0x1234", false)));
 	end_run(&run);
-	assert_has(run.text, "WHAT WAS MISSED\n  lost: 1234: ");
+	assert_has(run.text, "WHAT WAS MISSED\n  lost 1234: ");
 	assert_has(run.text, "  not hooked: 2 functions: cuA, cuB (libcuda.so.1): "
 			     "the entry is data\n");
 	assert_has(run.text, "  hooked late: libcudart.so.12 in pid 4242: "
