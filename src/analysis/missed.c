@@ -7,10 +7,16 @@
 
 #define NAMES_SHOWN 8 /* of functions that share a reason; the JSON summary has them all */
 
-static const char *const lost_keys[LOST_COUNT] = {
-	[LOST_RING_FULL] = "ring_full",	  [LOST_THREADS_FULL] = "threads_full",
-	[LOST_NO_ENTRY] = "no_entry",	  [LOST_TOO_DEEP] = "too_deep",
-	[LOST_UNREADABLE] = "unreadable", [LOST_LATE] = "late",
+/* Calls whose arguments could not be read and calls that came late are there all the same. */
+static const struct lost_row {
+	const char *key, *word;
+} lost_rows[LOST_COUNT] = {
+	[LOST_RING_FULL] = { "ring_full", "lost" },
+	[LOST_THREADS_FULL] = { "threads_full", "lost" },
+	[LOST_NO_ENTRY] = { "no_entry", "lost" },
+	[LOST_TOO_DEEP] = { "too_deep", "lost" },
+	[LOST_UNREADABLE] = { "unreadable", "incomplete" },
+	[LOST_LATE] = { "late", "late" },
 };
 
 static const struct miss_row {
@@ -42,7 +48,7 @@ void missed_json(struct json *json, const struct run_info *run)
 	json_bool(json, "complete", missed_nothing(run));
 	json_open(json, "lost", '{');
 	for (size_t i = 0; i < LOST_COUNT; i++)
-		json_u64(json, lost_keys[i], run->lost[i]);
+		json_u64(json, lost_rows[i].key, run->lost[i]);
 	json_close(json, '}');
 	json_open(json, "hooks", '[');
 	for (size_t i = 0; i < run->n_misses; i++) {
@@ -135,11 +141,9 @@ void missed_text(struct buf *out, const struct run_info *run)
 	if (!missed_events(run))
 		buf_puts(out, "  nothing was lost\n");
 	for (size_t i = 0; i < LOST_COUNT; i++) {
-		const char *head = i == LOST_LATE ? "out of order" : "lost";
-
 		if (run->lost[i])
-			buf_printf(out, "  %s: %llu: %s\n", head, (unsigned long long)run->lost[i],
-				   lost_reason_text(i));
+			buf_printf(out, "  %s %llu: %s\n", lost_rows[i].word,
+				   (unsigned long long)run->lost[i], lost_reason_text(i));
 	}
 	if (run->estimate_scale > 1)
 		buf_printf(out, "  estimated: counts marked ~ are multiplied by %.2f\n",

@@ -65,6 +65,8 @@ uint64_t sketch_percentile(const struct sketch *sketch, double share)
 	rank += (double)rank < exact_rank;
 	if (rank <= 1)
 		return sketch->min;
+	if (rank >= sketch->count)
+		return sketch->max;
 	for (size_t o = 0; o < SKETCH_OCTAVES; o++) {
 		for (size_t b = 0; sketch->octave[o] && b < SKETCH_BUCKETS; b++) {
 			seen += sketch->octave[o][b];

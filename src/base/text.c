@@ -72,20 +72,41 @@ static size_t code_columns(unsigned code)
 	return in_ranges(two, sizeof(two) / sizeof(*two), code) ? 2 : 1;
 }
 
+/* Bytes at the start of `text` that are printable ASCII: nearly all of nearly every name. */
+static size_t plain_length(const char *text)
+{
+	size_t n = 0;
+
+	while (text[n] >= 0x20 && text[n] < 0x7f)
+		n++;
+	return n;
+}
+
+/* One character that is not plain; returns what follows it. */
+static const char *add_special(struct buf *out, const char *text)
+{
+	unsigned code = 0;
+	size_t len = text_utf8(text, &code);
+
+	if (len && !is_hostile(code)) {
+		buf_add(out, text, len);
+		return text + len;
+	}
+	for (len = len ? len : 1; len; len--)
+		buf_printf(out, "\\x%02x", (unsigned char)*text++);
+	return text;
+}
+
 void text_add_safe(struct buf *out, const char *text)
 {
-	while (*text) {
-		unsigned code;
-		size_t len = text_utf8(text, &code);
+	for (;;) {
+		size_t plain = plain_length(text);
 
-		if (len && !is_hostile(code)) {
-			buf_add(out, text, len);
-			text += len;
-			continue;
-		}
-		/* byte by byte: the bytes of a hostile sequence are told apart by their numbers */
-		for (size_t i = 0; i < (len ? len : 1); i++)
-			buf_printf(out, "\\x%02x", (unsigned char)*text++);
+		buf_add(out, text, plain);
+		text += plain;
+		if (!*text)
+			return;
+		text = add_special(out, text);
 	}
 }
 
@@ -109,8 +130,9 @@ static size_t fitting(const char *text, size_t columns)
 
 size_t text_columns(const char *text)
 {
-	size_t used = 0;
+	size_t used = plain_length(text);
 
+	text += used;
 	while (*text) {
 		unsigned code = '?';
 		size_t len = text_utf8(text, &code);

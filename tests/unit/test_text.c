@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "support.h"
+
+#include "base/buf.h"
+#include "base/text.h"
+
+static void assert_safe(const char *text, const char *expected)
+{
+	struct buf out = { 0 };
+
+	buf_puts(&out, "");
+	text_add_safe(&out, text);
+	assert_string_equal(out.data, expected);
+	buf_free(&out);
+}
+
+static void assert_name(const char *name, size_t columns, const char *expected)
+{
+	struct buf out = { 0 };
+
+	text_add_name(&out, name, columns);
+	assert_string_equal(out.data, expected);
+	assert_true(text_columns(out.data) <= columns);
+	buf_free(&out);
+}
+
+static void test_what_a_terminal_obeys_is_shown_as_numbers(void **state)
+{
+	assert_safe("plain", "plain");
+	assert_safe("a\033[31mb\n", "a\\x1b[31mb\\x0a");
+	assert_safe("csi \xc2\x9b", "csi \\xc2\\x9b"); /* the one-character form of ESC [ */
+	assert_safe("rtl \xe2\x80\xae", "rtl \\xe2\\x80\\xae");
+	assert_safe("m\xc3\xbc", "m\xc3\xbc");
+}
+
+static void test_broken_utf8_is_shown_as_numbers(void **state)
+{
+	assert_safe("\xff", "\\xff");
+	assert_safe("end \xc3", "end \\xc3");
+	assert_safe("overlong \xc0\xaf", "overlong \\xc0\\xaf");
+	assert_safe("surrogate \xed\xa0\x80", "surrogate \\xed\\xa0\\x80");
+}
+
+static void test_columns_count_characters_and_not_bytes(void **state)
+{
+	assert_int_equal(text_columns("m\xc3\xbcller"), 6);
+	assert_int_equal(text_columns("\xe6\xbc\xa2\xe5\xad\x97"), 4);
+	assert_int_equal(text_columns("e\xcc\x81"), 1);
+}
+
+static void test_a_cut_never_splits_a_character(void **state)
+{
+	struct buf out = { 0 };
+
+	text_add_cut(&out, "\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc", 4);
+	assert_string_equal(out.data, "\xc3\xbc...");
+	buf_reset(&out);
+	text_add_cut(&out, "fits", 4);
+	assert_string_equal(out.data, "fits");
+	buf_reset(&out);
+	text_add_cut(&out, "too long", 2);
+	assert_string_equal(out.data, "..");
+	buf_free(&out);
+}
+
+static void test_a_name_that_fits_is_whole(void **state)
+{
+	assert_name("vectorAdd(float const*, int)", 28, "vectorAdd(float const*, int)");
+}
+
+static void test_a_name_gives_way_from_the_inside(void **state)
+{
+	const char *name = "void at::native::kernel<4, std::array<char*, 3ul> >(int, float)";
+
+	assert_name(name, 60, "void at::native::kernel<4, std::array<...> >(int, float)");
+	assert_name(name, 40, "void at::native::kernel<...>(...)");
+	assert_name(name, 20, "kernel<...>(...)");
+	assert_name(name, 12, "kernel<.....");
+}
+
+static void test_brackets_without_content_get_no_dots(void **state)
+{
+	assert_name("empty_kernel_of_some_length()", 20, "empty_kernel_of_s...");
+	assert_name("kernel<>()::operator()(float*) const", 33,
+		    "kernel<>()::operator()(...) const");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_a_terminal_obeys_is_shown_as_numbers),
+		cmocka_unit_test(test_broken_utf8_is_shown_as_numbers),
+		cmocka_unit_test(test_columns_count_characters_and_not_bytes),
+		cmocka_unit_test(test_a_cut_never_splits_a_character),
+		cmocka_unit_test(test_a_name_that_fits_is_whole),
+		cmocka_unit_test(test_a_name_gives_way_from_the_inside),
+		cmocka_unit_test(test_brackets_without_content_get_no_dots),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
