@@ -75,6 +75,17 @@ __attribute__((format(printf, 1, 2))) static inline void run(const char *fmt, ..
 	buf_free(&command);
 }
 
+/* Exactly `len` bytes of a file, there or back. */
+static inline void get(int fd, void *to, size_t len, uint64_t at)
+{
+	assert_int_equal(pread(fd, to, len, (off_t)at), len);
+}
+
+static inline void put(int fd, const void *from, size_t len, uint64_t at)
+{
+	assert_int_equal(pwrite(fd, from, len, (off_t)at), len);
+}
+
 #define LIBRARY "-shared -fPIC -nostdlib"
 #define PROGRAM "-static -nostdlib -Wl,-e,start"
 
@@ -187,7 +198,7 @@ __attribute__((unused)) static const char marked[] =
 
 static inline void patch(int fd, size_t at, uint8_t value)
 {
-	assert_int_equal(pwrite(fd, &value, 1, (off_t)at), 1);
+	put(fd, &value, 1, (off_t)at);
 }
 
 /* A .symtab, and where the headers of the two sections are in the file. */
@@ -201,14 +212,14 @@ static inline struct tables read_tables(int fd)
 	struct tables tables = { 0 };
 	Elf64_Ehdr header;
 
-	pread(fd, &header, sizeof(header), 0);
+	get(fd, &header, sizeof(header), 0);
 	for (int i = 0; i < header.e_shnum && tables.symbols.sh_type != SHT_SYMTAB; i++) {
 		tables.symbols_at = (off_t)(header.e_shoff + i * sizeof(Elf64_Shdr));
-		pread(fd, &tables.symbols, sizeof(Elf64_Shdr), tables.symbols_at);
+		get(fd, &tables.symbols, sizeof(Elf64_Shdr), tables.symbols_at);
 	}
 	assert_int_equal(tables.symbols.sh_type, SHT_SYMTAB);
 	tables.strings_at = (off_t)(header.e_shoff + tables.symbols.sh_link * sizeof(Elf64_Shdr));
-	pread(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
+	get(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
 	return tables;
 }
 
@@ -219,7 +230,7 @@ static inline void enlarge_strings(int fd)
 	struct stat st;
 
 	tables.strings.sh_size = 20 << 20;
-	pwrite(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
+	put(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
 	fstat(fd, &st);
 	assert_int_equal(ftruncate(fd, st.st_size + (20 << 20)), 0);
 }
@@ -232,10 +243,12 @@ static inline uint32_t string_of(int fd, const char *name)
 	Elf64_Sym symbol;
 
 	for (off_t at = 0; at < (off_t)tables.symbols.sh_size; at += sizeof(symbol)) {
-		pread(fd, &symbol, sizeof(symbol), (off_t)tables.symbols.sh_offset + at);
+		get(fd, &symbol, sizeof(symbol), (off_t)tables.symbols.sh_offset + at);
 		memset(text, 0, sizeof(text));
-		pread(fd, text, sizeof(text) - 1, (off_t)tables.strings.sh_offset + symbol.st_name);
-		if (strcmp(text, name) == 0)
+		/* The table may end sooner than that, and the file with it. */
+		if (pread(fd, text, sizeof(text) - 1,
+			  (off_t)(tables.strings.sh_offset + symbol.st_name)) > 0 &&
+		    strcmp(text, name) == 0)
 			return symbol.st_name;
 	}
 	fail_msg("no symbol %s", name);
@@ -251,19 +264,19 @@ static inline void shift_strings(int fd, uint32_t by)
 	Elf64_Sym symbol;
 	struct stat st;
 
-	pread(fd, strings, len, (off_t)tables.strings.sh_offset);
+	get(fd, strings, len, (off_t)tables.strings.sh_offset);
 	fstat(fd, &st);
-	pwrite(fd, strings, len, st.st_size + by);
+	put(fd, strings, len, st.st_size + by);
 	free(strings);
 	tables.strings.sh_offset = (uint64_t)st.st_size;
 	tables.strings.sh_size += by;
-	pwrite(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
+	put(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
 	for (off_t at = 0; at < (off_t)tables.symbols.sh_size; at += sizeof(symbol)) {
 		off_t place = (off_t)tables.symbols.sh_offset + at;
 
-		pread(fd, &symbol, sizeof(symbol), place);
+		get(fd, &symbol, sizeof(symbol), place);
 		symbol.st_name += symbol.st_name ? by : 0;
-		pwrite(fd, &symbol, sizeof(symbol), place);
+		put(fd, &symbol, sizeof(symbol), place);
 	}
 }
 

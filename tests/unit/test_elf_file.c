@@ -40,19 +40,19 @@ static void hide_dynamic(int fd, int64_t tag)
 	Elf64_Phdr segment;
 	Elf64_Dyn entry;
 
-	assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
+	get(fd, &header, sizeof(header), 0);
 	for (int i = 0; i < header.e_phnum; i++) {
-		pread(fd, &segment, sizeof(segment), (off_t)(header.e_phoff + i * sizeof(segment)));
+		get(fd, &segment, sizeof(segment), header.e_phoff + i * sizeof(segment));
 		if (segment.p_type == PT_DYNAMIC)
 			break;
 	}
 	assert_int_equal(segment.p_type, PT_DYNAMIC);
 	for (off_t at = (off_t)segment.p_offset;; at += sizeof(entry)) {
-		assert_int_equal(pread(fd, &entry, sizeof(entry), at), sizeof(entry));
+		get(fd, &entry, sizeof(entry), at);
 		assert_true(entry.d_tag != DT_NULL);
 		if (entry.d_tag == tag) {
 			entry.d_tag = 0x6abcdef0;
-			assert_int_equal(pwrite(fd, &entry, sizeof(entry), at), sizeof(entry));
+			put(fd, &entry, sizeof(entry), at);
 			return;
 		}
 	}
@@ -84,10 +84,10 @@ static void driver_without_section_headers_is_found(void **state)
 	Elf64_Ehdr header;
 	int fd = build(driver, LIBRARY);
 
-	pread(fd, &header, sizeof(header), 0);
+	get(fd, &header, sizeof(header), 0);
 	header.e_shoff = 0;
 	header.e_shnum = 0;
-	pwrite(fd, &header, sizeof(header), 0);
+	put(fd, &header, sizeof(header), 0);
 	expect_driver(fd);
 }
 
@@ -96,9 +96,9 @@ static void driver_with_wrong_section_headers_is_found(void **state)
 	Elf64_Ehdr header;
 	int fd = build(driver, LIBRARY);
 
-	pread(fd, &header, sizeof(header), 0);
+	get(fd, &header, sizeof(header), 0);
 	header.e_shoff = 1ull << 40;
-	pwrite(fd, &header, sizeof(header), 0);
+	put(fd, &header, sizeof(header), 0);
 	expect_driver(fd);
 }
 
