@@ -286,13 +286,17 @@ static void calibrate(struct stream *stream, const struct wire_name *name)
 
 static void on_name(struct stream *stream, const struct wire_name *name)
 {
+	const struct hook *hook = modules_hook(stream->options.modules, name->head.hook, NULL);
 	struct known_thread *thread;
 
-	if (name->source != NAME_OF_ARGUMENT) {
+	if (name->source == NAME_OF_HANDLE) {
+		kernels_named(stream->kernels, name);
+		return;
+	}
+	if (hook && hook->api && api_op(hook->api) == OP_NAME_KERNEL) {
 		if (name->source == NAME_OF_CALL)
 			calibrate(stream, name);
 		kernels_named(stream->kernels, name);
-		return;
 	}
 	thread = thread_get(stream, name->head.tgid, name->head.tid);
 	free(thread->text);
@@ -338,22 +342,6 @@ static void fill_raw(struct api_raw *raw, const struct wire_call *record,
 		memcpy(raw->blob, word + WIRE_AT_BLOB, plan->blob_words * sizeof(*word));
 }
 
-/* Functions whose return value is no result of their own. */
-static bool returns_result(const struct function *function)
-{
-	static const char *const others[] = { "cudaGetLastError", "cudaPeekAtLastError",
-					      "cudaGetErrorName", "cudaGetErrorString",
-					      "cudaCreateChannelDesc" };
-
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
-		if (!strcmp(function->name, others[i]))
-			return false;
-	}
-	/* the compiler's own entries return handles or nothing, but for these */
-	return strncmp(function->name, "__cuda", 6) != 0 ||
-	       strstr(function->name, "Kernel") != NULL;
-}
-
 static void fill_result(struct call *call, const struct wire_call *record)
 {
 	uint8_t flags = record->head.flags;
@@ -366,7 +354,7 @@ static void fill_result(struct call *call, const struct wire_call *record)
 	if (!call_has_end(call) || record->head.type == WIRE_BEGIN)
 		return;
 	call->end_ns = record->head.time_ns;
-	if (!returns_result(call->function))
+	if (!api_returns_status(call->function->name))
 		return;
 	call->result = record->result;
 	if (call->result && !cuda_error_is_status(call->function->layer, call->result))

@@ -443,7 +443,7 @@ const struct api_row driver_rows[] = {
 	  "dptr:*addr bytes:*size library:module name:string" },
 	{ "cuLibraryGetUnifiedFunction", CLASS_MODULE, PLAIN, ON,
 	  "fptr:*addr library:module symbol:string" },
-	{ "cuKernelGetFunction", CLASS_MODULE, OP(NAME_KERNEL), ON, "pFunc:*kernel kernel:kernel" },
+	{ "cuKernelGetFunction", CLASS_MODULE, OP(NAME_KERNEL), OFF, "pFunc:*kernel kernel:kernel" },
 	{ "cuKernelSetAttribute", CLASS_MODULE, PLAIN, ON,
 	  "attrib:int val:int kernel:kernel dev:device" },
 	{ "cuKernelSetCacheConfig", CLASS_MODULE, PLAIN, ON,

@@ -314,7 +314,7 @@ const struct api_row runtime_rows[] = {
 	{ "__cudaRegisterFatBinaryEnd", CLASS_MODULE, PLAIN, OFF, "fatCubinHandle:module" },
 	{ "__cudaUnregisterFatBinary", CLASS_MODULE, OP(MODULE_UNLOAD), ON,
 	  "fatCubinHandle:module" },
-	{ "__cudaRegisterFunction", CLASS_MODULE, OP(NAME_KERNEL), ON,
+	{ "__cudaRegisterFunction", CLASS_MODULE, OP(NAME_KERNEL), OFF,
 	  "fatCubinHandle:module hostFun:hostfun deviceFun:string" },
 	{ "__cudaRegisterVar", CLASS_MODULE, PLAIN, OFF,
 	  "fatCubinHandle:module hostVar:addr deviceAddress:addr deviceName:string" },

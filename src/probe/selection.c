@@ -43,11 +43,26 @@ static bool any_matches(const char *const *globs, size_t count, const char *name
 	return false;
 }
 
-/* Captured launches and names of kernels are understood through these, wanted or not. */
-static bool is_support(enum api_op op)
+/*
+ * Captured launches and names of kernels are understood through these, wanted or not. A process
+ * that loads PyTorch registers 22,000 kernels: that is paid for only when launches are looked at in
+ * the runtime, where a kernel may be known by its host stub alone.
+ */
+static bool is_support(const struct selection *s, const struct api *api, enum api_layer layer)
 {
-	return op == OP_CAPTURE_BEGIN || op == OP_CAPTURE_END || op == OP_EVENT_RECORD ||
-	       op == OP_EVENT_WAIT || op == OP_NAME_KERNEL || op == OP_MODULE_UNLOAD;
+	switch (api_op(api)) {
+	case OP_CAPTURE_BEGIN:
+	case OP_CAPTURE_END:
+	case OP_EVENT_RECORD:
+	case OP_EVENT_WAIT:
+	case OP_MODULE_UNLOAD:
+		return true;
+	case OP_NAME_KERNEL:
+		return layer == LAYER_RUNTIME &&
+		       (s->layers == LAYERS_RUNTIME || s->layers == LAYERS_BOTH || s->n_only);
+	default:
+		return false;
+	}
 }
 
 static bool layer_wanted(enum layer_choice layers, enum api_layer layer)
@@ -98,7 +113,7 @@ enum hook_group selection_group(const struct selection *selection, const char *n
 
 	*why = NULL;
 	group = wanted_group(selection, name, layer, why);
-	if (group == HOOK_OFF && api && is_support(api_op(api))) {
+	if (group == HOOK_OFF && api && is_support(selection, api, layer)) {
 		*why = "needed to tell captured launches and names of kernels";
 		return HOOK_SUPPORT;
 	}
