@@ -13,21 +13,13 @@
 #include "bpf/names.h"
 
 /*
- * bool bpf_session_is_return(void), since Linux 7.0 (void *ctx). libbpf compares prototypes when it
- * binds the name and refuses the other kernel, so the call is written as an instruction (call, to a
- * function of the kernel) that suits both; programs.c puts the function's number in.
+ * Whether a session is at its return. On entry the program counter is the probe's own place, which
+ * is what bpf_get_func_ip tells in both; on return it is where the call came from. The kernel's
+ * bpf_session_is_return would do, but changed its prototype in 7.0, and libbpf insists on one.
  */
-static __always_inline bool session_is_return(void *ctx)
+static __always_inline int session_is_return(struct pt_regs *ctx)
 {
-	__u64 is_return;
-
-	asm volatile("r1 = %[ctx]\n\t"
-		     ".8byte 0x2085\n\t" /* BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL */
-		     "%[is_return] = r0"
-		     : [is_return] "=r"(is_return)
-		     : [ctx] "r"(ctx)
-		     : "r0", "r1", "r2", "r3", "r4", "r5", "memory");
-	return is_return & 0xff; /* the rest of the register is not part of a bool */
+	return PT_REGS_IP(ctx) != bpf_get_func_ip(ctx);
 }
 
 #ifdef __TARGET_ARCH_arm64

@@ -25,7 +25,7 @@ static __always_inline int name_send(__u64 id, __u32 hook, __u64 key, __u32 sour
 	s->name.key = key;
 	s->name.source = source;
 	s->name.reserved = 0;
-	emit(&s->name, WIRE_NAME_BYTES(n), 0);
+	emit(&s->name, WIRE_NAME_BYTES(n), WAKE_IF_FULL);
 	return 1;
 }
 

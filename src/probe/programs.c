@@ -2,6 +2,7 @@
 #include "probe/programs.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,10 @@ struct programs {
 	struct wire_state *state;
 	size_t n_rings, ring_bytes;
 	struct ring *rings[WIRE_RINGS_MAX];
+	int ring_map;
+	pthread_t filler; /* fills ring_map while the programs are loaded */
+	bool filling;
+	int fill_error;
 	struct bpf_link *process_links[4];
 };
 
@@ -101,36 +106,6 @@ static void choose_programs(struct programs *p)
 										 : calls[i].pair);
 		bpf_program__set_expected_attach_type(prog, attach_type[p->mechanism]);
 	}
-}
-
-/* Puts the kernel's number of bpf_session_is_return into the calls of it: see bpf/calls.h. */
-static int bind_session_call(struct programs *p)
-{
-	struct bpf_program *prog = bpf_object__find_program_by_name(p->object, "call_session");
-	size_t count = bpf_program__insn_cnt(prog);
-	struct bpf_insn *insns;
-	struct btf *kernel;
-	int id, r;
-
-	if (p->mechanism != MECHANISM_SESSION)
-		return 0;
-	kernel = btf__load_vmlinux_btf(); /* 3 to 10 ms */
-	if (!kernel)
-		return -errno;
-	id = btf__find_by_name_kind(kernel, "bpf_session_is_return", BTF_KIND_FUNC);
-	btf__free(kernel);
-	if (id < 0)
-		return id;
-	insns = xmalloc(count * sizeof(*insns));
-	memcpy(insns, bpf_program__insns(prog), count * sizeof(*insns));
-	for (size_t i = 0; i < count; i++) {
-		if (insns[i].code == (BPF_JMP | BPF_CALL) &&
-		    insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL)
-			insns[i].imm = id;
-	}
-	r = bpf_program__set_insns(prog, insns, count);
-	free(insns);
-	return r;
 }
 
 /* Offset of a variable in a data section, from the object's own types. */
@@ -228,17 +203,53 @@ static int make_rings(struct programs *p, size_t total)
 	return 0;
 }
 
-static int fill_ring_map(struct programs *p)
+/*
+ * Filling a map of maps waits for a grace period, ten milliseconds and more, so it goes on while
+ * the programs are loaded; all rings at once where the kernel can (5.13).
+ */
+static void *fill_ring_map(void *argument)
 {
-	int map = bpf_object__find_map_fd_by_name(p->object, "rings");
+	struct programs *p = argument;
+	uint32_t keys[WIRE_RINGS_MAX], count = p->n_rings;
+	int fds[WIRE_RINGS_MAX];
 
-	for (uint32_t i = 0; i < p->n_rings; i++) {
-		int fd = ring_fd(p->rings[i]);
-
-		if (bpf_map_update_elem(map, &i, &fd, BPF_ANY))
-			return -errno;
+	for (uint32_t i = 0; i < count; i++) {
+		keys[i] = i;
+		fds[i] = ring_fd(p->rings[i]);
 	}
+	if (bpf_map_update_batch(p->ring_map, keys, fds, &count, NULL) == 0 && count == p->n_rings)
+		return NULL;
+	for (uint32_t i = 0; i < p->n_rings; i++) {
+		if (bpf_map_update_elem(p->ring_map, &keys[i], &fds[i], BPF_ANY))
+			p->fill_error = -errno;
+	}
+	return NULL;
+}
+
+static int begin_ring_map(struct programs *p)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = ring_fd(p->rings[0]));
+	int r;
+
+	p->ring_map = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "rings", 4, 4, WIRE_RINGS_MAX, &opts);
+	if (p->ring_map < 0)
+		return -errno;
+	r = bpf_map__reuse_fd(bpf_object__find_map_by_name(p->object, "rings"), p->ring_map);
+	if (r)
+		return r;
+	if (pthread_create(&p->filler, NULL, fill_ring_map, p))
+		fill_ring_map(p);
+	else
+		p->filling = true;
 	return 0;
+}
+
+static int end_ring_map(struct programs *p)
+{
+	if (p->filling)
+		pthread_join(p->filler, NULL);
+	p->filling = false;
+	return p->fill_error;
 }
 
 static int fill_stub_exit(struct programs *p)
@@ -262,9 +273,6 @@ static int open_object(struct programs *p, const struct programs_options *option
 	if (!p->object)
 		return -errno;
 	choose_programs(p);
-	r = bind_session_call(p);
-	if (r)
-		return r;
 	r = make_rings(p, options->ring_bytes);
 	if (r)
 		return r;
@@ -279,8 +287,7 @@ static int open_object(struct programs *p, const struct programs_options *option
 	r = write_settings(p, &settings);
 	if (r)
 		return r;
-	r = bpf_map__set_inner_map_fd(bpf_object__find_map_by_name(p->object, "rings"), ring_fd(p->rings[0]));
-	return r;
+	return begin_ring_map(p);
 }
 
 /* 5.10 accounts eBPF memory against RLIMIT_MEMLOCK; single links take a descriptor or two each. */
@@ -312,7 +319,7 @@ int programs_load(const struct programs_options *options, struct programs **prog
 	if (!r)
 		r = map_state(p);
 	if (!r)
-		r = fill_ring_map(p);
+		r = end_ring_map(p);
 	if (!r)
 		r = fill_stub_exit(p);
 	if (r) {
@@ -330,6 +337,9 @@ void programs_free(struct programs *p)
 		return;
 	for (size_t i = 0; i < sizeof(p->process_links) / sizeof(*p->process_links); i++)
 		bpf_link__destroy(p->process_links[i]);
+	end_ring_map(p);
+	if (p->ring_map > 0)
+		close(p->ring_map);
 	for (size_t i = 0; i < p->n_rings; i++)
 		ring_free(p->rings[i]);
 	bpf_object__close(p->object);
