@@ -47,7 +47,7 @@ CASES = [
     ("polls", ["{bin}/errors-shared"], ["--only", "cudaStreamQuery*"], (polls_are_no_failures,)),
     ("graphs-layer-both", ["{bin}/graphs-shared"], ["--layer", "both"], ALL),
     ("no-returns", ["{bin}/launches-shared"], ["--no-returns"], (*LAUNCHES, programs.no_durations)),
-    ("all-calls", ["{bin}/launches-shared"], ["--all-calls"], (*LAUNCHES, programs.copies)),
+    ("all-calls", ["{bin}/launches-shared"], ["--all-calls"], LAUNCHES),
     ("driver", ["{bin}/driver"], [], ALL),
     ("driver-by-dlopen", ["{bin}/late", "{bin}/driver.so"], [], ALL),
     ("children", ["/bin/sh", "-c", "{bin}/launches-shared & {bin}/launches-static & wait"], [],
