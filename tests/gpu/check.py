@@ -49,6 +49,8 @@ CASES = [
     ("no-returns", ["{bin}/launches-shared"], ["--no-returns"], (*LAUNCHES, programs.no_durations)),
     ("all-calls", ["{bin}/launches-shared"], ["--all-calls"], LAUNCHES),
     ("driver", ["{bin}/driver"], [], ALL),
+    ("driver-no-returns", ["{bin}/driver", "no-failures"], ["--no-returns"],
+     (*LAUNCHES, programs.copies, programs.sets, programs.no_durations)),
     ("driver-by-dlopen", ["{bin}/late", "{bin}/driver.so"], [], ALL),
     ("children", ["/bin/sh", "-c", "{bin}/launches-shared & {bin}/launches-static & wait"], [],
      (*LAUNCHES, programs.memory)),

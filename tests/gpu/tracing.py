@@ -62,7 +62,7 @@ class Trace:
     def __init__(self, cuscope, folder, name, options=(), target=(), env=None):
         self.path = os.path.join(folder, name)
         self.command = [cuscope, "trace", "--format", "jsonl", "-o", self.path + ".jsonl",
-                        "--json-summary", self.path + ".json", *options, *target]
+                        "--json-summary", self.path + ".json", "--force", *options, *target]
         self.log = open(self.path + ".log", "w+")
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=subprocess.STDOUT,
