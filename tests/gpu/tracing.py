@@ -101,7 +101,8 @@ class Trace:
         if self.status != status:
             yield f"exit status {self.status}, should be {status}"
         if self.status != status or self.broken:
-            yield "it said: " + " / ".join(self.text.strip().splitlines()[-3:])
+            said = self.text.partition("=== TRACE SUMMARY")[0].strip().splitlines()
+            yield "it said: " + " / ".join(said[-3:])
 
     def lost(self, *allowed):
         """Reasons for lost events, but for what the way of attaching explains."""
