@@ -149,29 +149,34 @@ static __always_inline void record_outputs(struct wire_call *call, __u64 cookie)
 
 /* Strings that are known on entry: of the call itself, or of a register's value (host stubs). */
 static __always_inline void send_entry_strings(struct wire_thread *thread, struct wire_call *call,
-					       __u64 cookie, __u64 id)
+					       __u64 cookie)
 {
 	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
 
 	if (cookie_kernel(cookie) != COOKIE_NONE)
-		kernel_seen(thread, id, cookie_hook(cookie),
-			    register_of(call, cookie_kernel(cookie)));
+		kernel_seen(thread, call, register_of(call, cookie_kernel(cookie)));
 	if (string == COOKIE_NONE)
 		return;
 	if (key != COOKIE_NONE)
-		name_send(id, cookie_hook(cookie), register_of(call, key), NAME_OF_CALL,
-			  register_of(call, string));
+		name_send(call, register_of(call, key), NAME_OF_CALL, register_of(call, string));
 	else if (cookie_out0(cookie) == COOKIE_NONE)
-		name_send(id, cookie_hook(cookie), 0, NAME_OF_ARGUMENT, register_of(call, string));
+		name_send(call, 0, NAME_OF_ARGUMENT, register_of(call, string));
 }
 
 /* A string that names what the call made: cuModuleGetFunction's. */
-static __always_inline void send_return_strings(struct wire_call *call, __u64 cookie, __u64 id)
+static __always_inline void send_return_strings(struct wire_call *call, __u64 cookie)
 {
 	if (cookie_string(cookie) != COOKIE_NONE && cookie_name_key(cookie) == COOKIE_NONE &&
 	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
-		name_send(id, cookie_hook(cookie), call->word[0], NAME_OF_CALL,
+		name_send(call, call->word[0], NAME_OF_CALL,
 			  register_of(call, cookie_string(cookie)));
+}
+
+/* After this call a kernel handle may mean another kernel: names are read again. */
+static __always_inline void forget_kernels(__u64 cookie)
+{
+	if (cookie_forgets_kernels(cookie))
+		__sync_fetch_and_add(&state.kernels_generation, 1);
 }
 
 static __always_inline int returns_wanted(__u32 mode, __u32 depth)
@@ -222,7 +227,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.result = 0;
 	frame->call.reserved = 0;
 	record_arguments(&frame->call, cookie, ctx);
-	send_entry_strings(thread, &frame->call, cookie, id);
+	send_entry_strings(thread, &frame->call, cookie);
 	returns = returns_wanted(mode, depth);
 	if (settings.begin_records && returns) {
 		frame->call.head.type = WIRE_BEGIN;
@@ -235,6 +240,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		return 0;
 	}
 	frame->call.head.flags |= WIRE_NO_RETURN;
+	forget_kernels(cookie);
 	frame_send(frame);
 	return 1;
 }
@@ -280,12 +286,11 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	frame->call.head.time_ns = now;
 	if (frame->call.result == 0) {
 		record_outputs(&frame->call, frame->cookie);
-		send_return_strings(&frame->call, frame->cookie, id);
+		send_return_strings(&frame->call, frame->cookie);
 	}
 	if (frame->call.head.flags & WIRE_UNREADABLE)
 		count_lost(LOST_UNREADABLE);
-	if (cookie_forgets_kernels(frame->cookie))
-		__sync_fetch_and_add(&state.kernels_generation, 1);
+	forget_kernels(frame->cookie);
 	frame_send(frame);
 	return 0;
 }

@@ -339,6 +339,8 @@ static void fill_run(struct capture *c)
 	for (int i = 0; i < LOST_LATE; i++)
 		run->lost[i] = state->lost[i];
 	run->lost[LOST_LATE] = order_late(c->order);
+	if (c->hold)
+		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
 	run->estimate_scale = governor_scale(c->governor, run->end_ns);
 	modules_lock(c->modules);
 	run->n_misses = modules_misses(c->modules, &run->misses);

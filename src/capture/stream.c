@@ -398,8 +398,8 @@ static void follow_state(struct stream *stream, struct call *call, uint32_t tgid
 	     call->op == OP_SET || call->op == OP_HOST_LAUNCH) &&
 	    captures_stream(stream->captures, tgid, tid, call->args.stream))
 		call->flags |= CALL_CAPTURED;
-	if (!call_has_end(call) || (call->flags & CALL_FAILED))
-		return;
+	if (call->flags & (CALL_UNFINISHED | CALL_FAILED))
+		return; /* without a return, success is assumed */
 	captures_follow(stream->captures, tgid, tid, call);
 	if (call->op == OP_NAME_KERNEL)
 		alias_kernel(stream, call, tgid);

@@ -118,6 +118,8 @@ struct run_info {
 	size_t n_misses;
 	double estimate_scale;        /* 1: all was seen; above: counts are multiplied by it */
 	bool returns;                 /* durations and results were recorded */
+	uint64_t holds;               /* how often a command's thread waited while a file that it */
+	uint64_t longest_hold_ns;     /* had mapped was looked into, and hooked */
 };
 
 /* ---- consumers ----------------------------------------------------------------------------- */
