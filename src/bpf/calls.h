@@ -23,11 +23,11 @@ static __always_inline int session_is_return(struct pt_regs *ctx)
 }
 
 #ifdef __TARGET_ARCH_arm64
-#define ARG_STACK(ctx)   PT_REGS_SP(ctx)
-#define RETURN_SP(ctx)   PT_REGS_SP(ctx)
+#define ARG_STACK(ctx) PT_REGS_SP(ctx)
+#define RETURN_SP(ctx) PT_REGS_SP(ctx)
 #else
-#define ARG_STACK(ctx)   (PT_REGS_SP(ctx) + 8) /* above the return address */
-#define RETURN_SP(ctx)   (PT_REGS_SP(ctx) - 8) /* ret has popped it */
+#define ARG_STACK(ctx) (PT_REGS_SP(ctx) + 8) /* above the return address */
+#define RETURN_SP(ctx) (PT_REGS_SP(ctx) - 8) /* ret has popped it */
 #endif
 
 /*
@@ -49,7 +49,8 @@ static __always_inline int is_tail_call(struct pt_regs *ctx)
 	return trampoline && back == trampoline;
 }
 
-static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx, __u64 now)
+static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx,
+					      __u64 now)
 {
 	__u64 sp = PT_REGS_SP(ctx);
 
@@ -112,8 +113,8 @@ static __always_inline void record_arguments(struct wire_call *call, __u64 cooki
 	record_registers(call, ctx);
 	if (stack > WIRE_STACK)
 		stack = WIRE_STACK;
-	if (stack && bpf_probe_read_user(&call->word[WIRE_AT_STACK], stack * 8,
-					 (void *)ARG_STACK(ctx)))
+	if (stack &&
+	    bpf_probe_read_user(&call->word[WIRE_AT_STACK], stack * 8, (void *)ARG_STACK(ctx)))
 		call->head.flags |= WIRE_UNREADABLE;
 	if (cookie_blob(cookie) != COOKIE_NONE && !cookie_blob_on_return(cookie))
 		record_blob(call, cookie);
@@ -210,6 +211,9 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		return 1;
 	drop_stale_frames(thread, ctx, now);
 	depth = thread->depth;
+	returns = returns_wanted(mode, depth);
+	if (!returns && !depth && cookie_runtime(cookie) && state.driver_tells)
+		return 1;
 	if (depth >= WIRE_DEPTH_MAX) {
 		count_lost(LOST_TOO_DEEP);
 		thread->deep++;
@@ -228,7 +232,6 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.reserved = 0;
 	record_arguments(&frame->call, cookie, ctx);
 	send_entry_strings(thread, &frame->call, cookie);
-	returns = returns_wanted(mode, depth);
 	if (settings.begin_records && returns) {
 		frame->call.head.type = WIRE_BEGIN;
 		frame_send(frame);
@@ -246,7 +249,8 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 }
 
 /* The frame of the call that returns now; frames above it were skipped and are sent as such. */
-static __always_inline struct wire_frame *frame_of_return(struct wire_thread *thread, __u64 sp, __u64 now)
+static __always_inline struct wire_frame *frame_of_return(struct wire_thread *thread, __u64 sp,
+							  __u64 now)
 {
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;

@@ -19,8 +19,10 @@ static __always_inline int name_send(const struct wire_call *call, __u64 key, __
 	if (!s || !from)
 		return 0;
 	n = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
-	if (n <= 0 || n > WIRE_STRING_MAX)
+	if (n > WIRE_STRING_MAX || (n <= 0 && source == NAME_OF_HANDLE))
 		return 0;
+	if (n < 0)
+		n = 0;
 	s->name.head = call->head;
 	s->name.head.type = WIRE_NAME;
 	s->name.head.flags = 0;
@@ -28,9 +30,10 @@ static __always_inline int name_send(const struct wire_call *call, __u64 key, __
 	if (n == WIRE_STRING_MAX)
 		s->name.head.flags = WIRE_TRUNCATED;
 	s->name.key = key;
+	s->name.from = from;
 	s->name.source = source;
 	s->name.reserved = 0;
-	emit(&s->name, WIRE_NAME_BYTES(n), WAKE_IF_FULL);
+	emit(&s->name, WIRE_NAME_BYTES(n), n ? WAKE_IF_FULL : WAKE_NOW);
 	return 1;
 }
 
@@ -49,7 +52,8 @@ static __always_inline void kernel_name(const struct wire_call *call, __u64 hand
 		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
 }
 
-/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot. */
+/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot.
+ */
 static __always_inline void kernel_seen(struct wire_thread *thread, const struct wire_call *call,
 					__u64 handle)
 {

@@ -10,7 +10,7 @@
 
 #define PROT_EXEC     0x4
 #define MAP_ANONYMOUS 0x20
-#define SIGURG        23
+#define SIGURG	      23
 
 static __always_inline void process_forked(struct task_struct *parent, struct task_struct *child)
 {

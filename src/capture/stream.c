@@ -11,6 +11,7 @@
 #include "capture/captures.h"
 #include "capture/kernels.h"
 #include "cuda/error.h"
+#include "probe/memory.h"
 
 struct known_process {
 	uint32_t pid;
@@ -21,7 +22,7 @@ struct known_process {
 
 struct known_thread {
 	uint32_t tid, tgid;
-	char *text;     /* a string argument that waits for its call */
+	char *text; /* a string argument that waits for its call */
 	uint16_t text_hook;
 	const struct kernel *inner; /* of the last nested launch */
 	UT_hash_handle hh;
@@ -38,6 +39,7 @@ struct stream {
 	struct kernels *kernels;
 	struct captures *captures;
 	uint64_t calls;
+	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
 };
 
 struct stream *stream_new(const struct stream_options *options)
@@ -64,10 +66,10 @@ void stream_free(struct stream *stream)
 
 	if (!stream)
 		return;
-	HASH_ITER(hh, stream->threads, thread, next_thread) {
+	HASH_ITER (hh, stream->threads, thread, next_thread) {
 		thread_drop(stream, thread);
 	}
-	HASH_ITER(hh, stream->processes, process, next_process) {
+	HASH_ITER (hh, stream->processes, process, next_process) {
 		HASH_DEL(stream->processes, process);
 		free(process);
 	}
@@ -215,7 +217,7 @@ static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, st
 	free(known);
 	kernels_forget(stream->kernels, pid);
 	captures_forget(stream->captures, pid);
-	HASH_ITER(hh, stream->threads, thread, next) {
+	HASH_ITER (hh, stream->threads, thread, next) {
 		if (thread->tgid == pid)
 			thread_drop(stream, thread);
 	}
@@ -280,15 +282,26 @@ static void calibrate(struct stream *stream, const struct wire_name *name)
 	if (!process || process->calibrated || !hook || hook->layer != LAYER_DRIVER)
 		return;
 	process->calibrated = true;
-	state->name_offset = kernels_calibrate(name->head.tgid, name->key, name->text,
-					       state->name_offset);
+	state->name_offset =
+		kernels_calibrate(name->head.tgid, name->key, name->text, state->name_offset);
 }
 
-static void on_name(struct stream *stream, const struct wire_name *name)
+/* The text of a name; read from the process where the eBPF side could not wait for its page. */
+static bool name_text(const struct wire_name *name, struct wire_name *whole)
 {
-	const struct hook *hook = modules_hook(stream->options.modules, name->head.hook, NULL);
+	memcpy(whole, name, WIRE_NAME_BYTES(name->head.bytes));
+	return name->head.bytes ||
+	       memory_read_string(name->head.tgid, name->from, whole->text, sizeof(whole->text));
+}
+
+static void on_name(struct stream *stream, const struct wire_name *record)
+{
+	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, NULL);
+	struct wire_name *name = &stream->name;
 	struct known_thread *thread;
 
+	if (!name_text(record, name))
+		return;
 	if (name->source == NAME_OF_HANDLE) {
 		kernels_named(stream->kernels, name);
 		return;
@@ -335,8 +348,7 @@ static void fill_raw(struct api_raw *raw, const struct wire_call *record,
 	memcpy(raw->stack, word + WIRE_AT_STACK, plan->stack * sizeof(*word));
 	raw->out_valid = record->head.type == WIRE_CALL && record->result == 0 &&
 			 !(record->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED));
-	raw->blob_valid = plan->blob != PLAN_NO_ARG &&
-			  !(record->head.flags & WIRE_UNREADABLE) &&
+	raw->blob_valid = plan->blob != PLAN_NO_ARG && !(record->head.flags & WIRE_UNREADABLE) &&
 			  (!plan->blob_on_return || raw->out_valid);
 	if (raw->blob_valid)
 		memcpy(raw->blob, word + WIRE_AT_BLOB, plan->blob_words * sizeof(*word));
@@ -431,7 +443,7 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 	const struct module *module;
 	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, &module);
 	struct event event = { .type = record->head.type == WIRE_BEGIN ? EVENT_CALL_BEGIN
-								      : EVENT_CALL,
+								       : EVENT_CALL,
 			       .time_ns = record->head.time_ns,
 			       .tid = record->head.tid };
 	struct known_process *process;
