@@ -5,8 +5,13 @@
 
 #include "bpf/threads.h"
 
-/* Sends the string at `from`. Returns whether it could be read. */
-static __always_inline int name_send(__u64 id, __u32 hook, __u64 key, __u32 source, __u64 from)
+/*
+ * Sends the string at `from`, with the time of the call record that it belongs to: records of one
+ * time stay in the order in which they were sent, and this one is sent first. Returns whether it
+ * could be read.
+ */
+static __always_inline int name_send(__u64 id, __u64 now, __u32 hook, __u64 key, __u32 source,
+				     __u64 from)
 {
 	__u32 zero = 0;
 	struct scratch *s = bpf_map_lookup_elem(&scratch, &zero);
@@ -17,7 +22,7 @@ static __always_inline int name_send(__u64 id, __u32 hook, __u64 key, __u32 sour
 	n = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
 	if (n <= 0 || n > WIRE_STRING_MAX)
 		return 0;
-	head_fill(&s->name.head, WIRE_NAME, id, bpf_ktime_get_ns());
+	head_fill(&s->name.head, WIRE_NAME, id, now);
 	s->name.head.hook = hook;
 	s->name.head.bytes = n;
 	if (n == WIRE_STRING_MAX)
@@ -30,7 +35,7 @@ static __always_inline int name_send(__u64 id, __u32 hook, __u64 key, __u32 sour
 }
 
 /* The first launch of a handle sends the name that the handle leads to; user space verifies it. */
-static __always_inline void kernel_name(__u64 id, __u32 hook, __u64 handle)
+static __always_inline void kernel_name(__u64 id, __u64 now, __u32 hook, __u64 handle)
 {
 	struct kernel_key key = { .handle = handle, .tgid = id >> 32 };
 	__u64 generation = state.kernels_generation, at = 0;
@@ -40,13 +45,13 @@ static __always_inline void kernel_name(__u64 id, __u32 hook, __u64 handle)
 		return;
 	bpf_probe_read_user(&at, sizeof(at), (void *)(handle + state.name_offset));
 	/* A page that is not resident cannot be read here: the next launch tries again. */
-	if (name_send(id, hook, handle, NAME_OF_HANDLE, at))
+	if (name_send(id, now, hook, handle, NAME_OF_HANDLE, at))
 		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
 }
 
 /* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot. */
-static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __u32 hook,
-					__u64 handle)
+static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __u64 now,
+					__u32 hook, __u64 handle)
 {
 	__u64 *slot = &thread->recent[BOUNDED((handle >> 4) ^ (handle >> 8) ^ (handle >> 12),
 					      WIRE_RECENT - 1)];
@@ -58,7 +63,7 @@ static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __
 			thread->recent[i] = 0;
 		thread->recent_generation = state.kernels_generation;
 	}
-	kernel_name(id, hook, handle);
+	kernel_name(id, now, hook, handle);
 	*slot = handle;
 }
 
