@@ -38,29 +38,46 @@ static __always_inline bool session_is_return(void *ctx)
 #define RETURN_SP(ctx)   (PT_REGS_SP(ctx) - 8) /* ret has popped it */
 #endif
 
-/*
- * Two entries at one stack pointer: a hooked function that ended in a jump to another hooked one
- * (both will return), or a longjmp back to a loop (the first never will). After a jump the return
- * address is already the trampoline of the first one's return probe.
- */
-static __always_inline int is_tail_call(struct pt_regs *ctx)
+/* Where the return address of a call stands that has a return probe: the kernel's trampoline. */
+static __always_inline __u64 return_trampoline(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-	__u64 back = 0;
 
+	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
+/*
+ * Whether a call that was entered is still under way, at another entry. One whose frame the stack
+ * pointer has left is not. One whose frame lies above may have been left by longjmp or an exception
+ * all the same, and other functions are using that stack now: then its return address, which the
+ * return probe had replaced by the trampoline, is overwritten as a rule. At the same stack pointer
+ * it tells a hooked function that ended in a jump to this one (both will return) from a longjmp back
+ * to a loop (the first never will).
+ */
+static __always_inline int frame_is_live(const struct wire_frame *frame, struct pt_regs *ctx,
+					 __u64 trampoline)
+{
+	__u64 sp = PT_REGS_SP(ctx), back = 0;
+
+	if (frame->sp < sp)
+		return 0;
 #ifdef __TARGET_ARCH_arm64
-	back = PT_REGS_RET(ctx);
+	/* the return address is in a register, and who knows where on the stack later */
+	return frame->sp > sp || (trampoline && PT_REGS_RET(ctx) == trampoline);
 #else
-	bpf_probe_read_user(&back, sizeof(back), (void *)PT_REGS_SP(ctx));
+	if (!trampoline || bpf_probe_read_user(&back, sizeof(back), (void *)frame->sp))
+		return frame->sp > sp;
+	return back == trampoline;
 #endif
-	return trampoline && back == trampoline;
 }
 
 static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx, __u64 now)
 {
-	__u64 sp = PT_REGS_SP(ctx);
+	__u64 trampoline;
 
+	if (!thread->depth)
+		return;
+	trampoline = return_trampoline();
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
 		struct wire_frame *frame;
@@ -68,7 +85,7 @@ static __always_inline void drop_stale_frames(struct wire_thread *thread, struct
 		if (top >= WIRE_DEPTH_MAX)
 			return;
 		frame = frame_at(thread, top);
-		if (frame->sp > sp || (frame->sp == sp && is_tail_call(ctx)))
+		if (frame_is_live(frame, ctx, trampoline))
 			return;
 		frame_abandon(frame, now);
 		thread->depth = top;
