@@ -91,16 +91,6 @@ static int become(const struct identity *identity)
 	return 0;
 }
 
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static void child_main(struct hold *hold)
 {
 	int failure;
@@ -108,7 +98,8 @@ static void child_main(struct hold *hold)
 
 	close(hold->go_pipe[1]);
 	close(hold->exec_pipe[0]);
-	reset_signals();
+	if (hold->command.origin)
+		origin_restore(hold->command.origin);
 	if (read(hold->go_pipe[0], &go, 1) != 1)
 		_exit(127); /* cuscope is gone */
 	failure = become(&hold->identity);

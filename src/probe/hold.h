@@ -19,9 +19,11 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "probe/origin.h"
 
 struct command {
 	char *const *argv;  /* argv[0] is looked up in PATH */
+	const struct origin *origin; /* restored for it; NULL: it inherits cuscope's own */
 	const char *user;   /* run as this user with its groups; NULL: as cuscope runs */
 	bool hold;          /* use ptrace; else libraries loaded later are hooked as they are seen */
 	bool follow;        /* trace the processes that it starts */

@@ -85,10 +85,11 @@ def test_the_command_finds_itself_as_without_cuscope(case):
         file.write("grep -E '^(Sig(Blk|Ign|Cgt)|Groups|Uid|Gid|Cap|NoNewPrivs|Seccomp)' /proc/self/status\n"
                    "ulimit -a\nls /proc/$$/fd\nnice\ncat /proc/$$/oom_score_adj\numask\nenv | sort\n"
                    "cat /proc/$$/timerslack_ns /proc/$$/coredump_filter\nps -o sid= -p $$\n")
-    bare = case.start("/bin/sh", script)
+    limits = 'ulimit -S -n 256; ulimit -l 64; trap "" HUP; exec "$@"'
+    bare = case.start("/bin/sh", "-c", limits, "sh", "/bin/sh", script)
     bare.wait()
-    traced = case.cuscope("trace", "--summary-only", "-o", case.path("summary"), "--", "/bin/sh",
-                          script)
+    traced = case.start("/bin/sh", "-c", limits, "sh", Places.cuscope(), "trace", "--summary-only",
+                        "-o", case.path("summary"), "--", "/bin/sh", script)
     checks.equal("status", 0, traced.wait())
     for line, (one, other) in enumerate(zip(bare.out().splitlines(), traced.out().splitlines())):
         if one != other and not one.startswith("_="):
