@@ -151,7 +151,7 @@ static void driver_appeared(struct modules *modules)
 		return;
 	modules->driver_seen = true;
 	for (size_t i = 0; i < modules->count; i++)
-		module_drop_runtime_launches(modules->list[i]);
+		module_drop_runtime_launches(modules->list[i], modules->options.programs);
 }
 
 static int take_in(struct modules *modules, struct module *module, struct err *err)
