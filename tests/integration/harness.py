@@ -128,11 +128,11 @@ class Counts:
 class Result:
     """What came of a trace: status, what it printed, its events and its summary."""
 
-    def __init__(self, process, status, path, counts):
+    def __init__(self, process, status, path, counts, lines=True):
         self.status, self.out, self.err = status, process.out(), process.err()
         self.path, self.counts = path, Counts(counts)
         self.lines, self.events, self.summary = [], [], {}
-        if os.path.exists(path + ".jsonl"):
+        if lines and os.path.exists(path + ".jsonl"):
             with open(path + ".jsonl") as file:
                 self.lines = file.read().splitlines()
             self.events = [json.loads(line) for line in self.lines]
@@ -189,14 +189,15 @@ class Case:
         return self.cuscope("trace", "-o", self.path(name + ".jsonl"), "--json-summary",
                             self.path(name + ".json"), *options, *target, **more)
 
-    def result(self, process, name="trace", seconds=LIMIT_SECONDS):
-        return Result(process, process.wait(seconds), self.path(name), self.path("counts"))
+    def result(self, process, name="trace", seconds=LIMIT_SECONDS, lines=True):
+        """Waits for its end; `lines`: whether its events are wanted."""
+        return Result(process, process.wait(seconds), self.path(name), self.path("counts"), lines)
 
-    def trace(self, program, *arguments, options=(), status=0, name="trace", **more):
+    def trace(self, program, *arguments, options=(), status=0, name="trace", lines=True, **more):
         """Traces a program of tests/programs from its first call to its end."""
         command = program if program.startswith("/") else Places.program(program)
         process = self.start_trace(options, ["--", command, *arguments], name, **more)
-        result = self.result(process, name)
+        result = self.result(process, name, lines=lines)
         if status is not None and result.status != status:
             raise Failure(f"exit status {result.status}, not {status}: "
                           f"{(result.err + result.out)[-600:]}")

@@ -103,5 +103,6 @@ int main(void)
 	sample_check("cudaMalloc", LINKED(cudaMalloc, &memory, (size_t)1 << 60), 2,
 		     "cudaErrorMemoryAllocation");
 	OK(cudaDeviceSynchronize);
+	count("calls", 1, "__cudaUnregisterFatBinary"); /* by the destructor */
 	return sample_end();
 }
