@@ -126,16 +126,35 @@ def copies(result):
                 {d: v["bytes"] for d, v in result.summary["transfers"]["directions"].items()})
 
 
-def memory(result):
-    """Each allocation and free, and what was never freed."""
-    def seen(op):
-        return collections.Counter(
-            f"{c['memory']} {c['size']}" for c in result.calls(op=op, nested=None)
-            if "error" not in c and c["memory"] != "vmm-va" and "size" in c)
+def by_kind(counter):
+    """(count, bytes) for each kind, of counts by "kind size"."""
+    kinds = {}
+    for key, n in counter.items():
+        kind, size = key.split()
+        count, total = kinds.get(kind, (0, 0))
+        kinds[kind] = count + n, total + n * int(size)
+    return kinds
 
-    differences("allocations", result.counts.of("allocs"), seen("alloc"))
-    differences("frees", result.counts.of("frees"), seen("free"))
+
+def memory(result):
+    """Each allocation and free, the sums by kind, and what was never freed."""
+    def seen(op, key):
+        return collections.Counter(key(c) for c in result.calls(op=op, nested=None)
+                                   if "error" not in c and c["memory"] != "vmm-va" and "size" in c)
+
+    allocs, frees = result.counts.of("allocs"), result.counts.of("frees")
+    differences("allocations", allocs, seen("alloc", lambda c: f"{c['memory']} {c['size']}"))
+    sizes = collections.Counter()
+    for key, n in frees.items():
+        sizes[key.split()[1]] += n
+    # cuMemFree frees several kinds; which one, the summary knows
+    differences("frees", sizes, seen("free", lambda c: str(c["size"])))
     sums = result.summary["memory"]
+    for column, counted in (("allocated", allocs), ("freed", frees)):
+        in_summary = {kind: (row[column]["count"], row[column]["bytes"])
+                      for kind, row in sums["kinds"].items()
+                      if row[column]["count"] and kind != "vmm-va"}
+        equal(f"{column} by kind", by_kind(counted), in_summary)
     live = result.counts.of("live")
     for unit in ("count", "bytes"):
         equal(f"{unit} never freed", live[unit], sums["live_" + unit] +

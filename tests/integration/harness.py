@@ -168,7 +168,7 @@ class Case:
         return os.path.join(self.folder, name)
 
     def environment(self, counts="counts"):
-        return environment(self.shape, SAMPLE_COUNTS=self.path(counts), **self.env)
+        return environment(self.shape, **{"SAMPLE_COUNTS": self.path(counts), **self.env})
 
     def start(self, *command, name=None, **options):
         """Any program; `name` is that of its output files."""
