@@ -30,30 +30,47 @@ static __always_inline int session_is_return(struct pt_regs *ctx)
 #define RETURN_SP(ctx) (PT_REGS_SP(ctx) - 8) /* ret has popped it */
 #endif
 
-/*
- * Two entries at one stack pointer: a hooked function that ended in a jump to another hooked one
- * (both will return), or a longjmp back to a loop (the first never will). After a jump the return
- * address is already the trampoline of the first one's return probe.
- */
-static __always_inline int is_tail_call(struct pt_regs *ctx)
+/* Where the return address of a call stands that has a return probe: the kernel's trampoline. */
+static __always_inline __u64 return_trampoline(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-	__u64 back = 0;
 
+	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
+/*
+ * Whether a call that was entered is still under way, at another entry. One whose frame the stack
+ * pointer has left is not. One whose frame lies above may have been left by longjmp or an exception
+ * all the same, and other functions are using that stack now: then its return address, which the
+ * return probe had replaced by the trampoline, is overwritten as a rule. At the same stack pointer
+ * it tells a hooked function that ended in a jump to this one (both will return) from a longjmp back
+ * to a loop (the first never will).
+ */
+static __always_inline int frame_is_live(const struct wire_frame *frame, struct pt_regs *ctx,
+					 __u64 trampoline)
+{
+	__u64 sp = PT_REGS_SP(ctx), back = 0;
+
+	if (frame->sp < sp)
+		return 0;
 #ifdef __TARGET_ARCH_arm64
-	back = PT_REGS_RET(ctx);
+	/* the return address is in a register, and who knows where on the stack later */
+	return frame->sp > sp || (trampoline && PT_REGS_RET(ctx) == trampoline);
 #else
-	bpf_probe_read_user(&back, sizeof(back), (void *)PT_REGS_SP(ctx));
+	if (!trampoline || bpf_probe_read_user(&back, sizeof(back), (void *)frame->sp))
+		return frame->sp > sp;
+	return back == trampoline;
 #endif
-	return trampoline && back == trampoline;
 }
 
 static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx,
 					      __u64 now)
 {
-	__u64 sp = PT_REGS_SP(ctx);
+	__u64 trampoline;
 
+	if (!thread->depth)
+		return;
+	trampoline = return_trampoline();
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
 		struct wire_frame *frame;
@@ -61,7 +78,7 @@ static __always_inline void drop_stale_frames(struct wire_thread *thread, struct
 		if (top >= WIRE_DEPTH_MAX)
 			return;
 		frame = frame_at(thread, top);
-		if (frame->sp > sp || (frame->sp == sp && is_tail_call(ctx)))
+		if (frame_is_live(frame, ctx, trampoline))
 			return;
 		frame_abandon(frame, now);
 		thread->depth = top;
@@ -150,11 +167,16 @@ static __always_inline void record_outputs(struct wire_call *call, __u64 cookie)
 
 /* Strings that are known on entry: of the call itself, or of a register's value (host stubs). */
 static __always_inline void send_entry_strings(struct wire_thread *thread, struct wire_call *call,
+<<<<<<< HEAD
 					       __u64 cookie)
+=======
+					       __u64 cookie, __u64 id, __u64 now)
+>>>>>>> prog
 {
 	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
 
 	if (cookie_kernel(cookie) != COOKIE_NONE)
+<<<<<<< HEAD
 		kernel_seen(thread, call, register_of(call, cookie_kernel(cookie)));
 	if (string == COOKIE_NONE)
 		return;
@@ -170,6 +192,27 @@ static __always_inline void send_return_strings(struct wire_call *call, __u64 co
 	if (cookie_string(cookie) != COOKIE_NONE && cookie_name_key(cookie) == COOKIE_NONE &&
 	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
 		name_send(call, call->word[0], NAME_OF_CALL,
+=======
+		kernel_seen(thread, id, now, cookie_hook(cookie),
+			    register_of(call, cookie_kernel(cookie)));
+	if (string == COOKIE_NONE)
+		return;
+	if (key != COOKIE_NONE)
+		name_send(id, now, cookie_hook(cookie), register_of(call, key), NAME_OF_CALL,
+			  register_of(call, string));
+	else if (cookie_out0(cookie) == COOKIE_NONE)
+		name_send(id, now, cookie_hook(cookie), 0, NAME_OF_ARGUMENT,
+			  register_of(call, string));
+}
+
+/* A string that names what the call made: cuModuleGetFunction's. */
+static __always_inline void send_return_strings(struct wire_call *call, __u64 cookie, __u64 id,
+						__u64 now)
+{
+	if (cookie_string(cookie) != COOKIE_NONE && cookie_name_key(cookie) == COOKIE_NONE &&
+	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
+		name_send(id, now, cookie_hook(cookie), call->word[0], NAME_OF_CALL,
+>>>>>>> prog
 			  register_of(call, cookie_string(cookie)));
 }
 
@@ -231,7 +274,12 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.result = 0;
 	frame->call.reserved = 0;
 	record_arguments(&frame->call, cookie, ctx);
+<<<<<<< HEAD
 	send_entry_strings(thread, &frame->call, cookie);
+=======
+	send_entry_strings(thread, &frame->call, cookie, id, now);
+	returns = returns_wanted(mode, depth);
+>>>>>>> prog
 	if (settings.begin_records && returns) {
 		frame->call.head.type = WIRE_BEGIN;
 		frame_send(frame);
@@ -290,7 +338,11 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	frame->call.head.time_ns = now;
 	if (frame->call.result == 0) {
 		record_outputs(&frame->call, frame->cookie);
+<<<<<<< HEAD
 		send_return_strings(&frame->call, frame->cookie);
+=======
+		send_return_strings(&frame->call, frame->cookie, id, now);
+>>>>>>> prog
 	}
 	if (frame->call.head.flags & WIRE_UNREADABLE)
 		count_lost(LOST_UNREADABLE);

@@ -63,6 +63,9 @@ struct task_struct {
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct seccomp seccomp;
+	struct {
+		unsigned long sig[1];
+	} blocked;
 	char comm[16];
 } __ksym_struct;
 

@@ -339,10 +339,13 @@ static int trace(struct trace_options *o, struct err *err)
 int cli_trace(int argc, char **argv)
 {
 	struct trace_options o = { .capture = { .returns = true } };
+	struct origin origin;
 	struct err err = { 0 };
 	int status;
 
+	origin_save(&origin);
 	cli_parse(&argp, argc, argv, true, &o);
+	o.choice.target.command.origin = &origin;
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
 	if (cli_target_settle(&o.choice, o.command, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);

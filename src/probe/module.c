@@ -226,8 +226,15 @@ static void mark_unhooked(struct module *module, unsigned groups)
 	}
 }
 
-void module_drop_runtime_launches(struct module *module)
+void module_drop_runtime_launches(struct module *module, struct programs *programs)
 {
+	struct wire_state *state = programs_state(programs);
+
+	/* Detaching takes its time, and launches would be seen in the runtime for a while. */
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (module->hooks[i].group == HOOK_RUNTIME_LAUNCH)
+			state->mode[module->hooks[i].id] = HOOK_IGNORE;
+	}
 	if (module->runtime_launches)
 		attachment_free_later(module->runtime_launches);
 	module->runtime_launches = NULL;

@@ -61,7 +61,7 @@ int module_number_hooks(struct module *module, int first);
 int module_attach(struct module *module, struct programs *programs, bool returns,
 		  bool runtime_launches, struct err *err);
 void module_detach(struct module *module);
-void module_drop_runtime_launches(struct module *module);
+void module_drop_runtime_launches(struct module *module, struct programs *programs);
 
 /* Unhooks one HOOK_LITTLE hook. */
 void module_drop_little(struct module *module, struct hook *hook);

@@ -154,7 +154,7 @@ static void driver_appeared(struct modules *modules)
 	    !modules->options.selection->n_only)
 		programs_state(modules->options.programs)->driver_tells = 1;
 	for (size_t i = 0; i < modules->count; i++)
-		module_drop_runtime_launches(modules->list[i]);
+		module_drop_runtime_launches(modules->list[i], modules->options.programs);
 }
 
 static int take_in(struct modules *modules, struct module *module, struct err *err)
