@@ -105,6 +105,7 @@ bool parse_number(const char *text, uint64_t most, uint64_t *number)
 bool parse_pids(const char *text, int **pids, size_t *count)
 {
 	char *copy = xstrdup(text), *rest = copy, *one;
+	size_t total = *count;
 	bool good = true;
 
 	while (good && (one = strsep(&rest, ","))) {
@@ -112,10 +113,12 @@ bool parse_pids(const char *text, int **pids, size_t *count)
 
 		good = parse_number(one, 1 << 30, &pid) && pid > 0;
 		if (good) {
-			*pids = xrealloc(*pids, (*count + 1) * sizeof(**pids));
-			(*pids)[(*count)++] = pid;
+			*pids = xrealloc(*pids, (total + 1) * sizeof(**pids));
+			(*pids)[total++] = pid;
 		}
 	}
 	free(copy);
+	if (good)
+		*count = total;
 	return good;
 }

@@ -111,6 +111,7 @@ void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid,
 
 	switch (call->op) {
 	case OP_CAPTURE_BEGIN:
+		end_capture(captures, stream); /* its end was not seen */
 		join(&captures->streams, stream, ++captures->next);
 		break;
 	case OP_CAPTURE_END:
