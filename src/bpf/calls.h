@@ -167,16 +167,11 @@ static __always_inline void record_outputs(struct wire_call *call, __u64 cookie)
 
 /* Strings that are known on entry: of the call itself, or of a register's value (host stubs). */
 static __always_inline void send_entry_strings(struct wire_thread *thread, struct wire_call *call,
-<<<<<<< HEAD
 					       __u64 cookie)
-=======
-					       __u64 cookie, __u64 id, __u64 now)
->>>>>>> prog
 {
 	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
 
 	if (cookie_kernel(cookie) != COOKIE_NONE)
-<<<<<<< HEAD
 		kernel_seen(thread, call, register_of(call, cookie_kernel(cookie)));
 	if (string == COOKIE_NONE)
 		return;
@@ -192,27 +187,6 @@ static __always_inline void send_return_strings(struct wire_call *call, __u64 co
 	if (cookie_string(cookie) != COOKIE_NONE && cookie_name_key(cookie) == COOKIE_NONE &&
 	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
 		name_send(call, call->word[0], NAME_OF_CALL,
-=======
-		kernel_seen(thread, id, now, cookie_hook(cookie),
-			    register_of(call, cookie_kernel(cookie)));
-	if (string == COOKIE_NONE)
-		return;
-	if (key != COOKIE_NONE)
-		name_send(id, now, cookie_hook(cookie), register_of(call, key), NAME_OF_CALL,
-			  register_of(call, string));
-	else if (cookie_out0(cookie) == COOKIE_NONE)
-		name_send(id, now, cookie_hook(cookie), 0, NAME_OF_ARGUMENT,
-			  register_of(call, string));
-}
-
-/* A string that names what the call made: cuModuleGetFunction's. */
-static __always_inline void send_return_strings(struct wire_call *call, __u64 cookie, __u64 id,
-						__u64 now)
-{
-	if (cookie_string(cookie) != COOKIE_NONE && cookie_name_key(cookie) == COOKIE_NONE &&
-	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
-		name_send(id, now, cookie_hook(cookie), call->word[0], NAME_OF_CALL,
->>>>>>> prog
 			  register_of(call, cookie_string(cookie)));
 }
 
@@ -274,12 +248,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.result = 0;
 	frame->call.reserved = 0;
 	record_arguments(&frame->call, cookie, ctx);
-<<<<<<< HEAD
 	send_entry_strings(thread, &frame->call, cookie);
-=======
-	send_entry_strings(thread, &frame->call, cookie, id, now);
-	returns = returns_wanted(mode, depth);
->>>>>>> prog
 	if (settings.begin_records && returns) {
 		frame->call.head.type = WIRE_BEGIN;
 		frame_send(frame);
@@ -338,11 +307,7 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	frame->call.head.time_ns = now;
 	if (frame->call.result == 0) {
 		record_outputs(&frame->call, frame->cookie);
-<<<<<<< HEAD
 		send_return_strings(&frame->call, frame->cookie);
-=======
-		send_return_strings(&frame->call, frame->cookie, id, now);
->>>>>>> prog
 	}
 	if (frame->call.head.flags & WIRE_UNREADABLE)
 		count_lost(LOST_UNREADABLE);

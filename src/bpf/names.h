@@ -6,18 +6,10 @@
 #include "bpf/threads.h"
 
 /*
-<<<<<<< HEAD
  * Sends the string at `from` with the time of the call that it belongs to, before the call itself:
  * so it is there when the call is read. Returns whether it could be read.
  */
 static __always_inline int name_send(const struct wire_call *call, __u64 key, __u32 source,
-=======
- * Sends the string at `from`, with the time of the call record that it belongs to: records of one
- * time stay in the order in which they were sent, and this one is sent first. Returns whether it
- * could be read.
- */
-static __always_inline int name_send(__u64 id, __u64 now, __u32 hook, __u64 key, __u32 source,
->>>>>>> prog
 				     __u64 from)
 {
 	__u32 zero = 0;
@@ -29,16 +21,11 @@ static __always_inline int name_send(__u64 id, __u64 now, __u32 hook, __u64 key,
 	n = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
 	if (n > WIRE_STRING_MAX || (n <= 0 && source == NAME_OF_HANDLE))
 		return 0;
-<<<<<<< HEAD
 	if (n < 0)
 		n = 0;
 	s->name.head = call->head;
 	s->name.head.type = WIRE_NAME;
 	s->name.head.flags = 0;
-=======
-	head_fill(&s->name.head, WIRE_NAME, id, now);
-	s->name.head.hook = hook;
->>>>>>> prog
 	s->name.head.bytes = n;
 	if (n == WIRE_STRING_MAX)
 		s->name.head.flags = WIRE_TRUNCATED;
@@ -51,11 +38,7 @@ static __always_inline int name_send(__u64 id, __u64 now, __u32 hook, __u64 key,
 }
 
 /* The first launch of a handle sends the name that the handle leads to; user space verifies it. */
-<<<<<<< HEAD
 static __always_inline void kernel_name(const struct wire_call *call, __u64 handle)
-=======
-static __always_inline void kernel_name(__u64 id, __u64 now, __u32 hook, __u64 handle)
->>>>>>> prog
 {
 	struct kernel_key key = { .handle = handle, .tgid = call->head.tgid };
 	__u64 generation = state.kernels_generation, at = 0;
@@ -65,7 +48,6 @@ static __always_inline void kernel_name(__u64 id, __u64 now, __u32 hook, __u64 h
 		return;
 	bpf_probe_read_user(&at, sizeof(at), (void *)(handle + state.name_offset));
 	/* A page that is not resident cannot be read here: the next launch tries again. */
-<<<<<<< HEAD
 	if (name_send(call, handle, NAME_OF_HANDLE, at))
 		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
 }
@@ -74,15 +56,6 @@ static __always_inline void kernel_name(__u64 id, __u64 now, __u32 hook, __u64 h
  */
 static __always_inline void kernel_seen(struct wire_thread *thread, const struct wire_call *call,
 					__u64 handle)
-=======
-	if (name_send(id, now, hook, handle, NAME_OF_HANDLE, at))
-		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
-}
-
-/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot. */
-static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __u64 now,
-					__u32 hook, __u64 handle)
->>>>>>> prog
 {
 	__u64 *slot = &thread->recent[BOUNDED((handle >> 4) ^ (handle >> 8) ^ (handle >> 12),
 					      WIRE_RECENT - 1)];
@@ -94,11 +67,7 @@ static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __
 			thread->recent[i] = 0;
 		thread->recent_generation = state.kernels_generation;
 	}
-<<<<<<< HEAD
 	kernel_name(call, handle);
-=======
-	kernel_name(id, now, hook, handle);
->>>>>>> prog
 	*slot = handle;
 }
 

@@ -10,12 +10,8 @@
 
 #define PROT_EXEC     0x4
 #define MAP_ANONYMOUS 0x20
-<<<<<<< HEAD
-#define SIGURG	      23
-=======
 #define SIGSTOP       19
 #define SIGURG        23
->>>>>>> prog
 
 static __always_inline void process_forked(struct task_struct *parent, struct task_struct *child)
 {
