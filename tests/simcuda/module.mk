@@ -114,3 +114,22 @@ $(B)/examples/%: examples/%.c
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< -ldl
 
 .PHONY: examples
+
+$(B)/tests/simcuda/test_driver: $(SIM)/test/test_driver.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< -lcmocka -ldl
+
+test-simcuda: simcuda programs examples $(B)/tests/simcuda/test_driver
+	SANITIZE='$(SANITIZE)' $(SIM)/test/run $(B)
+
+# The real headers declare what is defined here: the compiler finds any difference.
+SIM_TOOLKIT ?= /usr/local/cuda/include
+check-simcuda-signatures:
+	@test -f $(SIM_TOOLKIT)/cuda.h || { echo "no CUDA headers in $(SIM_TOOLKIT)"; exit 1; }
+	for file in $(filter-out %/rest.c,$(wildcard $(SIM)/driver/*.c $(SIM)/runtime/*.c)); do \
+		$(CC) -std=gnu17 -w -fsyntax-only -D_GNU_SOURCE -DSIMCUDA_TOOLKIT_HEADERS \
+			-I$(SIM_TOOLKIT) $$file || exit 1; \
+	done
+	@echo "the signatures are those of $(SIM_TOOLKIT)"
+
+.PHONY: test-simcuda check-simcuda-signatures
