@@ -4,10 +4,10 @@
  * are never linked against: callers find them with dlsym or cuGetProcAddress, as real programs do,
  * and take the type from here.
  */
-#ifndef SIMCUDA_DRIVER_API_H
-#define SIMCUDA_DRIVER_API_H
+#ifndef SIMCUDA_CU_API_H
+#define SIMCUDA_CU_API_H
 
-#include "driver_types.h"
+#include "cu_types.h"
 
 #ifdef __cplusplus
 extern "C" {
