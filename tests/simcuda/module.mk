@@ -26,11 +26,11 @@ SIM_LIBS := $(SIM_SHAPES:%=$(SIM_B)/%/libcuda.so.1) $(SIM_B)/libcudart.so.12 \
 
 simcuda: $(SIM_LIBS)
 
-$(SIM_O)/push/%.o: $(SIM)/%.c
+$(SIM_O)/push/%.o: $(SIM)/%.c $(SIM)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -c -o $@ $<
 
-$(SIM_O)/endbr/%.o: $(SIM)/%.c
+$(SIM_O)/endbr/%.o: $(SIM)/%.c $(SIM)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -fcf-protection=branch -c -o $@ $<
 
@@ -45,9 +45,9 @@ $(SIM_B)/endbr/libcuda.so.1: $(SIM_DRIVER:%=$(SIM_O)/endbr/%) $(SIM)/driver.map
 		-o $@ $(filter %.o,$^)
 
 # The third shape: the same code, its exported functions renamed and stubs in their places.
-$(SIM_O)/stub/stubs.inc: $(SIM_DRIVER:%=$(SIM_O)/push/%)
+$(SIM_O)/stub/stubs.inc: $(SIM_DRIVER:%=$(SIM_O)/push/%) $(SIM)/module.mk
 	@mkdir -p $(@D)
-	nm --defined-only -j $^ | grep '^cu[A-Z]' | sort | sed 's/^/stub /' > $@
+	nm --defined-only -g -j $(filter %.o,$^) | grep '^cu[A-Z]' | sort | sed 's/^/stub /' > $@
 
 $(SIM_O)/stub/driver.o: $(SIM_O)/stub/stubs.inc
 	$(LD) -r -o $@.all $(SIM_DRIVER:%=$(SIM_O)/push/%)
@@ -64,11 +64,11 @@ $(SIM_B)/stub/libcuda.so.1: $(SIM_O)/stub/stubs.o $(SIM_O)/stub/driver.o $(SIM)/
 		-o $@ $(filter %.o,$^)
 
 # The runtime, as CUDA 12's and as CUDA 13's.
-$(SIM_O)/runtime12/%.o: $(SIM)/%.c
+$(SIM_O)/runtime12/%.o: $(SIM)/%.c $(SIM)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -DCUDART_MAJOR=12 -c -o $@ $<
 
-$(SIM_O)/runtime13/%.o: $(SIM)/%.c
+$(SIM_O)/runtime13/%.o: $(SIM)/%.c $(SIM)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -DCUDART_MAJOR=13 -c -o $@ $<
 
