@@ -84,16 +84,17 @@ void *sample_symbol(const char *name);
 #define SAMPLE_FUNCTION(function) ((__typeof__(&function))sample_symbol(#function))
 #endif
 
-/* Both statics are set to the same values by whichever threads come first. */
+/* Threads that come here at once set the statics to the same values. */
 #define SAMPLE_CALL(function)                                                                      \
-	static __typeof__(&function) sample_call;                                                  \
+	static __typeof__(&function) sample_found;                                                 \
 	static struct counter *sample_counter;                                                     \
 	if (!__atomic_load_n(&sample_counter, __ATOMIC_ACQUIRE)) {                                 \
-		sample_call = SAMPLE_FUNCTION(function);                                           \
+		__atomic_store_n(&sample_found, SAMPLE_FUNCTION(function), __ATOMIC_RELAXED);      \
 		__atomic_store_n(&sample_counter, counter_get(CALLS, #function),                   \
 				 __ATOMIC_RELEASE);                                                \
 	}                                                                                          \
-	counter_add(sample_counter, 1)
+	counter_add(__atomic_load_n(&sample_counter, __ATOMIC_RELAXED), 1);                        \
+	__typeof__(&function) sample_call = __atomic_load_n(&sample_found, __ATOMIC_RELAXED)
 
 #define CALL(function, ...)                                                                        \
 	__extension__({                                                                            \
