@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# make programs   $(B)/programs: what the integration tests trace
+# make programs        $(B)/programs: what the integration tests trace
+# make check-programs  whether they work and count right, untraced
 
 PROG    := tests/programs
 PROG_B  := $(B)/programs
@@ -23,13 +24,16 @@ $(PROG_B)/throw: $(PROG)/throw.cc $(PROG_LIB)
 
 # The libraries' folder is found without LD_LIBRARY_PATH, which still goes first.
 $(PROG_B)/runtime12 $(PROG_B)/runtime13: $(PROG_B)/runtime%: $(PROG)/runtime.c $(PROG_LIB) \
-		$(B)/simcuda/linked%/libcudart.so
+		$(B)/simcuda/libcudart.so.%
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -DCUDART_MAJOR=$* -o $@ $< $(PROG_LIB) -L$(B)/simcuda/linked$* -lcudart \
+	$(CC) $(CFLAGS) $(LDFLAGS) -DCUDART_MAJOR=$* -o $@ $^ \
 		-Wl,-rpath,'$$ORIGIN/../simcuda' -ldl
 
 $(PROG_B)/static: $(PROG)/runtime.c $(PROG_LIB) $(B)/simcuda/libcudart_static.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(PROG_LIB) $(B)/simcuda/libcudart_static.a -ldl
 
-.PHONY: programs
+check-programs: simcuda programs
+	SANITIZE='$(SANITIZE)' $(PROG)/test/run $(B)
+
+.PHONY: programs check-programs

@@ -30,8 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../simcuda/cu_api.h"
-#include "../simcuda/cudart_api.h"
+#include "../simcuda/driver_api.h"
+#include "../simcuda/runtime_api.h"
 
 #ifdef __cplusplus
 extern "C" {

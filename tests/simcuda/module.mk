@@ -95,15 +95,6 @@ $(SIM_B)/libcudart_static.a: $(SIM_RUNTIME13)
 		$(SIM_O)/runtime13/whole.o
 	ar rcs $@ $(SIM_O)/runtime13/whole.o
 
-# What the tests' programs are linked with, as with the toolkit's libcudart.so.
-$(SIM_B)/linked13/libcudart.so: $(SIM_B)/libcudart.so.13
-	@mkdir -p $(@D)
-	ln -sf ../$(<F) $@
-
-$(SIM_B)/linked12/libcudart.so: $(SIM_B)/libcudart.so.12
-	@mkdir -p $(@D)
-	ln -sf ../$(<F) $@
-
 .PHONY: simcuda
 
 # The demo program, which needs nothing of all this to be built.
@@ -119,7 +110,18 @@ $(B)/tests/simcuda/test_driver: $(SIM)/test/test_driver.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< -lcmocka -ldl
 
-test-simcuda: simcuda programs examples $(B)/tests/simcuda/test_driver
+$(B)/tests/simcuda/test_runtime-12 $(B)/tests/simcuda/test_runtime-13: \
+		$(B)/tests/simcuda/test_runtime-%: $(SIM)/test/test_runtime.c $(SIM_B)/libcudart.so.%
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -DCUDART_MAJOR=$* -o $@ $^ -lcmocka
+
+$(B)/tests/simcuda/test_runtime-static: $(SIM)/test/test_runtime.c $(SIM_B)/libcudart_static.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl
+
+SIM_TESTS := $(addprefix $(B)/tests/simcuda/,test_driver $(addprefix test_runtime-,12 13 static))
+
+test-simcuda: simcuda examples $(SIM_TESTS)
 	SANITIZE='$(SANITIZE)' $(SIM)/test/run $(B)
 
 # The real headers declare what is defined here: the compiler finds any difference.

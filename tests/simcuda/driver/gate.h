@@ -12,7 +12,7 @@
 #ifndef SIMCUDA_DRIVER_GATE_H
 #define SIMCUDA_DRIVER_GATE_H
 
-#include "../cu_types.h"
+#include "../driver_types.h"
 #include "../fault.h"
 
 enum gate {

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "../cu_types.h"
+#include "../driver_types.h"
 
 struct image;
 

@@ -6,7 +6,7 @@
 #ifndef SIMCUDA_DRIVER_KERNELS_H
 #define SIMCUDA_DRIVER_KERNELS_H
 
-#include "../cu_types.h"
+#include "../driver_types.h"
 
 #define KERNEL_PARAMS_MAX 4
 

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "../cu_api.h"
+#include "../driver_api.h"
 
 /* Functions with one meaning for both default streams. */
 #define DRIVER_FUNCTIONS(X)                                                                        \

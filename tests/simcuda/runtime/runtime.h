@@ -12,7 +12,7 @@
 #define SIMCUDA_RUNTIME_RUNTIME_H
 
 #include "../fault.h"
-#include "../cudart_api.h"
+#include "../runtime_api.h"
 #include "driver.h"
 
 #ifndef CUDART_MAJOR

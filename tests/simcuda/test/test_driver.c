@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../cu_api.h"
+#include "../driver_api.h"
 
 #define N 1000
 

@@ -3,10 +3,10 @@
  * Prototypes of the runtime functions that the test programs call: by dlsym, or linked as nvcc
  * does. Where CUDA 12 and 13 differ, they are those of 13.
  */
-#ifndef SIMCUDA_CUDART_API_H
-#define SIMCUDA_CUDART_API_H
+#ifndef SIMCUDA_RUNTIME_API_H
+#define SIMCUDA_RUNTIME_API_H
 
-#include "cudart_types.h"
+#include "runtime_types.h"
 
 #ifdef __cplusplus
 extern "C" {

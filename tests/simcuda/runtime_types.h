@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The types of the CUDA runtime API, as far as the simulated runtime and the programs use them: see
  */
-/* cu_types.h. Structs that changed with CUDA 13 have their form of CUDA 13. */
-#ifndef SIMCUDA_CUDART_TYPES_H
-#define SIMCUDA_CUDART_TYPES_H
+/* driver_types.h. Structs that changed with CUDA 13 have their form of CUDA 13. */
+#ifndef SIMCUDA_RUNTIME_TYPES_H
+#define SIMCUDA_RUNTIME_TYPES_H
 
-#include "cu_types.h"
+#include "driver_types.h"
 
 #ifdef SIMCUDA_TOOLKIT_HEADERS
 #include <cuda_runtime_api.h>

@@ -5,8 +5,8 @@
  * toolkit; with SIMCUDA_TOOLKIT_HEADERS the real cuda.h takes its place, and then the compiler
  * checks every signature of the simulated driver (make check-simcuda-signatures).
  */
-#ifndef SIMCUDA_CU_TYPES_H
-#define SIMCUDA_CU_TYPES_H
+#ifndef SIMCUDA_DRIVER_TYPES_H
+#define SIMCUDA_DRIVER_TYPES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,10 +4,10 @@
  * are never linked against: callers find them with dlsym or cuGetProcAddress, as real programs do,
  * and take the type from here.
  */
-#ifndef SIMCUDA_CU_API_H
-#define SIMCUDA_CU_API_H
+#ifndef SIMCUDA_DRIVER_API_H
+#define SIMCUDA_DRIVER_API_H
 
-#include "cu_types.h"
+#include "driver_types.h"
 
 #ifdef __cplusplus
 extern "C" {
