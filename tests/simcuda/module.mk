@@ -135,3 +135,7 @@ check-simcuda-signatures:
 	@echo "the signatures are those of $(SIM_TOOLKIT)"
 
 .PHONY: test-simcuda check-simcuda-signatures
+
+demo-programs: examples simcuda
+
+.PHONY: demo-programs
