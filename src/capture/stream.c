@@ -23,7 +23,8 @@ struct known_thread {
 	uint32_t tid, tgid;
 	char *text;     /* a string argument that waits for its call */
 	uint16_t text_hook;
-	const struct kernel *inner; /* of the last nested launch */
+	const struct kernel *launched; /* by the last launch, which began at: */
+	uint64_t launched_ns;
 	UT_hash_handle hh;
 };
 
@@ -366,12 +367,11 @@ static void find_kernel(struct stream *stream, struct call *call, uint32_t tgid,
 			struct known_thread *thread)
 {
 	call->kernel = kernels_find(stream->kernels, tgid, call->args.handle);
-	if (call->flags & CALL_NESTED)
-		thread->inner = call->kernel;
-	else if (!call->kernel->resolved && thread->inner && thread->inner->resolved)
-		call->kernel = thread->inner;
-	if (!(call->flags & CALL_NESTED))
-		thread->inner = NULL;
+	if (!call->kernel->resolved && thread->launched && thread->launched->resolved &&
+	    thread->launched_ns > call->begin_ns)
+		call->kernel = thread->launched;
+	thread->launched = call->kernel;
+	thread->launched_ns = call->begin_ns;
 }
 
 /* cuKernelGetFunction, __cudaGetKernel: a new handle for a kernel that is known by another. */
