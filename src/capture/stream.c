@@ -12,6 +12,10 @@
 #include "capture/kernels.h"
 #include "cuda/error.h"
 
+/* Results of either layer with which the end of a capture fails, and ends it all the same. */
+#define CAPTURE_INVALIDATED 901
+#define CAPTURE_UNJOINED    904
+
 struct known_process {
 	uint32_t pid;
 	struct process *process;
@@ -392,13 +396,26 @@ static void alias_kernel(struct stream *stream, const struct call *call, uint32_
 	kernels_alias(stream->kernels, tgid, made, known);
 }
 
+/* Whether the call has done what it is for. */
+static bool took_effect(const struct call *call)
+{
+	if (call->flags & CALL_UNFINISHED)
+		return false;
+	if (call->flags & CALL_NO_RETURN) /* most calls succeed; the one around a nested one tells */
+		return !(call->flags & CALL_NESTED);
+	/* the end of a capture that was broken (CUDA programming guide, "Invalidation") */
+	return !(call->flags & CALL_FAILED) ||
+	       (call->op == OP_CAPTURE_END &&
+		(call->result == CAPTURE_INVALIDATED || call->result == CAPTURE_UNJOINED));
+}
+
 static void follow_state(struct stream *stream, struct call *call, uint32_t tgid, uint32_t tid)
 {
 	if ((call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH || call->op == OP_COPY ||
 	     call->op == OP_SET || call->op == OP_HOST_LAUNCH) &&
 	    captures_stream(stream->captures, tgid, tid, call->args.stream))
 		call->flags |= CALL_CAPTURED;
-	if (!call_has_end(call) || (call->flags & CALL_FAILED))
+	if (!took_effect(call))
 		return;
 	captures_follow(stream->captures, tgid, tid, call);
 	if (call->op == OP_NAME_KERNEL)
