@@ -62,7 +62,7 @@ class Targets:
     def at_most(self, what, value, limit, unit=""):
         """`value` is None where it could not be measured."""
         verdict = "not measured" if value is None else "met" if value <= limit else "MISSED"
-        words = value if value is None else f"{round(value, 2):g}{unit}"
+        words = value if value is None else f"{round(value, 3):g}{unit}"
         self.rows.append((what, f"at most {limit:g}{unit}", words, verdict))
 
     def missed(self):

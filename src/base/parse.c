@@ -48,9 +48,10 @@ static bool parse_scaled(const char *text, const struct unit *units, size_t coun
 
 bool parse_duration_ns(const char *text, uint64_t *ns)
 {
-	static const struct unit units[] = { { "", 1e9 },   { "ns", 1 },   { "us", 1e3 },
-					     { "\xc2\xb5s", 1e3 }, { "ms", 1e6 }, { "s", 1e9 },
-					     { "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 } };
+	static const struct unit units[] = {
+		{ "", 1e9 },  { "ns", 1 },   { "us", 1e3 },   { "\xc2\xb5s", 1e3 }, { "ms", 1e6 },
+		{ "s", 1e9 }, { "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 }
+	};
 	double value;
 
 	if (!parse_scaled(text, units, COUNT(units), 9e18, &value))
@@ -62,10 +63,10 @@ bool parse_duration_ns(const char *text, uint64_t *ns)
 bool parse_bytes(const char *text, uint64_t *bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 },           { "b", 1 },          { "k", 1024 },       { "kb", 1024 },
-		{ "kib", 1024 },     { "m", 1 << 20 },    { "mb", 1 << 20 },   { "mib", 1 << 20 },
-		{ "g", 1 << 30 },    { "gb", 1 << 30 },   { "gib", 1 << 30 },  { "t", 0x1p40 },
-		{ "tb", 0x1p40 },    { "tib", 0x1p40 },
+		{ "", 1 },	  { "b", 1 },	     { "k", 1024 },	 { "kb", 1024 },
+		{ "kib", 1024 },  { "m", 1 << 20 },  { "mb", 1 << 20 },	 { "mib", 1 << 20 },
+		{ "g", 1 << 30 }, { "gb", 1 << 30 }, { "gib", 1 << 30 }, { "t", 0x1p40 },
+		{ "tb", 0x1p40 }, { "tib", 0x1p40 },
 	};
 	double value;
 

@@ -23,36 +23,54 @@ static __always_inline int session_is_return(struct pt_regs *ctx)
 }
 
 #ifdef __TARGET_ARCH_arm64
-#define ARG_STACK(ctx)   PT_REGS_SP(ctx)
-#define RETURN_SP(ctx)   PT_REGS_SP(ctx)
+#define ARG_STACK(ctx) PT_REGS_SP(ctx)
+#define RETURN_SP(ctx) PT_REGS_SP(ctx)
 #else
-#define ARG_STACK(ctx)   (PT_REGS_SP(ctx) + 8) /* above the return address */
-#define RETURN_SP(ctx)   (PT_REGS_SP(ctx) - 8) /* ret has popped it */
+#define ARG_STACK(ctx) (PT_REGS_SP(ctx) + 8) /* above the return address */
+#define RETURN_SP(ctx) (PT_REGS_SP(ctx) - 8) /* ret has popped it */
 #endif
 
-/*
- * Two entries at one stack pointer: a hooked function that ended in a jump to another hooked one
- * (both will return), or a longjmp back to a loop (the first never will). After a jump the return
- * address is already the trampoline of the first one's return probe.
- */
-static __always_inline int is_tail_call(struct pt_regs *ctx)
+/* Where the return address of a call stands that has a return probe: the kernel's trampoline. */
+static __always_inline __u64 return_trampoline(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-	__u64 back = 0;
 
-#ifdef __TARGET_ARCH_arm64
-	back = PT_REGS_RET(ctx);
-#else
-	bpf_probe_read_user(&back, sizeof(back), (void *)PT_REGS_SP(ctx));
-#endif
-	return trampoline && back == trampoline;
+	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 }
 
-static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx, __u64 now)
+/*
+ * Whether a call that was entered is still under way, at another entry. One whose frame the stack
+ * pointer has left is not. One whose frame lies above may have been left by longjmp or an exception
+ * all the same, and other functions are using that stack now: then its return address, which the
+ * return probe had replaced by the trampoline, is overwritten as a rule. At the same stack pointer
+ * it tells a hooked function that ended in a jump to this one (both will return) from a longjmp back
+ * to a loop (the first never will).
+ */
+static __always_inline int frame_is_live(const struct wire_frame *frame, struct pt_regs *ctx,
+					 __u64 trampoline)
 {
-	__u64 sp = PT_REGS_SP(ctx);
+	__u64 sp = PT_REGS_SP(ctx), back = 0;
 
+	if (frame->sp < sp)
+		return 0;
+#ifdef __TARGET_ARCH_arm64
+	/* the return address is in a register, and who knows where on the stack later */
+	return frame->sp > sp || (trampoline && PT_REGS_RET(ctx) == trampoline);
+#else
+	if (!trampoline || bpf_probe_read_user(&back, sizeof(back), (void *)frame->sp))
+		return frame->sp > sp;
+	return back == trampoline;
+#endif
+}
+
+static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx,
+					      __u64 now)
+{
+	__u64 trampoline;
+
+	if (!thread->depth)
+		return;
+	trampoline = return_trampoline();
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
 		struct wire_frame *frame;
@@ -60,7 +78,7 @@ static __always_inline void drop_stale_frames(struct wire_thread *thread, struct
 		if (top >= WIRE_DEPTH_MAX)
 			return;
 		frame = frame_at(thread, top);
-		if (frame->sp > sp || (frame->sp == sp && is_tail_call(ctx)))
+		if (frame_is_live(frame, ctx, trampoline))
 			return;
 		frame_abandon(frame, now);
 		thread->depth = top;
@@ -112,8 +130,8 @@ static __always_inline void record_arguments(struct wire_call *call, __u64 cooki
 	record_registers(call, ctx);
 	if (stack > WIRE_STACK)
 		stack = WIRE_STACK;
-	if (stack && bpf_probe_read_user(&call->word[WIRE_AT_STACK], stack * 8,
-					 (void *)ARG_STACK(ctx)))
+	if (stack &&
+	    bpf_probe_read_user(&call->word[WIRE_AT_STACK], stack * 8, (void *)ARG_STACK(ctx)))
 		call->head.flags |= WIRE_UNREADABLE;
 	if (cookie_blob(cookie) != COOKIE_NONE && !cookie_blob_on_return(cookie))
 		record_blob(call, cookie);
@@ -149,29 +167,34 @@ static __always_inline void record_outputs(struct wire_call *call, __u64 cookie)
 
 /* Strings that are known on entry: of the call itself, or of a register's value (host stubs). */
 static __always_inline void send_entry_strings(struct wire_thread *thread, struct wire_call *call,
-					       __u64 cookie, __u64 id)
+					       __u64 cookie)
 {
 	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
 
 	if (cookie_kernel(cookie) != COOKIE_NONE)
-		kernel_seen(thread, id, cookie_hook(cookie),
-			    register_of(call, cookie_kernel(cookie)));
+		kernel_seen(thread, call, register_of(call, cookie_kernel(cookie)));
 	if (string == COOKIE_NONE)
 		return;
 	if (key != COOKIE_NONE)
-		name_send(id, cookie_hook(cookie), register_of(call, key), NAME_OF_CALL,
-			  register_of(call, string));
+		name_send(call, register_of(call, key), NAME_OF_CALL, register_of(call, string));
 	else if (cookie_out0(cookie) == COOKIE_NONE)
-		name_send(id, cookie_hook(cookie), 0, NAME_OF_ARGUMENT, register_of(call, string));
+		name_send(call, 0, NAME_OF_ARGUMENT, register_of(call, string));
 }
 
 /* A string that names what the call made: cuModuleGetFunction's. */
-static __always_inline void send_return_strings(struct wire_call *call, __u64 cookie, __u64 id)
+static __always_inline void send_return_strings(struct wire_call *call, __u64 cookie)
 {
 	if (cookie_string(cookie) != COOKIE_NONE && cookie_name_key(cookie) == COOKIE_NONE &&
 	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
-		name_send(id, cookie_hook(cookie), call->word[0], NAME_OF_CALL,
+		name_send(call, call->word[0], NAME_OF_CALL,
 			  register_of(call, cookie_string(cookie)));
+}
+
+/* After this call a kernel handle may mean another kernel: names are read again. */
+static __always_inline void forget_kernels(__u64 cookie)
+{
+	if (cookie_forgets_kernels(cookie))
+		__sync_fetch_and_add(&state.kernels_generation, 1);
 }
 
 static __always_inline int returns_wanted(__u32 mode, __u32 depth)
@@ -205,6 +228,9 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		return 1;
 	drop_stale_frames(thread, ctx, now);
 	depth = thread->depth;
+	returns = returns_wanted(mode, depth);
+	if (!returns && !depth && cookie_runtime(cookie) && state.driver_tells)
+		return 1;
 	if (depth >= WIRE_DEPTH_MAX) {
 		count_lost(LOST_TOO_DEEP);
 		thread->deep++;
@@ -222,8 +248,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.result = 0;
 	frame->call.reserved = 0;
 	record_arguments(&frame->call, cookie, ctx);
-	send_entry_strings(thread, &frame->call, cookie, id);
-	returns = returns_wanted(mode, depth);
+	send_entry_strings(thread, &frame->call, cookie);
 	if (settings.begin_records && returns) {
 		frame->call.head.type = WIRE_BEGIN;
 		frame_send(frame);
@@ -235,12 +260,14 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		return 0;
 	}
 	frame->call.head.flags |= WIRE_NO_RETURN;
+	forget_kernels(cookie);
 	frame_send(frame);
 	return 1;
 }
 
 /* The frame of the call that returns now; frames above it were skipped and are sent as such. */
-static __always_inline struct wire_frame *frame_of_return(struct wire_thread *thread, __u64 sp, __u64 now)
+static __always_inline struct wire_frame *frame_of_return(struct wire_thread *thread, __u64 sp,
+							  __u64 now)
 {
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
@@ -280,12 +307,11 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	frame->call.head.time_ns = now;
 	if (frame->call.result == 0) {
 		record_outputs(&frame->call, frame->cookie);
-		send_return_strings(&frame->call, frame->cookie, id);
+		send_return_strings(&frame->call, frame->cookie);
 	}
 	if (frame->call.head.flags & WIRE_UNREADABLE)
 		count_lost(LOST_UNREADABLE);
-	if (cookie_forgets_kernels(frame->cookie))
-		__sync_fetch_and_add(&state.kernels_generation, 1);
+	forget_kernels(frame->cookie);
 	frame_send(frame);
 	return 0;
 }

@@ -5,8 +5,12 @@
 
 #include "bpf/threads.h"
 
-/* Sends the string at `from`. Returns whether it could be read. */
-static __always_inline int name_send(__u64 id, __u32 hook, __u64 key, __u32 source, __u64 from)
+/*
+ * Sends the string at `from` with the time of the call that it belongs to, before the call itself:
+ * so it is there when the call is read. Returns whether it could be read.
+ */
+static __always_inline int name_send(const struct wire_call *call, __u64 key, __u32 source,
+				     __u64 from)
 {
 	__u32 zero = 0;
 	struct scratch *s = bpf_map_lookup_elem(&scratch, &zero);
@@ -15,24 +19,28 @@ static __always_inline int name_send(__u64 id, __u32 hook, __u64 key, __u32 sour
 	if (!s || !from)
 		return 0;
 	n = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
-	if (n <= 0 || n > WIRE_STRING_MAX)
+	if (n > WIRE_STRING_MAX || (n <= 0 && source == NAME_OF_HANDLE))
 		return 0;
-	head_fill(&s->name.head, WIRE_NAME, id, bpf_ktime_get_ns());
-	s->name.head.hook = hook;
+	if (n < 0)
+		n = 0;
+	s->name.head = call->head;
+	s->name.head.type = WIRE_NAME;
+	s->name.head.flags = 0;
 	s->name.head.bytes = n;
 	if (n == WIRE_STRING_MAX)
 		s->name.head.flags = WIRE_TRUNCATED;
 	s->name.key = key;
+	s->name.from = from;
 	s->name.source = source;
 	s->name.reserved = 0;
-	emit(&s->name, WIRE_NAME_BYTES(n), WAKE_IF_FULL);
+	emit(&s->name, WIRE_NAME_BYTES(n), n ? WAKE_IF_FULL : WAKE_NOW);
 	return 1;
 }
 
 /* The first launch of a handle sends the name that the handle leads to; user space verifies it. */
-static __always_inline void kernel_name(__u64 id, __u32 hook, __u64 handle)
+static __always_inline void kernel_name(const struct wire_call *call, __u64 handle)
 {
-	struct kernel_key key = { .handle = handle, .tgid = id >> 32 };
+	struct kernel_key key = { .handle = handle, .tgid = call->head.tgid };
 	__u64 generation = state.kernels_generation, at = 0;
 	__u64 *seen = bpf_map_lookup_elem(&named_kernels, &key);
 
@@ -40,12 +48,13 @@ static __always_inline void kernel_name(__u64 id, __u32 hook, __u64 handle)
 		return;
 	bpf_probe_read_user(&at, sizeof(at), (void *)(handle + state.name_offset));
 	/* A page that is not resident cannot be read here: the next launch tries again. */
-	if (name_send(id, hook, handle, NAME_OF_HANDLE, at))
+	if (name_send(call, handle, NAME_OF_HANDLE, at))
 		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
 }
 
-/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot. */
-static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __u32 hook,
+/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot.
+ */
+static __always_inline void kernel_seen(struct wire_thread *thread, const struct wire_call *call,
 					__u64 handle)
 {
 	__u64 *slot = &thread->recent[BOUNDED((handle >> 4) ^ (handle >> 8) ^ (handle >> 12),
@@ -58,7 +67,7 @@ static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __
 			thread->recent[i] = 0;
 		thread->recent_generation = state.kernels_generation;
 	}
-	kernel_name(id, hook, handle);
+	kernel_name(call, handle);
 	*slot = handle;
 }
 

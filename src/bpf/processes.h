@@ -10,6 +10,7 @@
 
 #define PROT_EXEC     0x4
 #define MAP_ANONYMOUS 0x20
+#define SIGSTOP       19
 #define SIGURG        23
 
 static __always_inline void process_forked(struct task_struct *parent, struct task_struct *child)
@@ -80,10 +81,22 @@ static __always_inline int file_key_of(__u64 fd, struct file_key *key)
 }
 
 /*
- * A file is about to be mapped for execution. One that was not seen before is reported at once; a
- * process that is held for it (ptrace, see src/probe/hold.h) gets SIGURG here, which stops its
- * thread on the way out of mmap, before an instruction of the file can run. Nobody but the tracer
- * sees that signal; if the tracer is gone by then, its default is to be ignored.
+ * The signal that stops the current thread for its tracer on the way out of the system call. SIGURG,
+ * since its default is to be ignored if the tracer is gone by then. A thread that blocks it gets
+ * SIGSTOP, which cannot be blocked, and which the tracer takes away as soon as it sees it.
+ */
+static __always_inline __u32 hold_signal(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	unsigned long blocked = BPF_CORE_READ(task, blocked.sig[0]);
+
+	return blocked >> (SIGURG - 1) & 1 ? SIGSTOP : SIGURG;
+}
+
+/*
+ * A file is about to be mapped for execution. One that was not seen before is reported at once; the
+ * thread of a process that is held for it (ptrace, see src/probe/hold.h) is stopped by a signal,
+ * before an instruction of the file can run. Nobody but the tracer sees that signal.
  */
 static __always_inline void file_mapped(struct sys_enter_mmap *ctx)
 {
@@ -102,7 +115,7 @@ static __always_inline void file_mapped(struct sys_enter_mmap *ctx)
 	head_fill(&record.head, WIRE_MAP, id, bpf_ktime_get_ns());
 	record.inode = key.inode;
 	record.dev = key.dev;
-	if (flags && (*flags & TARGET_HOLD) && bpf_send_signal_thread(SIGURG) == 0)
+	if (flags && (*flags & TARGET_HOLD) && bpf_send_signal_thread(hold_signal()) == 0)
 		record.held = 1;
 	emit(&record, sizeof(record), WAKE_NOW);
 }

@@ -9,8 +9,8 @@
 
 #include "base/xalloc.h"
 
-#define INTERVAL_NS     250000000ull
-#define FIRST_NS        50000000ull /* a burst of getters is met soon */
+#define INTERVAL_NS	250000000ull
+#define FIRST_NS	50000000ull /* a burst of getters is met soon */
 #define WINDOW_CYCLE_NS 2000000000ull
 #define WINDOW_LEAST_NS 50000000ull
 
@@ -23,7 +23,7 @@ struct thread_cost {
 
 struct governor {
 	struct governor_options options;
-	double limit;      /* percent */
+	double limit; /* percent */
 	bool explicit_limit;
 	uint64_t interval_begin_ns;
 	bool first;
@@ -33,7 +33,7 @@ struct governor {
 	bool warned;
 	char text[256];
 
-	bool windows;      /* measuring in windows */
+	bool windows; /* measuring in windows */
 	bool window_open;
 	uint64_t window_ns, switch_ns; /* length of a window; when the next change is due */
 	uint64_t began_ns, windows_began_ns, open_ns, opened_ns;
@@ -55,7 +55,7 @@ static void forget_threads(struct governor *g)
 {
 	struct thread_cost *thread, *next;
 
-	HASH_ITER(hh, g->threads, thread, next) {
+	HASH_ITER (hh, g->threads, thread, next) {
 		HASH_DEL(g->threads, thread);
 		free(thread);
 	}
@@ -256,10 +256,10 @@ static double busiest_share(const struct governor *g, double interval_ns)
 	const struct thread_cost *thread, *next;
 	double most = 0;
 
-	HASH_ITER(hh, g->threads, thread, next) {
+	HASH_ITER (hh, g->threads, thread, next) {
 		/* what tracing added to the interval is not the target's own time */
 		double own = interval_ns - thread->ns > interval_ns / 10 ? interval_ns - thread->ns
-									: interval_ns / 10;
+									 : interval_ns / 10;
 		double share = 100 * thread->ns / own;
 
 		if (share > most)
@@ -287,7 +287,8 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 	if (g->percent > g->limit && !g->explicit_limit && !g->warned) {
 		g->warned = true;
 		snprintf(g->text, sizeof(g->text),
-			 "tracing costs about %.0f %% of the busiest thread's time (%.2f us a call); "
+			 "tracing costs about %.0f %% of the busiest thread's time (%.2f us a "
+			 "call); "
 			 "--no-returns halves that, --max-overhead N%% limits it",
 			 g->percent, g->options.cost.call_ns / 1e3);
 		return g->text;

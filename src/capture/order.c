@@ -6,7 +6,7 @@
 
 #include "base/xalloc.h"
 
-#define WINDOW_NS 1000000
+#define WINDOW_NS  1000000
 #define SLOT_BYTES 448 /* a call with the longest plan; names are larger and rare */
 
 struct item {

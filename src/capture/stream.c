@@ -11,6 +11,7 @@
 #include "capture/captures.h"
 #include "capture/kernels.h"
 #include "cuda/error.h"
+#include "probe/memory.h"
 
 /* Results of either layer with which the end of a capture fails, and ends it all the same. */
 #define CAPTURE_INVALIDATED 901
@@ -25,7 +26,7 @@ struct known_process {
 
 struct known_thread {
 	uint32_t tid, tgid;
-	char *text;     /* a string argument that waits for its call */
+	char *text; /* a string argument that waits for its call */
 	uint16_t text_hook;
 	const struct kernel *launched; /* by the last launch, which began at: */
 	uint64_t launched_ns;
@@ -43,6 +44,7 @@ struct stream {
 	struct kernels *kernels;
 	struct captures *captures;
 	uint64_t calls;
+	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
 };
 
 struct stream *stream_new(const struct stream_options *options)
@@ -69,10 +71,10 @@ void stream_free(struct stream *stream)
 
 	if (!stream)
 		return;
-	HASH_ITER(hh, stream->threads, thread, next_thread) {
+	HASH_ITER (hh, stream->threads, thread, next_thread) {
 		thread_drop(stream, thread);
 	}
-	HASH_ITER(hh, stream->processes, process, next_process) {
+	HASH_ITER (hh, stream->processes, process, next_process) {
 		HASH_DEL(stream->processes, process);
 		free(process);
 	}
@@ -220,7 +222,7 @@ static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, st
 	free(known);
 	kernels_forget(stream->kernels, pid);
 	captures_forget(stream->captures, pid);
-	HASH_ITER(hh, stream->threads, thread, next) {
+	HASH_ITER (hh, stream->threads, thread, next) {
 		if (thread->tgid == pid)
 			thread_drop(stream, thread);
 	}
@@ -285,15 +287,26 @@ static void calibrate(struct stream *stream, const struct wire_name *name)
 	if (!process || process->calibrated || !hook || hook->layer != LAYER_DRIVER)
 		return;
 	process->calibrated = true;
-	state->name_offset = kernels_calibrate(name->head.tgid, name->key, name->text,
-					       state->name_offset);
+	state->name_offset =
+		kernels_calibrate(name->head.tgid, name->key, name->text, state->name_offset);
 }
 
-static void on_name(struct stream *stream, const struct wire_name *name)
+/* The text of a name; read from the process where the eBPF side could not wait for its page. */
+static bool name_text(const struct wire_name *name, struct wire_name *whole)
 {
-	const struct hook *hook = modules_hook(stream->options.modules, name->head.hook, NULL);
+	memcpy(whole, name, WIRE_NAME_BYTES(name->head.bytes));
+	return name->head.bytes ||
+	       memory_read_string(name->head.tgid, name->from, whole->text, sizeof(whole->text));
+}
+
+static void on_name(struct stream *stream, const struct wire_name *record)
+{
+	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, NULL);
+	struct wire_name *name = &stream->name;
 	struct known_thread *thread;
 
+	if (!name_text(record, name))
+		return;
 	if (name->source == NAME_OF_HANDLE) {
 		kernels_named(stream->kernels, name);
 		return;
@@ -340,8 +353,7 @@ static void fill_raw(struct api_raw *raw, const struct wire_call *record,
 	memcpy(raw->stack, word + WIRE_AT_STACK, plan->stack * sizeof(*word));
 	raw->out_valid = record->head.type == WIRE_CALL && record->result == 0 &&
 			 !(record->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED));
-	raw->blob_valid = plan->blob != PLAN_NO_ARG &&
-			  !(record->head.flags & WIRE_UNREADABLE) &&
+	raw->blob_valid = plan->blob != PLAN_NO_ARG && !(record->head.flags & WIRE_UNREADABLE) &&
 			  (!plan->blob_on_return || raw->out_valid);
 	if (raw->blob_valid)
 		memcpy(raw->blob, word + WIRE_AT_BLOB, plan->blob_words * sizeof(*word));
@@ -401,7 +413,8 @@ static bool took_effect(const struct call *call)
 {
 	if (call->flags & CALL_UNFINISHED)
 		return false;
-	if (call->flags & CALL_NO_RETURN) /* most calls succeed; the one around a nested one tells */
+	/* success is assumed, but for a nested call: the one around it tells */
+	if (call->flags & CALL_NO_RETURN)
 		return !(call->flags & CALL_NESTED);
 	/* the end of a capture that was broken (CUDA programming guide, "Invalidation") */
 	return !(call->flags & CALL_FAILED) ||
@@ -448,7 +461,7 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 	const struct module *module;
 	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, &module);
 	struct event event = { .type = record->head.type == WIRE_BEGIN ? EVENT_CALL_BEGIN
-								      : EVENT_CALL,
+								       : EVENT_CALL,
 			       .time_ns = record->head.time_ns,
 			       .tid = record->head.tid };
 	struct known_process *process;

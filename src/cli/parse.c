@@ -36,10 +36,10 @@ struct known {
 	size_t count;
 };
 
-static const struct argp_option own_options[] = {
-	{ "help", '?', 0, 0, 0, 0 }, { "usage", 1000, 0, 0, 0, 0 }, { "version", 'V', 0, 0, 0, 0 },
-	{ 0 }
-};
+static const struct argp_option own_options[] = { { "help", '?', 0, 0, 0, 0 },
+						  { "usage", 1000, 0, 0, 0, 0 },
+						  { "version", 'V', 0, 0, 0, 0 },
+						  { 0 } };
 
 static void collect(const struct argp_option *options, struct known *known)
 {

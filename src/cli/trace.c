@@ -34,33 +34,52 @@ struct trace_options {
 /* ---- options ------------------------------------------------------------------------------- */
 
 enum {
-	OPT_FORMAT = 3000, OPT_FORCE, OPT_BEGIN_END, OPT_FAILED, OPT_MIN_DURATION, OPT_MAX_EVENTS,
-	OPT_NO_RETURNS, OPT_DURATION, OPT_TIMEOUT, OPT_SUMMARY_ONLY, OPT_JSON_SUMMARY, OPT_COLOR,
-	OPT_MAX_OVERHEAD, OPT_WITHOUT, OPT_RING_SIZE,
+	OPT_FORMAT = 3000,
+	OPT_FORCE,
+	OPT_BEGIN_END,
+	OPT_FAILED,
+	OPT_MIN_DURATION,
+	OPT_MAX_EVENTS,
+	OPT_NO_RETURNS,
+	OPT_DURATION,
+	OPT_TIMEOUT,
+	OPT_SUMMARY_ONLY,
+	OPT_JSON_SUMMARY,
+	OPT_COLOR,
+	OPT_MAX_OVERHEAD,
+	OPT_WITHOUT,
+	OPT_RING_SIZE,
 };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "Which calls are shown (the summary counts all):", 3 },
 	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
-	{ "min-duration", OPT_MIN_DURATION, "TIME", 0, "only calls that took this long (10us, 1.5ms)", 0 },
+	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
+	  "only calls that took this long (10us, 1.5ms)", 0 },
 	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end after N calls were shown", 0 },
-	{ "verbose", 'v', 0, 0, "also the driver calls that runtime calls make, with their durations", 0 },
+	{ "verbose", 'v', 0, 0,
+	  "also the driver calls that runtime calls make, with their durations", 0 },
 	{ 0, 0, 0, 0, "Output:", 4 },
 	{ "output", 'o', "FILE", 0, "write to FILE; its ending chooses the format", 0 },
 	{ "format", OPT_FORMAT, "NAME", 0, "table (default), jsonl or log", 0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
-	{ "begin-end", OPT_BEGIN_END, 0, 0, "jsonl: a B and an E line for each call instead of one X", 0 },
+	{ "begin-end", OPT_BEGIN_END, 0, 0,
+	  "jsonl: a B and an E line for each call instead of one X", 0 },
 	{ "summary-only", OPT_SUMMARY_ONLY, 0, 0, "no calls, just the summary", 0 },
 	{ "json-summary", OPT_JSON_SUMMARY, "FILE", 0, "write the summary as JSON, too", 0 },
-	{ "color", OPT_COLOR, "auto|always|never", 0, "auto: on a terminal, unless NO_COLOR is set", 0 },
+	{ "color", OPT_COLOR, "auto|always|never", 0, "auto: on a terminal, unless NO_COLOR is set",
+	  0 },
 	{ 0, 0, 0, 0, "How long, and at what cost:", 5 },
 	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
 	{ "timeout", OPT_TIMEOUT, "TIME", 0, "give up when no CUDA library was loaded by then", 0 },
 	{ "no-returns", OPT_NO_RETURNS, 0, 0, "half the cost: no durations, no results", 0 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
-	  "give up detail to stay below: getters, then durations, then all but windows of time", 0 },
-	{ "ring-size", OPT_RING_SIZE, "BYTES", 0, "of all ring buffers together (default 8 MiB a CPU)", 0 },
-	{ "without", OPT_WITHOUT, "LIST", 0, "kernel features not to use, as 'cuscope doctor' names them", 0 },
+	  "give up detail to stay below: getters, then durations, then all but windows of time",
+	  0 },
+	{ "ring-size", OPT_RING_SIZE, "BYTES", 0,
+	  "of all ring buffers together (default 8 MiB a CPU)", 0 },
+	{ "without", OPT_WITHOUT, "LIST", 0,
+	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
 	{ 0 }
 };
 
@@ -320,10 +339,13 @@ static int trace(struct trace_options *o, struct err *err)
 int cli_trace(int argc, char **argv)
 {
 	struct trace_options o = { .capture = { .returns = true } };
+	struct origin origin;
 	struct err err = { 0 };
 	int status;
 
+	origin_save(&origin);
 	cli_parse(&argp, argc, argv, true, &o);
+	o.choice.target.command.origin = &origin;
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
 	if (cli_target_settle(&o.choice, o.command, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);

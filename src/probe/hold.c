@@ -35,16 +35,16 @@ struct hold {
 
 	pthread_t thread;
 	bool thread_runs;
-	sem_t prepared;          /* the child exists and is traced, or could not be made */
+	sem_t prepared; /* the child exists and is traced, or could not be made */
 	int prepare_error;
-	atomic_bool stop;        /* the thread is to leave, which detaches all tracees */
+	atomic_bool stop; /* the thread is to leave, which detaches all tracees */
 	bool traced;
 
 	pid_t pid;
-	int go_pipe[2];          /* a byte lets the child exec */
-	int exec_pipe[2];        /* the child's errno, or closed by exec */
-	bool gone;               /* it was let go */
-	int ended_fd;            /* eventfd */
+	int go_pipe[2];	  /* a byte lets the child exec */
+	int exec_pipe[2]; /* the child's errno, or closed by exec */
+	bool gone;	  /* it was let go */
+	int ended_fd;	  /* eventfd */
 	atomic_bool ended;
 	int status;
 	atomic_ullong holds, longest_ns;
@@ -91,16 +91,6 @@ static int become(const struct identity *identity)
 	return 0;
 }
 
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static void child_main(struct hold *hold)
 {
 	int failure;
@@ -108,7 +98,8 @@ static void child_main(struct hold *hold)
 
 	close(hold->go_pipe[1]);
 	close(hold->exec_pipe[0]);
-	reset_signals();
+	if (hold->command.origin)
+		origin_restore(hold->command.origin);
 	if (read(hold->go_pipe[0], &go, 1) != 1)
 		_exit(127); /* cuscope is gone */
 	failure = become(&hold->identity);
@@ -134,12 +125,39 @@ static void look(struct hold *hold, pid_t pid)
 		atomic_store(&hold->longest_ns, took);
 }
 
-/* SIGURG that bpf_send_signal_thread sent has the kernel as its sender. */
-static bool is_hold_signal(pid_t tid)
+/* One that bpf_send_signal_thread sent has the kernel as its sender; see hold_signal() there. */
+static bool is_hold_signal(pid_t tid, int sig)
 {
 	siginfo_t info = { 0 };
 
-	return ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 && info.si_code == SI_KERNEL;
+	return (sig == SIGURG || sig == SIGSTOP) &&
+	       ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 && info.si_code == SI_KERNEL;
+}
+
+static void command_ended(struct hold *hold, int status)
+{
+	uint64_t one = 1;
+
+	hold->status = status;
+	atomic_store(&hold->ended, true);
+	if (write(hold->ended_fd, &one, sizeof(one)) < 0)
+		return; /* cannot fail on an eventfd that nobody filled */
+}
+
+/*
+ * A thread that is about to be stopped by SIGSTOP would be for good if cuscope died now. It loses
+ * the signal and stops for the tracer alone instead, before it is back in the program.
+ */
+static bool trade_stop(struct hold *hold, pid_t tid)
+{
+	int status;
+
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, 0) || ptrace(PTRACE_CONT, tid, NULL, 0) ||
+	    waitpid(tid, &status, __WALL) != tid)
+		return false;
+	if (!WIFSTOPPED(status) && tid == hold->pid)
+		command_ended(hold, status);
+	return WIFSTOPPED(status);
 }
 
 static void on_stop(struct hold *hold, pid_t tid, int status)
@@ -154,22 +172,14 @@ static void on_stop(struct hold *hold, pid_t tid, int status)
 		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU)
 			request = PTRACE_LISTEN;
 	} else if (event == 0) {
-		if (sig == SIGURG && is_hold_signal(tid))
+		if (!is_hold_signal(tid, sig))
+			deliver = sig;
+		else if (sig != SIGSTOP || trade_stop(hold, tid))
 			look(hold, tid);
 		else
-			deliver = sig;
+			return; /* it died */
 	}
 	ptrace(request, tid, NULL, deliver);
-}
-
-static void command_ended(struct hold *hold, int status)
-{
-	uint64_t one = 1;
-
-	hold->status = status;
-	atomic_store(&hold->ended, true);
-	if (write(hold->ended_fd, &one, sizeof(one)) < 0)
-		return; /* cannot fail on an eventfd that nobody filled */
 }
 
 static int make_child(struct hold *hold)
@@ -183,8 +193,7 @@ static int make_child(struct hold *hold)
 		child_main(hold);
 	if (hold->pid < 0)
 		return -errno;
-	hold->traced = hold->command.hold &&
-		       ptrace(PTRACE_SEIZE, hold->pid, NULL, options) == 0;
+	hold->traced = hold->command.hold && ptrace(PTRACE_SEIZE, hold->pid, NULL, options) == 0;
 	return 0;
 }
 
@@ -224,7 +233,8 @@ static int start_tracer(struct hold *hold)
 	sigaction(SIGRTMIN, &action, NULL);
 	sigfillset(&all);
 	sigdelset(&all, SIGRTMIN);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited: other signals go to the main thread */
+	pthread_sigmask(SIG_SETMASK, &all,
+			&old); /* inherited: other signals go to the main thread */
 	r = pthread_create(&hold->thread, NULL, tracer_main, hold);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -r;

@@ -5,7 +5,7 @@
  *
  * The command and what it starts are traced with ptrace, but stopped at three moments only: when a
  * task is born, at exec, and when one of them maps a file that no hook has been decided for (the
- * eBPF side then sends the thread SIGURG, see src/bpf/processes.h). At the last two the callback
+ * eBPF side then sends the thread a signal, see src/bpf/processes.h). At the last two the callback
  * looks at what is mapped and hooks it, while that one thread waits, usually well under a
  * millisecond. Between such moments nothing is slowed down. When cuscope dies, the kernel detaches.
  *
@@ -19,12 +19,14 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "probe/origin.h"
 
 struct command {
-	char *const *argv;  /* argv[0] is looked up in PATH */
-	const char *user;   /* run as this user with its groups; NULL: as cuscope runs */
-	bool hold;          /* use ptrace; else libraries loaded later are hooked as they are seen */
-	bool follow;        /* trace the processes that it starts */
+	char *const *argv;	     /* argv[0] is looked up in PATH */
+	const struct origin *origin; /* restored for it; NULL: it inherits cuscope's own */
+	const char *user;	     /* run as this user with its groups; NULL: as cuscope runs */
+	bool hold;   /* use ptrace; else libraries loaded later are hooked as they are seen */
+	bool follow; /* trace the processes that it starts */
 };
 
 struct hold;
@@ -34,7 +36,8 @@ typedef void (*hold_look_fn)(void *data, pid_t pid);
 
 /*
  * Makes the process and leaves it waiting just before exec. Fails with a sentence when the command
- * cannot be found or the user does not exist. If ptrace is refused, *held is false and the rest works.
+ * cannot be found or the user does not exist. If ptrace is refused, *held is false and the rest
+ * works.
  */
 int hold_prepare(const struct command *command, hold_look_fn look, void *data, struct hold **hold,
 		 pid_t *pid, bool *held, struct err *err);

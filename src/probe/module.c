@@ -16,7 +16,7 @@ uint64_t hook_cookie(const struct hook *hook)
 {
 	const struct capture_plan *plan = &hook->plan;
 	unsigned words = plan->blob != PLAN_NO_ARG ? WIRE_AT_BLOB + plan->blob_words
-			 : plan->stack             ? WIRE_AT_STACK + plan->stack
+			 : plan->stack		   ? WIRE_AT_STACK + plan->stack
 						   : WIRE_AT_REG + plan->regs;
 
 	return cookie_with_hook(hook->id) | cookie_with_words(words) |
@@ -24,10 +24,10 @@ uint64_t hook_cookie(const struct hook *hook)
 	       cookie_with_out1(plan->out[1]) | cookie_with_out0_wide(plan->out_bytes[0] == 8) |
 	       cookie_with_out1_wide(plan->out_bytes[1] == 8) | cookie_with_blob(plan->blob) |
 	       cookie_with_blob_words(plan->blob_words) |
-	       cookie_with_blob_on_return(plan->blob_on_return) |
-	       cookie_with_string(plan->string) | cookie_with_kernel(plan->kernel) |
-	       cookie_with_name_key(plan->name_key) |
-	       cookie_with_forgets_kernels(plan->forgets_kernels);
+	       cookie_with_blob_on_return(plan->blob_on_return) | cookie_with_string(plan->string) |
+	       cookie_with_kernel(plan->kernel) | cookie_with_name_key(plan->name_key) |
+	       cookie_with_forgets_kernels(plan->forgets_kernels) |
+	       cookie_with_runtime(hook->layer == LAYER_RUNTIME);
 }
 
 static void plan_nothing(struct capture_plan *plan)
@@ -192,8 +192,8 @@ static void attach_little(struct module *module, struct programs *programs, bool
 		if (hook->group != HOOK_LITTLE)
 			continue;
 		point.cookie = hook_cookie(hook);
-		module->little = xrealloc(module->little,
-					  (module->n_little + 1) * sizeof(*module->little));
+		module->little =
+			xrealloc(module->little, (module->n_little + 1) * sizeof(*module->little));
 		module->little[module->n_little] = NULL;
 		hook->error = attach(programs, module->fd, &point, 1, returns,
 				     &module->little[module->n_little], NULL);
@@ -226,8 +226,15 @@ static void mark_unhooked(struct module *module, unsigned groups)
 	}
 }
 
-void module_drop_runtime_launches(struct module *module)
+void module_drop_runtime_launches(struct module *module, struct programs *programs)
 {
+	struct wire_state *state = programs_state(programs);
+
+	/* Detaching takes its time, and launches would be seen in the runtime for a while. */
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (module->hooks[i].group == HOOK_RUNTIME_LAUNCH)
+			state->mode[module->hooks[i].id] = HOOK_IGNORE;
+	}
 	if (module->runtime_launches)
 		attachment_free_later(module->runtime_launches);
 	module->runtime_launches = NULL;

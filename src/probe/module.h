@@ -19,27 +19,27 @@
 #include "probe/selection.h"
 
 struct hook {
-	uint16_t id;           /* set by module_number_hooks: what its records carry */
-	const char *name;      /* owned by the module */
+	uint16_t id;	  /* set by module_number_hooks: what its records carry */
+	const char *name; /* owned by the module */
 	enum api_layer layer;
 	const struct api *api; /* NULL: unknown function */
 	enum hook_group group;
-	const char *why;       /* of its group; static; may be NULL */
+	const char *why; /* of its group; static; may be NULL */
 	struct capture_plan plan;
 	struct placement place;
-	uint64_t entry;        /* offset of the function in the file */
-	int error;             /* why it could not be hooked: a negative errno */
-	bool hooked;           /* now */
+	uint64_t entry; /* offset of the function in the file */
+	int error;	/* why it could not be hooked: a negative errno */
+	bool hooked;	/* now */
 };
 
 struct module {
 	dev_t dev;
 	uint64_t inode;
-	char *path;            /* as the process that showed it names it */
-	const char *name;      /* its last part */
+	char *path;	  /* as the process that showed it names it */
+	const char *name; /* its last part */
 	int fd;
-	bool has[2];           /* enum api_layer */
-	struct hook *hooks;    /* in order of the file */
+	bool has[2];	    /* enum api_layer */
+	struct hook *hooks; /* in order of the file */
 	size_t n_hooks;
 	struct attachment *core, *runtime_launches;
 	struct attachment **little; /* one for each HOOK_LITTLE hook, in order: given up singly */
@@ -61,7 +61,7 @@ int module_number_hooks(struct module *module, int first);
 int module_attach(struct module *module, struct programs *programs, bool returns,
 		  bool runtime_launches, struct err *err);
 void module_detach(struct module *module);
-void module_drop_runtime_launches(struct module *module);
+void module_drop_runtime_launches(struct module *module, struct programs *programs);
 
 /* Unhooks one HOOK_LITTLE hook. */
 void module_drop_little(struct module *module, struct hook *hook);

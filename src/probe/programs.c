@@ -80,7 +80,8 @@ static int load_failed(struct programs *p, int code, struct err *err)
 		return err_set(err, EPERM,
 			       "the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, "
 			       "CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYS_ADMIN (try sudo)");
-	return err_set(err, code, "loading the eBPF programs (%s): %s%s%s; 'cuscope doctor' tells more",
+	return err_set(err, code,
+		       "loading the eBPF programs (%s): %s%s%s; 'cuscope doctor' tells more",
 		       mechanism_names[p->mechanism], strerror(-code), libbpf_words[0] ? ": " : "",
 		       libbpf_words);
 }
@@ -103,7 +104,7 @@ static void choose_programs(struct programs *p)
 			bpf_object__find_program_by_name(p->object, calls[i].name);
 
 		bpf_program__set_autoload(prog, p->mechanism == MECHANISM_SESSION ? calls[i].session
-										 : calls[i].pair);
+										  : calls[i].pair);
 		bpf_program__set_expected_attach_type(prog, attach_type[p->mechanism]);
 	}
 }
@@ -129,7 +130,8 @@ static struct bpf_map *section_map(struct bpf_object *object, const char *ending
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, object) {
+	bpf_object__for_each_map(map, object)
+	{
 		const char *name = bpf_map__name(map);
 		size_t len = strlen(name), end = strlen(ending);
 
@@ -156,7 +158,8 @@ static int map_state(struct programs *p)
 {
 	struct bpf_map *map = section_map(p->object, ".bss");
 	long at = variable_offset(p->object, ".bss", "state");
-	size_t page = getpagesize(), bytes = (at + sizeof(struct wire_state) + page - 1) & ~(page - 1);
+	size_t page = getpagesize(),
+	       bytes = (at + sizeof(struct wire_state) + page - 1) & ~(page - 1);
 	char *memory;
 
 	if (!map || at < 0)
@@ -231,7 +234,8 @@ static int begin_ring_map(struct programs *p)
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = ring_fd(p->rings[0]));
 	int r;
 
-	p->ring_map = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "rings", 4, 4, WIRE_RINGS_MAX, &opts);
+	p->ring_map =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "rings", 4, 4, WIRE_RINGS_MAX, &opts);
 	if (p->ring_map < 0)
 		return -errno;
 	r = bpf_map__reuse_fd(bpf_object__find_map_by_name(p->object, "rings"), p->ring_map);
@@ -281,7 +285,7 @@ static int open_object(struct programs *p, const struct programs_options *option
 	settings.wake_bytes = p->ring_bytes / p->n_rings / 4;
 	settings.cookies = p->mechanism != MECHANISM_STUB;
 	if (p->mechanism != MECHANISM_SESSION) {
-		settings.nested_returns = 1; /* their traps cannot be declined, so use them */
+		settings.nested_returns = 1;	 /* their traps cannot be declined, so use them */
 		settings.seccomp_entry_only = 0; /* not decided at the hit: see attach.h */
 	}
 	r = write_settings(p, &settings);
@@ -378,7 +382,8 @@ int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *er
 
 		p->process_links[i] = bpf_program__attach(prog);
 		if (!p->process_links[i])
-			return err_set(err, errno, "attaching to the kernel's process tracepoints: %s",
+			return err_set(err, errno,
+				       "attaching to the kernel's process tracepoints: %s",
 				       strerror(errno));
 	}
 	p->process_links[3] = attach_mmap(bpf_object__find_program_by_name(p->object, "on_mmap"));

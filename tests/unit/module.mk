@@ -16,3 +16,8 @@ unit-sanitized:
 		SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" unit
 
 .PHONY: unit unit-sanitized
+
+test-unit: unit
+test-sanitize: unit-sanitized
+
+.PHONY: test-unit test-sanitize

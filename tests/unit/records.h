@@ -249,7 +249,7 @@ static inline void feed_name(struct feed *feed, const char *function, enum wire_
 					.time_ns = ++feed->now_ns };
 	name.key = key;
 	name.source = source;
-	snprintf(name.text, sizeof(name.text), "%s", text);
+	name.head.bytes = (uint16_t)(snprintf(name.text, sizeof(name.text), "%s", text) + 1);
 	feed_record(feed, &name);
 }
 

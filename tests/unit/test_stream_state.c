@@ -110,6 +110,30 @@ static void begin_and_end_of_a_call_have_its_text(void **state)
 	assert_string_equal(last_seen(feed)->text, "/tmp/a.ptx");
 }
 
+/* The eBPF side cannot wait for a page that is not resident, and sends the address alone. */
+static void a_name_without_its_text_is_read_from_the_process(void **state)
+{
+	static const char path[] = "/tmp/a.ptx";
+	struct feed *feed = *state;
+	uint32_t self = (uint32_t)getpid();
+	struct wire_name name = { .head = { .type = WIRE_NAME,
+					    .hook = hook_of("cuLinkAddFile_v2"),
+					    .tgid = self,
+					    .tid = self },
+				  .from = (uintptr_t)path,
+				  .source = NAME_OF_ARGUMENT };
+	struct wire_call record = call_of(feed, "cuLinkAddFile_v2");
+
+	feed_record(feed, &name);
+	record.head.tgid = record.head.tid = self;
+	feed_record(feed, &record);
+	assert_string_equal(last_seen(feed)->text, path);
+	name.head.tgid = PROCESS; /* gone */
+	feed_record(feed, &name);
+	feed_record(feed, &record);
+	assert_string_equal(last_seen(feed)->text, "");
+}
+
 static void a_name_that_names_what_was_made_is_a_text_too(void **state)
 {
 	struct feed *feed = *state;
@@ -286,6 +310,16 @@ static void launches_side_by_side_keep_their_names_apart(void **state)
 	assert_string_equal(last_seen(feed)->kernel, "0x55e0");
 }
 
+static void a_launch_within_that_has_no_name_lends_none(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call outer = call_with(feed, "cudaLaunchKernel", 0x400100, 0);
+
+	launch_nested(feed, 0x55d0, 1);
+	feed_record(feed, &outer);
+	assert_string_equal(last_seen(feed)->kernel, "0x400100");
+}
+
 /* cudaMemset may launch a kernel of its own. */
 static void a_launch_within_an_earlier_call_lends_no_name(void **state)
 {
@@ -326,7 +360,7 @@ static void get_function_of_this_process(struct feed *feed, const struct kernel_
 					.tid = (uint32_t)getpid() };
 	name.key = (uintptr_t)handle;
 	name.source = NAME_OF_CALL;
-	snprintf(name.text, sizeof(name.text), "%s", "vectorAdd");
+	name.head.bytes = (uint16_t)(snprintf(name.text, sizeof(name.text), "vectorAdd") + 1);
 	feed_record(feed, &name);
 }
 
@@ -492,6 +526,7 @@ int main(void)
 		TEST(the_name_of_a_living_process_is_the_present_one),
 		TEST(a_string_argument_belongs_to_the_next_call_of_its_function),
 		TEST(begin_and_end_of_a_call_have_its_text),
+		TEST(a_name_without_its_text_is_read_from_the_process),
 		TEST(a_name_that_names_what_was_made_is_a_text_too),
 		TEST(texts_of_threads_are_apart),
 		TEST(a_thread_with_a_used_number_begins_afresh),
@@ -506,6 +541,7 @@ int main(void)
 		TEST(an_outer_launch_takes_the_name_of_the_one_within),
 		TEST(through_three_launches_the_name_reaches_the_outermost),
 		TEST(launches_side_by_side_keep_their_names_apart),
+		TEST(a_launch_within_that_has_no_name_lends_none),
 		TEST(a_launch_within_an_earlier_call_lends_no_name),
 		TEST(an_outer_launch_that_has_a_name_keeps_it),
 		TEST(the_first_named_handle_of_a_process_tells_where_names_are),

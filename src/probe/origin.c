@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+#include "probe/origin.h"
+
+void origin_save(struct origin *origin)
+{
+	getrlimit(RLIMIT_NOFILE, &origin->files);
+	getrlimit(RLIMIT_MEMLOCK, &origin->locked_memory);
+	sigaction(SIGPIPE, NULL, &origin->pipe);
+	sigprocmask(SIG_SETMASK, NULL, &origin->mask);
+}
+
+void origin_restore(const struct origin *origin)
+{
+	setrlimit(RLIMIT_NOFILE, &origin->files);
+	setrlimit(RLIMIT_MEMLOCK, &origin->locked_memory);
+	sigaction(SIGPIPE, &origin->pipe, NULL);
+	sigprocmask(SIG_SETMASK, &origin->mask, NULL);
+}

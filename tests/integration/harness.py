@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: MIT
+"""Runs cuscope on the programs of tests/programs, and reads what both say afterwards.
+
+A test is a function that takes a Case, its own folder and the ways to start things in it, and
+raises Failure where something is not as it should be. Every wait has a limit.
+"""
+
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+LIMIT_SECONDS = 60
+
+
+class Failure(Exception):
+    pass
+
+
+class Skip(Exception):
+    """Something that the test needs is not on this machine."""
+
+
+class Places:
+    """Where things are; set once by run."""
+
+    root = build = None
+
+    @classmethod
+    def cuscope(cls):
+        return os.path.join(cls.build, "cuscope")
+
+    @classmethod
+    def program(cls, name):
+        return os.path.join(cls.build, "programs", name)
+
+    @classmethod
+    def simcuda(cls, *path):
+        return os.path.join(cls.build, "simcuda", *path)
+
+    @classmethod
+    def libraries(cls, shape="push"):
+        return cls.simcuda(shape) + ":" + cls.simcuda()
+
+
+def environment(shape="push", **more):
+    """Work of the simulated device takes no time, unless a test wants it to."""
+    base = dict(os.environ, LD_LIBRARY_PATH=Places.libraries(shape), SIMCUDA_TIME_SCALE="0")
+    base.pop("NO_COLOR", None)
+    base.update(more)
+    return base
+
+
+class Process:
+    """A program that runs, its standard output and error in files."""
+
+    def __init__(self, folder, name, command, env, stdin=subprocess.DEVNULL, **options):
+        self.command = command
+        self.paths = [os.path.join(folder, name + ending) for ending in (".out", ".err")]
+        with open(self.paths[0], "w") as out, open(self.paths[1], "w") as err:
+            self.process = subprocess.Popen(command, stdin=stdin, stdout=options.pop("stdout", out),
+                                            stderr=err, env=env, **options)
+        self.pid = self.process.pid
+
+    def out(self):
+        with open(self.paths[0], errors="replace") as file:
+            return file.read()
+
+    def err(self):
+        with open(self.paths[1], errors="replace") as file:
+            return file.read()
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, seconds=LIMIT_SECONDS):
+        """Its exit status, negative for a signal as subprocess has it."""
+        try:
+            return self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            raise Failure(f"{self.command} did not end within {seconds} s; it said: "
+                          f"{(self.out() + self.err())[-600:]}") from None
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdin:
+            self.process.stdin.close()
+
+
+def wait_until(condition, what, seconds=15):
+    """Looks every 5 ms; returns what the condition returned."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.005)
+    raise Failure(f"waited {seconds} s in vain: {what}")
+
+
+class Counts:
+    """What the processes of a program say that they did: see tests/programs/sample.h."""
+
+    def __init__(self, path):
+        self.processes = []
+        if os.path.exists(path):
+            with open(path) as lines:
+                self.processes = [json.loads(line) for line in lines]
+
+    def of(self, section):
+        """A section, all processes together."""
+        counter = collections.Counter()
+        for process in self.processes:
+            counter.update(process.get(section, {}))
+        return collections.Counter({key: n for key, n in counter.items() if n})
+
+    def pids(self):
+        return {process["pid"] for process in self.processes}
+
+
+class Result:
+    """What came of a trace: status, what it printed, its events and its summary."""
+
+    def __init__(self, process, status, path, counts, lines=True):
+        self.status, self.out, self.err = status, process.out(), process.err()
+        self.path, self.counts = path, Counts(counts)
+        self.lines, self.events, self.summary = [], [], {}
+        if lines and os.path.exists(path + ".jsonl"):
+            with open(path + ".jsonl") as file:
+                self.lines = file.read().splitlines()
+            self.events = [json.loads(line) for line in self.lines]
+        if os.path.exists(path + ".json"):
+            with open(path + ".json") as file:
+                self.summary = json.load(file)
+
+    def calls(self, **wanted):
+        """The calls whose keys have these values; None stands for a key that is not there."""
+        return [e for e in self.events if e.get("phase") in ("X", "E")
+                and all(e.get(key) == value for key, value in wanted.items())]
+
+    def names(self, **wanted):
+        return collections.Counter(call["name"] for call in self.calls(**wanted))
+
+    def said(self, kind):
+        """Functions and processes in the list of what was missed, of one kind (hooked_late...)."""
+        return [hook for hook in self.summary["missed"]["hooks"] if kind in json.dumps(hook)]
+
+
+class Case:
+    """One test: its folder, and the programs it started, which end with it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.started = []
+        self.shape = "push"
+        self.env = {}
+        os.makedirs(folder)
+        os.chmod(folder, 0o777)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def environment(self, counts="counts"):
+        return environment(self.shape, **{"SAMPLE_COUNTS": self.path(counts), **self.env})
+
+    def start(self, *command, name=None, **options):
+        """Any program; `name` is that of its output files."""
+        name = name or f"{len(self.started)}-{os.path.basename(command[0])}"
+        options.setdefault("env", self.environment())
+        process = Process(self.folder, name, list(command), **options)
+        self.started.append(process)
+        return process
+
+    def program(self, name, *arguments, **options):
+        return self.start(Places.program(name), *map(str, arguments), **options)
+
+    def cuscope(self, *arguments, **options):
+        return self.start(Places.cuscope(), *map(str, arguments), **options)
+
+    def start_trace(self, options=(), target=(), name="trace", **more):
+        """cuscope trace with events and summary in files."""
+        return self.cuscope("trace", "-o", self.path(name + ".jsonl"), "--json-summary",
+                            self.path(name + ".json"), *options, *target, **more)
+
+    def result(self, process, name="trace", seconds=LIMIT_SECONDS, lines=True):
+        """Waits for its end; `lines`: whether its events are wanted."""
+        return Result(process, process.wait(seconds), self.path(name), self.path("counts"), lines)
+
+    def trace(self, program, *arguments, options=(), status=0, name="trace", lines=True, **more):
+        """Traces a program of tests/programs from its first call to its end."""
+        command = program if program.startswith("/") else Places.program(program)
+        process = self.start_trace(options, ["--", command, *arguments], name, **more)
+        result = self.result(process, name, lines=lines)
+        if status is not None and result.status != status:
+            raise Failure(f"exit status {result.status}, not {status}: "
+                          f"{(result.err + result.out)[-600:]}")
+        return result
+
+    def attached(self, process):
+        """Waits until a trace of processes that run has begun: its first line is written then."""
+        path = next(word for word in process.command if word.endswith(".jsonl"))
+        wait_until(lambda: (os.path.exists(path) and os.path.getsize(path) > 0)
+                   or process.process.poll() is not None, "the trace to begin")
+        if process.process.poll() is not None:
+            raise Failure(f"it ended: {process.err()}")
+
+    def end(self):
+        for process in self.started:
+            process.stop()
+
+
+class Runner:
+    """Runs tests and sums up, one line each."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.passed = self.failed = self.skipped = 0
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def run(self, test):
+        name = test.__name__.removeprefix("test_")
+        case = Case(os.path.join(self.folder, name))
+        begin = time.monotonic()
+        try:
+            test(case)
+        except Skip as reason:
+            self.skipped += 1
+            print(f"SKIP: {name}: {reason}", flush=True)
+        except (Failure, AssertionError) as reason:
+            self.failed += 1
+            print(f"FAIL: {name}: {reason}", flush=True)
+        except Exception as error:  # what cuscope wrote was not even readable
+            self.failed += 1
+            line = error.__traceback__
+            while line.tb_next:
+                line = line.tb_next
+            print(f"FAIL: {name}: {type(error).__name__}: {error} ({line.tb_frame.f_code.co_name}:"
+                  f"{line.tb_lineno})", flush=True)
+        else:
+            self.passed += 1
+            print(f"ok   {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+        finally:
+            case.end()
+
+    def end(self):
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        print(f"{self.passed} passed, {self.failed} failed{skipped}", flush=True)
+        return 1 if self.failed else 0
+
+
+def fail_at_signal(number, frame):
+    raise SystemExit(f"stopped by signal {number}")
+
+
+signal.signal(signal.SIGTERM, fail_at_signal)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "schema"))

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""What cuscope counts is what the program did: calls, launches, bytes, memory, errors."""
+
+import checks
+from harness import Places
+
+
+def test_threads_each_call_of_each_thread(case):
+    result = case.trace("threads", "8", "25")
+    checks.everything(result)
+    checks.equal("threads", 9, len({c["tid"] for c in result.calls()}))
+
+
+def test_launches_name_grid_block_shmem_stream(case):
+    result = case.trace("threads", "3", "2")
+    checks.launches(result)
+    checks.equal("kernels", {"tick()", "void shapes::block<float, 4>(float*, int)"},
+                 {k["name"] for k in result.summary["kernels"]})
+
+
+def test_copies_bytes_direction_and_way(case):
+    result = case.trace("copies")
+    checks.everything(result)
+
+
+def test_memory_of_all_kinds(case):
+    result = case.trace("memory")
+    checks.valid(result)
+    checks.nothing_missed(result)
+    checks.calls(result)
+    checks.memory(result)
+    checks.differences("address ranges", result.counts.of("reserved"), checks.collections.Counter(
+        str(c["size"]) for c in result.calls(op="alloc", memory="vmm-va")))
+
+
+def test_errors_have_their_names(case):
+    result = case.trace("errors")
+    checks.everything(result)
+
+
+def test_errors_of_functions_that_are_off_by_default(case):
+    options = ["--only", "cuDeviceGet", "--only", "cudaSetDevice"]
+    result = case.trace("errors", options=options)
+    checks.valid(result)
+    checks.calls(result, options)
+    checks.errors(result, options)
+    checks.equal("errors of both layers", {"CUDA_ERROR_NOT_INITIALIZED", "CUDA_ERROR_INVALID_DEVICE",
+                                           "cudaErrorInvalidDevice"},
+                 {c["error"] for c in result.calls() if "error" in c})
+
+
+def test_captured_launches_are_not_counted_as_run(case):
+    result = case.trace("capture")
+    checks.everything(result)
+    if not result.calls(captured=True):
+        raise checks.Failure("nothing was captured")
+
+
+def test_runtime13_by_default(case):
+    checks.everything(case.trace("runtime13"), without=checks.FOR_LAUNCHES)
+
+
+def test_runtime12_by_default(case):
+    checks.everything(case.trace("runtime12"), without=checks.FOR_LAUNCHES)
+
+
+def test_static_runtime_in_an_executable(case):
+    result = case.trace("static")
+    checks.everything(result, without=checks.FOR_LAUNCHES)
+    checks.equal("library of cudaMalloc", {"static"},
+                 {c["lib"] for c in result.calls(name="cudaMalloc")})
+
+
+def test_static_runtime_stripped_shows_the_driver(case):
+    result = case.trace("static-stripped")
+    checks.valid(result)
+    checks.nothing_missed(result)
+    checks.launches(result)
+    checks.equal("layers", {"driver"}, {c["layer"] for c in result.calls()})
+    checks.equal("allocated", 65536, result.summary["memory"]["allocated"]["bytes"])
+
+
+def test_layer_auto_launches_in_the_driver_rest_in_both(case):
+    result = case.trace("runtime13")
+    checks.equal("layer of launches", {"driver"}, {c["layer"] for c in result.calls(op="launch")})
+    names = result.names(nested=None)
+    checks.equal("cudaMalloc", 2, names["cudaMalloc"])
+    checks.equal("cudaLaunchKernel", 0, names["cudaLaunchKernel"])
+    checks.equal("cuMemAlloc_v2 is nested", 2, result.names(nested=True)["cuMemAlloc_v2"])
+
+
+def test_layer_both_marks_nested_and_counts_once(case):
+    for program, path in (("runtime13", "__cudaLaunchKernel"), ("runtime12", "cudaLaunchKernel")):
+        result = case.trace(program, options=["--layer", "both"], name=program)
+        checks.valid(result)
+        checks.nothing_missed(result)
+        checks.equal("outer launches", 6, len(result.calls(op="launch", nested=None)))
+        checks.equal("they are", {"cudaLaunchKernel"},
+                     {c["name"] for c in result.calls(op="launch", nested=None)})
+        checks.equal("inner launches", 6, len(result.calls(name="cuLaunchKernel", nested=True)))
+        checks.equal("depth of inner ones", {1}, {c["depth"] for c in result.calls(nested=True)})
+        checks.equal("launches", 6, result.summary["launches"]["kernels"])
+        checks.equal("transfers", 2, result.summary["transfers"]["count"])
+        checks.equal("allocations", 1, result.summary["memory"]["allocated"]["count"])
+        shapes = {(tuple(c["grid"]), tuple(c["block"]), c["shmem"], c["kernel"])
+                  for c in result.calls(op="launch")}
+        checks.equal("shapes of both layers", {
+            ((65535, 3, 2), (256, 2, 2), 512, "scale(float*, float, int)"),
+            ((1, 1, 1), (1, 1, 1), 0, "fill(int*)")}, shapes)
+
+
+def test_layer_driver_and_layer_runtime_show_only_theirs(case):
+    for layer in ("driver", "runtime"):
+        result = case.trace("runtime13", options=["--layer", layer], name=layer)
+        checks.valid(result)
+        checks.equal("layers", {layer}, {c["layer"] for c in result.calls()})
+        checks.equal("launches", 6, result.summary["launches"]["kernels"])
+        checks.equal("kernels", {"scale(float*, float, int)": 5, "fill(int*)": 1},
+                     {k["name"]: k["launches"] for k in result.summary["kernels"]})
+
+
+def test_a_million_calls_in_a_tight_loop(case):
+    result = case.trace("tight", "1000000", options=["--only", "cuCtxSetCurrent", "--summary-only"],
+                        lines=False)
+    checks.nothing_missed(result)
+    checks.equal("calls", result.counts.of("calls")["cuCtxSetCurrent"],
+                 result.summary["calls"]["total"])
+
+
+def test_a_million_calls_in_a_tight_loop_written_to_a_file(case):
+    result = case.trace("tight", "1000000", options=["--only", "cuCtxSetCurrent"], lines=False)
+    checks.nothing_missed(result)
+    with open(result.path + ".jsonl", "rb") as file:
+        lines = sum(b'"name":"cuCtxSetCurrent"' in line for line in file)
+    checks.equal("lines", 1000001, lines)
+
+
+def test_two_threads_in_tight_loops(case):
+    result = case.trace("tight", "200000", "2", options=["--only", "cuCtxSetCurrent"])
+    checks.nothing_missed(result)
+    checks.equal("calls", 400001, len(result.calls()))
+
+
+def test_strings_belong_to_their_call(case):
+    result = case.trace("threads", "1", "1")
+    checks.equal("names asked for", ["_Z4tickv", "_ZN6shapes5blockIfLi4EEEvPT_i", "plain_name"],
+                 [c["args"].get("name") for c in result.calls(name="cuModuleGetFunction")])
+
+
+def test_events_are_in_the_order_in_which_calls_ended(case):
+    result = case.trace("threads", "4", "50")
+    ends = [c["ts"] + c["duration_us"] / 1000 for c in result.calls()]
+    wrong = sum(1 for a, b in zip(ends, ends[1:]) if b < a - 0.0015)
+    checks.equal("calls out of order", 0, wrong)
+
+
+def test_each_thread_has_its_calls_one_after_the_other(case):
+    result = case.trace("threads", "4", "50")
+    last = {}
+    for call in result.calls():
+        begin, end = call["ts"], call["ts"] + call["duration_us"] / 1000
+        if begin < last.get(call["tid"], begin) - 1e-6:
+            raise checks.Failure(f"{call} began before the one before it ended")
+        last[call["tid"]] = end
+
+
+def test_entry_shapes(case):
+    for shape in ("push", "endbr", "stub"):
+        if not checks.os.path.exists(Places.simcuda(shape)):
+            continue
+        case.shape = shape
+        checks.os.path.exists(case.path("counts")) and checks.os.unlink(case.path("counts"))
+        result = case.trace("threads", "2", "5", name=shape)
+        checks.everything(result)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+# make programs    $(B)/programs: small programs that use CUDA and count what they did, for tests/integration
+
+PROG      := tests/programs
+PROG_B    := $(B)/programs
+PROG_PLAIN := threads fork exec dlopen capture errors tight longjmp threadexit waitload loop seccomp \
+              memory copies
+PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/throw $(PROG_B)/runtime12 $(PROG_B)/runtime13 \
+             $(PROG_B)/static $(PROG_B)/static-stripped
+
+PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
+
+programs test-programs: $(PROG_ALL)
+
+$(PROG_B)/%.o: $(PROG)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(PROG_CFLAGS) -c -o $@ $<
+
+$(PROG_B)/throw.o: $(PROG)/throw.cc
+	@mkdir -p $(@D)
+	$(CXX) -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -Itests -MMD -MP -c -o $@ $<
+
+$(PROG_PLAIN:%=$(PROG_B)/%): %: %.o $(PROG_B)/sample.o
+	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+
+$(PROG_B)/throw: $(PROG_B)/throw.o $(PROG_B)/sample.o
+	$(CXX) -pthread -o $@ $^ -ldl
+
+$(PROG_B)/runtime%.o: $(PROG)/runtime.c
+	@mkdir -p $(@D)
+	$(CC) $(PROG_CFLAGS) -DCUDART_MAJOR=$* -c -o $@ $<
+
+$(PROG_B)/runtime%: $(PROG_B)/runtime%.o $(PROG_B)/sample.o $(B)/simcuda/libcudart.so.%
+	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+
+$(PROG_B)/static: $(PROG_B)/runtime13.o $(PROG_B)/sample.o $(B)/simcuda/libcudart_static.a
+	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+
+$(PROG_B)/static-stripped: $(PROG_B)/static
+	strip -o $@ $<
+
+.SECONDARY: $(PROG_B)/runtime12.o $(PROG_B)/runtime13.o
+
+.PHONY: programs test-programs

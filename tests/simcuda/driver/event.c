@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+/* Events: a mark in a stream and the time at which the stream came to it. */
+#include "capture.h"
+
+struct CUevent_st {
+	struct handle handle;
+	unsigned int flags;
+	bool recorded;
+	struct mark mark;    /* of the last record */
+	uint64_t generation; /* counts records: only the last one's time is kept */
+	uint64_t time_ns;
+	struct capture *capture; /* recorded in a capturing stream, after these nodes */
+	struct node_list after;
+};
+
+void event_get(CUevent event)
+{
+	event->handle.refs++;
+}
+
+/* What the last record left behind. */
+static void event_forget(CUevent event)
+{
+	if (event->mark.stream)
+		stream_put(event->mark.stream);
+	event->mark.stream = NULL;
+	capture_put(event->capture);
+	event->capture = NULL;
+	node_list_clear(&event->after);
+	event->recorded = false;
+}
+
+void event_put(CUevent event)
+{
+	if (--event->handle.refs > 0)
+		return;
+	event_forget(event);
+	handle_free(event, HANDLE_EVENT);
+}
+
+void event_stamp(const struct task *task, uint64_t ns)
+{
+	if (task->event.event->generation == task->event.generation)
+		task->event.event->time_ns = ns;
+}
+
+static CUresult event_create(CUevent *event, unsigned int flags)
+{
+	CUcontext ctx;
+	CUresult result = context_need(&ctx);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!event || flags > 7)
+		return CUDA_ERROR_INVALID_VALUE;
+	*event = handle_new(HANDLE_EVENT, sizeof(**event));
+	if (!*event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*event)->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_destroy(CUevent event)
+{
+	if (!handle_is(event, HANDLE_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	sim_enter();
+	handle_close(event);
+	event_put(event);
+	sim_leave();
+	return CUDA_SUCCESS;
+}
+
+static CUresult record_locked(CUevent event, CUstream stream)
+{
+	CUresult result = stream->ctx->sticky;
+	if (result == CUDA_SUCCESS)
+		result = capture_check(stream, false);
+	if (result != CUDA_SUCCESS)
+		return result;
+	event_forget(event);
+	event->generation++;
+	if (stream->capture) {
+		event->capture = capture_get(stream->capture);
+		return node_list_copy(&event->after, stream->last.node, stream->last.n)
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	struct task task = { .kind = TASK_EVENT, .event = { event, event->generation } };
+	task_get(&task);
+	result = stream_enqueue(stream, &task, &event->mark.ticket);
+	if (result != CUDA_SUCCESS) {
+		task_put(&task);
+		return result;
+	}
+	event->mark.stream = stream_get(stream);
+	event->recorded = true;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_record(CUevent event, CUstream handle, enum null_stream null)
+{
+	CUstream stream;
+	CUresult result = stream_find(handle, null, &stream);
+	if (!handle_is(event, HANDLE_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	sim_enter();
+	result = record_locked(event, stream);
+	sim_leave();
+	return result;
+}
+
+static CUresult wait_locked(CUstream stream, CUevent event)
+{
+	if (event->capture)
+		return capture_join(stream, event->capture, &event->after);
+	if (stream->capture) {
+		/* Work outside of the capture cannot become part of it. */
+		return event->recorded ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_SUCCESS;
+	}
+	if (!event->recorded || mark_reached(&event->mark))
+		return CUDA_SUCCESS;
+	struct task task = { .kind = TASK_WAIT, .wait = event->mark };
+	uint64_t ticket;
+	task_get(&task);
+	CUresult result = stream_enqueue(stream, &task, &ticket);
+	if (result != CUDA_SUCCESS)
+		task_put(&task);
+	return result;
+}
+
+static CUresult stream_wait_event(CUstream handle, enum null_stream null, CUevent event)
+{
+	CUstream stream;
+	CUresult result = stream_find(handle, null, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!handle_is(event, HANDLE_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	sim_enter();
+	result = wait_locked(stream, event);
+	sim_leave();
+	return result;
+}
+
+static CUresult event_state(CUevent event, bool wait)
+{
+	CUresult result = CUDA_SUCCESS;
+	if (!handle_is(event, HANDLE_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	sim_enter();
+	if (event->capture) {
+		result = CUDA_ERROR_CAPTURED_EVENT;
+	} else if (event->recorded) {
+		struct mark mark = { stream_get(event->mark.stream), event->mark.ticket };
+		if (wait)
+			mark_wait(&mark);
+		result = mark.stream->ctx->sticky;
+		if (result == CUDA_SUCCESS && !mark_reached(&mark))
+			result = CUDA_ERROR_NOT_READY;
+		stream_put(mark.stream);
+	}
+	sim_leave();
+	return result;
+}
+
+static CUresult elapsed_locked(float *milliseconds, CUevent start, CUevent end)
+{
+	if (start->capture || end->capture)
+		return CUDA_ERROR_CAPTURED_EVENT;
+	if (!start->recorded || !end->recorded ||
+	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!mark_reached(&start->mark) || !mark_reached(&end->mark))
+		return CUDA_ERROR_NOT_READY;
+	*milliseconds = (float)((double)(int64_t)(end->time_ns - start->time_ns) / 1e6);
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_elapsed(float *milliseconds, CUevent start, CUevent end)
+{
+	if (!milliseconds)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!handle_is(start, HANDLE_EVENT) || !handle_is(end, HANDLE_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	sim_enter();
+	CUresult result = elapsed_locked(milliseconds, start, end);
+	sim_leave();
+	return result;
+}
+
+API(cuEventCreate, (CUevent * event, unsigned int flags), event_create(event, flags))
+API(cuEventDestroy, (CUevent event), event_destroy(event))
+API(cuEventDestroy_v2, (CUevent event), event_destroy(event))
+API(cuEventQuery, (CUevent event), event_state(event, false))
+API(cuEventSynchronize, (CUevent event), event_state(event, true))
+API(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end),
+    event_elapsed(milliseconds, start, end))
+API(cuEventElapsedTime_v2, (float *milliseconds, CUevent start, CUevent end),
+    event_elapsed(milliseconds, start, end))
+API_PTSZ(cuEventRecord, (CUevent event, CUstream stream), event_record(event, stream, null))
+API_PTSZ(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned int flags),
+	 event_record(event, stream, null))
+API_PTSZ(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags),
+	 stream_wait_event(stream, null, event))

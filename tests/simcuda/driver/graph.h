@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Graphs: nodes that hold tasks, and plans. A plan is what instantiation makes of a graph: its
+ * tasks in an order that respects the edges. It never changes, and lives as long as a launch needs
+ * it.
+ */
+#ifndef SIMCUDA_DRIVER_GRAPH_H
+#define SIMCUDA_DRIVER_GRAPH_H
+
+#include "stream.h"
+
+struct CUgraphNode_st {
+	struct handle handle;
+	CUgraph graph;
+	struct task task;
+	struct node_list after;
+	CUgraphNode clone; /* while the graph is cloned */
+	bool placed;	   /* while it is planned */
+};
+
+struct CUgraph_st {
+	struct handle handle;
+	struct node_list nodes; /* in the order of their making */
+};
+
+struct plan;
+
+CUgraph graph_new(void);
+
+/* All of the following with sim_lock held, but for plan_run, which must not. */
+void graph_free(CUgraph graph);
+CUgraphNode graph_add(CUgraph graph, const struct task *task, const CUgraphNode *after, size_t n);
+bool graph_node_has_dependents(CUgraphNode node);
+
+struct plan *plan_new(CUgraph graph); /* NULL: the edges make a circle, or no memory */
+void plan_get(struct plan *plan);
+void plan_put(struct plan *plan);
+bool plan_like(const struct plan *one, const struct plan *other); /* same kinds of tasks */
+size_t plan_tasks(const struct plan *plan);
+
+CUresult plan_run(const struct plan *plan);
+uint64_t plan_duration_ns(const struct plan *plan);
+bool plan_calls_program(const struct plan *plan);
+
+#endif

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+# make simcuda         $(B)/simcuda: the simulated driver in three shapes, and its runtimes
+# make test-simcuda    its own tests
+# make check-simcuda-signatures   every function against the headers of an installed CUDA toolkit
+
+SIM     := tests/simcuda
+SIM_B   := $(B)/simcuda
+SIM_O   := $(SIM_B)/obj
+SIM_DRIVER  := $(patsubst $(SIM)/%.c,%.o,$(wildcard $(SIM)/driver/*.c)) fault.o
+SIM_RUNTIME := $(patsubst $(SIM)/%.c,%.o,$(wildcard $(SIM)/runtime/*.c)) fault.o
+
+# Entries as the real libraries have them: nothing before `push %rbp`, one body for each function.
+SIM_CFLAGS   = $(CFLAGS) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-shrink-wrap \
+               -mno-omit-leaf-frame-pointer -fno-ipa-icf -fno-partial-inlining -fno-schedule-insns2
+SIM_LDFLAGS := -shared -Wl,-z,nodelete -Wl,--no-undefined
+
+ifeq ($(ARCH),x86_64)
+SIM_PLAIN    := -fcf-protection=none
+SIM_SHAPES   := push endbr stub
+else
+SIM_SHAPES   := push
+endif
+
+SIM_LIBS := $(SIM_SHAPES:%=$(SIM_B)/%/libcuda.so.1) $(SIM_B)/libcudart.so.12 \
+            $(SIM_B)/libcudart.so.13 $(SIM_B)/libcudart_static.a
+
+simcuda: $(SIM_LIBS)
+
+$(SIM_O)/push/%.o: $(SIM)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -c -o $@ $<
+
+$(SIM_O)/endbr/%.o: $(SIM)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -fcf-protection=branch -c -o $@ $<
+
+$(SIM_B)/push/libcuda.so.1: $(SIM_DRIVER:%=$(SIM_O)/push/%) $(SIM)/driver.map
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(SIM_LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=$(SIM)/driver.map \
+		-o $@ $(filter %.o,$^)
+
+$(SIM_B)/endbr/libcuda.so.1: $(SIM_DRIVER:%=$(SIM_O)/endbr/%) $(SIM)/driver.map
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(SIM_LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=$(SIM)/driver.map \
+		-o $@ $(filter %.o,$^)
+
+# The third shape: the same code, its exported functions renamed and stubs in their places.
+$(SIM_O)/stub/stubs.inc: $(SIM_DRIVER:%=$(SIM_O)/push/%)
+	@mkdir -p $(@D)
+	nm --defined-only -j $^ | grep '^cu[A-Z]' | sort | sed 's/^/stub /' > $@
+
+$(SIM_O)/stub/driver.o: $(SIM_O)/stub/stubs.inc
+	$(LD) -r -o $@.all $(SIM_DRIVER:%=$(SIM_O)/push/%)
+	sed 's/^stub \(.*\)/\1 sim_\1/' $< > $(SIM_O)/stub/renamed
+	objcopy --redefine-syms=$(SIM_O)/stub/renamed $@.all $@
+	@rm -f $@.all
+
+$(SIM_O)/stub/stubs.o: $(SIM)/driver_stub.S $(SIM_O)/stub/stubs.inc
+	$(CC) -g -Wa,-I$(SIM_O)/stub -c -o $@ $<
+
+$(SIM_B)/stub/libcuda.so.1: $(SIM_O)/stub/stubs.o $(SIM_O)/stub/driver.o $(SIM)/driver.map
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(SIM_LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=$(SIM)/driver.map \
+		-o $@ $(filter %.o,$^)
+
+# The runtime, as CUDA 12's and as CUDA 13's.
+$(SIM_O)/runtime12/%.o: $(SIM)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -DCUDART_MAJOR=12 -c -o $@ $<
+
+$(SIM_O)/runtime13/%.o: $(SIM)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -DCUDART_MAJOR=13 -c -o $@ $<
+
+$(SIM_O)/runtime13/tail.o: $(SIM)/runtime_tail.S
+	@mkdir -p $(@D)
+	$(CC) -g -c -o $@ $<
+
+SIM_RUNTIME12 := $(SIM_RUNTIME:%=$(SIM_O)/runtime12/%)
+SIM_RUNTIME13 := $(SIM_RUNTIME:%=$(SIM_O)/runtime13/%) $(SIM_O)/runtime13/tail.o
+
+$(SIM_B)/libcudart.so.12: $(SIM_RUNTIME12) $(SIM)/runtime12.map
+	$(CC) $(SIM_CFLAGS) $(SIM_LDFLAGS) -Wl,-Bsymbolic -Wl,-soname,$(@F) \
+		-Wl,--version-script=$(SIM)/runtime12.map -o $@ $(filter %.o,$^)
+
+$(SIM_B)/libcudart.so.13: $(SIM_RUNTIME13) $(SIM)/runtime13.map
+	$(CC) $(SIM_CFLAGS) $(SIM_LDFLAGS) -Wl,-Bsymbolic -Wl,-soname,$(@F) \
+		-Wl,--version-script=$(SIM)/runtime13.map -o $@ $(filter %.o,$^)
+
+# One object whose only global names are the API's: what is left of the runtime's own is local.
+$(SIM_B)/libcudart_static.a: $(SIM_RUNTIME13)
+	@rm -f $@
+	$(LD) -r -o $(SIM_O)/runtime13/whole.o $^
+	objcopy -w --keep-global-symbol='cuda[A-Z]*' --keep-global-symbol='__cuda[A-Z]*' \
+		$(SIM_O)/runtime13/whole.o
+	ar rcs $@ $(SIM_O)/runtime13/whole.o
+
+# What the tests' programs are linked with, as with the toolkit's libcudart.so.
+$(SIM_B)/linked13/libcudart.so: $(SIM_B)/libcudart.so.13
+	@mkdir -p $(@D)
+	ln -sf ../$(<F) $@
+
+$(SIM_B)/linked12/libcudart.so: $(SIM_B)/libcudart.so.12
+	@mkdir -p $(@D)
+	ln -sf ../$(<F) $@
+
+.PHONY: simcuda
+
+# The demo program, which needs nothing of all this to be built.
+examples: $(B)/examples/vectoradd
+
+$(B)/examples/%: examples/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< -ldl
+
+.PHONY: examples
