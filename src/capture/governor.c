@@ -131,11 +131,6 @@ static size_t find_victims(struct governor *g, enum hook_group group, struct vic
 	return count;
 }
 
-static double share_of(const struct governor *g, uint64_t hits, uint64_t total)
-{
-	return total ? g->percent * hits / total : 0;
-}
-
 static uint64_t total_hits(const struct governor *g)
 {
 	uint64_t total = 0;
@@ -145,23 +140,32 @@ static uint64_t total_hits(const struct governor *g)
 	return total;
 }
 
+/* What one hit of this interval costs, in percent. */
+static double percent_per_hit(const struct governor *g)
+{
+	uint64_t total = total_hits(g);
+
+	return total ? g->percent / total : 0;
+}
+
 /* Unhooks getters until what is left would be within the limit. Returns how many. */
 static size_t give_up_little(struct governor *g, double seconds)
 {
 	struct victim *victims;
 	size_t count = find_victims(g, HOOK_LITTLE, &victims), taken = 0;
-	uint64_t total = total_hits(g);
+	double each = percent_per_hit(g);
 
 	for (; taken < count && g->percent > g->limit; taken++) {
 		struct victim *victim = &victims[taken];
-		double share = share_of(g, victim->hits, total);
+		uint16_t hook = victim->hook->id;
 
 		modules_miss(g->options.modules, MISS_UNHOOKED, victim->hook->name,
 			     victim->module->name, 0, "%.0f calls a second cost %.1f %%",
-			     victim->hits / seconds, share);
-		programs_state(g->options.programs)->mode[victim->hook->id] = HOOK_IGNORE;
+			     victim->hits / seconds, each * victim->hits);
+		programs_state(g->options.programs)->mode[hook] = HOOK_IGNORE;
 		module_drop_little(victim->module, victim->hook);
-		g->percent -= share;
+		g->percent -= each * victim->hits;
+		g->hits[hook] = 0;
 	}
 	free(victims);
 	return taken;
@@ -197,12 +201,12 @@ static size_t give_up_returns(struct governor *g)
 	struct victim *victims;
 	size_t count = find_victims(g, HOOK_CORE, &victims), taken = 0;
 	double saved = 1 - g->options.cost.entry_ns / g->options.cost.call_ns;
-	uint64_t total = total_hits(g);
+	double each = percent_per_hit(g);
 
 	for (size_t i = 0; i < count && g->percent > g->limit; i++) {
 		if (entry_only(g, victims[i].hook->id))
 			continue;
-		g->percent -= saved * share_of(g, give_up_return(g, &victims[i], count - i), total);
+		g->percent -= saved * each * give_up_return(g, &victims[i], count - i);
 		taken++;
 	}
 	free(victims);
