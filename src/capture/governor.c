@@ -79,6 +79,8 @@ void governor_hit(struct governor *g, const struct wire_call *call)
 	struct thread_cost *thread;
 	uint32_t tid = call->head.tid;
 
+	if (g->windows) /* nothing is left to decide */
+		return;
 	HASH_FIND_INT(g->threads, &tid, thread);
 	if (!thread) {
 		thread = xcalloc(1, sizeof(*thread));
@@ -129,11 +131,6 @@ static size_t find_victims(struct governor *g, enum hook_group group, struct vic
 	return count;
 }
 
-static double share_of(const struct governor *g, uint64_t hits, uint64_t total)
-{
-	return total ? g->percent * hits / total : 0;
-}
-
 static uint64_t total_hits(const struct governor *g)
 {
 	uint64_t total = 0;
@@ -143,26 +140,59 @@ static uint64_t total_hits(const struct governor *g)
 	return total;
 }
 
+/* What one hit of this interval costs, in percent. */
+static double percent_per_hit(const struct governor *g)
+{
+	uint64_t total = total_hits(g);
+
+	return total ? g->percent / total : 0;
+}
+
 /* Unhooks getters until what is left would be within the limit. Returns how many. */
 static size_t give_up_little(struct governor *g, double seconds)
 {
 	struct victim *victims;
 	size_t count = find_victims(g, HOOK_LITTLE, &victims), taken = 0;
-	uint64_t total = total_hits(g);
+	double each = percent_per_hit(g);
 
 	for (; taken < count && g->percent > g->limit; taken++) {
 		struct victim *victim = &victims[taken];
-		double share = share_of(g, victim->hits, total);
+		uint16_t hook = victim->hook->id;
 
 		modules_miss(g->options.modules, MISS_UNHOOKED, victim->hook->name,
 			     victim->module->name, 0, "%.0f calls a second cost %.1f %%",
-			     victim->hits / seconds, share);
-		programs_state(g->options.programs)->mode[victim->hook->id] = HOOK_IGNORE;
+			     victim->hits / seconds, each * victim->hits);
+		programs_state(g->options.programs)->mode[hook] = HOOK_IGNORE;
 		module_drop_little(victim->module, victim->hook);
-		g->percent -= share;
+		g->percent -= each * victim->hits;
+		g->hits[hook] = 0;
 	}
 	free(victims);
 	return taken;
+}
+
+/*
+ * Takes the return of the first victim away or, where the returns of a module hang together, of all
+ * in its module. Returns how many hits are cheaper by that.
+ */
+static uint64_t give_up_return(struct governor *g, const struct victim *victims, size_t count)
+{
+	bool session = programs_mechanism(g->options.programs) == MECHANISM_SESSION;
+	struct module *module = victims[0].module;
+	const char *name = session ? victims[0].hook->name : NULL;
+	uint64_t hits = 0;
+
+	for (size_t i = 0; i < (session ? 1 : count); i++) {
+		if (victims[i].module == module && !entry_only(g, victims[i].hook->id))
+			hits += victims[i].hits;
+	}
+	if (session)
+		programs_state(g->options.programs)->mode[victims[0].hook->id] = HOOK_ENTRY_ONLY;
+	else
+		module_drop_returns(module, g->options.programs);
+	modules_miss(g->options.modules, MISS_ENTRY_ONLY, name, module->name, 0,
+		     "durations and results given up for --max-overhead %g%%", g->limit);
+	return hits;
 }
 
 /* Takes the returns of frequent functions away: about half of their cost. */
@@ -171,21 +201,12 @@ static size_t give_up_returns(struct governor *g)
 	struct victim *victims;
 	size_t count = find_victims(g, HOOK_CORE, &victims), taken = 0;
 	double saved = 1 - g->options.cost.entry_ns / g->options.cost.call_ns;
-	bool session = programs_mechanism(g->options.programs) == MECHANISM_SESSION;
-	uint64_t total = total_hits(g);
+	double each = percent_per_hit(g);
 
 	for (size_t i = 0; i < count && g->percent > g->limit; i++) {
-		struct victim *victim = &victims[i];
-
-		if (entry_only(g, victim->hook->id))
+		if (entry_only(g, victims[i].hook->id))
 			continue;
-		programs_state(g->options.programs)->mode[victim->hook->id] = HOOK_ENTRY_ONLY;
-		if (!session) /* returns of a file hang on one link */
-			attachment_drop_returns(victim->module->core);
-		modules_miss(g->options.modules, MISS_ENTRY_ONLY, victim->hook->name,
-			     victim->module->name, 0,
-			     "durations and results given up for --max-overhead %g%%", g->limit);
-		g->percent -= saved * share_of(g, victim->hits, total);
+		g->percent -= saved * each * give_up_return(g, &victims[i], count - i);
 		taken++;
 	}
 	free(victims);

@@ -13,6 +13,10 @@
 #include "cuda/error.h"
 #include "probe/memory.h"
 
+/* Results of either layer with which the end of a capture fails, and ends it all the same. */
+#define CAPTURE_INVALIDATED 901
+#define CAPTURE_UNJOINED    904
+
 struct known_process {
 	uint32_t pid;
 	struct process *process;
@@ -24,7 +28,8 @@ struct known_thread {
 	uint32_t tid, tgid;
 	char *text; /* a string argument that waits for its call */
 	uint16_t text_hook;
-	const struct kernel *inner; /* of the last nested launch */
+	const struct kernel *launched; /* by the last launch, which began at: */
+	uint64_t launched_ns;
 	UT_hash_handle hh;
 };
 
@@ -378,12 +383,11 @@ static void find_kernel(struct stream *stream, struct call *call, uint32_t tgid,
 			struct known_thread *thread)
 {
 	call->kernel = kernels_find(stream->kernels, tgid, call->args.handle);
-	if (call->flags & CALL_NESTED)
-		thread->inner = call->kernel;
-	else if (!call->kernel->resolved && thread->inner && thread->inner->resolved)
-		call->kernel = thread->inner;
-	if (!(call->flags & CALL_NESTED))
-		thread->inner = NULL;
+	if (!call->kernel->resolved && thread->launched && thread->launched->resolved &&
+	    thread->launched_ns > call->begin_ns)
+		call->kernel = thread->launched;
+	thread->launched = call->kernel;
+	thread->launched_ns = call->begin_ns;
 }
 
 /* cuKernelGetFunction, __cudaGetKernel: a new handle for a kernel that is known by another. */
@@ -404,14 +408,28 @@ static void alias_kernel(struct stream *stream, const struct call *call, uint32_
 	kernels_alias(stream->kernels, tgid, made, known);
 }
 
+/* Whether the call has done what it is for. */
+static bool took_effect(const struct call *call)
+{
+	if (call->flags & CALL_UNFINISHED)
+		return false;
+	/* success is assumed, but for a nested call: the one around it tells */
+	if (call->flags & CALL_NO_RETURN)
+		return !(call->flags & CALL_NESTED);
+	/* the end of a capture that was broken (CUDA programming guide, "Invalidation") */
+	return !(call->flags & CALL_FAILED) ||
+	       (call->op == OP_CAPTURE_END &&
+		(call->result == CAPTURE_INVALIDATED || call->result == CAPTURE_UNJOINED));
+}
+
 static void follow_state(struct stream *stream, struct call *call, uint32_t tgid, uint32_t tid)
 {
 	if ((call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH || call->op == OP_COPY ||
 	     call->op == OP_SET || call->op == OP_HOST_LAUNCH) &&
 	    captures_stream(stream->captures, tgid, tid, call->args.stream))
 		call->flags |= CALL_CAPTURED;
-	if (call->flags & (CALL_UNFINISHED | CALL_FAILED))
-		return; /* without a return, success is assumed */
+	if (!took_effect(call))
+		return;
 	captures_follow(stream->captures, tgid, tid, call);
 	if (call->op == OP_NAME_KERNEL)
 		alias_kernel(stream, call, tgid);

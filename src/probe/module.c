@@ -147,6 +147,9 @@ int module_number_hooks(struct module *module, int first)
 
 /* ---- attaching ----------------------------------------------------------------------------- */
 
+/* Groups that are attached together. */
+#define ALWAYS (1u << HOOK_CORE | 1u << HOOK_SUPPORT)
+
 static bool in_groups(const struct hook *hook, unsigned groups)
 {
 	return groups >> hook->group & 1;
@@ -194,20 +197,25 @@ static void attach_little(struct module *module, struct programs *programs, bool
 		point.cookie = hook_cookie(hook);
 		module->little =
 			xrealloc(module->little, (module->n_little + 1) * sizeof(*module->little));
-		module->little[module->n_little] = NULL;
+		module->little[module->n_little++] = NULL;
+		if (hook->given_up)
+			continue;
 		hook->error = attach(programs, module->fd, &point, 1, returns,
-				     &module->little[module->n_little], NULL);
+				     &module->little[module->n_little - 1], NULL);
 		hook->hooked = !hook->error;
-		module->n_little++;
 	}
 }
 
 int module_attach(struct module *module, struct programs *programs, bool returns,
 		  bool runtime_launches, struct err *err)
 {
-	int r = attach_groups(module, programs, 1u << HOOK_CORE | 1u << HOOK_SUPPORT, returns,
-			      &module->core, err);
+	int r;
 
+	if (module->attached)
+		return 0;
+	module->attached = true;
+	r = attach_groups(module, programs, ALWAYS, returns && !module->no_returns, &module->core,
+			  err);
 	if (r)
 		return r;
 	if (runtime_launches)
@@ -253,6 +261,20 @@ void module_drop_little(struct module *module, struct hook *hook)
 		attachment_free_later(module->little[at]); /* rings fill up while we would wait */
 	module->little[at] = NULL;
 	hook->hooked = false;
+	hook->given_up = true;
+}
+
+void module_drop_returns(struct module *module, struct programs *programs)
+{
+	struct wire_state *state = programs_state(programs);
+
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (in_groups(&module->hooks[i], ALWAYS))
+			state->mode[module->hooks[i].id] = HOOK_ENTRY_ONLY;
+	}
+	module->no_returns = true;
+	if (module->core)
+		attachment_drop_returns(module->core);
 }
 
 void module_detach(struct module *module)
@@ -265,5 +287,6 @@ void module_detach(struct module *module)
 	module->core = module->runtime_launches = NULL;
 	module->little = NULL;
 	module->n_little = 0;
+	module->attached = false;
 	mark_unhooked(module, ~0u);
 }

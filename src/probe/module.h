@@ -30,6 +30,7 @@ struct hook {
 	uint64_t entry; /* offset of the function in the file */
 	int error;	/* why it could not be hooked: a negative errno */
 	bool hooked;	/* now */
+	bool given_up;	/* HOOK_LITTLE: not to be hooked again */
 };
 
 struct module {
@@ -44,6 +45,8 @@ struct module {
 	struct attachment *core, *runtime_launches;
 	struct attachment **little; /* one for each HOOK_LITTLE hook, in order: given up singly */
 	size_t n_little;
+	bool attached;	 /* since module_attach */
+	bool no_returns; /* given up: module_attach leaves them alone */
 };
 
 /*
@@ -57,14 +60,24 @@ void module_free(struct module *module); /* detaches */
 /* Gives hooks their numbers from `first` on; returns the number after the last, or -ENOSPC. */
 int module_number_hooks(struct module *module, int first);
 
-/* Attaches what the hooks' groups ask for. `runtime_launches`: that group too. */
+/*
+ * Attaches what the hooks' groups ask for and was not given up; does nothing to a module that is
+ * attached already. `runtime_launches`: that group too.
+ */
 int module_attach(struct module *module, struct programs *programs, bool returns,
 		  bool runtime_launches, struct err *err);
 void module_detach(struct module *module);
 void module_drop_runtime_launches(struct module *module, struct programs *programs);
 
-/* Unhooks one HOOK_LITTLE hook. */
+/* Unhooks one HOOK_LITTLE hook for good. */
 void module_drop_little(struct module *module, struct hook *hook);
+
+/*
+ * Gives up, for good, the returns of all HOOK_CORE and HOOK_SUPPORT hooks, which hang together
+ * where the mechanism is not sessions. Their modes are set first: an entry must not wait for a
+ * return that will not be seen.
+ */
+void module_drop_returns(struct module *module, struct programs *programs);
 
 /* The cookie of a hook: its number and plan. */
 uint64_t hook_cookie(const struct hook *hook);

@@ -64,6 +64,7 @@ static void assert_fields(const struct hook *hook, uint64_t cookie)
 	assert_int_equal(cookie_kernel(cookie), plan->kernel);
 	assert_int_equal(cookie_name_key(cookie), plan->name_key);
 	assert_int_equal(cookie_forgets_kernels(cookie), plan->forgets_kernels);
+	assert_int_equal(cookie_runtime(cookie), hook->layer == LAYER_RUNTIME);
 }
 
 /* A record must reach as far as the last word that the plan reads. */
@@ -85,13 +86,15 @@ static void assert_register(uint8_t index)
 	assert_true(index < WIRE_REGS || index == PLAN_NO_ARG);
 }
 
-static void assert_cookies_of(const struct api_row *rows, size_t count)
+static void assert_cookies_of(const struct api_row *rows, size_t count, enum api_layer layer)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct hook hook = hook_of(rows[i].name, (uint16_t)(i * 37 % WIRE_HOOKS_MAX));
+		struct hook hook = hook_of(rows[i].name, (uint16_t)(i * 37 % WIRE_HOOKS_MAX));
 		const struct capture_plan *plan = &hook.plan;
-		uint64_t cookie = hook_cookie(&hook);
+		uint64_t cookie;
 
+		hook.layer = layer;
+		cookie = hook_cookie(&hook);
 		assert_fields(&hook, cookie);
 		assert_words(&hook, cookie_words(cookie));
 		assert_true(plan->regs <= WIRE_REGS);
@@ -106,12 +109,12 @@ static void assert_cookies_of(const struct api_row *rows, size_t count)
 
 static void every_driver_function_has_a_cookie_that_says_its_plan(void **state)
 {
-	assert_cookies_of(driver_rows, n_driver_rows);
+	assert_cookies_of(driver_rows, n_driver_rows, LAYER_DRIVER);
 }
 
 static void every_runtime_function_has_a_cookie_that_says_its_plan(void **state)
 {
-	assert_cookies_of(runtime_rows, n_runtime_rows);
+	assert_cookies_of(runtime_rows, n_runtime_rows, LAYER_RUNTIME);
 }
 
 /* ---- how long a record is ------------------------------------------------------------------ */
