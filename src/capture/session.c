@@ -360,7 +360,7 @@ static int read_rest(struct capture *c)
 	int r = read_rings(c, capture_now_ns());
 
 	if (!r)
-		programs_open_calls(c->programs, add_open_call, c);
+		programs_open_calls(c->programs, capture_now_ns(), add_open_call, c);
 	return r ? r : order_finish(c->order);
 }
 

@@ -504,7 +504,7 @@ void programs_awake(struct programs *p)
 	memset(p->state->woken, 0, sizeof(p->state->woken));
 }
 
-void programs_open_calls(struct programs *p, programs_record_fn each, void *data)
+void programs_open_calls(struct programs *p, uint64_t now_ns, programs_record_fn each, void *data)
 {
 	struct wire_thread *thread = xmalloc(sizeof(*thread));
 	uint32_t tid, next;
@@ -518,6 +518,7 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 			struct wire_call *call = &thread->frame[i].call;
 
 			call->head.flags |= WIRE_UNFINISHED;
+			call->head.time_ns = now_ns; /* the entry's is long past */
 			each(data, &call->head, WIRE_CALL_BYTES(call->head.words));
 		}
 	}
