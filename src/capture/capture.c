@@ -28,6 +28,12 @@ static int load_programs(struct capture *c, struct err *err)
 	};
 	int r;
 
+	if (!kernel_has(c->features, FEATURE_PIDS))
+		return err_set(
+			err, ENOTSUP,
+			"cuscope runs in a pid namespace of its own (a container?), while the "
+			"kernel reports the host's process ids: run it on the host, or start "
+			"the container with --pid=host");
 	if (!kernel_has(c->features, FEATURE_BTF))
 		return err_set(
 			err, ENOTSUP,
@@ -101,20 +107,20 @@ static int open_command(struct capture *c, struct err *err)
 {
 	struct command *command = &c->options.target.command;
 	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
-	bool held;
 	int r;
 
 	command->follow = c->options.target.follow;
 	/* without mmap events a hold has nothing to be told by */
 	command->hold = command->hold && c->mmap_seen;
-	r = hold_prepare(command, look_held, c, &c->hold, &c->command_pid, &held, err);
+	r = hold_prepare(command, look_held, c, &c->hold, &c->command_pid, &c->held, err);
 	if (r)
 		return r;
-	if (command->hold && !held)
+	if (command->hold && !c->held)
 		capture_notice(c,
 			       "ptrace is refused, so the command is not held while libraries are "
 			       "hooked: first calls may be missed");
-	return programs_target_add(c->programs, c->command_pid, flags | (held ? TARGET_HOLD : 0));
+	return programs_target_add(c->programs, c->command_pid,
+				   flags | (c->held ? TARGET_HOLD : 0));
 }
 
 static int open_targets(struct capture *c, struct err *err)

@@ -75,9 +75,11 @@ static void check_seccomp(struct capture *c, pid_t pid)
 {
 	if (c->seccomp_safe || !c->options.returns || target_seccomp_mode(pid) != 2)
 		return;
+	modules_lock(c->modules);
 	modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, pid,
 		     "the process is under seccomp and this kernel's return probes would kill it: "
 		     "no durations and results");
+	modules_unlock(c->modules);
 	capture_notice(c,
 		       "process %d is under seccomp: only entries are hooked for it (no durations "
 		       "and results), since this kernel's return probes would kill it",
@@ -128,7 +130,7 @@ static void on_exec(struct capture *c, const struct wire_process *record)
 		known |= c->watched[i] == pid;
 	if (!known && target_name_matches(&c->options.target, pid))
 		watch(c, pid, LOOK_LATE, record->head.time_ns);
-	else if (known && !c->hold)
+	else if (known && !c->held)
 		look(c, pid, LOOK_LATE, record->head.time_ns);
 	if (known)
 		check_seccomp(c, pid);
