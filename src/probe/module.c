@@ -259,8 +259,7 @@ void module_detach(struct module *module)
 {
 	attachment_free(module->core);
 	attachment_free(module->runtime_launches);
-	for (size_t i = 0; i < module->n_little; i++)
-		attachment_free(module->little[i]);
+	attachments_free(module->little, module->n_little);
 	free(module->little);
 	module->core = module->runtime_launches = NULL;
 	module->little = NULL;
