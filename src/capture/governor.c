@@ -163,10 +163,13 @@ static size_t give_up_little(struct governor *g, double seconds)
 			     victim->module->name, 0, "%.0f calls a second cost %.1f %%",
 			     victim->hits / seconds, each * victim->hits);
 		programs_state(g->options.programs)->mode[hook] = HOOK_IGNORE;
-		module_drop_little(victim->module, victim->hook);
+		victim->hook->given_up = true;
 		g->percent -= each * victim->hits;
 		g->hits[hook] = 0;
 	}
+	for (size_t m = 0; taken && m < modules_count(g->options.modules); m++)
+		module_relink_little(modules_at(g->options.modules, m), g->options.programs,
+				     g->options.returns);
 	free(victims);
 	return taken;
 }
