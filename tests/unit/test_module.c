@@ -94,12 +94,19 @@ static void assert_log(const char *expected)
 
 /* ---- a module ------------------------------------------------------------------------------ */
 
-/* A library of both layers. */
-#define FUNCTION(name) "int " name "(void) { return 0; }\n"
+/* A library of both layers. Its functions begin with a mark for indirect jumps, then a push. */
+#define FUNCTION(name) "int " name "(int n) { return g(n) + g(n); }\n"
 
-static const char source[] = FUNCTION("cuInit") FUNCTION("cuLaunchKernel") FUNCTION("cuMemAlloc_v2")
-	FUNCTION("cuCtxGetCurrent") FUNCTION("cuDeviceGetCount") FUNCTION("cuNotYetKnown")
-		FUNCTION("cudaMalloc") FUNCTION("cudaLaunchKernel") FUNCTION("__cudaLaunchKernel");
+static const char source[] = "int g(int n);\n" FUNCTION("cuInit") FUNCTION("cuLaunchKernel")
+	FUNCTION("cuMemAlloc_v2") FUNCTION("cuCtxGetCurrent") FUNCTION("cuDeviceGetCount")
+		FUNCTION("cuNotYetKnown") FUNCTION("cudaMalloc") FUNCTION("cudaLaunchKernel")
+			FUNCTION("__cudaLaunchKernel");
+
+#ifdef __x86_64__
+#define FLAGS " -fno-toplevel-reorder -fcf-protection=full"
+#else
+#define FLAGS " -fno-toplevel-reorder"
+#endif
 
 static void open_selected(const struct selection *selection)
 {
@@ -171,6 +178,16 @@ static void a_hook_knows_its_function(void **state)
 	assert_int_equal(hook->plan.out[0], PLAN_NO_ARG);
 	assert_int_equal(hook->plan.kernel, PLAN_NO_ARG);
 }
+
+#ifdef __x86_64__
+/* A place that the kernel emulates, not the mark that it would single-step. */
+static void a_hook_has_its_place_within_the_function(void **state)
+{
+	open_selected(&defaults);
+	assert_int_equal(hook_named("cuInit")->place.skip, 4);
+	assert_true(hook_named("cuInit")->place.emulated);
+}
+#endif
 
 static void what_only_jumps_to_another_function_is_not_hooked(void **state)
 {
@@ -337,7 +354,7 @@ static void returns_that_were_given_up_stay_so(void **state)
 
 static int build_library(void **state)
 {
-	return make_dir(state) || close(build(source, LIBRARY " -fno-toplevel-reorder"));
+	return make_dir(state) || close(build(source, LIBRARY FLAGS));
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, close_module)
@@ -347,6 +364,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_function_has_a_hook),
 		TEST(a_hook_knows_its_function),
+#ifdef __x86_64__
+		TEST(a_hook_has_its_place_within_the_function),
+#endif
 		TEST(what_only_jumps_to_another_function_is_not_hooked),
 		TEST(hooks_have_no_numbers_beyond_the_last),
 		TEST(what_holds_no_functions_is_no_module),
