@@ -49,7 +49,7 @@ static __always_inline __u64 return_trampoline(void)
 static __always_inline int frame_is_live(const struct wire_frame *frame, struct pt_regs *ctx,
 					 __u64 trampoline)
 {
-	__u64 sp = PT_REGS_SP(ctx), back = 0;
+	__u64 sp = PT_REGS_SP(ctx);
 
 	if (frame->sp < sp)
 		return 0;
@@ -57,6 +57,8 @@ static __always_inline int frame_is_live(const struct wire_frame *frame, struct 
 	/* the return address is in a register, and who knows where on the stack later */
 	return frame->sp > sp || (trampoline && PT_REGS_RET(ctx) == trampoline);
 #else
+	__u64 back = 0;
+
 	if (!trampoline || bpf_probe_read_user(&back, sizeof(back), (void *)frame->sp))
 		return frame->sp > sp;
 	return back == trampoline;

@@ -14,15 +14,17 @@ static __always_inline int name_send(const struct wire_call *call, __u64 key, __
 {
 	__u32 zero = 0;
 	struct scratch *s = bpf_map_lookup_elem(&scratch, &zero);
-	long n;
+	long read;
+	__u64 n;
 
 	if (!s || !from)
 		return 0;
-	n = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
-	if (n > WIRE_STRING_MAX || (n <= 0 && source == NAME_OF_HANDLE))
+	read = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
+	if (read <= 0 && source == NAME_OF_HANDLE)
 		return 0;
-	if (n < 0)
-		n = 0;
+	n = BOUNDED(read > 0 ? read : 0, 2 * WIRE_STRING_MAX - 1);
+	if (n > WIRE_STRING_MAX)
+		return 0;
 	s->name.head = call->head;
 	s->name.head.type = WIRE_NAME;
 	s->name.head.flags = 0;

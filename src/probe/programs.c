@@ -60,17 +60,31 @@ enum mechanism mechanism_best(struct kernel_features *features)
 /* libbpf explains failures on stderr; what it said last is kept for the error's sentence. */
 static char libbpf_words[512];
 
+/* The verifier's log is long: its complaint is the line before the statistics. */
+static void keep_verdict(char *log)
+{
+	char *end = strstr(log, "\nprocessed "), *line;
+
+	if (!end)
+		return;
+	*end = '\0';
+	line = strrchr(log, '\n');
+	snprintf(libbpf_words, sizeof(libbpf_words), "the verifier says: %s", line ? line + 1 : log);
+}
+
 static int keep_libbpf_words(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	char line[sizeof(libbpf_words)];
+	char *text = NULL;
 
-	if (level != LIBBPF_WARN)
+	if (level != LIBBPF_WARN || vasprintf(&text, fmt, ap) < 0)
 		return 0;
-	vsnprintf(line, sizeof(line), fmt, ap);
-	line[strcspn(line, "\n")] = '\0';
-	/* the verifier's log is long: its first line of complaint says most */
-	if (!strstr(line, "BEGIN PROG LOAD LOG") && !strstr(line, "failed to load object"))
-		snprintf(libbpf_words, sizeof(libbpf_words), "%s", line);
+	if (strstr(text, "BEGIN PROG LOAD LOG")) {
+		keep_verdict(text);
+	} else if (!libbpf_words[0]) {
+		text[strcspn(text, "\n")] = '\0';
+		snprintf(libbpf_words, sizeof(libbpf_words), "%s", text);
+	}
+	free(text);
 	return 0;
 }
 

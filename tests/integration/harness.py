@@ -178,8 +178,8 @@ class Case:
         self.started.append(process)
         return process
 
-    def program(self, name, *arguments, **options):
-        return self.start(Places.program(name), *map(str, arguments), **options)
+    def program(self, program, *arguments, **options):
+        return self.start(Places.program(program), *map(str, arguments), **options)
 
     def cuscope(self, *arguments, **options):
         return self.start(Places.cuscope(), *map(str, arguments), **options)

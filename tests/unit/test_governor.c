@@ -94,9 +94,10 @@ void module_detach(struct module *module)
 	world.attached[module - world.module] = false;
 }
 
-void module_drop_little(struct module *module, struct hook *hook)
+void module_relink_little(struct module *module, struct programs *programs, bool returns)
 {
-	hook->hooked = false;
+	for (size_t i = 0; i < module->n_hooks; i++)
+		module->hooks[i].hooked &= !module->hooks[i].given_up;
 }
 
 void module_drop_returns(struct module *module, struct programs *programs)
