@@ -98,6 +98,7 @@ static void a_commands_own_options_are_not_looked_at(void **state)
 	assert_true(scan("-v ./app --what", true));
 	assert_false(scan("-v --what ./app", true));
 	assert_true(scan("-p 1 ./app --what", true));
+	assert_true(scan("- --what", true));
 }
 
 static void a_very_long_option_is_cut(void **state)
