@@ -42,14 +42,6 @@ def median(values):
     return statistics.median(values) if values else None
 
 
-def spread(values):
-    """Half the range between the quartiles, as a share of the median."""
-    if len(values) < 4:
-        return None
-    low, middle, high = statistics.quantiles(values, n=4)
-    return (high - low) / 2 / middle if middle else None
-
-
 def markdown(header, rows):
     """A table. Cells are strings or numbers; None shows as a dash."""
     def cell(value):
@@ -68,9 +60,10 @@ class Targets:
         self.rows = []
 
     def at_most(self, what, value, limit, unit=""):
+        """`value` is None where it could not be measured."""
         verdict = "not measured" if value is None else "met" if value <= limit else "MISSED"
-        self.rows.append((what, f"at most {limit:g}{unit}",
-                          None if value is None else f"{value:.2f}{unit}", verdict))
+        words = value if value is None else f"{round(value, 3):g}{unit}"
+        self.rows.append((what, f"at most {limit:g}{unit}", words, verdict))
 
     def missed(self):
         return sum(row[3] == "MISSED" for row in self.rows)

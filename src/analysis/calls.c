@@ -24,6 +24,9 @@ struct calls {
 		uint64_t launches, captured;
 	} * kernel_by_id;
 	size_t n_kernels;
+
+	bool *process_called; /* by id: whether it made a call */
+	size_t n_processes;
 };
 
 static struct calls *calls_of(struct consumer *consumer)
@@ -185,6 +188,15 @@ static void count_call(struct calls *calls, const struct call *call)
 	}
 }
 
+/* Processes that never called CUDA (a shell, what comes before an exec) are not worth counting. */
+static void count_process(struct calls *calls, const struct process *process)
+{
+	calls->process_called = grow_by_id(calls->process_called, &calls->n_processes,
+					   sizeof(*calls->process_called), process->id);
+	calls->tally.processes += !calls->process_called[process->id];
+	calls->process_called[process->id] = true;
+}
+
 static int calls_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	return 0;
@@ -195,10 +207,10 @@ static int calls_event(struct consumer *self, const struct event *event, struct 
 	struct calls *calls = calls_of(self);
 
 	memory_event(calls->tally.memory, event);
-	if (event->type == EVENT_PROCESS)
-		calls->tally.processes++;
-	else if (event->type == EVENT_CALL)
-		count_call(calls, event->call);
+	if (event->type != EVENT_CALL)
+		return 0;
+	count_process(calls, event->process);
+	count_call(calls, event->call);
 	return 0;
 }
 
@@ -265,6 +277,7 @@ static void calls_free(struct consumer *self)
 	memory_free(calls->tally.memory);
 	free(calls->function_by_id);
 	free(calls->kernel_by_id);
+	free(calls->process_called);
 	free(calls->json_path);
 	free(calls);
 }

@@ -53,6 +53,8 @@ static void add_run(struct writer *w)
 	json_bool(&w->json, "returns", run->returns);
 	json_bool(&w->json, "estimated", run->estimate_scale > 1);
 	json_u64(&w->json, "processes", w->tally->processes);
+	json_u64(&w->json, "holds", run->holds);
+	json_u64(&w->json, "longest_hold_ns", run->longest_hold_ns);
 }
 
 static void add_calls(struct writer *w)

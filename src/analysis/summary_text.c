@@ -116,6 +116,12 @@ static void print_calls(const struct printer *p)
 	buf_printf(p->out, "Total trace duration: %.3f seconds\n",
 		   (double)(p->run->end_ns - p->run->begin_ns) / 1e9);
 	buf_printf(p->out, "Processes: %llu\n", (unsigned long long)t->processes);
+	if (p->run->holds) {
+		buf_printf(p->out, "Held while hooking: %llu times, at most ",
+			   (unsigned long long)p->run->holds);
+		buf_duration(p->out, p->run->longest_hold_ns);
+		buf_putc(p->out, '\n');
+	}
 	count_line(p, "Total CUDA API calls", t->calls);
 	remark(p, t->failed, "failed");
 	remark(p, t->unfinished, "unfinished");

@@ -42,7 +42,7 @@ struct kernel_tally {
  * counts of launches, memory and transfers.
  */
 struct tally {
-	uint64_t processes;
+	uint64_t processes; /* that made calls */
 	uint64_t calls, failed, unfinished, entry_only, nested;
 	uint64_t launches, graph_launches, host_launches;
 	uint64_t captured_launches, captured_other;

@@ -8,13 +8,14 @@
 #define CUSCOPE_BASE_ERR_H
 
 struct err {
-	int code;       /* a negative errno, 0 while nothing failed */
+	int code;	/* a negative errno, 0 while nothing failed */
 	char text[768]; /* one sentence without a newline */
 };
 
 /*
  * Writes the sentence and returns `code`, made negative, so that callers can
- * `return err_set(err, ENOENT, "no process %d", pid)`. `err` may be NULL when only the code matters.
+ * `return err_set(err, ENOENT, "no process %d", pid)`. `err` may be NULL when only the code
+ * matters.
  */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

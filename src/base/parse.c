@@ -48,9 +48,10 @@ static bool parse_scaled(const char *text, const struct unit *units, size_t coun
 
 bool parse_duration_ns(const char *text, uint64_t *ns)
 {
-	static const struct unit units[] = { { "", 1e9 },   { "ns", 1 },   { "us", 1e3 },
-					     { "\xc2\xb5s", 1e3 }, { "ms", 1e6 }, { "s", 1e9 },
-					     { "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 } };
+	static const struct unit units[] = {
+		{ "", 1e9 },  { "ns", 1 },   { "us", 1e3 },   { "\xc2\xb5s", 1e3 }, { "ms", 1e6 },
+		{ "s", 1e9 }, { "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 }
+	};
 	double value;
 
 	if (!parse_scaled(text, units, COUNT(units), 9e18, &value))
@@ -62,10 +63,10 @@ bool parse_duration_ns(const char *text, uint64_t *ns)
 bool parse_bytes(const char *text, uint64_t *bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 },           { "b", 1 },          { "k", 1024 },       { "kb", 1024 },
-		{ "kib", 1024 },     { "m", 1 << 20 },    { "mb", 1 << 20 },   { "mib", 1 << 20 },
-		{ "g", 1 << 30 },    { "gb", 1 << 30 },   { "gib", 1 << 30 },  { "t", 0x1p40 },
-		{ "tb", 0x1p40 },    { "tib", 0x1p40 },
+		{ "", 1 },	  { "b", 1 },	     { "k", 1024 },	 { "kb", 1024 },
+		{ "kib", 1024 },  { "m", 1 << 20 },  { "mb", 1 << 20 },	 { "mib", 1 << 20 },
+		{ "g", 1 << 30 }, { "gb", 1 << 30 }, { "gib", 1 << 30 }, { "t", 0x1p40 },
+		{ "tb", 0x1p40 }, { "tib", 0x1p40 },
 	};
 	double value;
 
@@ -104,6 +105,7 @@ bool parse_number(const char *text, uint64_t most, uint64_t *number)
 bool parse_pids(const char *text, int **pids, size_t *count)
 {
 	char *copy = xstrdup(text), *rest = copy, *one;
+	size_t total = *count;
 	bool good = true;
 
 	while (good && (one = strsep(&rest, ","))) {
@@ -111,10 +113,12 @@ bool parse_pids(const char *text, int **pids, size_t *count)
 
 		good = parse_number(one, 1 << 30, &pid) && pid > 0;
 		if (good) {
-			*pids = xrealloc(*pids, (*count + 1) * sizeof(**pids));
-			(*pids)[(*count)++] = pid;
+			*pids = xrealloc(*pids, (total + 1) * sizeof(**pids));
+			(*pids)[total++] = pid;
 		}
 	}
 	free(copy);
+	if (good)
+		*count = total;
 	return good;
 }

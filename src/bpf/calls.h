@@ -13,29 +13,21 @@
 #include "bpf/names.h"
 
 /*
- * bool bpf_session_is_return(void), since Linux 7.0 (void *ctx). libbpf compares prototypes when it
- * binds the name and refuses the other kernel, so the call is written as an instruction (call, to a
- * function of the kernel) that suits both; programs.c puts the function's number in.
+ * Whether a session is at its return. On entry the program counter is the probe's own place, which
+ * is what bpf_get_func_ip tells in both; on return it is where the call came from. The kernel's
+ * bpf_session_is_return would do, but changed its prototype in 7.0, and libbpf insists on one.
  */
-static __always_inline bool session_is_return(void *ctx)
+static __always_inline int session_is_return(struct pt_regs *ctx)
 {
-	__u64 is_return;
-
-	asm volatile("r1 = %[ctx]\n\t"
-		     ".8byte 0x2085\n\t" /* BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL */
-		     "%[is_return] = r0"
-		     : [is_return] "=r"(is_return)
-		     : [ctx] "r"(ctx)
-		     : "r0", "r1", "r2", "r3", "r4", "r5", "memory");
-	return is_return & 0xff; /* the rest of the register is not part of a bool */
+	return PT_REGS_IP(ctx) != bpf_get_func_ip(ctx);
 }
 
 #ifdef __TARGET_ARCH_arm64
-#define ARG_STACK(ctx)   PT_REGS_SP(ctx)
-#define RETURN_SP(ctx)   PT_REGS_SP(ctx)
+#define ARG_STACK(ctx) PT_REGS_SP(ctx)
+#define RETURN_SP(ctx) PT_REGS_SP(ctx)
 #else
-#define ARG_STACK(ctx)   (PT_REGS_SP(ctx) + 8) /* above the return address */
-#define RETURN_SP(ctx)   (PT_REGS_SP(ctx) - 8) /* ret has popped it */
+#define ARG_STACK(ctx) (PT_REGS_SP(ctx) + 8) /* above the return address */
+#define RETURN_SP(ctx) (PT_REGS_SP(ctx) - 8) /* ret has popped it */
 #endif
 
 /* Where the return address of a call stands that has a return probe: the kernel's trampoline. */
@@ -57,7 +49,7 @@ static __always_inline __u64 return_trampoline(void)
 static __always_inline int frame_is_live(const struct wire_frame *frame, struct pt_regs *ctx,
 					 __u64 trampoline)
 {
-	__u64 sp = PT_REGS_SP(ctx), back = 0;
+	__u64 sp = PT_REGS_SP(ctx);
 
 	if (frame->sp < sp)
 		return 0;
@@ -65,13 +57,16 @@ static __always_inline int frame_is_live(const struct wire_frame *frame, struct 
 	/* the return address is in a register, and who knows where on the stack later */
 	return frame->sp > sp || (trampoline && PT_REGS_RET(ctx) == trampoline);
 #else
+	__u64 back = 0;
+
 	if (!trampoline || bpf_probe_read_user(&back, sizeof(back), (void *)frame->sp))
 		return frame->sp > sp;
 	return back == trampoline;
 #endif
 }
 
-static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx, __u64 now)
+static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx,
+					      __u64 now)
 {
 	__u64 trampoline;
 
@@ -137,8 +132,8 @@ static __always_inline void record_arguments(struct wire_call *call, __u64 cooki
 	record_registers(call, ctx);
 	if (stack > WIRE_STACK)
 		stack = WIRE_STACK;
-	if (stack && bpf_probe_read_user(&call->word[WIRE_AT_STACK], stack * 8,
-					 (void *)ARG_STACK(ctx)))
+	if (stack &&
+	    bpf_probe_read_user(&call->word[WIRE_AT_STACK], stack * 8, (void *)ARG_STACK(ctx)))
 		call->head.flags |= WIRE_UNREADABLE;
 	if (cookie_blob(cookie) != COOKIE_NONE && !cookie_blob_on_return(cookie))
 		record_blob(call, cookie);
@@ -174,31 +169,34 @@ static __always_inline void record_outputs(struct wire_call *call, __u64 cookie)
 
 /* Strings that are known on entry: of the call itself, or of a register's value (host stubs). */
 static __always_inline void send_entry_strings(struct wire_thread *thread, struct wire_call *call,
-					       __u64 cookie, __u64 id, __u64 now)
+					       __u64 cookie)
 {
 	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
 
 	if (cookie_kernel(cookie) != COOKIE_NONE)
-		kernel_seen(thread, id, now, cookie_hook(cookie),
-			    register_of(call, cookie_kernel(cookie)));
+		kernel_seen(thread, call, register_of(call, cookie_kernel(cookie)));
 	if (string == COOKIE_NONE)
 		return;
 	if (key != COOKIE_NONE)
-		name_send(id, now, cookie_hook(cookie), register_of(call, key), NAME_OF_CALL,
-			  register_of(call, string));
+		name_send(call, register_of(call, key), NAME_OF_CALL, register_of(call, string));
 	else if (cookie_out0(cookie) == COOKIE_NONE)
-		name_send(id, now, cookie_hook(cookie), 0, NAME_OF_ARGUMENT,
-			  register_of(call, string));
+		name_send(call, 0, NAME_OF_ARGUMENT, register_of(call, string));
 }
 
 /* A string that names what the call made: cuModuleGetFunction's. */
-static __always_inline void send_return_strings(struct wire_call *call, __u64 cookie, __u64 id,
-						__u64 now)
+static __always_inline void send_return_strings(struct wire_call *call, __u64 cookie)
 {
 	if (cookie_string(cookie) != COOKIE_NONE && cookie_name_key(cookie) == COOKIE_NONE &&
 	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
-		name_send(id, now, cookie_hook(cookie), call->word[0], NAME_OF_CALL,
+		name_send(call, call->word[0], NAME_OF_CALL,
 			  register_of(call, cookie_string(cookie)));
+}
+
+/* After this call a kernel handle may mean another kernel: names are read again. */
+static __always_inline void forget_kernels(__u64 cookie)
+{
+	if (cookie_forgets_kernels(cookie))
+		__sync_fetch_and_add(&state.kernels_generation, 1);
 }
 
 static __always_inline int returns_wanted(__u32 mode, __u32 depth)
@@ -232,6 +230,9 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		return 1;
 	drop_stale_frames(thread, ctx, now);
 	depth = thread->depth;
+	returns = returns_wanted(mode, depth);
+	if (!returns && !depth && cookie_runtime(cookie) && state.driver_tells)
+		return 1;
 	if (depth >= WIRE_DEPTH_MAX) {
 		count_lost(LOST_TOO_DEEP);
 		thread->deep++;
@@ -249,8 +250,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.result = 0;
 	frame->call.reserved = 0;
 	record_arguments(&frame->call, cookie, ctx);
-	send_entry_strings(thread, &frame->call, cookie, id, now);
-	returns = returns_wanted(mode, depth);
+	send_entry_strings(thread, &frame->call, cookie);
 	if (settings.begin_records && returns) {
 		frame->call.head.type = WIRE_BEGIN;
 		frame_send(frame);
@@ -262,12 +262,14 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		return 0;
 	}
 	frame->call.head.flags |= WIRE_NO_RETURN;
+	forget_kernels(cookie);
 	frame_send(frame);
 	return 1;
 }
 
 /* The frame of the call that returns now; frames above it were skipped and are sent as such. */
-static __always_inline struct wire_frame *frame_of_return(struct wire_thread *thread, __u64 sp, __u64 now)
+static __always_inline struct wire_frame *frame_of_return(struct wire_thread *thread, __u64 sp,
+							  __u64 now)
 {
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
@@ -307,12 +309,11 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	frame->call.head.time_ns = now;
 	if (frame->call.result == 0) {
 		record_outputs(&frame->call, frame->cookie);
-		send_return_strings(&frame->call, frame->cookie, id, now);
+		send_return_strings(&frame->call, frame->cookie);
 	}
 	if (frame->call.head.flags & WIRE_UNREADABLE)
 		count_lost(LOST_UNREADABLE);
-	if (cookie_forgets_kernels(frame->cookie))
-		__sync_fetch_and_add(&state.kernels_generation, 1);
+	forget_kernels(frame->cookie);
 	frame_send(frame);
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /*
  * The few kernel structures that the programs look into, by field name: CO-RE finds the offsets in
- * the running kernel's BTF, so only the fields that are used stand here, and no vmlinux.h is needed.
+ * the running kernel's BTF, so only the fields that are used stand here, and no vmlinux.h is
+ * needed.
  */
 #ifndef CUSCOPE_BPF_KERNEL_H
 #define CUSCOPE_BPF_KERNEL_H
@@ -68,7 +69,8 @@ struct task_struct {
 	char comm[16];
 } __ksym_struct;
 
-/* The layout of the syscalls:sys_enter_mmap tracepoint: stable since it is derived from the call. */
+/* The layout of the syscalls:sys_enter_mmap tracepoint: stable since it is derived from the call.
+ */
 struct sys_enter_mmap {
 	__u64 common;
 	__s64 nr;

@@ -97,7 +97,8 @@ struct ring {
 	__uint(max_entries, 4096); /* user space makes the real ones, all of one size */
 };
 
-/* One ring for a CPU, or for a few: a single ring's lock is what sixteen launching threads meet at. */
+/* One ring for a CPU, or for a few: a single ring's lock is what sixteen launching threads meet at.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, WIRE_RINGS_MAX);
@@ -113,7 +114,7 @@ struct {
 	({                                                                                         \
 		__u64 bounded_ = (index);                                                          \
 		asm volatile("" : "+r"(bounded_));                                                 \
-		bounded_ & (mask);                                                                 \
+		bounded_ &(mask);                                                                  \
 	})
 
 static __always_inline void count_lost(__u32 reason)
@@ -121,23 +122,31 @@ static __always_inline void count_lost(__u32 reason)
 	__sync_fetch_and_add(&state.lost[reason], 1);
 }
 
+enum urgency {
+	WAKE_NOBODY, /* the reader looks on a timer */
+	WAKE_IF_FULL,
+	WAKE_NOW,
+};
+
 /*
  * A record leaves without waking the reader, who looks on a timer; only a ring that fills up
  * wakes him, once. (A wake-up for each record costs 1,600 ns, three times the rest.)
  */
-static __always_inline void emit(void *record, __u64 bytes, int urgent)
+static __always_inline void emit(void *record, __u64 bytes, enum urgency urgency)
 {
 	__u32 cpu = bpf_get_smp_processor_id() & settings.ring_mask, slot = cpu;
 	void *ring = bpf_map_lookup_elem(&rings, &slot);
-	__u8 *woken = &state.woken[BOUNDED(cpu, WIRE_RINGS_MAX - 1)];
-	__u64 flags = urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	__u64 flags = urgency == WAKE_NOW ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 
 	if (!ring)
 		return;
-	if (!urgent && !*woken &&
-	    bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > settings.wake_bytes) {
-		*woken = 1;
-		flags = BPF_RB_FORCE_WAKEUP;
+	if (urgency == WAKE_IF_FULL) {
+		__u8 *woken = &state.woken[BOUNDED(cpu, WIRE_RINGS_MAX - 1)];
+
+		if (!*woken && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > settings.wake_bytes) {
+			*woken = 1;
+			flags = BPF_RB_FORCE_WAKEUP;
+		}
 	}
 	if (bpf_ringbuf_output(ring, record, bytes, flags))
 		count_lost(LOST_RING_FULL);

@@ -6,38 +6,43 @@
 #include "bpf/threads.h"
 
 /*
- * Sends the string at `from`, with the time of the call record that it belongs to: records of one
- * time stay in the order in which they were sent, and this one is sent first. Returns whether it
- * could be read.
+ * Sends the string at `from` with the time of the call that it belongs to, before the call itself:
+ * so it is there when the call is read. Returns whether it could be read.
  */
-static __always_inline int name_send(__u64 id, __u64 now, __u32 hook, __u64 key, __u32 source,
+static __always_inline int name_send(const struct wire_call *call, __u64 key, __u32 source,
 				     __u64 from)
 {
 	__u32 zero = 0;
 	struct scratch *s = bpf_map_lookup_elem(&scratch, &zero);
-	long n;
+	long read;
+	__u64 n;
 
 	if (!s || !from)
 		return 0;
-	n = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
-	if (n <= 0 || n > WIRE_STRING_MAX)
+	read = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
+	if (read <= 0 && source == NAME_OF_HANDLE)
 		return 0;
-	head_fill(&s->name.head, WIRE_NAME, id, now);
-	s->name.head.hook = hook;
+	n = BOUNDED(read > 0 ? read : 0, 2 * WIRE_STRING_MAX - 1);
+	if (n > WIRE_STRING_MAX)
+		return 0;
+	s->name.head = call->head;
+	s->name.head.type = WIRE_NAME;
+	s->name.head.flags = 0;
 	s->name.head.bytes = n;
 	if (n == WIRE_STRING_MAX)
 		s->name.head.flags = WIRE_TRUNCATED;
 	s->name.key = key;
+	s->name.from = from;
 	s->name.source = source;
 	s->name.reserved = 0;
-	emit(&s->name, WIRE_NAME_BYTES(n), 0);
+	emit(&s->name, WIRE_NAME_BYTES(n), n ? WAKE_IF_FULL : WAKE_NOW);
 	return 1;
 }
 
 /* The first launch of a handle sends the name that the handle leads to; user space verifies it. */
-static __always_inline void kernel_name(__u64 id, __u64 now, __u32 hook, __u64 handle)
+static __always_inline void kernel_name(const struct wire_call *call, __u64 handle)
 {
-	struct kernel_key key = { .handle = handle, .tgid = id >> 32 };
+	struct kernel_key key = { .handle = handle, .tgid = call->head.tgid };
 	__u64 generation = state.kernels_generation, at = 0;
 	__u64 *seen = bpf_map_lookup_elem(&named_kernels, &key);
 
@@ -45,13 +50,14 @@ static __always_inline void kernel_name(__u64 id, __u64 now, __u32 hook, __u64 h
 		return;
 	bpf_probe_read_user(&at, sizeof(at), (void *)(handle + state.name_offset));
 	/* A page that is not resident cannot be read here: the next launch tries again. */
-	if (name_send(id, now, hook, handle, NAME_OF_HANDLE, at))
+	if (name_send(call, handle, NAME_OF_HANDLE, at))
 		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
 }
 
-/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot. */
-static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __u64 now,
-					__u32 hook, __u64 handle)
+/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot.
+ */
+static __always_inline void kernel_seen(struct wire_thread *thread, const struct wire_call *call,
+					__u64 handle)
 {
 	__u64 *slot = &thread->recent[BOUNDED((handle >> 4) ^ (handle >> 8) ^ (handle >> 12),
 					      WIRE_RECENT - 1)];
@@ -63,7 +69,7 @@ static __always_inline void kernel_seen(struct wire_thread *thread, __u64 id, __
 			thread->recent[i] = 0;
 		thread->recent_generation = state.kernels_generation;
 	}
-	kernel_name(id, now, hook, handle);
+	kernel_name(call, handle);
 	*slot = handle;
 }
 

@@ -18,14 +18,14 @@ static __always_inline void head_fill(struct wire_head *head, __u8 type, __u64 i
 	head->time_ns = time_ns;
 }
 
-static __always_inline void emit_process(__u8 type, __u64 id, __u32 other, int urgent)
+static __always_inline void emit_process(__u8 type, __u64 id, __u32 other, enum urgency urgency)
 {
 	struct wire_process record = {};
 
 	head_fill(&record.head, type, id, bpf_ktime_get_ns());
 	record.other = other;
 	bpf_get_current_comm(record.comm, sizeof(record.comm));
-	emit(&record, sizeof(record), urgent);
+	emit(&record, sizeof(record), urgency);
 }
 
 static __always_inline int target_matches(__u32 tgid)
@@ -61,7 +61,7 @@ static __always_inline struct wire_thread *thread_get(__u64 id)
 	if (!thread)
 		return 0;
 	thread->tgid = id >> 32;
-	emit_process(WIRE_THREAD, id, 0, 0);
+	emit_process(WIRE_THREAD, id, 0, WAKE_IF_FULL);
 	return thread;
 }
 
@@ -76,7 +76,9 @@ static __always_inline void frame_send(struct wire_frame *frame)
 
 	if (words > WIRE_WORDS)
 		words = WIRE_WORDS;
-	emit(&frame->call, WIRE_CALL_BYTES(words), 0);
+	/* how full the ring is, is asked by one call in sixteen, chosen by the clock's low bits */
+	emit(&frame->call, WIRE_CALL_BYTES(words),
+	     frame->call.head.time_ns & 0x780 ? WAKE_NOBODY : WAKE_IF_FULL);
 }
 
 /* Sends a call that will not return. */

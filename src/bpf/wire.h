@@ -28,21 +28,21 @@
 #define WIRE_AT_BLOB  (WIRE_AT_STACK + WIRE_STACK)
 #define WIRE_WORDS    (WIRE_AT_BLOB + WIRE_BLOB)
 
-#define WIRE_HOOKS_MAX  16384 /* hooks alive at a time, over all modules */
-#define WIRE_DEPTH_MAX  4     /* calls inside calls of one thread; cudart on libcuda needs 2 */
+#define WIRE_HOOKS_MAX	16384 /* hooks alive at a time, over all modules */
+#define WIRE_DEPTH_MAX	4     /* calls inside calls of one thread; cudart on libcuda needs 2 */
 #define WIRE_STRING_MAX 4096  /* bytes of a name with its NUL; CUTLASS kernels pass 2,000 */
-#define WIRE_RINGS_MAX  64
-#define WIRE_RECENT     16    /* a power of two; saves the look-up of most launches */
+#define WIRE_RINGS_MAX	64
+#define WIRE_RECENT	16 /* a power of two; saves the look-up of most launches */
 
 enum wire_type {
-	WIRE_CALL = 1,  /* struct wire_call: a call that ended, or will not be followed further */
-	WIRE_BEGIN,     /* struct wire_call: an entry, when begin and end are asked for apart */
-	WIRE_NAME,      /* struct wire_name */
-	WIRE_THREAD,    /* struct wire_process: first hit of a thread */
-	WIRE_FORK,      /* struct wire_process: other = the child's tgid */
-	WIRE_EXEC,      /* struct wire_process */
-	WIRE_EXIT,      /* struct wire_process: the whole process ended */
-	WIRE_MAP,       /* struct wire_map: an executable mapping of a file not seen before */
+	WIRE_CALL = 1, /* struct wire_call: a call that ended, or will not be followed further */
+	WIRE_BEGIN,    /* struct wire_call: an entry, when begin and end are asked for apart */
+	WIRE_NAME,     /* struct wire_name */
+	WIRE_THREAD,   /* struct wire_process: first hit of a thread */
+	WIRE_FORK,     /* struct wire_process: other = the child's tgid */
+	WIRE_EXEC,     /* struct wire_process */
+	WIRE_EXIT,     /* struct wire_process: the whole process ended */
+	WIRE_MAP,      /* struct wire_map: an executable mapping of a file not seen before */
 };
 
 enum wire_flags {
@@ -50,7 +50,7 @@ enum wire_flags {
 	WIRE_NO_RETURN = 1 << 1,
 	WIRE_UNFINISHED = 1 << 2,
 	WIRE_UNREADABLE = 1 << 3, /* a stack word, output or struct could not be read */
-	WIRE_BEGUN = 1 << 4,      /* a WIRE_BEGIN of this call went before */
+	WIRE_BEGUN = 1 << 4,	  /* a WIRE_BEGIN of this call went before */
 	WIRE_TRUNCATED = 1 << 5,  /* a string longer than WIRE_STRING_MAX */
 };
 
@@ -58,9 +58,9 @@ struct wire_head {
 	__u8 type;
 	__u8 flags;
 	__u8 depth;
-	__u8 words;    /* of a call */
+	__u8 words; /* of a call */
 	__u16 hook;
-	__u16 bytes;   /* of a name, with its NUL */
+	__u16 bytes; /* of a name, with its NUL */
 	__u32 tgid;
 	__u32 tid;
 	__u64 time_ns; /* CLOCK_MONOTONIC; the order of the stream */
@@ -77,18 +77,20 @@ struct wire_call {
 
 enum wire_name_source {
 	NAME_OF_HANDLE = 1, /* read through the handle of a launch: to be verified */
-	NAME_OF_CALL,       /* given by the program to the call that made `key` */
+	NAME_OF_CALL,	    /* given by the program to the call that made `key` */
 	NAME_OF_ARGUMENT,   /* a string argument of the thread's next call of this hook */
 };
 
 struct wire_name {
 	struct wire_head head;
-	__u64 key;      /* the handle or host stub that is named; 0 for NAME_OF_ARGUMENT */
+	__u64 key;  /* the handle or host stub that is named; 0 for NAME_OF_ARGUMENT */
+	__u64 from; /* its address: head.bytes is 0 where the page was not resident, which a */
+		    /* program cannot wait for; user space may */
 	__u32 source;
 	__u32 reserved;
 	char text[WIRE_STRING_MAX];
 };
-#define WIRE_NAME_BYTES(text) (40 + (text))
+#define WIRE_NAME_BYTES(text) (48 + (text))
 
 struct wire_process {
 	struct wire_head head;
@@ -100,8 +102,8 @@ struct wire_process {
 struct wire_map {
 	struct wire_head head;
 	__u64 inode;
-	__u32 dev;      /* as the kernel packs it: major << 20 | minor */
-	__u32 held;     /* the thread stops on its way out of mmap */
+	__u32 dev;  /* as the kernel packs it: major << 20 | minor */
+	__u32 held; /* the thread stops on its way out of mmap */
 };
 
 /* ---- what a thread is doing (map "threads", by tid) ------------------------------------------ */
@@ -118,8 +120,8 @@ struct wire_thread {
 	__u32 depth;
 	__u32 deep; /* calls below WIRE_DEPTH_MAX whose returns are still to come */
 	__u32 reserved;
-	__u64 recent[WIRE_RECENT];      /* kernels that this thread launched and that are named */
-	__u64 recent_generation;        /* of the names: older ones are void */
+	__u64 recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
+	__u64 recent_generation;   /* of the names: older ones are void */
 	struct wire_frame frame[WIRE_DEPTH_MAX];
 };
 
@@ -129,11 +131,11 @@ struct wire_thread {
 #define COOKIE_NONE 15 /* an index field that names no register */
 #define COOKIE_FIELDS(F)                                                                           \
 	F(hook, 0, 16)                                                                             \
-	F(words, 16, 6)          /* of the record */                                               \
+	F(words, 16, 6) /* of the record */                                                        \
 	F(stack, 22, 3)                                                                            \
 	F(out0, 25, 4)                                                                             \
 	F(out1, 29, 4)                                                                             \
-	F(out0_wide, 33, 1)      /* 8 bytes rather than 4 */                                       \
+	F(out0_wide, 33, 1) /* 8 bytes rather than 4 */                                            \
 	F(out1_wide, 34, 1)                                                                        \
 	F(blob, 35, 4)                                                                             \
 	F(blob_words, 39, 5)                                                                       \
@@ -141,7 +143,8 @@ struct wire_thread {
 	F(string, 45, 4)                                                                           \
 	F(kernel, 49, 4)                                                                           \
 	F(name_key, 53, 4)                                                                         \
-	F(forgets_kernels, 57, 1)
+	F(forgets_kernels, 57, 1)                                                                  \
+	F(runtime, 58, 1) /* of the runtime: the driver's call inside tells the same */
 
 #define COOKIE_ACCESSORS(name, at, bits)                                                           \
 	static inline __attribute__((always_inline, unused)) __u32 cookie_##name(__u64 cookie)     \
@@ -155,39 +158,41 @@ struct wire_thread {
 COOKIE_FIELDS(COOKIE_ACCESSORS)
 
 enum hook_mode {
-	HOOK_IGNORE = 1 << 0,     /* hits are dropped; for the time until its link is closed */
+	HOOK_IGNORE = 1 << 0,	  /* hits are dropped; for the time until its link is closed */
 	HOOK_ENTRY_ONLY = 1 << 1, /* sessions decline the return */
 };
 
 enum target_flags {
-	TARGET_HOLD = 1 << 0,   /* traced with ptrace: hold it when it maps an unknown file */
+	TARGET_HOLD = 1 << 0,	/* traced with ptrace: hold it when it maps an unknown file */
 	TARGET_FOLLOW = 1 << 1, /* its children are targets, with the same flags */
 };
 
 /* Read-only once loaded: what is not asked for is removed by the verifier. */
 struct wire_settings {
-	__u32 self_tgid;         /* cuscope itself: a target only while it measures its own cost */
-	__u32 ring_mask;         /* number of rings - 1 */
-	__u32 wake_bytes;        /* fill of a ring at which the reader is woken */
-	__u8 all;                /* every process is a target */
-	__u8 cgroup;             /* processes under cgroups[0] are */
-	__u8 cookies;            /* bpf_get_attach_cookie exists; else the stubs leave it in scratch */
-	__u8 returns;            /* hook returns at all */
-	__u8 nested_returns;     /* of nested calls too; always so without sessions */
-	__u8 begin_records;      /* WIRE_BEGIN for every entry */
+	__u32 self_tgid;     /* cuscope itself: a target only while it measures its own cost */
+	__u32 ring_mask;     /* number of rings - 1 */
+	__u32 wake_bytes;    /* fill of a ring at which the reader is woken */
+	__u8 all;	     /* every process is a target */
+	__u8 cgroup;	     /* processes under cgroups[0] are */
+	__u8 cookies;	     /* bpf_get_attach_cookie exists; else the stubs leave it in scratch */
+	__u8 returns;	     /* hook returns at all */
+	__u8 nested_returns; /* of nested calls too; always so without sessions */
+	__u8 begin_records;  /* WIRE_BEGIN for every entry */
 	__u8 seccomp_entry_only; /* the kernel's uretprobe call would kill threads under seccomp */
-	__u8 every_exec;         /* report exec of processes that are no targets: a name may match */
+	__u8 every_exec; /* report exec of processes that are no targets: a name may match */
 };
 
 /* Written by both sides while running. */
 struct wire_state {
-	__u64 lost[8];                 /* by enum lost_reason of src/trace/event.h */
-	__u64 kernels_generation;      /* grows when a module is unloaded: names are sent again */
-	__u64 filtered;                /* hits of processes that are no targets */
-	__u64 name_offset;             /* of the name's pointer in a kernel handle; user space */
-	                               /* corrects it when it finds another */
-	__u8 woken[WIRE_RINGS_MAX];    /* the reader was woken and has not drained yet */
-	__u8 mode[WIRE_HOOKS_MAX];     /* enum hook_mode */
+	__u64 lost[8];		    /* by enum lost_reason of src/trace/event.h */
+	__u64 kernels_generation;   /* grows when a module is unloaded: names are sent again */
+	__u64 filtered;		    /* hits of processes that are no targets */
+	__u64 driver_tells;	    /* not 0: runtime calls without a return are left out, since */
+				    /* without returns nothing tells which driver call is inside */
+	__u64 name_offset;	    /* of the name's pointer in a kernel handle; user space */
+				    /* corrects it when it finds another */
+	__u8 woken[WIRE_RINGS_MAX]; /* the reader was woken and has not drained yet */
+	__u8 mode[WIRE_HOOKS_MAX];  /* enum hook_mode */
 };
 
 #endif

@@ -29,9 +29,10 @@ static int load_programs(struct capture *c, struct err *err)
 	int r;
 
 	if (!kernel_has(c->features, FEATURE_BTF))
-		return err_set(err, ENOTSUP,
-			       "this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF), "
-			       "which the eBPF programs need; 'cuscope doctor' tells more");
+		return err_set(
+			err, ENOTSUP,
+			"this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF), "
+			"which the eBPF programs need; 'cuscope doctor' tells more");
 	options.mechanism = mechanism_best(c->features);
 	c->seccomp_safe = !o->returns || kernel_has(c->features, FEATURE_SECCOMP_SAFE);
 	options.settings.seccomp_entry_only = !c->seccomp_safe;
@@ -110,8 +111,9 @@ static int open_command(struct capture *c, struct err *err)
 	if (r)
 		return r;
 	if (command->hold && !held)
-		capture_notice(c, "ptrace is refused, so the command is not held while libraries are "
-				  "hooked: first calls may be missed");
+		capture_notice(c,
+			       "ptrace is refused, so the command is not held while libraries are "
+			       "hooked: first calls may be missed");
 	return programs_target_add(c->programs, c->command_pid, flags | (held ? TARGET_HOLD : 0));
 }
 

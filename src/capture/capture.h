@@ -20,18 +20,18 @@
 struct capture_options {
 	struct target target;
 	struct selection selection;
-	bool returns;           /* durations and results */
-	bool nested_returns;    /* of nested calls too */
-	bool begin_records;     /* EVENT_CALL_BEGIN */
-	double max_overhead;    /* percent; 0: the default, which gives up getters only */
-	uint64_t duration_ns;   /* 0: no limit */
-	uint64_t timeout_ns;    /* to wait for CUDA; 0: no limit */
-	size_t ring_bytes;      /* 0: by the number of CPUs */
-	const char *without;    /* kernel features not to use */
+	bool returns;	      /* durations and results */
+	bool nested_returns;  /* of nested calls too */
+	bool begin_records;   /* EVENT_CALL_BEGIN */
+	double max_overhead;  /* percent; 0: the default, which gives up getters only */
+	uint64_t duration_ns; /* 0: no limit */
+	uint64_t timeout_ns;  /* to wait for CUDA; 0: no limit */
+	size_t ring_bytes;    /* 0: by the number of CPUs */
+	const char *without;  /* kernel features not to use */
 	struct consumer *const *consumers;
 	size_t n_consumers;
-	bool (*enough)(void *data);                    /* --max-events; may be NULL */
-	void (*notice)(void *data, const char *text);  /* a line for the user */
+	bool (*enough)(void *data);		      /* --max-events; may be NULL */
+	void (*notice)(void *data, const char *text); /* a line for the user */
 	void *data;
 };
 

@@ -12,7 +12,7 @@
 struct key {
 	uint64_t handle; /* of a stream or an event */
 	uint32_t tgid;
-	uint32_t tid;    /* of the per-thread stream, else 0 */
+	uint32_t tid; /* of the per-thread stream, else 0 */
 };
 
 /* A stream or event that belongs to a capture. */
@@ -36,7 +36,7 @@ static void drop(struct member **table, uint32_t tgid, uint64_t capture)
 {
 	struct member *member, *next;
 
-	HASH_ITER(hh, *table, member, next) {
+	HASH_ITER (hh, *table, member, next) {
 		if (tgid ? member->key.tgid == tgid : !capture || member->capture == capture) {
 			HASH_DEL(*table, member);
 			free(member);
@@ -55,7 +55,8 @@ void captures_free(struct captures *captures)
 
 static struct key stream_key(uint32_t tgid, uint32_t tid, uint64_t stream)
 {
-	return (struct key){ .handle = stream, .tgid = tgid,
+	return (struct key){ .handle = stream,
+			     .tgid = tgid,
 			     .tid = stream == STREAM_PER_THREAD ? tid : 0 };
 }
 
@@ -101,7 +102,8 @@ static void end_capture(struct captures *captures, struct key key)
 	drop(&captures->events, 0, capture);
 }
 
-void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid, const struct call *call)
+void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid,
+		     const struct call *call)
 {
 	struct key stream = stream_key(tgid, tid, call->args.stream);
 	struct key event = { .handle = call->args.event, .tgid = tgid };
@@ -109,6 +111,7 @@ void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid, con
 
 	switch (call->op) {
 	case OP_CAPTURE_BEGIN:
+		end_capture(captures, stream); /* its end was not seen */
 		join(&captures->streams, stream, ++captures->next);
 		break;
 	case OP_CAPTURE_END:

@@ -12,8 +12,8 @@
 #include "probe/self_target.h"
 
 #define SELF_HOOK (WIRE_HOOKS_MAX - 1) /* modules never get this number: see modules.c */
-#define CALLS     500
-#define ROUNDS    5
+#define CALLS	  500
+#define ROUNDS	  5
 
 static double now_ns(void)
 {

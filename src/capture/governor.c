@@ -9,8 +9,8 @@
 
 #include "base/xalloc.h"
 
-#define INTERVAL_NS     250000000ull
-#define FIRST_NS        50000000ull /* a burst of getters is met soon */
+#define INTERVAL_NS	250000000ull
+#define FIRST_NS	50000000ull /* a burst of getters is met soon */
 #define WINDOW_CYCLE_NS 2000000000ull
 #define WINDOW_LEAST_NS 50000000ull
 
@@ -23,7 +23,7 @@ struct thread_cost {
 
 struct governor {
 	struct governor_options options;
-	double limit;      /* percent */
+	double limit; /* percent */
 	bool explicit_limit;
 	uint64_t interval_begin_ns;
 	bool first;
@@ -33,7 +33,7 @@ struct governor {
 	bool warned;
 	char text[256];
 
-	bool windows;      /* measuring in windows */
+	bool windows; /* measuring in windows */
 	bool window_open;
 	uint64_t window_ns, switch_ns; /* length of a window; when the next change is due */
 	uint64_t began_ns, windows_began_ns, open_ns, opened_ns;
@@ -55,7 +55,7 @@ static void forget_threads(struct governor *g)
 {
 	struct thread_cost *thread, *next;
 
-	HASH_ITER(hh, g->threads, thread, next) {
+	HASH_ITER (hh, g->threads, thread, next) {
 		HASH_DEL(g->threads, thread);
 		free(thread);
 	}
@@ -79,6 +79,8 @@ void governor_hit(struct governor *g, const struct wire_call *call)
 	struct thread_cost *thread;
 	uint32_t tid = call->head.tid;
 
+	if (g->windows) /* nothing is left to decide */
+		return;
 	HASH_FIND_INT(g->threads, &tid, thread);
 	if (!thread) {
 		thread = xcalloc(1, sizeof(*thread));
@@ -129,11 +131,6 @@ static size_t find_victims(struct governor *g, enum hook_group group, struct vic
 	return count;
 }
 
-static double share_of(const struct governor *g, uint64_t hits, uint64_t total)
-{
-	return total ? g->percent * hits / total : 0;
-}
-
 static uint64_t total_hits(const struct governor *g)
 {
 	uint64_t total = 0;
@@ -143,26 +140,62 @@ static uint64_t total_hits(const struct governor *g)
 	return total;
 }
 
+/* What one hit of this interval costs, in percent. */
+static double percent_per_hit(const struct governor *g)
+{
+	uint64_t total = total_hits(g);
+
+	return total ? g->percent / total : 0;
+}
+
 /* Unhooks getters until what is left would be within the limit. Returns how many. */
 static size_t give_up_little(struct governor *g, double seconds)
 {
 	struct victim *victims;
 	size_t count = find_victims(g, HOOK_LITTLE, &victims), taken = 0;
-	uint64_t total = total_hits(g);
+	double each = percent_per_hit(g);
 
 	for (; taken < count && g->percent > g->limit; taken++) {
 		struct victim *victim = &victims[taken];
-		double share = share_of(g, victim->hits, total);
+		uint16_t hook = victim->hook->id;
 
 		modules_miss(g->options.modules, MISS_UNHOOKED, victim->hook->name,
 			     victim->module->name, 0, "%.0f calls a second cost %.1f %%",
-			     victim->hits / seconds, share);
-		programs_state(g->options.programs)->mode[victim->hook->id] = HOOK_IGNORE;
-		module_drop_little(victim->module, victim->hook);
-		g->percent -= share;
+			     victim->hits / seconds, each * victim->hits);
+		programs_state(g->options.programs)->mode[hook] = HOOK_IGNORE;
+		victim->hook->given_up = true;
+		g->percent -= each * victim->hits;
+		g->hits[hook] = 0;
 	}
+	for (size_t m = 0; taken && m < modules_count(g->options.modules); m++)
+		module_relink_little(modules_at(g->options.modules, m), g->options.programs,
+				     g->options.returns);
 	free(victims);
 	return taken;
+}
+
+/*
+ * Takes the return of the first victim away or, where the returns of a module hang together, of all
+ * in its module. Returns how many hits are cheaper by that.
+ */
+static uint64_t give_up_return(struct governor *g, const struct victim *victims, size_t count)
+{
+	bool session = programs_mechanism(g->options.programs) == MECHANISM_SESSION;
+	struct module *module = victims[0].module;
+	const char *name = session ? victims[0].hook->name : NULL;
+	uint64_t hits = 0;
+
+	for (size_t i = 0; i < (session ? 1 : count); i++) {
+		if (victims[i].module == module && !entry_only(g, victims[i].hook->id))
+			hits += victims[i].hits;
+	}
+	if (session)
+		programs_state(g->options.programs)->mode[victims[0].hook->id] = HOOK_ENTRY_ONLY;
+	else
+		module_drop_returns(module, g->options.programs);
+	modules_miss(g->options.modules, MISS_ENTRY_ONLY, name, module->name, 0,
+		     "durations and results given up for --max-overhead %g%%", g->limit);
+	return hits;
 }
 
 /* Takes the returns of frequent functions away: about half of their cost. */
@@ -171,21 +204,12 @@ static size_t give_up_returns(struct governor *g)
 	struct victim *victims;
 	size_t count = find_victims(g, HOOK_CORE, &victims), taken = 0;
 	double saved = 1 - g->options.cost.entry_ns / g->options.cost.call_ns;
-	bool session = programs_mechanism(g->options.programs) == MECHANISM_SESSION;
-	uint64_t total = total_hits(g);
+	double each = percent_per_hit(g);
 
 	for (size_t i = 0; i < count && g->percent > g->limit; i++) {
-		struct victim *victim = &victims[i];
-
-		if (entry_only(g, victim->hook->id))
+		if (entry_only(g, victims[i].hook->id))
 			continue;
-		programs_state(g->options.programs)->mode[victim->hook->id] = HOOK_ENTRY_ONLY;
-		if (!session) /* returns of a file hang on one link */
-			attachment_drop_returns(victim->module->core);
-		modules_miss(g->options.modules, MISS_ENTRY_ONLY, victim->hook->name,
-			     victim->module->name, 0,
-			     "durations and results given up for --max-overhead %g%%", g->limit);
-		g->percent -= saved * share_of(g, victim->hits, total);
+		g->percent -= saved * each * give_up_return(g, &victims[i], count - i);
 		taken++;
 	}
 	free(victims);
@@ -256,10 +280,10 @@ static double busiest_share(const struct governor *g, double interval_ns)
 	const struct thread_cost *thread, *next;
 	double most = 0;
 
-	HASH_ITER(hh, g->threads, thread, next) {
+	HASH_ITER (hh, g->threads, thread, next) {
 		/* what tracing added to the interval is not the target's own time */
 		double own = interval_ns - thread->ns > interval_ns / 10 ? interval_ns - thread->ns
-									: interval_ns / 10;
+									 : interval_ns / 10;
 		double share = 100 * thread->ns / own;
 
 		if (share > most)
@@ -279,15 +303,17 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		begin_windows(g, now_ns);
 	if (little) {
 		snprintf(g->text, sizeof(g->text),
-			 "tracing cost %.0f %% of a thread's time: %zu functions that tell little "
-			 "were unhooked (the summary names them)",
-			 before, little);
+			 "tracing cost %.0f %% of a thread's time: %zu function%s little %s unhooked "
+			 "(the summary names %s)",
+			 before, little, little == 1 ? " that tells" : "s that tell",
+			 little == 1 ? "was" : "were", little == 1 ? "it" : "them");
 		return g->text;
 	}
 	if (g->percent > g->limit && !g->explicit_limit && !g->warned) {
 		g->warned = true;
 		snprintf(g->text, sizeof(g->text),
-			 "tracing costs about %.0f %% of the busiest thread's time (%.2f us a call); "
+			 "tracing costs about %.0f %% of the busiest thread's time (%.2f us a "
+			 "call); "
 			 "--no-returns halves that, --max-overhead N%% limits it",
 			 g->percent, g->options.cost.call_ns / 1e3);
 		return g->text;

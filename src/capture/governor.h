@@ -26,7 +26,7 @@ struct governor_options {
 	struct modules *modules;
 	struct programs *programs;
 	struct hit_cost cost;
-	double max_percent;  /* 0: the default, not explicit */
+	double max_percent; /* 0: the default, not explicit */
 	bool returns;
 };
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <uthash.h>
@@ -13,6 +12,7 @@
 #include "base/xalloc.h"
 #include "cuda/kernel_name.h"
 #include "probe/maps.h"
+#include "probe/memory.h"
 #include "probe/symbol.h"
 
 /* One kernel, by its mangled name or, unresolved, by the text that stands for it. */
@@ -51,11 +51,11 @@ void kernels_free(struct kernels *kernels)
 
 	if (!kernels)
 		return;
-	HASH_ITER(hh, kernels->handles, handle, next_handle) {
+	HASH_ITER (hh, kernels->handles, handle, next_handle) {
 		HASH_DEL(kernels->handles, handle);
 		free(handle);
 	}
-	HASH_ITER(hh, kernels->by_name, kernel, next_kernel) {
+	HASH_ITER (hh, kernels->by_name, kernel, next_kernel) {
 		HASH_DEL(kernels->by_name, kernel);
 		free((char *)kernel->kernel.name);
 		free(kernel->key);
@@ -180,7 +180,7 @@ static void drop_handles(struct kernels *kernels, uint32_t tgid)
 {
 	struct handle *handle, *next;
 
-	HASH_ITER(hh, kernels->handles, handle, next) {
+	HASH_ITER (hh, kernels->handles, handle, next) {
 		if (handle->key.tgid != tgid)
 			continue;
 		HASH_DEL(kernels->handles, handle);
@@ -196,7 +196,7 @@ void kernels_expire(struct kernels *kernels, uint32_t tgid)
 {
 	struct handle *handle, *next;
 
-	HASH_ITER(hh, kernels->handles, handle, next) {
+	HASH_ITER (hh, kernels->handles, handle, next) {
 		if (handle->key.tgid == tgid)
 			handle->given = false;
 	}
@@ -209,22 +209,14 @@ void kernels_forget(struct kernels *kernels, uint32_t tgid)
 
 /* ---- where a handle holds its name --------------------------------------------------------- */
 
-static bool read_memory(uint32_t tgid, uint64_t address, void *to, size_t bytes)
-{
-	struct iovec local = { .iov_base = to, .iov_len = bytes };
-	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = bytes };
-
-	return process_vm_readv(tgid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
-}
-
 static bool leads_to(uint32_t tgid, uint64_t handle, uint64_t offset, const char *name)
 {
 	size_t len = strnlen(name, 255);
 	char text[256];
 	uint64_t at;
 
-	return read_memory(tgid, handle + offset, &at, sizeof(at)) &&
-	       read_memory(tgid, at, text, len + 1) && !memcmp(text, name, len) &&
+	return memory_read(tgid, handle + offset, &at, sizeof(at)) &&
+	       memory_read(tgid, at, text, len + 1) && !memcmp(text, name, len) &&
 	       (len == 255 || !text[len]);
 }
 
@@ -232,7 +224,7 @@ uint64_t kernels_calibrate(uint32_t tgid, uint64_t handle, const char *name, uin
 {
 	uint64_t probe;
 
-	if (!read_memory(tgid, handle, &probe, sizeof(probe)))
+	if (!memory_read(tgid, handle, &probe, sizeof(probe)))
 		return offset;
 	if (offset != UINT64_MAX && leads_to(tgid, handle, offset, name))
 		return offset;

@@ -6,7 +6,7 @@
 
 #include "base/xalloc.h"
 
-#define WINDOW_NS 1000000
+#define WINDOW_NS  1000000
 #define SLOT_BYTES 448 /* a call with the longest plan; names are larger and rare */
 
 struct item {
@@ -155,8 +155,12 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 		uint64_t front = record->time_ns;
 		int r = 0;
 
-		if (front > until_ns)
-			break; /* else a busy target would keep us here for good */
+		/*
+		 * Else a busy target would keep us here for good. Behind what is too new may be
+		 * what is not: threads of several CPUs overtake each other on their way to a ring.
+		 */
+		if (front > WINDOW_NS && front - WINDOW_NS > until_ns)
+			break;
 		order_add(order, record, bytes);
 		ring_advance(ring);
 		if (++n % 64 == 0 && front > WINDOW_NS)

@@ -14,11 +14,11 @@
 
 #include "base/xalloc.h"
 
-#define DRAIN_NS       20000000   /* how often the rings are read when nothing wakes us */
-#define SOON_NS        3000000    /* after a wake-up: what woke us becomes old enough to pass on */
-#define SETTLE_NS      2000000    /* older records have all been submitted */
-#define LOOK_NS        100000000  /* at /proc, where mappings are not reported */
-#define GRACE_NS       2000000000 /* for a command, between Ctrl-C and the end of the trace */
+#define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
+#define SOON_NS	  3000000    /* after a wake-up: what woke us becomes old enough to pass on */
+#define SETTLE_NS 2000000    /* older records have all been submitted */
+#define LOOK_NS	  100000000  /* at /proc, where mappings are not reported */
+#define GRACE_NS  2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -78,8 +78,10 @@ static void check_seccomp(struct capture *c, pid_t pid)
 	modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, pid,
 		     "the process is under seccomp and this kernel's return probes would kill it: "
 		     "no durations and results");
-	capture_notice(c, "process %d is under seccomp: only entries are hooked for it (no durations "
-			  "and results), since this kernel's return probes would kill it", pid);
+	capture_notice(c,
+		       "process %d is under seccomp: only entries are hooked for it (no durations "
+		       "and results), since this kernel's return probes would kill it",
+		       pid);
 }
 
 static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
@@ -91,8 +93,10 @@ static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 	if (found.modules)
 		atomic_store(&c->cuda_seen, true);
 	if (found.foreign)
-		capture_notice(c, "process %d runs a program of another architecture (32-bit?): "
-				  "cuscope traces 64-bit programs of this machine only", pid);
+		capture_notice(c,
+			       "process %d runs a program of another architecture (32-bit?): "
+			       "cuscope traces 64-bit programs of this machine only",
+			       pid);
 }
 
 static int watch(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
@@ -259,10 +263,12 @@ static bool wait_for_work(struct capture *c)
 
 static void say_waiting(struct capture *c)
 {
-	const char *what = c->options.target.kind == TARGET_PIDS ? "the process has not loaded CUDA yet"
-			   : "no matching process has loaded CUDA yet";
+	const char *what = c->options.target.kind == TARGET_PIDS
+				   ? "the process has not loaded CUDA yet"
+				   : "no matching process has loaded CUDA yet";
 
-	if (c->told_waiting || atomic_load(&c->cuda_seen) || c->options.target.kind == TARGET_COMMAND)
+	if (c->told_waiting || atomic_load(&c->cuda_seen) ||
+	    c->options.target.kind == TARGET_COMMAND)
 		return;
 	c->told_waiting = true;
 	capture_notice(c, "%s: waiting for it (Ctrl-C to stop%s)", what,
@@ -285,7 +291,8 @@ static bool is_over(struct capture *c, uint64_t now, struct err *err)
 		return true;
 	if (o->timeout_ns && !atomic_load(&c->cuda_seen) && now - c->begin_ns >= o->timeout_ns) {
 		err_set(err, ETIMEDOUT,
-			"no CUDA library was loaded within %g s (libcuda.so.1, libcudart or a program "
+			"no CUDA library was loaded within %g s (libcuda.so.1, libcudart or a "
+			"program "
 			"with cudart linked in); --timeout sets how long to wait",
 			o->timeout_ns / 1e9);
 		return true;
@@ -339,6 +346,8 @@ static void fill_run(struct capture *c)
 	for (int i = 0; i < LOST_LATE; i++)
 		run->lost[i] = state->lost[i];
 	run->lost[LOST_LATE] = order_late(c->order);
+	if (c->hold)
+		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
 	run->estimate_scale = governor_scale(c->governor, run->end_ns);
 	modules_lock(c->modules);
 	run->n_misses = modules_misses(c->modules, &run->misses);

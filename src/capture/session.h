@@ -28,19 +28,19 @@ struct capture {
 	struct run_info run;
 	uint64_t begin_ns;
 
-	struct hold *hold;        /* TARGET_COMMAND */
+	struct hold *hold; /* TARGET_COMMAND */
 	pid_t command_pid;
 	bool command_ended;
-	atomic_bool cuda_seen;    /* a target has mapped a CUDA module */
-	bool mmap_seen;           /* mappings are reported; else /proc is looked at */
+	atomic_bool cuda_seen; /* a target has mapped a CUDA module */
+	bool mmap_seen;	       /* mappings are reported; else /proc is looked at */
 	bool seccomp_safe;
 
-	pid_t *watched;           /* processes by pid or name that have not ended */
+	pid_t *watched; /* processes by pid or name that have not ended */
 	size_t n_watched;
 	bool told_waiting;
-	struct err failure;       /* of a record: what a consumer said */
+	struct err failure; /* of a record: what a consumer said */
 	int epoll, timer, signals;
-	bool stopping;            /* a first signal came: a command gets a moment to end */
+	bool stopping; /* a first signal came: a command gets a moment to end */
 	uint64_t stop_at_ns;
 	uint64_t looked_ns;
 };

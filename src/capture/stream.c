@@ -11,6 +11,11 @@
 #include "capture/captures.h"
 #include "capture/kernels.h"
 #include "cuda/error.h"
+#include "probe/memory.h"
+
+/* Results of either layer with which the end of a capture fails, and ends it all the same. */
+#define CAPTURE_INVALIDATED 901
+#define CAPTURE_UNJOINED    904
 
 struct known_process {
 	uint32_t pid;
@@ -21,9 +26,10 @@ struct known_process {
 
 struct known_thread {
 	uint32_t tid, tgid;
-	char *text;     /* a string argument that waits for its call */
+	char *text; /* a string argument that waits for its call */
 	uint16_t text_hook;
-	const struct kernel *inner; /* of the last nested launch */
+	const struct kernel *launched; /* by the last launch, which began at: */
+	uint64_t launched_ns;
 	UT_hash_handle hh;
 };
 
@@ -38,6 +44,7 @@ struct stream {
 	struct kernels *kernels;
 	struct captures *captures;
 	uint64_t calls;
+	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
 };
 
 struct stream *stream_new(const struct stream_options *options)
@@ -64,10 +71,10 @@ void stream_free(struct stream *stream)
 
 	if (!stream)
 		return;
-	HASH_ITER(hh, stream->threads, thread, next_thread) {
+	HASH_ITER (hh, stream->threads, thread, next_thread) {
 		thread_drop(stream, thread);
 	}
-	HASH_ITER(hh, stream->processes, process, next_process) {
+	HASH_ITER (hh, stream->processes, process, next_process) {
 		HASH_DEL(stream->processes, process);
 		free(process);
 	}
@@ -215,7 +222,7 @@ static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, st
 	free(known);
 	kernels_forget(stream->kernels, pid);
 	captures_forget(stream->captures, pid);
-	HASH_ITER(hh, stream->threads, thread, next) {
+	HASH_ITER (hh, stream->threads, thread, next) {
 		if (thread->tgid == pid)
 			thread_drop(stream, thread);
 	}
@@ -280,15 +287,26 @@ static void calibrate(struct stream *stream, const struct wire_name *name)
 	if (!process || process->calibrated || !hook || hook->layer != LAYER_DRIVER)
 		return;
 	process->calibrated = true;
-	state->name_offset = kernels_calibrate(name->head.tgid, name->key, name->text,
-					       state->name_offset);
+	state->name_offset =
+		kernels_calibrate(name->head.tgid, name->key, name->text, state->name_offset);
 }
 
-static void on_name(struct stream *stream, const struct wire_name *name)
+/* The text of a name; read from the process where the eBPF side could not wait for its page. */
+static bool name_text(const struct wire_name *name, struct wire_name *whole)
 {
-	const struct hook *hook = modules_hook(stream->options.modules, name->head.hook, NULL);
+	memcpy(whole, name, WIRE_NAME_BYTES(name->head.bytes));
+	return name->head.bytes ||
+	       memory_read_string(name->head.tgid, name->from, whole->text, sizeof(whole->text));
+}
+
+static void on_name(struct stream *stream, const struct wire_name *record)
+{
+	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, NULL);
+	struct wire_name *name = &stream->name;
 	struct known_thread *thread;
 
+	if (!name_text(record, name))
+		return;
 	if (name->source == NAME_OF_HANDLE) {
 		kernels_named(stream->kernels, name);
 		return;
@@ -335,8 +353,7 @@ static void fill_raw(struct api_raw *raw, const struct wire_call *record,
 	memcpy(raw->stack, word + WIRE_AT_STACK, plan->stack * sizeof(*word));
 	raw->out_valid = record->head.type == WIRE_CALL && record->result == 0 &&
 			 !(record->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED));
-	raw->blob_valid = plan->blob != PLAN_NO_ARG &&
-			  !(record->head.flags & WIRE_UNREADABLE) &&
+	raw->blob_valid = plan->blob != PLAN_NO_ARG && !(record->head.flags & WIRE_UNREADABLE) &&
 			  (!plan->blob_on_return || raw->out_valid);
 	if (raw->blob_valid)
 		memcpy(raw->blob, word + WIRE_AT_BLOB, plan->blob_words * sizeof(*word));
@@ -366,12 +383,11 @@ static void find_kernel(struct stream *stream, struct call *call, uint32_t tgid,
 			struct known_thread *thread)
 {
 	call->kernel = kernels_find(stream->kernels, tgid, call->args.handle);
-	if (call->flags & CALL_NESTED)
-		thread->inner = call->kernel;
-	else if (!call->kernel->resolved && thread->inner && thread->inner->resolved)
-		call->kernel = thread->inner;
-	if (!(call->flags & CALL_NESTED))
-		thread->inner = NULL;
+	if (!call->kernel->resolved && thread->launched && thread->launched->resolved &&
+	    thread->launched_ns > call->begin_ns)
+		call->kernel = thread->launched;
+	thread->launched = call->kernel;
+	thread->launched_ns = call->begin_ns;
 }
 
 /* cuKernelGetFunction, __cudaGetKernel: a new handle for a kernel that is known by another. */
@@ -392,13 +408,27 @@ static void alias_kernel(struct stream *stream, const struct call *call, uint32_
 	kernels_alias(stream->kernels, tgid, made, known);
 }
 
+/* Whether the call has done what it is for. */
+static bool took_effect(const struct call *call)
+{
+	if (call->flags & CALL_UNFINISHED)
+		return false;
+	/* success is assumed, but for a nested call: the one around it tells */
+	if (call->flags & CALL_NO_RETURN)
+		return !(call->flags & CALL_NESTED);
+	/* the end of a capture that was broken (CUDA programming guide, "Invalidation") */
+	return !(call->flags & CALL_FAILED) ||
+	       (call->op == OP_CAPTURE_END &&
+		(call->result == CAPTURE_INVALIDATED || call->result == CAPTURE_UNJOINED));
+}
+
 static void follow_state(struct stream *stream, struct call *call, uint32_t tgid, uint32_t tid)
 {
 	if ((call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH || call->op == OP_COPY ||
 	     call->op == OP_SET || call->op == OP_HOST_LAUNCH) &&
 	    captures_stream(stream->captures, tgid, tid, call->args.stream))
 		call->flags |= CALL_CAPTURED;
-	if (!call_has_end(call) || (call->flags & CALL_FAILED))
+	if (!took_effect(call))
 		return;
 	captures_follow(stream->captures, tgid, tid, call);
 	if (call->op == OP_NAME_KERNEL)
@@ -431,7 +461,7 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 	const struct module *module;
 	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, &module);
 	struct event event = { .type = record->head.type == WIRE_BEGIN ? EVENT_CALL_BEGIN
-								      : EVENT_CALL,
+								       : EVENT_CALL,
 			       .time_ns = record->head.time_ns,
 			       .tid = record->head.tid };
 	struct known_process *process;

@@ -21,7 +21,7 @@ typedef void (*stream_hit_fn)(void *data, const struct wire_call *call);
 
 struct stream_options {
 	struct modules *modules;
-	struct wire_state *state;       /* its name_offset is corrected when another is found */
+	struct wire_state *state; /* its name_offset is corrected when another is found */
 	struct consumer *const *consumers;
 	size_t n_consumers;
 	stream_hit_fn hit;

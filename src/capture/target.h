@@ -16,10 +16,10 @@ struct target {
 	enum target_kind kind;
 	const pid_t *pids;
 	size_t n_pids;
-	const char *glob;       /* TARGET_NAME: of the process's name or its program's file name */
-	const char *cgroup;     /* TARGET_CGROUP: a folder, absolute or below the cgroup2 mount */
+	const char *glob;	/* TARGET_NAME: of the process's name or its program's file name */
+	const char *cgroup;	/* TARGET_CGROUP: a folder, absolute or below the cgroup2 mount */
 	struct command command; /* TARGET_COMMAND */
-	bool follow;            /* children too */
+	bool follow;		/* children too */
 };
 
 /*

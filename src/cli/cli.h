@@ -17,8 +17,8 @@
 
 struct cli_command {
 	const char *name;
-	const char *help;                    /* one line */
-	int (*main)(int argc, char **argv);  /* argv[0] is "cuscope NAME" */
+	const char *help;		    /* one line */
+	int (*main)(int argc, char **argv); /* argv[0] is "cuscope NAME" */
 };
 
 extern const struct cli_command cli_commands[]; /* ends with a NULL name */
@@ -46,10 +46,11 @@ struct target_choice {
 	struct target target;
 	int *pids;
 	size_t n_pids;
-	unsigned given;       /* how many kinds of target */
+	unsigned given; /* how many kinds of target */
 };
 
-/* Settles on one target; `argv` is what stood after "--", or NULL. A sentence when it is not one. */
+/* Settles on one target; `argv` is what stood after "--", or NULL. A sentence when it is not one.
+ */
 int cli_target_settle(struct target_choice *choice, char **argv, struct err *err);
 
 /* --only, --skip, --class, --layer, --all-calls. Input: struct selection. */

@@ -125,17 +125,16 @@ static void check_features(struct report *report)
 			continue;
 		}
 		error = kernel_lacks_because(report->features, i);
-		line(report, required ? MISSING : DEGRADED, info->name, "%s; used instead: %s%s%s%s",
-		     info->gives, info->instead, error ? " (" : "", error ? strerror(-error) : "",
-		     error ? ")" : "");
+		line(report, required ? MISSING : DEGRADED, info->name,
+		     "%s; used instead: %s%s%s%s", info->gives, info->instead, error ? " (" : "",
+		     error ? strerror(-error) : "", error ? ")" : "");
 		report->blocked |= required;
 	}
 }
 
 static void check_load(struct report *report)
 {
-	struct programs_options options = { .settings = { .returns = 1 },
-					    .ring_bytes = 1 << 20 };
+	struct programs_options options = { .settings = { .returns = 1 }, .ring_bytes = 1 << 20 };
 	struct programs *programs;
 	struct hit_cost cost;
 	struct err err = { 0 };
@@ -148,12 +147,14 @@ static void check_load(struct report *report)
 		line(report, MISSING, "eBPF programs", "%s", err.text);
 		return;
 	}
-	line(report, OK, "eBPF programs", "loaded; hooking by %s", mechanism_name(options.mechanism));
+	line(report, OK, "eBPF programs", "loaded; hooking by %s",
+	     mechanism_name(options.mechanism));
 	if (cost_measure(programs, true, &cost, &err))
 		line(report, DEGRADED, "cost of a call", "not measured: %s", err.text);
 	else
-		line(report, OK, "cost of a call", "%.2f us with its return, %.2f us without (measured)",
-		     cost.call_ns / 1e3, cost.entry_ns / 1e3);
+		line(report, OK, "cost of a call",
+		     "%.2f us with its return, %.2f us without (measured)", cost.call_ns / 1e3,
+		     cost.entry_ns / 1e3);
 	programs_free(programs);
 }
 
@@ -164,15 +165,18 @@ static void check_hazards(struct report *report)
 	first_line("/sys/kernel/security/lockdown", text, sizeof(text));
 	mode = strchr(text, '[');
 	if (mode && strncmp(mode, "[confidentiality", 16) == 0)
-		line(report, MISSING, "lockdown", "confidentiality: eBPF may not read memory; boot with "
+		line(report, MISSING, "lockdown",
+		     "confidentiality: eBPF may not read memory; boot with "
 		     "lockdown=integrity or none");
 	else
 		line(report, OK, "lockdown", "%s", text[0] ? text : "none");
 	if (target_seccomp_mode(getpid()) == 2)
-		line(report, DEGRADED, "seccomp", "cuscope itself runs under a filter (a container?), "
+		line(report, DEGRADED, "seccomp",
+		     "cuscope itself runs under a filter (a container?), "
 		     "which may refuse bpf, perf_event_open and ptrace");
 	if (!kernel_has(report->features, FEATURE_SECCOMP_SAFE))
-		line(report, DEGRADED, "seccomp targets", "this kernel's return probes kill threads under "
+		line(report, DEGRADED, "seccomp targets",
+		     "this kernel's return probes kill threads under "
 		     "seccomp (6.11 to 6.13): such processes get entries only");
 }
 
@@ -185,18 +189,22 @@ static void check_driver(struct report *report)
 
 	first_line("/proc/driver/nvidia/version", text, sizeof(text));
 	if (!text[0]) {
-		line(report, MISSING, "NVIDIA driver", "not loaded: programs fail with "
-		     "CUDA_ERROR_NO_DEVICE, which can be traced; 'sudo ./run demo' uses a simulated one");
+		line(report, MISSING, "NVIDIA driver",
+		     "not loaded: programs fail with "
+		     "CUDA_ERROR_NO_DEVICE, which can be traced; 'sudo ./run demo' uses a "
+		     "simulated one");
 		return;
 	}
 	at = strstr(text, "Kernel Module");
 	line(report, OK, "NVIDIA driver", "%s, %s kernel module",
-	     at ? at + strlen("Kernel Module") + strspn(at + strlen("Kernel Module"), " for x86_64") : text,
+	     at ? at + strlen("Kernel Module") + strspn(at + strlen("Kernel Module"), " for x86_64")
+		: text,
 	     strstr(text, "Open Kernel Module") ? "open" : "proprietary");
 	if (access("/sys/kernel/btf/nvidia", R_OK) == 0)
 		line(report, OK, "driver BTF", "nvidia.ko has its types in /sys/kernel/btf");
 	else
-		line(report, DEGRADED, "driver BTF", "nvidia.ko without types: not needed for tracing CUDA calls");
+		line(report, DEGRADED, "driver BTF",
+		     "nvidia.ko without types: not needed for tracing CUDA calls");
 }
 
 static int report_library(void *data, const char *path)
@@ -220,8 +228,9 @@ static int report_library(void *data, const char *path)
 		hooked += module->hooks[i].group != HOOK_OFF;
 		cheap += module->hooks[i].group != HOOK_OFF && module->hooks[i].place.emulated;
 	}
-	line(report, OK, "library", "%s: %s, %zu functions, %zu hooked by default, %zu of them cheap",
-	     path, module->has[LAYER_DRIVER] ? "driver" : "runtime", module->n_hooks, hooked, cheap);
+	line(report, OK, "library",
+	     "%s: %s, %zu functions, %zu hooked by default, %zu of them cheap", path,
+	     module->has[LAYER_DRIVER] ? "driver" : "runtime", module->n_hooks, hooked, cheap);
 	report->libraries++;
 	module_free(module);
 	return 0;
@@ -231,7 +240,8 @@ static void check_libraries(struct report *report)
 {
 	libraries_each(report_library, report);
 	if (!report->libraries)
-		line(report, DEGRADED, "libraries", "no libcuda or libcudart in the usual places; those "
+		line(report, DEGRADED, "libraries",
+		     "no libcuda or libcudart in the usual places; those "
 		     "that processes load from elsewhere are found all the same");
 }
 
@@ -248,14 +258,16 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option options[] = {
-	{ "without", 3000, "LIST", 0, "kernel features to treat as missing (names of the lines)", 0 },
+	{ "without", 3000, "LIST", 0, "kernel features to treat as missing (names of the lines)",
+	  0 },
 	{ 0 }
 };
 
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
-	.doc = "Checks what this machine allows: each line is ok, degraded (something else is used) or "
+	.doc = "Checks what this machine allows: each line is ok, degraded (something else is "
+	       "used) or "
 	       "missing, with what to do. The status is 0 when tracing works.",
 };
 
@@ -279,8 +291,9 @@ int cli_doctor(int argc, char **argv)
 	check_hazards(&report);
 	check_driver(&report);
 	check_libraries(&report);
-	printf("\n%s\n", report.blocked ? "Tracing does not work here: see the lines that say missing."
-					: "Tracing works here.");
+	printf("\n%s\n", report.blocked
+				 ? "Tracing does not work here: see the lines that say missing."
+				 : "Tracing works here.");
 	kernel_features_free(report.features);
 	return report.blocked ? EXIT_FAILURE : 0;
 }

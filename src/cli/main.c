@@ -11,7 +11,8 @@
 const struct cli_command cli_commands[] = {
 	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
 	{ "probes", "list the functions that would be hooked, and where", cli_probes },
-	{ "doctor", "check what this machine allows, and say what to do about the rest", cli_doctor },
+	{ "doctor", "check what this machine allows, and say what to do about the rest",
+	  cli_doctor },
 	{ NULL, NULL, NULL }
 };
 

@@ -17,13 +17,15 @@ enum { OPT_NAME = 2000, OPT_CGROUP, OPT_ALL, OPT_USER, OPT_NO_FOLLOW, OPT_NO_HOL
 static const struct argp_option target_options[] = {
 	{ 0, 0, 0, 0, "Which processes (or a command after --):", 1 },
 	{ "pid", 'p', "PID[,PID]", 0, "processes that already run", 0 },
-	{ "name", OPT_NAME, "GLOB", 0, "processes by name or by their program's file name, now and later", 0 },
+	{ "name", OPT_NAME, "GLOB", 0,
+	  "processes by name or by their program's file name, now and later", 0 },
 	{ "cgroup", OPT_CGROUP, "PATH", 0, "processes of a cgroup (v2) and below", 0 },
 	{ "all", OPT_ALL, 0, 0, "every process", 0 },
 	{ "user", OPT_USER, "NAME", 0, "run the command as this user", 0 },
 	{ "no-follow", OPT_NO_FOLLOW, 0, 0, "leave out the processes that targets start", 0 },
 	{ "no-hold", OPT_NO_HOLD, 0, 0,
-	  "do not hold the command (by ptrace) while a library that it has just loaded is hooked", 0 },
+	  "do not hold the command (by ptrace) while a library that it has just loaded is hooked",
+	  0 },
 	{ 0 }
 };
 
@@ -99,13 +101,15 @@ enum { OPT_ONLY = 2100, OPT_SKIP, OPT_CLASS, OPT_LAYER, OPT_ALL_CALLS };
 
 static const struct argp_option selection_options[] = {
 	{ 0, 0, 0, 0, "Which functions:", 2 },
-	{ "only", OPT_ONLY, "GLOB", 0, "only functions whose name matches, always hooked; may be repeated", 0 },
+	{ "only", OPT_ONLY, "GLOB", 0,
+	  "only functions whose name matches, always hooked; may be repeated", 0 },
 	{ "skip", OPT_SKIP, "GLOB", 0, "not functions whose name matches; may be repeated", 0 },
 	{ "class", OPT_CLASS, "LIST", 0,
 	  "of launch,memory,transfer,sync,stream,event,graph,module,device,other", 0 },
 	{ "layer", OPT_LAYER, "auto|driver|runtime|both", 0,
 	  "auto: launches in the driver only, the rest in both", 0 },
-	{ "all-calls", OPT_ALL_CALLS, 0, 0, "also getters and polls, which tell little and are many", 0 },
+	{ "all-calls", OPT_ALL_CALLS, 0, 0,
+	  "also getters and polls, which tell little and are many", 0 },
 	{ 0 }
 };
 
@@ -138,7 +142,8 @@ static void parse_classes(const struct argp_state *state, struct selection *sele
 	}
 }
 
-static void parse_layer(const struct argp_state *state, struct selection *selection, const char *arg)
+static void parse_layer(const struct argp_state *state, struct selection *selection,
+			const char *arg)
 {
 	static const char *const names[] = { "auto", "driver", "runtime", "both" };
 

@@ -30,8 +30,8 @@ struct shown {
 struct listing {
 	const struct selection *selection;
 	const char *glob;
-	pid_t pid;              /* whose maps are being read */
-	struct shown *shown;    /* files that were looked into */
+	pid_t pid;	     /* whose maps are being read */
+	struct shown *shown; /* files that were looked into */
 	size_t n_shown;
 	size_t modules, functions, hooked;
 };
@@ -61,10 +61,13 @@ static const struct argp_child children[] = { { &cli_target_argp, 0, NULL, 0 },
 static const struct argp argp = {
 	.parser = parse_option,
 	.args_doc = "[FILE] [GLOB]",
-	.doc = "Lists every function that 'cuscope trace' would hook with the same options: where the "
+	.doc = "Lists every function that 'cuscope trace' would hook with the same options: where "
+	       "the "
 	       "probe goes and why, its class, and whether it is on."
-	       "\vOf FILE (a library or a program), of the libraries that processes have loaded (-p, "
-	       "--name, --cgroup, --all), or of the libraries found on this machine. GLOB limits the "
+	       "\vOf FILE (a library or a program), of the libraries that processes have loaded "
+	       "(-p, "
+	       "--name, --cgroup, --all), or of the libraries found on this machine. GLOB limits "
+	       "the "
 	       "list to matching names.\n",
 	.children = children,
 };
@@ -185,7 +188,8 @@ static int list_file(struct listing *listing, const char *path, struct err *err)
 	if (r == 1)
 		return err_set(err, ENOENT,
 			       "%s holds no CUDA functions (neither a driver's cuInit and "
-			       "cuLaunchKernel, nor cudaLaunchKernel)", path);
+			       "cuLaunchKernel, nor cudaLaunchKernel)",
+			       path);
 	return r;
 }
 
@@ -205,8 +209,10 @@ static int list(struct probes_options *o, struct listing *listing, struct err *e
 		return list_file(listing, o->word[0], err);
 	if (!o->choice.given) {
 		libraries_each(list_library, listing);
-		return listing->modules ? 0 : err_set(err, ENOENT,
-			"no CUDA library in the usual places: name a FILE, or a process with -p");
+		return listing->modules ? 0
+					: err_set(err, ENOENT,
+						  "no CUDA library in the usual places: name a "
+						  "FILE, or a process with -p");
 	}
 	r = cli_target_settle(&o->choice, NULL, err);
 	if (!r)

@@ -18,7 +18,7 @@
 
 #define TIME_COLUMNS	 10
 #define DURATION_COLUMNS 10
-#define EVENT_COLUMNS	 20 /* at first */
+#define EVENT_COLUMNS	 22 /* at first: cudaDeviceSynchronize fits */
 #define EVENT_MOST	 44
 #define PROCESS_MOST	 24 /* 15 characters, and some escapes */
 #define PID_COLUMNS	 6  /* at first */

@@ -44,7 +44,8 @@ struct job {
 
 /* ---- one link for many places (session, multi) --------------------------------------------- */
 
-static int link_range(const struct job *job, struct attach_point *points, size_t count, bool returns)
+static int link_range(const struct job *job, struct attach_point *points, size_t count,
+		      bool returns)
 {
 	bool session = programs_mechanism(job->programs) == MECHANISM_SESSION;
 	int prog = returns ? programs_return_fd(job->programs) : programs_enter_fd(job->programs);

@@ -15,7 +15,7 @@
 struct attach_point {
 	uint64_t offset; /* in the file */
 	uint64_t cookie; /* wire.h */
-	int error;       /* out: 0, or the negative errno for which this place could not be hooked */
+	int error; /* out: 0, or the negative errno for which this place could not be hooked */
 };
 
 struct attachment;

@@ -90,10 +90,9 @@ int perf_uprobe_open(const char *path, uint64_t offset, bool returns)
 
 int perf_tracepoint_open(int id)
 {
-	struct perf_event_attr attr = { .size = sizeof(attr),
-					.type = PERF_TYPE_TRACEPOINT,
-					.config = id,
-					.sample_period = 1 };
+	struct perf_event_attr attr = {
+		.size = sizeof(attr), .type = PERF_TYPE_TRACEPOINT, .config = id, .sample_period = 1
+	};
 	long fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;

@@ -35,16 +35,16 @@ struct hold {
 
 	pthread_t thread;
 	bool thread_runs;
-	sem_t prepared;          /* the child exists and is traced, or could not be made */
+	sem_t prepared; /* the child exists and is traced, or could not be made */
 	int prepare_error;
-	atomic_bool stop;        /* the thread is to leave, which detaches all tracees */
+	atomic_bool stop; /* the thread is to leave, which detaches all tracees */
 	bool traced;
 
 	pid_t pid;
-	int go_pipe[2];          /* a byte lets the child exec */
-	int exec_pipe[2];        /* the child's errno, or closed by exec */
-	bool gone;               /* it was let go */
-	int ended_fd;            /* eventfd */
+	int go_pipe[2];	  /* a byte lets the child exec */
+	int exec_pipe[2]; /* the child's errno, or closed by exec */
+	bool gone;	  /* it was let go */
+	int ended_fd;	  /* eventfd */
 	atomic_bool ended;
 	int status;
 	atomic_ullong holds, longest_ns;
@@ -193,8 +193,7 @@ static int make_child(struct hold *hold)
 		child_main(hold);
 	if (hold->pid < 0)
 		return -errno;
-	hold->traced = hold->command.hold &&
-		       ptrace(PTRACE_SEIZE, hold->pid, NULL, options) == 0;
+	hold->traced = hold->command.hold && ptrace(PTRACE_SEIZE, hold->pid, NULL, options) == 0;
 	return 0;
 }
 
@@ -234,7 +233,8 @@ static int start_tracer(struct hold *hold)
 	sigaction(SIGRTMIN, &action, NULL);
 	sigfillset(&all);
 	sigdelset(&all, SIGRTMIN);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited: other signals go to the main thread */
+	pthread_sigmask(SIG_SETMASK, &all,
+			&old); /* inherited: other signals go to the main thread */
 	r = pthread_create(&hold->thread, NULL, tracer_main, hold);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -r;

@@ -22,11 +22,11 @@
 #include "probe/origin.h"
 
 struct command {
-	char *const *argv;  /* argv[0] is looked up in PATH */
+	char *const *argv;	     /* argv[0] is looked up in PATH */
 	const struct origin *origin; /* restored for it; NULL: it inherits cuscope's own */
-	const char *user;   /* run as this user with its groups; NULL: as cuscope runs */
-	bool hold;          /* use ptrace; else libraries loaded later are hooked as they are seen */
-	bool follow;        /* trace the processes that it starts */
+	const char *user;	     /* run as this user with its groups; NULL: as cuscope runs */
+	bool hold;   /* use ptrace; else libraries loaded later are hooked as they are seen */
+	bool follow; /* trace the processes that it starts */
 };
 
 struct hold;
@@ -36,7 +36,8 @@ typedef void (*hold_look_fn)(void *data, pid_t pid);
 
 /*
  * Makes the process and leaves it waiting just before exec. Fails with a sentence when the command
- * cannot be found or the user does not exist. If ptrace is refused, *held is false and the rest works.
+ * cannot be found or the user does not exist. If ptrace is refused, *held is false and the rest
+ * works.
  */
 int hold_prepare(const struct command *command, hold_look_fn look, void *data, struct hold **hold,
 		 pid_t *pid, bool *held, struct err *err);

@@ -53,8 +53,7 @@ const struct feature_info *feature_info(enum feature feature)
 	{                                                                                          \
 		.code = (op), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)               \
 	}
-#define RETURN_0                                                                                   \
-	INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0), INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
+#define RETURN_0 INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0), INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
 
 static int load_empty(unsigned attach_type)
 {
@@ -194,7 +193,8 @@ int tracefs_open(const char *path)
 
 		if (context < 0)
 			return -errno;
-		if (syscall(__NR_fsconfig, context, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0) == 0)
+		if (syscall(__NR_fsconfig, context, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0) ==
+		    0)
 			hidden = syscall(__NR_fsmount, context, 1 /* FSMOUNT_CLOEXEC */, 0);
 		close(context);
 	}
@@ -216,10 +216,14 @@ static int try_tracefs(void)
 }
 
 static int (*const attempts[FEATURE_COUNT])(void) = {
-	[FEATURE_BTF] = try_btf,         [FEATURE_RINGBUF] = try_ringbuf,
-	[FEATURE_UPROBE] = try_uprobe,   [FEATURE_COOKIE] = try_cookie,
-	[FEATURE_MULTI] = try_multi,     [FEATURE_SESSION] = try_session,
-	[FEATURE_SECCOMP_SAFE] = try_seccomp, [FEATURE_TRACEFS] = try_tracefs,
+	[FEATURE_BTF] = try_btf,
+	[FEATURE_RINGBUF] = try_ringbuf,
+	[FEATURE_UPROBE] = try_uprobe,
+	[FEATURE_COOKIE] = try_cookie,
+	[FEATURE_MULTI] = try_multi,
+	[FEATURE_SESSION] = try_session,
+	[FEATURE_SECCOMP_SAFE] = try_seccomp,
+	[FEATURE_TRACEFS] = try_tracefs,
 };
 
 static int hide(struct kernel_features *features, const char *without, struct err *err)

@@ -13,11 +13,11 @@
 #include "base/err.h"
 
 enum feature {
-	FEATURE_BTF,          /* /sys/kernel/btf/vmlinux: CO-RE */
+	FEATURE_BTF,	      /* /sys/kernel/btf/vmlinux: CO-RE */
 	FEATURE_RINGBUF,      /* 5.8 */
-	FEATURE_UPROBE,       /* perf uprobes: CONFIG_UPROBE_EVENTS */
-	FEATURE_COOKIE,       /* 5.15: one program for all functions */
-	FEATURE_MULTI,        /* 6.6: one link for all functions of a file */
+	FEATURE_UPROBE,	      /* perf uprobes: CONFIG_UPROBE_EVENTS */
+	FEATURE_COOKIE,	      /* 5.15: one program for all functions */
+	FEATURE_MULTI,	      /* 6.6: one link for all functions of a file */
 	FEATURE_SESSION,      /* 6.13: one program for entry and return */
 	FEATURE_SECCOMP_SAFE, /* returns do not kill threads under seccomp (see below) */
 	FEATURE_TRACEFS,      /* syscalls:sys_enter_mmap can be attached */
@@ -26,13 +26,14 @@ enum feature {
 
 /*
  * FEATURE_SECCOMP_SAFE: 6.11 made return probes enter the kernel by a system call of their own,
- * which a seccomp filter then refuses, and the thread dies of SIGSYS or SIGILL; 6.14 and some stable kernels
- * exempt it. A child under a filter that kills on that call, hooked with a return probe, tells.
+ * which a seccomp filter then refuses, and the thread dies of SIGSYS or SIGILL; 6.14 and some
+ * stable kernels exempt it. A child under a filter that kills on that call, hooked with a return
+ * probe, tells.
  */
 struct kernel_features; /* what is known so far; each feature is tried when it is first asked for */
 
 struct feature_info {
-	const char *name;    /* for --without */
+	const char *name; /* for --without */
 	const char *gives;
 	const char *instead; /* what is used where it is missing */
 };

@@ -16,7 +16,7 @@ uint64_t hook_cookie(const struct hook *hook)
 {
 	const struct capture_plan *plan = &hook->plan;
 	unsigned words = plan->blob != PLAN_NO_ARG ? WIRE_AT_BLOB + plan->blob_words
-			 : plan->stack             ? WIRE_AT_STACK + plan->stack
+			 : plan->stack		   ? WIRE_AT_STACK + plan->stack
 						   : WIRE_AT_REG + plan->regs;
 
 	return cookie_with_hook(hook->id) | cookie_with_words(words) |
@@ -24,10 +24,10 @@ uint64_t hook_cookie(const struct hook *hook)
 	       cookie_with_out1(plan->out[1]) | cookie_with_out0_wide(plan->out_bytes[0] == 8) |
 	       cookie_with_out1_wide(plan->out_bytes[1] == 8) | cookie_with_blob(plan->blob) |
 	       cookie_with_blob_words(plan->blob_words) |
-	       cookie_with_blob_on_return(plan->blob_on_return) |
-	       cookie_with_string(plan->string) | cookie_with_kernel(plan->kernel) |
-	       cookie_with_name_key(plan->name_key) |
-	       cookie_with_forgets_kernels(plan->forgets_kernels);
+	       cookie_with_blob_on_return(plan->blob_on_return) | cookie_with_string(plan->string) |
+	       cookie_with_kernel(plan->kernel) | cookie_with_name_key(plan->name_key) |
+	       cookie_with_forgets_kernels(plan->forgets_kernels) |
+	       cookie_with_runtime(hook->layer == LAYER_RUNTIME);
 }
 
 static void plan_nothing(struct capture_plan *plan)
@@ -147,6 +147,9 @@ int module_number_hooks(struct module *module, int first)
 
 /* ---- attaching ----------------------------------------------------------------------------- */
 
+/* Groups that are attached together. */
+#define ALWAYS (1u << HOOK_CORE | 1u << HOOK_SUPPORT)
+
 static bool in_groups(const struct hook *hook, unsigned groups)
 {
 	return groups >> hook->group & 1;
@@ -164,7 +167,7 @@ static int attach_groups(struct module *module, struct programs *programs, unsig
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		struct hook *hook = &module->hooks[i];
 
-		if (!in_groups(hook, groups))
+		if (!in_groups(hook, groups) || hook->given_up)
 			continue;
 		hooks[count] = hook;
 		points[count].offset = hook->entry + hook->place.skip;
@@ -182,39 +185,24 @@ static int attach_groups(struct module *module, struct programs *programs, unsig
 	return r;
 }
 
-/* One attachment each, since the governor takes them away one by one. */
-static void attach_little(struct module *module, struct programs *programs, bool returns)
-{
-	for (size_t i = 0; i < module->n_hooks; i++) {
-		struct hook *hook = &module->hooks[i];
-		struct attach_point point = { .offset = hook->entry + hook->place.skip };
-
-		if (hook->group != HOOK_LITTLE)
-			continue;
-		point.cookie = hook_cookie(hook);
-		module->little = xrealloc(module->little,
-					  (module->n_little + 1) * sizeof(*module->little));
-		module->little[module->n_little] = NULL;
-		hook->error = attach(programs, module->fd, &point, 1, returns,
-				     &module->little[module->n_little], NULL);
-		hook->hooked = !hook->error;
-		module->n_little++;
-	}
-}
-
 int module_attach(struct module *module, struct programs *programs, bool returns,
 		  bool runtime_launches, struct err *err)
 {
-	int r = attach_groups(module, programs, 1u << HOOK_CORE | 1u << HOOK_SUPPORT, returns,
-			      &module->core, err);
+	int r;
 
+	if (module->attached)
+		return 0;
+	module->attached = true;
+	r = attach_groups(module, programs, ALWAYS, returns && !module->no_returns, &module->core,
+			  err);
 	if (r)
 		return r;
 	if (runtime_launches)
 		r = attach_groups(module, programs, 1u << HOOK_RUNTIME_LAUNCH, returns,
 				  &module->runtime_launches, err);
 	if (!r)
-		attach_little(module, programs, returns);
+		r = attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little,
+				  err);
 	return r;
 }
 
@@ -241,28 +229,45 @@ void module_drop_runtime_launches(struct module *module, struct programs *progra
 	mark_unhooked(module, 1u << HOOK_RUNTIME_LAUNCH);
 }
 
-void module_drop_little(struct module *module, struct hook *hook)
+static bool any_to_give_up(const struct module *module)
 {
-	size_t at = 0;
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (module->hooks[i].given_up && module->hooks[i].hooked)
+			return true;
+	}
+	return false;
+}
 
-	for (const struct hook *h = module->hooks; h < hook; h++)
-		at += h->group == HOOK_LITTLE;
-	if (at >= module->n_little)
+void module_relink_little(struct module *module, struct programs *programs, bool returns)
+{
+	if (!any_to_give_up(module))
 		return;
-	if (module->little[at])
-		attachment_free_later(module->little[at]); /* rings fill up while we would wait */
-	module->little[at] = NULL;
-	hook->hooked = false;
+	attachment_free(module->little);
+	module->little = NULL;
+	mark_unhooked(module, 1u << HOOK_LITTLE);
+	attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little, NULL);
+}
+
+void module_drop_returns(struct module *module, struct programs *programs)
+{
+	struct wire_state *state = programs_state(programs);
+
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (in_groups(&module->hooks[i], ALWAYS))
+			state->mode[module->hooks[i].id] = HOOK_ENTRY_ONLY;
+	}
+	module->no_returns = true;
+	if (module->core)
+		attachment_drop_returns(module->core);
 }
 
 void module_detach(struct module *module)
 {
 	attachment_free(module->core);
 	attachment_free(module->runtime_launches);
-	attachments_free(module->little, module->n_little);
-	free(module->little);
+	attachment_free(module->little);
 	module->core = module->runtime_launches = NULL;
 	module->little = NULL;
-	module->n_little = 0;
+	module->attached = false;
 	mark_unhooked(module, ~0u);
 }

@@ -19,31 +19,32 @@
 #include "probe/selection.h"
 
 struct hook {
-	uint16_t id;           /* set by module_number_hooks: what its records carry */
-	const char *name;      /* owned by the module */
+	uint16_t id;	  /* set by module_number_hooks: what its records carry */
+	const char *name; /* owned by the module */
 	enum api_layer layer;
 	const struct api *api; /* NULL: unknown function */
 	enum hook_group group;
-	const char *why;       /* of its group; static; may be NULL */
+	const char *why; /* of its group; static; may be NULL */
 	struct capture_plan plan;
 	struct placement place;
-	uint64_t entry;        /* offset of the function in the file */
-	int error;             /* why it could not be hooked: a negative errno */
-	bool hooked;           /* now */
+	uint64_t entry; /* offset of the function in the file */
+	int error;	/* why it could not be hooked: a negative errno */
+	bool hooked;	/* now */
+	bool given_up;	/* HOOK_LITTLE: not to be hooked again */
 };
 
 struct module {
 	dev_t dev;
 	uint64_t inode;
-	char *path;            /* as the process that showed it names it */
-	const char *name;      /* its last part */
+	char *path;	  /* as the process that showed it names it */
+	const char *name; /* its last part */
 	int fd;
-	bool has[2];           /* enum api_layer */
-	struct hook *hooks;    /* in order of the file */
+	bool has[2];	    /* enum api_layer */
+	struct hook *hooks; /* in order of the file */
 	size_t n_hooks;
-	struct attachment *core, *runtime_launches;
-	struct attachment **little; /* one for each HOOK_LITTLE hook, in order: given up singly */
-	size_t n_little;
+	struct attachment *core, *runtime_launches, *little;
+	bool attached;	 /* since module_attach */
+	bool no_returns; /* given up: module_attach leaves them alone */
 };
 
 /*
@@ -57,14 +58,27 @@ void module_free(struct module *module); /* detaches */
 /* Gives hooks their numbers from `first` on; returns the number after the last, or -ENOSPC. */
 int module_number_hooks(struct module *module, int first);
 
-/* Attaches what the hooks' groups ask for. `runtime_launches`: that group too. */
+/*
+ * Attaches what the hooks' groups ask for and was not given up; does nothing to a module that is
+ * attached already. `runtime_launches`: that group too.
+ */
 int module_attach(struct module *module, struct programs *programs, bool returns,
 		  bool runtime_launches, struct err *err);
 void module_detach(struct module *module);
 void module_drop_runtime_launches(struct module *module, struct programs *programs);
 
-/* Unhooks one HOOK_LITTLE hook. */
-void module_drop_little(struct module *module, struct hook *hook);
+/*
+ * Hooks the HOOK_LITTLE hooks anew, but for those that were given up. Takes about 50 ms: a link
+ * loses all its places or none, and closing one waits for a grace period.
+ */
+void module_relink_little(struct module *module, struct programs *programs, bool returns);
+
+/*
+ * Gives up, for good, the returns of all HOOK_CORE and HOOK_SUPPORT hooks, which hang together
+ * where the mechanism is not sessions. Their modes are set first: an entry must not wait for a
+ * return that will not be seen.
+ */
+void module_drop_returns(struct module *module, struct programs *programs);
 
 /* The cookie of a hook: its number and plan. */
 uint64_t hook_cookie(const struct hook *hook);

@@ -74,7 +74,7 @@ void modules_free(struct modules *modules)
 		return;
 	for (size_t i = 0; i < modules->count; i++)
 		module_free(modules->list[i]);
-	HASH_ITER(hh, modules->files, file, next) {
+	HASH_ITER (hh, modules->files, file, next) {
 		HASH_DEL(modules->files, file);
 		free(file);
 	}
@@ -93,8 +93,8 @@ void modules_free(struct modules *modules)
 
 static void add_miss(struct modules *modules, struct miss miss)
 {
-	modules->misses = xrealloc(modules->misses,
-				   (modules->n_misses + 1) * sizeof(*modules->misses));
+	modules->misses =
+		xrealloc(modules->misses, (modules->n_misses + 1) * sizeof(*modules->misses));
 	modules->misses[modules->n_misses++] = miss;
 }
 
@@ -150,6 +150,9 @@ static void driver_appeared(struct modules *modules)
 	if (modules->driver_seen)
 		return;
 	modules->driver_seen = true;
+	if (modules->options.selection->layers == LAYERS_AUTO &&
+	    !modules->options.selection->n_only)
+		programs_state(modules->options.programs)->driver_tells = 1;
 	for (size_t i = 0; i < modules->count; i++)
 		module_drop_runtime_launches(modules->list[i], modules->options.programs);
 }
@@ -232,15 +235,18 @@ static int look_at(const struct mapping *mapping, void *data)
 
 	HASH_FIND(hh, modules->files, &key, sizeof(key), file);
 	if (!file) {
-		/* what is held waits for this look: a huge .symtab is left for later (elf_file.h) */
+		/* what is held waits for this look: a huge .symtab is left for later (elf_file.h)
+		 */
 		bool exe = mapping->inode == search->exe_inode;
 		int fd = mapping_open(search->pid, mapping, NULL);
 
 		if (fd < 0)
 			return 0; /* gone already, or not to be read: the next look tries again */
-		file = see_file(modules, key, fd, mapping->path, exe ? ELF_WHOLE : ELF_SMALL_SYMTAB);
+		file = see_file(modules, key, fd, mapping->path,
+				exe ? ELF_WHOLE : ELF_SMALL_SYMTAB);
 		programs_file_known(modules->options.programs,
-				    major(mapping->dev) << 20 | minor(mapping->dev), mapping->inode);
+				    major(mapping->dev) << 20 | minor(mapping->dev),
+				    mapping->inode);
 		if (file->module) {
 			search->result->hooked++;
 			note_late(search, file->module);

@@ -27,9 +27,9 @@ enum look {
 };
 
 struct look_result {
-	size_t modules;     /* CUDA modules mapped by this process */
-	size_t hooked;      /* of these, newly hooked */
-	bool foreign;       /* its program is not of this machine (32-bit, another architecture) */
+	size_t modules; /* CUDA modules mapped by this process */
+	size_t hooked;	/* of these, newly hooked */
+	bool foreign;	/* its program is not of this machine (32-bit, another architecture) */
 };
 
 /*
@@ -50,7 +50,7 @@ const struct hook *modules_hook(const struct modules *modules, uint16_t id,
 size_t modules_count(const struct modules *modules);
 struct module *modules_at(const struct modules *modules, size_t index);
 size_t modules_hooked(const struct modules *modules); /* functions hooked at this moment */
-void modules_lock(struct modules *modules);           /* around changes of hooks by the governor */
+void modules_lock(struct modules *modules);	      /* around changes of hooks by the governor */
 void modules_unlock(struct modules *modules);
 
 /* What could not be hooked, and what was hooked late; texts are owned by the modules. */

@@ -2,6 +2,7 @@
 #include "probe/programs.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,10 @@ struct programs {
 	struct wire_state *state;
 	size_t n_rings, ring_bytes;
 	struct ring *rings[WIRE_RINGS_MAX];
+	int ring_map;
+	pthread_t filler; /* fills ring_map while the programs are loaded */
+	bool filling;
+	int fill_error;
 	struct bpf_link *process_links[4];
 };
 
@@ -55,17 +60,31 @@ enum mechanism mechanism_best(struct kernel_features *features)
 /* libbpf explains failures on stderr; what it said last is kept for the error's sentence. */
 static char libbpf_words[512];
 
+/* The verifier's log is long: its complaint is the line before the statistics. */
+static void keep_verdict(char *log)
+{
+	char *end = strstr(log, "\nprocessed "), *line;
+
+	if (!end)
+		return;
+	*end = '\0';
+	line = strrchr(log, '\n');
+	snprintf(libbpf_words, sizeof(libbpf_words), "the verifier says: %s", line ? line + 1 : log);
+}
+
 static int keep_libbpf_words(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	char line[sizeof(libbpf_words)];
+	char *text = NULL;
 
-	if (level != LIBBPF_WARN)
+	if (level != LIBBPF_WARN || vasprintf(&text, fmt, ap) < 0)
 		return 0;
-	vsnprintf(line, sizeof(line), fmt, ap);
-	line[strcspn(line, "\n")] = '\0';
-	/* the verifier's log is long: its first line of complaint says most */
-	if (!strstr(line, "BEGIN PROG LOAD LOG") && !strstr(line, "failed to load object"))
-		snprintf(libbpf_words, sizeof(libbpf_words), "%s", line);
+	if (strstr(text, "BEGIN PROG LOAD LOG")) {
+		keep_verdict(text);
+	} else if (!libbpf_words[0]) {
+		text[strcspn(text, "\n")] = '\0';
+		snprintf(libbpf_words, sizeof(libbpf_words), "%s", text);
+	}
+	free(text);
 	return 0;
 }
 
@@ -75,7 +94,8 @@ static int load_failed(struct programs *p, int code, struct err *err)
 		return err_set(err, EPERM,
 			       "the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, "
 			       "CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYS_ADMIN (try sudo)");
-	return err_set(err, code, "loading the eBPF programs (%s): %s%s%s; 'cuscope doctor' tells more",
+	return err_set(err, code,
+		       "loading the eBPF programs (%s): %s%s%s; 'cuscope doctor' tells more",
 		       mechanism_names[p->mechanism], strerror(-code), libbpf_words[0] ? ": " : "",
 		       libbpf_words);
 }
@@ -98,39 +118,9 @@ static void choose_programs(struct programs *p)
 			bpf_object__find_program_by_name(p->object, calls[i].name);
 
 		bpf_program__set_autoload(prog, p->mechanism == MECHANISM_SESSION ? calls[i].session
-										 : calls[i].pair);
+										  : calls[i].pair);
 		bpf_program__set_expected_attach_type(prog, attach_type[p->mechanism]);
 	}
-}
-
-/* Puts the kernel's number of bpf_session_is_return into the calls of it: see bpf/calls.h. */
-static int bind_session_call(struct programs *p)
-{
-	struct bpf_program *prog = bpf_object__find_program_by_name(p->object, "call_session");
-	size_t count = bpf_program__insn_cnt(prog);
-	struct bpf_insn *insns;
-	struct btf *kernel;
-	int id, r;
-
-	if (p->mechanism != MECHANISM_SESSION)
-		return 0;
-	kernel = btf__load_vmlinux_btf(); /* 3 to 10 ms */
-	if (!kernel)
-		return -errno;
-	id = btf__find_by_name_kind(kernel, "bpf_session_is_return", BTF_KIND_FUNC);
-	btf__free(kernel);
-	if (id < 0)
-		return id;
-	insns = xmalloc(count * sizeof(*insns));
-	memcpy(insns, bpf_program__insns(prog), count * sizeof(*insns));
-	for (size_t i = 0; i < count; i++) {
-		if (insns[i].code == (BPF_JMP | BPF_CALL) &&
-		    insns[i].src_reg == BPF_PSEUDO_KFUNC_CALL)
-			insns[i].imm = id;
-	}
-	r = bpf_program__set_insns(prog, insns, count);
-	free(insns);
-	return r;
 }
 
 /* Offset of a variable in a data section, from the object's own types. */
@@ -154,7 +144,8 @@ static struct bpf_map *section_map(struct bpf_object *object, const char *ending
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, object) {
+	bpf_object__for_each_map(map, object)
+	{
 		const char *name = bpf_map__name(map);
 		size_t len = strlen(name), end = strlen(ending);
 
@@ -181,7 +172,8 @@ static int map_state(struct programs *p)
 {
 	struct bpf_map *map = section_map(p->object, ".bss");
 	long at = variable_offset(p->object, ".bss", "state");
-	size_t page = getpagesize(), bytes = (at + sizeof(struct wire_state) + page - 1) & ~(page - 1);
+	size_t page = getpagesize(),
+	       bytes = (at + sizeof(struct wire_state) + page - 1) & ~(page - 1);
 	char *memory;
 
 	if (!map || at < 0)
@@ -228,17 +220,54 @@ static int make_rings(struct programs *p, size_t total)
 	return 0;
 }
 
-static int fill_ring_map(struct programs *p)
+/*
+ * Filling a map of maps waits for a grace period, ten milliseconds and more, so it goes on while
+ * the programs are loaded; all rings at once where the kernel can (5.13).
+ */
+static void *fill_ring_map(void *argument)
 {
-	int map = bpf_object__find_map_fd_by_name(p->object, "rings");
+	struct programs *p = argument;
+	uint32_t keys[WIRE_RINGS_MAX], count = p->n_rings;
+	int fds[WIRE_RINGS_MAX];
 
-	for (uint32_t i = 0; i < p->n_rings; i++) {
-		int fd = ring_fd(p->rings[i]);
-
-		if (bpf_map_update_elem(map, &i, &fd, BPF_ANY))
-			return -errno;
+	for (uint32_t i = 0; i < count; i++) {
+		keys[i] = i;
+		fds[i] = ring_fd(p->rings[i]);
 	}
+	if (bpf_map_update_batch(p->ring_map, keys, fds, &count, NULL) == 0 && count == p->n_rings)
+		return NULL;
+	for (uint32_t i = 0; i < p->n_rings; i++) {
+		if (bpf_map_update_elem(p->ring_map, &keys[i], &fds[i], BPF_ANY))
+			p->fill_error = -errno;
+	}
+	return NULL;
+}
+
+static int begin_ring_map(struct programs *p)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = ring_fd(p->rings[0]));
+	int r;
+
+	p->ring_map =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "rings", 4, 4, WIRE_RINGS_MAX, &opts);
+	if (p->ring_map < 0)
+		return -errno;
+	r = bpf_map__reuse_fd(bpf_object__find_map_by_name(p->object, "rings"), p->ring_map);
+	if (r)
+		return r;
+	if (pthread_create(&p->filler, NULL, fill_ring_map, p))
+		fill_ring_map(p);
+	else
+		p->filling = true;
 	return 0;
+}
+
+static int end_ring_map(struct programs *p)
+{
+	if (p->filling)
+		pthread_join(p->filler, NULL);
+	p->filling = false;
+	return p->fill_error;
 }
 
 static int fill_stub_exit(struct programs *p)
@@ -262,9 +291,6 @@ static int open_object(struct programs *p, const struct programs_options *option
 	if (!p->object)
 		return -errno;
 	choose_programs(p);
-	r = bind_session_call(p);
-	if (r)
-		return r;
 	r = make_rings(p, options->ring_bytes);
 	if (r)
 		return r;
@@ -273,14 +299,13 @@ static int open_object(struct programs *p, const struct programs_options *option
 	settings.wake_bytes = p->ring_bytes / p->n_rings / 4;
 	settings.cookies = p->mechanism != MECHANISM_STUB;
 	if (p->mechanism != MECHANISM_SESSION) {
-		settings.nested_returns = 1; /* their traps cannot be declined, so use them */
+		settings.nested_returns = 1;	 /* their traps cannot be declined, so use them */
 		settings.seccomp_entry_only = 0; /* not decided at the hit: see attach.h */
 	}
 	r = write_settings(p, &settings);
 	if (r)
 		return r;
-	r = bpf_map__set_inner_map_fd(bpf_object__find_map_by_name(p->object, "rings"), ring_fd(p->rings[0]));
-	return r;
+	return begin_ring_map(p);
 }
 
 /* 5.10 accounts eBPF memory against RLIMIT_MEMLOCK; single links take a descriptor or two each. */
@@ -312,7 +337,7 @@ int programs_load(const struct programs_options *options, struct programs **prog
 	if (!r)
 		r = map_state(p);
 	if (!r)
-		r = fill_ring_map(p);
+		r = end_ring_map(p);
 	if (!r)
 		r = fill_stub_exit(p);
 	if (r) {
@@ -330,6 +355,9 @@ void programs_free(struct programs *p)
 		return;
 	for (size_t i = 0; i < sizeof(p->process_links) / sizeof(*p->process_links); i++)
 		bpf_link__destroy(p->process_links[i]);
+	end_ring_map(p);
+	if (p->ring_map > 0)
+		close(p->ring_map);
 	for (size_t i = 0; i < p->n_rings; i++)
 		ring_free(p->rings[i]);
 	bpf_object__close(p->object);
@@ -368,7 +396,8 @@ int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *er
 
 		p->process_links[i] = bpf_program__attach(prog);
 		if (!p->process_links[i])
-			return err_set(err, errno, "attaching to the kernel's process tracepoints: %s",
+			return err_set(err, errno,
+				       "attaching to the kernel's process tracepoints: %s",
 				       strerror(errno));
 	}
 	p->process_links[3] = attach_mmap(bpf_object__find_program_by_name(p->object, "on_mmap"));

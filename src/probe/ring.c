@@ -20,8 +20,8 @@ struct ring {
 	_Atomic(unsigned long) *consumer;
 	_Atomic(unsigned long) *producer;
 	const char *data;
-	unsigned long at;   /* our copy of the consumer's position */
-	size_t step;        /* to the record after the one that was peeked at */
+	unsigned long at; /* our copy of the consumer's position */
+	size_t step;	  /* to the record after the one that was peeked at */
 };
 
 struct ring *ring_open(int fd, size_t bytes)
@@ -70,8 +70,8 @@ const struct wire_head *ring_peek(struct ring *ring, size_t *bytes)
 {
 	while (ring->at < atomic_load_explicit(ring->producer, memory_order_acquire)) {
 		const char *record = ring->data + (ring->at & (ring->bytes - 1));
-		uint32_t head = atomic_load_explicit((_Atomic(uint32_t) *)record,
-						     memory_order_acquire);
+		uint32_t head =
+			atomic_load_explicit((_Atomic(uint32_t) *)record, memory_order_acquire);
 		uint32_t len = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
 
 		if (head & BPF_RINGBUF_BUSY_BIT)

@@ -67,7 +67,7 @@ static bool is_support(const struct selection *s, const struct api *api, enum ap
 
 static bool layer_wanted(enum layer_choice layers, enum api_layer layer)
 {
-	return layers == LAYERS_DRIVER    ? layer == LAYER_DRIVER
+	return layers == LAYERS_DRIVER	  ? layer == LAYER_DRIVER
 	       : layers == LAYERS_RUNTIME ? layer == LAYER_RUNTIME
 					  : true;
 }

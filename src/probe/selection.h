@@ -25,15 +25,15 @@ struct selection {
 	size_t n_skip;
 	unsigned classes; /* bit per enum api_class; 0: all */
 	enum layer_choice layers;
-	bool all_calls;   /* getters and polls too */
+	bool all_calls; /* getters and polls too */
 };
 
 enum hook_group {
-	HOOK_OFF,            /* not hooked */
-	HOOK_CORE,           /* tells much */
-	HOOK_LITTLE,         /* tells little: the first that the governor gives up */
+	HOOK_OFF,	     /* not hooked */
+	HOOK_CORE,	     /* tells much */
+	HOOK_LITTLE,	     /* tells little: the first that the governor gives up */
 	HOOK_RUNTIME_LAUNCH, /* only while no driver library is in sight */
-	HOOK_SUPPORT,        /* not shown; needed to understand what is */
+	HOOK_SUPPORT,	     /* not shown; needed to understand what is */
 };
 
 /* The group of a function, and in *why (static, may be NULL) a few words on the reason. */

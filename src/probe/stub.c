@@ -28,12 +28,12 @@ int stub_load(int scratch_fd, int exit_fd, uint64_t cookie)
 {
 	const struct bpf_insn insns[] = {
 		MOVE(6, 1),
-		INSN(BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0),      /* key 0 */
+		INSN(BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0), /* key 0 */
 		LOAD_64(1, BPF_PSEUDO_MAP_FD, scratch_fd),
 		MOVE(2, 10),
 		INSN(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -4),
 		CALL(BPF_FUNC_map_lookup_elem),
-		INSN(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 8, 0),       /* no scratch: leave */
+		INSN(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 8, 0), /* no scratch: leave */
 		LOAD_64(1, 0, cookie),
 		INSN(BPF_STX | BPF_MEM | BPF_DW, 0, 1, 0, 0),
 		MOVE(1, 6),

@@ -9,12 +9,12 @@
 int main(int argc, char **argv)
 {
 	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
-	int (*late_main)(void);
+	int (*late_main)(int, char **);
 
 	if (!library) {
 		fprintf(stderr, "late: %s\n", argc > 1 ? dlerror() : "which library?");
 		return 2;
 	}
 	*(void **)&late_main = dlsym(library, "main");
-	return late_main ? late_main() : 2;
+	return late_main ? late_main(argc - 1, argv + 1) : 2;
 }

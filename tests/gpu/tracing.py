@@ -62,7 +62,7 @@ class Trace:
     def __init__(self, cuscope, folder, name, options=(), target=(), env=None):
         self.path = os.path.join(folder, name)
         self.command = [cuscope, "trace", "--format", "jsonl", "-o", self.path + ".jsonl",
-                        "--json-summary", self.path + ".json", *options, *target]
+                        "--json-summary", self.path + ".json", "--force", *options, *target]
         self.log = open(self.path + ".log", "w+")
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=subprocess.STDOUT,
@@ -101,7 +101,8 @@ class Trace:
         if self.status != status:
             yield f"exit status {self.status}, should be {status}"
         if self.status != status or self.broken:
-            yield "it said: " + " / ".join(self.text.strip().splitlines()[-3:])
+            said = self.text.partition("=== TRACE SUMMARY")[0].strip().splitlines()
+            yield "it said: " + " / ".join(said[-3:])
 
     def lost(self, *allowed):
         """Reasons for lost events, but for what the way of attaching explains."""

@@ -9,6 +9,10 @@
 
 #include "driver_types.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* device and context */
 CUresult cuInit(unsigned int flags);
 CUresult cuDriverGetVersion(int *version);
@@ -264,5 +268,9 @@ CUresult cuGraphExecDestroy(CUgraphExec exec);
 /* Not CUDA's: calls `call(data)` from inside an API function, for programs that leave it by */
 /* longjmp, an exception or pthread_exit. */
 CUresult cuSimCallback(CUsimCallback call, void *data);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

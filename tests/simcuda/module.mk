@@ -26,11 +26,11 @@ SIM_LIBS := $(SIM_SHAPES:%=$(SIM_B)/%/libcuda.so.1) $(SIM_B)/libcudart.so.12 \
 
 simcuda: $(SIM_LIBS)
 
-$(SIM_O)/push/%.o: $(SIM)/%.c
+$(SIM_O)/push/%.o: $(SIM)/%.c $(SIM)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -c -o $@ $<
 
-$(SIM_O)/endbr/%.o: $(SIM)/%.c
+$(SIM_O)/endbr/%.o: $(SIM)/%.c $(SIM)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -fcf-protection=branch -c -o $@ $<
 
@@ -45,9 +45,9 @@ $(SIM_B)/endbr/libcuda.so.1: $(SIM_DRIVER:%=$(SIM_O)/endbr/%) $(SIM)/driver.map
 		-o $@ $(filter %.o,$^)
 
 # The third shape: the same code, its exported functions renamed and stubs in their places.
-$(SIM_O)/stub/stubs.inc: $(SIM_DRIVER:%=$(SIM_O)/push/%)
+$(SIM_O)/stub/stubs.inc: $(SIM_DRIVER:%=$(SIM_O)/push/%) $(SIM)/module.mk
 	@mkdir -p $(@D)
-	nm --defined-only -j $^ | grep '^cu[A-Z]' | sort | sed 's/^/stub /' > $@
+	nm --defined-only -g -j $(filter %.o,$^) | grep '^cu[A-Z]' | sort | sed 's/^/stub /' > $@
 
 $(SIM_O)/stub/driver.o: $(SIM_O)/stub/stubs.inc
 	$(LD) -r -o $@.all $(SIM_DRIVER:%=$(SIM_O)/push/%)
@@ -64,11 +64,11 @@ $(SIM_B)/stub/libcuda.so.1: $(SIM_O)/stub/stubs.o $(SIM_O)/stub/driver.o $(SIM)/
 		-o $@ $(filter %.o,$^)
 
 # The runtime, as CUDA 12's and as CUDA 13's.
-$(SIM_O)/runtime12/%.o: $(SIM)/%.c
+$(SIM_O)/runtime12/%.o: $(SIM)/%.c $(SIM)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -DCUDART_MAJOR=12 -c -o $@ $<
 
-$(SIM_O)/runtime13/%.o: $(SIM)/%.c
+$(SIM_O)/runtime13/%.o: $(SIM)/%.c $(SIM)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(SIM_PLAIN) -DCUDART_MAJOR=13 -c -o $@ $<
 
@@ -95,15 +95,6 @@ $(SIM_B)/libcudart_static.a: $(SIM_RUNTIME13)
 		$(SIM_O)/runtime13/whole.o
 	ar rcs $@ $(SIM_O)/runtime13/whole.o
 
-# What the tests' programs are linked with, as with the toolkit's libcudart.so.
-$(SIM_B)/linked13/libcudart.so: $(SIM_B)/libcudart.so.13
-	@mkdir -p $(@D)
-	ln -sf ../$(<F) $@
-
-$(SIM_B)/linked12/libcudart.so: $(SIM_B)/libcudart.so.12
-	@mkdir -p $(@D)
-	ln -sf ../$(<F) $@
-
 .PHONY: simcuda
 
 # The demo program, which needs nothing of all this to be built.
@@ -114,3 +105,37 @@ $(B)/examples/%: examples/%.c
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< -ldl
 
 .PHONY: examples
+
+$(B)/tests/simcuda/test_driver: $(SIM)/test/test_driver.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< -lcmocka -ldl
+
+$(B)/tests/simcuda/test_runtime-12 $(B)/tests/simcuda/test_runtime-13: \
+		$(B)/tests/simcuda/test_runtime-%: $(SIM)/test/test_runtime.c $(SIM_B)/libcudart.so.%
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -DCUDART_MAJOR=$* -o $@ $^ -lcmocka
+
+$(B)/tests/simcuda/test_runtime-static: $(SIM)/test/test_runtime.c $(SIM_B)/libcudart_static.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl
+
+SIM_TESTS := $(addprefix $(B)/tests/simcuda/,test_driver $(addprefix test_runtime-,12 13 static))
+
+test-simcuda: simcuda examples $(SIM_TESTS)
+	SANITIZE='$(SANITIZE)' $(SIM)/test/run $(B)
+
+# The real headers declare what is defined here: the compiler finds any difference.
+SIM_TOOLKIT ?= /usr/local/cuda/include
+check-simcuda-signatures:
+	@test -f $(SIM_TOOLKIT)/cuda.h || { echo "no CUDA headers in $(SIM_TOOLKIT)"; exit 1; }
+	for file in $(filter-out %/rest.c,$(wildcard $(SIM)/driver/*.c $(SIM)/runtime/*.c)); do \
+		$(CC) -std=gnu17 -w -fsyntax-only -D_GNU_SOURCE -DSIMCUDA_TOOLKIT_HEADERS \
+			-I$(SIM_TOOLKIT) $$file || exit 1; \
+	done
+	@echo "the signatures are those of $(SIM_TOOLKIT)"
+
+.PHONY: test-simcuda check-simcuda-signatures
+
+demo-programs: examples simcuda
+
+.PHONY: demo-programs

@@ -190,8 +190,6 @@ struct cudaDeviceProp {
 	int rest[155];
 };
 
-_Static_assert(sizeof(struct cudaDeviceProp) == 1008, "as in CUDA 13.0");
-
 struct cudaLaunchAttribute_st;
 typedef struct cudaLaunchConfig_st {
 	dim3 gridDim, blockDim;

@@ -129,6 +129,21 @@ static void test_a_run_without_calls_says_so(void **state)
 	close_run(&run);
 }
 
+static void test_only_processes_that_call_are_counted(void **state)
+{
+	const struct process *shell = new_process(10, "sh"), *app = new_process(11, "app");
+	struct call call = call_at("cuInit", 1, 1);
+
+	begin_calls();
+	push_process(&run, shell, 0);
+	push_process(&run, app, 0);
+	push_call_of(&run, app, 11, &call);
+	push_call_of(&run, app, 12, &call);
+	end_run(&run);
+	assert_has(run.text, "\nProcesses: 1\n");
+	close_run(&run);
+}
+
 static void test_a_nested_pair_counts_once(void **state)
 {
 	struct call inner = alloc_at("cuMemAlloc_v2", 2, 0x7f0000000000, 4096);
@@ -402,6 +417,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_summary_of_a_small_program),
 		cmocka_unit_test(test_a_run_without_calls_says_so),
+		cmocka_unit_test(test_only_processes_that_call_are_counted),
 		cmocka_unit_test(test_a_nested_pair_counts_once),
 		cmocka_unit_test(test_captured_launches_are_not_run),
 		cmocka_unit_test(test_failed_and_unfinished_launches_are_not_run),

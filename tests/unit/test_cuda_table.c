@@ -130,8 +130,6 @@ static void check_op(const struct api_row *row)
 	}
 	if ((row->op == OP_ALLOC || row->op == OP_FREE) != (row->memory != MEMORY_NONE))
 		fail_msg("%s: memory kind", row->name);
-	if (row->op == OP_NAME_KERNEL && row->flags & OFF)
-		fail_msg("%s names kernels and is off", row->name);
 }
 
 static void every_op_has_its_values(void **state)
@@ -217,6 +215,8 @@ static void getters_and_polls_are_off(void **state)
 {
 	static const char *const off[] = {
 		"cudaGetDevice",
+		"cuKernelGetFunction",    /* one for every tenth launch of PyTorch */
+		"__cudaRegisterFunction", /* 22,000 when PyTorch loads */
 		"cuCtxGetCurrent",
 		"cudaGetLastError",
 		"cudaPeekAtLastError",
@@ -269,10 +269,8 @@ static void what_tells_something_is_on(void **state)
 		"cudaDeviceSynchronize",
 		"cuModuleGetFunction",
 		"cuLibraryGetKernel",
-		"cuKernelGetFunction",
 		"cudaGetKernel",
 		"__cudaGetKernel",
-		"__cudaRegisterFunction",
 		"cudaGetSymbolAddress",
 		"cuModuleGetGlobal_v2",
 		"cuInit",

@@ -23,7 +23,7 @@ static void assert_table(const char *expected)
 	close_run(&run);
 }
 
-#define HEADER "  TIME(ms)  PROCESS      PID    TID  EVENT                  DURATION  DETAILS\n"
+#define HEADER "  TIME(ms)  PROCESS      PID    TID  EVENT                    DURATION  DETAILS\n"
 
 static struct call vector_add(double at_us)
 {
@@ -39,14 +39,14 @@ static void test_rows_are_aligned_under_their_header(void **state)
 	push_call(&run, alloc_at("cudaMalloc", 102000, 0x7f12c0000000, 1 << 20));
 	push_call(&run, vector_add(103000));
 	push_exit(&run, the_process(), 200000);
-	assert_table(
-		HEADER
-		"     0.412  vectorAdd   4242   4243  cuInit               101.234 ms  Flags=0x0\n"
-		"   102.000  vectorAdd   4242   4243  cudaMalloc             10.00 us  "
-		"size=1.00 MiB -> 0x7f12c0000000\n"
-		"   103.000  vectorAdd   4242   4243  cuLaunchKernel          5.00 us  "
-		"vectorAdd(float const*, float*, int) grid=(196,1,1) block=(256,1,1) "
-		"shmem=0 stream=0\n");
+	assert_table(HEADER
+		     "     0.412  vectorAdd   4242   4243  cuInit                 101.234 ms  "
+		     "Flags=0x0\n"
+		     "   102.000  vectorAdd   4242   4243  cudaMalloc               10.00 us  "
+		     "size=1.00 MiB -> 0x7f12c0000000\n"
+		     "   103.000  vectorAdd   4242   4243  cuLaunchKernel            5.00 us  "
+		     "vectorAdd(float const*, float*, int) grid=(196,1,1) block=(256,1,1) "
+		     "shmem=0 stream=0\n");
 }
 
 static void test_columns_widen_and_stay_wide(void **state)
@@ -71,8 +71,8 @@ static void test_line_without_details_has_no_trailing_blanks(void **state)
 	begin_table((struct sink_options){ 0 });
 	push_call(&run, call_at("cudaDeviceSynchronize", 1, 1));
 	assert_table(
-		"  TIME(ms)  PROCESS      PID    TID  EVENT                  DURATION  DETAILS\n"
-		"     0.001  vectorAdd   4242   4243  cudaDeviceSynchronize    1.00 us\n");
+		"  TIME(ms)  PROCESS      PID    TID  EVENT                    DURATION  DETAILS\n"
+		"     0.001  vectorAdd   4242   4243  cudaDeviceSynchronize     1.00 us\n");
 }
 
 static void test_calls_without_an_end_show_that(void **state)
@@ -86,8 +86,8 @@ static void test_calls_without_an_end_show_that(void **state)
 	push_call(&run, unfinished);
 	push_call(&run, entry_only);
 	end_run(&run);
-	assert_has(run.text, "  cudaDeviceSynchronize unfinished\n");
-	assert_has(run.text, "  cudaDeviceSynchronize          -\n");
+	assert_has(run.text, "  cudaDeviceSynchronize  unfinished\n");
+	assert_has(run.text, "  cudaDeviceSynchronize           -\n");
 	close_run(&run);
 }
 
@@ -123,7 +123,7 @@ static void test_verbose_indents_nested_calls(void **state)
 
 static void test_narrow_terminal_shortens_the_kernel_first(void **state)
 {
-	begin_table((struct sink_options){ .width = 144 });
+	begin_table((struct sink_options){ .width = 146 });
 	push_call(&run, vector_add(1));
 	end_run(&run);
 	assert_has(run.text, "  vectorAdd(...) grid=(196,1,1) block=(256,1,1) shmem=0 stream=0\n");
@@ -135,11 +135,11 @@ static void test_narrow_terminal_keeps_the_error(void **state)
 	struct call call = vector_add(1);
 
 	fail_call(&call, 1);
-	begin_table((struct sink_options){ .width = 120 });
+	begin_table((struct sink_options){ .width = 122 });
 	push_call(&run, call);
 	end_run(&run);
 	assert_has(run.text, "... = CUDA_ERROR_INVALID_VALUE (1)\n");
-	assert_true(strlen(strchr(run.text, '\n') + 1) <= 120 + 1);
+	assert_true(strlen(strchr(run.text, '\n') + 1) <= 122 + 1);
 	close_run(&run);
 }
 
@@ -230,7 +230,7 @@ static void test_no_calls_leave_the_header(void **state)
 {
 	begin_table((struct sink_options){ 0 });
 	assert_table(
-		"  TIME(ms)  PROCESS    PID    TID  EVENT                  DURATION  DETAILS\n");
+		"  TIME(ms)  PROCESS    PID    TID  EVENT                    DURATION  DETAILS\n");
 }
 
 static void test_full_disk_is_an_error_that_says_so(void **state)

@@ -47,10 +47,9 @@ struct seen {
 	long right, wrong;
 };
 
-static void check_record(void *data, size_t ring, const struct wire_head *head, size_t bytes)
+static void check_record(struct seen *seen, const struct wire_head *head)
 {
 	const struct wire_call *call = (const struct wire_call *)head;
-	struct seen *seen = data;
 	uint64_t i = call->word[WIRE_AT_REG];
 
 	if (head->type != WIRE_CALL || head->tgid != (uint32_t)seen->child)
@@ -65,12 +64,24 @@ static void check_record(void *data, size_t ring, const struct wire_head *head, 
 	}
 }
 
+static void drain_ring(struct ring *ring, struct seen *seen)
+{
+	const struct wire_head *head;
+	size_t bytes;
+
+	while ((head = ring_peek(ring, &bytes))) {
+		check_record(seen, head);
+		ring_advance(ring);
+	}
+}
+
 static void drain(struct programs *programs, struct seen *seen)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
 
 	for (int i = 0; i < 200 && seen->right + seen->wrong < CALLS; i++) {
-		programs_drain(programs, check_record, seen);
+		for (size_t ring = 0; ring < programs_rings(programs); ring++)
+			drain_ring(programs_ring(programs, ring), seen);
 		nanosleep(&pause, NULL);
 	}
 }

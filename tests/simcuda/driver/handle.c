@@ -45,7 +45,8 @@ void *handle_new(enum handle_kind kind, size_t bytes)
 {
 	struct slab *slab = &slabs[kind];
 	pthread_mutex_lock(&slab->lock);
-	slab->bytes = (bytes + 15) & ~(size_t)15;
+	if (slab->bytes == 0)
+		slab->bytes = (bytes + 15) & ~(size_t)15;
 	void *object = slab->n_unused ? slab->unused[--slab->n_unused] : slab_fresh(slab);
 	pthread_mutex_unlock(&slab->lock);
 	if (!object)

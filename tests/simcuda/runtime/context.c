@@ -8,6 +8,8 @@
 
 #define DEVICES_MAX 64
 
+_Static_assert(sizeof(struct cudaDeviceProp) == 1008, "as in CUDA 13.0");
+
 static __thread struct {
 	int device;
 	unsigned int epoch; /* of the context that is current; 0: none yet */

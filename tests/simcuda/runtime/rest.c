@@ -4,7 +4,7 @@
 #include "runtime.h"
 
 /* Arguments are not looked at, so none are declared. */
-#define DONE(name)          RT_PLAIN(name, (void), cudaSuccess)
+#define DONE(name)	    RT_PLAIN(name, (void), cudaSuccess)
 #define NOT_SUPPORTED(name) RT_PLAIN(name, (void), cudaErrorNotSupported)
 
 REST_DONE(DONE)

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+#include "unit.h"
+
+#include "capture/captures.h"
+
+#define PROCESS 100
+#define OTHER	200
+#define THREAD	101
+
+#define PER_THREAD 2 /* cudaStreamPerThread */
+
+static int make(void **state)
+{
+	*state = captures_new();
+	return 0;
+}
+
+static int destroy(void **state)
+{
+	captures_free(*state);
+	return 0;
+}
+
+/* ---- what a process does ------------------------------------------------------------------- */
+
+static void does(struct captures *captures, uint32_t tgid, uint32_t tid, enum api_op op,
+		 uint64_t stream, uint64_t event)
+{
+	const struct call call = { .op = op, .args = { .stream = stream, .event = event } };
+
+	captures_follow(captures, tgid, tid, &call);
+}
+
+static void begins(struct captures *captures, uint64_t stream)
+{
+	does(captures, PROCESS, THREAD, OP_CAPTURE_BEGIN, stream, 0);
+}
+
+static void ends(struct captures *captures, uint64_t stream)
+{
+	does(captures, PROCESS, THREAD, OP_CAPTURE_END, stream, 0);
+}
+
+static void records(struct captures *captures, uint64_t event, uint64_t stream)
+{
+	does(captures, PROCESS, THREAD, OP_EVENT_RECORD, stream, event);
+}
+
+static void waits(struct captures *captures, uint64_t stream, uint64_t event)
+{
+	does(captures, PROCESS, THREAD, OP_EVENT_WAIT, stream, event);
+}
+
+static bool captured(const struct captures *captures, uint64_t stream)
+{
+	return captures_stream(captures, PROCESS, THREAD, stream);
+}
+
+/* ---- tests --------------------------------------------------------------------------------- */
+
+static void a_stream_is_captured_from_begin_to_end(void **state)
+{
+	assert_false(captured(*state, 10));
+	begins(*state, 10);
+	assert_true(captured(*state, 10));
+	assert_false(captured(*state, 11));
+	ends(*state, 10);
+	assert_false(captured(*state, 10));
+}
+
+static void a_capture_spreads_by_an_event(void **state)
+{
+	begins(*state, 10);
+	records(*state, 0xe1, 10);
+	assert_false(captured(*state, 11));
+	waits(*state, 11, 0xe1);
+	assert_true(captured(*state, 11));
+}
+
+static void it_spreads_on_from_the_streams_that_joined(void **state)
+{
+	begins(*state, 10);
+	records(*state, 0xe1, 10);
+	waits(*state, 11, 0xe1);
+	records(*state, 0xe2, 11);
+	waits(*state, 12, 0xe2);
+	assert_true(captured(*state, 12));
+}
+
+static void the_end_is_the_end_for_all_that_joined(void **state)
+{
+	begins(*state, 10);
+	records(*state, 0xe1, 10);
+	waits(*state, 11, 0xe1);
+	ends(*state, 10);
+	assert_false(captured(*state, 11));
+	waits(*state, 12, 0xe1);
+	assert_false(captured(*state, 12));
+}
+
+static void an_event_of_no_capture_spreads_nothing(void **state)
+{
+	begins(*state, 10);
+	records(*state, 0xe1, 11);
+	waits(*state, 12, 0xe1);
+	waits(*state, 13, 0xe9);
+	assert_false(captured(*state, 12));
+	assert_false(captured(*state, 13));
+}
+
+static void an_event_recorded_elsewhere_leaves_the_capture(void **state)
+{
+	begins(*state, 10);
+	records(*state, 0xe1, 10);
+	records(*state, 0xe1, 11);
+	waits(*state, 12, 0xe1);
+	assert_false(captured(*state, 12));
+}
+
+static void a_captured_stream_that_waits_for_another_event_stays(void **state)
+{
+	begins(*state, 10);
+	waits(*state, 10, 0xe1);
+	assert_true(captured(*state, 10));
+}
+
+static void captures_end_each_for_itself(void **state)
+{
+	begins(*state, 10);
+	begins(*state, 20);
+	records(*state, 0xe1, 10);
+	waits(*state, 11, 0xe1);
+	records(*state, 0xe2, 20);
+	waits(*state, 21, 0xe2);
+	ends(*state, 10);
+	assert_false(captured(*state, 10));
+	assert_false(captured(*state, 11));
+	assert_true(captured(*state, 20));
+	assert_true(captured(*state, 21));
+}
+
+static void the_end_of_nothing_is_nothing(void **state)
+{
+	begins(*state, 10);
+	ends(*state, 20);
+	assert_true(captured(*state, 10));
+}
+
+/* An end that was not seen: its process was not yet traced, or its hook was given up. */
+static void a_new_capture_of_a_stream_ends_its_last(void **state)
+{
+	begins(*state, 10);
+	records(*state, 0xe1, 10);
+	waits(*state, 11, 0xe1);
+	begins(*state, 10);
+	assert_true(captured(*state, 10));
+	assert_false(captured(*state, 11));
+}
+
+static void runtime_and_driver_may_both_tell_of_one_capture(void **state)
+{
+	begins(*state, 10);
+	begins(*state, 10);
+	records(*state, 0xe1, 10);
+	records(*state, 0xe1, 10);
+	waits(*state, 11, 0xe1);
+	ends(*state, 10);
+	ends(*state, 10);
+	assert_false(captured(*state, 10));
+	assert_false(captured(*state, 11));
+}
+
+static void each_thread_has_a_stream_of_its_own(void **state)
+{
+	does(*state, PROCESS, 101, OP_CAPTURE_BEGIN, PER_THREAD, 0);
+	assert_true(captures_stream(*state, PROCESS, 101, PER_THREAD));
+	assert_false(captures_stream(*state, PROCESS, 102, PER_THREAD));
+	does(*state, PROCESS, 102, OP_CAPTURE_END, PER_THREAD, 0);
+	assert_true(captures_stream(*state, PROCESS, 101, PER_THREAD));
+	does(*state, PROCESS, 101, OP_CAPTURE_END, PER_THREAD, 0);
+	assert_false(captures_stream(*state, PROCESS, 101, PER_THREAD));
+}
+
+static void other_streams_belong_to_all_threads(void **state)
+{
+	does(*state, PROCESS, 101, OP_CAPTURE_BEGIN, 10, 0);
+	assert_true(captures_stream(*state, PROCESS, 102, 10));
+}
+
+static void handles_of_two_processes_may_be_equal(void **state)
+{
+	begins(*state, 10);
+	assert_false(captures_stream(*state, OTHER, 201, 10));
+	records(*state, 0xe1, 10);
+	does(*state, OTHER, 201, OP_EVENT_WAIT, 11, 0xe1);
+	assert_false(captures_stream(*state, OTHER, 201, 11));
+	does(*state, OTHER, 201, OP_CAPTURE_END, 10, 0);
+	assert_true(captured(*state, 10));
+}
+
+static void a_process_that_is_gone_is_forgotten(void **state)
+{
+	begins(*state, 10);
+	records(*state, 0xe1, 10);
+	does(*state, OTHER, 201, OP_CAPTURE_BEGIN, 10, 0);
+	captures_forget(*state, PROCESS);
+	assert_false(captured(*state, 10));
+	waits(*state, 11, 0xe1);
+	assert_false(captured(*state, 11));
+	assert_true(captures_stream(*state, OTHER, 201, 10));
+}
+
+static void other_calls_change_nothing(void **state)
+{
+	begins(*state, 10);
+	does(*state, PROCESS, THREAD, OP_LAUNCH, 10, 0);
+	does(*state, PROCESS, THREAD, OP_SYNC, 10, 0);
+	assert_true(captured(*state, 10));
+	assert_false(captured(*state, 0));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_stream_is_captured_from_begin_to_end),
+		TEST(a_capture_spreads_by_an_event),
+		TEST(it_spreads_on_from_the_streams_that_joined),
+		TEST(the_end_is_the_end_for_all_that_joined),
+		TEST(an_event_of_no_capture_spreads_nothing),
+		TEST(an_event_recorded_elsewhere_leaves_the_capture),
+		TEST(a_captured_stream_that_waits_for_another_event_stays),
+		TEST(captures_end_each_for_itself),
+		TEST(the_end_of_nothing_is_nothing),
+		TEST(a_new_capture_of_a_stream_ends_its_last),
+		TEST(runtime_and_driver_may_both_tell_of_one_capture),
+		TEST(each_thread_has_a_stream_of_its_own),
+		TEST(other_streams_belong_to_all_threads),
+		TEST(handles_of_two_processes_may_be_equal),
+		TEST(a_process_that_is_gone_is_forgotten),
+		TEST(other_calls_change_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

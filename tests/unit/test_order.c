@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+/* Times are in microseconds; the window in which order is put right is a millisecond. */
+#include "fake_ring.h"
+
+#include "capture/order.h"
+
+#define RINGS 3
+#define NOW   1000000 /* later than all records of a test */
+#define US(n) ((uint64_t)(n)*1000)
+
+/* What came out: the numbers of the records, with spaces between. */
+struct out {
+	char text[4096];
+	size_t len, count;
+	uint64_t last_ns;
+	int stop_at; /* this many records are taken, then -5 is returned; 0: all */
+	const struct fake_ring *watched;
+	unsigned long read_at_first; /* what had been read of it when the first record came out */
+};
+
+struct fixture {
+	struct fake_ring fake[RINGS];
+	struct ring *rings[RINGS];
+	struct order *order;
+	struct out out;
+};
+
+static int take(void *data, const struct wire_head *record)
+{
+	struct out *out = data;
+
+	if (!out->count++ && out->watched)
+		out->read_at_first = *fake_ring_consumer(out->watched);
+	out->last_ns = record->time_ns;
+	if (out->len < sizeof(out->text) - 16)
+		out->len += (size_t)snprintf(out->text + out->len, 16, "%s%u", out->len ? " " : "",
+					     record->tid);
+	return out->stop_at && out->count == (size_t)out->stop_at ? -5 : 0;
+}
+
+static int make(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	for (size_t i = 0; i < RINGS; i++) {
+		fake_ring_open(&f->fake[i]);
+		f->rings[i] = f->fake[i].ring;
+	}
+	f->order = order_new(take, &f->out);
+	*state = f;
+	return 0;
+}
+
+static int destroy(void **state)
+{
+	struct fixture *f = *state;
+
+	order_free(f->order);
+	for (size_t i = 0; i < RINGS; i++)
+		fake_ring_close(&f->fake[i]);
+	free(f);
+	return 0;
+}
+
+static void put(struct fixture *f, size_t ring, uint64_t time_us, uint32_t number)
+{
+	fake_ring_put(&f->fake[ring], US(time_us), number);
+}
+
+static int read_until(struct fixture *f, uint64_t time_us)
+{
+	return order_read(f->order, f->rings, RINGS, US(time_us));
+}
+
+static void assert_came(struct fixture *f, const char *numbers)
+{
+	assert_string_equal(f->out.text, numbers);
+}
+
+static void rings_are_merged_by_time(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 10, 1);
+	put(f, 0, 40, 4);
+	put(f, 1, 20, 2);
+	put(f, 1, 50, 5);
+	put(f, 2, 30, 3);
+	assert_int_equal(read_until(f, NOW), 0);
+	assert_came(f, "1 2 3 4 5");
+	assert_int_equal(order_late(f->order), 0);
+}
+
+static void records_of_the_same_time_keep_their_order(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 10, 1);
+	put(f, 0, 10, 2);
+	put(f, 0, 10, 3);
+	read_until(f, NOW);
+	assert_came(f, "1 2 3");
+}
+
+static void order_within_a_ring_is_put_right(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 10, 1);
+	put(f, 0, 30, 3);
+	put(f, 0, 20, 2);
+	put(f, 1, 25, 25);
+	read_until(f, NOW);
+	assert_came(f, "1 2 25 3");
+	assert_int_equal(order_late(f->order), 0);
+}
+
+static void what_is_too_new_waits(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 10, 1);
+	put(f, 0, 2000, 2);
+	put(f, 1, 1990, 3);
+	read_until(f, 1000);
+	assert_came(f, "1");
+	read_until(f, 2000);
+	assert_came(f, "1 3 2");
+}
+
+/* Record 2 is due, but stands behind one that is not. */
+static void a_record_that_is_too_new_does_not_hide_an_older_one(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 1100, 5);
+	put(f, 0, 900, 2);
+	put(f, 1, 950, 3);
+	read_until(f, 1000);
+	assert_came(f, "2 3");
+	put(f, 1, 1050, 4);
+	read_until(f, 2000);
+	assert_came(f, "2 3 4 5");
+	assert_int_equal(order_late(f->order), 0);
+}
+
+static void reading_ends_though_the_target_goes_on(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 10, 1);
+	put(f, 0, 9000, 2);
+	read_until(f, 1000);
+	assert_came(f, "1");
+	assert_int_equal(*fake_ring_consumer(&f->fake[0]), f->fake[0].at / 2);
+}
+
+static void a_late_record_is_passed_on_and_counted(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 1000, 1);
+	read_until(f, 2000);
+	put(f, 1, 500, 2);
+	put(f, 1, 2500, 3);
+	read_until(f, 3000);
+	assert_came(f, "1 2 3");
+	assert_int_equal(order_late(f->order), 1);
+}
+
+static void two_late_records_are_two(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, 0, 1000, 1);
+	read_until(f, 2000);
+	put(f, 1, 500, 2);
+	put(f, 1, 600, 3);
+	read_until(f, 3000);
+	assert_came(f, "1 2 3");
+	assert_int_equal(order_late(f->order), 2);
+}
+
+static void order_is_put_right_while_a_long_run_is_read(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t last = 0, n = 0;
+
+	for (int turn = 0; turn < 20; turn++) {
+		for (int i = 0; i < 600; i++, n++)
+			put(f, n % RINGS, 10 * n + n % 7 * 15, (uint32_t)n);
+		assert_int_equal(read_until(f, 10 * n - 100), 0);
+		assert_true(f->out.last_ns >= last);
+		last = f->out.last_ns;
+	}
+	assert_int_equal(read_until(f, NOW), 0);
+	assert_int_equal(f->out.count, n);
+	assert_int_equal(order_late(f->order), 0);
+}
+
+/* So that memory does not grow with what has piled up in the rings. */
+static void a_backlog_is_passed_on_while_it_is_read(void **state)
+{
+	struct fixture *f = *state;
+
+	f->out.watched = &f->fake[0];
+	for (uint32_t i = 0; i < 700; i++)
+		put(f, 0, 10 * i, i);
+	read_until(f, NOW);
+	assert_int_equal(f->out.count, 700);
+	assert_true(f->out.read_at_first < f->fake[0].at / 2);
+}
+
+/* The circle of the window doubles several times, at different places of its beginning. */
+static void a_window_may_hold_many_records(void **state)
+{
+	struct fixture *f = *state;
+	struct wire_head head = { .type = WIRE_CALL };
+	uint64_t n = 0;
+
+	for (int turn = 0; turn < 3; turn++) {
+		put(f, 0, 100000 * (turn + 1), 0);
+		read_until(f, 100000 * (turn + 1)); /* moves the beginning of the circle */
+		for (int i = 0; i < 3000; i++, n++) {
+			head.time_ns = US(100000 * (turn + 1) + 5000 - i);
+			order_add(f->order, &head, sizeof(head));
+		}
+		read_until(f, 100000 * (turn + 1) + 6000);
+	}
+	assert_int_equal(f->out.count, n + 3);
+	assert_int_equal(order_late(f->order), 0);
+}
+
+static void long_records_are_kept_whole(void **state)
+{
+	struct fixture *f = *state;
+	static struct wire_name name;
+
+	memset(name.text, 'x', sizeof(name.text));
+	for (uint32_t i = 1; i <= 3; i++) {
+		name.head = (struct wire_head){ .type = WIRE_NAME, .tid = i, .time_ns = US(4 - i) };
+		order_add(f->order, &name.head, sizeof(name));
+	}
+	order_finish(f->order);
+	assert_came(f, "3 2 1");
+}
+
+static void records_from_elsewhere_find_their_place(void **state)
+{
+	struct fixture *f = *state;
+	struct wire_head head = { .type = WIRE_CALL, .tid = 9, .time_ns = US(15) };
+
+	order_add(f->order, &head, sizeof(head));
+	put(f, 0, 10, 1);
+	put(f, 0, 20, 2);
+	read_until(f, NOW);
+	assert_came(f, "1 9 2");
+}
+
+static void the_end_passes_on_what_is_left(void **state)
+{
+	struct fixture *f = *state;
+	struct wire_head head = { .type = WIRE_CALL, .tid = 9, .time_ns = US(5000) };
+
+	order_add(f->order, &head, sizeof(head));
+	read_until(f, 1000);
+	assert_came(f, "");
+	assert_int_equal(order_finish(f->order), 0);
+	assert_came(f, "9");
+}
+
+static void a_failing_consumer_stops_the_reading(void **state)
+{
+	struct fixture *f = *state;
+
+	f->out.stop_at = 2;
+	for (uint32_t i = 1; i <= 4; i++)
+		put(f, 0, 10 * i, i);
+	assert_int_equal(read_until(f, NOW), -5);
+	assert_came(f, "1 2");
+	assert_int_equal(read_until(f, NOW), 0); /* it may go on: nothing was lost or doubled */
+	assert_came(f, "1 2 3 4");
+}
+
+static void what_never_came_out_is_freed(void **state)
+{
+	struct fixture *f = *state;
+	struct wire_head head = { .type = WIRE_CALL, .time_ns = US(5) };
+
+	for (int i = 0; i < 2000; i++)
+		order_add(f->order, &head, sizeof(head));
+	assert_came(f, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(rings_are_merged_by_time),
+		TEST(records_of_the_same_time_keep_their_order),
+		TEST(order_within_a_ring_is_put_right),
+		TEST(what_is_too_new_waits),
+		TEST(a_record_that_is_too_new_does_not_hide_an_older_one),
+		TEST(reading_ends_though_the_target_goes_on),
+		TEST(a_late_record_is_passed_on_and_counted),
+		TEST(two_late_records_are_two),
+		TEST(order_is_put_right_while_a_long_run_is_read),
+		TEST(a_backlog_is_passed_on_while_it_is_read),
+		TEST(a_window_may_hold_many_records),
+		TEST(long_records_are_kept_whole),
+		TEST(records_from_elsewhere_find_their_place),
+		TEST(the_end_passes_on_what_is_left),
+		TEST(a_failing_consumer_stops_the_reading),
+		TEST(what_never_came_out_is_freed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

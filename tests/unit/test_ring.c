@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#include "fake_ring.h"
+
+static int open_ring(void **state)
+{
+	static struct fake_ring fake;
+
+	fake_ring_open(&fake);
+	*state = &fake;
+	return 0;
+}
+
+static int close_ring(void **state)
+{
+	fake_ring_close(*state);
+	return 0;
+}
+
+static void assert_next(struct fake_ring *fake, uint32_t tid, size_t bytes)
+{
+	size_t len = 0;
+	const struct wire_head *head = ring_peek(fake->ring, &len);
+
+	assert_non_null(head);
+	assert_int_equal(head->tid, tid);
+	assert_int_equal(len, bytes);
+}
+
+static void assert_nothing(struct fake_ring *fake)
+{
+	size_t len;
+
+	assert_null(ring_peek(fake->ring, &len));
+}
+
+static void an_empty_ring_has_no_record(void **state)
+{
+	assert_nothing(*state);
+}
+
+static void records_come_in_the_order_of_their_reservation(void **state)
+{
+	struct fake_ring *fake = *state;
+
+	fake_ring_submit(fake_ring_begin(fake, 1, 1, 64));
+	fake_ring_submit(fake_ring_begin(fake, 2, 2, 61));
+	fake_ring_submit(fake_ring_begin(fake, 3, 3, 40));
+	assert_next(fake, 1, 64);
+	ring_advance(fake->ring);
+	assert_next(fake, 2, 61);
+	ring_advance(fake->ring);
+	assert_next(fake, 3, 40);
+	ring_advance(fake->ring);
+	assert_nothing(fake);
+}
+
+static void looking_twice_shows_the_same_record(void **state)
+{
+	struct fake_ring *fake = *state;
+
+	fake_ring_put(fake, 1, 1);
+	fake_ring_put(fake, 2, 2);
+	assert_next(fake, 1, WIRE_CALL_BYTES(4));
+	assert_next(fake, 1, WIRE_CALL_BYTES(4));
+}
+
+static void space_is_given_back_by_advancing_only(void **state)
+{
+	struct fake_ring *fake = *state;
+
+	fake_ring_put(fake, 1, 1);
+	assert_next(fake, 1, WIRE_CALL_BYTES(4));
+	assert_int_equal(*fake_ring_consumer(fake), 0);
+	ring_advance(fake->ring);
+	assert_int_equal(*fake_ring_consumer(fake), fake->at);
+}
+
+static void a_record_that_is_being_written_holds_up_those_after_it(void **state)
+{
+	struct fake_ring *fake = *state;
+	uint32_t *busy = fake_ring_begin(fake, 1, 1, 64);
+
+	fake_ring_put(fake, 2, 2);
+	assert_nothing(fake);
+	fake_ring_submit(busy);
+	assert_next(fake, 1, 64);
+}
+
+static void a_discarded_record_is_stepped_over(void **state)
+{
+	struct fake_ring *fake = *state;
+
+	fake_ring_discard(fake_ring_begin(fake, 1, 1, 200));
+	fake_ring_discard(fake_ring_begin(fake, 2, 2, 64));
+	fake_ring_put(fake, 3, 3);
+	assert_next(fake, 3, WIRE_CALL_BYTES(4));
+	ring_advance(fake->ring);
+	assert_nothing(fake);
+	assert_int_equal(*fake_ring_consumer(fake), fake->at);
+}
+
+/* Many times around, with lengths that meet the border at every place. */
+static void records_are_whole_across_the_border(void **state)
+{
+	struct fake_ring *fake = *state;
+
+	for (uint32_t i = 0; i < 5000; i++) {
+		size_t bytes = 40 + i % 1000, len;
+		const struct wire_head *head;
+
+		fake_ring_submit(fake_ring_begin(fake, i, i, bytes));
+		head = ring_peek(fake->ring, &len);
+		assert_non_null(head);
+		assert_int_equal(len, bytes);
+		assert_int_equal(head->time_ns, i);
+		assert_int_equal(((const uint8_t *)head)[bytes - 1], i & 0xff);
+		ring_advance(fake->ring);
+	}
+	assert_true(fake->at > 10 * FAKE_RING_BYTES);
+}
+
+static void reading_begins_where_an_earlier_reader_stopped(void **state)
+{
+	struct fake_ring *fake = *state;
+	struct ring *again;
+	size_t len;
+
+	fake_ring_put(fake, 1, 1);
+	fake_ring_put(fake, 2, 2);
+	assert_next(fake, 1, WIRE_CALL_BYTES(4));
+	ring_advance(fake->ring);
+	again = ring_open(dup(ring_fd(fake->ring)), FAKE_RING_BYTES);
+	assert_non_null(again);
+	assert_int_equal(ring_peek(again, &len)->tid, 2);
+	ring_free(again);
+}
+
+static void what_is_no_ring_is_refused(void **state)
+{
+	assert_null(ring_open(-1, FAKE_RING_BYTES));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_ring, close_ring)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_empty_ring_has_no_record),
+		TEST(records_come_in_the_order_of_their_reservation),
+		TEST(looking_twice_shows_the_same_record),
+		TEST(space_is_given_back_by_advancing_only),
+		TEST(a_record_that_is_being_written_holds_up_those_after_it),
+		TEST(a_discarded_record_is_stepped_over),
+		TEST(records_are_whole_across_the_border),
+		TEST(reading_begins_where_an_earlier_reader_stopped),
+		TEST(what_is_no_ring_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: MIT
+/* What records mean by those that came before: processes, threads, texts, kernels, captures. */
+#include "records.h"
+
+#include <unistd.h>
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static void a_process_is_announced_once_before_its_first_call(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_call(feed, "cudaMalloc", 0, 0);
+	feed_call(feed, "cudaFree", 0, 0);
+	assert_seen(feed, "process call(cudaMalloc) call(cudaFree)");
+	assert_int_equal(feed->recorder.seen[0].process.id, 0);
+	assert_int_equal(feed->recorder.seen[0].process.pid, PROCESS);
+}
+
+static void a_thread_brings_the_name_of_its_process(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_process(feed, WIRE_THREAD, PROCESS, THREAD, 0, "train");
+	feed_call(feed, "cudaMalloc", 0, 0);
+	assert_seen(feed, "process call(cudaMalloc)");
+	assert_string_equal(last_seen(feed)->process.comm, "train");
+}
+
+static void a_child_is_a_process_from_its_fork_on(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_process(feed, WIRE_THREAD, PROCESS, THREAD, 0, "train");
+	feed_process(feed, WIRE_FORK, PROCESS, THREAD, CHILD, "train");
+	assert_seen(feed, "process process");
+	assert_int_equal(last_seen(feed)->process.pid, CHILD);
+	assert_int_equal(last_seen(feed)->process.id, 1);
+	assert_string_equal(last_seen(feed)->process.comm, "train");
+}
+
+static void a_process_ends_and_its_pid_may_come_again(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_call(feed, "cudaMalloc", 0, 0);
+	feed_process(feed, WIRE_EXIT, PROCESS, PROCESS, 0, "");
+	feed_call(feed, "cudaMalloc", 0, 0);
+	assert_seen(feed, "process call(cudaMalloc) exit process call(cudaMalloc)");
+	assert_int_equal(feed->recorder.seen[2].process.id, 0);
+	assert_int_equal(last_seen(feed)->process.id, 1);
+}
+
+static void the_end_of_an_unknown_process_is_nothing(void **state)
+{
+	feed_process(*state, WIRE_EXIT, PROCESS, PROCESS, 0, "");
+	feed_process(*state, WIRE_EXEC, PROCESS, PROCESS, 0, "sh");
+	assert_seen(*state, "");
+}
+
+static void exec_ends_one_process_and_begins_another(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_process(feed, WIRE_THREAD, PROCESS, THREAD, 0, "sh");
+	feed_process(feed, WIRE_EXEC, PROCESS, PROCESS, 0, "train");
+	assert_seen(feed, "process exit process");
+	assert_string_equal(feed->recorder.seen[1].process.comm, "sh");
+	assert_int_equal(last_seen(feed)->process.pid, PROCESS);
+	assert_int_equal(last_seen(feed)->process.id, 1);
+	assert_string_equal(last_seen(feed)->process.comm, "train");
+}
+
+static void the_name_of_a_living_process_is_the_present_one(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_process(feed, WIRE_THREAD, (uint32_t)getpid(), (uint32_t)getpid(), 0, "before exec");
+	/* as the kernel cuts it */
+	assert_string_equal(last_seen(feed)->process.comm, "test_stream_sta");
+}
+
+/* ---- texts --------------------------------------------------------------------------------- */
+
+static void a_string_argument_belongs_to_the_next_call_of_its_function(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_name(feed, "cuLinkAddFile_v2", NAME_OF_ARGUMENT, 0, "/tmp/a.ptx");
+	feed_call(feed, "cudaFree", 0, 0);
+	assert_string_equal(last_seen(feed)->text, "");
+	feed_call(feed, "cuLinkAddFile_v2", 0, 0);
+	assert_string_equal(last_seen(feed)->text, "/tmp/a.ptx");
+	feed_call(feed, "cuLinkAddFile_v2", 0, 0);
+	assert_string_equal(last_seen(feed)->text, "");
+}
+
+static void begin_and_end_of_a_call_have_its_text(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call record;
+
+	feed_name(feed, "cuLinkAddFile_v2", NAME_OF_ARGUMENT, 0, "/tmp/a.ptx");
+	record = call_of(feed, "cuLinkAddFile_v2");
+	record.head.type = WIRE_BEGIN;
+	feed_record(feed, &record);
+	assert_string_equal(last_seen(feed)->text, "/tmp/a.ptx");
+	record.head.type = WIRE_CALL;
+	feed_record(feed, &record);
+	assert_string_equal(last_seen(feed)->text, "/tmp/a.ptx");
+}
+
+/* The eBPF side cannot wait for a page that is not resident, and sends the address alone. */
+static void a_name_without_its_text_is_read_from_the_process(void **state)
+{
+	static const char path[] = "/tmp/a.ptx";
+	struct feed *feed = *state;
+	uint32_t self = (uint32_t)getpid();
+	struct wire_name name = { .head = { .type = WIRE_NAME,
+					    .hook = hook_of("cuLinkAddFile_v2"),
+					    .tgid = self,
+					    .tid = self },
+				  .from = (uintptr_t)path,
+				  .source = NAME_OF_ARGUMENT };
+	struct wire_call record = call_of(feed, "cuLinkAddFile_v2");
+
+	feed_record(feed, &name);
+	record.head.tgid = record.head.tid = self;
+	feed_record(feed, &record);
+	assert_string_equal(last_seen(feed)->text, path);
+	name.head.tgid = PROCESS; /* gone */
+	feed_record(feed, &name);
+	feed_record(feed, &record);
+	assert_string_equal(last_seen(feed)->text, "");
+}
+
+static void a_name_that_names_what_was_made_is_a_text_too(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_name(feed, "cuModuleLoad", NAME_OF_CALL, 0x77, "/tmp/a.cubin");
+	feed_call(feed, "cuModuleLoad", 0, 0);
+	assert_string_equal(last_seen(feed)->text, "/tmp/a.cubin");
+}
+
+static void texts_of_threads_are_apart(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call other = call_of(feed, "cuLinkAddFile_v2");
+
+	other.head.tid++;
+	feed_name(feed, "cuLinkAddFile_v2", NAME_OF_ARGUMENT, 0, "/tmp/a.ptx");
+	feed_record(feed, &other);
+	assert_string_equal(last_seen(feed)->text, "");
+}
+
+/* A thread that died within a call, and another that got its number. */
+static void a_thread_with_a_used_number_begins_afresh(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_name(feed, "cuLinkAddFile_v2", NAME_OF_ARGUMENT, 0, "/tmp/a.ptx");
+	feed_process(feed, WIRE_THREAD, PROCESS, THREAD, 0, "train");
+	feed_call(feed, "cuLinkAddFile_v2", 0, 0);
+	assert_string_equal(last_seen(feed)->text, "");
+}
+
+static void threads_end_with_their_process(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_call(feed, "cudaFree", 0, 0);
+	feed_name(feed, "cuLinkAddFile_v2", NAME_OF_ARGUMENT, 0, "/tmp/a.ptx");
+	feed_process(feed, WIRE_EXEC, PROCESS, PROCESS, 0, "train");
+	feed_call(feed, "cuLinkAddFile_v2", 0, 0);
+	assert_string_equal(last_seen(feed)->text, "");
+}
+
+/* ---- kernels ------------------------------------------------------------------------------- */
+
+static void a_launch_has_the_name_that_its_handle_was_given(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_name(feed, "cuModuleGetFunction", NAME_OF_CALL, 0x55d0, "vectorAdd");
+	feed_call(feed, "cuModuleGetFunction", 0, 0);
+	assert_string_equal(last_seen(feed)->text, "vectorAdd");
+	feed_launch(feed, 0x55d0, 0);
+	assert_string_equal(last_seen(feed)->kernel, "vectorAdd");
+	feed_launch(feed, 0x55e0, 0);
+	assert_string_equal(last_seen(feed)->kernel, "0x55e0");
+}
+
+static void a_launch_has_the_name_that_its_handle_leads_to(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_name(feed, "cuLaunchKernel", NAME_OF_HANDLE, 0x55d0, "vectorAdd");
+	feed_launch(feed, 0x55d0, 0);
+	assert_string_equal(last_seen(feed)->kernel, "vectorAdd");
+	assert_string_equal(last_seen(feed)->text, "");
+}
+
+static void names_of_other_things_name_no_kernel(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_name(feed, "cuModuleGetGlobal_v2", NAME_OF_CALL, 0x55d0, "aVariable");
+	feed_launch(feed, 0x55d0, 0);
+	assert_string_equal(last_seen(feed)->kernel, "0x55d0");
+}
+
+static void a_handle_made_from_a_kernel_has_its_name(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call record;
+
+	feed_name(feed, "cuLibraryGetKernel", NAME_OF_CALL, 0x10, "vectorAdd");
+	record = call_with(feed, "cuKernelGetFunction", 0x7ffc0000, 0x10);
+	record.word[0] = 0x20;
+	feed_record(feed, &record);
+	feed_launch(feed, 0x20, 0);
+	assert_string_equal(last_seen(feed)->kernel, "vectorAdd");
+}
+
+static void a_call_that_failed_makes_no_handle(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call record;
+
+	feed_name(feed, "cuLibraryGetKernel", NAME_OF_CALL, 0x10, "vectorAdd");
+	record = call_with(feed, "cuKernelGetFunction", 0x7ffc0000, 0x10);
+	record.word[0] = 0x20;
+	record.result = 400;
+	feed_record(feed, &record);
+	feed_launch(feed, 0x20, 0);
+	assert_string_equal(last_seen(feed)->kernel, "0x20");
+}
+
+static void after_a_module_is_unloaded_a_handle_may_mean_another_kernel(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_name(feed, "cuModuleGetFunction", NAME_OF_CALL, 0x55d0, "first");
+	feed_name(feed, "cuLaunchKernel", NAME_OF_HANDLE, 0x55d0, "second");
+	feed_launch(feed, 0x55d0, 0);
+	assert_string_equal(last_seen(feed)->kernel, "first");
+	feed_call(feed, "cuModuleUnload", 0x77, 0);
+	feed_name(feed, "cuLaunchKernel", NAME_OF_HANDLE, 0x55d0, "second");
+	feed_launch(feed, 0x55d0, 0);
+	assert_string_equal(last_seen(feed)->kernel, "second");
+}
+
+static void names_of_kernels_end_with_their_process(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_call(feed, "cuInit", 0, 0);
+	feed_name(feed, "cuModuleGetFunction", NAME_OF_CALL, 0x55d0, "vectorAdd");
+	feed_process(feed, WIRE_EXEC, PROCESS, PROCESS, 0, "train");
+	feed_launch(feed, 0x55d0, 0);
+	assert_string_equal(last_seen(feed)->kernel, "0x55d0");
+}
+
+/* ---- launches within launches -------------------------------------------------------------- */
+
+static void launch_nested(struct feed *feed, uint64_t handle, uint8_t depth)
+{
+	struct wire_call record = launch_of(feed, handle, 0);
+
+	nest(&record, depth);
+	feed_record(feed, &record);
+}
+
+static void an_outer_launch_takes_the_name_of_the_one_within(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call outer = call_with(feed, "cudaLaunchKernel", 0x400100, 0);
+
+	feed_name(feed, "cuLaunchKernel", NAME_OF_HANDLE, 0x55d0, "vectorAdd");
+	launch_nested(feed, 0x55d0, 1);
+	feed_record(feed, &outer);
+	assert_string_equal(last_seen(feed)->kernel, "vectorAdd");
+	feed_call(feed, "cudaLaunchKernel", 0x400200, 0);
+	assert_string_equal(last_seen(feed)->kernel, "0x400200");
+}
+
+static void through_three_launches_the_name_reaches_the_outermost(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call outer = call_with(feed, "cudaLaunchKernelExC", 0x400100, 0x400100);
+	struct wire_call middle = call_with(feed, "cudaLaunchKernel", 0x400100, 0);
+
+	nest(&middle, 1);
+	feed_name(feed, "cuLaunchKernel", NAME_OF_HANDLE, 0x55d0, "vectorAdd");
+	launch_nested(feed, 0x55d0, 2);
+	feed_record(feed, &middle);
+	assert_string_equal(last_seen(feed)->kernel, "vectorAdd");
+	feed_record(feed, &outer);
+	assert_string_equal(last_seen(feed)->kernel, "vectorAdd");
+}
+
+static void launches_side_by_side_keep_their_names_apart(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_name(feed, "cuLaunchKernel", NAME_OF_HANDLE, 0x55d0, "vectorAdd");
+	launch_nested(feed, 0x55d0, 1);
+	launch_nested(feed, 0x55e0, 1);
+	assert_string_equal(last_seen(feed)->kernel, "0x55e0");
+}
+
+static void a_launch_within_that_has_no_name_lends_none(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call outer = call_with(feed, "cudaLaunchKernel", 0x400100, 0);
+
+	launch_nested(feed, 0x55d0, 1);
+	feed_record(feed, &outer);
+	assert_string_equal(last_seen(feed)->kernel, "0x400100");
+}
+
+/* cudaMemset may launch a kernel of its own. */
+static void a_launch_within_an_earlier_call_lends_no_name(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_name(feed, "cuLaunchKernel", NAME_OF_HANDLE, 0x55d0, "fill");
+	launch_nested(feed, 0x55d0, 1);
+	feed_call(feed, "cudaLaunchKernel", 0x400200, 0);
+	assert_string_equal(last_seen(feed)->kernel, "0x400200");
+}
+
+static void an_outer_launch_that_has_a_name_keeps_it(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call outer = call_with(feed, "cudaLaunchKernel", 0x400100, 0);
+
+	feed_name(feed, "cuLaunchKernel", NAME_OF_HANDLE, 0x55d0, "inner");
+	feed_name(feed, "__cudaRegisterFunction", NAME_OF_CALL, 0x400100, "outer");
+	launch_nested(feed, 0x55d0, 1);
+	feed_record(feed, &outer);
+	assert_string_equal(last_seen(feed)->kernel, "outer");
+}
+
+/* ---- where handles hold their names -------------------------------------------------------- */
+
+struct kernel_handle {
+	uint64_t before[3];
+	const char *name;
+};
+
+static void get_function_of_this_process(struct feed *feed, const struct kernel_handle *handle)
+{
+	static struct wire_name name;
+
+	name.head = (struct wire_head){ .type = WIRE_NAME,
+					.hook = hook_of("cuModuleGetFunction"),
+					.tgid = (uint32_t)getpid(),
+					.tid = (uint32_t)getpid() };
+	name.key = (uintptr_t)handle;
+	name.source = NAME_OF_CALL;
+	name.head.bytes = (uint16_t)(snprintf(name.text, sizeof(name.text), "vectorAdd") + 1);
+	feed_record(feed, &name);
+}
+
+static void the_first_named_handle_of_a_process_tells_where_names_are(void **state)
+{
+	static const struct kernel_handle handle = { .name = "vectorAdd" };
+	static const struct kernel_handle nameless = { .name = "other" };
+	struct feed *feed = *state;
+
+	feed->state.name_offset = 8;
+	feed_process(feed, WIRE_THREAD, (uint32_t)getpid(), (uint32_t)getpid(), 0, "");
+	get_function_of_this_process(feed, &handle);
+	assert_int_equal(feed->state.name_offset, offsetof(struct kernel_handle, name));
+	get_function_of_this_process(feed, &nameless);
+	assert_int_equal(feed->state.name_offset, offsetof(struct kernel_handle, name));
+}
+
+/* ---- graph capture ------------------------------------------------------------------------- */
+
+static bool launch_is_captured(struct feed *feed, uint64_t stream)
+{
+	feed_launch(feed, 0x55d0, stream);
+	return last_call(feed)->flags & CALL_CAPTURED;
+}
+
+static void a_launch_on_a_capturing_stream_is_marked(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_call(feed, "cuStreamBeginCapture_v2", 0x10, 0);
+	assert_true(launch_is_captured(feed, 0x10));
+	assert_false(launch_is_captured(feed, 0x20));
+	feed_call(feed, "cuStreamEndCapture", 0x10, 0x7ffc0000);
+	assert_false(launch_is_captured(feed, 0x10));
+}
+
+static void what_else_runs_on_the_device_is_marked_too(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call copy = call_of(feed, "cuMemcpyAsync");
+
+	feed_call(feed, "cuStreamBeginCapture_v2", 0x10, 0);
+	set_reg(&copy, 3, 0x10);
+	feed_record(feed, &copy);
+	assert_int_equal(last_call(feed)->flags, CALL_CAPTURED);
+	feed_call(feed, "cuGraphLaunch", 0x99, 0x10);
+	assert_int_equal(last_call(feed)->flags, CALL_CAPTURED);
+	feed_call(feed, "cuLaunchHostFunc", 0x10, 0);
+	assert_int_equal(last_call(feed)->flags, CALL_CAPTURED);
+	feed_call(feed, "cuStreamQuery", 0x10, 0);
+	assert_int_equal(last_call(feed)->flags, 0);
+}
+
+static void capture_is_followed_by_hooks_that_are_not_shown(void **state)
+{
+	struct feed *feed = *state;
+
+	hooks[hook_of("cudaStreamBeginCapture")].group = HOOK_SUPPORT;
+	hooks[hook_of("cudaEventRecord")].group = HOOK_SUPPORT;
+	hooks[hook_of("cudaStreamWaitEvent")].group = HOOK_SUPPORT;
+	feed_call(feed, "cudaStreamBeginCapture", 0x10, 0);
+	feed_call(feed, "cudaEventRecord", 0xe1, 0x10);
+	feed_call(feed, "cudaStreamWaitEvent", 0x20, 0xe1);
+	assert_true(launch_is_captured(feed, 0x20));
+	assert_seen(feed, "process call(cuLaunchKernel)");
+}
+
+static void a_capture_that_did_not_begin_captures_nothing(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call record = call_with(feed, "cuStreamBeginCapture_v2", 0x10, 0);
+
+	record.result = 900;
+	feed_record(feed, &record);
+	assert_false(launch_is_captured(feed, 0x10));
+}
+
+static void a_broken_capture_ends_by_an_end_that_fails(void **state)
+{
+	static const int32_t results[] = { 901, 904 }; /* invalidated; forked and not joined */
+	struct feed *feed = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct wire_call record = call_with(feed, "cuStreamEndCapture", 0x10, 0x7ffc0000);
+
+		feed_call(feed, "cuStreamBeginCapture_v2", 0x10, 0);
+		record.result = results[i];
+		feed_record(feed, &record);
+		assert_int_equal(last_call(feed)->flags, CALL_FAILED);
+		assert_false(launch_is_captured(feed, 0x10));
+	}
+}
+
+static void an_end_by_the_wrong_thread_ends_nothing(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call record;
+
+	feed_call(feed, "cuStreamBeginCapture_v2", 0x10, 0);
+	record = call_with(feed, "cuStreamEndCapture", 0x10, 0x7ffc0000);
+	record.result = 908; /* CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD */
+	feed_record(feed, &record);
+	assert_true(launch_is_captured(feed, 0x10));
+}
+
+static void without_returns_captures_are_followed_as_if_all_went_well(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call record = call_with(feed, "cuStreamBeginCapture_v2", 0x10, 0);
+
+	record.head.flags = WIRE_NO_RETURN;
+	feed_record(feed, &record);
+	assert_true(launch_is_captured(feed, 0x10));
+	record = call_with(feed, "cuStreamEndCapture", 0x10, 0x7ffc0000);
+	record.head.flags = WIRE_NO_RETURN;
+	feed_record(feed, &record);
+	assert_false(launch_is_captured(feed, 0x10));
+}
+
+/* With its return given up, a nested begin may have failed: the call around it knows. */
+static void a_nested_begin_without_a_return_is_the_outer_calls_business(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call outer = call_with(feed, "cudaStreamBeginCapture", 0x10, 0);
+	struct wire_call inner = call_with(feed, "cuStreamBeginCapture_v2", 0x10, 0);
+
+	nest(&inner, 1);
+	inner.head.flags |= WIRE_NO_RETURN;
+	feed_record(feed, &inner);
+	outer.result = 1;
+	feed_record(feed, &outer);
+	assert_false(launch_is_captured(feed, 0x10));
+}
+
+static void captures_end_with_their_process(void **state)
+{
+	struct feed *feed = *state;
+
+	feed_call(feed, "cuStreamBeginCapture_v2", 0x10, 0);
+	feed_process(feed, WIRE_EXEC, PROCESS, PROCESS, 0, "train");
+	assert_false(launch_is_captured(feed, 0x10));
+}
+
+static void mappings_are_not_the_streams_business(void **state)
+{
+	const struct wire_map map = { .head = { .type = WIRE_MAP, .tgid = PROCESS } };
+
+	feed_record(*state, &map);
+	assert_seen(*state, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, feed_open, feed_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_process_is_announced_once_before_its_first_call),
+		TEST(a_thread_brings_the_name_of_its_process),
+		TEST(a_child_is_a_process_from_its_fork_on),
+		TEST(a_process_ends_and_its_pid_may_come_again),
+		TEST(the_end_of_an_unknown_process_is_nothing),
+		TEST(exec_ends_one_process_and_begins_another),
+		TEST(the_name_of_a_living_process_is_the_present_one),
+		TEST(a_string_argument_belongs_to_the_next_call_of_its_function),
+		TEST(begin_and_end_of_a_call_have_its_text),
+		TEST(a_name_without_its_text_is_read_from_the_process),
+		TEST(a_name_that_names_what_was_made_is_a_text_too),
+		TEST(texts_of_threads_are_apart),
+		TEST(a_thread_with_a_used_number_begins_afresh),
+		TEST(threads_end_with_their_process),
+		TEST(a_launch_has_the_name_that_its_handle_was_given),
+		TEST(a_launch_has_the_name_that_its_handle_leads_to),
+		TEST(names_of_other_things_name_no_kernel),
+		TEST(a_handle_made_from_a_kernel_has_its_name),
+		TEST(a_call_that_failed_makes_no_handle),
+		TEST(after_a_module_is_unloaded_a_handle_may_mean_another_kernel),
+		TEST(names_of_kernels_end_with_their_process),
+		TEST(an_outer_launch_takes_the_name_of_the_one_within),
+		TEST(through_three_launches_the_name_reaches_the_outermost),
+		TEST(launches_side_by_side_keep_their_names_apart),
+		TEST(a_launch_within_that_has_no_name_lends_none),
+		TEST(a_launch_within_an_earlier_call_lends_no_name),
+		TEST(an_outer_launch_that_has_a_name_keeps_it),
+		TEST(the_first_named_handle_of_a_process_tells_where_names_are),
+		TEST(a_launch_on_a_capturing_stream_is_marked),
+		TEST(what_else_runs_on_the_device_is_marked_too),
+		TEST(capture_is_followed_by_hooks_that_are_not_shown),
+		TEST(a_capture_that_did_not_begin_captures_nothing),
+		TEST(a_broken_capture_ends_by_an_end_that_fails),
+		TEST(an_end_by_the_wrong_thread_ends_nothing),
+		TEST(without_returns_captures_are_followed_as_if_all_went_well),
+		TEST(a_nested_begin_without_a_return_is_the_outer_calls_business),
+		TEST(captures_end_with_their_process),
+		TEST(mappings_are_not_the_streams_business),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
