@@ -337,6 +337,8 @@ int hold_wait(struct hold *hold)
 	hold_release(hold);
 	if (hold_ended(hold, &status))
 		return status;
+	if (!hold->gone)
+		return -1; /* it waits for us, and will be killed */
 	if (waitpid(hold->pid, &status, 0) != hold->pid)
 		return -1;
 	command_ended(hold, status);

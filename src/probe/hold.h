@@ -57,7 +57,10 @@ void hold_times(const struct hold *hold, uint64_t *count, uint64_t *longest_ns);
 /* Stops tracing it; it runs on, and can still be waited for. */
 void hold_release(struct hold *hold);
 
-/* Waits for the command to end; returns its wait(2) status, or -1 when interrupted by a signal. */
+/*
+ * Waits for the command to end; returns its wait(2) status, or -1 when interrupted by a signal or
+ * when the command was never let go.
+ */
 int hold_wait(struct hold *hold);
 
 /* Releases; a command that was never let go is killed. */
