@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analysis/calls.h"
+#include "base/file.h"
 #include "base/parse.h"
 #include "capture/capture.h"
 #include "output/sink.h"
@@ -315,7 +316,8 @@ static int trace(struct trace_options *o, struct err *err)
 	int status;
 	FILE *out;
 
-	if (choose_format(o, err) || open_output(o, &out, err))
+	if (choose_format(o, err) || (o->json_summary && file_can_replace(o->json_summary, err)) ||
+	    open_output(o, &out, err))
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	calls.text = summary_stream(o, out);
 	calls.color = use_color(o, calls.text);
