@@ -185,5 +185,6 @@ void capture_free(struct capture *c)
 	programs_free(c->programs);
 	kernel_features_free(c->features);
 	free(c->watched);
+	free(c->told_seccomp);
 	free(c);
 }
