@@ -115,7 +115,7 @@ static int build_all(void **state)
 	close(fd);
 	run("mv a.out huge.so");
 	build_large_library();
-	run("cp large.so large-copy.so");
+	run("cp large.so large-copy.so && cp huge.so huge-copy.so");
 	return 0;
 }
 
@@ -382,6 +382,18 @@ static void a_huge_library_is_decided_when_nobody_waits(void **state)
 	assert_int_equal(the_miss()->pid, getpid());
 	assert_false(modules_decide(modules));
 	assert_int_equal(look(LOOK_RUNNING).modules, 1);
+	assert_true(fcntl(modules_at(modules, 0)->fd, F_GETFD) >= 0); /* still its own */
+}
+
+static void huge_libraries_are_decided_one_at_a_time(void **state)
+{
+	map_library("huge.so");
+	map_library("huge-copy.so");
+	look(LOOK_HELD);
+	assert_true(modules_decide(modules));
+	assert_int_equal(modules_count(modules), 1);
+	assert_true(modules_decide(modules));
+	assert_int_equal(modules_count(modules), 2);
 }
 
 static void nothing_is_decided_where_nothing_was_put_off(void **state)
@@ -421,6 +433,7 @@ int main(void)
 		TEST(a_corrupt_library_is_told),
 		TEST(files_that_are_none_of_our_business_are_not_told),
 		TEST(a_huge_library_is_decided_when_nobody_waits),
+		TEST(huge_libraries_are_decided_one_at_a_time),
 		TEST(nothing_is_decided_where_nothing_was_put_off),
 		TEST(what_was_put_off_may_stay_so),
 	};
