@@ -348,6 +348,8 @@ static int turn(struct capture *c, struct err *err)
 	if (say)
 		capture_notice(c, "%s", say);
 	look_again(c, now);
+	if (modules_decide(c->modules))
+		atomic_store(&c->cuda_seen, true);
 	set_timer(c, woken ? SOON_NS : DRAIN_NS);
 	return 0;
 }
