@@ -408,8 +408,10 @@ int capture_run(struct capture *c, struct err *err)
 	say_waiting(c);
 	while (!r && !is_over(c, capture_now_ns(), err))
 		r = turn(c, err);
-	if (c->hold)
+	if (c->hold) {
+		programs_stop_holding(c->programs);
 		hold_release(c->hold);
+	}
 	if (!r && read_rest(c)) {
 		r = c->failure.code;
 		*err = c->failure;

@@ -69,7 +69,8 @@ static void keep_verdict(char *log)
 		return;
 	*end = '\0';
 	line = strrchr(log, '\n');
-	snprintf(libbpf_words, sizeof(libbpf_words), "the verifier says: %s", line ? line + 1 : log);
+	snprintf(libbpf_words, sizeof(libbpf_words), "the verifier says: %s",
+		 line ? line + 1 : log);
 }
 
 static int keep_libbpf_words(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -403,6 +404,13 @@ int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *er
 	p->process_links[3] = attach_mmap(bpf_object__find_program_by_name(p->object, "on_mmap"));
 	*mmap_seen = p->process_links[3] != NULL;
 	return 0;
+}
+
+/* Closing a tracepoint's event waits until the program runs nowhere any more. */
+void programs_stop_holding(struct programs *p)
+{
+	bpf_link__destroy(p->process_links[3]);
+	p->process_links[3] = NULL;
 }
 
 enum mechanism programs_mechanism(const struct programs *p)
