@@ -319,6 +319,8 @@ static int trace(struct trace_options *o, struct err *err)
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	calls.text = summary_stream(o, out);
 	calls.color = use_color(o, calls.text);
+	calls.apart = calls.text == out && !o->summary_only;
+	calls.width = terminal_width(calls.text);
 	o->sink.out = out;
 	o->sink.color = use_color(o, out);
 	o->sink.width = terminal_width(out);
