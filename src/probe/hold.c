@@ -334,6 +334,8 @@ int hold_wait(struct hold *hold)
 {
 	int status;
 
+	if (!hold->gone) /* nobody will let it go any more: hold_free ends it */
+		return -1;
 	hold_release(hold);
 	if (hold_ended(hold, &status))
 		return status;
