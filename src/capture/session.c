@@ -382,8 +382,9 @@ static size_t wanted_hooks(struct capture *c)
 static void say_why_empty(struct capture *c)
 {
 	if (!atomic_load(&c->cuda_seen))
-		capture_notice(c, "nothing to trace: no CUDA library was loaded (libcuda.so.1, "
-				  "libcudart or a program with cudart linked in)");
+		capture_notice(c,
+			       "nothing was traced: no target was seen to load CUDA (libcuda.so.1, "
+			       "libcudart or a program with cudart linked in)");
 	else if (!wanted_hooks(c))
 		capture_notice(c, "nothing was traced: no CUDA function matches --only, --skip, "
 				  "--class and --layer; 'cuscope probes' lists them");

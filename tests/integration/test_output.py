@@ -190,7 +190,7 @@ def test_disk_that_is_full_from_the_first_line_on(case):
 def test_empty_trace_says_why(case):
     process = case.cuscope("trace", "--", "true")
     checks.equal("status", 0, process.wait())
-    checks.contains("no CUDA", "nothing to trace: no CUDA library was loaded", process.err())
+    checks.contains("no CUDA", "nothing was traced: no target was seen to load CUDA", process.err())
     process, status = text_trace(case, ["--only", "nosuch*"], "threads", "1", "1")
     checks.equal("status", 0, status)
     checks.contains("no match", "no CUDA function matches", process.err())
