@@ -223,6 +223,16 @@ static void what_stops_the_search_is_passed_on(void **state)
 
 /* ---- by cgroup ----------------------------------------------------------------------------- */
 
+static bool on_cgroup2 = true;
+
+/* In place of the C library's: folders made here stand for cgroups. */
+int fstatfs(int fd, struct statfs *fs)
+{
+	memset(fs, 0, sizeof(*fs));
+	fs->f_type = on_cgroup2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC;
+	return 0;
+}
+
 static const char *make_cgroups(void)
 {
 	static char folder[128];
@@ -275,6 +285,16 @@ static void no_descriptor_is_left_open(void **state)
 
 	assert_int_equal(find_all(&target, &err), 0);
 	assert_int_equal(open_descriptors(), before);
+}
+
+static void a_cgroup_of_version_1_is_an_error(void **state)
+{
+	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
+	struct err err;
+
+	on_cgroup2 = false;
+	assert_int_equal(find_all(&target, &err), -ENOENT);
+	on_cgroup2 = true;
 }
 
 static void a_folder_that_is_no_cgroup_is_an_error(void **state)
