@@ -68,6 +68,7 @@ int programs_stub(struct programs *programs, uint64_t cookie, struct err *err);
 
 int programs_target_add(struct programs *programs, pid_t tgid, uint32_t flags);
 void programs_target_remove(struct programs *programs, pid_t tgid);
+void programs_thread_forget(struct programs *programs, pid_t tid); /* and the calls it is in */
 int programs_cgroup_set(struct programs *programs, int cgroup_fd);
 
 /* Mappings of this file need no more reports. `dev` as the kernel packs it. */

@@ -339,6 +339,7 @@ int main(void)
 		TEST(a_cgroup_means_those_below_it_too),
 		TEST(the_search_of_a_cgroup_can_be_stopped),
 		TEST(no_descriptor_is_left_open),
+		TEST(a_cgroup_of_version_1_is_an_error),
 		TEST(a_folder_that_is_no_cgroup_is_an_error),
 		TEST(a_process_under_a_filter_is_known),
 		TEST(a_process_that_is_gone_has_no_filter),
