@@ -210,5 +210,6 @@ void capture_free(struct capture *c)
 	unhook(c);
 	kernel_features_free(c->features);
 	free(c->watched);
+	free(c->told_seccomp);
 	free(c);
 }

@@ -70,11 +70,15 @@ static bool watched_remove(struct capture *c, pid_t pid)
 	return false;
 }
 
-/* Under seccomp a return probe could kill the process on some kernels: entries only. */
-static void check_seccomp(struct capture *c, pid_t pid)
+static void say_seccomp(struct capture *c, pid_t pid)
 {
-	if (c->seccomp_safe || !c->options.returns || target_seccomp_mode(pid) != 2)
-		return;
+	for (size_t i = 0; i < c->n_told_seccomp; i++) {
+		if (c->told_seccomp[i] == pid)
+			return;
+	}
+	c->told_seccomp =
+		xrealloc(c->told_seccomp, (c->n_told_seccomp + 1) * sizeof(*c->told_seccomp));
+	c->told_seccomp[c->n_told_seccomp++] = pid;
 	modules_lock(c->modules);
 	modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, pid,
 		     "the process is under seccomp and this kernel's return probes would kill it: "
@@ -84,6 +88,23 @@ static void check_seccomp(struct capture *c, pid_t pid)
 		       "process %d is under seccomp: only entries are hooked for it (no durations "
 		       "and results), since this kernel's return probes would kill it",
 		       pid);
+}
+
+/* Under seccomp a return probe could kill the process on some kernels: entries only. */
+static void check_seccomp(struct capture *c, pid_t pid)
+{
+	if (!c->seccomp_safe && c->options.returns && target_seccomp_mode(pid) == 2)
+		say_seccomp(c, pid);
+}
+
+/* A process that put itself under seccomp later: its calls come without returns from then on. */
+static void note_no_return(struct capture *c, const struct wire_head *record)
+{
+	if (c->seccomp_safe || !c->options.returns || record->type != WIRE_CALL)
+		return;
+	if ((record->flags & (WIRE_NO_RETURN | WIRE_NESTED)) == WIRE_NO_RETURN &&
+	    !programs_state(c->programs)->mode[record->hook & (WIRE_HOOKS_MAX - 1)])
+		say_seccomp(c, record->tgid);
 }
 
 static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
@@ -163,6 +184,7 @@ int capture_record(void *data, const struct wire_head *record)
 	struct capture *c = data;
 
 	before_stream(c, record);
+	note_no_return(c, record);
 	return stream_record(c->stream, record, &c->failure);
 }
 
@@ -326,6 +348,8 @@ static int turn(struct capture *c, struct err *err)
 	if (say)
 		capture_notice(c, "%s", say);
 	look_again(c, now);
+	if (modules_decide(c->modules))
+		atomic_store(&c->cuda_seen, true);
 	set_timer(c, woken ? SOON_NS : DRAIN_NS);
 	return 0;
 }
@@ -362,8 +386,34 @@ static int read_rest(struct capture *c)
 	int r = read_rings(c, capture_now_ns());
 
 	if (!r)
-		programs_open_calls(c->programs, capture_now_ns(), add_open_call, c);
+		programs_open_calls(c->programs, add_open_call, c);
 	return r ? r : order_finish(c->order);
+}
+
+static size_t wanted_hooks(struct capture *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < modules_count(c->modules); i++) {
+		const struct module *module = modules_at(c->modules, i);
+
+		for (size_t j = 0; j < module->n_hooks; j++)
+			n += module->hooks[j].group != HOOK_OFF &&
+			     module->hooks[j].group != HOOK_SUPPORT;
+	}
+	return n;
+}
+
+/* An empty trace makes one wonder. */
+static void say_why_empty(struct capture *c)
+{
+	if (!atomic_load(&c->cuda_seen))
+		capture_notice(c,
+			       "nothing was traced: no target was seen to load CUDA (libcuda.so.1, "
+			       "libcudart or a program with cudart linked in)");
+	else if (!wanted_hooks(c))
+		capture_notice(c, "nothing was traced: no CUDA function matches --only, --skip, "
+				  "--class and --layer; 'cuscope probes' lists them");
 }
 
 int capture_run(struct capture *c, struct err *err)
@@ -399,5 +449,7 @@ int capture_run(struct capture *c, struct err *err)
 		*err = end;
 	}
 	close_loop(c);
+	if (!r && !err->code)
+		say_why_empty(c);
 	return r ? r : err->code;
 }

@@ -63,7 +63,8 @@ void hold_release(struct hold *hold);
 /*
  * Waits for the command to end; returns its wait(2) status. SIGINT, SIGTERM and SIGHUP are to be
  * blocked. If `patient`, the first of them is passed on and the waiting goes on (the terminal has
- * given the command its SIGINT already); else, and at the next, returns minus its number.
+ * given the command its SIGINT already); else, and at the next, returns minus its number; so too, at
+ * once, when the command was never let go.
  */
 int hold_wait(struct hold *hold, bool patient);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -467,6 +468,13 @@ void programs_target_remove(struct programs *p, pid_t tgid)
 	bpf_map_delete_elem(map_fd(p, "targets"), &key);
 }
 
+void programs_thread_forget(struct programs *p, pid_t tid)
+{
+	uint32_t key = tid;
+
+	bpf_map_delete_elem(map_fd(p, "threads"), &key);
+}
+
 int programs_cgroup_set(struct programs *p, int cgroup_fd)
 {
 	uint32_t zero = 0;
@@ -504,12 +512,14 @@ void programs_awake(struct programs *p)
 	memset(p->state->woken, 0, sizeof(p->state->woken));
 }
 
-void programs_open_calls(struct programs *p, uint64_t now_ns, programs_record_fn each, void *data)
+void programs_open_calls(struct programs *p, programs_record_fn each, void *data)
 {
 	struct wire_thread *thread = xmalloc(sizeof(*thread));
 	uint32_t tid, next;
 	int map = map_fd(p, "threads"), r = bpf_map_get_next_key(map, NULL, &next);
+	struct timespec now;
 
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	for (; r == 0; r = bpf_map_get_next_key(map, &tid, &next)) {
 		tid = next;
 		if (bpf_map_lookup_elem(map, &tid, thread))
@@ -518,7 +528,7 @@ void programs_open_calls(struct programs *p, uint64_t now_ns, programs_record_fn
 			struct wire_call *call = &thread->frame[i].call;
 
 			call->head.flags |= WIRE_UNFINISHED;
-			call->head.time_ns = now_ns; /* the entry's is long past */
+			call->head.time_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 			each(data, &call->head, WIRE_CALL_BYTES(call->head.words));
 		}
 	}

@@ -68,6 +68,7 @@ int programs_stub(struct programs *programs, uint64_t cookie, struct err *err);
 
 int programs_target_add(struct programs *programs, pid_t tgid, uint32_t flags);
 void programs_target_remove(struct programs *programs, pid_t tgid);
+void programs_thread_forget(struct programs *programs, pid_t tid); /* and the calls it is in */
 int programs_cgroup_set(struct programs *programs, int cgroup_fd);
 
 /* Mappings of this file need no more reports. `dev` as the kernel packs it. */
@@ -85,7 +86,6 @@ void programs_awake(struct programs *programs);
 typedef void (*programs_record_fn)(void *data, const struct wire_head *record, size_t bytes);
 
 /* Hands the calls that threads are in at this moment to `each`, as unfinished, ended now. */
-void programs_open_calls(struct programs *programs, uint64_t now_ns, programs_record_fn each,
-			 void *data);
+void programs_open_calls(struct programs *programs, programs_record_fn each, void *data);
 
 #endif
