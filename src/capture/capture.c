@@ -12,6 +12,22 @@
 
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
 
+/*
+ * Only a session declines the return of a single hit. With the other mechanisms a return probe is
+ * there for every process that maps the file, also for those under seccomp, which it would kill.
+ */
+static void check_returns(struct capture *c, enum mechanism mechanism)
+{
+	c->seccomp_safe = !c->options.returns || kernel_has(c->features, FEATURE_SECCOMP_SAFE);
+	if (c->seccomp_safe || mechanism == MECHANISM_SESSION)
+		return;
+	c->options.returns = c->run.returns = false;
+	c->seccomp_safe = true;
+	capture_notice(c, "this kernel's return probes kill processes under seccomp and cannot be "
+			  "left out for those alone: only entries are hooked (no durations and "
+			  "results); newer stable releases of this kernel are free of that");
+}
+
 static int load_programs(struct capture *c, struct err *err)
 {
 	const struct capture_options *o = &c->options;
@@ -20,7 +36,6 @@ static int load_programs(struct capture *c, struct err *err)
 		.settings = {
 			.all = o->target.kind == TARGET_ALL,
 			.cgroup = o->target.kind == TARGET_CGROUP,
-			.returns = o->returns,
 			.nested_returns = o->nested_returns,
 			.begin_records = o->begin_records,
 			.every_exec = o->target.kind == TARGET_NAME,
@@ -40,7 +55,8 @@ static int load_programs(struct capture *c, struct err *err)
 			"this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF), "
 			"which the eBPF programs need; 'cuscope doctor' tells more");
 	options.mechanism = mechanism_best(c->features);
-	c->seccomp_safe = !o->returns || kernel_has(c->features, FEATURE_SECCOMP_SAFE);
+	check_returns(c, options.mechanism);
+	options.settings.returns = c->options.returns;
 	options.settings.seccomp_entry_only = !c->seccomp_safe;
 	r = programs_load(&options, &c->programs, err);
 	if (r)
