@@ -355,6 +355,7 @@ void hold_release(struct hold *hold)
 
 int hold_wait(struct hold *hold, bool patient)
 {
+	struct sigaction hangup;
 	int status = 0, sig;
 	sigset_t set;
 
@@ -366,7 +367,9 @@ int hold_wait(struct hold *hold, bool patient)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	sigaction(SIGHUP, NULL, &hangup);
+	if (hangup.sa_handler != SIG_IGN) /* nohup */
+		sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	while (!hold_ended(hold, &status)) {
