@@ -174,7 +174,7 @@ int capture_finish(struct capture *c)
 {
 	int status;
 
-	if (!c->hold)
+	if (!c->hold || !hold_was_let_go(c->hold))
 		return 0;
 	programs_stop_holding(c->programs);
 	hold_release(c->hold); /* first: its thread looks at modules */

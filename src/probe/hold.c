@@ -353,16 +353,17 @@ void hold_release(struct hold *hold)
 	hold->thread_runs = false;
 }
 
+bool hold_was_let_go(const struct hold *hold)
+{
+	return hold->gone;
+}
+
 int hold_wait(struct hold *hold, bool patient)
 {
 	int status = 0, sig;
 	sigset_t set;
 
-	if (!hold->gone) /* nobody will let it go any more: hold_free ends it */
-		return -1;
 	hold_release(hold);
-	if (!hold->gone)
-		return -SIGKILL; /* it waits for us, and will be killed */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
