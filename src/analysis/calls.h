@@ -16,7 +16,9 @@ struct calls_options {
 	FILE *text;	  /* where end() prints "=== TRACE SUMMARY ==="; NULL: nowhere */
 	const char *json; /* path that end() writes the same to as JSON, atomically; NULL: no */
 	bool color;
-	size_t top; /* rows of each table; 0: 20 */
+	bool apart;   /* an empty line first: something else stands above */
+	size_t width; /* columns of the terminal, 0: cut nothing */
+	size_t top;   /* rows of each table; 0: 20 */
 };
 
 struct consumer *calls_new(const struct calls_options *options);

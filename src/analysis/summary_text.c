@@ -8,8 +8,12 @@
 #include "base/text.h"
 #include "cuda/error.h"
 
-#define TOP_DEFAULT  20
-#define NAME_COLUMNS 110 /* of a kernel's name on a terminal */
+#define TOP_DEFAULT	 20
+#define WIDE_TERMINAL	 100 /* has room for all percentiles */
+#define NARROW_FUNCTION	 22  /* columns of a function's name where there is less */
+#define KERNEL_LEAST	 40  /* columns of a kernel's name, however narrow the terminal */
+#define KERNEL_BESIDE	 12  /* blanks and LAUNCHES before it */
+#define CAPTURED_COLUMNS 10
 
 struct printer {
 	const struct tally *tally;
@@ -67,9 +71,26 @@ static void exact_bytes_cell(const struct printer *p, struct columns *table, uin
 	columns_end_cell(table);
 }
 
+static bool is_narrow(const struct printer *p)
+{
+	return p->options->width && p->options->width < WIDE_TERMINAL;
+}
+
 static void title(const struct printer *p, const char *text)
 {
 	buf_printf(p->out, p->options->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
+}
+
+/* "TOP 20 OF 133 FUNCTIONS BY CALL COUNT", "KERNELS BY LAUNCHES" where all are shown */
+static void top_title(const struct printer *p, size_t n, const char *what)
+{
+	struct buf text = { 0 };
+
+	if (n > p->top)
+		buf_printf(&text, "TOP %zu OF %zu ", p->top, n);
+	buf_puts(&text, what);
+	title(p, text.data);
+	buf_free(&text);
 }
 
 /* ", 3 failed": one of the remarks after a figure, where it is not zero. */
@@ -115,7 +136,7 @@ static void print_calls(const struct printer *p)
 
 	buf_printf(p->out, "Total trace duration: %.3f seconds\n",
 		   (double)(p->run->end_ns - p->run->begin_ns) / 1e9);
-	buf_printf(p->out, "Processes: %llu\n", (unsigned long long)t->processes);
+	buf_printf(p->out, "Processes with CUDA calls: %llu\n", (unsigned long long)t->processes);
 	if (p->run->holds) {
 		buf_printf(p->out, "Held while hooking: %llu times, at most ",
 			   (unsigned long long)p->run->holds);
@@ -126,6 +147,8 @@ static void print_calls(const struct printer *p)
 	remark(p, t->failed, "failed");
 	remark(p, t->unfinished, "unfinished");
 	buf_putc(p->out, '\n');
+	if (!t->calls && !t->nested)
+		return;
 	optional_line(p, "Driver calls nested in them", t->nested);
 	count_line(p, "Kernel launches", t->launches);
 	buf_putc(p->out, '\n');
@@ -294,11 +317,13 @@ static void total_cell(const struct printer *p, struct columns *table,
 static void duration_cells(const struct printer *p, struct columns *table,
 			   const struct sketch *durations)
 {
-	static const double shares[] = { 0.50, 0.95, 0.99 };
+	static const double all[] = { 0.50, 0.95, 0.99 }, few[] = { 0.95 };
+	const double *shares = is_narrow(p) ? few : all;
+	size_t n = is_narrow(p) ? 1 : 3;
 
 	total_cell(p, table, durations);
 	duration_cell(table, durations, (uint64_t)(sketch_average(durations) + 0.5));
-	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
+	for (size_t i = 0; i < n; i++)
 		duration_cell(table, durations, sketch_percentile(durations, shares[i]));
 	duration_cell(table, durations, durations->max);
 }
@@ -306,30 +331,40 @@ static void duration_cells(const struct printer *p, struct columns *table,
 /* The columns: always FUNCTION and CALLS; NESTED and the durations where there are any. */
 static void begin_function_table(const struct printer *p, struct columns *table)
 {
-	static const char *const align[2][2] = { { "lr", "lrrrrrrr" }, { "lrr", "lrrrrrrrr" } };
-	static const char *const headings[2][2] = {
-		{ "FUNCTION|CALLS", "FUNCTION|CALLS|TOTAL|AVERAGE|P50|P95|P99|MAX" },
-		{ "FUNCTION|CALLS|NESTED", "FUNCTION|CALLS|NESTED|TOTAL|AVERAGE|P50|P95|P99|MAX" },
+	static const struct {
+		const char *align, *headings;
+	} forms[2][3] = {
+		{ { "lr", "FUNCTION|CALLS" },
+		  { "lrrrrr", "FUNCTION|CALLS|TOTAL|AVERAGE|P95|MAX" },
+		  { "lrrrrrrr", "FUNCTION|CALLS|TOTAL|AVERAGE|P50|P95|P99|MAX" } },
+		{ { "lrr", "FUNCTION|CALLS|NESTED" },
+		  { "lrrrrrr", "FUNCTION|CALLS|NESTED|TOTAL|AVERAGE|P95|MAX" },
+		  { "lrrrrrrrr", "FUNCTION|CALLS|NESTED|TOTAL|AVERAGE|P50|P95|P99|MAX" } },
 	};
+	size_t form = !p->run->returns ? 0 : is_narrow(p) ? 1 : 2;
 	bool nested = p->tally->nested > 0;
 
-	columns_init(table, align[nested][p->run->returns], headings[nested][p->run->returns]);
+	columns_init(table, forms[nested][form].align, forms[nested][form].headings);
+}
+
+static void function_name_cell(const struct printer *p, struct columns *table, const char *name)
+{
+	text_add_cut(&table->cells, name, is_narrow(p) ? NARROW_FUNCTION : (size_t)-1);
+	columns_end_cell(table);
 }
 
 static void print_functions(const struct printer *p, enum function_order by, const char *what)
 {
 	const struct function_tally **rows;
 	struct columns table;
-	char heading[64];
 	size_t n;
 
 	rows = tally_functions(p->tally, by, &n);
 	if (n) {
-		snprintf(heading, sizeof(heading), "TOP %zu FUNCTIONS BY %s", p->top, what);
-		title(p, heading);
+		top_title(p, n, what);
 		begin_function_table(p, &table);
 		for (size_t i = 0; i < n && i < p->top; i++) {
-			columns_text(&table, rows[i]->function->name);
+			function_name_cell(p, &table, rows[i]->function->name);
 			count_cell(p, &table, rows[i]->calls);
 			if (p->tally->nested)
 				count_cell(p, &table, rows[i]->nested);
@@ -343,16 +378,27 @@ static void print_functions(const struct printer *p, enum function_order by, con
 
 static void print_all_functions(const struct printer *p)
 {
-	print_functions(p, BY_CALLS, "CALL COUNT");
+	print_functions(p, BY_CALLS, "FUNCTIONS BY CALL COUNT");
 	if (p->run->returns) {
-		print_functions(p, BY_TOTAL_TIME, "TOTAL TIME");
-		print_functions(p, BY_AVERAGE_TIME, "AVERAGE TIME PER CALL");
+		print_functions(p, BY_TOTAL_TIME, "FUNCTIONS BY TOTAL TIME");
+		print_functions(p, BY_AVERAGE_TIME, "FUNCTIONS BY AVERAGE TIME PER CALL");
 		if (p->tally->functions)
-			buf_printf(p->out, "  (P50, P95 and P99 within %.1f %%)\n",
-				   SKETCH_ERROR * 100);
+			buf_printf(p->out, "  (%s within %.1f %%)\n",
+				   is_narrow(p) ? "P95" : "P50, P95 and P99", SKETCH_ERROR * 100);
 	} else if (p->tally->calls) {
 		buf_puts(p->out, "  (no durations: only the calls' beginnings were recorded)\n");
 	}
+}
+
+/* Names of templates can take a screen each: on a terminal they are cut to its width. */
+static size_t kernel_columns(const struct printer *p)
+{
+	size_t beside = KERNEL_BESIDE + (p->tally->captured_launches ? CAPTURED_COLUMNS : 0);
+
+	if (!p->options->width)
+		return (size_t)-1;
+	return p->options->width > KERNEL_LEAST + beside ? p->options->width - beside
+							 : KERNEL_LEAST;
 }
 
 static void kernel_name_cell(const struct printer *p, struct columns *table, const char *name)
@@ -361,7 +407,7 @@ static void kernel_name_cell(const struct printer *p, struct columns *table, con
 
 	buf_puts(&safe, ""); /* an empty name is a name too */
 	text_add_safe(&safe, name);
-	text_add_name(&table->cells, safe.data, p->options->color ? NAME_COLUMNS : (size_t)-1);
+	text_add_name(&table->cells, safe.data, kernel_columns(p));
 	columns_end_cell(table);
 	buf_free(&safe);
 }
@@ -371,13 +417,11 @@ static void print_kernels(const struct printer *p)
 	bool captured = p->tally->captured_launches > 0;
 	const struct kernel_tally **rows;
 	struct columns table;
-	char heading[64];
 	size_t n;
 
 	rows = tally_kernels(p->tally, &n);
 	if (n) {
-		snprintf(heading, sizeof(heading), "TOP %zu KERNELS BY LAUNCHES", p->top);
-		title(p, heading);
+		top_title(p, n, "KERNELS BY LAUNCHES");
 		columns_init(&table, captured ? "rrl" : "rl",
 			     captured ? "LAUNCHES|CAPTURED|KERNEL" : "LAUNCHES|KERNEL");
 		for (size_t i = 0; i < n && i < p->top; i++) {
@@ -416,9 +460,10 @@ void summary_text(const struct tally *tally, const struct run_info *run,
 		.out = out,
 	};
 
-	buf_puts(out, "=== TRACE SUMMARY ===\n");
+	buf_puts(out, options->apart ? "\n=== TRACE SUMMARY ===\n" : "=== TRACE SUMMARY ===\n");
 	print_calls(&p);
-	print_work(&p);
+	if (tally->calls + tally->nested) /* else a row of zeros */
+		print_work(&p);
 	print_memory(&p);
 	print_transfers(&p);
 	print_errors(&p);

@@ -348,6 +348,8 @@ static int turn(struct capture *c, struct err *err)
 	if (say)
 		capture_notice(c, "%s", say);
 	look_again(c, now);
+	if (modules_decide(c->modules))
+		atomic_store(&c->cuda_seen, true);
 	set_timer(c, woken ? SOON_NS : DRAIN_NS);
 	return 0;
 }
@@ -388,6 +390,32 @@ static int read_rest(struct capture *c)
 	return r ? r : order_finish(c->order);
 }
 
+static size_t wanted_hooks(struct capture *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < modules_count(c->modules); i++) {
+		const struct module *module = modules_at(c->modules, i);
+
+		for (size_t j = 0; j < module->n_hooks; j++)
+			n += module->hooks[j].group != HOOK_OFF &&
+			     module->hooks[j].group != HOOK_SUPPORT;
+	}
+	return n;
+}
+
+/* An empty trace makes one wonder. */
+static void say_why_empty(struct capture *c)
+{
+	if (!atomic_load(&c->cuda_seen))
+		capture_notice(c,
+			       "nothing was traced: no target was seen to load CUDA (libcuda.so.1, "
+			       "libcudart or a program with cudart linked in)");
+	else if (!wanted_hooks(c))
+		capture_notice(c, "nothing was traced: no CUDA function matches --only, --skip, "
+				  "--class and --layer; 'cuscope probes' lists them");
+}
+
 int capture_run(struct capture *c, struct err *err)
 {
 	struct err end = { 0 };
@@ -406,8 +434,10 @@ int capture_run(struct capture *c, struct err *err)
 	say_waiting(c);
 	while (!r && !is_over(c, capture_now_ns(), err))
 		r = turn(c, err);
-	if (c->hold)
+	if (c->hold) {
+		programs_stop_holding(c->programs);
 		hold_release(c->hold);
+	}
 	if (!r && read_rest(c)) {
 		r = c->failure.code;
 		*err = c->failure;
@@ -419,5 +449,7 @@ int capture_run(struct capture *c, struct err *err)
 		*err = end;
 	}
 	close_loop(c);
+	if (!r && !err->code)
+		say_why_empty(c);
 	return r ? r : err->code;
 }

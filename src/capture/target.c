@@ -9,9 +9,11 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static bool glob_matches_link(const char *glob, const char *path)
@@ -136,13 +138,15 @@ int target_cgroup_open(const struct target *target, struct err *err)
 {
 	static const char *const roots[] = { "", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/" };
 	char path[PATH_MAX];
+	struct statfs fs;
 
 	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
 		int fd;
 
 		snprintf(path, sizeof(path), "%s%s", roots[i], target->cgroup);
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && faccessat(fd, "cgroup.procs", R_OK, 0) == 0)
+		if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC &&
+		    faccessat(fd, "cgroup.procs", R_OK, 0) == 0)
 			return fd;
 		if (fd >= 0)
 			close(fd);

@@ -39,8 +39,11 @@ void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  */
 void cli_parse(const struct argp *argp, int argc, char **argv, bool command, void *input);
 
-/* -p, --name, --cgroup, --all, --user, --no-follow, --no-hold. Input: struct target_choice. */
-extern const struct argp cli_target_argp;
+/* -p, --name, --cgroup, --all. Input: struct target_choice. */
+extern const struct argp cli_process_argp;
+
+/* --user, --no-follow, --no-hold: of what is started. Input: struct target_choice, too. */
+extern const struct argp cli_start_argp;
 
 struct target_choice {
 	struct target target;

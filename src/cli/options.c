@@ -14,22 +14,26 @@
 
 enum { OPT_NAME = 2000, OPT_CGROUP, OPT_ALL, OPT_USER, OPT_NO_FOLLOW, OPT_NO_HOLD };
 
-static const struct argp_option target_options[] = {
-	{ 0, 0, 0, 0, "Which processes (or a command after --):", 1 },
+static const struct argp_option process_options[] = {
+	{ 0, 0, 0, 0, "Which processes:", 1 },
 	{ "pid", 'p', "PID[,PID]", 0, "processes that already run", 0 },
 	{ "name", OPT_NAME, "GLOB", 0,
 	  "processes by name or by their program's file name, now and later", 0 },
 	{ "cgroup", OPT_CGROUP, "PATH", 0, "processes of a cgroup (v2) and below", 0 },
 	{ "all", OPT_ALL, 0, 0, "every process", 0 },
-	{ "user", OPT_USER, "NAME", 0, "run the command as this user", 0 },
-	{ "no-follow", OPT_NO_FOLLOW, 0, 0, "leave out the processes that targets start", 0 },
-	{ "no-hold", OPT_NO_HOLD, 0, 0,
-	  "do not hold the command (by ptrace) while a library that it has just loaded is hooked",
-	  0 },
 	{ 0 }
 };
 
-static error_t parse_target(int key, char *arg, struct argp_state *state)
+static const struct argp_option start_options[] = {
+	{ "user", OPT_USER, "NAME", 0, "run the command as this user", 1 },
+	{ "no-follow", OPT_NO_FOLLOW, 0, 0, "leave out the processes that targets start", 1 },
+	{ "no-hold", OPT_NO_HOLD, 0, 0,
+	  "do not hold the command (by ptrace) while a library that it has just loaded is hooked",
+	  1 },
+	{ 0 }
+};
+
+static error_t parse_processes(int key, char *arg, struct argp_state *state)
 {
 	struct target_choice *choice = state->input;
 
@@ -58,6 +62,15 @@ static error_t parse_target(int key, char *arg, struct argp_state *state)
 		choice->target.kind = TARGET_ALL;
 		choice->given |= 1u << TARGET_ALL;
 		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static error_t parse_start(int key, char *arg, struct argp_state *state)
+{
+	struct target_choice *choice = state->input;
+
+	switch (key) {
 	case OPT_USER:
 		choice->target.command.user = arg;
 		return 0;
@@ -71,7 +84,8 @@ static error_t parse_target(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-const struct argp cli_target_argp = { .options = target_options, .parser = parse_target };
+const struct argp cli_process_argp = { .options = process_options, .parser = parse_processes };
+const struct argp cli_start_argp = { .options = start_options, .parser = parse_start };
 
 int cli_target_settle(struct target_choice *choice, char **argv, struct err *err)
 {
@@ -105,9 +119,13 @@ static const struct argp_option selection_options[] = {
 	  "only functions whose name matches, always hooked; may be repeated", 0 },
 	{ "skip", OPT_SKIP, "GLOB", 0, "not functions whose name matches; may be repeated", 0 },
 	{ "class", OPT_CLASS, "LIST", 0,
-	  "of launch,memory,transfer,sync,stream,event,graph,module,device,other", 0 },
-	{ "layer", OPT_LAYER, "auto|driver|runtime|both", 0,
-	  "auto: launches in the driver only, the rest in both", 0 },
+	  "only functions of these classes: launch, memory, transfer, sync, stream, event, graph, "
+	  "module, device, other (LIST has commas, no blanks)",
+	  0 },
+	{ "layer", OPT_LAYER, "LAYER", 0,
+	  "driver, runtime, both, or auto (the default): launches in the driver only, the rest in "
+	  "both",
+	  0 },
 	{ "all-calls", OPT_ALL_CALLS, 0, 0,
 	  "also getters and polls, which tell little and are many", 0 },
 	{ 0 }

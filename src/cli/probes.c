@@ -33,7 +33,7 @@ struct listing {
 	pid_t pid;	     /* whose maps are being read */
 	struct shown *shown; /* files that were looked into */
 	size_t n_shown;
-	size_t modules, functions, hooked;
+	size_t modules, functions, hooked, listed;
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -54,7 +54,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &cli_target_argp, 0, NULL, 0 },
+static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 					      { &cli_selection_argp, 0, NULL, 0 },
 					      { 0 } };
 
@@ -98,7 +98,7 @@ static void print_hook(const struct hook *hook)
 	printf("  %-44s %-8s %-9s 0x%-9llx %-14s %-5s %s%s%s\n", hook->name,
 	       api_class_name(api_class(hook->name)), state_of(hook),
 	       (unsigned long long)(hook->entry + hook->place.skip), place.data,
-	       hook->place.emulated ? "cheap" : "dear", hook->place.why, hook->why ? "; " : "",
+	       hook->place.emulated ? "cheap" : "slow", hook->place.why, hook->why ? "; " : "",
 	       hook->why ? hook->why : "");
 	buf_free(&place);
 }
@@ -116,8 +116,10 @@ static void print_module(struct listing *listing, const struct module *module)
 	printf("  %-44s %-8s %-9s %-11s %-14s %-5s %s\n", "FUNCTION", "CLASS", "STATE", "OFFSET",
 	       "PLACE", "COST", "WHY");
 	for (size_t i = 0; i < module->n_hooks; i++) {
-		if (!listing->glob || selection_matches(listing->glob, module->hooks[i].name))
-			print_hook(&module->hooks[i]);
+		if (listing->glob && !selection_matches(listing->glob, module->hooks[i].name))
+			continue;
+		print_hook(&module->hooks[i]);
+		listing->listed++;
 	}
 	listing->modules++;
 	listing->functions += module->n_hooks;
@@ -229,11 +231,14 @@ int cli_probes(int argc, char **argv)
 	struct err err = { 0 };
 
 	cli_parse(&argp, argc, argv, false, &o);
-	if (list(&o, &listing, &err))
-		cli_say("%s", err.text);
-	else if (listing.modules > 1)
+	if (!list(&o, &listing, &err) && listing.modules > 1)
 		printf("\n%zu modules, %zu functions, %zu hooked\n", listing.modules,
 		       listing.functions, listing.hooked);
+	if (!err.code && !listing.listed)
+		err_set(&err, ENOENT, "no function matches '%s'",
+			listing.glob ? listing.glob : "*");
+	if (err.code)
+		cli_say("%s", err.text);
 	free(listing.shown);
 	free(o.choice.pids);
 	free(o.selection.only);

@@ -57,28 +57,30 @@ static const struct argp_option options[] = {
 	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
 	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
 	  "only calls that took this long (10us, 1.5ms)", 0 },
-	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end after N calls were shown", 0 },
+	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end when N calls were shown", 0 },
 	{ "verbose", 'v', 0, 0,
 	  "also the driver calls that runtime calls make, with their durations", 0 },
 	{ 0, 0, 0, 0, "Output:", 4 },
-	{ "output", 'o', "FILE", 0, "write to FILE; its ending chooses the format", 0 },
+	{ "output", 'o', "FILE", 0, "write the calls to FILE; .jsonl and .log choose that format",
+	  0 },
 	{ "format", OPT_FORMAT, "NAME", 0, "table (default), jsonl or log", 0 },
-	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
+	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
 	{ "begin-end", OPT_BEGIN_END, 0, 0,
 	  "jsonl: a B and an E line for each call instead of one X", 0 },
 	{ "summary-only", OPT_SUMMARY_ONLY, 0, 0, "no calls, just the summary", 0 },
-	{ "json-summary", OPT_JSON_SUMMARY, "FILE", 0, "write the summary as JSON, too", 0 },
-	{ "color", OPT_COLOR, "auto|always|never", 0, "auto: on a terminal, unless NO_COLOR is set",
-	  0 },
+	{ "json-summary", OPT_JSON_SUMMARY, "FILE", 0, "also write the summary as JSON", 0 },
+	{ "color", OPT_COLOR, "WHEN", 0,
+	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
 	{ 0, 0, 0, 0, "How long, and at what cost:", 5 },
 	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
 	{ "timeout", OPT_TIMEOUT, "TIME", 0, "give up when no CUDA library was loaded by then", 0 },
 	{ "no-returns", OPT_NO_RETURNS, 0, 0, "half the cost: no durations, no results", 0 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
-	  "give up detail to stay below: getters, then durations, then all but windows of time",
+	  "give up detail to slow targets down by less than this: getters, then durations, then "
+	  "all but windows of time",
 	  0 },
 	{ "ring-size", OPT_RING_SIZE, "BYTES", 0,
-	  "of all ring buffers together (default 8 MiB a CPU)", 0 },
+	  "memory of all ring buffers together (8 MiB for each CPU)", 0 },
 	{ "without", OPT_WITHOUT, "LIST", 0,
 	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
 	{ 0 }
@@ -170,7 +172,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->choice;
-		state->child_inputs[1] = &o->selection;
+		state->child_inputs[1] = &o->choice;
+		state->child_inputs[2] = &o->selection;
 		return 0;
 	case OPT_FAILED:
 		o->sink.failed_only = true;
@@ -180,7 +183,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_MAX_EVENTS:
 		if (!parse_number(arg, UINT64_MAX / 2, &o->sink.max_events) || !o->sink.max_events)
-			cli_bad_value(state, "--max-events", arg, "number of events");
+			cli_bad_value(state, "--max-events", arg, "number from 1 on");
 		return 0;
 	case 'v':
 		o->verbose = true;
@@ -194,7 +197,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return parse_limits(key, arg, state);
 }
 
-static const struct argp_child children[] = { { &cli_target_argp, 0, NULL, 0 },
+static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
+					      { &cli_start_argp, 0, NULL, 0 },
 					      { &cli_selection_argp, 0, NULL, 0 },
 					      { 0 } };
 
@@ -280,6 +284,28 @@ static int choose_format(struct trace_options *o, struct err *err)
 	return 0;
 }
 
+/* A mistake that would show only at the end of a long trace is better told now. */
+static int check_json_summary(const char *path, bool force, struct err *err)
+{
+	struct stat st;
+
+	if (!force && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+		return err_set(err, EEXIST, "%s exists already: --force overwrites it", path);
+	return file_can_replace(path, err);
+}
+
+static int check_options(const struct trace_options *o, struct err *err)
+{
+	if (!o->capture.returns && o->sink.failed_only)
+		return err_set(err, EINVAL,
+			       "--failed needs results, which --no-returns does not record");
+	if (!o->capture.returns && o->sink.min_duration_ns)
+		return err_set(
+			err, EINVAL,
+			"--min-duration needs durations, which --no-returns does not record");
+	return o->json_summary ? check_json_summary(o->json_summary, o->force, err) : 0;
+}
+
 /* Runs the capture with its consumers made. Returns the exit status. */
 static int run(struct trace_options *o, struct consumer **consumers, size_t count,
 	       struct consumer *sink, struct err *err)
@@ -316,11 +342,12 @@ static int trace(struct trace_options *o, struct err *err)
 	int status;
 	FILE *out;
 
-	if (choose_format(o, err) || (o->json_summary && file_can_replace(o->json_summary, err)) ||
-	    open_output(o, &out, err))
+	if (choose_format(o, err) || check_options(o, err) || open_output(o, &out, err))
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	calls.text = summary_stream(o, out);
 	calls.color = use_color(o, calls.text);
+	calls.apart = calls.text == out && !o->summary_only;
+	calls.width = terminal_width(calls.text);
 	o->sink.out = out;
 	o->sink.color = use_color(o, out);
 	o->sink.width = terminal_width(out);

@@ -22,7 +22,7 @@
 #define EVENT_MOST	 44
 #define PROCESS_MOST	 24 /* 15 characters, and some escapes */
 #define PID_COLUMNS	 6  /* at first */
-#define DETAILS_LEAST	 24 /* where a terminal leaves less than this, lines are not cut */
+#define DETAILS_LEAST	 24 /* where a terminal leaves less, they go on in its next line */
 #define SUBJECT_LEAST	 20
 
 #define STYLE_OFF    "\033[0m"
@@ -166,8 +166,8 @@ static void add_details(struct table *table, const struct call *call, size_t use
 	size_t width = table->sink.options.width;
 
 	describe(call, d);
-	if (width && used + DETAILS_LEAST <= width)
-		fit(table, width - used);
+	if (width)
+		fit(table, (used + DETAILS_LEAST + width - 1) / width * width - used);
 	add_part(table, &d->subject, false, NULL);
 	add_part(table, &d->words, d->subject.len, NULL);
 	add_part(table, &d->result, d->subject.len || d->words.len,

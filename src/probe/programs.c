@@ -407,6 +407,13 @@ int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *er
 	return 0;
 }
 
+/* Closing a tracepoint's event waits until the program runs nowhere any more. */
+void programs_stop_holding(struct programs *p)
+{
+	bpf_link__destroy(p->process_links[3]);
+	p->process_links[3] = NULL;
+}
+
 enum mechanism programs_mechanism(const struct programs *p)
 {
 	return p->mechanism;

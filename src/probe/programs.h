@@ -50,6 +50,10 @@ void programs_free(struct programs *programs); /* detaches everything */
  */
 int programs_watch_processes(struct programs *programs, bool *mmap_seen, struct err *err);
 
+/* From now on no thread is stopped and no mapping reported. Those that were sent a signal have it.
+ */
+void programs_stop_holding(struct programs *programs);
+
 enum mechanism programs_mechanism(const struct programs *programs);
 int programs_enter_fd(const struct programs *programs);	 /* call_session or call_enter */
 int programs_return_fd(const struct programs *programs); /* call_return; -1 with sessions */

@@ -180,3 +180,33 @@ def test_jq_recipes_of_the_documentation(case):
     done = subprocess.run(["jq", "-s", "map(select(.op==\"alloc\" and .retval==0 and (.nested|not)).size)"
                            "|add", result.path + ".jsonl"], capture_output=True, text=True, check=True)
     checks.equal("bytes allocated", "65536", done.stdout.strip())
+
+
+def test_disk_that_is_full_from_the_first_line_on(case):
+    process, status = text_trace(case, ["-o", "/dev/full", "--format", "jsonl"], "threads", "1", "1")
+    checks.equal("status", 1, status)
+    checks.contains("why", "No space left on device; free some space", process.err())
+
+
+def test_empty_trace_says_why(case):
+    process = case.cuscope("trace", "--", "true")
+    checks.equal("status", 0, process.wait())
+    checks.contains("no CUDA", "nothing was traced: no target was seen to load CUDA", process.err())
+    process, status = text_trace(case, ["--only", "nosuch*"], "threads", "1", "1")
+    checks.equal("status", 0, status)
+    checks.contains("no match", "no CUDA function matches", process.err())
+
+
+def test_json_summary_that_exists_is_kept_without_force(case):
+    path = case.path("kept.json")
+    with open(path, "w") as file:
+        file.write("kept")
+    process, status = text_trace(case, ["--json-summary", path], "threads", "1", "1")
+    checks.equal("status", 1, status)
+    checks.contains("why", "exists already: --force overwrites it", process.err())
+    with open(path) as file:
+        checks.equal("the file", "kept", file.read())
+    _, status = text_trace(case, ["--force", "--json-summary", path], "threads", "1", "1")
+    checks.equal("status with --force", 0, status)
+    with open(path) as file:
+        checks.equal("format", 1, json.load(file)["format"])

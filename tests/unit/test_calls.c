@@ -44,7 +44,7 @@ static void test_summary_of_a_small_program(void **state)
 		run.text,
 		"=== TRACE SUMMARY ===\n"
 		"Total trace duration: 1.500 seconds\n"
-		"Processes: 1\n"
+		"Processes with CUDA calls: 1\n"
 		"Total CUDA API calls: 9, 1 failed\n"
 		"Kernel launches: 3\n"
 		"Memory allocations: 1, 1 freed\n"
@@ -67,7 +67,7 @@ static void test_summary_of_a_small_program(void **state)
 		"  FUNCTION    COUNT  ERROR\n"
 		"  cudaMalloc      1  cudaErrorMemoryAllocation (2)\n"
 		"\n"
-		"TOP 20 FUNCTIONS BY CALL COUNT\n"
+		"FUNCTIONS BY CALL COUNT\n"
 		"  FUNCTION               CALLS      TOTAL    AVERAGE        P50        P95"
 		"        P99        MAX\n"
 		"  cuLaunchKernel             3   15.00 us    5.00 us    5.00 us    5.00 us"
@@ -81,7 +81,7 @@ static void test_summary_of_a_small_program(void **state)
 		"  cudaFree                   1   10.00 us   10.00 us   10.00 us   10.00 us"
 		"   10.00 us   10.00 us\n"
 		"\n"
-		"TOP 20 FUNCTIONS BY TOTAL TIME\n"
+		"FUNCTIONS BY TOTAL TIME\n"
 		"  FUNCTION               CALLS      TOTAL    AVERAGE        P50        P95"
 		"        P99        MAX\n"
 		"  cudaDeviceSynchronize      1  250.00 us  250.00 us  250.00 us  250.00 us"
@@ -95,7 +95,7 @@ static void test_summary_of_a_small_program(void **state)
 		"  cudaFree                   1   10.00 us   10.00 us   10.00 us   10.00 us"
 		"   10.00 us   10.00 us\n"
 		"\n"
-		"TOP 20 FUNCTIONS BY AVERAGE TIME PER CALL\n"
+		"FUNCTIONS BY AVERAGE TIME PER CALL\n"
 		"  FUNCTION               CALLS      TOTAL    AVERAGE        P50        P95"
 		"        P99        MAX\n"
 		"  cudaDeviceSynchronize      1  250.00 us  250.00 us  250.00 us  250.00 us"
@@ -110,7 +110,7 @@ static void test_summary_of_a_small_program(void **state)
 		"    5.00 us    5.00 us\n"
 		"  (P50, P95 and P99 within 0.8 %)\n"
 		"\n"
-		"TOP 20 KERNELS BY LAUNCHES\n"
+		"KERNELS BY LAUNCHES\n"
 		"  LAUNCHES  KERNEL\n"
 		"         3  vectorAdd(float const*, int)\n"
 		"\n"
@@ -123,9 +123,57 @@ static void test_a_run_without_calls_says_so(void **state)
 {
 	begin_calls();
 	end_run(&run);
-	assert_has(run.text, "\nTotal CUDA API calls: 0\n");
-	assert_has_not(run.text, "TOP 20");
+	assert_has(run.text, "\nTotal CUDA API calls: 0\n\nWHAT WAS MISSED\n");
 	assert_has(run.text, "WHAT WAS MISSED\n  nothing was lost\n");
+	close_run(&run);
+}
+
+static void begin_on_terminal(size_t width)
+{
+	open_run(&run);
+	begin_run(&run, calls_new(&(struct calls_options){
+				.text = run.out, .apart = true, .width = width, .top = 2 }));
+}
+
+static size_t longest_line(const char *text)
+{
+	size_t most = 0;
+
+	for (; *text; text += strcspn(text, "\n") + 1) {
+		size_t len = strcspn(text, "\n");
+
+		most = len > most ? len : most;
+	}
+	return most;
+}
+
+static void test_summary_below_a_table_stands_apart_and_says_what_it_leaves_out(void **state)
+{
+	begin_on_terminal(0);
+	push_small_program();
+	end_run(&run);
+	assert_int_equal(strncmp(run.text, "\n=== TRACE SUMMARY ===\n", 23), 0);
+	assert_has(run.text, "\nTOP 2 OF 5 FUNCTIONS BY CALL COUNT\n");
+	assert_has(run.text, "\nKERNELS BY LAUNCHES\n");
+	close_run(&run);
+}
+
+static void test_summary_fits_into_a_narrow_terminal(void **state)
+{
+	static char name[600];
+
+	strcpy(name, "void gemm<");
+	memset(name + strlen(name), 'x', 500);
+	strcat(name, ">(int)");
+	begin_on_terminal(80);
+	push_call(&run, launch_at("cuLaunchKernel", 1, new_kernel(name, true)));
+	push_call(&run, call_at("cudaDeviceGetStreamPriorityRange", 2, 123456));
+	end_run(&run);
+	assert_has(run.text, "  FUNCTION                CALLS       TOTAL     AVERAGE         P95"
+			     "         MAX\n");
+	assert_has(run.text, "  cudaDeviceGetStream...      1  123.456 ms");
+	assert_has(run.text, "         1  void gemm<...>(...)\n");
+	assert_true(longest_line(run.text) <= 80);
 	close_run(&run);
 }
 
@@ -140,7 +188,7 @@ static void test_only_processes_that_call_are_counted(void **state)
 	push_call_of(&run, app, 11, &call);
 	push_call_of(&run, app, 12, &call);
 	end_run(&run);
-	assert_has(run.text, "\nProcesses: 1\n");
+	assert_has(run.text, "\nProcesses with CUDA calls: 1\n");
 	close_run(&run);
 }
 
@@ -417,6 +465,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_summary_of_a_small_program),
 		cmocka_unit_test(test_a_run_without_calls_says_so),
+		cmocka_unit_test(
+			test_summary_below_a_table_stands_apart_and_says_what_it_leaves_out),
+		cmocka_unit_test(test_summary_fits_into_a_narrow_terminal),
 		cmocka_unit_test(test_only_processes_that_call_are_counted),
 		cmocka_unit_test(test_a_nested_pair_counts_once),
 		cmocka_unit_test(test_captured_launches_are_not_run),

@@ -143,12 +143,29 @@ static void test_narrow_terminal_keeps_the_error(void **state)
 	close_run(&run);
 }
 
-static void test_terminal_too_narrow_for_details_cuts_nothing(void **state)
+static void test_details_go_on_in_the_next_line_of_a_narrow_terminal(void **state)
 {
 	begin_table((struct sink_options){ .width = 80 });
 	push_call(&run, vector_add(1));
 	end_run(&run);
 	assert_has(run.text, "vectorAdd(float const*, float*, int) grid=(196,1,1)");
+	close_run(&run);
+}
+
+static void test_template_fills_no_more_than_two_lines_of_a_narrow_terminal(void **state)
+{
+	static char name[600];
+	struct call call;
+
+	strcpy(name, "void at::native::vectorized_elementwise_kernel<4, ");
+	memset(name + strlen(name), 'x', 500);
+	strcat(name, ">(int)");
+	call = launch_at("cuLaunchKernel", 1, new_kernel(name, true));
+	begin_table((struct sink_options){ .width = 80 });
+	push_call(&run, call);
+	end_run(&run);
+	assert_has(run.text, "vectorized_elementwise_kernel<...>(...)");
+	assert_true(strlen(strchr(run.text, '\n') + 1) <= 160 + 1);
 	close_run(&run);
 }
 
@@ -274,7 +291,8 @@ int main(void)
 		cmocka_unit_test(test_verbose_indents_nested_calls),
 		cmocka_unit_test(test_narrow_terminal_shortens_the_kernel_first),
 		cmocka_unit_test(test_narrow_terminal_keeps_the_error),
-		cmocka_unit_test(test_terminal_too_narrow_for_details_cuts_nothing),
+		cmocka_unit_test(test_details_go_on_in_the_next_line_of_a_narrow_terminal),
+		cmocka_unit_test(test_template_fills_no_more_than_two_lines_of_a_narrow_terminal),
 		cmocka_unit_test(test_process_name_cannot_drive_the_terminal),
 		cmocka_unit_test(test_colours_mark_failures_and_only_when_asked),
 		cmocka_unit_test(test_failed_leaves_out_what_succeeded),

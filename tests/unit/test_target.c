@@ -223,6 +223,16 @@ static void what_stops_the_search_is_passed_on(void **state)
 
 /* ---- by cgroup ----------------------------------------------------------------------------- */
 
+static bool on_cgroup2 = true;
+
+/* In place of the C library's: folders made here stand for cgroups. */
+int fstatfs(int fd, struct statfs *fs)
+{
+	memset(fs, 0, sizeof(*fs));
+	fs->f_type = on_cgroup2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC;
+	return 0;
+}
+
 static const char *make_cgroups(void)
 {
 	static char folder[128];
@@ -277,6 +287,16 @@ static void no_descriptor_is_left_open(void **state)
 	assert_int_equal(open_descriptors(), before);
 }
 
+static void a_cgroup_of_version_1_is_an_error(void **state)
+{
+	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
+	struct err err;
+
+	on_cgroup2 = false;
+	assert_int_equal(find_all(&target, &err), -ENOENT);
+	on_cgroup2 = true;
+}
+
 static void a_folder_that_is_no_cgroup_is_an_error(void **state)
 {
 	const struct target target = { .kind = TARGET_CGROUP, .cgroup = dir };
@@ -319,6 +339,7 @@ int main(void)
 		TEST(a_cgroup_means_those_below_it_too),
 		TEST(the_search_of_a_cgroup_can_be_stopped),
 		TEST(no_descriptor_is_left_open),
+		TEST(a_cgroup_of_version_1_is_an_error),
 		TEST(a_folder_that_is_no_cgroup_is_an_error),
 		TEST(a_process_under_a_filter_is_known),
 		TEST(a_process_that_is_gone_has_no_filter),
