@@ -176,7 +176,7 @@ int capture_finish(struct capture *c)
 {
 	int status;
 
-	if (!c->hold)
+	if (!c->hold || !hold_gone(c->hold)) /* it never began: hold_free ends it */
 		return 0;
 	programs_stop_holding(c->programs);
 	hold_release(c->hold); /* first: its thread looks at modules */
