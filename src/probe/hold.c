@@ -319,6 +319,11 @@ int hold_go(struct hold *hold, struct err *err)
 		       failure == ENOENT ? " (is it spelled right and in PATH?)" : "");
 }
 
+bool hold_gone(const struct hold *hold)
+{
+	return hold->gone;
+}
+
 int hold_fd(const struct hold *hold)
 {
 	return hold->ended_fd;
@@ -351,11 +356,6 @@ void hold_release(struct hold *hold)
 		nanosleep(&pause, NULL);
 	}
 	hold->thread_runs = false;
-}
-
-bool hold_was_let_go(const struct hold *hold)
-{
-	return hold->gone;
 }
 
 int hold_wait(struct hold *hold, bool patient)
