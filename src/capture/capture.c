@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/later.h"
 #include "base/xalloc.h"
 #include "capture/session.h"
 
@@ -178,6 +179,8 @@ void capture_free(struct capture *c)
 	if (!c)
 		return;
 	hold_free(c->hold); /* first: its thread looks at modules */
+	if (c->programs && programs_mechanism(c->programs) >= MECHANISM_SINGLE)
+		close_events_at_leisure();
 	governor_free(c->governor);
 	order_free(c->order);
 	stream_free(c->stream);
