@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/later.h"
 #include "base/xalloc.h"
 #include "capture/session.h"
 
