@@ -117,7 +117,8 @@ static void check_features(struct report *report)
 {
 	for (int i = 0; i < FEATURE_COUNT; i++) {
 		const struct feature_info *info = feature_info(i);
-		bool required = i == FEATURE_BTF || i == FEATURE_RINGBUF || i == FEATURE_UPROBE;
+		bool required = i == FEATURE_BTF || i == FEATURE_PIDS || i == FEATURE_RINGBUF ||
+				i == FEATURE_UPROBE;
 		int error;
 
 		if (kernel_has(report->features, i)) {

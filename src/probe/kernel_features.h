@@ -14,6 +14,7 @@
 
 enum feature {
 	FEATURE_BTF,	      /* /sys/kernel/btf/vmlinux: CO-RE */
+	FEATURE_PIDS,	      /* cuscope is in the first pid namespace, whose ids programs see */
 	FEATURE_RINGBUF,      /* 5.8 */
 	FEATURE_UPROBE,	      /* perf uprobes: CONFIG_UPROBE_EVENTS */
 	FEATURE_COOKIE,	      /* 5.15: one program for all functions */
