@@ -300,9 +300,10 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		begin_windows(g, now_ns);
 	if (little) {
 		snprintf(g->text, sizeof(g->text),
-			 "tracing cost %.0f %% of a thread's time: %zu functions that tell little "
-			 "were unhooked (the summary names them)",
-			 before, little);
+			 "tracing cost %.0f %% of a thread's time: %zu function%s that tell%s "
+			 "little "
+			 "unhooked (the summary names them)",
+			 before, little, little == 1 ? "" : "s", little == 1 ? "s" : "");
 		return g->text;
 	}
 	if (g->percent > g->limit && !g->explicit_limit && !g->warned) {

@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -176,4 +176,12 @@ int target_each(const struct target *target, int (*each)(void *data, pid_t pid),
 		break;
 	}
 	return 0;
+}
+
+bool target_namespace_is_initial(void)
+{
+	const ino_t initial = 0xEFFFFFFC; /* PROC_PID_INIT_INO */
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) || st.st_ino == initial;
 }

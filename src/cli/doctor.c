@@ -125,9 +125,10 @@ static void check_features(struct report *report)
 			continue;
 		}
 		error = kernel_lacks_because(report->features, i);
-		line(report, required ? MISSING : DEGRADED, info->name,
-		     "%s; used instead: %s%s%s%s", info->gives, info->instead, error ? " (" : "",
-		     error ? strerror(-error) : "", error ? ")" : "");
+		line(report, required ? MISSING : DEGRADED, info->name, "%s; %s%s%s%s%s",
+		     info->gives,
+		     required ? "required" : "used instead: ", required ? "" : info->instead,
+		     error ? " (" : "", error ? strerror(-error) : "", error ? ")" : "");
 		report->blocked |= required;
 	}
 }
@@ -170,6 +171,12 @@ static void check_hazards(struct report *report)
 		     "lockdown=integrity or none");
 	else
 		line(report, OK, "lockdown", "%s", text[0] ? text : "none");
+	if (!target_namespace_is_initial()) {
+		report->blocked = true;
+		line(report, MISSING, "pid namespace",
+		     "not the initial one: processes have other numbers here than in the kernel; "
+		     "run cuscope outside of the container (docker: --pid=host)");
+	}
 	if (target_seccomp_mode(getpid()) == 2)
 		line(report, DEGRADED, "seccomp",
 		     "cuscope itself runs under a filter (a container?), "
