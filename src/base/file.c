@@ -64,3 +64,28 @@ int file_replace(const char *path, const struct buf *text, struct err *err)
 
 	return rc ? err_set(err, rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
+
+/* What an attempt would fail with: the folder for a new file, the thing itself for what is none. */
+static int why_not_replace(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+	char *folder;
+	int code;
+
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return EISDIR;
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return access(path, W_OK) ? errno : 0;
+	folder = slash ? xasprintf("%.*s", (int)(slash - path + 1), path) : xstrdup(".");
+	code = access(folder, W_OK | X_OK) ? errno : 0;
+	free(folder);
+	return code;
+}
+
+int file_can_replace(const char *path, struct err *err)
+{
+	int code = why_not_replace(path);
+
+	return code ? err_set(err, code, "cannot write %s: %s", path, strerror(code)) : 0;
+}

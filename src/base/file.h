@@ -13,4 +13,7 @@
  */
 int file_replace(const char *path, const struct buf *text, struct err *err);
 
+/* Whether that would work, as far as can be told before there is something to write. */
+int file_can_replace(const char *path, struct err *err);
+
 #endif

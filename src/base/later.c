@@ -4,7 +4,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include "base/xalloc.h"
+
+#define CLOSERS_MAX  512
+#define CLOSER_STACK 65536
 
 static void *close_main(void *fd)
 {
@@ -28,4 +34,52 @@ void close_later(int fd)
 	pthread_attr_destroy(&attr);
 	if (r)
 		close(fd);
+}
+
+/* ---- many at once -------------------------------------------------------------------------- */
+
+struct closer {
+	pthread_t thread;
+	const int *fds;
+	size_t count;
+};
+
+static void *closer_main(void *data)
+{
+	struct closer *closer = data;
+
+	for (size_t i = 0; i < closer->count; i++)
+		close(closer->fds[i]);
+	return NULL;
+}
+
+void close_together(const int *fds, size_t count)
+{
+	size_t n = count < CLOSERS_MAX ? count : CLOSERS_MAX, started = 0;
+	struct closer *closers = xcalloc(n, sizeof(*closers));
+	pthread_attr_t attr;
+	sigset_t all, old;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, CLOSER_STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	for (size_t i = 0; i < n; i++) {
+		struct closer *closer = &closers[i];
+		size_t first = count * i / n;
+
+		closer->fds = fds + first;
+		closer->count = count * (i + 1) / n - first;
+		if (pthread_create(&closer->thread, &attr, closer_main, closer)) {
+			closer->count = count - first; /* no more threads: the rest from here */
+			closer_main(closer);
+			break;
+		}
+		started++;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	for (size_t i = 0; i < started; i++)
+		pthread_join(closers[i].thread, NULL);
+	free(closers);
 }

@@ -161,15 +161,33 @@ int capture_open(const struct capture_options *options, struct capture **capture
 
 /* ---- closing ------------------------------------------------------------------------------- */
 
+/* The command may run for long after the trace: it is to pay for nothing any more. */
+static void unhook(struct capture *c)
+{
+	modules_free(c->modules);
+	programs_free(c->programs);
+	c->modules = NULL;
+	c->programs = NULL;
+}
+
 int capture_finish(struct capture *c)
 {
 	int status;
 
 	if (!c->hold)
 		return 0;
-	status = hold_wait(c->hold);
-	if (status == -1)
-		return 0; /* left running, on a second signal */
+	programs_stop_holding(c->programs);
+	hold_release(c->hold); /* first: its thread looks at modules */
+	unhook(c);
+	if (!hold_ended(c->hold, &status)) {
+		capture_notice(c, "the trace is over; waiting for the command (process %d) to end",
+			       c->command_pid);
+		status = hold_wait(c->hold, !c->stopping);
+	}
+	if (status < 0) {
+		capture_notice(c, "process %d is left running", c->command_pid);
+		return 128 - status;
+	}
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -177,13 +195,15 @@ void capture_free(struct capture *c)
 {
 	if (!c)
 		return;
-	hold_free(c->hold); /* first: its thread looks at modules */
+	if (c->programs)
+		programs_stop_holding(c->programs);
+	hold_free(c->hold); /* before the modules: its thread looks at them */
 	governor_free(c->governor);
 	order_free(c->order);
 	stream_free(c->stream);
-	modules_free(c->modules);
-	programs_free(c->programs);
+	unhook(c);
 	kernel_features_free(c->features);
 	free(c->watched);
+	free(c->told_seccomp);
 	free(c);
 }

@@ -77,6 +77,8 @@ int cost_measure(struct programs *programs, bool returns, struct hit_cost *cost,
 		cost->entry_ns = time_calls();
 	}
 	programs_target_remove(programs, getpid());
+	/* else the entry that just lost its return would be taken for a call under way */
+	programs_thread_forget(programs, gettid());
 	attachment_free_later(attachment);
 	return 0;
 }

@@ -163,10 +163,13 @@ static size_t give_up_little(struct governor *g, double seconds)
 			     victim->module->name, 0, "%.0f calls a second cost %.1f %%",
 			     victim->hits / seconds, each * victim->hits);
 		programs_state(g->options.programs)->mode[hook] = HOOK_IGNORE;
-		module_drop_little(victim->module, victim->hook);
+		victim->hook->given_up = true;
 		g->percent -= each * victim->hits;
 		g->hits[hook] = 0;
 	}
+	for (size_t m = 0; taken && m < modules_count(g->options.modules); m++)
+		module_relink_little(modules_at(g->options.modules, m), g->options.programs,
+				     g->options.returns);
 	free(victims);
 	return taken;
 }
@@ -300,10 +303,10 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		begin_windows(g, now_ns);
 	if (little) {
 		snprintf(g->text, sizeof(g->text),
-			 "tracing cost %.0f %% of a thread's time: %zu function%s that tell%s "
-			 "little "
-			 "unhooked (the summary names them)",
-			 before, little, little == 1 ? "" : "s", little == 1 ? "s" : "");
+			 "tracing cost %.0f %% of a thread's time: %zu function%s little %s unhooked "
+			 "(the summary names %s)",
+			 before, little, little == 1 ? " that tells" : "s that tell",
+			 little == 1 ? "was" : "were", little == 1 ? "it" : "them");
 		return g->text;
 	}
 	if (g->percent > g->limit && !g->explicit_limit && !g->warned) {

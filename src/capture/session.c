@@ -70,18 +70,41 @@ static bool watched_remove(struct capture *c, pid_t pid)
 	return false;
 }
 
-/* Under seccomp a return probe could kill the process on some kernels: entries only. */
-static void check_seccomp(struct capture *c, pid_t pid)
+static void say_seccomp(struct capture *c, pid_t pid)
 {
-	if (c->seccomp_safe || !c->options.returns || target_seccomp_mode(pid) != 2)
-		return;
+	for (size_t i = 0; i < c->n_told_seccomp; i++) {
+		if (c->told_seccomp[i] == pid)
+			return;
+	}
+	c->told_seccomp =
+		xrealloc(c->told_seccomp, (c->n_told_seccomp + 1) * sizeof(*c->told_seccomp));
+	c->told_seccomp[c->n_told_seccomp++] = pid;
+	modules_lock(c->modules);
 	modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, pid,
 		     "the process is under seccomp and this kernel's return probes would kill it: "
 		     "no durations and results");
+	modules_unlock(c->modules);
 	capture_notice(c,
 		       "process %d is under seccomp: only entries are hooked for it (no durations "
 		       "and results), since this kernel's return probes would kill it",
 		       pid);
+}
+
+/* Under seccomp a return probe could kill the process on some kernels: entries only. */
+static void check_seccomp(struct capture *c, pid_t pid)
+{
+	if (!c->seccomp_safe && c->options.returns && target_seccomp_mode(pid) == 2)
+		say_seccomp(c, pid);
+}
+
+/* A process that put itself under seccomp later: its calls come without returns from then on. */
+static void note_no_return(struct capture *c, const struct wire_head *record)
+{
+	if (c->seccomp_safe || !c->options.returns || record->type != WIRE_CALL)
+		return;
+	if ((record->flags & (WIRE_NO_RETURN | WIRE_NESTED)) == WIRE_NO_RETURN &&
+	    !programs_state(c->programs)->mode[record->hook & (WIRE_HOOKS_MAX - 1)])
+		say_seccomp(c, record->tgid);
 }
 
 static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
@@ -161,6 +184,7 @@ int capture_record(void *data, const struct wire_head *record)
 	struct capture *c = data;
 
 	before_stream(c, record);
+	note_no_return(c, record);
 	return stream_record(c->stream, record, &c->failure);
 }
 
@@ -324,6 +348,8 @@ static int turn(struct capture *c, struct err *err)
 	if (say)
 		capture_notice(c, "%s", say);
 	look_again(c, now);
+	if (modules_decide(c->modules))
+		atomic_store(&c->cuda_seen, true);
 	set_timer(c, woken ? SOON_NS : DRAIN_NS);
 	return 0;
 }
@@ -408,8 +434,10 @@ int capture_run(struct capture *c, struct err *err)
 	say_waiting(c);
 	while (!r && !is_over(c, capture_now_ns(), err))
 		r = turn(c, err);
-	if (c->hold)
+	if (c->hold) {
+		programs_stop_holding(c->programs);
 		hold_release(c->hold);
+	}
 	if (!r && read_rest(c)) {
 		r = c->failure.code;
 		*err = c->failure;

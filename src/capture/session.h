@@ -37,6 +37,8 @@ struct capture {
 
 	pid_t *watched; /* processes by pid or name that have not ended */
 	size_t n_watched;
+	pid_t *told_seccomp; /* processes that only entries are recorded of */
+	size_t n_told_seccomp;
 	bool told_waiting;
 	struct err failure; /* of a record: what a consumer said */
 	int epoll, timer, signals;

@@ -18,6 +18,7 @@
 
 static bool glob_matches_link(const char *glob, const char *path)
 {
+	static const char deleted[] = " (deleted)"; /* as the kernel says it in the link */
 	char file[PATH_MAX];
 	ssize_t n = readlink(path, file, sizeof(file) - 1);
 	const char *slash;
@@ -25,6 +26,8 @@ static bool glob_matches_link(const char *glob, const char *path)
 	if (n <= 0)
 		return false;
 	file[n] = '\0';
+	if (n >= (ssize_t)sizeof(deleted) && !strcmp(file + n - strlen(deleted), deleted))
+		file[n - strlen(deleted)] = '\0';
 	slash = strrchr(file, '/');
 	return fnmatch(glob, slash ? slash + 1 : file, 0) == 0;
 }

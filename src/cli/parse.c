@@ -4,11 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/suggest.h"
-
-#define OPTIONS_MAX 128
+#include "cli/scan.h"
 
 void cli_say(const char *fmt, ...)
 {
@@ -28,112 +25,22 @@ void cli_bad_value(const struct argp_state *state, const char *option, const cha
 	exit(EXIT_USAGE);
 }
 
-/* ---- unknown options ----------------------------------------------------------------------- */
-
-struct known {
-	const struct argp_option *option[OPTIONS_MAX];
-	const char *name[OPTIONS_MAX];
-	size_t count;
-};
-
-static const struct argp_option own_options[] = { { "help", '?', 0, 0, 0, 0 },
-						  { "usage", 1000, 0, 0, 0, 0 },
-						  { "version", 'V', 0, 0, 0, 0 },
-						  { 0 } };
-
-static void collect(const struct argp_option *options, struct known *known)
+static void reject(const char *program, const struct unknown_option *unknown)
 {
-	for (; options && (options->name || options->key || options->doc); options++) {
-		if (!options->name || known->count == OPTIONS_MAX)
-			continue;
-		known->option[known->count] = options;
-		known->name[known->count++] = options->name;
-	}
-}
-
-static void collect_all(const struct argp *argp, struct known *known)
-{
-	collect(argp->options, known);
-	for (const struct argp_child *c = argp->children; c && c->argp; c++)
-		collect_all(c->argp, known);
-}
-
-/* The option that a long name means: exact, or the only one that begins so. */
-static const struct argp_option *find_long(const struct known *known, const char *name, size_t len)
-{
-	const struct argp_option *found = NULL;
-	size_t hits = 0;
-
-	for (size_t i = 0; i < known->count; i++) {
-		if (strncmp(known->name[i], name, len))
-			continue;
-		if (!known->name[i][len])
-			return known->option[i];
-		found = known->option[i];
-		hits++;
-	}
-	return hits ? found : NULL; /* an ambiguous one is getopt's to complain about */
-}
-
-static void reject(const char *program, const struct known *known, const char *name, size_t len)
-{
-	char typed[64];
-	const char *near;
-
-	snprintf(typed, sizeof(typed), "%.*s", (int)len, name);
-	near = suggest(typed, known->name, known->count);
-	fprintf(stderr, "%s: there is no option '--%s'", program, typed);
-	if (near)
-		fprintf(stderr, "; did you mean '--%s'?\n", near);
+	fprintf(stderr, "%s: there is no option '--%s'", program, unknown->typed);
+	if (unknown->near)
+		fprintf(stderr, "; did you mean '--%s'?\n", unknown->near);
 	else
 		fprintf(stderr, "; see '%s --help'\n", program);
 	exit(EXIT_USAGE);
 }
 
-/* Whether a group of short options ends in one that takes its value from the next word. */
-static bool short_takes_next(const struct known *known, const char *word)
-{
-	for (const char *c = word + 1; *c; c++) {
-		for (size_t i = 0; i < known->count; i++) {
-			if (known->option[i]->key == *c && known->option[i]->arg)
-				return c[1] == '\0';
-		}
-	}
-	return false;
-}
-
-static void check_options(const struct argp *argp, int argc, char **argv, bool command)
-{
-	struct known known = { .count = 0 };
-
-	collect_all(argp, &known);
-	collect(own_options, &known);
-	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
-		const char *name = argv[i] + 2;
-		const struct argp_option *option;
-		size_t len;
-
-		if (argv[i][0] != '-' || !argv[i][1]) {
-			if (command)
-				return;
-			continue;
-		}
-		if (argv[i][1] != '-') {
-			i += short_takes_next(&known, argv[i]);
-			continue;
-		}
-		len = strcspn(name, "=");
-		option = find_long(&known, name, len);
-		if (!option)
-			reject(argv[0], &known, name, len);
-		if (option->arg && !name[len])
-			i++;
-	}
-}
-
 void cli_parse(const struct argp *argp, int argc, char **argv, bool command, void *input)
 {
-	check_options(argp, argc, argv, command);
+	struct unknown_option unknown;
+
+	if (!scan_options(argp, argc, argv, command, &unknown))
+		reject(argv[0], &unknown);
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(argp, argc, argv, command ? ARGP_IN_ORDER : 0, NULL, input))
 		exit(EXIT_USAGE);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,8 @@
 #include <unistd.h>
 
 #include "analysis/calls.h"
+#include "base/file.h"
 #include "base/parse.h"
-#include "base/xalloc.h"
 #include "capture/capture.h"
 #include "output/sink.h"
 
@@ -288,17 +287,11 @@ static int choose_format(struct trace_options *o, struct err *err)
 /* A mistake that would show only at the end of a long trace is better told now. */
 static int check_json_summary(const char *path, bool force, struct err *err)
 {
-	char *copy = xstrdup(path), *folder = dirname(copy);
-	bool missing = access(folder, W_OK) != 0;
 	struct stat st;
-	int r = 0;
 
-	if (missing)
-		r = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
-	else if (!force && stat(path, &st) == 0 && S_ISREG(st.st_mode))
-		r = err_set(err, EEXIST, "%s exists already: --force overwrites it", path);
-	free(copy);
-	return r;
+	if (!force && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+		return err_set(err, EEXIST, "%s exists already: --force overwrites it", path);
+	return file_can_replace(path, err);
 }
 
 static int check_options(const struct trace_options *o, struct err *err)

@@ -28,8 +28,8 @@ static void fds_add(struct fds *fds, int fd)
 
 static void fds_close(struct fds *fds)
 {
-	for (size_t i = 0; i < fds->count; i++)
-		close(fds->fd[i]);
+	if (fds->count)
+		close_together(fds->fd, fds->count);
 	free(fds->fd);
 	memset(fds, 0, sizeof(*fds));
 }
@@ -166,11 +166,29 @@ void attachment_drop_returns(struct attachment *attachment)
 
 void attachment_free(struct attachment *attachment)
 {
-	if (!attachment)
-		return;
-	fds_close(&attachment->entries);
-	fds_close(&attachment->returns);
-	free(attachment);
+	attachments_free(&attachment, 1);
+}
+
+static void fds_move(struct fds *to, struct fds *from)
+{
+	for (size_t i = 0; i < from->count; i++)
+		fds_add(to, from->fd[i]);
+	free(from->fd);
+}
+
+void attachments_free(struct attachment *const *attachments, size_t count)
+{
+	struct fds entries = { 0 }, returns = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		if (!attachments[i])
+			continue;
+		fds_move(&entries, &attachments[i]->entries);
+		fds_move(&returns, &attachments[i]->returns);
+		free(attachments[i]);
+	}
+	fds_close(&entries);
+	fds_close(&returns);
 }
 
 void attachment_free_later(struct attachment *attachment)

@@ -197,26 +197,49 @@ static int make_child(struct hold *hold)
 	return 0;
 }
 
+/* Deals with one change of a tracee. Returns the tid, 0 when there is none, or a negative errno. */
+static pid_t next_change(struct hold *hold, int flags)
+{
+	int status;
+	pid_t tid = waitpid(-1, &status, __WALL | flags);
+
+	if (tid < 0)
+		return -errno;
+	if (tid && WIFSTOPPED(status))
+		on_stop(hold, tid, status);
+	else if (tid == hold->pid)
+		command_ended(hold, status);
+	return tid;
+}
+
+/*
+ * A thread that was sent a hold signal stops within microseconds, on its way out of mmap. One that
+ * were left with a SIGSTOP would stay stopped for good.
+ */
+static void last_changes(struct hold *hold)
+{
+	const struct timespec pause = { .tv_nsec = 200000 };
+	pid_t tid = 0;
+
+	for (int i = 0; i < 10 && tid != -ECHILD; i++) {
+		while ((tid = next_change(hold, WNOHANG)) > 0)
+			;
+		nanosleep(&pause, NULL);
+	}
+}
+
 /* Leaving this function detaches every tracee: the kernel does that for a tracer that is gone. */
 static void *tracer_main(void *argument)
 {
 	struct hold *hold = argument;
+	pid_t tid = 0;
 
 	hold->prepare_error = make_child(hold);
 	sem_post(&hold->prepared);
-	while (!hold->prepare_error && !atomic_load(&hold->stop)) {
-		int status;
-		pid_t tid = waitpid(-1, &status, __WALL);
-
-		if (tid < 0 && errno == ECHILD)
-			break;
-		if (tid < 0)
-			continue;
-		if (WIFSTOPPED(status))
-			on_stop(hold, tid, status);
-		else if (tid == hold->pid)
-			command_ended(hold, status);
-	}
+	while (!hold->prepare_error && !atomic_load(&hold->stop) && tid != -ECHILD)
+		tid = next_change(hold, 0);
+	if (hold->traced && tid != -ECHILD)
+		last_changes(hold);
 	return NULL;
 }
 
@@ -330,18 +353,36 @@ void hold_release(struct hold *hold)
 	hold->thread_runs = false;
 }
 
-int hold_wait(struct hold *hold)
+int hold_wait(struct hold *hold, bool patient)
 {
-	int status;
+	int status = 0, sig;
+	sigset_t set;
 
 	if (!hold->gone) /* nobody will let it go any more: hold_free ends it */
 		return -1;
 	hold_release(hold);
-	if (hold_ended(hold, &status))
-		return status;
-	if (waitpid(hold->pid, &status, 0) != hold->pid)
-		return -1;
-	command_ended(hold, status);
+	if (!hold->gone)
+		return -SIGKILL; /* it waits for us, and will be killed */
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	while (!hold_ended(hold, &status)) {
+		if (waitpid(hold->pid, &status, WNOHANG) != 0) {
+			command_ended(hold, status);
+			continue;
+		}
+		sig = sigwaitinfo(&set, NULL);
+		if (sig <= 0 || sig == SIGCHLD)
+			continue;
+		if (!patient)
+			return -sig;
+		patient = false;
+		if (sig != SIGINT)
+			kill(hold->pid, sig);
+	}
 	return status;
 }
 

@@ -54,11 +54,19 @@ bool hold_ended(struct hold *hold, int *status);
 /* Longest time that a thread was held, and how often: for the summary. */
 void hold_times(const struct hold *hold, uint64_t *count, uint64_t *longest_ns);
 
-/* Stops tracing it; it runs on, and can still be waited for. */
+/*
+ * Stops tracing it; it runs on, and can still be waited for. No more threads may be stopped by then
+ * (programs_stop_holding): one that is stopped after this stays so.
+ */
 void hold_release(struct hold *hold);
 
-/* Waits for the command to end; returns its wait(2) status, or -1 when interrupted by a signal. */
-int hold_wait(struct hold *hold);
+/*
+ * Waits for the command to end; returns its wait(2) status. SIGINT, SIGTERM and SIGHUP are to be
+ * blocked. If `patient`, the first of them is passed on and the waiting goes on (the terminal has
+ * given the command its SIGINT already); else, and at the next, returns minus its number; so too, at
+ * once, when the command was never let go.
+ */
+int hold_wait(struct hold *hold, bool patient);
 
 /* Releases; a command that was never let go is killed. */
 void hold_free(struct hold *hold);

@@ -167,7 +167,7 @@ static int attach_groups(struct module *module, struct programs *programs, unsig
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		struct hook *hook = &module->hooks[i];
 
-		if (!in_groups(hook, groups))
+		if (!in_groups(hook, groups) || hook->given_up)
 			continue;
 		hooks[count] = hook;
 		points[count].offset = hook->entry + hook->place.skip;
@@ -183,27 +183,6 @@ static int attach_groups(struct module *module, struct programs *programs, unsig
 	free(points);
 	free(hooks);
 	return r;
-}
-
-/* One attachment each, since the governor takes them away one by one. */
-static void attach_little(struct module *module, struct programs *programs, bool returns)
-{
-	for (size_t i = 0; i < module->n_hooks; i++) {
-		struct hook *hook = &module->hooks[i];
-		struct attach_point point = { .offset = hook->entry + hook->place.skip };
-
-		if (hook->group != HOOK_LITTLE)
-			continue;
-		point.cookie = hook_cookie(hook);
-		module->little =
-			xrealloc(module->little, (module->n_little + 1) * sizeof(*module->little));
-		module->little[module->n_little++] = NULL;
-		if (hook->given_up)
-			continue;
-		hook->error = attach(programs, module->fd, &point, 1, returns,
-				     &module->little[module->n_little - 1], NULL);
-		hook->hooked = !hook->error;
-	}
 }
 
 int module_attach(struct module *module, struct programs *programs, bool returns,
@@ -222,7 +201,8 @@ int module_attach(struct module *module, struct programs *programs, bool returns
 		r = attach_groups(module, programs, 1u << HOOK_RUNTIME_LAUNCH, returns,
 				  &module->runtime_launches, err);
 	if (!r)
-		attach_little(module, programs, returns);
+		r = attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little,
+				  err);
 	return r;
 }
 
@@ -249,19 +229,23 @@ void module_drop_runtime_launches(struct module *module, struct programs *progra
 	mark_unhooked(module, 1u << HOOK_RUNTIME_LAUNCH);
 }
 
-void module_drop_little(struct module *module, struct hook *hook)
+static bool any_to_give_up(const struct module *module)
 {
-	size_t at = 0;
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (module->hooks[i].given_up && module->hooks[i].hooked)
+			return true;
+	}
+	return false;
+}
 
-	for (const struct hook *h = module->hooks; h < hook; h++)
-		at += h->group == HOOK_LITTLE;
-	if (at >= module->n_little)
+void module_relink_little(struct module *module, struct programs *programs, bool returns)
+{
+	if (!any_to_give_up(module))
 		return;
-	if (module->little[at])
-		attachment_free_later(module->little[at]); /* rings fill up while we would wait */
-	module->little[at] = NULL;
-	hook->hooked = false;
-	hook->given_up = true;
+	attachment_free(module->little);
+	module->little = NULL;
+	mark_unhooked(module, 1u << HOOK_LITTLE);
+	attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little, NULL);
 }
 
 void module_drop_returns(struct module *module, struct programs *programs)
@@ -281,12 +265,9 @@ void module_detach(struct module *module)
 {
 	attachment_free(module->core);
 	attachment_free(module->runtime_launches);
-	for (size_t i = 0; i < module->n_little; i++)
-		attachment_free(module->little[i]);
-	free(module->little);
+	attachment_free(module->little);
 	module->core = module->runtime_launches = NULL;
 	module->little = NULL;
-	module->n_little = 0;
 	module->attached = false;
 	mark_unhooked(module, ~0u);
 }

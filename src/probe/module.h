@@ -42,9 +42,7 @@ struct module {
 	bool has[2];	    /* enum api_layer */
 	struct hook *hooks; /* in order of the file */
 	size_t n_hooks;
-	struct attachment *core, *runtime_launches;
-	struct attachment **little; /* one for each HOOK_LITTLE hook, in order: given up singly */
-	size_t n_little;
+	struct attachment *core, *runtime_launches, *little;
 	bool attached;	 /* since module_attach */
 	bool no_returns; /* given up: module_attach leaves them alone */
 };
@@ -69,8 +67,11 @@ int module_attach(struct module *module, struct programs *programs, bool returns
 void module_detach(struct module *module);
 void module_drop_runtime_launches(struct module *module, struct programs *programs);
 
-/* Unhooks one HOOK_LITTLE hook for good. */
-void module_drop_little(struct module *module, struct hook *hook);
+/*
+ * Hooks the HOOK_LITTLE hooks anew, but for those that were given up. Takes about 50 ms: a link
+ * loses all its places or none, and closing one waits for a grace period.
+ */
+void module_relink_little(struct module *module, struct programs *programs, bool returns);
 
 /*
  * Gives up, for good, the returns of all HOOK_CORE and HOOK_SUPPORT hooks, which hang together

@@ -19,6 +19,8 @@
 #include "base/xalloc.h"
 #include "probe/maps.h"
 
+#define UNDECIDED 2 /* what module_open says of a file that has to be read whole */
+
 struct file_key {
 	uint64_t dev, inode;
 };
@@ -31,6 +33,16 @@ struct seen_file {
 	UT_hash_handle hh;
 };
 
+/* A file whose .symtab was too large for a look, kept open until there is time to read it. */
+struct undecided {
+	struct seen_file *file;
+	int fd;
+	char *path;
+	pid_t pid; /* that showed it, and when */
+	uint64_t since_ns;
+	struct undecided *next;
+};
+
 struct hook_slot {
 	_Atomic(const struct hook *) hook;
 	const struct module *module; /* written before hook */
@@ -40,6 +52,7 @@ struct modules {
 	struct modules_options options;
 	pthread_mutex_t lock;
 	struct seen_file *files;
+	struct undecided *undecided;
 	struct module **list;
 	size_t count;
 	int next_hook;
@@ -66,14 +79,27 @@ struct modules *modules_new(const struct modules_options *options)
 	return modules;
 }
 
+static void undecided_free(struct undecided *undecided)
+{
+	if (undecided->fd >= 0)
+		close(undecided->fd);
+	free(undecided->path);
+	free(undecided);
+}
+
 void modules_free(struct modules *modules)
 {
+	struct undecided *undecided;
 	struct seen_file *file, *next;
 
 	if (!modules)
 		return;
 	for (size_t i = 0; i < modules->count; i++)
 		module_free(modules->list[i]);
+	while ((undecided = modules->undecided)) {
+		modules->undecided = undecided->next;
+		undecided_free(undecided);
+	}
 	HASH_ITER (hh, modules->files, file, next) {
 		HASH_DEL(modules->files, file);
 		free(file);
@@ -161,9 +187,11 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 {
 	int next = module_number_hooks(module, modules->next_hook), r;
 
-	if (next < 0)
-		return err_set(err, ENOSPC, "%s: more than %d functions in all modules",
-			       module->path, WIRE_HOOKS_MAX);
+	if (next < 0) {
+		err_set(err, ENOSPC, "more than %d functions in all modules", WIRE_HOOKS_MAX);
+		module_free(module);
+		return -ENOSPC;
+	}
 	modules->next_hook = next;
 	modules->list = xrealloc(modules->list, (modules->count + 1) * sizeof(*modules->list));
 	modules->list[modules->count++] = module;
@@ -176,25 +204,63 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 	return r;
 }
 
-/* Reads a file that no look has met before. Takes `fd` over. */
-static struct seen_file *see_file(struct modules *modules, struct file_key key, int fd,
-				  const char *path, enum elf_depth depth)
+/* Takes in what module_open found in a file, or notes what it said of it. */
+static void settle(struct modules *modules, struct seen_file *file, int answer,
+		   struct module *module, const char *path, struct err *err)
 {
-	struct seen_file *file = xcalloc(1, sizeof(*file));
+	if (answer == 0) {
+		answer = take_in(modules, module, err);
+		file->module = answer == -ENOSPC ? NULL : module;
+	}
+	file->foreign = answer == -EPROTONOSUPPORT;
+	if (answer < 0 && answer != -EPROTONOSUPPORT && answer != -ENOEXEC)
+		modules_miss(modules, MISS_NOT_HOOKED, NULL, path, 0, "%s", err->text);
+}
+
+static void note_late(struct modules *modules, const struct module *module, pid_t pid,
+		      uint64_t since_ns)
+{
+	modules_miss(modules, MISS_HOOKED_LATE, NULL, module->name, pid,
+		     "%.1f ms after it was loaded", (now_ns() - since_ns) / 1e6);
+}
+
+/* ---- what looks had no time for ------------------------------------------------------------ */
+
+static struct undecided *next_undecided(struct modules *modules)
+{
+	struct undecided *first;
+
+	pthread_mutex_lock(&modules->lock);
+	first = modules->undecided;
+	if (first)
+		modules->undecided = first->next;
+	pthread_mutex_unlock(&modules->lock);
+	return first;
+}
+
+bool modules_decide(struct modules *modules)
+{
+	struct undecided *undecided = next_undecided(modules);
 	struct module *module = NULL;
 	struct err err = { 0 };
-	int r = module_open(fd, path, depth, modules->options.selection, &module, &err);
+	int answer;
 
-	file->key = key;
-	if (r == 0) {
-		r = take_in(modules, module, &err);
-		file->module = module;
-	}
-	file->foreign = r == -EPROTONOSUPPORT;
-	if (r < 0 && r != -EPROTONOSUPPORT && r != -ENOEXEC)
-		modules_miss(modules, MISS_NOT_HOOKED, NULL, path, 0, "%s", err.text);
-	HASH_ADD(hh, modules->files, key, sizeof(file->key), file);
-	return file;
+	bool found;
+
+	if (!undecided)
+		return false;
+	/* without the lock: a look must not wait for this */
+	answer = module_open(undecided->fd, undecided->path, ELF_WHOLE, modules->options.selection,
+			     &module, &err);
+	undecided->fd = -1;
+	pthread_mutex_lock(&modules->lock);
+	settle(modules, undecided->file, answer, module, undecided->path, &err);
+	found = undecided->file->module;
+	if (found)
+		note_late(modules, module, undecided->pid, undecided->since_ns);
+	pthread_mutex_unlock(&modules->lock);
+	undecided_free(undecided);
+	return found;
 }
 
 /* ---- looking at a process ------------------------------------------------------------------ */
@@ -217,40 +283,67 @@ static uint64_t exe_inode(pid_t pid)
 	return stat(path, &st) ? 0 : st.st_ino;
 }
 
-static void note_late(struct search *search, const struct module *module)
+/* What is held waits for a look, and a huge .symtab takes long: it is read when nobody waits. */
+static void put_off(struct search *search, const struct mapping *mapping, struct seen_file *file)
 {
-	double late_ms = (now_ns() - search->since_ns) / 1e6;
+	struct undecided *undecided;
+	int fd = mapping_open(search->pid, mapping, NULL);
 
-	if (search->look == LOOK_LATE)
-		modules_miss(search->modules, MISS_HOOKED_LATE, NULL, module->name, search->pid,
-			     "%.1f ms after it was loaded", late_ms);
+	if (fd < 0)
+		return;
+	undecided = xcalloc(1, sizeof(*undecided));
+	*undecided = (struct undecided){ .file = file,
+					 .fd = fd,
+					 .path = xstrdup(mapping->path),
+					 .pid = search->pid,
+					 .since_ns = search->look == LOOK_LATE ? search->since_ns
+									       : now_ns(),
+					 .next = search->modules->undecided };
+	search->modules->undecided = undecided;
+}
+
+/* Reads a file that no look has met before. */
+static struct seen_file *see_file(struct search *search, const struct mapping *mapping,
+				  struct file_key key, int fd)
+{
+	struct modules *modules = search->modules;
+	struct seen_file *file = xcalloc(1, sizeof(*file));
+	/* the program itself may have cudart linked in, and be called into at once */
+	bool whole = mapping->inode == search->exe_inode;
+	struct module *module = NULL;
+	struct err err = { 0 };
+	int answer = module_open(fd, mapping->path, whole ? ELF_WHOLE : ELF_SMALL_SYMTAB,
+				 modules->options.selection, &module, &err);
+
+	file->key = key;
+	if (answer == UNDECIDED)
+		put_off(search, mapping, file);
+	else
+		settle(modules, file, answer, module, mapping->path, &err);
+	HASH_ADD(hh, modules->files, key, sizeof(file->key), file);
+	programs_file_known(modules->options.programs,
+			    major(mapping->dev) << 20 | minor(mapping->dev), mapping->inode);
+	if (file->module) {
+		search->result->hooked++;
+		if (search->look == LOOK_LATE)
+			note_late(modules, file->module, search->pid, search->since_ns);
+	}
+	return file;
 }
 
 static int look_at(const struct mapping *mapping, void *data)
 {
 	struct search *search = data;
-	struct modules *modules = search->modules;
 	struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
 	struct seen_file *file;
 
-	HASH_FIND(hh, modules->files, &key, sizeof(key), file);
+	HASH_FIND(hh, search->modules->files, &key, sizeof(key), file);
 	if (!file) {
-		/* what is held waits for this look: a huge .symtab is left for later (elf_file.h)
-		 */
-		bool exe = mapping->inode == search->exe_inode;
 		int fd = mapping_open(search->pid, mapping, NULL);
 
 		if (fd < 0)
 			return 0; /* gone already, or not to be read: the next look tries again */
-		file = see_file(modules, key, fd, mapping->path,
-				exe ? ELF_WHOLE : ELF_SMALL_SYMTAB);
-		programs_file_known(modules->options.programs,
-				    major(mapping->dev) << 20 | minor(mapping->dev),
-				    mapping->inode);
-		if (file->module) {
-			search->result->hooked++;
-			note_late(search, file->module);
-		}
+		file = see_file(search, mapping, key, fd);
 	}
 	if (file->module && mapping->offset <= file->module->hooks[0].entry)
 		search->result->modules++;
@@ -276,31 +369,6 @@ int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t si
 	r = maps_each(pid, look_at, &search, err);
 	pthread_mutex_unlock(&modules->lock);
 	return r;
-}
-
-int modules_add_file(struct modules *modules, const char *path, struct err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct seen_file *file;
-	struct file_key key;
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st)) {
-		int code = errno;
-
-		if (fd >= 0)
-			close(fd);
-		return err_set(err, code, "%s: %s", path, strerror(code));
-	}
-	key = (struct file_key){ .dev = st.st_dev, .inode = st.st_ino };
-	pthread_mutex_lock(&modules->lock);
-	HASH_FIND(hh, modules->files, &key, sizeof(key), file);
-	if (file)
-		close(fd);
-	else
-		file = see_file(modules, key, fd, path, ELF_WHOLE);
-	pthread_mutex_unlock(&modules->lock);
-	return file->module ? 0 : 1;
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */

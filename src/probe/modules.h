@@ -39,8 +39,11 @@ struct look_result {
 int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
 		 struct look_result *result, struct err *err);
 
-/* Hooks a file that need not be mapped yet: a command's own, before it starts. 1: no module. */
-int modules_add_file(struct modules *modules, const char *path, struct err *err);
+/*
+ * Reads whole one file that looks had no time for (its .symtab is huge: elf_file.h), and hooks what
+ * turns out to be a module: then it returns true. To be called often, on the main thread.
+ */
+bool modules_decide(struct modules *modules);
 
 /* The hook of a record, NULL for a number never given out; *module is set along with it. */
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,

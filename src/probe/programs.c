@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -69,7 +70,8 @@ static void keep_verdict(char *log)
 		return;
 	*end = '\0';
 	line = strrchr(log, '\n');
-	snprintf(libbpf_words, sizeof(libbpf_words), "the verifier says: %s", line ? line + 1 : log);
+	snprintf(libbpf_words, sizeof(libbpf_words), "the verifier says: %s",
+		 line ? line + 1 : log);
 }
 
 static int keep_libbpf_words(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -405,6 +407,13 @@ int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *er
 	return 0;
 }
 
+/* Closing a tracepoint's event waits until the program runs nowhere any more. */
+void programs_stop_holding(struct programs *p)
+{
+	bpf_link__destroy(p->process_links[3]);
+	p->process_links[3] = NULL;
+}
+
 enum mechanism programs_mechanism(const struct programs *p)
 {
 	return p->mechanism;
@@ -459,6 +468,13 @@ void programs_target_remove(struct programs *p, pid_t tgid)
 	bpf_map_delete_elem(map_fd(p, "targets"), &key);
 }
 
+void programs_thread_forget(struct programs *p, pid_t tid)
+{
+	uint32_t key = tid;
+
+	bpf_map_delete_elem(map_fd(p, "threads"), &key);
+}
+
 int programs_cgroup_set(struct programs *p, int cgroup_fd)
 {
 	uint32_t zero = 0;
@@ -501,7 +517,9 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 	struct wire_thread *thread = xmalloc(sizeof(*thread));
 	uint32_t tid, next;
 	int map = map_fd(p, "threads"), r = bpf_map_get_next_key(map, NULL, &next);
+	struct timespec now;
 
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	for (; r == 0; r = bpf_map_get_next_key(map, &tid, &next)) {
 		tid = next;
 		if (bpf_map_lookup_elem(map, &tid, thread))
@@ -510,6 +528,7 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 			struct wire_call *call = &thread->frame[i].call;
 
 			call->head.flags |= WIRE_UNFINISHED;
+			call->head.time_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 			each(data, &call->head, WIRE_CALL_BYTES(call->head.words));
 		}
 	}

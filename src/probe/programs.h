@@ -50,6 +50,10 @@ void programs_free(struct programs *programs); /* detaches everything */
  */
 int programs_watch_processes(struct programs *programs, bool *mmap_seen, struct err *err);
 
+/* From now on no thread is stopped and no mapping reported. Those that were sent a signal have it.
+ */
+void programs_stop_holding(struct programs *programs);
+
 enum mechanism programs_mechanism(const struct programs *programs);
 int programs_enter_fd(const struct programs *programs);	 /* call_session or call_enter */
 int programs_return_fd(const struct programs *programs); /* call_return; -1 with sessions */
@@ -64,6 +68,7 @@ int programs_stub(struct programs *programs, uint64_t cookie, struct err *err);
 
 int programs_target_add(struct programs *programs, pid_t tgid, uint32_t flags);
 void programs_target_remove(struct programs *programs, pid_t tgid);
+void programs_thread_forget(struct programs *programs, pid_t tid); /* and the calls it is in */
 int programs_cgroup_set(struct programs *programs, int cgroup_fd);
 
 /* Mappings of this file need no more reports. `dev` as the kernel packs it. */

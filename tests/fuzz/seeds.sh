@@ -5,7 +5,7 @@ set -eu
 dir=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$dir/elf_file" "$dir/maps" "$dir/placement"
+mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement"
 
 # Small libraries and programs of every shape that is told apart: driver or runtime, kind of hash
 # table, stripped or not. Little alignment keeps them at 2 to 4 KiB, which matters for the speed.
@@ -49,3 +49,17 @@ octal jump-back '\0\363\017\036\372\125\061\300\353\373\303'
 octal call '\0\350\0\020\0\0\303'
 octal aarch64 '\2\077\043\003\325'
 octal unknown-size '\4\363\017\036\372\101\124\303'
+
+# Command lines, a word a line, after a byte of settings.
+words() { name=$1 && setting=$2 && shift 2 && printf "$setting%s" "$(printf '%s\n' "$@")" >"$dir/options/$name"; }
+words command 1 -p 123,456 --duration=1.5ms -- ./app --verbose
+words first-word 1 --all ./app --its-own
+words targets 0 -vp 12 --name 'python*' --cgroup /a --no-follow --user me -o a.jsonl
+words functions 0 --only 'cu*' '--sk=cudaGet*' --class memory,launch --layer both --all-calls
+words values 0 10us 2.5% 64KiB 1e3 7min 0x1 --durration 3 --help
+
+mangled() { printf '%s' "$2" >"$dir/kernel_name/$1"; }
+mangled plain _Z9vectorAddPKfPfi
+mangled template _ZN7cutlass13device_kernelINS_4gemm6kernelIN4cute5tupleIJiEEEEEEEvT_
+mangled stub _ZL35__device_stub__Z9vectorAddPKfS0_PfiPKfS0_Pfi
+mangled back-references _Z1fSt6vectorIS_IS_IiSaIiEESaIS1_EESaIS3_EE

@@ -172,3 +172,37 @@ def test_entry_shapes(case):
         checks.os.path.exists(case.path("counts")) and checks.os.unlink(case.path("counts"))
         result = case.trace("threads", "2", "5", name=shape)
         checks.everything(result)
+
+
+def test_kernel_names_when_handles_are_used_again(case):
+    """A module is unloaded and another kernel gets the handle of the last one."""
+    result = case.trace("reload", "30")
+    checks.everything(result)
+    result = case.trace("reload", "30", options=["--class", "launch"], name="launches")
+    checks.equal("kernels", {"one()": 40, "two()": 40, "three()": 40},
+                 {k["name"]: k["launches"] for k in result.summary["kernels"]})
+
+
+def test_calls_within_calls_that_return(case):
+    for depth in (1, 2, 3):
+        for options in ([], ["-v"]):
+            result = case.trace("nested", str(depth), "5", options=options, name=f"d{depth}{options}")
+            checks.valid(result)
+            checks.nothing_missed(result)
+            checks.equal("outer allocations", 5, result.names(nested=None)["cuMemAlloc_v2"])
+            checks.equal("inner allocations", 5, result.names(nested=True)["cuMemAlloc_v2"])
+            checks.equal("outer callbacks", 5, result.names(nested=None)["cuSimCallback"])
+            checks.equal("unfinished", 0, len(result.calls(unfinished=True)))
+
+
+def test_calls_nested_deeper_than_is_followed_are_counted_as_such(case):
+    result = case.trace("nested", "10", "5", options=["-v"])
+    checks.valid(result)
+    lost = result.summary["missed"]["lost"]
+    made = result.counts.of("calls")
+    seen = result.names()
+    total = sum(seen[name] for name in ("cuSimCallback", "cuMemAlloc_v2", "cuMemFree_v2"))
+    expected = sum(made[name] for name in ("cuSimCallback", "cuMemAlloc_v2", "cuMemFree_v2"))
+    checks.equal("seen and lost are all", expected, total + lost["too_deep"])
+    checks.equal("returns without an entry", 0, lost["no_entry"])
+    checks.equal("outer allocations", 5, result.names(nested=None)["cuMemAlloc_v2"])

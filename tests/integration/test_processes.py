@@ -150,3 +150,61 @@ def test_user_runs_the_command_as_another_user(case):
     os.chmod(case.folder, 0o777)
     result = case.trace("threads", "1", "2", options=["--user", "nobody"], name="calls")
     checks.everything(result)
+
+
+def test_children_by_vfork_and_posix_spawn(case):
+    program = Places.program("threads")
+    script = ("import os, subprocess; subprocess.run(['%s', '1', '2'], check=True); "
+              "os.waitpid(os.posix_spawn('%s', ['threads', '2', '1'], os.environ), 0)" % (program, program))
+    result = case.trace("/usr/bin/python3", "-c", script)
+    checks.everything(result)
+    checks.equal("processes", 2, len(result.counts.pids()))
+
+
+def test_interrupt_from_the_terminal_ends_both(case):
+    """Ctrl-C goes to the whole foreground group; what the command did is summed up."""
+    from harness import wait_until
+    process = case.start_trace([], ["--", Places.program("loop"), "30"], stdin=checks.subprocess.PIPE,
+                               start_new_session=True)
+    checks_ready(case, process)
+    os.killpg(process.pid, signal.SIGINT)
+    result = case.result(process, seconds=10)
+    checks.equal("status", 128 + signal.SIGINT, result.status)
+    checks.valid(result)
+    if result.summary["launches"]["kernels"] < 1:
+        raise Failure("no launches")
+
+
+def test_interrupt_of_a_command_that_ignores_it_ends_the_trace_all_the_same(case):
+    from harness import wait_until
+    process = case.start_trace([], ["--", "/bin/sh", "-c", "trap '' INT; echo ready; sleep 5; exit 4"],
+                               start_new_session=True)
+    wait_until(lambda: "ready" in process.out(), "the command")
+    os.killpg(process.pid, signal.SIGINT)
+    wait_until(lambda: os.path.exists(case.path("trace.json")), "the summary", 4)
+    result = case.result(process, seconds=10)
+    checks.valid(result)
+    checks.equal("status of the command", 4, result.status)
+
+
+def test_setuid_programs_keep_their_rights(case):
+    """Linux takes them from programs that are traced by ptrace without privilege."""
+    import shutil
+    path = case.path("setuid-id")
+    shutil.copy("/usr/bin/id", path)
+    os.chmod(path, 0o4755)
+    bare = case.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", path, "-u")
+    bare.wait()
+    if bare.out().strip() != "0":
+        raise checks.Skip("setuid does not work on this file system")
+    result = case.trace(path, "-u", options=["--user", "nobody"])
+    checks.equal("effective user", "0", result.out.split()[0])
+
+
+def test_a_command_that_uses_ptrace_itself(case):
+    """A debugger cannot trace what cuscope holds: --no-hold lets it."""
+    result = case.trace("/usr/bin/strace", "-f", "-o", case.path("strace"), Places.program("loop"), "2",
+                        options=["--no-hold"])
+    checks.valid(result)
+    with open(case.path("strace")) as file:
+        checks.contains("strace saw it all", "exit_group\\(0\\)", file.read())

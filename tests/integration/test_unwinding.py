@@ -120,17 +120,36 @@ def test_a_process_that_dies_in_the_middle_of_calls(case):
     checks.equal("live bytes after the end", 0, sums["live_bytes"])
 
 
+def test_calls_under_way_at_the_end_of_the_trace(case):
+    """They are there, unfinished, and not taken for events that were delivered late."""
+    case.env["SIMCUDA_TIME_SCALE"] = "1"
+    case.env["SIMCUDA_KERNEL_US"] = "700000"
+    result = case.trace("threads", "2", "1", options=["--duration", "700ms"])
+    checks.valid(result)
+    checks.nothing_missed(result)
+    checks.equal("waiting", 2, len(result.calls(name="cuStreamSynchronize", unfinished=True)))
+    checks.equal("in the summary", 2, result.summary["calls"]["unfinished"])
+
+
+def maps_of(pid):
+    """The ids of the eBPF maps that a process has open."""
+    ids = set()
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        with open(f"/proc/{pid}/fdinfo/{fd}") as file:
+            ids |= {int(line.split()[1]) for line in file if line.startswith("map_id:")}
+    return ids
+
+
 def threads_map(pid):
-    """Threads in the map "threads" of the cuscope with this pid, but for its own, in which it
-    measured what a call costs. None where there is no such map."""
+    """The process of each thread in the map "threads" of the cuscope with this pid, or None."""
     text = subprocess.run(["bpftool", "-j", "map", "show"], capture_output=True, text=True,
                           check=False).stdout
+    mine = maps_of(pid)
     for known in json.loads(text or "[]"):
-        owners = {p.get("pid") for p in known.get("pids", [])}
-        if known.get("name") == "threads" and (not owners or pid in owners):
+        if known.get("name") == "threads" and known["id"] in mine:
             dump = subprocess.run(["bpftool", "-j", "map", "dump", "id", str(known["id"])],
                                   capture_output=True, text=True, check=True).stdout
-            return sum(entry["formatted"]["value"]["tgid"] != pid for entry in json.loads(dump))
+            return [entry["formatted"]["value"]["tgid"] for entry in json.loads(dump)]
     return None
 
 
@@ -141,12 +160,16 @@ def test_threads_that_ended_leave_nothing_in_the_map(case):
     wait_until(lambda: "ready" in loop.out(), "the loop")
     trace = case.start_trace([], ["--all"])
     case.attached(trace)
-    wait_until(lambda: threads_map(trace.pid) is not None, "the map to be seen")
-    checks.equal("status", 0, case.program("threadexit", 40, "x").wait())
-    checks.equal("status", 0, case.program("threads", 16, 2).wait())
-    wait_until(lambda: threads_map(trace.pid) == 1, "only the loop's thread to be left", 5)
+    wait_until(lambda: loop.pid in (threads_map(trace.pid) or []), "the loop's thread to be there")
+    short = [case.program("threadexit", 40, "x"), case.program("longjmp", 5),
+             case.program("threads", 16, 2)]
+    for process in short:
+        checks.equal("status", 0, process.wait())
+    wait_until(lambda: not {p.pid for p in short} & set(threads_map(trace.pid)),
+               "their threads to be gone", 5)
+    checks.equal("the loop's thread", 1, threads_map(trace.pid).count(loop.pid))
     loop.process.stdin.close()
     loop.wait()
-    wait_until(lambda: threads_map(trace.pid) == 0, "the map to be empty", 5)
+    wait_until(lambda: loop.pid not in threads_map(trace.pid), "the loop's thread to be gone", 5)
     trace.signal(signal.SIGINT)
     checks.valid(case.result(trace))

@@ -6,7 +6,9 @@ UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(B)/%)
 
 $(UNIT_BIN): %: %.o $(B)/libcuscope.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libcuscope.a -lcmocka $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libcuscope.a -lcmocka $(LIBS)
+
+$(B)/tests/unit/test_scan: $(B)/src/cli/scan.o
 
 unit: $(UNIT_BIN)
 	tests/unit/run.sh $(UNIT_BIN)

@@ -94,9 +94,10 @@ void module_detach(struct module *module)
 	world.attached[module - world.module] = false;
 }
 
-void module_drop_little(struct module *module, struct hook *hook)
+void module_relink_little(struct module *module, struct programs *programs, bool returns)
 {
-	hook->hooked = false;
+	for (size_t i = 0; i < module->n_hooks; i++)
+		module->hooks[i].hooked &= !module->hooks[i].given_up;
 }
 
 void module_drop_returns(struct module *module, struct programs *programs)
@@ -365,6 +366,19 @@ static void a_limit_that_is_kept_takes_no_returns(void **state)
 	assert_done("");
 }
 
+/* What the loss of returns has saved is seen in the next interval. */
+static void after_returns_one_interval_is_waited_for(void **state)
+{
+	govern(1);
+	hit("cuLaunchKernel", 50 * PERCENT);
+	tick_after(250);
+	assert_done("entry only cuLaunchKernel libcuda.so.1: durations and results given up for "
+		    "--max-overhead 1%\n");
+	hit("cuLaunchKernel", 50 * PERCENT);
+	tick_after(250);
+	assert_non_null(strstr(world.done, "windows"));
+}
+
 /* ---- windows ------------------------------------------------------------------------------- */
 
 /* Returns are gone already, and 10 % are too much still. */
@@ -461,6 +475,7 @@ int main(void)
 		TEST(returns_go_where_getters_were_not_enough),
 		TEST(returns_that_hang_together_go_together),
 		TEST(a_limit_that_is_kept_takes_no_returns),
+		TEST(after_returns_one_interval_is_waited_for),
 		TEST(at_last_everything_is_measured_in_windows),
 		TEST(windows_close_and_open),
 		TEST(a_window_has_a_least_length),

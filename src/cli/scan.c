@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "cli/scan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/suggest.h"
+
+#define OPTIONS_MAX 128
+
+struct known {
+	const struct argp_option *option[OPTIONS_MAX];
+	const char *name[OPTIONS_MAX];
+	size_t count;
+};
+
+static const struct argp_option own_options[] = { { "help", '?', 0, 0, 0, 0 },
+						  { "usage", 1000, 0, 0, 0, 0 },
+						  { "version", 'V', 0, 0, 0, 0 },
+						  { 0 } };
+
+static void collect(const struct argp_option *options, struct known *known)
+{
+	for (; options && (options->name || options->key || options->doc); options++) {
+		if (!options->name || known->count == OPTIONS_MAX)
+			continue;
+		known->option[known->count] = options;
+		known->name[known->count++] = options->name;
+	}
+}
+
+static void collect_all(const struct argp *argp, struct known *known)
+{
+	collect(argp->options, known);
+	for (const struct argp_child *c = argp->children; c && c->argp; c++)
+		collect_all(c->argp, known);
+}
+
+/* The option that a long name means: exact, or the only one that begins so. */
+static const struct argp_option *find_long(const struct known *known, const char *name, size_t len)
+{
+	const struct argp_option *found = NULL;
+	size_t hits = 0;
+
+	for (size_t i = 0; i < known->count; i++) {
+		if (strncmp(known->name[i], name, len))
+			continue;
+		if (!known->name[i][len])
+			return known->option[i];
+		found = known->option[i];
+		hits++;
+	}
+	return hits ? found : NULL; /* an ambiguous one is getopt's to complain about */
+}
+
+/* Whether a group of short options ends in one that takes its value from the next word. */
+static bool short_takes_next(const struct known *known, const char *word)
+{
+	for (const char *c = word + 1; *c; c++) {
+		for (size_t i = 0; i < known->count; i++) {
+			if (known->option[i]->key == *c && known->option[i]->arg)
+				return c[1] == '\0';
+		}
+	}
+	return false;
+}
+
+static void describe(const struct known *known, const char *name, size_t len,
+		     struct unknown_option *unknown)
+{
+	snprintf(unknown->typed, sizeof(unknown->typed), "%.*s", (int)len, name);
+	unknown->near = suggest(unknown->typed, known->name, known->count);
+}
+
+bool scan_options(const struct argp *argp, int argc, char *const *argv, bool command,
+		  struct unknown_option *unknown)
+{
+	struct known known = { .count = 0 };
+
+	collect_all(argp, &known);
+	collect(own_options, &known);
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		const char *name = argv[i] + 2;
+		const struct argp_option *option;
+		size_t len;
+
+		if (argv[i][0] != '-' || !argv[i][1]) {
+			if (command)
+				return true;
+			continue;
+		}
+		if (argv[i][1] != '-') {
+			i += short_takes_next(&known, argv[i]);
+			continue;
+		}
+		len = strcspn(name, "=");
+		option = find_long(&known, name, len);
+		if (!option) {
+			describe(&known, name, len, unknown);
+			return false;
+		}
+		if (option->arg && !name[len])
+			i++;
+	}
+	return true;
+}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""How a trace ends before its command does: what becomes of the command, and of cuscope."""
+
+import glob
+import os
+import signal
+import subprocess
+import time
+
+import checks
+from harness import Failure, Places, wait_until
+
+
+def hooks_of(process):
+    """How many eBPF links and events cuscope still has open."""
+    links = []
+    for path in glob.glob(f"/proc/{process.pid}/fd/*"):
+        try:
+            links.append(os.readlink(path))
+        except OSError:
+            pass
+    return sum("bpf_link" in link or "bpf-link" in link or "perf_event" in link for link in links)
+
+
+def trace_that_is_over(case, *command, **options):
+    """Its command runs on; cuscope waits for it."""
+    trace = case.start_trace(["--duration", "100ms"], ["--", *command], **options)
+    wait_until(lambda: "waiting for the command" in trace.err(), "the trace to be over")
+    return trace
+
+
+def test_library_loaded_after_the_trace_with_signals_blocked(case):
+    """A thread that blocks SIGURG is held by SIGSTOP: nobody may send it one any more."""
+    trace = trace_that_is_over(case, Places.program("blocked"), "600")
+    checks.equal("the command's status", 7, trace.wait(10))
+
+
+def test_nothing_is_hooked_after_the_trace(case):
+    trace = trace_that_is_over(case, Places.program("loop"), "2", stdin=subprocess.PIPE)
+    checks.equal("hooks", 0, hooks_of(trace))
+    checks.equal("the command's status", 0, trace.wait(10))
+
+
+def test_second_signal_leaves_the_command_running(case):
+    trace = trace_that_is_over(case, "/bin/sh", "-c", "trap '' TERM; sleep 2; sleep 2; exit 3")
+    trace.signal(signal.SIGTERM)
+    time.sleep(0.1)
+    if trace.process.poll() is not None:
+        raise Failure("the first signal is the command's")
+    trace.signal(signal.SIGTERM)
+    checks.equal("status", 128 + signal.SIGTERM, trace.wait(5))
+
+
+def test_first_signal_reaches_the_command(case):
+    trace = trace_that_is_over(case, "/bin/sleep", "30")
+    trace.signal(signal.SIGTERM)
+    checks.equal("the command's status", 128 + signal.SIGTERM, trace.wait(5))

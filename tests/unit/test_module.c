@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A module's hooks and what is attached of them. This file stands in for src/probe/attach.c and
+ * programs.c: what is attached is written down, by name.
+ */
+#include "elf_build.h"
+#include "unit.h"
+
+#include "probe/module.h"
+
+/* ---- stand-ins ----------------------------------------------------------------------------- */
+
+struct attachment {
+	char names[512]; /* "cuA cuB " */
+	bool returns;
+};
+
+static struct module *module;
+static struct wire_state state_of_hooks;
+static char log_text[2048]; /* "+cuA cuB returns" "-cuA cuB" */
+static const char *refused; /* the kernel does not take this one */
+
+static void write_down(char sign, const struct attachment *a, const char *what)
+{
+	size_t len = strlen(log_text);
+
+	snprintf(log_text + len, sizeof(log_text) - len, "%c%s%s\n", sign, a->names, what);
+}
+
+/* The hook that a point belongs to, which its cookie numbers. */
+static const struct hook *hook_at(const struct attach_point *point)
+{
+	const struct hook *hook = &module->hooks[cookie_hook(point->cookie) - module->hooks[0].id];
+
+	assert_int_equal(point->offset, hook->entry + hook->place.skip);
+	assert_int_equal(point->cookie, hook_cookie(hook));
+	return hook;
+}
+
+int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
+	   bool returns, struct attachment **attachment, struct err *err)
+{
+	struct attachment *a = calloc(1, sizeof(*a));
+	size_t hooked = 0;
+
+	assert_int_equal(fd, module->fd);
+	for (size_t i = 0; i < count; i++) {
+		const struct hook *hook = hook_at(&points[i]);
+
+		points[i].error = refused && !strcmp(hook->name, refused) ? -EINVAL : 0;
+		if (points[i].error)
+			continue;
+		hooked++;
+		strcat(strcat(a->names, hook->name), " ");
+	}
+	if (!hooked) {
+		free(a);
+		return err_set(err, EINVAL, "hooking: refused");
+	}
+	a->returns = returns;
+	write_down('+', a, returns ? "returns" : "entries");
+	*attachment = a;
+	return 0;
+}
+
+void attachment_free(struct attachment *attachment)
+{
+	if (attachment)
+		write_down('-', attachment, "");
+	free(attachment);
+}
+
+void attachment_free_later(struct attachment *attachment)
+{
+	write_down('-', attachment, "later");
+	free(attachment);
+}
+
+void attachment_drop_returns(struct attachment *attachment)
+{
+	write_down('-', attachment, "returns");
+}
+
+struct wire_state *programs_state(struct programs *programs)
+{
+	return &state_of_hooks;
+}
+
+static void assert_log(const char *expected)
+{
+	assert_string_equal(log_text, expected);
+	log_text[0] = '\0';
+}
+
+/* ---- a module ------------------------------------------------------------------------------ */
+
+/* A library of both layers. Its functions begin with a mark for indirect jumps, then a push. */
+#define FUNCTION(name) "int " name "(int n) { return g(n) + g(n); }\n"
+
+static const char source[] = "int g(int n);\n" FUNCTION("cuInit") FUNCTION("cuLaunchKernel")
+	FUNCTION("cuMemAlloc_v2") FUNCTION("cuCtxGetCurrent") FUNCTION("cuDeviceGetCount")
+		FUNCTION("cuNotYetKnown") FUNCTION("cudaMalloc") FUNCTION("cudaLaunchKernel")
+			FUNCTION("__cudaLaunchKernel");
+
+#ifdef __x86_64__
+#define FLAGS " -fno-toplevel-reorder -fcf-protection=full"
+#else
+#define FLAGS " -fno-toplevel-reorder"
+#endif
+
+static void open_selected(const struct selection *selection)
+{
+	struct err err = { 0 };
+
+	memset(&state_of_hooks, 0, sizeof(state_of_hooks));
+	log_text[0] = '\0';
+	refused = NULL;
+	assert_int_equal(module_open(reopen(), "/opt/cuda/lib/libboth.so.1", ELF_WHOLE, selection,
+				     &module, &err),
+			 0);
+	assert_int_equal(module_number_hooks(module, 100), 100 + (int)module->n_hooks);
+}
+
+static int close_module(void **state)
+{
+	module_free(module);
+	module = NULL;
+	return 0;
+}
+
+static const struct selection everything = { .all_calls = true };
+static const struct selection defaults;
+
+static struct hook *hook_named(const char *name)
+{
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (!strcmp(module->hooks[i].name, name))
+			return &module->hooks[i];
+	}
+	fail_msg("there is no hook %s", name);
+	return NULL;
+}
+
+static void attach_module(bool runtime_launches)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(module_attach(module, NULL, true, runtime_launches, &err), 0);
+}
+
+/* ---- its hooks ----------------------------------------------------------------------------- */
+
+static void every_function_has_a_hook(void **state)
+{
+	open_selected(&defaults);
+	assert_int_equal(module->n_hooks, 9);
+	assert_string_equal(module->name, "libboth.so.1");
+	assert_true(module->has[LAYER_DRIVER] && module->has[LAYER_RUNTIME]);
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		assert_int_equal(module->hooks[i].id, 100 + i);
+		assert_false(module->hooks[i].hooked);
+	}
+}
+
+static void a_hook_knows_its_function(void **state)
+{
+	const struct hook *hook;
+
+	open_selected(&defaults);
+	hook = hook_named("cudaMalloc");
+	assert_int_equal(hook->layer, LAYER_RUNTIME);
+	assert_ptr_equal(hook->api, api_find("cudaMalloc"));
+	assert_int_equal(hook->plan.out[0], 0);
+	assert_int_equal(hook->group, HOOK_CORE);
+	hook = hook_named("cuNotYetKnown");
+	assert_null(hook->api);
+	assert_int_equal(hook->plan.regs, 0);
+	assert_int_equal(hook->plan.out[0], PLAN_NO_ARG);
+	assert_int_equal(hook->plan.kernel, PLAN_NO_ARG);
+}
+
+#ifdef __x86_64__
+/* A place that the kernel emulates, not the mark that it would single-step. */
+static void a_hook_has_its_place_within_the_function(void **state)
+{
+	open_selected(&defaults);
+	assert_int_equal(hook_named("cuInit")->place.skip, 4);
+	assert_true(hook_named("cuInit")->place.emulated);
+}
+#endif
+
+static void what_only_jumps_to_another_function_is_not_hooked(void **state)
+{
+	const struct hook *hook;
+
+	open_selected(&everything);
+	hook = hook_named("__cudaLaunchKernel");
+	assert_int_equal(hook->group, HOOK_OFF);
+	assert_non_null(strstr(hook->why, "only jumps"));
+}
+
+static void hooks_have_no_numbers_beyond_the_last(void **state)
+{
+	open_selected(&defaults);
+	assert_int_equal(module_number_hooks(module, WIRE_HOOKS_MAX - 10), WIRE_HOOKS_MAX - 1);
+	assert_int_equal(module_number_hooks(module, WIRE_HOOKS_MAX - 9), -ENOSPC);
+}
+
+static void what_holds_no_functions_is_no_module(void **state)
+{
+	struct module *none = NULL;
+	struct err err = { 0 };
+	int fd = open("/dev/null", O_RDONLY);
+
+	assert_true(module_open(fd, "/dev/null", ELF_WHOLE, &defaults, &none, &err) != 0);
+	assert_null(none);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	open_selected(&defaults); /* something for close_module */
+}
+
+/* ---- attaching ----------------------------------------------------------------------------- */
+
+static void by_default_what_tells_much_is_attached_together(void **state)
+{
+	open_selected(&defaults);
+	attach_module(false);
+	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n");
+	assert_true(hook_named("cuInit")->hooked);
+	assert_false(hook_named("cuCtxGetCurrent")->hooked);
+	assert_false(hook_named("cudaLaunchKernel")->hooked);
+}
+
+static void without_a_driver_launches_are_attached_in_the_runtime(void **state)
+{
+	open_selected(&defaults);
+	attach_module(true);
+	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
+		   "+cudaLaunchKernel returns\n");
+	module_drop_runtime_launches(module, NULL);
+	assert_log("-cudaLaunchKernel later\n");
+	assert_false(hook_named("cudaLaunchKernel")->hooked);
+	assert_int_equal(state_of_hooks.mode[hook_named("cudaLaunchKernel")->id], HOOK_IGNORE);
+	assert_int_equal(state_of_hooks.mode[hook_named("cudaMalloc")->id], 0);
+}
+
+static void give_up(const char *name)
+{
+	hook_named(name)->given_up = true;
+	module_relink_little(module, NULL, true);
+}
+
+static void what_tells_little_is_attached_apart(void **state)
+{
+	open_selected(&everything);
+	attach_module(false);
+	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
+		   "+cuCtxGetCurrent cuDeviceGetCount returns\n");
+	module_relink_little(module, NULL, true);
+	assert_log("");
+	give_up("cuDeviceGetCount");
+	assert_log("-cuCtxGetCurrent cuDeviceGetCount \n+cuCtxGetCurrent returns\n");
+	assert_false(hook_named("cuDeviceGetCount")->hooked);
+	assert_true(hook_named("cuCtxGetCurrent")->hooked);
+	give_up("cuCtxGetCurrent");
+	assert_log("-cuCtxGetCurrent \n");
+}
+
+static void a_function_that_is_refused_keeps_no_other_from_being_hooked(void **state)
+{
+	open_selected(&everything);
+	refused = "cuMemAlloc_v2";
+	attach_module(false);
+	assert_int_equal(hook_named("cuMemAlloc_v2")->error, -EINVAL);
+	assert_false(hook_named("cuMemAlloc_v2")->hooked);
+	assert_int_equal(hook_named("cuInit")->error, 0);
+	assert_true(hook_named("cuInit")->hooked);
+}
+
+static void where_nothing_can_be_hooked_that_is_an_error(void **state)
+{
+	const char *only[] = { "cudaMalloc" };
+	const struct selection selection = { .only = only, .n_only = 1 };
+	struct err err = { 0 };
+
+	open_selected(&selection);
+	refused = "cudaMalloc";
+	assert_int_equal(module_attach(module, NULL, true, false, &err), -EINVAL);
+	assert_string_equal(err.text, "hooking: refused");
+	assert_int_equal(hook_named("cudaMalloc")->error, -EINVAL);
+}
+
+static void detaching_leaves_nothing(void **state)
+{
+	open_selected(&everything);
+	attach_module(true);
+	log_text[0] = '\0';
+	module_detach(module);
+	assert_log("-cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc \n"
+		   "-cudaLaunchKernel \n-cuCtxGetCurrent cuDeviceGetCount \n");
+	for (size_t i = 0; i < module->n_hooks; i++)
+		assert_false(module->hooks[i].hooked);
+}
+
+/* ---- attaching again, as measuring in windows does ----------------------------------------- */
+
+static void what_is_attached_is_not_attached_twice(void **state)
+{
+	open_selected(&everything);
+	attach_module(false);
+	log_text[0] = '\0';
+	attach_module(false);
+	assert_log("");
+	module_detach(module);
+	log_text[0] = '\0';
+	attach_module(false);
+	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
+		   "+cuCtxGetCurrent cuDeviceGetCount returns\n");
+}
+
+static void what_was_given_up_is_not_attached_again(void **state)
+{
+	open_selected(&everything);
+	attach_module(false);
+	give_up("cuCtxGetCurrent");
+	module_detach(module);
+	log_text[0] = '\0';
+	attach_module(false);
+	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
+		   "+cuDeviceGetCount returns\n");
+	assert_false(hook_named("cuCtxGetCurrent")->hooked);
+}
+
+static void returns_that_were_given_up_stay_so(void **state)
+{
+	open_selected(&everything);
+	attach_module(false);
+	log_text[0] = '\0';
+	module_drop_returns(module, NULL);
+	assert_log("-cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n");
+	assert_int_equal(state_of_hooks.mode[hook_named("cuInit")->id], HOOK_ENTRY_ONLY);
+	assert_int_equal(state_of_hooks.mode[hook_named("cudaMalloc")->id], HOOK_ENTRY_ONLY);
+	assert_int_equal(state_of_hooks.mode[hook_named("cuCtxGetCurrent")->id], 0);
+	module_detach(module);
+	log_text[0] = '\0';
+	attach_module(false);
+	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc entries\n"
+		   "+cuCtxGetCurrent cuDeviceGetCount returns\n");
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+static int build_library(void **state)
+{
+	return make_dir(state) || close(build(source, LIBRARY FLAGS));
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, close_module)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_function_has_a_hook),
+		TEST(a_hook_knows_its_function),
+#ifdef __x86_64__
+		TEST(a_hook_has_its_place_within_the_function),
+#endif
+		TEST(what_only_jumps_to_another_function_is_not_hooked),
+		TEST(hooks_have_no_numbers_beyond_the_last),
+		TEST(what_holds_no_functions_is_no_module),
+		TEST(by_default_what_tells_much_is_attached_together),
+		TEST(without_a_driver_launches_are_attached_in_the_runtime),
+		TEST(what_tells_little_is_attached_apart),
+		TEST(a_function_that_is_refused_keeps_no_other_from_being_hooked),
+		TEST(where_nothing_can_be_hooked_that_is_an_error),
+		TEST(detaching_leaves_nothing),
+		TEST(what_is_attached_is_not_attached_twice),
+		TEST(what_was_given_up_is_not_attached_again),
+		TEST(returns_that_were_given_up_stay_so),
+	};
+
+	return cmocka_run_group_tests(tests, build_library, remove_dir);
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+/* Children of this process are the targets, and folders that look like cgroups. */
+#include "elf_build.h"
+#include "unit.h"
+
+#include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "capture/target.h"
+
+#define NO_PROCESS 5000001 /* beyond the largest pid that Linux gives out */
+
+/* ---- children ------------------------------------------------------------------------------ */
+
+static void filter_system_calls(void)
+{
+	struct sock_filter allow_all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = { .len = 1, .filter = &allow_all };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(1);
+}
+
+/* A process of that name, which waits to be ended. */
+static pid_t start(const char *name, void (*first)(void))
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, name);
+		if (first)
+			first();
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* ---- what was found ------------------------------------------------------------------------ */
+
+struct found {
+	pid_t pid[4096];
+	size_t count;
+	size_t stop_at; /* the one at which 7 is returned; 0: never */
+};
+
+static struct found found;
+
+static int add(void *data, pid_t pid)
+{
+	struct found *to = data;
+
+	assert_true(to->count < 4096);
+	to->pid[to->count++] = pid;
+	return to->count == to->stop_at ? 7 : 0;
+}
+
+static bool was_found(pid_t pid)
+{
+	size_t times = 0;
+
+	for (size_t i = 0; i < found.count; i++)
+		times += found.pid[i] == pid;
+	assert_true(times <= 1);
+	return times;
+}
+
+static int find_all(const struct target *target, struct err *err)
+{
+	memset(err, 0, sizeof(*err));
+	found.count = 0;
+	return target_each(target, add, &found, err);
+}
+
+static int reset(void **state)
+{
+	memset(&found, 0, sizeof(found));
+	return 0;
+}
+
+/* ---- by pid -------------------------------------------------------------------------------- */
+
+static void given_pids_are_the_targets(void **state)
+{
+	pid_t one = start("cuscope-one", NULL), two = start("cuscope-two", NULL);
+	const pid_t pids[] = { two, one };
+	const struct target target = { .kind = TARGET_PIDS, .pids = pids, .n_pids = 2 };
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_int_equal(found.count, 2);
+	assert_true(was_found(one) && was_found(two));
+	end(one);
+	end(two);
+}
+
+static void a_pid_that_does_not_exist_is_an_error(void **state)
+{
+	const pid_t pids[] = { NO_PROCESS };
+	const struct target target = { .kind = TARGET_PIDS, .pids = pids, .n_pids = 1 };
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), -ESRCH);
+	assert_string_equal(err.text, "there is no process 5000001");
+	assert_int_equal(found.count, 0);
+}
+
+/* ---- by name ------------------------------------------------------------------------------- */
+
+static void processes_are_found_by_their_name(void **state)
+{
+	pid_t one = start("cuscope-one", NULL), other = start("other", NULL);
+	const struct target target = { .kind = TARGET_NAME, .glob = "cuscope-*" };
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_true(was_found(one));
+	assert_false(was_found(other));
+	end(one);
+	end(other);
+}
+
+static void processes_are_found_by_the_file_of_their_program(void **state)
+{
+	pid_t pid = start("renamed", NULL);
+	const struct target target = { .kind = TARGET_NAME, .glob = "test_targe?" };
+	const struct target path = { .kind = TARGET_NAME, .glob = "*unit/test_target" };
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_true(was_found(pid));
+	assert_int_equal(find_all(&path, &err), 0);
+	assert_false(was_found(pid));
+	end(pid);
+}
+
+/* Longer than the 15 characters that a process's name can have. */
+static void a_program_that_was_deleted_has_its_name_still(void **state)
+{
+	const struct target target = { .kind = TARGET_NAME, .glob = "cuscope-deleted-program" };
+	const char *path = in_dir("cuscope-deleted-program");
+	pid_t pid;
+
+	run("cp /bin/sleep cuscope-deleted-program");
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(path, path, "100", NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 2000 && !target_name_matches(&target, pid); i++)
+		usleep(1000);
+	unlink(path);
+	assert_true(target_name_matches(&target, pid));
+	end(pid);
+}
+
+static void one_name_of_a_process_may_match(void **state)
+{
+	const struct target target = { .kind = TARGET_NAME, .glob = "cuscope-one" };
+	pid_t one = start("cuscope-one", NULL), other = start("other", NULL);
+
+	assert_true(target_name_matches(&target, one));
+	assert_false(target_name_matches(&target, other));
+	assert_false(target_name_matches(&target, NO_PROCESS));
+	end(one);
+	end(other);
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+static void all_are_all_but_this_one(void **state)
+{
+	pid_t pid = start("cuscope-one", NULL);
+	const struct target target = { .kind = TARGET_ALL };
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_true(was_found(pid));
+	assert_false(was_found(getpid()));
+	end(pid);
+}
+
+static void a_command_is_not_there_yet(void **state)
+{
+	const struct target target = { .kind = TARGET_COMMAND };
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_int_equal(found.count, 0);
+}
+
+static void what_stops_the_search_is_passed_on(void **state)
+{
+	const struct target target = { .kind = TARGET_ALL };
+	struct err err;
+
+	found.stop_at = 1;
+	assert_int_equal(find_all(&target, &err), 7);
+	assert_int_equal(found.count, 1);
+}
+
+/* ---- by cgroup ----------------------------------------------------------------------------- */
+
+static bool on_cgroup2 = true;
+
+/* In place of the C library's: folders made here stand for cgroups. */
+int fstatfs(int fd, struct statfs *fs)
+{
+	memset(fs, 0, sizeof(*fs));
+	fs->f_type = on_cgroup2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC;
+	return 0;
+}
+
+static const char *make_cgroups(void)
+{
+	static char folder[128];
+
+	snprintf(folder, sizeof(folder), "%s", in_dir("group"));
+	run("mkdir -p group/inner/deep group/empty");
+	write_file(in_dir("group/cgroup.procs"), "11\n12\n");
+	write_file(in_dir("group/inner/cgroup.procs"), "21\n");
+	write_file(in_dir("group/inner/deep/cgroup.procs"), "31\n0\n");
+	write_file(in_dir("group/empty/cgroup.procs"), "");
+	return folder;
+}
+
+static void a_cgroup_means_those_below_it_too(void **state)
+{
+	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_int_equal(found.count, 4); /* 0 is a process of another pid namespace */
+	assert_true(was_found(11) && was_found(12) && was_found(21) && was_found(31));
+}
+
+static void the_search_of_a_cgroup_can_be_stopped(void **state)
+{
+	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
+	struct err err;
+
+	found.stop_at = 3;
+	assert_int_equal(find_all(&target, &err), 7);
+	assert_int_equal(found.count, 3);
+}
+
+static size_t open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static void no_descriptor_is_left_open(void **state)
+{
+	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
+	size_t before = open_descriptors();
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_int_equal(open_descriptors(), before);
+}
+
+static void a_cgroup_of_version_1_is_an_error(void **state)
+{
+	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
+	struct err err;
+
+	on_cgroup2 = false;
+	assert_int_equal(find_all(&target, &err), -ENOENT);
+	on_cgroup2 = true;
+}
+
+static void a_folder_that_is_no_cgroup_is_an_error(void **state)
+{
+	const struct target target = { .kind = TARGET_CGROUP, .cgroup = dir };
+	struct err err;
+
+	assert_int_equal(find_all(&target, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "is no cgroup"));
+	assert_non_null(strstr(err.text, dir));
+}
+
+/* ---- seccomp ------------------------------------------------------------------------------- */
+
+static void a_process_under_a_filter_is_known(void **state)
+{
+	pid_t pid = start("filtered", filter_system_calls);
+
+	assert_int_equal(target_seccomp_mode(pid), 2);
+	end(pid);
+}
+
+static void a_process_that_is_gone_has_no_filter(void **state)
+{
+	assert_int_equal(target_seccomp_mode(NO_PROCESS), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(given_pids_are_the_targets),
+		TEST(a_pid_that_does_not_exist_is_an_error),
+		TEST(processes_are_found_by_their_name),
+		TEST(processes_are_found_by_the_file_of_their_program),
+		TEST(a_program_that_was_deleted_has_its_name_still),
+		TEST(one_name_of_a_process_may_match),
+		TEST(all_are_all_but_this_one),
+		TEST(a_command_is_not_there_yet),
+		TEST(what_stops_the_search_is_passed_on),
+		TEST(a_cgroup_means_those_below_it_too),
+		TEST(the_search_of_a_cgroup_can_be_stopped),
+		TEST(no_descriptor_is_left_open),
+		TEST(a_cgroup_of_version_1_is_an_error),
+		TEST(a_folder_that_is_no_cgroup_is_an_error),
+		TEST(a_process_under_a_filter_is_known),
+		TEST(a_process_that_is_gone_has_no_filter),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
