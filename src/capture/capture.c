@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/later.h"
 #include "base/xalloc.h"
 #include "capture/session.h"
 
@@ -72,15 +73,17 @@ static void hit(void *data, const struct wire_call *call)
 	governor_hit(c->governor, call);
 }
 
-/* The hits on cuscope itself are nobody's calls. */
+/* The hits on cuscope itself are nobody's calls, and those that a small ring lost no loss. */
 static void discard_records(struct programs *programs)
 {
+	struct wire_state *state = programs_state(programs);
 	size_t bytes;
 
 	for (size_t i = 0; i < programs_rings(programs); i++) {
 		while (ring_peek(programs_ring(programs, i), &bytes))
 			ring_advance(programs_ring(programs, i));
 	}
+	memset(state->lost, 0, sizeof(state->lost));
 }
 
 static void make_parts(struct capture *c)
@@ -196,7 +199,7 @@ int capture_finish(struct capture *c)
 {
 	int status;
 
-	if (!c->hold)
+	if (!c->hold || !hold_gone(c->hold)) /* it never began: hold_free ends it */
 		return 0;
 	programs_stop_holding(c->programs);
 	hold_release(c->hold); /* first: its thread looks at modules */

@@ -69,10 +69,9 @@ int cost_measure(struct programs *programs, bool returns, struct hit_cost *cost,
 		return r;
 	programs_target_add(programs, getpid(), 0);
 	cost->call_ns = time_calls();
-	/* also without sessions: entries would wait for returns, one of them until the trace ends
-	 */
+	/* else these calls, which nothing ends, were open ones of this thread at the trace's end */
 	state->mode[SELF_HOOK] = HOOK_ENTRY_ONLY;
-	if (programs_mechanism(programs) != MECHANISM_SESSION)
+	if (returns && programs_mechanism(programs) != MECHANISM_SESSION)
 		attachment_drop_returns(attachment);
 	cost->entry_ns = time_calls();
 	programs_target_remove(programs, getpid());

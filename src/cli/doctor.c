@@ -126,9 +126,10 @@ static void check_features(struct report *report)
 			continue;
 		}
 		error = kernel_lacks_because(report->features, i);
-		line(report, required ? MISSING : DEGRADED, info->name,
-		     "%s; used instead: %s%s%s%s", info->gives, info->instead, error ? " (" : "",
-		     error ? strerror(-error) : "", error ? ")" : "");
+		line(report, required ? MISSING : DEGRADED, info->name, "%s; %s%s%s%s%s",
+		     info->gives,
+		     required ? "required" : "used instead: ", required ? "" : info->instead,
+		     error ? " (" : "", error ? strerror(-error) : "", error ? ")" : "");
 		report->blocked |= required;
 	}
 }

@@ -6,7 +6,7 @@ import shutil
 import signal
 
 import checks
-from harness import Failure, Places, Skip, wait_until
+from harness import Failure, Places, Skip, alone, wait_until
 
 
 def copy_of(case, library, name):
@@ -94,6 +94,7 @@ def test_library_replaced_by_another_file_while_the_trace_runs(case):
     checks.equal("cuInit of both", 2, result.names()["cuInit"])
 
 
+@alone
 def test_loaded_later_in_a_running_process(case):
     """Hooked within 200 ms, and said so."""
     process = case.program("waitload", 30)
