@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/suggest.h"
 #include "base/xalloc.h"
@@ -52,10 +54,21 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 	return command->main(argc, argv);
 }
 
+/* A standard stream that is closed would be the first file opened: output would go into that. */
+static void fill_standard_streams(void)
+{
+	int fd;
+
+	while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
+		;
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const char *typed = argc > 1 ? argv[1] : NULL;
 
+	fill_standard_streams();
 	if (!typed) {
 		print_help(stderr);
 		return EXIT_USAGE;

@@ -237,6 +237,16 @@ static int open_output(struct trace_options *o, FILE **out, struct err *err)
 	return 0;
 }
 
+/* What could not begin leaves nothing behind that --force would be needed for next time. */
+static void remove_if_empty(const struct trace_options *o, FILE *out)
+{
+	struct stat st;
+
+	if (!o->force && fflush(out) == 0 && fstat(fileno(out), &st) == 0 && S_ISREG(st.st_mode) &&
+	    !st.st_size)
+		unlink(o->output);
+}
+
 static bool use_color(const struct trace_options *o, FILE *out)
 {
 	const char *no_color = getenv("NO_COLOR");
@@ -342,8 +352,7 @@ static int trace(struct trace_options *o, struct err *err)
 	int status;
 	FILE *out;
 
-	if (choose_format(o, err) || check_options(o, err) ||
-	    open_output(o, &out, err))
+	if (choose_format(o, err) || check_options(o, err) || open_output(o, &out, err))
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	calls.text = summary_stream(o, out);
 	calls.color = use_color(o, calls.text);
@@ -359,6 +368,8 @@ static int trace(struct trace_options *o, struct err *err)
 	status = run(o, consumers, count, sink, err);
 	while (count--)
 		consumers[count]->ops->free(consumers[count]);
+	if (status && out != stdout)
+		remove_if_empty(o, out);
 	if (out != stdout && fclose(out) && !status) {
 		err_set(err, errno, "writing %s: %s", o->output, strerror(errno));
 		status = EXIT_FAILURE;

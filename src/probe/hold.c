@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <semaphore.h>
@@ -302,6 +303,7 @@ int hold_prepare(const struct command *command, hold_look_fn look_fn, void *data
 
 int hold_go(struct hold *hold, struct err *err)
 {
+	struct pollfd ended = { .fd = hold->ended_fd, .events = POLLIN };
 	int failure = 0;
 
 	hold->gone = true;
@@ -314,6 +316,7 @@ int hold_go(struct hold *hold, struct err *err)
 		;
 	if (!failure)
 		return 0;
+	poll(&ended, 1, 1000); /* it is about to: nobody is to be told that it is waited for */
 	return err_set(err, failure, "cannot run '%s': %s%s", hold->command.argv[0],
 		       strerror(failure),
 		       failure == ENOENT ? " (is it spelled right and in PATH?)" : "");

@@ -345,3 +345,15 @@ def test_a_thread_is_no_process(case):
     trace = case.cuscope("trace", "-p", other)
     checks.equal("status", 1, trace.wait(10))
     checks.contains("what to do", f"-p {python.pid}", trace.err())
+
+
+def test_a_trace_that_could_not_begin_leaves_no_file(case):
+    trace = case.cuscope("trace", "-o", case.path("calls.jsonl"), "-p", 99999999)
+    checks.equal("status", 1, trace.wait(10))
+    checks.equal("files", False, os.path.exists(case.path("calls.jsonl")))
+
+
+def test_closed_standard_output(case):
+    trace = case.start("/bin/sh", "-c", f"{Places.cuscope()} trace -- {Places.program('threads')} 1 3 >&-")
+    checks.equal("status", 0, trace.wait(10))
+    checks.equal("complaints", "", trace.err())
