@@ -358,8 +358,6 @@ int hold_wait(struct hold *hold, bool patient)
 	int status = 0, sig;
 	sigset_t set;
 
-	if (!hold->gone) /* nobody will let it go any more: hold_free ends it */
-		return -1;
 	hold_release(hold);
 	if (!hold->gone)
 		return -SIGKILL; /* it waits for us, and will be killed */
