@@ -303,7 +303,8 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		begin_windows(g, now_ns);
 	if (little) {
 		snprintf(g->text, sizeof(g->text),
-			 "tracing cost %.0f %% of a thread's time: %zu function%s little %s unhooked "
+			 "tracing cost %.0f %% of a thread's time: %zu function%s little %s "
+			 "unhooked "
 			 "(the summary names %s)",
 			 before, little, little == 1 ? " that tells" : "s that tell",
 			 little == 1 ? "was" : "were", little == 1 ? "it" : "them");

@@ -151,7 +151,7 @@ static void on_exec(struct capture *c, const struct wire_process *record)
 		known |= c->watched[i] == pid;
 	if (!known && target_name_matches(&c->options.target, pid))
 		watch(c, pid, LOOK_LATE, record->head.time_ns);
-	else if (known && !c->hold)
+	else if (known && !c->held)
 		look(c, pid, LOOK_LATE, record->head.time_ns);
 	if (known)
 		check_seccomp(c, pid);

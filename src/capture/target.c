@@ -180,11 +180,3 @@ int target_each(const struct target *target, int (*each)(void *data, pid_t pid),
 	}
 	return 0;
 }
-
-bool target_namespace_is_initial(void)
-{
-	const ino_t initial = 0xEFFFFFFC; /* PROC_PID_INIT_INO */
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) || st.st_ino == initial;
-}

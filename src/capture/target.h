@@ -38,7 +38,4 @@ int target_cgroup_open(const struct target *target, struct err *err);
 /* 2 when the process is under a seccomp filter, as /proc/PID/status says; 0 when unknown. */
 int target_seccomp_mode(pid_t pid);
 
-/* Whether process ids here are those that eBPF programs see: not so in a container's namespace. */
-bool target_namespace_is_initial(void);
-
 #endif

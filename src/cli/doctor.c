@@ -117,7 +117,8 @@ static void check_features(struct report *report)
 {
 	for (int i = 0; i < FEATURE_COUNT; i++) {
 		const struct feature_info *info = feature_info(i);
-		bool required = i == FEATURE_BTF || i == FEATURE_RINGBUF || i == FEATURE_UPROBE;
+		bool required = i == FEATURE_BTF || i == FEATURE_PIDS || i == FEATURE_RINGBUF ||
+				i == FEATURE_UPROBE;
 		int error;
 
 		if (kernel_has(report->features, i)) {
@@ -126,8 +127,7 @@ static void check_features(struct report *report)
 		}
 		error = kernel_lacks_because(report->features, i);
 		line(report, required ? MISSING : DEGRADED, info->name, "%s; %s%s%s%s%s",
-		     info->gives,
-		     required ? "required" : "used instead: ", required ? "" : info->instead,
+		     info->gives, required ? "" : "used instead: ", info->instead,
 		     error ? " (" : "", error ? strerror(-error) : "", error ? ")" : "");
 		report->blocked |= required;
 	}
@@ -171,12 +171,6 @@ static void check_hazards(struct report *report)
 		     "lockdown=integrity or none");
 	else
 		line(report, OK, "lockdown", "%s", text[0] ? text : "none");
-	if (!target_namespace_is_initial()) {
-		report->blocked = true;
-		line(report, MISSING, "pid namespace",
-		     "not the initial one: processes have other numbers here than in the kernel; "
-		     "run cuscope outside of the container (docker: --pid=host)");
-	}
 	if (target_seccomp_mode(getpid()) == 2)
 		line(report, DEGRADED, "seccomp",
 		     "cuscope itself runs under a filter (a container?), "

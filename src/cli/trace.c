@@ -306,16 +306,6 @@ static int check_options(const struct trace_options *o, struct err *err)
 	return o->json_summary ? check_json_summary(o->json_summary, o->force, err) : 0;
 }
 
-static int check_namespace(struct err *err)
-{
-	if (target_namespace_is_initial())
-		return 0;
-	return err_set(err, ENOTSUP,
-		       "this is not the initial pid namespace, where processes have the numbers "
-		       "that the kernel knows them by: run cuscope outside of the container "
-		       "(docker: --pid=host)");
-}
-
 /* Runs the capture with its consumers made. Returns the exit status. */
 static int run(struct trace_options *o, struct consumer **consumers, size_t count,
 	       struct consumer *sink, struct err *err)
@@ -352,8 +342,7 @@ static int trace(struct trace_options *o, struct err *err)
 	int status;
 	FILE *out;
 
-	if (choose_format(o, err) || check_options(o, err) || check_namespace(err) ||
-	    open_output(o, &out, err))
+	if (choose_format(o, err) || check_options(o, err) || open_output(o, &out, err))
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	calls.text = summary_stream(o, out);
 	calls.color = use_color(o, calls.text);

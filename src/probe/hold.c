@@ -319,6 +319,11 @@ int hold_go(struct hold *hold, struct err *err)
 		       failure == ENOENT ? " (is it spelled right and in PATH?)" : "");
 }
 
+bool hold_gone(const struct hold *hold)
+{
+	return hold->gone;
+}
+
 int hold_fd(const struct hold *hold)
 {
 	return hold->ended_fd;
@@ -359,8 +364,6 @@ int hold_wait(struct hold *hold, bool patient)
 	sigset_t set;
 
 	hold_release(hold);
-	if (!hold->gone)
-		return -SIGKILL; /* it waits for us, and will be killed */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

@@ -44,6 +44,7 @@ int hold_prepare(const struct command *command, hold_look_fn look, void *data, s
 
 /* Lets it exec. Fails when exec fails. */
 int hold_go(struct hold *hold, struct err *err);
+bool hold_gone(const struct hold *hold); /* was let go */
 
 /* Readable when the command has ended. */
 int hold_fd(const struct hold *hold);
@@ -63,8 +64,8 @@ void hold_release(struct hold *hold);
 /*
  * Waits for the command to end; returns its wait(2) status. SIGINT, SIGTERM and SIGHUP are to be
  * blocked. If `patient`, the first of them is passed on and the waiting goes on (the terminal has
- * given the command its SIGINT already); else, and at the next, returns minus its number; so too, at
- * once, when the command was never let go.
+ * given the command its SIGINT already); else, and at the next, returns minus its number. Not for
+ * a command that was never let go, which waits for us.
  */
 int hold_wait(struct hold *hold, bool patient);
 

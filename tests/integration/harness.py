@@ -12,7 +12,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 LIMIT_SECONDS = 60
 
@@ -23,6 +25,12 @@ class Failure(Exception):
 
 class Skip(Exception):
     """Something that the test needs is not on this machine."""
+
+
+def alone(test):
+    """Marks a test that measures time, or would see the programs of others."""
+    test.alone = True
+    return test
 
 
 class Places:
@@ -156,8 +164,10 @@ class Result:
 class Case:
     """One test: its folder, and the programs it started, which end with it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, options=()):
+        """`options`: for every trace, before its own."""
         self.folder = folder
+        self.options = options
         self.started = []
         self.shape = "push"
         self.env = {}
@@ -187,7 +197,8 @@ class Case:
     def start_trace(self, options=(), target=(), name="trace", **more):
         """cuscope trace with events and summary in files."""
         return self.cuscope("trace", "-o", self.path(name + ".jsonl"), "--json-summary",
-                            self.path(name + ".json"), *options, *target, **more)
+                            self.path(name + ".json"), *self.options, *options, *target,
+                            **more)
 
     def result(self, process, name="trace", seconds=LIMIT_SECONDS, lines=True):
         """Waits for its end; `lines`: whether its events are wanted."""
@@ -221,38 +232,47 @@ class Runner:
 
     def __init__(self, folder):
         self.folder = folder
-        self.passed = self.failed = self.skipped = 0
+        self.counts = {"ok": 0, "FAIL": 0, "SKIP": 0}
+        self.lock = threading.Lock()
         shutil.rmtree(folder, ignore_errors=True)
 
-    def run(self, test):
-        name = test.__name__.removeprefix("test_")
-        case = Case(os.path.join(self.folder, name))
+    def run_all(self, tests, workers=2):
+        """Two at a time: a test mostly waits for the kernel to take probes away."""
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(self.run, [t for t in tests if not hasattr(t, "alone")]))
+        for test in tests:
+            if hasattr(test, "alone"):
+                self.run(test)
+
+    def run(self, test, name=None, options=()):
+        name = name or test.__name__.removeprefix("test_")
+        case = Case(os.path.join(self.folder, name), options)
         begin = time.monotonic()
         try:
             test(case)
+            self.say("ok", f"ok   {name} ({time.monotonic() - begin:.1f} s)")
         except Skip as reason:
-            self.skipped += 1
-            print(f"SKIP: {name}: {reason}", flush=True)
+            self.say("SKIP", f"SKIP: {name}: {reason}")
         except (Failure, AssertionError) as reason:
-            self.failed += 1
-            print(f"FAIL: {name}: {reason}", flush=True)
+            self.say("FAIL", f"FAIL: {name}: {reason}")
         except Exception as error:  # what cuscope wrote was not even readable
-            self.failed += 1
             line = error.__traceback__
             while line.tb_next:
                 line = line.tb_next
-            print(f"FAIL: {name}: {type(error).__name__}: {error} ({line.tb_frame.f_code.co_name}:"
-                  f"{line.tb_lineno})", flush=True)
-        else:
-            self.passed += 1
-            print(f"ok   {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+            self.say("FAIL", f"FAIL: {name}: {type(error).__name__}: {error} "
+                             f"({line.tb_frame.f_code.co_name}:{line.tb_lineno})")
         finally:
             case.end()
 
+    def say(self, outcome, line):
+        with self.lock:
+            self.counts[outcome] += 1
+            print(line.replace("\n", " / "), flush=True)
+
     def end(self):
-        skipped = f", {self.skipped} skipped" if self.skipped else ""
-        print(f"{self.passed} passed, {self.failed} failed{skipped}", flush=True)
-        return 1 if self.failed else 0
+        skipped = f", {self.counts['SKIP']} skipped" if self.counts["SKIP"] else ""
+        print(f"{self.counts['ok']} passed, {self.counts['FAIL']} failed{skipped}", flush=True)
+        return 1 if self.counts["FAIL"] else 0
 
 
 def fail_at_signal(number, frame):

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What cuscope counts is what the program did: calls, launches, bytes, memory, errors."""
 
+import collections
+import os
+import signal
+import time
+
 import checks
-from harness import Places
+from harness import Failure, Places, alone
 
 
 def test_threads_each_call_of_each_thread(case):
@@ -29,7 +34,7 @@ def test_memory_of_all_kinds(case):
     checks.nothing_missed(result)
     checks.calls(result)
     checks.memory(result)
-    checks.differences("address ranges", result.counts.of("reserved"), checks.collections.Counter(
+    checks.differences("address ranges", result.counts.of("reserved"), collections.Counter(
         str(c["size"]) for c in result.calls(op="alloc", memory="vmm-va")))
 
 
@@ -53,7 +58,7 @@ def test_captured_launches_are_not_counted_as_run(case):
     result = case.trace("capture")
     checks.everything(result)
     if not result.calls(captured=True):
-        raise checks.Failure("nothing was captured")
+        raise Failure("nothing was captured")
 
 
 def test_runtime13_by_default(case):
@@ -119,6 +124,12 @@ def test_layer_driver_and_layer_runtime_show_only_theirs(case):
                      {k["name"]: k["launches"] for k in result.summary["kernels"]})
 
 
+def lines_of(result, text):
+    with open(result.path + ".jsonl", "rb") as file:
+        return sum(text in line for line in file)
+
+
+@alone
 def test_a_million_calls_in_a_tight_loop(case):
     result = case.trace("tight", "1000000", options=["--only", "cuCtxSetCurrent", "--summary-only"],
                         lines=False)
@@ -127,14 +138,14 @@ def test_a_million_calls_in_a_tight_loop(case):
                  result.summary["calls"]["total"])
 
 
+@alone
 def test_a_million_calls_in_a_tight_loop_written_to_a_file(case):
     result = case.trace("tight", "1000000", options=["--only", "cuCtxSetCurrent"], lines=False)
     checks.nothing_missed(result)
-    with open(result.path + ".jsonl", "rb") as file:
-        lines = sum(b'"name":"cuCtxSetCurrent"' in line for line in file)
-    checks.equal("lines", 1000001, lines)
+    checks.equal("lines", 1000001, lines_of(result, b'"name":"cuCtxSetCurrent"'))
 
 
+@alone
 def test_two_threads_in_tight_loops(case):
     result = case.trace("tight", "200000", "2", options=["--only", "cuCtxSetCurrent"])
     checks.nothing_missed(result)
@@ -160,16 +171,17 @@ def test_each_thread_has_its_calls_one_after_the_other(case):
     for call in result.calls():
         begin, end = call["ts"], call["ts"] + call["duration_us"] / 1000
         if begin < last.get(call["tid"], begin) - 1e-6:
-            raise checks.Failure(f"{call} began before the one before it ended")
+            raise Failure(f"{call} began before the one before it ended")
         last[call["tid"]] = end
 
 
 def test_entry_shapes(case):
     for shape in ("push", "endbr", "stub"):
-        if not checks.os.path.exists(Places.simcuda(shape)):
+        if not os.path.exists(Places.simcuda(shape)):
             continue
         case.shape = shape
-        checks.os.path.exists(case.path("counts")) and checks.os.unlink(case.path("counts"))
+        if os.path.exists(case.path("counts")):
+            os.unlink(case.path("counts"))
         result = case.trace("threads", "2", "5", name=shape)
         checks.everything(result)
 
@@ -206,3 +218,25 @@ def test_calls_nested_deeper_than_is_followed_are_counted_as_such(case):
     checks.equal("seen and lost are all", expected, total + lost["too_deep"])
     checks.equal("returns without an entry", 0, lost["no_entry"])
     checks.equal("outer allocations", 5, result.names(nested=None)["cuMemAlloc_v2"])
+
+
+@alone
+def test_what_is_lost_is_counted(case):
+    """A reader that is stopped cannot keep up: what is there and what is lost are all the calls."""
+    process = case.start_trace(["--only", "cuCtxSetCurrent", "--ring-size", "64KiB"],
+                               ["--", Places.program("tight"), "300000", "2"])
+    for _ in range(5):
+        time.sleep(0.2)
+        process.signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        process.signal(signal.SIGCONT)
+    result = case.result(process, lines=False)
+    checks.equal("status", 0, result.status)
+    missed = result.summary["missed"]
+    if not missed["lost"]["ring_full"]:
+        raise Failure("nothing was lost: the test did not test")
+    checks.equal("said to be complete", False, missed["complete"])
+    made = result.counts.of("calls")["cuCtxSetCurrent"]
+    seen = lines_of(result, b'"name":"cuCtxSetCurrent"')
+    if not made <= seen + missed["lost"]["ring_full"] <= made + 3:  # each thread's first record, too
+        raise Failure(f"{made} made, {seen} seen, lost {missed['lost']}")

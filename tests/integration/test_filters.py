@@ -2,7 +2,7 @@
 """Which functions are hooked and which calls are shown."""
 
 import checks
-from harness import Failure
+from harness import Failure, alone
 
 
 def test_only(case):
@@ -81,6 +81,7 @@ def test_failed(case):
         raise Failure("the summary counts only what is shown")
 
 
+@alone
 def test_min_duration(case):
     case.env["SIMCUDA_TIME_SCALE"] = "1"
     case.env["SIMCUDA_KERNEL_US"] = "5000"

@@ -326,3 +326,10 @@ def test_doctor(case):
         raise Failure(f"lines that begin with {words}")
     for line in ("ringbuf", "privileges", "NVIDIA driver", "lockdown"):
         checks.contains("doctor", line, process.out())
+
+
+def test_a_pid_namespace_of_its_own_is_told(case):
+    process = case.start("/usr/bin/unshare", "--pid", "--fork", "--mount-proc", Places.cuscope(),
+                         "trace", "--", "/bin/true")
+    checks.equal("status", 1, process.wait(10))
+    checks.contains("what to do", "--pid=host", process.err())

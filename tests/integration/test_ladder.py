@@ -2,7 +2,7 @@
 """The same is seen with each mechanism that a kernel may have, best to plainest."""
 
 import checks
-from harness import Failure
+from harness import Failure, alone
 
 # Single links are taken away one after the other here, each with a grace period: a few hooks only.
 FEW = ["--only", "cuLaunchKernel", "--only", "cuMemAlloc_v2", "--only", "cuModuleGetFunction"]
@@ -62,6 +62,7 @@ def test_without_session_and_multi_no_returns(case):
     checks.launches(result)
 
 
+@alone
 def test_without_events_of_mappings(case):
     """Then libraries loaded later are found by looking, and what came before is missed and told."""
     result = case.trace("waitload", "0", options=["--without", "tracefs", "--only",

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import checks
-from harness import Failure, Places
+from harness import Failure, Places, alone
 
 
 def text_trace(case, options, program, *arguments, **more):
@@ -144,6 +144,7 @@ def test_summary_percentiles_are_in_order(case):
                 raise Failure(f"average of {row}: {average}")
 
 
+@alone
 def test_durations_are_those_of_the_simulated_work(case):
     """A copy of 1 MiB takes as long as the simulated driver says; cuscope shows that and no less."""
     case.env["SIMCUDA_TIME_SCALE"] = "1"

@@ -2,10 +2,12 @@
 """Processes that a target starts: fork, exec, what is told of them."""
 
 import os
+import shutil
 import signal
+import subprocess
 
 import checks
-from harness import Failure, Places
+from harness import Failure, Places, Skip, wait_until
 
 
 def test_fork_without_exec_is_followed(case):
@@ -107,10 +109,14 @@ def test_signals_that_were_ignored_stay_ignored(case):
     checks.equal("SIGHUP and SIGUSR1 ignored", 1 | 1 << 9, ignored & (1 | 1 << 9))
 
 
-def test_interrupt_is_passed_to_the_command_by_the_terminal_alone(case):
+def ready(process):
+    wait_until(lambda: "ready" in process.out(), "the program to be ready")
+
+
+def test_sigterm_is_passed_on_to_the_command(case):
     """SIGTERM to cuscope ends the command; what it did until then is summed up."""
-    process = case.start_trace([], ["--", Places.program("loop"), "30"], stdin=checks.subprocess.PIPE)
-    checks_ready(case, process)
+    process = case.start_trace([], ["--", Places.program("loop"), "30"], stdin=subprocess.PIPE)
+    ready(process)
     process.signal(signal.SIGTERM)
     result = case.result(process, seconds=10)
     checks.valid(result)
@@ -118,23 +124,17 @@ def test_interrupt_is_passed_to_the_command_by_the_terminal_alone(case):
         raise Failure("no launches")
 
 
-def checks_ready(case, process):
-    from harness import wait_until
-    wait_until(lambda: "ready" in process.out(), "the program to be ready")
-
-
 def test_stopping_and_continuing_the_command(case):
     """SIGSTOP and SIGCONT do to it what they do without cuscope."""
-    process = case.start_trace([], ["--", Places.program("loop"), "3"], stdin=checks.subprocess.PIPE)
-    checks_ready(case, process)
-    pid = int(checks.subprocess.run(["pgrep", "-P", str(process.pid), "loop"], capture_output=True,
+    process = case.start_trace([], ["--", Places.program("loop"), "3"], stdin=subprocess.PIPE)
+    ready(process)
+    pid = int(subprocess.run(["pgrep", "-P", str(process.pid), "loop"], capture_output=True,
                                     text=True, check=True).stdout)
 
     def state():
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rsplit(")", 1)[1].split()[0]
 
-    from harness import wait_until
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: state() in "Tt", "the command to stop", 5)
     os.kill(pid, signal.SIGCONT)
@@ -163,10 +163,9 @@ def test_children_by_vfork_and_posix_spawn(case):
 
 def test_interrupt_from_the_terminal_ends_both(case):
     """Ctrl-C goes to the whole foreground group; what the command did is summed up."""
-    from harness import wait_until
-    process = case.start_trace([], ["--", Places.program("loop"), "30"], stdin=checks.subprocess.PIPE,
+    process = case.start_trace([], ["--", Places.program("loop"), "30"], stdin=subprocess.PIPE,
                                start_new_session=True)
-    checks_ready(case, process)
+    ready(process)
     os.killpg(process.pid, signal.SIGINT)
     result = case.result(process, seconds=10)
     checks.equal("status", 128 + signal.SIGINT, result.status)
@@ -176,7 +175,6 @@ def test_interrupt_from_the_terminal_ends_both(case):
 
 
 def test_interrupt_of_a_command_that_ignores_it_ends_the_trace_all_the_same(case):
-    from harness import wait_until
     process = case.start_trace([], ["--", "/bin/sh", "-c", "trap '' INT; echo ready; sleep 5; exit 4"],
                                start_new_session=True)
     wait_until(lambda: "ready" in process.out(), "the command")
@@ -189,14 +187,13 @@ def test_interrupt_of_a_command_that_ignores_it_ends_the_trace_all_the_same(case
 
 def test_setuid_programs_keep_their_rights(case):
     """Linux takes them from programs that are traced by ptrace without privilege."""
-    import shutil
     path = case.path("setuid-id")
     shutil.copy("/usr/bin/id", path)
     os.chmod(path, 0o4755)
     bare = case.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", path, "-u")
     bare.wait()
     if bare.out().strip() != "0":
-        raise checks.Skip("setuid does not work on this file system")
+        raise Skip("setuid does not work on this file system")
     result = case.trace(path, "-u", options=["--user", "nobody"])
     checks.equal("effective user", "0", result.out.split()[0])
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import checks
-from harness import Failure, Places, wait_until
+from harness import Failure, Places, alone, wait_until
 
 
 def numbers(process):
@@ -18,6 +18,7 @@ def median(values):
     return sorted(values)[len(values) // 2]
 
 
+@alone
 def test_kill_9_of_cuscope_leaves_the_target_running_and_unhooked(case):
     """A call costs again what it did before."""
     target = case.program("tight", 0)
@@ -36,6 +37,7 @@ def test_kill_9_of_cuscope_leaves_the_target_running_and_unhooked(case):
     checks.equal("it runs", None, target.process.poll())
 
 
+@alone
 def test_kill_9_of_cuscope_while_it_holds_a_command(case):
     """The command goes on: tracing by ptrace ends with the tracer."""
     counts = case.path("counts")
@@ -139,6 +141,7 @@ def test_daemon_that_outlives_the_command(case):
     wait_until(lambda: os.path.exists(case.path("daemon")), "the child to do its work", 5)
 
 
+@alone
 def test_memory_of_cuscope_is_bounded(case):
     """64 MiB and the rings, however long the trace."""
     process = case.start_trace(["--only", "cuCtxSetCurrent"],
@@ -159,3 +162,9 @@ def test_memory_of_cuscope_is_bounded(case):
     wait_until(ended, "the trace", 40)
     if not 0 < most < 64 * 1024:
         raise Failure(f"{most} KiB of anonymous memory")
+
+
+def test_no_returns_where_they_would_kill_and_cannot_be_declined(case):
+    result = case.trace("seccomp", options=["--without", "session,seccomp"])
+    checks.contains("the notice", "only entries are hooked", result.err)
+    checks.equal("calls with a duration", 0, sum("duration_us" in call for call in result.calls()))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 import checks
-from harness import Failure, Places, Skip, wait_until
+from harness import Failure, Places, Skip, alone, wait_until
 
 
 def unfinished(result, name="cuSimCallback"):
@@ -153,6 +153,7 @@ def threads_map(pid):
     return None
 
 
+@alone
 def test_threads_that_ended_leave_nothing_in_the_map(case):
     if not shutil.which("bpftool"):
         raise Skip("bpftool is not installed")

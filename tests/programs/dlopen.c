@@ -17,9 +17,10 @@ static void call_runtime(size_t bytes)
 {
 	void *memory;
 
-	sample_check("cudaMalloc",
-		     ((__typeof__(&cudaMalloc))sample_symbol(runtime, "cudaMalloc"))(&memory, bytes), 0,
-		     NULL);
+	sample_check(
+		"cudaMalloc",
+		((__typeof__(&cudaMalloc))sample_symbol(runtime, "cudaMalloc"))(&memory, bytes), 0,
+		NULL);
 	count("calls", 1, "cudaMalloc");
 	count_alloc("device", bytes);
 }

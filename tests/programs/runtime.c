@@ -25,8 +25,8 @@ __attribute__((constructor)) static void register_kernels(void)
 	fatbin_handle = LINKED(__cudaRegisterFatBinary, &fatbin);
 	LINKED(__cudaRegisterFunction, fatbin_handle, (const char *)_Z5scalePffi,
 	       (char *)"_Z5scalePffi", "_Z5scalePffi", -1, NULL, NULL, NULL, NULL, NULL);
-	LINKED(__cudaRegisterFunction, fatbin_handle, (const char *)_Z4fillPi,
-	       (char *)"_Z4fillPi", "_Z4fillPi", -1, NULL, NULL, NULL, NULL, NULL);
+	LINKED(__cudaRegisterFunction, fatbin_handle, (const char *)_Z4fillPi, (char *)"_Z4fillPi",
+	       "_Z4fillPi", -1, NULL, NULL, NULL, NULL, NULL);
 	LINKED(__cudaRegisterFatBinaryEnd, fatbin_handle);
 }
 
@@ -48,7 +48,8 @@ static void launch(const void *stub, void **args)
 
 	sample_check("__cudaGetKernel", LINKED(__cudaGetKernel, &kernel, stub), 0, NULL);
 	sample_check("__cudaLaunchKernel",
-		     LINKED(__cudaLaunchKernel, kernel, grid, block, args, shared, stream), 0, NULL);
+		     LINKED(__cudaLaunchKernel, kernel, grid, block, args, shared, stream), 0,
+		     NULL);
 #else
 	sample_check("cudaLaunchKernel",
 		     LINKED(cudaLaunchKernel, stub, grid, block, args, shared, stream), 0, NULL);
@@ -68,10 +69,12 @@ void _Z4fillPi(int *p)
 /* scale<<<grid, block, shared, stream>>>(...) and fill<<<...>>>(...) */
 static void launches(float *memory, cudaStream_t stream)
 {
-	struct shape wide = { { 65535, 3, 2 }, { 256, 2, 2 }, 512 }, narrow = { { 1, 1, 1 }, { 1, 1, 1 }, 0 };
+	struct shape wide = { { 65535, 3, 2 }, { 256, 2, 2 }, 512 },
+		     narrow = { { 1, 1, 1 }, { 1, 1, 1 }, 0 };
 
 	for (int i = 0; i < LAUNCHES; i++) {
-		if (!__cudaPushCallConfiguration((dim3){ 65535, 3, 2 }, (dim3){ 256, 2, 2 }, 512, stream))
+		if (!__cudaPushCallConfiguration((dim3){ 65535, 3, 2 }, (dim3){ 256, 2, 2 }, 512,
+						 stream))
 			_Z5scalePffi(memory, 2.0f, 16);
 	}
 	count_launches("launches", LAUNCHES, "scale(float*, float, int)", wide, stream);

@@ -14,7 +14,7 @@ static void note(const char *call, int result)
 		count("errors", 1, "%s %d %s", call, result, name((cudaError_t)result));
 }
 
-#define NOTE(name, ...) \
+#define NOTE(name, ...)                                                                            \
 	note(#name, (int)((__typeof__(&name))sample_symbol(runtime, #name))(__VA_ARGS__))
 
 int main(int argc, char **argv)
@@ -34,7 +34,8 @@ int main(int argc, char **argv)
 	}
 	RUNTIME_FAILS(cudaErrorInsufficientDriver, cudaMalloc, &memory, 100);
 	RUNTIME_FAILS(cudaErrorInsufficientDriver, cudaMalloc, &memory, 200);
-	RUNTIME_FAILS(cudaErrorInsufficientDriver, cudaMemcpy, &byte, &byte, 1, cudaMemcpyHostToDevice);
+	RUNTIME_FAILS(cudaErrorInsufficientDriver, cudaMemcpy, &byte, &byte, 1,
+		      cudaMemcpyHostToDevice);
 	RUNTIME_FAILS(cudaErrorInsufficientDriver, cudaDeviceSynchronize);
 	return sample_end();
 }
