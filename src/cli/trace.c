@@ -342,8 +342,7 @@ static int trace(struct trace_options *o, struct err *err)
 	int status;
 	FILE *out;
 
-	if (choose_format(o, err) || check_options(o, err) ||
-	    open_output(o, &out, err))
+	if (choose_format(o, err) || check_options(o, err) || open_output(o, &out, err))
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	calls.text = summary_stream(o, out);
 	calls.color = use_color(o, calls.text);
