@@ -224,7 +224,8 @@ static void hook_all(struct governor *g, bool hook)
 		struct module *module = modules_at(g->options.modules, m);
 
 		if (hook)
-			module_attach(module, g->options.programs, g->options.returns, false, NULL);
+			module_attach(module, g->options.programs, g->options.returns,
+				      !modules_have_driver(g->options.modules), NULL);
 		else
 			module_detach(module);
 	}

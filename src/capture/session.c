@@ -218,12 +218,15 @@ static void set_timer(struct capture *c, uint64_t in_ns)
 
 static int open_loop(struct capture *c, struct err *err)
 {
+	struct sigaction hangup;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	sigaction(SIGHUP, NULL, &hangup);
+	if (hangup.sa_handler != SIG_IGN) /* nohup: a blocked signal would be queued all the same */
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -7,6 +7,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 import checks
@@ -335,3 +336,14 @@ def test_a_pid_namespace_of_its_own_is_told(case):
                          "trace", "--", "/bin/true")
     checks.equal("status", 1, process.wait(10))
     checks.contains("what to do", "--pid=host", process.err())
+
+
+def test_a_thread_is_no_process(case):
+    python = case.start(sys.executable, "-c", "import threading, time\n"
+                        "threading.Thread(target=time.sleep, args=(20,)).start()")
+    threads = wait_until(lambda: (lambda all: all if len(all) > 1 else None)(
+        os.listdir(f"/proc/{python.pid}/task")), "its thread")
+    other = next(tid for tid in threads if int(tid) != python.pid)
+    trace = case.cuscope("trace", "-p", other)
+    checks.equal("status", 1, trace.wait(10))
+    checks.contains("what to do", f"-p {python.pid}", trace.err())
