@@ -11,8 +11,9 @@ void close_later(int fd);
 
 /*
  * For the end of a program that holds hundreds of perf events, which the kernel takes away one
- * after the other, minutes in all (4.5 for 1200 of them on Linux 6.18): a child keeps them until this
- * process has ended, and ends then, so that nobody waits. Of the files only they stay open in it.
+ * after the other, minutes in all (4.5 for 1200 of them on Linux 6.18): a child keeps them until
+ * this process has ended, and ends then, so that nobody waits. Of the files only they stay open in
+ * it.
  */
 void close_events_at_leisure(void);
 
