@@ -127,8 +127,7 @@ static void check_features(struct report *report)
 		}
 		error = kernel_lacks_because(report->features, i);
 		line(report, required ? MISSING : DEGRADED, info->name, "%s; %s%s%s%s%s",
-		     info->gives,
-		     required ? "required" : "used instead: ", required ? "" : info->instead,
+		     info->gives, required ? "" : "used instead: ", info->instead,
 		     error ? " (" : "", error ? strerror(-error) : "", error ? ")" : "");
 		report->blocked |= required;
 	}

@@ -30,10 +30,11 @@ struct kernel_features {
 };
 
 static const struct feature_info infos[FEATURE_COUNT] = {
-	[FEATURE_BTF] = { "btf", "the kernel's own types (CO-RE)", NULL },
-	[FEATURE_PIDS] = { "pids", "process ids are those that the kernel reports", NULL },
-	[FEATURE_RINGBUF] = { "ringbuf", "ring buffers (5.8)", NULL },
-	[FEATURE_UPROBE] = { "uprobe", "probes in user programs", NULL },
+	[FEATURE_BTF] = { "btf", "the kernel's own types (CO-RE)", "required" },
+	[FEATURE_PIDS] = { "pids", "process ids are those that the kernel reports",
+			   "required: run on the host, or in a container with --pid=host" },
+	[FEATURE_RINGBUF] = { "ringbuf", "ring buffers (5.8)", "required" },
+	[FEATURE_UPROBE] = { "uprobe", "probes in user programs", "required" },
 	[FEATURE_COOKIE] = { "cookie", "one program for all functions (5.15)",
 			     "one small program a function" },
 	[FEATURE_MULTI] = { "multi", "one link for all functions of a file (6.6)",

@@ -36,7 +36,7 @@ struct kernel_features; /* what is known so far; each feature is tried when it i
 struct feature_info {
 	const char *name; /* for --without */
 	const char *gives;
-	const char *instead; /* what is used where it is missing; NULL: nothing, it is required */
+	const char *instead; /* what is used where it is missing, or that it is required */
 };
 
 const struct feature_info *feature_info(enum feature feature);
