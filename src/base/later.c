@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
@@ -82,4 +85,35 @@ void close_together(const int *fds, size_t count)
 	for (size_t i = 0; i < started; i++)
 		pthread_join(closers[i].thread, NULL);
 	free(closers);
+}
+
+/* ---- after the end ------------------------------------------------------------------------- */
+
+/* A pipe or a terminal that stayed open would never end for its reader. */
+static void close_files(void)
+{
+	long limit = sysconf(_SC_OPEN_MAX);
+
+	for (int fd = 0; fd < limit && fd < 65536; fd++) {
+		char link[32], name[16] = "";
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		if (readlink(link, name, sizeof(name) - 1) > 0 && strncmp(name, "anon_inode:", 11))
+			close(fd);
+	}
+}
+
+void close_events_at_leisure(void)
+{
+	pid_t parent = getpid();
+
+	if (fork() != 0)
+		return; /* without a child they are closed here */
+	setsid();
+	close_files();
+	/* sent when the parent's own descriptors are closed already */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == parent)
+		pause();
+	_exit(0);
 }

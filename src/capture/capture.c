@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/later.h"
+#include "base/later.h"
 #include "base/xalloc.h"
 #include "capture/session.h"
 
@@ -203,8 +204,8 @@ int capture_finish(struct capture *c)
 		return 0;
 	programs_stop_holding(c->programs);
 	hold_release(c->hold); /* first: its thread looks at modules */
-	unhook(c);
 	if (!hold_ended(c->hold, &status)) {
+		unhook(c); /* what runs on is to run as fast as before */
 		capture_notice(c, "the trace is over; waiting for the command (process %d) to end",
 			       c->command_pid);
 		status = hold_wait(c->hold, !c->stopping);
@@ -226,6 +227,10 @@ void capture_free(struct capture *c)
 	governor_free(c->governor);
 	order_free(c->order);
 	stream_free(c->stream);
+	if (c->programs && programs_mechanism(c->programs) >= MECHANISM_SINGLE) {
+		memset(programs_state(c->programs)->mode, HOOK_IGNORE, WIRE_HOOKS_MAX);
+		close_events_at_leisure();
+	}
 	unhook(c);
 	kernel_features_free(c->features);
 	free(c->watched);
