@@ -43,8 +43,8 @@ static __always_inline __u64 return_trampoline(void)
  * pointer has left is not. One whose frame lies above may have been left by longjmp or an exception
  * all the same, and other functions are using that stack now: then its return address, which the
  * return probe had replaced by the trampoline, is overwritten as a rule. At the same stack pointer
- * it tells a hooked function that ended in a jump to this one (both will return) from a longjmp back
- * to a loop (the first never will).
+ * it tells a hooked function that ended in a jump to this one (both will return) from a longjmp
+ * back to a loop (the first never will).
  */
 static __always_inline int frame_is_live(const struct wire_frame *frame, struct pt_regs *ctx,
 					 __u64 trampoline)
@@ -214,6 +214,27 @@ static __always_inline int returns_wanted(__u32 mode, __u32 depth)
 }
 
 /*
+ * One file may be hooked as two modules: two containers of one image show it through overlayfs as
+ * two inodes, and the kernel puts both probes into the one below. Their programs run one after the
+ * other in the same trap; only the first is listened to. A library that was unloaded and another
+ * loaded in its place are further apart than this.
+ */
+#define SAME_TRAP_NS 50000
+
+static __always_inline int same_trap(struct wire_thread *thread, struct pt_regs *ctx, __u32 hook,
+				     __u64 now)
+{
+	if (thread->entry_ip == PT_REGS_IP(ctx) && thread->entry_sp == PT_REGS_SP(ctx) &&
+	    thread->hook != hook && now - thread->entry_ns < SAME_TRAP_NS)
+		return 1;
+	thread->entry_ip = PT_REGS_IP(ctx);
+	thread->entry_sp = PT_REGS_SP(ctx);
+	thread->entry_ns = now;
+	thread->hook = hook;
+	return 0;
+}
+
+/*
  * An entry. Returns 1 when its return is of no interest: a session then leaves the return alone,
  * which saves the second trap.
  */
@@ -226,7 +247,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	struct wire_frame *frame;
 	int returns;
 
-	if (!thread || (mode & HOOK_IGNORE))
+	if (!thread || (mode & HOOK_IGNORE) || same_trap(thread, ctx, hook, now))
 		return 1;
 	drop_stale_frames(thread, ctx, now);
 	depth = thread->depth;
@@ -301,10 +322,13 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	if (!frame) {
 		if (thread->deep)
 			thread->deep--;
-		else
+		else if (thread->return_sp != RETURN_SP(ctx) ||
+			 now - thread->return_ns >= SAME_TRAP_NS) /* see same_trap() */
 			count_lost(LOST_NO_ENTRY);
 		return 0;
 	}
+	thread->return_sp = RETURN_SP(ctx);
+	thread->return_ns = now;
 	frame->call.result = PT_REGS_RC(ctx);
 	frame->call.head.time_ns = now;
 	if (frame->call.result == 0) {

@@ -5,6 +5,25 @@
 
 #include "bpf/threads.h"
 
+/* Without the text: user space reads it, if it is still there. */
+static __always_inline int name_send_address(const struct wire_call *call, __u64 key, __u32 source,
+					     __u64 from)
+{
+	struct {
+		struct wire_head head;
+		__u64 key, from;
+		__u32 source, reserved;
+	} name = { .head = call->head, .key = key, .from = from, .source = source };
+
+	if (source == NAME_OF_HANDLE)
+		return 0; /* the next launch tries again */
+	name.head.type = WIRE_NAME;
+	name.head.flags = 0;
+	name.head.bytes = 0;
+	emit(&name, WIRE_NAME_BYTES(0), WAKE_NOW);
+	return 1;
+}
+
 /*
  * Sends the string at `from` with the time of the call that it belongs to, before the call itself:
  * so it is there when the call is read. Returns whether it could be read.
@@ -19,12 +38,15 @@ static __always_inline int name_send(const struct wire_call *call, __u64 key, __
 
 	if (!s || !from)
 		return 0;
+	if (s->name_busy)
+		return name_send_address(call, key, source, from);
+	s->name_busy = 1;
 	read = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
-	if (read <= 0 && source == NAME_OF_HANDLE)
-		return 0;
 	n = BOUNDED(read > 0 ? read : 0, 2 * WIRE_STRING_MAX - 1);
-	if (n > WIRE_STRING_MAX)
+	if ((read <= 0 && source == NAME_OF_HANDLE) || n > WIRE_STRING_MAX) {
+		s->name_busy = 0;
 		return 0;
+	}
 	s->name.head = call->head;
 	s->name.head.type = WIRE_NAME;
 	s->name.head.flags = 0;
@@ -36,22 +58,30 @@ static __always_inline int name_send(const struct wire_call *call, __u64 key, __
 	s->name.source = source;
 	s->name.reserved = 0;
 	emit(&s->name, WIRE_NAME_BYTES(n), n ? WAKE_IF_FULL : WAKE_NOW);
+	s->name_busy = 0;
 	return 1;
 }
 
-/* The first launch of a handle sends the name that the handle leads to; user space verifies it. */
-static __always_inline void kernel_name(const struct wire_call *call, __u64 handle)
+/*
+ * The first launch of a handle sends the name that the handle leads to; user space verifies it.
+ * Returns whether this handle needs no further try: a page that is not resident cannot be read
+ * here, but what is no pointer at all will not become one (a host stub's address leads to its
+ * code).
+ */
+static __always_inline int kernel_name(const struct wire_call *call, __u64 handle)
 {
 	struct kernel_key key = { .handle = handle, .tgid = call->head.tgid };
 	__u64 generation = state.kernels_generation, at = 0;
 	__u64 *seen = bpf_map_lookup_elem(&named_kernels, &key);
 
-	if (seen && *seen == generation)
-		return;
-	bpf_probe_read_user(&at, sizeof(at), (void *)(handle + state.name_offset));
-	/* A page that is not resident cannot be read here: the next launch tries again. */
-	if (name_send(call, handle, NAME_OF_HANDLE, at))
-		bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
+	if ((seen && *seen == generation) || state.name_offset == WIRE_NO_OFFSET)
+		return 1;
+	if (bpf_probe_read_user(&at, sizeof(at), (void *)(handle + state.name_offset)))
+		return 0;
+	if (!name_send(call, handle, NAME_OF_HANDLE, at))
+		return at < 4096 || at >> 48;
+	bpf_map_update_elem(&named_kernels, &key, &generation, BPF_ANY);
+	return 1;
 }
 
 /* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot.
@@ -69,8 +99,8 @@ static __always_inline void kernel_seen(struct wire_thread *thread, const struct
 			thread->recent[i] = 0;
 		thread->recent_generation = state.kernels_generation;
 	}
-	kernel_name(call, handle);
-	*slot = handle;
+	if (kernel_name(call, handle))
+		*slot = handle;
 }
 
 #endif

@@ -32,6 +32,7 @@
 #define WIRE_DEPTH_MAX	4     /* calls inside calls of one thread; cudart on libcuda needs 2 */
 #define WIRE_STRING_MAX 4096  /* bytes of a name with its NUL; CUTLASS kernels pass 2,000 */
 #define WIRE_RINGS_MAX	64
+#define WIRE_NO_OFFSET	(~0ull)
 #define WIRE_RECENT	16 /* a power of two; saves the look-up of most launches */
 
 enum wire_type {
@@ -119,7 +120,9 @@ struct wire_thread {
 	__u32 tgid; /* a mismatch means that the tid was reused */
 	__u32 depth;
 	__u32 deep; /* calls below WIRE_DEPTH_MAX whose returns are still to come */
-	__u32 reserved;
+	__u32 hook; /* of the last entry, with the next four: see same_trap() */
+	__u64 entry_ip, entry_sp, entry_ns;
+	__u64 return_sp, return_ns;
 	__u64 recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
 	__u64 recent_generation;   /* of the names: older ones are void */
 	struct wire_frame frame[WIRE_DEPTH_MAX];
@@ -190,7 +193,7 @@ struct wire_state {
 	__u64 driver_tells;	    /* not 0: runtime calls without a return are left out, since */
 				    /* without returns nothing tells which driver call is inside */
 	__u64 name_offset;	    /* of the name's pointer in a kernel handle; user space */
-				    /* corrects it when it finds another */
+				    /* corrects it when it finds another, or WIRE_NO_OFFSET */
 	__u8 woken[WIRE_RINGS_MAX]; /* the reader was woken and has not drained yet */
 	__u8 mode[WIRE_HOOKS_MAX];  /* enum hook_mode */
 };

@@ -7,10 +7,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/later.h"
 #include "base/xalloc.h"
 #include "capture/session.h"
 
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
+
+/*
+ * Only a session declines the return of a single hit. With the other mechanisms a return probe is
+ * there for every process that maps the file, also for those under seccomp, which it would kill.
+ */
+static void check_returns(struct capture *c, enum mechanism mechanism)
+{
+	c->seccomp_safe = !c->options.returns || kernel_has(c->features, FEATURE_SECCOMP_SAFE);
+	if (c->seccomp_safe || mechanism == MECHANISM_SESSION)
+		return;
+	c->options.returns = c->run.returns = false;
+	c->seccomp_safe = true;
+	capture_notice(c, "this kernel's return probes kill processes under seccomp and cannot be "
+			  "left out for those alone: only entries are hooked (no durations and "
+			  "results); newer stable releases of this kernel are free of that");
+}
 
 static int load_programs(struct capture *c, struct err *err)
 {
@@ -20,7 +37,6 @@ static int load_programs(struct capture *c, struct err *err)
 		.settings = {
 			.all = o->target.kind == TARGET_ALL,
 			.cgroup = o->target.kind == TARGET_CGROUP,
-			.returns = o->returns,
 			.nested_returns = o->nested_returns,
 			.begin_records = o->begin_records,
 			.every_exec = o->target.kind == TARGET_NAME,
@@ -28,13 +44,20 @@ static int load_programs(struct capture *c, struct err *err)
 	};
 	int r;
 
+	if (!kernel_has(c->features, FEATURE_PIDS))
+		return err_set(
+			err, ENOTSUP,
+			"cuscope runs in a pid namespace of its own (a container?), while the "
+			"kernel reports the host's process ids: run it on the host, or start "
+			"the container with --pid=host");
 	if (!kernel_has(c->features, FEATURE_BTF))
 		return err_set(
 			err, ENOTSUP,
 			"this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF), "
 			"which the eBPF programs need; 'cuscope doctor' tells more");
 	options.mechanism = mechanism_best(c->features);
-	c->seccomp_safe = !o->returns || kernel_has(c->features, FEATURE_SECCOMP_SAFE);
+	check_returns(c, options.mechanism);
+	options.settings.returns = c->options.returns;
 	options.settings.seccomp_entry_only = !c->seccomp_safe;
 	r = programs_load(&options, &c->programs, err);
 	if (r)
@@ -103,20 +126,20 @@ static int open_command(struct capture *c, struct err *err)
 {
 	struct command *command = &c->options.target.command;
 	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
-	bool held;
 	int r;
 
 	command->follow = c->options.target.follow;
 	/* without mmap events a hold has nothing to be told by */
 	command->hold = command->hold && c->mmap_seen;
-	r = hold_prepare(command, look_held, c, &c->hold, &c->command_pid, &held, err);
+	r = hold_prepare(command, look_held, c, &c->hold, &c->command_pid, &c->held, err);
 	if (r)
 		return r;
-	if (command->hold && !held)
+	if (command->hold && !c->held)
 		capture_notice(c,
 			       "ptrace is refused, so the command is not held while libraries are "
 			       "hooked: first calls may be missed");
-	return programs_target_add(c->programs, c->command_pid, flags | (held ? TARGET_HOLD : 0));
+	return programs_target_add(c->programs, c->command_pid,
+				   flags | (c->held ? TARGET_HOLD : 0));
 }
 
 static int open_targets(struct capture *c, struct err *err)

@@ -69,13 +69,11 @@ int cost_measure(struct programs *programs, bool returns, struct hit_cost *cost,
 		return r;
 	programs_target_add(programs, getpid(), 0);
 	cost->call_ns = time_calls();
-	if (programs_mechanism(programs) == MECHANISM_SESSION || !returns) {
-		state->mode[SELF_HOOK] = HOOK_ENTRY_ONLY;
-		cost->entry_ns = time_calls();
-	} else {
+	/* else these calls, which nothing ends, were open ones of this thread at the trace's end */
+	state->mode[SELF_HOOK] = HOOK_ENTRY_ONLY;
+	if (returns && programs_mechanism(programs) != MECHANISM_SESSION)
 		attachment_drop_returns(attachment);
-		cost->entry_ns = time_calls();
-	}
+	cost->entry_ns = time_calls();
 	programs_target_remove(programs, getpid());
 	/* else the entry that just lost its return would be taken for a call under way */
 	programs_thread_forget(programs, gettid());

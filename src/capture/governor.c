@@ -224,7 +224,8 @@ static void hook_all(struct governor *g, bool hook)
 		struct module *module = modules_at(g->options.modules, m);
 
 		if (hook)
-			module_attach(module, g->options.programs, g->options.returns, false, NULL);
+			module_attach(module, g->options.programs, g->options.returns,
+				      !modules_have_driver(g->options.modules), NULL);
 		else
 			module_detach(module);
 	}
@@ -303,7 +304,8 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		begin_windows(g, now_ns);
 	if (little) {
 		snprintf(g->text, sizeof(g->text),
-			 "tracing cost %.0f %% of a thread's time: %zu function%s little %s unhooked "
+			 "tracing cost %.0f %% of a thread's time: %zu function%s little %s "
+			 "unhooked "
 			 "(the summary names %s)",
 			 before, little, little == 1 ? " that tells" : "s that tell",
 			 little == 1 ? "was" : "were", little == 1 ? "it" : "them");

@@ -151,7 +151,7 @@ static void on_exec(struct capture *c, const struct wire_process *record)
 		known |= c->watched[i] == pid;
 	if (!known && target_name_matches(&c->options.target, pid))
 		watch(c, pid, LOOK_LATE, record->head.time_ns);
-	else if (known && !c->hold)
+	else if (known && !c->held)
 		look(c, pid, LOOK_LATE, record->head.time_ns);
 	if (known)
 		check_seccomp(c, pid);
@@ -218,12 +218,15 @@ static void set_timer(struct capture *c, uint64_t in_ns)
 
 static int open_loop(struct capture *c, struct err *err)
 {
+	struct sigaction hangup;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	sigaction(SIGHUP, NULL, &hangup);
+	if (hangup.sa_handler != SIG_IGN) /* nohup: a blocked signal would be queued all the same */
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -29,6 +29,7 @@ struct capture {
 	uint64_t begin_ns;
 
 	struct hold *hold; /* TARGET_COMMAND */
+	bool held;	   /* by ptrace: execs and mappings are looked at while it waits */
 	pid_t command_pid;
 	bool command_ended;
 	atomic_bool cuda_seen; /* a target has mapped a CUDA module */

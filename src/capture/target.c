@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,20 +50,32 @@ bool target_name_matches(const struct target *target, pid_t pid)
 	return glob_matches_link(target->glob, path);
 }
 
-int target_seccomp_mode(pid_t pid)
+/* A number of /proc/PID/status, 0 where it is not told. */
+static int status_number(pid_t pid, const char *fmt)
 {
 	char path[64], line[256];
-	int mode = 0;
+	int value = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	f = fopen(path, "re");
 	if (!f)
 		return 0;
-	while (fgets(line, sizeof(line), f) && sscanf(line, "Seccomp: %d", &mode) != 1)
+	while (fgets(line, sizeof(line), f) && sscanf(line, fmt, &value) != 1)
 		;
 	fclose(f);
-	return mode;
+	return value;
+}
+
+int target_seccomp_mode(pid_t pid)
+{
+	return status_number(pid, "Seccomp: %d");
+}
+
+/* What kill and /proc/PID take for a process may be one of its threads. */
+static pid_t target_process_of(pid_t tid)
+{
+	return status_number(tid, "Tgid: %d");
 }
 
 /* ---- enumerating --------------------------------------------------------------------------- */
@@ -73,10 +85,17 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 {
 	for (size_t i = 0; i < target->n_pids; i++) {
 		pid_t pid = target->pids[i];
+		pid_t process;
 		int r;
 
 		if (kill(pid, 0) && errno == ESRCH)
 			return err_set(err, ESRCH, "there is no process %d", pid);
+		process = target_process_of(pid);
+		if (process > 0 && process != pid)
+			return err_set(err, EINVAL,
+				       "%d is a thread of process %d, and whole processes are "
+				       "traced: -p %d",
+				       pid, process, process);
 		r = each(data, pid);
 		if (r)
 			return r;

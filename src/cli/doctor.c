@@ -117,7 +117,8 @@ static void check_features(struct report *report)
 {
 	for (int i = 0; i < FEATURE_COUNT; i++) {
 		const struct feature_info *info = feature_info(i);
-		bool required = i == FEATURE_BTF || i == FEATURE_RINGBUF || i == FEATURE_UPROBE;
+		bool required = i == FEATURE_BTF || i == FEATURE_PIDS || i == FEATURE_RINGBUF ||
+				i == FEATURE_UPROBE;
 		int error;
 
 		if (kernel_has(report->features, i)) {
@@ -125,9 +126,9 @@ static void check_features(struct report *report)
 			continue;
 		}
 		error = kernel_lacks_because(report->features, i);
-		line(report, required ? MISSING : DEGRADED, info->name,
-		     "%s; used instead: %s%s%s%s", info->gives, info->instead, error ? " (" : "",
-		     error ? strerror(-error) : "", error ? ")" : "");
+		line(report, required ? MISSING : DEGRADED, info->name, "%s; %s%s%s%s%s",
+		     info->gives, required ? "" : "used instead: ", info->instead,
+		     error ? " (" : "", error ? strerror(-error) : "", error ? ")" : "");
 		report->blocked |= required;
 	}
 }

@@ -151,7 +151,7 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_MAX_OVERHEAD:
 		if (!parse_percent(arg, &o->capture.max_overhead))
-			cli_bad_value(state, "--max-overhead", arg, "share (5% or 0.5)");
+			cli_bad_value(state, "--max-overhead", arg, "percentage (5% or 0.5%)");
 		return 0;
 	case OPT_RING_SIZE:
 		if (!parse_bytes(arg, &bytes) || bytes < 65536 || bytes > 8ull << 30)

@@ -117,8 +117,12 @@ static size_t link_singly(const struct job *job, struct attach_point *points, si
 		int back = job->returns ? open_single(job, &points[i], true) : 0;
 		int fd = back < 0 ? back : open_single(job, &points[i], false);
 
-		if (job->returns && back >= 0)
-			fds_add(&job->into->returns, back);
+		if (job->returns && back >= 0) {
+			if (fd < 0)
+				close(back); /* each of its hits would count as lost */
+			else
+				fds_add(&job->into->returns, back);
+		}
 		if (fd >= 0) {
 			fds_add(&job->into->entries, fd);
 			hooked++;

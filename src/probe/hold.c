@@ -360,6 +360,7 @@ void hold_release(struct hold *hold)
 
 int hold_wait(struct hold *hold, bool patient)
 {
+	struct sigaction hangup;
 	int status = 0, sig;
 	sigset_t set;
 
@@ -367,7 +368,9 @@ int hold_wait(struct hold *hold, bool patient)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	sigaction(SIGHUP, NULL, &hangup);
+	if (hangup.sa_handler != SIG_IGN) /* nohup */
+		sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	while (!hold_ended(hold, &status)) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,9 +30,11 @@ struct kernel_features {
 };
 
 static const struct feature_info infos[FEATURE_COUNT] = {
-	[FEATURE_BTF] = { "btf", "the kernel's own types (CO-RE)", "nothing: required" },
-	[FEATURE_RINGBUF] = { "ringbuf", "ring buffers (5.8)", "nothing: required" },
-	[FEATURE_UPROBE] = { "uprobe", "probes in user programs", "nothing: required" },
+	[FEATURE_BTF] = { "btf", "the kernel's own types (CO-RE)", "required" },
+	[FEATURE_PIDS] = { "pids", "process ids are those that the kernel reports",
+			   "required: run on the host, or in a container with --pid=host" },
+	[FEATURE_RINGBUF] = { "ringbuf", "ring buffers (5.8)", "required" },
+	[FEATURE_UPROBE] = { "uprobe", "probes in user programs", "required" },
 	[FEATURE_COOKIE] = { "cookie", "one program for all functions (5.15)",
 			     "one small program a function" },
 	[FEATURE_MULTI] = { "multi", "one link for all functions of a file (6.6)",
@@ -66,6 +69,16 @@ static int load_empty(unsigned attach_type)
 static int try_btf(void)
 {
 	return access("/sys/kernel/btf/vmlinux", R_OK) ? -errno : 0;
+}
+
+/* The first pid namespace has a fixed inode: PROC_PID_INIT_INO. */
+static int try_pids(void)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st))
+		return -errno;
+	return st.st_ino == 0xEFFFFFFCu ? 0 : -ENOTSUP;
 }
 
 static int try_ringbuf(void)
@@ -216,13 +229,10 @@ static int try_tracefs(void)
 }
 
 static int (*const attempts[FEATURE_COUNT])(void) = {
-	[FEATURE_BTF] = try_btf,
-	[FEATURE_RINGBUF] = try_ringbuf,
-	[FEATURE_UPROBE] = try_uprobe,
-	[FEATURE_COOKIE] = try_cookie,
-	[FEATURE_MULTI] = try_multi,
-	[FEATURE_SESSION] = try_session,
-	[FEATURE_SECCOMP_SAFE] = try_seccomp,
+	[FEATURE_BTF] = try_btf,	 [FEATURE_PIDS] = try_pids,
+	[FEATURE_RINGBUF] = try_ringbuf, [FEATURE_UPROBE] = try_uprobe,
+	[FEATURE_COOKIE] = try_cookie,	 [FEATURE_MULTI] = try_multi,
+	[FEATURE_SESSION] = try_session, [FEATURE_SECCOMP_SAFE] = try_seccomp,
 	[FEATURE_TRACEFS] = try_tracefs,
 };
 

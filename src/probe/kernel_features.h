@@ -14,6 +14,7 @@
 
 enum feature {
 	FEATURE_BTF,	      /* /sys/kernel/btf/vmlinux: CO-RE */
+	FEATURE_PIDS,	      /* cuscope is in the first pid namespace, whose ids programs see */
 	FEATURE_RINGBUF,      /* 5.8 */
 	FEATURE_UPROBE,	      /* perf uprobes: CONFIG_UPROBE_EVENTS */
 	FEATURE_COOKIE,	      /* 5.15: one program for all functions */
@@ -35,7 +36,7 @@ struct kernel_features; /* what is known so far; each feature is tried when it i
 struct feature_info {
 	const char *name; /* for --without */
 	const char *gives;
-	const char *instead; /* what is used where it is missing */
+	const char *instead; /* what is used where it is missing, or that it is required */
 };
 
 const struct feature_info *feature_info(enum feature feature);

@@ -396,6 +396,11 @@ struct module *modules_at(const struct modules *modules, size_t index)
 	return modules->list[index];
 }
 
+bool modules_have_driver(const struct modules *modules)
+{
+	return modules->driver_seen;
+}
+
 size_t modules_hooked(const struct modules *modules)
 {
 	size_t hooked = 0;

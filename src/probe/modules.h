@@ -52,8 +52,9 @@ const struct hook *modules_hook(const struct modules *modules, uint16_t id,
 /* For the governor and the summary; the list only grows. Call them on the main thread. */
 size_t modules_count(const struct modules *modules);
 struct module *modules_at(const struct modules *modules, size_t index);
-size_t modules_hooked(const struct modules *modules); /* functions hooked at this moment */
-void modules_lock(struct modules *modules);	      /* around changes of hooks by the governor */
+bool modules_have_driver(const struct modules *modules); /* launches are seen there */
+size_t modules_hooked(const struct modules *modules);	 /* functions hooked at this moment */
+void modules_lock(struct modules *modules);		 /* around changes of hooks and misses */
 void modules_unlock(struct modules *modules);
 
 /* What could not be hooked, and what was hooked late; texts are owned by the modules. */

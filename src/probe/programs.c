@@ -209,6 +209,8 @@ static int make_rings(struct programs *p, size_t total)
 	bytes = power_of_two_below(total / p->n_rings);
 	if (bytes < (size_t)getpagesize())
 		bytes = getpagesize();
+	if (bytes > 1u << 30) /* max_entries is 32 bits wide */
+		bytes = 1u << 30;
 	p->ring_bytes = bytes * p->n_rings;
 	for (size_t i = 0; i < p->n_rings; i++) {
 		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "cuscope_ring", 0, 0, bytes, NULL);

@@ -85,7 +85,7 @@ void programs_awake(struct programs *programs);
 
 typedef void (*programs_record_fn)(void *data, const struct wire_head *record, size_t bytes);
 
-/* Hands the calls that threads are in at this moment to `each`, as unfinished. */
+/* Hands the calls that threads are in at this moment to `each`, as unfinished, ended now. */
 void programs_open_calls(struct programs *programs, programs_record_fn each, void *data);
 
 #endif

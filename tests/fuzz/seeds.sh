@@ -51,7 +51,11 @@ octal aarch64 '\2\077\043\003\325'
 octal unknown-size '\4\363\017\036\372\101\124\303'
 
 # Command lines, a word a line, after a byte of settings.
-words() { name=$1 && setting=$2 && shift 2 && printf "$setting%s" "$(printf '%s\n' "$@")" >"$dir/options/$name"; }
+words() {
+	name=$1 setting=$2
+	shift 2
+	printf "$setting%s" "$(printf '%s\n' "$@")" >"$dir/options/$name"
+}
 words command 1 -p 123,456 --duration=1.5ms -- ./app --verbose
 words first-word 1 --all ./app --its-own
 words targets 0 -vp 12 --name 'python*' --cgroup /a --no-follow --user me -o a.jsonl

@@ -164,8 +164,10 @@ class Result:
 class Case:
     """One test: its folder, and the programs it started, which end with it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, options=()):
+        """`options`: for every trace, before its own."""
         self.folder = folder
+        self.options = options
         self.started = []
         self.shape = "push"
         self.env = {}
@@ -195,7 +197,8 @@ class Case:
     def start_trace(self, options=(), target=(), name="trace", **more):
         """cuscope trace with events and summary in files."""
         return self.cuscope("trace", "-o", self.path(name + ".jsonl"), "--json-summary",
-                            self.path(name + ".json"), *options, *target, **more)
+                            self.path(name + ".json"), *self.options, *options, *target,
+                            **more)
 
     def result(self, process, name="trace", seconds=LIMIT_SECONDS, lines=True):
         """Waits for its end; `lines`: whether its events are wanted."""
@@ -241,9 +244,9 @@ class Runner:
             if hasattr(test, "alone"):
                 self.run(test)
 
-    def run(self, test):
-        name = test.__name__.removeprefix("test_")
-        case = Case(os.path.join(self.folder, name))
+    def run(self, test, name=None, options=()):
+        name = name or test.__name__.removeprefix("test_")
+        case = Case(os.path.join(self.folder, name), options)
         begin = time.monotonic()
         try:
             test(case)

@@ -55,3 +55,12 @@ def test_first_signal_reaches_the_command(case):
     trace = trace_that_is_over(case, "/bin/sleep", "30")
     trace.signal(signal.SIGTERM)
     checks.equal("the command's status", 128 + signal.SIGTERM, trace.wait(5))
+
+
+def test_nohup_outlives_the_terminal(case):
+    trace = case.start("/usr/bin/nohup", Places.cuscope(), "trace", "--", "/bin/sh", "-c",
+                       "sleep 1; exit 4")
+    wait_until(lambda: len(os.listdir(f"/proc/{trace.pid}/task")) > 1, "the command to be held")
+    time.sleep(0.2)
+    trace.signal(signal.SIGHUP)
+    checks.equal("the command's status", 4, trace.wait(10))

@@ -7,6 +7,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 import checks
@@ -183,10 +184,10 @@ def test_closed_pipe(case):
     json.loads(first)
     with open(case.path("err")) as file:
         text = file.read()
-    said = [line for line in text.splitlines() if line.startswith("cuscope:")
-            and "waiting for the command" not in line]
-    checks.equal("messages", 1, len(said))
-    checks.contains("message", "closed", said[0])
+    checks.contains("message", "closed", text)
+    lines = [line for line in text.splitlines() if line.startswith("cuscope:")]
+    checks.equal("lines, but for the word that it waits", 1,
+                 len([line for line in lines if "waiting for the command" not in line]))
     checks.equal("status is not 0", True, status != "0")
     checks.equal("the program came to its end", 1,
                  len(open(case.path("counts")).read().splitlines()))
@@ -328,3 +329,21 @@ def test_doctor(case):
         raise Failure(f"lines that begin with {words}")
     for line in ("ringbuf", "privileges", "NVIDIA driver", "lockdown"):
         checks.contains("doctor", line, process.out())
+
+
+def test_a_pid_namespace_of_its_own_is_told(case):
+    process = case.start("/usr/bin/unshare", "--pid", "--fork", "--mount-proc", Places.cuscope(),
+                         "trace", "--", "/bin/true")
+    checks.equal("status", 1, process.wait(10))
+    checks.contains("what to do", "--pid=host", process.err())
+
+
+def test_a_thread_is_no_process(case):
+    python = case.start(sys.executable, "-c", "import threading, time\n"
+                        "threading.Thread(target=time.sleep, args=(20,)).start()")
+    threads = wait_until(lambda: (lambda all: all if len(all) > 1 else None)(
+        os.listdir(f"/proc/{python.pid}/task")), "its thread")
+    other = next(tid for tid in threads if int(tid) != python.pid)
+    trace = case.cuscope("trace", "-p", other)
+    checks.equal("status", 1, trace.wait(10))
+    checks.contains("what to do", f"-p {python.pid}", trace.err())

@@ -154,3 +154,22 @@ def test_hooks_are_attached_once_for_all_processes(case):
     result = case.trace("/bin/sh", "-c", f"for i in 1 2 3 4 5; do {Places.program('threads')} 1 1; done")
     checks.everything(result)
     checks.equal("processes", 5, len(result.counts.pids()))
+
+
+def test_one_library_seen_through_two_overlays(case):
+    """Two containers of one image: two inodes, but the kernel puts both probes into the one below."""
+    folders = {name: case.path(name) for name in ("lower", "up1", "work1", "one", "up2", "work2", "two")}
+    for path in folders.values():
+        os.mkdir(path)
+    shutil.copy(Places.simcuda("push", "libcuda.so.1"), folders["lower"])
+    script = " && ".join(
+        f"mount -t overlay overlay -o lowerdir={folders['lower']},upperdir={folders['up' + n]},"
+        f"workdir={folders['work' + n]} {folders[name]}" for n, name in (("1", "one"), ("2", "two")))
+    script += "".join(f" && LD_LIBRARY_PATH={folders[name]} {Places.program('threads')} 2 10"
+                      for name in ("one", "two"))
+    result = case.trace("/usr/bin/unshare", "-m", "/bin/sh", "-c", script, name="session")
+    checks.everything(result)
+    os.remove(case.path("counts"))
+    result = case.trace("/usr/bin/unshare", "-m", "/bin/sh", "-c", script, name="multi",
+                        options=["--without", "session"])
+    checks.everything(result)

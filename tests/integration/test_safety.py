@@ -162,3 +162,9 @@ def test_memory_of_cuscope_is_bounded(case):
     wait_until(ended, "the trace", 40)
     if not 0 < most < 64 * 1024:
         raise Failure(f"{most} KiB of anonymous memory")
+
+
+def test_no_returns_where_they_would_kill_and_cannot_be_declined(case):
+    result = case.trace("seccomp", options=["--without", "session,seccomp"])
+    checks.contains("the notice", "only entries are hooked", result.err)
+    checks.equal("calls with a duration", 0, sum("duration_us" in call for call in result.calls()))

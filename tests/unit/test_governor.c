@@ -37,6 +37,11 @@ __attribute__((format(printf, 1, 2))) static void write_down(const char *fmt, ..
 	va_end(ap);
 }
 
+bool modules_have_driver(const struct modules *modules)
+{
+	return true;
+}
+
 size_t modules_count(const struct modules *modules)
 {
 	return 2;

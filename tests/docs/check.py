@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds the documentation to the program: options, commands, links.
+
+    tests/docs/check.py build/cuscope
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+COMMANDS = ("trace", "probes", "doctor")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+def read(page):
+    with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+        return file.read()
+
+
+def pages():
+    found = ["README.md"] + [os.path.relpath(path, ROOT) for path in glob.glob(ROOT + "/docs/*.md")]
+    return sorted(found)
+
+
+def options_of_help(cuscope, command):
+    """{"--pid": "--pid=PID[,PID]"}: long names, with their values, as --help lists them."""
+    text = subprocess.run([cuscope, command, "--help"], capture_output=True, text=True, check=True).stdout
+    listed = re.findall(r"^ {2,6}(?:-\S, )?(--[a-z][a-z-]*)(\S*)", text, re.M)
+    return {name: name + value for name, value in listed}
+
+
+def options_of_page(command):
+    """The options in the first cells of the page's tables."""
+    cells = re.findall(r"^\| (`-.*?) \|", read(f"docs/{command}.md"), re.M)
+    listed = re.findall(r"`(?:-\S, )?(--[a-z][a-z-]*)(\S*?)`", " ".join(cells))
+    return {name: name + value for name, value in listed}
+
+
+def prose(page):
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", read(page), flags=re.M | re.S)
+
+
+def check_options(cuscope, command):
+    helped, paged = options_of_help(cuscope, command), options_of_page(command)
+    if not helped:
+        yield "--help lists no options"
+    for name in sorted(helped.keys() | paged.keys()):
+        if helped.get(name) != paged.get(name):
+            yield f"--help has {helped.get(name, 'nothing')}, the page has {paged.get(name, 'nothing')}"
+
+
+def check_lines(cuscope):
+    """Command lines in blocks of code: `cuscope trace --option` must exist, but for what shows a mistake."""
+    known = {command: options_of_help(cuscope, command) for command in COMMANDS}
+    for page in pages():
+        for line, answer in re.findall(r"^((?:\$ )?(?:sudo )?cuscope .*)\n(.*)", read(page), re.M):
+            words = line.split(" -- ")[0].split("#")[0].split()
+            words = words[words.index("cuscope") + 1:]
+            if words and words[0] in known and "there is no option" not in answer:
+                for word in words[1:]:
+                    name = word.split("=")[0]
+                    if name.startswith("--") and len(name) > 2 and name not in known[words[0]]:
+                        yield f"{page}: {line.strip()}: there is no {name}"
+
+
+def anchors(page):
+    titles = re.findall(r"^#+ (.*)$", prose(page), re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def check_links():
+    for page in pages():
+        for target in re.findall(r"\]\(([^)]+)\)", prose(page)):
+            if re.match(r"\w+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+            if not os.path.exists(os.path.join(ROOT, path)):
+                yield f"{page}: {target} does not exist"
+            elif anchor and anchor not in anchors(path):
+                yield f"{page}: {target}: no such heading"
+
+
+def main():
+    cuscope = os.path.abspath(sys.argv[1])
+    checks = [(f"options of {command}", check_options(cuscope, command)) for command in COMMANDS]
+    checks += [("command lines", check_lines(cuscope)), ("links", check_links())]
+    failed = 0
+    for name, findings in checks:
+        findings = list(findings)
+        failed += bool(findings)
+        for finding in findings or ["ok"]:
+            print(f"{'FAIL: ' if findings else ''}{name}: {finding}")
+    print(f"{len(checks) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
