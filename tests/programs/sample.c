@@ -231,7 +231,7 @@ void sample_launch(CUfunction kernel, const char *name, struct shape s, CUstream
 	count_launches("launches", 1, name, s, stream);
 }
 
-/* ---- helpers ------------------------------------------------------------------------------- */
+/* ---- threads, time, arguments ----------------------------------------------------------------- */
 
 long sample_tid(void)
 {

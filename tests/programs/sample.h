@@ -123,7 +123,7 @@ void sample_kernels(struct kernels *kernels);
 /* One launch of a kernel without arguments that matter, counted. */
 void sample_launch(CUfunction kernel, const char *name, struct shape shape, CUstream stream);
 
-/* ---- helpers ------------------------------------------------------------------------------- */
+/* ---- threads, time, arguments ----------------------------------------------------------------- */
 
 long sample_tid(void);
 double sample_seconds(void);
