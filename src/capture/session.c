@@ -18,6 +18,7 @@
 #define SOON_NS	  3000000    /* after a wake-up: what woke us becomes old enough to pass on */
 #define SETTLE_NS 2000000    /* older records have all been submitted */
 #define LOOK_NS	  100000000  /* at /proc, where mappings are not reported */
+#define COUNT_NS       1000000000 /* how often watched processes are counted */
 #define GRACE_NS  2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
 static uint64_t clock_ns(clockid_t clock)
@@ -188,6 +189,21 @@ int capture_record(void *data, const struct wire_head *record)
 	return stream_record(c->stream, record, &c->failure);
 }
 
+/*
+ * A pid that is gone all the same: its end was lost in a full ring, or it came before the pid was
+ * made a target.
+ */
+static void drop_dead(struct capture *c, uint64_t now)
+{
+	if (now - c->counted_ns < COUNT_NS)
+		return;
+	c->counted_ns = now;
+	for (size_t i = c->n_watched; i-- > 0;) {
+		if (kill(c->watched[i], 0) && errno == ESRCH)
+			c->watched[i] = c->watched[--c->n_watched];
+	}
+}
+
 /* Where the kernel does not report mappings: targets' maps are read again and again. */
 static void look_again(struct capture *c, uint64_t now)
 {
@@ -351,6 +367,7 @@ static int turn(struct capture *c, struct err *err)
 	if (say)
 		capture_notice(c, "%s", say);
 	look_again(c, now);
+	drop_dead(c, now);
 	if (modules_decide(c->modules))
 		atomic_store(&c->cuda_seen, true);
 	set_timer(c, woken ? SOON_NS : DRAIN_NS);

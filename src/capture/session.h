@@ -45,7 +45,7 @@ struct capture {
 	int epoll, timer, signals;
 	bool stopping; /* a first signal came: a command gets a moment to end */
 	uint64_t stop_at_ns;
-	uint64_t looked_ns;
+	uint64_t looked_ns, counted_ns;
 };
 
 uint64_t capture_now_ns(void);

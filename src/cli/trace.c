@@ -388,6 +388,7 @@ int cli_trace(int argc, char **argv)
 	cli_parse(&argp, argc, argv, true, &o);
 	o.choice.target.command.origin = &origin;
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
+	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
 	if (cli_target_settle(&o.choice, o.command, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;

@@ -6,6 +6,7 @@ void origin_save(struct origin *origin)
 	getrlimit(RLIMIT_NOFILE, &origin->files);
 	getrlimit(RLIMIT_MEMLOCK, &origin->locked_memory);
 	sigaction(SIGPIPE, NULL, &origin->pipe);
+	sigaction(SIGCHLD, NULL, &origin->child);
 	sigprocmask(SIG_SETMASK, NULL, &origin->mask);
 }
 
@@ -14,5 +15,6 @@ void origin_restore(const struct origin *origin)
 	setrlimit(RLIMIT_NOFILE, &origin->files);
 	setrlimit(RLIMIT_MEMLOCK, &origin->locked_memory);
 	sigaction(SIGPIPE, &origin->pipe, NULL);
+	sigaction(SIGCHLD, &origin->child, NULL);
 	sigprocmask(SIG_SETMASK, &origin->mask, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What cuscope changes in its own process and a command inherits by fork and exec: limits, the
- * signal mask, the fate of SIGPIPE. Saved before anything is changed and restored in the child, so
+ * signal mask, the fate of SIGPIPE and SIGCHLD. Saved before anything is changed and restored in the child, so
  * that the command finds what it would find without cuscope (nohup's ignored SIGHUP, too).
  */
 #ifndef CUSCOPE_PROBE_ORIGIN_H
@@ -12,7 +12,7 @@
 
 struct origin {
 	struct rlimit files, locked_memory;
-	struct sigaction pipe;
+	struct sigaction pipe, child;
 	sigset_t mask;
 };
 
