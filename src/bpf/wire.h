@@ -123,8 +123,8 @@ struct wire_thread {
 	__u32 hook; /* of the last entry, with the next four: see same_trap() */
 	__u64 entry_ip, entry_sp, entry_ns;
 	__u64 return_sp, return_ns;
-	__u64 recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
 	__u64 recent_generation;   /* of the names: older ones are void */
+	__u64 recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
 	struct wire_frame frame[WIRE_DEPTH_MAX];
 };
 
