@@ -18,9 +18,9 @@
 #include <stdlib.h>
 
 #define ELEMENTS 50000
-#define BLOCK	 256
-#define GRID	 ((ELEMENTS + BLOCK - 1) / BLOCK) /* 196 */
-#define KERNEL	 "_Z9vectorAddPKfS0_Pfi" /* vectorAdd(float const*, float const*, float*, int) */
+#define BLOCK    256
+#define GRID     ((ELEMENTS + BLOCK - 1) / BLOCK) /* 196 */
+#define KERNEL   "_Z9vectorAddPKfS0_Pfi" /* vectorAdd(float const*, float const*, float*, int) */
 
 static const char ptx[] = ".version 6.0\n"
 			  ".target sm_50\n"
@@ -88,9 +88,9 @@ static struct {
 	CUresult (*cuMemcpyHtoD_v2)(CUdeviceptr dst, const void *src, size_t bytes);
 	CUresult (*cuMemcpyDtoH_v2)(void *dst, CUdeviceptr src, size_t bytes);
 	CUresult (*cuLaunchKernel)(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-				   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-				   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-				   void **params, void **extra);
+	                           unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+	                           unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+	                           void **params, void **extra);
 } cu;
 
 static const struct {
@@ -186,7 +186,7 @@ static CUdevice find_device(void)
 
 /* The work itself, in a context that exists. */
 static void add_vectors(CUfunction kernel, CUstream stream, int launches, const float *a,
-			const float *b, float *c)
+                        const float *b, float *c)
 {
 	const size_t bytes = ELEMENTS * sizeof(float);
 	CUdeviceptr device_a, device_b, device_c;

@@ -105,8 +105,8 @@ static void pace(double rate, unsigned threads, double seconds)
 		threads = 1;
 	for (unsigned i = 0; i < threads; i++) {
 		pacers[i] = (struct pacer){ .rate = rate / threads,
-					    .begin_ns = begin,
-					    .end_ns = begin + seconds * NS_PER_S };
+			                    .begin_ns = begin,
+			                    .end_ns = begin + seconds * NS_PER_S };
 		if (pthread_create(&pacers[i].thread, NULL, pacer_run, &pacers[i])) {
 			perror("pthread_create");
 			exit(1);
@@ -131,7 +131,7 @@ static uint64_t timed_call(entry_fn *fn)
 
 /* The first hook can be any of these: those of each shape, and the ends of the library. */
 static entry_fn *const watched[] = { cuFiller1000, cuBenchPush, cuBenchEndbr, cuBenchStub,
-				     cuFiller2094 };
+	                             cuFiller2094 };
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
 
 static bool is_hooked(entry_fn *fn)

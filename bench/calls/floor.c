@@ -95,7 +95,7 @@ static struct bpf_object *load(const char *path, int session, struct bpf_program
 		int is_session = !strcmp(bpf_program__name(p), "floor_session");
 		bpf_program__set_autoload(p, is_session == session);
 		bpf_program__set_expected_attach_type(p, session ? ATTACH_UPROBE_SESSION
-								 : ATTACH_UPROBE_MULTI);
+		                                                 : ATTACH_UPROBE_MULTI);
 		if (is_session == session)
 			*used = p;
 	}
@@ -105,7 +105,7 @@ static struct bpf_object *load(const char *path, int session, struct bpf_program
 }
 
 static int attach(struct bpf_program *program, int session, int pid, const char *path,
-		  const uint64_t *offsets, uint32_t count)
+                  const uint64_t *offsets, uint32_t count)
 {
 	struct uprobe_multi_attr attr = {
 		.prog_fd = bpf_program__fd(program),
@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 
 	if (count < 1 || count > MAX_FUNCTIONS) {
 		fprintf(stderr,
-			"usage: floor OBJECT entry|session PID LIBRARY SYMBOL[+BYTES]...\n");
+		        "usage: floor OBJECT entry|session PID LIBRARY SYMBOL[+BYTES]...\n");
 		return 2;
 	}
 	int session = !strcmp(argv[2], "session");

@@ -52,7 +52,7 @@ static struct function_tally *function_tally(struct calls *calls, const struct f
 	struct function_tally *row;
 
 	calls->function_by_id = grow_by_id(calls->function_by_id, &calls->n_functions,
-					   sizeof(*calls->function_by_id), function->id);
+	                                   sizeof(*calls->function_by_id), function->id);
 	row = calls->function_by_id[function->id];
 	if (row)
 		return row;
@@ -61,7 +61,7 @@ static struct function_tally *function_tally(struct calls *calls, const struct f
 		row = xcalloc(1, sizeof(*row));
 		row->function = function;
 		HASH_ADD_KEYPTR(hh, calls->tally.functions, function->name, strlen(function->name),
-				row);
+		                row);
 	}
 	return calls->function_by_id[function->id] = row;
 }
@@ -69,7 +69,7 @@ static struct function_tally *function_tally(struct calls *calls, const struct f
 static struct kernel_count *kernel_count(struct calls *calls, const struct kernel *kernel)
 {
 	calls->kernel_by_id = grow_by_id(calls->kernel_by_id, &calls->n_kernels,
-					 sizeof(*calls->kernel_by_id), kernel->id);
+	                                 sizeof(*calls->kernel_by_id), kernel->id);
 	calls->kernel_by_id[kernel->id].kernel = kernel;
 	return &calls->kernel_by_id[kernel->id];
 }
@@ -192,7 +192,7 @@ static void count_call(struct calls *calls, const struct call *call)
 static void count_process(struct calls *calls, const struct process *process)
 {
 	calls->process_called = grow_by_id(calls->process_called, &calls->n_processes,
-					   sizeof(*calls->process_called), process->id);
+	                                   sizeof(*calls->process_called), process->id);
 	calls->tally.processes += !calls->process_called[process->id];
 	calls->process_called[process->id] = true;
 }

@@ -13,7 +13,7 @@
 #include "trace/event.h"
 
 struct calls_options {
-	FILE *text;	  /* where end() prints "=== TRACE SUMMARY ==="; NULL: nowhere */
+	FILE *text;       /* where end() prints "=== TRACE SUMMARY ==="; NULL: nowhere */
 	const char *json; /* path that end() writes the same to as JSON, atomically; NULL: no */
 	bool color;
 	bool apart;   /* an empty line first: something else stands above */

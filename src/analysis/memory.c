@@ -52,7 +52,7 @@ static enum space space_of(enum api_memory kind)
 {
 	return kind == MEMORY_VMM      ? SPACE_HANDLE
 	       : kind == MEMORY_VMM_VA ? SPACE_RANGE
-				       : SPACE_ADDRESS;
+	                               : SPACE_ADDRESS;
 }
 
 static bool in_totals(enum api_memory kind)
@@ -90,7 +90,7 @@ static void shrink(struct memory_totals *totals, uint64_t bytes)
 }
 
 static void become_live(struct memory *memory, struct process_memory *process,
-			const struct allocation *a)
+                        const struct allocation *a)
 {
 	grow(&memory->totals[a->kind], a->bytes);
 	if (!in_totals(a->kind))
@@ -100,7 +100,7 @@ static void become_live(struct memory *memory, struct process_memory *process,
 }
 
 static void become_dead(struct memory *memory, struct process_memory *process,
-			const struct allocation *a)
+                        const struct allocation *a)
 {
 	shrink(&memory->totals[a->kind], a->bytes);
 	if (!in_totals(a->kind))
@@ -146,7 +146,7 @@ static void drop(struct process_memory *process, struct allocation *a)
 }
 
 static uint64_t add_allocation(struct memory *memory, const struct process *owner,
-			       enum api_memory kind, const struct call *call)
+                               enum api_memory kind, const struct call *call)
 {
 	struct process_memory *process = find_process(memory, owner->id);
 	struct key key = { call->args.address, space_of(kind) };
@@ -181,7 +181,7 @@ static uint64_t add_allocation(struct memory *memory, const struct process *owne
 static void take_back_from_context(struct memory *memory, const struct allocation *a)
 {
 	struct memory_totals *const both[] = { &memory->totals[a->kind],
-					       &memory->totals[MEMORY_NONE] };
+		                               &memory->totals[MEMORY_NONE] };
 
 	for (size_t i = 0; i < 2; i++) {
 		both[i]->context.count--;
@@ -190,7 +190,7 @@ static void take_back_from_context(struct memory *memory, const struct allocatio
 }
 
 static uint64_t remove_allocation(struct memory *memory, const struct process *owner,
-				  enum api_memory kind, uint64_t address)
+                                  enum api_memory kind, uint64_t address)
 {
 	struct process_memory *process = find_process(memory, owner->id);
 	struct key key = { address, space_of(kind) };

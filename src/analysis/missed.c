@@ -143,11 +143,11 @@ void missed_text(struct buf *out, const struct run_info *run)
 	for (size_t i = 0; i < LOST_COUNT; i++) {
 		if (run->lost[i])
 			buf_printf(out, "  %s %llu: %s\n", lost_rows[i].word,
-				   (unsigned long long)run->lost[i], lost_reason_text(i));
+			           (unsigned long long)run->lost[i], lost_reason_text(i));
 	}
 	if (run->estimate_scale > 1)
 		buf_printf(out, "  estimated: counts marked ~ are multiplied by %.2f\n",
-			   run->estimate_scale);
+		           run->estimate_scale);
 	for (size_t i = 0; i < run->n_misses; i++) {
 		if (!told_before(run, i))
 			add_story(out, run, i);

@@ -120,7 +120,7 @@ static void add_transfers(struct writer *w)
 	for (int d = DIRECTION_NONE; d < DIRECTION_COUNT; d++) {
 		if (t->copies[d].count)
 			add_pair(w, d == DIRECTION_NONE ? "unknown" : api_direction_name(d),
-				 &t->copies[d]);
+			         &t->copies[d]);
 	}
 	json_close(&w->json, '}');
 	json_close(&w->json, '}');
@@ -180,7 +180,7 @@ static void add_functions(struct writer *w)
 		json_open(&w->json, NULL, '{');
 		json_string(&w->json, "name", function->name);
 		json_string(&w->json, "layer",
-			    function->layer == LAYER_DRIVER ? "driver" : "runtime");
+		            function->layer == LAYER_DRIVER ? "driver" : "runtime");
 		json_string(&w->json, "class", api_class_name(function->cls));
 		add_u64(w, "calls", rows[i]->calls);
 		add_u64(w, "nested", rows[i]->nested);

@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "cuda/error.h"
 
-#define TOP_DEFAULT	 20
-#define WIDE_TERMINAL	 100 /* has room for all percentiles */
-#define NARROW_FUNCTION	 22  /* columns of a function's name where there is less */
-#define KERNEL_LEAST	 40  /* columns of a kernel's name, however narrow the terminal */
-#define KERNEL_BESIDE	 12  /* blanks and LAUNCHES before it */
+#define TOP_DEFAULT      20
+#define WIDE_TERMINAL    100 /* has room for all percentiles */
+#define NARROW_FUNCTION  22  /* columns of a function's name where there is less */
+#define KERNEL_LEAST     40  /* columns of a kernel's name, however narrow the terminal */
+#define KERNEL_BESIDE    12  /* blanks and LAUNCHES before it */
 #define CAPTURED_COLUMNS 10
 
 struct printer {
@@ -135,11 +135,11 @@ static void print_calls(const struct printer *p)
 	const struct tally *t = p->tally;
 
 	buf_printf(p->out, "Total trace duration: %.3f seconds\n",
-		   (double)(p->run->end_ns - p->run->begin_ns) / 1e9);
+	           (double)(p->run->end_ns - p->run->begin_ns) / 1e9);
 	buf_printf(p->out, "Processes with CUDA calls: %llu\n", (unsigned long long)t->processes);
 	if (p->run->holds) {
 		buf_printf(p->out, "Held while hooking: %llu times, at most ",
-			   (unsigned long long)p->run->holds);
+		           (unsigned long long)p->run->holds);
 		buf_duration(p->out, p->run->longest_hold_ns);
 		buf_putc(p->out, '\n');
 	}
@@ -211,7 +211,7 @@ static void print_memory_notes(const struct printer *p)
 		buf_puts(p->out, "  ");
 		add_count(p, p->out, unknown);
 		buf_printf(p->out, " free%s of memory allocated before the trace\n",
-			   unknown == 1 ? "" : "s");
+		           unknown == 1 ? "" : "s");
 	}
 }
 
@@ -225,7 +225,7 @@ static void print_memory(const struct printer *p)
 		return;
 	title(p, "MEMORY BY KIND");
 	columns_init(&table, "lrrrrrr",
-		     "KIND|COUNT|ALLOCATED|FREED|PEAK|LIVE AT END|RELEASED BY EXIT");
+	             "KIND|COUNT|ALLOCATED|FREED|PEAK|LIVE AT END|RELEASED BY EXIT");
 	for (int kind = MEMORY_NONE + 1; kind < MEMORY_COUNT; kind++) {
 		const struct memory_totals *m = memory_totals(p->tally->memory, kind);
 
@@ -244,7 +244,7 @@ static void print_memory(const struct printer *p)
 }
 
 static void transfer_row(const struct printer *p, struct columns *table, const char *name,
-			 const struct memory_count *n)
+                         const struct memory_count *n)
 {
 	if (!n->count)
 		return;
@@ -288,7 +288,7 @@ static void print_errors(const struct printer *p)
 		columns_text(&table, function->name);
 		count_cell(p, &table, rows[i]->count);
 		buf_printf(&table.cells, "%s (%d)", name ? name : "unknown error",
-			   (int)rows[i]->key.code);
+		           (int)rows[i]->key.code);
 		columns_end_cell(&table);
 	}
 	columns_print(&table, p->out);
@@ -307,7 +307,7 @@ static void duration_cell(struct columns *table, const struct sketch *durations,
 }
 
 static void total_cell(const struct printer *p, struct columns *table,
-		       const struct sketch *durations)
+                       const struct sketch *durations)
 {
 	if (durations->count && is_estimated(p))
 		buf_putc(&table->cells, '~');
@@ -315,7 +315,7 @@ static void total_cell(const struct printer *p, struct columns *table,
 }
 
 static void duration_cells(const struct printer *p, struct columns *table,
-			   const struct sketch *durations)
+                           const struct sketch *durations)
 {
 	static const double all[] = { 0.50, 0.95, 0.99 }, few[] = { 0.95 };
 	const double *shares = is_narrow(p) ? few : all;
@@ -384,7 +384,7 @@ static void print_all_functions(const struct printer *p)
 		print_functions(p, BY_AVERAGE_TIME, "FUNCTIONS BY AVERAGE TIME PER CALL");
 		if (p->tally->functions)
 			buf_printf(p->out, "  (%s within %.1f %%)\n",
-				   is_narrow(p) ? "P95" : "P50, P95 and P99", SKETCH_ERROR * 100);
+			           is_narrow(p) ? "P95" : "P50, P95 and P99", SKETCH_ERROR * 100);
 	} else if (p->tally->calls) {
 		buf_puts(p->out, "  (no durations: only the calls' beginnings were recorded)\n");
 	}
@@ -398,7 +398,7 @@ static size_t kernel_columns(const struct printer *p)
 	if (!p->options->width)
 		return (size_t)-1;
 	return p->options->width > KERNEL_LEAST + beside ? p->options->width - beside
-							 : KERNEL_LEAST;
+	                                                 : KERNEL_LEAST;
 }
 
 static void kernel_name_cell(const struct printer *p, struct columns *table, const char *name)
@@ -423,7 +423,7 @@ static void print_kernels(const struct printer *p)
 	if (n) {
 		top_title(p, n, "KERNELS BY LAUNCHES");
 		columns_init(&table, captured ? "rrl" : "rl",
-			     captured ? "LAUNCHES|CAPTURED|KERNEL" : "LAUNCHES|KERNEL");
+		             captured ? "LAUNCHES|CAPTURED|KERNEL" : "LAUNCHES|KERNEL");
 		for (size_t i = 0; i < n && i < p->top; i++) {
 			count_cell(p, &table, rows[i]->launches);
 			if (captured)
@@ -445,12 +445,12 @@ static void print_missed(const struct printer *p)
 	missed_text(p->out, p->run);
 	if (unresolved.count)
 		buf_printf(p->out, "  kernel names not resolved: %llu (launches: %llu)\n",
-			   (unsigned long long)unresolved.count,
-			   (unsigned long long)unresolved.bytes);
+		           (unsigned long long)unresolved.count,
+		           (unsigned long long)unresolved.bytes);
 }
 
 void summary_text(const struct tally *tally, const struct run_info *run,
-		  const struct calls_options *options, struct buf *out)
+                  const struct calls_options *options, struct buf *out)
 {
 	const struct printer p = {
 		.tally = tally,

@@ -66,7 +66,7 @@ static int compare_errors(const void *left, const void *right)
 }
 
 const struct function_tally **tally_functions(const struct tally *tally, enum function_order by,
-					      size_t *n)
+                                              size_t *n)
 {
 	static int (*const compare[])(const void *, const void *) = {
 		[BY_CALLS] = compare_calls,

@@ -50,8 +50,8 @@ struct tally {
 	uint64_t syncs, sync_ns;
 	struct memory *memory;
 	struct function_tally *functions; /* hash by name */
-	struct error_tally *errors;	  /* hash by key */
-	struct kernel_tally *kernels;	  /* hash by name */
+	struct error_tally *errors;       /* hash by key */
+	struct kernel_tally *kernels;     /* hash by name */
 };
 
 /*
@@ -61,7 +61,7 @@ struct tally {
 enum function_order { BY_CALLS, BY_TOTAL_TIME, BY_AVERAGE_TIME };
 
 const struct function_tally **tally_functions(const struct tally *tally, enum function_order by,
-					      size_t *n);
+                                              size_t *n);
 const struct kernel_tally **tally_kernels(const struct tally *tally, size_t *n);
 const struct error_tally **tally_errors(const struct tally *tally, size_t *n);
 
@@ -71,7 +71,7 @@ struct memory_count tally_unresolved(const struct tally *tally);
 struct calls_options;
 
 void summary_text(const struct tally *tally, const struct run_info *run,
-		  const struct calls_options *options, struct buf *out);
+                  const struct calls_options *options, struct buf *out);
 void summary_json(const struct tally *tally, const struct run_info *run, struct buf *out);
 
 #endif

@@ -8,7 +8,7 @@
 #define CUSCOPE_BASE_ERR_H
 
 struct err {
-	int code;	/* a negative errno, 0 while nothing failed */
+	int code;       /* a negative errno, 0 while nothing failed */
 	char text[768]; /* one sentence without a newline */
 };
 

@@ -21,7 +21,7 @@ struct json {
 };
 
 void json_open(struct json *json, const char *key, char bracket); /* '{' or '[' */
-void json_close(struct json *json, char bracket);		  /* '}' or ']' */
+void json_close(struct json *json, char bracket);                 /* '}' or ']' */
 void json_string(struct json *json, const char *key, const char *value);
 void json_u64(struct json *json, const char *key, uint64_t value);
 void json_s64(struct json *json, const char *key, int64_t value);

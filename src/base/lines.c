@@ -70,9 +70,9 @@ static int write_pending(struct lines *lines)
 
 	if (fd < 0) /* a stream without a descriptor: memory */
 		return fwrite(pending->data, 1, pending->len, lines->out) == pending->len &&
-				       !fflush(lines->out)
-			       ? 0
-			       : -EIO;
+		                       !fflush(lines->out)
+		               ? 0
+		               : -EIO;
 	if (fflush(lines->out))
 		return -errno;
 	rc = write_all(fd, pending->data, pending->len, &done);
@@ -85,13 +85,13 @@ static int explain(struct lines *lines, int code)
 {
 	if (code == -EPIPE)
 		return err_set(&lines->failure, code,
-			       "cannot write %s: the program that read it has closed its end",
-			       lines->what);
+		               "cannot write %s: the program that read it has closed its end",
+		               lines->what);
 	if (code == -ENOSPC || code == -EDQUOT)
 		return err_set(&lines->failure, code,
-			       "cannot write %s: %s; free some space or choose another place "
-			       "(what was written so far is whole)",
-			       lines->what, strerror(-code));
+		               "cannot write %s: %s; free some space or choose another place "
+		               "(what was written so far is whole)",
+		               lines->what, strerror(-code));
 	return err_set(&lines->failure, code, "cannot write %s: %s", lines->what, strerror(-code));
 }
 

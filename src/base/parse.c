@@ -17,7 +17,7 @@ struct unit {
 
 /* A decimal number with a unit after it; no sign, no hexadecimal, no blank before. */
 static bool parse_scaled(const char *text, const struct unit *units, size_t count, double most,
-			 double *value)
+                         double *value)
 {
 	double number;
 	char *end;
@@ -63,8 +63,8 @@ bool parse_duration_ns(const char *text, uint64_t *ns)
 bool parse_bytes(const char *text, uint64_t *bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 },	  { "b", 1 },	     { "k", 1024 },	 { "kb", 1024 },
-		{ "kib", 1024 },  { "m", 1 << 20 },  { "mb", 1 << 20 },	 { "mib", 1 << 20 },
+		{ "", 1 },        { "b", 1 },        { "k", 1024 },      { "kb", 1024 },
+		{ "kib", 1024 },  { "m", 1 << 20 },  { "mb", 1 << 20 },  { "mib", 1 << 20 },
 		{ "g", 1 << 30 }, { "gb", 1 << 30 }, { "gib", 1 << 30 }, { "t", 0x1p40 },
 		{ "tb", 0x1p40 }, { "tib", 0x1p40 },
 	};

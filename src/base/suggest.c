@@ -25,7 +25,7 @@ static size_t distance(const char *a, const char *b)
 		now[0] = i;
 		for (size_t j = 1; j <= lb; j++) {
 			now[j] = least(least(before[j] + 1, now[j - 1] + 1),
-				       before[j - 1] + (a[i - 1] != b[j - 1]));
+			               before[j - 1] + (a[i - 1] != b[j - 1]));
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
 				now[j] = least(now[j], two[j - 2] + 1);
 		}

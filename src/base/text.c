@@ -12,11 +12,11 @@ size_t text_utf8(const char *text, unsigned *code_out)
 {
 	static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = (const unsigned char *)text;
-	size_t len = p[0] < 0x80	     ? 1
-		     : (p[0] & 0xe0) == 0xc0 ? 2
-		     : (p[0] & 0xf0) == 0xe0 ? 3
-		     : (p[0] & 0xf8) == 0xf0 ? 4
-					     : 0;
+	size_t len = p[0] < 0x80             ? 1
+	             : (p[0] & 0xe0) == 0xc0 ? 2
+	             : (p[0] & 0xf0) == 0xe0 ? 3
+	             : (p[0] & 0xf8) == 0xf0 ? 4
+	                                     : 0;
 	unsigned code = len == 1 ? p[0] : p[0] & (0x7f >> len);
 
 	for (size_t i = 1; i < len; i++) {
@@ -48,7 +48,7 @@ static bool in_ranges(const struct range *ranges, size_t n, unsigned code)
 static bool is_hostile(unsigned code)
 {
 	static const struct range hostile[] = {
-		{ 0, 0x1f },	    { 0x7f, 0x9f },	{ 0x200e, 0x200f },
+		{ 0, 0x1f },        { 0x7f, 0x9f },     { 0x200e, 0x200f },
 		{ 0x202a, 0x202e }, { 0x2066, 0x2069 },
 	};
 
@@ -58,8 +58,8 @@ static bool is_hostile(unsigned code)
 static size_t code_columns(unsigned code)
 {
 	static const struct range none[] = { { 0x300, 0x36f },
-					     { 0x200b, 0x200f },
-					     { 0xfe00, 0xfe0f } };
+		                             { 0x200b, 0x200f },
+		                             { 0xfe00, 0xfe0f } };
 	static const struct range two[] = {
 		{ 0x1100, 0x115f }, { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 },   { 0xf900, 0xfaff },
 		{ 0xfe30, 0xfe6f }, { 0xff00, 0xff60 }, { 0x1f300, 0x1f64f }, { 0x20000, 0x3fffd },

@@ -47,7 +47,7 @@ static __always_inline __u64 return_trampoline(void)
  * back to a loop (the first never will).
  */
 static __always_inline int frame_is_live(const struct wire_frame *frame, struct pt_regs *ctx,
-					 __u64 trampoline)
+                                         __u64 trampoline)
 {
 	__u64 sp = PT_REGS_SP(ctx);
 
@@ -66,7 +66,7 @@ static __always_inline int frame_is_live(const struct wire_frame *frame, struct 
 }
 
 static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx,
-					      __u64 now)
+                                              __u64 now)
 {
 	__u64 trampoline;
 
@@ -123,7 +123,7 @@ static __always_inline void record_blob(struct wire_call *call, __u64 cookie)
 }
 
 static __always_inline void record_arguments(struct wire_call *call, __u64 cookie,
-					     struct pt_regs *ctx)
+                                             struct pt_regs *ctx)
 {
 	__u32 stack = cookie_stack(cookie);
 
@@ -169,7 +169,7 @@ static __always_inline void record_outputs(struct wire_call *call, __u64 cookie)
 
 /* Strings that are known on entry: of the call itself, or of a register's value (host stubs). */
 static __always_inline void send_entry_strings(struct wire_thread *thread, struct wire_call *call,
-					       __u64 cookie)
+                                               __u64 cookie)
 {
 	__u32 string = cookie_string(cookie), key = cookie_name_key(cookie);
 
@@ -189,7 +189,7 @@ static __always_inline void send_return_strings(struct wire_call *call, __u64 co
 	if (cookie_string(cookie) != COOKIE_NONE && cookie_name_key(cookie) == COOKIE_NONE &&
 	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
 		name_send(call, call->word[0], NAME_OF_CALL,
-			  register_of(call, cookie_string(cookie)));
+		          register_of(call, cookie_string(cookie)));
 }
 
 /* After this call a kernel handle may mean another kernel: names are read again. */
@@ -222,7 +222,7 @@ static __always_inline int returns_wanted(__u32 mode, __u32 depth)
 #define SAME_TRAP_NS 50000
 
 static __always_inline int same_trap(struct wire_thread *thread, struct pt_regs *ctx, __u32 hook,
-				     __u64 now)
+                                     __u64 now)
 {
 	if (thread->entry_ip == PT_REGS_IP(ctx) && thread->entry_sp == PT_REGS_SP(ctx) &&
 	    thread->hook != hook && now - thread->entry_ns < SAME_TRAP_NS)
@@ -290,7 +290,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 
 /* The frame of the call that returns now; frames above it were skipped and are sent as such. */
 static __always_inline struct wire_frame *frame_of_return(struct wire_thread *thread, __u64 sp,
-							  __u64 now)
+                                                          __u64 now)
 {
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
@@ -323,7 +323,7 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 		if (thread->deep)
 			thread->deep--;
 		else if (thread->return_sp != RETURN_SP(ctx) ||
-			 now - thread->return_ns >= SAME_TRAP_NS) /* see same_trap() */
+		         now - thread->return_ns >= SAME_TRAP_NS) /* see same_trap() */
 			count_lost(LOST_NO_ENTRY);
 		return 0;
 	}

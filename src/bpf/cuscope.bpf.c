@@ -15,6 +15,20 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+/*
+ * Since 6.13 the kernel gives kprobe programs a stack of their own, one a CPU, trusting that none
+ * is entered twice on a CPU. Programs on uprobes have no such guard: on kernels with full or lazy
+ * preemption another thread enters the same program while one is preempted in it, and both write
+ * to one stack. Seen on 7.2.13: variables changed under way, and an oops on a write through one.
+ * A program with a tail call keeps the ordinary stack, so there is one, on a path that the
+ * verifier removes.
+ */
+static __always_inline void keep_ordinary_stack(void *ctx)
+{
+	if (settings.never)
+		bpf_tail_call(ctx, &stub_exit, 0);
+}
+
 static __always_inline __u64 hook_cookie(void *ctx)
 {
 	__u32 zero = 0;
@@ -30,6 +44,7 @@ static __always_inline __u64 hook_cookie(void *ctx)
 SEC("kprobe/session")
 int call_session(struct pt_regs *ctx)
 {
+	keep_ordinary_stack(ctx);
 	if (session_is_return(ctx))
 		return call_returned(ctx);
 	return call_entered(ctx, hook_cookie(ctx));
@@ -38,6 +53,7 @@ int call_session(struct pt_regs *ctx)
 SEC("kprobe/enter")
 int call_enter(struct pt_regs *ctx)
 {
+	keep_ordinary_stack(ctx);
 	call_entered(ctx, hook_cookie(ctx));
 	return 0;
 }
@@ -45,6 +61,7 @@ int call_enter(struct pt_regs *ctx)
 SEC("kprobe/return")
 int call_return(struct pt_regs *ctx)
 {
+	keep_ordinary_stack(ctx);
 	return call_returned(ctx);
 }
 

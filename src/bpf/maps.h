@@ -73,7 +73,7 @@ struct {
 } named_kernels SEC(".maps");
 
 struct scratch {
-	__u64 cookie;	 /* left by a stub on kernels without bpf_get_attach_cookie */
+	__u64 cookie;    /* left by a stub on kernels without bpf_get_attach_cookie */
 	__u64 name_busy; /* since 6.0 a probe's program may be preempted by another thread's */
 	struct wire_name name;
 };

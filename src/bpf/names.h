@@ -7,7 +7,7 @@
 
 /* Without the text: user space reads it, if it is still there. */
 static __always_inline int name_send_address(const struct wire_call *call, __u64 key, __u32 source,
-					     __u64 from)
+                                             __u64 from)
 {
 	struct {
 		struct wire_head head;
@@ -29,7 +29,7 @@ static __always_inline int name_send_address(const struct wire_call *call, __u64
  * so it is there when the call is read. Returns whether it could be read.
  */
 static __always_inline int name_send(const struct wire_call *call, __u64 key, __u32 source,
-				     __u64 from)
+                                     __u64 from)
 {
 	__u32 zero = 0;
 	struct scratch *s = bpf_map_lookup_elem(&scratch, &zero);
@@ -87,10 +87,10 @@ static __always_inline int kernel_name(const struct wire_call *call, __u64 handl
 /* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot.
  */
 static __always_inline void kernel_seen(struct wire_thread *thread, const struct wire_call *call,
-					__u64 handle)
+                                        __u64 handle)
 {
 	__u64 *slot = &thread->recent[BOUNDED((handle >> 4) ^ (handle >> 8) ^ (handle >> 12),
-					      WIRE_RECENT - 1)];
+	                                      WIRE_RECENT - 1)];
 
 	if (*slot == handle && thread->recent_generation == state.kernels_generation)
 		return;

@@ -81,9 +81,9 @@ static __always_inline int file_key_of(__u64 fd, struct file_key *key)
 }
 
 /*
- * The signal that stops the current thread for its tracer on the way out of the system call. SIGURG,
- * since its default is to be ignored if the tracer is gone by then. A thread that blocks it gets
- * SIGSTOP, which cannot be blocked, and which the tracer takes away as soon as it sees it.
+ * The signal that stops the current thread for its tracer on the way out of the system call.
+ * SIGURG, since its default is to be ignored if the tracer is gone by then. A thread that blocks it
+ * gets SIGSTOP, which cannot be blocked, and which the tracer takes away as soon as it sees it.
  */
 static __always_inline __u32 hold_signal(void)
 {

@@ -28,12 +28,12 @@
 #define WIRE_AT_BLOB  (WIRE_AT_STACK + WIRE_STACK)
 #define WIRE_WORDS    (WIRE_AT_BLOB + WIRE_BLOB)
 
-#define WIRE_HOOKS_MAX	16384 /* hooks alive at a time, over all modules */
-#define WIRE_DEPTH_MAX	4     /* calls inside calls of one thread; cudart on libcuda needs 2 */
+#define WIRE_HOOKS_MAX  16384 /* hooks alive at a time, over all modules */
+#define WIRE_DEPTH_MAX  4     /* calls inside calls of one thread; cudart on libcuda needs 2 */
 #define WIRE_STRING_MAX 4096  /* bytes of a name with its NUL; CUTLASS kernels pass 2,000 */
-#define WIRE_RINGS_MAX	64
-#define WIRE_NO_OFFSET	(~0ull)
-#define WIRE_RECENT	16 /* a power of two; saves the look-up of most launches */
+#define WIRE_RINGS_MAX  64
+#define WIRE_NO_OFFSET  (~0ull)
+#define WIRE_RECENT     16 /* a power of two; saves the look-up of most launches */
 
 enum wire_type {
 	WIRE_CALL = 1, /* struct wire_call: a call that ended, or will not be followed further */
@@ -51,7 +51,7 @@ enum wire_flags {
 	WIRE_NO_RETURN = 1 << 1,
 	WIRE_UNFINISHED = 1 << 2,
 	WIRE_UNREADABLE = 1 << 3, /* a stack word, output or struct could not be read */
-	WIRE_BEGUN = 1 << 4,	  /* a WIRE_BEGIN of this call went before */
+	WIRE_BEGUN = 1 << 4,      /* a WIRE_BEGIN of this call went before */
 	WIRE_TRUNCATED = 1 << 5,  /* a string longer than WIRE_STRING_MAX */
 };
 
@@ -78,7 +78,7 @@ struct wire_call {
 
 enum wire_name_source {
 	NAME_OF_HANDLE = 1, /* read through the handle of a launch: to be verified */
-	NAME_OF_CALL,	    /* given by the program to the call that made `key` */
+	NAME_OF_CALL,       /* given by the program to the call that made `key` */
 	NAME_OF_ARGUMENT,   /* a string argument of the thread's next call of this hook */
 };
 
@@ -161,24 +161,25 @@ struct wire_thread {
 COOKIE_FIELDS(COOKIE_ACCESSORS)
 
 enum hook_mode {
-	HOOK_IGNORE = 1 << 0,	  /* hits are dropped; for the time until its link is closed */
+	HOOK_IGNORE = 1 << 0,     /* hits are dropped; for the time until its link is closed */
 	HOOK_ENTRY_ONLY = 1 << 1, /* sessions decline the return */
 };
 
 enum target_flags {
-	TARGET_HOLD = 1 << 0,	/* traced with ptrace: hold it when it maps an unknown file */
+	TARGET_HOLD = 1 << 0,   /* traced with ptrace: hold it when it maps an unknown file */
 	TARGET_FOLLOW = 1 << 1, /* its children are targets, with the same flags */
 };
 
 /* Read-only once loaded: what is not asked for is removed by the verifier. */
 struct wire_settings {
+	__u8 never;          /* 0; keeps a path that is never taken: see cuscope.bpf.c */
 	__u32 self_tgid;     /* cuscope itself: a target only while it measures its own cost */
 	__u32 ring_mask;     /* number of rings - 1 */
 	__u32 wake_bytes;    /* fill of a ring at which the reader is woken */
-	__u8 all;	     /* every process is a target */
-	__u8 cgroup;	     /* processes under cgroups[0] are */
-	__u8 cookies;	     /* bpf_get_attach_cookie exists; else the stubs leave it in scratch */
-	__u8 returns;	     /* hook returns at all */
+	__u8 all;            /* every process is a target */
+	__u8 cgroup;         /* processes under cgroups[0] are */
+	__u8 cookies;        /* bpf_get_attach_cookie exists; else the stubs leave it in scratch */
+	__u8 returns;        /* hook returns at all */
 	__u8 nested_returns; /* of nested calls too; always so without sessions */
 	__u8 begin_records;  /* WIRE_BEGIN for every entry */
 	__u8 seccomp_entry_only; /* the kernel's uretprobe call would kill threads under seccomp */
@@ -187,12 +188,12 @@ struct wire_settings {
 
 /* Written by both sides while running. */
 struct wire_state {
-	__u64 lost[8];		    /* by enum lost_reason of src/trace/event.h */
+	__u64 lost[8];              /* by enum lost_reason of src/trace/event.h */
 	__u64 kernels_generation;   /* grows when a module is unloaded: names are sent again */
-	__u64 filtered;		    /* hits of processes that are no targets */
-	__u64 driver_tells;	    /* not 0: runtime calls without a return are left out, since */
+	__u64 filtered;             /* hits of processes that are no targets */
+	__u64 driver_tells;         /* not 0: runtime calls without a return are left out, since */
 				    /* without returns nothing tells which driver call is inside */
-	__u64 name_offset;	    /* of the name's pointer in a kernel handle; user space */
+	__u64 name_offset;          /* of the name's pointer in a kernel handle; user space */
 				    /* corrects it when it finds another, or WIRE_NO_OFFSET */
 	__u8 woken[WIRE_RINGS_MAX]; /* the reader was woken and has not drained yet */
 	__u8 mode[WIRE_HOOKS_MAX];  /* enum hook_mode */

@@ -26,8 +26,8 @@ static void check_returns(struct capture *c, enum mechanism mechanism)
 	c->options.returns = c->run.returns = false;
 	c->seccomp_safe = true;
 	capture_notice(c, "this kernel's return probes kill processes under seccomp and cannot be "
-			  "left out for those alone: only entries are hooked (no durations and "
-			  "results); newer stable releases of this kernel are free of that");
+	                  "left out for those alone: only entries are hooked (no durations and "
+	                  "results); newer stable releases of this kernel are free of that");
 }
 
 static int load_programs(struct capture *c, struct err *err)
@@ -90,16 +90,16 @@ static void discard_records(struct programs *programs)
 static void make_parts(struct capture *c)
 {
 	const struct modules_options modules = { .programs = c->programs,
-						 .selection = &c->options.selection,
-						 .returns = c->options.returns };
+		                                 .selection = &c->options.selection,
+		                                 .returns = c->options.returns };
 	struct stream_options stream = { .state = programs_state(c->programs),
-					 .consumers = c->options.consumers,
-					 .n_consumers = c->options.n_consumers,
-					 .hit = hit,
-					 .data = c };
+		                         .consumers = c->options.consumers,
+		                         .n_consumers = c->options.n_consumers,
+		                         .hit = hit,
+		                         .data = c };
 	struct governor_options governor = { .programs = c->programs,
-					     .max_percent = c->options.max_overhead,
-					     .returns = c->options.returns };
+		                             .max_percent = c->options.max_overhead,
+		                             .returns = c->options.returns };
 
 	cost_measure(c->programs, c->options.returns, &governor.cost, NULL);
 	discard_records(c->programs);
@@ -137,10 +137,10 @@ static int open_command(struct capture *c, struct err *err)
 		return r;
 	if (command->hold && !c->held)
 		capture_notice(c,
-			       "ptrace is refused, so the command is not held while libraries are "
-			       "hooked: first calls may be missed");
+		               "ptrace is refused, so the command is not held while libraries are "
+		               "hooked: first calls may be missed");
 	return programs_target_add(c->programs, c->command_pid,
-				   flags | (c->held ? TARGET_HOLD : 0));
+	                           flags | (c->held ? TARGET_HOLD : 0));
 }
 
 static int open_targets(struct capture *c, struct err *err)
@@ -207,7 +207,7 @@ int capture_finish(struct capture *c)
 	if (!hold_ended(c->hold, &status)) {
 		unhook(c); /* what runs on is to run as fast as before */
 		capture_notice(c, "the trace is over; waiting for the command (process %d) to end",
-			       c->command_pid);
+		               c->command_pid);
 		status = hold_wait(c->hold, !c->stopping);
 	}
 	if (status < 0) {

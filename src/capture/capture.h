@@ -20,7 +20,7 @@
 struct capture_options {
 	struct target target;
 	struct selection selection;
-	bool returns;	      /* durations and results */
+	bool returns;         /* durations and results */
 	bool nested_returns;  /* of nested calls too */
 	bool begin_records;   /* EVENT_CALL_BEGIN */
 	double max_overhead;  /* percent; 0: the default, which gives up getters only */
@@ -30,7 +30,7 @@ struct capture_options {
 	const char *without;  /* kernel features not to use */
 	struct consumer *const *consumers;
 	size_t n_consumers;
-	bool (*enough)(void *data);		      /* --max-events; may be NULL */
+	bool (*enough)(void *data);                   /* --max-events; may be NULL */
 	void (*notice)(void *data, const char *text); /* a line for the user */
 	void *data;
 };

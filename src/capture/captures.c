@@ -56,8 +56,8 @@ void captures_free(struct captures *captures)
 static struct key stream_key(uint32_t tgid, uint32_t tid, uint64_t stream)
 {
 	return (struct key){ .handle = stream,
-			     .tgid = tgid,
-			     .tid = stream == STREAM_PER_THREAD ? tid : 0 };
+		             .tgid = tgid,
+		             .tid = stream == STREAM_PER_THREAD ? tid : 0 };
 }
 
 static struct member *find(struct member *table, struct key key)
@@ -103,7 +103,7 @@ static void end_capture(struct captures *captures, struct key key)
 }
 
 void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid,
-		     const struct call *call)
+                     const struct call *call)
 {
 	struct key stream = stream_key(tgid, tid, call->args.stream);
 	struct key event = { .handle = call->args.event, .tgid = tgid };

@@ -20,7 +20,7 @@ void captures_free(struct captures *captures);
 
 /* Follows a call that succeeded: capture begin and end, event record and wait. */
 void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid,
-		     const struct call *call);
+                     const struct call *call);
 
 bool captures_stream(const struct captures *captures, uint32_t tgid, uint32_t tid, uint64_t stream);
 

@@ -12,8 +12,8 @@
 #include "probe/self_target.h"
 
 #define SELF_HOOK (WIRE_HOOKS_MAX - 1) /* modules never get this number: see modules.c */
-#define CALLS	  500
-#define ROUNDS	  5
+#define CALLS     500
+#define ROUNDS    5
 
 static double now_ns(void)
 {
@@ -43,12 +43,12 @@ static double time_calls(void)
 static uint64_t self_cookie(void)
 {
 	const struct hook hook = { .id = SELF_HOOK,
-				   .plan = { .regs = 4,
-					     .out = { PLAN_NO_ARG, PLAN_NO_ARG },
-					     .blob = PLAN_NO_ARG,
-					     .string = PLAN_NO_ARG,
-					     .kernel = PLAN_NO_ARG,
-					     .name_key = PLAN_NO_ARG } };
+		                   .plan = { .regs = 4,
+		                             .out = { PLAN_NO_ARG, PLAN_NO_ARG },
+		                             .blob = PLAN_NO_ARG,
+		                             .string = PLAN_NO_ARG,
+		                             .kernel = PLAN_NO_ARG,
+		                             .name_key = PLAN_NO_ARG } };
 
 	return hook_cookie(&hook);
 }

@@ -12,7 +12,7 @@
 
 struct hit_cost {
 	double entry_ns; /* an entry alone, with its record */
-	double call_ns;	 /* entry, return and record */
+	double call_ns;  /* entry, return and record */
 };
 
 /* Takes about ten milliseconds. On failure the fields are guesses and a negative errno comes back.

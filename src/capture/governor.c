@@ -9,8 +9,8 @@
 
 #include "base/xalloc.h"
 
-#define INTERVAL_NS	250000000ull
-#define FIRST_NS	50000000ull /* a burst of getters is met soon */
+#define INTERVAL_NS     250000000ull
+#define FIRST_NS        50000000ull /* a burst of getters is met soon */
 #define WINDOW_CYCLE_NS 2000000000ull
 #define WINDOW_LEAST_NS 50000000ull
 
@@ -89,7 +89,7 @@ void governor_hit(struct governor *g, const struct wire_call *call)
 	}
 	thread->hits++;
 	thread->ns += call->head.flags & WIRE_NO_RETURN ? g->options.cost.entry_ns
-							: g->options.cost.call_ns;
+	                                                : g->options.cost.call_ns;
 	g->hits[call->head.hook]++;
 }
 
@@ -160,8 +160,8 @@ static size_t give_up_little(struct governor *g, double seconds)
 		uint16_t hook = victim->hook->id;
 
 		modules_miss(g->options.modules, MISS_UNHOOKED, victim->hook->name,
-			     victim->module->name, 0, "%.0f calls a second cost %.1f %%",
-			     victim->hits / seconds, each * victim->hits);
+		             victim->module->name, 0, "%.0f calls a second cost %.1f %%",
+		             victim->hits / seconds, each * victim->hits);
 		programs_state(g->options.programs)->mode[hook] = HOOK_IGNORE;
 		victim->hook->given_up = true;
 		g->percent -= each * victim->hits;
@@ -169,7 +169,7 @@ static size_t give_up_little(struct governor *g, double seconds)
 	}
 	for (size_t m = 0; taken && m < modules_count(g->options.modules); m++)
 		module_relink_little(modules_at(g->options.modules, m), g->options.programs,
-				     g->options.returns);
+		                     g->options.returns);
 	free(victims);
 	return taken;
 }
@@ -194,7 +194,7 @@ static uint64_t give_up_return(struct governor *g, const struct victim *victims,
 	else
 		module_drop_returns(module, g->options.programs);
 	modules_miss(g->options.modules, MISS_ENTRY_ONLY, name, module->name, 0,
-		     "durations and results given up for --max-overhead %g%%", g->limit);
+	             "durations and results given up for --max-overhead %g%%", g->limit);
 	return hits;
 }
 
@@ -225,7 +225,7 @@ static void hook_all(struct governor *g, bool hook)
 
 		if (hook)
 			module_attach(module, g->options.programs, g->options.returns,
-				      !modules_have_driver(g->options.modules), NULL);
+			              !modules_have_driver(g->options.modules), NULL);
 		else
 			module_detach(module);
 	}
@@ -243,8 +243,8 @@ static void begin_windows(struct governor *g, uint64_t now_ns)
 	g->windows_began_ns = g->opened_ns = now_ns;
 	g->switch_ns = now_ns; /* close at once */
 	modules_miss(g->options.modules, MISS_ESTIMATED, NULL, NULL, 0,
-		     "measured in windows of %.0f ms every %.1f s for --max-overhead %g%%",
-		     g->window_ns / 1e6, WINDOW_CYCLE_NS / 1e9, g->limit);
+	             "measured in windows of %.0f ms every %.1f s for --max-overhead %g%%",
+	             g->window_ns / 1e6, WINDOW_CYCLE_NS / 1e9, g->limit);
 }
 
 static void turn_window(struct governor *g, uint64_t now_ns)
@@ -284,7 +284,7 @@ static double busiest_share(const struct governor *g, double interval_ns)
 	HASH_ITER (hh, g->threads, thread, next) {
 		/* what tracing added to the interval is not the target's own time */
 		double own = interval_ns - thread->ns > interval_ns / 10 ? interval_ns - thread->ns
-									 : interval_ns / 10;
+		                                                         : interval_ns / 10;
 		double share = 100 * thread->ns / own;
 
 		if (share > most)
@@ -304,20 +304,20 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		begin_windows(g, now_ns);
 	if (little) {
 		snprintf(g->text, sizeof(g->text),
-			 "tracing cost %.0f %% of a thread's time: %zu function%s little %s "
-			 "unhooked "
-			 "(the summary names %s)",
-			 before, little, little == 1 ? " that tells" : "s that tell",
-			 little == 1 ? "was" : "were", little == 1 ? "it" : "them");
+		         "tracing cost %.0f %% of a thread's time: %zu function%s little %s "
+		         "unhooked "
+		         "(the summary names %s)",
+		         before, little, little == 1 ? " that tells" : "s that tell",
+		         little == 1 ? "was" : "were", little == 1 ? "it" : "them");
 		return g->text;
 	}
 	if (g->percent > g->limit && !g->explicit_limit && !g->warned) {
 		g->warned = true;
 		snprintf(g->text, sizeof(g->text),
-			 "tracing costs about %.0f %% of the busiest thread's time (%.2f us a "
-			 "call); "
-			 "--no-returns halves that, --max-overhead N%% limits it",
-			 g->percent, g->options.cost.call_ns / 1e3);
+		         "tracing costs about %.0f %% of the busiest thread's time (%.2f us a "
+		         "call); "
+		         "--no-returns halves that, --max-overhead N%% limits it",
+		         g->percent, g->options.cost.call_ns / 1e3);
 		return g->text;
 	}
 	return NULL;

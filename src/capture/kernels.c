@@ -91,7 +91,7 @@ static struct handle *find_handle(struct kernels *kernels, uint32_t tgid, uint64
 }
 
 static void set_handle(struct kernels *kernels, uint32_t tgid, uint64_t value,
-		       struct known_kernel *kernel, bool given)
+                       struct known_kernel *kernel, bool given)
 {
 	struct handle *handle = find_handle(kernels, tgid, value);
 
@@ -111,7 +111,7 @@ void kernels_named(struct kernels *kernels, const struct wire_name *name)
 	if (!name->key || !kernel_name_plausible(name->text))
 		return;
 	set_handle(kernels, name->head.tgid, name->key, intern(kernels, name->text, true),
-		   name->source == NAME_OF_CALL);
+	           name->source == NAME_OF_CALL);
 }
 
 void kernels_alias(struct kernels *kernels, uint32_t tgid, uint64_t value, uint64_t known)
@@ -142,7 +142,7 @@ static int look_for_stub(const struct mapping *mapping, void *data)
 	if (search->address < mapping->start || search->address >= mapping->end)
 		return 0;
 	snprintf(search->place, sizeof(search->place), "%s+0x%llx",
-		 slash ? slash + 1 : mapping->path, (unsigned long long)offset);
+	         slash ? slash + 1 : mapping->path, (unsigned long long)offset);
 	fd = mapping_open(search->pid, mapping, NULL);
 	if (fd >= 0) {
 		symbol_at(fd, offset, search->symbol, sizeof(search->symbol));

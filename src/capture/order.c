@@ -6,7 +6,8 @@
 
 #include "base/xalloc.h"
 
-#define WINDOW_NS  1000000
+/* a thread may be preempted for a time slice between taking the time and sending */
+#define WINDOW_NS  8000000
 #define SLOT_BYTES 448 /* a call with the longest plan; names are larger and rare */
 
 struct item {
@@ -127,7 +128,7 @@ static int pass_on(struct order *order, uint64_t until_ns)
 
 /* The ring whose oldest record is the oldest of all. */
 static struct ring *oldest_ring(struct ring *const *rings, size_t count,
-				const struct wire_head **record, size_t *bytes)
+                                const struct wire_head **record, size_t *bytes)
 {
 	struct ring *oldest = NULL;
 

@@ -2,8 +2,8 @@
 /*
  * One stream in order of time out of several rings. Rings are merged at their heads; what threads
  * delivered out of order within a ring (one was preempted between taking the time and sending) is
- * put right in a window of the last millisecond. What comes later than that is passed on when it
- * comes, and counted.
+ * put right in a window of the last eight milliseconds. What comes later than that is passed on
+ * when it comes, and counted.
  */
 #ifndef CUSCOPE_CAPTURE_ORDER_H
 #define CUSCOPE_CAPTURE_ORDER_H

@@ -15,10 +15,10 @@
 #include "base/xalloc.h"
 
 #define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
-#define SOON_NS	  3000000    /* after a wake-up: what woke us becomes old enough to pass on */
-#define SETTLE_NS 2000000    /* older records have all been submitted */
-#define LOOK_NS	  100000000  /* at /proc, where mappings are not reported */
-#define COUNT_NS       1000000000 /* how often watched processes are counted */
+#define SOON_NS   10000000   /* after a wake-up: what woke us becomes old enough to pass on */
+#define SETTLE_NS 8000000    /* older records have all been submitted */
+#define LOOK_NS   100000000  /* at /proc, where mappings are not reported */
+#define COUNT_NS  1000000000 /* how often watched processes are counted */
 #define GRACE_NS  2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
 static uint64_t clock_ns(clockid_t clock)
@@ -82,13 +82,13 @@ static void say_seccomp(struct capture *c, pid_t pid)
 	c->told_seccomp[c->n_told_seccomp++] = pid;
 	modules_lock(c->modules);
 	modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, pid,
-		     "the process is under seccomp and this kernel's return probes would kill it: "
-		     "no durations and results");
+	             "the process is under seccomp and this kernel's return probes would kill it: "
+	             "no durations and results");
 	modules_unlock(c->modules);
 	capture_notice(c,
-		       "process %d is under seccomp: only entries are hooked for it (no durations "
-		       "and results), since this kernel's return probes would kill it",
-		       pid);
+	               "process %d is under seccomp: only entries are hooked for it (no durations "
+	               "and results), since this kernel's return probes would kill it",
+	               pid);
 }
 
 /* Under seccomp a return probe could kill the process on some kernels: entries only. */
@@ -118,9 +118,9 @@ static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 		atomic_store(&c->cuda_seen, true);
 	if (found.foreign)
 		capture_notice(c,
-			       "process %d runs a program of another architecture (32-bit?): "
-			       "cuscope traces 64-bit programs of this machine only",
-			       pid);
+		               "process %d runs a program of another architecture (32-bit?): "
+		               "cuscope traces 64-bit programs of this machine only",
+		               pid);
 }
 
 static int watch(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
@@ -307,15 +307,15 @@ static bool wait_for_work(struct capture *c)
 static void say_waiting(struct capture *c)
 {
 	const char *what = c->options.target.kind == TARGET_PIDS
-				   ? "the process has not loaded CUDA yet"
-				   : "no matching process has loaded CUDA yet";
+	                           ? "the process has not loaded CUDA yet"
+	                           : "no matching process has loaded CUDA yet";
 
 	if (c->told_waiting || atomic_load(&c->cuda_seen) ||
 	    c->options.target.kind == TARGET_COMMAND)
 		return;
 	c->told_waiting = true;
 	capture_notice(c, "%s: waiting for it (Ctrl-C to stop%s)", what,
-		       c->options.timeout_ns ? "" : ", --timeout to give up");
+	               c->options.timeout_ns ? "" : ", --timeout to give up");
 }
 
 /* Why the trace is over, if it is. */
@@ -334,10 +334,10 @@ static bool is_over(struct capture *c, uint64_t now, struct err *err)
 		return true;
 	if (o->timeout_ns && !atomic_load(&c->cuda_seen) && now - c->begin_ns >= o->timeout_ns) {
 		err_set(err, ETIMEDOUT,
-			"no CUDA library was loaded within %g s (libcuda.so.1, libcudart or a "
-			"program "
-			"with cudart linked in); --timeout sets how long to wait",
-			o->timeout_ns / 1e9);
+		        "no CUDA library was loaded within %g s (libcuda.so.1, libcudart or a "
+		        "program "
+		        "with cudart linked in); --timeout sets how long to wait",
+		        o->timeout_ns / 1e9);
 		return true;
 	}
 	return false;
@@ -429,11 +429,11 @@ static void say_why_empty(struct capture *c)
 {
 	if (!atomic_load(&c->cuda_seen))
 		capture_notice(c,
-			       "nothing was traced: no target was seen to load CUDA (libcuda.so.1, "
-			       "libcudart or a program with cudart linked in)");
+		               "nothing was traced: no target was seen to load CUDA (libcuda.so.1, "
+		               "libcudart or a program with cudart linked in)");
 	else if (!wanted_hooks(c))
 		capture_notice(c, "nothing was traced: no CUDA function matches --only, --skip, "
-				  "--class and --layer; 'cuscope probes' lists them");
+		                  "--class and --layer; 'cuscope probes' lists them");
 }
 
 int capture_run(struct capture *c, struct err *err)

@@ -29,11 +29,11 @@ struct capture {
 	uint64_t begin_ns;
 
 	struct hold *hold; /* TARGET_COMMAND */
-	bool held;	   /* by ptrace: execs and mappings are looked at while it waits */
+	bool held;         /* by ptrace: execs and mappings are looked at while it waits */
 	pid_t command_pid;
 	bool command_ended;
 	atomic_bool cuda_seen; /* a target has mapped a CUDA module */
-	bool mmap_seen;	       /* mappings are reported; else /proc is looked at */
+	bool mmap_seen;        /* mappings are reported; else /proc is looked at */
 	bool seccomp_safe;
 
 	pid_t *watched; /* processes by pid or name that have not ended */

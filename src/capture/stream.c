@@ -168,7 +168,7 @@ static void read_comm(pid_t pid, char comm[16], const char *otherwise)
 }
 
 static int announce(struct stream *stream, enum event_type type, const struct process *process,
-		    uint64_t now_ns, struct err *err)
+                    uint64_t now_ns, struct err *err)
 {
 	const struct event event = {
 		.type = type, .time_ns = now_ns, .process = process, .tid = process->pid
@@ -199,7 +199,7 @@ static struct known_process *process_make(struct stream *stream, uint32_t pid, c
 }
 
 static int process_get(struct stream *stream, uint32_t pid, const char *comm, uint64_t now_ns,
-		       struct known_process **process, struct err *err)
+                       struct known_process **process, struct err *err)
 {
 	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), *process);
 	if (*process)
@@ -239,7 +239,7 @@ static int on_process(struct stream *stream, const struct wire_process *record, 
 	switch (head->type) {
 	case WIRE_FORK:
 		return process_get(stream, record->other, record->comm, head->time_ns, &process,
-				   err);
+		                   err);
 	case WIRE_EXIT:
 		return process_gone(stream, head->tgid, head->time_ns, err);
 	case WIRE_EXEC:
@@ -249,8 +249,8 @@ static int on_process(struct stream *stream, const struct wire_process *record, 
 			return 0; /* no target yet: the capture decides (--name) */
 		r = process_gone(stream, head->tgid, head->time_ns, err);
 		return r ? r
-			 : process_get(stream, head->tgid, record->comm, head->time_ns, &process,
-				       err);
+		         : process_get(stream, head->tgid, record->comm, head->time_ns, &process,
+		                       err);
 	default: /* WIRE_THREAD: a reused tid starts afresh */
 		HASH_FIND(hh, stream->threads, &head->tid, sizeof(head->tid), thread);
 		if (thread)
@@ -325,7 +325,7 @@ static void on_name(struct stream *stream, const struct wire_name *record)
 /* ---- calls --------------------------------------------------------------------------------- */
 
 static const struct function *function_get(struct stream *stream, const struct hook *hook,
-					   const struct module *module)
+                                           const struct module *module)
 {
 	struct function *function = stream->functions[hook->id];
 
@@ -343,7 +343,7 @@ static const struct function *function_get(struct stream *stream, const struct h
 }
 
 static void fill_raw(struct api_raw *raw, const struct wire_call *record,
-		     const struct capture_plan *plan)
+                     const struct capture_plan *plan)
 {
 	const uint64_t *word = (const uint64_t *)record->word;
 
@@ -352,9 +352,9 @@ static void fill_raw(struct api_raw *raw, const struct wire_call *record,
 	memcpy(raw->reg, word + WIRE_AT_REG, plan->regs * sizeof(*word));
 	memcpy(raw->stack, word + WIRE_AT_STACK, plan->stack * sizeof(*word));
 	raw->out_valid = record->head.type == WIRE_CALL && record->result == 0 &&
-			 !(record->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED));
+	                 !(record->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED));
 	raw->blob_valid = plan->blob != PLAN_NO_ARG && !(record->head.flags & WIRE_UNREADABLE) &&
-			  (!plan->blob_on_return || raw->out_valid);
+	                  (!plan->blob_on_return || raw->out_valid);
 	if (raw->blob_valid)
 		memcpy(raw->blob, word + WIRE_AT_BLOB, plan->blob_words * sizeof(*word));
 }
@@ -364,8 +364,8 @@ static void fill_result(struct call *call, const struct wire_call *record)
 	uint8_t flags = record->head.flags;
 
 	call->flags = (flags & WIRE_NESTED ? CALL_NESTED : 0) |
-		      (flags & WIRE_NO_RETURN ? CALL_NO_RETURN : 0) |
-		      (flags & WIRE_UNFINISHED ? CALL_UNFINISHED : 0);
+	              (flags & WIRE_NO_RETURN ? CALL_NO_RETURN : 0) |
+	              (flags & WIRE_UNFINISHED ? CALL_UNFINISHED : 0);
 	call->begin_ns = record->begin_ns;
 	call->depth = record->head.depth;
 	if (!call_has_end(call) || record->head.type == WIRE_BEGIN)
@@ -380,7 +380,7 @@ static void fill_result(struct call *call, const struct wire_call *record)
 
 /* The kernel of a launch; an outer launch without a name takes the one of the call inside it. */
 static void find_kernel(struct stream *stream, struct call *call, uint32_t tgid,
-			struct known_thread *thread)
+                        struct known_thread *thread)
 {
 	call->kernel = kernels_find(stream->kernels, tgid, call->args.handle);
 	if (!call->kernel->resolved && thread->launched && thread->launched->resolved &&
@@ -419,7 +419,7 @@ static bool took_effect(const struct call *call)
 	/* the end of a capture that was broken (CUDA programming guide, "Invalidation") */
 	return !(call->flags & CALL_FAILED) ||
 	       (call->op == OP_CAPTURE_END &&
-		(call->result == CAPTURE_INVALIDATED || call->result == CAPTURE_UNJOINED));
+	        (call->result == CAPTURE_INVALIDATED || call->result == CAPTURE_UNJOINED));
 }
 
 static void follow_state(struct stream *stream, struct call *call, uint32_t tgid, uint32_t tid)
@@ -438,7 +438,7 @@ static void follow_state(struct stream *stream, struct call *call, uint32_t tgid
 }
 
 static void interpret(struct stream *stream, struct call *call, const struct hook *hook,
-		      const struct wire_call *record, struct known_thread *thread)
+                      const struct wire_call *record, struct known_thread *thread)
 {
 	uint32_t tgid = record->head.tgid, tid = record->head.tid;
 	struct api_raw raw;
@@ -461,9 +461,9 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 	const struct module *module;
 	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, &module);
 	struct event event = { .type = record->head.type == WIRE_BEGIN ? EVENT_CALL_BEGIN
-								       : EVENT_CALL,
-			       .time_ns = record->head.time_ns,
-			       .tid = record->head.tid };
+		                                                       : EVENT_CALL,
+		               .time_ns = record->head.time_ns,
+		               .tid = record->head.tid };
 	struct known_process *process;
 	struct known_thread *thread;
 	struct call call = { 0 };

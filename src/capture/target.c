@@ -81,7 +81,7 @@ static pid_t target_process_of(pid_t tid)
 /* ---- enumerating --------------------------------------------------------------------------- */
 
 static int each_pid(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
-		    struct err *err)
+                    struct err *err)
 {
 	for (size_t i = 0; i < target->n_pids; i++) {
 		pid_t pid = target->pids[i];
@@ -93,9 +93,9 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 		process = target_process_of(pid);
 		if (process > 0 && process != pid)
 			return err_set(err, EINVAL,
-				       "%d is a thread of process %d, and whole processes are "
-				       "traced: -p %d",
-				       pid, process, process);
+			               "%d is a thread of process %d, and whole processes are "
+			               "traced: -p %d",
+			               pid, process, process);
 		r = each(data, pid);
 		if (r)
 			return r;
@@ -104,7 +104,7 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 }
 
 static int each_process(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
-			struct err *err)
+                        struct err *err)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -171,13 +171,13 @@ int target_cgroup_open(const struct target *target, struct err *err)
 			close(fd);
 	}
 	return err_set(err, ENOENT,
-		       "--cgroup: '%s' is no cgroup (give its folder, as in "
-		       "/sys/fs/cgroup/system.slice/my.service; cgroup2 only)",
-		       target->cgroup);
+	               "--cgroup: '%s' is no cgroup (give its folder, as in "
+	               "/sys/fs/cgroup/system.slice/my.service; cgroup2 only)",
+	               target->cgroup);
 }
 
 int target_each(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
-		struct err *err)
+                struct err *err)
 {
 	int folder, r;
 

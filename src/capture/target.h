@@ -16,10 +16,10 @@ struct target {
 	enum target_kind kind;
 	const pid_t *pids;
 	size_t n_pids;
-	const char *glob;	/* TARGET_NAME: of the process's name or its program's file name */
-	const char *cgroup;	/* TARGET_CGROUP: a folder, absolute or below the cgroup2 mount */
+	const char *glob;       /* TARGET_NAME: of the process's name or its program's file name */
+	const char *cgroup;     /* TARGET_CGROUP: a folder, absolute or below the cgroup2 mount */
 	struct command command; /* TARGET_COMMAND */
-	bool follow;		/* children too */
+	bool follow;            /* children too */
 };
 
 /*
@@ -27,7 +27,7 @@ struct target {
  * when a pid does not exist or the cgroup cannot be read.
  */
 int target_each(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
-		struct err *err);
+                struct err *err);
 
 /* Whether a process's present name matches a TARGET_NAME glob. */
 bool target_name_matches(const struct target *target, pid_t pid);

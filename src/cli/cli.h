@@ -17,7 +17,7 @@
 
 struct cli_command {
 	const char *name;
-	const char *help;		    /* one line */
+	const char *help;                   /* one line */
 	int (*main)(int argc, char **argv); /* argv[0] is "cuscope NAME" */
 };
 
@@ -61,6 +61,6 @@ extern const struct argp cli_selection_argp;
 
 /* Ends the program: "cuscope trace: --duration: '10x' is no duration (10us, 1.5ms, 2s, 3m)". */
 void cli_bad_value(const struct argp_state *state, const char *option, const char *value,
-		   const char *what) __attribute__((noreturn));
+                   const char *what) __attribute__((noreturn));
 
 #endif

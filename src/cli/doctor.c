@@ -28,10 +28,10 @@ struct report {
 };
 
 static void line(const struct report *report, enum verdict verdict, const char *what,
-		 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+                 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 static void line(const struct report *report, enum verdict verdict, const char *what,
-		 const char *fmt, ...)
+                 const char *fmt, ...)
 {
 	static const char *const names[] = { "ok", "degraded", "missing" };
 	static const char *const colors[] = { "\033[32m", "\033[33m", "\033[31m" };
@@ -118,7 +118,7 @@ static void check_features(struct report *report)
 	for (int i = 0; i < FEATURE_COUNT; i++) {
 		const struct feature_info *info = feature_info(i);
 		bool required = i == FEATURE_BTF || i == FEATURE_PIDS || i == FEATURE_RINGBUF ||
-				i == FEATURE_UPROBE;
+		                i == FEATURE_UPROBE;
 		int error;
 
 		if (kernel_has(report->features, i)) {
@@ -199,7 +199,7 @@ static void check_driver(struct report *report)
 	at = strstr(text, "Kernel Module");
 	line(report, OK, "NVIDIA driver", "%s, %s kernel module",
 	     at ? at + strlen("Kernel Module") + strspn(at + strlen("Kernel Module"), " for x86_64")
-		: text,
+	        : text,
 	     strstr(text, "Open Kernel Module") ? "open" : "proprietary");
 	if (access("/sys/kernel/btf/nvidia", R_OK) == 0)
 		line(report, OK, "driver BTF", "nvidia.ko has its types in /sys/kernel/btf");
@@ -293,8 +293,8 @@ int cli_doctor(int argc, char **argv)
 	check_driver(&report);
 	check_libraries(&report);
 	printf("\n%s\n", report.blocked
-				 ? "Tracing does not work here: see the lines that say missing."
-				 : "Tracing works here.");
+	                         ? "Tracing does not work here: see the lines that say missing."
+	                         : "Tracing works here.");
 	kernel_features_free(report.features);
 	return report.blocked ? EXIT_FAILURE : 0;
 }

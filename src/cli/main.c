@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 		typed = argv[2];
 		argv[2] = "--help";
 	} else if (!strcmp(typed, "help") || !strcmp(typed, "--help") || !strcmp(typed, "-h") ||
-		   !strcmp(typed, "-?")) {
+	           !strcmp(typed, "-?")) {
 		print_help(stdout);
 		return 0;
 	}

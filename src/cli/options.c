@@ -93,11 +93,11 @@ int cli_target_settle(struct target_choice *choice, char **argv, struct err *err
 		choice->given |= 1u << TARGET_COMMAND;
 	if (!choice->given)
 		return err_set(err, EINVAL,
-			       "what is to be traced? A command after --, -p PID, --name GLOB, "
-			       "--cgroup PATH or --all");
+		               "what is to be traced? A command after --, -p PID, --name GLOB, "
+		               "--cgroup PATH or --all");
 	if (choice->given & (choice->given - 1))
 		return err_set(err, EINVAL,
-			       "give one kind of target: a command, -p, --name, --cgroup or --all");
+		               "give one kind of target: a command, -p, --name, --cgroup or --all");
 	if (argv && argv[0]) {
 		choice->target.kind = TARGET_COMMAND;
 		choice->target.command.argv = argv;
@@ -161,7 +161,7 @@ static void parse_classes(const struct argp_state *state, struct selection *sele
 }
 
 static void parse_layer(const struct argp_state *state, struct selection *selection,
-			const char *arg)
+                        const char *arg)
 {
 	static const char *const names[] = { "auto", "driver", "runtime", "both" };
 

@@ -19,7 +19,7 @@ void cli_say(const char *fmt, ...)
 }
 
 void cli_bad_value(const struct argp_state *state, const char *option, const char *value,
-		   const char *what)
+                   const char *what)
 {
 	fprintf(stderr, "%s: %s: '%s' is no %s\n", state->name, option, value, what);
 	exit(EXIT_USAGE);

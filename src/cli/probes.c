@@ -30,7 +30,7 @@ struct shown {
 struct listing {
 	const struct selection *selection;
 	const char *glob;
-	pid_t pid;	     /* whose maps are being read */
+	pid_t pid;           /* whose maps are being read */
 	struct shown *shown; /* files that were looked into */
 	size_t n_shown;
 	size_t modules, functions, hooked, listed;
@@ -55,8 +55,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-					      { &cli_selection_argp, 0, NULL, 0 },
-					      { 0 } };
+	                                      { &cli_selection_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 static const struct argp argp = {
 	.parser = parse_option,
@@ -189,9 +189,9 @@ static int list_file(struct listing *listing, const char *path, struct err *err)
 	r = list_fd(listing, fd, path, err);
 	if (r == 1)
 		return err_set(err, ENOENT,
-			       "%s holds no CUDA functions (neither a driver's cuInit and "
-			       "cuLaunchKernel, nor cudaLaunchKernel)",
-			       path);
+		               "%s holds no CUDA functions (neither a driver's cuInit and "
+		               "cuLaunchKernel, nor cudaLaunchKernel)",
+		               path);
 	return r;
 }
 
@@ -212,9 +212,9 @@ static int list(struct probes_options *o, struct listing *listing, struct err *e
 	if (!o->choice.given) {
 		libraries_each(list_library, listing);
 		return listing->modules ? 0
-					: err_set(err, ENOENT,
-						  "no CUDA library in the usual places: name a "
-						  "FILE, or a process with -p");
+		                        : err_set(err, ENOENT,
+		                                  "no CUDA library in the usual places: name a "
+		                                  "FILE, or a process with -p");
 	}
 	r = cli_target_settle(&o->choice, NULL, err);
 	if (!r)
@@ -236,7 +236,7 @@ int cli_probes(int argc, char **argv)
 		       listing.functions, listing.hooked);
 	if (!err.code && !listing.listed)
 		err_set(&err, ENOENT, "no function matches '%s'",
-			listing.glob ? listing.glob : "*");
+		        listing.glob ? listing.glob : "*");
 	if (err.code)
 		cli_say("%s", err.text);
 	free(listing.shown);

@@ -15,9 +15,9 @@ struct known {
 };
 
 static const struct argp_option own_options[] = { { "help", '?', 0, 0, 0, 0 },
-						  { "usage", 1000, 0, 0, 0, 0 },
-						  { "version", 'V', 0, 0, 0, 0 },
-						  { 0 } };
+	                                          { "usage", 1000, 0, 0, 0, 0 },
+	                                          { "version", 'V', 0, 0, 0, 0 },
+	                                          { 0 } };
 
 static void collect(const struct argp_option *options, struct known *known)
 {
@@ -66,14 +66,14 @@ static bool short_takes_next(const struct known *known, const char *word)
 }
 
 static void describe(const struct known *known, const char *name, size_t len,
-		     struct unknown_option *unknown)
+                     struct unknown_option *unknown)
 {
 	snprintf(unknown->typed, sizeof(unknown->typed), "%.*s", (int)len, name);
 	unknown->near = suggest(unknown->typed, known->name, known->count);
 }
 
 bool scan_options(const struct argp *argp, int argc, char *const *argv, bool command,
-		  struct unknown_option *unknown)
+                  struct unknown_option *unknown)
 {
 	struct known known = { .count = 0 };
 

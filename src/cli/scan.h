@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 struct unknown_option {
-	char typed[64];	  /* without the dashes and the value; cut where it is longer */
+	char typed[64];   /* without the dashes and the value; cut where it is longer */
 	const char *near; /* the name that was meant, or NULL */
 };
 
@@ -20,6 +20,6 @@ struct unknown_option {
  * option begins a command, whose own options are not ours.
  */
 bool scan_options(const struct argp *argp, int argc, char *const *argv, bool command,
-		  struct unknown_option *unknown);
+                  struct unknown_option *unknown);
 
 #endif

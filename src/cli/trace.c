@@ -198,9 +198,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-					      { &cli_start_argp, 0, NULL, 0 },
-					      { &cli_selection_argp, 0, NULL, 0 },
-					      { 0 } };
+	                                      { &cli_start_argp, 0, NULL, 0 },
+	                                      { &cli_selection_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 static const struct argp argp = {
 	.options = options,
@@ -308,7 +308,7 @@ static int check_options(const struct trace_options *o, struct err *err)
 {
 	if (!o->capture.returns && o->sink.failed_only)
 		return err_set(err, EINVAL,
-			       "--failed needs results, which --no-returns does not record");
+		               "--failed needs results, which --no-returns does not record");
 	if (!o->capture.returns && o->sink.min_duration_ns)
 		return err_set(
 			err, EINVAL,
@@ -318,7 +318,7 @@ static int check_options(const struct trace_options *o, struct err *err)
 
 /* Runs the capture with its consumers made. Returns the exit status. */
 static int run(struct trace_options *o, struct consumer **consumers, size_t count,
-	       struct consumer *sink, struct err *err)
+               struct consumer *sink, struct err *err)
 {
 	struct capture *capture = NULL;
 	int status, r;

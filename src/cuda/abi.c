@@ -15,7 +15,7 @@
 
 static const struct abi {
 	uint8_t regs;
-	bool large_by_pointer;	   /* structs over 16 bytes */
+	bool large_by_pointer;     /* structs over 16 bytes */
 	bool split_ends_registers; /* a struct that did not fit leaves none to later parameters */
 } abis[ABI_COUNT] = {
 	[ABI_X86_64] = { .regs = 6 },
@@ -26,7 +26,7 @@ static const struct abi {
 struct spot {
 	bool in_reg;
 	bool hidden_pointer; /* the register or word points at the struct */
-	uint8_t index;	     /* register or stack word */
+	uint8_t index;       /* register or stack word */
 };
 
 static void find_spots(const struct api *api, enum api_abi abi, struct spot *spot)
@@ -62,7 +62,7 @@ static struct place place_in_blob(struct capture_plan *plan, uint8_t reg, const 
 {
 	unsigned words = (piece->offset + piece->width + 7u) / 8;
 	bool other = plan->blob != PLAN_NO_ARG &&
-		     (plan->blob != reg || plan->blob_on_return != piece->out);
+	             (plan->blob != reg || plan->blob_on_return != piece->out);
 
 	if (other || words > sizeof(((struct api_raw *)0)->blob) / 8)
 		return (struct place){ NOWHERE, 0 };
@@ -86,7 +86,7 @@ static struct place place_in_out(struct capture_plan *plan, uint8_t reg, const s
 }
 
 static struct place place_value(struct capture_plan *plan, struct spot spot,
-				const struct piece *piece)
+                                const struct piece *piece)
 {
 	unsigned offset = 8u * spot.index + piece->offset;
 	unsigned words = (offset + piece->width + 7u) / 8;
@@ -105,7 +105,7 @@ static struct place place_value(struct capture_plan *plan, struct spot spot,
 
 /* What can be followed is what a register points at. */
 static struct place place_piece(struct capture_plan *plan, struct spot spot,
-				const struct piece *piece)
+                                const struct piece *piece)
 {
 	if (!piece->deref && !spot.hidden_pointer)
 		return place_value(plan, spot, piece);

@@ -13,21 +13,21 @@
 
 static const char *const class_names[CLASS_COUNT] = {
 	[CLASS_LAUNCH] = "launch", [CLASS_MEMORY] = "memory", [CLASS_TRANSFER] = "transfer",
-	[CLASS_SYNC] = "sync",	   [CLASS_STREAM] = "stream", [CLASS_EVENT] = "event",
+	[CLASS_SYNC] = "sync",     [CLASS_STREAM] = "stream", [CLASS_EVENT] = "event",
 	[CLASS_GRAPH] = "graph",   [CLASS_MODULE] = "module", [CLASS_DEVICE] = "device",
 	[CLASS_OTHER] = "other",
 };
 
 static const char *const direction_names[DIRECTION_COUNT] = {
-	[DIRECTION_NONE] = "unknown",	 [DIRECTION_H2D] = "H2D", [DIRECTION_D2H] = "D2H",
-	[DIRECTION_D2D] = "D2D",	 [DIRECTION_H2H] = "H2H", [DIRECTION_P2P] = "P2P",
+	[DIRECTION_NONE] = "unknown",    [DIRECTION_H2D] = "H2D", [DIRECTION_D2H] = "D2H",
+	[DIRECTION_D2D] = "D2D",         [DIRECTION_H2H] = "H2H", [DIRECTION_P2P] = "P2P",
 	[DIRECTION_DEFAULT] = "default",
 };
 
 static const char *const memory_names[MEMORY_COUNT] = {
-	[MEMORY_NONE] = "none",	      [MEMORY_DEVICE] = "device", [MEMORY_ASYNC] = "async",
-	[MEMORY_MANAGED] = "managed", [MEMORY_HOST] = "host",	  [MEMORY_ARRAY] = "array",
-	[MEMORY_VMM] = "vmm",	      [MEMORY_VMM_VA] = "vmm-va",
+	[MEMORY_NONE] = "none",       [MEMORY_DEVICE] = "device", [MEMORY_ASYNC] = "async",
+	[MEMORY_MANAGED] = "managed", [MEMORY_HOST] = "host",     [MEMORY_ARRAY] = "array",
+	[MEMORY_VMM] = "vmm",         [MEMORY_VMM_VA] = "vmm-va",
 };
 
 /* ---- names --------------------------------------------------------------------------------- */
@@ -37,8 +37,8 @@ static const char *const memory_names[MEMORY_COUNT] = {
 /* A symbol taken apart: cuMemcpyHtoD_v2_ptds. */
 struct name {
 	char versioned[NAME_MAX_BYTES]; /* cuMemcpyHtoD_v2 */
-	char base[NAME_MAX_BYTES];	/* cuMemcpyHtoD */
-	unsigned version;		/* 2; 1 where none is said */
+	char base[NAME_MAX_BYTES];      /* cuMemcpyHtoD */
+	unsigned version;               /* 2; 1 where none is said */
 };
 
 static void cut_stream_suffix(char *name)
@@ -182,7 +182,7 @@ bool api_default_on(const char *symbol)
 bool api_returns_status(const char *symbol)
 {
 	static const char *const beginnings[] = {
-		"__cudaRegister",   "__cudaUnregister",	  "__cudaInitModule",
+		"__cudaRegister",   "__cudaUnregister",   "__cudaInitModule",
 		"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc",
 	};
 

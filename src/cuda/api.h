@@ -43,64 +43,64 @@ enum api_class {
 /* What a call does, for the analyses. */
 enum api_op {
 	OP_NONE,
-	OP_LAUNCH,	 /* asks for one kernel */
+	OP_LAUNCH,       /* asks for one kernel */
 	OP_GRAPH_LAUNCH, /* asks for all nodes of an instantiated graph */
-	OP_HOST_LAUNCH,	 /* puts a host function on a stream */
-	OP_ALLOC,	 /* makes memory: address and bytes */
-	OP_FREE,	 /* gives it back: address */
-	OP_COPY,	 /* moves bytes in a direction */
-	OP_SET,		 /* fills bytes */
-	OP_SYNC,	 /* blocks the host until the device did something */
+	OP_HOST_LAUNCH,  /* puts a host function on a stream */
+	OP_ALLOC,        /* makes memory: address and bytes */
+	OP_FREE,         /* gives it back: address */
+	OP_COPY,         /* moves bytes in a direction */
+	OP_SET,          /* fills bytes */
+	OP_SYNC,         /* blocks the host until the device did something */
 	OP_STREAM_CREATE,
 	OP_STREAM_DESTROY,
 	OP_CAPTURE_BEGIN, /* a stream starts recording into a graph */
 	OP_CAPTURE_END,
 	OP_EVENT_RECORD,    /* event on stream */
-	OP_EVENT_WAIT,	    /* stream waits for event: a capture spreads this way */
-	OP_NAME_KERNEL,	    /* ties a handle or host stub to a kernel's name */
+	OP_EVENT_WAIT,      /* stream waits for event: a capture spreads this way */
+	OP_NAME_KERNEL,     /* ties a handle or host stub to a kernel's name */
 	OP_MODULE_UNLOAD,   /* handles of kernels die */
 	OP_CONTEXT_DESTROY, /* memory of a context or device dies: implicit frees */
 	OP_COUNT,
 };
 
 enum api_memory { /* kind of memory of OP_ALLOC and OP_FREE */
-		  MEMORY_NONE,
-		  MEMORY_DEVICE,
-		  MEMORY_ASYNC, /* stream-ordered, from a pool */
-		  MEMORY_MANAGED,
-		  MEMORY_HOST,	 /* pinned host memory */
-		  MEMORY_ARRAY,	 /* cudaArray, mipmapped array */
-		  MEMORY_VMM,	 /* cuMemCreate handle: physical memory */
-		  MEMORY_VMM_VA, /* reserved address range: no physical memory, not counted as bytes
-				  */
-		  MEMORY_COUNT,
+	          MEMORY_NONE,
+	          MEMORY_DEVICE,
+	          MEMORY_ASYNC, /* stream-ordered, from a pool */
+	          MEMORY_MANAGED,
+	          MEMORY_HOST,   /* pinned host memory */
+	          MEMORY_ARRAY,  /* cudaArray, mipmapped array */
+	          MEMORY_VMM,    /* cuMemCreate handle: physical memory */
+	          MEMORY_VMM_VA, /* reserved address range: no physical memory, not counted as bytes
+	                          */
+	          MEMORY_COUNT,
 };
 
 enum api_direction { /* of OP_COPY */
-		     DIRECTION_NONE,
-		     DIRECTION_H2D,
-		     DIRECTION_D2H,
-		     DIRECTION_D2D,
-		     DIRECTION_H2H,
-		     DIRECTION_P2P,
-		     DIRECTION_DEFAULT, /* cudaMemcpyDefault, cuMemcpy: the driver infers it from
-					   the pointers */
-		     DIRECTION_COUNT,
+	             DIRECTION_NONE,
+	             DIRECTION_H2D,
+	             DIRECTION_D2H,
+	             DIRECTION_D2D,
+	             DIRECTION_H2H,
+	             DIRECTION_P2P,
+	             DIRECTION_DEFAULT, /* cudaMemcpyDefault, cuMemcpy: the driver infers it from
+	                                   the pointers */
+	             DIRECTION_COUNT,
 };
 
 /* How an argument is shown, and the part it plays for the op of its row. */
 enum api_type {
 	T_NONE,
-	T_INT,	/* signed 32 bits */
+	T_INT,  /* signed 32 bits */
 	T_UINT, /* unsigned 32 bits */
 	T_U64,
 	T_FLOAT, /* float behind an output pointer: milliseconds of cudaEventElapsedTime. The */
 		 /* argument's value is its 32 bits. */
-	T_HEX,	 /* flags, options */
+	T_HEX,   /* flags, options */
 	T_BYTES, /* the size that OP_ALLOC, OP_COPY and OP_SET count, or the factor of it that */
 		 /* is in bytes (pitch, width): api_call.bytes is the whole */
-	T_SIZE,	 /* another size: pitch, offset, width */
-	T_PTR,	 /* the address that OP_ALLOC made or OP_FREE frees */
+	T_SIZE,  /* another size: pitch, offset, width */
+	T_PTR,   /* the address that OP_ALLOC made or OP_FREE frees */
 	T_DST,
 	T_SRC,
 	T_ADDR, /* an address with no part to play */
@@ -117,7 +117,7 @@ enum api_type {
 	T_GRAPHEXEC,
 	T_POOL,
 	T_HANDLE, /* any other opaque handle */
-	T_GRID,	  /* dim3 by value, three unsigned in the driver's calls, or a field of a struct: */
+	T_GRID,   /* dim3 by value, three unsigned in the driver's calls, or a field of a struct: */
 		  /* in all cases one argument, "gridDim" */
 	T_BLOCK,
 	T_SHMEM, /* dynamic shared memory, bytes */
@@ -155,10 +155,10 @@ enum api_memory api_memory(const struct api *api);
 bool api_is_async(const struct api *api); /* returns before the work is done */
 size_t api_args(const struct api *api, const struct api_arg **args); /* decoded arguments */
 
-const char *api_class_name(enum api_class cls);		/* "launch" */
-int api_class_parse(const char *name);			/* -1 where unknown */
+const char *api_class_name(enum api_class cls);         /* "launch" */
+int api_class_parse(const char *name);                  /* -1 where unknown */
 const char *api_direction_name(enum api_direction dir); /* "H2D" */
-const char *api_memory_name(enum api_memory memory);	/* "device" */
+const char *api_memory_name(enum api_memory memory);    /* "device" */
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
@@ -178,15 +178,15 @@ enum api_abi { ABI_X86_64, ABI_AARCH64, ABI_COUNT };
  * address (x86-64) or at the stack pointer (AArch64) on entry.
  */
 struct capture_plan {
-	uint8_t regs;	/* registers to record, from the first: 0..8 */
-	uint8_t stack;	/* stack words to record: 0..6 */
+	uint8_t regs;   /* registers to record, from the first: 0..8 */
+	uint8_t stack;  /* stack words to record: 0..6 */
 	uint8_t out[2]; /* registers that point at an output, read on return, or PLAN_NO_ARG */
 	uint8_t out_bytes[2]; /* 4 or 8 */
-	uint8_t blob;	      /* register that points at a struct to record, or PLAN_NO_ARG */
+	uint8_t blob;         /* register that points at a struct to record, or PLAN_NO_ARG */
 	uint8_t blob_words;   /* its size in 8-byte words: 0..31 */
 	bool blob_on_return;  /* read after the call rather than before it */
-	uint8_t string;	      /* register that points at a string to record, or PLAN_NO_ARG */
-	uint8_t kernel;	      /* register that holds a kernel handle to name, or PLAN_NO_ARG */
+	uint8_t string;       /* register that points at a string to record, or PLAN_NO_ARG */
+	uint8_t kernel;       /* register that holds a kernel handle to name, or PLAN_NO_ARG */
 	uint8_t name_key; /* the string names this register's value; PLAN_NO_ARG: names out[0], */
 			  /* or, where there is no out[0], the call itself */
 	bool forgets_kernels; /* handles of kernels may be reused after this call */
@@ -209,7 +209,7 @@ struct api_raw {
 struct api_call {
 	uint8_t n_args;
 	uint64_t arg[API_ARGS_MAX]; /* one for each api_args() entry; outputs hold what was written,
-				     */
+	                             */
 				    /* or 0. T_GRID and T_BLOCK hold 0: see grid and block. */
 	uint64_t handle; /* T_KERNEL: function of a launch; T_GRAPHEXEC of a graph launch. */
 			 /* OP_NAME_KERNEL: what the string names or, where there is no */
@@ -221,12 +221,12 @@ struct api_call {
 	uint64_t shmem_bytes;
 	uint64_t address; /* OP_ALLOC, OP_FREE; destination of OP_COPY and OP_SET */
 	uint64_t source;  /* OP_COPY */
-	uint64_t bytes;	  /* OP_ALLOC, OP_COPY, OP_SET */
+	uint64_t bytes;   /* OP_ALLOC, OP_COPY, OP_SET */
 	enum api_direction direction;
 };
 
 /* Fills `call` from the words of one call. Never fails: what is missing stays zero. */
 void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *raw,
-		struct api_call *call);
+                struct api_call *call);
 
 #endif

@@ -6,21 +6,21 @@
 
 /* What the values of a call add up to. */
 struct sum {
-	bool has_bytes;	  /* a factor was seen */
-	bool missing;	  /* a factor was not recorded: the bytes are not known */
+	bool has_bytes;   /* a factor was seen */
+	bool missing;     /* a factor was not recorded: the bytes are not known */
 	bool out_missing; /* the same of an output, for which a spare may stand in */
 	uint64_t bytes;
 	uint64_t spare;
 	uint64_t dim[3], levels;
 	unsigned n_dims;
-	uint64_t bits;					   /* of one element */
+	uint64_t bits;                                     /* of one element */
 	uint64_t copy[PART_DST_ARRAY - PART_SRC_TYPE + 1]; /* by part */
 	bool has_copy_types;
 };
 
 /* False where the value was not recorded; it is 0 then. */
 static bool read_value(const struct api_raw *raw, struct place place, const struct piece *piece,
-		       uint64_t *value)
+                       uint64_t *value)
 {
 	const void *base = NULL;
 	uint32_t half;
@@ -75,7 +75,7 @@ static unsigned format_bits(uint64_t value)
 static enum api_direction kind_direction(uint64_t kind)
 {
 	static const uint8_t directions[] = { DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H,
-					      DIRECTION_D2D, DIRECTION_DEFAULT };
+		                              DIRECTION_D2D, DIRECTION_DEFAULT };
 
 	return kind < sizeof(directions) ? directions[kind] : DIRECTION_NONE;
 }
@@ -265,7 +265,7 @@ static bool moves_bytes(enum api_op op)
 }
 
 void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *raw,
-		struct api_call *call)
+                struct api_call *call)
 {
 	struct sum sum = { .bytes = 1 };
 	uint64_t value;

@@ -383,7 +383,7 @@ const struct api_row driver_rows[] = {
 	  "numDependencies:size nodeParams:addr" },
 	{ "cuGraphAddKernelNode", CLASS_GRAPH, PLAIN, V2,
 	  NEW_NODE " nodeParams:addr func:kernel@0 gridDim:grid@8 blockDim:block@20 "
-		   "sharedMemBytes:shmem/4@32" },
+	           "sharedMemBytes:shmem/4@32" },
 	{ "cuGraphAddMemcpyNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " copyParams:addr ctx:context" },
 	{ "cuGraphAddMemsetNode", CLASS_GRAPH, PLAIN, ON,
 	  NEW_NODE " memsetParams:addr ctx:context" },
@@ -443,7 +443,8 @@ const struct api_row driver_rows[] = {
 	  "dptr:*addr bytes:*size library:module name:string" },
 	{ "cuLibraryGetUnifiedFunction", CLASS_MODULE, PLAIN, ON,
 	  "fptr:*addr library:module symbol:string" },
-	{ "cuKernelGetFunction", CLASS_MODULE, OP(NAME_KERNEL), OFF, "pFunc:*kernel kernel:kernel" },
+	{ "cuKernelGetFunction", CLASS_MODULE, OP(NAME_KERNEL), OFF,
+	  "pFunc:*kernel kernel:kernel" },
 	{ "cuKernelSetAttribute", CLASS_MODULE, PLAIN, ON,
 	  "attrib:int val:int kernel:kernel dev:device" },
 	{ "cuKernelSetCacheConfig", CLASS_MODULE, PLAIN, ON,

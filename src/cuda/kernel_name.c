@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 
-#define STUB	"__device_stub_"
+#define STUB    "__device_stub_"
 #define WRAPPER "__wrapper__device_stub_"
 
 /* What a name may grow to when read. */
@@ -30,7 +30,7 @@ extern char *__cxa_demangle(const char *mangled, char *output, size_t *length, i
  * come from the traced program: here alone it can be stopped. Where it is not linked, it is not.
  */
 extern int __gcclibcxx_demangle_callback(const char *mangled,
-					 void (*add)(const char *, size_t, void *), void *opaque)
+                                         void (*add)(const char *, size_t, void *), void *opaque)
 	__attribute__((weak));
 
 static bool is_symbol_char(unsigned char c)
@@ -160,7 +160,7 @@ static char *demangle(const char *mangled)
 	if (strncmp(mangled, "_Z", 2))
 		return NULL;
 	plain = __gcclibcxx_demangle_callback ? demangle_bounded(mangled)
-					      : __cxa_demangle(mangled, NULL, NULL, &status);
+	                                      : __cxa_demangle(mangled, NULL, NULL, &status);
 	if (!plain && strlen(mangled) > 1024)
 		plain = outer_name(mangled);
 	return plain;

@@ -26,10 +26,10 @@
 
 enum row_flags {
 	ON = 0,
-	OFF = 1 << 0,	/* a getter or a poll: left alone unless asked for */
+	OFF = 1 << 0,   /* a getter or a poll: left alone unless asked for */
 	ASYNC = 1 << 1, /* the host does not wait for the work */
-	V2 = 1 << 2,	/* the _v2 export has the same arguments */
-	FLAT = 1 << 3,	/* a launch: what is not said of the grid is 1 */
+	V2 = 1 << 2,    /* the _v2 export has the same arguments */
+	FLAT = 1 << 3,  /* a launch: what is not said of the grid is 1 */
 };
 
 struct api_row {
@@ -39,7 +39,7 @@ struct api_row {
 };
 
 /* The four fields from `op` to `direction`, for the tables. */
-#define PLAIN	      OP_NONE, MEMORY_NONE, DIRECTION_NONE
+#define PLAIN         OP_NONE, MEMORY_NONE, DIRECTION_NONE
 #define OP(name)      OP_##name, MEMORY_NONE, DIRECTION_NONE
 #define ALLOC(memory) OP_ALLOC, MEMORY_##memory, DIRECTION_NONE
 #define FREE(memory)  OP_FREE, MEMORY_##memory, DIRECTION_NONE
@@ -52,7 +52,7 @@ extern const size_t n_driver_rows, n_runtime_rows;
 
 #define PARAMS_MAX 14 /* C parameters that a spec may describe */
 #define PIECES_MAX 20 /* values among them */
-#define NO_ARG	   255
+#define NO_ARG     255
 
 /* The part that a value plays in its call, beyond being shown. */
 enum part {
@@ -84,15 +84,15 @@ enum part {
 
 /* One value of a call. */
 struct piece {
-	uint8_t type;	/* enum api_type */
-	uint8_t part;	/* enum part */
-	uint8_t width;	/* bytes: 4 or 8 */
-	uint8_t scale;	/* PART_FACTOR: bytes each, for counts of 16-bit and 32-bit words */
-	uint8_t param;	/* index of the C parameter that it is or is reached through */
+	uint8_t type;   /* enum api_type */
+	uint8_t part;   /* enum part */
+	uint8_t width;  /* bytes: 4 or 8 */
+	uint8_t scale;  /* PART_FACTOR: bytes each, for counts of 16-bit and 32-bit words */
+	uint8_t param;  /* index of the C parameter that it is or is reached through */
 	uint8_t offset; /* within it, or within what it points at */
-	uint8_t arg;	/* index of the argument that shows it, or NO_ARG */
-	bool deref;	/* behind a pointer */
-	bool out;	/* and there only after the call */
+	uint8_t arg;    /* index of the argument that shows it, or NO_ARG */
+	bool deref;     /* behind a pointer */
+	bool out;       /* and there only after the call */
 };
 
 enum where { NOWHERE, IN_REG, IN_STACK, IN_OUT, IN_BLOB };

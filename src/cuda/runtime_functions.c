@@ -11,7 +11,7 @@
  */
 #include "cuda/row.h"
 
-#define LAUNCH	"gridDim:grid blockDim:block args:addr sharedMem:shmem stream:stream"
+#define LAUNCH  "gridDim:grid blockDim:block args:addr sharedMem:shmem stream:stream"
 #define COPY_2D "dst:dst dpitch:size src:src spitch:size width:bytes height:times kind:copykind"
 #define COPY_2D_TO_ARRAY                                                                           \
 	"dst:dst wOffset:size hOffset:size src:src spitch:size width:bytes height:times "          \
@@ -27,7 +27,7 @@
 	"p:addr -:srcarray@0 -:src@32 -:dstarray@72 -:dst@104 "                                    \
 	"width:bytes@144 height:times@152 depth:times@160"
 #define CHANNELS "desc:addr -:bits@0 -:bits@4 -:bits@8 -:bits@12"
-#define EXTENT	 "extent:struct24 width:dim@0 height:dim@8 depth:dim@16"
+#define EXTENT   "extent:struct24 width:dim@0 height:dim@8 depth:dim@16"
 /* The depth is the seventh stack word on x86-64, one more than is recorded. */
 #define SET_3D                                                                                     \
 	"pitchedDevPtr:struct32 -:dst@0 value:hex extent:struct24 "                                \
@@ -274,7 +274,7 @@ const struct api_row runtime_rows[] = {
 	  "pGraphNode:*handle graph:graph pDependencies:addr" },
 	{ "cudaGraphAddKernelNode", CLASS_GRAPH, PLAIN, ON,
 	  NEW_NODE " pNodeParams:addr func:kernel@0 gridDim:grid@8 blockDim:block@20 "
-		   "sharedMemBytes:shmem/4@32" },
+	           "sharedMemBytes:shmem/4@32" },
 	{ "cudaGraphAddMemcpyNode", CLASS_GRAPH, PLAIN, ON, NEW_NODE " pCopyParams:addr" },
 	{ "cudaGraphAddMemcpyNode1D", CLASS_GRAPH, PLAIN, ON,
 	  NEW_NODE " dst:addr src:addr count:size kind:copykind" },

@@ -59,10 +59,10 @@ static const struct word {
 static const struct dims {
 	const char *word;
 	uint8_t type, part;
-	uint8_t count;	/* values */
+	uint8_t count;  /* values */
 	bool by_struct; /* one dim3, rather than a parameter each */
 } dims[] = {
-	{ "grid", T_GRID, PART_GRID, 3, true },	  { "block", T_BLOCK, PART_BLOCK, 3, true },
+	{ "grid", T_GRID, PART_GRID, 3, true },   { "block", T_BLOCK, PART_BLOCK, 3, true },
 	{ "grid3", T_GRID, PART_GRID, 3, false }, { "block3", T_BLOCK, PART_BLOCK, 3, false },
 	{ "grid2", T_GRID, PART_GRID, 2, false },
 };
@@ -72,7 +72,7 @@ struct item {
 	char name[24];
 	char word[16];
 	bool out;
-	bool field;	/* has an offset: lies in or behind the parameter before */
+	bool field;     /* has an offset: lies in or behind the parameter before */
 	unsigned width; /* 0: that of the type */
 	unsigned offset;
 };

@@ -8,7 +8,7 @@
 
 /* Handles that are no pointers: cudaStreamLegacy and cudaStreamPerThread, the same in the driver.
  */
-#define STREAM_LEGACY	  1
+#define STREAM_LEGACY     1
 #define STREAM_PER_THREAD 2
 
 size_t call_args(const struct call *call, const struct api_arg **args)
@@ -116,8 +116,8 @@ void add_arg(struct buf *out, const struct call *call, const struct api_arg *arg
 		break;
 	case T_COPYKIND:
 		buf_puts(out, call->args.direction == DIRECTION_NONE
-				      ? "?"
-				      : api_direction_name(call->args.direction));
+		                      ? "?"
+		                      : api_direction_name(call->args.direction));
 		break;
 	case T_GRID:
 		add_dims(out, call->args.grid);

@@ -27,7 +27,7 @@ static void add_bytes(struct buf *out, const char *label, uint64_t bytes)
 }
 
 static void add_named(struct buf *out, const struct call *call, const struct api_arg *args,
-		      size_t i)
+                      size_t i)
 {
 	add_word(out, args[i].name);
 	buf_putc(out, '=');

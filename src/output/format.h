@@ -13,7 +13,7 @@ struct sink;
 
 /* Each appends whole lines to sink->lines.pending. */
 struct sink_ops {
-	void (*begin)(struct sink *sink);			     /* may be NULL */
+	void (*begin)(struct sink *sink);                            /* may be NULL */
 	void (*watch)(struct sink *sink, const struct event *event); /* all events, before any */
 								     /* is left out; may be NULL */
 	void (*event)(struct sink *sink, const struct event *event);
@@ -35,7 +35,7 @@ struct sink {
 
 /* Prepares a zeroed sink; returns what create() returns. */
 struct consumer *sink_init(struct sink *sink, const struct sink_ops *ops,
-			   const struct sink_options *options);
+                           const struct sink_options *options);
 
 /*
  * Whether B lines wait for their calls' ends: a filter that only the end can answer is on, and a

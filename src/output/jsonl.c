@@ -129,8 +129,8 @@ static const struct buf *function_fragment(struct jsonl *jsonl, const struct fun
 		buf_puts(text, ",\"lib\":");
 		buf_json_string(text, function->lib);
 		buf_printf(text, ",\"layer\":\"%s\",\"class\":\"%s\"",
-			   function->layer == LAYER_DRIVER ? "driver" : "runtime",
-			   api_class_name(function->cls));
+		           function->layer == LAYER_DRIVER ? "driver" : "runtime",
+		           api_class_name(function->cls));
 	}
 	return text;
 }
@@ -210,7 +210,7 @@ static void add_memory(struct jsonl *jsonl, struct buf *out, const struct event 
 		ADD_HEX(out, ",\"ptr\":", call->args.address);
 	if (!(call->flags & CALL_NESTED))
 		ADD_U64(out,
-			",\"total_allocated\":", memory_live_bytes(jsonl->memory, event->process));
+		        ",\"total_allocated\":", memory_live_bytes(jsonl->memory, event->process));
 }
 
 /* Where the call waits for the data, its duration is the transfer's; elsewhere it tells nothing. */
@@ -300,7 +300,7 @@ static bool has_own_key(const struct call *call, enum api_type type, uint64_t va
 }
 
 static void add_arg_value(struct buf *out, const struct call *call, enum api_type type,
-			  uint64_t value)
+                          uint64_t value)
 {
 	switch (type) {
 	case T_INT:
@@ -373,7 +373,7 @@ static void end_line(struct buf *out)
 
 /* The keys that every line of a call has, up to its depth. */
 static void begin_call(struct jsonl *jsonl, struct buf *out, const struct event *event, char phase,
-		       uint64_t time_ns)
+                       uint64_t time_ns)
 {
 	const struct call *call = event->call;
 

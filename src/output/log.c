@@ -19,8 +19,8 @@
 
 struct log {
 	struct sink sink; /* first */
-	time_t second;	  /* that `stamp` is of */
-	char stamp[32];	  /* "2024-06-20 15:39:15" in local time */
+	time_t second;    /* that `stamp` is of */
+	char stamp[32];   /* "2024-06-20 15:39:15" in local time */
 };
 
 static void add_wall_time(struct log *log, struct buf *out, uint64_t time_ns)
@@ -110,7 +110,7 @@ static void add_args(struct buf *out, const struct call *call)
 			bool grid = args[i].type == T_GRID;
 
 			add_dims_xyz(out, grid ? "grid" : "block",
-				     grid ? call->args.grid : call->args.block);
+			             grid ? call->args.grid : call->args.block);
 			continue;
 		}
 		buf_puts(out, ", ");

@@ -141,7 +141,7 @@ static const struct consumer_ops sink_consumer_ops = {
 };
 
 struct consumer *sink_init(struct sink *sink, const struct sink_ops *ops,
-			   const struct sink_options *options)
+                           const struct sink_options *options)
 {
 	sink->consumer.ops = &sink_consumer_ops;
 	sink->ops = ops;

@@ -12,14 +12,14 @@
 #include "trace/event.h"
 
 struct sink_options {
-	FILE *out;		  /* not closed by the sink; its write errors end the trace */
-	bool color;		  /* ANSI colours */
-	bool verbose;		  /* table: nested calls too */
-	bool begin_end;		  /* jsonl: B and E lines instead of one X */
-	bool failed_only;	  /* --failed */
+	FILE *out;                /* not closed by the sink; its write errors end the trace */
+	bool color;               /* ANSI colours */
+	bool verbose;             /* table: nested calls too */
+	bool begin_end;           /* jsonl: B and E lines instead of one X */
+	bool failed_only;         /* --failed */
 	uint64_t min_duration_ns; /* --min-duration; calls without an end are left out when > 0 */
-	uint64_t max_events;	  /* --max-events; 0: no limit. After it sink_done() is true. */
-	size_t width;		  /* columns of the terminal, 0: do not cut lines */
+	uint64_t max_events;      /* --max-events; 0: no limit. After it sink_done() is true. */
+	size_t width;             /* columns of the terminal, 0: do not cut lines */
 };
 
 struct sink_format {

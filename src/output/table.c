@@ -16,14 +16,14 @@
 #include "output/describe.h"
 #include "output/format.h"
 
-#define TIME_COLUMNS	 10
+#define TIME_COLUMNS     10
 #define DURATION_COLUMNS 10
-#define EVENT_COLUMNS	 22 /* at first: cudaDeviceSynchronize fits */
-#define EVENT_MOST	 44
-#define PROCESS_MOST	 24 /* 15 characters, and some escapes */
-#define PID_COLUMNS	 6  /* at first */
-#define DETAILS_LEAST	 24 /* where a terminal leaves less, they go on in its next line */
-#define SUBJECT_LEAST	 20
+#define EVENT_COLUMNS    22 /* at first: cudaDeviceSynchronize fits */
+#define EVENT_MOST       44
+#define PROCESS_MOST     24 /* 15 characters, and some escapes */
+#define PID_COLUMNS      6  /* at first */
+#define DETAILS_LEAST    24 /* where a terminal leaves less, they go on in its next line */
+#define SUBJECT_LEAST    20
 
 #define STYLE_OFF    "\033[0m"
 #define STYLE_BOLD   "\033[1m"
@@ -146,14 +146,14 @@ static void fit(struct table *table, size_t room)
 
 	if (d->subject.len && columns_of(&d->subject) + words + result > room) {
 		text_add_name(&table->cell, d->subject.data,
-			      room_beside(room, words + result, SUBJECT_LEAST));
+		              room_beside(room, words + result, SUBJECT_LEAST));
 		buf_reset(&d->subject);
 		buf_add(&d->subject, table->cell.data, table->cell.len);
 		buf_reset(&table->cell);
 	}
 	if (d->words.len && columns_of(&d->subject) + words + result > room) {
 		text_add_cut(&table->cell, d->words.data,
-			     room_beside(room, columns_of(&d->subject) + 1 + result, 3));
+		             room_beside(room, columns_of(&d->subject) + 1 + result, 3));
 		buf_reset(&d->words);
 		buf_add(&d->words, table->cell.data, table->cell.len);
 		buf_reset(&table->cell);
@@ -171,7 +171,7 @@ static void add_details(struct table *table, const struct call *call, size_t use
 	add_part(table, &d->subject, false, NULL);
 	add_part(table, &d->words, d->subject.len, NULL);
 	add_part(table, &d->result, d->subject.len || d->words.len,
-		 call->flags & CALL_FAILED ? STYLE_RED : NULL);
+	         call->flags & CALL_FAILED ? STYLE_RED : NULL);
 }
 
 /* ---- lines --------------------------------------------------------------------------------- */
@@ -182,9 +182,9 @@ static void add_header(struct table *table)
 
 	style(table, STYLE_BOLD);
 	buf_printf(out, "%*s  %-*s %*s %*s  %-*s %*s  DETAILS", TIME_COLUMNS, "TIME(ms)",
-		   (int)table->process_columns, "PROCESS", (int)table->pid_columns, "PID",
-		   (int)table->tid_columns, "TID", (int)table->event_columns, "EVENT",
-		   DURATION_COLUMNS, "DURATION");
+	           (int)table->process_columns, "PROCESS", (int)table->pid_columns, "PID",
+	           (int)table->tid_columns, "TID", (int)table->event_columns, "EVENT",
+	           DURATION_COLUMNS, "DURATION");
 	style(table, STYLE_OFF);
 	buf_putc(out, '\n');
 	table->headed = true;
@@ -221,7 +221,7 @@ static void add_call(struct table *table, const struct event *event)
 	text_add_safe(&table->cell, call->function->name);
 	widen(&table->event_columns, text_columns(table->cell.data), EVENT_MOST);
 	used += add_cell(table, table->event_columns, true,
-			 nested ? STYLE_DIM : class_style[call->function->cls]);
+	                 nested ? STYLE_DIM : class_style[call->function->cls]);
 	buf_putc(out, ' ');
 	add_duration(table, call);
 	used += DURATION_COLUMNS;

@@ -45,7 +45,7 @@ struct job {
 /* ---- one link for many places (session, multi) --------------------------------------------- */
 
 static int link_range(const struct job *job, struct attach_point *points, size_t count,
-		      bool returns)
+                      bool returns)
 {
 	bool session = programs_mechanism(job->programs) == MECHANISM_SESSION;
 	int prog = returns ? programs_return_fd(job->programs) : programs_enter_fd(job->programs);
@@ -58,7 +58,7 @@ static int link_range(const struct job *job, struct attach_point *points, size_t
 		cookies[i] = points[i].cookie;
 	}
 	fd = bpf_link_uprobe_multi(prog, session ? ATTACH_UPROBE_SESSION : ATTACH_UPROBE_MULTI,
-				   job->path, offsets, cookies, count, returns);
+	                           job->path, offsets, cookies, count, returns);
 	free(offsets);
 	free(cookies);
 	return fd;
@@ -66,7 +66,7 @@ static int link_range(const struct job *job, struct attach_point *points, size_t
 
 /* The kernel takes a list whole or not at all: halving finds the places that it refuses. */
 static size_t link_halving(const struct job *job, struct attach_point *points, size_t count,
-			   bool returns)
+                           bool returns)
 {
 	int fd = link_range(job, points, count, returns);
 
@@ -136,7 +136,7 @@ static size_t link_singly(const struct job *job, struct attach_point *points, si
 /* ---- both ---------------------------------------------------------------------------------- */
 
 int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
-	   bool returns, struct attachment **attachment, struct err *err)
+           bool returns, struct attachment **attachment, struct err *err)
 {
 	struct job job = { .programs = programs, .into = xcalloc(1, sizeof(**attachment)) };
 	enum mechanism mechanism = programs_mechanism(programs);

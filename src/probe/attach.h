@@ -27,7 +27,7 @@ struct attachment;
  * could be hooked.
  */
 int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
-	   bool returns, struct attachment **attachment, struct err *err);
+           bool returns, struct attachment **attachment, struct err *err);
 
 /* Unhooks returns where they are apart from entries; sessions have modes for that. */
 void attachment_drop_returns(struct attachment *attachment);

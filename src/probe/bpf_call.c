@@ -32,8 +32,8 @@ struct multi_link_attr {
 #define MULTI_RETURN 1u /* BPF_F_UPROBE_MULTI_RETURN */
 
 int bpf_link_uprobe_multi(int prog_fd, unsigned attach_type, const char *path,
-			  const uint64_t *offsets, const uint64_t *cookies, size_t count,
-			  bool returns)
+                          const uint64_t *offsets, const uint64_t *cookies, size_t count,
+                          bool returns)
 {
 	struct multi_link_attr attr = {
 		.prog_fd = prog_fd,

@@ -20,8 +20,8 @@
  * kernel). `attach_type` is one of the two above; `returns` is BPF_F_UPROBE_MULTI_RETURN.
  */
 int bpf_link_uprobe_multi(int prog_fd, unsigned attach_type, const char *path,
-			  const uint64_t *offsets, const uint64_t *cookies, size_t count,
-			  bool returns);
+                          const uint64_t *offsets, const uint64_t *cookies, size_t count,
+                          bool returns);
 
 /* One perf event for one uprobe of any process, on every CPU. */
 int perf_uprobe_open(const char *path, uint64_t offset, bool returns);

@@ -17,9 +17,9 @@
 /* libcuda exports about 680 functions, libcudart about 420. */
 #define FUNCTIONS_MAX 16384
 
-#define NAME_MAX_BYTES	 128   /* of an API function */
+#define NAME_MAX_BYTES   128   /* of an API function */
 #define SYMBOL_MAX_BYTES 16384 /* of any: names of CUTLASS templates exceed 8 KiB */
-#define BYTES_MAX	 (1u << 20)
+#define BYTES_MAX        (1u << 20)
 
 struct block { /* code that was handed out */
 	uint64_t offset;
@@ -168,7 +168,7 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 	if (symbol->st_name >= listing->strings_bytes)
 		return 0;
 	len = api_name_length(listing->strings + symbol->st_name,
-			      listing->strings_bytes - symbol->st_name);
+	                      listing->strings_bytes - symbol->st_name);
 	memcpy(name, listing->strings + symbol->st_name, len);
 	name[len] = '\0';
 	if (!len || !api_is_symbol(name) || is_written_by_nvcc(name) ||
@@ -184,7 +184,7 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 	if (!(file->n_functions & (file->n_functions - 1)))
 		file->functions =
 			xrealloc(file->functions, (file->n_functions ? 2 * file->n_functions : 1) *
-							  sizeof(*function));
+		                                          sizeof(*function));
 	function = &file->functions[file->n_functions++];
 	function->name = xstrdup(name);
 	function->address = symbol->st_value;
@@ -195,7 +195,7 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 }
 
 static int list_layer(struct elf_file *file, const struct elf_symbols *symbols,
-		      enum api_layer layer)
+                      enum api_layer layer)
 {
 	struct listing listing = { file, layer, NULL, symbols->strings_bytes };
 	int rc = -EBADMSG;
@@ -242,7 +242,7 @@ static void sort_functions(struct elf_file *file)
 /* ---- the file -------------------------------------------------------------------------------- */
 
 int elf_file_open(int fd, const char *what, enum elf_depth depth, struct elf_file **out,
-		  struct err *err)
+                  struct err *err)
 {
 	struct elf_file *file = xcalloc(1, sizeof(*file));
 	struct roles roles = { NULL, NULL };
@@ -263,8 +263,8 @@ int elf_file_open(int fd, const char *what, enum elf_depth depth, struct elf_fil
 	if (rc) {
 		elf_file_free(file);
 		return rc > 0 ? rc
-			      : err_set(err, rc, "%s is damaged: its symbol tables make no sense",
-					what);
+		              : err_set(err, rc, "%s is damaged: its symbol tables make no sense",
+		                        what);
 	}
 	sort_functions(file);
 	*out = file;
@@ -358,7 +358,7 @@ static int consider(const Elf64_Sym *symbol, void *data)
 	if (search->address < symbol->st_value || into >= (symbol->st_size ? symbol->st_size : 1))
 		return 0;
 	if (!search->any || (ELF64_ST_BIND(search->best.st_info) == STB_LOCAL &&
-			     ELF64_ST_BIND(symbol->st_info) != STB_LOCAL)) {
+	                     ELF64_ST_BIND(symbol->st_info) != STB_LOCAL)) {
 		search->best = *symbol;
 		search->any = true;
 	}
@@ -366,7 +366,7 @@ static int consider(const Elf64_Sym *symbol, void *data)
 }
 
 static char *read_name(const struct elf_file *file, const struct elf_symbols *symbols,
-		       uint32_t string)
+                       uint32_t string)
 {
 	char *name = xmalloc(SYMBOL_MAX_BYTES);
 	size_t len = SYMBOL_MAX_BYTES - 1;

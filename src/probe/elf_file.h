@@ -22,7 +22,7 @@ struct elf_function {
 	const char *name; /* without "@@version"; owned by the elf_file */
 	uint64_t offset;  /* in the file: what a uprobe wants */
 	uint64_t address; /* as linked (st_value) */
-	uint64_t size;	  /* 0 where the symbol does not say */
+	uint64_t size;    /* 0 where the symbol does not say */
 	enum api_layer layer;
 };
 
@@ -41,7 +41,7 @@ enum elf_depth {
  * -EPROTONOSUPPORT: 32-bit or another machine). `what` names the file in sentences.
  */
 int elf_file_open(int fd, const char *what, enum elf_depth depth, struct elf_file **file,
-		  struct err *err);
+                  struct err *err);
 void elf_file_free(struct elf_file *file);
 
 /* Hookable functions, sorted by offset, one for each offset: of aliases the shortest name. */

@@ -45,33 +45,33 @@ static int check_header(const Elf64_Ehdr *header, const char *what, struct err *
 		return err_set(err, ENOEXEC, "%s is no ELF file", what);
 	if (header->e_ident[EI_CLASS] == ELFCLASS32)
 		return err_set(err, EPROTONOSUPPORT,
-			       "%s is a 32-bit file, and only 64-bit programs can be traced", what);
+		               "%s is a 32-bit file, and only 64-bit programs can be traced", what);
 	if (header->e_ident[EI_CLASS] != ELFCLASS64)
 		return err_set(err, EBADMSG, "%s is damaged: its ELF class is %d", what,
-			       header->e_ident[EI_CLASS]);
+		               header->e_ident[EI_CLASS]);
 	if (header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != NATIVE_MACHINE)
 		return err_set(err, EPROTONOSUPPORT,
-			       "%s is for another machine than this one (ELF machine %d)", what,
-			       header->e_machine);
+		               "%s is for another machine than this one (ELF machine %d)", what,
+		               header->e_machine);
 	if (header->e_type != ET_EXEC && header->e_type != ET_DYN)
 		return err_set(err, ENOEXEC, "%s is neither a program nor a shared library", what);
 	return 0;
 }
 
 static int read_segments(struct elf_image *image, const Elf64_Ehdr *header, const char *what,
-			 struct err *err)
+                         struct err *err)
 {
 	size_t n = header->e_phnum;
 
 	if (!n || n > SEGMENTS_MAX || header->e_phentsize != sizeof(Elf64_Phdr))
 		return err_set(err, EBADMSG, "%s is damaged: it has no usable program headers",
-			       what);
+		               what);
 	image->segments = xcalloc(n, sizeof(*image->segments));
 	image->n_segments = n;
 	if (!elf_image_read(image, header->e_phoff, image->segments, n * sizeof(Elf64_Phdr)))
 		return err_set(err, EBADMSG,
-			       "%s is damaged or cut short: its program headers lie outside of it",
-			       what);
+		               "%s is damaged or cut short: its program headers lie outside of it",
+		               what);
 	return 0;
 }
 

@@ -64,13 +64,13 @@ int elf_symbols_static(const struct elf_image *image, struct elf_symbols *symbol
  * there is one, else by a search of the strings and, only if they hold the name, of the symbols.
  */
 int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *symbols,
-		       const char *name);
+                       const char *name);
 
 /*
  * Calls `each` for every symbol that is a function defined in this file, until it returns
  * non-zero, and returns that; -EBADMSG where the table cannot be read.
  */
 int elf_symbols_each(const struct elf_image *image, const struct elf_symbols *symbols,
-		     int (*each)(const Elf64_Sym *symbol, void *data), void *data);
+                     int (*each)(const Elf64_Sym *symbol, void *data), void *data);
 
 #endif

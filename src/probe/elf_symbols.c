@@ -17,7 +17,7 @@
 #define STRINGS_MAX  (1ull << 30)
 #define CHAIN_MAX    65536
 #define PLACES_MAX   256 /* of one name in the strings of one table */
-#define CHUNK	     (64 * 1024)
+#define CHUNK        (64 * 1024)
 
 /* ---- finding the tables ---------------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ static void note_dynamic(struct dynamic *dynamic, const Elf64_Dyn *entry)
 }
 
 static bool read_dynamic(const struct elf_image *image, const Elf64_Phdr *segment,
-			 struct dynamic *dynamic)
+                         struct dynamic *dynamic)
 {
 	size_t total = segment->p_filesz / sizeof(Elf64_Dyn), n;
 	Elf64_Dyn part[64];
@@ -63,7 +63,7 @@ static bool read_dynamic(const struct elf_image *image, const Elf64_Phdr *segmen
 	for (size_t i = 0; i < total && i < DYNAMIC_MAX; i += n) {
 		n = total - i < 64 ? total - i : 64;
 		if (!elf_image_read(image, segment->p_offset + i * sizeof(*part), part,
-				    n * sizeof(*part)))
+		                    n * sizeof(*part)))
 			return false;
 		for (size_t k = 0; k < n; k++) {
 			if (part[k].d_tag == DT_NULL)
@@ -120,7 +120,7 @@ static bool find_section(const struct elf_image *image, uint32_t type, Elf64_Shd
 	for (size_t i = 0; i < image->n_sections && i < SECTIONS_MAX; i += n) {
 		n = image->n_sections - i < 64 ? image->n_sections - i : 64;
 		if (!elf_image_read(image, image->sections + i * sizeof(*part), part,
-				    n * sizeof(*part)))
+		                    n * sizeof(*part)))
 			return false;
 		for (size_t k = 0; k < n; k++) {
 			if (part[k].sh_type == type) {
@@ -196,7 +196,7 @@ int elf_symbols_static(const struct elf_image *image, struct elf_symbols *symbol
 		return 1;
 	if (table.sh_entsize != sizeof(Elf64_Sym) || table.sh_link >= image->n_sections ||
 	    !elf_image_read(image, image->sections + table.sh_link * sizeof(strings), &strings,
-			    sizeof(strings)) ||
+	                    sizeof(strings)) ||
 	    strings.sh_type != SHT_STRTAB)
 		return -EBADMSG;
 	symbols->at = table.sh_offset;
@@ -223,7 +223,7 @@ static bool is_defined_function(const Elf64_Sym *symbol)
 }
 
 int elf_symbols_each(const struct elf_image *image, const struct elf_symbols *symbols,
-		     int (*each)(const Elf64_Sym *symbol, void *data), void *data)
+                     int (*each)(const Elf64_Sym *symbol, void *data), void *data)
 {
 	Elf64_Sym part[CHUNK / sizeof(Elf64_Sym)];
 	const size_t room = sizeof(part) / sizeof(*part);
@@ -232,7 +232,7 @@ int elf_symbols_each(const struct elf_image *image, const struct elf_symbols *sy
 	for (uint64_t i = 0; i < symbols->count; i += n) {
 		n = symbols->count - i < room ? symbols->count - i : room;
 		if (!elf_image_read(image, symbols->at + i * sizeof(*part), part,
-				    n * sizeof(*part)))
+		                    n * sizeof(*part)))
 			return -EBADMSG;
 		for (size_t k = 0; k < n; k++) {
 			int rc = is_defined_function(&part[k]) ? each(&part[k], data) : 0;
@@ -262,7 +262,7 @@ static bool names(const struct lookup *lookup, uint32_t string)
 	left = lookup->symbols->strings_bytes - string;
 	if (left < lookup->len + 1 ||
 	    !elf_image_read(lookup->image, lookup->symbols->strings + string, text,
-			    lookup->len + 1))
+	                    lookup->len + 1))
 		return false;
 	return memcmp(text, lookup->name, lookup->len) == 0 &&
 	       (text[lookup->len] == '\0' || text[lookup->len] == '@');
@@ -274,7 +274,7 @@ static int matches(const struct lookup *lookup, uint32_t index)
 	Elf64_Sym symbol;
 
 	if (!elf_image_read(lookup->image, lookup->symbols->at + (uint64_t)index * sizeof(symbol),
-			    &symbol, sizeof(symbol)))
+	                    &symbol, sizeof(symbol)))
 		return -EBADMSG;
 	return is_defined_function(&symbol) && names(lookup, symbol.st_name);
 }
@@ -365,7 +365,7 @@ static int is_at_place(const Elf64_Sym *symbol, void *data)
 
 /* Notes the whole names in one part of the strings that begins at `base`. */
 static bool note_places(const struct lookup *lookup, const char *part, size_t have, uint64_t base,
-			struct places *places)
+                        struct places *places)
 {
 	const char *hit = part;
 
@@ -400,7 +400,7 @@ static bool search_strings(const struct lookup *lookup, struct places *places)
 		/* The name may lie across the end of this part: its last bytes are searched again.
 		 */
 		memmove(part, part + (keep + n < lookup->len ? 0 : keep + n - lookup->len),
-			keep + n < lookup->len ? keep + n : lookup->len);
+		        keep + n < lookup->len ? keep + n : lookup->len);
 		keep = keep + n < lookup->len ? keep + n : lookup->len;
 	}
 	free(part);
@@ -408,7 +408,7 @@ static bool search_strings(const struct lookup *lookup, struct places *places)
 }
 
 int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *symbols,
-		       const char *name)
+                       const char *name)
 {
 	struct lookup lookup = { image, symbols, name, strlen(name) };
 	struct places places;

@@ -42,10 +42,10 @@ struct hold {
 	bool traced;
 
 	pid_t pid;
-	int go_pipe[2];	  /* a byte lets the child exec */
+	int go_pipe[2];   /* a byte lets the child exec */
 	int exec_pipe[2]; /* the child's errno, or closed by exec */
-	bool gone;	  /* it was let go */
-	int ended_fd;	  /* eventfd */
+	bool gone;        /* it was let go */
+	int ended_fd;     /* eventfd */
 	atomic_bool ended;
 	int status;
 	atomic_ullong holds, longest_ns;
@@ -258,7 +258,7 @@ static int start_tracer(struct hold *hold)
 	sigfillset(&all);
 	sigdelset(&all, SIGRTMIN);
 	pthread_sigmask(SIG_SETMASK, &all,
-			&old); /* inherited: other signals go to the main thread */
+	                &old); /* inherited: other signals go to the main thread */
 	r = pthread_create(&hold->thread, NULL, tracer_main, hold);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -r;
@@ -267,7 +267,7 @@ static int start_tracer(struct hold *hold)
 /* ---- the interface ------------------------------------------------------------------------- */
 
 int hold_prepare(const struct command *command, hold_look_fn look_fn, void *data,
-		 struct hold **result, pid_t *pid, bool *held, struct err *err)
+                 struct hold **result, pid_t *pid, bool *held, struct err *err)
 {
 	struct hold *hold = xcalloc(1, sizeof(*hold));
 	int r;
@@ -311,15 +311,15 @@ int hold_go(struct hold *hold, struct err *err)
 	hold->exec_pipe[1] = -1;
 	if (write(hold->go_pipe[1], "g", 1) != 1)
 		return err_set(err, errno, "starting '%s': %s", hold->command.argv[0],
-			       strerror(errno));
+		               strerror(errno));
 	while (read(hold->exec_pipe[0], &failure, sizeof(failure)) < 0 && errno == EINTR)
 		;
 	if (!failure)
 		return 0;
 	poll(&ended, 1, 1000); /* it is about to: nobody is to be told that it is waited for */
 	return err_set(err, failure, "cannot run '%s': %s%s", hold->command.argv[0],
-		       strerror(failure),
-		       failure == ENOENT ? " (is it spelled right and in PATH?)" : "");
+	               strerror(failure),
+	               failure == ENOENT ? " (is it spelled right and in PATH?)" : "");
 }
 
 bool hold_gone(const struct hold *hold)

@@ -22,9 +22,9 @@
 #include "probe/origin.h"
 
 struct command {
-	char *const *argv;	     /* argv[0] is looked up in PATH */
+	char *const *argv;           /* argv[0] is looked up in PATH */
 	const struct origin *origin; /* restored for it; NULL: it inherits cuscope's own */
-	const char *user;	     /* run as this user with its groups; NULL: as cuscope runs */
+	const char *user;            /* run as this user with its groups; NULL: as cuscope runs */
 	bool hold;   /* use ptrace; else libraries loaded later are hooked as they are seen */
 	bool follow; /* trace the processes that it starts */
 };
@@ -40,7 +40,7 @@ typedef void (*hold_look_fn)(void *data, pid_t pid);
  * works.
  */
 int hold_prepare(const struct command *command, hold_look_fn look, void *data, struct hold **hold,
-		 pid_t *pid, bool *held, struct err *err);
+                 pid_t *pid, bool *held, struct err *err);
 
 /* Lets it exec. Fails when exec fails. */
 int hold_go(struct hold *hold, struct err *err);

@@ -32,19 +32,19 @@ struct kernel_features {
 static const struct feature_info infos[FEATURE_COUNT] = {
 	[FEATURE_BTF] = { "btf", "the kernel's own types (CO-RE)", "required" },
 	[FEATURE_PIDS] = { "pids", "process ids are those that the kernel reports",
-			   "required: run on the host, or in a container with --pid=host" },
+	                   "required: run on the host, or in a container with --pid=host" },
 	[FEATURE_RINGBUF] = { "ringbuf", "ring buffers (5.8)", "required" },
 	[FEATURE_UPROBE] = { "uprobe", "probes in user programs", "required" },
 	[FEATURE_COOKIE] = { "cookie", "one program for all functions (5.15)",
-			     "one small program a function" },
+	                     "one small program a function" },
 	[FEATURE_MULTI] = { "multi", "one link for all functions of a file (6.6)",
-			    "a perf event a function: slower to attach" },
+	                    "a perf event a function: slower to attach" },
 	[FEATURE_SESSION] = { "session", "entry and return in one program (6.13)",
-			      "two programs: nested calls pay for their returns" },
+	                      "two programs: nested calls pay for their returns" },
 	[FEATURE_SECCOMP_SAFE] = { "seccomp", "returns of processes under seccomp",
-				   "entries only for such processes" },
+	                           "entries only for such processes" },
 	[FEATURE_TRACEFS] = { "tracefs", "libraries loaded later are seen at once",
-			      "a look at /proc every 100 ms" },
+	                      "a look at /proc every 100 ms" },
 };
 
 const struct feature_info *feature_info(enum feature feature)
@@ -100,7 +100,7 @@ static int hook_self(unsigned attach_type, bool returns)
 		return prog;
 	if (attach_type) {
 		fd = bpf_link_uprobe_multi(prog, attach_type, "/proc/self/exe", &offset, NULL, 1,
-					   returns && attach_type == ATTACH_UPROBE_MULTI);
+		                           returns && attach_type == ATTACH_UPROBE_MULTI);
 	} else {
 		fd = perf_uprobe_open("/proc/self/exe", offset, returns);
 		if (fd >= 0)
@@ -229,9 +229,9 @@ static int try_tracefs(void)
 }
 
 static int (*const attempts[FEATURE_COUNT])(void) = {
-	[FEATURE_BTF] = try_btf,	 [FEATURE_PIDS] = try_pids,
+	[FEATURE_BTF] = try_btf,         [FEATURE_PIDS] = try_pids,
 	[FEATURE_RINGBUF] = try_ringbuf, [FEATURE_UPROBE] = try_uprobe,
-	[FEATURE_COOKIE] = try_cookie,	 [FEATURE_MULTI] = try_multi,
+	[FEATURE_COOKIE] = try_cookie,   [FEATURE_MULTI] = try_multi,
 	[FEATURE_SESSION] = try_session, [FEATURE_SECCOMP_SAFE] = try_seccomp,
 	[FEATURE_TRACEFS] = try_tracefs,
 };
@@ -254,8 +254,8 @@ static int hide(struct kernel_features *features, const char *without, struct er
 			const char *near = suggest(name, names, FEATURE_COUNT);
 
 			result = err_set(err, EINVAL, "--without: no feature '%s'%s%s%s", name,
-					 near ? "; did you mean '" : "", near ? near : "",
-					 near ? "'?" : "");
+			                 near ? "; did you mean '" : "", near ? near : "",
+			                 near ? "'?" : "");
 			break;
 		}
 		features->tried[i] = true;

@@ -13,12 +13,12 @@
 #include "base/err.h"
 
 enum feature {
-	FEATURE_BTF,	      /* /sys/kernel/btf/vmlinux: CO-RE */
-	FEATURE_PIDS,	      /* cuscope is in the first pid namespace, whose ids programs see */
+	FEATURE_BTF,          /* /sys/kernel/btf/vmlinux: CO-RE */
+	FEATURE_PIDS,         /* cuscope is in the first pid namespace, whose ids programs see */
 	FEATURE_RINGBUF,      /* 5.8 */
-	FEATURE_UPROBE,	      /* perf uprobes: CONFIG_UPROBE_EVENTS */
-	FEATURE_COOKIE,	      /* 5.15: one program for all functions */
-	FEATURE_MULTI,	      /* 6.6: one link for all functions of a file */
+	FEATURE_UPROBE,       /* perf uprobes: CONFIG_UPROBE_EVENTS */
+	FEATURE_COOKIE,       /* 5.15: one program for all functions */
+	FEATURE_MULTI,        /* 6.6: one link for all functions of a file */
 	FEATURE_SESSION,      /* 6.13: one program for entry and return */
 	FEATURE_SECCOMP_SAFE, /* returns do not kill threads under seccomp (see below) */
 	FEATURE_TRACEFS,      /* syscalls:sys_enter_mmap can be attached */

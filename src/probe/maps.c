@@ -111,15 +111,15 @@ static int read_error(pid_t pid, int code, struct err *err)
 		return err_set(err, ESRCH, "no process has the pid %d", pid);
 	if (code == EACCES || code == EPERM)
 		return err_set(err, code,
-			       "cannot read the memory map of process %d: %s; run as root or with "
-			       "CAP_SYS_PTRACE",
-			       pid, strerror(code));
+		               "cannot read the memory map of process %d: %s; run as root or with "
+		               "CAP_SYS_PTRACE",
+		               pid, strerror(code));
 	return err_set(err, code, "cannot read the memory map of process %d: %s", pid,
-		       strerror(code));
+	               strerror(code));
 }
 
 int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
-	      struct err *err)
+              struct err *err)
 {
 	struct mapping mapping;
 	char path[64], *line = NULL;
@@ -207,7 +207,7 @@ static int open_map_file(pid_t pid, const struct mapping *mapping)
 	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
-		 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+	         (unsigned long long)mapping->start, (unsigned long long)mapping->end);
 	return open_checked(open(path, O_PATH | O_CLOEXEC), mapping, false);
 }
 
@@ -280,14 +280,14 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
 		return by_path;
 	if (by_map == -EPERM || by_map == -EACCES)
 		return err_set(err, by_map,
-			       "cannot open %s as process %d has it mapped: %s; run as root or "
-			       "with CAP_CHECKPOINT_RESTORE and CAP_SYS_PTRACE",
-			       mapping->path, pid, strerror(-by_map));
+		               "cannot open %s as process %d has it mapped: %s; run as root or "
+		               "with CAP_CHECKPOINT_RESTORE and CAP_SYS_PTRACE",
+		               mapping->path, pid, strerror(-by_map));
 	if (by_map == -ENOENT || by_map == -ESTALE)
 		return err_set(err, by_map,
-			       "process %d has %s no longer mapped at 0x%llx, and the file at its "
-			       "path is another one",
-			       pid, mapping->path, (unsigned long long)mapping->start);
+		               "process %d has %s no longer mapped at 0x%llx, and the file at its "
+		               "path is another one",
+		               pid, mapping->path, (unsigned long long)mapping->start);
 	return err_set(err, by_map, "cannot open %s as process %d has it mapped: %s", mapping->path,
-		       pid, strerror(-by_map));
+	               pid, strerror(-by_map));
 }

@@ -16,7 +16,7 @@ struct mapping {
 	dev_t dev;
 	uint64_t inode;
 	bool readable, writable, executable, private;
-	bool deleted;	  /* the path ends in " (deleted)", taken off here */
+	bool deleted;     /* the path ends in " (deleted)", taken off here */
 	const char *path; /* points into the line that was parsed; "" for anonymous memory */
 };
 
@@ -28,7 +28,7 @@ int mapping_parse(char *line, struct mapping *mapping);
  * returns non-zero and returns that. A negative errno with a sentence when the file cannot be read.
  */
 int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
-	      struct err *err);
+              struct err *err);
 
 /*
  * Opens what is mapped, whatever its path means by now: /proc/PID/map_files/START-END first (right

@@ -16,8 +16,8 @@ uint64_t hook_cookie(const struct hook *hook)
 {
 	const struct capture_plan *plan = &hook->plan;
 	unsigned words = plan->blob != PLAN_NO_ARG ? WIRE_AT_BLOB + plan->blob_words
-			 : plan->stack		   ? WIRE_AT_STACK + plan->stack
-						   : WIRE_AT_REG + plan->regs;
+	                 : plan->stack             ? WIRE_AT_STACK + plan->stack
+	                                           : WIRE_AT_REG + plan->regs;
 
 	return cookie_with_hook(hook->id) | cookie_with_words(words) |
 	       cookie_with_stack(plan->stack) | cookie_with_out0(plan->out[0]) |
@@ -57,7 +57,7 @@ static bool only_jumps(const struct elf_function *functions, size_t count, const
 }
 
 static void place_hook(struct hook *hook, const struct elf_file *file,
-		       const struct elf_function *function)
+                       const struct elf_function *function)
 {
 	/* multi-byte nops are left out: 6.1 single-steps them, and no CUDA library begins so */
 	const struct emulation emulation = { .nop5 = false };
@@ -68,7 +68,7 @@ static void place_hook(struct hook *hook, const struct elf_file *file,
 }
 
 static void make_hooks(struct module *module, const struct elf_file *file,
-		       const struct selection *selection)
+                       const struct selection *selection)
 {
 	const struct elf_function *functions;
 	size_t count = elf_file_functions(file, &functions);
@@ -96,7 +96,7 @@ static void make_hooks(struct module *module, const struct elf_file *file,
 }
 
 int module_open(int fd, const char *path, enum elf_depth depth, const struct selection *selection,
-		struct module **module, struct err *err)
+                struct module **module, struct err *err)
 {
 	struct elf_file *file = NULL;
 	struct stat st = { 0 };
@@ -157,7 +157,7 @@ static bool in_groups(const struct hook *hook, unsigned groups)
 
 /* Attaches all hooks of some groups together. */
 static int attach_groups(struct module *module, struct programs *programs, unsigned groups,
-			 bool returns, struct attachment **attachment, struct err *err)
+                         bool returns, struct attachment **attachment, struct err *err)
 {
 	struct attach_point *points = xcalloc(module->n_hooks, sizeof(*points));
 	struct hook **hooks = xcalloc(module->n_hooks, sizeof(*hooks));
@@ -186,7 +186,7 @@ static int attach_groups(struct module *module, struct programs *programs, unsig
 }
 
 int module_attach(struct module *module, struct programs *programs, bool returns,
-		  bool runtime_launches, struct err *err)
+                  bool runtime_launches, struct err *err)
 {
 	int r;
 
@@ -194,15 +194,15 @@ int module_attach(struct module *module, struct programs *programs, bool returns
 		return 0;
 	module->attached = true;
 	r = attach_groups(module, programs, ALWAYS, returns && !module->no_returns, &module->core,
-			  err);
+	                  err);
 	if (r)
 		return r;
 	if (runtime_launches)
 		r = attach_groups(module, programs, 1u << HOOK_RUNTIME_LAUNCH, returns,
-				  &module->runtime_launches, err);
+		                  &module->runtime_launches, err);
 	if (!r)
 		r = attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little,
-				  err);
+		                  err);
 	return r;
 }
 

@@ -19,7 +19,7 @@
 #include "probe/selection.h"
 
 struct hook {
-	uint16_t id;	  /* set by module_number_hooks: what its records carry */
+	uint16_t id;      /* set by module_number_hooks: what its records carry */
 	const char *name; /* owned by the module */
 	enum api_layer layer;
 	const struct api *api; /* NULL: unknown function */
@@ -28,22 +28,22 @@ struct hook {
 	struct capture_plan plan;
 	struct placement place;
 	uint64_t entry; /* offset of the function in the file */
-	int error;	/* why it could not be hooked: a negative errno */
-	bool hooked;	/* now */
-	bool given_up;	/* HOOK_LITTLE: not to be hooked again */
+	int error;      /* why it could not be hooked: a negative errno */
+	bool hooked;    /* now */
+	bool given_up;  /* HOOK_LITTLE: not to be hooked again */
 };
 
 struct module {
 	dev_t dev;
 	uint64_t inode;
-	char *path;	  /* as the process that showed it names it */
+	char *path;       /* as the process that showed it names it */
 	const char *name; /* its last part */
 	int fd;
-	bool has[2];	    /* enum api_layer */
+	bool has[2];        /* enum api_layer */
 	struct hook *hooks; /* in order of the file */
 	size_t n_hooks;
 	struct attachment *core, *runtime_launches, *little;
-	bool attached;	 /* since module_attach */
+	bool attached;   /* since module_attach */
 	bool no_returns; /* given up: module_attach leaves them alone */
 };
 
@@ -52,7 +52,7 @@ struct module {
  * `fd` is closed), 2 when that was not decided at this depth (fd closed), or a negative errno.
  */
 int module_open(int fd, const char *path, enum elf_depth depth, const struct selection *selection,
-		struct module **module, struct err *err);
+                struct module **module, struct err *err);
 void module_free(struct module *module); /* detaches */
 
 /* Gives hooks their numbers from `first` on; returns the number after the last, or -ENOSPC. */
@@ -63,7 +63,7 @@ int module_number_hooks(struct module *module, int first);
  * attached already. `runtime_launches`: that group too.
  */
 int module_attach(struct module *module, struct programs *programs, bool returns,
-		  bool runtime_launches, struct err *err);
+                  bool runtime_launches, struct err *err);
 void module_detach(struct module *module);
 void module_drop_runtime_launches(struct module *module, struct programs *programs);
 

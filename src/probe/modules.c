@@ -125,12 +125,12 @@ static void add_miss(struct modules *modules, struct miss miss)
 }
 
 void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
-		  uint32_t pid, const char *fmt, ...)
+                  uint32_t pid, const char *fmt, ...)
 {
 	struct miss miss = { .kind = kind,
-			     .name = name ? xstrdup(name) : NULL,
-			     .lib = lib ? xstrdup(lib) : NULL,
-			     .pid = pid };
+		             .name = name ? xstrdup(name) : NULL,
+		             .lib = lib ? xstrdup(lib) : NULL,
+		             .pid = pid };
 	char why[512];
 	va_list ap;
 
@@ -166,7 +166,7 @@ static void report_unhooked(struct modules *modules, const struct module *module
 
 		if (hook->error)
 			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name, 0, "%s",
-				     strerror(-hook->error));
+			             strerror(-hook->error));
 	}
 }
 
@@ -199,14 +199,14 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 	if (module->has[LAYER_DRIVER])
 		driver_appeared(modules);
 	r = module_attach(module, modules->options.programs, modules->options.returns,
-			  !modules->driver_seen, err);
+	                  !modules->driver_seen, err);
 	report_unhooked(modules, module);
 	return r;
 }
 
 /* Takes in what module_open found in a file, or notes what it said of it. */
 static void settle(struct modules *modules, struct seen_file *file, int answer,
-		   struct module *module, const char *path, struct err *err)
+                   struct module *module, const char *path, struct err *err)
 {
 	if (answer == 0) {
 		answer = take_in(modules, module, err);
@@ -218,10 +218,10 @@ static void settle(struct modules *modules, struct seen_file *file, int answer,
 }
 
 static void note_late(struct modules *modules, const struct module *module, pid_t pid,
-		      uint64_t since_ns)
+                      uint64_t since_ns)
 {
 	modules_miss(modules, MISS_HOOKED_LATE, NULL, module->name, pid,
-		     "%.1f ms after it was loaded", (now_ns() - since_ns) / 1e6);
+	             "%.1f ms after it was loaded", (now_ns() - since_ns) / 1e6);
 }
 
 /* ---- what looks had no time for ------------------------------------------------------------ */
@@ -251,7 +251,7 @@ bool modules_decide(struct modules *modules)
 		return false;
 	/* without the lock: a look must not wait for this */
 	answer = module_open(undecided->fd, undecided->path, ELF_WHOLE, modules->options.selection,
-			     &module, &err);
+	                     &module, &err);
 	undecided->fd = -1;
 	pthread_mutex_lock(&modules->lock);
 	settle(modules, undecided->file, answer, module, undecided->path, &err);
@@ -293,18 +293,18 @@ static void put_off(struct search *search, const struct mapping *mapping, struct
 		return;
 	undecided = xcalloc(1, sizeof(*undecided));
 	*undecided = (struct undecided){ .file = file,
-					 .fd = fd,
-					 .path = xstrdup(mapping->path),
-					 .pid = search->pid,
-					 .since_ns = search->look == LOOK_LATE ? search->since_ns
-									       : now_ns(),
-					 .next = search->modules->undecided };
+		                         .fd = fd,
+		                         .path = xstrdup(mapping->path),
+		                         .pid = search->pid,
+		                         .since_ns = search->look == LOOK_LATE ? search->since_ns
+		                                                               : now_ns(),
+		                         .next = search->modules->undecided };
 	search->modules->undecided = undecided;
 }
 
 /* Reads a file that no look has met before. */
 static struct seen_file *see_file(struct search *search, const struct mapping *mapping,
-				  struct file_key key, int fd)
+                                  struct file_key key, int fd)
 {
 	struct modules *modules = search->modules;
 	struct seen_file *file = xcalloc(1, sizeof(*file));
@@ -313,7 +313,7 @@ static struct seen_file *see_file(struct search *search, const struct mapping *m
 	struct module *module = NULL;
 	struct err err = { 0 };
 	int answer = module_open(fd, mapping->path, whole ? ELF_WHOLE : ELF_SMALL_SYMTAB,
-				 modules->options.selection, &module, &err);
+	                         modules->options.selection, &module, &err);
 
 	file->key = key;
 	if (answer == UNDECIDED)
@@ -322,7 +322,7 @@ static struct seen_file *see_file(struct search *search, const struct mapping *m
 		settle(modules, file, answer, module, mapping->path, &err);
 	HASH_ADD(hh, modules->files, key, sizeof(file->key), file);
 	programs_file_known(modules->options.programs,
-			    major(mapping->dev) << 20 | minor(mapping->dev), mapping->inode);
+	                    major(mapping->dev) << 20 | minor(mapping->dev), mapping->inode);
 	if (file->module) {
 		search->result->hooked++;
 		if (search->look == LOOK_LATE)
@@ -353,14 +353,14 @@ static int look_at(const struct mapping *mapping, void *data)
 }
 
 int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
-		 struct look_result *result, struct err *err)
+                 struct look_result *result, struct err *err)
 {
 	struct look_result unused;
 	struct search search = { .modules = modules,
-				 .pid = pid,
-				 .look = look,
-				 .since_ns = since_ns,
-				 .result = result ? result : &unused };
+		                 .pid = pid,
+		                 .look = look,
+		                 .since_ns = since_ns,
+		                 .result = result ? result : &unused };
 	int r;
 
 	memset(search.result, 0, sizeof(*search.result));
@@ -374,7 +374,7 @@ int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t si
 /* ---- reading ------------------------------------------------------------------------------- */
 
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,
-				const struct module **module)
+                                const struct module **module)
 {
 	const struct hook *hook;
 

@@ -28,8 +28,8 @@ enum look {
 
 struct look_result {
 	size_t modules; /* CUDA modules mapped by this process */
-	size_t hooked;	/* of these, newly hooked */
-	bool foreign;	/* its program is not of this machine (32-bit, another architecture) */
+	size_t hooked;  /* of these, newly hooked */
+	bool foreign;   /* its program is not of this machine (32-bit, another architecture) */
 };
 
 /*
@@ -37,7 +37,7 @@ struct look_result {
  * errno when the process cannot be looked at; single files that cannot be read become misses.
  */
 int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
-		 struct look_result *result, struct err *err);
+                 struct look_result *result, struct err *err);
 
 /*
  * Reads whole one file that looks had no time for (its .symtab is huge: elf_file.h), and hooks what
@@ -47,19 +47,19 @@ bool modules_decide(struct modules *modules);
 
 /* The hook of a record, NULL for a number never given out; *module is set along with it. */
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,
-				const struct module **module);
+                                const struct module **module);
 
 /* For the governor and the summary; the list only grows. Call them on the main thread. */
 size_t modules_count(const struct modules *modules);
 struct module *modules_at(const struct modules *modules, size_t index);
 bool modules_have_driver(const struct modules *modules); /* launches are seen there */
-size_t modules_hooked(const struct modules *modules);	 /* functions hooked at this moment */
-void modules_lock(struct modules *modules);		 /* around changes of hooks and misses */
+size_t modules_hooked(const struct modules *modules);    /* functions hooked at this moment */
+void modules_lock(struct modules *modules);              /* around changes of hooks and misses */
 void modules_unlock(struct modules *modules);
 
 /* What could not be hooked, and what was hooked late; texts are owned by the modules. */
 size_t modules_misses(struct modules *modules, const struct miss **misses);
 void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
-		  uint32_t pid, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+                  uint32_t pid, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
 #endif

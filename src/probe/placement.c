@@ -8,7 +8,7 @@
 
 /* How far from the entry a place is looked for: real ones are at 4 (endbr64) and 10 (cmpl). */
 #define WALK_INSTRUCTIONS 16
-#define WALK_BYTES	  64
+#define WALK_BYTES        64
 
 /* How far jumps are looked for in a function whose size is not known. */
 #define UNKNOWN_SIZE 4096
@@ -75,10 +75,10 @@ static bool is_plain(ZydisMnemonic mnemonic)
 {
 	static const ZydisMnemonic plain[] = {
 		ZYDIS_MNEMONIC_ENDBR64, ZYDIS_MNEMONIC_NOP, ZYDIS_MNEMONIC_CMP,
-		ZYDIS_MNEMONIC_TEST,	ZYDIS_MNEMONIC_MOV, ZYDIS_MNEMONIC_MOVZX,
-		ZYDIS_MNEMONIC_MOVSX,	ZYDIS_MNEMONIC_LEA, ZYDIS_MNEMONIC_MOVSXD,
-		ZYDIS_MNEMONIC_XOR,	ZYDIS_MNEMONIC_AND, ZYDIS_MNEMONIC_OR,
-		ZYDIS_MNEMONIC_ADD,	ZYDIS_MNEMONIC_SUB,
+		ZYDIS_MNEMONIC_TEST,    ZYDIS_MNEMONIC_MOV, ZYDIS_MNEMONIC_MOVZX,
+		ZYDIS_MNEMONIC_MOVSX,   ZYDIS_MNEMONIC_LEA, ZYDIS_MNEMONIC_MOVSXD,
+		ZYDIS_MNEMONIC_XOR,     ZYDIS_MNEMONIC_AND, ZYDIS_MNEMONIC_OR,
+		ZYDIS_MNEMONIC_ADD,     ZYDIS_MNEMONIC_SUB,
 	};
 
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
@@ -125,7 +125,7 @@ static const char *register_matters(ZydisRegister reg)
  * be one to the stack arguments, unless its address is in the module itself.
  */
 static const char *refusal(const ZydisDecodedInstruction *instruction,
-			   const ZydisDecodedOperand *operands)
+                           const ZydisDecodedOperand *operands)
 {
 	if (instruction->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
 		return "the function branches before anything emulated";
@@ -138,7 +138,7 @@ static const char *refusal(const ZydisDecodedInstruction *instruction,
 		if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER)
 			why = register_matters(operand->reg.value);
 		else if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&
-			 operand->mem.base != ZYDIS_REGISTER_RIP)
+		         operand->mem.base != ZYDIS_REGISTER_RIP)
 			why = "memory is written before anything emulated";
 		if (why)
 			return why;
@@ -160,7 +160,7 @@ static bool is_jumped_to(const ZydisDecoder *decoder, const uint8_t *code, size_
 
 	while (at < len) {
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, code + at, len - at,
-								&instruction))) {
+		                                                &instruction))) {
 			at++;
 			continue;
 		}
@@ -200,13 +200,13 @@ static const char *mnemonic_name(ZydisMnemonic mnemonic)
 }
 
 static void name_instruction(const ZydisDecoder *decoder, const uint8_t *code, size_t len,
-			     struct placement *place)
+                             struct placement *place)
 {
 	ZydisDecodedInstruction instruction;
 
 	if (ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, code, len, &instruction)))
 		snprintf(place->instruction, sizeof(place->instruction), "%s",
-			 mnemonic_name(instruction.mnemonic));
+		         mnemonic_name(instruction.mnemonic));
 }
 
 /* Where a walk from the entry ended: at an emulated instruction, or for another reason. */
@@ -221,7 +221,7 @@ struct end {
  * it leads back to all that follow.
  */
 static struct end walk(const ZydisDecoder *decoder, const uint8_t *code, size_t len,
-		       const struct emulation *emulation)
+                       const struct emulation *emulation)
 {
 	struct end end = { 0, KIND_STEPPED, "nothing emulated in reach" };
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -231,7 +231,7 @@ static struct end walk(const ZydisDecoder *decoder, const uint8_t *code, size_t 
 		const char *why;
 
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, code + end.at, len - end.at,
-							 &instruction, operands))) {
+		                                         &instruction, operands))) {
 			end.why = "the code does not decode";
 			return end;
 		}
@@ -251,7 +251,7 @@ static struct end walk(const ZydisDecoder *decoder, const uint8_t *code, size_t 
 }
 
 void placement_choose(const uint8_t *code, size_t len, uint64_t size, enum api_abi abi,
-		      const struct emulation *emulation, struct placement *place)
+                      const struct emulation *emulation, struct placement *place)
 {
 	ZydisDecoder decoder;
 	struct end end;

@@ -21,8 +21,8 @@ struct emulation {
 };
 
 struct placement {
-	uint32_t skip;	      /* bytes after the entry */
-	bool emulated;	      /* cheap at that place */
+	uint32_t skip;        /* bytes after the entry */
+	bool emulated;        /* cheap at that place */
 	const char *why;      /* "entry is push", "nothing emulated in reach", ...: static */
 	char instruction[32]; /* mnemonic at the chosen place */
 };
@@ -33,6 +33,6 @@ struct placement {
  * the entry.
  */
 void placement_choose(const uint8_t *code, size_t len, uint64_t size, enum api_abi abi,
-		      const struct emulation *emulation, struct placement *place);
+                      const struct emulation *emulation, struct placement *place);
 
 #endif

@@ -71,7 +71,7 @@ static void keep_verdict(char *log)
 	*end = '\0';
 	line = strrchr(log, '\n');
 	snprintf(libbpf_words, sizeof(libbpf_words), "the verifier says: %s",
-		 line ? line + 1 : log);
+	         line ? line + 1 : log);
 }
 
 static int keep_libbpf_words(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -94,12 +94,12 @@ static int load_failed(struct programs *p, int code, struct err *err)
 {
 	if (code == -EPERM)
 		return err_set(err, EPERM,
-			       "the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, "
-			       "CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYS_ADMIN (try sudo)");
+		               "the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, "
+		               "CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYS_ADMIN (try sudo)");
 	return err_set(err, code,
-		       "loading the eBPF programs (%s): %s%s%s; 'cuscope doctor' tells more",
-		       mechanism_names[p->mechanism], strerror(-code), libbpf_words[0] ? ": " : "",
-		       libbpf_words);
+	               "loading the eBPF programs (%s): %s%s%s; 'cuscope doctor' tells more",
+	               mechanism_names[p->mechanism], strerror(-code), libbpf_words[0] ? ": " : "",
+	               libbpf_words);
 }
 
 static void choose_programs(struct programs *p)
@@ -111,16 +111,16 @@ static void choose_programs(struct programs *p)
 		      { "call_enter", false, true },
 		      { "call_return", false, true } };
 	static const unsigned attach_type[] = { [MECHANISM_SESSION] = ATTACH_UPROBE_SESSION,
-						[MECHANISM_MULTI] = ATTACH_UPROBE_MULTI,
-						[MECHANISM_SINGLE] = 0,
-						[MECHANISM_STUB] = 0 };
+		                                [MECHANISM_MULTI] = ATTACH_UPROBE_MULTI,
+		                                [MECHANISM_SINGLE] = 0,
+		                                [MECHANISM_STUB] = 0 };
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
 		struct bpf_program *prog =
 			bpf_object__find_program_by_name(p->object, calls[i].name);
 
 		bpf_program__set_autoload(prog, p->mechanism == MECHANISM_SESSION ? calls[i].session
-										  : calls[i].pair);
+		                                                                  : calls[i].pair);
 		bpf_program__set_expected_attach_type(prog, attach_type[p->mechanism]);
 	}
 }
@@ -303,7 +303,7 @@ static int open_object(struct programs *p, const struct programs_options *option
 	settings.wake_bytes = p->ring_bytes / p->n_rings / 4;
 	settings.cookies = p->mechanism != MECHANISM_STUB;
 	if (p->mechanism != MECHANISM_SESSION) {
-		settings.nested_returns = 1;	 /* their traps cannot be declined, so use them */
+		settings.nested_returns = 1;     /* their traps cannot be declined, so use them */
 		settings.seccomp_entry_only = 0; /* not decided at the hit: see attach.h */
 	}
 	r = write_settings(p, &settings);
@@ -326,7 +326,7 @@ static void raise_limits(void)
 }
 
 int programs_load(const struct programs_options *options, struct programs **programs,
-		  struct err *err)
+                  struct err *err)
 {
 	struct programs *p = xcalloc(1, sizeof(*p));
 	int r;
@@ -401,8 +401,8 @@ int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *er
 		p->process_links[i] = bpf_program__attach(prog);
 		if (!p->process_links[i])
 			return err_set(err, errno,
-				       "attaching to the kernel's process tracepoints: %s",
-				       strerror(errno));
+			               "attaching to the kernel's process tracepoints: %s",
+			               strerror(errno));
 	}
 	p->process_links[3] = attach_mmap(bpf_object__find_program_by_name(p->object, "on_mmap"));
 	*mmap_seen = p->process_links[3] != NULL;
@@ -439,7 +439,7 @@ int programs_return_fd(const struct programs *p)
 int programs_stub(struct programs *p, uint64_t cookie, struct err *err)
 {
 	int fd = stub_load(bpf_object__find_map_fd_by_name(p->object, "scratch"),
-			   bpf_object__find_map_fd_by_name(p->object, "stub_exit"), cookie);
+	                   bpf_object__find_map_fd_by_name(p->object, "stub_exit"), cookie);
 
 	return fd < 0 ? err_set(err, fd, "loading a stub: %s", strerror(-fd)) : fd;
 }

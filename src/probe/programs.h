@@ -23,7 +23,7 @@ enum mechanism {
 	MECHANISM_SESSION, /* one link a file, entry and return in one program */
 	MECHANISM_MULTI,   /* one link a file for entries, one for returns */
 	MECHANISM_SINGLE,  /* a perf event a function, with a cookie */
-	MECHANISM_STUB,	   /* the same without cookies: a program a function */
+	MECHANISM_STUB,    /* the same without cookies: a program a function */
 };
 
 const char *mechanism_name(enum mechanism mechanism);
@@ -32,8 +32,8 @@ enum mechanism mechanism_best(struct kernel_features *features);
 struct programs_options {
 	enum mechanism mechanism;
 	struct wire_settings settings; /* self_tgid and the ring fields are filled here */
-	size_t ring_bytes;	       /* of all rings together; 0: 8 MiB a CPU, 256 MiB at most */
-	bool hold;		       /* processes may be held at mmap */
+	size_t ring_bytes;             /* of all rings together; 0: 8 MiB a CPU, 256 MiB at most */
+	bool hold;                     /* processes may be held at mmap */
 };
 
 struct programs;
@@ -41,7 +41,7 @@ struct programs;
 /* -EPERM names the capabilities that are missing; other failures carry the verifier's last words.
  */
 int programs_load(const struct programs_options *options, struct programs **programs,
-		  struct err *err);
+                  struct err *err);
 void programs_free(struct programs *programs); /* detaches everything */
 
 /*
@@ -55,7 +55,7 @@ int programs_watch_processes(struct programs *programs, bool *mmap_seen, struct 
 void programs_stop_holding(struct programs *programs);
 
 enum mechanism programs_mechanism(const struct programs *programs);
-int programs_enter_fd(const struct programs *programs);	 /* call_session or call_enter */
+int programs_enter_fd(const struct programs *programs);  /* call_session or call_enter */
 int programs_return_fd(const struct programs *programs); /* call_return; -1 with sessions */
 
 /* Shared memory with the programs: modes of hooks, counters. */

@@ -21,7 +21,7 @@ struct ring {
 	_Atomic(unsigned long) *producer;
 	const char *data;
 	unsigned long at; /* our copy of the consumer's position */
-	size_t step;	  /* to the record after the one that was peeked at */
+	size_t step;      /* to the record after the one that was peeked at */
 };
 
 struct ring *ring_open(int fd, size_t bytes)

@@ -67,13 +67,13 @@ static bool is_support(const struct selection *s, const struct api *api, enum ap
 
 static bool layer_wanted(enum layer_choice layers, enum api_layer layer)
 {
-	return layers == LAYERS_DRIVER	  ? layer == LAYER_DRIVER
+	return layers == LAYERS_DRIVER    ? layer == LAYER_DRIVER
 	       : layers == LAYERS_RUNTIME ? layer == LAYER_RUNTIME
-					  : true;
+	                                  : true;
 }
 
 static enum hook_group wanted_group(const struct selection *s, const char *name,
-				    enum api_layer layer, const char **why)
+                                    enum api_layer layer, const char **why)
 {
 	const struct api *api = api_find(name);
 	bool launch = api && (api_op(api) == OP_LAUNCH || api_op(api) == OP_GRAPH_LAUNCH);
@@ -106,7 +106,7 @@ static enum hook_group wanted_group(const struct selection *s, const char *name,
 }
 
 enum hook_group selection_group(const struct selection *selection, const char *name,
-				enum api_layer layer, const char **why)
+                                enum api_layer layer, const char **why)
 {
 	const struct api *api = api_find(name);
 	enum hook_group group;

@@ -29,16 +29,16 @@ struct selection {
 };
 
 enum hook_group {
-	HOOK_OFF,	     /* not hooked */
-	HOOK_CORE,	     /* tells much */
-	HOOK_LITTLE,	     /* tells little: the first that the governor gives up */
+	HOOK_OFF,            /* not hooked */
+	HOOK_CORE,           /* tells much */
+	HOOK_LITTLE,         /* tells little: the first that the governor gives up */
 	HOOK_RUNTIME_LAUNCH, /* only while no driver library is in sight */
-	HOOK_SUPPORT,	     /* not shown; needed to understand what is */
+	HOOK_SUPPORT,        /* not shown; needed to understand what is */
 };
 
 /* The group of a function, and in *why (static, may be NULL) a few words on the reason. */
 enum hook_group selection_group(const struct selection *selection, const char *name,
-				enum api_layer layer, const char **why);
+                                enum api_layer layer, const char **why);
 
 /* Whether a glob matches a name, with or without its variant suffixes (_v2, _ptsz, ...). */
 bool selection_matches(const char *glob, const char *name);

@@ -6,16 +6,16 @@
 
 #if defined(__x86_64__)
 __asm__(".pushsection .text\n"
-	".globl self_target\n"
-	".type self_target, @function\n"
-	"self_target:\n"
-	"	push %rbp\n"
-	"	mov %rsp, %rbp\n"
-	"	xor %eax, %eax\n"
-	"	pop %rbp\n"
-	"	ret\n"
-	".size self_target, . - self_target\n"
-	".popsection\n");
+        ".globl self_target\n"
+        ".type self_target, @function\n"
+        "self_target:\n"
+        "	push %rbp\n"
+        "	mov %rsp, %rbp\n"
+        "	xor %eax, %eax\n"
+        "	pop %rbp\n"
+        "	ret\n"
+        ".size self_target, . - self_target\n"
+        ".popsection\n");
 #else
 __attribute__((noinline, noclone)) long self_target(long a, long b)
 {

@@ -45,5 +45,5 @@ int stub_load(int scratch_fd, int exit_fd, uint64_t cookie)
 	};
 
 	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "cuscope_stub", "Dual MIT/GPL", insns,
-			     sizeof(insns) / sizeof(*insns), NULL);
+	                     sizeof(insns) / sizeof(*insns), NULL);
 }

@@ -28,7 +28,7 @@ static bool covers(const GElf_Sym *symbol, uint64_t address)
 }
 
 static bool search_section(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, uint64_t address,
-			   char *name, size_t size)
+                           char *name, size_t size)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	size_t count = header->sh_entsize ? header->sh_size / header->sh_entsize : 0;

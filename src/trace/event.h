@@ -26,7 +26,7 @@ struct process {
 
 /* One hooked function of one module. */
 struct function {
-	uint32_t id;	  /* dense, from 0 */
+	uint32_t id;      /* dense, from 0 */
 	const char *name; /* the exported name, version suffix "@@..." taken off */
 	const char *lib;  /* base name of the module: "libcuda.so.1", "train" */
 	enum api_layer layer;
@@ -36,20 +36,20 @@ struct function {
 
 /* A kernel as a process knows it. */
 struct kernel {
-	uint32_t id;	     /* dense, from 0 */
+	uint32_t id;         /* dense, from 0 */
 	const char *mangled; /* NULL while unresolved */
 	const char *name;    /* demangled; "0x55.." or "app+0x1234" while unresolved */
 	bool resolved;
 };
 
 enum call_flags {
-	CALL_NESTED = 1 << 0,	 /* made inside another traced call of the same thread */
+	CALL_NESTED = 1 << 0,    /* made inside another traced call of the same thread */
 	CALL_NO_RETURN = 1 << 1, /* only the entry was hooked: no end, no result */
 	CALL_UNFINISHED =
 		1 << 2, /* never returned: the thread died, the process exec'ed, a longjmp */
 			/* or an exception skipped it, or the trace ended first */
 	CALL_CAPTURED = 1 << 3, /* recorded into a graph, did not run */
-	CALL_FAILED = 1 << 4,	/* returned an error (a poll's "not ready" is none) */
+	CALL_FAILED = 1 << 4,   /* returned an error (a poll's "not ready" is none) */
 };
 
 struct call {
@@ -57,20 +57,20 @@ struct call {
 	uint64_t begin_ns;
 	uint64_t end_ns; /* 0 with CALL_NO_RETURN and CALL_UNFINISHED */
 	uint32_t flags;
-	uint32_t depth;		     /* 0 for a call that no other traced call made */
-	int32_t result;		     /* cudaError_t or CUresult; 0 where there is none */
-	enum api_op op;		     /* OP_NONE where function->api is NULL */
-	struct api_call args;	     /* decoded; zeroed where function->api is NULL */
+	uint32_t depth;              /* 0 for a call that no other traced call made */
+	int32_t result;              /* cudaError_t or CUresult; 0 where there is none */
+	enum api_op op;              /* OP_NONE where function->api is NULL */
+	struct api_call args;        /* decoded; zeroed where function->api is NULL */
 	const struct kernel *kernel; /* OP_LAUNCH, else NULL */
-	const char *text;	     /* a T_STRING argument, or NULL; valid during event() only */
+	const char *text;            /* a T_STRING argument, or NULL; valid during event() only */
 };
 
 enum event_type {
-	EVENT_CALL,	  /* a call that ended, or that will not be followed to its end */
+	EVENT_CALL,       /* a call that ended, or that will not be followed to its end */
 	EVENT_CALL_BEGIN, /* only where begin and end were asked for: outputs and result not yet set
-			   */
-	EVENT_PROCESS,	  /* a process is watched from now on */
-	EVENT_EXIT,	  /* it ended */
+	                   */
+	EVENT_PROCESS,    /* a process is watched from now on */
+	EVENT_EXIT,       /* it ended */
 };
 
 struct event {
@@ -78,19 +78,19 @@ struct event {
 	uint64_t time_ns; /* events are pushed in this order: a call's end, or its entry */
 			  /* where it has no end */
 	const struct process *process;
-	uint32_t tid;		 /* as the initial pid namespace counts */
+	uint32_t tid;            /* as the initial pid namespace counts */
 	const struct call *call; /* EVENT_CALL, EVENT_CALL_BEGIN; valid during event() only */
 };
 
 /* ---- what was missed ----------------------------------------------------------------------- */
 
 enum lost_reason {
-	LOST_RING_FULL,	   /* the reader did not keep up */
+	LOST_RING_FULL,    /* the reader did not keep up */
 	LOST_THREADS_FULL, /* more threads than the eBPF side has room for */
-	LOST_NO_ENTRY,	   /* a return whose entry was not seen: the call began before the trace */
-	LOST_TOO_DEEP,	   /* nested deeper than is followed: entry kept, return not */
+	LOST_NO_ENTRY,     /* a return whose entry was not seen: the call began before the trace */
+	LOST_TOO_DEEP,     /* nested deeper than is followed: entry kept, return not */
 	LOST_UNREADABLE,   /* a call whose arguments in memory could not be read: those are zero */
-	LOST_LATE,	   /* came after its place in time had been written: order only */
+	LOST_LATE,         /* came after its place in time had been written: order only */
 	LOST_COUNT,
 };
 
@@ -101,9 +101,9 @@ struct miss {
 	enum miss_kind {
 		MISS_NOT_HOOKED,  /* name, lib, why */
 		MISS_HOOKED_LATE, /* lib, process; why says how late */
-		MISS_UNHOOKED,	  /* by the governor; why says the cost */
+		MISS_UNHOOKED,    /* by the governor; why says the cost */
 		MISS_ENTRY_ONLY,  /* no returns for this process or function; why */
-		MISS_ESTIMATED,	  /* measured in windows; why says which share of the time */
+		MISS_ESTIMATED,   /* measured in windows; why says which share of the time */
 	} kind;
 	const char *name;
 	const char *lib;
@@ -118,9 +118,9 @@ struct run_info {
 	uint64_t lost[LOST_COUNT];
 	const struct miss *misses;
 	size_t n_misses;
-	double estimate_scale;	  /* 1: all was seen; above: counts are multiplied by it */
-	bool returns;		  /* durations and results were recorded */
-	uint64_t holds;		  /* how often a command's thread waited while a file that it */
+	double estimate_scale;    /* 1: all was seen; above: counts are multiplied by it */
+	bool returns;             /* durations and results were recorded */
+	uint64_t holds;           /* how often a command's thread waited while a file that it */
 	uint64_t longest_hold_ns; /* had mapped was looked into, and hooked */
 };
 

@@ -29,12 +29,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* ---- a command's options ------------------------------------------------------------------- */
 
 static const struct argp_option options[] = { { "output", 'o', "FILE", 0, "", 0 },
-					      { "verbose", 'v', 0, 0, "", 0 },
-					      { "duration", 3000, "TIME", 0, "", 0 },
-					      { 0 } };
+	                                      { "verbose", 'v', 0, 0, "", 0 },
+	                                      { "duration", 3000, "TIME", 0, "", 0 },
+	                                      { 0 } };
 static const struct argp_child children[] = { { &cli_target_argp, 0, NULL, 0 },
-					      { &cli_selection_argp, 0, NULL, 0 },
-					      { 0 } };
+	                                      { &cli_selection_argp, 0, NULL, 0 },
+	                                      { 0 } };
 static const struct argp argp = { .options = options, .children = children };
 
 /* The same for getopt_long. */

@@ -32,7 +32,7 @@ __attribute__((format(printf, 1, 2))) static inline void count_line(const char *
 
 	if (fd < 0)
 		fd = open(path ? path : "/dev/stdout", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-			  0644);
+		          0644);
 	va_start(args, format);
 	int n = vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
@@ -45,14 +45,14 @@ __attribute__((format(printf, 1, 2))) static inline void count_line(const char *
 /* A kernel by its demangled name. `stream`: 0 for the default one, which layers name differently.
  */
 static inline void count_launches(int times, const char *kernel, struct shape s, const void *stream,
-				  bool captured)
+                                  bool captured)
 {
 	count_line("{\"what\": \"launch\", \"times\": %d, \"kernel\": \"%s\", "
-		   "\"grid\": [%u, %u, %u], \"block\": [%u, %u, %u], \"shmem\": %u, "
-		   "\"stream\": %llu, \"tid\": %ld, \"captured\": %s}\n",
-		   times, kernel, s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1],
-		   s.block[2], s.shmem, (unsigned long long)(uintptr_t)stream,
-		   (long)syscall(SYS_gettid), captured ? "true" : "false");
+	           "\"grid\": [%u, %u, %u], \"block\": [%u, %u, %u], \"shmem\": %u, "
+	           "\"stream\": %llu, \"tid\": %ld, \"captured\": %s}\n",
+	           times, kernel, s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1],
+	           s.block[2], s.shmem, (unsigned long long)(uintptr_t)stream,
+	           (long)syscall(SYS_gettid), captured ? "true" : "false");
 }
 
 static inline void count_graph_launches(int times)
@@ -69,33 +69,33 @@ static inline void count_host_launches(int times)
 static inline void count_copies(int times, const char *direction, size_t bytes, bool captured)
 {
 	count_line("{\"what\": \"copy\", \"times\": %d, \"direction\": \"%s\", \"bytes\": %zu, "
-		   "\"captured\": %s}\n",
-		   times, direction, bytes, captured ? "true" : "false");
+	           "\"captured\": %s}\n",
+	           times, direction, bytes, captured ? "true" : "false");
 }
 
 static inline void count_sets(int times, size_t bytes, bool captured)
 {
 	count_line("{\"what\": \"set\", \"times\": %d, \"bytes\": %zu, \"captured\": %s}\n", times,
-		   bytes, captured ? "true" : "false");
+	           bytes, captured ? "true" : "false");
 }
 
 /* Kinds: device async managed host array vmm. `address` also stands for a handle. */
 static inline void count_alloc(const char *kind, uint64_t address, size_t bytes)
 {
 	count_line("{\"what\": \"alloc\", \"kind\": \"%s\", \"address\": %llu, \"bytes\": %zu}\n",
-		   kind, (unsigned long long)address, bytes);
+	           kind, (unsigned long long)address, bytes);
 }
 
 static inline void count_free(const char *kind, uint64_t address)
 {
 	count_line("{\"what\": \"free\", \"kind\": \"%s\", \"address\": %llu}\n", kind,
-		   (unsigned long long)address);
+	           (unsigned long long)address);
 }
 
 static inline void count_error(const char *function, int code, const char *name)
 {
 	count_line("{\"what\": \"error\", \"function\": \"%s\", \"code\": %d, \"error\": \"%s\"}\n",
-		   function, code, name);
+	           function, code, name);
 }
 
 /* All calls of a function that the program made. */

@@ -15,7 +15,7 @@
 		CUresult check_result = (call);                                                    \
 		if (check_result != CUDA_SUCCESS) {                                                \
 			fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call,              \
-				check_result);                                                     \
+			        check_result);                                                     \
 			exit(1);                                                                   \
 		}                                                                                  \
 	} while (0)
@@ -65,13 +65,13 @@ static void launch_from_module(CUstream stream)
 	for (int i = 0; i < 500; i++)
 		CHECK(cuLaunchKernel(nothing, 3, 2, 1, 64, 1, 2, 1024, stream, args, NULL));
 	count_launches(500, "nothing", (struct shape){ { 3, 2, 1 }, { 64, 1, 2 }, 1024 }, stream,
-		       false);
+	               false);
 	CHECK(cuLaunchKernel(add, 9, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
 	count_launches(1, "add(float*, int)", (struct shape){ { 9, 1, 1 }, { 256, 1, 1 }, 0 }, NULL,
-		       false);
+	               false);
 	CHECK(cuLaunchCooperativeKernel(add, 2, 1, 1, 32, 1, 1, 0, stream, args));
 	count_launches(1, "add(float*, int)", (struct shape){ { 2, 1, 1 }, { 32, 1, 1 }, 0 },
-		       stream, false);
+	               stream, false);
 	FAILS(cuLaunchKernel, nothing, 1, 1, 1, 4096, 1, 1, 0, stream, args, NULL);
 	CHECK(cuStreamSynchronize(stream));
 	CHECK(cuModuleUnload(module));
@@ -86,24 +86,24 @@ static void launch_from_library(CUstream stream)
 	CUkernel kernel;
 	CUfunction function;
 	CUlaunchConfig config = { .gridDimX = 5,
-				  .gridDimY = 6,
-				  .gridDimZ = 7,
-				  .blockDimX = 8,
-				  .blockDimY = 4,
-				  .blockDimZ = 2,
-				  .sharedMemBytes = 256,
-				  .hStream = stream };
+		                  .gridDimY = 6,
+		                  .gridDimZ = 7,
+		                  .blockDimX = 8,
+		                  .blockDimY = 4,
+		                  .blockDimZ = 2,
+		                  .sharedMemBytes = 256,
+		                  .hStream = stream };
 
 	CHECK(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(cuLibraryGetKernel(&kernel, library, ADD));
 	CHECK(cuLaunchKernel((CUfunction)kernel, 1, 2, 3, 4, 5, 6, 0, stream, args, NULL));
 	count_launches(1, "add(float*, int)", (struct shape){ { 1, 2, 3 }, { 4, 5, 6 }, 0 }, stream,
-		       false);
+	               false);
 	CHECK(cuKernelGetFunction(&function, kernel));
 	for (int i = 0; i < 10; i++)
 		CHECK(cuLaunchKernelEx(&config, function, args, NULL));
 	count_launches(10, "add(float*, int)", (struct shape){ { 5, 6, 7 }, { 8, 4, 2 }, 256 },
-		       stream, false);
+	               stream, false);
 	CHECK(cuStreamSynchronize(stream));
 	CHECK(cuLibraryUnload(library));
 }
@@ -112,13 +112,13 @@ static void copy(CUstream stream)
 {
 	char *host = calloc(1, BYTES);
 	CUDA_MEMCPY2D plane = { .srcMemoryType = CU_MEMORYTYPE_HOST,
-				.srcHost = host,
-				.srcPitch = 512,
-				.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-				.dstDevice = x,
-				.dstPitch = 1024,
-				.WidthInBytes = 300,
-				.Height = 11 };
+		                .srcHost = host,
+		                .srcPitch = 512,
+		                .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		                .dstDevice = x,
+		                .dstPitch = 1024,
+		                .WidthInBytes = 300,
+		                .Height = 11 };
 
 	CHECK(cuMemcpyHtoD(x, host, 1111));
 	count_copies(1, "H2D", 1111, false);
@@ -148,8 +148,8 @@ static void copy(CUstream stream)
 static void map_memory(CUdevice device)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
-						   .id = device } };
+		                     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+		                                   .id = device } };
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr range;
 	size_t size;

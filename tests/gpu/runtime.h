@@ -13,7 +13,7 @@
 		cudaError_t check_error = (call);                                                  \
 		if (check_error != cudaSuccess) {                                                  \
 			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,              \
-				cudaGetErrorName(check_error));                                    \
+			        cudaGetErrorName(check_error));                                    \
 			exit(1);                                                                   \
 		}                                                                                  \
 	} while (0)

@@ -36,24 +36,24 @@ static void plain_copies(void)
 static void shaped_copies(void)
 {
 	CUDA_MEMCPY2D plane = { .srcMemoryType = CU_MEMORYTYPE_HOST,
-				.srcHost = host,
-				.srcPitch = 128,
-				.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-				.dstDevice = a,
-				.dstPitch = 256,
-				.WidthInBytes = 100,
-				.Height = 7 };
+		                .srcHost = host,
+		                .srcPitch = 128,
+		                .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		                .dstDevice = a,
+		                .dstPitch = 256,
+		                .WidthInBytes = 100,
+		                .Height = 7 };
 	CUDA_MEMCPY3D volume = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-				 .srcDevice = a,
-				 .srcPitch = 64,
-				 .srcHeight = 4,
-				 .dstMemoryType = CU_MEMORYTYPE_HOST,
-				 .dstHost = host,
-				 .dstPitch = 64,
-				 .dstHeight = 4,
-				 .WidthInBytes = 50,
-				 .Height = 4,
-				 .Depth = 3 };
+		                 .srcDevice = a,
+		                 .srcPitch = 64,
+		                 .srcHeight = 4,
+		                 .dstMemoryType = CU_MEMORYTYPE_HOST,
+		                 .dstHost = host,
+		                 .dstPitch = 64,
+		                 .dstHeight = 4,
+		                 .WidthInBytes = 50,
+		                 .Height = 4,
+		                 .Depth = 3 };
 
 	DRIVER(cuMemcpy2D_v2, &plane);
 	count_copies(1, "H2D", 700, "sync");

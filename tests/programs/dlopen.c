@@ -34,9 +34,9 @@ static void call_driver(void)
 	sample_check("cuInit", ((__typeof__(&cuInit))sample_symbol(driver, "cuInit"))(0), 0, NULL);
 	count("calls", 1, "cuDriverGetVersion");
 	sample_check("cuDriverGetVersion",
-		     ((__typeof__(&cuDriverGetVersion))sample_symbol(driver, "cuDriverGetVersion"))(
+	             ((__typeof__(&cuDriverGetVersion))sample_symbol(driver, "cuDriverGetVersion"))(
 			     &version),
-		     0, NULL);
+	             0, NULL);
 }
 
 static void use(const char *path, size_t bytes)

@@ -22,10 +22,10 @@ static void driver_errors(void)
 	DRIVER_FAILS(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction, &function, module, "nowhere");
 	for (int i = 0; i < 3; i++)
 		DRIVER_FAILS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel, (CUfunction)gone, 1, 1, 1,
-			     1, 1, 1, 0, NULL, NULL, NULL);
+		             1, 1, 1, 0, NULL, NULL, NULL);
 	DRIVER(cuModuleGetFunction, &function, module, TICK);
 	DRIVER_FAILS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel, function, 1, 1, 1, 4096, 1, 1, 0,
-		     NULL, NULL, NULL);
+	             NULL, NULL, NULL);
 	DRIVER_FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet, &device, 99);
 }
 

@@ -58,7 +58,7 @@ static void pool_memory(void)
 static void virtual_memory(void)
 {
 	CUmemAllocationProp properties = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-					   .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+		                           .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
 	CUmemGenericAllocationHandle handle;
 	size_t bytes = 2 << 20;
 	CUdeviceptr address;

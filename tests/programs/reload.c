@@ -16,8 +16,8 @@ static const char *ptx_with(const char *kernel)
 	static char text[256];
 
 	snprintf(text, sizeof(text),
-		 ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry %s() { ret; }\n",
-		 kernel);
+	         ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry %s() { ret; }\n",
+	         kernel);
 	return text;
 }
 

@@ -6,7 +6,7 @@
  */
 #include "sample.h"
 
-#define BYTES	 65536
+#define BYTES    65536
 #define LAUNCHES 5
 
 /* The symbols that C++ gives to: __global__ void scale(float *, float, int); fill(int *); */
@@ -48,11 +48,11 @@ static void launch(const void *stub, void **args)
 
 	sample_check("__cudaGetKernel", LINKED(__cudaGetKernel, &kernel, stub), 0, NULL);
 	sample_check("__cudaLaunchKernel",
-		     LINKED(__cudaLaunchKernel, kernel, grid, block, args, shared, stream), 0,
-		     NULL);
+	             LINKED(__cudaLaunchKernel, kernel, grid, block, args, shared, stream), 0,
+	             NULL);
 #else
 	sample_check("cudaLaunchKernel",
-		     LINKED(cudaLaunchKernel, stub, grid, block, args, shared, stream), 0, NULL);
+	             LINKED(cudaLaunchKernel, stub, grid, block, args, shared, stream), 0, NULL);
 #endif
 }
 
@@ -74,7 +74,7 @@ static void launches(float *memory, cudaStream_t stream)
 
 	for (int i = 0; i < LAUNCHES; i++) {
 		if (!__cudaPushCallConfiguration((dim3){ 65535, 3, 2 }, (dim3){ 256, 2, 2 }, 512,
-						 stream))
+		                                 stream))
 			_Z5scalePffi(memory, 2.0f, 16);
 	}
 	count_launches("launches", LAUNCHES, "scale(float*, float, int)", wide, stream);
@@ -104,7 +104,7 @@ int main(void)
 	OK(cudaFree, memory);
 	count_free("device", BYTES);
 	sample_check("cudaMalloc", LINKED(cudaMalloc, &memory, (size_t)1 << 60), 2,
-		     "cudaErrorMemoryAllocation");
+	             "cudaErrorMemoryAllocation");
 	OK(cudaDeviceSynchronize);
 	count("calls", 1, "__cudaUnregisterFatBinary"); /* by the destructor */
 	return sample_end();

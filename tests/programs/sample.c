@@ -63,7 +63,7 @@ void tally_forget(void)
 }
 
 void count_launches(const char *section, long n, const char *kernel, struct shape s,
-		    const void *stream)
+                    const void *stream)
 {
 	count(section, n, "%s %u,%u,%u %u,%u,%u %u 0x%lx %ld", kernel, s.grid[0], s.grid[1],
 	      s.grid[2], s.block[0], s.block[1], s.block[2], s.shared, (unsigned long)stream,
@@ -231,7 +231,8 @@ void sample_launch(CUfunction kernel, const char *name, struct shape s, CUstream
 	count_launches("launches", 1, name, s, stream);
 }
 
-/* ---- threads, time, arguments ----------------------------------------------------------------- */
+/* ---- threads, time, arguments -----------------------------------------------------------------
+ */
 
 long sample_tid(void)
 {

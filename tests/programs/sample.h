@@ -52,7 +52,7 @@ struct shape {
 
 /* `section`: launches, or captured_launches. The kernel's name is demangled. */
 void count_launches(const char *section, long n, const char *kernel, struct shape shape,
-		    const void *stream);
+                    const void *stream);
 /* `way` is sync or async. */
 void count_copies(long n, const char *direction, size_t bytes, const char *way);
 void count_sets(long n, size_t bytes);
@@ -103,11 +103,11 @@ void sample_check(const char *call, int result, int code, const char *error);
 
 /* ---- a context, and kernels ------------------------------------------------------------------ */
 
-#define TICK	   "_Z4tickv"
+#define TICK       "_Z4tickv"
 #define TICK_NAME  "tick()"
-#define BLOCK	   "_ZN6shapes5blockIfLi4EEEvPT_i"
+#define BLOCK      "_ZN6shapes5blockIfLi4EEEvPT_i"
 #define BLOCK_NAME "void shapes::block<float, 4>(float*, int)"
-#define PLAIN	   "plain_name"
+#define PLAIN      "plain_name"
 
 extern const char sample_ptx[];
 
@@ -123,7 +123,8 @@ void sample_kernels(struct kernels *kernels);
 /* One launch of a kernel without arguments that matter, counted. */
 void sample_launch(CUfunction kernel, const char *name, struct shape shape, CUstream stream);
 
-/* ---- threads, time, arguments ----------------------------------------------------------------- */
+/* ---- threads, time, arguments -----------------------------------------------------------------
+ */
 
 long sample_tid(void);
 double sample_seconds(void);

@@ -60,8 +60,8 @@ static void restrict_self(void)
 
 	for (unsigned i = 0; i < COUNT; i++)
 		filter[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-							     (unsigned)allowed[i],
-							     (unsigned char)(COUNT - i), 0);
+		                                             (unsigned)allowed[i],
+		                                             (unsigned char)(COUNT - i), 0);
 	filter[COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	filter[COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 	RUNTIME_FAILS(cudaErrorInsufficientDriver, cudaMalloc, &memory, 100);
 	RUNTIME_FAILS(cudaErrorInsufficientDriver, cudaMalloc, &memory, 200);
 	RUNTIME_FAILS(cudaErrorInsufficientDriver, cudaMemcpy, &byte, &byte, 1,
-		      cudaMemcpyHostToDevice);
+	              cudaMemcpyHostToDevice);
 	RUNTIME_FAILS(cudaErrorInsufficientDriver, cudaDeviceSynchronize);
 	return sample_end();
 }

@@ -19,7 +19,7 @@ CUresult cuDriverGetVersion(int *version);
 CUresult cuGetErrorName(CUresult error, const char **name);
 CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
-			     CUdriverProcAddressQueryResult *status);
+                             CUdriverProcAddressQueryResult *status);
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDeviceGetCount(int *count);
 CUresult cuDeviceGetName(char *name, int len, CUdevice device);
@@ -39,7 +39,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags);
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 CUresult cuCtxCreate_v4(CUcontext *ctx, CUctxCreateParams *params, unsigned int flags,
-			CUdevice device);
+                        CUdevice device);
 CUresult cuCtxDestroy_v2(CUcontext ctx);
 CUresult cuCtxSetCurrent(CUcontext ctx);
 CUresult cuCtxGetCurrent(CUcontext *ctx);
@@ -60,7 +60,7 @@ CUresult cuCtxSynchronize(void);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
-			    unsigned int element);
+                            unsigned int element);
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned int flags);
 CUresult cuMemFree_v2(CUdeviceptr address);
 CUresult cuMemAllocHost_v2(void **address, size_t bytes);
@@ -75,9 +75,9 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstream stream);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
-				 CUstream stream);
+                                 CUstream stream);
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
-				      CUstream stream);
+                                      CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream);
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties);
@@ -86,24 +86,24 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
-				       CUmemAllocationGranularity_flags option);
+                                       CUmemAllocationGranularity_flags option);
 CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr at,
-			     unsigned long long flags);
+                             unsigned long long flags);
 CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
-		     const CUmemAllocationProp *properties, unsigned long long flags);
+                     const CUmemAllocationProp *properties, unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
-		  CUmemGenericAllocationHandle handle, unsigned long long flags);
+                  CUmemGenericAllocationHandle handle, unsigned long long flags);
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes);
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access,
-			size_t count);
+                        size_t count);
 CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice,
-			CUmemLocation location);
+                        CUmemLocation location);
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location,
-			       unsigned int flags, CUstream stream);
+                               unsigned int flags, CUstream stream);
 CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t bytes, CUmemLocation location,
-				    unsigned int flags, CUstream stream);
+                                    unsigned int flags, CUstream stream);
 CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor);
 CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
 CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray array);
@@ -120,15 +120,15 @@ SIMCUDA_COPY(cuMemcpyHtoD_v2, _ptds, CUdeviceptr dst, const void *src, size_t by
 SIMCUDA_COPY(cuMemcpyDtoH_v2, _ptds, void *dst, CUdeviceptr src, size_t bytes);
 SIMCUDA_COPY(cuMemcpyDtoD_v2, _ptds, CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 SIMCUDA_COPY(cuMemcpyHtoDAsync_v2, _ptsz, CUdeviceptr dst, const void *src, size_t bytes,
-	     CUstream stream);
+             CUstream stream);
 SIMCUDA_COPY(cuMemcpyDtoHAsync_v2, _ptsz, void *dst, CUdeviceptr src, size_t bytes,
-	     CUstream stream);
+             CUstream stream);
 SIMCUDA_COPY(cuMemcpyDtoDAsync_v2, _ptsz, CUdeviceptr dst, CUdeviceptr src, size_t bytes,
-	     CUstream stream);
+             CUstream stream);
 SIMCUDA_COPY(cuMemcpyPeer, _ptds, CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src,
-	     CUcontext src_ctx, size_t bytes);
+             CUcontext src_ctx, size_t bytes);
 SIMCUDA_COPY(cuMemcpyPeerAsync, _ptsz, CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src,
-	     CUcontext src_ctx, size_t bytes, CUstream stream);
+             CUcontext src_ctx, size_t bytes, CUstream stream);
 SIMCUDA_COPY(cuMemcpy2D_v2, _ptds, const CUDA_MEMCPY2D *copy);
 SIMCUDA_COPY(cuMemcpy2DUnaligned_v2, _ptds, const CUDA_MEMCPY2D *copy);
 SIMCUDA_COPY(cuMemcpy2DAsync_v2, _ptsz, const CUDA_MEMCPY2D *copy, CUstream stream);
@@ -138,73 +138,73 @@ SIMCUDA_COPY(cuMemsetD8_v2, _ptds, CUdeviceptr dst, unsigned char value, size_t 
 SIMCUDA_COPY(cuMemsetD16_v2, _ptds, CUdeviceptr dst, unsigned short value, size_t count);
 SIMCUDA_COPY(cuMemsetD32_v2, _ptds, CUdeviceptr dst, unsigned int value, size_t count);
 SIMCUDA_COPY(cuMemsetD8Async, _ptsz, CUdeviceptr dst, unsigned char value, size_t count,
-	     CUstream stream);
+             CUstream stream);
 SIMCUDA_COPY(cuMemsetD16Async, _ptsz, CUdeviceptr dst, unsigned short value, size_t count,
-	     CUstream stream);
+             CUstream stream);
 SIMCUDA_COPY(cuMemsetD32Async, _ptsz, CUdeviceptr dst, unsigned int value, size_t count,
-	     CUstream stream);
+             CUstream stream);
 SIMCUDA_COPY(cuMemsetD2D8_v2, _ptds, CUdeviceptr dst, size_t pitch, unsigned char value,
-	     size_t width, size_t height);
+             size_t width, size_t height);
 SIMCUDA_COPY(cuMemsetD2D16_v2, _ptds, CUdeviceptr dst, size_t pitch, unsigned short value,
-	     size_t width, size_t height);
+             size_t width, size_t height);
 SIMCUDA_COPY(cuMemsetD2D32_v2, _ptds, CUdeviceptr dst, size_t pitch, unsigned int value,
-	     size_t width, size_t height);
+             size_t width, size_t height);
 SIMCUDA_COPY(cuMemsetD2D8Async, _ptsz, CUdeviceptr dst, size_t pitch, unsigned char value,
-	     size_t width, size_t height, CUstream stream);
+             size_t width, size_t height, CUstream stream);
 SIMCUDA_COPY(cuMemsetD2D16Async, _ptsz, CUdeviceptr dst, size_t pitch, unsigned short value,
-	     size_t width, size_t height, CUstream stream);
+             size_t width, size_t height, CUstream stream);
 SIMCUDA_COPY(cuMemsetD2D32Async, _ptsz, CUdeviceptr dst, size_t pitch, unsigned int value,
-	     size_t width, size_t height, CUstream stream);
+             size_t width, size_t height, CUstream stream);
 #undef SIMCUDA_COPY
 
 /* modules, libraries, launches */
 CUresult cuModuleLoad(CUmodule *module, const char *path);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count,
-			    CUjit_option *options, void **values);
+                            CUjit_option *options, void **values);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module,
-			      const char *name);
+                              const char *name);
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit_options,
-			   void **jit_values, unsigned int jit_count, CUlibraryOption *options,
-			   void **values, unsigned int count);
+                           void **jit_values, unsigned int jit_count, CUlibraryOption *options,
+                           void **values, unsigned int count);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary library);
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int count, CUlibrary library);
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
 CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library,
-			    const char *name);
+                            const char *name);
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
 CUresult cuKernelGetName(const char **name, CUkernel kernel);
 CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel,
-			      CUdevice device);
+                              CUdevice device);
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel,
-			      CUdevice device);
+                              CUdevice device);
 CUresult cuFuncGetName(const char **name, CUfunction function);
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function);
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-			unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-			unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-			void **params, void **extra);
+                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                        unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                        void **params, void **extra);
 CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-			     unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-			     unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-			     void **params, void **extra);
+                             unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                             unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                             void **params, void **extra);
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-				   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-				   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-				   void **params);
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void **params);
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned int grid_x,
-					unsigned int grid_y, unsigned int grid_z,
-					unsigned int block_x, unsigned int block_y,
-					unsigned int block_z, unsigned int shared_bytes,
-					CUstream stream, void **params);
+                                        unsigned int grid_y, unsigned int grid_z,
+                                        unsigned int block_x, unsigned int block_y,
+                                        unsigned int block_z, unsigned int shared_bytes,
+                                        CUstream stream, void **params);
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
-			  void **extra);
+                          void **extra);
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **params,
-			       void **extra);
+                               void **extra);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *data);
 CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn call, void *data);
 
@@ -222,15 +222,15 @@ SIMCUDA_STREAM(cuStreamGetFlags, CUstream stream, unsigned int *flags);
 SIMCUDA_STREAM(cuStreamGetId, CUstream stream, unsigned long long *id);
 SIMCUDA_STREAM(cuStreamWaitEvent, CUstream stream, CUevent event, unsigned int flags);
 SIMCUDA_STREAM(cuStreamAddCallback, CUstream stream, CUstreamCallback callback, void *data,
-	       unsigned int flags);
+               unsigned int flags);
 SIMCUDA_STREAM(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode);
 SIMCUDA_STREAM(cuStreamEndCapture, CUstream stream, CUgraph *graph);
 SIMCUDA_STREAM(cuStreamIsCapturing, CUstream stream, CUstreamCaptureStatus *status);
 SIMCUDA_STREAM(cuStreamGetCaptureInfo_v2, CUstream stream, CUstreamCaptureStatus *status,
-	       cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes, size_t *count);
+               cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes, size_t *count);
 SIMCUDA_STREAM(cuStreamGetCaptureInfo_v3, CUstream stream, CUstreamCaptureStatus *status,
-	       cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
-	       const CUgraphEdgeData **edges, size_t *count);
+               cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
+               const CUgraphEdgeData **edges, size_t *count);
 SIMCUDA_STREAM(cuEventRecord, CUevent event, CUstream stream);
 SIMCUDA_STREAM(cuEventRecordWithFlags, CUevent event, CUstream stream, unsigned int flags);
 SIMCUDA_STREAM(cuGraphLaunch, CUgraphExec exec, CUstream stream);
@@ -250,17 +250,17 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
 CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type);
 CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
-			     size_t count);
+                             size_t count);
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
-				 size_t count, const CUDA_KERNEL_NODE_PARAMS *params);
+                                 size_t count, const CUDA_KERNEL_NODE_PARAMS *params);
 CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
-			      size_t count, const CUDA_MEMCPY3D *params, CUcontext ctx);
+                              size_t count, const CUDA_MEMCPY3D *params, CUcontext ctx);
 CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
-			      size_t count, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx);
+                              size_t count, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx);
 CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
-			    size_t count, const CUDA_HOST_NODE_PARAMS *params);
+                            size_t count, const CUDA_HOST_NODE_PARAMS *params);
 CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-				   const CUgraphEdgeData *edges, size_t count);
+                                   const CUgraphEdgeData *edges, size_t count);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info);
 CUresult cuGraphExecDestroy(CUgraphExec exec);

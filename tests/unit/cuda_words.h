@@ -13,7 +13,7 @@
 #define UNUSED 0x5555555555555555ull
 
 static inline struct api_call decode(const char *symbol, enum api_abi abi,
-				     const struct api_raw *raw)
+                                     const struct api_raw *raw)
 {
 	const struct api *api = api_find(symbol);
 	struct api_call call;

@@ -247,7 +247,7 @@ static inline uint32_t string_of(int fd, const char *name)
 		memset(text, 0, sizeof(text));
 		/* The table may end sooner than that, and the file with it. */
 		if (pread(fd, text, sizeof(text) - 1,
-			  (off_t)(tables.strings.sh_offset + symbol.st_name)) > 0 &&
+		          (off_t)(tables.strings.sh_offset + symbol.st_name)) > 0 &&
 		    strcmp(text, name) == 0)
 			return symbol.st_name;
 	}

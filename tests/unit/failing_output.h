@@ -50,10 +50,10 @@ static inline struct err feed_until_error(struct consumer *consumer, size_t call
 	struct run_info info = default_run_info();
 	struct call call = alloc_at("cudaMalloc", 10, 0x7f12c0000000, 1 << 20);
 	struct event event = { .type = EVENT_CALL,
-			       .time_ns = call.end_ns,
-			       .process = the_process(),
-			       .tid = 4243,
-			       .call = &call };
+		               .time_ns = call.end_ns,
+		               .process = the_process(),
+		               .tid = 4243,
+		               .call = &call };
 	struct err err = { 0 };
 	int rc = consumer->ops->begin(consumer, &info, &err);
 

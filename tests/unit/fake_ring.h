@@ -74,7 +74,7 @@ static inline void fake_ring_discard(uint32_t *head)
 
 /* A record of `bytes` that says when it is from and, in its tid, which one it is. */
 static inline uint32_t *fake_ring_begin(struct fake_ring *fake, uint64_t time_ns, uint32_t tid,
-					size_t bytes)
+                                        size_t bytes)
 {
 	static char record[8192];
 	struct wire_head *head = (struct wire_head *)record;

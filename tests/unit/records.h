@@ -13,13 +13,13 @@
 
 /* Beyond the largest pid that Linux gives out: of these /proc knows no name. */
 #define PROCESS 5000001u
-#define CHILD	5000002u
-#define THREAD	5000011u
+#define CHILD   5000002u
+#define THREAD  5000011u
 
 /* ---- hooks --------------------------------------------------------------------------------- */
 
 #define HOOKS_MAX 64
-#define NO_HOOK	  HOOKS_MAX
+#define NO_HOOK   HOOKS_MAX
 
 static struct hook hooks[HOOKS_MAX];
 static uint16_t n_hooks;
@@ -45,10 +45,10 @@ static inline uint16_t hook_of(const char *name)
 }
 
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,
-				const struct module **module)
+                                const struct module **module)
 {
 	static const struct module libraries[] = { { .name = "libcuda.so.1" },
-						   { .name = "libcudart.so.13" } };
+		                                   { .name = "libcudart.so.13" } };
 
 	if (id >= n_hooks)
 		return NULL;
@@ -65,7 +65,7 @@ struct seen {
 	struct process process;
 	uint32_t tid;
 	struct call call;
-	char text[64];	 /* "" for none */
+	char text[64];   /* "" for none */
 	char kernel[64]; /* "" for none */
 };
 
@@ -90,15 +90,15 @@ static inline int recorder_event(struct consumer *self, const struct event *even
 
 	assert_true(recorder->count < sizeof(recorder->seen) / sizeof(*recorder->seen));
 	*seen = (struct seen){ .type = event->type,
-			       .time_ns = event->time_ns,
-			       .process = *event->process,
-			       .tid = event->tid };
+		               .time_ns = event->time_ns,
+		               .process = *event->process,
+		               .tid = event->tid };
 	if (event->call) {
 		seen->call = *event->call;
 		snprintf(seen->text, sizeof(seen->text), "%s",
-			 event->call->text ? event->call->text : "");
+		         event->call->text ? event->call->text : "");
 		snprintf(seen->kernel, sizeof(seen->kernel), "%s",
-			 event->call->kernel ? event->call->kernel->name : "");
+		         event->call->kernel ? event->call->kernel->name : "");
 	}
 	return recorder->fail ? err_set(err, recorder->fail, "event") : 0;
 }
@@ -118,9 +118,9 @@ static inline int recorder_end(struct consumer *self, const struct run_info *run
 }
 
 static const struct consumer_ops recorder_ops = { .begin = recorder_begin,
-						  .event = recorder_event,
-						  .flush = recorder_flush,
-						  .end = recorder_end };
+	                                          .event = recorder_event,
+	                                          .flush = recorder_flush,
+	                                          .end = recorder_end };
 
 /* ---- a stream with its records ------------------------------------------------------------- */
 
@@ -142,10 +142,10 @@ static inline int feed_open(void **state)
 {
 	struct feed *feed = calloc(1, sizeof(*feed));
 	struct stream_options options = { .state = &feed->state,
-					  .consumers = feed->consumers,
-					  .n_consumers = 1,
-					  .hit = count_hit,
-					  .data = feed };
+		                          .consumers = feed->consumers,
+		                          .n_consumers = 1,
+		                          .hit = count_hit,
+		                          .data = feed };
 
 	n_hooks = 0;
 	memset(hooks, 0, sizeof(hooks));
@@ -180,11 +180,11 @@ static inline struct wire_call call_of(struct feed *feed, const char *function)
 {
 	feed->now_ns += 1000;
 	return (struct wire_call){ .head = { .type = WIRE_CALL,
-					     .hook = hook_of(function),
-					     .tgid = PROCESS,
-					     .tid = THREAD,
-					     .time_ns = feed->now_ns + 100 },
-				   .begin_ns = feed->now_ns };
+		                             .hook = hook_of(function),
+		                             .tgid = PROCESS,
+		                             .tid = THREAD,
+		                             .time_ns = feed->now_ns + 100 },
+		                   .begin_ns = feed->now_ns };
 }
 
 static inline void set_reg(struct wire_call *call, unsigned index, uint64_t value)
@@ -195,7 +195,7 @@ static inline void set_reg(struct wire_call *call, unsigned index, uint64_t valu
 
 /* A call with its first two arguments. */
 static inline struct wire_call call_with(struct feed *feed, const char *function, uint64_t first,
-					 uint64_t second)
+                                         uint64_t second)
 {
 	struct wire_call call = call_of(feed, function);
 
@@ -205,7 +205,7 @@ static inline struct wire_call call_with(struct feed *feed, const char *function
 }
 
 static inline void feed_call(struct feed *feed, const char *function, uint64_t first,
-			     uint64_t second)
+                             uint64_t second)
 {
 	struct wire_call call = call_with(feed, function, first, second);
 
@@ -238,15 +238,15 @@ static inline void feed_launch(struct feed *feed, uint64_t handle, uint64_t stre
 /* ---- names and processes ------------------------------------------------------------------- */
 
 static inline void feed_name(struct feed *feed, const char *function, enum wire_name_source source,
-			     uint64_t key, const char *text)
+                             uint64_t key, const char *text)
 {
 	static struct wire_name name;
 
 	name.head = (struct wire_head){ .type = WIRE_NAME,
-					.hook = hook_of(function),
-					.tgid = PROCESS,
-					.tid = THREAD,
-					.time_ns = ++feed->now_ns };
+		                        .hook = hook_of(function),
+		                        .tgid = PROCESS,
+		                        .tid = THREAD,
+		                        .time_ns = ++feed->now_ns };
 	name.key = key;
 	name.source = source;
 	name.head.bytes = (uint16_t)(snprintf(name.text, sizeof(name.text), "%s", text) + 1);
@@ -254,13 +254,13 @@ static inline void feed_name(struct feed *feed, const char *function, enum wire_
 }
 
 static inline void feed_process(struct feed *feed, enum wire_type type, uint32_t tgid, uint32_t tid,
-				uint32_t other, const char *comm)
+                                uint32_t other, const char *comm)
 {
 	struct wire_process record = { .head = { .type = (uint8_t)type,
-						 .tgid = tgid,
-						 .tid = tid,
-						 .time_ns = ++feed->now_ns },
-				       .other = other };
+		                                 .tgid = tgid,
+		                                 .tid = tid,
+		                                 .time_ns = ++feed->now_ns },
+		                       .other = other };
 
 	snprintf(record.comm, sizeof(record.comm), "%s", comm);
 	feed_record(feed, &record);
@@ -292,11 +292,11 @@ static inline void assert_seen(const struct feed *feed, const char *expected)
 
 		if (seen->call.function)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s(%s)", gap,
-						seen->type == EVENT_CALL ? "call" : "begin",
-						seen->call.function->name);
+			                        seen->type == EVENT_CALL ? "call" : "begin",
+			                        seen->call.function->name);
 		else
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", gap,
-						seen->type == EVENT_PROCESS ? "process" : "exit");
+			                        seen->type == EVENT_PROCESS ? "process" : "exit");
 	}
 	assert_string_equal(text, expected);
 }

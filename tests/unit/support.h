@@ -11,7 +11,7 @@
 #include "unit.h"
 
 #define RUN_BEGIN_NS 5000000000000ull
-#define US(n)	     (RUN_BEGIN_NS + (uint64_t)((n)*1000.0 + 0.5))
+#define US(n)        (RUN_BEGIN_NS + (uint64_t)((n)*1000.0 + 0.5))
 
 /* ---- things that events point to ----------------------------------------------------------- */
 
@@ -134,7 +134,7 @@ static inline void set_stream(struct call *call, uint64_t stream)
 }
 
 static inline struct call alloc_at(const char *function, double begin_us, uint64_t address,
-				   uint64_t bytes)
+                                   uint64_t bytes)
 {
 	struct call call = call_at(function, begin_us, 10);
 
@@ -151,7 +151,7 @@ static inline struct call free_at(const char *function, double begin_us, uint64_
 }
 
 static inline struct call copy_at(const char *function, double begin_us,
-				  enum api_direction direction, uint64_t bytes)
+                                  enum api_direction direction, uint64_t bytes)
 {
 	struct call call = call_at(function, begin_us, 10);
 
@@ -166,7 +166,7 @@ static inline struct call copy_at(const char *function, double begin_us,
 }
 
 static inline struct call launch_at(const char *function, double begin_us,
-				    const struct kernel *kernel)
+                                    const struct kernel *kernel)
 {
 	struct call call = call_at(function, begin_us, 5);
 
@@ -227,7 +227,7 @@ static inline void push(struct run *run, const struct event *event)
 }
 
 static inline void push_call_of(struct run *run, const struct process *process, uint32_t tid,
-				const struct call *call)
+                                const struct call *call)
 {
 	push(run, &(struct event){
 			  .type = EVENT_CALL,
@@ -246,17 +246,17 @@ static inline void push_call(struct run *run, struct call call)
 static inline void push_process(struct run *run, const struct process *process, double at_us)
 {
 	push(run, &(struct event){ .type = EVENT_PROCESS,
-				   .time_ns = US(at_us),
-				   .process = process,
-				   .tid = process->pid });
+	                           .time_ns = US(at_us),
+	                           .process = process,
+	                           .tid = process->pid });
 }
 
 static inline void push_exit(struct run *run, const struct process *process, double at_us)
 {
 	push(run, &(struct event){ .type = EVENT_EXIT,
-				   .time_ns = US(at_us),
-				   .process = process,
-				   .tid = process->pid });
+	                           .time_ns = US(at_us),
+	                           .process = process,
+	                           .tid = process->pid });
 }
 
 /* Ends the run; run->text is what was written. close_run() frees it. */

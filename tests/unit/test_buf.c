@@ -159,11 +159,11 @@ static void json_string_replaces_what_is_not_utf8(void **state)
 	static const struct {
 		const char *text, *json;
 	} bad[] = {
-		{ "\x80", "\"\\ufffd\"" },				    /* continuation alone */
-		{ "\xc3", "\"\\ufffd\"" },				    /* cut short */
-		{ "\xe2\x82", "\"\\ufffd\\ufffd\"" },			    /* cut short */
-		{ "\xc0\xaf", "\"\\ufffd\\ufffd\"" },			    /* overlong '/' */
-		{ "\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"" },	    /* surrogate */
+		{ "\x80", "\"\\ufffd\"" },                                  /* continuation alone */
+		{ "\xc3", "\"\\ufffd\"" },                                  /* cut short */
+		{ "\xe2\x82", "\"\\ufffd\\ufffd\"" },                       /* cut short */
+		{ "\xc0\xaf", "\"\\ufffd\\ufffd\"" },                       /* overlong '/' */
+		{ "\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"" },            /* surrogate */
 		{ "\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"" }, /* over 0x10ffff */
 		{ "\xff", "\"\\ufffd\"" },
 		{ "\xc3(", "\"\\ufffd(\"" },
@@ -206,7 +206,7 @@ static void durations_have_the_fitting_unit(void **state)
 		unsigned long long ns;
 		const char *text;
 	} cases[] = {
-		{ 0, "0 ns" },	     { 999, "999 ns" },	      { 1000, "1.00 us" },
+		{ 0, "0 ns" },       { 999, "999 ns" },       { 1000, "1.00 us" },
 		{ 1340, "1.34 us" }, { 2001000, "2.001 ms" }, { 3200000000ull, "3.200 s" },
 	};
 

@@ -170,7 +170,7 @@ static void test_summary_fits_into_a_narrow_terminal(void **state)
 	push_call(&run, call_at("cudaDeviceGetStreamPriorityRange", 2, 123456));
 	end_run(&run);
 	assert_has(run.text, "  FUNCTION                CALLS       TOTAL     AVERAGE         P95"
-			     "         MAX\n");
+	                     "         MAX\n");
 	assert_has(run.text, "  cudaDeviceGetStream...      1  123.456 ms");
 	assert_has(run.text, "         1  void gemm<...>(...)\n");
 	assert_true(longest_line(run.text) <= 80);
@@ -222,7 +222,7 @@ static void test_captured_launches_are_not_run(void **state)
 	push_call(&run, graph);
 	end_run(&run);
 	assert_has(run.text, "\nKernel launches: 1\nKernels captured into graphs, not run: 2\n"
-			     "Graph launches: 1\n");
+	                     "Graph launches: 1\n");
 	assert_has(run.text, "  LAUNCHES  CAPTURED  KERNEL\n         1         2  a()\n");
 	close_run(&run);
 }
@@ -239,7 +239,7 @@ static void test_failed_and_unfinished_launches_are_not_run(void **state)
 	push_call(&run, unfinished);
 	end_run(&run);
 	assert_has(run.text, "\nTotal CUDA API calls: 2, 1 failed, 1 unfinished\n"
-			     "Kernel launches: 0\n");
+	                     "Kernel launches: 0\n");
 	assert_has(run.text, "  cuLaunchKernel      1  CUDA_ERROR_INVALID_VALUE (1)\n");
 	close_run(&run);
 }
@@ -259,8 +259,8 @@ static void test_errors_are_told_apart_by_code_and_by_function(void **state)
 	push_call(&run, call);
 	end_run(&run);
 	assert_has(run.text, "  cudaFree          2  cudaErrorInvalidValue (1)\n"
-			     "  cuMemFree_v2      1  CUDA_ERROR_INVALID_VALUE (1)\n"
-			     "  cudaFree          1  cudaErrorIllegalAddress (700)\n");
+	                     "  cuMemFree_v2      1  CUDA_ERROR_INVALID_VALUE (1)\n"
+	                     "  cudaFree          1  cudaErrorIllegalAddress (700)\n");
 	close_run(&run);
 }
 
@@ -309,9 +309,9 @@ static void test_memory_that_outlives_the_trace_or_its_process_is_told_apart(voi
 	push_call(&run, free_at("cudaFree", 200, 0x10));
 	end_run(&run);
 	assert_has(run.text, "  device      2   6.00 KiB    0 B  6.00 KiB     4.00 KiB"
-			     "          2.00 KiB\n");
+	                     "          2.00 KiB\n");
 	assert_has(run.text, "  1 allocation (2.00 KiB) never freed: released by process exit\n"
-			     "  1 free of memory allocated before the trace\n");
+	                     "  1 free of memory allocated before the trace\n");
 	close_run(&run);
 }
 
@@ -358,13 +358,13 @@ static void test_what_was_missed_is_told_in_full(void **state)
 	end_run(&run);
 	assert_has(run.text, "WHAT WAS MISSED\n  lost 1234: ");
 	assert_has(run.text, "  not hooked: 2 functions: cuA, cuB (libcuda.so.1): "
-			     "the entry is data\n");
+	                     "the entry is data\n");
 	assert_has(run.text, "  hooked late: libcudart.so.12 in pid 4242: "
-			     "153 ms after it was mapped\n");
+	                     "153 ms after it was mapped\n");
 	assert_has(run.text, "  unhooked by the governor: cudaGetDevice (libcudart.so.13): "
-			     "4.1 % of the time\n");
+	                     "4.1 % of the time\n");
 	assert_has(run.text, "  entries only, without results and durations: pid 77: "
-			     "it runs under seccomp\n");
+	                     "it runs under seccomp\n");
 	assert_has(run.text, "  kernel names not resolved: 1 (launches: 1)\n");
 	assert_has_not(run.text, "nothing was lost");
 	close_run(&run);
@@ -407,9 +407,9 @@ static void test_json_has_the_same_figures(void **state)
 	assert_has(text, "\n    \"kernels\": 3,");
 	assert_has(text, "\"H2D\": {\"count\": 1, \"bytes\": 4096}");
 	assert_has(text, "{\"function\": \"cudaMalloc\", \"code\": 2, "
-			 "\"error\": \"cudaErrorMemoryAllocation\", \"count\": 1}");
+	                 "\"error\": \"cudaErrorMemoryAllocation\", \"count\": 1}");
 	assert_has(text, "{\"name\": \"vectorAdd(float const*, int)\", \"resolved\": true, "
-			 "\"launches\": 3, \"captured\": 0}");
+	                 "\"launches\": 3, \"captured\": 0}");
 	assert_has(text, "\n    \"complete\": true,");
 	unlink(path);
 	assert_int_equal(rmdir(dir), 0); /* no temporary file stayed */

@@ -4,8 +4,8 @@
 #include "capture/captures.h"
 
 #define PROCESS 100
-#define OTHER	200
-#define THREAD	101
+#define OTHER   200
+#define THREAD  101
 
 #define PER_THREAD 2 /* cudaStreamPerThread */
 
@@ -24,7 +24,7 @@ static int destroy(void **state)
 /* ---- what a process does ------------------------------------------------------------------- */
 
 static void does(struct captures *captures, uint32_t tgid, uint32_t tid, enum api_op op,
-		 uint64_t stream, uint64_t event)
+                 uint64_t stream, uint64_t event)
 {
 	const struct call call = { .op = op, .args = { .stream = stream, .event = event } };
 

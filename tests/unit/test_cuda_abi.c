@@ -16,7 +16,7 @@ static void describe(const struct capture_plan *p, char *text, size_t size)
 			n += snprintf(text + n, size - n, " out %u/%u", p->out[i], p->out_bytes[i]);
 	if (p->blob != NONE)
 		n += snprintf(text + n, size - n, " blob %u*%u%s", p->blob, p->blob_words,
-			      p->blob_on_return ? " on return" : "");
+		              p->blob_on_return ? " on return" : "");
 	if (p->string != NONE)
 		n += snprintf(text + n, size - n, " string %u", p->string);
 	if (p->kernel != NONE)
@@ -195,7 +195,7 @@ static struct api parse(const char *spec)
 }
 
 static void assert_place(const struct api *api, enum api_abi abi, size_t i, enum where where,
-			 unsigned offset)
+                         unsigned offset)
 {
 	assert_int_equal(api->layout[abi].place[i].where, where);
 	assert_int_equal(api->layout[abi].place[i].offset, offset);
@@ -228,7 +228,7 @@ static void a_dim3_lies_in_two_registers(void **state)
 static void what_is_out_of_reach_is_nowhere(void **state)
 {
 	struct api many = parse("a:int b:int c:int d:int e:int f:int g:int h:int i:int j:int k:int "
-				"l:int");
+	                        "l:int");
 	struct api outs = parse("a:*int b:*int c:*int");
 	struct api late = parse("a:int b:int c:int d:int e:int f:int g:int h:int i:*ptr");
 

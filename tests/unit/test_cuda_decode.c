@@ -29,7 +29,7 @@ static void driver_launch_has_its_tail_on_the_stack(void **state)
 {
 	struct api_raw raw = {
 		.reg = { 0xf00, GARBAGE | 196, GARBAGE | 2, GARBAGE | 3, GARBAGE | 256,
-			 GARBAGE | 4 },
+		         GARBAGE | 4 },
 		.stack = { GARBAGE | 5, GARBAGE | 4096, 0x57, 0x7ffd0000, 0 },
 	};
 	struct api_call call = decode_x86("cuLaunchKernel", raw);
@@ -49,7 +49,7 @@ static void driver_launch_on_aarch64(void **state)
 {
 	struct api_raw raw = {
 		.reg = { 0xf00, GARBAGE | 196, GARBAGE | 2, GARBAGE | 3, GARBAGE | 256, GARBAGE | 4,
-			 GARBAGE | 5, GARBAGE | 4096 },
+		         GARBAGE | 5, GARBAGE | 4096 },
 		.stack = { 0x57, 0x7ffd0000, 0 },
 	};
 	struct api_call call = decode_arm("cuLaunchKernel", raw);
@@ -65,8 +65,8 @@ static void runtime_launch_has_dims_in_two_registers_each(void **state)
 		.stack = { 4096, 0x57 },
 	};
 	static const char *const symbols[] = { "cudaLaunchKernel", "cudaLaunchKernel_ptsz",
-					       "__cudaLaunchKernel",
-					       "cudaLaunchCooperativeKernel" };
+		                               "__cudaLaunchKernel",
+		                               "cudaLaunchCooperativeKernel" };
 
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++) {
 		struct api_call call = decode_x86(symbols[i], raw);
@@ -78,7 +78,7 @@ static void runtime_launch_has_dims_in_two_registers_each(void **state)
 static void runtime_launch_on_aarch64(void **state)
 {
 	struct api_raw raw = { .reg = { 0xf00, xy(196, 2), GARBAGE | 3, xy(256, 4), GARBAGE | 5,
-					0x7ffd0000, 4096, 0x57 } };
+		                        0x7ffd0000, 4096, 0x57 } };
 	struct api_call call = decode_arm("cudaLaunchKernel", raw);
 
 	assert_launch(&call);
@@ -142,8 +142,8 @@ static void graph_launch_has_its_graph_and_stream(void **state)
 static void allocation_has_address_and_bytes(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 1 << 20, 0x57 },
-			       .out = { 0x7f12c0000000 },
-			       .out_valid = true };
+		               .out = { 0x7f12c0000000 },
+		               .out_valid = true };
 	struct api_call call = decode_x86("cuMemAlloc_v2", raw);
 
 	assert_int_equal(call.address, 0x7f12c0000000);
@@ -168,8 +168,8 @@ static void failed_allocation_has_bytes_and_no_address(void **state)
 static void cuda_3_allocation_is_32_bits_wide(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, GARBAGE | 512 },
-			       .out = { GARBAGE | 0x1000 },
-			       .out_valid = true };
+		               .out = { GARBAGE | 0x1000 },
+		               .out_valid = true };
 	struct api_call call = decode_x86("cuMemAlloc", raw);
 
 	assert_int_equal(call.address, 0x1000);
@@ -179,8 +179,8 @@ static void cuda_3_allocation_is_32_bits_wide(void **state)
 static void pitched_allocation_counts_the_padding(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 0x7ffd0008, 1000, 16 },
-			       .out = { 0x7f00, 1024 },
-			       .out_valid = true };
+		               .out = { 0x7f00, 1024 },
+		               .out_valid = true };
 	struct api_call call = decode_x86("cudaMallocPitch", raw);
 
 	assert_int_equal(call.address, 0x7f00);
@@ -195,16 +195,16 @@ static void pitched_allocation_counts_the_padding(void **state)
 static void allocation_in_three_dimensions(void **state)
 {
 	struct api_raw x86 = { .reg = { 0x7ffd0000 },
-			       .stack = { 1000, 16, 4 },
-			       .out = { 0x7f00 },
-			       .out_valid = true,
-			       .blob = { 0x7f00, 1024, 1000, 16 },
-			       .blob_valid = true };
+		               .stack = { 1000, 16, 4 },
+		               .out = { 0x7f00 },
+		               .out_valid = true,
+		               .blob = { 0x7f00, 1024, 1000, 16 },
+		               .blob_valid = true };
 	struct api_raw arm = { .reg = { 0x7ffd0000, 0x7ffd0040 },
-			       .out = { 0x7f00 },
-			       .out_valid = true,
-			       .blob = { 1000, 16, 4 },
-			       .blob_valid = true };
+		               .out = { 0x7f00 },
+		               .out_valid = true,
+		               .blob = { 1000, 16, 4 },
+		               .blob_valid = true };
 	struct api_call call = decode_x86("cudaMalloc3D", x86);
 
 	assert_int_equal(call.address, 0x7f00);
@@ -220,15 +220,15 @@ static void allocation_in_three_dimensions(void **state)
 static void array_bytes_come_from_its_format(void **state)
 {
 	struct api_raw runtime = { .reg = { 0x7ffd0000, 0x7ffd0040, 64, 32, 0 },
-				   .out = { 0xa0 },
-				   .out_valid = true,
-				   .blob = { xy(32, 32), xy(32, 32) }, /* float4 */
-				   .blob_valid = true };
+		                   .out = { 0xa0 },
+		                   .out_valid = true,
+		                   .blob = { xy(32, 32), xy(32, 32) }, /* float4 */
+		                   .blob_valid = true };
 	struct api_raw driver = { .reg = { 0x7ffd0000, 0x7ffd0040 },
-				  .out = { 0xa0 },
-				  .out_valid = true,
-				  .blob = { 64, 32, xy(0x10, 2) }, /* two halves */
-				  .blob_valid = true };
+		                  .out = { 0xa0 },
+		                  .out_valid = true,
+		                  .blob = { 64, 32, xy(0x10, 2) }, /* two halves */
+		                  .blob_valid = true };
 	struct api_call call = decode_x86("cudaMallocArray", runtime);
 
 	assert_int_equal(call.address, 0xa0);
@@ -246,10 +246,10 @@ static void array_bytes_come_from_its_format(void **state)
 static void mipmaps_add_their_levels(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 0x7ffd0040, 3 },
-			       .out = { 0xa0 },
-			       .out_valid = true,
-			       .blob = { 64, 32, 0, xy(0x20, 1), 0 },
-			       .blob_valid = true };
+		               .out = { 0xa0 },
+		               .out_valid = true,
+		               .blob = { 64, 32, 0, xy(0x20, 1), 0 },
+		               .blob_valid = true };
 	struct api_call call = decode_x86("cuMipmappedArrayCreate", raw);
 
 	assert_int_equal(call.bytes, 4 * (64 * 32 + 32 * 16 + 16 * 8));
@@ -272,7 +272,7 @@ static void frees_have_the_address(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7f12c0000000, 0x57 } };
 	static const char *const symbols[] = {
-		"cudaFree",	"cuMemFree_v2", "cuMemFreeAsync",
+		"cudaFree",     "cuMemFree_v2", "cuMemFreeAsync",
 		"cudaFreeHost", "cuMemRelease", "cudaHostUnregister"
 	};
 
@@ -343,16 +343,16 @@ static void captures_begin_and_end_on_a_stream(void **state)
 static void names_of_kernels_go_to_handles(void **state)
 {
 	struct api_raw named = { .reg = { 0x7ffd0000, 0x3d, 0x4000 },
-				 .out = { 0xf00 },
-				 .out_valid = true };
+		                 .out = { 0xf00 },
+		                 .out_valid = true };
 	struct api_raw alias = { .reg = { 0x7ffd0000, 0xc0de },
-				 .out = { 0xf00 },
-				 .out_valid = true };
+		                 .out = { 0xf00 },
+		                 .out_valid = true };
 	struct api_call call = decode_x86("cuModuleGetFunction", named);
 
 	assert_int_equal(call.handle, 0xf00);
 	call = decode_x86("__cudaRegisterFunction",
-			  (struct api_raw){ .reg = { 0x3d, 0xc0de, 0x4000 } });
+	                  (struct api_raw){ .reg = { 0x3d, 0xc0de, 0x4000 } });
 	assert_int_equal(call.handle, 0xc0de);
 	call = decode_x86("__cudaGetKernel", alias); /* the new handle is the stub's kernel */
 	assert_int_equal(call.handle, 0xc0de);
@@ -364,11 +364,11 @@ static void names_of_kernels_go_to_handles(void **state)
 static void small_values_are_cut_and_signed(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 1, GARBAGE | 0xfffffffb }, /* priority -5 */
-			       .out = { 0x57 },
-			       .out_valid = true };
+		               .out = { 0x57 },
+		               .out_valid = true };
 	struct api_raw time = { .reg = { 0x7ffd0000, 0xe1, 0xe2 },
-				.out = { GARBAGE | 0x3f800000 }, /* 1.0f */
-				.out_valid = true };
+		                .out = { GARBAGE | 0x3f800000 }, /* 1.0f */
+		                .out_valid = true };
 	struct api_call call = decode_x86("cudaStreamCreateWithPriority", raw);
 
 	assert_int_equal((int64_t)arg("cudaStreamCreateWithPriority", &call, "priority"), -5);

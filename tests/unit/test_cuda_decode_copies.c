@@ -30,9 +30,9 @@ static void copies_have_the_direction_of_their_names(void **state)
 
 static void runtime_copies_have_the_direction_of_their_kind(void **state)
 {
-	static const enum api_direction directions[] = { DIRECTION_H2H,	    DIRECTION_H2D,
-							 DIRECTION_D2H,	    DIRECTION_D2D,
-							 DIRECTION_DEFAULT, DIRECTION_NONE };
+	static const enum api_direction directions[] = { DIRECTION_H2H,     DIRECTION_H2D,
+		                                         DIRECTION_D2H,     DIRECTION_D2D,
+		                                         DIRECTION_DEFAULT, DIRECTION_NONE };
 
 	for (uint64_t kind = 0; kind < 6; kind++) {
 		struct api_raw raw = { .reg = { 0x1000, 0x2000, 4096, GARBAGE | kind, 0x57 } };
@@ -57,7 +57,7 @@ static void copies_between_devices(void **state)
 static void copies_in_two_dimensions(void **state)
 {
 	struct api_raw raw = { .reg = { 0x1000, 1024, 0x2000, 2048, 1000, 16 },
-			       .stack = { 1, 0x57 } };
+		               .stack = { 1, 0x57 } };
 	struct api_call call = decode_x86("cudaMemcpy2DAsync", raw);
 
 	assert_int_equal(call.bytes, 1000 * 16);
@@ -77,7 +77,7 @@ static struct api_call decode_memcpy2d(uint64_t from, uint64_t to)
 	struct api_raw raw = {
 		.reg = { 0x7ffd0000, 0x57 },
 		.blob = { 0, 0, from, 0x11, 0x12, 0x13, 0, 0, 0, to, 0x21, 0x22, 0x23, 0, 1000,
-			  16 },
+		          16 },
 		.blob_valid = true,
 	};
 

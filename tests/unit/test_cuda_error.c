@@ -27,7 +27,7 @@ static void names_follow_the_gaps_in_the_numbers(void **state)
 	assert_string_equal(cuda_error_name(LAYER_RUNTIME, 209), "cudaErrorNoKernelImageForDevice");
 	assert_string_equal(cuda_error_name(LAYER_RUNTIME, 700), "cudaErrorIllegalAddress");
 	assert_string_equal(cuda_error_name(LAYER_RUNTIME, 900),
-			    "cudaErrorStreamCaptureUnsupported");
+	                    "cudaErrorStreamCaptureUnsupported");
 	assert_string_equal(cuda_error_name(LAYER_RUNTIME, 999), "cudaErrorUnknown");
 	assert_string_equal(cuda_error_name(LAYER_DRIVER, 700), "CUDA_ERROR_ILLEGAL_ADDRESS");
 	assert_string_equal(cuda_error_name(LAYER_DRIVER, 719), "CUDA_ERROR_LAUNCH_FAILED");
@@ -131,9 +131,9 @@ static void every_error_of_the_headers_has_its_name(void **state)
 	}
 	/* A header older than the table has fewer. */
 	assert_in_range(compare_enum(runtime, " cudaError", "cuda", LAYER_RUNTIME), 100,
-			known(LAYER_RUNTIME));
+	                known(LAYER_RUNTIME));
 	assert_in_range(compare_enum(driver, "enum cudaError_enum", "CUDA_", LAYER_DRIVER), 80,
-			known(LAYER_DRIVER));
+	                known(LAYER_DRIVER));
 	fclose(runtime);
 	fclose(driver);
 }

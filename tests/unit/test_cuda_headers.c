@@ -52,11 +52,11 @@ static int read_headers(void **state)
 	if (!is_toolkit_13_0())
 		return 0;
 	snprintf(command, sizeof(command),
-		 "{ printf '#include <cuda.h>\\n' | cc -E -P -x c -D__CUDA_API_VERSION_INTERNAL "
-		 "-I%s/include -; "
-		 "printf '#include <cuda_runtime_api.h>\\n' | cc -E -P -x c -I%s/include -; } "
-		 "2>/dev/null",
-		 toolkit(), toolkit());
+	         "{ printf '#include <cuda.h>\\n' | cc -E -P -x c -D__CUDA_API_VERSION_INTERNAL "
+	         "-I%s/include -; "
+	         "printf '#include <cuda_runtime_api.h>\\n' | cc -E -P -x c -I%s/include -; } "
+	         "2>/dev/null",
+	         toolkit(), toolkit());
 	pipe = popen(command, "r");
 	h->text = malloc(32 << 20);
 	if (!pipe || !h->text)
@@ -120,7 +120,7 @@ static bool take_param(const char **at, struct param *param)
 	while (len && param->text[len - 1] == ' ')
 		param->text[--len] = '\0';
 	for (name = len; name && (isalnum((unsigned char)param->text[name - 1]) ||
-				  param->text[name - 1] == '_');)
+	                          param->text[name - 1] == '_');)
 		name--;
 	snprintf(param->name, sizeof(param->name), "%s", param->text + name);
 	param->pointer = strchr(param->text, '*') != NULL;
@@ -247,7 +247,7 @@ static int check_param(const struct api *api, unsigned index, const struct param
 	if ((c && value != c) || (pointed && !param->pointer) ||
 	    (pointed && c_pointed && pointed != c_pointed && c_pointed <= 8)) {
 		print_error("%s: %s is %u/%u bytes, prototype %s says %u/%u\n", api->row->name,
-			    param->name, value, pointed, param->text, c, c_pointed);
+		            param->name, value, pointed, param->text, c, c_pointed);
 		return 1;
 	}
 	return 0;

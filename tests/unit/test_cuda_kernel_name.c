@@ -15,11 +15,11 @@ static void assert_demangles(const char *mangled, const char *expected)
 static void mangled_names_are_read(void **state)
 {
 	assert_demangles("_Z9vectorAddPKfS0_Pfi",
-			 "vectorAdd(float const*, float const*, float*, int)");
+	                 "vectorAdd(float const*, float const*, float*, int)");
 	assert_demangles("_Z4tmplIfEvPT_i", "void tmpl<float>(float*, int)");
 	assert_demangles("_ZN2ns6insideEPi", "ns::inside(int*)");
 	assert_demangles("_ZN36_GLOBAL__N__4d73a2d1_4_a_cu_a98933e84anonEPi",
-			 "(anonymous namespace)::anon(int*)");
+	                 "(anonymous namespace)::anon(int*)");
 }
 
 static void plain_names_stay(void **state)
@@ -41,9 +41,9 @@ static void host_stubs_stand_for_their_kernels(void **state)
 	assert_demangles("_ZL29__device_stub__Z4tmplIfEvPT_iPfi", "void tmpl<float>(float*, int)");
 	assert_demangles("_Z30__device_stub__ZN2ns6insideEPiPi", "ns::inside(int*)");
 	assert_demangles("_Z27__wrapper__device_stub_tmplIfEvRPT_Ri",
-			 "void tmpl<float>(float*&, int&)");
+	                 "void tmpl<float>(float*&, int&)");
 	assert_demangles("_ZN2nsL26__wrapper__device_stub_tinIdEEvRT_",
-			 "void ns::tin<double>(double&)");
+	                 "void ns::tin<double>(double&)");
 	assert_demangles("__device_stub_plain", "plain");
 }
 
@@ -69,7 +69,7 @@ static void broken_names_stay(void **state)
 static void a_stub_that_is_broken_inside_shows_the_inside(void **state)
 {
 	assert_demangles("_ZL33__device_stub__Z9vectorAddPKfS0_PfiPKfS0_Pfi",
-			 "_Z9vectorAddPKfS0_P");
+	                 "_Z9vectorAddPKfS0_P");
 }
 
 /* "_ZN7cutlass13device_kernelI" and so on for `len` characters. */
@@ -150,7 +150,7 @@ static void other_text_is_not(void **state)
 	assert_false(kernel_name_plausible("9lives"));
 	assert_false(kernel_name_plausible("a\tb"));
 	assert_false(kernel_name_plausible("\x7f"
-					   "ELF"));
+	                                   "ELF"));
 	assert_false(kernel_name_plausible("na\xc3\xafve"));
 	assert_false(kernel_name_plausible("/usr/lib/libcuda.so"));
 	assert_false(kernel_name_plausible("a=b"));

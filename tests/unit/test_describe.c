@@ -24,11 +24,11 @@ static void test_launch_has_kernel_grid_block_and_stream(void **state)
 	struct call call = vector_add();
 
 	assert_described(call, "vectorAdd(float const*, int) grid=(196,1,1) block=(256,1,1) "
-			       "shmem=0 stream=0");
+	                       "shmem=0 stream=0");
 	call.args.shmem_bytes = 48 * 1024;
 	set_stream(&call, 0x55d000001000);
 	assert_described(call, "vectorAdd(float const*, int) grid=(196,1,1) block=(256,1,1) "
-			       "shmem=48.00 KiB stream=0x55d000001000");
+	                       "shmem=48.00 KiB stream=0x55d000001000");
 }
 
 static void test_special_streams_have_names(void **state)
@@ -67,7 +67,7 @@ static void test_captured_launch_is_marked(void **state)
 
 	call.flags |= CALL_CAPTURED;
 	assert_described(call, "vectorAdd(float const*, int) grid=(196,1,1) block=(256,1,1) "
-			       "shmem=0 stream=0 [captured]");
+	                       "shmem=0 stream=0 [captured]");
 }
 
 static void test_graph_launch(void **state)
@@ -82,9 +82,9 @@ static void test_graph_launch(void **state)
 static void test_allocation_has_size_and_address(void **state)
 {
 	assert_described(alloc_at("cudaMalloc", 0, 0x7f12c0000000, 1 << 20),
-			 "size=1.00 MiB -> 0x7f12c0000000");
+	                 "size=1.00 MiB -> 0x7f12c0000000");
 	assert_described(alloc_at("cuMemAlloc_v2", 0, 0x7f12c0000000, 100),
-			 "size=100 B -> 0x7f12c0000000");
+	                 "size=100 B -> 0x7f12c0000000");
 }
 
 static void test_allocation_shows_flags_and_stream_where_it_has_them(void **state)

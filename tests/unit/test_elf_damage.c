@@ -13,7 +13,7 @@ static int file_with(const char *text)
 static void text_is_no_elf(void **state)
 {
 	expect_answer(file_with("#!/bin/sh\necho this is a script that is longer than a header\n"),
-		      ELF_WHOLE, -ENOEXEC);
+	              ELF_WHOLE, -ENOEXEC);
 }
 
 static void empty_file_is_no_elf(void **state)

@@ -110,9 +110,9 @@ static void cu_init_alone_makes_no_driver(void **state)
 static void driver_called_but_not_defined_makes_no_driver(void **state)
 {
 	expect_answer(build("int cuInit(int); int cuLaunchKernel(int);\n"
-			    "int f(void) { return cuInit(0) + cuLaunchKernel(1); }",
-			    LIBRARY " -s"),
-		      ELF_WHOLE, 1);
+	                    "int f(void) { return cuInit(0) + cuLaunchKernel(1); }",
+	                    LIBRARY " -s"),
+	              ELF_WHOLE, 1);
 }
 
 static void driver_functions_hidden_from_others_make_no_driver(void **state)
@@ -125,10 +125,10 @@ static void driver_functions_hidden_from_others_make_no_driver(void **state)
 static void other_libraries_of_the_toolkit_are_no_modules(void **state)
 {
 	expect_answer(build("int cufftExecC2C(void) { return 1; }\n"
-			    "int cublasCreate_v2(void) { return 2; }\n"
-			    "int cuSolverSomething(void) { return 3; }",
-			    LIBRARY " -s"),
-		      ELF_WHOLE, 1);
+	                    "int cublasCreate_v2(void) { return 2; }\n"
+	                    "int cuSolverSomething(void) { return 3; }",
+	                    LIBRARY " -s"),
+	              ELF_WHOLE, 1);
 }
 
 /* ---- runtimes -------------------------------------------------------------------------------- */
@@ -179,10 +179,10 @@ static void every_version_of_a_function_is_found(void **state)
 	write_file(in_dir("map"), "V1 { local: *_1; *_2; }; V2 { } V1;");
 	file = open_module(
 		build("int cudaLaunchKernel(void) { return 1; }\n"
-		      "int free_1(void) { return 2; }\n"
-		      "int free_2(void) { return 3; }\n"
-		      "__asm__(\".symver free_1, cudaFree@V1\\n.symver free_2, cudaFree@@V2\");",
-		      LIBRARY " -Wl,--version-script=map"),
+	              "int free_1(void) { return 2; }\n"
+	              "int free_2(void) { return 3; }\n"
+	              "__asm__(\".symver free_1, cudaFree@V1\\n.symver free_2, cudaFree@@V2\");",
+	              LIBRARY " -Wl,--version-script=map"),
 		ELF_DYNSYM_ONLY);
 	expect_names(file, "cudaLaunchKernel cudaFree cudaFree");
 	elf_file_free(file);
@@ -196,8 +196,8 @@ static void static_runtime_in_a_program_is_found(void **state)
 static void static_runtime_in_a_dynamic_program_is_found(void **state)
 {
 	expect_runtime(build(runtime, "-pie -fPIE -nostdlib -Wl,-e,start "
-				      "-Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2"),
-		       ELF_SMALL_SYMTAB);
+	                              "-Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2"),
+	               ELF_SMALL_SYMTAB);
 }
 
 /* As nvcc's default leaves it in an executable: the calls are local symbols. */
@@ -240,9 +240,9 @@ static void large_symtab_is_read_only_when_told(void **state)
 static void caller_of_the_runtime_is_no_module(void **state)
 {
 	expect_answer(build("int cudaLaunchKernel(int);\n"
-			    "int f(void) { return cudaLaunchKernel(0); }",
-			    LIBRARY),
-		      ELF_WHOLE, 1);
+	                    "int f(void) { return cudaLaunchKernel(0); }",
+	                    LIBRARY),
+	              ELF_WHOLE, 1);
 }
 
 /* Its own table then has the function's type, but no place. */
@@ -253,7 +253,7 @@ static void program_linked_with_the_shared_runtime_is_no_module(void **state)
 	close(build(runtime, LIBRARY " -Wl,-soname,libcudart.so"));
 	run("mv a.out libcudart.so");
 	fd = build("int cudaLaunchKernel(int); int start(void) { return cudaLaunchKernel(0); }",
-		   "-nostdlib -Wl,-e,start libcudart.so -Wl,--hash-style=gnu");
+	           "-nostdlib -Wl,-e,start libcudart.so -Wl,--hash-style=gnu");
 	expect_answer(dup(fd), ELF_WHOLE, 1);
 	hide_dynamic(fd, DT_GNU_HASH);
 	expect_answer(fd, ELF_WHOLE, 1);
@@ -262,20 +262,20 @@ static void program_linked_with_the_shared_runtime_is_no_module(void **state)
 static void longer_names_are_no_runtime(void **state)
 {
 	expect_answer(build("int start(void) { return 1; }\n"
-			    "int cudaLaunchKernelExC(void) { return 1; }\n"
-			    "int my_cudaLaunchKernel_wrapper(void) { return 1; }",
-			    PROGRAM),
-		      ELF_WHOLE, 1);
+	                    "int cudaLaunchKernelExC(void) { return 1; }\n"
+	                    "int my_cudaLaunchKernel_wrapper(void) { return 1; }",
+	                    PROGRAM),
+	              ELF_WHOLE, 1);
 }
 
 /* The name is also the tail of a longer one, and linkers store such names once. */
 static void name_that_shares_the_string_of_a_longer_one_is_found(void **state)
 {
 	struct elf_file *file = open_module(build("int __cudaLaunchKernel(void) { return 1; }\n"
-						  "int cudaLaunchKernel(void) { return 2; }\n"
-						  "int start(void) { return 3; }",
-						  PROGRAM),
-					    ELF_WHOLE);
+	                                          "int cudaLaunchKernel(void) { return 2; }\n"
+	                                          "int start(void) { return 3; }",
+	                                          PROGRAM),
+	                                    ELF_WHOLE);
 
 	expect_names(file, "__cudaLaunchKernel cudaLaunchKernel");
 	elf_file_free(file);
@@ -319,9 +319,9 @@ static size_t count_by_nm(const char *options, const char *path, const char *pat
 	FILE *pipe;
 
 	snprintf(command, sizeof(command),
-		 "nm --defined-only %s %s | grep -iE '^[0-9a-f]+ t ' | grep -E ' %s' | "
-		 "cut -d' ' -f1 | sort -u | wc -l",
-		 options, path, pattern);
+	         "nm --defined-only %s %s | grep -iE '^[0-9a-f]+ t ' | grep -E ' %s' | "
+	         "cut -d' ' -f1 | sort -u | wc -l",
+	         options, path, pattern);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
 	assert_int_equal(fscanf(pipe, "%u", &n), 1);
@@ -337,7 +337,7 @@ static void real_shared_runtime(void **state)
 	assert_true(elf_file_has_layer(file, LAYER_RUNTIME));
 	assert_non_null(find(file, "cudaLaunchKernel"));
 	assert_int_equal(count_names(file), count_by_nm("-D", "/usr/local/cuda/lib64/libcudart.so",
-							"(cuda|__cuda)[A-Z]"));
+	                                                "(cuda|__cuda)[A-Z]"));
 	elf_file_free(file);
 }
 
@@ -348,7 +348,7 @@ static void real_driver_stub(void **state)
 	assert_true(elf_file_has_layer(file, LAYER_DRIVER));
 	assert_non_null(find(file, "cuMemAlloc_v2"));
 	assert_int_equal(count_names(file),
-			 count_by_nm("-D", "/usr/local/cuda/lib/stubs/libcuda.so", "cu[A-Z]"));
+	                 count_by_nm("-D", "/usr/local/cuda/lib/stubs/libcuda.so", "cu[A-Z]"));
 	elf_file_free(file);
 }
 
@@ -360,14 +360,14 @@ static void real_static_runtime(void **state)
 	close(open_toolkit("lib64/libcudart_static.a"));
 	snprintf(path, sizeof(path), "%s", in_dir("a.out"));
 	file = open_module(build("int cudaMalloc(void **, unsigned long);\n"
-				 "int cudaLaunchKernel(void *, long, int, long, int, void **,\n"
-				 "                     unsigned long, void *);\n"
-				 "int main(void) { void *p; return cudaMalloc(&p, 1) +\n"
-				 "                 cudaLaunchKernel(p, 1, 1, 1, 1, 0, 0, 0); }",
-				 "-Wl,--no-as-needed -ldl -lpthread -lrt -Wl,--whole-archive "
-				 "/usr/local/cuda/lib64/libcudart_static.a "
-				 "-Wl,--no-whole-archive"),
-			   ELF_SMALL_SYMTAB);
+	                         "int cudaLaunchKernel(void *, long, int, long, int, void **,\n"
+	                         "                     unsigned long, void *);\n"
+	                         "int main(void) { void *p; return cudaMalloc(&p, 1) +\n"
+	                         "                 cudaLaunchKernel(p, 1, 1, 1, 1, 0, 0, 0); }",
+	                         "-Wl,--no-as-needed -ldl -lpthread -lrt -Wl,--whole-archive "
+	                         "/usr/local/cuda/lib64/libcudart_static.a "
+	                         "-Wl,--no-whole-archive"),
+	                   ELF_SMALL_SYMTAB);
 	assert_true(elf_file_has_layer(file, LAYER_RUNTIME));
 	assert_non_null(find(file, "cudaLaunchKernel"));
 	assert_non_null(find(file, "__cudaRegisterFunction"));

@@ -8,9 +8,9 @@
 static void driver_names_in_a_runtime_are_not_listed(void **state)
 {
 	struct elf_file *file = open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
-						  "int cuFFTsomething(void) { return 2; }",
-						  LIBRARY),
-					    ELF_WHOLE);
+	                                          "int cuFFTsomething(void) { return 2; }",
+	                                          LIBRARY),
+	                                    ELF_WHOLE);
 
 	expect_names(file, "cudaLaunchKernel");
 	elf_file_free(file);
@@ -19,11 +19,11 @@ static void driver_names_in_a_runtime_are_not_listed(void **state)
 static void runtime_names_in_a_driver_are_not_listed(void **state)
 {
 	struct elf_file *file = open_module(build("int cuInit(void) { return 1; }\n"
-						  "int cuLaunchKernel(void) { return 2; }\n"
-						  "int cudaSomething(void) { return 3; }\n"
-						  "int cudbgApiInit(void) { return 4; }",
-						  LIBRARY),
-					    ELF_WHOLE);
+	                                          "int cuLaunchKernel(void) { return 2; }\n"
+	                                          "int cudaSomething(void) { return 3; }\n"
+	                                          "int cudbgApiInit(void) { return 4; }",
+	                                          LIBRARY),
+	                                    ELF_WHOLE);
 
 	expect_names(file, "cuInit cuLaunchKernel");
 	elf_file_free(file);
@@ -32,10 +32,10 @@ static void runtime_names_in_a_driver_are_not_listed(void **state)
 static void file_with_both_layers_lists_both(void **state)
 {
 	struct elf_file *file = open_module(build("int cuInit(void) { return 1; }\n"
-						  "int cuLaunchKernel(void) { return 2; }\n"
-						  "int cudaLaunchKernel(void) { return 3; }",
-						  LIBRARY " -s"),
-					    ELF_DYNSYM_ONLY);
+	                                          "int cuLaunchKernel(void) { return 2; }\n"
+	                                          "int cudaLaunchKernel(void) { return 3; }",
+	                                          LIBRARY " -s"),
+	                                    ELF_DYNSYM_ONLY);
 
 	assert_true(elf_file_has_layer(file, LAYER_DRIVER));
 	assert_true(elf_file_has_layer(file, LAYER_RUNTIME));
@@ -46,9 +46,9 @@ static void file_with_both_layers_lists_both(void **state)
 static void data_is_not_listed(void **state)
 {
 	struct elf_file *file = open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
-						  "int cudaTable[4] = { 1 };",
-						  LIBRARY),
-					    ELF_WHOLE);
+	                                          "int cudaTable[4] = { 1 };",
+	                                          LIBRARY),
+	                                    ELF_WHOLE);
 
 	expect_names(file, "cudaLaunchKernel");
 	elf_file_free(file);
@@ -58,10 +58,10 @@ static void resolvers_are_not_listed(void **state)
 {
 	struct elf_file *file =
 		open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
-				  "static void *pick(void) { return cudaLaunchKernel; }\n"
-				  "int cudaPicked(void) __attribute__((ifunc(\"pick\")));",
-				  LIBRARY),
-			    ELF_WHOLE);
+	                          "static void *pick(void) { return cudaLaunchKernel; }\n"
+	                          "int cudaPicked(void) __attribute__((ifunc(\"pick\")));",
+	                          LIBRARY),
+	                    ELF_WHOLE);
 
 	expect_names(file, "cudaLaunchKernel");
 	elf_file_free(file);
@@ -70,13 +70,13 @@ static void resolvers_are_not_listed(void **state)
 static void fragments_of_functions_are_not_listed(void **state)
 {
 	struct elf_file *file = open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
-						  "int cold(void) __asm__(\"cudaMalloc.cold\");\n"
-						  "int cold(void) { return 2; }\n"
-						  "int part(void) __asm__(\"cudaFree.part.0\");\n"
-						  "int part(void) { return 3; }\n"
-						  "int start(void) { return 4; }",
-						  PROGRAM),
-					    ELF_WHOLE);
+	                                          "int cold(void) __asm__(\"cudaMalloc.cold\");\n"
+	                                          "int cold(void) { return 2; }\n"
+	                                          "int part(void) __asm__(\"cudaFree.part.0\");\n"
+	                                          "int part(void) { return 3; }\n"
+	                                          "int start(void) { return 4; }",
+	                                          PROGRAM),
+	                                    ELF_WHOLE);
 
 	expect_names(file, "cudaLaunchKernel");
 	elf_file_free(file);
@@ -86,8 +86,8 @@ static void registration_that_nvcc_writes_is_not_listed(void **state)
 {
 	struct elf_file *file = open_module(
 		build("int cudaLaunchKernel(void) { return 1; }\n"
-		      "int __cudaRegisterLinkedBinary_83c1_common_cu(void) { return 2; }",
-		      LIBRARY),
+	              "int __cudaRegisterLinkedBinary_83c1_common_cu(void) { return 2; }",
+	              LIBRARY),
 		ELF_WHOLE);
 
 	expect_names(file, "cudaLaunchKernel");
@@ -98,10 +98,10 @@ static void of_aliases_the_shortest_name_is_listed(void **state)
 {
 	struct elf_file *file = open_module(
 		build("int cudaLaunchKernel(void) { return 1; }\n"
-		      "int cudaFree_v2(void) { return 2; }\n"
-		      "int cudaFree(void) __attribute__((alias(\"cudaFree_v2\")));\n"
-		      "int cudaFree_ptsz(void) __attribute__((alias(\"cudaFree_v2\")));",
-		      LIBRARY),
+	              "int cudaFree_v2(void) { return 2; }\n"
+	              "int cudaFree(void) __attribute__((alias(\"cudaFree_v2\")));\n"
+	              "int cudaFree_ptsz(void) __attribute__((alias(\"cudaFree_v2\")));",
+	              LIBRARY),
 		ELF_DYNSYM_ONLY);
 
 	expect_names(file, "cudaLaunchKernel cudaFree");
@@ -201,7 +201,7 @@ static void symbols_of_a_stripped_library_come_from_dynsym(void **state)
 	uint64_t start;
 
 	assert_string_equal(elf_file_symbol_at(file, find(file, "cudaMarked")->address, &start),
-			    "cudaMarked");
+	                    "cudaMarked");
 	elf_file_free(file);
 }
 
@@ -209,17 +209,17 @@ static void host_stub_that_is_local_has_a_name(void **state)
 {
 	struct elf_file *file = open_module(
 		build("int cudaLaunchKernel(void) { return 1; }\n"
-		      "__attribute__((noinline, noclone)) static int _Z9vectorAddPf(int n) "
-		      "{ return n * 3; }\n"
-		      "int cudaStub(int n) { return _Z9vectorAddPf(n) + (int)(long)_Z9vectorAddPf; "
-		      "}",
-		      LIBRARY " -O0"),
+	              "__attribute__((noinline, noclone)) static int _Z9vectorAddPf(int n) "
+	              "{ return n * 3; }\n"
+	              "int cudaStub(int n) { return _Z9vectorAddPf(n) + (int)(long)_Z9vectorAddPf; "
+	              "}",
+	              LIBRARY " -O0"),
 		ELF_DYNSYM_ONLY);
 	const struct elf_function *after = find(file, "cudaLaunchKernel");
 	uint64_t start;
 
 	assert_string_equal(elf_file_symbol_at(file, after->address + after->size, &start),
-			    "_Z9vectorAddPf");
+	                    "_Z9vectorAddPf");
 	elf_file_free(file);
 }
 

@@ -8,11 +8,11 @@
 
 #include "capture/governor.h"
 
-#define MS	 1000000ull
+#define MS       1000000ull
 #define BEGIN_NS (5000 * MS)
-#define CALL_NS	 1000
+#define CALL_NS  1000
 #define ENTRY_NS 400
-#define PERCENT	 (250 * MS / CALL_NS / 100) /* hits in 250 ms that take 1 % of them */
+#define PERCENT  (250 * MS / CALL_NS / 100) /* hits in 250 ms that take 1 % of them */
 
 /* ---- stand-ins ----------------------------------------------------------------------------- */
 
@@ -63,11 +63,11 @@ void modules_unlock(struct modules *modules)
 }
 
 void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
-		  uint32_t pid, const char *fmt, ...)
+                  uint32_t pid, const char *fmt, ...)
 {
 	static const char *const kinds[] = { [MISS_UNHOOKED] = "unhooked",
-					     [MISS_ENTRY_ONLY] = "entry only",
-					     [MISS_ESTIMATED] = "estimated" };
+		                             [MISS_ENTRY_ONLY] = "entry only",
+		                             [MISS_ESTIMATED] = "estimated" };
 	char why[256];
 	va_list ap;
 
@@ -88,7 +88,7 @@ enum mechanism programs_mechanism(const struct programs *programs)
 }
 
 int module_attach(struct module *module, struct programs *programs, bool returns,
-		  bool runtime_launches, struct err *err)
+                  bool runtime_launches, struct err *err)
 {
 	world.attached[module - world.module] = true;
 	return 0;
@@ -293,7 +293,7 @@ static void the_most_frequent_getters_go_until_the_rest_is_within_the_limit(void
 	assert_non_null(strstr(said, "15 %"));
 	assert_non_null(strstr(said, "2 functions"));
 	assert_done("unhooked cudaGetDevice libcudart.so.13: 80000 calls a second cost 9.2 %\n"
-		    "unhooked cudaGetLastError libcudart.so.13: 40000 calls a second cost 4.6 %\n");
+	            "unhooked cudaGetLastError libcudart.so.13: 40000 calls a second cost 4.6 %\n");
 	assert_int_equal(world.state.mode[6], HOOK_IGNORE);
 	assert_int_equal(world.state.mode[5], HOOK_IGNORE);
 	assert_int_equal(world.state.mode[2], 0);
@@ -341,8 +341,8 @@ static void returns_go_where_getters_were_not_enough(void **state)
 	hit("cudaMalloc", PERCENT);
 	tick_after(250);
 	assert_done("unhooked cudaGetDevice libcudart.so.13: 20000 calls a second cost 2.2 %\n"
-		    "entry only cuLaunchKernel libcuda.so.1: durations and results given up for "
-		    "--max-overhead 5%\n");
+	            "entry only cuLaunchKernel libcuda.so.1: durations and results given up for "
+	            "--max-overhead 5%\n");
 	assert_int_equal(world.state.mode[0], HOOK_ENTRY_ONLY);
 	assert_int_equal(world.state.mode[4], 0);
 }
@@ -357,8 +357,8 @@ static void returns_that_hang_together_go_together(void **state)
 	tick_after(250);
 	/* 60 % of eight of nine are saved: enough for the third to stay */
 	assert_done("returns of libcuda.so.1 dropped\n"
-		    "entry only - libcuda.so.1: durations and results given up for "
-		    "--max-overhead 5%\n");
+	            "entry only - libcuda.so.1: durations and results given up for "
+	            "--max-overhead 5%\n");
 	assert_int_equal(world.state.mode[4], 0);
 	assert_percent(4.6, 4.7);
 }
@@ -378,7 +378,7 @@ static void after_returns_one_interval_is_waited_for(void **state)
 	hit("cuLaunchKernel", 50 * PERCENT);
 	tick_after(250);
 	assert_done("entry only cuLaunchKernel libcuda.so.1: durations and results given up for "
-		    "--max-overhead 1%\n");
+	            "--max-overhead 1%\n");
 	hit("cuLaunchKernel", 50 * PERCENT);
 	tick_after(250);
 	assert_non_null(strstr(world.done, "windows"));
@@ -399,7 +399,7 @@ static void at_last_everything_is_measured_in_windows(void **state)
 {
 	begin_windows();
 	assert_done("estimated - -: measured in windows of 1000 ms every 2.0 s for "
-		    "--max-overhead 5%\n");
+	            "--max-overhead 5%\n");
 	assert_int_equal(world.locked, 0);
 }
 

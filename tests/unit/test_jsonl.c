@@ -47,11 +47,11 @@ static struct call vector_add(double at_us)
 static void test_plain_call(void **state)
 {
 	assert_call_line(call_at("cudaDeviceSynchronize", 12.345, 250.5),
-			 "{\"event_id\":2,\"ts\":0.012345,\"tid\":4243,\"phase\":\"X\","
-			 "\"type\":\"userspace\",\"name\":\"cudaDeviceSynchronize\",\"depth\":0,"
-			 "\"duration_us\":250.500,\"retval\":0,"
-			 "\"pid\":4242,\"comm\":\"vectorAdd\",\"lib\":\"libcudart.so.13\","
-			 "\"layer\":\"runtime\",\"class\":\"sync\",\"op\":\"sync\"}");
+	                 "{\"event_id\":2,\"ts\":0.012345,\"tid\":4243,\"phase\":\"X\","
+	                 "\"type\":\"userspace\",\"name\":\"cudaDeviceSynchronize\",\"depth\":0,"
+	                 "\"duration_us\":250.500,\"retval\":0,"
+	                 "\"pid\":4242,\"comm\":\"vectorAdd\",\"lib\":\"libcudart.so.13\","
+	                 "\"layer\":\"runtime\",\"class\":\"sync\",\"op\":\"sync\"}");
 }
 
 static void test_launch(void **state)
@@ -61,13 +61,13 @@ static void test_launch(void **state)
 	call.args.shmem_bytes = 1024;
 	set_stream(&call, 0x55);
 	assert_call_line(call, "{\"event_id\":2,\"ts\":1.000000,\"tid\":4243,\"phase\":\"X\","
-			       "\"type\":\"kernel\",\"name\":\"cuLaunchKernel\",\"depth\":0,"
-			       "\"duration_us\":5.000,\"retval\":0,"
-			       "\"pid\":4242,\"comm\":\"vectorAdd\",\"lib\":\"libcuda.so.1\","
-			       "\"layer\":\"driver\",\"class\":\"launch\",\"op\":\"launch\","
-			       "\"kernel\":\"vectorAdd(float const*, int)\",\"handle\":\"0x55d0\","
-			       "\"grid\":[196,1,1],\"block\":[256,1,1],\"threads\":50176,"
-			       "\"shmem\":1024,\"async\":true,\"stream\":\"0x55\"}");
+	                       "\"type\":\"kernel\",\"name\":\"cuLaunchKernel\",\"depth\":0,"
+	                       "\"duration_us\":5.000,\"retval\":0,"
+	                       "\"pid\":4242,\"comm\":\"vectorAdd\",\"lib\":\"libcuda.so.1\","
+	                       "\"layer\":\"driver\",\"class\":\"launch\",\"op\":\"launch\","
+	                       "\"kernel\":\"vectorAdd(float const*, int)\",\"handle\":\"0x55d0\","
+	                       "\"grid\":[196,1,1],\"block\":[256,1,1],\"threads\":50176,"
+	                       "\"shmem\":1024,\"async\":true,\"stream\":\"0x55\"}");
 }
 
 static void test_threads_of_the_largest_grid_do_not_overflow(void **state)
@@ -94,11 +94,11 @@ static void test_allocation_and_free_follow_the_live_bytes(void **state)
 	end_run(&run);
 	assert_has(line(2), "\"type\":\"memory\",\"name\":\"cudaMalloc\",");
 	assert_has(line(2), "\"op\":\"alloc\",\"memory\":\"device\",\"size\":4096,"
-			    "\"ptr\":\"0x7f0000000000\",\"total_allocated\":4096}");
+	                    "\"ptr\":\"0x7f0000000000\",\"total_allocated\":4096}");
 	assert_has(line(3), "\"memory\":\"host\",\"size\":100,\"ptr\":\"0x7f0000100000\","
-			    "\"total_allocated\":4196}");
+	                    "\"total_allocated\":4196}");
 	assert_has(line(4), "\"op\":\"free\",\"memory\":\"device\",\"size\":4096,"
-			    "\"ptr\":\"0x7f0000000000\",\"total_allocated\":100}");
+	                    "\"ptr\":\"0x7f0000000000\",\"total_allocated\":100}");
 	close_run(&run);
 }
 
@@ -123,8 +123,8 @@ static void test_transfer_that_is_waited_for_has_a_bandwidth(void **state)
 	push_call(&run, copy_at("cudaMemcpyAsync", 1, DIRECTION_H2D, 100000));
 	end_run(&run);
 	assert_has(line(2), "\"op\":\"copy\",\"direction\":\"D2H\",\"size\":100000,"
-			    "\"duration_ms\":0.010000,\"bandwidth_gbps\":10.000000,"
-			    "\"dst\":\"0x7f0000001000\",\"src\":\"0x5500\"}");
+	                    "\"duration_ms\":0.010000,\"bandwidth_gbps\":10.000000,"
+	                    "\"dst\":\"0x7f0000001000\",\"src\":\"0x5500\"}");
 	assert_has(line(3), "\"direction\":\"H2D\",\"size\":100000,\"dst\":");
 	assert_has_not(line(3), "bandwidth");
 	close_run(&run);
@@ -143,8 +143,8 @@ static void test_other_arguments_are_in_args(void **state)
 	push_call(&run, call);
 	end_run(&run);
 	assert_has(line(2), "\"op\":\"name_kernel\","
-			    "\"args\":{\"hfunc\":\"0x55d0\",\"hmod\":\"0x99\","
-			    "\"name\":\"a\\\"b\"}}");
+	                    "\"args\":{\"hfunc\":\"0x55d0\",\"hmod\":\"0x99\","
+	                    "\"name\":\"a\\\"b\"}}");
 	assert_has(line(3), "\"args\":{\"hmod\":\"0x99\",\"name\":\"a\\\"b\"}}");
 	close_run(&run);
 }
@@ -196,15 +196,15 @@ static void test_first_and_last_line_are_about_the_trace(void **state)
 	run.info.n_misses = 1;
 	end_run(&run);
 	assert_string_equal(run.text,
-			    "{\"event_id\":1,\"ts\":0.000000,\"type\":\"trace\",\"format\":1,"
-			    "\"realtime_ns\":1800000000000000000}\n"
-			    "{\"event_id\":2,\"ts\":1500.000000,\"type\":\"summary\","
-			    "\"duration_ms\":1500.000000,\"calls\":0,\"returns\":true,"
-			    "\"estimate_scale\":1.000000,\"complete\":false,"
-			    "\"lost\":{\"ring_full\":7,\"threads_full\":0,\"no_entry\":0,"
-			    "\"too_deep\":0,\"unreadable\":0,\"late\":0},"
-			    "\"hooks\":[{\"kind\":\"not_hooked\",\"name\":\"cuA\","
-			    "\"lib\":\"libcuda.so.1\",\"why\":\"data\"}]}\n");
+	                    "{\"event_id\":1,\"ts\":0.000000,\"type\":\"trace\",\"format\":1,"
+	                    "\"realtime_ns\":1800000000000000000}\n"
+	                    "{\"event_id\":2,\"ts\":1500.000000,\"type\":\"summary\","
+	                    "\"duration_ms\":1500.000000,\"calls\":0,\"returns\":true,"
+	                    "\"estimate_scale\":1.000000,\"complete\":false,"
+	                    "\"lost\":{\"ring_full\":7,\"threads_full\":0,\"no_entry\":0,"
+	                    "\"too_deep\":0,\"unreadable\":0,\"late\":0},"
+	                    "\"hooks\":[{\"kind\":\"not_hooked\",\"name\":\"cuA\","
+	                    "\"lib\":\"libcuda.so.1\",\"why\":\"data\"}]}\n");
 	close_run(&run);
 }
 
@@ -217,8 +217,8 @@ static void test_processes_have_lines(void **state)
 	push_exit(&run, hostile, 2);
 	end_run(&run);
 	assert_string_equal(line(2), "{\"event_id\":2,\"ts\":0.001000,\"tid\":77,"
-				     "\"type\":\"process\",\"op\":\"start\",\"pid\":77,"
-				     "\"comm\":\"a\\\"\\u001bb\"}");
+	                             "\"type\":\"process\",\"op\":\"start\",\"pid\":77,"
+	                             "\"comm\":\"a\\\"\\u001bb\"}");
 	assert_has(line(3), "\"op\":\"exit\"");
 	close_run(&run);
 }
@@ -228,10 +228,10 @@ static void test_processes_have_lines(void **state)
 static void push_begin(struct call call)
 {
 	push(&run, &(struct event){ .type = EVENT_CALL_BEGIN,
-				    .time_ns = call.begin_ns,
-				    .process = the_process(),
-				    .tid = 4243,
-				    .call = &call });
+	                            .time_ns = call.begin_ns,
+	                            .process = the_process(),
+	                            .tid = 4243,
+	                            .call = &call });
 }
 
 static void test_begin_and_end_are_lines_of_their_own(void **state)
@@ -243,10 +243,10 @@ static void test_begin_and_end_are_lines_of_their_own(void **state)
 	push_call(&run, call);
 	end_run(&run);
 	assert_string_equal(line(2),
-			    "{\"event_id\":2,\"ts\":0.001000,\"tid\":4243,\"phase\":\"B\","
-			    "\"type\":\"userspace\",\"name\":\"cudaDeviceSynchronize\",\"depth\":0,"
-			    "\"pid\":4242,\"comm\":\"vectorAdd\",\"lib\":\"libcudart.so.13\","
-			    "\"layer\":\"runtime\",\"class\":\"sync\"}");
+	                    "{\"event_id\":2,\"ts\":0.001000,\"tid\":4243,\"phase\":\"B\","
+	                    "\"type\":\"userspace\",\"name\":\"cudaDeviceSynchronize\",\"depth\":0,"
+	                    "\"pid\":4242,\"comm\":\"vectorAdd\",\"lib\":\"libcudart.so.13\","
+	                    "\"layer\":\"runtime\",\"class\":\"sync\"}");
 	assert_has(line(3), "\"ts\":0.003000,\"tid\":4243,\"phase\":\"E\",");
 	assert_has(line(3), "\"duration_us\":2.000,\"retval\":0,");
 	close_run(&run);

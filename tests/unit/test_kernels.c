@@ -9,7 +9,7 @@
 
 /* Beyond the largest pid that Linux gives out: processes of which /proc knows nothing. */
 #define PROCESS 5000001
-#define OTHER	5000002
+#define OTHER   5000002
 
 static int make(void **state)
 {
@@ -24,7 +24,7 @@ static int destroy(void **state)
 }
 
 static void named(struct kernels *kernels, uint32_t tgid, uint64_t handle, const char *text,
-		  enum wire_name_source source)
+                  enum wire_name_source source)
 {
 	static struct wire_name name;
 

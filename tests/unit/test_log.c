@@ -25,27 +25,27 @@ static void assert_line(struct call call, const char *expected)
 static void test_launch_line_has_every_argument_and_the_outcome(void **state)
 {
 	struct call call = launch_at("cuLaunchKernel", 40000,
-				     new_kernel("vectorAdd(float const*, int)", true));
+	                             new_kernel("vectorAdd(float const*, int)", true));
 
 	set_arg(&call, "kernelParams", 0x7fff5d310f90);
 	assert_line(call, "2027-01-15 08:00:00,040 - [cuLaunchKernel] pid: 4242, tid: 4243, "
-			  "time_start: 5000040000000, time_end: 5000040005000, f: 0x55d0, "
-			  "gridDimX: 196, gridDimY: 1, gridDimZ: 1, "
-			  "blockDimX: 256, blockDimY: 1, blockDimZ: 1, sharedMemBytes: 0, "
-			  "hStream: 0, kernelParams: 0x7fff5d310f90, extra: 0x0, "
-			  "kernel: vectorAdd(float const*, int), result: CUDA_SUCCESS (0)\n");
+	                  "time_start: 5000040000000, time_end: 5000040005000, f: 0x55d0, "
+	                  "gridDimX: 196, gridDimY: 1, gridDimZ: 1, "
+	                  "blockDimX: 256, blockDimY: 1, blockDimZ: 1, sharedMemBytes: 0, "
+	                  "hStream: 0, kernelParams: 0x7fff5d310f90, extra: 0x0, "
+	                  "kernel: vectorAdd(float const*, int), result: CUDA_SUCCESS (0)\n");
 }
 
 static void test_memory_lines_have_the_names_that_readers_know(void **state)
 {
 	assert_line(alloc_at("cuMemAlloc_v2", 0, 0x7f12c0000000, 4096),
-		    "2027-01-15 08:00:00,000 - [cuMemAlloc_v2] pid: 4242, tid: 4243, "
-		    "time_start: 5000000000000, time_end: 5000000010000, "
-		    "devPtr: 0x7f12c0000000, size: 4096, result: CUDA_SUCCESS (0)\n");
+	            "2027-01-15 08:00:00,000 - [cuMemAlloc_v2] pid: 4242, tid: 4243, "
+	            "time_start: 5000000000000, time_end: 5000000010000, "
+	            "devPtr: 0x7f12c0000000, size: 4096, result: CUDA_SUCCESS (0)\n");
 	assert_line(free_at("cuMemFree_v2", 0, 0x7f12c0000000),
-		    "2027-01-15 08:00:00,000 - [cuMemFree_v2] pid: 4242, tid: 4243, "
-		    "time_start: 5000000000000, time_end: 5000000010000, "
-		    "devPtr: 0x7f12c0000000, result: CUDA_SUCCESS (0)\n");
+	            "2027-01-15 08:00:00,000 - [cuMemFree_v2] pid: 4242, tid: 4243, "
+	            "time_start: 5000000000000, time_end: 5000000010000, "
+	            "devPtr: 0x7f12c0000000, result: CUDA_SUCCESS (0)\n");
 }
 
 static void test_copy_and_synchronisation_lines(void **state)
@@ -56,12 +56,12 @@ static void test_copy_and_synchronisation_lines(void **state)
 	set_stream(&copy, 0x55);
 	set_stream(&sync, 0x55);
 	assert_line(copy, "2027-01-15 08:00:00,000 - [cuMemcpyHtoDAsync_v2] pid: 4242, tid: 4243, "
-			  "time_start: 5000000000000, time_end: 5000000010000, "
-			  "dstDevice: 0x7f0000001000, srcHost: 0x5500, ByteCount: 64, "
-			  "hStream: 0x55, result: CUDA_SUCCESS (0)\n");
+	                  "time_start: 5000000000000, time_end: 5000000010000, "
+	                  "dstDevice: 0x7f0000001000, srcHost: 0x5500, ByteCount: 64, "
+	                  "hStream: 0x55, result: CUDA_SUCCESS (0)\n");
 	assert_line(sync, "2027-01-15 08:00:00,000 - [cuStreamSynchronize] pid: 4242, tid: 4243, "
-			  "time_start: 5000000000000, time_end: 5000000001000, "
-			  "hStream: 0x55, result: CUDA_SUCCESS (0)\n");
+	                  "time_start: 5000000000000, time_end: 5000000001000, "
+	                  "hStream: 0x55, result: CUDA_SUCCESS (0)\n");
 }
 
 static void test_failure_and_missing_end_are_told(void **state)
@@ -71,11 +71,11 @@ static void test_failure_and_missing_end_are_told(void **state)
 	fail_call(&failed, 1);
 	never_ends(&unfinished, CALL_UNFINISHED);
 	assert_line(failed, "2027-01-15 08:00:00,000 - [cuMemFree_v2] pid: 4242, tid: 4243, "
-			    "time_start: 5000000000000, time_end: 5000000010000, "
-			    "devPtr: 0x10, result: CUDA_ERROR_INVALID_VALUE (1)\n");
+	                    "time_start: 5000000000000, time_end: 5000000010000, "
+	                    "devPtr: 0x10, result: CUDA_ERROR_INVALID_VALUE (1)\n");
 	assert_line(unfinished, "2027-01-15 08:00:00,000 - [cuMemFree_v2] pid: 4242, tid: 4243, "
-				"time_start: 5000000000000, time_end: 0, "
-				"devPtr: 0x10, result: unfinished\n");
+	                        "time_start: 5000000000000, time_end: 0, "
+	                        "devPtr: 0x10, result: unfinished\n");
 }
 
 static void test_closed_pipe_is_an_error(void **state)

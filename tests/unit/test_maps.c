@@ -34,9 +34,9 @@ static void line_of_a_library(void **state)
 	struct mapping mapping;
 
 	assert_int_equal(parse("7f12a4c28000-7f12a4dbd000 r-xp 00028000 fe:01 1835010"
-			       "                    /usr/lib/libc.so.6\n",
-			       &mapping),
-			 0);
+	                       "                    /usr/lib/libc.so.6\n",
+	                       &mapping),
+	                 0);
 	assert_int_equal(mapping.start, 0x7f12a4c28000);
 	assert_int_equal(mapping.end, 0x7f12a4dbd000);
 	assert_int_equal(mapping.offset, 0x28000);
@@ -87,9 +87,9 @@ static void the_highest_page_is_no_overflow(void **state)
 	struct mapping mapping;
 
 	assert_int_equal(parse("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0"
-			       "                  [vsyscall]\n",
-			       &mapping),
-			 0);
+	                       "                  [vsyscall]\n",
+	                       &mapping),
+	                 0);
 	assert_int_equal(mapping.start, 0xffffffffff600000);
 }
 

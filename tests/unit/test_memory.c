@@ -24,10 +24,10 @@ static int tear_down(void **state)
 static uint64_t follow(const struct process *process, struct call call)
 {
 	return memory_event(memory, &(struct event){ .type = EVENT_CALL,
-						     .time_ns = call.end_ns,
-						     .process = process,
-						     .tid = process->pid,
-						     .call = &call });
+	                                             .time_ns = call.end_ns,
+	                                             .process = process,
+	                                             .tid = process->pid,
+	                                             .call = &call });
 }
 
 static void follow_process(const struct process *process, enum event_type type)
@@ -111,7 +111,7 @@ static void test_an_address_given_out_twice_replaces(void **state)
 static void test_what_did_not_happen_changes_nothing(void **state)
 {
 	static const uint32_t flags[] = { CALL_FAILED, CALL_NESTED, CALL_CAPTURED,
-					  CALL_UNFINISHED };
+		                          CALL_UNFINISHED };
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		struct call call = alloc_at("cudaMalloc", 0, A, KIB);

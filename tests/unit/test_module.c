@@ -38,7 +38,7 @@ static const struct hook *hook_at(const struct attach_point *point)
 }
 
 int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
-	   bool returns, struct attachment **attachment, struct err *err)
+           bool returns, struct attachment **attachment, struct err *err)
 {
 	struct attachment *a = calloc(1, sizeof(*a));
 	size_t hooked = 0;
@@ -116,8 +116,8 @@ static void open_selected(const struct selection *selection)
 	log_text[0] = '\0';
 	refused = NULL;
 	assert_int_equal(module_open(reopen(), "/opt/cuda/lib/libboth.so.1", ELF_WHOLE, selection,
-				     &module, &err),
-			 0);
+	                             &module, &err),
+	                 0);
 	assert_int_equal(module_number_hooks(module, 100), 100 + (int)module->n_hooks);
 }
 
@@ -235,7 +235,7 @@ static void without_a_driver_launches_are_attached_in_the_runtime(void **state)
 	open_selected(&defaults);
 	attach_module(true);
 	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
-		   "+cudaLaunchKernel returns\n");
+	           "+cudaLaunchKernel returns\n");
 	module_drop_runtime_launches(module, NULL);
 	assert_log("-cudaLaunchKernel later\n");
 	assert_false(hook_named("cudaLaunchKernel")->hooked);
@@ -254,7 +254,7 @@ static void what_tells_little_is_attached_apart(void **state)
 	open_selected(&everything);
 	attach_module(false);
 	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
-		   "+cuCtxGetCurrent cuDeviceGetCount returns\n");
+	           "+cuCtxGetCurrent cuDeviceGetCount returns\n");
 	module_relink_little(module, NULL, true);
 	assert_log("");
 	give_up("cuDeviceGetCount");
@@ -296,7 +296,7 @@ static void detaching_leaves_nothing(void **state)
 	log_text[0] = '\0';
 	module_detach(module);
 	assert_log("-cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc \n"
-		   "-cudaLaunchKernel \n-cuCtxGetCurrent cuDeviceGetCount \n");
+	           "-cudaLaunchKernel \n-cuCtxGetCurrent cuDeviceGetCount \n");
 	for (size_t i = 0; i < module->n_hooks; i++)
 		assert_false(module->hooks[i].hooked);
 }
@@ -314,7 +314,7 @@ static void what_is_attached_is_not_attached_twice(void **state)
 	log_text[0] = '\0';
 	attach_module(false);
 	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
-		   "+cuCtxGetCurrent cuDeviceGetCount returns\n");
+	           "+cuCtxGetCurrent cuDeviceGetCount returns\n");
 }
 
 static void what_was_given_up_is_not_attached_again(void **state)
@@ -326,7 +326,7 @@ static void what_was_given_up_is_not_attached_again(void **state)
 	log_text[0] = '\0';
 	attach_module(false);
 	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n"
-		   "+cuDeviceGetCount returns\n");
+	           "+cuDeviceGetCount returns\n");
 	assert_false(hook_named("cuCtxGetCurrent")->hooked);
 }
 
@@ -344,7 +344,7 @@ static void returns_that_were_given_up_stay_so(void **state)
 	log_text[0] = '\0';
 	attach_module(false);
 	assert_log("+cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc entries\n"
-		   "+cuCtxGetCurrent cuDeviceGetCount returns\n");
+	           "+cuCtxGetCurrent cuDeviceGetCount returns\n");
 }
 
 /* ---- main ---------------------------------------------------------------------------------- */

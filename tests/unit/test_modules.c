@@ -22,7 +22,7 @@ static bool refuse_all;
 static struct wire_state state_of_hooks;
 
 int attach(struct programs *programs, int fd, struct attach_point *points, size_t count,
-	   bool returns, struct attachment **attachment, struct err *err)
+           bool returns, struct attachment **attachment, struct err *err)
 {
 	if (refuse_all) {
 		for (size_t i = 0; i < count; i++)

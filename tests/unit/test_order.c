@@ -34,7 +34,7 @@ static int take(void *data, const struct wire_head *record)
 	out->last_ns = record->time_ns;
 	if (out->len < sizeof(out->text) - 16)
 		out->len += (size_t)snprintf(out->text + out->len, 16, "%s%u", out->len ? " " : "",
-					     record->tid);
+		                             record->tid);
 	return out->stop_at && out->count == (size_t)out->stop_at ? -5 : 0;
 }
 
@@ -205,7 +205,7 @@ static void a_backlog_is_passed_on_while_it_is_read(void **state)
 
 	f->out.watched = &f->fake[0];
 	for (uint32_t i = 0; i < 700; i++)
-		put(f, 0, 10 * i, i);
+		put(f, 0, 100 * i, i);
 	read_until(f, NOW);
 	assert_int_equal(f->out.count, 700);
 	assert_true(f->out.read_at_first < f->fake[0].at / 2);

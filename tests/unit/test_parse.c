@@ -55,9 +55,9 @@ static void durations_end_at_285_years(void **state)
 
 static void what_is_no_duration_is_refused(void **state)
 {
-	static const char *const bad[] = { "",	   "s",	    "10x",  "-1s", "+1s", " 1s",
-					   "1s ",  "1 2",   "0x10", "nan", "inf", ".",
-					   "1..5", "1.5.2", "1,5s", "10u", "1s2" };
+	static const char *const bad[] = { "",     "s",     "10x",  "-1s", "+1s", " 1s",
+		                           "1s ",  "1 2",   "0x10", "nan", "inf", ".",
+		                           "1..5", "1.5.2", "1,5s", "10u", "1s2" };
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		assert_no_duration(bad[i]);
@@ -167,8 +167,8 @@ static void process_ids_are_added_to_those_before(void **state)
 
 static void a_bad_list_of_process_ids_adds_nothing(void **state)
 {
-	static const char *const bad[] = { "",	   ",",	 "1,", ",1",  "1,,2", "1,x",
-					   "1, 2", "-1", "0",  "1 2", "1;2",  "99999999999" };
+	static const char *const bad[] = { "",     ",",  "1,", ",1",  "1,,2", "1,x",
+		                           "1, 2", "-1", "0",  "1 2", "1;2",  "99999999999" };
 	size_t count = 0;
 	int *pids = NULL;
 

@@ -10,39 +10,39 @@
 #include "probe/placement.h"
 
 /* Instructions, as bytes, so that each test reads like a disassembly. */
-#define ENDBR64		   0xf3, 0x0f, 0x1e, 0xfa
-#define PUSH_RBP	   0x55
-#define PUSH_R12	   0x41, 0x54
-#define NOP		   0x90
-#define NOP5		   0x0f, 0x1f, 0x44, 0x00, 0x00
-#define RET		   0xc3
-#define CALL_FAR_AWAY	   0xe8, 0x00, 0x10, 0x00, 0x00
-#define JMP_FAR_AWAY	   0xe9, 0x00, 0x10, 0x00, 0x00
-#define JMP_SHORT(disp)	   0xeb, (uint8_t)(disp)
-#define JE_SHORT(disp)	   0x74, (uint8_t)(disp)
-#define JNE_FAR_AWAY	   0x0f, 0x85, 0x00, 0x10, 0x00, 0x00
-#define CALL(disp)	   0xe8, (uint8_t)(disp), 0xff, 0xff, 0xff
-#define CMPL_IMM_RIP	   0x81, 0x3d, 0x10, 0x20, 0x30, 0x00, 0x01, 0x00, 0x00, 0x00
-#define JMP_TABLE_RIP	   0xff, 0x25, 0x10, 0x20, 0x30, 0x00
-#define SUB_8_RSP	   0x48, 0x83, 0xec, 0x08
-#define MOV_RSP_RBP	   0x48, 0x89, 0xe5
-#define XOR_EAX_EAX	   0x31, 0xc0
-#define MOV_EDI_EAX	   0x89, 0xf8
-#define MOV_RIP_RAX	   0x48, 0x8b, 0x05, 0x10, 0x20, 0x30, 0x00
-#define MOV_EAX_RIP	   0x89, 0x05, 0x10, 0x20, 0x30, 0x00
-#define MOV_EAX_8_RSP	   0x89, 0x44, 0x24, 0x08
-#define MOV_EAX_AT_RDI	   0x89, 0x07
-#define XOR_ESI_ESI	   0x31, 0xf6
-#define MOV_AL_DL	   0x88, 0xc2
-#define TEST_RDI_RDI	   0x48, 0x85, 0xff
-#define SYSCALL		   0x0f, 0x05
+#define ENDBR64            0xf3, 0x0f, 0x1e, 0xfa
+#define PUSH_RBP           0x55
+#define PUSH_R12           0x41, 0x54
+#define NOP                0x90
+#define NOP5               0x0f, 0x1f, 0x44, 0x00, 0x00
+#define RET                0xc3
+#define CALL_FAR_AWAY      0xe8, 0x00, 0x10, 0x00, 0x00
+#define JMP_FAR_AWAY       0xe9, 0x00, 0x10, 0x00, 0x00
+#define JMP_SHORT(disp)    0xeb, (uint8_t)(disp)
+#define JE_SHORT(disp)     0x74, (uint8_t)(disp)
+#define JNE_FAR_AWAY       0x0f, 0x85, 0x00, 0x10, 0x00, 0x00
+#define CALL(disp)         0xe8, (uint8_t)(disp), 0xff, 0xff, 0xff
+#define CMPL_IMM_RIP       0x81, 0x3d, 0x10, 0x20, 0x30, 0x00, 0x01, 0x00, 0x00, 0x00
+#define JMP_TABLE_RIP      0xff, 0x25, 0x10, 0x20, 0x30, 0x00
+#define SUB_8_RSP          0x48, 0x83, 0xec, 0x08
+#define MOV_RSP_RBP        0x48, 0x89, 0xe5
+#define XOR_EAX_EAX        0x31, 0xc0
+#define MOV_EDI_EAX        0x89, 0xf8
+#define MOV_RIP_RAX        0x48, 0x8b, 0x05, 0x10, 0x20, 0x30, 0x00
+#define MOV_EAX_RIP        0x89, 0x05, 0x10, 0x20, 0x30, 0x00
+#define MOV_EAX_8_RSP      0x89, 0x44, 0x24, 0x08
+#define MOV_EAX_AT_RDI     0x89, 0x07
+#define XOR_ESI_ESI        0x31, 0xf6
+#define MOV_AL_DL          0x88, 0xc2
+#define TEST_RDI_RDI       0x48, 0x85, 0xff
+#define SYSCALL            0x0f, 0x05
 #define NOT_AN_INSTRUCTION 0x06
 
 static const struct emulation old_kernel = { .nop5 = false };
 static const struct emulation new_kernel = { .nop5 = true };
 
 static struct placement choose_on(const struct emulation *emulation, const uint8_t *code,
-				  size_t len)
+                                  size_t len)
 {
 	struct placement place;
 
@@ -52,7 +52,7 @@ static struct placement choose_on(const struct emulation *emulation, const uint8
 
 #define CHOOSE(...)                                                                                \
 	choose_on(&old_kernel, (const uint8_t[]){ __VA_ARGS__ },                                   \
-		  sizeof((const uint8_t[]){ __VA_ARGS__ }))
+	          sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 static void expect(struct placement place, uint32_t skip, bool emulated, const char *instruction)
 {
@@ -102,8 +102,8 @@ static void conditional_jump_at_entry_is_taken(void **state)
 
 static void prefixed_branch_is_stepped(void **state)
 {
-	expect(CHOOSE(0xf2, JMP_FAR_AWAY), 0, false, "jmp");	   /* bnd jmp */
-	expect(CHOOSE(0x3e, JMP_SHORT(0x40)), 0, false, "jmp");	   /* notrack jmp */
+	expect(CHOOSE(0xf2, JMP_FAR_AWAY), 0, false, "jmp");       /* bnd jmp */
+	expect(CHOOSE(0x3e, JMP_SHORT(0x40)), 0, false, "jmp");    /* notrack jmp */
 	expect(CHOOSE(0x3e, JE_SHORT(0x40), RET), 0, false, "je"); /* branch hint */
 }
 
@@ -160,7 +160,7 @@ static void five_byte_nop_is_stepped_over_where_it_is_not_emulated(void **state)
 static void harmless_instructions_are_stepped_over(void **state)
 {
 	expect(CHOOSE(ENDBR64, XOR_EAX_EAX, MOV_EDI_EAX, MOV_RIP_RAX, TEST_RDI_RDI, JE_SHORT(0x40),
-		      RET),
+	              RET),
 	       4 + 2 + 2 + 7 + 3, true, "je");
 }
 

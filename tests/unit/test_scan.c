@@ -4,15 +4,15 @@
 #include "cli/scan.h"
 
 static const struct argp_option child_options[] = { { 0, 0, 0, 0, "Targets:", 1 },
-						    { "pid", 'p', "PID", 0, "", 0 },
-						    { "all", 2000, 0, 0, "", 0 },
-						    { "all-calls", 2001, 0, 0, "", 0 },
-						    { 0 } };
+	                                            { "pid", 'p', "PID", 0, "", 0 },
+	                                            { "all", 2000, 0, 0, "", 0 },
+	                                            { "all-calls", 2001, 0, 0, "", 0 },
+	                                            { 0 } };
 static const struct argp child = { .options = child_options };
 static const struct argp_child children[] = { { &child, 0, NULL, 0 }, { 0 } };
 static const struct argp_option options[] = { { "verbose", 'v', 0, 0, "", 0 },
-					      { "duration", 3000, "TIME", 0, "", 0 },
-					      { 0 } };
+	                                      { "duration", 3000, "TIME", 0, "", 0 },
+	                                      { 0 } };
 static const struct argp argp = { .options = options, .children = children };
 
 static struct unknown_option unknown;

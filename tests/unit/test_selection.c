@@ -156,8 +156,8 @@ static void skip_wins_over_only(void **state)
 static void graph_capture_is_followed_whatever_is_asked_for(void **state)
 {
 	static const char *const needed[] = { "cuStreamBeginCapture_v2", "cudaStreamEndCapture",
-					      "cuEventRecord", "cudaStreamWaitEvent_ptsz",
-					      "cuModuleUnload" };
+		                              "cuEventRecord", "cudaStreamWaitEvent_ptsz",
+		                              "cuModuleUnload" };
 	const char *skip[] = { "cu*" };
 	const struct selection launches = { .classes = 1u << CLASS_LAUNCH };
 	const struct selection nothing = { .skip = skip, .n_skip = 1 };

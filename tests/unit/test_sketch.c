@@ -26,7 +26,7 @@ static void assert_near(uint64_t estimate, uint64_t exact)
 
 	if (error > SKETCH_ERROR || error < -SKETCH_ERROR)
 		fail_msg("%llu is not near %llu", (unsigned long long)estimate,
-			 (unsigned long long)exact);
+		         (unsigned long long)exact);
 }
 
 static void test_percentiles_are_within_the_stated_error(void **state)
@@ -44,7 +44,7 @@ static void test_percentiles_are_within_the_stated_error(void **state)
 	qsort(values, N_VALUES, sizeof(*values), compare_values);
 	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
 		assert_near(sketch_percentile(&sketch, shares[i]),
-			    values[(size_t)(shares[i] * N_VALUES + 0.5) - 1]);
+		            values[(size_t)(shares[i] * N_VALUES + 0.5) - 1]);
 	sketch_free(&sketch);
 }
 
@@ -58,7 +58,7 @@ static void test_every_power_of_two_and_its_neighbours_are_within_the_error(void
 			sketch_add(&sketch, value);
 			sketch_add(&sketch, value);
 			sketch_add(&sketch,
-				   UINT64_MAX); /* so that the least and most do not help */
+			           UINT64_MAX); /* so that the least and most do not help */
 			sketch_add(&sketch, 0);
 			assert_near(sketch_percentile(&sketch, 0.5), value);
 			sketch_free(&sketch);

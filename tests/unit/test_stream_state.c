@@ -117,11 +117,11 @@ static void a_name_without_its_text_is_read_from_the_process(void **state)
 	struct feed *feed = *state;
 	uint32_t self = (uint32_t)getpid();
 	struct wire_name name = { .head = { .type = WIRE_NAME,
-					    .hook = hook_of("cuLinkAddFile_v2"),
-					    .tgid = self,
-					    .tid = self },
-				  .from = (uintptr_t)path,
-				  .source = NAME_OF_ARGUMENT };
+		                            .hook = hook_of("cuLinkAddFile_v2"),
+		                            .tgid = self,
+		                            .tid = self },
+		                  .from = (uintptr_t)path,
+		                  .source = NAME_OF_ARGUMENT };
 	struct wire_call record = call_of(feed, "cuLinkAddFile_v2");
 
 	feed_record(feed, &name);
@@ -355,9 +355,9 @@ static void get_function_of_this_process(struct feed *feed, const struct kernel_
 	static struct wire_name name;
 
 	name.head = (struct wire_head){ .type = WIRE_NAME,
-					.hook = hook_of("cuModuleGetFunction"),
-					.tgid = (uint32_t)getpid(),
-					.tid = (uint32_t)getpid() };
+		                        .hook = hook_of("cuModuleGetFunction"),
+		                        .tgid = (uint32_t)getpid(),
+		                        .tid = (uint32_t)getpid() };
 	name.key = (uintptr_t)handle;
 	name.source = NAME_OF_CALL;
 	name.head.bytes = (uint16_t)(snprintf(name.text, sizeof(name.text), "vectorAdd") + 1);

@@ -3,8 +3,8 @@
 
 #include "base/suggest.h"
 
-static const char *const names[] = { "trace",	 "probes", "doctor", "min-duration",
-				     "duration", NULL,	   "all" };
+static const char *const names[] = { "trace",    "probes", "doctor", "min-duration",
+	                             "duration", NULL,     "all" };
 
 static const char *near(const char *typed)
 {

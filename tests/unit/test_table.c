@@ -28,7 +28,7 @@ static void assert_table(const char *expected)
 static struct call vector_add(double at_us)
 {
 	return launch_at("cuLaunchKernel", at_us,
-			 new_kernel("vectorAdd(float const*, float*, int)", true));
+	                 new_kernel("vectorAdd(float const*, float*, int)", true));
 }
 
 static void test_rows_are_aligned_under_their_header(void **state)
@@ -40,13 +40,13 @@ static void test_rows_are_aligned_under_their_header(void **state)
 	push_call(&run, vector_add(103000));
 	push_exit(&run, the_process(), 200000);
 	assert_table(HEADER
-		     "     0.412  vectorAdd   4242   4243  cuInit                 101.234 ms  "
-		     "Flags=0x0\n"
-		     "   102.000  vectorAdd   4242   4243  cudaMalloc               10.00 us  "
-		     "size=1.00 MiB -> 0x7f12c0000000\n"
-		     "   103.000  vectorAdd   4242   4243  cuLaunchKernel            5.00 us  "
-		     "vectorAdd(float const*, float*, int) grid=(196,1,1) block=(256,1,1) "
-		     "shmem=0 stream=0\n");
+	             "     0.412  vectorAdd   4242   4243  cuInit                 101.234 ms  "
+	             "Flags=0x0\n"
+	             "   102.000  vectorAdd   4242   4243  cudaMalloc               10.00 us  "
+	             "size=1.00 MiB -> 0x7f12c0000000\n"
+	             "   103.000  vectorAdd   4242   4243  cuLaunchKernel            5.00 us  "
+	             "vectorAdd(float const*, float*, int) grid=(196,1,1) block=(256,1,1) "
+	             "shmem=0 stream=0\n");
 }
 
 static void test_columns_widen_and_stay_wide(void **state)
@@ -61,7 +61,7 @@ static void test_columns_widen_and_stay_wide(void **state)
 	push_call(&run, call);
 	end_run(&run);
 	assert_has(run.text, "\n     0.001  vectorAdd          4242    4243  "
-			     "cuInit                              1.00 us  Flags=0x0\n");
+	                     "cuInit                              1.00 us  Flags=0x0\n");
 	assert_has(run.text, "  much_longer_nam 1234567 1234568  cuInit   ");
 	close_run(&run);
 }

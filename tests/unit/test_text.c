@@ -82,7 +82,7 @@ static void test_brackets_without_content_get_no_dots(void **state)
 {
 	assert_name("empty_kernel_of_some_length()", 20, "empty_kernel_of_s...");
 	assert_name("kernel<>()::operator()(float*) const", 33,
-		    "kernel<>()::operator()(...) const");
+	            "kernel<>()::operator()(...) const");
 }
 
 int main(void)

@@ -100,9 +100,9 @@ static int hook_and_count(struct programs *programs, struct seen *seen, struct e
 	struct attach_point point = {
 		.offset = self_target_offset(),
 		.cookie = cookie_with_hook(HOOK) | cookie_with_words(WIRE_AT_REG + 2) |
-			  cookie_with_out0(COOKIE_NONE) | cookie_with_out1(COOKIE_NONE) |
-			  cookie_with_blob(COOKIE_NONE) | cookie_with_string(COOKIE_NONE) |
-			  cookie_with_kernel(COOKIE_NONE) | cookie_with_name_key(COOKIE_NONE),
+		          cookie_with_out0(COOKIE_NONE) | cookie_with_out1(COOKIE_NONE) |
+		          cookie_with_blob(COOKIE_NONE) | cookie_with_string(COOKIE_NONE) |
+		          cookie_with_kernel(COOKIE_NONE) | cookie_with_name_key(COOKIE_NONE),
 	};
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct attachment *attachment;

@@ -8,9 +8,9 @@
 
 #define SMALLEST    512u /* what cuMemAlloc aligns to */
 #define ALIGNED_MAX ((size_t)2 << 20)
-#define CLASSES	    40
-#define ROOM	    ((size_t)256 << 30) /* addresses, not memory: pages come when touched */
-#define RETURNED    ((size_t)1 << 20)	/* freed pieces from this size on give their pages back */
+#define CLASSES     40
+#define ROOM        ((size_t)256 << 30) /* addresses, not memory: pages come when touched */
+#define RETURNED    ((size_t)1 << 20)   /* freed pieces from this size on give their pages back */
 
 /* Freed pieces of one size, a power of two; their addresses are kept outside of them. */
 struct pieces {
@@ -39,7 +39,7 @@ static bool arena_prepare(void)
 	if (arena)
 		return true;
 	void *room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (room == MAP_FAILED)
 		return false;
 	arena = ((uint64_t)room + ALIGNED_MAX - 1) & ~(ALIGNED_MAX - 1);

@@ -13,11 +13,11 @@ enum block_kind {
 	BLOCK_DEVICE = 1 << 0, /* cuMemAlloc, cuMemAllocPitch */
 	BLOCK_ASYNC = 1 << 1,  /* from a pool */
 	BLOCK_MANAGED = 1 << 2,
-	BLOCK_HOST = 1 << 3,	   /* pinned host memory that the driver made */
+	BLOCK_HOST = 1 << 3,       /* pinned host memory that the driver made */
 	BLOCK_REGISTERED = 1 << 4, /* the program's own, pinned */
-	BLOCK_MAPPED = 1 << 5,	   /* a physical allocation mapped into a reserved range */
+	BLOCK_MAPPED = 1 << 5,     /* a physical allocation mapped into a reserved range */
 	BLOCK_RESERVED = 1 << 6,   /* an address range with nothing behind it */
-	BLOCK_GLOBAL = 1 << 7,	   /* a module's variable */
+	BLOCK_GLOBAL = 1 << 7,     /* a module's variable */
 	BLOCK_ARRAY = 1 << 8,
 };
 

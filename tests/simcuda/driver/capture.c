@@ -189,12 +189,12 @@ static CUresult begin_locked(CUstream stream, CUgraph graph, CUstreamCaptureMode
 	if (!capture)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*capture = (struct capture){ .next = captures,
-				     .graph = graph,
-				     .origin = stream,
-				     .mode = mode,
-				     .thread = thread_number(),
-				     .id = ++last_id,
-				     .refs = 2 };
+		                     .graph = graph,
+		                     .origin = stream,
+		                     .mode = mode,
+		                     .thread = thread_number(),
+		                     .id = ++last_id,
+		                     .refs = 2 };
 	__atomic_store_n(&captures, capture, __ATOMIC_RELAXED);
 	stream->capture = capture;
 	return CUDA_SUCCESS;
@@ -284,8 +284,8 @@ static CUresult capture_end(CUstream handle, enum null_stream null, CUgraph *gra
 }
 
 static CUresult capture_info(CUstream handle, enum null_stream null, CUstreamCaptureStatus *status,
-			     cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
-			     size_t *count)
+                             cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
+                             size_t *count)
 {
 	CUstream stream;
 	CUresult result = stream_find(handle, null, &stream);
@@ -295,9 +295,9 @@ static CUresult capture_info(CUstream handle, enum null_stream null, CUstreamCap
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_enter();
 	const struct capture *capture = stream->capture;
-	*status = !capture	     ? CU_STREAM_CAPTURE_STATUS_NONE
-		  : capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-				     : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	*status = !capture           ? CU_STREAM_CAPTURE_STATUS_NONE
+	          : capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+	                             : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	if (capture && !capture->invalid) {
 		if (id)
 			*id = capture->id;
@@ -323,20 +323,20 @@ static CUresult exchange_mode(CUstreamCaptureMode *mode)
 }
 
 API_PTSZ(cuStreamBeginCapture, (CUstream stream),
-	 capture_begin(stream, null, CU_STREAM_CAPTURE_MODE_GLOBAL))
+         capture_begin(stream, null, CU_STREAM_CAPTURE_MODE_GLOBAL))
 API_PTSZ(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode),
-	 capture_begin(stream, null, mode))
+         capture_begin(stream, null, mode))
 API_PTSZ(cuStreamEndCapture, (CUstream stream, CUgraph *graph), capture_end(stream, null, graph))
 API_PTSZ(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
-	 capture_info(stream, null, status, NULL, NULL, NULL, NULL))
+         capture_info(stream, null, status, NULL, NULL, NULL, NULL))
 API_PTSZ(cuStreamGetCaptureInfo, (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id),
-	 capture_info(stream, null, status, id, NULL, NULL, NULL))
+         capture_info(stream, null, status, id, NULL, NULL, NULL))
 API_PTSZ(cuStreamGetCaptureInfo_v2,
-	 (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-	  const CUgraphNode **nodes, size_t *count),
-	 capture_info(stream, null, status, id, graph, nodes, count))
+         (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+          const CUgraphNode **nodes, size_t *count),
+         capture_info(stream, null, status, id, graph, nodes, count))
 API_PTSZ(cuStreamGetCaptureInfo_v3,
-	 (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-	  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count),
-	 capture_info(stream, null, status, id, graph, nodes, count))
+         (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+          const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count),
+         capture_info(stream, null, status, id, graph, nodes, count))
 API(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), exchange_mode(mode))

@@ -6,9 +6,9 @@
 #include <time.h>
 
 /* About what a current data-centre GPU does. */
-#define KERNEL_BASE_NS	  4000
-#define THREADS_PER_NS	  100
-#define COPY_BASE_NS	  1500
+#define KERNEL_BASE_NS    4000
+#define THREADS_PER_NS    100
+#define COPY_BASE_NS      1500
 #define PCIE_BYTES_PER_NS 24
 #define DRAM_BYTES_PER_NS 1500
 
@@ -45,7 +45,7 @@ uint64_t clock_now_ns(void)
 void clock_sleep_until(uint64_t ns)
 {
 	struct timespec until = { .tv_sec = (time_t)(ns / 1000000000u),
-				  .tv_nsec = (long)(ns % 1000000000u) };
+		                  .tv_nsec = (long)(ns % 1000000000u) };
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 		;
 }

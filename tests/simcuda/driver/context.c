@@ -40,7 +40,7 @@ CUresult context_need(CUcontext *ctx)
 	if (*ctx)
 		return CUDA_SUCCESS;
 	return stack.n && stack.ctx[stack.n - 1] ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-						 : CUDA_ERROR_INVALID_CONTEXT;
+	                                         : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static bool device_exists(CUdevice device)
@@ -292,7 +292,7 @@ static CUresult context_peer(CUcontext peer)
 	if (result != CUDA_SUCCESS)
 		return result;
 	return handle_is(peer, HANDLE_CONTEXT) && peer != ctx ? CUDA_SUCCESS
-							      : CUDA_ERROR_INVALID_CONTEXT;
+	                                                      : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult context_get_current(CUcontext *ctx)

@@ -33,7 +33,7 @@ struct CUctx_st {
 	CUstream streams; /* all of them, linked by `next`: guarded by sim_lock */
 	CUmodule modules;
 	CUresult sticky; /* a kernel failed: every later call that waits says so */
-	size_t limit;	 /* cuCtxSetLimit, kept and given back */
+	size_t limit;    /* cuCtxSetLimit, kept and given back */
 };
 
 /* Number of devices: SIMCUDA_DEVICES, 1 without it. */

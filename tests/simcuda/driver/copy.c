@@ -39,7 +39,7 @@ bool copy_is_pageable(const struct task *task)
 }
 
 static CUresult copy(uint64_t to, enum side to_side, uint64_t from, enum side from_side,
-		     size_t bytes, CUstream handle, enum null_stream null, enum submit how)
+                     size_t bytes, CUstream handle, enum null_stream null, enum submit how)
 {
 	CUstream stream;
 	CUresult result = stream_find(handle, null, &stream);
@@ -50,11 +50,11 @@ static CUresult copy(uint64_t to, enum side to_side, uint64_t from, enum side fr
 	struct task task = {
 		.kind = TASK_COPY,
 		.copy = { .to = (char *)to,
-			  .from = (const char *)from,
-			  .width = bytes,
-			  .height = 1,
-			  .depth = 1,
-			  .over_pcie = crosses_pcie(to) || crosses_pcie(from) },
+		          .from = (const char *)from,
+		          .width = bytes,
+		          .height = 1,
+		          .depth = 1,
+		          .over_pcie = crosses_pcie(to) || crosses_pcie(from) },
 	};
 	if (how == SUBMIT_ASYNC && copy_is_pageable(&task))
 		how = SUBMIT_STAGED;
@@ -68,22 +68,22 @@ static CUresult copy(uint64_t to, enum side to_side, uint64_t from, enum side fr
 
 API_PTDS(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t bytes), SYNC(SIDE_ANY, SIDE_ANY))
 API_PTDS(cuMemcpyHtoD_v2, (CUdeviceptr dst, const void *src, size_t bytes),
-	 SYNC(SIDE_DEVICE, SIDE_HOST))
+         SYNC(SIDE_DEVICE, SIDE_HOST))
 API_PTDS(cuMemcpyDtoH_v2, (void *dst, CUdeviceptr src, size_t bytes), SYNC(SIDE_HOST, SIDE_DEVICE))
 API_PTDS(cuMemcpyDtoD_v2, (CUdeviceptr dst, CUdeviceptr src, size_t bytes),
-	 SYNC(SIDE_DEVICE, SIDE_DEVICE))
+         SYNC(SIDE_DEVICE, SIDE_DEVICE))
 API_PTDS(cuMemcpyPeer,
-	 (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes),
-	 SYNC(SIDE_DEVICE, SIDE_DEVICE))
+         (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes),
+         SYNC(SIDE_DEVICE, SIDE_DEVICE))
 API_PTSZ(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream),
-	 ASYNC(SIDE_ANY, SIDE_ANY))
+         ASYNC(SIDE_ANY, SIDE_ANY))
 API_PTSZ(cuMemcpyHtoDAsync_v2, (CUdeviceptr dst, const void *src, size_t bytes, CUstream stream),
-	 ASYNC(SIDE_DEVICE, SIDE_HOST))
+         ASYNC(SIDE_DEVICE, SIDE_HOST))
 API_PTSZ(cuMemcpyDtoHAsync_v2, (void *dst, CUdeviceptr src, size_t bytes, CUstream stream),
-	 ASYNC(SIDE_HOST, SIDE_DEVICE))
+         ASYNC(SIDE_HOST, SIDE_DEVICE))
 API_PTSZ(cuMemcpyDtoDAsync_v2, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream),
-	 ASYNC(SIDE_DEVICE, SIDE_DEVICE))
+         ASYNC(SIDE_DEVICE, SIDE_DEVICE))
 API_PTSZ(cuMemcpyPeerAsync,
-	 (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes,
-	  CUstream stream),
-	 ASYNC(SIDE_DEVICE, SIDE_DEVICE))
+         (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes,
+          CUstream stream),
+         ASYNC(SIDE_DEVICE, SIDE_DEVICE))

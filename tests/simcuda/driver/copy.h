@@ -16,7 +16,7 @@ CUresult copy_task_3d(const CUDA_MEMCPY3D *copy, struct task *task);
 
 /* `element` is 1, 2 or 4 bytes; `width` counts elements. */
 CUresult set_task(CUdeviceptr dst, size_t pitch, uint32_t value, unsigned int element, size_t width,
-		  size_t height, struct task *task);
+                  size_t height, struct task *task);
 
 /* Whether one end of the copy is host memory that is not pinned. */
 bool copy_is_pageable(const struct task *task);

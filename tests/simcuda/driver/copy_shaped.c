@@ -19,7 +19,7 @@ struct place {
 };
 
 static bool end_resolve(const struct end *end, size_t width, size_t height, size_t depth,
-			struct place *place)
+                        struct place *place)
 {
 	uint64_t base;
 	place->pitch = end->pitch ? end->pitch : width;
@@ -56,12 +56,12 @@ CUresult copy_task_3d(const CUDA_MEMCPY3D *copy, struct task *task)
 {
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct end from = { copy->srcMemoryType, copy->srcHost,	    copy->srcDevice,
-			    copy->srcArray,	 copy->srcXInBytes, copy->srcY,
-			    copy->srcZ,		 copy->srcPitch,    copy->srcHeight };
-	struct end to = { copy->dstMemoryType, copy->dstHost,	  copy->dstDevice,
-			  copy->dstArray,      copy->dstXInBytes, copy->dstY,
-			  copy->dstZ,	       copy->dstPitch,	  copy->dstHeight };
+	struct end from = { copy->srcMemoryType, copy->srcHost,     copy->srcDevice,
+		            copy->srcArray,      copy->srcXInBytes, copy->srcY,
+		            copy->srcZ,          copy->srcPitch,    copy->srcHeight };
+	struct end to = { copy->dstMemoryType, copy->dstHost,     copy->dstDevice,
+		          copy->dstArray,      copy->dstXInBytes, copy->dstY,
+		          copy->dstZ,          copy->dstPitch,    copy->dstHeight };
 	struct place source, target;
 	*task = (struct task){ .kind = TASK_EMPTY };
 	if (copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0)
@@ -72,22 +72,22 @@ CUresult copy_task_3d(const CUDA_MEMCPY3D *copy, struct task *task)
 	*task = (struct task){
 		.kind = TASK_COPY,
 		.copy = { .to = (char *)target.address,
-			  .from = (const char *)source.address,
-			  .width = copy->WidthInBytes,
-			  .height = copy->Height,
-			  .depth = copy->Depth,
-			  .to_pitch = target.pitch,
-			  .to_slice = target.slice,
-			  .from_pitch = source.pitch,
-			  .from_slice = source.slice,
-			  .over_pcie = from.type == CU_MEMORYTYPE_HOST ||
-				       to.type == CU_MEMORYTYPE_HOST },
+		          .from = (const char *)source.address,
+		          .width = copy->WidthInBytes,
+		          .height = copy->Height,
+		          .depth = copy->Depth,
+		          .to_pitch = target.pitch,
+		          .to_slice = target.slice,
+		          .from_pitch = source.pitch,
+		          .from_slice = source.slice,
+		          .over_pcie = from.type == CU_MEMORYTYPE_HOST ||
+		                       to.type == CU_MEMORYTYPE_HOST },
 	};
 	return CUDA_SUCCESS;
 }
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream handle, enum null_stream null,
-			enum submit how)
+                        enum submit how)
 {
 	CUstream stream;
 	struct task task;
@@ -102,7 +102,7 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream handle, enum null_st
 }
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *flat, CUstream handle, enum null_stream null,
-			enum submit how)
+                        enum submit how)
 {
 	if (!flat)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -185,9 +185,9 @@ static CUresult array_create_2d(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *fla
 	if (!flat)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_ARRAY3D_DESCRIPTOR descriptor = { .Width = flat->Width,
-					       .Height = flat->Height,
-					       .Format = flat->Format,
-					       .NumChannels = flat->NumChannels };
+		                               .Height = flat->Height,
+		                               .Format = flat->Format,
+		                               .NumChannels = flat->NumChannels };
 	return array_create(array, &descriptor);
 }
 
@@ -217,12 +217,12 @@ static CUresult array_destroy(CUarray array)
 
 API_PTDS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *shape), copy_2d(shape, NULL, null, SUBMIT_SYNC))
 API_PTDS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *shape),
-	 copy_2d(shape, NULL, null, SUBMIT_SYNC))
+         copy_2d(shape, NULL, null, SUBMIT_SYNC))
 API_PTSZ(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *shape, CUstream stream),
-	 copy_2d(shape, stream, null, SUBMIT_ASYNC))
+         copy_2d(shape, stream, null, SUBMIT_ASYNC))
 API_PTDS(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *shape), copy_3d(shape, NULL, null, SUBMIT_SYNC))
 API_PTSZ(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *shape, CUstream stream),
-	 copy_3d(shape, stream, null, SUBMIT_ASYNC))
+         copy_3d(shape, stream, null, SUBMIT_ASYNC))
 API(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *descriptor),
     array_create_2d(array, descriptor))
 API(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor),

@@ -99,7 +99,7 @@ static void *find(const char *name, int version, bool per_thread)
 }
 
 static CUresult get_address(const char *name, void **function, int version, cuuint64_t flags,
-			    CUdriverProcAddressQueryResult *status)
+                            CUdriverProcAddressQueryResult *status)
 {
 	if (!name || !function || version <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -111,14 +111,14 @@ static CUresult get_address(const char *name, void **function, int version, cuui
 			: NULL;
 	if (status)
 		*status = *function ? CU_GET_PROC_ADDRESS_SUCCESS
-				    : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+		                    : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	/* The second version reports what is missing by its status alone. */
 	return *function || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 API_ALWAYS(cuGetProcAddress, (const char *name, void **function, int version, cuuint64_t flags),
-	   get_address(name, function, version, flags, NULL))
+           get_address(name, function, version, flags, NULL))
 API_ALWAYS(cuGetProcAddress_v2,
-	   (const char *name, void **function, int version, cuuint64_t flags,
-	    CUdriverProcAddressQueryResult *status),
-	   get_address(name, function, version, flags, status))
+           (const char *name, void **function, int version, cuuint64_t flags,
+            CUdriverProcAddressQueryResult *status),
+           get_address(name, function, version, flags, status))

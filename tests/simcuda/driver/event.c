@@ -82,8 +82,8 @@ static CUresult record_locked(CUevent event, CUstream stream)
 	if (stream->capture) {
 		event->capture = capture_get(stream->capture);
 		return node_list_copy(&event->after, stream->last.node, stream->last.n)
-			       ? CUDA_SUCCESS
-			       : CUDA_ERROR_OUT_OF_MEMORY;
+		               ? CUDA_SUCCESS
+		               : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	struct task task = { .kind = TASK_EVENT, .event = { event, event->generation } };
 	task_get(&task);
@@ -201,6 +201,6 @@ API(cuEventElapsedTime_v2, (float *milliseconds, CUevent start, CUevent end),
     event_elapsed(milliseconds, start, end))
 API_PTSZ(cuEventRecord, (CUevent event, CUstream stream), event_record(event, stream, null))
 API_PTSZ(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned int flags),
-	 event_record(event, stream, null))
+         event_record(event, stream, null))
 API_PTSZ(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags),
-	 stream_wait_event(stream, null, event))
+         stream_wait_event(stream, null, event))

@@ -62,6 +62,6 @@ enum null_stream { NULL_IS_LEGACY, NULL_IS_THREAD };
 /* A function that works before cuInit and after fork. */
 #define API_ALWAYS(name, params, ...)                                                              \
 	API_ENTRY(name, params, faults_wanted ? (CUresult)faults_take(__func__) : CUDA_SUCCESS,    \
-		  NULL_IS_LEGACY, __VA_ARGS__)
+	          NULL_IS_LEGACY, __VA_ARGS__)
 
 #endif

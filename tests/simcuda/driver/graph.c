@@ -65,7 +65,7 @@ bool graph_node_has_dependents(CUgraphNode node)
 
 /* Adds a node by a program's handles; takes over the references in `task`. */
 static CUresult add_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,
-			 const struct task *task)
+                         const struct task *task)
 {
 	if (!node || (n && !after))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -88,7 +88,7 @@ static CUresult add_empty(CUgraphNode *node, CUgraph graph, const CUgraphNode *a
 }
 
 static CUresult add_kernel(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,
-			   const CUDA_KERNEL_NODE_PARAMS *params)
+                           const CUDA_KERNEL_NODE_PARAMS *params)
 {
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -105,7 +105,7 @@ static CUresult add_kernel(CUgraphNode *node, CUgraph graph, const CUgraphNode *
 }
 
 static CUresult add_copy(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,
-			 const CUDA_MEMCPY3D *copy)
+                         const CUDA_MEMCPY3D *copy)
 {
 	struct task task;
 	CUresult result = copy_task_3d(copy, &task);
@@ -113,18 +113,18 @@ static CUresult add_copy(CUgraphNode *node, CUgraph graph, const CUgraphNode *af
 }
 
 static CUresult add_set(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,
-			const CUDA_MEMSET_NODE_PARAMS *params)
+                        const CUDA_MEMSET_NODE_PARAMS *params)
 {
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct task task;
 	CUresult result = set_task(params->dst, params->pitch, params->value, params->elementSize,
-				   params->width, params->height, &task);
+	                           params->width, params->height, &task);
 	return result == CUDA_SUCCESS ? add_node(node, graph, after, n, &task) : result;
 }
 
 static CUresult add_host(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,
-			 const CUDA_HOST_NODE_PARAMS *params)
+                         const CUDA_HOST_NODE_PARAMS *params)
 {
 	if (!params || !params->fn)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -133,7 +133,7 @@ static CUresult add_host(CUgraphNode *node, CUgraph graph, const CUgraphNode *af
 }
 
 static CUresult add_child(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,
-			  CUgraph child)
+                          CUgraph child)
 {
 	if (!handle_is(child, HANDLE_GRAPH))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -286,14 +286,14 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, cuuint64_t flags)
 }
 
 static CUresult instantiate_params(CUgraphExec *exec, CUgraph graph,
-				   CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+                                   CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = instantiate(exec, graph, params->flags);
 	params->hErrNode_out = NULL;
 	params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-						    : CUDA_GRAPH_INSTANTIATE_ERROR;
+	                                            : CUDA_GRAPH_INSTANTIATE_ERROR;
 	return result;
 }
 
@@ -327,7 +327,7 @@ static CUresult exec_upload(CUgraphExec exec, CUstream handle, enum null_stream 
 {
 	CUstream stream;
 	return handle_is(exec, HANDLE_EXEC) ? stream_find(handle, null, &stream)
-					    : CUDA_ERROR_INVALID_HANDLE;
+	                                    : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult exec_update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult *why)
@@ -414,8 +414,8 @@ API(cuGraphInstantiate_v2,
 API(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags),
     instantiate(exec, graph, flags))
 API_PTSZ(cuGraphInstantiateWithParams,
-	 (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-	 instantiate_params(exec, graph, params))
+         (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+         instantiate_params(exec, graph, params))
 API(cuGraphExecDestroy, (CUgraphExec exec), exec_destroy(exec))
 API(cuGraphExecGetFlags, (CUgraphExec exec, cuuint64_t *flags), exec_flags(exec, flags))
 API(cuGraphExecUpdate,

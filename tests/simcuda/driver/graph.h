@@ -15,7 +15,7 @@ struct CUgraphNode_st {
 	struct task task;
 	struct node_list after;
 	CUgraphNode clone; /* while the graph is cloned */
-	bool placed;	   /* while it is planned */
+	bool placed;       /* while it is planned */
 };
 
 struct CUgraph_st {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNKS	    20
+#define CHUNKS      20
 #define FIRST_CHUNK 256 /* objects; every further chunk is twice as large */
 
 struct slab {
@@ -13,7 +13,7 @@ struct slab {
 	size_t bytes; /* of one object */
 	unsigned char *chunk[CHUNKS];
 	size_t n_chunks, n_objects; /* objects handed out of the last chunk */
-	void **unused;		    /* freed objects, the latest last */
+	void **unused;              /* freed objects, the latest last */
 	size_t n_unused, unused_room;
 };
 

@@ -10,8 +10,8 @@
  */
 /* them is zero, so that comparing stops at the end of any shorter text. */
 #define FATBIN_WRAPPER_MAGIC "\xb1\x43\x62\x46"
-#define FATBIN_MAGIC	     "\x50\xed\x55\xba"
-#define ELF_MAGIC	     "\177ELF"
+#define FATBIN_MAGIC         "\x50\xed\x55\xba"
+#define ELF_MAGIC            "\177ELF"
 
 struct symbol {
 	char *name;
@@ -120,7 +120,7 @@ static bool read_variable(struct image *image, const char **at)
 			if (token_next(at, &token) && isdigit((unsigned char)*token.start))
 				count *= strtoul(token.start, NULL, 10);
 		} else if (token.start[0] == '_' || token.start[0] == '$' ||
-			   isalpha((unsigned char)token.start[0])) {
+		           isalpha((unsigned char)token.start[0])) {
 			name = token;
 		}
 	}

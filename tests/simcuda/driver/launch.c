@@ -23,7 +23,7 @@ static const char *extra_buffer(void **extra)
 }
 
 static CUresult copy_params(const struct known_kernel *known, const struct launch *launch,
-			    uint64_t *params)
+                            uint64_t *params)
 {
 	const char *buffer = extra_buffer(launch->extra);
 	size_t offset = 0;
@@ -78,7 +78,7 @@ static CUresult launch_on(const struct launch *launch, CUstream handle, enum nul
 }
 
 static CUresult launch_config(const CUlaunchConfig *config, CUfunction function, void **params,
-			      void **extra, enum null_stream null)
+                              void **extra, enum null_stream null)
 {
 	if (!config)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -95,22 +95,22 @@ static CUresult launch_config(const CUlaunchConfig *config, CUfunction function,
 
 #define LAUNCH(extra_list)                                                                         \
 	launch_on(&(struct launch){ .function = function,                                          \
-				    .grid = { gx, gy, gz },                                        \
-				    .block = { bx, by, bz },                                       \
-				    .shared_bytes = shared,                                        \
-				    .params = params,                                              \
-				    .extra = extra_list },                                         \
-		  stream, null)
+	                            .grid = { gx, gy, gz },                                        \
+	                            .block = { bx, by, bz },                                       \
+	                            .shared_bytes = shared,                                        \
+	                            .params = params,                                              \
+	                            .extra = extra_list },                                         \
+	          stream, null)
 
 API_PTSZ(cuLaunchKernel,
-	 (CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-	  unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params,
-	  void **extra),
-	 LAUNCH(extra))
+         (CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+          unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params,
+          void **extra),
+         LAUNCH(extra))
 API_PTSZ(cuLaunchCooperativeKernel,
-	 (CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-	  unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params),
-	 LAUNCH(NULL))
+         (CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+          unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params),
+         LAUNCH(NULL))
 API_PTSZ(cuLaunchKernelEx,
-	 (const CUlaunchConfig *config, CUfunction function, void **params, void **extra),
-	 launch_config(config, function, params, extra, null))
+         (const CUlaunchConfig *config, CUfunction function, void **params, void **extra),
+         launch_config(config, function, params, extra, null))

@@ -36,7 +36,7 @@ static CUresult device_alloc(CUdeviceptr *address, size_t bytes, enum block_kind
 }
 
 static CUresult pitch_alloc(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
-			    unsigned int element)
+                            unsigned int element)
 {
 	if (!pitch || width == 0 || height == 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -86,10 +86,10 @@ static CUresult host_alloc(void **address, size_t bytes, unsigned int flags)
 	if (bytes > (size_t)1 << 46 || posix_memalign(&memory, 4096, bytes) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct block block = { .start = (uint64_t)memory,
-			       .bytes = bytes,
-			       .kind = BLOCK_HOST,
-			       .ctx = ctx,
-			       .flags = flags };
+		               .bytes = bytes,
+		               .kind = BLOCK_HOST,
+		               .ctx = ctx,
+		               .flags = flags };
 	if (!block_add(&block)) {
 		free(memory);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -122,10 +122,10 @@ static CUresult host_register(void *address, size_t bytes, unsigned int flags)
 	if (!address || bytes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct block block = { .start = (uint64_t)address,
-			       .bytes = bytes,
-			       .ctx = ctx,
-			       .kind = BLOCK_REGISTERED,
-			       .flags = flags };
+		               .bytes = bytes,
+		               .ctx = ctx,
+		               .kind = BLOCK_REGISTERED,
+		               .flags = flags };
 	return block_add(&block) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
@@ -135,8 +135,8 @@ static CUresult host_unregister(void *address)
 	if (!address)
 		return CUDA_ERROR_INVALID_VALUE;
 	return block_take((uint64_t)address, BLOCK_REGISTERED, &block)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	               ? CUDA_SUCCESS
+	               : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
 static CUresult host_device_pointer(CUdeviceptr *device, void *host)
@@ -221,7 +221,7 @@ static CUresult pointer_attribute(void *value, CUpointer_attribute attribute, CU
 }
 
 static CUresult pointer_attributes(unsigned int count, const CUpointer_attribute *attributes,
-				   void **values, CUdeviceptr address)
+                                   void **values, CUdeviceptr address)
 {
 	if (!attributes || !values)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -238,8 +238,8 @@ static CUresult managed_hint(CUdeviceptr address, size_t bytes)
 {
 	struct block block;
 	return bytes && block_find(address, bytes, BLOCK_MANAGED, &block)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_INVALID_VALUE;
+	               ? CUDA_SUCCESS
+	               : CUDA_ERROR_INVALID_VALUE;
 }
 
 API(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total), memory_info(free_bytes, total))
@@ -276,8 +276,8 @@ API(cuMemAdvise_v2,
     (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location),
     managed_hint(address, bytes))
 API_PTSZ(cuMemPrefetchAsync, (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream),
-	 managed_hint(address, bytes))
+         managed_hint(address, bytes))
 API_PTSZ(cuMemPrefetchAsync_v2,
-	 (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
-	  CUstream stream),
-	 managed_hint(address, bytes))
+         (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
+          CUstream stream),
+         managed_hint(address, bytes))

@@ -185,8 +185,8 @@ static struct global *global_locked(CUmodule module, const char *name)
 			return global;
 	}
 	struct block block = { .bytes = image_global_bytes(module->image, name),
-			       .kind = BLOCK_GLOBAL,
-			       .ctx = module->ctx };
+		               .kind = BLOCK_GLOBAL,
+		               .ctx = module->ctx };
 	struct global *global = calloc(1, sizeof(*global));
 	if (!global)
 		return NULL;
@@ -208,7 +208,7 @@ static struct global *global_locked(CUmodule module, const char *name)
 }
 
 static CUresult module_global(CUdeviceptr *address, size_t *bytes, CUmodule module,
-			      const char *name)
+                              const char *name)
 {
 	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -352,7 +352,7 @@ static CUresult library_enumerate(CUkernel *kernels, unsigned int room, CUlibrar
 }
 
 static CUresult library_global(CUdeviceptr *address, size_t *bytes, CUlibrary library,
-			       const char *name)
+                               const char *name)
 {
 	CUmodule module;
 	CUresult result = library_module(&module, library);
@@ -415,10 +415,10 @@ static CUresult attribute(int *value, CUfunction_attribute which, const void *ha
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK	    ? 1024
-		 : which == CU_FUNC_ATTRIBUTE_NUM_REGS			    ? 32
-		 : which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? 49152
-									    : 0;
+	*value = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK           ? 1024
+	         : which == CU_FUNC_ATTRIBUTE_NUM_REGS                      ? 32
+	         : which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? 49152
+	                                                                    : 0;
 	return CUDA_SUCCESS;
 }
 

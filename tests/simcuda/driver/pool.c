@@ -77,7 +77,7 @@ static CUresult pool_destroy(CUmemoryPool pool)
 }
 
 static CUresult alloc_async(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream handle,
-			    enum null_stream null)
+                            enum null_stream null)
 {
 	CUstream stream;
 	CUresult result = stream_find(handle, null, &stream);
@@ -121,7 +121,7 @@ static CUresult free_async(CUdeviceptr address, CUstream handle, enum null_strea
 }
 
 static CUresult pool_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value,
-			       bool set)
+                               bool set)
 {
 	if (!handle_is(pool, HANDLE_POOL) || !value)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -157,8 +157,8 @@ API(cuMemPoolGetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, vo
 API(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *access, size_t count),
     pool_trim(pool))
 API_PTSZ(cuMemAllocAsync, (CUdeviceptr * address, size_t bytes, CUstream stream),
-	 alloc_async(address, bytes, NULL, stream, null))
+         alloc_async(address, bytes, NULL, stream, null))
 API_PTSZ(cuMemAllocFromPoolAsync,
-	 (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),
-	 alloc_async(address, bytes, pool, stream, null))
+         (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),
+         alloc_async(address, bytes, pool, stream, null))
 API_PTSZ(cuMemFreeAsync, (CUdeviceptr address, CUstream stream), free_async(address, stream, null))

@@ -4,7 +4,7 @@
 #include "gate.h"
 
 /* Arguments are not looked at, so none are declared. */
-#define DONE(name)	    API(name, (void), CUDA_SUCCESS)
+#define DONE(name)          API(name, (void), CUDA_SUCCESS)
 #define NOT_SUPPORTED(name) API(name, (void), CUDA_ERROR_NOT_SUPPORTED)
 
 REST_DONE(DONE)

@@ -97,7 +97,7 @@ static size_t marks_needed(CUstream stream)
 /* ---- running --------------------------------------------------------------------------------- */
 
 static void stream_complete(CUstream stream, const struct task *task, CUresult result,
-			    uint64_t end_ns)
+                            uint64_t end_ns)
 {
 	if (task->kind == TASK_EVENT)
 		event_stamp(task, end_ns);
@@ -304,7 +304,7 @@ CUresult stream_find(CUstream handle, enum null_stream null, CUstream *stream)
 }
 
 CUresult stream_submit_to(CUstream handle, enum null_stream null, const struct task *task,
-			  enum submit how)
+                          enum submit how)
 {
 	CUstream stream;
 	CUresult result = stream_find(handle, null, &stream);
@@ -437,7 +437,7 @@ static CUresult stream_query(CUstream handle, enum null_stream null)
 
 /* Getters: one of the outputs is wanted, the others are NULL. */
 static CUresult stream_info(CUstream handle, enum null_stream null, unsigned int *flags,
-			    int *priority, unsigned long long *id, CUcontext *ctx, CUdevice *device)
+                            int *priority, unsigned long long *id, CUcontext *ctx, CUdevice *device)
 {
 	CUstream stream;
 	CUresult result = stream_find(handle, null, &stream);
@@ -459,18 +459,18 @@ static CUresult stream_info(CUstream handle, enum null_stream null, unsigned int
 }
 
 static CUresult submit_callback(CUstream handle, enum null_stream null, CUstreamCallback call,
-				void *data)
+                                void *data)
 {
 	struct task task = { .kind = TASK_CALLBACK, .callback = { call, handle, data } };
 	return call ? stream_submit_to(handle, null, &task, SUBMIT_ASYNC)
-		    : CUDA_ERROR_INVALID_VALUE;
+	            : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult submit_host(CUstream handle, enum null_stream null, CUhostFn call, void *data)
 {
 	struct task task = { .kind = TASK_HOST, .host = { call, data } };
 	return call ? stream_submit_to(handle, null, &task, SUBMIT_ASYNC)
-		    : CUDA_ERROR_INVALID_VALUE;
+	            : CUDA_ERROR_INVALID_VALUE;
 }
 
 API(cuStreamCreate, (CUstream * stream, unsigned int flags), stream_create(stream, flags, 0))
@@ -481,17 +481,17 @@ API(cuStreamDestroy_v2, (CUstream stream), stream_destroy(stream))
 API_PTSZ(cuStreamSynchronize, (CUstream stream), stream_synchronize(stream, null))
 API_PTSZ(cuStreamQuery, (CUstream stream), stream_query(stream, null))
 API_PTSZ(cuStreamGetFlags, (CUstream stream, unsigned int *flags),
-	 stream_info(stream, null, flags, NULL, NULL, NULL, NULL))
+         stream_info(stream, null, flags, NULL, NULL, NULL, NULL))
 API_PTSZ(cuStreamGetPriority, (CUstream stream, int *priority),
-	 stream_info(stream, null, NULL, priority, NULL, NULL, NULL))
+         stream_info(stream, null, NULL, priority, NULL, NULL, NULL))
 API_PTSZ(cuStreamGetId, (CUstream stream, unsigned long long *id),
-	 stream_info(stream, null, NULL, NULL, id, NULL, NULL))
+         stream_info(stream, null, NULL, NULL, id, NULL, NULL))
 API_PTSZ(cuStreamGetCtx, (CUstream stream, CUcontext *ctx),
-	 stream_info(stream, null, NULL, NULL, NULL, ctx, NULL))
+         stream_info(stream, null, NULL, NULL, NULL, ctx, NULL))
 API_PTSZ(cuStreamGetDevice, (CUstream stream, CUdevice *device),
-	 stream_info(stream, null, NULL, NULL, NULL, NULL, device))
+         stream_info(stream, null, NULL, NULL, NULL, NULL, device))
 API_PTSZ(cuStreamAddCallback,
-	 (CUstream stream, CUstreamCallback call, void *data, unsigned int flags),
-	 submit_callback(stream, null, call, data))
+         (CUstream stream, CUstreamCallback call, void *data, unsigned int flags),
+         submit_callback(stream, null, call, data))
 API_PTSZ(cuLaunchHostFunc, (CUstream stream, CUhostFn call, void *data),
-	 submit_host(stream, null, call, data))
+         submit_host(stream, null, call, data))

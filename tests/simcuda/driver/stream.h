@@ -44,7 +44,7 @@ struct CUstream_st {
 	pthread_cond_t work, done;
 	struct capture *capture;
 	struct node_list last; /* while capturing: what the next node comes after */
-	CUstream next;	       /* in ctx->streams */
+	CUstream next;         /* in ctx->streams */
 };
 
 CUstream stream_new(CUcontext ctx, enum stream_role role, unsigned int flags, int priority);
@@ -63,7 +63,7 @@ CUresult stream_submit(CUstream stream, const struct task *task, enum submit how
 
 /* The same by a program's handle. */
 CUresult stream_submit_to(CUstream handle, enum null_stream null, const struct task *task,
-			  enum submit how);
+                          enum submit how);
 
 /* Waits for all work of a context; streams_drain does it without a word on errors. */
 CUresult streams_wait_all(CUcontext ctx);

@@ -15,7 +15,7 @@ static void copy_run(const struct task *task)
 			char *to =
 				task->copy.to + z * task->copy.to_slice + y * task->copy.to_pitch;
 			const char *from = task->copy.from + z * task->copy.from_slice +
-					   y * task->copy.from_pitch;
+			                   y * task->copy.from_pitch;
 			memmove(to, from, task->copy.width);
 		}
 	}
@@ -77,7 +77,7 @@ uint64_t task_duration_ns(const struct task *task)
 		return clock_kernel_ns(task->kernel.threads);
 	case TASK_COPY:
 		return clock_copy_ns(task->copy.width * task->copy.height * task->copy.depth,
-				     task->copy.over_pcie);
+		                     task->copy.over_pcie);
 	case TASK_SET:
 		return clock_copy_ns(task->set.width * task->set.height * task->set.element, false);
 	case TASK_GRAPH:

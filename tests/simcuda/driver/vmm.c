@@ -83,7 +83,7 @@ static CUresult range_reserve(CUdeviceptr *address, size_t bytes, size_t alignme
 		alignment = GRANULARITY;
 	/* Aligned by taking more than is needed and giving the ends back. */
 	char *room = mmap(NULL, bytes + alignment, PROT_NONE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (room == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	uint64_t start = ((uint64_t)room + alignment - 1) & ~(uint64_t)(alignment - 1);
@@ -114,7 +114,7 @@ static CUresult range_free(CUdeviceptr address, size_t bytes)
 }
 
 static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
-		    CUmemGenericAllocationHandle handle)
+                    CUmemGenericAllocationHandle handle)
 {
 	struct block reserved;
 	struct physical *physical = physical_of(handle);
@@ -130,7 +130,7 @@ static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Nothing may touch it before cuMemSetAccess. */
 	if (mmap((void *)address, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd,
-		 (off_t)offset) == MAP_FAILED) {
+	         (off_t)offset) == MAP_FAILED) {
 		block_take(address, BLOCK_MAPPED, &block);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -153,7 +153,7 @@ static CUresult unmap(CUdeviceptr address, size_t bytes)
 }
 
 static CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access,
-			   size_t count)
+                           size_t count)
 {
 	struct block block;
 	if (!access || count == 0 || !block_find(address, bytes, BLOCK_MAPPED, &block))
@@ -166,7 +166,7 @@ static CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessD
 			protection |= PROT_READ | PROT_WRITE;
 	}
 	return mprotect((void *)address, bytes, protection) == 0 ? CUDA_SUCCESS
-								 : CUDA_ERROR_INVALID_VALUE;
+	                                                         : CUDA_ERROR_INVALID_VALUE;
 }
 
 API(cuMemGetAllocationGranularity,

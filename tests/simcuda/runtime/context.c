@@ -149,8 +149,8 @@ static cudaError_t runtime_version(int *version)
 }
 
 static cudaError_t driver_entry(const char *name, void **function, unsigned int version,
-				unsigned long long flags,
-				enum cudaDriverEntryPointQueryResult *status)
+                                unsigned long long flags,
+                                enum cudaDriverEntryPointQueryResult *status)
 {
 	__typeof__(cuGetProcAddress_v2) *get;
 	CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -166,7 +166,7 @@ static cudaError_t driver_entry(const char *name, void **function, unsigned int 
 static cudaError_t sim_callback(CUsimCallback call, void *data)
 {
 	return drv.cuSimCallback ? (cudaError_t)drv.cuSimCallback(call, data)
-				 : cudaErrorNotSupported;
+	                         : cudaErrorNotSupported;
 }
 
 static cudaError_t nothing(void)
@@ -179,23 +179,23 @@ RT_DRIVER(cudaGetDevice, (int *device), device_get(device))
 RT_DRIVER(cudaSetDevice, (int device), bind(device))
 RT_DRIVER(cudaInitDevice, (int device, unsigned int device_flags, unsigned int flags), bind(device))
 RT_DRIVER(cudaGetDeviceProperties, (struct cudaDeviceProp * properties, int device),
-	  device_properties(properties, device))
+          device_properties(properties, device))
 RT_DRIVER(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int device),
-	  drv.cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device))
+          drv.cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device))
 RT_DRIVER(cudaDeviceCanAccessPeer, (int *can, int device, int peer),
-	  drv.cuDeviceCanAccessPeer(can, device, peer))
+          drv.cuDeviceCanAccessPeer(can, device, peer))
 RT_DRIVER(cudaDeviceGetPCIBusId, (char *id, int len, int device),
-	  drv.cuDeviceGetPCIBusId(id, len, device))
+          drv.cuDeviceGetPCIBusId(id, len, device))
 RT_DRIVER(cudaDeviceGetByPCIBusId, (int *device, const char *id),
-	  drv.cuDeviceGetByPCIBusId(device, id))
+          drv.cuDeviceGetByPCIBusId(device, id))
 RT_DRIVER(cudaGetDriverEntryPointByVersion,
-	  (const char *name, void **function, unsigned int version, unsigned long long flags,
-	   enum cudaDriverEntryPointQueryResult *status),
-	  driver_entry(name, function, version, flags, status))
+          (const char *name, void **function, unsigned int version, unsigned long long flags,
+           enum cudaDriverEntryPointQueryResult *status),
+          driver_entry(name, function, version, flags, status))
 RT_DRIVER(cudaGetDriverEntryPoint,
-	  (const char *name, void **function, unsigned long long flags,
-	   enum cudaDriverEntryPointQueryResult *status),
-	  driver_entry(name, function, CUDART_MAJOR * 1000, flags, status))
+          (const char *name, void **function, unsigned long long flags,
+           enum cudaDriverEntryPointQueryResult *status),
+          driver_entry(name, function, CUDART_MAJOR * 1000, flags, status))
 RT_DRIVER(cudaSetDeviceFlags, (unsigned int flags), nothing())
 RT(cudaDeviceSynchronize, (void), drv.cuCtxSynchronize())
 RT(cudaDeviceReset, (void), device_reset())
@@ -212,7 +212,7 @@ RT_PLAIN(cudaProfilerStop, (void), nothing())
 RT_DRIVER(cudaSimCallback, (CUsimCallback call, void *data), sim_callback(call, data))
 #if CUDART_MAJOR < 13
 RT_DRIVER(cudaGetDeviceProperties_v2, (struct cudaDeviceProp * properties, int device),
-	  device_properties(properties, device))
+          device_properties(properties, device))
 RT(cudaThreadSynchronize, (void), drv.cuCtxSynchronize())
 RT(cudaThreadExit, (void), device_reset())
 #endif

@@ -24,7 +24,7 @@ static int copy(bool per_thread, void *dst, const void *src, size_t bytes, enum 
 }
 
 static int copy_async(bool per_thread, void *dst, const void *src, size_t bytes,
-		      enum cudaMemcpyKind kind, cudaStream_t stream)
+                      enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	if (bytes == 0)
 		return cudaSuccess;
@@ -35,7 +35,7 @@ static int copy_async(bool per_thread, void *dst, const void *src, size_t bytes,
 		return (int)DRV(cuMemcpyDtoHAsync_v2, _ptsz)(dst, ADDRESS(src), bytes, stream);
 	case cudaMemcpyDeviceToDevice:
 		return (int)DRV(cuMemcpyDtoDAsync_v2, _ptsz)(ADDRESS(dst), ADDRESS(src), bytes,
-							     stream);
+		                                             stream);
 	case cudaMemcpyHostToHost:
 	case cudaMemcpyDefault:
 		return (int)DRV(cuMemcpyAsync, _ptsz)(ADDRESS(dst), ADDRESS(src), bytes, stream);
@@ -52,7 +52,7 @@ static CUmemorytype side(enum cudaMemcpyKind kind, bool destination)
 	if (kind == cudaMemcpyDefault)
 		return CU_MEMORYTYPE_UNIFIED;
 	bool device = kind == cudaMemcpyDeviceToDevice ||
-		      kind == (destination ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost);
+	              kind == (destination ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost);
 	return device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
@@ -73,7 +73,7 @@ static void set_target(CUDA_MEMCPY2D *flat, void *dst, size_t pitch, enum cudaMe
 }
 
 static int copy_flat(bool per_thread, CUDA_MEMCPY2D *flat, size_t width, size_t height,
-		     enum cudaMemcpyKind kind, const cudaStream_t *stream)
+                     enum cudaMemcpyKind kind, const cudaStream_t *stream)
 {
 	if ((unsigned int)kind > cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
@@ -85,8 +85,8 @@ static int copy_flat(bool per_thread, CUDA_MEMCPY2D *flat, size_t width, size_t 
 }
 
 static int copy_2d(bool per_thread, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
-		   size_t width, size_t height, enum cudaMemcpyKind kind,
-		   const cudaStream_t *stream)
+                   size_t width, size_t height, enum cudaMemcpyKind kind,
+                   const cudaStream_t *stream)
 {
 	if (width > dst_pitch || width > src_pitch)
 		return cudaErrorInvalidPitchValue;
@@ -97,31 +97,31 @@ static int copy_2d(bool per_thread, void *dst, size_t dst_pitch, const void *src
 }
 
 static int copy_to_array(bool per_thread, cudaArray_t dst, size_t x, size_t y, const void *src,
-			 size_t pitch, size_t width, size_t height, enum cudaMemcpyKind kind,
-			 const cudaStream_t *stream)
+                         size_t pitch, size_t width, size_t height, enum cudaMemcpyKind kind,
+                         const cudaStream_t *stream)
 {
 	CUDA_MEMCPY2D flat = { .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-			       .dstArray = (CUarray)dst,
-			       .dstXInBytes = x,
-			       .dstY = y };
+		               .dstArray = (CUarray)dst,
+		               .dstXInBytes = x,
+		               .dstY = y };
 	set_source(&flat, src, pitch, kind);
 	return copy_flat(per_thread, &flat, width, height, kind, stream);
 }
 
 static int copy_from_array(bool per_thread, void *dst, size_t pitch, cudaArray_const_t src,
-			   size_t x, size_t y, size_t width, size_t height,
-			   enum cudaMemcpyKind kind, const cudaStream_t *stream)
+                           size_t x, size_t y, size_t width, size_t height,
+                           enum cudaMemcpyKind kind, const cudaStream_t *stream)
 {
 	CUDA_MEMCPY2D flat = { .srcMemoryType = CU_MEMORYTYPE_ARRAY,
-			       .srcArray = (CUarray)src,
-			       .srcXInBytes = x,
-			       .srcY = y };
+		               .srcArray = (CUarray)src,
+		               .srcXInBytes = x,
+		               .srcY = y };
 	set_target(&flat, dst, pitch, kind);
 	return copy_flat(per_thread, &flat, width, height, kind, stream);
 }
 
 static int copy_3d(bool per_thread, const struct cudaMemcpy3DParms *shape,
-		   const cudaStream_t *stream)
+                   const cudaStream_t *stream)
 {
 	if (!shape || (unsigned int)shape->kind > cudaMemcpyDefault)
 		return cudaErrorInvalidValue;
@@ -156,8 +156,8 @@ static int copy_3d(bool per_thread, const struct cudaMemcpy3DParms *shape,
 /* ---- symbols --------------------------------------------------------------------------------- */
 
 static int copy_symbol(bool per_thread, const void *symbol, void *to, const void *from,
-		       size_t bytes, size_t offset, enum cudaMemcpyKind kind,
-		       const cudaStream_t *stream)
+                       size_t bytes, size_t offset, enum cudaMemcpyKind kind,
+                       const cudaStream_t *stream)
 {
 	CUdeviceptr address;
 	size_t room;
@@ -178,7 +178,7 @@ static int copy_symbol(bool per_thread, const void *symbol, void *to, const void
 
 /* Slices that follow one another without a gap are one set, others one each. */
 static int set_3d(bool per_thread, struct cudaPitchedPtr dst, int value, struct cudaExtent extent,
-		  const cudaStream_t *stream)
+                  const cudaStream_t *stream)
 {
 	size_t slices = extent.depth, rows = extent.height;
 	if (dst.ysize == extent.height) {
@@ -199,69 +199,69 @@ static int set_3d(bool per_thread, struct cudaPitchedPtr dst, int value, struct 
 }
 
 RT_PTDS(cudaMemcpy, (void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind),
-	copy(per_thread, dst, src, bytes, kind))
+        copy(per_thread, dst, src, bytes, kind))
 RT_PTSZ(cudaMemcpyAsync,
-	(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream),
-	copy_async(per_thread, dst, src, bytes, kind, stream))
+        (void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream),
+        copy_async(per_thread, dst, src, bytes, kind, stream))
 RT(cudaMemcpyPeer, (void *dst, int dst_device, const void *src, int src_device, size_t bytes),
    drv.cuMemcpyPeer(ADDRESS(dst), NULL, ADDRESS(src), NULL, bytes))
 RT(cudaMemcpyPeerAsync,
    (void *dst, int dst_device, const void *src, int src_device, size_t bytes, cudaStream_t stream),
    drv.cuMemcpyPeerAsync(ADDRESS(dst), NULL, ADDRESS(src), NULL, bytes, stream))
 RT_PTDS(cudaMemcpy2D,
-	(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
-	 size_t height, enum cudaMemcpyKind kind),
-	copy_2d(per_thread, dst, dst_pitch, src, src_pitch, width, height, kind, NULL))
+        (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+         size_t height, enum cudaMemcpyKind kind),
+        copy_2d(per_thread, dst, dst_pitch, src, src_pitch, width, height, kind, NULL))
 RT_PTSZ(cudaMemcpy2DAsync,
-	(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
-	 size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
-	copy_2d(per_thread, dst, dst_pitch, src, src_pitch, width, height, kind, &stream))
+        (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+         size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
+        copy_2d(per_thread, dst, dst_pitch, src, src_pitch, width, height, kind, &stream))
 RT_PTDS(cudaMemcpy2DToArray,
-	(cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
-	 size_t height, enum cudaMemcpyKind kind),
-	copy_to_array(per_thread, dst, x, y, src, pitch, width, height, kind, NULL))
+        (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
+         size_t height, enum cudaMemcpyKind kind),
+        copy_to_array(per_thread, dst, x, y, src, pitch, width, height, kind, NULL))
 RT_PTSZ(cudaMemcpy2DToArrayAsync,
-	(cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
-	 size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
-	copy_to_array(per_thread, dst, x, y, src, pitch, width, height, kind, &stream))
+        (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
+         size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
+        copy_to_array(per_thread, dst, x, y, src, pitch, width, height, kind, &stream))
 RT_PTDS(cudaMemcpy2DFromArray,
-	(void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
-	 size_t height, enum cudaMemcpyKind kind),
-	copy_from_array(per_thread, dst, pitch, src, x, y, width, height, kind, NULL))
+        (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
+         size_t height, enum cudaMemcpyKind kind),
+        copy_from_array(per_thread, dst, pitch, src, x, y, width, height, kind, NULL))
 RT_PTSZ(cudaMemcpy2DFromArrayAsync,
-	(void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
-	 size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
-	copy_from_array(per_thread, dst, pitch, src, x, y, width, height, kind, &stream))
+        (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
+         size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
+        copy_from_array(per_thread, dst, pitch, src, x, y, width, height, kind, &stream))
 RT_PTDS(cudaMemcpy3D, (const struct cudaMemcpy3DParms *shape), copy_3d(per_thread, shape, NULL))
 RT_PTSZ(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *shape, cudaStream_t stream),
-	copy_3d(per_thread, shape, &stream))
+        copy_3d(per_thread, shape, &stream))
 RT_PTDS(cudaMemcpyToSymbol,
-	(const void *symbol, const void *src, size_t bytes, size_t offset,
-	 enum cudaMemcpyKind kind),
-	copy_symbol(per_thread, symbol, NULL, src, bytes, offset, kind, NULL))
+        (const void *symbol, const void *src, size_t bytes, size_t offset,
+         enum cudaMemcpyKind kind),
+        copy_symbol(per_thread, symbol, NULL, src, bytes, offset, kind, NULL))
 RT_PTSZ(cudaMemcpyToSymbolAsync,
-	(const void *symbol, const void *src, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
-	 cudaStream_t stream),
-	copy_symbol(per_thread, symbol, NULL, src, bytes, offset, kind, &stream))
+        (const void *symbol, const void *src, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
+         cudaStream_t stream),
+        copy_symbol(per_thread, symbol, NULL, src, bytes, offset, kind, &stream))
 RT_PTDS(cudaMemcpyFromSymbol,
-	(void *dst, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind),
-	copy_symbol(per_thread, symbol, dst, NULL, bytes, offset, kind, NULL))
+        (void *dst, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind),
+        copy_symbol(per_thread, symbol, dst, NULL, bytes, offset, kind, NULL))
 RT_PTSZ(cudaMemcpyFromSymbolAsync,
-	(void *dst, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
-	 cudaStream_t stream),
-	copy_symbol(per_thread, symbol, dst, NULL, bytes, offset, kind, &stream))
+        (void *dst, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
+         cudaStream_t stream),
+        copy_symbol(per_thread, symbol, dst, NULL, bytes, offset, kind, &stream))
 RT_PTDS(cudaMemset, (void *dst, int value, size_t bytes),
-	DRV(cuMemsetD8_v2, _ptds)(ADDRESS(dst), (unsigned char)value, bytes))
+        DRV(cuMemsetD8_v2, _ptds)(ADDRESS(dst), (unsigned char)value, bytes))
 RT_PTSZ(cudaMemsetAsync, (void *dst, int value, size_t bytes, cudaStream_t stream),
-	DRV(cuMemsetD8Async, _ptsz)(ADDRESS(dst), (unsigned char)value, bytes, stream))
+        DRV(cuMemsetD8Async, _ptsz)(ADDRESS(dst), (unsigned char)value, bytes, stream))
 RT_PTDS(cudaMemset2D, (void *dst, size_t pitch, int value, size_t width, size_t height),
-	DRV(cuMemsetD2D8_v2, _ptds)(ADDRESS(dst), pitch, (unsigned char)value, width, height))
+        DRV(cuMemsetD2D8_v2, _ptds)(ADDRESS(dst), pitch, (unsigned char)value, width, height))
 RT_PTSZ(cudaMemset2DAsync,
-	(void *dst, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
-	DRV(cuMemsetD2D8Async, _ptsz)(ADDRESS(dst), pitch, (unsigned char)value, width, height,
-				      stream))
+        (void *dst, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
+        DRV(cuMemsetD2D8Async, _ptsz)(ADDRESS(dst), pitch, (unsigned char)value, width, height,
+                                      stream))
 RT_PTDS(cudaMemset3D, (struct cudaPitchedPtr dst, int value, struct cudaExtent extent),
-	set_3d(per_thread, dst, value, extent, NULL))
+        set_3d(per_thread, dst, value, extent, NULL))
 RT_PTSZ(cudaMemset3DAsync,
-	(struct cudaPitchedPtr dst, int value, struct cudaExtent extent, cudaStream_t stream),
-	set_3d(per_thread, dst, value, extent, &stream))
+        (struct cudaPitchedPtr dst, int value, struct cudaExtent extent, cudaStream_t stream),
+        set_3d(per_thread, dst, value, extent, &stream))

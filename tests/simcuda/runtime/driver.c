@@ -17,7 +17,7 @@ static void split(const char *name, char *base, size_t room, cuuint64_t *flags)
 	memcpy(base, name, len);
 	base[len] = '\0';
 	*flags = strstr(name, "_pt") ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-				     : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+	                             : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
 }
 
 /* CUDA 13 gave these another meaning: the runtime wants the one that it knows. */
@@ -42,7 +42,7 @@ static bool fill(struct driver *table)
 	if (!get)
 		return false;
 	bool all = true;
-#define FIND(name)		all &= find(get, #name, &table->name);
+#define FIND(name)              all &= find(get, #name, &table->name);
 #define FIND_PAIR(name, suffix) FIND(name) FIND(name##suffix)
 	DRIVER_FUNCTIONS(FIND)
 	DRIVER_STREAM_FUNCTIONS(FIND_PAIR)

@@ -3,7 +3,7 @@
 #include "runtime.h"
 
 static int add_kernel(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-		      size_t n, const struct cudaKernelNodeParams *params)
+                      size_t n, const struct cudaKernelNodeParams *params)
 {
 	if (!params)
 		return cudaErrorInvalidValue;
@@ -25,7 +25,7 @@ static int add_kernel(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphN
 }
 
 static int add_set(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t n,
-		   const struct cudaMemsetParams *params)
+                   const struct cudaMemsetParams *params)
 {
 	CUcontext ctx;
 	if (!params)
@@ -43,7 +43,7 @@ static int add_set(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode
 }
 
 static int add_host(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-		    size_t n, const struct cudaHostNodeParams *params)
+                    size_t n, const struct cudaHostNodeParams *params)
 {
 	if (!params)
 		return cudaErrorInvalidValue;
@@ -52,7 +52,7 @@ static int add_host(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNod
 }
 
 static int add_copy(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-		    size_t n, void *dst, const void *src, size_t bytes)
+                    size_t n, void *dst, const void *src, size_t bytes)
 {
 	CUcontext ctx;
 	CUDA_MEMCPY3D wanted = {
@@ -109,6 +109,6 @@ RT(cudaGraphExecUpdate,
    drv.cuGraphExecUpdate_v2(exec, graph, (CUgraphExecUpdateResultInfo *)info))
 RT(cudaGraphExecDestroy, (cudaGraphExec_t exec), drv.cuGraphExecDestroy(exec))
 RT_PTSZ(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream),
-	DRV(cuGraphLaunch, _ptsz)(exec, stream))
+        DRV(cuGraphLaunch, _ptsz)(exec, stream))
 RT_PTSZ(cudaGraphUpload, (cudaGraphExec_t exec, cudaStream_t stream),
-	DRV(cuGraphUpload, _ptsz)(exec, stream))
+        DRV(cuGraphUpload, _ptsz)(exec, stream))

@@ -65,7 +65,7 @@ static CUresult fatbin_load(struct fatbin *fatbin)
 	if (fatbin->library)
 		return CUDA_SUCCESS;
 	return drv.cuLibraryLoadData(&fatbin->library, fatbin->wrapper, NULL, NULL, 0, NULL, NULL,
-				     0);
+	                             0);
 }
 
 static cudaError_t kernel_load(const void *host, CUkernel *kernel)
@@ -81,7 +81,7 @@ static cudaError_t kernel_load(const void *host, CUkernel *kernel)
 		result = fatbin_load(entry->fatbin);
 		if (result == CUDA_SUCCESS)
 			result = drv.cuLibraryGetKernel(&entry->kernel, entry->fatbin->library,
-							entry->name);
+			                                entry->name);
 	}
 	*kernel = entry->kernel;
 	pthread_rwlock_unlock(&lock);
@@ -197,16 +197,16 @@ EXPORT void __cudaUnregisterFatBinary(void **handle)
 }
 
 EXPORT void __cudaRegisterFunction(void **handle, const char *host_function, char *device_function,
-				   const char *device_name, int thread_limit, void *thread_index,
-				   void *block_index, void *block_dim, void *grid_dim,
-				   int *warp_size)
+                                   const char *device_name, int thread_limit, void *thread_index,
+                                   void *block_index, void *block_dim, void *grid_dim,
+                                   int *warp_size)
 {
 	entry_add(handle, host_function, device_name, 0);
 }
 
 EXPORT void __cudaRegisterVar(void **handle, char *host_variable, char *device_address,
-			      const char *device_name, int external, size_t bytes, int constant,
-			      int global)
+                              const char *device_name, int external, size_t bytes, int constant,
+                              int global)
 {
 	entry_add(handle, host_variable, device_name, bytes);
 }

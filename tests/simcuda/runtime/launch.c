@@ -23,7 +23,7 @@ static bool config_is_valid(dim3 grid, dim3 block, size_t shared_bytes)
 }
 
 static int launch(bool per_thread, bool cooperative, const void *function, dim3 grid, dim3 block,
-		  void **args, size_t shared_bytes, cudaStream_t stream)
+                  void **args, size_t shared_bytes, cudaStream_t stream)
 {
 	CUfunction kernel = function ? kernel_resolve(function) : NULL;
 	if (!kernel)
@@ -32,15 +32,15 @@ static int launch(bool per_thread, bool cooperative, const void *function, dim3 
 		return cudaErrorInvalidConfiguration;
 	if (cooperative)
 		return (int)DRV(cuLaunchCooperativeKernel,
-				_ptsz)(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-				       (unsigned int)shared_bytes, stream, args);
+		                _ptsz)(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+		                       (unsigned int)shared_bytes, stream, args);
 	return (int)DRV(cuLaunchKernel, _ptsz)(kernel, grid.x, grid.y, grid.z, block.x, block.y,
-					       block.z, (unsigned int)shared_bytes, stream, args,
-					       NULL);
+	                                       block.z, (unsigned int)shared_bytes, stream, args,
+	                                       NULL);
 }
 
 static int launch_config(bool per_thread, const cudaLaunchConfig_t *config, const void *function,
-			 void **args)
+                         void **args)
 {
 	CUfunction kernel = function ? kernel_resolve(function) : NULL;
 	if (!config)
@@ -76,7 +76,7 @@ static int attributes(struct cudaFuncAttributes *wanted, const void *function)
 		&wanted->maxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 0);
 	if (result == cudaSuccess)
 		result = (int)drv.cuKernelGetAttribute(&wanted->numRegs, CU_FUNC_ATTRIBUTE_NUM_REGS,
-						       kernel, 0);
+		                                       kernel, 0);
 	return result;
 }
 
@@ -98,7 +98,7 @@ static int function_by_symbol(cudaFunction_t *found, const void *function)
 {
 	CUkernel kernel = (CUkernel)kernel_resolve(function);
 	return kernel ? (int)drv.cuKernelGetFunction(found, kernel)
-		      : cudaErrorInvalidDeviceFunction;
+	              : cudaErrorInvalidDeviceFunction;
 }
 
 __attribute__((visibility("default"))) unsigned int
@@ -126,17 +126,17 @@ static int pop(dim3 *grid, dim3 *block, size_t *shared_bytes, void **stream)
 	launch(per_thread, cooperative, function, grid, block, args, shared_bytes, stream)
 
 RT_PLAIN(__cudaPopCallConfiguration, (dim3 * grid, dim3 *block, size_t *shared_bytes, void *stream),
-	 pop(grid, block, shared_bytes, stream))
+         pop(grid, block, shared_bytes, stream))
 RT_PTSZ(cudaLaunchKernel,
-	(const void *function, dim3 grid, dim3 block, void **args, size_t shared_bytes,
-	 cudaStream_t stream),
-	LAUNCH(false))
+        (const void *function, dim3 grid, dim3 block, void **args, size_t shared_bytes,
+         cudaStream_t stream),
+        LAUNCH(false))
 RT_PTSZ(cudaLaunchCooperativeKernel,
-	(const void *function, dim3 grid, dim3 block, void **args, size_t shared_bytes,
-	 cudaStream_t stream),
-	LAUNCH(true))
+        (const void *function, dim3 grid, dim3 block, void **args, size_t shared_bytes,
+         cudaStream_t stream),
+        LAUNCH(true))
 RT_PTSZ(cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *function, void **args),
-	launch_config(per_thread, config, function, args))
+        launch_config(per_thread, config, function, args))
 RT(cudaFuncGetAttributes, (struct cudaFuncAttributes * wanted, const void *function),
    attributes(wanted, function))
 RT(cudaFuncSetAttribute, (const void *function, enum cudaFuncAttribute attribute, int value),

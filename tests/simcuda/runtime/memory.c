@@ -30,7 +30,7 @@ static int pitched_alloc(struct cudaPitchedPtr *pitched, struct cudaExtent exten
 	if (!pitched)
 		return cudaErrorInvalidValue;
 	int result = (int)drv.cuMemAllocPitch_v2(&address, &pitched->pitch, extent.width,
-						 extent.height * extent.depth, 4);
+	                                         extent.height * extent.depth, 4);
 	if (result == cudaSuccess) {
 		pitched->ptr = (void *)(uintptr_t)address;
 		pitched->xsize = extent.width;
@@ -52,7 +52,7 @@ static CUarray_format array_format(const struct cudaChannelFormatDesc *format)
 }
 
 static int array_alloc(cudaArray_t *array, const struct cudaChannelFormatDesc *format,
-		       struct cudaExtent extent, unsigned int flags)
+                       struct cudaExtent extent, unsigned int flags)
 {
 	if (!array || !format)
 		return cudaErrorInvalidValue;
@@ -88,10 +88,10 @@ static int pointer_attributes(struct cudaPointerAttributes *attributes, const vo
 	}
 	drv.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
 	drv.cuPointerGetAttribute(&attributes->device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-				  address);
-	attributes->type = managed			? cudaMemoryTypeManaged
-			   : type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost
-							: cudaMemoryTypeDevice;
+	                          address);
+	attributes->type = managed                      ? cudaMemoryTypeManaged
+	                   : type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost
+	                                                : cudaMemoryTypeDevice;
 	attributes->devicePointer = (void *)pointer;
 	if (attributes->type != cudaMemoryTypeDevice)
 		attributes->hostPointer = (void *)pointer;
@@ -158,29 +158,29 @@ RT(cudaMemPoolSetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
 RT(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value),
    drv.cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attribute, value))
 RT_PTSZ(cudaMallocAsync, (void **address, size_t bytes, cudaStream_t stream),
-	DRV(cuMemAllocAsync, _ptsz)((CUdeviceptr *)address, bytes, stream))
+        DRV(cuMemAllocAsync, _ptsz)((CUdeviceptr *)address, bytes, stream))
 RT_PTSZ(cudaMallocFromPoolAsync,
-	(void **address, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),
-	DRV(cuMemAllocFromPoolAsync, _ptsz)((CUdeviceptr *)address, bytes, pool, stream))
+        (void **address, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),
+        DRV(cuMemAllocFromPoolAsync, _ptsz)((CUdeviceptr *)address, bytes, pool, stream))
 RT_PTSZ(cudaFreeAsync, (void *address, cudaStream_t stream),
-	DRV(cuMemFreeAsync, _ptsz)(ADDRESS(address), stream))
+        DRV(cuMemFreeAsync, _ptsz)(ADDRESS(address), stream))
 #if CUDART_MAJOR < 13
 RT(cudaMemAdvise, (const void *address, size_t bytes, enum cudaMemoryAdvise advice, int device),
    drv.cuMemAdvise_v2(ADDRESS(address), bytes, (CUmem_advise)advice,
-		      location_of(CU_MEM_LOCATION_TYPE_DEVICE, device)))
+                      location_of(CU_MEM_LOCATION_TYPE_DEVICE, device)))
 RT_PTSZ(cudaMemPrefetchAsync, (const void *address, size_t bytes, int device, cudaStream_t stream),
-	DRV(cuMemPrefetchAsync_v2, _ptsz)(ADDRESS(address), bytes,
-					  location_of(CU_MEM_LOCATION_TYPE_DEVICE, device), 0,
-					  stream))
+        DRV(cuMemPrefetchAsync_v2, _ptsz)(ADDRESS(address), bytes,
+                                          location_of(CU_MEM_LOCATION_TYPE_DEVICE, device), 0,
+                                          stream))
 #else
 RT(cudaMemAdvise,
    (const void *address, size_t bytes, enum cudaMemoryAdvise advice,
     struct cudaMemLocation location),
    drv.cuMemAdvise_v2(ADDRESS(address), bytes, (CUmem_advise)advice,
-		      location_of(location.type, location.id)))
+                      location_of(location.type, location.id)))
 RT_PTSZ(cudaMemPrefetchAsync,
-	(const void *address, size_t bytes, struct cudaMemLocation location, unsigned int flags,
-	 cudaStream_t stream),
-	DRV(cuMemPrefetchAsync_v2, _ptsz)(ADDRESS(address), bytes,
-					  location_of(location.type, location.id), flags, stream))
+        (const void *address, size_t bytes, struct cudaMemLocation location, unsigned int flags,
+         cudaStream_t stream),
+        DRV(cuMemPrefetchAsync_v2, _ptsz)(ADDRESS(address), bytes,
+                                          location_of(location.type, location.id), flags, stream))
 #endif

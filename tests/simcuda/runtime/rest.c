@@ -4,7 +4,7 @@
 #include "runtime.h"
 
 /* Arguments are not looked at, so none are declared. */
-#define DONE(name)	    RT_PLAIN(name, (void), cudaSuccess)
+#define DONE(name)          RT_PLAIN(name, (void), cudaSuccess)
 #define NOT_SUPPORTED(name) RT_PLAIN(name, (void), cudaErrorNotSupported)
 
 REST_DONE(DONE)
@@ -19,7 +19,7 @@ REST_13(NOT_SUPPORTED)
 __attribute__((visibility("default"))) struct cudaChannelFormatDesc
 cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind);
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
-						   enum cudaChannelFormatKind kind)
+                                                   enum cudaChannelFormatKind kind)
 {
 	return (struct cudaChannelFormatDesc){ x, y, z, w, kind };
 }

@@ -38,7 +38,7 @@ cudaError_t runtime_result(int result);
 		return runtime_result(result ? result : (int)(__VA_ARGS__));                       \
 	}
 
-#define RT(name, params, ...)	     RT_ENTRY(name, params, runtime_context(), 0, __VA_ARGS__)
+#define RT(name, params, ...)        RT_ENTRY(name, params, runtime_context(), 0, __VA_ARGS__)
 #define RT_DRIVER(name, params, ...) RT_ENTRY(name, params, runtime_driver(), 0, __VA_ARGS__)
 #define RT_PLAIN(name, params, ...)  RT_ENTRY(name, params, 0, 0, __VA_ARGS__)
 #define RT_PTSZ(name, params, ...)                                                                 \

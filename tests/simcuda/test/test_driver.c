@@ -26,8 +26,8 @@ static CUcontext ctx;
 static CUmodule module;
 
 /* A driver function by name, with its type. */
-#define CU(function)		   ((__typeof__(&function))dlsym(library, #function))
-#define OK(function, ...)	   assert_int_equal(CU(function)(__VA_ARGS__), CUDA_SUCCESS)
+#define CU(function)               ((__typeof__(&function))dlsym(library, #function))
+#define OK(function, ...)          assert_int_equal(CU(function)(__VA_ARGS__), CUDA_SUCCESS)
 #define FAILS(code, function, ...) assert_int_equal(CU(function)(__VA_ARGS__), code)
 
 static int open_driver(void **state)

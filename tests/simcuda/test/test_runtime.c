@@ -42,7 +42,7 @@ static int register_all(void **state)
 {
 	registered = __cudaRegisterFatBinary((void *)&fatbin);
 	__cudaRegisterFunction(registered, (const char *)host_stub, (char *)NAME, NAME, -1, NULL,
-			       NULL, NULL, NULL, NULL);
+	                       NULL, NULL, NULL, NULL);
 	__cudaRegisterVar(registered, table, (char *)"table", "table", 0, sizeof(table), 0, 0);
 	__cudaRegisterFatBinaryEnd(registered);
 	return 0;
@@ -108,7 +108,7 @@ static void a_kernel_that_is_not_registered_is_its_own_handle(void **state)
 {
 	cudaKernel_t handle;
 	assert_int_equal(__cudaGetKernel(&handle, (const void *)launch),
-			 cudaErrorInvalidDeviceFunction);
+	                 cudaErrorInvalidDeviceFunction);
 	assert_ptr_equal(handle, launch);
 }
 #else
@@ -116,7 +116,7 @@ static void a_stub_that_is_not_registered_cannot_be_launched(void **state)
 {
 	dim3 one = { 1, 1, 1 };
 	assert_int_equal(cudaLaunchKernel((const void *)launch, one, one, NULL, 0, NULL),
-			 cudaErrorInvalidDeviceFunction);
+	                 cudaErrorInvalidDeviceFunction);
 }
 #endif
 
@@ -127,7 +127,7 @@ static void a_variable_is_reached_by_its_symbol(void **state)
 	OK(cudaMemcpyFromSymbol(back, table, sizeof(back), 0, cudaMemcpyDeviceToHost));
 	assert_memory_equal(text, back, sizeof(text));
 	assert_int_equal(cudaMemcpyToSymbol(&registered, text, 1, 0, cudaMemcpyHostToDevice),
-			 cudaErrorInvalidSymbol);
+	                 cudaErrorInvalidSymbol);
 }
 
 static void an_error_is_remembered_until_it_is_asked_for(void **state)
