@@ -149,7 +149,7 @@ static void reading_ends_though_the_target_goes_on(void **state)
 	struct fixture *f = *state;
 
 	put(f, 0, 10, 1);
-	put(f, 0, 9000, 2);
+	put(f, 0, 90000, 2);
 	read_until(f, 1000);
 	assert_came(f, "1");
 	assert_int_equal(*fake_ring_consumer(&f->fake[0]), f->fake[0].at / 2);
