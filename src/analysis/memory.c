@@ -308,6 +308,8 @@ uint64_t memory_event(struct memory *memory, const struct event *event)
 		end_process(memory, find_process(memory, event->process->id));
 		break;
 	case EVENT_CALL_BEGIN:
+	case EVENT_THREAD:
+	case EVENT_ACTIVITY:
 		break;
 	}
 	return 0;

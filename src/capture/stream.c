@@ -12,6 +12,7 @@
 #include "capture/kernels.h"
 #include "cuda/error.h"
 #include "probe/memory.h"
+#include "trace/consumers.h"
 
 /* Results of either layer with which the end of a capture fails, and ends it all the same. */
 #define CAPTURE_INVALIDATED 901
@@ -21,6 +22,7 @@ struct known_process {
 	uint32_t pid;
 	struct process *process;
 	bool calibrated; /* its first named handle was compared with what the handle leads to */
+	uint64_t calls;  /* correlation of its last one */
 	UT_hash_handle hh;
 };
 
@@ -92,57 +94,22 @@ void stream_free(struct stream *stream)
 
 static int push(struct stream *stream, const struct event *event, struct err *err)
 {
-	for (size_t i = 0; i < stream->options.n_consumers; i++) {
-		struct consumer *consumer = stream->options.consumers[i];
-		int r = consumer->ops->event(consumer, event, err);
-
-		if (r)
-			return r;
-	}
-	return 0;
+	return consumers_event(stream->options.consumers, stream->options.n_consumers, event, err);
 }
 
 int stream_begin(struct stream *stream, const struct run_info *run, struct err *err)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < stream->options.n_consumers && !r; i++) {
-		struct consumer *consumer = stream->options.consumers[i];
-
-		r = consumer->ops->begin(consumer, run, err);
-	}
-	return r;
+	return consumers_begin(stream->options.consumers, stream->options.n_consumers, run, err);
 }
 
 int stream_flush(struct stream *stream, struct err *err)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < stream->options.n_consumers && !r; i++) {
-		struct consumer *consumer = stream->options.consumers[i];
-
-		if (consumer->ops->flush)
-			r = consumer->ops->flush(consumer, err);
-	}
-	return r;
+	return consumers_flush(stream->options.consumers, stream->options.n_consumers, err);
 }
 
-/* Every consumer gets its end, also after one has failed: the summary is wanted then too. */
 int stream_end(struct stream *stream, const struct run_info *run, struct err *err)
 {
-	int result = 0;
-
-	for (size_t i = 0; i < stream->options.n_consumers; i++) {
-		struct consumer *consumer = stream->options.consumers[i];
-		struct err one = { 0 };
-		int r = consumer->ops->end(consumer, run, &one);
-
-		if (r && !result) {
-			result = r;
-			*err = one;
-		}
-	}
-	return result;
+	return consumers_end(stream->options.consumers, stream->options.n_consumers, run, err);
 }
 
 uint64_t stream_calls(const struct stream *stream)
@@ -192,6 +159,7 @@ static struct known_process *process_make(struct stream *stream, uint32_t pid, c
 	known->process->id = stream->n_all;
 	known->process->pid = pid;
 	known->calibrated = false;
+	known->calls = 0;
 	read_comm(pid, known->process->comm, comm);
 	stream->all = xrealloc(stream->all, (stream->n_all + 1) * sizeof(*stream->all));
 	stream->all[stream->n_all++] = known->process;
@@ -229,11 +197,53 @@ static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, st
 	return r;
 }
 
+/* As /proc/PID/task/TID/stat gives it, field 18; the name before it may hold anything. */
+static int32_t read_priority(uint32_t pid, uint32_t tid)
+{
+	char path[64], line[1024];
+	const char *after;
+	int priority = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	after = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	for (int field = 2; after && field < 18; field++)
+		after = strchr(after + 1, ' ');
+	if (after)
+		priority = atoi(after + 1);
+	fclose(f);
+	return priority;
+}
+
+static int on_thread(struct stream *stream, const struct wire_process *record, struct err *err)
+{
+	const struct wire_head *head = &record->head;
+	struct known_process *process;
+	struct known_thread *known;
+	struct thread thread = { 0 };
+	struct event event = { .type = EVENT_THREAD, .time_ns = head->time_ns, .tid = head->tid };
+	int r;
+
+	HASH_FIND(hh, stream->threads, &head->tid, sizeof(head->tid), known);
+	if (known) /* a reused tid starts afresh */
+		thread_drop(stream, known);
+	r = process_get(stream, head->tgid, record->comm, head->time_ns, &process, err);
+	if (r)
+		return r;
+	snprintf(thread.comm, sizeof(thread.comm), "%.15s", record->comm);
+	thread.priority = read_priority(head->tgid, head->tid);
+	event.process = process->process;
+	event.thread = &thread;
+	return push(stream, &event, err);
+}
+
 static int on_process(struct stream *stream, const struct wire_process *record, struct err *err)
 {
 	const struct wire_head *head = &record->head;
 	struct known_process *process;
-	struct known_thread *thread;
 	int r;
 
 	switch (head->type) {
@@ -251,11 +261,8 @@ static int on_process(struct stream *stream, const struct wire_process *record, 
 		return r ? r
 		         : process_get(stream, head->tgid, record->comm, head->time_ns, &process,
 		                       err);
-	default: /* WIRE_THREAD: a reused tid starts afresh */
-		HASH_FIND(hh, stream->threads, &head->tid, sizeof(head->tid), thread);
-		if (thread)
-			thread_drop(stream, thread);
-		return process_get(stream, head->tgid, record->comm, head->time_ns, &process, err);
+	default: /* WIRE_THREAD */
+		return on_thread(stream, record, err);
 	}
 }
 
@@ -484,6 +491,8 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 	event.call = &call;
 	if (hook->group != HOOK_SUPPORT) {
 		stream->calls += event.type == EVENT_CALL;
+		if (event.type == EVENT_CALL)
+			call.correlation = ++process->calls;
 		r = push(stream, &event, err);
 	}
 	if (call.text && event.type == EVENT_CALL) {

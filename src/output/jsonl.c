@@ -514,6 +514,9 @@ static void jsonl_event(struct sink *sink, const struct event *event)
 	case EVENT_EXIT:
 		add_process(jsonl, event, "exit");
 		break;
+	case EVENT_THREAD:
+	case EVENT_ACTIVITY:
+		break;
 	}
 }
 

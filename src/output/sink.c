@@ -80,6 +80,9 @@ static bool event_wanted(const struct sink *sink, const struct event *event)
 	case EVENT_PROCESS:
 	case EVENT_EXIT:
 		return true;
+	case EVENT_THREAD:
+	case EVENT_ACTIVITY:
+		return false;
 	}
 	return false;
 }

@@ -24,6 +24,12 @@ struct process {
 	char comm[16]; /* the process's name when it was first seen, or since its exec */
 };
 
+/* A thread of a watched process. A tid can be given to another one later. */
+struct thread {
+	char comm[16];    /* as the thread was called at its first call */
+	int32_t priority; /* as top shows it: 20 for a thread with nice 0; 0: not known */
+};
+
 /* One hooked function of one module. */
 struct function {
 	uint32_t id;      /* dense, from 0 */
@@ -54,6 +60,7 @@ enum call_flags {
 
 struct call {
 	const struct function *function;
+	uint64_t correlation; /* number of the call in its process, from 1; 0: not followed */
 	uint64_t begin_ns;
 	uint64_t end_ns; /* 0 with CALL_NO_RETURN and CALL_UNFINISHED */
 	uint32_t flags;
@@ -65,12 +72,49 @@ struct call {
 	const char *text;            /* a T_STRING argument, or NULL; valid during event() only */
 };
 
+/* ---- activities: what ran on the GPU ------------------------------------------------------------
+ *
+ * Known only where GPU times were recorded. Numbers are CUPTI's: the default stream of a context
+ * is 7, so that 0 is no stream.
+ */
+enum activity_kind { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_SET, ACTIVITY_COUNT };
+
+/* CUpti_ActivityMemoryKind, by its numbers; nsys' export uses the same. */
+enum activity_memory {
+	ACTIVITY_MEMORY_UNKNOWN,
+	ACTIVITY_MEMORY_PAGEABLE,
+	ACTIVITY_MEMORY_PINNED,
+	ACTIVITY_MEMORY_DEVICE,
+	ACTIVITY_MEMORY_ARRAY,
+	ACTIVITY_MEMORY_MANAGED,
+	ACTIVITY_MEMORY_DEVICE_STATIC,
+	ACTIVITY_MEMORY_MANAGED_STATIC,
+};
+
+struct activity {
+	enum activity_kind kind;
+	uint64_t begin_ns, end_ns;
+	uint64_t correlation; /* of the call that asked for it, in its process; 0: not known */
+	uint32_t device, context, stream;
+	const struct kernel *kernel; /* ACTIVITY_KERNEL, else NULL */
+	uint32_t grid[3], block[3];
+	uint32_t registers;                       /* a thread */
+	uint32_t shmem_static, shmem_dynamic;     /* bytes */
+	uint64_t graph, graph_node;               /* 0: not of a graph launch */
+	uint64_t bytes;                           /* ACTIVITY_COPY, ACTIVITY_SET */
+	enum api_direction direction;             /* ACTIVITY_COPY */
+	enum activity_memory source, destination; /* ACTIVITY_SET: the destination only */
+	uint32_t peer_device;                     /* destination of DIRECTION_P2P */
+};
+
 enum event_type {
 	EVENT_CALL,       /* a call that ended, or that will not be followed to its end */
 	EVENT_CALL_BEGIN, /* only where begin and end were asked for: outputs and result not yet set
 	                   */
 	EVENT_PROCESS,    /* a process is watched from now on */
 	EVENT_EXIT,       /* it ended */
+	EVENT_THREAD,     /* before the first call of a thread: its name */
+	EVENT_ACTIVITY,   /* something ran on the GPU and ended */
 };
 
 struct event {
@@ -80,6 +124,8 @@ struct event {
 	const struct process *process;
 	uint32_t tid;            /* as the initial pid namespace counts */
 	const struct call *call; /* EVENT_CALL, EVENT_CALL_BEGIN; valid during event() only */
+	const struct activity *activity; /* EVENT_ACTIVITY; valid during event() only */
+	const struct thread *thread;     /* EVENT_THREAD; valid during event() only */
 };
 
 /* ---- what was missed ----------------------------------------------------------------------- */
@@ -122,6 +168,9 @@ struct run_info {
 	bool returns;             /* durations and results were recorded */
 	uint64_t holds;           /* how often a command's thread waited while a file that it */
 	uint64_t longest_hold_ns; /* had mapped was looked into, and hooked */
+	bool cut_short;           /* a trace file without its end: counts of losses are not known */
+	/* where it was recorded; NULL: not known */
+	const char *hostname, *kernel_release, *driver_version, *command;
 };
 
 /* ---- consumers ----------------------------------------------------------------------------- */

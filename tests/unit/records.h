@@ -296,7 +296,9 @@ static inline void assert_seen(const struct feed *feed, const char *expected)
 			                        seen->call.function->name);
 		else
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", gap,
-			                        seen->type == EVENT_PROCESS ? "process" : "exit");
+			                        seen->type == EVENT_PROCESS  ? "process"
+			                        : seen->type == EVENT_THREAD ? "thread"
+			                                                     : "exit");
 	}
 	assert_string_equal(text, expected);
 }

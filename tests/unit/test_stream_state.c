@@ -15,6 +15,8 @@ static void a_process_is_announced_once_before_its_first_call(void **state)
 	assert_seen(feed, "process call(cudaMalloc) call(cudaFree)");
 	assert_int_equal(feed->recorder.seen[0].process.id, 0);
 	assert_int_equal(feed->recorder.seen[0].process.pid, PROCESS);
+	assert_int_equal(feed->recorder.seen[1].call.correlation, 1);
+	assert_int_equal(feed->recorder.seen[2].call.correlation, 2);
 }
 
 static void a_thread_brings_the_name_of_its_process(void **state)
@@ -23,8 +25,9 @@ static void a_thread_brings_the_name_of_its_process(void **state)
 
 	feed_process(feed, WIRE_THREAD, PROCESS, THREAD, 0, "train");
 	feed_call(feed, "cudaMalloc", 0, 0);
-	assert_seen(feed, "process call(cudaMalloc)");
+	assert_seen(feed, "process thread call(cudaMalloc)");
 	assert_string_equal(last_seen(feed)->process.comm, "train");
+	assert_int_equal(feed->recorder.seen[1].tid, THREAD);
 }
 
 static void a_child_is_a_process_from_its_fork_on(void **state)
@@ -33,7 +36,7 @@ static void a_child_is_a_process_from_its_fork_on(void **state)
 
 	feed_process(feed, WIRE_THREAD, PROCESS, THREAD, 0, "train");
 	feed_process(feed, WIRE_FORK, PROCESS, THREAD, CHILD, "train");
-	assert_seen(feed, "process process");
+	assert_seen(feed, "process thread process");
 	assert_int_equal(last_seen(feed)->process.pid, CHILD);
 	assert_int_equal(last_seen(feed)->process.id, 1);
 	assert_string_equal(last_seen(feed)->process.comm, "train");
@@ -64,8 +67,8 @@ static void exec_ends_one_process_and_begins_another(void **state)
 
 	feed_process(feed, WIRE_THREAD, PROCESS, THREAD, 0, "sh");
 	feed_process(feed, WIRE_EXEC, PROCESS, PROCESS, 0, "train");
-	assert_seen(feed, "process exit process");
-	assert_string_equal(feed->recorder.seen[1].process.comm, "sh");
+	assert_seen(feed, "process thread exit process");
+	assert_string_equal(feed->recorder.seen[2].process.comm, "sh");
 	assert_int_equal(last_seen(feed)->process.pid, PROCESS);
 	assert_int_equal(last_seen(feed)->process.id, 1);
 	assert_string_equal(last_seen(feed)->process.comm, "train");

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Consumers as a source sees them: a row of them, each given the same events. */
+#ifndef CUSCOPE_TRACE_CONSUMERS_H
+#define CUSCOPE_TRACE_CONSUMERS_H
+
+#include "trace/event.h"
+
+/* Each stops at the first consumer that fails and returns what it returned. */
+int consumers_begin(struct consumer *const *consumers, size_t n, const struct run_info *run,
+                    struct err *err);
+int consumers_event(struct consumer *const *consumers, size_t n, const struct event *event,
+                    struct err *err);
+int consumers_flush(struct consumer *const *consumers, size_t n, struct err *err);
+
+/* Every consumer gets its end, also after one has failed: the first failure is returned. */
+int consumers_end(struct consumer *const *consumers, size_t n, const struct run_info *run,
+                  struct err *err);
+
+#endif

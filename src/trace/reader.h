@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace file as a source: feeds consumers what a live capture would have fed them. The format
+ * is described in docs/trace-format.md.
+ */
+#ifndef CUSCOPE_TRACE_READER_H
+#define CUSCOPE_TRACE_READER_H
+
+#include "trace/event.h"
+
+struct trace_file;
+
+/*
+ * Opens and checks a file. A failure's sentence says what is wrong with it: empty, not a trace,
+ * made by a newer cuscope, damaged at its very beginning. What a crash cut short opens.
+ */
+int trace_open(const char *path, struct trace_file **file, struct err *err);
+void trace_close(struct trace_file *file);
+
+/* As the writer left it; of a file that was cut short, as far as is known. Owned by the file. */
+const struct run_info *trace_run(const struct trace_file *file);
+
+uint64_t trace_events(const struct trace_file *file); /* 0: not known before all is read */
+
+struct trace_read_options {
+	uint64_t from_ns,
+		to_ns;        /* of CLOCK_MONOTONIC; 0: from the first, to the last. Events whose */
+			      /* time is outside are not passed on; definitions and EVENT_PROCESS */
+			      /* and EVENT_THREAD are */
+	const uint32_t *pids; /* only events of these */
+	size_t n_pids;        /* 0: of all */
+	/* Told now and then of the share of the file that was read, 0 to 1; may be NULL. False ends
+	 * the reading as if the file ended there. */
+	bool (*progress)(void *data, double share);
+	void *data;
+};
+
+/*
+ * begin, every event in order of time, end. Memory does not grow with the file, but for functions,
+ * kernels, processes and strings. Damage found under way: consumers get their end first, with what
+ * could be read, and -EBADMSG and a sentence is returned. Can be called once for a file.
+ */
+int trace_read(struct trace_file *file, const struct trace_read_options *options,
+               struct consumer *const *consumers, size_t n_consumers, struct err *err);
+
+#endif
