@@ -19,9 +19,9 @@ WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototy
             -Wpointer-arith -Wformat=2 -Wno-format-nonliteral
 override CFLAGS += -std=gnu17 $(WARN) -Isrc -D_GNU_SOURCE -DCUSCOPE_VERSION='"$(VERSION)"' -pthread -MMD -MP $(SANITIZE)
 # libstdc++ for __cxa_demangle only
-LIBS     := -lbpf -lelf -lZydis -lZycore -lz -lstdc++ -pthread
+LIBS     := -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
 
-LAYERS   := base cuda trace probe capture analysis output
+LAYERS   := base cuda trace probe stack capture analysis output
 LIB_SRC  := $(sort $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c)))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
