@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* The report `threads`: what each thread did, and how much of its time CUDA took. */
-#include "analysis/threads.h"
+#include "analysis/thread_use.h"
 #include "report/at_end.h"
 #include "report/reports.h"
 
-AT_END_ANALYSIS(threads)
+AT_END_ANALYSIS(thread_use)
 
 static const struct table_column columns[] = {
 	{ "PID", TABLE_NUMBER },        { "TID", TABLE_NUMBER },      { "Calls", TABLE_NUMBER },
@@ -13,7 +13,7 @@ static const struct table_column columns[] = {
 	{ "Longest Call", TABLE_TEXT }, { "Name", TABLE_TEXT },
 };
 
-static void write_durations(struct table *table, const struct thread_row *row, bool returns)
+static void write_durations(struct table *table, const struct thread_use_row *row, bool returns)
 {
 	uint64_t life = row->last_ns - row->first_ns;
 
@@ -30,7 +30,7 @@ static void write_durations(struct table *table, const struct thread_row *row, b
 	table_u64(table, row->sync_ns);
 }
 
-static void write_row(struct table *table, const struct thread_row *row, bool returns)
+static void write_row(struct table *table, const struct thread_use_row *row, bool returns)
 {
 	table_u64(table, row->process->pid);
 	if (row->tid)
@@ -54,10 +54,10 @@ static void write_row(struct table *table, const struct thread_row *row, bool re
 
 static int write_threads(struct at_end *self, const struct run_info *run, struct err *err)
 {
-	const struct thread_row *rows;
+	const struct thread_use_row *rows;
 	size_t n;
 
-	rows = threads_rows(self->analysis, &n);
+	rows = thread_use_rows(self->analysis, &n);
 	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
 	for (size_t i = 0; i < n; i++)
 		write_row(self->options.table, &rows[i], run->returns);
@@ -70,7 +70,8 @@ static int write_threads(struct at_end *self, const struct run_info *run, struct
 	return table_end(self->options.table, err);
 }
 
-static const struct at_end_ops ops = { make_threads, see_threads, write_threads, free_threads };
+static const struct at_end_ops ops = { make_thread_use, see_thread_use, write_threads,
+	                               free_thread_use };
 
 struct consumer *threads_report_new(const struct report *report,
                                     const struct report_options *options)

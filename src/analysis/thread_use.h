@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What each thread did, and how much of its time CUDA took. */
-#ifndef CUSCOPE_ANALYSIS_THREADS_H
-#define CUSCOPE_ANALYSIS_THREADS_H
+#ifndef CUSCOPE_ANALYSIS_THREAD_USE_H
+#define CUSCOPE_ANALYSIS_THREAD_USE_H
 
 #include "trace/event.h"
 
-struct thread_row {
+struct thread_use_row {
 	const struct process *process;
 	uint32_t tid;     /* 0: all threads beyond those that are told apart */
 	char comm[16];    /* empty: not known */
@@ -18,13 +18,13 @@ struct thread_row {
 	const struct function *longest; /* NULL: no call had an end */
 };
 
-struct threads;
+struct thread_use;
 
-struct threads *threads_new(void);
-void threads_free(struct threads *threads);
-void threads_event(struct threads *threads, const struct event *event);
+struct thread_use *thread_use_new(void);
+void thread_use_free(struct thread_use *use);
+void thread_use_event(struct thread_use *use, const struct event *event);
 
-/* Most time in CUDA first. Owned by `threads`, until the next event. */
-const struct thread_row *threads_rows(struct threads *threads, size_t *n);
+/* Most time in CUDA first. Owned by `use`, until the next event. */
+const struct thread_use_row *thread_use_rows(struct thread_use *use, size_t *n);
 
 #endif

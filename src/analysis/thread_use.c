@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/threads.h"
+#include "analysis/thread_use.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,28 +8,28 @@
 #include "analysis/memory.h"
 #include "analysis/thread_ids.h"
 
-struct threads {
+struct thread_use {
 	struct thread_ids *ids;
-	struct thread_row *by_id; /* process NULL: not seen */
+	struct thread_use_row *by_id; /* process NULL: not seen */
 	size_t n;
-	struct thread_row *rows;
+	struct thread_use_row *rows;
 };
 
-struct threads *threads_new(void)
+struct thread_use *thread_use_new(void)
 {
-	struct threads *threads = xcalloc(1, sizeof(*threads));
+	struct thread_use *use = xcalloc(1, sizeof(*use));
 
-	threads->ids = thread_ids_new();
-	return threads;
+	use->ids = thread_ids_new();
+	return use;
 }
 
-static struct thread_row *row_of(struct threads *threads, const struct event *event)
+static struct thread_use_row *row_of(struct thread_use *use, const struct event *event)
 {
-	uint32_t id = thread_ids_of(threads->ids, event);
-	struct thread_row *row;
+	uint32_t id = thread_ids_of(use->ids, event);
+	struct thread_use_row *row;
 
-	threads->by_id = by_id_room(threads->by_id, &threads->n, sizeof(*threads->by_id), id);
-	row = &threads->by_id[id];
+	use->by_id = by_id_room(use->by_id, &use->n, sizeof(*use->by_id), id);
+	row = &use->by_id[id];
 	if (!row->process) {
 		row->process = event->process;
 		row->tid = id == THREAD_ID_OTHERS ? 0 : event->tid;
@@ -38,20 +38,20 @@ static struct thread_row *row_of(struct threads *threads, const struct event *ev
 }
 
 /* A tid that comes with another name once it has made calls belongs to another thread. */
-static void name_thread(struct threads *threads, const struct event *event)
+static void name_thread(struct thread_use *use, const struct event *event)
 {
-	struct thread_row *row = row_of(threads, event);
+	struct thread_use_row *row = row_of(use, event);
 
 	if (!row->tid)
 		return;
 	if (row->calls && strncmp(row->comm, event->thread->comm, sizeof(row->comm))) {
-		thread_ids_renew(threads->ids, event);
-		row = row_of(threads, event);
+		thread_ids_renew(use->ids, event);
+		row = row_of(use, event);
 	}
 	memcpy(row->comm, event->thread->comm, sizeof(row->comm));
 }
 
-static void count_call(struct thread_row *row, const struct event *event)
+static void count_call(struct thread_use_row *row, const struct event *event)
 {
 	const struct call *call = event->call;
 	uint64_t ns = call_duration_ns(call);
@@ -74,17 +74,17 @@ static void count_call(struct thread_row *row, const struct event *event)
 	row->sync_ns += call->op == OP_SYNC ? ns : 0;
 }
 
-void threads_event(struct threads *threads, const struct event *event)
+void thread_use_event(struct thread_use *use, const struct event *event)
 {
 	if (event->type == EVENT_THREAD)
-		name_thread(threads, event);
+		name_thread(use, event);
 	else if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
-		count_call(row_of(threads, event), event);
+		count_call(row_of(use, event), event);
 }
 
 static int by_time(const void *left, const void *right)
 {
-	const struct thread_row *a = left, *b = right;
+	const struct thread_use_row *a = left, *b = right;
 
 	if (a->call_ns != b->call_ns)
 		return a->call_ns < b->call_ns ? 1 : -1;
@@ -93,25 +93,25 @@ static int by_time(const void *left, const void *right)
 	return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-const struct thread_row *threads_rows(struct threads *threads, size_t *n)
+const struct thread_use_row *thread_use_rows(struct thread_use *use, size_t *n)
 {
-	free(threads->rows);
-	threads->rows = xcalloc(threads->n + 1, sizeof(*threads->rows));
+	free(use->rows);
+	use->rows = xcalloc(use->n + 1, sizeof(*use->rows));
 	*n = 0;
-	for (size_t i = 0; i < threads->n; i++) {
-		if (threads->by_id[i].calls)
-			threads->rows[(*n)++] = threads->by_id[i];
+	for (size_t i = 0; i < use->n; i++) {
+		if (use->by_id[i].calls)
+			use->rows[(*n)++] = use->by_id[i];
 	}
-	qsort(threads->rows, *n, sizeof(*threads->rows), by_time);
-	return threads->rows;
+	qsort(use->rows, *n, sizeof(*use->rows), by_time);
+	return use->rows;
 }
 
-void threads_free(struct threads *threads)
+void thread_use_free(struct thread_use *use)
 {
-	if (!threads)
+	if (!use)
 		return;
-	thread_ids_free(threads->ids);
-	free(threads->by_id);
-	free(threads->rows);
-	free(threads);
+	thread_ids_free(use->ids);
+	free(use->by_id);
+	free(use->rows);
+	free(use);
 }
