@@ -60,6 +60,9 @@ void report_title(const struct report *report, char *title, size_t size);
 /* The note of a report that needs GPU times and saw none. */
 void report_note_no_gpu_times(struct table *table);
 
+/* The note on medians of more values than are kept. */
+void report_note_median(struct table *table);
+
 /* The note that figures are of a part of the time, where they are. */
 void report_note_estimated(struct table *table, const struct run_info *run);
 

@@ -4,10 +4,53 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analysis/spread.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
 
 const struct report reports[] = {
+	{ .name = "cuda_api_sum", .help = "CUDA calls by total time", .create = sums_report_new },
+	{ .name = "cuda_api_trace",
+	  .help = "every CUDA call, in the order in which they ended",
+	  .create = api_trace_report_new },
+	{ .name = "cuda_gpu_kern_sum",
+	  .help = "kernels by total time on the GPU",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_kern_gb_sum",
+	  .help = "kernels by grid and block size",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_mem_time_sum",
+	  .help = "copies and sets by total time on the GPU",
+	  .gpu_times = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_mem_size_sum",
+	  .help = "copies and sets by total size",
+	  .gpu_times = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_sum",
+	  .help = "kernels, copies and sets by total time on the GPU",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_trace",
+	  .help = "all that ran on the GPU, in the order in which it ended",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = gpu_trace_report_new },
+	{ .name = "cuda_kern_exec_sum",
+	  .help = "launches with their kernels: call, queue and kernel times",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = kern_exec_sum_report_new },
+	{ .name = "cuda_kern_exec_trace",
+	  .help = "every launch with its kernel",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = kern_exec_trace_report_new },
 	{ .name = "summary",
 	  .help = "what 'cuscope trace' prints at its end",
 	  .create = summary_report_new },
@@ -99,6 +142,12 @@ void report_note_no_gpu_times(struct table *table)
 {
 	table_note(table, "GPU times were not recorded: this trace has the calls only "
 	                  "(cuda_api_sum, launches and memory need no GPU times)");
+}
+
+void report_note_median(struct table *table)
+{
+	table_note(table, "medians of more than %d values are within %.1f %%", SPREAD_EXACT,
+	           100 * SKETCH_ERROR);
 }
 
 void report_note_estimated(struct table *table, const struct run_info *run)

@@ -5,6 +5,15 @@
 
 #include "report/report.h"
 
+struct consumer *sums_report_new(const struct report *report, const struct report_options *options);
+struct consumer *api_trace_report_new(const struct report *report,
+                                      const struct report_options *options);
+struct consumer *gpu_trace_report_new(const struct report *report,
+                                      const struct report_options *options);
+struct consumer *kern_exec_sum_report_new(const struct report *report,
+                                          const struct report_options *options);
+struct consumer *kern_exec_trace_report_new(const struct report *report,
+                                            const struct report_options *options);
 struct consumer *summary_report_new(const struct report *report,
                                     const struct report_options *options);
 

@@ -91,6 +91,11 @@ void table_s64(struct table *table, int64_t value)
 	add_cell(table, &(struct table_value){ .kind = VALUE_S64, .s64 = value });
 }
 
+void table_difference(struct table *table, int64_t value)
+{
+	add_cell(table, &(struct table_value){ .kind = VALUE_DIFFERENCE, .s64 = value });
+}
+
 void table_real(struct table *table, double value)
 {
 	if (isfinite(value))
@@ -210,6 +215,7 @@ void table_add_number(struct buf *out, const struct table_column *column,
 		buf_u64(out, value->u64);
 		break;
 	case VALUE_S64:
+	case VALUE_DIFFERENCE:
 		buf_s64(out, value->s64);
 		break;
 	case VALUE_REAL:

@@ -9,7 +9,15 @@
 #include "report/table.h"
 
 struct table_value {
-	enum { VALUE_UNKNOWN, VALUE_U64, VALUE_S64, VALUE_REAL, VALUE_TEXT, VALUE_TRIPLE } kind;
+	enum {
+		VALUE_UNKNOWN,
+		VALUE_U64,
+		VALUE_S64,
+		VALUE_DIFFERENCE,
+		VALUE_REAL,
+		VALUE_TEXT,
+		VALUE_TRIPLE
+	} kind;
 	union {
 		uint64_t u64;
 		int64_t s64;

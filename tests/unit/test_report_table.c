@@ -42,7 +42,7 @@ static void add_full_row(struct table *table, const char *name)
 	table_real(table, 2048);
 	table_triple(table, (uint32_t[]){ 196, 2, 1 });
 	table_real(table, 0.000123);
-	table_s64(table, -1500);
+	table_difference(table, -1500);
 	table_text(table, name);
 	table_end_row(table);
 }
