@@ -200,6 +200,18 @@ static int print_reports(struct options *o, struct trace_file *file, struct err 
 	return rc;
 }
 
+static int check_form(const struct options *o, struct err *err)
+{
+	for (size_t i = 0; i < o->n_choices; i++) {
+		if (o->choices[i].report->page && o->set.table.form == TABLE_FORM_CSV)
+			return err_set(err, EINVAL,
+			               "%s is a page, not a table: there is no csv of it "
+			               "(--format table or json)",
+			               o->choices[i].report->name);
+	}
+	return 0;
+}
+
 static int report(struct options *o, struct err *err)
 {
 	struct report_choice choice;
@@ -212,6 +224,9 @@ static int report(struct options *o, struct err *err)
 			return rc;
 		add_choice(o, &choice);
 	}
+	rc = check_form(o, err);
+	if (rc)
+		return rc;
 	rc = trace_open(o->path, &file, err);
 	if (rc)
 		return rc;

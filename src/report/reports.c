@@ -53,6 +53,7 @@ const struct report reports[] = {
 	  .create = kern_exec_trace_report_new },
 	{ .name = "summary",
 	  .help = "what 'cuscope trace' prints at its end",
+	  .page = true,
 	  .create = summary_report_new },
 	{ .name = NULL },
 };
@@ -123,6 +124,13 @@ void report_note_no_gpu_times(struct table *table)
 {
 	table_note(table, "GPU times were not recorded: this trace has the calls only "
 	                  "(cuda_api_sum, launches and memory need no GPU times)");
+}
+
+void report_note_nested(struct table *table, uint64_t left_out)
+{
+	if (left_out)
+		table_note(table, "calls made by other calls, left out (--nested shows them): %llu",
+		           (unsigned long long)left_out);
 }
 
 void report_note_median(struct table *table)

@@ -159,8 +159,7 @@ static void tell_notes(struct table *table)
 int table_end(struct table *table, struct err *err)
 {
 	if (table->left_out)
-		table_note(table, "%zu more row%s: --top shows %zu", table->left_out,
-		           table->left_out == 1 ? "" : "s", table->options.top);
+		table_note(table, "rows left out by --top: %zu", table->left_out);
 	table->ops->end(table);
 	tell_notes(table);
 	buf_reset(&table->notes);
