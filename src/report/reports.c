@@ -9,6 +9,10 @@
 #include "base/xalloc.h"
 
 const struct report reports[] = {
+	{ .name = "overview",
+	  .help = "one page on all of it",
+	  .parts = true,
+	  .create = overview_report_new },
 	{ .name = "cuda_api_sum", .help = "CUDA calls by total time", .create = sums_report_new },
 	{ .name = "cuda_api_trace",
 	  .help = "every CUDA call, in the order of their ends",
