@@ -9,6 +9,10 @@
 #include "base/xalloc.h"
 
 const struct report reports[] = {
+	{ .name = "overview",
+	  .help = "one page on all of it",
+	  .parts = true,
+	  .create = overview_report_new },
 	{ .name = "cuda_api_sum", .help = "CUDA calls by total time", .create = sums_report_new },
 	{ .name = "cuda_api_trace",
 	  .help = "every CUDA call, in the order of their ends",
@@ -55,6 +59,25 @@ const struct report reports[] = {
 	  .help = "what 'cuscope trace' prints at its end",
 	  .page = true,
 	  .create = summary_report_new },
+	{ .name = "processes", .help = "what each process did", .create = processes_report_new },
+	{ .name = "threads",
+	  .help = "what each thread did, and how much of its time CUDA took",
+	  .create = threads_report_new },
+	{ .name = "streams",
+	  .help = "what was put on each stream, and how long somebody waited for it",
+	  .create = streams_report_new },
+	{ .name = "launches",
+	  .help = "kernels by launches, and the gaps between the launches of a thread",
+	  .parts = true,
+	  .create = launches_report_new },
+	{ .name = "memory",
+	  .help = "memory by kind and by function, and what stayed",
+	  .parts = true,
+	  .create = memory_report_new },
+	{ .name = "slowest", .help = "the longest calls", .create = slowest_report_new },
+	{ .name = "errors",
+	  .help = "which calls failed, how, how often and when",
+	  .create = errors_report_new },
 	{ .name = NULL },
 };
 
