@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+/* What a stream is written to. */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+bool cli_color(const char *when, FILE *out)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	if (when && strcmp(when, "auto"))
+		return !strcmp(when, "always");
+	return isatty(fileno(out)) && !(no_color && *no_color);
+}
+
+size_t cli_width(FILE *out)
+{
+	struct winsize size;
+
+	return isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
