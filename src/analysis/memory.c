@@ -27,7 +27,7 @@ struct allocation {
 /* Made by a process's first allocation, gone with its end. */
 struct process_memory {
 	uint32_t id, pid;
-	uint64_t live_bytes;
+	uint64_t live_bytes[MEMORY_COUNT]; /* MEMORY_NONE: of all that are in totals */
 	struct allocation *allocations;
 	UT_hash_handle by_id, by_pid;
 };
@@ -93,20 +93,22 @@ static void become_live(struct memory *memory, struct process_memory *process,
                         const struct allocation *a)
 {
 	grow(&memory->totals[a->kind], a->bytes);
+	process->live_bytes[a->kind] += a->bytes;
 	if (!in_totals(a->kind))
 		return;
 	grow(&memory->totals[MEMORY_NONE], a->bytes);
-	process->live_bytes += a->bytes;
+	process->live_bytes[MEMORY_NONE] += a->bytes;
 }
 
 static void become_dead(struct memory *memory, struct process_memory *process,
                         const struct allocation *a)
 {
 	shrink(&memory->totals[a->kind], a->bytes);
+	process->live_bytes[a->kind] -= a->bytes;
 	if (!in_totals(a->kind))
 		return;
 	shrink(&memory->totals[MEMORY_NONE], a->bytes);
-	process->live_bytes -= a->bytes;
+	process->live_bytes[MEMORY_NONE] -= a->bytes;
 }
 
 /* ---- allocations --------------------------------------------------------------------------- */
@@ -317,9 +319,15 @@ uint64_t memory_event(struct memory *memory, const struct event *event)
 
 uint64_t memory_live_bytes(const struct memory *memory, const struct process *process)
 {
+	return memory_live_of_kind(memory, process, MEMORY_NONE);
+}
+
+uint64_t memory_live_of_kind(const struct memory *memory, const struct process *process,
+                             enum api_memory kind)
+{
 	const struct process_memory *found = find_process(memory, process->id);
 
-	return found ? found->live_bytes : 0;
+	return found ? found->live_bytes[kind] : 0;
 }
 
 const struct memory_totals *memory_totals(const struct memory *memory, enum api_memory kind)

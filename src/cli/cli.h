@@ -63,4 +63,17 @@ extern const struct argp cli_selection_argp;
 void cli_bad_value(const struct argp_state *state, const char *option, const char *value,
                    const char *what) __attribute__((noreturn));
 
+/* ---- output formats -------------------------------------------------------------------------- */
+
+struct sink_format;
+
+/* The format of that name; ends the program, with the nearest name, where there is none. */
+const struct sink_format *cli_parse_format(const struct argp_state *state, const char *name);
+
+/* For an argp help_filter: every format with its endings, in memory that argp frees. */
+char *cli_help_formats(void);
+
+/* Whether a format can go to standard output: -EINVAL and a sentence where it cannot. */
+int cli_check_stdout(const struct sink_format *format, struct err *err);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output formats: consumers that write events as text to a stream. One row of a table each, so
- * that --format, the ending of -o FILE and --help come from the same place.
+ * Output formats: consumers that write events to a stream or a file. One row of a table each, so
+ * that --format, the ending of -o FILE, --help, `trace` and `export` know the same ones.
  */
 #ifndef CUSCOPE_OUTPUT_SINK_H
 #define CUSCOPE_OUTPUT_SINK_H
@@ -12,7 +12,10 @@
 #include "trace/event.h"
 
 struct sink_options {
-	FILE *out;                /* not closed by the sink; its write errors end the trace */
+	FILE *out;                /* not closed by the sink; its write errors end the trace. */
+				  /* NULL for a format that opens its path itself */
+	const char *path;         /* of what is written, kept, not copied; NULL: a stream without */
+				  /* one. A text format compresses where it ends in .gz */
 	bool color;               /* ANSI colours */
 	bool verbose;             /* table: nested calls too */
 	bool begin_end;           /* jsonl: B and E lines instead of one X */
@@ -23,9 +26,12 @@ struct sink_options {
 };
 
 struct sink_format {
-	const char *name;   /* "table" */
-	const char *ending; /* ".jsonl"; NULL: none */
-	const char *help;   /* half a line */
+	const char *name;       /* "table" */
+	const char *endings[3]; /* ".jsonl"; a NULL ends them, the first may be it */
+	const char *help;       /* half a line */
+	bool binary;            /* no text: not for a terminal */
+	bool opens_path;        /* writes options->path, a new file, itself; options->out is NULL */
+	/* Does not fail: what cannot be opened is told by the consumer's begin(). */
 	struct consumer *(*create)(const struct sink_options *options);
 };
 
@@ -33,6 +39,12 @@ extern const struct sink_format sink_formats[]; /* ends with a NULL name */
 
 const struct sink_format *sink_format_by_name(const char *name);
 const struct sink_format *sink_format_by_ending(const char *path);
+
+struct buf;
+
+/* For sentences: "table, jsonl or log", ".jsonl, .log". */
+void sink_format_names(struct buf *out);
+void sink_format_endings(struct buf *out);
 
 /* Whether --max-events calls were written. Only for consumers made by a sink_format. */
 bool sink_done(const struct consumer *sink);
@@ -42,7 +54,6 @@ bool sink_done(const struct consumer *sink);
  * "size=1.00 MiB -> 0x7f12c0000000", "H2D 4.00 KiB async stream=0x55d0",
  * "size=1.00 TiB = cudaErrorMemoryAllocation (2)".
  */
-struct buf;
 void describe_call(const struct call *call, struct buf *out);
 
 #endif
