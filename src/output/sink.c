@@ -17,6 +17,12 @@ const struct sink_format sink_formats[] = {
 	  .endings = { ".log" },
 	  .help = "\"[cuMemAlloc_v2] pid: .., tid: .., time_start: ..\" lines",
 	  .create = log_new },
+	{ .name = "sqlite",
+	  .endings = { ".sqlite", ".db" },
+	  .help = "a database with the tables of Nsight Systems' export",
+	  .binary = true,
+	  .opens_path = true,
+	  .create = sqlite_new },
 	{ 0 },
 };
 
