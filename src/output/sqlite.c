@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/by_id.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "cuda/kernel_name.h"
@@ -18,18 +19,6 @@ static struct sqlite *sqlite_of(struct sink *sink)
 }
 
 /* ---- small things ---------------------------------------------------------------------------- */
-
-void *sqlite_grow(void *array, size_t *n, uint32_t id, size_t size)
-{
-	size_t want = 2 * (size_t)id + 16;
-
-	if (id < *n)
-		return array;
-	array = xrealloc(array, want * size);
-	memset((char *)array + *n * size, 0, (want - *n) * size);
-	*n = want;
-	return array;
-}
 
 static int64_t global_tid(const struct event *event)
 {
@@ -78,8 +67,8 @@ static int64_t function_id(struct sqlite *sqlite, const struct function *functio
 	struct database *db = sqlite->db;
 	int64_t *id;
 
-	sqlite->functions = sqlite_grow(sqlite->functions, &sqlite->n_functions, function->id,
-	                                sizeof(*sqlite->functions));
+	sqlite->functions = by_id_room(sqlite->functions, &sqlite->n_functions,
+	                               sizeof(*sqlite->functions), function->id);
 	id = &sqlite->functions[function->id];
 	if (*id)
 		return *id;
@@ -114,8 +103,8 @@ struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *
 
 	if (!kernel->resolved)
 		return make_kernel_ids(sqlite->db, kernel);
-	sqlite->kernels = sqlite_grow(sqlite->kernels, &sqlite->n_kernels, kernel->id,
-	                              sizeof(*sqlite->kernels));
+	sqlite->kernels = by_id_room(sqlite->kernels, &sqlite->n_kernels, sizeof(*sqlite->kernels),
+	                             kernel->id);
 	ids = &sqlite->kernels[kernel->id];
 	if (!ids->demangled)
 		*ids = make_kernel_ids(sqlite->db, kernel);

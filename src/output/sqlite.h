@@ -45,9 +45,6 @@ struct sqlite {
 	uint64_t results[2][CODES / 64]; /* by layer: those that are in cuscope_result */
 };
 
-/* Makes room for `id`, with zeros, in an array that ids index. */
-void *sqlite_grow(void *array, size_t *n, uint32_t id, size_t size);
-
 struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *kernel);
 
 /* Columns. */

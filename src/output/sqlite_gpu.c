@@ -2,13 +2,15 @@
 /* CUPTI's kinds of activity: kernels, copies, sets. */
 #include "output/sqlite.h"
 
+#include "analysis/by_id.h"
+
 static void note_device(struct sqlite *sqlite, const struct event *event)
 {
 	uint32_t device = event->activity->device;
 	uint64_t *known, bit = 1ull << (device % 64);
 
-	sqlite->devices = sqlite_grow(sqlite->devices, &sqlite->n_devices, event->process->id,
-	                              sizeof(*sqlite->devices));
+	sqlite->devices = by_id_room(sqlite->devices, &sqlite->n_devices, sizeof(*sqlite->devices),
+	                             event->process->id);
 	known = &sqlite->devices[event->process->id];
 	if (device >= 64 || *known & bit)
 		return;
