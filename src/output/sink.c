@@ -17,6 +17,11 @@ const struct sink_format sink_formats[] = {
 	  .endings = { ".log" },
 	  .help = "\"[cuMemAlloc_v2] pid: .., tid: .., time_start: ..\" lines",
 	  .create = log_new },
+	{ .name = "perfetto",
+	  .endings = { ".pftrace", ".perfetto-trace" },
+	  .help = "for ui.perfetto.dev and trace_processor",
+	  .binary = true,
+	  .create = perfetto_new },
 	{ 0 },
 };
 
@@ -138,7 +143,7 @@ static int sink_begin(struct consumer *self, const struct run_info *run, struct 
 	sink->begin_ns = run->begin_ns;
 	sink->realtime_offset_ns = run->realtime_offset_ns;
 	if (sink->ops->begin)
-		sink->ops->begin(sink);
+		sink->ops->begin(sink, run);
 	return lines_flush(&sink->lines, err);
 }
 
@@ -146,10 +151,10 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 {
 	struct sink *sink = sink_of(self);
 
-	if (sink->ops->watch)
+	if (sink->ops->watch && !sink_done(self))
 		sink->ops->watch(sink, event);
 	if (!event_wanted(sink, event))
-		return 0;
+		return lines_added(&sink->lines, err); /* counters that watch() wrote */
 	sink->ops->event(sink, event);
 	sink->calls += event->type == EVENT_CALL;
 	return lines_added(&sink->lines, err);
