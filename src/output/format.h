@@ -54,6 +54,7 @@ void sink_add_time(const struct sink *sink, struct buf *out, uint64_t time_ns, u
 struct consumer *table_new(const struct sink_options *options);
 struct consumer *jsonl_new(const struct sink_options *options);
 struct consumer *log_new(const struct sink_options *options);
+struct consumer *chrome_new(const struct sink_options *options);
 struct consumer *perfetto_new(const struct sink_options *options);
 
 #endif

@@ -22,6 +22,10 @@ const struct sink_format sink_formats[] = {
 	  .help = "for ui.perfetto.dev and trace_processor",
 	  .binary = true,
 	  .create = perfetto_new },
+	{ .name = "chrome",
+	  .endings = { ".json", ".json.gz" },
+	  .help = "as PyTorch's profiler writes it, for HTA and chrome://tracing",
+	  .create = chrome_new },
 	{ 0 },
 };
 
