@@ -239,7 +239,7 @@ static int open_output(struct trace_options *o, FILE **out, struct err *err)
 		return err_set(err, EEXIST, "%s exists already: --force overwrites it", o->output);
 	if (fd < 0)
 		return err_set(err, errno, "cannot write %s: %s", o->output, strerror(errno));
-	o->sink.path = o->output;
+	o->sink.path = o->sink.place = o->output;
 	if (o->format->opens_path && !o->summary_only)
 		return make_way(o, fd, out);
 	*out = fdopen(fd, "w");

@@ -324,7 +324,7 @@ static struct csv *csv_of(struct sink *sink)
 	return (struct csv *)sink;
 }
 
-static void csv_begin(struct sink *sink)
+static void csv_begin(struct sink *sink, const struct run_info *run)
 {
 	buf_puts(&sink->lines.pending, header);
 }

@@ -17,9 +17,9 @@ struct sink;
  * ends the trace.
  */
 struct sink_ops {
-	void (*begin)(struct sink *sink);                            /* may be NULL */
-	void (*watch)(struct sink *sink, const struct event *event); /* all events, before any */
-								     /* is left out; may be NULL */
+	void (*begin)(struct sink *sink, const struct run_info *run); /* may be NULL */
+	void (*watch)(struct sink *sink, const struct event *event);  /* all events, before any */
+								      /* is left out; may be NULL */
 	void (*event)(struct sink *sink, const struct event *event);
 	void (*end)(struct sink *sink, const struct run_info *run); /* may be NULL */
 	void (*free)(struct sink *sink);
@@ -57,5 +57,7 @@ struct consumer *log_new(const struct sink_options *options);
 struct consumer *csv_new(const struct sink_options *options);
 struct consumer *svg_new(const struct sink_options *options);
 struct consumer *sqlite_new(const struct sink_options *options);
+struct consumer *chrome_new(const struct sink_options *options);
+struct consumer *perfetto_new(const struct sink_options *options);
 
 #endif

@@ -439,7 +439,7 @@ static struct jsonl *jsonl_of(struct sink *sink)
 	return (struct jsonl *)sink;
 }
 
-static void jsonl_begin(struct sink *sink)
+static void jsonl_begin(struct sink *sink, const struct run_info *run)
 {
 	struct buf *out = &sink->lines.pending;
 

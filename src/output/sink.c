@@ -31,6 +31,15 @@ const struct sink_format sink_formats[] = {
 	  .binary = true,
 	  .opens_path = true,
 	  .create = sqlite_new },
+	{ .name = "perfetto",
+	  .endings = { ".pftrace", ".perfetto-trace" },
+	  .help = "for ui.perfetto.dev and trace_processor",
+	  .binary = true,
+	  .create = perfetto_new },
+	{ .name = "chrome",
+	  .endings = { ".json", ".json.gz" },
+	  .help = "as PyTorch's profiler writes it, for HTA and chrome://tracing",
+	  .create = chrome_new },
 	{ 0 },
 };
 
@@ -152,7 +161,7 @@ static int sink_begin(struct consumer *self, const struct run_info *run, struct 
 	sink->begin_ns = run->begin_ns;
 	sink->realtime_offset_ns = run->realtime_offset_ns;
 	if (sink->ops->begin)
-		sink->ops->begin(sink);
+		sink->ops->begin(sink, run);
 	return lines_flush(&sink->lines, err);
 }
 
@@ -160,10 +169,10 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 {
 	struct sink *sink = sink_of(self);
 
-	if (sink->ops->watch)
+	if (sink->ops->watch && !sink_done(self))
 		sink->ops->watch(sink, event);
 	if (!event_wanted(sink, event))
-		return 0;
+		return lines_added(&sink->lines, err); /* counters that watch() wrote */
 	sink->ops->event(sink, event);
 	sink->calls += event->type == EVENT_CALL;
 	return lines_added(&sink->lines, err);

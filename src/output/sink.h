@@ -12,14 +12,17 @@
 #include "trace/event.h"
 
 struct sink_options {
-	FILE *out;                /* not closed by the sink; its write errors end the trace. */
-				  /* NULL for a format that opens its path itself */
-	const char *path;         /* of what is written, kept, not copied; NULL: a stream without */
-				  /* one. A text format compresses where it ends in .gz */
-	bool color;               /* ANSI colours */
-	bool verbose;             /* table: nested calls too */
-	bool begin_end;           /* jsonl: B and E lines instead of one X */
-	bool failed_only;         /* --failed */
+	FILE *out;           /* not closed by the sink; its write errors end the trace. */
+			     /* NULL for a format that opens its path itself */
+	const char *path;    /* as the user gave it; kept, not copied; NULL: a stream. A text */
+			     /* format compresses where it ends in .gz */
+	const char *place;   /* with opens_path: the file to make, which gets its name later */
+	unsigned rank;       /* chrome: which of the processes of a distributed program this */
+	unsigned world_size; /* is, of how many; 0: not known */
+	bool color;          /* ANSI colours */
+	bool verbose;        /* table: nested calls too */
+	bool begin_end;      /* jsonl: B and E lines instead of one X */
+	bool failed_only;    /* --failed */
 	uint64_t min_duration_ns; /* --min-duration; calls without an end are left out when > 0 */
 	uint64_t max_events;      /* --max-events; 0: no limit. After it sink_done() is true. */
 	size_t width;             /* columns of the terminal, 0: do not cut lines */
@@ -30,7 +33,7 @@ struct sink_format {
 	const char *endings[3]; /* ".jsonl"; a NULL ends them, the first may be it */
 	const char *help;       /* half a line */
 	bool binary;            /* no text: not for a terminal */
-	bool opens_path;        /* writes options->path, a new file, itself; options->out is NULL */
+	bool opens_path;        /* makes options->place, a new file, itself; options->out is NULL */
 	/* Does not fail: what cannot be opened is told by the consumer's begin(). */
 	struct consumer *(*create)(const struct sink_options *options);
 };

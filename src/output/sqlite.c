@@ -213,7 +213,7 @@ static void add_thread(struct sqlite *sqlite, const struct event *event)
 
 /* ---- the format ------------------------------------------------------------------------------ */
 
-static void sqlite_begin(struct sink *sink)
+static void sqlite_begin(struct sink *sink, const struct run_info *run)
 {
 	sqlite_of(sink)->db = database_open(sink->options.path, &sink->lines.failure);
 }

@@ -33,7 +33,7 @@ static void follow(void *data, const struct memory_change *change)
 		                   change->live_bytes);
 }
 
-static void svg_begin(struct sink *sink)
+static void svg_begin(struct sink *sink, const struct run_info *run)
 {
 	struct svg *svg = svg_of(sink);
 
