@@ -41,15 +41,9 @@ enum {
 	OPT_FAILED,
 	OPT_MIN_DURATION,
 	OPT_MAX_EVENTS,
-	OPT_NO_RETURNS,
-	OPT_DURATION,
-	OPT_TIMEOUT,
 	OPT_SUMMARY_ONLY,
 	OPT_JSON_SUMMARY,
 	OPT_COLOR,
-	OPT_MAX_OVERHEAD,
-	OPT_WITHOUT,
-	OPT_RING_SIZE,
 };
 
 static const struct argp_option options[] = {
@@ -70,29 +64,8 @@ static const struct argp_option options[] = {
 	{ "json-summary", OPT_JSON_SUMMARY, "FILE", 0, "also write the summary as JSON", 0 },
 	{ "color", OPT_COLOR, "WHEN", 0,
 	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
-	{ 0, 0, 0, 0, "How long, and at what cost:", 5 },
-	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
-	{ "timeout", OPT_TIMEOUT, "TIME", 0, "give up when no CUDA library was loaded by then", 0 },
-	{ "no-returns", OPT_NO_RETURNS, 0, 0, "half the cost: no durations, no results", 0 },
-	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
-	  "give up detail to slow targets down by less than this: getters, then durations, then "
-	  "all but windows of time",
-	  0 },
-	{ "ring-size", OPT_RING_SIZE, "BYTES", 0,
-	  "memory of all ring buffers together (8 MiB for each CPU)", 0 },
-	{ "without", OPT_WITHOUT, "LIST", 0,
-	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
 	{ 0 }
 };
-
-static uint64_t duration(const struct argp_state *state, const char *option, const char *arg)
-{
-	uint64_t ns;
-
-	if (!parse_duration_ns(arg, &ns) || !ns)
-		cli_bad_value(state, option, arg, "duration (10us, 1.5ms, 2s, 3m)");
-	return ns;
-}
 
 static error_t parse_output(int key, char *arg, struct argp_state *state)
 {
@@ -126,37 +99,6 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static error_t parse_limits(int key, char *arg, struct argp_state *state)
-{
-	struct trace_options *o = state->input;
-	uint64_t bytes;
-
-	switch (key) {
-	case OPT_DURATION:
-		o->capture.duration_ns = duration(state, "--duration", arg);
-		return 0;
-	case OPT_TIMEOUT:
-		o->capture.timeout_ns = duration(state, "--timeout", arg);
-		return 0;
-	case OPT_NO_RETURNS:
-		o->capture.returns = false;
-		return 0;
-	case OPT_MAX_OVERHEAD:
-		if (!parse_percent(arg, &o->capture.max_overhead))
-			cli_bad_value(state, "--max-overhead", arg, "percentage (5% or 0.5%)");
-		return 0;
-	case OPT_RING_SIZE:
-		if (!parse_bytes(arg, &bytes) || bytes < 65536 || bytes > 8ull << 30)
-			cli_bad_value(state, "--ring-size", arg, "size from 64KiB to 8GiB");
-		o->capture.ring_bytes = bytes;
-		return 0;
-	case OPT_WITHOUT:
-		o->capture.without = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct trace_options *o = state->input;
@@ -166,12 +108,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &o->choice;
 		state->child_inputs[1] = &o->choice;
 		state->child_inputs[2] = &o->selection;
+		state->child_inputs[3] = &o->capture;
 		return 0;
 	case OPT_FAILED:
 		o->sink.failed_only = true;
 		return 0;
 	case OPT_MIN_DURATION:
-		o->sink.min_duration_ns = duration(state, "--min-duration", arg);
+		o->sink.min_duration_ns = cli_duration(state, "--min-duration", arg);
 		return 0;
 	case OPT_MAX_EVENTS:
 		if (!parse_number(arg, UINT64_MAX / 2, &o->sink.max_events) || !o->sink.max_events)
@@ -184,14 +127,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->command = state->argv + state->next;
 		return 0;
 	}
-	if (parse_output(key, arg, state) == 0)
-		return 0;
-	return parse_limits(key, arg, state);
+	return parse_output(key, arg, state);
 }
 
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_start_argp, 0, NULL, 0 },
 	                                      { &cli_selection_argp, 0, NULL, 0 },
+	                                      { &cli_limits_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static char *help_filter(int key, const char *text, void *input)
@@ -215,9 +157,15 @@ static const struct argp argp = {
 /* ---- output -------------------------------------------------------------------------------- */
 
 /* That the file can be made is known now; the format makes it itself, and expects none. */
-static int make_way(const struct trace_options *o, int fd, FILE **out)
+static int make_way(const struct trace_options *o, int fd, FILE **out, struct err *err)
 {
+	struct stat st;
+	bool regular = !fstat(fd, &st) && S_ISREG(st.st_mode);
+
 	close(fd);
+	if (!regular)
+		return err_set(err, EINVAL, "%s cannot be written to %s: it is no ordinary file",
+		               o->format->name, o->output);
 	unlink(o->output);
 	*out = NULL;
 	return 0;
@@ -225,23 +173,17 @@ static int make_way(const struct trace_options *o, int fd, FILE **out)
 
 static int open_output(struct trace_options *o, FILE **out, struct err *err)
 {
-	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (o->force ? O_TRUNC : O_EXCL);
-	struct stat st;
 	int fd;
 
 	*out = stdout;
 	if (!o->output || !strcmp(o->output, "-"))
 		return o->summary_only ? 0 : cli_check_stdout(o->format, err);
-	if (stat(o->output, &st) == 0 && !S_ISREG(st.st_mode))
-		flags = O_WRONLY | O_CLOEXEC; /* a pipe, /dev/null */
-	fd = open(o->output, flags, 0644);
-	if (fd < 0 && errno == EEXIST)
-		return err_set(err, EEXIST, "%s exists already: --force overwrites it", o->output);
+	fd = cli_create(o->output, o->force, err);
 	if (fd < 0)
-		return err_set(err, errno, "cannot write %s: %s", o->output, strerror(errno));
+		return fd;
 	o->sink.path = o->sink.place = o->output;
 	if (o->format->opens_path && !o->summary_only)
-		return make_way(o, fd, out);
+		return make_way(o, fd, out, err);
 	*out = fdopen(fd, "w");
 	setvbuf(*out, NULL, _IOFBF, OUTPUT_BUFFER);
 	return 0;
@@ -291,11 +233,6 @@ static bool enough(void *data)
 	return data && sink_done(data);
 }
 
-static void notice(void *data, const char *text)
-{
-	cli_say("%s", text);
-}
-
 static int choose_format(struct trace_options *o, struct err *err)
 {
 	if (!o->format && o->output)
@@ -333,9 +270,6 @@ static int check_options(const struct trace_options *o, struct err *err)
 static int run(struct trace_options *o, struct consumer **consumers, size_t count,
                struct consumer *sink, struct err *err)
 {
-	struct capture *capture = NULL;
-	int status, r;
-
 	o->capture.target = o->choice.target;
 	o->capture.selection = o->selection;
 	o->capture.begin_records = o->sink.begin_end;
@@ -343,18 +277,8 @@ static int run(struct trace_options *o, struct consumer **consumers, size_t coun
 	o->capture.consumers = consumers;
 	o->capture.n_consumers = count;
 	o->capture.enough = enough;
-	o->capture.notice = notice;
 	o->capture.data = sink;
-	r = capture_open(&o->capture, &capture, err);
-	if (r)
-		return EXIT_FAILURE;
-	r = capture_run(capture, err);
-	if (r)
-		cli_say("%s", err->text);
-	err->text[0] = '\0';
-	status = capture_finish(capture);
-	capture_free(capture);
-	return r && !status ? EXIT_FAILURE : status;
+	return cli_capture(&o->capture, err);
 }
 
 static int trace(struct trace_options *o, struct err *err)
