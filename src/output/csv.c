@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
+#include "output/activity.h"
 #include "output/args.h"
 #include "output/format.h"
 #include "output/fragments.h"
@@ -235,22 +236,6 @@ static void add_call(struct csv *csv, const struct event *event)
 /* ---- activities --------------------------------------------------------------------------------
  */
 
-static const char *memory_title(enum activity_memory memory)
-{
-	static const char *const titles[] = {
-		[ACTIVITY_MEMORY_UNKNOWN] = "unknown",
-		[ACTIVITY_MEMORY_PAGEABLE] = "pageable",
-		[ACTIVITY_MEMORY_PINNED] = "pinned",
-		[ACTIVITY_MEMORY_DEVICE] = "device",
-		[ACTIVITY_MEMORY_ARRAY] = "array",
-		[ACTIVITY_MEMORY_MANAGED] = "managed",
-		[ACTIVITY_MEMORY_DEVICE_STATIC] = "device static",
-		[ACTIVITY_MEMORY_MANAGED_STATIC] = "managed static",
-	};
-
-	return titles[memory < sizeof(titles) / sizeof(*titles) ? memory : 0];
-}
-
 static void add_kernel_fields(struct csv *csv, struct buf *out, const struct activity *a)
 {
 	if (a->kind != ACTIVITY_KERNEL) {
@@ -281,10 +266,10 @@ static void add_copy_fields(struct buf *out, const struct activity *a)
 		buf_puts(out, api_direction_name(a->direction));
 	skip(out, 2);
 	if (a->kind == ACTIVITY_COPY) {
-		buf_puts(out, memory_title(a->source));
-		buf_puts(out, " to ");
+		buf_puts(out, activity_memory_name(a->source));
+		buf_puts(out, " -> ");
 	}
-	buf_puts(out, memory_title(a->destination));
+	buf_puts(out, activity_memory_name(a->destination));
 	next(out);
 }
 

@@ -121,7 +121,7 @@ static void test_what_ran_on_the_gpu_is_a_row_too(void **state)
 	event.activity = &kernel;
 	push(&run, &event);
 	assert_rows("1000,2000,vectorAdd,4242,,,gpu,transfer,memcpy,,,,,,,7,64,H2D,,"
-	            "pinned to device,,4,2,1\n"
+	            "Pinned -> Device,,4,2,1\n"
 	            "5000,1000,vectorAdd,4242,,,gpu,launch,kernel,,,add(),1 2 3,32 1 1,16,7,,,,,,,"
 	            "0,0\n");
 }
