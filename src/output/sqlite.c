@@ -215,7 +215,7 @@ static void add_thread(struct sqlite *sqlite, const struct event *event)
 
 static void sqlite_begin(struct sink *sink, const struct run_info *run)
 {
-	sqlite_of(sink)->db = database_open(sink->options.path, &sink->lines.failure);
+	sqlite_of(sink)->db = database_open(sink->options.place, &sink->lines.failure);
 }
 
 static void sqlite_watch(struct sink *sink, const struct event *event)

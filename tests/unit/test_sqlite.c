@@ -16,7 +16,7 @@ static sqlite3 *db;
 
 static int begin_database(void **state)
 {
-	struct sink_options options = { .path = path };
+	struct sink_options options = { .path = path, .place = path };
 
 	open_run(&run);
 	run.info.hostname = "gpu1";
@@ -358,7 +358,7 @@ static void test_a_trace_without_events_has_all_tables(void **state)
 
 static void test_a_folder_that_is_not_there_is_one_sentence(void **state)
 {
-	struct sink_options options = { .path = "/nowhere/x.sqlite" };
+	struct sink_options options = { .place = "/nowhere/x.sqlite" };
 	struct consumer *consumer = sink_format_by_name("sqlite")->create(&options);
 	struct run_info info = default_run_info();
 	struct err err = { 0 };
