@@ -92,8 +92,8 @@ bool call_asks_for_work(const struct call *call)
 	case OP_GRAPH_LAUNCH:
 	case OP_COPY:
 	case OP_SET:
-		return !(call->flags & (CALL_FAILED | CALL_CAPTURED | CALL_UNFINISHED)) &&
-		       call->correlation;
+		return call->correlation && !(call->flags & (CALL_NESTED | CALL_FAILED |
+		                                             CALL_CAPTURED | CALL_UNFINISHED));
 	default:
 		return false;
 	}

@@ -45,7 +45,8 @@ void pairs_remove(void *half);
 /* Everything that still waits leaves. */
 void pairs_end(struct pairs *pairs);
 
-/* Whether a call asks for work that would show as an activity. */
+/* Whether a call asks for work that would show as an activity; of nested calls the outer one does.
+ */
 bool call_asks_for_work(const struct call *call);
 
 #endif

@@ -50,7 +50,7 @@ static void count_call(struct perfetto *p, const struct event *event)
 	struct perfetto_process *process;
 	struct half *half;
 
-	if (!call_asks_for_work(call) || call->flags & CALL_NESTED)
+	if (!call_asks_for_work(call))
 		return;
 	half = pairs_find(p->pairs, event->process->id, call->correlation);
 	if (half) { /* done before the call had ended */
