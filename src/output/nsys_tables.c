@@ -169,6 +169,7 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                     "kindLiveBytes INTEGER NOT NULL,\n"
 	                                     "liveBytes INTEGER NOT NULL" },
 	[TABLE_LOST] = { "cuscope_lost", "reason TEXT NOT NULL,\n"
+	                                 "text TEXT NOT NULL,\n"
 	                                 "count INTEGER NOT NULL" },
 	[TABLE_MISSED] = { "cuscope_missed", "kind TEXT NOT NULL,\n"
 	                                     "name TEXT,\n"

@@ -4,6 +4,8 @@
 
 #include <time.h>
 
+#include "analysis/missed.h"
+
 #define NS 1000000000ll
 
 static void add_pair(struct database *db, enum nsys_table table, const char *name,
@@ -75,16 +77,11 @@ static void add_versions(struct database *db)
 
 static void add_missed(struct database *db, const struct run_info *run)
 {
-	static const char *const kinds[] = {
-		[MISS_NOT_HOOKED] = "not hooked", [MISS_HOOKED_LATE] = "hooked late",
-		[MISS_UNHOOKED] = "unhooked",     [MISS_ENTRY_ONLY] = "entry only",
-		[MISS_ESTIMATED] = "estimated",
-	};
-
 	for (size_t i = 0; i < LOST_COUNT; i++) {
 		if (!run->lost[i])
 			continue;
 		row_begin(db, TABLE_LOST);
+		row_static(db, missed_lost_key(i));
 		row_static(db, lost_reason_text(i));
 		row_int(db, (int64_t)run->lost[i]);
 		row_end(db);
@@ -93,7 +90,7 @@ static void add_missed(struct database *db, const struct run_info *run)
 		const struct miss *miss = &run->misses[i];
 
 		row_begin(db, TABLE_MISSED);
-		row_static(db, kinds[miss->kind]);
+		row_static(db, missed_kind_key(miss->kind));
 		row_text(db, miss->name);
 		row_text(db, miss->lib);
 		add_or_null(db, miss->pid, miss->pid);

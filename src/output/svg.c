@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "analysis/memory.h"
+#include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "output/format.h"
@@ -79,10 +80,8 @@ static void add_subject(struct buf *out, const struct run_info *run)
 
 static void add_note(struct buf *out, const struct run_info *run, uint64_t unknown)
 {
-	uint64_t lost = 0;
+	uint64_t lost = missed_events(run);
 
-	for (size_t i = 0; i < LOST_COUNT; i++)
-		lost += i == LOST_LATE ? 0 : run->lost[i];
 	if (run->cut_short)
 		buf_puts(out, "The trace was cut short. ");
 	if (!run->returns)

@@ -336,9 +336,9 @@ static void test_losses_are_told(void **state)
 	run.info.lost[LOST_RING_FULL] = 12;
 	run.info.misses = &miss;
 	run.info.n_misses = 1;
-	assert_string_equal(ask("SELECT count FROM cuscope_lost"), "12");
+	assert_string_equal(ask("SELECT reason, count FROM cuscope_lost"), "ring_full|12");
 	assert_string_equal(ask("SELECT kind, name, pid, why FROM cuscope_missed"),
-	                    "not hooked|cuFoo|NULL|no room");
+	                    "not_hooked|cuFoo|NULL|no room");
 }
 
 static void test_names_are_valid_text_whatever_a_program_chose(void **state)
