@@ -69,7 +69,6 @@ static void end_process(struct process_row *row, uint64_t now_ns)
 		return;
 	row->shown.ended = true;
 	row->ended_ns = now_ns;
-	rows_forget_threads(row);
 }
 
 static void drop_process(struct live *live, struct process_row *row)

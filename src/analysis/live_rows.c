@@ -256,7 +256,7 @@ void rows_copy_details(const struct process_row *process, struct live_process *i
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-void rows_forget_threads(struct process_row *process)
+static void forget_threads(struct process_row *process)
 {
 	struct thread_row *thread, *next;
 
@@ -286,7 +286,7 @@ void rows_forget(struct process_row *process)
 		HASH_DELETE(hh, process->streams, stream);
 		free(stream);
 	}
-	rows_forget_threads(process);
+	forget_threads(process);
 	free(process->other_streams);
 	free(process->function_by_id);
 	process->last_kernel = NULL;

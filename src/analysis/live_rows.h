@@ -56,7 +56,6 @@ void count_tick(struct live_count *count, double seconds);
 
 /* Frees what hangs on it; counts of the process itself stay. */
 void rows_forget(struct process_row *row);
-void rows_forget_threads(struct process_row *row);
 
 /* Copies of functions, kernels and streams, with their percentiles. */
 void rows_copy_details(const struct process_row *row, struct live_process *into);

@@ -24,6 +24,7 @@ struct cli_command {
 extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 
 int cli_trace(int argc, char **argv);
+int cli_top(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 

@@ -12,6 +12,7 @@
 
 const struct cli_command cli_commands[] = {
 	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
+	{ "top", "a live screen of what processes do with CUDA", cli_top },
 	{ "probes", "list the functions that would be hooked, and where", cli_probes },
 	{ "doctor", "check what this machine allows, and say what to do about the rest",
 	  cli_doctor },
