@@ -225,6 +225,18 @@ static int write_json(struct calls *calls, const struct run_info *run, struct er
 	return rc;
 }
 
+static int print_json(struct calls *calls, const struct run_info *run, struct err *err)
+{
+	struct lines lines;
+	int rc;
+
+	lines_init(&lines, calls->options.json_stream, "the summary");
+	summary_json(&calls->tally, run, &lines.pending);
+	rc = lines_flush(&lines, err);
+	lines_free(&lines);
+	return rc;
+}
+
 /* A summary that cannot be written in one form is still written in the other. */
 static int calls_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
@@ -237,6 +249,8 @@ static int calls_end(struct consumer *self, const struct run_info *run, struct e
 	}
 	if (calls->json_path)
 		rc = write_json(calls, run, err);
+	if (calls->options.json_stream && !rc)
+		rc = print_json(calls, run, err);
 	if (calls->options.text)
 		rc_text = print_text(calls, run, rc ? NULL : err);
 	return rc ? rc : rc_text;

@@ -38,7 +38,8 @@ void buf_reserve(struct buf *buf, size_t extra)
 void buf_add(struct buf *buf, const void *data, size_t len)
 {
 	buf_reserve(buf, len);
-	memcpy(buf->data + buf->len, data, len);
+	if (len) /* data may be NULL then */
+		memcpy(buf->data + buf->len, data, len);
 	buf->len += len;
 	buf->data[buf->len] = '\0';
 }

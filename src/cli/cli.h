@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "capture/target.h"
+#include "capture/capture.h"
 #include "probe/selection.h"
 
 #define EXIT_USAGE 2
@@ -25,6 +25,7 @@ extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 
 int cli_trace(int argc, char **argv);
 int cli_top(int argc, char **argv);
+int cli_record(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
@@ -60,8 +61,30 @@ int cli_target_settle(struct target_choice *choice, char **argv, struct err *err
 /* --only, --skip, --class, --layer, --all-calls. Input: struct selection. */
 extern const struct argp cli_selection_argp;
 
+/* --duration, --timeout, --no-returns, --max-overhead, --ring-size, --without. Input: struct */
+/* capture_options. */
+extern const struct argp cli_limits_argp;
+
+/* A duration that is an option's value; ends the program where it is none. */
+uint64_t cli_duration(const struct argp_state *state, const char *option, const char *arg);
+
 /* Ends the program: "cuscope trace: --duration: '10x' is no duration (10us, 1.5ms, 2s, 3m)". */
 void cli_bad_value(const struct argp_state *state, const char *option, const char *value,
                    const char *what) __attribute__((noreturn));
+
+/* ---- tracing ------------------------------------------------------------------------------- */
+
+/*
+ * Makes a file for writing; one that exists is overwritten with `force` only, and what is no
+ * regular file (a pipe, /dev/null) is opened as it is. A descriptor, or a negative errno.
+ */
+int cli_create(const char *path, bool force, struct err *err);
+
+/*
+ * A capture from its opening to its end. Returns the exit status: the command's, where there is
+ * one. A failure of the run is said at once, before a command that still runs is waited for; one
+ * of the opening is left in `err`.
+ */
+int cli_capture(struct capture_options *options, struct err *err);
 
 #endif

@@ -12,7 +12,8 @@
 
 const struct cli_command cli_commands[] = {
 	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
-	{ "top", "a live screen of what processes do with CUDA", cli_top },
+	{ "record", "keep what trace would show in a file", cli_record },
+	{ "top", "show what processes do with CUDA at the moment, on a live screen", cli_top },
 	{ "probes", "list the functions that would be hooked, and where", cli_probes },
 	{ "doctor", "check what this machine allows, and say what to do about the rest",
 	  cli_doctor },

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -62,6 +61,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &o->choice;
 		state->child_inputs[1] = &o->choice;
 		state->child_inputs[2] = &o->selection;
+		state->child_inputs[3] = &o->capture;
 		return 0;
 	case OPT_INTERVAL:
 		parse_interval(state, o, arg);
@@ -90,6 +90,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_start_argp, 0, NULL, 0 },
 	                                      { &cli_selection_argp, 0, NULL, 0 },
+	                                      { &cli_limits_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static const struct argp argp = {
@@ -156,17 +157,13 @@ static char *name_target(const struct top_options *o)
 static int open_streams(const struct top_options *o, int streams[3], struct err *err)
 {
 	const char *path = o->output ? o->output : "/dev/null";
-	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (o->force ? O_TRUNC : O_EXCL);
-	struct stat st;
 
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		flags = O_WRONLY | O_CLOEXEC;
+	streams[1] = streams[2] = cli_create(path, o->force, err);
+	if (streams[1] < 0)
+		return streams[1];
 	streams[0] = o->screen.once ? STDIN_FILENO : open("/dev/null", O_RDONLY | O_CLOEXEC);
-	streams[1] = streams[2] = open(path, flags, 0644);
-	if (streams[1] < 0 && errno == EEXIST)
-		return err_set(err, EEXIST, "%s exists already: --force overwrites it", path);
-	if (streams[0] < 0 || streams[1] < 0)
-		return err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	if (streams[0] < 0)
+		return err_set(err, errno, "cannot open /dev/null: %s", strerror(errno));
 	return 0;
 }
 
@@ -184,6 +181,8 @@ static int check_options(struct top_options *o, struct err *err)
 		return err->code;
 	if (o->output && !command)
 		return err_set(err, EINVAL, "--output is for the output of a command after --");
+	if (o->screen.once && o->capture.duration_ns)
+		return err_set(err, EINVAL, "--once takes --interval, not --duration");
 	if (o->screen.json && !o->screen.once)
 		return err_set(err, EINVAL, "--format json goes with --once");
 	if (!o->screen.once && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))

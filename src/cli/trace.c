@@ -41,15 +41,9 @@ enum {
 	OPT_FAILED,
 	OPT_MIN_DURATION,
 	OPT_MAX_EVENTS,
-	OPT_NO_RETURNS,
-	OPT_DURATION,
-	OPT_TIMEOUT,
 	OPT_SUMMARY_ONLY,
 	OPT_JSON_SUMMARY,
 	OPT_COLOR,
-	OPT_MAX_OVERHEAD,
-	OPT_WITHOUT,
-	OPT_RING_SIZE,
 };
 
 static const struct argp_option options[] = {
@@ -71,18 +65,6 @@ static const struct argp_option options[] = {
 	{ "json-summary", OPT_JSON_SUMMARY, "FILE", 0, "also write the summary as JSON", 0 },
 	{ "color", OPT_COLOR, "WHEN", 0,
 	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
-	{ 0, 0, 0, 0, "How long, and at what cost:", 5 },
-	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
-	{ "timeout", OPT_TIMEOUT, "TIME", 0, "give up when no CUDA library was loaded by then", 0 },
-	{ "no-returns", OPT_NO_RETURNS, 0, 0, "half the cost: no durations, no results", 0 },
-	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
-	  "give up detail to slow targets down by less than this: getters, then durations, then "
-	  "all but windows of time",
-	  0 },
-	{ "ring-size", OPT_RING_SIZE, "BYTES", 0,
-	  "memory of all ring buffers together (8 MiB for each CPU)", 0 },
-	{ "without", OPT_WITHOUT, "LIST", 0,
-	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
 	{ 0 }
 };
 
@@ -91,15 +73,6 @@ static void parse_format(const struct argp_state *state, struct trace_options *o
 	o->format = sink_format_by_name(arg);
 	if (!o->format)
 		cli_bad_value(state, "--format", arg, "format (table, jsonl or log)");
-}
-
-static uint64_t duration(const struct argp_state *state, const char *option, const char *arg)
-{
-	uint64_t ns;
-
-	if (!parse_duration_ns(arg, &ns) || !ns)
-		cli_bad_value(state, option, arg, "duration (10us, 1.5ms, 2s, 3m)");
-	return ns;
 }
 
 static error_t parse_output(int key, char *arg, struct argp_state *state)
@@ -134,37 +107,6 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static error_t parse_limits(int key, char *arg, struct argp_state *state)
-{
-	struct trace_options *o = state->input;
-	uint64_t bytes;
-
-	switch (key) {
-	case OPT_DURATION:
-		o->capture.duration_ns = duration(state, "--duration", arg);
-		return 0;
-	case OPT_TIMEOUT:
-		o->capture.timeout_ns = duration(state, "--timeout", arg);
-		return 0;
-	case OPT_NO_RETURNS:
-		o->capture.returns = false;
-		return 0;
-	case OPT_MAX_OVERHEAD:
-		if (!parse_percent(arg, &o->capture.max_overhead))
-			cli_bad_value(state, "--max-overhead", arg, "percentage (5% or 0.5%)");
-		return 0;
-	case OPT_RING_SIZE:
-		if (!parse_bytes(arg, &bytes) || bytes < 65536 || bytes > 8ull << 30)
-			cli_bad_value(state, "--ring-size", arg, "size from 64KiB to 8GiB");
-		o->capture.ring_bytes = bytes;
-		return 0;
-	case OPT_WITHOUT:
-		o->capture.without = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct trace_options *o = state->input;
@@ -174,12 +116,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &o->choice;
 		state->child_inputs[1] = &o->choice;
 		state->child_inputs[2] = &o->selection;
+		state->child_inputs[3] = &o->capture;
 		return 0;
 	case OPT_FAILED:
 		o->sink.failed_only = true;
 		return 0;
 	case OPT_MIN_DURATION:
-		o->sink.min_duration_ns = duration(state, "--min-duration", arg);
+		o->sink.min_duration_ns = cli_duration(state, "--min-duration", arg);
 		return 0;
 	case OPT_MAX_EVENTS:
 		if (!parse_number(arg, UINT64_MAX / 2, &o->sink.max_events) || !o->sink.max_events)
@@ -192,14 +135,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->command = state->argv + state->next;
 		return 0;
 	}
-	if (parse_output(key, arg, state) == 0)
-		return 0;
-	return parse_limits(key, arg, state);
+	return parse_output(key, arg, state);
 }
 
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_start_argp, 0, NULL, 0 },
 	                                      { &cli_selection_argp, 0, NULL, 0 },
+	                                      { &cli_limits_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static const struct argp argp = {
@@ -218,20 +160,14 @@ static const struct argp argp = {
 
 static int open_output(struct trace_options *o, FILE **out, struct err *err)
 {
-	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (o->force ? O_TRUNC : O_EXCL);
-	struct stat st;
 	int fd;
 
 	*out = stdout;
 	if (!o->output || !strcmp(o->output, "-"))
 		return 0;
-	if (stat(o->output, &st) == 0 && !S_ISREG(st.st_mode))
-		flags = O_WRONLY | O_CLOEXEC; /* a pipe, /dev/null */
-	fd = open(o->output, flags, 0644);
-	if (fd < 0 && errno == EEXIST)
-		return err_set(err, EEXIST, "%s exists already: --force overwrites it", o->output);
+	fd = cli_create(o->output, o->force, err);
 	if (fd < 0)
-		return err_set(err, errno, "cannot write %s: %s", o->output, strerror(errno));
+		return fd;
 	*out = fdopen(fd, "w");
 	setvbuf(*out, NULL, _IOFBF, OUTPUT_BUFFER);
 	return 0;
@@ -278,11 +214,6 @@ static bool enough(void *data)
 	return data && sink_done(data);
 }
 
-static void notice(void *data, const char *text)
-{
-	cli_say("%s", text);
-}
-
 static int choose_format(struct trace_options *o, struct err *err)
 {
 	if (!o->format && o->output)
@@ -320,9 +251,6 @@ static int check_options(const struct trace_options *o, struct err *err)
 static int run(struct trace_options *o, struct consumer **consumers, size_t count,
                struct consumer *sink, struct err *err)
 {
-	struct capture *capture = NULL;
-	int status, r;
-
 	o->capture.target = o->choice.target;
 	o->capture.selection = o->selection;
 	o->capture.begin_records = o->sink.begin_end;
@@ -330,18 +258,8 @@ static int run(struct trace_options *o, struct consumer **consumers, size_t coun
 	o->capture.consumers = consumers;
 	o->capture.n_consumers = count;
 	o->capture.enough = enough;
-	o->capture.notice = notice;
 	o->capture.data = sink;
-	r = capture_open(&o->capture, &capture, err);
-	if (r)
-		return EXIT_FAILURE;
-	r = capture_run(capture, err);
-	if (r)
-		cli_say("%s", err->text);
-	err->text[0] = '\0';
-	status = capture_finish(capture);
-	capture_free(capture);
-	return r && !status ? EXIT_FAILURE : status;
+	return cli_capture(&o->capture, err);
 }
 
 static int trace(struct trace_options *o, struct err *err)
