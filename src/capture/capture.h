@@ -50,6 +50,7 @@ struct capture_state {
 	uint64_t lost[LOST_COUNT]; /* so far */
 	double overhead_percent; /* tracing's cost over the last quarter of a second: a share of */
 				 /* the busiest thread's time, estimated */
+	double estimate_scale;   /* above 1: measured in windows, see struct run_info */
 };
 
 /* To be called by consumers and by enough(), so on the thread of capture_run. */

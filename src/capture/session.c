@@ -396,6 +396,7 @@ void capture_state(const struct capture *c, struct capture_state *state)
 {
 	read_lost(c, state->lost);
 	state->overhead_percent = governor_percent(c->governor);
+	state->estimate_scale = governor_scale(c->governor, capture_now_ns());
 }
 
 static void fill_run(struct capture *c)

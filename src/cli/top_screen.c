@@ -122,6 +122,7 @@ static void fill_page(struct top_screen *s)
 		.target = s->options.target,
 		.overhead_percent = state.overhead_percent,
 		.own_percent = s->own_percent,
+		.estimate_scale = state.estimate_scale,
 	};
 	memcpy(s->page.lost, state.lost, sizeof(s->page.lost));
 	if (s->notices.n && now_ns() - s->notices.time_ns < NOTICE_NS)

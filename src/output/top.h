@@ -34,6 +34,7 @@ struct top_page {
 	uint64_t lost[LOST_COUNT];
 	double overhead_percent; /* of the busiest thread's time */
 	double own_percent;      /* cuscope's own, of one CPU */
+	double estimate_scale;   /* above 1: measured in windows; the page is of what they saw */
 	const char *notice;      /* the latest one while it is new, else NULL */
 };
 

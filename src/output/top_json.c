@@ -234,6 +234,7 @@ void top_json(const struct top_page *page, const struct run_info *run, struct bu
 	add_sum(&json, "gone", snapshot->n_gone, &snapshot->gone);
 	add_sum(&json, "total", snapshot->n_processes + snapshot->n_gone, &snapshot->total);
 	add_rate(&json, "overhead_percent", page->overhead_percent);
+	add_rate(&json, "estimate_scale", page->estimate_scale);
 	add_rate(&json, "own_cpu_percent", page->own_percent);
 	json_open(&json, "missed", '{');
 	missed_json(&json, run);

@@ -147,7 +147,7 @@ static void paint_gpus(struct painter *p)
 	}
 }
 
-static void paint_lost(struct painter *p)
+static void paint_costs(struct painter *p)
 {
 	uint64_t any = 0;
 
@@ -164,6 +164,13 @@ static void paint_lost(struct painter *p)
 		           : i == LOST_UNREADABLE ? "incomplete"
 		                                  : "lost",
 		           (unsigned long long)p->page->lost[i], lost_reason_text(i));
+	}
+	if (p->page->estimate_scale > 1) {
+		screen_line(p->screen);
+		screen_style(p->screen, SCREEN_WARNING);
+		buf_printf(screen_last(p->screen),
+		           "measured in windows: counts and rates are 1/%.1f of the estimates",
+		           p->page->estimate_scale);
 	}
 	screen_line(p->screen);
 	screen_style(p->screen, SCREEN_DIM);
@@ -476,7 +483,7 @@ static void paint(struct painter *p)
 	p->table = &top_tables[p->view->table];
 	paint_title(p);
 	paint_gpus(p);
-	paint_lost(p);
+	paint_costs(p);
 	paint_notice(p);
 	screen_line(p->screen);
 	if (opened) {
