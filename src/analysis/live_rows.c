@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/by_id.h"
 #include "base/xalloc.h"
 
 #define THREAD_KEPT 16 /* intervals without a call, after which a thread is forgotten */
@@ -27,17 +28,10 @@ static struct function_row *make_function(struct process_row *process,
 static struct function_row *find_function(struct process_row *process,
                                           const struct function *function)
 {
-	size_t n = process->n_function_by_id;
-	struct function_row **by_id = process->function_by_id;
+	struct function_row **by_id = by_id_room(
+		process->function_by_id, &process->n_function_by_id, sizeof(*by_id), function->id);
 
-	if (function->id >= n) {
-		size_t more = function->id + 64;
-
-		by_id = xrealloc(by_id, more * sizeof(*by_id));
-		memset(by_id + n, 0, (more - n) * sizeof(*by_id));
-		process->function_by_id = by_id;
-		process->n_function_by_id = more;
-	}
+	process->function_by_id = by_id;
 	if (!by_id[function->id])
 		by_id[function->id] = make_function(process, function);
 	return by_id[function->id];

@@ -122,8 +122,10 @@ static void paint_gpu(struct painter *p, size_t index, const struct gpu *gpu)
 	add_bytes_or_dash(out, gpu->memory_total_bytes);
 	text_pad(out, 0, 62);
 	add_watts(out, gpu->power_mw);
-	buf_putc(out, '/');
-	add_watts(out, gpu->power_limit_mw);
+	if (gpu->power_limit_mw >= 0) {
+		buf_putc(out, '/');
+		add_watts(out, gpu->power_limit_mw);
+	}
 	text_pad(out, 0, 74);
 	if (gpu->temperature_c >= 0)
 		buf_printf(out, "%3dC", gpu->temperature_c);

@@ -73,6 +73,14 @@ static double process_total(const struct top_page *page, const struct top_row *r
 	return (double)row->process->numbers[which].total;
 }
 
+/* Without results nothing is known to have failed. */
+static double process_errors(const struct top_page *page, const struct top_row *row, unsigned which)
+{
+	if (row->process->entries_only)
+		return TOP_UNKNOWN;
+	return (double)row->process->numbers[LIVE_ERRORS].total;
+}
+
 static double process_live(const struct top_page *page, const struct top_row *row, unsigned which)
 {
 	if (row->process->entries_only)
@@ -240,7 +248,7 @@ static const struct top_column process_columns[] = {
 	{ "GPUMEM", 'g', 100, 6, TOP_BYTES, process_gpu, 0, NULL },
 	{ "H2D/s", 'i', 0, 5, TOP_BYTES, process_rate, LIVE_COPY_BYTES + DIRECTION_H2D, NULL },
 	{ "D2H/s", 'o', 0, 5, TOP_BYTES, process_rate, LIVE_COPY_BYTES + DIRECTION_D2H, NULL },
-	{ "ERRORS", 'e', 0, 6, TOP_COUNT, process_total, LIVE_ERRORS, NULL },
+	{ "ERRORS", 'e', 0, 6, TOP_COUNT, process_errors, 0, NULL },
 	{ "SYNC", 's', 0, 4, TOP_SHARE, process_sync, 0, NULL },
 };
 
