@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,15 +40,9 @@ enum {
 	OPT_FAILED,
 	OPT_MIN_DURATION,
 	OPT_MAX_EVENTS,
-	OPT_NO_RETURNS,
-	OPT_DURATION,
-	OPT_TIMEOUT,
 	OPT_SUMMARY_ONLY,
 	OPT_JSON_SUMMARY,
 	OPT_COLOR,
-	OPT_MAX_OVERHEAD,
-	OPT_WITHOUT,
-	OPT_RING_SIZE,
 };
 
 static const struct argp_option options[] = {
@@ -61,9 +54,8 @@ static const struct argp_option options[] = {
 	{ "verbose", 'v', 0, 0,
 	  "also the driver calls that runtime calls make, with their durations", 0 },
 	{ 0, 0, 0, 0, "Output:", 4 },
-	{ "output", 'o', "FILE", 0, "write the calls to FILE; .jsonl and .log choose that format",
-	  0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "table (default), jsonl or log", 0 },
+	{ "output", 'o', "FILE", 0, "write the calls to FILE; its ending chooses the format", 0 },
+	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
 	{ "begin-end", OPT_BEGIN_END, 0, 0,
 	  "jsonl: a B and an E line for each call instead of one X", 0 },
@@ -71,36 +63,8 @@ static const struct argp_option options[] = {
 	{ "json-summary", OPT_JSON_SUMMARY, "FILE", 0, "also write the summary as JSON", 0 },
 	{ "color", OPT_COLOR, "WHEN", 0,
 	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
-	{ 0, 0, 0, 0, "How long, and at what cost:", 5 },
-	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
-	{ "timeout", OPT_TIMEOUT, "TIME", 0, "give up when no CUDA library was loaded by then", 0 },
-	{ "no-returns", OPT_NO_RETURNS, 0, 0, "half the cost: no durations, no results", 0 },
-	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
-	  "give up detail to slow targets down by less than this: getters, then durations, then "
-	  "all but windows of time",
-	  0 },
-	{ "ring-size", OPT_RING_SIZE, "BYTES", 0,
-	  "memory of all ring buffers together (8 MiB for each CPU)", 0 },
-	{ "without", OPT_WITHOUT, "LIST", 0,
-	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
 	{ 0 }
 };
-
-static void parse_format(const struct argp_state *state, struct trace_options *o, const char *arg)
-{
-	o->format = sink_format_by_name(arg);
-	if (!o->format)
-		cli_bad_value(state, "--format", arg, "format (table, jsonl or log)");
-}
-
-static uint64_t duration(const struct argp_state *state, const char *option, const char *arg)
-{
-	uint64_t ns;
-
-	if (!parse_duration_ns(arg, &ns) || !ns)
-		cli_bad_value(state, option, arg, "duration (10us, 1.5ms, 2s, 3m)");
-	return ns;
-}
 
 static error_t parse_output(int key, char *arg, struct argp_state *state)
 {
@@ -111,7 +75,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		o->output = arg;
 		return 0;
 	case OPT_FORMAT:
-		parse_format(state, o, arg);
+		o->format = cli_parse_format(state, arg);
 		return 0;
 	case OPT_FORCE:
 		o->force = true;
@@ -134,37 +98,6 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static error_t parse_limits(int key, char *arg, struct argp_state *state)
-{
-	struct trace_options *o = state->input;
-	uint64_t bytes;
-
-	switch (key) {
-	case OPT_DURATION:
-		o->capture.duration_ns = duration(state, "--duration", arg);
-		return 0;
-	case OPT_TIMEOUT:
-		o->capture.timeout_ns = duration(state, "--timeout", arg);
-		return 0;
-	case OPT_NO_RETURNS:
-		o->capture.returns = false;
-		return 0;
-	case OPT_MAX_OVERHEAD:
-		if (!parse_percent(arg, &o->capture.max_overhead))
-			cli_bad_value(state, "--max-overhead", arg, "percentage (5% or 0.5%)");
-		return 0;
-	case OPT_RING_SIZE:
-		if (!parse_bytes(arg, &bytes) || bytes < 65536 || bytes > 8ull << 30)
-			cli_bad_value(state, "--ring-size", arg, "size from 64KiB to 8GiB");
-		o->capture.ring_bytes = bytes;
-		return 0;
-	case OPT_WITHOUT:
-		o->capture.without = arg;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct trace_options *o = state->input;
@@ -174,12 +107,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &o->choice;
 		state->child_inputs[1] = &o->choice;
 		state->child_inputs[2] = &o->selection;
+		state->child_inputs[3] = &o->capture;
 		return 0;
 	case OPT_FAILED:
 		o->sink.failed_only = true;
 		return 0;
 	case OPT_MIN_DURATION:
-		o->sink.min_duration_ns = duration(state, "--min-duration", arg);
+		o->sink.min_duration_ns = cli_duration(state, "--min-duration", arg);
 		return 0;
 	case OPT_MAX_EVENTS:
 		if (!parse_number(arg, UINT64_MAX / 2, &o->sink.max_events) || !o->sink.max_events)
@@ -192,15 +126,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->command = state->argv + state->next;
 		return 0;
 	}
-	if (parse_output(key, arg, state) == 0)
-		return 0;
-	return parse_limits(key, arg, state);
+	return parse_output(key, arg, state);
 }
 
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_start_argp, 0, NULL, 0 },
 	                                      { &cli_selection_argp, 0, NULL, 0 },
+	                                      { &cli_limits_argp, 0, NULL, 0 },
 	                                      { 0 } };
+
+static char *help_filter(int key, const char *text, void *input)
+{
+	return key == OPT_FORMAT ? cli_help_formats() : (char *)text;
+}
 
 static const struct argp argp = {
 	.options = options,
@@ -212,26 +150,39 @@ static const struct argp argp = {
 	       "  sudo cuscope trace -p 1234 --duration 10s --summary-only\n"
 	       "  sudo cuscope trace --name 'python*' --class memory,launch -o calls.jsonl\n",
 	.children = children,
+	.help_filter = help_filter,
 };
 
 /* ---- output -------------------------------------------------------------------------------- */
 
+/* That the file can be made is known now; the format makes it itself, and expects none. */
+static int make_way(const struct trace_options *o, int fd, FILE **out, struct err *err)
+{
+	struct stat st;
+	bool regular = !fstat(fd, &st) && S_ISREG(st.st_mode);
+
+	close(fd);
+	if (!regular)
+		return err_set(err, EINVAL, "%s cannot be written to %s: it is no ordinary file",
+		               o->format->name, o->output);
+	unlink(o->output);
+	*out = NULL;
+	return 0;
+}
+
 static int open_output(struct trace_options *o, FILE **out, struct err *err)
 {
-	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (o->force ? O_TRUNC : O_EXCL);
-	struct stat st;
 	int fd;
 
 	*out = stdout;
 	if (!o->output || !strcmp(o->output, "-"))
-		return 0;
-	if (stat(o->output, &st) == 0 && !S_ISREG(st.st_mode))
-		flags = O_WRONLY | O_CLOEXEC; /* a pipe, /dev/null */
-	fd = open(o->output, flags, 0644);
-	if (fd < 0 && errno == EEXIST)
-		return err_set(err, EEXIST, "%s exists already: --force overwrites it", o->output);
+		return o->summary_only ? 0 : cli_check_stdout(o->format, err);
+	fd = cli_create(o->output, o->force, err);
 	if (fd < 0)
-		return err_set(err, errno, "cannot write %s: %s", o->output, strerror(errno));
+		return fd;
+	o->sink.path = o->sink.place = o->output;
+	if (o->format->opens_path && !o->summary_only)
+		return make_way(o, fd, out, err);
 	*out = fdopen(fd, "w");
 	setvbuf(*out, NULL, _IOFBF, OUTPUT_BUFFER);
 	return 0;
@@ -242,25 +193,10 @@ static void remove_if_empty(const struct trace_options *o, FILE *out)
 {
 	struct stat st;
 
-	if (!o->force && fflush(out) == 0 && fstat(fileno(out), &st) == 0 && S_ISREG(st.st_mode) &&
-	    !st.st_size)
+	if (out)
+		fflush(out);
+	if (!o->force && stat(o->output, &st) == 0 && S_ISREG(st.st_mode) && !st.st_size)
 		unlink(o->output);
-}
-
-static bool use_color(const struct trace_options *o, FILE *out)
-{
-	const char *no_color = getenv("NO_COLOR");
-
-	if (o->color && strcmp(o->color, "auto"))
-		return !strcmp(o->color, "always");
-	return isatty(fileno(out)) && !(no_color && *no_color);
-}
-
-static size_t terminal_width(FILE *out)
-{
-	struct winsize size;
-
-	return isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 /* The summary goes where it does not mix with lines that a program is to read. */
@@ -276,11 +212,6 @@ static FILE *summary_stream(const struct trace_options *o, FILE *out)
 static bool enough(void *data)
 {
 	return data && sink_done(data);
-}
-
-static void notice(void *data, const char *text)
-{
-	cli_say("%s", text);
 }
 
 static int choose_format(struct trace_options *o, struct err *err)
@@ -320,9 +251,6 @@ static int check_options(const struct trace_options *o, struct err *err)
 static int run(struct trace_options *o, struct consumer **consumers, size_t count,
                struct consumer *sink, struct err *err)
 {
-	struct capture *capture = NULL;
-	int status, r;
-
 	o->capture.target = o->choice.target;
 	o->capture.selection = o->selection;
 	o->capture.begin_records = o->sink.begin_end;
@@ -330,18 +258,8 @@ static int run(struct trace_options *o, struct consumer **consumers, size_t coun
 	o->capture.consumers = consumers;
 	o->capture.n_consumers = count;
 	o->capture.enough = enough;
-	o->capture.notice = notice;
 	o->capture.data = sink;
-	r = capture_open(&o->capture, &capture, err);
-	if (r)
-		return EXIT_FAILURE;
-	r = capture_run(capture, err);
-	if (r)
-		cli_say("%s", err->text);
-	err->text[0] = '\0';
-	status = capture_finish(capture);
-	capture_free(capture);
-	return r && !status ? EXIT_FAILURE : status;
+	return cli_capture(&o->capture, err);
 }
 
 static int trace(struct trace_options *o, struct err *err)
@@ -355,12 +273,12 @@ static int trace(struct trace_options *o, struct err *err)
 	if (choose_format(o, err) || check_options(o, err) || open_output(o, &out, err))
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	calls.text = summary_stream(o, out);
-	calls.color = use_color(o, calls.text);
+	calls.color = cli_color(o->color, calls.text);
 	calls.apart = calls.text == out && !o->summary_only;
-	calls.width = terminal_width(calls.text);
+	calls.width = cli_width(calls.text);
 	o->sink.out = out;
-	o->sink.color = use_color(o, out);
-	o->sink.width = terminal_width(out);
+	o->sink.color = cli_color(o->color, out);
+	o->sink.width = cli_width(out);
 	o->sink.verbose = o->verbose;
 	if (!o->summary_only)
 		consumers[count++] = sink = o->format->create(&o->sink);
@@ -370,7 +288,7 @@ static int trace(struct trace_options *o, struct err *err)
 		consumers[count]->ops->free(consumers[count]);
 	if (status && out != stdout)
 		remove_if_empty(o, out);
-	if (out != stdout && fclose(out) && !status) {
+	if (out && out != stdout && fclose(out) && !status) {
 		err_set(err, errno, "writing %s: %s", o->output, strerror(errno));
 		status = EXIT_FAILURE;
 	}

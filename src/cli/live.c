@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+/* What the commands that trace have in common: limits, the file that is made, and the run. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+
+/* ---- limits -------------------------------------------------------------------------------- */
+
+enum {
+	OPT_DURATION = 4000,
+	OPT_TIMEOUT,
+	OPT_NO_RETURNS,
+	OPT_MAX_OVERHEAD,
+	OPT_RING_SIZE,
+	OPT_WITHOUT,
+};
+
+static const struct argp_option limit_options[] = {
+	{ 0, 0, 0, 0, "How long, and at what cost:", 5 },
+	{ "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 },
+	{ "timeout", OPT_TIMEOUT, "TIME", 0, "give up when no CUDA library was loaded by then", 0 },
+	{ "no-returns", OPT_NO_RETURNS, 0, 0, "half the cost: no durations, no results", 0 },
+	{ "max-overhead", OPT_MAX_OVERHEAD, "N%", 0,
+	  "give up detail to slow targets down by less than this: getters, then durations, then "
+	  "all but windows of time",
+	  0 },
+	{ "ring-size", OPT_RING_SIZE, "BYTES", 0,
+	  "memory of all ring buffers together (8 MiB for each CPU)", 0 },
+	{ "without", OPT_WITHOUT, "LIST", 0,
+	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
+	{ 0 }
+};
+
+uint64_t cli_duration(const struct argp_state *state, const char *option, const char *arg)
+{
+	uint64_t ns;
+
+	if (!parse_duration_ns(arg, &ns) || !ns)
+		cli_bad_value(state, option, arg, "duration (10us, 1.5ms, 2s, 3m)");
+	return ns;
+}
+
+static error_t parse_limits(int key, char *arg, struct argp_state *state)
+{
+	struct capture_options *capture = state->input;
+	uint64_t bytes;
+
+	switch (key) {
+	case OPT_DURATION:
+		capture->duration_ns = cli_duration(state, "--duration", arg);
+		return 0;
+	case OPT_TIMEOUT:
+		capture->timeout_ns = cli_duration(state, "--timeout", arg);
+		return 0;
+	case OPT_NO_RETURNS:
+		capture->returns = false;
+		return 0;
+	case OPT_MAX_OVERHEAD:
+		if (!parse_percent(arg, &capture->max_overhead))
+			cli_bad_value(state, "--max-overhead", arg, "percentage (5% or 0.5%)");
+		return 0;
+	case OPT_RING_SIZE:
+		if (!parse_bytes(arg, &bytes) || bytes < 65536 || bytes > 8ull << 30)
+			cli_bad_value(state, "--ring-size", arg, "size from 64KiB to 8GiB");
+		capture->ring_bytes = bytes;
+		return 0;
+	case OPT_WITHOUT:
+		capture->without = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp cli_limits_argp = { .options = limit_options, .parser = parse_limits };
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+int cli_create(const char *path, bool force, struct err *err)
+{
+	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (force ? O_TRUNC : O_EXCL);
+	struct stat st;
+	int fd;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		flags = O_WRONLY | O_CLOEXEC; /* a pipe, /dev/null */
+	fd = open(path, flags, 0644);
+	if (fd < 0 && errno == EEXIST)
+		return err_set(err, EEXIST, "%s exists already: --force overwrites it", path);
+	if (fd < 0)
+		return err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	return fd;
+}
+
+/* ---- the run ------------------------------------------------------------------------------- */
+
+static void notice(void *data, const char *text)
+{
+	cli_say("%s", text);
+}
+
+int cli_capture(struct capture_options *options, struct err *err)
+{
+	struct capture *capture = NULL;
+	int status, r;
+
+	options->notice = notice;
+	r = capture_open(options, &capture, err);
+	if (r)
+		return EXIT_FAILURE;
+	r = capture_run(capture, err);
+	if (r)
+		cli_say("%s", err->text);
+	err->text[0] = '\0';
+	status = capture_finish(capture);
+	capture_free(capture);
+	return r && !status ? EXIT_FAILURE : status;
+}

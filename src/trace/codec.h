@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How calls are told by what differs. Writer and reader keep the same state, and both expect of
+ * each value of a call what it was in the last call of the same function (and, for launches, of
+ * the same kernel), or that it equals one of the call's arguments where it did before; only what
+ * is not as expected is in the file. The state begins anew with each chunk.
+ */
+#ifndef CUSCOPE_TRACE_CODEC_H
+#define CUSCOPE_TRACE_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trace/event.h"
+
+/* The values of a call. A set bit of the mask says that the value differs from what was expected.
+ */
+enum call_value {
+	VALUE_ARG,                               /* and eleven more */
+	VALUE_HANDLE = VALUE_ARG + API_ARGS_MAX, /* to VALUE_SHMEM: may follow an argument */
+	VALUE_STREAM,
+	VALUE_EVENT,
+	VALUE_ADDRESS,
+	VALUE_SOURCE,
+	VALUE_BYTES,
+	VALUE_SHMEM,
+	VALUE_GRID,
+	VALUE_BLOCK = VALUE_GRID + 3,
+	VALUE_FLAGS = VALUE_BLOCK + 3,
+	VALUE_DEPTH,
+	VALUE_RESULT,
+	VALUE_SHAPE,       /* SHAPE_* */
+	VALUE_CORRELATION, /* expected: one more than the last of the process */
+	VALUE_END,         /* expected: the event's time, or 0 where the flags say "no end" */
+	VALUE_TEXT,        /* expected: none */
+	VALUE_COUNT,
+};
+
+#define SHAPE(n_args, direction, has_stream)                                                       \
+	((uint64_t)(n_args) | (uint64_t)(direction) << 8 | (uint64_t)(has_stream) << 16)
+#define SHAPE_ARGS(shape)       ((shape)&0xff)
+#define SHAPE_DIRECTION(shape)  ((shape) >> 8 & 0xff)
+#define SHAPE_HAS_STREAM(shape) ((shape) >> 16 & 1)
+
+/* The values of an activity, in the same way; of none is expected that it follows another. */
+enum activity_value {
+	ACTIVITY_DEVICE,
+	ACTIVITY_CONTEXT,
+	ACTIVITY_STREAM,
+	ACTIVITY_GRID,
+	ACTIVITY_BLOCK = ACTIVITY_GRID + 3,
+	ACTIVITY_REGISTERS = ACTIVITY_BLOCK + 3,
+	ACTIVITY_SHMEM_STATIC,
+	ACTIVITY_SHMEM_DYNAMIC,
+	ACTIVITY_GRAPH,
+	ACTIVITY_GRAPH_NODE,
+	ACTIVITY_BYTES,
+	ACTIVITY_DIRECTION,
+	ACTIVITY_SOURCE,
+	ACTIVITY_DESTINATION,
+	ACTIVITY_PEER,
+	ACTIVITY_KEPT, /* values before this one are kept in the slot */
+	ACTIVITY_CORRELATION = VALUE_CORRELATION,
+	ACTIVITY_END = VALUE_END,
+};
+
+#define FOLLOWERS    (VALUE_SHMEM - VALUE_HANDLE + 1)
+#define FOLLOWS_NONE 255
+
+/* What was last seen of one function with one kernel. */
+struct slot {
+	uint32_t chunk; /* older ones are void */
+	uint32_t function, kernel;
+	uint8_t follows[FOLLOWERS]; /* an argument, or FOLLOWS_NONE */
+	uint64_t last[VALUE_CORRELATION];
+};
+
+#define SLOTS                                                                                      \
+	4096 /* a new owner of a slot throws the old one out: fixed memory, a few bytes lost */
+
+struct codec {
+	uint32_t chunk; /* counts them, from 1 */
+	uint64_t time_ns;
+	struct slot *slots;
+	struct last_kernel { /* by function: of its last call */
+		uint32_t chunk, kernel;
+	} * kernels;
+	size_t n_kernels;
+	struct last_correlation { /* by process */
+		uint32_t chunk;
+		uint64_t call, activity;
+	} * correlations;
+	size_t n_correlations;
+};
+
+void codec_init(struct codec *codec);
+void codec_free(struct codec *codec);
+void codec_begin(struct codec *codec, uint64_t time_ns); /* of a chunk */
+
+/* Kinds of activities have slots like functions, with numbers that no function gets. */
+#define SLOT_OF_KIND(kind) (UINT32_MAX - (uint32_t)(kind))
+#define KINDS_MAX          8
+
+struct slot *codec_slot(struct codec *codec, uint32_t function, uint32_t kernel);
+
+/* `kernel` of both is the kernel's number and one, 0 for none. */
+struct last_kernel *codec_kernel_grown(struct codec *codec, uint32_t index);
+struct last_correlation *codec_correlation_grown(struct codec *codec, uint32_t process);
+
+static inline struct last_kernel *codec_kernel(struct codec *codec, uint32_t index)
+{
+	struct last_kernel *last = codec->kernels + index;
+
+	return index < codec->n_kernels && last->chunk == codec->chunk
+	               ? last
+	               : codec_kernel_grown(codec, index);
+}
+
+/* Kinds of activities come first. */
+#define KERNEL_OF_FUNCTION(function) ((function) + KINDS_MAX)
+
+static inline struct last_correlation *codec_correlation(struct codec *codec, uint32_t process)
+{
+	struct last_correlation *last = codec->correlations + process;
+
+	return process < codec->n_correlations && last->chunk == codec->chunk
+	               ? last
+	               : codec_correlation_grown(codec, process);
+}
+
+/* After a value came out other than expected: the argument that it is to follow from now on. */
+static inline uint8_t argument_like(const uint64_t *values, uint64_t value)
+{
+	for (uint8_t i = 0; i < API_ARGS_MAX; i++) {
+		if (values[i] == value)
+			return i;
+	}
+	return FOLLOWS_NONE;
+}
+
+#endif

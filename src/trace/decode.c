@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+#include "trace/decode.h"
+
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "trace/codec.h"
+#include "trace/format.h"
+
+/*
+ * One event takes less than this of a column other than the texts, so that a look at the columns'
+ * ends after each event is enough: what is read beyond is the next column, or UNPACK_SPARE.
+ */
+#define EVENT_BYTES_MAX ((VALUE_COUNT + 1) * VARINT_MAX)
+_Static_assert(EVENT_BYTES_MAX < UNPACK_SPARE, "an event that is cut off is read to its end");
+
+#define KNOWN_FLAGS (CALL_NESTED | CALL_NO_RETURN | CALL_UNFINISHED | CALL_CAPTURED | CALL_FAILED)
+
+struct numbered_thread {
+	const struct process *process;
+	uint32_t tid;
+};
+
+struct decoder {
+	struct codec codec;
+	struct objects *objects;
+	const uint8_t *at[COLUMN_COUNT], *end[COLUMN_COUNT];
+	uint32_t events; /* that are left */
+	struct numbered_thread *threads;
+	size_t n_threads, threads_room;
+	const struct numbered_thread *thread; /* of the event before */
+	struct call call;
+	struct activity activity;
+	struct thread announced;
+};
+
+struct decoder *decoder_new(struct objects *objects)
+{
+	struct decoder *decoder = xcalloc(1, sizeof(*decoder));
+
+	codec_init(&decoder->codec);
+	decoder->objects = objects;
+	return decoder;
+}
+
+void decoder_free(struct decoder *decoder)
+{
+	if (!decoder)
+		return;
+	codec_free(&decoder->codec);
+	free(decoder->threads);
+	free(decoder);
+}
+
+bool decoder_begin(struct decoder *decoder, const struct chunk_head *head, const uint8_t *raw)
+{
+	const uint8_t *at = raw + 4 * COLUMN_COUNT;
+	size_t left = head->raw_bytes - 4 * COLUMN_COUNT;
+
+	if (head->raw_bytes < 4 * COLUMN_COUNT)
+		return false;
+	for (size_t i = 0; i < COLUMN_COUNT; i++) {
+		size_t len = (size_t)get_fixed(raw + 4 * i, 4);
+
+		if (len > left)
+			return false;
+		left -= len;
+		decoder->at[i] = at;
+		decoder->end[i] = at += len;
+	}
+	decoder->events = head->events;
+	decoder->n_threads = 0;
+	decoder->thread = NULL;
+	codec_begin(&decoder->codec, 0);
+	return !left;
+}
+
+/* ---- what all events have ------------------------------------------------------------------ */
+
+static uint64_t next_number(struct decoder *decoder, enum column column)
+{
+	uint64_t value;
+
+	decoder->at[column] = get_varint(decoder->at[column], &value);
+	return value;
+}
+
+static bool add_thread(struct decoder *decoder)
+{
+	const struct process *process =
+		objects_process(decoder->objects, next_number(decoder, COLUMN_HEADS));
+	uint32_t tid = (uint32_t)next_number(decoder, COLUMN_HEADS);
+
+	if (decoder->n_threads == decoder->threads_room) {
+		decoder->threads_room = decoder->threads_room ? 2 * decoder->threads_room : 64;
+		decoder->threads = xrealloc(decoder->threads,
+		                            decoder->threads_room * sizeof(*decoder->threads));
+	}
+	decoder->threads[decoder->n_threads++] = (struct numbered_thread){ process, tid };
+	return process != NULL;
+}
+
+static bool read_thread(struct decoder *decoder, uint64_t head, struct event *event)
+{
+	if (head & HEAD_THREAD) {
+		uint64_t index = next_number(decoder, COLUMN_HEADS);
+
+		if (index > decoder->n_threads ||
+		    (index == decoder->n_threads && !add_thread(decoder)))
+			return false;
+		decoder->thread = &decoder->threads[index];
+	}
+	if (!decoder->thread)
+		return false;
+	event->process = decoder->thread->process;
+	event->tid = decoder->thread->tid;
+	return true;
+}
+
+/* The kernel's number and one, 0 for none. */
+static bool read_kernel(struct decoder *decoder, uint64_t head, struct last_kernel *last,
+                        const struct kernel **kernel)
+{
+	if (head & HEAD_KERNEL)
+		last->kernel = (uint32_t)next_number(decoder, COLUMN_HEADS);
+	*kernel = last->kernel ? objects_kernel(decoder->objects, last->kernel - 1) : NULL;
+	return *kernel || !last->kernel;
+}
+
+static uint64_t read_times(struct decoder *decoder, struct event *event)
+{
+	decoder->codec.time_ns += unfold(next_number(decoder, COLUMN_TIMES));
+	event->time_ns = decoder->codec.time_ns;
+	return event->time_ns - next_number(decoder, COLUMN_TIMES);
+}
+
+static bool read_text(struct decoder *decoder, const char **text)
+{
+	const uint8_t *at = decoder->at[COLUMN_TEXTS];
+	const uint8_t *nul = memchr(at, '\0', (size_t)(decoder->end[COLUMN_TEXTS] - at));
+
+	if (!nul)
+		return false;
+	*text = (const char *)at;
+	decoder->at[COLUMN_TEXTS] = nul + 1;
+	return true;
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+/* Brings the slot's values up to this call's. */
+static void read_values(struct decoder *decoder, struct slot *slot, uint32_t mask)
+{
+	const uint8_t *at = decoder->at[COLUMN_VALUES];
+	uint64_t *values = slot->last, difference;
+
+	for (uint32_t rest = mask & ((1u << VALUE_HANDLE) - 1); rest; rest &= rest - 1) {
+		at = get_varint(at, &difference);
+		values[__builtin_ctz(rest)] += unfold(difference);
+	}
+	for (unsigned i = VALUE_HANDLE; i <= VALUE_SHMEM; i++) {
+		uint8_t *follows = &slot->follows[i - VALUE_HANDLE];
+
+		if (mask >> i & 1) {
+			at = get_varint(at, &difference);
+			values[i] += unfold(difference);
+			*follows = argument_like(values, values[i]);
+		} else if (*follows != FOLLOWS_NONE) {
+			values[i] = values[*follows];
+		}
+	}
+	for (uint32_t rest = mask & ((1u << VALUE_CORRELATION) - (1u << VALUE_GRID)); rest;
+	     rest &= rest - 1) {
+		at = get_varint(at, &difference);
+		values[__builtin_ctz(rest)] += unfold(difference);
+	}
+	decoder->at[COLUMN_VALUES] = at;
+}
+
+static void fill_args(struct api_call *args, const uint64_t *values, size_t n_args)
+{
+	uint64_t shape = values[VALUE_SHAPE];
+
+	memcpy(args->arg, values + VALUE_ARG, sizeof(args->arg));
+	args->n_args = (uint8_t)(SHAPE_ARGS(shape) < n_args ? SHAPE_ARGS(shape) : n_args);
+	args->has_stream = SHAPE_HAS_STREAM(shape);
+	args->direction = SHAPE_DIRECTION(shape) < DIRECTION_COUNT
+	                          ? (enum api_direction)SHAPE_DIRECTION(shape)
+	                          : DIRECTION_NONE;
+	args->handle = values[VALUE_HANDLE];
+	args->stream = values[VALUE_STREAM];
+	args->event = values[VALUE_EVENT];
+	args->address = values[VALUE_ADDRESS];
+	args->source = values[VALUE_SOURCE];
+	args->bytes = values[VALUE_BYTES];
+	args->shmem_bytes = values[VALUE_SHMEM];
+	for (unsigned i = 0; i < 3; i++) {
+		args->grid[i] = (uint32_t)values[VALUE_GRID + i];
+		args->block[i] = (uint32_t)values[VALUE_BLOCK + i];
+	}
+}
+
+static uint64_t read_correlation(struct decoder *decoder, uint32_t mask, uint64_t *last)
+{
+	*last += mask >> VALUE_CORRELATION & 1 ? unfold(next_number(decoder, COLUMN_VALUES)) : 1;
+	return *last;
+}
+
+static enum decoded read_call(struct decoder *decoder, uint64_t head, struct event *event)
+{
+	uint64_t id = (head >> HEAD_SHIFT) - CODE_CALL;
+	const struct function *function = objects_function(decoder->objects, id);
+	struct codec *codec = &decoder->codec;
+	struct call *call = &decoder->call;
+	struct last_kernel *last;
+	const struct api_arg *args;
+	struct slot *slot;
+	uint32_t mask;
+
+	if (!function || !read_thread(decoder, head, event))
+		return DECODED_DAMAGE;
+	last = codec_kernel(codec, KERNEL_OF_FUNCTION(function->id));
+	if (!read_kernel(decoder, head, last, &call->kernel))
+		return DECODED_DAMAGE;
+	call->function = function;
+	call->op = function->api ? api_op(function->api) : OP_NONE;
+	if (call->op == OP_LAUNCH && !call->kernel)
+		return DECODED_DAMAGE;
+	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
+	call->begin_ns = read_times(decoder, event);
+	slot = codec_slot(codec, function->id, last->kernel);
+	read_values(decoder, slot, mask);
+	fill_args(&call->args, slot->last, function->api ? api_args(function->api, &args) : 0);
+	call->flags = (uint32_t)slot->last[VALUE_FLAGS] & KNOWN_FLAGS;
+	call->depth = (uint32_t)slot->last[VALUE_DEPTH];
+	call->result = (int32_t)slot->last[VALUE_RESULT];
+	call->correlation = read_correlation(decoder, mask,
+	                                     &codec_correlation(codec, event->process->id)->call);
+	call->end_ns = call_has_end(call) ? event->time_ns : 0;
+	if (mask >> VALUE_END & 1)
+		call->end_ns = event->time_ns + unfold(next_number(decoder, COLUMN_VALUES));
+	call->text = NULL;
+	if (mask >> VALUE_TEXT & 1 && !read_text(decoder, &call->text))
+		return DECODED_DAMAGE;
+	event->type = EVENT_CALL;
+	event->call = call;
+	return DECODED_EVENT;
+}
+
+/* ---- activities ---------------------------------------------------------------------------- */
+
+static enum activity_memory known_memory(uint64_t memory)
+{
+	return memory <= ACTIVITY_MEMORY_MANAGED_STATIC ? (enum activity_memory)memory
+	                                                : ACTIVITY_MEMORY_UNKNOWN;
+}
+
+static void fill_activity(struct activity *activity, const uint64_t *values)
+{
+	activity->device = (uint32_t)values[ACTIVITY_DEVICE];
+	activity->context = (uint32_t)values[ACTIVITY_CONTEXT];
+	activity->stream = (uint32_t)values[ACTIVITY_STREAM];
+	for (unsigned i = 0; i < 3; i++) {
+		activity->grid[i] = (uint32_t)values[ACTIVITY_GRID + i];
+		activity->block[i] = (uint32_t)values[ACTIVITY_BLOCK + i];
+	}
+	activity->registers = (uint32_t)values[ACTIVITY_REGISTERS];
+	activity->shmem_static = (uint32_t)values[ACTIVITY_SHMEM_STATIC];
+	activity->shmem_dynamic = (uint32_t)values[ACTIVITY_SHMEM_DYNAMIC];
+	activity->graph = values[ACTIVITY_GRAPH];
+	activity->graph_node = values[ACTIVITY_GRAPH_NODE];
+	activity->bytes = values[ACTIVITY_BYTES];
+	activity->direction = values[ACTIVITY_DIRECTION] < DIRECTION_COUNT
+	                              ? (enum api_direction)values[ACTIVITY_DIRECTION]
+	                              : DIRECTION_NONE;
+	activity->source = known_memory(values[ACTIVITY_SOURCE]);
+	activity->destination = known_memory(values[ACTIVITY_DESTINATION]);
+	activity->peer_device = (uint32_t)values[ACTIVITY_PEER];
+}
+
+static void read_activity_values(struct decoder *decoder, struct slot *slot, uint32_t mask)
+{
+	for (uint32_t rest = mask & ((1u << ACTIVITY_KEPT) - 1); rest; rest &= rest - 1)
+		slot->last[__builtin_ctz(rest)] += unfold(next_number(decoder, COLUMN_VALUES));
+}
+
+static enum decoded read_activity(struct decoder *decoder, uint64_t head, struct event *event)
+{
+	struct activity *activity = &decoder->activity;
+	struct codec *codec = &decoder->codec;
+	struct last_kernel *last;
+	struct slot *slot;
+	uint64_t kind;
+	uint32_t mask;
+
+	if (!read_thread(decoder, head, event))
+		return DECODED_DAMAGE;
+	kind = next_number(decoder, COLUMN_HEADS);
+	if (kind >= KINDS_MAX)
+		return DECODED_DAMAGE;
+	last = codec_kernel(codec, (uint32_t)kind);
+	if (!read_kernel(decoder, head, last, &activity->kernel) ||
+	    (kind == ACTIVITY_KERNEL && !activity->kernel))
+		return DECODED_DAMAGE;
+	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
+	activity->begin_ns = read_times(decoder, event);
+	slot = codec_slot(codec, SLOT_OF_KIND(kind), last->kernel);
+	read_activity_values(decoder, slot, mask);
+	fill_activity(activity, slot->last);
+	activity->kind = (enum activity_kind)kind;
+	activity->correlation = read_correlation(
+		decoder, mask, &codec_correlation(codec, event->process->id)->activity);
+	activity->end_ns = event->time_ns;
+	if (mask >> ACTIVITY_END & 1)
+		activity->end_ns += unfold(next_number(decoder, COLUMN_VALUES));
+	event->type = EVENT_ACTIVITY;
+	event->activity = activity;
+	return kind < ACTIVITY_COUNT ? DECODED_EVENT : DECODED_NOTHING;
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static enum decoded read_exit(struct decoder *decoder, uint64_t head, struct event *event)
+{
+	if (!read_thread(decoder, head, event))
+		return DECODED_DAMAGE;
+	event->type = EVENT_EXIT;
+	read_times(decoder, event);
+	return DECODED_EVENT;
+}
+
+static enum decoded read_event(struct decoder *decoder, struct event *event)
+{
+	uint64_t head = next_number(decoder, COLUMN_HEADS);
+
+	switch (head >> HEAD_SHIFT) {
+	case CODE_ANNOUNCED:
+		return objects_take(decoder->objects, event, &decoder->announced) ? DECODED_EVENT
+		                                                                  : DECODED_DAMAGE;
+	case CODE_EXIT:
+		return read_exit(decoder, head, event);
+	case CODE_ACTIVITY:
+		return read_activity(decoder, head, event);
+	case CODE_RESERVED:
+		return DECODED_DAMAGE;
+	default:
+		return read_call(decoder, head, event);
+	}
+}
+
+enum decoded decoder_next(struct decoder *decoder, struct event *event)
+{
+	enum decoded decoded;
+
+	if (!decoder->events) {
+		for (size_t i = 0; i < COLUMN_COUNT; i++) {
+			if (decoder->at[i] != decoder->end[i])
+				return DECODED_DAMAGE;
+		}
+		return DECODED_END;
+	}
+	decoder->events--;
+	*event = (struct event){ 0 };
+	decoded = read_event(decoder, event);
+	for (size_t i = 0; i < COLUMN_COUNT; i++) {
+		if (decoder->at[i] > decoder->end[i])
+			return DECODED_DAMAGE;
+	}
+	return decoded;
+}

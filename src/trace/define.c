@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "trace/define.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "cuda/row_text.h"
+#include "trace/bytes.h"
+
+/* From the numbers of a source, which may have gaps, to those of the file and one; 0: not met. */
+struct numbers {
+	uint32_t *of;
+	size_t count;
+	uint32_t next;
+};
+
+/* As it was last defined. */
+struct defined_kernel {
+	const char *name, *mangled;
+	bool resolved;
+};
+
+struct definer {
+	struct numbers processes, functions, kernels;
+	struct defined_kernel *defined; /* by number */
+	struct buf records, body;
+	uint32_t n_records;
+};
+
+struct definer *definer_new(void)
+{
+	return xcalloc(1, sizeof(struct definer));
+}
+
+void definer_free(struct definer *definer)
+{
+	if (!definer)
+		return;
+	free(definer->processes.of);
+	free(definer->functions.of);
+	free(definer->kernels.of);
+	free(definer->defined);
+	buf_free(&definer->records);
+	buf_free(&definer->body);
+	free(definer);
+}
+
+size_t definer_bytes(const struct definer *definer)
+{
+	return definer->records.len;
+}
+
+uint32_t definer_take(struct definer *definer, struct buf *raw)
+{
+	uint32_t count = definer->n_records;
+
+	buf_reset(raw);
+	buf_add(raw, definer->records.data, definer->records.len);
+	buf_reset(&definer->records);
+	definer->n_records = 0;
+	return count;
+}
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+void record_varint(struct buf *body, uint64_t value)
+{
+	buf_reserve(body, VARINT_MAX);
+	body->len = (size_t)(put_varint((uint8_t *)body->data + body->len, value) -
+	                     (uint8_t *)body->data);
+}
+
+void record_text(struct buf *body, const char *text)
+{
+	size_t len = text ? strnlen(text, FORMAT_TEXT_MAX) : 0;
+
+	record_varint(body, len);
+	if (len)
+		buf_add(body, text, len);
+}
+
+void record_add(struct buf *out, uint32_t tag, const struct buf *body)
+{
+	record_varint(out, tag);
+	record_varint(out, body->len);
+	buf_add(out, body->data, body->len);
+}
+
+static void end_record(struct definer *definer, enum definition tag)
+{
+	record_add(&definer->records, tag, &definer->body);
+	buf_reset(&definer->body);
+	definer->n_records++;
+}
+
+/* ---- objects ------------------------------------------------------------------------------- */
+
+/* The number of the file. True where it was given out just now. */
+static bool number(struct numbers *numbers, uint32_t id, uint32_t *number)
+{
+	bool is_new;
+
+	if (id >= numbers->count) {
+		size_t count = id < 32 ? 64 : 2 * ((size_t)id + 1);
+
+		numbers->of = xrealloc(numbers->of, count * sizeof(*numbers->of));
+		memset(numbers->of + numbers->count, 0,
+		       (count - numbers->count) * sizeof(*numbers->of));
+		numbers->count = count;
+	}
+	is_new = !numbers->of[id];
+	if (is_new)
+		numbers->of[id] = ++numbers->next;
+	*number = numbers->of[id] - 1;
+	return is_new;
+}
+
+static void define_process(struct definer *definer, const struct process *process, uint32_t id)
+{
+	struct buf *body = &definer->body;
+
+	record_varint(body, id);
+	record_varint(body, process->pid);
+	record_text(body, process->comm);
+	end_record(definer, DEFINE_PROCESS);
+}
+
+/* With its row, so that the file says all by itself what the arguments are. */
+static void define_function(struct definer *definer, const struct function *function, uint32_t id)
+{
+	struct buf *body = &definer->body;
+	struct api_text row;
+
+	record_varint(body, id);
+	record_text(body, function->name);
+	record_text(body, function->lib);
+	record_varint(body, function->layer);
+	record_varint(body, function->cls);
+	record_varint(body, function->api != NULL);
+	if (function->api) {
+		api_to_text(function->api, &row);
+		record_text(body, row.name);
+		record_varint(body, row.cls);
+		record_varint(body, row.op);
+		record_varint(body, row.memory);
+		record_varint(body, row.direction);
+		record_varint(body, row.flags);
+		record_text(body, row.spec);
+	}
+	end_record(definer, DEFINE_FUNCTION);
+}
+
+/* Again when a kernel got its name after it was first met: the last definition counts. */
+static void define_kernel(struct definer *definer, const struct kernel *kernel, uint32_t id,
+                          bool is_new)
+{
+	struct buf *body = &definer->body;
+	struct defined_kernel *defined;
+
+	if (is_new && (id & (id + 1)) == 0) /* 0, 1, 3, 7: the room doubles */
+		definer->defined =
+			xrealloc(definer->defined, 2 * (id + 1) * sizeof(*definer->defined));
+	defined = &definer->defined[id];
+	if (!is_new && defined->name == kernel->name && defined->mangled == kernel->mangled &&
+	    defined->resolved == kernel->resolved)
+		return;
+	*defined = (struct defined_kernel){ kernel->name, kernel->mangled, kernel->resolved };
+	record_varint(body, id);
+	record_varint(body, kernel->resolved);
+	record_text(body, kernel->name);
+	record_varint(body, kernel->mangled != NULL);
+	record_text(body, kernel->mangled);
+	end_record(definer, DEFINE_KERNEL);
+}
+
+void define_objects(struct definer *definer, const struct event *event, struct event_ids *ids)
+{
+	const struct function *function = event->call ? event->call->function : NULL;
+	const struct kernel *kernel = event->call       ? event->call->kernel
+	                              : event->activity ? event->activity->kernel
+	                                                : NULL;
+
+	ids->function = ids->kernel = 0;
+	if (number(&definer->processes, event->process->id, &ids->process))
+		define_process(definer, event->process, ids->process);
+	if (function && number(&definer->functions, function->id, &ids->function))
+		define_function(definer, function, ids->function);
+	if (kernel) {
+		bool is_new = number(&definer->kernels, kernel->id, &ids->kernel);
+
+		define_kernel(definer, kernel, ids->kernel, is_new);
+		ids->kernel++;
+	}
+}
+
+void define_event(struct definer *definer, const struct event *event, const struct event_ids *ids)
+{
+	struct buf *body = &definer->body;
+
+	record_varint(body, ids->process);
+	record_varint(body, event->tid);
+	record_varint(body, event->time_ns);
+	if (event->type == EVENT_THREAD) {
+		record_text(body, event->thread->comm);
+		record_varint(body, fold((uint64_t)(int64_t)event->thread->priority));
+	}
+	end_record(definer,
+	           event->type == EVENT_THREAD ? DEFINE_EVENT_THREAD : DEFINE_EVENT_PROCESS);
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+#include "trace/encode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "trace/bytes.h"
+#include "trace/codec.h"
+
+#define EVENT_BYTES_MAX 512 /* in any column but the texts: all values, as long as they get */
+#define THREADS         4096
+
+/* Threads are numbered in each chunk. One that loses its place here is numbered once more. */
+struct known_thread {
+	uint32_t chunk, process, tid, index;
+};
+
+struct encoder {
+	struct codec codec;
+	struct buf column[COLUMN_COUNT];
+	uint32_t events, announced;
+	uint64_t first_ns, last_ns;
+	struct known_thread *threads;
+	uint32_t n_threads, thread; /* of this chunk; of the event before */
+};
+
+struct encoder *encoder_new(void)
+{
+	struct encoder *encoder = xcalloc(1, sizeof(*encoder));
+
+	codec_init(&encoder->codec);
+	encoder->threads = xcalloc(THREADS, sizeof(*encoder->threads));
+	return encoder;
+}
+
+void encoder_free(struct encoder *encoder)
+{
+	if (!encoder)
+		return;
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		buf_free(&encoder->column[i]);
+	codec_free(&encoder->codec);
+	free(encoder->threads);
+	free(encoder);
+}
+
+size_t encoder_bytes(const struct encoder *encoder)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		bytes += encoder->column[i].len;
+	return bytes;
+}
+
+uint32_t encoder_events(const struct encoder *encoder)
+{
+	return encoder->events;
+}
+
+/* ---- columns ------------------------------------------------------------------------------- */
+
+static uint8_t *column_at(struct encoder *encoder, enum column column)
+{
+	struct buf *buf = &encoder->column[column];
+
+	buf_reserve(buf, EVENT_BYTES_MAX);
+	return (uint8_t *)buf->data + buf->len;
+}
+
+static void column_upto(struct encoder *encoder, enum column column, const uint8_t *at)
+{
+	encoder->column[column].len = (size_t)(at - (uint8_t *)encoder->column[column].data);
+}
+
+static void add_text(struct encoder *encoder, const char *text)
+{
+	size_t len = strnlen(text, FORMAT_TEXT_MAX);
+
+	buf_add(&encoder->column[COLUMN_TEXTS], text, len);
+	buf_putc(&encoder->column[COLUMN_TEXTS], '\0');
+}
+
+/* ---- what all events have ------------------------------------------------------------------ */
+
+static void count_event(struct encoder *encoder, uint64_t time_ns)
+{
+	if (!encoder->events++) {
+		encoder->first_ns = encoder->last_ns = time_ns;
+		codec_begin(&encoder->codec, 0);
+	}
+	if (time_ns < encoder->first_ns)
+		encoder->first_ns = time_ns;
+	if (time_ns > encoder->last_ns)
+		encoder->last_ns = time_ns;
+}
+
+static struct known_thread *thread_of(struct encoder *encoder, uint32_t process, uint32_t tid)
+{
+	uint32_t hash = (tid + process * 0x9e3779b1u) * 0x85ebca6bu;
+
+	return &encoder->threads[hash / (UINT32_MAX / THREADS + 1)];
+}
+
+static uint8_t *put_head(struct encoder *encoder, uint8_t *at, const struct event *event,
+                         const struct event_ids *ids, uint64_t code, bool kernel_differs)
+{
+	struct known_thread *thread = thread_of(encoder, ids->process, event->tid);
+	bool is_new = thread->chunk != encoder->codec.chunk || thread->process != ids->process ||
+	              thread->tid != event->tid;
+	bool differs = is_new || thread->index != encoder->thread;
+
+	at = put_varint(at, code << HEAD_SHIFT | (kernel_differs ? HEAD_KERNEL : 0) |
+	                            (differs ? HEAD_THREAD : 0));
+	if (is_new) {
+		*thread = (struct known_thread){ encoder->codec.chunk, ids->process, event->tid,
+			                         encoder->n_threads++ };
+		at = put_varint(at, thread->index);
+		at = put_varint(at, ids->process);
+		at = put_varint(at, event->tid);
+	} else if (differs) {
+		at = put_varint(at, thread->index);
+	}
+	encoder->thread = thread->index;
+	return at;
+}
+
+/* Two numbers: since the event before, and since the begin of this one. */
+static void put_times(struct encoder *encoder, uint64_t time_ns, uint64_t begin_ns)
+{
+	uint8_t *at = column_at(encoder, COLUMN_TIMES);
+
+	at = put_varint(at, fold(time_ns - encoder->codec.time_ns));
+	at = put_varint(at, time_ns - begin_ns);
+	column_upto(encoder, COLUMN_TIMES, at);
+	encoder->codec.time_ns = time_ns;
+}
+
+void encode_announced(struct encoder *encoder, uint64_t time_ns)
+{
+	uint8_t *at;
+
+	count_event(encoder, time_ns);
+	encoder->announced++;
+	at = column_at(encoder, COLUMN_HEADS);
+	column_upto(encoder, COLUMN_HEADS, put_varint(at, CODE_ANNOUNCED << HEAD_SHIFT));
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static void list_values(const struct call *call, uint64_t values[VALUE_CORRELATION])
+{
+	const struct api_call *args = &call->args;
+
+	memcpy(values + VALUE_ARG, args->arg, sizeof(args->arg));
+	values[VALUE_HANDLE] = args->handle;
+	values[VALUE_STREAM] = args->stream;
+	values[VALUE_EVENT] = args->event;
+	values[VALUE_ADDRESS] = args->address;
+	values[VALUE_SOURCE] = args->source;
+	values[VALUE_BYTES] = args->bytes;
+	values[VALUE_SHMEM] = args->shmem_bytes;
+	for (unsigned i = 0; i < 3; i++) {
+		values[VALUE_GRID + i] = args->grid[i];
+		values[VALUE_BLOCK + i] = args->block[i];
+	}
+	values[VALUE_FLAGS] = call->flags;
+	values[VALUE_DEPTH] = call->depth;
+	values[VALUE_RESULT] = (uint64_t)(int64_t)call->result;
+	values[VALUE_SHAPE] = SHAPE(args->n_args, args->direction, args->has_stream);
+}
+
+/* Which values are not as expected. Follows what the reader will know of them. */
+static uint32_t compare(struct slot *slot, const uint64_t *values)
+{
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < VALUE_HANDLE; i++)
+		mask |= (uint32_t)(values[i] != slot->last[i]) << i;
+	for (unsigned i = VALUE_HANDLE; i <= VALUE_SHMEM; i++) {
+		uint8_t *follows = &slot->follows[i - VALUE_HANDLE];
+		uint64_t expected = *follows == FOLLOWS_NONE ? slot->last[i] : values[*follows];
+
+		if (values[i] == expected)
+			continue;
+		mask |= 1u << i;
+		*follows = argument_like(values, values[i]);
+	}
+	for (unsigned i = VALUE_GRID; i < VALUE_CORRELATION; i++)
+		mask |= (uint32_t)(values[i] != slot->last[i]) << i;
+	return mask;
+}
+
+static uint8_t *put_values(uint8_t *at, struct slot *slot, const uint64_t *values, size_t count,
+                           uint32_t mask)
+{
+	for (uint32_t rest = mask & ((1u << count) - 1); rest; rest &= rest - 1) {
+		unsigned i = (unsigned)__builtin_ctz(rest);
+
+		at = put_varint(at, fold(values[i] - slot->last[i]));
+	}
+	memcpy(slot->last, values, count * sizeof(*values));
+	return at;
+}
+
+static void encode_call(struct encoder *encoder, const struct event *event,
+                        const struct event_ids *ids)
+{
+	const struct call *call = event->call;
+	struct codec *codec = &encoder->codec;
+	struct last_kernel *kernel = codec_kernel(codec, KERNEL_OF_FUNCTION(ids->function));
+	struct last_correlation *correlation = codec_correlation(codec, ids->process);
+	struct slot *slot = codec_slot(codec, ids->function, ids->kernel);
+	uint64_t end_ns = call_has_end(call) ? event->time_ns : 0;
+	uint64_t values[VALUE_CORRELATION];
+	uint8_t *at = column_at(encoder, COLUMN_HEADS);
+	uint32_t mask;
+
+	list_values(call, values);
+	mask = compare(slot, values);
+	mask |= (uint32_t)(call->correlation != correlation->call + 1) << VALUE_CORRELATION;
+	mask |= (uint32_t)(call->end_ns != end_ns) << VALUE_END;
+	mask |= (uint32_t)(call->text != NULL) << VALUE_TEXT;
+	at = put_head(encoder, at, event, ids, CODE_CALL + (uint64_t)ids->function,
+	              kernel->kernel != ids->kernel);
+	if (kernel->kernel != ids->kernel)
+		at = put_varint(at, ids->kernel);
+	kernel->kernel = ids->kernel;
+	column_upto(encoder, COLUMN_HEADS, put_varint(at, mask));
+
+	put_times(encoder, event->time_ns, call->begin_ns);
+	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, VALUE_CORRELATION, mask);
+	if (mask >> VALUE_CORRELATION & 1)
+		at = put_varint(at, fold(call->correlation - correlation->call));
+	if (mask >> VALUE_END & 1)
+		at = put_varint(at, fold(call->end_ns - event->time_ns));
+	column_upto(encoder, COLUMN_VALUES, at);
+	correlation->call = call->correlation;
+	if (call->text)
+		add_text(encoder, call->text);
+}
+
+/* ---- activities ---------------------------------------------------------------------------- */
+
+static void list_activity(const struct activity *activity, uint64_t values[ACTIVITY_KEPT])
+{
+	values[ACTIVITY_DEVICE] = activity->device;
+	values[ACTIVITY_CONTEXT] = activity->context;
+	values[ACTIVITY_STREAM] = activity->stream;
+	for (unsigned i = 0; i < 3; i++) {
+		values[ACTIVITY_GRID + i] = activity->grid[i];
+		values[ACTIVITY_BLOCK + i] = activity->block[i];
+	}
+	values[ACTIVITY_REGISTERS] = activity->registers;
+	values[ACTIVITY_SHMEM_STATIC] = activity->shmem_static;
+	values[ACTIVITY_SHMEM_DYNAMIC] = activity->shmem_dynamic;
+	values[ACTIVITY_GRAPH] = activity->graph;
+	values[ACTIVITY_GRAPH_NODE] = activity->graph_node;
+	values[ACTIVITY_BYTES] = activity->bytes;
+	values[ACTIVITY_DIRECTION] = activity->direction;
+	values[ACTIVITY_SOURCE] = activity->source;
+	values[ACTIVITY_DESTINATION] = activity->destination;
+	values[ACTIVITY_PEER] = activity->peer_device;
+}
+
+static void encode_activity(struct encoder *encoder, const struct event *event,
+                            const struct event_ids *ids)
+{
+	const struct activity *activity = event->activity;
+	struct codec *codec = &encoder->codec;
+	struct last_kernel *kernel = codec_kernel(codec, activity->kind);
+	struct last_correlation *correlation = codec_correlation(codec, ids->process);
+	struct slot *slot = codec_slot(codec, SLOT_OF_KIND(activity->kind), ids->kernel);
+	uint64_t values[ACTIVITY_KEPT];
+	uint8_t *at = column_at(encoder, COLUMN_HEADS);
+	uint32_t mask = 0;
+
+	list_activity(activity, values);
+	for (unsigned i = 0; i < ACTIVITY_KEPT; i++)
+		mask |= (uint32_t)(values[i] != slot->last[i]) << i;
+	mask |= (uint32_t)(activity->correlation != correlation->activity + 1)
+	        << ACTIVITY_CORRELATION;
+	mask |= (uint32_t)(activity->end_ns != event->time_ns) << ACTIVITY_END;
+	at = put_head(encoder, at, event, ids, CODE_ACTIVITY, kernel->kernel != ids->kernel);
+	at = put_varint(at, activity->kind);
+	if (kernel->kernel != ids->kernel)
+		at = put_varint(at, ids->kernel);
+	kernel->kernel = ids->kernel;
+	column_upto(encoder, COLUMN_HEADS, put_varint(at, mask));
+
+	put_times(encoder, event->time_ns, activity->begin_ns);
+	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, ACTIVITY_KEPT, mask);
+	if (mask >> ACTIVITY_CORRELATION & 1)
+		at = put_varint(at, fold(activity->correlation - correlation->activity));
+	if (mask >> ACTIVITY_END & 1)
+		at = put_varint(at, fold(activity->end_ns - event->time_ns));
+	column_upto(encoder, COLUMN_VALUES, at);
+	correlation->activity = activity->correlation;
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static void encode_exit(struct encoder *encoder, const struct event *event,
+                        const struct event_ids *ids)
+{
+	uint8_t *at = column_at(encoder, COLUMN_HEADS);
+
+	at = put_head(encoder, at, event, ids, CODE_EXIT, false);
+	column_upto(encoder, COLUMN_HEADS, at);
+	put_times(encoder, event->time_ns, event->time_ns);
+}
+
+void encode_event(struct encoder *encoder, const struct event *event, const struct event_ids *ids)
+{
+	count_event(encoder, event->time_ns);
+	if (event->type == EVENT_CALL)
+		encode_call(encoder, event, ids);
+	else if (event->type == EVENT_ACTIVITY)
+		encode_activity(encoder, event, ids);
+	else
+		encode_exit(encoder, event, ids);
+}
+
+void encoder_take(struct encoder *encoder, struct chunk_head *head, struct buf *raw)
+{
+	uint8_t lengths[4 * COLUMN_COUNT], *at = lengths;
+
+	*head = (struct chunk_head){ .type = CHUNK_EVENTS,
+		                     .events = encoder->events,
+		                     .announced = encoder->announced,
+		                     .first_ns = encoder->first_ns,
+		                     .last_ns = encoder->last_ns };
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		at = put_fixed(at, encoder->column[i].len, 4);
+	buf_reset(raw);
+	buf_add(raw, lengths, sizeof(lengths));
+	for (size_t i = 0; i < COLUMN_COUNT; i++) {
+		buf_add(raw, encoder->column[i].data, encoder->column[i].len);
+		buf_reset(&encoder->column[i]);
+	}
+	encoder->events = encoder->announced = 0;
+	encoder->n_threads = encoder->thread = 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace file as chunks: which there are and where, by its index or, where a crash left none, by
+ * walking from one to the next.
+ */
+#ifndef CUSCOPE_TRACE_FILE_IN_H
+#define CUSCOPE_TRACE_FILE_IN_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "trace/chunk.h"
+
+struct chunk_at {
+	struct chunk_head head;
+	uint64_t offset; /* of the head */
+};
+
+struct file_in {
+	int fd;
+	const char *path; /* kept, not copied */
+	uint64_t bytes;
+	unsigned major, minor; /* of the format */
+	struct chunk_at *chunks;
+	size_t n_chunks;
+	bool complete;       /* ends as a writer ends it */
+	uint64_t damaged_at; /* without an index: where bytes begin that are no chunk; 0: nowhere */
+	struct unpacker *unpacker;
+	struct buf payload;
+};
+
+int file_in_open(struct file_in *in, const char *path, struct err *err);
+void file_in_close(struct file_in *in);
+
+/* The payload of a chunk, unpacked; valid until the next call. NULL: it is damaged. */
+const uint8_t *file_in_chunk(struct file_in *in, const struct chunk_at *chunk);
+
+#endif

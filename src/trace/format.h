@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trace file's outer form, as docs/trace-format.md describes it: a header, then chunks one
+ * after the other, each compressed by itself and with checksums of its own, then a trailer that
+ * leads to the index. All numbers are little-endian.
+ *
+ * What is written here is a promise: numbers are never given another meaning. What an older reader
+ * can pass over (a new definition, a new field at the end of one) makes the minor version larger,
+ * all else the major one.
+ */
+#ifndef CUSCOPE_TRACE_FORMAT_H
+#define CUSCOPE_TRACE_FORMAT_H
+
+#include <stdint.h>
+
+#define FORMAT_MAGIC                                                                               \
+	"\x89"                                                                                     \
+	"CUSCOPE" /* the first byte tells it from text */
+#define FORMAT_MAGIC_BYTES 8
+#define FORMAT_MAJOR       1
+#define FORMAT_MINOR       0
+
+#define FORMAT_HEADER_BYTES  16          /* magic, u16 major, u16 minor, u32 0 */
+#define FORMAT_CHUNK_BYTES   64          /* struct chunk_head, as chunk.c writes it */
+#define FORMAT_CHUNK_MAGIC   0x4b4e4843u /* "CHNK" */
+#define FORMAT_TRAILER_BYTES 24 /* u64 offset of the index chunk, u32 its bytes, u32 crc, magic */
+
+/* Bounds that a reader checks before it believes a length. */
+#define FORMAT_RAW_MAX  (8u << 20)   /* of a chunk that is not the index, uncompressed */
+#define FORMAT_TEXT_MAX (256u << 10) /* of one string */
+#define FORMAT_ARGS_MAX 12
+
+enum chunk_type {
+	CHUNK_RUN = 1,     /* what is known of the run at its begin */
+	CHUNK_DEFINITIONS, /* what the next event chunks refer to */
+	CHUNK_EVENTS,
+	CHUNK_END,   /* the run as it went: like CHUNK_RUN, and complete */
+	CHUNK_INDEX, /* the heads of all chunks before it */
+};
+
+/* Records of CHUNK_DEFINITIONS: tag, length, body. */
+enum definition {
+	DEFINE_PROCESS = 1,
+	DEFINE_FUNCTION,
+	DEFINE_KERNEL,
+	DEFINE_EVENT_PROCESS, /* an event; its place in time is marked in the next event chunk */
+	DEFINE_EVENT_THREAD,
+};
+
+/* Records of CHUNK_RUN and CHUNK_END: tag, length, body. */
+enum run_field {
+	RUN_BEGIN = 1,
+	RUN_END,
+	RUN_REALTIME_OFFSET,
+	RUN_LOST, /* reason, count */
+	RUN_MISS,
+	RUN_SCALE,
+	RUN_RETURNS,
+	RUN_HOLDS, /* count, longest */
+	RUN_HOSTNAME,
+	RUN_KERNEL_RELEASE,
+	RUN_DRIVER_VERSION,
+	RUN_COMMAND,
+	RUN_WRITER, /* "cuscope 0.1.0" */
+};
+
+/* The columns of an event chunk. */
+enum column {
+	COLUMN_HEADS,  /* what each event is, whose, and which values differ */
+	COLUMN_TIMES,  /* two numbers an event */
+	COLUMN_VALUES, /* what differs from what was expected */
+	COLUMN_TEXTS,  /* strings with their NUL */
+	COLUMN_COUNT,
+};
+
+/* What stands in the heads, above two bits. */
+enum event_code {
+	CODE_ANNOUNCED, /* the next event of the definitions has its place here */
+	CODE_EXIT,
+	CODE_ACTIVITY,
+	CODE_RESERVED,
+	CODE_CALL, /* and every larger number: of function number code - CODE_CALL */
+};
+
+#define HEAD_THREAD 1u /* not the thread of the event before: its index follows */
+#define HEAD_KERNEL 2u /* not the kernel of this function's last call: its number follows */
+#define HEAD_SHIFT  2
+
+#endif

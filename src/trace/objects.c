@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+#include "trace/objects.h"
+
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "cuda/row_text.h"
+#include "trace/format.h"
+
+struct known_function {
+	struct function function;
+	struct api *made; /* a row that is not built in */
+};
+
+struct waiting {
+	struct event event;
+	struct thread thread;
+};
+
+struct objects {
+	struct process **processes;
+	struct known_function **functions;
+	struct kernel **kernels;
+	uint32_t n_processes, n_functions, n_kernels;
+	char **old_names; /* of kernels that were defined again: consumers may hold them */
+	size_t n_old_names;
+	struct waiting *waiting; /* from `taken` on */
+	size_t n_waiting, taken, waiting_room;
+};
+
+struct objects *objects_new(void)
+{
+	return xcalloc(1, sizeof(struct objects));
+}
+
+static void function_free(struct known_function *known)
+{
+	free((char *)known->function.name);
+	free((char *)known->function.lib);
+	api_free(known->made);
+	free(known);
+}
+
+void objects_free(struct objects *objects)
+{
+	if (!objects)
+		return;
+	for (uint32_t i = 0; i < objects->n_processes; i++)
+		free(objects->processes[i]);
+	for (uint32_t i = 0; i < objects->n_functions; i++)
+		function_free(objects->functions[i]);
+	for (uint32_t i = 0; i < objects->n_kernels; i++) {
+		free((char *)objects->kernels[i]->name);
+		free((char *)objects->kernels[i]->mangled);
+		free(objects->kernels[i]);
+	}
+	for (size_t i = 0; i < objects->n_old_names; i++)
+		free(objects->old_names[i]);
+	free(objects->processes);
+	free(objects->functions);
+	free(objects->kernels);
+	free(objects->old_names);
+	free(objects->waiting);
+	free(objects);
+}
+
+const struct process *objects_process(const struct objects *objects, uint64_t id)
+{
+	return id < objects->n_processes ? objects->processes[id] : NULL;
+}
+
+const struct function *objects_function(const struct objects *objects, uint64_t id)
+{
+	return id < objects->n_functions ? &objects->functions[id]->function : NULL;
+}
+
+const struct kernel *objects_kernel(const struct objects *objects, uint64_t id)
+{
+	return id < objects->n_kernels ? objects->kernels[id] : NULL;
+}
+
+uint32_t objects_processes(const struct objects *objects)
+{
+	return objects->n_processes;
+}
+
+uint32_t objects_functions(const struct objects *objects)
+{
+	return objects->n_functions;
+}
+
+uint32_t objects_kernels(const struct objects *objects)
+{
+	return objects->n_kernels;
+}
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+bool record_next(struct bytes *in, uint64_t *tag, struct bytes *body)
+{
+	if (in->at == in->end)
+		return false;
+	*tag = bytes_varint(in);
+	*body = bytes_take(in, bytes_varint(in));
+	return !in->bad;
+}
+
+char *record_string(struct bytes *body)
+{
+	uint64_t len = bytes_varint(body);
+	struct bytes text = bytes_take(body, len);
+
+	if (len > FORMAT_TEXT_MAX)
+		body->bad = true;
+	return xstrndup((const char *)text.at, (size_t)(text.end - text.at));
+}
+
+static void read_comm(struct bytes *body, char comm[16])
+{
+	char *text = record_string(body);
+
+	strncpy(comm, text, 15);
+	comm[15] = '\0';
+	free(text);
+}
+
+/* One more element in a table whose size doubles. */
+static void *table_grow(void *table, uint32_t count)
+{
+	if (count & (count - 1))
+		return table;
+	return xrealloc(table, (count ? 2 * (size_t)count : 1) * sizeof(void *));
+}
+
+/* ---- objects ------------------------------------------------------------------------------- */
+
+static bool read_process(struct objects *objects, struct bytes *body)
+{
+	uint64_t id = bytes_varint(body), pid = bytes_varint(body);
+	struct process *process;
+
+	if (id != objects->n_processes)
+		return false;
+	process = xcalloc(1, sizeof(*process));
+	process->id = (uint32_t)id;
+	process->pid = (uint32_t)pid;
+	read_comm(body, process->comm);
+	objects->processes = table_grow(objects->processes, objects->n_processes);
+	objects->processes[objects->n_processes++] = process;
+	return !body->bad;
+}
+
+static void read_row(struct known_function *known, struct bytes *body)
+{
+	char *name = record_string(body), *spec;
+	struct api_text row = { .name = name };
+
+	row.cls = (uint32_t)bytes_varint(body);
+	row.op = (uint32_t)bytes_varint(body);
+	row.memory = (uint32_t)bytes_varint(body);
+	row.direction = (uint32_t)bytes_varint(body);
+	row.flags = (uint32_t)bytes_varint(body);
+	row.spec = spec = record_string(body);
+	if (!body->bad)
+		known->function.api = api_from_text(&row, &known->made);
+	free(name);
+	free(spec);
+}
+
+static bool read_function(struct objects *objects, struct bytes *body)
+{
+	uint64_t id = bytes_varint(body), layer, cls;
+	struct known_function *known;
+
+	if (id != objects->n_functions)
+		return false;
+	known = xcalloc(1, sizeof(*known));
+	known->function.id = (uint32_t)id;
+	known->function.name = record_string(body);
+	known->function.lib = record_string(body);
+	layer = bytes_varint(body);
+	cls = bytes_varint(body);
+	known->function.layer = layer == LAYER_RUNTIME ? LAYER_RUNTIME : LAYER_DRIVER;
+	known->function.cls = cls < CLASS_COUNT ? (enum api_class)cls : CLASS_OTHER;
+	if (bytes_varint(body))
+		read_row(known, body);
+	objects->functions = table_grow(objects->functions, objects->n_functions);
+	objects->functions[objects->n_functions++] = known;
+	return !body->bad;
+}
+
+static void keep_old(struct objects *objects, const char *name)
+{
+	if (!name)
+		return;
+	objects->old_names = xrealloc(objects->old_names,
+	                              (objects->n_old_names + 1) * sizeof(*objects->old_names));
+	objects->old_names[objects->n_old_names++] = (char *)name;
+}
+
+static bool read_kernel(struct objects *objects, struct bytes *body)
+{
+	uint64_t id = bytes_varint(body);
+	struct kernel *kernel;
+
+	if (id > objects->n_kernels)
+		return false;
+	if (id == objects->n_kernels) {
+		objects->kernels = table_grow(objects->kernels, objects->n_kernels);
+		objects->kernels[objects->n_kernels++] = xcalloc(1, sizeof(*kernel));
+	}
+	kernel = objects->kernels[id];
+	keep_old(objects, kernel->name);
+	keep_old(objects, kernel->mangled);
+	kernel->id = (uint32_t)id;
+	kernel->resolved = bytes_varint(body) != 0;
+	kernel->name = record_string(body);
+	kernel->mangled = bytes_varint(body) ? record_string(body) : NULL;
+	return !body->bad;
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static struct waiting *waiting_add(struct objects *objects)
+{
+	if (objects->taken == objects->n_waiting)
+		objects->taken = objects->n_waiting = 0;
+	if (objects->n_waiting == objects->waiting_room) {
+		objects->waiting_room = objects->waiting_room ? 2 * objects->waiting_room : 16;
+		objects->waiting = xrealloc(objects->waiting,
+		                            objects->waiting_room * sizeof(*objects->waiting));
+	}
+	objects->waiting[objects->n_waiting] = (struct waiting){ 0 };
+	return &objects->waiting[objects->n_waiting++];
+}
+
+static bool read_event(struct objects *objects, struct bytes *body, enum event_type type)
+{
+	struct event event = { .type = type };
+	struct waiting *waiting;
+
+	event.process = objects_process(objects, bytes_varint(body));
+	event.tid = (uint32_t)bytes_varint(body);
+	event.time_ns = bytes_varint(body);
+	if (!event.process)
+		return false;
+	waiting = waiting_add(objects);
+	waiting->event = event;
+	if (type == EVENT_THREAD) {
+		read_comm(body, waiting->thread.comm);
+		waiting->thread.priority = (int32_t)unfold(bytes_varint(body));
+	}
+	return !body->bad;
+}
+
+size_t objects_waiting(const struct objects *objects)
+{
+	return objects->n_waiting - objects->taken;
+}
+
+bool objects_take(struct objects *objects, struct event *event, struct thread *thread)
+{
+	struct waiting *waiting = &objects->waiting[objects->taken];
+
+	if (!objects_waiting(objects))
+		return false;
+	objects->taken++;
+	*event = waiting->event;
+	*thread = waiting->thread;
+	if (event->type == EVENT_THREAD)
+		event->thread = thread;
+	return true;
+}
+
+/* ---- chunks -------------------------------------------------------------------------------- */
+
+static bool read_record(struct objects *objects, uint64_t tag, struct bytes *body)
+{
+	switch (tag) {
+	case DEFINE_PROCESS:
+		return read_process(objects, body);
+	case DEFINE_FUNCTION:
+		return read_function(objects, body);
+	case DEFINE_KERNEL:
+		return read_kernel(objects, body);
+	case DEFINE_EVENT_PROCESS:
+		return read_event(objects, body, EVENT_PROCESS);
+	case DEFINE_EVENT_THREAD:
+		return read_event(objects, body, EVENT_THREAD);
+	default:
+		return true; /* of a later minor version */
+	}
+}
+
+bool objects_read(struct objects *objects, const uint8_t *raw, size_t bytes)
+{
+	struct bytes in = { raw, raw + bytes, false }, body;
+	uint64_t tag;
+
+	while (record_next(&in, &tag, &body)) {
+		if (!read_record(objects, tag, &body))
+			return false;
+	}
+	return !in.bad;
+}

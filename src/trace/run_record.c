@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#include "trace/run_record.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "trace/define.h"
+#include "trace/objects.h"
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static void add_numbers(struct buf *raw, enum run_field field, uint64_t one, const uint64_t *two)
+{
+	struct buf body = { 0 };
+
+	record_varint(&body, one);
+	if (two)
+		record_varint(&body, *two);
+	record_add(raw, field, &body);
+	buf_free(&body);
+}
+
+static void add_text(struct buf *raw, enum run_field field, const char *text)
+{
+	struct buf body = { 0 };
+
+	if (!text)
+		return;
+	record_text(&body, text);
+	record_add(raw, field, &body);
+	buf_free(&body);
+}
+
+static void add_optional_text(struct buf *body, const char *text)
+{
+	record_varint(body, text != NULL);
+	record_text(body, text);
+}
+
+static void add_miss(struct buf *raw, const struct miss *miss)
+{
+	struct buf body = { 0 };
+
+	record_varint(&body, miss->kind);
+	record_varint(&body, miss->pid);
+	add_optional_text(&body, miss->name);
+	add_optional_text(&body, miss->lib);
+	add_optional_text(&body, miss->why);
+	record_add(raw, RUN_MISS, &body);
+	buf_free(&body);
+}
+
+static void add_scale(struct buf *raw, double scale)
+{
+	struct buf body = { 0 };
+	uint8_t bytes[8];
+	uint64_t bits;
+
+	memcpy(&bits, &scale, sizeof(bits));
+	put_fixed(bytes, bits, sizeof(bytes));
+	buf_add(&body, bytes, sizeof(bytes));
+	record_add(raw, RUN_SCALE, &body);
+	buf_free(&body);
+}
+
+void run_write(const struct run_info *run, struct buf *raw)
+{
+	buf_reset(raw);
+	add_text(raw, RUN_WRITER, "cuscope " CUSCOPE_VERSION);
+	add_numbers(raw, RUN_BEGIN, run->begin_ns, NULL);
+	add_numbers(raw, RUN_END, run->end_ns, NULL);
+	add_numbers(raw, RUN_REALTIME_OFFSET, fold((uint64_t)run->realtime_offset_ns), NULL);
+	for (uint64_t i = 0; i < LOST_COUNT; i++) {
+		if (run->lost[i])
+			add_numbers(raw, RUN_LOST, i, &run->lost[i]);
+	}
+	for (size_t i = 0; i < run->n_misses; i++)
+		add_miss(raw, &run->misses[i]);
+	add_scale(raw, run->estimate_scale);
+	add_numbers(raw, RUN_RETURNS, run->returns, NULL);
+	add_numbers(raw, RUN_HOLDS, run->holds, &run->longest_hold_ns);
+	add_text(raw, RUN_HOSTNAME, run->hostname);
+	add_text(raw, RUN_KERNEL_RELEASE, run->kernel_release);
+	add_text(raw, RUN_DRIVER_VERSION, run->driver_version);
+	add_text(raw, RUN_COMMAND, run->command);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+void run_free(struct kept_run *run)
+{
+	struct miss *misses = (struct miss *)run->info.misses;
+
+	for (size_t i = 0; i < run->info.n_misses; i++) {
+		free((char *)misses[i].name);
+		free((char *)misses[i].lib);
+		free((char *)misses[i].why);
+	}
+	free(misses);
+	free((char *)run->info.hostname);
+	free((char *)run->info.kernel_release);
+	free((char *)run->info.driver_version);
+	free((char *)run->info.command);
+	free(run->writer);
+	memset(run, 0, sizeof(*run));
+}
+
+/* A reason that this program does not know is shown as the commonest. */
+static void read_lost(struct run_info *run, struct bytes *body)
+{
+	uint64_t reason = bytes_varint(body), count = bytes_varint(body);
+
+	run->lost[reason < LOST_COUNT ? reason : LOST_RING_FULL] += count;
+}
+
+static char *read_optional_text(struct bytes *body)
+{
+	bool there = bytes_varint(body) != 0;
+	char *text = record_string(body);
+
+	if (there)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void read_miss(struct run_info *run, struct bytes *body)
+{
+	struct miss *misses = (struct miss *)run->misses, *miss;
+	uint64_t kind = bytes_varint(body);
+
+	if ((run->n_misses & (run->n_misses - 1)) == 0)
+		misses =
+			xrealloc(misses, (run->n_misses ? 2 * run->n_misses : 1) * sizeof(*misses));
+	run->misses = misses;
+	miss = &misses[run->n_misses++];
+	miss->kind = kind <= MISS_ESTIMATED ? (enum miss_kind)kind : MISS_NOT_HOOKED;
+	miss->pid = (uint32_t)bytes_varint(body);
+	miss->name = read_optional_text(body);
+	miss->lib = read_optional_text(body);
+	miss->why = read_optional_text(body);
+}
+
+static void read_scale(struct run_info *run, struct bytes *body)
+{
+	struct bytes bits = bytes_take(body, 8);
+	uint64_t value;
+
+	if (bits.bad)
+		return;
+	value = get_fixed(bits.at, 8);
+	memcpy(&run->estimate_scale, &value, sizeof(value));
+	if (!isfinite(run->estimate_scale) || run->estimate_scale < 1)
+		run->estimate_scale = 1;
+}
+
+static void read_text(const char **text, struct bytes *body)
+{
+	free((char *)*text);
+	*text = record_string(body);
+}
+
+static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body)
+{
+	struct run_info *run = &kept->info;
+
+	switch (field) {
+	case RUN_BEGIN:
+		run->begin_ns = bytes_varint(body);
+		break;
+	case RUN_END:
+		run->end_ns = bytes_varint(body);
+		break;
+	case RUN_REALTIME_OFFSET:
+		run->realtime_offset_ns = (int64_t)unfold(bytes_varint(body));
+		break;
+	case RUN_LOST:
+		read_lost(run, body);
+		break;
+	case RUN_MISS:
+		read_miss(run, body);
+		break;
+	case RUN_SCALE:
+		read_scale(run, body);
+		break;
+	case RUN_RETURNS:
+		run->returns = bytes_varint(body) != 0;
+		break;
+	case RUN_HOLDS:
+		run->holds = bytes_varint(body);
+		run->longest_hold_ns = bytes_varint(body);
+		break;
+	case RUN_HOSTNAME:
+		read_text(&run->hostname, body);
+		break;
+	case RUN_KERNEL_RELEASE:
+		read_text(&run->kernel_release, body);
+		break;
+	case RUN_DRIVER_VERSION:
+		read_text(&run->driver_version, body);
+		break;
+	case RUN_COMMAND:
+		read_text(&run->command, body);
+		break;
+	case RUN_WRITER:
+		read_text((const char **)&kept->writer, body);
+		break;
+	default:
+		break; /* of a later minor version */
+	}
+}
+
+bool run_read(struct kept_run *run, const uint8_t *raw, size_t bytes)
+{
+	struct bytes in = { raw, raw + bytes, false }, body;
+	uint64_t field;
+
+	run_free(run);
+	run->info.estimate_scale = 1;
+	while (record_next(&in, &field, &body)) {
+		read_field(run, field, &body);
+		if (body.bad)
+			return false;
+	}
+	return !in.bad;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* How a run went, as it is kept in a trace file. */
+#ifndef CUSCOPE_TRACE_RUN_RECORD_H
+#define CUSCOPE_TRACE_RUN_RECORD_H
+
+#include "base/buf.h"
+#include "trace/event.h"
+
+/* The payload of a CHUNK_RUN or CHUNK_END. */
+void run_write(const struct run_info *run, struct buf *raw);
+
+/* A run_info with all that it points at. */
+struct kept_run {
+	struct run_info info;
+	char *writer; /* which program wrote the file: "cuscope 0.1.0"; NULL: not known */
+};
+
+/* A later one replaces what an earlier one said. False where it is damaged. */
+bool run_read(struct kept_run *run, const uint8_t *raw, size_t bytes);
+void run_free(struct kept_run *run);
+
+#endif

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+/* What is written to a trace file is read from it again. */
+#include "trace_events.h"
+
+/* ---- random events ------------------------------------------------------------------------- */
+
+static uint64_t seed = 1;
+
+static uint64_t any(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+static uint64_t below(uint64_t limit)
+{
+	return any() % limit;
+}
+
+/* Small, large, or the same as often before. */
+static uint64_t some_value(void)
+{
+	switch (below(5)) {
+	case 0:
+		return any();
+	case 1:
+		return 0x7f0000000000 + 4096 * below(1000);
+	case 2:
+		return UINT64_MAX - below(3);
+	default:
+		return below(4);
+	}
+}
+
+static const char *const functions[] = { "cudaLaunchKernel",    "cuLaunchKernel",
+	                                 "cudaMalloc",          "cudaFree",
+	                                 "cudaMemcpyAsync",     "cuMemcpyHtoD_v2",
+	                                 "cuModuleGetFunction", "cuSomethingUnknown" };
+
+static const struct process *processes[3];
+static struct kernel *kernels[5];
+
+static void make_objects(void)
+{
+	if (processes[0])
+		return;
+	processes[0] = new_process(100, "one");
+	processes[1] = new_process(200, "two \x1b[31m");
+	processes[2] = new_process(100, "onceagain");
+	for (unsigned i = 0; i < 5; i++) {
+		kernels[i] = new_kernel(i ? "void gemm<float>(int)" : "0x55d0", i != 0);
+		kernels[i]->mangled = i ? "_Z4gemmIfEvi" : NULL;
+	}
+}
+
+static void random_args(struct api_call *args)
+{
+	for (unsigned i = 0; i < API_ARGS_MAX; i++)
+		args->arg[i] = some_value();
+	args->handle = below(2) ? args->arg[0] : some_value();
+	args->stream = below(2) ? args->arg[3] : some_value();
+	args->has_stream = below(2);
+	args->event = some_value();
+	args->address = below(2) ? args->arg[1] : some_value();
+	args->source = some_value();
+	args->bytes = below(2) ? args->arg[2] : some_value();
+	args->shmem_bytes = some_value();
+	args->direction = (enum api_direction)below(DIRECTION_COUNT);
+	for (unsigned i = 0; i < 3; i++) {
+		args->grid[i] = (uint32_t)some_value();
+		args->block[i] = (uint32_t)some_value();
+	}
+}
+
+static void add_call(struct kept_list *list, uint64_t *now)
+{
+	struct call call = call_at(functions[below(sizeof(functions) / sizeof(*functions))], 0, 0);
+	struct event event = { .type = EVENT_CALL,
+		               .process = processes[below(3)],
+		               .tid = (uint32_t)(100 + below(4)),
+		               .call = &call };
+
+	call.begin_ns = *now;
+	*now += below(100000);
+	event.time_ns = *now;
+	call.flags = (uint32_t)below(32);
+	call.end_ns = call_has_end(&call) ? *now : 0;
+	if (!below(20))
+		call.end_ns = some_value();
+	call.depth = (uint32_t)below(3);
+	call.result = (int32_t)some_value();
+	call.correlation = below(10) ? list->count : some_value();
+	if (call.function->api)
+		random_args(&call.args);
+	if (call.op == OP_LAUNCH || !below(10))
+		call.kernel = kernels[below(5)];
+	if (call.op == OP_NAME_KERNEL)
+		call.text = below(2) ? "_Z6kernelv" : "";
+	keep_event(list, &event);
+}
+
+static void add_activity(struct kept_list *list, uint64_t *now)
+{
+	struct activity activity = {
+		.kind = (enum activity_kind)below(ACTIVITY_COUNT),
+		.begin_ns = *now - below(1000),
+		.end_ns = *now,
+		.correlation = some_value(),
+		.device = (uint32_t)below(8),
+		.context = (uint32_t)some_value(),
+		.stream = (uint32_t)some_value(),
+		.grid = { (uint32_t)some_value(), 1, 2 },
+		.block = { (uint32_t)some_value(), 1, 2 },
+		.registers = (uint32_t)some_value(),
+		.shmem_static = (uint32_t)some_value(),
+		.shmem_dynamic = (uint32_t)some_value(),
+		.graph = some_value(),
+		.graph_node = some_value(),
+		.bytes = some_value(),
+		.direction = (enum api_direction)below(DIRECTION_COUNT),
+		.source = (enum activity_memory)below(8),
+		.destination = (enum activity_memory)below(8),
+		.peer_device = (uint32_t)some_value(),
+	};
+	struct event event = { .type = EVENT_ACTIVITY,
+		               .time_ns = *now + below(2),
+		               .process = processes[below(3)],
+		               .activity = &activity };
+
+	if (activity.kind == ACTIVITY_KERNEL)
+		activity.kernel = kernels[below(5)];
+	keep_event(list, &event);
+}
+
+static void add_other(struct kept_list *list, uint64_t *now)
+{
+	struct thread thread = { .comm = "worker", .priority = (int32_t)below(40) - 20 };
+	struct event event = { .time_ns = *now, .process = processes[below(3)] };
+
+	event.type = below(3) ? EVENT_THREAD : below(2) ? EVENT_PROCESS : EVENT_EXIT;
+	event.tid = (uint32_t)below(1000);
+	event.thread = event.type == EVENT_THREAD ? &thread : NULL;
+	keep_event(list, &event);
+}
+
+static struct kept_list random_list(size_t count)
+{
+	struct kept_list list = { 0 };
+	uint64_t now = RUN_BEGIN_NS;
+
+	make_objects();
+	while (list.count < count) {
+		unsigned what = (unsigned)below(20);
+
+		if (what == 0)
+			add_other(&list, &now);
+		else if (what < 5)
+			add_activity(&list, &now);
+		else
+			add_call(&list, &now);
+		if (!below(50))
+			now -= below(1000); /* delivered late */
+	}
+	return list;
+}
+
+/* ---- round trips --------------------------------------------------------------------------- */
+
+static void check_list(struct kept_list *list)
+{
+	struct run_info run = default_run_info();
+	struct trace_file *file;
+	struct keeper keeper;
+	int fd = memory_file();
+
+	write_list(fd, &run, list);
+	file = read_list(fd, NULL, &keeper);
+	assert_int_equal(trace_events(file), list->count);
+	assert_same_list(list, &keeper.list);
+	trace_close(file);
+	keeper_free(&keeper);
+	close(fd);
+}
+
+static void every_field_of_random_events_comes_back(void **state)
+{
+	for (uint64_t i = 1; i <= 20; i++) {
+		struct kept_list list;
+
+		seed = i * 0x9e3779b97f4a7c15;
+		list = random_list(below(3000));
+		check_list(&list);
+		free(list.at);
+	}
+}
+
+static void what_fills_many_chunks_comes_back(void **state)
+{
+	struct kept_list list = random_list(60000);
+
+	check_list(&list);
+	free(list.at);
+}
+
+static void a_trace_without_events_is_one(void **state)
+{
+	struct kept_list list = { 0 };
+
+	check_list(&list);
+}
+
+static void the_begin_of_a_call_is_not_kept(void **state)
+{
+	struct run_info run = default_run_info();
+	struct kept_list list = { 0 };
+	struct call call = call_at("cudaMalloc", 1, 2);
+	struct event event = { .type = EVENT_CALL_BEGIN,
+		               .time_ns = US(1),
+		               .process = the_process(),
+		               .tid = 4243,
+		               .call = &call };
+	struct trace_file *file;
+	struct keeper keeper;
+	int fd = memory_file();
+
+	keep_event(&list, &event);
+	event.type = EVENT_CALL;
+	event.time_ns = US(3);
+	keep_event(&list, &event);
+	write_list(fd, &run, &list);
+	file = read_list(fd, NULL, &keeper);
+	assert_int_equal(keeper.list.count, 1);
+	assert_same_event(&list.at[1], &keeper.list.at[0]);
+	trace_close(file);
+	keeper_free(&keeper);
+	free(list.at);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_field_of_random_events_comes_back),
+		cmocka_unit_test(what_fills_many_chunks_comes_back),
+		cmocka_unit_test(a_trace_without_events_is_one),
+		cmocka_unit_test(the_begin_of_a_call_is_not_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
