@@ -11,6 +11,7 @@
 #include "capture/governor.h"
 #include "capture/order.h"
 #include "capture/stream.h"
+#include "capture/watcher.h"
 #include "cuda/kernel_name.h"
 #include "probe/kernel_features.h"
 #include "probe/modules.h"
@@ -22,6 +23,7 @@ struct capture {
 	struct programs *programs;
 	struct modules *modules;
 	struct stream *stream;
+	struct watcher *watcher; /* NULL: calls go to consumers */
 	struct governor *governor;
 	struct order *order;
 	struct ring *rings[WIRE_RINGS_MAX];
