@@ -212,7 +212,8 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 
 int watcher_tick(struct watcher *watcher, uint64_t now_ns, struct err *err)
 {
-	if (now_ns < watcher->before_ns + watcher->options.watch->interval_ns)
+	if (now_ns < watcher->before_ns ||
+	    now_ns - watcher->before_ns < watcher->options.watch->interval_ns)
 		return 0;
 	return make_page(watcher, now_ns, NULL, err);
 }

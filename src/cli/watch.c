@@ -72,7 +72,7 @@ struct watch_command {
 	struct live_options live;
 	const struct format *format;
 	const char *output;
-	bool force, once, has_page;
+	bool force, once;
 	char **command;
 	FILE *out;
 };
@@ -101,7 +101,7 @@ static const struct {
 } all_options[] = {
 	{ ALL_TOOLS, { 0, 0, 0, 0, "What is shown:", 3 } },
 	{ ALL_TOOLS, { "interval", OPT_INTERVAL, "TIME", 0, "between two pages (5s)", 0 } },
-	{ ALL_TOOLS, { "once", OPT_ONCE, 0, 0, "end after the first page", 0 } },
+	{ ALL_TOOLS, { "once", OPT_ONCE, 0, 0, "one page, after one interval, and end", 0 } },
 	{ ALL_TOOLS, { "top", OPT_TOP, "N", 0, "rows of each table (20)", 0 } },
 	{ WATCH_MEMORY,
 	  { "older", OPT_OLDER, "TIME", 0, "only memory that is this old (10s); 0s: all", 0 } },
@@ -304,9 +304,6 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 	bool screen;
 	int r = 0;
 
-	if (c->once && c->has_page)
-		return 0; /* --once, and the end came right after the page */
-	c->has_page = true;
 	screen = c->format->screen && isatty(fileno(c->out)) &&
 	         ioctl(fileno(c->out), TIOCGWINSZ, &size) == 0 && size.ws_row;
 	c->live.width = screen ? size.ws_col : 0;
@@ -321,13 +318,6 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 		            strerror(errno));
 	buf_free(&text);
 	return r;
-}
-
-static bool enough(void *data)
-{
-	const struct watch_command *c = data;
-
-	return c->once && c->has_page;
 }
 
 /* ---- the commands -------------------------------------------------------------------------- */
@@ -362,10 +352,12 @@ static int watch(struct watch_command *c, struct err *err)
 	c->watch.page = show_page;
 	c->watch.data = c;
 	c->live.returns = c->capture.returns;
+	if (c->once) { /* the page at the end is the one */
+		c->capture.duration_ns = c->watch.interval_ns;
+		c->watch.interval_ns = UINT64_MAX;
+	}
 	c->capture.target = c->choice.target;
 	c->capture.watch = &c->watch;
-	c->capture.enough = enough;
-	c->capture.data = c;
 	status = cli_capture(&c->capture, err);
 	if (c->out != stdout && fclose(c->out) && !status) {
 		err_set(err, errno, "writing %s: %s", c->output, strerror(errno));
