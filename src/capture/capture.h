@@ -17,6 +17,12 @@
 #include "probe/selection.h"
 #include "trace/event.h"
 
+/* How a capture is doing. */
+struct capture_progress {
+	uint64_t lost;           /* records, for whatever reason */
+	double overhead_percent; /* of the busiest thread's time, over the last half second or so */
+};
+
 struct capture_options {
 	struct target target;
 	struct selection selection;
@@ -32,6 +38,10 @@ struct capture_options {
 	size_t n_consumers;
 	bool (*enough)(void *data);                   /* --max-events; may be NULL */
 	void (*notice)(void *data, const char *text); /* a line for the user */
+	/* Told a few dozen times a second, after consumers got what there was; may be NULL. */
+	void (*progress)(void *data, const struct capture_progress *progress);
+	/* SIGUSR2 came: `run` is as it is now. NULL: the signal is left alone. */
+	void (*snapshot)(void *data, const struct run_info *run);
 	void *data;
 };
 

@@ -161,8 +161,11 @@ static int pass_on_waiting(struct reading *reading, size_t but, struct err *err)
 	struct event event;
 	int r = 0;
 
-	while (!r && objects_waiting(objects) > but && objects_take(objects, &event, &thread))
+	while (!r && objects_waiting(objects) > but && objects_take(objects, &event, &thread)) {
+		if (event.time_ns < reading->file->run.info.begin_ns) /* --last */
+			event.time_ns = reading->file->run.info.begin_ns;
 		r = pass_on(reading, &event, err);
+	}
 	return r;
 }
 
