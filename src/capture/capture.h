@@ -19,7 +19,7 @@
 
 /* How a capture is doing. */
 struct capture_progress {
-	uint64_t lost;           /* records, for whatever reason */
+	uint64_t lost;           /* records that never came */
 	double overhead_percent; /* of the busiest thread's time, over the last half second or so */
 };
 

@@ -378,8 +378,7 @@ static void tell(struct capture *c)
 	const struct wire_state *state = programs_state(c->programs);
 	struct capture_progress progress = { .overhead_percent = governor_percent(c->governor) };
 
-	for (int i = 0; i < LOST_LATE; i++)
-		progress.lost += state->lost[i];
+	progress.lost = state->lost[LOST_RING_FULL] + state->lost[LOST_THREADS_FULL];
 	if (c->options.progress)
 		c->options.progress(c->options.data, &progress);
 	if (c->snapshot_asked) {

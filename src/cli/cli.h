@@ -81,8 +81,9 @@ int cli_create(const char *path, bool force, struct err *err);
 
 /*
  * A capture from its opening to its end. Returns the exit status: the command's, where there is
- * one. A failure of the run is said at once, before a command that still runs is waited for; one
- * of the opening is left in `err`.
+ * one. Notices are said as messages, unless `options` has another place for them. A failure of the
+ * run is said at once, before a command that still runs is waited for; one of the opening is left
+ * in `err`.
  */
 int cli_capture(struct capture_options *options, struct err *err);
 

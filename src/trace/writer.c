@@ -208,6 +208,8 @@ static int writer_end(struct consumer *self, const struct run_info *run, struct 
 	if (!r)
 		r = write_end(writer, &writer->out, run, err);
 	count_bytes(writer);
+	writer->stats.lost = run->lost[LOST_RING_FULL] + run->lost[LOST_THREADS_FULL];
+	writer->stats.ended = !r;
 	return r;
 }
 

@@ -41,6 +41,8 @@ int writer_snapshot(struct consumer *writer, const struct run_info *run, struct 
 struct writer_stats {
 	uint64_t events, calls; /* taken so far */
 	uint64_t bytes;         /* written so far; with a window: held in memory */
+	uint64_t lost;          /* records that never came; known once it has ended well */
+	bool ended;
 };
 
 void writer_stats(const struct consumer *writer, struct writer_stats *stats);
