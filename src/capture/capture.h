@@ -17,11 +17,7 @@
 #include "probe/selection.h"
 #include "trace/event.h"
 
-/* How a capture is doing. */
-struct capture_progress {
-	uint64_t lost;           /* records that never came */
-	double overhead_percent; /* of the busiest thread's time, over the last half second or so */
-};
+struct capture_state;
 
 struct capture_options {
 	struct target target;
@@ -39,7 +35,7 @@ struct capture_options {
 	bool (*enough)(void *data);                   /* --max-events; may be NULL */
 	void (*notice)(void *data, const char *text); /* a line for the user */
 	/* Told a few dozen times a second, after consumers got what there was; may be NULL. */
-	void (*progress)(void *data, const struct capture_progress *progress);
+	void (*progress)(void *data, const struct capture_state *state);
 	/* SIGUSR2 came: `run` is as it is now. NULL: the signal is left alone. */
 	void (*snapshot)(void *data, const struct run_info *run);
 	void *data;
@@ -54,6 +50,17 @@ int capture_open(const struct capture_options *options, struct capture **capture
  * consumers still got their end, and what they wrote is whole.
  */
 int capture_run(struct capture *capture, struct err *err);
+
+/* How a trace goes, for what shows it while it runs. */
+struct capture_state {
+	uint64_t lost[LOST_COUNT]; /* so far */
+	double overhead_percent; /* tracing's cost over the last quarter of a second: a share of */
+				 /* the busiest thread's time, estimated */
+	double estimate_scale;   /* above 1: measured in windows, see struct run_info */
+};
+
+/* To be called by consumers and by enough(), so on the thread of capture_run. */
+void capture_state(const struct capture *capture, struct capture_state *state);
 
 /* The status to exit with: a command's own (128 + signal), 0 for other targets. */
 int capture_finish(struct capture *capture);

@@ -355,15 +355,28 @@ static int read_rings(struct capture *c, uint64_t until_ns)
 	return order_read(c->order, c->rings, programs_rings(c->programs), until_ns);
 }
 
-static void fill_run(struct capture *c)
+static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
 {
 	const struct wire_state *state = programs_state(c->programs);
+
+	for (int i = 0; i < LOST_LATE; i++)
+		lost[i] = state->lost[i];
+	lost[LOST_LATE] = order_late(c->order);
+}
+
+void capture_state(const struct capture *c, struct capture_state *state)
+{
+	read_lost(c, state->lost);
+	state->overhead_percent = governor_percent(c->governor);
+	state->estimate_scale = governor_scale(c->governor, capture_now_ns());
+}
+
+static void fill_run(struct capture *c)
+{
 	struct run_info *run = &c->run;
 
 	run->end_ns = capture_now_ns();
-	for (int i = 0; i < LOST_LATE; i++)
-		run->lost[i] = state->lost[i];
-	run->lost[LOST_LATE] = order_late(c->order);
+	read_lost(c, run->lost);
 	if (c->hold)
 		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
 	run->estimate_scale = governor_scale(c->governor, run->end_ns);
@@ -375,12 +388,12 @@ static void fill_run(struct capture *c)
 /* What those who asked for it are told in between. */
 static void tell(struct capture *c)
 {
-	const struct wire_state *state = programs_state(c->programs);
-	struct capture_progress progress = { .overhead_percent = governor_percent(c->governor) };
+	struct capture_state state;
 
-	progress.lost = state->lost[LOST_RING_FULL] + state->lost[LOST_THREADS_FULL];
-	if (c->options.progress)
-		c->options.progress(c->options.data, &progress);
+	if (c->options.progress) {
+		capture_state(c, &state);
+		c->options.progress(c->options.data, &state);
+	}
 	if (c->snapshot_asked) {
 		fill_run(c);
 		c->options.snapshot(c->options.data, &c->run);

@@ -135,7 +135,7 @@ static uint64_t now_ns(void)
 }
 
 /* "123456 events  1.02 MiB  0 lost  overhead 1.2 %", over and over in the same line. */
-static void show_progress(void *data, const struct capture_progress *progress)
+static void show_progress(void *data, const struct capture_state *state)
 {
 	struct recording *r = data;
 	struct writer_stats stats;
@@ -149,9 +149,11 @@ static void show_progress(void *data, const struct capture_progress *progress)
 	writer_stats(r->writer, &stats);
 	buf_printf(&line, "recording: %llu events  ", (unsigned long long)stats.events);
 	buf_bytes(&line, stats.bytes);
-	buf_printf(&line, "%s  %llu lost  overhead %.1f %%",
-	           r->options->last_ns || r->options->last_bytes ? " held" : "",
-	           (unsigned long long)progress->lost, progress->overhead_percent);
+	buf_printf(
+		&line, "%s  %llu lost  overhead %.1f %%",
+		r->options->last_ns || r->options->last_bytes ? " held" : "",
+		(unsigned long long)(state->lost[LOST_RING_FULL] + state->lost[LOST_THREADS_FULL]),
+		state->overhead_percent);
 	fprintf(stderr, "\r%.*s\033[K", size.ws_col > 1 ? size.ws_col - 1 : 80, line.data);
 	buf_free(&line);
 }
@@ -164,7 +166,7 @@ static void say_written(struct recording *r, const char *name, uint64_t events, 
 	clear_progress(r);
 	buf_printf(&text, "%s: %llu events in ", name, (unsigned long long)events);
 	buf_bytes(&text, bytes);
-	if (events)
+	if (events >= 1000) /* else it is definitions rather than events */
 		buf_printf(&text, " (%.1f bytes an event)", (double)bytes / (double)events);
 	if (lost && *lost)
 		buf_printf(&text, ", %llu lost", (unsigned long long)*lost);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/threads.h"
+
+#include <stdlib.h>
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+struct entry {
+	uint64_t key; /* process id and tid */
+	struct thread thread;
+	UT_hash_handle hh;
+};
+
+struct threads {
+	struct entry *entries;
+	const struct entry *last; /* found: most calls follow one of their own thread */
+};
+
+static uint64_t key_of(const struct process *process, uint32_t tid)
+{
+	return (uint64_t)process->id << 32 | tid;
+}
+
+static struct entry *find(struct threads *threads, uint64_t key)
+{
+	struct entry *entry;
+
+	HASH_FIND(hh, threads->entries, &key, sizeof(key), entry);
+	return entry;
+}
+
+struct threads *threads_new(void)
+{
+	return xcalloc(1, sizeof(struct threads));
+}
+
+void threads_free(struct threads *threads)
+{
+	struct entry *entry, *next;
+
+	if (!threads)
+		return;
+	HASH_ITER (hh, threads->entries, entry, next) {
+		HASH_DELETE(hh, threads->entries, entry);
+		free(entry);
+	}
+	free(threads);
+}
+
+void threads_event(struct threads *threads, const struct event *event)
+{
+	struct entry *entry;
+	uint64_t key;
+
+	if (event->type != EVENT_THREAD)
+		return;
+	key = key_of(event->process, event->tid);
+	entry = find(threads, key);
+	if (!entry) {
+		entry = xcalloc(1, sizeof(*entry));
+		entry->key = key;
+		HASH_ADD(hh, threads->entries, key, sizeof(key), entry);
+	}
+	entry->thread = *event->thread;
+}
+
+const struct thread *threads_find(struct threads *threads, const struct process *process,
+                                  uint32_t tid)
+{
+	uint64_t key = key_of(process, tid);
+
+	if (!threads->last || threads->last->key != key) {
+		const struct entry *entry = find(threads, key);
+
+		if (!entry)
+			return NULL;
+		threads->last = entry;
+	}
+	return &threads->last->thread;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+#include "report/reports.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "analysis/spread.h"
+#include "base/suggest.h"
+#include "base/xalloc.h"
+
+const struct report reports[] = {
+	{ .name = "overview",
+	  .help = "one page on all of it",
+	  .parts = true,
+	  .create = overview_report_new },
+	{ .name = "cuda_api_sum", .help = "CUDA calls by total time", .create = sums_report_new },
+	{ .name = "cuda_api_trace",
+	  .help = "every CUDA call, in the order of their ends",
+	  .create = api_trace_report_new },
+	{ .name = "cuda_gpu_kern_sum",
+	  .help = "kernels by total time on the GPU",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_kern_gb_sum",
+	  .help = "kernels by grid and block size",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_mem_time_sum",
+	  .help = "copies and sets by total time on the GPU",
+	  .gpu_times = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_mem_size_sum",
+	  .help = "copies and sets by total size",
+	  .gpu_times = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_sum",
+	  .help = "kernels, copies and sets by total time on the GPU",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_trace",
+	  .help = "all that ran on the GPU, in the order of the ends",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = gpu_trace_report_new },
+	{ .name = "cuda_kern_exec_sum",
+	  .help = "launches with their kernels: call, queue, run",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = kern_exec_sum_report_new },
+	{ .name = "cuda_kern_exec_trace",
+	  .help = "every launch with its kernel",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = kern_exec_trace_report_new },
+	{ .name = "summary",
+	  .help = "what 'cuscope trace' prints at its end",
+	  .page = true,
+	  .create = summary_report_new },
+	{ .name = "processes", .help = "what each process did", .create = processes_report_new },
+	{ .name = "threads",
+	  .help = "what each thread did, and how much of its time CUDA took",
+	  .create = threads_report_new },
+	{ .name = "streams",
+	  .help = "what was put on each stream, and how long somebody waited for it",
+	  .create = streams_report_new },
+	{ .name = "launches",
+	  .help = "kernels by launches, and the gaps between the launches of a thread",
+	  .parts = true,
+	  .create = launches_report_new },
+	{ .name = "memory",
+	  .help = "memory by kind and by function, and what stayed",
+	  .parts = true,
+	  .create = memory_report_new },
+	{ .name = "slowest", .help = "the longest calls", .create = slowest_report_new },
+	{ .name = "errors",
+	  .help = "which calls failed, how, how often and when",
+	  .create = errors_report_new },
+	{ .name = NULL },
+};
+
+static const struct report *find(const char *name, size_t len)
+{
+	for (const struct report *r = reports; r->name; r++) {
+		if (strlen(r->name) == len && !memcmp(r->name, name, len))
+			return r;
+	}
+	return NULL;
+}
+
+static int unknown(const char *word, size_t len, struct err *err)
+{
+	const char *names[64], *near;
+	char typed[64];
+	size_t n = 0;
+
+	for (const struct report *r = reports; r->name && n < 64; r++)
+		names[n++] = r->name;
+	snprintf(typed, sizeof(typed), "%.*s", (int)len, word);
+	near = suggest(typed, names, n);
+	if (near)
+		return err_set(err, EINVAL, "there is no report '%s'; did you mean '%s'?", typed,
+		               near);
+	return err_set(err, EINVAL, "there is no report '%s'; 'cuscope report --help' lists them",
+	               typed);
+}
+
+int report_choose(const char *word, struct report_choice *choice, struct err *err)
+{
+	size_t len = strcspn(word, ":");
+	const char *names = word[len] ? word + len + 1 : NULL;
+
+	memset(choice, 0, sizeof(*choice));
+	choice->report = find(word, len);
+	if (!choice->report)
+		return unknown(word, len, err);
+	if (!names)
+		return 0;
+	if (!choice->report->kernel_names)
+		return err_set(err, EINVAL, "%s takes no ':%s': it names no kernels",
+		               choice->report->name, names);
+	if (!strcmp(names, "base"))
+		choice->names = NAMES_BASE;
+	else if (!strcmp(names, "mangled"))
+		choice->names = NAMES_MANGLED;
+	else
+		return err_set(err, EINVAL, "%s: ':%s' is no form of names (:base or :mangled)",
+		               choice->report->name, names);
+	return 0;
+}
+
+char *report_choice_name(const struct report_choice *choice)
+{
+	static const char *const ending[] = { "", ":base", ":mangled" };
+
+	return xasprintf("%s%s", choice->report->name, ending[choice->names]);
+}
+
+void report_title(const struct report *report, char *title, size_t size)
+{
+	snprintf(title, size, "%s: %s", report->name, report->help);
+}
+
+void report_note_no_gpu_times(struct table *table)
+{
+	table_note(table, "GPU times were not recorded: this trace has the calls only "
+	                  "(cuda_api_sum, launches and memory need no GPU times)");
+}
+
+void report_note_nested(struct table *table, uint64_t left_out)
+{
+	if (left_out)
+		table_note(table, "calls made by other calls, left out (--nested shows them): %llu",
+		           (unsigned long long)left_out);
+}
+
+void report_note_median(struct table *table)
+{
+	table_note(table, "medians of more than %d values are within %.1f %%", SPREAD_EXACT,
+	           100 * SKETCH_ERROR);
+}
+
+void report_note_estimated(struct table *table, const struct run_info *run)
+{
+	if (run->estimate_scale > 1)
+		table_note(table,
+		           "calls were recorded in windows of time: about %.2f times as much "
+		           "happened as is counted here",
+		           run->estimate_scale);
+}
