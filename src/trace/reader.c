@@ -119,6 +119,24 @@ uint64_t trace_events(const struct trace_file *file)
 	return file->events;
 }
 
+void trace_shape(const struct trace_file *file, struct trace_shape *shape)
+{
+	*shape = (struct trace_shape){ .major = file->in.major,
+		                       .minor = file->in.minor,
+		                       .writer = file->run.writer,
+		                       .bytes = file->in.bytes };
+	for (size_t i = 0; i < file->in.n_chunks; i++) {
+		const struct chunk_head *head = &file->in.chunks[i].head;
+
+		if (head->type == CHUNK_EVENTS) {
+			shape->event_chunks++;
+			shape->raw_bytes += head->raw_bytes;
+		} else {
+			shape->other_chunks++;
+		}
+	}
+}
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 struct reading {
