@@ -253,8 +253,6 @@ static int read_chunks(struct reading *reading, struct err *err)
 			return 0;
 		r = read_chunk(reading, &in->chunks[i], err);
 	}
-	if (!r)
-		r = pass_on_waiting(reading, 0, err);
 	if (!r && in->damaged_at)
 		r = damaged(reading->file, in->damaged_at, err);
 	if (!r)
