@@ -299,8 +299,8 @@ static int record_all(struct recording *r, struct err *err)
 		err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
 		status = EXIT_FAILURE;
 	}
-	if (stats.bytes)
-		say_written(r, path, stats.events, stats.bytes, stats.ended ? &stats.lost : NULL);
+	if (stats.events || stats.ended)
+		say_written(r, path, stats.whole, stats.bytes, stats.ended ? &stats.lost : NULL);
 	else
 		unlink(path); /* it never began */
 	return status;

@@ -79,6 +79,7 @@ static int add_gathered(struct writer *writer, struct err *err)
 	if (!r && encoder_events(writer->encoder)) {
 		encoder_take(writer->encoder, &head, &writer->raw);
 		r = add_chunk(writer, &head, err);
+		writer->stats.whole += r ? 0 : head.events;
 	}
 	count_bytes(writer);
 	return r;
@@ -171,7 +172,6 @@ static int writer_event(struct consumer *self, const struct event *event, struct
 	if (event->type == EVENT_CALL_BEGIN)
 		return 0;
 	writer->stats.events++;
-	writer->stats.calls += event->type == EVENT_CALL;
 	define_objects(writer->definer, event, &ids);
 	if (event->type == EVENT_PROCESS || event->type == EVENT_THREAD) {
 		define_event(writer->definer, event, &ids);
