@@ -27,6 +27,7 @@ extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 int cli_trace(int argc, char **argv);
 int cli_record(int argc, char **argv);
 int cli_report(int argc, char **argv);
+int cli_timeline(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
