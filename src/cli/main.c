@@ -14,6 +14,7 @@ const struct cli_command cli_commands[] = {
 	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
 	{ "record", "keep what trace would show in a file", cli_record },
 	{ "report", "tables from a trace file, named as Nsight Systems names them", cli_report },
+	{ "diff", "two trace files side by side, with the change and its worth", cli_diff },
 	{ "probes", "list the functions that would be hooked, and where", cli_probes },
 	{ "doctor", "check what this machine allows, and say what to do about the rest",
 	  cli_doctor },

@@ -9,7 +9,6 @@
 
 #include "analysis/missed.h"
 #include "base/buf.h"
-#include "base/parse.h"
 #include "base/xalloc.h"
 #include "report/set.h"
 
@@ -39,17 +38,6 @@ static const struct argp_option options[] = {
 	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
 	{ 0 }
 };
-
-static void parse_form(const struct argp_state *state, struct options *o, const char *arg)
-{
-	for (int form = 0; form < TABLE_FORM_COUNT; form++) {
-		if (!strcmp(table_form_name(form), arg)) {
-			o->set.table.form = form;
-			return;
-		}
-	}
-	cli_bad_value(state, "--format", arg, "format (table, csv or json)");
-}
 
 /* The same report twice says nothing more. */
 static void add_choice(struct options *o, const struct report_choice *choice)
@@ -81,14 +69,13 @@ static void parse_word(const struct argp_state *state, struct options *o, const 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
-	uint64_t top;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->range;
 		return 0;
 	case OPT_FORMAT:
-		parse_form(state, o, arg);
+		o->set.table.form = cli_table_form(state, arg);
 		return 0;
 	case OPT_OUTPUT:
 		o->set.folder = arg;
@@ -97,17 +84,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->set.replace = true;
 		return 0;
 	case OPT_TOP:
-		if (!parse_number(arg, SIZE_MAX / 2, &top) || !top)
-			cli_bad_value(state, "--top", arg, "number from 1 on");
-		o->set.table.top = top;
+		o->set.table.top = cli_top(state, arg);
 		return 0;
 	case OPT_NESTED:
 		o->set.nested = true;
 		return 0;
 	case OPT_COLOR:
-		if (strcmp(arg, "auto") && strcmp(arg, "always") && strcmp(arg, "never"))
-			cli_bad_value(state, "--color", arg, "choice (auto, always or never)");
-		o->color = arg;
+		o->color = cli_when(state, arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		parse_word(state, o, arg);
