@@ -207,9 +207,6 @@ static int report(struct options *o, struct err *err)
 			return rc;
 		add_choice(o, &choice);
 	}
-	rc = check_form(o, err);
-	if (rc)
-		return rc;
 	rc = trace_open(o->path, &file, err);
 	if (rc)
 		return rc;
@@ -235,16 +232,19 @@ int cli_report(int argc, char **argv)
 	struct options o = { 0 };
 	struct err err = { 0 };
 	char *doc = make_doc();
-	int rc;
+	int status = 0;
 
 	argp.doc = doc;
 	cli_parse(&argp, argc, argv, false, &o);
 	signal(SIGPIPE, SIG_IGN);
-	rc = report(&o, &err);
-	if (rc)
+	if (check_form(&o, &err))
+		status = EXIT_USAGE;
+	else if (report(&o, &err))
+		status = EXIT_FAILURE;
+	if (status)
 		cli_say("%s", err.text);
 	free(o.choices);
 	free(o.range.pids);
 	free(doc);
-	return rc ? EXIT_FAILURE : 0;
+	return status;
 }
