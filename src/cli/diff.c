@@ -58,7 +58,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->table.form = cli_table_form(state, arg);
 		return 0;
 	case OPT_TOP:
-		o->table.top = cli_top(state, arg);
+		o->table.top = cli_top_rows(state, arg);
 		return 0;
 	case OPT_NESTED:
 		o->nested = true;

@@ -15,6 +15,8 @@ const struct cli_command cli_commands[] = {
 	{ "record", "keep what trace would show in a file", cli_record },
 	{ "report", "tables from a trace file, named as Nsight Systems names them", cli_report },
 	{ "diff", "two trace files side by side, with the change and its worth", cli_diff },
+	{ "export", "write a recorded trace in the format of another tool", cli_export },
+	{ "top", "show what processes do with CUDA at the moment, on a live screen", cli_top },
 	{ "probes", "list the functions that would be hooked, and where", cli_probes },
 	{ "doctor", "check what this machine allows, and say what to do about the rest",
 	  cli_doctor },

@@ -84,7 +84,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->set.replace = true;
 		return 0;
 	case OPT_TOP:
-		o->set.table.top = cli_top(state, arg);
+		o->set.table.top = cli_top_rows(state, arg);
 		return 0;
 	case OPT_NESTED:
 		o->set.nested = true;

@@ -16,7 +16,7 @@ enum table_form cli_table_form(const struct argp_state *state, const char *arg)
 	cli_bad_value(state, "--format", arg, "format (table, csv or json)");
 }
 
-size_t cli_top(const struct argp_state *state, const char *arg)
+size_t cli_top_rows(const struct argp_state *state, const char *arg)
 {
 	uint64_t top;
 
