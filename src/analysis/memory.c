@@ -423,9 +423,15 @@ void memory_each_live(const struct memory *memory,
 
 uint64_t memory_live_bytes(const struct memory *memory, const struct process *process)
 {
+	return memory_live_of_kind(memory, process, MEMORY_NONE);
+}
+
+uint64_t memory_live_of_kind(const struct memory *memory, const struct process *process,
+                             enum api_memory kind)
+{
 	const struct process_memory *found = find_process(memory, process->id);
 
-	return found ? found->totals[MEMORY_NONE].live.bytes : 0;
+	return found ? found->totals[kind].live.bytes : 0;
 }
 
 const struct memory_totals *memory_totals(const struct memory *memory, enum api_memory kind)
@@ -446,6 +452,23 @@ const struct memory_totals *memory_function_totals(const struct memory *memory,
                                                    const struct function *function)
 {
 	return function->id < memory->n_functions ? memory->functions[function->id] : NULL;
+}
+
+static void forget_peaks(struct memory_totals *totals, size_t n)
+{
+	for (size_t i = 0; totals && i < n; i++)
+		totals[i].peak_bytes = totals[i].live.bytes;
+}
+
+void memory_forget_peaks(struct memory *memory)
+{
+	forget_peaks(memory->totals, MEMORY_COUNT);
+	for (size_t i = 0; i < memory->n_processes; i++) {
+		if (memory->processes[i])
+			forget_peaks(memory->processes[i]->totals, MEMORY_COUNT);
+	}
+	for (size_t i = 0; i < memory->n_functions; i++)
+		forget_peaks(memory->functions[i], 1);
 }
 
 uint64_t memory_unknown_frees(const struct memory *memory)

@@ -86,8 +86,10 @@ void memory_each_live(const struct memory *memory,
                       void (*each)(void *data, const struct memory_allocation *allocation),
                       void *data);
 
-/* Live bytes of one process. */
+/* Live bytes of one process, and of one kind of them; of MEMORY_NONE: of all kinds together. */
 uint64_t memory_live_bytes(const struct memory *memory, const struct process *process);
+uint64_t memory_live_of_kind(const struct memory *memory, const struct process *process,
+                             enum api_memory kind);
 
 /* Totals of one kind; of MEMORY_NONE: of all kinds together. */
 const struct memory_totals *memory_totals(const struct memory *memory, enum api_memory kind);
@@ -101,6 +103,9 @@ const struct memory_totals *memory_process_totals(const struct memory *memory,
                                                   enum api_memory kind);
 const struct memory_totals *memory_function_totals(const struct memory *memory,
                                                    const struct function *function);
+
+/* All peaks begin anew, at what is live. */
+void memory_forget_peaks(struct memory *memory);
 
 /* Calls that freed an address whose allocation was not seen: mostly made before the trace. */
 uint64_t memory_unknown_frees(const struct memory *memory);

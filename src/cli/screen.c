@@ -13,12 +13,14 @@ bool cli_color(const char *when, FILE *out)
 
 	if (when && strcmp(when, "auto"))
 		return !strcmp(when, "always");
-	return isatty(fileno(out)) && !(no_color && *no_color);
+	return out && isatty(fileno(out)) && !(no_color && *no_color);
 }
 
 size_t cli_width(FILE *out)
 {
 	struct winsize size;
 
-	return isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+	if (!out || !isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size))
+		return 0;
+	return size.ws_col;
 }

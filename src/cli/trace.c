@@ -54,9 +54,8 @@ static const struct argp_option options[] = {
 	{ "verbose", 'v', 0, 0,
 	  "also the driver calls that runtime calls make, with their durations", 0 },
 	{ 0, 0, 0, 0, "Output:", 4 },
-	{ "output", 'o', "FILE", 0, "write the calls to FILE; .jsonl and .log choose that format",
-	  0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "table (default), jsonl or log", 0 },
+	{ "output", 'o', "FILE", 0, "write the calls to FILE; its ending chooses the format", 0 },
+	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
 	{ "begin-end", OPT_BEGIN_END, 0, 0,
 	  "jsonl: a B and an E line for each call instead of one X", 0 },
@@ -67,13 +66,6 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static void parse_format(const struct argp_state *state, struct trace_options *o, const char *arg)
-{
-	o->format = sink_format_by_name(arg);
-	if (!o->format)
-		cli_bad_value(state, "--format", arg, "format (table, jsonl or log)");
-}
-
 static error_t parse_output(int key, char *arg, struct argp_state *state)
 {
 	struct trace_options *o = state->input;
@@ -83,7 +75,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		o->output = arg;
 		return 0;
 	case OPT_FORMAT:
-		parse_format(state, o, arg);
+		o->format = cli_parse_format(state, arg);
 		return 0;
 	case OPT_FORCE:
 		o->force = true;
@@ -143,6 +135,11 @@ static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_limits_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
+static char *help_filter(int key, const char *text, void *input)
+{
+	return key == OPT_FORMAT ? cli_help_formats() : (char *)text;
+}
+
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
@@ -153,9 +150,25 @@ static const struct argp argp = {
 	       "  sudo cuscope trace -p 1234 --duration 10s --summary-only\n"
 	       "  sudo cuscope trace --name 'python*' --class memory,launch -o calls.jsonl\n",
 	.children = children,
+	.help_filter = help_filter,
 };
 
 /* ---- output -------------------------------------------------------------------------------- */
+
+/* That the file can be made is known now; the format makes it itself, and expects none. */
+static int make_way(const struct trace_options *o, int fd, FILE **out, struct err *err)
+{
+	struct stat st;
+	bool regular = !fstat(fd, &st) && S_ISREG(st.st_mode);
+
+	close(fd);
+	if (!regular)
+		return err_set(err, EINVAL, "%s cannot be written to %s: it is no ordinary file",
+		               o->format->name, o->output);
+	unlink(o->output);
+	*out = NULL;
+	return 0;
+}
 
 static int open_output(struct trace_options *o, FILE **out, struct err *err)
 {
@@ -163,10 +176,13 @@ static int open_output(struct trace_options *o, FILE **out, struct err *err)
 
 	*out = stdout;
 	if (!o->output || !strcmp(o->output, "-"))
-		return 0;
+		return o->summary_only ? 0 : cli_check_stdout(o->format, err);
 	fd = cli_create(o->output, o->force, err);
 	if (fd < 0)
 		return fd;
+	o->sink.path = o->sink.place = o->output;
+	if (o->format->opens_path && !o->summary_only)
+		return make_way(o, fd, out, err);
 	*out = fdopen(fd, "w");
 	setvbuf(*out, NULL, _IOFBF, OUTPUT_BUFFER);
 	return 0;
@@ -177,8 +193,9 @@ static void remove_if_empty(const struct trace_options *o, FILE *out)
 {
 	struct stat st;
 
-	if (!o->force && fflush(out) == 0 && fstat(fileno(out), &st) == 0 && S_ISREG(st.st_mode) &&
-	    !st.st_size)
+	if (out)
+		fflush(out);
+	if (!o->force && stat(o->output, &st) == 0 && S_ISREG(st.st_mode) && !st.st_size)
 		unlink(o->output);
 }
 
@@ -271,7 +288,7 @@ static int trace(struct trace_options *o, struct err *err)
 		consumers[count]->ops->free(consumers[count]);
 	if (status && out != stdout)
 		remove_if_empty(o, out);
-	if (out != stdout && fclose(out) && !status) {
+	if (out && out != stdout && fclose(out) && !status) {
 		err_set(err, errno, "writing %s: %s", o->output, strerror(errno));
 		status = EXIT_FAILURE;
 	}
