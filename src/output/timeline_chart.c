@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/xalloc.h"
 
-#define LABEL_LEAST   16
+#define LABEL_LEAST   18
 #define LABEL_MOST    28
 #define SHARE_COLUMNS 9   /* " 1234.5 %" */
 #define COLUMNS_MOST  400 /* beyond, an eye sees no more and memory does */
@@ -145,7 +145,7 @@ static void add_label(const struct timeline_printer *p, const struct timeline_la
 	if (lane->kind == LANE_OTHERS)
 		buf_puts(&label, "all others");
 	else if (lane->kind == LANE_GPU)
-		buf_printf(&label, "GPU %u stream %u", lane->device, lane->stream);
+		buf_printf(&label, "GPU%u stream %u", lane->device, lane->stream);
 	else
 		buf_u64(&label, lane->tid);
 	if (lane->kind == LANE_THREAD && lane->comm[0]) {
