@@ -105,6 +105,14 @@ static void add_average(struct table *table, const struct sums_row *row)
 		table_unknown(table);
 }
 
+static void add_median(struct table *table, struct sums_row *row)
+{
+	if (row && row->values.count)
+		table_real(table, spread_median(&row->values));
+	else
+		table_unknown(table);
+}
+
 static double percent(double from, double to)
 {
 	return from > 0 ? 100 * (to - from) / from : NAN;
@@ -157,6 +165,8 @@ static void add_pair(const struct sums_kind *kind, const struct pair *pair, stru
 	add_average(table, pair->a);
 	add_average(table, pair->b);
 	table_real(table, average_change);
+	add_median(table, pair->a);
+	add_median(table, pair->b);
 	table_real(table, p);
 	table_text(table, verdict(pair, p, sums_type(kind) == TABLE_DURATION));
 	sums_add_labels(kind, either(pair), table);
@@ -178,6 +188,8 @@ static size_t make_columns(const struct sums_kind *kind, struct table_column *co
 		{ "Avg A", type },
 		{ "Avg B", type },
 		{ "Avg Change", TABLE_CHANGE },
+		{ "Med A", type },
+		{ "Med B", type },
 		{ "P-Value", TABLE_REAL },
 		{ "Verdict", TABLE_TEXT },
 	};
