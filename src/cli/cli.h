@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "capture/capture.h"
 #include "probe/selection.h"
+#include "report/table.h"
 #include "trace/reader.h"
 
 #define EXIT_USAGE 2
@@ -29,6 +30,7 @@ int cli_top(int argc, char **argv);
 int cli_record(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_report(int argc, char **argv);
+int cli_diff(int argc, char **argv);
 int cli_export(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
@@ -77,6 +79,11 @@ extern const struct argp cli_limits_argp;
 
 /* A duration that is an option's value; ends the program where it is none. */
 uint64_t cli_duration(const struct argp_state *state, const char *option, const char *arg);
+
+/* Values of --format, --top and --color; each ends the program where it is none. */
+enum table_form cli_table_form(const struct argp_state *state, const char *arg);
+size_t cli_top_rows(const struct argp_state *state, const char *arg);
+const char *cli_when(const struct argp_state *state, const char *arg);
 
 /* --from, --to, --pid: of the commands that read trace files. Input: struct cli_range. */
 extern const struct argp cli_range_argp;

@@ -55,6 +55,12 @@ static bool is_negative(const struct table_value *value)
 	return value->kind != VALUE_U64 && value->s64 < 0;
 }
 
+/* What is shown as 0.0 has no sign. */
+static bool is_nothing(const struct table_column *column, const struct table_value *value)
+{
+	return magnitude(value) < (column->type == TABLE_CHANGE ? 0.05 : 1e-300);
+}
+
 static uint64_t whole(const struct table_value *value)
 {
 	return value->kind == VALUE_U64 ? value->u64 : (uint64_t)(magnitude(value) + 0.5);
@@ -115,9 +121,9 @@ static void text_cell(struct table *table, const struct table_column *column,
 		}
 		break;
 	default:
-		if (is_negative(value))
+		if (is_negative(value) && !is_nothing(column, value))
 			buf_putc(out, '-');
-		else if (has_sign(column, value) && magnitude(value) > 0)
+		else if (has_sign(column, value) && !is_nothing(column, value))
 			buf_putc(out, '+');
 		add_number(out, column, value);
 		break;

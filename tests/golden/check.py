@@ -18,6 +18,12 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# name of the outputs, A, B, arguments
+DIFFS = (
+    ("diff", "plain", "gpu", []),
+    ("diff_lost", "gpu", "lost", []),
+    ("diff_kern_sum", "gpu", "gpu", ["cuda_gpu_kern_gb_sum:base"]),
+)
 ENDINGS = {"table": "txt", "csv": "csv", "json": "json"}
 
 PAGES = ("summary",)  # have no csv
@@ -41,7 +47,15 @@ def reports(cuscope):
 
 
 def outputs(cuscope):
-    """(name, trace, arguments, format): all forms with GPU times, the text without and with losses."""
+    """(folder, name, form, command): all forms with GPU times, the text without and with losses."""
+    for name, trace, arguments, form in outputs_of_reports(cuscope):
+        yield trace, name, form, ["report", trace + ".cuscope", "--format", form, *arguments]
+    for name, left, right, arguments in DIFFS:
+        for form in ENDINGS:
+            yield "gpu", name, form, ["diff", left + ".cuscope", right + ".cuscope", "--format", form, *arguments]
+
+
+def outputs_of_reports(cuscope):
     for name in reports(cuscope):
         for form in ENDINGS if name not in PAGES else ("table", "json"):
             yield name, "gpu", [name], form
@@ -52,9 +66,8 @@ def outputs(cuscope):
             yield name, trace, arguments, form
 
 
-def run(cuscope, trace, arguments, form):
-    command = [cuscope, "report", os.path.join(HERE, trace + ".cuscope"), "--format", form, *arguments]
-    done = subprocess.run(command, capture_output=True, check=False)
+def run(cuscope, arguments):
+    done = subprocess.run([cuscope, *arguments], capture_output=True, check=False, cwd=HERE)
     if done.returncode:
         return f"status {done.returncode}: {done.stderr.decode()}"
     return done.stdout.decode()
@@ -147,12 +160,12 @@ def main():
     cuscope, update = os.path.abspath(sys.argv[1]), "--update" in sys.argv
     passed = failed = 0
     forms = {}
-    for name, trace, arguments, form in outputs(cuscope):
-        text = run(cuscope, trace, arguments, form)
-        path = os.path.join(HERE, "expected", trace, f"{name}.{ENDINGS[form]}")
+    for folder, name, form, command in outputs(cuscope):
+        text = run(cuscope, command)
+        path = os.path.join(HERE, "expected", folder, f"{name}.{ENDINGS[form]}")
         good = check(path, text, update)
         passed, failed = passed + good, failed + (not good)
-        if trace == "gpu":
+        if folder == "gpu":
             forms.setdefault(name, {})[form] = text
     for name, texts in forms.items():
         if name in PAGES:
