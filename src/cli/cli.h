@@ -30,6 +30,7 @@ int cli_top(int argc, char **argv);
 int cli_record(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_report(int argc, char **argv);
+int cli_timeline(int argc, char **argv);
 int cli_diff(int argc, char **argv);
 int cli_export(int argc, char **argv);
 int cli_probes(int argc, char **argv);
