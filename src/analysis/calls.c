@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/by_id.h"
 #include "analysis/tally.h"
 #include "base/file.h"
 #include "base/lines.h"
@@ -34,24 +35,11 @@ static struct calls *calls_of(struct consumer *consumer)
 	return (struct calls *)consumer;
 }
 
-/* Makes room for `id` in an array; what is new is zero. */
-static void *grow_by_id(void *array, size_t *n, size_t bytes, uint32_t id)
-{
-	size_t want = 2 * (size_t)id + 16;
-
-	if (id < *n)
-		return array;
-	array = xrealloc(array, want * bytes);
-	memset((char *)array + *n * bytes, 0, (want - *n) * bytes);
-	*n = want;
-	return array;
-}
-
 static struct function_tally *function_tally(struct calls *calls, const struct function *function)
 {
 	struct function_tally *row;
 
-	calls->function_by_id = grow_by_id(calls->function_by_id, &calls->n_functions,
+	calls->function_by_id = by_id_room(calls->function_by_id, &calls->n_functions,
 	                                   sizeof(*calls->function_by_id), function->id);
 	row = calls->function_by_id[function->id];
 	if (row)
@@ -68,7 +56,7 @@ static struct function_tally *function_tally(struct calls *calls, const struct f
 
 static struct kernel_count *kernel_count(struct calls *calls, const struct kernel *kernel)
 {
-	calls->kernel_by_id = grow_by_id(calls->kernel_by_id, &calls->n_kernels,
+	calls->kernel_by_id = by_id_room(calls->kernel_by_id, &calls->n_kernels,
 	                                 sizeof(*calls->kernel_by_id), kernel->id);
 	calls->kernel_by_id[kernel->id].kernel = kernel;
 	return &calls->kernel_by_id[kernel->id];
@@ -191,7 +179,7 @@ static void count_call(struct calls *calls, const struct call *call)
 /* Processes that never called CUDA (a shell, what comes before an exec) are not worth counting. */
 static void count_process(struct calls *calls, const struct process *process)
 {
-	calls->process_called = grow_by_id(calls->process_called, &calls->n_processes,
+	calls->process_called = by_id_room(calls->process_called, &calls->n_processes,
 	                                   sizeof(*calls->process_called), process->id);
 	calls->tally.processes += !calls->process_called[process->id];
 	calls->process_called[process->id] = true;
@@ -237,6 +225,18 @@ static int write_json(struct calls *calls, const struct run_info *run, struct er
 	return rc;
 }
 
+static int print_json(struct calls *calls, const struct run_info *run, struct err *err)
+{
+	struct lines lines;
+	int rc;
+
+	lines_init(&lines, calls->options.json_stream, "the summary");
+	summary_json(&calls->tally, run, &lines.pending);
+	rc = lines_flush(&lines, err);
+	lines_free(&lines);
+	return rc;
+}
+
 /* A summary that cannot be written in one form is still written in the other. */
 static int calls_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
@@ -249,6 +249,8 @@ static int calls_end(struct consumer *self, const struct run_info *run, struct e
 	}
 	if (calls->json_path)
 		rc = write_json(calls, run, err);
+	if (calls->options.json_stream && !rc)
+		rc = print_json(calls, run, err);
 	if (calls->options.text)
 		rc_text = print_text(calls, run, rc ? NULL : err);
 	return rc ? rc : rc_text;

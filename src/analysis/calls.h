@@ -13,8 +13,9 @@
 #include "trace/event.h"
 
 struct calls_options {
-	FILE *text;       /* where end() prints "=== TRACE SUMMARY ==="; NULL: nowhere */
-	const char *json; /* path that end() writes the same to as JSON, atomically; NULL: no */
+	FILE *text;        /* where end() prints "=== TRACE SUMMARY ==="; NULL: nowhere */
+	const char *json;  /* path that end() writes the same to as JSON, atomically; NULL: no */
+	FILE *json_stream; /* the same JSON to a stream; NULL: nowhere */
 	bool color;
 	bool apart;   /* an empty line first: something else stands above */
 	size_t width; /* columns of the terminal, 0: cut nothing */

@@ -6,12 +6,13 @@
 
 #include "base/text.h"
 
-#define COLUMNS_MAX 16
+#define NAME_LEAST 24 /* columns of the last cell, however narrow the terminal */
 
 void columns_init(struct columns *columns, const char *align, const char *headings)
 {
 	memset(columns, 0, sizeof(*columns));
 	columns->align = align;
+	columns->n = strlen(align);
 	for (; *headings; headings++) {
 		if (*headings == '|')
 			columns_end_cell(columns);
@@ -32,16 +33,14 @@ void columns_text(struct columns *columns, const char *text)
 	columns_end_cell(columns);
 }
 
-static void measure(const struct columns *columns, size_t width[COLUMNS_MAX])
+static void measure(struct columns *columns)
 {
 	const char *cell = columns->cells.data, *end = cell + columns->cells.len;
-	size_t n = strlen(columns->align);
 
-	memset(width, 0, COLUMNS_MAX * sizeof(*width));
-	for (size_t at = 0; cell < end; at = (at + 1) % n, cell += strlen(cell) + 1) {
+	for (size_t at = 0; cell < end; at = (at + 1) % columns->n, cell += strlen(cell) + 1) {
 		size_t used = text_columns(cell);
 
-		width[at] = used > width[at] ? used : width[at];
+		columns->width[at] = used > columns->width[at] ? used : columns->width[at];
 	}
 }
 
@@ -51,22 +50,51 @@ static void add_blanks(struct buf *out, size_t n)
 		buf_putc(out, ' ');
 }
 
-void columns_print(struct columns *columns, struct buf *out)
+/* What the columns before the last leave of the screen. */
+static size_t room_for_name(const struct columns *columns)
+{
+	size_t used = 2;
+
+	if (!columns->screen)
+		return (size_t)-1;
+	for (size_t i = 0; i + 1 < columns->n; i++)
+		used += columns->width[i] + 2;
+	return columns->screen > used + NAME_LEAST ? columns->screen - used : NAME_LEAST;
+}
+
+static void print_cell(const struct columns *columns, size_t at, const char *cell, size_t room,
+                       struct buf *out)
+{
+	size_t used = text_columns(cell);
+	size_t blanks = columns->width[at] > used ? columns->width[at] - used : 0;
+	bool left = columns->align[at] == 'l', last = at + 1 == columns->n;
+
+	add_blanks(out, left ? 2 : 2 + blanks);
+	if (last && left && used > room)
+		text_add_name(out, cell, room);
+	else
+		buf_puts(out, cell);
+	if (last)
+		buf_putc(out, '\n');
+	else if (left)
+		add_blanks(out, blanks);
+}
+
+void columns_piece(struct columns *columns, struct buf *out)
 {
 	const char *cell = columns->cells.data, *end = cell + columns->cells.len;
-	size_t width[COLUMNS_MAX], n = strlen(columns->align);
+	size_t room;
 
-	measure(columns, width);
-	for (size_t at = 0; cell < end; at = (at + 1) % n, cell += strlen(cell) + 1) {
-		size_t blanks = width[at] - text_columns(cell);
-		bool left = columns->align[at] == 'l';
+	if (!columns->width[0])
+		measure(columns);
+	room = room_for_name(columns);
+	for (size_t at = 0; cell < end; at = (at + 1) % columns->n, cell += strlen(cell) + 1)
+		print_cell(columns, at, cell, room, out);
+	buf_reset(&columns->cells);
+}
 
-		add_blanks(out, left ? 2 : 2 + blanks);
-		buf_puts(out, cell);
-		if (at + 1 == n)
-			buf_putc(out, '\n');
-		else if (left)
-			add_blanks(out, blanks);
-	}
+void columns_print(struct columns *columns, struct buf *out)
+{
+	columns_piece(columns, out);
 	buf_free(&columns->cells);
 }

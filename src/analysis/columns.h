@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* A small table of text whose columns are as wide as their widest cell. */
+/*
+ * The layout of a small table of text: columns are as wide as their widest cell. A long table is
+ * printed in pieces, and the first piece decides the widths: a wider cell in a later one pushes
+ * its row to the right.
+ */
 #ifndef CUSCOPE_ANALYSIS_COLUMNS_H
 #define CUSCOPE_ANALYSIS_COLUMNS_H
 
 #include "base/buf.h"
 
+#define COLUMNS_MAX 40
+
 struct columns {
-	const char *align; /* 'l' or 'r' for each column */
+	const char *align; /* 'l' or 'r' for each column, kept, at most COLUMNS_MAX of them */
 	struct buf cells;  /* each ends with a NUL, row by row */
+	size_t screen;     /* columns of the terminal, which the last cell of a row, a name, is */
+			   /* cut to; 0: not cut. Set it after columns_init(). */
+	size_t n;
+	size_t width[COLUMNS_MAX]; /* all 0 before the first piece */
 };
 
 /* `headings`: one for each column of `align`, divided by '|'. */
@@ -17,7 +27,10 @@ void columns_init(struct columns *columns, const char *align, const char *headin
 void columns_end_cell(struct columns *columns);
 void columns_text(struct columns *columns, const char *text);
 
-/* Appends the table, two blanks before each row, and frees it. */
+/* Appends the rows so far, two blanks before each, and forgets them. */
+void columns_piece(struct columns *columns, struct buf *out);
+
+/* The last piece, or the only one; frees the table. */
 void columns_print(struct columns *columns, struct buf *out);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <uthash.h>
 
+#include "analysis/by_id.h"
 #include "base/xalloc.h"
 
 /* Handles of cuMemCreate and reserved ranges are numbers of their own: 1 can be both. */
@@ -18,29 +19,43 @@ struct key {
 
 struct allocation {
 	struct key key;
-	uint64_t bytes;
-	enum api_memory kind;
+	struct memory_allocation about;
 	bool with_context; /* thought to have gone with a context, see forget_context() */
 	UT_hash_handle hh;
 };
 
-/* Made by a process's first allocation, gone with its end. */
+/* Made by a process's first allocation. Its end takes the allocations and leaves the totals. */
 struct process_memory {
-	uint32_t id, pid;
-	uint64_t live_bytes[MEMORY_COUNT]; /* MEMORY_NONE: of all that are in totals */
+	const struct process *process;
+	uint32_t pid;
+	bool ended;
+	struct memory_totals totals[MEMORY_COUNT];
 	struct allocation *allocations;
-	UT_hash_handle by_id, by_pid;
+	UT_hash_handle hh; /* by pid, until it has ended */
 };
 
 struct memory {
-	struct process_memory *by_id, *by_pid;
+	struct process_memory **processes; /* by id */
+	size_t n_processes;
+	struct process_memory *by_pid;
+	struct memory_totals **functions; /* by id */
+	size_t n_functions;
 	struct memory_totals totals[MEMORY_COUNT];
 	uint64_t unknown_frees;
+	void (*changed)(void *data, const struct memory_change *change);
+	void *data;
 };
 
 struct memory *memory_new(void)
 {
 	return xcalloc(1, sizeof(struct memory));
+}
+
+void memory_watch(struct memory *memory,
+                  void (*changed)(void *data, const struct memory_change *change), void *data)
+{
+	memory->changed = changed;
+	memory->data = data;
 }
 
 bool call_counts(const struct call *call)
@@ -60,77 +75,129 @@ static bool in_totals(enum api_memory kind)
 	return kind != MEMORY_NONE && kind != MEMORY_VMM_VA;
 }
 
-/* ---- totals -------------------------------------------------------------------------------- */
-
-static void count(struct memory_count *into, uint64_t bytes)
-{
-	into->count++;
-	into->bytes += bytes;
-}
-
-/* The same column of a kind's totals and of those of all kinds. */
-#define COUNT(memory, kind, column, bytes)                                                         \
-	do {                                                                                       \
-		count(&(memory)->totals[kind].column, bytes);                                      \
-		if (in_totals(kind))                                                               \
-			count(&(memory)->totals[MEMORY_NONE].column, bytes);                       \
-	} while (0)
-
-static void grow(struct memory_totals *totals, uint64_t bytes)
-{
-	count(&totals->live, bytes);
-	if (totals->live.bytes > totals->peak_bytes)
-		totals->peak_bytes = totals->live.bytes;
-}
-
-static void shrink(struct memory_totals *totals, uint64_t bytes)
-{
-	totals->live.count--;
-	totals->live.bytes -= bytes;
-}
-
-static void become_live(struct memory *memory, struct process_memory *process,
-                        const struct allocation *a)
-{
-	grow(&memory->totals[a->kind], a->bytes);
-	process->live_bytes[a->kind] += a->bytes;
-	if (!in_totals(a->kind))
-		return;
-	grow(&memory->totals[MEMORY_NONE], a->bytes);
-	process->live_bytes[MEMORY_NONE] += a->bytes;
-}
-
-static void become_dead(struct memory *memory, struct process_memory *process,
-                        const struct allocation *a)
-{
-	shrink(&memory->totals[a->kind], a->bytes);
-	process->live_bytes[a->kind] -= a->bytes;
-	if (!in_totals(a->kind))
-		return;
-	shrink(&memory->totals[MEMORY_NONE], a->bytes);
-	process->live_bytes[MEMORY_NONE] -= a->bytes;
-}
-
-/* ---- allocations --------------------------------------------------------------------------- */
+/* ---- processes and functions --------------------------------------------------------------- */
 
 static struct process_memory *find_process(const struct memory *memory, uint32_t id)
 {
-	struct process_memory *found;
-
-	HASH_FIND(by_id, memory->by_id, &id, sizeof(id), found);
-	return found;
+	return id < memory->n_processes ? memory->processes[id] : NULL;
 }
 
-static struct process_memory *make_process(struct memory *memory, const struct process *process)
+static struct process_memory *the_process(struct memory *memory, const struct process *process)
 {
-	struct process_memory *made = xcalloc(1, sizeof(*made));
+	struct process_memory *made = find_process(memory, process->id);
 
-	made->id = process->id;
+	if (made)
+		return made;
+	made = xcalloc(1, sizeof(*made));
+	made->process = process;
 	made->pid = process->pid;
-	HASH_ADD(by_id, memory->by_id, id, sizeof(made->id), made);
-	HASH_ADD(by_pid, memory->by_pid, pid, sizeof(made->pid), made);
-	return made;
+	HASH_ADD(hh, memory->by_pid, pid, sizeof(made->pid), made);
+	memory->processes = by_id_room(memory->processes, &memory->n_processes,
+	                               sizeof(*memory->processes), process->id);
+	return memory->processes[process->id] = made;
 }
+
+static struct memory_totals *the_function(struct memory *memory, const struct function *function)
+{
+	memory->functions = by_id_room(memory->functions, &memory->n_functions,
+	                               sizeof(*memory->functions), function->id);
+	if (!memory->functions[function->id])
+		memory->functions[function->id] = xcalloc(1, sizeof(struct memory_totals));
+	return memory->functions[function->id];
+}
+
+/* ---- totals -------------------------------------------------------------------------------- */
+
+/* The totals that an allocation is part of. */
+struct books {
+	struct memory_totals *of[5];
+	size_t n;
+};
+
+static struct books books_of(struct memory *memory, const struct memory_allocation *a)
+{
+	struct process_memory *process = the_process(memory, a->process);
+	struct books books = { .of = { &memory->totals[a->kind], &process->totals[a->kind],
+		                       the_function(memory, a->function) },
+		               .n = 3 };
+
+	if (in_totals(a->kind)) {
+		books.of[books.n++] = &memory->totals[MEMORY_NONE];
+		books.of[books.n++] = &process->totals[MEMORY_NONE];
+	}
+	return books;
+}
+
+/* One column of all books. */
+#define COUNT(books, column, size)                                                                 \
+	do {                                                                                       \
+		for (size_t i_ = 0; i_ < (books)->n; i_++) {                                       \
+			(books)->of[i_]->column.count++;                                           \
+			(books)->of[i_]->column.bytes += (size);                                   \
+		}                                                                                  \
+	} while (0)
+
+#define UNCOUNT(books, column, size)                                                               \
+	do {                                                                                       \
+		for (size_t i_ = 0; i_ < (books)->n; i_++) {                                       \
+			(books)->of[i_]->column.count--;                                           \
+			(books)->of[i_]->column.bytes -= (size);                                   \
+		}                                                                                  \
+	} while (0)
+
+static void tell(const struct memory *memory, const struct memory_allocation *a,
+                 enum memory_fate fate, uint64_t now_ns)
+{
+	struct memory_change change = { .allocation = a, .fate = fate, .time_ns = now_ns };
+
+	if (!memory->changed)
+		return;
+	change.live_bytes = find_process(memory, a->process->id)->totals[a->kind].live.bytes;
+	memory->changed(memory->data, &change);
+}
+
+static void become_live(struct memory *memory, const struct memory_allocation *a)
+{
+	struct books books = books_of(memory, a);
+
+	COUNT(&books, live, a->bytes);
+	for (size_t i = 0; i < books.n; i++) {
+		struct memory_totals *totals = books.of[i];
+
+		if (totals->live.bytes > totals->peak_bytes) {
+			totals->peak_bytes = totals->live.bytes;
+			totals->peak_ns = a->time_ns;
+		}
+	}
+	tell(memory, a, MEMORY_MADE, a->time_ns);
+}
+
+static void become_dead(struct memory *memory, const struct memory_allocation *a,
+                        enum memory_fate fate, uint64_t now_ns)
+{
+	struct books books = books_of(memory, a);
+
+	UNCOUNT(&books, live, a->bytes);
+	switch (fate) {
+	case MEMORY_FREED:
+		COUNT(&books, freed, a->bytes);
+		break;
+	case MEMORY_REPLACED:
+		COUNT(&books, replaced, a->bytes);
+		break;
+	case MEMORY_WENT_WITH_CONTEXT:
+		COUNT(&books, context, a->bytes);
+		break;
+	case MEMORY_WENT_WITH_PROCESS:
+		COUNT(&books, exit, a->bytes);
+		break;
+	case MEMORY_MADE:
+		break;
+	}
+	tell(memory, a, fate, now_ns);
+}
+
+/* ---- allocations --------------------------------------------------------------------------- */
 
 static struct allocation *find(struct process_memory *process, const struct key *key)
 {
@@ -147,70 +214,95 @@ static void drop(struct process_memory *process, struct allocation *a)
 	free(a);
 }
 
-static uint64_t add_allocation(struct memory *memory, const struct process *owner,
-                               enum api_memory kind, const struct call *call)
+static struct memory_allocation about(const struct event *event, enum api_memory kind)
 {
-	struct process_memory *process = find_process(memory, owner->id);
-	struct key key = { call->args.address, space_of(kind) };
-	struct allocation *a = find(process, &key);
-	uint64_t bytes = call->args.bytes;
+	const struct call *call = event->call;
 
-	if (!key.address && !bytes) /* nothing asked for, nothing given */
-		return 0;
-	COUNT(memory, kind, allocated, bytes);
-	if (!key.address) {
-		COUNT(memory, kind, untracked, bytes);
-		return bytes;
-	}
-	if (a && !a->with_context) {
-		become_dead(memory, process, a);
-		COUNT(memory, a->kind, replaced, a->bytes);
-	}
-	if (a)
-		drop(process, a);
-	if (!process)
-		process = make_process(memory, owner);
-	a = xcalloc(1, sizeof(*a));
-	a->key = key;
-	a->bytes = bytes;
-	a->kind = kind;
+	return (struct memory_allocation){
+		.process = event->process,
+		.function = call->function,
+		.tid = event->tid,
+		.kind = kind,
+		.time_ns = event->time_ns,
+		.address = call->args.address,
+		.bytes = call->args.bytes,
+	};
+}
+
+static void keep(struct process_memory *process, const struct key *key,
+                 const struct memory_allocation *wanted)
+{
+	struct allocation *a = xcalloc(1, sizeof(*a));
+
+	a->key = *key;
+	a->about = *wanted;
 	HASH_ADD(hh, process->allocations, key, sizeof(a->key), a);
-	become_live(memory, process, a);
-	return bytes;
+}
+
+static uint64_t add_allocation(struct memory *memory, const struct event *event,
+                               enum api_memory kind)
+{
+	struct memory_allocation made = about(event, kind);
+	struct key key = { made.address, space_of(kind) };
+	struct process_memory *process;
+	struct allocation *old;
+	struct books books;
+
+	if (!made.address && !made.bytes) /* nothing asked for, nothing given */
+		return 0;
+	books = books_of(memory, &made);
+	COUNT(&books, allocated, made.bytes);
+	if (!made.address) {
+		COUNT(&books, untracked, made.bytes);
+		return made.bytes;
+	}
+	process = the_process(memory, made.process);
+	old = find(process, &key);
+	if (old && !old->with_context)
+		become_dead(memory, &old->about, MEMORY_REPLACED, made.time_ns);
+	if (old)
+		drop(process, old);
+	keep(process, &key, &made);
+	become_live(memory, &made);
+	return made.bytes;
+}
+
+static void add_failure(struct memory *memory, const struct event *event, enum api_memory kind)
+{
+	struct memory_allocation wanted = about(event, kind);
+	struct books books = books_of(memory, &wanted);
+
+	COUNT(&books, failed, wanted.bytes);
 }
 
 /* It was freed by a call after all, so its context had not ended: the call is the truth. */
-static void take_back_from_context(struct memory *memory, const struct allocation *a)
+static void take_back_from_context(struct memory *memory, const struct memory_allocation *a)
 {
-	struct memory_totals *const both[] = { &memory->totals[a->kind],
-		                               &memory->totals[MEMORY_NONE] };
+	struct books books = books_of(memory, a);
 
-	for (size_t i = 0; i < 2; i++) {
-		both[i]->context.count--;
-		both[i]->context.bytes -= a->bytes;
-	}
+	UNCOUNT(&books, context, a->bytes);
+	COUNT(&books, freed, a->bytes);
 }
 
-static uint64_t remove_allocation(struct memory *memory, const struct process *owner,
-                                  enum api_memory kind, uint64_t address)
+static uint64_t remove_allocation(struct memory *memory, const struct event *event,
+                                  enum api_memory kind)
 {
-	struct process_memory *process = find_process(memory, owner->id);
-	struct key key = { address, space_of(kind) };
+	struct process_memory *process = find_process(memory, event->process->id);
+	struct key key = { event->call->args.address, space_of(kind) };
 	struct allocation *a = find(process, &key);
 	uint64_t bytes;
 
-	if (!address) /* free(NULL) */
+	if (!key.address) /* free(NULL) */
 		return 0;
 	if (!a) {
 		memory->unknown_frees++;
 		return 0;
 	}
-	bytes = a->bytes;
+	bytes = a->about.bytes;
 	if (a->with_context)
-		take_back_from_context(memory, a);
+		take_back_from_context(memory, &a->about);
 	else
-		become_dead(memory, process, a);
-	COUNT(memory, a->kind, freed, bytes);
+		become_dead(memory, &a->about, MEMORY_FREED, event->time_ns);
 	drop(process, a);
 	return bytes;
 }
@@ -221,9 +313,9 @@ static uint64_t remove_allocation(struct memory *memory, const struct process *o
  * belong to none. An allocation that is freed later shows that guess wrong and is counted right;
  * until the next such call its address is kept for that.
  */
-static void forget_context(struct memory *memory, const struct process *owner)
+static void forget_context(struct memory *memory, const struct event *event)
 {
-	struct process_memory *process = find_process(memory, owner->id);
+	struct process_memory *process = find_process(memory, event->process->id);
 	struct allocation *a, *next;
 
 	if (!process)
@@ -235,46 +327,35 @@ static void forget_context(struct memory *memory, const struct process *owner)
 			drop(process, a);
 			continue;
 		}
-		become_dead(memory, process, a);
-		COUNT(memory, a->kind, context, a->bytes);
+		become_dead(memory, &a->about, MEMORY_WENT_WITH_CONTEXT, event->time_ns);
 		a->with_context = true;
 	}
 }
 
-static void forget_process(struct memory *memory, struct process_memory *process)
-{
-	struct allocation *a, *next;
-
-	HASH_ITER (hh, process->allocations, a, next)
-		drop(process, a);
-	HASH_DELETE(by_id, memory->by_id, process);
-	HASH_DELETE(by_pid, memory->by_pid, process);
-	free(process);
-}
-
-static void end_process(struct memory *memory, struct process_memory *process)
+static void end_process(struct memory *memory, struct process_memory *process, uint64_t now_ns)
 {
 	struct allocation *a, *next;
 
 	if (!process)
 		return;
 	HASH_ITER (hh, process->allocations, a, next) {
-		if (a->with_context)
-			continue;
-		become_dead(memory, process, a);
-		COUNT(memory, a->kind, exit, a->bytes);
+		if (!a->with_context)
+			become_dead(memory, &a->about, MEMORY_WENT_WITH_PROCESS, now_ns);
+		drop(process, a);
 	}
-	forget_process(memory, process);
+	if (!process->ended)
+		HASH_DELETE(hh, memory->by_pid, process);
+	process->ended = true;
 }
 
 /* A pid that starts again is an exec, or a process whose end was lost: its old memory is gone. */
-static void begin_process(struct memory *memory, const struct process *process)
+static void begin_process(struct memory *memory, const struct event *event)
 {
 	struct process_memory *old;
 
-	HASH_FIND(by_pid, memory->by_pid, &process->pid, sizeof(process->pid), old);
-	if (old && old->id != process->id)
-		end_process(memory, old);
+	HASH_FIND(hh, memory->by_pid, &event->process->pid, sizeof(old->pid), old);
+	if (old && old->process->id != event->process->id)
+		end_process(memory, old, event->time_ns);
 }
 
 /* ---- the outside --------------------------------------------------------------------------- */
@@ -284,17 +365,24 @@ static uint64_t follow_call(struct memory *memory, const struct event *event)
 	const struct call *call = event->call;
 	enum api_memory kind;
 
-	if (!call_counts(call) || !call->function->api)
+	if (call->op != OP_ALLOC && call->op != OP_FREE && call->op != OP_CONTEXT_DESTROY)
+		return 0;
+	if (!call->function->api)
+		return 0;
+	kind = api_memory(call->function->api);
+	if (call->op == OP_ALLOC && kind != MEMORY_NONE &&
+	    (call->flags & (CALL_NESTED | CALL_FAILED)) == CALL_FAILED)
+		add_failure(memory, event, kind);
+	if (!call_counts(call))
 		return 0;
 	if (call->op == OP_CONTEXT_DESTROY)
-		forget_context(memory, event->process);
-	kind = api_memory(call->function->api);
+		forget_context(memory, event);
 	if (kind == MEMORY_NONE)
 		return 0;
 	if (call->op == OP_ALLOC)
-		return add_allocation(memory, event->process, kind, call);
+		return add_allocation(memory, event, kind);
 	if (call->op == OP_FREE)
-		return remove_allocation(memory, event->process, kind, call->args.address);
+		return remove_allocation(memory, event, kind);
 	return 0;
 }
 
@@ -304,10 +392,10 @@ uint64_t memory_event(struct memory *memory, const struct event *event)
 	case EVENT_CALL:
 		return follow_call(memory, event);
 	case EVENT_PROCESS:
-		begin_process(memory, event->process);
+		begin_process(memory, event);
 		break;
 	case EVENT_EXIT:
-		end_process(memory, find_process(memory, event->process->id));
+		end_process(memory, find_process(memory, event->process->id), event->time_ns);
 		break;
 	case EVENT_CALL_BEGIN:
 	case EVENT_THREAD:
@@ -315,6 +403,22 @@ uint64_t memory_event(struct memory *memory, const struct event *event)
 		break;
 	}
 	return 0;
+}
+
+void memory_each_live(const struct memory *memory,
+                      void (*each)(void *data, const struct memory_allocation *allocation),
+                      void *data)
+{
+	for (size_t i = 0; i < memory->n_processes; i++) {
+		struct allocation *a, *next;
+
+		if (!memory->processes[i])
+			continue;
+		HASH_ITER (hh, memory->processes[i]->allocations, a, next) {
+			if (!a->with_context)
+				each(data, &a->about);
+		}
+	}
 }
 
 uint64_t memory_live_bytes(const struct memory *memory, const struct process *process)
@@ -327,12 +431,27 @@ uint64_t memory_live_of_kind(const struct memory *memory, const struct process *
 {
 	const struct process_memory *found = find_process(memory, process->id);
 
-	return found ? found->live_bytes[kind] : 0;
+	return found ? found->totals[kind].live.bytes : 0;
 }
 
 const struct memory_totals *memory_totals(const struct memory *memory, enum api_memory kind)
 {
 	return &memory->totals[kind];
+}
+
+const struct memory_totals *memory_process_totals(const struct memory *memory,
+                                                  const struct process *process,
+                                                  enum api_memory kind)
+{
+	const struct process_memory *found = find_process(memory, process->id);
+
+	return found ? &found->totals[kind] : NULL;
+}
+
+const struct memory_totals *memory_function_totals(const struct memory *memory,
+                                                   const struct function *function)
+{
+	return function->id < memory->n_functions ? memory->functions[function->id] : NULL;
 }
 
 uint64_t memory_unknown_frees(const struct memory *memory)
@@ -342,11 +461,23 @@ uint64_t memory_unknown_frees(const struct memory *memory)
 
 void memory_free(struct memory *memory)
 {
-	struct process_memory *process, *next;
-
 	if (!memory)
 		return;
-	HASH_ITER (by_id, memory->by_id, process, next)
-		forget_process(memory, process);
+	for (size_t i = 0; i < memory->n_processes; i++) {
+		struct process_memory *process = memory->processes[i];
+		struct allocation *a, *next;
+
+		if (!process)
+			continue;
+		HASH_ITER (hh, process->allocations, a, next)
+			drop(process, a);
+		if (!process->ended)
+			HASH_DELETE(hh, memory->by_pid, process);
+		free(process);
+	}
+	for (size_t i = 0; i < memory->n_functions; i++)
+		free(memory->functions[i]);
+	free(memory->processes);
+	free(memory->functions);
 	free(memory);
 }

@@ -3,8 +3,8 @@
  * Live allocations. An allocation belongs to a process and lives at an address of it: any thread
  * may free it, through either layer, and another process may have one at the same address.
  *
- * Only calls that did something change anything: not failed, not unfinished, not captured into a
- * graph, and not nested (the outer call is the one that counts).
+ * Only calls that did something change what is live: not failed, not unfinished, not captured into
+ * a graph, and not nested (the outer call is the one that counts).
  */
 #ifndef CUSCOPE_ANALYSIS_MEMORY_H
 #define CUSCOPE_ANALYSIS_MEMORY_H
@@ -30,8 +30,37 @@ struct memory_totals {
 	struct memory_count exit;      /* never freed: went with its process */
 	struct memory_count untracked; /* allocated by a call whose return was not recorded, */
 				       /* so that its address is not known */
+	struct memory_count failed; /* calls that gave nothing, and what they asked for; in none */
+				    /* of the others */
 	struct memory_count live;
 	uint64_t peak_bytes;
+	uint64_t peak_ns; /* when it was first reached; 0: never anything live */
+};
+
+/* One that is live, or was until now. */
+struct memory_allocation {
+	const struct process *process;
+	const struct function *function; /* that made it */
+	uint32_t tid;                    /* thread that made it */
+	enum api_memory kind;
+	uint64_t time_ns;
+	uint64_t address, bytes;
+};
+
+enum memory_fate {
+	MEMORY_MADE,
+	MEMORY_FREED,
+	MEMORY_REPLACED,
+	MEMORY_WENT_WITH_CONTEXT,
+	MEMORY_WENT_WITH_PROCESS,
+};
+
+/* What is told of every change of what is live. Valid while it is told. */
+struct memory_change {
+	const struct memory_allocation *allocation;
+	enum memory_fate fate;
+	uint64_t time_ns;
+	uint64_t live_bytes; /* of the allocation's process and kind, after the change */
 };
 
 struct memory;
@@ -45,6 +74,18 @@ void memory_free(struct memory *memory);
  */
 uint64_t memory_event(struct memory *memory, const struct event *event);
 
+/*
+ * Tells `changed` of each change from now on, while memory_event() runs. One event can be many: a
+ * process that ends frees all that it had.
+ */
+void memory_watch(struct memory *memory,
+                  void (*changed)(void *data, const struct memory_change *change), void *data);
+
+/* Calls `each` for all that is live now, in no order. */
+void memory_each_live(const struct memory *memory,
+                      void (*each)(void *data, const struct memory_allocation *allocation),
+                      void *data);
+
 /* Live bytes of one process, and of one kind of them; of MEMORY_NONE: of all kinds together. */
 uint64_t memory_live_bytes(const struct memory *memory, const struct process *process);
 uint64_t memory_live_of_kind(const struct memory *memory, const struct process *process,
@@ -52,6 +93,16 @@ uint64_t memory_live_of_kind(const struct memory *memory, const struct process *
 
 /* Totals of one kind; of MEMORY_NONE: of all kinds together. */
 const struct memory_totals *memory_totals(const struct memory *memory, enum api_memory kind);
+
+/*
+ * The same of one process, also after its end, and of what one function made. NULL: it allocated
+ * nothing. Owned by `memory`.
+ */
+const struct memory_totals *memory_process_totals(const struct memory *memory,
+                                                  const struct process *process,
+                                                  enum api_memory kind);
+const struct memory_totals *memory_function_totals(const struct memory *memory,
+                                                   const struct function *function);
 
 /* Calls that freed an address whose allocation was not seen: mostly made before the trace. */
 uint64_t memory_unknown_frees(const struct memory *memory);

@@ -52,6 +52,24 @@ void sketch_add(struct sketch *sketch, uint64_t value)
 	sketch->sum += value;
 }
 
+void sketch_merge(struct sketch *into, const struct sketch *from)
+{
+	for (size_t o = 0; o < SKETCH_OCTAVES; o++) {
+		if (!from->octave[o])
+			continue;
+		if (!into->octave[o])
+			into->octave[o] = xcalloc(SKETCH_BUCKETS, sizeof(uint64_t));
+		for (size_t b = 0; b < SKETCH_BUCKETS; b++)
+			into->octave[o][b] += from->octave[o][b];
+	}
+	if (from->count && (!into->count || from->min < into->min))
+		into->min = from->min;
+	if (from->max > into->max)
+		into->max = from->max;
+	into->count += from->count;
+	into->sum += from->sum;
+}
+
 static uint64_t between(uint64_t value, uint64_t least, uint64_t most)
 {
 	return value < least ? least : value > most ? most : value;

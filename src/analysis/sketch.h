@@ -23,6 +23,7 @@ struct sketch {
 
 void sketch_free(struct sketch *sketch);
 void sketch_add(struct sketch *sketch, uint64_t value);
+void sketch_merge(struct sketch *into, const struct sketch *from);
 
 /* The value that a `share` (0 to 1) of all values do not exceed; 0 where there are none. */
 uint64_t sketch_percentile(const struct sketch *sketch, double share);

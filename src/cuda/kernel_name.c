@@ -187,3 +187,79 @@ char *kernel_name_demangle(const char *mangled)
 	cut_out(plain, WRAPPER);
 	return plain;
 }
+
+/* ---- the base name ------------------------------------------------------------------------- */
+
+/* Length of what looks like a bracket and is a part of a name: "operator()", "operator<<". */
+static size_t operator_length(const char *at)
+{
+	static const char word[] = "operator";
+	size_t len = sizeof(word) - 1;
+
+	if (strncmp(at, word, len))
+		return 0;
+	if (!strncmp(at + len, "()", 2))
+		return len + 2;
+	while (at[len] && strchr("<>=-!", at[len]))
+		len++;
+	return at[len] == '(' || at[len] == '<' ? len : 0;
+}
+
+/*
+ * What follows the bracket that closes the one at `at`. A template argument can be an expression,
+ * "((4)>(2))", so < and > count only where they pair up within the other brackets.
+ */
+static const char *skip_brackets(const char *at)
+{
+	char open[128];
+	size_t depth = 0;
+
+	for (; *at && depth < sizeof(open); at++) {
+		if (strchr("<({[", *at))
+			open[depth++] = *at;
+		else if (*at == '>' && open[depth - 1] == '<' && at[-1] != '-')
+			depth--;
+		else if (strchr(")}]", *at)) {
+			while (depth && open[depth - 1] == '<')
+				depth--;
+			depth -= depth > 0;
+		}
+		if (!depth)
+			return at + 1;
+	}
+	return at + strlen(at);
+}
+
+/* Scopes have brackets too, so a bracket ends the name only where no "::" follows it. */
+const char *kernel_name_base(const char *name, size_t *len)
+{
+	const char *first = name, *end = NULL, *at = name;
+
+	while (*at) {
+		size_t operator_len = operator_length(at);
+
+		if (operator_len) {
+			at += operator_len;
+		} else if (!strncmp(at, "::", 2)) {
+			first = at += 2;
+			end = NULL;
+		} else if (*at == ' ' && at[1] != '[') {
+			first = ++at; /* that was the type it returns */
+			end = NULL;
+		} else if (*at == '<' || *at == '(' || *at == '{') {
+			if (!end && at > first)
+				end = at;
+			at = skip_brackets(at);
+			if (end && at[-1] == ')' && strncmp(at, "::", 2))
+				break; /* the parameters; what follows is "const" or "[clone]" */
+		} else {
+			at++;
+		}
+	}
+	*len = (size_t)((end ? end : at) - first);
+	if (strchr("<({", *first)) /* broken: nothing but brackets */
+		*len = 0;
+	if (!*len)
+		*len = strlen(first = name);
+	return first;
+}

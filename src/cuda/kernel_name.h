@@ -20,4 +20,10 @@ bool kernel_name_plausible(const char *text);
  */
 char *kernel_name_demangle(const char *mangled);
 
+/*
+ * "gemm" for "void cutlass::gemm<float, 128>(float const*, int)": without return type, namespaces,
+ * template arguments and parameters. `len` is its length; it is a part of `name`, not ended there.
+ */
+const char *kernel_name_base(const char *name, size_t *len);
+
 #endif

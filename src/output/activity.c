@@ -20,7 +20,7 @@ static const char *const memories[] = {
 	[ACTIVITY_MEMORY_MANAGED_STATIC] = "Managed Static",
 };
 
-static const char *memory_name(enum activity_memory memory)
+const char *activity_memory_name(enum activity_memory memory)
 {
 	return memory < sizeof(memories) / sizeof(*memories) ? memories[memory] : "Unknown";
 }
@@ -38,10 +38,11 @@ void activity_name(const struct activity *activity, struct buf *out)
 		break;
 	case ACTIVITY_COPY:
 		buf_printf(out, "Memcpy %s (%s -> %s)", direction_name(activity->direction),
-		           memory_name(activity->source), memory_name(activity->destination));
+		           activity_memory_name(activity->source),
+		           activity_memory_name(activity->destination));
 		break;
 	case ACTIVITY_SET:
-		buf_printf(out, "Memset (%s)", memory_name(activity->destination));
+		buf_printf(out, "Memset (%s)", activity_memory_name(activity->destination));
 		break;
 	case ACTIVITY_COUNT:
 		break;

@@ -9,6 +9,9 @@
 /* "Memcpy HtoD (Pinned -> Device)", "Memset (Device)", or the kernel's name. */
 void activity_name(const struct activity *activity, struct buf *out);
 
+/* "Pinned", "Device"; "Unknown" for what is none. */
+const char *activity_memory_name(enum activity_memory memory);
+
 /*
  * Rows of one stream. What runs at the same time in one stream (the branches of a graph, kernels
  * that begin before the one before has ended) cannot stand in one row, where slices have to nest.

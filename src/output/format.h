@@ -54,6 +54,9 @@ void sink_add_time(const struct sink *sink, struct buf *out, uint64_t time_ns, u
 struct consumer *table_new(const struct sink_options *options);
 struct consumer *jsonl_new(const struct sink_options *options);
 struct consumer *log_new(const struct sink_options *options);
+struct consumer *csv_new(const struct sink_options *options);
+struct consumer *svg_new(const struct sink_options *options);
+struct consumer *sqlite_new(const struct sink_options *options);
 struct consumer *chrome_new(const struct sink_options *options);
 struct consumer *perfetto_new(const struct sink_options *options);
 

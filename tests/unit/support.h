@@ -181,6 +181,37 @@ static inline struct call launch_at(const char *function, double begin_us,
 	return call;
 }
 
+/* ---- events for what is no consumer -------------------------------------------------------- */
+
+static inline struct event call_event(const struct process *process, uint32_t tid,
+                                      const struct call *call)
+{
+	return (struct event){
+		.type = EVENT_CALL,
+		.time_ns = call->end_ns ? call->end_ns : call->begin_ns,
+		.process = process,
+		.tid = tid,
+		.call = call,
+	};
+}
+
+static inline struct event process_event(enum event_type type, const struct process *process,
+                                         double at_us)
+{
+	return (struct event){
+		.type = type, .time_ns = US(at_us), .process = process, .tid = process->pid
+	};
+}
+
+static inline struct event activity_event(const struct process *process,
+                                          const struct activity *activity)
+{
+	return (struct event){ .type = EVENT_ACTIVITY,
+		               .time_ns = activity->end_ns,
+		               .process = process,
+		               .activity = activity };
+}
+
 /* ---- a run --------------------------------------------------------------------------------- */
 
 /* A consumer that is fed, and the memory stream that it writes to. */
@@ -229,13 +260,9 @@ static inline void push(struct run *run, const struct event *event)
 static inline void push_call_of(struct run *run, const struct process *process, uint32_t tid,
                                 const struct call *call)
 {
-	push(run, &(struct event){
-			  .type = EVENT_CALL,
-			  .time_ns = call->end_ns ? call->end_ns : call->begin_ns,
-			  .process = process,
-			  .tid = tid,
-			  .call = call,
-		  });
+	struct event event = call_event(process, tid, call);
+
+	push(run, &event);
 }
 
 static inline void push_call(struct run *run, struct call call)

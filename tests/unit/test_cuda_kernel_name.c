@@ -156,6 +156,44 @@ static void other_text_is_not(void **state)
 	assert_false(kernel_name_plausible("a=b"));
 }
 
+static void assert_base(const char *name, const char *expected)
+{
+	char base[128];
+	size_t len;
+	const char *first = kernel_name_base(name, &len);
+
+	snprintf(base, sizeof(base), "%.*s", (int)len, first);
+	assert_string_equal(base, expected);
+}
+
+static void base_names_have_no_types_scopes_or_arguments(void **state)
+{
+	assert_base("vectorAdd(float const*, int)", "vectorAdd");
+	assert_base("vectorAdd", "vectorAdd");
+	assert_base("void tmpl<float>(float*, int)", "tmpl");
+	assert_base("void at::native::reduce<512, at::Op<int>>(at::Y<2>)", "reduce");
+	assert_base("std::enable_if<((4)>(2)), int>::type ns::f<((4)>(2)), int>(int)", "f");
+	assert_base("Pair<int, int> f<int>(int)", "f");
+	assert_base("(anonymous namespace)::anon(int*)", "anon");
+	assert_base("void f(int) [clone .constprop.0]", "f");
+	assert_base("f<int>(int)::inner<float>(int)", "inner");
+	assert_base("void run<f(int)::{lambda(int)#1}>(int)", "run");
+	assert_base("f(int)::{lambda(int)#1}::operator()(int) const", "operator()");
+	assert_base("a::operator<<(int)", "operator<<");
+	assert_base("app+0x1234", "app+0x1234");
+	assert_base("0x55d0", "0x55d0");
+}
+
+static void base_names_of_broken_ones_are_not_empty(void **state)
+{
+	assert_base("", "");
+	assert_base("<<<<", "<<<<");
+	assert_base("f<int", "f");
+	assert_base("(((", "(((");
+	assert_base("a::", "a::");
+	assert_base(") > f", "f");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +205,8 @@ int main(void)
 		cmocka_unit_test(names_too_long_for_the_demangler_lose_their_arguments),
 		cmocka_unit_test(names_that_explode_are_not_read),
 		cmocka_unit_test(random_text_does_no_harm),
+		cmocka_unit_test(base_names_have_no_types_scopes_or_arguments),
+		cmocka_unit_test(base_names_of_broken_ones_are_not_empty),
 		cmocka_unit_test(what_looks_like_a_kernel_is_plausible),
 		cmocka_unit_test(other_text_is_not),
 	};

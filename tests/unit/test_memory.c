@@ -220,6 +220,112 @@ static void test_a_handle_and_an_address_may_be_the_same_number(void **state)
 	assert_count(memory_totals(memory, MEMORY_VMM)->freed, 1, 2 * KIB);
 }
 
+static void test_each_process_and_function_has_totals_of_its_own(void **state)
+{
+	const struct process *one = new_process(1, "one"), *two = new_process(2, "two");
+
+	follow(one, alloc_at("cudaMalloc", 0, A, KIB));
+	follow(two, alloc_at("cudaMalloc", 1, A, 2 * KIB));
+	follow(two, alloc_at("cudaMallocHost", 2, B, 4 * KIB));
+	follow(two, free_at("cudaFree", 3, A));
+	assert_count(memory_process_totals(memory, one, MEMORY_NONE)->live, 1, KIB);
+	assert_count(memory_process_totals(memory, two, MEMORY_NONE)->live, 1, 4 * KIB);
+	assert_count(memory_process_totals(memory, two, MEMORY_HOST)->live, 1, 4 * KIB);
+	assert_int_equal(memory_process_totals(memory, two, MEMORY_NONE)->peak_bytes, 6 * KIB);
+	assert_count(memory_function_totals(memory, the_function("cudaMalloc"))->allocated, 2,
+	             3 * KIB);
+	assert_count(memory_function_totals(memory, the_function("cudaMalloc"))->freed, 1, 2 * KIB);
+	assert_null(memory_function_totals(memory, the_function("cudaMallocManaged")));
+}
+
+static void test_totals_of_a_process_outlive_it(void **state)
+{
+	const struct process *one = new_process(1, "one");
+
+	follow(one, alloc_at("cudaMalloc", 0, A, KIB));
+	follow_process(one, EVENT_EXIT);
+	assert_count(memory_process_totals(memory, one, MEMORY_NONE)->exit, 1, KIB);
+	assert_int_equal(memory_process_totals(memory, one, MEMORY_NONE)->peak_bytes, KIB);
+}
+
+static void test_the_peak_has_the_time_at_which_it_was_first_reached(void **state)
+{
+	follow(the_process(), alloc_at("cudaMalloc", 0, A, 4 * KIB));
+	follow(the_process(), free_at("cudaFree", 20, A));
+	follow(the_process(), alloc_at("cudaMalloc", 40, A, 4 * KIB));
+	assert_int_equal(memory_totals(memory, MEMORY_NONE)->peak_ns, US(10));
+}
+
+static void test_failed_allocations_are_counted_with_what_they_asked_for(void **state)
+{
+	struct call call = alloc_at("cudaMalloc", 0, 0, 1024 * KIB);
+
+	fail_call(&call, 2);
+	follow(the_process(), call);
+	call.flags |= CALL_NESTED;
+	follow(the_process(), call);
+	assert_count(memory_totals(memory, MEMORY_NONE)->failed, 1, 1024 * KIB);
+	assert_count(memory_totals(memory, MEMORY_NONE)->allocated, 0, 0);
+}
+
+static struct {
+	enum memory_fate fate;
+	uint64_t live_bytes;
+} told[8];
+static size_t n_told;
+
+static void remember(void *data, const struct memory_change *change)
+{
+	assert_true(n_told < 8);
+	told[n_told].fate = change->fate;
+	told[n_told++].live_bytes = change->live_bytes;
+}
+
+static void test_every_change_of_what_is_live_is_told(void **state)
+{
+	static const struct {
+		enum memory_fate fate;
+		uint64_t live_bytes; /* of device memory, of managed memory */
+	} wanted[] = {
+		{ MEMORY_MADE, KIB },     { MEMORY_MADE, 3 * KIB },        { MEMORY_FREED, KIB },
+		{ MEMORY_MADE, 8 * KIB }, { MEMORY_REPLACED, 0 },          { MEMORY_MADE, 4 * KIB },
+		{ MEMORY_FREED, 0 },      { MEMORY_WENT_WITH_PROCESS, 0 },
+	};
+	const struct process *one = new_process(1, "one");
+
+	n_told = 0;
+	memory_watch(memory, remember, NULL);
+	follow(one, alloc_at("cudaMalloc", 0, A, KIB));
+	follow(one, alloc_at("cudaMalloc", 1, B, 2 * KIB));
+	follow(one, free_at("cudaFree", 2, B));
+	follow(one, alloc_at("cudaMallocManaged", 3, B, 8 * KIB));
+	follow(one, alloc_at("cudaMalloc", 4, A, 4 * KIB));
+	follow(one, free_at("cudaFree", 5, B));
+	follow_process(one, EVENT_EXIT);
+	assert_int_equal(n_told, 8);
+	for (size_t i = 0; i < n_told; i++) {
+		assert_int_equal(told[i].fate, wanted[i].fate);
+		assert_int_equal(told[i].live_bytes, wanted[i].live_bytes);
+	}
+}
+
+static void add_bytes(void *data, const struct memory_allocation *allocation)
+{
+	*(uint64_t *)data += allocation->bytes;
+}
+
+static void test_what_is_live_can_be_gone_through(void **state)
+{
+	uint64_t sum = 0;
+
+	follow(the_process(), alloc_at("cudaMalloc", 0, A, KIB));
+	follow(new_process(7, "other"), alloc_at("cudaMalloc", 0, A, 2 * KIB));
+	follow(the_process(), alloc_at("cudaMalloc", 0, B, 4 * KIB));
+	follow(the_process(), free_at("cudaFree", 1, A));
+	memory_each_live(memory, add_bytes, &sum);
+	assert_int_equal(sum, 6 * KIB);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -243,6 +349,12 @@ int main(void)
 		TEST(test_an_address_of_an_ended_context_can_be_given_out_again),
 		TEST(test_reserved_addresses_are_not_bytes),
 		TEST(test_a_handle_and_an_address_may_be_the_same_number),
+		TEST(test_each_process_and_function_has_totals_of_its_own),
+		TEST(test_totals_of_a_process_outlive_it),
+		TEST(test_the_peak_has_the_time_at_which_it_was_first_reached),
+		TEST(test_failed_allocations_are_counted_with_what_they_asked_for),
+		TEST(test_every_change_of_what_is_live_is_told),
+		TEST(test_what_is_live_can_be_gone_through),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/errors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+struct key {
+	uint64_t function; /* id; as wide as it is so that there is no padding to hash */
+	int64_t code;
+};
+
+struct kept {
+	struct key key;
+	struct error_row row;
+	UT_hash_handle hh;
+};
+
+struct errors {
+	struct kept *kept;
+	struct error_row *rows;
+};
+
+struct errors *errors_new(void)
+{
+	return xcalloc(1, sizeof(struct errors));
+}
+
+static struct kept *make(struct errors *errors, const struct event *event, struct key key)
+{
+	struct kept *made = xcalloc(1, sizeof(*made));
+
+	made->key = key;
+	made->row = (struct error_row){
+		.function = event->call->function,
+		.code = event->call->result,
+		.first_ns = event->time_ns,
+		.process = event->process,
+		.tid = event->tid,
+	};
+	HASH_ADD(hh, errors->kept, key, sizeof(made->key), made);
+	return made;
+}
+
+void errors_event(struct errors *errors, const struct event *event)
+{
+	struct kept *kept;
+	struct key key;
+
+	if (event->type != EVENT_CALL ||
+	    (event->call->flags & (CALL_FAILED | CALL_NESTED)) != CALL_FAILED)
+		return;
+	key = (struct key){ event->call->function->id, event->call->result };
+	HASH_FIND(hh, errors->kept, &key, sizeof(key), kept);
+	if (!kept)
+		kept = make(errors, event, key);
+	kept->row.count++;
+	kept->row.last_ns = event->time_ns;
+}
+
+static int by_name(const void *left, const void *right)
+{
+	const struct error_row *a = left, *b = right;
+	int order = strcmp(a->function->name, b->function->name);
+
+	if (!order)
+		order = (a->code > b->code) - (a->code < b->code);
+	return order ? order : (a->first_ns > b->first_ns) - (a->first_ns < b->first_ns);
+}
+
+static int by_count(const void *left, const void *right)
+{
+	const struct error_row *a = left, *b = right;
+
+	return a->count < b->count ? 1 : a->count > b->count ? -1 : by_name(a, b);
+}
+
+/* Two copies of a library have functions of one name, which are one row: neighbours by name. */
+static size_t join(struct error_row *rows, size_t n)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct error_row *last = to ? &rows[to - 1] : NULL;
+
+		if (!last || last->code != rows[i].code ||
+		    strcmp(last->function->name, rows[i].function->name)) {
+			rows[to++] = rows[i];
+			continue;
+		}
+		last->count += rows[i].count;
+		if (rows[i].last_ns > last->last_ns)
+			last->last_ns = rows[i].last_ns;
+	}
+	return to;
+}
+
+const struct error_row *errors_rows(struct errors *errors, size_t *n)
+{
+	struct kept *kept, *next;
+	size_t count = 0;
+
+	free(errors->rows);
+	errors->rows = xcalloc(HASH_COUNT(errors->kept) + 1, sizeof(*errors->rows));
+	HASH_ITER (hh, errors->kept, kept, next)
+		errors->rows[count++] = kept->row;
+	qsort(errors->rows, count, sizeof(*errors->rows), by_name);
+	*n = join(errors->rows, count);
+	qsort(errors->rows, *n, sizeof(*errors->rows), by_count);
+	return errors->rows;
+}
+
+void errors_free(struct errors *errors)
+{
+	struct kept *kept, *next;
+
+	if (!errors)
+		return;
+	HASH_ITER (hh, errors->kept, kept, next) {
+		HASH_DELETE(hh, errors->kept, kept);
+		free(kept);
+	}
+	free(errors->rows);
+	free(errors);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which calls failed, how, how often and when. A poll that came too early is no error, nor is the
+ * inner half of a call that failed for the same reason.
+ */
+#ifndef CUSCOPE_ANALYSIS_ERRORS_H
+#define CUSCOPE_ANALYSIS_ERRORS_H
+
+#include "trace/event.h"
+
+struct error_row {
+	const struct function *function; /* where two libraries have it, the first seen */
+	int32_t code;
+	uint64_t count;
+	uint64_t first_ns, last_ns;    /* when the calls ended */
+	const struct process *process; /* of the first */
+	uint32_t tid;
+};
+
+struct errors;
+
+struct errors *errors_new(void);
+void errors_free(struct errors *errors);
+void errors_event(struct errors *errors, const struct event *event);
+
+/* Most frequent first. Owned by `errors`, until the next event. */
+const struct error_row *errors_rows(struct errors *errors, size_t *n);
+
+#endif

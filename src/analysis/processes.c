@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/processes.h"
+
+#include <stdlib.h>
+
+#include "analysis/by_id.h"
+
+struct processes {
+	struct process_row *by_id; /* process NULL: not seen */
+	bool *worked;              /* by id: made a call, or ran something on a GPU */
+	size_t n, n_worked;
+	struct memory *memory;
+	struct process_row *rows;
+};
+
+struct processes *processes_new(void)
+{
+	struct processes *processes = xcalloc(1, sizeof(*processes));
+
+	processes->memory = memory_new();
+	return processes;
+}
+
+static struct process_row *row_of(struct processes *processes, const struct event *event)
+{
+	const struct process *process = event->process;
+	struct process_row *row;
+
+	processes->by_id =
+		by_id_room(processes->by_id, &processes->n, sizeof(*processes->by_id), process->id);
+	processes->worked = by_id_room(processes->worked, &processes->n_worked,
+	                               sizeof(*processes->worked), process->id);
+	row = &processes->by_id[process->id];
+	if (!row->process) {
+		row->process = process;
+		row->begin_ns = event->time_ns;
+	}
+	return row;
+}
+
+static void count(struct memory_count *into, uint64_t bytes)
+{
+	into->count++;
+	into->bytes += bytes;
+}
+
+static void count_call(struct process_row *row, const struct call *call)
+{
+	if (call->begin_ns < row->begin_ns)
+		row->begin_ns = call->begin_ns;
+	if (call->flags & CALL_NESTED)
+		return;
+	row->calls++;
+	row->call_ns += call_duration_ns(call);
+	row->failed += !!(call->flags & CALL_FAILED);
+	row->unfinished += !!(call->flags & CALL_UNFINISHED);
+	if (!call_counts(call))
+		return;
+	if (call->op == OP_LAUNCH)
+		row->launches++;
+	else if (call->op == OP_GRAPH_LAUNCH)
+		row->graph_launches++;
+	else if (call->op == OP_COPY)
+		count(&row->copies, call->args.bytes);
+	else if (call->op == OP_SET)
+		count(&row->sets, call->args.bytes);
+}
+
+void processes_event(struct processes *processes, const struct event *event)
+{
+	struct process_row *row = row_of(processes, event);
+
+	if (!row->ended && event->time_ns > row->end_ns)
+		row->end_ns = event->time_ns;
+	memory_event(processes->memory, event);
+	switch (event->type) {
+	case EVENT_CALL:
+		processes->worked[event->process->id] = true;
+		count_call(row, event->call);
+		break;
+	case EVENT_ACTIVITY:
+		processes->worked[event->process->id] = true;
+		break;
+	case EVENT_EXIT:
+		row->end_ns = event->time_ns;
+		row->ended = true;
+		break;
+	case EVENT_PROCESS:
+	case EVENT_THREAD:
+	case EVENT_CALL_BEGIN:
+		break;
+	}
+}
+
+static int by_begin(const void *left, const void *right)
+{
+	const struct process_row *a = left, *b = right;
+
+	if (a->begin_ns != b->begin_ns)
+		return a->begin_ns < b->begin_ns ? -1 : 1;
+	return (a->process->id > b->process->id) - (a->process->id < b->process->id);
+}
+
+const struct process_row *processes_rows(struct processes *processes, size_t *n)
+{
+	free(processes->rows);
+	processes->rows = xcalloc(processes->n + 1, sizeof(*processes->rows));
+	*n = 0;
+	for (size_t i = 0; i < processes->n; i++) {
+		const struct memory_totals *memory;
+		struct process_row *row = &processes->rows[*n];
+
+		if (!processes->by_id[i].process || !processes->worked[i])
+			continue;
+		*row = processes->by_id[i];
+		memory = memory_process_totals(processes->memory, row->process, MEMORY_NONE);
+		if (memory) {
+			row->live_bytes = memory->live.bytes;
+			row->peak_bytes = memory->peak_bytes;
+		}
+		(*n)++;
+	}
+	qsort(processes->rows, *n, sizeof(*processes->rows), by_begin);
+	return processes->rows;
+}
+
+void processes_free(struct processes *processes)
+{
+	if (!processes)
+		return;
+	memory_free(processes->memory);
+	free(processes->by_id);
+	free(processes->worked);
+	free(processes->rows);
+	free(processes);
+}

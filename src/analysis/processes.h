@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* What each process did. Those that made no CUDA call and used no GPU have no row. */
+#ifndef CUSCOPE_ANALYSIS_PROCESSES_H
+#define CUSCOPE_ANALYSIS_PROCESSES_H
+
+#include "analysis/memory.h"
+#include "trace/event.h"
+
+struct process_row {
+	const struct process *process;
+	uint64_t calls; /* that no other call made */
+	uint64_t call_ns;
+	uint64_t failed, unfinished;
+	uint64_t launches, graph_launches;
+	struct memory_count copies, sets;
+	uint64_t live_bytes, peak_bytes;
+	uint64_t begin_ns; /* seen for the first time */
+	uint64_t end_ns;   /* its end, or the last that was seen of it */
+	bool ended;
+};
+
+struct processes;
+
+struct processes *processes_new(void);
+void processes_free(struct processes *processes);
+void processes_event(struct processes *processes, const struct event *event);
+
+/* In the order in which they began. Owned by `processes`, until the next event. */
+const struct process_row *processes_rows(struct processes *processes, size_t *n);
+
+#endif

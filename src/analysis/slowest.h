@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The longest calls, with what they were called with. Calls made inside others are left out, since
+ * their time is the outer call's.
+ */
+#ifndef CUSCOPE_ANALYSIS_SLOWEST_H
+#define CUSCOPE_ANALYSIS_SLOWEST_H
+
+#include "trace/event.h"
+
+struct slow_call {
+	struct call call; /* a copy: its text is owned by this */
+	const struct process *process;
+	uint32_t tid;
+};
+
+struct slowest;
+
+struct slowest *slowest_new(size_t most);
+void slowest_free(struct slowest *slowest);
+void slowest_event(struct slowest *slowest, const struct event *event);
+
+/* Calls that have no end, so that their place is not known. */
+uint64_t slowest_unfinished(const struct slowest *slowest);
+
+/* Longest first; of equal ones, the earliest. Owned by `slowest`, and the end of its counting. */
+const struct slow_call *slowest_rows(struct slowest *slowest, size_t *n);
+
+#endif

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/spread.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+
+#define ROOM_FIRST 16
+
+void spread_free(struct spread *spread)
+{
+	free(spread->values);
+	sketch_free(&spread->sketch);
+	memset(spread, 0, sizeof(*spread));
+}
+
+bool spread_is_exact(const struct spread *spread)
+{
+	return spread->count <= SPREAD_EXACT;
+}
+
+/* Makes room for a value more; with too many, all go into the sketch. */
+static void keep(struct spread *spread, uint64_t value)
+{
+	if (spread->count < SPREAD_EXACT) {
+		if (spread->count == spread->room) {
+			spread->room = spread->room ? 2 * spread->room : ROOM_FIRST;
+			spread->values =
+				xrealloc(spread->values, spread->room * sizeof(*spread->values));
+		}
+		spread->values[spread->count] = value;
+		return;
+	}
+	if (spread->values) {
+		for (uint64_t i = 0; i < spread->count; i++)
+			sketch_add(&spread->sketch, spread->values[i]);
+		free(spread->values);
+		spread->values = NULL;
+		spread->room = 0;
+	}
+	sketch_add(&spread->sketch, value);
+}
+
+void spread_add(struct spread *spread, uint64_t value)
+{
+	keep(spread, value);
+	if (!spread->count || value < spread->min)
+		spread->min = value;
+	if (value > spread->max)
+		spread->max = value;
+	spread->count++;
+	spread->sum += value;
+	spread->squares += (unsigned __int128)value * value;
+}
+
+/* `from` has a sketch: `into` takes it over, and its own values go into it. */
+static void take_sketch(struct spread *into, struct spread *from)
+{
+	if (into->values) {
+		for (uint64_t i = 0; i < into->count; i++)
+			sketch_add(&from->sketch, into->values[i]);
+		free(into->values);
+		into->values = NULL;
+		into->room = 0;
+		into->sketch = from->sketch;
+	} else if (into->count) {
+		sketch_merge(&into->sketch, &from->sketch);
+		sketch_free(&from->sketch);
+	} else {
+		into->sketch = from->sketch;
+	}
+	memset(&from->sketch, 0, sizeof(from->sketch));
+}
+
+void spread_take(struct spread *into, struct spread *from)
+{
+	if (spread_is_exact(from)) {
+		for (uint64_t i = 0; i < from->count; i++)
+			spread_add(into, from->values[i]);
+	} else {
+		take_sketch(into, from);
+		if (!into->count || from->min < into->min)
+			into->min = from->min;
+		if (from->max > into->max)
+			into->max = from->max;
+		into->count += from->count;
+		into->sum += from->sum;
+		into->squares += from->squares;
+	}
+	spread_free(from);
+}
+
+double spread_average(const struct spread *spread)
+{
+	return spread->count ? (double)((long double)spread->sum / (long double)spread->count) : 0;
+}
+
+/*
+ * The textbook's sum of squares minus square of the sum loses all digits where values are large
+ * and close together. With q the average rounded down and r what is left over, the sum of (x-q)^2
+ * is exact in integers, also when single terms overflow, since it fits itself; and it is only r^2/n
+ * away from the sum of the squared distances from the true average.
+ */
+double spread_deviation(const struct spread *spread)
+{
+	uint64_t n = spread->count, q, r;
+	unsigned __int128 around_q;
+	long double squares;
+
+	if (n < 2)
+		return 0;
+	q = spread->sum / n;
+	r = spread->sum % n;
+	around_q = spread->squares - (unsigned __int128)q * spread->sum * 2 +
+	           (unsigned __int128)q * q * n;
+	squares = (long double)around_q - (long double)r * r / n;
+	return squares > 0 ? (double)sqrtl(squares / (n - 1)) : 0;
+}
+
+static int compare(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static const uint64_t *sorted(struct spread *spread)
+{
+	qsort(spread->values, spread->count, sizeof(*spread->values), compare);
+	return spread->values;
+}
+
+double spread_median(struct spread *spread)
+{
+	uint64_t n = spread->count;
+	const uint64_t *values;
+
+	if (!n)
+		return 0;
+	if (!spread_is_exact(spread))
+		return (double)sketch_percentile(&spread->sketch, 0.5);
+	values = sorted(spread);
+	if (n % 2)
+		return (double)values[n / 2];
+	return ((double)values[n / 2 - 1] + (double)values[n / 2]) / 2;
+}
+
+uint64_t spread_percentile(struct spread *spread, double share)
+{
+	uint64_t rank;
+
+	if (!spread->count)
+		return 0;
+	if (!spread_is_exact(spread))
+		return sketch_percentile(&spread->sketch, share);
+	rank = (uint64_t)ceil(share * (double)spread->count);
+	return sorted(spread)[rank ? rank - 1 : 0];
+}

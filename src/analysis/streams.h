@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What was put on each stream of each process. A copy or a fill that names no stream is the
+ * default stream's. Where GPU times were recorded, an activity is tied to the stream of the call
+ * that asked for it; one whose call was not seen has a row by the number that CUPTI gave.
+ */
+#ifndef CUSCOPE_ANALYSIS_STREAMS_H
+#define CUSCOPE_ANALYSIS_STREAMS_H
+
+#include "analysis/memory.h"
+#include "base/buf.h"
+#include "trace/event.h"
+
+/* Streams of one process that are told apart; the rest share a row. */
+#define STREAMS_MAX 4096
+
+struct stream_row {
+	const struct process *process;
+	enum stream_kind {
+		STREAM_HANDLE,   /* id is the handle; one that was given out again is the same row
+		                  */
+		STREAM_ACTIVITY, /* id is CUPTI's number */
+		STREAM_OTHERS,   /* all beyond STREAMS_MAX */
+	} kind;
+	uint64_t id;
+	uint64_t launches, graph_launches, host_launches;
+	struct memory_count copies, sets;
+	uint64_t syncs, sync_ns; /* calls that waited for this stream */
+	uint64_t first_ns, last_ns;
+	uint64_t activities;
+	uint64_t busy_ns; /* in which at least one of them ran */
+};
+
+struct streams;
+
+struct streams *streams_new(void);
+void streams_free(struct streams *streams);
+void streams_event(struct streams *streams, const struct event *event);
+
+/* By process, in the order of first use. Owned by `streams`, until the next event. */
+const struct stream_row *streams_rows(struct streams *streams, size_t *n);
+
+/* "default", "legacy", "per-thread", "0x55d0..", "GPU stream 13", "others" */
+void stream_name(const struct stream_row *row, struct buf *out);
+
+/* The stream that a call is on, 0 also where it names none; per-thread variants say so. */
+uint64_t call_stream(const struct call *call);
+
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/thread_ids.h"
+
+#include <stdlib.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+#define RECENT 64 /* found without hashing; a power of two */
+
+struct thread_key {
+	uint32_t process, tid;
+};
+
+struct known_thread {
+	struct thread_key key;
+	uint32_t id;
+	UT_hash_handle hh;
+};
+
+struct thread_ids {
+	struct known_thread *known;
+	struct known_thread *recent[RECENT]; /* by the low bits of the tid */
+	uint32_t n;
+};
+
+struct thread_ids *thread_ids_new(void)
+{
+	return xcalloc(1, sizeof(struct thread_ids));
+}
+
+static struct known_thread **recent_of(struct thread_ids *ids, struct thread_key key)
+{
+	return &ids->recent[key.tid % RECENT];
+}
+
+static struct known_thread *find(struct thread_ids *ids, struct thread_key key)
+{
+	struct known_thread *found;
+
+	HASH_FIND(hh, ids->known, &key, sizeof(key), found);
+	return found;
+}
+
+static struct known_thread *add(struct thread_ids *ids, struct thread_key key)
+{
+	struct known_thread *made = xcalloc(1, sizeof(*made));
+
+	made->key = key;
+	made->id = ids->n++;
+	HASH_ADD(hh, ids->known, key, sizeof(made->key), made);
+	return made;
+}
+
+uint32_t thread_ids_of(struct thread_ids *ids, const struct event *event)
+{
+	struct thread_key key = { event->process->id, event->tid };
+	struct known_thread **recent = recent_of(ids, key), *found = *recent;
+
+	if (found && found->key.tid == key.tid && found->key.process == key.process)
+		return found->id;
+	found = find(ids, key);
+	if (!found && ids->n >= THREAD_IDS_MAX)
+		return THREAD_ID_OTHERS;
+	if (!found)
+		found = add(ids, key);
+	*recent = found;
+	return found->id;
+}
+
+void thread_ids_renew(struct thread_ids *ids, const struct event *event)
+{
+	struct thread_key key = { event->process->id, event->tid };
+	struct known_thread *found = find(ids, key);
+
+	if (!found)
+		return;
+	if (*recent_of(ids, key) == found)
+		*recent_of(ids, key) = NULL;
+	HASH_DELETE(hh, ids->known, found);
+	free(found);
+}
+
+void thread_ids_free(struct thread_ids *ids)
+{
+	struct known_thread *thread, *next;
+
+	if (!ids)
+		return;
+	HASH_ITER (hh, ids->known, thread, next) {
+		HASH_DELETE(hh, ids->known, thread);
+		free(thread);
+	}
+	free(ids);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reports: questions that a trace answers with tables. A report is a row of the table `reports`
+ * and a consumer that writes its tables, either as events come or in its end(). Names and columns
+ * of the cuda_* ones are those of Nsight Systems (docs/report.md).
+ *
+ * A new report is one file with a create function, declared in report/reports.h, and one row in
+ * report/reports.c.
+ */
+#ifndef CUSCOPE_REPORT_REPORT_H
+#define CUSCOPE_REPORT_REPORT_H
+
+#include "report/table.h"
+#include "trace/event.h"
+
+/* What a kernel is called: cuda_gpu_kern_sum, :base, :mangled. */
+enum kernel_names {
+	NAMES_FULL,    /* demangled, with template arguments and parameters */
+	NAMES_BASE,    /* without them, and without namespaces */
+	NAMES_MANGLED, /* as the linker knows it */
+};
+
+struct report_options {
+	struct table *table; /* where its tables go; its caller frees and finishes it */
+	enum kernel_names names;
+	bool nested; /* also calls made inside other traced calls */
+};
+
+struct report {
+	const char *name;
+	const char *help;  /* half a line; stands above its table, too */
+	bool gpu_times;    /* empty for a trace without EVENT_ACTIVITY */
+	bool kernel_names; /* takes :base and :mangled */
+	bool parts;        /* writes more than one table, see table_open() */
+	/* The consumer keeps `options->table` and copies the rest; it writes in event() and end().
+	 */
+	struct consumer *(*create)(const struct report *report,
+	                           const struct report_options *options);
+};
+
+extern const struct report reports[]; /* ends with a NULL name */
+
+/* A report as users name it. */
+struct report_choice {
+	const struct report *report;
+	enum kernel_names names;
+};
+
+/* "cuda_gpu_kern_sum:base" again; the caller frees it. */
+char *report_choice_name(const struct report_choice *choice);
+
+/* Reads such a word; a sentence with the nearest name where there is no such report. */
+int report_choose(const char *word, struct report_choice *choice, struct err *err);
+
+/* ---- what reports share -------------------------------------------------------------------- */
+
+/* "cuda_api_sum: CUDA calls by total time" */
+void report_title(const struct report *report, char *title, size_t size);
+
+/* The note of a report that needs GPU times and saw none. */
+void report_note_no_gpu_times(struct table *table);
+
+/* The note that figures are of a part of the time, where they are. */
+void report_note_estimated(struct table *table, const struct run_info *run);
+
+#endif

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include "report/set.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/lines.h"
+#include "base/xalloc.h"
+
+struct member {
+	char *name; /* as it was chosen: "cuda_gpu_kern_sum:base" */
+	FILE *out;  /* a file in the folder, a temporary one, or the stream itself */
+	char *path; /* in the folder, else NULL */
+	struct table *table;
+};
+
+struct report_set {
+	struct report_set_options options;
+	struct member *members;
+	struct consumer **consumers;
+	size_t n;
+	struct lines lines; /* to the common stream: what is no report's own */
+};
+
+/* ---- where a report goes ------------------------------------------------------------------- */
+
+static int open_in_folder(const struct report_set *set, struct member *member, struct err *err)
+{
+	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (set->options.replace ? O_TRUNC : O_EXCL), fd;
+
+	member->path = xasprintf("%s/%s%s", set->options.folder, member->name,
+	                         table_form_ending(set->options.table.form));
+	for (char *colon = strrchr(member->path, '/'); (colon = strchr(colon, ':'));)
+		*colon = '_'; /* as nsys names its files */
+	fd = open(member->path, flags, 0644);
+	if (fd < 0 && errno == EEXIST)
+		return err_set(err, EEXIST, "%s exists already: --force overwrites it",
+		               member->path);
+	if (fd < 0)
+		return err_set(err, errno, "cannot write %s: %s", member->path, strerror(errno));
+	member->out = fdopen(fd, "w");
+	return 0;
+}
+
+/* Not in memory, as /tmp often is: a report that streams can be longer than the trace. */
+static int open_temporary(struct member *member, struct err *err)
+{
+	const char *folder = getenv("TMPDIR");
+	int fd;
+
+	folder = folder && *folder ? folder : "/var/tmp";
+	fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	member->out = fd >= 0 ? fdopen(fd, "w+") : tmpfile();
+	if (!member->out)
+		return err_set(err, errno,
+		               "cannot make a temporary file in %s: %s (TMPDIR chooses another "
+		               "place)",
+		               folder, strerror(errno));
+	return 0;
+}
+
+static int open_member(const struct report_set *set, size_t i, struct err *err)
+{
+	struct member *member = &set->members[i];
+
+	if (set->options.folder)
+		return open_in_folder(set, member, err);
+	if (set->n > 1)
+		return open_temporary(member, err);
+	member->out = set->options.table.out;
+	return 0;
+}
+
+static int make_member(struct report_set *set, size_t i, const struct report_choice *choice,
+                       struct err *err)
+{
+	struct member *member = &set->members[i];
+	struct table_options table = set->options.table;
+	struct report_options options = { .names = choice->names, .nested = set->options.nested };
+	int rc;
+
+	member->name = report_choice_name(choice);
+	rc = open_member(set, i, err);
+	if (rc)
+		return rc;
+	table.out = member->out;
+	table.name = member->name;
+	options.table = member->table = table_open(&table, choice->report->parts);
+	set->consumers[i] = choice->report->create(choice->report, &options);
+	return 0;
+}
+
+int report_set_new(const struct report_choice *choices, size_t n,
+                   const struct report_set_options *options, struct report_set **set,
+                   struct err *err)
+{
+	struct report_set *s = xcalloc(1, sizeof(*s));
+	int rc = 0;
+
+	s->options = *options;
+	s->members = xcalloc(n, sizeof(*s->members));
+	s->consumers = xcalloc(n, sizeof(struct consumer *));
+	s->n = n;
+	if (!options->folder)
+		lines_init(&s->lines, options->table.out, "the report");
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = make_member(s, i, &choices[i], err);
+	*set = s;
+	if (rc) {
+		report_set_free(s);
+		*set = NULL;
+	}
+	return rc;
+}
+
+void report_set_free(struct report_set *set)
+{
+	if (!set)
+		return;
+	for (size_t i = 0; i < set->n; i++) {
+		struct member *member = &set->members[i];
+
+		if (set->consumers[i])
+			set->consumers[i]->ops->free(set->consumers[i]);
+		table_close(member->table);
+		if (member->out && member->out != set->options.table.out)
+			fclose(member->out);
+		free(member->path);
+		free(member->name);
+	}
+	lines_free(&set->lines);
+	free(set->members);
+	free(set->consumers);
+	free(set);
+}
+
+struct consumer *const *report_set_consumers(const struct report_set *set, size_t *n)
+{
+	*n = set->n;
+	return set->consumers;
+}
+
+/* ---- printing ------------------------------------------------------------------------------ */
+
+/* What stands before a report that is one of several. */
+static void add_beginning(struct report_set *set, size_t i)
+{
+	struct buf *out = &set->lines.pending;
+
+	if (set->options.table.form == TABLE_FORM_JSON)
+		buf_printf(out, "%s\"%s\": ", i ? "," : "{\n", set->members[i].name);
+	else if (i)
+		buf_putc(out, '\n');
+}
+
+static int copy_member(struct report_set *set, size_t i, struct err *err)
+{
+	struct member *member = &set->members[i];
+	char piece[1 << 16];
+	size_t len;
+	int rc = 0;
+
+	add_beginning(set, i);
+	rewind(member->out);
+	while (!rc && (len = fread(piece, 1, sizeof(piece), member->out)) > 0) {
+		buf_add(&set->lines.pending, piece, len);
+		rc = lines_flush(&set->lines, err);
+	}
+	if (!rc && ferror(member->out))
+		rc = err_set(err, EIO, "cannot read a temporary file back: %s", strerror(errno));
+	return rc;
+}
+
+static int close_in_folder(struct member *member, struct err *err)
+{
+	int rc = 0;
+
+	if (fclose(member->out))
+		rc = err_set(err, errno, "writing %s: %s", member->path, strerror(errno));
+	member->out = NULL;
+	return rc;
+}
+
+int report_set_finish(struct report_set *set, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < set->n && !rc; i++) {
+		struct member *member = &set->members[i];
+
+		rc = table_finish(member->table, err);
+		if (!rc && set->options.folder)
+			rc = close_in_folder(member, err);
+		else if (!rc && set->n > 1)
+			rc = copy_member(set, i, err);
+	}
+	if (rc || set->options.folder || set->n < 2)
+		return rc;
+	if (set->options.table.form == TABLE_FORM_JSON)
+		buf_puts(&set->lines.pending, "}\n");
+	return lines_flush(&set->lines, err);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Several reports from one pass over a trace. They are printed in the order in which they were
+ * named, although all of them see the same events: what comes too early waits in temporary files.
+ */
+#ifndef CUSCOPE_REPORT_SET_H
+#define CUSCOPE_REPORT_SET_H
+
+#include "report/report.h"
+
+struct report_set_options {
+	struct table_options table; /* `out` is ignored with a folder */
+	const char *folder; /* each report goes to FOLDER/NAME.csv; NULL: all to table.out */
+	bool replace;       /* files that exist */
+	bool nested;
+};
+
+struct report_set;
+
+int report_set_new(const struct report_choice *choices, size_t n,
+                   const struct report_set_options *options, struct report_set **set,
+                   struct err *err);
+void report_set_free(struct report_set *set);
+
+/* One for each report, owned by the set. */
+struct consumer *const *report_set_consumers(const struct report_set *set, size_t *n);
+
+/* After the consumers have had their end: prints what waited, closes files. */
+int report_set_finish(struct report_set *set, struct err *err);
+
+#endif

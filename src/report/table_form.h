@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* What a form of tables implements. Private to the tables. */
+#ifndef CUSCOPE_REPORT_TABLE_FORM_H
+#define CUSCOPE_REPORT_TABLE_FORM_H
+
+#include "analysis/columns.h"
+#include "base/json.h"
+#include "base/lines.h"
+#include "report/table.h"
+
+struct table_value {
+	enum { VALUE_UNKNOWN, VALUE_U64, VALUE_S64, VALUE_REAL, VALUE_TEXT, VALUE_TRIPLE } kind;
+	union {
+		uint64_t u64;
+		int64_t s64;
+		double real;
+		const char *text;
+		const uint32_t *triple;
+	};
+};
+
+struct table {
+	struct table_options options;
+	const struct table_form_ops *ops;
+	bool parts;
+	struct lines lines;
+
+	const struct table_column *columns; /* of the table that is open */
+	size_t n_columns, at;               /* at: the column of the next cell */
+	size_t rows, left_out, tables;
+	struct buf notes; /* each ends with a newline */
+
+	struct columns layout; /* text */
+	char align[COLUMNS_MAX + 1];
+	struct json json; /* json */
+	struct buf keys;  /* csv and json: headings with units, each ends with a NUL */
+	const char *key;  /* of the column `at` */
+};
+
+/* Each appends whole lines to table->lines.pending; end_row() and end() may leave some pending. */
+struct table_form_ops {
+	const char *name, *ending;
+	void (*begin)(struct table *table, const char *key, const char *title);
+	void (*begin_row)(struct table *table); /* may be NULL */
+	void (*cell)(struct table *table, const struct table_column *column,
+	             const struct table_value *value);
+	void (*end_row)(struct table *table);
+	void (*end)(struct table *table);
+	void (*finish)(struct table *table); /* may be NULL */
+};
+
+extern const struct table_form_ops table_text_form, table_csv_form, table_json_form;
+
+/* Fills table->keys. */
+void table_make_keys(struct table *table);
+
+/* A number as csv and json have it. */
+void table_add_number(struct buf *out, const struct table_column *column,
+                      const struct table_value *value);
+
+/* With a fixed number of decimals, rounded. No printf: this runs for every cell. */
+void table_add_real(struct buf *out, double value, unsigned decimals);
+
+#endif

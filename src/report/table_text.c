@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+/* Tables for people. */
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "report/table_form.h"
+
+#define PIECE_ROWS 256 /* laid out together; the first so many decide the widths */
+
+static void add_headings(struct table *table)
+{
+	struct buf headings = { 0 };
+
+	for (size_t i = 0; i < table->n_columns; i++) {
+		const struct table_column *column = &table->columns[i];
+
+		if (i)
+			buf_putc(&headings, '|');
+		buf_puts(&headings, column->name);
+		if (column->type == TABLE_PERCENT || column->type == TABLE_CHANGE)
+			buf_puts(&headings, " (%)");
+		else if (column->type == TABLE_TIME)
+			buf_puts(&headings, " (ms)");
+		table->align[i] = column->type == TABLE_TEXT ? 'l' : 'r';
+	}
+	table->align[table->n_columns] = '\0';
+	columns_init(&table->layout, table->align, headings.data);
+	table->layout.screen = table->options.width;
+	buf_free(&headings);
+}
+
+static void text_begin(struct table *table, const char *key, const char *title)
+{
+	struct buf *out = &table->lines.pending;
+
+	if (table->tables)
+		buf_putc(out, '\n');
+	if (title)
+		buf_printf(out, table->options.color ? "\033[1m%s\033[0m\n" : "%s\n", title);
+	add_headings(table);
+}
+
+static double magnitude(const struct table_value *value)
+{
+	if (value->kind == VALUE_U64)
+		return (double)value->u64;
+	return fabs(value->kind == VALUE_S64 ? (double)value->s64 : value->real);
+}
+
+static bool is_negative(const struct table_value *value)
+{
+	return (value->kind == VALUE_S64 && value->s64 < 0) ||
+	       (value->kind == VALUE_REAL && value->real < 0);
+}
+
+static uint64_t whole(const struct table_value *value)
+{
+	return value->kind == VALUE_U64 ? value->u64 : (uint64_t)(magnitude(value) + 0.5);
+}
+
+static void add_number(struct buf *out, const struct table_column *column,
+                       const struct table_value *value)
+{
+	switch (column->type) {
+	case TABLE_DURATION:
+		buf_duration(out, whole(value));
+		break;
+	case TABLE_TIME:
+		buf_fixed(out, (whole(value) + 500) / 1000, 3);
+		break;
+	case TABLE_BYTES:
+		buf_bytes(out, whole(value));
+		break;
+	case TABLE_RATE:
+		buf_bytes(out, whole(value));
+		buf_puts(out, "/s");
+		break;
+	case TABLE_PERCENT:
+	case TABLE_CHANGE:
+		table_add_real(out, magnitude(value), 1);
+		break;
+	case TABLE_REAL:
+		buf_printf(out, "%.4g", magnitude(value));
+		break;
+	default:
+		buf_u64(out, whole(value));
+		break;
+	}
+}
+
+static bool has_sign(const struct table_column *column, const struct table_value *value)
+{
+	return value->kind == VALUE_S64 || column->type == TABLE_CHANGE;
+}
+
+static void text_cell(struct table *table, const struct table_column *column,
+                      const struct table_value *value)
+{
+	struct buf *out = &table->layout.cells;
+
+	switch (value->kind) {
+	case VALUE_UNKNOWN:
+		buf_putc(out, '-');
+		break;
+	case VALUE_TEXT:
+		text_add_safe(out, value->text);
+		break;
+	case VALUE_TRIPLE:
+		buf_putc(out, '(');
+		for (int i = 0; i < 3; i++) {
+			buf_u64(out, value->triple[i]);
+			buf_putc(out, i < 2 ? ',' : ')');
+		}
+		break;
+	default:
+		if (is_negative(value))
+			buf_putc(out, '-');
+		else if (has_sign(column, value) && magnitude(value) > 0)
+			buf_putc(out, '+');
+		add_number(out, column, value);
+		break;
+	}
+	columns_end_cell(&table->layout);
+}
+
+static void text_end_row(struct table *table)
+{
+	if (table->rows % PIECE_ROWS == PIECE_ROWS - 1)
+		columns_piece(&table->layout, &table->lines.pending);
+}
+
+/* A table without rows is its notes, or says that there is nothing. */
+static void text_end(struct table *table)
+{
+	struct buf *out = &table->lines.pending;
+
+	if (table->rows)
+		columns_print(&table->layout, out);
+	else if (!table->notes.len)
+		buf_puts(out, "  none\n");
+	buf_free(&table->layout.cells);
+	for (const char *note = table->notes.data; note && *note; note = strchr(note, '\n') + 1) {
+		buf_puts(out, "  ");
+		buf_add(out, note, strchr(note, '\n') + 1 - note);
+	}
+}
+
+const struct table_form_ops table_text_form = {
+	.name = "table",
+	.ending = ".txt",
+	.begin = text_begin,
+	.cell = text_cell,
+	.end_row = text_end_row,
+	.end = text_end,
+};

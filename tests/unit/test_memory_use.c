@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "support.h"
+
+#include "analysis/memory_use.h"
+
+static struct memory_use *use;
+
+static int set_up(void **state)
+{
+	use = memory_use_new();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	memory_use_free(use);
+	return 0;
+}
+
+static void see(const struct process *process, struct call call)
+{
+	struct event event = call_event(process, process->pid, &call);
+
+	memory_use_event(use, &event);
+}
+
+static void test_kinds_of_each_process_and_of_all(void **state)
+{
+	const struct process *one = new_process(1, "one"), *two = new_process(2, "two");
+	const struct memory_kind_row *rows;
+	size_t n;
+
+	see(one, alloc_at("cudaMalloc", 0, 0x1000, 100));
+	see(two, alloc_at("cudaMallocHost", 10, 0x1000, 10));
+	rows = memory_use_kinds(use, &n);
+	assert_int_equal(n, 7); /* all: all, device, host; one: all, device; two: all, host */
+	assert_null(rows[0].process);
+	assert_int_equal(rows[0].totals->live.bytes, 110);
+	assert_int_equal(rows[1].kind, MEMORY_DEVICE);
+	assert_ptr_equal(rows[3].process, one);
+	assert_int_equal(rows[3].kind, MEMORY_NONE);
+	assert_int_equal(rows[6].kind, MEMORY_HOST);
+	assert_int_equal(rows[6].totals->peak_bytes, 10);
+}
+
+static void test_one_process_is_not_shown_twice(void **state)
+{
+	const struct memory_kind_row *rows;
+	size_t n;
+
+	see(the_process(), alloc_at("cudaMalloc", 0, 0x1000, 100));
+	rows = memory_use_kinds(use, &n);
+	assert_int_equal(n, 2);
+	assert_ptr_equal(rows[0].process, the_process());
+}
+
+static void test_functions_by_what_they_made(void **state)
+{
+	const struct memory_function_row *rows;
+	struct call failed = alloc_at("cudaMallocManaged", 20, 0, 1 << 20);
+	size_t n;
+
+	fail_call(&failed, 2);
+	see(the_process(), alloc_at("cudaMallocHost", 0, 0x2000, 100));
+	see(the_process(), alloc_at("cudaMalloc", 0, 0x1000, 300));
+	see(the_process(), free_at("cudaFree", 20, 0x1000));
+	see(the_process(), failed);
+	rows = memory_use_functions(use, &n);
+	assert_int_equal(n, 3);
+	assert_string_equal(rows[0].function->name, "cudaMalloc");
+	assert_int_equal(rows[0].totals->freed.bytes, 300);
+	assert_string_equal(rows[1].function->name, "cudaMallocHost");
+	assert_string_equal(rows[2].function->name, "cudaMallocManaged");
+	assert_int_equal(rows[2].totals->failed.bytes, 1 << 20);
+}
+
+static void test_the_biggest_that_were_never_freed(void **state)
+{
+	const struct process *gone = new_process(3, "gone");
+	struct event exit = process_event(EVENT_EXIT, gone, 90);
+	const struct kept_allocation *rows;
+	size_t n;
+
+	see(gone, alloc_at("cudaMalloc", 0, 0x1000, 500));
+	see(gone, alloc_at("cudaMalloc", 1, 0x2000, 900));
+	see(gone, free_at("cudaFree", 2, 0x2000));
+	memory_use_event(use, &exit);
+	for (uint64_t i = 1; i <= 30; i++)
+		see(the_process(), alloc_at("cudaMalloc", (double)i, 0x10000 * i, 10 * i));
+	rows = memory_use_kept(use, &n);
+	assert_int_equal(n, MEMORY_BIGGEST);
+	assert_true(rows[0].exited);
+	assert_int_equal(rows[0].allocation.bytes, 500);
+	assert_ptr_equal(rows[0].allocation.process, gone);
+	assert_false(rows[1].exited);
+	assert_int_equal(rows[1].allocation.bytes, 300);
+	assert_int_equal(rows[19].allocation.bytes, 120);
+	memory_use_kept(use, &n); /* asked again: the same */
+	assert_int_equal(n, MEMORY_BIGGEST);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_kinds_of_each_process_and_of_all),
+		TEST(test_one_process_is_not_shown_twice),
+		TEST(test_functions_by_what_they_made),
+		TEST(test_the_biggest_that_were_never_freed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

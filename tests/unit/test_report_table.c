@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+#include "support.h"
+
+#include <errno.h>
+#include "report/table.h"
+
+static const struct table_column columns[] = {
+	{ "Time", TABLE_PERCENT },    { "Total Time", TABLE_DURATION },
+	{ "Count", TABLE_NUMBER },    { "Start", TABLE_TIME },
+	{ "Bytes", TABLE_BYTES },     { "Throughput", TABLE_RATE },
+	{ "Grid", TABLE_TRIPLE },     { "P", TABLE_REAL },
+	{ "Change", TABLE_DURATION }, { "Name", TABLE_TEXT },
+};
+#define N_COLUMNS (sizeof(columns) / sizeof(*columns))
+
+static FILE *out;
+static char *text, *told;
+static size_t len;
+
+static void note(void *data, const char *name, const char *line)
+{
+	free(told);
+	assert_true(asprintf(&told, "%s: %s", name, line) > 0);
+}
+
+static struct table *start_table(struct table_options options, bool parts)
+{
+	out = open_memstream(&text, &len);
+	options.out = out;
+	options.note = note;
+	options.name = "report";
+	return table_open(&options, parts);
+}
+
+static void add_full_row(struct table *table, const char *name)
+{
+	table_real(table, 65.25);
+	table_u64(table, 1234567);
+	table_u64(table, 42);
+	table_u64(table, 2500000);
+	table_u64(table, 4096);
+	table_real(table, 2048);
+	table_triple(table, (uint32_t[]){ 196, 2, 1 });
+	table_real(table, 0.000123);
+	table_s64(table, -1500);
+	table_text(table, name);
+	table_end_row(table);
+}
+
+static void add_unknown_row(struct table *table)
+{
+	for (size_t i = 0; i < N_COLUMNS; i++)
+		table_unknown(table);
+	table_end_row(table);
+}
+
+static void finish_table(struct table *table)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(table_finish(table, &err), 0);
+	table_close(table);
+	fclose(out);
+}
+
+static void write_one(struct table_options options, const char *name)
+{
+	struct table *table = start_table(options, false);
+	struct err err = { 0 };
+
+	table_begin(table, NULL, "report: a title", columns, N_COLUMNS);
+	add_full_row(table, name);
+	add_unknown_row(table);
+	table_note(table, "%d things were left out", 3);
+	assert_int_equal(table_end(table, &err), 0);
+	finish_table(table);
+}
+
+static void test_text_has_units_and_is_aligned(void **state)
+{
+	write_one((struct table_options){ .form = TABLE_FORM_TEXT }, "cuInit");
+	assert_string_equal(text, "report: a title\n"
+	                          "  Time (%)  Total Time  Count  Start (ms)     Bytes  Throughput"
+	                          "       Grid         P    Change  Name\n"
+	                          "      65.3    1.235 ms     42       2.500  4.00 KiB  2.00 KiB/s"
+	                          "  (196,2,1)  0.000123  -1.50 us  cuInit\n"
+	                          "         -           -      -           -         -           -"
+	                          "          -         -         -  -\n"
+	                          "  3 things were left out\n");
+	free(text);
+}
+
+static void test_csv_has_raw_numbers_and_units_in_its_headings(void **state)
+{
+	write_one((struct table_options){ .form = TABLE_FORM_CSV }, "cuInit");
+	assert_string_equal(text, "Time (%),Total Time (ns),Count,Start (ns),Bytes (bytes),"
+	                          "Throughput (bytes/s),Grid,P,Change (ns),Name\n"
+	                          "65.3,1234567,42,2500000,4096,2048.0,196 2 1,0.000123,-1500,"
+	                          "cuInit\n"
+	                          ",,,,,,,,,\n");
+	assert_string_equal(told, "report: 3 things were left out");
+	free(text);
+}
+
+static void test_csv_quotes_what_holds_commas_and_quotes(void **state)
+{
+	write_one((struct table_options){ .form = TABLE_FORM_CSV }, "f(int, \"x\")\x1b[1m");
+	assert_has(text, ",\"f(int, \"\"x\"\")\\x1b[1m\"\n");
+	free(text);
+}
+
+static void test_json_is_an_array_of_objects(void **state)
+{
+	write_one((struct table_options){ .form = TABLE_FORM_JSON }, "f\"\x1b");
+	assert_string_equal(
+		text, "[\n"
+		      "  {\"Time (%)\": 65.3, \"Total Time (ns)\": 1234567, \"Count\": 42, "
+		      "\"Start (ns)\": 2500000, \"Bytes (bytes)\": 4096, "
+		      "\"Throughput (bytes/s)\": 2048.0, \"Grid\": [196, 2, 1], "
+		      "\"P\": 0.000123, \"Change (ns)\": -1500, \"Name\": \"f\\\"\\u001b\"},\n"
+		      "  {\"Time (%)\": null, \"Total Time (ns)\": null, \"Count\": null, "
+		      "\"Start (ns)\": null, \"Bytes (bytes)\": null, "
+		      "\"Throughput (bytes/s)\": null, \"Grid\": null, \"P\": null, "
+		      "\"Change (ns)\": null, \"Name\": null}\n"
+		      "]\n");
+	free(text);
+}
+
+static void write_empty(enum table_form form, bool parts)
+{
+	struct table *table = start_table((struct table_options){ .form = form }, parts);
+	struct err err = { 0 };
+
+	table_begin(table, "part", "empty", columns, 2);
+	assert_int_equal(table_end(table, &err), 0);
+	finish_table(table);
+}
+
+static void test_tables_without_rows(void **state)
+{
+	write_empty(TABLE_FORM_TEXT, false);
+	assert_string_equal(text, "empty\n  none\n");
+	free(text);
+	write_empty(TABLE_FORM_CSV, false);
+	assert_string_equal(text, "Time (%),Total Time (ns)\n");
+	free(text);
+	write_empty(TABLE_FORM_JSON, false);
+	assert_string_equal(text, "[]\n");
+	free(text);
+	write_empty(TABLE_FORM_JSON, true);
+	assert_string_equal(text, "{\n  \"part\": []\n}\n");
+	free(text);
+}
+
+static void test_parts_are_members_of_one_object(void **state)
+{
+	static const struct table_column one[] = { { "N", TABLE_NUMBER } };
+	struct table *table = start_table((struct table_options){ .form = TABLE_FORM_JSON }, true);
+
+	for (unsigned i = 0; i < 2; i++) {
+		table_begin(table, i ? "b" : "a", NULL, one, 1);
+		table_u64(table, i);
+		table_end_row(table);
+		table_end(table, NULL);
+	}
+	finish_table(table);
+	assert_string_equal(text, "{\n  \"a\": [\n    {\"N\": 0}\n  ],\n"
+	                          "  \"b\": [\n    {\"N\": 1}\n  ]\n}\n");
+	free(text);
+}
+
+static void test_top_leaves_rows_out_and_counts_them(void **state)
+{
+	struct table *table =
+		start_table((struct table_options){ .form = TABLE_FORM_CSV, .top = 2 }, false);
+
+	table_begin(table, NULL, NULL, columns, N_COLUMNS);
+	for (int i = 0; i < 5; i++)
+		add_full_row(table, "f");
+	table_end(table, NULL);
+	finish_table(table);
+	assert_string_equal(told, "report: 3 more rows: --top shows 2");
+	free(text);
+}
+
+static void test_a_name_is_cut_to_the_terminal(void **state)
+{
+	static const struct table_column two[] = { { "N", TABLE_NUMBER }, { "Name", TABLE_TEXT } };
+	struct table *table =
+		start_table((struct table_options){ .form = TABLE_FORM_TEXT, .width = 40 }, false);
+
+	table_begin(table, NULL, NULL, two, 2);
+	table_u64(table, 7);
+	table_text(table, "void gemm<float, 1, 2, 3, 4, 5, 6>(float const*, float*, unsigned int)");
+	table_end_row(table);
+	table_end(table, NULL);
+	finish_table(table);
+	assert_string_equal(text, "  N  Name\n  7  void gemm<...>(...)\n");
+	free(text);
+}
+
+static void test_a_wide_cell_far_down_moves_only_its_row(void **state)
+{
+	static const struct table_column two[] = { { "N", TABLE_NUMBER }, { "Name", TABLE_TEXT } };
+	struct table *table = start_table((struct table_options){ .form = TABLE_FORM_TEXT }, false);
+
+	table_begin(table, NULL, NULL, two, 2);
+	for (uint64_t i = 0; i < 600; i++) {
+		table_u64(table, i == 500 ? 123456789 : i);
+		table_text(table, "x");
+		table_end_row(table);
+	}
+	table_end(table, NULL);
+	finish_table(table);
+	assert_has(text, "\n  499  x\n  123456789  x\n  501  x\n");
+	free(text);
+}
+
+static void test_a_full_disk_is_told_at_the_end(void **state)
+{
+	FILE *full = fopen("/dev/full", "w");
+	struct table *table = table_open(&(struct table_options){ .out = full }, false);
+	struct err err = { 0 };
+
+	table_begin(table, NULL, NULL, columns, 1);
+	for (int i = 0; i < 100000; i++) {
+		table_u64(table, 1);
+		table_end_row(table);
+	}
+	assert_int_equal(table_end(table, &err), -ENOSPC);
+	assert_has(err.text, "cannot write the report: No space left on device");
+	table_close(table);
+	fclose(full);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text_has_units_and_is_aligned),
+		cmocka_unit_test(test_csv_has_raw_numbers_and_units_in_its_headings),
+		cmocka_unit_test(test_csv_quotes_what_holds_commas_and_quotes),
+		cmocka_unit_test(test_json_is_an_array_of_objects),
+		cmocka_unit_test(test_tables_without_rows),
+		cmocka_unit_test(test_parts_are_members_of_one_object),
+		cmocka_unit_test(test_top_leaves_rows_out_and_counts_them),
+		cmocka_unit_test(test_a_name_is_cut_to_the_terminal),
+		cmocka_unit_test(test_a_wide_cell_far_down_moves_only_its_row),
+		cmocka_unit_test(test_a_full_disk_is_told_at_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
