@@ -21,6 +21,12 @@ def equal(what, expected, seen):
         raise Failure(f"{what}: {seen!r}, should be {expected!r}")
 
 
+def hide_version(case, text):
+    """A golden output outlives the version that it was made with."""
+    version = case.cuscope("--version").stdout.split()[-1]
+    return text.replace(f'"{version}"', '"VERSION"').replace(f"cuscope {version}", "cuscope VERSION")
+
+
 class Case:
     """A folder of its own, and cuscope in it."""
 
