@@ -31,6 +31,16 @@ def test_chrome_golden_outputs(case):
             case.golden(trace + ".json", hide_version(case, file.read().replace(case.folder, ".")))
 
 
+def test_chrome_edges_obey_the_rules(case):
+    obeys(case.export("edges", "edges.json"))
+
+
+def test_chrome_names_are_as_they_were(case):
+    """Whatever they hold, JSON can say it; but for bytes that are no UTF-8."""
+    names = {event["name"] for event in chrome(case, "edges")["traceEvents"] if event.get("cat") == "kernel"}
+    equal("kernels", {"plain(int)", 'k"\\\x1b[31m\n\ufffd<"x">'}, names)
+
+
 def test_chrome_compressed_is_the_same(case):
     path = case.export("gpu", "gpu.json.gz")
     obeys(path)

@@ -50,6 +50,16 @@ def test_perfetto_golden_outputs(case):
         case.golden(trace + ".pftrace.txt", hide_version(case, "\n".join(packets(decoded(path))) + "\n"))
 
 
+def test_perfetto_edges_obey_the_rules(case):
+    script("perfetto.py", case.export("edges", "edges.pftrace"))
+
+
+def test_perfetto_rows_hold_what_overlaps(case):
+    lines = packets(decoded(case.export("edges", "edges.pftrace")))
+    # two rows for the kernels of the first process, one for each of the others
+    equal("rows of stream 7", 4, sum('name: "stream 7"' in line for line in lines))
+
+
 def test_perfetto_rules_see_what_is_broken(case):
     script("perfetto_broken.py", case.export("gpu", "gpu.pftrace"))
 
