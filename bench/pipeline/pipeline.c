@@ -5,9 +5,9 @@
  *
  *   pipeline WORKLOAD EVENTS FILE [STAGE]     one line of JSON
  *
- * STAGE ends the way early, to see what each part costs: order, stream, or all (the default). The
- * time for filling the rings is left out. Then the file is read, once to the end and once into the
- * analysis that the summary is made of.
+ * STAGE ends the way early, to see what each part costs: order, stream, or all (the default); text
+ * counts what bpftrace would print. The time for filling the rings is left out. Then the file is
+ * read, once to the end and once into the analysis that the summary is made of.
  */
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -76,7 +76,6 @@ struct pipeline {
 	struct wire_state state;
 	struct err err;
 	bool order_only;
-	uint64_t text_bytes, text_bytes_args; /* that bpftrace would have printed */
 	double busy_s;
 };
 
@@ -133,8 +132,6 @@ static uint64_t fill_rings(struct pipeline *p, struct workload *workload, uint64
 		const struct wire_head *record = workload_next(workload, &bytes, &thread);
 
 		feeder_put(&p->feeders[thread % RINGS], record, bytes);
-		p->text_bytes += workload_text(record, false);
-		p->text_bytes_args += workload_text(record, true);
 		last_ns = record->time_ns;
 	}
 	return last_ns;
@@ -161,6 +158,22 @@ static void run(struct pipeline *p, struct workload *workload, uint64_t events)
 	check(order_finish(p->order), &p->err);
 	check(stream_end(p->stream, &info, &p->err), &p->err);
 	p->busy_s += now_s() - begin;
+}
+
+static void count_text(struct workload *workload, uint64_t events)
+{
+	unsigned long long bytes = 0, with_arguments = 0;
+
+	for (uint64_t i = 0; i < events; i++) {
+		unsigned thread;
+		uint32_t length;
+		const struct wire_head *record = workload_next(workload, &length, &thread);
+
+		bytes += workload_text(record, false);
+		with_arguments += workload_text(record, true);
+	}
+	printf("{\"records\": %llu, \"text_bytes\": %llu, \"text_bytes_with_arguments\": %llu}\n",
+	       (unsigned long long)events, bytes, with_arguments);
 }
 
 static long status_kib(const char *field)
@@ -213,6 +226,10 @@ int main(int argc, char **argv)
 		p.rings[i] = p.feeders[i].ring;
 	}
 	workload = workload_new(argv[1]);
+	if (!strcmp(stage, "text")) {
+		count_text(workload, events);
+		return 0;
+	}
 	p.order_only = !strcmp(stage, "order");
 	p.consumer = strcmp(stage, "all") ? &nothing : writer_new(fd, argv[3]);
 	p.stream = stream_new(&options);
@@ -229,11 +246,9 @@ int main(int argc, char **argv)
 		summary_s = read_into(argv[3], calls_new(&(struct calls_options){
 						       .text = fopen("/dev/null", "we") }));
 		printf(", \"events\": %llu, \"bytes\": %llu, \"late\": %llu, "
-		       "\"bpftrace_bytes\": %llu, \"bpftrace_bytes_args\": %llu, "
 		       "\"read_s\": %.4f, \"summary_s\": %.4f",
 		       (unsigned long long)stats.events, (unsigned long long)stats.bytes,
-		       (unsigned long long)order_late(p.order), (unsigned long long)p.text_bytes,
-		       (unsigned long long)p.text_bytes_args, read_s, summary_s);
+		       (unsigned long long)order_late(p.order), read_s, summary_s);
 	}
 	puts("}");
 	stream_free(p.stream);

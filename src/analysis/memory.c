@@ -454,6 +454,23 @@ const struct memory_totals *memory_function_totals(const struct memory *memory,
 	return function->id < memory->n_functions ? memory->functions[function->id] : NULL;
 }
 
+static void forget_peaks(struct memory_totals *totals, size_t n)
+{
+	for (size_t i = 0; totals && i < n; i++)
+		totals[i].peak_bytes = totals[i].live.bytes;
+}
+
+void memory_forget_peaks(struct memory *memory)
+{
+	forget_peaks(memory->totals, MEMORY_COUNT);
+	for (size_t i = 0; i < memory->n_processes; i++) {
+		if (memory->processes[i])
+			forget_peaks(memory->processes[i]->totals, MEMORY_COUNT);
+	}
+	for (size_t i = 0; i < memory->n_functions; i++)
+		forget_peaks(memory->functions[i], 1);
+}
+
 uint64_t memory_unknown_frees(const struct memory *memory)
 {
 	return memory->unknown_frees;

@@ -104,6 +104,9 @@ const struct memory_totals *memory_process_totals(const struct memory *memory,
 const struct memory_totals *memory_function_totals(const struct memory *memory,
                                                    const struct function *function);
 
+/* All peaks begin anew, at what is live. */
+void memory_forget_peaks(struct memory *memory);
+
 /* Calls that freed an address whose allocation was not seen: mostly made before the trace. */
 uint64_t memory_unknown_frees(const struct memory *memory);
 

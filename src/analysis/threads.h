@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* What each thread did, and how much of its time CUDA took. */
+/* What the threads of a trace are called. */
 #ifndef CUSCOPE_ANALYSIS_THREADS_H
 #define CUSCOPE_ANALYSIS_THREADS_H
 
 #include "trace/event.h"
 
-struct thread_row {
-	const struct process *process;
-	uint32_t tid;     /* 0: all threads beyond those that are told apart */
-	char comm[16];    /* empty: not known */
-	uint64_t calls;   /* that no other call made */
-	uint64_t call_ns; /* in them */
-	uint64_t sync_ns; /* of that, in calls that wait for the device */
-	uint64_t launches, graph_launches, failed;
-	uint64_t first_ns, last_ns; /* begin of its first call, end of its last */
-	uint64_t longest_ns;
-	const struct function *longest; /* NULL: no call had an end */
-};
-
 struct threads;
 
 struct threads *threads_new(void);
 void threads_free(struct threads *threads);
+
+/* Follows one event of any kind. */
 void threads_event(struct threads *threads, const struct event *event);
 
-/* Most time in CUDA first. Owned by `threads`, until the next event. */
-const struct thread_row *threads_rows(struct threads *threads, size_t *n);
+/* As it was called last; NULL where nothing told. Valid until the next EVENT_THREAD. */
+const struct thread *threads_find(struct threads *threads, const struct process *process,
+                                  uint32_t tid);
 
 #endif

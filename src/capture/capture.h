@@ -45,6 +45,17 @@ int capture_open(const struct capture_options *options, struct capture **capture
  */
 int capture_run(struct capture *capture, struct err *err);
 
+/* How a trace goes, for what shows it while it runs. */
+struct capture_state {
+	uint64_t lost[LOST_COUNT]; /* so far */
+	double overhead_percent; /* tracing's cost over the last quarter of a second: a share of */
+				 /* the busiest thread's time, estimated */
+	double estimate_scale;   /* above 1: measured in windows, see struct run_info */
+};
+
+/* To be called by consumers and by enough(), so on the thread of capture_run. */
+void capture_state(const struct capture *capture, struct capture_state *state);
+
 /* The status to exit with: a command's own (128 + signal), 0 for other targets. */
 int capture_finish(struct capture *capture);
 

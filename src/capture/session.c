@@ -383,15 +383,28 @@ static void add_open_call(void *data, const struct wire_head *record, size_t byt
 	order_add(c->order, record, bytes);
 }
 
-static void fill_run(struct capture *c)
+static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
 {
 	const struct wire_state *state = programs_state(c->programs);
+
+	for (int i = 0; i < LOST_LATE; i++)
+		lost[i] = state->lost[i];
+	lost[LOST_LATE] = order_late(c->order);
+}
+
+void capture_state(const struct capture *c, struct capture_state *state)
+{
+	read_lost(c, state->lost);
+	state->overhead_percent = governor_percent(c->governor);
+	state->estimate_scale = governor_scale(c->governor, capture_now_ns());
+}
+
+static void fill_run(struct capture *c)
+{
 	struct run_info *run = &c->run;
 
 	run->end_ns = capture_now_ns();
-	for (int i = 0; i < LOST_LATE; i++)
-		run->lost[i] = state->lost[i];
-	run->lost[LOST_LATE] = order_late(c->order);
+	read_lost(c, run->lost);
 	if (c->hold)
 		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
 	run->estimate_scale = governor_scale(c->governor, run->end_ns);

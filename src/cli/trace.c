@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -200,24 +199,6 @@ static void remove_if_empty(const struct trace_options *o, FILE *out)
 		unlink(o->output);
 }
 
-static bool use_color(const struct trace_options *o, FILE *out)
-{
-	const char *no_color = getenv("NO_COLOR");
-
-	if (o->color && strcmp(o->color, "auto"))
-		return !strcmp(o->color, "always");
-	return out && isatty(fileno(out)) && !(no_color && *no_color);
-}
-
-static size_t terminal_width(FILE *out)
-{
-	struct winsize size;
-
-	if (!out || !isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size))
-		return 0;
-	return size.ws_col;
-}
-
 /* The summary goes where it does not mix with lines that a program is to read. */
 static FILE *summary_stream(const struct trace_options *o, FILE *out)
 {
@@ -292,12 +273,12 @@ static int trace(struct trace_options *o, struct err *err)
 	if (choose_format(o, err) || check_options(o, err) || open_output(o, &out, err))
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	calls.text = summary_stream(o, out);
-	calls.color = use_color(o, calls.text);
+	calls.color = cli_color(o->color, calls.text);
 	calls.apart = calls.text == out && !o->summary_only;
-	calls.width = terminal_width(calls.text);
+	calls.width = cli_width(calls.text);
 	o->sink.out = out;
-	o->sink.color = use_color(o, out);
-	o->sink.width = terminal_width(out);
+	o->sink.color = cli_color(o->color, out);
+	o->sink.width = cli_width(out);
 	o->sink.verbose = o->verbose;
 	if (!o->summary_only)
 		consumers[count++] = sink = o->format->create(&o->sink);

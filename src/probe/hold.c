@@ -92,6 +92,15 @@ static int become(const struct identity *identity)
 	return 0;
 }
 
+static int redirect(const int *streams)
+{
+	for (int i = 0; streams && i < 3; i++) {
+		if (dup2(streams[i], i) < 0)
+			return errno;
+	}
+	return 0;
+}
+
 static void child_main(struct hold *hold)
 {
 	int failure;
@@ -103,7 +112,9 @@ static void child_main(struct hold *hold)
 		origin_restore(hold->command.origin);
 	if (read(hold->go_pipe[0], &go, 1) != 1)
 		_exit(127); /* cuscope is gone */
-	failure = become(&hold->identity);
+	failure = redirect(hold->command.streams);
+	if (!failure)
+		failure = become(&hold->identity);
 	if (!failure) {
 		execvp(hold->command.argv[0], hold->command.argv);
 		failure = errno;

@@ -4,13 +4,80 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analysis/spread.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
 
 const struct report reports[] = {
+	{ .name = "overview",
+	  .help = "one page on all of it",
+	  .parts = true,
+	  .create = overview_report_new },
+	{ .name = "cuda_api_sum", .help = "CUDA calls by total time", .create = sums_report_new },
+	{ .name = "cuda_api_trace",
+	  .help = "every CUDA call, in the order of their ends",
+	  .create = api_trace_report_new },
+	{ .name = "cuda_gpu_kern_sum",
+	  .help = "kernels by total time on the GPU",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_kern_gb_sum",
+	  .help = "kernels by grid and block size",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_mem_time_sum",
+	  .help = "copies and sets by total time on the GPU",
+	  .gpu_times = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_mem_size_sum",
+	  .help = "copies and sets by total size",
+	  .gpu_times = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_sum",
+	  .help = "kernels, copies and sets by total time on the GPU",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = sums_report_new },
+	{ .name = "cuda_gpu_trace",
+	  .help = "all that ran on the GPU, in the order of the ends",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = gpu_trace_report_new },
+	{ .name = "cuda_kern_exec_sum",
+	  .help = "launches with their kernels: call, queue, run",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = kern_exec_sum_report_new },
+	{ .name = "cuda_kern_exec_trace",
+	  .help = "every launch with its kernel",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = kern_exec_trace_report_new },
 	{ .name = "summary",
 	  .help = "what 'cuscope trace' prints at its end",
+	  .page = true,
 	  .create = summary_report_new },
+	{ .name = "processes", .help = "what each process did", .create = processes_report_new },
+	{ .name = "threads",
+	  .help = "what each thread did, and how much of its time CUDA took",
+	  .create = threads_report_new },
+	{ .name = "streams",
+	  .help = "what was put on each stream, and how long somebody waited for it",
+	  .create = streams_report_new },
+	{ .name = "launches",
+	  .help = "kernels by launches, and the gaps between the launches of a thread",
+	  .parts = true,
+	  .create = launches_report_new },
+	{ .name = "memory",
+	  .help = "memory by kind and by function, and what stayed",
+	  .parts = true,
+	  .create = memory_report_new },
+	{ .name = "slowest", .help = "the longest calls", .create = slowest_report_new },
+	{ .name = "errors",
+	  .help = "which calls failed, how, how often and when",
+	  .create = errors_report_new },
 	{ .name = NULL },
 };
 
@@ -80,6 +147,19 @@ void report_note_no_gpu_times(struct table *table)
 {
 	table_note(table, "GPU times were not recorded: this trace has the calls only "
 	                  "(cuda_api_sum, launches and memory need no GPU times)");
+}
+
+void report_note_nested(struct table *table, uint64_t left_out)
+{
+	if (left_out)
+		table_note(table, "calls made by other calls, left out (--nested shows them): %llu",
+		           (unsigned long long)left_out);
+}
+
+void report_note_median(struct table *table)
+{
+	table_note(table, "medians of more than %d values are within %.1f %%", SPREAD_EXACT,
+	           100 * SKETCH_ERROR);
 }
 
 void report_note_estimated(struct table *table, const struct run_info *run)

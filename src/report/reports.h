@@ -5,7 +5,34 @@
 
 #include "report/report.h"
 
+struct consumer *sums_report_new(const struct report *report, const struct report_options *options);
+struct consumer *api_trace_report_new(const struct report *report,
+                                      const struct report_options *options);
+struct consumer *gpu_trace_report_new(const struct report *report,
+                                      const struct report_options *options);
+struct consumer *kern_exec_sum_report_new(const struct report *report,
+                                          const struct report_options *options);
+struct consumer *kern_exec_trace_report_new(const struct report *report,
+                                            const struct report_options *options);
 struct consumer *summary_report_new(const struct report *report,
+                                    const struct report_options *options);
+
+/* Ours: what Nsight Systems has no report for. */
+struct consumer *overview_report_new(const struct report *report,
+                                     const struct report_options *options);
+struct consumer *errors_report_new(const struct report *report,
+                                   const struct report_options *options);
+struct consumer *streams_report_new(const struct report *report,
+                                    const struct report_options *options);
+struct consumer *threads_report_new(const struct report *report,
+                                    const struct report_options *options);
+struct consumer *processes_report_new(const struct report *report,
+                                      const struct report_options *options);
+struct consumer *memory_report_new(const struct report *report,
+                                   const struct report_options *options);
+struct consumer *launches_report_new(const struct report *report,
+                                     const struct report_options *options);
+struct consumer *slowest_report_new(const struct report *report,
                                     const struct report_options *options);
 
 #endif

@@ -9,7 +9,15 @@
 #include "report/table.h"
 
 struct table_value {
-	enum { VALUE_UNKNOWN, VALUE_U64, VALUE_S64, VALUE_REAL, VALUE_TEXT, VALUE_TRIPLE } kind;
+	enum {
+		VALUE_UNKNOWN,
+		VALUE_U64,
+		VALUE_S64,
+		VALUE_DIFFERENCE,
+		VALUE_REAL,
+		VALUE_TEXT,
+		VALUE_TRIPLE
+	} kind;
 	union {
 		uint64_t u64;
 		int64_t s64;
@@ -28,6 +36,7 @@ struct table {
 	const struct table_column *columns; /* of the table that is open */
 	size_t n_columns, at;               /* at: the column of the next cell */
 	size_t rows, left_out, tables;
+	bool whole;       /* the one that is open, see table_whole() */
 	struct buf notes; /* each ends with a newline */
 
 	struct columns layout; /* text */

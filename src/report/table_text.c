@@ -45,13 +45,14 @@ static double magnitude(const struct table_value *value)
 {
 	if (value->kind == VALUE_U64)
 		return (double)value->u64;
-	return fabs(value->kind == VALUE_S64 ? (double)value->s64 : value->real);
+	return fabs(value->kind == VALUE_REAL ? value->real : (double)value->s64);
 }
 
 static bool is_negative(const struct table_value *value)
 {
-	return (value->kind == VALUE_S64 && value->s64 < 0) ||
-	       (value->kind == VALUE_REAL && value->real < 0);
+	if (value->kind == VALUE_REAL)
+		return value->real < 0;
+	return value->kind != VALUE_U64 && value->s64 < 0;
 }
 
 static uint64_t whole(const struct table_value *value)
@@ -91,7 +92,7 @@ static void add_number(struct buf *out, const struct table_column *column,
 
 static bool has_sign(const struct table_column *column, const struct table_value *value)
 {
-	return value->kind == VALUE_S64 || column->type == TABLE_CHANGE;
+	return value->kind == VALUE_DIFFERENCE || column->type == TABLE_CHANGE;
 }
 
 static void text_cell(struct table *table, const struct table_column *column,

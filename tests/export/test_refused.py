@@ -6,7 +6,7 @@ import subprocess
 
 from case import Failure, Skip, equal
 
-NAMES = ("x.sqlite", "x.csv", "x.svg")
+NAMES = ("x.sqlite", "x.csv", "x.svg", "x.pftrace", "x.json", "x.json.gz", "x.jsonl")
 
 
 class SmallDisk:
@@ -45,7 +45,8 @@ def test_refused_where_the_folder_cannot_be_written(case):
 def test_refused_by_a_full_disk(case):
     with SmallDisk(case, "8k") as disk:
         for name in NAMES:
-            case.refused("plain", os.path.join(disk, name), "No space left on device")
+            if not name.endswith(".gz"):  # fits
+                case.refused("plain", os.path.join(disk, name), "No space left on device")
 
 
 def test_a_database_goes_to_a_file_only(case):

@@ -8,3 +8,14 @@ golden: $(B)/tests/golden/make
 	$< tests/golden
 
 .PHONY: golden
+
+# make test-golden     the reports of these traces against tests/golden/expected
+# make golden-update   takes what they print as right: look at the difference before a commit
+
+test-golden: $(B)/cuscope
+	@tests/golden/check.py $(B)/cuscope
+
+golden-update: $(B)/cuscope
+	@tests/golden/check.py $(B)/cuscope --update
+
+.PHONY: test-golden golden-update

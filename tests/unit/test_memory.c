@@ -86,6 +86,17 @@ static void test_two_processes_may_have_the_same_address(void **state)
 	assert_int_equal(memory_live_bytes(memory, two), 2 * KIB);
 }
 
+static void test_peaks_can_begin_anew(void **state)
+{
+	follow(the_process(), alloc_at("cudaMalloc", 0, A, 4 * KIB));
+	follow(the_process(), alloc_at("cudaMalloc", 1, B, 1 * KIB));
+	follow(the_process(), free_at("cudaFree", 2, A));
+	memory_forget_peaks(memory);
+	assert_int_equal(memory_process_totals(memory, the_process(), MEMORY_NONE)->peak_bytes,
+	                 1 * KIB);
+	assert_int_equal(memory_totals(memory, MEMORY_DEVICE)->peak_bytes, 1 * KIB);
+}
+
 static void test_a_free_of_an_unknown_address_is_counted_apart(void **state)
 {
 	assert_int_equal(follow(the_process(), free_at("cudaFree", 0, A)), 0);
@@ -335,6 +346,7 @@ int main(void)
 		TEST(test_a_free_through_the_other_layer_finds_the_allocation),
 		TEST(test_the_kind_of_the_allocation_counts_and_not_that_of_the_free),
 		TEST(test_two_processes_may_have_the_same_address),
+		TEST(test_peaks_can_begin_anew),
 		TEST(test_a_free_of_an_unknown_address_is_counted_apart),
 		TEST(test_a_free_of_null_is_nothing),
 		TEST(test_an_address_given_out_twice_replaces),

@@ -42,7 +42,7 @@ static void add_full_row(struct table *table, const char *name)
 	table_real(table, 2048);
 	table_triple(table, (uint32_t[]){ 196, 2, 1 });
 	table_real(table, 0.000123);
-	table_s64(table, -1500);
+	table_difference(table, -1500);
 	table_text(table, name);
 	table_end_row(table);
 }
@@ -179,7 +179,7 @@ static void test_top_leaves_rows_out_and_counts_them(void **state)
 		add_full_row(table, "f");
 	table_end(table, NULL);
 	finish_table(table);
-	assert_string_equal(told, "report: 3 more rows: --top shows 2");
+	assert_string_equal(told, "report: rows left out by --top: 3");
 	free(text);
 }
 

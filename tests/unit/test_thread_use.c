@@ -2,19 +2,19 @@
 #include "support.h"
 
 #include "analysis/thread_ids.h"
-#include "analysis/threads.h"
+#include "analysis/thread_use.h"
 
-static struct threads *threads;
+static struct thread_use *use;
 
 static int set_up(void **state)
 {
-	threads = threads_new();
+	use = thread_use_new();
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	threads_free(threads);
+	thread_use_free(use);
 	return 0;
 }
 
@@ -22,7 +22,7 @@ static void see(uint32_t tid, struct call call)
 {
 	struct event event = call_event(the_process(), tid, &call);
 
-	threads_event(threads, &event);
+	thread_use_event(use, &event);
 }
 
 static void name(uint32_t tid, const char *comm)
@@ -33,12 +33,12 @@ static void name(uint32_t tid, const char *comm)
 	};
 
 	snprintf(thread.comm, sizeof(thread.comm), "%s", comm);
-	threads_event(threads, &event);
+	thread_use_event(use, &event);
 }
 
 static void test_time_in_cuda_and_the_longest_call(void **state)
 {
-	const struct thread_row *rows;
+	const struct thread_use_row *rows;
 	struct call failed = call_at("cudaMalloc", 95, 5);
 	size_t n;
 
@@ -48,7 +48,7 @@ static void test_time_in_cuda_and_the_longest_call(void **state)
 	see(1, call_at("cudaDeviceSynchronize", 10, 40));
 	see(1, failed);
 	see(2, launch_at("cuLaunchKernel", 20, NULL));
-	rows = threads_rows(threads, &n);
+	rows = thread_use_rows(use, &n);
 	assert_int_equal(n, 2);
 	assert_int_equal(rows[0].tid, 1);
 	assert_string_equal(rows[0].comm, "worker");
@@ -66,20 +66,20 @@ static void test_time_in_cuda_and_the_longest_call(void **state)
 static void test_inner_calls_are_not_counted_twice(void **state)
 {
 	struct call nested = call_at("cuMemAlloc_v2", 2, 5);
-	const struct thread_row *rows;
+	const struct thread_use_row *rows;
 	size_t n;
 
 	nested.flags |= CALL_NESTED;
 	see(1, nested);
 	see(1, call_at("cudaMalloc", 1, 10));
-	rows = threads_rows(threads, &n);
+	rows = thread_use_rows(use, &n);
 	assert_int_equal(rows[0].calls, 1);
 	assert_int_equal(rows[0].call_ns, 10000);
 }
 
 static void test_a_tid_that_is_given_out_again_is_another_thread(void **state)
 {
-	const struct thread_row *rows;
+	const struct thread_use_row *rows;
 	size_t n;
 
 	name(1, "first");
@@ -88,7 +88,7 @@ static void test_a_tid_that_is_given_out_again_is_another_thread(void **state)
 	see(1, call_at("cudaMalloc", 20, 10));
 	name(1, "second");
 	see(1, call_at("cudaMalloc", 40, 10));
-	rows = threads_rows(threads, &n);
+	rows = thread_use_rows(use, &n);
 	assert_int_equal(n, 2);
 	assert_string_equal(rows[0].comm, "first");
 	assert_int_equal(rows[0].calls, 2);
@@ -97,12 +97,12 @@ static void test_a_tid_that_is_given_out_again_is_another_thread(void **state)
 
 static void test_threads_without_end_share_a_row(void **state)
 {
-	const struct thread_row *rows;
+	const struct thread_use_row *rows;
 	size_t n;
 
 	for (uint32_t tid = 1; tid <= THREAD_IDS_MAX + 10; tid++)
 		see(tid, call_at("cudaMalloc", tid, 1));
-	rows = threads_rows(threads, &n);
+	rows = thread_use_rows(use, &n);
 	assert_int_equal(n, THREAD_IDS_MAX + 1);
 	assert_int_equal(rows[0].tid, 0);
 	assert_int_equal(rows[0].calls, 10);
@@ -115,10 +115,10 @@ static void test_one_tid_of_two_processes_is_two_threads(void **state)
 	struct event event = call_event(one, 5, &call);
 	size_t n;
 
-	threads_event(threads, &event);
+	thread_use_event(use, &event);
 	event.process = two;
-	threads_event(threads, &event);
-	threads_rows(threads, &n);
+	thread_use_event(use, &event);
+	thread_use_rows(use, &n);
 	assert_int_equal(n, 2);
 }
 

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/parse.h"
+#include "base/xalloc.h"
+#include "cli/top_screen.h"
+
+#define INTERVAL_NS       1000000000ull
+#define INTERVAL_LEAST_NS 100000000ull
+#define INTERVAL_MOST_NS  3600000000000ull
+
+struct top_options {
+	struct target_choice choice;
+	struct selection selection;
+	struct capture_options capture;
+	struct top_screen_options screen;
+	const char *output;
+	bool force;
+	char **command;
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+enum { OPT_INTERVAL = 3500, OPT_ONCE, OPT_FORMAT, OPT_FORCE };
+
+static const struct argp_option options[] = {
+	{ 0, 0, 0, 0, "The screen:", 3 },
+	{ "interval", OPT_INTERVAL, "TIME", 0, "time between two pages (500ms, 2s; 1s)", 0 },
+	{ "once", OPT_ONCE, 0, 0, "wait one interval, print one page, end", 0 },
+	{ "format", OPT_FORMAT, "NAME", 0, "with --once: text (default) or json", 0 },
+	{ "output", 'o', "FILE", 0,
+	  "what a command that is started prints goes to FILE and not to /dev/null", 0 },
+	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
+	{ 0 }
+};
+
+static void parse_interval(const struct argp_state *state, struct top_options *o, const char *arg)
+{
+	uint64_t ns;
+
+	if (!parse_duration_ns(arg, &ns) || ns < INTERVAL_LEAST_NS || ns > INTERVAL_MOST_NS)
+		cli_bad_value(state, "--interval", arg, "time from 100ms to 1h");
+	o->screen.interval_ns = ns;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct top_options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->choice;
+		state->child_inputs[1] = &o->choice;
+		state->child_inputs[2] = &o->selection;
+		state->child_inputs[3] = &o->capture;
+		return 0;
+	case OPT_INTERVAL:
+		parse_interval(state, o, arg);
+		return 0;
+	case OPT_ONCE:
+		o->screen.once = true;
+		return 0;
+	case OPT_FORMAT:
+		if (strcmp(arg, "text") && strcmp(arg, "json"))
+			cli_bad_value(state, "--format", arg, "format (text or json)");
+		o->screen.json = !strcmp(arg, "json");
+		return 0;
+	case 'o':
+		o->output = arg;
+		return 0;
+	case OPT_FORCE:
+		o->force = true;
+		return 0;
+	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
+		o->command = state->argv + state->next;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
+	                                      { &cli_start_argp, 0, NULL, 0 },
+	                                      { &cli_selection_argp, 0, NULL, 0 },
+	                                      { &cli_limits_argp, 0, NULL, 0 },
+	                                      { 0 } };
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_option,
+	.args_doc = "[-- COMMAND [ARG...]]",
+	.doc = "Shows what processes do with CUDA at the moment, on a screen that is drawn again "
+	       "every "
+	       "second. Without a target: all processes. The key h shows all keys."
+	       "\vExamples:\n"
+	       "  sudo cuscope top\n"
+	       "  sudo cuscope top --name 'python*' --interval 500ms\n"
+	       "  sudo cuscope top --once --format json -p 1234\n",
+	.children = children,
+};
+
+/* ---- the target ---------------------------------------------------------------------------- */
+
+static bool is_set(const struct top_options *o)
+{
+	return o->choice.given || (o->command && o->command[0]);
+}
+
+static void join(struct buf *out, char *const *words)
+{
+	for (size_t i = 0; words[i]; i++) {
+		buf_puts(out, i ? " " : "");
+		buf_puts(out, words[i]);
+	}
+}
+
+/* What the page says of the target; the caller frees it. */
+static char *name_target(const struct top_options *o)
+{
+	const struct target *target = &o->choice.target;
+	struct buf text = { 0 };
+
+	switch (target->kind) {
+	case TARGET_COMMAND:
+		join(&text, target->command.argv);
+		break;
+	case TARGET_PIDS:
+		buf_puts(&text, target->n_pids == 1 ? "process" : "processes");
+		for (size_t i = 0; i < target->n_pids; i++)
+			buf_printf(&text, " %d", target->pids[i]);
+		break;
+	case TARGET_NAME:
+		buf_printf(&text, "processes named %s", target->glob);
+		break;
+	case TARGET_CGROUP:
+		buf_printf(&text, "cgroup %s", target->cgroup);
+		break;
+	case TARGET_ALL:
+		buf_puts(&text, "all processes");
+		break;
+	}
+	return text.data;
+}
+
+/*
+ * A command would write over the screen, and its input would take keys away: it gets neither. With
+ * --once it keeps its input.
+ */
+static int open_streams(const struct top_options *o, int streams[3], struct err *err)
+{
+	const char *path = o->output ? o->output : "/dev/null";
+
+	streams[1] = streams[2] = cli_create(path, o->force, err);
+	if (streams[1] < 0)
+		return streams[1];
+	streams[0] = o->screen.once ? STDIN_FILENO : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (streams[0] < 0)
+		return err_set(err, errno, "cannot open /dev/null: %s", strerror(errno));
+	return 0;
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+static int check_options(struct top_options *o, struct err *err)
+{
+	bool command = o->command && o->command[0];
+
+	if (!is_set(o)) {
+		o->choice.target.kind = TARGET_ALL;
+		o->choice.given = 1u << TARGET_ALL;
+	}
+	if (cli_target_settle(&o->choice, o->command, err))
+		return err->code;
+	if (o->output && !command)
+		return err_set(err, EINVAL, "--output is for the output of a command after --");
+	if (o->screen.once && o->capture.duration_ns)
+		return err_set(err, EINVAL, "--once takes --interval, not --duration");
+	if (o->screen.json && !o->screen.once)
+		return err_set(err, EINVAL, "--format json goes with --once");
+	if (!o->screen.once && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))
+		return err_set(err, EINVAL,
+		               "standard input and output are no terminal: --once prints one page");
+	return 0;
+}
+
+/* Runs the capture with its screen. Returns the exit status. */
+static int run(struct top_options *o, struct top_screen *screen, struct err *err)
+{
+	struct capture *capture = NULL;
+	struct consumer *consumers[2];
+	int status, r;
+
+	top_screen_consumers(screen, consumers);
+	o->capture.target = o->choice.target;
+	o->capture.selection = o->selection;
+	o->capture.consumers = consumers;
+	o->capture.n_consumers = 2;
+	o->capture.enough = top_screen_quits;
+	o->capture.notice = top_screen_notice;
+	o->capture.data = screen;
+	if (o->screen.once)
+		o->capture.duration_ns = o->screen.interval_ns;
+	r = capture_open(&o->capture, &capture, err);
+	if (r)
+		return EXIT_FAILURE;
+	top_screen_watch(screen, capture);
+	r = capture_run(capture, err);
+	if (r)
+		cli_say("%s", err->text);
+	err->text[0] = '\0';
+	status = capture_finish(capture);
+	capture_free(capture);
+	return r && !status ? EXIT_FAILURE : status;
+}
+
+static int top(struct top_options *o, struct err *err)
+{
+	bool command = o->choice.target.kind == TARGET_COMMAND;
+	struct top_screen *screen;
+	int streams[3], status;
+	char *name;
+
+	if (command) {
+		if (open_streams(o, streams, err))
+			return EXIT_FAILURE;
+		o->choice.target.command.streams = streams;
+	}
+	name = name_target(o);
+	o->screen.target = name;
+	screen = top_screen_new(&o->screen);
+	if (command && !o->output)
+		top_screen_notice(screen, "what the command prints goes to /dev/null; --output "
+		                          "FILE keeps it");
+	status = run(o, screen, err);
+	top_screen_free(screen);
+	free(name);
+	if (command) {
+		close(streams[1]);
+		if (!o->screen.once)
+			close(streams[0]);
+	}
+	return status;
+}
+
+int cli_top(int argc, char **argv)
+{
+	struct top_options o = { .capture = { .returns = true },
+		                 .screen = { .interval_ns = INTERVAL_NS } };
+	struct origin origin;
+	struct err err = { 0 };
+	int status;
+
+	origin_save(&origin);
+	cli_parse(&argp, argc, argv, true, &o);
+	o.choice.target.command.origin = &origin;
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
+	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
+	if (check_options(&o, &err)) {
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+		return EXIT_USAGE;
+	}
+	status = top(&o, &err);
+	if (err.text[0])
+		cli_say("%s", err.text);
+	free(o.choice.pids);
+	free(o.selection.only);
+	free(o.selection.skip);
+	return status;
+}

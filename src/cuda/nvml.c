@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Prototypes and layouts are those of NVML's public interface, which keeps them for good: what
+ * changes gets a new suffix (_v2, _v3). Source: NVML API Reference, driver 580.
+ */
+#include "cuda/nvml.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/xalloc.h"
+
+#define LIBRARY "libnvidia-ml.so.1"
+
+#define SUCCESS    0
+#define SENSOR_GPU 0 /* nvmlTemperatureSensors_t */
+
+typedef struct nvmlDevice_st *gpu_handle; /* nvmlDevice_t, opaque */
+
+struct utilization { /* nvmlUtilization_t: percent */
+	unsigned gpu, memory;
+};
+
+struct memory { /* nvmlMemory_t: bytes */
+	unsigned long long total, free, used;
+};
+
+/* nvmlProcessInfo_v2_t, which both _v2 and _v3 of the call fill */
+struct process_info {
+	unsigned pid;
+	unsigned long long used_bytes; /* ~0: not available */
+	unsigned gpu_instance, compute_instance;
+};
+
+_Static_assert(sizeof(struct process_info) == 24, "nvmlProcessInfo_v2_t");
+
+struct nvml {
+	void *library;
+	int (*init)(void);
+	int (*shutdown)(void);
+	int (*count)(unsigned *count);
+	int (*handle)(unsigned index, gpu_handle *gpu);
+	int (*name)(gpu_handle handle, char *name, unsigned size);
+	int (*utilization)(gpu_handle handle, struct utilization *utilization);
+	int (*memory)(gpu_handle handle, struct memory *memory);
+	int (*power)(gpu_handle handle, unsigned *milliwatts);
+	int (*power_limit)(gpu_handle handle, unsigned *milliwatts);
+	int (*temperature)(gpu_handle handle, int sensor, unsigned *celsius);
+	int (*processes)(gpu_handle handle, unsigned *count, struct process_info *infos);
+	const char *(*error)(int result);
+	/* the first drivers of 535 wrote entries of 32 bytes: room for that many of those */
+	struct process_info infos[GPU_PROCESSES_MAX * 4 / 3 + 1];
+};
+
+/* ---- loading ------------------------------------------------------------------------------- */
+
+struct function {
+	const char *name;
+	size_t offset;
+	bool needed;
+};
+
+#define ROW(member, name, needed)                                                                  \
+	{                                                                                          \
+		name, offsetof(struct nvml, member), needed                                        \
+	}
+
+static const struct function functions[] = {
+	ROW(init, "nvmlInit_v2", true),
+	ROW(shutdown, "nvmlShutdown", true),
+	ROW(count, "nvmlDeviceGetCount_v2", true),
+	ROW(handle, "nvmlDeviceGetHandleByIndex_v2", true),
+	ROW(name, "nvmlDeviceGetName", false),
+	ROW(utilization, "nvmlDeviceGetUtilizationRates", false),
+	ROW(memory, "nvmlDeviceGetMemoryInfo", false),
+	ROW(power, "nvmlDeviceGetPowerUsage", false),
+	ROW(power_limit, "nvmlDeviceGetEnforcedPowerLimit", false),
+	ROW(temperature, "nvmlDeviceGetTemperature", false),
+	ROW(processes, "nvmlDeviceGetComputeRunningProcesses_v3", false),
+	ROW(processes, "nvmlDeviceGetComputeRunningProcesses_v2", false),
+	ROW(error, "nvmlErrorString", false),
+};
+
+/* What is not there stays NULL; of rows for one member the first that is there counts. */
+static const char *find_functions(struct nvml *nvml)
+{
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		void **slot = (void **)((char *)nvml + functions[i].offset);
+
+		if (!*slot)
+			*slot = dlsym(nvml->library, functions[i].name);
+		if (!*slot && functions[i].needed)
+			return functions[i].name;
+	}
+	return NULL;
+}
+
+/*
+ * A static glibc loads only libraries that were made for the very same glibc, and then a second C
+ * library with them. The kernel gives a program without an interpreter no base of one.
+ */
+static bool is_static(void)
+{
+	return getauxval(AT_BASE) == 0;
+}
+
+static const char *error_text(const struct nvml *nvml, int result)
+{
+	return nvml->error ? nvml->error(result) : "it failed";
+}
+
+/* Loads and initialises; on failure the sentence is in `why`. */
+static bool load(struct nvml *nvml, char *why, size_t size)
+{
+	const char *missing;
+	int result;
+
+	nvml->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!nvml->library) {
+		snprintf(why, size, "no GPU figures: " LIBRARY " is not installed here");
+		return false;
+	}
+	missing = find_functions(nvml);
+	if (missing) {
+		snprintf(why, size, "no GPU figures: " LIBRARY " has no %s", missing);
+		return false;
+	}
+	result = nvml->init();
+	if (result != SUCCESS) {
+		snprintf(why, size, "no GPU figures: " LIBRARY ": %s", error_text(nvml, result));
+		return false;
+	}
+	return true;
+}
+
+struct nvml *nvml_open(char *why, size_t size)
+{
+	struct nvml *nvml;
+
+	if (is_static()) {
+		snprintf(why, size,
+		         "no GPU figures: this cuscope is linked statically and cannot "
+		         "load " LIBRARY);
+		return NULL;
+	}
+	nvml = xcalloc(1, sizeof(*nvml));
+	if (load(nvml, why, size))
+		return nvml;
+	if (nvml->library)
+		dlclose(nvml->library);
+	free(nvml);
+	return NULL;
+}
+
+void nvml_close(struct nvml *nvml)
+{
+	if (!nvml)
+		return;
+	nvml->shutdown();
+	dlclose(nvml->library);
+	free(nvml);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static void read_gpu(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
+{
+	struct utilization utilization;
+	struct memory memory;
+	unsigned number;
+
+	if (!nvml->name || nvml->name(handle, gpu->name, sizeof(gpu->name)) != SUCCESS)
+		snprintf(gpu->name, sizeof(gpu->name), "GPU");
+	gpu->name[sizeof(gpu->name) - 1] = '\0';
+	if (nvml->utilization && nvml->utilization(handle, &utilization) == SUCCESS)
+		gpu->busy_percent = (int)utilization.gpu;
+	if (nvml->memory && nvml->memory(handle, &memory) == SUCCESS) {
+		gpu->memory_used_bytes = (int64_t)memory.used;
+		gpu->memory_total_bytes = (int64_t)memory.total;
+	}
+	if (nvml->power && nvml->power(handle, &number) == SUCCESS)
+		gpu->power_mw = number;
+	if (nvml->power_limit && nvml->power_limit(handle, &number) == SUCCESS)
+		gpu->power_limit_mw = number;
+	if (nvml->temperature && nvml->temperature(handle, SENSOR_GPU, &number) == SUCCESS)
+		gpu->temperature_c = (int)number;
+}
+
+static void add_process(struct gpus_sample *sample, const struct process_info *info)
+{
+	if (info->used_bytes == ~0ull)
+		return;
+	for (size_t i = 0; i < sample->n_processes; i++) {
+		if (sample->processes[i].pid == info->pid) {
+			sample->processes[i].bytes += info->used_bytes;
+			return;
+		}
+	}
+	if (sample->n_processes < GPU_PROCESSES_MAX)
+		sample->processes[sample->n_processes++] =
+			(struct gpu_process){ info->pid, info->used_bytes };
+}
+
+static void read_processes(struct nvml *nvml, gpu_handle handle, struct gpus_sample *sample)
+{
+	unsigned n = GPU_PROCESSES_MAX;
+
+	if (!nvml->processes || nvml->processes(handle, &n, nvml->infos) != SUCCESS)
+		return;
+	for (unsigned i = 0; i < n && i < GPU_PROCESSES_MAX; i++)
+		add_process(sample, &nvml->infos[i]);
+}
+
+static const struct gpu unknown_gpu = {
+	.busy_percent = GPU_UNKNOWN,
+	.memory_used_bytes = GPU_UNKNOWN,
+	.memory_total_bytes = GPU_UNKNOWN,
+	.power_mw = GPU_UNKNOWN,
+	.power_limit_mw = GPU_UNKNOWN,
+	.temperature_c = GPU_UNKNOWN,
+};
+
+void nvml_sample(struct nvml *nvml, struct gpus_sample *sample)
+{
+	unsigned count = 0;
+	int result = nvml->count(&count);
+
+	sample->n = sample->n_processes = 0;
+	if (result != SUCCESS)
+		snprintf(sample->why, sizeof(sample->why), LIBRARY ": %s",
+		         error_text(nvml, result));
+	else if (count > GPUS_MAX)
+		snprintf(sample->why, sizeof(sample->why), "%u more GPUs are not shown",
+		         count - GPUS_MAX);
+	for (unsigned i = 0; i < count && i < GPUS_MAX; i++) {
+		struct gpu *gpu = &sample->gpus[sample->n];
+		gpu_handle handle;
+
+		*gpu = unknown_gpu;
+		if (nvml->handle(i, &handle) != SUCCESS)
+			continue;
+		read_gpu(nvml, handle, gpu);
+		read_processes(nvml, handle, sample);
+		sample->n++;
+	}
+}
+
+/* ---- without it ---------------------------------------------------------------------------- */
+
+/* "Model: \t\t NVIDIA H200" is a line of the file. */
+static bool read_model(const char *path, struct gpu *gpu)
+{
+	FILE *file = fopen(path, "re");
+	char line[160];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "Model: %95[^\n]", gpu->name) == 1;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+void gpus_from_proc(struct gpus_sample *sample)
+{
+	glob_t found = { 0 };
+
+	sample->n = sample->n_processes = 0;
+	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
+		for (size_t i = 0; i < found.gl_pathc && sample->n < GPUS_MAX; i++) {
+			sample->gpus[sample->n] = unknown_gpu;
+			sample->n += read_model(found.gl_pathv[i], &sample->gpus[sample->n]);
+		}
+	}
+	globfree(&found);
+}

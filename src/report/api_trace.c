@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+/* cuda_api_trace: every call, in the order in which they ended. */
+#include <stdlib.h>
+
+#include "analysis/threads.h"
+#include "base/xalloc.h"
+#include "report/names.h"
+#include "report/reports.h"
+
+static const struct table_column columns[] = {
+	{ "Start", TABLE_TIME },    { "Duration", TABLE_DURATION }, { "Name", TABLE_TEXT },
+	{ "Result", TABLE_NUMBER }, { "CorrID", TABLE_NUMBER },     { "Pid", TABLE_NUMBER },
+	{ "Tid", TABLE_NUMBER },    { "T-Pri", TABLE_NUMBER },      { "Thread Name", TABLE_TEXT },
+};
+
+struct api_trace {
+	struct consumer consumer; /* first: what callers hold */
+	const struct report *report;
+	struct report_options options;
+	struct threads *threads;
+	char **names; /* of functions, by id */
+	size_t n_names;
+	uint64_t begin_ns;
+	uint64_t nested; /* left out */
+};
+
+static struct api_trace *trace_of(struct consumer *consumer)
+{
+	return (struct api_trace *)consumer;
+}
+
+static const char *name_of(struct api_trace *trace, const struct function *function)
+{
+	if (function->id >= trace->n_names) {
+		size_t want = 2 * (size_t)function->id + 16;
+
+		trace->names = xrealloc(trace->names, want * sizeof(*trace->names));
+		for (size_t i = trace->n_names; i < want; i++)
+			trace->names[i] = NULL;
+		trace->n_names = want;
+	}
+	if (!trace->names[function->id]) {
+		struct buf name = { 0 };
+
+		add_function_name(&name, function);
+		trace->names[function->id] = name.data;
+	}
+	return trace->names[function->id];
+}
+
+static int api_trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct api_trace *trace = trace_of(self);
+	char title[160];
+
+	trace->begin_ns = run->begin_ns;
+	report_title(trace->report, title, sizeof(title));
+	table_begin(trace->options.table, NULL, title, columns, sizeof(columns) / sizeof(*columns));
+	return 0;
+}
+
+static void add_row(struct api_trace *trace, const struct event *event)
+{
+	const struct thread *thread = threads_find(trace->threads, event->process, event->tid);
+	struct table *table = trace->options.table;
+	const struct call *call = event->call;
+
+	table_s64(table, (int64_t)(call->begin_ns - trace->begin_ns));
+	if (call_has_end(call)) {
+		table_u64(table, call_duration_ns(call));
+		table_text(table, name_of(trace, call->function));
+		table_s64(table, call->result);
+	} else {
+		table_unknown(table);
+		table_text(table, name_of(trace, call->function));
+		table_unknown(table);
+	}
+	if (call->correlation)
+		table_u64(table, call->correlation);
+	else
+		table_unknown(table);
+	table_u64(table, event->process->pid);
+	table_u64(table, event->tid);
+	if (thread && thread->priority)
+		table_s64(table, thread->priority);
+	else
+		table_unknown(table);
+	table_text(table, thread ? thread->comm : NULL);
+	table_end_row(table);
+}
+
+static int api_trace_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct api_trace *trace = trace_of(self);
+
+	threads_event(trace->threads, event);
+	if (event->type != EVENT_CALL)
+		return 0;
+	if ((event->call->flags & CALL_NESTED) && !trace->options.nested)
+		trace->nested++;
+	else
+		add_row(trace, event);
+	return 0;
+}
+
+static int api_trace_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct api_trace *trace = trace_of(self);
+
+	report_note_nested(trace->options.table, trace->nested);
+	report_note_estimated(trace->options.table, run);
+	return table_end(trace->options.table, err);
+}
+
+static void api_trace_free(struct consumer *self)
+{
+	struct api_trace *trace = trace_of(self);
+
+	for (size_t i = 0; i < trace->n_names; i++)
+		free(trace->names[i]);
+	free(trace->names);
+	threads_free(trace->threads);
+	free(trace);
+}
+
+static const struct consumer_ops api_trace_ops = {
+	.begin = api_trace_begin,
+	.event = api_trace_event,
+	.end = api_trace_end,
+	.free = api_trace_free,
+};
+
+struct consumer *api_trace_report_new(const struct report *report,
+                                      const struct report_options *options)
+{
+	struct api_trace *trace = xcalloc(1, sizeof(*trace));
+
+	trace->consumer.ops = &api_trace_ops;
+	trace->report = report;
+	trace->options = *options;
+	trace->threads = threads_new();
+	return &trace->consumer;
+}

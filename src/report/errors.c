@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+/* The report `errors`: which calls failed, how, how often and when. */
+#include "analysis/errors.h"
+#include "cuda/error.h"
+#include "report/at_end.h"
+#include "report/reports.h"
+
+AT_END_ANALYSIS(errors)
+
+static const struct table_column columns[] = {
+	{ "Count", TABLE_NUMBER }, { "First", TABLE_TIME }, { "Last", TABLE_TIME },
+	{ "PID", TABLE_NUMBER },   { "TID", TABLE_NUMBER }, { "Function", TABLE_TEXT },
+	{ "Code", TABLE_NUMBER },  { "Error", TABLE_TEXT },
+};
+
+static void write_row(struct at_end *self, const struct run_info *run, const struct error_row *row)
+{
+	struct table *table = self->options.table;
+
+	table_u64(table, row->count);
+	at_end_time(self, run, row->first_ns);
+	at_end_time(self, run, row->last_ns);
+	table_u64(table, row->process->pid);
+	table_u64(table, row->tid);
+	table_text(table, row->function->name);
+	table_u64(table, (uint32_t)row->code);
+	table_text(table, cuda_error_name(row->function->layer, row->code));
+	table_end_row(table);
+}
+
+static int write_errors(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	const struct error_row *rows;
+	size_t n;
+
+	rows = errors_rows(self->analysis, &n);
+	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	for (size_t i = 0; i < n; i++)
+		write_row(self, run, &rows[i]);
+	if (n)
+		table_note(self->options.table, "PID and TID are of the first");
+	else if (run->returns)
+		table_note(self->options.table, "no call failed");
+	else
+		table_note(self->options.table,
+		           "no results: this trace was recorded without returns");
+	at_end_note_counts(self, run);
+	return table_end(self->options.table, err);
+}
+
+static const struct at_end_ops ops = { make_errors, see_errors, write_errors, free_errors };
+
+struct consumer *errors_report_new(const struct report *report,
+                                   const struct report_options *options)
+{
+	return at_end_new(report, options, &ops);
+}

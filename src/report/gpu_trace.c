@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+/* cuda_gpu_trace: everything that ran on the GPU, in the order in which it ended. */
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "report/names.h"
+#include "report/reports.h"
+
+static const struct table_column columns[] = {
+	{ "Start", TABLE_TIME },      { "Duration", TABLE_DURATION }, { "CorrId", TABLE_NUMBER },
+	{ "GrdX", TABLE_NUMBER },     { "GrdY", TABLE_NUMBER },       { "GrdZ", TABLE_NUMBER },
+	{ "BlkX", TABLE_NUMBER },     { "BlkY", TABLE_NUMBER },       { "BlkZ", TABLE_NUMBER },
+	{ "Reg/Trd", TABLE_NUMBER },  { "StcSMem", TABLE_BYTES },     { "DymSMem", TABLE_BYTES },
+	{ "Bytes", TABLE_BYTES },     { "Throughput", TABLE_RATE },   { "SrcMemKd", TABLE_TEXT },
+	{ "DstMemKd", TABLE_TEXT },   { "Device", TABLE_NUMBER },     { "Ctx", TABLE_NUMBER },
+	{ "GreenCtx", TABLE_NUMBER }, { "Strm", TABLE_NUMBER },       { "Name", TABLE_TEXT },
+};
+
+struct gpu_trace {
+	struct consumer consumer; /* first: what callers hold */
+	const struct report *report;
+	struct report_options options;
+	struct buf name;
+	uint64_t begin_ns;
+	bool any;
+};
+
+static struct gpu_trace *trace_of(struct consumer *consumer)
+{
+	return (struct gpu_trace *)consumer;
+}
+
+static int gpu_trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct gpu_trace *trace = trace_of(self);
+	char title[160];
+
+	trace->begin_ns = run->begin_ns;
+	report_title(trace->report, title, sizeof(title));
+	table_begin(trace->options.table, NULL, title, columns, sizeof(columns) / sizeof(*columns));
+	return 0;
+}
+
+static void add_sizes(struct table *table, const struct activity *activity)
+{
+	for (int i = 0; i < 3; i++)
+		table_u64(table, activity->grid[i]);
+	for (int i = 0; i < 3; i++)
+		table_u64(table, activity->block[i]);
+	table_u64(table, activity->registers);
+	table_u64(table, activity->shmem_static);
+	table_u64(table, activity->shmem_dynamic);
+	for (int i = 0; i < 4; i++) /* bytes, throughput, kinds of memory */
+		table_unknown(table);
+}
+
+static void add_transfer(struct table *table, const struct activity *activity, uint64_t ns)
+{
+	for (int i = 0; i < 9; i++)
+		table_unknown(table);
+	table_u64(table, activity->bytes);
+	if (ns)
+		table_real(table, (double)activity->bytes * 1e9 / (double)ns);
+	else
+		table_unknown(table);
+	table_text(table, activity->kind == ACTIVITY_COPY ? memory_name(activity->source) : NULL);
+	table_text(table, memory_name(activity->destination));
+}
+
+static void add_row(struct gpu_trace *trace, const struct activity *activity)
+{
+	uint64_t ns =
+		activity->end_ns > activity->begin_ns ? activity->end_ns - activity->begin_ns : 0;
+	struct table *table = trace->options.table;
+
+	table_s64(table, (int64_t)(activity->begin_ns - trace->begin_ns));
+	table_u64(table, ns);
+	if (activity->correlation)
+		table_u64(table, activity->correlation);
+	else
+		table_unknown(table);
+	if (activity->kind == ACTIVITY_KERNEL)
+		add_sizes(table, activity);
+	else
+		add_transfer(table, activity, ns);
+	table_u64(table, activity->device);
+	table_u64(table, activity->context);
+	table_unknown(table); /* green contexts are not told apart */
+	table_u64(table, activity->stream);
+	buf_reset(&trace->name);
+	if (activity->kernel)
+		add_kernel_name(&trace->name, activity->kernel, trace->options.names);
+	else
+		buf_puts(&trace->name,
+		         activity->kind == ACTIVITY_KERNEL ? "unknown" : operation_name(activity));
+	table_text(table, trace->name.data);
+	table_end_row(table);
+}
+
+static int gpu_trace_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct gpu_trace *trace = trace_of(self);
+
+	if (event->type != EVENT_ACTIVITY)
+		return 0;
+	trace->any = true;
+	add_row(trace, event->activity);
+	return 0;
+}
+
+static int gpu_trace_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct gpu_trace *trace = trace_of(self);
+
+	if (!trace->any)
+		report_note_no_gpu_times(trace->options.table);
+	else
+		report_note_estimated(trace->options.table, run);
+	return table_end(trace->options.table, err);
+}
+
+static void gpu_trace_free(struct consumer *self)
+{
+	buf_free(&trace_of(self)->name);
+	free(trace_of(self));
+}
+
+static const struct consumer_ops gpu_trace_ops = {
+	.begin = gpu_trace_begin,
+	.event = gpu_trace_event,
+	.end = gpu_trace_end,
+	.free = gpu_trace_free,
+};
+
+struct consumer *gpu_trace_report_new(const struct report *report,
+                                      const struct report_options *options)
+{
+	struct gpu_trace *trace = xcalloc(1, sizeof(*trace));
+
+	trace->consumer.ops = &gpu_trace_ops;
+	trace->report = report;
+	trace->options = *options;
+	return &trace->consumer;
+}

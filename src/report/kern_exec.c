@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cuda_kern_exec_trace and cuda_kern_exec_sum: a launch and the kernel that it started, as one:
+ * how long the call took (A), how long the kernel then waited (Q) and ran (K), and all together
+ * (T), from the call's begin to whichever ended last. A kernel that began before its call had
+ * returned did not wait: it has no Q, rather than a negative one.
+ */
+#include <stdlib.h>
+#include <uthash.h>
+
+#include "analysis/join.h"
+#include "analysis/spread.h"
+#include "base/xalloc.h"
+#include "report/names.h"
+#include "report/reports.h"
+
+struct times {
+	uint64_t total_ns, api_ns, queue_ns, kernel_ns;
+	bool has_api, has_queue; /* api: its end is known */
+};
+
+static struct times times_of(const struct join_launch *launch, const struct activity *kernel)
+{
+	uint64_t end_ns = kernel->end_ns > launch->end_ns ? kernel->end_ns : launch->end_ns;
+
+	return (struct times){
+		.total_ns = end_ns > launch->begin_ns ? end_ns - launch->begin_ns : 0,
+		.has_api = launch->end_ns > 0,
+		.api_ns = launch->end_ns > launch->begin_ns ? launch->end_ns - launch->begin_ns : 0,
+		.has_queue = launch->end_ns && kernel->begin_ns >= launch->end_ns,
+		.queue_ns = kernel->begin_ns - launch->end_ns, /* where it has one */
+		.kernel_ns =
+			kernel->end_ns > kernel->begin_ns ? kernel->end_ns - kernel->begin_ns : 0,
+	};
+}
+
+struct row_key {
+	uint64_t process, function, kernel;
+	uint32_t tid, device;
+};
+
+struct row {
+	struct row_key key;
+	uint32_t pid;
+	const struct function *function;
+	const struct kernel *kernel;
+	char *api_name, *kernel_name; /* made at the end */
+	struct spread total, api, queue, execution;
+	UT_hash_handle hh;
+};
+
+struct kern_exec {
+	struct consumer consumer; /* first: what callers hold */
+	const struct report *report;
+	struct report_options options;
+	struct join *join;
+	struct buf name;
+	uint64_t begin_ns;
+	bool any;
+	struct row *rows; /* the sum's: a hash */
+};
+
+static struct kern_exec *exec_of(struct consumer *consumer)
+{
+	return (struct kern_exec *)consumer;
+}
+
+static void add_notes(struct kern_exec *exec, const struct run_info *run)
+{
+	uint64_t unmatched = join_unmatched(exec->join);
+
+	if (!exec->any) {
+		report_note_no_gpu_times(exec->options.table);
+		return;
+	}
+	if (unmatched)
+		table_note(exec->options.table,
+		           "kernels left out, whose launch was not recorded or more than %d "
+		           "launches ago: %llu",
+		           JOIN_KEPT, (unsigned long long)unmatched);
+	report_note_estimated(exec->options.table, run);
+}
+
+static int exec_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct kern_exec *exec = exec_of(self);
+
+	exec->any = exec->any || event->type == EVENT_ACTIVITY;
+	return join_event(exec->join, event, err);
+}
+
+static void exec_free(struct consumer *self)
+{
+	struct kern_exec *exec = exec_of(self);
+	struct row *row, *next;
+
+	HASH_ITER (hh, exec->rows, row, next) {
+		HASH_DELETE(hh, exec->rows, row);
+		spread_free(&row->total);
+		spread_free(&row->api);
+		spread_free(&row->queue);
+		spread_free(&row->execution);
+		free(row->api_name);
+		free(row->kernel_name);
+		free(row);
+	}
+	join_free(exec->join);
+	buf_free(&exec->name);
+	free(exec);
+}
+
+static struct kern_exec *exec_new(const struct consumer_ops *ops, join_pair pair,
+                                  const struct report *report, const struct report_options *options)
+{
+	struct kern_exec *exec = xcalloc(1, sizeof(*exec));
+
+	exec->consumer.ops = ops;
+	exec->report = report;
+	exec->options = *options;
+	exec->join = join_new(pair, exec);
+	return exec;
+}
+
+/* ---- cuda_kern_exec_trace ------------------------------------------------------------------ */
+
+static const struct table_column trace_columns[] = {
+	{ "API Start", TABLE_TIME },     { "API Dur", TABLE_DURATION },
+	{ "Queue Start", TABLE_TIME },   { "Queue Dur", TABLE_DURATION },
+	{ "Kernel Start", TABLE_TIME },  { "Kernel Dur", TABLE_DURATION },
+	{ "Total Dur", TABLE_DURATION }, { "PID", TABLE_NUMBER },
+	{ "TID", TABLE_NUMBER },         { "DevId", TABLE_NUMBER },
+	{ "API Function", TABLE_TEXT },  { "GridXYZ", TABLE_TRIPLE },
+	{ "BlockXYZ", TABLE_TRIPLE },    { "Kernel Name", TABLE_TEXT },
+};
+
+static void add_time(struct kern_exec *exec, uint64_t time_ns)
+{
+	table_s64(exec->options.table, (int64_t)(time_ns - exec->begin_ns));
+}
+
+static void add_times(struct kern_exec *exec, const struct join_launch *launch,
+                      const struct activity *activity)
+{
+	struct times times = times_of(launch, activity);
+	struct table *table = exec->options.table;
+
+	add_time(exec, launch->begin_ns);
+	if (times.has_api)
+		table_u64(table, times.api_ns);
+	else
+		table_unknown(table);
+	if (times.has_queue) {
+		add_time(exec, launch->end_ns);
+		table_u64(table, times.queue_ns);
+	} else {
+		table_unknown(table);
+		table_unknown(table);
+	}
+	add_time(exec, activity->begin_ns);
+	table_u64(table, times.kernel_ns);
+	table_u64(table, times.total_ns);
+}
+
+static const char *text_of(struct buf *name)
+{
+	return name->data ? name->data : "";
+}
+
+static int trace_pair(void *data, const struct join_launch *launch, const struct activity *activity,
+                      struct err *err)
+{
+	struct kern_exec *exec = data;
+	struct table *table = exec->options.table;
+
+	add_times(exec, launch, activity);
+	table_u64(table, launch->process->pid);
+	table_u64(table, launch->tid);
+	table_u64(table, activity->device);
+	buf_reset(&exec->name);
+	add_function_name(&exec->name, launch->function);
+	table_text(table, text_of(&exec->name));
+	table_triple(table, activity->grid);
+	table_triple(table, activity->block);
+	buf_reset(&exec->name);
+	add_kernel_name(&exec->name, activity->kernel, exec->options.names);
+	table_text(table, text_of(&exec->name));
+	table_end_row(table);
+	return 0;
+}
+
+static int trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct kern_exec *exec = exec_of(self);
+	char title[160];
+
+	exec->begin_ns = run->begin_ns;
+	report_title(exec->report, title, sizeof(title));
+	table_begin(exec->options.table, NULL, title, trace_columns,
+	            sizeof(trace_columns) / sizeof(*trace_columns));
+	return 0;
+}
+
+static int trace_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct kern_exec *exec = exec_of(self);
+
+	add_notes(exec, run);
+	return table_end(exec->options.table, err);
+}
+
+static const struct consumer_ops trace_ops = {
+	.begin = trace_begin,
+	.event = exec_event,
+	.end = trace_end,
+	.free = exec_free,
+};
+
+struct consumer *kern_exec_trace_report_new(const struct report *report,
+                                            const struct report_options *options)
+{
+	return &exec_new(&trace_ops, trace_pair, report, options)->consumer;
+}
+
+/* ---- cuda_kern_exec_sum -------------------------------------------------------------------- */
+
+static const struct table_column sum_columns[] = {
+	{ "PID", TABLE_NUMBER },       { "TID", TABLE_NUMBER },       { "DevId", TABLE_NUMBER },
+	{ "Count", TABLE_NUMBER },     { "QCount", TABLE_NUMBER },    { "TAvg", TABLE_DURATION },
+	{ "TMed", TABLE_DURATION },    { "TMin", TABLE_DURATION },    { "TMax", TABLE_DURATION },
+	{ "TStdDev", TABLE_DURATION }, { "AAvg", TABLE_DURATION },    { "AMed", TABLE_DURATION },
+	{ "AMin", TABLE_DURATION },    { "AMax", TABLE_DURATION },    { "AStdDev", TABLE_DURATION },
+	{ "QAvg", TABLE_DURATION },    { "QMed", TABLE_DURATION },    { "QMin", TABLE_DURATION },
+	{ "QMax", TABLE_DURATION },    { "QStdDev", TABLE_DURATION }, { "KAvg", TABLE_DURATION },
+	{ "KMed", TABLE_DURATION },    { "KMin", TABLE_DURATION },    { "KMax", TABLE_DURATION },
+	{ "KStdDev", TABLE_DURATION }, { "API Name", TABLE_TEXT },    { "Kernel Name", TABLE_TEXT },
+};
+
+static int sum_pair(void *data, const struct join_launch *launch, const struct activity *activity,
+                    struct err *err)
+{
+	struct times times = times_of(launch, activity);
+	struct kern_exec *exec = data;
+	struct row_key key = {
+		.process = launch->process->id,
+		.function = launch->function->id,
+		.kernel = activity->kernel->id,
+		.tid = launch->tid,
+		.device = activity->device,
+	};
+	struct row *row;
+
+	HASH_FIND(hh, exec->rows, &key, sizeof(key), row);
+	if (!row) {
+		row = xcalloc(1, sizeof(*row));
+		row->key = key;
+		row->pid = launch->process->pid;
+		row->function = launch->function;
+		row->kernel = activity->kernel;
+		HASH_ADD(hh, exec->rows, key, sizeof(key), row);
+	}
+	spread_add(&row->total, times.total_ns);
+	spread_add(&row->execution, times.kernel_ns);
+	if (times.has_api)
+		spread_add(&row->api, times.api_ns);
+	if (times.has_queue)
+		spread_add(&row->queue, times.queue_ns);
+	return 0;
+}
+
+/* The names that stand for a row: different kernels and functions can have the same. */
+static int compare_groups(const struct row *a, const struct row *b)
+{
+	int order = a->pid < b->pid ? -1 : a->pid > b->pid;
+
+	if (!order)
+		order = a->key.tid < b->key.tid ? -1 : a->key.tid > b->key.tid;
+	if (!order)
+		order = a->key.device < b->key.device ? -1 : a->key.device > b->key.device;
+	if (!order)
+		order = strcmp(a->api_name, b->api_name);
+	return order ? order : strcmp(a->kernel_name, b->kernel_name);
+}
+
+static int compare_labels(const void *left, const void *right)
+{
+	return compare_groups(*(struct row *const *)left, *(struct row *const *)right);
+}
+
+static int compare_averages(const void *left, const void *right)
+{
+	struct row *a = *(struct row *const *)left, *b = *(struct row *const *)right;
+	double average_a = spread_average(&a->total), average_b = spread_average(&b->total);
+
+	if (average_a != average_b)
+		return average_a < average_b ? 1 : -1;
+	return compare_groups(a, b);
+}
+
+/* The caller frees the array. */
+static struct row **sorted_rows(struct kern_exec *exec, size_t *n)
+{
+	struct row **rows = xcalloc(HASH_COUNT(exec->rows) + 1, sizeof(*rows)), *row, *next;
+	size_t all = 0;
+
+	HASH_ITER (hh, exec->rows, row, next) {
+		struct buf api = { 0 }, kernel = { 0 };
+
+		add_function_name(&api, row->function);
+		add_kernel_name(&kernel, row->kernel, exec->options.names);
+		row->api_name = api.data;
+		row->kernel_name = kernel.data;
+		rows[all++] = row;
+	}
+	qsort(rows, all, sizeof(*rows), compare_labels);
+	*n = 0;
+	for (size_t i = 0; i < all; i++) {
+		row = *n ? rows[*n - 1] : NULL;
+		if (!row || compare_groups(row, rows[i])) {
+			rows[(*n)++] = rows[i];
+			continue;
+		}
+		spread_take(&row->total, &rows[i]->total);
+		spread_take(&row->api, &rows[i]->api);
+		spread_take(&row->queue, &rows[i]->queue);
+		spread_take(&row->execution, &rows[i]->execution);
+	}
+	qsort(rows, *n, sizeof(*rows), compare_averages);
+	return rows;
+}
+
+static void add_spread(struct table *table, struct spread *spread)
+{
+	if (!spread->count) {
+		for (int i = 0; i < 5; i++)
+			table_unknown(table);
+		return;
+	}
+	table_real(table, spread_average(spread));
+	table_real(table, spread_median(spread));
+	table_u64(table, spread->min);
+	table_u64(table, spread->max);
+	table_real(table, spread_deviation(spread));
+}
+
+static void add_sum_row(struct table *table, struct row *row)
+{
+	table_u64(table, row->pid);
+	table_u64(table, row->key.tid);
+	table_u64(table, row->key.device);
+	table_u64(table, row->total.count);
+	table_u64(table, row->queue.count);
+	add_spread(table, &row->total);
+	add_spread(table, &row->api);
+	add_spread(table, &row->queue);
+	add_spread(table, &row->execution);
+	table_text(table, row->api_name);
+	table_text(table, row->kernel_name);
+	table_end_row(table);
+}
+
+static int sum_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	return 0;
+}
+
+static int sum_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct kern_exec *exec = exec_of(self);
+	struct table *table = exec->options.table;
+	struct row **rows;
+	bool exact = true;
+	char title[160];
+	size_t n;
+
+	report_title(exec->report, title, sizeof(title));
+	table_begin(table, NULL, title, sum_columns, sizeof(sum_columns) / sizeof(*sum_columns));
+	rows = sorted_rows(exec, &n);
+	for (size_t i = 0; i < n; i++) {
+		exact = exact && spread_is_exact(&rows[i]->total);
+		add_sum_row(table, rows[i]);
+	}
+	free(rows);
+	if (!exact)
+		report_note_median(table);
+	add_notes(exec, run);
+	return table_end(table, err);
+}
+
+static const struct consumer_ops sum_ops = {
+	.begin = sum_begin,
+	.event = exec_event,
+	.end = sum_end,
+	.free = exec_free,
+};
+
+struct consumer *kern_exec_sum_report_new(const struct report *report,
+                                          const struct report_options *options)
+{
+	return &exec_new(&sum_ops, sum_pair, report, options)->consumer;
+}

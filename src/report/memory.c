@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+/* The report `memory`: by kind, by the function that made it, and the biggest that stayed. */
+#include "analysis/memory_use.h"
+#include "base/buf.h"
+#include "report/at_end.h"
+#include "report/reports.h"
+
+#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
+
+AT_END_ANALYSIS(memory_use)
+
+/* ---- by kind ------------------------------------------------------------------------------- */
+
+static const struct table_column kind_columns[] = {
+	{ "PID", TABLE_NUMBER },    { "Count", TABLE_NUMBER },     { "Allocated", TABLE_BYTES },
+	{ "Freed", TABLE_BYTES },   { "By Context", TABLE_BYTES }, { "By Exit", TABLE_BYTES },
+	{ "Live", TABLE_BYTES },    { "Peak", TABLE_BYTES },       { "Peak At", TABLE_TIME },
+	{ "Failed", TABLE_NUMBER }, { "Kind", TABLE_TEXT },
+};
+
+static void write_kind(struct at_end *self, const struct run_info *run,
+                       const struct memory_kind_row *row)
+{
+	const struct memory_totals *totals = row->totals;
+	struct table *table = self->options.table;
+
+	if (row->process)
+		table_u64(table, row->process->pid);
+	else
+		table_unknown(table);
+	table_u64(table, totals->allocated.count);
+	table_u64(table, totals->allocated.bytes);
+	table_u64(table, totals->freed.bytes);
+	table_u64(table, totals->context.bytes);
+	table_u64(table, totals->exit.bytes);
+	table_u64(table, totals->live.bytes);
+	table_u64(table, totals->peak_bytes);
+	if (totals->peak_ns)
+		at_end_time(self, run, totals->peak_ns);
+	else
+		table_unknown(table);
+	table_u64(table, totals->failed.count);
+	table_text(table, row->kind == MEMORY_NONE ? "all" : api_memory_name(row->kind));
+	table_end_row(table);
+}
+
+static void note_what_is_not_followed(struct table *table, const struct memory *memory)
+{
+	const struct memory_totals *all = memory_totals(memory, MEMORY_NONE);
+	uint64_t unknown = memory_unknown_frees(memory);
+
+	if (unknown)
+		table_note(table, "%llu free%s of memory that was allocated before the trace",
+		           (unsigned long long)unknown, unknown == 1 ? "" : "s");
+	if (all->replaced.count)
+		table_note(table,
+		           "%llu allocation%s whose free was not seen: the address was given out "
+		           "again",
+		           (unsigned long long)all->replaced.count,
+		           all->replaced.count == 1 ? "" : "s");
+	if (all->untracked.count)
+		table_note(table,
+		           "%llu allocation%s without a recorded return: only Count and Allocated "
+		           "have them",
+		           (unsigned long long)all->untracked.count,
+		           all->untracked.count == 1 ? "" : "s");
+}
+
+static int write_kinds(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	const struct memory *memory = memory_use_memory(self->analysis);
+	struct table *table = self->options.table;
+	const struct memory_kind_row *rows;
+	char title[128];
+	size_t n;
+
+	report_title(self->report, title, sizeof(title));
+	table_begin(table, "kinds", title, kind_columns, COUNT(kind_columns));
+	rows = memory_use_kinds(self->analysis, &n);
+	for (size_t i = 0; i < n; i++)
+		write_kind(self, run, &rows[i]);
+	if (n)
+		table_note(table, "By Context, By Exit: never freed, gone with a context or device "
+		                  "reset, or with the process");
+	note_what_is_not_followed(table, memory);
+	at_end_note_counts(self, run);
+	return table_end(table, err);
+}
+
+/* ---- by function --------------------------------------------------------------------------- */
+
+static const struct table_column function_columns[] = {
+	{ "Count", TABLE_NUMBER },  { "Allocated", TABLE_BYTES },   { "Freed", TABLE_BYTES },
+	{ "By Exit", TABLE_BYTES }, { "Live", TABLE_BYTES },        { "Peak", TABLE_BYTES },
+	{ "Failed", TABLE_NUMBER }, { "Failed Size", TABLE_BYTES }, { "Kind", TABLE_TEXT },
+	{ "Function", TABLE_TEXT },
+};
+
+static int write_functions(struct at_end *self, struct err *err)
+{
+	struct table *table = self->options.table;
+	const struct memory_function_row *rows;
+	size_t n;
+
+	table_begin(table, "functions", "By the function that allocated", function_columns,
+	            COUNT(function_columns));
+	rows = memory_use_functions(self->analysis, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct memory_totals *totals = rows[i].totals;
+
+		table_u64(table, totals->allocated.count);
+		table_u64(table, totals->allocated.bytes);
+		table_u64(table, totals->freed.bytes);
+		table_u64(table, totals->exit.bytes);
+		table_u64(table, totals->live.bytes);
+		table_u64(table, totals->peak_bytes);
+		table_u64(table, totals->failed.count);
+		table_u64(table, totals->failed.bytes);
+		table_text(table, api_memory_name(api_memory(rows[i].function->api)));
+		table_text(table, rows[i].function->name);
+		table_end_row(table);
+	}
+	return table_end(table, err);
+}
+
+/* ---- what stayed --------------------------------------------------------------------------- */
+
+static const struct table_column kept_columns[] = {
+	{ "Size", TABLE_BYTES },   { "Kind", TABLE_TEXT },     { "Address", TABLE_TEXT },
+	{ "Made At", TABLE_TIME }, { "PID", TABLE_NUMBER },    { "TID", TABLE_NUMBER },
+	{ "Stayed", TABLE_TEXT },  { "Function", TABLE_TEXT },
+};
+
+static int write_kept(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	struct table *table = self->options.table;
+	const struct kept_allocation *rows;
+	struct buf address = { 0 };
+	size_t n;
+
+	table_begin(table, "kept", "Biggest that were never freed", kept_columns,
+	            COUNT(kept_columns));
+	rows = memory_use_kept(self->analysis, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct memory_allocation *a = &rows[i].allocation;
+
+		buf_reset(&address);
+		buf_hex(&address, a->address);
+		table_u64(table, a->bytes);
+		table_text(table, api_memory_name(a->kind));
+		table_text(table, address.data);
+		at_end_time(self, run, a->time_ns);
+		table_u64(table, a->process->pid);
+		table_u64(table, a->tid);
+		table_text(table, rows[i].exited ? "until its exit" : "live at the end");
+		table_text(table, a->function->name);
+		table_end_row(table);
+	}
+	if (n == MEMORY_BIGGEST)
+		table_note(table, "at most %d are kept", MEMORY_BIGGEST);
+	buf_free(&address);
+	return table_end(table, err);
+}
+
+static int write_memory(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	int rc = write_kinds(self, run, err);
+
+	if (!rc)
+		rc = write_functions(self, err);
+	return rc ? rc : write_kept(self, run, err);
+}
+
+static const struct at_end_ops ops = { make_memory_use, see_memory_use, write_memory,
+	                               free_memory_use };
+
+struct consumer *memory_report_new(const struct report *report,
+                                   const struct report_options *options)
+{
+	return at_end_new(report, options, &ops);
+}

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: MIT
+#include "report/sums.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "report/names.h"
+#include "report/reports.h"
+
+/* What is counted together while events come. Names are looked at only at the end: a kernel's can
+ * be found after its launches. */
+struct group_key {
+	uint32_t id; /* of a function or kernel; a direction */
+	uint32_t grid[3], block[3];
+};
+
+struct group {
+	struct group_key key;
+	const struct function *function; /* one of these */
+	const struct kernel *kernel;
+	const char *operation;
+	uint64_t count;
+	struct spread values;
+	UT_hash_handle hh;
+};
+
+struct groups {
+	struct group **by_id;
+	size_t n_by_id;
+	struct group *by_key; /* hash, where sizes are a part of the key */
+};
+
+struct sums {
+	struct consumer consumer; /* first: what callers hold */
+	const struct sums_kind *kind;
+	const struct report *report; /* NULL without a table */
+	struct report_options options;
+	struct groups functions, kernels, copies, sets;
+	bool has_source;
+	uint64_t nested;  /* calls left out */
+	uint64_t endless; /* calls counted without a duration */
+	struct sums_row *rows;
+	size_t n_rows;
+};
+
+struct sums_kind {
+	const char *report;
+	enum table_type type;
+	const char *count_name;
+	struct table_column labels[3];
+	size_t n_labels;
+	bool calls, kernels, memory; /* what is summed */
+	bool sizes;                  /* grid and block sizes apart */
+};
+
+static const struct sums_kind kinds[] = {
+	{ .report = "cuda_api_sum",
+	  .type = TABLE_DURATION,
+	  .count_name = "Num Calls",
+	  .labels = { { "Name", TABLE_TEXT } },
+	  .n_labels = 1,
+	  .calls = true },
+	{ .report = "cuda_gpu_kern_sum",
+	  .type = TABLE_DURATION,
+	  .count_name = "Instances",
+	  .labels = { { "Name", TABLE_TEXT } },
+	  .n_labels = 1,
+	  .kernels = true },
+	{ .report = "cuda_gpu_kern_gb_sum",
+	  .type = TABLE_DURATION,
+	  .count_name = "Instances",
+	  .labels = { { "GridXYZ", TABLE_TRIPLE },
+	              { "BlockXYZ", TABLE_TRIPLE },
+	              { "Name", TABLE_TEXT } },
+	  .n_labels = 3,
+	  .kernels = true,
+	  .sizes = true },
+	{ .report = "cuda_gpu_mem_time_sum",
+	  .type = TABLE_DURATION,
+	  .count_name = "Count",
+	  .labels = { { "Operation", TABLE_TEXT } },
+	  .n_labels = 1,
+	  .memory = true },
+	{ .report = "cuda_gpu_mem_size_sum",
+	  .type = TABLE_BYTES,
+	  .count_name = "Count",
+	  .labels = { { "Operation", TABLE_TEXT } },
+	  .n_labels = 1,
+	  .memory = true },
+	{ .report = "cuda_gpu_sum",
+	  .type = TABLE_DURATION,
+	  .count_name = "Instances",
+	  .labels = { { "Category", TABLE_TEXT }, { "Operation", TABLE_TEXT } },
+	  .n_labels = 2,
+	  .kernels = true,
+	  .memory = true },
+};
+
+const struct sums_kind *sums_kind(const char *report)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (!strcmp(kinds[i].report, report))
+			return &kinds[i];
+	}
+	return NULL;
+}
+
+enum table_type sums_type(const struct sums_kind *kind)
+{
+	return kind->type;
+}
+
+const char *sums_count_name(const struct sums_kind *kind)
+{
+	return kind->count_name;
+}
+
+const struct table_column *sums_labels(const struct sums_kind *kind, size_t *n)
+{
+	*n = kind->n_labels;
+	return kind->labels;
+}
+
+void sums_add_labels(const struct sums_kind *kind, const struct sums_row *row, struct table *table)
+{
+	if (kind->sizes) {
+		table_triple(table, row->grid);
+		table_triple(table, row->block);
+	}
+	if (kind->n_labels == 2)
+		table_text(table, row->category);
+	table_text(table, row->name);
+}
+
+static struct sums *sums_of(struct consumer *consumer)
+{
+	return (struct sums *)consumer;
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+/* Ids are dense: an array is the fastest way from one to its group. */
+static struct group **place_by_id(struct groups *groups, uint32_t id)
+{
+	if (id >= groups->n_by_id) {
+		size_t want = 2 * (size_t)id + 16;
+
+		groups->by_id = xrealloc(groups->by_id, want * sizeof(struct group *));
+		memset(groups->by_id + groups->n_by_id, 0,
+		       (want - groups->n_by_id) * sizeof(struct group *));
+		groups->n_by_id = want;
+	}
+	return &groups->by_id[id];
+}
+
+static struct group *group_by_id(struct groups *groups, uint32_t id)
+{
+	struct group **place = place_by_id(groups, id);
+
+	if (!*place)
+		*place = xcalloc(1, sizeof(**place));
+	return *place;
+}
+
+static struct group *group_by_sizes(struct groups *groups, const struct activity *activity)
+{
+	struct group_key key = { .id = activity->kernel->id };
+	struct group *group;
+
+	memcpy(key.grid, activity->grid, sizeof(key.grid));
+	memcpy(key.block, activity->block, sizeof(key.block));
+	HASH_FIND(hh, groups->by_key, &key, sizeof(key), group);
+	if (!group) {
+		group = xcalloc(1, sizeof(*group));
+		group->key = key;
+		HASH_ADD(hh, groups->by_key, key, sizeof(key), group);
+	}
+	return group;
+}
+
+static void groups_free(struct groups *groups)
+{
+	struct group *group, *next;
+
+	HASH_ITER (hh, groups->by_key, group, next) {
+		HASH_DELETE(hh, groups->by_key, group);
+		spread_free(&group->values);
+		free(group);
+	}
+	for (size_t i = 0; i < groups->n_by_id; i++) {
+		if (groups->by_id[i])
+			spread_free(&groups->by_id[i]->values);
+		free(groups->by_id[i]);
+	}
+	free(groups->by_id);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static void add_call(struct sums *sums, const struct call *call)
+{
+	struct group *group;
+
+	if ((call->flags & CALL_NESTED) && !sums->options.nested) {
+		sums->nested++;
+		return;
+	}
+	group = group_by_id(&sums->functions, call->function->id);
+	group->function = call->function;
+	group->count++;
+	if (call_has_end(call))
+		spread_add(&group->values, call_duration_ns(call));
+	else
+		sums->endless++;
+}
+
+static uint64_t value_of(const struct sums *sums, const struct activity *activity)
+{
+	if (sums->kind->type == TABLE_BYTES)
+		return activity->bytes;
+	return activity->end_ns > activity->begin_ns ? activity->end_ns - activity->begin_ns : 0;
+}
+
+static void add_activity(struct sums *sums, const struct activity *activity)
+{
+	struct group *group;
+
+	if (activity->kind == ACTIVITY_KERNEL) {
+		if (!sums->kind->kernels || !activity->kernel)
+			return;
+		group = sums->kind->sizes ? group_by_sizes(&sums->kernels, activity)
+		                          : group_by_id(&sums->kernels, activity->kernel->id);
+		group->kernel = activity->kernel;
+	} else {
+		if (!sums->kind->memory)
+			return;
+		group = activity->kind == ACTIVITY_SET
+		                ? group_by_id(&sums->sets, 0)
+		                : group_by_id(&sums->copies, activity->direction);
+		group->operation = operation_name(activity);
+	}
+	group->count++;
+	spread_add(&group->values, value_of(sums, activity));
+}
+
+static int sums_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	return 0;
+}
+
+static int sums_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct sums *sums = sums_of(self);
+
+	if (event->type == EVENT_CALL && sums->kind->calls) {
+		add_call(sums, event->call);
+	} else if (event->type == EVENT_ACTIVITY && !sums->kind->calls) {
+		sums->has_source = true;
+		add_activity(sums, event->activity);
+	}
+	return 0;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+static char *group_name(const struct sums *sums, const struct group *group)
+{
+	struct buf name = { 0 };
+
+	buf_puts(&name, group->operation ? group->operation : "");
+	if (group->function)
+		add_function_name(&name, group->function);
+	if (group->kernel)
+		add_kernel_name(&name, group->kernel, sums->options.names);
+	return name.data;
+}
+
+static void add_row(struct sums *sums, struct group *group)
+{
+	struct sums_row *row = &sums->rows[sums->n_rows++];
+
+	memset(row, 0, sizeof(*row));
+	row->name = group_name(sums, group);
+	row->category = group->kernel ? "CUDA_KERNEL" : "MEMORY_OPER";
+	memcpy(row->grid, group->key.grid, sizeof(row->grid));
+	memcpy(row->block, group->key.block, sizeof(row->block));
+	row->count = group->count;
+	row->values = group->values;
+	memset(&group->values, 0, sizeof(group->values));
+}
+
+static void add_rows(struct sums *sums, struct groups *groups)
+{
+	size_t most = sums->n_rows + HASH_COUNT(groups->by_key) + groups->n_by_id;
+	struct group *group, *next;
+
+	sums->rows = xrealloc(sums->rows, (most + 1) * sizeof(*sums->rows));
+	HASH_ITER (hh, groups->by_key, group, next)
+		add_row(sums, group);
+	for (size_t i = 0; i < groups->n_by_id; i++) {
+		if (groups->by_id[i])
+			add_row(sums, groups->by_id[i]);
+	}
+}
+
+int sums_compare_labels(const struct sums_row *a, const struct sums_row *b)
+{
+	int order = strcmp(a->name, b->name);
+
+	if (!order)
+		order = strcmp(a->category, b->category);
+	if (!order)
+		order = memcmp(a->grid, b->grid, sizeof(a->grid));
+	return order ? order : memcmp(a->block, b->block, sizeof(a->block));
+}
+
+static int compare_labels(const void *left, const void *right)
+{
+	return sums_compare_labels(left, right);
+}
+
+static int compare_totals(const void *left, const void *right)
+{
+	const struct sums_row *a = left, *b = right;
+
+	if (a->values.sum != b->values.sum)
+		return a->values.sum < b->values.sum ? 1 : -1;
+	if (a->count != b->count)
+		return a->count < b->count ? 1 : -1;
+	return sums_compare_labels(a, b);
+}
+
+/* Two modules with a function of the same name, two processes with the same kernel: one row. */
+static void merge_rows(struct sums *sums)
+{
+	size_t n = 0;
+
+	qsort(sums->rows, sums->n_rows, sizeof(*sums->rows), compare_labels);
+	for (size_t i = 0; i < sums->n_rows; i++) {
+		struct sums_row *row = &sums->rows[i], *last = n ? &sums->rows[n - 1] : NULL;
+
+		if (last && !sums_compare_labels(last, row)) {
+			last->count += row->count;
+			spread_take(&last->values, &row->values);
+			free(row->name);
+		} else {
+			sums->rows[n++] = *row;
+		}
+	}
+	sums->n_rows = n;
+	qsort(sums->rows, n, sizeof(*sums->rows), compare_totals);
+}
+
+struct sums_row *sums_rows(struct consumer *consumer, size_t *n)
+{
+	*n = sums_of(consumer)->n_rows;
+	return sums_of(consumer)->rows;
+}
+
+bool sums_has_source(struct consumer *consumer)
+{
+	struct sums *sums = sums_of(consumer);
+
+	return sums->kind->calls || sums->has_source;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+#define COLUMNS_BEFORE 8 /* the labels */
+
+static size_t make_columns(const struct sums_kind *kind, struct table_column *columns)
+{
+	bool times = kind->type == TABLE_DURATION;
+	const struct table_column figures[COLUMNS_BEFORE] = {
+		{ "Time", TABLE_PERCENT },
+		{ times ? "Total Time" : "Total", kind->type },
+		{ kind->count_name, TABLE_NUMBER },
+		{ "Avg", kind->type },
+		{ "Med", kind->type },
+		{ "Min", kind->type },
+		{ "Max", kind->type },
+		{ "StdDev", kind->type },
+	};
+	size_t skip = times ? 0 : 1, n = COLUMNS_BEFORE - skip;
+
+	memcpy(columns, figures + skip, n * sizeof(*columns));
+	memcpy(columns + n, kind->labels, kind->n_labels * sizeof(*columns));
+	return n + kind->n_labels;
+}
+
+static void print_row(struct sums *sums, struct sums_row *row, double total)
+{
+	struct table *table = sums->options.table;
+	struct spread *values = &row->values;
+
+	if (sums->kind->type == TABLE_DURATION) {
+		if (values->count && total > 0)
+			table_real(table, 100 * (double)values->sum / total);
+		else
+			table_unknown(table);
+	}
+	if (values->count)
+		table_u64(table, values->sum);
+	else
+		table_unknown(table);
+	table_u64(table, row->count);
+	if (values->count) {
+		table_real(table, spread_average(values));
+		table_real(table, spread_median(values));
+		table_u64(table, values->min);
+		table_u64(table, values->max);
+		table_real(table, spread_deviation(values));
+	} else {
+		for (int i = 0; i < 5; i++)
+			table_unknown(table);
+	}
+	sums_add_labels(sums->kind, row, table);
+	table_end_row(table);
+}
+
+static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
+{
+	struct table *table = sums->options.table;
+
+	if (!sums_has_source(&sums->consumer)) {
+		report_note_no_gpu_times(table);
+		return;
+	}
+	if (!exact)
+		report_note_median(table);
+	report_note_nested(table, sums->nested);
+	if (sums->endless)
+		table_note(table, "calls without a duration, whose return was not recorded: %llu",
+		           (unsigned long long)sums->endless);
+	report_note_estimated(table, run);
+}
+
+static int print_table(struct sums *sums, const struct run_info *run, struct err *err)
+{
+	struct table_column columns[COLUMNS_BEFORE + 3];
+	size_t n = make_columns(sums->kind, columns);
+	double total = 0;
+	bool exact = true;
+	char title[160];
+
+	report_title(sums->report, title, sizeof(title));
+	table_begin(sums->options.table, NULL, title, columns, n);
+	for (size_t i = 0; i < sums->n_rows; i++) {
+		total += (double)sums->rows[i].values.sum;
+		exact = exact && spread_is_exact(&sums->rows[i].values);
+	}
+	for (size_t i = 0; i < sums->n_rows; i++)
+		print_row(sums, &sums->rows[i], total);
+	add_notes(sums, exact, run);
+	return table_end(sums->options.table, err);
+}
+
+static int sums_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct sums *sums = sums_of(self);
+
+	add_rows(sums, &sums->functions);
+	add_rows(sums, &sums->kernels);
+	add_rows(sums, &sums->copies);
+	add_rows(sums, &sums->sets);
+	merge_rows(sums);
+	return sums->report ? print_table(sums, run, err) : 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static void sums_free(struct consumer *self)
+{
+	struct sums *sums = sums_of(self);
+
+	for (size_t i = 0; i < sums->n_rows; i++) {
+		free(sums->rows[i].name);
+		spread_free(&sums->rows[i].values);
+	}
+	free(sums->rows);
+	groups_free(&sums->functions);
+	groups_free(&sums->kernels);
+	groups_free(&sums->copies);
+	groups_free(&sums->sets);
+	free(sums);
+}
+
+static const struct consumer_ops sums_ops = {
+	.begin = sums_begin,
+	.event = sums_event,
+	.end = sums_end,
+	.free = sums_free,
+};
+
+struct consumer *sums_new(const struct sums_kind *kind, enum kernel_names names, bool nested)
+{
+	struct sums *sums = xcalloc(1, sizeof(*sums));
+
+	sums->consumer.ops = &sums_ops;
+	sums->kind = kind;
+	sums->options.names = names;
+	sums->options.nested = nested;
+	return &sums->consumer;
+}
+
+struct consumer *sums_report_new(const struct report *report, const struct report_options *options)
+{
+	struct consumer *consumer =
+		sums_new(sums_kind(report->name), options->names, options->nested);
+	struct sums *sums = sums_of(consumer);
+
+	sums->report = report;
+	sums->options = *options;
+	return consumer;
+}

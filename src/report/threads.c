@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+/* The report `threads`: what each thread did, and how much of its time CUDA took. */
+#include "analysis/thread_use.h"
+#include "report/at_end.h"
+#include "report/reports.h"
+
+AT_END_ANALYSIS(thread_use)
+
+static const struct table_column columns[] = {
+	{ "PID", TABLE_NUMBER },        { "TID", TABLE_NUMBER },      { "Calls", TABLE_NUMBER },
+	{ "In CUDA", TABLE_DURATION },  { "In CUDA", TABLE_PERCENT }, { "Waiting", TABLE_DURATION },
+	{ "Launches", TABLE_NUMBER },   { "Errors", TABLE_NUMBER },   { "Longest", TABLE_DURATION },
+	{ "Longest Call", TABLE_TEXT }, { "Name", TABLE_TEXT },
+};
+
+static void write_durations(struct table *table, const struct thread_use_row *row, bool returns)
+{
+	uint64_t life = row->last_ns - row->first_ns;
+
+	if (!returns) {
+		for (int i = 0; i < 3; i++)
+			table_unknown(table);
+		return;
+	}
+	table_u64(table, row->call_ns);
+	if (life && row->tid)
+		table_real(table, 100.0 * (double)row->call_ns / (double)life);
+	else
+		table_unknown(table);
+	table_u64(table, row->sync_ns);
+}
+
+static void write_row(struct table *table, const struct thread_use_row *row, bool returns)
+{
+	table_u64(table, row->process->pid);
+	if (row->tid)
+		table_u64(table, row->tid);
+	else
+		table_unknown(table);
+	table_u64(table, row->calls);
+	write_durations(table, row, returns);
+	table_u64(table, row->launches + row->graph_launches);
+	table_u64(table, row->failed);
+	if (row->longest) {
+		table_u64(table, row->longest_ns);
+		table_text(table, row->longest->name);
+	} else {
+		table_unknown(table);
+		table_unknown(table);
+	}
+	table_text(table, !row->tid ? "(all others)" : row->comm[0] ? row->comm : NULL);
+	table_end_row(table);
+}
+
+static int write_threads(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	const struct thread_use_row *rows;
+	size_t n;
+
+	rows = thread_use_rows(self->analysis, &n);
+	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	for (size_t i = 0; i < n; i++)
+		write_row(self->options.table, &rows[i], run->returns);
+	if (n)
+		table_note(self->options.table,
+		           "In CUDA (%%): of the time from a thread's first call to its last; "
+		           "Waiting: in calls that wait for the device");
+	at_end_note_durations(self, run);
+	at_end_note_counts(self, run);
+	return table_end(self->options.table, err);
+}
+
+static const struct at_end_ops ops = { make_thread_use, see_thread_use, write_threads,
+	                               free_thread_use };
+
+struct consumer *threads_report_new(const struct report *report,
+                                    const struct report_options *options)
+{
+	return at_end_new(report, options, &ops);
+}

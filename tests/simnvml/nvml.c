@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A libnvidia-ml.so.1 for tests, with the functions that cuscope asks for and figures that are
+ * easily told apart: GPU n is busy for 10 + n percent, and so on.
+ *
+ *   SIMNVML_GPUS=N          how many there are (1)
+ *   SIMNVML_PID=PID         uses 1 GiB on every GPU
+ *   SIMNVML_FAIL=init       the driver is not loaded
+ *   SIMNVML_FAIL=figures    GPUs tell nothing but their names
+ *   SIMNVML_SLOW=MS         initialising takes so long
+ *
+ * Layouts and numbers: NVML API Reference (docs.nvidia.com/deploy/nvml-api).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9 };
+
+struct process_info {
+	unsigned pid;
+	unsigned long long used_bytes;
+	unsigned gpu_instance, compute_instance;
+};
+
+static int devices[64]; /* a handle points at its number */
+
+static unsigned number(const char *name, unsigned otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? (unsigned)strtoul(value, NULL, 10) : otherwise;
+}
+
+static int fails(const char *what)
+{
+	const char *value = getenv("SIMNVML_FAIL");
+
+	return value && !strcmp(value, what);
+}
+
+/* Prototypes, since nobody includes a header of this. */
+int nvmlInit_v2(void);
+int nvmlShutdown(void);
+int nvmlDeviceGetCount_v2(unsigned *count);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
+int nvmlDeviceGetName(void *device, char *name, unsigned size);
+int nvmlDeviceGetUtilizationRates(void *device, unsigned percent[2]);
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long bytes[3]);
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts);
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius);
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
+                                            struct process_info *infos);
+const char *nvmlErrorString(int result);
+
+int nvmlInit_v2(void)
+{
+	usleep(1000 * number("SIMNVML_SLOW", 0));
+	return fails("init") ? DRIVER_NOT_LOADED : SUCCESS;
+}
+
+int nvmlShutdown(void)
+{
+	return SUCCESS;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+	*count = number("SIMNVML_GPUS", 1);
+	return SUCCESS;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
+{
+	devices[index] = (int)index;
+	*device = &devices[index];
+	return SUCCESS;
+}
+
+int nvmlDeviceGetName(void *device, char *name, unsigned size)
+{
+	snprintf(name, size, "NVIDIA Simulated %d", *(int *)device);
+	return SUCCESS;
+}
+
+int nvmlDeviceGetUtilizationRates(void *device, unsigned percent[2])
+{
+	percent[0] = 10 + (unsigned)*(int *)device;
+	percent[1] = 5;
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long bytes[3])
+{
+	bytes[0] = 80ull << 30;
+	bytes[2] = (20ull + (unsigned)*(int *)device) << 30;
+	bytes[1] = bytes[0] - bytes[2];
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts)
+{
+	*milliwatts = 300000 + 1000 * (unsigned)*(int *)device;
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts)
+{
+	*milliwatts = 700000;
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius)
+{
+	*celsius = sensor == 0 ? 40 + (unsigned)*(int *)device : 99;
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
+                                            struct process_info *infos)
+{
+	unsigned pid = number("SIMNVML_PID", 0);
+
+	*count = pid ? 1 : 0;
+	if (pid)
+		infos[0] = (struct process_info){ pid, 1ull << 30, ~0u, ~0u };
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+const char *nvmlErrorString(int result)
+{
+	return result == DRIVER_NOT_LOADED ? "Driver Not Loaded" : "Unknown Error";
+}
