@@ -33,7 +33,8 @@ static void test_a_half_waits_for_the_other(void **state)
 	assert_ptr_equal(pairs_find(pairs, 3, 17), mine);
 	assert_int_equal(((struct mine *)pairs_find(pairs, 3, 17))->value, 5);
 	assert_null(pairs_find(pairs, 3, 18));
-	assert_null(pairs_find(pairs, 4, 17)); /* the same number of another process */
+	assert_null(pairs_find(pairs, 4, 17)); /* the same number of another process, */
+	assert_null(pairs_find(pairs, 3 + (1 << 16), 17)); /* in the same place, too */
 	pairs_free(pairs);
 }
 
