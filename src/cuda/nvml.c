@@ -143,8 +143,8 @@ struct nvml *nvml_open(char *why, size_t size)
 
 	if (is_static()) {
 		snprintf(why, size,
-		         "no GPU figures: this cuscope is linked statically and cannot "
-		         "load " LIBRARY);
+		         "no GPU figures: this static cuscope cannot load " LIBRARY
+		         "; one built with make can");
 		return NULL;
 	}
 	nvml = xcalloc(1, sizeof(*nvml));
