@@ -381,6 +381,13 @@ def test_top_shows_gpus(case):
     checks.equal("GPUMEM", "2.00G", row[:heads.index("GPUMEM") + 6].split()[-1])
 
 
+def test_top_asks_an_older_driver(case):
+    loop = start_loop(case)
+    simulated_gpus(case, SIMNVML_FAIL="v2")
+    out = once(case, "--interval", "200ms", "-p", str(loop.pid)).out()
+    checks.contains("a line", r"mem 21.0G/80.0G", out)
+
+
 def test_top_gpus_as_json(case):
     loop = start_loop(case)
     simulated_gpus(case, SIMNVML_PID=str(loop.pid))
