@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make bench            what a traced call costs, beside bpftrace and a bare eBPF program (root)
 # make bench-programs   only the programs that it runs
+# make bench-pipeline   from the rings to a trace file and back, on one core; needs no root
 # bench/step/run is for a machine with a GPU and PyTorch and needs nothing built but cuscope.
 
 BENCH      := $(B)/bench
@@ -10,6 +11,13 @@ bench: $(B)/cuscope bench-programs
 	bench/calls/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
 
 bench-programs: $(BENCH)/caller $(BENCH)/floor $(BENCH)/floor.bpf.o
+
+bench-pipeline: $(BENCH)/pipeline
+	bench/pipeline/run --build $(BENCH) --out $(BENCH_OUT)
+
+$(BENCH)/pipeline: bench/pipeline/pipeline.c bench/pipeline/workload.c $(B)/libcuscope.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BENCH)/libentries.so: bench/calls/entries.S
 	@mkdir -p $(@D)
@@ -26,4 +34,4 @@ $(BENCH)/floor.bpf.o: bench/calls/floor.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -I/usr/include/$(ARCH)-linux-gnu -c -o $@ $<
 
-.PHONY: bench bench-programs
+.PHONY: bench bench-programs bench-pipeline

@@ -291,6 +291,11 @@ static const struct consumer_ops calls_ops = {
 	.free = calls_free,
 };
 
+const struct tally *calls_tally(const struct consumer *calls)
+{
+	return &((const struct calls *)calls)->tally;
+}
+
 struct consumer *calls_new(const struct calls_options *options)
 {
 	struct calls *calls = xcalloc(1, sizeof(*calls));

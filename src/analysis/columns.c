@@ -44,12 +44,6 @@ static void measure(struct columns *columns)
 	}
 }
 
-static void add_blanks(struct buf *out, size_t n)
-{
-	while (n--)
-		buf_putc(out, ' ');
-}
-
 /* What the columns before the last leave of the screen. */
 static size_t room_for_name(const struct columns *columns)
 {
@@ -69,7 +63,7 @@ static void print_cell(const struct columns *columns, size_t at, const char *cel
 	size_t blanks = columns->width[at] > used ? columns->width[at] - used : 0;
 	bool left = columns->align[at] == 'l', last = at + 1 == columns->n;
 
-	add_blanks(out, left ? 2 : 2 + blanks);
+	buf_fill(out, ' ', left ? 2 : 2 + blanks);
 	if (last && left && used > room)
 		text_add_name(out, cell, room);
 	else
@@ -77,7 +71,7 @@ static void print_cell(const struct columns *columns, size_t at, const char *cel
 	if (last)
 		buf_putc(out, '\n');
 	else if (left)
-		add_blanks(out, blanks);
+		buf_fill(out, ' ', blanks);
 }
 
 void columns_piece(struct columns *columns, struct buf *out)

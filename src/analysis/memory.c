@@ -423,9 +423,15 @@ void memory_each_live(const struct memory *memory,
 
 uint64_t memory_live_bytes(const struct memory *memory, const struct process *process)
 {
+	return memory_live_of_kind(memory, process, MEMORY_NONE);
+}
+
+uint64_t memory_live_of_kind(const struct memory *memory, const struct process *process,
+                             enum api_memory kind)
+{
 	const struct process_memory *found = find_process(memory, process->id);
 
-	return found ? found->totals[MEMORY_NONE].live.bytes : 0;
+	return found ? found->totals[kind].live.bytes : 0;
 }
 
 const struct memory_totals *memory_totals(const struct memory *memory, enum api_memory kind)

@@ -86,8 +86,10 @@ void memory_each_live(const struct memory *memory,
                       void (*each)(void *data, const struct memory_allocation *allocation),
                       void *data);
 
-/* Live bytes of one process. */
+/* Live bytes of one process, and of one kind of them; of MEMORY_NONE: of all kinds together. */
 uint64_t memory_live_bytes(const struct memory *memory, const struct process *process);
+uint64_t memory_live_of_kind(const struct memory *memory, const struct process *process,
+                             enum api_memory kind);
 
 /* Totals of one kind; of MEMORY_NONE: of all kinds together. */
 const struct memory_totals *memory_totals(const struct memory *memory, enum api_memory kind);

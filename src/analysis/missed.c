@@ -29,6 +29,16 @@ static const struct miss_row {
 	[MISS_ESTIMATED] = { "estimated", "estimated" },
 };
 
+const char *missed_lost_key(enum lost_reason reason)
+{
+	return lost_rows[reason].key;
+}
+
+const char *missed_kind_key(enum miss_kind kind)
+{
+	return miss_rows[kind].key;
+}
+
 uint64_t missed_events(const struct run_info *run)
 {
 	uint64_t sum = 0;

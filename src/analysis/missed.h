@@ -15,6 +15,10 @@ uint64_t missed_events(const struct run_info *run);
 /* Whether every event of every hooked function was delivered, whole and unscaled. */
 bool missed_nothing(const struct run_info *run);
 
+/* "ring_full", "not_hooked": the words for programs. */
+const char *missed_lost_key(enum lost_reason reason);
+const char *missed_kind_key(enum miss_kind kind);
+
 /* Appends "complete", "lost" and "hooks" to an open object. */
 void missed_json(struct json *json, const struct run_info *run);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What calls.c counts and the summaries print. Private to the analysis of calls. */
+/* What calls.c counts, and the summaries and the overview print. */
 #ifndef CUSCOPE_ANALYSIS_TALLY_H
 #define CUSCOPE_ANALYSIS_TALLY_H
 
@@ -67,6 +67,9 @@ const struct error_tally **tally_errors(const struct tally *tally, size_t *n);
 
 /* Kernels without a name, and how often they were launched. */
 struct memory_count tally_unresolved(const struct tally *tally);
+
+/* Of the consumer that calls_new() made; `kernels` is filled by its end. */
+const struct tally *calls_tally(const struct consumer *calls);
 
 struct calls_options;
 

@@ -51,7 +51,17 @@ void buf_puts(struct buf *buf, const char *text)
 
 void buf_putc(struct buf *buf, char c)
 {
-	buf_add(buf, &c, 1);
+	buf_reserve(buf, 1);
+	buf->data[buf->len++] = c;
+	buf->data[buf->len] = '\0';
+}
+
+void buf_fill(struct buf *buf, char c, size_t count)
+{
+	buf_reserve(buf, count);
+	memset(buf->data + buf->len, c, count);
+	buf->len += count;
+	buf->data[buf->len] = '\0';
 }
 
 void buf_vprintf(struct buf *buf, const char *fmt, va_list ap)
@@ -181,12 +191,17 @@ void buf_bytes(struct buf *buf, unsigned long long bytes)
 
 void buf_duration(struct buf *buf, unsigned long long ns)
 {
-	if (ns < 1000)
-		buf_printf(buf, "%llu ns", ns);
-	else if (ns < 1000000)
-		buf_printf(buf, "%.2f us", (double)ns / 1e3);
-	else if (ns < 1000000000)
-		buf_printf(buf, "%.3f ms", (double)ns / 1e6);
-	else
-		buf_printf(buf, "%.3f s", (double)ns / 1e9);
+	if (ns < 1000) {
+		buf_u64(buf, ns);
+		buf_add(buf, " ns", 3);
+	} else if (ns < 1000000) {
+		buf_fixed(buf, (ns + 5) / 10, 2);
+		buf_add(buf, " us", 3);
+	} else if (ns < 1000000000) {
+		buf_fixed(buf, (ns + 500) / 1000, 3);
+		buf_add(buf, " ms", 3);
+	} else {
+		buf_fixed(buf, ns / 1000000 + (ns % 1000000 >= 500000), 3);
+		buf_add(buf, " s", 2);
+	}
 }

@@ -21,6 +21,7 @@ void buf_reserve(struct buf *buf, size_t extra);
 void buf_add(struct buf *buf, const void *data, size_t len);
 void buf_puts(struct buf *buf, const char *text);
 void buf_putc(struct buf *buf, char c);
+void buf_fill(struct buf *buf, char c, size_t count); /* as often */
 void buf_printf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *buf, const char *fmt, va_list ap);
 

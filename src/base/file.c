@@ -89,3 +89,93 @@ int file_can_replace(const char *path, struct err *err)
 
 	return code ? err_set(err, code, "cannot write %s: %s", path, strerror(code)) : 0;
 }
+
+/* ---- what is written piece by piece -------------------------------------------------------- */
+
+static int cannot_write(const char *path, int code, struct err *err)
+{
+	return err_set(err, code, "cannot write %s: %s", path, strerror(code));
+}
+
+/* Without O_CREAT and O_TRUNC: a pipe or a device is somebody else's. */
+static int open_in_place(struct new_file *file, bool named, struct err *err)
+{
+	int fd;
+
+	if (named)
+		return err_set(err, EINVAL, "cannot write %s: it is no ordinary file", file->path);
+	fd = open(file->path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return cannot_write(file->path, errno, err);
+	file->out = fdopen(fd, "w");
+	return 0;
+}
+
+static int open_beside(struct new_file *file, bool named, struct err *err)
+{
+	int fd;
+
+	file->temporary = xasprintf("%s.%d.tmp", file->path, getpid());
+	unlink(file->temporary); /* of a process of the same number that was killed here */
+	if (named)
+		return file_can_replace(file->path, err);
+	fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return cannot_write(file->path, errno, err);
+	file->out = fdopen(fd, "w");
+	return 0;
+}
+
+static int open_new(struct new_file *file, bool fresh, bool named, struct err *err)
+{
+	struct stat st;
+	bool there = !stat(file->path, &st);
+
+	if (there && S_ISDIR(st.st_mode))
+		return cannot_write(file->path, EISDIR, err);
+	if (there && !S_ISREG(st.st_mode))
+		return open_in_place(file, named, err);
+	if (there && fresh)
+		return err_set(err, EEXIST, "%s exists already: --force overwrites it", file->path);
+	return open_beside(file, named, err);
+}
+
+int new_file_open(struct new_file *file, const char *path, bool fresh, bool named, struct err *err)
+{
+	int rc;
+
+	*file = (struct new_file){ .path = xstrdup(path) };
+	rc = open_new(file, fresh, named, err);
+	if (rc)
+		new_file_drop(file);
+	return rc;
+}
+
+const char *new_file_path(const struct new_file *file)
+{
+	return file->temporary ? file->temporary : file->path;
+}
+
+int new_file_keep(struct new_file *file, struct err *err)
+{
+	int code = file->out && fclose(file->out) ? errno : 0;
+
+	file->out = NULL;
+	if (!code && file->temporary && rename(file->temporary, file->path))
+		code = errno;
+	if (code)
+		cannot_write(file->path, code, err);
+	new_file_drop(file); /* what is in its place has no temporary name any more */
+	return -code;
+}
+
+void new_file_drop(struct new_file *file)
+{
+	if (file->out)
+		fclose(file->out);
+	if (file->temporary)
+		unlink(file->temporary);
+	free(file->temporary);
+	free(file->path);
+	*file = (struct new_file){ 0 };
+}

@@ -25,11 +25,6 @@ static void begin_value(struct json *json, const char *key)
 	json->comma = true;
 }
 
-void json_key(struct json *json, const char *key)
-{
-	begin_value(json, key);
-}
-
 void json_open(struct json *json, const char *key, char bracket)
 {
 	begin_value(json, key);

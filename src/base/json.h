@@ -29,7 +29,4 @@ void json_fixed(struct json *json, const char *key, uint64_t value, unsigned dec
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 
-/* For a value that none of these writes: the caller appends it to json->out. */
-void json_key(struct json *json, const char *key);
-
 #endif

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/gzip.h"
+
 #define PIECE_BYTES (64 * 1024)
 
 void lines_init(struct lines *lines, FILE *out, const char *what)
@@ -17,9 +19,17 @@ void lines_init(struct lines *lines, FILE *out, const char *what)
 	buf_reserve(&lines->pending, PIECE_BYTES);
 }
 
+void lines_compress(struct lines *lines)
+{
+	lines->gzip = gzip_new();
+	lines->binary = true;
+}
+
 void lines_free(struct lines *lines)
 {
 	buf_free(&lines->pending);
+	buf_free(&lines->packed);
+	gzip_free(lines->gzip);
 }
 
 /* Writes to the descriptor; returns 0 or a negative errno, and in `done` how far it came. */
@@ -43,10 +53,13 @@ static int write_all(int fd, const char *data, size_t len, size_t *done)
 	return 0;
 }
 
-/* Takes the last, incomplete line off a file again, unless somebody else wrote after it. */
-static void drop_partial_line(int fd, const char *data, size_t done)
+/*
+ * Takes the last, incomplete line off a file again, unless somebody else wrote after it. Where
+ * packets end cannot be seen: all that this write brought goes.
+ */
+static void drop_partial_line(const struct lines *lines, int fd, const char *data, size_t done)
 {
-	size_t whole = done;
+	size_t whole = lines->binary ? 0 : done;
 	struct stat st;
 	off_t at;
 
@@ -62,22 +75,33 @@ static void drop_partial_line(int fd, const char *data, size_t done)
 		lseek(fd, at, SEEK_SET);
 }
 
-static int write_pending(struct lines *lines)
+static int write_text(struct lines *lines, const struct buf *text)
 {
-	const struct buf *pending = &lines->pending;
 	int fd = fileno(lines->out), rc;
 	size_t done;
 
 	if (fd < 0) /* a stream without a descriptor: memory */
-		return fwrite(pending->data, 1, pending->len, lines->out) == pending->len &&
+		return fwrite(text->data, 1, text->len, lines->out) == text->len &&
 		                       !fflush(lines->out)
 		               ? 0
 		               : -EIO;
 	if (fflush(lines->out))
 		return -errno;
-	rc = write_all(fd, pending->data, pending->len, &done);
+	rc = write_all(fd, text->data, text->len, &done);
 	if (rc)
-		drop_partial_line(fd, pending->data, done);
+		drop_partial_line(lines, fd, text->data, done);
+	return rc;
+}
+
+static int write_pending(struct lines *lines, bool last)
+{
+	int rc;
+
+	if (!lines->gzip)
+		return lines->pending.len ? write_text(lines, &lines->pending) : 0;
+	gzip_add(lines->gzip, &lines->pending, last, &lines->packed);
+	rc = lines->packed.len ? write_text(lines, &lines->packed) : 0;
+	buf_reset(&lines->packed);
 	return rc;
 }
 
@@ -102,17 +126,26 @@ static int failed_before(const struct lines *lines, struct err *err)
 	return lines->failure.code;
 }
 
-int lines_flush(struct lines *lines, struct err *err)
+static int flush(struct lines *lines, bool last, struct err *err)
 {
-	int rc;
+	int rc = 0;
 
-	if (!lines->failure.code && lines->pending.len) {
-		rc = write_pending(lines);
-		if (rc)
-			explain(lines, rc);
-	}
+	if (!lines->failure.code && lines->out)
+		rc = write_pending(lines, last);
+	if (rc)
+		explain(lines, rc);
 	buf_reset(&lines->pending);
 	return failed_before(lines, err);
+}
+
+int lines_flush(struct lines *lines, struct err *err)
+{
+	return flush(lines, false, err);
+}
+
+int lines_end(struct lines *lines, struct err *err)
+{
+	return flush(lines, true, err);
 }
 
 int lines_added(struct lines *lines, struct err *err)

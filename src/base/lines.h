@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream of whole lines. Lines are gathered and written in large pieces; whatever goes wrong,
- * a full disk included, what is in a file afterwards ends with a whole line.
+ * A stream of whole lines, or of whole packets of another kind. They are gathered and written in
+ * large pieces; whatever goes wrong, a full disk included, what is in a file afterwards ends with a
+ * whole line or packet.
  */
 #ifndef CUSCOPE_BASE_LINES_H
 #define CUSCOPE_BASE_LINES_H
@@ -12,11 +13,16 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+struct gzip;
+
 struct lines {
-	FILE *out;
+	FILE *out;          /* NULL: whoever appends writes elsewhere, only failures pass */
 	const char *what;   /* for sentences: "the trace" */
+	bool binary;        /* not lines: packets, which pending always ends with */
 	struct buf pending; /* append whole lines here, then call lines_added() */
 	struct err failure; /* the first one; after it nothing more is written */
+	struct gzip *gzip;  /* NULL: not compressed */
+	struct buf packed;  /* with gzip: what is to be written */
 };
 
 /*
@@ -24,10 +30,17 @@ struct lines {
  * left in its buffer between two calls. `what` is kept, not copied.
  */
 void lines_init(struct lines *lines, FILE *out, const char *what);
+
+/* From here on gzip's format is written. Call before anything is written. */
+void lines_compress(struct lines *lines);
+
 void lines_free(struct lines *lines); /* does not write what is pending */
 
 /* Writes what is pending where that is much; lines_flush() in any case. 0 or a negative errno. */
 int lines_added(struct lines *lines, struct err *err);
 int lines_flush(struct lines *lines, struct err *err);
+
+/* The last flush. Without it a compressed file is cut short: readable as far as it goes. */
+int lines_end(struct lines *lines, struct err *err);
 
 #endif

@@ -33,9 +33,13 @@ struct handle {
 	UT_hash_handle hh;
 };
 
+#define RECENT 256 /* a power of two */
+
 struct kernels {
 	struct known_kernel *by_name;
 	struct handle *handles;
+	struct handle
+		*recent[RECENT]; /* the last ones found: a look-up at every launch costs more */
 	uint32_t next_id;
 };
 
@@ -84,9 +88,15 @@ static struct known_kernel *intern(struct kernels *kernels, const char *text, bo
 static struct handle *find_handle(struct kernels *kernels, uint32_t tgid, uint64_t value)
 {
 	struct handle_key key = { .handle = value, .tgid = tgid };
-	struct handle *handle;
+	/* handles are addresses of structs of some hundred bytes */
+	struct handle **recent = &kernels->recent[(value >> 4 ^ value >> 12 ^ tgid) % RECENT];
+	struct handle *handle = *recent;
 
+	if (handle && handle->key.handle == value && handle->key.tgid == tgid)
+		return handle;
 	HASH_FIND(hh, kernels->handles, &key, sizeof(key), handle);
+	if (handle)
+		*recent = handle;
 	return handle;
 }
 
@@ -180,6 +190,7 @@ static void drop_handles(struct kernels *kernels, uint32_t tgid)
 {
 	struct handle *handle, *next;
 
+	memset(kernels->recent, 0, sizeof(kernels->recent));
 	HASH_ITER (hh, kernels->handles, handle, next) {
 		if (handle->key.tgid != tgid)
 			continue;

@@ -18,12 +18,20 @@
 #define CAPTURE_INVALIDATED 901
 #define CAPTURE_UNJOINED    904
 
+#define RECENT 64 /* a power of two */
+
 struct known_process {
 	uint32_t pid;
 	struct process *process;
 	bool calibrated; /* its first named handle was compared with what the handle leads to */
 	uint64_t calls;  /* correlation of its last one */
 	UT_hash_handle hh;
+};
+
+/* One function, with what is asked about it at every call. */
+struct known_function {
+	struct function function;
+	bool returns_status;
 };
 
 struct known_thread {
@@ -39,9 +47,12 @@ struct stream {
 	struct stream_options options;
 	struct known_process *processes;
 	struct known_thread *threads;
+	/* the last ones met, by their numbers' low bits: a look-up at every call costs more */
+	struct known_process *recent_process[RECENT];
+	struct known_thread *recent_thread[RECENT];
 	struct process **all; /* every process ever, for freeing */
 	size_t n_all;
-	struct function *functions[WIRE_HOOKS_MAX];
+	struct known_function *functions[WIRE_HOOKS_MAX];
 	uint32_t n_functions;
 	struct kernels *kernels;
 	struct captures *captures;
@@ -61,6 +72,7 @@ struct stream *stream_new(const struct stream_options *options)
 
 static void thread_drop(struct stream *stream, struct known_thread *thread)
 {
+	stream->recent_thread[thread->tid % RECENT] = NULL;
 	HASH_DEL(stream->threads, thread);
 	free(thread->text);
 	free(thread);
@@ -169,10 +181,18 @@ static struct known_process *process_make(struct stream *stream, uint32_t pid, c
 static int process_get(struct stream *stream, uint32_t pid, const char *comm, uint64_t now_ns,
                        struct known_process **process, struct err *err)
 {
-	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), *process);
-	if (*process)
+	struct known_process **recent = &stream->recent_process[pid % RECENT];
+
+	if (*recent && (*recent)->pid == pid) {
+		*process = *recent;
 		return 0;
-	*process = process_make(stream, pid, comm);
+	}
+	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), *process);
+	if (*process) {
+		*recent = *process;
+		return 0;
+	}
+	*process = *recent = process_make(stream, pid, comm);
 	return announce(stream, EVENT_PROCESS, (*process)->process, now_ns, err);
 }
 
@@ -186,6 +206,7 @@ static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, st
 	if (!known)
 		return 0;
 	r = announce(stream, EVENT_EXIT, known->process, now_ns, err);
+	stream->recent_process[pid % RECENT] = NULL;
 	HASH_DEL(stream->processes, known);
 	free(known);
 	kernels_forget(stream->kernels, pid);
@@ -268,11 +289,16 @@ static int on_process(struct stream *stream, const struct wire_process *record, 
 
 static struct known_thread *thread_get(struct stream *stream, uint32_t tgid, uint32_t tid)
 {
-	struct known_thread *thread;
+	struct known_thread **recent = &stream->recent_thread[tid % RECENT];
+	struct known_thread *thread = *recent;
 
-	HASH_FIND(hh, stream->threads, &tid, sizeof(tid), thread);
-	if (thread)
+	if (thread && thread->tid == tid)
 		return thread;
+	HASH_FIND(hh, stream->threads, &tid, sizeof(tid), thread);
+	if (thread) {
+		*recent = thread;
+		return thread;
+	}
 	thread = xcalloc(1, sizeof(*thread));
 	thread->tid = tid;
 	thread->tgid = tgid;
@@ -331,22 +357,25 @@ static void on_name(struct stream *stream, const struct wire_name *record)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-static const struct function *function_get(struct stream *stream, const struct hook *hook,
-                                           const struct module *module)
+static const struct known_function *function_get(struct stream *stream, const struct hook *hook,
+                                                 const struct module *module)
 {
-	struct function *function = stream->functions[hook->id];
+	struct known_function *known = stream->functions[hook->id];
+	struct function *function;
 
-	if (function)
-		return function;
-	function = xcalloc(1, sizeof(*function));
+	if (known)
+		return known;
+	known = xcalloc(1, sizeof(*known));
+	known->returns_status = api_returns_status(hook->name);
+	function = &known->function;
 	function->id = stream->n_functions++;
 	function->name = hook->name;
 	function->lib = module->name;
 	function->layer = hook->layer;
 	function->cls = api_class(hook->name);
 	function->api = hook->api;
-	stream->functions[hook->id] = function;
-	return function;
+	stream->functions[hook->id] = known;
+	return known;
 }
 
 static void fill_raw(struct api_raw *raw, const struct wire_call *record,
@@ -366,7 +395,7 @@ static void fill_raw(struct api_raw *raw, const struct wire_call *record,
 		memcpy(raw->blob, word + WIRE_AT_BLOB, plan->blob_words * sizeof(*word));
 }
 
-static void fill_result(struct call *call, const struct wire_call *record)
+static void fill_result(struct call *call, const struct wire_call *record, bool returns_status)
 {
 	uint8_t flags = record->head.flags;
 
@@ -378,7 +407,7 @@ static void fill_result(struct call *call, const struct wire_call *record)
 	if (!call_has_end(call) || record->head.type == WIRE_BEGIN)
 		return;
 	call->end_ns = record->head.time_ns;
-	if (!api_returns_status(call->function->name))
+	if (!returns_status)
 		return;
 	call->result = record->result;
 	if (call->result && !cuda_error_is_status(call->function->layer, call->result))
@@ -471,6 +500,7 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 		                                                       : EVENT_CALL,
 		               .time_ns = record->head.time_ns,
 		               .tid = record->head.tid };
+	const struct known_function *function;
 	struct known_process *process;
 	struct known_thread *thread;
 	struct call call = { 0 };
@@ -481,8 +511,9 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 	r = process_get(stream, record->head.tgid, NULL, event.time_ns, &process, err);
 	if (r)
 		return r;
-	call.function = function_get(stream, hook, module);
-	fill_result(&call, record);
+	function = function_get(stream, hook, module);
+	call.function = &function->function;
+	fill_result(&call, record, function->returns_status);
 	thread = thread_get(stream, record->head.tgid, event.tid);
 	interpret(stream, &call, hook, record, thread);
 	if (event.type == EVENT_CALL && stream->options.hit)

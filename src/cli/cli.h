@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "capture/capture.h"
 #include "probe/selection.h"
+#include "trace/reader.h"
 
 #define EXIT_USAGE 2
 
@@ -26,11 +27,19 @@ extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 int cli_trace(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_record(int argc, char **argv);
+int cli_report(int argc, char **argv);
+int cli_export(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
 /* "cuscope: ..." on stderr. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Whether to colour what is written: `when` is always, never, auto or NULL. */
+bool cli_color(const char *when, FILE *out);
+
+/* Columns of the terminal that it is, 0: it is none. */
+size_t cli_width(FILE *out);
 
 /* ---- parsing ------------------------------------------------------------------------------- */
 
@@ -68,9 +77,36 @@ extern const struct argp cli_limits_argp;
 /* A duration that is an option's value; ends the program where it is none. */
 uint64_t cli_duration(const struct argp_state *state, const char *option, const char *arg);
 
+/* --from, --to, --pid: of the commands that read trace files. Input: struct cli_range. */
+extern const struct argp cli_range_argp;
+
+struct cli_range {
+	uint64_t from_ns, to_ns; /* since the trace's begin */
+	bool has_to;
+	int *pids; /* the caller frees */
+	size_t n_pids;
+};
+
+/* trace_read() of that part. */
+int cli_read(struct trace_file *file, const struct cli_range *range,
+             struct consumer *const *consumers, size_t n, struct err *err);
+
 /* Ends the program: "cuscope trace: --duration: '10x' is no duration (10us, 1.5ms, 2s, 3m)". */
 void cli_bad_value(const struct argp_state *state, const char *option, const char *value,
                    const char *what) __attribute__((noreturn));
+
+/* ---- output formats -------------------------------------------------------------------------- */
+
+struct sink_format;
+
+/* The format of that name; ends the program, with the nearest name, where there is none. */
+const struct sink_format *cli_parse_format(const struct argp_state *state, const char *name);
+
+/* For an argp help_filter: every format with its endings, in memory that argp frees. */
+char *cli_help_formats(void);
+
+/* Whether a format can go to standard output: -EINVAL and a sentence where it cannot. */
+int cli_check_stdout(const struct sink_format *format, struct err *err);
 
 /* ---- tracing ------------------------------------------------------------------------------- */
 

@@ -13,6 +13,8 @@
 const struct cli_command cli_commands[] = {
 	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
 	{ "record", "keep what trace would show in a file", cli_record },
+	{ "report", "tables from a trace file, named as Nsight Systems names them", cli_report },
+	{ "export", "write a recorded trace in the format of another tool", cli_export },
 	{ "top", "show what processes do with CUDA at the moment, on a live screen", cli_top },
 	{ "probes", "list the functions that would be hooked, and where", cli_probes },
 	{ "doctor", "check what this machine allows, and say what to do about the rest",

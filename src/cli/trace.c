@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,9 +54,8 @@ static const struct argp_option options[] = {
 	{ "verbose", 'v', 0, 0,
 	  "also the driver calls that runtime calls make, with their durations", 0 },
 	{ 0, 0, 0, 0, "Output:", 4 },
-	{ "output", 'o', "FILE", 0, "write the calls to FILE; .jsonl and .log choose that format",
-	  0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "table (default), jsonl or log", 0 },
+	{ "output", 'o', "FILE", 0, "write the calls to FILE; its ending chooses the format", 0 },
+	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
 	{ "begin-end", OPT_BEGIN_END, 0, 0,
 	  "jsonl: a B and an E line for each call instead of one X", 0 },
@@ -68,13 +66,6 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static void parse_format(const struct argp_state *state, struct trace_options *o, const char *arg)
-{
-	o->format = sink_format_by_name(arg);
-	if (!o->format)
-		cli_bad_value(state, "--format", arg, "format (table, jsonl or log)");
-}
-
 static error_t parse_output(int key, char *arg, struct argp_state *state)
 {
 	struct trace_options *o = state->input;
@@ -84,7 +75,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		o->output = arg;
 		return 0;
 	case OPT_FORMAT:
-		parse_format(state, o, arg);
+		o->format = cli_parse_format(state, arg);
 		return 0;
 	case OPT_FORCE:
 		o->force = true;
@@ -144,6 +135,11 @@ static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_limits_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
+static char *help_filter(int key, const char *text, void *input)
+{
+	return key == OPT_FORMAT ? cli_help_formats() : (char *)text;
+}
+
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
@@ -154,9 +150,25 @@ static const struct argp argp = {
 	       "  sudo cuscope trace -p 1234 --duration 10s --summary-only\n"
 	       "  sudo cuscope trace --name 'python*' --class memory,launch -o calls.jsonl\n",
 	.children = children,
+	.help_filter = help_filter,
 };
 
 /* ---- output -------------------------------------------------------------------------------- */
+
+/* That the file can be made is known now; the format makes it itself, and expects none. */
+static int make_way(const struct trace_options *o, int fd, FILE **out, struct err *err)
+{
+	struct stat st;
+	bool regular = !fstat(fd, &st) && S_ISREG(st.st_mode);
+
+	close(fd);
+	if (!regular)
+		return err_set(err, EINVAL, "%s cannot be written to %s: it is no ordinary file",
+		               o->format->name, o->output);
+	unlink(o->output);
+	*out = NULL;
+	return 0;
+}
 
 static int open_output(struct trace_options *o, FILE **out, struct err *err)
 {
@@ -164,10 +176,13 @@ static int open_output(struct trace_options *o, FILE **out, struct err *err)
 
 	*out = stdout;
 	if (!o->output || !strcmp(o->output, "-"))
-		return 0;
+		return o->summary_only ? 0 : cli_check_stdout(o->format, err);
 	fd = cli_create(o->output, o->force, err);
 	if (fd < 0)
 		return fd;
+	o->sink.path = o->sink.place = o->output;
+	if (o->format->opens_path && !o->summary_only)
+		return make_way(o, fd, out, err);
 	*out = fdopen(fd, "w");
 	setvbuf(*out, NULL, _IOFBF, OUTPUT_BUFFER);
 	return 0;
@@ -178,25 +193,10 @@ static void remove_if_empty(const struct trace_options *o, FILE *out)
 {
 	struct stat st;
 
-	if (!o->force && fflush(out) == 0 && fstat(fileno(out), &st) == 0 && S_ISREG(st.st_mode) &&
-	    !st.st_size)
+	if (out)
+		fflush(out);
+	if (!o->force && stat(o->output, &st) == 0 && S_ISREG(st.st_mode) && !st.st_size)
 		unlink(o->output);
-}
-
-static bool use_color(const struct trace_options *o, FILE *out)
-{
-	const char *no_color = getenv("NO_COLOR");
-
-	if (o->color && strcmp(o->color, "auto"))
-		return !strcmp(o->color, "always");
-	return isatty(fileno(out)) && !(no_color && *no_color);
-}
-
-static size_t terminal_width(FILE *out)
-{
-	struct winsize size;
-
-	return isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 /* The summary goes where it does not mix with lines that a program is to read. */
@@ -273,12 +273,12 @@ static int trace(struct trace_options *o, struct err *err)
 	if (choose_format(o, err) || check_options(o, err) || open_output(o, &out, err))
 		return err->code == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	calls.text = summary_stream(o, out);
-	calls.color = use_color(o, calls.text);
+	calls.color = cli_color(o->color, calls.text);
 	calls.apart = calls.text == out && !o->summary_only;
-	calls.width = terminal_width(calls.text);
+	calls.width = cli_width(calls.text);
 	o->sink.out = out;
-	o->sink.color = use_color(o, out);
-	o->sink.width = terminal_width(out);
+	o->sink.color = cli_color(o->color, out);
+	o->sink.width = cli_width(out);
 	o->sink.verbose = o->verbose;
 	if (!o->summary_only)
 		consumers[count++] = sink = o->format->create(&o->sink);
@@ -288,7 +288,7 @@ static int trace(struct trace_options *o, struct err *err)
 		consumers[count]->ops->free(consumers[count]);
 	if (status && out != stdout)
 		remove_if_empty(o, out);
-	if (out != stdout && fclose(out) && !status) {
+	if (out && out != stdout && fclose(out) && !status) {
 		err_set(err, errno, "writing %s: %s", o->output, strerror(errno));
 		status = EXIT_FAILURE;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a format implements. sink.c chooses the events, writes the lines and counts; a format only
- * turns an event into whole lines. Private to src/output.
+ * turns an event into whole lines or packets. Private to src/output.
  */
 #ifndef CUSCOPE_OUTPUT_FORMAT_H
 #define CUSCOPE_OUTPUT_FORMAT_H
@@ -11,11 +11,15 @@
 
 struct sink;
 
-/* Each appends whole lines to sink->lines.pending. */
+/*
+ * Each appends whole lines (or packets, where lines.binary is set) to sink->lines.pending. One that
+ * fails for another reason than writing leaves its sentence in sink->lines.failure (err_set), which
+ * ends the trace.
+ */
 struct sink_ops {
-	void (*begin)(struct sink *sink);                            /* may be NULL */
-	void (*watch)(struct sink *sink, const struct event *event); /* all events, before any */
-								     /* is left out; may be NULL */
+	void (*begin)(struct sink *sink, const struct run_info *run); /* may be NULL */
+	void (*watch)(struct sink *sink, const struct event *event);  /* all events, before any */
+								      /* is left out; may be NULL */
 	void (*event)(struct sink *sink, const struct event *event);
 	void (*end)(struct sink *sink, const struct run_info *run); /* may be NULL */
 	void (*free)(struct sink *sink);
@@ -27,6 +31,7 @@ struct sink {
 	const struct sink_ops *ops;
 	struct sink_options options;
 	bool hide_nested;
+	bool gpu; /* the format shows threads' names and activities, too */
 	struct lines lines;
 	uint64_t begin_ns; /* of the trace */
 	int64_t realtime_offset_ns;
@@ -49,5 +54,10 @@ void sink_add_time(const struct sink *sink, struct buf *out, uint64_t time_ns, u
 struct consumer *table_new(const struct sink_options *options);
 struct consumer *jsonl_new(const struct sink_options *options);
 struct consumer *log_new(const struct sink_options *options);
+struct consumer *csv_new(const struct sink_options *options);
+struct consumer *svg_new(const struct sink_options *options);
+struct consumer *sqlite_new(const struct sink_options *options);
+struct consumer *chrome_new(const struct sink_options *options);
+struct consumer *perfetto_new(const struct sink_options *options);
 
 #endif

@@ -14,14 +14,9 @@
 #include "cuda/error.h"
 #include "output/args.h"
 #include "output/format.h"
+#include "output/fragments.h"
 
 #define FORMAT_VERSION 1
-
-/* Text by id, made when an id is first seen. */
-struct fragments {
-	struct buf *text;
-	size_t n;
-};
 
 struct jsonl {
 	struct sink sink; /* first */
@@ -81,27 +76,6 @@ static void add_triple(struct buf *out, const uint32_t dims[3])
 		buf_u64(out, dims[i]);
 	}
 	buf_putc(out, ']');
-}
-
-/* The text of `id`, empty where it still has to be made. */
-static struct buf *fragment(struct fragments *fragments, uint32_t id)
-{
-	size_t want = 2 * (size_t)id + 16;
-
-	if (id >= fragments->n) {
-		fragments->text = xrealloc(fragments->text, want * sizeof(*fragments->text));
-		memset(fragments->text + fragments->n, 0,
-		       (want - fragments->n) * sizeof(*fragments->text));
-		fragments->n = want;
-	}
-	return &fragments->text[id];
-}
-
-static void fragments_free(struct fragments *fragments)
-{
-	for (size_t i = 0; i < fragments->n; i++)
-		buf_free(&fragments->text[i]);
-	free(fragments->text);
 }
 
 static void add_fragment(struct buf *out, const struct buf *text)
@@ -465,7 +439,7 @@ static struct jsonl *jsonl_of(struct sink *sink)
 	return (struct jsonl *)sink;
 }
 
-static void jsonl_begin(struct sink *sink)
+static void jsonl_begin(struct sink *sink, const struct run_info *run)
 {
 	struct buf *out = &sink->lines.pending;
 

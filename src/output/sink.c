@@ -4,13 +4,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "output/format.h"
 
 const struct sink_format sink_formats[] = {
-	{ "table", NULL, "a line a call, for people", table_new },
-	{ "jsonl", ".jsonl", "a JSON object a line, for programs", jsonl_new },
-	{ "log", ".log", "\"[cuMemAlloc_v2] pid: .., tid: .., time_start: ..\" lines", log_new },
-	{ NULL, NULL, NULL, NULL },
+	{ .name = "table", .help = "a line a call, for people", .create = table_new },
+	{ .name = "jsonl",
+	  .endings = { ".jsonl", ".jsonl.gz" },
+	  .help = "a JSON object a line, for programs",
+	  .create = jsonl_new },
+	{ .name = "log",
+	  .endings = { ".log" },
+	  .help = "\"[cuMemAlloc_v2] pid: .., tid: .., time_start: ..\" lines",
+	  .create = log_new },
+	{ .name = "csv",
+	  .endings = { ".csv", ".csv.gz" },
+	  .help = "a row a call, for spreadsheets",
+	  .create = csv_new },
+	{ .name = "svg",
+	  .endings = { ".svg" },
+	  .help = "a picture of memory over time",
+	  .create = svg_new },
+	{ .name = "sqlite",
+	  .endings = { ".sqlite", ".db" },
+	  .help = "a database with the tables of Nsight Systems' export",
+	  .binary = true,
+	  .opens_path = true,
+	  .create = sqlite_new },
+	{ .name = "perfetto",
+	  .endings = { ".pftrace", ".perfetto-trace" },
+	  .help = "for ui.perfetto.dev and trace_processor",
+	  .binary = true,
+	  .create = perfetto_new },
+	{ .name = "chrome",
+	  .endings = { ".json", ".json.gz" },
+	  .help = "as PyTorch's profiler writes it, for HTA and chrome://tracing",
+	  .create = chrome_new },
+	{ 0 },
 };
 
 const struct sink_format *sink_format_by_name(const char *name)
@@ -22,17 +52,44 @@ const struct sink_format *sink_format_by_name(const char *name)
 	return NULL;
 }
 
+/* With something before the ending: a file of that name alone is hidden, and has none. */
+static bool ends_with(const char *path, const char *ending)
+{
+	size_t len = strlen(path), ending_len = strlen(ending);
+
+	return len > ending_len && !strcmp(path + len - ending_len, ending);
+}
+
 const struct sink_format *sink_format_by_ending(const char *path)
 {
-	size_t len = strlen(path);
-
 	for (const struct sink_format *format = sink_formats; format->name; format++) {
-		size_t ending = format->ending ? strlen(format->ending) : 0;
-
-		if (ending && len > ending && !strcmp(path + len - ending, format->ending))
-			return format;
+		for (const char *const *ending = format->endings; *ending; ending++) {
+			if (ends_with(path, *ending))
+				return format;
+		}
 	}
 	return NULL;
+}
+
+void sink_format_names(struct buf *out)
+{
+	for (const struct sink_format *format = sink_formats; format->name; format++) {
+		if (format > sink_formats)
+			buf_puts(out, format[1].name ? ", " : " or ");
+		buf_puts(out, format->name);
+	}
+}
+
+void sink_format_endings(struct buf *out)
+{
+	size_t before = out->len;
+
+	for (const struct sink_format *format = sink_formats; format->name; format++) {
+		for (const char *const *ending = format->endings; *ending; ending++) {
+			buf_puts(out, out->len > before ? ", " : "");
+			buf_puts(out, *ending);
+		}
+	}
 }
 
 /* ---- which events ---------------------------------------------------------------------------- */
@@ -66,6 +123,13 @@ static bool call_wanted(const struct sink *sink, const struct call *call)
 	return !(sink->hide_nested && (call->flags & CALL_NESTED));
 }
 
+/* What failed did not run; which calls asked for what ran is not asked here. */
+static bool activity_wanted(const struct sink *sink, const struct activity *activity)
+{
+	return sink->gpu && !sink->options.failed_only &&
+	       activity->end_ns - activity->begin_ns >= sink->options.min_duration_ns;
+}
+
 static bool event_wanted(const struct sink *sink, const struct event *event)
 {
 	if (sink_done(&sink->consumer))
@@ -81,8 +145,9 @@ static bool event_wanted(const struct sink *sink, const struct event *event)
 	case EVENT_EXIT:
 		return true;
 	case EVENT_THREAD:
+		return sink->gpu;
 	case EVENT_ACTIVITY:
-		return false;
+		return activity_wanted(sink, event->activity);
 	}
 	return false;
 }
@@ -96,7 +161,7 @@ static int sink_begin(struct consumer *self, const struct run_info *run, struct 
 	sink->begin_ns = run->begin_ns;
 	sink->realtime_offset_ns = run->realtime_offset_ns;
 	if (sink->ops->begin)
-		sink->ops->begin(sink);
+		sink->ops->begin(sink, run);
 	return lines_flush(&sink->lines, err);
 }
 
@@ -104,10 +169,10 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 {
 	struct sink *sink = sink_of(self);
 
-	if (sink->ops->watch)
+	if (sink->ops->watch && !sink_done(self))
 		sink->ops->watch(sink, event);
 	if (!event_wanted(sink, event))
-		return 0;
+		return lines_added(&sink->lines, err); /* counters that watch() wrote */
 	sink->ops->event(sink, event);
 	sink->calls += event->type == EVENT_CALL;
 	return lines_added(&sink->lines, err);
@@ -124,7 +189,7 @@ static int sink_end(struct consumer *self, const struct run_info *run, struct er
 
 	if (sink->ops->end)
 		sink->ops->end(sink, run);
-	return lines_flush(&sink->lines, err);
+	return lines_end(&sink->lines, err);
 }
 
 static void sink_free(struct consumer *self)
@@ -150,6 +215,8 @@ struct consumer *sink_init(struct sink *sink, const struct sink_ops *ops,
 	sink->ops = ops;
 	sink->options = *options;
 	lines_init(&sink->lines, options->out, "the trace");
+	if (options->path && ends_with(options->path, ".gz"))
+		lines_compress(&sink->lines);
 	return &sink->consumer;
 }
 

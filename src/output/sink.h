@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output formats: consumers that write events as text to a stream. One row of a table each, so
- * that --format, the ending of -o FILE and --help come from the same place.
+ * Output formats: consumers that write events to a stream or a file. One row of a table each, so
+ * that --format, the ending of -o FILE, --help, `trace` and `export` know the same ones.
  */
 #ifndef CUSCOPE_OUTPUT_SINK_H
 #define CUSCOPE_OUTPUT_SINK_H
@@ -12,20 +12,29 @@
 #include "trace/event.h"
 
 struct sink_options {
-	FILE *out;                /* not closed by the sink; its write errors end the trace */
-	bool color;               /* ANSI colours */
-	bool verbose;             /* table: nested calls too */
-	bool begin_end;           /* jsonl: B and E lines instead of one X */
-	bool failed_only;         /* --failed */
+	FILE *out;           /* not closed by the sink; its write errors end the trace. */
+			     /* NULL for a format that opens its path itself */
+	const char *path;    /* as the user gave it; kept, not copied; NULL: a stream. A text */
+			     /* format compresses where it ends in .gz */
+	const char *place;   /* with opens_path: the file to make, which gets its name later */
+	unsigned rank;       /* chrome: which of the processes of a distributed program this */
+	unsigned world_size; /* is, of how many; 0: not known */
+	bool color;          /* ANSI colours */
+	bool verbose;        /* table: nested calls too */
+	bool begin_end;      /* jsonl: B and E lines instead of one X */
+	bool failed_only;    /* --failed */
 	uint64_t min_duration_ns; /* --min-duration; calls without an end are left out when > 0 */
 	uint64_t max_events;      /* --max-events; 0: no limit. After it sink_done() is true. */
 	size_t width;             /* columns of the terminal, 0: do not cut lines */
 };
 
 struct sink_format {
-	const char *name;   /* "table" */
-	const char *ending; /* ".jsonl"; NULL: none */
-	const char *help;   /* half a line */
+	const char *name;       /* "table" */
+	const char *endings[3]; /* ".jsonl"; a NULL ends them, the first may be it */
+	const char *help;       /* half a line */
+	bool binary;            /* no text: not for a terminal */
+	bool opens_path;        /* makes options->place, a new file, itself; options->out is NULL */
+	/* Does not fail: what cannot be opened is told by the consumer's begin(). */
 	struct consumer *(*create)(const struct sink_options *options);
 };
 
@@ -33,6 +42,12 @@ extern const struct sink_format sink_formats[]; /* ends with a NULL name */
 
 const struct sink_format *sink_format_by_name(const char *name);
 const struct sink_format *sink_format_by_ending(const char *path);
+
+struct buf;
+
+/* For sentences: "table, jsonl or log", ".jsonl, .log". */
+void sink_format_names(struct buf *out);
+void sink_format_endings(struct buf *out);
 
 /* Whether --max-events calls were written. Only for consumers made by a sink_format. */
 bool sink_done(const struct consumer *sink);
@@ -42,7 +57,6 @@ bool sink_done(const struct consumer *sink);
  * "size=1.00 MiB -> 0x7f12c0000000", "H2D 4.00 KiB async stream=0x55d0",
  * "size=1.00 TiB = cudaErrorMemoryAllocation (2)".
  */
-struct buf;
 void describe_call(const struct call *call, struct buf *out);
 
 #endif

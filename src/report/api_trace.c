@@ -107,10 +107,7 @@ static int api_trace_end(struct consumer *self, const struct run_info *run, stru
 {
 	struct api_trace *trace = trace_of(self);
 
-	if (trace->nested)
-		table_note(trace->options.table,
-		           "%llu calls that other calls made are left out: --nested shows them",
-		           (unsigned long long)trace->nested);
+	report_note_nested(trace->options.table, trace->nested);
 	report_note_estimated(trace->options.table, run);
 	return table_end(trace->options.table, err);
 }

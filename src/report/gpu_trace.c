@@ -114,7 +114,8 @@ static int gpu_trace_end(struct consumer *self, const struct run_info *run, stru
 
 	if (!trace->any)
 		report_note_no_gpu_times(trace->options.table);
-	report_note_estimated(trace->options.table, run);
+	else
+		report_note_estimated(trace->options.table, run);
 	return table_end(trace->options.table, err);
 }
 

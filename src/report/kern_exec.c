@@ -69,13 +69,15 @@ static void add_notes(struct kern_exec *exec, const struct run_info *run)
 {
 	uint64_t unmatched = join_unmatched(exec->join);
 
-	if (!exec->any)
+	if (!exec->any) {
 		report_note_no_gpu_times(exec->options.table);
+		return;
+	}
 	if (unmatched)
 		table_note(exec->options.table,
-		           "%llu kernels are left out: their launch was not recorded, or was more "
-		           "than %d launches ago",
-		           (unsigned long long)unmatched, JOIN_KEPT);
+		           "kernels left out, whose launch was not recorded or more than %d "
+		           "launches ago: %llu",
+		           JOIN_KEPT, (unsigned long long)unmatched);
 	report_note_estimated(exec->options.table, run);
 }
 

@@ -12,7 +12,8 @@
 #include "report/at_end.h"
 #include "report/reports.h"
 
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
+#define MEANWHILE_SHOWN 3 /* functions of a gap that are named */
+#define COUNT(columns)  (sizeof(columns) / sizeof(*(columns)))
 
 struct launches {
 	struct kernel_launches *kernels;
@@ -177,12 +178,19 @@ static const struct table_column long_columns[] = {
 	{ "TID", TABLE_NUMBER }, { "Not In CUDA", TABLE_DURATION }, { "Meanwhile", TABLE_TEXT },
 };
 
-/* "cudaDeviceSynchronize 50.00 us, 2 cudaMemcpy 20.00 us" */
+/* "cudaDeviceSynchronize 50.00 us, 2 cudaMemcpy 20.00 us, 3 others 1.20 us" */
 static void add_meanwhile(struct buf *out, const struct gap *gap)
 {
+	uint64_t others = gap->other_calls, others_ns = gap->other_ns;
+
 	for (size_t i = 0; i < gap->n_calls; i++) {
 		const struct gap_call *call = &gap->call[i];
 
+		if (i >= MEANWHILE_SHOWN) {
+			others += call->calls;
+			others_ns += call->ns;
+			continue;
+		}
 		buf_puts(out, i ? ", " : "");
 		if (call->calls > 1)
 			buf_printf(out, "%llu ", (unsigned long long)call->calls);
@@ -190,9 +198,10 @@ static void add_meanwhile(struct buf *out, const struct gap *gap)
 		buf_putc(out, ' ');
 		buf_duration(out, call->ns);
 	}
-	if (gap->other_calls) {
-		buf_printf(out, ", %llu others ", (unsigned long long)gap->other_calls);
-		buf_duration(out, gap->other_ns);
+	if (others) {
+		buf_printf(out, ", %llu other%s ", (unsigned long long)others,
+		           others == 1 ? "" : "s");
+		buf_duration(out, others_ns);
 	}
 	if (!gap->n_calls)
 		buf_puts(out, "not in CUDA");

@@ -32,6 +32,7 @@ struct report {
 	bool gpu_times;    /* empty for a trace without EVENT_ACTIVITY */
 	bool kernel_names; /* takes :base and :mangled */
 	bool parts;        /* writes more than one table, see table_open() */
+	bool page;         /* no tables, but text or an object of json: there is no csv of it */
 	/* The consumer keeps `options->table` and copies the rest; it writes in event() and end().
 	 */
 	struct consumer *(*create)(const struct report *report,
@@ -59,6 +60,9 @@ void report_title(const struct report *report, char *title, size_t size);
 
 /* The note of a report that needs GPU times and saw none. */
 void report_note_no_gpu_times(struct table *table);
+
+/* The note on calls made by other calls, which are shown with --nested. None for 0. */
+void report_note_nested(struct table *table, uint64_t left_out);
 
 /* The note on medians of more values than are kept. */
 void report_note_median(struct table *table);

@@ -9,9 +9,13 @@
 #include "base/xalloc.h"
 
 const struct report reports[] = {
+	{ .name = "overview",
+	  .help = "one page on all of it",
+	  .parts = true,
+	  .create = overview_report_new },
 	{ .name = "cuda_api_sum", .help = "CUDA calls by total time", .create = sums_report_new },
 	{ .name = "cuda_api_trace",
-	  .help = "every CUDA call, in the order in which they ended",
+	  .help = "every CUDA call, in the order of their ends",
 	  .create = api_trace_report_new },
 	{ .name = "cuda_gpu_kern_sum",
 	  .help = "kernels by total time on the GPU",
@@ -37,12 +41,12 @@ const struct report reports[] = {
 	  .kernel_names = true,
 	  .create = sums_report_new },
 	{ .name = "cuda_gpu_trace",
-	  .help = "all that ran on the GPU, in the order in which it ended",
+	  .help = "all that ran on the GPU, in the order of the ends",
 	  .gpu_times = true,
 	  .kernel_names = true,
 	  .create = gpu_trace_report_new },
 	{ .name = "cuda_kern_exec_sum",
-	  .help = "launches with their kernels: call, queue and kernel times",
+	  .help = "launches with their kernels: call, queue, run",
 	  .gpu_times = true,
 	  .kernel_names = true,
 	  .create = kern_exec_sum_report_new },
@@ -53,6 +57,7 @@ const struct report reports[] = {
 	  .create = kern_exec_trace_report_new },
 	{ .name = "summary",
 	  .help = "what 'cuscope trace' prints at its end",
+	  .page = true,
 	  .create = summary_report_new },
 	{ .name = "processes", .help = "what each process did", .create = processes_report_new },
 	{ .name = "threads",
@@ -142,6 +147,13 @@ void report_note_no_gpu_times(struct table *table)
 {
 	table_note(table, "GPU times were not recorded: this trace has the calls only "
 	                  "(cuda_api_sum, launches and memory need no GPU times)");
+}
+
+void report_note_nested(struct table *table, uint64_t left_out)
+{
+	if (left_out)
+		table_note(table, "calls made by other calls, left out (--nested shows them): %llu",
+		           (unsigned long long)left_out);
 }
 
 void report_note_median(struct table *table)

@@ -18,6 +18,8 @@ struct consumer *summary_report_new(const struct report *report,
                                     const struct report_options *options);
 
 /* Ours: what Nsight Systems has no report for. */
+struct consumer *overview_report_new(const struct report *report,
+                                     const struct report_options *options);
 struct consumer *errors_report_new(const struct report *report,
                                    const struct report_options *options);
 struct consumer *streams_report_new(const struct report *report,

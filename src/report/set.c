@@ -151,7 +151,7 @@ static void add_beginning(struct report_set *set, size_t i)
 	struct buf *out = &set->lines.pending;
 
 	if (set->options.table.form == TABLE_FORM_JSON)
-		buf_printf(out, "%s\"%s\": ", i ? "," : "{\n", set->members[i].name);
+		buf_printf(out, "%s\"%s\": ", i ? ",\n" : "{\n", set->members[i].name);
 	else if (i)
 		buf_putc(out, '\n');
 }
@@ -159,6 +159,7 @@ static void add_beginning(struct report_set *set, size_t i)
 static int copy_member(struct report_set *set, size_t i, struct err *err)
 {
 	struct member *member = &set->members[i];
+	bool json = set->options.table.form == TABLE_FORM_JSON;
 	char piece[1 << 16];
 	size_t len;
 	int rc = 0;
@@ -166,8 +167,10 @@ static int copy_member(struct report_set *set, size_t i, struct err *err)
 	add_beginning(set, i);
 	rewind(member->out);
 	while (!rc && (len = fread(piece, 1, sizeof(piece), member->out)) > 0) {
+		if (json && len < sizeof(piece) && piece[len - 1] == '\n')
+			len--; /* the end: a comma comes first, or a bracket */
 		buf_add(&set->lines.pending, piece, len);
-		rc = lines_flush(&set->lines, err);
+		rc = lines_added(&set->lines, err);
 	}
 	if (!rc && ferror(member->out))
 		rc = err_set(err, EIO, "cannot read a temporary file back: %s", strerror(errno));
@@ -200,6 +203,6 @@ int report_set_finish(struct report_set *set, struct err *err)
 	if (rc || set->options.folder || set->n < 2)
 		return rc;
 	if (set->options.table.form == TABLE_FORM_JSON)
-		buf_puts(&set->lines.pending, "}\n");
+		buf_puts(&set->lines.pending, "\n}\n");
 	return lines_flush(&set->lines, err);
 }

@@ -424,16 +424,15 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 {
 	struct table *table = sums->options.table;
 
-	if (!sums_has_source(&sums->consumer))
+	if (!sums_has_source(&sums->consumer)) {
 		report_note_no_gpu_times(table);
+		return;
+	}
 	if (!exact)
 		report_note_median(table);
-	if (sums->nested)
-		table_note(table,
-		           "%llu calls that other calls made are left out: --nested shows them",
-		           (unsigned long long)sums->nested);
+	report_note_nested(table, sums->nested);
 	if (sums->endless)
-		table_note(table, "%llu calls have no duration: their return was not recorded",
+		table_note(table, "calls without a duration, whose return was not recorded: %llu",
 		           (unsigned long long)sums->endless);
 	report_note_estimated(table, run);
 }

@@ -60,15 +60,21 @@ void table_begin(struct table *table, const char *key, const char *title,
 	table->n_columns = n;
 	table->at = 0;
 	table->rows = table->left_out = 0;
+	table->whole = false;
 	table->ops->begin(table, key, title);
 	table->tables++;
+}
+
+void table_whole(struct table *table)
+{
+	table->whole = true;
 }
 
 /* ---- cells --------------------------------------------------------------------------------- */
 
 static bool is_left_out(const struct table *table)
 {
-	return table->options.top && table->rows >= table->options.top;
+	return table->options.top && !table->whole && table->rows >= table->options.top;
 }
 
 static void add_cell(struct table *table, const struct table_value *value)
@@ -159,8 +165,7 @@ static void tell_notes(struct table *table)
 int table_end(struct table *table, struct err *err)
 {
 	if (table->left_out)
-		table_note(table, "%zu more row%s: --top shows %zu", table->left_out,
-		           table->left_out == 1 ? "" : "s", table->options.top);
+		table_note(table, "rows left out by --top: %zu", table->left_out);
 	table->ops->end(table);
 	tell_notes(table);
 	buf_reset(&table->notes);

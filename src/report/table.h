@@ -77,6 +77,9 @@ const struct table_options *table_options(const struct table *table);
 void table_begin(struct table *table, const char *key, const char *title,
                  const struct table_column *columns, size_t n);
 
+/* The table that is open is shown whole, whatever `top` says. */
+void table_whole(struct table *table);
+
 /* One cell each. What a type cannot show is the caller's mistake. */
 void table_u64(struct table *table, uint64_t value);
 void table_s64(struct table *table, int64_t value);

@@ -36,6 +36,7 @@ struct table {
 	const struct table_column *columns; /* of the table that is open */
 	size_t n_columns, at;               /* at: the column of the next cell */
 	size_t rows, left_out, tables;
+	bool whole;       /* the one that is open, see table_whole() */
 	struct buf notes; /* each ends with a newline */
 
 	struct columns layout; /* text */

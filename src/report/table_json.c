@@ -4,11 +4,30 @@
 
 #include "report/table_form.h"
 
+/* A key is the same in every row: it is made once, with its quotes and what divides it. */
+static void make_keys(struct table *table)
+{
+	struct buf plain;
+	const char *key;
+
+	table_make_keys(table);
+	plain = table->keys;
+	memset(&table->keys, 0, sizeof(table->keys));
+	key = plain.data;
+	for (size_t i = 0; i < table->n_columns; i++, key += strlen(key) + 1) {
+		buf_puts(&table->keys, i ? ", " : "");
+		buf_json_string(&table->keys, key);
+		buf_puts(&table->keys, ": ");
+		buf_putc(&table->keys, '\0');
+	}
+	buf_free(&plain);
+}
+
 static void json_begin(struct table *table, const char *key, const char *title)
 {
 	if (table->parts && !table->tables)
 		json_open(&table->json, NULL, '{');
-	table_make_keys(table);
+	make_keys(table);
 	json_open(&table->json, table->parts ? key : NULL, '[');
 }
 
@@ -21,21 +40,28 @@ static void json_begin_row(struct table *table)
 static void json_cell(struct table *table, const struct table_column *column,
                       const struct table_value *value)
 {
-	const char *key = table->key;
+	struct buf *out = table->json.out;
+	size_t len = strlen(table->key);
 
-	table->key += strlen(key) + 1;
-	if (value->kind == VALUE_UNKNOWN) {
-		json_null(&table->json, key);
-	} else if (value->kind == VALUE_TEXT) {
-		json_string(&table->json, key, value->text);
-	} else if (value->kind == VALUE_TRIPLE) {
-		json_open(&table->json, key, '[');
-		for (int i = 0; i < 3; i++)
-			json_u64(&table->json, NULL, value->triple[i]);
-		json_close(&table->json, ']');
-	} else {
-		json_key(&table->json, key);
-		table_add_number(table->json.out, column, value);
+	buf_add(out, table->key, len);
+	table->key += len + 1;
+	switch (value->kind) {
+	case VALUE_UNKNOWN:
+		buf_puts(out, "null");
+		break;
+	case VALUE_TEXT:
+		buf_json_string(out, value->text);
+		break;
+	case VALUE_TRIPLE:
+		for (int i = 0; i < 3; i++) {
+			buf_puts(out, i ? ", " : "[");
+			buf_u64(out, value->triple[i]);
+		}
+		buf_putc(out, ']');
+		break;
+	default:
+		table_add_number(out, column, value);
+		break;
 	}
 }
 

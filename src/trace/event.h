@@ -79,7 +79,7 @@ struct call {
  */
 enum activity_kind { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_SET, ACTIVITY_COUNT };
 
-/* CUpti_ActivityMemoryKind, by its numbers; nsys' export uses the same. */
+/* CUpti_ActivityMemoryKind, by its numbers; those of nsys' export are one less. */
 enum activity_memory {
 	ACTIVITY_MEMORY_UNKNOWN,
 	ACTIVITY_MEMORY_PAGEABLE,

@@ -179,7 +179,7 @@ static void test_top_leaves_rows_out_and_counts_them(void **state)
 		add_full_row(table, "f");
 	table_end(table, NULL);
 	finish_table(table);
-	assert_string_equal(told, "report: 3 more rows: --top shows 2");
+	assert_string_equal(told, "report: rows left out by --top: 3");
 	free(text);
 }
 

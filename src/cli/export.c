@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "output/sink.h"
+#include "trace/reader.h"
+
+#define OUTPUT_BUFFER (1 << 18)
+
+struct export_options {
+	const char *input, *output;
+	const struct sink_format *format;
+	struct sink_options sink;
+	struct trace_read_options read;
+	uint64_t from_ns, to_ns; /* after the trace's begin */
+	bool has_to, force;
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+enum {
+	OPT_FORMAT = 3000,
+	OPT_FORCE,
+	OPT_FROM,
+	OPT_TO,
+	OPT_RANK,
+	OPT_FAILED,
+	OPT_MIN_DURATION,
+	OPT_MAX_EVENTS,
+	OPT_BEGIN_END,
+};
+
+static const struct argp_option options[] = {
+	{ 0, 0, 0, 0, "What is written, and where:", 1 },
+	{ "output", 'o', "FILE", 0, "the file; its ending chooses the format; - is standard output",
+	  0 },
+	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
+	{ "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 },
+	{ 0, 0, 0, 0, "Which part of the trace:", 2 },
+	{ "from", OPT_FROM, "TIME", 0, "from this time after its begin on (500ms, 2s)", 0 },
+	{ "to", OPT_TO, "TIME", 0, "up to this time after its begin", 0 },
+	{ "pid", 'p', "PID[,PID]", 0, "only these processes", 0 },
+	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
+	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
+	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", 0 },
+	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end when N calls were written", 0 },
+	{ 0, 0, 0, 0, "For single formats:", 3 },
+	{ "rank", OPT_RANK, "N[/SIZE]", 0,
+	  "chrome: which rank of a distributed program this is, of how many", 0 },
+	{ "begin-end", OPT_BEGIN_END, 0, 0,
+	  "jsonl: a B and an E line for each call instead of one X", 0 },
+	{ 0 }
+};
+
+static uint64_t time_of(const struct argp_state *state, const char *option, const char *arg)
+{
+	uint64_t ns;
+
+	if (!parse_duration_ns(arg, &ns))
+		cli_bad_value(state, option, arg, "time (10us, 1.5ms, 2s, 3m)");
+	return ns;
+}
+
+static void parse_rank(const struct argp_state *state, struct sink_options *sink, const char *arg)
+{
+	const char *slash = strchr(arg, '/');
+	char rank[16] = "";
+	uint64_t number, size = 0;
+
+	if (!slash || slash - arg < (long)sizeof(rank))
+		memcpy(rank, arg, slash ? (size_t)(slash - arg) : strnlen(arg, sizeof(rank) - 1));
+	if (!parse_number(rank, 1 << 24, &number) ||
+	    (slash && (!parse_number(slash + 1, 1 << 24, &size) || size <= number)))
+		cli_bad_value(state, "--rank", arg, "rank (3, or 3/8 of eight)");
+	sink->rank = (unsigned)number;
+	sink->world_size = (unsigned)size;
+}
+
+static void parse_processes(const struct argp_state *state, struct export_options *o,
+                            const char *arg)
+{
+	size_t n = o->read.n_pids;
+	int *pids = (int *)o->read.pids;
+
+	if (!parse_pids(arg, &pids, &n))
+		cli_bad_value(state, "--pid", arg, "list of process ids (123,456)");
+	o->read.pids = (const uint32_t *)pids;
+	o->read.n_pids = n;
+}
+
+static error_t parse_part(int key, char *arg, struct argp_state *state)
+{
+	struct export_options *o = state->input;
+
+	switch (key) {
+	case OPT_FROM:
+		o->from_ns = time_of(state, "--from", arg);
+		return 0;
+	case OPT_TO:
+		o->to_ns = time_of(state, "--to", arg);
+		o->has_to = true;
+		return 0;
+	case 'p':
+		parse_processes(state, o, arg);
+		return 0;
+	case OPT_FAILED:
+		o->sink.failed_only = true;
+		return 0;
+	case OPT_MIN_DURATION:
+		o->sink.min_duration_ns = cli_duration(state, "--min-duration", arg);
+		return 0;
+	case OPT_MAX_EVENTS:
+		if (!parse_number(arg, UINT64_MAX / 2, &o->sink.max_events) || !o->sink.max_events)
+			cli_bad_value(state, "--max-events", arg, "number from 1 on");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct export_options *o = state->input;
+
+	switch (key) {
+	case 'o':
+		o->output = arg;
+		return 0;
+	case OPT_FORMAT:
+		o->format = cli_parse_format(state, arg);
+		return 0;
+	case OPT_FORCE:
+		o->force = true;
+		return 0;
+	case OPT_RANK:
+		parse_rank(state, &o->sink, arg);
+		return 0;
+	case OPT_BEGIN_END:
+		o->sink.begin_end = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->input)
+			argp_error(state, "one trace file at a time: '%s' is a second one", arg);
+		o->input = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which trace? 'cuscope record' makes one");
+		return 0;
+	}
+	return parse_part(key, arg, state);
+}
+
+static char *help_filter(int key, const char *text, void *input)
+{
+	return key == OPT_FORMAT ? cli_help_formats() : (char *)text;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_option,
+	.args_doc = "FILE -o OUT",
+	.doc = "Writes a trace file in the format of another tool."
+	       "\vExamples:\n"
+	       "  cuscope export train.cuscope -o train.pftrace\n"
+	       "  cuscope export train.cuscope -o train.json.gz --pid 4242 --rank 0/8\n"
+	       "  cuscope export train.cuscope --format table --from 2s --to 2.1s\n",
+	.help_filter = help_filter,
+};
+
+static bool to_stdout(const struct export_options *o)
+{
+	return !o->output || !strcmp(o->output, "-");
+}
+
+static int no_format(const struct export_options *o, struct err *err)
+{
+	struct buf known = { 0 };
+
+	if (to_stdout(o)) {
+		sink_format_names(&known);
+		err_set(err, EINVAL, "to which format? -o FILE with its ending, or --format %s",
+		        known.data);
+	} else {
+		sink_format_endings(&known);
+		err_set(err, EINVAL, "'%s' has the ending of no format (%s): --format chooses one",
+		        o->output, known.data);
+	}
+	buf_free(&known);
+	return err->code;
+}
+
+static int check_options(struct export_options *o, struct err *err)
+{
+	if (!o->format && !to_stdout(o))
+		o->format = sink_format_by_ending(o->output);
+	if (!o->format)
+		return no_format(o, err);
+	if (o->sink.begin_end && strcmp(o->format->name, "jsonl"))
+		return err_set(err, EINVAL, "--begin-end goes with --format jsonl");
+	if (o->has_to && o->to_ns <= o->from_ns)
+		return err_set(err, EINVAL, "--to has to be later than --from");
+	return to_stdout(o) ? cli_check_stdout(o->format, err) : 0;
+}
+
+/* ---- progress ------------------------------------------------------------------------------ */
+
+#define BAR_WIDTH   40
+#define PATIENCE_NS 1000000000ull /* what ends before needs no bar */
+#define REDRAW_NS   100000000ull
+
+static volatile sig_atomic_t interrupted;
+
+struct progress {
+	const struct consumer *sink;
+	bool terminal;
+	uint64_t begin_ns, drawn_ns; /* drawn_ns 0: there is no bar */
+};
+
+static void interrupt(int number)
+{
+	interrupted = number;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void draw(struct progress *progress, double share, uint64_t now)
+{
+	int filled = (int)(share * BAR_WIDTH);
+	double spent = (double)(now - progress->begin_ns) / 1e9;
+
+	progress->drawn_ns = now;
+	fprintf(stderr, "\r[%.*s%*s] %3.0f %%, %.0f s left ", filled,
+	        "########################################", BAR_WIDTH - filled, "", share * 100,
+	        share > 0 ? spent / share - spent : 0.0);
+}
+
+static bool on_progress(void *data, double share)
+{
+	struct progress *progress = data;
+	uint64_t now;
+
+	if (interrupted || sink_done(progress->sink))
+		return false;
+	if (!progress->terminal)
+		return true;
+	now = now_ns();
+	if (now - progress->begin_ns > PATIENCE_NS && now - progress->drawn_ns > REDRAW_NS)
+		draw(progress, share < 1 ? share : 1, now);
+	return true;
+}
+
+static void erase(const struct progress *progress)
+{
+	if (progress->drawn_ns)
+		fprintf(stderr, "\r%*s\r", BAR_WIDTH + 30, "");
+}
+
+/* ---- converting ---------------------------------------------------------------------------- */
+
+static int convert(struct export_options *o, struct trace_file *file, struct err *err)
+{
+	const struct run_info *run = trace_run(file);
+	struct consumer *sink = o->format->create(&o->sink);
+	struct progress progress = { .sink = sink,
+		                     .terminal = isatty(STDERR_FILENO) && !to_stdout(o),
+		                     .begin_ns = now_ns() };
+	int rc;
+
+	o->read.from_ns = o->from_ns ? run->begin_ns + o->from_ns : 0;
+	o->read.to_ns = o->has_to ? run->begin_ns + o->to_ns : 0;
+	o->read.progress = on_progress;
+	o->read.data = &progress;
+	rc = trace_read(file, &o->read, &sink, 1, err);
+	erase(&progress);
+	sink->ops->free(sink);
+	if (!rc && interrupted)
+		rc = err_set(err, EINTR, "interrupted: the trace was not written to its end");
+	return rc;
+}
+
+/* Damage: what could be read is a trace, and the user is told that it is not the whole. */
+static bool worth_keeping(int rc)
+{
+	return !rc || rc == -EBADMSG;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat one, other;
+
+	return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev &&
+	       one.st_ino == other.st_ino;
+}
+
+static int convert_to_file(struct export_options *o, struct trace_file *file, struct err *err)
+{
+	struct new_file out;
+	struct err ignored;
+	int rc;
+
+	if (same_file(o->input, o->output))
+		return err_set(err, EINVAL, "%s is the trace itself: choose another name",
+		               o->output);
+	rc = new_file_open(&out, o->output, !o->force, o->format->opens_path, err);
+
+	if (rc)
+		return rc;
+	o->sink.out = out.out;
+	o->sink.path = o->output;
+	o->sink.place = new_file_path(&out);
+	if (out.out)
+		setvbuf(out.out, NULL, _IOFBF, OUTPUT_BUFFER);
+	rc = convert(o, file, err);
+	if (!worth_keeping(rc))
+		new_file_drop(&out);
+	else if (new_file_keep(&out, rc ? &ignored : err) && !rc)
+		rc = err->code;
+	return rc;
+}
+
+static int convert_to_stdout(struct export_options *o, struct trace_file *file, struct err *err)
+{
+	o->sink.out = stdout;
+	return convert(o, file, err);
+}
+
+static int export_trace(struct export_options *o, struct err *err)
+{
+	struct trace_file *file;
+	int rc;
+
+	if (check_options(o, err))
+		return EXIT_USAGE;
+	if (trace_open(o->input, &file, err))
+		return EXIT_FAILURE;
+	rc = to_stdout(o) ? convert_to_stdout(o, file, err) : convert_to_file(o, file, err);
+	trace_close(file);
+	return rc ? EXIT_FAILURE : 0;
+}
+
+int cli_export(int argc, char **argv)
+{
+	struct export_options o = { 0 };
+	struct sigaction action = { .sa_handler = interrupt };
+	struct err err = { 0 };
+	int status;
+
+	cli_parse(&argp, argc, argv, false, &o);
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	status = export_trace(&o, &err);
+	if (err.text[0])
+		fprintf(stderr, "%s: %s\n", argv[0], err.text);
+	free((void *)o.read.pids);
+	return status;
+}

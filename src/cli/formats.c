@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/* The formats of src/output as the options --format and --output offer them. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/suggest.h"
+#include "output/sink.h"
+
+#define FORMATS_MAX 16
+
+static const char *nearest(const char *typed)
+{
+	const char *names[FORMATS_MAX];
+	size_t count = 0;
+
+	for (const struct sink_format *f = sink_formats; f->name && count < FORMATS_MAX; f++)
+		names[count++] = f->name;
+	return suggest(typed, names, count);
+}
+
+const struct sink_format *cli_parse_format(const struct argp_state *state, const char *name)
+{
+	const struct sink_format *format = sink_format_by_name(name);
+	const char *near = nearest(name);
+	struct buf what = { 0 };
+
+	if (format)
+		return format;
+	buf_puts(&what, "format (");
+	sink_format_names(&what);
+	buf_puts(&what, ")");
+	if (near)
+		buf_printf(&what, "; did you mean '%s'?", near);
+	cli_bad_value(state, "--format", name, what.data);
+}
+
+char *cli_help_formats(void)
+{
+	struct buf text = { 0 };
+
+	for (const struct sink_format *format = sink_formats; format->name; format++) {
+		buf_printf(&text, "%s%s", text.len ? "; " : "", format->name);
+		for (const char *const *ending = format->endings; *ending; ending++)
+			buf_printf(&text, "%s%s", ending == format->endings ? " (" : ", ", *ending);
+		buf_printf(&text, "%s: %s", format->endings[0] ? ")" : "", format->help);
+	}
+	return text.data; /* argp frees it */
+}
+
+int cli_check_stdout(const struct sink_format *format, struct err *err)
+{
+	const char *ending = format->endings[0] ? format->endings[0] : "";
+
+	if (format->opens_path)
+		return err_set(err, EINVAL, "%s is written to a file only: -o FILE%s", format->name,
+		               ending);
+	if (format->binary && isatty(STDOUT_FILENO))
+		return err_set(err, EINVAL,
+		               "%s is no text and would garble the terminal: -o FILE%s writes it "
+		               "to a file",
+		               format->name, ending);
+	return 0;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/* Options of the commands that read trace files: which part of them. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/parse.h"
+
+enum { OPT_FROM = 2200, OPT_TO };
+
+static const struct argp_option range_options[] = {
+	{ 0, 0, 0, 0, "Which part of the trace:", 1 },
+	{ "from", OPT_FROM, "TIME", 0, "what ended later than this after the trace's begin (10ms)",
+	  0 },
+	{ "to", OPT_TO, "TIME", 0, "what ended earlier (1.5s)", 0 },
+	{ "pid", 'p', "PID[,PID]", 0, "what these processes did; may be repeated", 0 },
+	{ 0 }
+};
+
+static uint64_t parse_time(const struct argp_state *state, const char *option, const char *arg)
+{
+	uint64_t ns;
+
+	if (!parse_duration_ns(arg, &ns))
+		cli_bad_value(state, option, arg, "time since the trace's begin (10us, 1.5ms, 2s)");
+	return ns;
+}
+
+static error_t parse_range(int key, char *arg, struct argp_state *state)
+{
+	struct cli_range *range = state->input;
+
+	switch (key) {
+	case OPT_FROM:
+		range->from_ns = parse_time(state, "--from", arg);
+		return 0;
+	case OPT_TO:
+		range->to_ns = parse_time(state, "--to", arg);
+		range->has_to = true;
+		return 0;
+	case 'p':
+		if (!parse_pids(arg, &range->pids, &range->n_pids))
+			cli_bad_value(state, "--pid", arg, "list of process ids (123 or 123,456)");
+		return 0;
+	case ARGP_KEY_END:
+		if (range->has_to && range->to_ns <= range->from_ns)
+			argp_failure(state, EXIT_USAGE, 0, "--to is not later than --from");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp cli_range_argp = { .options = range_options, .parser = parse_range };
+
+int cli_read(struct trace_file *file, const struct cli_range *range,
+             struct consumer *const *consumers, size_t n, struct err *err)
+{
+	uint64_t begin_ns = trace_run(file)->begin_ns;
+	struct trace_read_options options = {
+		.from_ns = range->from_ns ? begin_ns + range->from_ns : 0,
+		.to_ns = range->has_to ? begin_ns + range->to_ns : 0,
+		.pids = (const uint32_t *)range->pids, /* never negative */
+		.n_pids = range->n_pids,
+	};
+
+	return trace_read(file, &options, consumers, n, err);
+}

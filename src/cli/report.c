@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analysis/missed.h"
+#include "base/buf.h"
+#include "base/parse.h"
+#include "base/xalloc.h"
+#include "report/set.h"
+
+#define DEFAULT_REPORT "overview"
+
+struct options {
+	struct cli_range range;
+	struct report_set_options set;
+	struct report_choice *choices;
+	size_t n_choices;
+	const char *path, *color;
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+enum { OPT_FORMAT = 3000, OPT_FORCE, OPT_OUTPUT, OPT_TOP, OPT_NESTED, OPT_COLOR };
+
+static const struct argp_option options[] = {
+	{ 0, 0, 0, 0, "What is shown:", 2 },
+	{ "top", OPT_TOP, "N", 0, "the first N rows of each table", 0 },
+	{ "nested", OPT_NESTED, 0, 0, "also the calls that other calls made", 0 },
+	{ 0, 0, 0, 0, "Output:", 3 },
+	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
+	{ "output", OPT_OUTPUT, "DIR", 0, "a file in DIR for each report (cuda_api_sum.csv)", 0 },
+	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
+	{ "color", OPT_COLOR, "WHEN", 0,
+	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
+	{ 0 }
+};
+
+static void parse_form(const struct argp_state *state, struct options *o, const char *arg)
+{
+	for (int form = 0; form < TABLE_FORM_COUNT; form++) {
+		if (!strcmp(table_form_name(form), arg)) {
+			o->set.table.form = form;
+			return;
+		}
+	}
+	cli_bad_value(state, "--format", arg, "format (table, csv or json)");
+}
+
+/* The same report twice says nothing more. */
+static void add_choice(struct options *o, const struct report_choice *choice)
+{
+	for (size_t i = 0; i < o->n_choices; i++) {
+		if (o->choices[i].report == choice->report && o->choices[i].names == choice->names)
+			return;
+	}
+	o->choices = xrealloc(o->choices, (o->n_choices + 1) * sizeof(*o->choices));
+	o->choices[o->n_choices++] = *choice;
+}
+
+static void parse_word(const struct argp_state *state, struct options *o, const char *word)
+{
+	struct report_choice choice;
+	struct err err = { 0 };
+
+	if (!o->path) {
+		o->path = word;
+		return;
+	}
+	if (report_choose(word, &choice, &err)) {
+		fprintf(stderr, "%s: %s\n", state->name, err.text);
+		exit(EXIT_USAGE);
+	}
+	add_choice(o, &choice);
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	uint64_t top;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->range;
+		return 0;
+	case OPT_FORMAT:
+		parse_form(state, o, arg);
+		return 0;
+	case OPT_OUTPUT:
+		o->set.folder = arg;
+		return 0;
+	case OPT_FORCE:
+		o->set.replace = true;
+		return 0;
+	case OPT_TOP:
+		if (!parse_number(arg, SIZE_MAX / 2, &top) || !top)
+			cli_bad_value(state, "--top", arg, "number from 1 on");
+		o->set.table.top = top;
+		return 0;
+	case OPT_NESTED:
+		o->set.nested = true;
+		return 0;
+	case OPT_COLOR:
+		if (strcmp(arg, "auto") && strcmp(arg, "always") && strcmp(arg, "never"))
+			cli_bad_value(state, "--color", arg, "choice (auto, always or never)");
+		o->color = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		parse_word(state, o, arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (!o->path)
+			argp_failure(state, EXIT_USAGE, 0,
+			             "which trace file? 'cuscope record' makes one");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 }, { 0 } };
+
+/* The reports, a line each. */
+static void add_reports(struct buf *out)
+{
+	for (const struct report *r = reports; r->name; r++)
+		buf_printf(out, "  %-22s %s%s\n", r->name, r->help, r->gpu_times ? " (*)" : "");
+}
+
+static char *make_doc(void)
+{
+	struct buf doc = { 0 };
+
+	buf_puts(&doc,
+	         "Tables from a trace file. Names and columns of the cuda_* reports are those "
+	         "of Nsight Systems. Without a name: " DEFAULT_REPORT ".\v"
+	         "Reports:\n");
+	add_reports(&doc);
+	buf_puts(&doc, "(*) needs GPU times in the trace. Reports of kernels take ':base', names "
+	               "without template arguments and parameters, and ':mangled'.\n\n"
+	               "Examples:\n"
+	               "  cuscope report run.cuscope cuda_api_sum\n"
+	               "  cuscope report run.cuscope cuda_gpu_kern_sum:base --format csv\n"
+	               "  cuscope report run.cuscope cuda_api_trace --from 1s --to 1.1s\n");
+	return doc.data;
+}
+
+/* ---- reporting ----------------------------------------------------------------------------- */
+
+static void tell_note(void *data, const char *name, const char *text)
+{
+	cli_say("%s: %s", name, text);
+}
+
+/* What makes the figures of every report too small. */
+static void tell_missed(const struct options *o, const struct run_info *run)
+{
+	uint64_t missed = missed_events(run);
+
+	if (run->cut_short)
+		cli_say("%s has no end, the recording was cut short: this is of what came before",
+		        o->path);
+	if (missed)
+		cli_say("%llu events were lost while this was recorded: 'cuscope report %s "
+		        "summary' says why",
+		        (unsigned long long)missed, o->path);
+}
+
+static int make_folder(const char *folder, struct err *err)
+{
+	if (mkdir(folder, 0777) && errno != EEXIST)
+		return err_set(err, errno, "cannot make the folder %s: %s", folder,
+		               strerror(errno));
+	return 0;
+}
+
+static int print_reports(struct options *o, struct trace_file *file, struct err *err)
+{
+	struct consumer *const *consumers;
+	struct report_set *set;
+	int rc, rc_finish;
+	size_t n;
+
+	if (o->set.folder && make_folder(o->set.folder, err))
+		return err->code;
+	if (report_set_new(o->choices, o->n_choices, &o->set, &set, err))
+		return err->code;
+	consumers = report_set_consumers(set, &n);
+	rc = cli_read(file, &o->range, consumers, n, err);
+	if (!rc || rc == -EBADMSG) { /* of a damaged file, what could be read */
+		rc_finish = report_set_finish(set, rc ? NULL : err);
+		rc = rc ? rc : rc_finish;
+	}
+	report_set_free(set);
+	if (!rc)
+		tell_missed(o, trace_run(file));
+	return rc;
+}
+
+static int check_form(const struct options *o, struct err *err)
+{
+	for (size_t i = 0; i < o->n_choices; i++) {
+		if (o->choices[i].report->page && o->set.table.form == TABLE_FORM_CSV)
+			return err_set(err, EINVAL,
+			               "%s is a page, not a table: there is no csv of it "
+			               "(--format table or json)",
+			               o->choices[i].report->name);
+	}
+	return 0;
+}
+
+static int report(struct options *o, struct err *err)
+{
+	struct report_choice choice;
+	struct trace_file *file;
+	int rc;
+
+	if (!o->n_choices) {
+		rc = report_choose(DEFAULT_REPORT, &choice, err);
+		if (rc)
+			return rc;
+		add_choice(o, &choice);
+	}
+	rc = check_form(o, err);
+	if (rc)
+		return rc;
+	rc = trace_open(o->path, &file, err);
+	if (rc)
+		return rc;
+	o->set.table.out = stdout;
+	o->set.table.note = tell_note;
+	if (!o->set.folder) {
+		o->set.table.color = cli_color(o->color, stdout);
+		o->set.table.width = cli_width(stdout);
+	}
+	rc = print_reports(o, file, err);
+	trace_close(file);
+	return rc;
+}
+
+int cli_report(int argc, char **argv)
+{
+	struct argp argp = {
+		.options = options,
+		.parser = parse_option,
+		.args_doc = "FILE [NAME...]",
+		.children = children,
+	};
+	struct options o = { 0 };
+	struct err err = { 0 };
+	char *doc = make_doc();
+	int rc;
+
+	argp.doc = doc;
+	cli_parse(&argp, argc, argv, false, &o);
+	signal(SIGPIPE, SIG_IGN);
+	rc = report(&o, &err);
+	if (rc)
+		cli_say("%s", err.text);
+	free(o.choices);
+	free(o.range.pids);
+	free(doc);
+	return rc ? EXIT_FAILURE : 0;
+}

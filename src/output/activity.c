@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#include "output/activity.h"
+
+#include "base/text.h"
+
+static const char *const directions[DIRECTION_COUNT] = {
+	[DIRECTION_NONE] = "Unknown",    [DIRECTION_H2D] = "HtoD", [DIRECTION_D2H] = "DtoH",
+	[DIRECTION_D2D] = "DtoD",        [DIRECTION_H2H] = "HtoH", [DIRECTION_P2P] = "PtoP",
+	[DIRECTION_DEFAULT] = "Unknown",
+};
+
+static const char *const memories[] = {
+	[ACTIVITY_MEMORY_UNKNOWN] = "Unknown",
+	[ACTIVITY_MEMORY_PAGEABLE] = "Pageable",
+	[ACTIVITY_MEMORY_PINNED] = "Pinned",
+	[ACTIVITY_MEMORY_DEVICE] = "Device",
+	[ACTIVITY_MEMORY_ARRAY] = "Array",
+	[ACTIVITY_MEMORY_MANAGED] = "Managed",
+	[ACTIVITY_MEMORY_DEVICE_STATIC] = "Device Static",
+	[ACTIVITY_MEMORY_MANAGED_STATIC] = "Managed Static",
+};
+
+const char *activity_memory_name(enum activity_memory memory)
+{
+	return memory < sizeof(memories) / sizeof(*memories) ? memories[memory] : "Unknown";
+}
+
+static const char *direction_name(enum api_direction direction)
+{
+	return direction < DIRECTION_COUNT ? directions[direction] : "Unknown";
+}
+
+void activity_name(const struct activity *activity, struct buf *out)
+{
+	switch (activity->kind) {
+	case ACTIVITY_KERNEL:
+		text_add_safe(out, activity->kernel ? activity->kernel->name : "unknown kernel");
+		break;
+	case ACTIVITY_COPY:
+		buf_printf(out, "Memcpy %s (%s -> %s)", direction_name(activity->direction),
+		           activity_memory_name(activity->source),
+		           activity_memory_name(activity->destination));
+		break;
+	case ACTIVITY_SET:
+		buf_printf(out, "Memset (%s)", activity_memory_name(activity->destination));
+		break;
+	case ACTIVITY_COUNT:
+		break;
+	}
+}
+
+unsigned rows_choose(struct rows *rows, const struct activity *activity)
+{
+	unsigned row = 0;
+
+	while (row < ROWS_MAX - 1 && rows->end_ns[row] > activity->begin_ns)
+		row++;
+	rows->end_ns[row] = activity->end_ns;
+	return row;
+}

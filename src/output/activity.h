@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What ran on the GPU, in the words of PyTorch's profiler. Private to src/output. */
+#ifndef CUSCOPE_OUTPUT_ACTIVITY_H
+#define CUSCOPE_OUTPUT_ACTIVITY_H
+
+#include "base/buf.h"
+#include "trace/event.h"
+
+/* "Memcpy HtoD (Pinned -> Device)", "Memset (Device)", or the kernel's name. */
+void activity_name(const struct activity *activity, struct buf *out);
+
+/* "Pinned", "Device"; "Unknown" for what is none. */
+const char *activity_memory_name(enum activity_memory memory);
+
+/*
+ * Rows of one stream. What runs at the same time in one stream (the branches of a graph, kernels
+ * that begin before the one before has ended) cannot stand in one row, where slices have to nest.
+ * Activities have to be given in order of their ends, as they come.
+ */
+#define ROWS_MAX 64
+
+struct rows {
+	uint64_t end_ns[ROWS_MAX]; /* of the last activity in each */
+};
+
+/* The first row that is free for it, and is not any longer. */
+unsigned rows_choose(struct rows *rows, const struct activity *activity);
+
+#endif

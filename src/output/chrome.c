@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Chrome's JSON as PyTorch's profiler (Kineto) writes it, for the tools that read that: its
+ * viewers, Holistic Trace Analysis (HTA), and whatever looks for cudaLaunchKernel by name.
+ * docs/export.md lists what those tools take for granted; the comments here say where it shows.
+ *
+ * A call that asked for GPU work waits for the work, and work for its call, so that only what is a
+ * pair carries a correlation on its call and a flow: HTA counts both and wants as many of each.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/xalloc.h"
+#include "cuda/error.h"
+#include "output/activity.h"
+#include "output/args.h"
+#include "output/chrome.h"
+#include "output/format.h"
+#include "output/pairs.h"
+
+/*
+ * Times are relative to a base, since microseconds since 1970 with nanoseconds behind the point are
+ * more than a double holds. As in Kineto it is a round date, so that files of several ranks, begun
+ * at different times, have the same: HTA compares their times without looking at it.
+ */
+#define BASE_STEP_NS (90ull * 24 * 3600 * 1000000000)
+
+struct chrome {
+	struct sink sink; /* first */
+	struct chrome_writer writer;
+	struct chrome_rows *rows;
+	struct pairs *pairs;
+	struct buf *functions; /* by id: what all events of a function begin with */
+	size_t n_functions;
+};
+
+/* A call or an activity that waits for the other half. */
+struct waiting {
+	struct half half; /* first */
+	uint32_t pid, tid;
+	union {
+		struct waiting_call {
+			uint64_t begin_ns, end_ns;
+			const struct function *function;
+			const struct kernel *kernel;
+			uint32_t grid[3], block[3];
+			uint64_t bytes;
+			enum api_op op;
+			bool has_bytes;
+		} call;
+		struct activity activity;
+	};
+};
+
+#define ADD(out, text) buf_add(out, text, sizeof(text) - 1)
+
+static void add_u64(struct buf *out, const char *key, uint64_t value)
+{
+	buf_puts(out, key);
+	buf_u64(out, value);
+}
+
+static void add_triple(struct buf *out, const char *key, const uint32_t dims[3])
+{
+	buf_puts(out, key);
+	for (int i = 0; i < 3; i++) {
+		buf_puts(out, i ? ", " : "[");
+		buf_u64(out, dims[i]);
+	}
+	buf_putc(out, ']');
+}
+
+/* ---- functions ------------------------------------------------------------------------------ */
+
+/* "_ptsz", "_ptds": the default stream is the thread's. */
+static void cut_variant(char *name)
+{
+	size_t len = strlen(name);
+
+	if (len > 5 && (!strcmp(name + len - 5, "_ptsz") || !strcmp(name + len - 5, "_ptds")))
+		name[len - 5] = '\0';
+}
+
+/* "_v2" */
+static void cut_version(char *name)
+{
+	size_t len = strlen(name), at = len;
+
+	while (at && name[at - 1] >= '0' && name[at - 1] <= '9')
+		at--;
+	if (at < len && at > 2 && name[at - 2] == '_' && name[at - 1] == 'v')
+		name[at - 2] = '\0';
+}
+
+/*
+ * The name as CUPTI has it, without version or per-thread variant. Launches are hooked in the
+ * driver only, where all pass, but it was the runtime that nearly every program called, and HTA
+ * takes a trace without a cudaLaunchKernel for one of another vendor's GPU: so they have the
+ * runtime's name.
+ */
+static void add_function_name(struct buf *out, const struct function *function)
+{
+	static const char *const runtime_name[][2] = {
+		{ "cuLaunchKernel", "cudaLaunchKernel" },
+		{ "cuLaunchKernelEx", "cudaLaunchKernelExC" },
+		{ "cuLaunchCooperativeKernel", "cudaLaunchCooperativeKernel" },
+	};
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s", function->name);
+	cut_variant(name);
+	cut_version(name);
+	for (size_t i = 0; i < sizeof(runtime_name) / sizeof(*runtime_name); i++) {
+		if (!strcmp(name, runtime_name[i][0]))
+			snprintf(name, sizeof(name), "%s", runtime_name[i][1]);
+	}
+	buf_json_string(out, name);
+}
+
+static bool shown_as_runtime(const struct function *function)
+{
+	return function->layer == LAYER_RUNTIME || function->cls == CLASS_LAUNCH;
+}
+
+/* `"cat": "cuda_runtime", "name": "cudaMalloc", "pid": ` */
+static const struct buf *function_text(struct chrome *chrome, const struct function *function)
+{
+	size_t want = 2 * (size_t)function->id + 64;
+	struct buf *text;
+
+	if (function->id >= chrome->n_functions) {
+		chrome->functions = xrealloc(chrome->functions, want * sizeof(struct buf));
+		memset(chrome->functions + chrome->n_functions, 0,
+		       (want - chrome->n_functions) * sizeof(struct buf));
+		chrome->n_functions = want;
+	}
+	text = &chrome->functions[function->id];
+	if (!text->len) {
+		buf_printf(text, "\"cat\": \"%s\", \"name\": ",
+		           shown_as_runtime(function) ? "cuda_runtime" : "cuda_driver");
+		add_function_name(text, function);
+		buf_puts(text, ", \"pid\": ");
+	}
+	return text;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+/* Up to the args; end_ns 0: an instant. */
+static void begin_call(struct chrome *chrome, const struct function *function, uint32_t pid,
+                       uint32_t tid, uint64_t begin_ns, uint64_t end_ns)
+{
+	struct buf *out = chrome->writer.out;
+	const struct buf *text = function_text(chrome, function);
+
+	chrome_begin_event(&chrome->writer);
+	buf_puts(out, end_ns ? "\"ph\": \"X\", " : "\"ph\": \"i\", \"s\": \"t\", ");
+	buf_add(out, text->data, text->len);
+	buf_u64(out, pid);
+	add_u64(out, ", \"tid\": ", tid);
+	ADD(out, ", \"ts\": ");
+	chrome_add_time(&chrome->writer, begin_ns);
+	if (end_ns) {
+		ADD(out, ", \"dur\": ");
+		buf_fixed(out, end_ns - begin_ns, 3);
+	}
+	ADD(out, ", \"args\": {");
+}
+
+/* What the tools do not ask for; no "stream", by which HTA knows what ran on a GPU. */
+static void add_work(struct buf *out, const struct waiting_call *call)
+{
+	if (call->kernel) {
+		ADD(out, ", \"kernel\": ");
+		buf_json_string(out, call->kernel->name);
+		add_triple(out, ", \"grid\": ", call->grid);
+		add_triple(out, ", \"block\": ", call->block);
+	}
+	if (call->has_bytes)
+		add_u64(out, ", \"bytes\": ", call->bytes);
+}
+
+static struct waiting_call work_of(const struct call *call)
+{
+	struct waiting_call work = {
+		.begin_ns = call->begin_ns,
+		.end_ns = call->end_ns,
+		.function = call->function,
+		.kernel = call->kernel,
+		.bytes = call->args.bytes,
+		.op = call->op,
+		.has_bytes = call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC,
+	};
+
+	memcpy(work.grid, call->args.grid, sizeof(work.grid));
+	memcpy(work.block, call->args.block, sizeof(work.block));
+	return work;
+}
+
+/* Closes the args; what stands first in them has no comma before it. */
+static void end_args(struct buf *out, size_t begin)
+{
+	if (out->len > begin && out->data[begin] == ',') {
+		memmove(out->data + begin, out->data + begin + 2, out->len - begin - 2);
+		out->len -= 2;
+	}
+	ADD(out, "}}");
+}
+
+/* Numbers that are unique in the file: those of a process are its own. */
+static uint64_t correlation_id(const struct half *half)
+{
+	return half->correlation + ((uint64_t)half->process << 40);
+}
+
+static void write_waiting_call(struct chrome *chrome, const struct waiting *w, bool paired)
+{
+	struct buf *out = chrome->writer.out;
+	size_t args;
+
+	begin_call(chrome, w->call.function, w->pid, w->tid, w->call.begin_ns, w->call.end_ns);
+	args = out->len;
+	if (paired)
+		add_u64(out, ", \"correlation\": ", correlation_id(&w->half));
+	add_work(out, &w->call);
+	end_args(out, args);
+}
+
+/* A call that has nothing to wait for. */
+static void write_call(struct chrome *chrome, const struct event *event)
+{
+	const struct call *call = event->call;
+	struct waiting_call work = work_of(call);
+	struct buf *out = chrome->writer.out;
+	uint64_t end_ns = call->flags & CALL_UNFINISHED ? event->time_ns : call->end_ns;
+	const char *error = cuda_error_name(call->function->layer, call->result);
+	size_t args;
+
+	begin_call(chrome, call->function, event->process->pid, event->tid, call->begin_ns,
+	           end_ns > call->begin_ns || call_has_end(call) ? end_ns : 0);
+	args = out->len;
+	add_work(out, &work);
+	if (call->flags & CALL_FAILED) {
+		ADD(out, ", \"error\": ");
+		buf_json_string(out, error ? error : "unknown error");
+	}
+	if (call->flags & CALL_UNFINISHED)
+		ADD(out, ", \"unfinished\": true");
+	if (call->flags & CALL_CAPTURED)
+		ADD(out, ", \"captured\": true");
+	end_args(out, args);
+}
+
+/* ---- activities ----------------------------------------------------------------------------- */
+
+static void add_kernel_args(struct buf *out, const struct activity *a)
+{
+	add_u64(out, ", \"registers per thread\": ", a->registers);
+	add_u64(out, ", \"shared memory\": ", (uint64_t)a->shmem_static + a->shmem_dynamic);
+	add_triple(out, ", \"grid\": ", a->grid);
+	add_triple(out, ", \"block\": ", a->block);
+}
+
+static void add_transfer_args(struct buf *out, const struct activity *a)
+{
+	uint64_t ns = a->end_ns - a->begin_ns;
+
+	add_u64(out, ", \"bytes\": ", a->bytes);
+	if (ns) { /* bytes a nanosecond */
+		ADD(out, ", \"memory bandwidth (GB/s)\": ");
+		buf_fixed(out, (uint64_t)((double)a->bytes * 1e6 / (double)ns), 6);
+	}
+	if (a->kind == ACTIVITY_COPY && a->direction == DIRECTION_P2P) {
+		add_u64(out, ", \"fromDevice\": ", a->device);
+		add_u64(out, ", \"inDevice\": ", a->device);
+		add_u64(out, ", \"toDevice\": ", a->peer_device);
+	}
+}
+
+static void write_activity(struct chrome *chrome, const struct waiting *w)
+{
+	static const char *const category[] = {
+		[ACTIVITY_KERNEL] = "kernel",
+		[ACTIVITY_COPY] = "gpu_memcpy",
+		[ACTIVITY_SET] = "gpu_memset",
+	};
+	const struct activity *a = &w->activity;
+	struct buf *out = chrome->writer.out, name = { 0 };
+
+	buf_puts(&name, "");
+	activity_name(a, &name);
+	chrome_begin_event(&chrome->writer);
+	buf_printf(out, "\"ph\": \"X\", \"cat\": \"%s\", \"name\": ", category[a->kind]);
+	buf_json_string(out, name.data);
+	add_u64(out, ", \"pid\": ", a->device);
+	add_u64(out, ", \"tid\": ", w->tid);
+	ADD(out, ", \"ts\": ");
+	chrome_add_time(&chrome->writer, a->begin_ns);
+	ADD(out, ", \"dur\": ");
+	buf_fixed(out, a->end_ns - a->begin_ns, 3);
+	add_u64(out, ", \"args\": {\"device\": ", a->device);
+	add_u64(out, ", \"context\": ", a->context);
+	add_u64(out, ", \"stream\": ", a->stream);
+	add_u64(out, ", \"correlation\": ", w->half.correlation ? correlation_id(&w->half) : 0);
+	if (a->kind == ACTIVITY_KERNEL)
+		add_kernel_args(out, a);
+	else
+		add_transfer_args(out, a);
+	if (a->graph) {
+		add_u64(out, ", \"graph id\": ", a->graph);
+		add_u64(out, ", \"graph node id\": ", a->graph_node);
+	}
+	ADD(out, "}}");
+	buf_free(&name);
+}
+
+/* ---- flows ---------------------------------------------------------------------------------- */
+
+static void write_flow(struct chrome *chrome, const char *phase, const struct half *half,
+                       uint32_t pid, uint32_t tid, uint64_t time_ns)
+{
+	struct buf *out = chrome->writer.out;
+
+	chrome_begin_event(&chrome->writer);
+	buf_puts(out, phase);
+	add_u64(out, ", \"id\": ", correlation_id(half));
+	add_u64(out, ", \"pid\": ", pid);
+	add_u64(out, ", \"tid\": ", tid);
+	ADD(out, ", \"ts\": ");
+	chrome_add_time(&chrome->writer, time_ns);
+	ADD(out, ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}");
+}
+
+static void flow_begins(struct chrome *chrome, const struct waiting *call)
+{
+	write_flow(chrome, "\"ph\": \"s\"", &call->half, call->pid, call->tid, call->call.begin_ns);
+}
+
+static void flow_ends(struct chrome *chrome, const struct waiting *activity)
+{
+	write_flow(chrome, "\"ph\": \"f\", \"bp\": \"e\"", &activity->half,
+	           activity->activity.device, activity->tid, activity->activity.begin_ns);
+}
+
+/* ---- pairs ---------------------------------------------------------------------------------- */
+
+static void leave(void *data, const struct half *half)
+{
+	struct chrome *chrome = data;
+	const struct waiting *waiting = (const struct waiting *)half;
+
+	if (half->call)
+		write_waiting_call(chrome, waiting, false);
+	else
+		write_activity(chrome, waiting);
+}
+
+static void add_waiting_call(struct chrome *chrome, const struct event *event)
+{
+	uint64_t correlation = event->call->correlation;
+	struct waiting *other = pairs_find(chrome->pairs, event->process->id, correlation);
+	struct waiting call = {
+		.half = { correlation, event->process->id, true, false },
+		.pid = event->process->pid,
+		.tid = event->tid,
+		.call = work_of(event->call),
+	};
+
+	if (!other || other->half.call) {
+		other = pairs_add(chrome->pairs, event->process->id, correlation, true);
+		*other = call;
+		return;
+	}
+	write_waiting_call(chrome, &call, true);
+	flow_begins(chrome, &call);
+	write_activity(chrome, other);
+	flow_ends(chrome, other);
+	pairs_remove(other);
+}
+
+static void add_activity(struct chrome *chrome, const struct event *event)
+{
+	uint64_t correlation = event->activity->correlation;
+	struct waiting *other = NULL;
+	struct waiting activity = {
+		.half = { correlation, event->process->id, false, false },
+		.tid = chrome_rows_activity(chrome->rows, event->process, event->activity),
+		.activity = *event->activity,
+	};
+
+	if (correlation)
+		other = pairs_find(chrome->pairs, event->process->id, correlation);
+	if (other && other->half.call) {
+		if (!other->half.met) {
+			write_waiting_call(chrome, other, true);
+			flow_begins(chrome, other);
+		}
+		other->half.met = true;
+		write_activity(chrome, &activity);
+		flow_ends(chrome, &activity);
+	} else if (correlation && !other) {
+		other = pairs_add(chrome->pairs, event->process->id, correlation, false);
+		*other = activity;
+	} else {
+		write_activity(chrome, &activity);
+	}
+}
+
+/* ---- the format ----------------------------------------------------------------------------- */
+
+static struct chrome *chrome_of(struct sink *sink)
+{
+	return (struct chrome *)sink;
+}
+
+/*
+ * HTA finds a file's rank by a pattern that wants a blank after the colon, and takes the first that
+ * it meets: so this stands at the top, on a line of its own.
+ */
+static void chrome_begin(struct sink *sink, const struct run_info *run)
+{
+	struct chrome *chrome = chrome_of(sink);
+	struct buf *out = chrome->writer.out;
+	uint64_t real_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns;
+	uint64_t base_ns = real_ns - real_ns % BASE_STEP_NS;
+
+	chrome->writer.base_ns = base_ns - (uint64_t)run->realtime_offset_ns;
+	buf_puts(out, "{\n  \"schemaVersion\": 1,\n");
+	buf_printf(out,
+	           "  \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %u, "
+	           "\"world_size\": %u},\n",
+	           sink->options.rank,
+	           sink->options.world_size ? sink->options.world_size : sink->options.rank + 1);
+	buf_printf(out, "  \"trace_id\": \"%016" PRIX64 "%016" PRIX64 "\",\n", real_ns,
+	           run->begin_ns);
+	buf_puts(out, "  \"displayTimeUnit\": \"ms\",\n");
+	add_u64(out, "  \"baseTimeNanoseconds\": ", base_ns);
+	buf_puts(out, ",\n  \"traceEvents\": [\n");
+}
+
+static void chrome_event(struct sink *sink, const struct event *event)
+{
+	struct chrome *chrome = chrome_of(sink);
+
+	switch (event->type) {
+	case EVENT_CALL:
+		chrome_rows_thread(chrome->rows, event->process, event->tid, NULL);
+		if (call_asks_for_work(event->call) && call_has_end(event->call))
+			add_waiting_call(chrome, event);
+		else
+			write_call(chrome, event);
+		break;
+	case EVENT_ACTIVITY:
+		add_activity(chrome, event);
+		break;
+	case EVENT_PROCESS:
+		chrome_rows_process(chrome->rows, event->process);
+		break;
+	case EVENT_THREAD:
+		chrome_rows_thread(chrome->rows, event->process, event->tid, event->thread);
+		break;
+	case EVENT_EXIT:
+		chrome_rows_ended(chrome->rows, event->process);
+		break;
+	case EVENT_CALL_BEGIN:
+		break;
+	}
+}
+
+/* Devices only by their numbers: more is not known. */
+static void add_devices(struct chrome *chrome)
+{
+	size_t n;
+	const uint32_t *devices = chrome_rows_devices(chrome->rows, &n);
+
+	if (!n)
+		return;
+	buf_puts(chrome->writer.out, "  \"deviceProperties\": [");
+	for (size_t i = 0; i < n; i++)
+		buf_printf(chrome->writer.out, "%s{\"id\": %u}", i ? ", " : "", devices[i]);
+	buf_puts(chrome->writer.out, "],\n");
+}
+
+static void add_run(struct buf *out, const struct run_info *run)
+{
+	const struct {
+		const char *key, *value;
+	} known[] = {
+		{ "hostname", run->hostname },
+		{ "kernel_release", run->kernel_release },
+		{ "driver_version", run->driver_version },
+		{ "command", run->command },
+	};
+	struct json json = { .out = out, .depth = 1, .comma = false };
+
+	buf_puts(out, "  \"cuscope\": {");
+	json_string(&json, "version", CUSCOPE_VERSION);
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		if (known[i].value)
+			json_string(&json, known[i].key, known[i].value);
+	}
+	json_open(&json, "lost", '{');
+	for (enum lost_reason reason = 0; reason < LOST_COUNT; reason++) {
+		if (run->lost[reason])
+			json_u64(&json, lost_reason_text(reason), run->lost[reason]);
+	}
+	json_close(&json, '}');
+	buf_puts(out, "},\n");
+}
+
+static void chrome_end(struct sink *sink, const struct run_info *run)
+{
+	struct chrome *chrome = chrome_of(sink);
+	struct buf *out = chrome->writer.out;
+
+	pairs_end(chrome->pairs);
+	chrome_begin_event(&chrome->writer);
+	buf_puts(out, "\"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\", "
+	              "\"pid\": \"\", \"tid\": \"\", \"ts\": ");
+	chrome_add_time(&chrome->writer, run->end_ns);
+	buf_puts(out, "}\n  ],\n");
+	add_devices(chrome);
+	add_run(out, run);
+	buf_puts(out, "  \"traceName\": ");
+	buf_json_string(out, sink->options.path ? sink->options.path : "");
+	buf_puts(out, "\n}\n");
+}
+
+static void chrome_free(struct sink *sink)
+{
+	struct chrome *chrome = chrome_of(sink);
+
+	for (size_t i = 0; i < chrome->n_functions; i++)
+		buf_free(&chrome->functions[i]);
+	free(chrome->functions);
+	chrome_rows_free(chrome->rows);
+	pairs_free(chrome->pairs);
+	free(chrome);
+}
+
+static const struct sink_ops chrome_ops = {
+	.begin = chrome_begin,
+	.event = chrome_event,
+	.end = chrome_end,
+	.free = chrome_free,
+};
+
+struct consumer *chrome_new(const struct sink_options *options)
+{
+	struct chrome *chrome = xcalloc(1, sizeof(*chrome));
+	struct consumer *consumer = sink_init(&chrome->sink, &chrome_ops, options);
+
+	chrome->sink.gpu = true;
+	chrome->sink.hide_nested = true;
+	chrome->writer.out = &chrome->sink.lines.pending;
+	chrome->rows = chrome_rows_new(&chrome->writer);
+	chrome->pairs = pairs_new(sizeof(struct waiting), leave, chrome);
+	return consumer;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows of a Chrome trace: processes with threads, GPUs with streams. Each is told of in metadata
+ * events before its first event. Private to src/output.
+ */
+#ifndef CUSCOPE_OUTPUT_CHROME_H
+#define CUSCOPE_OUTPUT_CHROME_H
+
+#include "base/buf.h"
+#include "trace/event.h"
+
+/* The separator before every event but the first, and what all begin with. */
+struct chrome_writer {
+	struct buf *out;
+	uint64_t base_ns; /* of CLOCK_MONOTONIC: what times are relative to */
+	bool comma;
+};
+
+void chrome_begin_event(struct chrome_writer *writer);
+
+/* Microseconds since the base, with three decimals. */
+void chrome_add_time(struct chrome_writer *writer, uint64_t time_ns);
+
+struct chrome_rows;
+
+struct chrome_rows *chrome_rows_new(struct chrome_writer *writer);
+void chrome_rows_free(struct chrome_rows *rows);
+
+void chrome_rows_process(struct chrome_rows *rows, const struct process *process);
+
+/* `thread`: EVENT_THREAD's, or NULL. */
+void chrome_rows_thread(struct chrome_rows *rows, const struct process *process, uint32_t tid,
+                        const struct thread *thread);
+void chrome_rows_ended(struct chrome_rows *rows, const struct process *process);
+
+/* The thread number of a row of the stream in which nothing else runs at that time. */
+uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *process,
+                              const struct activity *activity);
+
+/* Numbers of the GPUs that something ran on, in order of appearance. */
+const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n);
+
+#endif

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+#include "output/chrome.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "output/activity.h"
+
+/* Kineto's place for GPUs: after all processes. */
+#define GPU_SORT_INDEX 5000000
+
+/* Numbers of the further rows of a stream, far from those of streams. */
+#define ROW_STEP 1000000
+
+struct row_key {
+	uint32_t process, tid; /* or device, stream */
+};
+
+struct thread_row {
+	struct row_key key;
+	UT_hash_handle hh;
+};
+
+struct stream_row {
+	struct row_key key;
+	unsigned told; /* rows that have a name */
+	struct rows rows;
+	UT_hash_handle hh;
+};
+
+struct chrome_rows {
+	struct chrome_writer *writer;
+	bool *processes; /* by id: told of */
+	size_t n_processes;
+	struct thread_row *threads;
+	struct stream_row *streams;
+	uint32_t *devices;
+	size_t n_devices;
+};
+
+struct chrome_rows *chrome_rows_new(struct chrome_writer *writer)
+{
+	struct chrome_rows *rows = xcalloc(1, sizeof(*rows));
+
+	rows->writer = writer;
+	return rows;
+}
+
+static void forget_threads(struct chrome_rows *rows, uint32_t process, bool all)
+{
+	struct thread_row *thread, *next;
+
+	HASH_ITER (hh, rows->threads, thread, next) {
+		if (all || thread->key.process == process) {
+			HASH_DEL(rows->threads, thread);
+			free(thread);
+		}
+	}
+}
+
+void chrome_rows_free(struct chrome_rows *rows)
+{
+	struct stream_row *stream, *next;
+
+	forget_threads(rows, 0, true);
+	HASH_ITER (hh, rows->streams, stream, next) {
+		HASH_DEL(rows->streams, stream);
+		free(stream);
+	}
+	free(rows->processes);
+	free(rows->devices);
+	free(rows);
+}
+
+/* ---- metadata events ------------------------------------------------------------------------ */
+
+void chrome_begin_event(struct chrome_writer *writer)
+{
+	buf_puts(writer->out, writer->comma ? ",\n  {" : "  {");
+	writer->comma = true;
+}
+
+void chrome_add_time(struct chrome_writer *writer, uint64_t time_ns)
+{
+	buf_fixed(writer->out, time_ns - writer->base_ns, 3);
+}
+
+static void begin_metadata(struct chrome_rows *rows, const char *name, uint32_t pid, uint32_t tid)
+{
+	struct buf *out = rows->writer->out;
+
+	chrome_begin_event(rows->writer);
+	buf_printf(out,
+	           "\"name\": \"%s\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": %u, \"tid\": %u, ",
+	           name, pid, tid);
+	buf_puts(out, "\"args\": {");
+}
+
+static void name_row(struct chrome_rows *rows, const char *what, uint32_t pid, uint32_t tid,
+                     const char *name)
+{
+	begin_metadata(rows, what, pid, tid);
+	buf_puts(rows->writer->out, "\"name\": ");
+	buf_json_string(rows->writer->out, name);
+	buf_puts(rows->writer->out, "}}");
+}
+
+static void sort_row(struct chrome_rows *rows, const char *what, uint32_t pid, uint32_t tid,
+                     uint32_t index)
+{
+	begin_metadata(rows, what, pid, tid);
+	buf_printf(rows->writer->out, "\"sort_index\": %u}}", index);
+}
+
+static void label_process(struct chrome_rows *rows, uint32_t pid, const char *label)
+{
+	begin_metadata(rows, "process_labels", pid, 0);
+	buf_printf(rows->writer->out, "\"labels\": \"%s\"}}", label);
+}
+
+/* ---- processes and threads ------------------------------------------------------------------ */
+
+void chrome_rows_process(struct chrome_rows *rows, const struct process *process)
+{
+	size_t want = 2 * (size_t)process->id + 16;
+
+	if (process->id >= rows->n_processes) {
+		rows->processes = xrealloc(rows->processes, want * sizeof(bool));
+		memset(rows->processes + rows->n_processes, 0,
+		       (want - rows->n_processes) * sizeof(bool));
+		rows->n_processes = want;
+	}
+	if (rows->processes[process->id])
+		return;
+	rows->processes[process->id] = true;
+	name_row(rows, "process_name", process->pid, 0, process->comm);
+	label_process(rows, process->pid, "CPU");
+	sort_row(rows, "process_sort_index", process->pid, 0, process->pid);
+}
+
+void chrome_rows_thread(struct chrome_rows *rows, const struct process *process, uint32_t tid,
+                        const struct thread *thread)
+{
+	struct row_key key = { process->id, tid };
+	const char *comm = thread ? thread->comm : tid == process->pid ? process->comm : "";
+	struct thread_row *found;
+	char name[64];
+
+	HASH_FIND(hh, rows->threads, &key, sizeof(key), found);
+	if (found && !thread)
+		return;
+	chrome_rows_process(rows, process);
+	if (!found) {
+		found = xcalloc(1, sizeof(*found));
+		found->key = key;
+		HASH_ADD(hh, rows->threads, key, sizeof(key), found);
+	}
+	snprintf(name, sizeof(name), "thread %u (%s)", tid, comm);
+	name_row(rows, "thread_name", process->pid, tid, name);
+	sort_row(rows, "thread_sort_index", process->pid, tid, tid);
+}
+
+void chrome_rows_ended(struct chrome_rows *rows, const struct process *process)
+{
+	forget_threads(rows, process->id, false);
+}
+
+/* ---- GPUs and streams ----------------------------------------------------------------------- */
+
+static void tell_device(struct chrome_rows *rows, const struct process *process, uint32_t device)
+{
+	char label[32];
+
+	for (size_t i = 0; i < rows->n_devices; i++) {
+		if (rows->devices[i] == device)
+			return;
+	}
+	rows->devices = xrealloc(rows->devices, (rows->n_devices + 1) * sizeof(*rows->devices));
+	rows->devices[rows->n_devices++] = device;
+	snprintf(label, sizeof(label), "GPU %u", device);
+	name_row(rows, "process_name", device, 0, process->comm);
+	label_process(rows, device, label);
+	sort_row(rows, "process_sort_index", device, 0, GPU_SORT_INDEX + device);
+}
+
+static uint32_t row_tid(uint32_t stream, unsigned row)
+{
+	return stream + row * ROW_STEP;
+}
+
+static void tell_row(struct chrome_rows *rows, const struct activity *activity, unsigned row)
+{
+	uint32_t tid = row_tid(activity->stream, row);
+	char name[64];
+
+	snprintf(name, sizeof(name), row ? "stream %u (row %u)" : "stream %u", activity->stream,
+	         row + 1);
+	name_row(rows, "thread_name", activity->device, tid, name);
+	sort_row(rows, "thread_sort_index", activity->device, tid, tid);
+}
+
+uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *process,
+                              const struct activity *activity)
+{
+	struct row_key key = { activity->device, activity->stream };
+	struct stream_row *found;
+	unsigned row;
+
+	HASH_FIND(hh, rows->streams, &key, sizeof(key), found);
+	if (!found) {
+		tell_device(rows, process, activity->device);
+		found = xcalloc(1, sizeof(*found));
+		found->key = key;
+		HASH_ADD(hh, rows->streams, key, sizeof(key), found);
+	}
+	row = rows_choose(&found->rows, activity);
+	while (found->told <= row)
+		tell_row(rows, activity, found->told++);
+	return row_tid(activity->stream, row);
+}
+
+const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n)
+{
+	*n = rows->n_devices;
+	return rows->devices;
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A row for each call and for each thing that ran on the GPU, as RFC 4180 has it, but for the ends
+ * of the lines, which are Unix'. docs/export.md describes the columns; their order is a promise:
+ * new ones come at the end.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/memory.h"
+#include "analysis/thread_ids.h"
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "cuda/error.h"
+#include "output/activity.h"
+#include "output/args.h"
+#include "output/format.h"
+#include "output/fragments.h"
+
+static const char header[] =
+	"time_ns,duration_ns,process,pid,tid,thread,layer,class,function,result,result_name,kernel,"
+	"grid,block,shared_memory,stream,bytes,direction,address,memory,flags,correlation,device,"
+	"context\n";
+
+struct csv {
+	struct sink sink; /* first */
+	struct memory *memory;
+	uint64_t memory_bytes; /* of the allocation that the current call made or freed */
+	struct thread_ids *thread_ids;
+	struct fragments threads, processes, functions, kernels;
+	struct buf safe;
+};
+
+/* ---- fields ------------------------------------------------------------------------------------
+ */
+
+/* In quotes where it could be taken for something else, and harmless on a terminal. */
+static void add_text(struct csv *csv, struct buf *out, const char *text)
+{
+	buf_reset(&csv->safe);
+	text_add_safe(&csv->safe, text);
+	text = csv->safe.data ? csv->safe.data : "";
+	if (!strpbrk(text, ",\"")) {
+		buf_puts(out, text);
+		return;
+	}
+	buf_putc(out, '"');
+	for (const char *quote; (quote = strchr(text, '"')); text = quote + 1) {
+		buf_add(out, text, (size_t)(quote - text) + 1);
+		buf_putc(out, '"');
+	}
+	buf_puts(out, text);
+	buf_putc(out, '"');
+}
+
+static void add_time(const struct csv *csv, struct buf *out, uint64_t time_ns)
+{
+	buf_s64(out, (int64_t)(time_ns - csv->sink.begin_ns));
+}
+
+static void add_triple(struct buf *out, const uint32_t dims[3])
+{
+	for (int i = 0; i < 3; i++) {
+		if (i)
+			buf_putc(out, ' ');
+		buf_u64(out, dims[i]);
+	}
+}
+
+static void next(struct buf *out)
+{
+	buf_putc(out, ',');
+}
+
+static void skip(struct buf *out, unsigned fields)
+{
+	while (fields--)
+		buf_putc(out, ',');
+}
+
+/* "vectorAdd,4242,": both are the same for all rows of a process. */
+static void add_process(struct csv *csv, struct buf *out, const struct process *process)
+{
+	struct buf *text = fragment(&csv->processes, process->id);
+
+	if (!text->len) {
+		add_text(csv, text, process->comm);
+		buf_printf(text, ",%u,", process->pid);
+	}
+	buf_add(out, text->data, text->len);
+}
+
+static void add_thread(struct csv *csv, struct buf *out, const struct event *event)
+{
+	uint32_t id = thread_ids_of(csv->thread_ids, event);
+	const struct buf *name = fragment(&csv->threads, id);
+
+	buf_u64(out, event->tid);
+	next(out);
+	if (id != THREAD_ID_OTHERS)
+		buf_add(out, name->data, name->len);
+	next(out);
+}
+
+/* "runtime,memory,cudaMalloc," */
+static void add_function(struct csv *csv, struct buf *out, const struct function *function)
+{
+	struct buf *text = fragment(&csv->functions, function->id);
+
+	if (!text->len) {
+		buf_printf(text, "%s,%s,", function->layer == LAYER_DRIVER ? "driver" : "runtime",
+		           api_class_name(function->cls));
+		add_text(csv, text, function->name);
+		next(text);
+	}
+	buf_add(out, text->data, text->len);
+}
+
+/* A name that is still to be found is not kept. */
+static void add_kernel(struct csv *csv, struct buf *out, const struct kernel *kernel)
+{
+	struct buf *text = fragment(&csv->kernels, kernel->id);
+
+	if (!text->len)
+		add_text(csv, text, kernel->name);
+	buf_add(out, text->data, text->len);
+	if (!kernel->resolved)
+		buf_reset(text);
+}
+
+/* ---- calls -------------------------------------------------------------------------------------
+ */
+
+static void add_result_fields(struct buf *out, const struct call *call)
+{
+	const char *name;
+
+	if (!call_has_end(call)) {
+		skip(out, 2);
+		return;
+	}
+	buf_s64(out, call->result);
+	next(out);
+	name = cuda_error_name(call->function->layer, call->result);
+	buf_puts(out, name ? name : "");
+	next(out);
+}
+
+static void add_launch_fields(struct csv *csv, struct buf *out, const struct call *call)
+{
+	if (call->op != OP_LAUNCH) {
+		skip(out, 4);
+		return;
+	}
+	if (call->kernel)
+		add_kernel(csv, out, call->kernel);
+	next(out);
+	add_triple(out, call->args.grid);
+	next(out);
+	add_triple(out, call->args.block);
+	next(out);
+	buf_u64(out, call->args.shmem_bytes);
+	next(out);
+}
+
+static bool has_bytes(const struct csv *csv, const struct call *call)
+{
+	return call->op == OP_ALLOC || call->op == OP_COPY || call->op == OP_SET ||
+	       (call->op == OP_FREE && csv->memory_bytes);
+}
+
+static void add_memory_fields(struct csv *csv, struct buf *out, const struct call *call)
+{
+	if (has_bytes(csv, call))
+		buf_u64(out, call->op == OP_FREE ? csv->memory_bytes : call->args.bytes);
+	next(out);
+	if (call->op == OP_COPY && call->args.direction != DIRECTION_NONE)
+		buf_puts(out, api_direction_name(call->args.direction));
+	next(out);
+	if (call->args.address)
+		buf_hex(out, call->args.address);
+	next(out);
+	if (call->op == OP_ALLOC || call->op == OP_FREE)
+		buf_puts(out, api_memory_name(api_memory(call->function->api)));
+	next(out);
+}
+
+static void add_flags(struct buf *out, uint32_t flags)
+{
+	static const struct {
+		uint32_t flag;
+		const char *name;
+	} names[] = { { CALL_NESTED, "nested" },
+		      { CALL_NO_RETURN, "no_return" },
+		      { CALL_UNFINISHED, "unfinished" },
+		      { CALL_CAPTURED, "captured" },
+		      { CALL_FAILED, "failed" } };
+	bool any = false;
+
+	for (size_t i = 0; flags && i < sizeof(names) / sizeof(*names); i++) {
+		if (!(flags & names[i].flag))
+			continue;
+		if (any)
+			buf_putc(out, ' ');
+		buf_puts(out, names[i].name);
+		any = true;
+	}
+}
+
+static void add_call(struct csv *csv, const struct event *event)
+{
+	struct buf *out = &csv->sink.lines.pending;
+	const struct call *call = event->call;
+
+	add_time(csv, out, call->begin_ns);
+	next(out);
+	if (call_has_end(call))
+		buf_u64(out, call_duration_ns(call));
+	next(out);
+	add_process(csv, out, event->process);
+	add_thread(csv, out, event);
+	add_function(csv, out, call->function);
+	add_result_fields(out, call);
+	add_launch_fields(csv, out, call);
+	if (call_has_stream(call))
+		add_stream(out, call, call->args.stream);
+	next(out);
+	add_memory_fields(csv, out, call);
+	add_flags(out, call->flags);
+	next(out);
+	if (call->correlation)
+		buf_u64(out, call->correlation);
+	buf_puts(out, ",,\n");
+}
+
+/* ---- activities --------------------------------------------------------------------------------
+ */
+
+static void add_kernel_fields(struct csv *csv, struct buf *out, const struct activity *a)
+{
+	if (a->kind != ACTIVITY_KERNEL) {
+		skip(out, 4);
+		return;
+	}
+	if (a->kernel)
+		add_kernel(csv, out, a->kernel);
+	next(out);
+	add_triple(out, a->grid);
+	next(out);
+	add_triple(out, a->block);
+	next(out);
+	buf_u64(out, (uint64_t)a->shmem_static + a->shmem_dynamic);
+	next(out);
+}
+
+/* bytes, direction, address, memory */
+static void add_copy_fields(struct buf *out, const struct activity *a)
+{
+	if (a->kind == ACTIVITY_KERNEL) {
+		skip(out, 4);
+		return;
+	}
+	buf_u64(out, a->bytes);
+	next(out);
+	if (a->kind == ACTIVITY_COPY && a->direction != DIRECTION_NONE)
+		buf_puts(out, api_direction_name(a->direction));
+	skip(out, 2);
+	if (a->kind == ACTIVITY_COPY) {
+		buf_puts(out, activity_memory_name(a->source));
+		buf_puts(out, " -> ");
+	}
+	buf_puts(out, activity_memory_name(a->destination));
+	next(out);
+}
+
+static void add_activity(struct csv *csv, const struct event *event)
+{
+	static const char *const kinds[ACTIVITY_COUNT] = {
+		[ACTIVITY_KERNEL] = "launch,kernel",
+		[ACTIVITY_COPY] = "transfer,memcpy",
+		[ACTIVITY_SET] = "transfer,memset",
+	};
+	struct buf *out = &csv->sink.lines.pending;
+	const struct activity *a = event->activity;
+
+	add_time(csv, out, a->begin_ns);
+	next(out);
+	buf_u64(out, a->end_ns - a->begin_ns);
+	next(out);
+	add_process(csv, out, event->process);
+	buf_puts(out, ",,gpu,");
+	buf_puts(out, kinds[a->kind]);
+	skip(out, 3);
+	add_kernel_fields(csv, out, a);
+	buf_u64(out, a->stream);
+	next(out);
+	add_copy_fields(out, a);
+	next(out);
+	if (a->correlation)
+		buf_u64(out, a->correlation);
+	buf_printf(out, ",%u,%u\n", a->device, a->context);
+}
+
+/* ---- the format --------------------------------------------------------------------------------
+ */
+
+static struct csv *csv_of(struct sink *sink)
+{
+	return (struct csv *)sink;
+}
+
+static void csv_begin(struct sink *sink, const struct run_info *run)
+{
+	buf_puts(&sink->lines.pending, header);
+}
+
+static void name_thread(struct csv *csv, const struct event *event)
+{
+	struct buf *name;
+
+	thread_ids_renew(csv->thread_ids, event);
+	name = fragment(&csv->threads, thread_ids_of(csv->thread_ids, event));
+	buf_reset(name);
+	add_text(csv, name, event->thread->comm);
+}
+
+static void csv_watch(struct sink *sink, const struct event *event)
+{
+	struct csv *csv = csv_of(sink);
+
+	csv->memory_bytes = memory_event(csv->memory, event);
+	if (event->type == EVENT_THREAD)
+		name_thread(csv, event);
+}
+
+static void csv_event(struct sink *sink, const struct event *event)
+{
+	if (event->type == EVENT_CALL)
+		add_call(csv_of(sink), event);
+	else if (event->type == EVENT_ACTIVITY)
+		add_activity(csv_of(sink), event);
+}
+
+static void csv_free(struct sink *sink)
+{
+	struct csv *csv = csv_of(sink);
+
+	fragments_free(&csv->threads);
+	fragments_free(&csv->processes);
+	fragments_free(&csv->functions);
+	fragments_free(&csv->kernels);
+	thread_ids_free(csv->thread_ids);
+	memory_free(csv->memory);
+	buf_free(&csv->safe);
+	free(csv);
+}
+
+static const struct sink_ops csv_ops = {
+	.begin = csv_begin,
+	.watch = csv_watch,
+	.event = csv_event,
+	.free = csv_free,
+};
+
+struct consumer *csv_new(const struct sink_options *options)
+{
+	struct csv *csv = xcalloc(1, sizeof(*csv));
+
+	csv->sink.gpu = true;
+	csv->memory = memory_new();
+	csv->thread_ids = thread_ids_new();
+	return sink_init(&csv->sink, &csv_ops, options);
+}

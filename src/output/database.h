@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An SQLite file that is written once, from front to back: one transaction, no journal, nothing
+ * forced to disk, since a file that was not finished is thrown away. Rows are written column by
+ * column, in the order of nsys_tables. Private to src/output.
+ *
+ * A failure stays: after it nothing more is written, and database_close() tells it.
+ */
+#ifndef CUSCOPE_OUTPUT_DATABASE_H
+#define CUSCOPE_OUTPUT_DATABASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "output/nsys_tables.h"
+
+struct database;
+
+/* Makes the file, which is not there yet, and its tables. NULL and a sentence on failure. */
+struct database *database_open(const char *path, struct err *err);
+
+/* The first failure so far: 0 or its negative errno, with a sentence. */
+int database_failed(const struct database *db, struct err *err);
+
+/* Indices, views, and the end. On failure, and with `drop`, the file is removed. */
+int database_close(struct database *db, bool drop, struct err *err);
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+void row_begin(struct database *db, enum nsys_table table);
+void row_int(struct database *db, int64_t value);
+void row_null(struct database *db);
+void row_text(struct database *db, const char *text);   /* NULL: NULL; escapes made harmless */
+void row_static(struct database *db, const char *text); /* as it is; must stay; may be NULL */
+int64_t row_end(struct database *db);                   /* the row's number */
+
+/*
+ * The id that StringIds gives a text, written there when it is seen first. The memory that this
+ * takes grows with the number of different texts.
+ */
+int64_t database_string(struct database *db, const char *text);
+
+#endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+#include "output/nsys_tables.h"
+
+/* Columns that every kind of GPU activity begins with. */
+#define ACTIVITY_COLUMNS                                                                           \
+	"start INTEGER NOT NULL,\n"                                                                \
+	"end INTEGER NOT NULL,\n"                                                                  \
+	"deviceId INTEGER NOT NULL,\n"                                                             \
+	"contextId INTEGER NOT NULL,\n"                                                            \
+	"greenContextId INTEGER,\n"                                                                \
+	"streamId INTEGER NOT NULL,\n"                                                             \
+	"correlationId INTEGER,\n"                                                                 \
+	"globalPid INTEGER,\n"
+
+/*
+ * NOT NULL stands where Nsight Systems has it, but for what a probe on the API cannot know: the
+ * device of an allocation, the value of a memset. Those are NULL here.
+ */
+const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
+	[TABLE_STRING] = { "StringIds", "id INTEGER NOT NULL PRIMARY KEY,\n"
+	                                "value TEXT NOT NULL" },
+	[TABLE_PROCESS] = { "PROCESSES",
+	                    "globalPid INTEGER,\n"
+	                    "pid INTEGER,\n"
+	                    "name TEXT",
+	                    "globalPid" },
+	[TABLE_THREAD] = { "ThreadNames",
+	                   "nameId INTEGER NOT NULL,\n"
+	                   "priority INTEGER,\n"
+	                   "globalTid INTEGER",
+	                   "globalTid" },
+	[TABLE_RUNTIME] = { "CUPTI_ACTIVITY_KIND_RUNTIME", "start INTEGER NOT NULL,\n"
+	                                                   "end INTEGER NOT NULL,\n"
+	                                                   "eventClass INTEGER NOT NULL,\n"
+	                                                   "globalTid INTEGER,\n"
+	                                                   "correlationId INTEGER,\n"
+	                                                   "nameId INTEGER NOT NULL,\n"
+	                                                   "returnValue INTEGER NOT NULL,\n"
+	                                                   "callchainId INTEGER" },
+	[TABLE_KERNEL] = { "CUPTI_ACTIVITY_KIND_KERNEL",
+	                   ACTIVITY_COLUMNS "demangledName INTEGER NOT NULL,\n"
+	                                    "shortName INTEGER NOT NULL,\n"
+	                                    "mangledName INTEGER,\n"
+	                                    "launchType INTEGER,\n"
+	                                    "cacheConfig INTEGER,\n"
+	                                    "registersPerThread INTEGER NOT NULL,\n"
+	                                    "gridX INTEGER NOT NULL,\n"
+	                                    "gridY INTEGER NOT NULL,\n"
+	                                    "gridZ INTEGER NOT NULL,\n"
+	                                    "blockX INTEGER NOT NULL,\n"
+	                                    "blockY INTEGER NOT NULL,\n"
+	                                    "blockZ INTEGER NOT NULL,\n"
+	                                    "staticSharedMemory INTEGER NOT NULL,\n"
+	                                    "dynamicSharedMemory INTEGER NOT NULL,\n"
+	                                    "localMemoryPerThread INTEGER,\n"
+	                                    "localMemoryTotal INTEGER,\n"
+	                                    "gridId INTEGER,\n"
+	                                    "sharedMemoryExecuted INTEGER,\n"
+	                                    "graphNodeId INTEGER,\n"
+	                                    "sharedMemoryLimitConfig INTEGER" },
+	[TABLE_MEMCPY] = { "CUPTI_ACTIVITY_KIND_MEMCPY",
+	                   ACTIVITY_COLUMNS "bytes INTEGER NOT NULL,\n"
+	                                    "copyKind INTEGER NOT NULL,\n"
+	                                    "deprecatedSrcId INTEGER,\n"
+	                                    "srcKind INTEGER,\n"
+	                                    "dstKind INTEGER,\n"
+	                                    "srcDeviceId INTEGER,\n"
+	                                    "srcContextId INTEGER,\n"
+	                                    "dstDeviceId INTEGER,\n"
+	                                    "dstContextId INTEGER,\n"
+	                                    "migrationCause INTEGER,\n"
+	                                    "graphNodeId INTEGER,\n"
+	                                    "virtualAddress INTEGER,\n"
+	                                    "copyCount INTEGER" },
+	[TABLE_MEMSET] = { "CUPTI_ACTIVITY_KIND_MEMSET",
+	                   ACTIVITY_COLUMNS "value INTEGER,\n"
+	                                    "bytes INTEGER NOT NULL,\n"
+	                                    "graphNodeId INTEGER,\n"
+	                                    "memKind INTEGER" },
+	[TABLE_MEMORY_USAGE] = { "CUDA_GPU_MEMORY_USAGE_EVENTS",
+	                         "start INTEGER NOT NULL,\n"
+	                         "globalPid INTEGER NOT NULL,\n"
+	                         "deviceId INTEGER,\n"
+	                         "contextId INTEGER,\n"
+	                         "address INTEGER NOT NULL,\n"
+	                         "pc INTEGER,\n"
+	                         "bytes INTEGER NOT NULL,\n"
+	                         "memKind INTEGER NOT NULL,\n"
+	                         "memoryOperationType INTEGER NOT NULL,\n"
+	                         "name TEXT,\n"
+	                         "correlationId INTEGER,\n"
+	                         "streamId INTEGER" },
+	[TABLE_START_TIME] = { "TARGET_INFO_SESSION_START_TIME", "utcEpochNs INTEGER,\n"
+	                                                         "utcTime TEXT,\n"
+	                                                         "localTime TEXT" },
+	[TABLE_SYSTEM] = { "TARGET_INFO_SYSTEM_ENV", "globalVid INTEGER,\n"
+	                                             "devStateName TEXT NOT NULL,\n"
+	                                             "name TEXT NOT NULL,\n"
+	                                             "nameEnum INTEGER NOT NULL,\n"
+	                                             "value TEXT NOT NULL" },
+	[TABLE_GPU] = { "TARGET_INFO_GPU", "vmId INTEGER NOT NULL,\n"
+	                                   "id INTEGER NOT NULL,\n"
+	                                   "name TEXT,\n"
+	                                   "busLocation TEXT,\n"
+	                                   "isDiscrete INTEGER,\n"
+	                                   "l2CacheSize INTEGER,\n"
+	                                   "totalMemory INTEGER,\n"
+	                                   "memoryBandwidth INTEGER,\n"
+	                                   "clockRate INTEGER,\n"
+	                                   "smCount INTEGER,\n"
+	                                   "uuid TEXT,\n"
+	                                   "chipName TEXT,\n"
+	                                   "cuDevice INTEGER,\n"
+	                                   "threadsPerWarp INTEGER,\n"
+	                                   "maxWarpsPerSm INTEGER,\n"
+	                                   "maxBlocksPerSm INTEGER,\n"
+	                                   "computeMajor INTEGER,\n"
+	                                   "computeMinor INTEGER" },
+	[TABLE_CUDA_DEVICE] = { "TARGET_INFO_CUDA_DEVICE", "gpuId INTEGER,\n"
+	                                                   "cudaId INTEGER NOT NULL,\n"
+	                                                   "pid INTEGER NOT NULL,\n"
+	                                                   "uuid TEXT,\n"
+	                                                   "numMultiprocessors INTEGER" },
+	[TABLE_SESSION] = { "ANALYSIS_DETAILS", "globalVid INTEGER NOT NULL,\n"
+	                                        "duration INTEGER NOT NULL,\n"
+	                                        "startTime INTEGER NOT NULL,\n"
+	                                        "stopTime INTEGER NOT NULL" },
+	[TABLE_CAPTURE] = { "META_DATA_CAPTURE", "name TEXT NOT NULL,\n"
+	                                         "value TEXT" },
+	[TABLE_EXPORT] = { "META_DATA_EXPORT", "name TEXT NOT NULL,\n"
+	                                       "value TEXT" },
+	/* The arguments of a call; a call without any, that nothing is to be said of, has no row.
+	 */
+	[TABLE_CALL] = { "cuscope_argument", "callId INTEGER NOT NULL PRIMARY KEY,\n"
+	                                     "flags INTEGER NOT NULL,\n"
+	                                     "depth INTEGER NOT NULL,\n"
+	                                     "kernelId INTEGER,\n"
+	                                     "gridX INTEGER,\n"
+	                                     "gridY INTEGER,\n"
+	                                     "gridZ INTEGER,\n"
+	                                     "blockX INTEGER,\n"
+	                                     "blockY INTEGER,\n"
+	                                     "blockZ INTEGER,\n"
+	                                     "sharedMemory INTEGER,\n"
+	                                     "stream INTEGER,\n"
+	                                     "bytes INTEGER,\n"
+	                                     "direction TEXT,\n"
+	                                     "address INTEGER,\n"
+	                                     "source INTEGER,\n"
+	                                     "memory TEXT" },
+	[TABLE_FUNCTION] = { "cuscope_function",
+	                     "nameId INTEGER NOT NULL,\n"
+	                     "eventClass INTEGER NOT NULL,\n"
+	                     "class TEXT NOT NULL,\n"
+	                     "library TEXT NOT NULL",
+	                     "nameId, eventClass" },
+	[TABLE_RESULT] = { "cuscope_result",
+	                   "eventClass INTEGER NOT NULL,\n"
+	                   "code INTEGER NOT NULL,\n"
+	                   "name TEXT",
+	                   "eventClass, code" },
+	[TABLE_MEMORY] = { "cuscope_memory", "start INTEGER NOT NULL,\n"
+	                                     "globalPid INTEGER NOT NULL,\n"
+	                                     "callId INTEGER,\n"
+	                                     "operation TEXT NOT NULL,\n"
+	                                     "memory TEXT,\n"
+	                                     "address INTEGER,\n"
+	                                     "bytes INTEGER NOT NULL,\n"
+	                                     "kindLiveBytes INTEGER NOT NULL,\n"
+	                                     "liveBytes INTEGER NOT NULL" },
+	[TABLE_LOST] = { "cuscope_lost", "reason TEXT NOT NULL,\n"
+	                                 "text TEXT NOT NULL,\n"
+	                                 "count INTEGER NOT NULL" },
+	[TABLE_MISSED] = { "cuscope_missed", "kind TEXT NOT NULL,\n"
+	                                     "name TEXT,\n"
+	                                     "library TEXT,\n"
+	                                     "pid INTEGER,\n"
+	                                     "why TEXT" },
+};
+
+/* Numbers are CUPTI's or Nsight Systems'; formats.h of neither is needed to use them. */
+const struct nsys_enum_row nsys_enums[] = {
+	{ "ENUM_NSYS_EVENT_CLASS", NSYS_CLASS_RUNTIME, "TRACE_PROCESS_EVENT_CUDA_RUNTIME",
+	  "CUDA runtime" },
+	{ NULL, NSYS_CLASS_DRIVER, "TRACE_PROCESS_EVENT_CUDA_DRIVER", "CUDA driver" },
+	{ "ENUM_CUDA_MEMCPY_OPER", 0, "CUDA_MEMCPY_KIND_UNKNOWN", "Unknown" },
+	{ NULL, 1, "CUDA_MEMCPY_KIND_HTOD", "Host-to-Device" },
+	{ NULL, 2, "CUDA_MEMCPY_KIND_DTOH", "Device-to-Host" },
+	{ NULL, 3, "CUDA_MEMCPY_KIND_HTOA", "Host-to-Array" },
+	{ NULL, 4, "CUDA_MEMCPY_KIND_ATOH", "Array-to-Host" },
+	{ NULL, 5, "CUDA_MEMCPY_KIND_ATOA", "Array-to-Array" },
+	{ NULL, 6, "CUDA_MEMCPY_KIND_ATOD", "Array-to-Device" },
+	{ NULL, 7, "CUDA_MEMCPY_KIND_DTOA", "Device-to-Array" },
+	{ NULL, 8, "CUDA_MEMCPY_KIND_DTOD", "Device-to-Device" },
+	{ NULL, 9, "CUDA_MEMCPY_KIND_HTOH", "Host-to-Host" },
+	{ NULL, 10, "CUDA_MEMCPY_KIND_PTOP", "Peer-to-Peer" },
+	{ NULL, 11, "CUDA_MEMCPY_KIND_UVM_HTOD", "Unified Host-to-Device" },
+	{ NULL, 12, "CUDA_MEMCPY_KIND_UVM_DTOH", "Unified Device-to-Host" },
+	{ NULL, 13, "CUDA_MEMCPY_KIND_UVM_DTOD", "Unified Device-to-Device" },
+	{ "ENUM_CUDA_MEM_KIND", 0, "CUDA_MEMOPR_MEMORY_KIND_PAGEABLE", "Pageable" },
+	{ NULL, NSYS_MEMORY_PINNED, "CUDA_MEMOPR_MEMORY_KIND_PINNED", "Pinned" },
+	{ NULL, NSYS_MEMORY_DEVICE, "CUDA_MEMOPR_MEMORY_KIND_DEVICE", "Device" },
+	{ NULL, NSYS_MEMORY_ARRAY, "CUDA_MEMOPR_MEMORY_KIND_ARRAY", "Array" },
+	{ NULL, NSYS_MEMORY_MANAGED, "CUDA_MEMOPR_MEMORY_KIND_MANAGED", "Managed" },
+	{ NULL, 5, "CUDA_MEMOPR_MEMORY_KIND_DEVICE_STATIC", "Device Static" },
+	{ NULL, 6, "CUDA_MEMOPR_MEMORY_KIND_MANAGED_STATIC", "Managed Static" },
+	{ NULL, NSYS_MEMORY_UNKNOWN, "CUDA_MEMOPR_MEMORY_KIND_UNKNOWN", "Unknown" },
+	{ "ENUM_CUDA_DEV_MEM_EVENT_OPER", 0, "CUDA_DEV_MEM_EVENT_OPR_ALLOCATION", "Allocation" },
+	{ NULL, 1, "CUDA_DEV_MEM_EVENT_OPR_DEALLOCATION", "Deallocation" },
+};
+
+const size_t n_nsys_enums = sizeof(nsys_enums) / sizeof(*nsys_enums);
+
+#define INDEX(table) "CREATE INDEX " #table "_correlation ON " #table "(correlationId);\n"
+
+/* The flags are those of enum call_flags. */
+const char nsys_closing_sql[] = INDEX(CUPTI_ACTIVITY_KIND_RUNTIME) INDEX(CUPTI_ACTIVITY_KIND_KERNEL)
+	INDEX(CUPTI_ACTIVITY_KIND_MEMCPY) INDEX(
+		CUPTI_ACTIVITY_KIND_MEMSET) "CREATE VIEW cuscope_call AS\n"
+					    "SELECT r.rowid AS id, r.start, CASE WHEN a.flags & 6 "
+					    "THEN NULL ELSE r.end END AS end,\n"
+					    " CASE WHEN a.flags & 6 THEN NULL ELSE r.end - r.start "
+					    "END AS duration,\n"
+					    " p.name AS process, r.globalTid >> 24 & 0xffffff AS "
+					    "pid, r.globalTid & 0xffffff AS tid,\n"
+					    " tn.value AS thread, CASE r.eventClass WHEN 0 THEN "
+					    "'runtime' ELSE 'driver' END AS layer,\n"
+					    " f.class, n.value AS function,\n"
+					    " CASE WHEN a.flags & 6 THEN NULL ELSE r.returnValue "
+					    "END AS result,\n"
+					    " CASE WHEN a.flags & 6 THEN NULL ELSE e.name END AS "
+					    "resultName,\n"
+					    " k.value AS kernel, a.gridX, a.gridY, a.gridZ, "
+					    "a.blockX, a.blockY, a.blockZ,\n"
+					    " a.sharedMemory, a.stream, a.bytes, a.direction, "
+					    "a.address, a.source, a.memory,\n"
+					    " ifnull(a.depth, 0) AS depth, ifnull(a.flags & 1, 0) "
+					    "AS nested,\n"
+					    " ifnull(a.flags >> 3 & 1, 0) AS captured, "
+					    "ifnull(a.flags >> 4 & 1, 0) AS failed,\n"
+					    " ifnull(a.flags >> 2 & 1, 0) AS unfinished, "
+					    "r.correlationId\n"
+					    "FROM CUPTI_ACTIVITY_KIND_RUNTIME r\n"
+					    "JOIN StringIds n ON n.id = r.nameId\n"
+					    "LEFT JOIN cuscope_argument a ON a.callId = r.rowid\n"
+					    "LEFT JOIN StringIds k ON k.id = a.kernelId\n"
+					    "LEFT JOIN cuscope_function f ON f.nameId = r.nameId "
+					    "AND f.eventClass = r.eventClass\n"
+					    "LEFT JOIN cuscope_result e ON e.eventClass = "
+					    "r.eventClass AND e.code = r.returnValue\n"
+					    "LEFT JOIN PROCESSES p ON p.globalPid = r.globalTid & "
+					    "~0xffffff\n"
+					    "LEFT JOIN ThreadNames t ON t.globalTid = r.globalTid\n"
+					    "LEFT JOIN StringIds tn ON tn.id = t.nameId;\n";

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of a database, as rows of one table: Nsight Systems' own, with its names and columns,
+ * so that queries written for its export run, and cuscope's, for what that has no place for.
+ * Private to src/output.
+ */
+#ifndef CUSCOPE_OUTPUT_NSYS_TABLES_H
+#define CUSCOPE_OUTPUT_NSYS_TABLES_H
+
+#include <stddef.h>
+
+enum nsys_table {
+	TABLE_STRING,
+	TABLE_PROCESS,
+	TABLE_THREAD,
+	TABLE_RUNTIME,
+	TABLE_KERNEL,
+	TABLE_MEMCPY,
+	TABLE_MEMSET,
+	TABLE_MEMORY_USAGE,
+	TABLE_START_TIME,
+	TABLE_SYSTEM,
+	TABLE_GPU,
+	TABLE_CUDA_DEVICE,
+	TABLE_SESSION,
+	TABLE_CAPTURE,
+	TABLE_EXPORT,
+	TABLE_CALL,
+	TABLE_FUNCTION,
+	TABLE_RESULT,
+	TABLE_MEMORY,
+	TABLE_LOST,
+	TABLE_MISSED,
+	TABLE_COUNT,
+};
+
+struct nsys_table_layout {
+	const char *name;
+	const char *columns; /* as CREATE TABLE has them, one line each, no comma inside */
+	const char *unique;  /* columns that make a row the same; NULL: none do */
+};
+
+extern const struct nsys_table_layout nsys_tables[TABLE_COUNT];
+
+/* Tables of names for numbers: id, name, label. */
+struct nsys_enum_row {
+	const char *table; /* NULL: the same as the row before */
+	int id;
+	const char *name, *label;
+};
+
+extern const struct nsys_enum_row nsys_enums[];
+extern const size_t n_nsys_enums;
+
+/* Indices and views, each ended by a semicolon; for when all rows are there. */
+extern const char nsys_closing_sql[];
+
+/* The version of Nsight Systems' schema that these are. */
+#define NSYS_SCHEMA_MAJOR 3
+#define NSYS_SCHEMA_MINOR 16
+#define NSYS_SCHEMA_MICRO 1
+
+/* ENUM_NSYS_EVENT_CLASS, as CUPTI_ACTIVITY_KIND_RUNTIME has it. */
+enum { NSYS_CLASS_RUNTIME = 0, NSYS_CLASS_DRIVER = 1 };
+
+/* ENUM_CUDA_MEM_KIND: CUPTI's numbers less one, and what is not known at the end. */
+enum { NSYS_MEMORY_PINNED = 1, NSYS_MEMORY_DEVICE, NSYS_MEMORY_ARRAY, NSYS_MEMORY_MANAGED };
+#define NSYS_MEMORY_UNKNOWN 7
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of the database format share: sqlite.c writes calls, processes and threads,
+ * sqlite_memory.c what became of memory, sqlite_gpu.c what ran on the GPU, sqlite_run.c where and
+ * how it was recorded. Private to those.
+ */
+#ifndef CUSCOPE_OUTPUT_SQLITE_H
+#define CUSCOPE_OUTPUT_SQLITE_H
+
+#include "analysis/memory.h"
+#include "output/database.h"
+#include "output/format.h"
+
+/* A serialized GlobalId: hardware 8 bits, machine 8, pid 24, tid 24. There is one machine. */
+#define MACHINE   (1ll << 48)
+#define PID_SHIFT 24
+#define LOW_24    0xffffff
+
+#define CODES 1024 /* results below this are remembered in a bitmap */
+
+/* Ids of strings; 0: none, or not asked for yet. */
+struct kernel_ids {
+	int64_t demangled, base, mangled;
+};
+
+struct sqlite_change {
+	struct memory_allocation allocation;
+	enum memory_fate fate;
+	uint64_t kind_live, live; /* of the process, after it */
+};
+
+struct sqlite {
+	struct sink sink; /* first */
+	struct database *db;
+	struct memory *memory;
+	uint64_t memory_bytes;         /* that the current call made or freed */
+	struct sqlite_change *changes; /* that the current event made */
+	size_t n_changes, max_changes;
+	int64_t *functions; /* by id: of their names */
+	size_t n_functions;
+	struct kernel_ids *kernels; /* by id */
+	size_t n_kernels;
+	uint64_t *devices; /* by process id: those that are in TARGET_INFO_CUDA_DEVICE */
+	size_t n_devices;
+	uint64_t results[2][CODES / 64]; /* by layer: those that are in cuscope_result */
+};
+
+struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *kernel);
+
+/* Columns. */
+void add_correlation(struct database *db, const struct process *process, uint64_t number);
+void add_three(struct database *db, const uint32_t dims[3], bool known);
+void add_or_null(struct database *db, uint64_t value, bool known);
+
+/* For memory_watch(); `data` is the struct sqlite. Kept until it is known whether the event shows.
+ */
+void sqlite_note_change(void *data, const struct memory_change *change);
+
+/* What the event did to memory; `id` is the call's row, 0 where it is none. */
+void sqlite_add_memory(struct sqlite *sqlite, const struct event *event, int64_t id);
+
+void sqlite_add_activity(struct sqlite *sqlite, const struct event *event);
+void sqlite_add_run(struct database *db, const struct run_info *run);
+
+static inline int64_t global_pid(const struct process *process)
+{
+	return MACHINE | (int64_t)(process->pid & LOW_24) << PID_SHIFT;
+}
+
+/* Since the session's start, as all times in these databases are. */
+static inline int64_t since_begin(const struct sqlite *sqlite, uint64_t time_ns)
+{
+	return (int64_t)(time_ns - sqlite->sink.begin_ns);
+}
+
+#endif

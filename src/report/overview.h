@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the overview share. Private to it. */
+#ifndef CUSCOPE_REPORT_OVERVIEW_H
+#define CUSCOPE_REPORT_OVERVIEW_H
+
+#include "analysis/gpu_use.h"
+#include "analysis/processes.h"
+#include "analysis/tally.h"
+#include "report/at_end.h"
+
+struct overview {
+	struct consumer *calls;
+	const struct tally *tally; /* its own */
+	struct processes *processes;
+	struct gpu_use *gpu;
+	uint64_t class_ns[CLASS_COUNT]; /* in calls that no other call made */
+};
+
+/* Time in CUDA calls, of all threads. */
+uint64_t overview_call_ns(const struct overview *overview);
+
+/* Never freed by a call: still live, or gone with its process. */
+uint64_t overview_kept_bytes(const struct overview *overview);
+
+/* The table of what to look at next: HINTS_LEAST to HINTS_MOST rows. */
+#define HINTS_LEAST 3
+#define HINTS_MOST  6
+
+int overview_hints(struct at_end *self, const struct run_info *run, struct err *err);
+
+#endif

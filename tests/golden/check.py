@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds the reports of the golden traces to what is in tests/golden/expected.
+
+    tests/golden/check.py build/cuscope             says what differs
+    tests/golden/check.py build/cuscope --update    takes what comes out as right
+
+The csv and json of a report are read and compared with each other, too.
+"""
+
+import csv
+import difflib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ENDINGS = {"table": "txt", "csv": "csv", "json": "json"}
+
+PAGES = ("summary",)  # have no csv
+
+# beside every report by itself: name of the outputs, trace, arguments
+MORE = (
+    ("kern_sum_base", "gpu", ["cuda_gpu_kern_sum:base"]),
+    ("kern_sum_mangled", "gpu", ["cuda_gpu_kern_sum:mangled"]),
+    ("kern_exec_sum_base", "gpu", ["cuda_kern_exec_sum:base"]),
+    ("nested", "gpu", ["cuda_api_sum", "--nested"]),
+    ("top", "gpu", ["cuda_api_trace", "--top", "3"]),
+    ("from_to", "gpu", ["cuda_api_trace", "--from", "4ms", "--to", "6ms"]),
+    ("pid", "gpu", ["cuda_api_sum", "--pid", "4242"]),
+    ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
+)
+
+
+def reports(cuscope):
+    text = subprocess.run([cuscope, "report", "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^  (\w+) ", text.split("Reports:")[1].split("(*) needs")[0], re.M)
+
+
+def outputs(cuscope):
+    """(name, trace, arguments, format): all forms with GPU times, the text without and with losses."""
+    for name in reports(cuscope):
+        for form in ENDINGS if name not in PAGES else ("table", "json"):
+            yield name, "gpu", [name], form
+        yield name, "plain", [name], "table"
+        yield name, "lost", [name], "table"
+    for name, trace, arguments in MORE:
+        for form in ENDINGS:
+            yield name, trace, arguments, form
+
+
+def run(cuscope, trace, arguments, form):
+    command = [cuscope, "report", os.path.join(HERE, trace + ".cuscope"), "--format", form, *arguments]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        return f"status {done.returncode}: {done.stderr.decode()}"
+    return done.stdout.decode()
+
+
+def no_duplicates(pairs):
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) != len(keys):
+        raise ValueError(f"a key is there twice: {keys}")
+    return dict(pairs)
+
+
+def refuse(constant):
+    raise ValueError(f"{constant} is no JSON")
+
+
+def read_json(text):
+    return json.loads(text, object_pairs_hook=no_duplicates, parse_constant=refuse)
+
+
+def plain(value):
+    """A value of json as csv has it."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return str(value)
+
+
+def tables_of_json(value):
+    """The tables in a report, or in several: arrays of rows."""
+    if isinstance(value, list):
+        return [value]
+    return [table for member in value.values() for table in tables_of_json(member)]
+
+
+def tables_of_csv(text):
+    tables, rows = [], None
+    for fields in csv.reader(io.StringIO(text), strict=True):
+        if not fields:
+            rows = None
+        elif rows is None:
+            rows = []
+            tables.append((fields, rows))
+        elif len(fields) != len(tables[-1][0]):
+            raise ValueError(f"{len(fields)} fields below {len(tables[-1][0])} headings: {fields}")
+        else:
+            rows.append(fields)
+    return tables
+
+
+def compare_forms(csv_text, json_text):
+    """What csv and json say differently."""
+    left, right = tables_of_csv(csv_text), tables_of_json(read_json(json_text))
+    if len(left) != len(right):
+        return f"{len(left)} tables in csv, {len(right)} in json"
+    for (headings, rows), objects in zip(left, right):
+        if len(rows) != len(objects):
+            return f"{len(rows)} rows in csv, {len(objects)} in json"
+        for fields, row in zip(rows, objects):
+            if list(row) != headings:
+                return f"keys {list(row)} are not the headings {headings}"
+            for heading, field, value in zip(headings, fields, row.values()):
+                if plain(value) != field and "\\x" not in field:
+                    return f"{heading}: {field!r} in csv, {value!r} in json"
+    return None
+
+
+def check(path, text, update):
+    """Whether the output is as expected; prints what differs."""
+    if update:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        return True
+    if not os.path.exists(path):
+        print(f"FAIL: {path} does not exist: make golden-update")
+        return False
+    with open(path, encoding="utf-8", newline="") as file:
+        expected = file.read()
+    if expected == text:
+        return True
+    print(f"FAIL: {path}")
+    sys.stdout.writelines(line if line.endswith("\n") else line + "\n" for line in difflib.unified_diff(
+        expected.splitlines(True), text.splitlines(True), "expected", "printed"))
+    return False
+
+
+def main():
+    cuscope, update = os.path.abspath(sys.argv[1]), "--update" in sys.argv
+    passed = failed = 0
+    forms = {}
+    for name, trace, arguments, form in outputs(cuscope):
+        text = run(cuscope, trace, arguments, form)
+        path = os.path.join(HERE, "expected", trace, f"{name}.{ENDINGS[form]}")
+        good = check(path, text, update)
+        passed, failed = passed + good, failed + (not good)
+        if trace == "gpu":
+            forms.setdefault(name, {})[form] = text
+    for name, texts in forms.items():
+        if name in PAGES:
+            read_json(texts["json"])
+            continue
+        difference = compare_forms(texts["csv"], texts["json"])
+        if difference:
+            print(f"FAIL: {name}: {difference}")
+        passed, failed = passed + (not difference), failed + bool(difference)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

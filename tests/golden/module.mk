@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+# make golden      writes the traces in tests/golden anew: after a change of the format
+
+$(B)/tests/golden/make: $(B)/tests/golden/make.o $(B)/libcuscope.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+golden: $(B)/tests/golden/make
+	$< tests/golden
+
+.PHONY: golden
+
+# make test-golden     the reports of these traces against tests/golden/expected
+# make golden-update   takes what they print as right: look at the difference before a commit
+
+test-golden: $(B)/cuscope
+	@tests/golden/check.py $(B)/cuscope
+
+golden-update: $(B)/cuscope
+	@tests/golden/check.py $(B)/cuscope --update
+
+.PHONY: test-golden golden-update

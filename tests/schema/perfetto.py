@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds a Perfetto trace to the rules of its format, as trace_processor would read it.
+
+    tests/schema/perfetto.py FILE.pftrace [--open-flows]
+
+Prints what is wrong, a line each, and ends with 1 where something is. A flow that begins and leads
+nowhere is none: trace_processor passes over it, and work that was not done by the end of a trace is
+no mistake. --open-flows: the trace was cut or filtered, so that a flow may lack its begin, too.
+"""
+
+import argparse
+import collections
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CLEARED, NEEDS = 1, 2
+MONOTONIC = 3
+
+
+def use_distribution():
+    """Starts again with the python3 that the distribution's python3-protobuf is for, where another is before it."""
+    system = "/usr/bin/python3"
+    if importlib.util.find_spec("google") is None and sys.executable != system and os.path.exists(system):
+        os.execv(system, [system, *sys.argv])
+
+
+def messages():
+    """The classes that protoc makes of the schema."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["protoc", f"--proto_path={HERE}", f"--python_out={folder}", "perfetto_subset.proto"],
+                       check=True)
+        sys.path.insert(0, folder)
+        try:
+            return importlib.import_module("perfetto_subset_pb2")
+        finally:
+            sys.path.remove(folder)
+
+
+use_distribution()
+pb = messages()
+BEGIN, END = pb.TrackEvent.TYPE_SLICE_BEGIN, pb.TrackEvent.TYPE_SLICE_END
+INSTANT, COUNTER = pb.TrackEvent.TYPE_INSTANT, pb.TrackEvent.TYPE_COUNTER
+
+
+def unknown_fields(message, path="Trace"):
+    """Names of messages in which something is that the schema does not have."""
+    try:
+        from google.protobuf.unknown_fields import UnknownFieldSet
+        unknown = UnknownFieldSet(message)
+    except ImportError:
+        unknown = message.UnknownFields()
+    if len(unknown):
+        yield f"{path} has the unknown fields {[field.field_number for field in unknown]}"
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for one in value if field.label == field.LABEL_REPEATED else [value]:
+                yield from unknown_fields(one, f"{path}.{field.name}")
+
+
+class Checker:
+    def __init__(self, trace):
+        self.trace = trace
+        self.findings = []
+        self.names = {field.name: {} for field in pb.InternedData.DESCRIPTOR.fields}
+        self.tracks = {}
+        self.events = []  # (time, place in the file, packet)
+        self.flows = collections.defaultdict(lambda: [[], []])  # begins or steps, ends
+
+    def say(self, text):
+        self.findings.append(text)
+
+    # ---- packets, in the order of the file
+
+    def sequence(self):
+        packets = self.trace.packet
+        if not packets or packets[0].sequence_flags != CLEARED:
+            self.say("the first packet does not clear the sequence's state")
+        if packets and packets[0].trace_packet_defaults.timestamp_clock_id != MONOTONIC:
+            self.say("the default clock is not CLOCK_MONOTONIC")
+        clocks = {clock.clock_id for clock in packets[0].clock_snapshot.clocks} if packets else set()
+        if not {1, MONOTONIC} <= clocks:
+            self.say("there is no snapshot of the real and the monotonic clock")
+        for i, packet in enumerate(packets):
+            if not packet.trusted_packet_sequence_id:
+                self.say(f"packet {i} is of no sequence")
+            if i and packet.sequence_flags != NEEDS:
+                self.say(f"packet {i} does not say that it needs the sequence's state")
+
+    def intern(self, data):
+        for kind, known in self.names.items():
+            for entry in getattr(data, kind):
+                text = entry.str if kind.endswith("values") else entry.name
+                if not entry.iid:
+                    self.say(f"{kind}: a name with the number 0")
+                if known.setdefault(entry.iid, text) != text:
+                    self.say(f"{kind}: {entry.iid} is {known[entry.iid]!r} and {text!r}")
+
+    def resolve(self, kind, iid):
+        if iid not in self.names[kind]:
+            self.say(f"{kind}: {iid} is referred to before it is defined")
+        return self.names[kind].get(iid)
+
+    def describe(self, track):
+        if not track.uuid or track.uuid in self.tracks:
+            self.say(f"track {track.uuid} is 0 or described twice")
+        if track.HasField("parent_uuid") and track.parent_uuid not in self.tracks:
+            self.say(f"track {track.uuid}: its parent {track.parent_uuid} is not described before it")
+        if not (track.name or track.HasField("process") or track.HasField("thread")):
+            self.say(f"track {track.uuid} has no name")
+        self.tracks[track.uuid] = track
+
+    def event(self, packet):
+        event = packet.track_event
+        track = self.tracks.get(event.track_uuid)
+        if track is None:
+            self.say(f"an event is on track {event.track_uuid}, which is not described before it")
+        elif (event.type == COUNTER) != track.HasField("counter"):
+            self.say(f"track {track.uuid}: counters and slices are mixed")
+        if not packet.HasField("timestamp"):
+            self.say("an event without a time")
+        if event.type in (BEGIN, INSTANT):
+            if not self.resolve("event_names", event.name_iid):
+                self.say("an event without a name")
+            if not event.category_iids:
+                self.say("an event without a category")
+        for iid in event.category_iids:
+            self.resolve("event_categories", iid)
+        for annotation in event.debug_annotations:
+            self.resolve("debug_annotation_names", annotation.name_iid)
+            if annotation.WhichOneof("value") is None:
+                self.say("an annotation without a value")
+            if annotation.HasField("string_value_iid"):
+                self.resolve("debug_annotation_string_values", annotation.string_value_iid)
+        for ends, ids in enumerate((event.flow_ids, event.terminating_flow_ids)):
+            for flow in ids:
+                self.flows[flow][ends].append(packet.timestamp)
+
+    def packets(self):
+        for place, packet in enumerate(self.trace.packet):
+            self.intern(packet.interned_data)
+            kind = packet.WhichOneof("data")
+            if kind == "track_descriptor":
+                self.describe(packet.track_descriptor)
+            elif kind == "track_event":
+                self.event(packet)
+                self.events.append((packet.timestamp, place, packet))
+
+    # ---- events, in the order of time: what has the same time, as it stands in the file
+
+    def partners(self):
+        """Which END belongs to which BEGIN, from the order of the file: calls that are written are whole."""
+        open_slices, partner = collections.defaultdict(list), {}
+        for _, place, packet in sorted(self.events, key=lambda event: event[1]):
+            event = packet.track_event
+            if event.type == BEGIN:
+                open_slices[event.track_uuid].append(place)
+            elif event.type == END:
+                if not open_slices[event.track_uuid]:
+                    self.say(f"track {event.track_uuid}: an end without a begin")
+                    continue
+                partner[place] = open_slices[event.track_uuid].pop()
+        for track, rest in open_slices.items():
+            if rest:
+                self.say(f"track {track}: {len(rest)} slices without an end")
+        return partner
+
+    def nesting(self):
+        partner, stacks = self.partners(), collections.defaultdict(list)
+        for time, place, packet in sorted(self.events, key=lambda event: event[:2]):
+            event = packet.track_event
+            stack = stacks[event.track_uuid]
+            if event.type == BEGIN:
+                stack.append(place)
+            elif event.type == END and place in partner:
+                if not stack or stack[-1] != partner[place]:
+                    self.say(f"track {event.track_uuid}: the slice that ends at {time} is not the innermost one")
+                    if partner[place] in stack:
+                        stack.remove(partner[place])
+                else:
+                    stack.pop()
+
+    def counters(self):
+        for time, _, packet in self.events:
+            if packet.track_event.type == COUNTER and packet.track_event.counter_value < 0:
+                name = self.tracks[packet.track_event.track_uuid].name
+                self.say(f"the counter '{name}' is {packet.track_event.counter_value} at {time}")
+
+    def check_flows(self, may_be_open):
+        for flow, (begins, ends) in self.flows.items():
+            if not begins and not may_be_open:
+                self.say(f"flow {flow:#x} ends and never began")
+            if ends and begins and min(begins) > min(ends):
+                self.say(f"flow {flow:#x} ends before it begins")
+            if len(ends) > 1:
+                self.say(f"flow {flow:#x} ends {len(ends)} times")
+
+
+def check(path, may_have_open_flows=False):
+    """What is wrong with a file, a sentence each."""
+    trace = pb.Trace()
+    with open(path, "rb") as file:
+        trace.ParseFromString(file.read())
+    checker = Checker(trace)
+    checker.findings += unknown_fields(trace)
+    checker.sequence()
+    checker.packets()
+    checker.nesting()
+    checker.counters()
+    checker.check_flows(may_have_open_flows)
+    return checker.findings
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file")
+    parser.add_argument("--open-flows", action="store_true")
+    options = parser.parse_args()
+    findings = check(options.file, options.open_flows)
+    for finding in findings:
+        print(finding)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

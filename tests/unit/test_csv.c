@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+#include "support.h"
+
+#include <errno.h>
+
+#include "failing_output.h"
+#include "output/sink.h"
+
+static struct run run;
+
+static int begin_csv(void **state)
+{
+	struct sink_options options = { 0 };
+
+	open_run(&run);
+	options.out = run.out;
+	begin_run(&run, sink_format_by_name("csv")->create(&options));
+	return 0;
+}
+
+static int end_csv(void **state)
+{
+	close_run(&run);
+	return 0;
+}
+
+/* All rows but the first, which is the header. */
+static void assert_rows(const char *expected)
+{
+	end_run(&run);
+	assert_string_equal(strchr(run.text, '\n') + 1, expected);
+}
+
+static void test_header_names_every_column(void **state)
+{
+	end_run(&run);
+	assert_string_equal(run.text,
+	                    "time_ns,duration_ns,process,pid,tid,thread,layer,class,function,"
+	                    "result,result_name,kernel,grid,block,shared_memory,stream,bytes,"
+	                    "direction,address,memory,flags,correlation,device,context\n");
+}
+
+static void test_launch_has_kernel_and_shape(void **state)
+{
+	struct call call =
+		launch_at("cuLaunchKernel", 40, new_kernel("add(float const*, \"x\")", true));
+
+	call.correlation = 9;
+	call.args.shmem_bytes = 48;
+	push_call(&run, call);
+	assert_rows("40000,5000,vectorAdd,4242,4243,,driver,launch,cuLaunchKernel,0,CUDA_SUCCESS,"
+	            "\"add(float const*, \"\"x\"\")\",196 1 1,256 1 1,48,0,,,,,,9,,\n");
+}
+
+static void test_free_has_the_bytes_of_its_allocation(void **state)
+{
+	push_call(&run, alloc_at("cudaMalloc", 0, 0x7000, 4096));
+	push_call(&run, free_at("cudaFree", 20, 0x7000));
+	assert_rows("0,10000,vectorAdd,4242,4243,,runtime,memory,cudaMalloc,0,cudaSuccess,,,,,,"
+	            "4096,,0x7000,device,,,,\n"
+	            "20000,10000,vectorAdd,4242,4243,,runtime,memory,cudaFree,0,cudaSuccess,,,,,,"
+	            "4096,,0x7000,device,,,,\n");
+}
+
+static void test_copy_has_direction_stream_and_thread_name(void **state)
+{
+	struct call copy = copy_at("cudaMemcpyAsync", 1, DIRECTION_D2H, 64);
+	struct thread thread = { .comm = "load, er" };
+
+	set_stream(&copy, 0x55);
+	push(&run, &(struct event){ .type = EVENT_THREAD,
+	                            .time_ns = US(1),
+	                            .process = the_process(),
+	                            .tid = 4243,
+	                            .thread = &thread });
+	push_call(&run, copy);
+	assert_rows("1000,10000,vectorAdd,4242,4243,\"load, er\",runtime,transfer,cudaMemcpyAsync,"
+	            "0,cudaSuccess,,,,,0x55,64,D2H,0x7f0000001000,,,,,\n");
+}
+
+static void test_flags_are_words_and_no_end_has_no_result(void **state)
+{
+	struct call failed = alloc_at("cuMemAlloc_v2", 0, 0, 64), lost = failed;
+
+	fail_call(&failed, 2);
+	failed.flags |= CALL_NESTED;
+	never_ends(&lost, CALL_UNFINISHED);
+	push_call(&run, failed);
+	push_call(&run, lost);
+	assert_rows("0,10000,vectorAdd,4242,4243,,driver,memory,cuMemAlloc_v2,2,"
+	            "CUDA_ERROR_OUT_OF_MEMORY,,,,,,64,,,device,nested failed,,,\n"
+	            "0,,vectorAdd,4242,4243,,driver,memory,cuMemAlloc_v2,,,,,,,,64,,,device,"
+	            "unfinished,,,\n");
+}
+
+static void test_what_ran_on_the_gpu_is_a_row_too(void **state)
+{
+	struct activity copy = { .kind = ACTIVITY_COPY,
+		                 .begin_ns = US(1),
+		                 .end_ns = US(3),
+		                 .correlation = 4,
+		                 .device = 2,
+		                 .context = 1,
+		                 .stream = 7,
+		                 .bytes = 64,
+		                 .direction = DIRECTION_H2D,
+		                 .source = ACTIVITY_MEMORY_PINNED,
+		                 .destination = ACTIVITY_MEMORY_DEVICE };
+	struct activity kernel = { .kind = ACTIVITY_KERNEL,
+		                   .begin_ns = US(5),
+		                   .end_ns = US(6),
+		                   .stream = 7,
+		                   .kernel = new_kernel("add()", true),
+		                   .grid = { 1, 2, 3 },
+		                   .block = { 32, 1, 1 },
+		                   .shmem_static = 16 };
+	struct event event = { .type = EVENT_ACTIVITY, .process = the_process() };
+
+	event.activity = &copy;
+	push(&run, &event);
+	event.activity = &kernel;
+	push(&run, &event);
+	assert_rows("1000,2000,vectorAdd,4242,,,gpu,transfer,memcpy,,,,,,,7,64,H2D,,"
+	            "Pinned -> Device,,4,2,1\n"
+	            "5000,1000,vectorAdd,4242,,,gpu,launch,kernel,,,add(),1 2 3,32 1 1,16,7,,,,,,,"
+	            "0,0\n");
+}
+
+static void test_hostile_names_stay_in_their_field(void **state)
+{
+	struct call call = call_at("cudaSetDevice", 0, 1);
+
+	push_call_of(&run, new_process(7, "a\n\"b\x1b,"), 7, &call);
+	assert_rows("0,1000,\"a\\x0a\"\"b\\x1b,\",7,7,,runtime,device,cudaSetDevice,0,cudaSuccess,"
+	            ",,,,,,,,,,,,\n");
+}
+
+static void test_every_row_has_as_many_fields_as_the_header(void **state)
+{
+	struct activity set = { .kind = ACTIVITY_SET, .end_ns = US(1), .begin_ns = US(0) };
+
+	push_call(&run, call_at("cuCtxSynchronize", 0, 1));
+	push_call(&run, launch_at("cuLaunchKernel", 0, new_kernel("k", false)));
+	push(&run,
+	     &(struct event){ .type = EVENT_ACTIVITY, .process = the_process(), .activity = &set });
+	end_run(&run);
+	for (char *line = strtok(run.text, "\n"); line; line = strtok(NULL, "\n")) {
+		size_t commas = 0;
+
+		for (const char *at = line; (at = strchr(at, ',')); at++)
+			commas++;
+		assert_int_equal(commas, 23);
+	}
+}
+
+static void test_closed_pipe_is_an_error(void **state)
+{
+	struct sink_options options = { .out = closed_pipe() };
+	struct err err = feed_until_error(sink_format_by_name("csv")->create(&options), 3);
+
+	assert_int_equal(err.code, -EPIPE);
+	fclose(options.out);
+}
+
+int main(void)
+{
+#define CSV_TEST(test) cmocka_unit_test_setup_teardown(test, begin_csv, end_csv)
+	const struct CMUnitTest tests[] = {
+		CSV_TEST(test_header_names_every_column),
+		CSV_TEST(test_launch_has_kernel_and_shape),
+		CSV_TEST(test_free_has_the_bytes_of_its_allocation),
+		CSV_TEST(test_copy_has_direction_stream_and_thread_name),
+		CSV_TEST(test_flags_are_words_and_no_end_has_no_result),
+		CSV_TEST(test_what_ran_on_the_gpu_is_a_row_too),
+		CSV_TEST(test_hostile_names_stay_in_their_field),
+		CSV_TEST(test_every_row_has_as_many_fields_as_the_header),
+		cmocka_unit_test(test_closed_pipe_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
