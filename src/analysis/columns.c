@@ -65,7 +65,7 @@ static void print_cell(const struct columns *columns, size_t at, const char *cel
 
 	buf_fill(out, ' ', left ? 2 : 2 + blanks);
 	if (last && left && used > room)
-		text_add_name(out, cell, room);
+		(columns->words ? text_add_cut : text_add_name)(out, cell, room);
 	else
 		buf_add(out, cell, len);
 	if (last)

@@ -7,6 +7,8 @@
 #ifndef CUSCOPE_ANALYSIS_COLUMNS_H
 #define CUSCOPE_ANALYSIS_COLUMNS_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 
 #define COLUMNS_MAX 40
@@ -16,6 +18,7 @@ struct columns {
 	struct buf cells;  /* each ends with a NUL, row by row */
 	size_t screen;     /* columns of the terminal, which the last cell of a row, a name, is */
 			   /* cut to; 0: not cut. Set it after columns_init(). */
+	bool words;        /* it is no name but words, which are cut at their end */
 	size_t n;
 	size_t width[COLUMNS_MAX]; /* all 0 before the first piece */
 };

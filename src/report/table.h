@@ -32,8 +32,9 @@ const char *table_form_name(enum table_form form);   /* "table", "csv", "json" *
 const char *table_form_ending(enum table_form form); /* ".txt", ".csv", ".json" */
 
 enum table_type {
-	TABLE_TEXT,
-	TABLE_NUMBER,   /* a count, an id */
+	TABLE_TEXT,   /* a name where it is the last column: what is in brackets gives way first */
+	TABLE_WORDS,  /* text whose end gives way */
+	TABLE_NUMBER, /* a count, an id */
 	TABLE_DURATION, /* ns */
 	TABLE_TIME,     /* ns since the trace's begin */
 	TABLE_BYTES,

@@ -8,6 +8,11 @@
 
 #define PIECE_ROWS 256 /* laid out together; the first so many decide the widths */
 
+static bool is_text(const struct table_column *column)
+{
+	return column->type == TABLE_TEXT || column->type == TABLE_WORDS;
+}
+
 static void add_headings(struct table *table)
 {
 	struct buf headings = { 0 };
@@ -22,11 +27,12 @@ static void add_headings(struct table *table)
 			buf_puts(&headings, " (%)");
 		else if (column->type == TABLE_TIME)
 			buf_puts(&headings, " (ms)");
-		table->align[i] = column->type == TABLE_TEXT ? 'l' : 'r';
+		table->align[i] = is_text(column) ? 'l' : 'r';
 	}
 	table->align[table->n_columns] = '\0';
 	columns_init(&table->layout, table->align, headings.data);
 	table->layout.screen = table->options.width;
+	table->layout.words = table->columns[table->n_columns - 1].type == TABLE_WORDS;
 	buf_free(&headings);
 }
 

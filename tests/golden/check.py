@@ -40,6 +40,22 @@ MORE = (
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
 )
 
+# name of the output, trace, character set, arguments
+TIMELINES = (
+    ("timeline_80", "gpu", "UTF-8", ["--width", "80"]),
+    ("timeline_100", "gpu", "UTF-8", ["--width", "100"]),
+    ("timeline_200", "gpu", "UTF-8", ["--width", "200"]),
+    ("timeline_ascii", "gpu", "ASCII", []),
+    ("timeline_color", "gpu", "UTF-8", ["--color", "always", "--top", "2"]),
+    ("timeline_window", "gpu", "UTF-8", ["--from", "5ms", "--to", "6ms"]),
+    ("timeline_thread", "gpu", "UTF-8", ["--tid", "5153", "--top", "0"]),
+    ("timeline_process", "gpu", "ASCII", ["--pid", "5151", "--width", "40"]),
+    ("timeline_nothing", "gpu", "ASCII", ["--from", "1h"]),
+    ("timeline", "plain", "UTF-8", []),
+    ("timeline", "lost", "ASCII", []),
+)
+LOCALES = {"UTF-8": "C.UTF-8", "ASCII": "C"}
+
 
 def reports(cuscope):
     text = subprocess.run([cuscope, "report", "--help"], capture_output=True, text=True, check=True).stdout
@@ -66,8 +82,9 @@ def outputs_of_reports(cuscope):
             yield name, trace, arguments, form
 
 
-def run(cuscope, arguments):
-    done = subprocess.run([cuscope, *arguments], capture_output=True, check=False, cwd=HERE)
+def run(cuscope, arguments, charset="UTF-8"):
+    done = subprocess.run([cuscope, *arguments], capture_output=True, check=False, cwd=HERE,
+                          env={**os.environ, "LC_ALL": LOCALES[charset]})
     if done.returncode:
         return f"status {done.returncode}: {done.stderr.decode()}"
     return done.stdout.decode()
@@ -156,9 +173,27 @@ def check(path, text, update):
     return False
 
 
+def check_timelines(cuscope, update):
+    """Counts of good and bad ones. No line may be wider than what was asked for."""
+    passed = failed = 0
+    for name, trace, charset, arguments in TIMELINES:
+        text = run(cuscope, ["timeline", trace + ".cuscope", *arguments], charset)
+        good = check(os.path.join(HERE, "expected", trace, name + ".txt"), text, update)
+        width = int(arguments[arguments.index("--width") + 1]) if "--width" in arguments else 100
+        widest = max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", text).split("\n")))
+        if widest > width and width >= 80:
+            print(f"FAIL: {name}: a line of {widest} columns")
+            good = False
+        if charset == "ASCII" and not text.isascii():
+            print(f"FAIL: {name}: more than ASCII")
+            good = False
+        passed, failed = passed + good, failed + (not good)
+    return passed, failed
+
+
 def main():
     cuscope, update = os.path.abspath(sys.argv[1]), "--update" in sys.argv
-    passed = failed = 0
+    passed, failed = check_timelines(cuscope, update)
     forms = {}
     for folder, name, form, command in outputs(cuscope):
         text = run(cuscope, command)
