@@ -59,9 +59,9 @@ static size_t room_for_name(const struct columns *columns)
 static void print_cell(const struct columns *columns, size_t at, const char *cell, size_t len,
                        size_t room, struct buf *out)
 {
-	size_t used = text_columns(cell);
-	size_t blanks = columns->width[at] > used ? columns->width[at] - used : 0;
 	bool left = columns->align[at] == 'l', last = at + 1 == columns->n;
+	size_t used = left ? text_columns(cell) : len; /* numbers are plain */
+	size_t blanks = columns->width[at] > used ? columns->width[at] - used : 0;
 
 	buf_fill(out, ' ', left ? 2 : 2 + blanks);
 	if (last && left && used > room)

@@ -169,6 +169,9 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	c->options = *options;
 	c->run.returns = options->returns;
 	c->run.estimate_scale = 1;
+	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv
+	                                                          : NULL);
+	host_describe(c->host, &c->run);
 	r = kernel_features_new(options->without, &c->features, err);
 	if (!r)
 		r = load_programs(c, err);
@@ -233,6 +236,7 @@ void capture_free(struct capture *c)
 	}
 	unhook(c);
 	kernel_features_free(c->features);
+	host_free(c->host);
 	free(c->watched);
 	free(c->told_seccomp);
 	free(c);

@@ -17,6 +17,8 @@
 #include "probe/selection.h"
 #include "trace/event.h"
 
+struct capture_state;
+
 struct capture_options {
 	struct target target;
 	struct selection selection;
@@ -32,6 +34,10 @@ struct capture_options {
 	size_t n_consumers;
 	bool (*enough)(void *data);                   /* --max-events; may be NULL */
 	void (*notice)(void *data, const char *text); /* a line for the user */
+	/* Told a few dozen times a second, after consumers got what there was; may be NULL. */
+	void (*progress)(void *data, const struct capture_state *state);
+	/* SIGUSR2 came: `run` is as it is now. NULL: the signal is left alone. */
+	void (*snapshot)(void *data, const struct run_info *run);
 	void *data;
 };
 

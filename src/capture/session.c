@@ -243,6 +243,8 @@ static int open_loop(struct capture *c, struct err *err)
 	sigaction(SIGHUP, NULL, &hangup);
 	if (hangup.sa_handler != SIG_IGN) /* nohup: a blocked signal would be queued all the same */
 		sigaddset(&set, SIGHUP);
+	if (c->options.snapshot)
+		sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -274,6 +276,10 @@ static void on_signal(struct capture *c)
 	while (read(c->signals, &info, sizeof(info)) == sizeof(info)) {
 		uint64_t now = capture_now_ns();
 
+		if (info.ssi_signo == SIGUSR2) {
+			c->snapshot_asked = true;
+			continue;
+		}
 		if (c->hold && !c->stopping && info.ssi_signo != SIGINT)
 			kill(c->command_pid, info.ssi_signo);
 		c->stop_at_ns = c->hold && !c->stopping ? now + GRACE_NS : now;
@@ -349,40 +355,6 @@ static int read_rings(struct capture *c, uint64_t until_ns)
 	return order_read(c->order, c->rings, programs_rings(c->programs), until_ns);
 }
 
-static int turn(struct capture *c, struct err *err)
-{
-	bool woken = wait_for_work(c);
-	uint64_t now = capture_now_ns();
-	const char *say;
-	int r = read_rings(c, now - SETTLE_NS);
-
-	if (r) {
-		*err = c->failure;
-		return r;
-	}
-	r = stream_flush(c->stream, err);
-	if (r)
-		return r;
-	say = governor_tick(c->governor, now);
-	if (say)
-		capture_notice(c, "%s", say);
-	look_again(c, now);
-	drop_dead(c, now);
-	if (modules_decide(c->modules))
-		atomic_store(&c->cuda_seen, true);
-	set_timer(c, woken ? SOON_NS : DRAIN_NS);
-	return 0;
-}
-
-/* ---- the end ------------------------------------------------------------------------------- */
-
-static void add_open_call(void *data, const struct wire_head *record, size_t bytes)
-{
-	struct capture *c = data;
-
-	order_add(c->order, record, bytes);
-}
-
 static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
 {
 	const struct wire_state *state = programs_state(c->programs);
@@ -411,6 +383,57 @@ static void fill_run(struct capture *c)
 	modules_lock(c->modules);
 	run->n_misses = modules_misses(c->modules, &run->misses);
 	modules_unlock(c->modules);
+}
+
+/* What those who asked for it are told in between. */
+static void tell(struct capture *c)
+{
+	struct capture_state state;
+
+	if (c->options.progress) {
+		capture_state(c, &state);
+		c->options.progress(c->options.data, &state);
+	}
+	if (c->snapshot_asked) {
+		fill_run(c);
+		c->options.snapshot(c->options.data, &c->run);
+	}
+	c->snapshot_asked = false;
+}
+
+static int turn(struct capture *c, struct err *err)
+{
+	bool woken = wait_for_work(c);
+	uint64_t now = capture_now_ns();
+	const char *say;
+	int r = read_rings(c, now - SETTLE_NS);
+
+	if (r) {
+		*err = c->failure;
+		return r;
+	}
+	r = stream_flush(c->stream, err);
+	if (r)
+		return r;
+	say = governor_tick(c->governor, now);
+	if (say)
+		capture_notice(c, "%s", say);
+	tell(c);
+	look_again(c, now);
+	drop_dead(c, now);
+	if (modules_decide(c->modules))
+		atomic_store(&c->cuda_seen, true);
+	set_timer(c, woken ? SOON_NS : DRAIN_NS);
+	return 0;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static void add_open_call(void *data, const struct wire_head *record, size_t bytes)
+{
+	struct capture *c = data;
+
+	order_add(c->order, record, bytes);
 }
 
 /* The rest of the rings, and the calls that threads are still in. */

@@ -9,6 +9,7 @@
 #include "capture/capture.h"
 #include "capture/cost.h"
 #include "capture/governor.h"
+#include "capture/host.h"
 #include "capture/order.h"
 #include "capture/stream.h"
 #include "cuda/kernel_name.h"
@@ -24,6 +25,7 @@ struct capture {
 	struct stream *stream;
 	struct governor *governor;
 	struct order *order;
+	struct host *host;
 	struct ring *rings[WIRE_RINGS_MAX];
 	struct run_info run;
 	uint64_t begin_ns;
@@ -45,6 +47,7 @@ struct capture {
 	int epoll, timer, signals;
 	bool stopping; /* a first signal came: a command gets a moment to end */
 	uint64_t stop_at_ns;
+	bool snapshot_asked; /* by SIGUSR2 */
 	uint64_t looked_ns, counted_ns;
 };
 

@@ -28,6 +28,7 @@ extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 int cli_trace(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_record(int argc, char **argv);
+int cli_info(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_timeline(int argc, char **argv);
 int cli_diff(int argc, char **argv);
@@ -126,8 +127,9 @@ int cli_create(const char *path, bool force, struct err *err);
 
 /*
  * A capture from its opening to its end. Returns the exit status: the command's, where there is
- * one. A failure of the run is said at once, before a command that still runs is waited for; one
- * of the opening is left in `err`.
+ * one. Notices are said as messages, unless `options` has another place for them. A failure of the
+ * run is said at once, before a command that still runs is waited for; one of the opening is left
+ * in `err`.
  */
 int cli_capture(struct capture_options *options, struct err *err);
 

@@ -357,7 +357,8 @@ static int export_trace(struct export_options *o, struct err *err)
 int cli_export(int argc, char **argv)
 {
 	struct export_options o = { 0 };
-	struct sigaction action = { .sa_handler = interrupt };
+	/* the second one ends at once, whatever is waited for */
+	struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESETHAND };
 	struct err err = { 0 };
 	int status;
 

@@ -226,11 +226,14 @@ static uint32_t *activity_place(struct perfetto_names *names, const struct activ
 uint32_t perfetto_activity_name(struct perfetto_names *names, const struct activity *activity)
 {
 	uint32_t *iid = activity_place(names, activity);
+	struct buf name = { 0 };
 
-	if (!*iid) {
-		activity_name(activity, scratch(names));
-		*iid = define(names, NAME_EVENT, names->text.data);
-	}
+	if (*iid)
+		return *iid;
+	buf_puts(&name, "");
+	activity_name(activity, &name);
+	*iid = perfetto_name(names, NAME_EVENT, name.data);
+	buf_free(&name);
 	return *iid;
 }
 
