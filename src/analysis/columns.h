@@ -14,7 +14,7 @@
 #define COLUMNS_MAX 40
 
 struct columns {
-	const char *align; /* 'l' or 'r' for each column, kept, at most COLUMNS_MAX of them */
+	const char *align; /* 'l' or 'r' (ASCII only) for each column, kept, at most COLUMNS_MAX */
 	struct buf cells;  /* each ends with a NUL, row by row */
 	size_t screen;     /* columns of the terminal, which the last cell of a row, a name, is */
 			   /* cut to; 0: not cut. Set it after columns_init(). */
