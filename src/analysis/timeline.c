@@ -11,6 +11,7 @@
 #include "analysis/time_bins.h"
 
 #define BINS_A_COLUMN 4              /* so that cutting to the window leaves two at least */
+#define NARROW_TO     180.0          /* calls: fewer than TIMELINE_LIST, since bins are coarse */
 #define PAST_NS       10000000000ull /* a call that ends later is not waited for */
 
 struct gpu_key {
@@ -333,9 +334,8 @@ static void find_narrower(struct timeline *timeline)
 	}
 	most = counts[at * CATEGORY_COUNT + COUNTS_CATEGORY];
 	view->narrow_from_ns = view->from_ns + (uint64_t)(column_ns * (double)at);
-	view->narrow_to_ns =
-		view->narrow_from_ns +
-		(uint64_t)(column_ns * (most > TIMELINE_LIST ? TIMELINE_LIST / most : 1));
+	view->narrow_to_ns = view->narrow_from_ns +
+	                     (uint64_t)(column_ns * (most > NARROW_TO ? NARROW_TO / most : 1));
 	free(counts);
 }
 

@@ -315,8 +315,8 @@ static void add_how_to_narrow(const struct timeline_printer *p)
 	const struct timeline_view *view = p->view;
 
 	buf_printf(p->out,
-	           "\n%llu calls are in this window. Up to %d are listed, one by one: --tid or a "
-	           "narrower window, such as\n  --from=",
+	           "\n%llu calls are in this window, too many to list (%d at most). To see some:\n"
+	           "  --tid, or --from=",
 	           (unsigned long long)view->all_calls, TIMELINE_LIST);
 	buf_fixed(p->out, view->narrow_from_ns - p->run->begin_ns, 6);
 	buf_puts(p->out, "ms --to=");
