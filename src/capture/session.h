@@ -12,6 +12,7 @@
 #include "capture/host.h"
 #include "capture/order.h"
 #include "capture/stream.h"
+#include "capture/watcher.h"
 #include "cuda/kernel_name.h"
 #include "probe/kernel_features.h"
 #include "probe/modules.h"
@@ -23,6 +24,7 @@ struct capture {
 	struct programs *programs;
 	struct modules *modules;
 	struct stream *stream;
+	struct watcher *watcher; /* NULL: calls go to consumers */
 	struct governor *governor;
 	struct order *order;
 	struct host *host;
