@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+#include "output/memleak.h"
+
+#include "base/json.h"
+#include "cuda/error.h"
+
+static uint64_t age_ns(const struct watch_page *page, uint64_t time_ns)
+{
+	return page->time_ns > time_ns ? page->time_ns - time_ns : 0;
+}
+
+static void add_count(struct json *json, const char *key, const struct watch_count *count)
+{
+	json_open(json, key, '{');
+	json_u64(json, "count", count->count);
+	json_u64(json, "bytes", count->bytes);
+	json_close(json, '}');
+}
+
+static void add_process_name(struct json *json, const struct process *process)
+{
+	json_u64(json, "pid", process->pid);
+	json_string(json, "process", process->comm);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static void add_kinds(struct json *json, const struct live_process *process)
+{
+	json_open(json, "kinds", '{');
+	for (size_t i = 0; i < process->n_totals; i++) {
+		const struct watch_memory_totals *totals = &process->totals[i];
+
+		json_open(json, api_memory_name(totals->kind), '{');
+		add_count(json, "allocated", &totals->allocated);
+		add_count(json, "freed", &totals->freed);
+		add_count(json, "replaced", &totals->replaced);
+		add_count(json, "context", &totals->context);
+		add_count(json, "exit", &totals->exit);
+		add_count(json, "untracked", &totals->untracked);
+		add_count(json, "live", &totals->live);
+		json_close(json, '}');
+	}
+	json_close(json, '}');
+}
+
+static void add_process(struct json *json, const struct live_process *process)
+{
+	const struct watch_process_memory *memory = process->memory;
+
+	json_open(json, NULL, '{');
+	add_process_name(json, memory->process);
+	json_bool(json, "ended", memory->ended);
+	add_count(json, "live", &memory->live);
+	json_u64(json, "peak_bytes", memory->peak_bytes);
+	json_s64(json, "grown_bytes", process->grown_bytes);
+	json_u64(json, "failed", memory->failed);
+	json_u64(json, "failed_since", process->failed_since);
+	json_u64(json, "unknown_frees", memory->unknown_frees);
+	if (memory->ended)
+		add_count(json, "not_freed", &process->unfreed);
+	add_kinds(json, process);
+	json_close(json, '}');
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void add_frame(struct json *json, const char *key, const struct frame *frame)
+{
+	json_open(json, key, '{');
+	json_u64(json, "address", frame->address);
+	if (frame->function)
+		json_string(json, "function", frame->function);
+	if (frame->module)
+		json_string(json, "module", frame->module);
+	if (frame->path && frame->path != frame->module)
+		json_string(json, "path", frame->path);
+	json_u64(json, "offset", frame->into_bytes);
+	json_close(json, '}');
+}
+
+static void add_stack(struct json *json, const struct live_place *place)
+{
+	json_open(json, "stack", '[');
+	for (size_t i = 0; i < place->place.frames; i++)
+		add_frame(json, NULL, &place->frames[i]);
+	json_close(json, ']');
+}
+
+static void add_place(struct json *json, const struct watch_page *page,
+                      const struct live_place *place, bool stacks)
+{
+	json_open(json, NULL, '{');
+	add_process_name(json, place->process);
+	json_bool(json, "ended", place->ended);
+	json_string(json, "kind", api_memory_name(place->kind));
+	if (place->function)
+		json_string(json, "call", place->function->name);
+	json_u64(json, "count", place->count);
+	json_u64(json, "bytes", place->bytes);
+	json_u64(json, "older_count", place->older_count);
+	json_u64(json, "older_bytes", place->older_bytes);
+	json_u64(json, "oldest_ns", age_ns(page, place->oldest_ns));
+	json_string(json, "trend", trend_text(place->trend));
+	json_u64(json, "grew", place->grew);
+	json_s64(json, "grown_bytes", place->grown_bytes);
+	if (place->frames && place->place.frames)
+		add_frame(json, "place", &place->frames[place->place.named]);
+	if (place->frames) {
+		json_u64(json, "stacks", place->stacks);
+		json_bool(json, "stack_whole", place->place.whole);
+		if (place->place.ends_in)
+			json_string(json, "stack_ends_in", place->place.ends_in);
+		if (stacks)
+			add_stack(json, place);
+	}
+	json_close(json, '}');
+}
+
+static void add_failure(struct json *json, const struct watch_failure *failure)
+{
+	const struct function *function = failure->function;
+	const char *name = function ? cuda_error_name(function->layer, failure->result) : NULL;
+
+	json_open(json, NULL, '{');
+	add_process_name(json, failure->process);
+	if (function)
+		json_string(json, "call", function->name);
+	json_s64(json, "result", failure->result);
+	if (name)
+		json_string(json, "error", name);
+	json_u64(json, "count", failure->count);
+	json_u64(json, "bytes", failure->bytes);
+	json_close(json, '}');
+}
+
+/* ---- the page -------------------------------------------------------------------------------- */
+
+static void add_head(struct json *json, const struct watch_page *page)
+{
+	uint64_t lost = 0;
+
+	json_u64(json, "page", page->number);
+	json_bool(json, "last", page->last);
+	json_u64(json, "time_ns", page->time_ns + (uint64_t)page->realtime_offset_ns);
+	json_u64(json, "since_begin_ns", page->time_ns - page->begin_ns);
+	json_u64(json, "since_before_ns", page->time_ns - page->before_ns);
+	json_u64(json, "older_ns", page->memory->older_ns);
+	for (size_t i = 0; page->lost && i < LOST_COUNT; i++)
+		lost += page->lost[i];
+	json_u64(json, "lost_rows", page->lost_rows);
+	json_u64(json, "lost", lost);
+	json_u64(json, "no_stack", page->memory->no_stack);
+}
+
+void memleak_json(struct buf *out, const struct watch_page *page, const struct places *places,
+                  const struct memleak_style *style)
+{
+	struct json json = { .out = out };
+	const struct live_process *processes;
+	const struct live_place *list;
+	size_t n_processes = places_processes(places, &processes), n = places_list(places, &list);
+
+	json_open(&json, NULL, '{');
+	add_head(&json, page);
+	json_open(&json, "processes", '[');
+	for (size_t i = 0; i < n_processes; i++)
+		add_process(&json, &processes[i]);
+	json_close(&json, ']');
+	json_u64(&json, "n_places", n);
+	json_open(&json, "places", '[');
+	for (size_t i = 0; i < n && (!style->top || i < style->top); i++)
+		add_place(&json, page, &list[i], style->stacks);
+	json_close(&json, ']');
+	json_open(&json, "failures", '[');
+	for (size_t i = 0; i < page->memory->n_failures; i++)
+		add_failure(&json, &page->memory->failures[i]);
+	json_close(&json, ']');
+	json_close(&json, '}');
+	buf_putc(out, '\n');
+}
