@@ -193,16 +193,6 @@ size_t places_processes(const struct places *places, const struct live_process *
 	return places->n_processes;
 }
 
-/* The process of a row among those of this page; NULL when its end was told before. */
-static const struct live_process *process_of(const struct places *places,
-                                             const struct process *process)
-{
-	for (size_t i = 0; i < places->n_processes; i++)
-		if (places->processes[i].memory->process == process)
-			return &places->processes[i];
-	return NULL;
-}
-
 /* ---- one page -------------------------------------------------------------------------------- */
 
 /* Names are kept once by the symbols, so that their addresses tell them apart. */
@@ -388,13 +378,10 @@ void places_take(struct places *places, const struct watch_page *page)
 	places->count = 0;
 	if (memory)
 		take_processes(places, memory);
-	for (size_t i = 0; memory && i < memory->n_places; i++) {
-		const struct watch_place *row = &memory->places[i];
-		const struct live_process *process = process_of(places, row->process);
-
-		if (process)
-			take_row(places, row, process->memory->ended);
-	}
+	for (size_t i = 0; memory && i < memory->n_places; i++)
+		take_row(places, &memory->places[i], false);
+	for (size_t i = 0; memory && i < memory->n_left; i++)
+		take_row(places, &memory->left[i], true);
 	step_all(places);
 	drop_young(places);
 }

@@ -108,6 +108,8 @@ struct watch_memory {
 	size_t n_allocations;
 	const struct watch_place *places; /* the most bytes first */
 	size_t n_places;
+	const struct watch_place *left; /* what processes had not freed that ended since the page */
+	size_t n_left;                  /* before, as if it were still live */
 	const struct watch_memory_totals *totals; /* by process, then kind */
 	size_t n_totals;
 	const struct watch_process_memory *processes; /* also those that have ended */

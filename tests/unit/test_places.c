@@ -220,12 +220,12 @@ static void end_of_a_process_is_told_once(void **state)
 	};
 	const struct watch_process_memory ended = { .process = &process, .ended = true };
 	struct watch_place one = row(200, NULL);
-	const struct watch_memory memory = { .places = &one,
-		                             .n_places = 1,
-		                             .processes = &ended,
-		                             .n_processes = 1,
-		                             .totals = totals,
-		                             .n_totals = 3 };
+	struct watch_memory memory = { .left = &one,
+		                       .n_left = 1,
+		                       .processes = &ended,
+		                       .n_processes = 1,
+		                       .totals = totals,
+		                       .n_totals = 3 };
 	const struct watch_page page = { .memory = &memory };
 	const struct live_process *processes;
 
@@ -236,6 +236,7 @@ static void end_of_a_process_is_told_once(void **state)
 	assert_int_equal(processes[0].unfreed.bytes, 250);
 	assert_int_equal(processes[0].n_totals, 3);
 	assert_true(first(places, 1)->ended);
+	memory.n_left = 0;
 	places_take(places, &page);
 	assert_int_equal(places_processes(places, &processes), 0);
 	first(places, 0);

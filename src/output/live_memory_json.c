@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "output/memleak.h"
+#include "output/live.h"
 
-#include "base/json.h"
 #include "cuda/error.h"
 
 static uint64_t age_ns(const struct watch_page *page, uint64_t time_ns)
@@ -15,12 +14,6 @@ static void add_count(struct json *json, const char *key, const struct watch_cou
 	json_u64(json, "count", count->count);
 	json_u64(json, "bytes", count->bytes);
 	json_close(json, '}');
-}
-
-static void add_process_name(struct json *json, const struct process *process)
-{
-	json_u64(json, "pid", process->pid);
-	json_string(json, "process", process->comm);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -49,7 +42,7 @@ static void add_process(struct json *json, const struct live_process *process)
 	const struct watch_process_memory *memory = process->memory;
 
 	json_open(json, NULL, '{');
-	add_process_name(json, memory->process);
+	live_json_process(json, memory->process);
 	json_bool(json, "ended", memory->ended);
 	add_count(json, "live", &memory->live);
 	json_u64(json, "peak_bytes", memory->peak_bytes);
@@ -91,7 +84,7 @@ static void add_place(struct json *json, const struct watch_page *page,
                       const struct live_place *place, bool stacks)
 {
 	json_open(json, NULL, '{');
-	add_process_name(json, place->process);
+	live_json_process(json, place->process);
 	json_bool(json, "ended", place->ended);
 	json_string(json, "kind", api_memory_name(place->kind));
 	if (place->function)
@@ -123,7 +116,7 @@ static void add_failure(struct json *json, const struct watch_failure *failure)
 	const char *name = function ? cuda_error_name(function->layer, failure->result) : NULL;
 
 	json_open(json, NULL, '{');
-	add_process_name(json, failure->process);
+	live_json_process(json, failure->process);
 	if (function)
 		json_string(json, "call", function->name);
 	json_s64(json, "result", failure->result);
@@ -134,48 +127,28 @@ static void add_failure(struct json *json, const struct watch_failure *failure)
 	json_close(json, '}');
 }
 
-/* ---- the page -------------------------------------------------------------------------------- */
-
-static void add_head(struct json *json, const struct watch_page *page)
+void live_memory_json(const struct watch_page *page, const struct live_options *options,
+                      struct json *json)
 {
-	uint64_t lost = 0;
-
-	json_u64(json, "page", page->number);
-	json_bool(json, "last", page->last);
-	json_u64(json, "time_ns", page->time_ns + (uint64_t)page->realtime_offset_ns);
-	json_u64(json, "since_begin_ns", page->time_ns - page->begin_ns);
-	json_u64(json, "since_before_ns", page->time_ns - page->before_ns);
-	json_u64(json, "older_ns", page->memory->older_ns);
-	for (size_t i = 0; page->lost && i < LOST_COUNT; i++)
-		lost += page->lost[i];
-	json_u64(json, "lost_rows", page->lost_rows);
-	json_u64(json, "lost", lost);
-	json_u64(json, "no_stack", page->memory->no_stack);
-}
-
-void memleak_json(struct buf *out, const struct watch_page *page, const struct places *places,
-                  const struct memleak_style *style)
-{
-	struct json json = { .out = out };
 	const struct live_process *processes;
 	const struct live_place *list;
-	size_t n_processes = places_processes(places, &processes), n = places_list(places, &list);
+	size_t n_processes = places_processes(options->places, &processes);
+	size_t n = places_list(options->places, &list);
 
-	json_open(&json, NULL, '{');
-	add_head(&json, page);
-	json_open(&json, "processes", '[');
+	json_open(json, "memory", '{');
+	json_u64(json, "older_ns", page->memory->older_ns);
+	json_open(json, "processes", '[');
 	for (size_t i = 0; i < n_processes; i++)
-		add_process(&json, &processes[i]);
-	json_close(&json, ']');
-	json_u64(&json, "n_places", n);
-	json_open(&json, "places", '[');
-	for (size_t i = 0; i < n && (!style->top || i < style->top); i++)
-		add_place(&json, page, &list[i], style->stacks);
-	json_close(&json, ']');
-	json_open(&json, "failures", '[');
+		add_process(json, &processes[i]);
+	json_close(json, ']');
+	json_open(json, "places", '[');
+	for (size_t i = 0; i < n; i++)
+		add_place(json, page, &list[i], options->stacks);
+	json_close(json, ']');
+	json_open(json, "failures", '[');
 	for (size_t i = 0; i < page->memory->n_failures; i++)
-		add_failure(&json, &page->memory->failures[i]);
-	json_close(&json, ']');
-	json_close(&json, '}');
-	buf_putc(out, '\n');
+		add_failure(json, &page->memory->failures[i]);
+	json_close(json, ']');
+	json_u64(json, "without_stack", page->memory->no_stack);
+	json_close(json, '}');
 }

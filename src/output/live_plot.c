@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "output/memleak.h"
+#include "output/live_plot.h"
 
 #define FAILURES_MAX 1000 /* of one process on one page */
 
@@ -29,8 +29,7 @@ static void plot_failures(struct memory_plot *plot, const struct watch_page *pag
 		memory_plot_failure(plot, page->time_ns, who, kind, bytes);
 }
 
-void memleak_plot(struct memory_plot *plot, const struct watch_page *page,
-                  const struct places *places)
+void live_plot(struct memory_plot *plot, const struct watch_page *page, const struct places *places)
 {
 	const struct live_process *processes;
 	size_t n = places_processes(places, &processes);
