@@ -50,6 +50,8 @@ struct places {
 	struct live_place *list;
 	uint64_t *most; /* bytes of the stack that each row of the list shows */
 	size_t count, room;
+	struct live_place *left; /* of processes that ended on pages before */
+	size_t n_left;
 	struct past *pasts;
 	struct live_process *processes;
 	size_t n_processes;
@@ -96,6 +98,7 @@ void places_free(struct places *places)
 		HASH_DEL(places->pasts, past);
 		free(past);
 	}
+	free(places->left);
 	free(places->processes);
 	free(places->list);
 	free(places->most);
@@ -103,6 +106,12 @@ void places_free(struct places *places)
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
+
+void places_see_process(struct places *places, uint32_t pid)
+{
+	if (places->symbols)
+		symbols_look(places->symbols, (pid_t)pid);
+}
 
 void places_see_stack(struct places *places, const struct watch_stack *stack)
 {
@@ -162,8 +171,8 @@ static void find_totals(const struct watch_memory *memory, struct live_process *
 	}
 }
 
-/* Those that had ended before this page are left out. */
-static void take_processes(struct places *places, const struct watch_memory *memory)
+/* Those that had ended before this page are left out, but for the last one. */
+static void take_processes(struct places *places, const struct watch_memory *memory, bool last)
 {
 	places->n_processes = 0;
 	places->processes =
@@ -173,7 +182,7 @@ static void take_processes(struct places *places, const struct watch_memory *mem
 		struct past *past = past_of(places, row->process);
 		struct live_process *process = &places->processes[places->n_processes];
 
-		if (past->told)
+		if (past->told && !last)
 			continue;
 		memset(process, 0, sizeof(*process));
 		process->memory = row;
@@ -370,6 +379,29 @@ static void drop_young(struct places *places)
 		qsort(places->list, kept, sizeof(*places->list), compare_places);
 }
 
+/* How many rows of processes that ended are kept for the last page. */
+#define LEFT_MAX 1024
+
+static void keep_left(struct places *places)
+{
+	for (size_t i = 0; i < places->count && places->n_left < LEFT_MAX; i++) {
+		if (!places->list[i].ended)
+			continue;
+		if (!places->left)
+			places->left = xcalloc(LEFT_MAX, sizeof(*places->left));
+		places->left[places->n_left++] = places->list[i];
+	}
+}
+
+static void recall_left(struct places *places)
+{
+	for (size_t i = 0; i < places->n_left; i++) {
+		size_t row = add_row(places);
+
+		places->list[row] = places->left[i];
+	}
+}
+
 void places_take(struct places *places, const struct watch_page *page)
 {
 	const struct watch_memory *memory = page->memory;
@@ -377,12 +409,16 @@ void places_take(struct places *places, const struct watch_page *page)
 	places->page++;
 	places->count = 0;
 	if (memory)
-		take_processes(places, memory);
+		take_processes(places, memory, page->last);
 	for (size_t i = 0; memory && i < memory->n_places; i++)
 		take_row(places, &memory->places[i], false);
 	for (size_t i = 0; memory && i < memory->n_left; i++)
 		take_row(places, &memory->left[i], true);
 	step_all(places);
+	if (page->last)
+		recall_left(places);
+	else
+		keep_left(places);
 	drop_young(places);
 }
 

@@ -67,7 +67,8 @@ struct places;
 struct places *places_new(struct symbols *symbols, bool by_stack);
 void places_free(struct places *places);
 
-/* While the process is there: makes sure that its stack can be told later. */
+/* While the process is there: make sure that its stacks can be told later. On any thread. */
+void places_see_process(struct places *places, uint32_t pid);
 void places_see_stack(struct places *places, const struct watch_stack *stack);
 
 /* Takes in a page. */
@@ -75,11 +76,12 @@ void places_take(struct places *places, const struct watch_page *page);
 
 /*
  * The places of that page that hold something older than asked for, the most old bytes first; then
- * all those of processes whose end this page is the first to tell. Valid until the next page.
+ * all those of processes whose end this page is the first to tell; the last page tells of all that
+ * ended (of 1,024 places). Valid until the next page.
  */
 size_t places_list(const struct places *places, const struct live_place **list);
 
-/* The processes of that page in its order; one that has ended is there once more. */
+/* The processes of that page in its order; one that has ended is there once more, and at last. */
 size_t places_processes(const struct places *places, const struct live_process **list);
 
 #endif

@@ -201,6 +201,12 @@ struct watch_options {
 	uint64_t older_ns; /* 0: all */
 	bool stacks;       /* of allocations */
 
+	/*
+	 * A process that has CUDA is there to be asked, and does not run on where it is held, until
+	 * this returns. On any thread, again when it has mapped more. May be NULL.
+	 */
+	void (*look)(void *data, uint32_t pid);
+
 	/* A stack that was not seen before, as long as its process is there to be asked. */
 	void (*stack)(void *data, const struct watch_stack *stack); /* may be NULL */
 

@@ -309,6 +309,14 @@ static void fit_screen(struct buf *text, size_t rows)
 	}
 }
 
+static void see_process(void *data, uint32_t pid)
+{
+	const struct watch_command *c = data;
+
+	if (c->places)
+		places_see_process(c->places, pid);
+}
+
 static void see_stack(void *data, const struct watch_stack *stack)
 {
 	const struct watch_command *c = data;
@@ -415,6 +423,7 @@ static int watch(struct watch_command *c, struct err *err)
 	begin_places(c);
 	c->watch.tools = c->chosen;
 	c->watch.stacks = true;
+	c->watch.look = see_process;
 	c->watch.stack = see_stack;
 	c->watch.page = show_page;
 	c->watch.data = c;

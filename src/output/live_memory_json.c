@@ -18,41 +18,46 @@ static void add_count(struct json *json, const char *key, const struct watch_cou
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static void add_kinds(struct json *json, const struct live_process *process)
+/* What is known of it since the page before; NULL for one whose end was told then. */
+static const struct live_process *change_of(const struct places *places,
+                                            const struct process *process)
 {
-	json_open(json, "kinds", '{');
-	for (size_t i = 0; i < process->n_totals; i++) {
-		const struct watch_memory_totals *totals = &process->totals[i];
+	const struct live_process *list;
+	size_t n = places_processes(places, &list);
 
-		json_open(json, api_memory_name(totals->kind), '{');
-		add_count(json, "allocated", &totals->allocated);
-		add_count(json, "freed", &totals->freed);
-		add_count(json, "replaced", &totals->replaced);
-		add_count(json, "context", &totals->context);
-		add_count(json, "exit", &totals->exit);
-		add_count(json, "untracked", &totals->untracked);
-		add_count(json, "live", &totals->live);
-		json_close(json, '}');
-	}
-	json_close(json, '}');
+	for (size_t i = 0; i < n; i++)
+		if (list[i].memory->process == process)
+			return &list[i];
+	return NULL;
 }
 
-static void add_process(struct json *json, const struct live_process *process)
+static void add_process(struct json *json, const struct watch_process_memory *memory,
+                        const struct live_process *change)
 {
-	const struct watch_process_memory *memory = process->memory;
-
 	json_open(json, NULL, '{');
 	live_json_process(json, memory->process);
 	json_bool(json, "ended", memory->ended);
 	add_count(json, "live", &memory->live);
 	json_u64(json, "peak_bytes", memory->peak_bytes);
-	json_s64(json, "grown_bytes", process->grown_bytes);
+	json_s64(json, "grown_bytes", change ? change->grown_bytes : 0);
 	json_u64(json, "failed", memory->failed);
-	json_u64(json, "failed_since", process->failed_since);
+	json_u64(json, "failed_since", change ? change->failed_since : 0);
 	json_u64(json, "unknown_frees", memory->unknown_frees);
-	if (memory->ended)
-		add_count(json, "not_freed", &process->unfreed);
-	add_kinds(json, process);
+	json_close(json, '}');
+}
+
+static void add_kind(struct json *json, const struct watch_memory_totals *totals)
+{
+	json_open(json, NULL, '{');
+	live_json_process(json, totals->process);
+	json_string(json, "kind", api_memory_name(totals->kind));
+	add_count(json, "allocated", &totals->allocated);
+	add_count(json, "freed", &totals->freed);
+	add_count(json, "replaced", &totals->replaced);
+	add_count(json, "released_with_context", &totals->context);
+	add_count(json, "released_by_exit", &totals->exit);
+	add_count(json, "untracked", &totals->untracked);
+	add_count(json, "live", &totals->live);
 	json_close(json, '}');
 }
 
@@ -88,7 +93,7 @@ static void add_place(struct json *json, const struct watch_page *page,
 	json_bool(json, "ended", place->ended);
 	json_string(json, "kind", api_memory_name(place->kind));
 	if (place->function)
-		json_string(json, "call", place->function->name);
+		json_string(json, "function", place->function->name);
 	json_u64(json, "count", place->count);
 	json_u64(json, "bytes", place->bytes);
 	json_u64(json, "older_count", place->older_count);
@@ -118,8 +123,8 @@ static void add_failure(struct json *json, const struct watch_failure *failure)
 	json_open(json, NULL, '{');
 	live_json_process(json, failure->process);
 	if (function)
-		json_string(json, "call", function->name);
-	json_s64(json, "result", failure->result);
+		json_string(json, "function", function->name);
+	json_s64(json, "code", failure->result);
 	if (name)
 		json_string(json, "error", name);
 	json_u64(json, "count", failure->count);
@@ -130,25 +135,29 @@ static void add_failure(struct json *json, const struct watch_failure *failure)
 void live_memory_json(const struct watch_page *page, const struct live_options *options,
                       struct json *json)
 {
-	const struct live_process *processes;
+	const struct watch_memory *memory = page->memory;
 	const struct live_place *list;
-	size_t n_processes = places_processes(options->places, &processes);
 	size_t n = places_list(options->places, &list);
 
 	json_open(json, "memory", '{');
-	json_u64(json, "older_ns", page->memory->older_ns);
+	json_u64(json, "older_ns", memory->older_ns);
 	json_open(json, "processes", '[');
-	for (size_t i = 0; i < n_processes; i++)
-		add_process(json, &processes[i]);
+	for (size_t i = 0; i < memory->n_processes; i++)
+		add_process(json, &memory->processes[i],
+		            change_of(options->places, memory->processes[i].process));
+	json_close(json, ']');
+	json_open(json, "kinds", '[');
+	for (size_t i = 0; i < memory->n_totals; i++)
+		add_kind(json, &memory->totals[i]);
 	json_close(json, ']');
 	json_open(json, "places", '[');
 	for (size_t i = 0; i < n; i++)
 		add_place(json, page, &list[i], options->stacks);
 	json_close(json, ']');
 	json_open(json, "failures", '[');
-	for (size_t i = 0; i < page->memory->n_failures; i++)
-		add_failure(json, &page->memory->failures[i]);
+	for (size_t i = 0; i < memory->n_failures; i++)
+		add_failure(json, &memory->failures[i]);
 	json_close(json, ']');
-	json_u64(json, "without_stack", page->memory->no_stack);
+	json_u64(json, "without_stack", memory->no_stack);
 	json_close(json, '}');
 }

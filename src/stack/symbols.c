@@ -2,6 +2,7 @@
 #include "stack/symbols.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 
 #define MAPPINGS_MAX 65536 /* vm.max_map_count is 65,530 */
 #define NAMES_BYTES  ((size_t)64 << 20)
-#define MISSES       64 /* addresses with nothing at them for which a process is seen again */
+#define LOOKS_MAX    256 /* processes that were looked at and not asked about */
+#define MISSES       64  /* addresses with nothing at them for which a process is seen again */
 
 struct name {
 	UT_hash_handle hh;
@@ -50,8 +52,24 @@ struct program { /* a process */
 	UT_hash_handle hh;
 };
 
+struct listing {
+	struct symbols *symbols;
+	pid_t pid;
+	struct code *code;
+	size_t count, room;
+};
+
+struct look { /* what a pid had mapped when it was last looked at */
+	pid_t pid;
+	uint64_t started;
+	struct listing listing;
+	UT_hash_handle hh;
+};
+
 struct symbols {
+	pthread_mutex_t lock;
 	struct code_files *files;
+	struct look *looks; /* the oldest first */
 	struct program *programs;
 	struct name *names;
 	struct demangled *demangled;
@@ -123,13 +141,6 @@ static void free_names(struct symbols *symbols)
 }
 
 /* ---- what a process has mapped --------------------------------------------------------------- */
-
-struct listing {
-	struct symbols *symbols;
-	pid_t pid;
-	struct code *code;
-	size_t count, room;
-};
 
 static struct code *add_code(struct listing *listing)
 {
@@ -270,22 +281,61 @@ static void drop_listing(struct symbols *symbols, struct listing *listing)
 	free(listing->code);
 }
 
-static int see(struct symbols *symbols, struct program *program, struct err *err)
+static int list_code(struct symbols *symbols, pid_t pid, struct listing *listing, struct err *err)
 {
-	struct listing listing = { .symbols = symbols, .pid = program->pid };
-	uint64_t started = start_time(program->pid);
 	int rc;
 
-	if (program->over || (program->started && program->started != started))
-		return err_set(err, ESRCH, "process %d has ended", program->pid);
-	rc = maps_each_code(program->pid, note_mapping, &listing, err);
+	*listing = (struct listing){ .symbols = symbols, .pid = pid };
+	rc = maps_each_code(pid, note_mapping, listing, err);
 	/* Of a process that has ended and was not waited for, the file is empty. */
-	if (rc >= 0 && !listing.count)
-		rc = err_set(err, ESRCH, "process %d has ended", program->pid);
-	if (rc < 0) {
-		drop_listing(symbols, &listing);
-		return rc;
-	}
+	if (rc >= 0 && !listing->count)
+		rc = err_set(err, ESRCH, "process %d has ended", pid);
+	if (rc < 0)
+		drop_listing(symbols, listing);
+	return rc < 0 ? rc : 0;
+}
+
+static void free_look(struct symbols *symbols, struct look *look)
+{
+	HASH_DEL(symbols->looks, look);
+	drop_listing(symbols, &look->listing);
+	free(look);
+}
+
+static struct look *find_look(struct symbols *symbols, pid_t pid)
+{
+	struct look *look;
+
+	HASH_FIND_INT(symbols->looks, &pid, look);
+	return look;
+}
+
+/* What the process had mapped when it was last looked at; once. */
+static int recall(struct symbols *symbols, struct program *program, struct err *err)
+{
+	struct look *look = find_look(symbols, program->pid);
+
+	if (!look || (program->started && program->started != look->started))
+		return err_set(err, ESRCH, "process %d has ended", program->pid);
+	program->started = look->started;
+	merge(symbols, program, &look->listing);
+	look->listing.count = 0;
+	look->listing.code = NULL;
+	free_look(symbols, look);
+	return 0;
+}
+
+static int see(struct symbols *symbols, struct program *program, struct err *err)
+{
+	uint64_t started = start_time(program->pid);
+	struct listing listing;
+
+	if (program->over)
+		return err_set(err, ESRCH, "process %d has ended", program->pid);
+	if (program->started && program->started != started)
+		return recall(symbols, program, err);
+	if (list_code(symbols, program->pid, &listing, err))
+		return recall(symbols, program, err);
 	program->started = started;
 	merge(symbols, program, &listing);
 	if (!program->perf_map)
@@ -293,12 +343,38 @@ static int see(struct symbols *symbols, struct program *program, struct err *err
 	return 0;
 }
 
+void symbols_look(struct symbols *symbols, pid_t pid)
+{
+	struct listing listing;
+	struct look *look;
+
+	pthread_mutex_lock(&symbols->lock);
+	if (list_code(symbols, pid, &listing, NULL) == 0) {
+		look = find_look(symbols, pid);
+		if (look)
+			free_look(symbols, look);
+		else if (HASH_COUNT(symbols->looks) >= LOOKS_MAX)
+			free_look(symbols, symbols->looks);
+		look = xcalloc(1, sizeof(*look));
+		look->pid = pid;
+		look->started = start_time(pid);
+		look->listing = listing;
+		HASH_ADD_INT(symbols->looks, pid, look);
+	}
+	pthread_mutex_unlock(&symbols->lock);
+}
+
 int symbols_see(struct symbols *symbols, const struct process *process, struct err *err)
 {
-	struct program *program = make_program(symbols, process);
+	struct program *program;
+	int rc;
 
+	pthread_mutex_lock(&symbols->lock);
+	program = make_program(symbols, process);
 	program->n_missed = 0;
-	return see(symbols, program, err);
+	rc = see(symbols, program, err);
+	pthread_mutex_unlock(&symbols->lock);
+	return rc;
 }
 
 static void free_program(struct symbols *symbols, struct program *program)
@@ -313,16 +389,20 @@ static void free_program(struct symbols *symbols, struct program *program)
 
 void symbols_forget(struct symbols *symbols, const struct process *process)
 {
-	struct program *program = find_program(symbols, process);
+	struct program *program;
 
+	pthread_mutex_lock(&symbols->lock);
+	program = find_program(symbols, process);
 	if (program)
 		free_program(symbols, program);
+	pthread_mutex_unlock(&symbols->lock);
 }
 
 struct symbols *symbols_new(void)
 {
 	struct symbols *symbols = xcalloc(1, sizeof(*symbols));
 
+	pthread_mutex_init(&symbols->lock, NULL);
 	symbols->files = code_files_new();
 	return symbols;
 }
@@ -335,8 +415,11 @@ void symbols_free(struct symbols *symbols)
 		return;
 	HASH_ITER (hh, symbols->programs, program, next)
 		free_program(symbols, program);
+	while (symbols->looks)
+		free_look(symbols, symbols->looks);
 	code_files_free(symbols->files);
 	free_names(symbols);
+	pthread_mutex_destroy(&symbols->lock);
 	free(symbols);
 }
 
@@ -402,22 +485,29 @@ static void find_at(struct symbols *symbols, const struct process *process, uint
 void symbols_find(struct symbols *symbols, const struct process *process, uint64_t address,
                   struct frame *frame)
 {
+	pthread_mutex_lock(&symbols->lock);
 	find_at(symbols, process, address, address, frame);
+	pthread_mutex_unlock(&symbols->lock);
 }
 
 void symbols_find_call(struct symbols *symbols, const struct process *process, uint64_t address,
                        struct frame *frame)
 {
+	pthread_mutex_lock(&symbols->lock);
 	find_at(symbols, process, address, address ? address - 1 : 0, frame);
+	pthread_mutex_unlock(&symbols->lock);
 }
 
 void symbols_prepare(struct symbols *symbols, const struct process *process,
                      const uint64_t *addresses, size_t count)
 {
-	struct program *program = make_program(symbols, process);
+	struct program *program;
 
+	pthread_mutex_lock(&symbols->lock);
+	program = make_program(symbols, process);
 	for (size_t i = 0; i < count; i++)
 		code_at(symbols, program, addresses[i]);
+	pthread_mutex_unlock(&symbols->lock);
 }
 
 void frame_add_name(struct buf *out, const struct frame *frame)

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -42,6 +43,12 @@ struct frame {
 
 struct symbols *symbols_new(void);
 void symbols_free(struct symbols *symbols);
+
+/*
+ * Notes what the process with this pid has mapped now, in case that it has ended when it is first
+ * asked about: for moments at which it is sure to be there. On any thread, as all of these.
+ */
+void symbols_look(struct symbols *symbols, pid_t pid);
 
 /*
  * Notes what the process has mapped now. What it had mapped before and has not since stays known.

@@ -243,6 +243,28 @@ static void end_of_a_process_is_told_once(void **state)
 	places_free(places);
 }
 
+static void last_page_tells_of_all_that_ended(void **state)
+{
+	struct places *places = places_new(NULL, false);
+	struct watch_place one = row(200, NULL);
+	const struct watch_process_memory ended = { .process = &process, .ended = true };
+	struct watch_memory memory = {
+		.left = &one, .n_left = 1, .processes = &ended, .n_processes = 1
+	};
+	struct watch_page page = { .memory = &memory };
+	const struct live_process *processes;
+
+	places_take(places, &page);
+	memory.n_left = 0;
+	places_take(places, &page);
+	first(places, 0);
+	page.last = true;
+	places_take(places, &page);
+	assert_int_equal(first(places, 1)->bytes, 200);
+	assert_int_equal(places_processes(places, &processes), 1);
+	places_free(places);
+}
+
 static void growth_and_failures_of_a_process_are_since_the_page_before(void **state)
 {
 	struct places *places = places_new(NULL, false);
@@ -274,6 +296,7 @@ int main(void)
 		cmocka_unit_test(ways_to_one_function_come_together),
 		cmocka_unit_test(by_stack_they_stay_apart),
 		cmocka_unit_test(end_of_a_process_is_told_once),
+		cmocka_unit_test(last_page_tells_of_all_that_ended),
 		cmocka_unit_test(growth_and_failures_of_a_process_are_since_the_page_before),
 	};
 

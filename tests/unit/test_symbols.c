@@ -364,6 +364,21 @@ static void prepared_addresses_are_found_after_the_end(void **state)
 	symbols_free(symbols);
 }
 
+static void process_that_was_looked_at_is_known_after_its_end(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct process process;
+	struct told told;
+
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	symbols_look(symbols, (pid_t)told.process.pid);
+	process = told.process;
+	end(&told);
+	expect(symbols, &process, told.grow_cache, GROW_CACHE, "app");
+	symbols_free(symbols);
+}
+
 /* As cp does: the inode stays, what is in it does not. */
 static void file_that_was_written_over_is_read_again(void **state)
 {
@@ -399,6 +414,7 @@ int main(void)
 		cmocka_unit_test(address_outside_of_everything_is_shown_as_it_is),
 		cmocka_unit_test(call_belongs_to_the_function_before_its_return_address),
 		cmocka_unit_test(prepared_addresses_are_found_after_the_end),
+		cmocka_unit_test(process_that_was_looked_at_is_known_after_its_end),
 		cmocka_unit_test(file_that_was_written_over_is_read_again),
 	};
 
