@@ -134,11 +134,10 @@ _Static_assert(WATCH_MEMORY == (int)FOLD_TOOL_MEMORY && WATCH_LAUNCHES == (int)F
 static void look_held(void *data, pid_t pid)
 {
 	struct capture *c = data;
-	struct look_result found;
+	struct look_result found = { 0 };
 
-	modules_look(c->modules, pid, LOOK_HELD, 0, &found, NULL);
-	if (found.modules)
-		atomic_store(&c->cuda_seen, true);
+	if (modules_look(c->modules, pid, LOOK_HELD, 0, &found, NULL) == 0 && found.modules)
+		capture_found(c, pid);
 }
 
 static int open_command(struct capture *c, struct err *err)

@@ -108,6 +108,15 @@ static void note_no_return(struct capture *c, const struct wire_head *record)
 		say_seccomp(c, record->tgid);
 }
 
+void capture_found(struct capture *c, pid_t pid)
+{
+	const struct watch_options *options = c->options.watch;
+
+	atomic_store(&c->cuda_seen, true);
+	if (options && options->look)
+		options->look(options->data, (uint32_t)pid);
+}
+
 static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 {
 	struct look_result found = { 0 };
@@ -115,7 +124,7 @@ static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 	if (modules_look(c->modules, pid, how, since_ns, &found, NULL))
 		return; /* gone in the meantime */
 	if (found.modules)
-		atomic_store(&c->cuda_seen, true);
+		capture_found(c, pid);
 	if (found.foreign)
 		capture_notice(c,
 		               "process %d runs a program of another architecture (32-bit?): "

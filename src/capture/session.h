@@ -58,6 +58,9 @@ void capture_begin_clock(struct capture *capture); /* the trace begins now */
 void capture_notice(struct capture *capture, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* A process that has CUDA was looked into; on any thread. */
+void capture_found(struct capture *c, pid_t pid);
+
 /* Watches a process that already runs; for target_each. */
 int capture_watch_running(void *capture, pid_t pid);
 
