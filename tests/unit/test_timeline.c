@@ -82,7 +82,7 @@ static void test_reading_ends_long_after_the_window(void **state)
 
 static void test_inner_calls_are_in_the_list_only(void **state)
 {
-	struct call nested = call_at("cuMemAlloc_v2", 12, 5);
+	struct call nested = call_at("cuMemAlloc_v2", 10, 5);
 	const struct timeline_view *view;
 
 	begin(0, 0);
