@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "capture/target.h"
+#include "capture/watch.h"
 #include "probe/selection.h"
 #include "trace/event.h"
 
@@ -32,7 +33,10 @@ struct capture_options {
 	const char *without;  /* kernel features not to use */
 	struct consumer *const *consumers;
 	size_t n_consumers;
-	bool (*enough)(void *data);                   /* --max-events; may be NULL */
+	const struct watch_options
+		*watch;             /* calls are summed up in the kernel rather than passed */
+				    /* to consumers; `selection` does not count then */
+	bool (*enough)(void *data); /* --max-events; may be NULL */
 	void (*notice)(void *data, const char *text); /* a line for the user */
 	/* Told a few dozen times a second, after consumers got what there was; may be NULL. */
 	void (*progress)(void *data, const struct capture_state *state);

@@ -33,6 +33,10 @@ int cli_report(int argc, char **argv);
 int cli_timeline(int argc, char **argv);
 int cli_diff(int argc, char **argv);
 int cli_export(int argc, char **argv);
+int cli_memleak(int argc, char **argv);
+int cli_launches(int argc, char **argv);
+int cli_bandwidth(int argc, char **argv);
+int cli_watch(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
@@ -99,6 +103,9 @@ struct cli_range {
 /* trace_read() of that part. */
 int cli_read(struct trace_file *file, const struct cli_range *range,
              struct consumer *const *consumers, size_t n, struct err *err);
+
+/* The same for the value of --ring-size. */
+uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg);
 
 /* Ends the program: "cuscope trace: --duration: '10x' is no duration (10us, 1.5ms, 2s, 3m)". */
 void cli_bad_value(const struct argp_state *state, const char *option, const char *value,

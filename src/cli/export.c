@@ -327,6 +327,9 @@ static int convert_to_file(struct export_options *o, struct trace_file *file, st
 	if (out.out)
 		setvbuf(out.out, NULL, _IOFBF, OUTPUT_BUFFER);
 	rc = convert(o, file, err);
+	if (rc == -ENOSPC || rc == -EDQUOT) /* a stream would keep what it has */
+		err_set(err, rc, "cannot write %s: %s; free some space or choose another place",
+		        o->output, strerror(-rc));
 	if (!worth_keeping(rc))
 		new_file_drop(&out);
 	else if (new_file_keep(&out, rc ? &ignored : err) && !rc)

@@ -114,7 +114,7 @@ static const char *find_functions(struct nvml *nvml)
  * A static glibc loads only libraries that were made for the very same glibc, and then a second C
  * library with them. The kernel gives a program without an interpreter no base of one.
  */
-static bool is_static(void)
+bool nvml_is_static(void)
 {
 	return getauxval(AT_BASE) == 0;
 }
@@ -152,10 +152,10 @@ struct nvml *nvml_open(char *why, size_t size)
 {
 	struct nvml *nvml;
 
-	if (is_static()) {
+	if (nvml_is_static()) {
 		snprintf(why, size,
-		         "no GPU figures: this static cuscope cannot load " LIBRARY
-		         "; one built with make can");
+		         "no GPU figures: a static cuscope asks nvidia-smi for them, which is not "
+		         "here");
 		return NULL;
 	}
 	nvml = xcalloc(1, sizeof(*nvml));

@@ -54,7 +54,7 @@ struct perfetto_names {
 		uint32_t event, value;
 	} * kernels; /* by id */
 	size_t n_kernels;
-	uint32_t copies[DIRECTION_COUNT][MEMORY_NAMES][MEMORY_NAMES], sets[MEMORY_NAMES];
+	uint32_t copies[DIRECTION_COUNT][MEMORY_NAMES][MEMORY_NAMES], sets[MEMORY_NAMES], no_kernel;
 	struct value values[VALUES];
 };
 
@@ -216,8 +216,9 @@ static uint32_t *activity_place(struct perfetto_names *names, const struct activ
 	unsigned source = activity->source % MEMORY_NAMES;
 	unsigned destination = activity->destination % MEMORY_NAMES;
 
-	if (activity->kernel)
-		return &kernel_names(names, activity->kernel)->event;
+	if (activity->kind == ACTIVITY_KERNEL)
+		return activity->kernel ? &kernel_names(names, activity->kernel)->event
+		                        : &names->no_kernel;
 	if (activity->kind == ACTIVITY_SET)
 		return &names->sets[destination];
 	return &names->copies[activity->direction % DIRECTION_COUNT][source][destination];

@@ -49,6 +49,9 @@ def prose(page):
 
 
 def check_options(cuscope, command):
+    if not os.path.exists(os.path.join(ROOT, f"docs/{command}.md")):
+        yield f"docs/{command}.md does not exist"
+        return
     helped, paged = options_of_help(cuscope, command), options_of_page(command)
     if not helped:
         yield "--help lists no options"

@@ -12,6 +12,7 @@ import sys
 import time
 
 import programs
+from top_cases import top
 from torch_cases import Torch
 from tracing import Recorded, Report, Trace
 
@@ -104,6 +105,7 @@ def main():
         run_case(report, Trace, cuscope, folder, name, command, options, checks)
         run_case(report, Recorded, cuscope, folder, name + "-recorded", command, options, checks)
     table(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
+    top(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
     if torch:
         torch.run()
     else:
