@@ -63,7 +63,13 @@ static __always_inline int fold_has_return(const struct folded *f)
 		row_;                                                                              \
 	})
 
-#define FOLD_ADD(counter, value) __sync_fetch_and_add(&(counter), value)
+/* The value is hidden from clang, which makes an atomic `or` of adding 0: not before 5.12. */
+#define FOLD_ADD(counter, value)                                                                   \
+	({                                                                                         \
+		__u64 add_ = (value);                                                              \
+		asm volatile("" : "+r"(add_));                                                     \
+		__sync_fetch_and_add(&(counter), add_);                                            \
+	})
 
 static __always_inline void fold_count(struct fold_count *into, __u64 bytes)
 {

@@ -10,13 +10,21 @@
 #include "bpf/maps.h"
 #include "bpf/wire_fold.h"
 
-#define FOLD_MAP(name, key_type, value_type)                                                       \
+#define FOLD_MAP_OF(map_type, name, key_type, value_type)                                          \
 	struct {                                                                                   \
-		__uint(type, BPF_MAP_TYPE_HASH);                                                   \
+		__uint(type, map_type);                                                            \
 		__uint(max_entries, 1);                                                            \
 		__type(key, key_type);                                                             \
 		__type(value, value_type);                                                         \
 	} name SEC(".maps")
+
+/* Sums: what finds no room is counted. */
+#define FOLD_MAP(name, key_type, value_type)                                                       \
+	FOLD_MAP_OF(BPF_MAP_TYPE_HASH, name, key_type, value_type)
+
+/* Knowledge: what was not asked for in the longest time makes room. */
+#define FOLD_CACHE(name, key_type, value_type)                                                     \
+	FOLD_MAP_OF(BPF_MAP_TYPE_LRU_HASH, name, key_type, value_type)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -47,16 +55,10 @@ FOLD_MAP(fold_live, struct fold_memory_key, struct fold_allocation);
 FOLD_MAP(fold_failures, struct fold_failure_key, struct fold_count);
 FOLD_MAP(fold_launches, struct fold_launch_key, struct fold_launch);
 FOLD_MAP(fold_copies, struct fold_copies_key, struct fold_copies);
-FOLD_MAP(fold_pinned, struct fold_pinned_key, struct fold_pinned);
-FOLD_MAP(fold_captures, struct fold_capture_key, __u64);
 FOLD_MAP(fold_open_captures, __u64, struct fold_open_capture);
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct fold_stack_key);
-	__type(value, __u8);
-} fold_stacks SEC(".maps");
+FOLD_CACHE(fold_pinned, struct fold_pinned_key, struct fold_pinned);
+FOLD_CACHE(fold_captures, struct fold_capture_key, __u64);
+FOLD_CACHE(fold_stacks, struct fold_stack_key, __u8);
 
 /* Stacks are walked into these: another thread's program may have preempted one that does so. */
 #define STACK_SLOTS 4

@@ -191,6 +191,7 @@ static __always_inline void unpin_in_block(const struct folded *f,
 {
 	struct fold_pinned_key key;
 	struct fold_pinned *block;
+	__u64 left = 0;
 
 	pinned_key(f, process, address, size, &key);
 	block = bpf_map_lookup_elem(&fold_pinned, &key);
@@ -199,7 +200,10 @@ static __always_inline void unpin_in_block(const struct folded *f,
 	for (int i = 0; i < FOLD_PINNED_RANGES; i++) {
 		if (block->range[i].begin == begin)
 			block->range[i].begin = block->range[i].end = 0;
+		left |= block->range[i].end;
 	}
+	if (!left)
+		bpf_map_delete_elem(&fold_pinned, &key);
 }
 
 static __always_inline void host_unpinned(const struct folded *f)
@@ -292,9 +296,9 @@ static __always_inline void copied(const struct folded *f)
 		                       .tgid = f->tgid,
 		                       .set = f->plan->op == FOLD_SET,
 		                       .async = f->plan->flags & FOLD_ASYNC };
-	__u64 direction, from, to, bytes = 0, ns;
+	__u64 direction, from, to, bytes, ns;
 	struct fold_copies *row;
-	int made, sized;
+	int made;
 
 	if (!key.set) {
 		direction = copy_direction(f, &from, &to);
@@ -315,15 +319,14 @@ static __always_inline void copied(const struct folded *f)
 		FOLD_ADD(row->captured, 1);
 		return;
 	}
-	sized = copy_is_sized(f);
-	if (sized)
-		bytes = fold_bytes(f);
 	FOLD_ADD(row->calls, 1);
-	FOLD_ADD(row->bytes, bytes);
-	if (sized)
+	if (copy_is_sized(f)) {
+		bytes = fold_bytes(f);
+		FOLD_ADD(row->bytes, bytes);
 		fold_histogram(row->sizes, bytes);
-	else
+	} else {
 		FOLD_ADD(row->unsized, 1);
+	}
 	if (!fold_has_return(f))
 		return;
 	ns = call_ns(f);

@@ -22,20 +22,24 @@ struct ledger *ledger_new(struct programs *programs, const struct ledger_layout 
 	return ledger;
 }
 
+static void row_drop(struct ledger *ledger, struct ledger_row *row)
+{
+	HASH_DEL(ledger->rows, row);
+	free((void *)row->key);
+	free((void *)row->now);
+	free((void *)row->before);
+	free(row->data);
+	free(row);
+}
+
 void ledger_free(struct ledger *ledger)
 {
 	struct ledger_row *row, *next;
 
 	if (!ledger)
 		return;
-	HASH_ITER (hh, ledger->rows, row, next) {
-		HASH_DEL(ledger->rows, row);
-		free((void *)row->key);
-		free((void *)row->now);
-		free((void *)row->before);
-		free(row->data);
-		free(row);
-	}
+	HASH_ITER (hh, ledger->rows, row, next)
+		row_drop(ledger, row);
 	free(ledger);
 }
 
@@ -119,4 +123,28 @@ size_t ledger_count(const struct ledger *ledger)
 struct ledger_row *ledger_first(struct ledger *ledger)
 {
 	return ledger->rows;
+}
+
+static void add_counters(const struct ledger *ledger, const uint64_t *to, const uint64_t *from)
+{
+	uint64_t *into = (uint64_t *)to;
+
+	for (size_t i = 0; i < ledger->layout.words; i++) {
+		if (!i || i != ledger->layout.max_at)
+			into[i] += from[i];
+		else if (from[i] > into[i])
+			into[i] = from[i];
+	}
+}
+
+struct ledger_row *ledger_merge(struct ledger *ledger, struct ledger_row *row, const void *key)
+{
+	struct ledger_row *into = ledger_row(ledger, key);
+
+	into->ended = true; /* not in the map */
+	add_counters(ledger, into->now, row->now);
+	add_counters(ledger, into->before, row->before);
+	fold_delete(ledger->programs, ledger->layout.map, row->key);
+	row_drop(ledger, row);
+	return into;
 }

@@ -34,6 +34,7 @@ struct ledger_layout {
 	size_t key_bytes, words;
 	size_t tgid_at; /* in the key, of 32 bits; born_ns is where born_at says */
 	size_t born_at;
+	size_t max_at; /* the word that is a maximum rather than a sum; 0: none */
 };
 
 struct ledger;
@@ -52,6 +53,9 @@ int ledger_settle(struct ledger *ledger, struct ledger_process process);
 
 size_t ledger_count(const struct ledger *ledger);
 struct ledger_row *ledger_first(struct ledger *ledger); /* and on by hh.next */
+
+/* Adds a row to that of another key, which no call is counted in, and takes it out of the map. */
+struct ledger_row *ledger_merge(struct ledger *ledger, struct ledger_row *row, const void *key);
 
 /* A row by its key; made, with zeroes, where there is none. */
 struct ledger_row *ledger_row(struct ledger *ledger, const void *key);

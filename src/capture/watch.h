@@ -174,7 +174,7 @@ struct watch_copies_row {
 };
 
 struct watch_copies {
-	const struct watch_copies_row *rows; /* by process, the most bytes first */
+	const struct watch_copies_row *rows; /* the most bytes first */
 	size_t n_rows;
 };
 

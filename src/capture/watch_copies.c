@@ -73,16 +73,14 @@ static int compare(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-static int by_process(const void *left, const void *right)
+static int most_bytes(const void *left, const void *right)
 {
 	const struct watch_copies_row *a = left, *b = right;
-	int order = compare(a->process->id, b->process->id);
+	int order = compare(b->bytes, a->bytes);
 
 	if (!order)
-		order = a->set - b->set;
-	if (!order)
-		order = compare(b->bytes, a->bytes);
-	return order ? order : compare(b->calls, a->calls);
+		order = compare(b->calls, a->calls);
+	return order ? order : compare(a->process->id, b->process->id);
 }
 
 static void fill_row(struct watch_copies_row *row, const struct ledger_row *from,
@@ -121,7 +119,7 @@ int watch_copies_page(struct watch_copies_part *part, const struct watch_copies 
 	for (struct ledger_row *row = ledger_first(part->ledger); row; row = row->hh.next)
 		fill_row(&part->rows[count++], row,
 		         watcher_process(part->watcher, ledger_process_of(part->ledger, row->key)));
-	qsort(part->rows, count, sizeof(*part->rows), by_process);
+	qsort(part->rows, count, sizeof(*part->rows), most_bytes);
 	part->page = (struct watch_copies){ part->rows, count };
 	*page = &part->page;
 	return r;

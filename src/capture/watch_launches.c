@@ -7,6 +7,10 @@
 #include "base/xalloc.h"
 #include "probe/fold.h"
 
+/* fold_launch_key.graph of rows that only user space has: see retire(). */
+#define MERGED_KERNEL 2
+#define MERGED_GRAPH  3
+
 /* Names that kernels had when they were first launched. */
 struct name_key {
 	uint64_t handle;
@@ -26,12 +30,14 @@ struct launch {
 	const struct fold_launch *now, *before;
 	const struct watched *process;
 	const struct kernel *kernel; /* NULL: a graph */
+	const struct kernel *merged; /* the same of a row of MERGED_KERNEL */
 };
 
 struct watch_launches_part {
 	struct watcher *watcher;
 	struct ledger *ledger;
 	struct launch_name *names;
+	uint16_t generation; /* at the page before */
 	struct watch_launches page;
 	struct launch *rows;
 	struct watch_kernel *kernels;
@@ -46,6 +52,7 @@ struct watch_launches_part *watch_launches_new(struct watcher *watcher)
 		.words = sizeof(struct fold_launch) / 8,
 		.tgid_at = offsetof(struct fold_launch_key, tgid),
 		.born_at = offsetof(struct fold_launch_key, born_ns),
+		.max_at = offsetof(struct fold_launch, max_ns) / 8,
 	};
 	struct watch_launches_part *part = xcalloc(1, sizeof(*part));
 
@@ -124,19 +131,30 @@ void watch_launches_first(struct watch_launches_part *part, const struct wire_ca
 	set_name(part, key, record->head.tgid);
 }
 
-/* As long as the process runs, a name that was not readable may have become so. */
+static struct name_key name_key_of(const struct launch *row)
+{
+	return (struct name_key){ .handle = row->key->handle,
+		                  .process = row->process->process->id,
+		                  .generation = row->key->generation };
+}
+
+/*
+ * As long as the process runs, a name that was not readable may have become so. Before the first
+ * call of a row has arrived, what its handle stands for is a guess: it may still be the kernel of
+ * a module that was unloaded since.
+ */
 static const struct kernel *kernel_of(struct watch_launches_part *part, const struct launch *row)
 {
-	const struct name_key key = { .handle = row->key->handle,
-		                      .process = row->process->process->id,
-		                      .generation = row->key->generation };
-	const struct launch_name *name = find_name(part, key);
+	struct stream *stream = watcher_options_of(part->watcher)->stream;
+	const struct launch_name *name = find_name(part, name_key_of(row));
 
 	if (row->key->graph)
-		return NULL;
-	if (name && (name->kernel->resolved || row->process->ended))
+		return row->merged;
+	if (!name)
+		return stream_kernel(stream, row->key->tgid, row->key->handle);
+	if (name->kernel->resolved || row->process->ended)
 		return name->kernel;
-	return set_name(part, key, row->key->tgid);
+	return set_name(part, name_key_of(row), row->key->tgid);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -154,6 +172,7 @@ static size_t gather(struct watch_launches_part *part)
 		row->before = (const struct fold_launch *)r->before;
 		row->process =
 			watcher_process(part->watcher, ledger_process_of(part->ledger, r->key));
+		row->merged = r->data ? *(const struct kernel **)r->data : NULL;
 		row->kernel = kernel_of(part, row);
 	}
 	return count;
@@ -250,6 +269,8 @@ static void add_shape(struct watch_kernel *kernel, const struct launch *row)
 
 static void add_row(struct watch_kernel *kernel, const struct launch *row)
 {
+	if (row->key->graph != MERGED_KERNEL)
+		kernel->handle = row->key->handle;
 	kernel->count += row->now->count;
 	kernel->before += row->before->count;
 	kernel->captured += row->now->captured;
@@ -263,9 +284,64 @@ static void add_row(struct watch_kernel *kernel, const struct launch *row)
 	add_shape(kernel, row);
 }
 
+static void drop_name(struct watch_launches_part *part, const struct launch *row)
+{
+	struct launch_name *name =
+		find_name(part, (struct name_key){ .handle = row->key->handle,
+	                                           .process = row->process->process->id,
+	                                           .generation = row->key->generation });
+
+	if (!name)
+		return;
+	HASH_DEL(part->names, name);
+	free(name);
+}
+
+/*
+ * A row of handles that were unloaded since counts nothing any more. It is merged into one that
+ * goes by the kernel, so that a program that loads and unloads for days fills neither the map nor
+ * this process.
+ */
+static void retire(struct watch_launches_part *part, const struct launch *row)
+{
+	struct ledger_row *from = ledger_row(part->ledger, row->key), *into;
+	struct fold_launch_key key = *row->key;
+
+	drop_name(part, row);
+	key.generation = 0;
+	key.graph = row->kernel ? MERGED_KERNEL : MERGED_GRAPH;
+	key.handle = row->kernel ? row->kernel->id : row->key->handle;
+	into = ledger_merge(part->ledger, from, &key);
+	if (!into->data)
+		into->data = xmalloc(sizeof(row->kernel));
+	memcpy(into->data, &row->kernel, sizeof(row->kernel));
+}
+
+/* A generation that was over at the page before, and whose first call has arrived. */
+static bool is_over(struct watch_launches_part *part, const struct launch *row, uint16_t now)
+{
+	return row->key->graph < MERGED_KERNEL && !row->process->ended &&
+	       row->key->generation != now && row->key->generation != part->generation &&
+	       (row->key->graph || find_name(part, name_key_of(row)));
+}
+
 void watch_launches_turn(struct watch_launches_part *part)
 {
+	struct programs *programs = watcher_options_of(part->watcher)->programs;
+	uint16_t now = (uint16_t)programs_state(programs)->kernels_generation;
+	size_t count;
+
 	ledger_turn(part->ledger);
+	drop_page(part);
+	count = gather(part);
+	for (size_t i = 0; i < count; i++) {
+		const struct launch *row = &part->rows[i];
+
+		if (is_over(part, row, now))
+			retire(part, row);
+	}
+	drop_page(part);
+	part->generation = now;
 }
 
 _Static_assert(WATCH_LOGS == FOLD_LOGS, "the programs' histograms are shown as they are");
@@ -290,7 +366,6 @@ int watch_launches_page(struct watch_launches_part *part, const struct watch_lau
 			kernel->process = row->process->process;
 			kernel->ended = row->process->ended;
 			kernel->kernel = row->kernel;
-			kernel->handle = row->key->handle;
 			kernel->shapes = part->shapes + i; /* no more shapes than rows */
 		}
 		add_row(kernel, row);

@@ -213,6 +213,16 @@ def test_watch_together_is_as_each_alone(case):
         checks.equal(tool, essence(alone_page, part), essence(together, part))
 
 
+def test_watch_handles_that_mean_another_kernel_later(case):
+    for interval in ("20ms", "5s"):
+        case.env["SAMPLE_COUNTS"] = case.path(interval + ".counts")
+        process = start(case, "launches", ["--", Places.program("reload"), "1000"], ["--interval", interval],
+                        interval)
+        pages = Pages(case, process, case.path(interval), case.path(interval + ".counts"))
+        nothing_missed(pages)
+        launches(pages)
+
+
 # ---- memory ------------------------------------------------------------------------------------
 
 
