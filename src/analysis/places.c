@@ -351,32 +351,23 @@ static void step_all(struct places *places)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
 static int compare_places(const void *left, const void *right)
 {
 	const struct live_place *a = left, *b = right;
-	uint64_t a_bytes = a->ended ? a->bytes : a->older_bytes;
-	uint64_t b_bytes = b->ended ? b->bytes : b->older_bytes;
+	int order = a->ended - b->ended;
 
-	if (a->ended != b->ended)
-		return a->ended ? 1 : -1;
-	if (a_bytes != b_bytes)
-		return a_bytes > b_bytes ? -1 : 1;
-	if (a->process->id != b->process->id)
-		return a->process->id < b->process->id ? -1 : 1;
-	return a->oldest_ns < b->oldest_ns ? -1 : a->oldest_ns > b->oldest_ns;
-}
-
-/* In place, once the histories no longer need their rows. */
-static void drop_young(struct places *places)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < places->count; i++)
-		if (places->list[i].older_count || places->list[i].ended)
-			places->list[kept++] = places->list[i];
-	places->count = kept;
-	if (kept)
-		qsort(places->list, kept, sizeof(*places->list), compare_places);
+	if (!order && !a->ended)
+		order = compare(b->older_bytes, a->older_bytes);
+	if (!order)
+		order = compare(b->bytes, a->bytes);
+	if (!order)
+		order = compare(a->process->id, b->process->id);
+	return order ? order : compare(a->oldest_ns, b->oldest_ns);
 }
 
 /* How many rows of processes that ended are kept for the last page. */
@@ -419,7 +410,8 @@ void places_take(struct places *places, const struct watch_page *page)
 		recall_left(places);
 	else
 		keep_left(places);
-	drop_young(places);
+	if (places->count)
+		qsort(places->list, places->count, sizeof(*places->list), compare_places);
 }
 
 size_t places_list(const struct places *places, const struct live_place **list)

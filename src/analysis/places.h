@@ -75,9 +75,9 @@ void places_see_stack(struct places *places, const struct watch_stack *stack);
 void places_take(struct places *places, const struct watch_page *page);
 
 /*
- * The places of that page that hold something older than asked for, the most old bytes first; then
- * all those of processes whose end this page is the first to tell; the last page tells of all that
- * ended (of 1,024 places). Valid until the next page.
+ * The places of that page, those with the most memory older than asked for first; then all those of
+ * processes whose end this page is the first to tell; the last page tells of all that ended (of
+ * 1,024 places). Valid until the next page.
  */
 size_t places_list(const struct places *places, const struct live_place **list);
 

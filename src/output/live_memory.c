@@ -323,24 +323,26 @@ static void print_nothing_old(const struct printer *p, uint64_t older_ns)
 	buf_putc(p->out, '\n');
 }
 
-/* The list has live places first, then those of processes that have ended. */
+/* The list has old places first, then young ones, then those of processes that have ended. */
 static void print_all_places(const struct printer *p)
 {
 	const struct live_place *list;
-	size_t n = places_list(p->options->places, &list), live = 0;
+	size_t n = places_list(p->options->places, &list), old = 0, live;
 	uint64_t older_ns = p->page->memory->older_ns;
 	struct buf text = { 0 };
 
-	while (live < n && !list[live].ended)
+	while (old < n && !list[old].ended && list[old].older_count)
+		old++;
+	for (live = old; live < n && !list[live].ended;)
 		live++;
 	buf_puts(&text, "PLACES WITH LIVE MEMORY");
 	if (older_ns) {
 		buf_puts(&text, " OLDER THAN ");
 		add_age(&text, older_ns);
 	}
-	if (live)
-		print_places(p, list, live, text.data);
-	else if (older_ns && p->page->memory->n_places)
+	if (old)
+		print_places(p, list, old, text.data);
+	else if (live)
 		print_nothing_old(p, older_ns);
 	print_places(p, list + live, n - live, "PLACES OF WHAT WAS NOT FREED");
 	buf_free(&text);
@@ -356,7 +358,8 @@ static void print_cut_short(const struct printer *p)
 	for (size_t i = 0; i < n; i++) {
 		const struct live_place *place = &list[i];
 
-		if (!place->frames || !place->place.ends_in)
+		if (!place->frames || !place->place.ends_in ||
+		    !(place->older_count || place->ended))
 			continue;
 		cut++;
 		if (!module)

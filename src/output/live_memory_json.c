@@ -86,7 +86,7 @@ static void add_stack(struct json *json, const struct live_place *place)
 }
 
 static void add_place(struct json *json, const struct watch_page *page,
-                      const struct live_place *place, bool stacks)
+                      const struct live_place *place)
 {
 	json_open(json, NULL, '{');
 	live_json_process(json, place->process);
@@ -109,8 +109,7 @@ static void add_place(struct json *json, const struct watch_page *page,
 		json_bool(json, "stack_whole", place->place.whole);
 		if (place->place.ends_in)
 			json_string(json, "stack_ends_in", place->place.ends_in);
-		if (stacks)
-			add_stack(json, place);
+		add_stack(json, place);
 	}
 	json_close(json, '}');
 }
@@ -152,7 +151,7 @@ void live_memory_json(const struct watch_page *page, const struct live_options *
 	json_close(json, ']');
 	json_open(json, "places", '[');
 	for (size_t i = 0; i < n; i++)
-		add_place(json, page, &list[i], options->stacks);
+		add_place(json, page, &list[i]);
 	json_close(json, ']');
 	json_open(json, "failures", '[');
 	for (size_t i = 0; i < memory->n_failures; i++)

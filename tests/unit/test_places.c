@@ -146,14 +146,15 @@ static void growth_is_since_the_page_before(void **state)
 	places_free(places);
 }
 
-static void young_memory_is_not_listed(void **state)
+static void old_memory_comes_before_young(void **state)
 {
 	struct places *places = places_new(NULL, false);
-	struct watch_place one = row(100, NULL);
+	struct watch_place rows[] = { row(900, NULL), row(100, NULL) };
 
-	one.older_count = one.older_bytes = 0;
-	take(places, &one, 1);
-	first(places, 0);
+	rows[0].older_count = rows[0].older_bytes = 0;
+	rows[1].kind = MEMORY_HOST;
+	take(places, rows, 2);
+	assert_int_equal(first(places, 2)[0].bytes, 100);
 	places_free(places);
 }
 
@@ -291,7 +292,7 @@ int main(void)
 		cmocka_unit_test(trends_follow_the_last_three_intervals),
 		cmocka_unit_test(place_that_was_empty_begins_anew),
 		cmocka_unit_test(growth_is_since_the_page_before),
-		cmocka_unit_test(young_memory_is_not_listed),
+		cmocka_unit_test(old_memory_comes_before_young),
 		cmocka_unit_test(kinds_functions_and_processes_are_places_of_their_own),
 		cmocka_unit_test(ways_to_one_function_come_together),
 		cmocka_unit_test(by_stack_they_stay_apart),
