@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-COMMANDS = ("trace", "report", "probes", "doctor")
+COMMANDS = ("trace", "report", "probes", "doctor", "memleak")
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
