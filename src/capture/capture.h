@@ -66,6 +66,17 @@ struct capture_state {
 /* To be called by consumers and by enough(), so on the thread of capture_run. */
 void capture_state(const struct capture *capture, struct capture_state *state);
 
+/* A call that a thread is in at this moment and that no other traced call made. */
+struct capture_open_call {
+	uint32_t pid, tid;
+	const struct function *function;
+	uint64_t begin_ns;
+};
+
+/* Also on that thread. Two system calls for each thread that is followed. */
+void capture_open_calls(const struct capture *capture,
+                        void (*each)(void *data, const struct capture_open_call *call), void *data);
+
 /* The status to exit with: a command's own (128 + signal), 0 for other targets. */
 int capture_finish(struct capture *capture);
 

@@ -386,6 +386,35 @@ void capture_state(const struct capture *c, struct capture_state *state)
 	state->estimate_scale = governor_scale(c->governor, capture_now_ns());
 }
 
+struct open_calls {
+	const struct capture *capture;
+	void (*each)(void *data, const struct capture_open_call *call);
+	void *data;
+};
+
+static void tell_open_call(void *data, const struct wire_head *record, size_t bytes)
+{
+	const struct open_calls *open = data;
+	const struct wire_call *call = (const struct wire_call *)record;
+	struct capture_open_call told = { .pid = record->tgid,
+		                          .tid = record->tid,
+		                          .begin_ns = call->begin_ns };
+
+	if (record->flags & WIRE_NESTED)
+		return;
+	told.function = stream_function(open->capture->stream, record->hook);
+	if (told.function)
+		open->each(open->data, &told);
+}
+
+void capture_open_calls(const struct capture *c,
+                        void (*each)(void *data, const struct capture_open_call *call), void *data)
+{
+	struct open_calls open = { c, each, data };
+
+	programs_open_calls(c->programs, tell_open_call, &open);
+}
+
 static void fill_run(struct capture *c)
 {
 	struct run_info *run = &c->run;

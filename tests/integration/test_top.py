@@ -147,6 +147,33 @@ def test_top_opens_one_process(case):
         screen.ended()
 
 
+def test_top_sees_a_wait_that_goes_on(case):
+    waits = case.program("waits", 30, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in waits.out(), "the program to begin")
+    with top(case, "-p", str(waits.pid)) as screen:
+        screen.wait("no process has called CUDA yet")
+        waits.process.stdin.close()
+        screen.wait(rf"{waits.pid} waits +0 .* 100%")
+        screen.press("q")
+        screen.ended()
+
+
+def test_top_stops_and_goes_on(case):
+    loop = start_loop(case)
+    with Terminal(case, "bash --norc -i") as screen:
+        screen.press(f"{Places.cuscope()} top -p {loop.pid}", "Enter")
+        screen.wait(rf"{loop.pid} loop +[1-9]")
+        screen.press("C-z")
+        screen.wait("Stopped")
+        checks.equal("the screen and the cursor", "0 1",
+                     screen.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag}").strip())
+        screen.press("fg", "Enter")
+        screen.wait(rf"{loop.pid} loop +[1-9]")
+        screen.press("q")
+        screen.press("exit", "Enter")
+        screen.ended()
+
+
 def test_top_pauses_and_resets(case):
     loop = start_loop(case)
     with top(case, "-p", str(loop.pid), columns=130) as screen:
