@@ -47,13 +47,13 @@ struct places {
 	uint64_t page;
 	struct history *histories;
 	struct told_stack *stacks;
-	struct live_place *list;
+	struct held_place *list;
 	uint64_t *most; /* bytes of the stack that each row of the list shows */
 	size_t count, room;
-	struct live_place *left; /* of processes that ended on pages before */
+	struct held_place *left; /* of processes that ended on pages before */
 	size_t n_left;
 	struct past *pasts;
-	struct live_process *processes;
+	struct held_process *processes;
 	size_t n_processes;
 };
 
@@ -155,7 +155,7 @@ static struct past *past_of(struct places *places, const struct process *process
 	return past;
 }
 
-static void find_totals(const struct watch_memory *memory, struct live_process *process)
+static void find_totals(const struct watch_memory *memory, struct held_process *process)
 {
 	for (size_t i = 0; i < memory->n_totals; i++) {
 		const struct watch_memory_totals *totals = &memory->totals[i];
@@ -180,7 +180,7 @@ static void take_processes(struct places *places, const struct watch_memory *mem
 	for (size_t i = 0; i < memory->n_processes; i++) {
 		const struct watch_process_memory *row = &memory->processes[i];
 		struct past *past = past_of(places, row->process);
-		struct live_process *process = &places->processes[places->n_processes];
+		struct held_process *process = &places->processes[places->n_processes];
 
 		if (past->told && !last)
 			continue;
@@ -196,7 +196,7 @@ static void take_processes(struct places *places, const struct watch_memory *mem
 	}
 }
 
-size_t places_processes(const struct places *places, const struct live_process **list)
+size_t places_processes(const struct places *places, const struct held_process **list)
 {
 	*list = places->processes;
 	return places->n_processes;
@@ -253,7 +253,7 @@ static size_t add_row(struct places *places)
 static void show_stack(struct places *places, size_t index, const struct told_stack *told,
                        uint64_t bytes)
 {
-	struct live_place *place = &places->list[index];
+	struct held_place *place = &places->list[index];
 
 	if (!told)
 		return;
@@ -270,7 +270,7 @@ static void take_row(struct places *places, const struct watch_place *row, bool 
 	const struct told_stack *told = tell(places, row->stack);
 	struct key key = key_of(places, row, told);
 	struct history *history = history_of(places, &key);
-	struct live_place *place;
+	struct held_place *place;
 
 	if (history->page != places->page) {
 		history->page = places->page;
@@ -331,7 +331,7 @@ static void step_all(struct places *places)
 	struct history *history, *next;
 
 	HASH_ITER (hh, places->histories, history, next) {
-		struct live_place *place;
+		struct held_place *place;
 
 		if (history->page != places->page) {
 			HASH_DEL(places->histories, history);
@@ -351,32 +351,23 @@ static void step_all(struct places *places)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static int compare_places(const void *left, const void *right)
+static int compare(uint64_t a, uint64_t b)
 {
-	const struct live_place *a = left, *b = right;
-	uint64_t a_bytes = a->ended ? a->bytes : a->older_bytes;
-	uint64_t b_bytes = b->ended ? b->bytes : b->older_bytes;
-
-	if (a->ended != b->ended)
-		return a->ended ? 1 : -1;
-	if (a_bytes != b_bytes)
-		return a_bytes > b_bytes ? -1 : 1;
-	if (a->process->id != b->process->id)
-		return a->process->id < b->process->id ? -1 : 1;
-	return a->oldest_ns < b->oldest_ns ? -1 : a->oldest_ns > b->oldest_ns;
+	return (a > b) - (a < b);
 }
 
-/* In place, once the histories no longer need their rows. */
-static void drop_young(struct places *places)
+static int compare_places(const void *left, const void *right)
 {
-	size_t kept = 0;
+	const struct held_place *a = left, *b = right;
+	int order = a->ended - b->ended;
 
-	for (size_t i = 0; i < places->count; i++)
-		if (places->list[i].older_count || places->list[i].ended)
-			places->list[kept++] = places->list[i];
-	places->count = kept;
-	if (kept)
-		qsort(places->list, kept, sizeof(*places->list), compare_places);
+	if (!order && !a->ended)
+		order = compare(b->older_bytes, a->older_bytes);
+	if (!order)
+		order = compare(b->bytes, a->bytes);
+	if (!order)
+		order = compare(a->process->id, b->process->id);
+	return order ? order : compare(a->oldest_ns, b->oldest_ns);
 }
 
 /* How many rows of processes that ended are kept for the last page. */
@@ -419,10 +410,11 @@ void places_take(struct places *places, const struct watch_page *page)
 		recall_left(places);
 	else
 		keep_left(places);
-	drop_young(places);
+	if (places->count)
+		qsort(places->list, places->count, sizeof(*places->list), compare_places);
 }
 
-size_t places_list(const struct places *places, const struct live_place **list)
+size_t places_list(const struct places *places, const struct held_place **list)
 {
 	*list = places->list;
 	return places->count;

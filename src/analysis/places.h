@@ -36,7 +36,7 @@ enum trend {
 
 const char *trend_text(enum trend trend);
 
-struct live_place {
+struct held_place {
 	const struct process *process;
 	bool ended; /* the process, with this not freed */
 	enum api_memory kind;
@@ -52,7 +52,7 @@ struct live_place {
 	int64_t grown_bytes; /* older_bytes, since the page before */
 };
 
-struct live_process {
+struct held_process {
 	const struct watch_process_memory *memory;
 	const struct watch_memory_totals *totals; /* its own, by kind */
 	size_t n_totals;
@@ -75,13 +75,13 @@ void places_see_stack(struct places *places, const struct watch_stack *stack);
 void places_take(struct places *places, const struct watch_page *page);
 
 /*
- * The places of that page that hold something older than asked for, the most old bytes first; then
- * all those of processes whose end this page is the first to tell; the last page tells of all that
- * ended (of 1,024 places). Valid until the next page.
+ * The places of that page, those with the most memory older than asked for first; then all those of
+ * processes whose end this page is the first to tell; the last page tells of all that ended (of
+ * 1,024 places). Valid until the next page.
  */
-size_t places_list(const struct places *places, const struct live_place **list);
+size_t places_list(const struct places *places, const struct held_place **list);
 
 /* The processes of that page in its order; one that has ended is there once more, and at last. */
-size_t places_processes(const struct places *places, const struct live_process **list);
+size_t places_processes(const struct places *places, const struct held_process **list);
 
 #endif

@@ -273,6 +273,8 @@ static int by_place(const void *left, const void *right)
 
 	if (!a->process || !b->process) /* the others last */
 		return !a->process - !b->process;
+	if (a->process_first_ns != b->process_first_ns)
+		return a->process_first_ns < b->process_first_ns ? -1 : 1;
 	if (a->process->id != b->process->id)
 		return a->process->id < b->process->id ? -1 : 1;
 	if (a->kind != b->kind)
@@ -288,6 +290,18 @@ static int by_begin(const void *left, const void *right)
 	if (a->begin_ns != b->begin_ns)
 		return a->begin_ns < b->begin_ns ? -1 : 1;
 	return (a->depth > b->depth) - (a->depth < b->depth);
+}
+
+static void find_process_begins(struct timeline_lane *lanes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		lanes[i].process_first_ns = lanes[i].first_ns;
+		for (size_t j = 0; j < n; j++) {
+			if (lanes[j].process == lanes[i].process &&
+			    lanes[j].first_ns < lanes[i].process_first_ns)
+				lanes[i].process_first_ns = lanes[j].first_ns;
+		}
+	}
 }
 
 /* Fills the lanes' columns and takes those out that nothing is on. */
@@ -307,6 +321,7 @@ static void fill_lanes(struct timeline *timeline)
 		timeline->lanes[to++] = *lane;
 	}
 	timeline->n_lanes = to;
+	find_process_begins(timeline->lanes, to);
 	if (to)
 		qsort(timeline->lanes, to, sizeof(*timeline->lanes), by_place);
 }

@@ -32,7 +32,8 @@ struct timeline_lane {
 	uint64_t busy_ns;              /* in them, within the window; of several streams of work */
 				       /* at once more than the window's length */
 	uint64_t first_ns;
-	double *columns; /* [column * CATEGORY_COUNT + category], ns */
+	uint64_t process_first_ns; /* of all lanes of its process */
+	double *columns;           /* [column * CATEGORY_COUNT + category], ns */
 };
 
 struct timeline_sum {
@@ -45,7 +46,8 @@ struct timeline_sum {
 struct timeline_view {
 	uint64_t from_ns, to_ns; /* the same: nothing happened */
 	size_t columns;
-	const struct timeline_lane *lanes; /* by process, threads before GPUs, in order of use */
+	const struct timeline_lane
+		*lanes; /* by process, threads before GPUs, each in order of use */
 	size_t n_lanes;
 	struct timeline_sum calls[CATEGORY_COUNT]; /* of all threads */
 	struct timeline_sum gpu[CATEGORY_COUNT];

@@ -91,7 +91,7 @@ static uint64_t age_ns(const struct printer *p, uint64_t time_ns)
 /* "Memory: 2 processes hold 1.20 GiB" */
 static void print_head(const struct printer *p)
 {
-	const struct live_process *processes;
+	const struct held_process *processes;
 	size_t n = places_processes(p->options->places, &processes), holding = 0;
 	uint64_t bytes = 0;
 
@@ -118,7 +118,7 @@ static void kind_row(struct columns *table, const struct watch_memory_totals *to
 }
 
 /* Kinds are told apart where there is something to tell apart. */
-static bool is_all_device(const struct live_process *process)
+static bool is_all_device(const struct held_process *process)
 {
 	for (size_t i = 0; i < process->n_totals; i++)
 		if (process->totals[i].live.count && process->totals[i].kind != MEMORY_DEVICE)
@@ -127,7 +127,7 @@ static bool is_all_device(const struct live_process *process)
 }
 
 static void process_rows(const struct printer *p, struct columns *table,
-                         const struct live_process *process)
+                         const struct held_process *process)
 {
 	const struct watch_process_memory *memory = process->memory;
 
@@ -145,7 +145,7 @@ static void process_rows(const struct printer *p, struct columns *table,
 
 static void print_processes(const struct printer *p)
 {
-	const struct live_process *processes;
+	const struct held_process *processes;
 	size_t n = places_processes(p->options->places, &processes);
 	struct columns table;
 
@@ -161,11 +161,11 @@ static void print_processes(const struct printer *p)
 /* "12 (python) ended; it had not freed 3 allocations, 12.00 MiB" */
 static void print_ended(const struct printer *p)
 {
-	const struct live_process *processes;
+	const struct held_process *processes;
 	size_t n = places_processes(p->options->places, &processes);
 
 	for (size_t i = 0; i < n; i++) {
-		const struct live_process *process = &processes[i];
+		const struct held_process *process = &processes[i];
 
 		if (!process->memory->ended)
 			continue;
@@ -212,7 +212,7 @@ static void add_frame(struct buf *out, const struct frame *frame, size_t width)
 }
 
 static void place_cell(const struct printer *p, struct columns *table,
-                       const struct live_place *place)
+                       const struct held_place *place)
 {
 	if (place->frames && place->place.frames)
 		add_frame(&table->cells, &place->frames[place->place.named], place_width(p));
@@ -223,28 +223,25 @@ static void place_cell(const struct printer *p, struct columns *table,
 	end_cell(table);
 }
 
-static void add_trend(const struct printer *p, struct buf *out, const struct live_place *place)
+static void add_trend(struct buf *out, const struct held_place *place)
 {
-	bool red = p->options->color && place->trend == TREND_SUSPECT && !place->ended;
-
 	if (place->ended) {
 		buf_puts(out, "not freed");
 		return;
 	}
-	buf_printf(out, "%s%s%s", red ? "\033[31m" : "", trend_text(place->trend),
-	           red ? "\033[0m" : "");
+	buf_puts(out, trend_text(place->trend));
 	if (place->trend == TREND_SUSPECT)
 		buf_printf(out, " %ux", place->grew);
 }
 
 static void place_row(const struct printer *p, struct columns *table,
-                      const struct live_place *place)
+                      const struct held_place *place)
 {
 	bytes_cell(table, place->ended ? place->bytes : place->older_bytes);
 	count_cell(table, place->ended ? place->count : place->older_count);
 	add_age(&table->cells, age_ns(p, place->oldest_ns));
 	end_cell(table);
-	add_trend(p, &table->cells, place);
+	add_trend(&table->cells, place);
 	end_cell(table);
 	buf_u64(&table->cells, place->process->pid);
 	end_cell(table);
@@ -252,7 +249,7 @@ static void place_row(const struct printer *p, struct columns *table,
 	place_cell(p, table, place);
 }
 
-static void print_stack(const struct printer *p, const struct live_place *place)
+static void print_stack(const struct printer *p, const struct held_place *place)
 {
 	const struct place *where = &place->place;
 
@@ -271,17 +268,19 @@ static void print_stack(const struct printer *p, const struct live_place *place)
 	}
 }
 
-/* One line of a table and what follows it; returns the next line. */
-static const char *print_line(const struct printer *p, const char *line)
+/* One line of a table; returns the next one. */
+static const char *print_line(const struct printer *p, const char *line, bool red)
 {
-	const char *end = strchr(line, '\n') + 1;
+	size_t len = strcspn(line, "\n");
 
-	buf_add(p->out, line, (size_t)(end - line));
-	return end;
+	buf_puts(p->out, red ? "\033[31m" : "");
+	buf_add(p->out, line, len);
+	buf_puts(p->out, red ? "\033[0m\n" : "\n");
+	return line + len + 1;
 }
 
 /* Each row with its stack below it: one table all the same, so that its columns are in line. */
-static void print_rows(const struct printer *p, const struct live_place *list, size_t n)
+static void print_rows(const struct printer *p, const struct held_place *list, size_t n)
 {
 	struct columns table;
 	struct buf text = { 0 };
@@ -291,16 +290,18 @@ static void print_rows(const struct printer *p, const struct live_place *list, s
 	for (size_t i = 0; i < n; i++)
 		place_row(p, &table, &list[i]);
 	columns_print(&table, &text);
-	line = print_line(p, text.data);
+	line = print_line(p, text.data, false);
 	for (size_t i = 0; i < n; i++) {
-		line = print_line(p, line);
+		bool suspect = list[i].trend == TREND_SUSPECT && !list[i].ended;
+
+		line = print_line(p, line, p->options->color && suspect);
 		if (p->options->stacks)
 			print_stack(p, &list[i]);
 	}
 	buf_free(&text);
 }
 
-static void print_places(const struct printer *p, const struct live_place *list, size_t n,
+static void print_places(const struct printer *p, const struct held_place *list, size_t n,
                          const char *what)
 {
 	size_t shown = p->options->top && n > p->options->top ? p->options->top : n;
@@ -323,24 +324,26 @@ static void print_nothing_old(const struct printer *p, uint64_t older_ns)
 	buf_putc(p->out, '\n');
 }
 
-/* The list has live places first, then those of processes that have ended. */
+/* The list has old places first, then young ones, then those of processes that have ended. */
 static void print_all_places(const struct printer *p)
 {
-	const struct live_place *list;
-	size_t n = places_list(p->options->places, &list), live = 0;
+	const struct held_place *list;
+	size_t n = places_list(p->options->places, &list), old = 0, live;
 	uint64_t older_ns = p->page->memory->older_ns;
 	struct buf text = { 0 };
 
-	while (live < n && !list[live].ended)
+	while (old < n && !list[old].ended && list[old].older_count)
+		old++;
+	for (live = old; live < n && !list[live].ended;)
 		live++;
 	buf_puts(&text, "PLACES WITH LIVE MEMORY");
 	if (older_ns) {
 		buf_puts(&text, " OLDER THAN ");
 		add_age(&text, older_ns);
 	}
-	if (live)
-		print_places(p, list, live, text.data);
-	else if (older_ns && p->page->memory->n_places)
+	if (old)
+		print_places(p, list, old, text.data);
+	else if (live)
 		print_nothing_old(p, older_ns);
 	print_places(p, list + live, n - live, "PLACES OF WHAT WAS NOT FREED");
 	buf_free(&text);
@@ -349,14 +352,15 @@ static void print_all_places(const struct printer *p)
 /* Which modules cut stacks short: said once, below. */
 static void print_cut_short(const struct printer *p)
 {
-	const struct live_place *list;
+	const struct held_place *list;
 	size_t n = places_list(p->options->places, &list), cut = 0;
 	const char *module = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct live_place *place = &list[i];
+		const struct held_place *place = &list[i];
 
-		if (!place->frames || !place->place.ends_in)
+		if (!place->frames || !place->place.ends_in ||
+		    !(place->older_count || place->ended))
 			continue;
 		cut++;
 		if (!module)

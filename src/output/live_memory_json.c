@@ -19,10 +19,10 @@ static void add_count(struct json *json, const char *key, const struct watch_cou
 /* ---- processes ------------------------------------------------------------------------------- */
 
 /* What is known of it since the page before; NULL for one whose end was told then. */
-static const struct live_process *change_of(const struct places *places,
+static const struct held_process *change_of(const struct places *places,
                                             const struct process *process)
 {
-	const struct live_process *list;
+	const struct held_process *list;
 	size_t n = places_processes(places, &list);
 
 	for (size_t i = 0; i < n; i++)
@@ -32,7 +32,7 @@ static const struct live_process *change_of(const struct places *places,
 }
 
 static void add_process(struct json *json, const struct watch_process_memory *memory,
-                        const struct live_process *change)
+                        const struct held_process *change)
 {
 	json_open(json, NULL, '{');
 	live_json_process(json, memory->process);
@@ -77,7 +77,7 @@ static void add_frame(struct json *json, const char *key, const struct frame *fr
 	json_close(json, '}');
 }
 
-static void add_stack(struct json *json, const struct live_place *place)
+static void add_stack(struct json *json, const struct held_place *place)
 {
 	json_open(json, "stack", '[');
 	for (size_t i = 0; i < place->place.frames; i++)
@@ -86,7 +86,7 @@ static void add_stack(struct json *json, const struct live_place *place)
 }
 
 static void add_place(struct json *json, const struct watch_page *page,
-                      const struct live_place *place, bool stacks)
+                      const struct held_place *place)
 {
 	json_open(json, NULL, '{');
 	live_json_process(json, place->process);
@@ -109,8 +109,7 @@ static void add_place(struct json *json, const struct watch_page *page,
 		json_bool(json, "stack_whole", place->place.whole);
 		if (place->place.ends_in)
 			json_string(json, "stack_ends_in", place->place.ends_in);
-		if (stacks)
-			add_stack(json, place);
+		add_stack(json, place);
 	}
 	json_close(json, '}');
 }
@@ -136,7 +135,7 @@ void live_memory_json(const struct watch_page *page, const struct live_options *
                       struct json *json)
 {
 	const struct watch_memory *memory = page->memory;
-	const struct live_place *list;
+	const struct held_place *list;
 	size_t n = places_list(options->places, &list);
 
 	json_open(json, "memory", '{');
@@ -152,7 +151,7 @@ void live_memory_json(const struct watch_page *page, const struct live_options *
 	json_close(json, ']');
 	json_open(json, "places", '[');
 	for (size_t i = 0; i < n; i++)
-		add_place(json, page, &list[i], options->stacks);
+		add_place(json, page, &list[i]);
 	json_close(json, ']');
 	json_open(json, "failures", '[');
 	for (size_t i = 0; i < memory->n_failures; i++)

@@ -14,7 +14,7 @@ static const struct watch_failure *usual_failure(const struct watch_memory *memo
 }
 
 static void plot_failures(struct memory_plot *plot, const struct watch_page *page,
-                          const struct live_process *process)
+                          const struct held_process *process)
 {
 	const struct process *who = process->memory->process;
 	const struct watch_failure *failure = usual_failure(page->memory, who);
@@ -31,11 +31,11 @@ static void plot_failures(struct memory_plot *plot, const struct watch_page *pag
 
 void live_plot(struct memory_plot *plot, const struct watch_page *page, const struct places *places)
 {
-	const struct live_process *processes;
+	const struct held_process *processes;
 	size_t n = places_processes(places, &processes);
 
 	for (size_t i = 0; i < n; i++) {
-		const struct live_process *process = &processes[i];
+		const struct held_process *process = &processes[i];
 
 		for (size_t k = 0; k < process->n_totals; k++) {
 			const struct watch_memory_totals *totals = &process->totals[k];

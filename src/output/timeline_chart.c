@@ -86,7 +86,8 @@ static void add_axis(const struct timeline_printer *p, size_t label)
 
 	add_blanks(p->out, label);
 	add_blanks(&marks, label);
-	for (double at = ceil(from / axis.step_ns) * axis.step_ns;; at += axis.step_ns) {
+	for (size_t i = 0; i <= p->view->columns; i++) {
+		double at = (ceil(from / axis.step_ns) + (double)i) * axis.step_ns;
 		double place = floor((at - from) / column_ns + 1e-6);
 		size_t column = label + (size_t)place;
 

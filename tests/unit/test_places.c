@@ -72,9 +72,9 @@ static void take(struct places *places, const struct watch_place *rows, size_t n
 	places_take(places, &page);
 }
 
-static const struct live_place *first(const struct places *places, size_t expected)
+static const struct held_place *first(const struct places *places, size_t expected)
 {
-	const struct live_place *list;
+	const struct held_place *list;
 
 	assert_int_equal(places_list(places, &list), expected);
 	return list;
@@ -146,14 +146,15 @@ static void growth_is_since_the_page_before(void **state)
 	places_free(places);
 }
 
-static void young_memory_is_not_listed(void **state)
+static void old_memory_comes_before_young(void **state)
 {
 	struct places *places = places_new(NULL, false);
-	struct watch_place one = row(100, NULL);
+	struct watch_place rows[] = { row(900, NULL), row(100, NULL) };
 
-	one.older_count = one.older_bytes = 0;
-	take(places, &one, 1);
-	first(places, 0);
+	rows[0].older_count = rows[0].older_bytes = 0;
+	rows[1].kind = MEMORY_HOST;
+	take(places, rows, 2);
+	assert_int_equal(first(places, 2)[0].bytes, 100);
 	places_free(places);
 }
 
@@ -162,7 +163,7 @@ static void kinds_functions_and_processes_are_places_of_their_own(void **state)
 	struct places *places = places_new(NULL, false);
 	struct watch_place rows[] = { row(100, NULL), row(200, NULL), row(300, NULL),
 		                      row(400, NULL) };
-	const struct live_place *list;
+	const struct held_place *list;
 
 	rows[1].kind = MEMORY_HOST;
 	rows[2].function = &cuda_malloc_host;
@@ -182,7 +183,7 @@ static void ways_to_one_function_come_together(void **state)
 		                        stack_of(3, load_weights, 3) };
 	struct watch_place rows[] = { row(100, &stacks[0]), row(300, &stacks[1]),
 		                      row(200, &stacks[2]) };
-	const struct live_place *list;
+	const struct held_place *list;
 
 	take(places, rows, 3);
 	list = first(places, 2);
@@ -227,7 +228,7 @@ static void end_of_a_process_is_told_once(void **state)
 		                       .totals = totals,
 		                       .n_totals = 3 };
 	const struct watch_page page = { .memory = &memory };
-	const struct live_process *processes;
+	const struct held_process *processes;
 
 	one.older_count = one.older_bytes = 0; /* all that was left, however old */
 	places_take(places, &page);
@@ -252,7 +253,7 @@ static void last_page_tells_of_all_that_ended(void **state)
 		.left = &one, .n_left = 1, .processes = &ended, .n_processes = 1
 	};
 	struct watch_page page = { .memory = &memory };
-	const struct live_process *processes;
+	const struct held_process *processes;
 
 	places_take(places, &page);
 	memory.n_left = 0;
@@ -273,7 +274,7 @@ static void growth_and_failures_of_a_process_are_since_the_page_before(void **st
 		                               .failed = 2 };
 	const struct watch_memory memory = { .processes = &row_of, .n_processes = 1 };
 	const struct watch_page page = { .memory = &memory };
-	const struct live_process *processes;
+	const struct held_process *processes;
 
 	places_take(places, &page);
 	row_of.live.bytes = 400;
@@ -291,7 +292,7 @@ int main(void)
 		cmocka_unit_test(trends_follow_the_last_three_intervals),
 		cmocka_unit_test(place_that_was_empty_begins_anew),
 		cmocka_unit_test(growth_is_since_the_page_before),
-		cmocka_unit_test(young_memory_is_not_listed),
+		cmocka_unit_test(old_memory_comes_before_young),
 		cmocka_unit_test(kinds_functions_and_processes_are_places_of_their_own),
 		cmocka_unit_test(ways_to_one_function_come_together),
 		cmocka_unit_test(by_stack_they_stay_apart),

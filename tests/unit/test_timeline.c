@@ -51,6 +51,21 @@ static void test_the_window_is_from_the_first_call_to_the_last(void **state)
 	assert_int_equal(view->calls[CATEGORY_MEMORY].ns, 10000);
 }
 
+static void test_processes_are_in_the_order_of_their_first_call(void **state)
+{
+	const struct process *late = new_process(1, "late"), *early = new_process(2, "early");
+	const struct timeline_view *view;
+
+	begin(0, 0);
+	see_of(late, 10, call_at("cudaMalloc", 500, 1));
+	see_of(early, 21, call_at("cudaMalloc", 100, 1));
+	see_of(early, 22, call_at("cudaMalloc", 600, 1));
+	view = timeline_view(timeline);
+	assert_int_equal(view->lanes[0].tid, 21);
+	assert_int_equal(view->lanes[1].tid, 22);
+	assert_int_equal(view->lanes[2].tid, 10);
+}
+
 static void test_calls_count_as_far_as_they_lie_in_the_window(void **state)
 {
 	const struct timeline_view *view;
@@ -246,6 +261,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_the_window_is_from_the_first_call_to_the_last),
+		TEST(test_processes_are_in_the_order_of_their_first_call),
 		TEST(test_calls_count_as_far_as_they_lie_in_the_window),
 		TEST(test_reading_ends_long_after_the_window),
 		TEST(test_inner_calls_are_in_the_list_only),
