@@ -10,6 +10,7 @@
 #ifndef CUSCOPE_BPF_CALLS_H
 #define CUSCOPE_BPF_CALLS_H
 
+#include "bpf/fold_calls.h"
 #include "bpf/names.h"
 
 /*
@@ -244,6 +245,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	struct wire_thread *thread = thread_get(id);
 	__u32 hook = cookie_hook(cookie), mode = state.mode[hook & (WIRE_HOOKS_MAX - 1)], depth;
 	__u64 now = bpf_ktime_get_ns();
+	const struct fold_plan *plan = fold_plan_of(hook);
 	struct wire_frame *frame;
 	int returns;
 
@@ -253,6 +255,8 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	depth = thread->depth;
 	returns = returns_wanted(mode, depth);
 	if (!returns && !depth && cookie_runtime(cookie) && state.driver_tells)
+		return 1;
+	if (fold_declines(plan, depth))
 		return 1;
 	if (depth >= WIRE_DEPTH_MAX) {
 		count_lost(LOST_TOO_DEEP);
@@ -269,7 +273,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.head.words = cookie_words(cookie);
 	frame->call.begin_ns = now;
 	frame->call.result = 0;
-	frame->call.reserved = 0;
+	frame->call.generation = 0;
 	record_arguments(&frame->call, cookie, ctx);
 	send_entry_strings(thread, &frame->call, cookie);
 	if (settings.begin_records && returns) {
@@ -284,7 +288,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	}
 	frame->call.head.flags |= WIRE_NO_RETURN;
 	forget_kernels(cookie);
-	frame_send(frame);
+	call_done(ctx, thread, frame);
 	return 1;
 }
 
@@ -338,7 +342,7 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	if (frame->call.head.flags & WIRE_UNREADABLE)
 		count_lost(LOST_UNREADABLE);
 	forget_kernels(frame->cookie);
-	frame_send(frame);
+	call_done(ctx, thread, frame);
 	return 0;
 }
 

@@ -131,16 +131,18 @@ enum urgency {
 
 /*
  * A record leaves without waking the reader, who looks on a timer; only a ring that fills up
- * wakes him, once. (A wake-up for each record costs 1,600 ns, three times the rest.)
+ * wakes him, once. (A wake-up for each record costs 1,600 ns, three times the rest.) Returns 0 when
+ * it has left.
  */
-static __always_inline void emit(void *record, __u64 bytes, enum urgency urgency)
+static __always_inline long emit(void *record, __u64 bytes, enum urgency urgency)
 {
 	__u32 cpu = bpf_get_smp_processor_id() & settings.ring_mask, slot = cpu;
 	void *ring = bpf_map_lookup_elem(&rings, &slot);
 	__u64 flags = urgency == WAKE_NOW ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	long failed;
 
 	if (!ring)
-		return;
+		return -1;
 	if (urgency == WAKE_IF_FULL) {
 		__u8 *woken = &state.woken[BOUNDED(cpu, WIRE_RINGS_MAX - 1)];
 
@@ -149,8 +151,10 @@ static __always_inline void emit(void *record, __u64 bytes, enum urgency urgency
 			flags = BPF_RB_FORCE_WAKEUP;
 		}
 	}
-	if (bpf_ringbuf_output(ring, record, bytes, flags))
+	failed = bpf_ringbuf_output(ring, record, bytes, flags);
+	if (failed)
 		count_lost(LOST_RING_FULL);
+	return failed;
 }
 
 #endif

@@ -26,7 +26,7 @@ static __always_inline void process_forked(struct task_struct *parent, struct ta
 	inherited = *flags;
 	if (bpf_map_update_elem(&targets, &to, &inherited, BPF_ANY))
 		count_lost(LOST_THREADS_FULL);
-	emit_process(WIRE_FORK, bpf_get_current_pid_tgid(), to, WAKE_IF_FULL);
+	emit_process(WIRE_FORK, bpf_get_current_pid_tgid(), to, 0, WAKE_IF_FULL);
 }
 
 /* The thread that calls exec takes over the leader's tid, and every other thread is gone by now. */
@@ -39,8 +39,9 @@ static __always_inline void process_execed(__u32 old_tid)
 	thread_end(tgid, tgid);
 	if (old_tid != tgid)
 		thread_end(old_tid, tgid);
+	process_over(tgid);
 	if (target || settings.every_exec)
-		emit_process(WIRE_EXEC, id, old_tid, WAKE_NOW);
+		emit_process(WIRE_EXEC, id, old_tid, 0, WAKE_NOW);
 }
 
 static __always_inline void thread_exited(struct task_struct *task)
@@ -56,9 +57,10 @@ static __always_inline void thread_exited(struct task_struct *task)
 	}
 	if (live > 0)
 		return;
+	process_over(tgid);
 	/* With --all and --cgroup the last thread may have made no call: user space knows. */
 	if (known || settings.all || settings.cgroup)
-		emit_process(WIRE_EXIT, id, 0, known ? WAKE_NOW : WAKE_IF_FULL);
+		emit_process(WIRE_EXIT, id, 0, 0, known ? WAKE_NOW : WAKE_IF_FULL);
 	bpf_map_delete_elem(&targets, &tgid);
 }
 

@@ -3,7 +3,7 @@
 #ifndef CUSCOPE_BPF_THREADS_H
 #define CUSCOPE_BPF_THREADS_H
 
-#include "bpf/maps.h"
+#include "bpf/fold_maps.h"
 
 static __always_inline void head_fill(struct wire_head *head, __u8 type, __u64 id, __u64 time_ns)
 {
@@ -18,12 +18,14 @@ static __always_inline void head_fill(struct wire_head *head, __u8 type, __u64 i
 	head->time_ns = time_ns;
 }
 
-static __always_inline void emit_process(__u8 type, __u64 id, __u32 other, enum urgency urgency)
+static __always_inline void emit_process(__u8 type, __u64 id, __u32 other, __u64 born_ns,
+                                         enum urgency urgency)
 {
 	struct wire_process record = {};
 
 	head_fill(&record.head, type, id, bpf_ktime_get_ns());
 	record.other = other;
+	record.born_ns = born_ns;
 	bpf_get_current_comm(record.comm, sizeof(record.comm));
 	emit(&record, sizeof(record), urgency);
 }
@@ -37,6 +39,28 @@ static __always_inline int target_matches(__u32 tgid)
 	if (settings.all)
 		return 1;
 	return settings.cgroup && bpf_current_task_under_cgroup(&cgroups, 0) == 1;
+}
+
+/* When the current process was first seen: see wire_fold.h. */
+static __always_inline __u64 process_born(__u32 tgid)
+{
+	__u64 now = bpf_ktime_get_ns(), *born;
+
+	if (!settings.fold)
+		return 0;
+	born = bpf_map_lookup_elem(&fold_born, &tgid);
+	if (!born) {
+		if (bpf_map_update_elem(&fold_born, &tgid, &now, BPF_NOEXIST))
+			count_lost(LOST_THREADS_FULL);
+		born = bpf_map_lookup_elem(&fold_born, &tgid);
+	}
+	return born ? *born : 0;
+}
+
+static __always_inline void process_over(__u32 tgid)
+{
+	if (settings.fold)
+		bpf_map_delete_elem(&fold_born, &tgid);
 }
 
 /* The current thread's state; made at its first hit. NULL when its process is no target. */
@@ -61,7 +85,8 @@ static __always_inline struct wire_thread *thread_get(__u64 id)
 	if (!thread)
 		return 0;
 	thread->tgid = id >> 32;
-	emit_process(WIRE_THREAD, id, 0, WAKE_IF_FULL);
+	thread->born_ns = process_born(id >> 32);
+	emit_process(WIRE_THREAD, id, 0, thread->born_ns, WAKE_IF_FULL);
 	return thread;
 }
 
@@ -81,9 +106,11 @@ static __always_inline void frame_send(struct wire_frame *frame)
 	     frame->call.head.time_ns & 0x780 ? WAKE_NOBODY : WAKE_IF_FULL);
 }
 
-/* Sends a call that will not return. */
+/* Sends a call that will not return. One that is to be folded did nothing that counts. */
 static __always_inline void frame_abandon(struct wire_frame *frame, __u64 now)
 {
+	if (fold_plan_of(frame->call.head.hook))
+		return;
 	frame->call.head.flags |= WIRE_UNFINISHED;
 	frame->call.head.time_ns = now;
 	frame_send(frame);

@@ -36,14 +36,15 @@
 #define WIRE_RECENT     16 /* a power of two; saves the look-up of most launches */
 
 enum wire_type {
-	WIRE_CALL = 1, /* struct wire_call: a call that ended, or will not be followed further */
-	WIRE_BEGIN,    /* struct wire_call: an entry, when begin and end are asked for apart */
-	WIRE_NAME,     /* struct wire_name */
-	WIRE_THREAD,   /* struct wire_process: first hit of a thread */
-	WIRE_FORK,     /* struct wire_process: other = the child's tgid */
-	WIRE_EXEC,     /* struct wire_process */
-	WIRE_EXIT,     /* struct wire_process: the whole process ended */
-	WIRE_MAP,      /* struct wire_map: an executable mapping of a file not seen before */
+	WIRE_CALL = 1,   /* struct wire_call: a call that ended, or will not be followed further */
+	WIRE_BEGIN,      /* struct wire_call: an entry, when begin and end are asked for apart */
+	WIRE_NAME,       /* struct wire_name */
+	WIRE_THREAD,     /* struct wire_process: first hit of a thread */
+	WIRE_FORK,       /* struct wire_process: other = the child's tgid */
+	WIRE_EXEC,       /* struct wire_process */
+	WIRE_EXIT,       /* struct wire_process: the whole process ended */
+	WIRE_MAP,        /* struct wire_map: an executable mapping of a file not seen before */
+	WIRE_USER_STACK, /* struct wire_stack of wire_fold.h */
 };
 
 enum wire_flags {
@@ -53,6 +54,7 @@ enum wire_flags {
 	WIRE_UNREADABLE = 1 << 3, /* a stack word, output or struct could not be read */
 	WIRE_BEGUN = 1 << 4,      /* a WIRE_BEGIN of this call went before */
 	WIRE_TRUNCATED = 1 << 5,  /* a string longer than WIRE_STRING_MAX */
+	WIRE_FOLDED = 1 << 6,     /* the first call of a row of sums, where it is counted */
 };
 
 struct wire_head {
@@ -71,7 +73,7 @@ struct wire_call {
 	struct wire_head head; /* time_ns: the end, or the entry where there is no end */
 	__u64 begin_ns;
 	__s32 result;
-	__u32 reserved;
+	__u32 generation; /* WIRE_FOLDED: of fold_launch_key; else 0 */
 	__u64 word[WIRE_WORDS];
 };
 #define WIRE_CALL_BYTES(words) (40 + 8 * (words))
@@ -98,6 +100,7 @@ struct wire_process {
 	__u32 other;
 	__u32 reserved;
 	char comm[16];
+	__u64 born_ns; /* WIRE_THREAD where calls are folded: see wire_fold.h; else 0 */
 };
 
 struct wire_map {
@@ -117,7 +120,8 @@ struct wire_frame {
 };
 
 struct wire_thread {
-	__u32 tgid; /* a mismatch means that the tid was reused */
+	__u64 born_ns; /* of its process, where calls are folded */
+	__u32 tgid;    /* a mismatch means that the tid was reused */
 	__u32 depth;
 	__u32 deep; /* calls below WIRE_DEPTH_MAX whose returns are still to come */
 	__u32 hook; /* of the last entry, with the next four: see same_trap() */
@@ -184,6 +188,8 @@ struct wire_settings {
 	__u8 begin_records;  /* WIRE_BEGIN for every entry */
 	__u8 seccomp_entry_only; /* the kernel's uretprobe call would kill threads under seccomp */
 	__u8 every_exec; /* report exec of processes that are no targets: a name may match */
+	__u8 fold;       /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
+	__u8 stacks;     /* of allocations that are folded */
 };
 
 /* Written by both sides while running. */
@@ -191,6 +197,9 @@ struct wire_state {
 	__u64 lost[8];              /* by enum lost_reason of src/trace/event.h */
 	__u64 kernels_generation;   /* grows when a module is unloaded: names are sent again */
 	__u64 filtered;             /* hits of processes that are no targets */
+	__u64 open_captures;        /* streams that record into a graph, where calls are folded */
+	__u64 lost_rows;            /* folded calls that no map had room for */
+	__u64 lost_stacks;          /* of allocations */
 	__u64 driver_tells;         /* not 0: runtime calls without a return are left out, since */
 				    /* without returns nothing tells which driver call is inside */
 	__u64 name_offset;          /* of the name's pointer in a kernel handle; user space */

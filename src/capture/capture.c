@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/later.h"
-#include "base/later.h"
 #include "base/xalloc.h"
+#include "bpf/wire_fold.h"
 #include "capture/session.h"
 
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
@@ -60,6 +60,10 @@ static int load_programs(struct capture *c, struct err *err)
 	check_returns(c, options.mechanism);
 	options.settings.returns = c->options.returns;
 	options.settings.seccomp_entry_only = !c->seccomp_safe;
+	if (o->watch) {
+		options.settings.fold = c->options.selection.fold = o->watch->tools;
+		options.settings.stacks = o->watch->stacks;
+	}
 	r = programs_load(&options, &c->programs, err);
 	if (r)
 		return r;
@@ -101,26 +105,39 @@ static void make_parts(struct capture *c)
 		                             .max_percent = c->options.max_overhead,
 		                             .returns = c->options.returns };
 
-	cost_measure(c->programs, c->options.returns, &governor.cost, NULL);
-	discard_records(c->programs);
+	if (!c->options.watch) {
+		cost_measure(c->programs, c->options.returns, &governor.cost, NULL);
+		discard_records(c->programs);
+	}
 	c->modules = modules_new(&modules);
 	stream.modules = governor.modules = c->modules;
 	c->stream = stream_new(&stream);
+	if (c->options.watch) {
+		const struct watcher_options watcher = { .watch = c->options.watch,
+			                                 .programs = c->programs,
+			                                 .modules = c->modules,
+			                                 .stream = c->stream };
+
+		c->watcher = watcher_new(&watcher);
+	}
 	c->governor = governor_new(&governor, capture_now_ns());
 	c->order = order_new(capture_record, c);
 	for (size_t i = 0; i < programs_rings(c->programs); i++)
 		c->rings[i] = programs_ring(c->programs, i);
 }
 
+_Static_assert(WATCH_MEMORY == (int)FOLD_TOOL_MEMORY && WATCH_LAUNCHES == (int)FOLD_TOOL_LAUNCHES &&
+                       WATCH_COPIES == (int)FOLD_TOOL_COPIES,
+               "the programs are told of tools by the same numbers");
+
 /* Runs on the holding thread while a thread of the command waits. */
 static void look_held(void *data, pid_t pid)
 {
 	struct capture *c = data;
-	struct look_result found;
+	struct look_result found = { 0 };
 
-	modules_look(c->modules, pid, LOOK_HELD, 0, &found, NULL);
-	if (found.modules)
-		atomic_store(&c->cuda_seen, true);
+	if (modules_look(c->modules, pid, LOOK_HELD, 0, &found, NULL) == 0 && found.modules)
+		capture_found(c, pid);
 }
 
 static int open_command(struct capture *c, struct err *err)
@@ -229,6 +246,7 @@ void capture_free(struct capture *c)
 	hold_free(c->hold); /* before the modules: its thread looks at them */
 	governor_free(c->governor);
 	order_free(c->order);
+	watcher_free(c->watcher);
 	stream_free(c->stream);
 	if (c->programs && programs_mechanism(c->programs) >= MECHANISM_SINGLE) {
 		memset(programs_state(c->programs)->mode, HOOK_IGNORE, WIRE_HOOKS_MAX);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "capture/target.h"
+#include "capture/watch.h"
 #include "probe/selection.h"
 #include "trace/event.h"
 
@@ -32,7 +33,10 @@ struct capture_options {
 	const char *without;  /* kernel features not to use */
 	struct consumer *const *consumers;
 	size_t n_consumers;
-	bool (*enough)(void *data);                   /* --max-events; may be NULL */
+	const struct watch_options
+		*watch;             /* calls are summed up in the kernel rather than passed */
+				    /* to consumers; `selection` does not count then */
+	bool (*enough)(void *data); /* --max-events; may be NULL */
 	void (*notice)(void *data, const char *text); /* a line for the user */
 	/* Told a few dozen times a second, after consumers got what there was; may be NULL. */
 	void (*progress)(void *data, const struct capture_state *state);
@@ -61,6 +65,17 @@ struct capture_state {
 
 /* To be called by consumers and by enough(), so on the thread of capture_run. */
 void capture_state(const struct capture *capture, struct capture_state *state);
+
+/* A call that a thread is in at this moment and that no other traced call made. */
+struct capture_open_call {
+	uint32_t pid, tid;
+	const struct function *function;
+	uint64_t begin_ns;
+};
+
+/* Also on that thread. Two system calls for each thread that is followed. */
+void capture_open_calls(const struct capture *capture,
+                        void (*each)(void *data, const struct capture_open_call *call), void *data);
 
 /* The status to exit with: a command's own (128 + signal), 0 for other targets. */
 int capture_finish(struct capture *capture);

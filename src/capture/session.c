@@ -108,6 +108,15 @@ static void note_no_return(struct capture *c, const struct wire_head *record)
 		say_seccomp(c, record->tgid);
 }
 
+void capture_found(struct capture *c, pid_t pid)
+{
+	const struct watch_options *options = c->options.watch;
+
+	atomic_store(&c->cuda_seen, true);
+	if (options && options->look)
+		options->look(options->data, (uint32_t)pid);
+}
+
 static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 {
 	struct look_result found = { 0 };
@@ -115,7 +124,7 @@ static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 	if (modules_look(c->modules, pid, how, since_ns, &found, NULL))
 		return; /* gone in the meantime */
 	if (found.modules)
-		atomic_store(&c->cuda_seen, true);
+		capture_found(c, pid);
 	if (found.foreign)
 		capture_notice(c,
 		               "process %d runs a program of another architecture (32-bit?): "
@@ -183,10 +192,16 @@ static void before_stream(struct capture *c, const struct wire_head *record)
 int capture_record(void *data, const struct wire_head *record)
 {
 	struct capture *c = data;
+	int r;
 
 	before_stream(c, record);
 	note_no_return(c, record);
-	return stream_record(c->stream, record, &c->failure);
+	if (c->watcher && watcher_before(c->watcher, record))
+		return 0;
+	r = stream_record(c->stream, record, &c->failure);
+	if (!r && c->watcher)
+		watcher_after(c->watcher, record);
+	return r;
 }
 
 /*
@@ -371,6 +386,35 @@ void capture_state(const struct capture *c, struct capture_state *state)
 	state->estimate_scale = governor_scale(c->governor, capture_now_ns());
 }
 
+struct open_calls {
+	const struct capture *capture;
+	void (*each)(void *data, const struct capture_open_call *call);
+	void *data;
+};
+
+static void tell_open_call(void *data, const struct wire_head *record, size_t bytes)
+{
+	const struct open_calls *open = data;
+	const struct wire_call *call = (const struct wire_call *)record;
+	struct capture_open_call told = { .pid = record->tgid,
+		                          .tid = record->tid,
+		                          .begin_ns = call->begin_ns };
+
+	if (record->flags & WIRE_NESTED)
+		return;
+	told.function = stream_function(open->capture->stream, record->hook);
+	if (told.function)
+		open->each(open->data, &told);
+}
+
+void capture_open_calls(const struct capture *c,
+                        void (*each)(void *data, const struct capture_open_call *call), void *data)
+{
+	struct open_calls open = { c, each, data };
+
+	programs_open_calls(c->programs, tell_open_call, &open);
+}
+
 static void fill_run(struct capture *c)
 {
 	struct run_info *run = &c->run;
@@ -413,6 +457,8 @@ static int turn(struct capture *c, struct err *err)
 		return r;
 	}
 	r = stream_flush(c->stream, err);
+	if (!r && c->watcher)
+		r = watcher_tick(c->watcher, now, err);
 	if (r)
 		return r;
 	say = governor_tick(c->governor, now);
@@ -441,7 +487,7 @@ static int read_rest(struct capture *c)
 {
 	int r = read_rings(c, capture_now_ns());
 
-	if (!r)
+	if (!r && !c->watcher)
 		programs_open_calls(c->programs, add_open_call, c);
 	return r ? r : order_finish(c->order);
 }
@@ -479,6 +525,8 @@ int capture_run(struct capture *c, struct err *err)
 
 	if (c->hold)
 		capture_begin_clock(c); /* the command begins only now */
+	if (c->watcher)
+		watcher_begin(c->watcher, &c->run);
 	if (!r)
 		r = stream_begin(c->stream, &c->run, err);
 	if (!r && c->hold)
@@ -500,6 +548,8 @@ int capture_run(struct capture *c, struct err *err)
 	}
 	fill_run(c);
 	at_end = stream_end(c->stream, &c->run, &end);
+	if (!at_end && c->watcher)
+		at_end = watcher_end(c->watcher, &c->run, &end);
 	if (!r && at_end) {
 		r = at_end;
 		*err = end;

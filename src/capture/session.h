@@ -12,6 +12,7 @@
 #include "capture/host.h"
 #include "capture/order.h"
 #include "capture/stream.h"
+#include "capture/watcher.h"
 #include "cuda/kernel_name.h"
 #include "probe/kernel_features.h"
 #include "probe/modules.h"
@@ -23,6 +24,7 @@ struct capture {
 	struct programs *programs;
 	struct modules *modules;
 	struct stream *stream;
+	struct watcher *watcher; /* NULL: calls go to consumers */
 	struct governor *governor;
 	struct order *order;
 	struct host *host;
@@ -55,6 +57,9 @@ uint64_t capture_now_ns(void);
 void capture_begin_clock(struct capture *capture); /* the trace begins now */
 void capture_notice(struct capture *capture, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* A process that has CUDA was looked into; on any thread. */
+void capture_found(struct capture *c, pid_t pid);
 
 /* Watches a process that already runs; for target_each. */
 int capture_watch_running(void *capture, pid_t pid);

@@ -533,6 +533,29 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 	return r;
 }
 
+/* ---- what numbers stand for ---------------------------------------------------------------- */
+
+const struct process *stream_process(struct stream *stream, uint32_t pid)
+{
+	struct known_process *known;
+
+	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
+	return (known ? known : process_make(stream, pid, NULL))->process;
+}
+
+const struct kernel *stream_kernel(struct stream *stream, uint32_t pid, uint64_t handle)
+{
+	return kernels_find(stream->kernels, pid, handle);
+}
+
+const struct function *stream_function(struct stream *stream, uint16_t id)
+{
+	const struct module *module;
+	const struct hook *hook = modules_hook(stream->options.modules, id, &module);
+
+	return hook ? &function_get(stream, hook, module)->function : NULL;
+}
+
 int stream_record(struct stream *stream, const struct wire_head *record, struct err *err)
 {
 	switch (record->type) {

@@ -38,6 +38,12 @@ int stream_begin(struct stream *stream, const struct run_info *run, struct err *
 int stream_flush(struct stream *stream, struct err *err);
 int stream_end(struct stream *stream, const struct run_info *run, struct err *err);
 
+/* For what is summed up in the kernel, and has only numbers: what they stand for now. Not NULL, but
+ * for the function of a hook that was never given out. */
+const struct process *stream_process(struct stream *stream, uint32_t pid);
+const struct kernel *stream_kernel(struct stream *stream, uint32_t pid, uint64_t handle);
+const struct function *stream_function(struct stream *stream, uint16_t hook);
+
 uint64_t stream_calls(const struct stream *stream); /* calls passed on so far */
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "capture/capture.h"
 #include "probe/selection.h"
+#include "report/table.h"
 #include "trace/reader.h"
 
 #define EXIT_USAGE 2
@@ -29,7 +30,13 @@ int cli_top(int argc, char **argv);
 int cli_record(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_report(int argc, char **argv);
+int cli_timeline(int argc, char **argv);
+int cli_diff(int argc, char **argv);
 int cli_export(int argc, char **argv);
+int cli_memleak(int argc, char **argv);
+int cli_launches(int argc, char **argv);
+int cli_bandwidth(int argc, char **argv);
+int cli_watch(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
@@ -78,6 +85,11 @@ extern const struct argp cli_limits_argp;
 /* A duration that is an option's value; ends the program where it is none. */
 uint64_t cli_duration(const struct argp_state *state, const char *option, const char *arg);
 
+/* Values of --format, --top and --color; each ends the program where it is none. */
+enum table_form cli_table_form(const struct argp_state *state, const char *arg);
+size_t cli_top_rows(const struct argp_state *state, const char *arg);
+const char *cli_when(const struct argp_state *state, const char *arg);
+
 /* --from, --to, --pid: of the commands that read trace files. Input: struct cli_range. */
 extern const struct argp cli_range_argp;
 
@@ -91,6 +103,9 @@ struct cli_range {
 /* trace_read() of that part. */
 int cli_read(struct trace_file *file, const struct cli_range *range,
              struct consumer *const *consumers, size_t n, struct err *err);
+
+/* The same for the value of --ring-size. */
+uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg);
 
 /* Ends the program: "cuscope trace: --duration: '10x' is no duration (10us, 1.5ms, 2s, 3m)". */
 void cli_bad_value(const struct argp_state *state, const char *option, const char *value,

@@ -47,10 +47,18 @@ uint64_t cli_duration(const struct argp_state *state, const char *option, const 
 	return ns;
 }
 
+uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg)
+{
+	uint64_t bytes;
+
+	if (!parse_bytes(arg, &bytes) || bytes < 65536 || bytes > 8ull << 30)
+		cli_bad_value(state, "--ring-size", arg, "size from 64KiB to 8GiB");
+	return bytes;
+}
+
 static error_t parse_limits(int key, char *arg, struct argp_state *state)
 {
 	struct capture_options *capture = state->input;
-	uint64_t bytes;
 
 	switch (key) {
 	case OPT_DURATION:
@@ -67,9 +75,7 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 			cli_bad_value(state, "--max-overhead", arg, "percentage (5% or 0.5%)");
 		return 0;
 	case OPT_RING_SIZE:
-		if (!parse_bytes(arg, &bytes) || bytes < 65536 || bytes > 8ull << 30)
-			cli_bad_value(state, "--ring-size", arg, "size from 64KiB to 8GiB");
-		capture->ring_bytes = bytes;
+		capture->ring_bytes = cli_ring_bytes(state, arg);
 		return 0;
 	case OPT_WITHOUT:
 		capture->without = arg;

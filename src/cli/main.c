@@ -15,8 +15,15 @@ const struct cli_command cli_commands[] = {
 	{ "record", "keep what trace would show in a file", cli_record },
 	{ "info", "say what is in a trace file, and what was missed", cli_info },
 	{ "report", "tables from a trace file, named as Nsight Systems names them", cli_report },
+	{ "timeline", "when each thread was doing what, of a trace file", cli_timeline },
+	{ "diff", "two trace files side by side, with the change and its worth", cli_diff },
 	{ "export", "write a recorded trace in the format of another tool", cli_export },
 	{ "top", "show what processes do with CUDA at the moment, on a live screen", cli_top },
+	{ "memleak", "watch live GPU memory: how old it is, and where it was allocated",
+	  cli_memleak },
+	{ "launches", "count launches by kernel as they happen, in the kernel", cli_launches },
+	{ "bandwidth", "sum up copies by direction as they happen, in the kernel", cli_bandwidth },
+	{ "watch", "several of these three at once", cli_watch },
 	{ "probes", "list the functions that would be hooked, and where", cli_probes },
 	{ "doctor", "check what this machine allows, and say what to do about the rest",
 	  cli_doctor },
@@ -31,7 +38,7 @@ static void print_help(FILE *out)
 	      "usage: cuscope COMMAND [OPTION...]\n\n",
 	      out);
 	for (const struct cli_command *c = cli_commands; c->name; c++)
-		fprintf(out, "  %-8s %s\n", c->name, c->help);
+		fprintf(out, "  %-9s %s\n", c->name, c->help);
 	fputs("\n  sudo cuscope trace -- ./app             a command, from its first call\n"
 	      "  sudo cuscope trace -p 1234 --duration 10s   a process that already runs\n"
 	      "\n'cuscope COMMAND --help' tells more; --version prints the version.\n",
@@ -40,7 +47,7 @@ static void print_help(FILE *out)
 
 static int unknown_command(const char *typed)
 {
-	const char *names[16], *near;
+	const char *names[sizeof(cli_commands) / sizeof(*cli_commands)], *near;
 	size_t count = 0;
 
 	for (const struct cli_command *c = cli_commands; c->name; c++)

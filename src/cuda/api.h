@@ -204,6 +204,44 @@ struct api_raw {
 	bool blob_valid;
 };
 
+/*
+ * Where the parts of a call lie that can be added up without decoding it: for programs that run in
+ * the kernel. A place is a byte offset in struct api_raw; what the function does not have is not
+ * `known`. The bytes of a call are the product of the factors times, for an array, its elements
+ * times their bits by 8: what api_decode makes of the same words.
+ */
+struct api_place {
+	bool known;
+	uint16_t offset;
+	uint8_t width; /* bytes: 4 or 8 */
+	uint8_t scale; /* of a factor: 1, 2 or 4 */
+};
+
+struct api_parts {
+	struct api_place address, source, stream, event, handle;
+	struct api_place kind;      /* cudaMemcpyKind, where it says the direction */
+	struct api_place factor[3]; /* the first is an output where there is a spare: */
+	struct api_place spare;     /* stands in for it in a call that did not return 0 */
+	struct api_place dim[3], levels;
+	struct api_place bits[4]; /* summed up; or the first is a CUarray_format: */
+	struct api_place grid[3], block[3];
+	struct api_place from[4], to[4]; /* of a copy by struct: type, host, device, array */
+	bool sized;                      /* the bytes can be known */
+	bool array;                      /* dim, levels and bits count */
+	bool format;
+	bool flat; /* a launch that says nothing of its grid has one of 1 by 1 by 1 */
+	enum api_direction direction; /* DIRECTION_NONE where the call itself says it */
+};
+
+void api_parts(const struct api *api, enum api_abi abi, struct api_parts *parts);
+
+/* Bits of one channel of a CUarray_format, 0 where it is not known. */
+unsigned api_format_bits(uint32_t format);
+
+/* By a cudaMemcpyKind, and by the CUmemorytype of both ends. */
+enum api_direction api_kind_direction(uint64_t kind);
+enum api_direction api_types_direction(uint64_t from, uint64_t to);
+
 /* ---- decoding ------------------------------------------------------------------------------ */
 
 struct api_call {

@@ -64,7 +64,7 @@ static const struct format {
 	{ 0xc9, 0xcb, 16 }, /* SNORM_INT16X1, 16X2, 16X4 */
 };
 
-static unsigned format_bits(uint64_t value)
+unsigned api_format_bits(uint32_t value)
 {
 	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
 		if (value >= formats[i].first && value <= formats[i].last)
@@ -72,7 +72,7 @@ static unsigned format_bits(uint64_t value)
 	return 0;
 }
 
-static enum api_direction kind_direction(uint64_t kind)
+enum api_direction api_kind_direction(uint64_t kind)
 {
 	static const uint8_t directions[] = { DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H,
 		                              DIRECTION_D2D, DIRECTION_DEFAULT };
@@ -110,7 +110,7 @@ static void add_to_sum(struct sum *sum, const struct piece *piece, uint64_t valu
 		break;
 	case PART_FORMAT:
 		sum->missing |= !known;
-		sum->bits = format_bits(value);
+		sum->bits = api_format_bits((uint32_t)value);
 		break;
 	case PART_SRC_TYPE:
 	case PART_DST_TYPE:
@@ -155,7 +155,7 @@ static void apply(struct api_call *call, const struct piece *piece, uint64_t val
 		call->shmem_bytes = value;
 		break;
 	case PART_KIND:
-		call->direction = kind_direction(value);
+		call->direction = api_kind_direction(value);
 		break;
 	case PART_GRID:
 	case PART_GRID + 1:
@@ -203,42 +203,38 @@ static uint64_t total_bytes(const struct sum *sum)
 	return bytes;
 }
 
-/* One end of a copy that a struct describes: its address, and whether it is host memory. */
-enum end_kind { END_HOST, END_DEVICE, END_UNIFIED };
+/* CUmemorytype */
+enum { TYPE_HOST = 1, TYPE_DEVICE, TYPE_ARRAY, TYPE_UNIFIED };
 
-static enum end_kind copy_end(const uint64_t *end, uint64_t *address)
+enum api_direction api_types_direction(uint64_t from, uint64_t to)
+{
+	if (from == TYPE_UNIFIED || to == TYPE_UNIFIED)
+		return DIRECTION_DEFAULT;
+	if (from == TYPE_HOST)
+		return to == TYPE_HOST ? DIRECTION_H2H : DIRECTION_H2D;
+	return to == TYPE_HOST ? DIRECTION_D2H : DIRECTION_D2D;
+}
+
+/* The address of one end of a copy that a struct describes. */
+static uint64_t end_address(const uint64_t *end)
 {
 	enum { TYPE, HOST, DEVICE, ARRAY }; /* the order of enum part */
 
-	switch (end[TYPE]) {
-	case 1: /* CU_MEMORYTYPE_HOST */
-		*address = end[HOST];
-		return END_HOST;
-	case 3: /* CU_MEMORYTYPE_ARRAY */
-		*address = end[ARRAY];
-		return END_DEVICE;
-	case 4: /* CU_MEMORYTYPE_UNIFIED: the device field holds it, host memory or not */
-		*address = end[DEVICE];
-		return END_UNIFIED;
-	}
-	*address = end[DEVICE];
-	return END_DEVICE;
+	/* with TYPE_UNIFIED the device field holds it, host memory or not */
+	return end[TYPE] == TYPE_HOST    ? end[HOST]
+	       : end[TYPE] == TYPE_ARRAY ? end[ARRAY]
+	                                 : end[DEVICE];
 }
 
 /* CUDA_MEMCPY2D and its larger relatives. */
 static void decode_driver_copy(const struct sum *sum, struct api_call *call)
 {
-	enum end_kind from = copy_end(sum->copy, &call->source);
-	enum end_kind to = copy_end(sum->copy + (PART_DST_TYPE - PART_SRC_TYPE), &call->address);
+	const uint64_t *from = sum->copy, *to = sum->copy + (PART_DST_TYPE - PART_SRC_TYPE);
 
-	if (call->direction != DIRECTION_NONE)
-		return;
-	if (from == END_UNIFIED || to == END_UNIFIED)
-		call->direction = DIRECTION_DEFAULT;
-	else if (from == END_HOST)
-		call->direction = to == END_HOST ? DIRECTION_H2H : DIRECTION_H2D;
-	else
-		call->direction = to == END_HOST ? DIRECTION_D2H : DIRECTION_D2D;
+	call->source = end_address(from);
+	call->address = end_address(to);
+	if (call->direction == DIRECTION_NONE)
+		call->direction = api_types_direction(from[0], to[0]);
 }
 
 /*

@@ -17,6 +17,7 @@
 #include <uthash.h>
 
 #include "base/xalloc.h"
+#include "probe/fold.h"
 #include "probe/maps.h"
 
 #define UNDECIDED 2 /* what module_open says of a file that has to be read whole */
@@ -170,6 +171,20 @@ static void report_unhooked(struct modules *modules, const struct module *module
 	}
 }
 
+/* Before they are attached: a call without a plan would be sent. */
+static int plan_hooks(struct modules *modules, const struct module *module)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < module->n_hooks && !r; i++) {
+		const struct hook *hook = &module->hooks[i];
+
+		if (hook->api && hook->group != HOOK_OFF)
+			r = fold_hook(modules->options.programs, hook->id, hook->api);
+	}
+	return r;
+}
+
 /* Launches are seen in the driver once there is one: until then, in the runtime. */
 static void driver_appeared(struct modules *modules)
 {
@@ -185,7 +200,7 @@ static void driver_appeared(struct modules *modules)
 
 static int take_in(struct modules *modules, struct module *module, struct err *err)
 {
-	int next = module_number_hooks(module, modules->next_hook), r;
+	int next = module_number_hooks(module, modules->next_hook), r = 0;
 
 	if (next < 0) {
 		err_set(err, ENOSPC, "more than %d functions in all modules", WIRE_HOOKS_MAX);
@@ -196,10 +211,15 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 	modules->list = xrealloc(modules->list, (modules->count + 1) * sizeof(*modules->list));
 	modules->list[modules->count++] = module;
 	publish_hooks(modules, module);
+	if (modules->options.selection->fold)
+		r = plan_hooks(modules, module);
 	if (module->has[LAYER_DRIVER])
 		driver_appeared(modules);
-	r = module_attach(module, modules->options.programs, modules->options.returns,
-	                  !modules->driver_seen, err);
+	if (r)
+		err_set(err, r, "telling the eBPF programs what to sum up: %s", strerror(-r));
+	else
+		r = module_attach(module, modules->options.programs, modules->options.returns,
+		                  !modules->driver_seen, err);
 	report_unhooked(modules, module);
 	return r;
 }

@@ -18,6 +18,7 @@
 
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
+#include "probe/fold.h"
 #include "probe/stub.h"
 
 extern const char embedded_bpf[], embedded_bpf_end[];
@@ -307,9 +308,9 @@ static int open_object(struct programs *p, const struct programs_options *option
 		settings.seccomp_entry_only = 0; /* not decided at the hit: see attach.h */
 	}
 	r = write_settings(p, &settings);
-	if (r)
-		return r;
-	return begin_ring_map(p);
+	if (!r)
+		r = fold_size_maps(p->object, settings.fold);
+	return r ? r : begin_ring_map(p);
 }
 
 /* 5.10 accounts eBPF memory against RLIMIT_MEMLOCK; single links take a descriptor or two each. */
@@ -344,6 +345,8 @@ int programs_load(const struct programs_options *options, struct programs **prog
 		r = end_ring_map(p);
 	if (!r)
 		r = fill_stub_exit(p);
+	if (!r && options->settings.fold)
+		r = fold_fill_tables(p);
 	if (r) {
 		load_failed(p, r, err);
 		programs_free(p);
@@ -449,39 +452,39 @@ struct wire_state *programs_state(struct programs *p)
 	return p->state;
 }
 
-/* ---- targets ------------------------------------------------------------------------------- */
-
-static int map_fd(const struct programs *p, const char *name)
+int programs_map(const struct programs *p, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(p->object, name);
 }
+
+/* ---- targets ------------------------------------------------------------------------------- */
 
 int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
 {
 	uint32_t key = tgid;
 
-	return bpf_map_update_elem(map_fd(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
+	return bpf_map_update_elem(programs_map(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
 }
 
 void programs_target_remove(struct programs *p, pid_t tgid)
 {
 	uint32_t key = tgid;
 
-	bpf_map_delete_elem(map_fd(p, "targets"), &key);
+	bpf_map_delete_elem(programs_map(p, "targets"), &key);
 }
 
 void programs_thread_forget(struct programs *p, pid_t tid)
 {
 	uint32_t key = tid;
 
-	bpf_map_delete_elem(map_fd(p, "threads"), &key);
+	bpf_map_delete_elem(programs_map(p, "threads"), &key);
 }
 
 int programs_cgroup_set(struct programs *p, int cgroup_fd)
 {
 	uint32_t zero = 0;
 
-	return bpf_map_update_elem(map_fd(p, "cgroups"), &zero, &cgroup_fd, BPF_ANY) ? -errno : 0;
+	return bpf_map_update_elem(programs_map(p, "cgroups"), &zero, &cgroup_fd, BPF_ANY) ? -errno : 0;
 }
 
 void programs_file_known(struct programs *p, uint32_t dev, uint64_t inode)
@@ -489,7 +492,7 @@ void programs_file_known(struct programs *p, uint32_t dev, uint64_t inode)
 	const uint64_t key[2] = { inode, dev };
 	const uint8_t yes = 1;
 
-	bpf_map_update_elem(map_fd(p, "known_files"), key, &yes, BPF_ANY);
+	bpf_map_update_elem(programs_map(p, "known_files"), key, &yes, BPF_ANY);
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -518,7 +521,7 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 {
 	struct wire_thread *thread = xmalloc(sizeof(*thread));
 	uint32_t tid, next;
-	int map = map_fd(p, "threads"), r = bpf_map_get_next_key(map, NULL, &next);
+	int map = programs_map(p, "threads"), r = bpf_map_get_next_key(map, NULL, &next);
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);

@@ -64,6 +64,9 @@ struct wire_state *programs_state(struct programs *programs);
 /* A program that leaves `cookie` where call_enter finds it: see MECHANISM_STUB. Caller closes. */
 int programs_stub(struct programs *programs, uint64_t cookie, struct err *err);
 
+/* A map of the programs, by its name there; -ENOENT where there is none. */
+int programs_map(const struct programs *programs, const char *name);
+
 /* ---- targets ------------------------------------------------------------------------------- */
 
 int programs_target_add(struct programs *programs, pid_t tgid, uint32_t flags);

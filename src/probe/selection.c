@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "probe/fold_plan.h"
+
 /* Takes one suffix off: _ptsz, _ptds, _v2 ... */
 static bool strip_variant(char *name)
 {
@@ -105,6 +107,26 @@ static enum hook_group wanted_group(const struct selection *s, const char *name,
 	return HOOK_CORE;
 }
 
+/* What is summed up in the kernel is chosen by what it does. */
+static enum hook_group fold_group(const struct selection *s, const struct api *api,
+                                  enum api_layer layer, const char **why)
+{
+	enum api_op op = api ? api_op(api) : OP_NONE;
+	bool memory = op == OP_ALLOC || op == OP_FREE;
+
+	*why = "nothing that is summed up";
+	if (!(fold_ops(s->fold) & 1u << op))
+		return HOOK_OFF;
+	if (memory && !(fold_memories(s->fold, op) & 1u << api_memory(api)))
+		return HOOK_OFF;
+	if (op == OP_NAME_KERNEL)
+		return layer == LAYER_DRIVER ? HOOK_SUPPORT : HOOK_OFF;
+	*why = NULL;
+	if (layer == LAYER_RUNTIME && (op == OP_LAUNCH || op == OP_GRAPH_LAUNCH))
+		return HOOK_RUNTIME_LAUNCH;
+	return op == OP_MODULE_UNLOAD ? HOOK_SUPPORT : HOOK_CORE;
+}
+
 enum hook_group selection_group(const struct selection *selection, const char *name,
                                 enum api_layer layer, const char **why)
 {
@@ -112,6 +134,8 @@ enum hook_group selection_group(const struct selection *selection, const char *n
 	enum hook_group group;
 
 	*why = NULL;
+	if (selection->fold)
+		return fold_group(selection, api, layer, why);
 	group = wanted_group(selection, name, layer, why);
 	if (group == HOOK_OFF && api && is_support(selection, api, layer)) {
 		*why = "needed to tell captured launches and names of kernels";

@@ -26,6 +26,7 @@ struct selection {
 	unsigned classes; /* bit per enum api_class; 0: all */
 	enum layer_choice layers;
 	bool all_calls; /* getters and polls too */
+	unsigned fold;  /* enum fold_tool: only what these sum up, and what they need for it */
 };
 
 enum hook_group {

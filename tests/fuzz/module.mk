@@ -9,7 +9,8 @@
 
 FUZZ_SECONDS ?= 600
 FUZZ_SRC     += $(wildcard src/base/*.c src/cuda/*.c src/probe/elf_*.c) src/probe/maps.c \
-                src/probe/placement.c src/probe/selection.c src/cli/options.c src/cli/parse.c \
+                src/probe/placement.c src/probe/selection.c src/stack/function_name.c \
+                src/stack/function_table.c src/stack/perf_map.c src/stack/place.c src/cli/options.c src/cli/parse.c \
                 src/cli/scan.c $(wildcard src/trace/*.c src/analysis/*.c)
 
 FUZZERS     := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))

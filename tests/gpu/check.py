@@ -12,8 +12,11 @@ import sys
 import time
 
 import programs
+from file_cases import files
+from live_cases import live
+from top_cases import top
 from torch_cases import Torch
-from tracing import Report, Trace
+from tracing import Recorded, Report, Trace
 
 ALL = (programs.launches, programs.launch_totals, programs.copies, programs.sets, programs.memory,
        programs.errors, programs.calls, programs.durations)
@@ -59,11 +62,11 @@ CASES = [
 ]
 
 
-def run_case(report, cuscope, folder, name, command, options, checks):
+def run_case(report, way, cuscope, folder, name, command, options, checks):
     path = os.path.join(folder, name + ".counts")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # programs append to it
-    trace = Trace(cuscope, folder, name, options, ["--", *command], {"SAMPLE_COUNTS": path}).finish()
+    trace = way(cuscope, folder, name, options, ["--", *command], {"SAMPLE_COUNTS": path}).finish()
     problems = list(trace.problems())
     if not os.path.exists(path):
         problems.append("the program counted nothing")
@@ -101,9 +104,13 @@ def main():
         torch = Torch(cuscope, folder, report)
     for name, command, options, checks in CASES:
         command = [word.format(bin=binaries) for word in command]
-        run_case(report, cuscope, folder, name, command, options, checks)
+        run_case(report, Trace, cuscope, folder, name, command, options, checks)
+        run_case(report, Recorded, cuscope, folder, name + "-recorded", command, options, checks)
     table(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
+    top(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
+    live(report, cuscope, folder, binaries)
     if torch:
+        files(report, cuscope, folder)
         torch.run()
     else:
         report.test("torch", ["not installed: nothing of it was tested"])

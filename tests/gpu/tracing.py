@@ -60,14 +60,17 @@ class Trace:
     """One run of `cuscope trace`, its lines and its summary. Options as on the command line."""
 
     def __init__(self, cuscope, folder, name, options=(), target=(), env=None):
-        self.path = os.path.join(folder, name)
-        self.command = [cuscope, "trace", "--format", "jsonl", "-o", self.path + ".jsonl",
-                        "--json-summary", self.path + ".json", "--force", *options, *target]
+        self.cuscope, self.path = cuscope, os.path.join(folder, name)
+        self.command = [cuscope, *self.outputs(), "--force", *options, *target]
         self.log = open(self.path + ".log", "w+")
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=subprocess.STDOUT,
                                         env=dict(os.environ, **(env or {})))
         self.calls, self.summary, self.broken = [], {}, []
+
+    def outputs(self):
+        return ["trace", "--format", "jsonl", "-o", self.path + ".jsonl",
+                "--json-summary", self.path + ".json"]
 
     def finish(self, interrupt=False):
         """Waits for it, after Ctrl-C where asked for; then calls, summary and status are there."""
@@ -126,3 +129,24 @@ class Trace:
 
     def functions(self):
         return {base_name(f["name"]): f for f in self.summary.get("functions", [])}
+
+
+class Recorded(Trace):
+    """The same by way of a trace file: what is asked of it is read from that."""
+
+    def outputs(self):
+        return ["record", "-o", self.path + ".cuscope"]
+
+    def read(self):
+        path = self.path + ".cuscope"
+        self.ask("export", path, "-o", self.path + ".jsonl", "--force")
+        with open(self.path + ".json", "w") as out:
+            self.ask("report", path, "summary", "--format", "json", out=out)
+        super().read()
+
+    def ask(self, *words, out=subprocess.PIPE):
+        done = subprocess.run([self.cuscope, *words], stdin=subprocess.DEVNULL, stdout=out,
+                              stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            self.broken.append(f"{words[0]}: status {done.returncode}: {done.stderr.strip()}")
+        return done.stdout

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/*
+ * Maps that calls are summed up in, and the plans of hooks. User space gives those that a tool
+ * needs their room (src/probe/programs.c) and the others one entry. Preallocated, as those in
+ * maps.h.
+ */
+#ifndef CUSCOPE_BPF_FOLD_MAPS_H
+#define CUSCOPE_BPF_FOLD_MAPS_H
+
+#include "bpf/maps.h"
+#include "bpf/wire_fold.h"
+
+#define FOLD_MAP_OF(map_type, name, key_type, value_type)                                          \
+	struct {                                                                                   \
+		__uint(type, map_type);                                                            \
+		__uint(max_entries, 1);                                                            \
+		__type(key, key_type);                                                             \
+		__type(value, value_type);                                                         \
+	} name SEC(".maps")
+
+/* Sums: what finds no room is counted. */
+#define FOLD_MAP(name, key_type, value_type)                                                       \
+	FOLD_MAP_OF(BPF_MAP_TYPE_HASH, name, key_type, value_type)
+
+/* Knowledge: what was not asked for in the longest time makes room. */
+#define FOLD_CACHE(name, key_type, value_type)                                                     \
+	FOLD_MAP_OF(BPF_MAP_TYPE_LRU_HASH, name, key_type, value_type)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fold_plan);
+} fold_plans SEC(".maps");
+
+/* Bits of one channel by CUarray_format. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 256);
+	__type(key, __u32);
+	__type(value, __u32);
+} fold_formats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FOLD_DIRECTIONS);
+	__type(key, __u32);
+	__type(value, __u32);
+} fold_directions SEC(".maps");
+
+FOLD_MAP(fold_born, __u32, __u64); /* when a tgid was first seen, until its exec or exit */
+FOLD_MAP(fold_processes, struct fold_process_key, struct fold_process);
+FOLD_MAP(fold_totals, struct fold_process_key, struct fold_totals);
+FOLD_MAP(fold_live, struct fold_memory_key, struct fold_allocation);
+FOLD_MAP(fold_failures, struct fold_failure_key, struct fold_count);
+FOLD_MAP(fold_launches, struct fold_launch_key, struct fold_launch);
+FOLD_MAP(fold_copies, struct fold_copies_key, struct fold_copies);
+FOLD_MAP(fold_open_captures, __u64, struct fold_open_capture);
+FOLD_CACHE(fold_pinned, struct fold_pinned_key, struct fold_pinned);
+FOLD_CACHE(fold_captures, struct fold_capture_key, __u64);
+FOLD_CACHE(fold_stacks, struct fold_stack_key, __u8);
+
+/* Stacks are walked into these: another thread's program may have preempted one that does so. */
+#define STACK_SLOTS 4
+struct stack_slots {
+	__u64 busy[STACK_SLOTS];
+	struct wire_stack stack[STACK_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_slots);
+} fold_stack_slots SEC(".maps");
+
+/* NULL where calls of this hook are sent. */
+static __always_inline const struct fold_plan *fold_plan_of(__u32 hook)
+{
+	const struct fold_plan *plan;
+
+	if (!settings.fold)
+		return 0;
+	plan = bpf_map_lookup_elem(&fold_plans, &hook);
+	return plan && plan->op != FOLD_SEND ? plan : 0;
+}
+
+#endif

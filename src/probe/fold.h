@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Folding: calls that the programs sum up in maps rather than send. Which sums, is fixed when the
+ * programs are loaded (wire_settings.fold); each hook has a plan of what its calls add to which.
+ * Here are the maps.
+ */
+#ifndef CUSCOPE_PROBE_FOLD_H
+#define CUSCOPE_PROBE_FOLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/fold_plan.h"
+#include "probe/programs.h"
+
+struct bpf_object;
+
+/* Gives the maps their room: before the object is loaded. `tools` of enum fold_tool. */
+int fold_size_maps(struct bpf_object *object, unsigned tools);
+
+/* Fills the tables that all plans share: after it. */
+int fold_fill_tables(struct programs *programs);
+
+/* Has the calls of a hook folded: before it is attached. */
+int fold_hook(struct programs *programs, uint16_t hook, const struct api *api);
+
+/* All entries of one map. Keys and values lie one after the other; fold_table_free() frees both. */
+struct fold_table {
+	size_t count, key_bytes, value_bytes;
+	char *keys, *values;
+};
+
+/* 0 or a negative errno. Entries that come and go meanwhile may be in it or not. */
+int fold_read(struct programs *programs, const char *map, size_t key_bytes, size_t value_bytes,
+              struct fold_table *table);
+void fold_table_free(struct fold_table *table);
+
+void fold_delete(struct programs *programs, const char *map, const void *key);
+
+#endif
