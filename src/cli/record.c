@@ -48,9 +48,8 @@ static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
 	  "the file (default: cuscope-COMMAND.cuscope or cuscope-PID.cuscope)", 0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
-	{ "last", OPT_LAST, "TIME|BYTES", 0,
-	  "keep only the last part (10s, 1GB), in memory, and write it at the end or on SIGUSR2",
-	  0 },
+	{ "last", OPT_LAST, "LENGTH", 0,
+	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2", 0 },
 	{ "verbose", 'v', 0, 0, "also the durations of driver calls that runtime calls make", 0 },
 	{ 0 }
 };
