@@ -5,7 +5,7 @@ DIST_NAME := cuscope-$(VERSION)-$(ARCH)
 DOCUMENTS := $(wildcard README.md LICENSE)
 
 # -lzstd: for elfutils 0.189 and later. A static glibc is sure to find only the users of /etc/passwd (--user NAME).
-STATIC_LIBS = -lbpf -lelf $(LIBZYDIS_A) -lsqlite3 -lncursesw -ltinfo -lz -lzstd -lstdc++ -lm -ldl -pthread
+STATIC_LIBS = -lbpf -lelf $(LIBZYDIS_A) -lsqlite3 -lncursesw -ltinfo -lz -lzstd -liberty -lstdc++ -lm -ldl -pthread
 ifeq ($(ARCH),x86_64)
 LIBZYDIS_A ?= $(B)/static/libZydis.a
 endif

@@ -56,34 +56,37 @@ static size_t room_for_name(const struct columns *columns)
 	return columns->screen > used + NAME_LEAST ? columns->screen - used : NAME_LEAST;
 }
 
-static void print_cell(const struct columns *columns, size_t at, const char *cell, size_t room,
-                       struct buf *out)
+static void print_cell(const struct columns *columns, size_t at, const char *cell, size_t len,
+                       size_t room, struct buf *out)
 {
-	size_t used = text_columns(cell);
-	size_t blanks = columns->width[at] > used ? columns->width[at] - used : 0;
 	bool left = columns->align[at] == 'l', last = at + 1 == columns->n;
+	size_t used = left ? text_columns(cell) : len; /* numbers are plain */
+	size_t blanks = columns->width[at] > used ? columns->width[at] - used : 0;
 
 	buf_fill(out, ' ', left ? 2 : 2 + blanks);
 	if (last && left && used > room)
-		text_add_name(out, cell, room);
+		(columns->words ? text_add_cut : text_add_name)(out, cell, room);
 	else
-		buf_puts(out, cell);
+		buf_add(out, cell, len);
 	if (last)
 		buf_putc(out, '\n');
-	else if (left)
+	else if (left && blanks)
 		buf_fill(out, ' ', blanks);
 }
 
 void columns_piece(struct columns *columns, struct buf *out)
 {
 	const char *cell = columns->cells.data, *end = cell + columns->cells.len;
-	size_t room;
+	size_t room, len;
 
 	if (!columns->width[0])
 		measure(columns);
 	room = room_for_name(columns);
-	for (size_t at = 0; cell < end; at = (at + 1) % columns->n, cell += strlen(cell) + 1)
-		print_cell(columns, at, cell, room, out);
+	for (size_t at = 0; cell < end; cell += len + 1) {
+		len = strlen(cell);
+		print_cell(columns, at, cell, len, room, out);
+		at = at + 1 < columns->n ? at + 1 : 0;
+	}
 	buf_reset(&columns->cells);
 }
 

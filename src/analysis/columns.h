@@ -7,15 +7,18 @@
 #ifndef CUSCOPE_ANALYSIS_COLUMNS_H
 #define CUSCOPE_ANALYSIS_COLUMNS_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 
 #define COLUMNS_MAX 40
 
 struct columns {
-	const char *align; /* 'l' or 'r' for each column, kept, at most COLUMNS_MAX of them */
+	const char *align; /* 'l' or 'r' (ASCII only) for each column, kept, at most COLUMNS_MAX */
 	struct buf cells;  /* each ends with a NUL, row by row */
 	size_t screen;     /* columns of the terminal, which the last cell of a row, a name, is */
 			   /* cut to; 0: not cut. Set it after columns_init(). */
+	bool words;        /* it is no name but words, which are cut at their end */
 	size_t n;
 	size_t width[COLUMNS_MAX]; /* all 0 before the first piece */
 };

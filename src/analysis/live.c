@@ -103,6 +103,29 @@ static void fold_ended(struct live *live, uint64_t now_ns)
 	}
 }
 
+static struct process_row *find_running(const struct live *live, uint32_t pid)
+{
+	struct process_row *row, *next;
+
+	HASH_ITER (hh, live->processes, row, next) {
+		if (row->shown.process->pid == pid && !row->shown.ended)
+			return row;
+	}
+	return NULL;
+}
+
+void live_open_call(struct live *live, uint32_t pid, uint32_t tid, const struct function *function,
+                    uint64_t begin_ns, uint64_t now_ns)
+{
+	struct process_row *row;
+
+	if (!function->api || api_op(function->api) != OP_SYNC)
+		return;
+	row = find_running(live, pid);
+	if (row)
+		rows_wait(row, tid, begin_ns, now_ns, live->interval, live->tick_ns);
+}
+
 /* ---- intervals ----------------------------------------------------------------------------- */
 
 void live_tick(struct live *live, uint64_t now_ns)

@@ -98,6 +98,13 @@ struct live;
 struct live *live_new(void);
 struct consumer *live_consumer(struct live *live); /* its free() frees the whole */
 
+/*
+ * A thread of a process is in a call at this moment, since `begin_ns`: where it is one that waits,
+ * it is waiting. To be told of all before live_tick(), since a call is an event only when it ends.
+ */
+void live_open_call(struct live *live, uint32_t pid, uint32_t tid, const struct function *function,
+                    uint64_t begin_ns, uint64_t now_ns);
+
 void live_tick(struct live *live, uint64_t now_ns);
 
 /* All counts are 0 again, peaks are what is live, and what is gone is forgotten. */

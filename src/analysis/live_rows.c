@@ -115,12 +115,24 @@ static void count_copy(struct process_row *row, const struct call *call)
 }
 
 /* A wait that began before this interval belongs to it only from the interval's begin on. */
+static void add_wait(struct process_row *row, uint64_t begin_ns, uint64_t end_ns, uint64_t since_ns)
+{
+	uint64_t begin = begin_ns > since_ns ? begin_ns : since_ns;
+
+	row->sync_ns += end_ns > begin ? end_ns - begin : 0;
+}
+
 static void count_sync(struct process_row *row, const struct call *call, uint64_t since_ns)
 {
-	uint64_t begin = call->begin_ns > since_ns ? call->begin_ns : since_ns;
-
 	row->shown.numbers[LIVE_SYNC_NS].total += call_duration_ns(call);
-	row->sync_ns += call->end_ns > begin ? call->end_ns - begin : 0;
+	add_wait(row, call->begin_ns, call->end_ns, since_ns);
+}
+
+void rows_wait(struct process_row *row, uint32_t tid, uint64_t begin_ns, uint64_t now_ns,
+               uint64_t interval, uint64_t since_ns)
+{
+	note_thread(row, tid, interval);
+	add_wait(row, begin_ns, now_ns, since_ns);
 }
 
 static void count_work(struct process_row *row, const struct call *call, uint64_t since_ns)

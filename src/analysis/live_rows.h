@@ -49,6 +49,10 @@ struct process_row {
 void rows_count(struct process_row *row, const struct event *event, uint64_t interval,
                 uint64_t since_ns);
 
+/* A wait that has not ended yet: its part of this interval. */
+void rows_wait(struct process_row *row, uint32_t tid, uint64_t begin_ns, uint64_t now_ns,
+               uint64_t interval, uint64_t since_ns);
+
 /* The interval took `seconds`: rates are set and the next one begins. */
 void rows_tick(struct process_row *row, double seconds, uint64_t interval);
 

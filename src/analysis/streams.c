@@ -15,11 +15,12 @@
 #define HANDLE_LEGACY     1
 #define HANDLE_PER_THREAD 2
 
-/* Calls of a process whose activities are still expected; a power of two. */
-#define EXPECTED 4096
+/* Correlations that are remembered until their other half comes; a power of two. */
+#define REMEMBERED 4096
 
 /* The stream that an activity is of, in its process. */
 #define ACTIVITY_ID(activity) ((uint64_t)(activity)->context << 32 | (activity)->stream)
+#define ACTIVITY_OTHERS       UINT64_MAX
 
 struct key {
 	uint64_t kind, id;
@@ -28,26 +29,31 @@ struct key {
 struct stream {
 	struct key key;
 	struct stream_row row;
+	size_t at; /* in the rows, while they are made */
+	UT_hash_handle hh;
+};
+
+/* A stream as CUPTI counts them, and the one that calls know, once one of them has told. */
+struct gpu_stream {
+	uint64_t id;
+	struct stream *stream; /* NULL: not known */
+	const struct process *process;
+	uint64_t activities, first_ns, last_ns;
 	struct busy busy;
 	UT_hash_handle hh;
 };
 
-/* CUPTI's number of a stream, and the stream by its handle where a call told it. */
-struct gpu_stream {
-	uint64_t id;
-	struct stream *stream;
-	UT_hash_handle hh;
-};
-
-struct expected {
+/* An activity ends before a call that waits for it does, and after one that does not wait. */
+struct remembered {
 	uint64_t correlation;
-	struct stream *stream;
+	struct stream *stream;  /* of a call that came first */
+	struct gpu_stream *gpu; /* of an activity that came first */
 };
 
 struct process_streams {
 	struct stream *streams, *last;
 	struct gpu_stream *gpu;
-	struct expected *expected; /* by correlation; made when a first call has one */
+	struct remembered *remembered; /* by correlation; made when a first one is known */
 };
 
 struct streams {
@@ -168,13 +174,33 @@ static void count_work(struct stream_row *row, const struct call *call)
 	}
 }
 
-static void expect(struct process_streams *process, uint64_t correlation, struct stream *stream)
+static struct remembered *remembered_of(struct process_streams *process, uint64_t correlation)
 {
+	struct remembered *slot;
+
+	if (!process->remembered)
+		process->remembered = xcalloc(REMEMBERED, sizeof(*process->remembered));
+	slot = &process->remembered[correlation % REMEMBERED];
+	if (slot->correlation != correlation)
+		*slot = (struct remembered){ .correlation = correlation };
+	return slot;
+}
+
+/* Ties the stream of a call and that of its activity together, whichever of the two comes last. */
+static void correlate(struct process_streams *process, uint64_t correlation, struct stream *stream,
+                      struct gpu_stream *gpu)
+{
+	struct remembered *slot;
+
 	if (!correlation)
 		return;
-	if (!process->expected)
-		process->expected = xcalloc(EXPECTED, sizeof(*process->expected));
-	process->expected[correlation % EXPECTED] = (struct expected){ correlation, stream };
+	slot = remembered_of(process, correlation);
+	if (stream)
+		slot->stream = stream;
+	if (gpu)
+		slot->gpu = gpu;
+	if (slot->gpu && slot->stream && !slot->gpu->stream)
+		slot->gpu->stream = slot->stream;
 }
 
 static void count_call(struct streams *streams, const struct event *event)
@@ -189,7 +215,7 @@ static void count_call(struct streams *streams, const struct event *event)
 		return;                                         /* an activity refers to */
 	process = process_of(streams, event->process);
 	stream = stream_of(process, event, STREAM_HANDLE, call_stream(call));
-	expect(process, call->correlation, stream);
+	correlate(process, call->correlation, stream, NULL);
 	if (call->flags & CALL_NESTED)
 		return;
 	used(&stream->row, call->begin_ns, event->time_ns);
@@ -198,35 +224,47 @@ static void count_call(struct streams *streams, const struct event *event)
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
-/* The stream of the call that asked for it: found once, it is known for all that follow. */
-static struct stream *stream_of_activity(struct process_streams *process, const struct event *event)
+static struct gpu_stream *find_gpu(struct process_streams *process, uint64_t id)
 {
-	const struct activity *activity = event->activity;
-	uint64_t id = ACTIVITY_ID(activity);
-	const struct expected *expected =
-		process->expected ? &process->expected[activity->correlation % EXPECTED] : NULL;
-	struct gpu_stream *gpu;
+	struct gpu_stream *found;
 
-	HASH_FIND(hh, process->gpu, &id, sizeof(id), gpu);
+	HASH_FIND(hh, process->gpu, &id, sizeof(id), found);
+	return found;
+}
+
+static struct gpu_stream *gpu_of(struct process_streams *process, const struct event *event)
+{
+	uint64_t id = ACTIVITY_ID(event->activity);
+	struct gpu_stream *gpu = find_gpu(process, id);
+
+	if (!gpu && HASH_COUNT(process->gpu) >= STREAMS_MAX) {
+		id = ACTIVITY_OTHERS;
+		gpu = find_gpu(process, id);
+	}
 	if (gpu)
-		return gpu->stream;
-	if (!activity->correlation || !expected || expected->correlation != activity->correlation)
-		return stream_of(process, event, STREAM_ACTIVITY, activity->stream);
+		return gpu;
 	gpu = xcalloc(1, sizeof(*gpu));
 	gpu->id = id;
-	gpu->stream = expected->stream;
+	gpu->process = event->process;
+	gpu->first_ns = UINT64_MAX;
 	HASH_ADD(hh, process->gpu, id, sizeof(gpu->id), gpu);
-	return gpu->stream;
+	return gpu;
 }
 
 static void count_activity(struct streams *streams, const struct event *event)
 {
 	const struct activity *activity = event->activity;
-	struct stream *stream = stream_of_activity(process_of(streams, event->process), event);
+	struct process_streams *process = process_of(streams, event->process);
+	struct gpu_stream *gpu = gpu_of(process, event);
 
-	stream->row.activities++;
-	used(&stream->row, activity->begin_ns, activity->end_ns);
-	busy_add(&stream->busy, activity->begin_ns, activity->end_ns);
+	if (!gpu->stream && gpu->id != ACTIVITY_OTHERS)
+		correlate(process, activity->correlation, NULL, gpu);
+	gpu->activities++;
+	if (activity->begin_ns < gpu->first_ns)
+		gpu->first_ns = activity->begin_ns;
+	if (activity->end_ns > gpu->last_ns)
+		gpu->last_ns = activity->end_ns;
+	busy_add(&gpu->busy, activity->begin_ns, activity->end_ns);
 }
 
 void streams_event(struct streams *streams, const struct event *event)
@@ -250,27 +288,70 @@ static int by_first_use(const void *left, const void *right)
 	return (a->id > b->id) - (a->id < b->id);
 }
 
+/* The rows that calls know: those that more than a nested call named. */
+static void add_streams(struct streams *streams, struct process_streams *process, size_t *n)
+{
+	struct stream *stream, *next;
+
+	HASH_ITER (hh, process->streams, stream, next) {
+		stream->at = *n;
+		streams->rows[(*n)++] = stream->row;
+	}
+}
+
+static void add_gpu_streams(struct streams *streams, struct process_streams *process, size_t *n)
+{
+	struct gpu_stream *gpu, *next;
+
+	HASH_ITER (hh, process->gpu, gpu, next) {
+		struct stream_row *row;
+
+		if (gpu->stream) {
+			row = &streams->rows[gpu->stream->at];
+		} else {
+			row = &streams->rows[(*n)++];
+			row->process = gpu->process;
+			row->kind = gpu->id == ACTIVITY_OTHERS ? STREAM_OTHERS : STREAM_ACTIVITY;
+			row->id = (uint32_t)gpu->id;
+			row->first_ns = UINT64_MAX;
+		}
+		row->activities += gpu->activities;
+		row->busy_ns += busy_ns(&gpu->busy);
+		used(row, gpu->first_ns, gpu->last_ns);
+	}
+}
+
+/* Only a nested call named it, and nothing ran on it. */
+static size_t without_unused(struct stream_row *rows, size_t n)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].last_ns)
+			rows[to++] = rows[i];
+	}
+	return to;
+}
+
 const struct stream_row *streams_rows(struct streams *streams, size_t *n)
 {
 	size_t room = 1;
 
-	for (size_t i = 0; i < streams->n_processes; i++)
-		room += streams->processes[i] ? HASH_COUNT(streams->processes[i]->streams) : 0;
+	for (size_t i = 0; i < streams->n_processes; i++) {
+		if (streams->processes[i])
+			room += HASH_COUNT(streams->processes[i]->streams) +
+			        HASH_COUNT(streams->processes[i]->gpu);
+	}
 	free(streams->rows);
 	streams->rows = xcalloc(room, sizeof(*streams->rows));
 	*n = 0;
 	for (size_t i = 0; i < streams->n_processes; i++) {
-		struct stream *stream, *next;
-
 		if (!streams->processes[i])
 			continue;
-		HASH_ITER (hh, streams->processes[i]->streams, stream, next) {
-			if (!stream->row.last_ns) /* only a nested call named it */
-				continue;
-			streams->rows[*n] = stream->row;
-			streams->rows[(*n)++].busy_ns = busy_ns(&stream->busy);
-		}
+		add_streams(streams, streams->processes[i], n);
+		add_gpu_streams(streams, streams->processes[i], n);
 	}
+	*n = without_unused(streams->rows, *n);
 	qsort(streams->rows, *n, sizeof(*streams->rows), by_first_use);
 	return streams->rows;
 }
@@ -306,7 +387,7 @@ static void free_process(struct process_streams *process)
 		HASH_DELETE(hh, process->streams, stream);
 		free(stream);
 	}
-	free(process->expected);
+	free(process->remembered);
 	free(process);
 }
 

@@ -134,11 +134,10 @@ _Static_assert(WATCH_MEMORY == (int)FOLD_TOOL_MEMORY && WATCH_LAUNCHES == (int)F
 static void look_held(void *data, pid_t pid)
 {
 	struct capture *c = data;
-	struct look_result found;
+	struct look_result found = { 0 };
 
-	modules_look(c->modules, pid, LOOK_HELD, 0, &found, NULL);
-	if (found.modules)
-		atomic_store(&c->cuda_seen, true);
+	if (modules_look(c->modules, pid, LOOK_HELD, 0, &found, NULL) == 0 && found.modules)
+		capture_found(c, pid);
 }
 
 static int open_command(struct capture *c, struct err *err)
@@ -187,6 +186,9 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	c->options = *options;
 	c->run.returns = options->returns;
 	c->run.estimate_scale = 1;
+	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv
+	                                                          : NULL);
+	host_describe(c->host, &c->run);
 	r = kernel_features_new(options->without, &c->features, err);
 	if (!r)
 		r = load_programs(c, err);
@@ -252,6 +254,7 @@ void capture_free(struct capture *c)
 	}
 	unhook(c);
 	kernel_features_free(c->features);
+	host_free(c->host);
 	free(c->watched);
 	free(c->told_seccomp);
 	free(c);

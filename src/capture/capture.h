@@ -18,6 +18,8 @@
 #include "probe/selection.h"
 #include "trace/event.h"
 
+struct capture_state;
+
 struct capture_options {
 	struct target target;
 	struct selection selection;
@@ -36,6 +38,10 @@ struct capture_options {
 				    /* to consumers; `selection` does not count then */
 	bool (*enough)(void *data); /* --max-events; may be NULL */
 	void (*notice)(void *data, const char *text); /* a line for the user */
+	/* Told a few dozen times a second, after consumers got what there was; may be NULL. */
+	void (*progress)(void *data, const struct capture_state *state);
+	/* SIGUSR2 came: `run` is as it is now. NULL: the signal is left alone. */
+	void (*snapshot)(void *data, const struct run_info *run);
 	void *data;
 };
 
@@ -59,6 +65,17 @@ struct capture_state {
 
 /* To be called by consumers and by enough(), so on the thread of capture_run. */
 void capture_state(const struct capture *capture, struct capture_state *state);
+
+/* A call that a thread is in at this moment and that no other traced call made. */
+struct capture_open_call {
+	uint32_t pid, tid;
+	const struct function *function;
+	uint64_t begin_ns;
+};
+
+/* Also on that thread. Two system calls for each thread that is followed. */
+void capture_open_calls(const struct capture *capture,
+                        void (*each)(void *data, const struct capture_open_call *call), void *data);
 
 /* The status to exit with: a command's own (128 + signal), 0 for other targets. */
 int capture_finish(struct capture *capture);

@@ -27,7 +27,7 @@ struct governor {
 	bool explicit_limit;
 	uint64_t interval_begin_ns;
 	bool first;
-	struct thread_cost *threads;
+	struct thread_cost *threads, *last; /* the last: of the hit before */
 	uint64_t hits[WIRE_HOOKS_MAX];
 	double percent;
 	bool warned;
@@ -55,6 +55,7 @@ static void forget_threads(struct governor *g)
 {
 	struct thread_cost *thread, *next;
 
+	g->last = NULL;
 	HASH_ITER (hh, g->threads, thread, next) {
 		HASH_DEL(g->threads, thread);
 		free(thread);
@@ -81,12 +82,15 @@ void governor_hit(struct governor *g, const struct wire_call *call)
 
 	if (g->windows) /* nothing is left to decide */
 		return;
-	HASH_FIND_INT(g->threads, &tid, thread);
+	thread = g->last;
+	if (!thread || thread->tid != tid)
+		HASH_FIND_INT(g->threads, &tid, thread);
 	if (!thread) {
 		thread = xcalloc(1, sizeof(*thread));
 		thread->tid = tid;
 		HASH_ADD_INT(g->threads, tid, thread);
 	}
+	g->last = thread;
 	thread->hits++;
 	thread->ns += call->head.flags & WIRE_NO_RETURN ? g->options.cost.entry_ns
 	                                                : g->options.cost.call_ns;

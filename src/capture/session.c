@@ -108,6 +108,15 @@ static void note_no_return(struct capture *c, const struct wire_head *record)
 		say_seccomp(c, record->tgid);
 }
 
+void capture_found(struct capture *c, pid_t pid)
+{
+	const struct watch_options *options = c->options.watch;
+
+	atomic_store(&c->cuda_seen, true);
+	if (options && options->look)
+		options->look(options->data, (uint32_t)pid);
+}
+
 static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 {
 	struct look_result found = { 0 };
@@ -115,7 +124,7 @@ static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 	if (modules_look(c->modules, pid, how, since_ns, &found, NULL))
 		return; /* gone in the meantime */
 	if (found.modules)
-		atomic_store(&c->cuda_seen, true);
+		capture_found(c, pid);
 	if (found.foreign)
 		capture_notice(c,
 		               "process %d runs a program of another architecture (32-bit?): "
@@ -249,6 +258,8 @@ static int open_loop(struct capture *c, struct err *err)
 	sigaction(SIGHUP, NULL, &hangup);
 	if (hangup.sa_handler != SIG_IGN) /* nohup: a blocked signal would be queued all the same */
 		sigaddset(&set, SIGHUP);
+	if (c->options.snapshot)
+		sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -280,6 +291,10 @@ static void on_signal(struct capture *c)
 	while (read(c->signals, &info, sizeof(info)) == sizeof(info)) {
 		uint64_t now = capture_now_ns();
 
+		if (info.ssi_signo == SIGUSR2) {
+			c->snapshot_asked = true;
+			continue;
+		}
 		if (c->hold && !c->stopping && info.ssi_signo != SIGINT)
 			kill(c->command_pid, info.ssi_signo);
 		c->stop_at_ns = c->hold && !c->stopping ? now + GRACE_NS : now;
@@ -355,6 +370,81 @@ static int read_rings(struct capture *c, uint64_t until_ns)
 	return order_read(c->order, c->rings, programs_rings(c->programs), until_ns);
 }
 
+static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
+{
+	const struct wire_state *state = programs_state(c->programs);
+
+	for (int i = 0; i < LOST_LATE; i++)
+		lost[i] = state->lost[i];
+	lost[LOST_LATE] = order_late(c->order);
+}
+
+void capture_state(const struct capture *c, struct capture_state *state)
+{
+	read_lost(c, state->lost);
+	state->overhead_percent = governor_percent(c->governor);
+	state->estimate_scale = governor_scale(c->governor, capture_now_ns());
+}
+
+struct open_calls {
+	const struct capture *capture;
+	void (*each)(void *data, const struct capture_open_call *call);
+	void *data;
+};
+
+static void tell_open_call(void *data, const struct wire_head *record, size_t bytes)
+{
+	const struct open_calls *open = data;
+	const struct wire_call *call = (const struct wire_call *)record;
+	struct capture_open_call told = { .pid = record->tgid,
+		                          .tid = record->tid,
+		                          .begin_ns = call->begin_ns };
+
+	if (record->flags & WIRE_NESTED)
+		return;
+	told.function = stream_function(open->capture->stream, record->hook);
+	if (told.function)
+		open->each(open->data, &told);
+}
+
+void capture_open_calls(const struct capture *c,
+                        void (*each)(void *data, const struct capture_open_call *call), void *data)
+{
+	struct open_calls open = { c, each, data };
+
+	programs_open_calls(c->programs, tell_open_call, &open);
+}
+
+static void fill_run(struct capture *c)
+{
+	struct run_info *run = &c->run;
+
+	run->end_ns = capture_now_ns();
+	read_lost(c, run->lost);
+	if (c->hold)
+		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
+	run->estimate_scale = governor_scale(c->governor, run->end_ns);
+	modules_lock(c->modules);
+	run->n_misses = modules_misses(c->modules, &run->misses);
+	modules_unlock(c->modules);
+}
+
+/* What those who asked for it are told in between. */
+static void tell(struct capture *c)
+{
+	struct capture_state state;
+
+	if (c->options.progress) {
+		capture_state(c, &state);
+		c->options.progress(c->options.data, &state);
+	}
+	if (c->snapshot_asked) {
+		fill_run(c);
+		c->options.snapshot(c->options.data, &c->run);
+	}
+	c->snapshot_asked = false;
+}
+
 static int turn(struct capture *c, struct err *err)
 {
 	bool woken = wait_for_work(c);
@@ -374,6 +464,7 @@ static int turn(struct capture *c, struct err *err)
 	say = governor_tick(c->governor, now);
 	if (say)
 		capture_notice(c, "%s", say);
+	tell(c);
 	look_again(c, now);
 	drop_dead(c, now);
 	if (modules_decide(c->modules))
@@ -389,36 +480,6 @@ static void add_open_call(void *data, const struct wire_head *record, size_t byt
 	struct capture *c = data;
 
 	order_add(c->order, record, bytes);
-}
-
-static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
-{
-	const struct wire_state *state = programs_state(c->programs);
-
-	for (int i = 0; i < LOST_LATE; i++)
-		lost[i] = state->lost[i];
-	lost[LOST_LATE] = order_late(c->order);
-}
-
-void capture_state(const struct capture *c, struct capture_state *state)
-{
-	read_lost(c, state->lost);
-	state->overhead_percent = governor_percent(c->governor);
-	state->estimate_scale = governor_scale(c->governor, capture_now_ns());
-}
-
-static void fill_run(struct capture *c)
-{
-	struct run_info *run = &c->run;
-
-	run->end_ns = capture_now_ns();
-	read_lost(c, run->lost);
-	if (c->hold)
-		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
-	run->estimate_scale = governor_scale(c->governor, run->end_ns);
-	modules_lock(c->modules);
-	run->n_misses = modules_misses(c->modules, &run->misses);
-	modules_unlock(c->modules);
 }
 
 /* The rest of the rings, and the calls that threads are still in. */

@@ -9,6 +9,7 @@
 #include "capture/capture.h"
 #include "capture/cost.h"
 #include "capture/governor.h"
+#include "capture/host.h"
 #include "capture/order.h"
 #include "capture/stream.h"
 #include "capture/watcher.h"
@@ -26,6 +27,7 @@ struct capture {
 	struct watcher *watcher; /* NULL: calls go to consumers */
 	struct governor *governor;
 	struct order *order;
+	struct host *host;
 	struct ring *rings[WIRE_RINGS_MAX];
 	struct run_info run;
 	uint64_t begin_ns;
@@ -47,6 +49,7 @@ struct capture {
 	int epoll, timer, signals;
 	bool stopping; /* a first signal came: a command gets a moment to end */
 	uint64_t stop_at_ns;
+	bool snapshot_asked; /* by SIGUSR2 */
 	uint64_t looked_ns, counted_ns;
 };
 
@@ -54,6 +57,9 @@ uint64_t capture_now_ns(void);
 void capture_begin_clock(struct capture *capture); /* the trace begins now */
 void capture_notice(struct capture *capture, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* A process that has CUDA was looked into; on any thread. */
+void capture_found(struct capture *c, pid_t pid);
 
 /* Watches a process that already runs; for target_each. */
 int capture_watch_running(void *capture, pid_t pid);

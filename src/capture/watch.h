@@ -108,6 +108,8 @@ struct watch_memory {
 	size_t n_allocations;
 	const struct watch_place *places; /* the most bytes first */
 	size_t n_places;
+	const struct watch_place *left; /* what processes had not freed that ended since the page */
+	size_t n_left;                  /* before, as if it were still live */
 	const struct watch_memory_totals *totals; /* by process, then kind */
 	size_t n_totals;
 	const struct watch_process_memory *processes; /* also those that have ended */
@@ -198,6 +200,12 @@ struct watch_options {
 	uint64_t interval_ns;
 	uint64_t older_ns; /* 0: all */
 	bool stacks;       /* of allocations */
+
+	/*
+	 * A process that has CUDA is there to be asked, and does not run on where it is held, until
+	 * this returns. On any thread, again when it has mapped more. May be NULL.
+	 */
+	void (*look)(void *data, uint32_t pid);
 
 	/* A stack that was not seen before, as long as its process is there to be asked. */
 	void (*stack)(void *data, const struct watch_stack *stack); /* may be NULL */

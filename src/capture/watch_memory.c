@@ -32,7 +32,9 @@ struct watch_memory_part {
 	struct ledger *totals, *processes, *failures;
 	struct known_stack *stacks;
 	uint32_t next_stack;
-	struct fold_table live; /* as it was last read */
+	struct fold_table live;        /* as it was last read */
+	struct watch_allocation *left; /* by processes that ended since the page before */
+	size_t n_left, left_room;
 	struct watch_memory page;
 };
 
@@ -68,6 +70,7 @@ static void drop_page(struct watch_memory_part *part)
 {
 	free((void *)part->page.allocations);
 	free((void *)part->page.places);
+	free((void *)part->page.left);
 	free((void *)part->page.totals);
 	free((void *)part->page.processes);
 	free((void *)part->page.failures);
@@ -86,6 +89,7 @@ void watch_memory_free(struct watch_memory_part *part)
 		free((void *)stack->stack.frames);
 		free(stack);
 	}
+	free(part->left);
 	ledger_free(part->totals);
 	ledger_free(part->processes);
 	ledger_free(part->failures);
@@ -177,6 +181,32 @@ static void add(struct watch_count *count, uint64_t bytes)
 	count->bytes += bytes;
 }
 
+static void fill_allocation(struct watch_memory_part *part, struct live live,
+                            struct watch_allocation *a)
+{
+	struct ledger_process process = { live.key->born_ns, live.key->tgid };
+	struct stack_key key = { live.value->stack, process };
+	const struct known_stack *stack = live.value->stack ? find_stack(part, key) : NULL;
+	struct stream *stream = watcher_options_of(part->watcher)->stream;
+
+	a->process = watcher_process(part->watcher, process)->process;
+	a->kind = live.value->memory;
+	a->function = stream_function(stream, live.value->hook);
+	a->stack = stack ? &stack->stack : NULL;
+	a->address = live.key->address;
+	a->bytes = live.value->bytes;
+	a->time_ns = live.key->time_ns;
+}
+
+static void keep_left(struct watch_memory_part *part, struct live live)
+{
+	if (part->n_left == part->left_room) {
+		part->left_room = part->left_room ? 2 * part->left_room : 64;
+		part->left = xrealloc(part->left, part->left_room * sizeof(*part->left));
+	}
+	fill_allocation(part, live, &part->left[part->n_left++]);
+}
+
 int watch_memory_settle(struct watch_memory_part *part, struct ledger_process process)
 {
 	int r = ledger_settle(part->processes, process);
@@ -195,6 +225,8 @@ int watch_memory_settle(struct watch_memory_part *part, struct ledger_process pr
 			continue;
 		left = leftover_of(part, process_key(live.key, live.value->memory));
 		add(with_context(part, live) ? &left->context : &left->exit, live.value->bytes);
+		if (!with_context(part, live))
+			keep_left(part, live);
 		fold_delete(part->programs, "fold_live", live.key);
 	}
 	return r;
@@ -213,23 +245,6 @@ static int by_age(const void *left, const void *right)
 	if (!order)
 		order = compare(a->time_ns, b->time_ns);
 	return order ? order : compare(a->address, b->address);
-}
-
-static void fill_allocation(struct watch_memory_part *part, struct live live,
-                            struct watch_allocation *a)
-{
-	struct ledger_process process = { live.key->born_ns, live.key->tgid };
-	struct stack_key key = { live.value->stack, process };
-	const struct known_stack *stack = live.value->stack ? find_stack(part, key) : NULL;
-	struct stream *stream = watcher_options_of(part->watcher)->stream;
-
-	a->process = watcher_process(part->watcher, process)->process;
-	a->kind = live.value->memory;
-	a->function = stream_function(stream, live.value->hook);
-	a->stack = stack ? &stack->stack : NULL;
-	a->address = live.key->address;
-	a->bytes = live.value->bytes;
-	a->time_ns = live.key->time_ns;
 }
 
 /* Those that went with their context are live in the map, so that a late free finds them. */
@@ -291,13 +306,17 @@ static void add_to_place(struct watch_place *place, const struct watch_allocatio
 		place->newest_ns = a->time_ns;
 }
 
-static void page_places(struct watch_memory_part *part, uint64_t now_ns)
+/* Sums allocations up by place. The caller frees the result. */
+static struct watch_place *places_of(const struct watch_memory_part *part,
+                                     const struct watch_allocation *allocations, size_t n,
+                                     uint64_t now_ns, size_t *n_places)
 {
-	size_t n = part->page.n_allocations, count = 0;
 	struct watch_allocation *list = xcalloc(n + 1, sizeof(*list));
 	struct watch_place *places = xcalloc(n + 1, sizeof(*places));
+	size_t count = 0;
 
-	memcpy(list, part->page.allocations, n * sizeof(*list));
+	if (n)
+		memcpy(list, allocations, n * sizeof(*list));
 	qsort(list, n, sizeof(*list), by_place);
 	for (size_t i = 0; i < n; i++) {
 		count += !i || by_place(&list[i], &list[i - 1]);
@@ -306,8 +325,18 @@ static void page_places(struct watch_memory_part *part, uint64_t now_ns)
 	}
 	free(list);
 	qsort(places, count, sizeof(*places), most_bytes);
-	part->page.places = places;
-	part->page.n_places = count;
+	*n_places = count;
+	return places;
+}
+
+static void page_places(struct watch_memory_part *part, uint64_t now_ns)
+{
+	struct watch_memory *page = &part->page;
+
+	page->places =
+		places_of(part, page->allocations, page->n_allocations, now_ns, &page->n_places);
+	page->left = places_of(part, part->left, part->n_left, now_ns, &page->n_left);
+	part->n_left = 0;
 }
 
 /* ---- totals -------------------------------------------------------------------------------- */

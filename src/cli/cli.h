@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "capture/capture.h"
 #include "probe/selection.h"
+#include "report/table.h"
 #include "trace/reader.h"
 
 #define EXIT_USAGE 2
@@ -27,7 +28,10 @@ extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 int cli_trace(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_record(int argc, char **argv);
+int cli_info(int argc, char **argv);
 int cli_report(int argc, char **argv);
+int cli_timeline(int argc, char **argv);
+int cli_diff(int argc, char **argv);
 int cli_export(int argc, char **argv);
 int cli_memleak(int argc, char **argv);
 int cli_launches(int argc, char **argv);
@@ -81,6 +85,11 @@ extern const struct argp cli_limits_argp;
 /* A duration that is an option's value; ends the program where it is none. */
 uint64_t cli_duration(const struct argp_state *state, const char *option, const char *arg);
 
+/* Values of --format, --top and --color; each ends the program where it is none. */
+enum table_form cli_table_form(const struct argp_state *state, const char *arg);
+size_t cli_top_rows(const struct argp_state *state, const char *arg);
+const char *cli_when(const struct argp_state *state, const char *arg);
+
 /* --from, --to, --pid: of the commands that read trace files. Input: struct cli_range. */
 extern const struct argp cli_range_argp;
 
@@ -125,8 +134,9 @@ int cli_create(const char *path, bool force, struct err *err);
 
 /*
  * A capture from its opening to its end. Returns the exit status: the command's, where there is
- * one. A failure of the run is said at once, before a command that still runs is waited for; one
- * of the opening is left in `err`.
+ * one. Notices are said as messages, unless `options` has another place for them. A failure of the
+ * run is said at once, before a command that still runs is waited for; one of the opening is left
+ * in `err`.
  */
 int cli_capture(struct capture_options *options, struct err *err);
 

@@ -327,6 +327,9 @@ static int convert_to_file(struct export_options *o, struct trace_file *file, st
 	if (out.out)
 		setvbuf(out.out, NULL, _IOFBF, OUTPUT_BUFFER);
 	rc = convert(o, file, err);
+	if (rc == -ENOSPC || rc == -EDQUOT) /* a stream would keep what it has */
+		err_set(err, rc, "cannot write %s: %s; free some space or choose another place",
+		        o->output, strerror(-rc));
 	if (!worth_keeping(rc))
 		new_file_drop(&out);
 	else if (new_file_keep(&out, rc ? &ignored : err) && !rc)
@@ -357,7 +360,8 @@ static int export_trace(struct export_options *o, struct err *err)
 int cli_export(int argc, char **argv)
 {
 	struct export_options o = { 0 };
-	struct sigaction action = { .sa_handler = interrupt };
+	/* the second one ends at once, whatever is waited for */
+	struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESETHAND };
 	struct err err = { 0 };
 	int status;
 

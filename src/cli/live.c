@@ -116,7 +116,8 @@ int cli_capture(struct capture_options *options, struct err *err)
 	struct capture *capture = NULL;
 	int status, r;
 
-	options->notice = notice;
+	if (!options->notice)
+		options->notice = notice;
 	r = capture_open(options, &capture, err);
 	if (r)
 		return EXIT_FAILURE;

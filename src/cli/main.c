@@ -13,7 +13,10 @@
 const struct cli_command cli_commands[] = {
 	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
 	{ "record", "keep what trace would show in a file", cli_record },
+	{ "info", "say what is in a trace file, and what was missed", cli_info },
 	{ "report", "tables from a trace file, named as Nsight Systems names them", cli_report },
+	{ "timeline", "when each thread was doing what, of a trace file", cli_timeline },
+	{ "diff", "two trace files side by side, with the change and its worth", cli_diff },
 	{ "export", "write a recorded trace in the format of another tool", cli_export },
 	{ "top", "show what processes do with CUDA at the moment, on a live screen", cli_top },
 	{ "memleak", "watch live GPU memory: how old it is, and where it was allocated",

@@ -2,34 +2,65 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
 #include "trace/writer.h"
+
+#define PROGRESS_NS 500000000ull
 
 struct record_options {
 	struct target_choice choice;
 	struct selection selection;
 	struct capture_options capture;
 	const char *output;
+	uint64_t last_ns, last_bytes; /* --last */
 	bool force, verbose;
 	char **command;
 };
 
+/* A recording while it runs. */
+struct recording {
+	struct record_options *options;
+	struct consumer *writer;
+	unsigned snapshots; /* files that --last has written */
+	char *name;         /* of the last of them */
+	uint64_t shown_ns;  /* when the progress was */
+	bool shown;
+};
+
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORCE = 3000 };
+enum { OPT_FORCE = 3000, OPT_LAST };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "What is kept, and where:", 3 },
-	{ "output", 'o', "FILE", 0, "the file (default: the command's name or pid, .cuscope)", 0 },
+	{ "output", 'o', "FILE", 0,
+	  "the file (default: cuscope-COMMAND.cuscope or cuscope-PID.cuscope)", 0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
+	{ "last", OPT_LAST, "LENGTH", 0,
+	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2", 0 },
 	{ "verbose", 'v', 0, 0, "also the durations of driver calls that runtime calls make", 0 },
 	{ 0 }
 };
+
+static void parse_last(const struct argp_state *state, struct record_options *o, const char *arg)
+{
+	if (!parse_duration_ns(arg, &o->last_ns) && !parse_bytes(arg, &o->last_bytes))
+		cli_bad_value(state, "--last", arg, "duration (10s, 2m) or size (64MiB, 1GB)");
+	if (!o->last_ns && !o->last_bytes)
+		cli_bad_value(state, "--last", arg, "length of time or of memory");
+}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -47,6 +78,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FORCE:
 		o->force = true;
+		return 0;
+	case OPT_LAST:
+		parse_last(state, o, arg);
 		return 0;
 	case 'v':
 		o->verbose = true;
@@ -71,50 +105,226 @@ static const struct argp argp = {
 	.doc = "Keeps every CUDA call of a program in a file, for report, timeline and export."
 	       "\vExamples:\n"
 	       "  sudo cuscope record -o run.cuscope -- ./app\n"
-	       "  sudo cuscope record -p 1234 --duration 10s\n",
+	       "  sudo cuscope record -p 1234 --duration 10s\n"
+	       "  sudo cuscope record --name 'python*' --last 30s -o crash.cuscope\n",
 	.children = children,
 };
 
-/* ---- recording ----------------------------------------------------------------------------- */
+/* ---- what is said -------------------------------------------------------------------------- */
 
-/* "app.cuscope", "1234.cuscope"; what else is traced has no name of its own. */
+static void clear_progress(struct recording *r)
+{
+	if (r->shown)
+		fputs("\r\033[K", stderr);
+	r->shown = false;
+}
+
+static void notice(void *data, const char *text)
+{
+	clear_progress(data);
+	cli_say("%s", text);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* "123456 events  1.02 MiB  0 lost  overhead 1.2 %", over and over in the same line. */
+static void show_progress(void *data, const struct capture_state *state)
+{
+	struct recording *r = data;
+	struct writer_stats stats;
+	struct winsize size;
+	struct buf line = { 0 };
+
+	if (now_ns() - r->shown_ns < PROGRESS_NS || ioctl(STDERR_FILENO, TIOCGWINSZ, &size))
+		return;
+	r->shown_ns = now_ns();
+	r->shown = true;
+	writer_stats(r->writer, &stats);
+	buf_printf(&line, "recording: %llu events  ", (unsigned long long)stats.events);
+	buf_bytes(&line, stats.bytes);
+	buf_printf(
+		&line, "%s  %llu lost  overhead %.1f %%",
+		r->options->last_ns || r->options->last_bytes ? " held" : "",
+		(unsigned long long)(state->lost[LOST_RING_FULL] + state->lost[LOST_THREADS_FULL]),
+		state->overhead_percent);
+	fprintf(stderr, "\r%.*s\033[K", size.ws_col > 1 ? size.ws_col - 1 : 80, line.data);
+	buf_free(&line);
+}
+
+static void say_written(struct recording *r, const char *name, uint64_t events, uint64_t bytes,
+                        const uint64_t *lost)
+{
+	struct buf text = { 0 };
+
+	clear_progress(r);
+	buf_printf(&text, "%s: %llu events in ", name, (unsigned long long)events);
+	buf_bytes(&text, bytes);
+	if (events >= 1000) /* else it is definitions rather than events */
+		buf_printf(&text, " (%.1f bytes an event)", (double)bytes / (double)events);
+	if (lost && *lost)
+		buf_printf(&text, ", %llu lost", (unsigned long long)*lost);
+	else if (lost)
+		buf_puts(&text, ", none lost");
+	cli_say("%s; next: cuscope report %s", text.data, name);
+	buf_free(&text);
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+/* "cuscope-app.cuscope"; targets that are neither a command nor a pid have no name of their own. */
 static char *default_name(const struct target *target, char *const *command)
 {
 	const char *slash;
 
 	if (target->kind == TARGET_PIDS)
-		return xasprintf("%d.cuscope", target->pids[0]);
+		return xasprintf("cuscope-%d.cuscope", target->pids[0]);
 	if (target->kind != TARGET_COMMAND)
-		return xstrdup("trace.cuscope");
+		return xstrdup("cuscope-trace.cuscope");
 	slash = strrchr(command[0], '/');
-	return xasprintf("%s.cuscope", slash && slash[1] ? slash + 1 : command[0]);
+	return xasprintf("cuscope-%s.cuscope", slash && slash[1] ? slash + 1 : command[0]);
 }
 
-static int record(struct record_options *o, const char *path, struct err *err)
+/* A trace is read in several places at once, so it has to be a file. */
+static int check_output(const struct record_options *o, struct err *err)
 {
-	int fd = cli_create(path, o->force, err), status;
-	struct writer_stats stats;
-	struct consumer *writer;
+	struct stat st;
 
-	if (fd < 0)
-		return EXIT_FAILURE;
-	writer = writer_new(fd, path);
+	if (!strcmp(o->output, "-"))
+		return err_set(err, EINVAL,
+		               "a trace cannot be written to standard output: give a file, or use "
+		               "'cuscope trace', which prints");
+	if (stat(o->output, &st))
+		return file_can_replace(o->output, err);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, EINVAL,
+		               "cannot record to %s: it is not a regular file ('cuscope trace' "
+		               "writes to pipes)",
+		               o->output);
+	if (!o->force)
+		return err_set(err, EEXIST, "%s exists already: --force overwrites it", o->output);
+	return 0;
+}
+
+/* "run.cuscope", then "run-2.cuscope" and so on; without --force the first that is not there. */
+static int open_snapshot(void *data, const char **name, struct err *err)
+{
+	struct recording *r = data;
+	const char *path = r->options->output, *ending = strrchr(path, '.');
+	size_t stem = ending && !strchr(ending, '/') ? (size_t)(ending - path) : strlen(path);
+	int fd;
+
+	do {
+		free(r->name);
+		r->name = ++r->snapshots == 1 ? xstrdup(path)
+		                              : xasprintf("%.*s-%u%s", (int)stem, path,
+		                                          r->snapshots, path + stem);
+		fd = cli_create(r->name, r->options->force, err);
+	} while (fd == -EEXIST && r->snapshots < 100000);
+	*name = r->name;
+	return fd;
+}
+
+static void snapshot_written(void *data, uint64_t events, uint64_t bytes)
+{
+	struct recording *r = data;
+
+	say_written(r, r->name, events, bytes, NULL);
+}
+
+/* SIGUSR2; what goes wrong does not end the recording. */
+static void take_snapshot(void *data, const struct run_info *run)
+{
+	struct recording *r = data;
+	struct err err = { 0 };
+
+	if (writer_snapshot(r->writer, run, &err))
+		notice(r, err.text);
+}
+
+/* ---- recording ----------------------------------------------------------------------------- */
+
+static int capture(struct recording *r, struct err *err)
+{
+	struct record_options *o = r->options;
+
 	o->capture.target = o->choice.target;
 	o->capture.selection = o->selection;
 	o->capture.nested_returns = o->verbose;
-	o->capture.consumers = &writer;
+	o->capture.consumers = &r->writer;
 	o->capture.n_consumers = 1;
-	status = cli_capture(&o->capture, err);
-	writer_stats(writer, &stats);
-	writer->ops->free(writer);
-	close(fd);
-	if (!stats.bytes) { /* it never began */
-		unlink(path);
-		return status;
-	}
-	cli_say("%s: %llu events, %llu bytes; 'cuscope report %s' shows them", path,
-	        (unsigned long long)stats.events, (unsigned long long)stats.bytes, path);
+	o->capture.notice = notice;
+	o->capture.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+	o->capture.data = r;
+	return cli_capture(&o->capture, err);
+}
+
+static int record_window(struct recording *r, struct err *err)
+{
+	struct record_options *o = r->options;
+	const struct writer_window window = { .last_ns = o->last_ns,
+		                              .last_bytes = o->last_bytes,
+		                              .open = open_snapshot,
+		                              .written = snapshot_written,
+		                              .data = r };
+	int status;
+
+	r->writer = writer_new_window(&window);
+	o->capture.snapshot = take_snapshot;
+	status = capture(r, err);
+	r->writer->ops->free(r->writer);
+	free(r->name);
 	return status;
+}
+
+static int record_all(struct recording *r, struct err *err)
+{
+	const char *path = r->options->output;
+	int fd = cli_create(path, r->options->force, err), status;
+	struct writer_stats stats;
+
+	if (fd < 0)
+		return EXIT_FAILURE;
+	r->writer = writer_new(fd, path);
+	status = capture(r, err);
+	writer_stats(r->writer, &stats);
+	r->writer->ops->free(r->writer);
+	if (close(fd) && !status) { /* where a network file system tells that its disk is full */
+		err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+		status = EXIT_FAILURE;
+	}
+	if (stats.events || stats.ended)
+		say_written(r, path, stats.whole, stats.bytes, stats.ended ? &stats.lost : NULL);
+	else
+		unlink(path); /* it never began */
+	return status;
+}
+
+/* Until the capture waits for it, the signal would end cuscope. */
+static void hold_back_snapshots(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static int record(struct record_options *o, struct err *err)
+{
+	struct recording recording = { .options = o };
+
+	if (check_output(o, err))
+		return EXIT_FAILURE;
+	if (!o->last_ns && !o->last_bytes)
+		return record_all(&recording, err);
+	hold_back_snapshots();
+	return record_window(&recording, err);
 }
 
 int cli_record(int argc, char **argv)
@@ -136,7 +346,7 @@ int cli_record(int argc, char **argv)
 	}
 	if (!o.output)
 		o.output = name = default_name(&o.choice.target, o.command);
-	status = record(&o, o.output, &err);
+	status = record(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);
 	free(name);

@@ -9,7 +9,6 @@
 
 #include "analysis/missed.h"
 #include "base/buf.h"
-#include "base/parse.h"
 #include "base/xalloc.h"
 #include "report/set.h"
 
@@ -39,17 +38,6 @@ static const struct argp_option options[] = {
 	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
 	{ 0 }
 };
-
-static void parse_form(const struct argp_state *state, struct options *o, const char *arg)
-{
-	for (int form = 0; form < TABLE_FORM_COUNT; form++) {
-		if (!strcmp(table_form_name(form), arg)) {
-			o->set.table.form = form;
-			return;
-		}
-	}
-	cli_bad_value(state, "--format", arg, "format (table, csv or json)");
-}
 
 /* The same report twice says nothing more. */
 static void add_choice(struct options *o, const struct report_choice *choice)
@@ -81,14 +69,13 @@ static void parse_word(const struct argp_state *state, struct options *o, const 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
-	uint64_t top;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->range;
 		return 0;
 	case OPT_FORMAT:
-		parse_form(state, o, arg);
+		o->set.table.form = cli_table_form(state, arg);
 		return 0;
 	case OPT_OUTPUT:
 		o->set.folder = arg;
@@ -97,17 +84,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->set.replace = true;
 		return 0;
 	case OPT_TOP:
-		if (!parse_number(arg, SIZE_MAX / 2, &top) || !top)
-			cli_bad_value(state, "--top", arg, "number from 1 on");
-		o->set.table.top = top;
+		o->set.table.top = cli_top_rows(state, arg);
 		return 0;
 	case OPT_NESTED:
 		o->set.nested = true;
 		return 0;
 	case OPT_COLOR:
-		if (strcmp(arg, "auto") && strcmp(arg, "always") && strcmp(arg, "never"))
-			cli_bad_value(state, "--color", arg, "choice (auto, always or never)");
-		o->color = arg;
+		o->color = cli_when(state, arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		parse_word(state, o, arg);
@@ -224,9 +207,6 @@ static int report(struct options *o, struct err *err)
 			return rc;
 		add_choice(o, &choice);
 	}
-	rc = check_form(o, err);
-	if (rc)
-		return rc;
 	rc = trace_open(o->path, &file, err);
 	if (rc)
 		return rc;
@@ -252,16 +232,19 @@ int cli_report(int argc, char **argv)
 	struct options o = { 0 };
 	struct err err = { 0 };
 	char *doc = make_doc();
-	int rc;
+	int status = 0;
 
 	argp.doc = doc;
 	cli_parse(&argp, argc, argv, false, &o);
 	signal(SIGPIPE, SIG_IGN);
-	rc = report(&o, &err);
-	if (rc)
+	if (check_form(&o, &err))
+		status = EXIT_USAGE;
+	else if (report(&o, &err))
+		status = EXIT_FAILURE;
+	if (status)
 		cli_say("%s", err.text);
 	free(o.choices);
 	free(o.range.pids);
 	free(doc);
-	return rc ? EXIT_FAILURE : 0;
+	return status;
 }

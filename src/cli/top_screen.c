@@ -152,11 +152,24 @@ static void end_vanished(struct top_screen *s, uint64_t now)
 	}
 }
 
+static void count_open_call(void *data, const struct capture_open_call *call)
+{
+	struct top_screen *s = data;
+
+	live_open_call(s->live, call->pid, call->tid, call->function, call->begin_ns, now_ns());
+}
+
+static void end_interval(struct top_screen *s, uint64_t now)
+{
+	capture_open_calls(s->capture, count_open_call, s);
+	live_tick(s->live, now);
+	measure_own_cost(s);
+}
+
 static void tick(struct top_screen *s, uint64_t now)
 {
-	live_tick(s->live, now);
+	end_interval(s, now);
 	end_vanished(s, now);
-	measure_own_cost(s);
 	if (!s->view.paused) {
 		take_snapshot(s);
 		s->any_sample |= gpus_read(s->gpus, 0, &s->sample);
@@ -321,8 +334,7 @@ static int screen_end_run(struct consumer *self, const struct run_info *run, str
 {
 	struct top_screen *s = screen_of(self);
 
-	live_tick(s->live, run->end_ns);
-	measure_own_cost(s);
+	end_interval(s, run->end_ns);
 	take_snapshot(s);
 	s->any_sample |= gpus_read(s->gpus, s->options.once ? GPU_PATIENCE_NS : 0, &s->sample);
 	fill_page(s);

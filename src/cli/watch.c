@@ -12,7 +12,9 @@
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
+#include "base/file.h"
 #include "output/live.h"
+#include "output/live_plot.h"
 
 #define INTERVAL_NS 5000000000ull
 #define OLDER_NS    10000000000ull
@@ -73,9 +75,13 @@ struct watch_command {
 	struct live_options live;
 	const struct format *format;
 	const char *output;
+	const char *plot_file;
 	bool force, once;
 	char **command;
 	FILE *out;
+	struct symbols *symbols; /* with the next two: of memleak */
+	struct places *places;
+	struct memory_plot *plot;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -86,6 +92,7 @@ enum {
 	OPT_TOP,
 	OPT_OLDER,
 	OPT_STACKS,
+	OPT_PLOT,
 	OPT_FORMAT,
 	OPT_FORCE,
 	OPT_DURATION,
@@ -106,13 +113,16 @@ static const struct {
 	{ ALL_TOOLS, { "top", OPT_TOP, "N", 0, "rows of each table (20)", 0 } },
 	{ WATCH_MEMORY,
 	  { "older", OPT_OLDER, "TIME", 0, "only memory that is this old (10s); 0s: all", 0 } },
-	{ WATCH_MEMORY, { "stacks", OPT_STACKS, 0, 0, "every frame of a place", 0 } },
+	{ WATCH_MEMORY, { "stacks", OPT_STACKS, 0, 0, "each stack apart, with every frame", 0 } },
 	{ ALL_TOOLS, { 0, 0, 0, 0, "Output:", 4 } },
 	{ ALL_TOOLS,
 	  { "format", OPT_FORMAT, "NAME", 0,
 	    "table (default), json: an object a page, or classic: the lines of gpuprobe-daemon",
 	    0 } },
 	{ ALL_TOOLS, { "output", 'o', "FILE", 0, "write the pages to FILE", 0 } },
+	{ WATCH_MEMORY,
+	  { "plot", OPT_PLOT, "FILE", 0, "draw live memory over time, anew with each page (SVG)",
+	    0 } },
 	{ ALL_TOOLS, { "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 } },
 	{ ALL_TOOLS, { 0, 0, 0, 0, "How long, and at what cost:", 5 } },
 	{ ALL_TOOLS, { "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 } },
@@ -176,6 +186,9 @@ static error_t parse_shown(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_STACKS:
 		c->live.stacks = true;
+		return 0;
+	case OPT_PLOT:
+		c->plot_file = arg;
 		return 0;
 	case OPT_FORMAT:
 		parse_format(state, c, arg);
@@ -297,6 +310,36 @@ static void fit_screen(struct buf *text, size_t rows)
 	}
 }
 
+static void see_process(void *data, uint32_t pid)
+{
+	const struct watch_command *c = data;
+
+	if (c->places)
+		places_see_process(c->places, pid);
+}
+
+static void see_stack(void *data, const struct watch_stack *stack)
+{
+	const struct watch_command *c = data;
+
+	places_see_stack(c->places, stack);
+}
+
+static int draw_plot(struct watch_command *c, const struct watch_page *page, struct err *err)
+{
+	struct memory_plot_frame frame = { .end_ns = page->time_ns };
+	struct buf svg = { 0 };
+	int r;
+
+	if (!c->plot)
+		c->plot = memory_plot_new(page->begin_ns);
+	live_plot(c->plot, page, c->places);
+	memory_plot_draw(c->plot, &frame, &svg);
+	r = file_replace(c->plot_file, &svg, err);
+	buf_free(&svg);
+	return r;
+}
+
 static int show_page(void *data, const struct watch_page *page, struct err *err)
 {
 	struct watch_command *c = data;
@@ -308,6 +351,9 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 	screen = c->format->screen && isatty(fileno(c->out)) &&
 	         ioctl(fileno(c->out), TIOCGWINSZ, &size) == 0 && size.ws_row;
 	c->live.width = screen ? size.ws_col : 0;
+	c->live.color = screen && !(getenv("NO_COLOR") && *getenv("NO_COLOR"));
+	if (page->memory)
+		places_take(c->places, page);
 	c->format->print(page, &c->live, &text);
 	if (screen && !page->last)
 		fit_screen(&text, size.ws_row);
@@ -317,6 +363,8 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 	if (fflush(c->out))
 		r = err_set(err, errno, "writing %s: %s", c->output ? c->output : "the pages",
 		            strerror(errno));
+	if (!r && c->plot_file)
+		r = draw_plot(c, page, err);
 	buf_free(&text);
 	return r;
 }
@@ -337,6 +385,31 @@ static int open_output(struct watch_command *c, struct err *err)
 	return 0;
 }
 
+/* A mistake that would show only at the first page is better told now. */
+static int check_plot(const struct watch_command *c, struct err *err)
+{
+	if (!c->force && access(c->plot_file, F_OK) == 0)
+		return err_set(err, EEXIST, "%s exists already: --force overwrites it",
+		               c->plot_file);
+	return file_can_replace(c->plot_file, err);
+}
+
+static void begin_places(struct watch_command *c)
+{
+	if (!(c->chosen & WATCH_MEMORY))
+		return;
+	c->symbols = symbols_new();
+	c->places = places_new(c->symbols, c->live.stacks);
+	c->live.places = c->places;
+}
+
+static void end_places(struct watch_command *c)
+{
+	memory_plot_free(c->plot);
+	places_free(c->places);
+	symbols_free(c->symbols);
+}
+
 static int watch(struct watch_command *c, struct err *err)
 {
 	int status;
@@ -346,10 +419,13 @@ static int watch(struct watch_command *c, struct err *err)
 		               "memleak needs the addresses that calls return, which --no-returns "
 		               "does not record"),
 		       EXIT_USAGE;
-	if (open_output(c, err))
+	if ((c->plot_file && check_plot(c, err)) || open_output(c, err))
 		return EXIT_FAILURE;
+	begin_places(c);
 	c->watch.tools = c->chosen;
 	c->watch.stacks = true;
+	c->watch.look = see_process;
+	c->watch.stack = see_stack;
 	c->watch.page = show_page;
 	c->watch.data = c;
 	c->live.returns = c->capture.returns;
@@ -360,6 +436,7 @@ static int watch(struct watch_command *c, struct err *err)
 	c->capture.target = c->choice.target;
 	c->capture.watch = &c->watch;
 	status = cli_capture(&c->capture, err);
+	end_places(c);
 	if (c->out != stdout && fclose(c->out) && !status) {
 		err_set(err, errno, "writing %s: %s", c->output, strerror(errno));
 		status = EXIT_FAILURE;

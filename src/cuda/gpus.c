@@ -4,13 +4,16 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/xalloc.h"
 #include "cuda/nvml.h"
+#include "cuda/smi.h"
 
 #define END_PATIENCE_NS 500000000ull
+#define SMI_WAIT_MS     200
 
 struct gpus {
 	pthread_t thread;
@@ -41,35 +44,79 @@ static struct timespec after(uint64_t ns)
 	return t;
 }
 
-static void sample(struct gpus *gpus, struct nvml *nvml)
+/* What there is to ask: NVML, else nvidia-smi, else /proc. */
+struct source {
+	struct nvml *nvml;
+	struct smi *smi;
+};
+
+static void open_source(struct gpus *gpus, struct source *source)
 {
-	if (nvml)
-		nvml_sample(nvml, &gpus->next);
-	else
+	struct gpus_sample *next = &gpus->next;
+
+	source->nvml = nvml_open(next->why, sizeof(next->why));
+	if (!source->nvml && nvml_is_static())
+		source->smi = smi_open(NULL, gpus->interval_ns);
+}
+
+static void close_source(struct source *source)
+{
+	nvml_close(source->nvml);
+	smi_close(source->smi);
+}
+
+/* Whether there is something to show: nvidia-smi takes its time for its first lines. */
+static bool ask(struct gpus *gpus, struct source *source)
+{
+	if (source->nvml) {
+		nvml_sample(source->nvml, &gpus->next);
+	} else if (!source->smi) {
 		gpus_from_proc(&gpus->next);
+	} else if (smi_read(source->smi, SMI_WAIT_MS, &gpus->next)) {
+		if (!gpus->next.n)
+			return false;
+		gpus->next.why[0] = '\0';
+	} else {
+		smi_close(source->smi);
+		source->smi = NULL;
+		gpus_from_proc(&gpus->next);
+		snprintf(gpus->next.why, sizeof(gpus->next.why),
+		         "no GPU figures: nvidia-smi ended (does it work by itself?)");
+	}
+	return true;
+}
+
+/* Returns at once where the first sample is still being waited for. */
+static void wait_interval(struct gpus *gpus)
+{
+	struct timespec until = after(gpus->interval_ns);
+	int waited = 0;
+
+	while (gpus->any && !gpus->end && waited != ETIMEDOUT)
+		waited = pthread_cond_timedwait(&gpus->changed, &gpus->lock, &until);
 }
 
 static void *work(void *data)
 {
 	struct gpus *gpus = data;
-	struct nvml *nvml = nvml_open(gpus->next.why, sizeof(gpus->next.why));
-	struct timespec until;
-	int waited;
+	struct source source = { 0 };
+	bool any;
 
+	open_source(gpus, &source);
 	pthread_mutex_lock(&gpus->lock);
 	while (!gpus->end) {
 		pthread_mutex_unlock(&gpus->lock);
-		sample(gpus, nvml);
+		any = ask(gpus, &source);
 		pthread_mutex_lock(&gpus->lock);
-		gpus->shown = gpus->next;
-		gpus->any = true;
-		pthread_cond_broadcast(&gpus->changed);
-		until = after(gpus->interval_ns);
-		for (waited = 0; !gpus->end && waited != ETIMEDOUT;)
-			waited = pthread_cond_timedwait(&gpus->changed, &gpus->lock, &until);
+		if (any) {
+			gpus->shown = gpus->next;
+			gpus->any = true;
+			pthread_cond_broadcast(&gpus->changed);
+		}
+		wait_interval(gpus);
 	}
 	pthread_mutex_unlock(&gpus->lock);
-	nvml_close(nvml);
+	close_source(&source);
 	return NULL;
 }
 

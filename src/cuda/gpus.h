@@ -3,9 +3,9 @@
  * What the GPUs of this machine are doing, as NVIDIA's management library (NVML) tells it: read
  * now and then on a thread of its own, since a driver that wakes a GPU up takes seconds for that.
  *
- * The library is looked for at run time. Where there is none, or where cuscope is linked
- * statically and cannot load one, names come from /proc/driver/nvidia, and a sentence says why
- * there is no more.
+ * The library is looked for at run time. Where cuscope is linked statically and cannot load one,
+ * nvidia-smi is asked, which does not tell of processes here. Where there is neither, names come
+ * from /proc/driver/nvidia, and a sentence says why there is no more.
  */
 #ifndef CUSCOPE_CUDA_GPUS_H
 #define CUSCOPE_CUDA_GPUS_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Prototypes and layouts are those of NVML's public interface, which keeps them for good: what
- * changes gets a new suffix (_v2, _v3). Source: NVML API Reference, driver 580.
+ * changes gets a new suffix (_v2, _v3). Source: NVML API Reference
+ * (docs.nvidia.com/deploy/nvml-api); compared with nvidia-smi on an H200 with driver 580.159.04.
  */
 #include "cuda/nvml.h"
 
@@ -25,9 +26,16 @@ struct utilization { /* nvmlUtilization_t: percent */
 	unsigned gpu, memory;
 };
 
-struct memory { /* nvmlMemory_t: bytes */
+struct memory { /* nvmlMemory_t: bytes; `used` has what the driver keeps for itself in it */
 	unsigned long long total, free, used;
 };
+
+struct memory_v2 { /* nvmlMemory_v2_t: `used` is what nvidia-smi shows */
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+
+#define MEMORY_V2 (sizeof(struct memory_v2) | 2u << 24)
 
 /* nvmlProcessInfo_v2_t, which both _v2 and _v3 of the call fill */
 struct process_info {
@@ -37,6 +45,7 @@ struct process_info {
 };
 
 _Static_assert(sizeof(struct process_info) == 24, "nvmlProcessInfo_v2_t");
+_Static_assert(sizeof(struct memory_v2) == 40, "nvmlMemory_v2_t");
 
 struct nvml {
 	void *library;
@@ -47,6 +56,7 @@ struct nvml {
 	int (*name)(gpu_handle handle, char *name, unsigned size);
 	int (*utilization)(gpu_handle handle, struct utilization *utilization);
 	int (*memory)(gpu_handle handle, struct memory *memory);
+	int (*memory_v2)(gpu_handle handle, struct memory_v2 *memory); /* since driver 510 */
 	int (*power)(gpu_handle handle, unsigned *milliwatts);
 	int (*power_limit)(gpu_handle handle, unsigned *milliwatts);
 	int (*temperature)(gpu_handle handle, int sensor, unsigned *celsius);
@@ -77,6 +87,7 @@ static const struct function functions[] = {
 	ROW(name, "nvmlDeviceGetName", false),
 	ROW(utilization, "nvmlDeviceGetUtilizationRates", false),
 	ROW(memory, "nvmlDeviceGetMemoryInfo", false),
+	ROW(memory_v2, "nvmlDeviceGetMemoryInfo_v2", false),
 	ROW(power, "nvmlDeviceGetPowerUsage", false),
 	ROW(power_limit, "nvmlDeviceGetEnforcedPowerLimit", false),
 	ROW(temperature, "nvmlDeviceGetTemperature", false),
@@ -103,7 +114,7 @@ static const char *find_functions(struct nvml *nvml)
  * A static glibc loads only libraries that were made for the very same glibc, and then a second C
  * library with them. The kernel gives a program without an interpreter no base of one.
  */
-static bool is_static(void)
+bool nvml_is_static(void)
 {
 	return getauxval(AT_BASE) == 0;
 }
@@ -141,10 +152,10 @@ struct nvml *nvml_open(char *why, size_t size)
 {
 	struct nvml *nvml;
 
-	if (is_static()) {
+	if (nvml_is_static()) {
 		snprintf(why, size,
-		         "no GPU figures: this cuscope is linked statically and cannot "
-		         "load " LIBRARY);
+		         "no GPU figures: a static cuscope asks nvidia-smi for them, which is not "
+		         "here");
 		return NULL;
 	}
 	nvml = xcalloc(1, sizeof(*nvml));
@@ -167,10 +178,23 @@ void nvml_close(struct nvml *nvml)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
+static void read_memory(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
+{
+	struct memory_v2 v2 = { .version = MEMORY_V2 };
+	struct memory v1;
+
+	if (nvml->memory_v2 && nvml->memory_v2(handle, &v2) == SUCCESS) {
+		gpu->memory_used_bytes = (int64_t)v2.used;
+		gpu->memory_total_bytes = (int64_t)v2.total;
+	} else if (nvml->memory && nvml->memory(handle, &v1) == SUCCESS) {
+		gpu->memory_used_bytes = (int64_t)v1.used;
+		gpu->memory_total_bytes = (int64_t)v1.total;
+	}
+}
+
 static void read_gpu(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
 {
 	struct utilization utilization;
-	struct memory memory;
 	unsigned number;
 
 	if (!nvml->name || nvml->name(handle, gpu->name, sizeof(gpu->name)) != SUCCESS)
@@ -178,10 +202,7 @@ static void read_gpu(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
 	gpu->name[sizeof(gpu->name) - 1] = '\0';
 	if (nvml->utilization && nvml->utilization(handle, &utilization) == SUCCESS)
 		gpu->busy_percent = (int)utilization.gpu;
-	if (nvml->memory && nvml->memory(handle, &memory) == SUCCESS) {
-		gpu->memory_used_bytes = (int64_t)memory.used;
-		gpu->memory_total_bytes = (int64_t)memory.total;
-	}
+	read_memory(nvml, handle, gpu);
 	if (nvml->power && nvml->power(handle, &number) == SUCCESS)
 		gpu->power_mw = number;
 	if (nvml->power_limit && nvml->power_limit(handle, &number) == SUCCESS)

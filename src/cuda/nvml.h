@@ -7,6 +7,9 @@
 
 struct nvml;
 
+/* Whether this program is linked statically, so that it cannot load the library. */
+bool nvml_is_static(void);
+
 /* NULL with a sentence in `why` where it cannot be used. */
 struct nvml *nvml_open(char *why, size_t size);
 void nvml_close(struct nvml *nvml);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "output/activity.h"
 
-#include "base/text.h"
-
 static const char *const directions[DIRECTION_COUNT] = {
 	[DIRECTION_NONE] = "Unknown",    [DIRECTION_H2D] = "HtoD", [DIRECTION_D2H] = "DtoH",
 	[DIRECTION_D2D] = "DtoD",        [DIRECTION_H2H] = "HtoH", [DIRECTION_P2P] = "PtoP",
@@ -34,7 +32,7 @@ void activity_name(const struct activity *activity, struct buf *out)
 {
 	switch (activity->kind) {
 	case ACTIVITY_KERNEL:
-		text_add_safe(out, activity->kernel ? activity->kernel->name : "unknown kernel");
+		buf_puts(out, activity->kernel ? activity->kernel->name : "unknown kernel");
 		break;
 	case ACTIVITY_COPY:
 		buf_printf(out, "Memcpy %s (%s -> %s)", direction_name(activity->direction),

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "trace/event.h"
 
-/* "Memcpy HtoD (Pinned -> Device)", "Memset (Device)", or the kernel's name. */
+/* "Memcpy HtoD (Pinned -> Device)", "Memset (Device)", or the kernel's name, as it is. */
 void activity_name(const struct activity *activity, struct buf *out);
 
 /* "Pinned", "Device"; "Unknown" for what is none. */

@@ -58,21 +58,30 @@ uint64_t axis_step_ns(uint64_t most, unsigned marks)
 	return step_of_clock(most, marks);
 }
 
-/* In the largest unit that is not larger than the value. */
-static void add_in_units(struct buf *out, uint64_t value, const struct unit *units)
+/* Without the zeros at its end that say nothing. */
+static void add_decimal(struct buf *out, double value, unsigned decimals)
 {
-	const struct unit *unit = units;
 	char text[48];
-	size_t len;
+	size_t len = (size_t)snprintf(text, sizeof(text), "%.*f", (int)decimals, value);
 
-	while (unit[1].name && value >= unit[1].size)
-		unit++;
-	len = (size_t)snprintf(text, sizeof(text), "%.2f", (double)value / (double)unit->size);
-	while (text[len - 1] == '0')
+	while (decimals && text[len - 1] == '0')
 		len--;
 	if (text[len - 1] == '.')
 		len--;
 	buf_add(out, text, len);
+}
+
+/* In the largest unit that is not larger than the value, exact to `exact`; 0: two decimals. */
+static void add_in_units(struct buf *out, uint64_t value, uint64_t exact, const struct unit *units)
+{
+	const struct unit *unit = units;
+	unsigned decimals = exact ? 0 : 2;
+
+	while (unit[1].name && value >= unit[1].size)
+		unit++;
+	for (uint64_t size = unit->size; exact && size > exact; size /= 10)
+		decimals++;
+	add_decimal(out, (double)value / (double)unit->size, decimals);
 	buf_puts(out, unit->name);
 }
 
@@ -88,18 +97,62 @@ void axis_add_bytes(struct buf *out, uint64_t bytes)
 		{ 0, NULL },
 	};
 
-	add_in_units(out, bytes, units);
+	add_in_units(out, bytes, 0, units);
 }
 
-void axis_add_ns(struct buf *out, uint64_t ns)
+/* "1 h 10 min", "2 min 30 s": two units, since these are no tens of each other. */
+static void add_two_units(struct buf *out, uint64_t ns)
 {
 	static const struct unit units[] = {
-		{ 1, " ns" },       { 1000, " us" }, { 1000000, " ms" }, { SECOND, " s" },
-		{ MINUTE, " min" }, { HOUR, " h" },  { DAY, " d" },      { 0, NULL },
+		{ DAY, " d" },
+		{ HOUR, " h" },
+		{ MINUTE, " min" },
+		{ SECOND, " s" },
+	};
+	const struct unit *unit = units;
+
+	while (ns < unit->size)
+		unit++;
+	ns += unit[1].size / 2; /* which can make it one of the unit before */
+	if (unit > units && ns >= unit[-1].size)
+		unit--;
+	buf_u64(out, ns / unit->size);
+	buf_puts(out, unit->name);
+	ns = ns % unit->size / unit[1].size;
+	if (!ns)
+		return;
+	buf_putc(out, ' ');
+	buf_u64(out, ns);
+	buf_puts(out, unit[1].name);
+}
+
+/* "1:23:20.5", "2:30": hours, minutes and seconds. */
+static void add_clock(struct buf *out, uint64_t ns, uint64_t exact)
+{
+	unsigned decimals = 0;
+
+	for (uint64_t size = SECOND; size > exact; size /= 10)
+		decimals++;
+	if (ns >= HOUR)
+		buf_printf(out, "%llu:", (unsigned long long)(ns / HOUR));
+	buf_printf(out, ns >= HOUR ? "%02u:" : "%u:", (unsigned)(ns % HOUR / MINUTE));
+	if (ns % MINUTE < 10 * SECOND)
+		buf_putc(out, '0');
+	add_decimal(out, (double)(ns % MINUTE) / (double)SECOND, decimals);
+}
+
+void axis_add_ns(struct buf *out, uint64_t ns, uint64_t exact)
+{
+	static const struct unit units[] = {
+		{ 1, " ns" }, { 1000, " us" }, { 1000000, " ms" }, { SECOND, " s" }, { 0, NULL },
 	};
 
-	if (ns)
-		add_in_units(out, ns, units);
-	else
+	if (!ns)
 		buf_putc(out, '0');
+	else if (ns < MINUTE)
+		add_in_units(out, ns, exact, units);
+	else if (!exact || exact >= MINUTE)
+		add_two_units(out, ns);
+	else
+		add_clock(out, ns, exact);
 }

@@ -14,8 +14,11 @@
 uint64_t axis_step_bytes(uint64_t most, unsigned marks);
 uint64_t axis_step_ns(uint64_t most, unsigned marks);
 
-/* "1.5 GiB", "250 ms", "1.5 min": no decimals that say nothing. */
+/*
+ * "1.5 GiB", "250 ms", "1 h 10 min": no decimals that say nothing. `exact`: the step of the axis,
+ * so that no two marks read the same ("1:23:20"); 0: as a person would say it.
+ */
 void axis_add_bytes(struct buf *out, uint64_t bytes);
-void axis_add_ns(struct buf *out, uint64_t ns);
+void axis_add_ns(struct buf *out, uint64_t ns, uint64_t exact);
 
 #endif

@@ -56,6 +56,12 @@ struct waiting {
 
 #define ADD(out, text) buf_add(out, text, sizeof(text) - 1)
 
+/* A damaged trace can say that something ended before it began. */
+static uint64_t span_ns(uint64_t begin_ns, uint64_t end_ns)
+{
+	return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
 static void add_u64(struct buf *out, const char *key, uint64_t value)
 {
 	buf_puts(out, key);
@@ -164,7 +170,7 @@ static void begin_call(struct chrome *chrome, const struct function *function, u
 	chrome_add_time(&chrome->writer, begin_ns);
 	if (end_ns) {
 		ADD(out, ", \"dur\": ");
-		buf_fixed(out, end_ns - begin_ns, 3);
+		buf_fixed(out, span_ns(begin_ns, end_ns), 3);
 	}
 	ADD(out, ", \"args\": {");
 }
@@ -265,7 +271,7 @@ static void add_kernel_args(struct buf *out, const struct activity *a)
 
 static void add_transfer_args(struct buf *out, const struct activity *a)
 {
-	uint64_t ns = a->end_ns - a->begin_ns;
+	uint64_t ns = span_ns(a->begin_ns, a->end_ns);
 
 	add_u64(out, ", \"bytes\": ", a->bytes);
 	if (ns) { /* bytes a nanosecond */
@@ -299,7 +305,7 @@ static void write_activity(struct chrome *chrome, const struct waiting *w)
 	ADD(out, ", \"ts\": ");
 	chrome_add_time(&chrome->writer, a->begin_ns);
 	ADD(out, ", \"dur\": ");
-	buf_fixed(out, a->end_ns - a->begin_ns, 3);
+	buf_fixed(out, span_ns(a->begin_ns, a->end_ns), 3);
 	add_u64(out, ", \"args\": {\"device\": ", a->device);
 	add_u64(out, ", \"context\": ", a->context);
 	add_u64(out, ", \"stream\": ", a->stream);

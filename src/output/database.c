@@ -30,12 +30,34 @@ struct string {
 	char text[];
 };
 
+/*
+ * Rows that are frequent are written several at a time, which is 1.5 to 1.9 times as fast: 16 is
+ * where it was fastest, with 8 columns and with 17.
+ */
+#define BATCH 16
+
+struct value {
+	enum { IS_NULL, IS_INT, IS_TEXT } kind;
+	union {
+		int64_t number;
+		const char *text; /* static */
+	};
+};
+
+struct inserter {
+	sqlite3_stmt *one, *batch; /* batch NULL: rows are written as they come */
+	int columns;
+	int64_t rows;
+	struct value *waiting; /* rows of a batch that is not yet full */
+	int n_waiting;
+};
+
 struct database {
 	sqlite3 *handle;
 	char *path;
 	struct err failure;
-	sqlite3_stmt *insert[TABLE_COUNT];
-	sqlite3_stmt *row; /* that is being written, NULL after a failure */
+	struct inserter tables[TABLE_COUNT];
+	struct inserter *row; /* that is being written, NULL after a failure */
 	int column;
 	struct buf safe;
 	struct string *strings;
@@ -85,9 +107,43 @@ static void execute(struct database *db, const char *sql)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void prepare(struct database *db, enum nsys_table table)
+static int count_columns(const char *columns)
+{
+	int n = 1;
+
+	while ((columns = strchr(columns, ','))) {
+		columns++;
+		n++;
+	}
+	return n;
+}
+
+/* A process or a thread that comes again has its last name. */
+static sqlite3_stmt *prepare(struct database *db, enum nsys_table table, int rows)
 {
 	const struct nsys_table_layout *layout = &nsys_tables[table];
+	struct buf sql = { 0 };
+	sqlite3_stmt *statement = NULL;
+
+	buf_printf(&sql, "INSERT %sINTO %s VALUES ", layout->unique ? "OR REPLACE " : "",
+	           layout->name);
+	for (int i = 0; i < rows; i++) {
+		buf_puts(&sql, i ? ",(?" : "(?");
+		for (int column = 1; column < db->tables[table].columns; column++)
+			buf_puts(&sql, ",?");
+		buf_putc(&sql, ')');
+	}
+	if (!db->failure.code)
+		check(db, sqlite3_prepare_v3(db->handle, sql.data, -1, SQLITE_PREPARE_PERSISTENT,
+		                             &statement, NULL));
+	buf_free(&sql);
+	return statement;
+}
+
+static void create_table(struct database *db, enum nsys_table table)
+{
+	const struct nsys_table_layout *layout = &nsys_tables[table];
+	struct inserter *inserter = &db->tables[table];
 	struct buf sql = { 0 };
 
 	buf_printf(&sql, "CREATE TABLE %s (\n%s\n);", layout->name, layout->columns);
@@ -95,17 +151,14 @@ static void prepare(struct database *db, enum nsys_table table)
 		buf_printf(&sql, "CREATE UNIQUE INDEX %s_unique ON %s(%s);", layout->name,
 		           layout->name, layout->unique);
 	execute(db, sql.data);
-	buf_reset(&sql);
-	/* a process or a thread that comes again has its last name */
-	buf_printf(&sql, "INSERT %sINTO %s VALUES (?", layout->unique ? "OR REPLACE " : "",
-	           layout->name);
-	for (const char *at = strchr(layout->columns, ','); at; at = strchr(at + 1, ','))
-		buf_puts(&sql, ",?");
-	buf_putc(&sql, ')');
-	if (!db->failure.code)
-		check(db, sqlite3_prepare_v3(db->handle, sql.data, -1, SQLITE_PREPARE_PERSISTENT,
-		                             &db->insert[table], NULL));
 	buf_free(&sql);
+	inserter->columns = count_columns(layout->columns);
+	inserter->one = prepare(db, table, 1);
+	if (!layout->frequent)
+		return;
+	inserter->batch = prepare(db, table, BATCH);
+	inserter->waiting =
+		xcalloc((size_t)(BATCH * inserter->columns), sizeof(*inserter->waiting));
 }
 
 static void add_enums(struct database *db)
@@ -131,80 +184,78 @@ static void add_enums(struct database *db)
 	}
 }
 
-struct database *database_open(const char *path, struct err *err)
-{
-	struct database *db = xcalloc(1, sizeof(*db));
-
-	db->path = xstrdup(path);
-	db->next_string = 1;
-	check(db, sqlite3_open_v2(path, &db->handle,
-	                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-	                          NULL));
-	execute(db, settings);
-	for (enum nsys_table table = 0; table < TABLE_COUNT; table++)
-		prepare(db, table);
-	add_enums(db);
-	if (!db->failure.code)
-		return db;
-	database_close(db, true, err);
-	return NULL;
-}
-
-static void close_handle(struct database *db)
-{
-	for (enum nsys_table table = 0; table < TABLE_COUNT; table++)
-		sqlite3_finalize(db->insert[table]);
-	if (db->handle && sqlite3_close(db->handle) != SQLITE_OK)
-		check(db, SQLITE_BUSY);
-}
-
-int database_close(struct database *db, bool drop, struct err *err)
-{
-	struct string *string, *next;
-	int code;
-
-	if (!drop) {
-		execute(db, nsys_closing_sql);
-		execute(db, "COMMIT");
-	}
-	close_handle(db);
-	code = database_failed(db, err);
-	if (drop || code)
-		unlink(db->path);
-	HASH_ITER (hh, db->strings, string, next) {
-		HASH_DELETE(hh, db->strings, string);
-		free(string);
-	}
-	buf_free(&db->safe);
-	free(db->path);
-	free(db);
-	return code;
-}
-
 /* ---- rows ------------------------------------------------------------------------------------ */
+
+static void bind(sqlite3_stmt *statement, int column, const struct value *value)
+{
+	switch (value->kind) {
+	case IS_NULL:
+		sqlite3_bind_null(statement, column);
+		break;
+	case IS_INT:
+		sqlite3_bind_int64(statement, column, value->number);
+		break;
+	case IS_TEXT:
+		sqlite3_bind_text(statement, column, value->text, -1, SQLITE_STATIC);
+		break;
+	}
+}
+
+static void write_row(struct database *db, sqlite3_stmt *statement)
+{
+	check(db, sqlite3_step(statement));
+	sqlite3_reset(statement);
+}
+
+static void write_batch(struct database *db, struct inserter *table)
+{
+	for (int i = 0; i < BATCH * table->columns; i++)
+		bind(table->batch, i + 1, &table->waiting[i]);
+	write_row(db, table->batch);
+	table->n_waiting = 0;
+}
+
+/* What waits at the end, row by row. */
+static void write_rest(struct database *db, struct inserter *table)
+{
+	for (int row = 0; row < table->n_waiting && !db->failure.code; row++) {
+		for (int i = 0; i < table->columns; i++)
+			bind(table->one, i + 1, &table->waiting[row * table->columns + i]);
+		write_row(db, table->one);
+	}
+}
+
+static void put(struct database *db, struct value value)
+{
+	struct inserter *row = db->row;
+
+	if (!row)
+		return;
+	if (row->batch)
+		row->waiting[row->n_waiting * row->columns + db->column++] = value;
+	else
+		bind(row->one, ++db->column, &value);
+}
 
 void row_begin(struct database *db, enum nsys_table table)
 {
-	db->row = db->failure.code ? NULL : db->insert[table];
+	db->row = db->failure.code ? NULL : &db->tables[table];
 	db->column = 0;
 }
 
 void row_int(struct database *db, int64_t value)
 {
-	if (db->row)
-		sqlite3_bind_int64(db->row, ++db->column, value);
+	put(db, (struct value){ .kind = IS_INT, .number = value });
 }
 
 void row_null(struct database *db)
 {
-	if (db->row)
-		sqlite3_bind_null(db->row, ++db->column);
+	put(db, (struct value){ .kind = IS_NULL });
 }
 
 void row_static(struct database *db, const char *text)
 {
-	if (db->row)
-		sqlite3_bind_text(db->row, ++db->column, text, -1, SQLITE_STATIC);
+	put(db, (struct value){ .kind = text ? IS_TEXT : IS_NULL, .text = text });
 }
 
 static const char *make_safe(struct database *db, const char *text)
@@ -219,25 +270,28 @@ void row_text(struct database *db, const char *text)
 	if (!text)
 		row_null(db);
 	else if (db->row)
-		sqlite3_bind_text(db->row, ++db->column, make_safe(db, text), -1, SQLITE_TRANSIENT);
+		sqlite3_bind_text(db->row->one, ++db->column, make_safe(db, text), -1,
+		                  SQLITE_TRANSIENT);
 }
 
 int64_t row_end(struct database *db)
 {
-	sqlite3_stmt *row = db->row;
+	struct inserter *row = db->row;
 
+	db->row = NULL;
 	if (!row)
 		return 0;
-	check(db, sqlite3_step(row));
-	sqlite3_reset(row);
-	db->row = NULL;
-	return sqlite3_last_insert_rowid(db->handle);
+	if (!row->batch)
+		write_row(db, row->one);
+	else if (++row->n_waiting == BATCH)
+		write_batch(db, row);
+	return ++row->rows;
 }
 
 static struct string *add_string(struct database *db, const char *text, size_t len)
 {
 	struct string *string = xcalloc(1, sizeof(*string) + len + 1);
-	sqlite3_stmt *row = db->row; /* that the text is for, half written */
+	struct inserter *row = db->row; /* that the text is for, half written */
 	int column = db->column;
 
 	string->id = db->next_string++;
@@ -259,4 +313,62 @@ int64_t database_string(struct database *db, const char *text)
 
 	HASH_FIND(hh, db->strings, text, len, string);
 	return (string ? string : add_string(db, text, len))->id;
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------
+ */
+
+struct database *database_open(const char *path, struct err *err)
+{
+	struct database *db = xcalloc(1, sizeof(*db));
+
+	db->path = xstrdup(path);
+	db->next_string = 1;
+	check(db, sqlite3_open_v2(path, &db->handle,
+	                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+	                          NULL));
+	execute(db, settings);
+	for (enum nsys_table table = 0; table < TABLE_COUNT; table++)
+		create_table(db, table);
+	add_enums(db);
+	if (!db->failure.code)
+		return db;
+	database_close(db, true, err);
+	return NULL;
+}
+
+static void close_handle(struct database *db)
+{
+	for (enum nsys_table table = 0; table < TABLE_COUNT; table++) {
+		sqlite3_finalize(db->tables[table].one);
+		sqlite3_finalize(db->tables[table].batch);
+		free(db->tables[table].waiting);
+	}
+	if (db->handle && sqlite3_close(db->handle) != SQLITE_OK)
+		check(db, SQLITE_BUSY);
+}
+
+int database_close(struct database *db, bool drop, struct err *err)
+{
+	struct string *string, *next;
+	int code;
+
+	if (!drop) {
+		for (enum nsys_table table = 0; table < TABLE_COUNT; table++)
+			write_rest(db, &db->tables[table]);
+		execute(db, nsys_closing_sql);
+		execute(db, "COMMIT");
+	}
+	close_handle(db);
+	code = database_failed(db, err);
+	if (drop || code)
+		unlink(db->path);
+	HASH_ITER (hh, db->strings, string, next) {
+		HASH_DELETE(hh, db->strings, string);
+		free(string);
+	}
+	buf_free(&db->safe);
+	free(db->path);
+	free(db);
+	return code;
 }

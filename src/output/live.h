@@ -6,14 +6,17 @@
 #ifndef CUSCOPE_OUTPUT_LIVE_H
 #define CUSCOPE_OUTPUT_LIVE_H
 
+#include "analysis/places.h"
 #include "base/json.h"
 #include "capture/watch.h"
 
 struct live_options {
-	size_t width; /* columns of the terminal, 0: do not cut lines */
-	size_t top;   /* rows of each table */
-	bool stacks;  /* every frame of a place, not only where it is */
-	bool returns; /* calls were timed */
+	size_t width;                /* columns of the terminal, 0: do not cut lines */
+	size_t top;                  /* rows of each table */
+	bool stacks;                 /* every frame of a place, not only where it is */
+	bool returns;                /* calls were timed */
+	bool color;                  /* escapes */
+	const struct places *places; /* that have taken the page; needed where it tells of memory */
 };
 
 /* All of a page. */

@@ -1,261 +1,426 @@
 // SPDX-License-Identifier: MIT
 #include "output/live.h"
 
+#include <string.h>
+
 #include "analysis/columns.h"
 #include "base/text.h"
 #include "cuda/error.h"
 
-/* ---- totals -------------------------------------------------------------------------------- */
+#define BESIDE_PLACE 58 /* columns before the name of a place */
+#define PLACE_LEAST  32
+#define PLACE_MOST   100 /* where no terminal says how much there is */
+#define FAILURES_MAX 5
 
-static void count_cell(struct columns *table, struct watch_count count)
+struct printer {
+	const struct watch_page *page;
+	const struct live_options *options;
+	struct buf *out;
+};
+
+/* ---- pieces -------------------------------------------------------------------------------- */
+
+static void title(const struct printer *p, const char *text)
 {
-	if (count.count) {
-		buf_u64(&table->cells, count.count);
-		buf_puts(&table->cells, " / ");
-		buf_bytes(&table->cells, count.bytes);
-	} else {
-		buf_putc(&table->cells, '-');
-	}
+	buf_printf(p->out, p->options->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
+}
+
+static void end_cell(struct columns *table)
+{
 	columns_end_cell(table);
 }
 
-static void add_totals(const struct watch_memory *memory, const struct live_options *options,
-                       struct buf *out)
+static void bytes_cell(struct columns *table, uint64_t bytes)
 {
-	struct columns table;
-
-	if (!memory->n_totals)
-		return;
-	columns_init(&table, "llrrrrr", "PROCESS|KIND|LIVE|ALLOCATED|FREED|AT EXIT|WITH CONTEXT");
-	for (size_t i = 0; i < memory->n_totals && i < options->top; i++) {
-		const struct watch_memory_totals *totals = &memory->totals[i];
-
-		live_add_process(&table.cells, totals->process);
-		columns_end_cell(&table);
-		columns_text(&table, api_memory_name(totals->kind));
-		count_cell(&table, totals->live);
-		count_cell(&table, totals->allocated);
-		count_cell(&table, totals->freed);
-		count_cell(&table, totals->exit);
-		count_cell(&table, totals->context);
-	}
-	columns_print(&table, out);
-	live_more(out, memory->n_totals, options);
+	buf_bytes(&table->cells, bytes);
+	end_cell(table);
 }
 
-/* ---- places -------------------------------------------------------------------------------- */
-
-static void add_frames(const struct watch_stack *stack, const struct live_options *options,
-                       struct buf *out)
+static void count_cell(struct columns *table, uint64_t n)
 {
-	size_t count = stack ? stack->n_frames : 0;
-
-	if (count && !options->stacks)
-		count = 1;
-	for (size_t i = 0; i < count; i++)
-		buf_printf(out, "%s0x%llx", i ? " < " : "", (unsigned long long)stack->frames[i]);
-	if (!count)
-		buf_putc(out, '-');
-	if (options->stacks && stack && stack->deep)
-		buf_puts(out, " < ...");
+	buf_u64(&table->cells, n);
+	end_cell(table);
 }
 
-static void add_places(const struct watch_page *page, const struct live_options *options,
-                       struct buf *out)
+/* "+1.20 MiB/s" */
+static void rate_cell(const struct printer *p, struct columns *table, int64_t bytes)
 {
-	const struct watch_memory *memory = page->memory;
-	size_t older = 0;
-	struct columns table;
+	uint64_t ns = p->page->time_ns - p->page->before_ns;
+	double rate = ns ? (double)bytes * 1e9 / (double)ns : 0;
 
-	columns_init(&table, "lrrrlll", "PROCESS|LIVE|BYTES|OLDEST|KIND|FUNCTION|FROM");
-	for (size_t i = 0; i < memory->n_places; i++) {
-		const struct watch_place *place = &memory->places[i];
-
-		if (!place->older_count || older++ >= options->top)
-			continue;
-		live_add_process(&table.cells, place->process);
-		columns_end_cell(&table);
-		buf_u64(&table.cells, place->older_count);
-		columns_end_cell(&table);
-		buf_bytes(&table.cells, place->older_bytes);
-		columns_end_cell(&table);
-		buf_duration(&table.cells, page->time_ns - place->oldest_ns);
-		columns_end_cell(&table);
-		columns_text(&table, api_memory_name(place->kind));
-		columns_text(&table, place->function ? place->function->name : "?");
-		add_frames(place->stack, options, &table.cells);
-		columns_end_cell(&table);
-	}
-	if (older) {
-		buf_puts(out, "  live for ");
-		buf_duration(out, memory->older_ns);
-		buf_puts(out, " and longer\n");
-		columns_print(&table, out);
+	if (rate) {
+		buf_putc(&table->cells, rate < 0 ? '-' : '+');
+		buf_bytes(&table->cells, (unsigned long long)(rate < 0 ? -rate : rate));
+		buf_puts(&table->cells, "/s");
 	} else {
-		buf_free(&table.cells);
+		buf_putc(&table->cells, '0');
 	}
-	live_more(out, older, options);
+	end_cell(table);
 }
 
-static void add_failures(const struct watch_memory *memory, const struct live_options *options,
-                         struct buf *out)
+/* "812 ms", "9.1 s", "4 min", "3 h" */
+static void add_age(struct buf *out, uint64_t ns)
 {
-	for (size_t i = 0; i < memory->n_failures && i < options->top; i++) {
-		const struct watch_failure *failure = &memory->failures[i];
-		const char *name = failure->function ? cuda_error_name(failure->function->layer,
-		                                                       failure->result)
-		                                     : NULL;
+	uint64_t seconds = ns / 1000000000;
 
-		buf_puts(out, "  failed in ");
-		live_add_process(out, failure->process);
-		buf_printf(out, ": %s %llu times, %s (%d)\n",
-		           failure->function ? failure->function->name : "?",
-		           (unsigned long long)failure->count, name ? name : "error",
-		           failure->result);
+	if (seconds < 1)
+		buf_printf(out, "%llu ms", (unsigned long long)ns / 1000000);
+	else if (seconds < 120)
+		buf_printf(out, "%.1f s", (double)ns / 1e9);
+	else if (seconds < 7200)
+		buf_printf(out, "%llu min", (unsigned long long)seconds / 60);
+	else
+		buf_printf(out, "%llu h", (unsigned long long)seconds / 3600);
+}
+
+static void process_cell(struct columns *table, const struct process *process, bool ended)
+{
+	live_add_process(&table->cells, process);
+	if (ended)
+		buf_puts(&table->cells, ", ended");
+	end_cell(table);
+}
+
+static uint64_t age_ns(const struct printer *p, uint64_t time_ns)
+{
+	return p->page->time_ns > time_ns ? p->page->time_ns - time_ns : 0;
+}
+
+/* ---- the head ------------------------------------------------------------------------------ */
+
+/* "Memory: 2 processes hold 1.20 GiB" */
+static void print_head(const struct printer *p)
+{
+	const struct held_process *processes;
+	size_t n = places_processes(p->options->places, &processes), holding = 0;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		holding += !processes[i].memory->ended && processes[i].memory->live.count;
+		bytes += processes[i].memory->ended ? 0 : processes[i].memory->live.bytes;
 	}
-	live_more(out, memory->n_failures, options);
+	buf_printf(p->out, "Memory: %zu process%s hold%s ", holding, holding == 1 ? "" : "es",
+	           holding == 1 ? "s" : "");
+	buf_bytes(p->out, bytes);
+	buf_putc(p->out, '\n');
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static void kind_row(struct columns *table, const struct watch_memory_totals *totals)
+{
+	buf_printf(&table->cells, "  %s", api_memory_name(totals->kind));
+	end_cell(table);
+	bytes_cell(table, totals->live.bytes);
+	count_cell(table, totals->live.count);
+	for (int i = 0; i < 4; i++)
+		columns_text(table, "-");
+}
+
+/* Kinds are told apart where there is something to tell apart. */
+static bool is_all_device(const struct held_process *process)
+{
+	for (size_t i = 0; i < process->n_totals; i++)
+		if (process->totals[i].live.count && process->totals[i].kind != MEMORY_DEVICE)
+			return false;
+	return true;
+}
+
+static void process_rows(const struct printer *p, struct columns *table,
+                         const struct held_process *process)
+{
+	const struct watch_process_memory *memory = process->memory;
+
+	process_cell(table, memory->process, memory->ended);
+	bytes_cell(table, memory->live.bytes);
+	count_cell(table, memory->live.count);
+	bytes_cell(table, memory->peak_bytes);
+	rate_cell(p, table, process->grown_bytes);
+	count_cell(table, memory->failed);
+	count_cell(table, memory->unknown_frees);
+	for (size_t i = 0; i < process->n_totals && !is_all_device(process); i++)
+		if (process->totals[i].live.count)
+			kind_row(table, &process->totals[i]);
+}
+
+static void print_processes(const struct printer *p)
+{
+	const struct held_process *processes;
+	size_t n = places_processes(p->options->places, &processes);
+	struct columns table;
+
+	if (!n)
+		return;
+	columns_init(&table, "lrrrrrr", "PROCESS|LIVE|COUNT|PEAK|GROWTH|FAILED|FREES UNKNOWN");
+	for (size_t i = 0; i < n; i++)
+		process_rows(p, &table, &processes[i]);
+	buf_putc(p->out, '\n');
+	columns_print(&table, p->out);
+}
+
+/* "12 (python) ended; it had not freed 3 allocations, 12.00 MiB" */
+static void print_ended(const struct printer *p)
+{
+	const struct held_process *processes;
+	size_t n = places_processes(p->options->places, &processes);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct held_process *process = &processes[i];
+
+		if (!process->memory->ended)
+			continue;
+		buf_putc(p->out, '\n');
+		live_add_process(p->out, process->memory->process);
+		buf_puts(p->out, " ended; ");
+		if (!process->unfreed.count) {
+			buf_puts(p->out, "it had freed everything\n");
+			continue;
+		}
+		buf_printf(p->out, "it had not freed %llu allocation%s, ",
+		           (unsigned long long)process->unfreed.count,
+		           process->unfreed.count == 1 ? "" : "s");
+		buf_bytes(p->out, process->unfreed.bytes);
+		buf_putc(p->out, '\n');
+	}
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static size_t place_width(const struct printer *p)
+{
+	size_t width = p->options->width;
+
+	if (!width)
+		return PLACE_MOST;
+	return width > BESIDE_PLACE + PLACE_LEAST ? width - BESIDE_PLACE : PLACE_LEAST;
+}
+
+/* "leaky::Model::grow_cache(unsigned long), app" */
+static void add_frame(struct buf *out, const struct frame *frame, size_t width)
+{
+	struct buf name = { 0 }, short_name = { 0 };
+
+	frame_add_name(&name, frame);
+	text_add_name(&short_name, name.data, width);
+	buf_puts(out, short_name.data);
+	if (frame->function) {
+		buf_puts(out, "  ");
+		text_add_safe(out, frame->module);
+	}
+	buf_free(&name);
+	buf_free(&short_name);
+}
+
+static void place_cell(const struct printer *p, struct columns *table,
+                       const struct held_place *place)
+{
+	if (place->frames && place->place.frames)
+		add_frame(&table->cells, &place->frames[place->place.named], place_width(p));
+	else
+		buf_puts(&table->cells, "(no stack)");
+	if (place->stacks > 1)
+		buf_printf(&table->cells, "  by %zu ways", place->stacks);
+	end_cell(table);
+}
+
+static void add_trend(struct buf *out, const struct held_place *place)
+{
+	if (place->ended) {
+		buf_puts(out, "not freed");
+		return;
+	}
+	buf_puts(out, trend_text(place->trend));
+	if (place->trend == TREND_SUSPECT)
+		buf_printf(out, " %ux", place->grew);
+}
+
+static void place_row(const struct printer *p, struct columns *table,
+                      const struct held_place *place)
+{
+	bytes_cell(table, place->ended ? place->bytes : place->older_bytes);
+	count_cell(table, place->ended ? place->count : place->older_count);
+	add_age(&table->cells, age_ns(p, place->oldest_ns));
+	end_cell(table);
+	add_trend(&table->cells, place);
+	end_cell(table);
+	buf_u64(&table->cells, place->process->pid);
+	end_cell(table);
+	columns_text(table, place->function ? place->function->name : api_memory_name(place->kind));
+	place_cell(p, table, place);
+}
+
+static void print_stack(const struct printer *p, const struct held_place *place)
+{
+	const struct place *where = &place->place;
+
+	for (size_t i = 0; place->frames && i < where->frames; i++) {
+		buf_printf(p->out, "    %s#%zu  ", i < 10 ? " " : "", i);
+		add_frame(p->out, &place->frames[i],
+		          p->options->width > 30 ? p->options->width - 20 : 400);
+		buf_putc(p->out, '\n');
+	}
+	if (place->frames && where->deep)
+		buf_printf(p->out, "     ...  more frames than are recorded\n");
+	else if (place->frames && where->ends_in) {
+		buf_puts(p->out, "     ...  cut short: no frame pointers in ");
+		text_add_safe(p->out, where->ends_in);
+		buf_putc(p->out, '\n');
+	}
+}
+
+/* One line of a table; returns the next one. */
+static const char *print_line(const struct printer *p, const char *line, bool red)
+{
+	size_t len = strcspn(line, "\n");
+
+	buf_puts(p->out, red ? "\033[31m" : "");
+	buf_add(p->out, line, len);
+	buf_puts(p->out, red ? "\033[0m\n" : "\n");
+	return line + len + 1;
+}
+
+/* Each row with its stack below it: one table all the same, so that its columns are in line. */
+static void print_rows(const struct printer *p, const struct held_place *list, size_t n)
+{
+	struct columns table;
+	struct buf text = { 0 };
+	const char *line;
+
+	columns_init(&table, "rrrlrll", "BYTES|COUNT|OLDEST|TREND|PID|FUNCTION|PLACE");
+	for (size_t i = 0; i < n; i++)
+		place_row(p, &table, &list[i]);
+	columns_print(&table, &text);
+	line = print_line(p, text.data, false);
+	for (size_t i = 0; i < n; i++) {
+		bool suspect = list[i].trend == TREND_SUSPECT && !list[i].ended;
+
+		line = print_line(p, line, p->options->color && suspect);
+		if (p->options->stacks)
+			print_stack(p, &list[i]);
+	}
+	buf_free(&text);
+}
+
+static void print_places(const struct printer *p, const struct held_place *list, size_t n,
+                         const char *what)
+{
+	size_t shown = p->options->top && n > p->options->top ? p->options->top : n;
+	struct buf text = { 0 };
+
+	if (!n)
+		return;
+	if (shown < n)
+		buf_printf(&text, "THE LARGEST %zu OF %zu ", shown, n);
+	buf_puts(&text, what);
+	title(p, text.data);
+	buf_free(&text);
+	print_rows(p, list, shown);
+}
+
+static void print_nothing_old(const struct printer *p, uint64_t older_ns)
+{
+	buf_puts(p->out, "  nothing of it is older than ");
+	add_age(p->out, older_ns);
+	buf_putc(p->out, '\n');
+}
+
+/* The list has old places first, then young ones, then those of processes that have ended. */
+static void print_all_places(const struct printer *p)
+{
+	const struct held_place *list;
+	size_t n = places_list(p->options->places, &list), old = 0, live;
+	uint64_t older_ns = p->page->memory->older_ns;
+	struct buf text = { 0 };
+
+	while (old < n && !list[old].ended && list[old].older_count)
+		old++;
+	for (live = old; live < n && !list[live].ended;)
+		live++;
+	buf_puts(&text, "PLACES WITH LIVE MEMORY");
+	if (older_ns) {
+		buf_puts(&text, " OLDER THAN ");
+		add_age(&text, older_ns);
+	}
+	if (old)
+		print_places(p, list, old, text.data);
+	else if (live)
+		print_nothing_old(p, older_ns);
+	print_places(p, list + live, n - live, "PLACES OF WHAT WAS NOT FREED");
+	buf_free(&text);
+}
+
+/* Which modules cut stacks short: said once, below. */
+static void print_cut_short(const struct printer *p)
+{
+	const struct held_place *list;
+	size_t n = places_list(p->options->places, &list), cut = 0;
+	const char *module = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct held_place *place = &list[i];
+
+		if (!place->frames || !place->place.ends_in ||
+		    !(place->older_count || place->ended))
+			continue;
+		cut++;
+		if (!module)
+			module = place->place.ends_in;
+	}
+	if (!cut || p->options->stacks)
+		return;
+	buf_printf(p->out,
+	           "  %zu of these have stacks that may be cut short: no frame pointers in ", cut);
+	text_add_safe(p->out, module);
+	buf_puts(p->out, cut > 1 ? " and others; --stacks shows which\n" : "\n");
+}
+
+/* ---- failures, losses ------------------------------------------------------------------------ */
+
+static void print_failures(const struct printer *p)
+{
+	const struct watch_memory *memory = p->page->memory;
+	struct columns table;
+
+	if (!memory->n_failures)
+		return;
+	title(p, "FAILED ALLOCATIONS");
+	columns_init(&table, "rrrll", "COUNT|BYTES|PID|FUNCTION|RESULT");
+	for (size_t i = 0; i < memory->n_failures && i < FAILURES_MAX; i++) {
+		const struct watch_failure *failure = &memory->failures[i];
+		const char *result = failure->function ? cuda_error_name(failure->function->layer,
+		                                                         failure->result)
+		                                       : NULL;
+
+		count_cell(&table, failure->count);
+		bytes_cell(&table, failure->bytes);
+		count_cell(&table, failure->process->pid);
+		columns_text(&table, failure->function ? failure->function->name : "?");
+		if (result)
+			buf_puts(&table.cells, result);
+		else
+			buf_s64(&table.cells, failure->result);
+		end_cell(&table);
+	}
+	columns_print(&table, p->out);
+}
+
+static void print_missed(const struct printer *p)
+{
+	if (p->page->memory->no_stack)
+		buf_printf(p->out, "  %llu allocations without a place: their stack was not kept\n",
+		           (unsigned long long)p->page->memory->no_stack);
 }
 
 void live_memory_text(const struct watch_page *page, const struct live_options *options,
                       struct buf *out)
 {
-	const struct watch_memory *memory = page->memory;
+	struct printer p = { page, options, out };
 
-	buf_puts(out, "Memory\n");
-	add_totals(memory, options, out);
-	add_places(page, options, out);
-	add_failures(memory, options, out);
-	for (size_t i = 0; i < memory->n_processes; i++) {
-		if (!memory->processes[i].unknown_frees)
-			continue;
-		buf_puts(out, "  ");
-		live_add_process(out, memory->processes[i].process);
-		buf_printf(out, " freed %llu addresses whose allocation was not seen\n",
-		           (unsigned long long)memory->processes[i].unknown_frees);
-	}
-	if (memory->no_stack)
-		buf_printf(out, "  %llu allocations without a place: their stack was not kept\n",
-		           (unsigned long long)memory->no_stack);
-}
-
-/* ---- JSON ---------------------------------------------------------------------------------- */
-
-static void count_json(struct json *json, const char *key, struct watch_count count)
-{
-	json_open(json, key, '{');
-	json_u64(json, "count", count.count);
-	json_u64(json, "bytes", count.bytes);
-	json_close(json, '}');
-}
-
-static void processes_json(struct json *json, const struct watch_memory *memory)
-{
-	json_open(json, "processes", '[');
-	for (size_t i = 0; i < memory->n_processes; i++) {
-		const struct watch_process_memory *process = &memory->processes[i];
-
-		json_open(json, NULL, '{');
-		live_json_process(json, process->process);
-		json_bool(json, "ended", process->ended);
-		count_json(json, "live", process->live);
-		json_u64(json, "peak_bytes", process->peak_bytes);
-		json_u64(json, "failed", process->failed);
-		json_u64(json, "unknown_frees", process->unknown_frees);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-static void kinds_json(struct json *json, const struct watch_memory *memory)
-{
-	json_open(json, "kinds", '[');
-	for (size_t i = 0; i < memory->n_totals; i++) {
-		const struct watch_memory_totals *totals = &memory->totals[i];
-
-		json_open(json, NULL, '{');
-		live_json_process(json, totals->process);
-		json_string(json, "kind", api_memory_name(totals->kind));
-		count_json(json, "allocated", totals->allocated);
-		count_json(json, "freed", totals->freed);
-		count_json(json, "replaced", totals->replaced);
-		count_json(json, "released_with_context", totals->context);
-		count_json(json, "released_by_exit", totals->exit);
-		count_json(json, "untracked", totals->untracked);
-		count_json(json, "live", totals->live);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-static void stack_json(struct json *json, const struct watch_stack *stack)
-{
-	char text[24];
-
-	json_open(json, "stack", '[');
-	for (size_t i = 0; stack && i < stack->n_frames; i++) {
-		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)stack->frames[i]);
-		json_string(json, NULL, text);
-	}
-	json_close(json, ']');
-	if (stack && stack->deep)
-		json_bool(json, "cut_short", true);
-}
-
-static void places_json(struct json *json, const struct watch_page *page)
-{
-	const struct watch_memory *memory = page->memory;
-
-	json_open(json, "places", '[');
-	for (size_t i = 0; i < memory->n_places; i++) {
-		const struct watch_place *place = &memory->places[i];
-
-		json_open(json, NULL, '{');
-		live_json_process(json, place->process);
-		json_string(json, "kind", api_memory_name(place->kind));
-		if (place->function)
-			json_string(json, "function", place->function->name);
-		json_u64(json, "count", place->count);
-		json_u64(json, "bytes", place->bytes);
-		json_u64(json, "older_count", place->older_count);
-		json_u64(json, "older_bytes", place->older_bytes);
-		json_u64(json, "oldest_ns", page->time_ns - place->oldest_ns);
-		stack_json(json, place->stack);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-static void failures_json(struct json *json, const struct watch_memory *memory)
-{
-	json_open(json, "failures", '[');
-	for (size_t i = 0; i < memory->n_failures; i++) {
-		const struct watch_failure *failure = &memory->failures[i];
-		const char *name = failure->function ? cuda_error_name(failure->function->layer,
-		                                                       failure->result)
-		                                     : NULL;
-
-		json_open(json, NULL, '{');
-		live_json_process(json, failure->process);
-		if (failure->function)
-			json_string(json, "function", failure->function->name);
-		json_s64(json, "code", failure->result);
-		if (name)
-			json_string(json, "error", name);
-		json_u64(json, "count", failure->count);
-		json_u64(json, "bytes", failure->bytes);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-void live_memory_json(const struct watch_page *page, const struct live_options *options,
-                      struct json *json)
-{
-	json_open(json, "memory", '{');
-	processes_json(json, page->memory);
-	kinds_json(json, page->memory);
-	places_json(json, page);
-	failures_json(json, page->memory);
-	json_u64(json, "without_stack", page->memory->no_stack);
-	json_close(json, '}');
+	print_head(&p);
+	print_processes(&p);
+	print_ended(&p);
+	print_all_places(&p);
+	print_cut_short(&p);
+	print_failures(&p);
+	print_missed(&p);
 }

@@ -9,14 +9,15 @@
 
 #define FIRST_WIDTH_NS 1024
 
-struct memory_plot *memory_plot_new(uint64_t begin_ns)
+struct memory_plot *memory_plot_new(uint64_t zero_ns)
 {
 	struct memory_plot *plot = xcalloc(1, sizeof(*plot));
 
-	plot->begin_ns = begin_ns;
+	plot->zero_ns = zero_ns;
+	plot->begin_ns = zero_ns;
 	plot->width_ns = FIRST_WIDTH_NS;
-	plot->now.time_ns = begin_ns;
-	plot->peak.time_ns = begin_ns;
+	plot->now.time_ns = zero_ns;
+	plot->peak.time_ns = zero_ns;
 	plot->buckets = xcalloc(HISTORY_BUCKETS, sizeof(*plot->buckets));
 	return plot;
 }
@@ -107,7 +108,11 @@ static void advance(struct memory_plot *plot, uint64_t time_ns)
 {
 	if (time_ns <= plot->now.time_ns)
 		return;
-	history_settle(plot);
+	if (plot->any)
+		history_settle(plot);
+	else
+		plot->begin_ns = time_ns;
+	plot->any = true;
 	plot->now.time_ns = time_ns;
 }
 

@@ -58,7 +58,9 @@ struct holder {
 };
 
 struct memory_plot {
-	uint64_t begin_ns, width_ns; /* of a bucket */
+	uint64_t zero_ns;            /* what times are told from */
+	uint64_t begin_ns, width_ns; /* of the first bucket, when something happens first */
+	bool any;
 	struct bucket *buckets;
 	struct moment now; /* not yet in a bucket: more may happen at the same time */
 	struct moment peak;

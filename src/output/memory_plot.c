@@ -55,7 +55,7 @@ struct picture {
 	struct buf *svg;
 	const struct moment *moments[MOMENTS];
 	size_t n;
-	uint64_t end_ns;
+	uint64_t left_ns, end_ns;
 	uint64_t step_bytes, most_bytes;
 	struct buf others; /* "12 other processes" */
 };
@@ -166,10 +166,10 @@ static void live_of_layers(const struct panel *panel, const struct moment *momen
 
 static int x_of(const struct picture *picture, uint64_t time_ns)
 {
-	double span = (double)(picture->end_ns - picture->plot->begin_ns);
+	double span = (double)(picture->end_ns - picture->left_ns);
 
 	return LEFT * 10 +
-	       (int)((double)(time_ns - picture->plot->begin_ns) * PLOT_WIDTH * 10 / span + 0.5);
+	       (int)((double)(time_ns - picture->left_ns) * PLOT_WIDTH * 10 / span + 0.5);
 }
 
 static int legend_rows(const struct panel *panel)
@@ -237,14 +237,15 @@ static void add_line(struct buf *out, const char *class, int x1, int y1, int x2,
 /* "3.2 s", since the beginning. */
 static void add_time(const struct picture *picture, uint64_t time_ns)
 {
-	axis_add_ns(picture->svg, time_ns - picture->plot->begin_ns);
+	axis_add_ns(picture->svg, time_ns - picture->plot->zero_ns, 0);
 }
 
 /* ---- a panel --------------------------------------------------------------------------------- */
 
 static void draw_axes(const struct picture *picture, const struct panel *panel)
 {
-	uint64_t span = picture->end_ns - picture->plot->begin_ns, step = axis_step_ns(span, 10);
+	uint64_t from = picture->left_ns - picture->plot->zero_ns;
+	uint64_t to = picture->end_ns - picture->plot->zero_ns, step = axis_step_ns(to - from, 10);
 	int left = LEFT * 10, right = (LEFT + PLOT_WIDTH) * 10, base = base_of(panel) * 10;
 
 	for (uint64_t bytes = 0; bytes <= picture->most_bytes; bytes += picture->step_bytes) {
@@ -255,12 +256,12 @@ static void draw_axes(const struct picture *picture, const struct panel *panel)
 		axis_add_bytes(picture->svg, bytes);
 		end_text(picture->svg);
 	}
-	for (uint64_t ns = 0; ns <= span; ns += step) {
-		int x = x_of(picture, picture->plot->begin_ns + ns);
+	for (uint64_t ns = (from + step - 1) / step * step; ns <= to; ns += step) {
+		int x = x_of(picture, picture->plot->zero_ns + ns);
 
 		add_line(picture->svg, "axis", x, base, x, base + 50);
 		begin_text(picture->svg, "tick", x, base + 190, "middle");
-		axis_add_ns(picture->svg, ns);
+		axis_add_ns(picture->svg, ns, step);
 		end_text(picture->svg);
 	}
 }
@@ -516,8 +517,11 @@ static void measure(struct picture *picture)
 	picture->end_ns = picture->frame->end_ns;
 	if (picture->end_ns < plot->now.time_ns)
 		picture->end_ns = plot->now.time_ns;
-	if (picture->end_ns == plot->begin_ns)
+	if (picture->end_ns == plot->zero_ns)
 		picture->end_ns++;
+	picture->left_ns = plot->zero_ns;
+	if (plot->begin_ns - plot->zero_ns > (picture->end_ns - plot->zero_ns) / 2)
+		picture->left_ns = plot->begin_ns - (picture->end_ns - plot->begin_ns) / 16;
 	picture->step_bytes = axis_step_bytes(plot->peak.total ? plot->peak.total : 1, 6);
 	picture->most_bytes = (plot->peak.total / picture->step_bytes + 1) * picture->step_bytes;
 }

@@ -29,14 +29,16 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                   "priority INTEGER,\n"
 	                   "globalTid INTEGER",
 	                   "globalTid" },
-	[TABLE_RUNTIME] = { "CUPTI_ACTIVITY_KIND_RUNTIME", "start INTEGER NOT NULL,\n"
-	                                                   "end INTEGER NOT NULL,\n"
-	                                                   "eventClass INTEGER NOT NULL,\n"
-	                                                   "globalTid INTEGER,\n"
-	                                                   "correlationId INTEGER,\n"
-	                                                   "nameId INTEGER NOT NULL,\n"
-	                                                   "returnValue INTEGER NOT NULL,\n"
-	                                                   "callchainId INTEGER" },
+	[TABLE_RUNTIME] = { "CUPTI_ACTIVITY_KIND_RUNTIME",
+	                    "start INTEGER NOT NULL,\n"
+	                    "end INTEGER NOT NULL,\n"
+	                    "eventClass INTEGER NOT NULL,\n"
+	                    "globalTid INTEGER,\n"
+	                    "correlationId INTEGER,\n"
+	                    "nameId INTEGER NOT NULL,\n"
+	                    "returnValue INTEGER NOT NULL,\n"
+	                    "callchainId INTEGER",
+	                    .frequent = true },
 	[TABLE_KERNEL] = { "CUPTI_ACTIVITY_KIND_KERNEL",
 	                   ACTIVITY_COLUMNS "demangledName INTEGER NOT NULL,\n"
 	                                    "shortName INTEGER NOT NULL,\n"
@@ -57,7 +59,8 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                    "gridId INTEGER,\n"
 	                                    "sharedMemoryExecuted INTEGER,\n"
 	                                    "graphNodeId INTEGER,\n"
-	                                    "sharedMemoryLimitConfig INTEGER" },
+	                                    "sharedMemoryLimitConfig INTEGER",
+	                   .frequent = true },
 	[TABLE_MEMCPY] = { "CUPTI_ACTIVITY_KIND_MEMCPY",
 	                   ACTIVITY_COLUMNS "bytes INTEGER NOT NULL,\n"
 	                                    "copyKind INTEGER NOT NULL,\n"
@@ -71,12 +74,14 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                    "migrationCause INTEGER,\n"
 	                                    "graphNodeId INTEGER,\n"
 	                                    "virtualAddress INTEGER,\n"
-	                                    "copyCount INTEGER" },
+	                                    "copyCount INTEGER",
+	                   .frequent = true },
 	[TABLE_MEMSET] = { "CUPTI_ACTIVITY_KIND_MEMSET",
 	                   ACTIVITY_COLUMNS "value INTEGER,\n"
 	                                    "bytes INTEGER NOT NULL,\n"
 	                                    "graphNodeId INTEGER,\n"
-	                                    "memKind INTEGER" },
+	                                    "memKind INTEGER",
+	                   .frequent = true },
 	[TABLE_MEMORY_USAGE] = { "CUDA_GPU_MEMORY_USAGE_EVENTS",
 	                         "start INTEGER NOT NULL,\n"
 	                         "globalPid INTEGER NOT NULL,\n"
@@ -89,7 +94,8 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                         "memoryOperationType INTEGER NOT NULL,\n"
 	                         "name TEXT,\n"
 	                         "correlationId INTEGER,\n"
-	                         "streamId INTEGER" },
+	                         "streamId INTEGER",
+	                         .frequent = true },
 	[TABLE_START_TIME] = { "TARGET_INFO_SESSION_START_TIME", "utcEpochNs INTEGER,\n"
 	                                                         "utcTime TEXT,\n"
 	                                                         "localTime TEXT" },
@@ -131,23 +137,25 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                       "value TEXT" },
 	/* The arguments of a call; a call without any, that nothing is to be said of, has no row.
 	 */
-	[TABLE_CALL] = { "cuscope_argument", "callId INTEGER NOT NULL PRIMARY KEY,\n"
-	                                     "flags INTEGER NOT NULL,\n"
-	                                     "depth INTEGER NOT NULL,\n"
-	                                     "kernelId INTEGER,\n"
-	                                     "gridX INTEGER,\n"
-	                                     "gridY INTEGER,\n"
-	                                     "gridZ INTEGER,\n"
-	                                     "blockX INTEGER,\n"
-	                                     "blockY INTEGER,\n"
-	                                     "blockZ INTEGER,\n"
-	                                     "sharedMemory INTEGER,\n"
-	                                     "stream INTEGER,\n"
-	                                     "bytes INTEGER,\n"
-	                                     "direction TEXT,\n"
-	                                     "address INTEGER,\n"
-	                                     "source INTEGER,\n"
-	                                     "memory TEXT" },
+	[TABLE_CALL] = { "cuscope_argument",
+	                 "callId INTEGER NOT NULL PRIMARY KEY,\n"
+	                 "flags INTEGER NOT NULL,\n"
+	                 "depth INTEGER NOT NULL,\n"
+	                 "kernelId INTEGER,\n"
+	                 "gridX INTEGER,\n"
+	                 "gridY INTEGER,\n"
+	                 "gridZ INTEGER,\n"
+	                 "blockX INTEGER,\n"
+	                 "blockY INTEGER,\n"
+	                 "blockZ INTEGER,\n"
+	                 "sharedMemory INTEGER,\n"
+	                 "stream INTEGER,\n"
+	                 "bytes INTEGER,\n"
+	                 "direction TEXT,\n"
+	                 "address INTEGER,\n"
+	                 "source INTEGER,\n"
+	                 "memory TEXT",
+	                 .frequent = true },
 	[TABLE_FUNCTION] = { "cuscope_function",
 	                     "nameId INTEGER NOT NULL,\n"
 	                     "eventClass INTEGER NOT NULL,\n"
@@ -159,15 +167,17 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                   "code INTEGER NOT NULL,\n"
 	                   "name TEXT",
 	                   "eventClass, code" },
-	[TABLE_MEMORY] = { "cuscope_memory", "start INTEGER NOT NULL,\n"
-	                                     "globalPid INTEGER NOT NULL,\n"
-	                                     "callId INTEGER,\n"
-	                                     "operation TEXT NOT NULL,\n"
-	                                     "memory TEXT,\n"
-	                                     "address INTEGER,\n"
-	                                     "bytes INTEGER NOT NULL,\n"
-	                                     "kindLiveBytes INTEGER NOT NULL,\n"
-	                                     "liveBytes INTEGER NOT NULL" },
+	[TABLE_MEMORY] = { "cuscope_memory",
+	                   "start INTEGER NOT NULL,\n"
+	                   "globalPid INTEGER NOT NULL,\n"
+	                   "callId INTEGER,\n"
+	                   "operation TEXT NOT NULL,\n"
+	                   "memory TEXT,\n"
+	                   "address INTEGER,\n"
+	                   "bytes INTEGER NOT NULL,\n"
+	                   "kindLiveBytes INTEGER NOT NULL,\n"
+	                   "liveBytes INTEGER NOT NULL",
+	                   .frequent = true },
 	[TABLE_LOST] = { "cuscope_lost", "reason TEXT NOT NULL,\n"
 	                                 "text TEXT NOT NULL,\n"
 	                                 "count INTEGER NOT NULL" },

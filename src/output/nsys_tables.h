@@ -7,6 +7,7 @@
 #ifndef CUSCOPE_OUTPUT_NSYS_TABLES_H
 #define CUSCOPE_OUTPUT_NSYS_TABLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum nsys_table {
@@ -38,6 +39,7 @@ struct nsys_table_layout {
 	const char *name;
 	const char *columns; /* as CREATE TABLE has them, one line each, no comma inside */
 	const char *unique;  /* columns that make a row the same; NULL: none do */
+	bool frequent;       /* a row for each event, about */
 };
 
 extern const struct nsys_table_layout nsys_tables[TABLE_COUNT];

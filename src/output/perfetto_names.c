@@ -54,7 +54,7 @@ struct perfetto_names {
 		uint32_t event, value;
 	} * kernels; /* by id */
 	size_t n_kernels;
-	uint32_t copies[DIRECTION_COUNT][MEMORY_NAMES][MEMORY_NAMES], sets[MEMORY_NAMES];
+	uint32_t copies[DIRECTION_COUNT][MEMORY_NAMES][MEMORY_NAMES], sets[MEMORY_NAMES], no_kernel;
 	struct value values[VALUES];
 };
 
@@ -216,8 +216,9 @@ static uint32_t *activity_place(struct perfetto_names *names, const struct activ
 	unsigned source = activity->source % MEMORY_NAMES;
 	unsigned destination = activity->destination % MEMORY_NAMES;
 
-	if (activity->kernel)
-		return &kernel_names(names, activity->kernel)->event;
+	if (activity->kind == ACTIVITY_KERNEL)
+		return activity->kernel ? &kernel_names(names, activity->kernel)->event
+		                        : &names->no_kernel;
 	if (activity->kind == ACTIVITY_SET)
 		return &names->sets[destination];
 	return &names->copies[activity->direction % DIRECTION_COUNT][source][destination];
@@ -226,11 +227,14 @@ static uint32_t *activity_place(struct perfetto_names *names, const struct activ
 uint32_t perfetto_activity_name(struct perfetto_names *names, const struct activity *activity)
 {
 	uint32_t *iid = activity_place(names, activity);
+	struct buf name = { 0 };
 
-	if (!*iid) {
-		activity_name(activity, scratch(names));
-		*iid = define(names, NAME_EVENT, names->text.data);
-	}
+	if (*iid)
+		return *iid;
+	buf_puts(&name, "");
+	activity_name(activity, &name);
+	*iid = perfetto_name(names, NAME_EVENT, name.data);
+	buf_free(&name);
 	return *iid;
 }
 

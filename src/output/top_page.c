@@ -461,9 +461,9 @@ static void paint_help(struct screen *screen)
 		"",
 		"Rates are those of the last interval. MEMORY is what the process allocated",
 		"since it is watched and has not freed; GPUMEM is what the driver says it uses.",
-		"SYNC: the share of time that threads which made calls waited in calls that",
-		"wait for the GPU; a wait counts when it ends. Calls made inside others (cuda*",
-		"calling cu*) are not counted. A red line: errors in the last interval.",
+		"SYNC: the share of time that threads spent in calls that wait for the GPU, of",
+		"those threads that made calls. Calls made inside others (cuda* calling cu*)",
+		"are not counted. A red line: errors in the last interval.",
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {

@@ -53,7 +53,10 @@ void top_add_time(struct buf *out, double ns)
 	}
 	for (ns /= 1000; ns >= 999.5 && i < 2; i++)
 		ns /= 1000;
-	add_digits(out, ns, units[i]);
+	if (ns < 99999.5)
+		add_digits(out, ns, units[i]);
+	else
+		add_digits(out, ns / 3600, "h");
 }
 
 /* ---- values -------------------------------------------------------------------------------- */

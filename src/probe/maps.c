@@ -118,8 +118,9 @@ static int read_error(pid_t pid, int code, struct err *err)
 	               strerror(code));
 }
 
-int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
-              struct err *err)
+static int each_executable(pid_t pid, bool files_only,
+                           int (*each)(const struct mapping *mapping, void *data), void *data,
+                           struct err *err)
 {
 	struct mapping mapping;
 	char path[64], *line = NULL;
@@ -134,7 +135,8 @@ int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data),
 	errno = 0;
 	while (!rc && getline(&line, &room, maps) >= 0) {
 		/* A line of a shape that only a later kernel knows is no reason to give up. */
-		if (mapping_parse(line, &mapping) == 0 && mapping.executable && mapping.inode)
+		if (mapping_parse(line, &mapping) == 0 && mapping.executable &&
+		    (mapping.inode || !files_only))
 			rc = each(&mapping, data);
 		errno = 0;
 	}
@@ -143,6 +145,18 @@ int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data),
 	free(line);
 	fclose(maps);
 	return rc;
+}
+
+int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
+              struct err *err)
+{
+	return each_executable(pid, true, each, data, err);
+}
+
+int maps_each_code(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
+                   struct err *err)
+{
+	return each_executable(pid, false, each, data, err);
 }
 
 /* ---- opening what is mapped ------------------------------------------------------------------ */

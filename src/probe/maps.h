@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* /proc/PID/maps, line by line: the executable file mappings of a process. */
+/* /proc/PID/maps, line by line: the executable mappings of a process. */
 #ifndef CUSCOPE_PROBE_MAPS_H
 #define CUSCOPE_PROBE_MAPS_H
 
@@ -29,6 +29,10 @@ int mapping_parse(char *line, struct mapping *mapping);
  */
 int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
               struct err *err);
+
+/* The same with executable memory that is no file's as well: code made at run time, "[vdso]". */
+int maps_each_code(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
+                   struct err *err);
 
 /*
  * Opens what is mapped, whatever its path means by now: /proc/PID/map_files/START-END first (right

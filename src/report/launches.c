@@ -175,7 +175,7 @@ static int write_gaps(struct at_end *self, const struct run_info *run, struct er
 
 static const struct table_column long_columns[] = {
 	{ "Begin", TABLE_TIME }, { "Gap", TABLE_DURATION },         { "PID", TABLE_NUMBER },
-	{ "TID", TABLE_NUMBER }, { "Not In CUDA", TABLE_DURATION }, { "Meanwhile", TABLE_TEXT },
+	{ "TID", TABLE_NUMBER }, { "Not In CUDA", TABLE_DURATION }, { "Meanwhile", TABLE_WORDS },
 };
 
 /* "cudaDeviceSynchronize 50.00 us, 2 cudaMemcpy 20.00 us, 3 others 1.20 us" */

@@ -198,7 +198,7 @@ static int write_facts_column(struct at_end *self, const struct facts *facts, co
                               struct err *err)
 {
 	static const struct table_column columns[] = { { "What", TABLE_TEXT },
-		                                       { "Value", TABLE_TEXT } };
+		                                       { "Value", TABLE_WORDS } };
 	struct table *table = self->options.table;
 	struct buf words = { 0 };
 
@@ -434,7 +434,7 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 
 static int write_missed(struct at_end *self, const struct run_info *run, struct err *err)
 {
-	static const struct table_column columns[] = { { "Finding", TABLE_TEXT } };
+	static const struct table_column columns[] = { { "Finding", TABLE_WORDS } };
 	struct table *table = self->options.table;
 	struct buf text = { 0 };
 	char *line, *rest;

@@ -130,7 +130,7 @@ static const struct {
 
 static const struct table_column columns[] = {
 	{ "Command", TABLE_TEXT },
-	{ "Why", TABLE_TEXT },
+	{ "Why", TABLE_WORDS },
 };
 
 /* One command is told once, for the more urgent reason. */

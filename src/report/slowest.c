@@ -11,7 +11,7 @@
 static const struct table_column columns[] = {
 	{ "Duration", TABLE_DURATION }, { "Begin", TABLE_TIME },   { "PID", TABLE_NUMBER },
 	{ "TID", TABLE_NUMBER },        { "Process", TABLE_TEXT }, { "Function", TABLE_TEXT },
-	{ "Details", TABLE_TEXT },
+	{ "Details", TABLE_WORDS },
 };
 
 static void *make_slowest(const struct report_options *options)

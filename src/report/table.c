@@ -56,7 +56,7 @@ const struct table_options *table_options(const struct table *table)
 void table_begin(struct table *table, const char *key, const char *title,
                  const struct table_column *columns, size_t n)
 {
-	table->columns = columns;
+	memcpy(table->columns, columns, n * sizeof(*columns));
 	table->n_columns = n;
 	table->at = 0;
 	table->rows = table->left_out = 0;
@@ -79,11 +79,18 @@ static bool is_left_out(const struct table *table)
 
 static void add_cell(struct table *table, const struct table_value *value)
 {
+	struct table_column column;
+	bool as_set = table->as_set;
+
+	table->as_set = false;
 	if (is_left_out(table))
 		return;
 	if (!table->at && table->ops->begin_row)
 		table->ops->begin_row(table);
-	table->ops->cell(table, &table->columns[table->at], value);
+	column = table->columns[table->at];
+	if (as_set)
+		column.type = table->as;
+	table->ops->cell(table, &column, value);
 	table->at++;
 }
 
@@ -126,6 +133,12 @@ void table_triple(struct table *table, const uint32_t value[3])
 void table_unknown(struct table *table)
 {
 	add_cell(table, &(struct table_value){ .kind = VALUE_UNKNOWN });
+}
+
+void table_as(struct table *table, enum table_type type)
+{
+	table->as = type;
+	table->as_set = true;
 }
 
 void table_end_row(struct table *table)

@@ -32,8 +32,9 @@ const char *table_form_name(enum table_form form);   /* "table", "csv", "json" *
 const char *table_form_ending(enum table_form form); /* ".txt", ".csv", ".json" */
 
 enum table_type {
-	TABLE_TEXT,
-	TABLE_NUMBER,   /* a count, an id */
+	TABLE_TEXT,   /* a name where it is the last column: what is in brackets gives way first */
+	TABLE_WORDS,  /* text whose end gives way */
+	TABLE_NUMBER, /* a count, an id */
 	TABLE_DURATION, /* ns */
 	TABLE_TIME,     /* ns since the trace's begin */
 	TABLE_BYTES,
@@ -72,7 +73,7 @@ const struct table_options *table_options(const struct table *table);
 
 /*
  * `key` names the table among the parts (json only; "gaps"), `title` stands above it in the text.
- * The columns are kept, not copied. At most 40.
+ * The columns' names are kept, not copied. At most 40 columns.
  */
 void table_begin(struct table *table, const char *key, const char *title,
                  const struct table_column *columns, size_t n);
@@ -88,6 +89,12 @@ void table_real(struct table *table, double value);
 void table_text(struct table *table, const char *text); /* NULL: unknown */
 void table_triple(struct table *table, const uint32_t value[3]);
 void table_unknown(struct table *table);
+
+/*
+ * The next cell alone is of another type than its column: for tables whose rows are of different
+ * kinds. Only the text shows it; csv and json have the number as it is.
+ */
+void table_as(struct table *table, enum table_type type);
 
 void table_end_row(struct table *table);
 

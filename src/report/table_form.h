@@ -33,8 +33,10 @@ struct table {
 	bool parts;
 	struct lines lines;
 
-	const struct table_column *columns; /* of the table that is open */
-	size_t n_columns, at;               /* at: the column of the next cell */
+	struct table_column columns[COLUMNS_MAX]; /* of the table that is open */
+	enum table_type as;                       /* of the next cell, where `as_set` */
+	bool as_set;
+	size_t n_columns, at; /* at: the column of the next cell */
 	size_t rows, left_out, tables;
 	bool whole;       /* the one that is open, see table_whole() */
 	struct buf notes; /* each ends with a newline */

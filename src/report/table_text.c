@@ -8,6 +8,11 @@
 
 #define PIECE_ROWS 256 /* laid out together; the first so many decide the widths */
 
+static bool is_text(const struct table_column *column)
+{
+	return column->type == TABLE_TEXT || column->type == TABLE_WORDS;
+}
+
 static void add_headings(struct table *table)
 {
 	struct buf headings = { 0 };
@@ -22,11 +27,12 @@ static void add_headings(struct table *table)
 			buf_puts(&headings, " (%)");
 		else if (column->type == TABLE_TIME)
 			buf_puts(&headings, " (ms)");
-		table->align[i] = column->type == TABLE_TEXT ? 'l' : 'r';
+		table->align[i] = is_text(column) ? 'l' : 'r';
 	}
 	table->align[table->n_columns] = '\0';
 	columns_init(&table->layout, table->align, headings.data);
 	table->layout.screen = table->options.width;
+	table->layout.words = table->columns[table->n_columns - 1].type == TABLE_WORDS;
 	buf_free(&headings);
 }
 
@@ -53,6 +59,12 @@ static bool is_negative(const struct table_value *value)
 	if (value->kind == VALUE_REAL)
 		return value->real < 0;
 	return value->kind != VALUE_U64 && value->s64 < 0;
+}
+
+/* What is shown as 0.0 has no sign. */
+static bool is_nothing(const struct table_column *column, const struct table_value *value)
+{
+	return magnitude(value) < (column->type == TABLE_CHANGE ? 0.05 : 1e-300);
 }
 
 static uint64_t whole(const struct table_value *value)
@@ -115,9 +127,9 @@ static void text_cell(struct table *table, const struct table_column *column,
 		}
 		break;
 	default:
-		if (is_negative(value))
+		if (is_negative(value) && !is_nothing(column, value))
 			buf_putc(out, '-');
-		else if (has_sign(column, value) && magnitude(value) > 0)
+		else if (has_sign(column, value) && !is_nothing(column, value))
 			buf_putc(out, '+');
 		add_number(out, column, value);
 		break;

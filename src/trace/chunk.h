@@ -20,6 +20,7 @@ struct chunk_head {
 	uint32_t events;            /* CHUNK_EVENTS: with those announced */
 	uint32_t announced;         /* CHUNK_EVENTS: how many of them the definitions hold */
 	uint64_t first_ns, last_ns; /* CHUNK_EVENTS: the earliest and the latest time */
+	uint64_t begin_ns;          /* CHUNK_EVENTS: when the first of them began */
 	uint32_t definitions;       /* CHUNK_DEFINITIONS: records */
 	uint32_t payload_crc;       /* CRC-32 of the payload, as it is in the file */
 };

@@ -20,7 +20,7 @@ struct encoder {
 	struct codec codec;
 	struct buf column[COLUMN_COUNT];
 	uint32_t events, announced;
-	uint64_t first_ns, last_ns;
+	uint64_t first_ns, last_ns, begin_ns;
 	struct known_thread *threads;
 	uint32_t n_threads, thread; /* of this chunk; of the event before */
 };
@@ -84,16 +84,19 @@ static void add_text(struct encoder *encoder, const char *text)
 
 /* ---- what all events have ------------------------------------------------------------------ */
 
-static void count_event(struct encoder *encoder, uint64_t time_ns)
+static void count_event(struct encoder *encoder, uint64_t time_ns, uint64_t begin_ns)
 {
 	if (!encoder->events++) {
 		encoder->first_ns = encoder->last_ns = time_ns;
+		encoder->begin_ns = begin_ns;
 		codec_begin(&encoder->codec, 0);
 	}
 	if (time_ns < encoder->first_ns)
 		encoder->first_ns = time_ns;
 	if (time_ns > encoder->last_ns)
 		encoder->last_ns = time_ns;
+	if (begin_ns < encoder->begin_ns)
+		encoder->begin_ns = begin_ns;
 }
 
 static struct known_thread *thread_of(struct encoder *encoder, uint32_t process, uint32_t tid)
@@ -141,7 +144,7 @@ void encode_announced(struct encoder *encoder, uint64_t time_ns)
 {
 	uint8_t *at;
 
-	count_event(encoder, time_ns);
+	count_event(encoder, time_ns, time_ns);
 	encoder->announced++;
 	at = column_at(encoder, COLUMN_HEADS);
 	column_upto(encoder, COLUMN_HEADS, put_varint(at, CODE_ANNOUNCED << HEAD_SHIFT));
@@ -313,7 +316,10 @@ static void encode_exit(struct encoder *encoder, const struct event *event,
 
 void encode_event(struct encoder *encoder, const struct event *event, const struct event_ids *ids)
 {
-	count_event(encoder, event->time_ns);
+	count_event(encoder, event->time_ns,
+	            event->type == EVENT_CALL       ? event->call->begin_ns
+	            : event->type == EVENT_ACTIVITY ? event->activity->begin_ns
+	                                            : event->time_ns);
 	if (event->type == EVENT_CALL)
 		encode_call(encoder, event, ids);
 	else if (event->type == EVENT_ACTIVITY)
@@ -330,7 +336,8 @@ void encoder_take(struct encoder *encoder, struct chunk_head *head, struct buf *
 		                     .events = encoder->events,
 		                     .announced = encoder->announced,
 		                     .first_ns = encoder->first_ns,
-		                     .last_ns = encoder->last_ns };
+		                     .last_ns = encoder->last_ns,
+		                     .begin_ns = encoder->begin_ns };
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		at = put_fixed(at, encoder->column[i].len, 4);
 	buf_reset(raw);

@@ -119,6 +119,24 @@ uint64_t trace_events(const struct trace_file *file)
 	return file->events;
 }
 
+void trace_shape(const struct trace_file *file, struct trace_shape *shape)
+{
+	*shape = (struct trace_shape){ .major = file->in.major,
+		                       .minor = file->in.minor,
+		                       .writer = file->run.writer,
+		                       .bytes = file->in.bytes };
+	for (size_t i = 0; i < file->in.n_chunks; i++) {
+		const struct chunk_head *head = &file->in.chunks[i].head;
+
+		if (head->type == CHUNK_EVENTS) {
+			shape->event_chunks++;
+			shape->raw_bytes += head->raw_bytes;
+		} else {
+			shape->other_chunks++;
+		}
+	}
+}
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 struct reading {
@@ -161,8 +179,11 @@ static int pass_on_waiting(struct reading *reading, size_t but, struct err *err)
 	struct event event;
 	int r = 0;
 
-	while (!r && objects_waiting(objects) > but && objects_take(objects, &event, &thread))
+	while (!r && objects_waiting(objects) > but && objects_take(objects, &event, &thread)) {
+		if (event.time_ns < reading->file->run.info.begin_ns) /* --last */
+			event.time_ns = reading->file->run.info.begin_ns;
 		r = pass_on(reading, &event, err);
+	}
 	return r;
 }
 
@@ -232,8 +253,6 @@ static int read_chunks(struct reading *reading, struct err *err)
 			return 0;
 		r = read_chunk(reading, &in->chunks[i], err);
 	}
-	if (!r)
-		r = pass_on_waiting(reading, 0, err);
 	if (!r && in->damaged_at)
 		r = damaged(reading->file, in->damaged_at, err);
 	if (!r)

@@ -22,11 +22,21 @@ const struct run_info *trace_run(const struct trace_file *file);
 
 uint64_t trace_events(const struct trace_file *file); /* 0: not known before all is read */
 
+/* What the file is like, apart from what is in it. */
+struct trace_shape {
+	unsigned major, minor; /* of the format */
+	const char *writer;    /* the program that wrote it; NULL: not known */
+	uint64_t bytes;
+	uint64_t raw_bytes; /* of the event chunks, unpacked */
+	uint64_t event_chunks, other_chunks;
+};
+
+void trace_shape(const struct trace_file *file, struct trace_shape *shape);
+
 struct trace_read_options {
-	uint64_t from_ns,
-		to_ns;        /* of CLOCK_MONOTONIC; 0: from the first, to the last. Events whose */
-			      /* time is outside are not passed on; definitions and EVENT_PROCESS */
-			      /* and EVENT_THREAD are */
+	/* Of CLOCK_MONOTONIC; 0: from the first, to the last. Events whose time is outside are not
+	 * passed on; EVENT_PROCESS and EVENT_THREAD are, of what began before `to_ns`. */
+	uint64_t from_ns, to_ns;
 	const uint32_t *pids; /* only events of these */
 	size_t n_pids;        /* 0: of all */
 	/* Told now and then of the share of the file that was read, 0 to 1; may be NULL. False ends

@@ -17,9 +17,33 @@
  */
 struct consumer *writer_new(int fd, const char *name);
 
+/* Keeps only the last part in memory, until it is asked for. */
+struct writer_window {
+	uint64_t last_ns, last_bytes; /* of events, packed; 0: no limit by that */
+	/*
+	 * Opens a file for writing, and says its name, which stays valid until the next call. The
+	 * writer closes it. A negative errno with a sentence where there is none.
+	 */
+	int (*open)(void *data, const char **name, struct err *err);
+	/* A file is written. May be NULL. */
+	void (*written)(void *data, uint64_t events, uint64_t bytes);
+	void *data;
+};
+
+struct consumer *writer_new_window(const struct writer_window *window);
+
+/*
+ * Writes what the window holds to a file of its own, which end() does as well; then it goes on.
+ * Not to be called from event(). Only for writers with a window.
+ */
+int writer_snapshot(struct consumer *writer, const struct run_info *run, struct err *err);
+
 struct writer_stats {
-	uint64_t events, calls; /* taken so far */
-	uint64_t bytes;         /* written so far */
+	uint64_t events; /* taken so far */
+	uint64_t whole;  /* of them in chunks that are written; not with a window */
+	uint64_t bytes;  /* written so far; with a window: held in memory */
+	uint64_t lost;   /* records that never came; known once it has ended well */
+	bool ended;
 };
 
 void writer_stats(const struct consumer *writer, struct writer_stats *stats);

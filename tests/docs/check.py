@@ -11,8 +11,12 @@ import re
 import subprocess
 import sys
 
-COMMANDS = ("trace", "report", "launches", "bandwidth", "watch", "probes", "doctor")
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+def commands(cuscope):
+    text = subprocess.run([cuscope, "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^  ([a-z]+) {2,}", text, re.M)
 
 
 def read(page):
@@ -45,6 +49,9 @@ def prose(page):
 
 
 def check_options(cuscope, command):
+    if not os.path.exists(os.path.join(ROOT, f"docs/{command}.md")):
+        yield f"docs/{command}.md does not exist"
+        return
     helped, paged = options_of_help(cuscope, command), options_of_page(command)
     if not helped:
         yield "--help lists no options"
@@ -55,7 +62,7 @@ def check_options(cuscope, command):
 
 def check_lines(cuscope):
     """Command lines in blocks of code: `cuscope trace --option` must exist, but for what shows a mistake."""
-    known = {command: options_of_help(cuscope, command) for command in COMMANDS}
+    known = {command: options_of_help(cuscope, command) for command in commands(cuscope)}
     for page in pages():
         for line, answer in re.findall(r"^((?:\$ )?(?:sudo )?cuscope .*)\n(.*)", read(page), re.M):
             words = line.split(" -- ")[0].split("#")[0].split()
@@ -87,7 +94,7 @@ def check_links():
 
 def main():
     cuscope = os.path.abspath(sys.argv[1])
-    checks = [(f"options of {command}", check_options(cuscope, command)) for command in COMMANDS]
+    checks = [(f"options of {command}", check_options(cuscope, command)) for command in commands(cuscope)]
     checks += [("command lines", check_lines(cuscope)), ("links", check_links())]
     failed = 0
     for name, findings in checks:

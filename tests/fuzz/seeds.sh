@@ -5,7 +5,7 @@ set -eu
 dir=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement"
+mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement" "$dir/symbols"
 
 # Small libraries and programs of every shape that is told apart: driver or runtime, kind of hash
 # table, stripped or not. Little alignment keeps them at 2 to 4 KiB, which matters for the speed.
@@ -34,6 +34,18 @@ for source in driver runtime; do
 done
 ${CC:-gcc} $small -shared -fPIC -Wl,--version-script="$work/map" \
 	-o "$dir/elf_file/versioned" "$work/runtime.c"
+
+# For the names that stacks want: the same, with a build id, a debug file and names of C++ and Rust.
+cp "$dir"/elf_file/* "$dir/symbols/"
+cat >"$work/names.c" <<'C'
+int _ZN5leaky5Model10grow_cacheEm(int n) { return n; }
+int _ZN4leak5Model10grow_cache17h0123456789abcdefE(int n) { return n + 1; }
+int _RNvNtCs1234_4leak5model10grow_cache(int n) { return n + 2; }
+C
+${CC:-gcc} -w -O1 -nostdlib -shared -fPIC -Wl,-z,max-page-size=64 -Wl,-z,noseparate-code \
+	-Wl,--build-id=sha1 -o "$dir/symbols/names" "$work/names.c"
+strip -o "$dir/symbols/names-stripped" "$dir/symbols/names"
+printf '1000 20 py::train:/app/train.py\n0x2000 0x10 a name\n1000 10 again\n' >"$dir/symbols/perf-map"
 
 # One line a file, from a process that is at hand.
 split -l 1 -a 4 /proc/self/maps "$dir/maps/line-"

@@ -18,6 +18,12 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# name of the outputs, A, B, arguments
+DIFFS = (
+    ("diff", "plain", "gpu", []),
+    ("diff_lost", "gpu", "lost", []),
+    ("diff_kern_sum", "gpu", "gpu", ["cuda_gpu_kern_gb_sum:base"]),
+)
 ENDINGS = {"table": "txt", "csv": "csv", "json": "json"}
 
 PAGES = ("summary",)  # have no csv
@@ -34,6 +40,22 @@ MORE = (
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
 )
 
+# name of the output, trace, character set, arguments
+TIMELINES = (
+    ("timeline_80", "gpu", "UTF-8", ["--width", "80"]),
+    ("timeline_100", "gpu", "UTF-8", ["--width", "100"]),
+    ("timeline_200", "gpu", "UTF-8", ["--width", "200"]),
+    ("timeline_ascii", "gpu", "ASCII", []),
+    ("timeline_color", "gpu", "UTF-8", ["--color", "always", "--top", "2"]),
+    ("timeline_window", "gpu", "UTF-8", ["--from", "5ms", "--to", "6ms"]),
+    ("timeline_thread", "gpu", "UTF-8", ["--tid", "5153", "--top", "0"]),
+    ("timeline_process", "gpu", "ASCII", ["--pid", "5151", "--width", "40"]),
+    ("timeline_nothing", "gpu", "ASCII", ["--from", "1h"]),
+    ("timeline", "plain", "UTF-8", []),
+    ("timeline", "lost", "ASCII", []),
+)
+LOCALES = {"UTF-8": "C.UTF-8", "ASCII": "C"}
+
 
 def reports(cuscope):
     text = subprocess.run([cuscope, "report", "--help"], capture_output=True, text=True, check=True).stdout
@@ -41,7 +63,15 @@ def reports(cuscope):
 
 
 def outputs(cuscope):
-    """(name, trace, arguments, format): all forms with GPU times, the text without and with losses."""
+    """(folder, name, form, command): all forms with GPU times, the text without and with losses."""
+    for name, trace, arguments, form in outputs_of_reports(cuscope):
+        yield trace, name, form, ["report", trace + ".cuscope", "--format", form, *arguments]
+    for name, left, right, arguments in DIFFS:
+        for form in ENDINGS:
+            yield "gpu", name, form, ["diff", left + ".cuscope", right + ".cuscope", "--format", form, *arguments]
+
+
+def outputs_of_reports(cuscope):
     for name in reports(cuscope):
         for form in ENDINGS if name not in PAGES else ("table", "json"):
             yield name, "gpu", [name], form
@@ -52,9 +82,9 @@ def outputs(cuscope):
             yield name, trace, arguments, form
 
 
-def run(cuscope, trace, arguments, form):
-    command = [cuscope, "report", os.path.join(HERE, trace + ".cuscope"), "--format", form, *arguments]
-    done = subprocess.run(command, capture_output=True, check=False)
+def run(cuscope, arguments, charset="UTF-8"):
+    done = subprocess.run([cuscope, *arguments], capture_output=True, check=False, cwd=HERE,
+                          env={**os.environ, "LC_ALL": LOCALES[charset]})
     if done.returncode:
         return f"status {done.returncode}: {done.stderr.decode()}"
     return done.stdout.decode()
@@ -143,16 +173,34 @@ def check(path, text, update):
     return False
 
 
+def check_timelines(cuscope, update):
+    """Counts of good and bad ones. No line may be wider than what was asked for."""
+    passed = failed = 0
+    for name, trace, charset, arguments in TIMELINES:
+        text = run(cuscope, ["timeline", trace + ".cuscope", *arguments], charset)
+        good = check(os.path.join(HERE, "expected", trace, name + ".txt"), text, update)
+        width = int(arguments[arguments.index("--width") + 1]) if "--width" in arguments else 100
+        widest = max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", text).split("\n")))
+        if widest > width and width >= 80:
+            print(f"FAIL: {name}: a line of {widest} columns")
+            good = False
+        if charset == "ASCII" and not text.isascii():
+            print(f"FAIL: {name}: more than ASCII")
+            good = False
+        passed, failed = passed + good, failed + (not good)
+    return passed, failed
+
+
 def main():
     cuscope, update = os.path.abspath(sys.argv[1]), "--update" in sys.argv
-    passed = failed = 0
+    passed, failed = check_timelines(cuscope, update)
     forms = {}
-    for name, trace, arguments, form in outputs(cuscope):
-        text = run(cuscope, trace, arguments, form)
-        path = os.path.join(HERE, "expected", trace, f"{name}.{ENDINGS[form]}")
+    for folder, name, form, command in outputs(cuscope):
+        text = run(cuscope, command)
+        path = os.path.join(HERE, "expected", folder, f"{name}.{ENDINGS[form]}")
         good = check(path, text, update)
         passed, failed = passed + good, failed + (not good)
-        if trace == "gpu":
+        if folder == "gpu":
             forms.setdefault(name, {})[form] = text
     for name, texts in forms.items():
         if name in PAGES:

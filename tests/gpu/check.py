@@ -12,6 +12,9 @@ import sys
 import time
 
 import programs
+from file_cases import files
+from live_cases import live
+from top_cases import top
 from torch_cases import Torch
 from tracing import Recorded, Report, Trace
 
@@ -104,7 +107,10 @@ def main():
         run_case(report, Trace, cuscope, folder, name, command, options, checks)
         run_case(report, Recorded, cuscope, folder, name + "-recorded", command, options, checks)
     table(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
+    top(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
+    live(report, cuscope, folder, binaries)
     if torch:
+        files(report, cuscope, folder)
         torch.run()
     else:
         report.test("torch", ["not installed: nothing of it was tested"])

@@ -428,7 +428,7 @@ def test_watch_output_that_cannot_be_written(case):
 def test_watch_table_and_classic(case):
     process = case.cuscope("watch", ALL, "--", Places.program("threads"), "2", "3")
     checks.equal("status", 0, process.wait())
-    for words in (r"KIND +LIVE", r"LAUNCHES .*KERNEL", r"tick\(\)", "H2D +async", "nothing was lost"):
+    for words in (r"PROCESS +LIVE", r"LAUNCHES .*KERNEL", r"tick\(\)", "H2D +async", "nothing was lost"):
         checks.contains("table", words, process.out())
     checks.contains_not("escapes", "\033", process.out())
     process = case.cuscope("watch", ALL, "--format", "classic", "--", Places.program("threads"), "2", "3")

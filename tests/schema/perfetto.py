@@ -201,11 +201,9 @@ class Checker:
                 self.say(f"flow {flow:#x} ends {len(ends)} times")
 
 
-def check(path, may_have_open_flows=False):
-    """What is wrong with a file, a sentence each."""
-    trace = pb.Trace()
-    with open(path, "rb") as file:
-        trace.ParseFromString(file.read())
+def check_bytes(data, may_have_open_flows=False):
+    """What is wrong with a trace, a sentence each."""
+    trace = pb.Trace.FromString(data)
     checker = Checker(trace)
     checker.findings += unknown_fields(trace)
     checker.sequence()
@@ -221,7 +219,8 @@ def main():
     parser.add_argument("file")
     parser.add_argument("--open-flows", action="store_true")
     options = parser.parse_args()
-    findings = check(options.file, options.open_flows)
+    with open(options.file, "rb") as file:
+        findings = check_bytes(file.read(), options.open_flows)
     for finding in findings:
         print(finding)
     return 1 if findings else 0

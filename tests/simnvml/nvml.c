@@ -7,6 +7,7 @@
  *   SIMNVML_PID=PID         uses 1 GiB on every GPU
  *   SIMNVML_FAIL=init       the driver is not loaded
  *   SIMNVML_FAIL=figures    GPUs tell nothing but their names
+ *   SIMNVML_FAIL=v2         an older driver
  *   SIMNVML_SLOW=MS         initialising takes so long
  *
  * Layouts and numbers: NVML API Reference (docs.nvidia.com/deploy/nvml-api).
@@ -16,12 +17,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9 };
+enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9 };
 
 struct process_info {
 	unsigned pid;
 	unsigned long long used_bytes;
 	unsigned gpu_instance, compute_instance;
+};
+
+struct memory_v2 {
+	unsigned version;
+	unsigned long long total, reserved, free, used;
 };
 
 static int devices[64]; /* a handle points at its number */
@@ -48,6 +54,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
 int nvmlDeviceGetName(void *device, char *name, unsigned size);
 int nvmlDeviceGetUtilizationRates(void *device, unsigned percent[2]);
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long bytes[3]);
+int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory);
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
 int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius);
@@ -92,12 +99,22 @@ int nvmlDeviceGetUtilizationRates(void *device, unsigned percent[2])
 	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
 }
 
+/* Of the first version, with what the driver keeps for itself in what is used. */
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long bytes[3])
 {
 	bytes[0] = 80ull << 30;
-	bytes[2] = (20ull + (unsigned)*(int *)device) << 30;
+	bytes[2] = (21ull + (unsigned)*(int *)device) << 30;
 	bytes[1] = bytes[0] - bytes[2];
 	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory)
+{
+	if (memory->version != (sizeof(*memory) | 2u << 24))
+		return INVALID_ARGUMENT;
+	memory->total = 80ull << 30;
+	memory->used = (20ull + (unsigned)*(int *)device) << 30;
+	return fails("figures") || fails("v2") ? NOT_SUPPORTED : SUCCESS;
 }
 
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts)

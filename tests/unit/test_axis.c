@@ -12,13 +12,18 @@ static void assert_bytes(uint64_t bytes, const char *expected)
 	buf_free(&out);
 }
 
-static void assert_ns(uint64_t ns, const char *expected)
+static void assert_mark(uint64_t ns, uint64_t exact, const char *expected)
 {
 	struct buf out = { 0 };
 
-	axis_add_ns(&out, ns);
+	axis_add_ns(&out, ns, exact);
 	assert_string_equal(out.data, expected);
 	buf_free(&out);
+}
+
+static void assert_ns(uint64_t ns, const char *expected)
+{
+	assert_mark(ns, 0, expected);
 }
 
 static void test_labels_have_no_decimals_that_say_nothing(void **state)
@@ -30,8 +35,26 @@ static void test_labels_have_no_decimals_that_say_nothing(void **state)
 	assert_bytes(UINT64_MAX, "16384 PiB");
 	assert_ns(0, "0");
 	assert_ns(250000000, "250 ms");
-	assert_ns(90000000000, "1.5 min");
+	assert_ns(59900000000, "59.9 s");
 	assert_ns(7200000000000, "2 h");
+}
+
+static void test_long_times_have_two_units(void **state)
+{
+	assert_ns(90000000000, "1 min 30 s");
+	assert_ns(4200000000000, "1 h 10 min");
+	assert_ns(3599900000000, "1 h");
+	assert_ns(36 * 3600000000000, "1 d 12 h");
+}
+
+static void test_marks_of_an_axis_are_exact_to_its_step(void **state)
+{
+	assert_mark(5000000000000, 1000000000, "1:23:20");
+	assert_mark(5000200000000, 200000000, "1:23:20.2");
+	assert_mark(125000000000, 5000000000, "2:05");
+	assert_mark(4200000000000, 600000000000, "1 h 10 min");
+	assert_mark(20000001000, 1000, "20.000001 s");
+	assert_mark(920000000, 20000000, "920 ms");
 }
 
 static void test_steps_of_bytes_are_powers_of_two(void **state)
@@ -65,6 +88,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_labels_have_no_decimals_that_say_nothing),
+		cmocka_unit_test(test_long_times_have_two_units),
+		cmocka_unit_test(test_marks_of_an_axis_are_exact_to_its_step),
 		cmocka_unit_test(test_steps_of_bytes_are_powers_of_two),
 		cmocka_unit_test(test_steps_of_time_are_those_of_clocks),
 		cmocka_unit_test(test_there_are_never_more_marks_than_asked_for),

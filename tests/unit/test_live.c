@@ -159,6 +159,33 @@ static void test_a_wait_from_before_the_interval_counts_from_its_begin(void **st
 	assert_int_equal(snapshot.processes[0].numbers[LIVE_SYNC_NS].total, 3000000000);
 }
 
+static void test_a_wait_that_goes_on_counts_and_is_not_counted_twice(void **state)
+{
+	const struct function *wait = the_function("cudaDeviceSynchronize");
+	const uint32_t pid = the_process()->pid;
+
+	push_call(&run, call_at("cudaDeviceSynchronize", 10, 0));
+	live_open_call(live, pid, 4243, wait, US(0.5 * SECOND), US(1 * SECOND));
+	assert_float_equal(look_at(1 * SECOND)->sync_share, 0.5, 1e-3);
+	live_open_call(live, pid, 4243, wait, US(0.5 * SECOND), US(2 * SECOND));
+	assert_float_equal(look_at(2 * SECOND)->sync_share, 1, 1e-3);
+	assert_int_equal(snapshot.processes[0].threads, 1);
+	push_call(&run, call_at("cudaDeviceSynchronize", 0.5 * SECOND, 1.75 * SECOND));
+	assert_float_equal(look_at(3 * SECOND)->sync_share, 0.25, 1e-3);
+	assert_int_equal(snapshot.processes[0].numbers[LIVE_SYNC_NS].total, 1750000000);
+}
+
+static void test_other_open_calls_are_no_waits(void **state)
+{
+	push_call(&run, call_at("cudaDeviceSynchronize", 10, 0));
+	look_at(SECOND);
+	live_open_call(live, the_process()->pid, 4243, the_function("cuLaunchKernel"), US(SECOND),
+	               US(2 * SECOND));
+	live_open_call(live, 999999, 4243, the_function("cudaDeviceSynchronize"), US(SECOND),
+	               US(2 * SECOND));
+	assert_int_equal(look_at(2 * SECOND)->threads, 0);
+}
+
 /* ---- memory -------------------------------------------------------------------------------- */
 
 static void test_memory_and_its_peak_by_kind(void **state)
@@ -298,6 +325,8 @@ int main(void)
 		TEST(test_percentiles_are_of_the_calls_that_ended),
 		TEST(test_sync_is_the_share_of_threads_that_made_calls),
 		TEST(test_a_wait_from_before_the_interval_counts_from_its_begin),
+		TEST(test_a_wait_that_goes_on_counts_and_is_not_counted_twice),
+		TEST(test_other_open_calls_are_no_waits),
 		TEST(test_memory_and_its_peak_by_kind),
 		TEST(test_a_reset_begins_anew_but_memory_stays),
 		TEST(test_a_process_without_calls_has_no_row),

@@ -151,6 +151,15 @@ static void test_nothing_is_drawn_of_nothing(void **state)
 	assert_has(svg.data, "</svg>");
 }
 
+static void test_a_long_time_before_anything_happens_is_left_out(void **state)
+{
+	sample(900000, the_process(), MEMORY_DEVICE, MIB);
+	assert_has(drawn(), ">900 ms</text>");
+	assert_has(svg.data, "after 900 ms");
+	assert_has(svg.data, ">920 ms</text>");
+	assert_has_not(svg.data, ">500 ms</text>");
+}
+
 static void test_time_that_goes_back_counts_as_now(void **state)
 {
 	sample(1000, the_process(), MEMORY_DEVICE, MIB);
@@ -171,6 +180,7 @@ int main(void)
 		PLOT_TEST(test_processes_that_gave_all_back_are_forgotten),
 		PLOT_TEST(test_failures_are_marked_and_counted),
 		PLOT_TEST(test_nothing_is_drawn_of_nothing),
+		PLOT_TEST(test_a_long_time_before_anything_happens_is_left_out),
 		PLOT_TEST(test_time_that_goes_back_counts_as_now),
 	};
 

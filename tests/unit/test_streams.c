@@ -129,6 +129,25 @@ static void test_activities_go_to_the_stream_of_their_call(void **state)
 	assert_int_equal(rows[1].busy_ns, 30000);
 }
 
+static void test_an_activity_may_end_before_the_call_that_waits_for_it(void **state)
+{
+	struct call copy = copy_at("cudaMemcpy", 10, DIRECTION_H2D, 4096);
+	const struct stream_row *rows;
+	size_t n;
+
+	copy.correlation = 5;
+	run(7, 5, 12, 18);
+	see(copy);
+	run(7, 6, 30, 40);
+	rows = streams_rows(streams, &n);
+	assert_int_equal(n, 1);
+	assert_name(&rows[0], "default");
+	assert_int_equal(rows[0].activities, 2);
+	assert_int_equal(rows[0].busy_ns, 16000);
+	assert_int_equal(rows[0].first_ns, US(10));
+	assert_int_equal(rows[0].last_ns, US(40));
+}
+
 static void test_streams_without_end_share_a_row(void **state)
 {
 	const struct stream_row *rows;
@@ -151,6 +170,7 @@ int main(void)
 		TEST(test_default_streams_have_names),
 		TEST(test_what_did_not_happen_is_not_on_a_stream),
 		TEST(test_activities_go_to_the_stream_of_their_call),
+		TEST(test_an_activity_may_end_before_the_call_that_waits_for_it),
 		TEST(test_streams_without_end_share_a_row),
 	};
 

@@ -2,7 +2,7 @@
 #include "support.h"
 
 #include "base/text.h"
-#include "output/top.h"
+#include "output/top_tables.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)
@@ -297,6 +297,37 @@ static void test_a_missing_library_is_a_note(void **state)
 	assert_has(render(24, 80), "\nGPU figures are being asked for\n");
 }
 
+static void test_numbers_stay_short(void **state)
+{
+	static const struct {
+		void (*add)(struct buf *out, double n);
+		double n;
+		const char *text;
+	} rows[] = {
+		{ top_add_count, 0, "0" },
+		{ top_add_count, 1.25, "1.2" },
+		{ top_add_count, 99999, "99999" },
+		{ top_add_count, 99999.6, "100k" },
+		{ top_add_count, 1.2345e7, "12.3M" },
+		{ top_add_count, 1e15, "1000T" },
+		{ top_add_bytes, 999, "999" },
+		{ top_add_bytes, 1000, "0.98K" },
+		{ top_add_bytes, 1.5 * MIB, "1.50M" },
+		{ top_add_bytes, 18e18, "15.6E" },
+		{ top_add_time, 999, "999ns" },
+		{ top_add_time, 1234, "1.23us" },
+		{ top_add_time, 999.6e6, "1.00s" },
+		{ top_add_time, 7e12, "7000s" },
+		{ top_add_time, 3.6e15, "1000h" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		buf_reset(&text);
+		rows[i].add(&text, rows[i].n);
+		assert_string_equal(text.data, rows[i].text);
+	}
+}
+
 /* ---- sorting ------------------------------------------------------------------------------- */
 
 static void test_keys_sort_by_their_columns(void **state)
@@ -546,6 +577,7 @@ int main(void)
 		TEST(test_what_a_gpu_does_not_tell_is_a_dash),
 		TEST(test_many_gpus_leave_room_for_processes),
 		TEST(test_a_missing_library_is_a_note),
+		TEST(test_numbers_stay_short),
 		TEST(test_keys_sort_by_their_columns),
 		TEST(test_arrows_sort_by_the_column_beside_that_is_shown),
 		TEST(test_enter_opens_the_kernels),

@@ -88,7 +88,7 @@ static void add_call(struct kept_list *list, uint64_t *now)
 	call.flags = (uint32_t)below(32);
 	call.end_ns = call_has_end(&call) ? *now : 0;
 	if (!below(20))
-		call.end_ns = some_value();
+		call.end_ns = below(1ull << 62);
 	call.depth = (uint32_t)below(3);
 	call.result = (int32_t)some_value();
 	call.correlation = below(10) ? list->count : some_value();

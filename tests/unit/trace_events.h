@@ -33,7 +33,9 @@ static inline void keep_event(struct kept_list *list, const struct event *event)
 {
 	struct kept *kept;
 
-	list->at = realloc(list->at, (list->count + 1) * sizeof(*list->at));
+	if ((list->count & (list->count - 1)) == 0) /* the room doubles */
+		list->at =
+			realloc(list->at, (list->count ? 2 * list->count : 1) * sizeof(*list->at));
 	kept = &list->at[list->count++];
 	memset(kept, 0, sizeof(*kept));
 	kept->event = *event;

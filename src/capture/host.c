@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "capture/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/buf.h"
+#include "base/xalloc.h"
+
+struct host {
+	struct utsname uname;
+	char driver[64]; /* "": none is loaded */
+	struct buf command;
+};
+
+void host_driver_version(const char *text, char *version, size_t size)
+{
+	*version = '\0';
+	while (*text) {
+		size_t blanks = strspn(text, " \t\n"), len = strcspn(text + blanks, " \t\n");
+		const char *word = text + blanks;
+
+		if (len < size && strspn(word, "0123456789.") == len && memchr(word, '.', len)) {
+			memcpy(version, word, len);
+			version[len] = '\0';
+			return;
+		}
+		text = word + len;
+	}
+}
+
+static bool read_line(const char *path, char *line, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	bool there = f && fgets(line, (int)size, f);
+
+	if (f)
+		fclose(f);
+	return there;
+}
+
+/* The open and the closed kernel module both say it in one of two places. */
+static void find_driver(struct host *host)
+{
+	char line[512];
+
+	if (read_line("/proc/driver/nvidia/version", line, sizeof(line)) ||
+	    read_line("/sys/module/nvidia/version", line, sizeof(line)))
+		host_driver_version(line, host->driver, sizeof(host->driver));
+}
+
+/* As a shell would want to have it: words that hold more than the usual in quotes. */
+static void add_word(struct buf *out, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789-_./=:,@%+";
+
+	if (out->len)
+		buf_putc(out, ' ');
+	if (*word && !word[strspn(word, plain)]) {
+		buf_puts(out, word);
+		return;
+	}
+	buf_putc(out, '\'');
+	for (; *word; word++) {
+		if (*word == '\'')
+			buf_puts(out, "'\\''");
+		else
+			buf_putc(out, *word);
+	}
+	buf_putc(out, '\'');
+}
+
+struct host *host_new(char *const *command)
+{
+	struct host *host = xcalloc(1, sizeof(*host));
+
+	uname(&host->uname);
+	find_driver(host);
+	for (; command && *command; command++)
+		add_word(&host->command, *command);
+	return host;
+}
+
+void host_free(struct host *host)
+{
+	if (!host)
+		return;
+	buf_free(&host->command);
+	free(host);
+}
+
+void host_describe(const struct host *host, struct run_info *run)
+{
+	run->hostname = host->uname.nodename;
+	run->kernel_release = host->uname.release;
+	run->driver_version = host->driver[0] ? host->driver : NULL;
+	run->command = host->command.len ? host->command.data : NULL;
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/missed.h"
+#include "base/buf.h"
+#include "base/xalloc.h"
+#include "report/diff.h"
+
+struct options {
+	struct cli_range range;
+	struct table_options table;
+	const char *paths[DIFF_SIDES];
+	const char **names;
+	size_t n_paths, n_names;
+	const char *color;
+	bool nested;
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+enum { OPT_FORMAT = 3000, OPT_TOP, OPT_NESTED, OPT_COLOR };
+
+static const struct argp_option options[] = {
+	{ 0, 0, 0, 0, "What is shown:", 2 },
+	{ "top", OPT_TOP, "N", 0, "the first N rows of each table", 0 },
+	{ "nested", OPT_NESTED, 0, 0, "also the calls that other calls made", 0 },
+	{ 0, 0, 0, 0, "Output:", 3 },
+	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
+	{ "color", OPT_COLOR, "WHEN", 0,
+	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
+	{ 0 }
+};
+
+static void add_word(struct options *o, const char *word)
+{
+	if (o->n_paths < DIFF_SIDES) {
+		o->paths[o->n_paths++] = word;
+		return;
+	}
+	o->names = xrealloc(o->names, (o->n_names + 1) * sizeof(*o->names));
+	o->names[o->n_names++] = word;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->range;
+		return 0;
+	case OPT_FORMAT:
+		o->table.form = cli_table_form(state, arg);
+		return 0;
+	case OPT_TOP:
+		o->table.top = cli_top_rows(state, arg);
+		return 0;
+	case OPT_NESTED:
+		o->nested = true;
+		return 0;
+	case OPT_COLOR:
+		o->color = cli_when(state, arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		add_word(o, arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (o->n_paths < DIFF_SIDES)
+			argp_failure(state, EXIT_USAGE, 0,
+			             "which two trace files? 'cuscope record' makes them");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 }, { 0 } };
+
+static char *make_doc(void)
+{
+	struct buf doc = { 0 };
+
+	buf_puts(&doc, "Two traces side by side: A, B, the change from A to B, and whether it is "
+	               "more than chance.\vNames are totals, cuda_api_sum and those of other "
+	               "reports that sum up:\n");
+	for (size_t i = 0; diff_name(i); i++)
+		buf_printf(&doc, "  %s\n", diff_name(i));
+	buf_puts(&doc, "Without one: totals, cuda_api_sum and, where there are GPU times, "
+	               "cuda_gpu_kern_sum.\n\n"
+	               "Examples:\n"
+	               "  cuscope diff before.cuscope after.cuscope\n"
+	               "  cuscope diff a.cuscope b.cuscope cuda_gpu_kern_sum:base --top 20\n");
+	return doc.data;
+}
+
+/* ---- comparing ----------------------------------------------------------------------------- */
+
+static void tell_note(void *data, const char *name, const char *text)
+{
+	cli_say("%s", text);
+}
+
+static int read_side(const struct options *o, struct diff *diff, enum diff_side side,
+                     struct trace_file *file, struct err *err)
+{
+	struct consumer *const *consumers;
+	uint64_t missed;
+	size_t n;
+	int rc;
+
+	consumers = diff_consumers(diff, side, &n);
+	rc = cli_read(file, &o->range, consumers, n, err);
+	missed = missed_events(trace_run(file));
+	if (!rc && missed)
+		cli_say("%llu events were lost while %s was recorded: its figures are too small",
+		        (unsigned long long)missed, o->paths[side]);
+	return rc;
+}
+
+static int compare(struct options *o, struct diff *diff, struct trace_file *files[DIFF_SIDES],
+                   struct err *err)
+{
+	const struct run_info *runs[DIFF_SIDES];
+	int rc = 0;
+
+	for (int side = 0; side < DIFF_SIDES && !rc; side++) {
+		rc = trace_open(o->paths[side], &files[side], err);
+		if (!rc)
+			rc = read_side(o, diff, side, files[side], err);
+		if (!rc)
+			runs[side] = trace_run(files[side]);
+	}
+	if (rc)
+		return rc;
+	if (o->table.form == TABLE_FORM_TEXT)
+		printf("A: %s\nB: %s\n\n", o->paths[DIFF_A], o->paths[DIFF_B]);
+	o->table.out = stdout;
+	o->table.note = tell_note;
+	o->table.color = cli_color(o->color, stdout);
+	o->table.width = cli_width(stdout);
+	return diff_print(diff, runs, &o->table, err);
+}
+
+static int diff_files(struct options *o, struct err *err)
+{
+	struct trace_file *files[DIFF_SIDES] = { NULL };
+	struct diff *diff;
+	int rc = diff_new(o->names, o->n_names, o->nested, &diff, err);
+
+	if (rc)
+		return EXIT_USAGE;
+	rc = compare(o, diff, files, err);
+	diff_free(diff);
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		if (files[side])
+			trace_close(files[side]);
+	}
+	return rc ? EXIT_FAILURE : 0;
+}
+
+int cli_diff(int argc, char **argv)
+{
+	struct argp argp = {
+		.options = options,
+		.parser = parse_option,
+		.args_doc = "A B [NAME...]",
+		.children = children,
+	};
+	struct options o = { 0 };
+	struct err err = { 0 };
+	char *doc = make_doc();
+	int status;
+
+	argp.doc = doc;
+	cli_parse(&argp, argc, argv, false, &o);
+	signal(SIGPIPE, SIG_IGN);
+	status = diff_files(&o, &err);
+	if (status)
+		cli_say("%s", err.text);
+	free(o.names);
+	free(o.range.pids);
+	free(doc);
+	return status;
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analysis/columns.h"
+#include "analysis/contents.h"
+#include "analysis/missed.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "trace/reader.h"
+
+struct info_options {
+	const char *path;
+	bool json;
+};
+
+/* All that is told, from the file and from reading it to its end. */
+struct info {
+	const char *path;
+	struct trace_file *file;
+	const struct run_info *run;
+	struct trace_shape shape;
+	const struct contents *contents;
+	uint64_t events;
+	const char *damage; /* what is wrong with the file; NULL: nothing */
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+enum { OPT_JSON = 3000 };
+
+static const struct argp_option options[] = { { "json", OPT_JSON, 0, 0, "as JSON", 0 }, { 0 } };
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct info_options *o = state->input;
+
+	switch (key) {
+	case OPT_JSON:
+		o->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->path)
+			argp_failure(state, EXIT_USAGE, 0, "one file at a time");
+		o->path = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!o->path)
+			argp_failure(state, EXIT_USAGE, 0,
+			             "which trace file? 'cuscope record' makes one");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_option,
+	.args_doc = "FILE",
+	.doc = "Says when and where a trace file was recorded, what is in it, and what was missed.",
+};
+
+/* ---- what both forms need ------------------------------------------------------------------ */
+
+static int64_t begin_realtime_ns(const struct run_info *run)
+{
+	return (int64_t)run->begin_ns + run->realtime_offset_ns;
+}
+
+static uint64_t duration_ns(const struct run_info *run)
+{
+	return run->end_ns > run->begin_ns ? run->end_ns - run->begin_ns : 0;
+}
+
+static const struct {
+	const char *key, *text;
+} activity_names[ACTIVITY_COUNT] = {
+	[ACTIVITY_KERNEL] = { "kernels", "kernels" },
+	[ACTIVITY_COPY] = { "copies", "copies" },
+	[ACTIVITY_SET] = { "sets", "sets" },
+};
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void add_label(struct buf *out, const char *label)
+{
+	buf_printf(out, "%-12s", label);
+}
+
+static void add_text_line(struct buf *out, const char *label, const char *text)
+{
+	if (!text)
+		return;
+	add_label(out, label);
+	text_add_safe(out, text);
+	buf_putc(out, '\n');
+}
+
+static void add_file(struct buf *out, const struct info *info)
+{
+	const struct trace_shape *shape = &info->shape;
+
+	add_label(out, "file");
+	text_add_safe(out, info->path);
+	buf_puts(out, ": ");
+	buf_bytes(out, shape->bytes);
+	buf_printf(out, ", format %u.%u", shape->major, shape->minor);
+	if (shape->writer) {
+		buf_puts(out, ", by ");
+		text_add_safe(out, shape->writer);
+	}
+	buf_putc(out, '\n');
+	add_label(out, "complete");
+	if (info->damage)
+		text_add_safe(out, info->damage);
+	else if (info->run->cut_short)
+		buf_puts(out,
+		         "no: it has no end (still being recorded, a crash or a full disk); what "
+		         "was lost is not known");
+	else
+		buf_puts(out, "yes");
+	buf_putc(out, '\n');
+}
+
+static void add_when(struct buf *out, const struct run_info *run)
+{
+	int64_t ns = begin_realtime_ns(run);
+	time_t seconds = (time_t)(ns / 1000000000);
+	char text[64] = "";
+	struct tm tm;
+
+	if (gmtime_r(&seconds, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	add_label(out, "recorded");
+	buf_printf(out, "%s, for ", text);
+	buf_duration(out, duration_ns(run));
+	buf_puts(out, run->returns ? "\n" : ", without returns\n");
+}
+
+static void add_where(struct buf *out, const struct run_info *run)
+{
+	add_text_line(out, "host", run->hostname);
+	add_text_line(out, "kernel", run->kernel_release);
+	add_text_line(out, "driver", run->driver_version);
+	add_text_line(out, "command", run->command);
+}
+
+static void add_part(struct buf *out, uint64_t count, const char *what)
+{
+	if (count)
+		buf_printf(out, ", %llu %s", (unsigned long long)count, what);
+}
+
+static void add_events(struct buf *out, const struct info *info)
+{
+	const struct contents *contents = info->contents;
+
+	add_label(out, "events");
+	buf_printf(out, "%llu in %llu chunks", (unsigned long long)info->events,
+	           (unsigned long long)info->shape.event_chunks);
+	if (info->events)
+		buf_printf(out, ", %.1f bytes each",
+		           (double)info->shape.bytes / (double)info->events);
+	buf_putc(out, '\n');
+	add_label(out, "calls");
+	buf_printf(out, "%llu", (unsigned long long)contents->calls);
+	add_part(out, contents->nested, "nested");
+	add_part(out, contents->failed, "failed");
+	add_part(out, contents->unfinished, "unfinished");
+	add_part(out, contents->captured, "captured into graphs");
+	buf_printf(out, "\n%-12s", "on the GPU");
+	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
+		buf_printf(out, "%s%llu %s", i ? ", " : "",
+		           (unsigned long long)contents->activities[i], activity_names[i].text);
+	buf_printf(out, "\n%-12s%llu\n%-12s%llu\n", "functions",
+	           (unsigned long long)contents->functions, "kernels",
+	           (unsigned long long)contents->kernels);
+}
+
+static void add_processes(struct buf *out, const struct contents *contents)
+{
+	struct columns table;
+
+	columns_init(&table, "rlrrrl", "PID|PROCESS|THREADS|CALLS|ON THE GPU|ENDED");
+	for (size_t i = 0; i < contents->n_processes; i++) {
+		const struct contents_process *process = &contents->processes[i];
+
+		buf_u64(&table.cells, process->process.pid);
+		columns_end_cell(&table);
+		columns_text(&table, process->process.comm);
+		buf_u64(&table.cells, process->threads);
+		columns_end_cell(&table);
+		buf_u64(&table.cells, process->calls);
+		columns_end_cell(&table);
+		buf_u64(&table.cells, process->activities);
+		columns_end_cell(&table);
+		columns_text(&table, process->ended ? "yes" : "no");
+	}
+	buf_puts(out, "\nPROCESSES\n");
+	columns_print(&table, out);
+}
+
+static void print_text(const struct info *info, struct buf *out)
+{
+	add_file(out, info);
+	add_when(out, info->run);
+	add_where(out, info->run);
+	add_events(out, info);
+	add_processes(out, info->contents);
+	buf_puts(out, "\nWHAT WAS MISSED\n");
+	if (info->run->cut_short)
+		buf_puts(out, "  not known: the file has no end\n");
+	else
+		missed_text(out, info->run);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static void json_text_or_null(struct json *json, const char *key, const char *text)
+{
+	if (text)
+		json_string(json, key, text);
+	else
+		json_null(json, key);
+}
+
+static void json_file(struct json *json, const struct info *info)
+{
+	char format[32];
+
+	snprintf(format, sizeof(format), "%u.%u", info->shape.major, info->shape.minor);
+	json_string(json, "file", info->path);
+	json_u64(json, "bytes", info->shape.bytes);
+	json_string(json, "format", format);
+	json_text_or_null(json, "writer", info->shape.writer);
+	json_bool(json, "cut_short", info->run->cut_short);
+	json_text_or_null(json, "damage", info->damage);
+	json_s64(json, "begin_realtime_ns", begin_realtime_ns(info->run));
+	json_u64(json, "begin_ns", info->run->begin_ns);
+	json_u64(json, "duration_ns", duration_ns(info->run));
+	json_bool(json, "returns", info->run->returns);
+	json_text_or_null(json, "hostname", info->run->hostname);
+	json_text_or_null(json, "kernel_release", info->run->kernel_release);
+	json_text_or_null(json, "driver_version", info->run->driver_version);
+	json_text_or_null(json, "command", info->run->command);
+}
+
+static void json_events(struct json *json, const struct info *info)
+{
+	const struct contents *contents = info->contents;
+
+	json_u64(json, "events", info->events);
+	json_u64(json, "event_chunks", info->shape.event_chunks);
+	json_u64(json, "other_chunks", info->shape.other_chunks);
+	json_u64(json, "unpacked_bytes", info->shape.raw_bytes);
+	json_u64(json, "calls", contents->calls);
+	json_u64(json, "nested", contents->nested);
+	json_u64(json, "failed", contents->failed);
+	json_u64(json, "unfinished", contents->unfinished);
+	json_u64(json, "captured", contents->captured);
+	json_u64(json, "threads", contents->threads);
+	json_open(json, "activities", '{');
+	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
+		json_u64(json, activity_names[i].key, contents->activities[i]);
+	json_close(json, '}');
+	json_u64(json, "functions", contents->functions);
+	json_u64(json, "kernels", contents->kernels);
+}
+
+static void print_json(const struct info *info, struct buf *out)
+{
+	struct json json = { .out = out, .lines = 2 };
+
+	json_open(&json, NULL, '{');
+	json_file(&json, info);
+	json_events(&json, info);
+	json_open(&json, "processes", '[');
+	for (size_t i = 0; i < info->contents->n_processes; i++) {
+		const struct contents_process *process = &info->contents->processes[i];
+
+		json_open(&json, NULL, '{');
+		json_u64(&json, "pid", process->process.pid);
+		json_string(&json, "comm", process->process.comm);
+		json_u64(&json, "threads", process->threads);
+		json_u64(&json, "calls", process->calls);
+		json_u64(&json, "activities", process->activities);
+		json_bool(&json, "ended", process->ended);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_open(&json, "missed", '{');
+	missed_json(&json, info->run);
+	json_close(&json, '}');
+	json_close(&json, '}');
+	buf_putc(out, '\n');
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int print(const struct info *info, bool json, struct err *err)
+{
+	struct buf out = { 0 };
+	int r = 0;
+
+	if (json)
+		print_json(info, &out);
+	else
+		print_text(info, &out);
+	if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout))
+		r = err_set(err, errno, "cannot write: %s", strerror(errno));
+	buf_free(&out);
+	return r;
+}
+
+/* A damaged file is told of as far as it can be read, and is a failure all the same. */
+static int inform(const struct info_options *o, struct err *err)
+{
+	struct info info = { .path = o->path };
+	struct consumer *counter;
+	struct err print_err = { 0 };
+	int r = trace_open(o->path, &info.file, err), r_print;
+
+	if (r)
+		return r;
+	counter = contents_new();
+	r = trace_read(info.file, NULL, &counter, 1, err);
+	info.run = trace_run(info.file);
+	info.events = trace_events(info.file);
+	info.contents = contents_of(counter);
+	info.damage = r ? err->text : NULL;
+	trace_shape(info.file, &info.shape);
+	r_print = print(&info, o->json, &print_err);
+	if (r_print && !r) {
+		r = r_print;
+		*err = print_err;
+	}
+	counter->ops->free(counter);
+	trace_close(info.file);
+	return r;
+}
+
+int cli_info(int argc, char **argv)
+{
+	struct info_options o = { 0 };
+	struct err err = { 0 };
+
+	cli_parse(&argp, argc, argv, false, &o);
+	if (!inform(&o, &err))
+		return 0;
+	cli_say("%s", err.text);
+	return EXIT_FAILURE;
+}

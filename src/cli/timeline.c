@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/missed.h"
+#include "base/lines.h"
+#include "base/parse.h"
+#include "output/timeline_text.h"
+
+#define WIDTH_DEFAULT 100 /* where it goes to no terminal */
+#define WIDTH_MOST    2000
+#define TOP_DEFAULT   10
+#define TOP_MOST      10000
+
+struct options {
+	struct cli_range range;
+	const char *path, *color;
+	uint64_t tid, width, top;
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+enum { OPT_TID = 3000, OPT_WIDTH, OPT_TOP, OPT_COLOR };
+
+static const struct argp_option options[] = {
+	{ "tid", OPT_TID, "TID", 0, "what this thread did", 1 },
+	{ 0, 0, 0, 0, "Output:", 2 },
+	{ "width", OPT_WIDTH, "N", 0, "columns (default: the terminal's, or 100)", 0 },
+	{ "top", OPT_TOP, "N", 0, "longest calls to show (default: 10)", 0 },
+	{ "color", OPT_COLOR, "WHEN", 0,
+	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
+	{ 0 }
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->range;
+		return 0;
+	case OPT_TID:
+		if (!parse_number(arg, INT32_MAX, &o->tid) || !o->tid)
+			cli_bad_value(state, "--tid", arg, "thread id");
+		return 0;
+	case OPT_WIDTH:
+		if (!parse_number(arg, WIDTH_MOST, &o->width) || o->width < TIMELINE_WIDTH_LEAST)
+			cli_bad_value(state, "--width", arg, "number of columns from 40 to 2000");
+		return 0;
+	case OPT_TOP:
+		if (!parse_number(arg, TOP_MOST, &o->top))
+			cli_bad_value(state, "--top", arg, "number up to 10000");
+		return 0;
+	case OPT_COLOR:
+		if (strcmp(arg, "auto") && strcmp(arg, "always") && strcmp(arg, "never"))
+			cli_bad_value(state, "--color", arg, "choice (auto, always or never)");
+		o->color = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->path)
+			argp_failure(state, EXIT_USAGE, 0, "one file at a time, not also '%s'",
+			             arg);
+		o->path = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!o->path)
+			argp_failure(state, EXIT_USAGE, 0,
+			             "which trace file? 'cuscope record' makes one");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 }, { 0 } };
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_option,
+	.args_doc = "FILE",
+	.doc = "Shows when each thread, and each stream of a GPU, was doing what."
+	       "\vExamples:\n"
+	       "  cuscope timeline run.cuscope\n"
+	       "  cuscope timeline run.cuscope --from 1.2s --to 1.25s\n"
+	       "  cuscope timeline run.cuscope --tid 4243 --top 30\n",
+	.children = children,
+};
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* Feeds the timeline, and ends the reading when enough was seen. */
+struct feed {
+	struct consumer consumer; /* first */
+	struct timeline *timeline;
+};
+
+static int feed_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	return 0;
+}
+
+static int feed_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct timeline *timeline = ((struct feed *)self)->timeline;
+
+	timeline_event(timeline, event);
+	return timeline_is_past(timeline) ? -ECANCELED : 0;
+}
+
+static int feed_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	return 0;
+}
+
+static const struct consumer_ops feed_ops = {
+	.begin = feed_begin,
+	.event = feed_event,
+	.end = feed_end,
+};
+
+/*
+ * A call belongs to the window if any of it lies there, but comes when it ends: so events after the
+ * window are read as well, until the timeline has enough.
+ */
+static int read_window(const struct options *o, struct trace_file *file, struct timeline *timeline,
+                       struct err *err)
+{
+	struct feed feed = { .consumer = { &feed_ops }, .timeline = timeline };
+	struct consumer *const consumers[] = { &feed.consumer };
+	struct cli_range range = o->range;
+	int rc;
+
+	range.has_to = false;
+	rc = cli_read(file, &range, consumers, 1, err);
+	return rc == -ECANCELED ? 0 : rc;
+}
+
+/* ---- printing ------------------------------------------------------------------------------ */
+
+static bool is_utf8(void)
+{
+	setlocale(LC_CTYPE, "");
+	return !strcmp(nl_langinfo(CODESET), "UTF-8");
+}
+
+static size_t chosen_width(const struct options *o)
+{
+	size_t width = o->width ? o->width : cli_width(stdout);
+
+	if (!width)
+		width = WIDTH_DEFAULT;
+	return width < TIMELINE_WIDTH_LEAST ? TIMELINE_WIDTH_LEAST : width;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static int print(const struct options *o, const struct timeline_view *view,
+                 const struct run_info *run, size_t width, struct err *err)
+{
+	struct timeline_text_options text = {
+		.width = width,
+		.color = cli_color(o->color, stdout),
+		.utf8 = is_utf8(),
+		.file = base_name(o->path),
+	};
+	struct lines lines;
+	int rc;
+
+	lines_init(&lines, stdout, "the timeline");
+	timeline_text(view, run, &text, &lines.pending);
+	rc = lines_flush(&lines, err);
+	lines_free(&lines);
+	return rc;
+}
+
+static void tell_missed(const struct options *o, const struct run_info *run)
+{
+	if (run->cut_short)
+		cli_say("%s has no end, the recording was cut short: this is of what came before",
+		        o->path);
+	if (missed_events(run))
+		cli_say("%llu events were lost while this was recorded: 'cuscope report %s "
+		        "summary' says why",
+		        (unsigned long long)missed_events(run), o->path);
+}
+
+static int show(const struct options *o, struct trace_file *file, struct err *err)
+{
+	const struct run_info *run = trace_run(file);
+	size_t width = chosen_width(o);
+	struct timeline_options wanted = {
+		.from_ns = o->range.from_ns ? run->begin_ns + o->range.from_ns : 0,
+		.to_ns = o->range.has_to ? run->begin_ns + o->range.to_ns : 0,
+		.columns = timeline_text_columns(width),
+		.tid = (uint32_t)o->tid,
+		.longest = o->top,
+	};
+	struct timeline *timeline = timeline_new(&wanted);
+	int rc, rc_print = 0;
+
+	rc = read_window(o, file, timeline, err);
+	if (!rc || rc == -EBADMSG) /* of a damaged file, what could be read */
+		rc_print = print(o, timeline_view(timeline), run, width, rc ? NULL : err);
+	if (!rc)
+		tell_missed(o, run);
+	timeline_free(timeline);
+	return rc ? rc : rc_print;
+}
+
+int cli_timeline(int argc, char **argv)
+{
+	struct options o = { .top = TOP_DEFAULT };
+	struct trace_file *file;
+	struct err err = { 0 };
+	int rc;
+
+	cli_parse(&argp, argc, argv, false, &o);
+	signal(SIGPIPE, SIG_IGN);
+	rc = trace_open(o.path, &file, &err);
+	if (!rc) {
+		rc = show(&o, file, &err);
+		trace_close(file);
+	}
+	if (rc)
+		cli_say("%s", err.text);
+	free(o.range.pids);
+	return rc ? EXIT_FAILURE : 0;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+#include "stack/code_files.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "stack/function_table.h"
+
+#define TABLES_BYTES ((size_t)128 << 20)
+#define OPEN_MAX     4096
+
+struct key {
+	uint64_t dev, inode; /* as wide as each other: no padding for the hash to read */
+};
+
+struct code_file {
+	struct key key;
+	size_t holders;
+	int fd; /* -1: not opened */
+	struct function_table *table;
+	bool unreadable;
+	off_t size;              /* of the file when its table was read */
+	struct timespec written; /* and its time */
+	uint64_t used;           /* when, in calls */
+	UT_hash_handle hh;
+};
+
+struct code_files {
+	struct code_file *files;
+	size_t open, tables_bytes;
+	uint64_t calls;
+};
+
+struct code_files *code_files_new(void)
+{
+	return xcalloc(1, sizeof(struct code_files));
+}
+
+/* ---- holding files ------------------------------------------------------------------------- */
+
+static void drop_table(struct code_files *files, struct code_file *file)
+{
+	if (file->table)
+		files->tables_bytes -= function_table_bytes(file->table);
+	function_table_free(file->table);
+	file->table = NULL;
+	file->unreadable = false;
+}
+
+static void free_file(struct code_files *files, struct code_file *file)
+{
+	HASH_DEL(files->files, file);
+	drop_table(files, file);
+	if (file->fd >= 0) {
+		close(file->fd);
+		files->open--;
+	}
+	free(file);
+}
+
+void code_files_free(struct code_files *files)
+{
+	struct code_file *file, *next;
+
+	if (!files)
+		return;
+	HASH_ITER (hh, files->files, file, next)
+		free_file(files, file);
+	free(files);
+}
+
+struct code_file *code_files_hold(struct code_files *files, pid_t pid,
+                                  const struct mapping *mapping)
+{
+	struct key key = { mapping->dev, mapping->inode };
+	struct code_file *file;
+
+	HASH_FIND(hh, files->files, &key, sizeof(key), file);
+	if (!file) {
+		file = xcalloc(1, sizeof(*file));
+		file->key = key;
+		file->fd = -1;
+		HASH_ADD(hh, files->files, key, sizeof(file->key), file);
+	}
+	if (file->fd < 0 && files->open < OPEN_MAX) {
+		file->fd = mapping_open(pid, mapping, NULL);
+		files->open += file->fd >= 0;
+	}
+	file->holders++;
+	return file;
+}
+
+void code_files_drop(struct code_files *files, struct code_file *file)
+{
+	if (file && !--file->holders)
+		free_file(files, file);
+}
+
+/* ---- their functions ----------------------------------------------------------------------- */
+
+/*
+ * "/usr/lib/debug/.build-id/ab/cdef....debug", where distributions put what they stripped off.
+ * Of this machine: the build id tells that it is of the same file, whichever container that is in.
+ */
+static int open_debug_file(const uint8_t *id, size_t len)
+{
+	char path[256];
+	size_t at;
+
+	if (len < 2 || len > 64)
+		return -1;
+	at = (size_t)snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%02x/", id[0]);
+	for (size_t i = 1; i < len; i++)
+		at += (size_t)snprintf(path + at, sizeof(path) - at, "%02x", id[i]);
+	snprintf(path + at, sizeof(path) - at, ".debug");
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static void make_room(struct code_files *files)
+{
+	struct code_file *file, *next, *oldest;
+
+	while (files->tables_bytes > TABLES_BYTES) {
+		oldest = NULL;
+		HASH_ITER (hh, files->files, file, next)
+			if (file->table && (!oldest || file->used < oldest->used))
+				oldest = file;
+		if (!oldest || oldest->used == files->calls)
+			return; /* the one just asked about stays, whatever its size */
+		drop_table(files, oldest);
+	}
+}
+
+/* A file that was written to since (cp over a library) has other functions. */
+static bool is_as_read(const struct code_file *file, const struct stat *st)
+{
+	return st->st_size == file->size && st->st_mtim.tv_sec == file->written.tv_sec &&
+	       st->st_mtim.tv_nsec == file->written.tv_nsec;
+}
+
+static void read_table(struct code_files *files, struct code_file *file)
+{
+	struct stat st;
+
+	if (fstat(file->fd, &st) < 0)
+		return;
+	if ((file->table || file->unreadable) && is_as_read(file, &st))
+		return;
+	drop_table(files, file);
+	file->size = st.st_size;
+	file->written = st.st_mtim;
+	file->unreadable =
+		function_table_open(file->fd, "the file", open_debug_file, &file->table, NULL) != 0;
+	if (file->table)
+		files->tables_bytes += function_table_bytes(file->table);
+	make_room(files);
+}
+
+const char *code_file_function(struct code_files *files, struct code_file *file, uint64_t offset,
+                               uint64_t *into_bytes)
+{
+	struct function_place place;
+	size_t before;
+	int rc;
+
+	if (file->fd < 0)
+		return NULL;
+	file->used = ++files->calls;
+	read_table(files, file);
+	if (!file->table)
+		return NULL;
+	before = function_table_bytes(file->table);
+	rc = function_table_find(file->table, offset, &place);
+	files->tables_bytes += function_table_bytes(file->table) - before;
+	if (rc)
+		return NULL;
+	*into_bytes = place.into_bytes;
+	return place.name;
+}

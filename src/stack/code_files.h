@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files that processes run, by device and inode, each open as long as somebody holds it and
+ * its functions read when they are first asked for. See symbols.h for the bounds.
+ */
+#ifndef CUSCOPE_STACK_CODE_FILES_H
+#define CUSCOPE_STACK_CODE_FILES_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "probe/maps.h"
+
+struct code_files;
+struct code_file;
+
+struct code_files *code_files_new(void);
+void code_files_free(struct code_files *files);
+
+/* The file of a mapping, opened if it is new. Never NULL; one that cannot be opened has no names.
+ */
+struct code_file *code_files_hold(struct code_files *files, pid_t pid,
+                                  const struct mapping *mapping);
+void code_files_drop(struct code_files *files, struct code_file *file);
+
+/*
+ * The name, as linked, of the function at a file offset; NULL where there is none. Valid until the
+ * next call of any of these.
+ */
+const char *code_file_function(struct code_files *files, struct code_file *file, uint64_t offset,
+                               uint64_t *into_bytes);
+
+#endif

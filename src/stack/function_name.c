@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "stack/function_name.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+#include <libiberty/demangle.h>
+
+#include "base/buf.h"
+#include "base/xalloc.h"
+#include "cuda/kernel_name.h"
+
+/* Back references let a short name stand for one of megabytes, and programs choose their names. */
+#define LONGEST 65536
+
+struct growing {
+	struct buf text;
+	jmp_buf too_long;
+};
+
+static void add_text(const char *text, size_t len, void *opaque)
+{
+	struct growing *out = opaque;
+
+	/* The demangler holds nothing but its stack, and takes no answer. */
+	if (out->text.len + len > LONGEST)
+		longjmp(out->too_long, 1);
+	buf_add(&out->text, text, len);
+}
+
+static bool demangle_rust(struct growing *out, const char *linked)
+{
+	return setjmp(out->too_long) == 0 && rust_demangle_callback(linked, 0, add_text, out) &&
+	       out->text.len;
+}
+
+char *function_name_demangle(const char *linked)
+{
+	struct growing out = { 0 };
+
+	/* Rust first: its old names are names of C++ as well, with "$LT$" and a hash in them. */
+	if (demangle_rust(&out, linked))
+		return out.text.data;
+	buf_free(&out.text);
+	return kernel_name_demangle(linked);
+}

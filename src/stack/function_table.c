@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+#include "stack/function_table.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "probe/elf_image.h"
+
+#define SIZE_MOST   0x3fffffffu
+#define NAME_BYTES  16384 /* names of CUTLASS templates exceed 8 KiB */
+#define NAMES_BYTES (16u << 20)
+#define NOTES_BYTES 65536
+
+/* Assembly code leaves st_size 0. How far such a function may reach is a guess. */
+#define SIZELESS_REACH 4096
+
+/* How many functions that begin later may lie inside of the one looked for. */
+#define NESTED_MAX 32
+
+struct entry {
+	uint64_t start;     /* as linked */
+	uint32_t size : 30; /* 0: not known */
+	uint32_t local : 1;
+	uint32_t dynamic : 1;
+	uint32_t name; /* offset in the strings of its table */
+};
+
+struct function_table {
+	struct elf_image image, debug; /* debug.fd -1 where there is none */
+	struct elf_symbols statics, dynamic;
+	struct entry *entries;
+	char **names; /* of those that were asked for, by index */
+	size_t count, room, names_bytes;
+};
+
+/* ---- the build id -------------------------------------------------------------------------- */
+
+static size_t aligned4(size_t n)
+{
+	return (n + 3) & ~(size_t)3;
+}
+
+/* Finds NT_GNU_BUILD_ID in notes; returns its length, 0 where there is none. */
+static size_t id_in_notes(const uint8_t *notes, size_t len, const uint8_t **id)
+{
+	Elf64_Nhdr note;
+
+	while (len >= sizeof(note)) {
+		size_t name, description;
+
+		memcpy(&note, notes, sizeof(note));
+		name = aligned4(note.n_namesz);
+		description = aligned4(note.n_descsz);
+		notes += sizeof(note);
+		len -= sizeof(note);
+		if (name > len || description > len - name || note.n_descsz > description)
+			return 0;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+		    memcmp(notes, "GNU", 4) == 0) {
+			*id = notes + name;
+			return note.n_descsz;
+		}
+		notes += name + description;
+		len -= name + description;
+	}
+	return 0;
+}
+
+/* Opens the debug file that the build id names. */
+static int open_debug(const struct elf_image *image,
+                      int (*find_debug)(const uint8_t *id, size_t len))
+{
+	uint8_t *notes = xmalloc(NOTES_BYTES);
+	const uint8_t *id;
+	int fd = -1;
+
+	for (size_t i = 0; i < image->n_segments && fd < 0; i++) {
+		const Elf64_Phdr *segment = &image->segments[i];
+		size_t len = segment->p_filesz < NOTES_BYTES ? segment->p_filesz : NOTES_BYTES;
+
+		if (segment->p_type != PT_NOTE ||
+		    !elf_image_read(image, segment->p_offset, notes, len))
+			continue;
+		len = id_in_notes(notes, len, &id);
+		if (len)
+			fd = find_debug(id, len);
+	}
+	free(notes);
+	return fd;
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+struct filling {
+	struct function_table *table;
+	bool dynamic;
+};
+
+static int add_entry(const Elf64_Sym *symbol, void *data)
+{
+	struct filling *filling = data;
+	struct function_table *table = filling->table;
+	struct entry *entry;
+
+	if (table->count == FUNCTION_TABLE_MAX)
+		return 1;
+	if (table->count == table->room) {
+		table->room = table->room ? 2 * table->room : 256;
+		table->entries = xrealloc(table->entries, table->room * sizeof(*entry));
+	}
+	entry = &table->entries[table->count++];
+	entry->start = symbol->st_value;
+	entry->size = symbol->st_size < SIZE_MOST ? symbol->st_size : SIZE_MOST;
+	entry->local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
+	entry->dynamic = filling->dynamic;
+	entry->name = symbol->st_name;
+	return 0;
+}
+
+/* Of aliases, the one with a size, then the one that other files can name: people know it. */
+static int compare_entries(const void *left, const void *right)
+{
+	const struct entry *a = left, *b = right;
+
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	if (!a->size != !b->size)
+		return a->size ? -1 : 1;
+	if (a->local != b->local)
+		return a->local ? 1 : -1;
+	if (a->dynamic != b->dynamic)
+		return a->dynamic ? -1 : 1;
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static void sort_entries(struct function_table *table)
+{
+	size_t kept = 0;
+
+	if (table->count)
+		qsort(table->entries, table->count, sizeof(*table->entries), compare_entries);
+	for (size_t i = 0; i < table->count; i++)
+		if (!kept || table->entries[kept - 1].start != table->entries[i].start)
+			table->entries[kept++] = table->entries[i];
+	table->count = table->room = kept;
+	table->entries = xrealloc(table->entries, (kept ? kept : 1) * sizeof(*table->entries));
+	table->names = xcalloc(kept ? kept : 1, sizeof(*table->names));
+}
+
+/* Where .symtab is: in the file itself or in its debug file. */
+static const struct elf_image *static_image(const struct function_table *table)
+{
+	return table->debug.fd >= 0 ? &table->debug : &table->image;
+}
+
+/* .symtab of the file itself, or of its debug file, which keeps the addresses of the first. */
+static bool find_statics(struct function_table *table, const char *what,
+                         int (*find_debug)(const uint8_t *id, size_t len))
+{
+	int fd;
+
+	if (elf_symbols_static(&table->image, &table->statics) == 0)
+		return true;
+	fd = find_debug ? open_debug(&table->image, find_debug) : -1;
+	if (fd < 0)
+		return false;
+	if (elf_image_open(&table->debug, fd, what, NULL))
+		table->debug.fd = -1;
+	close(fd);
+	return table->debug.fd >= 0 && elf_symbols_static(&table->debug, &table->statics) == 0;
+}
+
+int function_table_open(int fd, const char *what, int (*find_debug)(const uint8_t *id, size_t len),
+                        struct function_table **out, struct err *err)
+{
+	struct function_table *table = xcalloc(1, sizeof(*table));
+	struct filling filling = { table, false };
+	int rc;
+
+	*out = NULL;
+	table->debug.fd = -1;
+	rc = elf_image_open(&table->image, fd, what, err);
+	if (rc) {
+		free(table);
+		return rc;
+	}
+	/* A damaged table gives the names before the damage: they are as right as any. */
+	if (find_statics(table, what, find_debug))
+		elf_symbols_each(static_image(table), &table->statics, add_entry, &filling);
+	filling.dynamic = true;
+	if (elf_symbols_dynamic(&table->image, &table->dynamic) == 0)
+		elf_symbols_each(&table->image, &table->dynamic, add_entry, &filling);
+	sort_entries(table);
+	*out = table;
+	return 0;
+}
+
+void function_table_free(struct function_table *table)
+{
+	if (!table)
+		return;
+	for (size_t i = 0; i < table->count; i++)
+		free(table->names[i]);
+	free(table->names);
+	free(table->entries);
+	elf_image_close(&table->image);
+	if (table->debug.fd >= 0)
+		elf_image_close(&table->debug);
+	free(table);
+}
+
+/* ---- looking up ------------------------------------------------------------------------------ */
+
+/*
+ * The linked address of a file offset. Segments share pages where one ends and the next begins;
+ * code is in an executable one.
+ */
+static bool address_of(const struct elf_image *image, uint64_t offset, uint64_t *address)
+{
+	for (int executable = 1; executable >= 0; executable--) {
+		for (size_t i = 0; i < image->n_segments; i++) {
+			const Elf64_Phdr *segment = &image->segments[i];
+
+			if (segment->p_type == PT_LOAD &&
+			    !(segment->p_flags & PF_X) == !executable &&
+			    offset >= segment->p_offset &&
+			    offset - segment->p_offset < segment->p_filesz) {
+				*address = offset - segment->p_offset + segment->p_vaddr;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Entries that begin at `address` or before. */
+static size_t entries_until(const struct function_table *table, uint64_t address)
+{
+	size_t low = 0, high = table->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (table->entries[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The index of the entry that covers `address`, or the number of entries. */
+static size_t covering(const struct function_table *table, uint64_t address)
+{
+	size_t after = entries_until(table, address);
+
+	for (size_t back = 1; back <= NESTED_MAX && back <= after; back++) {
+		const struct entry *entry = &table->entries[after - back];
+		uint64_t into = address - entry->start;
+
+		if (entry->size ? into < entry->size : back == 1 && into < SIZELESS_REACH)
+			return after - back;
+	}
+	return table->count;
+}
+
+/* NULL where the strings do not hold one. The caller frees. */
+static char *read_name(const struct function_table *table, const struct entry *entry)
+{
+	const struct elf_image *image = entry->dynamic ? &table->image : static_image(table);
+	const struct elf_symbols *symbols = entry->dynamic ? &table->dynamic : &table->statics;
+	char name[NAME_BYTES];
+	size_t have = 0, len = 0;
+
+	/* Most names are short, and a read of 16 KiB takes longer than all the rest. */
+	for (size_t step = 256; have < NAME_BYTES && len == have; step = NAME_BYTES - have) {
+		uint64_t at = (uint64_t)entry->name + have;
+
+		if (at >= symbols->strings_bytes)
+			return NULL;
+		if (step > symbols->strings_bytes - at)
+			step = symbols->strings_bytes - at;
+		if (!elf_image_read(image, symbols->strings + at, name + have, step))
+			return NULL;
+		have += step;
+		len = strnlen(name, have);
+	}
+	if (len == have)
+		return NULL;
+	len = strcspn(name, "@");
+	return len ? xstrndup(name, len) : NULL;
+}
+
+int function_table_find(struct function_table *table, uint64_t offset, struct function_place *place)
+{
+	uint64_t address;
+	size_t index;
+
+	if (!address_of(&table->image, offset, &address))
+		return -ENOENT;
+	index = covering(table, address);
+	if (index == table->count)
+		return -ENOENT;
+	if (!table->names[index] && table->names_bytes < NAMES_BYTES) {
+		table->names[index] = read_name(table, &table->entries[index]);
+		if (table->names[index])
+			table->names_bytes += strlen(table->names[index]) + 1;
+	}
+	place->index = index;
+	place->name = table->names[index];
+	place->into_bytes = address - table->entries[index].start;
+	return place->name ? 0 : -ENOENT;
+}
+
+size_t function_table_count(const struct function_table *table)
+{
+	return table->count;
+}
+
+size_t function_table_bytes(const struct function_table *table)
+{
+	return table->count * (sizeof(*table->entries) + sizeof(*table->names)) +
+	       table->names_bytes + sizeof(*table);
+}

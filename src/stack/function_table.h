@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions of one ELF file in order of address, for the question that stacks ask: which
+ * function does this place of the file belong to?
+ *
+ * probe/elf_file.h answers it with a pass over the symbol table, which is right for the stubs of a
+ * few kernels. The stacks of a training run ask for thousands of places in libraries of some
+ * hundred thousand functions; so the table is read once and kept, 24 bytes a function.
+ *
+ * Files are those of untrusted programs and are read as elf_image.h says.
+ */
+#ifndef CUSCOPE_STACK_FUNCTION_TABLE_H
+#define CUSCOPE_STACK_FUNCTION_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Of a file with more functions than this (48 MiB) the rest of the table is not read. */
+#define FUNCTION_TABLE_MAX (2u << 20)
+
+struct function_table;
+
+/*
+ * Reads the symbol tables of `fd`: .symtab and .dynsym. Where the file has no .symtab, that of its
+ * debug file is taken if `find_debug` (may be NULL) has one: it is given the build id and returns
+ * a descriptor, which is closed here, or -1. `fd` stays the caller's and is not needed afterwards.
+ * A file without any symbols gives an empty table. Returns 0 or a negative errno as
+ * elf_file_open does.
+ */
+int function_table_open(int fd, const char *what, int (*find_debug)(const uint8_t *id, size_t len),
+                        struct function_table **table, struct err *err);
+void function_table_free(struct function_table *table);
+
+struct function_place {
+	size_t index;        /* of the function in the table */
+	const char *name;    /* as linked, "@version" taken off; owned by the table */
+	uint64_t into_bytes; /* from the function's begin to the place */
+};
+
+/*
+ * The function at an offset of the file. A symbol that has a size is believed: what lies behind
+ * its end belongs to nobody. 0, or -ENOENT.
+ */
+int function_table_find(struct function_table *table, uint64_t offset,
+                        struct function_place *place);
+
+size_t function_table_count(const struct function_table *table);
+size_t function_table_bytes(const struct function_table *table); /* of memory, about */
+
+#endif

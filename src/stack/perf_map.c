@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+#include "stack/perf_map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+
+#define TEXT_MAX  (64u << 20)
+#define LINES_MAX (1u << 20)
+
+struct line {
+	uint64_t start, size;
+	uint32_t name;  /* offset in the text */
+	uint32_t order; /* in the file */
+};
+
+struct perf_map {
+	int fd;
+	off_t read; /* size of the file when it was read */
+	char *text;
+	struct line *lines;
+	size_t count;
+	uint64_t again_ns; /* not to be read again before */
+};
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+/* The pid that the process has in its own namespace: the last of NSpid. */
+static pid_t own_pid(pid_t pid)
+{
+	char path[64], line[256], *last;
+	pid_t own = pid;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status)) {
+		if (strncmp(line, "NSpid:", 6))
+			continue;
+		last = strrchr(line, '\t');
+		if (last && atoi(last))
+			own = atoi(last);
+		break;
+	}
+	if (status)
+		fclose(status);
+	return own;
+}
+
+/* A path of the process's, looked at before it is opened: a FIFO would block. */
+static int open_path(pid_t pid)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	char root[64], path[64];
+	int root_fd, fd;
+
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", own_pid(pid));
+	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	close(root_fd);
+	return fd;
+}
+
+/* Others can write to /tmp as well, and would give names to this process's code. */
+static bool is_its_own(int fd, pid_t pid)
+{
+	struct stat file, process;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && stat(path, &process) == 0 &&
+	       (file.st_uid == process.st_uid || file.st_uid == 0);
+}
+
+struct perf_map *perf_map_open_file(int fd)
+{
+	struct perf_map *map = xcalloc(1, sizeof(*map));
+
+	map->fd = fd;
+	return map;
+}
+
+struct perf_map *perf_map_open(pid_t pid)
+{
+	int path_fd = open_path(pid), fd = -1;
+	char self[64];
+
+	if (path_fd < 0)
+		return NULL;
+	if (is_its_own(path_fd, pid)) {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+		fd = open(self, O_RDONLY | O_CLOEXEC);
+	}
+	close(path_fd);
+	return fd >= 0 ? perf_map_open_file(fd) : NULL;
+}
+
+void perf_map_free(struct perf_map *map)
+{
+	if (!map)
+		return;
+	close(map->fd);
+	free(map->text);
+	free(map->lines);
+	free(map);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* "7f00aa10 4c py::train:/app/train.py": the numbers, with or without 0x, and the rest. */
+static bool parse_line(char *text, struct line *line, char **name)
+{
+	char *end;
+
+	line->start = strtoull(text, &end, 16);
+	if (end == text || *end != ' ')
+		return false;
+	text = end + 1;
+	line->size = strtoull(text, &end, 16);
+	if (end == text || *end != ' ' || !line->size || line->start + line->size < line->start)
+		return false;
+	*name = end + 1;
+	return **name != '\0';
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+	const struct line *a = left, *b = right;
+
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Splits the text into lines; one that is not whole yet is left for the next time. */
+static void parse_text(struct perf_map *map)
+{
+	size_t room = 0;
+	char *next, *name;
+
+	map->count = 0;
+	for (char *at = map->text; (next = strchr(at, '\n')) && map->count < LINES_MAX;
+	     at = next + 1) {
+		if (map->count == room) {
+			room = room ? 2 * room : 1024;
+			map->lines = xrealloc(map->lines, room * sizeof(*map->lines));
+		}
+		*next = '\0';
+		if (!parse_line(at, &map->lines[map->count], &name))
+			continue;
+		map->lines[map->count].name = (uint32_t)(name - map->text);
+		map->lines[map->count].order = (uint32_t)map->count;
+		map->count++;
+	}
+	if (map->count)
+		qsort(map->lines, map->count, sizeof(*map->lines), compare_lines);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void read_whole(struct perf_map *map, off_t size)
+{
+	size_t want = size < (off_t)TEXT_MAX ? (size_t)size : TEXT_MAX, have = 0;
+
+	map->text = xrealloc(map->text, want + 1);
+	while (have < want) {
+		ssize_t got = pread(map->fd, map->text + have, want - have, (off_t)have);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		have += (size_t)got;
+	}
+	map->text[have] = '\0';
+	map->read = size;
+	parse_text(map);
+}
+
+/*
+ * Whether there was something new to read. A program that makes its file grow all the time shall
+ * not keep us busy: reading may take a tenth of the time.
+ */
+static bool read_again(struct perf_map *map)
+{
+	uint64_t begin_ns = now_ns();
+	struct stat st;
+
+	if (fstat(map->fd, &st) < 0 || st.st_size == map->read || begin_ns < map->again_ns)
+		return false;
+	read_whole(map, st.st_size);
+	map->again_ns = begin_ns + 10 * (now_ns() - begin_ns);
+	return true;
+}
+
+/* ---- looking up ------------------------------------------------------------------------------ */
+
+/* Of lines with overlapping ranges only near ones are looked at; JITs reuse places whole. */
+#define OVERLAPS_MAX 64
+
+static const struct line *find_line(const struct perf_map *map, uint64_t address)
+{
+	const struct line *best = NULL;
+	size_t low = 0, high = map->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (map->lines[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t back = 1; back <= OVERLAPS_MAX && back <= low; back++) {
+		const struct line *line = &map->lines[low - back];
+
+		if (address - line->start < line->size && (!best || line->order > best->order))
+			best = line;
+	}
+	return best;
+}
+
+const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes)
+{
+	const struct line *line = find_line(map, address);
+
+	if (!line && read_again(map))
+		line = find_line(map, address);
+	if (!line)
+		return NULL;
+	*into_bytes = address - line->start;
+	return map->text + line->name;
+}

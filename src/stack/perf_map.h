@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * /tmp/perf-PID.map: what programs that make code at run time write for perf, one line a function:
+ * begin and length in hexadecimal, and a name. Python does with -X perf, so do Java agents, node
+ * and LuaJIT. The file is the program's own and is believed in nothing but names.
+ */
+#ifndef CUSCOPE_STACK_PERF_MAP_H
+#define CUSCOPE_STACK_PERF_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct perf_map;
+
+/*
+ * Opens the map of a running process, in its mount namespace and under the pid that it has for
+ * itself. Only a regular file of the process's user or of root is taken, as perf does. NULL where
+ * there is none. It stays readable when the process has ended.
+ */
+struct perf_map *perf_map_open(pid_t pid);
+struct perf_map *perf_map_open_file(int fd); /* takes the descriptor; for tests */
+void perf_map_free(struct perf_map *map);    /* NULL is allowed */
+
+/*
+ * The function at an address, and how far into it that is; NULL where none is known. Of the file
+ * the first 64 MiB and a million functions are read, again when it has grown and what was read
+ * does not tell. Of functions that overlap the one written last is meant. The name belongs to the
+ * map, until the next call.
+ */
+const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes);
+
+#endif

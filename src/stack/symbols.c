@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: MIT
+#include "stack/symbols.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "probe/maps.h"
+#include "stack/code_files.h"
+#include "stack/function_name.h"
+#include "stack/perf_map.h"
+
+#define MAPPINGS_MAX 65536 /* vm.max_map_count is 65,530 */
+#define NAMES_BYTES  ((size_t)64 << 20)
+#define LOOKS_MAX    256 /* processes that were looked at and not asked about */
+#define MISSES       64  /* addresses with nothing at them for which a process is seen again */
+
+struct name {
+	UT_hash_handle hh;
+	char text[];
+};
+
+struct demangled { /* linked name -> shown name */
+	const char *shown;
+	UT_hash_handle hh;
+	char linked[];
+};
+
+struct code { /* an executable mapping */
+	uint64_t start, end;
+	uint64_t offset;        /* in the file */
+	struct code_file *file; /* NULL: no file */
+	const char *module, *path;
+};
+
+struct program { /* a process */
+	uint32_t id;
+	pid_t pid;
+	uint64_t started; /* since boot, as /proc says: tells it from a later one of the same pid */
+	bool over;        /* its pid is another's, or another program's, by now */
+	struct code *code;
+	size_t n_code;
+	struct perf_map *perf_map;
+	uint64_t missed[MISSES];
+	size_t n_missed;
+	UT_hash_handle hh;
+};
+
+struct listing {
+	struct symbols *symbols;
+	pid_t pid;
+	struct code *code;
+	size_t count, room;
+};
+
+struct look { /* what a pid had mapped when it was last looked at */
+	pid_t pid;
+	uint64_t started;
+	struct listing listing;
+	UT_hash_handle hh;
+};
+
+struct symbols {
+	pthread_mutex_t lock;
+	struct code_files *files;
+	struct look *looks; /* the oldest first */
+	struct program *programs;
+	struct name *names;
+	struct demangled *demangled;
+	size_t names_bytes;
+};
+
+/* ---- names, each kept once ------------------------------------------------------------------- */
+
+/* NULL when there is no room for more. */
+static const char *keep_name(struct symbols *symbols, const char *text)
+{
+	size_t len = strlen(text);
+	struct name *name;
+
+	HASH_FIND(hh, symbols->names, text, len, name);
+	if (name)
+		return name->text;
+	if (symbols->names_bytes + sizeof(*name) + len > NAMES_BYTES)
+		return NULL;
+	symbols->names_bytes += sizeof(*name) + len;
+	name = xmalloc(sizeof(*name) + len + 1);
+	memcpy(name->text, text, len + 1);
+	HASH_ADD_KEYPTR(hh, symbols->names, name->text, len, name);
+	return name->text;
+}
+
+/* Demangling takes longer than all the rest, and stacks have most of their frames in common. */
+static const char *keep_demangled(struct symbols *symbols, const char *linked)
+{
+	size_t len = strlen(linked);
+	struct demangled *entry;
+	char *plain;
+
+	HASH_FIND(hh, symbols->demangled, linked, len, entry);
+	if (entry)
+		return entry->shown;
+	if (symbols->names_bytes + sizeof(*entry) + len > NAMES_BYTES)
+		return NULL;
+	symbols->names_bytes += sizeof(*entry) + len;
+	entry = xmalloc(sizeof(*entry) + len + 1);
+	memcpy(entry->linked, linked, len + 1);
+	plain = function_name_demangle(linked);
+	entry->shown = keep_name(symbols, plain);
+	free(plain);
+	HASH_ADD_KEYPTR(hh, symbols->demangled, entry->linked, len, entry);
+	return entry->shown;
+}
+
+static const char *keep_or(struct symbols *symbols, const char *text, const char *otherwise)
+{
+	const char *name = keep_name(symbols, text);
+
+	return name ? name : otherwise;
+}
+
+static void free_names(struct symbols *symbols)
+{
+	struct demangled *entry, *next_entry;
+	struct name *name, *next_name;
+
+	HASH_ITER (hh, symbols->demangled, entry, next_entry) {
+		HASH_DEL(symbols->demangled, entry);
+		free(entry);
+	}
+	HASH_ITER (hh, symbols->names, name, next_name) {
+		HASH_DEL(symbols->names, name);
+		free(name);
+	}
+}
+
+/* ---- what a process has mapped --------------------------------------------------------------- */
+
+static struct code *add_code(struct listing *listing)
+{
+	if (listing->count == listing->room) {
+		listing->room = listing->room ? 2 * listing->room : 64;
+		listing->code = xrealloc(listing->code, listing->room * sizeof(*listing->code));
+	}
+	return &listing->code[listing->count++];
+}
+
+static int note_mapping(const struct mapping *mapping, void *data)
+{
+	struct listing *listing = data;
+	const char *slash = strrchr(mapping->path, '/');
+	bool named = mapping->inode || mapping->path[0] == '[';
+	struct code *code;
+
+	if (listing->count == MAPPINGS_MAX)
+		return 1;
+	code = add_code(listing);
+	code->start = mapping->start;
+	code->end = mapping->end;
+	code->offset = mapping->offset;
+	code->path = keep_or(listing->symbols, named ? mapping->path : "[anon]", "[?]");
+	code->module =
+		mapping->inode && slash ? keep_or(listing->symbols, slash + 1, "[?]") : code->path;
+	code->file = mapping->inode
+	                     ? code_files_hold(listing->symbols->files, listing->pid, mapping)
+	                     : NULL;
+	return 0;
+}
+
+static int compare_code(const void *left, const void *right)
+{
+	const struct code *a = left, *b = right;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* The mapping that covers `address`, NULL if none does. */
+static const struct code *find_code(const struct code *code, size_t count, uint64_t address)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (code[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && address < code[low - 1].end ? &code[low - 1] : NULL;
+}
+
+static bool overlaps(const struct code *code, size_t count, const struct code *other)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) { /* the first that ends behind the begin of the other */
+		size_t middle = low + (high - low) / 2;
+
+		if (code[middle].end <= other->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && code[low].start < other->end;
+}
+
+/* What was mapped before and has not been replaced since stays: a stack may be older than that. */
+static void merge(struct symbols *symbols, struct program *program, struct listing *listing)
+{
+	size_t fresh = listing->count;
+
+	for (size_t i = 0; i < program->n_code; i++) {
+		struct code *old = &program->code[i];
+
+		if (listing->count < MAPPINGS_MAX && !overlaps(listing->code, fresh, old))
+			*add_code(listing) = *old;
+		else
+			code_files_drop(symbols->files, old->file);
+	}
+	free(program->code);
+	if (listing->count)
+		qsort(listing->code, listing->count, sizeof(*listing->code), compare_code);
+	program->code = listing->code;
+	program->n_code = listing->count;
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+/* Field 22 of /proc/PID/stat; 0 when the process is gone. */
+static uint64_t start_time(pid_t pid)
+{
+	char path[64], line[1024], *at;
+	FILE *stat;
+	int spaces = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	stat = fopen(path, "re");
+	if (!stat)
+		return 0;
+	at = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
+	fclose(stat);
+	for (; at && *at && spaces < 20; at++)
+		spaces += *at == ' ';
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static struct program *find_program(struct symbols *symbols, const struct process *process)
+{
+	struct program *program;
+
+	HASH_FIND_INT(symbols->programs, &process->id, program);
+	return program;
+}
+
+static struct program *make_program(struct symbols *symbols, const struct process *process)
+{
+	struct program *program = find_program(symbols, process), *other, *next;
+
+	if (program)
+		return program;
+	HASH_ITER (hh, symbols->programs, other, next)
+		other->over |= other->pid == (pid_t)process->pid;
+	program = xcalloc(1, sizeof(*program));
+	program->id = process->id;
+	program->pid = (pid_t)process->pid;
+	HASH_ADD_INT(symbols->programs, id, program);
+	return program;
+}
+
+static void drop_listing(struct symbols *symbols, struct listing *listing)
+{
+	for (size_t i = 0; i < listing->count; i++)
+		code_files_drop(symbols->files, listing->code[i].file);
+	free(listing->code);
+}
+
+static int list_code(struct symbols *symbols, pid_t pid, struct listing *listing, struct err *err)
+{
+	int rc;
+
+	*listing = (struct listing){ .symbols = symbols, .pid = pid };
+	rc = maps_each_code(pid, note_mapping, listing, err);
+	/* Of a process that has ended and was not waited for, the file is empty. */
+	if (rc >= 0 && !listing->count)
+		rc = err_set(err, ESRCH, "process %d has ended", pid);
+	if (rc < 0)
+		drop_listing(symbols, listing);
+	return rc < 0 ? rc : 0;
+}
+
+static void free_look(struct symbols *symbols, struct look *look)
+{
+	HASH_DEL(symbols->looks, look);
+	drop_listing(symbols, &look->listing);
+	free(look);
+}
+
+static struct look *find_look(struct symbols *symbols, pid_t pid)
+{
+	struct look *look;
+
+	HASH_FIND_INT(symbols->looks, &pid, look);
+	return look;
+}
+
+/* What the process had mapped when it was last looked at; once. */
+static int recall(struct symbols *symbols, struct program *program, struct err *err)
+{
+	struct look *look = find_look(symbols, program->pid);
+
+	if (!look || (program->started && program->started != look->started))
+		return err_set(err, ESRCH, "process %d has ended", program->pid);
+	program->started = look->started;
+	merge(symbols, program, &look->listing);
+	look->listing.count = 0;
+	look->listing.code = NULL;
+	free_look(symbols, look);
+	return 0;
+}
+
+static int see(struct symbols *symbols, struct program *program, struct err *err)
+{
+	uint64_t started = start_time(program->pid);
+	struct listing listing;
+
+	if (program->over)
+		return err_set(err, ESRCH, "process %d has ended", program->pid);
+	if (program->started && program->started != started)
+		return recall(symbols, program, err);
+	if (list_code(symbols, program->pid, &listing, err))
+		return recall(symbols, program, err);
+	program->started = started;
+	merge(symbols, program, &listing);
+	if (!program->perf_map)
+		program->perf_map = perf_map_open(program->pid);
+	return 0;
+}
+
+void symbols_look(struct symbols *symbols, pid_t pid)
+{
+	struct listing listing;
+	struct look *look;
+
+	pthread_mutex_lock(&symbols->lock);
+	if (list_code(symbols, pid, &listing, NULL) == 0) {
+		look = find_look(symbols, pid);
+		if (look)
+			free_look(symbols, look);
+		else if (HASH_COUNT(symbols->looks) >= LOOKS_MAX)
+			free_look(symbols, symbols->looks);
+		look = xcalloc(1, sizeof(*look));
+		look->pid = pid;
+		look->started = start_time(pid);
+		look->listing = listing;
+		HASH_ADD_INT(symbols->looks, pid, look);
+	}
+	pthread_mutex_unlock(&symbols->lock);
+}
+
+int symbols_see(struct symbols *symbols, const struct process *process, struct err *err)
+{
+	struct program *program;
+	int rc;
+
+	pthread_mutex_lock(&symbols->lock);
+	program = make_program(symbols, process);
+	program->n_missed = 0;
+	rc = see(symbols, program, err);
+	pthread_mutex_unlock(&symbols->lock);
+	return rc;
+}
+
+static void free_program(struct symbols *symbols, struct program *program)
+{
+	HASH_DEL(symbols->programs, program);
+	for (size_t i = 0; i < program->n_code; i++)
+		code_files_drop(symbols->files, program->code[i].file);
+	free(program->code);
+	perf_map_free(program->perf_map);
+	free(program);
+}
+
+void symbols_forget(struct symbols *symbols, const struct process *process)
+{
+	struct program *program;
+
+	pthread_mutex_lock(&symbols->lock);
+	program = find_program(symbols, process);
+	if (program)
+		free_program(symbols, program);
+	pthread_mutex_unlock(&symbols->lock);
+}
+
+struct symbols *symbols_new(void)
+{
+	struct symbols *symbols = xcalloc(1, sizeof(*symbols));
+
+	pthread_mutex_init(&symbols->lock, NULL);
+	symbols->files = code_files_new();
+	return symbols;
+}
+
+void symbols_free(struct symbols *symbols)
+{
+	struct program *program, *next;
+
+	if (!symbols)
+		return;
+	HASH_ITER (hh, symbols->programs, program, next)
+		free_program(symbols, program);
+	while (symbols->looks)
+		free_look(symbols, symbols->looks);
+	code_files_free(symbols->files);
+	free_names(symbols);
+	pthread_mutex_destroy(&symbols->lock);
+	free(symbols);
+}
+
+/* ---- looking up ------------------------------------------------------------------------------ */
+
+/* Whether to see the process again for the sake of an address: once, and not for everything. */
+static bool is_worth_a_look(struct program *program, uint64_t address)
+{
+	for (size_t i = 0; i < program->n_missed; i++)
+		if (program->missed[i] == address)
+			return false;
+	if (program->n_missed == MISSES)
+		return false;
+	program->missed[program->n_missed++] = address;
+	return true;
+}
+
+static const struct code *code_at(struct symbols *symbols, struct program *program,
+                                  uint64_t address)
+{
+	const struct code *code = find_code(program->code, program->n_code, address);
+
+	if (code || !is_worth_a_look(program, address) || see(symbols, program, NULL))
+		return code;
+	return find_code(program->code, program->n_code, address);
+}
+
+static const char *function_at(struct symbols *symbols, const struct program *program,
+                               const struct code *code, uint64_t place, uint64_t *into_bytes)
+{
+	const char *name = NULL;
+
+	if (code->file)
+		name = code_file_function(symbols->files, code->file,
+		                          place - code->start + code->offset, into_bytes);
+	if (name)
+		return keep_demangled(symbols, name);
+	/* Code made at run time may be in a file without a name (memfd), too. */
+	if (program->perf_map)
+		name = perf_map_find(program->perf_map, place, into_bytes);
+	return name ? keep_name(symbols, name) : NULL;
+}
+
+/* `place` is what belongs to the function: the address, or the call before it. */
+static void find_at(struct symbols *symbols, const struct process *process, uint64_t address,
+                    uint64_t place, struct frame *frame)
+{
+	struct program *program = make_program(symbols, process);
+	const struct code *code = code_at(symbols, program, place);
+
+	memset(frame, 0, sizeof(*frame));
+	frame->address = address;
+	if (!code)
+		return;
+	frame->module = code->module;
+	frame->path = code->path;
+	frame->function = function_at(symbols, program, code, place, &frame->into_bytes);
+	if (!frame->function)
+		frame->into_bytes = place - code->start + code->offset;
+	frame->into_bytes += address - place;
+}
+
+void symbols_find(struct symbols *symbols, const struct process *process, uint64_t address,
+                  struct frame *frame)
+{
+	pthread_mutex_lock(&symbols->lock);
+	find_at(symbols, process, address, address, frame);
+	pthread_mutex_unlock(&symbols->lock);
+}
+
+void symbols_find_call(struct symbols *symbols, const struct process *process, uint64_t address,
+                       struct frame *frame)
+{
+	pthread_mutex_lock(&symbols->lock);
+	find_at(symbols, process, address, address ? address - 1 : 0, frame);
+	pthread_mutex_unlock(&symbols->lock);
+}
+
+void symbols_prepare(struct symbols *symbols, const struct process *process,
+                     const uint64_t *addresses, size_t count)
+{
+	struct program *program;
+
+	pthread_mutex_lock(&symbols->lock);
+	program = make_program(symbols, process);
+	for (size_t i = 0; i < count; i++)
+		code_at(symbols, program, addresses[i]);
+	pthread_mutex_unlock(&symbols->lock);
+}
+
+void frame_add_name(struct buf *out, const struct frame *frame)
+{
+	if (frame->function)
+		text_add_safe(out, frame->function);
+	else if (frame->module)
+		text_add_safe(out, frame->module);
+	if (!frame->function)
+		buf_printf(
+			out, "%s0x%llx", frame->module ? "+" : "",
+			(unsigned long long)(frame->module ? frame->into_bytes : frame->address));
+}

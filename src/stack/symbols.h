@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From addresses in processes to functions.
+ *
+ * What a process has mapped is noted when it is first seen, and its files are opened then: its
+ * stacks can be read when it has ended, when a file was deleted or replaced, or when it lives in
+ * another mount namespace. A file is known by device and inode and read once, whoever maps it.
+ *
+ *   symbols_see(symbols, process, NULL);               at first sight, and when it maps more
+ *   symbols_find(symbols, process, address, &frame);
+ *   symbols_forget(symbols, process);                  when nothing more will be asked
+ *
+ * A process is a `struct process`: after an exec it is another one with the same pid, and of the
+ * one before it what was seen last stays.
+ *
+ * Memory: the tables of the files that were asked about, 128 MiB at most (then those that were not
+ * used for longest go, and are read again if need be); names that were found, 64 MiB at most (then
+ * frames have no names); one open descriptor for each file, 4096 at most.
+ */
+#ifndef CUSCOPE_STACK_SYMBOLS_H
+#define CUSCOPE_STACK_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "trace/event.h"
+
+struct symbols;
+
+/* One place in one process. Strings live as long as the symbols. */
+struct frame {
+	uint64_t address;
+	const char *function; /* demangled; NULL where it has no name */
+	const char *module;   /* last part of the file's name, "[anon]", "[vdso]"; NULL where */
+	/* nothing executable is known at the address */
+	const char *path;    /* of the file, as the process names it; module where it is no file */
+	uint64_t into_bytes; /* from the begin of the function, or of file or memory without one */
+};
+
+struct symbols *symbols_new(void);
+void symbols_free(struct symbols *symbols);
+
+/*
+ * Notes what the process with this pid has mapped now, in case that it has ended when it is first
+ * asked about: for moments at which it is sure to be there. On any thread, as all of these.
+ */
+void symbols_look(struct symbols *symbols, pid_t pid);
+
+/*
+ * Notes what the process has mapped now. What it had mapped before and has not since stays known.
+ * Fails, with what was known left as it is, when it has ended or may not be looked at.
+ */
+int symbols_see(struct symbols *symbols, const struct process *process, struct err *err);
+void symbols_forget(struct symbols *symbols, const struct process *process);
+
+/*
+ * What is at `address`. A process that was not seen yet is seen now; so is, once for each address,
+ * one that has nothing there as far as is known. Always fills in the frame.
+ */
+void symbols_find(struct symbols *symbols, const struct process *process, uint64_t address,
+                  struct frame *frame);
+
+/*
+ * The same for the address that a call returns to: the call is before it, and may be the last thing
+ * in its function.
+ */
+void symbols_find_call(struct symbols *symbols, const struct process *process, uint64_t address,
+                       struct frame *frame);
+
+/*
+ * Sees the process again if need be for these to be found later, also when it has ended by then.
+ * Costs next to nothing where it is known.
+ */
+void symbols_prepare(struct symbols *symbols, const struct process *process,
+                     const uint64_t *addresses, size_t count);
+
+/* "grow_cache(int)", "libfoo.so+0x1234", "[anon]+0x20", "0x7f0012345678": safe to show. */
+void frame_add_name(struct buf *out, const struct frame *frame);
+
+#endif

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Chrome's JSON: the golden outputs, the rules of those who read it, and the rules themselves."""
+
+import gzip
+import json
+import os
+import sys
+
+from case import Failure, equal, hide_version
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "schema"))
+
+import hta_rules  # noqa: E402 (found by the line above)
+
+
+def chrome(case, trace, *options, name="out.json"):
+    return hta_rules.parse(hta_rules.text_of(case.export(trace, name, *options)))
+
+
+def obeys(*paths):
+    findings = hta_rules.check(paths)
+    if findings:
+        raise Failure("; ".join(findings[:5]))
+
+
+def test_chrome_golden_outputs(case):
+    for trace in ("plain", "gpu", "lost"):
+        path = case.export(trace, trace + ".json")
+        obeys(path)
+        with open(path) as file:
+            case.golden(trace + ".json", hide_version(case, file.read().replace(case.folder, ".")))
+
+
+def test_chrome_edges_obey_the_rules(case):
+    obeys(case.export("edges", "edges.json"))
+
+
+def test_chrome_names_are_as_they_were(case):
+    """Whatever they hold, JSON can say it; but for bytes that are no UTF-8."""
+    names = {event["name"] for event in chrome(case, "edges")["traceEvents"] if event.get("cat") == "kernel"}
+    equal("kernels", {"plain(int)", 'k"\\\x1b[31m\n\ufffd<"x">'}, names)
+
+
+def test_chrome_compressed_is_the_same(case):
+    path = case.export("gpu", "gpu.json.gz")
+    obeys(path)
+    with gzip.open(path, "rt") as file, open(case.export("gpu", "gpu.json")) as plain:
+        equal("text", plain.read(), file.read().replace("gpu.json.gz", "gpu.json"))
+
+
+def test_chrome_of_one_process_has_its_own_numbers(case):
+    obeys(case.export("gpu", "one.json", "--pid", "5151"))
+    equal("processes of calls", {5151},
+          {event["pid"] for event in chrome(case, "gpu", "--pid", "5151")["traceEvents"]
+           if event.get("cat") == "cuda_runtime"})
+
+
+def test_chrome_ranks_are_told_apart(case):
+    paths = [case.export("gpu", f"rank{rank}.json", "--rank", f"{rank}/2") for rank in range(2)]
+    obeys(*paths)
+    for path in paths:
+        equal("world_size", 2, hta_rules.parse(hta_rules.text_of(path))["distributedInfo"]["world_size"])
+
+
+def test_chrome_part_of_a_trace_has_whole_pairs_only(case):
+    for part in (("--from", "5ms", "--to", "5.6ms"), ("--from", "12.53ms"), ("--min-duration", "50us")):
+        obeys(case.export("gpu", "part.json", "--force", *part))
+
+
+def test_chrome_failed_calls_only(case):
+    slices = [event for event in chrome(case, "gpu", "--failed")["traceEvents"] if event["ph"] == "X"]
+    equal("calls without an error", [], [event for event in slices if "error" not in event["args"]])
+    if not slices:
+        raise Failure("no failed call was written")
+
+
+# ---- the rules: each sees what is broken on purpose
+
+def first(trace, **wanted):
+    return next(event for event in trace["traceEvents"]
+                if all(event.get(key) == value for key, value in wanted.items()))
+
+
+def drop_bandwidth(trace):
+    del first(trace, cat="gpu_memcpy")["args"]["memory bandwidth (GB/s)"]
+
+
+def overlap(trace):
+    at = [event for event in trace["traceEvents"] if event.get("cat") == "kernel"]
+    at[1]["ts"] = at[0]["ts"] + 0.001
+
+
+def unsort(trace):
+    first(trace, name="process_sort_index", pid=0)["args"]["sort_index"] += 1
+
+
+def rename_launches(trace):
+    for event in trace["traceEvents"]:
+        if event["name"] == "cudaLaunchKernel":
+            event["name"] = "cudaLaunchKernelExC"
+
+
+BROKEN = {
+    "skeleton": [lambda t: t.update(schemaVersion=2), lambda t: t.pop("baseTimeNanoseconds"),
+                 lambda t: t.update(last=1), lambda t: t.update(deviceProperties=[])],
+    "rule 2": [lambda t: first(t, ph="X").pop("dur"), lambda t: first(t, ph="X").update(cat="Trace")],
+    "rule 3": [lambda t: first(t, cat="cuda_runtime")["args"].update(stream=7),
+               lambda t: first(t, cat="kernel")["args"].update(stream=0),
+               lambda t: first(t, cat="kernel")["args"].pop("correlation"),
+               lambda t: first(t, cat="kernel").update(pid=4242)],
+    "rule 4": [lambda t: t["traceEvents"].pop(0) and t["traceEvents"].insert(0, first(t, ph="X")),
+               lambda t: t["traceEvents"].remove(first(t, name="thread_name", pid=0)) or
+               t["traceEvents"].remove(first(t, name="thread_sort_index", pid=0)), unsort],
+    "rule 6": [rename_launches, lambda t: first(t, name="cudaMalloc").update(name="cudaMalloc_v2"),
+               lambda t: first(t, name="cudaMalloc").update(name="cudaMalloc_ptsz")],
+    "rule 7": [lambda t: t["traceEvents"].remove(first(t, cat="kernel")),
+               lambda t: t["traceEvents"].append(dict(first(t, name="cudaLaunchKernel"), tid=4243)),
+               lambda t: t["traceEvents"].append(dict(first(t, cat="kernel"), tid=99))],
+    "rule 9": [lambda t: first(t, ph="X").update(ts=1.5), lambda t: first(t, ph="X").update(ts=1e13)],
+    "flows": [lambda t: t["traceEvents"].remove(first(t, ph="f")), lambda t: first(t, ph="s").update(tid=1),
+              lambda t: first(t, ph="f").update(ts=1.0), lambda t: first(t, ph="f").pop("bp")],
+    "rows": [overlap],
+    "kernels": [lambda t: first(t, cat="kernel")["args"].pop("grid")],
+    "copies": [drop_bandwidth, lambda t: first(t, cat="gpu_memcpy")["args"].update(bytes=1)],
+}
+
+BROKEN_TEXT = {
+    "rule 1": [lambda text: text.replace('"rank": ', '"rank":'),
+               lambda text: text.replace('{\n', '{\n  "other": {"rank": 3},\n', 1)],
+    "rule 5": [lambda text: text.replace(".000,", ".0,", 1), lambda text: text.replace('"dur": 1', '"dur": -1', 1)],
+}
+
+
+def findings_of(case, text):
+    path = case.path("broken.json")
+    with open(path, "w") as file:
+        file.write(text)
+    return hta_rules.check([path])
+
+
+def test_chrome_rules_see_what_is_broken(case):
+    text = hta_rules.text_of(case.export("gpu", "gpu.json"))
+    texts = [(rule, change(text)) for rule, changes in BROKEN_TEXT.items() for change in changes]
+    for rule, changes in BROKEN.items():
+        for change in changes:
+            trace = hta_rules.parse(text)
+            change(trace)
+            texts.append((rule, json.dumps(trace, indent=1)))
+    for i, (rule, broken) in enumerate(texts):
+        if not any(finding.startswith(rule) for finding in findings_of(case, broken)):
+            raise Failure(f"{rule} does not see change {i}")
+    if not any("files are of rank" in finding for finding in hta_rules.check([case.path("gpu.json")] * 2)):
+        raise Failure("rule 1 does not see two files of a rank")
+
+
+def test_chrome_parser_is_strict(case):
+    for text in ('{"a": NaN}', '{"a": 1, "a": 2}', '{"a": Infinity}', '{"a": 1,}'):
+        try:
+            hta_rules.parse(text)
+        except ValueError:
+            continue
+        raise Failure(f"{text} was taken for JSON")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Perfetto's format: the golden outputs as protoc reads them, the format's rules, and the rules themselves."""
+
+import os
+import re
+import subprocess
+
+from case import Failure, equal, hide_version
+
+SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "schema")
+
+
+def script(name, *arguments):
+    result = subprocess.run([os.path.join(SCHEMA, name), *arguments], capture_output=True, text=True)
+    if result.returncode or result.stdout:
+        raise Failure(f"{name} says: {(result.stdout + result.stderr)[:600]}")
+
+
+def decoded(path):
+    with open(path, "rb") as file:
+        return subprocess.run(["protoc", f"--proto_path={SCHEMA}", "--decode=perfetto.protos.Trace",
+                               "perfetto_subset.proto"], stdin=file, capture_output=True, text=True,
+                              check=True).stdout
+
+
+def packets(text):
+    """One packet a line."""
+    return [" ".join(packet.split()) for packet in re.split(r"^(?=packet )", text, flags=re.M) if packet]
+
+
+def counters_of(path):
+    """{"device": [(time, value)...]}, all processes together."""
+    names, values = {}, {}
+    for packet in packets(decoded(path)):
+        described = re.search(r'uuid: (\d+) name: "live memory: (.*?)"', packet)
+        if described:
+            names[described[1]] = described[2]
+        if "TYPE_COUNTER" in packet:
+            track = re.search(r"track_uuid: (\d+)", packet)[1]
+            time, value = (int(re.search(rf" {key}: (-?\d+)", packet)[1]) for key in ("timestamp", "counter_value"))
+            if track in names:
+                values.setdefault(names[track], []).append((time, value))
+    return values
+
+
+def test_perfetto_golden_outputs(case):
+    for trace in ("plain", "gpu", "lost"):
+        path = case.export(trace, trace + ".pftrace")
+        script("perfetto.py", path)
+        case.golden(trace + ".pftrace.txt", hide_version(case, "\n".join(packets(decoded(path))) + "\n"))
+
+
+def test_perfetto_edges_obey_the_rules(case):
+    script("perfetto.py", case.export("edges", "edges.pftrace"))
+
+
+def test_perfetto_rows_hold_what_overlaps(case):
+    lines = packets(decoded(case.export("edges", "edges.pftrace")))
+    # two rows for the kernels of the first process, one for each of the others
+    equal("rows of stream 7", 4, sum('name: "stream 7"' in line for line in lines))
+
+
+def test_perfetto_rules_see_what_is_broken(case):
+    script("perfetto_broken.py", case.export("gpu", "gpu.pftrace"))
+
+
+def test_perfetto_endings_and_name_are_one_format(case):
+    with open(case.export("gpu", "a.pftrace"), "rb") as file:
+        expected = file.read()
+    for path in (case.export("gpu", "b.perfetto-trace"), case.export("gpu", "c", "--format", "perfetto")):
+        with open(path, "rb") as file:
+            equal("bytes", expected, file.read())
+
+
+def test_perfetto_parts_obey_the_rules(case):
+    for part in (("--from", "5ms", "--to", "5.6ms"), ("--from", "12.53ms"), ("--min-duration", "50us"),
+                 ("--pid", "5151"), ("--max-events", "20"), ("--failed",)):
+        script("perfetto.py", "--open-flows", case.export("gpu", "part.pftrace", "--force", *part))
+
+
+def test_perfetto_memory_is_that_of_all_calls_whatever_is_shown(case):
+    counters = [counters_of(case.export("plain", f"{len(options)}.pftrace", *options))
+                for options in ((), ("--failed",))]
+    equal("values of counters", counters[0], counters[1])
+    equal("kinds of memory", {"device", "host", "managed", "async", "array", "vmm", "vmm-va"}, set(counters[0]))
+
+
+def test_perfetto_losses_are_seen(case):
+    text = decoded(case.export("lost", "lost.pftrace"))
+    for said in ('name: "lost"', 'string_value: "ring full'):
+        if said not in text:
+            raise Failure(f"{said} is not there")

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Databases, asked as people ask those of Nsight Systems."""
+
+import sqlite3
+
+from case import equal
+
+PID = "/ 0x1000000 % 0x1000000"
+
+
+def ask(case, trace, sql):
+    with sqlite3.connect(case.export(trace, trace + ".sqlite", "--force")) as db:
+        return db.execute(sql).fetchall()
+
+
+def rows_of_all_tables(db):
+    for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall():
+        yield sql
+        if sql.startswith("CREATE TABLE"):
+            yield from map(repr, db.execute(f"SELECT * FROM {name}"))
+
+
+def test_sqlite_is_what_it_was(case):
+    with sqlite3.connect(case.export("gpu", "gpu.db")) as db:
+        lines = [line for line in rows_of_all_tables(db) if "EXPORT_PRODUCT_VERSION" not in line]
+    case.golden("gpu.sqlite.txt", "\n".join(lines) + "\n")
+
+
+def test_sqlite_is_sound(case):
+    for trace in ("plain", "gpu", "lost"):
+        equal(trace, [("ok",)], ask(case, trace, "PRAGMA integrity_check"))
+
+
+def test_sqlite_summary_of_kernels(case):
+    rows = ask(case, "gpu", """
+        SELECT names.value, COUNT(*) AS instances, SUM(k.end - k.start) AS total,
+               MIN(k.end - k.start), MAX(k.end - k.start), k.registersPerThread
+        FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
+        LEFT JOIN StringIds AS names ON names.id = k.shortName
+        GROUP BY k.shortName ORDER BY total DESC""")
+    equal("vectorAdd", ("vectorAdd", 3, 870375, 290125, 290125, 16), rows[0])
+    equal("kernels", ["vectorAdd", "gemm", "softmax"], [row[0] for row in rows])
+
+
+def test_sqlite_summary_of_calls(case):
+    rows = ask(case, "plain", """
+        WITH calls AS (
+            SELECT nameId, end - start AS duration FROM CUPTI_ACTIVITY_KIND_RUNTIME)
+        SELECT value, COUNT(*), MAX(duration)
+        FROM calls JOIN StringIds ON StringIds.id = calls.nameId
+        GROUP BY value HAVING value LIKE 'cudaMal%' ORDER BY value""")
+    equal("calls", [("cudaMalloc", 7, 250000), ("cudaMallocArray", 1, 10000),
+                    ("cudaMallocAsync", 1, 10000), ("cudaMallocHost", 1, 10000),
+                    ("cudaMallocManaged", 1, 10000)], rows)
+
+
+def test_sqlite_copies_by_kind(case):
+    rows = ask(case, "gpu", """
+        SELECT '[CUDA memcpy ' || oper.label || ']', COUNT(*), SUM(copy.bytes)
+        FROM CUPTI_ACTIVITY_KIND_MEMCPY AS copy
+        INNER JOIN ENUM_CUDA_MEMCPY_OPER AS oper ON oper.id == copy.copyKind
+        GROUP BY 1 ORDER BY 1""")
+    equal("copies", [("[CUDA memcpy Device-to-Device]", 1, 8192),
+                     ("[CUDA memcpy Device-to-Host]", 2, 201024),
+                     ("[CUDA memcpy Host-to-Device]", 1, 1 << 20),
+                     ("[CUDA memcpy Peer-to-Peer]", 1, 1 << 20)], rows)
+
+
+def test_sqlite_pageable_copies(case):
+    rows = ask(case, "gpu", """
+        SELECT copy.bytes, source.label, target.label
+        FROM CUPTI_ACTIVITY_KIND_MEMCPY AS copy
+        JOIN ENUM_CUDA_MEM_KIND AS source ON source.id = copy.srcKind
+        JOIN ENUM_CUDA_MEM_KIND AS target ON target.id = copy.dstKind
+        WHERE copy.srcKind = 0 OR copy.dstKind = 0""")
+    equal("pageable copies", [(200000, "Device", "Pageable")], rows)
+
+
+def test_sqlite_launches_joined_to_kernels(case):
+    rows = ask(case, "gpu", f"""
+        SELECT r.globalTid {PID} AS pid, r.globalTid % 0x1000000 AS tid, api.value,
+               kernel.value, k.start - r.start AS delay
+        FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
+        JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r
+          ON r.correlationId = k.correlationId
+         AND r.globalTid {PID} = k.globalPid {PID}
+        JOIN StringIds AS api ON api.id = r.nameId
+        JOIN StringIds AS kernel ON kernel.id = k.shortName
+        WHERE pid = 4242 ORDER BY k.start""")
+    equal("launches", [(4242, 4242, "cudaLaunchKernel", "vectorAdd", delay)
+                       for delay in (50000, 250000, 450000)], rows)
+
+
+def test_sqlite_every_activity_has_its_call(case):
+    for table in ("KERNEL", "MEMCPY", "MEMSET"):
+        rows = ask(case, "gpu", f"""
+            SELECT COUNT(*), COUNT(r.start) FROM CUPTI_ACTIVITY_KIND_{table} AS a
+            LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r USING (correlationId)
+            WHERE a.correlationId IS NOT NULL""")
+        equal(table, rows[0][0], rows[0][1])
+
+
+def test_sqlite_threads_and_processes_have_names(case):
+    rows = ask(case, "plain", """
+        SELECT p.name, names.value, t.globalTid & 0xffffff
+        FROM ThreadNames AS t JOIN StringIds AS names ON names.id = t.nameId
+        JOIN PROCESSES AS p ON p.globalPid = t.globalTid - t.globalTid % 0x1000000
+        ORDER BY 3""")
+    equal("threads", [("vectorAdd", "vectorAdd", 4242), ("python3", "python3", 5151),
+                      ("python3", "pt_autograd_0", 5152),
+                      ("python3", "red\\x1b[31m", 5153)], rows)
+
+
+def test_sqlite_memory_ends_where_it_should(case):
+    rows = ask(case, "plain", """
+        SELECT u.globalPid / 0x1000000 % 0x1000000,
+               SUM(CASE o.label WHEN 'Allocation' THEN bytes ELSE -bytes END)
+        FROM CUDA_GPU_MEMORY_USAGE_EVENTS AS u
+        JOIN ENUM_CUDA_DEV_MEM_EVENT_OPER AS o ON o.id = u.memoryOperationType
+        GROUP BY 1""")
+    equal("live bytes", [(4242, 0), (5151, 512 << 10)], rows)
+    rows = ask(case, "gpu", "SELECT max(liveBytes) FROM cuscope_memory")
+    equal("peak", [(5324800,)], rows)
+
+
+def test_sqlite_view_of_calls_counts_as_the_table_does(case):
+    for trace in ("plain", "gpu", "lost"):
+        rows = ask(case, trace, """SELECT (SELECT COUNT(*) FROM cuscope_call),
+                                          (SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME)""")
+        equal(trace, rows[0][0], rows[0][1])
+
+
+def test_sqlite_errors_by_name(case):
+    rows = ask(case, "plain", """SELECT function, resultName, COUNT(*) FROM cuscope_call
+                                 WHERE failed GROUP BY 1, 2 ORDER BY 1""")
+    equal("errors", [("cudaLaunchKernel", "cudaErrorInvalidConfiguration", 1),
+                     ("cudaMalloc", "cudaErrorMemoryAllocation", 2),
+                     ("cudaStreamSynchronize", "cudaErrorIllegalAddress", 1)], rows)
+
+
+def test_sqlite_part_of_a_trace(case):
+    with sqlite3.connect(case.export("plain", "part.sqlite", "--pid", "4242")) as db:
+        pids = db.execute(f"SELECT DISTINCT globalTid {PID} FROM CUPTI_ACTIVITY_KIND_RUNTIME")
+        equal("processes", [(4242,)], pids.fetchall())

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Formats of other tools, straight from a trace and by way of a file."""
+
+import collections
+import os
+import re
+import subprocess
+
+import hta_rules
+from harness import Failure, Places
+
+SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "schema")
+
+
+def run(case, *arguments):
+    process = case.cuscope(*arguments)
+    if process.wait() != 0:
+        raise Failure(f"{arguments[0]} ended with {process.process.returncode}: {process.err()}")
+    return process
+
+
+def slices(path):
+    """Calls of a Chrome trace by name, after a look at its rules."""
+    findings = hta_rules.check([path])
+    if findings:
+        raise Failure("; ".join(findings[:5]))
+    events = hta_rules.parse(hta_rules.text_of(path))["traceEvents"]
+    return collections.Counter(event["name"] for event in events if event["ph"] == "X")
+
+
+def calls(path, expect_rules=True):
+    """Begins of slices, ends and counters of a Perfetto trace."""
+    if expect_rules:
+        result = subprocess.run([os.path.join(SCHEMA, "perfetto.py"), path], capture_output=True, text=True)
+        if result.returncode:
+            raise Failure((result.stdout + result.stderr)[:400])
+    with open(path, "rb") as file:
+        text = subprocess.run(["protoc", f"--proto_path={SCHEMA}", "--decode=perfetto.protos.Trace",
+                               "perfetto_subset.proto"], stdin=file, capture_output=True, text=True).stdout
+    return collections.Counter(re.findall(r"type: (TYPE_\w+)", text))
+
+
+def test_export_straight_from_a_trace(case):
+    for name in ("x.pftrace", "x.json", "x.json.gz"):
+        run(case, "trace", "-o", case.path(name), "--", Places.program("copies"))
+    if calls(case.path("x.pftrace"))["TYPE_SLICE_BEGIN"] < 20:
+        raise Failure("too few slices")
+    plain, packed = (slices(case.path(name)) for name in ("x.json", "x.json.gz"))
+    if plain != packed or plain["cudaLaunchKernel"] + plain["cuMemcpyHtoD"] < 1:
+        raise Failure(f"{plain} and {packed}")
+
+
+def test_export_of_a_recorded_trace_has_what_was_traced(case):
+    """Threads, nested calls, and a driver and a runtime."""
+    run(case, "record", "-o", case.path("x.cuscope"), "-v", "--", Places.program("nested"))
+    for name in ("x.pftrace", "x.json", "x.jsonl"):
+        run(case, "export", case.path("x.cuscope"), "-o", case.path(name))
+    found = calls(case.path("x.pftrace"))
+    with open(case.path("x.jsonl")) as lines:
+        expected = sum('"phase":"X"' in line and '"duration_us"' in line for line in lines)
+    if found["TYPE_SLICE_BEGIN"] != expected or not expected:
+        raise Failure(f"{found['TYPE_SLICE_BEGIN']} slices of {expected} calls")
+    slices(case.path("x.json"))
+
+
+def test_export_filters_of_a_trace_apply(case):
+    target = ["--", Places.program("errors")]
+    run(case, "trace", "-o", case.path("all.json"), *target)
+    run(case, "trace", "-o", case.path("failed.json"), "--failed", *target)
+    run(case, "trace", "-o", case.path("few.pftrace"), "--max-events", "3", *target)
+    run(case, "trace", "-o", case.path("long.pftrace"), "--min-duration", "1h", *target)
+    everything, failed = slices(case.path("all.json")), slices(case.path("failed.json"))
+    if not failed or not failed < everything:
+        raise Failure(f"{failed} of {everything}")
+    if sum(calls(case.path("few.pftrace"))[kind] for kind in ("TYPE_SLICE_BEGIN", "TYPE_INSTANT")) > 3 + 2:
+        raise Failure("more than three calls and what is said of the trace")
+    if calls(case.path("long.pftrace"))["TYPE_SLICE_BEGIN"]:
+        raise Failure("a call that took an hour")
+
+
+def test_export_counts_memory_of_the_program(case):
+    """What is still live at the end goes with the process: every counter comes back to 0."""
+    path = case.path("x.pftrace")
+    run(case, "trace", "-o", path, "--", Places.program("memory"))
+    with open(path, "rb") as file:
+        text = subprocess.run(["protoc", f"--proto_path={SCHEMA}", "--decode=perfetto.protos.Trace",
+                               "perfetto_subset.proto"], stdin=file, capture_output=True, text=True).stdout
+    last = dict(re.findall(r"track_uuid: (\d+)\n    counter_value: (-?\d+)", text))
+    if not last or set(last.values()) != {"0"}:
+        raise Failure(f"the last values are {last}")

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "unit.h"
+
+#include "stack/function_name.h"
+
+static void expect(const char *linked, const char *shown)
+{
+	char *name = function_name_demangle(linked);
+
+	assert_string_equal(name, shown);
+	free(name);
+}
+
+static void names_of_cplusplus_are_demangled(void **state)
+{
+	expect("_ZN5leaky5Model10grow_cacheEm", "leaky::Model::grow_cache(unsigned long)");
+}
+
+static void names_of_c_stay_as_they_are(void **state)
+{
+	expect("main", "main");
+	expect("Resize", "Resize"); /* begins as Rust's new names do */
+	expect("i", "i");
+}
+
+static void old_names_of_rust_lose_their_hash(void **state)
+{
+	expect("_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar"
+	       "17h930b740aa94f1d3aE",
+	       "<Test + 'static as foo::Bar<Test>>::bar");
+	expect("_ZN4leak5Model10grow_cache17h0123456789abcdefE", "leak::Model::grow_cache");
+}
+
+static void new_names_of_rust_are_demangled(void **state)
+{
+	expect("_RNvMs_NtCs1234_4leak5modelNtB4_5Model10grow_cache",
+	       "<leak::model::Model>::grow_cache");
+}
+
+/* Each back reference doubles what comes before it: 60 bytes would become gigabytes. */
+static void name_that_would_be_huge_stays_mangled(void **state)
+{
+	char linked[512] = "_RINvC1a1bTxxE";
+	char *name;
+
+	/* tuples of two references to the tuple before */
+	strcpy(linked, "_RINvC1a1b");
+	for (int i = 0; i < 24; i++)
+		strcat(linked, i ? "T" : "TxxE");
+	name = function_name_demangle(linked);
+	assert_true(strlen(name) <= 65536);
+	free(name);
+	/* C++: vector<vector<...>> by back references, as the kernels' names are tested */
+	strcpy(linked, "_Z1fSt4pairIiiE");
+	for (int i = 0; i < 20; i++)
+		sprintf(linked + strlen(linked), "S_IS%d_S%d_E", i, i);
+	name = function_name_demangle(linked);
+	assert_true(strlen(name) <= 65536);
+	free(name);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_of_cplusplus_are_demangled),
+		cmocka_unit_test(names_of_c_stay_as_they_are),
+		cmocka_unit_test(old_names_of_rust_lose_their_hash),
+		cmocka_unit_test(new_names_of_rust_are_demangled),
+		cmocka_unit_test(name_that_would_be_huge_stays_mangled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+/* Places of real files and the functions they belong to. */
+#include "elf_build.h"
+
+#include "stack/function_table.h"
+
+/* A function that can be found in the file without reading its headers. */
+static const char program[] = "__asm__(\".text\\n.globl marked\\n.type marked, %function\\n\"\n"
+			      "\"marked: .ascii \\\"MARKED BY TEST\\\"\\n\"\n"
+			      "\".size marked, 14\\n\"\n"
+			      "\".fill 64, 1, 0x90\\n\");\n"
+			      "int exported(int n) { return n * 3; }\n"
+			      "int start(void) { return exported(2); }\n";
+
+static uint64_t offset_of_mark(int fd)
+{
+	static char bytes[1 << 20];
+	ssize_t len = pread(fd, bytes, sizeof(bytes), 0);
+	const char *at = memmem(bytes, (size_t)len, "MARKED BY TEST", 14);
+
+	assert_non_null(at);
+	return (uint64_t)(at - bytes);
+}
+
+static struct function_table *open_table(int fd)
+{
+	struct function_table *table = NULL;
+	struct err err = { 0 };
+
+	assert_int_equal(function_table_open(fd, "a.out", NULL, &table, &err), 0);
+	assert_non_null(table);
+	return table;
+}
+
+static void expect(struct function_table *table, uint64_t offset, const char *name, uint64_t into)
+{
+	struct function_place place;
+
+	if (!name) {
+		assert_int_equal(function_table_find(table, offset, &place), -ENOENT);
+		return;
+	}
+	assert_int_equal(function_table_find(table, offset, &place), 0);
+	assert_string_equal(place.name, name);
+	assert_int_equal(place.into_bytes, into);
+}
+
+static void expect_mark(const char *flags)
+{
+	int fd = build(program, flags);
+	struct function_table *table = open_table(fd);
+	uint64_t mark = offset_of_mark(fd);
+
+	expect(table, mark, "marked", 0);
+	expect(table, mark + 13, "marked", 13);
+	expect(table, mark + 14, NULL, 0);
+	function_table_free(table);
+	close(fd);
+}
+
+static void function_of_a_program_with_fixed_addresses(void **state)
+{
+	expect_mark("-no-pie -static -nostdlib -Wl,-e,start");
+}
+
+static void function_of_a_position_independent_program(void **state)
+{
+	expect_mark("-pie -fPIE -nostdlib -Wl,-e,start");
+}
+
+static void function_of_a_library(void **state)
+{
+	expect_mark(LIBRARY);
+}
+
+static void addresses_need_not_be_offsets(void **state)
+{
+	expect_mark(LIBRARY " -Wl,-Ttext=0x1234500");
+	expect_mark(LIBRARY " -Wl,-z,noseparate-code -Wl,-Ttext-segment=0x7000000");
+}
+
+static void stripped_library_has_what_it_exports(void **state)
+{
+	int fd = build(program, LIBRARY " -Wl,-s");
+	struct function_table *table = open_table(fd);
+
+	expect(table, offset_of_mark(fd), "marked", 0);
+	assert_int_equal(function_table_count(table), 3);
+	function_table_free(table);
+	close(fd);
+}
+
+static void stripped_program_has_none(void **state)
+{
+	int fd = build(program, PROGRAM " -Wl,-s");
+	struct function_table *table = open_table(fd);
+
+	expect(table, offset_of_mark(fd), NULL, 0);
+	assert_int_equal(function_table_count(table), 0);
+	function_table_free(table);
+	close(fd);
+}
+
+static int open_kept_debug(const uint8_t *id, size_t len)
+{
+	assert_int_equal(len, 20);
+	return open(in_dir("a.debug"), O_RDONLY);
+}
+
+static void names_that_were_stripped_off_come_from_the_debug_file(void **state)
+{
+	int fd = build(program, "-pie -fPIE -nostdlib -Wl,-e,start -Wl,--build-id=sha1 -g");
+	struct function_table *table = NULL;
+
+	close(fd);
+	run("objcopy --only-keep-debug a.out a.debug && strip a.out");
+	fd = reopen();
+	assert_int_equal(function_table_open(fd, "a.out", open_kept_debug, &table, NULL), 0);
+	expect(table, offset_of_mark(fd) + 2, "marked", 2);
+	function_table_free(table);
+	close(fd);
+}
+
+static void function_without_a_size_reaches_to_the_next(void **state)
+{
+	int fd = build("__asm__(\".text\\n.globl marked\\n.type marked, %function\\n\"\n"
+	               "\"marked: .ascii \\\"MARKED BY TEST\\\"\\n.fill 18, 1, 0x90\\n\"\n"
+	               "\".globl after\\n.type after, %function\\n\"\n"
+	               "\"after: .fill 32, 1, 0x90\\n.size after, 32\\n\");\n",
+	               LIBRARY);
+	struct function_table *table = open_table(fd);
+	uint64_t mark = offset_of_mark(fd);
+
+	expect(table, mark + 31, "marked", 31);
+	expect(table, mark + 32, "after", 0);
+	function_table_free(table);
+	close(fd);
+}
+
+static void what_lies_behind_a_nested_function_is_the_outer_one(void **state)
+{
+	int fd = build("__asm__(\".text\\n.globl outer\\n.type outer, %function\\n\"\n"
+	               "\"outer: .ascii \\\"MARKED BY TEST\\\"\\n.fill 18, 1, 0x90\\n\"\n"
+	               "\".globl inner\\n.type inner, %function\\n\"\n"
+	               "\"inner: .fill 8, 1, 0x90\\n.size inner, 8\\n\"\n"
+	               "\".fill 24, 1, 0x90\\n.size outer, 64\\n\");\n",
+	               LIBRARY);
+	struct function_table *table = open_table(fd);
+	uint64_t mark = offset_of_mark(fd);
+
+	expect(table, mark + 31, "outer", 31);
+	expect(table, mark + 34, "inner", 2);
+	expect(table, mark + 41, "outer", 41);
+	function_table_free(table);
+	close(fd);
+}
+
+static void of_two_names_the_one_that_others_can_use_is_taken(void **state)
+{
+	int fd = build("__asm__(\".text\\n.globl known\\n.type known, %function\\n\"\n"
+	               "\".type a_local, %function\\na_local:\\n\"\n"
+	               "\"known: .ascii \\\"MARKED BY TEST\\\"\\n\"\n"
+	               "\".size known, 14\\n.size a_local, 14\\n\");\n",
+	               LIBRARY);
+	struct function_table *table = open_table(fd);
+
+	expect(table, offset_of_mark(fd), "known", 0);
+	function_table_free(table);
+	close(fd);
+}
+
+static void name_is_read_whole_however_long(void **state)
+{
+	struct buf source = { 0 }, name = { 0 };
+	struct function_table *table;
+	int fd;
+
+	for (int i = 0; i < 1000; i++)
+		buf_puts(&name, "abcdefghij");
+	buf_printf(&source,
+	           "__asm__(\".text\\n.globl %s\\n.type %s, %%function\\n%s: "
+	           ".ascii \\\"MARKED BY TEST\\\"\\n.size %s, 14\\n\");\n",
+	           name.data, name.data, name.data, name.data);
+	fd = build(source.data, LIBRARY);
+	table = open_table(fd);
+	expect(table, offset_of_mark(fd) + 1, name.data, 1);
+	function_table_free(table);
+	close(fd);
+	buf_free(&source);
+	buf_free(&name);
+}
+
+static void text_is_no_table(void **state)
+{
+	struct function_table *table;
+	struct err err = { 0 };
+	int fd;
+
+	write_file(in_dir("a.out"), "#!/bin/sh\necho this is longer than the header of a file\n");
+	fd = reopen();
+	assert_int_equal(function_table_open(fd, "a.out", NULL, &table, &err), -ENOEXEC);
+	assert_non_null(strstr(err.text, "a.out"));
+	close(fd);
+}
+
+/* Its owner may do that at any time. */
+static void file_that_shrinks_gives_no_names(void **state)
+{
+	int fd = build(program, LIBRARY);
+	struct function_table *table = open_table(fd);
+	uint64_t mark = offset_of_mark(fd);
+
+	assert_int_equal(ftruncate(fd, 100), 0);
+	expect(table, mark, NULL, 0);
+	function_table_free(table);
+	close(fd);
+}
+
+static void cut_file_gives_an_answer_at_every_length(void **state)
+{
+	int fd = build(program, LIBRARY " -Wl,-z,max-page-size=64 -Wl,-z,noseparate-code "
+	                                "-Wl,--build-id=sha1");
+	uint64_t mark = offset_of_mark(fd);
+	struct stat st;
+
+	fstat(fd, &st);
+	for (off_t len = st.st_size - 1; len >= 0; len -= len > 4096 ? 17 : 1) {
+		struct function_table *table = NULL;
+		struct function_place place;
+
+		assert_int_equal(ftruncate(fd, len), 0);
+		if (function_table_open(fd, "a.out", open_kept_debug, &table, NULL) == 0)
+			function_table_find(table, mark, &place);
+		function_table_free(table);
+	}
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(function_of_a_program_with_fixed_addresses),
+		cmocka_unit_test(function_of_a_position_independent_program),
+		cmocka_unit_test(function_of_a_library),
+		cmocka_unit_test(addresses_need_not_be_offsets),
+		cmocka_unit_test(stripped_library_has_what_it_exports),
+		cmocka_unit_test(stripped_program_has_none),
+		cmocka_unit_test(names_that_were_stripped_off_come_from_the_debug_file),
+		cmocka_unit_test(function_without_a_size_reaches_to_the_next),
+		cmocka_unit_test(what_lies_behind_a_nested_function_is_the_outer_one),
+		cmocka_unit_test(of_two_names_the_one_that_others_can_use_is_taken),
+		cmocka_unit_test(name_is_read_whole_however_long),
+		cmocka_unit_test(text_is_no_table),
+		cmocka_unit_test(file_that_shrinks_gives_no_names),
+		cmocka_unit_test(cut_file_gives_an_answer_at_every_length),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+#include "unit.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stack/perf_map.h"
+
+static int file_with(const char *text)
+{
+	int fd = memfd_create("map", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	return fd;
+}
+
+static void expect(struct perf_map *map, uint64_t address, const char *name, uint64_t into)
+{
+	uint64_t found = 0;
+	const char *text = perf_map_find(map, address, &found);
+
+	if (!name) {
+		assert_null(text);
+		return;
+	}
+	assert_non_null(text);
+	assert_string_equal(text, name);
+	assert_int_equal(found, into);
+}
+
+static void functions_are_found_by_any_address_in_them(void **state)
+{
+	struct perf_map *map = perf_map_open_file(file_with("1000 20 py::train:/app/train.py\n"
+	                                                    "0x2000 0x10 a name with blanks\n"));
+
+	expect(map, 0x0fff, NULL, 0);
+	expect(map, 0x1000, "py::train:/app/train.py", 0);
+	expect(map, 0x101f, "py::train:/app/train.py", 0x1f);
+	expect(map, 0x1020, NULL, 0);
+	expect(map, 0x2004, "a name with blanks", 4);
+	perf_map_free(map);
+}
+
+/* Code is thrown away and its place used again. */
+static void the_function_written_last_is_meant(void **state)
+{
+	struct perf_map *map =
+		perf_map_open_file(file_with("1000 100 first\n1000 40 second\n1020 8 third\n"));
+
+	expect(map, 0x1010, "second", 0x10);
+	expect(map, 0x1022, "third", 2);
+	expect(map, 0x1050, "first", 0x50);
+	perf_map_free(map);
+}
+
+static void what_is_written_later_is_found_later(void **state)
+{
+	int fd = file_with("1000 10 early\n2000 10 la");
+	struct perf_map *map = perf_map_open_file(fd);
+	struct timespec moment = { .tv_nsec = 50000000 };
+
+	expect(map, 0x2000, NULL, 0);
+	assert_int_equal(write(fd, "te\n", 3), 3);
+	nanosleep(&moment, NULL);
+	expect(map, 0x2000, "late", 0);
+	expect(map, 0x1000, "early", 0);
+	perf_map_free(map);
+}
+
+static void what_is_no_line_is_passed_over(void **state)
+{
+	struct perf_map *map = perf_map_open_file(file_with("\n"
+	                                                    "hello\n"
+	                                                    "1000\n"
+	                                                    "1000 10\n"
+	                                                    "1000 10 \n"
+	                                                    "1000 0 empty\n"
+	                                                    "ffffffffffffffff 10 around\n"
+	                                                    "1000 zz nothing\n"
+	                                                    "3000 10 good\n"));
+
+	expect(map, 0x1000, NULL, 0);
+	expect(map, 0, NULL, 0);
+	expect(map, UINT64_MAX, NULL, 0);
+	expect(map, 0x3000, "good", 0);
+	perf_map_free(map);
+}
+
+static void empty_file_knows_nothing(void **state)
+{
+	struct perf_map *map = perf_map_open_file(file_with(""));
+
+	expect(map, 0x1000, NULL, 0);
+	perf_map_free(map);
+}
+
+/* ---- the file of a process ---------------------------------------------------------------------
+ */
+
+static void own_path(char *path, size_t size)
+{
+	snprintf(path, size, "/tmp/perf-%d.map", getpid());
+	unlink(path);
+}
+
+static void map_of_a_process_is_found(void **state)
+{
+	struct perf_map *map;
+	char path[64];
+	FILE *file;
+
+	own_path(path, sizeof(path));
+	assert_null(perf_map_open(getpid()));
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("1000 10 mine\n", file);
+	fclose(file);
+	map = perf_map_open(getpid());
+	unlink(path);
+	assert_non_null(map);
+	expect(map, 0x1001, "mine", 1);
+	perf_map_free(map);
+}
+
+static void map_of_somebody_else_is_refused(void **state)
+{
+	struct perf_map *map;
+	char path[64];
+
+	if (geteuid() != 0)
+		skip();
+	own_path(path, sizeof(path));
+	close(open(path, O_CREAT | O_WRONLY, 0644));
+	assert_int_equal(chown(path, 4242, 4242), 0);
+	map = perf_map_open(getpid());
+	unlink(path);
+	assert_null(map);
+}
+
+static void pipe_is_refused_and_not_waited_for(void **state)
+{
+	struct perf_map *map;
+	char path[64];
+
+	own_path(path, sizeof(path));
+	assert_int_equal(mkfifo(path, 0644), 0);
+	map = perf_map_open(getpid());
+	unlink(path);
+	assert_null(map);
+}
+
+static void link_is_not_followed(void **state)
+{
+	struct perf_map *map;
+	char path[64];
+
+	own_path(path, sizeof(path));
+	assert_int_equal(symlink("/etc/passwd", path), 0);
+	map = perf_map_open(getpid());
+	unlink(path);
+	assert_null(map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_are_found_by_any_address_in_them),
+		cmocka_unit_test(the_function_written_last_is_meant),
+		cmocka_unit_test(what_is_written_later_is_found_later),
+		cmocka_unit_test(what_is_no_line_is_passed_over),
+		cmocka_unit_test(empty_file_knows_nothing),
+		cmocka_unit_test(map_of_a_process_is_found),
+		cmocka_unit_test(map_of_somebody_else_is_refused),
+		cmocka_unit_test(pipe_is_refused_and_not_waited_for),
+		cmocka_unit_test(link_is_not_followed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

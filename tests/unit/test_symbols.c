@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+/* Addresses of processes that run, and of some that have ended. */
+#include "elf_build.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "stack/symbols.h"
+
+/*
+ * Says where its function is, then does what it is told: "PATH SYMBOL" loads a library and says
+ * where that is, "code" makes code, "map" also says its name in a perf map, "exec PATH" becomes
+ * another program.
+ */
+static const char teller[] =
+	"#include <dlfcn.h>\n#include <stdio.h>\n#include <string.h>\n"
+	"#include <sys/mman.h>\n#include <unistd.h>\n"
+	"namespace leaky { struct Model { int grow_cache(unsigned long n); }; \n"
+	"__attribute__((noinline)) int Model::grow_cache(unsigned long n) { return n * 3; } }\n"
+	"static void *code() { return mmap(0, 4096, 5, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }\n"
+	"static void *map() { void *at = code(); char path[64]; \n"
+	"  sprintf(path, \"/tmp/perf-%d.map\", getpid()); FILE *f = fopen(path, \"w\");\n"
+	"  fprintf(f, \"%lx 40 py::train:/app/train.py\\n\", (unsigned long)at); fclose(f);\n"
+	"  return at; }\n"
+	"int main(int argc, char **argv) {\n"
+	"  char line[512], path[400], name[100];\n"
+	"  auto at = &leaky::Model::grow_cache; void *p; memcpy(&p, &at, sizeof p);\n"
+	"  printf(\"%lx\\n\", (unsigned long)p); fflush(stdout);\n"
+	"  while (fgets(line, sizeof line, stdin)) {\n"
+	"    if (!strncmp(line, \"code\", 4)) p = code();\n"
+	"    else if (!strncmp(line, \"map\", 3)) p = map();\n"
+	"    else if (sscanf(line, \"exec %399s\", path) == 1) execl(path, path, (char *)0);\n"
+	"    else if (sscanf(line, \"%399s %99s\", path, name) == 2) {\n"
+	"      void *h = dlopen(path, RTLD_NOW); p = h ? dlsym(h, name) : 0; }\n"
+	"    printf(\"%lx\\n\", (unsigned long)p); fflush(stdout); }\n"
+	"  return 0; }\n";
+
+static const char library[] = "int beta(int n) { return n + 1; }\n";
+
+static void make_program(const char *name, const char *flags)
+{
+	write_file(in_dir("teller.cc"), teller);
+	run("g++ -O1 -o %s teller.cc %s -ldl", name, flags);
+}
+
+static void make_library(const char *name)
+{
+	write_file(in_dir("library.c"), library);
+	run("gcc -O1 -shared -fPIC -o %s library.c", name);
+}
+
+struct told {
+	struct process process;
+	FILE *to, *from;
+	uint64_t grow_cache;
+};
+
+static uint64_t read_address(struct told *told)
+{
+	unsigned long address = 0;
+
+	assert_int_equal(fscanf(told->from, "%lx", &address), 1);
+	return address;
+}
+
+static void start(struct told *told, const char *path)
+{
+	static uint32_t next_id;
+	int to[2], from[2];
+	pid_t pid;
+
+	memset(told, 0, sizeof(*told));
+	assert_int_equal(pipe2(to, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(from, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(to[0], 0);
+		dup2(from[1], 1);
+		execl(path, path, (char *)NULL);
+		_exit(127);
+	}
+	assert_true(pid > 0);
+	close(to[0]);
+	close(from[1]);
+	told->process.id = next_id++;
+	told->process.pid = (uint32_t)pid;
+	told->to = fdopen(to[1], "w");
+	told->from = fdopen(from[0], "r");
+	told->grow_cache = read_address(told);
+}
+
+__attribute__((format(printf, 2, 3))) static uint64_t tell(struct told *told, const char *fmt, ...)
+{
+	uint64_t address;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfprintf(told->to, fmt, ap);
+	va_end(ap);
+	fputc('\n', told->to);
+	fflush(told->to);
+	address = read_address(told);
+	assert_true(address != 0);
+	return address;
+}
+
+static void end(struct told *told)
+{
+	if (!told->process.pid)
+		return;
+	kill((pid_t)told->process.pid, SIGKILL);
+	waitpid((pid_t)told->process.pid, NULL, 0);
+	fclose(told->to);
+	fclose(told->from);
+	told->process.pid = 0;
+}
+
+static void expect(struct symbols *symbols, const struct process *process, uint64_t address,
+                   const char *shown, const char *module)
+{
+	struct buf name = { 0 };
+	struct frame frame;
+
+	symbols_find(symbols, process, address, &frame);
+	frame_add_name(&name, &frame);
+	assert_string_equal(name.data, shown);
+	if (module)
+		assert_string_equal(frame.module, module);
+	else
+		assert_null(frame.module);
+	buf_free(&name);
+}
+
+#define GROW_CACHE "leaky::Model::grow_cache(unsigned long)"
+
+static void expect_found(const char *flags)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+
+	make_program("app", flags);
+	start(&told, in_dir("app"));
+	expect(symbols, &told.process, told.grow_cache, GROW_CACHE, "app");
+	expect(symbols, &told.process, told.grow_cache + 3, GROW_CACHE, "app");
+	end(&told);
+	symbols_free(symbols);
+}
+
+static void function_of_a_position_independent_program(void **state)
+{
+	expect_found("-fPIE -pie");
+}
+
+static void function_of_a_program_with_fixed_addresses(void **state)
+{
+	expect_found("-fno-PIE -no-pie");
+}
+
+static void place_without_a_name_is_given_in_the_file(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+	struct frame frame;
+
+	make_program("app", "-s");
+	start(&told, in_dir("app"));
+	symbols_find(symbols, &told.process, told.grow_cache, &frame);
+	assert_null(frame.function);
+	assert_string_equal(frame.module, "app");
+	assert_string_equal(frame.path, in_dir("app"));
+	assert_true(frame.into_bytes > 0x1000 && frame.into_bytes < 0x10000);
+	end(&told);
+	symbols_free(symbols);
+}
+
+static void library_loaded_later_is_found(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+	uint64_t beta;
+
+	make_program("app", "");
+	make_library("late.so");
+	start(&told, in_dir("app"));
+	expect(symbols, &told.process, told.grow_cache, GROW_CACHE, "app");
+	beta = tell(&told, "%s beta", in_dir("late.so"));
+	expect(symbols, &told.process, beta, "beta", "late.so");
+	end(&told);
+	symbols_free(symbols);
+}
+
+static void process_that_has_ended_is_still_known(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+	struct process process;
+	uint64_t beta;
+
+	make_program("app", "");
+	make_library("late.so");
+	start(&told, in_dir("app"));
+	beta = tell(&told, "%s beta", in_dir("late.so"));
+	assert_int_equal(symbols_see(symbols, &told.process, NULL), 0);
+	process = told.process;
+	end(&told);
+	run("rm app late.so");
+	expect(symbols, &process, told.grow_cache, GROW_CACHE, "app");
+	expect(symbols, &process, beta, "beta", "late.so");
+	symbols_free(symbols);
+}
+
+static void process_that_was_never_seen_has_no_names(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct process process;
+	struct err err = { 0 };
+	struct told told;
+
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	process = told.process;
+	end(&told);
+	assert_int_equal(symbols_see(symbols, &process, &err), -ESRCH);
+	assert_non_null(strstr(err.text, "process"));
+	expect(symbols, &process, 0x1234, "0x1234", NULL);
+	symbols_free(symbols);
+}
+
+static void deleted_file_is_read(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+
+	if (geteuid() != 0)
+		skip();
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	run("rm app");
+	expect(symbols, &told.process, told.grow_cache, GROW_CACHE, "app");
+	end(&told);
+	symbols_free(symbols);
+}
+
+static void file_that_took_its_place_is_not(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+
+	if (geteuid() != 0)
+		skip();
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	run("cp /bin/true other && mv other app");
+	expect(symbols, &told.process, told.grow_cache, GROW_CACHE, "app");
+	end(&told);
+	symbols_free(symbols);
+}
+
+/* Code at an address changes hands: the later library is meant, once the process was seen again. */
+static void exec_makes_another_process(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct process before, after;
+	struct told told;
+	uint64_t old;
+
+	make_program("app", "");
+	make_program("second", "-fno-PIE -no-pie");
+	start(&told, in_dir("app"));
+	before = after = told.process;
+	after.id = 1000;
+	old = told.grow_cache;
+	expect(symbols, &before, old, GROW_CACHE, "app");
+	told.grow_cache = tell(&told, "exec %s", in_dir("second"));
+	expect(symbols, &after, told.grow_cache, GROW_CACHE, "second");
+	expect(symbols, &before, old, GROW_CACHE, "app");
+	/* Of the program before, nothing more is to be learned from what the pid runs now. */
+	assert_int_equal(symbols_see(symbols, &before, NULL), -ESRCH);
+	expect(symbols, &before, old, GROW_CACHE, "app");
+	end(&told);
+	symbols_free(symbols);
+}
+
+static void code_made_at_run_time_has_no_name(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+	uint64_t code;
+
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	code = tell(&told, "code");
+	expect(symbols, &told.process, code + 0x20, "[anon]+0x20", "[anon]");
+	end(&told);
+	symbols_free(symbols);
+}
+
+static void code_made_at_run_time_is_named_by_its_perf_map(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+	uint64_t code;
+
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	code = tell(&told, "map");
+	expect(symbols, &told.process, code + 0x20, "py::train:/app/train.py", "[anon]");
+	expect(symbols, &told.process, code + 0x40, "[anon]+0x40", "[anon]");
+	run("rm /tmp/perf-%u.map", told.process.pid);
+	end(&told);
+	symbols_free(symbols);
+}
+
+static void address_outside_of_everything_is_shown_as_it_is(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	expect(symbols, &told.process, 0x10, "0x10", NULL);
+	expect(symbols, &told.process, 0xfffffffffffffff0, "0xfffffffffffffff0", NULL);
+	end(&told);
+	symbols_free(symbols);
+}
+
+/* A call that never returns may be the last instruction of its function. */
+static void call_belongs_to_the_function_before_its_return_address(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct frame frame;
+	struct told told;
+
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	symbols_find(symbols, &told.process, told.grow_cache, &frame);
+	assert_int_equal(frame.into_bytes, 0);
+	symbols_find_call(symbols, &told.process, told.grow_cache, &frame);
+	assert_true(!frame.function || strcmp(frame.function, GROW_CACHE));
+	symbols_find_call(symbols, &told.process, told.grow_cache + 4, &frame);
+	assert_string_equal(frame.function, GROW_CACHE);
+	assert_int_equal(frame.into_bytes, 4);
+	assert_int_equal(frame.address, told.grow_cache + 4);
+	end(&told);
+	symbols_free(symbols);
+}
+
+static void prepared_addresses_are_found_after_the_end(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct process process;
+	struct told told;
+	uint64_t beta;
+
+	make_program("app", "");
+	make_library("late.so");
+	start(&told, in_dir("app"));
+	assert_int_equal(symbols_see(symbols, &told.process, NULL), 0);
+	beta = tell(&told, "%s beta", in_dir("late.so"));
+	symbols_prepare(symbols, &told.process, &beta, 1);
+	process = told.process;
+	end(&told);
+	expect(symbols, &process, beta, "beta", "late.so");
+	symbols_free(symbols);
+}
+
+static void process_that_was_looked_at_is_known_after_its_end(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct process process;
+	struct told told;
+
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	symbols_look(symbols, (pid_t)told.process.pid);
+	process = told.process;
+	end(&told);
+	expect(symbols, &process, told.grow_cache, GROW_CACHE, "app");
+	symbols_free(symbols);
+}
+
+/* As cp does: the inode stays, what is in it does not. */
+static void file_that_was_written_over_is_read_again(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told, second;
+
+	make_program("app", "");
+	start(&told, in_dir("app"));
+	expect(symbols, &told.process, told.grow_cache, GROW_CACHE, "app");
+	end(&told);
+	make_program("other", "-Wl,-Ttext-segment=0x800000 -DOTHER=1 -O0");
+	run("cat other > app");
+	start(&second, in_dir("app"));
+	expect(symbols, &second.process, second.grow_cache, GROW_CACHE, "app");
+	end(&second);
+	symbols_free(symbols);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(function_of_a_position_independent_program),
+		cmocka_unit_test(function_of_a_program_with_fixed_addresses),
+		cmocka_unit_test(place_without_a_name_is_given_in_the_file),
+		cmocka_unit_test(library_loaded_later_is_found),
+		cmocka_unit_test(process_that_has_ended_is_still_known),
+		cmocka_unit_test(process_that_was_never_seen_has_no_names),
+		cmocka_unit_test(deleted_file_is_read),
+		cmocka_unit_test(file_that_took_its_place_is_not),
+		cmocka_unit_test(exec_makes_another_process),
+		cmocka_unit_test(code_made_at_run_time_has_no_name),
+		cmocka_unit_test(code_made_at_run_time_is_named_by_its_perf_map),
+		cmocka_unit_test(address_outside_of_everything_is_shown_as_it_is),
+		cmocka_unit_test(call_belongs_to_the_function_before_its_return_address),
+		cmocka_unit_test(prepared_addresses_are_found_after_the_end),
+		cmocka_unit_test(process_that_was_looked_at_is_known_after_its_end),
+		cmocka_unit_test(file_that_was_written_over_is_read_again),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT
+/* Reading parts of a trace file, what is known of its run, and writing its last part only. */
+#include "trace_events.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static const struct process *one, *two;
+
+static void push_to(struct consumer *writer, const struct event *event)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(writer->ops->event(writer, event, &err), 0);
+}
+
+static void put_call(struct consumer *writer, const struct process *process, double at_us)
+{
+	struct call call = call_at("cudaMalloc", at_us, 10);
+	struct event event = { .type = EVENT_CALL,
+		               .time_ns = call.end_ns,
+		               .process = process,
+		               .tid = process->pid,
+		               .call = &call };
+
+	push_to(writer, &event);
+}
+
+static void put_other(struct consumer *writer, const struct process *process, enum event_type type,
+                      double at_us)
+{
+	struct thread thread = { "main", 20 };
+	struct event event = { .type = type,
+		               .time_ns = US(at_us),
+		               .process = process,
+		               .tid = process->pid,
+		               .thread = type == EVENT_THREAD ? &thread : NULL };
+
+	push_to(writer, &event);
+}
+
+/* What was read, in short: "process call@10 exit"; times are in microseconds. */
+static void assert_read(const struct keeper *keeper, const char *expected)
+{
+	char text[1024] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < keeper->list.count; i++) {
+		const struct event *event = &keeper->list.at[i].event;
+		const char *name = event->type == EVENT_CALL      ? "call"
+		                   : event->type == EVENT_PROCESS ? "process"
+		                   : event->type == EVENT_THREAD  ? "thread"
+		                                                  : "exit";
+
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s@%llu", i ? " " : "",
+		                        name,
+		                        (unsigned long long)(event->time_ns - RUN_BEGIN_NS) / 1000);
+	}
+	assert_string_equal(text, expected);
+}
+
+/* ---- files of several chunks: each snapshot of a window ends one --------------------------- */
+
+static int scratch = -1;
+
+static int open_scratch(void *data, const char **name, struct err *err)
+{
+	if (scratch >= 0)
+		close(scratch);
+	scratch = memory_file();
+	*name = "scratch";
+	return dup(scratch);
+}
+
+static struct consumer *open_window(uint64_t last_ns, uint64_t last_bytes)
+{
+	struct writer_window options = { .last_ns = last_ns,
+		                         .last_bytes = last_bytes,
+		                         .open = open_scratch };
+	struct consumer *writer = writer_new_window(&options);
+	struct run_info run = default_run_info();
+	struct err err = { 0 };
+
+	if (!one) {
+		one = new_process(100, "one");
+		two = new_process(200, "two");
+	}
+	assert_int_equal(writer->ops->begin(writer, &run, &err), 0);
+	return writer;
+}
+
+static void snapshot(struct consumer *writer, double end_us)
+{
+	struct run_info run = default_run_info();
+	struct err err = { 0 };
+
+	run.end_ns = US(end_us);
+	assert_int_equal(writer_snapshot(writer, &run, &err), 0);
+}
+
+static void write_three_chunks(void)
+{
+	struct consumer *writer = open_window(0, 0);
+
+	put_other(writer, one, EVENT_PROCESS, 1);
+	put_other(writer, one, EVENT_THREAD, 2);
+	put_call(writer, one, 10);
+	snapshot(writer, 20);
+	put_call(writer, one, 90);
+	put_other(writer, two, EVENT_PROCESS, 101);
+	put_call(writer, two, 110);
+	snapshot(writer, 120);
+	put_other(writer, two, EVENT_EXIT, 200);
+	put_call(writer, one, 210);
+	snapshot(writer, 220);
+	writer->ops->free(writer);
+}
+
+static void read_part(double from_us, double to_us, struct keeper *keeper)
+{
+	struct trace_read_options options = { .from_ns = from_us ? US(from_us) : 0,
+		                              .to_ns = to_us ? US(to_us) : 0 };
+
+	trace_close(read_list(scratch, &options, keeper));
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+static void a_part_has_the_events_of_its_time_and_the_processes_before(void **state)
+{
+	struct keeper keeper;
+
+	write_three_chunks();
+	read_part(0, 0, &keeper);
+	assert_read(&keeper, "process@1 thread@2 call@20 call@100 process@101 call@120 exit@200 "
+	                     "call@220");
+	keeper_free(&keeper);
+	read_part(110, 205, &keeper);
+	assert_read(&keeper, "process@1 thread@2 process@101 call@120 exit@200");
+	keeper_free(&keeper);
+	read_part(0, 100, &keeper);
+	assert_read(&keeper, "process@1 thread@2 call@20 call@100");
+	keeper_free(&keeper);
+	read_part(210, 0, &keeper);
+	assert_read(&keeper, "process@1 thread@2 process@101 call@220");
+	keeper_free(&keeper);
+}
+
+static void only_the_processes_that_are_asked_for_are_passed_on(void **state)
+{
+	static const uint32_t pids[] = { 200, 7 };
+	struct trace_read_options options = { .pids = pids, .n_pids = 2 };
+	struct keeper keeper;
+
+	write_three_chunks();
+	trace_close(read_list(scratch, &options, &keeper));
+	assert_read(&keeper, "process@101 call@120 exit@200");
+	keeper_free(&keeper);
+}
+
+/* An event chunk that is damaged does not matter to who does not want it. */
+static void chunks_outside_of_the_time_are_not_touched(void **state)
+{
+	struct keeper keeper = { .consumer.ops = &keeper_ops };
+	struct consumer *consumer = &keeper.consumer;
+	struct trace_read_options options = { .from_ns = US(110) };
+	struct trace_file *file;
+	struct err err = { 0 };
+	struct stat st;
+	unsigned damaged = 0;
+
+	write_three_chunks();
+	assert_int_equal(fstat(scratch, &st), 0);
+	for (off_t at = 16; at < st.st_size; at++) {
+		unsigned char byte, flipped;
+
+		assert_int_equal(pread(scratch, &byte, 1, at), 1);
+		flipped = byte ^ 0x40;
+		assert_int_equal(pwrite(scratch, &flipped, 1, at), 1);
+		memset(&keeper.list, 0, sizeof(keeper.list));
+		if (!trace_open(path_of(scratch), &file, &err)) {
+			int all, part;
+
+			all = trace_read(file, NULL, &consumer, 1, &err);
+			trace_close(file);
+			assert_int_equal(trace_open(path_of(scratch), &file, &err), 0);
+			part = trace_read(file, &options, &consumer, 1, &err);
+			trace_close(file);
+			damaged += all == -EBADMSG && !part;
+		}
+		keeper_free(&keeper);
+		assert_int_equal(pwrite(scratch, &byte, 1, at), 1);
+	}
+	assert_in_range(damaged, 30, 200); /* the bytes of the first event chunk's payload */
+}
+
+static bool stop_at_once(void *data, double share)
+{
+	return false;
+}
+
+static void reading_that_is_stopped_ends_well(void **state)
+{
+	struct trace_read_options options = { .progress = stop_at_once };
+	struct keeper keeper;
+
+	write_three_chunks();
+	trace_close(read_list(scratch, &options, &keeper));
+	assert_read(&keeper, "");
+	keeper_free(&keeper);
+}
+
+/* ---- the last part ------------------------------------------------------------------------- */
+
+static void a_window_in_time_drops_what_is_older(void **state)
+{
+	struct consumer *writer = open_window(100000, 0);
+	struct trace_file *file;
+	struct keeper keeper;
+
+	put_other(writer, one, EVENT_PROCESS, 1);
+	put_call(writer, one, 10);
+	snapshot(writer, 20);
+	put_call(writer, one, 90);
+	snapshot(writer, 110);
+	put_call(writer, one, 190);
+	snapshot(writer, 200);
+	file = read_list(scratch, NULL, &keeper);
+	/* the process is older: it stands where the trace begins now */
+	assert_read(&keeper, "process@90 call@100 call@200");
+	assert_int_equal(trace_run(file)->begin_ns, US(90));
+	assert_int_equal(trace_run(file)->end_ns, US(200));
+	assert_int_equal(trace_events(file), 2);
+	trace_close(file);
+	keeper_free(&keeper);
+	writer->ops->free(writer);
+}
+
+static void a_window_in_bytes_keeps_no_more_and_at_least_one_chunk(void **state)
+{
+	struct consumer *writer = open_window(0, 4000);
+	struct writer_stats stats;
+	struct keeper keeper;
+
+	put_other(writer, one, EVENT_PROCESS, 1);
+	for (unsigned i = 0; i < 1000; i++) {
+		put_call(writer, one, 100 * i);
+		if (i % 10 == 9)
+			snapshot(writer, 100 * i + 50);
+		writer_stats(writer, &stats);
+		assert_true(stats.bytes <= 4000);
+	}
+	trace_close(read_list(scratch, NULL, &keeper));
+	assert_in_range(keeper.list.count, 100, 900);
+	assert_int_equal(keeper.list.at[0].event.type, EVENT_PROCESS);
+	assert_int_equal(keeper.list.at[keeper.list.count - 1].event.time_ns, US(99910));
+	keeper_free(&keeper);
+	writer->ops->free(writer);
+}
+
+/* ---- the run ------------------------------------------------------------------------------- */
+
+static void all_that_is_known_of_a_run_comes_back(void **state)
+{
+	static const struct miss misses[] = {
+		{ MISS_NOT_HOOKED, "cuFoo", "libcuda.so.1", 0, "too short" },
+		{ MISS_HOOKED_LATE, NULL, "libcudart.so.13", 42, "1 ms" },
+		{ MISS_ESTIMATED, NULL, NULL, 0, NULL },
+	};
+	struct run_info run = default_run_info();
+	const struct run_info *read;
+	struct kept_list none = { 0 };
+	struct keeper keeper;
+	struct trace_file *file;
+	int fd = memory_file();
+
+	for (unsigned i = 0; i < LOST_COUNT; i++)
+		run.lost[i] = i * 1000;
+	run.misses = misses;
+	run.n_misses = 3;
+	run.realtime_offset_ns = -5;
+	run.estimate_scale = 2.5;
+	run.holds = 7;
+	run.longest_hold_ns = 8;
+	run.hostname = "host";
+	run.kernel_release = "6.1";
+	run.command = "app 'a b'";
+	write_list(fd, &run, &none);
+	file = read_list(fd, NULL, &keeper);
+	read = &keeper.run;
+	assert_int_equal(read->begin_ns, run.begin_ns);
+	assert_int_equal(read->end_ns, run.end_ns);
+	assert_int_equal(read->realtime_offset_ns, -5);
+	assert_memory_equal(read->lost, run.lost, sizeof(run.lost));
+	assert_true(read->estimate_scale == 2.5 && read->returns && !read->cut_short);
+	assert_int_equal(read->holds, 7);
+	assert_int_equal(read->longest_hold_ns, 8);
+	assert_int_equal(read->n_misses, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(read->misses[i].kind, misses[i].kind);
+		assert_int_equal(read->misses[i].pid, misses[i].pid);
+		assert_same_text(read->misses[i].name, misses[i].name);
+		assert_same_text(read->misses[i].lib, misses[i].lib);
+		assert_same_text(read->misses[i].why, misses[i].why);
+	}
+	assert_same_text(read->hostname, "host");
+	assert_same_text(read->kernel_release, "6.1");
+	assert_same_text(read->driver_version, NULL);
+	assert_same_text(read->command, "app 'a b'");
+	trace_close(file);
+	close(fd);
+}
+
+/* ---- kernels ------------------------------------------------------------------------------- */
+
+static void put_launch(struct consumer *writer, const struct kernel *kernel, double at_us)
+{
+	struct call call = launch_at("cuLaunchKernel", at_us, kernel);
+	struct event event = { .type = EVENT_CALL,
+		               .time_ns = call.end_ns,
+		               .process = one,
+		               .tid = 100,
+		               .call = &call };
+
+	push_to(writer, &event);
+}
+
+static void a_kernel_that_is_named_later_has_its_new_name_from_then_on(void **state)
+{
+	struct kernel *kernel = new_kernel("0x55d0", false), *other = new_kernel("other()", true);
+	struct consumer *writer = open_window(0, 0);
+	struct trace_file *file;
+	struct keeper keeper;
+
+	put_launch(writer, other, 5);
+	put_launch(writer, kernel, 10);
+	snapshot(writer, 20);
+	kernel->name = "named(int)";
+	kernel->mangled = "_Z5namedi";
+	kernel->resolved = true;
+	put_launch(writer, kernel, 30);
+	snapshot(writer, 40);
+	file = read_list(scratch, NULL, &keeper);
+	assert_int_equal(keeper.list.count, 3);
+	/* one object, with its last name after the end */
+	assert_ptr_equal(keeper.list.at[1].call.kernel, keeper.list.at[2].call.kernel);
+	assert_same_kernel(keeper.list.at[2].call.kernel, kernel);
+	assert_string_equal(keeper.list.at[0].call.kernel->name, "other()");
+	assert_int_equal(keeper.list.at[0].call.kernel->id, 0); /* dense, as they were met */
+	assert_int_equal(keeper.list.at[1].call.kernel->id, 1);
+	trace_close(file);
+	keeper_free(&keeper);
+	writer->ops->free(writer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_part_has_the_events_of_its_time_and_the_processes_before),
+		cmocka_unit_test(only_the_processes_that_are_asked_for_are_passed_on),
+		cmocka_unit_test(chunks_outside_of_the_time_are_not_touched),
+		cmocka_unit_test(reading_that_is_stopped_ends_well),
+		cmocka_unit_test(a_window_in_time_drops_what_is_older),
+		cmocka_unit_test(a_window_in_bytes_keeps_no_more_and_at_least_one_chunk),
+		cmocka_unit_test(all_that_is_known_of_a_run_comes_back),
+		cmocka_unit_test(a_kernel_that_is_named_later_has_its_new_name_from_then_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
