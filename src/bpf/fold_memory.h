@@ -102,9 +102,9 @@ static __always_inline void live_add(struct fold_process *process, __u32 memory,
 
 /* Whether it is thought to have gone with its context: see forget_context() in memory.c. */
 static __always_inline int with_context(const struct fold_process *process,
-                                        const struct fold_allocation *a, __u32 space)
+                                        const struct fold_live_key *key)
 {
-	return space == FOLD_SPACE_ADDRESS && a->time_ns < process->context_ns;
+	return key->space == FOLD_SPACE_ADDRESS && key->time_ns < process->context_ns;
 }
 
 static __always_inline void memory_failed(const struct folded *f)
@@ -126,38 +126,60 @@ static __always_inline void memory_failed(const struct folded *f)
 		fold_lost_row();
 }
 
+static __always_inline struct fold_latest *latest_of(const struct folded *f, __u64 address,
+                                                     int make)
+{
+	struct fold_address_key key = {
+		.address = address, .born_ns = f->born_ns, .tgid = f->tgid, .space = f->plan->space
+	};
+	int made;
+
+	return make ? FOLD_ROW(&fold_latest, &key, &made) : bpf_map_lookup_elem(&fold_latest, &key);
+}
+
 /* Its address was given out again: its free was not seen, or will be seen in a moment. */
 static __always_inline void memory_replaced(const struct folded *f, struct fold_process *process,
-                                            const struct fold_allocation *old,
-                                            struct fold_allocation *a)
+                                            struct fold_latest *latest,
+                                            const struct fold_live_key *key)
 {
-	struct fold_totals *totals = totals_of(f, old->memory);
-	__u64 bytes = old->bytes;
+	const struct fold_allocation *a = bpf_map_lookup_elem(&fold_live, key);
+	struct fold_totals *totals;
+	__u32 memory;
+	__u64 bytes;
+	long failed;
 
-	if (!totals)
+	if (!a)
 		return;
-	if (with_context(process, old, f->plan->space)) {
-		fold_count(&totals->context, bytes);
+	bytes = a->bytes;
+	memory = a->memory;
+	totals = totals_of(f, memory);
+	/* before it is taken out: the free that finds it gone looks for it here */
+	latest->replaced_memory = memory;
+	FOLD_ADD(latest->replaced_bytes, bytes);
+	FOLD_ADD(latest->replaced, 1);
+	failed = bpf_map_delete_elem(&fold_live, key);
+	if (failed || with_context(process, key)) {
+		FOLD_ADD(latest->replaced_bytes, -bytes);
+		FOLD_ADD(latest->replaced, -1ull);
+		if (totals && !failed)
+			fold_count(&totals->context, bytes);
 		return;
 	}
-	fold_count(&totals->replaced, bytes);
-	live_add(process, old->memory, f->plan->space, -bytes);
-	a->replaced_bytes = bytes;
-	a->replaced_memory = old->memory;
+	if (totals)
+		fold_count(&totals->replaced, bytes);
+	live_add(process, memory, key->space, -bytes);
 }
 
 static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 {
-	struct fold_allocation a = { .time_ns = f->call->head.time_ns,
-		                     .hook = f->call->head.hook,
-		                     .memory = f->plan->memory },
-			       *old;
-	struct fold_memory_key key = { .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
-		                       .born_ns = f->born_ns,
-		                       .tgid = f->tgid,
-		                       .space = f->plan->space };
+	struct fold_allocation a = { .hook = f->call->head.hook, .memory = f->plan->memory };
+	struct fold_live_key key = { .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
+		                     .born_ns = f->born_ns,
+		                     .tgid = f->tgid,
+		                     .space = f->plan->space };
 	struct fold_process *process = fold_process(f);
 	struct fold_totals *totals = totals_of(f, f->plan->memory);
+	struct fold_latest *latest;
 
 	a.bytes = fold_alloc_bytes(f);
 	if (!key.address && !a.bytes) /* nothing asked for, nothing given */
@@ -167,72 +189,85 @@ static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 		return;
 	}
 	fold_count(&totals->allocated, a.bytes);
-	if (!key.address) {
+	latest = key.address ? latest_of(f, key.address, 1) : 0;
+	if (!latest) {
 		fold_count(&totals->untracked, a.bytes);
+		if (key.address)
+			fold_lost_row();
 		return;
 	}
-	old = bpf_map_lookup_elem(&fold_live, &key);
-	if (old)
-		memory_replaced(f, process, old, &a);
+	key.time_ns = latest->time_ns;
+	if (key.time_ns)
+		memory_replaced(f, process, latest, &key);
+	key.time_ns = f->call->head.time_ns;
 	a.stack = stack_of(ctx, f);
 	if (bpf_map_update_elem(&fold_live, &key, &a, BPF_ANY)) {
 		fold_count(&totals->untracked, a.bytes);
 		fold_lost_row();
 		return;
 	}
+	latest->time_ns = key.time_ns;
 	live_add(process, a.memory, key.space, a.bytes);
+}
+
+/* Of several that were replaced the mean is taken, which the last one makes exact. */
+static __always_inline void memory_freed_late(const struct folded *f, struct fold_process *process,
+                                              struct fold_latest *latest)
+{
+	struct fold_totals *totals = totals_of(f, latest->replaced_memory);
+	__u64 replaced = latest->replaced, bytes;
+
+	if (!replaced) {
+		FOLD_ADD(process->unknown_frees, 1);
+		return;
+	}
+	bytes = latest->replaced_bytes / replaced;
+	FOLD_ADD(latest->replaced_bytes, -bytes);
+	FOLD_ADD(latest->replaced, -1ull);
+	if (!totals)
+		return;
+	fold_uncount(&totals->replaced, bytes);
+	fold_count(&totals->freed, bytes);
 }
 
 /*
  * A free is counted when it returns. Another thread may by then have been given the same address
- * and have returned first: then what stands there is younger than this call, and what this call
- * freed was counted as replaced.
+ * and have returned first, or be returning at this moment: then what stands there is younger than
+ * this call, and what this call freed was counted as replaced.
  */
-static __always_inline void memory_freed_late(const struct folded *f, struct fold_allocation *a)
-{
-	struct fold_totals *totals;
-
-	if (!a->replaced_memory)
-		return;
-	totals = totals_of(f, a->replaced_memory);
-	a->replaced_memory = 0;
-	if (!totals)
-		return;
-	fold_uncount(&totals->replaced, a->replaced_bytes);
-	fold_count(&totals->freed, a->replaced_bytes);
-}
-
 static __always_inline void memory_freed(const struct folded *f)
 {
-	struct fold_memory_key key = { .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
-		                       .born_ns = f->born_ns,
-		                       .tgid = f->tgid,
-		                       .space = f->plan->space };
+	struct fold_live_key key = { .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
+		                     .born_ns = f->born_ns,
+		                     .tgid = f->tgid,
+		                     .space = f->plan->space };
 	struct fold_process *process = fold_process(f);
-	struct fold_allocation *a, was;
+	const struct fold_allocation *a;
+	struct fold_latest *latest;
 	struct fold_totals *totals;
+	__u32 memory;
+	__u64 bytes;
 
 	if (!key.address || !process) /* free(NULL) */
 		return;
-	a = bpf_map_lookup_elem(&fold_live, &key);
-	if (!a) {
+	latest = latest_of(f, key.address, 0);
+	if (!latest) {
 		FOLD_ADD(process->unknown_frees, 1);
 		return;
 	}
-	if (a->time_ns > f->call->begin_ns) {
-		memory_freed_late(f, a);
+	key.time_ns = latest->time_ns;
+	a = key.time_ns < f->call->begin_ns ? bpf_map_lookup_elem(&fold_live, &key) : 0;
+	bytes = a ? a->bytes : 0;
+	memory = a ? a->memory : 0;
+	if (!a || bpf_map_delete_elem(&fold_live, &key)) {
+		memory_freed_late(f, process, latest);
 		return;
 	}
-	was.bytes = a->bytes;
-	was.time_ns = a->time_ns;
-	was.memory = a->memory;
-	if (bpf_map_delete_elem(&fold_live, &key))
-		return; /* another thread was first */
-	totals = totals_of(f, was.memory);
+	totals = totals_of(f, memory);
 	if (totals)
-		fold_count(&totals->freed, was.bytes);
-	if (!with_context(process, &was, key.space))
-		live_add(process, was.memory, key.space, -was.bytes);
+		fold_count(&totals->freed, bytes);
+	if (!with_context(process, &key))
+		live_add(process, memory, key.space, -bytes);
 }
 
 /* All memory of the process is taken to be of this context, but for what belongs to none. */

@@ -133,24 +133,24 @@ void watch_memory_stack(struct watch_memory_part *part, const struct wire_stack 
 /* ---- live allocations ---------------------------------------------------------------------- */
 
 struct live {
-	const struct fold_memory_key *key;
+	const struct fold_live_key *key;
 	const struct fold_allocation *value;
 };
 
 static struct live live_at(const struct watch_memory_part *part, size_t i)
 {
-	return (struct live){ (const struct fold_memory_key *)part->live.keys + i,
+	return (struct live){ (const struct fold_live_key *)part->live.keys + i,
 		              (const struct fold_allocation *)part->live.values + i };
 }
 
 static int read_live(struct watch_memory_part *part)
 {
 	fold_table_free(&part->live);
-	return fold_read(part->programs, "fold_live", sizeof(struct fold_memory_key),
+	return fold_read(part->programs, "fold_live", sizeof(struct fold_live_key),
 	                 sizeof(struct fold_allocation), &part->live);
 }
 
-static struct fold_process_key process_key(const struct fold_memory_key *key, uint32_t memory)
+static struct fold_process_key process_key(const struct fold_live_key *key, uint32_t memory)
 {
 	return (struct fold_process_key){ .born_ns = key->born_ns,
 		                          .tgid = key->tgid,
@@ -163,7 +163,7 @@ static bool with_context(const struct watch_memory_part *part, struct live live)
 	const struct fold_process_key key = process_key(live.key, 0);
 
 	return live.key->space == FOLD_SPACE_ADDRESS &&
-	       live.value->time_ns < ledger_row(part->processes, &key)->now[CONTEXT_NS];
+	       live.key->time_ns < ledger_row(part->processes, &key)->now[CONTEXT_NS];
 }
 
 static struct leftover *leftover_of(struct watch_memory_part *part, struct fold_process_key key)
@@ -195,7 +195,7 @@ static void fill_allocation(struct watch_memory_part *part, struct live live,
 	a->stack = stack ? &stack->stack : NULL;
 	a->address = live.key->address;
 	a->bytes = live.value->bytes;
-	a->time_ns = live.value->time_ns;
+	a->time_ns = live.key->time_ns;
 }
 
 static void keep_left(struct watch_memory_part *part, struct live live)

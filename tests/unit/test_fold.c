@@ -270,6 +270,36 @@ static void a_free_that_returns_after_the_next_allocation(void **state_of_test)
 	assert_int_equal(0, process_row()->live_bytes);
 }
 
+/* Three threads, each given the address that the one before is about to give back. */
+static void frees_that_return_after_each_other(void **state_of_test)
+{
+	struct wire_call first, second, *call;
+
+	alloc(0x1000, 100);
+	call = begin("cuMemFree_v2");
+	call->word[WIRE_AT_REG] = 0x1000;
+	first = *call;
+	alloc(0x1000, 30);
+	call = begin("cuMemFree_v2");
+	call->word[WIRE_AT_REG] = 0x1000;
+	second = *call;
+	alloc(0x1000, 7);
+	free_at(0x1000);
+	call = begin("cuMemFree_v2");
+	*call = second;
+	end(call);
+	call = begin("cuMemFree_v2");
+	*call = first;
+	end(call);
+	assert_int_equal(0, native_count(&fold_live));
+	assert_int_equal(0, device_totals()->replaced.count);
+	assert_int_equal(0, device_totals()->replaced.bytes);
+	assert_int_equal(3, device_totals()->freed.count);
+	assert_int_equal(137, device_totals()->freed.bytes);
+	assert_int_equal(0, process_row()->live_bytes);
+	assert_int_equal(0, process_row()->unknown_frees);
+}
+
 static void memory_that_goes_with_a_context(void **state_of_test)
 {
 	alloc(0x1000, 100);
@@ -441,6 +471,7 @@ int main(void)
 		TEST(logarithms),
 		TEST(live_bytes_and_peak),
 		TEST(a_free_that_returns_after_the_next_allocation),
+		TEST(frees_that_return_after_each_other),
 		TEST(memory_that_goes_with_a_context),
 		TEST(no_room_is_counted),
 		TEST(failures_allocate_nothing),
