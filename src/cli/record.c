@@ -282,11 +282,21 @@ static int record_window(struct recording *r, struct err *err)
 	return status;
 }
 
+/* A file that is to be overwritten stays as it is until the recording has begun. */
+static int open_file(const struct record_options *o, bool *is_new, struct err *err)
+{
+	int fd = o->force ? open(o->output, O_WRONLY | O_CLOEXEC) : -1;
+
+	*is_new = fd < 0;
+	return fd < 0 ? cli_create(o->output, o->force, err) : fd;
+}
+
 static int record_all(struct recording *r, struct err *err)
 {
 	const char *path = r->options->output;
-	int fd = cli_create(path, r->options->force, err), status;
 	struct writer_stats stats;
+	bool is_new;
+	int fd = open_file(r->options, &is_new, err), status;
 
 	if (fd < 0)
 		return EXIT_FAILURE;
@@ -300,7 +310,7 @@ static int record_all(struct recording *r, struct err *err)
 	}
 	if (stats.events || stats.ended)
 		say_written(r, path, stats.whole, stats.bytes, stats.ended ? &stats.lost : NULL);
-	else
+	else if (is_new)
 		unlink(path); /* it never began */
 	return status;
 }

@@ -12,8 +12,8 @@
 #include "trace/event.h"
 
 /*
- * Writes to `fd`, a regular file that is empty, which stays the caller's; `name` is for sentences
- * and is kept, not copied.
+ * Writes to `fd`, a regular file, from its begin on; what was in it is gone with the first flush()
+ * or chunk. It stays the caller's; `name` is for sentences and is kept, not copied.
  */
 struct consumer *writer_new(int fd, const char *name);
 

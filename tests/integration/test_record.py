@@ -96,6 +96,10 @@ def test_record_overwrites_nothing_unless_told_to(case):
     checks.contains("the reason", "exists already: --force overwrites it", process.err())
     with open(path) as file:
         checks.equal("the file", "precious", file.read())
+    process = start_record(case, ["--force", "--", "./nonexistent"])
+    checks.equal("status of a command that is not there", 127, process.wait())
+    with open(path) as file:
+        checks.equal("the file after a recording that never began", "precious", file.read())
     checks.equal("with --force", 0, start_record(case, ["--force", "--", Places.program("memory")]).wait())
     checks.equal("what is there then", None, info(case)["damage"])
 
