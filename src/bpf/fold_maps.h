@@ -51,12 +51,11 @@ struct {
 FOLD_MAP(fold_born, __u32, __u64); /* when a tgid was first seen, until its exec or exit */
 FOLD_MAP(fold_processes, struct fold_process_key, struct fold_process);
 FOLD_MAP(fold_totals, struct fold_process_key, struct fold_totals);
-FOLD_MAP(fold_live, struct fold_live_key, struct fold_allocation);
+FOLD_MAP(fold_live, struct fold_memory_key, struct fold_allocation);
 FOLD_MAP(fold_failures, struct fold_failure_key, struct fold_count);
 FOLD_MAP(fold_launches, struct fold_launch_key, struct fold_launch);
 FOLD_MAP(fold_copies, struct fold_copies_key, struct fold_copies);
 FOLD_MAP(fold_open_captures, __u64, struct fold_open_capture);
-FOLD_CACHE(fold_latest, struct fold_address_key, struct fold_latest);
 FOLD_CACHE(fold_pinned, struct fold_pinned_key, struct fold_pinned);
 FOLD_CACHE(fold_captures, struct fold_capture_key, __u64);
 FOLD_CACHE(fold_stacks, struct fold_stack_key, __u8);

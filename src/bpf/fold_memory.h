@@ -87,24 +87,31 @@ static __always_inline struct fold_totals *totals_of(const struct folded *f, __u
 	return FOLD_ROW(&fold_totals, &key, &made);
 }
 
-/* Adds to what is live, with 2's complement to take away. */
+/*
+ * Adds to what is live, with 2's complement to take away. The sum can be below zero for a moment: a
+ * context that is destroyed sets it to 0 while a free is about to take its share off.
+ */
 static __always_inline void live_add(struct fold_process *process, __u32 memory, __u32 space,
                                      __u64 bytes)
 {
+	__u64 live;
+
 	if (memory == FOLD_VMM_VA)
 		return;
 	if (space == FOLD_SPACE_HANDLE)
 		FOLD_ADD(process->handle_bytes, bytes);
 	else
 		FOLD_ADD(process->live_bytes, bytes);
-	fold_max(&process->peak_bytes, process->live_bytes + process->handle_bytes);
+	live = process->live_bytes + process->handle_bytes;
+	if (!(live >> 63))
+		fold_max(&process->peak_bytes, live);
 }
 
 /* Whether it is thought to have gone with its context: see forget_context() in memory.c. */
-static __always_inline int with_context(const struct fold_process *process,
-                                        const struct fold_live_key *key)
+static __always_inline int with_context(const struct fold_process *process, __u64 time_ns,
+                                        __u32 space)
 {
-	return key->space == FOLD_SPACE_ADDRESS && key->time_ns < process->context_ns;
+	return space == FOLD_SPACE_ADDRESS && time_ns < process->context_ns;
 }
 
 static __always_inline void memory_failed(const struct folded *f)
@@ -126,60 +133,40 @@ static __always_inline void memory_failed(const struct folded *f)
 		fold_lost_row();
 }
 
-static __always_inline struct fold_latest *latest_of(const struct folded *f, __u64 address,
-                                                     int make)
+static __always_inline struct fold_memory_key memory_key(const struct folded *f)
 {
-	struct fold_address_key key = {
-		.address = address, .born_ns = f->born_ns, .tgid = f->tgid, .space = f->plan->space
-	};
-	int made;
-
-	return make ? FOLD_ROW(&fold_latest, &key, &made) : bpf_map_lookup_elem(&fold_latest, &key);
+	return (struct fold_memory_key){ .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
+		                         .born_ns = f->born_ns,
+		                         .tgid = f->tgid,
+		                         .space = f->plan->space };
 }
 
-/* Its address was given out again: its free was not seen, or will be seen in a moment. */
+/* Its address was given out again: its free was not seen. */
 static __always_inline void memory_replaced(const struct folded *f, struct fold_process *process,
-                                            struct fold_latest *latest,
-                                            const struct fold_live_key *key)
+                                            const struct fold_allocation *old)
 {
-	const struct fold_allocation *a = bpf_map_lookup_elem(&fold_live, key);
-	struct fold_totals *totals;
-	__u32 memory;
-	__u64 bytes;
-	long failed;
+	struct fold_totals *totals = totals_of(f, old->memory);
+	__u32 space = f->plan->space;
 
-	if (!a)
+	if (!totals)
 		return;
-	bytes = a->bytes;
-	memory = a->memory;
-	totals = totals_of(f, memory);
-	/* before it is taken out: the free that finds it gone looks for it here */
-	latest->replaced_memory = memory;
-	FOLD_ADD(latest->replaced_bytes, bytes);
-	FOLD_ADD(latest->replaced, 1);
-	failed = bpf_map_delete_elem(&fold_live, key);
-	if (failed || with_context(process, key)) {
-		FOLD_ADD(latest->replaced_bytes, -bytes);
-		FOLD_ADD(latest->replaced, -1ull);
-		if (totals && !failed)
-			fold_count(&totals->context, bytes);
+	if (with_context(process, old->time_ns, space)) {
+		fold_count(&totals->context, old->bytes);
 		return;
 	}
-	if (totals)
-		fold_count(&totals->replaced, bytes);
-	live_add(process, memory, key->space, -bytes);
+	fold_count(&totals->replaced, old->bytes);
+	live_add(process, old->memory, space, -old->bytes);
 }
 
 static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 {
-	struct fold_allocation a = { .hook = f->call->head.hook, .memory = f->plan->memory };
-	struct fold_live_key key = { .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
-		                     .born_ns = f->born_ns,
-		                     .tgid = f->tgid,
-		                     .space = f->plan->space };
+	struct fold_allocation a = { .time_ns = f->call->head.time_ns,
+		                     .hook = f->call->head.hook,
+		                     .memory = f->plan->memory },
+			       *old;
+	struct fold_memory_key key = memory_key(f);
 	struct fold_process *process = fold_process(f);
 	struct fold_totals *totals = totals_of(f, f->plan->memory);
-	struct fold_latest *latest;
 
 	a.bytes = fold_alloc_bytes(f);
 	if (!key.address && !a.bytes) /* nothing asked for, nothing given */
@@ -189,85 +176,68 @@ static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 		return;
 	}
 	fold_count(&totals->allocated, a.bytes);
-	latest = key.address ? latest_of(f, key.address, 1) : 0;
-	if (!latest) {
+	if (!key.address) {
 		fold_count(&totals->untracked, a.bytes);
-		if (key.address)
-			fold_lost_row();
 		return;
 	}
-	key.time_ns = latest->time_ns;
-	if (key.time_ns)
-		memory_replaced(f, process, latest, &key);
-	key.time_ns = f->call->head.time_ns;
+	old = bpf_map_lookup_elem(&fold_live, &key);
+	if (old)
+		memory_replaced(f, process, old);
 	a.stack = stack_of(ctx, f);
 	if (bpf_map_update_elem(&fold_live, &key, &a, BPF_ANY)) {
 		fold_count(&totals->untracked, a.bytes);
 		fold_lost_row();
 		return;
 	}
-	latest->time_ns = key.time_ns;
 	live_add(process, a.memory, key.space, a.bytes);
 }
 
-/* Of several that were replaced the mean is taken, which the last one makes exact. */
-static __always_inline void memory_freed_late(const struct folded *f, struct fold_process *process,
-                                              struct fold_latest *latest)
+/*
+ * A free takes its allocation out when it begins: as long as it has not begun, nobody else can be
+ * given that address, so nothing else touches the entry. When it returns, another thread may have
+ * been given the address already, and have returned before. What it is worth is counted at its end.
+ */
+static __always_inline void memory_taken(struct wire_thread *thread, const struct folded *f)
 {
-	struct fold_totals *totals = totals_of(f, latest->replaced_memory);
-	__u64 replaced = latest->replaced, bytes;
+	struct fold_memory_key key = memory_key(f);
+	const struct fold_allocation *a;
 
-	if (!replaced) {
-		FOLD_ADD(process->unknown_frees, 1);
+	thread->freed.time_ns = 0;
+	if (!key.address) /* free(NULL) */
 		return;
-	}
-	bytes = latest->replaced_bytes / replaced;
-	FOLD_ADD(latest->replaced_bytes, -bytes);
-	FOLD_ADD(latest->replaced, -1ull);
-	if (!totals)
+	a = bpf_map_lookup_elem(&fold_live, &key);
+	if (!a)
 		return;
-	fold_uncount(&totals->replaced, bytes);
-	fold_count(&totals->freed, bytes);
+	thread->freed.time_ns = a->time_ns;
+	thread->freed.address = key.address;
+	thread->freed.bytes = a->bytes;
+	thread->freed.stack = a->stack;
+	thread->freed.hook = a->hook;
+	thread->freed.memory = a->memory;
+	thread->freed.space = key.space;
+	if (bpf_map_delete_elem(&fold_live, &key))
+		thread->freed.time_ns = 0; /* freed twice, and the other was first */
 }
 
-/*
- * A free is counted when it returns. Another thread may by then have been given the same address
- * and have returned first, or be returning at this moment: then what stands there is younger than
- * this call, and what this call freed was counted as replaced.
- */
-static __always_inline void memory_freed(const struct folded *f)
+static __always_inline void memory_freed(struct wire_thread *thread, const struct folded *f)
 {
-	struct fold_live_key key = { .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
-		                     .born_ns = f->born_ns,
-		                     .tgid = f->tgid,
-		                     .space = f->plan->space };
 	struct fold_process *process = fold_process(f);
-	const struct fold_allocation *a;
-	struct fold_latest *latest;
+	struct wire_freed *freed = &thread->freed;
 	struct fold_totals *totals;
-	__u32 memory;
-	__u64 bytes;
+	__u64 time_ns = freed->time_ns;
 
-	if (!key.address || !process) /* free(NULL) */
+	freed->time_ns = 0;
+	if (!process || !FOLD_VALUE(f, FOLD_AT_ADDRESS))
 		return;
-	latest = latest_of(f, key.address, 0);
-	if (!latest) {
+	if (!time_ns) {
 		FOLD_ADD(process->unknown_frees, 1);
 		return;
 	}
-	key.time_ns = latest->time_ns;
-	a = key.time_ns < f->call->begin_ns ? bpf_map_lookup_elem(&fold_live, &key) : 0;
-	bytes = a ? a->bytes : 0;
-	memory = a ? a->memory : 0;
-	if (!a || bpf_map_delete_elem(&fold_live, &key)) {
-		memory_freed_late(f, process, latest);
-		return;
-	}
-	totals = totals_of(f, memory);
+	totals = totals_of(f, freed->memory);
 	if (totals)
-		fold_count(&totals->freed, bytes);
-	if (!with_context(process, &key))
-		live_add(process, memory, key.space, -bytes);
+		fold_count(&totals->freed, freed->bytes);
+	if (!with_context(process, time_ns, freed->space))
+		live_add(process, freed->memory, freed->space, -freed->bytes);
 }
 
 /* All memory of the process is taken to be of this context, but for what belongs to none. */

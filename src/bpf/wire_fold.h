@@ -123,41 +123,22 @@ struct fold_totals {
 	struct fold_count allocated, freed, replaced, context, untracked;
 };
 
-/*
- * Map "fold_live". The time is part of the key, so that taking an entry out is taking that very
- * allocation out, whoever was given its address meanwhile: the one whose deletion succeeds counts
- * it. Handles of cuMemCreate and reserved ranges are numbers of their own.
- */
+/* Map "fold_live". Handles of cuMemCreate and reserved ranges are numbers of their own. */
 enum { FOLD_SPACE_ADDRESS, FOLD_SPACE_HANDLE, FOLD_SPACE_RANGE };
 
-struct fold_live_key {
+struct fold_memory_key {
 	__u64 address;
 	__u64 born_ns;
-	__u64 time_ns;
 	__u32 tgid;
 	__u32 space;
 };
 
 struct fold_allocation {
 	__u64 bytes;
+	__u64 time_ns;
 	__u64 stack; /* 0: none */
 	__u32 hook;
 	__u32 memory;
-};
-
-/* Map "fold_latest": what an address was given out for last. */
-struct fold_address_key {
-	__u64 address;
-	__u64 born_ns;
-	__u32 tgid;
-	__u32 space;
-};
-
-struct fold_latest {
-	__u64 time_ns;  /* of fold_live_key */
-	__u64 replaced; /* how many allocations before it had not been freed: see memory_freed() */
-	__u64 replaced_bytes; /* of these */
-	__u64 replaced_memory;
 };
 
 /* Map "fold_failures": allocations that failed. */

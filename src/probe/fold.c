@@ -29,7 +29,6 @@ static const struct room {
 	{ "fold_processes", FOLD_TOOL_MEMORY | FOLD_TOOL_COPIES, 16384 },
 	{ "fold_totals", FOLD_TOOL_MEMORY, 16384 },
 	{ "fold_live", FOLD_TOOL_MEMORY, 131072 },
-	{ "fold_latest", FOLD_TOOL_MEMORY, 131072 },
 	{ "fold_failures", FOLD_TOOL_MEMORY, 4096 },
 	{ "fold_stacks", FOLD_TOOL_MEMORY, 16384 },
 	{ "fold_launches", FOLD_TOOL_LAUNCHES, 16384 },
