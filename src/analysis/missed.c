@@ -156,7 +156,7 @@ void missed_text(struct buf *out, const struct run_info *run)
 			           (unsigned long long)run->lost[i], lost_reason_text(i));
 	}
 	if (run->estimate_scale > 1)
-		buf_printf(out, "  estimated: counts marked ~ are multiplied by %.2f\n",
+		buf_printf(out, "  estimated: about %.2f times as much happened as was seen\n",
 		           run->estimate_scale);
 	for (size_t i = 0; i < run->n_misses; i++) {
 		if (!told_before(run, i))

@@ -64,6 +64,9 @@ void report_note_no_gpu_times(struct table *table);
 /* The note on calls made by other calls, which are shown with --nested. None for 0. */
 void report_note_nested(struct table *table, uint64_t left_out);
 
+/* The note on failed calls that are none to worry about: cuda_error_is_shutdown(). None for 0. */
+void report_note_shutdown(struct table *table, uint64_t calls);
+
 /* The note on medians of more values than are kept. */
 void report_note_median(struct table *table);
 

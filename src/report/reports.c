@@ -156,6 +156,15 @@ void report_note_nested(struct table *table, uint64_t left_out)
 		           (unsigned long long)left_out);
 }
 
+void report_note_shutdown(struct table *table, uint64_t calls)
+{
+	if (calls)
+		table_note(table,
+		           "harmless: %llu that came at the end of the process, when CUDA was shut "
+		           "down already",
+		           (unsigned long long)calls);
+}
+
 void report_note_median(struct table *table)
 {
 	table_note(table, "medians of more than %d values are within %.1f %%", SPREAD_EXACT,

@@ -70,6 +70,12 @@ void table_whole(struct table *table)
 	table->whole = true;
 }
 
+void table_fit(struct table *table, size_t width)
+{
+	if (!table->layout.screen)
+		table->layout.screen = width;
+}
+
 /* ---- cells --------------------------------------------------------------------------------- */
 
 static bool is_left_out(const struct table *table)
@@ -133,6 +139,14 @@ void table_triple(struct table *table, const uint32_t value[3])
 void table_unknown(struct table *table)
 {
 	add_cell(table, &(struct table_value){ .kind = VALUE_UNKNOWN });
+}
+
+void table_known(struct table *table, bool known, uint64_t value)
+{
+	if (known)
+		table_u64(table, value);
+	else
+		table_unknown(table);
 }
 
 void table_as(struct table *table, enum table_type type)

@@ -292,7 +292,7 @@ static void test_estimates_are_scaled_and_marked(void **state)
 	assert_has(
 		run.text,
 		"  device    ~10  ~10.00 MiB  ~10.00 MiB     ?            ?                 ?\n");
-	assert_has(run.text, "estimated: counts marked ~ are multiplied by 10.00\n");
+	assert_has(run.text, "counts marked ~ are estimates: multiplied by 10.00\n");
 	assert_has_not(run.text, "live at the end");
 	close_run(&run);
 }
