@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "report/diff.h"
@@ -108,16 +107,13 @@ static int read_side(const struct options *o, struct diff *diff, enum diff_side 
                      struct trace_file *file, struct err *err)
 {
 	struct consumer *const *consumers;
-	uint64_t missed;
 	size_t n;
 	int rc;
 
 	consumers = diff_consumers(diff, side, &n);
 	rc = cli_read(file, &o->range, consumers, n, err);
-	missed = missed_events(trace_run(file));
-	if (!rc && missed)
-		cli_say("%llu events were lost while %s was recorded: its figures are too small",
-		        (unsigned long long)missed, o->paths[side]);
+	if (!rc)
+		cli_say_missed(o->paths[side], trace_run(file));
 	return rc;
 }
 
@@ -180,7 +176,7 @@ int cli_diff(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	status = diff_files(&o, &err);
 	if (status)
-		cli_say("%s", err.text);
+		cli_say_failure(&err);
 	free(o.names);
 	free(o.range.pids);
 	free(doc);
