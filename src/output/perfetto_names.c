@@ -4,6 +4,7 @@
 
 #include <uthash.h>
 
+#include "analysis/by_id.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
@@ -129,19 +130,6 @@ uint32_t perfetto_constant(struct perfetto_names *names, enum name_kind kind, co
 
 /* ---- functions and kernels ------------------------------------------------------------------ */
 
-/* An array by id with room for `id`; what is new is zeroed. */
-static void *grown(void *array, size_t *n, uint32_t id, size_t bytes)
-{
-	size_t want = 2 * (size_t)id + 64;
-
-	if (id < *n)
-		return array;
-	array = xrealloc(array, want * bytes);
-	memset((char *)array + *n * bytes, 0, (want - *n) * bytes);
-	*n = want;
-	return array;
-}
-
 /* The words that all functions share; an argument of another type keeps its own name. */
 static const char *arg_name(const struct api_arg *arg, enum api_op op)
 {
@@ -188,8 +176,8 @@ static void define_function(struct perfetto_names *names, struct function_names 
 const struct function_names *perfetto_function(struct perfetto_names *names,
                                                const struct function *function)
 {
-	names->functions = grown(names->functions, &names->n_functions, function->id,
-	                         sizeof(*names->functions));
+	names->functions = by_id_room(names->functions, &names->n_functions,
+	                              sizeof(*names->functions), function->id);
 	if (!names->functions[function->id].name)
 		define_function(names, &names->functions[function->id], function);
 	return &names->functions[function->id];
@@ -198,7 +186,7 @@ const struct function_names *perfetto_function(struct perfetto_names *names,
 static struct kernel_names *kernel_names(struct perfetto_names *names, const struct kernel *kernel)
 {
 	names->kernels =
-		grown(names->kernels, &names->n_kernels, kernel->id, sizeof(*names->kernels));
+		by_id_room(names->kernels, &names->n_kernels, sizeof(*names->kernels), kernel->id);
 	return &names->kernels[kernel->id];
 }
 
