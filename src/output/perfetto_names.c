@@ -53,7 +53,8 @@ struct perfetto_names {
 	size_t n_functions;
 	struct kernel_names {
 		uint32_t event, value;
-	} * kernels; /* by id */
+		bool resolved; /* then these are final */
+	} * kernels;           /* by id */
 	size_t n_kernels;
 	uint32_t copies[DIRECTION_COUNT][MEMORY_NAMES][MEMORY_NAMES], sets[MEMORY_NAMES], no_kernel;
 	struct value values[VALUES];
@@ -122,7 +123,7 @@ uint32_t perfetto_constant(struct perfetto_names *names, enum name_kind kind, co
 	if (!constant) {
 		constant = xcalloc(1, sizeof(*constant));
 		constant->text = text;
-		constant->iid = define(names, kind, text);
+		constant->iid = perfetto_name(names, kind, text); /* a file's can be anything */
 		HASH_ADD_KEYPTR(hh, names->constants[kind], text, strlen(text), constant);
 	}
 	return constant->iid;
@@ -183,11 +184,17 @@ const struct function_names *perfetto_function(struct perfetto_names *names,
 	return &names->functions[function->id];
 }
 
+/* A name that is found after the first launch is told from then on. */
 static struct kernel_names *kernel_names(struct perfetto_names *names, const struct kernel *kernel)
 {
+	struct kernel_names *found;
+
 	names->kernels =
 		by_id_room(names->kernels, &names->n_kernels, sizeof(*names->kernels), kernel->id);
-	return &names->kernels[kernel->id];
+	found = &names->kernels[kernel->id];
+	if (kernel->resolved && !found->resolved)
+		*found = (struct kernel_names){ .resolved = true };
+	return found;
 }
 
 uint32_t perfetto_kernel_value(struct perfetto_names *names, const struct kernel *kernel)
