@@ -210,7 +210,7 @@ static void print_memory_notes(const struct printer *p)
 	if (unknown) {
 		buf_puts(p->out, "  ");
 		add_count(p, p->out, unknown);
-		buf_printf(p->out, " free%s of memory allocated before the trace\n",
+		buf_printf(p->out, " free%s of memory whose allocation was not recorded\n",
 		           unknown == 1 ? "" : "s");
 	}
 }
