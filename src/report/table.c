@@ -239,6 +239,14 @@ void table_add_real(struct buf *out, double value, unsigned decimals)
 	buf_fixed(out, (unsigned long long)(fabs(value) * scale[decimals] + 0.5), decimals);
 }
 
+void table_add_significant(struct buf *out, double value, int digits)
+{
+	if (fabs(value) >= pow(10, digits) - 0.5 && fabs(value) < 1e15)
+		buf_printf(out, "%.0f", value);
+	else
+		buf_printf(out, "%.*g", digits, value);
+}
+
 void table_add_number(struct buf *out, const struct table_column *column,
                       const struct table_value *value)
 {
@@ -252,7 +260,7 @@ void table_add_number(struct buf *out, const struct table_column *column,
 		break;
 	case VALUE_REAL:
 		if (column->type == TABLE_REAL)
-			buf_printf(out, "%.6g", value->real);
+			table_add_significant(out, value->real, 6);
 		else
 			table_add_real(out, value->real, 1);
 		break;
