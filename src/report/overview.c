@@ -59,6 +59,19 @@ static void free_overview(void *analysis)
 	free(overview);
 }
 
+uint64_t overview_gpu_ns(const struct overview *overview)
+{
+	return overview->duration_ns * gpu_use_devices(overview->gpu);
+}
+
+/* What ran at the begin of a part of the trace had begun before it. */
+uint64_t overview_busy_ns(const struct overview *overview)
+{
+	uint64_t busy = gpu_use_all_busy_ns(overview->gpu), most = overview_gpu_ns(overview);
+
+	return busy < most ? busy : most;
+}
+
 uint64_t overview_call_ns(const struct overview *overview)
 {
 	uint64_t sum = 0;
@@ -130,8 +143,7 @@ static void add_facts(struct facts *facts, const struct overview *overview,
 {
 	const struct tally *tally = overview->tally;
 	const struct memory_totals *memory = memory_totals(tally->memory, MEMORY_NONE);
-	uint64_t duration = run->end_ns - run->begin_ns, calls_ns = overview_call_ns(overview);
-	uint64_t devices = gpu_use_devices(overview->gpu);
+	uint64_t calls_ns = overview_call_ns(overview);
 	bool all = run->estimate_scale <= 1; /* else what is live is not known */
 
 	add_text(facts, "Recorded", recorded);
@@ -139,7 +151,7 @@ static void add_facts(struct facts *facts, const struct overview *overview,
 	add_text(facts, "Kernel", run->kernel_release);
 	add_text(facts, "Driver", run->driver_version);
 	add_text(facts, "Command", run->command);
-	add_number(facts, "Duration", TABLE_DURATION, duration);
+	add_number(facts, "Duration", TABLE_DURATION, overview->duration_ns);
 	add_number(facts, "Processes", TABLE_NUMBER, tally->processes);
 	add_number(facts, "Calls", TABLE_NUMBER, tally->calls);
 	add_number(facts, "Failed Calls", TABLE_NUMBER, tally->failed);
@@ -152,7 +164,7 @@ static void add_facts(struct facts *facts, const struct overview *overview,
 	add_known(facts, "Live At The End", TABLE_BYTES, all, memory->live.bytes);
 	add_known(facts, "Released By Exit", TABLE_BYTES, all, memory->exit.bytes);
 	add_number(facts, "Copied", TABLE_BYTES, tally->all_copies.bytes);
-	add_share(facts, "GPU Busy", gpu_use_all_busy_ns(overview->gpu), duration * devices);
+	add_share(facts, "GPU Busy", overview_busy_ns(overview), overview_gpu_ns(overview));
 }
 
 static void write_value(struct table *table, const struct fact *fact)
@@ -476,6 +488,8 @@ static int write_overview(struct at_end *self, const struct run_info *run, struc
 	};
 	struct overview *overview = self->analysis;
 	int rc = overview->calls->ops->end(overview->calls, run, err);
+
+	overview->duration_ns = report_duration_ns(&self->options, run);
 
 	if (!rc)
 		rc = overview->functions->ops->end(overview->functions, run, err);

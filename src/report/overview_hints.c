@@ -55,8 +55,8 @@ static void if_waiting(const struct overview *o, const struct run_info *run, str
 
 static void if_idle(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	uint64_t all = (run->end_ns - run->begin_ns) * gpu_use_devices(o->gpu);
-	double busy = share(gpu_use_all_busy_ns(o->gpu), all);
+	uint64_t all = overview_gpu_ns(o);
+	double busy = share(overview_busy_ns(o), all);
 
 	if (all && busy < 0.5)
 		buf_printf(why, "GPUs were busy %.0f %% of the time: the gaps between launches",
@@ -84,9 +84,10 @@ static void if_kept(const struct overview *o, const struct run_info *run, struct
 	if ((!exited && !all->live.bytes) || run->estimate_scale > 1)
 		return;
 	buf_bytes(why, exited ? all->exit.bytes : all->live.bytes);
-	buf_puts(why, exited ? " were kept until the process ended"
-	                     : " were in use when the trace ended");
-	buf_puts(why, ", as caching allocators do: the biggest, and who made them");
+	buf_puts(why, exited ? " were kept until the process ended, as is usual for caching "
+	                       "allocators: the biggest, and who made them"
+	                     : " were allocated when the trace ended: the biggest, and who made "
+	                       "them");
 }
 
 static void if_small_copies(const struct overview *o, const struct run_info *run, struct buf *why)

@@ -143,6 +143,14 @@ void report_title(const struct report *report, char *title, size_t size)
 	snprintf(title, size, "%s: %s", report->name, report->help);
 }
 
+uint64_t report_duration_ns(const struct report_options *options, const struct run_info *run)
+{
+	uint64_t all = run->end_ns - run->begin_ns;
+	uint64_t to = options->to_ns && options->to_ns < all ? options->to_ns : all;
+
+	return to > options->from_ns ? to - options->from_ns : 0;
+}
+
 void report_note_no_gpu_times(struct table *table)
 {
 	table_note(table, "GPU times were not recorded: this trace has the calls only "

@@ -187,8 +187,8 @@ static void test_memory_that_stays_until_the_exit_is_no_alarm(void **state)
 	push_call(&run, alloc_at("cudaMalloc", 0, 0x1000, 4096));
 	push_exit(&run, the_process(), 100);
 	end_report();
-	assert_has(run.text,
-	           "4.00 KiB were kept until the process ended, as caching allocators do");
+	assert_has(run.text, "4.00 KiB were kept until the process ended, as is usual for caching "
+	                     "allocators: the biggest, and who made them");
 	close_run(&run);
 }
 
@@ -256,6 +256,19 @@ static void test_other_losses_are_no_matter_of_the_rings(void **state)
 	close_run(&run);
 }
 
+static void test_a_part_of_the_trace_is_as_long_as_the_part(void **state)
+{
+	const struct report_options part = { .from_ns = 1000, .to_ns = 3000 }, all = { 0 },
+				    beyond = { .from_ns = 1499999000, .to_ns = 2000000000 },
+				    after = { .from_ns = 2000000000 };
+	const struct run_info info = default_run_info(); /* 1.5 s */
+
+	assert_int_equal(report_duration_ns(&part, &info), 2000);
+	assert_int_equal(report_duration_ns(&all, &info), 1500000000);
+	assert_int_equal(report_duration_ns(&beyond, &info), 1000);
+	assert_int_equal(report_duration_ns(&after, &info), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_an_overview_without_returns_knows_no_durations),
 		cmocka_unit_test(test_what_is_live_is_not_known_of_a_part_of_the_calls),
 		cmocka_unit_test(test_other_losses_are_no_matter_of_the_rings),
+		cmocka_unit_test(test_a_part_of_the_trace_is_as_long_as_the_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
