@@ -114,7 +114,7 @@ static int gpu_trace_end(struct consumer *self, const struct run_info *run, stru
 	struct gpu_trace *trace = trace_of(self);
 
 	if (!trace->any)
-		report_note_no_gpu_times(trace->options.table);
+		report_note_no_gpu_times(trace->options.table, trace->options.part);
 	else
 		report_note_estimated(trace->options.table, run);
 	return table_end(trace->options.table, err);

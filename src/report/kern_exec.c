@@ -69,7 +69,7 @@ static void add_notes(struct kern_exec *exec, const struct run_info *run)
 	uint64_t unmatched = join_unmatched(exec->join);
 
 	if (!exec->any) {
-		report_note_no_gpu_times(exec->options.table);
+		report_note_no_gpu_times(exec->options.table, exec->options.part);
 		return;
 	}
 	if (unmatched)

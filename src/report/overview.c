@@ -246,7 +246,7 @@ static int write_facts(struct at_end *self, const struct run_info *run, struct e
 	at_end_note_durations(self, run);
 	at_end_note_counts(self, run);
 	if (!((struct overview *)self->analysis)->tally->calls)
-		table_note(self->options.table, "no CUDA call was recorded");
+		table_note(self->options.table, "there were no CUDA calls");
 	return table_options(self->options.table)->form == TABLE_FORM_TEXT
 	               ? write_facts_column(self, &facts, title, err)
 	               : write_facts_row(self, &facts, title, err);

@@ -25,6 +25,7 @@ struct report_options {
 	enum kernel_names names;
 	bool nested;             /* also calls made inside other traced calls */
 	uint64_t from_ns, to_ns; /* what is read of the trace, after its begin; to 0: to its end */
+	bool part; /* that, or only some processes: what is not there may be elsewhere */
 };
 
 struct report {
@@ -60,7 +61,7 @@ int report_choose(const char *word, struct report_choice *choice, struct err *er
 void report_title(const struct report *report, char *title, size_t size);
 
 /* The note of a report that needs GPU times and saw none. */
-void report_note_no_gpu_times(struct table *table);
+void report_note_no_gpu_times(struct table *table, bool part);
 
 /* The note on calls made by other calls, which are shown with --nested. None for 0. */
 void report_note_nested(struct table *table, uint64_t left_out);

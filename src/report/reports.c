@@ -151,8 +151,13 @@ uint64_t report_duration_ns(const struct report_options *options, const struct r
 	return to > options->from_ns ? to - options->from_ns : 0;
 }
 
-void report_note_no_gpu_times(struct table *table)
+void report_note_no_gpu_times(struct table *table, bool part)
 {
+	if (part) {
+		table_note(table, "nothing ran on a GPU in this part of the trace, or GPU times "
+		                  "were not recorded");
+		return;
+	}
 	table_note(table, "GPU times were not recorded: this trace has the calls only "
 	                  "(cuda_api_sum, launches and memory need no GPU times)");
 }

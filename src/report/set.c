@@ -82,7 +82,8 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 	struct report_options options = { .names = choice->names,
 		                          .nested = set->options.nested,
 		                          .from_ns = set->options.from_ns,
-		                          .to_ns = set->options.to_ns };
+		                          .to_ns = set->options.to_ns,
+		                          .part = set->options.part };
 	int rc;
 
 	member->name = report_choice_name(choice);

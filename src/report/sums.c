@@ -412,7 +412,7 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 	struct table *table = sums->options.table;
 
 	if (!sums_has_source(&sums->consumer)) {
-		report_note_no_gpu_times(table);
+		report_note_no_gpu_times(table, sums->options.part);
 		return;
 	}
 	if (!exact)

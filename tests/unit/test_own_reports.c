@@ -98,7 +98,7 @@ static void test_an_overview_of_nothing_has_three_hints(void **state)
 	end_report();
 	assert_int_equal(count_of(run.text, "\n  cuscope "), 3);
 	assert_has_not(run.text, "Functions by");
-	assert_has(run.text, "  no CUDA call was recorded\n");
+	assert_has(run.text, "  there were no CUDA calls\n");
 	close_run(&run);
 }
 
