@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/lines.h"
 #include "base/xalloc.h"
+#include "cuda/error.h"
 
 struct calls {
 	struct consumer consumer; /* first: what callers hold */
@@ -168,6 +169,8 @@ static void count_call(struct calls *calls, const struct call *call)
 		tally->unfinished++;
 	} else if (call->flags & CALL_FAILED) {
 		tally->failed++;
+		tally->after_shutdown +=
+			cuda_error_is_shutdown(call->function->layer, call->result);
 		count_error(tally, function, call->result);
 	} else if (call->flags & CALL_CAPTURED) {
 		count_captured(calls, call);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/xalloc.h"
+#include "analysis/by_id.h"
 
 /* Which numbers were met. */
 struct met {
@@ -21,13 +21,7 @@ struct counter {
 /* True at the first time. */
 static bool meet(struct met *met, uint32_t id)
 {
-	if (id >= met->count) {
-		size_t count = 2 * ((size_t)id + 32);
-
-		met->is = xrealloc(met->is, count * sizeof(*met->is));
-		memset(met->is + met->count, 0, (count - met->count) * sizeof(*met->is));
-		met->count = count;
-	}
+	met->is = by_id_room(met->is, &met->count, sizeof(*met->is), id);
 	if (met->is[id])
 		return false;
 	met->is[id] = true;

@@ -7,6 +7,7 @@
 #include <uthash.h>
 
 #include "base/xalloc.h"
+#include "cuda/error.h"
 
 struct key {
 	uint64_t function; /* id; as wide as it is so that there is no padding to hash */
@@ -71,10 +72,19 @@ static int by_name(const void *left, const void *right)
 	return order ? order : (a->first_ns > b->first_ns) - (a->first_ns < b->first_ns);
 }
 
+static int came_after_shutdown(const struct error_row *row)
+{
+	return cuda_error_is_shutdown(row->function->layer, row->code);
+}
+
+/* What is harmless comes last. */
 static int by_count(const void *left, const void *right)
 {
 	const struct error_row *a = left, *b = right;
+	int order = came_after_shutdown(a) - came_after_shutdown(b);
 
+	if (order)
+		return order;
 	return a->count < b->count ? 1 : a->count > b->count ? -1 : by_name(a, b);
 }
 

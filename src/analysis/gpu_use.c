@@ -39,8 +39,7 @@ void gpu_use_event(struct gpu_use *use, const struct event *event)
 	use->kernels = by_id_room(use->kernels, &use->n_kernels, sizeof(*use->kernels), kernel->id);
 	use->kernels[kernel->id].kernel = kernel;
 	use->kernels[kernel->id].count++;
-	if (activity->end_ns > activity->begin_ns)
-		use->kernels[kernel->id].ns += activity->end_ns - activity->begin_ns;
+	use->kernels[kernel->id].ns += activity_duration_ns(activity);
 }
 
 uint64_t gpu_use_activities(const struct gpu_use *use)

@@ -121,6 +121,8 @@ void launch_gaps_event(struct launch_gaps *gaps, const struct event *event)
 	const struct call *call = event->call;
 	struct thread_state *thread;
 
+	if (event->type == EVENT_THREAD) /* its number can have been another thread's */
+		thread_ids_renew(gaps->ids, event);
 	if (event->type != EVENT_CALL || call->flags & CALL_NESTED)
 		return;
 	thread = thread_of(gaps, event);

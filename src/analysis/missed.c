@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/missed.h"
 
-#include <string.h>
+#include <stdlib.h>
+#include <uthash.h>
 
 #include "base/text.h"
+#include "base/xalloc.h"
 
 #define NAMES_SHOWN 8 /* of functions that share a reason; the JSON summary has them all */
 
@@ -80,57 +82,61 @@ void missed_json(struct json *json, const struct run_info *run)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
+/* Misses that differ in the function's name only. */
+struct story {
+	const struct miss *miss; /* the first of them */
+	struct buf names;
+	size_t n_names;
+	struct buf key;
+	UT_hash_handle hh;
+};
+
+static void make_key(struct buf *key, const struct miss *miss)
 {
-	return a == b || (a && b && !strcmp(a, b));
+	buf_printf(key, "%d %u %s\n%s", (int)miss->kind, miss->pid, miss->lib ? miss->lib : "",
+	           miss->why ? miss->why : "");
 }
 
-static bool same_story(const struct miss *a, const struct miss *b)
+static struct story *story_of(struct story **stories, const struct miss *miss)
 {
-	return a->kind == b->kind && a->pid == b->pid && same_text(a->lib, b->lib) &&
-	       same_text(a->why, b->why);
-}
+	struct buf key = { 0 };
+	struct story *story;
 
-static bool told_before(const struct run_info *run, size_t at)
-{
-	for (size_t i = 0; i < at; i++) {
-		if (same_story(&run->misses[i], &run->misses[at]))
-			return true;
+	make_key(&key, miss);
+	HASH_FIND(hh, *stories, key.data, key.len, story);
+	if (story) {
+		buf_free(&key);
+		return story;
 	}
-	return false;
+	story = xcalloc(1, sizeof(*story));
+	story->miss = miss;
+	story->key = key;
+	HASH_ADD_KEYPTR(hh, *stories, story->key.data, story->key.len, story);
+	return story;
 }
 
-/* "cuA, cuB and 12 more": the names of all that tell the story of misses[at]. */
-static size_t add_names(struct buf *out, const struct run_info *run, size_t at)
+static void add_name(struct story *story, const char *name)
 {
-	size_t n = 0;
-
-	for (size_t i = at; i < run->n_misses; i++) {
-		if (!run->misses[i].name || !same_story(&run->misses[at], &run->misses[i]))
-			continue;
-		if (n < NAMES_SHOWN) {
-			buf_puts(out, n ? ", " : "");
-			text_add_safe(out, run->misses[i].name);
-		}
-		n++;
-	}
-	if (n > NAMES_SHOWN)
-		buf_printf(out, " and %zu more", n - NAMES_SHOWN);
-	return n;
+	if (story->n_names++ >= NAMES_SHOWN)
+		return;
+	if (story->names.len)
+		buf_puts(&story->names, ", ");
+	text_add_safe(&story->names, name);
 }
 
 /* "not hooked: cuA, cuB (libcuda.so.1): the entry cannot be decoded" */
-static void add_story(struct buf *out, const struct run_info *run, size_t at)
+static void add_story(struct buf *out, const struct story *story)
 {
-	const struct miss *miss = &run->misses[at];
-	struct buf names = { 0 };
-	size_t n = add_names(&names, run, at);
+	const struct miss *miss = story->miss;
+	size_t n = story->n_names;
 
 	buf_printf(out, "  %s:", miss_rows[miss->kind].text);
 	if (n > 1)
 		buf_printf(out, " %zu functions:", n);
 	if (n)
-		buf_printf(out, " %s", names.data);
+		buf_printf(out, " %s", story->names.data ? story->names.data : "");
+	if (n > NAMES_SHOWN)
+		buf_printf(out, " and %zu more", n - NAMES_SHOWN);
 	if (miss->lib) {
 		buf_puts(out, n ? " (" : " ");
 		text_add_safe(out, miss->lib);
@@ -143,7 +149,25 @@ static void add_story(struct buf *out, const struct run_info *run, size_t at)
 		text_add_safe(out, miss->why);
 	}
 	buf_putc(out, '\n');
-	buf_free(&names);
+}
+
+/* In the order of the first of each. */
+static void add_stories(struct buf *out, const struct run_info *run)
+{
+	struct story *stories = NULL, *story, *next;
+
+	for (size_t i = 0; i < run->n_misses; i++) {
+		story = story_of(&stories, &run->misses[i]);
+		if (run->misses[i].name)
+			add_name(story, run->misses[i].name);
+	}
+	HASH_ITER (hh, stories, story, next) {
+		add_story(out, story);
+		HASH_DELETE(hh, stories, story);
+		buf_free(&story->names);
+		buf_free(&story->key);
+		free(story);
+	}
 }
 
 void missed_text(struct buf *out, const struct run_info *run)
@@ -156,10 +180,7 @@ void missed_text(struct buf *out, const struct run_info *run)
 			           (unsigned long long)run->lost[i], lost_reason_text(i));
 	}
 	if (run->estimate_scale > 1)
-		buf_printf(out, "  estimated: counts marked ~ are multiplied by %.2f\n",
+		buf_printf(out, "  estimated: about %.2f times as much happened as was seen\n",
 		           run->estimate_scale);
-	for (size_t i = 0; i < run->n_misses; i++) {
-		if (!told_before(run, i))
-			add_story(out, run, i);
-	}
+	add_stories(out, run);
 }

@@ -10,11 +10,6 @@
 #include "analysis/by_id.h"
 #include "base/buf.h"
 
-/* Handles that are no pointers: cudaStreamLegacy and cudaStreamPerThread, the same in the driver.
- */
-#define HANDLE_LEGACY     1
-#define HANDLE_PER_THREAD 2
-
 /* Correlations that are remembered until their other half comes; a power of two. */
 #define REMEMBERED 4096
 
@@ -69,15 +64,9 @@ struct streams *streams_new(void)
 
 uint64_t call_stream(const struct call *call)
 {
-	const char *name = call->function->name;
-	size_t len;
-
 	if (call->args.stream)
 		return call->args.stream;
-	len = strlen(name);
-	if (len > 5 && (!strcmp(name + len - 5, "_ptsz") || !strcmp(name + len - 5, "_ptds")))
-		return HANDLE_PER_THREAD;
-	return 0;
+	return api_is_per_thread(call->function->name) ? STREAM_PER_THREAD : 0;
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -364,9 +353,9 @@ void stream_name(const struct stream_row *row, struct buf *out)
 		buf_printf(out, "GPU stream %llu", (unsigned long long)row->id);
 	else if (!row->id)
 		buf_puts(out, "default");
-	else if (row->id == HANDLE_LEGACY)
+	else if (row->id == STREAM_LEGACY)
 		buf_puts(out, "legacy");
-	else if (row->id == HANDLE_PER_THREAD)
+	else if (row->id == STREAM_PER_THREAD)
 		buf_puts(out, "per-thread");
 	else
 		buf_hex(out, row->id);

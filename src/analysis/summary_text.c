@@ -210,7 +210,7 @@ static void print_memory_notes(const struct printer *p)
 	if (unknown) {
 		buf_puts(p->out, "  ");
 		add_count(p, p->out, unknown);
-		buf_printf(p->out, " free%s of memory allocated before the trace\n",
+		buf_printf(p->out, " free%s of memory whose allocation was not recorded\n",
 		           unknown == 1 ? "" : "s");
 	}
 }
@@ -293,6 +293,12 @@ static void print_errors(const struct printer *p)
 	}
 	columns_print(&table, p->out);
 	free(rows);
+	if (p->tally->after_shutdown) {
+		buf_puts(p->out, "  harmless: ");
+		add_count(p, p->out, p->tally->after_shutdown);
+		buf_puts(p->out,
+		         " that came at the end of the process, when CUDA was shut down already\n");
+	}
 }
 
 /* ---- functions and kernels ----------------------------------------------------------------- */
@@ -442,6 +448,9 @@ static void print_missed(const struct printer *p)
 	struct memory_count unresolved = tally_unresolved(p->tally);
 
 	title(p, "WHAT WAS MISSED");
+	if (is_estimated(p))
+		buf_printf(p->out, "  counts marked ~ are estimates: multiplied by %.2f\n",
+		           p->run->estimate_scale);
 	missed_text(p->out, p->run);
 	if (unresolved.count)
 		buf_printf(p->out, "  kernel names not resolved: %llu (launches: %llu)\n",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
+#include "cuda/error.h"
 
 static int descending(uint64_t a, uint64_t b)
 {
@@ -54,12 +55,20 @@ static int compare_launches(const void *left, const void *right)
 	return order ? order : strcmp(a->name, b->name);
 }
 
+static int came_after_shutdown(const struct error_tally *row)
+{
+	return cuda_error_is_shutdown(row->key.function->function->layer, (int)row->key.code);
+}
+
+/* What is harmless comes last. */
 static int compare_errors(const void *left, const void *right)
 {
 	const struct error_tally *a = *(const struct error_tally *const *)left;
 	const struct error_tally *b = *(const struct error_tally *const *)right;
-	int order = descending(a->count, b->count);
+	int order = came_after_shutdown(a) - came_after_shutdown(b);
 
+	if (!order)
+		order = descending(a->count, b->count);
 	if (!order)
 		order = by_name(a->key.function, b->key.function);
 	return order ? order : (a->key.code > b->key.code) - (a->key.code < b->key.code);

@@ -44,6 +44,7 @@ struct kernel_tally {
 struct tally {
 	uint64_t processes; /* that made calls */
 	uint64_t calls, failed, unfinished, entry_only, nested;
+	uint64_t after_shutdown; /* of the failed: see cuda_error_is_shutdown() */
 	uint64_t launches, graph_launches, host_launches;
 	uint64_t captured_launches, captured_other;
 	struct memory_count copies[DIRECTION_COUNT], all_copies, sets;

@@ -244,8 +244,7 @@ static void see_activity(struct timeline *timeline, const struct event *event)
 	if (timeline->options.tid || !clip(timeline, &begin_ns, &end_ns))
 		return;
 	occupy(timeline, gpu_lane(timeline, event), timeline->view.gpu,
-	       category_of_activity(activity), begin_ns, end_ns,
-	       activity->end_ns > activity->begin_ns ? activity->end_ns - activity->begin_ns : 0);
+	       category_of_activity(activity), begin_ns, end_ns, activity_duration_ns(activity));
 }
 
 void timeline_event(struct timeline *timeline, const struct event *event)

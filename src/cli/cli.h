@@ -85,6 +85,9 @@ extern const struct argp cli_limits_argp;
 /* A duration that is an option's value; ends the program where it is none. */
 uint64_t cli_duration(const struct argp_state *state, const char *option, const char *arg);
 
+/* The same for the value of --ring-size. */
+uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg);
+
 /* Values of --format, --top and --color; each ends the program where it is none. */
 enum table_form cli_table_form(const struct argp_state *state, const char *arg);
 size_t cli_top_rows(const struct argp_state *state, const char *arg);
@@ -100,12 +103,19 @@ struct cli_range {
 	size_t n_pids;
 };
 
+/* That part, for trace_read(); it ends with the range. */
+struct trace_read_options cli_range_of(const struct trace_file *file,
+                                       const struct cli_range *range);
+
 /* trace_read() of that part. */
 int cli_read(struct trace_file *file, const struct cli_range *range,
              struct consumer *const *consumers, size_t n, struct err *err);
 
-/* The same for the value of --ring-size. */
-uint64_t cli_ring_bytes(const struct argp_state *state, const char *arg);
+/* What makes all figures of a trace too small; nothing where it is whole. */
+void cli_say_missed(const char *path, const struct run_info *run);
+
+/* Why a table was not printed. That its reader (head, less) has seen enough is no news to him. */
+void cli_say_failure(const struct err *err);
 
 /* Ends the program: "cuscope trace: --duration: '10x' is no duration (10us, 1.5ms, 2s, 3m)". */
 void cli_bad_value(const struct argp_state *state, const char *option, const char *value,

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "report/diff.h"
@@ -108,23 +107,32 @@ static int read_side(const struct options *o, struct diff *diff, enum diff_side 
                      struct trace_file *file, struct err *err)
 {
 	struct consumer *const *consumers;
-	uint64_t missed;
 	size_t n;
 	int rc;
 
 	consumers = diff_consumers(diff, side, &n);
 	rc = cli_read(file, &o->range, consumers, n, err);
-	missed = missed_events(trace_run(file));
-	if (!rc && missed)
-		cli_say("%llu events were lost while %s was recorded: its figures are too small",
-		        (unsigned long long)missed, o->paths[side]);
+	if (!rc)
+		cli_say_missed(o->paths[side], trace_run(file));
 	return rc;
+}
+
+/* A run as long as what was read of it. */
+static struct run_info part_of(const struct run_info *run, const struct cli_range *range)
+{
+	const struct report_options read = { .from_ns = range->from_ns,
+		                             .to_ns = range->has_to ? range->to_ns : 0 };
+	struct run_info part = *run;
+
+	part.end_ns = part.begin_ns + report_duration_ns(&read, run);
+	return part;
 }
 
 static int compare(struct options *o, struct diff *diff, struct trace_file *files[DIFF_SIDES],
                    struct err *err)
 {
-	const struct run_info *runs[DIFF_SIDES];
+	struct run_info part[DIFF_SIDES];
+	const struct run_info *const runs[DIFF_SIDES] = { &part[DIFF_A], &part[DIFF_B] };
 	int rc = 0;
 
 	for (int side = 0; side < DIFF_SIDES && !rc; side++) {
@@ -132,7 +140,7 @@ static int compare(struct options *o, struct diff *diff, struct trace_file *file
 		if (!rc)
 			rc = read_side(o, diff, side, files[side], err);
 		if (!rc)
-			runs[side] = trace_run(files[side]);
+			part[side] = part_of(trace_run(files[side]), &o->range);
 	}
 	if (rc)
 		return rc;
@@ -180,7 +188,7 @@ int cli_diff(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	status = diff_files(&o, &err);
 	if (status)
-		cli_say("%s", err.text);
+		cli_say_failure(&err);
 	free(o.names);
 	free(o.range.pids);
 	free(doc);

@@ -22,9 +22,8 @@ struct export_options {
 	const char *input, *output;
 	const struct sink_format *format;
 	struct sink_options sink;
-	struct trace_read_options read;
-	uint64_t from_ns, to_ns; /* after the trace's begin */
-	bool has_to, force;
+	struct cli_range range;
+	bool force;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -32,8 +31,6 @@ struct export_options {
 enum {
 	OPT_FORMAT = 3000,
 	OPT_FORCE,
-	OPT_FROM,
-	OPT_TO,
 	OPT_RANK,
 	OPT_FAILED,
 	OPT_MIN_DURATION,
@@ -42,35 +39,23 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "What is written, and where:", 1 },
-	{ "output", 'o', "FILE", 0, "the file; its ending chooses the format; - is standard output",
-	  0 },
-	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
-	{ "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 },
-	{ 0, 0, 0, 0, "Which part of the trace:", 2 },
-	{ "from", OPT_FROM, "TIME", 0, "from this time after its begin on (500ms, 2s)", 0 },
-	{ "to", OPT_TO, "TIME", 0, "up to this time after its begin", 0 },
-	{ "pid", 'p', "PID[,PID]", 0, "only these processes", 0 },
+	{ 0, 0, 0, 0, "Which calls:", 2 },
 	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
 	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
 	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", 0 },
 	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end when N calls were written", 0 },
-	{ 0, 0, 0, 0, "For single formats:", 3 },
+	{ 0, 0, 0, 0, "What is written, and where:", 3 },
+	{ "output", 'o', "FILE", 0, "the file; its ending chooses the format; - is standard output",
+	  0 },
+	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
+	{ "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 },
+	{ 0, 0, 0, 0, "For single formats:", 4 },
 	{ "rank", OPT_RANK, "N[/SIZE]", 0,
 	  "chrome: which rank of a distributed program this is, of how many", 0 },
 	{ "begin-end", OPT_BEGIN_END, 0, 0,
 	  "jsonl: a B and an E line for each call instead of one X", 0 },
 	{ 0 }
 };
-
-static uint64_t time_of(const struct argp_state *state, const char *option, const char *arg)
-{
-	uint64_t ns;
-
-	if (!parse_duration_ns(arg, &ns))
-		cli_bad_value(state, option, arg, "time (10us, 1.5ms, 2s, 3m)");
-	return ns;
-}
 
 static void parse_rank(const struct argp_state *state, struct sink_options *sink, const char *arg)
 {
@@ -87,33 +72,11 @@ static void parse_rank(const struct argp_state *state, struct sink_options *sink
 	sink->world_size = (unsigned)size;
 }
 
-static void parse_processes(const struct argp_state *state, struct export_options *o,
-                            const char *arg)
-{
-	size_t n = o->read.n_pids;
-	int *pids = (int *)o->read.pids;
-
-	if (!parse_pids(arg, &pids, &n))
-		cli_bad_value(state, "--pid", arg, "list of process ids (123,456)");
-	o->read.pids = (const uint32_t *)pids;
-	o->read.n_pids = n;
-}
-
-static error_t parse_part(int key, char *arg, struct argp_state *state)
+static error_t parse_filter(int key, char *arg, struct argp_state *state)
 {
 	struct export_options *o = state->input;
 
 	switch (key) {
-	case OPT_FROM:
-		o->from_ns = time_of(state, "--from", arg);
-		return 0;
-	case OPT_TO:
-		o->to_ns = time_of(state, "--to", arg);
-		o->has_to = true;
-		return 0;
-	case 'p':
-		parse_processes(state, o, arg);
-		return 0;
 	case OPT_FAILED:
 		o->sink.failed_only = true;
 		return 0;
@@ -133,6 +96,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	struct export_options *o = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->range;
+		return 0;
 	case 'o':
 		o->output = arg;
 		return 0;
@@ -157,13 +123,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		argp_error(state, "which trace? 'cuscope record' makes one");
 		return 0;
 	}
-	return parse_part(key, arg, state);
+	return parse_filter(key, arg, state);
 }
 
 static char *help_filter(int key, const char *text, void *input)
 {
 	return key == OPT_FORMAT ? cli_help_formats() : (char *)text;
 }
+
+static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 }, { 0 } };
 
 static const struct argp argp = {
 	.options = options,
@@ -174,6 +142,7 @@ static const struct argp argp = {
 	       "  cuscope export train.cuscope -o train.pftrace\n"
 	       "  cuscope export train.cuscope -o train.json.gz --pid 4242 --rank 0/8\n"
 	       "  cuscope export train.cuscope --format table --from 2s --to 2.1s\n",
+	.children = children,
 	.help_filter = help_filter,
 };
 
@@ -207,8 +176,6 @@ static int check_options(struct export_options *o, struct err *err)
 		return no_format(o, err);
 	if (o->sink.begin_end && strcmp(o->format->name, "jsonl"))
 		return err_set(err, EINVAL, "--begin-end goes with --format jsonl");
-	if (o->has_to && o->to_ns <= o->from_ns)
-		return err_set(err, EINVAL, "--to has to be later than --from");
 	return to_stdout(o) ? cli_check_stdout(o->format, err) : 0;
 }
 
@@ -275,18 +242,16 @@ static void erase(const struct progress *progress)
 
 static int convert(struct export_options *o, struct trace_file *file, struct err *err)
 {
-	const struct run_info *run = trace_run(file);
+	struct trace_read_options read = cli_range_of(file, &o->range);
 	struct consumer *sink = o->format->create(&o->sink);
 	struct progress progress = { .sink = sink,
 		                     .terminal = isatty(STDERR_FILENO) && !to_stdout(o),
 		                     .begin_ns = now_ns() };
 	int rc;
 
-	o->read.from_ns = o->from_ns ? run->begin_ns + o->from_ns : 0;
-	o->read.to_ns = o->has_to ? run->begin_ns + o->to_ns : 0;
-	o->read.progress = on_progress;
-	o->read.data = &progress;
-	rc = trace_read(file, &o->read, &sink, 1, err);
+	read.progress = on_progress;
+	read.data = &progress;
+	rc = trace_read(file, &read, &sink, 1, err);
 	erase(&progress);
 	sink->ops->free(sink);
 	if (!rc && interrupted)
@@ -372,6 +337,6 @@ int cli_export(int argc, char **argv)
 	status = export_trace(&o, &err);
 	if (err.text[0])
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
-	free((void *)o.read.pids);
+	free(o.range.pids);
 	return status;
 }

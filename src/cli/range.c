@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* Options of the commands that read trace files: which part of them. */
+/* What the commands that read trace files share: which part of them, and what to say of them. */
 #include "cli/cli.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/missed.h"
 #include "base/parse.h"
 
 enum { OPT_FROM = 2200, OPT_TO };
@@ -53,16 +54,41 @@ static error_t parse_range(int key, char *arg, struct argp_state *state)
 
 const struct argp cli_range_argp = { .options = range_options, .parser = parse_range };
 
-int cli_read(struct trace_file *file, const struct cli_range *range,
-             struct consumer *const *consumers, size_t n, struct err *err)
+struct trace_read_options cli_range_of(const struct trace_file *file, const struct cli_range *range)
 {
 	uint64_t begin_ns = trace_run(file)->begin_ns;
-	struct trace_read_options options = {
+
+	return (struct trace_read_options){
 		.from_ns = range->from_ns ? begin_ns + range->from_ns : 0,
 		.to_ns = range->has_to ? begin_ns + range->to_ns : 0,
 		.pids = (const uint32_t *)range->pids, /* never negative */
 		.n_pids = range->n_pids,
 	};
+}
+
+int cli_read(struct trace_file *file, const struct cli_range *range,
+             struct consumer *const *consumers, size_t n, struct err *err)
+{
+	struct trace_read_options options = cli_range_of(file, range);
 
 	return trace_read(file, &options, consumers, n, err);
+}
+
+void cli_say_missed(const char *path, const struct run_info *run)
+{
+	uint64_t missed = missed_events(run);
+
+	if (run->cut_short)
+		cli_say("%s has no end, the recording was cut short: this is of what came before",
+		        path);
+	if (missed)
+		cli_say("%llu events were lost while %s was recorded: 'cuscope report %s summary' "
+		        "says why",
+		        (unsigned long long)missed, path, path);
+}
+
+void cli_say_failure(const struct err *err)
+{
+	if (err->code != -EPIPE)
+		cli_say("%s", err->text);
 }

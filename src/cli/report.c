@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "report/set.h"
@@ -138,20 +137,6 @@ static void tell_note(void *data, const char *name, const char *text)
 	cli_say("%s: %s", name, text);
 }
 
-/* What makes the figures of every report too small. */
-static void tell_missed(const struct options *o, const struct run_info *run)
-{
-	uint64_t missed = missed_events(run);
-
-	if (run->cut_short)
-		cli_say("%s has no end, the recording was cut short: this is of what came before",
-		        o->path);
-	if (missed)
-		cli_say("%llu events were lost while this was recorded: 'cuscope report %s "
-		        "summary' says why",
-		        (unsigned long long)missed, o->path);
-}
-
 static int make_folder(const char *folder, struct err *err)
 {
 	if (mkdir(folder, 0777) && errno != EEXIST)
@@ -179,7 +164,7 @@ static int print_reports(struct options *o, struct trace_file *file, struct err 
 	}
 	report_set_free(set);
 	if (!rc)
-		tell_missed(o, trace_run(file));
+		cli_say_missed(o->path, trace_run(file));
 	return rc;
 }
 
@@ -212,6 +197,9 @@ static int report(struct options *o, struct err *err)
 		return rc;
 	o->set.table.out = stdout;
 	o->set.table.note = tell_note;
+	o->set.from_ns = o->range.from_ns;
+	o->set.part = o->range.from_ns || o->range.has_to || o->range.n_pids;
+	o->set.to_ns = o->range.has_to ? o->range.to_ns : 0;
 	if (!o->set.folder) {
 		o->set.table.color = cli_color(o->color, stdout);
 		o->set.table.width = cli_width(stdout);
@@ -242,7 +230,7 @@ int cli_report(int argc, char **argv)
 	else if (report(&o, &err))
 		status = EXIT_FAILURE;
 	if (status)
-		cli_say("%s", err.text);
+		cli_say_failure(&err);
 	free(o.choices);
 	free(o.range.pids);
 	free(doc);

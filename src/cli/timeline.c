@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/missed.h"
 #include "base/lines.h"
 #include "base/parse.h"
 #include "output/timeline_text.h"
@@ -59,9 +58,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			cli_bad_value(state, "--top", arg, "number up to 10000");
 		return 0;
 	case OPT_COLOR:
-		if (strcmp(arg, "auto") && strcmp(arg, "always") && strcmp(arg, "never"))
-			cli_bad_value(state, "--color", arg, "choice (auto, always or never)");
-		o->color = arg;
+		o->color = cli_when(state, arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->path)
@@ -184,17 +181,6 @@ static int print(const struct options *o, const struct timeline_view *view,
 	return rc;
 }
 
-static void tell_missed(const struct options *o, const struct run_info *run)
-{
-	if (run->cut_short)
-		cli_say("%s has no end, the recording was cut short: this is of what came before",
-		        o->path);
-	if (missed_events(run))
-		cli_say("%llu events were lost while this was recorded: 'cuscope report %s "
-		        "summary' says why",
-		        (unsigned long long)missed_events(run), o->path);
-}
-
 static int show(const struct options *o, struct trace_file *file, struct err *err)
 {
 	const struct run_info *run = trace_run(file);
@@ -213,7 +199,7 @@ static int show(const struct options *o, struct trace_file *file, struct err *er
 	if (!rc || rc == -EBADMSG) /* of a damaged file, what could be read */
 		rc_print = print(o, timeline_view(timeline), run, width, rc ? NULL : err);
 	if (!rc)
-		tell_missed(o, run);
+		cli_say_missed(o->path, run);
 	timeline_free(timeline);
 	return rc ? rc : rc_print;
 }
@@ -233,7 +219,7 @@ int cli_timeline(int argc, char **argv)
 		trace_close(file);
 	}
 	if (rc)
-		cli_say("%s", err.text);
+		cli_say_failure(&err);
 	free(o.range.pids);
 	return rc ? EXIT_FAILURE : 0;
 }

@@ -41,12 +41,18 @@ struct name {
 	unsigned version;               /* 2; 1 where none is said */
 };
 
+bool api_is_per_thread(const char *symbol)
+{
+	size_t len = strlen(symbol);
+
+	return len > 5 &&
+	       (!strcmp(symbol + len - 5, "_ptsz") || !strcmp(symbol + len - 5, "_ptds"));
+}
+
 static void cut_stream_suffix(char *name)
 {
-	size_t len = strlen(name);
-
-	if (len > 5 && (!strcmp(name + len - 5, "_ptsz") || !strcmp(name + len - 5, "_ptds")))
-		name[len - 5] = '\0';
+	if (api_is_per_thread(name))
+		name[strlen(name) - strlen("_ptsz")] = '\0';
 }
 
 static unsigned cut_version(char *name)

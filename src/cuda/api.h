@@ -140,6 +140,14 @@ struct api; /* one row; opaque */
  */
 bool api_is_symbol(const char *symbol);
 
+/* Whether it is a variant, _ptsz or _ptds, for which the default stream is the thread's own. */
+bool api_is_per_thread(const char *symbol);
+
+/* Handles of streams that are no pointers: cudaStreamLegacy, cudaStreamPerThread; in both layers.
+ */
+#define STREAM_LEGACY     1
+#define STREAM_PER_THREAD 2
+
 /* The row of a symbol, NULL where none is known. Static storage; from any thread. */
 const struct api *api_find(const char *symbol);
 

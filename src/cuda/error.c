@@ -271,3 +271,8 @@ bool cuda_error_is_status(enum api_layer layer, int code)
 {
 	return code == 600; /* cudaErrorNotReady and CUDA_ERROR_NOT_READY */
 }
+
+bool cuda_error_is_shutdown(enum api_layer layer, int code)
+{
+	return code == 4; /* cudaErrorCudartUnloading and CUDA_ERROR_DEINITIALIZED */
+}

@@ -16,4 +16,10 @@ const char *cuda_error_name(enum api_layer layer, int code);
 /* Codes that report a state rather than a failure (not ready: a poll that came too early). */
 bool cuda_error_is_status(enum api_layer layer, int code);
 
+/*
+ * Codes of calls that came when CUDA had been shut down, as it is when a process ends: what
+ * libraries clean up after that is gone already. PyTorch makes 27 of them at each exit.
+ */
+bool cuda_error_is_shutdown(enum api_layer layer, int code);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ran on the GPU, in the words of PyTorch's profiler. Private to src/output. */
+/* What ran on the GPU, in the words of PyTorch's profiler. */
 #ifndef CUSCOPE_OUTPUT_ACTIVITY_H
 #define CUSCOPE_OUTPUT_ACTIVITY_H
 

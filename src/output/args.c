@@ -6,11 +6,6 @@
 #include "base/text.h"
 #include "cuda/error.h"
 
-/* Handles that are no pointers: cudaStreamLegacy and cudaStreamPerThread, the same in the driver.
- */
-#define STREAM_LEGACY     1
-#define STREAM_PER_THREAD 2
-
 size_t call_args(const struct call *call, const struct api_arg **args)
 {
 	size_t n = call->function->api ? api_args(call->function->api, args) : 0;
@@ -28,17 +23,9 @@ bool call_has_stream(const struct call *call)
 	return call->args.has_stream && (call->op != OP_STREAM_CREATE || call_has_output(call));
 }
 
-/* For these variants the default stream is the thread's own. */
-static bool is_per_thread_variant(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len > 5 && (!strcmp(name + len - 5, "_ptsz") || !strcmp(name + len - 5, "_ptds"));
-}
-
 void add_stream(struct buf *out, const struct call *call, uint64_t stream)
 {
-	if (!stream && is_per_thread_variant(call->function->name))
+	if (!stream && api_is_per_thread(call->function->name))
 		stream = STREAM_PER_THREAD;
 	if (!stream)
 		buf_putc(out, '0');

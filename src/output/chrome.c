@@ -18,6 +18,7 @@
 #include "output/args.h"
 #include "output/chrome.h"
 #include "output/format.h"
+#include "output/fragments.h"
 #include "output/pairs.h"
 
 /*
@@ -32,8 +33,7 @@ struct chrome {
 	struct chrome_writer writer;
 	struct chrome_rows *rows;
 	struct pairs *pairs;
-	struct buf *functions; /* by id: what all events of a function begin with */
-	size_t n_functions;
+	struct fragments functions; /* what all events of a function begin with */
 };
 
 /* A call or an activity that waits for the other half. */
@@ -83,10 +83,8 @@ static void add_triple(struct buf *out, const char *key, const uint32_t dims[3])
 /* "_ptsz", "_ptds": the default stream is the thread's. */
 static void cut_variant(char *name)
 {
-	size_t len = strlen(name);
-
-	if (len > 5 && (!strcmp(name + len - 5, "_ptsz") || !strcmp(name + len - 5, "_ptds")))
-		name[len - 5] = '\0';
+	if (api_is_per_thread(name))
+		name[strlen(name) - strlen("_ptsz")] = '\0';
 }
 
 /* "_v2" */
@@ -133,16 +131,8 @@ static bool shown_as_runtime(const struct function *function)
 /* `"cat": "cuda_runtime", "name": "cudaMalloc", "pid": ` */
 static const struct buf *function_text(struct chrome *chrome, const struct function *function)
 {
-	size_t want = 2 * (size_t)function->id + 64;
-	struct buf *text;
+	struct buf *text = fragment(&chrome->functions, function->id);
 
-	if (function->id >= chrome->n_functions) {
-		chrome->functions = xrealloc(chrome->functions, want * sizeof(struct buf));
-		memset(chrome->functions + chrome->n_functions, 0,
-		       (want - chrome->n_functions) * sizeof(struct buf));
-		chrome->n_functions = want;
-	}
-	text = &chrome->functions[function->id];
 	if (!text->len) {
 		buf_printf(text, "\"cat\": \"%s\", \"name\": ",
 		           shown_as_runtime(function) ? "cuda_runtime" : "cuda_driver");
@@ -271,7 +261,7 @@ static void add_kernel_args(struct buf *out, const struct activity *a)
 
 static void add_transfer_args(struct buf *out, const struct activity *a)
 {
-	uint64_t ns = span_ns(a->begin_ns, a->end_ns);
+	uint64_t ns = activity_duration_ns(a);
 
 	add_u64(out, ", \"bytes\": ", a->bytes);
 	if (ns) { /* bytes a nanosecond */
@@ -305,7 +295,7 @@ static void write_activity(struct chrome *chrome, const struct waiting *w)
 	ADD(out, ", \"ts\": ");
 	chrome_add_time(&chrome->writer, a->begin_ns);
 	ADD(out, ", \"dur\": ");
-	buf_fixed(out, span_ns(a->begin_ns, a->end_ns), 3);
+	buf_fixed(out, activity_duration_ns(a), 3);
 	add_u64(out, ", \"args\": {\"device\": ", a->device);
 	add_u64(out, ", \"context\": ", a->context);
 	add_u64(out, ", \"stream\": ", a->stream);
@@ -538,9 +528,7 @@ static void chrome_free(struct sink *sink)
 {
 	struct chrome *chrome = chrome_of(sink);
 
-	for (size_t i = 0; i < chrome->n_functions; i++)
-		buf_free(&chrome->functions[i]);
-	free(chrome->functions);
+	fragments_free(&chrome->functions);
 	chrome_rows_free(chrome->rows);
 	pairs_free(chrome->pairs);
 	free(chrome);

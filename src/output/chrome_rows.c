@@ -6,6 +6,7 @@
 
 #include <uthash.h>
 
+#include "analysis/by_id.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
 
@@ -125,14 +126,8 @@ static void label_process(struct chrome_rows *rows, uint32_t pid, const char *la
 
 void chrome_rows_process(struct chrome_rows *rows, const struct process *process)
 {
-	size_t want = 2 * (size_t)process->id + 16;
-
-	if (process->id >= rows->n_processes) {
-		rows->processes = xrealloc(rows->processes, want * sizeof(bool));
-		memset(rows->processes + rows->n_processes, 0,
-		       (want - rows->n_processes) * sizeof(bool));
-		rows->n_processes = want;
-	}
+	rows->processes = by_id_room(rows->processes, &rows->n_processes, sizeof(*rows->processes),
+	                             process->id);
 	if (rows->processes[process->id])
 		return;
 	rows->processes[process->id] = true;

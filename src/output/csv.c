@@ -285,7 +285,7 @@ static void add_activity(struct csv *csv, const struct event *event)
 
 	add_time(csv, out, a->begin_ns);
 	next(out);
-	buf_u64(out, a->end_ns - a->begin_ns);
+	buf_u64(out, activity_duration_ns(a));
 	next(out);
 	add_process(csv, out, event->process);
 	buf_puts(out, ",,gpu,");

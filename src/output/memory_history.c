@@ -106,14 +106,15 @@ void history_settle(struct memory_plot *plot)
 /* What happens at the same time is one moment: a context that ends takes all kinds with it. */
 static void advance(struct memory_plot *plot, uint64_t time_ns)
 {
-	if (time_ns <= plot->now.time_ns)
-		return;
-	if (plot->any)
+	bool later = time_ns > plot->now.time_ns;
+
+	if (later && plot->any)
 		history_settle(plot);
-	else
+	else if (later)
 		plot->begin_ns = time_ns;
 	plot->any = true;
-	plot->now.time_ns = time_ns;
+	if (later)
+		plot->now.time_ns = time_ns;
 }
 
 size_t history_moments(const struct memory_plot *plot, const struct moment **moments)

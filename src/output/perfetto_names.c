@@ -4,6 +4,7 @@
 
 #include <uthash.h>
 
+#include "analysis/by_id.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
@@ -52,7 +53,8 @@ struct perfetto_names {
 	size_t n_functions;
 	struct kernel_names {
 		uint32_t event, value;
-	} * kernels; /* by id */
+		bool resolved; /* then these are final */
+	} * kernels;           /* by id */
 	size_t n_kernels;
 	uint32_t copies[DIRECTION_COUNT][MEMORY_NAMES][MEMORY_NAMES], sets[MEMORY_NAMES], no_kernel;
 	struct value values[VALUES];
@@ -121,26 +123,13 @@ uint32_t perfetto_constant(struct perfetto_names *names, enum name_kind kind, co
 	if (!constant) {
 		constant = xcalloc(1, sizeof(*constant));
 		constant->text = text;
-		constant->iid = define(names, kind, text);
+		constant->iid = perfetto_name(names, kind, text); /* a file's can be anything */
 		HASH_ADD_KEYPTR(hh, names->constants[kind], text, strlen(text), constant);
 	}
 	return constant->iid;
 }
 
 /* ---- functions and kernels ------------------------------------------------------------------ */
-
-/* An array by id with room for `id`; what is new is zeroed. */
-static void *grown(void *array, size_t *n, uint32_t id, size_t bytes)
-{
-	size_t want = 2 * (size_t)id + 64;
-
-	if (id < *n)
-		return array;
-	array = xrealloc(array, want * bytes);
-	memset((char *)array + *n * bytes, 0, (want - *n) * bytes);
-	*n = want;
-	return array;
-}
 
 /* The words that all functions share; an argument of another type keeps its own name. */
 static const char *arg_name(const struct api_arg *arg, enum api_op op)
@@ -188,18 +177,24 @@ static void define_function(struct perfetto_names *names, struct function_names 
 const struct function_names *perfetto_function(struct perfetto_names *names,
                                                const struct function *function)
 {
-	names->functions = grown(names->functions, &names->n_functions, function->id,
-	                         sizeof(*names->functions));
+	names->functions = by_id_room(names->functions, &names->n_functions,
+	                              sizeof(*names->functions), function->id);
 	if (!names->functions[function->id].name)
 		define_function(names, &names->functions[function->id], function);
 	return &names->functions[function->id];
 }
 
+/* A name that is found after the first launch is told from then on. */
 static struct kernel_names *kernel_names(struct perfetto_names *names, const struct kernel *kernel)
 {
+	struct kernel_names *found;
+
 	names->kernels =
-		grown(names->kernels, &names->n_kernels, kernel->id, sizeof(*names->kernels));
-	return &names->kernels[kernel->id];
+		by_id_room(names->kernels, &names->n_kernels, sizeof(*names->kernels), kernel->id);
+	found = &names->kernels[kernel->id];
+	if (kernel->resolved && !found->resolved)
+		*found = (struct kernel_names){ .resolved = true };
+	return found;
 }
 
 uint32_t perfetto_kernel_value(struct perfetto_names *names, const struct kernel *kernel)

@@ -4,6 +4,7 @@
 
 #include <uthash.h>
 
+#include "analysis/by_id.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
@@ -189,14 +190,8 @@ static void describe_process(struct perfetto_tracks *tracks, struct perfetto_pro
 struct perfetto_process *perfetto_process(struct perfetto_tracks *tracks,
                                           const struct process *process)
 {
-	size_t want = 2 * (size_t)process->id + 16, bytes = sizeof(*tracks->processes);
-
-	if (process->id >= tracks->n_processes) {
-		tracks->processes = xrealloc(tracks->processes, want * bytes);
-		memset(tracks->processes + tracks->n_processes, 0,
-		       (want - tracks->n_processes) * bytes);
-		tracks->n_processes = want;
-	}
+	tracks->processes = by_id_room(tracks->processes, &tracks->n_processes,
+	                               sizeof(*tracks->processes), process->id);
 	if (!tracks->processes[process->id].uuid)
 		describe_process(tracks, &tracks->processes[process->id], process);
 	return &tracks->processes[process->id];

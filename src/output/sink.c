@@ -127,7 +127,7 @@ static bool call_wanted(const struct sink *sink, const struct call *call)
 static bool activity_wanted(const struct sink *sink, const struct activity *activity)
 {
 	return sink->gpu && !sink->options.failed_only &&
-	       activity->end_ns - activity->begin_ns >= sink->options.min_duration_ns;
+	       activity_duration_ns(activity) >= sink->options.min_duration_ns;
 }
 
 static bool event_wanted(const struct sink *sink, const struct event *event)

@@ -89,7 +89,7 @@ static void add_note(struct buf *out, const struct run_info *run, uint64_t unkno
 	if (lost)
 		buf_printf(out, "%llu events were lost. ", (unsigned long long)lost);
 	if (unknown)
-		buf_printf(out, "%llu freed what was allocated before the trace. ",
+		buf_printf(out, "%llu freed memory whose allocation was not recorded. ",
 		           (unsigned long long)unknown);
 }
 

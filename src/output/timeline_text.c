@@ -85,9 +85,10 @@ struct stage {
 	enum category category;
 	const struct timeline_sum *sum;
 	uint64_t all_ns; /* of its kind */
+	bool known;      /* durations were recorded */
 };
 
-static size_t gather(const struct timeline_sum sums[CATEGORY_COUNT], const char *what,
+static size_t gather(const struct timeline_sum sums[CATEGORY_COUNT], const char *what, bool known,
                      struct stage *stages)
 {
 	uint64_t all = 0;
@@ -104,10 +105,19 @@ static size_t gather(const struct timeline_sum sums[CATEGORY_COUNT], const char 
 			stages[at] = stages[at - 1];
 			at--;
 		}
-		stages[at] = (struct stage){ what, c, &sums[c], all };
+		stages[at] = (struct stage){ what, c, &sums[c], all, known };
 		n++;
 	}
 	return n;
+}
+
+static void add_stage_duration(struct columns *table, const struct stage *stage, uint64_t ns)
+{
+	if (stage->known)
+		buf_duration(&table->cells, ns);
+	else
+		buf_putc(&table->cells, '-');
+	columns_end_cell(table);
 }
 
 static void add_stage(const struct timeline_printer *p, struct columns *table,
@@ -120,14 +130,14 @@ static void add_stage(const struct timeline_printer *p, struct columns *table,
 	columns_end_cell(table);
 	buf_u64(&table->cells, sum->calls);
 	columns_end_cell(table);
-	buf_duration(&table->cells, sum->ns);
+	add_stage_duration(table, stage, sum->ns);
+	if (stage->known)
+		buf_printf(&table->cells, "%.1f", 100 * share);
+	else
+		buf_putc(&table->cells, '-');
 	columns_end_cell(table);
-	buf_printf(&table->cells, "%.1f", 100 * share);
-	columns_end_cell(table);
-	buf_duration(&table->cells, sum->ns / sum->calls);
-	columns_end_cell(table);
-	buf_duration(&table->cells, sum->longest_ns);
-	columns_end_cell(table);
+	add_stage_duration(table, stage, sum->ns / sum->calls);
+	add_stage_duration(table, stage, sum->longest_ns);
 	if (sum->ns)
 		timeline_add_bar(p, &table->cells, share * STAGE_BAR, STAGE_BAR);
 	columns_end_cell(table);
@@ -139,8 +149,8 @@ static void add_stages(const struct timeline_printer *p)
 	struct columns table;
 	size_t n;
 
-	n = gather(p->view->calls, "", stages);
-	n += gather(p->view->gpu, "GPU ", stages + n);
+	n = gather(p->view->calls, "", p->run->returns, stages);
+	n += gather(p->view->gpu, "GPU ", true, stages + n);
 	timeline_title(p, "PIPELINE SUMMARY");
 	columns_init(&table, "lrrrrrl", "STAGE|CALLS|TIME|%|AVERAGE|LONGEST|SHARE");
 	table.screen = p->options->width;
@@ -310,6 +320,14 @@ static void add_head(const struct timeline_printer *p)
 	buf_puts(p->out, "\n\n");
 }
 
+/* A call can have begun before a trace that was cut out of a longer one; an option cannot. */
+static void add_option_ms(const struct timeline_printer *p, uint64_t time_ns)
+{
+	uint64_t begin_ns = p->run->begin_ns;
+
+	buf_fixed(p->out, time_ns > begin_ns ? time_ns - begin_ns : 0, 6);
+}
+
 static void add_how_to_narrow(const struct timeline_printer *p)
 {
 	const struct timeline_view *view = p->view;
@@ -318,9 +336,9 @@ static void add_how_to_narrow(const struct timeline_printer *p)
 	           "\n%llu calls are in this window, too many to list (%d at most). To see some:\n"
 	           "  --tid, or --from=",
 	           (unsigned long long)view->all_calls, TIMELINE_LIST);
-	buf_fixed(p->out, view->narrow_from_ns - p->run->begin_ns, 6);
+	add_option_ms(p, view->narrow_from_ns);
 	buf_puts(p->out, "ms --to=");
-	buf_fixed(p->out, view->narrow_to_ns - p->run->begin_ns, 6);
+	add_option_ms(p, view->narrow_to_ns);
 	buf_puts(p->out, "ms\n");
 }
 

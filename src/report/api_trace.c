@@ -2,8 +2,8 @@
 /* cuda_api_trace: every call, in the order in which they ended. */
 #include <stdlib.h>
 
+#include "analysis/by_id.h"
 #include "analysis/threads.h"
-#include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"
 
@@ -31,14 +31,8 @@ static struct api_trace *trace_of(struct consumer *consumer)
 
 static const char *name_of(struct api_trace *trace, const struct function *function)
 {
-	if (function->id >= trace->n_names) {
-		size_t want = 2 * (size_t)function->id + 16;
-
-		trace->names = xrealloc(trace->names, want * sizeof(*trace->names));
-		for (size_t i = trace->n_names; i < want; i++)
-			trace->names[i] = NULL;
-		trace->n_names = want;
-	}
+	trace->names =
+		by_id_room(trace->names, &trace->n_names, sizeof(*trace->names), function->id);
 	if (!trace->names[function->id]) {
 		struct buf name = { 0 };
 

@@ -57,6 +57,17 @@ static int refuse(const char *word, struct err *err)
 	               word);
 }
 
+/* The same comparison twice says nothing more. */
+static bool is_known(const struct diff *diff, const struct part *part)
+{
+	for (size_t i = 0; i < diff->n; i++) {
+		if (diff->parts[i].kind == part->kind &&
+		    diff->parts[i].choice.names == part->choice.names)
+			return true;
+	}
+	return false;
+}
+
 static int add_part(struct diff *diff, const char *word, bool optional, struct err *err)
 {
 	struct part *part = &diff->parts[diff->n];
@@ -72,7 +83,8 @@ static int add_part(struct diff *diff, const char *word, bool optional, struct e
 		if (!part->kind)
 			return refuse(word, err);
 	}
-	diff->n++;
+	if (!is_known(diff, part))
+		diff->n++;
 	return 0;
 }
 
@@ -98,8 +110,8 @@ int diff_new(const char *const *words, size_t n, bool nested, struct diff **diff
 	for (size_t i = 0; i < n && !rc; i++)
 		rc = add_part(d, words[i], !asked, err);
 	for (int side = 0; side < DIFF_SIDES && !rc; side++) {
-		d->consumers[side] = xcalloc(n, sizeof(struct consumer *));
-		for (size_t i = 0; i < n; i++)
+		d->consumers[side] = xcalloc(d->n, sizeof(struct consumer *));
+		for (size_t i = 0; i < d->n; i++)
 			d->consumers[side][i] = new_consumer(&d->parts[i], nested);
 	}
 	*diff = d;
@@ -141,7 +153,7 @@ static void note_missing_gpu_times(const struct diff *diff, size_t i, struct tab
 	bool a = has_source(diff, i, DIFF_A), b = has_source(diff, i, DIFF_B);
 
 	if (!a && !b)
-		report_note_no_gpu_times(table);
+		report_note_no_gpu_times(table, false);
 	else if (!a || !b)
 		table_note(table, "GPU times were not recorded in %s", a ? "B" : "A");
 }

@@ -31,12 +31,16 @@ static void write_row(struct at_end *self, const struct run_info *run, const str
 static int write_errors(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	const struct error_row *rows;
+	uint64_t harmless = 0;
 	size_t n;
 
 	rows = errors_rows(self->analysis, &n);
 	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		write_row(self, run, &rows[i]);
+		if (cuda_error_is_shutdown(rows[i].function->layer, rows[i].code))
+			harmless += rows[i].count;
+	}
 	if (n)
 		table_note(self->options.table, "PID and TID are of the first");
 	else if (run->returns)
@@ -44,6 +48,7 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 	else
 		table_note(self->options.table,
 		           "no results: this trace was recorded without returns");
+	report_note_shutdown(self->options.table, harmless);
 	at_end_note_counts(self, run);
 	return table_end(self->options.table, err);
 }

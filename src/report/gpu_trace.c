@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
+#include "output/activity.h"
 #include "report/names.h"
 #include "report/reports.h"
 
@@ -63,14 +64,14 @@ static void add_transfer(struct table *table, const struct activity *activity, u
 		table_real(table, (double)activity->bytes * 1e9 / (double)ns);
 	else
 		table_unknown(table);
-	table_text(table, activity->kind == ACTIVITY_COPY ? memory_name(activity->source) : NULL);
-	table_text(table, memory_name(activity->destination));
+	table_text(table,
+	           activity->kind == ACTIVITY_COPY ? activity_memory_name(activity->source) : NULL);
+	table_text(table, activity_memory_name(activity->destination));
 }
 
 static void add_row(struct gpu_trace *trace, const struct activity *activity)
 {
-	uint64_t ns =
-		activity->end_ns > activity->begin_ns ? activity->end_ns - activity->begin_ns : 0;
+	uint64_t ns = activity_duration_ns(activity);
 	struct table *table = trace->options.table;
 
 	table_s64(table, (int64_t)(activity->begin_ns - trace->begin_ns));
@@ -113,7 +114,7 @@ static int gpu_trace_end(struct consumer *self, const struct run_info *run, stru
 	struct gpu_trace *trace = trace_of(self);
 
 	if (!trace->any)
-		report_note_no_gpu_times(trace->options.table);
+		report_note_no_gpu_times(trace->options.table, trace->options.part);
 	else
 		report_note_estimated(trace->options.table, run);
 	return table_end(trace->options.table, err);

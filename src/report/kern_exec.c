@@ -29,8 +29,7 @@ static struct times times_of(const struct join_launch *launch, const struct acti
 		.api_ns = launch->end_ns > launch->begin_ns ? launch->end_ns - launch->begin_ns : 0,
 		.has_queue = launch->end_ns && kernel->begin_ns >= launch->end_ns,
 		.queue_ns = kernel->begin_ns - launch->end_ns, /* where it has one */
-		.kernel_ns =
-			kernel->end_ns > kernel->begin_ns ? kernel->end_ns - kernel->begin_ns : 0,
+		.kernel_ns = activity_duration_ns(kernel),
 	};
 }
 
@@ -70,7 +69,7 @@ static void add_notes(struct kern_exec *exec, const struct run_info *run)
 	uint64_t unmatched = join_unmatched(exec->join);
 
 	if (!exec->any) {
-		report_note_no_gpu_times(exec->options.table);
+		report_note_no_gpu_times(exec->options.table, exec->options.part);
 		return;
 	}
 	if (unmatched)

@@ -50,7 +50,7 @@ static void note_what_is_not_followed(struct table *table, const struct memory *
 	uint64_t unknown = memory_unknown_frees(memory);
 
 	if (unknown)
-		table_note(table, "%llu free%s of memory that was allocated before the trace",
+		table_note(table, "%llu free%s of memory whose allocation was not recorded",
 		           (unsigned long long)unknown, unknown == 1 ? "" : "s");
 	if (all->replaced.count)
 		table_note(table,

@@ -56,19 +56,3 @@ const char *operation_name(const struct activity *activity)
 		return NULL;
 	}
 }
-
-const char *memory_name(enum activity_memory memory)
-{
-	static const char *const names[] = {
-		[ACTIVITY_MEMORY_UNKNOWN] = "Unknown",
-		[ACTIVITY_MEMORY_PAGEABLE] = "Pageable",
-		[ACTIVITY_MEMORY_PINNED] = "Pinned",
-		[ACTIVITY_MEMORY_DEVICE] = "Device",
-		[ACTIVITY_MEMORY_ARRAY] = "Array",
-		[ACTIVITY_MEMORY_MANAGED] = "Managed",
-		[ACTIVITY_MEMORY_DEVICE_STATIC] = "Device Static",
-		[ACTIVITY_MEMORY_MANAGED_STATIC] = "Managed Static",
-	};
-
-	return memory < sizeof(names) / sizeof(*names) ? names[memory] : "Unknown";
-}

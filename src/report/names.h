@@ -15,7 +15,4 @@ void add_function_name(struct buf *out, const struct function *function);
 /* "[CUDA memcpy Host-to-Device]", "[CUDA memset]"; NULL for a kernel. */
 const char *operation_name(const struct activity *activity);
 
-/* "Pageable" */
-const char *memory_name(enum activity_memory memory);
-
 #endif

@@ -14,8 +14,10 @@
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "report/reports.h"
+#include "report/sums.h"
 
-#define ROWS           5 /* of each table */
+#define NAMES_WIDTH    120 /* columns of a table of kernels that goes to no terminal */
+#define ROWS           5   /* of each table */
 #define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
 #define FIRST_ROWS(n)  ((n) < ROWS ? (n) : ROWS)
 #define NS_PER_SECOND  1000000000
@@ -28,6 +30,7 @@ static void *make_overview(const struct report_options *options)
 
 	overview->calls = calls_new(&(struct calls_options){ 0 });
 	overview->tally = calls_tally(overview->calls);
+	overview->functions = sums_new(sums_kind("cuda_api_sum"), NAMES_FULL, false);
 	overview->processes = processes_new();
 	overview->gpu = gpu_use_new();
 	return overview;
@@ -38,6 +41,7 @@ static void see_overview(void *analysis, const struct event *event)
 	struct overview *overview = analysis;
 
 	overview->calls->ops->event(overview->calls, event, NULL);
+	overview->functions->ops->event(overview->functions, event, NULL);
 	processes_event(overview->processes, event);
 	gpu_use_event(overview->gpu, event);
 	if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
@@ -49,9 +53,23 @@ static void free_overview(void *analysis)
 	struct overview *overview = analysis;
 
 	overview->calls->ops->free(overview->calls);
+	overview->functions->ops->free(overview->functions);
 	processes_free(overview->processes);
 	gpu_use_free(overview->gpu);
 	free(overview);
+}
+
+uint64_t overview_gpu_ns(const struct overview *overview)
+{
+	return overview->duration_ns * gpu_use_devices(overview->gpu);
+}
+
+/* What ran at the begin of a part of the trace had begun before it. */
+uint64_t overview_busy_ns(const struct overview *overview)
+{
+	uint64_t busy = gpu_use_all_busy_ns(overview->gpu), most = overview_gpu_ns(overview);
+
+	return busy < most ? busy : most;
 }
 
 uint64_t overview_call_ns(const struct overview *overview)
@@ -61,13 +79,6 @@ uint64_t overview_call_ns(const struct overview *overview)
 	for (size_t i = 0; i < CLASS_COUNT; i++)
 		sum += overview->class_ns[i];
 	return sum;
-}
-
-uint64_t overview_kept_bytes(const struct overview *overview)
-{
-	const struct memory_totals *all = memory_totals(overview->tally->memory, MEMORY_NONE);
-
-	return all->live.bytes + all->exit.bytes;
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */
@@ -100,6 +111,14 @@ static void add_number(struct facts *facts, const char *name, enum table_type ty
 		(struct fact){ .column = { name, type }, .kind = FACT_NUMBER, .number = number };
 }
 
+static void add_known(struct facts *facts, const char *name, enum table_type type, bool known,
+                      uint64_t number)
+{
+	add_number(facts, name, type, number);
+	if (!known)
+		facts->fact[facts->n - 1].kind = FACT_UNKNOWN;
+}
+
 static void add_share(struct facts *facts, const char *name, uint64_t part, uint64_t whole)
 {
 	facts->fact[facts->n++] = (struct fact){
@@ -124,31 +143,28 @@ static void add_facts(struct facts *facts, const struct overview *overview,
 {
 	const struct tally *tally = overview->tally;
 	const struct memory_totals *memory = memory_totals(tally->memory, MEMORY_NONE);
-	uint64_t duration = run->end_ns - run->begin_ns, calls_ns = overview_call_ns(overview);
-	uint64_t devices = gpu_use_devices(overview->gpu);
+	uint64_t calls_ns = overview_call_ns(overview);
+	bool all = run->estimate_scale <= 1; /* else what is live is not known */
 
 	add_text(facts, "Recorded", recorded);
 	add_text(facts, "Host", run->hostname);
 	add_text(facts, "Kernel", run->kernel_release);
 	add_text(facts, "Driver", run->driver_version);
 	add_text(facts, "Command", run->command);
-	add_number(facts, "Duration", TABLE_DURATION, duration);
+	add_number(facts, "Duration", TABLE_DURATION, overview->duration_ns);
 	add_number(facts, "Processes", TABLE_NUMBER, tally->processes);
 	add_number(facts, "Calls", TABLE_NUMBER, tally->calls);
 	add_number(facts, "Failed Calls", TABLE_NUMBER, tally->failed);
-	if (run->returns) {
-		add_number(facts, "In CUDA Calls", TABLE_DURATION, calls_ns);
-		add_share(facts, "Of That Waiting", tally->sync_ns, calls_ns);
-	}
+	add_number(facts, "Failed At Exit", TABLE_NUMBER, tally->after_shutdown);
+	add_known(facts, "In CUDA Calls", TABLE_DURATION, run->returns, calls_ns);
+	add_share(facts, "Of That Waiting", tally->sync_ns, run->returns ? calls_ns : 0);
 	add_number(facts, "Kernel Launches", TABLE_NUMBER, tally->launches);
 	add_number(facts, "Graph Launches", TABLE_NUMBER, tally->graph_launches);
-	add_number(facts, "Memory Peak", TABLE_BYTES, memory->peak_bytes);
-	add_number(facts, "Live At The End", TABLE_BYTES, memory->live.bytes);
-	add_number(facts, "Released By Exit", TABLE_BYTES, memory->exit.bytes);
+	add_known(facts, "Memory Peak", TABLE_BYTES, all, memory->peak_bytes);
+	add_known(facts, "Live At The End", TABLE_BYTES, all, memory->live.bytes);
+	add_known(facts, "Released By Exit", TABLE_BYTES, all, memory->exit.bytes);
 	add_number(facts, "Copied", TABLE_BYTES, tally->all_copies.bytes);
-	if (devices)
-		add_share(facts, "GPU Busy", gpu_use_all_busy_ns(overview->gpu),
-		          duration * devices);
+	add_share(facts, "GPU Busy", overview_busy_ns(overview), overview_gpu_ns(overview));
 }
 
 static void write_value(struct table *table, const struct fact *fact)
@@ -229,6 +245,8 @@ static int write_facts(struct at_end *self, const struct run_info *run, struct e
 	report_title(self->report, title, sizeof(title));
 	at_end_note_durations(self, run);
 	at_end_note_counts(self, run);
+	if (!((struct overview *)self->analysis)->tally->calls)
+		table_note(self->options.table, "there were no CUDA calls");
 	return table_options(self->options.table)->form == TABLE_FORM_TEXT
 	               ? write_facts_column(self, &facts, title, err)
 	               : write_facts_row(self, &facts, title, err);
@@ -279,6 +297,18 @@ static int write_processes(struct at_end *self, const struct run_info *run, stru
 	return table_end(table, err);
 }
 
+static void write_function(struct table *table, const struct sums_row *row)
+{
+	bool known = row->values.count > 0;
+
+	table_known(table, known, row->values.sum);
+	table_u64(table, row->count);
+	table_known(table, known, (uint64_t)(spread_average(&row->values) + 0.5));
+	table_known(table, known, row->values.max);
+	table_text(table, row->name);
+	table_end_row(table);
+}
+
 static int write_functions(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
@@ -286,30 +316,20 @@ static int write_functions(struct at_end *self, const struct run_info *run, stru
 		{ "Average", TABLE_DURATION }, { "Max", TABLE_DURATION },
 		{ "Function", TABLE_TEXT },
 	};
-	const struct overview *overview = self->analysis;
+	struct overview *overview = self->analysis;
 	struct table *table = self->options.table;
-	const struct function_tally **rows;
+	const struct sums_row *rows;
 	size_t n;
-	int rc = 0;
 
-	rows = tally_functions(overview->tally, run->returns ? BY_TOTAL_TIME : BY_CALLS, &n);
-	if (!is_left_out(self, n)) {
-		table_begin(table, "functions",
-		            run->returns ? "Functions by time" : "Functions by calls", columns,
-		            COUNT(columns));
-		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
-			table_u64(table, rows[i]->durations.sum);
-			table_u64(table, rows[i]->calls);
-			table_u64(table, (uint64_t)(sketch_average(&rows[i]->durations) + 0.5));
-			table_u64(table, rows[i]->durations.max);
-			table_text(table, rows[i]->function->name);
-			table_end_row(table);
-		}
-		note_more(table, n, "cuda_api_sum");
-		rc = table_end(table, err);
-	}
-	free(rows);
-	return rc;
+	rows = sums_rows(overview->functions, &n);
+	if (is_left_out(self, n))
+		return 0;
+	table_begin(table, "functions", run->returns ? "Functions by time" : "Functions by calls",
+	            columns, COUNT(columns));
+	for (size_t i = 0; i < FIRST_ROWS(n); i++)
+		write_function(table, &rows[i]);
+	note_more(table, n, "cuda_api_sum");
+	return table_end(table, err);
 }
 
 static int write_kernels(struct at_end *self, const struct run_info *run, struct err *err)
@@ -327,6 +347,7 @@ static int write_kernels(struct at_end *self, const struct run_info *run, struct
 	rows = tally_kernels(overview->tally, &n);
 	if (!is_left_out(self, n)) {
 		table_begin(table, "kernels", "Kernels by launches", columns, COUNT(columns));
+		table_fit(table, NAMES_WIDTH);
 		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 			table_u64(table, rows[i]->launches);
 			table_text(table, rows[i]->name);
@@ -355,6 +376,7 @@ static int write_gpu_kernels(struct at_end *self, const struct run_info *run, st
 	if (is_left_out(self, n))
 		return 0;
 	table_begin(table, "gpu_kernels", "Kernels by time on the GPU", columns, COUNT(columns));
+	table_fit(table, NAMES_WIDTH);
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 		table_u64(table, rows[i].ns);
 		table_u64(table, rows[i].count);
@@ -425,6 +447,7 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 			table_text(table, cuda_error_name(function->layer, code));
 			table_end_row(table);
 		}
+		report_note_shutdown(table, overview->tally->after_shutdown);
 		note_more(table, n, "errors");
 		rc = table_end(table, err);
 	}
@@ -466,6 +489,10 @@ static int write_overview(struct at_end *self, const struct run_info *run, struc
 	struct overview *overview = self->analysis;
 	int rc = overview->calls->ops->end(overview->calls, run, err);
 
+	overview->duration_ns = report_duration_ns(&self->options, run);
+
+	if (!rc)
+		rc = overview->functions->ops->end(overview->functions, run, err);
 	for (size_t i = 0; i < COUNT(parts) && !rc; i++)
 		rc = parts[i](self, run, err);
 	return rc;

@@ -10,17 +10,20 @@
 
 struct overview {
 	struct consumer *calls;
-	const struct tally *tally; /* its own */
+	const struct tally *tally;  /* its own */
+	struct consumer *functions; /* sums.h: of calls that no other call made */
 	struct processes *processes;
 	struct gpu_use *gpu;
+	uint64_t duration_ns;           /* of what was read */
 	uint64_t class_ns[CLASS_COUNT]; /* in calls that no other call made */
 };
 
+/* GPU time that there was, of all GPUs that ran anything, and that was used. */
+uint64_t overview_gpu_ns(const struct overview *overview);
+uint64_t overview_busy_ns(const struct overview *overview);
+
 /* Time in CUDA calls, of all threads. */
 uint64_t overview_call_ns(const struct overview *overview);
-
-/* Never freed by a call: still live, or gone with its process. */
-uint64_t overview_kept_bytes(const struct overview *overview);
 
 /* The table of what to look at next: HINTS_LEAST to HINTS_MOST rows. */
 #define HINTS_LEAST 3

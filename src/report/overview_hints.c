@@ -2,7 +2,6 @@
 /* What to look at next: rows that apply or do not, the most urgent first. */
 #include <string.h>
 
-#include "analysis/missed.h"
 #include "base/buf.h"
 #include "report/overview.h"
 
@@ -24,7 +23,7 @@ static void add_count(struct buf *out, uint64_t n, const char *what)
 
 static void if_lost(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	uint64_t lost = missed_events(run);
+	uint64_t lost = run->lost[LOST_RING_FULL]; /* the loss that can be helped */
 
 	if (!lost)
 		return;
@@ -35,9 +34,11 @@ static void if_lost(const struct overview *o, const struct run_info *run, struct
 
 static void if_failed(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	if (!o->tally->failed)
+	uint64_t failed = o->tally->failed - o->tally->after_shutdown;
+
+	if (!failed)
 		return;
-	add_count(why, o->tally->failed, "call");
+	add_count(why, failed, "call");
 	buf_puts(why, " failed: which, how and when");
 }
 
@@ -54,8 +55,8 @@ static void if_waiting(const struct overview *o, const struct run_info *run, str
 
 static void if_idle(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	uint64_t all = (run->end_ns - run->begin_ns) * gpu_use_devices(o->gpu);
-	double busy = share(gpu_use_all_busy_ns(o->gpu), all);
+	uint64_t all = overview_gpu_ns(o);
+	double busy = share(overview_busy_ns(o), all);
 
 	if (all && busy < 0.5)
 		buf_printf(why, "GPUs were busy %.0f %% of the time: the gaps between launches",
@@ -77,12 +78,16 @@ static void if_allocating(const struct overview *o, const struct run_info *run, 
 
 static void if_kept(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	uint64_t bytes = overview_kept_bytes(o);
+	const struct memory_totals *all = memory_totals(o->tally->memory, MEMORY_NONE);
+	bool exited = all->exit.bytes > 0;
 
-	if (!bytes)
+	if ((!exited && !all->live.bytes) || run->estimate_scale > 1)
 		return;
-	buf_bytes(why, bytes);
-	buf_puts(why, " were never freed: the biggest, and who made them");
+	buf_bytes(why, exited ? all->exit.bytes : all->live.bytes);
+	buf_puts(why, exited ? " were kept until the process ended, as is usual for caching "
+	                       "allocators: the biggest, and who made them"
+	                     : " were allocated when the trace ended: the biggest, and who made "
+	                       "them");
 }
 
 static void if_small_copies(const struct overview *o, const struct run_info *run, struct buf *why)
@@ -104,12 +109,20 @@ static void timeline(const struct overview *o, const struct run_info *run, struc
 
 static void slowest(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	buf_puts(why, "the longest calls, with their arguments");
+	if (run->returns)
+		buf_puts(why, "the longest calls, with their arguments");
 }
 
 static void functions(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	buf_puts(why, "all functions by time");
+	buf_puts(why, run->returns ? "all functions by time" : "all functions by calls");
+}
+
+/* Where there are no longest calls. */
+static void threads(const struct overview *o, const struct run_info *run, struct buf *why)
+{
+	if (!run->returns)
+		buf_puts(why, "how many calls and launches each thread made");
 }
 
 static const struct {
@@ -121,11 +134,12 @@ static const struct {
 	{ "cuscope report FILE streams", if_waiting },
 	{ "cuscope report FILE launches", if_idle },
 	{ "cuscope report FILE cuda_api_sum", if_allocating },
-	{ "cuscope report FILE memory", if_kept },
 	{ "cuscope report FILE streams", if_small_copies },
+	{ "cuscope report FILE memory", if_kept },
 	{ "cuscope timeline FILE", timeline },
 	{ "cuscope report FILE slowest", slowest },
 	{ "cuscope report FILE cuda_api_sum", functions },
+	{ "cuscope report FILE threads", threads },
 };
 
 static const struct table_column columns[] = {

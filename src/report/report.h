@@ -23,7 +23,9 @@ enum kernel_names {
 struct report_options {
 	struct table *table; /* where its tables go; its caller frees and finishes it */
 	enum kernel_names names;
-	bool nested; /* also calls made inside other traced calls */
+	bool nested;             /* also calls made inside other traced calls */
+	uint64_t from_ns, to_ns; /* what is read of the trace, after its begin; to 0: to its end */
+	bool part; /* that, or only some processes: what is not there may be elsewhere */
 };
 
 struct report {
@@ -59,10 +61,16 @@ int report_choose(const char *word, struct report_choice *choice, struct err *er
 void report_title(const struct report *report, char *title, size_t size);
 
 /* The note of a report that needs GPU times and saw none. */
-void report_note_no_gpu_times(struct table *table);
+void report_note_no_gpu_times(struct table *table, bool part);
 
 /* The note on calls made by other calls, which are shown with --nested. None for 0. */
 void report_note_nested(struct table *table, uint64_t left_out);
+
+/* How long what was read lasted. */
+uint64_t report_duration_ns(const struct report_options *options, const struct run_info *run);
+
+/* The note on failed calls that are none to worry about: cuda_error_is_shutdown(). None for 0. */
+void report_note_shutdown(struct table *table, uint64_t calls);
 
 /* The note on medians of more values than are kept. */
 void report_note_median(struct table *table);

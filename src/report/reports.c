@@ -143,8 +143,21 @@ void report_title(const struct report *report, char *title, size_t size)
 	snprintf(title, size, "%s: %s", report->name, report->help);
 }
 
-void report_note_no_gpu_times(struct table *table)
+uint64_t report_duration_ns(const struct report_options *options, const struct run_info *run)
 {
+	uint64_t all = run->end_ns - run->begin_ns;
+	uint64_t to = options->to_ns && options->to_ns < all ? options->to_ns : all;
+
+	return to > options->from_ns ? to - options->from_ns : 0;
+}
+
+void report_note_no_gpu_times(struct table *table, bool part)
+{
+	if (part) {
+		table_note(table, "nothing ran on a GPU in this part of the trace, or GPU times "
+		                  "were not recorded");
+		return;
+	}
 	table_note(table, "GPU times were not recorded: this trace has the calls only "
 	                  "(cuda_api_sum, launches and memory need no GPU times)");
 }
@@ -154,6 +167,15 @@ void report_note_nested(struct table *table, uint64_t left_out)
 	if (left_out)
 		table_note(table, "calls made by other calls, left out (--nested shows them): %llu",
 		           (unsigned long long)left_out);
+}
+
+void report_note_shutdown(struct table *table, uint64_t calls)
+{
+	if (calls)
+		table_note(table,
+		           "harmless: %llu that came at the end of the process, when CUDA was shut "
+		           "down already",
+		           (unsigned long long)calls);
 }
 
 void report_note_median(struct table *table)

@@ -79,7 +79,11 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 {
 	struct member *member = &set->members[i];
 	struct table_options table = set->options.table;
-	struct report_options options = { .names = choice->names, .nested = set->options.nested };
+	struct report_options options = { .names = choice->names,
+		                          .nested = set->options.nested,
+		                          .from_ns = set->options.from_ns,
+		                          .to_ns = set->options.to_ns,
+		                          .part = set->options.part };
 	int rc;
 
 	member->name = report_choice_name(choice);

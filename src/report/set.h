@@ -10,8 +10,10 @@
 
 struct report_set_options {
 	struct table_options table; /* `out` is ignored with a folder */
-	const char *folder; /* each report goes to FOLDER/NAME.csv; NULL: all to table.out */
-	bool replace;       /* files that exist */
+	const char *folder;      /* each report goes to FOLDER/NAME.csv; NULL: all to table.out */
+	bool replace;            /* files that exist */
+	uint64_t from_ns, to_ns; /* see struct report_options */
+	bool part;
 	bool nested;
 };
 

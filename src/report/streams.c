@@ -59,7 +59,9 @@ static int write_streams(struct at_end *self, const struct run_info *run, struct
 		           "Sync Time: in calls that wait for this stream or an event on it; "
 		           "cudaDeviceSynchronize waits for all and is in none");
 	if (n && !gpu_times)
-		table_note(self->options.table, "GPU Busy: GPU times were not recorded");
+		table_note(self->options.table, "GPU Busy: %s",
+		           self->options.part ? "there are no GPU times in this part of the trace"
+		                              : "GPU times were not recorded");
 	at_end_note_counts(self, run);
 	return table_end(self->options.table, err);
 }

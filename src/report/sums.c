@@ -5,6 +5,7 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "analysis/by_id.h"
 #include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"
@@ -141,24 +142,12 @@ static struct sums *sums_of(struct consumer *consumer)
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-/* Ids are dense: an array is the fastest way from one to its group. */
-static struct group **place_by_id(struct groups *groups, uint32_t id)
-{
-	if (id >= groups->n_by_id) {
-		size_t want = 2 * (size_t)id + 16;
-
-		groups->by_id = xrealloc(groups->by_id, want * sizeof(struct group *));
-		memset(groups->by_id + groups->n_by_id, 0,
-		       (want - groups->n_by_id) * sizeof(struct group *));
-		groups->n_by_id = want;
-	}
-	return &groups->by_id[id];
-}
-
 static struct group *group_by_id(struct groups *groups, uint32_t id)
 {
-	struct group **place = place_by_id(groups, id);
+	struct group **place;
 
+	groups->by_id = by_id_room(groups->by_id, &groups->n_by_id, sizeof(*groups->by_id), id);
+	place = &groups->by_id[id];
 	if (!*place)
 		*place = xcalloc(1, sizeof(**place));
 	return *place;
@@ -218,9 +207,7 @@ static void add_call(struct sums *sums, const struct call *call)
 
 static uint64_t value_of(const struct sums *sums, const struct activity *activity)
 {
-	if (sums->kind->type == TABLE_BYTES)
-		return activity->bytes;
-	return activity->end_ns > activity->begin_ns ? activity->end_ns - activity->begin_ns : 0;
+	return sums->kind->type == TABLE_BYTES ? activity->bytes : activity_duration_ns(activity);
 }
 
 static void add_activity(struct sums *sums, const struct activity *activity)
@@ -425,7 +412,7 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 	struct table *table = sums->options.table;
 
 	if (!sums_has_source(&sums->consumer)) {
-		report_note_no_gpu_times(table);
+		report_note_no_gpu_times(table, sums->options.part);
 		return;
 	}
 	if (!exact)

@@ -70,6 +70,12 @@ void table_whole(struct table *table)
 	table->whole = true;
 }
 
+void table_fit(struct table *table, size_t width)
+{
+	if (!table->layout.screen)
+		table->layout.screen = width;
+}
+
 /* ---- cells --------------------------------------------------------------------------------- */
 
 static bool is_left_out(const struct table *table)
@@ -133,6 +139,14 @@ void table_triple(struct table *table, const uint32_t value[3])
 void table_unknown(struct table *table)
 {
 	add_cell(table, &(struct table_value){ .kind = VALUE_UNKNOWN });
+}
+
+void table_known(struct table *table, bool known, uint64_t value)
+{
+	if (known)
+		table_u64(table, value);
+	else
+		table_unknown(table);
 }
 
 void table_as(struct table *table, enum table_type type)
@@ -225,6 +239,14 @@ void table_add_real(struct buf *out, double value, unsigned decimals)
 	buf_fixed(out, (unsigned long long)(fabs(value) * scale[decimals] + 0.5), decimals);
 }
 
+void table_add_significant(struct buf *out, double value, int digits)
+{
+	if (fabs(value) >= pow(10, digits) - 0.5 && fabs(value) < 1e15)
+		buf_printf(out, "%.0f", value);
+	else
+		buf_printf(out, "%.*g", digits, value);
+}
+
 void table_add_number(struct buf *out, const struct table_column *column,
                       const struct table_value *value)
 {
@@ -238,7 +260,7 @@ void table_add_number(struct buf *out, const struct table_column *column,
 		break;
 	case VALUE_REAL:
 		if (column->type == TABLE_REAL)
-			buf_printf(out, "%.6g", value->real);
+			table_add_significant(out, value->real, 6);
 		else
 			table_add_real(out, value->real, 1);
 		break;

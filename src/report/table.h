@@ -81,6 +81,9 @@ void table_begin(struct table *table, const char *key, const char *title,
 /* The table that is open is shown whole, whatever `top` says. */
 void table_whole(struct table *table);
 
+/* Its last column is cut, as a terminal of that width would do it; a real one has its own width. */
+void table_fit(struct table *table, size_t width);
+
 /* One cell each. What a type cannot show is the caller's mistake. */
 void table_u64(struct table *table, uint64_t value);
 void table_s64(struct table *table, int64_t value);
@@ -89,6 +92,7 @@ void table_real(struct table *table, double value);
 void table_text(struct table *table, const char *text); /* NULL: unknown */
 void table_triple(struct table *table, const uint32_t value[3]);
 void table_unknown(struct table *table);
+void table_known(struct table *table, bool known, uint64_t value); /* or table_unknown() */
 
 /*
  * The next cell alone is of another type than its column: for tables whose rows are of different

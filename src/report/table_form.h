@@ -69,6 +69,9 @@ void table_make_keys(struct table *table);
 void table_add_number(struct buf *out, const struct table_column *column,
                       const struct table_value *value);
 
+/* So many digits that matter, but never 2e+05 for a number that people count with. */
+void table_add_significant(struct buf *out, double value, int digits);
+
 /* With a fixed number of decimals, rounded. No printf: this runs for every cell. */
 void table_add_real(struct buf *out, double value, unsigned decimals);
 

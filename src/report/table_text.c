@@ -94,7 +94,7 @@ static void add_number(struct buf *out, const struct table_column *column,
 		table_add_real(out, magnitude(value), 1);
 		break;
 	case TABLE_REAL:
-		buf_printf(out, "%.4g", magnitude(value));
+		table_add_significant(out, magnitude(value), 4);
 		break;
 	default:
 		buf_u64(out, whole(value));

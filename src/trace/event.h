@@ -198,6 +198,12 @@ static inline uint64_t call_duration_ns(const struct call *call)
 	return call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
 }
 
+/* Of what ran on a GPU. A damaged trace can say that it ended before it began: 0 then. */
+static inline uint64_t activity_duration_ns(const struct activity *activity)
+{
+	return activity->end_ns > activity->begin_ns ? activity->end_ns - activity->begin_ns : 0;
+}
+
 static inline bool call_has_end(const struct call *call)
 {
 	return !(call->flags & (CALL_NO_RETURN | CALL_UNFINISHED));

@@ -37,6 +37,8 @@ MORE = (
     ("top", "gpu", ["cuda_api_trace", "--top", "3"]),
     ("from_to", "gpu", ["cuda_api_trace", "--from", "4ms", "--to", "6ms"]),
     ("pid", "gpu", ["cuda_api_sum", "--pid", "4242"]),
+    ("part", "gpu", ["overview", "--from", "5ms", "--to", "6ms"]),
+    ("part_without_work", "gpu", ["cuda_gpu_trace", "--from", "14.9ms"]),
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
 )
 

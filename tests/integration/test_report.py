@@ -156,6 +156,27 @@ def test_a_full_disk_is_told(case):
             checks.contains("said", "cannot write the report: No space left on device", done.stderr)
 
 
+def test_a_reader_who_has_seen_enough_is_told_nothing(case):
+    path = record(case, "memory")
+    for command in (["report", path], ["timeline", path], ["diff", path, path]):
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([Places.cuscope(), *command], stdout=write, stderr=subprocess.PIPE, text=True,
+                              check=False, timeout=20)
+        os.close(write)
+        checks.equal(f"status and words of {command[0]}", (1, ""), (done.returncode, done.stderr))
+
+
+def test_a_file_that_was_cut_short_is_told(case):
+    path, short = record(case, "threads", "2", "50"), case.path("short.cuscope")
+    with open(path, "rb") as file, open(short, "wb") as out:
+        out.write(file.read()[:os.path.getsize(path) // 2])
+    for command in (["report", short], ["timeline", short], ["diff", path, short]):
+        process = case.cuscope(*command)
+        checks.equal(f"status of {command[0]}", 0, process.wait())
+        checks.contains(command[0], "short.cuscope has no end, the recording was cut short", process.err())
+
+
 def test_diff_of_two_runs(case):
     before, after = record(case, "threads", "1", "20", name="a"), record(case, "threads", "1", "40", name="b")
     process = case.cuscope("diff", before, after, "--format", "json")

@@ -292,7 +292,7 @@ static void test_estimates_are_scaled_and_marked(void **state)
 	assert_has(
 		run.text,
 		"  device    ~10  ~10.00 MiB  ~10.00 MiB     ?            ?                 ?\n");
-	assert_has(run.text, "estimated: counts marked ~ are multiplied by 10.00\n");
+	assert_has(run.text, "counts marked ~ are estimates: multiplied by 10.00\n");
 	assert_has_not(run.text, "live at the end");
 	close_run(&run);
 }
@@ -311,7 +311,7 @@ static void test_memory_that_outlives_the_trace_or_its_process_is_told_apart(voi
 	assert_has(run.text, "  device      2   6.00 KiB    0 B  6.00 KiB     4.00 KiB"
 	                     "          2.00 KiB\n");
 	assert_has(run.text, "  1 allocation (2.00 KiB) never freed: released by process exit\n"
-	                     "  1 free of memory allocated before the trace\n");
+	                     "  1 free of memory whose allocation was not recorded\n");
 	close_run(&run);
 }
 

@@ -126,6 +126,15 @@ static void test_what_ran_on_the_gpu_is_a_row_too(void **state)
 	            "0,0\n");
 }
 
+static void test_what_ended_before_it_began_took_no_time(void **state)
+{
+	struct activity set = { .kind = ACTIVITY_SET, .begin_ns = US(3), .end_ns = US(1) };
+
+	push(&run,
+	     &(struct event){ .type = EVENT_ACTIVITY, .process = the_process(), .activity = &set });
+	assert_rows("3000,0,vectorAdd,4242,,,gpu,transfer,memset,,,,,,,0,0,,,Unknown,,,0,0\n");
+}
+
 static void test_hostile_names_stay_in_their_field(void **state)
 {
 	struct call call = call_at("cudaSetDevice", 0, 1);
@@ -172,6 +181,7 @@ int main(void)
 		CSV_TEST(test_copy_has_direction_stream_and_thread_name),
 		CSV_TEST(test_flags_are_words_and_no_end_has_no_result),
 		CSV_TEST(test_what_ran_on_the_gpu_is_a_row_too),
+		CSV_TEST(test_what_ended_before_it_began_took_no_time),
 		CSV_TEST(test_hostile_names_stay_in_their_field),
 		CSV_TEST(test_every_row_has_as_many_fields_as_the_header),
 		cmocka_unit_test(test_closed_pipe_is_an_error),

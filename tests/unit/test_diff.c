@@ -245,6 +245,23 @@ static void test_what_cannot_be_compared_is_said(void **state)
 	assert_refused("cuda_gpu_kern_sum:bse", "':bse' is no form of names (:base or :mangled)");
 }
 
+static void test_what_is_named_twice_is_compared_once(void **state)
+{
+	const char *const words[] = { "totals",
+		                      "cuda_api_sum",
+		                      "totals",
+		                      "cuda_gpu_kern_sum",
+		                      "cuda_gpu_kern_sum:base",
+		                      "cuda_api_sum" };
+	struct err err = { 0 };
+	size_t n;
+
+	assert_int_equal(diff_new(words, 6, false, &diff, &err), 0);
+	diff_consumers(diff, DIFF_A, &n);
+	assert_int_equal(n, 4);
+	diff_free(diff);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +275,7 @@ int main(void)
 		cmocka_unit_test(test_without_gpu_times_on_a_side_nothing_is_compared),
 		cmocka_unit_test(test_totals),
 		cmocka_unit_test(test_what_cannot_be_compared_is_said),
+		cmocka_unit_test(test_what_is_named_twice_is_compared_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,10 +154,28 @@ static void test_graph_launches_are_launches(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void test_a_tid_that_is_given_out_again_ends_no_gap(void **state)
+{
+	const struct thread thread = { .comm = "worker" };
+	struct gap_row *const *rows;
+	size_t n;
+
+	see(launch(0));
+	launch_gaps_event(gaps, &(struct event){ .type = EVENT_THREAD,
+	                                         .process = the_process(),
+	                                         .tid = 1,
+	                                         .thread = &thread });
+	see(launch(5000));
+	rows = launch_gaps_rows(gaps, &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(rows[0]->gaps.count + rows[1]->gaps.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_gap_is_from_the_end_of_a_launch_to_the_next),
+		TEST(test_a_tid_that_is_given_out_again_ends_no_gap),
 		TEST(test_the_longest_gaps_tell_what_the_thread_did),
 		TEST(test_ten_longest_of_all_threads_stay),
 		TEST(test_functions_beyond_those_told_apart_are_counted),

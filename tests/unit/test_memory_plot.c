@@ -76,6 +76,19 @@ static void test_things_at_one_time_are_one_moment(void **state)
 	assert_int_equal(plot->peak.total, 8 * MIB);
 }
 
+static void test_what_is_there_from_the_beginning_is_drawn(void **state)
+{
+	const struct moment **all;
+	size_t n;
+
+	sample(0, the_process(), MEMORY_DEVICE, 5 * MIB);
+	sample(100, the_process(), MEMORY_DEVICE, 0);
+	all = moments(&n);
+	assert_int_equal(all[0]->time_ns, RUN_BEGIN_NS);
+	assert_int_equal(all[0]->total, 5 * MIB);
+	assert_int_equal(plot->peak.total, 5 * MIB);
+}
+
 static void test_a_short_peak_survives_any_length_of_run(void **state)
 {
 	const struct moment **all;
@@ -175,6 +188,7 @@ int main(void)
 		PLOT_TEST(test_title_has_peak_and_end),
 		PLOT_TEST(test_more_than_one_process_gets_a_panel_for_processes),
 		PLOT_TEST(test_things_at_one_time_are_one_moment),
+		PLOT_TEST(test_what_is_there_from_the_beginning_is_drawn),
 		PLOT_TEST(test_a_short_peak_survives_any_length_of_run),
 		PLOT_TEST(test_rows_of_every_moment_sum_to_its_total),
 		PLOT_TEST(test_processes_that_gave_all_back_are_forgotten),

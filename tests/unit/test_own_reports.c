@@ -98,6 +98,7 @@ static void test_an_overview_of_nothing_has_three_hints(void **state)
 	end_report();
 	assert_int_equal(count_of(run.text, "\n  cuscope "), 3);
 	assert_has_not(run.text, "Functions by");
+	assert_has(run.text, "  there were no CUDA calls\n");
 	close_run(&run);
 }
 
@@ -146,6 +147,128 @@ static void test_the_slowest_are_as_many_as_top_says(void **state)
 	close_run(&run);
 }
 
+static void push_failure(const char *name, double at_us, int code)
+{
+	struct call call = call_at(name, at_us, 1);
+
+	fail_call(&call, code);
+	push_call(&run, call);
+}
+
+static void test_failures_after_the_shutdown_of_cuda_are_harmless(void **state)
+{
+	begin_report("overview", 0);
+	push_failure("cuModuleUnload", 0, 4);
+	push_failure("cudaFree", 10, 4);
+	end_report();
+	assert_has(run.text, "\n  Failed Calls     2\n");
+	assert_has(run.text, "\n  Failed At Exit   2\n");
+	assert_has(run.text, "harmless: 2 that came at the end of the process, when CUDA was shut");
+	assert_has_not(run.text, "cuscope report FILE errors");
+	close_run(&run);
+}
+
+static void test_true_failures_are_told_before_harmless_ones(void **state)
+{
+	begin_report("overview", 0);
+	for (int i = 0; i < 27; i++)
+		push_failure("cuModuleUnload", i, 4);
+	push_failure("cudaMalloc", 30, 2);
+	end_report();
+	assert_has(run.text, "cuscope report FILE errors        1 call failed: which");
+	assert_true(strstr(run.text, "cudaErrorMemoryAllocation") <
+	            strstr(run.text, "CUDA_ERROR_DEINITIALIZED"));
+	close_run(&run);
+}
+
+static void test_memory_that_stays_until_the_exit_is_no_alarm(void **state)
+{
+	begin_report("overview", 0);
+	push_call(&run, alloc_at("cudaMalloc", 0, 0x1000, 4096));
+	push_exit(&run, the_process(), 100);
+	end_report();
+	assert_has(run.text, "4.00 KiB were kept until the process ended, as is usual for caching "
+	                     "allocators: the biggest, and who made them");
+	close_run(&run);
+}
+
+static void test_names_of_kernels_fit_a_page(void **state)
+{
+	static char name[300];
+
+	memset(name, 'k', sizeof(name) - 1);
+	begin_report("overview", 0);
+	push_call(&run, launch_at("cuLaunchKernel", 0, new_kernel(name, true)));
+	end_report();
+	for (char *line = strtok(run.text, "\n"); line; line = strtok(NULL, "\n"))
+		assert_true(strlen(line) <= 120);
+	close_run(&run);
+}
+
+static void test_functions_are_those_that_no_other_call_made(void **state)
+{
+	struct call inner = alloc_at("cuMemAlloc_v2", 1, 0x1000, 64);
+
+	begin_report("overview", 0);
+	inner.flags |= CALL_NESTED;
+	push_call(&run, inner);
+	push_call(&run, alloc_at("cudaMalloc", 0, 0x1000, 64));
+	end_report();
+	assert_has(run.text, "  cudaMalloc\n");
+	assert_has_not(run.text, "cuMemAlloc_v2");
+	close_run(&run);
+}
+
+static void test_an_overview_without_returns_knows_no_durations(void **state)
+{
+	struct call call = call_at("cudaMalloc", 0, 0);
+
+	begin_report("overview", 0);
+	run.info.returns = false;
+	never_ends(&call, CALL_NO_RETURN);
+	push_call(&run, call);
+	end_report();
+	assert_has(run.text, "      -      1        -    -  cudaMalloc\n");
+	assert_has_not(run.text, "slowest");
+	assert_int_equal(count_of(run.text, "\n  cuscope "), 3);
+	close_run(&run);
+}
+
+static void test_what_is_live_is_not_known_of_a_part_of_the_calls(void **state)
+{
+	begin_report("overview", 0);
+	run.info.estimate_scale = 2;
+	push_call(&run, alloc_at("cudaMalloc", 0, 0x1000, 4096));
+	end_report();
+	assert_has(run.text, "estimated: about 2.00 times as much happened as was seen\n");
+	assert_has_not(run.text, "Memory Peak");
+	assert_has_not(run.text, "cuscope report FILE memory");
+	close_run(&run);
+}
+
+static void test_other_losses_are_no_matter_of_the_rings(void **state)
+{
+	begin_report("overview", 0);
+	run.info.lost[LOST_NO_ENTRY] = 3;
+	end_report();
+	assert_has(run.text, "lost 3: ");
+	assert_has_not(run.text, "--ring-size");
+	close_run(&run);
+}
+
+static void test_a_part_of_the_trace_is_as_long_as_the_part(void **state)
+{
+	const struct report_options part = { .from_ns = 1000, .to_ns = 3000 }, all = { 0 },
+				    beyond = { .from_ns = 1499999000, .to_ns = 2000000000 },
+				    after = { .from_ns = 2000000000 };
+	const struct run_info info = default_run_info(); /* 1.5 s */
+
+	assert_int_equal(report_duration_ns(&part, &info), 2000);
+	assert_int_equal(report_duration_ns(&all, &info), 1500000000);
+	assert_int_equal(report_duration_ns(&beyond, &info), 1000);
+	assert_int_equal(report_duration_ns(&after, &info), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +281,15 @@ int main(void)
 		cmocka_unit_test(test_the_facts_are_all_there_whatever_top_says),
 		cmocka_unit_test(test_without_returns_there_are_no_durations),
 		cmocka_unit_test(test_the_slowest_are_as_many_as_top_says),
+		cmocka_unit_test(test_failures_after_the_shutdown_of_cuda_are_harmless),
+		cmocka_unit_test(test_true_failures_are_told_before_harmless_ones),
+		cmocka_unit_test(test_memory_that_stays_until_the_exit_is_no_alarm),
+		cmocka_unit_test(test_names_of_kernels_fit_a_page),
+		cmocka_unit_test(test_functions_are_those_that_no_other_call_made),
+		cmocka_unit_test(test_an_overview_without_returns_knows_no_durations),
+		cmocka_unit_test(test_what_is_live_is_not_known_of_a_part_of_the_calls),
+		cmocka_unit_test(test_other_losses_are_no_matter_of_the_rings),
+		cmocka_unit_test(test_a_part_of_the_trace_is_as_long_as_the_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

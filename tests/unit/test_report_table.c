@@ -233,6 +233,31 @@ static void test_a_full_disk_is_told_at_the_end(void **state)
 	fclose(full);
 }
 
+static void test_large_rates_are_numbers_that_people_count_with(void **state)
+{
+	static const struct table_column rate[] = { { "Per Second", TABLE_REAL } };
+	static const char *const expected[TABLE_FORM_COUNT] = {
+		[TABLE_FORM_TEXT] = "244804\n",
+		[TABLE_FORM_CSV] = "\n244804\n1234567\n",
+		[TABLE_FORM_JSON] = ": 1234567}",
+	};
+
+	for (int form = 0; form < TABLE_FORM_COUNT; form++) {
+		struct table *table = start_table((struct table_options){ .form = form }, false);
+
+		table_begin(table, NULL, "x", rate, 1);
+		table_real(table, 244803.9);
+		table_end_row(table);
+		table_real(table, 1234567.2);
+		table_end_row(table);
+		assert_int_equal(table_end(table, NULL), 0);
+		finish_table(table);
+		assert_has(text, expected[form]);
+		assert_has_not(text, "e+0");
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +269,7 @@ int main(void)
 		cmocka_unit_test(test_parts_are_members_of_one_object),
 		cmocka_unit_test(test_top_leaves_rows_out_and_counts_them),
 		cmocka_unit_test(test_a_name_is_cut_to_the_terminal),
+		cmocka_unit_test(test_large_rates_are_numbers_that_people_count_with),
 		cmocka_unit_test(test_a_wide_cell_far_down_moves_only_its_row),
 		cmocka_unit_test(test_a_full_disk_is_told_at_the_end),
 	};

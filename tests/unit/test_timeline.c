@@ -257,6 +257,38 @@ static void test_text_of_one_moment(void **state)
 
 #define TEST(name) cmocka_unit_test_teardown(name, tear_down)
 
+static void test_text_without_returns_knows_no_durations(void **state)
+{
+	struct run_info run = default_run_info();
+	struct timeline_text_options options = { .width = 80, .file = "x" };
+	struct call call = call_at("cudaMalloc", 1000, 0);
+	struct buf out = { 0 };
+
+	run.returns = false;
+	never_ends(&call, CALL_NO_RETURN);
+	begin(0, 0);
+	see(call);
+	timeline_text(timeline_view(timeline), &run, &options, &out);
+	assert_has(out.data, "  memory_mgmt      1     -  -        -        -  \n");
+	buf_free(&out);
+}
+
+/* A window of a recording: its first calls had begun before it. */
+static void test_text_proposes_no_time_before_the_trace(void **state)
+{
+	struct run_info run = default_run_info();
+	struct timeline_text_options options = { .width = 80, .file = "x" };
+	struct buf out = { 0 };
+
+	run.begin_ns = US(1000000);
+	begin(0, 0);
+	for (int i = 0; i < 2 * TIMELINE_LIST; i++)
+		see(call_at("cudaMalloc", 999000 + i % 100, 1100 - i % 100));
+	timeline_text(timeline_view(timeline), &run, &options, &out);
+	assert_has(out.data, "--from=0.000000ms --to=0.");
+	buf_free(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +306,8 @@ int main(void)
 		TEST(test_text_of_a_chart),
 		TEST(test_text_of_nothing),
 		TEST(test_text_of_one_moment),
+		TEST(test_text_without_returns_knows_no_durations),
+		TEST(test_text_proposes_no_time_before_the_trace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
