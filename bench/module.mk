@@ -3,6 +3,7 @@
 # make bench-programs   only the programs that it runs
 # make bench-pipeline   from the rings to a trace file and back, on one core; needs no root
 # make bench-sums       what a call costs that is summed up in the kernel (root)
+# make bench-questions  what reports and exports of a large trace file cost; needs no root
 # bench/step/run is for a machine with a GPU and PyTorch and needs nothing built but cuscope.
 
 BENCH      := $(B)/bench
@@ -23,6 +24,9 @@ $(BENCH)/sums: bench/sums/caller.c $(B)/programs/sample.o
 	@mkdir -p $(@D)
 	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
 
+bench-questions: $(B)/cuscope $(BENCH)/pipeline
+	bench/pipeline/questions --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
+
 $(BENCH)/pipeline: bench/pipeline/pipeline.c bench/pipeline/workload.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -42,4 +46,4 @@ $(BENCH)/floor.bpf.o: bench/calls/floor.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -I/usr/include/$(ARCH)-linux-gnu -c -o $@ $<
 
-.PHONY: bench bench-programs bench-pipeline bench-sums
+.PHONY: bench bench-programs bench-pipeline bench-questions bench-sums
