@@ -21,6 +21,8 @@ struct allocation {
 	struct key key;
 	struct memory_allocation about;
 	bool with_context; /* thought to have gone with a context, see forget_context() */
+	bool has_replaced;
+	struct memory_allocation replaced; /* what stood here before, and was not freed yet */
 	UT_hash_handle hh;
 };
 
@@ -229,14 +231,15 @@ static struct memory_allocation about(const struct event *event, enum api_memory
 	};
 }
 
-static void keep(struct process_memory *process, const struct key *key,
-                 const struct memory_allocation *wanted)
+static struct allocation *keep(struct process_memory *process, const struct key *key,
+                               const struct memory_allocation *wanted)
 {
 	struct allocation *a = xcalloc(1, sizeof(*a));
 
 	a->key = *key;
 	a->about = *wanted;
 	HASH_ADD(hh, process->allocations, key, sizeof(a->key), a);
+	return a;
 }
 
 static uint64_t add_allocation(struct memory *memory, const struct event *event,
@@ -245,7 +248,7 @@ static uint64_t add_allocation(struct memory *memory, const struct event *event,
 	struct memory_allocation made = about(event, kind);
 	struct key key = { made.address, space_of(kind) };
 	struct process_memory *process;
-	struct allocation *old;
+	struct allocation *old, *new;
 	struct books books;
 
 	if (!made.address && !made.bytes) /* nothing asked for, nothing given */
@@ -258,11 +261,15 @@ static uint64_t add_allocation(struct memory *memory, const struct event *event,
 	}
 	process = the_process(memory, made.process);
 	old = find(process, &key);
-	if (old && !old->with_context)
-		become_dead(memory, &old->about, MEMORY_REPLACED, made.time_ns);
 	if (old)
-		drop(process, old);
-	keep(process, &key, &made);
+		HASH_DELETE(hh, process->allocations, old);
+	new = keep(process, &key, &made);
+	if (old && !old->with_context) {
+		become_dead(memory, &old->about, MEMORY_REPLACED, made.time_ns);
+		new->has_replaced = true;
+		new->replaced = old->about;
+	}
+	free(old);
 	become_live(memory, &made);
 	return made.bytes;
 }
@@ -284,6 +291,25 @@ static void take_back_from_context(struct memory *memory, const struct memory_al
 	COUNT(&books, freed, a->bytes);
 }
 
+/*
+ * A free that began before what stands at its address was there freed what stood there before:
+ * another thread was given the address, and its call ended first.
+ */
+static uint64_t remove_replaced(struct memory *memory, struct allocation *a)
+{
+	struct books books;
+
+	if (!a->has_replaced) {
+		memory->unknown_frees++;
+		return 0;
+	}
+	books = books_of(memory, &a->replaced);
+	UNCOUNT(&books, replaced, a->replaced.bytes);
+	COUNT(&books, freed, a->replaced.bytes);
+	a->has_replaced = false;
+	return a->replaced.bytes;
+}
+
 static uint64_t remove_allocation(struct memory *memory, const struct event *event,
                                   enum api_memory kind)
 {
@@ -298,6 +324,8 @@ static uint64_t remove_allocation(struct memory *memory, const struct event *eve
 		memory->unknown_frees++;
 		return 0;
 	}
+	if (event->call->begin_ns < a->about.time_ns)
+		return remove_replaced(memory, a);
 	bytes = a->about.bytes;
 	if (a->with_context)
 		take_back_from_context(memory, &a->about);

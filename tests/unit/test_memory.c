@@ -3,6 +3,10 @@
 
 #include "analysis/memory.h"
 
+/* Calls last 10 us, and none frees what is not there yet: they begin 20 us apart. */
+#define alloc_at(function, at, ...) alloc_at(function, 20 * (at), __VA_ARGS__)
+#define free_at(function, at, ...)  free_at(function, 20 * (at), __VA_ARGS__)
+
 #define KIB 1024ull
 #define A   0x7f0000000000ull
 #define B   0x7f0000100000ull
@@ -63,6 +67,22 @@ static void test_a_free_through_the_other_layer_finds_the_allocation(void **stat
 	follow(the_process(), alloc_at("cudaMalloc", 0, A, KIB));
 	follow(the_process(), free_at("cuMemFree_v2", 1, A));
 	assert_int_equal(live(), 0);
+	assert_int_equal(memory_unknown_frees(memory), 0);
+}
+
+static void test_a_free_may_return_after_its_address_was_given_out_again(void **state)
+{
+	struct call first = free_at("cudaFree", 1, A), second = free_at("cudaFree", 4, A);
+
+	follow(the_process(), alloc_at("cudaMalloc", 0, A, 4 * KIB));
+	first.end_ns =
+		alloc_at("cudaMalloc", 3, A, KIB).end_ns; /* it is in the call all the while */
+	follow(the_process(), alloc_at("cudaMalloc", 2, A, KIB)); /* of another thread */
+	assert_int_equal(follow(the_process(), first), 4 * KIB);
+	assert_count(memory_totals(memory, MEMORY_DEVICE)->replaced, 0, 0);
+	assert_int_equal(live(), KIB);
+	assert_int_equal(follow(the_process(), second), KIB);
+	assert_count(memory_totals(memory, MEMORY_DEVICE)->freed, 2, 5 * KIB);
 	assert_int_equal(memory_unknown_frees(memory), 0);
 }
 
@@ -344,6 +364,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_allocations_and_frees_balance),
 		TEST(test_a_free_through_the_other_layer_finds_the_allocation),
+		TEST(test_a_free_may_return_after_its_address_was_given_out_again),
 		TEST(test_the_kind_of_the_allocation_counts_and_not_that_of_the_free),
 		TEST(test_two_processes_may_have_the_same_address),
 		TEST(test_peaks_can_begin_anew),

@@ -308,7 +308,7 @@ static void test_memory_tells_live_bytes_and_what_went_with_its_process(void **s
 	push_call(&run, alloc_at("cudaMalloc", 1, 0x10, 4096));
 	push_call(&run, alloc_at("cudaMallocManaged", 2, 0x20, 100));
 	push_call(&run, failed);
-	push_call(&run, free_at("cudaFree", 4, 0x20));
+	push_call(&run, free_at("cudaFree", 40, 0x20));
 	push_exit(&run, the_process(), 100);
 	assert_string_equal(ask("SELECT operation, memory, bytes, kindLiveBytes, liveBytes "
 	                        "FROM cuscope_memory"),
