@@ -212,6 +212,17 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 	}
 }
 
+/* What everyone computes with: a length, and the time of day as a signed number of ns. */
+static void make_plausible(struct run_info *run)
+{
+	int64_t begin_ns = (int64_t)run->begin_ns, realtime_ns;
+
+	if (run->end_ns < run->begin_ns)
+		run->end_ns = run->begin_ns;
+	if (begin_ns < 0 || __builtin_add_overflow(begin_ns, run->realtime_offset_ns, &realtime_ns))
+		run->realtime_offset_ns = 0;
+}
+
 bool run_read(struct kept_run *run, const uint8_t *raw, size_t bytes)
 {
 	struct bytes in = { raw, raw + bytes, false }, body;
@@ -224,5 +235,6 @@ bool run_read(struct kept_run *run, const uint8_t *raw, size_t bytes)
 		if (body.bad)
 			return false;
 	}
+	make_plausible(&run->info);
 	return !in.bad;
 }
