@@ -29,7 +29,8 @@
 #define AXIS_BELOW  30
 #define PANEL_GAP   22
 #define FOOTER      26
-#define STRIPS      120 /* places that tell their numbers when pointed at */
+#define MOST_BYTES  (1ull << 60) /* of the axis: more is nonsense, and would overflow it */
+#define STRIPS      120          /* places that tell their numbers when pointed at */
 
 #define LAYERS   10
 #define NO_LAYER 255
@@ -190,7 +191,7 @@ static int y_of(const struct picture *picture, const struct panel *panel, uint64
 {
 	double share = (double)bytes / (double)picture->most_bytes;
 
-	return base_of(panel) * 10 - (int)(share * PLOT_HEIGHT * 10 + 0.5);
+	return base_of(panel) * 10 - (int)((share < 1 ? share : 1) * PLOT_HEIGHT * 10 + 0.5);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -511,6 +512,7 @@ static void draw_header(const struct picture *picture)
 static void measure(struct picture *picture)
 {
 	struct memory_plot *plot = picture->plot;
+	uint64_t most;
 
 	history_settle(plot);
 	picture->n = history_moments(plot, picture->moments);
@@ -522,8 +524,9 @@ static void measure(struct picture *picture)
 	picture->left_ns = plot->zero_ns;
 	if (plot->begin_ns - plot->zero_ns > (picture->end_ns - plot->zero_ns) / 2)
 		picture->left_ns = plot->begin_ns - (picture->end_ns - plot->begin_ns) / 16;
-	picture->step_bytes = axis_step_bytes(plot->peak.total ? plot->peak.total : 1, 6);
-	picture->most_bytes = (plot->peak.total / picture->step_bytes + 1) * picture->step_bytes;
+	most = plot->peak.total < MOST_BYTES ? plot->peak.total : MOST_BYTES;
+	picture->step_bytes = axis_step_bytes(most ? most : 1, 6);
+	picture->most_bytes = (most / picture->step_bytes + 1) * picture->step_bytes;
 }
 
 static size_t count_processes(const struct memory_plot *plot)
