@@ -29,8 +29,9 @@
 #define AXIS_BELOW  30
 #define PANEL_GAP   22
 #define FOOTER      26
-#define MOST_BYTES  (1ull << 60) /* of the axis: more is nonsense, and would overflow it */
-#define STRIPS      120          /* places that tell their numbers when pointed at */
+#define MOST_BYTES  (1ull << 60) /* of the axes: more is nonsense, and would overflow them */
+#define MOST_NS     (1ull << 60)
+#define STRIPS      120 /* places that tell their numbers when pointed at */
 
 #define LAYERS   10
 #define NO_LAYER 255
@@ -168,9 +169,9 @@ static void live_of_layers(const struct panel *panel, const struct moment *momen
 static int x_of(const struct picture *picture, uint64_t time_ns)
 {
 	double span = (double)(picture->end_ns - picture->left_ns);
+	double share = (double)(time_ns - picture->left_ns) / span;
 
-	return LEFT * 10 +
-	       (int)((double)(time_ns - picture->left_ns) * PLOT_WIDTH * 10 / span + 0.5);
+	return LEFT * 10 + (int)((share < 1 ? share : 1) * PLOT_WIDTH * 10 + 0.5);
 }
 
 static int legend_rows(const struct panel *panel)
@@ -519,6 +520,8 @@ static void measure(struct picture *picture)
 	picture->end_ns = picture->frame->end_ns;
 	if (picture->end_ns < plot->now.time_ns)
 		picture->end_ns = plot->now.time_ns;
+	if (picture->end_ns - plot->zero_ns > MOST_NS)
+		picture->end_ns = plot->zero_ns + MOST_NS;
 	if (picture->end_ns == plot->zero_ns)
 		picture->end_ns++;
 	picture->left_ns = plot->zero_ns;
