@@ -2,6 +2,8 @@
 # make bench            what a traced call costs, beside bpftrace and a bare eBPF program (root)
 # make bench-programs   only the programs that it runs
 # make bench-pipeline   from the rings to a trace file and back, on one core; needs no root
+# make bench-sums       what a call costs that is summed up in the kernel (root)
+# make bench-questions  what reports and exports of a large trace file cost; needs no root
 # bench/step/run is for a machine with a GPU and PyTorch and needs nothing built but cuscope.
 
 BENCH      := $(B)/bench
@@ -14,6 +16,16 @@ bench-programs: $(BENCH)/caller $(BENCH)/floor $(BENCH)/floor.bpf.o
 
 bench-pipeline: $(BENCH)/pipeline
 	bench/pipeline/run --build $(BENCH) --out $(BENCH_OUT)
+
+bench-sums: $(B)/cuscope $(BENCH)/sums simcuda
+	bench/sums/run --cuscope $(B)/cuscope --build $(B) --out $(BENCH_OUT)
+
+$(BENCH)/sums: bench/sums/caller.c $(B)/programs/sample.o
+	@mkdir -p $(@D)
+	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+
+bench-questions: $(B)/cuscope $(BENCH)/pipeline
+	bench/pipeline/questions --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
 
 $(BENCH)/pipeline: bench/pipeline/pipeline.c bench/pipeline/workload.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
@@ -34,4 +46,4 @@ $(BENCH)/floor.bpf.o: bench/calls/floor.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -I/usr/include/$(ARCH)-linux-gnu -c -o $@ $<
 
-.PHONY: bench bench-programs bench-pipeline
+.PHONY: bench bench-programs bench-pipeline bench-questions bench-sums

@@ -30,6 +30,8 @@ struct told_stack {
 	uint32_t id;
 	struct frame *frames;
 	struct place place;
+	uint64_t page; /* the last one it was on */
+	bool kept;     /* for the last page */
 	UT_hash_handle hh;
 };
 
@@ -119,18 +121,21 @@ void places_see_stack(struct places *places, const struct watch_stack *stack)
 		symbols_prepare(places->symbols, stack->process, stack->frames, stack->n_frames);
 }
 
-/* A stack with its names, told once. */
-static const struct told_stack *tell(struct places *places, const struct watch_stack *stack)
+/* A stack with its names, told once as long as there are pages with it. */
+static struct told_stack *tell(struct places *places, const struct watch_stack *stack)
 {
 	struct told_stack *told;
 
 	if (!stack || !places->symbols)
 		return NULL;
 	HASH_FIND(hh, places->stacks, &stack->id, sizeof(stack->id), told);
-	if (told)
+	if (told) {
+		told->page = places->page;
 		return told;
+	}
 	told = xcalloc(1, sizeof(*told));
 	told->id = stack->id;
+	told->page = places->page;
 	told->frames = xcalloc(stack->n_frames + 1, sizeof(*told->frames));
 	for (size_t i = 0; i < stack->n_frames; i++)
 		symbols_find_call(places->symbols, stack->process, stack->frames[i],
@@ -138,6 +143,20 @@ static const struct told_stack *tell(struct places *places, const struct watch_s
 	place_find(told->frames, stack->n_frames, stack->deep, &told->place);
 	HASH_ADD(hh, places->stacks, id, sizeof(told->id), told);
 	return told;
+}
+
+/* Of what is no longer on a page, nobody has a row any more: its memory was freed. */
+static void drop_stacks(struct places *places)
+{
+	struct told_stack *stack, *next;
+
+	HASH_ITER (hh, places->stacks, stack, next) {
+		if (stack->page == places->page || stack->kept)
+			continue;
+		HASH_DEL(places->stacks, stack);
+		free(stack->frames);
+		free(stack);
+	}
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -262,6 +281,7 @@ static void show_stack(struct places *places, size_t index, const struct told_st
 		return;
 	places->most[index] = bytes;
 	place->frames = told->frames;
+	place->stack = told->id;
 	place->place = told->place;
 }
 
@@ -373,6 +393,15 @@ static int compare_places(const void *left, const void *right)
 /* How many rows of processes that ended are kept for the last page. */
 #define LEFT_MAX 1024
 
+static void keep_stack(struct places *places, uint32_t id)
+{
+	struct told_stack *stack;
+
+	HASH_FIND(hh, places->stacks, &id, sizeof(id), stack);
+	if (stack)
+		stack->kept = true;
+}
+
 static void keep_left(struct places *places)
 {
 	for (size_t i = 0; i < places->count && places->n_left < LEFT_MAX; i++) {
@@ -381,6 +410,7 @@ static void keep_left(struct places *places)
 		if (!places->left)
 			places->left = xcalloc(LEFT_MAX, sizeof(*places->left));
 		places->left[places->n_left++] = places->list[i];
+		keep_stack(places, places->list[i].stack);
 	}
 }
 
@@ -391,6 +421,14 @@ static void recall_left(struct places *places)
 
 		places->list[row] = places->left[i];
 	}
+}
+
+/* Nothing more will be asked about them: their files are closed. */
+static void forget_ended(struct places *places)
+{
+	for (size_t i = 0; i < places->n_processes && places->symbols; i++)
+		if (places->processes[i].memory->ended)
+			symbols_forget(places->symbols, places->processes[i].memory->process);
 }
 
 void places_take(struct places *places, const struct watch_page *page)
@@ -406,6 +444,8 @@ void places_take(struct places *places, const struct watch_page *page)
 	for (size_t i = 0; memory && i < memory->n_left; i++)
 		take_row(places, &memory->left[i], true);
 	step_all(places);
+	drop_stacks(places);
+	forget_ended(places);
 	if (page->last)
 		recall_left(places);
 	else

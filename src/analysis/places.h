@@ -43,6 +43,7 @@ struct held_place {
 	const struct function *function; /* of CUDA; NULL: not known */
 	const struct frame *frames;      /* of the stack with the most bytes, NULL: no stack */
 	struct place place;
+	uint32_t stack;        /* its number */
 	size_t stacks;         /* that came together here */
 	uint64_t count, bytes; /* live */
 	uint64_t older_count, older_bytes;

@@ -16,9 +16,7 @@ struct writer {
 
 static uint64_t scaled(const struct writer *w, uint64_t n)
 {
-	double scale = w->run->estimate_scale;
-
-	return scale > 1 ? (uint64_t)((double)n * scale + 0.5) : n;
+	return run_scaled(w->run, n);
 }
 
 static void add_u64(struct writer *w, const char *key, uint64_t n)

@@ -32,7 +32,7 @@ static bool is_estimated(const struct printer *p)
 
 static uint64_t scaled(const struct printer *p, uint64_t n)
 {
-	return is_estimated(p) ? (uint64_t)((double)n * p->run->estimate_scale + 0.5) : n;
+	return run_scaled(p->run, n);
 }
 
 static void add_count(const struct printer *p, struct buf *out, uint64_t n)

@@ -283,6 +283,8 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		frame->call.head.flags |= WIRE_BEGUN;
 	}
 	if (returns) {
+		if (plan && !depth)
+			fold_begin(thread, plan);
 		thread->depth = depth + 1;
 		return 0;
 	}

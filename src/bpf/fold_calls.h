@@ -38,12 +38,16 @@ static __always_inline void fold_alloc(void *ctx, const struct folded *f)
 		host_pinned(f);
 }
 
-static __always_inline void fold_free(const struct folded *f)
+static __always_inline void fold_free(struct wire_thread *thread, const struct folded *f)
 {
-	if (fold_failed(f))
+	if (fold_failed(f)) {
+		freed_put_back(thread);
 		return;
+	}
+	if (TOOL(MEMORY) && !fold_has_return(f))
+		memory_taken(thread, f);
 	if (TOOL(MEMORY))
-		memory_freed(f);
+		memory_freed(thread, f);
 	if (TOOL(COPIES))
 		host_unpinned(f);
 }
@@ -92,7 +96,7 @@ static __always_inline void fold(void *ctx, struct wire_thread *thread,
 		break;
 	case FOLD_FREE:
 		if (TOOL(MEMORY) || TOOL(COPIES))
-			fold_free(&f);
+			fold_free(thread, &f);
 		break;
 	case FOLD_CONTEXT_DESTROY:
 		fold_context(&f);
@@ -111,6 +115,19 @@ static __always_inline void fold(void *ctx, struct wire_thread *thread,
 		if (TOOL(LAUNCHES) || TOOL(COPIES))
 			fold_capture(&f);
 	}
+}
+
+/* The begin of a call that no other made, and whose return will be seen. */
+static __always_inline void fold_begin(struct wire_thread *thread, const struct fold_plan *plan)
+{
+	const struct folded f = { .call = &thread->frame[0].call,
+		                  .plan = plan,
+		                  .born_ns = thread->born_ns,
+		                  .tgid = thread->tgid };
+
+	freed_put_back(thread); /* of a free that was left by a longjmp */
+	if (TOOL(MEMORY) && plan->op == FOLD_FREE)
+		memory_taken(thread, &f);
 }
 
 /* A call that is over, or whose return will not be seen. */

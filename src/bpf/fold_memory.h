@@ -87,24 +87,31 @@ static __always_inline struct fold_totals *totals_of(const struct folded *f, __u
 	return FOLD_ROW(&fold_totals, &key, &made);
 }
 
-/* Adds to what is live, with 2's complement to take away. */
+/*
+ * Adds to what is live, with 2's complement to take away. The sum can be below zero for a moment: a
+ * context that is destroyed sets it to 0 while a free is about to take its share off.
+ */
 static __always_inline void live_add(struct fold_process *process, __u32 memory, __u32 space,
                                      __u64 bytes)
 {
+	__u64 live;
+
 	if (memory == FOLD_VMM_VA)
 		return;
 	if (space == FOLD_SPACE_HANDLE)
 		FOLD_ADD(process->handle_bytes, bytes);
 	else
 		FOLD_ADD(process->live_bytes, bytes);
-	fold_max(&process->peak_bytes, process->live_bytes + process->handle_bytes);
+	live = process->live_bytes + process->handle_bytes;
+	if (!(live >> 63))
+		fold_max(&process->peak_bytes, live);
 }
 
 /* Whether it is thought to have gone with its context: see forget_context() in memory.c. */
-static __always_inline int with_context(const struct fold_process *process,
-                                        const struct fold_allocation *a, __u32 space)
+static __always_inline int with_context(const struct fold_process *process, __u64 time_ns,
+                                        __u32 space)
 {
-	return space == FOLD_SPACE_ADDRESS && a->time_ns < process->context_ns;
+	return space == FOLD_SPACE_ADDRESS && time_ns < process->context_ns;
 }
 
 static __always_inline void memory_failed(const struct folded *f)
@@ -126,24 +133,29 @@ static __always_inline void memory_failed(const struct folded *f)
 		fold_lost_row();
 }
 
-/* Its address was given out again: its free was not seen, or will be seen in a moment. */
+static __always_inline struct fold_memory_key memory_key(const struct folded *f)
+{
+	return (struct fold_memory_key){ .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
+		                         .born_ns = f->born_ns,
+		                         .tgid = f->tgid,
+		                         .space = f->plan->space };
+}
+
+/* Its address was given out again: its free was not seen. */
 static __always_inline void memory_replaced(const struct folded *f, struct fold_process *process,
-                                            const struct fold_allocation *old,
-                                            struct fold_allocation *a)
+                                            const struct fold_allocation *old)
 {
 	struct fold_totals *totals = totals_of(f, old->memory);
-	__u64 bytes = old->bytes;
+	__u32 space = f->plan->space;
 
 	if (!totals)
 		return;
-	if (with_context(process, old, f->plan->space)) {
-		fold_count(&totals->context, bytes);
+	if (with_context(process, old->time_ns, space)) {
+		fold_count(&totals->context, old->bytes);
 		return;
 	}
-	fold_count(&totals->replaced, bytes);
-	live_add(process, old->memory, f->plan->space, -bytes);
-	a->replaced_bytes = bytes;
-	a->replaced_memory = old->memory;
+	fold_count(&totals->replaced, old->bytes);
+	live_add(process, old->memory, space, -old->bytes);
 }
 
 static __always_inline void memory_allocated(void *ctx, const struct folded *f)
@@ -152,10 +164,7 @@ static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 		                     .hook = f->call->head.hook,
 		                     .memory = f->plan->memory },
 			       *old;
-	struct fold_memory_key key = { .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
-		                       .born_ns = f->born_ns,
-		                       .tgid = f->tgid,
-		                       .space = f->plan->space };
+	struct fold_memory_key key = memory_key(f);
 	struct fold_process *process = fold_process(f);
 	struct fold_totals *totals = totals_of(f, f->plan->memory);
 
@@ -173,7 +182,7 @@ static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 	}
 	old = bpf_map_lookup_elem(&fold_live, &key);
 	if (old)
-		memory_replaced(f, process, old, &a);
+		memory_replaced(f, process, old);
 	a.stack = stack_of(ctx, f);
 	if (bpf_map_update_elem(&fold_live, &key, &a, BPF_ANY)) {
 		fold_count(&totals->untracked, a.bytes);
@@ -184,55 +193,51 @@ static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 }
 
 /*
- * A free is counted when it returns. Another thread may by then have been given the same address
- * and have returned first: then what stands there is younger than this call, and what this call
- * freed was counted as replaced.
+ * A free takes its allocation out when it begins: as long as it has not begun, nobody else can be
+ * given that address, so nothing else touches the entry. When it returns, another thread may have
+ * been given the address already, and have returned before. What it is worth is counted at its end.
  */
-static __always_inline void memory_freed_late(const struct folded *f, struct fold_allocation *a)
+static __always_inline void memory_taken(struct wire_thread *thread, const struct folded *f)
 {
-	struct fold_totals *totals;
+	struct fold_memory_key key = memory_key(f);
+	const struct fold_allocation *a;
 
-	if (!a->replaced_memory)
-		return;
-	totals = totals_of(f, a->replaced_memory);
-	a->replaced_memory = 0;
-	if (!totals)
-		return;
-	fold_uncount(&totals->replaced, a->replaced_bytes);
-	fold_count(&totals->freed, a->replaced_bytes);
-}
-
-static __always_inline void memory_freed(const struct folded *f)
-{
-	struct fold_memory_key key = { .address = FOLD_VALUE(f, FOLD_AT_ADDRESS),
-		                       .born_ns = f->born_ns,
-		                       .tgid = f->tgid,
-		                       .space = f->plan->space };
-	struct fold_process *process = fold_process(f);
-	struct fold_allocation *a, was;
-	struct fold_totals *totals;
-
-	if (!key.address || !process) /* free(NULL) */
+	thread->freed.time_ns = 0;
+	if (!key.address) /* free(NULL) */
 		return;
 	a = bpf_map_lookup_elem(&fold_live, &key);
-	if (!a) {
+	if (!a)
+		return;
+	thread->freed.time_ns = a->time_ns;
+	thread->freed.address = key.address;
+	thread->freed.bytes = a->bytes;
+	thread->freed.stack = a->stack;
+	thread->freed.hook = a->hook;
+	thread->freed.memory = a->memory;
+	thread->freed.space = key.space;
+	if (bpf_map_delete_elem(&fold_live, &key))
+		thread->freed.time_ns = 0; /* freed twice, and the other was first */
+}
+
+static __always_inline void memory_freed(struct wire_thread *thread, const struct folded *f)
+{
+	struct fold_process *process = fold_process(f);
+	struct wire_freed *freed = &thread->freed;
+	struct fold_totals *totals;
+	__u64 time_ns = freed->time_ns;
+
+	freed->time_ns = 0;
+	if (!process || !FOLD_VALUE(f, FOLD_AT_ADDRESS))
+		return;
+	if (!time_ns) {
 		FOLD_ADD(process->unknown_frees, 1);
 		return;
 	}
-	if (a->time_ns > f->call->begin_ns) {
-		memory_freed_late(f, a);
-		return;
-	}
-	was.bytes = a->bytes;
-	was.time_ns = a->time_ns;
-	was.memory = a->memory;
-	if (bpf_map_delete_elem(&fold_live, &key))
-		return; /* another thread was first */
-	totals = totals_of(f, was.memory);
+	totals = totals_of(f, freed->memory);
 	if (totals)
-		fold_count(&totals->freed, was.bytes);
-	if (!with_context(process, &was, key.space))
-		live_add(process, was.memory, key.space, -was.bytes);
+		fold_count(&totals->freed, freed->bytes);
+	if (!with_context(process, time_ns, freed->space))
+		live_add(process, freed->memory, freed->space, -freed->bytes);
 }
 
 /* All memory of the process is taken to be of this context, but for what belongs to none. */

@@ -63,6 +63,26 @@ static __always_inline void process_over(__u32 tgid)
 		bpf_map_delete_elem(&fold_born, &tgid);
 }
 
+/* A free that a thread was in did not free: it failed, or will not return. */
+static __always_inline void freed_put_back(struct wire_thread *thread)
+{
+	struct wire_freed *freed = &thread->freed;
+	struct fold_memory_key key = { .address = freed->address,
+		                       .born_ns = thread->born_ns,
+		                       .tgid = thread->tgid,
+		                       .space = freed->space };
+	struct fold_allocation a = { .bytes = freed->bytes,
+		                     .time_ns = freed->time_ns,
+		                     .stack = freed->stack,
+		                     .hook = freed->hook,
+		                     .memory = freed->memory };
+
+	if (!settings.fold || !freed->time_ns)
+		return;
+	freed->time_ns = 0;
+	bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST);
+}
+
 /* The current thread's state; made at its first hit. NULL when its process is no target. */
 static __always_inline struct wire_thread *thread_get(__u64 id)
 {
@@ -129,6 +149,7 @@ static __always_inline void thread_end(__u32 tid, __u32 tgid)
 			if (i < thread->depth)
 				frame_abandon(frame_at(thread, i), now);
 		}
+		freed_put_back(thread);
 	}
 	bpf_map_delete_elem(&threads, &tid);
 }

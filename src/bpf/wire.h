@@ -119,9 +119,18 @@ struct wire_frame {
 	struct wire_call call;
 };
 
+/* What a free that a thread is in has taken out of "fold_live", to be put back if it fails. */
+struct wire_freed {
+	__u64 time_ns; /* of the allocation; 0: nothing */
+	__u64 address, bytes, stack;
+	__u32 hook;
+	__u16 memory, space;
+};
+
 struct wire_thread {
 	__u64 born_ns; /* of its process, where calls are folded */
-	__u32 tgid;    /* a mismatch means that the tid was reused */
+	struct wire_freed freed;
+	__u32 tgid; /* a mismatch means that the tid was reused */
 	__u32 depth;
 	__u32 deep; /* calls below WIRE_DEPTH_MAX whose returns are still to come */
 	__u32 hook; /* of the last entry, with the next four: see same_trap() */

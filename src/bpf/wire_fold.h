@@ -136,12 +136,9 @@ struct fold_memory_key {
 struct fold_allocation {
 	__u64 bytes;
 	__u64 time_ns;
-	__u64 stack;          /* 0: none */
-	__u64 replaced_bytes; /* of what stood here before: see memory_freed() */
-	__u16 hook;
-	__u8 memory;
-	__u8 replaced_memory; /* 0: nothing did */
-	__u32 reserved;
+	__u64 stack; /* 0: none */
+	__u32 hook;
+	__u32 memory;
 };
 
 /* Map "fold_failures": allocations that failed. */

@@ -13,7 +13,7 @@
 #include "cuda/kernel_name.h"
 #include "probe/maps.h"
 #include "probe/memory.h"
-#include "probe/symbol.h"
+#include "stack/code_files.h"
 
 /* One kernel, by its mangled name or, unresolved, by the text that stands for it. */
 struct known_kernel {
@@ -36,6 +36,7 @@ struct handle {
 #define RECENT 256 /* a power of two */
 
 struct kernels {
+	struct code_files *files; /* that host stubs are in */
 	struct known_kernel *by_name;
 	struct handle *handles;
 	struct handle
@@ -45,7 +46,10 @@ struct kernels {
 
 struct kernels *kernels_new(void)
 {
-	return xcalloc(1, sizeof(struct kernels));
+	struct kernels *kernels = xcalloc(1, sizeof(*kernels));
+
+	kernels->files = code_files_new();
+	return kernels;
 }
 
 void kernels_free(struct kernels *kernels)
@@ -65,6 +69,7 @@ void kernels_free(struct kernels *kernels)
 		free(kernel->key);
 		free(kernel);
 	}
+	code_files_free(kernels->files);
 	free(kernels);
 }
 
@@ -135,9 +140,10 @@ void kernels_alias(struct kernels *kernels, uint32_t tgid, uint64_t value, uint6
 /* ---- host stubs ---------------------------------------------------------------------------- */
 
 struct stub_search {
+	struct code_files *files;
 	pid_t pid;
 	uint64_t address;
-	char symbol[1024];
+	const char *symbol; /* NULL: it has none; valid until files are asked again */
 	char place[512];
 };
 
@@ -146,27 +152,29 @@ static int look_for_stub(const struct mapping *mapping, void *data)
 {
 	struct stub_search *search = data;
 	const char *slash = strrchr(mapping->path, '/');
-	uint64_t offset = search->address - mapping->start + mapping->offset;
-	int fd;
+	uint64_t offset = search->address - mapping->start + mapping->offset, into = 0;
+	struct code_file *file;
 
 	if (search->address < mapping->start || search->address >= mapping->end)
 		return 0;
 	snprintf(search->place, sizeof(search->place), "%s+0x%llx",
 	         slash ? slash + 1 : mapping->path, (unsigned long long)offset);
-	fd = mapping_open(search->pid, mapping, NULL);
-	if (fd >= 0) {
-		symbol_at(fd, offset, search->symbol, sizeof(search->symbol));
-		close(fd);
-	}
+	/* Held until the end: a library has hundreds of kernels, and its table is read once. */
+	file = code_files_hold(search->files, search->pid, mapping);
+	search->symbol = code_file_function(search->files, file, offset, &into);
+	if (into) /* the address of a function is where it begins */
+		search->symbol = NULL;
 	return 1;
 }
 
 static struct known_kernel *resolve_stub(struct kernels *kernels, uint32_t tgid, uint64_t value)
 {
-	struct stub_search search = { .pid = tgid, .address = value };
+	struct stub_search search = { .files = kernels->files,
+		                      .pid = (pid_t)tgid,
+		                      .address = value };
 
 	maps_each(tgid, look_for_stub, &search, NULL);
-	if (search.symbol[0] && kernel_name_plausible(search.symbol))
+	if (search.symbol && kernel_name_plausible(search.symbol))
 		return intern(kernels, search.symbol, true);
 	if (!search.place[0])
 		snprintf(search.place, sizeof(search.place), "0x%llx", (unsigned long long)value);

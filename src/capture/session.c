@@ -214,7 +214,7 @@ static void drop_dead(struct capture *c, uint64_t now)
 		return;
 	c->counted_ns = now;
 	for (size_t i = c->n_watched; i-- > 0;) {
-		if (kill(c->watched[i], 0) && errno == ESRCH)
+		if (target_is_gone(c->watched[i]))
 			c->watched[i] = c->watched[--c->n_watched];
 	}
 }

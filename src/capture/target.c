@@ -78,6 +78,27 @@ static pid_t target_process_of(pid_t tid)
 	return status_number(tid, "Tgid: %d");
 }
 
+/* Threads of a process, and whether its first one has ended: others may go on without it. */
+static bool only_a_zombie(pid_t pid)
+{
+	char path[64], line[256], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (!state && fgets(line, sizeof(line), f))
+		sscanf(line, "State: %c", &state);
+	fclose(f);
+	return state == 'Z' && status_number(pid, "Threads: %d") <= 1;
+}
+
+bool target_is_gone(pid_t pid)
+{
+	return (kill(pid, 0) && errno == ESRCH) || only_a_zombie(pid);
+}
+
 /* ---- enumerating --------------------------------------------------------------------------- */
 
 static int each_pid(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
@@ -90,6 +111,8 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 
 		if (kill(pid, 0) && errno == ESRCH)
 			return err_set(err, ESRCH, "there is no process %d", pid);
+		if (only_a_zombie(pid))
+			return err_set(err, ESRCH, "process %d has ended (a zombie)", pid);
 		process = target_process_of(pid);
 		if (process > 0 && process != pid)
 			return err_set(err, EINVAL,

@@ -29,6 +29,9 @@ struct target {
 int target_each(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
                 struct err *err);
 
+/* Whether there is no such process any more: a zombie runs nothing, though its pid still exists. */
+bool target_is_gone(pid_t pid);
+
 /* Whether a process's present name matches a TARGET_NAME glob. */
 bool target_name_matches(const struct target *target, pid_t pid);
 

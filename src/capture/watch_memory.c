@@ -18,6 +18,7 @@ struct stack_key {
 struct known_stack {
 	struct stack_key key;
 	struct watch_stack stack;
+	unsigned pages; /* that it is still wanted for, once its process has ended; else 0 */
 	UT_hash_handle hh;
 };
 
@@ -66,6 +67,24 @@ struct watch_memory_part *watch_memory_new(struct watcher *watcher)
 	return part;
 }
 
+static void stack_free(struct watch_memory_part *part, struct known_stack *stack)
+{
+	HASH_DEL(part->stacks, stack);
+	free((void *)stack->stack.frames);
+	free(stack);
+}
+
+/* The page that tells what a process left behind is the last one that its stacks are in. */
+static void drop_stacks(struct watch_memory_part *part)
+{
+	struct known_stack *stack, *next;
+
+	HASH_ITER (hh, part->stacks, stack, next) {
+		if (stack->pages && !--stack->pages)
+			stack_free(part, stack);
+	}
+}
+
 static void drop_page(struct watch_memory_part *part)
 {
 	free((void *)part->page.allocations);
@@ -85,9 +104,7 @@ void watch_memory_free(struct watch_memory_part *part)
 	if (!part)
 		return;
 	HASH_ITER (hh, part->stacks, stack, next) {
-		HASH_DEL(part->stacks, stack);
-		free((void *)stack->stack.frames);
-		free(stack);
+		stack_free(part, stack);
 	}
 	free(part->left);
 	ledger_free(part->totals);
@@ -207,6 +224,29 @@ static void keep_left(struct watch_memory_part *part, struct live live)
 	fill_allocation(part, live, &part->left[part->n_left++]);
 }
 
+/* Most processes that end never had any memory: for them the map need not be read. */
+static bool had_memory(struct watch_memory_part *part, struct ledger_process process)
+{
+	for (struct ledger_row *row = ledger_first(part->totals); row; row = row->hh.next) {
+		struct ledger_process of = ledger_process_of(part->totals, row->key);
+
+		if (of.born_ns == process.born_ns && of.tgid == process.tgid)
+			return true;
+	}
+	return false;
+}
+
+static void last_page_of(struct watch_memory_part *part, struct ledger_process process)
+{
+	struct known_stack *stack, *next;
+
+	HASH_ITER (hh, part->stacks, stack, next) {
+		if (stack->key.process.born_ns == process.born_ns &&
+		    stack->key.process.tgid == process.tgid)
+			stack->pages = 2; /* one is dropped before the next is made */
+	}
+}
+
 int watch_memory_settle(struct watch_memory_part *part, struct ledger_process process)
 {
 	int r = ledger_settle(part->processes, process);
@@ -215,8 +255,10 @@ int watch_memory_settle(struct watch_memory_part *part, struct ledger_process pr
 		r = ledger_settle(part->totals, process);
 	if (!r)
 		r = ledger_settle(part->failures, process);
-	if (!r)
-		r = read_live(part);
+	if (r || !had_memory(part, process))
+		return r;
+	last_page_of(part, process);
+	r = read_live(part);
 	for (size_t i = 0; i < part->live.count; i++) {
 		struct live live = live_at(part, i);
 		struct leftover *left;
@@ -486,6 +528,7 @@ int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
 	int r;
 
 	drop_page(part);
+	drop_stacks(part);
 	r = ledger_read(part->processes);
 	if (!r)
 		r = ledger_read(part->totals);

@@ -48,9 +48,8 @@ static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
 	  "the file (default: cuscope-COMMAND.cuscope or cuscope-PID.cuscope)", 0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
-	{ "last", OPT_LAST, "TIME|BYTES", 0,
-	  "keep only the last part (10s, 1GB), in memory, and write it at the end or on SIGUSR2",
-	  0 },
+	{ "last", OPT_LAST, "LENGTH", 0,
+	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2", 0 },
 	{ "verbose", 'v', 0, 0, "also the durations of driver calls that runtime calls make", 0 },
 	{ 0 }
 };
@@ -283,11 +282,21 @@ static int record_window(struct recording *r, struct err *err)
 	return status;
 }
 
+/* A file that is to be overwritten stays as it is until the recording has begun. */
+static int open_file(const struct record_options *o, bool *is_new, struct err *err)
+{
+	int fd = o->force ? open(o->output, O_WRONLY | O_CLOEXEC) : -1;
+
+	*is_new = fd < 0;
+	return fd < 0 ? cli_create(o->output, o->force, err) : fd;
+}
+
 static int record_all(struct recording *r, struct err *err)
 {
 	const char *path = r->options->output;
-	int fd = cli_create(path, r->options->force, err), status;
 	struct writer_stats stats;
+	bool is_new;
+	int fd = open_file(r->options, &is_new, err), status;
 
 	if (fd < 0)
 		return EXIT_FAILURE;
@@ -299,9 +308,9 @@ static int record_all(struct recording *r, struct err *err)
 		err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
 		status = EXIT_FAILURE;
 	}
-	if (stats.bytes)
-		say_written(r, path, stats.events, stats.bytes, stats.ended ? &stats.lost : NULL);
-	else
+	if (stats.events || stats.ended)
+		say_written(r, path, stats.whole, stats.bytes, stats.ended ? &stats.lost : NULL);
+	else if (is_new)
 		unlink(path); /* it never began */
 	return status;
 }

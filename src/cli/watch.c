@@ -19,6 +19,7 @@
 #define INTERVAL_NS 5000000000ull
 #define OLDER_NS    10000000000ull
 #define TOP         20
+#define RING_BYTES  (16u << 20) /* for what is not summed up: names, stacks, ends of processes */
 #define TOP_MOST    1000000
 
 /* ---- what there is ------------------------------------------------------------------------- */
@@ -133,7 +134,7 @@ static const struct {
 	    "half the cost: no times, and calls that fail count as well (not with memleak)", 0 } },
 	{ ALL_TOOLS,
 	  { "ring-size", OPT_RING_SIZE, "BYTES", 0,
-	    "memory of the ring buffers that names and ends of processes come by", 0 } },
+	    "memory of the ring buffers that names and ends of processes come by (16 MiB)", 0 } },
 	{ ALL_TOOLS,
 	  { "without", OPT_WITHOUT, "LIST", 0,
 	    "kernel features not to use, as 'cuscope doctor' names them", 0 } },
@@ -471,7 +472,7 @@ static struct watch_command new_command(const struct tool *tool)
 		.tool = tool,
 		.chosen = tool->tool,
 		.format = &formats[0],
-		.capture = { .returns = true },
+		.capture = { .returns = true, .ring_bytes = RING_BYTES },
 		.watch = { .interval_ns = INTERVAL_NS, .older_ns = OLDER_NS },
 		.live = { .top = TOP },
 	};

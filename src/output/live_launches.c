@@ -167,6 +167,8 @@ static void shapes_json(struct json *json, const struct watch_kernel *kernel)
 static void kernel_json(struct json *json, const struct watch_page *page,
                         const struct watch_kernel *kernel, bool returns)
 {
+	char handle[24];
+
 	json_open(json, NULL, '{');
 	live_json_process(json, kernel->process);
 	json_bool(json, "ended", kernel->ended);
@@ -174,7 +176,8 @@ static void kernel_json(struct json *json, const struct watch_page *page,
 		json_string(json, "kernel", kernel->kernel->name);
 		json_bool(json, "resolved", kernel->kernel->resolved);
 	} else {
-		json_u64(json, "graph", kernel->handle);
+		snprintf(handle, sizeof(handle), "0x%llx", (unsigned long long)kernel->handle);
+		json_string(json, "graph", handle);
 	}
 	json_u64(json, "launches", kernel->count);
 	json_fixed(json, "per_second", live_rate_thousandths(page, kernel->count, kernel->before),

@@ -355,6 +355,7 @@ static void print_cut_short(const struct printer *p)
 	const struct held_place *list;
 	size_t n = places_list(p->options->places, &list), cut = 0;
 	const char *module = NULL;
+	bool others = false;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct held_place *place = &list[i];
@@ -363,15 +364,15 @@ static void print_cut_short(const struct printer *p)
 		    !(place->older_count || place->ended))
 			continue;
 		cut++;
-		if (!module)
-			module = place->place.ends_in;
+		others |= module && strcmp(module, place->place.ends_in);
+		module = module ? module : place->place.ends_in;
 	}
 	if (!cut || p->options->stacks)
 		return;
 	buf_printf(p->out,
 	           "  %zu of these have stacks that may be cut short: no frame pointers in ", cut);
 	text_add_safe(p->out, module);
-	buf_puts(p->out, cut > 1 ? " and others; --stacks shows which\n" : "\n");
+	buf_puts(p->out, others ? " and others; --stacks shows which\n" : "\n");
 }
 
 /* ---- failures, losses ------------------------------------------------------------------------ */

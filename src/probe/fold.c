@@ -14,7 +14,11 @@
 
 /* ---- maps ---------------------------------------------------------------------------------- */
 
-/* What a map holds when all its tools are on; about 60 bytes are added to each entry. */
+/*
+ * What a map holds when one of its tools is on; about 60 bytes are added to each entry. Those that
+ * forget what was not used for long (LRU) keep up to 128 free entries for each CPU, and must not be
+ * small.
+ */
 static const struct room {
 	const char *map;
 	unsigned tools;
@@ -24,13 +28,13 @@ static const struct room {
 	{ "fold_born", EVERY_TOOL, 16384 },
 	{ "fold_processes", FOLD_TOOL_MEMORY | FOLD_TOOL_COPIES, 16384 },
 	{ "fold_totals", FOLD_TOOL_MEMORY, 16384 },
-	{ "fold_live", FOLD_TOOL_MEMORY, 262144 },
+	{ "fold_live", FOLD_TOOL_MEMORY, 131072 },
 	{ "fold_failures", FOLD_TOOL_MEMORY, 4096 },
 	{ "fold_stacks", FOLD_TOOL_MEMORY, 16384 },
 	{ "fold_launches", FOLD_TOOL_LAUNCHES, 16384 },
 	{ "fold_copies", FOLD_TOOL_COPIES, 16384 },
 	{ "fold_pinned", FOLD_TOOL_COPIES, 32768 },
-	{ "fold_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 8192 },
+	{ "fold_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 32768 },
 	{ "fold_open_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 1024 },
 };
 

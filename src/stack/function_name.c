@@ -2,6 +2,7 @@
 #include "stack/function_name.h"
 
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <libiberty/demangle.h>
@@ -34,13 +35,36 @@ static bool demangle_rust(struct growing *out, const char *linked)
 	       out->text.len;
 }
 
+/* What compilers append when they split a function, or fit it to its callers. */
+static const char *const suffixes[] = { ".cold",  ".constprop.", ".isra.",
+	                                ".llvm.", ".lto_priv.",  ".part." };
+
+/* The name without those: it is the same function to the one who wrote it. */
+static char *whole_function(const char *linked)
+{
+	const char *end = linked + strlen(linked);
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		const char *at = strstr(linked, suffixes[i]);
+
+		if (at && at > linked && at < end)
+			end = at;
+	}
+	return xstrndup(linked, (size_t)(end - linked));
+}
+
 char *function_name_demangle(const char *linked)
 {
+	char *whole = whole_function(linked), *plain;
 	struct growing out = { 0 };
 
 	/* Rust first: its old names are names of C++ as well, with "$LT$" and a hash in them. */
-	if (demangle_rust(&out, linked))
+	if (demangle_rust(&out, whole)) {
+		free(whole);
 		return out.text.data;
+	}
 	buf_free(&out.text);
-	return kernel_name_demangle(linked);
+	plain = kernel_name_demangle(whole);
+	free(whole);
+	return plain;
 }

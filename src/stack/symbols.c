@@ -390,9 +390,13 @@ static void free_program(struct symbols *symbols, struct program *program)
 void symbols_forget(struct symbols *symbols, const struct process *process)
 {
 	struct program *program;
+	struct look *look;
 
 	pthread_mutex_lock(&symbols->lock);
 	program = find_program(symbols, process);
+	look = find_look(symbols, (pid_t)process->pid);
+	if (look && program && look->started == program->started)
+		free_look(symbols, look);
 	if (program)
 		free_program(symbols, program);
 	pthread_mutex_unlock(&symbols->lock);

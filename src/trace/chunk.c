@@ -34,6 +34,16 @@ void chunk_head_write(const struct chunk_head *head, uint8_t into[FORMAT_CHUNK_B
 	put_fixed(into + FORMAT_CHUNK_BYTES - 4, crc32(0, into, FORMAT_CHUNK_BYTES - 4), 4);
 }
 
+/* A fuzzer that had to find checksums would find nothing else. */
+static bool crc_is(uint64_t expected, const void *data, size_t bytes)
+{
+#ifdef FUZZING
+	return true;
+#else
+	return crc32(0, data, (uInt)bytes) == expected;
+#endif
+}
+
 bool chunk_head_read(const uint8_t from[FORMAT_CHUNK_BYTES], struct chunk_head *head)
 {
 	*head = (struct chunk_head){
@@ -49,8 +59,7 @@ bool chunk_head_read(const uint8_t from[FORMAT_CHUNK_BYTES], struct chunk_head *
 		.payload_crc = (uint32_t)get_fixed(from + 52, 4),
 	};
 	return get_fixed(from, 4) == FORMAT_CHUNK_MAGIC &&
-	       get_fixed(from + FORMAT_CHUNK_BYTES - 4, 4) ==
-	               crc32(0, from, FORMAT_CHUNK_BYTES - 4) &&
+	       crc_is(get_fixed(from + FORMAT_CHUNK_BYTES - 4, 4), from, FORMAT_CHUNK_BYTES - 4) &&
 	       head->first_ns <= head->last_ns &&
 	       (head->type == CHUNK_INDEX || /* as long as the file asks for */
 	        (head->raw_bytes <= FORMAT_RAW_MAX &&
@@ -129,21 +138,12 @@ void unpacker_free(struct unpacker *unpacker)
 	free(unpacker);
 }
 
-static bool crc_fits(const struct chunk_head *head, const void *payload)
-{
-#ifdef FUZZING /* a fuzzer that had to find checksums would find nothing else */
-	return true;
-#else
-	return crc32(0, payload, head->stored_bytes) == head->payload_crc;
-#endif
-}
-
 const uint8_t *unpacker_open(struct unpacker *unpacker, const struct chunk_head *head,
                              const void *payload)
 {
 	size_t got;
 
-	if (!crc_fits(head, payload))
+	if (!crc_is(head->payload_crc, payload, head->stored_bytes))
 		return NULL;
 	if (unpacker->room < head->raw_bytes || !unpacker->raw) {
 		free(unpacker->raw);

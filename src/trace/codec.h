@@ -110,11 +110,9 @@ struct last_correlation *codec_correlation_grown(struct codec *codec, uint32_t p
 
 static inline struct last_kernel *codec_kernel(struct codec *codec, uint32_t index)
 {
-	struct last_kernel *last = codec->kernels + index;
-
-	return index < codec->n_kernels && last->chunk == codec->chunk
-	               ? last
-	               : codec_kernel_grown(codec, index);
+	if (index < codec->n_kernels && codec->kernels[index].chunk == codec->chunk)
+		return &codec->kernels[index];
+	return codec_kernel_grown(codec, index);
 }
 
 /* Kinds of activities come first. */
@@ -122,11 +120,9 @@ static inline struct last_kernel *codec_kernel(struct codec *codec, uint32_t ind
 
 static inline struct last_correlation *codec_correlation(struct codec *codec, uint32_t process)
 {
-	struct last_correlation *last = codec->correlations + process;
-
-	return process < codec->n_correlations && last->chunk == codec->chunk
-	               ? last
-	               : codec_correlation_grown(codec, process);
+	if (process < codec->n_correlations && codec->correlations[process].chunk == codec->chunk)
+		return &codec->correlations[process];
+	return codec_correlation_grown(codec, process);
 }
 
 /* After a value came out other than expected: the argument that it is to follow from now on. */

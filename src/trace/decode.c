@@ -127,11 +127,23 @@ static bool read_kernel(struct decoder *decoder, uint64_t head, struct last_kern
 	return *kernel || !last->kernel;
 }
 
-static uint64_t read_times(struct decoder *decoder, struct event *event)
+/* The event's time and when it began. Nothing begins after its end. */
+static bool read_times(struct decoder *decoder, struct event *event, uint64_t *begin_ns)
 {
+	uint64_t duration_ns;
+
 	decoder->codec.time_ns += unfold(next_number(decoder, COLUMN_TIMES));
+	duration_ns = next_number(decoder, COLUMN_TIMES);
 	event->time_ns = decoder->codec.time_ns;
-	return event->time_ns - next_number(decoder, COLUMN_TIMES);
+	*begin_ns = event->time_ns - duration_ns;
+	return event->time_ns < FORMAT_TIME_MAX && duration_ns <= event->time_ns;
+}
+
+/* The end, where it is not the event's time. */
+static bool read_end(struct decoder *decoder, const struct event *event, uint64_t *end_ns)
+{
+	*end_ns = event->time_ns + unfold(next_number(decoder, COLUMN_VALUES));
+	return *end_ns < FORMAT_TIME_MAX;
 }
 
 static bool read_text(struct decoder *decoder, const char **text)
@@ -227,7 +239,8 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 	if (call->op == OP_LAUNCH && !call->kernel)
 		return DECODED_DAMAGE;
 	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
-	call->begin_ns = read_times(decoder, event);
+	if (!read_times(decoder, event, &call->begin_ns))
+		return DECODED_DAMAGE;
 	slot = codec_slot(codec, function->id, last->kernel);
 	read_values(decoder, slot, mask);
 	fill_args(&call->args, slot->last, function->api ? api_args(function->api, &args) : 0);
@@ -237,8 +250,8 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 	call->correlation = read_correlation(decoder, mask,
 	                                     &codec_correlation(codec, event->process->id)->call);
 	call->end_ns = call_has_end(call) ? event->time_ns : 0;
-	if (mask >> VALUE_END & 1)
-		call->end_ns = event->time_ns + unfold(next_number(decoder, COLUMN_VALUES));
+	if (mask >> VALUE_END & 1 && !read_end(decoder, event, &call->end_ns))
+		return DECODED_DAMAGE;
 	call->text = NULL;
 	if (mask >> VALUE_TEXT & 1 && !read_text(decoder, &call->text))
 		return DECODED_DAMAGE;
@@ -303,7 +316,8 @@ static enum decoded read_activity(struct decoder *decoder, uint64_t head, struct
 	    (kind == ACTIVITY_KERNEL && !activity->kernel))
 		return DECODED_DAMAGE;
 	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
-	activity->begin_ns = read_times(decoder, event);
+	if (!read_times(decoder, event, &activity->begin_ns))
+		return DECODED_DAMAGE;
 	slot = codec_slot(codec, SLOT_OF_KIND(kind), last->kernel);
 	read_activity_values(decoder, slot, mask);
 	fill_activity(activity, slot->last);
@@ -311,8 +325,8 @@ static enum decoded read_activity(struct decoder *decoder, uint64_t head, struct
 	activity->correlation = read_correlation(
 		decoder, mask, &codec_correlation(codec, event->process->id)->activity);
 	activity->end_ns = event->time_ns;
-	if (mask >> ACTIVITY_END & 1)
-		activity->end_ns += unfold(next_number(decoder, COLUMN_VALUES));
+	if (mask >> ACTIVITY_END & 1 && !read_end(decoder, event, &activity->end_ns))
+		return DECODED_DAMAGE;
 	event->type = EVENT_ACTIVITY;
 	event->activity = activity;
 	return kind < ACTIVITY_COUNT ? DECODED_EVENT : DECODED_NOTHING;
@@ -322,11 +336,12 @@ static enum decoded read_activity(struct decoder *decoder, uint64_t head, struct
 
 static enum decoded read_exit(struct decoder *decoder, uint64_t head, struct event *event)
 {
-	if (!read_thread(decoder, head, event))
-		return DECODED_DAMAGE;
+	uint64_t begin_ns;
+
 	event->type = EVENT_EXIT;
-	read_times(decoder, event);
-	return DECODED_EVENT;
+	return read_thread(decoder, head, event) && read_times(decoder, event, &begin_ns)
+	               ? DECODED_EVENT
+	               : DECODED_DAMAGE;
 }
 
 static enum decoded read_event(struct decoder *decoder, struct event *event)

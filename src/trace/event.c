@@ -14,3 +14,12 @@ const char *lost_reason_text(enum lost_reason reason)
 {
 	return reason < LOST_COUNT ? texts[reason] : "?";
 }
+
+uint64_t run_scaled(const struct run_info *run, uint64_t count)
+{
+	double scaled = (double)count * run->estimate_scale + 0.5;
+
+	if (run->estimate_scale <= 1)
+		return count;
+	return scaled < 0x1p64 ? (uint64_t)scaled : UINT64_MAX;
+}

@@ -173,6 +173,9 @@ struct run_info {
 	const char *hostname, *kernel_release, *driver_version, *command;
 };
 
+/* A count as it would be had all been seen; at most UINT64_MAX. */
+uint64_t run_scaled(const struct run_info *run, uint64_t count);
+
 /* ---- consumers ----------------------------------------------------------------------------- */
 
 struct consumer {

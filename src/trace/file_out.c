@@ -62,6 +62,8 @@ int file_out_begin(struct file_out *out, struct err *err)
 {
 	uint8_t header[FORMAT_HEADER_BYTES] = { 0 };
 
+	if (ftruncate(out->fd, 0))
+		return fail(out, errno, err);
 	memcpy(header, FORMAT_MAGIC, FORMAT_MAGIC_BYTES);
 	put_fixed(header + 8, FORMAT_MAJOR, 2);
 	put_fixed(header + 10, FORMAT_MINOR, 2);

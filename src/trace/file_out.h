@@ -21,6 +21,7 @@ struct file_out {
 void file_out_init(struct file_out *out, int fd, const char *name);
 void file_out_free(struct file_out *out); /* does not close fd */
 
+/* What was in the file before is gone. */
 int file_out_begin(struct file_out *out, struct err *err);
 
 /* Head and payload of one chunk, as packer_add() made them. */

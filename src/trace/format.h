@@ -29,6 +29,7 @@
 #define FORMAT_RAW_MAX  (8u << 20)   /* of a chunk that is not the index, uncompressed */
 #define FORMAT_TEXT_MAX (256u << 10) /* of one string */
 #define FORMAT_ARGS_MAX 12
+#define FORMAT_TIME_MAX (1ull << 62) /* ns, so that sums and differences of two do not overflow */
 
 enum chunk_type {
 	CHUNK_RUN = 1,     /* what is known of the run at its begin */

@@ -242,7 +242,7 @@ static bool read_event(struct objects *objects, struct bytes *body, enum event_t
 	event.process = objects_process(objects, bytes_varint(body));
 	event.tid = (uint32_t)bytes_varint(body);
 	event.time_ns = bytes_varint(body);
-	if (!event.process)
+	if (!event.process || event.time_ns >= FORMAT_TIME_MAX)
 		return false;
 	waiting = waiting_add(objects);
 	waiting->event = event;
@@ -260,11 +260,11 @@ size_t objects_waiting(const struct objects *objects)
 
 bool objects_take(struct objects *objects, struct event *event, struct thread *thread)
 {
-	struct waiting *waiting = &objects->waiting[objects->taken];
+	struct waiting *waiting;
 
 	if (!objects_waiting(objects))
 		return false;
-	objects->taken++;
+	waiting = &objects->waiting[objects->taken++];
 	*event = waiting->event;
 	*thread = waiting->thread;
 	if (event->type == EVENT_THREAD)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "trace/run_record.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/xalloc.h"
 #include "trace/define.h"
 #include "trace/objects.h"
+
+#define SCALE_MAX 1e6 /* a window is at least 50 ms; what is larger is damage */
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
@@ -152,7 +153,7 @@ static void read_scale(struct run_info *run, struct bytes *body)
 		return;
 	value = get_fixed(bits.at, 8);
 	memcpy(&run->estimate_scale, &value, sizeof(value));
-	if (!isfinite(run->estimate_scale) || run->estimate_scale < 1)
+	if (!(run->estimate_scale >= 1 && run->estimate_scale <= SCALE_MAX)) /* not NaN either */
 		run->estimate_scale = 1;
 }
 
@@ -212,15 +213,12 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 	}
 }
 
-/* What everyone computes with: a length, and the time of day as a signed number of ns. */
-static void make_plausible(struct run_info *run)
+static bool times_fit(const struct run_info *run)
 {
-	int64_t begin_ns = (int64_t)run->begin_ns, realtime_ns;
+	int64_t offset_ns = run->realtime_offset_ns;
 
-	if (run->end_ns < run->begin_ns)
-		run->end_ns = run->begin_ns;
-	if (begin_ns < 0 || __builtin_add_overflow(begin_ns, run->realtime_offset_ns, &realtime_ns))
-		run->realtime_offset_ns = 0;
+	return run->begin_ns < FORMAT_TIME_MAX && run->end_ns < FORMAT_TIME_MAX &&
+	       offset_ns < (int64_t)FORMAT_TIME_MAX && offset_ns > -(int64_t)FORMAT_TIME_MAX;
 }
 
 bool run_read(struct kept_run *run, const uint8_t *raw, size_t bytes)
@@ -235,6 +233,7 @@ bool run_read(struct kept_run *run, const uint8_t *raw, size_t bytes)
 		if (body.bad)
 			return false;
 	}
-	make_plausible(&run->info);
-	return !in.bad;
+	if (run->info.end_ns < run->info.begin_ns) /* everyone computes with the length */
+		run->info.end_ns = run->info.begin_ns;
+	return !in.bad && times_fit(&run->info);
 }

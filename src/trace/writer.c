@@ -30,6 +30,7 @@ struct writer {
 	struct encoder *encoder;
 	struct packer *packer;
 	struct buf raw, chunk;
+	struct buf opening; /* the first chunk, until the file is begun */
 	struct writer_stats stats;
 	uint64_t flushed_ns;
 };
@@ -51,14 +52,36 @@ static void pack_chunk(struct writer *writer, struct chunk_head *head)
 	packer_add(writer->packer, head, writer->raw.data, writer->raw.len, &writer->chunk);
 }
 
+/*
+ * Begins the file, if that is still to be done: not with begin(), after which a command may turn
+ * out not to run, and a file that was to be overwritten would be lost for nothing.
+ */
+static int begin_file(struct writer *writer, struct err *err)
+{
+	int r;
+
+	if (!writer->opening.len)
+		return 0;
+	r = file_out_begin(&writer->out, err);
+	if (!r)
+		r = file_out_chunk(&writer->out, writer->opening.data, writer->opening.len, err);
+	buf_free(&writer->opening);
+	writer->stats.bytes = writer->out.bytes;
+	return r;
+}
+
 /* Packs it, and writes or keeps it. */
 static int add_chunk(struct writer *writer, struct chunk_head *head, struct err *err)
 {
+	int r;
+
 	pack_chunk(writer, head);
-	if (!writer->window)
-		return file_out_chunk(&writer->out, writer->chunk.data, writer->chunk.len, err);
-	window_add(writer->window, head, &writer->chunk);
-	return 0;
+	if (writer->window) {
+		window_add(writer->window, head, &writer->chunk);
+		return 0;
+	}
+	r = begin_file(writer, err);
+	return r ? r : file_out_chunk(&writer->out, writer->chunk.data, writer->chunk.len, err);
 }
 
 static void count_bytes(struct writer *writer)
@@ -79,6 +102,7 @@ static int add_gathered(struct writer *writer, struct err *err)
 	if (!r && encoder_events(writer->encoder)) {
 		encoder_take(writer->encoder, &head, &writer->raw);
 		r = add_chunk(writer, &head, err);
+		writer->stats.whole += r ? 0 : head.events;
 	}
 	count_bytes(writer);
 	return r;
@@ -156,11 +180,14 @@ int writer_snapshot(struct consumer *self, const struct run_info *run, struct er
 static int writer_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct writer *writer = (struct writer *)self;
-	int r = writer->window ? 0 : write_begin(writer, &writer->out, run, err);
+	struct chunk_head head = { .type = CHUNK_RUN };
 
-	count_bytes(writer);
 	writer->flushed_ns = now_ns();
-	return r;
+	if (writer->window)
+		return 0;
+	run_write(run, &writer->raw);
+	packer_add(writer->packer, &head, writer->raw.data, writer->raw.len, &writer->opening);
+	return 0;
 }
 
 static int writer_event(struct consumer *self, const struct event *event, struct err *err)
@@ -171,7 +198,6 @@ static int writer_event(struct consumer *self, const struct event *event, struct
 	if (event->type == EVENT_CALL_BEGIN)
 		return 0;
 	writer->stats.events++;
-	writer->stats.calls += event->type == EVENT_CALL;
 	define_objects(writer->definer, event, &ids);
 	if (event->type == EVENT_PROCESS || event->type == EVENT_THREAD) {
 		define_event(writer->definer, event, &ids);
@@ -190,9 +216,10 @@ static int writer_flush(struct consumer *self, struct err *err)
 {
 	struct writer *writer = (struct writer *)self;
 	uint64_t now = now_ns();
+	int r = begin_file(writer, err);
 
-	if (now - writer->flushed_ns < FLUSH_NS)
-		return 0;
+	if (r || now - writer->flushed_ns < FLUSH_NS)
+		return r;
 	writer->flushed_ns = now;
 	return add_gathered(writer, err);
 }
@@ -204,7 +231,9 @@ static int writer_end(struct consumer *self, const struct run_info *run, struct 
 
 	if (writer->window)
 		return writer_snapshot(self, run, err);
-	r = add_gathered(writer, err);
+	r = begin_file(writer, err);
+	if (!r)
+		r = add_gathered(writer, err);
 	if (!r)
 		r = write_end(writer, &writer->out, run, err);
 	count_bytes(writer);
@@ -224,6 +253,7 @@ static void writer_free(struct consumer *self)
 	window_free(writer->window);
 	buf_free(&writer->raw);
 	buf_free(&writer->chunk);
+	buf_free(&writer->opening);
 	free(writer);
 }
 

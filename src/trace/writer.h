@@ -12,8 +12,8 @@
 #include "trace/event.h"
 
 /*
- * Writes to `fd`, a regular file that is empty, which stays the caller's; `name` is for sentences
- * and is kept, not copied.
+ * Writes to `fd`, a regular file, from its begin on; what was in it is gone with the first flush()
+ * or chunk. It stays the caller's; `name` is for sentences and is kept, not copied.
  */
 struct consumer *writer_new(int fd, const char *name);
 
@@ -39,9 +39,10 @@ struct consumer *writer_new_window(const struct writer_window *window);
 int writer_snapshot(struct consumer *writer, const struct run_info *run, struct err *err);
 
 struct writer_stats {
-	uint64_t events, calls; /* taken so far */
-	uint64_t bytes;         /* written so far; with a window: held in memory */
-	uint64_t lost;          /* records that never came; known once it has ended well */
+	uint64_t events; /* taken so far */
+	uint64_t whole;  /* of them in chunks that are written; not with a window */
+	uint64_t bytes;  /* written so far; with a window: held in memory */
+	uint64_t lost;   /* records that never came; known once it has ended well */
 	bool ended;
 };
 

@@ -11,11 +11,11 @@ FUZZ_SECONDS ?= 600
 FUZZ_SRC     += $(wildcard src/base/*.c src/cuda/*.c src/probe/elf_*.c) src/probe/maps.c \
                 src/probe/placement.c src/probe/selection.c src/stack/function_name.c \
                 src/stack/function_table.c src/stack/perf_map.c src/stack/place.c src/cli/options.c src/cli/parse.c \
-                src/cli/scan.c
+                src/cli/scan.c $(wildcard src/trace/*.c src/analysis/*.c)
 
 FUZZERS     := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_FLAGS  := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-FUZZ_CFLAGS := $(filter-out $(WARN),$(CFLAGS)) $(FUZZ_FLAGS)
+FUZZ_CFLAGS := $(filter-out $(WARN),$(CFLAGS)) $(FUZZ_FLAGS) -DFUZZING
 FUZZ_OBJ    := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(sort $(FUZZ_SRC)))
 
 $(B)/fuzz/obj/%.o: %.c
@@ -29,8 +29,13 @@ $(B)/fuzz/libfuzzed.a: $(FUZZ_OBJ)
 $(B)/fuzz/fuzz_%: $(B)/fuzz/obj/tests/fuzz/fuzz_%.o $(B)/fuzz/libfuzzed.a
 	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-$(B)/fuzz/seeds: tests/fuzz/seeds.sh
-	CC=$(CC) tests/fuzz/seeds.sh $@
+$(B)/tests/fuzz/trace_seeds: $(B)/tests/fuzz/trace_seeds.o $(B)/libcuscope.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/fuzz/seeds: tests/fuzz/seeds.sh $(B)/tests/fuzz/trace_seeds $(wildcard tests/golden/*.cuscope)
+	CC="$(CC)" tests/fuzz/seeds.sh $@
+	@mkdir -p $@/trace
+	$(B)/tests/fuzz/trace_seeds $@/trace tests/golden/*.cuscope
 	@touch $@
 
 # -rss_limit_mb and -malloc_limit_mb are part of the test: no input may ask for much memory.

@@ -19,3 +19,10 @@ golden-update: $(B)/cuscope
 	@tests/golden/check.py $(B)/cuscope --update
 
 .PHONY: test-golden golden-update
+
+# make test-format     the golden traces, read by what was written from docs/trace-format.md alone
+
+test-format: $(B)/cuscope
+	@tests/golden/reader.py --check $(B)/cuscope tests/golden/*.cuscope
+
+.PHONY: test-format

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * live HOW [MILLISECONDS]: allocates in two functions, frees a part of it in another thread, and stays
- * for a while with the rest. HOW:
+ * live HOW [MILLISECONDS]: allocates in two functions, frees a part of it in another thread, and
+ * stays for a while with the rest. HOW:
  *
  *   stay      ends in good order after that
  *   die       is killed by its own signal, its memory live

@@ -59,7 +59,8 @@ def unknown_fields(message, path="Trace"):
         yield f"{path} has the unknown fields {[field.field_number for field in unknown]}"
     for field, value in message.ListFields():
         if field.type == field.TYPE_MESSAGE:
-            for one in value if field.label == field.LABEL_REPEATED else [value]:
+            repeated = field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED
+            for one in value if repeated else [value]:
                 yield from unknown_fields(one, f"{path}.{field.name}")
 
 

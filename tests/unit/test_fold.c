@@ -27,6 +27,14 @@ static struct wire_call *begin(const char *symbol)
 	return call;
 }
 
+/* Its arguments are there. */
+static void enter(void)
+{
+	__u32 hook = 0;
+
+	fold_begin(&native_thread, bpf_map_lookup_elem(&fold_plans, &hook));
+}
+
 static void end(struct wire_call *call)
 {
 	__u32 hook = 0;
@@ -215,6 +223,7 @@ static void free_at(__u64 address)
 	struct wire_call *call = begin("cuMemFree_v2");
 
 	call->word[WIRE_AT_REG] = address;
+	enter();
 	end(call);
 }
 
@@ -248,26 +257,93 @@ static void live_bytes_and_peak(void **state_of_test)
 	assert_int_equal(1, process_row()->unknown_frees);
 }
 
+/* A free that another thread is in: its state is kept aside, to go on with. */
+struct free_under_way {
+	struct wire_call call;
+	struct wire_freed freed;
+};
+
+static struct free_under_way begin_free(__u64 address)
+{
+	struct wire_call *call = begin("cuMemFree_v2");
+	struct free_under_way under_way;
+
+	call->word[WIRE_AT_REG] = address;
+	enter();
+	under_way = (struct free_under_way){ *call, native_thread.freed };
+	memset(&native_thread.freed, 0, sizeof(native_thread.freed));
+	return under_way;
+}
+
+static void end_free(const struct free_under_way *under_way, __s32 result)
+{
+	struct wire_call *call = begin("cuMemFree_v2");
+
+	*call = under_way->call;
+	call->result = result;
+	native_thread.freed = under_way->freed;
+	end(call);
+}
+
 static void a_free_that_returns_after_the_next_allocation(void **state_of_test)
 {
-	struct wire_call *call, freed;
+	struct free_under_way under_way;
 
 	alloc(0x1000, 100);
-	call = begin("cuMemFree_v2");
-	call->word[WIRE_AT_REG] = 0x1000;
-	freed = *call;
+	under_way = begin_free(0x1000);
 	alloc(0x1000, 30); /* by another thread */
-	assert_int_equal(1, device_totals()->replaced.count);
-	call = begin("cuMemFree_v2");
-	*call = freed;
-	end(call);
 	assert_int_equal(0, device_totals()->replaced.count);
-	assert_int_equal(0, device_totals()->replaced.bytes);
+	end_free(&under_way, 0);
 	assert_int_equal(100, device_totals()->freed.bytes);
 	assert_int_equal(30, process_row()->live_bytes);
 	free_at(0x1000);
 	assert_int_equal(130, device_totals()->freed.bytes);
 	assert_int_equal(0, process_row()->live_bytes);
+}
+
+static void a_free_that_fails_frees_nothing(void **state_of_test)
+{
+	struct free_under_way under_way;
+
+	alloc(0x1000, 100);
+	under_way = begin_free(0x1000);
+	assert_int_equal(0, native_count(&fold_live));
+	end_free(&under_way, 700);
+	assert_int_equal(1, native_count(&fold_live));
+	assert_int_equal(0, device_totals()->freed.count);
+	assert_int_equal(100, process_row()->live_bytes);
+	free_at(0x1000);
+	assert_int_equal(100, device_totals()->freed.bytes);
+}
+
+static void a_free_that_does_not_return_frees_nothing(void **state_of_test)
+{
+	struct wire_call *call;
+
+	alloc(0x1000, 100);
+	call = begin("cuMemFree_v2");
+	call->word[WIRE_AT_REG] = 0x1000;
+	enter();
+	begin("cuMemAlloc_v2"); /* after a longjmp */
+	enter();
+	assert_int_equal(1, native_count(&fold_live));
+	free_at(0x1000);
+	assert_int_equal(1, device_totals()->freed.count);
+	assert_int_equal(0, process_row()->unknown_frees);
+}
+
+/* However many addresses were given out meanwhile. */
+static void an_old_allocation_is_found(void **state_of_test)
+{
+	alloc(0x1000, 100);
+	for (int i = 0; i < 300; i++) {
+		alloc(0x100000 + 0x1000 * i, 10);
+		free_at(0x100000 + 0x1000 * i);
+	}
+	assert_int_equal(1, native_count(&fold_live));
+	free_at(0x1000);
+	assert_int_equal(0, native_count(&fold_live));
+	assert_int_equal(0, process_row()->unknown_frees);
 }
 
 static void memory_that_goes_with_a_context(void **state_of_test)
@@ -441,6 +517,9 @@ int main(void)
 		TEST(logarithms),
 		TEST(live_bytes_and_peak),
 		TEST(a_free_that_returns_after_the_next_allocation),
+		TEST(a_free_that_fails_frees_nothing),
+		TEST(a_free_that_does_not_return_frees_nothing),
+		TEST(an_old_allocation_is_found),
 		TEST(memory_that_goes_with_a_context),
 		TEST(no_room_is_counted),
 		TEST(failures_allocate_nothing),

@@ -37,6 +37,14 @@ static void new_names_of_rust_are_demangled(void **state)
 	       "<leak::model::Model>::grow_cache");
 }
 
+static void parts_of_a_function_have_its_name(void **state)
+{
+	expect("pin.constprop.0.isra.0", "pin");
+	expect("_ZN5leaky5Model10grow_cacheEm.cold", "leaky::Model::grow_cache(unsigned long)");
+	expect(".cold", ".cold");
+	expect("a.b", "a.b");
+}
+
 /* Each back reference doubles what comes before it: 60 bytes would become gigabytes. */
 static void name_that_would_be_huge_stays_mangled(void **state)
 {
@@ -66,6 +74,7 @@ int main(void)
 		cmocka_unit_test(names_of_c_stay_as_they_are),
 		cmocka_unit_test(old_names_of_rust_lose_their_hash),
 		cmocka_unit_test(new_names_of_rust_are_demangled),
+		cmocka_unit_test(parts_of_a_function_have_its_name),
 		cmocka_unit_test(name_that_would_be_huge_stays_mangled),
 	};
 

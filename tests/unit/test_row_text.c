@@ -45,6 +45,33 @@ static void a_row_that_differs_is_made_anew(void **state)
 	api_free(made);
 }
 
+static void assert_made_anew(const struct api_text *text)
+{
+	struct api *made;
+
+	api_from_text(text, &made);
+	assert_non_null(made);
+	api_free(made);
+}
+
+static void a_difference_in_any_field_makes_another_row(void **state)
+{
+	struct api_text text;
+	uint32_t *fields[] = { &text.cls, &text.op, &text.memory, &text.direction, &text.flags };
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		text = text_of("cudaMalloc");
+		*fields[i] ^= 1;
+		assert_made_anew(&text);
+	}
+	text = text_of("cudaMalloc");
+	text.spec = "devPtr:*ptr";
+	assert_made_anew(&text);
+	text = text_of("cudaMalloc");
+	text.name = "cudaMallocElsewhere";
+	assert_made_anew(&text);
+}
+
 static void what_is_not_known_is_none_and_ends_the_arguments(void **state)
 {
 	struct api_text text = { .name = "cuFromTheFuture",
@@ -70,6 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_built_in_row_is_found_again),
 		cmocka_unit_test(a_row_that_differs_is_made_anew),
+		cmocka_unit_test(a_difference_in_any_field_makes_another_row),
 		cmocka_unit_test(what_is_not_known_is_none_and_ends_the_arguments),
 	};
 

@@ -25,21 +25,10 @@ static void test_a_run_that_ended_before_it_began_was_short(void **state)
 	assert_int_equal(read_back(info).end_ns, info.begin_ns);
 }
 
-static void test_a_time_of_day_beyond_all_calendars_is_not_known(void **state)
-{
-	struct run_info info = default_run_info();
-
-	info.realtime_offset_ns = INT64_MAX;
-	assert_int_equal(read_back(info).realtime_offset_ns, 0);
-	info = default_run_info();
-	assert_int_equal(read_back(info).realtime_offset_ns, info.realtime_offset_ns);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_run_that_ended_before_it_began_was_short),
-		cmocka_unit_test(test_a_time_of_day_beyond_all_calendars_is_not_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 #include "trace_events.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "trace/bytes.h"
@@ -281,23 +283,30 @@ static void chunks_and_records_that_are_not_known_are_passed_over(void **state)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
+static void limit_files_to(rlim_t bytes)
+{
+	struct rlimit limit = { bytes, RLIM_INFINITY };
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
 static void a_chunk_that_does_not_fit_is_cut_off_again(void **state)
 {
 	struct image *image = *state;
 	struct file_out out;
 	struct err err = { 0 };
 	struct stat st;
-	int fd = memory_file(), closed = memory_file();
+	int fd = memory_file();
 
 	file_out_init(&out, fd, "full.cuscope");
 	assert_int_equal(file_out_begin(&out, &err), 0);
 	assert_int_equal(file_out_chunk(&out, image->data, 100, &err), 0);
-	close(closed);
-	out.fd = closed;
-	assert_int_equal(file_out_chunk(&out, image->data, 100, &err), -EBADF);
+	limit_files_to(FORMAT_HEADER_BYTES + 100 + 50); /* of the next, a half is written */
+	assert_int_equal(file_out_chunk(&out, image->data, 100, &err), -EFBIG);
 	assert_has(err.text, "cannot write full.cuscope");
-	out.fd = fd; /* after a failure nothing more is written */
-	assert_int_equal(file_out_chunk(&out, image->data, 100, &err), -EBADF);
+	limit_files_to(RLIM_INFINITY); /* after a failure nothing more is written */
+	assert_int_equal(file_out_chunk(&out, image->data, 100, &err), -EFBIG);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_size, FORMAT_HEADER_BYTES + 100);
 	file_out_free(&out);

@@ -2,6 +2,8 @@
 /* What is written to a trace file is read from it again. */
 #include "trace_events.h"
 
+#include "analysis/calls.h"
+
 /* ---- random events ------------------------------------------------------------------------- */
 
 static uint64_t seed = 1;
@@ -88,7 +90,7 @@ static void add_call(struct kept_list *list, uint64_t *now)
 	call.flags = (uint32_t)below(32);
 	call.end_ns = call_has_end(&call) ? *now : 0;
 	if (!below(20))
-		call.end_ns = some_value();
+		call.end_ns = below(1ull << 62);
 	call.depth = (uint32_t)below(3);
 	call.result = (int32_t)some_value();
 	call.correlation = below(10) ? list->count : some_value();
@@ -239,6 +241,55 @@ static void the_begin_of_a_call_is_not_kept(void **state)
 	close(fd);
 }
 
+/* ---- analyses ------------------------------------------------------------------------------ */
+
+/* What a summary says of a list of events. The caller frees it. */
+static char *summary_of(const struct run_info *run, struct kept_list *list)
+{
+	struct err err = { 0 };
+	struct consumer *calls;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	calls = calls_new(&(struct calls_options){ .text = out });
+	assert_int_equal(calls->ops->begin(calls, run, &err), 0);
+	for (size_t i = 0; i < list->count; i++) {
+		struct event event = event_of(&list->at[i]);
+
+		assert_int_equal(calls->ops->event(calls, &event, &err), 0);
+	}
+	assert_int_equal(calls->ops->end(calls, run, &err), 0);
+	calls->ops->free(calls);
+	fclose(out);
+	return text;
+}
+
+static void an_analysis_cannot_tell_a_file_from_the_run(void **state)
+{
+	struct run_info run = default_run_info();
+	struct kept_list list = random_list(2000);
+	struct trace_file *file;
+	struct keeper keeper;
+	int fd = memory_file();
+	char *live, *later;
+
+	run.lost[LOST_RING_FULL] = 3;
+	run.estimate_scale = 1.5;
+	write_list(fd, &run, &list);
+	file = read_list(fd, NULL, &keeper);
+	live = summary_of(&run, &list);
+	later = summary_of(trace_run(file), &keeper.list);
+	assert_true(strlen(live) > 1000);
+	assert_string_equal(live, later);
+	free(live);
+	free(later);
+	trace_close(file);
+	keeper_free(&keeper);
+	free(list.at);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +297,7 @@ int main(void)
 		cmocka_unit_test(what_fills_many_chunks_comes_back),
 		cmocka_unit_test(a_trace_without_events_is_one),
 		cmocka_unit_test(the_begin_of_a_call_is_not_kept),
+		cmocka_unit_test(an_analysis_cannot_tell_a_file_from_the_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

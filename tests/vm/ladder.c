@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/wire_fold.h"
 #include "probe/attach.h"
 #include "probe/programs.h"
 #include "probe/self_target.h"
@@ -120,6 +121,20 @@ static int hook_and_count(struct programs *programs, struct seen *seen, struct e
 	return 0;
 }
 
+/* The programs with all that sums up in them, which is most of what the verifier has to follow. */
+static int load_folding(const struct programs_options *options, struct err *err)
+{
+	struct programs_options folding = *options;
+	struct programs *programs = NULL;
+	int r;
+
+	folding.settings.fold = FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES;
+	folding.settings.stacks = 1;
+	r = programs_load(&folding, &programs, err);
+	programs_free(programs);
+	return r;
+}
+
 static bool climb(const struct rung *rung)
 {
 	struct programs_options options = { .settings = { .returns = 1, .all = 1 } };
@@ -142,6 +157,8 @@ static bool climb(const struct rung *rung)
 	else if (seen.right != CALLS || seen.wrong || lost(programs))
 		printf("FAIL: %s: of %d calls %ld came back right and %ld wrong, %lu were lost\n",
 		       rung->name, CALLS, seen.right, seen.wrong, (unsigned long)lost(programs));
+	else if (load_folding(&options, &err))
+		printf("FAIL: %s: summing up: %s\n", rung->name, err.text);
 	else
 		good = true;
 	if (good)

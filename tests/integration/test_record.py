@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""Recording into a file: what is in it, and what is left of it when something goes wrong."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import checks
+from harness import Failure, Places, Result, Skip, wait_until
+
+
+def record(case, program, *arguments, options=(), status=0, name="trace"):
+    """Records a program to its end, and reads the file as a trace would have shown it."""
+    process = start_record(case, ["--", Places.program(program), *map(str, arguments)], options, name)
+    checks.equal("status", status, process.wait())
+    return read(case, process, status, name)
+
+
+def start_record(case, target, options=(), name="trace", **more):
+    return case.cuscope("record", "-o", case.path(name + ".cuscope"), *options, *target, **more)
+
+
+def read(case, process, status=0, name="trace"):
+    trace = case.path(name + ".cuscope")
+    case.cuscope("export", trace, "-o", case.path(name + ".jsonl")).wait()
+    summary = case.cuscope("report", trace, "summary", "--format", "json")
+    checks.equal("status of the report", 0, summary.wait())
+    with open(case.path(name + ".json"), "w") as out:
+        out.write(summary.out())
+    return Result(process, status, case.path(name), case.path("counts"))
+
+
+def info(case, name="trace", status=0):
+    process = case.cuscope("info", "--json", case.path(name + ".cuscope"))
+    checks.equal("status of info", status, process.wait())
+    return json.loads(process.out())
+
+
+def start_loop(case, options=(), rate=2000, name="trace"):
+    """Records a program that makes calls until its input ends; waits until it has begun."""
+    process = start_record(case, ["--", Places.program("loop"), "60", str(rate)], options, name,
+                           stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in process.out(), "the program to begin")
+    return process
+
+
+# ---- what is recorded --------------------------------------------------------------------------
+
+
+def test_recorded_calls_are_those_that_the_program_made(case):
+    for program in ("runtime13", "capture", "copies", "memory", "threads"):
+        case.env = {"SAMPLE_COUNTS": case.path("counts-" + program)}
+        process = start_record(case, ["--", Places.program(program)], name=program)
+        checks.equal("status of " + program, 0, process.wait())
+        result = read(case, process, name=program)
+        result.counts.__init__(case.path("counts-" + program))
+        checks.everything(result, without=checks.FOR_LAUNCHES)
+
+
+def test_recorded_processes_are_followed_through_fork_and_exec(case):
+    result = record(case, "exec", 2)
+    checks.everything(result)
+    told = info(case)
+    checks.equal("pids", result.counts.pids(), {p["pid"] for p in told["processes"] if p["calls"]})
+    checks.equal("calls", len(result.calls()), told["calls"])
+
+
+def test_record_says_what_it_did_and_what_is_next(case):
+    result = record(case, "memory")
+    checks.contains("the closing line", r"trace\.cuscope: \d+ events in [\d.]+ KiB, none lost; "
+                    r"next: cuscope report .*trace\.cuscope", result.err)
+    told = info(case)
+    checks.equal("complete", (False, None), (told["cut_short"], told["damage"]))
+    checks.contains("the command", "programs/memory$", told["command"])
+    checks.equal("hostname", os.uname().nodename, told["hostname"])
+    checks.equal("kernel", os.uname().release, told["kernel_release"])
+
+
+def test_status_of_record_is_that_of_the_command(case):
+    process = start_record(case, ["--", "/bin/sh", "-c", "exit 7"])
+    checks.equal("status", 7, process.wait())
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+def test_record_overwrites_nothing_unless_told_to(case):
+    path = case.path("trace.cuscope")
+    with open(path, "w") as file:
+        file.write("precious")
+    process = start_record(case, ["--", "/bin/true"])
+    checks.equal("status", 1, process.wait())
+    checks.contains("the reason", "exists already: --force overwrites it", process.err())
+    with open(path) as file:
+        checks.equal("the file", "precious", file.read())
+    process = start_record(case, ["--force", "--", "./nonexistent"])
+    checks.equal("status of a command that is not there", 127, process.wait())
+    with open(path) as file:
+        checks.equal("the file after a recording that never began", "precious", file.read())
+    checks.equal("with --force", 0, start_record(case, ["--force", "--", Places.program("memory")]).wait())
+    checks.equal("what is there then", None, info(case)["damage"])
+
+
+def test_record_without_a_name_takes_the_commands(case):
+    process = case.cuscope("record", "--", Places.program("memory"), cwd=case.folder)
+    checks.equal("status", 0, process.wait())
+    checks.equal("the file", True, os.path.exists(case.path("cuscope-memory.cuscope")))
+
+
+def test_what_is_no_file_is_refused(case):
+    for path, reason in (("-", "standard output"), ("/dev/null", "not a regular file"),
+                         ("/nonexistent/a.cuscope", "No such file or directory")):
+        process = case.cuscope("record", "-o", path, "--", "/bin/true", cwd=case.folder)
+        checks.equal(f"status for {path}", 1, process.wait())
+        checks.contains("the reason", reason, process.err())
+
+
+def test_a_recording_that_could_not_begin_leaves_no_file(case):
+    process = start_record(case, ["--", "./nonexistent"])
+    checks.equal("status", 1 if process.wait() == 1 else 127, process.wait())
+    checks.equal("files", False, os.path.exists(case.path("trace.cuscope")))
+
+
+# ---- ends that nobody wanted -------------------------------------------------------------------
+
+
+def test_killed_recording_is_read_up_to_a_second_before(case):
+    process = start_loop(case)
+    time.sleep(2.5)
+    process.signal(signal.SIGKILL)
+    process.wait()
+    told = info(case)
+    checks.equal("cut short", True, told["cut_short"])
+    if not 1e9 < told["duration_ns"] < 10e9 or told["calls"] < 1000:
+        raise Failure(f"{told['calls']} calls in {told['duration_ns']} ns are left")
+    report = case.cuscope("report", case.path("trace.cuscope"), "cuda_api_sum")
+    checks.equal("status of report", 0, report.wait())
+    checks.contains("the report", "cuLaunchKernel", report.out())
+
+
+def test_a_file_that_is_still_written_can_be_read(case):
+    process = start_loop(case)
+    wait_until(lambda: os.path.getsize(case.path("trace.cuscope")) > 5000, "a first chunk")
+    checks.equal("cut short", True, info(case)["cut_short"])
+    process.process.stdin.close()
+    process.process.stdin = None
+    checks.equal("status", 0, process.wait())
+    checks.equal("cut short at the end", False, info(case)["cut_short"])
+
+
+def test_a_disk_that_fills_loses_only_the_tail(case):
+    disk = case.path("disk")
+    os.mkdir(disk)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], check=False).returncode:
+        raise Skip("mounting a tmpfs is refused")
+    try:
+        process = case.cuscope("record", "-o", disk + "/trace.cuscope", "--",
+                               Places.program("loop"), "60", "4000", stdin=subprocess.PIPE)
+        wait_until(lambda: "No space left on device" in process.err(), "the disk to be full", 30)
+        process.signal(signal.SIGTERM)
+        process.signal(signal.SIGTERM)
+        if process.wait() == 0:
+            raise Failure("a full disk is no success")
+        checks.contains("the reason", r"cannot write .*disk/trace\.cuscope: No space left on device; "
+                        r"free some space", process.err())
+        checks.equal("how often it is said", 1, len(re.findall("No space left", process.err())))
+        os.rename(disk + "/trace.cuscope", disk + "/x.cuscope")
+        told = info(case, "disk/x")
+        checks.equal("cut short", True, told["cut_short"])
+        if told["calls"] < 100:
+            raise Failure(f"only {told['calls']} calls are left")
+    finally:
+        subprocess.run(["umount", disk], check=False)
+
+
+# ---- the last part -----------------------------------------------------------------------------
+
+
+def test_only_the_last_seconds_are_kept(case):
+    process = start_loop(case, ["--last", "1s"])
+    time.sleep(3.5)
+    checks.equal("a file before the end", False, os.path.exists(case.path("trace.cuscope")))
+    process.process.stdin.close()
+    process.process.stdin = None
+    checks.equal("status", 0, process.wait())
+    told = info(case)
+    checks.equal("complete", False, told["cut_short"])
+    if not 0.9e9 < told["duration_ns"] < 2.6e9:
+        raise Failure(f"{told['duration_ns']} ns are left of 1 s")
+    checks.equal("pids", 1, len(told["processes"]))
+
+
+def test_a_window_in_bytes_is_no_larger(case):
+    process = start_loop(case, ["--last", "8k"], rate=4000)
+    time.sleep(3)
+    process.process.stdin.close()
+    process.process.stdin = None
+    checks.equal("status", 0, process.wait())
+    told = info(case)
+    if not 0 < told["bytes"] < 60000 or not told["calls"]:
+        raise Failure(f"{told['bytes']} bytes, {told['calls']} calls")
+
+
+def test_sigusr2_writes_the_window_and_goes_on(case):
+    process = start_loop(case, ["--last", "1GB"])
+    time.sleep(0.5)
+    process.signal(signal.SIGUSR2)
+    wait_until(lambda: "trace.cuscope: " in process.err(), "the first file")
+    time.sleep(0.5)
+    process.signal(signal.SIGUSR2)
+    wait_until(lambda: "trace-2.cuscope: " in process.err(), "the second file")
+    process.process.stdin.close()
+    process.process.stdin = None
+    checks.equal("status", 0, process.wait())
+    events = [info(case, name)["events"] for name in ("trace", "trace-2", "trace-3")]
+    if not 0 < events[0] < events[1] < events[2]:
+        raise Failure(f"events in the three files: {events}")
+
+
+def test_a_last_part_that_is_nothing_is_refused(case):
+    for value in ("0s", "tomorrow", "-3s"):
+        process = case.cuscope("record", "--last=" + value, "--", "/bin/true")
+        checks.equal("status", 2, process.wait())
+        checks.contains("the reason", "--last: ", process.err())
+
+
+# ---- info --------------------------------------------------------------------------------------
+
+
+def test_files_that_are_no_traces_are_told_apart(case):
+    golden = os.path.join(Places.root, "tests", "golden", "plain.cuscope")
+    with open(golden, "rb") as file:
+        whole = file.read()
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 1
+    files = {"empty": (b"", "is empty"), "foreign": (b"#!/bin/sh\n", "is no trace"),
+             "newer": (whole[:8] + b"\x09\x00" + whole[10:], "newer cuscope"),
+             "damaged": (bytes(damaged), "is damaged at byte")}
+    for name, (content, reason) in files.items():
+        with open(case.path(name + ".cuscope"), "wb") as file:
+            file.write(content)
+        process = case.cuscope("info", case.path(name + ".cuscope"))
+        checks.equal(f"status for {name}", 1, process.wait())
+        checks.contains("the reason", reason, process.err())
