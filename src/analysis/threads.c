@@ -35,16 +35,25 @@ struct threads *threads_new(void)
 	return xcalloc(1, sizeof(struct threads));
 }
 
-void threads_free(struct threads *threads)
+/* Of one process, or of all where it is NULL. */
+static void forget(struct threads *threads, const struct process *process)
 {
 	struct entry *entry, *next;
 
-	if (!threads)
-		return;
+	threads->last = NULL;
 	HASH_ITER (hh, threads->entries, entry, next) {
+		if (process && entry->key >> 32 != process->id)
+			continue;
 		HASH_DELETE(hh, threads->entries, entry);
 		free(entry);
 	}
+}
+
+void threads_free(struct threads *threads)
+{
+	if (!threads)
+		return;
+	forget(threads, NULL);
 	free(threads);
 }
 
@@ -53,6 +62,8 @@ void threads_event(struct threads *threads, const struct event *event)
 	struct entry *entry;
 	uint64_t key;
 
+	if (event->type == EVENT_EXIT)
+		forget(threads, event->process);
 	if (event->type != EVENT_THREAD)
 		return;
 	key = key_of(event->process, event->tid);

@@ -13,7 +13,8 @@ void threads_free(struct threads *threads);
 /* Follows one event of any kind. */
 void threads_event(struct threads *threads, const struct event *event);
 
-/* As it was called last; NULL where nothing told. Valid until the next EVENT_THREAD. */
+/* As it was called last; NULL where nothing told, or its process has ended. Until the next event.
+ */
 const struct thread *threads_find(struct threads *threads, const struct process *process,
                                   uint32_t tid);
 

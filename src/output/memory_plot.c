@@ -29,6 +29,8 @@
 #define AXIS_BELOW  30
 #define PANEL_GAP   22
 #define FOOTER      26
+#define MOST_BYTES  (1ull << 60) /* of the axes: more is nonsense, and would overflow them */
+#define MOST_NS     (1ull << 60)
 #define STRIPS      120 /* places that tell their numbers when pointed at */
 
 #define LAYERS   10
@@ -167,9 +169,9 @@ static void live_of_layers(const struct panel *panel, const struct moment *momen
 static int x_of(const struct picture *picture, uint64_t time_ns)
 {
 	double span = (double)(picture->end_ns - picture->left_ns);
+	double share = (double)(time_ns - picture->left_ns) / span;
 
-	return LEFT * 10 +
-	       (int)((double)(time_ns - picture->left_ns) * PLOT_WIDTH * 10 / span + 0.5);
+	return LEFT * 10 + (int)((share < 1 ? share : 1) * PLOT_WIDTH * 10 + 0.5);
 }
 
 static int legend_rows(const struct panel *panel)
@@ -190,7 +192,7 @@ static int y_of(const struct picture *picture, const struct panel *panel, uint64
 {
 	double share = (double)bytes / (double)picture->most_bytes;
 
-	return base_of(panel) * 10 - (int)(share * PLOT_HEIGHT * 10 + 0.5);
+	return base_of(panel) * 10 - (int)((share < 1 ? share : 1) * PLOT_HEIGHT * 10 + 0.5);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -511,19 +513,23 @@ static void draw_header(const struct picture *picture)
 static void measure(struct picture *picture)
 {
 	struct memory_plot *plot = picture->plot;
+	uint64_t most;
 
 	history_settle(plot);
 	picture->n = history_moments(plot, picture->moments);
 	picture->end_ns = picture->frame->end_ns;
 	if (picture->end_ns < plot->now.time_ns)
 		picture->end_ns = plot->now.time_ns;
+	if (picture->end_ns - plot->zero_ns > MOST_NS)
+		picture->end_ns = plot->zero_ns + MOST_NS;
 	if (picture->end_ns == plot->zero_ns)
 		picture->end_ns++;
 	picture->left_ns = plot->zero_ns;
 	if (plot->begin_ns - plot->zero_ns > (picture->end_ns - plot->zero_ns) / 2)
 		picture->left_ns = plot->begin_ns - (picture->end_ns - plot->begin_ns) / 16;
-	picture->step_bytes = axis_step_bytes(plot->peak.total ? plot->peak.total : 1, 6);
-	picture->most_bytes = (plot->peak.total / picture->step_bytes + 1) * picture->step_bytes;
+	most = plot->peak.total < MOST_BYTES ? plot->peak.total : MOST_BYTES;
+	picture->step_bytes = axis_step_bytes(most ? most : 1, 6);
+	picture->most_bytes = (most / picture->step_bytes + 1) * picture->step_bytes;
 }
 
 static size_t count_processes(const struct memory_plot *plot)

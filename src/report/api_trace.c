@@ -94,7 +94,7 @@ static int api_trace_event(struct consumer *self, const struct event *event, str
 		trace->nested++;
 	else
 		add_row(trace, event);
-	return 0;
+	return table_failed(trace->options.table, err);
 }
 
 static int api_trace_end(struct consumer *self, const struct run_info *run, struct err *err)

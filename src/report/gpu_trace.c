@@ -106,7 +106,7 @@ static int gpu_trace_event(struct consumer *self, const struct event *event, str
 		return 0;
 	trace->any = true;
 	add_row(trace, event->activity);
-	return 0;
+	return table_failed(trace->options.table, err);
 }
 
 static int gpu_trace_end(struct consumer *self, const struct run_info *run, struct err *err)

@@ -184,7 +184,7 @@ static int trace_pair(void *data, const struct join_launch *launch, const struct
 	add_kernel_name(&exec->name, activity->kernel, exec->options.names);
 	table_text(table, text_of(&exec->name));
 	table_end_row(table);
-	return 0;
+	return table_failed(table, err);
 }
 
 static int trace_begin(struct consumer *self, const struct run_info *run, struct err *err)

@@ -179,6 +179,13 @@ void table_note(struct table *table, const char *fmt, ...)
 	buf_putc(&table->notes, '\n');
 }
 
+int table_failed(const struct table *table, struct err *err)
+{
+	if (table->lines.failure.code && err)
+		*err = table->lines.failure;
+	return table->lines.failure.code;
+}
+
 static void tell_notes(struct table *table)
 {
 	char *rest = table->notes.data, *line;

@@ -15,7 +15,8 @@
  *     table_end_row(table);
  *     table_end(table);
  *
- * A failure to write is kept: nothing more is written then, and table_end() returns it.
+ * A failure to write is kept: nothing more is written then, and table_end() returns it. Who writes
+ * rows as long as events come asks table_failed().
  */
 #ifndef CUSCOPE_REPORT_TABLE_H
 #define CUSCOPE_REPORT_TABLE_H
@@ -104,6 +105,9 @@ void table_end_row(struct table *table);
 
 /* A sentence below the table that is open or will be next. */
 void table_note(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* 0, or the failure so far: no row will be written any more. */
+int table_failed(const struct table *table, struct err *err);
 
 /* 0 or a negative errno. */
 int table_end(struct table *table, struct err *err);

@@ -233,5 +233,7 @@ bool run_read(struct kept_run *run, const uint8_t *raw, size_t bytes)
 		if (body.bad)
 			return false;
 	}
+	if (run->info.end_ns < run->info.begin_ns) /* everyone computes with the length */
+		run->info.end_ns = run->info.begin_ns;
 	return !in.bad && times_fit(&run->info);
 }

@@ -89,6 +89,22 @@ static void test_what_is_there_from_the_beginning_is_drawn(void **state)
 	assert_int_equal(plot->peak.total, 5 * MIB);
 }
 
+static void test_nonsense_stays_in_the_picture(void **state)
+{
+	sample(1, the_process(), MEMORY_DEVICE, UINT64_MAX);
+	sample(2, the_process(), MEMORY_DEVICE, 1);
+	assert_has(drawn(), "</svg>");
+	for (const char *at = svg.data; (at = strchr(at, 'V')); at++) /* of paths: a height */
+		assert_true(strtol(at + 1, NULL, 10) >= 0);
+}
+
+static void test_a_trace_without_end_has_an_axis(void **state)
+{
+	sample(1, the_process(), MEMORY_DEVICE, MIB);
+	memory_plot_draw(plot, &(struct memory_plot_frame){ .end_ns = UINT64_MAX }, &svg);
+	assert_true(svg.len < 100000);
+}
+
 static void test_a_short_peak_survives_any_length_of_run(void **state)
 {
 	const struct moment **all;
@@ -189,6 +205,8 @@ int main(void)
 		PLOT_TEST(test_more_than_one_process_gets_a_panel_for_processes),
 		PLOT_TEST(test_things_at_one_time_are_one_moment),
 		PLOT_TEST(test_what_is_there_from_the_beginning_is_drawn),
+		PLOT_TEST(test_nonsense_stays_in_the_picture),
+		PLOT_TEST(test_a_trace_without_end_has_an_axis),
 		PLOT_TEST(test_a_short_peak_survives_any_length_of_run),
 		PLOT_TEST(test_rows_of_every_moment_sum_to_its_total),
 		PLOT_TEST(test_processes_that_gave_all_back_are_forgotten),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* Figures of single reports, from events made by hand. Whole outputs: tests/golden. */
-#include "support.h"
+#include "failing_output.h"
+
+#include <errno.h>
 
 #include "report/report.h"
 #include "report/table.h"
@@ -226,6 +228,30 @@ static void test_top_ends_a_trace(void **state)
 	assert_string_equal(end_report(), "1000,1000,cuInit,0,,4242,4243,,\n");
 	assert_string_equal(told, "rows left out by --top: 1\n");
 	close_run(&run);
+}
+
+static void test_a_report_of_rows_ends_with_its_reader(void **state)
+{
+	struct table_options options = { .out = closed_pipe() };
+	struct report_options report_options = { 0 };
+	struct call call = call_at("cuInit", 1, 1);
+	struct event event = call_event(the_process(), 4243, &call);
+	struct run_info info = default_run_info();
+	struct report_choice choice;
+	struct consumer *consumer;
+	struct err err = { 0 };
+	size_t rows = 0;
+
+	assert_int_equal(report_choose("cuda_api_trace", &choice, &err), 0);
+	report_options.table = table = table_open(&options, false);
+	consumer = choice.report->create(choice.report, &report_options);
+	assert_int_equal(consumer->ops->begin(consumer, &info, &err), 0);
+	while (rows < 10000 && !consumer->ops->event(consumer, &event, &err))
+		rows++;
+	assert_int_equal(err.code, -EPIPE);
+	consumer->ops->free(consumer);
+	table_close(table);
+	fclose(options.out);
 }
 
 /* ---- GPU times ----------------------------------------------------------------------------- */
@@ -528,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_a_call_is_a_row_with_result_and_thread),
 		cmocka_unit_test(test_top_ends_a_trace),
 		cmocka_unit_test(test_reports_of_gpu_times_say_that_there_are_none),
+		cmocka_unit_test(test_a_report_of_rows_ends_with_its_reader),
 		cmocka_unit_test(test_kernels_of_one_name_are_one_row),
 		cmocka_unit_test(test_base_names_gather_instances_of_a_template),
 		cmocka_unit_test(test_a_mangled_name_that_is_not_known_is_the_name),
