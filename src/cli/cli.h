@@ -125,6 +125,9 @@ void cli_bad_value(const struct argp_state *state, const char *option, const cha
 
 struct sink_format;
 
+/* --failed, --min-duration, --max-events, in group 3. Input: struct sink_options. */
+extern const struct argp cli_filter_argp;
+
 /* The format of that name; ends the program, with the nearest name, where there is none. */
 const struct sink_format *cli_parse_format(const struct argp_state *state, const char *name);
 

@@ -32,24 +32,17 @@ enum {
 	OPT_FORMAT = 3000,
 	OPT_FORCE,
 	OPT_RANK,
-	OPT_FAILED,
-	OPT_MIN_DURATION,
-	OPT_MAX_EVENTS,
 	OPT_BEGIN_END,
 };
 
 static const struct argp_option options[] = {
-	{ 0, 0, 0, 0, "Which calls:", 2 },
-	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
-	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
-	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", 0 },
-	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end when N calls were written", 0 },
-	{ 0, 0, 0, 0, "What is written, and where:", 3 },
+	{ 0, 0, 0, 0, "Which calls:", 3 },
+	{ 0, 0, 0, 0, "What is written, and where:", 4 },
 	{ "output", 'o', "FILE", 0, "the file; its ending chooses the format; - is standard output",
 	  0 },
 	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
 	{ "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 },
-	{ 0, 0, 0, 0, "For single formats:", 4 },
+	{ 0, 0, 0, 0, "For single formats:", 5 },
 	{ "rank", OPT_RANK, "N[/SIZE]", 0,
 	  "chrome: which rank of a distributed program this is, of how many", 0 },
 	{ "begin-end", OPT_BEGIN_END, 0, 0,
@@ -72,25 +65,6 @@ static void parse_rank(const struct argp_state *state, struct sink_options *sink
 	sink->world_size = (unsigned)size;
 }
 
-static error_t parse_filter(int key, char *arg, struct argp_state *state)
-{
-	struct export_options *o = state->input;
-
-	switch (key) {
-	case OPT_FAILED:
-		o->sink.failed_only = true;
-		return 0;
-	case OPT_MIN_DURATION:
-		o->sink.min_duration_ns = cli_duration(state, "--min-duration", arg);
-		return 0;
-	case OPT_MAX_EVENTS:
-		if (!parse_number(arg, UINT64_MAX / 2, &o->sink.max_events) || !o->sink.max_events)
-			cli_bad_value(state, "--max-events", arg, "number from 1 on");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct export_options *o = state->input;
@@ -98,6 +72,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->range;
+		state->child_inputs[1] = &o->sink;
 		return 0;
 	case 'o':
 		o->output = arg;
@@ -123,7 +98,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		argp_error(state, "which trace? 'cuscope record' makes one");
 		return 0;
 	}
-	return parse_filter(key, arg, state);
+	return ARGP_ERR_UNKNOWN;
 }
 
 static char *help_filter(int key, const char *text, void *input)
@@ -131,7 +106,9 @@ static char *help_filter(int key, const char *text, void *input)
 	return key == OPT_FORMAT ? cli_help_formats() : (char *)text;
 }
 
-static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 },
+	                                      { &cli_filter_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 static const struct argp argp = {
 	.options = options,

@@ -12,7 +12,6 @@
 
 #include "analysis/calls.h"
 #include "base/file.h"
-#include "base/parse.h"
 #include "capture/capture.h"
 #include "output/sink.h"
 
@@ -37,9 +36,6 @@ enum {
 	OPT_FORMAT = 3000,
 	OPT_FORCE,
 	OPT_BEGIN_END,
-	OPT_FAILED,
-	OPT_MIN_DURATION,
-	OPT_MAX_EVENTS,
 	OPT_SUMMARY_ONLY,
 	OPT_JSON_SUMMARY,
 	OPT_COLOR,
@@ -47,10 +43,6 @@ enum {
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "Which calls are shown (the summary counts all):", 3 },
-	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
-	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
-	  "only calls that took this long (10us, 1.5ms)", 0 },
-	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end when N calls were shown", 0 },
 	{ "verbose", 'v', 0, 0,
 	  "also the driver calls that runtime calls make, with their durations", 0 },
 	{ 0, 0, 0, 0, "Output:", 4 },
@@ -108,16 +100,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &o->choice;
 		state->child_inputs[2] = &o->selection;
 		state->child_inputs[3] = &o->capture;
-		return 0;
-	case OPT_FAILED:
-		o->sink.failed_only = true;
-		return 0;
-	case OPT_MIN_DURATION:
-		o->sink.min_duration_ns = cli_duration(state, "--min-duration", arg);
-		return 0;
-	case OPT_MAX_EVENTS:
-		if (!parse_number(arg, UINT64_MAX / 2, &o->sink.max_events) || !o->sink.max_events)
-			cli_bad_value(state, "--max-events", arg, "number from 1 on");
+		state->child_inputs[4] = &o->sink;
 		return 0;
 	case 'v':
 		o->verbose = true;
@@ -129,11 +112,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return parse_output(key, arg, state);
 }
 
-static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                      { &cli_start_argp, 0, NULL, 0 },
-	                                      { &cli_selection_argp, 0, NULL, 0 },
-	                                      { &cli_limits_argp, 0, NULL, 0 },
-	                                      { 0 } };
+static const struct argp_child children[] = {
+	{ &cli_process_argp, 0, NULL, 0 },   { &cli_start_argp, 0, NULL, 0 },
+	{ &cli_selection_argp, 0, NULL, 0 }, { &cli_limits_argp, 0, NULL, 0 },
+	{ &cli_filter_argp, 0, NULL, 0 },    { 0 }
+};
 
 static char *help_filter(int key, const char *text, void *input)
 {
