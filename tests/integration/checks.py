@@ -193,9 +193,15 @@ def valid(result, cut=False):
         equal("last line", "summary", result.events[-1]["type"])
 
 
+# An emulated machine can stand still between the time that a record takes and its leaving, for longer
+# than the order waits: it comes late then, which is counted, and loses nothing. tests/vm/smoke sets it.
+late_may_happen = False
+
+
 def nothing_missed(result):
     missed = result.summary["missed"]
-    if not missed["complete"] or missed["hooks"] or any(missed["lost"].values()):
+    lost = [n for reason, n in missed["lost"].items() if reason != "late" or not late_may_happen]
+    if not missed["complete"] or missed["hooks"] or any(lost):
         raise Failure(f"missed: {missed}")
 
 
