@@ -194,13 +194,14 @@ def test_only_the_last_seconds_are_kept(case):
 
 
 def test_a_window_in_bytes_is_no_larger(case):
+    """Whatever the machine makes of the rate: the chunks are an eighth of the window each."""
     process = start_loop(case, ["--last", "8k"], rate=4000)
     time.sleep(3)
     process.process.stdin.close()
     process.process.stdin = None
     checks.equal("status", 0, process.wait())
     told = info(case)
-    if not 0 < told["bytes"] < 60000 or not told["calls"]:
+    if not 0 < told["bytes"] < 20000 or not told["calls"]:
         raise Failure(f"{told['bytes']} bytes, {told['calls']} calls")
 
 
