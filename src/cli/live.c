@@ -104,6 +104,16 @@ int cli_create(const char *path, bool force, struct err *err)
 	return fd;
 }
 
+void cli_drop_empty(const char *path, bool force, FILE *out)
+{
+	struct stat st;
+
+	if (out)
+		fflush(out);
+	if (!force && stat(path, &st) == 0 && S_ISREG(st.st_mode) && !st.st_size)
+		unlink(path);
+}
+
 /* ---- the run ------------------------------------------------------------------------------- */
 
 static void notice(void *data, const char *text)

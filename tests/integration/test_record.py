@@ -221,6 +221,16 @@ def test_sigusr2_writes_the_window_and_goes_on(case):
         raise Failure(f"events in the three files: {events}")
 
 
+def test_sigusr2_without_a_window_does_not_end_the_recording(case):
+    process = start_loop(case)
+    process.signal(signal.SIGUSR2)
+    wait_until(lambda: "SIGUSR2 writes what --last keeps" in process.err(), "what it says to that")
+    process.process.stdin.close()
+    process.process.stdin = None
+    checks.equal("status", 0, process.wait())
+    checks.equal("cut short", False, info(case)["cut_short"])
+
+
 def test_a_last_part_that_is_nothing_is_refused(case):
     for value in ("0s", "tomorrow", "-3s"):
         process = case.cuscope("record", "--last=" + value, "--", "/bin/true")
