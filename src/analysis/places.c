@@ -176,11 +176,12 @@ static struct past *past_of(struct places *places, const struct process *process
 
 static void find_totals(const struct watch_memory *memory, struct held_process *process)
 {
-	for (size_t i = 0; i < memory->n_totals; i++) {
+	const struct process *of = process->memory->process;
+
+	for (size_t i = watch_totals_find(memory, of);
+	     i < memory->n_totals && memory->totals[i].process == of; i++) {
 		const struct watch_memory_totals *totals = &memory->totals[i];
 
-		if (totals->process != process->memory->process)
-			continue;
 		if (!process->n_totals++)
 			process->totals = totals;
 		if (totals->kind == MEMORY_VMM_VA)

@@ -33,11 +33,24 @@ static int write_and_close(int fd, const struct buf *text)
 	return rc;
 }
 
-static int write_in_place(const char *path, const struct buf *text)
+int file_open_special(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	struct stat st;
 
-	return fd < 0 ? -errno : write_and_close(fd, text);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return fd;
+	close(fd);
+	return -EEXIST;
+}
+
+static int write_in_place(const char *path, const struct buf *text)
+{
+	int fd = file_open_special(path);
+
+	return fd < 0 ? fd : write_and_close(fd, text);
 }
 
 static int write_beside(const char *path, const struct buf *text)
@@ -104,9 +117,9 @@ static int open_in_place(struct new_file *file, bool named, struct err *err)
 
 	if (named)
 		return err_set(err, EINVAL, "cannot write %s: it is no ordinary file", file->path);
-	fd = open(file->path, O_WRONLY | O_CLOEXEC);
+	fd = file_open_special(file->path);
 	if (fd < 0)
-		return cannot_write(file->path, errno, err);
+		return cannot_write(file->path, -fd, err);
 	file->out = fdopen(fd, "w");
 	return 0;
 }

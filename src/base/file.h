@@ -16,6 +16,12 @@
  */
 int file_replace(const char *path, const struct buf *text, struct err *err);
 
+/*
+ * Opens for writing what was found to be no regular file. -EEXIST if it is one by now: in a folder
+ * of somebody else's a pipe may be exchanged for a link to a file that only we may write to.
+ */
+int file_open_special(const char *path);
+
 /* Whether that would work, as far as can be told before there is something to write. */
 int file_can_replace(const char *path, struct err *err);
 

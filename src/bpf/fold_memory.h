@@ -65,11 +65,10 @@ static __always_inline __u64 stack_of(void *ctx, const struct folded *f)
 	if (!slots)
 		return 0;
 	for (__u32 i = 0; i < STACK_SLOTS; i++) {
-		if (slots->busy[i])
+		if (!buffer_claim(&slots->busy[i]))
 			continue;
-		slots->busy[i] = 1;
 		hash = stack_keep(ctx, f, &slots->stack[i]);
-		slots->busy[i] = 0;
+		buffer_release(&slots->busy[i]);
 		break;
 	}
 	if (!hash)

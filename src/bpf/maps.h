@@ -85,6 +85,24 @@ struct {
 	__type(value, struct scratch);
 } scratch SEC(".maps");
 
+/*
+ * For a buffer of this CPU. Counted before it is looked at: another thread's program can come in
+ * between the two, and must not find it free as well. Of two that meet so, neither may get it.
+ */
+static __always_inline int buffer_claim(__u64 *busy)
+{
+	__sync_fetch_and_add(busy, 1);
+	if (*(volatile __u64 *)busy == 1)
+		return 1;
+	__sync_fetch_and_add(busy, -1ull);
+	return 0;
+}
+
+static __always_inline void buffer_release(__u64 *busy)
+{
+	__sync_fetch_and_add(busy, -1ull);
+}
+
 /* On kernels without cookies: slot 0 holds call_enter, which every stub ends in. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);

@@ -38,13 +38,12 @@ static __always_inline int name_send(const struct wire_call *call, __u64 key, __
 
 	if (!s || !from)
 		return 0;
-	if (s->name_busy)
+	if (!buffer_claim(&s->name_busy))
 		return name_send_address(call, key, source, from);
-	s->name_busy = 1;
 	read = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
 	n = BOUNDED(read > 0 ? read : 0, 2 * WIRE_STRING_MAX - 1);
 	if ((read <= 0 && source == NAME_OF_HANDLE) || n > WIRE_STRING_MAX) {
-		s->name_busy = 0;
+		buffer_release(&s->name_busy);
 		return 0;
 	}
 	s->name.head = call->head;
@@ -58,7 +57,7 @@ static __always_inline int name_send(const struct wire_call *call, __u64 key, __
 	s->name.source = source;
 	s->name.reserved = 0;
 	emit(&s->name, WIRE_NAME_BYTES(n), n ? WAKE_IF_FULL : WAKE_NOW);
-	s->name_busy = 0;
+	buffer_release(&s->name_busy);
 	return 1;
 }
 

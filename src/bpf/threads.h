@@ -49,11 +49,12 @@ static __always_inline __u64 process_born(__u32 tgid)
 	if (!settings.fold)
 		return 0;
 	born = bpf_map_lookup_elem(&fold_born, &tgid);
-	if (!born) {
-		if (bpf_map_update_elem(&fold_born, &tgid, &now, BPF_NOEXIST))
-			count_lost(LOST_THREADS_FULL);
-		born = bpf_map_lookup_elem(&fold_born, &tgid);
-	}
+	if (born)
+		return *born;
+	bpf_map_update_elem(&fold_born, &tgid, &now, BPF_NOEXIST);
+	born = bpf_map_lookup_elem(&fold_born, &tgid); /* another thread's, if it was first */
+	if (!born)
+		count_lost(LOST_THREADS_FULL);
 	return born ? *born : 0;
 }
 

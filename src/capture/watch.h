@@ -119,6 +119,23 @@ struct watch_memory {
 	uint64_t no_stack; /* allocations whose stack could not be kept */
 };
 
+/* The first row of a process in the totals, or where it would be. */
+static inline size_t watch_totals_find(const struct watch_memory *memory,
+                                       const struct process *process)
+{
+	size_t low = 0, high = memory->n_totals;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (memory->totals[middle].process->id < process->id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* ---- launches ------------------------------------------------------------------------------ */
 
 /* One kernel in one grid and block; of a graph launch, one executable graph. */

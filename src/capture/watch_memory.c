@@ -460,6 +460,21 @@ static int by_id(const void *left, const void *right)
 	return compare(a->process->id, b->process->id);
 }
 
+/* Its live memory of all kinds but address space: its totals are next to each other. */
+static struct watch_count live_of(const struct watch_memory *page, const struct process *process)
+{
+	struct watch_count live = { 0 };
+
+	for (size_t i = watch_totals_find(page, process);
+	     i < page->n_totals && page->totals[i].process == process; i++) {
+		if (page->totals[i].kind == MEMORY_VMM_VA)
+			continue;
+		live.count += page->totals[i].live.count;
+		live.bytes += page->totals[i].live.bytes;
+	}
+	return live;
+}
+
 static void page_processes(struct watch_memory_part *part)
 {
 	struct watch_process_memory *list =
@@ -476,14 +491,7 @@ static void page_processes(struct watch_memory_part *part)
 		memory->peak_bytes = row->now[PEAK_BYTES];
 		memory->unknown_frees = row->now[UNKNOWN_FREES];
 		memory->failed = row->now[FAILED];
-		for (size_t i = 0; i < part->page.n_totals; i++) {
-			const struct watch_memory_totals *totals = &part->page.totals[i];
-
-			if (totals->process != process->process || totals->kind == MEMORY_VMM_VA)
-				continue;
-			memory->live.count += totals->live.count;
-			memory->live.bytes += totals->live.bytes;
-		}
+		memory->live = live_of(&part->page, process->process);
 	}
 	qsort(list, count, sizeof(*list), by_id);
 	part->page.processes = list;

@@ -114,11 +114,15 @@ static void forget_process(struct watcher *watcher, const struct watched *proces
 		fold_delete(watcher->options.programs, "fold_processes", &key);
 }
 
-/* Takes in what a process did, as long as its kernels have names. */
+/*
+ * Takes in what a process did, as long as its kernels have names. Of threads that end at the same
+ * time several may tell the end of their process, and the earlier of them before the later has put
+ * a free back that it was in: each time what came since is taken in.
+ */
 static void process_ended(struct watcher *watcher, const struct wire_head *record)
 {
 	for (struct watched *p = watcher->processes; p; p = p->hh.next) {
-		if (p->ended || p->key.tgid != record->tgid || p->key.born_ns > record->time_ns)
+		if (p->key.tgid != record->tgid || p->key.born_ns > record->time_ns)
 			continue;
 		p->ended = true;
 		if (watcher->launches)
@@ -153,13 +157,21 @@ bool watcher_before(struct watcher *watcher, const struct wire_head *record)
 	return false;
 }
 
-/* The first hit of a thread: the stream knows its process by now. */
+/*
+ * The first hit of a thread: the stream knows its process by now. A page may have met it before in
+ * a map, when what its pid stood for was still the program before an exec.
+ */
 void watcher_after(struct watcher *watcher, const struct wire_head *record)
 {
 	const struct wire_process *thread = (const struct wire_process *)record;
+	struct watched *process;
 
-	if (record->type == WIRE_THREAD)
+	if (record->type != WIRE_THREAD)
+		return;
+	process =
 		watcher_process(watcher, (struct ledger_process){ thread->born_ns, record->tgid });
+	if (!process->ended)
+		process->process = stream_process(watcher->options.stream, record->tgid);
 }
 
 /* ---- pages --------------------------------------------------------------------------------- */

@@ -146,6 +146,12 @@ int cli_check_stdout(const struct sink_format *format, struct err *err);
 int cli_create(const char *path, bool force, struct err *err);
 
 /*
+ * After a failure: what could not begin leaves nothing behind that --force would be needed for next
+ * time. `out`, which is written to it, may be NULL.
+ */
+void cli_drop_empty(const char *path, bool force, FILE *out);
+
+/*
  * A capture from its opening to its end. Returns the exit status: the command's, where there is
  * one. Notices are said as messages, unless `options` has another place for them. A failure of the
  * run is said at once, before a command that still runs is waited for; one of the opening is left

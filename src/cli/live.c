@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/parse.h"
 
 /* ---- limits -------------------------------------------------------------------------------- */
@@ -90,18 +91,30 @@ const struct argp cli_limits_argp = { .options = limit_options, .parser = parse_
 
 int cli_create(const char *path, bool force, struct err *err)
 {
-	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (force ? O_TRUNC : O_EXCL);
+	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (force ? O_TRUNC : O_EXCL), fd;
 	struct stat st;
-	int fd;
 
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		flags = O_WRONLY | O_CLOEXEC; /* a pipe, /dev/null */
-	fd = open(path, flags, 0644);
-	if (fd < 0 && errno == EEXIST)
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a pipe, /dev/null */
+		fd = file_open_special(path);
+	} else {
+		fd = open(path, flags, 0644);
+		fd = fd < 0 ? -errno : fd;
+	}
+	if (fd == -EEXIST)
 		return err_set(err, EEXIST, "%s exists already: --force overwrites it", path);
 	if (fd < 0)
-		return err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+		return err_set(err, -fd, "cannot write %s: %s", path, strerror(-fd));
 	return fd;
+}
+
+void cli_drop_empty(const char *path, bool force, FILE *out)
+{
+	struct stat st;
+
+	if (out)
+		fflush(out);
+	if (!force && stat(path, &st) == 0 && S_ISREG(st.st_mode) && !st.st_size)
+		unlink(path);
 }
 
 /* ---- the run ------------------------------------------------------------------------------- */

@@ -247,6 +247,12 @@ static void take_snapshot(void *data, const struct run_info *run)
 		notice(r, err.text);
 }
 
+/* Without --last: as it is by default, the signal would end the recording in the middle. */
+static void refuse_snapshot(void *data, const struct run_info *run)
+{
+	notice(data, "SIGUSR2 writes what --last keeps: this recording is in its file already");
+}
+
 /* ---- recording ----------------------------------------------------------------------------- */
 
 static int capture(struct recording *r, struct err *err)
@@ -301,6 +307,7 @@ static int record_all(struct recording *r, struct err *err)
 	if (fd < 0)
 		return EXIT_FAILURE;
 	r->writer = writer_new(fd, path);
+	r->options->capture.snapshot = refuse_snapshot;
 	status = capture(r, err);
 	writer_stats(r->writer, &stats);
 	r->writer->ops->free(r->writer);
@@ -331,10 +338,10 @@ static int record(struct record_options *o, struct err *err)
 
 	if (check_output(o, err))
 		return EXIT_FAILURE;
-	if (!o->last_ns && !o->last_bytes)
-		return record_all(&recording, err);
 	hold_back_snapshots();
-	return record_window(&recording, err);
+	if (o->last_ns || o->last_bytes)
+		return record_window(&recording, err);
+	return record_all(&recording, err);
 }
 
 int cli_record(int argc, char **argv)

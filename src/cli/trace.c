@@ -171,17 +171,6 @@ static int open_output(struct trace_options *o, FILE **out, struct err *err)
 	return 0;
 }
 
-/* What could not begin leaves nothing behind that --force would be needed for next time. */
-static void remove_if_empty(const struct trace_options *o, FILE *out)
-{
-	struct stat st;
-
-	if (out)
-		fflush(out);
-	if (!o->force && stat(o->output, &st) == 0 && S_ISREG(st.st_mode) && !st.st_size)
-		unlink(o->output);
-}
-
 /* The summary goes where it does not mix with lines that a program is to read. */
 static FILE *summary_stream(const struct trace_options *o, FILE *out)
 {
@@ -270,7 +259,7 @@ static int trace(struct trace_options *o, struct err *err)
 	while (count--)
 		consumers[count]->ops->free(consumers[count]);
 	if (status && out != stdout)
-		remove_if_empty(o, out);
+		cli_drop_empty(o->output, o->force, out);
 	if (out && out != stdout && fclose(out) && !status) {
 		err_set(err, errno, "writing %s: %s", o->output, strerror(errno));
 		status = EXIT_FAILURE;

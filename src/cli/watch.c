@@ -437,6 +437,8 @@ static int watch(struct watch_command *c, struct err *err)
 	c->capture.watch = &c->watch;
 	status = cli_capture(&c->capture, err);
 	end_places(c);
+	if (status && c->out != stdout)
+		cli_drop_empty(c->output, c->force, c->out);
 	if (c->out != stdout && fclose(c->out) && !status) {
 		err_set(err, errno, "writing %s: %s", c->output, strerror(errno));
 		status = EXIT_FAILURE;

@@ -7,7 +7,8 @@
 #include "analysis/missed.h"
 #include "base/text.h"
 
-#define BAR_COLUMNS 40
+#define BAR_COLUMNS    40
+#define EMPTY_ROWS_MAX 2 /* in a row: more than that are one line */
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
@@ -52,29 +53,49 @@ static void add_value(struct buf *out, uint64_t value, enum live_unit unit)
 		buf_u64(out, value);
 }
 
+static void add_histogram_row(struct buf *out, int log, uint64_t count, uint64_t most,
+                              enum live_unit unit)
+{
+	size_t line = out->len;
+
+	buf_puts(out, "    from ");
+	add_value(out, 1ull << log, unit);
+	text_pad(out, line, 22);
+	buf_printf(out, "%12llu  ", (unsigned long long)count);
+	for (uint64_t k = 0; k < (count * BAR_COLUMNS + most - 1) / most; k++)
+		buf_putc(out, '#');
+	while (out->data[out->len - 1] == ' ')
+		out->data[--out->len] = '\0';
+	buf_putc(out, '\n');
+}
+
+/* How many rows from `i` on are empty, of those before `end`. */
+static int empty_rows(const uint64_t logs[WATCH_LOGS], int i, int end)
+{
+	int begin = i;
+
+	while (i < end && !logs[i])
+		i++;
+	return i - begin;
+}
+
 void live_histogram_text(const uint64_t logs[WATCH_LOGS], enum live_unit unit, struct buf *out)
 {
-	int first = 0, last = WATCH_LOGS - 1;
+	int first = empty_rows(logs, 0, WATCH_LOGS), last = WATCH_LOGS - 1;
 	uint64_t most = 0;
 
-	while (first < WATCH_LOGS && !logs[first])
-		first++;
 	while (last > first && !logs[last])
 		last--;
-	for (int i = first; i <= last && i < WATCH_LOGS; i++)
+	for (int i = first; i <= last; i++)
 		most = logs[i] > most ? logs[i] : most;
-	for (int i = first; i <= last && i < WATCH_LOGS; i++) {
-		size_t line = out->len;
+	for (int i = first; i <= last; i++) {
+		int empty = empty_rows(logs, i, last);
 
-		buf_puts(out, "    from ");
-		add_value(out, i ? 1ull << i : 0, unit);
-		text_pad(out, line, 22);
-		buf_printf(out, "%12llu  ", (unsigned long long)logs[i]);
-		for (uint64_t k = 0; k < (logs[i] * BAR_COLUMNS + most - 1) / most; k++)
-			buf_putc(out, '#');
-		while (out->data[out->len - 1] == ' ')
-			out->data[--out->len] = '\0';
-		buf_putc(out, '\n');
+		if (empty > EMPTY_ROWS_MAX) {
+			buf_puts(out, "    ...\n");
+			i += empty;
+		}
+		add_histogram_row(out, i, logs[i], most, unit);
 	}
 }
 

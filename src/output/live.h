@@ -57,7 +57,10 @@ uint64_t live_rate_thousandths(const struct watch_page *page, uint64_t now, uint
 
 enum live_unit { LIVE_NUMBER, LIVE_BYTES, LIVE_NS };
 
-/* "256 B..511 B  12 ####", a line for each power of two between the first and last that count. */
+/*
+ * "from 256 B  12 ####", a line for each power of two between the first and last that count; "..."
+ * for several in a row that do not. "from 1" has what is 0, too.
+ */
 void live_histogram_text(const uint64_t logs[WATCH_LOGS], enum live_unit unit, struct buf *out);
 
 /* [{"from": 256, "count": 12}, ...]: only those that count. */

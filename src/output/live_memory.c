@@ -143,31 +143,39 @@ static void process_rows(const struct printer *p, struct columns *table,
 			kind_row(table, &process->totals[i]);
 }
 
+/* Those that still run come first: of a long watch the last page has all that ever ended. */
 static void print_processes(const struct printer *p)
 {
 	const struct held_process *processes;
-	size_t n = places_processes(p->options->places, &processes);
+	size_t n = places_processes(p->options->places, &processes), shown = 0;
 	struct columns table;
 
 	if (!n)
 		return;
 	columns_init(&table, "lrrrrrr", "PROCESS|LIVE|COUNT|PEAK|GROWTH|FAILED|FREES UNKNOWN");
-	for (size_t i = 0; i < n; i++)
-		process_rows(p, &table, &processes[i]);
+	for (int ended = 0; ended < 2; ended++) {
+		for (size_t i = 0; i < n && shown < p->options->top; i++) {
+			if (processes[i].memory->ended != ended)
+				continue;
+			process_rows(p, &table, &processes[i]);
+			shown++;
+		}
+	}
 	buf_putc(p->out, '\n');
 	columns_print(&table, p->out);
+	live_more(p->out, n, p->options);
 }
 
 /* "12 (python) ended; it had not freed 3 allocations, 12.00 MiB" */
 static void print_ended(const struct printer *p)
 {
 	const struct held_process *processes;
-	size_t n = places_processes(p->options->places, &processes);
+	size_t n = places_processes(p->options->places, &processes), ended = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct held_process *process = &processes[i];
 
-		if (!process->memory->ended)
+		if (!process->memory->ended || ended++ >= p->options->top)
 			continue;
 		buf_putc(p->out, '\n');
 		live_add_process(p->out, process->memory->process);
@@ -182,6 +190,7 @@ static void print_ended(const struct printer *p)
 		buf_bytes(p->out, process->unfreed.bytes);
 		buf_putc(p->out, '\n');
 	}
+	live_more(p->out, ended, p->options);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */

@@ -21,6 +21,10 @@
 #define CHUNK_BYTES (512 << 10)
 #define FLUSH_NS    1000000000ull /* what a crash may cost */
 
+/* A window of bytes is dropped from chunk by chunk: it should have several, but none of a call. */
+#define WINDOW_CHUNKS      8
+#define WINDOW_CHUNK_LEAST 512
+
 struct writer {
 	struct consumer consumer; /* first: what others hold */
 	struct file_out out;
@@ -31,6 +35,7 @@ struct writer {
 	struct packer *packer;
 	struct buf raw, chunk;
 	struct buf opening; /* the first chunk, until the file is begun */
+	size_t chunk_bytes; /* CHUNK_BYTES, or less */
 	struct writer_stats stats;
 	uint64_t flushed_ns;
 };
@@ -205,7 +210,7 @@ static int writer_event(struct consumer *self, const struct event *event, struct
 	} else {
 		encode_event(writer->encoder, event, &ids);
 	}
-	if (encoder_bytes(writer->encoder) < CHUNK_BYTES &&
+	if (encoder_bytes(writer->encoder) < writer->chunk_bytes &&
 	    definer_bytes(writer->definer) < CHUNK_BYTES)
 		return 0;
 	writer->flushed_ns = now_ns();
@@ -273,6 +278,7 @@ static struct writer *make(void)
 	writer->definer = definer_new();
 	writer->encoder = encoder_new();
 	writer->packer = packer_new();
+	writer->chunk_bytes = CHUNK_BYTES;
 	return writer;
 }
 
@@ -284,10 +290,20 @@ struct consumer *writer_new(int fd, const char *name)
 	return &writer->consumer;
 }
 
+static size_t window_chunk_bytes(uint64_t last_bytes)
+{
+	uint64_t bytes = last_bytes / WINDOW_CHUNKS;
+
+	if (!last_bytes || bytes > CHUNK_BYTES)
+		return CHUNK_BYTES;
+	return bytes < WINDOW_CHUNK_LEAST ? WINDOW_CHUNK_LEAST : bytes;
+}
+
 struct consumer *writer_new_window(const struct writer_window *window)
 {
 	struct writer *writer = make();
 
+	writer->chunk_bytes = window_chunk_bytes(window->last_bytes);
 	writer->options = *window;
 	writer->window = window_new(window->last_ns, window->last_bytes);
 	return &writer->consumer;

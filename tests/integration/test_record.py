@@ -194,13 +194,14 @@ def test_only_the_last_seconds_are_kept(case):
 
 
 def test_a_window_in_bytes_is_no_larger(case):
+    """Whatever the machine makes of the rate: the chunks are an eighth of the window each."""
     process = start_loop(case, ["--last", "8k"], rate=4000)
     time.sleep(3)
     process.process.stdin.close()
     process.process.stdin = None
     checks.equal("status", 0, process.wait())
     told = info(case)
-    if not 0 < told["bytes"] < 60000 or not told["calls"]:
+    if not 0 < told["bytes"] < 20000 or not told["calls"]:
         raise Failure(f"{told['bytes']} bytes, {told['calls']} calls")
 
 
@@ -218,6 +219,16 @@ def test_sigusr2_writes_the_window_and_goes_on(case):
     events = [info(case, name)["events"] for name in ("trace", "trace-2", "trace-3")]
     if not 0 < events[0] < events[1] < events[2]:
         raise Failure(f"events in the three files: {events}")
+
+
+def test_sigusr2_without_a_window_does_not_end_the_recording(case):
+    process = start_loop(case)
+    process.signal(signal.SIGUSR2)
+    wait_until(lambda: "SIGUSR2 writes what --last keeps" in process.err(), "what it says to that")
+    process.process.stdin.close()
+    process.process.stdin = None
+    checks.equal("status", 0, process.wait())
+    checks.equal("cut short", False, info(case)["cut_short"])
 
 
 def test_a_last_part_that_is_nothing_is_refused(case):

@@ -438,3 +438,10 @@ def test_watch_table_and_classic(case):
               r"total kernel launches: 12\npid: \d+\n(\t0x[0-9a-f]+ \(_Z\w+\) -> 6\n){2}"
               r"Traced 6 cudaMemcpy calls\n\tD2H \d+\.\d{5} bytes/sec for \d+\.\d{5} secs\n$")
     checks.contains("classic", wanted, process.out())
+
+
+def test_watch_that_does_not_begin_leaves_no_file(case):
+    process = case.cuscope("memleak", "-o", case.path("pages"), "-p", "999999999")
+    checks.equal("status", 1, process.wait())
+    checks.contains("the reason", "there is no process 999999999", process.err())
+    checks.equal("a file", False, os.path.exists(case.path("pages")))

@@ -183,6 +183,34 @@ static void process_that_freed_everything_is_praised(void **state)
 	end(&scene);
 }
 
+static void of_many_processes_those_that_run_are_shown(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 0)->ended = true;
+	add_process(&scene, &evil, 64 * KIB);
+	scene.options.top = 1;
+	HAS(text_of(&scene), "  13 (\\x1b[31mevil)  64.00 KiB");
+	HAS_NOT(scene.out.data, "12 (train), ended");
+	HAS(scene.out.data, "  ... and 1 more (--top)\n");
+	end(&scene);
+}
+
+static void of_many_that_ended_as_many_as_asked_for_are_told(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 0)->ended = true;
+	add_process(&scene, &evil, 0)->ended = true;
+	scene.options.top = 1;
+	HAS(text_of(&scene),
+	    "12 (train) ended; it had freed everything\n  ... and 1 more (--top)\n");
+	HAS_NOT(scene.out.data, "evil) ended");
+	end(&scene);
+}
+
 static void failures_have_their_names(void **state)
 {
 	struct scene scene;
@@ -272,6 +300,8 @@ int main(void)
 		cmocka_unit_test(top_says_how_many_there_are),
 		cmocka_unit_test(process_that_ended_leaves_what_it_had_not_freed),
 		cmocka_unit_test(process_that_freed_everything_is_praised),
+		cmocka_unit_test(of_many_processes_those_that_run_are_shown),
+		cmocka_unit_test(of_many_that_ended_as_many_as_asked_for_are_told),
 		cmocka_unit_test(failures_have_their_names),
 		cmocka_unit_test(names_of_processes_cannot_reach_the_terminal),
 		cmocka_unit_test(suspects_are_red_where_there_are_colours),

@@ -122,6 +122,24 @@ static void test_shapes_and_histograms(void **state)
 	has(json(), "{\"grid\":[2,1,1],\"block\":[64,1,1],\"launches\":90}");
 }
 
+static void test_empty_rows_of_a_histogram_are_one_line(void **state)
+{
+	memset(kernels[0].threads, 0, sizeof(kernels[0].threads));
+	kernels[0].threads[0] = 3;
+	kernels[0].threads[3] = 2;
+	kernels[0].threads[7] = 1;
+	has(text(), "  threads of a launch\n    from 1                       3  ####");
+	has(text(), "    from 2                       0\n    from 4                       0\n"
+	            "    from 8                       2  ####");
+	has(text(), "##\n    ...\n    from 128                     1  ####");
+}
+
+static void test_a_histogram_of_nothing_has_no_rows(void **state)
+{
+	memset(kernels[0].threads, 0, sizeof(kernels[0].threads));
+	has(text(), "  threads of a launch\n  time in the launching call\n");
+}
+
 static void test_names_of_processes_reach_no_terminal(void **state)
 {
 	has(text(), "7 (app\\x1b[31m)");
@@ -208,6 +226,8 @@ int main(void)
 		TEST(test_rates_are_since_the_page_before),
 		TEST(test_a_graph_has_a_row_of_its_own),
 		TEST(test_shapes_and_histograms),
+		TEST(test_empty_rows_of_a_histogram_are_one_line),
+		TEST(test_a_histogram_of_nothing_has_no_rows),
 		TEST(test_names_of_processes_reach_no_terminal),
 		TEST(test_without_returns_nothing_is_said_of_times),
 		TEST(test_rows_beyond_top_are_counted),

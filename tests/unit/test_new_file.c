@@ -114,6 +114,18 @@ static void test_places_that_cannot_be_written_are_told(void **state)
 	assert_string_equal(err.text, "cannot write /nowhere/x: No such file or directory");
 }
 
+static void test_a_pipe_that_was_exchanged_for_a_link_is_not_written(void **state)
+{
+	char other[64];
+
+	snprintf(other, sizeof(other), "%s/other", folder);
+	write_text(other, "of somebody else");
+	assert_int_equal(symlink(other, path), 0);
+	assert_int_equal(file_open_special(path), -EEXIST);
+	assert_text("of somebody else");
+	unlink(other);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -124,6 +136,7 @@ int main(void)
 		TEST(test_one_that_others_open_takes_its_place_too),
 		TEST(test_a_pipe_is_written_to_as_it_is),
 		TEST(test_places_that_cannot_be_written_are_told),
+		TEST(test_a_pipe_that_was_exchanged_for_a_link_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,6 +260,28 @@ static void a_window_in_bytes_keeps_no_more_and_at_least_one_chunk(void **state)
 	writer->ops->free(writer);
 }
 
+static void a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks(void **state)
+{
+	struct consumer *writer = open_window(0, 8000);
+	struct writer_stats stats;
+	unsigned us = 0, random = 1;
+	struct keeper keeper;
+
+	put_other(writer, one, EVENT_PROCESS, 1);
+	for (unsigned i = 0; i < 20000; i++) {
+		random = random * 1103515245 + 12345; /* what cannot be packed */
+		us += 1 + (random >> 16);
+		put_call(writer, one, us);
+	}
+	snapshot(writer, us + 1);
+	writer_stats(writer, &stats);
+	assert_in_range(stats.bytes, 6000, 8000);
+	trace_close(read_list(scratch, NULL, &keeper));
+	assert_int_equal(keeper.list.at[keeper.list.count - 1].event.time_ns, US(us + 10));
+	keeper_free(&keeper);
+	writer->ops->free(writer);
+}
+
 /* ---- the run ------------------------------------------------------------------------------- */
 
 static void all_that_is_known_of_a_run_comes_back(void **state)
@@ -364,6 +386,7 @@ int main(void)
 		cmocka_unit_test(reading_that_is_stopped_ends_well),
 		cmocka_unit_test(a_window_in_time_drops_what_is_older),
 		cmocka_unit_test(a_window_in_bytes_keeps_no_more_and_at_least_one_chunk),
+		cmocka_unit_test(a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks),
 		cmocka_unit_test(all_that_is_known_of_a_run_comes_back),
 		cmocka_unit_test(a_kernel_that_is_named_later_has_its_new_name_from_then_on),
 	};
