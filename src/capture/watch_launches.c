@@ -150,8 +150,10 @@ static const struct kernel *kernel_of(struct watch_launches_part *part, const st
 
 	if (row->key->graph)
 		return row->merged;
-	if (!name)
+	if (!name && !row->process->ended)
 		return stream_kernel(stream, row->key->tgid, row->key->handle);
+	if (!name) /* its first call was lost; at its end, once: later the pid may be another's */
+		return set_name(part, name_key_of(row), row->key->tgid);
 	if (name->kernel->resolved || row->process->ended)
 		return name->kernel;
 	return set_name(part, name_key_of(row), row->key->tgid);

@@ -2,8 +2,11 @@
 /* Addresses of processes that run, and of some that have ended. */
 #include "elf_build.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "stack/symbols.h"
 
@@ -397,6 +400,37 @@ static void file_that_was_written_over_is_read_again(void **state)
 	symbols_free(symbols);
 }
 
+static const char many_functions[] =
+	".altmacro\n.macro one n\n.globl f\\n\n.type f\\n, @function\nf\\n: nop\n.endm\n"
+	".set i, 0\n.rept 30000\none %i\n.set i, i + 1\n.endr\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+/* A fifth of a second is free, then it is a tenth of the time; else it would be several seconds. */
+static void file_that_is_written_to_all_the_time_is_not_read_each_time(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct told told;
+	uint64_t beta;
+	clock_t begin;
+
+	make_program("app", "");
+	write_file(in_dir("library.c"), library);
+	write_file(in_dir("many.s"), many_functions);
+	run("gcc -O1 -shared -fPIC -o late.so library.c many.s");
+	start(&told, in_dir("app"));
+	beta = tell(&told, "%s beta", in_dir("late.so"));
+	begin = clock();
+	for (int i = 0; i < 2000; i++) {
+		const struct timespec times[2] = { { .tv_sec = i }, { .tv_sec = i } };
+
+		assert_int_equal(utimensat(AT_FDCWD, in_dir("late.so"), times, 0), 0);
+		expect(symbols, &told.process, beta, "beta", "late.so");
+	}
+	assert_in_range(clock() - begin, 0, 2 * CLOCKS_PER_SEC);
+	end(&told);
+	symbols_free(symbols);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +450,7 @@ int main(void)
 		cmocka_unit_test(prepared_addresses_are_found_after_the_end),
 		cmocka_unit_test(process_that_was_looked_at_is_known_after_its_end),
 		cmocka_unit_test(file_that_was_written_over_is_read_again),
+		cmocka_unit_test(file_that_is_written_to_all_the_time_is_not_read_each_time),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
