@@ -49,6 +49,10 @@ def test_a_recorded_file_gives_the_summary_of_a_trace(case):
         recorded = json.loads(report(case, path, "summary", "--format", "json").out())
         checks.equal(f"keys of {program}", list(traced), list(recorded))
         traced, recorded = timeless(traced), timeless(recorded)
+        if program == "threads":  # how much is live at a time is a matter of which thread was faster
+            for summary in (traced, recorded):
+                for memory in (summary["memory"], *summary["memory"]["kinds"].values()):
+                    del memory["peak_bytes"]
         for key in traced:
             checks.equal(f"{program}: {key}", traced[key], recorded[key])
 

@@ -2,12 +2,13 @@
 """The target's behaviour never changes, whatever becomes of cuscope."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
 
 import checks
-from harness import Failure, Places, alone, wait_until
+from harness import Failure, Places, Skip, alone, wait_until
 
 
 def numbers(process):
@@ -66,6 +67,8 @@ def state(pid):
 
 
 def test_end_of_cuscope_leaves_no_probes(case):
+    if not shutil.which("bpftool"):
+        raise Skip("bpftool is not installed")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         target = case.program("loop", 30, 200, stdin=subprocess.PIPE)
         wait_until(lambda t=target: "ready" in t.out(), "the loop")
