@@ -9,7 +9,7 @@
 #include "bpf/fold_memory.h"
 #include "bpf/fold_transfers.h"
 
-#define TOOL(name) (settings.fold & FOLD_TOOL_##name)
+#define TOOL(name) (FOLDING & FOLD_TOOL_##name)
 
 /*
  * Whether a hit is of no interest, so that its return need not be seen. Only where a session can

@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: MIT
-# The eBPF programs, compiled by clang and carried inside the program.
+# The eBPF programs, compiled by clang and carried inside the program: once for records of every call, once (FOLD) for the
+# tools that sum calls up.
 
-BPF_OBJ    := $(B)/bpf/cuscope.bpf.o
+BPF_OBJ    := $(B)/bpf/cuscope.bpf.o $(B)/bpf/cuscope-fold.bpf.o
 MULTIARCH  := $(shell $(CC) -print-multiarch 2>/dev/null)
 BPF_CFLAGS := -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -mcpu=v3 -O2 -g -Wall -Wextra -Werror \
               -Wno-unused-parameter -Wno-unused-function -Isrc -idirafter /usr/include/$(MULTIARCH)
+
+$(B)/bpf/cuscope-fold.bpf.o: BPF_CFLAGS += -DFOLD
 
 $(BPF_OBJ): src/bpf/cuscope.bpf.c $(wildcard src/bpf/*.h)
 	@mkdir -p $(@D)
 	$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
 
+# embed NAME FILE: its bytes between the symbols NAME and NAME_end
+embed = printf '.section .rodata\n.balign 8\n.globl $(1)\n$(1):\n.incbin "%s"\n.globl $(1)_end\n$(1)_end:\n' $(2)
+
 $(B)/bpf/embed.o: $(BPF_OBJ)
-	printf '.section .rodata\n.balign 8\n.globl embedded_bpf\nembedded_bpf:\n.incbin "%s"\n.globl embedded_bpf_end\nembedded_bpf_end:\n.section .note.GNU-stack,"",%%progbits\n' $< | $(CC) -c -x assembler -o $@ -
+	{ $(call embed,embedded_bpf,$(word 1,$^)); $(call embed,embedded_fold_bpf,$(word 2,$^)); \
+	  printf '.section .note.GNU-stack,"",%%progbits\n'; } | $(CC) -c -x assembler -o $@ -
 
 LIB_OBJ += $(B)/bpf/embed.o

@@ -46,7 +46,7 @@ static __always_inline __u64 process_born(__u32 tgid)
 {
 	__u64 now = bpf_ktime_get_ns(), *born;
 
-	if (!settings.fold)
+	if (!FOLDING)
 		return 0;
 	born = bpf_map_lookup_elem(&fold_born, &tgid);
 	if (born)
@@ -60,7 +60,7 @@ static __always_inline __u64 process_born(__u32 tgid)
 
 static __always_inline void process_over(__u32 tgid)
 {
-	if (settings.fold)
+	if (FOLDING)
 		bpf_map_delete_elem(&fold_born, &tgid);
 }
 
@@ -78,7 +78,7 @@ static __always_inline void freed_put_back(struct wire_thread *thread)
 		                     .hook = freed->hook,
 		                     .memory = freed->memory };
 
-	if (!settings.fold || !freed->time_ns)
+	if (!FOLDING || !freed->time_ns)
 		return;
 	freed->time_ns = 0;
 	bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST);

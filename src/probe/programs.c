@@ -22,6 +22,7 @@
 #include "probe/stub.h"
 
 extern const char embedded_bpf[], embedded_bpf_end[];
+extern const char embedded_fold_bpf[], embedded_fold_bpf_end[]; /* those that sum calls up */
 
 struct programs {
 	enum mechanism mechanism;
@@ -290,9 +291,11 @@ static int open_object(struct programs *p, const struct programs_options *option
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "cuscope");
 	struct wire_settings settings = options->settings;
+	const char *from = settings.fold ? embedded_fold_bpf : embedded_bpf;
+	const char *end = settings.fold ? embedded_fold_bpf_end : embedded_bpf_end;
 	int r;
 
-	p->object = bpf_object__open_mem(embedded_bpf, embedded_bpf_end - embedded_bpf, &opts);
+	p->object = bpf_object__open_mem(from, end - from, &opts);
 	if (!p->object)
 		return -errno;
 	choose_programs(p);
@@ -484,7 +487,8 @@ int programs_cgroup_set(struct programs *p, int cgroup_fd)
 {
 	uint32_t zero = 0;
 
-	return bpf_map_update_elem(programs_map(p, "cgroups"), &zero, &cgroup_fd, BPF_ANY) ? -errno : 0;
+	return bpf_map_update_elem(programs_map(p, "cgroups"), &zero, &cgroup_fd, BPF_ANY) ? -errno
+	                                                                                   : 0;
 }
 
 void programs_file_known(struct programs *p, uint32_t dev, uint64_t inode)

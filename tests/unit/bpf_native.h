@@ -11,6 +11,7 @@
 
 #include "unit.h"
 
+#define FOLD                /* the programs that sum up */
 #define SEC(name)           __attribute__((unused))
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) __typeof__(value) *name
