@@ -88,7 +88,7 @@ static uint64_t age_ns(const struct printer *p, uint64_t time_ns)
 
 /* ---- the head ------------------------------------------------------------------------------ */
 
-/* "Memory: 2 processes hold 1.20 GiB" */
+/* "Memory: 2 processes hold 1.20 GiB"; for one that ran before nothing is not the whole truth. */
 static void print_head(const struct printer *p)
 {
 	const struct held_process *processes;
@@ -98,6 +98,12 @@ static void print_head(const struct printer *p)
 	for (size_t i = 0; i < n; i++) {
 		holding += !processes[i].memory->ended && processes[i].memory->live.count;
 		bytes += processes[i].memory->ended ? 0 : processes[i].memory->live.bytes;
+	}
+	if (!n) {
+		buf_puts(p->out,
+		         "Memory: nothing was allocated since the watch began (what was there "
+		         "before is not known)\n");
+		return;
 	}
 	buf_printf(p->out, "Memory: %zu process%s hold%s ", holding, holding == 1 ? "" : "es",
 	           holding == 1 ? "s" : "");

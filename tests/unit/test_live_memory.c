@@ -157,6 +157,15 @@ static void top_says_how_many_there_are(void **state)
 	end(&scene);
 }
 
+static void what_was_there_before_is_not_taken_for_nothing(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	HAS(text_of(&scene), "Memory: nothing was allocated since the watch began");
+	HAS(scene.out.data, "before is not known");
+}
+
 static void process_that_ended_leaves_what_it_had_not_freed(void **state)
 {
 	struct scene scene;
@@ -298,6 +307,7 @@ int main(void)
 		cmocka_unit_test(young_memory_is_not_shown),
 		cmocka_unit_test(kinds_are_told_apart_where_there_are_others_than_device),
 		cmocka_unit_test(top_says_how_many_there_are),
+		cmocka_unit_test(what_was_there_before_is_not_taken_for_nothing),
 		cmocka_unit_test(process_that_ended_leaves_what_it_had_not_freed),
 		cmocka_unit_test(process_that_freed_everything_is_praised),
 		cmocka_unit_test(of_many_processes_those_that_run_are_shown),
