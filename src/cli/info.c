@@ -160,8 +160,9 @@ static void add_events(struct buf *out, const struct info *info)
 	const struct contents *contents = info->contents;
 
 	add_label(out, "events");
-	buf_printf(out, "%llu in %llu chunks", (unsigned long long)info->events,
-	           (unsigned long long)info->shape.event_chunks);
+	buf_printf(out, "%llu in %llu chunk%s", (unsigned long long)info->events,
+	           (unsigned long long)info->shape.event_chunks,
+	           info->shape.event_chunks == 1 ? "" : "s");
 	if (info->events)
 		buf_printf(out, ", %.1f bytes each",
 		           (double)info->shape.bytes / (double)info->events);

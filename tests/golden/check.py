@@ -56,6 +56,8 @@ TIMELINES = (
     ("timeline", "plain", "UTF-8", []),
     ("timeline", "lost", "ASCII", []),
 )
+# The formats that are text and are held to an output by nobody else (see tests/export), and the page on the file.
+TEXTS = ("table", "jsonl", "log", "csv")
 LOCALES = {"UTF-8": "C.UTF-8", "ASCII": "C"}
 
 
@@ -84,9 +86,17 @@ def outputs_of_reports(cuscope):
             yield name, trace, arguments, form
 
 
+def outputs_of_formats():
+    """(folder, name of the output, command)"""
+    for trace in ("plain", "gpu", "lost"):
+        yield trace, "info.txt", ["info", trace + ".cuscope"]
+        for form in TEXTS:
+            yield trace, "export." + form, ["export", trace + ".cuscope", "--format", form]
+
+
 def run(cuscope, arguments, charset="UTF-8"):
     done = subprocess.run([cuscope, *arguments], capture_output=True, check=False, cwd=HERE,
-                          env={**os.environ, "LC_ALL": LOCALES[charset]})
+                          env={**os.environ, "LC_ALL": LOCALES[charset], "TZ": "UTC"})
     if done.returncode:
         return f"status {done.returncode}: {done.stderr.decode()}"
     return done.stdout.decode()
@@ -196,6 +206,9 @@ def check_timelines(cuscope, update):
 def main():
     cuscope, update = os.path.abspath(sys.argv[1]), "--update" in sys.argv
     passed, failed = check_timelines(cuscope, update)
+    for folder, name, command in outputs_of_formats():
+        good = check(os.path.join(HERE, "expected", folder, name), run(cuscope, command), update)
+        passed, failed = passed + good, failed + (not good)
     forms = {}
     for folder, name, form, command in outputs(cuscope):
         text = run(cuscope, command)
