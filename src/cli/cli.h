@@ -82,6 +82,20 @@ extern const struct argp cli_selection_argp;
 /* capture_options. */
 extern const struct argp cli_limits_argp;
 
+/* All of these, and the command after "--": what trace, record and top share. Input: this struct.
+ */
+struct cli_attach {
+	struct target_choice choice;
+	struct selection selection;
+	struct capture_options capture;
+	char **command; /* NULL: none */
+};
+
+extern const struct argp cli_attach_argp;
+
+/* Frees what parsing made. */
+void cli_attach_free(struct cli_attach *attach);
+
 /* A duration that is an option's value; ends the program where it is none. */
 uint64_t cli_duration(const struct argp_state *state, const char *option, const char *arg);
 

@@ -87,6 +87,41 @@ static error_t parse_limits(int key, char *arg, struct argp_state *state)
 
 const struct argp cli_limits_argp = { .options = limit_options, .parser = parse_limits };
 
+/* ---- all that is traced, and how ----------------------------------------------------------- */
+
+static error_t parse_attach(int key, char *arg, struct argp_state *state)
+{
+	struct cli_attach *attach = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &attach->choice;
+		state->child_inputs[1] = &attach->choice;
+		state->child_inputs[2] = &attach->selection;
+		state->child_inputs[3] = &attach->capture;
+		return 0;
+	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
+		attach->command = state->argv + state->next;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child attach_children[] = { { &cli_process_argp, 0, NULL, 0 },
+	                                             { &cli_start_argp, 0, NULL, 0 },
+	                                             { &cli_selection_argp, 0, NULL, 0 },
+	                                             { &cli_limits_argp, 0, NULL, 0 },
+	                                             { 0 } };
+
+const struct argp cli_attach_argp = { .parser = parse_attach, .children = attach_children };
+
+void cli_attach_free(struct cli_attach *attach)
+{
+	free(attach->choice.pids);
+	free(attach->selection.only);
+	free(attach->selection.skip);
+}
+
 /* ---- files --------------------------------------------------------------------------------- */
 
 int cli_create(const char *path, bool force, struct err *err)

@@ -20,13 +20,10 @@
 #define PROGRESS_NS 500000000ull
 
 struct record_options {
-	struct target_choice choice;
-	struct selection selection;
-	struct capture_options capture;
+	struct cli_attach attach;
 	const char *output;
 	uint64_t last_ns, last_bytes; /* --last */
 	bool force, verbose;
-	char **command;
 };
 
 /* A recording while it runs. */
@@ -68,10 +65,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->choice;
-		state->child_inputs[1] = &o->choice;
-		state->child_inputs[2] = &o->selection;
-		state->child_inputs[3] = &o->capture;
+		state->child_inputs[0] = &o->attach;
 		return 0;
 	case 'o':
 		o->output = arg;
@@ -85,18 +79,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'v':
 		o->verbose = true;
 		return 0;
-	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
-		o->command = state->argv + state->next;
-		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                      { &cli_start_argp, 0, NULL, 0 },
-	                                      { &cli_selection_argp, 0, NULL, 0 },
-	                                      { &cli_limits_argp, 0, NULL, 0 },
-	                                      { 0 } };
+static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 }, { 0 } };
 
 static const struct argp argp = {
 	.options = options,
@@ -259,15 +246,15 @@ static int capture(struct recording *r, struct err *err)
 {
 	struct record_options *o = r->options;
 
-	o->capture.target = o->choice.target;
-	o->capture.selection = o->selection;
-	o->capture.nested_returns = o->verbose;
-	o->capture.consumers = &r->writer;
-	o->capture.n_consumers = 1;
-	o->capture.notice = notice;
-	o->capture.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
-	o->capture.data = r;
-	return cli_capture(&o->capture, err);
+	o->attach.capture.target = o->attach.choice.target;
+	o->attach.capture.selection = o->attach.selection;
+	o->attach.capture.nested_returns = o->verbose;
+	o->attach.capture.consumers = &r->writer;
+	o->attach.capture.n_consumers = 1;
+	o->attach.capture.notice = notice;
+	o->attach.capture.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+	o->attach.capture.data = r;
+	return cli_capture(&o->attach.capture, err);
 }
 
 static int record_window(struct recording *r, struct err *err)
@@ -281,7 +268,7 @@ static int record_window(struct recording *r, struct err *err)
 	int status;
 
 	r->writer = writer_new_window(&window);
-	o->capture.snapshot = take_snapshot;
+	o->attach.capture.snapshot = take_snapshot;
 	status = capture(r, err);
 	r->writer->ops->free(r->writer);
 	free(r->name);
@@ -307,7 +294,7 @@ static int record_all(struct recording *r, struct err *err)
 	if (fd < 0)
 		return EXIT_FAILURE;
 	r->writer = writer_new(fd, path);
-	r->options->capture.snapshot = refuse_snapshot;
+	r->options->attach.capture.snapshot = refuse_snapshot;
 	status = capture(r, err);
 	writer_stats(r->writer, &stats);
 	r->writer->ops->free(r->writer);
@@ -346,7 +333,7 @@ static int record(struct record_options *o, struct err *err)
 
 int cli_record(int argc, char **argv)
 {
-	struct record_options o = { .capture = { .returns = true } };
+	struct record_options o = { .attach = { .capture = { .returns = true } } };
 	struct origin origin;
 	struct err err = { 0 };
 	char *name = NULL;
@@ -354,21 +341,19 @@ int cli_record(int argc, char **argv)
 
 	origin_save(&origin);
 	cli_parse(&argp, argc, argv, true, &o);
-	o.choice.target.command.origin = &origin;
+	o.attach.choice.target.command.origin = &origin;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
-	if (cli_target_settle(&o.choice, o.command, &err)) {
+	if (cli_target_settle(&o.attach.choice, o.attach.command, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}
 	if (!o.output)
-		o.output = name = default_name(&o.choice.target, o.command);
+		o.output = name = default_name(&o.attach.choice.target, o.attach.command);
 	status = record(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);
 	free(name);
-	free(o.choice.pids);
-	free(o.selection.only);
-	free(o.selection.skip);
+	cli_attach_free(&o.attach);
 	return status;
 }

@@ -19,13 +19,10 @@
 #define INTERVAL_MOST_NS  3600000000000ull
 
 struct top_options {
-	struct target_choice choice;
-	struct selection selection;
-	struct capture_options capture;
+	struct cli_attach attach;
 	struct top_screen_options screen;
 	const char *output;
 	bool force;
-	char **command;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -58,10 +55,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->choice;
-		state->child_inputs[1] = &o->choice;
-		state->child_inputs[2] = &o->selection;
-		state->child_inputs[3] = &o->capture;
+		state->child_inputs[0] = &o->attach;
 		return 0;
 	case OPT_INTERVAL:
 		parse_interval(state, o, arg);
@@ -80,18 +74,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_FORCE:
 		o->force = true;
 		return 0;
-	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
-		o->command = state->argv + state->next;
-		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                      { &cli_start_argp, 0, NULL, 0 },
-	                                      { &cli_selection_argp, 0, NULL, 0 },
-	                                      { &cli_limits_argp, 0, NULL, 0 },
-	                                      { 0 } };
+static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 }, { 0 } };
 
 static const struct argp argp = {
 	.options = options,
@@ -111,7 +98,7 @@ static const struct argp argp = {
 
 static bool is_set(const struct top_options *o)
 {
-	return o->choice.given || (o->command && o->command[0]);
+	return o->attach.choice.given || (o->attach.command && o->attach.command[0]);
 }
 
 static void join(struct buf *out, char *const *words)
@@ -125,7 +112,7 @@ static void join(struct buf *out, char *const *words)
 /* What the page says of the target; the caller frees it. */
 static char *name_target(const struct top_options *o)
 {
-	const struct target *target = &o->choice.target;
+	const struct target *target = &o->attach.choice.target;
 	struct buf text = { 0 };
 
 	switch (target->kind) {
@@ -171,17 +158,17 @@ static int open_streams(const struct top_options *o, int streams[3], struct err 
 
 static int check_options(struct top_options *o, struct err *err)
 {
-	bool command = o->command && o->command[0];
+	bool command = o->attach.command && o->attach.command[0];
 
 	if (!is_set(o)) {
-		o->choice.target.kind = TARGET_ALL;
-		o->choice.given = 1u << TARGET_ALL;
+		o->attach.choice.target.kind = TARGET_ALL;
+		o->attach.choice.given = 1u << TARGET_ALL;
 	}
-	if (cli_target_settle(&o->choice, o->command, err))
+	if (cli_target_settle(&o->attach.choice, o->attach.command, err))
 		return err->code;
 	if (o->output && !command)
 		return err_set(err, EINVAL, "--output is for the output of a command after --");
-	if (o->screen.once && o->capture.duration_ns)
+	if (o->screen.once && o->attach.capture.duration_ns)
 		return err_set(err, EINVAL, "--once takes --interval, not --duration");
 	if (o->screen.json && !o->screen.once)
 		return err_set(err, EINVAL, "--format json goes with --once");
@@ -199,16 +186,16 @@ static int run(struct top_options *o, struct top_screen *screen, struct err *err
 	int status, r;
 
 	top_screen_consumers(screen, consumers);
-	o->capture.target = o->choice.target;
-	o->capture.selection = o->selection;
-	o->capture.consumers = consumers;
-	o->capture.n_consumers = 2;
-	o->capture.enough = top_screen_quits;
-	o->capture.notice = top_screen_notice;
-	o->capture.data = screen;
+	o->attach.capture.target = o->attach.choice.target;
+	o->attach.capture.selection = o->attach.selection;
+	o->attach.capture.consumers = consumers;
+	o->attach.capture.n_consumers = 2;
+	o->attach.capture.enough = top_screen_quits;
+	o->attach.capture.notice = top_screen_notice;
+	o->attach.capture.data = screen;
 	if (o->screen.once)
-		o->capture.duration_ns = o->screen.interval_ns;
-	r = capture_open(&o->capture, &capture, err);
+		o->attach.capture.duration_ns = o->screen.interval_ns;
+	r = capture_open(&o->attach.capture, &capture, err);
 	if (r)
 		return EXIT_FAILURE;
 	top_screen_watch(screen, capture);
@@ -223,7 +210,7 @@ static int run(struct top_options *o, struct top_screen *screen, struct err *err
 
 static int top(struct top_options *o, struct err *err)
 {
-	bool command = o->choice.target.kind == TARGET_COMMAND;
+	bool command = o->attach.choice.target.kind == TARGET_COMMAND;
 	struct top_screen *screen;
 	int streams[3], status;
 	char *name;
@@ -231,7 +218,7 @@ static int top(struct top_options *o, struct err *err)
 	if (command) {
 		if (open_streams(o, streams, err))
 			return EXIT_FAILURE;
-		o->choice.target.command.streams = streams;
+		o->attach.choice.target.command.streams = streams;
 	}
 	name = name_target(o);
 	o->screen.target = name;
@@ -252,7 +239,7 @@ static int top(struct top_options *o, struct err *err)
 
 int cli_top(int argc, char **argv)
 {
-	struct top_options o = { .capture = { .returns = true },
+	struct top_options o = { .attach = { .capture = { .returns = true } },
 		                 .screen = { .interval_ns = INTERVAL_NS } };
 	struct origin origin;
 	struct err err = { 0 };
@@ -260,7 +247,7 @@ int cli_top(int argc, char **argv)
 
 	origin_save(&origin);
 	cli_parse(&argp, argc, argv, true, &o);
-	o.choice.target.command.origin = &origin;
+	o.attach.choice.target.command.origin = &origin;
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
 	if (check_options(&o, &err)) {
@@ -270,8 +257,6 @@ int cli_top(int argc, char **argv)
 	status = top(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);
-	free(o.choice.pids);
-	free(o.selection.only);
-	free(o.selection.skip);
+	cli_attach_free(&o.attach);
 	return status;
 }

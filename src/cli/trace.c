@@ -18,16 +18,13 @@
 #define OUTPUT_BUFFER (1 << 18)
 
 struct trace_options {
-	struct target_choice choice;
-	struct selection selection;
-	struct capture_options capture;
+	struct cli_attach attach;
 	struct sink_options sink;
 	const struct sink_format *format;
 	const char *output;
 	const char *json_summary;
 	const char *color; /* auto, always, never */
 	bool force, summary_only, verbose;
-	char **command;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -96,27 +93,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->choice;
-		state->child_inputs[1] = &o->choice;
-		state->child_inputs[2] = &o->selection;
-		state->child_inputs[3] = &o->capture;
-		state->child_inputs[4] = &o->sink;
+		state->child_inputs[0] = &o->attach;
+		state->child_inputs[1] = &o->sink;
 		return 0;
 	case 'v':
 		o->verbose = true;
-		return 0;
-	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
-		o->command = state->argv + state->next;
 		return 0;
 	}
 	return parse_output(key, arg, state);
 }
 
-static const struct argp_child children[] = {
-	{ &cli_process_argp, 0, NULL, 0 },   { &cli_start_argp, 0, NULL, 0 },
-	{ &cli_selection_argp, 0, NULL, 0 }, { &cli_limits_argp, 0, NULL, 0 },
-	{ &cli_filter_argp, 0, NULL, 0 },    { 0 }
-};
+static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 },
+	                                      { &cli_filter_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 static char *help_filter(int key, const char *text, void *input)
 {
@@ -209,10 +198,10 @@ static int check_json_summary(const char *path, bool force, struct err *err)
 
 static int check_options(const struct trace_options *o, struct err *err)
 {
-	if (!o->capture.returns && o->sink.failed_only)
+	if (!o->attach.capture.returns && o->sink.failed_only)
 		return err_set(err, EINVAL,
 		               "--failed needs results, which --no-returns does not record");
-	if (!o->capture.returns && o->sink.min_duration_ns)
+	if (!o->attach.capture.returns && o->sink.min_duration_ns)
 		return err_set(
 			err, EINVAL,
 			"--min-duration needs durations, which --no-returns does not record");
@@ -223,15 +212,15 @@ static int check_options(const struct trace_options *o, struct err *err)
 static int run(struct trace_options *o, struct consumer **consumers, size_t count,
                struct consumer *sink, struct err *err)
 {
-	o->capture.target = o->choice.target;
-	o->capture.selection = o->selection;
-	o->capture.begin_records = o->sink.begin_end;
-	o->capture.nested_returns = o->verbose;
-	o->capture.consumers = consumers;
-	o->capture.n_consumers = count;
-	o->capture.enough = enough;
-	o->capture.data = sink;
-	return cli_capture(&o->capture, err);
+	o->attach.capture.target = o->attach.choice.target;
+	o->attach.capture.selection = o->attach.selection;
+	o->attach.capture.begin_records = o->sink.begin_end;
+	o->attach.capture.nested_returns = o->verbose;
+	o->attach.capture.consumers = consumers;
+	o->attach.capture.n_consumers = count;
+	o->attach.capture.enough = enough;
+	o->attach.capture.data = sink;
+	return cli_capture(&o->attach.capture, err);
 }
 
 static int trace(struct trace_options *o, struct err *err)
@@ -269,25 +258,23 @@ static int trace(struct trace_options *o, struct err *err)
 
 int cli_trace(int argc, char **argv)
 {
-	struct trace_options o = { .capture = { .returns = true } };
+	struct trace_options o = { .attach = { .capture = { .returns = true } } };
 	struct origin origin;
 	struct err err = { 0 };
 	int status;
 
 	origin_save(&origin);
 	cli_parse(&argp, argc, argv, true, &o);
-	o.choice.target.command.origin = &origin;
+	o.attach.choice.target.command.origin = &origin;
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
-	if (cli_target_settle(&o.choice, o.command, &err)) {
+	if (cli_target_settle(&o.attach.choice, o.attach.command, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}
 	status = trace(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);
-	free(o.choice.pids);
-	free(o.selection.only);
-	free(o.selection.skip);
+	cli_attach_free(&o.attach);
 	return status;
 }
