@@ -164,6 +164,7 @@ static void what_was_there_before_is_not_taken_for_nothing(void **state)
 	begin(&scene);
 	HAS(text_of(&scene), "Memory: nothing was allocated since the watch began");
 	HAS(scene.out.data, "before is not known");
+	end(&scene);
 }
 
 static void process_that_ended_leaves_what_it_had_not_freed(void **state)
