@@ -21,7 +21,7 @@ override CFLAGS += -std=gnu17 $(WARN) -Isrc -D_GNU_SOURCE -DCUSCOPE_VERSION='"$(
 # libstdc++ for __cxa_demangle only
 LIBS     := -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
 
-LAYERS   := base cuda trace probe stack capture analysis output report
+LAYERS   := base cuda trace probe stack agent capture analysis output report
 LIB_SRC  := $(sort $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c)))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)

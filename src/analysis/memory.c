@@ -428,6 +428,7 @@ uint64_t memory_event(struct memory *memory, const struct event *event)
 	case EVENT_CALL_BEGIN:
 	case EVENT_THREAD:
 	case EVENT_ACTIVITY:
+	case EVENT_RANGE:
 		break;
 	}
 	return 0;

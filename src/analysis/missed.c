@@ -19,6 +19,9 @@ static const struct lost_row {
 	[LOST_TOO_DEEP] = { "too_deep", "lost" },
 	[LOST_UNREADABLE] = { "unreadable", "incomplete" },
 	[LOST_LATE] = { "late", "late" },
+	[LOST_GPU_RING] = { "gpu_ring_full", "lost" },
+	[LOST_GPU_BUFFERS] = { "gpu_buffers", "lost" },
+	[LOST_GPU_TIMES] = { "gpu_bad_times", "left out" },
 };
 
 static const struct miss_row {
@@ -29,6 +32,7 @@ static const struct miss_row {
 	[MISS_UNHOOKED] = { "unhooked", "unhooked by the governor" },
 	[MISS_ENTRY_ONLY] = { "entry_only", "entries only, without results and durations" },
 	[MISS_ESTIMATED] = { "estimated", "estimated" },
+	[MISS_GPU_TIMES] = { "no_gpu_times", "without GPU times" },
 };
 
 const char *missed_lost_key(enum lost_reason reason)

@@ -87,6 +87,7 @@ void processes_event(struct processes *processes, const struct event *event)
 		break;
 	case EVENT_PROCESS:
 	case EVENT_THREAD:
+	case EVENT_RANGE:
 	case EVENT_CALL_BEGIN:
 		break;
 	}

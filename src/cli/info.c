@@ -82,6 +82,7 @@ static const struct {
 	[ACTIVITY_KERNEL] = { "kernels", "kernels" },
 	[ACTIVITY_COPY] = { "copies", "copies" },
 	[ACTIVITY_SET] = { "sets", "sets" },
+	[ACTIVITY_GRAPH_RUN] = { "graphs", "graph launches" },
 };
 
 /* ---- text ---------------------------------------------------------------------------------- */

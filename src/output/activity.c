@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "output/activity.h"
 
+#include <inttypes.h>
+
 static const char *const directions[DIRECTION_COUNT] = {
 	[DIRECTION_NONE] = "Unknown",    [DIRECTION_H2D] = "HtoD", [DIRECTION_D2H] = "DtoH",
 	[DIRECTION_D2D] = "DtoD",        [DIRECTION_H2H] = "HtoH", [DIRECTION_P2P] = "PtoP",
@@ -41,6 +43,9 @@ void activity_name(const struct activity *activity, struct buf *out)
 		break;
 	case ACTIVITY_SET:
 		buf_printf(out, "Memset (%s)", activity_memory_name(activity->destination));
+		break;
+	case ACTIVITY_GRAPH_RUN:
+		buf_printf(out, "Graph %" PRIu64, activity->graph);
 		break;
 	case ACTIVITY_COUNT:
 		break;

@@ -460,6 +460,7 @@ static void chrome_event(struct sink *sink, const struct event *event)
 	case EVENT_EXIT:
 		chrome_rows_ended(chrome->rows, event->process);
 		break;
+	case EVENT_RANGE:
 	case EVENT_CALL_BEGIN:
 		break;
 	}

@@ -279,6 +279,7 @@ static void add_activity(struct csv *csv, const struct event *event)
 		[ACTIVITY_KERNEL] = "launch,kernel",
 		[ACTIVITY_COPY] = "transfer,memcpy",
 		[ACTIVITY_SET] = "transfer,memset",
+		[ACTIVITY_GRAPH_RUN] = "launch,graph",
 	};
 	struct buf *out = &csv->sink.lines.pending;
 	const struct activity *a = event->activity;

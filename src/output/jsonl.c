@@ -490,6 +490,7 @@ static void jsonl_event(struct sink *sink, const struct event *event)
 		break;
 	case EVENT_THREAD:
 	case EVENT_ACTIVITY:
+	case EVENT_RANGE:
 		break;
 	}
 }

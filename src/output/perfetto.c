@@ -265,6 +265,7 @@ static void perfetto_event(struct sink *sink, const struct event *event)
 	case EVENT_EXIT:
 		perfetto_process_ended(p->tracks, event->process);
 		break;
+	case EVENT_RANGE:
 	case EVENT_CALL_BEGIN:
 		break;
 	}

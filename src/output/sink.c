@@ -148,6 +148,8 @@ static bool event_wanted(const struct sink *sink, const struct event *event)
 		return sink->gpu;
 	case EVENT_ACTIVITY:
 		return activity_wanted(sink, event->activity);
+	case EVENT_RANGE:
+		return false;
 	}
 	return false;
 }

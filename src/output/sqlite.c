@@ -249,6 +249,7 @@ static void sqlite_event(struct sink *sink, const struct event *event)
 	case EVENT_ACTIVITY:
 		sqlite_add_activity(sqlite, event);
 		break;
+	case EVENT_RANGE:
 	case EVENT_CALL_BEGIN:
 		break;
 	}

@@ -142,6 +142,7 @@ void sqlite_add_activity(struct sqlite *sqlite, const struct event *event)
 	case ACTIVITY_SET:
 		add_set(sqlite, event);
 		break;
+	case ACTIVITY_GRAPH_RUN:
 	case ACTIVITY_COUNT:
 		break;
 	}

@@ -8,6 +8,9 @@ static const char *const texts[LOST_COUNT] = {
 	[LOST_TOO_DEEP] = "nested too deep to be followed",
 	[LOST_UNREADABLE] = "calls with arguments in memory that could not be read",
 	[LOST_LATE] = "delivered too late for their place in time (shown out of order)",
+	[LOST_GPU_RING] = "GPU times: the target's ring was full (--ring-size makes it larger)",
+	[LOST_GPU_BUFFERS] = "GPU times: CUPTI had no buffer left",
+	[LOST_GPU_TIMES] = "GPU times: activities with impossible times, left out",
 };
 
 const char *lost_reason_text(enum lost_reason reason)

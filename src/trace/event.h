@@ -77,7 +77,13 @@ struct call {
  * Known only where GPU times were recorded. Numbers are CUPTI's: the default stream of a context
  * is 7, so that 0 is no stream.
  */
-enum activity_kind { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_SET, ACTIVITY_COUNT };
+enum activity_kind {
+	ACTIVITY_KERNEL,
+	ACTIVITY_COPY,
+	ACTIVITY_SET,
+	ACTIVITY_GRAPH_RUN, /* a graph launch as a whole: where its nodes were not asked for */
+	ACTIVITY_COUNT
+};
 
 /* CUpti_ActivityMemoryKind, by its numbers; those of nsys' export are one less. */
 enum activity_memory {
@@ -107,6 +113,30 @@ struct activity {
 	uint32_t peer_device;                     /* destination of DIRECTION_P2P */
 };
 
+/* ---- ranges: what the program says it does, and what CUPTI says of waits and of itself
+ * ------------
+ *
+ * Known only where GPU times were recorded and these kinds were asked for.
+ */
+enum range_kind {
+	RANGE_PUSHPOP,  /* NVTX, nested within its thread and domain */
+	RANGE_STARTEND, /* NVTX, anywhere */
+	RANGE_MARK,     /* NVTX, a moment: ends when it begins */
+	RANGE_SYNC,     /* a wait of the host for the GPU, or of a stream for an event */
+	RANGE_OVERHEAD, /* time that CUPTI and the driver spend on measuring, flushing, loading */
+	RANGE_COUNT
+};
+
+struct range {
+	enum range_kind kind;
+	uint64_t begin_ns, end_ns;
+	const char *name;         /* valid during event() only; never NULL */
+	const char *domain;       /* the NVTX domain's name; NULL: none, or the default one */
+	uint32_t depth;           /* RANGE_PUSHPOP: ranges around it in its thread and domain */
+	uint64_t correlation;     /* RANGE_SYNC: of its call; 0: not known */
+	uint32_t context, stream; /* RANGE_SYNC: as of activities; 0: none */
+};
+
 enum event_type {
 	EVENT_CALL,       /* a call that ended, or that will not be followed to its end */
 	EVENT_CALL_BEGIN, /* only where begin and end were asked for: outputs and result not yet set
@@ -115,17 +145,25 @@ enum event_type {
 	EVENT_EXIT,       /* it ended */
 	EVENT_THREAD,     /* before the first call of a thread: its name */
 	EVENT_ACTIVITY,   /* something ran on the GPU and ended */
+	EVENT_RANGE,      /* a range ended */
 };
+
+/*
+ * Activities and ranges are known late, when a buffer is full or was asked for. So they are in the
+ * order of their ends among themselves, and come up to a few seconds after calls of the same time.
+ * All other events are in order of time.
+ */
 
 struct event {
 	enum event_type type;
-	uint64_t time_ns; /* events are pushed in this order: a call's end, or its entry */
-			  /* where it has no end */
+	uint64_t time_ns; /* a call's end, or its entry where it has no end; of activities and */
+			  /* ranges their end */
 	const struct process *process;
-	uint32_t tid;            /* as the initial pid namespace counts */
+	uint32_t tid;            /* as the initial pid namespace counts; 0: of no thread */
 	const struct call *call; /* EVENT_CALL, EVENT_CALL_BEGIN; valid during event() only */
 	const struct activity *activity; /* EVENT_ACTIVITY; valid during event() only */
 	const struct thread *thread;     /* EVENT_THREAD; valid during event() only */
+	const struct range *range;       /* EVENT_RANGE; valid during event() only */
 };
 
 /* ---- what was missed ----------------------------------------------------------------------- */
@@ -137,6 +175,9 @@ enum lost_reason {
 	LOST_TOO_DEEP,     /* nested deeper than is followed: entry kept, return not */
 	LOST_UNREADABLE,   /* a call whose arguments in memory could not be read: those are zero */
 	LOST_LATE,         /* came after its place in time had been written: order only */
+	LOST_GPU_RING,     /* GPU times: the agent's ring was full */
+	LOST_GPU_BUFFERS,  /* CUPTI had no buffer for them */
+	LOST_GPU_TIMES,    /* activities whose times were impossible, left out */
 	LOST_COUNT,
 };
 
@@ -150,6 +191,7 @@ struct miss {
 		MISS_UNHOOKED,    /* by the governor; why says the cost */
 		MISS_ENTRY_ONLY,  /* no returns for this process or function; why */
 		MISS_ESTIMATED,   /* measured in windows; why says which share of the time */
+		MISS_GPU_TIMES,   /* no GPU times of this process, or of a part of the time; why */
 	} kind;
 	const char *name;
 	const char *lib;
@@ -164,11 +206,13 @@ struct run_info {
 	uint64_t lost[LOST_COUNT];
 	const struct miss *misses;
 	size_t n_misses;
-	double estimate_scale;    /* 1: all was seen; above: counts are multiplied by it */
-	bool returns;             /* durations and results were recorded */
-	uint64_t holds;           /* how often a command's thread waited while a file that it */
-	uint64_t longest_hold_ns; /* had mapped was looked into, and hooked */
-	bool cut_short;           /* a trace file without its end: counts of losses are not known */
+	double estimate_scale;       /* 1: all was seen; above: counts are multiplied by it */
+	bool returns;                /* durations and results were recorded */
+	bool gpu_times;              /* were asked for, and at least one process had them */
+	uint64_t gpu_clock_error_ns; /* of activities' times against calls'; 0: one clock */
+	uint64_t holds;              /* how often a command's thread waited while a file that it */
+	uint64_t longest_hold_ns;    /* had mapped was looked into, and hooked */
+	bool cut_short; /* a trace file without its end: counts of losses are not known */
 	/* where it was recorded; NULL: not known */
 	const char *hostname, *kernel_release, *driver_version, *command;
 };

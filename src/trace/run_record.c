@@ -137,7 +137,7 @@ static void read_miss(struct run_info *run, struct bytes *body)
 			xrealloc(misses, (run->n_misses ? 2 * run->n_misses : 1) * sizeof(*misses));
 	run->misses = misses;
 	miss = &misses[run->n_misses++];
-	miss->kind = kind <= MISS_ESTIMATED ? (enum miss_kind)kind : MISS_NOT_HOOKED;
+	miss->kind = kind <= MISS_GPU_TIMES ? (enum miss_kind)kind : MISS_NOT_HOOKED;
 	miss->pid = (uint32_t)bytes_varint(body);
 	miss->name = read_optional_text(body);
 	miss->lib = read_optional_text(body);

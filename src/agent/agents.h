@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agents of a capture: gets them into processes, tells them what to do, reads what they write.
+ *
+ *   agents_new       with what is wanted
+ *   agents_environment, agents_enter    for what is started; for what runs already
+ *   agents_fd, agents_turn    when there is something to do; a few dozen times a second besides
+ *   agents_gone      a process ended: its last records are read
+ *   agents_stop, agents_stopped    at the end
+ *   agents_free
+ *
+ * A target is never harmed: what goes wrong is a state with a sentence, and the capture goes on
+ * without GPU times of that process.
+ */
+#ifndef CUSCOPE_AGENT_AGENTS_H
+#define CUSCOPE_AGENT_AGENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/wire.h"
+#include "base/err.h"
+
+struct agents;
+
+/* How an agent is, each time that changes. Texts are valid during the call. */
+struct agent_status {
+	uint32_t pid; /* as the initial pid namespace counts */
+	enum agent_state state;
+	enum agent_failure failure;
+	const char *why;   /* AGENT_FAILED: a sentence: what, and what to do; else NULL */
+	const char *cupti; /* path of the library in use, cleaned for terminals; or NULL */
+	uint32_t cupti_version, driver_version;
+	uint64_t active_since_ns, active_until_ns; /* see struct agent_shared */
+	uint64_t clock_error_ns;
+	uint64_t stopped_ns; /* how long a thread of it was stopped to let the agent in; 0: not */
+};
+
+struct agents_options {
+	uint32_t kinds;                /* enum agent_kind */
+	uint64_t window_ns, period_ns; /* measure `window_ns` of every `period_ns`; 0: always */
+	size_t ring_bytes;             /* of each agent's ring; 0: 8 MiB */
+	const char *cupti;             /* a libcupti to use; NULL: the agent looks for one */
+	/* One whole record, copied; in the order in which the agent wrote. Sizes and ends of texts
+	 * were checked, contents were not. */
+	void (*record)(void *data, uint32_t pid, const struct agent_head *record);
+	void (*state)(void *data, const struct agent_status *status);
+	/* Whether a process that comes by itself (agents_environment) is a target. */
+	bool (*wanted)(void *data, pid_t pid);
+	void *data;
+};
+
+/* Fails when `cupti` is no library that can be read, or no socket can be had. */
+int agents_new(const struct agents_options *options, struct agents **agents, struct err *err);
+
+/* Ends injections; agents see that the socket closes, and leave by themselves. */
+void agents_free(struct agents *agents);
+
+/*
+ * "NAME=value" for a command to be started, NULL at the end; owned by `agents`. A value that the
+ * caller's environment has for CUDA_INJECTION64_PATH is kept for the agent to pass on to.
+ */
+int agents_environment(struct agents *agents, char *const **environment, struct err *err);
+
+/* Has an agent enter a running process. How that went comes as a state. Does not block. */
+void agents_enter(struct agents *agents, pid_t pid);
+
+int agents_fd(const struct agents *agents); /* for epoll: readable when there is something to do */
+void agents_turn(struct agents *agents, uint64_t now_ns);
+
+void agents_gone(struct agents *agents, pid_t pid);
+
+/* Tells all to leave. agents_turn is still to be called until agents_stopped, or for as long as one
+ * is willing to wait: agents that found no safe point say AGENT_ENDING, and leave by themselves. */
+void agents_stop(struct agents *agents);
+bool agents_stopped(const struct agents *agents);
+
+/* Sums over all agents that ever were. */
+struct agents_lost {
+	uint64_t ring, buffers, times;
+};
+void agents_lost(const struct agents *agents, struct agents_lost *lost);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What cuscope and the agent, the library inside a target, say to each other.
+ *
+ * A SOCK_SEQPACKET socket carries a handful of messages; that it closes is how each side learns of
+ * the other's death. Records go through memory: a memfd that cuscope makes, seals against shrinking
+ * and sends along with its first message. Its first page is struct agent_shared; the rest is a ring
+ * that both sides map twice in a row, so that no record is ever cut.
+ *
+ * Producers (any thread of the target) reserve room by moving `head`, write the record, and store
+ * its first word, `bytes`, last. The reader stops at a record whose first word is still 0, and
+ * leaves zeroes behind. It is root and the target may be anybody's: it believes nothing in here,
+ * and copies a record before it looks at it.
+ *
+ * The agent is compiled with this header alone; it includes nothing else of cuscope.
+ */
+#ifndef CUSCOPE_AGENT_WIRE_H
+#define CUSCOPE_AGENT_WIRE_H
+
+#include <stdint.h>
+
+#define AGENT_ABI   1 /* grows with every change in this file */
+#define AGENT_MAGIC 0x63757363616765ull
+#define AGENT_RING_AT                                                                              \
+	4096 /* of the ring in the memfd; its size is a power of two, 64 KiB or more */
+
+/* How a started command's agent finds cuscope: "ABI:NAME", a socket in the abstract namespace. */
+#define AGENT_ENV "CUSCOPE_AGENT"
+/* What CUDA_INJECTION64_PATH was before: the agent loads it and calls its InitializeInjection. */
+#define AGENT_ENV_NEXT "CUSCOPE_INJECTION64_NEXT"
+
+/* What is wanted: bits of agent_message.kinds. */
+enum agent_kind {
+	AGENT_WANT_KERNELS = 1 << 0,
+	AGENT_WANT_COPIES = 1 << 1,
+	AGENT_WANT_SETS = 1 << 2,
+	AGENT_WANT_SYNC = 1 << 3,
+	AGENT_WANT_GRAPHS = 1 << 4, /* graph launches as wholes, without their nodes */
+	AGENT_WANT_NVTX = 1 << 5,
+	AGENT_WANT_OVERHEAD = 1 << 6,
+	AGENT_WANT_ARGUMENTS = 1 << 7, /* of launches: AGENT_CALL carries them */
+};
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+enum agent_message_type {
+	/* by cuscope */
+	AGENT_HELLO = 1, /* kinds; with it the memfd, and libcupti where `cupti` is 1 */
+	AGENT_RUN,       /* measure (again); the first one is implied by AGENT_HELLO */
+	AGENT_PAUSE,     /* stop, and leave CUPTI: it is to cost nothing until AGENT_RUN */
+	AGENT_STOP,      /* the same for good; then the agent closes the socket */
+	/* by the agent */
+	AGENT_STATE, /* something in struct agent_shared changed */
+};
+
+struct agent_message {
+	uint32_t type;
+	uint32_t abi;
+	uint32_t kinds;
+	uint32_t cupti;    /* a descriptor of the libcupti to use follows the memfd */
+	uint32_t flush_ms; /* how often records are asked for, at least */
+	uint32_t reserved;
+};
+
+/* ---- shared memory ------------------------------------------------------------------------- */
+
+enum agent_state {
+	AGENT_STARTING, /* looks for CUPTI, subscribes */
+	AGENT_RUNNING,
+	AGENT_ENDING, /* measures no more; waits for a call to end, at which CUPTI can be left */
+	AGENT_PAUSED, /* CUPTI was left */
+	AGENT_OFF,    /* so it was, for good */
+	AGENT_FAILED, /* `failure` tells why; nothing is left behind */
+};
+
+enum agent_failure {
+	AGENT_FINE,
+	AGENT_NO_CUDA,       /* libcuda is not there, or says so */
+	AGENT_NO_CUPTI,      /* none was found, or none that loads: `text` lists what was tried */
+	AGENT_CUPTI_BUSY,    /* another subscriber: a profiler runs */
+	AGENT_CUPTI_FOREIGN, /* newer than the driver, or too old for cuscope */
+	AGENT_CUPTI_ERROR,   /* `code` is the CUptiResult, `text` the function */
+	AGENT_NO_MEMORY,
+	AGENT_BAD_HELLO, /* not the ABI of this agent */
+};
+
+/* All but `tail` is written by the agent. Texts end with a NUL, or the reader cuts them. */
+struct agent_shared {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t state;   /* enum agent_state */
+	uint32_t failure; /* enum agent_failure */
+	int32_t code;
+	uint32_t cupti_version;  /* cuptiGetVersion: 13 for CUDA 11.0.. in its own counting */
+	uint32_t driver_version; /* cuDriverGetVersion: 13000 */
+	uint64_t ring_bytes;
+	uint64_t active_since_ns; /* CLOCK_MONOTONIC; calls that began from here on are reported */
+	uint64_t active_until_ns; /* 0: still */
+	uint64_t clock_error_ns;  /* of activities' times; 0: CUPTI takes them from our clock */
+	/* counts, since the agent came in */
+	uint64_t lost_ring;         /* records that found the ring full */
+	uint64_t lost_buffers;      /* records that CUPTI dropped */
+	uint64_t lost_times;        /* activities with impossible times */
+	uint64_t activities;        /* written */
+	uint64_t unknown;           /* activities of kinds that were not asked for */
+	uint64_t pause_ns;          /* how long leaving CUPTI took, the last time */
+	char text[512];             /* for AGENT_FAILED: what was tried, for the user */
+	char cupti_path[512];       /* of the libcupti in use */
+	_Alignas(64) uint64_t head; /* bytes ever reserved */
+	_Alignas(64) uint64_t tail; /* bytes ever read; written by cuscope */
+};
+
+_Static_assert(sizeof(struct agent_shared) <= AGENT_RING_AT, "it is one page");
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+enum agent_record_type {
+	AGENT_PAD = 1, /* nothing */
+	AGENT_NAME,    /* of kernels and functions, each once: by number, from 1 */
+	AGENT_SHAPE,   /* a kernel with its grid, by number */
+	AGENT_PLACE,   /* device, context, stream, by number */
+	AGENT_CALL,
+	AGENT_KERNEL,
+	AGENT_COPY,
+	AGENT_SET,
+	AGENT_GRAPH,
+	AGENT_SYNC,
+	AGENT_OVERHEAD,
+	AGENT_NVTX,
+};
+
+/* Times are ns of CLOCK_MONOTONIC, tids those of the target's own pid namespace. */
+struct agent_head {
+	uint32_t bytes; /* of the whole record, a multiple of 8; 0: not there yet */
+	uint8_t type;
+	uint8_t flags;
+	uint16_t place; /* of activities; a number may be given anew, to another place */
+};
+
+struct agent_name {
+	struct agent_head head;
+	uint32_t number;
+	char text[]; /* with its NUL; mangled, if it is a kernel's */
+};
+
+struct agent_shape {
+	struct agent_head head;
+	uint32_t number; /* may be given anew */
+	uint32_t name;
+	uint32_t grid[3], block[3];
+	uint32_t registers;
+	uint32_t shmem_static, shmem_dynamic;
+	uint32_t reserved;
+};
+
+struct agent_place {
+	struct agent_head head;
+	uint32_t device, context, stream;
+	uint32_t reserved;
+};
+
+#define AGENT_CALL_WORDS   24
+#define AGENT_CALL_RUNTIME 1 /* flags: of the runtime, else of the driver */
+#define AGENT_CALL_BLOB    2 /* the last words are the struct that an argument points to */
+
+/* A launch, copy, set or graph launch that returned: what activities' correlation stands for. */
+struct agent_call {
+	struct agent_head head;
+	uint32_t correlation;
+	uint32_t tid;
+	uint64_t begin_ns, end_ns;
+	uint32_t name; /* of the function, as it is exported */
+	int32_t result;
+	uint32_t arguments; /* words that are arguments, in the order of the C prototype; */
+	uint32_t blob; /* words after them: what the struct of a launch (CUlaunchConfig) holds */
+	uint64_t word[];
+};
+
+/* 32 bytes: the record that there are millions of. */
+struct agent_kernel {
+	struct agent_head head;
+	uint64_t begin_ns;
+	uint32_t duration_ns; /* longer ones come as a struct agent_kernel_long */
+	uint32_t correlation;
+	uint32_t shape;
+	uint32_t reserved;
+};
+
+#define AGENT_KERNEL_LONG 1 /* flags */
+
+/* Of a graph's node, or longer than 4 s. */
+struct agent_kernel_long {
+	struct agent_kernel kernel; /* duration_ns: 0 */
+	uint64_t end_ns;
+	uint64_t graph_node;
+	uint32_t graph;
+	uint32_t reserved;
+};
+
+/* AGENT_COPY and AGENT_SET (only `destination` of the memory kinds). */
+struct agent_copy {
+	struct agent_head head;
+	uint64_t begin_ns, end_ns;
+	uint64_t bytes;
+	uint64_t graph_node;
+	uint32_t graph;
+	uint32_t correlation;
+	uint8_t kind;                /* CUpti_ActivityMemcpyKind */
+	uint8_t source, destination; /* CUpti_ActivityMemoryKind */
+	uint8_t reserved;
+	uint32_t peer_device;
+};
+
+struct agent_graph {
+	struct agent_head head;
+	uint64_t begin_ns, end_ns;
+	uint32_t correlation;
+	uint32_t graph;
+};
+
+/* AGENT_SYNC: CUpti_ActivitySynchronizationType. AGENT_OVERHEAD: CUpti_ActivityOverheadKind. */
+struct agent_wait {
+	struct agent_head head;
+	uint64_t begin_ns, end_ns;
+	uint32_t correlation; /* 0: not known */
+	uint32_t kind;
+	uint32_t context, stream;
+	uint32_t event;
+	uint32_t tid; /* AGENT_OVERHEAD; 0: of no thread */
+};
+
+enum agent_nvtx_kind { AGENT_NVTX_PUSHPOP, AGENT_NVTX_STARTEND, AGENT_NVTX_MARK };
+
+#define AGENT_NVTX_TEXT 256 /* longer names are cut */
+
+/* A range that ended, or a mark. */
+struct agent_nvtx {
+	struct agent_head head; /* flags: enum agent_nvtx_kind */
+	uint64_t begin_ns, end_ns;
+	uint32_t tid;
+	uint32_t depth;
+	uint32_t domain; /* number of an AGENT_NAME; 0: the default domain */
+	char text[];     /* with its NUL */
+};
+
+_Static_assert(sizeof(struct agent_head) == 8, "layout");
+_Static_assert(sizeof(struct agent_kernel) == 32, "layout");
+
+#endif
