@@ -35,6 +35,8 @@ struct agent_status {
 	uint32_t cupti_version, driver_version;
 	uint64_t active_since_ns, active_until_ns; /* see struct agent_shared */
 	uint64_t clock_error_ns;
+	enum agent_leftover leftover; /* AGENT_PAUSED, AGENT_OFF: what stays in the target */
+	bool nodes_instead;           /* graph launches could not be measured as wholes */
 	uint64_t stopped_ns; /* how long a thread of it was stopped to let the agent in; 0: not */
 };
 

@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define AGENT_ABI   1 /* grows with every change in this file */
+#define AGENT_ABI   2 /* grows with every change in this file */
 #define AGENT_MAGIC 0x63757363616765ull
 #define AGENT_RING_AT                                                                              \
 	4096 /* of the ring in the memfd; its size is a power of two, 64 KiB or more */
@@ -99,7 +99,8 @@ enum agent_failure {
 	AGENT_FINE,
 	AGENT_NO_CUDA,       /* libcuda is not there, or says so */
 	AGENT_NO_CUPTI,      /* none was found, or none that loads: `text` lists what was tried */
-	AGENT_CUPTI_BUSY,    /* another subscriber: a profiler runs */
+	AGENT_CUPTI_BUSY,    /* another subscriber: a profiler runs, or ran: torch.profiler keeps */
+			     /* CUPTI after its end, but with TEARDOWN_CUPTI=1 in the environment */
 	AGENT_CUPTI_FOREIGN, /* newer than the driver, or too old for cuscope */
 	AGENT_CUPTI_ERROR,   /* `code` is the CUptiResult, `text` the function */
 	AGENT_NO_MEMORY,
@@ -125,6 +126,8 @@ struct agent_shared {
 	uint64_t lost_times;        /* activities with impossible times */
 	uint64_t activities;        /* written */
 	uint64_t unknown;           /* activities of kinds that were not asked for */
+	uint32_t leftover;          /* enum agent_leftover, with AGENT_PAUSED and AGENT_OFF */
+	uint32_t nodes_instead;     /* AGENT_WANT_GRAPHS could not be: nodes are measured */
 	uint64_t pause_ns;          /* how long leaving CUPTI took, the last time */
 	char text[512];             /* for AGENT_FAILED: what was tried, for the user */
 	char cupti_path[512];       /* of the libcupti in use */
