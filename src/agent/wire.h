@@ -26,7 +26,10 @@
 
 /* How a started command's agent finds cuscope: "ABI:NAME", a socket in the abstract namespace. */
 #define AGENT_ENV "CUSCOPE_AGENT"
-/* What CUDA_INJECTION64_PATH was before: the agent loads it and calls its InitializeInjection. */
+/* What a running process's agent is entered by: int (int socket), 0 or a negative errno. */
+#define AGENT_ENTER "cuscope_agent_enter"
+/* What CUDA_INJECTION64_PATH was before: the agent loads it and calls its InitializeInjection.
+ * Empty: nothing. */
 #define AGENT_ENV_NEXT "CUSCOPE_INJECTION64_NEXT"
 
 /* What is wanted: bits of agent_message.kinds. */
