@@ -7,6 +7,7 @@
  *   plain    two processes: launches, copies of every direction, every kind of memory, errors,
  *            streams, events, a graph, nested and captured calls, calls without an end
  *   gpu      the same, and what ran on two GPUs for one of the processes
+ *   late     as gpu, but what ran on the GPUs is known only after the last call
  *   lost     a run of which much was missed: losses, misses, counts that are estimates
  *   ranges   two steps of a training: ranges of several threads, waits, overhead, graph launches
  *            as wholes, communication; all of it known up to 50 ms late, some of it lost
@@ -601,6 +602,12 @@ int main(int argc, char **argv)
 	plain(&scene);
 	write_scene(&scene, &run, path);
 	snprintf(path, sizeof(path), "%s/gpu.cuscope", argv[1]);
+	plain(&scene);
+	gpu_of_vectors(&scene);
+	gpu_of_python(&scene);
+	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/late.cuscope", argv[1]);
+	scene.flush_ns = 50000000;
 	plain(&scene);
 	gpu_of_vectors(&scene);
 	gpu_of_python(&scene);
