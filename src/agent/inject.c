@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -94,6 +95,8 @@ static void work(const struct inject_options *options, int to)
 	struct err err = { 0 };
 
 	prctl(PR_SET_NAME, "cuscope-attach");
+	setpriority(PRIO_PROCESS, 0,
+	            -20); /* somebody's thread waits; without the right, it stays */
 	default_signals();
 	die_after(options->limit_ns + GRACE_NS);
 	close_all_but(to);

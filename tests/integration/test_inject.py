@@ -253,6 +253,37 @@ def test_inject_passes_on_what_the_function_returns(case):
     ends_well(target)
 
 
+def test_inject_another_library_of_the_same_name(case):
+    """The loader knows libraries by their names first, and descriptors' numbers come again."""
+    other = case.path("other.so")
+    with open(program("library.so"), "rb") as file:
+        library = file.read()
+    checks.equal("places of the word", 1, library.count(b"hello"))
+    with open(other, "wb") as file:
+        file.write(library.replace(b"hello", b"salut"))
+    target = start_target(case, "poll")
+    answers = [attach(case, target.pid, library=path)[0].split()[2:]
+               for path in (None, other, None, other)]
+    checks.equal("answers", [["hello", "1"], ["salut", "1"], ["hello", "2"], ["salut", "2"]], answers)
+    ends_well(target)
+
+
+def test_inject_says_that_there_is_no_memory(case):
+    target = start_target(case, "poll")
+    subprocess.run(["prlimit", f"--pid={target.pid}", "--as=4096:"], check=True)
+    says(attach(case, target.pid), "320 KiB", "memory")
+    subprocess.run(["prlimit", f"--pid={target.pid}", "--as=unlimited:"], check=True)
+    ends_well(target)
+
+
+def test_inject_says_that_there_is_no_descriptor(case):
+    target = start_target(case, "poll")
+    subprocess.run(["prlimit", f"--pid={target.pid}", "--nofile=4:"], check=True)
+    says(attach(case, target.pid), "sockets", "open files")
+    checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
+    ends_well(target)
+
+
 def test_inject_says_that_a_function_is_missing(case):
     target = start_target(case, "poll")
     says(attach(case, target.pid, "nowhere"), "nowhere")
