@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -94,9 +93,7 @@ static void work(const struct inject_options *options, int to)
 	struct outcome outcome = { 0 };
 	struct err err = { 0 };
 
-	prctl(PR_SET_NAME, "cuscope-attach");
-	setpriority(PRIO_PROCESS, 0,
-	            -20); /* somebody's thread waits; without the right, it stays */
+	prctl(PR_SET_NAME, INJECT_COMM);
 	default_signals();
 	die_after(options->limit_ns + GRACE_NS);
 	close_all_but(to);

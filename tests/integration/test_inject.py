@@ -342,6 +342,30 @@ def test_inject_into_a_program_that_execs_all_the_time(case):
     checks.equal("it runs", None, target.process.poll())
 
 
+def test_inject_by_two_at_once(case):
+    """Each may bring the library at first; from then on they use what is there."""
+    target = start_target(case, "registers", 3)
+    both = [case.start(*attach_command(target.pid, times=100)) for _ in range(2)]
+    for attaching in both:
+        attaching.wait()
+        all_ok(attaching.out().splitlines(), 100)
+    code = [line for line in read(f"/proc/{target.pid}/maps").splitlines()
+            if "memfd:cuscope-test" in line and "r-xp" in line]
+    if len(code) > 2:
+        raise Failure(f"{len(code)} copies of the library")
+    ends_well(target)
+
+
+def test_inject_into_a_program_that_forks_all_the_time(case):
+    """A child has the sockets of the moment in which it was made, for as long as it lives."""
+    target = start_target(case, "fork")
+    begin = time.monotonic()
+    all_ok(attach(case, target.pid, times=50), 50)
+    if time.monotonic() - begin > 20:
+        raise Failure(f"{time.monotonic() - begin} s")
+    ends_well(target)
+
+
 # ---- what is left --------------------------------------------------------------------------------
 
 
