@@ -82,6 +82,18 @@ for wait in ("poll", "ppoll", "select", "nanosleep", "sleep-until", "epoll", "re
     globals()[f"test_threads_{wait}"] = wait_test(wait, 4)
 
 
+def test_inject_again_and_again_into_one_sleep(case):
+    """What is left of it is the kernel's to know, and it ends on time."""
+    begin = time.monotonic()
+    target = case.start("sleep", "2")
+    time.sleep(0.3)
+    all_ok(attach(case, target.pid, times=5), 5)
+    checks.equal("sleep", 0, target.wait())
+    took = time.monotonic() - begin
+    if not 2 <= took < 2.5:
+        raise Failure(f"it slept {took} s")
+
+
 def test_inject_changes_no_register(case):
     """General, flags and vectors, around system calls of 2 ms."""
     target = start_target(case, "registers", 3)
