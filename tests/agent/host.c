@@ -36,6 +36,7 @@ struct host *host_new(uint64_t ring_bytes)
 
 	assert_non_null(host);
 	host->bytes = ring_bytes;
+	host->abi = AGENT_ABI;
 	host->memfd = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_true(host->memfd >= 0);
 	assert_int_equal(ftruncate(host->memfd, (off_t)(AGENT_RING_AT + ring_bytes)), 0);
@@ -101,7 +102,7 @@ void host_hello(struct host *host, uint32_t kinds)
 	const char *path = getenv("TEST_LIBCUPTI");
 	int cupti = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	struct agent_message hello = { .type = AGENT_HELLO,
-		                       .abi = AGENT_ABI,
+		                       .abi = host->abi,
 		                       .kinds = kinds,
 		                       .cupti = cupti >= 0,
 		                       .flush_ms = 20 };

@@ -27,6 +27,7 @@ struct host {
 	int socket; /* ours; -1: closed */
 	int theirs; /* for cuscope_agent_enter */
 	int memfd;
+	uint32_t abi; /* what hello says */
 	struct agent_shared *shared;
 	char *records;
 	uint64_t bytes;
