@@ -5,7 +5,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -161,10 +160,12 @@ static bool may_execute(const char *path)
 static void own_folder(char folder[PATH_MAX])
 {
 	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+	char *slash;
 
 	folder[length > 0 ? length : 0] = '\0';
-	if (length > 0)
-		memmove(folder, dirname(folder), strlen(dirname(folder)) + 1);
+	slash = strrchr(folder, '/');
+	if (slash)
+		*slash = '\0';
 }
 
 static char *find_beside(void)

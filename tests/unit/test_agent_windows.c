@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* --gpu-window: measuring a part of the time. */
 #include "agents_scene.h"
+#include "fake_library.h"
 
 #include <poll.h>
 #include <time.h>
-
-__asm__(".section .rodata\n.globl embedded_agent\nembedded_agent: .ascii \"none\"\n"
-        ".globl embedded_agent_end\nembedded_agent_end:\n.previous\n");
 
 static void open_with(struct scene *scene, uint64_t window_ns, uint64_t period_ns)
 {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "agents_scene.h"
+#include "fake_library.h"
 
 #include <dirent.h>
 #include <poll.h>
 #include <sys/wait.h>
-
-__asm__(".section .rodata\n.globl embedded_agent\nembedded_agent: .ascii \"none\"\n"
-        ".globl embedded_agent_end\nembedded_agent_end:\n.previous\n");
 
 /* ---- coming in ------------------------------------------------------------------------------- */
 
