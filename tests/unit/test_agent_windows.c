@@ -33,6 +33,9 @@ static void a_window_as_long_as_its_period_is_always(void **state)
 	scene_runs(scene, &agent);
 	scene_pass(scene, 3 * SECOND);
 	assert_int_equal(fake_agent_order(&agent), 0);
+	fake_agent_say(&agent, AGENT_PAUSED);
+	scene_turn(scene);
+	assert_int_equal(scene->last.state, AGENT_PAUSED);
 	fake_agent_die(&agent);
 }
 
