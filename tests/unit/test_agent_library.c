@@ -100,6 +100,20 @@ static void a_library_where_others_cannot_come_is_not_used(void **state)
 	assert_not_used(path);
 }
 
+static void a_library_in_a_folder_that_others_may_write_to_is_not_used(void **state)
+{
+	const char *path;
+
+	path_found_beside("bin/" NAME, &embedded_agent, 0644);
+	run("chmod 777 bin && bin/cuscope --where >found && ! grep bin/ found");
+	run("chmod 1777 bin && bin/cuscope --where >found && grep -q bin/ found");
+	if (geteuid() == 0)
+		run("chmod 755 bin && chown 1 bin && bin/cuscope --where >found && ! grep bin/ "
+		    "found");
+	path = path_found_beside("bin/" NAME, &embedded_agent, 0644);
+	assert_string_equal(path, in_dir("bin/" NAME));
+}
+
 static void without_one_a_file_is_made_for_the_run(void **state)
 {
 	struct agent_library *library;
@@ -302,6 +316,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_library_that_others_may_write_to_is_not_used),
 		cmocka_unit_test(a_library_that_others_cannot_read_is_not_used),
 		cmocka_unit_test(a_library_where_others_cannot_come_is_not_used),
+		cmocka_unit_test(a_library_in_a_folder_that_others_may_write_to_is_not_used),
 		cmocka_unit_test(without_one_a_file_is_made_for_the_run),
 		cmocka_unit_test(what_a_killed_run_left_is_taken_away),
 		cmocka_unit_test(files_that_are_no_libraries_are_not_it),
