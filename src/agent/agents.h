@@ -40,6 +40,8 @@ struct agent_status {
 	/* See struct agent_shared; since the first window began, until the last one ended. */
 	uint64_t active_since_ns, active_until_ns;
 	uint64_t clock_error_ns;
+	enum agent_leftover leftover; /* AGENT_PAUSED, AGENT_OFF: what stays in the target */
+	bool nodes_instead;           /* graph launches could not be measured as wholes */
 	uint64_t stopped_ns; /* how long a thread of it was stopped to let the agent in; 0: not */
 };
 

@@ -13,7 +13,7 @@ struct ring_test {
 	uint32_t sum; /* of kernels' correlations */
 	union {
 		struct agent_head head;
-		char bytes[AGENT_RECORD_MAX];
+		_Alignas(8) char bytes[AGENT_RECORD_MAX];
 	} last;
 };
 
