@@ -71,6 +71,8 @@ static void say(struct agent *agent, const struct agent_shared *shared, enum age
 		.active_since_ns = agent->since_ns,
 		.active_until_ns = shared->active_until_ns,
 		.clock_error_ns = shared->clock_error_ns,
+		.leftover = shared->leftover ? AGENT_LEFT_CUPTI : AGENT_LEFT_NOTHING,
+		.nodes_instead = shared->nodes_instead,
 		.stopped_ns = agent->stopped_ns,
 	};
 
@@ -310,7 +312,7 @@ static void read_ring(struct agent *agent)
 		watch_for_stuck(agent, bytes);
 }
 
-/* What it says of itself, when it has something to say. */
+/* What it says of itself, when that is something new. */
 static void look(struct agent *agent, uint32_t state)
 {
 	struct agent_shared shared;
@@ -333,10 +335,8 @@ static void look(struct agent *agent, uint32_t state)
 		return;
 	}
 	agent->spoke = true;
-	if (state != agent->state) {
-		agent->state = state;
-		tell(agent, &shared, state);
-	}
+	agent->state = state;
+	tell(agent, &shared, state);
 }
 
 static void give_order(struct agent *agent)

@@ -19,6 +19,15 @@ $(AGENT_SO): $(AGENT_OBJ)
 	$(CC) $(AGENT_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--gc-sections \
 		-Wl,--build-id -o $@ $^ $(AGENT_LIBS)
 
+# Carried inside the program, without what debuggers want. The build id stays: by it cuscope knows the library beside it
+# as the same one (src/agent/agent_library.h). The cross compiler knows its own strip.
+$(B)/agent/embed.o: $(AGENT_SO)
+	$(shell $(CC) -print-prog-name=strip) -o $(B)/agent/$(notdir $<) $<
+	{ $(call embed,embedded_agent,$(B)/agent/$(notdir $<)); printf '.section .note.GNU-stack,"",%%progbits\n'; } | \
+		$(CC) -c -x assembler -o $@ -
+
+LIB_OBJ += $(B)/agent/embed.o
+
 agent: $(AGENT_SO)
 
 all: $(AGENT_SO)

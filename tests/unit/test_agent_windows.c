@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* --gpu-window: measuring a part of the time. */
 #include "agents_scene.h"
+#include "fake_library.h"
 
 #include <poll.h>
 #include <time.h>
-
-__asm__(".section .rodata\n.globl embedded_agent\nembedded_agent: .ascii \"none\"\n"
-        ".globl embedded_agent_end\nembedded_agent_end:\n.previous\n");
 
 static void open_with(struct scene *scene, uint64_t window_ns, uint64_t period_ns)
 {
@@ -35,6 +33,9 @@ static void a_window_as_long_as_its_period_is_always(void **state)
 	scene_runs(scene, &agent);
 	scene_pass(scene, 3 * SECOND);
 	assert_int_equal(fake_agent_order(&agent), 0);
+	fake_agent_say(&agent, AGENT_PAUSED);
+	scene_turn(scene);
+	assert_int_equal(scene->last.state, AGENT_PAUSED);
 	fake_agent_die(&agent);
 }
 
