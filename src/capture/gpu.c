@@ -232,6 +232,18 @@ static void take_item(struct gpu *gpu, struct gpu_process *process, struct gpu_i
 	gpu_order_add(gpu->order, item);
 }
 
+static void on_unmeasured(void *data, uint32_t pid, uint64_t from_ns, uint64_t until_ns)
+{
+	struct gpu *gpu = data;
+	struct gpu_item item = { .is_range = true,
+		                 .kind = RANGE_NOT_MEASURED,
+		                 .begin_ns = from_ns,
+		                 .end_ns = until_ns,
+		                 .range.name = xstrdup("not measured") };
+
+	take_item(gpu, process_get(gpu, pid), &item);
+}
+
 static void take_call(struct gpu *gpu, const struct gpu_process *process,
                       const struct agent_call *record)
 {
@@ -373,6 +385,7 @@ int gpu_open(const struct gpu_options *options, struct gpu **result, struct err 
 		.cupti = settings->cupti,
 		.record = on_record,
 		.state = on_state,
+		.unmeasured = on_unmeasured,
 		.wanted = is_wanted,
 		.data = gpu,
 	};
