@@ -6,18 +6,27 @@ AGENT_OBJ := $(AGENT_SRC:%.c=$(B)/agent/%.o)
 AGENT_SO  := $(B)/libcuscope-agent.so
 
 # glibc before 2.34 has dlopen and threads in libraries of their own, which later ones keep, empty.
-# Sanitizers bring what they need with the program.
-AGENT_LIBS := $(if $(SANITIZE),,-Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,-z,defs)
+AGENT_LIBS := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,-z,defs
 
-AGENT_CFLAGS = $(filter-out -pthread,$(CFLAGS)) -fPIC -fvisibility=hidden -ffunction-sections
+# Targets are never sanitized, whatever this build is.
+AGENT_CFLAGS = $(filter-out -pthread $(SANITIZE),$(CFLAGS)) -fPIC -fvisibility=hidden
 
 $(AGENT_OBJ): $(B)/agent/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_CFLAGS) -c -o $@ $<
 
 $(AGENT_SO): $(AGENT_OBJ)
-	$(CC) $(AGENT_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--gc-sections \
-		-Wl,--build-id -o $@ $^ $(AGENT_LIBS)
+	$(CC) $(AGENT_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--build-id \
+		-o $@ $^ $(AGENT_LIBS)
+
+# Without what only a debugger wants, as it is in cuscope.
+$(B)/agent/embedded.so: $(AGENT_SO)
+	objcopy --strip-unneeded $< $@
+
+$(B)/agent/embedded.o: src/agent/embedded.S $(B)/agent/embedded.so
+	$(CC) -DAGENT_LIBRARY='"$(B)/agent/embedded.so"' -c -o $@ $<
+
+$(B)/libcuscope.a: $(B)/agent/embedded.o
 
 # Carried inside the program, without what debuggers want. The build id stays: by it cuscope knows the library beside it
 # as the same one (src/agent/agent_library.h). The cross compiler knows its own strip.
@@ -30,6 +39,6 @@ LIB_OBJ += $(B)/agent/embed.o
 
 agent: $(AGENT_SO)
 
-all: $(AGENT_SO)
+objects: $(AGENT_OBJ)
 
 .PHONY: agent
