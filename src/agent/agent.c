@@ -120,6 +120,22 @@ static bool is_news(const struct agent *agent, enum agent_state state)
 	return state != AGENT_ENDING && state != AGENT_PAUSED;
 }
 
+static void tell_unmeasured(struct agent *agent, const struct agent_shared *shared,
+                            enum agent_state state)
+{
+	const struct agents_options *options = &agent->common->options;
+
+	if (state == AGENT_ENDING || state == AGENT_PAUSED) {
+		agent->until_ns = shared->active_until_ns;
+	} else if (state == AGENT_RUNNING) {
+		if (agent->until_ns && agent->until_ns < shared->active_since_ns &&
+		    options->unmeasured)
+			options->unmeasured(options->data, (uint32_t)agent->pid, agent->until_ns,
+			                    shared->active_since_ns);
+		agent->until_ns = 0;
+	}
+}
+
 static void tell(struct agent *agent, const struct agent_shared *shared, enum agent_state state)
 {
 	struct buf why = { 0 };
@@ -130,6 +146,7 @@ static void tell(struct agent *agent, const struct agent_shared *shared, enum ag
 		agent->common->first_window_ns = agent->common->now_ns;
 	if (state == AGENT_FAILED)
 		agent_failure_text(&why, agent->pid, shared);
+	tell_unmeasured(agent, shared, state);
 	if (is_news(agent, state))
 		say(agent, shared, state, why.data);
 	agent->measured |= state == AGENT_RUNNING;
