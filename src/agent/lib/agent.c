@@ -71,8 +71,8 @@ static int take_next(void)
 	socket = next_socket;
 	next_socket = -1;
 	threaded = socket >= 0;
-	ends = 0;
-	wake_running = -1;
+	__atomic_store_n(&ends, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&wake_running, -1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 	return socket;
 }

@@ -60,25 +60,12 @@ static void on_buffer_requested(uint8_t **buffer, size_t *bytes, size_t *max_rec
 	*max_records = 0;
 }
 
-static void count_dropped(void)
-{
-	struct ring *ring = writer_hold(WRITER_OPEN);
-	size_t dropped = 0;
-
-	if (!ring)
-		return;
-	if (f.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_OK)
-		ring_count(&ring->shared->lost_buffers, dropped);
-	writer_release();
-}
-
 static void on_buffer_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                                 size_t valid_bytes)
 {
 	if (valid_bytes)
 		activities_write(buffer, valid_bytes, f.cuptiActivityGetNextRecord);
 	buffers_return(buffer);
-	count_dropped();
 }
 
 /* ---- entering ------------------------------------------------------------------------------ */
@@ -214,6 +201,18 @@ bool cupti_entered(void)
 }
 
 /* ---- while it runs ------------------------------------------------------------------------- */
+
+static void count_dropped(void)
+{
+	struct ring *ring = writer_hold(WRITER_OPEN);
+	size_t dropped = 0;
+
+	if (!ring)
+		return;
+	if (f.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_OK)
+		ring_count(&ring->shared->lost_buffers, dropped);
+	writer_release();
+}
 
 void cupti_flush(bool all)
 {

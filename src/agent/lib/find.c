@@ -245,7 +245,7 @@ int find_cupti(int given, uint32_t driver_version, struct found *found, struct f
 			if (try_beside(&search, loaded.path))
 				return 0;
 		}
-		if (try_toolkits(&search) || try_loader(&search))
+		if (try_loader(&search) || try_toolkits(&search))
 			return 0;
 	}
 	failure->what = search.foreign ? AGENT_CUPTI_FOREIGN : AGENT_NO_CUPTI;

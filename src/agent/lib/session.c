@@ -166,8 +166,8 @@ static void begin_ending(struct session *session)
 	session->ending_since = clock_now();
 	session->own_call = false;
 	if (cupti_leavable()) {
-		leave_begin(session->wake);
 		cupti_watch_all();
+		leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
 	}
 }
 
