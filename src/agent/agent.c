@@ -115,8 +115,9 @@ static bool is_news(const struct agent *agent, enum agent_state state)
 
 	if (!common->options.window_ns || common->order == AGENT_STOP)
 		return true;
-	return state == AGENT_RUNNING ? !agent->measured
-	                              : state != AGENT_ENDING && state != AGENT_PAUSED;
+	if (state == AGENT_STARTING || state == AGENT_RUNNING)
+		return !agent->measured;
+	return state != AGENT_ENDING && state != AGENT_PAUSED;
 }
 
 static void tell_unmeasured(struct agent *agent, const struct agent_shared *shared,

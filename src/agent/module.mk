@@ -19,7 +19,8 @@ $(AGENT_SO): $(AGENT_OBJ)
 	$(CC) $(AGENT_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--build-id \
 		-o $@ $^ $(AGENT_LIBS)
 
-# Without what only a debugger wants, as it is in cuscope.
+# Without what only a debugger wants, as it is in cuscope. The build id stays: by it cuscope knows the library beside it
+# as the same one.
 $(B)/agent/embedded.so: $(AGENT_SO)
 	objcopy --strip-unneeded $< $@
 
@@ -27,15 +28,6 @@ $(B)/agent/embedded.o: src/agent/embedded.S $(B)/agent/embedded.so
 	$(CC) -DAGENT_LIBRARY='"$(B)/agent/embedded.so"' -c -o $@ $<
 
 $(B)/libcuscope.a: $(B)/agent/embedded.o
-
-# Carried inside the program, without what debuggers want. The build id stays: by it cuscope knows the library beside it
-# as the same one (src/agent/agent_library.h). The cross compiler knows its own strip.
-$(B)/agent/embed.o: $(AGENT_SO)
-	$(shell $(CC) -print-prog-name=strip) -o $(B)/agent/$(notdir $<) $<
-	{ $(call embed,embedded_agent,$(B)/agent/$(notdir $<)); printf '.section .note.GNU-stack,"",%%progbits\n'; } | \
-		$(CC) -c -x assembler -o $@ -
-
-LIB_OBJ += $(B)/agent/embed.o
 
 agent: $(AGENT_SO)
 

@@ -112,6 +112,8 @@ static void windows_are_not_told(void **state)
 		scene_pass(scene, SECOND);
 		fake_agent_say(&agent, AGENT_PAUSED);
 		scene_pass(scene, SECOND);
+		fake_agent_say(&agent, AGENT_STARTING);
+		scene_turn(scene);
 		agent.shared->active_since_ns = scene->now_ns;
 		agent.shared->active_until_ns = 0;
 		fake_agent_say(&agent, AGENT_RUNNING);
