@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make agent-abi          our CUPTI headers against the real ones, where a toolkit has them
 # make agent-tests        the agent's library in programs of the simulated driver
+# make test-agent-live    the same with cuscope's side of it, in other processes
 
 AGENT_T      := tests/agent
 AGENT_T_LIB  := $(AGENT_SRC:%.c=$(B)/agent-tests/%.o)
@@ -25,4 +26,10 @@ agent-abi:
 
 unit: agent-abi
 
-.PHONY: agent-abi agent-tests
+$(B)/tests/agent/live: $(B)/tests/agent/live.o $(B)/libcuscope.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+test-agent-live: $(B)/tests/agent/live programs simcuda
+	tests/unit/run.sh $<
+
+.PHONY: agent-abi agent-tests test-agent-live
