@@ -78,7 +78,8 @@ static void count_call(struct meanwhile *meanwhile, const struct gap_call_kept *
 
 /*
  * Whether the host could not ask for more before this call let it. One that waits for the GPU held
- * it if the GPU ran out of work meanwhile, or just after; cudaFree waits, too. A copy did if it was
+ * it if the GPU ran out of work meanwhile, or just after: nobody looks further back; cudaFree
+ * waits, too. A copy did if it was
  * the last work: cudaMemcpy, but also cudaMemcpyAsync with memory that is not pinned, and
  * cudaMemset of memory of the host.
  */
@@ -88,7 +89,7 @@ static bool held_the_host(const struct gap_call_kept *call, uint64_t begin_ns,
 	if (call->begin_ns >= begin_ns || call->end_ns == call->begin_ns)
 		return false;
 	if (call->op == OP_SYNC || (call->op == OP_FREE && !call->async))
-		return call->end_ns + BEFORE_GAP_NS >= begin_ns;
+		return true;
 	if (call->end_ns < begin_ns || !is_transfer((enum api_op)call->op))
 		return false;
 	if (call->op == OP_COPY && !call->async)

@@ -321,7 +321,7 @@ static void remember_end(struct device *device, const struct event *event)
 	};
 }
 
-/* What of another stream ended just before this began, and after the stream's gap began. */
+/* What ended just before this began, and after its stream's gap did: so it is of another one. */
 static unsigned release_of(const struct device *device, const struct gap_work *work,
                            uint64_t begin_ns)
 {
@@ -336,9 +336,6 @@ static unsigned release_of(const struct device *device, const struct gap_work *w
 			continue;
 		if (end->end_ns <= begin_ns || end->end_ns + RELEASE_NS < work->begin_ns)
 			return 0;
-		if (end->process == work->process->id && end->context == work->context &&
-		    end->stream == work->stream)
-			continue;
 		if (end->kind == ACTIVITY_COPY || end->kind == ACTIVITY_SET)
 			release |= GAP_RELEASE_COPY;
 		if (end->process == work->process->id && end->context == work->context &&

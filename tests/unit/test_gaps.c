@@ -198,12 +198,12 @@ static void test_calls_of_other_threads_are_not_what_the_host_did(void **state)
 
 static void test_calls_within_calls_count_once(void **state)
 {
-	struct call inner = call_at("cuMemAlloc_v2", 210, 80);
+	struct call inner = call_at("cuMemcpyHtoD_v2", 210, 80);
 
 	inner.flags |= CALL_NESTED;
 	launch_and_run(0, 90);
 	see(inner);
-	ask("cudaMalloc", 0, 200, 100);
+	ask("cudaMemcpy", 0, 200, 100);
 	launch_and_run(500, 10);
 	assert_int_equal(the_gap(GAP_HOST, 100, 510)->verdict.cuda_ns, 100000);
 }
@@ -219,6 +219,19 @@ static void test_activities_can_come_long_after_their_calls(void **state)
 	kernel(first, 10, 100);
 	kernel(second, 510, 520);
 	assert_string_equal(the_gap(GAP_HOST, 100, 510)->verdict.longest->name, "cudaMalloc");
+}
+
+static void test_calls_that_are_forgotten_later_were_looked_at(void **state)
+{
+	uint64_t asked;
+
+	launch_and_run(0, 90);
+	asked = correlation + 1;
+	copy_on(7, asked, 500, 600); /* before its call is known */
+	ask("cudaMemcpy", 0, 490, 120);
+	for (int i = 0; i < 1200000; i++)
+		ask("cudaSetDevice", 0, 1000 + i, 0.5);
+	the_gap(GAP_HOST, 100, 500);
 }
 
 static void test_a_call_without_a_return_has_asked_when_it_began(void **state)
@@ -252,6 +265,14 @@ static void test_a_wait_that_found_nothing_to_wait_for_is_none(void **state)
 	launch_and_run(200, 10);
 	assert_string_equal(the_gap(GAP_HOST, 100, 210)->verdict.longest->name,
 	                    "cudaDeviceSynchronize");
+}
+
+static void test_what_a_launch_takes_after_a_wait_is_part_of_it(void **state)
+{
+	launch_and_run(0, 90);
+	ask("cudaDeviceSynchronize", 0, 20, 88);
+	kernel(ask("cuLaunchKernel", 0, 109, 5), 135, 140); /* asked after 9 us, runs after 35 */
+	the_gap(GAP_SYNC, 100, 135);
 }
 
 static void test_a_wait_just_before_the_gap_is_why(void **state)
@@ -293,6 +314,17 @@ static void test_an_asynchronous_copy_that_lasted_until_it_was_done_held_it_too(
 	uint64_t asked = ask("cudaMemcpyAsync", 0, 10, 95);
 
 	copy_on(7, asked, 20, 100);
+	launch_and_run(150, 10);
+	the_gap(GAP_COPY, 100, 160);
+}
+
+static void test_a_synchronous_copy_holds_the_host_when_other_work_ends_last(void **state)
+{
+	uint64_t first = ask("cuLaunchKernel", STREAM_A, 0, 5), asked = first + 1;
+
+	copy_on(7, asked, 20, 60);
+	kernel_on(13, first, 10, 100);
+	ask("cudaMemcpy", 0, 10, 95);
 	launch_and_run(150, 10);
 	the_gap(GAP_COPY, 100, 160);
 }
@@ -541,11 +573,10 @@ static void test_calls_of_processes_are_told_apart(void **state)
 {
 	const struct process *other = new_process(98, "other");
 
-	launch_and_run(0, 90);
+	launch_and_run(0, 10);
+	launch_and_run(5, 85); /* its call 2 */
 	process = other;
-	correlation = 0;
-	ask("cudaMalloc", 0, 200, 100);
-	kernel(2, 510, 520); /* there is a call 2 of nobody */
+	kernel(2, 510, 520);
 	assert_false(the_gap(GAP_UNKNOWN, 100, 510)->verdict.asked);
 }
 
@@ -716,14 +747,17 @@ int main(void)
 		TEST(test_calls_of_other_threads_are_not_what_the_host_did),
 		TEST(test_calls_within_calls_count_once),
 		TEST(test_activities_can_come_long_after_their_calls),
+		TEST(test_calls_that_are_forgotten_later_were_looked_at),
 		TEST(test_a_call_without_a_return_has_asked_when_it_began),
 		TEST(test_a_host_that_waited_is_synchronisation),
 		TEST(test_a_wait_that_found_nothing_to_wait_for_is_none),
+		TEST(test_what_a_launch_takes_after_a_wait_is_part_of_it),
 		TEST(test_a_wait_just_before_the_gap_is_why),
 		TEST(test_a_wait_long_before_the_gap_is_not),
 		TEST(test_freeing_waits),
 		TEST(test_a_synchronous_copy_held_the_host),
 		TEST(test_an_asynchronous_copy_that_lasted_until_it_was_done_held_it_too),
+		TEST(test_a_synchronous_copy_holds_the_host_when_other_work_ends_last),
 		TEST(test_an_asynchronous_copy_of_other_work_did_not),
 		TEST(test_the_way_to_the_gpu_is_latency),
 		TEST(test_a_slow_launch_that_began_in_the_gap_is_latency),
