@@ -213,24 +213,30 @@ static void count_function(struct line *line, enum gap_cause cause, const struct
 	}
 }
 
-static void count_long(struct gaps *gaps, struct line *line, const struct gap_verdict *verdict,
-                       uint64_t ns)
+static void count_calls(struct line *line, const struct gap_verdict *verdict, uint64_t ns)
 {
 	struct gap_sum *sum = &line->row.cause[verdict->cause];
 
+	if (!verdict->late) {
+		count_function(line, verdict->cause, verdict->by ? verdict->by : verdict->ask, ns);
+		return;
+	}
+	sum->host_ns += verdict->host_ns;
+	sum->cuda_ns += verdict->cuda_ns;
+	count_function(line, verdict->cause, verdict->longest, verdict->longest_ns);
+}
+
+static void count_length(struct gaps *gaps, struct gap_sum *sum, uint64_t ns)
+{
+	if (ns < gaps->options.threshold_ns) {
+		sum->short_count++;
+		sum->short_ns += ns;
+		return;
+	}
 	sum->count++;
 	sum->ns += ns;
 	if (ns > sum->longest_ns)
 		sum->longest_ns = ns;
-	if (verdict->late) {
-		sum->host_ns += verdict->host_ns;
-		sum->cuda_ns += verdict->cuda_ns;
-		count_function(line, verdict->cause, verdict->longest, verdict->longest_ns);
-	} else {
-		count_function(line, verdict->cause, verdict->by ? verdict->by : verdict->ask, ns);
-	}
-	if (line->device && !verdict->asked)
-		gaps->limits.no_call++;
 }
 
 static void keep_long(struct longest *longest, const struct gpu_gap *gap)
@@ -266,13 +272,13 @@ static void count_gap(struct gaps *gaps, struct line *line, const struct gap_wor
 	line->row.idle_ns += ns;
 	if (!line->device)
 		line->row.hta_ns[verdict->hta] += ns;
-	if (ns < gaps->options.threshold_ns) {
-		line->row.cause[verdict->cause].short_count++;
-		line->row.cause[verdict->cause].short_ns += ns;
+	count_length(gaps, &line->row.cause[verdict->cause], ns);
+	count_calls(line, verdict, ns);
+	if (ns < gaps->options.threshold_ns)
 		return;
-	}
-	count_long(gaps, line, verdict, ns);
 	keep_long(line->device ? &gaps->of_devices : &gaps->of_streams, &gap);
+	if (line->device && !verdict->asked)
+		gaps->limits.no_call++;
 }
 
 static void judge(struct gaps *gaps, struct line *line, size_t i)

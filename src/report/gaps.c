@@ -50,29 +50,43 @@ static const struct table_column conclusion_columns[] = {
 	{ "Verdict", TABLE_TEXT },
 	{ "Conclusion", TABLE_WORDS },
 };
+static const struct table_column conclusion_lines[] = {
+	{ "GPU", TABLE_NUMBER },
+	{ "Conclusion", TABLE_WORDS },
+};
 
-/* People get a line for each sentence, programs a row for each GPU. */
+/* For people, a line for each sentence. */
+static void write_sentences(struct table *table, uint32_t gpu,
+                            const struct gaps_conclusion *conclusion)
+{
+	struct buf first = { 0 };
+
+	buf_printf(&first, "%s%s: %s", conclusion->mostly ? "mostly " : "", conclusion->verdict,
+	           conclusion->why.data);
+	table_u64(table, gpu);
+	table_text(table, first.data);
+	table_end_row(table);
+	table_unknown(table);
+	table_text(table, conclusion->what.data);
+	table_end_row(table);
+	buf_free(&first);
+}
+
 static void write_conclusion(struct at_end *self, const struct gap_line *gpu)
 {
 	struct table *table = self->options.table;
 	struct gaps_conclusion conclusion = { 0 };
 
-	gaps_conclude(gpu, threshold_of(&self->options), &conclusion);
-	table_u64(table, gpu->device);
-	table_text(table, conclusion.verdict);
+	gaps_conclude(gpu, &conclusion);
 	if (for_people(self)) {
+		write_sentences(table, gpu->device, &conclusion);
+	} else {
+		buf_printf(&conclusion.why, ". %s", conclusion.what.data);
+		table_u64(table, gpu->device);
+		table_text(table, conclusion.verdict);
 		table_text(table, conclusion.why.data);
 		table_end_row(table);
-		table_unknown(table);
-		table_text(table, "");
-	} else {
-		buf_puts(&conclusion.why, ". ");
-		buf_puts(&conclusion.why, conclusion.what.data);
-		table_text(table, conclusion.why.data);
 	}
-	if (for_people(self))
-		table_text(table, conclusion.what.data);
-	table_end_row(table);
 	buf_free(&conclusion.why);
 	buf_free(&conclusion.what);
 }
@@ -119,7 +133,11 @@ static int write_conclusions(struct at_end *self, const struct run_info *run, st
 
 	gpus = gaps_devices(self->analysis, &n);
 	report_title(self->report, title, sizeof(title));
-	table_begin(table, "conclusion", title, conclusion_columns, COUNT(conclusion_columns));
+	if (for_people(self))
+		table_begin(table, "conclusion", title, conclusion_lines, COUNT(conclusion_lines));
+	else
+		table_begin(table, "conclusion", title, conclusion_columns,
+		            COUNT(conclusion_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++)
 		write_conclusion(self, gpus[i]);
@@ -246,9 +264,9 @@ static int write_processes(struct at_end *self, struct err *err)
 
 static const struct table_column cause_columns[] = {
 	{ "GPU", TABLE_NUMBER },          { "Cause", TABLE_TEXT },
-	{ "Gaps", TABLE_NUMBER },         { "Time", TABLE_DURATION },
-	{ "Time", TABLE_PERCENT },        { "Longest", TABLE_DURATION },
-	{ "Shorter", TABLE_NUMBER },      { "In Shorter", TABLE_DURATION },
+	{ "Gaps", TABLE_NUMBER },         { "In Gaps", TABLE_DURATION },
+	{ "Longest", TABLE_DURATION },    { "Shorter", TABLE_NUMBER },
+	{ "In Shorter", TABLE_DURATION }, { "Share", TABLE_PERCENT },
 	{ "Not In CUDA", TABLE_PERCENT }, { "Most In", TABLE_TEXT },
 	{ "Meaning", TABLE_WORDS },
 };
@@ -257,10 +275,10 @@ static void write_sum(struct table *table, const struct gap_sum *sum, uint64_t s
 {
 	table_u64(table, sum->count);
 	table_u64(table, sum->ns);
-	table_real(table, gaps_percent(sum->ns, span_ns));
 	table_u64(table, sum->longest_ns);
 	table_u64(table, sum->short_count);
 	table_u64(table, sum->short_ns);
+	table_real(table, gaps_percent(sum->ns + sum->short_ns, span_ns));
 }
 
 static bool is_empty(const struct gap_sum *sum)
@@ -296,8 +314,9 @@ static int write_causes(struct at_end *self, struct err *err)
 		table_end_row(table);
 	}
 	if (n)
-		table_note(table, "Time (%%): of the time from the first activity to the last; Not "
-		                  "In CUDA: the thread that asked next, until it did");
+		table_note(table,
+		           "Share: of busy and idle time together; Not In CUDA: the thread that "
+		           "asked next, until it did");
 	return table_end(table, err);
 }
 
@@ -468,11 +487,11 @@ static int write_streams(struct at_end *self, struct err *err)
 }
 
 static const struct table_column stream_cause_columns[] = {
-	{ "GPU", TABLE_NUMBER },     { "PID", TABLE_NUMBER },
-	{ "Ctx", TABLE_NUMBER },     { "Strm", TABLE_NUMBER },
-	{ "Gaps", TABLE_NUMBER },    { "Time", TABLE_DURATION },
-	{ "Time", TABLE_PERCENT },   { "Longest", TABLE_DURATION },
-	{ "Shorter", TABLE_NUMBER }, { "In Shorter", TABLE_DURATION },
+	{ "GPU", TABLE_NUMBER },          { "PID", TABLE_NUMBER },
+	{ "Ctx", TABLE_NUMBER },          { "Strm", TABLE_NUMBER },
+	{ "Gaps", TABLE_NUMBER },         { "In Gaps", TABLE_DURATION },
+	{ "Longest", TABLE_DURATION },    { "Shorter", TABLE_NUMBER },
+	{ "In Shorter", TABLE_DURATION }, { "Share", TABLE_PERCENT },
 	{ "Cause", TABLE_TEXT },
 };
 

@@ -8,13 +8,13 @@
 
 struct gaps_conclusion {
 	const char *verdict; /* "launch-bound" */
-	struct buf why;      /* a sentence each, without a full stop */
+	bool mostly;         /* there are other reasons, which are more together */
+	struct buf why;      /* two sentences, without full stops */
 	struct buf what;
 };
 
 /* Of one GPU. `why` and `what` are appended to. */
-void gaps_conclude(const struct gap_line *gpu, uint64_t threshold_ns,
-                   struct gaps_conclusion *conclusion);
+void gaps_conclude(const struct gap_line *gpu, struct gaps_conclusion *conclusion);
 
 /* 31.4 for 314 of 1000, 0 of 0. */
 double gaps_percent(uint64_t part, uint64_t whole);
