@@ -291,10 +291,6 @@ static void judge(struct gaps *gaps, struct line *line, size_t i)
 		return;
 	piece->judged = gap_judge(gaps->calls, begin_ns, before, &piece->first, piece->release,
 	                          &piece->verdict);
-	if (piece->judged && !line->device) {
-		line->row.knows_handle = true;
-		line->row.handle = piece->verdict.stream;
-	}
 }
 
 static void settle(struct gaps *gaps, struct line *line)
@@ -373,6 +369,17 @@ static void add_work(struct gaps *gaps, struct line *line, const struct gap_work
 	judge(gaps, line, at);
 }
 
+static void learn_handle(struct gaps *gaps, struct line *line, const struct gap_work *work)
+{
+	const struct gap_call_kept *call =
+		gap_calls_find(gaps->calls, work->process->id, work->correlation);
+
+	if (!call || call->op == OP_GRAPH_LAUNCH) /* whose nodes can be on other streams */
+		return;
+	line->row.knows_handle = true;
+	line->row.handle = call->stream;
+}
+
 static void count_activity(struct gaps *gaps, const struct event *event)
 {
 	const struct activity *activity = event->activity;
@@ -396,6 +403,8 @@ static void count_activity(struct gaps *gaps, const struct event *event)
 			add_work(gaps, line, &work);
 		return;
 	}
+	if (!line->row.knows_handle)
+		learn_handle(gaps, line, &work);
 	add_work(gaps, line, &work);
 	add_work(gaps, line->of, &work);
 	add_work(gaps, line->on, &work);

@@ -291,6 +291,30 @@ static void test_a_wait_long_before_the_gap_is_not(void **state)
 	the_gap(GAP_HOST, 100, 160);
 }
 
+static void test_a_wait_for_something_else_that_takes_most_of_the_gap(void **state)
+{
+	launch_and_run(0, 90);
+	ask("cudaStreamSynchronize", STREAM_B, 110, 300);
+	launch_and_run(500, 10);
+	assert_string_equal(the_gap(GAP_SYNC, 100, 510)->verdict.by->name, "cudaStreamSynchronize");
+}
+
+static void test_a_copy_that_takes_most_of_the_gap(void **state)
+{
+	launch_and_run(0, 90);
+	ask("cudaMemcpy", 0, 110, 300);
+	launch_and_run(500, 10);
+	the_gap(GAP_COPY, 100, 510);
+}
+
+static void test_freeing_does_not_wait_when_there_is_nothing_to_wait_for(void **state)
+{
+	launch_and_run(0, 90);
+	ask("cudaFree", 0, 110, 300);
+	launch_and_run(500, 10);
+	the_gap(GAP_HOST, 100, 510);
+}
+
 static void test_freeing_waits(void **state)
 {
 	launch_and_run(0, 90);
@@ -356,7 +380,7 @@ static void test_a_slow_launch_that_began_in_the_gap_is_latency(void **state)
 	launch_and_run(0, 90);
 	asked = ask("cuLaunchKernel", 0, 110, 900); /* loads the kernel */
 	kernel(asked, 1015, 1020);
-	the_gap(GAP_LATENCY, 100, 1015);
+	assert_int_equal(the_gap(GAP_LATENCY, 100, 1015)->verdict.asking_ns, 900000);
 }
 
 static void test_work_that_was_queued_and_came_late_is_not_known(void **state)
@@ -504,6 +528,21 @@ static void test_the_default_stream_goes_in_order_with_others(void **state)
 static void test_a_stream_without_a_reason_to_wait(void **state)
 {
 	assert_int_equal(stream_that_waits(false, false, 14)->cause[GAP_OTHER_WORK].count, 1);
+}
+
+static void test_the_handle_of_a_stream_is_that_of_its_calls(void **state)
+{
+	uint64_t launch = ask("cuLaunchKernel", STREAM_A, 0, 5);
+	uint64_t graph = ask("cudaGraphLaunch", STREAM_B, 10, 5);
+
+	kernel_on(13, launch, 20, 100);
+	kernel_on(14, graph, 20, 100);
+	kernel_on(7, ask("cuLaunchKernel", 0, 200, 5), 210, 220);
+	assert_true(the_stream(13)->knows_handle);
+	assert_int_equal(the_stream(13)->handle, STREAM_A);
+	assert_false(the_stream(14)->knows_handle);
+	assert_true(the_stream(7)->knows_handle);
+	assert_int_equal(the_stream(7)->handle, 0);
 }
 
 static void test_the_categories_of_hta(void **state)
@@ -754,6 +793,9 @@ int main(void)
 		TEST(test_what_a_launch_takes_after_a_wait_is_part_of_it),
 		TEST(test_a_wait_just_before_the_gap_is_why),
 		TEST(test_a_wait_long_before_the_gap_is_not),
+		TEST(test_a_wait_for_something_else_that_takes_most_of_the_gap),
+		TEST(test_a_copy_that_takes_most_of_the_gap),
+		TEST(test_freeing_does_not_wait_when_there_is_nothing_to_wait_for),
 		TEST(test_freeing_waits),
 		TEST(test_a_synchronous_copy_held_the_host),
 		TEST(test_an_asynchronous_copy_that_lasted_until_it_was_done_held_it_too),
@@ -774,6 +816,7 @@ int main(void)
 		TEST(test_a_stream_that_waits_for_a_copy),
 		TEST(test_the_default_stream_goes_in_order_with_others),
 		TEST(test_a_stream_without_a_reason_to_wait),
+		TEST(test_the_handle_of_a_stream_is_that_of_its_calls),
 		TEST(test_the_categories_of_hta),
 		TEST(test_overlapping_kernels_count_once),
 		TEST(test_a_graph_launch_as_a_whole_covers_its_nodes),
