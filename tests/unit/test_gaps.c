@@ -475,6 +475,13 @@ static void test_the_host_fills_a_buffer_before_a_copy(void **state)
 	the_gap(GAP_COPY, 100, 600);
 }
 
+static void test_any_call_can_have_asked(void **state)
+{
+	launch_and_run(0, 90);
+	kernel(ask("cudaNotKnownToUs", 0, 500, 5), 510, 520);
+	the_gap(GAP_HOST, 100, 510);
+}
+
 static void test_work_whose_call_was_not_seen_is_not_known(void **state)
 {
 	launch_and_run(0, 90);
@@ -811,6 +818,7 @@ int main(void)
 		TEST(test_a_host_function_makes_a_stream_wait),
 		TEST(test_nodes_of_a_graph_wait_for_each_other),
 		TEST(test_the_host_fills_a_buffer_before_a_copy),
+		TEST(test_any_call_can_have_asked),
 		TEST(test_work_whose_call_was_not_seen_is_not_known),
 		TEST(test_a_stream_can_be_idle_while_the_gpu_is_not),
 		TEST(test_a_stream_that_waits_for_a_copy),
