@@ -130,7 +130,8 @@ void gaps_conclude(const struct gap_line *gpu, struct gaps_conclusion *conclusio
 	sum_up(gpu, sums);
 	for (enum reason i = 1; i < REASONS; i++)
 		most = sums[i].ns > sums[most].ns ? i : most;
-	buf_printf(&conclusion->why, "busy %.*f %% of ", busy > 99 && busy < 100 ? 1 : 0, busy);
+	buf_printf(&conclusion->why, "busy %.*f %% of ",
+	           (busy < 1 && busy > 0) || (busy > 99 && busy < 100), busy);
 	buf_duration(&conclusion->why, span_ns);
 	if (!gpu->idle_ns && gpu->activities == 1) {
 		conclusion->verdict = "not known";
