@@ -262,13 +262,15 @@ static void add_part(struct buf *out, const char *what, uint64_t ns, uint64_t wh
 /* "waited in cudaFree 80.00 us (80 %), not in CUDA 20.00 us (20 %)" */
 static void add_late(struct buf *out, const struct gap_verdict *verdict, uint64_t gap_ns)
 {
+	bool longest = verdict->longest && verdict->longest_ns >= gap_ns / 100;
+
 	if (verdict->by)
 		buf_printf(out, "waited in %s", verdict->by->name);
-	if (verdict->longest && verdict->longest != verdict->by)
+	if (longest && verdict->longest != verdict->by)
 		buf_printf(out, "%sin %s", verdict->by ? ", " : "", verdict->longest->name);
-	if (verdict->longest)
+	if (longest)
 		add_part(out, "", verdict->longest_ns, gap_ns);
-	if (verdict->by || verdict->longest)
+	if (verdict->by || longest)
 		buf_puts(out, ", ");
 	add_part(out, "not in CUDA", verdict->host_ns - verdict->cuda_ns, gap_ns);
 }

@@ -217,6 +217,29 @@ static void test_a_long_gap_tells_all(void **state)
 	close_run(&run);
 }
 
+static void test_calls_of_less_than_a_hundredth_of_a_gap_are_not_told(void **state)
+{
+	begin_report(TABLE_FORM_TEXT, 0, 0);
+	kernel(ask("cuLaunchKernel", 0, 5), 10, 100);
+	ask("cudaSetDevice", 200, 4);
+	kernel(ask("cuLaunchKernel", 500, 5), 510, 600);
+	ask("cudaSetDevice", 700, 5);
+	kernel(ask("cuLaunchKernel", 1000, 5), 1010, 1100);
+	end_report();
+	assert_has(run.text, "  not in CUDA 396.00 us (97 %)  ");
+	assert_has(run.text, "  in cudaSetDevice 5.00 us (1 %), not in CUDA 395.00 us (96 %)  ");
+	close_run(&run);
+}
+
+static void test_hardly_busy_is_more_than_nothing(void **state)
+{
+	begin_report(TABLE_FORM_TEXT, 0, 0);
+	run_model(100, 600, 2, false);
+	end_report();
+	assert_has(run.text, "launch-bound: busy 0.3 % of 59.402 ms; 100 % waiting");
+	close_run(&run);
+}
+
 static void test_losses_are_told(void **state)
 {
 	begin_report(TABLE_FORM_TEXT, 0, 0);
@@ -263,6 +286,8 @@ int main(void)
 		cmocka_unit_test(test_the_threshold_can_be_chosen),
 		cmocka_unit_test(test_top_is_how_many_of_the_longest),
 		cmocka_unit_test(test_a_long_gap_tells_all),
+		cmocka_unit_test(test_calls_of_less_than_a_hundredth_of_a_gap_are_not_told),
+		cmocka_unit_test(test_hardly_busy_is_more_than_nothing),
 		cmocka_unit_test(test_losses_are_told),
 		cmocka_unit_test(test_windows_are_told),
 	};
