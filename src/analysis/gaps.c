@@ -182,14 +182,18 @@ static struct line *stream_line(struct gaps *gaps, const struct event *event)
 
 /* ---- gaps ---------------------------------------------------------------------------------- */
 
+/* Those that come later end later: once one ends before the gap begins, all before it do. */
 static bool was_measured(const struct line *line, uint64_t begin_ns, uint64_t end_ns)
 {
 	const struct device *device = line->device ? line->device : line->on->device;
 	uint64_t n = device->n_not_measured < NOT_MEASURED ? device->n_not_measured : NOT_MEASURED;
 
-	for (uint64_t i = 0; i < n; i++) {
-		if (device->not_measured[i].begin_ns < end_ns &&
-		    device->not_measured[i].end_ns > begin_ns)
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t at = (device->n_not_measured - i) & (NOT_MEASURED - 1);
+
+		if (device->not_measured[at].end_ns <= begin_ns)
+			return true;
+		if (device->not_measured[at].begin_ns < end_ns)
 			return false;
 	}
 	return true;
@@ -302,10 +306,10 @@ static void settle(struct gaps *gaps, struct line *line)
 	if (line->key.kind != KIND_PROCESS && gap_cover_gap(&line->cover, 0, &begin_ns, &before)) {
 		piece = gap_cover_piece(&line->cover, 0);
 		judge(gaps, line, 0);
-		if (was_measured(line, begin_ns, piece->begin_ns))
-			count_gap(gaps, line, before, begin_ns, piece);
-		else
+		if (piece->not_measured)
 			line->row.not_measured_ns += piece->begin_ns - begin_ns;
+		else
+			count_gap(gaps, line, before, begin_ns, piece);
 	}
 	gap_cover_settle(&line->cover);
 }
@@ -360,10 +364,11 @@ static void add_work(struct gaps *gaps, struct line *line, const struct gap_work
 		settle(gaps, line);
 	piece = gap_cover_add(&line->cover, work);
 	if (!piece || piece->judged || line->key.kind == KIND_PROCESS)
-		return;
+		return; /* the gap before it is as it was, or nobody asks */
 	at = gap_cover_place(&line->cover, piece);
 	if (!gap_cover_gap(&line->cover, at, &begin_ns, &before))
 		return;
+	piece->not_measured = !was_measured(line, begin_ns, piece->begin_ns);
 	if (line->on && piece->begin_ns - begin_ns >= gaps->options.threshold_ns)
 		piece->release = release_of(line->on->device, &piece->first, begin_ns);
 	judge(gaps, line, at);

@@ -660,6 +660,18 @@ static void test_time_between_windows_is_not_idle(void **state)
 	assert_int_equal(n, 1);
 }
 
+static void test_any_number_of_windows(void **state)
+{
+	for (int i = 0; i < 5000; i++) {
+		launch_and_run(1000 * (double)i, 90);
+		not_measured(1000 * (double)i + 200, 1000 * (double)i + 900);
+	}
+	launch_and_run(5000000, 90);
+	assert_int_equal(the_gpu()->idle_ns, 0);
+	assert_int_equal(the_gpu()->busy_ns, 5001 * 90000ull);
+	assert_int_equal(the_gpu()->not_measured_ns, 5000 * 910000ull);
+}
+
 static void test_windows_of_others_do_not_matter(void **state)
 {
 	launch_and_run(0, 90);
@@ -832,6 +844,7 @@ int main(void)
 		TEST(test_calls_of_processes_are_told_apart),
 		TEST(test_gpus_have_their_own_gaps),
 		TEST(test_time_between_windows_is_not_idle),
+		TEST(test_any_number_of_windows),
 		TEST(test_windows_of_others_do_not_matter),
 		TEST(test_gaps_below_the_threshold_are_summed_up),
 		TEST(test_the_ten_longest_are_in_order),
