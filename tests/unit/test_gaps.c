@@ -771,6 +771,80 @@ static void test_a_long_run_keeps_its_sums(void **state)
 	assert_int_equal(gaps_limits(gaps).late, 0);
 }
 
+/* ---- damage -------------------------------------------------------------------------------- */
+
+static uint64_t random_state = 88172645463325252ull;
+
+static uint64_t random_below(uint64_t n)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % n;
+}
+
+static uint64_t random_time(uint64_t around)
+{
+	static const uint64_t edges[] = { 0, 1, UINT64_MAX - 1, UINT64_MAX };
+
+	return random_below(50) ? US(around) + random_below(300000) : edges[random_below(4)];
+}
+
+static struct call random_call(uint64_t at)
+{
+	static const char *const names[] = { "cuLaunchKernel",  "cudaMemcpy",
+		                             "cudaMemcpyAsync", "cudaStreamWaitEvent",
+		                             "cudaGraphLaunch", "cudaDeviceSynchronize",
+		                             "cudaFree",        "cudaMemset" };
+	struct call call = call_at(names[random_below(8)], 0, 0);
+
+	call.begin_ns = random_time(at);
+	call.end_ns = random_time(at + 20);
+	call.flags = random_below(8) ? 0 : (uint32_t)random_below(32);
+	call.correlation = random_below(100) ? correlation++ : random_below(UINT64_MAX);
+	if (random_below(2))
+		set_stream(&call, random_below(4));
+	return call;
+}
+
+static struct activity random_activity(uint64_t at)
+{
+	return (struct activity){
+		.kind = (enum activity_kind)random_below(ACTIVITY_COUNT),
+		.begin_ns = random_time(at),
+		.end_ns = random_time(at + 50),
+		.correlation = correlation - random_below(200),
+		.device = (uint32_t)random_below(random_below(100) ? 3 : UINT32_MAX),
+		.context = (uint32_t)random_below(2),
+		.stream = (uint32_t)random_below(random_below(10) ? 10 : 3000),
+	};
+}
+
+static void test_whatever_comes_is_survived(void **state)
+{
+	const struct process *processes[] = { the_process(), new_process(96, "a"),
+		                              new_process(95, "b") };
+
+	for (uint64_t i = 0; i < 300000; i++) {
+		process = processes[random_below(3)];
+		tid = (uint32_t)random_below(5);
+		if (random_below(3)) {
+			struct call call = random_call(i);
+			struct event event = call_event(process, tid, &call);
+
+			gaps_event(gaps, &event);
+		} else if (random_below(1000)) {
+			struct activity activity = random_activity(i);
+			struct event event = activity_event(process, &activity);
+
+			gaps_event(gaps, &event);
+		} else {
+			not_measured((double)i, (double)(i + random_below(1000)));
+		}
+	}
+	gaps_finish(gaps);
+}
+
 /* ---- the calls ----------------------------------------------------------------------------- */
 
 static void test_the_last_million_of_calls_is_kept(void **state)
@@ -854,6 +928,7 @@ int main(void)
 		TEST(test_order_that_is_damaged_is_survived),
 		TEST(test_streams_beyond_those_told_apart_count_for_the_gpu),
 		TEST(test_a_long_run_keeps_its_sums),
+		TEST(test_whatever_comes_is_survived),
 		TEST(test_the_last_million_of_calls_is_kept),
 	};
 
