@@ -6,6 +6,8 @@
 static void let_oldest_go(struct busy *busy)
 {
 	busy->done_ns += busy->piece[0].end_ns - busy->piece[0].begin_ns;
+	if (busy->gone)
+		busy->gone(busy->data, busy->piece[0].begin_ns, busy->piece[0].end_ns);
 	memmove(busy->piece, busy->piece + 1, --busy->n * sizeof(*busy->piece));
 }
 
@@ -33,4 +35,10 @@ uint64_t busy_ns(const struct busy *busy)
 	for (size_t i = 0; i < busy->n; i++)
 		sum += busy->piece[i].end_ns - busy->piece[i].begin_ns;
 	return sum;
+}
+
+void busy_finish(struct busy *busy)
+{
+	while (busy->n)
+		let_oldest_go(busy);
 }

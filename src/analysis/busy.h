@@ -21,9 +21,15 @@ struct busy {
 		uint64_t begin_ns, end_ns;
 	} piece[BUSY_PIECES];
 	size_t n;
+	/* Told of every piece that no later interval can join, in order of time; NULL: nobody. */
+	void (*gone)(void *data, uint64_t begin_ns, uint64_t end_ns);
+	void *data;
 };
 
 void busy_add(struct busy *busy, uint64_t begin_ns, uint64_t end_ns);
 uint64_t busy_ns(const struct busy *busy);
+
+/* After the last interval: gone() is told of what is left. */
+void busy_finish(struct busy *busy);
 
 #endif
