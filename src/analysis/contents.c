@@ -78,6 +78,9 @@ static int counter_event(struct consumer *self, const struct event *event, struc
 		process->activities++;
 		count_activity(counter, event->activity);
 		break;
+	case EVENT_RANGE:
+		counter->contents.ranges[event->range->kind]++;
+		break;
 	case EVENT_THREAD:
 		process->threads++;
 		counter->contents.threads++;

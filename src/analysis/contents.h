@@ -15,8 +15,9 @@ struct contents {
 	uint64_t calls, failed, unfinished, nested, captured;
 	uint64_t threads;                    /* EVENT_THREAD */
 	uint64_t activities[ACTIVITY_COUNT]; /* by kind */
-	uint64_t functions, kernels;         /* that were met */
-	struct contents_process *processes;  /* by their numbers */
+	uint64_t ranges[RANGE_COUNT];
+	uint64_t functions, kernels;        /* that were met */
+	struct contents_process *processes; /* by their numbers */
 	size_t n_processes;
 };
 

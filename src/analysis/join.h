@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Brings launches and the kernels that ran for them together, by process and correlation. Either
- * can come first: a kernel that ended before its launch returned does. Each side keeps the last
- * JOIN_KEPT that may still find their other half, and no more.
+ * can come first: a kernel that ended before its launch returned does; but most kernels are known
+ * late, up to seconds after their launch. Each side keeps the last JOIN_KEPT that may still find
+ * their other half, and no more.
  */
 #ifndef CUSCOPE_ANALYSIS_JOIN_H
 #define CUSCOPE_ANALYSIS_JOIN_H
 
 #include "trace/event.h"
 
-#define JOIN_KEPT 65536
+#define JOIN_KEPT 262144
 
 struct join_launch {
 	const struct process *process;

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 
 /* Correlations that are remembered until their other half comes; a power of two. */
-#define REMEMBERED 4096
+#define REMEMBERED 32768 /* calls of a process: activities come late */
 
 /* The stream that an activity is of, in its process. */
 #define ACTIVITY_ID(activity) ((uint64_t)(activity)->context << 32 | (activity)->stream)

@@ -12,7 +12,7 @@
 
 #define BINS_A_COLUMN 4              /* so that cutting to the window leaves two at least */
 #define NARROW_TO     180.0          /* calls: fewer than TIMELINE_LIST, since bins are coarse */
-#define PAST_NS       10000000000ull /* a call that ends later is not waited for */
+#define PAST_NS       10000000000ull /* what ends or is known later is not waited for */
 
 struct gpu_key {
 	uint64_t process;

@@ -85,6 +85,16 @@ static const struct {
 	[ACTIVITY_GRAPH_RUN] = { "graphs", "graph launches" },
 };
 
+static const struct {
+	const char *key, *text;
+} range_names[RANGE_COUNT] = {
+	[RANGE_PUSHPOP] = { "nvtx_push_pop", "NVTX ranges" },
+	[RANGE_STARTEND] = { "nvtx_start_end", "NVTX start-end ranges" },
+	[RANGE_MARK] = { "nvtx_marks", "NVTX marks" },
+	[RANGE_SYNC] = { "syncs", "waits" },
+	[RANGE_OVERHEAD] = { "overheads", "overheads" },
+};
+
 /* ---- text ---------------------------------------------------------------------------------- */
 
 static void add_label(struct buf *out, const char *label)
@@ -156,6 +166,38 @@ static void add_part(struct buf *out, uint64_t count, const char *what)
 		buf_printf(out, ", %llu %s", (unsigned long long)count, what);
 }
 
+static void add_gpu(struct buf *out, const struct info *info)
+{
+	const struct contents *contents = info->contents;
+	uint64_t error_ns = info->run->gpu_clock_error_ns, activities = 0, ranges = 0;
+
+	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
+		activities += contents->activities[i];
+	for (size_t i = 0; i < RANGE_COUNT; i++)
+		ranges += contents->ranges[i];
+	add_label(out, "on the GPU");
+	if (!activities && !info->run->gpu_times) {
+		buf_puts(out, "not recorded (cuscope record --gpu)\n");
+		return;
+	}
+	buf_printf(out, "%llu %s", (unsigned long long)contents->activities[ACTIVITY_KERNEL],
+	           activity_names[ACTIVITY_KERNEL].text);
+	for (size_t i = ACTIVITY_KERNEL + 1; i < ACTIVITY_COUNT; i++)
+		add_part(out, contents->activities[i], activity_names[i].text);
+	if (error_ns) {
+		buf_puts(out, "; times within ");
+		buf_duration(out, error_ns);
+	}
+	buf_putc(out, '\n');
+	if (!ranges)
+		return;
+	add_label(out, "ranges");
+	buf_u64(out, ranges);
+	for (size_t i = 0; i < RANGE_COUNT; i++)
+		add_part(out, contents->ranges[i], range_names[i].text);
+	buf_putc(out, '\n');
+}
+
 static void add_events(struct buf *out, const struct info *info)
 {
 	const struct contents *contents = info->contents;
@@ -174,11 +216,9 @@ static void add_events(struct buf *out, const struct info *info)
 	add_part(out, contents->failed, "failed");
 	add_part(out, contents->unfinished, "unfinished");
 	add_part(out, contents->captured, "captured into graphs");
-	buf_printf(out, "\n%-12s", "on the GPU");
-	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
-		buf_printf(out, "%s%llu %s", i ? ", " : "",
-		           (unsigned long long)contents->activities[i], activity_names[i].text);
-	buf_printf(out, "\n%-12s%llu\n%-12s%llu\n", "functions",
+	buf_putc(out, '\n');
+	add_gpu(out, info);
+	buf_printf(out, "%-12s%llu\n%-12s%llu\n", "functions",
 	           (unsigned long long)contents->functions, "kernels",
 	           (unsigned long long)contents->kernels);
 }
@@ -269,6 +309,12 @@ static void json_events(struct json *json, const struct info *info)
 	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
 		json_u64(json, activity_names[i].key, contents->activities[i]);
 	json_close(json, '}');
+	json_open(json, "ranges", '{');
+	for (size_t i = 0; i < RANGE_COUNT; i++)
+		json_u64(json, range_names[i].key, contents->ranges[i]);
+	json_close(json, '}');
+	json_bool(json, "gpu_times", info->run->gpu_times);
+	json_u64(json, "gpu_clock_error_ns", info->run->gpu_clock_error_ns);
 	json_u64(json, "functions", contents->functions);
 	json_u64(json, "kernels", contents->kernels);
 }

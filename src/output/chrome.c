@@ -386,6 +386,7 @@ static void add_activity(struct chrome *chrome, const struct event *event)
 		.activity = *event->activity,
 	};
 
+	pairs_expect_late(chrome->pairs);
 	if (correlation)
 		other = pairs_find(chrome->pairs, event->process->id, correlation);
 	if (other && other->half.call) {
@@ -422,6 +423,8 @@ static void chrome_begin(struct sink *sink, const struct run_info *run)
 	uint64_t real_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns;
 	uint64_t base_ns = real_ns - real_ns % BASE_STEP_NS;
 
+	if (run->gpu_times)
+		pairs_expect_late(chrome->pairs);
 	chrome->writer.base_ns = base_ns - (uint64_t)run->realtime_offset_ns;
 	buf_puts(out, "{\n  \"schemaVersion\": 1,\n");
 	buf_printf(out,

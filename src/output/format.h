@@ -35,7 +35,8 @@ struct sink {
 	struct lines lines;
 	uint64_t begin_ns; /* of the trace */
 	int64_t realtime_offset_ns;
-	uint64_t calls; /* written */
+	uint64_t calls;   /* written */
+	uint64_t last_ns; /* the end of the last of them */
 };
 
 /* Prepares a zeroed sink; returns what create() returns. */

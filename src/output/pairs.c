@@ -8,12 +8,15 @@
 
 /*
  * Correlations count up, and every call has one: one in a place each, they stay until so many calls
- * of the process were made. A stream holds about a thousand launches before it blocks.
+ * of the process were made. What ran on the GPU may come seconds after its call, in which a busy
+ * process makes some hundred thousand calls.
  */
-#define PLACES (1u << 16)
+#define PLACES      (1u << 16)
+#define PLACES_MOST (1u << 18)
 
 struct pairs {
 	char *places;
+	size_t n, most;
 	size_t bytes; /* of one */
 	void (*leave)(void *data, const struct half *half);
 	void *data;
@@ -24,7 +27,8 @@ struct pairs *pairs_new(size_t bytes, void (*leave)(void *data, const struct hal
 {
 	struct pairs *pairs = xcalloc(1, sizeof(*pairs));
 
-	pairs->places = xcalloc(PLACES, bytes);
+	pairs->n = pairs->most = PLACES;
+	pairs->places = xcalloc(pairs->n, bytes);
 	pairs->bytes = bytes;
 	pairs->leave = leave;
 	pairs->data = data;
@@ -40,9 +44,31 @@ void pairs_free(struct pairs *pairs)
 /* Processes begin at different places, so that those of a node's ranks seldom meet. */
 static struct half *place(const struct pairs *pairs, uint32_t process, uint64_t correlation)
 {
-	uint64_t index = (correlation + process * 0x9e3779b1ull) % PLACES;
+	uint64_t index = (correlation + process * 0x9e3779b1ull) % pairs->n;
 
 	return (struct half *)(pairs->places + index * pairs->bytes);
+}
+
+/* Two that were apart stay so: the index has one more bit, and its lower bits stay. */
+static void grow(struct pairs *pairs)
+{
+	char *old = pairs->places;
+	size_t n = pairs->n;
+
+	pairs->n *= 2;
+	pairs->places = xcalloc(pairs->n, pairs->bytes);
+	for (size_t i = 0; i < n; i++) {
+		const struct half *half = (const struct half *)(old + i * pairs->bytes);
+
+		if (half->correlation)
+			memcpy(place(pairs, half->process, half->correlation), half, pairs->bytes);
+	}
+	free(old);
+}
+
+void pairs_expect_late(struct pairs *pairs)
+{
+	pairs->most = PLACES_MOST;
 }
 
 void *pairs_find(struct pairs *pairs, uint32_t process, uint64_t correlation)
@@ -62,6 +88,10 @@ void *pairs_add(struct pairs *pairs, uint32_t process, uint64_t correlation, boo
 {
 	struct half *half = place(pairs, process, correlation);
 
+	while (half->correlation && !half->met && pairs->n < pairs->most) {
+		grow(pairs);
+		half = place(pairs, process, correlation);
+	}
 	tell(pairs, half);
 	memset(half, 0, pairs->bytes);
 	half->correlation = correlation;
@@ -77,7 +107,7 @@ void pairs_remove(void *half)
 
 void pairs_end(struct pairs *pairs)
 {
-	for (size_t i = 0; i < PLACES; i++) {
+	for (size_t i = 0; i < pairs->n; i++) {
 		struct half *half = (struct half *)(pairs->places + i * pairs->bytes);
 
 		tell(pairs, half);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls that asked for GPU work, and the work: which belong together. Either may come first: a
- * kernel ends after its launch returned, a copy that its caller waits for ends before.
+ * kernel ends after its launch returned, a copy that its caller waits for ends before; and what ran
+ * is known up to seconds later.
  *
- * What waits for its other half is kept in a table of fixed size. Where it is full, the older half
- * has to leave: then it has no other, or 65,536 calls were made meanwhile.
+ * What waits for its other half is kept in a table of bounded size. Where it is full, the older
+ * half has to leave: then it has no other, or 65,536 calls were made meanwhile; 262,144 where
+ * activities come.
  * Private to src/output.
  */
 #ifndef CUSCOPE_OUTPUT_PAIRS_H
@@ -32,6 +34,9 @@ struct half {
 struct pairs *pairs_new(size_t bytes, void (*leave)(void *data, const struct half *half),
                         void *data);
 void pairs_free(struct pairs *pairs);
+
+/* There are activities, which come late: so many calls more are kept. */
+void pairs_expect_late(struct pairs *pairs);
 
 /* The half that waits for this correlation, NULL where there is none. */
 void *pairs_find(struct pairs *pairs, uint32_t process, uint64_t correlation);

@@ -13,15 +13,14 @@
 #include "analysis/memory.h"
 #include "base/xalloc.h"
 #include "output/args.h"
-#include "output/pairs.h"
+#include "output/pairs.h" /* call_asks_for_work() */
 #include "output/perfetto.h"
 
 /*
- * A trace without GPU times needs no flows, and cannot be told from one with them before the first
- * activity comes. By then a stream that nobody waits for is full: it takes about a thousand
- * launches.
+ * A trace without GPU times needs no flows, and where the run does not say that it has them, it
+ * cannot be told from one with them before the first activity comes, which may be seconds later.
  */
-#define FLOWS_WITHOUT_ACTIVITY 8192
+#define FLOWS_WITHOUT_ACTIVITY 262144
 
 static struct perfetto *perfetto_of(struct sink *sink)
 {
@@ -237,7 +236,10 @@ static void add_activity(struct perfetto *p, const struct event *event)
 
 static void perfetto_begin(struct sink *sink, const struct run_info *run)
 {
-	perfetto_run_begin(perfetto_of(sink), run);
+	struct perfetto *p = perfetto_of(sink);
+
+	p->has_activities = run->gpu_times;
+	perfetto_run_begin(p, run);
 }
 
 static void perfetto_watch(struct sink *sink, const struct event *event)
@@ -275,6 +277,7 @@ static void perfetto_end(struct sink *sink, const struct run_info *run)
 {
 	struct perfetto *p = perfetto_of(sink);
 
+	perfetto_queue_end(p->queue);
 	perfetto_tracks_flush(p->tracks);
 	perfetto_run_end(p, run);
 }
@@ -285,7 +288,7 @@ static void perfetto_free(struct sink *sink)
 
 	perfetto_names_free(p->names);
 	perfetto_tracks_free(p->tracks);
-	pairs_free(p->pairs);
+	perfetto_queue_free(p->queue);
 	memory_free(p->memory);
 	buf_free(&p->packet);
 	free(p);
@@ -309,6 +312,6 @@ struct consumer *perfetto_new(const struct sink_options *options)
 	p->memory = memory_new();
 	p->names = perfetto_names_new(&p->sink.lines.pending);
 	p->tracks = perfetto_tracks_new(&p->sink.lines.pending);
-	p->pairs = perfetto_pairs_new(p);
+	p->queue = perfetto_queue_new(p);
 	return consumer;
 }

@@ -53,7 +53,7 @@ struct perfetto {
 	struct memory *memory; /* of all calls, shown or not */
 	struct perfetto_names *names;
 	struct perfetto_tracks *tracks;
-	struct pairs *pairs;
+	struct perfetto_queue *queue;
 	bool has_activities; /* GPU times were recorded */
 	uint64_t flows;      /* that began before that was known */
 };
@@ -96,7 +96,14 @@ uint32_t annotation(struct perfetto *p, const char *name);
 
 /* perfetto_counters.c: follows every event, shown or not. */
 void perfetto_count(struct perfetto *p, const struct event *event);
-struct pairs *perfetto_pairs_new(struct perfetto *p);
+void perfetto_set_counter(struct perfetto *p, const struct process *process, uint64_t time_ns,
+                          enum api_memory kind, int64_t value);
+
+/* perfetto_queue.c: how much work was asked for and not done. */
+struct perfetto_queue *perfetto_queue_new(struct perfetto *p);
+void perfetto_queue_free(struct perfetto_queue *queue);
+void perfetto_queue_event(struct perfetto_queue *queue, const struct event *event);
+void perfetto_queue_end(struct perfetto_queue *queue); /* writes what still waits */
 
 /* perfetto_run.c: clocks, where it was recorded, and what was lost. */
 void perfetto_run_begin(struct perfetto *p, const struct run_info *run);

@@ -130,9 +130,19 @@ static bool activity_wanted(const struct sink *sink, const struct activity *acti
 	       activity_duration_ns(activity) >= sink->options.min_duration_ns;
 }
 
+/* After the last call that is asked for, what ran until it ended may still become known. */
+static bool is_over(const struct sink *sink, const struct event *event)
+{
+	uint64_t begin_ns = event->activity ? event->activity->begin_ns
+	                    : event->range  ? event->range->begin_ns
+	                                    : UINT64_MAX;
+
+	return sink_done(&sink->consumer) && begin_ns > sink->last_ns;
+}
+
 static bool event_wanted(const struct sink *sink, const struct event *event)
 {
-	if (sink_done(&sink->consumer))
+	if (is_over(sink, event))
 		return false;
 	switch (event->type) {
 	case EVENT_CALL:
@@ -171,12 +181,15 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 {
 	struct sink *sink = sink_of(self);
 
-	if (sink->ops->watch && !sink_done(self))
+	if (sink->ops->watch && !is_over(sink, event))
 		sink->ops->watch(sink, event);
 	if (!event_wanted(sink, event))
 		return lines_added(&sink->lines, err); /* counters that watch() wrote */
 	sink->ops->event(sink, event);
-	sink->calls += event->type == EVENT_CALL;
+	if (event->type == EVENT_CALL) {
+		sink->calls++;
+		sink->last_ns = event->time_ns;
+	}
 	return lines_added(&sink->lines, err);
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "trace/event.h"
+#include "trace/format.h"
 
 /* The values of a call. A set bit of the mask says that the value differs from what was expected.
  */
@@ -65,6 +66,21 @@ enum activity_value {
 	ACTIVITY_END = VALUE_END,
 };
 
+/*
+ * The values of a range, which is told like an activity. Its correlation is a value like others:
+ * few ranges have one, and that of activities is to stay as it is expected.
+ */
+enum range_value {
+	RANGE_VALUE_KIND,
+	RANGE_VALUE_NAME,   /* CHUNK_NAMES */
+	RANGE_VALUE_DOMAIN, /* the same; 0: none */
+	RANGE_VALUE_DEPTH,
+	RANGE_VALUE_CONTEXT,
+	RANGE_VALUE_STREAM,
+	RANGE_VALUE_CORRELATION,
+	RANGE_VALUE_KEPT,
+};
+
 #define FOLLOWERS    (VALUE_SHMEM - VALUE_HANDLE + 1)
 #define FOLLOWS_NONE 255
 
@@ -101,6 +117,7 @@ void codec_begin(struct codec *codec, uint64_t time_ns); /* of a chunk */
 /* Kinds of activities have slots like functions, with numbers that no function gets. */
 #define SLOT_OF_KIND(kind) (UINT32_MAX - (uint32_t)(kind))
 #define KINDS_MAX          8
+_Static_assert(ACTIVITY_COUNT <= FORMAT_KIND_RANGE && FORMAT_KIND_RANGE < KINDS_MAX, "kinds");
 
 struct slot *codec_slot(struct codec *codec, uint32_t function, uint32_t kernel);
 

@@ -6,6 +6,7 @@
 #include "base/xalloc.h"
 #include "trace/codec.h"
 #include "trace/format.h"
+#include "trace/names.h"
 
 /*
  * One event takes less than this of a column other than the texts, so that a look at the columns'
@@ -24,6 +25,7 @@ struct numbered_thread {
 struct decoder {
 	struct codec codec;
 	struct objects *objects;
+	struct names *names;
 	const uint8_t *at[COLUMN_COUNT], *end[COLUMN_COUNT];
 	uint32_t events; /* that are left */
 	struct numbered_thread *threads;
@@ -31,6 +33,7 @@ struct decoder {
 	const struct numbered_thread *thread; /* of the event before */
 	struct call call;
 	struct activity activity;
+	struct range range;
 	struct thread announced;
 };
 
@@ -40,6 +43,7 @@ struct decoder *decoder_new(struct objects *objects)
 
 	codec_init(&decoder->codec);
 	decoder->objects = objects;
+	decoder->names = names_new();
 	return decoder;
 }
 
@@ -48,8 +52,14 @@ void decoder_free(struct decoder *decoder)
 	if (!decoder)
 		return;
 	codec_free(&decoder->codec);
+	names_free(decoder->names);
 	free(decoder->threads);
 	free(decoder);
+}
+
+bool decoder_names(struct decoder *decoder, const uint8_t *raw, size_t bytes)
+{
+	return names_read(decoder->names, raw, bytes);
 }
 
 bool decoder_begin(struct decoder *decoder, const struct chunk_head *head, const uint8_t *raw)
@@ -297,20 +307,16 @@ static void read_activity_values(struct decoder *decoder, struct slot *slot, uin
 		slot->last[__builtin_ctz(rest)] += unfold(next_number(decoder, COLUMN_VALUES));
 }
 
-static enum decoded read_activity(struct decoder *decoder, uint64_t head, struct event *event)
+/* After its kind. */
+static enum decoded read_activity(struct decoder *decoder, uint64_t head, uint64_t kind,
+                                  struct event *event)
 {
 	struct activity *activity = &decoder->activity;
 	struct codec *codec = &decoder->codec;
 	struct last_kernel *last;
 	struct slot *slot;
-	uint64_t kind;
 	uint32_t mask;
 
-	if (!read_thread(decoder, head, event))
-		return DECODED_DAMAGE;
-	kind = next_number(decoder, COLUMN_HEADS);
-	if (kind >= KINDS_MAX)
-		return DECODED_DAMAGE;
 	last = codec_kernel(codec, (uint32_t)kind);
 	if (!read_kernel(decoder, head, last, &activity->kernel) ||
 	    (kind == ACTIVITY_KERNEL && !activity->kernel))
@@ -332,6 +338,51 @@ static enum decoded read_activity(struct decoder *decoder, uint64_t head, struct
 	return kind < ACTIVITY_COUNT ? DECODED_EVENT : DECODED_NOTHING;
 }
 
+/* ---- ranges -------------------------------------------------------------------------------- */
+
+/* False where a name is not there. Number 0 is that of a range without one. */
+static bool fill_range(struct decoder *decoder, const uint64_t *values)
+{
+	struct range *range = &decoder->range;
+
+	range->kind = (enum range_kind)values[RANGE_VALUE_KIND];
+	range->name = values[RANGE_VALUE_NAME]
+	                      ? names_text(decoder->names, values[RANGE_VALUE_NAME])
+	                      : "";
+	range->domain = names_text(decoder->names, values[RANGE_VALUE_DOMAIN]);
+	range->depth = (uint32_t)values[RANGE_VALUE_DEPTH];
+	range->context = (uint32_t)values[RANGE_VALUE_CONTEXT];
+	range->stream = (uint32_t)values[RANGE_VALUE_STREAM];
+	range->correlation = values[RANGE_VALUE_CORRELATION];
+	return range->name && (range->domain || !values[RANGE_VALUE_DOMAIN]);
+}
+
+/* After its kind, which is that of an activity. */
+static enum decoded read_range(struct decoder *decoder, uint64_t head, struct event *event)
+{
+	struct range *range = &decoder->range;
+	struct slot *slot;
+	uint32_t mask;
+
+	if (head & HEAD_KERNEL)
+		return DECODED_DAMAGE;
+	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
+	if (!read_times(decoder, event, &range->begin_ns))
+		return DECODED_DAMAGE;
+	slot = codec_slot(&decoder->codec, SLOT_OF_KIND(FORMAT_KIND_RANGE), 0);
+	read_activity_values(decoder, slot, mask);
+	read_correlation(decoder, mask,
+	                 &codec_correlation(&decoder->codec, event->process->id)->activity);
+	range->end_ns = event->time_ns;
+	if (mask >> ACTIVITY_END & 1 && !read_end(decoder, event, &range->end_ns))
+		return DECODED_DAMAGE;
+	if (slot->last[RANGE_VALUE_KIND] >= RANGE_COUNT)
+		return DECODED_NOTHING;
+	event->type = EVENT_RANGE;
+	event->range = range;
+	return fill_range(decoder, slot->last) ? DECODED_EVENT : DECODED_DAMAGE;
+}
+
 /* ---- events -------------------------------------------------------------------------------- */
 
 static enum decoded read_exit(struct decoder *decoder, uint64_t head, struct event *event)
@@ -342,6 +393,19 @@ static enum decoded read_exit(struct decoder *decoder, uint64_t head, struct eve
 	return read_thread(decoder, head, event) && read_times(decoder, event, &begin_ns)
 	               ? DECODED_EVENT
 	               : DECODED_DAMAGE;
+}
+
+static enum decoded read_of_kind(struct decoder *decoder, uint64_t head, struct event *event)
+{
+	uint64_t kind;
+
+	if (!read_thread(decoder, head, event))
+		return DECODED_DAMAGE;
+	kind = next_number(decoder, COLUMN_HEADS);
+	if (kind >= KINDS_MAX)
+		return DECODED_DAMAGE;
+	return kind == FORMAT_KIND_RANGE ? read_range(decoder, head, event)
+	                                 : read_activity(decoder, head, kind, event);
 }
 
 static enum decoded read_event(struct decoder *decoder, struct event *event)
@@ -355,7 +419,7 @@ static enum decoded read_event(struct decoder *decoder, struct event *event)
 	case CODE_EXIT:
 		return read_exit(decoder, head, event);
 	case CODE_ACTIVITY:
-		return read_activity(decoder, head, event);
+		return read_of_kind(decoder, head, event);
 	case CODE_RESERVED:
 		return DECODED_DAMAGE;
 	default:

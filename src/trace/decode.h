@@ -12,6 +12,9 @@ struct decoder;
 struct decoder *decoder_new(struct objects *objects);
 void decoder_free(struct decoder *decoder);
 
+/* The names that the next chunk refers to; none with 0 bytes. False where they are damaged. */
+bool decoder_names(struct decoder *decoder, const uint8_t *raw, size_t bytes);
+
 /*
  * Begins a chunk. `raw` is its payload with UNPACK_SPARE readable bytes behind it, and stays until
  * the next. False where it is damaged.

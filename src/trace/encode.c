@@ -7,6 +7,7 @@
 #include "base/xalloc.h"
 #include "trace/bytes.h"
 #include "trace/codec.h"
+#include "trace/names.h"
 
 #define EVENT_BYTES_MAX 512 /* in any column but the texts: all values, as long as they get */
 #define THREADS         4096
@@ -21,6 +22,7 @@ struct encoder {
 	struct buf column[COLUMN_COUNT];
 	uint32_t events, announced;
 	uint64_t first_ns, last_ns, begin_ns;
+	struct names *names; /* of the ranges of this chunk */
 	struct known_thread *threads;
 	uint32_t n_threads, thread; /* of this chunk; of the event before */
 };
@@ -30,6 +32,7 @@ struct encoder *encoder_new(void)
 	struct encoder *encoder = xcalloc(1, sizeof(*encoder));
 
 	codec_init(&encoder->codec);
+	encoder->names = names_new();
 	encoder->threads = xcalloc(THREADS, sizeof(*encoder->threads));
 	return encoder;
 }
@@ -41,13 +44,14 @@ void encoder_free(struct encoder *encoder)
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		buf_free(&encoder->column[i]);
 	codec_free(&encoder->codec);
+	names_free(encoder->names);
 	free(encoder->threads);
 	free(encoder);
 }
 
 size_t encoder_bytes(const struct encoder *encoder)
 {
-	size_t bytes = 0;
+	size_t bytes = names_bytes(encoder->names);
 
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		bytes += encoder->column[i].len;
@@ -302,6 +306,41 @@ static void encode_activity(struct encoder *encoder, const struct event *event,
 	correlation->activity = activity->correlation;
 }
 
+/* ---- ranges -------------------------------------------------------------------------------- */
+
+static void encode_range(struct encoder *encoder, const struct event *event,
+                         const struct event_ids *ids)
+{
+	const struct range *range = event->range;
+	struct codec *codec = &encoder->codec;
+	struct slot *slot = codec_slot(codec, SLOT_OF_KIND(FORMAT_KIND_RANGE), 0);
+	const uint64_t values[RANGE_VALUE_KEPT] = {
+		[RANGE_VALUE_KIND] = range->kind,
+		[RANGE_VALUE_NAME] = names_number(encoder->names, range->name),
+		[RANGE_VALUE_DOMAIN] = names_number(encoder->names, range->domain),
+		[RANGE_VALUE_DEPTH] = range->depth,
+		[RANGE_VALUE_CONTEXT] = range->context,
+		[RANGE_VALUE_STREAM] = range->stream,
+		[RANGE_VALUE_CORRELATION] = range->correlation,
+	};
+	uint8_t *at = column_at(encoder, COLUMN_HEADS);
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < RANGE_VALUE_KEPT; i++)
+		mask |= (uint32_t)(values[i] != slot->last[i]) << i;
+	mask |= (uint32_t)(range->end_ns != event->time_ns) << ACTIVITY_END;
+	at = put_head(encoder, at, event, ids, CODE_ACTIVITY, false);
+	at = put_varint(at, FORMAT_KIND_RANGE);
+	column_upto(encoder, COLUMN_HEADS, put_varint(at, mask));
+
+	put_times(encoder, event->time_ns, range->begin_ns);
+	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, RANGE_VALUE_KEPT, mask);
+	if (mask >> ACTIVITY_END & 1)
+		at = put_varint(at, fold(range->end_ns - event->time_ns));
+	column_upto(encoder, COLUMN_VALUES, at);
+	codec_correlation(codec, ids->process)->activity++; /* as a reader of 1.0 counts */
+}
+
 /* ---- events -------------------------------------------------------------------------------- */
 
 static void encode_exit(struct encoder *encoder, const struct event *event,
@@ -324,8 +363,15 @@ void encode_event(struct encoder *encoder, const struct event *event, const stru
 		encode_call(encoder, event, ids);
 	else if (event->type == EVENT_ACTIVITY)
 		encode_activity(encoder, event, ids);
+	else if (event->type == EVENT_RANGE)
+		encode_range(encoder, event, ids);
 	else
 		encode_exit(encoder, event, ids);
+}
+
+void encoder_take_names(struct encoder *encoder, struct buf *raw)
+{
+	names_take(encoder->names, raw);
 }
 
 void encoder_take(struct encoder *encoder, struct chunk_head *head, struct buf *raw)

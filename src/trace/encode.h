@@ -17,7 +17,7 @@ struct event_ids {
 	uint32_t process, function, kernel;
 };
 
-/* An event that goes into this chunk: a call that ended, an activity, an exit. */
+/* An event that goes into this chunk: a call that ended, an activity, a range, an exit. */
 void encode_event(struct encoder *encoder, const struct event *event, const struct event_ids *ids);
 
 /* The place in time of an event that is in the definitions. */
@@ -25,6 +25,12 @@ void encode_announced(struct encoder *encoder, uint64_t time_ns);
 
 size_t encoder_bytes(const struct encoder *encoder); /* of the columns so far */
 uint32_t encoder_events(const struct encoder *encoder);
+
+/*
+ * What goes into the chunk of names before this one; to be asked for before the chunk is ended.
+ * Nothing where no range has a name.
+ */
+void encoder_take_names(struct encoder *encoder, struct buf *raw);
 
 /* Ends the chunk: what goes into its payload, and its head but for the sizes. Begins the next. */
 void encoder_take(struct encoder *encoder, struct chunk_head *head, struct buf *raw);

@@ -18,7 +18,7 @@
 	"CUSCOPE" /* the first byte tells it from text */
 #define FORMAT_MAGIC_BYTES 8
 #define FORMAT_MAJOR       1
-#define FORMAT_MINOR       0
+#define FORMAT_MINOR       1
 
 #define FORMAT_HEADER_BYTES  16          /* magic, u16 major, u16 minor, u32 0 */
 #define FORMAT_CHUNK_BYTES   64          /* struct chunk_head, as chunk.c writes it */
@@ -37,6 +37,7 @@ enum chunk_type {
 	CHUNK_EVENTS,
 	CHUNK_END,   /* the run as it went: like CHUNK_RUN, and complete */
 	CHUNK_INDEX, /* the heads of all chunks before it */
+	CHUNK_NAMES, /* of the ranges in the event chunk that follows it; since 1.1 */
 };
 
 /* Records of CHUNK_DEFINITIONS: tag, length, body. */
@@ -63,6 +64,7 @@ enum run_field {
 	RUN_DRIVER_VERSION,
 	RUN_COMMAND,
 	RUN_WRITER, /* "cuscope 0.1.0" */
+	RUN_GPU,    /* whether there were GPU times, error of their clock; since 1.1 */
 };
 
 /* The columns of an event chunk. */
@@ -82,6 +84,12 @@ enum event_code {
 	CODE_RESERVED,
 	CODE_CALL, /* and every larger number: of function number code - CODE_CALL */
 };
+
+/*
+ * A range is an activity of this kind: what a reader of 1.0 does not know and leaves out. It is the
+ * last one that such a reader takes for a kind.
+ */
+#define FORMAT_KIND_RANGE 7
 
 #define HEAD_THREAD 1u /* not the thread of the event before: its index follows */
 #define HEAD_KERNEL 2u /* not the kernel of this function's last call: its number follows */

@@ -161,10 +161,28 @@ static bool is_wanted(const struct reading *reading, const struct event *event)
 	return !o->n_pids;
 }
 
+/*
+ * A range that is open for hours does not make the run of the last ten seconds (--last) longer: it
+ * is shown from the begin of the run.
+ */
+static int pass_on_range(struct reading *reading, const struct event *event, struct err *err)
+{
+	uint64_t from_ns = reading->file->run.info.begin_ns;
+	struct range range = *event->range;
+	struct event cut = *event;
+
+	cut.range = &range;
+	if (range.begin_ns < from_ns)
+		range.begin_ns = from_ns < range.end_ns ? from_ns : range.end_ns;
+	return consumers_event(reading->consumers, reading->n_consumers, &cut, err);
+}
+
 static int pass_on(struct reading *reading, const struct event *event, struct err *err)
 {
 	if (!is_wanted(reading, event))
 		return 0;
+	if (event->type == EVENT_RANGE)
+		return pass_on_range(reading, event, err);
 	return consumers_event(reading->consumers, reading->n_consumers, event, err);
 }
 
@@ -187,13 +205,32 @@ static int pass_on_waiting(struct reading *reading, size_t but, struct err *err)
 	return r;
 }
 
-static int read_events(struct reading *reading, const struct chunk_at *chunk, struct err *err)
+/* The names for the events at `index`: the chunk before it, or none. */
+static int read_names(struct reading *reading, size_t index, struct err *err)
 {
-	struct decoder *decoder = reading->file->decoder;
-	const uint8_t *raw = file_in_chunk(&reading->file->in, chunk);
-	struct event event;
-	int r;
+	struct file_in *in = &reading->file->in;
+	const struct chunk_at *chunk = index ? &in->chunks[index - 1] : NULL;
+	const uint8_t *raw;
 
+	if (!chunk || chunk->head.type != CHUNK_NAMES)
+		return decoder_names(reading->file->decoder, NULL, 0) ? 0 : -EBADMSG;
+	raw = file_in_chunk(in, chunk);
+	if (!raw || !decoder_names(reading->file->decoder, raw, chunk->head.raw_bytes))
+		return damaged(reading->file, chunk->offset, err);
+	return 0;
+}
+
+static int read_events(struct reading *reading, size_t index, struct err *err)
+{
+	const struct chunk_at *chunk = &reading->file->in.chunks[index];
+	struct decoder *decoder = reading->file->decoder;
+	const uint8_t *raw;
+	struct event event;
+	int r = read_names(reading, index, err);
+
+	if (r)
+		return r;
+	raw = file_in_chunk(&reading->file->in, chunk);
 	if (!raw || !decoder_begin(decoder, &chunk->head, raw))
 		return damaged(reading->file, chunk->offset, err);
 	r = pass_on_waiting(reading, chunk->head.announced, err);
@@ -222,8 +259,9 @@ static int read_definitions(struct reading *reading, const struct chunk_at *chun
 	return 0;
 }
 
-static int read_chunk(struct reading *reading, const struct chunk_at *chunk, struct err *err)
+static int read_chunk(struct reading *reading, size_t index, struct err *err)
 {
+	const struct chunk_at *chunk = &reading->file->in.chunks[index];
 	const struct chunk_head *head = &chunk->head;
 
 	if (head->type == CHUNK_DEFINITIONS)
@@ -232,7 +270,7 @@ static int read_chunk(struct reading *reading, const struct chunk_at *chunk, str
 		return 0;
 	if (head->last_ns < reading->options.from_ns || head->first_ns > reading->options.to_ns)
 		return pass_on_waiting(reading, 0, err);
-	return read_events(reading, chunk, err);
+	return read_events(reading, index, err);
 }
 
 static bool is_stopped(const struct reading *reading, uint64_t offset)
@@ -251,7 +289,7 @@ static int read_chunks(struct reading *reading, struct err *err)
 	for (size_t i = 0; i < in->n_chunks && !r; i++) {
 		if (is_stopped(reading, in->chunks[i].offset))
 			return 0;
-		r = read_chunk(reading, &in->chunks[i], err);
+		r = read_chunk(reading, i, err);
 	}
 	if (!r && in->damaged_at)
 		r = damaged(reading->file, in->damaged_at, err);

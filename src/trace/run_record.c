@@ -86,6 +86,8 @@ void run_write(const struct run_info *run, struct buf *raw)
 	add_text(raw, RUN_KERNEL_RELEASE, run->kernel_release);
 	add_text(raw, RUN_DRIVER_VERSION, run->driver_version);
 	add_text(raw, RUN_COMMAND, run->command);
+	if (run->gpu_times)
+		add_numbers(raw, RUN_GPU, true, &run->gpu_clock_error_ns);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -204,6 +206,10 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		break;
 	case RUN_COMMAND:
 		read_text(&run->command, body);
+		break;
+	case RUN_GPU:
+		run->gpu_times = bytes_varint(body) != 0;
+		run->gpu_clock_error_ns = bytes_varint(body);
 		break;
 	case RUN_WRITER:
 		read_text((const char **)&kept->writer, body);

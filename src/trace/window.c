@@ -43,21 +43,31 @@ void window_free(struct window *window)
 	free(window);
 }
 
-/* Takes the first event chunk out; the definitions before it stay where they are. */
-static void drop_oldest(struct window *window)
+/* Takes it out. */
+static void drop(struct window *window, struct kept_chunk **at)
 {
-	struct kept_chunk **at = &window->first, *chunk;
+	struct kept_chunk *chunk = *at;
 
-	while ((*at)->head.type != CHUNK_EVENTS)
-		at = &(*at)->next;
-	chunk = *at;
 	*at = chunk->next;
 	if (window->end == &chunk->next)
 		window->end = at;
-	window->n_event_chunks--;
+	if (chunk->head.type != CHUNK_NAMES)
+		window->n_event_chunks--;
 	window->event_bytes -= chunk->bytes;
 	window->events -= chunk->head.events;
 	free(chunk);
+}
+
+/* The first event chunk with its names; the definitions before it stay where they are. */
+static void drop_oldest(struct window *window)
+{
+	struct kept_chunk **at = &window->first;
+
+	while ((*at)->head.type != CHUNK_EVENTS && (*at)->head.type != CHUNK_NAMES)
+		at = &(*at)->next;
+	if ((*at)->head.type == CHUNK_NAMES)
+		drop(window, at);
+	drop(window, at);
 }
 
 static const struct kept_chunk *oldest(const struct window *window)
@@ -88,10 +98,11 @@ void window_add(struct window *window, const struct chunk_head *head, const stru
 	memcpy(kept->data, chunk->data, chunk->len);
 	*window->end = kept;
 	window->end = &kept->next;
+	if (head->type == CHUNK_EVENTS || head->type == CHUNK_NAMES)
+		window->event_bytes += kept->bytes;
 	if (head->type != CHUNK_EVENTS)
 		return;
 	window->n_event_chunks++;
-	window->event_bytes += kept->bytes;
 	window->events += head->events;
 	window_until(window, head->last_ns);
 }

@@ -105,6 +105,11 @@ static int add_gathered(struct writer *writer, struct err *err)
 		r = add_chunk(writer, &head, err);
 	}
 	if (!r && encoder_events(writer->encoder)) {
+		encoder_take_names(writer->encoder, &writer->raw);
+		if (writer->raw.len)
+			r = add_chunk(writer, &(struct chunk_head){ .type = CHUNK_NAMES }, err);
+		if (r)
+			return r;
 		encoder_take(writer->encoder, &head, &writer->raw);
 		r = add_chunk(writer, &head, err);
 		writer->stats.whole += r ? 0 : head.events;

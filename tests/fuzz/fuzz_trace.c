@@ -56,6 +56,14 @@ static void look_at_call(const struct call *call)
 		sum += strlen(args[i].name) + call->args.arg[i];
 }
 
+static void look_at_range(const struct range *range)
+{
+	if (!range->name || range->kind >= RANGE_COUNT)
+		abort();
+	look_at(range->name);
+	look_at(range->domain);
+}
+
 static int look(struct consumer *self, const struct event *event, struct err *err)
 {
 	if (!event->process || memchr(event->process->comm, 0, 16) == NULL)
@@ -64,6 +72,8 @@ static int look(struct consumer *self, const struct event *event, struct err *er
 		look_at_call(event->call);
 	else if (event->type == EVENT_ACTIVITY)
 		look_at_kernel(event->activity->kernel);
+	else if (event->type == EVENT_RANGE)
+		look_at_range(event->range);
 	else if (event->type == EVENT_THREAD)
 		look_at(event->thread->comm);
 	return 0;

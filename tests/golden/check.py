@@ -185,6 +185,23 @@ def check(path, text, update):
     return False
 
 
+def check_late(cuscope):
+    """What ran on the GPU may come long after its calls: no report and no picture is another for it."""
+    passed = failed = 0
+    commands = [["report", "%s.cuscope", "--format", form, name] for name in reports(cuscope)
+                for form in ENDINGS if name not in PAGES or form != "csv"]
+    commands += [["timeline", "%s.cuscope", *arguments] for _, trace, _, arguments in TIMELINES if trace == "gpu"]
+    for command in commands:
+        right, late = (run(cuscope, [word.replace("%s", trace) for word in command]).replace(trace + ".cuscope", "FILE")
+                       for trace in ("gpu", "late"))
+        good = right == late
+        if not good:
+            print(f"FAIL: late activities: {' '.join(command)}")
+            sys.stdout.writelines(difflib.unified_diff(right.splitlines(True), late.splitlines(True), "in order", "late"))
+        passed, failed = passed + good, failed + (not good)
+    return passed, failed
+
+
 def check_timelines(cuscope, update):
     """Counts of good and bad ones. No line may be wider than what was asked for."""
     passed = failed = 0
@@ -206,6 +223,8 @@ def check_timelines(cuscope, update):
 def main():
     cuscope, update = os.path.abspath(sys.argv[1]), "--update" in sys.argv
     passed, failed = check_timelines(cuscope, update)
+    good, bad = check_late(cuscope)
+    passed, failed = passed + good, failed + bad
     for folder, name, command in outputs_of_formats():
         good = check(os.path.join(HERE, "expected", folder, name), run(cuscope, command), update)
         passed, failed = passed + good, failed + (not good)

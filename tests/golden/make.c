@@ -7,9 +7,13 @@
  *   plain    two processes: launches, copies of every direction, every kind of memory, errors,
  *            streams, events, a graph, nested and captured calls, calls without an end
  *   gpu      the same, and what ran on two GPUs for one of the processes
+ *   late     as gpu, but what ran on the GPUs is known only after the last call
  *   lost     a run of which much was missed: losses, misses, counts that are estimates
+ *   ranges   two steps of a training: ranges of several threads, waits, overhead, graph launches
+ *            as wholes, communication; all of it known up to 50 ms late, some of it lost
  *
- * Golden outputs are made of them, so what is in them stays as it is.
+ * Golden outputs are made of them, so what is in them stays as it is. The first three are kept as
+ * format 1.0 wrote them: older files are to be read.
  */
 #include "scene.h"
 
@@ -41,10 +45,12 @@ enum mark {
 	MARK_GEMM_1,
 	MARK_GEMM_2,
 	MARK_GRAPH,
+	MARK_STEP, /* and three more for the second step */
+	MARK_LAST = MARK_STEP + 8,
 };
 
-static const struct process *vector_add, *python;
-static struct kernel *add, *gemm, *softmax, *unnamed;
+static const struct process *vector_add, *python, *other;
+static struct kernel *add, *gemm, *softmax, *unnamed, *reduce;
 
 static void make_objects(void)
 {
@@ -58,6 +64,9 @@ static void make_objects(void)
 	softmax = new_kernel("void softmax<__half, 4>(__half*, int)", true);
 	softmax->mangled = "_Z7softmaxI6__halfLi4EEvPT_i";
 	unnamed = new_kernel("train+0x1234", false);
+	reduce = new_kernel(
+		"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)", true);
+	other = new_process(6161, "python3");
 }
 
 /* ---- parts --------------------------------------------------------------------------------- */
@@ -430,6 +439,99 @@ static void gpu_of_python(struct scene *s)
 	put_activity(s, gemm_activity(0, 0, 14), 13200, 10);             /* its call was not seen */
 }
 
+/* ---- a training with ranges ---------------------------------------------------------------- */
+
+static struct activity reduce_activity(uint64_t mark)
+{
+	return (struct activity){ .kind = ACTIVITY_KERNEL,
+		                  .correlation = mark,
+		                  .context = 1,
+		                  .stream = 20,
+		                  .kernel = reduce,
+		                  .grid = { 16, 1, 1 },
+		                  .block = { 512, 1, 1 },
+		                  .registers = 96 };
+}
+
+static void put_named(struct scene *s, const char *name, uint32_t depth, double begin_us,
+                      double duration_us)
+{
+	put_range(s, (struct range){ .kind = RANGE_PUSHPOP, .name = name, .depth = depth },
+	          begin_us, duration_us);
+}
+
+/* The step's calls: MARK_STEP + 0 the product, 1 the sum of all, 2 the graph, 3 the wait. */
+static void call_step(struct scene *s, uint64_t mark, double at_us)
+{
+	struct call graph = call_at("cudaGraphLaunch", at_us + 300, 12);
+
+	s->mark = mark;
+	put_call(s, launch("cudaLaunchKernel", at_us + 100, gemm, 64, 128, 0));
+	s->mark = mark + 1;
+	put_call(s, launch("cudaLaunchKernel", at_us + 200, reduce, 16, 512, STREAM_2));
+	graph.args.handle = EXEC;
+	set_arg(&graph, "graphExec", EXEC);
+	s->mark = mark + 2;
+	put_call(s, graph);
+	s->mark = mark + 3;
+	put_call(s, lasting(call_at("cudaDeviceSynchronize", at_us + 400, 0), 4000));
+}
+
+static void run_step(struct scene *s, const char *name, uint64_t mark, double at_us)
+{
+	struct activity graph = { .kind = ACTIVITY_GRAPH_RUN,
+		                  .correlation = mark + 2,
+		                  .context = 1,
+		                  .stream = 7,
+		                  .graph = 3 };
+	struct range wait = { .kind = RANGE_SYNC,
+		              .name = "context synchronize",
+		              .correlation = mark + 3,
+		              .context = 1 };
+
+	put_named(s, "aten::mm", 2, at_us + 80, 60);
+	put_named(s, "forward \x1b[31m", 1, at_us + 50, 200);
+	put_named(s, "optimizer", 1, at_us + 260, 100);
+	put_named(s, name, 0, at_us, 4500);
+	put_activity(s, gemm_activity(mark, 0, 7), at_us + 112.5, 1500);
+	put_activity(s, reduce_activity(mark + 1), at_us + 1200, 1000);
+	put_activity(s, graph, at_us + 1700, 2600);
+	put_range(s, wait, at_us + 402, 3990);
+}
+
+/* On other threads: another domain, a range that two threads share, a moment, CUPTI's own time. */
+static void other_ranges(struct scene *s)
+{
+	struct range sum = { .kind = RANGE_PUSHPOP, .name = "ncclAllReduce", .domain = "NCCL" };
+	struct range epoch = { .kind = RANGE_STARTEND, .name = "epoch", .domain = "train" };
+	struct range mark = { .kind = RANGE_MARK, .name = "checkpoint" };
+	struct range overhead = { .kind = RANGE_OVERHEAD, .name = "activity buffer flush" };
+
+	put_range(s, sum, 10190, 30);
+	put_range(s, mark, 14700, 0);
+	put_thread(s, 9900, 5152, "pt_autograd_0", 15);
+	put_range(s, epoch, 9950, 10200);
+	put_named(s, "backward", 0, 10500, 800);
+	put_range(s, overhead, 50010, 120);
+}
+
+static void train_with_ranges(struct scene *s)
+{
+	s->flush_ns = 50000000;
+	put_process(s, 9000, python);
+	put_thread(s, 9500, 5151, "python3", 20);
+	for (unsigned i = 0; i < 2; i++) {
+		call_step(s, MARK_STEP + 4 * i, 10000 + 5000 * i);
+		run_step(s, i ? "ProfilerStep#2" : "ProfilerStep#1", MARK_STEP + 4 * i,
+		         10000 + 5000 * i);
+	}
+	put_call(s, call_at("cudaMalloc", 60000, 30)); /* long before which all of it was over */
+	other_ranges(s);
+	put_process(s, 9100, other);
+	put_thread(s, 9200, 6161, "python3", 20);
+	put_call(s, launch("cudaLaunchKernel", 12000, softmax, 32, 256, 0));
+}
+
 /* ---- the files ----------------------------------------------------------------------------- */
 
 static struct run_info run_info(double end_us)
@@ -470,6 +572,23 @@ static void write_lost(struct scene *scene, const char *path)
 	write_scene(scene, &run, path);
 }
 
+static void write_ranges(struct scene *scene, const char *path)
+{
+	static const struct miss misses[] = {
+		{ MISS_GPU_TIMES, NULL, NULL, 6161,
+		  "another profiler has CUPTI: one program at a time can have it" },
+	};
+	struct run_info run = run_info(80000);
+
+	run.gpu_times = true;
+	run.gpu_clock_error_ns = 1250;
+	run.lost[LOST_GPU_RING] = 17;
+	run.lost[LOST_GPU_TIMES] = 2;
+	run.misses = misses;
+	run.n_misses = 1;
+	write_scene(scene, &run, path);
+}
+
 int main(int argc, char **argv)
 {
 	struct scene scene = { 0 };
@@ -487,8 +606,17 @@ int main(int argc, char **argv)
 	gpu_of_vectors(&scene);
 	gpu_of_python(&scene);
 	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/late.cuscope", argv[1]);
+	scene.flush_ns = 50000000;
+	plain(&scene);
+	gpu_of_vectors(&scene);
+	gpu_of_python(&scene);
+	write_scene(&scene, &run, path);
 	snprintf(path, sizeof(path), "%s/lost.cuscope", argv[1]);
 	trace_python(&scene);
 	write_lost(&scene, path);
+	snprintf(path, sizeof(path), "%s/ranges.cuscope", argv[1]);
+	train_with_ranges(&scene);
+	write_ranges(&scene, path);
 	return 0;
 }

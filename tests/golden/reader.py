@@ -16,8 +16,11 @@ import sys
 import zlib
 
 MAGIC = b"\x89CUSCOPE"
-RUN, DEFINITIONS, EVENTS, END, INDEX = range(1, 6)
+RUN, DEFINITIONS, EVENTS, END, INDEX, NAMES = range(1, 7)
 NO_RETURN, UNFINISHED = 2, 4
+KINDS = ("kernel", "memcpy", "memset", "graph")
+RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead")
+RANGE = 7
 DIRECTIONS = ("", "H2D", "D2H", "D2D", "H2H", "P2P", "default")
 FLAGS = ("nested", "no_return", "unfinished", "captured", "failed")
 MASK = 2 ** 64 - 1
@@ -112,7 +115,7 @@ class Trace:
     def __init__(self, data):
         self.run = {}
         self.processes, self.functions, self.kernels = [], [], {}
-        self.waiting, self.events = [], []
+        self.waiting, self.events, names = [], [], []
         for head, payload in chunks(data):
             if head["type"] in (RUN, END):
                 self.run = {tag: body for tag, body in records(payload) if tag != 4 and tag != 5}
@@ -121,7 +124,11 @@ class Trace:
             elif head["type"] == EVENTS:
                 while len(self.waiting) > head["announced"]:
                     self.events.append(self.waiting.pop(0))
-                self.events += Chunk(self, head, payload).read()
+                self.events += Chunk(self, head, payload, names).read()
+            if head["type"] == NAMES:
+                names = [name.decode(errors="replace") for name in payload.split(b"\0")[:-1]]
+            else:
+                names = []
         self.begin_ns = self.run[1].varint()
 
     def define(self, payload):
@@ -160,13 +167,13 @@ class Slot:
 
 
 class Chunk:
-    def __init__(self, trace, head, payload):
+    def __init__(self, trace, head, payload, names):
         lengths = struct.unpack_from("<IIII", payload)
         at, columns = 16, []
         for length in lengths:
             columns.append(Bytes(payload[at:at + length]))
             at += length
-        self.trace, self.head = trace, head
+        self.trace, self.head, self.names = trace, head, names
         self.heads, self.times, self.values, self.texts = columns
         self.threads, self.thread, self.time = [], None, 0
         self.slots, self.last_kernel, self.correlations = {}, {}, {}
@@ -247,6 +254,9 @@ class Chunk:
 
     def activity(self, event, head):
         what = self.heads.varint()
+        if what == RANGE:
+            self.range(event)
+            return
         kernel = self.kernel(head, ("activity", what))
         mask = self.heads.varint()
         slot = self.slot(2 ** 32 - 1 - what, kernel)
@@ -256,8 +266,24 @@ class Chunk:
                 slot.values[bit] = (slot.values[bit] + self.values.signed()) & MASK
         event["correlation"] = self.correlation(event, "activity", mask)
         event["end"] = event["time"] + (self.values.signed() if mask >> 30 & 1 else 0)
-        event.update(kind=("kernel", "memcpy", "memset")[what], values=list(slot.values),
+        event.update(kind=KINDS[what], values=list(slot.values),
                      kernel=self.trace.kernels[kernel - 1] if kernel else "")
+
+
+    def range(self, event):
+        mask = self.heads.varint()
+        values = self.slot(2 ** 32 - 1 - RANGE, 0).values
+        self.read_times(event)
+        for bit in range(7):
+            if mask >> bit & 1:
+                values[bit] = (values[bit] + self.values.signed()) & MASK
+        self.correlation(event, "activity", mask)
+        event["end"] = event["time"] + (self.values.signed() if mask >> 30 & 1 else 0)
+        event.update(kind=RANGES[values[0]], name=self.name(values[1]), domain=self.name(values[2]), depth=values[3],
+                     context=values[4], stream=values[5], correlation=values[6])
+
+    def name(self, number):
+        return self.names[number - 1] if number else ""
 
 
 # ---- comparing -----------------------------------------------------------------------------------
@@ -298,7 +324,7 @@ def differences(cuscope, path):
                           text=True, check=True).stdout
     rows = list(csv.DictReader(io.StringIO(text)))
     ours = [row_of_call(trace, e) if e["kind"] == "call" else row_of_activity(trace, e)
-            for e in trace.events if e["kind"] in ("call", "kernel", "memcpy", "memset")]
+            for e in trace.events if e["kind"] in ("call", *KINDS)]
     if len(rows) != len(ours):
         yield f"{len(ours)} rows, cuscope has {len(rows)}"
     for number, (mine, row) in enumerate(zip(ours, rows)):

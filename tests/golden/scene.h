@@ -3,6 +3,7 @@
  * What the golden traces are made with: events are put down in any order, and are sorted and
  * numbered at the end as a capture would have done. A mark is a small number that a call is given
  * so that activities can name it; 0 is none. Times are in microseconds after the begin of the run.
+ * What ran on the GPU and ranges come when their buffer is emptied, as they do in a live run.
  */
 #ifndef TESTS_GOLDEN_SCENE_H
 #define TESTS_GOLDEN_SCENE_H
@@ -16,10 +17,21 @@ struct scene {
 	const struct process *process; /* whose the next events are */
 	uint32_t tid;
 	uint64_t mark;           /* of the next call, taken with it */
+	uint64_t flush_ns;       /* how often activities and ranges become known; 0: at once */
 	uint64_t numbers[MARKS]; /* correlations, by mark */
 };
 
 /* ---- putting down -------------------------------------------------------------------------- */
+
+static inline void put_event(struct scene *scene, const struct event *event)
+{
+	uint64_t known_ns = event->time_ns;
+
+	if (scene->flush_ns && (event->activity || event->range))
+		known_ns += scene->flush_ns - known_ns % scene->flush_ns;
+	keep_event(&scene->list, event);
+	scene->list.at[scene->list.count - 1].known_ns = known_ns;
+}
 
 static inline void put_call(struct scene *scene, struct call call)
 {
@@ -31,7 +43,7 @@ static inline void put_call(struct scene *scene, struct call call)
 
 	call.correlation = scene->mark;
 	scene->mark = 0;
-	keep_event(&scene->list, &event);
+	put_event(scene, &event);
 }
 
 /* The call of the driver that the last call made inside: from 1 us after its begin. */
@@ -69,7 +81,7 @@ static inline void put_other(struct scene *scene, enum event_type type, double a
 		snprintf(about.comm, sizeof(about.comm), "%s", thread);
 		event.thread = &about;
 	}
-	keep_event(&scene->list, &event);
+	put_event(scene, &event);
 }
 
 /* The next events are of this thread, which is seen for the first time. */
@@ -98,12 +110,32 @@ static inline void put_activity(struct scene *scene, struct activity activity, d
 
 	activity.begin_ns = US(begin_us);
 	activity.end_ns = event.time_ns = US(begin_us + duration_us);
-	keep_event(&scene->list, &event);
+	put_event(scene, &event);
+}
+
+/* `range.correlation` is a mark. Of the thread whose turn it is, but waits: of none. */
+static inline void put_range(struct scene *scene, struct range range, double begin_us,
+                             double duration_us)
+{
+	struct event event = { .type = EVENT_RANGE,
+		               .process = scene->process,
+		               .tid = range.kind == RANGE_SYNC ? 0 : scene->tid,
+		               .range = &range };
+
+	range.begin_ns = US(begin_us);
+	range.end_ns = event.time_ns = US(begin_us + duration_us);
+	put_event(scene, &event);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* By time, and as they were put down where that is the same. */
+/* By when it is known, then by time, and as they were put down where that is the same. */
+static inline bool stands_after(const struct kept *a, const struct kept *b)
+{
+	return a->known_ns > b->known_ns ||
+	       (a->known_ns == b->known_ns && a->event.time_ns > b->event.time_ns);
+}
+
 static inline void sort_scene(struct scene *scene)
 {
 	struct kept *at = scene->list.at;
@@ -112,7 +144,7 @@ static inline void sort_scene(struct scene *scene)
 		struct kept kept = at[i];
 		size_t j = i;
 
-		for (; j && at[j - 1].event.time_ns > kept.event.time_ns; j--)
+		for (; j && stands_after(&at[j - 1], &kept); j--)
 			at[j] = at[j - 1];
 		at[j] = kept;
 	}
@@ -133,9 +165,10 @@ static inline void number_calls(struct scene *scene)
 			scene->numbers[mark] = kept->call.correlation;
 	}
 	for (size_t i = 0; i < scene->list.count; i++) {
-		struct activity *activity = &scene->list.at[i].activity;
+		struct kept *kept = &scene->list.at[i];
 
-		activity->correlation = scene->numbers[activity->correlation];
+		kept->activity.correlation = scene->numbers[kept->activity.correlation];
+		kept->range.correlation = scene->numbers[kept->range.correlation];
 	}
 }
 

@@ -270,6 +270,22 @@ static inline void push_call(struct run *run, struct call call)
 	push_call_of(run, the_process(), 4243, &call);
 }
 
+static inline void push_activity(struct run *run, struct activity activity)
+{
+	struct event event = activity_event(the_process(), &activity);
+
+	push(run, &event);
+}
+
+static inline void push_range(struct run *run, uint32_t tid, struct range range)
+{
+	push(run, &(struct event){ .type = EVENT_RANGE,
+	                           .time_ns = range.end_ns,
+	                           .process = the_process(),
+	                           .tid = tid,
+	                           .range = &range });
+}
+
 static inline void push_process(struct run *run, const struct process *process, double at_us)
 {
 	push(run, &(struct event){ .type = EVENT_PROCESS,

@@ -162,6 +162,30 @@ static void test_every_row_has_as_many_fields_as_the_header(void **state)
 	}
 }
 
+/* What ran before the last call that is wanted becomes known after it. */
+static void test_max_events_keeps_what_ran_until_then(void **state)
+{
+	struct activity activity = {
+		.kind = ACTIVITY_SET, .begin_ns = US(5), .end_ns = US(40), .stream = 7
+	};
+	struct sink_options options = { .max_events = 1 };
+	struct run limited;
+
+	open_run(&limited);
+	options.out = limited.out;
+	begin_run(&limited, sink_format_by_name("csv")->create(&options));
+	push_call(&limited, call_at("cuInit", 10, 5));
+	push_call(&limited, call_at("cudaFree", 20, 5));
+	push_activity(&limited, activity);
+	activity.begin_ns = US(16);
+	push_activity(&limited, activity);
+	end_run(&limited);
+	assert_has(limited.text, "\n5000,35000,");
+	assert_has_not(limited.text, "\n16000,");
+	assert_has_not(limited.text, "cudaFree");
+	close_run(&limited);
+}
+
 static void test_closed_pipe_is_an_error(void **state)
 {
 	struct sink_options options = { .out = closed_pipe() };
@@ -184,6 +208,7 @@ int main(void)
 		CSV_TEST(test_what_ended_before_it_began_took_no_time),
 		CSV_TEST(test_hostile_names_stay_in_their_field),
 		CSV_TEST(test_every_row_has_as_many_fields_as_the_header),
+		cmocka_unit_test(test_max_events_keeps_what_ran_until_then),
 		cmocka_unit_test(test_closed_pipe_is_an_error),
 	};
 

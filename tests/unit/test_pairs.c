@@ -33,7 +33,7 @@ static void test_a_half_waits_for_the_other(void **state)
 	assert_ptr_equal(pairs_find(pairs, 3, 17), mine);
 	assert_int_equal(((struct mine *)pairs_find(pairs, 3, 17))->value, 5);
 	assert_null(pairs_find(pairs, 3, 18));
-	assert_null(pairs_find(pairs, 4, 17)); /* the same number of another process, */
+	assert_null(pairs_find(pairs, 4, 17));             /* the same number of another process, */
 	assert_null(pairs_find(pairs, 3 + (1 << 16), 17)); /* in the same place, too */
 	pairs_free(pairs);
 }
@@ -77,6 +77,21 @@ static void test_the_older_half_leaves_for_a_newer(void **state)
 	pairs_free(pairs);
 }
 
+/* It grows where activities come late, up to a bound; what waits is found again. */
+static void test_more_wait_where_activities_come_late(void **state)
+{
+	struct pairs *pairs = new_pairs();
+	uint64_t next = 1;
+
+	pairs_expect_late(pairs);
+	for (; !left && next < 10000000; next++)
+		((struct mine *)pairs_add(pairs, 7, next, true))->value = (int)next;
+	assert_true(next > 200000 && next < 1000000);
+	for (uint64_t i = last_left + 1; i < next; i++)
+		assert_int_equal(((struct mine *)pairs_find(pairs, 7, i))->value, i);
+	pairs_free(pairs);
+}
+
 static void test_calls_that_ask_for_work(void **state)
 {
 	struct kernel *kernel = new_kernel("k", true);
@@ -102,6 +117,7 @@ int main(void)
 		cmocka_unit_test(test_a_half_that_met_its_other_does_not_leave),
 		cmocka_unit_test(test_what_nobody_came_for_leaves_at_the_end),
 		cmocka_unit_test(test_the_older_half_leaves_for_a_newer),
+		cmocka_unit_test(test_more_wait_where_activities_come_late),
 		cmocka_unit_test(test_calls_that_ask_for_work),
 	};
 

@@ -164,6 +164,22 @@ static void test_activities_have_lanes_by_device_and_stream(void **state)
 	assert_int_equal(view->gpu[CATEGORY_TRANSFER].ns, 5000);
 }
 
+/* Activities become known up to seconds after calls that were made later. */
+static void test_late_activities_are_waited_for(void **state)
+{
+	struct activity activity = {
+		.kind = ACTIVITY_KERNEL, .begin_ns = US(110), .end_ns = US(150), .stream = 7
+	};
+	struct event event = activity_event(the_process(), &activity);
+
+	begin(100, 200);
+	see(call_at("cudaMalloc", 100, 5));
+	see(call_at("cudaMalloc", 6000000, 1)); /* six seconds */
+	assert_false(timeline_is_past(timeline));
+	timeline_event(timeline, &event);
+	assert_int_equal(timeline_view(timeline)->gpu[CATEGORY_KERNEL].ns, 40000);
+}
+
 static void test_threads_beyond_the_lanes_share_one(void **state)
 {
 	const struct timeline_view *view;
@@ -300,6 +316,7 @@ int main(void)
 		TEST(test_more_calls_than_the_list_holds_give_a_narrower_window),
 		TEST(test_the_last_call_that_the_list_holds),
 		TEST(test_activities_have_lanes_by_device_and_stream),
+		TEST(test_late_activities_are_waited_for),
 		TEST(test_threads_beyond_the_lanes_share_one),
 		TEST(test_a_call_without_end_is_a_point_where_it_began),
 		cmocka_unit_test(test_categories),

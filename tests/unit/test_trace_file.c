@@ -136,6 +136,39 @@ static void add_activity(struct kept_list *list, uint64_t *now)
 	keep_event(list, &event);
 }
 
+/* Known late, as the activities of a live run are: up to a second after calls of their time. */
+static void add_range(struct kept_list *list, uint64_t now)
+{
+	static const char *const names[] = { "", "step", "forward", "aten::mm \x1b[31m",
+		                             "cudaSync" };
+	uint64_t end_ns = now - below(1000000000);
+	char numbered[32];
+	struct range range = {
+		.kind = (enum range_kind)below(RANGE_COUNT),
+		.begin_ns = end_ns - below(100000),
+		.end_ns = end_ns,
+		.name = names[below(5)],
+		.domain = below(3)   ? NULL
+		          : below(2) ? "NCCL"
+		                     : "",
+		.depth = (uint32_t)below(5),
+		.correlation = below(2) ? some_value() : 0,
+		.context = (uint32_t)some_value(),
+		.stream = (uint32_t)some_value(),
+	};
+	struct event event = { .type = EVENT_RANGE,
+		               .time_ns = end_ns + below(2),
+		               .process = processes[below(3)],
+		               .tid = (uint32_t)(100 + below(4)),
+		               .range = &range };
+
+	if (!below(3)) {
+		snprintf(numbered, sizeof(numbered), "step %u", (unsigned)below(100000));
+		range.name = numbered;
+	}
+	keep_event(list, &event);
+}
+
 static void add_other(struct kept_list *list, uint64_t *now)
 {
 	struct thread thread = { .comm = "worker", .priority = (int32_t)below(40) - 20 };
@@ -150,7 +183,7 @@ static void add_other(struct kept_list *list, uint64_t *now)
 static struct kept_list random_list(size_t count)
 {
 	struct kept_list list = { 0 };
-	uint64_t now = RUN_BEGIN_NS;
+	uint64_t now = RUN_BEGIN_NS + 2000000000;
 
 	make_objects();
 	while (list.count < count) {
@@ -158,8 +191,10 @@ static struct kept_list random_list(size_t count)
 
 		if (what == 0)
 			add_other(&list, &now);
-		else if (what < 5)
+		else if (what < 4)
 			add_activity(&list, &now);
+		else if (what < 6)
+			add_range(&list, now);
 		else
 			add_call(&list, &now);
 		if (!below(50))

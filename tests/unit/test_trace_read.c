@@ -41,6 +41,33 @@ static void put_other(struct consumer *writer, const struct process *process, en
 	push_to(writer, &event);
 }
 
+/* Those that ended at that time. Where they come, calls of later times may stand before. */
+static void put_activity(struct consumer *writer, const struct process *process, double end_us)
+{
+	struct activity activity = { .kind = ACTIVITY_SET,
+		                     .begin_ns = US(end_us) - 500,
+		                     .end_ns = US(end_us),
+		                     .stream = 7 };
+	struct event event = { .type = EVENT_ACTIVITY,
+		               .time_ns = activity.end_ns,
+		               .process = process,
+		               .activity = &activity };
+
+	push_to(writer, &event);
+}
+
+static void put_range(struct consumer *writer, const char *name, double begin_us, double end_us)
+{
+	struct range range = { .begin_ns = US(begin_us), .end_ns = US(end_us), .name = name };
+	struct event event = { .type = EVENT_RANGE,
+		               .time_ns = range.end_ns,
+		               .process = one,
+		               .tid = one->pid,
+		               .range = &range };
+
+	push_to(writer, &event);
+}
+
 /* What was read, in short: "process call@10 exit"; times are in microseconds. */
 static void assert_read(const struct keeper *keeper, const char *expected)
 {
@@ -49,10 +76,12 @@ static void assert_read(const struct keeper *keeper, const char *expected)
 
 	for (size_t i = 0; i < keeper->list.count; i++) {
 		const struct event *event = &keeper->list.at[i].event;
-		const char *name = event->type == EVENT_CALL      ? "call"
-		                   : event->type == EVENT_PROCESS ? "process"
-		                   : event->type == EVENT_THREAD  ? "thread"
-		                                                  : "exit";
+		const char *name = event->type == EVENT_CALL       ? "call"
+		                   : event->type == EVENT_PROCESS  ? "process"
+		                   : event->type == EVENT_THREAD   ? "thread"
+		                   : event->type == EVENT_ACTIVITY ? "activity"
+		                   : event->type == EVENT_RANGE    ? keeper->list.at[i].name
+		                                                   : "exit";
 
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s@%llu", i ? " " : "",
 		                        name,
@@ -212,6 +241,35 @@ static void reading_that_is_stopped_ends_well(void **state)
 	keeper_free(&keeper);
 }
 
+/* What ran on the GPU may come a second after calls of its time, in a later chunk. */
+static void what_comes_late_is_found_by_its_time(void **state)
+{
+	struct consumer *writer = open_window(0, 0);
+	struct keeper keeper;
+
+	put_other(writer, one, EVENT_PROCESS, 1);
+	put_call(writer, one, 10);
+	put_call(writer, one, 500);
+	snapshot(writer, 520);
+	put_call(writer, one, 1000);
+	put_activity(writer, one, 30);
+	put_range(writer, "step", 5, 40);
+	snapshot(writer, 1020);
+	put_activity(writer, one, 600);
+	put_range(writer, "step", 41, 700);
+	snapshot(writer, 1030);
+	writer->ops->free(writer);
+	read_part(0, 100, &keeper);
+	assert_read(&keeper, "process@1 call@20 activity@30 step@40");
+	keeper_free(&keeper);
+	read_part(550, 650, &keeper);
+	assert_read(&keeper, "process@1 activity@600");
+	keeper_free(&keeper);
+	read_part(650, 0, &keeper);
+	assert_read(&keeper, "process@1 call@1010 step@700");
+	keeper_free(&keeper);
+}
+
 /* ---- the last part ------------------------------------------------------------------------- */
 
 static void a_window_in_time_drops_what_is_older(void **state)
@@ -282,6 +340,38 @@ static void a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks(void **s
 	writer->ops->free(writer);
 }
 
+/* Their names go with the ranges, and a range that was open all the time is cut at the begin. */
+static void a_window_drops_ranges_and_their_names(void **state)
+{
+	struct consumer *writer = open_window(100000, 0);
+	struct trace_file *file;
+	struct writer_stats before, after;
+	struct keeper keeper;
+
+	put_other(writer, one, EVENT_PROCESS, 1);
+	for (unsigned i = 0; i < 100; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "step %u", i);
+		put_call(writer, one, 100 * i);
+		put_range(writer, name, i ? 100 * i - 99 : 1, 100 * i + 1);
+		snapshot(writer, 100 * i + 20);
+		if (i == 10)
+			writer_stats(writer, &before);
+	}
+	writer_stats(writer, &after);
+	assert_in_range(after.bytes, before.bytes - 50, before.bytes + 50);
+	put_range(writer, "all", 0, 9950);
+	snapshot(writer, 9960);
+	file = read_list(scratch, NULL, &keeper);
+	assert_read(&keeper, "process@9900 call@9910 step 99@9901 all@9950");
+	assert_int_equal(trace_run(file)->begin_ns, US(9900));
+	assert_int_equal(keeper.list.at[3].range.begin_ns, US(9900));
+	trace_close(file);
+	keeper_free(&keeper);
+	writer->ops->free(writer);
+}
+
 /* ---- the run ------------------------------------------------------------------------------- */
 
 static void all_that_is_known_of_a_run_comes_back(void **state)
@@ -290,6 +380,7 @@ static void all_that_is_known_of_a_run_comes_back(void **state)
 		{ MISS_NOT_HOOKED, "cuFoo", "libcuda.so.1", 0, "too short" },
 		{ MISS_HOOKED_LATE, NULL, "libcudart.so.13", 42, "1 ms" },
 		{ MISS_ESTIMATED, NULL, NULL, 0, NULL },
+		{ MISS_GPU_TIMES, NULL, NULL, 42, "another profiler runs" },
 	};
 	struct run_info run = default_run_info();
 	const struct run_info *read;
@@ -301,7 +392,9 @@ static void all_that_is_known_of_a_run_comes_back(void **state)
 	for (unsigned i = 0; i < LOST_COUNT; i++)
 		run.lost[i] = i * 1000;
 	run.misses = misses;
-	run.n_misses = 3;
+	run.n_misses = 4;
+	run.gpu_times = true;
+	run.gpu_clock_error_ns = 1250;
 	run.realtime_offset_ns = -5;
 	run.estimate_scale = 2.5;
 	run.holds = 7;
@@ -319,8 +412,10 @@ static void all_that_is_known_of_a_run_comes_back(void **state)
 	assert_true(read->estimate_scale == 2.5 && read->returns && !read->cut_short);
 	assert_int_equal(read->holds, 7);
 	assert_int_equal(read->longest_hold_ns, 8);
-	assert_int_equal(read->n_misses, 3);
-	for (unsigned i = 0; i < 3; i++) {
+	assert_true(read->gpu_times);
+	assert_int_equal(read->gpu_clock_error_ns, 1250);
+	assert_int_equal(read->n_misses, 4);
+	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(read->misses[i].kind, misses[i].kind);
 		assert_int_equal(read->misses[i].pid, misses[i].pid);
 		assert_same_text(read->misses[i].name, misses[i].name);
@@ -384,6 +479,8 @@ int main(void)
 		cmocka_unit_test(only_the_processes_that_are_asked_for_are_passed_on),
 		cmocka_unit_test(chunks_outside_of_the_time_are_not_touched),
 		cmocka_unit_test(reading_that_is_stopped_ends_well),
+		cmocka_unit_test(what_comes_late_is_found_by_its_time),
+		cmocka_unit_test(a_window_drops_ranges_and_their_names),
 		cmocka_unit_test(a_window_in_time_drops_what_is_older),
 		cmocka_unit_test(a_window_in_bytes_keeps_no_more_and_at_least_one_chunk),
 		cmocka_unit_test(a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks),

@@ -21,7 +21,9 @@ struct kept {
 	struct call call;
 	struct activity activity;
 	struct thread thread;
-	char text[64];
+	struct range range;
+	char text[64], name[64], domain[64];
+	uint64_t known_ns; /* golden traces: when it was put into the trace */
 };
 
 struct kept_list {
@@ -48,6 +50,12 @@ static inline void keep_event(struct kept_list *list, const struct event *event)
 		kept->activity = *event->activity;
 	if (event->thread)
 		kept->thread = *event->thread;
+	if (event->range) {
+		kept->range = *event->range;
+		snprintf(kept->name, sizeof(kept->name), "%s", event->range->name);
+		if (event->range->domain)
+			snprintf(kept->domain, sizeof(kept->domain), "%s", event->range->domain);
+	}
 }
 
 /* The event with pointers to where its parts are now. */
@@ -61,6 +69,11 @@ static inline struct event event_of(struct kept *kept)
 	}
 	event.activity = event.activity ? &kept->activity : NULL;
 	event.thread = event.thread ? &kept->thread : NULL;
+	if (event.range) {
+		event.range = &kept->range;
+		kept->range.name = kept->name;
+		kept->range.domain = kept->range.domain ? kept->domain : NULL;
+	}
 	return event;
 }
 
@@ -236,6 +249,19 @@ static inline void assert_same_activity(const struct activity *a, const struct a
 	assert_int_equal(a->peer_device, b->peer_device);
 }
 
+static inline void assert_same_range(const struct range *a, const struct range *b)
+{
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->begin_ns, b->begin_ns);
+	assert_int_equal(a->end_ns, b->end_ns);
+	assert_same_text(a->name, b->name);
+	assert_same_text(a->domain, b->domain);
+	assert_int_equal(a->depth, b->depth);
+	assert_int_equal(a->correlation, b->correlation);
+	assert_int_equal(a->context, b->context);
+	assert_int_equal(a->stream, b->stream);
+}
+
 static inline void assert_same_event(struct kept *kept_a, struct kept *kept_b)
 {
 	struct event a = event_of(kept_a), b = event_of(kept_b);
@@ -245,11 +271,14 @@ static inline void assert_same_event(struct kept *kept_a, struct kept *kept_b)
 	assert_int_equal(a.tid, b.tid);
 	assert_int_equal(a.process->pid, b.process->pid);
 	assert_string_equal(a.process->comm, b.process->comm);
-	assert_true(!a.call == !b.call && !a.activity == !b.activity && !a.thread == !b.thread);
+	assert_true(!a.call == !b.call && !a.activity == !b.activity && !a.thread == !b.thread &&
+	            !a.range == !b.range);
 	if (a.call)
 		assert_same_call(a.call, b.call);
 	if (a.activity)
 		assert_same_activity(a.activity, b.activity);
+	if (a.range)
+		assert_same_range(a.range, b.range);
 	if (a.thread) {
 		assert_string_equal(a.thread->comm, b.thread->comm);
 		assert_int_equal(a.thread->priority, b.thread->priority);
