@@ -116,6 +116,15 @@ const struct report reports[] = {
 	  .gpu_times = true,
 	  .parts = true,
 	  .create = overlap_report_new },
+	{ .name = "copies",
+	  .help = "the bandwidth of copies and sets by direction",
+	  .gpu_times = true,
+	  .create = copies_report_new },
+	{ .name = "launch_stats",
+	  .help = "kernels with the time of their launches, their wait and their run",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = launch_stats_report_new },
 	{ .name = NULL },
 };
 

@@ -53,5 +53,9 @@ struct consumer *findings_report_new(const struct report *report,
                                      const struct report_options *options);
 struct consumer *overlap_report_new(const struct report *report,
                                     const struct report_options *options);
+struct consumer *copies_report_new(const struct report *report,
+                                   const struct report_options *options);
+struct consumer *launch_stats_report_new(const struct report *report,
+                                         const struct report_options *options);
 
 #endif
