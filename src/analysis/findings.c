@@ -318,6 +318,15 @@ const struct finding_unjudged *findings_unjudged(const struct findings *findings
 	return findings->unjudged;
 }
 
+size_t findings_without_gpu_times(const struct findings *findings)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; findings->gpu_times && i < findings->n_processes; i++)
+		n += findings->processes[i].now.launches && !findings->processes[i].now.gpu_times;
+	return n;
+}
+
 /* ---- life ---------------------------------------------------------------------------------- */
 
 struct findings *findings_new(void)

@@ -57,6 +57,9 @@ const struct finding *findings_rows(struct findings *findings, const struct run_
 /* After findings_rows(): the rules that could not be judged. */
 const struct finding_unjudged *findings_unjudged(const struct findings *findings, size_t *n);
 
+/* Processes that launched and of which nothing is known on a GPU, while of others there is. */
+size_t findings_without_gpu_times(const struct findings *findings);
+
 /* How many rules there are. */
 size_t findings_rules(void);
 

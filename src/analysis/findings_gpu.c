@@ -55,6 +55,15 @@ static struct finding *judge_overlap(const struct finding_verdicts *verdicts,
 	return finding;
 }
 
+static void set_example(struct finding *finding, const struct gpu_work_longest *longest)
+{
+	finding->has_example = longest->duration_ns > 0;
+	finding->example = (struct finding_example){ .kernel = longest->kernel,
+		                                     .begin_ns = longest->begin_ns,
+		                                     .duration_ns = longest->duration_ns,
+		                                     .bytes = longest->bytes };
+}
+
 static void say_overlap(struct buf *text, const struct gpu_work_row *row, unsigned hidden,
                         unsigned below)
 {
@@ -82,6 +91,7 @@ static void judge_copies(void *state, const struct finding_rule *rule,
 		if (!finding)
 			continue;
 		finding->count = rows[i].copies + rows[i].sets;
+		set_example(finding, &rows[i].copy);
 		buf_printf(&text, "%llu copies and sets ran on GPU %u for ",
 		           (unsigned long long)finding->count, rows[i].device);
 		say_overlap(&text, &rows[i], WORK_MEMORY, WORK_KERNELS);
@@ -123,6 +133,7 @@ static void judge_communication(void *state, const struct finding_rule *rule,
 		if (!finding)
 			continue;
 		finding->count = rows[i].communications;
+		set_example(finding, &rows[i].communication);
 		finding_count(&text, finding->count, "kernel");
 		buf_printf(&text, " of NCCL ran on GPU %u for ", rows[i].device);
 		say_overlap(&text, &rows[i], WORK_COMMUNICATION, WORK_COMPUTE);

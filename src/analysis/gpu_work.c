@@ -83,15 +83,28 @@ static struct device *device_of(struct gpu_works *works, const struct event *eve
 	return works->last = device;
 }
 
+static void keep_longest(struct gpu_work_longest *longest, const struct activity *activity)
+{
+	uint64_t ns = activity_duration_ns(activity);
+
+	if (ns > longest->duration_ns)
+		*longest = (struct gpu_work_longest){ .begin_ns = activity->begin_ns,
+			                              .duration_ns = ns,
+			                              .bytes = activity->bytes,
+			                              .kernel = activity->kernel };
+}
+
 static unsigned count(struct gpu_works *works, struct gpu_work_row *row,
                       const struct activity *activity)
 {
 	switch (activity->kind) {
 	case ACTIVITY_COPY:
 		row->copies++;
+		keep_longest(&row->copy, activity);
 		return WORK_MEMORY;
 	case ACTIVITY_SET:
 		row->sets++;
+		keep_longest(&row->copy, activity);
 		return WORK_MEMORY;
 	case ACTIVITY_GRAPH_RUN:
 		row->graphs++;
@@ -101,6 +114,7 @@ static unsigned count(struct gpu_works *works, struct gpu_work_row *row,
 		if (!activity->kernel || !is_communication(works, activity->kernel))
 			return WORK_COMPUTE;
 		row->communications++;
+		keep_longest(&row->communication, activity);
 		return WORK_COMMUNICATION;
 	}
 }

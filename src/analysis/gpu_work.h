@@ -21,11 +21,17 @@ enum gpu_work {
 /* Whether a kernel's name, demangled or not, is one of NCCL's, of any version. */
 bool kernel_name_is_communication(const char *name);
 
+struct gpu_work_longest {
+	uint64_t begin_ns, duration_ns, bytes;
+	const struct kernel *kernel; /* NULL: a copy or set */
+};
+
 struct gpu_work_row {
 	const struct process *process;
 	uint32_t device;
 	uint64_t begin_ns, end_ns; /* of the first and the last that ran */
 	uint64_t kernels, communications, copies, sets, graphs;
+	struct gpu_work_longest copy, communication;
 	uint64_t union_ns[WORK_ALL + 1]; /* in which any of these classes ran, by their bits */
 };
 

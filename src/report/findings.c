@@ -122,7 +122,26 @@ static void write_detail(struct at_end *self, size_t number, const char *about, 
 	buf_free(&line);
 }
 
-/* "at 5.123 ms thread 4242: cuLaunchKernel of vectorAdd, 12.00 us" */
+/* "cuLaunchKernel of vectorAdd", "cudaMemcpy of 2.00 KiB"; of the GPU alone "vectorAdd". */
+static void add_what(const struct finding_example *example, struct buf *out)
+{
+	if (example->function)
+		add_function_name(out, example->function);
+	else if (example->kernel)
+		buf_puts(out, example->kernel->name);
+	else if (example->bytes)
+		buf_puts(out, "a copy or set");
+	if (example->function && example->kernel)
+		buf_printf(out, " of %s", example->kernel->name);
+	if (example->bytes) {
+		buf_puts(out, " of ");
+		buf_bytes(out, example->bytes);
+	}
+	if (example->function || example->kernel || example->bytes)
+		buf_puts(out, ", ");
+}
+
+/* "at 5.123 ms in thread 4242: cuLaunchKernel of vectorAdd, 12.00 us, lost 3.00 us" */
 static void add_example(const struct finding *finding, const struct run_info *run, struct buf *out)
 {
 	const struct finding_example *example = &finding->example;
@@ -133,17 +152,10 @@ static void add_example(const struct finding *finding, const struct run_info *ru
 	buf_puts(out, " ms");
 	if (example->tid)
 		buf_printf(out, " in thread %u", example->tid);
+	else
+		buf_printf(out, " on GPU %u", finding->device);
 	buf_puts(out, ": ");
-	if (example->function) {
-		add_function_name(out, example->function);
-		if (example->kernel)
-			buf_printf(out, " of %s", example->kernel->name);
-		if (example->bytes) {
-			buf_puts(out, " of ");
-			buf_bytes(out, example->bytes);
-		}
-		buf_puts(out, ", ");
-	}
+	add_what(example, out);
 	buf_duration(out, example->duration_ns);
 	if (example->cost_ns && example->cost_ns != example->duration_ns) {
 		buf_puts(out, ", lost ");
@@ -186,8 +198,8 @@ static const struct table_column unjudged_columns[] = {
 static int write_unjudged(struct at_end *self, struct err *err)
 {
 	struct table *table = self->options.table;
+	size_t n, without = findings_without_gpu_times(self->analysis);
 	const struct finding_unjudged *rows;
-	size_t n;
 
 	rows = findings_unjudged(self->analysis, &n);
 	table_begin(table, "not_judged", "Rules that could not be judged", unjudged_columns,
@@ -199,6 +211,10 @@ static int write_unjudged(struct at_end *self, struct err *err)
 		table_text(table, rows[i].why);
 		table_end_row(table);
 	}
+	if (without)
+		table_note(table,
+		           "processes without GPU times, of which only calls were judged: %zu",
+		           without);
 	table_note(table, "rules: %zu, judged: %zu", findings_rules(), findings_rules() - n);
 	return table_end(table, err);
 }
