@@ -42,6 +42,7 @@ void gpu_windows_free(struct gpu_windows *windows)
 	HASH_ITER (hh, windows->devices, device, next) {
 		HASH_DELETE(hh, windows->devices, device);
 		time_bins_free(device->bins);
+		busy_free(&device->busy);
 		free(device);
 	}
 	free(windows->rows);
@@ -64,6 +65,7 @@ static struct device *make_device(const struct event *event, uint64_t id)
 	device->row.device = event->activity->device;
 	device->row.context = event->activity->context;
 	device->row.begin_ns = UINT64_MAX;
+	device->busy.most = BUSY_PIECES_OF_GPU;
 	device->busy.gone = add_used;
 	device->busy.data = device;
 	device->bins = time_bins_new(BINS);

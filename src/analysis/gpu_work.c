@@ -36,6 +36,8 @@ void gpu_works_free(struct gpu_works *works)
 		return;
 	HASH_ITER (hh, works->devices, device, next) {
 		HASH_DELETE(hh, works->devices, device);
+		for (unsigned classes = 1; classes <= WORK_ALL; classes++)
+			busy_free(&device->busy[classes]);
 		free(device);
 	}
 	free(works->kernels);
@@ -78,6 +80,8 @@ static struct device *device_of(struct gpu_works *works, const struct event *eve
 		device->row.process = event->process;
 		device->row.device = event->activity->device;
 		device->row.begin_ns = UINT64_MAX;
+		for (unsigned classes = 1; classes <= WORK_ALL; classes++)
+			device->busy[classes].most = BUSY_PIECES_OF_GPU;
 		HASH_ADD(hh, works->devices, id, sizeof(device->id), device);
 	}
 	return works->last = device;

@@ -86,6 +86,14 @@ static void test_communication_below_computing_is_hidden(void **state)
 	assert_null(found("communication"));
 }
 
+static void test_communication_beside_many_short_kernels_is_hidden_by_them(void **state)
+{
+	for (unsigned i = 0; i < 500; i++)
+		computed(10.0 * i, 8);
+	communicated(0, 5100); /* ends after them all */
+	assert_null(found("communication"));
+}
+
 static void test_a_program_without_nccl_does_not_communicate(void **state)
 {
 	computed(0, 600);
@@ -286,6 +294,7 @@ int main(void)
 		TEST(test_copies_below_kernels_are_hidden),
 		TEST(test_communication_that_nothing_hides_is_told),
 		TEST(test_communication_below_computing_is_hidden),
+		TEST(test_communication_beside_many_short_kernels_is_hidden_by_them),
 		TEST(test_a_program_without_nccl_does_not_communicate),
 		TEST(test_names_of_communication),
 		TEST(test_idle_time_of_windows_below_half_is_low_use),
