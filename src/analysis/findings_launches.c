@@ -88,11 +88,69 @@ static const char *launch_advice(bool repeats)
 	                 "be captured in a CUDA graph";
 }
 
+/* ---- gaps before kernels ------------------------------------------------------------------- */
+
+/*
+ * A kernel that ran beside others can end after them, and be told after them: what looked like a
+ * gap between them was none. So gaps wait until there are many, or all is known.
+ */
+#define GAPS_OPEN    16384
+#define GAPS_DEVICES 8 /* told apart, by number modulo this */
+
+struct gap {
+	uint64_t begin_ns, end_ns;
+	struct finding_example before; /* the kernel that ended it */
+};
+
+struct gaps {
+	struct gap *open; /* a ring */
+	size_t first, n;
+};
+
+static struct gap *gap_at(struct gaps *gaps, size_t i)
+{
+	return &gaps->open[(gaps->first + i) % GAPS_OPEN];
+}
+
+static void settle_oldest(struct gaps *gaps, struct finding_cases *cases)
+{
+	struct gap *gap = gap_at(gaps, 0);
+
+	gap->before.cost_ns = gap->end_ns - gap->begin_ns;
+	finding_case(cases, &gap->before);
+	gaps->first = (gaps->first + 1) % GAPS_OPEN;
+	gaps->n--;
+}
+
+static void open_gap(struct gaps *gaps, const struct gap *gap, struct finding_cases *cases)
+{
+	if (!gaps->open)
+		gaps->open = xcalloc(GAPS_OPEN, sizeof(*gaps->open));
+	if (gaps->n == GAPS_OPEN)
+		settle_oldest(gaps, cases);
+	*gap_at(gaps, gaps->n++) = *gap;
+}
+
+/* Something ran from then on, and until after all of the gaps. */
+static void fill_gaps(struct gaps *gaps, uint64_t begin_ns)
+{
+	for (; gaps->n; gaps->n--) {
+		struct gap *last = gap_at(gaps, gaps->n - 1);
+
+		if (last->end_ns > begin_ns && last->begin_ns < begin_ns)
+			last->end_ns = begin_ns;
+		if (last->end_ns <= begin_ns)
+			return;
+	}
+}
+
 /* ---- short kernels ------------------------------------------------------------------------- */
 
 struct kernels {
 	uint64_t n, n_short, short_ns, call_ns;
-	struct finding_cases gaps; /* before short ones, for which the host was not ahead */
+	/* Before short ones, for which the host was not ahead. */
+	struct gaps open[GAPS_DEVICES];
+	struct finding_cases gaps; /* all others of them */
 };
 
 struct short_kernels {
@@ -111,8 +169,20 @@ static void free_short(void *state)
 	struct short_kernels *all = state;
 
 	free_sequences(&all->sequences);
+	for (size_t i = 0; i < all->n_processes * GAPS_DEVICES; i++)
+		free(all->processes[i / GAPS_DEVICES].open[i % GAPS_DEVICES].open);
 	free(all->processes);
 	free(all);
+}
+
+static void short_activity(void *state, const struct event *event)
+{
+	struct short_kernels *all = state;
+
+	if (event->process->id < all->n_processes)
+		fill_gaps(&all->processes[event->process->id]
+		                   .open[event->activity->device % GAPS_DEVICES],
+		          event->activity->begin_ns);
 }
 
 static void short_call(void *state, const struct finding_call *call)
@@ -137,7 +207,7 @@ static uint64_t gap_of(const struct asked_activity *activity, const struct asked
 static void short_asked(void *state, const struct asked_activity *activity,
                         const struct asked_call *call)
 {
-	uint64_t ns = activity_duration_ns(&activity->activity), call_ns, gap_ns;
+	uint64_t ns = activity_duration_ns(&activity->activity), call_ns;
 	struct short_kernels *all = state;
 	struct kernels *kernels;
 
@@ -151,15 +221,24 @@ static void short_asked(void *state, const struct asked_activity *activity,
 	kernels->n_short++;
 	kernels->short_ns += ns;
 	kernels->call_ns += call_ns;
-	gap_ns = gap_of(activity, call);
-	if (gap_ns)
-		finding_case(&kernels->gaps,
-		             &(struct finding_example){ .function = call->function,
-		                                        .kernel = activity->activity.kernel,
-		                                        .tid = call->tid,
-		                                        .begin_ns = call->begin_ns,
-		                                        .duration_ns = call_ns,
-		                                        .cost_ns = gap_ns });
+	if (gap_of(activity, call))
+		open_gap(&kernels->open[activity->activity.device % GAPS_DEVICES],
+		         &(struct gap){ .begin_ns = activity->idle_since_ns,
+		                        .end_ns = activity->activity.begin_ns,
+		                        .before = { .function = call->function,
+		                                    .kernel = activity->activity.kernel,
+		                                    .tid = call->tid,
+		                                    .begin_ns = call->begin_ns,
+		                                    .duration_ns = call_ns } },
+		         &kernels->gaps);
+}
+
+static void settle_all(struct kernels *kernels)
+{
+	for (size_t i = 0; i < GAPS_DEVICES; i++) {
+		while (kernels->open[i].n)
+			settle_oldest(&kernels->open[i], &kernels->gaps);
+	}
 }
 
 static bool are_short(const struct finding_process *process, const struct kernels *kernels)
@@ -176,11 +255,12 @@ static void judge_short(void *state, const struct finding_rule *rule,
 
 	for (size_t i = 0; i < all->n_processes; i++) {
 		const struct finding_process *process = finding_process(verdicts, i);
-		const struct kernels *kernels = &all->processes[i];
+		struct kernels *kernels = &all->processes[i];
 		struct buf text = { 0 };
 		struct finding *finding;
 		bool repeats;
 
+		settle_all(kernels);
 		if (!process || !are_short(process, kernels))
 			continue;
 		buf_printf(&text,
@@ -209,6 +289,7 @@ const struct finding_rule rule_short_kernels = {
 	.needs = NEEDS_DURATIONS | NEEDS_GPU,
 	.make = make_short,
 	.call = short_call,
+	.activity = short_activity,
 	.asked = short_asked,
 	.judge = judge_short,
 	.free = free_short,

@@ -81,6 +81,13 @@ static void test_long_gaps_have_other_causes(void **state)
 	assert_null(found("short_kernels"));
 }
 
+static void test_what_runs_beside_short_kernels_fills_the_gaps_between_them(void **state)
+{
+	short_loop(300, 2, 5);
+	ran(kernel_of(the_kernel()), 0, 1003, 2000); /* from the 100th gap, 996 to 1004, on */
+	assert_int_equal(found("short_kernels")->lost_ns, 99 * 8000 + 7000);
+}
+
 static void test_kernels_of_graphs_are_launched_together_already(void **state)
 {
 	for (unsigned i = 0; i < 300; i++) {
@@ -210,6 +217,7 @@ int main(void)
 		TEST(test_long_kernels_are_not_short),
 		TEST(test_launches_made_ahead_cost_nothing),
 		TEST(test_long_gaps_have_other_causes),
+		TEST(test_what_runs_beside_short_kernels_fills_the_gaps_between_them),
 		TEST(test_kernels_of_graphs_are_launched_together_already),
 		TEST(test_a_thread_that_launches_and_never_waits_is_told_from_calls),
 		TEST(test_a_thread_that_waits_for_the_gpu_is_not),
