@@ -198,6 +198,15 @@ static void test_what_ends_later_can_fill_a_gap(void **state)
 	assert_has(told, "nothing found");
 }
 
+static void test_what_is_left_of_a_gap_can_be_long_enough(void **state)
+{
+	begin_report("gpu_gaps");
+	push_kernel(0, 100);
+	push_kernel(900000, 100);
+	push_kernel(700100, 300000);
+	assert_rows("1,700000000,100000,4242,0,1\n");
+}
+
 static void test_cupti_at_work_is_no_gap(void **state)
 {
 	struct range range = { .kind = RANGE_OVERHEAD,
@@ -383,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_api_sync_is_of_devices_and_streams),
 		cmocka_unit_test(test_gpu_gaps_are_longer_than_half_a_second),
 		cmocka_unit_test(test_what_ends_later_can_fill_a_gap),
+		cmocka_unit_test(test_what_is_left_of_a_gap_can_be_long_enough),
 		cmocka_unit_test(test_cupti_at_work_is_no_gap),
 		cmocka_unit_test(test_gpu_time_util_adds_up_and_joins_neighbours),
 		cmocka_unit_test(test_bandwidth_is_bytes_by_time_on_the_gpu),

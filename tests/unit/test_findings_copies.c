@@ -124,6 +124,15 @@ static void test_copies_of_pinned_memory_are_none(void **state)
 	assert_null(found("pageable_copies"));
 }
 
+static void test_synchronous_copies_of_pageable_memory_are_told_once(void **state)
+{
+	uint64_t call = see(lasting(copy_at("cudaMemcpy", 0, DIRECTION_H2D, 4096), 80));
+
+	ran(copy_of(DIRECTION_H2D, ACTIVITY_MEMORY_PAGEABLE, 4096), call, 20, 60);
+	assert_null(found("pageable_copies"));
+	assert_non_null(found("sync_copies"));
+}
+
 static void test_activities_long_after_their_calls_find_them(void **state)
 {
 	uint64_t calls[100];
@@ -194,6 +203,7 @@ int main(void)
 		TEST(test_sets_cannot_be_judged_from_calls_alone),
 		TEST(test_asynchronous_copies_of_pageable_memory_cost_their_calls),
 		TEST(test_copies_of_pinned_memory_are_none),
+		TEST(test_synchronous_copies_of_pageable_memory_are_told_once),
 		TEST(test_activities_long_after_their_calls_find_them),
 		TEST(test_small_copies_in_rows_cost_all_but_the_first),
 		TEST(test_three_small_copies_are_no_row),

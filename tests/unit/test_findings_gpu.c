@@ -58,8 +58,8 @@ static void test_no_more_copies_can_be_hidden_than_kernels_run(void **state)
 
 static void test_copies_below_kernels_are_hidden(void **state)
 {
-	copied(100, 300);
-	computed(0, 1000);
+	copied(0, 300); /* a third of it */
+	computed(200, 1000);
 	assert_null(found("copy_overlap"));
 }
 
@@ -80,9 +80,9 @@ static void test_communication_that_nothing_hides_is_told(void **state)
 
 static void test_communication_below_computing_is_hidden(void **state)
 {
-	communicated(300, 400);
 	computed(0, 600);
-	computed(600, 400);
+	communicated(300, 500); /* three fifths of it */
+	computed(900, 400);
 	assert_null(found("communication"));
 }
 
@@ -105,6 +105,7 @@ static void test_names_of_communication(void **state)
 {
 	assert_true(kernel_name_is_communication("ncclKernel_AllGather_RING_LL_Sum_int8_t"));
 	assert_true(kernel_name_is_communication("ncclDevKernel_SendRecv(ncclDevKernelArgs)"));
+	assert_true(kernel_name_is_communication("ncclSymDevKernel_AllReduce"));
 	assert_true(kernel_name_is_communication("void ncclKernel<3>(int)"));
 	assert_true(kernel_name_is_communication("_Z22ncclDevKernel_SendRecv"));
 	assert_false(kernel_name_is_communication("void gemm<float>(nccl)"));
@@ -222,23 +223,23 @@ static void test_of_streams_whose_making_was_not_seen_nothing_is_said(void **sta
 	assert_null(found("default_stream"));
 }
 
-static void share_default_stream(unsigned rounds_a_turn)
+static void share_default_stream(unsigned rounds, unsigned rounds_a_turn)
 {
-	for (unsigned round = 0; round < ROUNDS; round++)
+	for (unsigned round = 0; round < rounds; round++)
 		see_in(1 + round / rounds_a_turn % 2,
 		       launch_at("cuLaunchKernel", round * ROUND_US, the_kernel()));
 }
 
 static void test_threads_that_share_the_default_stream_are_told(void **state)
 {
-	share_default_stream(1);
+	share_default_stream(ROUNDS, 1);
 	assert_has(found("default_stream")->evidence,
 	           "changes of the thread that uses the legacy default stream");
 }
 
 static void test_threads_that_take_turns_seldom_are_not(void **state)
 {
-	share_default_stream(50);
+	share_default_stream(2000, 25);
 	assert_null(found("default_stream"));
 }
 
@@ -249,7 +250,7 @@ static void test_default_streams_of_two_gpus_are_two(void **state)
 	see(call);
 	set_arg(&call, "device", 1);
 	see_in(2, call);
-	share_default_stream(1);
+	share_default_stream(ROUNDS, 1);
 	assert_null(found("default_stream"));
 }
 

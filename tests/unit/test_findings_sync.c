@@ -77,11 +77,11 @@ static void test_managed_memory_may_be_read_without_a_call(void **state)
 
 static void test_waiting_while_the_program_starts_is_no_loop(void **state)
 {
-	for (unsigned round = 0; round < 40; round++) {
+	for (unsigned round = 0; round < 60; round++) {
 		launch_round(round);
 		see(call_at("cudaDeviceSynchronize", round * ROUND_US + 20, 50));
 	}
-	for (unsigned round = 40; round < 400; round++)
+	for (unsigned round = 60; round < 400; round++)
 		launch_round(round);
 	assert_null(found("needless_sync"));
 }
