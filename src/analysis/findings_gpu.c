@@ -76,6 +76,17 @@ static void say_overlap(struct buf *text, const struct gpu_work_row *row, unsign
 
 /* ---- copies and kernels -------------------------------------------------------------------- */
 
+/* Copies and sets within a device take its memory's bandwidth from kernels: nothing is gained. */
+static void copies_activity(void *state, const struct event *event)
+{
+	const struct activity *activity = event->activity;
+
+	if (activity->kind != ACTIVITY_SET &&
+	    (activity->kind != ACTIVITY_COPY ||
+	     (activity->direction != DIRECTION_D2D && activity->direction != DIRECTION_H2H)))
+		gpu_works_event(state, event);
+}
+
 static void judge_copies(void *state, const struct finding_rule *rule,
                          const struct finding_verdicts *verdicts)
 {
@@ -90,9 +101,9 @@ static void judge_copies(void *state, const struct finding_rule *rule,
 
 		if (!finding)
 			continue;
-		finding->count = rows[i].copies + rows[i].sets;
+		finding->count = rows[i].copies;
 		set_example(finding, &rows[i].copy);
-		buf_printf(&text, "%llu copies and sets ran on GPU %u for ",
+		buf_printf(&text, "%llu copies from or to GPU %u ran for ",
 		           (unsigned long long)finding->count, rows[i].device);
 		say_overlap(&text, &rows[i], WORK_MEMORY, WORK_KERNELS);
 		buf_puts(&text, "a kernel ran as well; kernels alone ran for ");
@@ -110,7 +121,7 @@ const struct finding_rule rule_copy_overlap = {
 	.title = "copies that run while no kernel does",
 	.needs = NEEDS_GPU,
 	.make = make_works,
-	.activity = works_activity,
+	.activity = copies_activity,
 	.judge = judge_copies,
 	.free = free_works,
 };

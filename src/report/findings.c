@@ -130,7 +130,7 @@ static void add_what(const struct finding_example *example, struct buf *out)
 	else if (example->kernel)
 		buf_puts(out, example->kernel->name);
 	else if (example->bytes)
-		buf_puts(out, "a copy or set");
+		buf_puts(out, "a copy");
 	if (example->function && example->kernel)
 		buf_printf(out, " of %s", example->kernel->name);
 	if (example->bytes) {

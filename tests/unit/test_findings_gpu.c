@@ -63,6 +63,17 @@ static void test_copies_below_kernels_are_hidden(void **state)
 	assert_null(found("copy_overlap"));
 }
 
+static void test_copies_within_a_device_and_sets_are_not_to_be_hidden(void **state)
+{
+	struct activity set = { .kind = ACTIVITY_SET, .context = 1, .stream = 7, .bytes = 64 };
+	struct activity copy = copy_of(DIRECTION_D2D, ACTIVITY_MEMORY_DEVICE, 4096);
+
+	ran(set, 0, 0, 300);
+	ran(copy, 0, 300, 300);
+	computed(600, 500);
+	assert_null(found("copy_overlap"));
+}
+
 static void test_communication_that_nothing_hides_is_told(void **state)
 {
 	const struct finding *finding;
@@ -293,6 +304,7 @@ int main(void)
 		TEST(test_copies_that_nothing_hides_could_be_hidden_at_best),
 		TEST(test_no_more_copies_can_be_hidden_than_kernels_run),
 		TEST(test_copies_below_kernels_are_hidden),
+		TEST(test_copies_within_a_device_and_sets_are_not_to_be_hidden),
 		TEST(test_communication_that_nothing_hides_is_told),
 		TEST(test_communication_below_computing_is_hidden),
 		TEST(test_communication_beside_many_short_kernels_is_hidden_by_them),
