@@ -42,6 +42,9 @@ MORE = (
     ("gaps", "idle", ["gaps"]),
     ("gaps_chosen", "idle", ["gaps:base", "--gap", "5us", "--top", "3"]),
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
+    ("findings", "steady", ["findings"]),
+    ("overlap", "steady", ["overlap"]),
+    ("expert", "steady", ["cuda_memcpy_async", "cuda_api_sync", "--top", "5"]),
 )
 
 # name of the output, trace, character set, arguments
@@ -236,9 +239,9 @@ def main():
         path = os.path.join(HERE, "expected", folder, f"{name}.{ENDINGS[form]}")
         good = check(path, text, update)
         passed, failed = passed + good, failed + (not good)
-        if folder == "gpu":
-            forms.setdefault(name, {})[form] = text
-    for name, texts in forms.items():
+        if folder in ("gpu", "steady"):
+            forms.setdefault((folder, name), {})[form] = text
+    for (_, name), texts in forms.items():
         if name in PAGES:
             read_json(texts["json"])
             continue
