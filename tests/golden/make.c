@@ -485,7 +485,7 @@ static void run_step(struct scene *s, const char *name, uint64_t mark, double at
 		                  .stream = 7,
 		                  .graph = 3 };
 	struct range wait = { .kind = RANGE_SYNC,
-		              .name = "context synchronize",
+		              .name = "Context Sync",
 		              .correlation = mark + 3,
 		              .context = 1 };
 
@@ -505,7 +505,7 @@ static void other_ranges(struct scene *s)
 	struct range sum = { .kind = RANGE_PUSHPOP, .name = "ncclAllReduce", .domain = "NCCL" };
 	struct range epoch = { .kind = RANGE_STARTEND, .name = "epoch", .domain = "train" };
 	struct range mark = { .kind = RANGE_MARK, .name = "checkpoint" };
-	struct range overhead = { .kind = RANGE_OVERHEAD, .name = "activity buffer flush" };
+	struct range overhead = { .kind = RANGE_OVERHEAD, .name = "Buffer Flush" };
 
 	put_range(s, sum, 10190, 30);
 	put_range(s, mark, 14700, 0);
