@@ -6,7 +6,7 @@
  *   agents_environment, agents_enter    for what is started; for what runs already
  *   agents_fd, agents_turn    when there is something to do; a few dozen times a second besides
  *   agents_gone      a process ended: its last records are read
- *   agents_stop, agents_stopped    at the end
+ *   agents_stop, agents_stopped, agents_abandon    at the end
  *   agents_free
  *
  * A target is never harmed: what goes wrong is a state with a sentence, and the capture goes on
@@ -25,16 +25,23 @@
 
 struct agents;
 
-/* How an agent is, each time that changes. Texts are valid during the call. */
+/*
+ * How an agent is, each time that changes; while windows are measured (window_ns) not each time
+ * that one begins or ends. A process that ended is AGENT_OFF. Texts are valid during the call.
+ */
 struct agent_status {
 	uint32_t pid; /* as the initial pid namespace counts */
 	enum agent_state state;
 	enum agent_failure failure;
-	const char *why;   /* AGENT_FAILED: a sentence: what, and what to do; else NULL */
+	const char *why; /* AGENT_FAILED: a sentence: what, and what to do. After agents_abandon */
+			 /* also with other states. Else NULL */
 	const char *cupti; /* path of the library in use, cleaned for terminals; or NULL */
 	uint32_t cupti_version, driver_version;
-	uint64_t active_since_ns, active_until_ns; /* see struct agent_shared */
+	/* See struct agent_shared; since the first window began, until the last one ended. */
+	uint64_t active_since_ns, active_until_ns;
 	uint64_t clock_error_ns;
+	enum agent_leftover leftover; /* AGENT_PAUSED, AGENT_OFF: what stays in the target */
+	bool nodes_instead;           /* graph launches could not be measured as wholes */
 	uint64_t stopped_ns; /* how long a thread of it was stopped to let the agent in; 0: not */
 };
 
@@ -52,7 +59,10 @@ struct agents_options {
 	void *data;
 };
 
-/* Fails when `cupti` is no library that can be read, or no socket can be had. */
+/*
+ * Fails when `cupti` is no library that can be read. The options' functions are called by
+ * agents_turn, agents_enter, agents_gone and agents_abandon, and call none of these themselves.
+ */
 int agents_new(const struct agents_options *options, struct agents **agents, struct err *err);
 
 /* Ends injections; agents see that the socket closes, and leave by themselves. */
@@ -60,7 +70,8 @@ void agents_free(struct agents *agents);
 
 /*
  * "NAME=value" for a command to be started, NULL at the end; owned by `agents`. A value that the
- * caller's environment has for CUDA_INJECTION64_PATH is kept for the agent to pass on to.
+ * caller's environment has for CUDA_INJECTION64_PATH is kept for the agent to pass on to. Fails
+ * when no socket, or no file for the library can be had.
  */
 int agents_environment(struct agents *agents, char *const **environment, struct err *err);
 
@@ -76,6 +87,10 @@ void agents_gone(struct agents *agents, pid_t pid);
  * is willing to wait: agents that found no safe point say AGENT_ENDING, and leave by themselves. */
 void agents_stop(struct agents *agents);
 bool agents_stopped(const struct agents *agents);
+
+/* No more patience: those that have not left are told once more, with a sentence on how they will.
+ */
+void agents_abandon(struct agents *agents);
 
 /* Sums over all agents that ever were. */
 struct agents_lost {

@@ -23,12 +23,15 @@ struct options {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORMAT = 3000, OPT_FORCE, OPT_OUTPUT, OPT_TOP, OPT_NESTED, OPT_COLOR };
+enum { OPT_FORMAT = 3000, OPT_FORCE, OPT_OUTPUT, OPT_TOP, OPT_NESTED, OPT_GAP, OPT_COLOR };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "What is shown:", 2 },
 	{ "top", OPT_TOP, "N", 0, "the first N rows of each table", 0 },
 	{ "nested", OPT_NESTED, 0, 0, "also the calls that other calls made", 0 },
+	{ "gap", OPT_GAP, "TIME", 0,
+	  "report gaps: each gap from this length on (default 20us); shorter ones are summed up",
+	  0 },
 	{ 0, 0, 0, 0, "Output:", 3 },
 	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
 	{ "output", OPT_OUTPUT, "DIR", 0, "a file in DIR for each report (cuda_api_sum.csv)", 0 },
@@ -87,6 +90,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_NESTED:
 		o->set.nested = true;
+		return 0;
+	case OPT_GAP:
+		o->set.gap_ns = cli_duration(state, "--gap", arg);
 		return 0;
 	case OPT_COLOR:
 		o->color = cli_when(state, arg);

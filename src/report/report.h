@@ -25,6 +25,7 @@ struct report_options {
 	enum kernel_names names;
 	bool nested;             /* also calls made inside other traced calls */
 	uint64_t from_ns, to_ns; /* what is read of the trace, after its begin; to 0: to its end */
+	uint64_t gap_ns;         /* gaps from this length on are told of; 0: the default */
 	bool part; /* that, or only some processes: what is not there may be elsewhere */
 };
 

@@ -32,6 +32,7 @@ struct consumer *memory_report_new(const struct report *report,
                                    const struct report_options *options);
 struct consumer *launches_report_new(const struct report *report,
                                      const struct report_options *options);
+struct consumer *gaps_report_new(const struct report *report, const struct report_options *options);
 struct consumer *slowest_report_new(const struct report *report,
                                     const struct report_options *options);
 

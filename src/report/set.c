@@ -83,6 +83,7 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 		                          .nested = set->options.nested,
 		                          .from_ns = set->options.from_ns,
 		                          .to_ns = set->options.to_ns,
+		                          .gap_ns = set->options.gap_ns,
 		                          .part = set->options.part };
 	int rc;
 

@@ -13,6 +13,7 @@ struct report_set_options {
 	const char *folder;      /* each report goes to FOLDER/NAME.csv; NULL: all to table.out */
 	bool replace;            /* files that exist */
 	uint64_t from_ns, to_ns; /* see struct report_options */
+	uint64_t gap_ns;
 	bool part;
 	bool nested;
 };

@@ -124,6 +124,7 @@ enum range_kind {
 	RANGE_MARK,     /* NVTX, a moment: ends when it begins */
 	RANGE_SYNC,     /* a wait of the host for the GPU, or of a stream for an event */
 	RANGE_OVERHEAD, /* time that CUPTI and the driver spend on measuring, flushing, loading */
+	RANGE_NOT_MEASURED, /* between two windows of --gpu-window: what ran then was not seen */
 	RANGE_COUNT
 };
 

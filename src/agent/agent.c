@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: MIT
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent_channel.h"
+#include "agent/agent_failure.h"
+#include "agent/agent_library.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "base/xalloc.h"
+
+#define RING_BYTES     ((size_t)8 << 20)
+#define FLUSH_MS       1000 /* one flush took 0.6 ms on an H200 */
+#define ENTER_LIMIT_NS 10000000000ull
+#define SILENT_NS      10000000000ull /* from hello to its first word */
+#define STUCK_NS       10000000000ull
+#define MESSAGES_MOST  64 /* a turn */
+#define STATE_UNKNOWN  UINT32_MAX
+
+struct agent *agent_new(struct agent_common *common, pid_t pid)
+{
+	struct agent *agent = xcalloc(1, sizeof(*agent));
+
+	agent->common = common;
+	agent->pid = pid;
+	agent->socket = -1;
+	agent->state = STATE_UNKNOWN;
+	return agent;
+}
+
+/* What keeps it from coming back; its last lost records stay counted. */
+static void finish(struct agent *agent)
+{
+	agent_add_lost(agent, &agent->common->lost);
+	if (agent->socket >= 0)
+		close(agent->socket);
+	inject_free(agent->inject);
+	agent_ring_free(agent->ring);
+	agent->socket = -1;
+	agent->inject = NULL;
+	agent->ring = NULL;
+	agent->over = true;
+}
+
+void agent_free(struct agent *agent)
+{
+	if (!agent->over)
+		finish(agent);
+	free(agent);
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static void say(struct agent *agent, const struct agent_shared *shared, enum agent_state state,
+                const char *why)
+{
+	const struct agents_options *options = &agent->common->options;
+	struct buf cupti = { 0 };
+	struct agent_status status = {
+		.pid = (uint32_t)agent->pid,
+		.state = state,
+		.failure = state == AGENT_FAILED ? shared->failure : AGENT_FINE,
+		.why = why,
+		.cupti_version = shared->cupti_version,
+		.driver_version = shared->driver_version,
+		.active_since_ns = agent->since_ns,
+		.active_until_ns = shared->active_until_ns,
+		.clock_error_ns = shared->clock_error_ns,
+		.stopped_ns = agent->stopped_ns,
+	};
+
+	if (*shared->cupti_path) {
+		text_add_safe(&cupti, shared->cupti_path);
+		status.cupti = cupti.data;
+	}
+	if (options->state)
+		options->state(options->data, &status);
+	buf_free(&cupti);
+}
+
+static void shared_of(const struct agent *agent, struct agent_shared *shared)
+{
+	memset(shared, 0, sizeof(*shared));
+	if (agent->ring)
+		agent_ring_shared(agent->ring, shared);
+}
+
+void agent_fail(struct agent *agent, const char *fmt, ...)
+{
+	struct agent_shared shared;
+	struct buf why = { 0 };
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&why, fmt, ap);
+	va_end(ap);
+	shared_of(agent, &shared);
+	shared.failure = AGENT_FINE; /* it is we who say so */
+	say(agent, &shared, AGENT_FAILED, why.data);
+	buf_free(&why);
+	finish(agent);
+}
+
+/* While windows are measured, their beginnings and ends are not told. */
+static bool is_news(const struct agent *agent, enum agent_state state)
+{
+	const struct agent_common *common = agent->common;
+
+	if (!common->options.window_ns || common->order == AGENT_STOP)
+		return true;
+	return state == AGENT_RUNNING ? !agent->measured
+	                              : state != AGENT_ENDING && state != AGENT_PAUSED;
+}
+
+static void tell(struct agent *agent, const struct agent_shared *shared, enum agent_state state)
+{
+	struct buf why = { 0 };
+
+	if (!agent->since_ns)
+		agent->since_ns = shared->active_since_ns;
+	if (state == AGENT_RUNNING && !agent->common->first_window_ns)
+		agent->common->first_window_ns = agent->common->now_ns;
+	if (state == AGENT_FAILED)
+		agent_failure_text(&why, agent->pid, shared);
+	if (is_news(agent, state))
+		say(agent, shared, state, why.data);
+	agent->measured |= state == AGENT_RUNNING;
+	buf_free(&why);
+	if (state == AGENT_OFF || state == AGENT_FAILED)
+		finish(agent);
+}
+
+static const char *name_of(uint32_t state)
+{
+	static const char *const names[] = {
+		[AGENT_STARTING] = "still looks for CUPTI",
+		[AGENT_RUNNING] = "still measures",
+		[AGENT_ENDING] = "has stopped measuring",
+		[AGENT_PAUSED] = "has stopped measuring",
+		[AGENT_OFF] = "has left",
+		[AGENT_FAILED] = "has failed",
+	};
+
+	return state <= AGENT_FAILED ? names[state] : "is in a state that is not known";
+}
+
+void agent_abandon(struct agent *agent)
+{
+	struct agent_shared shared;
+	struct buf why = { 0 };
+
+	if (agent->over || !agent->spoke)
+		return;
+	shared_of(agent, &shared);
+	if (agent->state == AGENT_ENDING)
+		buf_printf(&why,
+		           "process %d made no CUDA call since it was told to stop: the agent "
+		           "leaves CUPTI at its next one",
+		           agent->pid);
+	else
+		buf_printf(&why,
+		           "the agent in process %d %s and did not answer: it leaves when it sees "
+		           "that cuscope is gone",
+		           agent->pid, name_of(agent->state));
+	say(agent, &shared, agent->state <= AGENT_FAILED ? agent->state : AGENT_STARTING, why.data);
+	buf_free(&why);
+}
+
+/* ---- coming in ------------------------------------------------------------------------------- */
+
+void agent_enter(struct agent *agent)
+{
+	struct inject_options options = {
+		.pid = agent->pid,
+		.name = "cuscope-agent",
+		.function = AGENT_ENTER,
+		.limit_ns = ENTER_LIMIT_NS,
+	};
+	struct err err = { 0 };
+
+	options.library = agent_library_bytes(&options.bytes);
+	if (inject_begin(&options, &agent->inject, &err)) {
+		agent->inject = NULL;
+		agent_fail(agent, "no GPU times of process %d: %s", agent->pid, err.text);
+	}
+}
+
+void agent_entered(struct agent *agent)
+{
+	struct inject_result result = { .socket = -1 };
+	struct err err = { 0 };
+	int rc = inject_result(agent->inject, &result, &err);
+
+	inject_free(agent->inject);
+	agent->inject = NULL;
+	if (rc) {
+		agent_fail(agent, "no GPU times of process %d: %s", agent->pid, err.text);
+		return;
+	}
+	agent->stopped_ns = result.stopped_ns;
+	if (agent->common->order == AGENT_STOP) { /* too late: it sees that the socket closes */
+		close(result.socket);
+		finish(agent);
+		return;
+	}
+	agent_greet(agent, result.socket);
+}
+
+static int send_hello(struct agent *agent, int memfd)
+{
+	const struct agent_common *common = agent->common;
+	struct agent_message hello = {
+		.type = AGENT_HELLO,
+		.abi = AGENT_ABI,
+		.kinds = common->options.kinds,
+		.cupti = common->cupti >= 0,
+		.flush_ms = FLUSH_MS,
+	};
+	int fds[] = { memfd, common->cupti };
+
+	return channel_send(agent->socket, &hello, fds, common->cupti >= 0 ? 2 : 1);
+}
+
+void agent_greet(struct agent *agent, int socket)
+{
+	size_t bytes = agent->common->options.ring_bytes;
+	struct err err = { 0 };
+	int memfd = -1, rc;
+
+	agent->socket = socket;
+	agent->greeted_ns = agent->common->now_ns;
+	if (agent_ring_new(bytes ? bytes : RING_BYTES, &agent->ring, &memfd, &err)) {
+		agent_fail(agent, "no GPU times of process %d: %s", agent->pid, err.text);
+		return;
+	}
+	rc = send_hello(agent, memfd);
+	close(memfd);
+	if (rc)
+		agent->closed = true; /* it ended just now */
+	agent->ordered = AGENT_RUN;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+void agent_hear(struct agent *agent)
+{
+	for (int i = 0; i < MESSAGES_MOST && !agent->over && !agent->closed; i++) {
+		struct agent_message message = { 0 };
+		int rc = channel_receive(agent->socket, &message);
+
+		if (rc == -EAGAIN)
+			return;
+		if (rc == -EPIPE)
+			agent->closed = true;
+		else if (rc < 0 || message.abi != AGENT_ABI)
+			agent_fail(agent,
+			           "process %d holds the agent of another version of cuscope: GPU "
+			           "times need a fresh start of the process",
+			           agent->pid);
+		/* AGENT_STATE says nothing but that one should look, which agent_turn does. */
+	}
+}
+
+static void pass_on(void *data, const struct agent_head *record)
+{
+	struct agent *agent = data;
+	const struct agents_options *options = &agent->common->options;
+
+	if (options->record)
+		options->record(options->data, (uint32_t)agent->pid, record);
+}
+
+/*
+ * A thread that ends while it writes a record, which takes a signal handler that jumps out or a
+ * cancellation, leaves one that never gets its length; nothing after it can be read.
+ */
+static void watch_for_stuck(struct agent *agent, int64_t bytes)
+{
+	if (bytes || !agent_ring_waits(agent->ring)) {
+		agent->stuck_ns = 0;
+		return;
+	}
+	if (!agent->stuck_ns)
+		agent->stuck_ns = agent->common->now_ns;
+	else if (agent->common->now_ns - agent->stuck_ns > STUCK_NS)
+		agent_fail(
+			agent,
+			"no more GPU times of process %d: a thread of it began to write a record "
+			"and did not end it",
+			agent->pid);
+}
+
+static void read_ring(struct agent *agent)
+{
+	struct err err = { 0 };
+	int64_t bytes = agent_ring_read(agent->ring, pass_on, agent, &err);
+
+	if (bytes < 0)
+		agent_fail(
+			agent,
+			"no more GPU times of process %d: the memory shared with it holds %s, so "
+			"something has overwritten it",
+			agent->pid, err.text);
+	else if (!agent->closed)
+		watch_for_stuck(agent, bytes);
+}
+
+/* What it says of itself, when it has something to say. */
+static void look(struct agent *agent, uint32_t state)
+{
+	struct agent_shared shared;
+
+	agent_ring_shared(agent->ring, &shared);
+	if (!shared.magic || !shared.abi) {
+		if (agent->common->now_ns - agent->greeted_ns > SILENT_NS)
+			agent_fail(agent,
+			           "the agent in process %d did not begin within %llu s: the "
+			           "process may be stopped, or short of memory; try again",
+			           agent->pid, SILENT_NS / 1000000000ull);
+		return;
+	}
+	if (shared.magic != AGENT_MAGIC || shared.abi != AGENT_ABI || state > AGENT_FAILED) {
+		agent_fail(
+			agent,
+			"no GPU times of process %d: what its agent says makes no sense (version "
+			"%u, state %u)",
+			agent->pid, shared.abi, state);
+		return;
+	}
+	agent->spoke = true;
+	if (state != agent->state) {
+		agent->state = state;
+		tell(agent, &shared, state);
+	}
+}
+
+static void give_order(struct agent *agent)
+{
+	struct agent_message message = { .type = agent->common->order, .abi = AGENT_ABI };
+	int rc;
+
+	if (agent->ordered == message.type)
+		return;
+	rc = channel_send(agent->socket, &message, NULL, 0);
+	if (!rc)
+		agent->ordered = message.type;
+	else if (rc != -EAGAIN)
+		agent->closed = true;
+}
+
+/*
+ * A state is told before the records that were written after it where something begins, and after
+ * those before it where something ends.
+ */
+void agent_turn(struct agent *agent)
+{
+	uint32_t state;
+
+	if (agent->over || !agent->ring)
+		return;
+	state = agent_ring_state(agent->ring);
+	if (state == AGENT_RUNNING && state != agent->state)
+		look(agent, state);
+	if (!agent->over)
+		read_ring(agent);
+	if (!agent->over && (state != agent->state || !agent->spoke))
+		look(agent, state);
+	if (!agent->over && !agent->closed)
+		give_order(agent);
+	if (!agent->over && agent->closed)
+		agent_end(agent);
+}
+
+void agent_end(struct agent *agent)
+{
+	struct agent_shared shared;
+
+	if (!agent->closed) { /* else the last turn was after its end */
+		agent->closed = true;
+		agent_turn(agent);
+	}
+	if (agent->over)
+		return;
+	shared_of(agent, &shared);
+	if (agent->since_ns && !shared.active_until_ns)
+		shared.active_until_ns = agent->common->now_ns;
+	if (agent->spoke)
+		say(agent, &shared, AGENT_OFF, NULL);
+	finish(agent);
+}
+
+void agent_add_lost(const struct agent *agent, struct agents_lost *lost)
+{
+	struct agent_shared shared;
+
+	if (!agent->ring)
+		return;
+	agent_ring_shared(agent->ring, &shared);
+	if (__builtin_add_overflow(lost->ring, shared.lost_ring, &lost->ring))
+		lost->ring = UINT64_MAX;
+	if (__builtin_add_overflow(lost->buffers, shared.lost_buffers, &lost->buffers))
+		lost->buffers = UINT64_MAX;
+	if (__builtin_add_overflow(lost->times, shared.lost_times, &lost->times))
+		lost->times = UINT64_MAX;
+}

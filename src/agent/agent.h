@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One agent: a process that is being entered, or a socket and a ring. For agents.c.
+ *
+ *   agent_enter, agent_entered    injection; or agent_greet, where it came by itself
+ *   agent_hear                    its socket is readable
+ *   agent_turn                    records are read, states told, orders given
+ *   agent_end                     its process is gone
+ *
+ * When `over` is set, all was read and told, and the agent is to be freed.
+ */
+#ifndef CUSCOPE_AGENT_AGENT_H
+#define CUSCOPE_AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <uthash.h>
+
+#include "agent/agent_ring.h"
+#include "agent/agents.h"
+#include "agent/inject.h"
+
+/* What the agents of a capture have in common. */
+struct agent_common {
+	struct agents_options options;
+	int cupti; /* to be sent along; -1: none */
+	uint64_t now_ns;
+	uint32_t order;           /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what all are to do now */
+	uint64_t first_window_ns; /* when the first agent began to measure; 0: none has */
+	struct agents_lost lost;  /* of those that are over */
+};
+
+struct agent {
+	UT_hash_handle hh;  /* by pid, while not over */
+	struct agent *next; /* among those that are over */
+	struct agent_common *common;
+	pid_t pid;
+	struct inject *inject; /* not NULL: being entered */
+	int socket;            /* -1: none */
+	struct agent_ring *ring;
+
+	uint32_t ordered; /* the last order that was sent */
+	uint32_t state;   /* the last one that was seen */
+	bool spoke;       /* it said what it is */
+	bool measured;    /* AGENT_RUNNING was told */
+	bool closed;      /* it closed its socket */
+	bool over;
+	uint64_t greeted_ns, stuck_ns;
+	uint64_t since_ns; /* it measures, first */
+	uint64_t stopped_ns;
+};
+
+struct agent *agent_new(struct agent_common *common, pid_t pid);
+void agent_free(struct agent *agent);
+
+void agent_enter(struct agent *agent);   /* begins; `inject` is set, or it is over */
+void agent_entered(struct agent *agent); /* inject_fd is readable: greets, or it is over */
+void agent_greet(struct agent *agent, int socket); /* the agent owns the socket from then on */
+
+void agent_hear(struct agent *agent);
+void agent_turn(struct agent *agent);
+void agent_end(struct agent *agent);
+
+/* Told as AGENT_FAILED with this sentence; it is over. */
+void agent_fail(struct agent *agent, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Tells its state again, with a sentence on how it will leave. */
+void agent_abandon(struct agent *agent);
+
+/* Adds what it has lost. */
+void agent_add_lost(const struct agent *agent, struct agents_lost *lost);
+
+#endif

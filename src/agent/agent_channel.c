@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "agent/agent_channel.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG  128
+#define FDS_MOST 2
+
+int channel_listen(char name[CHANNEL_NAME], struct err *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	uint64_t random[2] = { 0 };
+	socklen_t length;
+	int fd, rc;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return err_set(err, EIO, "cannot get random bytes for the name of a socket");
+	snprintf(name, CHANNEL_NAME, "cuscope-%016llx%016llx", (unsigned long long)random[0],
+	         (unsigned long long)random[1]);
+	memcpy(address.sun_path + 1, name, strlen(name)); /* a NUL first: abstract */
+	length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0 &&
+	    listen(fd, BACKLOG) == 0)
+		return fd;
+	rc = err_set(err, errno, "cannot make a socket for GPU times to come by: %s",
+	             strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int channel_accept(int listener, pid_t *pid)
+{
+	struct ucred peer = { 0 };
+	socklen_t length = sizeof(peer);
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+		peer.pid = 0;
+	*pid = peer.pid;
+	return fd;
+}
+
+int channel_send(int socket, const struct agent_message *message, const int *fds, int n_fds)
+{
+	union {
+		char bytes[CMSG_SPACE(FDS_MOST * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec part = { .iov_base = (void *)message, .iov_len = sizeof(*message) };
+	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (n_fds) {
+		struct cmsghdr *head;
+
+		packet.msg_control = control.bytes;
+		packet.msg_controllen = CMSG_SPACE((size_t)n_fds * sizeof(int));
+		head = CMSG_FIRSTHDR(&packet);
+		head->cmsg_level = SOL_SOCKET;
+		head->cmsg_type = SCM_RIGHTS;
+		head->cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int));
+		memcpy(CMSG_DATA(head), fds, (size_t)n_fds * sizeof(int));
+	}
+	return sendmsg(socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int channel_receive(int socket, struct agent_message *message)
+{
+	ssize_t got = recv(socket, message, sizeof(*message), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
+	if (got == 0)
+		return -EPIPE;
+	return got == sizeof(*message) ? 1 : -EBADMSG;
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "agent/agent_failure.h"
+
+#include <stdint.h>
+
+#include "base/text.h"
+
+/* CUptiResult (cupti_result.h of CUDA 13.0), those that a user can do something about. */
+static const struct advice {
+	int32_t code;
+	const char *text;
+} advices[] = {
+	{ 8, "memory of the process or the GPU is out" },
+	{ 27, "CUPTI does not support this GPU or this system" },
+	{ 33, "this is a virtual GPU that does not allow profiling: its host can allow it" },
+	{ 35, "the driver lets only root profile: run the program as root, or load the nvidia "
+	      "module with NVreg_RestrictProfilingToAdminUsers=0" },
+	{ 36, "the program itself uses CUPTI's profiling interface" },
+	{ 40, "this virtual GPU does not allow profiling: its host can allow it" },
+	{ 41, "confidential computing is on, and does not allow profiling" },
+	{ 43, "CUPTI does not support this MIG instance" },
+	{ 45, "CUPTI needs a newer driver under WSL" },
+};
+
+static void add_advice(struct buf *out, int32_t code)
+{
+	for (size_t i = 0; i < sizeof(advices) / sizeof(*advices); i++) {
+		if (advices[i].code == code)
+			buf_printf(out, ": %s", advices[i].text);
+	}
+}
+
+/* The wheel of the CUDA that the driver was made for; that of CUDA 13 has no number in its name. */
+static const char *wheel(uint32_t driver_version)
+{
+	if (driver_version >= 13000)
+		return "nvidia-cuda-cupti";
+	return driver_version && driver_version < 12000 ? "nvidia-cuda-cupti-cu11"
+	                                                : "nvidia-cuda-cupti-cu12";
+}
+
+static void add_text(struct buf *out, const char *before, const char *text, const char *after)
+{
+	if (!*text)
+		return;
+	buf_puts(out, before);
+	text_add_safe(out, text);
+	buf_puts(out, after);
+}
+
+static void add_busy(struct buf *out, pid_t pid)
+{
+	buf_printf(out,
+	           "another profiler (nsys, torch.profiler) is using CUPTI in process %d: GPU "
+	           "times need it alone until CUDA 13.3; end it, or go on without",
+	           pid);
+}
+
+static void add_no_cupti(struct buf *out, pid_t pid, const struct agent_shared *shared)
+{
+	buf_printf(out, "no libcupti was found for process %d", pid);
+	add_text(out, " (tried ", shared->text, ")");
+	buf_printf(out,
+	           ": install the CUDA toolkit's CUPTI, `pip install %s`, or name one by --cupti "
+	           "PATH",
+	           wheel(shared->driver_version));
+}
+
+static void add_foreign(struct buf *out, pid_t pid, const struct agent_shared *shared)
+{
+	buf_printf(out, "the libcupti of process %d", pid);
+	add_text(out, ", ", shared->cupti_path, ",");
+	buf_puts(out, " does not fit its driver or is too old");
+	add_text(out, " (", shared->text, ")");
+	buf_printf(out, ": `pip install %s`, or name another one by --cupti PATH",
+	           wheel(shared->driver_version));
+}
+
+static void add_error(struct buf *out, pid_t pid, const struct agent_shared *shared)
+{
+	buf_printf(out, "CUPTI does not work in process %d", pid);
+	add_text(out, ": ", shared->text, "");
+	buf_printf(out, "%s error %d", *shared->text ? " gave" : ":", shared->code);
+	add_advice(out, shared->code);
+}
+
+void agent_failure_text(struct buf *out, pid_t pid, const struct agent_shared *shared)
+{
+	switch (shared->failure) {
+	case AGENT_NO_CUDA:
+		buf_printf(out, "CUDA does not work in process %d", pid);
+		add_text(out, " (", shared->text, ")");
+		buf_puts(out, ": GPU times need its libcuda.so.1 and a GPU");
+		break;
+	case AGENT_NO_CUPTI:
+		add_no_cupti(out, pid, shared);
+		break;
+	case AGENT_CUPTI_BUSY:
+		add_busy(out, pid);
+		break;
+	case AGENT_CUPTI_FOREIGN:
+		add_foreign(out, pid, shared);
+		break;
+	case AGENT_CUPTI_ERROR:
+		add_error(out, pid, shared);
+		break;
+	case AGENT_NO_MEMORY:
+		buf_printf(out, "process %d has no memory left for GPU times", pid);
+		add_text(out, " (", shared->text, ")");
+		break;
+	case AGENT_BAD_HELLO:
+		buf_printf(out,
+		           "process %d holds the agent of another version of cuscope: GPU times "
+		           "need a fresh start of the process",
+		           pid);
+		break;
+	default:
+		buf_printf(out, "the agent in process %d gave up and did not say why", pid);
+		add_text(out, ": ", shared->text, "");
+	}
+}

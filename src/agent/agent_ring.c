@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+#include "agent/agent_ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008u /* Linux 6.3 */
+#endif
+
+#define RING_LEAST ((size_t)64 << 10)
+#define RING_MOST  ((size_t)1 << 30)
+#define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+struct agent_ring {
+	struct agent_shared *shared;
+	char *memory; /* twice in a row */
+	size_t bytes;
+	uint64_t tail; /* the one in shared memory is only for the agent to read */
+	union {
+		struct agent_head head;
+		_Alignas(8) char bytes[AGENT_RECORD_MAX];
+	} copy;
+};
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static size_t ring_size(size_t bytes)
+{
+	size_t size = RING_LEAST;
+
+	while (size < bytes && size < RING_MOST)
+		size *= 2;
+	return size;
+}
+
+/*
+ * Sealed against a change of its size, since a reader of pages that are gone gets SIGBUS. Not
+ * executable where the kernel knows how to say so; some refuse memory that does not say it.
+ */
+static int make_memfd(size_t bytes)
+{
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd = memfd_create("cuscope-ring", flags | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("cuscope-ring", flags);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
+		int code = -errno;
+
+		close(fd);
+		return code;
+	}
+	return fd;
+}
+
+static int map_ring(struct agent_ring *ring, int fd)
+{
+	int protection = PROT_READ | PROT_WRITE;
+	void *memory;
+
+	memory = mmap(NULL, AGENT_RING_AT, protection, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	ring->shared = memory;
+	memory = mmap(NULL, 2 * ring->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	ring->memory = memory;
+	for (int i = 0; i < 2; i++) {
+		if (mmap(ring->memory + i * ring->bytes, ring->bytes, protection,
+		         MAP_SHARED | MAP_FIXED, fd, AGENT_RING_AT) == MAP_FAILED)
+			return -errno;
+	}
+	return 0;
+}
+
+int agent_ring_new(size_t bytes, struct agent_ring **ring_out, int *memfd, struct err *err)
+{
+	struct agent_ring *ring = xcalloc(1, sizeof(*ring));
+	int rc = 0, fd;
+
+	*ring_out = NULL;
+	ring->bytes = ring_size(bytes);
+	fd = make_memfd(AGENT_RING_AT + ring->bytes);
+	if (fd < 0)
+		rc = fd;
+	else
+		rc = map_ring(ring, fd);
+	if (rc) {
+		agent_ring_free(ring);
+		if (fd >= 0)
+			close(fd);
+		return err_set(err, rc, "cannot make %zu KiB of memory to share with it: %s",
+		               bytes >> 10, strerror(-rc));
+	}
+	*ring_out = ring;
+	*memfd = fd;
+	return 0;
+}
+
+void agent_ring_free(struct agent_ring *ring)
+{
+	if (!ring)
+		return;
+	if (ring->shared)
+		munmap(ring->shared, AGENT_RING_AT);
+	if (ring->memory)
+		munmap(ring->memory, 2 * ring->bytes);
+	free(ring);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* By type: the bytes that must be there, and where a text begins that must end in the record. */
+static const struct layout {
+	uint16_t least, text;
+} layouts[] = {
+	[AGENT_PAD] = { sizeof(struct agent_head), 0 },
+	[AGENT_NAME] = { sizeof(struct agent_name), offsetof(struct agent_name, text) },
+	[AGENT_SHAPE] = { sizeof(struct agent_shape), 0 },
+	[AGENT_PLACE] = { sizeof(struct agent_place), 0 },
+	[AGENT_CALL] = { sizeof(struct agent_call), 0 },
+	[AGENT_KERNEL] = { sizeof(struct agent_kernel), 0 },
+	[AGENT_COPY] = { sizeof(struct agent_copy), 0 },
+	[AGENT_SET] = { sizeof(struct agent_copy), 0 },
+	[AGENT_GRAPH] = { sizeof(struct agent_graph), 0 },
+	[AGENT_SYNC] = { sizeof(struct agent_wait), 0 },
+	[AGENT_OVERHEAD] = { sizeof(struct agent_wait), 0 },
+	[AGENT_NVTX] = { sizeof(struct agent_nvtx), offsetof(struct agent_nvtx, text) },
+};
+
+#define TYPES (sizeof(layouts) / sizeof(*layouts))
+
+static size_t least_bytes(const struct agent_head *record)
+{
+	if (record->type == AGENT_KERNEL && record->flags & AGENT_KERNEL_LONG)
+		return sizeof(struct agent_kernel_long);
+	return layouts[record->type].least;
+}
+
+static bool words_fit(const struct agent_call *call)
+{
+	size_t words = (call->head.bytes - sizeof(*call)) / sizeof(*call->word);
+
+	return call->arguments <= words && call->blob <= words - call->arguments;
+}
+
+/* A record that was copied, whose `bytes` is right as far as the ring is concerned. */
+static int check(const struct agent_head *record, struct err *err)
+{
+	size_t text;
+
+	if (!record->type || record->type >= TYPES)
+		return err_set(err, EBADMSG, "a record of type %u, which there is not",
+		               record->type);
+	if (record->bytes < least_bytes(record))
+		return err_set(err, EBADMSG, "a record of type %u and only %u bytes", record->type,
+		               record->bytes);
+	text = layouts[record->type].text;
+	if (text && !memchr((const char *)record + text, 0, record->bytes - text))
+		return err_set(err, EBADMSG, "a text without an end");
+	if (record->type == AGENT_CALL && !words_fit((const struct agent_call *)record))
+		return err_set(err, EBADMSG, "a call with more arguments than its record holds");
+	return 0;
+}
+
+/*
+ * Copies the record at the tail; 0 bytes: it is not written yet. After this nothing looks at the
+ * shared memory any more, and the length is the one that was checked.
+ */
+static int take(struct agent_ring *ring, uint64_t room, struct err *err)
+{
+	const char *at = ring->memory + (ring->tail & (ring->bytes - 1));
+	struct agent_head *record = &ring->copy.head;
+	uint32_t bytes = __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+
+	if (!bytes)
+		return 0;
+	if (bytes % 8 || bytes > AGENT_RECORD_MAX || bytes > room)
+		return err_set(err, EBADMSG, "a record of %u bytes, where %llu were reserved",
+		               bytes, (unsigned long long)room);
+	memcpy(ring->copy.bytes, at, bytes);
+	__asm__ volatile("" ::: "memory"); /* the copy is one: it is not read again from there */
+	record->bytes = bytes;
+	return check(record, err) ? -EBADMSG : (int)bytes;
+}
+
+/* Zeroes what was read, so that a reader finds no old record, and gives the room back. */
+static void give_back(struct agent_ring *ring, size_t bytes)
+{
+	memset(ring->memory + (ring->tail & (ring->bytes - 1)), 0, bytes);
+	ring->tail += bytes;
+	__atomic_store_n(&ring->shared->tail, ring->tail, __ATOMIC_RELEASE);
+}
+
+int64_t agent_ring_read(struct agent_ring *ring, agent_record_fn record, void *data,
+                        struct err *err)
+{
+	uint64_t begin = ring->tail;
+	uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE);
+
+	if (head - ring->tail > ring->bytes || head % 8)
+		return err_set(err, EBADMSG,
+		               "the ring's head at %llu, where between %llu and %llu is possible",
+		               (unsigned long long)head, (unsigned long long)ring->tail,
+		               (unsigned long long)(ring->tail + ring->bytes));
+	while (ring->tail != head) {
+		int bytes = take(ring, head - ring->tail, err);
+
+		if (bytes < 0)
+			return bytes;
+		if (!bytes)
+			break;
+		give_back(ring, (size_t)bytes);
+		if (ring->copy.head.type != AGENT_PAD)
+			record(data, &ring->copy.head);
+	}
+	return (int64_t)(ring->tail - begin);
+}
+
+bool agent_ring_waits(const struct agent_ring *ring)
+{
+	return __atomic_load_n(&ring->shared->head, __ATOMIC_RELAXED) != ring->tail;
+}
+
+/* ---- what it says of itself ------------------------------------------------------------------ */
+
+uint32_t agent_ring_state(const struct agent_ring *ring)
+{
+	return __atomic_load_n(&ring->shared->state, __ATOMIC_ACQUIRE);
+}
+
+void agent_ring_shared(const struct agent_ring *ring, struct agent_shared *shared)
+{
+	memcpy(shared, ring->shared, sizeof(*shared));
+	__asm__ volatile("" ::: "memory");
+	shared->text[sizeof(shared->text) - 1] = '\0';
+	shared->cupti_path[sizeof(shared->cupti_path) - 1] = '\0';
+	shared->head = shared->tail = 0;
+}

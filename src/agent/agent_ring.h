@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory that an agent writes its records into, and the reading of it (src/agent/wire.h).
+ *
+ * Whoever writes there may be anybody's process, and means well or does not: it can change every
+ * byte at every moment. So whatever is looked at was copied first, and what makes no sense breaks
+ * the ring, not cuscope. The memory cannot be cut short under the reader (it is sealed), and holes
+ * punched into it read as zeroes.
+ */
+#ifndef CUSCOPE_AGENT_AGENT_RING_H
+#define CUSCOPE_AGENT_AGENT_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/wire.h"
+#include "base/err.h"
+
+#define AGENT_RECORD_MAX 4096 /* bytes; the longest that an agent writes are names of kernels */
+
+struct agent_ring;
+
+/*
+ * `bytes` is made a power of two, 64 KiB or more. `*memfd` is to be sent to the agent, and closed
+ * by the caller.
+ */
+int agent_ring_new(size_t bytes, struct agent_ring **ring, int *memfd, struct err *err);
+void agent_ring_free(struct agent_ring *ring);
+
+/* Called with each record: 8-byte aligned, checked as agents_options.record says, the callee's
+ * until it returns. */
+typedef void (*agent_record_fn)(void *data, const struct agent_head *record);
+
+/*
+ * Reads what was there when it was called, as far as it is written. Returns how many bytes that
+ * were, or -EBADMSG with what was wrong as a part of a sentence ("a record of 12 bytes"): then the
+ * ring is not to be read again.
+ */
+int64_t agent_ring_read(struct agent_ring *ring, agent_record_fn record, void *data,
+                        struct err *err);
+
+/* Whether there is something that is not yet read: a record that is being written, too. */
+bool agent_ring_waits(const struct agent_ring *ring);
+
+/* Only the state, for a quick look; what it says is not checked. */
+uint32_t agent_ring_state(const struct agent_ring *ring);
+
+/* What the agent says of itself, copied; texts end, head and tail are 0. */
+void agent_ring_shared(const struct agent_ring *ring, struct agent_shared *shared);
+
+#endif

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: MIT
+#include "agent/agents.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/agent_channel.h"
+#include "agent/agent_library.h"
+#include "base/xalloc.h"
+#include "probe/elf_image.h"
+
+#define AGENTS_MOST   4096
+#define ENTERING_MOST 8   /* at once: each is a process of ours, and stops one of theirs */
+#define ACCEPTS_MOST  256 /* a turn */
+#define EVENTS_MOST   64
+#define VARIABLES     5
+
+#define INJECTION      "CUDA_INJECTION64_PATH"
+#define NVTX_INJECTION "NVTX_INJECTION64_PATH"
+
+struct agents {
+	struct agent_common common;
+	int epoll, timer, listener; /* -1: none */
+	char name[CHANNEL_NAME];    /* of the listener */
+	struct agent_library *library;
+	char *variables[VARIABLES];
+	struct agent *all;
+	struct agent *over; /* to be freed when no event can mean them any more */
+	size_t entering, waiting;
+	uint64_t edge_ns; /* what the timer is set to; 0: nothing */
+	bool told_full;
+};
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static int check_cupti(int fd, const char *path, struct err *err)
+{
+	struct elf_symbols symbols;
+	struct elf_image image;
+	int rc = elf_image_open(&image, fd, path, err);
+
+	if (rc)
+		return rc;
+	rc = elf_symbols_dynamic(&image, &symbols);
+	if (!rc)
+		rc = elf_symbols_define(&image, &symbols, "cuptiSubscribe") == 1 ? 0 : -ENOEXEC;
+	elf_image_close(&image);
+	return rc ? err_set(err, ENOEXEC, "%s is no libcupti: it has no function cuptiSubscribe",
+	                    path)
+	          : 0;
+}
+
+static int open_cupti(struct agents *agents, const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return err_set(err, errno, "--cupti: cannot open %s: %s", path, strerror(errno));
+	rc = check_cupti(fd, path, err);
+	if (rc) {
+		close(fd);
+		return err_prefix(err, "--cupti");
+	}
+	agents->common.cupti = fd;
+	return 0;
+}
+
+static int watch(struct agents *agents, int fd, void *tag)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = tag };
+
+	return epoll_ctl(agents->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+int agents_new(const struct agents_options *options, struct agents **agents_out, struct err *err)
+{
+	struct agents *agents = xcalloc(1, sizeof(*agents));
+	int rc = 0;
+
+	agents->common.options = *options;
+	if (options->window_ns >= options->period_ns) /* always */
+		agents->common.options.window_ns = 0;
+	agents->common.order = AGENT_RUN;
+	agents->common.cupti = agents->listener = -1;
+	agents->epoll = epoll_create1(EPOLL_CLOEXEC);
+	agents->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (agents->epoll < 0 || agents->timer < 0 || watch(agents, agents->timer, &agents->timer))
+		rc = err_set(err, errno, "cannot wait for agents: %s", strerror(errno));
+	if (!rc && options->cupti)
+		rc = open_cupti(agents, options->cupti, err);
+	if (rc) {
+		agents_free(agents);
+		agents = NULL;
+	}
+	*agents_out = agents;
+	return rc;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void reap(struct agents *agents)
+{
+	while (agents->over) {
+		struct agent *agent = agents->over;
+
+		agents->over = agent->next;
+		agent_free(agent);
+	}
+}
+
+void agents_free(struct agents *agents)
+{
+	struct agent *agent, *next;
+
+	if (!agents)
+		return;
+	HASH_ITER (hh, agents->all, agent, next) {
+		HASH_DEL(agents->all, agent);
+		agent_free(agent);
+	}
+	reap(agents);
+	close_fd(&agents->listener);
+	close_fd(&agents->timer);
+	close_fd(&agents->epoll);
+	close_fd(&agents->common.cupti);
+	agent_library_free(agents->library);
+	for (size_t i = 0; i < VARIABLES; i++)
+		free(agents->variables[i]);
+	free(agents);
+}
+
+/* ---- for what is started --------------------------------------------------------------------- */
+
+/* What was to be injected before us, "": nothing. If that is us, it is what we had before us. */
+static const char *injected_before(void)
+{
+	const char *path = getenv(INJECTION), *next = getenv(AGENT_ENV_NEXT);
+
+	if (!path || !*path)
+		return "";
+	if (!agent_library_is_at(path))
+		return path;
+	return next && !agent_library_is_at(next) ? next : "";
+}
+
+static void set_variables(struct agents *agents)
+{
+	const char *path = agent_library_path(agents->library), *nvtx = getenv(NVTX_INJECTION);
+	size_t n = 0;
+
+	agents->variables[n++] = xasprintf(INJECTION "=%s", path);
+	agents->variables[n++] = xasprintf(AGENT_ENV "=%d:%s", AGENT_ABI, agents->name);
+	agents->variables[n++] = xasprintf(AGENT_ENV_NEXT "=%s", injected_before());
+	if (agents->common.options.kinds & AGENT_WANT_NVTX && (!nvtx || !*nvtx))
+		agents->variables[n++] = xasprintf(NVTX_INJECTION "=%s", path);
+}
+
+int agents_environment(struct agents *agents, char *const **environment, struct err *err)
+{
+	int rc;
+
+	*environment = agents->variables;
+	if (agents->variables[0])
+		return 0;
+	rc = agent_library_open(&agents->library, err);
+	if (rc)
+		return rc;
+	rc = channel_listen(agents->name, err);
+	if (rc < 0)
+		return rc;
+	agents->listener = rc;
+	rc = watch(agents, agents->listener, &agents->listener);
+	if (rc)
+		return err_set(err, rc, "cannot wait for agents: %s", strerror(-rc));
+	set_variables(agents);
+	return 0;
+}
+
+/* ---- agents come and go ---------------------------------------------------------------------- */
+
+static struct agent *find(const struct agents *agents, pid_t pid)
+{
+	struct agent *agent;
+
+	HASH_FIND_INT(agents->all, &pid, agent);
+	return agent;
+}
+
+/* Those that are over are not freed yet: an event that epoll has given may still mean them. */
+static void put_away(struct agents *agents, struct agent *agent)
+{
+	HASH_DEL(agents->all, agent);
+	agent->next = agents->over;
+	agents->over = agent;
+}
+
+static struct agent *add(struct agents *agents, pid_t pid)
+{
+	struct agent *agent = agent_new(&agents->common, pid);
+
+	HASH_ADD_INT(agents->all, pid, agent);
+	if (HASH_COUNT(agents->all) <= AGENTS_MOST)
+		return agent;
+	if (!agents->told_full)
+		agent_fail(agent,
+		           "no GPU times of process %d and others: GPU times of at most %d "
+		           "processes are taken at once",
+		           pid, AGENTS_MOST);
+	agents->told_full = true;
+	put_away(agents, agent);
+	return NULL;
+}
+
+static void watch_agent(struct agents *agents, struct agent *agent, int fd)
+{
+	int rc = agent->over ? 0 : watch(agents, fd, agent);
+
+	if (rc)
+		agent_fail(agent, "no GPU times of process %d: cannot wait for it: %s", agent->pid,
+		           strerror(-rc));
+}
+
+static void welcome(struct agents *agents, int socket, pid_t pid)
+{
+	const struct agents_options *options = &agents->common.options;
+	struct agent *agent = find(agents, pid);
+
+	/* Its exec closed the socket that the program before had; that is not read yet. */
+	if (agent && !agent->inject && agent->ring) {
+		agent_end(agent);
+		put_away(agents, agent);
+		agent = NULL;
+	}
+	if (!pid || agent || (options->wanted && !options->wanted(options->data, pid))) {
+		close(socket);
+		return;
+	}
+	agent = add(agents, pid);
+	if (!agent) {
+		close(socket);
+		return;
+	}
+	agent_greet(agent, socket);
+	watch_agent(agents, agent, agent->socket);
+}
+
+static void accept_all(struct agents *agents)
+{
+	for (int i = 0; i < ACCEPTS_MOST && agents->listener >= 0; i++) {
+		pid_t pid = 0;
+		int socket = channel_accept(agents->listener, &pid);
+
+		if (socket < 0)
+			return;
+		welcome(agents, socket, pid);
+	}
+}
+
+static bool is_waiting(const struct agent *agent)
+{
+	return !agent->over && !agent->inject && !agent->ring;
+}
+
+static void begin_entering(struct agents *agents)
+{
+	struct agent *agent, *next;
+
+	if (!agents->waiting)
+		return;
+	HASH_ITER (hh, agents->all, agent, next) {
+		if (!is_waiting(agent))
+			continue;
+		if (agents->entering == ENTERING_MOST)
+			return;
+		agents->waiting--;
+		agent_enter(agent);
+		if (agent->over)
+			continue; /* the next turn puts it away */
+		watch_agent(agents, agent, inject_fd(agent->inject));
+		agents->entering += !agent->over;
+	}
+}
+
+void agents_enter(struct agents *agents, pid_t pid)
+{
+	if (find(agents, pid) || agents->common.order == AGENT_STOP)
+		return;
+	if (add(agents, pid))
+		agents->waiting++;
+	begin_entering(agents);
+}
+
+void agents_gone(struct agents *agents, pid_t pid)
+{
+	struct agent *agent = find(agents, pid);
+
+	if (!agent)
+		return;
+	agents->waiting -= is_waiting(agent);
+	agents->entering -= agent->inject != NULL;
+	agent_end(agent);
+	put_away(agents, agent);
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+static void set_timer(struct agents *agents, uint64_t at_ns)
+{
+	struct itimerspec when = {
+		.it_value = { (time_t)(at_ns / 1000000000), (long)(at_ns % 1000000000) },
+	};
+
+	if (at_ns != agents->edge_ns)
+		timerfd_settime(agents->timer, TFD_TIMER_ABSTIME, &when, NULL);
+	agents->edge_ns = at_ns;
+}
+
+/*
+ * Windows are the same for all agents, so that what processes of one job do can be compared. The
+ * first one begins when the first agent measures: however long it took to get in, it is whole.
+ */
+static void follow_windows(struct agents *agents)
+{
+	struct agent_common *common = &agents->common;
+	uint64_t window = common->options.window_ns, period = common->options.period_ns, into;
+
+	if (common->order == AGENT_STOP || !window || !common->first_window_ns)
+		return;
+	into = (common->now_ns - common->first_window_ns) % period;
+	common->order = into < window ? AGENT_RUN : AGENT_PAUSE;
+	set_timer(agents, common->now_ns - into + (into < window ? window : period));
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+int agents_fd(const struct agents *agents)
+{
+	return agents->epoll;
+}
+
+static void entered(struct agents *agents, struct agent *agent)
+{
+	int fd = inject_fd(agent->inject);
+
+	epoll_ctl(agents->epoll, EPOLL_CTL_DEL, fd, NULL);
+	agents->entering--;
+	agent_entered(agent);
+	watch_agent(agents, agent, agent->socket);
+}
+
+static void handle(struct agents *agents, void *tag)
+{
+	struct agent *agent = tag;
+	uint64_t times;
+
+	if (tag == &agents->listener) {
+		accept_all(agents);
+	} else if (tag == &agents->timer) {
+		if (read(agents->timer, &times, sizeof(times)) < 0)
+			return; /* it was set anew meanwhile */
+	} else if (!agent->over) {
+		if (agent->inject)
+			entered(agents, agent);
+		else
+			agent_hear(agent);
+	}
+}
+
+void agents_turn(struct agents *agents, uint64_t now_ns)
+{
+	struct epoll_event events[EVENTS_MOST];
+	int n = epoll_wait(agents->epoll, events, EVENTS_MOST, 0);
+	struct agent *agent, *next;
+
+	agents->common.now_ns = now_ns;
+	for (int i = 0; i < n; i++)
+		handle(agents, events[i].data.ptr);
+	follow_windows(agents);
+	HASH_ITER (hh, agents->all, agent, next) {
+		agent_turn(agent);
+		if (agent->over)
+			put_away(agents, agent);
+	}
+	begin_entering(agents);
+	reap(agents);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+void agents_stop(struct agents *agents)
+{
+	struct agent *agent, *next;
+
+	if (agents->common.order == AGENT_STOP)
+		return;
+	agents->common.order = AGENT_STOP;
+	set_timer(agents, 0);
+	close_fd(&agents->listener);
+	HASH_ITER (hh, agents->all, agent, next) {
+		if (is_waiting(agent)) /* not yet begun: nothing is to be undone */
+			put_away(agents, agent);
+	}
+	agents->waiting = 0;
+	agents_turn(agents, agents->common.now_ns);
+}
+
+bool agents_stopped(const struct agents *agents)
+{
+	return agents->common.order == AGENT_STOP && !agents->all;
+}
+
+void agents_abandon(struct agents *agents)
+{
+	struct agent *agent, *next;
+
+	HASH_ITER (hh, agents->all, agent, next)
+		agent_abandon(agent);
+}
+
+void agents_lost(const struct agents *agents, struct agents_lost *lost)
+{
+	struct agent *agent, *next;
+
+	*lost = agents->common.lost;
+	HASH_ITER (hh, agents->all, agent, next)
+		agent_add_lost(agent, lost);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/* Each way in which an agent can fail is a sentence that says what to do. */
+#include "agent/agent_failure.h"
+
+#include "unit.h"
+
+static void assert_says(const struct agent_shared *shared, const char *wanted)
+{
+	struct buf text = { 0 };
+
+	agent_failure_text(&text, 123, shared);
+	assert_string_equal(text.data, wanted);
+	buf_free(&text);
+}
+
+static void another_profiler_is_named(void **state)
+{
+	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_BUSY },
+	            "another profiler (nsys, torch.profiler) is using CUPTI in process 123: GPU "
+	            "times need it alone until CUDA 13.3; end it, or go on without");
+}
+
+static void what_was_tried_and_what_to_install_is_named(void **state)
+{
+	assert_says(&(struct agent_shared){ .failure = AGENT_NO_CUPTI,
+	                                    .driver_version = 12080,
+	                                    .text = "libcupti.so.12" },
+	            "no libcupti was found for process 123 (tried libcupti.so.12): install the "
+	            "CUDA toolkit's CUPTI, `pip install nvidia-cuda-cupti-cu12`, or name one by "
+	            "--cupti PATH");
+}
+
+static void the_wheel_is_that_of_the_driver(void **state)
+{
+	static const struct {
+		uint32_t driver;
+		const char *wheel;
+	} wheels[] = {
+		{ 0, "cupti-cu12`" },
+		{ 11080, "cupti-cu11`" },
+		{ 12000, "cupti-cu12`" },
+		{ 13000, "cuda-cupti`" },
+	};
+
+	for (size_t i = 0; i < sizeof(wheels) / sizeof(*wheels); i++) {
+		struct buf text = { 0 };
+
+		agent_failure_text(&text, 123,
+		                   &(struct agent_shared){ .failure = AGENT_NO_CUPTI,
+		                                           .driver_version = wheels[i].driver });
+		assert_non_null(strstr(text.data, wheels[i].wheel));
+		buf_free(&text);
+	}
+}
+
+static void a_library_that_does_not_fit_is_named(void **state)
+{
+	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_FOREIGN,
+	                                    .driver_version = 13000,
+	                                    .text = "CUPTI of CUDA 11.2",
+	                                    .cupti_path = "/opt/libcupti.so" },
+	            "the libcupti of process 123, /opt/libcupti.so, does not fit its driver or is "
+	            "too old (CUPTI of CUDA 11.2): `pip install nvidia-cuda-cupti`, or name "
+	            "another one by --cupti PATH");
+}
+
+static void what_cupti_said_comes_with_advice(void **state)
+{
+	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_ERROR,
+	                                    .code = 35,
+	                                    .text = "cuptiSubscribe" },
+	            "CUPTI does not work in process 123: cuptiSubscribe gave error 35: the driver "
+	            "lets only root profile: run the program as root, or load the nvidia module "
+	            "with NVreg_RestrictProfilingToAdminUsers=0");
+	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_ERROR, .code = 999 },
+	            "CUPTI does not work in process 123: error 999");
+}
+
+static void texts_of_the_target_cannot_reach_the_terminal(void **state)
+{
+	assert_says(&(struct agent_shared){ .failure = AGENT_NO_CUDA, .text = "\033[2J\xff" },
+	            "CUDA does not work in process 123 (\\x1b[2J\\xff): GPU times need its "
+	            "libcuda.so.1 and a GPU");
+}
+
+static void every_failure_has_a_sentence(void **state)
+{
+	for (uint32_t failure = AGENT_FINE; failure <= AGENT_BAD_HELLO + 1; failure++) {
+		struct buf text = { 0 };
+
+		agent_failure_text(&text, 123, &(struct agent_shared){ .failure = failure });
+		assert_true(text.len > 40);
+		assert_non_null(strstr(text.data, "process 123"));
+		assert_true((failure > AGENT_FINE && failure <= AGENT_BAD_HELLO) ==
+		            !strstr(text.data, "did not say why"));
+		buf_free(&text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(another_profiler_is_named),
+		cmocka_unit_test(what_was_tried_and_what_to_install_is_named),
+		cmocka_unit_test(the_wheel_is_that_of_the_driver),
+		cmocka_unit_test(a_library_that_does_not_fit_is_named),
+		cmocka_unit_test(what_cupti_said_comes_with_advice),
+		cmocka_unit_test(texts_of_the_target_cannot_reach_the_terminal),
+		cmocka_unit_test(every_failure_has_a_sentence),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+/* --gpu-window: measuring a part of the time. */
+#include "agents_scene.h"
+
+#include <poll.h>
+#include <time.h>
+
+__asm__(".section .rodata\n.globl embedded_agent\nembedded_agent: .ascii \"none\"\n"
+        ".globl embedded_agent_end\nembedded_agent_end:\n.previous\n");
+
+static void open_with(struct scene *scene, uint64_t window_ns, uint64_t period_ns)
+{
+	scene->options.window_ns = window_ns;
+	scene->options.period_ns = period_ns;
+	scene_open(scene);
+}
+
+static void without_windows_it_is_never_paused(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	scene_pass(scene, 3600 * SECOND);
+	assert_int_equal(fake_agent_order(&agent), 0);
+	fake_agent_die(&agent);
+}
+
+static void a_window_as_long_as_its_period_is_always(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	open_with(scene, 2 * SECOND, 2 * SECOND);
+	scene_runs(scene, &agent);
+	scene_pass(scene, 3 * SECOND);
+	assert_int_equal(fake_agent_order(&agent), 0);
+	fake_agent_die(&agent);
+}
+
+static void it_is_paused_and_run_again_in_time(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	open_with(scene, SECOND, 10 * SECOND);
+	scene_runs(scene, &agent);
+	for (int i = 0; i < 5; i++) {
+		scene_pass(scene, SECOND - 1);
+		assert_int_equal(fake_agent_order(&agent), 0);
+		scene_pass(scene, 1);
+		assert_int_equal(fake_agent_order(&agent), AGENT_PAUSE);
+		scene_pass(scene, 9 * SECOND - 1);
+		assert_int_equal(fake_agent_order(&agent), 0);
+		scene_pass(scene, 1);
+		assert_int_equal(fake_agent_order(&agent), AGENT_RUN);
+	}
+	fake_agent_die(&agent);
+}
+
+static void the_first_window_is_whole_however_long_starting_took(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	open_with(scene, SECOND, 10 * SECOND);
+	scene_arrive(scene, &agent);
+	fake_agent_say(&agent, AGENT_STARTING);
+	scene_pass(scene, 5 * SECOND);
+	assert_int_equal(fake_agent_order(&agent), 0);
+	fake_agent_say(&agent, AGENT_RUNNING);
+	scene_turn(scene);
+	scene_pass(scene, SECOND - 1);
+	assert_int_equal(fake_agent_order(&agent), 0);
+	scene_pass(scene, 1);
+	assert_int_equal(fake_agent_order(&agent), AGENT_PAUSE);
+	fake_agent_die(&agent);
+}
+
+static void one_that_comes_between_windows_waits_for_the_next(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent first, second;
+
+	open_with(scene, SECOND, 10 * SECOND);
+	agents_enter(scene->agents, 4242);
+	scene_turn(scene);
+	assert_true(fake_agent_begin(&first, injection.target));
+	fake_agent_say(&first, AGENT_RUNNING);
+	scene_turn(scene);
+	scene_pass(scene, 5 * SECOND);
+	scene_arrive(scene, &second);
+	assert_int_equal(fake_agent_order(&second), AGENT_PAUSE);
+	scene_pass(scene, 5 * SECOND);
+	assert_int_equal(fake_agent_order(&second), AGENT_RUN);
+	fake_agent_die(&first);
+	fake_agent_die(&second);
+}
+
+static void windows_are_not_told(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+	size_t states;
+
+	open_with(scene, SECOND, 10 * SECOND);
+	scene_runs(scene, &agent);
+	states = scene->states;
+	for (int i = 0; i < 3; i++) {
+		fake_agent_say(&agent, AGENT_ENDING);
+		scene_pass(scene, SECOND);
+		fake_agent_say(&agent, AGENT_PAUSED);
+		scene_pass(scene, SECOND);
+		agent.shared->active_since_ns = scene->now_ns;
+		agent.shared->active_until_ns = 0;
+		fake_agent_say(&agent, AGENT_RUNNING);
+		scene_pass(scene, 8 * SECOND);
+	}
+	assert_int_equal(scene->states, states);
+	fake_agent_die(&agent);
+}
+
+static void the_end_tells_from_the_first_window_to_the_last(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+	uint64_t first = scene->now_ns;
+
+	open_with(scene, SECOND, 10 * SECOND);
+	scene_runs(scene, &agent);
+	agent.shared->active_since_ns = first + 10 * SECOND;
+	agent.shared->active_until_ns = first + 11 * SECOND;
+	fake_agent_say(&agent, AGENT_PAUSED);
+	scene_pass(scene, 11 * SECOND);
+	agents_stop(scene->agents);
+	fake_agent_say(&agent, AGENT_OFF);
+	scene_turn(scene);
+	assert_int_equal(scene->last.state, AGENT_OFF);
+	assert_int_equal(scene->last.active_since_ns, first);
+	assert_int_equal(scene->last.active_until_ns, first + 11 * SECOND);
+	fake_agent_die(&agent);
+}
+
+static void failing_between_windows_is_told(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	open_with(scene, SECOND, 10 * SECOND);
+	scene_runs(scene, &agent);
+	scene_pass(scene, SECOND);
+	agent.shared->failure = AGENT_CUPTI_BUSY;
+	fake_agent_say(&agent, AGENT_FAILED);
+	scene_turn(scene);
+	assert_failed(scene, "torch.profiler");
+	fake_agent_die(&agent);
+}
+
+static void a_paused_one_is_told_to_stop(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	open_with(scene, SECOND, 10 * SECOND);
+	scene_runs(scene, &agent);
+	scene_pass(scene, SECOND);
+	assert_int_equal(fake_agent_order(&agent), AGENT_PAUSE);
+	agents_stop(scene->agents);
+	assert_int_equal(fake_agent_order(&agent), AGENT_STOP);
+	scene_pass(scene, 100 * SECOND);
+	assert_int_equal(fake_agent_order(&agent), 0);
+	fake_agent_die(&agent);
+}
+
+/* The one test here by a real clock. */
+static void the_descriptor_wakes_at_the_end_of_a_window(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+	struct timespec now;
+	struct pollfd poll_fd = { .events = POLLIN };
+
+	open_with(scene, SECOND / 20, 3600 * SECOND);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	scene->now_ns = (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+	scene_runs(scene, &agent);
+	scene_turn(scene);
+	poll_fd.fd = agents_fd(scene->agents);
+	assert_int_equal(poll(&poll_fd, 1, 5000), 1);
+	scene_pass(scene, SECOND / 20);
+	assert_int_equal(fake_agent_order(&agent), AGENT_PAUSE);
+	assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	fake_agent_die(&agent);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCENE_TEST(without_windows_it_is_never_paused),
+		SCENE_TEST(a_window_as_long_as_its_period_is_always),
+		SCENE_TEST(it_is_paused_and_run_again_in_time),
+		SCENE_TEST(the_first_window_is_whole_however_long_starting_took),
+		SCENE_TEST(one_that_comes_between_windows_waits_for_the_next),
+		SCENE_TEST(windows_are_not_told),
+		SCENE_TEST(the_end_tells_from_the_first_window_to_the_last),
+		SCENE_TEST(failing_between_windows_is_told),
+		SCENE_TEST(a_paused_one_is_told_to_stop),
+		SCENE_TEST(the_descriptor_wakes_at_the_end_of_a_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: MIT
+#include "agents_scene.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+__asm__(".section .rodata\n.globl embedded_agent\nembedded_agent: .ascii \"none\"\n"
+        ".globl embedded_agent_end\nembedded_agent_end:\n.previous\n");
+
+/* ---- coming in ------------------------------------------------------------------------------- */
+
+static void hello_says_what_is_wanted(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_arrive(scene, &agent);
+	assert_int_equal(agent.hello.abi, AGENT_ABI);
+	assert_int_equal(agent.hello.kinds, AGENT_WANT_KERNELS | AGENT_WANT_COPIES);
+	assert_int_equal(agent.hello.cupti, 0);
+	assert_true(agent.hello.flush_ms > 0);
+	assert_int_equal(agent.bytes, 65536);
+	assert_int_equal(agent.cupti, -1);
+	fake_agent_die(&agent);
+}
+
+static void a_process_that_is_not_wanted_gets_nothing(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+	int socket;
+
+	scene_open(scene);
+	scene->unwanted = true;
+	socket = scene_connect(scene);
+	scene_turn(scene);
+	assert_false(fake_agent_begin(&agent, socket));
+	assert_int_equal(fake_agent_order(&agent), -1);
+	assert_int_equal(scene->states, 0);
+	close(socket);
+}
+
+static void each_state_is_told_once(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_arrive(scene, &agent);
+	assert_int_equal(scene->states, 0);
+	fake_agent_say(&agent, AGENT_STARTING);
+	scene_turn(scene);
+	scene_turn(scene);
+	assert_int_equal(scene->states, 1);
+	assert_int_equal(scene->last.state, AGENT_STARTING);
+	assert_int_equal(scene->last.pid, getpid());
+	fake_agent_say(&agent, AGENT_RUNNING);
+	fake_agent_say(&agent, AGENT_RUNNING);
+	scene_turn(scene);
+	scene_turn(scene);
+	assert_int_equal(scene->states, 2);
+	fake_agent_die(&agent);
+}
+
+static void a_state_says_what_the_agent_found(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_arrive(scene, &agent);
+	agent.shared->cupti_version = 130001;
+	agent.shared->driver_version = 13000;
+	agent.shared->active_since_ns = 5;
+	agent.shared->clock_error_ns = 9;
+	strcpy(agent.shared->cupti_path, "/opt/\033[31mcupti");
+	fake_agent_say(&agent, AGENT_RUNNING);
+	scene_turn(scene);
+	assert_int_equal(scene->last.cupti_version, 130001);
+	assert_int_equal(scene->last.driver_version, 13000);
+	assert_int_equal(scene->last.active_since_ns, 5);
+	assert_int_equal(scene->last.clock_error_ns, 9);
+	assert_string_equal(scene->cupti, "/opt/\\x1b[31mcupti");
+	assert_false(scene->has_why);
+	fake_agent_die(&agent);
+}
+
+static void the_descriptor_tells_when_there_is_something_to_do(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+	struct pollfd poll_fd = { .events = POLLIN };
+
+	scene_arrive(scene, &agent);
+	poll_fd.fd = agents_fd(scene->agents);
+	assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	fake_agent_say(&agent, AGENT_RUNNING);
+	assert_int_equal(poll(&poll_fd, 1, 0), 1);
+	scene_turn(scene);
+	assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	fake_agent_die(&agent);
+	assert_int_equal(poll(&poll_fd, 1, 0), 1);
+}
+
+static void a_running_process_is_entered(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_open(scene);
+	agents_enter(scene->agents, 4242);
+	agents_enter(scene->agents, 4242);
+	assert_int_equal(injection.begun, 1);
+	scene_turn(scene);
+	assert_true(fake_agent_begin(&agent, injection.target));
+	fake_agent_say(&agent, AGENT_RUNNING);
+	scene_turn(scene);
+	assert_int_equal(scene->last.pid, 4242);
+	assert_int_equal(scene->last.stopped_ns, 7);
+	fake_agent_die(&agent);
+}
+
+static void why_a_process_was_not_entered_is_told(void **state)
+{
+	struct scene *scene = *state;
+
+	scene_open(scene);
+	injection.fail = "it is a static program";
+	agents_enter(scene->agents, 4242);
+	scene_turn(scene);
+	assert_failed(scene, "process 4242: it is a static program");
+}
+
+static void why_entering_was_not_begun_is_told(void **state)
+{
+	struct scene *scene = *state;
+
+	scene_open(scene);
+	injection.refuse = "no process can be made";
+	agents_enter(scene->agents, 4242);
+	assert_failed(scene, "process 4242: no process can be made");
+	injection.refuse = NULL;
+	scene_turn(scene);
+	agents_enter(scene->agents, 4242); /* may be tried again */
+	assert_int_equal(injection.begun, 1);
+}
+
+static void few_processes_are_entered_at_once(void **state)
+{
+	struct scene *scene = *state;
+
+	scene_open(scene);
+	injection.pending = true;
+	for (int pid = 5000; pid < 5100; pid++)
+		agents_enter(scene->agents, pid);
+	scene_turn(scene);
+	assert_in_range(injection.begun, 2, 20);
+	agents_gone(scene->agents, 5000);
+	agents_gone(scene->agents, 5099);
+	scene_turn(scene);
+	assert_in_range(injection.begun, 3, 21);
+}
+
+static void all_are_entered_in_the_end(void **state)
+{
+	struct scene *scene = *state;
+
+	scene_open(scene);
+	injection.fail = "no";
+	for (int pid = 5000; pid < 5100; pid++)
+		agents_enter(scene->agents, pid);
+	for (int i = 0; i < 100; i++)
+		scene_turn(scene);
+	assert_int_equal(injection.begun, 100);
+	assert_int_equal(scene->states, 100);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static void records_come_with_each_turn(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	for (int i = 0; i < 10; i++) {
+		for (int k = 0; k < 1000; k++)
+			assert_true(fake_agent_kernel(&agent, 1));
+		scene_turn(scene);
+		assert_int_equal(scene->records, 1000 * (i + 1));
+	}
+	fake_agent_die(&agent);
+}
+
+static void a_broken_ring_ends_its_agent_only(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent, other;
+
+	scene_runs(scene, &agent);
+	agents_enter(scene->agents, 4242);
+	scene_turn(scene);
+	assert_true(fake_agent_begin(&other, injection.target));
+	fake_agent_kernel(&other, 1);
+	agent.shared->head = 12345;
+	scene_turn(scene);
+	assert_failed(scene, "something has overwritten it");
+	assert_int_equal(scene->last.pid, getpid());
+	assert_int_equal(fake_agent_order(&agent), -1);
+	assert_int_equal(scene->records, 1);
+	assert_int_equal(fake_agent_order(&other), 0);
+	fake_agent_die(&agent);
+	fake_agent_die(&other);
+}
+
+static void a_record_that_is_never_ended_ends_the_agent(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	fake_agent_reserve(&agent, 64);
+	fake_agent_kernel(&agent, 1);
+	scene_turn(scene);
+	scene_pass(scene, 5 * SECOND);
+	assert_int_equal(scene->last.state, AGENT_RUNNING);
+	scene_pass(scene, 6 * SECOND);
+	assert_failed(scene, "did not end it");
+	fake_agent_die(&agent);
+}
+
+static void losses_are_summed_over_all_that_ever_were(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+	struct agents_lost lost;
+
+	for (int i = 0; i < 3; i++) {
+		scene_runs(scene, &agent);
+		agent.shared->lost_ring = 5;
+		agent.shared->lost_buffers = 6;
+		agent.shared->lost_times = 7;
+		if (i < 2)
+			fake_agent_die(&agent);
+		scene_turn(scene);
+	}
+	agents_lost(scene->agents, &lost);
+	assert_int_equal(lost.ring, 15);
+	assert_int_equal(lost.buffers, 18);
+	assert_int_equal(lost.times, 21);
+	agent.shared->lost_ring = UINT64_MAX;
+	agents_lost(scene->agents, &lost);
+	assert_true(lost.ring == UINT64_MAX);
+	fake_agent_die(&agent);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void the_rest_is_read_when_the_socket_closes(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	fake_agent_kernel(&agent, 1);
+	fake_agent_kernel(&agent, 2);
+	fake_agent_die(&agent);
+	scene_turn(scene);
+	assert_int_equal(scene->records, 2);
+	assert_int_equal(scene->last.state, AGENT_OFF);
+	assert_int_equal(scene->last.active_since_ns, 1000 * SECOND);
+	assert_int_equal(scene->last.active_until_ns, scene->now_ns);
+}
+
+static void the_rest_is_read_when_the_process_is_gone(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	fake_agent_kernel(&agent, 1);
+	agents_gone(scene->agents, getpid());
+	assert_int_equal(scene->records, 1);
+	assert_int_equal(scene->last.state, AGENT_OFF);
+	agents_gone(scene->agents, getpid());
+	scene_turn(scene);
+	assert_int_equal(scene->states, 2);
+	fake_agent_die(&agent);
+}
+
+static void records_before_its_end_come_before_the_news_of_it(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	fake_agent_kernel(&agent, 1);
+	agent.shared->active_until_ns = 77;
+	fake_agent_say(&agent, AGENT_OFF);
+	scene_turn(scene);
+	assert_int_equal(scene->records, 1);
+	assert_int_equal(scene->last.state, AGENT_OFF);
+	assert_int_equal(scene->last.active_until_ns, 77);
+	assert_int_equal(fake_agent_order(&agent), -1);
+	fake_agent_die(&agent);
+}
+
+/* Whatever it had done by then: nothing hangs, nothing is told of one that had not spoken. */
+static void an_agent_may_die_at_any_moment(void **state)
+{
+	struct scene *scene = *state;
+
+	scene_open(scene);
+	for (int moment = 0; moment < 7; moment++) {
+		struct fake_agent agent = { .socket = scene_connect(scene),
+			                    .memfd = -1,
+			                    .cupti = -1 };
+
+		if (moment > 0)
+			scene_turn(scene);
+		if (moment > 1)
+			assert_true(fake_agent_begin(&agent, agent.socket));
+		if (moment > 2)
+			fake_agent_say(&agent, AGENT_STARTING);
+		if (moment > 3)
+			scene_turn(scene);
+		if (moment > 4)
+			fake_agent_say(&agent, AGENT_RUNNING);
+		if (moment > 5)
+			fake_agent_reserve(&agent, 64);
+		fake_agent_die(&agent);
+		scene_turn(scene);
+		scene_turn(scene);
+		if (moment < 3)
+			assert_int_equal(scene->states, 0);
+		else
+			assert_int_equal(scene->last.state, AGENT_OFF);
+	}
+	agents_stop(scene->agents);
+	assert_true(agents_stopped(scene->agents));
+}
+
+static void one_that_says_nothing_is_given_up(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_arrive(scene, &agent);
+	scene_pass(scene, 9 * SECOND);
+	assert_int_equal(scene->states, 0);
+	scene_pass(scene, 2 * SECOND);
+	assert_failed(scene, "did not begin within 10 s");
+	assert_int_equal(fake_agent_order(&agent), -1);
+	fake_agent_die(&agent);
+}
+
+static void another_version_is_refused(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_arrive(scene, &agent);
+	agent.shared->abi = AGENT_ABI + 1;
+	agent.shared->magic = AGENT_MAGIC;
+	scene_turn(scene);
+	assert_failed(scene, "makes no sense");
+	fake_agent_die(&agent);
+}
+
+static void a_message_of_another_version_is_refused(void **state)
+{
+	struct agent_message message = { .type = AGENT_STATE, .abi = AGENT_ABI + 1 };
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_arrive(scene, &agent);
+	assert_true(send(agent.socket, &message, sizeof(message), 0) > 0);
+	scene_turn(scene);
+	assert_failed(scene, "another version of cuscope");
+	fake_agent_die(&agent);
+}
+
+static void a_message_of_another_length_is_refused(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_arrive(scene, &agent);
+	assert_int_equal(send(agent.socket, "hello", 5, 0), 5);
+	scene_turn(scene);
+	assert_failed(scene, "another version of cuscope");
+	fake_agent_die(&agent);
+}
+
+static void a_state_that_there_is_not_ends_it(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	agent.shared->state = 99;
+	scene_turn(scene);
+	assert_failed(scene, "state 99");
+	fake_agent_die(&agent);
+}
+
+static void a_process_that_execs_gets_a_new_agent(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent before, after;
+
+	scene_runs(scene, &before);
+	fake_agent_kernel(&before, 1);
+	scene_arrive(scene, &after); /* before the end of the other one was seen */
+	assert_int_equal(scene->records, 1);
+	assert_int_equal(scene->last.state, AGENT_OFF);
+	assert_int_equal(fake_agent_order(&before), -1);
+	fake_agent_die(&before);
+	fake_agent_say(&after, AGENT_RUNNING);
+	scene_turn(scene);
+	assert_int_equal(scene->last.state, AGENT_RUNNING);
+	fake_agent_die(&after);
+}
+
+static size_t open_files(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (readdir(folder))
+		n++;
+	closedir(folder);
+	return n;
+}
+
+static void a_thousand_may_come_and_go(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+	size_t files;
+
+	scene_runs(scene, &agent);
+	fake_agent_die(&agent);
+	scene_turn(scene);
+	files = open_files();
+	for (int i = 0; i < 1000; i++) {
+		scene_runs(scene, &agent);
+		fake_agent_kernel(&agent, 1);
+		fake_agent_die(&agent);
+		scene_turn(scene);
+	}
+	assert_int_equal(scene->records, 1000);
+	assert_int_equal(open_files(), files);
+}
+
+/* ---- stopping -------------------------------------------------------------------------------- */
+
+static void all_are_told_to_stop(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	assert_false(agents_stopped(scene->agents));
+	agents_stop(scene->agents);
+	assert_int_equal(fake_agent_order(&agent), AGENT_STOP);
+	assert_int_equal(fake_agent_order(&agent), 0);
+	fake_agent_say(&agent, AGENT_ENDING);
+	scene_turn(scene);
+	assert_int_equal(scene->last.state, AGENT_ENDING);
+	assert_false(agents_stopped(scene->agents));
+	fake_agent_kernel(&agent, 1);
+	fake_agent_say(&agent, AGENT_OFF);
+	scene_turn(scene);
+	assert_int_equal(scene->records, 1);
+	assert_true(agents_stopped(scene->agents));
+	fake_agent_die(&agent);
+}
+
+static void one_that_found_no_safe_point_is_told_honestly(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	agents_stop(scene->agents);
+	fake_agent_say(&agent, AGENT_ENDING);
+	scene_turn(scene);
+	agents_abandon(scene->agents);
+	assert_int_equal(scene->last.state, AGENT_ENDING);
+	assert_why(scene, "made no CUDA call since");
+	fake_agent_die(&agent);
+}
+
+static void one_that_does_not_answer_is_told_honestly(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	agents_stop(scene->agents);
+	scene_turn(scene);
+	agents_abandon(scene->agents);
+	assert_why(scene, "still measures and did not answer");
+	fake_agent_die(&agent);
+}
+
+static void nobody_comes_in_after_the_stop(void **state)
+{
+	struct scene *scene = *state;
+	int socket;
+
+	scene_open(scene);
+	injection.pending = true;
+	socket = scene_connect(scene);
+	agents_enter(scene->agents, 4242);
+	agents_stop(scene->agents);
+	assert_false(agents_stopped(scene->agents)); /* one is on its way in */
+	agents_enter(scene->agents, 4243);
+	assert_int_equal(injection.begun, 1);
+	assert_int_equal(eventfd_write(injection.last->event, 1), 0);
+	scene_turn(scene);
+	assert_true(agents_stopped(scene->agents));
+	assert_int_equal(scene->states, 0);
+	close(injection.target);
+	close(socket);
+}
+
+static void freeing_closes_the_sockets(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	scene_runs(scene, &agent);
+	agents_free(scene->agents);
+	scene->agents = NULL;
+	assert_int_equal(fake_agent_order(&agent), -1);
+	fake_agent_die(&agent);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCENE_TEST(hello_says_what_is_wanted),
+		SCENE_TEST(a_process_that_is_not_wanted_gets_nothing),
+		SCENE_TEST(each_state_is_told_once),
+		SCENE_TEST(a_state_says_what_the_agent_found),
+		SCENE_TEST(the_descriptor_tells_when_there_is_something_to_do),
+		SCENE_TEST(a_running_process_is_entered),
+		SCENE_TEST(why_a_process_was_not_entered_is_told),
+		SCENE_TEST(why_entering_was_not_begun_is_told),
+		SCENE_TEST(few_processes_are_entered_at_once),
+		SCENE_TEST(all_are_entered_in_the_end),
+		SCENE_TEST(records_come_with_each_turn),
+		SCENE_TEST(a_broken_ring_ends_its_agent_only),
+		SCENE_TEST(a_record_that_is_never_ended_ends_the_agent),
+		SCENE_TEST(losses_are_summed_over_all_that_ever_were),
+		SCENE_TEST(the_rest_is_read_when_the_socket_closes),
+		SCENE_TEST(the_rest_is_read_when_the_process_is_gone),
+		SCENE_TEST(records_before_its_end_come_before_the_news_of_it),
+		SCENE_TEST(an_agent_may_die_at_any_moment),
+		SCENE_TEST(one_that_says_nothing_is_given_up),
+		SCENE_TEST(another_version_is_refused),
+		SCENE_TEST(a_message_of_another_version_is_refused),
+		SCENE_TEST(a_message_of_another_length_is_refused),
+		SCENE_TEST(a_state_that_there_is_not_ends_it),
+		SCENE_TEST(a_process_that_execs_gets_a_new_agent),
+		SCENE_TEST(a_thousand_may_come_and_go),
+		SCENE_TEST(all_are_told_to_stop),
+		SCENE_TEST(one_that_found_no_safe_point_is_told_honestly),
+		SCENE_TEST(one_that_does_not_answer_is_told_honestly),
+		SCENE_TEST(nobody_comes_in_after_the_stop),
+		SCENE_TEST(freeing_closes_the_sockets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
