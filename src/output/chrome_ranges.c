@@ -103,8 +103,11 @@ static void add_overhead(struct chrome_writer *writer, struct chrome_rows *rows,
                          const struct event *event)
 {
 	uint32_t row = chrome_rows_overhead(rows, event->range);
+	struct range named = *event->range;
 
-	begin_event(writer, "X", "overhead", event->range);
+	if (!*named.name)
+		named.name = "GPU times not measured";
+	begin_event(writer, "X", "overhead", &named);
 	add_place(writer, -1, row, event->range->begin_ns);
 	add_duration(writer->out, event->range);
 	buf_printf(writer->out, ", \"args\": {\"pid\": %u, \"tid\": %u}}", event->process->pid,
@@ -114,7 +117,7 @@ static void add_overhead(struct chrome_writer *writer, struct chrome_rows *rows,
 void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
                       const struct event *event)
 {
-	if (event->range->kind != RANGE_SYNC && event->range->kind != RANGE_OVERHEAD)
+	if (event->range->kind < RANGE_SYNC)
 		chrome_rows_thread(rows, event->process, event->tid, NULL);
 	switch (event->range->kind) {
 	case RANGE_PUSHPOP:
@@ -130,6 +133,7 @@ void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
 		add_wait(writer, rows, event);
 		break;
 	case RANGE_OVERHEAD:
+	case RANGE_NOT_MEASURED: /* Kineto has no place for it; nothing is known of the GPU then */
 		add_overhead(writer, rows, event);
 		break;
 	case RANGE_COUNT:

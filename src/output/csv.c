@@ -320,9 +320,12 @@ static void add_activity(struct csv *csv, const struct event *event)
 static void add_range(struct csv *csv, const struct event *event)
 {
 	static const char *const kinds[RANGE_COUNT] = {
-		[RANGE_PUSHPOP] = "nvtx,range,push_pop", [RANGE_STARTEND] = "nvtx,range,start_end",
-		[RANGE_MARK] = "nvtx,range,mark",        [RANGE_SYNC] = "gpu,sync,wait",
+		[RANGE_PUSHPOP] = "nvtx,range,push_pop",
+		[RANGE_STARTEND] = "nvtx,range,start_end",
+		[RANGE_MARK] = "nvtx,range,mark",
+		[RANGE_SYNC] = "gpu,sync,wait",
 		[RANGE_OVERHEAD] = "gpu,other,overhead",
+		[RANGE_NOT_MEASURED] = "gpu,other,not_measured",
 	};
 	struct buf *out = &csv->sink.lines.pending;
 	const struct range *range = event->range;

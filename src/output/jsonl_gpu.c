@@ -112,8 +112,9 @@ void jsonl_add_activity(struct buf *out, const struct activity *a)
 void jsonl_begin_range(struct buf *out, const struct range *range, uint32_t tid)
 {
 	static const char *const ops[RANGE_COUNT] = {
-		[RANGE_PUSHPOP] = "push_pop", [RANGE_STARTEND] = "start_end", [RANGE_MARK] = "mark",
-		[RANGE_SYNC] = "wait",        [RANGE_OVERHEAD] = "overhead",
+		[RANGE_PUSHPOP] = "push_pop",  [RANGE_STARTEND] = "start_end",
+		[RANGE_MARK] = "mark",         [RANGE_SYNC] = "wait",
+		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not_measured",
 	};
 
 	if (tid)

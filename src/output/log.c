@@ -205,8 +205,9 @@ static void add_activity(struct log *log, const struct event *event)
 static void add_range(struct log *log, const struct event *event)
 {
 	static const char *const words[RANGE_COUNT] = {
-		[RANGE_PUSHPOP] = "range", [RANGE_STARTEND] = "range",    [RANGE_MARK] = "mark",
-		[RANGE_SYNC] = "wait",     [RANGE_OVERHEAD] = "overhead",
+		[RANGE_PUSHPOP] = "range",     [RANGE_STARTEND] = "range",
+		[RANGE_MARK] = "mark",         [RANGE_SYNC] = "wait",
+		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not measured",
 	};
 	const struct range *range = event->range;
 	struct buf *out = &log->sink.lines.pending;

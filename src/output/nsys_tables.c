@@ -234,6 +234,9 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                     "library TEXT,\n"
 	                                     "pid INTEGER,\n"
 	                                     "why TEXT" },
+	[TABLE_NOT_MEASURED] = { "cuscope_not_measured", "start INTEGER NOT NULL,\n"
+	                                                 "end INTEGER NOT NULL,\n"
+	                                                 "globalPid INTEGER NOT NULL" },
 };
 
 /* Numbers are CUPTI's or Nsight Systems'; formats.h of neither is needed to use them. */

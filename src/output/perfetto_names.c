@@ -325,6 +325,6 @@ uint32_t perfetto_range_name(struct perfetto_names *names, const char *name)
 		hash = (hash ^ (uint8_t)*c) * 1099511628211ull;
 	found = value(names, VALUE_RANGE, hash, (uint32_t)strlen(name));
 	if (!found->iid)
-		found->iid = perfetto_name(names, NAME_EVENT, *name ? name : "range");
+		found->iid = perfetto_name(names, NAME_EVENT, name);
 	return found->iid;
 }

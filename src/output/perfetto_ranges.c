@@ -139,6 +139,8 @@ static void add_row_name(const struct range *range, struct buf *name)
 		buf_puts(name, "waits");
 	else if (range->kind == RANGE_OVERHEAD)
 		buf_puts(name, "overhead of measuring");
+	else if (range->kind == RANGE_NOT_MEASURED)
+		buf_puts(name, "GPU times not measured");
 	else
 		buf_puts(name, range->kind == RANGE_STARTEND ? "NVTX start-end" : "NVTX");
 	if (range->domain && *range->domain) {
@@ -169,7 +171,13 @@ static uint64_t row_of(struct perfetto_ranges *ranges, struct range_tracks *trac
 
 static const char *category_of(enum range_kind kind)
 {
-	return kind == RANGE_SYNC ? "wait" : kind == RANGE_OVERHEAD ? "overhead" : "nvtx";
+	static const char *const categories[RANGE_COUNT] = {
+		[RANGE_PUSHPOP] = "nvtx",      [RANGE_STARTEND] = "nvtx",
+		[RANGE_MARK] = "nvtx",         [RANGE_SYNC] = "wait",
+		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not measured",
+	};
+
+	return categories[kind];
 }
 
 static void annotate_range(struct perfetto *p, const struct event *event)
@@ -186,13 +194,19 @@ static void annotate_range(struct perfetto *p, const struct event *event)
 		annotate_u64(p, "thread", event->tid);
 }
 
+/* Some kinds need no name. */
+static const char *range_title(const struct range *range)
+{
+	return *range->name ? range->name : category_of(range->kind);
+}
+
 void perfetto_add_range(struct perfetto_ranges *ranges, const struct event *event)
 {
 	const struct range *range = event->range;
 	struct perfetto *p = ranges->p;
 	struct range_tracks *tracks = tracks_of(ranges, event);
 	uint64_t track = row_of(ranges, tracks, range);
-	uint32_t name = perfetto_range_name(p->names, range->name);
+	uint32_t name = perfetto_range_name(p->names, range_title(range));
 	uint32_t category = perfetto_constant(p->names, NAME_CATEGORY, category_of(range->kind));
 	bool mark = range->kind == RANGE_MARK;
 	struct open_event open;

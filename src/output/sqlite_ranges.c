@@ -147,10 +147,21 @@ static void add_overhead(struct sqlite *sqlite, const struct event *event)
 	row_end(db);
 }
 
+static void add_not_measured(struct sqlite *sqlite, const struct event *event)
+{
+	row_begin(sqlite->db, TABLE_NOT_MEASURED);
+	row_int(sqlite->db, since_begin(sqlite, event->range->begin_ns));
+	row_int(sqlite->db, since_begin(sqlite, event->range->end_ns));
+	row_int(sqlite->db, global_pid(event->process));
+	row_end(sqlite->db);
+}
+
 void sqlite_add_range(struct sqlite *sqlite, const struct event *event)
 {
 	if (event->range->kind == RANGE_SYNC)
 		add_wait(sqlite, event);
+	else if (event->range->kind == RANGE_NOT_MEASURED)
+		add_not_measured(sqlite, event);
 	else if (event->range->kind == RANGE_OVERHEAD)
 		add_overhead(sqlite, event);
 	else

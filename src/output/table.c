@@ -295,7 +295,7 @@ static void add_range(struct table *table, const struct event *event)
 	static const char *const names[RANGE_COUNT] = {
 		[RANGE_PUSHPOP] = "[range]",     [RANGE_STARTEND] = "[range]",
 		[RANGE_MARK] = "[mark]",         [RANGE_SYNC] = "[wait]",
-		[RANGE_OVERHEAD] = "[overhead]",
+		[RANGE_OVERHEAD] = "[overhead]", [RANGE_NOT_MEASURED] = "[not measured]",
 	};
 	const struct range *range = event->range;
 	struct delay delay = delay_of(table->delays, event);

@@ -484,10 +484,9 @@ static void run_step(struct scene *s, const char *name, uint64_t mark, double at
 		                  .context = 1,
 		                  .stream = 7,
 		                  .graph = 3 };
-	struct range wait = { .kind = RANGE_SYNC,
-		              .name = "Context Sync",
-		              .correlation = mark + 3,
-		              .context = 1 };
+	struct range wait = {
+		.kind = RANGE_SYNC, .name = "Context Sync", .correlation = mark + 3, .context = 1
+	};
 
 	put_named(s, "aten::mm", 2, at_us + 80, 60);
 	put_named(s, "forward \x1b[31m", 1, at_us + 50, 200);
@@ -506,6 +505,7 @@ static void other_ranges(struct scene *s)
 	struct range epoch = { .kind = RANGE_STARTEND, .name = "epoch", .domain = "train" };
 	struct range mark = { .kind = RANGE_MARK, .name = "checkpoint" };
 	struct range overhead = { .kind = RANGE_OVERHEAD, .name = "Buffer Flush" };
+	struct range pause = { .kind = RANGE_NOT_MEASURED, .name = "" };
 
 	put_range(s, sum, 10190, 30);
 	put_range(s, mark, 14700, 0);
@@ -513,6 +513,7 @@ static void other_ranges(struct scene *s)
 	put_range(s, epoch, 9950, 10200);
 	put_named(s, "backward", 0, 10500, 800);
 	put_range(s, overhead, 50010, 120);
+	put_range(s, pause, 51000, 8000);
 }
 
 static void train_with_ranges(struct scene *s)

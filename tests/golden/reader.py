@@ -19,7 +19,7 @@ MAGIC = b"\x89CUSCOPE"
 RUN, DEFINITIONS, EVENTS, END, INDEX, NAMES = range(1, 7)
 NO_RETURN, UNFINISHED = 2, 4
 KINDS = ("kernel", "memcpy", "memset", "graph")
-RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead")
+RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead", "not_measured")
 RANGE = 7
 DIRECTIONS = ("", "H2D", "D2H", "D2D", "H2H", "P2P", "default")
 FLAGS = ("nested", "no_return", "unfinished", "captured", "failed")
@@ -320,7 +320,7 @@ def row_of_activity(trace, event):
 
 def row_of_range(trace, event):
     kind = {"nvtx": "push_pop", "nvtx_start_end": "start_end", "nvtx_mark": "mark", "sync": "wait",
-            "overhead": "overhead"}[event["kind"]]
+            "overhead": "overhead", "not_measured": "not_measured"}[event["kind"]]
     return {"time_ns": event["begin"] - trace.begin_ns, "pid": event["pid"], "function": kind,
             "duration_ns": event["end"] - event["begin"], "correlation": event["correlation"],
             "tid": event["tid"] or "", "name": event["name"].replace("\x1b", "\\x1b"), "domain": event["domain"],
