@@ -43,7 +43,8 @@ MORE = (
 )
 
 # what is told of the trace with ranges, beside the formats
-REPORTS_OF_RANGES = ("summary", "overview", "cuda_gpu_trace", "cuda_gpu_sum", "cuda_kern_exec_sum", "streams", "processes")
+REPORTS_OF_RANGES = ("summary", "overview", "cuda_gpu_trace", "cuda_gpu_sum", "cuda_gpu_kern_sum", "cuda_kern_exec_sum", "streams",
+                     "processes")
 
 # name of the output, trace, character set, arguments
 TIMELINES = (

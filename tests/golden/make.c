@@ -471,6 +471,7 @@ static void call_step(struct scene *s, uint64_t mark, double at_us)
 	put_call(s, launch("cudaLaunchKernel", at_us + 200, reduce, 16, 512, STREAM_2));
 	graph.args.handle = EXEC;
 	set_arg(&graph, "graphExec", EXEC);
+	set_stream(&graph, 0);
 	s->mark = mark + 2;
 	put_call(s, graph);
 	s->mark = mark + 3;

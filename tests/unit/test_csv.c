@@ -152,7 +152,7 @@ static void test_every_row_has_as_many_fields_as_the_header(void **state)
 
 	push_call(&run, call_at("cuCtxSynchronize", 0, 1));
 	push_call(&run, launch_at("cuLaunchKernel", 0, new_kernel("k", false)));
-	push_activity(&run, set);
+	push_work(&run, set);
 	for (int kind = 0; kind < RANGE_COUNT; kind++)
 		push_range(&run, 4243,
 		           (struct range){ .kind = (enum range_kind)kind, .name = "step" });
@@ -196,9 +196,9 @@ static void test_work_has_the_time_that_it_waited(void **state)
 
 	call.correlation = 3;
 	push_call(&run, call);
-	push_activity(&run, graph);
+	push_work(&run, graph);
 	graph.begin_ns = US(14); /* before its call had returned: it did not wait */
-	push_activity(&run, graph);
+	push_work(&run, graph);
 	end_run(&run);
 	assert_has(run.text,
 	           "17500,2500,vectorAdd,4242,,,gpu,launch,graph,,,,,,,7,,,,,,3,0,0,,,,2,,"
@@ -222,9 +222,9 @@ static void test_max_events_keeps_what_ran_until_then(void **state)
 	begin_run(&limited, sink_format_by_name("csv")->create(&options));
 	push_call(&limited, call_at("cuInit", 10, 5));
 	push_call(&limited, call_at("cudaFree", 20, 5));
-	push_activity(&limited, activity);
+	push_work(&limited, activity);
 	activity.begin_ns = US(16);
-	push_activity(&limited, activity);
+	push_work(&limited, activity);
 	end_run(&limited);
 	assert_has(limited.text, "\n5000,35000,");
 	assert_has_not(limited.text, "\n16000,");

@@ -361,7 +361,7 @@ static void push_work_and_ranges(void)
 				                     .graph = (uint64_t)much,
 				                     .graph_node = (uint64_t)much };
 
-			push_activity(&run, activity);
+			push_work(&run, activity);
 		}
 		for (int kind = 0; kind < RANGE_COUNT; kind++) {
 			struct range range = { .kind = (enum range_kind)kind,
