@@ -40,6 +40,9 @@ MORE = (
     ("part", "gpu", ["overview", "--from", "5ms", "--to", "6ms"]),
     ("part_without_work", "gpu", ["cuda_gpu_trace", "--from", "14.9ms"]),
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
+    ("findings", "steady", ["findings"]),
+    ("overlap", "steady", ["overlap"]),
+    ("expert", "steady", ["cuda_memcpy_async", "cuda_api_sync", "--top", "5"]),
 )
 
 # what is told of the trace with ranges, beside the formats
@@ -241,9 +244,9 @@ def main():
         path = os.path.join(HERE, "expected", folder, f"{name}.{ENDINGS[form]}")
         good = check(path, text, update)
         passed, failed = passed + good, failed + (not good)
-        if folder == "gpu":
-            forms.setdefault(name, {})[form] = text
-    for name, texts in forms.items():
+        if folder in ("gpu", "steady"):
+            forms.setdefault((folder, name), {})[form] = text
+    for (_, name), texts in forms.items():
         if name in PAGES:
             read_json(texts["json"])
             continue

@@ -10,7 +10,7 @@
 
 #include "../unit/trace_events.h"
 
-#define MARKS 64
+#define MARKS 512
 
 struct scene {
 	struct kept_list list;
