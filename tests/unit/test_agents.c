@@ -57,6 +57,7 @@ static void each_state_is_told_once(void **state)
 	scene_turn(scene);
 	scene_turn(scene);
 	assert_int_equal(scene->states, 2);
+	assert_false(scene->has_why);
 	fake_agent_die(&agent);
 }
 
@@ -82,7 +83,7 @@ static void a_state_says_what_the_agent_found(void **state)
 	assert_int_equal(scene->last.leftover, AGENT_LEFT_CUPTI);
 	assert_true(scene->last.nodes_instead);
 	assert_string_equal(scene->cupti, "/opt/\\x1b[31mcupti");
-	assert_false(scene->has_why);
+	assert_why(scene, "node by node");
 	fake_agent_die(&agent);
 }
 
