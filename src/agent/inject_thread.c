@@ -21,9 +21,10 @@ enum care {
 };
 
 /*
- * Ranks: waits that have no end of their own first, since some calls begin their time anew when
- * they are interrupted (epoll_wait); then those that somebody may be timing. `entry`: a thread that
- * enters the call can be taken as well.
+ * Ranks: waits that the kernel takes up again where they were come first, then those that somebody
+ * may be timing. Last come epoll_wait and sigtimedwait, which give EINTR to whoever is stopped and
+ * continued: that is undone, but not if cuscope is killed in the very moment, and their time begins
+ * anew. `entry`: a thread that enters the call can be taken as well.
  */
 static const struct harmless {
 	long call;
@@ -35,7 +36,7 @@ static const struct harmless {
 	{ SYS_poll, 0, ANY, true, true },
 	{ SYS_select, 1, ANY, true, true },
 	{ SYS_pause, 1, ANY, true, true },
-	{ SYS_epoll_wait, 3, ANY, true, true },
+	{ SYS_epoll_wait, RANK_LAST, ANY, true, true },
 #endif
 	{ SYS_ppoll, 0, ANY, true, true },
 	{ SYS_pselect6, 1, ANY, true, true },
@@ -47,14 +48,14 @@ static const struct harmless {
 	{ SYS_nanosleep, 2, ANY, true, true },
 	{ SYS_clock_nanosleep, 2, ANY, true, true },
 	{ SYS_rt_sigsuspend, 2, ANY, true, true },
-	{ SYS_rt_sigtimedwait, 2, ANY, true, true },
+	{ SYS_rt_sigtimedwait, RANK_LAST, ANY, true, true },
 	{ SYS_wait4, 2, ANY, true, true },
 	{ SYS_waitid, 2, ANY, true, true },
-	{ SYS_epoll_pwait, 3, ANY, true, true },
+	{ SYS_epoll_pwait, RANK_LAST, ANY, true, true },
 #ifdef SYS_epoll_pwait2
-	{ SYS_epoll_pwait2, 3, ANY, true, true },
+	{ SYS_epoll_pwait2, RANK_LAST, ANY, true, true },
 #endif
-	{ SYS_futex, 4, FUTEX, true, true },
+	{ SYS_futex, 3, FUTEX, true, true },
 	/* what allocator and loader never call, and CUDA or Python often do */
 	{ SYS_ioctl, 0, ANY, false, true },
 	{ SYS_sched_yield, 0, ANY, false, true },
@@ -105,7 +106,7 @@ static int futex_rank(const uint64_t arg[6])
 		return -1;
 	if ((uint32_t)arg[2] == 2)
 		return -1;
-	return command == FUTEX_WAIT ? 20 : 0;
+	return command == FUTEX_WAIT ? RANK_LAST : 0;
 }
 
 /* -1: not harmless with these arguments. */
@@ -122,6 +123,13 @@ static int rank_of(const struct harmless *known, pid_t pid, pid_t tid, const uin
 	default:
 		return (int)known->rank;
 	}
+}
+
+bool is_harmless_wait(long call)
+{
+	const struct harmless *known = find_harmless(call);
+
+	return known && known->waits;
 }
 
 bool is_harmless_entry(pid_t pid, pid_t tid, long call, const uint64_t arg[6])
@@ -228,7 +236,7 @@ int waiting_list(pid_t pid, struct waiting *list, size_t room, size_t *threads, 
 		rank = known && known->waits ? rank_of(known, pid, tid, one->arg) : -1;
 		if (rank < 0)
 			continue;
-		one->rank = (unsigned)rank + (tid == pid ? 10 : 0);
+		one->rank = (unsigned)rank + (tid == pid ? RANK_MAIN : 0);
 		n++;
 	}
 	closedir(tasks);

@@ -92,19 +92,6 @@ static int let_go(pid_t tid, int sig)
 	return -EAGAIN;
 }
 
-/* A thread that runs cannot be detached: it is stopped first. */
-static int stop_and_let_go(pid_t tid, uint64_t deadline_ns)
-{
-	enum stop stop;
-	int sig;
-
-	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-	stop = next_stop(tid, deadline_ns, &sig);
-	if (stop != STOP_GONE && stop != STOP_LATE)
-		let_go(tid, stop == STOP_SIGNAL ? sig : 0);
-	return -EAGAIN;
-}
-
 static bool is_ending(pid_t pid, pid_t tid)
 {
 	char path[96], line[256] = "";
@@ -214,6 +201,40 @@ static void find_point(struct point *point)
 		point->rax = point->regs.rax;
 		point->interrupts = INTERRUPTS_NEVER;
 	}
+}
+
+/*
+ * Lets a thread go that was stopped by PTRACE_INTERRUPT and is not wanted. An EINTR that only the
+ * stop has made is undone; all other calls the kernel takes up again by itself.
+ */
+static int let_go_on(const struct target *target, pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (get_regs(tid, &regs) && (long)regs.rax == -EINTR &&
+	    is_harmless_wait((long)regs.orig_rax) && is_behind_call(target, tid, &regs) &&
+	    !has_signal(target, tid)) {
+		regs.rip -= 2;
+		regs.rax = regs.orig_rax;
+		regs.orig_rax = ~0ull;
+		set_regs(tid, &regs);
+	}
+	return let_go(tid, 0);
+}
+
+/* A thread that runs cannot be detached: it is stopped first. */
+static int stop_and_let_go(const struct target *target, pid_t tid, uint64_t deadline_ns)
+{
+	enum stop stop;
+	int sig;
+
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	stop = next_stop(tid, deadline_ns, &sig);
+	if (stop == STOP_TRAP)
+		return let_go_on(target, tid);
+	if (stop != STOP_GONE && stop != STOP_LATE)
+		let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+	return -EAGAIN;
 }
 
 /* ---- sending it to the code ------------------------------------------------------------------ */
@@ -357,7 +378,7 @@ static int follow(const struct inject_options *options, const struct target *tar
 	}
 	if (stop == STOP_GROUP)
 		return let_go(tid, 0);
-	return stop == STOP_LATE ? stop_and_let_go(tid, until_ns + HELD_MAX_NS) : -EAGAIN;
+	return stop == STOP_LATE ? stop_and_let_go(target, tid, until_ns + HELD_MAX_NS) : -EAGAIN;
 }
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
@@ -482,7 +503,7 @@ static int borrow(const struct inject_options *options, struct target *target,
 	borrowed->socket = borrowed->report = -1;
 	rc = send_to_code(target, tid, point);
 	if (rc)
-		return let_go(tid, 0);
+		return let_go_on(target, tid);
 	rc = follow(options, target, tid, until_ns, &plan, &base);
 	if (rc)
 		return rc;
@@ -522,7 +543,7 @@ int borrow_waiting(const struct inject_options *options, struct target *target,
 	if (!get_regs(tid, &point.regs) || point.regs.rip != waiting->pc ||
 	    point.regs.rsp != waiting->sp || (long)point.regs.orig_rax != waiting->call ||
 	    !is_behind_call(target, tid, &point.regs) || has_signal(target, tid))
-		return let_go(tid, 0);
+		return let_go_on(target, tid);
 	find_point(&point);
 	return borrow(options, target, &point, borrowed, err);
 }
@@ -573,7 +594,7 @@ int borrow_running(const struct inject_options *options, struct target *target, 
 	}
 	if (stop == STOP_GROUP)
 		return let_go(tid, 0);
-	return stop == STOP_LATE ? stop_and_let_go(tid, deadline_ns) : -EAGAIN;
+	return stop == STOP_LATE ? stop_and_let_go(target, tid, deadline_ns) : -EAGAIN;
 }
 
 #endif
