@@ -46,74 +46,123 @@ __asm__(LINE(".pushsection .rodata") LINE(".balign 16")
         LINE("mov $9, %eax") /* mmap(0, r12, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS) */
         LINE("xor %edi, %edi") LINE("mov %r12, %rsi") LINE("mov $3, %edx") LINE("mov $0x22, %r10d") LINE(
 		"or $-1, %r8") LINE("xor %r9d, %r9d") LINE("syscall") LINE("inject_code_mapped:") LINE("mov %rax, %rbx")
-                LINE("cmp $-4096, %rax") LINE("ja .Lrestore") LINE("mov " TEXT(AREA_FIRST) "(%rbx),"
-                                                                                           " %r14") LINE(
-			"test %r14, %r14") LINE("jz .Lunmap") LINE("mov %rsp, %rbp") LINE("lea "
-                                                                                          "(%rbx, "
-                                                                                          "%r12), "
-                                                                                          "%rsp") LINE("cld")
-                        LINE("mov " TEXT(AREA_STATE) "(%rbx), %rdi") LINE("or $-1, %eax") LINE("or "
-                                                                                               "$-"
-                                                                                               "1, "
-                                                                                               "%ed"
-                                                                                               "x") LINE(
-				"cmpq $0, " TEXT(
-					AREA_XSAVE) "(%rbx)") LINE("je 1f") LINE("xsave64 (%rdi)") LINE("jmp 2f")
-                                LINE("1: fxsave64 (%rdi)") LINE("2: call *" TEXT(AREA_ERRNO) "(%"
-                                                                                             "rbx)") LINE(
-					"mov %rax, " TEXT(
-						AREA_ERRNO_ADDRESS) "(%rbx)") LINE("mov (%rax), "
-                                                                                   "%eax") LINE("mo"
-                                                                                                "v "
-                                                                                                "%r"
-                                                                                                "ax"
-                                                                                                ","
-                                                                                                " " TEXT(AREA_ERRNO_VALUE) "(%rbx)")
+                LINE("cmp $-4096, %rax") LINE("ja .Lrestore") LINE("mov " TEXT(
+			AREA_FIRST) "(%rbx),"
+                                    " %r14") LINE("test %r14, %r14") LINE("jz .Lunmap") LINE("mov "
+                                                                                             "%rsp,"
+                                                                                             " %"
+                                                                                             "rbp") LINE("lea "
+                                                                                                         "(%rbx, "
+                                                                                                         "%r12), "
+                                                                                                         "%rsp")
+                        LINE("cld") LINE("mov " TEXT(AREA_STATE) "(%rbx), %rdi") LINE(
+				"or $-1, "
+				"%eax") LINE("or "
+                                             "$-"
+                                             "1, "
+                                             "%ed"
+                                             "x") LINE("cmpq $0, " TEXT(AREA_XSAVE) "(%rbx)")
+                                LINE("je 1f") LINE("xsave64 (%rdi)") LINE("jmp 2f") LINE(
+					"1: fxsave64 (%rdi)") LINE("2: call *" TEXT(AREA_ERRNO) "(%"
+                                                                                                "rb"
+                                                                                                "x"
+                                                                                                ")")
+                                        LINE("mov %rax, " TEXT(AREA_ERRNO_ADDRESS) "(%rbx)") LINE(
+						"mov (%rax), "
+						"%eax") LINE("mo"
+                                                             "v "
+                                                             "%r"
+                                                             "ax"
+                                                             ","
+                                                             " " TEXT(AREA_ERRNO_VALUE) "(%rbx)")
 
-                                        LINE(".Lstep:") LINE("mov " TEXT(STEP_LOADS) "(%r14), %r15") ARGUMENT(
-						0,
-						"%rdi") ARGUMENT(1,
-                                                                 "%rsi") ARGUMENT(2,
-                                                                                  "%rdx") ARGUMENT(3,
-                                                                                                   "%r10")
-                                                ARGUMENT(4, "%r8") ARGUMENT(5, "%r9") LINE(
-							"mov " TEXT(
-								STEP_CODE) "(%r14), %rax") LINE("bt"
-                                                                                                " $"
-                                                                                                "6,"
-                                                                                                " %"
-                                                                                                "r1"
-                                                                                                "5") LINE("jnc 1f")
-                                                        LINE("mov (%rax), %rax") LINE("1: test "
-                                                                                      "%rax, %rax") LINE(
-								"jz .Lfailed") LINE("cmp $4096, "
-                                                                                    "%rax") LINE("j"
-                                                                                                 "a"
-                                                                                                 "e"
+                                                LINE(".Lstep:") LINE("mov " TEXT(
+							STEP_LOADS) "(%"
+                                                                    "r14),"
+                                                                    " %"
+                                                                    "r15") ARGUMENT(0,
+                                                                                    "%rdi") ARGUMENT(1,
+                                                                                                     "%rsi")
+                                                        ARGUMENT(2, "%rdx") ARGUMENT(3, "%r10") ARGUMENT(4, "%r8") ARGUMENT(
+								5,
+								"%"
+								"r"
+								"9") LINE("mov " TEXT(STEP_CODE) "("
+                                                                                                 "%"
+                                                                                                 "r"
+                                                                                                 "1"
+                                                                                                 "4"
+                                                                                                 ")"
+                                                                                                 ","
                                                                                                  " "
-                                                                                                 "2"
-                                                                                                 "f")
-                                                                LINE("syscall") LINE("inject_code_"
-                                                                                     "stepped:") LINE(
-									"jmp 3f") LINE("2: mov "
-                                                                                       "%r10, %rcx")
-                                                                        LINE("call *%rax") LINE(
-										"3: mov "
-                                                                                "%rax, " TEXT(
-											STEP_RESULT) "(%r14)")
-                                                                                LINE("mov " TEXT(STEP_FAILS) "(%r14), %ecx") LINE(
-											"cmp $1, "
-                                                                                        "%ecx") LINE("jb .Lnext")
-                                                                                        LINE("je "
-                                                                                             "4f") LINE(
-												"cm"
-                                                                                                "p "
-                                                                                                "$2"
-                                                                                                ", "
-                                                                                                "%e"
-                                                                                                "c"
-                                                                                                "x") LINE("je 5f")
-                                                                                                LINE("test %eax, %eax") /* FAILS_NONZERO */
+                                                                                                 "%"
+                                                                                                 "r"
+                                                                                                 "a"
+                                                                                                 "x") LINE("bt"
+                                                                                                           " $"
+                                                                                                           "6,"
+                                                                                                           " %"
+                                                                                                           "r1"
+                                                                                                           "5") LINE("jnc 1f")
+                                                                LINE("m"
+                                                                     "o"
+                                                                     "v"
+                                                                     " "
+                                                                     "("
+                                                                     "%"
+                                                                     "r"
+                                                                     "a"
+                                                                     "x"
+                                                                     ")"
+                                                                     ","
+                                                                     " "
+                                                                     "%"
+                                                                     "r"
+                                                                     "a"
+                                                                     "x") LINE("1: test "
+                                                                               "%rax, %rax") LINE("jz "
+                                                                                                  ".Lfaile"
+                                                                                                  "d") LINE("cmp $4096, "
+                                                                                                            "%rax")
+                                                                        LINE("j"
+                                                                             "a"
+                                                                             "e"
+                                                                             " "
+                                                                             "2"
+                                                                             "f") LINE("syscall") LINE("inject_code_"
+                                                                                                       "stepped:") LINE("jmp 3f")
+                                                                                LINE("2: mov "
+                                                                                     "%r10, "
+                                                                                     "%rcx") LINE("call "
+                                                                                                  "*%"
+                                                                                                  "rax") LINE("3:"
+                                                                                                              " m"
+                                                                                                              "ov"
+                                                                                                              " "
+                                                                                                              "%r"
+                                                                                                              "ax"
+                                                                                                              ","
+                                                                                                              " " TEXT(
+														      STEP_RESULT) "(%r14)")
+                                                                                        LINE("mov"
+                                                                                             " " TEXT(
+												     STEP_FAILS) "(%r14), %ecx")
+                                                                                                LINE("cm"
+                                                                                                     "p "
+                                                                                                     "$1"
+                                                                                                     ", "
+                                                                                                     "%e"
+                                                                                                     "c"
+                                                                                                     "x") LINE("jb .Lnext") LINE("je "
+                                                                                                                                 "4f")
+                                                                                                        LINE("cm"
+                                                                                                             "p "
+                                                                                                             "$2"
+                                                                                                             ", "
+                                                                                                             "%e"
+                                                                                                             "c"
+                                                                                                             "x") LINE("je 5f")
+                                                                                                                LINE("test %eax, %eax") /* FAILS_NONZERO */
         LINE("jnz .Lfailed") LINE("jmp .Lnext") LINE("4: cmp $-4096, %rax") /* FAILS_ERROR */
         LINE("ja .Lfailed") LINE("jmp .Lnext") LINE("5: test %rax, %rax")   /* FAILS_ZERO */
         LINE("jz .Lfailed") LINE(".Lnext: add $" TEXT(STEP_BYTES) ", %r14") LINE("jmp .Lstep") LINE(

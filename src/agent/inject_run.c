@@ -22,6 +22,7 @@
 #define WAITING_MAX 64         /* threads that are listed at a time */
 #define TRIES       4          /* of them in one round */
 #define PATIENCE_NS (200 * MS) /* for one that waits; then those that run are looked at as well */
+#define CHOICE_NS   (50 * MS)  /* before one of the last ranks is taken */
 #define SLICE_NS    (20 * MS)  /* for each of these */
 #define PAUSE_NS    (2 * MS)
 
@@ -114,7 +115,6 @@ static int too_late(const struct run *run, const struct report *report, struct e
 static int conclude(const struct run *run, struct borrowed *borrowed, struct inject_result *result,
                     struct err *err)
 {
-	bool loaded = run->target.loaded != 0;
 	struct report report;
 	bool ended = await_report(borrowed, run->deadline_ns, &report);
 	int rc = 0;
@@ -123,9 +123,6 @@ static int conclude(const struct run *run, struct borrowed *borrowed, struct inj
 	close(borrowed->report);
 	if (!ended)
 		rc = too_late(run, &report, err);
-	else if (!report.told && !report.loaded && !report.text[0] && loaded)
-		rc = err_set(err, ESRCH, "process %d ended while cuscope attached to it",
-		             run->options->pid);
 	else if (!report.told)
 		rc = err_set(err, ESRCH,
 		             "process %d ended, or started another program, while cuscope "
@@ -155,9 +152,12 @@ static int try_waiting(struct run *run, struct borrowed *borrowed, struct err *e
 
 	if (n < 0)
 		return err_set(err, ESRCH, "process %d has ended", run->options->pid);
-	for (int i = 0; i < n && i < TRIES && rc == -EAGAIN; i++)
+	for (int i = 0; i < n && i < TRIES && rc == -EAGAIN; i++) {
+		if (list[i].rank >= RANK_LAST && trace_now_ns() - run->begin_ns < CHOICE_NS)
+			break;
 		rc = borrow_waiting(run->options, &run->target, &list[i], run->deadline_ns,
 		                    borrowed, err);
+	}
 	return rc;
 }
 

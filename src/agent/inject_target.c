@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/inject_code.h"
+#include "agent/inject_thread.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/xalloc.h"
@@ -20,6 +21,7 @@
 
 #define MAPPINGS_MAX 65536
 #define STRINGS_MAX  (4u << 20) /* of a C library's .dynsym: 30 KiB */
+#define ALIVE_TRIES  16
 
 bool target_read(const struct target *target, uint64_t address, void *to, size_t bytes)
 {
@@ -107,32 +109,38 @@ int target_refused(pid_t pid, pid_t tid, int code, struct err *err)
 	               pid);
 }
 
-/* Z: it has ended; no memory: a thread of the kernel. */
-static int check_state(pid_t pid, struct err *err)
+/* Whether the task has memory: one that has ended has not, and no thread of the kernel. */
+static bool has_memory(pid_t tid)
 {
-	char path[64], line[256], state = 0;
+	char path[64], line[256];
 	bool memory = false;
 	FILE *status;
-	pid_t tracer;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
 	status = fopen(path, "re");
-	if (!status)
+	while (status && !memory && fgets(line, sizeof(line), status))
+		memory = strncmp(line, "VmSize:", 7) == 0;
+	if (status)
+		fclose(status);
+	return memory;
+}
+
+static int find_alive(struct target *target, struct err *err)
+{
+	pid_t pid = target->pid, tid, tracer;
+
+	tid = thread_number(pid, 0);
+	if (!tid)
 		return err_set(err, ESRCH, "no process has the pid %d", pid);
-	while (fgets(line, sizeof(line), status)) {
-		sscanf(line, "State: %c", &state);
-		memory |= strncmp(line, "VmSize:", 7) == 0;
-	}
-	fclose(status);
-	if (state == 'X' || (state == 'Z' && !memory))
-		return err_set(err, ESRCH, "process %d has ended", pid);
-	if (!memory)
-		return err_set(
-			err, EINVAL,
-			"process %d has no memory of its own: it is a thread of the kernel, or "
-			"is just ending",
-			pid);
-	tracer = target_tracer(pid, pid);
+	for (size_t i = 1; i < ALIVE_TRIES && !has_memory(tid); i++)
+		tid = thread_number(pid, i);
+	if (!has_memory(tid))
+		return err_set(err, ESRCH,
+		               "process %d has no memory of its own: it has ended, or is a thread "
+		               "of the kernel",
+		               pid);
+	target->alive = tid;
+	tracer = target_tracer(pid, tid);
 	return tracer ? traced_by(pid, tracer, err) : 0;
 }
 
@@ -305,7 +313,7 @@ static int find_loader(struct target *target, const struct mappings *mappings, s
 
 			if (!is_c_library(mapping) || (target->dlopen && target->errno_location))
 				continue;
-			fd = mapping_open(target->pid, mapping, err);
+			fd = mapping_open(target->alive, mapping, err);
 			if (fd < 0)
 				return fd == -ENOENT || fd == -ESTALE ? -ESTALE : fd;
 			if (elf_image_open(&image, fd, base_name(mapping->path), NULL) == 0) {
@@ -353,7 +361,7 @@ static void find_loaded(struct target *target, const struct mappings *mappings,
 
 		if (!mapping->inode || strcmp(mapping->path, path) != 0)
 			continue;
-		fd = mapping_open(target->pid, mapping, NULL);
+		fd = mapping_open(target->alive, mapping, NULL);
 		if (fd < 0)
 			continue;
 		if (has_bytes(fd, options->library, options->bytes) &&
@@ -412,17 +420,18 @@ static int find_place(struct target *target, const struct mappings *mappings, st
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static int check_program(pid_t pid, struct err *err)
+static int check_program(const struct target *target, struct err *err)
 {
+	pid_t pid = target->pid;
 	struct elf_image image;
 	char path[64], what[64];
 	int fd, rc;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", target->alive);
 	snprintf(what, sizeof(what), "the program of process %d", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return target_refused(pid, pid, errno == ENOENT ? ESRCH : errno, err);
+		return target_refused(pid, target->alive, errno == ENOENT ? ESRCH : errno, err);
 	rc = elf_image_open(&image, fd, what, err);
 	if (!rc)
 		elf_image_close(&image);
@@ -437,16 +446,16 @@ int target_look(const struct inject_options *options, struct target *target, str
 	int rc;
 
 	*target = (struct target){ .pid = options->pid, .memory = -1 };
-	rc = check_state(target->pid, err);
+	rc = find_alive(target, err);
 	if (!rc)
-		rc = check_program(target->pid, err);
+		rc = check_program(target, err);
 	if (rc)
 		return rc;
-	snprintf(path, sizeof(path), "/proc/%d/mem", target->pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", target->alive);
 	target->memory = open(path, O_RDWR | O_CLOEXEC);
 	if (target->memory < 0)
-		return target_refused(target->pid, target->pid, errno, err);
-	rc = maps_each_code(target->pid, note_mapping, &mappings, err);
+		return target_refused(target->pid, target->alive, errno, err);
+	rc = maps_each_code(target->alive, note_mapping, &mappings, err);
 	if (!rc)
 		rc = find_loader(target, &mappings, err);
 	if (!rc) {

@@ -21,9 +21,10 @@ enum care {
 };
 
 /*
- * Ranks: waits that have no end of their own first, since some calls begin their time anew when
- * they are interrupted (epoll_wait); then those that somebody may be timing. `entry`: a thread that
- * enters the call can be taken as well.
+ * Ranks: waits that the kernel takes up again where they were come first, then those that somebody
+ * may be timing. Last come epoll_wait and sigtimedwait, which give EINTR to whoever is stopped and
+ * continued: that is undone, but not if cuscope is killed in the very moment, and their time begins
+ * anew. `entry`: a thread that enters the call can be taken as well.
  */
 static const struct harmless {
 	long call;
@@ -35,7 +36,7 @@ static const struct harmless {
 	{ SYS_poll, 0, ANY, true, true },
 	{ SYS_select, 1, ANY, true, true },
 	{ SYS_pause, 1, ANY, true, true },
-	{ SYS_epoll_wait, 3, ANY, true, true },
+	{ SYS_epoll_wait, RANK_LAST, ANY, true, true },
 #endif
 	{ SYS_ppoll, 0, ANY, true, true },
 	{ SYS_pselect6, 1, ANY, true, true },
@@ -47,14 +48,14 @@ static const struct harmless {
 	{ SYS_nanosleep, 2, ANY, true, true },
 	{ SYS_clock_nanosleep, 2, ANY, true, true },
 	{ SYS_rt_sigsuspend, 2, ANY, true, true },
-	{ SYS_rt_sigtimedwait, 2, ANY, true, true },
+	{ SYS_rt_sigtimedwait, RANK_LAST, ANY, true, true },
 	{ SYS_wait4, 2, ANY, true, true },
 	{ SYS_waitid, 2, ANY, true, true },
-	{ SYS_epoll_pwait, 3, ANY, true, true },
+	{ SYS_epoll_pwait, RANK_LAST, ANY, true, true },
 #ifdef SYS_epoll_pwait2
-	{ SYS_epoll_pwait2, 3, ANY, true, true },
+	{ SYS_epoll_pwait2, RANK_LAST, ANY, true, true },
 #endif
-	{ SYS_futex, 4, FUTEX, true, true },
+	{ SYS_futex, 3, FUTEX, true, true },
 	/* what allocator and loader never call, and CUDA or Python often do */
 	{ SYS_ioctl, 0, ANY, false, true },
 	{ SYS_sched_yield, 0, ANY, false, true },
@@ -105,7 +106,7 @@ static int futex_rank(const uint64_t arg[6])
 		return -1;
 	if ((uint32_t)arg[2] == 2)
 		return -1;
-	return command == FUTEX_WAIT ? 20 : 0;
+	return command == FUTEX_WAIT ? RANK_LAST : 0;
 }
 
 /* -1: not harmless with these arguments. */
@@ -122,6 +123,13 @@ static int rank_of(const struct harmless *known, pid_t pid, pid_t tid, const uin
 	default:
 		return (int)known->rank;
 	}
+}
+
+bool is_harmless_wait(long call)
+{
+	const struct harmless *known = find_harmless(call);
+
+	return known && known->waits;
 }
 
 bool is_harmless_entry(pid_t pid, pid_t tid, long call, const uint64_t arg[6])
@@ -228,7 +236,7 @@ int waiting_list(pid_t pid, struct waiting *list, size_t room, size_t *threads, 
 		rank = known && known->waits ? rank_of(known, pid, tid, one->arg) : -1;
 		if (rank < 0)
 			continue;
-		one->rank = (unsigned)rank + (tid == pid ? 10 : 0);
+		one->rank = (unsigned)rank + (tid == pid ? RANK_MAIN : 0);
 		n++;
 	}
 	closedir(tasks);
@@ -255,37 +263,39 @@ pid_t thread_number(pid_t pid, size_t i)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-bool signals_of(pid_t pid, pid_t tid, struct signals *signals)
+bool thread_status_of(pid_t pid, pid_t tid, struct thread_status *status)
 {
 	unsigned long long value;
 	char path[96], line[256];
-	FILE *status;
+	FILE *file;
 	int found = 0;
 
-	*signals = (struct signals){ 0 };
+	*status = (struct thread_status){ 0 };
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status)) {
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "SigPnd: %llx", &value) == 1 ||
 		    sscanf(line, "ShdPnd: %llx", &value) == 1)
-			signals->pending |= value;
+			status->pending |= value;
 		else if (sscanf(line, "SigBlk: %llx", &value) == 1)
-			signals->blocked = value;
+			status->blocked = value;
 		else if (sscanf(line, "SigCgt: %llx", &value) == 1)
-			signals->caught = value;
+			status->caught = value;
+		else if (sscanf(line, "Seccomp: %llu", &value) == 1)
+			status->seccomp = (unsigned)value;
 		else
 			continue;
 		found++;
 	}
-	if (status)
-		fclose(status);
-	return found == 4;
+	if (file)
+		fclose(file);
+	return found >= 4; /* Seccomp is the fifth, in kernels that have it */
 }
 
 /* A handler has its own signal blocked. So have threads that leave signals to others, but those
  * block nearly all. */
-bool may_be_in_handler(const struct signals *signals)
+bool may_be_in_handler(const struct thread_status *status)
 {
-	return (signals->blocked & signals->caught) &&
-	       __builtin_popcountll(signals->blocked & 0x7fffffff) < 20;
+	return (status->blocked & status->caught) &&
+	       __builtin_popcountll(status->blocked & 0x7fffffff) < 20;
 }

@@ -12,6 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define RANK_MAIN 10 /* added for the main thread, which people time */
+#define RANK_LAST 20 /* from here on: only when nothing else is found for a while */
+
 struct waiting {
 	pid_t tid;
 	unsigned rank; /* the lower, the less it is missed and the safer it is */
@@ -32,13 +35,17 @@ pid_t thread_number(pid_t pid, size_t i);
 /* Whether a thread that enters this call may be stopped there and borrowed before it. */
 bool is_harmless_entry(pid_t pid, pid_t tid, long call, const uint64_t arg[6]);
 
-/* What /proc/PID/task/TID/status tells of signals. */
-struct signals {
-	uint64_t pending, blocked, caught;
+/* Whether it is one of the calls that waiting_list takes, arguments apart. */
+bool is_harmless_wait(long call);
+
+/* What /proc/PID/task/TID/status tells. */
+struct thread_status {
+	uint64_t pending, blocked, caught; /* signals */
+	unsigned seccomp;                  /* its mode */
 };
-bool signals_of(pid_t pid, pid_t tid, struct signals *signals);
+bool thread_status_of(pid_t pid, pid_t tid, struct thread_status *status);
 
 /* Whether it may be running a handler, of which nobody knows what it interrupted. */
-bool may_be_in_handler(const struct signals *signals);
+bool may_be_in_handler(const struct thread_status *status);
 
 #endif

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/inject_seccomp.h"
+
 #ifndef PIDFD_THREAD /* Linux 6.9 */
 #define PIDFD_THREAD O_EXCL
 #endif
@@ -92,19 +94,6 @@ static int let_go(pid_t tid, int sig)
 	return -EAGAIN;
 }
 
-/* A thread that runs cannot be detached: it is stopped first. */
-static int stop_and_let_go(pid_t tid, uint64_t deadline_ns)
-{
-	enum stop stop;
-	int sig;
-
-	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-	stop = next_stop(tid, deadline_ns, &sig);
-	if (stop != STOP_GONE && stop != STOP_LATE)
-		let_go(tid, stop == STOP_SIGNAL ? sig : 0);
-	return -EAGAIN;
-}
-
 static bool is_ending(pid_t pid, pid_t tid)
 {
 	char path[96], line[256] = "";
@@ -174,9 +163,9 @@ static bool is_behind_call(const struct target *target, pid_t tid,
 /* Whether a signal is about to be handled: the call that it ends is left to it. */
 static bool has_signal(const struct target *target, pid_t tid)
 {
-	struct signals signals;
+	struct thread_status status;
 
-	return !signals_of(target->pid, tid, &signals) || (signals.pending & ~signals.blocked);
+	return !thread_status_of(target->pid, tid, &status) || (status.pending & ~status.blocked);
 }
 
 static void again(struct point *point, uint64_t rax, enum interrupts interrupts)
@@ -214,6 +203,40 @@ static void find_point(struct point *point)
 		point->rax = point->regs.rax;
 		point->interrupts = INTERRUPTS_NEVER;
 	}
+}
+
+/*
+ * Lets a thread go that was stopped by PTRACE_INTERRUPT and is not wanted. An EINTR that only the
+ * stop has made is undone; all other calls the kernel takes up again by itself.
+ */
+static int let_go_on(const struct target *target, pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (get_regs(tid, &regs) && (long)regs.rax == -EINTR &&
+	    is_harmless_wait((long)regs.orig_rax) && is_behind_call(target, tid, &regs) &&
+	    !has_signal(target, tid)) {
+		regs.rip -= 2;
+		regs.rax = regs.orig_rax;
+		regs.orig_rax = ~0ull;
+		set_regs(tid, &regs);
+	}
+	return let_go(tid, 0);
+}
+
+/* A thread that runs cannot be detached: it is stopped first. */
+static int stop_and_let_go(const struct target *target, pid_t tid, uint64_t deadline_ns)
+{
+	enum stop stop;
+	int sig;
+
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	stop = next_stop(tid, deadline_ns, &sig);
+	if (stop == STOP_TRAP)
+		return let_go_on(target, tid);
+	if (stop != STOP_GONE && stop != STOP_LATE)
+		let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+	return -EAGAIN;
 }
 
 /* ---- sending it to the code ------------------------------------------------------------------ */
@@ -357,7 +380,7 @@ static int follow(const struct inject_options *options, const struct target *tar
 	}
 	if (stop == STOP_GROUP)
 		return let_go(tid, 0);
-	return stop == STOP_LATE ? stop_and_let_go(tid, until_ns + HELD_MAX_NS) : -EAGAIN;
+	return stop == STOP_LATE ? stop_and_let_go(target, tid, until_ns + HELD_MAX_NS) : -EAGAIN;
 }
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
@@ -405,32 +428,57 @@ static void write_path(char *path, size_t size, uint64_t salt, int number)
 	snprintf(path + n, size - (size_t)n, "/%d", number);
 }
 
+/* What the target's own calls answered. */
+static int check_made(const struct target *target, const struct area *area, struct err *err)
+{
+	int memfd = (int)area->step[STEP_MEMFD].result, pair = (int)area->step[STEP_PAIR].result;
+	int report = (int)area->step[STEP_REPORT_PAIR].result;
+
+	if (!target->loaded && memfd < 0)
+		return err_set(err, memfd, "process %d could not make a memfd: %s%s", target->pid,
+		               strerror(-memfd),
+		               memfd == -EACCES ? "; vm.memfd_noexec forbids it (sysctl "
+		                                  "vm.memfd_noexec=0)"
+		                                : "");
+	if (pair < 0 || report < 0)
+		return err_set(err, pair < 0 ? pair : report,
+		               "process %d could not make a pair of sockets: %s", target->pid,
+		               strerror(pair < 0 ? -pair : -report));
+	return 0;
+}
+
 static int fill_library(const struct inject_options *options, const struct target *target,
                         pid_t tid, const struct plan *plan, uint64_t base, const struct area *area,
                         struct err *err)
 {
-	int64_t number = (int64_t)area->step[STEP_MEMFD].result;
+	int number = (int)area->step[STEP_MEMFD].result;
+	int fd = get_descriptor(target, tid, number), rc;
 	char path[sizeof(area->path)];
-	int fd, rc;
 
-	if (number < 0)
-		return err_set(err, (int)number, "process %d could not make a memfd: %s%s",
-		               target->pid, strerror((int)-number),
-		               number == -EACCES
-		                       ? "; vm.memfd_noexec forbids it (sysctl vm.memfd_noexec=0)"
-		                       : "");
-	fd = get_descriptor(target, tid, (int)number);
 	if (fd < 0)
 		return err_set(err, fd, "taking the memfd of process %d: %s", target->pid,
 		               strerror(-fd));
 	rc = fill(fd, options->library, options->bytes);
 	close(fd);
-	write_path(path, sizeof(path), plan->mark, (int)number);
+	write_path(path, sizeof(path), plan->mark, number);
 	if (!rc && !target_write(target, base + offsetof(struct area, path), path, sizeof(path)))
 		rc = -EFAULT;
 	return rc ? err_set(err, rc, "writing the library into process %d: %s", target->pid,
 	                    strerror(-rc))
 	          : 0;
+}
+
+static int take_sockets(const struct target *target, pid_t tid, const struct area *area,
+                        struct borrowed *borrowed, struct err *err)
+{
+	int rc;
+
+	borrowed->socket = get_descriptor(target, tid, area->pair[0]);
+	borrowed->report = get_descriptor(target, tid, area->report[0]);
+	rc = borrowed->socket < 0 ? borrowed->socket : borrowed->report;
+	return rc < 0 ? err_set(err, rc, "taking the sockets of process %d: %s", target->pid,
+	                        strerror(-rc))
+	              : 0;
 }
 
 /* Takes our ends of its sockets, fills its memfd, and gives it the word to go on. */
@@ -440,20 +488,14 @@ static int hand_over(const struct inject_options *options, const struct target *
 {
 	uint64_t go = SYS_getpid;
 	struct area area;
-	int rc = 0;
+	int rc;
 
 	if (!target_read(target, base, &area, sizeof(area)))
 		return err_set(err, EFAULT, "reading the memory of process %d failed", target->pid);
-	borrowed->socket = get_descriptor(target, tid, area.pair[0]);
-	borrowed->report = get_descriptor(target, tid, area.report[0]);
-	if (borrowed->socket < 0 || borrowed->report < 0) {
-		rc = borrowed->socket < 0 ? borrowed->socket : borrowed->report;
-		return err_set(err, rc,
-		               "process %d could not make a pair of sockets (%s): are its "
-		               "descriptors used up?",
-		               target->pid, strerror(-rc));
-	}
-	if (!target->loaded)
+	rc = check_made(target, &area, err);
+	if (!rc)
+		rc = take_sockets(target, tid, &area, borrowed, err);
+	if (!rc && !target->loaded)
 		rc = fill_library(options, target, tid, plan, base, &area, err);
 	if (!rc && !target_write(target, base + offsetof(struct area, go), &go, sizeof(go)))
 		rc = err_set(err, EFAULT, "writing to the memory of process %d failed",
@@ -476,13 +518,21 @@ static int borrow(const struct inject_options *options, struct target *target,
 {
 	uint64_t until_ns = borrowed->since_ns + HELD_MAX_NS, base;
 	pid_t tid = borrowed->tid;
+	struct thread_status status;
 	struct plan plan;
 	int rc;
 
 	borrowed->socket = borrowed->report = -1;
+	rc = thread_status_of(target->pid, tid, &status)
+	             ? seccomp_check(target->pid, tid, status.seccomp, err)
+	             : -EAGAIN;
+	if (rc) {
+		let_go_on(target, tid);
+		return rc;
+	}
 	rc = send_to_code(target, tid, point);
 	if (rc)
-		return let_go(tid, 0);
+		return let_go_on(target, tid);
 	rc = follow(options, target, tid, until_ns, &plan, &base);
 	if (rc)
 		return rc;
@@ -522,7 +572,7 @@ int borrow_waiting(const struct inject_options *options, struct target *target,
 	if (!get_regs(tid, &point.regs) || point.regs.rip != waiting->pc ||
 	    point.regs.rsp != waiting->sp || (long)point.regs.orig_rax != waiting->call ||
 	    !is_behind_call(target, tid, &point.regs) || has_signal(target, tid))
-		return let_go(tid, 0);
+		return let_go_on(target, tid);
 	find_point(&point);
 	return borrow(options, target, &point, borrowed, err);
 }
@@ -531,14 +581,14 @@ int borrow_waiting(const struct inject_options *options, struct target *target,
 static bool can_borrow_here(const struct target *target, pid_t tid,
                             const struct __ptrace_syscall_info *info, struct point *point)
 {
-	struct signals signals;
+	struct thread_status status;
 	uint64_t arg[6];
 
 	for (int i = 0; i < 6; i++)
 		arg[i] = info->entry.args[i];
 	if (!is_harmless_entry(target->pid, tid, (long)info->entry.nr, arg) ||
 	    !get_regs(tid, &point->regs) || !is_behind_call(target, tid, &point->regs) ||
-	    !signals_of(target->pid, tid, &signals) || may_be_in_handler(&signals))
+	    !thread_status_of(target->pid, tid, &status) || may_be_in_handler(&status))
 		return false;
 	again(point, point->regs.orig_rax, INTERRUPTS_NEVER);
 	return true;
@@ -573,7 +623,7 @@ int borrow_running(const struct inject_options *options, struct target *target, 
 	}
 	if (stop == STOP_GROUP)
 		return let_go(tid, 0);
-	return stop == STOP_LATE ? stop_and_let_go(tid, deadline_ns) : -EAGAIN;
+	return stop == STOP_LATE ? stop_and_let_go(target, tid, deadline_ns) : -EAGAIN;
 }
 
 #endif
