@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #define STUCK_NS       10000000000ull
 #define MESSAGES_MOST  64 /* a turn */
 #define STATE_UNKNOWN  UINT32_MAX
+#define PROCESS_EXITS  0x4 /* PF_EXITING in /proc/PID/stat */
 
 struct agent *agent_new(struct agent_common *common, pid_t pid)
 {
@@ -394,6 +396,27 @@ void agent_turn(struct agent *agent)
 		agent_end(agent);
 }
 
+/* Whether it is no more, or about to be: its sockets are closed some time before that shows. */
+static bool process_ends(pid_t pid)
+{
+	unsigned long flags = 0;
+	char path[64], line[512] = "", state = 'X';
+	const char *name_end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return true;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	name_end = strrchr(line, ')');
+	if (!name_end || sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
+		return true;
+	return state == 'Z' || state == 'X' || flags & PROCESS_EXITS;
+}
+
 void agent_end(struct agent *agent)
 {
 	struct agent_shared shared;
@@ -404,6 +427,13 @@ void agent_end(struct agent *agent)
 	}
 	if (agent->over)
 		return;
+	if (!agent->spoke && agent->ring && !process_ends(agent->pid)) {
+		agent_fail(agent,
+		           "no GPU times of process %d: its agent left before it had begun; it "
+		           "found no memory, or cuscope was too busy to answer it within 2 s",
+		           agent->pid);
+		return;
+	}
 	shared_of(agent, &shared);
 	if (agent->since_ns && !shared.active_until_ns)
 		shared.active_until_ns = agent->common->now_ns;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make agent-abi          our CUPTI headers against the real ones, where a toolkit has them
 # make agent-tests        the agent's library in programs of the simulated driver
-# make test-agent         the agent and cuscope's side of it, in programs on the simulated driver
+# make test-agent-live    the same with cuscope's side of it, in other processes
 
 AGENT_T      := tests/agent
 AGENT_T_LIB  := $(AGENT_SRC:%.c=$(B)/agent-tests/%.o)
@@ -29,7 +29,7 @@ unit: agent-abi
 $(B)/tests/agent/live: $(B)/tests/agent/live.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
-test-agent: $(B)/tests/agent/live programs simcuda
+test-agent-live: $(B)/tests/agent/live programs simcuda
 	tests/unit/run.sh $<
 
-.PHONY: agent-abi agent-tests test-agent
+.PHONY: agent-abi agent-tests test-agent-live

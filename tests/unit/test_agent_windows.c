@@ -144,6 +144,30 @@ static void the_end_tells_from_the_first_window_to_the_last(void **state)
 	fake_agent_die(&agent);
 }
 
+static void the_time_between_windows_is_told_as_not_measured(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	open_with(scene, SECOND, 10 * SECOND);
+	scene_runs(scene, &agent);
+	agent.shared->active_until_ns = scene->now_ns + 3;
+	fake_agent_say(&agent, AGENT_ENDING);
+	scene_pass(scene, SECOND);
+	fake_agent_say(&agent, AGENT_PAUSED);
+	scene_pass(scene, SECOND);
+	assert_int_equal(scene->gaps, 0); /* its end is not known yet */
+	agent.shared->active_since_ns = scene->now_ns + 5;
+	agent.shared->active_until_ns = 0;
+	fake_agent_say(&agent, AGENT_RUNNING);
+	scene_pass(scene, 8 * SECOND);
+	scene_turn(scene);
+	assert_int_equal(scene->gaps, 1);
+	assert_int_equal(scene->gap_from_ns, 1000 * SECOND + 3);
+	assert_int_equal(scene->gap_until_ns, 1002 * SECOND + 5);
+	fake_agent_die(&agent);
+}
+
 static void failing_between_windows_is_told(void **state)
 {
 	struct scene *scene = *state;
@@ -206,6 +230,7 @@ int main(void)
 		SCENE_TEST(one_that_comes_between_windows_waits_for_the_next),
 		SCENE_TEST(windows_are_not_told),
 		SCENE_TEST(the_end_tells_from_the_first_window_to_the_last),
+		SCENE_TEST(the_time_between_windows_is_told_as_not_measured),
 		SCENE_TEST(failing_between_windows_is_told),
 		SCENE_TEST(a_paused_one_is_told_to_stop),
 		SCENE_TEST(the_descriptor_wakes_at_the_end_of_a_window),
