@@ -52,7 +52,8 @@ static void add_busy(struct buf *out, pid_t pid)
 {
 	buf_printf(out,
 	           "another profiler (nsys, torch.profiler) is using CUPTI in process %d: GPU "
-	           "times need it alone until CUDA 13.3; end it, or go on without",
+	           "times need it alone until CUDA 13.3; end it (torch.profiler gives it back "
+	           "only with TEARDOWN_CUPTI=1 in the environment), or go on without",
 	           pid);
 }
 

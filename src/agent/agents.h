@@ -54,6 +54,8 @@ struct agents_options {
 	 * were checked, contents were not. */
 	void (*record)(void *data, uint32_t pid, const struct agent_head *record);
 	void (*state)(void *data, const struct agent_status *status);
+	/* Between two windows (window_ns) it did not measure. May be NULL. */
+	void (*unmeasured)(void *data, uint32_t pid, uint64_t from_ns, uint64_t until_ns);
 	/* Whether a process that comes by itself (agents_environment) is a target. */
 	bool (*wanted)(void *data, pid_t pid);
 	void *data;

@@ -64,6 +64,9 @@ void report_title(const struct report *report, char *title, size_t size);
 /* The note of a report that needs GPU times and saw none. */
 void report_note_no_gpu_times(struct table *table, bool part);
 
+/* Graph launches that were recorded as wholes, in a report of kernels; nothing of 0. */
+void report_note_whole_graphs(struct table *table, uint64_t count);
+
 /* The note on calls made by other calls, which are shown with --nested. None for 0. */
 void report_note_nested(struct table *table, uint64_t left_out);
 

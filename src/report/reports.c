@@ -205,8 +205,18 @@ void report_note_no_gpu_times(struct table *table, bool part)
 		                  "were not recorded");
 		return;
 	}
-	table_note(table, "GPU times were not recorded: this trace has the calls only "
-	                  "(cuda_api_sum, launches and memory need no GPU times)");
+	table_note(table,
+	           "GPU times were not recorded (cuscope record --gpu does): this trace has the "
+	           "calls only (cuda_api_sum, launches and memory need no GPU times)");
+}
+
+void report_note_whole_graphs(struct table *table, uint64_t count)
+{
+	if (count)
+		table_note(table,
+		           "graph launches recorded as wholes, whose kernels are not known: %llu "
+		           "(--gpu without 'graphs' records their kernels)",
+		           (unsigned long long)count);
 }
 
 void report_note_nested(struct table *table, uint64_t left_out)

@@ -17,7 +17,8 @@ static void another_profiler_is_named(void **state)
 {
 	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_BUSY },
 	            "another profiler (nsys, torch.profiler) is using CUPTI in process 123: GPU "
-	            "times need it alone until CUDA 13.3; end it, or go on without");
+	            "times need it alone until CUDA 13.3; end it (torch.profiler gives it back "
+	            "only with TEARDOWN_CUPTI=1 in the environment), or go on without");
 }
 
 static void what_was_tried_and_what_to_install_is_named(void **state)
