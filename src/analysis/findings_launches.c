@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Findings about launching: kernels so short that the GPU waits for the next launch, and, where
- * GPU times are not known, threads that do nothing but launch.
+ * GPU times are not known, programs that launch and never wait.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +75,8 @@ static bool say_sequence(const struct sequences *all, const struct process *proc
 		return false;
 	buf_printf(text, "; %.0f %% of the launches of its busiest thread repeat a sequence of ",
 	           100 * (double)repeated / (double)repeats_seen(most));
-	finding_count(text, distance, "launch");
-	buf_puts(text, distance == 1 ? "" : "es");
+	buf_u64(text, distance);
+	buf_puts(text, distance == 1 ? " launch" : " launches");
 	return true;
 }
 
@@ -297,16 +297,15 @@ const struct finding_rule rule_short_kernels = {
 
 /* ---- the same, from calls alone ------------------------------------------------------------ */
 
+/* Of all threads of a process. */
 struct launcher {
-	const struct process *process;
-	uint64_t begin_ns, end_ns; /* from its first launch to its last call */
 	uint64_t waiting_ns;
 	struct finding_cases launches;
 };
 
 struct launch_calls {
-	struct launcher *threads;
-	size_t n_threads;
+	struct launcher *processes;
+	size_t n;
 	struct sequences sequences;
 };
 
@@ -320,71 +319,40 @@ static void free_launch_calls(void *state)
 	struct launch_calls *all = state;
 
 	free_sequences(&all->sequences);
-	free(all->threads);
+	free(all->processes);
 	free(all);
 }
 
-static bool waits(const struct call *call)
+static bool waits(const struct finding_call *call, uint64_t ns)
 {
-	if (call->op == OP_SYNC)
-		return true;
-	return (call->op == OP_COPY || call->op == OP_SET) && !api_is_async(call->function->api);
+	enum api_op op = call->call->op;
+
+	return op == OP_SYNC || (call->launch && ns > LIMIT_BLOCKED_NS) ||
+	       ((op == OP_COPY || op == OP_SET) && !api_is_async(call->call->function->api));
 }
 
 static void launch_calls_call(void *state, const struct finding_call *call)
 {
+	struct finding_example example = finding_example_of(call);
 	struct launch_calls *all = state;
-	struct finding_example example;
-	struct launcher *thread;
+	struct launcher *process = FINDING_AT(all->processes, all->n, call->process->id);
 
-	if (call->thread == THREAD_ID_OTHERS || (!call->launch && call->thread >= all->n_threads))
-		return;
-	thread = FINDING_AT(all->threads, all->n_threads, call->thread);
-	if (!thread->process && !call->launch)
-		return;
-	if (!thread->process) {
-		thread->process = call->process;
-		thread->begin_ns = call->call->begin_ns;
-	}
-	if (call->call->end_ns > thread->end_ns)
-		thread->end_ns = call->call->end_ns;
-	example = finding_example_of(call);
-	if (waits(call->call) || (call->launch && example.duration_ns > LIMIT_BLOCKED_NS))
-		thread->waiting_ns += example.duration_ns;
+	if (waits(call, example.duration_ns))
+		process->waiting_ns += example.duration_ns;
 	else if (call->launch)
-		finding_case(&thread->launches, &example);
+		finding_case(&process->launches, &example);
 	if (call->call->op == OP_LAUNCH)
 		follow(&all->sequences, call);
 }
 
-static bool only_launches(const struct launcher *thread)
+static bool only_launches(const struct finding_process *process, const struct launcher *launcher)
 {
-	double all_ns = (double)(thread->end_ns - thread->begin_ns);
+	double all_ns = (double)process->span_ns;
 
-	return thread->launches.count >= LIMIT_THREAD_LAUNCHES &&
-	       (double)thread->launches.cost_ns >= LIMIT_LAUNCH_SHARE * all_ns &&
-	       (double)thread->waiting_ns <= LIMIT_WAIT_SHARE * all_ns;
-}
-
-static void say_launch_calls(struct launch_calls *all, const struct launcher *thread,
-                             struct finding *finding)
-{
-	double all_ns = (double)(thread->end_ns - thread->begin_ns);
-	struct buf text = { 0 };
-	bool repeats;
-
-	buf_printf(&text, "thread %u spent %.0f %% of its time in ", thread->launches.worst.tid,
-	           100 * (double)thread->launches.cost_ns / all_ns);
-	buf_u64(&text, thread->launches.count);
-	buf_puts(&text, " launches, ");
-	buf_duration(&text, thread->launches.cost_ns / thread->launches.count);
-	buf_printf(&text, " each, and %.0f %% waiting for the GPU",
-	           100 * (double)thread->waiting_ns / all_ns);
-	repeats = say_sequence(&all->sequences, thread->process, &text);
-	finding_say(finding, &text);
-	finding->estimate = "the time in these calls. The GPU kept up, as the thread hardly waited "
-			    "for it; how long it was idle takes GPU times (--gpu)";
-	finding->suggestion = launch_advice(repeats);
+	return !process->gpu_times && /* else short_kernels knows better */
+	       launcher->launches.count >= LIMIT_MANY_LAUNCHES &&
+	       (double)launcher->launches.cost_ns >= LIMIT_LAUNCH_SHARE * all_ns &&
+	       (double)launcher->waiting_ns <= LIMIT_WAIT_SHARE * all_ns;
 }
 
 static void judge_launch_calls(void *state, const struct finding_rule *rule,
@@ -392,26 +360,36 @@ static void judge_launch_calls(void *state, const struct finding_rule *rule,
 {
 	struct launch_calls *all = state;
 
-	for (size_t i = 0; i < all->n_threads; i++) {
-		const struct launcher *thread = &all->threads[i];
-		const struct finding_process *process;
+	for (size_t i = 0; i < all->n; i++) {
+		const struct finding_process *process = finding_process(verdicts, i);
+		const struct finding_cases *launches = &all->processes[i].launches;
+		struct buf text = { 0 };
 		struct finding *finding;
+		bool repeats;
 
-		if (!thread->process || !only_launches(thread))
+		if (!process || !only_launches(process, &all->processes[i]))
 			continue;
-		process = finding_process(verdicts, thread->process->id);
-		if (!process || process->gpu_times || /* short_kernels knows better */
-		    !finding_is_worth(process, thread->launches.cost_ns))
-			continue;
+		buf_u64(&text, launches->count);
+		buf_puts(&text, " launches of ");
+		buf_duration(&text, launches->cost_ns / launches->count);
+		buf_puts(&text, " each, ");
+		buf_duration(&text, launches->cost_ns);
+		buf_puts(&text,
+		         " together, while all threads waited for the GPU for no more than ");
+		buf_duration(&text, all->processes[i].waiting_ns);
+		repeats = say_sequence(&all->sequences, process->process, &text);
 		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, &thread->launches);
-		say_launch_calls(all, thread, finding);
+		finding_set_cases(finding, launches);
+		finding_say(finding, &text);
+		finding->estimate = "the time in these calls. The GPU kept up, as hardly anybody "
+				    "waited for it; how long it was idle takes GPU times (--gpu)";
+		finding->suggestion = launch_advice(repeats);
 	}
 }
 
 const struct finding_rule rule_launch_calls = {
 	.name = "launch_calls",
-	.title = "a thread that launches and never waits for the GPU",
+	.title = "many launches, and nobody who waits for the GPU",
 	.needs = NEEDS_DURATIONS,
 	.make = make_launch_calls,
 	.call = launch_calls_call,

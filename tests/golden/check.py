@@ -39,6 +39,8 @@ MORE = (
     ("pid", "gpu", ["cuda_api_sum", "--pid", "4242"]),
     ("part", "gpu", ["overview", "--from", "5ms", "--to", "6ms"]),
     ("part_without_work", "gpu", ["cuda_gpu_trace", "--from", "14.9ms"]),
+    ("gaps", "idle", ["gaps"]),
+    ("gaps_chosen", "idle", ["gaps:base", "--gap", "5us", "--top", "3"]),
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
     ("findings", "steady", ["findings"]),
     ("overlap", "steady", ["overlap"]),

@@ -11,11 +11,13 @@
  *   lost     a run of which much was missed: losses, misses, counts that are estimates
  *   ranges   two steps of a training: ranges of several threads, waits, overhead, graph launches
  *            as wholes, communication; all of it known up to 50 ms late, some of it lost
+ *   idle     two GPUs, of which one waits for every reason that there is (idle.c)
  *   steady   a loop with most of what the report findings is for
  *
  * Golden outputs are made of them, so what is in them stays as it is. The first three are kept as
  * format 1.0 wrote them: older files are to be read.
  */
+#include "idle.h"
 #include "scene.h"
 #include "steady.h"
 
@@ -622,6 +624,11 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof(path), "%s/ranges.cuscope", argv[1]);
 	train_with_ranges(&scene);
 	write_ranges(&scene, path);
+	snprintf(path, sizeof(path), "%s/idle.cuscope", argv[1]);
+	trace_idle(&scene);
+	run = run_info(21000);
+	run.gpu_times = true;
+	write_scene(&scene, &run, path);
 	snprintf(path, sizeof(path), "%s/steady.cuscope", argv[1]);
 	put_steady(&scene, python, gemm, reduce);
 	run = run_info(12000);

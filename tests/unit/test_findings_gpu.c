@@ -63,6 +63,17 @@ static void test_copies_below_kernels_are_hidden(void **state)
 	assert_null(found("copy_overlap"));
 }
 
+static void test_copies_within_a_device_and_sets_are_not_to_be_hidden(void **state)
+{
+	struct activity set = { .kind = ACTIVITY_SET, .context = 1, .stream = 7, .bytes = 64 };
+	struct activity copy = copy_of(DIRECTION_D2D, ACTIVITY_MEMORY_DEVICE, 4096);
+
+	ran(set, 0, 0, 300);
+	ran(copy, 0, 300, 300);
+	computed(600, 500);
+	assert_null(found("copy_overlap"));
+}
+
 static void test_communication_that_nothing_hides_is_told(void **state)
 {
 	const struct finding *finding;
@@ -124,6 +135,21 @@ static void test_idle_time_of_windows_below_half_is_low_use(void **state)
 	assert_int_equal(finding->count, 14);
 	assert_in_range(finding->lost_ns, 1790000, 1794000); /* 14 of 128 us */
 	assert_in_range(finding->example.begin_ns, US(1919), US(1921));
+}
+
+static void test_what_was_not_measured_is_not_taken_for_idle(void **state)
+{
+	static const struct miss miss = { .kind = MISS_GPU_TIMES, .pid = 4242, .why = "windows" };
+
+	info.misses = &miss;
+	info.n_misses = 1;
+	computed(0, 10);
+	computed(9990, 10);
+	assert_null(found("low_use"));
+	assert_string_equal(why_not_judged("low_use"),
+	                    "GPU times of a process are of a part of the time only");
+	info.n_misses = 0;
+	assert_non_null(found("low_use"));
 }
 
 static void test_a_gpu_that_is_busy_has_no_low_use(void **state)
@@ -293,12 +319,14 @@ int main(void)
 		TEST(test_copies_that_nothing_hides_could_be_hidden_at_best),
 		TEST(test_no_more_copies_can_be_hidden_than_kernels_run),
 		TEST(test_copies_below_kernels_are_hidden),
+		TEST(test_copies_within_a_device_and_sets_are_not_to_be_hidden),
 		TEST(test_communication_that_nothing_hides_is_told),
 		TEST(test_communication_below_computing_is_hidden),
 		TEST(test_communication_beside_many_short_kernels_is_hidden_by_them),
 		TEST(test_a_program_without_nccl_does_not_communicate),
 		TEST(test_names_of_communication),
 		TEST(test_idle_time_of_windows_below_half_is_low_use),
+		TEST(test_what_was_not_measured_is_not_taken_for_idle),
 		TEST(test_a_gpu_that_is_busy_has_no_low_use),
 		TEST(test_what_runs_at_the_same_time_is_used_once),
 		TEST(test_work_that_stands_behind_a_stream_of_the_default_one_waits),

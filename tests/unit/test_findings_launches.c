@@ -98,7 +98,7 @@ static void test_kernels_of_graphs_are_launched_together_already(void **state)
 	assert_null(found("short_kernels"));
 }
 
-/* A thread that launches for 40 % of its time, without GPU times. */
+/* Launches for 40 % of the time, and a wait, without GPU times. */
 static void launch_often(unsigned n, double call_us, double wait_us)
 {
 	double at = 0;
@@ -110,7 +110,7 @@ static void launch_often(unsigned n, double call_us, double wait_us)
 	see(call_at("cudaDeviceSynchronize", at, wait_us));
 }
 
-static void test_a_thread_that_launches_and_never_waits_is_told_from_calls(void **state)
+static void test_many_launches_without_a_wait_are_told_from_calls(void **state)
 {
 	const struct finding *finding;
 
@@ -119,13 +119,34 @@ static void test_a_thread_that_launches_and_never_waits_is_told_from_calls(void 
 	assert_non_null(finding);
 	assert_int_equal(finding->count, 2000);
 	assert_int_equal(finding->lost_ns, 2000 * 4000);
-	assert_has(finding->evidence, "thread 1 spent 40 % of its time in 2000 launches, 4.00 us");
+	assert_has(finding->evidence,
+	           "2000 launches of 4.00 us each, 8.000 ms together, while all threads "
+	           "waited for the GPU for no more than 10.00 us");
 }
 
-static void test_a_thread_that_waits_for_the_gpu_is_not(void **state)
+static void test_a_program_that_waits_for_the_gpu_is_not(void **state)
 {
 	launch_often(2000, 4, 5000);
 	assert_null(found("launch_calls"));
+}
+
+static void test_another_thread_that_waits_for_the_gpu_waits_for_all(void **state)
+{
+	launch_often(2000, 4, 10);
+	see_in(2, call_at("cudaStreamSynchronize", 0, 5000));
+	assert_null(found("launch_calls"));
+}
+
+static void test_a_sequence_is_told_with_its_launches(void **state)
+{
+	for (unsigned i = 0; i < 2000; i++) {
+		struct call call = launch_at("cuLaunchKernel", 10.0 * i, the_kernel());
+
+		call.args.grid[0] = i % 12;
+		see(call);
+	}
+	assert_has(found("launch_calls")->evidence,
+	           "; 99 % of the launches of its busiest thread repeat a sequence of 12 launches");
 }
 
 static void test_launches_that_wait_for_room_are_waiting(void **state)
@@ -219,8 +240,10 @@ int main(void)
 		TEST(test_long_gaps_have_other_causes),
 		TEST(test_what_runs_beside_short_kernels_fills_the_gaps_between_them),
 		TEST(test_kernels_of_graphs_are_launched_together_already),
-		TEST(test_a_thread_that_launches_and_never_waits_is_told_from_calls),
-		TEST(test_a_thread_that_waits_for_the_gpu_is_not),
+		TEST(test_many_launches_without_a_wait_are_told_from_calls),
+		TEST(test_a_program_that_waits_for_the_gpu_is_not),
+		TEST(test_another_thread_that_waits_for_the_gpu_waits_for_all),
+		TEST(test_a_sequence_is_told_with_its_launches),
 		TEST(test_launches_that_wait_for_room_are_waiting),
 		TEST(test_a_sequence_is_as_long_as_its_period),
 		TEST(test_what_never_comes_again_does_not_repeat),
