@@ -11,9 +11,10 @@
 /* At least half of them are in use, so a window is at least 546 bins. */
 #define BINS 32768
 
-/* Two of the bins' categories: what they are called does not matter here. */
-#define SUM  CATEGORY_KERNEL
-#define USED CATEGORY_OTHER
+/* Three of the bins' categories: what they are called does not matter here. */
+#define SUM          CATEGORY_KERNEL
+#define USED         CATEGORY_OTHER
+#define NOT_MEASURED CATEGORY_INIT
 
 struct device {
 	uint64_t id; /* process and number */
@@ -88,20 +89,39 @@ static struct device *device_of(struct gpu_windows *windows, const struct event 
 	return windows->last = device;
 }
 
-void gpu_windows_event(struct gpu_windows *windows, const struct event *event)
+static void see_activity(struct gpu_windows *windows, const struct event *event)
 {
 	const struct activity *activity = event->activity;
-	struct device *device;
+	struct device *device = device_of(windows, event);
 
-	if (event->type != EVENT_ACTIVITY || activity->end_ns <= activity->begin_ns)
-		return;
-	device = device_of(windows, event);
 	if (activity->begin_ns < device->row.begin_ns)
 		device->row.begin_ns = activity->begin_ns;
 	if (activity->end_ns > device->row.end_ns)
 		device->row.end_ns = activity->end_ns;
 	time_bins_add(device->bins, 0, SUM, activity->begin_ns, activity->end_ns);
 	busy_add(&device->busy, activity->begin_ns, activity->end_ns);
+}
+
+void gpu_windows_event(struct gpu_windows *windows, const struct event *event)
+{
+	const struct range *range = event->range;
+	struct device *device, *next;
+
+	if (event->type == EVENT_ACTIVITY && activity_duration_ns(event->activity))
+		see_activity(windows, event);
+	if (event->type != EVENT_RANGE || range->kind != RANGE_NOT_MEASURED ||
+	    !range_duration_ns(range))
+		return;
+	HASH_ITER (hh, windows->devices, device, next) {
+		if (device->row.process == event->process)
+			time_bins_add(device->bins, 0, NOT_MEASURED, range->begin_ns,
+			              range->end_ns);
+	}
+}
+
+static double at_most_one(double share)
+{
+	return share > 1 ? 1 : share; /* by a part of a bin */
 }
 
 static void read_windows(struct device *device)
@@ -113,10 +133,14 @@ static void read_windows(struct device *device)
 	busy_finish(&device->busy);
 	time_bins_read(device->bins, 0, row->begin_ns, row->end_ns, GPU_WINDOWS, out);
 	for (size_t i = 0; i < GPU_WINDOWS; i++) {
-		row->sum[i] = out[i * CATEGORY_COUNT + SUM] / window_ns;
-		row->used[i] = out[i * CATEGORY_COUNT + USED] / window_ns;
-		if (row->used[i] > 1) /* by a part of a bin */
-			row->used[i] = 1;
+		const double *window = out + i * CATEGORY_COUNT;
+
+		row->measured[i] = 1 - at_most_one(window[NOT_MEASURED] / window_ns);
+		row->sum[i] = row->used[i] = 0;
+		if (row->measured[i] < GPU_WINDOW_MEASURED)
+			continue;
+		row->sum[i] = window[SUM] / (window_ns * row->measured[i]);
+		row->used[i] = at_most_one(window[USED] / (window_ns * row->measured[i]));
 	}
 }
 

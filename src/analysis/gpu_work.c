@@ -11,6 +11,7 @@ struct device {
 	uint64_t id; /* process and number */
 	struct gpu_work_row row;
 	struct busy busy[WORK_ALL + 1];
+	uint64_t not_measured_ns; /* since its last work: counts once there is more */
 	UT_hash_handle hh;
 };
 
@@ -123,16 +124,30 @@ static unsigned count(struct gpu_works *works, struct gpu_work_row *row,
 	}
 }
 
+static void count_not_measured(struct gpu_works *works, const struct event *event)
+{
+	struct device *device, *next;
+
+	HASH_ITER (hh, works->devices, device, next) {
+		if (device->row.process == event->process)
+			device->not_measured_ns += range_duration_ns(event->range);
+	}
+}
+
 void gpu_works_event(struct gpu_works *works, const struct event *event)
 {
 	const struct activity *activity = event->activity;
 	struct device *device;
 	unsigned class;
 
+	if (event->type == EVENT_RANGE && event->range->kind == RANGE_NOT_MEASURED)
+		count_not_measured(works, event);
 	if (event->type != EVENT_ACTIVITY)
 		return;
 	device = device_of(works, event);
 	class = count(works, &device->row, activity);
+	device->row.not_measured_ns += device->not_measured_ns;
+	device->not_measured_ns = 0;
 	if (activity->begin_ns < device->row.begin_ns)
 		device->row.begin_ns = activity->begin_ns;
 	if (activity->end_ns > device->row.end_ns)
@@ -173,4 +188,12 @@ uint64_t gpu_work_both_ns(const struct gpu_work_row *row, unsigned a, unsigned b
 	uint64_t apart = row->union_ns[a] + row->union_ns[b], together = row->union_ns[a | b];
 
 	return apart > together ? apart - together : 0;
+}
+
+uint64_t gpu_work_idle_ns(const struct gpu_work_row *row)
+{
+	uint64_t span = row->end_ns - row->begin_ns;
+	uint64_t known = row->union_ns[WORK_ALL] + row->not_measured_ns;
+
+	return span > known ? span - known : 0;
 }

@@ -142,7 +142,8 @@ void long_gaps_event(struct long_gaps *gaps, const struct event *event)
 
 	if (event->type == EVENT_ACTIVITY && event->activity->end_ns > event->activity->begin_ns)
 		see_activity(gaps, event);
-	if (event->type != EVENT_RANGE || event->range->kind != RANGE_OVERHEAD)
+	if (event->type != EVENT_RANGE ||
+	    (event->range->kind != RANGE_OVERHEAD && event->range->kind != RANGE_NOT_MEASURED))
 		return;
 	HASH_ITER (hh, gaps->devices, device, next) {
 		if (device->process == event->process)

@@ -97,7 +97,8 @@ static size_t write_device(struct at_end *self, const struct run_info *run,
 		size_t first = i;
 		double sum = 0;
 
-		while (i < GPU_WINDOWS && row->sum[i] < LOW_USE)
+		while (i < GPU_WINDOWS && row->measured[i] >= GPU_WINDOW_MEASURED &&
+		       row->sum[i] < LOW_USE)
 			sum += row->sum[i++];
 		if (i == first)
 			continue;
