@@ -115,7 +115,6 @@ static int too_late(const struct run *run, const struct report *report, struct e
 static int conclude(const struct run *run, struct borrowed *borrowed, struct inject_result *result,
                     struct err *err)
 {
-	bool loaded = run->target.loaded != 0;
 	struct report report;
 	bool ended = await_report(borrowed, run->deadline_ns, &report);
 	int rc = 0;
@@ -124,9 +123,6 @@ static int conclude(const struct run *run, struct borrowed *borrowed, struct inj
 	close(borrowed->report);
 	if (!ended)
 		rc = too_late(run, &report, err);
-	else if (!report.told && !report.loaded && !report.text[0] && loaded)
-		rc = err_set(err, ESRCH, "process %d ended while cuscope attached to it",
-		             run->options->pid);
 	else if (!report.told)
 		rc = err_set(err, ESRCH,
 		             "process %d ended, or started another program, while cuscope "

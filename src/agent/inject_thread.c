@@ -263,37 +263,39 @@ pid_t thread_number(pid_t pid, size_t i)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-bool signals_of(pid_t pid, pid_t tid, struct signals *signals)
+bool thread_status_of(pid_t pid, pid_t tid, struct thread_status *status)
 {
 	unsigned long long value;
 	char path[96], line[256];
-	FILE *status;
+	FILE *file;
 	int found = 0;
 
-	*signals = (struct signals){ 0 };
+	*status = (struct thread_status){ 0 };
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status)) {
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "SigPnd: %llx", &value) == 1 ||
 		    sscanf(line, "ShdPnd: %llx", &value) == 1)
-			signals->pending |= value;
+			status->pending |= value;
 		else if (sscanf(line, "SigBlk: %llx", &value) == 1)
-			signals->blocked = value;
+			status->blocked = value;
 		else if (sscanf(line, "SigCgt: %llx", &value) == 1)
-			signals->caught = value;
+			status->caught = value;
+		else if (sscanf(line, "Seccomp: %llu", &value) == 1)
+			status->seccomp = (unsigned)value;
 		else
 			continue;
 		found++;
 	}
-	if (status)
-		fclose(status);
-	return found == 4;
+	if (file)
+		fclose(file);
+	return found >= 4; /* Seccomp is the fifth, in kernels that have it */
 }
 
 /* A handler has its own signal blocked. So have threads that leave signals to others, but those
  * block nearly all. */
-bool may_be_in_handler(const struct signals *signals)
+bool may_be_in_handler(const struct thread_status *status)
 {
-	return (signals->blocked & signals->caught) &&
-	       __builtin_popcountll(signals->blocked & 0x7fffffff) < 20;
+	return (status->blocked & status->caught) &&
+	       __builtin_popcountll(status->blocked & 0x7fffffff) < 20;
 }

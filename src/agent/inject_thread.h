@@ -38,13 +38,14 @@ bool is_harmless_entry(pid_t pid, pid_t tid, long call, const uint64_t arg[6]);
 /* Whether it is one of the calls that waiting_list takes, arguments apart. */
 bool is_harmless_wait(long call);
 
-/* What /proc/PID/task/TID/status tells of signals. */
-struct signals {
-	uint64_t pending, blocked, caught;
+/* What /proc/PID/task/TID/status tells. */
+struct thread_status {
+	uint64_t pending, blocked, caught; /* signals */
+	unsigned seccomp;                  /* its mode */
 };
-bool signals_of(pid_t pid, pid_t tid, struct signals *signals);
+bool thread_status_of(pid_t pid, pid_t tid, struct thread_status *status);
 
 /* Whether it may be running a handler, of which nobody knows what it interrupted. */
-bool may_be_in_handler(const struct signals *signals);
+bool may_be_in_handler(const struct thread_status *status);
 
 #endif

@@ -5,12 +5,10 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -18,9 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef PIDFD_THREAD /* Linux 6.9 */
-#define PIDFD_THREAD O_EXCL
-#endif
+#include "agent/inject_handover.h"
+#include "agent/inject_seccomp.h"
 
 #define HELD_MAX_NS 40000000u /* a thread is let go after this, whatever was reached */
 #define RED_ZONE    128u
@@ -161,9 +158,9 @@ static bool is_behind_call(const struct target *target, pid_t tid,
 /* Whether a signal is about to be handled: the call that it ends is left to it. */
 static bool has_signal(const struct target *target, pid_t tid)
 {
-	struct signals signals;
+	struct thread_status status;
 
-	return !signals_of(target->pid, tid, &signals) || (signals.pending & ~signals.blocked);
+	return !thread_status_of(target->pid, tid, &status) || (status.pending & ~status.blocked);
 }
 
 static void again(struct point *point, uint64_t rax, enum interrupts interrupts)
@@ -381,106 +378,7 @@ static int follow(const struct inject_options *options, const struct target *tar
 	return stop == STOP_LATE ? stop_and_let_go(target, tid, until_ns + HELD_MAX_NS) : -EAGAIN;
 }
 
-/* ---- descriptors ----------------------------------------------------------------------------- */
-
-static int get_descriptor(const struct target *target, pid_t tid, int number)
-{
-	/* its own table of descriptors, also when the main thread has ended */
-	int pidfd = (int)syscall(SYS_pidfd_open, tid, PIDFD_THREAD), fd;
-
-	if (pidfd < 0)
-		pidfd = (int)syscall(SYS_pidfd_open, target->pid, 0);
-	if (pidfd < 0)
-		return -errno;
-	fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-	fd = fd < 0 ? -errno : fd;
-	close(pidfd);
-	return fd;
-}
-
-static int fill(int fd, const void *bytes, size_t n)
-{
-	const char *from = bytes;
-
-	while (n) {
-		ssize_t put = write(fd, from, n);
-
-		if (put <= 0)
-			return put < 0 ? -errno : -ENOSPC;
-		from += put;
-		n -= (size_t)put;
-	}
-	return 0;
-}
-
-/*
- * A name for the memfd that the loader has never seen: it compares names before it looks at files,
- * and descriptors' numbers come again. The kernel sees "//" and "/./" as "/".
- */
-static void write_path(char *path, size_t size, uint64_t salt, int number)
-{
-	int n = snprintf(path, size, "/proc/thread-self/fd");
-
-	for (int bit = 0; bit < 24; bit++)
-		n += snprintf(path + n, size - (size_t)n, salt >> bit & 1 ? "/." : "/");
-	snprintf(path + n, size - (size_t)n, "/%d", number);
-}
-
-static int fill_library(const struct inject_options *options, const struct target *target,
-                        pid_t tid, const struct plan *plan, uint64_t base, const struct area *area,
-                        struct err *err)
-{
-	int64_t number = (int64_t)area->step[STEP_MEMFD].result;
-	char path[sizeof(area->path)];
-	int fd, rc;
-
-	if (number < 0)
-		return err_set(err, (int)number, "process %d could not make a memfd: %s%s",
-		               target->pid, strerror((int)-number),
-		               number == -EACCES
-		                       ? "; vm.memfd_noexec forbids it (sysctl vm.memfd_noexec=0)"
-		                       : "");
-	fd = get_descriptor(target, tid, (int)number);
-	if (fd < 0)
-		return err_set(err, fd, "taking the memfd of process %d: %s", target->pid,
-		               strerror(-fd));
-	rc = fill(fd, options->library, options->bytes);
-	close(fd);
-	write_path(path, sizeof(path), plan->mark, (int)number);
-	if (!rc && !target_write(target, base + offsetof(struct area, path), path, sizeof(path)))
-		rc = -EFAULT;
-	return rc ? err_set(err, rc, "writing the library into process %d: %s", target->pid,
-	                    strerror(-rc))
-	          : 0;
-}
-
-/* Takes our ends of its sockets, fills its memfd, and gives it the word to go on. */
-static int hand_over(const struct inject_options *options, const struct target *target, pid_t tid,
-                     const struct plan *plan, uint64_t base, struct borrowed *borrowed,
-                     struct err *err)
-{
-	uint64_t go = SYS_getpid;
-	struct area area;
-	int rc = 0;
-
-	if (!target_read(target, base, &area, sizeof(area)))
-		return err_set(err, EFAULT, "reading the memory of process %d failed", target->pid);
-	borrowed->socket = get_descriptor(target, tid, area.pair[0]);
-	borrowed->report = get_descriptor(target, tid, area.report[0]);
-	if (borrowed->socket < 0 || borrowed->report < 0) {
-		rc = borrowed->socket < 0 ? borrowed->socket : borrowed->report;
-		return err_set(err, rc,
-		               "process %d could not make a pair of sockets (%s): are its "
-		               "descriptors used up?",
-		               target->pid, strerror(-rc));
-	}
-	if (!target->loaded)
-		rc = fill_library(options, target, tid, plan, base, &area, err);
-	if (!rc && !target_write(target, base + offsetof(struct area, go), &go, sizeof(go)))
-		rc = err_set(err, EFAULT, "writing to the memory of process %d failed",
-		             target->pid);
-	return rc;
-}
+/* ---- borrowing ------------------------------------------------------------------------------ */
 
 static void forget(struct borrowed *borrowed)
 {
@@ -497,17 +395,25 @@ static int borrow(const struct inject_options *options, struct target *target,
 {
 	uint64_t until_ns = borrowed->since_ns + HELD_MAX_NS, base;
 	pid_t tid = borrowed->tid;
+	struct thread_status status;
 	struct plan plan;
 	int rc;
 
 	borrowed->socket = borrowed->report = -1;
+	rc = thread_status_of(target->pid, tid, &status)
+	             ? seccomp_check(target->pid, tid, status.seccomp, err)
+	             : -EAGAIN;
+	if (rc) {
+		let_go_on(target, tid);
+		return rc;
+	}
 	rc = send_to_code(target, tid, point);
 	if (rc)
 		return let_go_on(target, tid);
 	rc = follow(options, target, tid, until_ns, &plan, &base);
 	if (rc)
 		return rc;
-	rc = hand_over(options, target, tid, &plan, base, borrowed, err);
+	rc = handover(options, target, tid, &plan, base, borrowed, err);
 	borrowed->mark = plan.mark;
 	borrowed->free_ns = trace_now_ns();
 	if (ptrace(PTRACE_DETACH, tid, NULL, NULL) && !rc)
@@ -552,14 +458,14 @@ int borrow_waiting(const struct inject_options *options, struct target *target,
 static bool can_borrow_here(const struct target *target, pid_t tid,
                             const struct __ptrace_syscall_info *info, struct point *point)
 {
-	struct signals signals;
+	struct thread_status status;
 	uint64_t arg[6];
 
 	for (int i = 0; i < 6; i++)
 		arg[i] = info->entry.args[i];
 	if (!is_harmless_entry(target->pid, tid, (long)info->entry.nr, arg) ||
 	    !get_regs(tid, &point->regs) || !is_behind_call(target, tid, &point->regs) ||
-	    !signals_of(target->pid, tid, &signals) || may_be_in_handler(&signals))
+	    !thread_status_of(target->pid, tid, &status) || may_be_in_handler(&status))
 		return false;
 	again(point, point->regs.orig_rax, INTERRUPTS_NEVER);
 	return true;

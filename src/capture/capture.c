@@ -153,7 +153,7 @@ static int open_gpu(struct capture *c, struct err *err)
 		return 0;
 	r = gpu_open(&options, &c->gpu, err);
 	if (!r)
-		gpu_begin(c->gpu, c->begin_ns, 0);
+		gpu_begin(c->gpu, c->begin_ns, 0, false);
 	return r;
 }
 

@@ -12,7 +12,7 @@
 #define WAITING_MAX 8192  /* of a thread, a power of two: 300,000 launches a second for 27 ms */
 #define THREADS_MAX 16384 /* beyond, the thread that came first is forgotten */
 #define WAYS        4
-#define SETS        (1u << 16) /* 2^18 calls, 24 bytes each; untouched pages cost nothing */
+#define SETS        (1u << 16) /* 2^18 calls, 32 bytes each; untouched pages cost nothing */
 
 /* Both sides read the same clock, the kernel by its fast variant, which may be off by a tick. */
 #define SLOP_NS 200
@@ -21,7 +21,8 @@
 #define NUMBER_NONE  UINT64_MAX
 
 struct entry {
-	uint32_t pid, id;
+	struct correlate_id id;
+	uint32_t tid;
 	uint64_t number; /* or NUMBER_WAITS, NUMBER_NONE */
 	uint64_t begin_ns;
 };
@@ -32,7 +33,7 @@ struct seen_call {
 };
 
 struct waiting {
-	uint32_t id;
+	struct correlate_id id;
 	uint64_t begin_ns, end_ns;
 };
 
@@ -48,9 +49,6 @@ struct thread {
 struct correlate {
 	struct thread *threads, *recent;
 	struct entry *entries; /* SETS times WAYS; in a set the newest first */
-	uint32_t *pids;        /* that are in there */
-	size_t n_pids;
-	uint32_t recent_pid; /* the last of them */
 };
 
 struct correlate *correlate_new(void)
@@ -78,7 +76,6 @@ void correlate_free(struct correlate *c)
 	HASH_ITER (hh, c->threads, thread, next) {
 		thread_drop(c, thread);
 	}
-	free(c->pids);
 	free(c->entries);
 	free(c);
 }
@@ -108,53 +105,33 @@ static struct thread *thread_get(struct correlate *c, uint32_t pid, uint32_t tid
 /* ---- CUPTI's numbers ----------------------------------------------------------------------- */
 
 /* Numbers come with gaps of some regularity; this spreads any of them evenly (Knuth 6.4). */
-static struct entry *set_of(const struct correlate *c, uint32_t pid, uint32_t id)
+static struct entry *set_of(const struct correlate *c, struct correlate_id id)
 {
-	uint32_t hash = (id + pid * 0x9e3779b1u) * 2654435769u;
+	uint32_t hash = (id.number + id.agent * 0x9e3779b1u) * 2654435769u;
 
 	return &c->entries[(size_t)(hash >> 16) * WAYS];
 }
 
-static struct entry *entry_find(const struct correlate *c, uint32_t pid, uint32_t id)
+static struct entry *entry_find(const struct correlate *c, struct correlate_id id)
 {
-	struct entry *set = set_of(c, pid, id);
+	struct entry *set = set_of(c, id);
 
 	for (int i = 0; i < WAYS; i++) {
-		if (set[i].pid == pid && set[i].id == id)
+		if (set[i].id.agent == id.agent && set[i].id.number == id.number && set[i].begin_ns)
 			return &set[i];
 	}
 	return NULL;
 }
 
 /* The oldest of the set makes room. */
-static void entry_add(struct correlate *c, uint32_t pid, uint32_t id, uint64_t begin_ns)
+static void entry_add(struct correlate *c, const struct correlate_span *call,
+                      struct correlate_id id)
 {
-	struct entry *set = set_of(c, pid, id), *old = entry_find(c, pid, id);
+	struct entry *set = set_of(c, id), *old = entry_find(c, id);
 	size_t older = old ? (size_t)(old - set) : WAYS - 1;
 
 	memmove(set + 1, set, older * sizeof(*set));
-	set[0] = (struct entry){ pid, id, NUMBER_WAITS, begin_ns };
-}
-
-static void note_pid(struct correlate *c, uint32_t pid)
-{
-	for (size_t i = c->n_pids; i > 0; i--) {
-		if (c->pids[i - 1] == pid)
-			return;
-	}
-	c->pids = xrealloc(c->pids, (c->n_pids + 1) * sizeof(*c->pids));
-	c->pids[c->n_pids++] = pid;
-}
-
-static bool forget_pid(struct correlate *c, uint32_t pid)
-{
-	for (size_t i = 0; i < c->n_pids; i++) {
-		if (c->pids[i] == pid) {
-			c->pids[i] = c->pids[--c->n_pids];
-			return true;
-		}
-	}
-	return false;
+	set[0] = (struct entry){ id, call->tid, NUMBER_WAITS, call->begin_ns };
 }
 
 /* ---- whose call it is ---------------------------------------------------------------------- */
@@ -205,9 +182,9 @@ static void waiting_drop(struct thread *thread)
 	thread->count--;
 }
 
-static void settle(struct correlate *c, uint32_t pid, uint32_t id, const struct seen_call *call)
+static void settle(struct correlate *c, struct correlate_id id, const struct seen_call *call)
 {
-	struct entry *entry = entry_find(c, pid, id);
+	struct entry *entry = entry_find(c, id);
 
 	if (!entry || entry->number != NUMBER_WAITS)
 		return;
@@ -229,7 +206,7 @@ static uint64_t reserved(const struct correlate *c, struct thread *thread,
 			break;
 		if (!belongs(call, w->begin_ns, w->end_ns))
 			continue;
-		entry = entry_find(c, thread->pid, w->id);
+		entry = entry_find(c, w->id);
 		if (entry && entry->number != NUMBER_WAITS && entry->number != NUMBER_NONE)
 			return entry->number;
 	}
@@ -243,10 +220,10 @@ static void settle_waiting(struct correlate *c, struct thread *thread, const str
 
 	while ((w = waiting_first(thread))) {
 		if (belongs(call, w->begin_ns, w->end_ns))
-			settle(c, thread->pid, w->id, call);
+			settle(c, w->id, call);
 		else if (w->begin_ns < call->begin_ns &&
 		         (!call->end_ns || w->end_ns < call->begin_ns))
-			settle(c, thread->pid, w->id, find_entered(thread, w->begin_ns));
+			settle(c, w->id, find_entered(thread, w->begin_ns));
 		else
 			break;
 		waiting_drop(thread);
@@ -281,43 +258,42 @@ static void wait_for_call(struct correlate *c, struct thread *thread, struct wai
 		thread->capacity = capacity;
 	}
 	if (thread->count == thread->capacity) {
-		settle(c, thread->pid, waiting_first(thread)->id, NULL);
+		settle(c, waiting_first(thread)->id, NULL);
 		waiting_drop(thread);
 	}
 	thread->waiting[(thread->first + thread->count++) & (thread->capacity - 1)] = waiting;
 }
 
 /* The driver's call and the runtime's around it have one number, and may both be told of. */
-static bool told_already(const struct correlate *c, const struct correlate_span *call, uint32_t id)
+static bool told_already(const struct correlate *c, const struct correlate_span *call,
+                         struct correlate_id id)
 {
-	const struct entry *entry = entry_find(c, call->pid, id);
+	const struct entry *entry = entry_find(c, id);
 
 	return entry && entry->begin_ns + SLOP_NS >= call->begin_ns &&
 	       entry->begin_ns <= call->end_ns && entry->number != NUMBER_NONE;
 }
 
-void correlate_agent_call(struct correlate *c, const struct correlate_span *span, uint32_t id)
+void correlate_agent_call(struct correlate *c, const struct correlate_span *span,
+                          struct correlate_id id)
 {
 	struct thread *thread = thread_get(c, span->pid, span->tid);
 	const struct seen_call *call;
 
 	if (told_already(c, span, id))
 		return;
-	if (thread->pid != c->recent_pid)
-		note_pid(c, thread->pid);
-	c->recent_pid = thread->pid;
-	entry_add(c, span->pid, id, span->begin_ns);
+	entry_add(c, span, id);
 	call = find_call(thread, span->begin_ns, span->end_ns);
 	if (call)
-		settle(c, span->pid, id, call);
+		settle(c, id, call);
 	else
 		wait_for_call(c, thread, (struct waiting){ id, span->begin_ns, span->end_ns });
 }
 
-enum correlate_answer correlate_find(struct correlate *c, uint32_t pid, uint32_t id,
-                                     uint64_t *number, uint64_t *begin_ns)
+enum correlate_answer correlate_find(struct correlate *c, struct correlate_id id, uint64_t *number,
+                                     uint64_t *begin_ns)
 {
-	const struct entry *entry = entry_find(c, pid, id);
+	const struct entry *entry = entry_find(c, id);
 
 	if (!entry)
 		return CORRELATE_UNKNOWN;
@@ -334,7 +310,7 @@ enum correlate_answer correlate_find(struct correlate *c, uint32_t pid, uint32_t
 /* ---- numbers before their calls ------------------------------------------------------------ */
 
 /* What waits in a thread is in order of time. */
-static bool waits_in(const struct thread *thread, uint32_t id, uint64_t begin_ns)
+static bool waits_in(const struct thread *thread, const struct entry *entry)
 {
 	uint32_t low = 0, high = thread->count;
 
@@ -343,9 +319,9 @@ static bool waits_in(const struct thread *thread, uint32_t id, uint64_t begin_ns
 		const struct waiting *w =
 			&thread->waiting[(thread->first + middle) & (thread->capacity - 1)];
 
-		if (w->begin_ns == begin_ns)
-			return w->id == id;
-		if (w->begin_ns < begin_ns)
+		if (w->begin_ns == entry->begin_ns)
+			return w->id.number == entry->id.number && w->id.agent == entry->id.agent;
+		if (w->begin_ns < entry->begin_ns)
 			low = middle + 1;
 		else
 			high = middle;
@@ -353,41 +329,38 @@ static bool waits_in(const struct thread *thread, uint32_t id, uint64_t begin_ns
 	return false;
 }
 
-static struct thread *waits_where(const struct correlate *c, uint32_t pid, uint32_t id,
-                                  uint64_t begin_ns)
+static struct thread *waits_where(const struct correlate *c, const struct entry *entry)
 {
-	for (struct thread *thread = c->threads; thread; thread = thread->hh.next) {
-		if (thread->pid == pid && waits_in(thread, id, begin_ns))
-			return thread;
-	}
-	return NULL;
-}
-
-bool correlate_waits(const struct correlate *c, uint32_t pid, uint32_t id, uint32_t *tid,
-                     uint64_t *begin_ns)
-{
-	const struct entry *entry = entry_find(c, pid, id);
-	const struct thread *thread;
+	struct thread *thread;
 
 	if (!entry || entry->number != NUMBER_WAITS)
-		return false;
-	thread = waits_where(c, pid, id, entry->begin_ns);
-	*begin_ns = entry->begin_ns;
-	*tid = thread ? thread->tid : 0;
-	return thread;
+		return NULL;
+	HASH_FIND_INT(c->threads, &entry->tid, thread);
+	return thread && waits_in(thread, entry) ? thread : NULL;
 }
 
-bool correlate_reserve(struct correlate *c, uint32_t pid, uint32_t id, uint64_t next,
-                       uint64_t *number)
+bool correlate_waits(const struct correlate *c, struct correlate_id id, uint32_t *tid,
+                     uint64_t *begin_ns)
 {
-	struct entry *entry = entry_find(c, pid, id);
+	const struct entry *entry = entry_find(c, id);
+
+	if (!waits_where(c, entry))
+		return false;
+	*begin_ns = entry->begin_ns;
+	*tid = entry->tid;
+	return true;
+}
+
+bool correlate_reserve(struct correlate *c, struct correlate_id id, uint64_t next, uint64_t *number)
+{
+	struct entry *entry = entry_find(c, id);
 	const struct seen_call *call = NULL;
 	struct thread *thread;
 
 	*number = 0;
 	if (!entry || entry->number != NUMBER_WAITS)
 		return false;
-	thread = waits_where(c, pid, id, entry->begin_ns);
+	thread = waits_where(c, entry);
 	if (thread)
 		call = find_entered(thread, entry->begin_ns);
 	*number = call ? call->number : thread ? next : 0;
@@ -400,20 +373,11 @@ void correlate_forget(struct correlate *c, uint32_t pid, uint64_t time_ns)
 	struct thread *thread, *next;
 
 	HASH_ITER (hh, c->threads, thread, next) {
-		const struct waiting *first = waiting_first(thread);
-
-		if (thread->pid == pid && (!first || first->begin_ns < time_ns))
-			thread_drop(c, thread);
-	}
-	c->recent_pid = 0;
-	if (!forget_pid(c, pid))
-		return;
-	for (size_t i = 0; i < (size_t)SETS * WAYS; i++) {
-		if (c->entries[i].pid != pid)
+		if (thread->pid != pid)
 			continue;
-		if (c->entries[i].begin_ns < time_ns)
-			memset(&c->entries[i], 0, sizeof(c->entries[i]));
-		else
-			note_pid(c, pid);
+		while (thread->count && waiting_first(thread)->begin_ns < time_ns)
+			waiting_drop(thread);
+		if (!thread->count)
+			thread_drop(c, thread);
 	}
 }

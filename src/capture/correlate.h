@@ -36,9 +36,17 @@ struct correlate_span {
 uint64_t correlate_call(struct correlate *correlate, const struct correlate_span *call,
                         uint64_t next);
 
-/* A call that an agent tells of, in order of its end within its thread; `id` is CUPTI's. */
+/*
+ * What an activity carries: CUPTI's number, which begins anew with each program and each time that
+ * CUPTI was left, and a number that tells these apart.
+ */
+struct correlate_id {
+	uint32_t agent, number;
+};
+
+/* A call that an agent tells of, in order of its end within its thread. */
 void correlate_agent_call(struct correlate *correlate, const struct correlate_span *call,
-                          uint32_t id);
+                          struct correlate_id id);
 
 enum correlate_answer {
 	CORRELATE_UNKNOWN, /* no agent told of this number, so far */
@@ -47,13 +55,13 @@ enum correlate_answer {
 	CORRELATE_NONE, /* no call was seen that it belongs to */
 };
 
-/* What is known of CUPTI's number `id`; *number and *begin_ns (when the call began) are set with */
+/* What is known of CUPTI's number; *number and *begin_ns (when the call began) are set with */
 /* CORRELATE_KNOWN, *begin_ns with WAITS and NONE as well. */
-enum correlate_answer correlate_find(struct correlate *correlate, uint32_t pid, uint32_t id,
+enum correlate_answer correlate_find(struct correlate *correlate, struct correlate_id id,
                                      uint64_t *number, uint64_t *begin_ns);
 
 /* Of what waits: the thread that called, and when. False where it waits no longer. */
-bool correlate_waits(const struct correlate *correlate, uint32_t pid, uint32_t id, uint32_t *tid,
+bool correlate_waits(const struct correlate *correlate, struct correlate_id id, uint32_t *tid,
                      uint64_t *begin_ns);
 
 /*
@@ -61,10 +69,10 @@ bool correlate_waits(const struct correlate *correlate, uint32_t pid, uint32_t i
  * come, unless it is one that was entered only: then it is the latest that began before. Without,
  * none but the latter. Sets *number, 0 for none; true when `next` was taken.
  */
-bool correlate_reserve(struct correlate *correlate, uint32_t pid, uint32_t id, uint64_t next,
+bool correlate_reserve(struct correlate *correlate, struct correlate_id id, uint64_t next,
                        uint64_t *number);
 
-/* The process ended, or became another program at this time. */
+/* The process ended, or became another program at this time: its threads are new ones. */
 void correlate_forget(struct correlate *correlate, uint32_t pid, uint64_t time_ns);
 
 #endif

@@ -21,6 +21,7 @@
 /* A process that has an agent, or had one. */
 struct gpu_process {
 	uint32_t pid;
+	uint32_t agent; /* number of the agent, and of its times with CUPTI */
 	struct gpu_records *records;
 	bool told_running;
 	uint64_t clock_error_ns;
@@ -37,7 +38,9 @@ struct gpu {
 	struct gpu_process *processes, *recent;
 	uint64_t begin_ns, now_ns;
 	pid_t command;
-	bool measured; /* an agent did */
+	bool held;         /* the command is */
+	uint32_t n_agents; /* ever */
+	bool measured;     /* an agent did */
 	bool stopping;
 	const struct process *exec_from; /* between gpu_exec and gpu_execed */
 	uint64_t exec_ns;
@@ -65,6 +68,7 @@ static struct gpu_process *process_get(struct gpu *gpu, uint32_t pid)
 	if (!process) {
 		process = xcalloc(1, sizeof(*process));
 		process->pid = pid;
+		process->agent = ++gpu->n_agents;
 		process->records = gpu_records_new(kernel_named, gpu);
 		HASH_ADD_INT(gpu->processes, pid, process);
 	}
@@ -85,9 +89,15 @@ static void records_renew(struct gpu *gpu, struct gpu_process *process)
 {
 	gpu_records_free(process->records);
 	process->records = gpu_records_new(kernel_named, gpu);
+	process->agent = ++gpu->n_agents;
 }
 
 /* ---- passing on ---------------------------------------------------------------------------- */
+
+static struct correlate_id id_of(const struct gpu_item *item)
+{
+	return (struct correlate_id){ item->agent, item->correlation };
+}
 
 /* Of a thread that is in a call around it, the number is taken before the call has ended. */
 static bool is_in_call(const struct gpu *gpu, const struct gpu_item *item)
@@ -96,8 +106,7 @@ static bool is_in_call(const struct gpu *gpu, const struct gpu_item *item)
 	uint32_t tid;
 
 	return gpu->options.programs &&
-	       correlate_waits(gpu->options.correlate, item->pid, item->correlation, &tid,
-	                       &begin_ns) &&
+	       correlate_waits(gpu->options.correlate, id_of(item), &tid, &begin_ns) &&
 	       programs_thread_in_call(gpu->options.programs, (pid_t)tid, &open_ns) &&
 	       open_ns <= begin_ns;
 }
@@ -110,8 +119,7 @@ static bool may_pass(const struct gpu *gpu, const struct gpu_item *item)
 		return false;
 	if (!item->correlation || gpu->now_ns >= item->arrived_ns + HOLD_NS + WAIT_NS)
 		return true;
-	switch (correlate_find(gpu->options.correlate, item->pid, item->correlation, &number,
-	                       &begin_ns)) {
+	switch (correlate_find(gpu->options.correlate, id_of(item), &number, &begin_ns)) {
 	case CORRELATE_KNOWN:
 	case CORRELATE_NONE:
 		return true;
@@ -130,12 +138,12 @@ static uint64_t number_of(struct gpu *gpu, const struct gpu_item *item, uint64_t
 	uint64_t number = 0, next = 0;
 
 	*begin_ns = 0;
-	if (!item->correlation || correlate_find(correlate, item->pid, item->correlation, &number,
-	                                         begin_ns) != CORRELATE_WAITS)
+	if (!item->correlation ||
+	    correlate_find(correlate, id_of(item), &number, begin_ns) != CORRELATE_WAITS)
 		return number;
 	if (is_in_call(gpu, item))
 		next = stream_next_call(gpu->options.stream, item->pid);
-	if (correlate_reserve(correlate, item->pid, item->correlation, next, &number))
+	if (correlate_reserve(correlate, id_of(item), next, &number))
 		stream_take_number(gpu->options.stream, item->pid);
 	return number;
 }
@@ -222,6 +230,7 @@ static void take_item(struct gpu *gpu, struct gpu_process *process, struct gpu_i
 		return;
 	}
 	item->pid = process->pid;
+	item->agent = process->agent;
 	item->arrived_ns = gpu->now_ns;
 	if (item->tid)
 		item->tid = tids_host(gpu->tids, item->pid, item->tid, gpu->now_ns);
@@ -241,6 +250,7 @@ static void on_unmeasured(void *data, uint32_t pid, uint64_t from_ns, uint64_t u
 		                 .end_ns = until_ns,
 		                 .range.name = xstrdup("not measured") };
 
+	process_get(gpu, pid)->agent = ++gpu->n_agents;
 	take_item(gpu, process_get(gpu, pid), &item);
 }
 
@@ -255,7 +265,8 @@ static void take_call(struct gpu *gpu, const struct gpu_process *process,
 	};
 
 	if (call.tid)
-		correlate_agent_call(gpu->options.correlate, &call, record->correlation);
+		correlate_agent_call(gpu->options.correlate, &call,
+		                     (struct correlate_id){ process->agent, record->correlation });
 }
 
 static void on_record(void *data, uint32_t pid, const struct agent_head *record)
@@ -357,8 +368,17 @@ static bool is_wanted(void *data, pid_t pid)
 static void enter(void *data, pid_t pid)
 {
 	struct gpu *gpu = data;
+	char text[256];
 
-	agents_enter(gpu->agents, pid);
+	if (!gpu->held) {
+		agents_enter(gpu->agents, pid);
+		return;
+	}
+	snprintf(text, sizeof(text),
+	         "no GPU times of process %d: it uses CUDA, but no agent came along: was its "
+	         "environment cleaned (env -i, sudo)? With --no-hold it is entered",
+	         pid);
+	tell_trouble(gpu, process_get(gpu, (uint32_t)pid), text, true);
 }
 
 static void note_windows(struct gpu *gpu)
@@ -427,8 +447,9 @@ int gpu_environment(struct gpu *gpu, char *const **environment, struct err *err)
 	return agents_environment(gpu->agents, environment, err);
 }
 
-void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command)
+void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command, bool held)
 {
+	gpu->held = held;
 	gpu->begin_ns = gpu->now_ns = now_ns;
 	gpu->command = command;
 }

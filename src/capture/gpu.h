@@ -41,8 +41,11 @@ void gpu_free(struct gpu *gpu);
 /* What a command is to have in its environment; owned by `gpu`. */
 int gpu_environment(struct gpu *gpu, char *const **environment, struct err *err);
 
-/* The trace begins now; `command` is the process that is started, 0 where there is none. */
-void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command);
+/*
+ * The trace begins now; `command` is the process that is started, 0 where there is none. `held`:
+ * it and what it starts are traced by ptrace already, so that nothing else can enter them.
+ */
+void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command, bool held);
 
 int gpu_fd(const struct gpu *gpu); /* for epoll: readable when there is something to do */
 

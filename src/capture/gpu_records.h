@@ -29,6 +29,7 @@ struct gpu_item {
 	const struct process *process;
 	uint64_t arrived_ns;
 	uint32_t pid;
+	uint32_t agent;       /* whose number `correlation` is */
 	uint32_t tid;         /* 0: of no thread */
 	uint32_t correlation; /* CUPTI's; 0: of no call */
 	uint32_t device, context, stream;
@@ -69,7 +70,7 @@ enum gpu_record_is {
 	GPU_RECORD_BAD_TIMES, /* an activity that ended before it began */
 };
 
-/* `item` gets all but process, pid and arrived_ns; tid is the agent's. */
+/* `item` gets all but process, pid, agent and arrived_ns; tid is the agent's. */
 enum gpu_record_is gpu_records_take(struct gpu_records *records, const struct agent_head *record,
                                     struct gpu_item *item);
 

@@ -411,7 +411,7 @@ int capture_run(struct capture *c, struct err *err)
 	if (c->hold)
 		capture_begin_clock(c); /* the command begins only now */
 	if (c->gpu)
-		gpu_begin(c->gpu, c->begin_ns, c->command_pid);
+		gpu_begin(c->gpu, c->begin_ns, c->command_pid, c->held);
 	if (c->watcher)
 		watcher_begin(c->watcher, &c->run);
 	if (!r)

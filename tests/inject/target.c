@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -22,6 +24,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -425,6 +428,29 @@ static void work_musl(void)
 	work_poll();
 }
 
+/* A filter of seccomp that answers memfd_create as TARGET_FILTER says, and allows the rest. */
+static void work_seccomp(void)
+{
+	static bool filtered;
+	const char *how = getenv("TARGET_FILTER");
+	uint32_t answer = strcmp(how, "kill") == 0    ? SECCOMP_RET_KILL_PROCESS
+	                  : strcmp(how, "error") == 0 ? SECCOMP_RET_ERRNO | EPERM
+	                                              : SECCOMP_RET_ALLOW;
+	struct sock_filter insns[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, answer),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(insns) / sizeof(*insns), insns };
+
+	if (!filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	                  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)))
+		wrong("seccomp: %s", strerror(errno));
+	filtered = true;
+	work_poll();
+}
+
 static void work_exit(void)
 {
 	struct timespec t = { .tv_nsec = 20000000 };
@@ -459,6 +485,7 @@ static const struct work {
 	{ "leaderless", work_leaderless },
 	{ "loader", work_loader },
 	{ "musl", work_musl },
+	{ "seccomp", work_seccomp },
 };
 
 /* SIGTERM is blocked everywhere, and ends no wait. */

@@ -213,6 +213,30 @@ def test_inject_refuses_a_thread_of_the_kernel(case):
     says(attach(case, 2), "process 2")
 
 
+def filtered(case, answer):
+    target = start_target(case, "seccomp", env=dict(case.environment(), TARGET_FILTER=answer))
+    wait_until(lambda: "Seccomp:\t2" in read(f"/proc/{target.pid}/status"), "the filter")
+    return target
+
+
+def test_inject_does_not_set_off_a_filter_that_kills(case):
+    target = filtered(case, "kill")
+    says(attach(case, target.pid), "seccomp filter", "memfd_create")
+    ends_well(target)
+
+
+def test_inject_says_what_a_filter_forbids(case):
+    target = filtered(case, "error")
+    says(attach(case, target.pid), "memfd", "not permitted")
+    ends_well(target)
+
+
+def test_inject_behind_a_filter_that_allows(case):
+    target = filtered(case, "allow")
+    all_ok(attach(case, target.pid, times=3), 3)
+    ends_well(target)
+
+
 def test_inject_passes_on_what_the_loader_says(case):
     garbage = case.path("garbage.so")
     with open(garbage, "wb") as file:
@@ -373,13 +397,13 @@ def test_inject_survives_kill_9_of_who_asked(case):
 
 @alone
 def test_inject_survives_kill_9_of_who_attaches(case):
-    """The process with the ptrace itself: its thread goes back alone."""
+    """The process with the ptrace itself, some of five hundred times: its thread goes back alone."""
     target = start_target(case, "registers", 3)
     all_ok(attach(case, target.pid, times=5), 5)
     before, _ = belongings(target.pid)
-    lines = attach(case, target.pid, times=100, kill_us=1500)
+    lines = attach(case, target.pid, times=500, kill_us=1000)
     killed = sum("was killed" in line for line in lines)
-    if len(lines) != 100 or not 10 < killed < 100:
+    if len(lines) != 500 or not 20 < killed < 500:
         raise Failure(f"{killed} of {len(lines)} were killed: {lines[:3]}")
     wait_until(lambda: not attachers_of(Places.build), "the attaching to end")
     wait_until(lambda: belongings(target.pid)[0] == before, "nothing to be left")

@@ -7,6 +7,7 @@
 #define PROCESS 100
 #define OTHER   200
 #define THREAD  101
+#define AGENT   7
 #define SECOND  102
 
 #define US(n) ((uint64_t)(n)*1000)
@@ -51,21 +52,23 @@ static void agent(struct correlate *c, uint32_t id, uint64_t begin_us, uint64_t 
 {
 	struct correlate_span told = span(begin_us, end_us);
 
-	correlate_agent_call(c, &told, id);
+	correlate_agent_call(c, &told, (struct correlate_id){ AGENT, id });
 }
 
 static void assert_answer(struct correlate *c, uint32_t id, enum correlate_answer answer)
 {
 	uint64_t number, begin_ns;
 
-	assert_int_equal(correlate_find(c, PROCESS, id, &number, &begin_ns), answer);
+	assert_int_equal(correlate_find(c, (struct correlate_id){ AGENT, id }, &number, &begin_ns),
+	                 answer);
 }
 
 static void assert_number(struct correlate *c, uint32_t id, uint64_t expected)
 {
 	uint64_t number, begin_ns;
 
-	assert_int_equal(correlate_find(c, PROCESS, id, &number, &begin_ns), CORRELATE_KNOWN);
+	assert_int_equal(correlate_find(c, (struct correlate_id){ AGENT, id }, &number, &begin_ns),
+	                 CORRELATE_KNOWN);
 	assert_int_equal(number, expected);
 }
 
@@ -121,10 +124,12 @@ static void processes_are_told_apart(void **state)
 
 	other.pid = OTHER;
 	other.tid = SECOND;
-	correlate_agent_call(*state, &other, 1000);
+	correlate_agent_call(*state, &other, (struct correlate_id){ AGENT + 1, 1000 });
 	correlate_call(*state, &other, 5);
 	assert_answer(*state, 1000, CORRELATE_UNKNOWN);
-	assert_int_equal(correlate_find(*state, OTHER, 1000, &number, &begin_ns), CORRELATE_KNOWN);
+	assert_int_equal(correlate_find(*state, (struct correlate_id){ AGENT + 1, 1000 }, &number,
+	                                &begin_ns),
+	                 CORRELATE_KNOWN);
 	assert_int_equal(number, 5);
 }
 
@@ -168,10 +173,10 @@ static void a_copy_may_begin_when_the_call_around_it_did(void **state)
 	uint64_t number, begin_ns;
 
 	agent(*state, 1000, 12, 18);
-	correlate_find(*state, PROCESS, 1000, &number, &begin_ns);
+	correlate_find(*state, (struct correlate_id){ AGENT, 1000 }, &number, &begin_ns);
 	assert_int_equal(begin_ns, US(12));
 	call(*state, 10, 20, 7);
-	correlate_find(*state, PROCESS, 1000, &number, &begin_ns);
+	correlate_find(*state, (struct correlate_id){ AGENT, 1000 }, &number, &begin_ns);
 	assert_int_equal(begin_ns, US(10));
 }
 
@@ -195,7 +200,7 @@ static void the_last_one_entered_is_found_when_it_is_asked_for(void **state)
 	agent(*state, 1000, 12, 18);
 	call(*state, 10, 0, 1);
 	assert_answer(*state, 1000, CORRELATE_WAITS);
-	assert_false(correlate_reserve(*state, PROCESS, 1000, 9, &number));
+	assert_false(correlate_reserve(*state, (struct correlate_id){ AGENT, 1000 }, 9, &number));
 	assert_int_equal(number, 1);
 	assert_number(*state, 1000, 1);
 }
@@ -207,12 +212,12 @@ static void a_reserved_number_is_the_calls(void **state)
 	uint64_t number;
 
 	agent(*state, 1000, 12, 18);
-	assert_true(correlate_reserve(*state, PROCESS, 1000, 5, &number));
+	assert_true(correlate_reserve(*state, (struct correlate_id){ AGENT, 1000 }, 5, &number));
 	assert_int_equal(number, 5);
 	assert_number(*state, 1000, 5);
 	assert_int_equal(call(*state, 30, 40, 6), 6);
 	agent(*state, 1001, 52, 58);
-	correlate_reserve(*state, PROCESS, 1001, 7, &number);
+	correlate_reserve(*state, (struct correlate_id){ AGENT, 1001 }, 7, &number);
 	assert_int_equal(call(*state, 50, 900, 8), 7);
 }
 
@@ -223,11 +228,12 @@ static void what_waits_tells_of_its_thread(void **state)
 
 	agent(*state, 1000, 12, 18);
 	agent(*state, 1001, 22, 28);
-	assert_true(correlate_waits(*state, PROCESS, 1001, &tid, &begin_ns));
+	assert_true(correlate_waits(*state, (struct correlate_id){ AGENT, 1001 }, &tid, &begin_ns));
 	assert_int_equal(tid, THREAD);
 	assert_int_equal(begin_ns, US(22));
 	call(*state, 20, 30, 1);
-	assert_false(correlate_waits(*state, PROCESS, 1001, &tid, &begin_ns));
+	assert_false(
+		correlate_waits(*state, (struct correlate_id){ AGENT, 1001 }, &tid, &begin_ns));
 }
 
 static void with_nothing_reserved_it_belongs_to_none(void **state)
@@ -235,7 +241,7 @@ static void with_nothing_reserved_it_belongs_to_none(void **state)
 	uint64_t number;
 
 	agent(*state, 1000, 12, 18);
-	assert_false(correlate_reserve(*state, PROCESS, 1000, 0, &number));
+	assert_false(correlate_reserve(*state, (struct correlate_id){ AGENT, 1000 }, 0, &number));
 	assert_int_equal(number, 0);
 	assert_answer(*state, 1000, CORRELATE_NONE);
 }
@@ -265,8 +271,8 @@ static void a_hundred_thousand_calls_are_remembered(void **state)
 	for (uint64_t i = 0; i < 100000; i++) {
 		uint64_t number, begin_ns;
 
-		lost += correlate_find(*state, PROCESS, (uint32_t)(i * 21), &number, &begin_ns) !=
-		        CORRELATE_KNOWN;
+		lost += correlate_find(*state, (struct correlate_id){ AGENT, (uint32_t)(i * 21) },
+		                       &number, &begin_ns) != CORRELATE_KNOWN;
 	}
 	assert_in_range(lost, 0, 100);
 }
@@ -285,17 +291,19 @@ static void a_process_that_ended_is_forgotten(void **state)
 {
 	agent(*state, 1000, 12, 18);
 	call(*state, 10, 20, 7);
+	agent(*state, 1001, 32, 38);
 	correlate_forget(*state, PROCESS, UINT64_MAX);
-	assert_answer(*state, 1000, CORRELATE_UNKNOWN);
+	assert_int_equal(call(*state, 30, 40, 8), 8);
+	assert_answer(*state, 1001, CORRELATE_WAITS);
 }
 
 static void what_a_new_program_did_is_kept(void **state)
 {
 	agent(*state, 1000, 12, 18);
 	call(*state, 10, 20, 7);
+	agent(*state, 999, 32, 38);
 	agent(*state, 1001, 52, 58);
 	correlate_forget(*state, PROCESS, US(40));
-	assert_answer(*state, 1000, CORRELATE_UNKNOWN);
 	call(*state, 50, 60, 1);
 	assert_number(*state, 1001, 1);
 }

@@ -154,7 +154,7 @@ static void open_gpu(struct scene *scene, enum target_kind target)
 
 	gpu_free(scene->gpu);
 	assert_int_equal(gpu_open(&options, &scene->gpu, &(struct err){ 0 }), 0);
-	gpu_begin(scene->gpu, START, 0);
+	gpu_begin(scene->gpu, START, 0, false);
 }
 
 static int make(void **state)
@@ -632,6 +632,18 @@ static void one_whose_environment_was_cleaned_is_entered(void **state)
 	assert_int_equal(fake.n_entered, 1);
 }
 
+static void one_that_is_held_cannot_be_entered(void **state)
+{
+	struct scene *scene = *state;
+
+	open_gpu(scene, TARGET_COMMAND);
+	gpu_begin(scene->gpu, START, PROCESS, true);
+	called(scene, "cuInit", 0, 0);
+	turn(scene, MS(600));
+	assert_int_equal(fake.n_entered, 0);
+	assert_non_null(strstr(missed, "With --no-hold it is entered"));
+}
+
 static void at_the_end_nobody_is_entered(void **state)
 {
 	struct scene *scene = *state;
@@ -683,6 +695,7 @@ int main(void)
 		TEST(a_process_is_entered_after_its_first_call_that_worked),
 		TEST(a_command_brings_its_agent_along),
 		TEST(one_whose_environment_was_cleaned_is_entered),
+		TEST(one_that_is_held_cannot_be_entered),
 		TEST(at_the_end_nobody_is_entered),
 		TEST(a_bad_cupti_is_a_failure),
 	};
