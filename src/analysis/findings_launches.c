@@ -94,7 +94,7 @@ static const char *launch_advice(bool repeats)
  * A kernel that ran beside others can end after them, and be told after them: what looked like a
  * gap between them was none. So gaps wait until there are many, or all is known.
  */
-#define GAPS_OPEN    16384
+#define GAPS_OPEN    2048
 #define GAPS_DEVICES 8 /* told apart, by number modulo this */
 
 struct gap {

@@ -16,7 +16,7 @@ struct gpu_windows_row {
 	uint64_t begin_ns, end_ns;
 	/* How much of each window was measured, 0 to 1; and of that how much was used: with what
 	 * runs at the same time added up, so that it can be more than 1, as nsys counts; and
-	 * counted once. Within 0.2 % of a window. Of what was not measured, 0. */
+	 * counted once. Within 1 % of a window. Of what was not measured, 0. */
 	double measured[GPU_WINDOWS], sum[GPU_WINDOWS], used[GPU_WINDOWS];
 };
 

@@ -131,7 +131,7 @@ static int write_use(struct at_end *self, const struct run_info *run, struct err
 	if (number)
 		table_note(table,
 		           "of %d windows of each GPU's time; In-Use adds up what runs at "
-		           "the same time, as nsys does (within 0.2 %%)",
+		           "the same time, as nsys does (within 1 %%)",
 		           GPU_WINDOWS);
 	report_note_gpu_lost(table, run);
 	return table_end(table, err);

@@ -121,6 +121,9 @@ static int write_busy(struct at_end *self, const struct run_info *run,
 	table_note(table, "Span: from the first work on the GPU to the last; A+B: while both ran; "
 	                  "Hidden: of the time of communication while something was computed, of "
 	                  "copies and sets while a kernel ran");
+	if (gpu_works_left_out(self->analysis))
+		table_note(table, "left out, on more GPUs than are told apart: %llu activities",
+		           (unsigned long long)gpu_works_left_out(self->analysis));
 	if (not_measured)
 		table_note(table,
 		           "a part of the Span was not measured, and is neither Idle nor Busy");

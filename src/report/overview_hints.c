@@ -107,6 +107,12 @@ static void if_small_copies(const struct overview *o, const struct run_info *run
 	buf_puts(why, " on average: fewer and larger ones cost less");
 }
 
+static void findings(const struct overview *o, const struct run_info *run, struct buf *why)
+{
+	if (run->returns)
+		buf_puts(why, "what costs time, with evidence and what to try");
+}
+
 static void timeline(const struct overview *o, const struct run_info *run, struct buf *why)
 {
 	buf_puts(why, "what each thread did, and when");
@@ -142,6 +148,7 @@ static const struct {
 	{ "cuscope report FILE cuda_api_sum", if_allocating },
 	{ "cuscope report FILE streams", if_small_copies },
 	{ "cuscope report FILE memory", if_kept },
+	{ "cuscope report FILE findings", findings },
 	{ "cuscope timeline FILE", timeline },
 	{ "cuscope report FILE slowest", slowest },
 	{ "cuscope report FILE cuda_api_sum", functions },
