@@ -312,7 +312,8 @@ const struct finding *findings_rows(struct findings *findings, const struct run_
 		const struct seen_process *seen = &findings->processes[i];
 
 		processes[i] = seen->now;
-		processes[i].span_ns = seen->last_ns - seen->first_ns;
+		processes[i].span_ns =
+			seen->last_ns > seen->first_ns ? seen->last_ns - seen->first_ns : 0;
 	}
 	judge(findings, run, processes);
 	free(processes);

@@ -215,7 +215,7 @@ static void short_asked(void *state, const struct asked_activity *activity,
 		return; /* a graph's are launched together already */
 	kernels = FINDING_AT(all->processes, all->n_processes, call->process->id);
 	kernels->n++;
-	call_ns = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
+	call_ns = asked_call_ns(call);
 	if (ns > LIMIT_SHORT_KERNEL_NS && ns > call_ns)
 		return;
 	kernels->n_short++;
