@@ -148,6 +148,8 @@ static void tell(struct agent *agent, const struct agent_shared *shared, enum ag
 		agent->common->first_window_ns = agent->common->now_ns;
 	if (state == AGENT_FAILED)
 		agent_failure_text(&why, agent->pid, shared);
+	else
+		agent_note_text(&why, agent->pid, state, shared);
 	tell_unmeasured(agent, shared, state);
 	if (is_news(agent, state))
 		say(agent, shared, state, why.data);

@@ -33,8 +33,8 @@ struct agent_status {
 	uint32_t pid; /* as the initial pid namespace counts */
 	enum agent_state state;
 	enum agent_failure failure;
-	const char *why; /* AGENT_FAILED: a sentence: what, and what to do. After agents_abandon */
-			 /* also with other states. Else NULL */
+	const char *why;   /* a sentence for the user: AGENT_FAILED: what, and what to do; with */
+			   /* other states what else is to be known, if anything. Else NULL */
 	const char *cupti; /* path of the library in use, cleaned for terminals; or NULL */
 	uint32_t cupti_version, driver_version;
 	/* See struct agent_shared; since the first window began, until the last one ended. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/inject_code.h"
@@ -330,47 +329,73 @@ static int find_loader(struct target *target, const struct mappings *mappings, s
 
 /* ---- the library, from an earlier time ------------------------------------------------------- */
 
-static bool has_bytes(int fd, const void *bytes, size_t n)
+/*
+ * Whether what is mapped at `base` is this library: all of its segments that nobody writes to, with
+ * code, constants and build id. Read from memory, which takes no more rights than the rest does.
+ */
+static bool is_library(const struct target *target, const struct elf_image *image,
+                       const struct inject_options *options, uint64_t base)
 {
-	const uint8_t *expected = bytes;
+	const uint8_t *bytes = options->library;
 	uint8_t part[16384];
-	struct stat st;
 
-	if (fstat(fd, &st) || st.st_size != (off_t)n)
-		return false;
-	for (size_t at = 0; at < n;) {
-		size_t step = n - at < sizeof(part) ? n - at : sizeof(part);
+	for (size_t i = 0; i < image->n_segments; i++) {
+		const Elf64_Phdr *segment = &image->segments[i];
 
-		if (pread(fd, part, step, (off_t)at) != (ssize_t)step ||
-		    memcmp(part, expected + at, step) != 0)
+		if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W))
+			continue;
+		if (segment->p_offset > options->bytes ||
+		    segment->p_filesz > options->bytes - segment->p_offset)
 			return false;
-		at += step;
+		for (uint64_t at = 0; at < segment->p_filesz;) {
+			uint64_t left = segment->p_filesz - at;
+			size_t step = left < sizeof(part) ? (size_t)left : sizeof(part);
+
+			if (!target_read(target, base + segment->p_vaddr + at, part, step) ||
+			    memcmp(part, bytes + segment->p_offset + at, step) != 0)
+				return false;
+			at += step;
+		}
 	}
 	return true;
+}
+
+/* The function in an earlier copy, of which `mapping` may be the code; 0 if it is not. */
+static uint64_t find_in_copy(const struct target *target, const struct elf_image *image,
+                             const struct inject_options *options, const struct mapping *mapping)
+{
+	for (size_t i = 0; i < image->n_segments; i++) {
+		const Elf64_Phdr *segment = &image->segments[i];
+		uint64_t base =
+			mapping->start - mapping->offset - segment->p_vaddr + segment->p_offset;
+
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) &&
+		    mapping->offset <= segment->p_offset &&
+		    segment->p_offset - mapping->offset < mapping->end - mapping->start)
+			return is_library(target, image, options, base)
+			               ? function_at(image, mapping, options->function)
+			               : 0;
+	}
+	return 0;
 }
 
 static void find_loaded(struct target *target, const struct mappings *mappings,
                         const struct inject_options *options)
 {
+	int fd = memfd_create(options->name, MFD_CLOEXEC);
 	char *path = xasprintf("/memfd:%s", options->name);
 	struct elf_image image;
 
-	for (size_t i = 0; i < mappings->n && !target->loaded; i++) {
-		const struct mapping *mapping = &mappings->at[i];
-		int fd;
-
-		if (!mapping->inode || strcmp(mapping->path, path) != 0)
-			continue;
-		fd = mapping_open(target->alive, mapping, NULL);
-		if (fd < 0)
-			continue;
-		if (has_bytes(fd, options->library, options->bytes) &&
-		    elf_image_open(&image, fd, options->name, NULL) == 0) {
-			target->loaded = function_at(&image, mapping, options->function);
-			elf_image_close(&image);
-		}
-		close(fd);
+	if (fd >= 0 && write(fd, options->library, options->bytes) == (ssize_t)options->bytes &&
+	    elf_image_open(&image, fd, options->name, NULL) == 0) {
+		for (size_t i = 0; i < mappings->n && !target->loaded; i++)
+			if (mappings->at[i].inode && strcmp(mappings->at[i].path, path) == 0)
+				target->loaded =
+					find_in_copy(target, &image, options, &mappings->at[i]);
+		elf_image_close(&image);
 	}
+	if (fd >= 0)
+		close(fd);
 	free(path);
 }
 

@@ -185,50 +185,82 @@ static void windows_activity(void *state, const struct event *event)
 	gpu_windows_event(state, event);
 }
 
+/* Whether all is there that ran: what is not looks idle. */
+static bool is_whole(const struct run_info *run, const struct process *process)
+{
+	for (size_t i = 0; i < run->n_misses; i++) {
+		if (run->misses[i].kind == MISS_GPU_TIMES &&
+		    (!run->misses[i].pid || run->misses[i].pid == process->pid))
+			return false;
+	}
+	return true;
+}
+
+struct low_use {
+	double window_ns, idle_ns;
+	size_t windows, worst; /* below the limit; the one with the least use */
+};
+
+static struct low_use low_use_of(const struct gpu_windows_row *row)
+{
+	struct low_use low = { .window_ns = (double)(row->end_ns - row->begin_ns) / GPU_WINDOWS };
+
+	for (size_t i = 0; i < GPU_WINDOWS; i++) {
+		if (row->used[i] >= LIMIT_USE)
+			continue;
+		if (!low.windows++ || row->used[i] < row->used[low.worst])
+			low.worst = i;
+		low.idle_ns += (1 - row->used[i]) * low.window_ns;
+	}
+	return low;
+}
+
+static void add_low_use(struct finding *finding, const struct gpu_windows_row *row,
+                        const struct low_use *low)
+{
+	struct buf text = { 0 };
+
+	finding->device = row->device;
+	finding->of_device = true;
+	finding->count = low->windows;
+	finding->lost_ns = (uint64_t)(low->idle_ns + 0.5);
+	finding->lost_known = finding->has_example = true;
+	finding->example.begin_ns = row->begin_ns + (uint64_t)(low->window_ns * (double)low->worst);
+	finding->example.duration_ns = (uint64_t)low->window_ns;
+	buf_printf(&text, "GPU %u was in use less than 50 %% of the time in %zu of %d windows of ",
+	           row->device, low->windows, GPU_WINDOWS);
+	buf_duration(&text, (uint64_t)low->window_ns);
+	buf_printf(&text, " from its first work to its last; in the worst %.1f %%",
+	           100 * row->used[low->worst]);
+	finding_say(finding, &text);
+	finding->estimate = "idle time in these windows; other findings can be its cause, so it "
+			    "does not add up with them";
+	finding->suggestion = "'cuscope report FILE gaps' says what each gap waited for";
+}
+
 static void judge_windows(void *state, const struct finding_rule *rule,
                           const struct finding_verdicts *verdicts)
 {
 	const struct gpu_windows_row *rows;
+	bool parts = false;
 	size_t n;
 
 	rows = gpu_windows_rows(state, &n);
 	for (size_t i = 0; i < n; i++) {
-		const struct gpu_windows_row *row = &rows[i];
-		const struct finding_process *process = finding_process(verdicts, row->process->id);
-		double window_ns = (double)(row->end_ns - row->begin_ns) / GPU_WINDOWS, idle = 0;
-		size_t low = 0, worst = 0;
-		struct buf text = { 0 };
-		struct finding *finding;
+		const struct finding_process *process =
+			finding_process(verdicts, rows[i].process->id);
+		struct low_use low = low_use_of(&rows[i]);
 
-		for (size_t w = 0; w < GPU_WINDOWS; w++) {
-			if (row->used[w] >= LIMIT_USE)
-				continue;
-			if (!low++ || row->used[w] < row->used[worst])
-				worst = w;
-			idle += (1 - row->used[w]) * window_ns;
-		}
-		if (!process || !low || !finding_is_worth(process, (uint64_t)idle))
+		if (!process)
 			continue;
-		finding = findings_add(verdicts, rule, process);
-		finding->device = row->device;
-		finding->of_device = true;
-		finding->count = low;
-		finding->lost_ns = (uint64_t)(idle + 0.5);
-		finding->lost_known = finding->has_example = true;
-		finding->example.begin_ns = row->begin_ns + (uint64_t)(window_ns * (double)worst);
-		finding->example.duration_ns = (uint64_t)window_ns;
-		buf_printf(&text,
-		           "GPU %u was in use less than 50 %% of the time in %zu of %d windows of ",
-		           row->device, low, GPU_WINDOWS);
-		buf_duration(&text, (uint64_t)window_ns);
-		buf_printf(&text, " from its first work to its last; in the worst %.1f %%",
-		           100 * row->used[worst]);
-		finding_say(finding, &text);
-		finding->estimate =
-			"idle time in these windows; other findings can be its cause, so "
-			"it does not add up with them";
-		finding->suggestion = "'cuscope report FILE gaps' says what each gap waited for";
+		if (!is_whole(verdicts->run, rows[i].process))
+			parts = true;
+		else if (finding_is_worth(process, (uint64_t)low.idle_ns))
+			add_low_use(findings_add(verdicts, rule, process), &rows[i], &low);
 	}
+	if (parts)
+		findings_cannot_judge(verdicts, rule,
+		                      "GPU times of a process are of a part of the time only");
 }
 
 const struct finding_rule rule_low_use = {

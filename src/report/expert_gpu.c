@@ -64,6 +64,7 @@ static int write_gaps(struct at_end *self, const struct run_info *run, struct er
 		                  "has shorter ones)");
 	else if (!n)
 		report_note_no_gpu_times(table, self->options.part);
+	report_note_gpu_lost(table, run);
 	return table_end(table, err);
 }
 
@@ -131,6 +132,7 @@ static int write_use(struct at_end *self, const struct run_info *run, struct err
 		           "of %d windows of each GPU's time; In-Use adds up what runs at "
 		           "the same time, as nsys does (within 0.2 %%)",
 		           GPU_WINDOWS);
+	report_note_gpu_lost(table, run);
 	return table_end(table, err);
 }
 

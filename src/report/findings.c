@@ -195,7 +195,7 @@ static const struct table_column unjudged_columns[] = {
 	{ "Why", TABLE_WORDS },
 };
 
-static int write_unjudged(struct at_end *self, struct err *err)
+static int write_unjudged(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	struct table *table = self->options.table;
 	size_t n, without = findings_without_gpu_times(self->analysis);
@@ -215,6 +215,7 @@ static int write_unjudged(struct at_end *self, struct err *err)
 		table_note(table,
 		           "processes without GPU times, of which only calls were judged: %zu",
 		           without);
+	report_note_gpu_lost(table, run);
 	table_note(table, "rules: %zu, judged: %zu", findings_rules(), findings_rules() - n);
 	return table_end(table, err);
 }
@@ -229,7 +230,7 @@ static int write_all(struct at_end *self, const struct run_info *run, struct err
 	rc = write_findings(self, run, rows, n, err);
 	if (!rc)
 		rc = write_details(self, run, rows, n, err);
-	return rc ? rc : write_unjudged(self, err);
+	return rc ? rc : write_unjudged(self, run, err);
 }
 
 static const struct at_end_ops ops = { make_findings, see_findings, write_all, free_findings };

@@ -119,6 +119,7 @@ static int write_busy(struct at_end *self, const struct run_info *run,
 	                  "copies and sets while a kernel ran");
 	if (graphs)
 		table_note(table, "graphs that were recorded as a whole are taken for computing");
+	report_note_gpu_lost(table, run);
 	return table_end(table, err);
 }
 

@@ -70,12 +70,6 @@ static void if_launching(const struct overview *o, const struct run_info *run, s
 		buf_puts(why, "which kernels, how often, and what happened between launches");
 }
 
-static void findings(const struct overview *o, const struct run_info *run, struct buf *why)
-{
-	if (overview_gpu_ns(o))
-		buf_puts(why, "what costs time, and what to do about it");
-}
-
 static void if_allocating(const struct overview *o, const struct run_info *run, struct buf *why)
 {
 	double allocating = share(o->class_ns[CLASS_MEMORY], overview_call_ns(o));
@@ -113,6 +107,12 @@ static void if_small_copies(const struct overview *o, const struct run_info *run
 	buf_puts(why, " on average: fewer and larger ones cost less");
 }
 
+static void findings(const struct overview *o, const struct run_info *run, struct buf *why)
+{
+	if (run->returns)
+		buf_puts(why, "what costs time, with evidence and what to try");
+}
+
 static void timeline(const struct overview *o, const struct run_info *run, struct buf *why)
 {
 	buf_puts(why, "what each thread did, and when");
@@ -144,11 +144,11 @@ static const struct {
 	{ "cuscope report FILE errors", if_failed },
 	{ "cuscope report FILE streams", if_waiting },
 	{ "cuscope report FILE gaps", if_idle },
-	{ "cuscope report FILE findings", findings },
 	{ "cuscope report FILE launches", if_launching },
 	{ "cuscope report FILE cuda_api_sum", if_allocating },
 	{ "cuscope report FILE streams", if_small_copies },
 	{ "cuscope report FILE memory", if_kept },
+	{ "cuscope report FILE findings", findings },
 	{ "cuscope timeline FILE", timeline },
 	{ "cuscope report FILE slowest", slowest },
 	{ "cuscope report FILE cuda_api_sum", functions },

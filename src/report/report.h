@@ -79,6 +79,10 @@ void report_note_shutdown(struct table *table, uint64_t calls);
 /* The note on medians of more values than are kept. */
 void report_note_median(struct table *table);
 
+/* The notes on activities that were lost, and on processes whose GPU times are not whole: what is
+ * not there looks idle. None where all is there. */
+void report_note_gpu_lost(struct table *table, const struct run_info *run);
+
 /* The note that figures are of a part of the time, where they are. */
 void report_note_estimated(struct table *table, const struct run_info *run);
 

@@ -235,6 +235,28 @@ void report_note_shutdown(struct table *table, uint64_t calls)
 		           (unsigned long long)calls);
 }
 
+void report_note_gpu_lost(struct table *table, const struct run_info *run)
+{
+	uint64_t lost =
+		run->lost[LOST_GPU_RING] + run->lost[LOST_GPU_BUFFERS] + run->lost[LOST_GPU_TIMES];
+
+	if (lost)
+		table_note(table,
+		           "activities of GPUs that were lost: %llu; idle time is less than "
+		           "it seems",
+		           (unsigned long long)lost);
+	for (size_t i = 0; i < run->n_misses; i++) {
+		const struct miss *miss = &run->misses[i];
+
+		if (miss->kind == MISS_GPU_TIMES && miss->pid)
+			table_note(table, "GPU times of process %u are not whole: %s", miss->pid,
+			           miss->why ? miss->why : "not known why");
+		else if (miss->kind == MISS_GPU_TIMES)
+			table_note(table, "GPU times are not whole: %s",
+			           miss->why ? miss->why : "not known why");
+	}
+}
+
 void report_note_median(struct table *table)
 {
 	table_note(table, "medians of more than %d values are within %.1f %%", SPREAD_EXACT,

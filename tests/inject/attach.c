@@ -39,7 +39,7 @@ static pid_t find_attacher(void)
 		youngest = 0;
 	if (file)
 		fclose(file);
-	for (int pid = youngest; pid > youngest - 10 && pid > 0; pid--) {
+	for (int pid = youngest; pid > youngest - 30 && pid > 0; pid--) {
 		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 		file = fopen(path, "re");
 		comm[0] = '\0';

@@ -137,6 +137,21 @@ static void test_idle_time_of_windows_below_half_is_low_use(void **state)
 	assert_in_range(finding->example.begin_ns, US(1919), US(1921));
 }
 
+static void test_what_was_not_measured_is_not_taken_for_idle(void **state)
+{
+	static const struct miss miss = { .kind = MISS_GPU_TIMES, .pid = 4242, .why = "windows" };
+
+	info.misses = &miss;
+	info.n_misses = 1;
+	computed(0, 10);
+	computed(9990, 10);
+	assert_null(found("low_use"));
+	assert_string_equal(why_not_judged("low_use"),
+	                    "GPU times of a process are of a part of the time only");
+	info.n_misses = 0;
+	assert_non_null(found("low_use"));
+}
+
 static void test_a_gpu_that_is_busy_has_no_low_use(void **state)
 {
 	for (unsigned i = 0; i < 300; i++)
@@ -311,6 +326,7 @@ int main(void)
 		TEST(test_a_program_without_nccl_does_not_communicate),
 		TEST(test_names_of_communication),
 		TEST(test_idle_time_of_windows_below_half_is_low_use),
+		TEST(test_what_was_not_measured_is_not_taken_for_idle),
 		TEST(test_a_gpu_that_is_busy_has_no_low_use),
 		TEST(test_what_runs_at_the_same_time_is_used_once),
 		TEST(test_work_that_stands_behind_a_stream_of_the_default_one_waits),
