@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# make simcuda         $(B)/simcuda: the simulated driver in three shapes, and its runtimes
+# make simcuda         $(B)/simcuda: the simulated driver in three shapes, its runtimes and libcuptis
 # make test-simcuda    its own tests
 # make check-simcuda-signatures   every function against the headers of an installed CUDA toolkit
 
@@ -21,8 +21,11 @@ else
 SIM_SHAPES   := push
 endif
 
+# The name of each libcupti ends in what says whose it is: CUDA 13.0's, 12.4's, 11.0's.
+SIM_CUPTI := $(SIM_B)/libcupti.so.13 $(SIM_B)/libcupti.so.12 $(SIM_B)/libcupti.so.11.0
+
 SIM_LIBS := $(SIM_SHAPES:%=$(SIM_B)/%/libcuda.so.1) $(SIM_B)/libcudart.so.12 \
-            $(SIM_B)/libcudart.so.13 $(SIM_B)/libcudart_static.a
+            $(SIM_B)/libcudart.so.13 $(SIM_B)/libcudart_static.a $(SIM_CUPTI)
 
 simcuda: $(SIM_LIBS)
 
@@ -86,6 +89,23 @@ $(SIM_B)/libcudart.so.12: $(SIM_RUNTIME12) $(SIM)/runtime12.map
 $(SIM_B)/libcudart.so.13: $(SIM_RUNTIME13) $(SIM)/runtime13.map
 	$(CC) $(SIM_CFLAGS) $(SIM_LDFLAGS) -Wl,-Bsymbolic -Wl,-soname,$(@F) \
 		-Wl,--version-script=$(SIM)/runtime13.map -o $@ $(filter %.o,$^)
+
+# libcupti, of three releases.
+SIM_CUPTI_SRC := $(patsubst $(SIM)/%.c,%.o,$(wildcard $(SIM)/cupti/*.c)) fault.o
+SIM_RELEASE_13   := 13000
+SIM_RELEASE_12   := 12040
+SIM_RELEASE_11.0 := 11000
+
+define SIM_CUPTI_RULES
+$(SIM_O)/cupti$(1)/%.o: $(SIM)/%.c $(SIM)/module.mk
+	@mkdir -p $$(@D)
+	$$(CC) $$(CFLAGS) -fPIC -fvisibility=hidden -DCUPTI_RELEASE=$(SIM_RELEASE_$(1)) -c -o $$@ $$<
+
+$(SIM_B)/libcupti.so.$(1): $(SIM_CUPTI_SRC:%=$(SIM_O)/cupti$(1)/%) $(SIM)/cupti.map
+	$$(CC) $$(CFLAGS) $(SIM_LDFLAGS) -Wl,-soname,$$(@F) \
+		-Wl,--version-script=$(SIM)/cupti.map -o $$@ $$(filter %.o,$$^) -ldl
+endef
+$(foreach release,13 12 11.0,$(eval $(call SIM_CUPTI_RULES,$(release))))
 
 # One object whose only global names are the API's: what is left of the runtime's own is local.
 $(SIM_B)/libcudart_static.a: $(SIM_RUNTIME13)

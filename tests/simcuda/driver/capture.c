@@ -322,21 +322,22 @@ static CUresult exchange_mode(CUstreamCaptureMode *mode)
 	return CUDA_SUCCESS;
 }
 
-API_PTSZ(cuStreamBeginCapture, (CUstream stream),
+API_PTSZ(cuStreamBeginCapture, (CUstream, stream),
          capture_begin(stream, null, CU_STREAM_CAPTURE_MODE_GLOBAL))
-API_PTSZ(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode),
+API_PTSZ(cuStreamBeginCapture_v2, (CUstream, stream, CUstreamCaptureMode, mode),
          capture_begin(stream, null, mode))
-API_PTSZ(cuStreamEndCapture, (CUstream stream, CUgraph *graph), capture_end(stream, null, graph))
-API_PTSZ(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
+API_PTSZ(cuStreamEndCapture, (CUstream, stream, CUgraph *, graph), capture_end(stream, null, graph))
+API_PTSZ(cuStreamIsCapturing, (CUstream, stream, CUstreamCaptureStatus *, status),
          capture_info(stream, null, status, NULL, NULL, NULL, NULL))
-API_PTSZ(cuStreamGetCaptureInfo, (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id),
+API_PTSZ(cuStreamGetCaptureInfo,
+         (CUstream, stream, CUstreamCaptureStatus *, status, cuuint64_t *, id),
          capture_info(stream, null, status, id, NULL, NULL, NULL))
 API_PTSZ(cuStreamGetCaptureInfo_v2,
-         (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-          const CUgraphNode **nodes, size_t *count),
+         (CUstream, stream, CUstreamCaptureStatus *, status, cuuint64_t *, id, CUgraph *, graph,
+          const CUgraphNode **, nodes, size_t *, count),
          capture_info(stream, null, status, id, graph, nodes, count))
 API_PTSZ(cuStreamGetCaptureInfo_v3,
-         (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-          const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count),
+         (CUstream, stream, CUstreamCaptureStatus *, status, cuuint64_t *, id, CUgraph *, graph,
+          const CUgraphNode **, nodes, const CUgraphEdgeData **, edges, size_t *, count),
          capture_info(stream, null, status, id, graph, nodes, count))
-API(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), exchange_mode(mode))
+API(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *, mode), exchange_mode(mode))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "stream.h"
+#include "trace.h"
 
 #define STACK_MAX 64
 
@@ -258,7 +259,13 @@ static CUresult context_synchronize(CUcontext ctx)
 	if (ctx && !handle_is(ctx, HANDLE_CONTEXT))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	CUresult result = ctx ? CUDA_SUCCESS : context_need(&ctx);
-	return result == CUDA_SUCCESS ? streams_wait_all(ctx) : result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t begin = trace_now();
+	uint32_t number = (uint32_t)ctx->id;
+	result = streams_wait_all(ctx);
+	trace_waited(SIM_WAIT_CONTEXT, begin, number, SIM_NONE, SIM_NONE, result);
+	return result;
 }
 
 static CUresult context_int(unsigned int *value, unsigned int is)
@@ -303,46 +310,47 @@ static CUresult context_get_current(CUcontext *ctx)
 	return CUDA_SUCCESS;
 }
 
-API(cuCtxCreate_v2, (CUcontext * ctx, unsigned int flags, CUdevice device),
+API(cuCtxCreate_v2, (CUcontext *, ctx, unsigned int, flags, CUdevice, device),
     context_create(ctx, flags, device))
 API(cuCtxCreate_v3,
-    (CUcontext * ctx, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice device),
+    (CUcontext *, ctx, CUexecAffinityParam *, params, int, count, unsigned int, flags, CUdevice,
+     device),
     context_create(ctx, flags, device))
 API(cuCtxCreate_v4,
-    (CUcontext * ctx, CUctxCreateParams *params, unsigned int flags, CUdevice device),
+    (CUcontext *, ctx, CUctxCreateParams *, params, unsigned int, flags, CUdevice, device),
     context_create(ctx, flags, device))
-API(cuCtxDestroy, (CUcontext ctx), context_destroy(ctx))
-API(cuCtxDestroy_v2, (CUcontext ctx), context_destroy(ctx))
-API(cuCtxSetCurrent, (CUcontext ctx), context_set(ctx))
-API(cuCtxGetCurrent, (CUcontext * ctx), context_get_current(ctx))
-API(cuCtxPushCurrent, (CUcontext ctx), context_push(ctx))
-API(cuCtxPushCurrent_v2, (CUcontext ctx), context_push(ctx))
-API(cuCtxPopCurrent, (CUcontext * ctx), context_pop(ctx))
-API(cuCtxPopCurrent_v2, (CUcontext * ctx), context_pop(ctx))
-API(cuCtxGetDevice, (CUdevice * device), context_device(device, NULL))
-API(cuCtxGetDevice_v2, (CUdevice * device, CUcontext ctx), context_device(device, ctx))
-API(cuCtxGetApiVersion, (CUcontext ctx, unsigned int *version), context_int(version, 3020))
-API(cuCtxGetFlags, (unsigned int *flags), context_get_flags(flags))
-API(cuCtxSetFlags, (unsigned int flags), context_set_flags(flags))
-API(cuCtxGetId, (CUcontext ctx, unsigned long long *id), context_get_id(ctx, id))
-API(cuCtxGetLimit, (size_t * value, CUlimit limit), context_limit(value, NULL))
-API(cuCtxSetLimit, (CUlimit limit, size_t value), context_limit(NULL, &value))
-API(cuCtxGetCacheConfig, (CUfunc_cache * config), context_int((unsigned int *)config, 0))
-API(cuCtxSetCacheConfig, (CUfunc_cache config), context_int(&(unsigned int){ 0 }, 0))
-API(cuCtxGetStreamPriorityRange, (int *least, int *greatest), priority_range(least, greatest))
-API(cuCtxResetPersistingL2Cache, (void), context_int(&(unsigned int){ 0 }, 0))
-API(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), context_peer(peer))
-API(cuCtxDisablePeerAccess, (CUcontext peer), context_peer(peer))
-API(cuCtxSynchronize, (void), context_synchronize(NULL))
-API(cuCtxSynchronize_v2, (CUcontext ctx), context_synchronize(ctx))
-API(cuDevicePrimaryCtxRetain, (CUcontext * ctx, CUdevice device), primary_retain(ctx, device))
-API(cuDevicePrimaryCtxRelease, (CUdevice device), primary_release(device, false))
-API(cuDevicePrimaryCtxRelease_v2, (CUdevice device), primary_release(device, false))
-API(cuDevicePrimaryCtxReset, (CUdevice device), primary_release(device, true))
-API(cuDevicePrimaryCtxReset_v2, (CUdevice device), primary_release(device, true))
-API(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned int *flags, int *active),
+API(cuCtxDestroy, (CUcontext, ctx), context_destroy(ctx))
+API(cuCtxDestroy_v2, (CUcontext, ctx), context_destroy(ctx))
+API(cuCtxSetCurrent, (CUcontext, ctx), context_set(ctx))
+API(cuCtxGetCurrent, (CUcontext *, ctx), context_get_current(ctx))
+API(cuCtxPushCurrent, (CUcontext, ctx), context_push(ctx))
+API(cuCtxPushCurrent_v2, (CUcontext, ctx), context_push(ctx))
+API(cuCtxPopCurrent, (CUcontext *, ctx), context_pop(ctx))
+API(cuCtxPopCurrent_v2, (CUcontext *, ctx), context_pop(ctx))
+API(cuCtxGetDevice, (CUdevice *, device), context_device(device, NULL))
+API(cuCtxGetDevice_v2, (CUdevice *, device, CUcontext, ctx), context_device(device, ctx))
+API(cuCtxGetApiVersion, (CUcontext, ctx, unsigned int *, version), context_int(version, 3020))
+API(cuCtxGetFlags, (unsigned int *, flags), context_get_flags(flags))
+API(cuCtxSetFlags, (unsigned int, flags), context_set_flags(flags))
+API(cuCtxGetId, (CUcontext, ctx, unsigned long long *, id), context_get_id(ctx, id))
+API(cuCtxGetLimit, (size_t *, value, CUlimit, limit), context_limit(value, NULL))
+API(cuCtxSetLimit, (CUlimit, limit, size_t, value), context_limit(NULL, &value))
+API(cuCtxGetCacheConfig, (CUfunc_cache *, config), context_int((unsigned int *)config, 0))
+API(cuCtxSetCacheConfig, (CUfunc_cache, config), context_int(&(unsigned int){ 0 }, 0))
+API(cuCtxGetStreamPriorityRange, (int *, least, int *, greatest), priority_range(least, greatest))
+API(cuCtxResetPersistingL2Cache, (), context_int(&(unsigned int){ 0 }, 0))
+API(cuCtxEnablePeerAccess, (CUcontext, peer, unsigned int, flags), context_peer(peer))
+API(cuCtxDisablePeerAccess, (CUcontext, peer), context_peer(peer))
+API(cuCtxSynchronize, (), context_synchronize(NULL))
+API(cuCtxSynchronize_v2, (CUcontext, ctx), context_synchronize(ctx))
+API(cuDevicePrimaryCtxRetain, (CUcontext *, ctx, CUdevice, device), primary_retain(ctx, device))
+API(cuDevicePrimaryCtxRelease, (CUdevice, device), primary_release(device, false))
+API(cuDevicePrimaryCtxRelease_v2, (CUdevice, device), primary_release(device, false))
+API(cuDevicePrimaryCtxReset, (CUdevice, device), primary_release(device, true))
+API(cuDevicePrimaryCtxReset_v2, (CUdevice, device), primary_release(device, true))
+API(cuDevicePrimaryCtxGetState, (CUdevice, device, unsigned int *, flags, int *, active),
     primary_state(device, flags, active))
-API(cuDevicePrimaryCtxSetFlags, (CUdevice device, unsigned int flags),
+API(cuDevicePrimaryCtxSetFlags, (CUdevice, device, unsigned int, flags),
     primary_set_flags(device, flags))
-API(cuDevicePrimaryCtxSetFlags_v2, (CUdevice device, unsigned int flags),
+API(cuDevicePrimaryCtxSetFlags_v2, (CUdevice, device, unsigned int, flags),
     primary_set_flags(device, flags))

@@ -29,8 +29,9 @@ struct CUctx_st {
 	unsigned int flags;
 	unsigned int retains; /* of a primary context */
 	unsigned long long id;
-	CUstream legacy;  /* the default stream */
-	CUstream streams; /* all of them, linked by `next`: guarded by sim_lock */
+	uint32_t last_stream; /* number of the latest stream: guarded by sim_lock */
+	CUstream legacy;      /* the default stream */
+	CUstream streams;     /* all of them, linked by `next`: guarded by sim_lock */
 	CUmodule modules;
 	CUresult sticky; /* a kernel failed: every later call that waits says so */
 	size_t limit;    /* cuCtxSetLimit, kept and given back */

@@ -66,24 +66,28 @@ static CUresult copy(uint64_t to, enum side to_side, uint64_t from, enum side fr
 #define ASYNC(to_side, from_side)                                                                  \
 	copy((uint64_t)dst, to_side, (uint64_t)src, from_side, bytes, stream, null, SUBMIT_ASYNC)
 
-API_PTDS(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t bytes), SYNC(SIDE_ANY, SIDE_ANY))
-API_PTDS(cuMemcpyHtoD_v2, (CUdeviceptr dst, const void *src, size_t bytes),
+API_PTDS(cuMemcpy, (CUdeviceptr, dst, CUdeviceptr, src, size_t, bytes), SYNC(SIDE_ANY, SIDE_ANY))
+API_PTDS(cuMemcpyHtoD_v2, (CUdeviceptr, dst, const void *, src, size_t, bytes),
          SYNC(SIDE_DEVICE, SIDE_HOST))
-API_PTDS(cuMemcpyDtoH_v2, (void *dst, CUdeviceptr src, size_t bytes), SYNC(SIDE_HOST, SIDE_DEVICE))
-API_PTDS(cuMemcpyDtoD_v2, (CUdeviceptr dst, CUdeviceptr src, size_t bytes),
+API_PTDS(cuMemcpyDtoH_v2, (void *, dst, CUdeviceptr, src, size_t, bytes),
+         SYNC(SIDE_HOST, SIDE_DEVICE))
+API_PTDS(cuMemcpyDtoD_v2, (CUdeviceptr, dst, CUdeviceptr, src, size_t, bytes),
          SYNC(SIDE_DEVICE, SIDE_DEVICE))
 API_PTDS(cuMemcpyPeer,
-         (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes),
+         (CUdeviceptr, dst, CUcontext, dst_ctx, CUdeviceptr, src, CUcontext, src_ctx, size_t,
+          bytes),
          SYNC(SIDE_DEVICE, SIDE_DEVICE))
-API_PTSZ(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream),
+API_PTSZ(cuMemcpyAsync, (CUdeviceptr, dst, CUdeviceptr, src, size_t, bytes, CUstream, stream),
          ASYNC(SIDE_ANY, SIDE_ANY))
-API_PTSZ(cuMemcpyHtoDAsync_v2, (CUdeviceptr dst, const void *src, size_t bytes, CUstream stream),
+API_PTSZ(cuMemcpyHtoDAsync_v2,
+         (CUdeviceptr, dst, const void *, src, size_t, bytes, CUstream, stream),
          ASYNC(SIDE_DEVICE, SIDE_HOST))
-API_PTSZ(cuMemcpyDtoHAsync_v2, (void *dst, CUdeviceptr src, size_t bytes, CUstream stream),
+API_PTSZ(cuMemcpyDtoHAsync_v2, (void *, dst, CUdeviceptr, src, size_t, bytes, CUstream, stream),
          ASYNC(SIDE_HOST, SIDE_DEVICE))
-API_PTSZ(cuMemcpyDtoDAsync_v2, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream),
+API_PTSZ(cuMemcpyDtoDAsync_v2,
+         (CUdeviceptr, dst, CUdeviceptr, src, size_t, bytes, CUstream, stream),
          ASYNC(SIDE_DEVICE, SIDE_DEVICE))
 API_PTSZ(cuMemcpyPeerAsync,
-         (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes,
-          CUstream stream),
+         (CUdeviceptr, dst, CUcontext, dst_ctx, CUdeviceptr, src, CUcontext, src_ctx, size_t, bytes,
+          CUstream, stream),
          ASYNC(SIDE_DEVICE, SIDE_DEVICE))

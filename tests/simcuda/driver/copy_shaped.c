@@ -215,18 +215,18 @@ static CUresult array_destroy(CUarray array)
 	return CUDA_SUCCESS;
 }
 
-API_PTDS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *shape), copy_2d(shape, NULL, null, SUBMIT_SYNC))
-API_PTDS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *shape),
+API_PTDS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *, shape), copy_2d(shape, NULL, null, SUBMIT_SYNC))
+API_PTDS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *, shape),
          copy_2d(shape, NULL, null, SUBMIT_SYNC))
-API_PTSZ(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *shape, CUstream stream),
+API_PTSZ(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *, shape, CUstream, stream),
          copy_2d(shape, stream, null, SUBMIT_ASYNC))
-API_PTDS(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *shape), copy_3d(shape, NULL, null, SUBMIT_SYNC))
-API_PTSZ(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *shape, CUstream stream),
+API_PTDS(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *, shape), copy_3d(shape, NULL, null, SUBMIT_SYNC))
+API_PTSZ(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *, shape, CUstream, stream),
          copy_3d(shape, stream, null, SUBMIT_ASYNC))
-API(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *descriptor),
+API(cuArrayCreate_v2, (CUarray *, array, const CUDA_ARRAY_DESCRIPTOR *, descriptor),
     array_create_2d(array, descriptor))
-API(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor),
+API(cuArray3DCreate_v2, (CUarray *, array, const CUDA_ARRAY3D_DESCRIPTOR *, descriptor),
     array_create(array, descriptor))
-API(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * descriptor, CUarray array),
+API(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR *, descriptor, CUarray, array),
     array_descriptor(descriptor, array))
-API(cuArrayDestroy, (CUarray array), array_destroy(array))
+API(cuArrayDestroy, (CUarray, array), array_destroy(array))

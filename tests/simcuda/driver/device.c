@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "context.h"
+#include "start.h"
 
 static int devices = 1;
 static size_t memory_bytes = (size_t)16 << 30;
@@ -33,6 +34,7 @@ void device_read_settings(void)
 }
 
 static pthread_once_t settings_read = PTHREAD_ONCE_INIT;
+static pthread_once_t helper_started = PTHREAD_ONCE_INIT;
 
 static void read_settings(void)
 {
@@ -50,6 +52,8 @@ static CUresult initialise(unsigned int flags)
 	if (devices == 0)
 		return CUDA_ERROR_NO_DEVICE;
 	gate_open();
+	pthread_once(&helper_started, start_helper);
+	start_injection();
 	return CUDA_SUCCESS;
 }
 
@@ -186,22 +190,22 @@ static CUresult sim_callback(CUsimCallback call, void *data)
 	return CUDA_SUCCESS;
 }
 
-API_ALWAYS(cuInit, (unsigned int flags), initialise(flags))
-API_ALWAYS(cuDriverGetVersion, (int *version), get_int(version, CUDA_VERSION))
-API_ALWAYS(cuSimCallback, (CUsimCallback call, void *data), sim_callback(call, data))
-API(cuDeviceGet, (CUdevice * device, int ordinal), device_get(device, ordinal))
-API(cuDeviceGetCount, (int *count), get_int(count, devices))
-API(cuDeviceGetName, (char *name, int len, CUdevice device),
+API_ALWAYS(cuInit, (unsigned int, flags), initialise(flags))
+API_ALWAYS(cuDriverGetVersion, (int *, version), get_int(version, CUDA_VERSION))
+API_ALWAYS(cuSimCallback, (CUsimCallback, call, void *, data), sim_callback(call, data))
+API(cuDeviceGet, (CUdevice *, device, int, ordinal), device_get(device, ordinal))
+API(cuDeviceGetCount, (int *, count), get_int(count, devices))
+API(cuDeviceGetName, (char *, name, int, len, CUdevice, device),
     device_text(name, len, device, "Simulated GPU %d"))
-API(cuDeviceGetPCIBusId, (char *id, int len, CUdevice device),
+API(cuDeviceGetPCIBusId, (char *, id, int, len, CUdevice, device),
     device_text(id, len, device, "0000:%02X:00.0"))
-API(cuDeviceGetByPCIBusId, (CUdevice * device, const char *id), device_by_bus(device, id))
-API(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device), device_uuid(uuid, device))
-API(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device), device_uuid(uuid, device))
-API(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device), device_total(bytes, device))
-API(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device),
+API(cuDeviceGetByPCIBusId, (CUdevice *, device, const char *, id), device_by_bus(device, id))
+API(cuDeviceGetUuid, (CUuuid *, uuid, CUdevice, device), device_uuid(uuid, device))
+API(cuDeviceGetUuid_v2, (CUuuid *, uuid, CUdevice, device), device_uuid(uuid, device))
+API(cuDeviceTotalMem_v2, (size_t *, bytes, CUdevice, device), device_total(bytes, device))
+API(cuDeviceGetAttribute, (int *, value, CUdevice_attribute, attribute, CUdevice, device),
     device_attribute(value, attribute, device))
-API(cuDeviceComputeCapability, (int *major, int *minor, CUdevice device),
+API(cuDeviceComputeCapability, (int *, major, int *, minor, CUdevice, device),
     device_capability(major, minor, device))
-API(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer),
+API(cuDeviceCanAccessPeer, (int *, can, CUdevice, device, CUdevice, peer),
     device_peer(can, device, peer))

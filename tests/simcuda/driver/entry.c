@@ -116,9 +116,10 @@ static CUresult get_address(const char *name, void **function, int version, cuui
 	return *function || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-API_ALWAYS(cuGetProcAddress, (const char *name, void **function, int version, cuuint64_t flags),
+API_ALWAYS(cuGetProcAddress,
+           (const char *, name, void **, function, int, version, cuuint64_t, flags),
            get_address(name, function, version, flags, NULL))
 API_ALWAYS(cuGetProcAddress_v2,
-           (const char *name, void **function, int version, cuuint64_t flags,
-            CUdriverProcAddressQueryResult *status),
+           (const char *, name, void **, function, int, version, cuuint64_t, flags,
+            CUdriverProcAddressQueryResult *, status),
            get_address(name, function, version, flags, status))

@@ -58,5 +58,5 @@ static CUresult find(CUresult error, const char **to, bool name)
 	return *to ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-API_ALWAYS(cuGetErrorName, (CUresult error, const char **name), find(error, name, true))
-API_ALWAYS(cuGetErrorString, (CUresult error, const char **text), find(error, text, false))
+API_ALWAYS(cuGetErrorName, (CUresult, error, const char **, name), find(error, name, true))
+API_ALWAYS(cuGetErrorString, (CUresult, error, const char **, text), find(error, text, false))

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* Events: a mark in a stream and the time at which the stream came to it. */
+#include <stdatomic.h>
+
 #include "capture.h"
+#include "trace.h"
 
 struct CUevent_st {
 	struct handle handle;
 	unsigned int flags;
+	uint32_t number, context; /* of the event, and of the context that it was made in */
 	bool recorded;
 	struct mark mark;    /* of the last record */
 	uint64_t generation; /* counts records: only the last one's time is kept */
@@ -55,7 +59,10 @@ static CUresult event_create(CUevent *event, unsigned int flags)
 	*event = handle_new(HANDLE_EVENT, sizeof(**event));
 	if (!*event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	static atomic_uint last;
 	(*event)->flags = flags;
+	(*event)->number = atomic_fetch_add(&last, 1) + 1;
+	(*event)->context = (uint32_t)ctx->id;
 	return CUDA_SUCCESS;
 }
 
@@ -138,9 +145,12 @@ static CUresult stream_wait_event(CUstream handle, enum null_stream null, CUeven
 		return result;
 	if (!handle_is(event, HANDLE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
+	uint64_t begin = trace_now();
+	uint32_t context = (uint32_t)stream->ctx->id, number = stream->number, id = event->number;
 	sim_enter();
 	result = wait_locked(stream, event);
 	sim_leave();
+	trace_waited(SIM_STREAM_WAIT_EVENT, begin, context, number, id, result);
 	return result;
 }
 
@@ -149,6 +159,8 @@ static CUresult event_state(CUevent event, bool wait)
 	CUresult result = CUDA_SUCCESS;
 	if (!handle_is(event, HANDLE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
+	uint64_t begin = wait ? trace_now() : 0;
+	uint32_t context = event->context, number = event->number;
 	sim_enter();
 	if (event->capture) {
 		result = CUDA_ERROR_CAPTURED_EVENT;
@@ -162,6 +174,7 @@ static CUresult event_state(CUevent event, bool wait)
 		stream_put(mark.stream);
 	}
 	sim_leave();
+	trace_waited(SIM_WAIT_EVENT, begin, context, SIM_NONE, number, result);
 	return result;
 }
 
@@ -190,17 +203,17 @@ static CUresult event_elapsed(float *milliseconds, CUevent start, CUevent end)
 	return result;
 }
 
-API(cuEventCreate, (CUevent * event, unsigned int flags), event_create(event, flags))
-API(cuEventDestroy, (CUevent event), event_destroy(event))
-API(cuEventDestroy_v2, (CUevent event), event_destroy(event))
-API(cuEventQuery, (CUevent event), event_state(event, false))
-API(cuEventSynchronize, (CUevent event), event_state(event, true))
-API(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end),
+API(cuEventCreate, (CUevent *, event, unsigned int, flags), event_create(event, flags))
+API(cuEventDestroy, (CUevent, event), event_destroy(event))
+API(cuEventDestroy_v2, (CUevent, event), event_destroy(event))
+API(cuEventQuery, (CUevent, event), event_state(event, false))
+API(cuEventSynchronize, (CUevent, event), event_state(event, true))
+API(cuEventElapsedTime, (float *, milliseconds, CUevent, start, CUevent, end),
     event_elapsed(milliseconds, start, end))
-API(cuEventElapsedTime_v2, (float *milliseconds, CUevent start, CUevent end),
+API(cuEventElapsedTime_v2, (float *, milliseconds, CUevent, start, CUevent, end),
     event_elapsed(milliseconds, start, end))
-API_PTSZ(cuEventRecord, (CUevent event, CUstream stream), event_record(event, stream, null))
-API_PTSZ(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned int flags),
+API_PTSZ(cuEventRecord, (CUevent, event, CUstream, stream), event_record(event, stream, null))
+API_PTSZ(cuEventRecordWithFlags, (CUevent, event, CUstream, stream, unsigned int, flags),
          event_record(event, stream, null))
-API_PTSZ(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags),
+API_PTSZ(cuStreamWaitEvent, (CUstream, stream, CUevent, event, unsigned int, flags),
          stream_wait_event(stream, null, event))

@@ -341,6 +341,7 @@ static CUresult exec_update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRe
 	struct plan *plan = plan_new(graph);
 	bool fits = plan && plan_like(plan, exec->plan);
 	if (fits) {
+		plan_renumber(plan, plan_number(exec->plan));
 		plan_put(exec->plan);
 		exec->plan = plan;
 	} else if (plan) {
@@ -369,59 +370,60 @@ static CUresult exec_flags(CUgraphExec exec, cuuint64_t *flags)
 	return CUDA_SUCCESS;
 }
 
-API(cuGraphCreate, (CUgraph * graph, unsigned int flags), graph_create(graph))
-API(cuGraphDestroy, (CUgraph graph), graph_destroy(graph))
-API(cuGraphClone, (CUgraph * clone, CUgraph graph), graph_clone(clone, graph))
-API(cuGraphGetNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count),
+API(cuGraphCreate, (CUgraph *, graph, unsigned int, flags), graph_create(graph))
+API(cuGraphDestroy, (CUgraph, graph), graph_destroy(graph))
+API(cuGraphClone, (CUgraph *, clone, CUgraph, graph), graph_clone(clone, graph))
+API(cuGraphGetNodes, (CUgraph, graph, CUgraphNode *, nodes, size_t *, count),
     graph_nodes(graph, nodes, count, false))
-API(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count),
+API(cuGraphGetRootNodes, (CUgraph, graph, CUgraphNode *, nodes, size_t *, count),
     graph_nodes(graph, nodes, count, true))
-API(cuGraphNodeGetType, (CUgraphNode node, CUgraphNodeType *type), node_type(node, type))
-API(cuGraphAddEmptyNode, (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t n),
+API(cuGraphNodeGetType, (CUgraphNode, node, CUgraphNodeType *, type), node_type(node, type))
+API(cuGraphAddEmptyNode,
+    (CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, after, size_t, n),
     add_empty(node, graph, after, n))
 API(cuGraphAddKernelNode_v2,
-    (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t n,
-     const CUDA_KERNEL_NODE_PARAMS *params),
+    (CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, after, size_t, n,
+     const CUDA_KERNEL_NODE_PARAMS *, params),
     add_kernel(node, graph, after, n, params))
 API(cuGraphAddMemcpyNode,
-    (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t n,
-     const CUDA_MEMCPY3D *copy, CUcontext ctx),
+    (CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, after, size_t, n,
+     const CUDA_MEMCPY3D *, copy, CUcontext, ctx),
     add_copy(node, graph, after, n, copy))
 API(cuGraphAddMemsetNode,
-    (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t n,
-     const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx),
+    (CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, after, size_t, n,
+     const CUDA_MEMSET_NODE_PARAMS *, params, CUcontext, ctx),
     add_set(node, graph, after, n, params))
 API(cuGraphAddHostNode,
-    (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t n,
-     const CUDA_HOST_NODE_PARAMS *params),
+    (CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, after, size_t, n,
+     const CUDA_HOST_NODE_PARAMS *, params),
     add_host(node, graph, after, n, params))
 API(cuGraphAddChildGraphNode,
-    (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t n, CUgraph child),
+    (CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, after, size_t, n, CUgraph, child),
     add_child(node, graph, after, n, child))
 API(cuGraphAddDependencies,
-    (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n),
+    (CUgraph, graph, const CUgraphNode *, from, const CUgraphNode *, to, size_t, n),
     add_edges(graph, from, to, n))
 API(cuGraphAddDependencies_v2,
-    (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges,
-     size_t n),
+    (CUgraph, graph, const CUgraphNode *, from, const CUgraphNode *, to, const CUgraphEdgeData *,
+     edges, size_t, n),
     add_edges(graph, from, to, n))
 API(cuGraphInstantiate,
-    (CUgraphExec * exec, CUgraph graph, CUgraphNode *bad, char *log, size_t room),
+    (CUgraphExec *, exec, CUgraph, graph, CUgraphNode *, bad, char *, log, size_t, room),
     instantiate(exec, graph, 0))
 API(cuGraphInstantiate_v2,
-    (CUgraphExec * exec, CUgraph graph, CUgraphNode *bad, char *log, size_t room),
+    (CUgraphExec *, exec, CUgraph, graph, CUgraphNode *, bad, char *, log, size_t, room),
     instantiate(exec, graph, 0))
-API(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags),
+API(cuGraphInstantiateWithFlags, (CUgraphExec *, exec, CUgraph, graph, unsigned long long, flags),
     instantiate(exec, graph, flags))
 API_PTSZ(cuGraphInstantiateWithParams,
-         (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+         (CUgraphExec *, exec, CUgraph, graph, CUDA_GRAPH_INSTANTIATE_PARAMS *, params),
          instantiate_params(exec, graph, params))
-API(cuGraphExecDestroy, (CUgraphExec exec), exec_destroy(exec))
-API(cuGraphExecGetFlags, (CUgraphExec exec, cuuint64_t *flags), exec_flags(exec, flags))
+API(cuGraphExecDestroy, (CUgraphExec, exec), exec_destroy(exec))
+API(cuGraphExecGetFlags, (CUgraphExec, exec, cuuint64_t *, flags), exec_flags(exec, flags))
 API(cuGraphExecUpdate,
-    (CUgraphExec exec, CUgraph graph, CUgraphNode *bad, CUgraphExecUpdateResult *why),
+    (CUgraphExec, exec, CUgraph, graph, CUgraphNode *, bad, CUgraphExecUpdateResult *, why),
     exec_update(exec, graph, why))
-API(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info),
+API(cuGraphExecUpdate_v2, (CUgraphExec, exec, CUgraph, graph, CUgraphExecUpdateResultInfo *, info),
     exec_update_info(exec, graph, info))
-API_PTSZ(cuGraphLaunch, (CUgraphExec exec, CUstream stream), exec_launch(exec, stream, null))
-API_PTSZ(cuGraphUpload, (CUgraphExec exec, CUstream stream), exec_upload(exec, stream, null))
+API_PTSZ(cuGraphLaunch, (CUgraphExec, exec, CUstream, stream), exec_launch(exec, stream, null))
+API_PTSZ(cuGraphUpload, (CUgraphExec, exec, CUstream, stream), exec_upload(exec, stream, null))

@@ -37,6 +37,9 @@ void plan_get(struct plan *plan);
 void plan_put(struct plan *plan);
 bool plan_like(const struct plan *one, const struct plan *other); /* same kinds of tasks */
 size_t plan_tasks(const struct plan *plan);
+const struct task *plan_task(const struct plan *plan, size_t i);
+void plan_renumber(struct plan *plan, uint32_t number); /* an update keeps it */
+uint32_t plan_number(const struct plan *plan);          /* of the executable graph, for records */
 
 CUresult plan_run(const struct plan *plan);
 uint64_t plan_duration_ns(const struct plan *plan);

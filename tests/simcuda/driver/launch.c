@@ -46,12 +46,16 @@ CUresult launch_task(const struct launch *launch, struct task *task)
 {
 	const void *handle = launch->function;
 	const struct known_kernel *known;
-	if (handle_is(handle, HANDLE_FUNCTION))
+	const char *name;
+	if (handle_is(handle, HANDLE_FUNCTION)) {
 		known = launch->function->known;
-	else if (handle_is(handle, HANDLE_KERNEL))
+		name = launch->function->kept_name;
+	} else if (handle_is(handle, HANDLE_KERNEL)) {
 		known = ((const struct CUkern_st *)handle)->known;
-	else
+		name = ((const struct CUkern_st *)handle)->kept_name;
+	} else {
 		return CUDA_ERROR_INVALID_HANDLE;
+	}
 	uint64_t blocks = 1, threads = 1;
 	for (int i = 0; i < 3; i++) {
 		if (launch->grid[i] == 0 || launch->block[i] == 0)
@@ -62,7 +66,13 @@ CUresult launch_task(const struct launch *launch, struct task *task)
 	if (threads > THREADS_MAX || launch->shared_bytes > SHARED_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	task->kind = TASK_KERNEL;
+	task->trace = NULL;
 	task->kernel.known = known;
+	task->kernel.name = name;
+	memcpy(task->kernel.grid, launch->grid, sizeof(launch->grid));
+	memcpy(task->kernel.block, launch->block, sizeof(launch->block));
+	task->kernel.shared_bytes = launch->shared_bytes;
+	task->kernel.cooperative = launch->cooperative;
 	task->kernel.threads = blocks * threads;
 	return known ? copy_params(known, launch, task->kernel.params) : CUDA_SUCCESS;
 }
@@ -93,24 +103,26 @@ static CUresult launch_config(const CUlaunchConfig *config, CUfunction function,
 	return launch_on(&launch, config->hStream, null);
 }
 
-#define LAUNCH(extra_list)                                                                         \
+#define LAUNCH(is_cooperative, extra_list)                                                         \
 	launch_on(&(struct launch){ .function = function,                                          \
 	                            .grid = { gx, gy, gz },                                        \
 	                            .block = { bx, by, bz },                                       \
 	                            .shared_bytes = shared,                                        \
+	                            .cooperative = is_cooperative,                                 \
 	                            .params = params,                                              \
 	                            .extra = extra_list },                                         \
 	          stream, null)
 
 API_PTSZ(cuLaunchKernel,
-         (CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-          unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params,
-          void **extra),
-         LAUNCH(extra))
+         (CUfunction, function, unsigned int, gx, unsigned int, gy, unsigned int, gz, unsigned int,
+          bx, unsigned int, by, unsigned int, bz, unsigned int, shared, CUstream, stream, void **,
+          params, void **, extra),
+         LAUNCH(false, extra))
 API_PTSZ(cuLaunchCooperativeKernel,
-         (CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-          unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params),
-         LAUNCH(NULL))
+         (CUfunction, function, unsigned int, gx, unsigned int, gy, unsigned int, gz, unsigned int,
+          bx, unsigned int, by, unsigned int, bz, unsigned int, shared, CUstream, stream, void **,
+          params),
+         LAUNCH(true, NULL))
 API_PTSZ(cuLaunchKernelEx,
-         (const CUlaunchConfig *config, CUfunction function, void **params, void **extra),
+         (const CUlaunchConfig *, config, CUfunction, function, void **, params, void **, extra),
          launch_config(config, function, params, extra, null))

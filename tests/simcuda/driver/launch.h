@@ -9,6 +9,7 @@ struct launch {
 	CUfunction function; /* or a CUkernel: the real driver takes both */
 	unsigned int grid[3], block[3];
 	unsigned int shared_bytes;
+	bool cooperative;
 	void **params;
 	void **extra;
 };

@@ -242,42 +242,43 @@ static CUresult managed_hint(CUdeviceptr address, size_t bytes)
 	               : CUDA_ERROR_INVALID_VALUE;
 }
 
-API(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total), memory_info(free_bytes, total))
-API(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes),
+API(cuMemGetInfo_v2, (size_t *, free_bytes, size_t *, total), memory_info(free_bytes, total))
+API(cuMemAlloc_v2, (CUdeviceptr *, address, size_t, bytes),
     device_alloc(address, bytes, BLOCK_DEVICE))
 API(cuMemAllocPitch_v2,
-    (CUdeviceptr * address, size_t *pitch, size_t width, size_t height, unsigned int element),
+    (CUdeviceptr *, address, size_t *, pitch, size_t, width, size_t, height, unsigned int, element),
     pitch_alloc(address, pitch, width, height, element))
-API(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned int flags),
+API(cuMemAllocManaged, (CUdeviceptr *, address, size_t, bytes, unsigned int, flags),
     managed_alloc(address, bytes, flags))
-API(cuMemFree_v2, (CUdeviceptr address), device_free(address))
-API(cuMemAllocHost_v2, (void **address, size_t bytes), host_alloc(address, bytes, 0))
-API(cuMemHostAlloc, (void **address, size_t bytes, unsigned int flags),
+API(cuMemFree_v2, (CUdeviceptr, address), device_free(address))
+API(cuMemAllocHost_v2, (void **, address, size_t, bytes), host_alloc(address, bytes, 0))
+API(cuMemHostAlloc, (void **, address, size_t, bytes, unsigned int, flags),
     host_alloc(address, bytes, flags))
-API(cuMemFreeHost, (void *address), host_free(address))
-API(cuMemHostRegister, (void *address, size_t bytes, unsigned int flags),
+API(cuMemFreeHost, (void *, address), host_free(address))
+API(cuMemHostRegister, (void *, address, size_t, bytes, unsigned int, flags),
     host_register(address, bytes, flags))
-API(cuMemHostRegister_v2, (void *address, size_t bytes, unsigned int flags),
+API(cuMemHostRegister_v2, (void *, address, size_t, bytes, unsigned int, flags),
     host_register(address, bytes, flags))
-API(cuMemHostUnregister, (void *address), host_unregister(address))
-API(cuMemHostGetDevicePointer_v2, (CUdeviceptr * device, void *host, unsigned int flags),
+API(cuMemHostUnregister, (void *, address), host_unregister(address))
+API(cuMemHostGetDevicePointer_v2, (CUdeviceptr *, device, void *, host, unsigned int, flags),
     host_device_pointer(device, host))
-API(cuMemHostGetFlags, (unsigned int *flags, void *host), host_flags(flags, host))
-API(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *bytes, CUdeviceptr address),
+API(cuMemHostGetFlags, (unsigned int *, flags, void *, host), host_flags(flags, host))
+API(cuMemGetAddressRange_v2, (CUdeviceptr *, base, size_t *, bytes, CUdeviceptr, address),
     address_range(base, bytes, address))
-API(cuPointerGetAttribute, (void *value, CUpointer_attribute attribute, CUdeviceptr address),
+API(cuPointerGetAttribute, (void *, value, CUpointer_attribute, attribute, CUdeviceptr, address),
     pointer_attribute(value, attribute, address))
 API(cuPointerGetAttributes,
-    (unsigned int count, CUpointer_attribute *attributes, void **values, CUdeviceptr address),
+    (unsigned int, count, CUpointer_attribute *, attributes, void **, values, CUdeviceptr, address),
     pointer_attributes(count, attributes, values, address))
-API(cuMemAdvise, (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device),
+API(cuMemAdvise, (CUdeviceptr, address, size_t, bytes, CUmem_advise, advice, CUdevice, device),
     managed_hint(address, bytes))
 API(cuMemAdvise_v2,
-    (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location),
+    (CUdeviceptr, address, size_t, bytes, CUmem_advise, advice, CUmemLocation, location),
     managed_hint(address, bytes))
-API_PTSZ(cuMemPrefetchAsync, (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream),
+API_PTSZ(cuMemPrefetchAsync,
+         (CUdeviceptr, address, size_t, bytes, CUdevice, device, CUstream, stream),
          managed_hint(address, bytes))
 API_PTSZ(cuMemPrefetchAsync_v2,
-         (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
-          CUstream stream),
+         (CUdeviceptr, address, size_t, bytes, CUmemLocation, location, unsigned int, flags,
+          CUstream, stream),
          managed_hint(address, bytes))

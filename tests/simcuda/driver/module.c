@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "module.h"
 
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,22 @@ struct CUlib_st {
 
 /* Guards all lists above. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int name_compare(const void *left, const void *right)
+{
+	return strcmp(left, right);
+}
+
+/* A name that outlives its module, as those do that CUPTI's records point to. */
+static const char *name_keep(const char *name)
+{
+	static void *names;
+	char **found = tfind(name, &names, name_compare);
+	if (found)
+		return *found;
+	char *kept = strdup(name);
+	return kept && tsearch(kept, &names, name_compare) ? kept : "";
+}
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
@@ -147,6 +164,7 @@ static CUfunction function_locked(CUmodule module, const char *name)
 	if (!function)
 		return NULL;
 	function->name = strdup(name);
+	function->kept_name = name_keep(name);
 	function->known = known_kernel_find(name);
 	function->module = module;
 	function->next = module->functions;
@@ -305,6 +323,7 @@ static CUkernel kernel_locked(CUlibrary library, const char *name)
 	if (!kernel)
 		return NULL;
 	kernel->name = strdup(name);
+	kernel->kept_name = name_keep(name);
 	kernel->known = known_kernel_find(name);
 	kernel->library = library;
 	kernel->next = library->kernels;
@@ -430,49 +449,54 @@ static CUresult loading_mode(CUmoduleLoadingMode *mode)
 	return CUDA_SUCCESS;
 }
 
-API(cuModuleLoad, (CUmodule * module, const char *path), module_load_file(module, path))
-API(cuModuleLoadData, (CUmodule * module, const void *image), module_load(module, image))
+API(cuModuleLoad, (CUmodule *, module, const char *, path), module_load_file(module, path))
+API(cuModuleLoadData, (CUmodule *, module, const void *, image), module_load(module, image))
 API(cuModuleLoadDataEx,
-    (CUmodule * module, const void *image, unsigned int count, CUjit_option *options,
-     void **values),
+    (CUmodule *, module, const void *, image, unsigned int, count, CUjit_option *, options, void **,
+     values),
     module_load(module, image))
-API(cuModuleLoadFatBinary, (CUmodule * module, const void *image), module_load(module, image))
-API(cuModuleUnload, (CUmodule module), module_unload(module))
-API(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name),
+API(cuModuleLoadFatBinary, (CUmodule *, module, const void *, image), module_load(module, image))
+API(cuModuleUnload, (CUmodule, module), module_unload(module))
+API(cuModuleGetFunction, (CUfunction *, function, CUmodule, module, const char *, name),
     module_function(function, module, name))
-API(cuModuleGetFunctionCount, (unsigned int *count, CUmodule module), module_count(count, module))
-API(cuModuleGetGlobal_v2, (CUdeviceptr * address, size_t *bytes, CUmodule module, const char *name),
+API(cuModuleGetFunctionCount, (unsigned int *, count, CUmodule, module),
+    module_count(count, module))
+API(cuModuleGetGlobal_v2,
+    (CUdeviceptr *, address, size_t *, bytes, CUmodule, module, const char *, name),
     module_global(address, bytes, module, name))
-API(cuModuleGetLoadingMode, (CUmoduleLoadingMode * mode), loading_mode(mode))
+API(cuModuleGetLoadingMode, (CUmoduleLoadingMode *, mode), loading_mode(mode))
 API(cuLibraryLoadData,
-    (CUlibrary * library, const void *code, CUjit_option *jit, void **jit_values,
-     unsigned int jit_count, CUlibraryOption *options, void **values, unsigned int count),
+    (CUlibrary *, library, const void *, code, CUjit_option *, jit, void **, jit_values,
+     unsigned int, jit_count, CUlibraryOption *, options, void **, values, unsigned int, count),
     library_load(library, code))
-API(cuLibraryUnload, (CUlibrary library), library_unload(library))
-API(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name),
+API(cuLibraryUnload, (CUlibrary, library), library_unload(library))
+API(cuLibraryGetKernel, (CUkernel *, kernel, CUlibrary, library, const char *, name),
     library_kernel(kernel, library, name))
-API(cuLibraryGetKernelCount, (unsigned int *count, CUlibrary library),
+API(cuLibraryGetKernelCount, (unsigned int *, count, CUlibrary, library),
     library_count(count, library))
-API(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned int room, CUlibrary library),
+API(cuLibraryEnumerateKernels, (CUkernel *, kernels, unsigned int, room, CUlibrary, library),
     library_enumerate(kernels, room, library))
-API(cuLibraryGetModule, (CUmodule * module, CUlibrary library), library_module(module, library))
-API(cuLibraryGetGlobal, (CUdeviceptr * address, size_t *bytes, CUlibrary library, const char *name),
+API(cuLibraryGetModule, (CUmodule *, module, CUlibrary, library), library_module(module, library))
+API(cuLibraryGetGlobal,
+    (CUdeviceptr *, address, size_t *, bytes, CUlibrary, library, const char *, name),
     library_global(address, bytes, library, name))
-API(cuKernelGetFunction, (CUfunction * function, CUkernel kernel),
+API(cuKernelGetFunction, (CUfunction *, function, CUkernel, kernel),
     kernel_function(function, kernel))
-API(cuKernelGetLibrary, (CUlibrary * library, CUkernel kernel), kernel_library(library, kernel))
-API(cuKernelGetName, (const char **name, CUkernel kernel), kernel_name(name, kernel))
+API(cuKernelGetLibrary, (CUlibrary *, library, CUkernel, kernel), kernel_library(library, kernel))
+API(cuKernelGetName, (const char **, name, CUkernel, kernel), kernel_name(name, kernel))
 API(cuKernelGetAttribute,
-    (int *value, CUfunction_attribute which, CUkernel kernel, CUdevice device),
+    (int *, value, CUfunction_attribute, which, CUkernel, kernel, CUdevice, device),
     attribute(value, which, kernel))
-API(cuKernelSetAttribute, (CUfunction_attribute which, int value, CUkernel kernel, CUdevice device),
+API(cuKernelSetAttribute,
+    (CUfunction_attribute, which, int, value, CUkernel, kernel, CUdevice, device),
     attribute(&value, which, kernel))
-API(cuFuncGetName, (const char **name, CUfunction function), function_name(name, function))
-API(cuFuncGetModule, (CUmodule * module, CUfunction function), function_module(module, function))
-API(cuFuncGetAttribute, (int *value, CUfunction_attribute which, CUfunction function),
+API(cuFuncGetName, (const char **, name, CUfunction, function), function_name(name, function))
+API(cuFuncGetModule, (CUmodule *, module, CUfunction, function), function_module(module, function))
+API(cuFuncGetAttribute, (int *, value, CUfunction_attribute, which, CUfunction, function),
     attribute(value, which, function))
-API(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute which, int value),
+API(cuFuncSetAttribute, (CUfunction, function, CUfunction_attribute, which, int, value),
     attribute(&value, which, function))
-API(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config),
+API(cuFuncSetCacheConfig, (CUfunction, function, CUfunc_cache, config),
     attribute(&(int){ 0 }, CU_FUNC_ATTRIBUTE_NUM_REGS, function))
-API(cuFuncLoad, (CUfunction function), attribute(&(int){ 0 }, CU_FUNC_ATTRIBUTE_NUM_REGS, function))
+API(cuFuncLoad, (CUfunction, function),
+    attribute(&(int){ 0 }, CU_FUNC_ATTRIBUTE_NUM_REGS, function))

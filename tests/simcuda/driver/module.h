@@ -16,6 +16,7 @@ struct CUfunc_st {
 	char *name; /* at byte 8 */
 	const struct known_kernel *known;
 	CUmodule module;
+	const char *kept_name; /* for records: never freed */
 	CUfunction next;
 };
 
@@ -24,6 +25,7 @@ struct CUkern_st {
 	char *name; /* at byte 8 */
 	const struct known_kernel *known;
 	CUlibrary library;
+	const char *kept_name;
 	CUkernel next;
 };
 

@@ -7,6 +7,7 @@
 
 struct plan {
 	unsigned int refs;
+	uint32_t number;
 	size_t n;
 	struct task task[];
 };
@@ -60,11 +61,13 @@ static bool node_is_ready(CUgraphNode node)
 /* Places every node whose predecessors are placed, until none is left or none moves. */
 struct plan *plan_new(CUgraph graph)
 {
+	static uint32_t last_number;
 	const struct node_list *nodes = &graph->nodes;
 	struct plan *plan = malloc(sizeof(*plan) + nodes->n * sizeof(plan->task[0]));
 	if (!plan)
 		return NULL;
 	plan->refs = 1;
+	plan->number = ++last_number;
 	plan->n = 0;
 	for (size_t i = 0; i < nodes->n; i++)
 		nodes->node[i]->placed = false;
@@ -113,6 +116,21 @@ bool plan_like(const struct plan *one, const struct plan *other)
 size_t plan_tasks(const struct plan *plan)
 {
 	return plan->n;
+}
+
+const struct task *plan_task(const struct plan *plan, size_t i)
+{
+	return &plan->task[i];
+}
+
+uint32_t plan_number(const struct plan *plan)
+{
+	return plan->number;
+}
+
+void plan_renumber(struct plan *plan, uint32_t number)
+{
+	plan->number = number;
 }
 
 CUresult plan_run(const struct plan *plan)

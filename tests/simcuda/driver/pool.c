@@ -142,23 +142,25 @@ static CUresult pool_trim(CUmemoryPool pool)
 	return handle_is(pool, HANDLE_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-API(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device),
+API(cuDeviceGetDefaultMemPool, (CUmemoryPool *, pool, CUdevice, device),
     pool_of_device(pool, device, true))
-API(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device), pool_of_device(pool, device, false))
-API(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool), set_device_pool(device, pool))
-API(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties),
+API(cuDeviceGetMemPool, (CUmemoryPool *, pool, CUdevice, device),
+    pool_of_device(pool, device, false))
+API(cuDeviceSetMemPool, (CUdevice, device, CUmemoryPool, pool), set_device_pool(device, pool))
+API(cuMemPoolCreate, (CUmemoryPool *, pool, const CUmemPoolProps *, properties),
     pool_create(pool, properties))
-API(cuMemPoolDestroy, (CUmemoryPool pool), pool_destroy(pool))
-API(cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep), pool_trim(pool))
-API(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),
+API(cuMemPoolDestroy, (CUmemoryPool, pool), pool_destroy(pool))
+API(cuMemPoolTrimTo, (CUmemoryPool, pool, size_t, keep), pool_trim(pool))
+API(cuMemPoolSetAttribute, (CUmemoryPool, pool, CUmemPool_attribute, attribute, void *, value),
     pool_attribute(pool, attribute, value, true))
-API(cuMemPoolGetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),
+API(cuMemPoolGetAttribute, (CUmemoryPool, pool, CUmemPool_attribute, attribute, void *, value),
     pool_attribute(pool, attribute, value, false))
-API(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *access, size_t count),
+API(cuMemPoolSetAccess, (CUmemoryPool, pool, const CUmemAccessDesc *, access, size_t, count),
     pool_trim(pool))
-API_PTSZ(cuMemAllocAsync, (CUdeviceptr * address, size_t bytes, CUstream stream),
+API_PTSZ(cuMemAllocAsync, (CUdeviceptr *, address, size_t, bytes, CUstream, stream),
          alloc_async(address, bytes, NULL, stream, null))
 API_PTSZ(cuMemAllocFromPoolAsync,
-         (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),
+         (CUdeviceptr *, address, size_t, bytes, CUmemoryPool, pool, CUstream, stream),
          alloc_async(address, bytes, pool, stream, null))
-API_PTSZ(cuMemFreeAsync, (CUdeviceptr address, CUstream stream), free_async(address, stream, null))
+API_PTSZ(cuMemFreeAsync, (CUdeviceptr, address, CUstream, stream),
+         free_async(address, stream, null))

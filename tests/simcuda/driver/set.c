@@ -43,17 +43,17 @@ static CUresult set(CUdeviceptr dst, size_t pitch, uint32_t value, unsigned int 
 
 /* The same six functions for elements of 1, 2 and 4 bytes. */
 #define SETS(bits, type)                                                                           \
-	API_PTDS(cuMemsetD##bits##_v2, (CUdeviceptr dst, type value, size_t count),                \
+	API_PTDS(cuMemsetD##bits##_v2, (CUdeviceptr, dst, type, value, size_t, count),             \
 	         set(dst, 0, value, bits / 8, count, 1, NULL, null, SUBMIT_SYNC))                  \
 	API_PTSZ(cuMemsetD##bits##Async,                                                           \
-	         (CUdeviceptr dst, type value, size_t count, CUstream stream),                     \
+	         (CUdeviceptr, dst, type, value, size_t, count, CUstream, stream),                 \
 	         set(dst, 0, value, bits / 8, count, 1, stream, null, SUBMIT_ASYNC))               \
 	API_PTDS(cuMemsetD2D##bits##_v2,                                                           \
-	         (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height),         \
+	         (CUdeviceptr, dst, size_t, pitch, type, value, size_t, width, size_t, height),    \
 	         set(dst, pitch, value, bits / 8, width, height, NULL, null, SUBMIT_SYNC))         \
 	API_PTSZ(cuMemsetD2D##bits##Async,                                                         \
-	         (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,          \
-	          CUstream stream),                                                                \
+	         (CUdeviceptr, dst, size_t, pitch, type, value, size_t, width, size_t, height,     \
+	          CUstream, stream),                                                               \
 	         set(dst, pitch, value, bits / 8, width, height, stream, null, SUBMIT_ASYNC))
 
 SETS(8, unsigned char)

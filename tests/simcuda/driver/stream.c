@@ -9,6 +9,11 @@
 #include "capture.h"
 #include "clock.h"
 #include "graph.h"
+#include "trace.h"
+
+/* CUPTI's numbers of a context's default stream and of the first stream that a program makes. */
+#define DEFAULT_STREAM 7
+#define FIRST_STREAM   13
 
 /* A task in a queue, with what it must wait for beyond the tasks before it. */
 struct item {
@@ -50,6 +55,11 @@ CUstream stream_new(CUcontext ctx, enum stream_role role, unsigned int flags, in
 	pthread_cond_init(&stream->work, NULL);
 	pthread_cond_init(&stream->done, NULL);
 	sim_enter();
+	if (role == STREAM_LEGACY)
+		stream->number = DEFAULT_STREAM;
+	else
+		stream->number = ctx->last_stream =
+			ctx->last_stream ? ctx->last_stream + 1 : FIRST_STREAM;
 	stream->next = ctx->streams;
 	ctx->streams = stream;
 	sim_leave();
@@ -110,6 +120,15 @@ static void stream_complete(CUstream stream, const struct task *task, CUresult r
 	task_put(task);
 }
 
+/* What is traced takes time, even where nothing does: what it really took. */
+static uint64_t traced_end(uint64_t begin, uint64_t end)
+{
+	uint64_t least = clock_is_instant() ? clock_now_ns() : begin;
+	if (least <= begin)
+		least = begin + 1;
+	return end > least ? end : least;
+}
+
 /* One item, on the stream's thread. Called and left with sim_lock held. */
 static void item_run(CUstream stream, struct item *item)
 {
@@ -129,8 +148,11 @@ static void item_run(CUstream stream, struct item *item)
 		begin = clock_now_ns();
 	CUresult result = task_run(&item->task);
 	uint64_t end = begin + task_duration_ns(&item->task);
+	if (item->task.trace)
+		end = traced_end(begin, end);
 	if (end > clock_now_ns())
 		clock_sleep_until(end);
+	trace_end(&item->task, begin, end);
 	sim_enter();
 	stream_complete(stream, &item->task, result, end);
 }
@@ -188,21 +210,30 @@ static bool stream_start_thread(CUstream stream)
 static void run_inline(CUstream stream, const struct task *task)
 {
 	CUresult result = CUDA_SUCCESS;
-	uint64_t now = task->kind == TASK_EVENT ? clock_now_ns() : 0;
+	uint64_t begin = task->kind == TASK_EVENT || task->trace ? clock_now_ns() : 0;
+	if (begin && begin < stream->free_ns)
+		begin = stream->free_ns;
+	uint64_t end = begin;
 	if (!task_is_trivial(task)) {
 		stream_get(stream);
 		stream->busy = true;
 		sim_leave();
 		result = task_run(task);
+		if (task->trace)
+			end = traced_end(begin, begin);
+		trace_end(task, begin, end);
 		sim_enter();
 		stream->busy = false;
 		if (stream->head || stream->closing)
 			pthread_cond_signal(&stream->work);
-		stream_complete(stream, task, result, now);
+		stream_complete(stream, task, result, end);
 		stream_put(stream);
 		return;
 	}
-	stream_complete(stream, task, result, now);
+	if (task->trace)
+		end = traced_end(begin, begin);
+	trace_end(task, begin, end);
+	stream_complete(stream, task, result, end);
 }
 
 static bool may_run_inline(CUstream stream, const struct task *task, size_t n_marks)
@@ -249,12 +280,17 @@ static CUresult submit_locked(CUstream stream, const struct task *task, enum sub
 	CUresult result = stream->ctx->sticky;
 	if (result == CUDA_SUCCESS)
 		result = capture_check(stream, how == SUBMIT_SYNC);
-	if (result == CUDA_SUCCESS && stream->capture)
-		return capture_add(stream, task);
+	if (result == CUDA_SUCCESS && stream->capture) {
+		struct task node = *task;
+		trace_cancel(task);
+		node.trace = NULL;
+		return capture_add(stream, &node);
+	}
 	struct mark mark = { .stream = stream };
 	if (result == CUDA_SUCCESS)
 		result = stream_enqueue(stream, task, &mark.ticket);
 	if (result != CUDA_SUCCESS) {
+		trace_cancel(task);
 		task_put(task);
 		return result;
 	}
@@ -269,6 +305,12 @@ static CUresult submit_locked(CUstream stream, const struct task *task, enum sub
 
 CUresult stream_submit(CUstream stream, const struct task *task, enum submit how)
 {
+	struct task traced;
+	if (trace_wanted()) {
+		traced = *task;
+		trace_submit(&traced, stream, how != SUBMIT_SYNC);
+		task = &traced;
+	}
 	sim_enter();
 	CUresult result = submit_locked(stream, task, how);
 	sim_leave();
@@ -404,6 +446,8 @@ static CUresult stream_synchronize(CUstream handle, enum null_stream null)
 	CUresult result = stream_find(handle, null, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
+	uint64_t begin = trace_now();
+	uint32_t context = (uint32_t)stream->ctx->id, number = stream->number;
 	sim_enter();
 	result = capture_check_wait(stream);
 	if (result == CUDA_SUCCESS && stream->role == STREAM_LEGACY) {
@@ -416,6 +460,7 @@ static CUresult stream_synchronize(CUstream handle, enum null_stream null)
 	if (result == CUDA_SUCCESS)
 		result = stream->ctx->sticky;
 	sim_leave();
+	trace_waited(SIM_WAIT_STREAM, begin, context, number, SIM_NONE, result);
 	return result;
 }
 
@@ -473,25 +518,25 @@ static CUresult submit_host(CUstream handle, enum null_stream null, CUhostFn cal
 	            : CUDA_ERROR_INVALID_VALUE;
 }
 
-API(cuStreamCreate, (CUstream * stream, unsigned int flags), stream_create(stream, flags, 0))
-API(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority),
+API(cuStreamCreate, (CUstream *, stream, unsigned int, flags), stream_create(stream, flags, 0))
+API(cuStreamCreateWithPriority, (CUstream *, stream, unsigned int, flags, int, priority),
     stream_create(stream, flags, priority))
-API(cuStreamDestroy, (CUstream stream), stream_destroy(stream))
-API(cuStreamDestroy_v2, (CUstream stream), stream_destroy(stream))
-API_PTSZ(cuStreamSynchronize, (CUstream stream), stream_synchronize(stream, null))
-API_PTSZ(cuStreamQuery, (CUstream stream), stream_query(stream, null))
-API_PTSZ(cuStreamGetFlags, (CUstream stream, unsigned int *flags),
+API(cuStreamDestroy, (CUstream, stream), stream_destroy(stream))
+API(cuStreamDestroy_v2, (CUstream, stream), stream_destroy(stream))
+API_PTSZ(cuStreamSynchronize, (CUstream, stream), stream_synchronize(stream, null))
+API_PTSZ(cuStreamQuery, (CUstream, stream), stream_query(stream, null))
+API_PTSZ(cuStreamGetFlags, (CUstream, stream, unsigned int *, flags),
          stream_info(stream, null, flags, NULL, NULL, NULL, NULL))
-API_PTSZ(cuStreamGetPriority, (CUstream stream, int *priority),
+API_PTSZ(cuStreamGetPriority, (CUstream, stream, int *, priority),
          stream_info(stream, null, NULL, priority, NULL, NULL, NULL))
-API_PTSZ(cuStreamGetId, (CUstream stream, unsigned long long *id),
+API_PTSZ(cuStreamGetId, (CUstream, stream, unsigned long long *, id),
          stream_info(stream, null, NULL, NULL, id, NULL, NULL))
-API_PTSZ(cuStreamGetCtx, (CUstream stream, CUcontext *ctx),
+API_PTSZ(cuStreamGetCtx, (CUstream, stream, CUcontext *, ctx),
          stream_info(stream, null, NULL, NULL, NULL, ctx, NULL))
-API_PTSZ(cuStreamGetDevice, (CUstream stream, CUdevice *device),
+API_PTSZ(cuStreamGetDevice, (CUstream, stream, CUdevice *, device),
          stream_info(stream, null, NULL, NULL, NULL, NULL, device))
 API_PTSZ(cuStreamAddCallback,
-         (CUstream stream, CUstreamCallback call, void *data, unsigned int flags),
+         (CUstream, stream, CUstreamCallback, call, void *, data, unsigned int, flags),
          submit_callback(stream, null, call, data))
-API_PTSZ(cuLaunchHostFunc, (CUstream stream, CUhostFn call, void *data),
+API_PTSZ(cuLaunchHostFunc, (CUstream, stream, CUhostFn, call, void *, data),
          submit_host(stream, null, call, data))

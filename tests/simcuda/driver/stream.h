@@ -35,6 +35,7 @@ struct CUstream_st {
 	unsigned int flags;
 	int priority;
 	unsigned long long id;
+	uint32_t number; /* in its context, as CUPTI counts: the default stream is 7 */
 	uint64_t thread; /* STREAM_THREAD: whose it is */
 	struct item *head, **tail;
 	uint64_t submitted, completed;

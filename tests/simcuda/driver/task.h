@@ -31,11 +31,15 @@ struct plan; /* graph.h */
 
 struct task {
 	enum task_kind kind;
+	void *trace; /* see trace.h; NULL: nobody wants to know of it */
 	union {
 		struct {
 			const struct known_kernel *known; /* NULL: it only takes time */
 			uint64_t threads;
 			uint64_t params[KERNEL_PARAMS_MAX];
+			const char *name; /* never freed */
+			unsigned int grid[3], block[3], shared_bytes;
+			bool cooperative;
 		} kernel;
 		struct {
 			char *to;

@@ -170,24 +170,24 @@ static CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessD
 }
 
 API(cuMemGetAllocationGranularity,
-    (size_t * bytes, const CUmemAllocationProp *properties,
-     CUmemAllocationGranularity_flags option),
+    (size_t *, bytes, const CUmemAllocationProp *, properties, CUmemAllocationGranularity_flags,
+     option),
     granularity(bytes))
 API(cuMemCreate,
-    (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp *properties,
-     unsigned long long flags),
+    (CUmemGenericAllocationHandle *, handle, size_t, bytes, const CUmemAllocationProp *, properties,
+     unsigned long long, flags),
     physical_create(handle, bytes))
-API(cuMemRelease, (CUmemGenericAllocationHandle handle), physical_release(handle))
+API(cuMemRelease, (CUmemGenericAllocationHandle, handle), physical_release(handle))
 API(cuMemAddressReserve,
-    (CUdeviceptr * address, size_t bytes, size_t alignment, CUdeviceptr at,
-     unsigned long long flags),
+    (CUdeviceptr *, address, size_t, bytes, size_t, alignment, CUdeviceptr, at, unsigned long long,
+     flags),
     range_reserve(address, bytes, alignment))
-API(cuMemAddressFree, (CUdeviceptr address, size_t bytes), range_free(address, bytes))
+API(cuMemAddressFree, (CUdeviceptr, address, size_t, bytes), range_free(address, bytes))
 API(cuMemMap,
-    (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-     unsigned long long flags),
+    (CUdeviceptr, address, size_t, bytes, size_t, offset, CUmemGenericAllocationHandle, handle,
+     unsigned long long, flags),
     map(address, bytes, offset, handle))
-API(cuMemUnmap, (CUdeviceptr address, size_t bytes), unmap(address, bytes))
+API(cuMemUnmap, (CUdeviceptr, address, size_t, bytes), unmap(address, bytes))
 API(cuMemSetAccess,
-    (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count),
+    (CUdeviceptr, address, size_t, bytes, const CUmemAccessDesc *, access, size_t, count),
     set_access(address, bytes, access, count))

@@ -174,47 +174,48 @@ static cudaError_t nothing(void)
 	return cudaSuccess;
 }
 
-RT_DRIVER(cudaGetDeviceCount, (int *count), device_count(count))
-RT_DRIVER(cudaGetDevice, (int *device), device_get(device))
-RT_DRIVER(cudaSetDevice, (int device), bind(device))
-RT_DRIVER(cudaInitDevice, (int device, unsigned int device_flags, unsigned int flags), bind(device))
-RT_DRIVER(cudaGetDeviceProperties, (struct cudaDeviceProp * properties, int device),
+RT_DRIVER(cudaGetDeviceCount, (int *, count), device_count(count))
+RT_DRIVER(cudaGetDevice, (int *, device), device_get(device))
+RT_DRIVER(cudaSetDevice, (int, device), bind(device))
+RT_DRIVER(cudaInitDevice, (int, device, unsigned int, device_flags, unsigned int, flags),
+          bind(device))
+RT_DRIVER(cudaGetDeviceProperties, (struct cudaDeviceProp *, properties, int, device),
           device_properties(properties, device))
-RT_DRIVER(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int device),
+RT_DRIVER(cudaDeviceGetAttribute, (int *, value, enum cudaDeviceAttr, attribute, int, device),
           drv.cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device))
-RT_DRIVER(cudaDeviceCanAccessPeer, (int *can, int device, int peer),
+RT_DRIVER(cudaDeviceCanAccessPeer, (int *, can, int, device, int, peer),
           drv.cuDeviceCanAccessPeer(can, device, peer))
-RT_DRIVER(cudaDeviceGetPCIBusId, (char *id, int len, int device),
+RT_DRIVER(cudaDeviceGetPCIBusId, (char *, id, int, len, int, device),
           drv.cuDeviceGetPCIBusId(id, len, device))
-RT_DRIVER(cudaDeviceGetByPCIBusId, (int *device, const char *id),
+RT_DRIVER(cudaDeviceGetByPCIBusId, (int *, device, const char *, id),
           drv.cuDeviceGetByPCIBusId(device, id))
 RT_DRIVER(cudaGetDriverEntryPointByVersion,
-          (const char *name, void **function, unsigned int version, unsigned long long flags,
-           enum cudaDriverEntryPointQueryResult *status),
+          (const char *, name, void **, function, unsigned int, version, unsigned long long, flags,
+           enum cudaDriverEntryPointQueryResult *, status),
           driver_entry(name, function, version, flags, status))
 RT_DRIVER(cudaGetDriverEntryPoint,
-          (const char *name, void **function, unsigned long long flags,
-           enum cudaDriverEntryPointQueryResult *status),
+          (const char *, name, void **, function, unsigned long long, flags,
+           enum cudaDriverEntryPointQueryResult *, status),
           driver_entry(name, function, CUDART_MAJOR * 1000, flags, status))
-RT_DRIVER(cudaSetDeviceFlags, (unsigned int flags), nothing())
-RT(cudaDeviceSynchronize, (void), drv.cuCtxSynchronize())
-RT(cudaDeviceReset, (void), device_reset())
-RT(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit),
+RT_DRIVER(cudaSetDeviceFlags, (unsigned int, flags), nothing())
+RT(cudaDeviceSynchronize, (), drv.cuCtxSynchronize())
+RT(cudaDeviceReset, (), device_reset())
+RT(cudaDeviceGetLimit, (size_t *, value, enum cudaLimit, limit),
    drv.cuCtxGetLimit(value, (CUlimit)limit))
-RT(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value),
+RT(cudaDeviceSetLimit, (enum cudaLimit, limit, size_t, value),
    drv.cuCtxSetLimit((CUlimit)limit, value))
-RT(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest),
+RT(cudaDeviceGetStreamPriorityRange, (int *, least, int *, greatest),
    drv.cuCtxGetStreamPriorityRange(least, greatest))
-RT_PLAIN(cudaDriverGetVersion, (int *version), driver_version(version))
-RT_PLAIN(cudaRuntimeGetVersion, (int *version), runtime_version(version))
-RT_PLAIN(cudaProfilerStart, (void), nothing())
-RT_PLAIN(cudaProfilerStop, (void), nothing())
-RT_DRIVER(cudaSimCallback, (CUsimCallback call, void *data), sim_callback(call, data))
+RT_PLAIN(cudaDriverGetVersion, (int *, version), driver_version(version))
+RT_PLAIN(cudaRuntimeGetVersion, (int *, version), runtime_version(version))
+RT_PLAIN(cudaProfilerStart, (), nothing())
+RT_PLAIN(cudaProfilerStop, (), nothing())
+RT_DRIVER(cudaSimCallback, (CUsimCallback, call, void *, data), sim_callback(call, data))
 #if CUDART_MAJOR < 13
-RT_DRIVER(cudaGetDeviceProperties_v2, (struct cudaDeviceProp * properties, int device),
+RT_DRIVER(cudaGetDeviceProperties_v2, (struct cudaDeviceProp *, properties, int, device),
           device_properties(properties, device))
-RT(cudaThreadSynchronize, (void), drv.cuCtxSynchronize())
-RT(cudaThreadExit, (void), device_reset())
+RT(cudaThreadSynchronize, (), drv.cuCtxSynchronize())
+RT(cudaThreadExit, (), device_reset())
 #endif
 
 /* These neither fail nor leave an error behind. */

@@ -198,70 +198,75 @@ static int set_3d(bool per_thread, struct cudaPitchedPtr dst, int value, struct 
 	return result;
 }
 
-RT_PTDS(cudaMemcpy, (void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind),
+RT_PTDS(cudaMemcpy, (void *, dst, const void *, src, size_t, bytes, enum cudaMemcpyKind, kind),
         copy(per_thread, dst, src, bytes, kind))
 RT_PTSZ(cudaMemcpyAsync,
-        (void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream),
+        (void *, dst, const void *, src, size_t, bytes, enum cudaMemcpyKind, kind, cudaStream_t,
+         stream),
         copy_async(per_thread, dst, src, bytes, kind, stream))
-RT(cudaMemcpyPeer, (void *dst, int dst_device, const void *src, int src_device, size_t bytes),
+RT(cudaMemcpyPeer,
+   (void *, dst, int, dst_device, const void *, src, int, src_device, size_t, bytes),
    drv.cuMemcpyPeer(ADDRESS(dst), NULL, ADDRESS(src), NULL, bytes))
 RT(cudaMemcpyPeerAsync,
-   (void *dst, int dst_device, const void *src, int src_device, size_t bytes, cudaStream_t stream),
+   (void *, dst, int, dst_device, const void *, src, int, src_device, size_t, bytes, cudaStream_t,
+    stream),
    drv.cuMemcpyPeerAsync(ADDRESS(dst), NULL, ADDRESS(src), NULL, bytes, stream))
 RT_PTDS(cudaMemcpy2D,
-        (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
-         size_t height, enum cudaMemcpyKind kind),
+        (void *, dst, size_t, dst_pitch, const void *, src, size_t, src_pitch, size_t, width,
+         size_t, height, enum cudaMemcpyKind, kind),
         copy_2d(per_thread, dst, dst_pitch, src, src_pitch, width, height, kind, NULL))
 RT_PTSZ(cudaMemcpy2DAsync,
-        (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
-         size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
+        (void *, dst, size_t, dst_pitch, const void *, src, size_t, src_pitch, size_t, width,
+         size_t, height, enum cudaMemcpyKind, kind, cudaStream_t, stream),
         copy_2d(per_thread, dst, dst_pitch, src, src_pitch, width, height, kind, &stream))
 RT_PTDS(cudaMemcpy2DToArray,
-        (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
-         size_t height, enum cudaMemcpyKind kind),
+        (cudaArray_t, dst, size_t, x, size_t, y, const void *, src, size_t, pitch, size_t, width,
+         size_t, height, enum cudaMemcpyKind, kind),
         copy_to_array(per_thread, dst, x, y, src, pitch, width, height, kind, NULL))
 RT_PTSZ(cudaMemcpy2DToArrayAsync,
-        (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
-         size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
+        (cudaArray_t, dst, size_t, x, size_t, y, const void *, src, size_t, pitch, size_t, width,
+         size_t, height, enum cudaMemcpyKind, kind, cudaStream_t, stream),
         copy_to_array(per_thread, dst, x, y, src, pitch, width, height, kind, &stream))
 RT_PTDS(cudaMemcpy2DFromArray,
-        (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
-         size_t height, enum cudaMemcpyKind kind),
+        (void *, dst, size_t, pitch, cudaArray_const_t, src, size_t, x, size_t, y, size_t, width,
+         size_t, height, enum cudaMemcpyKind, kind),
         copy_from_array(per_thread, dst, pitch, src, x, y, width, height, kind, NULL))
 RT_PTSZ(cudaMemcpy2DFromArrayAsync,
-        (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
-         size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
+        (void *, dst, size_t, pitch, cudaArray_const_t, src, size_t, x, size_t, y, size_t, width,
+         size_t, height, enum cudaMemcpyKind, kind, cudaStream_t, stream),
         copy_from_array(per_thread, dst, pitch, src, x, y, width, height, kind, &stream))
-RT_PTDS(cudaMemcpy3D, (const struct cudaMemcpy3DParms *shape), copy_3d(per_thread, shape, NULL))
-RT_PTSZ(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *shape, cudaStream_t stream),
+RT_PTDS(cudaMemcpy3D, (const struct cudaMemcpy3DParms *, shape), copy_3d(per_thread, shape, NULL))
+RT_PTSZ(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *, shape, cudaStream_t, stream),
         copy_3d(per_thread, shape, &stream))
 RT_PTDS(cudaMemcpyToSymbol,
-        (const void *symbol, const void *src, size_t bytes, size_t offset,
-         enum cudaMemcpyKind kind),
+        (const void *, symbol, const void *, src, size_t, bytes, size_t, offset,
+         enum cudaMemcpyKind, kind),
         copy_symbol(per_thread, symbol, NULL, src, bytes, offset, kind, NULL))
 RT_PTSZ(cudaMemcpyToSymbolAsync,
-        (const void *symbol, const void *src, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
-         cudaStream_t stream),
+        (const void *, symbol, const void *, src, size_t, bytes, size_t, offset,
+         enum cudaMemcpyKind, kind, cudaStream_t, stream),
         copy_symbol(per_thread, symbol, NULL, src, bytes, offset, kind, &stream))
 RT_PTDS(cudaMemcpyFromSymbol,
-        (void *dst, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind),
+        (void *, dst, const void *, symbol, size_t, bytes, size_t, offset, enum cudaMemcpyKind,
+         kind),
         copy_symbol(per_thread, symbol, dst, NULL, bytes, offset, kind, NULL))
 RT_PTSZ(cudaMemcpyFromSymbolAsync,
-        (void *dst, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
-         cudaStream_t stream),
+        (void *, dst, const void *, symbol, size_t, bytes, size_t, offset, enum cudaMemcpyKind,
+         kind, cudaStream_t, stream),
         copy_symbol(per_thread, symbol, dst, NULL, bytes, offset, kind, &stream))
-RT_PTDS(cudaMemset, (void *dst, int value, size_t bytes),
+RT_PTDS(cudaMemset, (void *, dst, int, value, size_t, bytes),
         DRV(cuMemsetD8_v2, _ptds)(ADDRESS(dst), (unsigned char)value, bytes))
-RT_PTSZ(cudaMemsetAsync, (void *dst, int value, size_t bytes, cudaStream_t stream),
+RT_PTSZ(cudaMemsetAsync, (void *, dst, int, value, size_t, bytes, cudaStream_t, stream),
         DRV(cuMemsetD8Async, _ptsz)(ADDRESS(dst), (unsigned char)value, bytes, stream))
-RT_PTDS(cudaMemset2D, (void *dst, size_t pitch, int value, size_t width, size_t height),
+RT_PTDS(cudaMemset2D, (void *, dst, size_t, pitch, int, value, size_t, width, size_t, height),
         DRV(cuMemsetD2D8_v2, _ptds)(ADDRESS(dst), pitch, (unsigned char)value, width, height))
 RT_PTSZ(cudaMemset2DAsync,
-        (void *dst, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
+        (void *, dst, size_t, pitch, int, value, size_t, width, size_t, height, cudaStream_t,
+         stream),
         DRV(cuMemsetD2D8Async, _ptsz)(ADDRESS(dst), pitch, (unsigned char)value, width, height,
                                       stream))
-RT_PTDS(cudaMemset3D, (struct cudaPitchedPtr dst, int value, struct cudaExtent extent),
+RT_PTDS(cudaMemset3D, (struct cudaPitchedPtr, dst, int, value, struct cudaExtent, extent),
         set_3d(per_thread, dst, value, extent, NULL))
 RT_PTSZ(cudaMemset3DAsync,
-        (struct cudaPitchedPtr dst, int value, struct cudaExtent extent, cudaStream_t stream),
+        (struct cudaPitchedPtr, dst, int, value, struct cudaExtent, extent, cudaStream_t, stream),
         set_3d(per_thread, dst, value, extent, &stream))

@@ -8,6 +8,10 @@
 struct driver drv;
 static void *library;
 
+/* Nobody listens while there is no driver. */
+static const struct sim_profiler nobody;
+const struct sim_profiler *runtime_profiler = &nobody;
+
 /* "cuMemcpyHtoDAsync_v2_ptsz" is asked for as "cuMemcpyHtoDAsync", per thread. */
 static void split(const char *name, char *base, size_t room, cuuint64_t *flags)
 {
@@ -64,6 +68,9 @@ bool driver_load(void)
 		struct driver table;
 		if (library && fill(&table)) {
 			drv = table;
+			const struct sim_profiler *profiler = dlsym(library, SIM_PROFILER_NAME);
+			if (profiler)
+				__atomic_store_n(&runtime_profiler, profiler, __ATOMIC_RELEASE);
 			__atomic_store_n(&loaded, true, __ATOMIC_RELEASE);
 		} else if (library) {
 			dlclose(library);

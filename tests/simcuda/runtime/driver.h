@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "../driver_api.h"
+#include "../profiler.h"
 
 /* Functions with one meaning for both default streams. */
 #define DRIVER_FUNCTIONS(X)                                                                        \
@@ -150,6 +151,9 @@ struct driver {
 
 /* Filled by driver_load; the addresses are those that libcuda exports. */
 extern struct driver drv;
+
+/* Who listens: of the simulated driver, or nobody. */
+extern const struct sim_profiler *runtime_profiler;
 
 /* True when `drv` can be called. */
 bool driver_load(void);

@@ -68,47 +68,47 @@ static int add_copy(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNod
 	return (int)drv.cuGraphAddMemcpyNode(node, graph, after, n, &wanted, ctx);
 }
 
-#define NODE cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t n
+#define NODE cudaGraphNode_t *, node, cudaGraph_t, graph, const cudaGraphNode_t *, after, size_t, n
 
-RT(cudaGraphCreate, (cudaGraph_t * graph, unsigned int flags), drv.cuGraphCreate(graph, flags))
-RT(cudaGraphDestroy, (cudaGraph_t graph), drv.cuGraphDestroy(graph))
-RT(cudaGraphClone, (cudaGraph_t * clone, cudaGraph_t graph), drv.cuGraphClone(clone, graph))
-RT(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count),
+RT(cudaGraphCreate, (cudaGraph_t *, graph, unsigned int, flags), drv.cuGraphCreate(graph, flags))
+RT(cudaGraphDestroy, (cudaGraph_t, graph), drv.cuGraphDestroy(graph))
+RT(cudaGraphClone, (cudaGraph_t *, clone, cudaGraph_t, graph), drv.cuGraphClone(clone, graph))
+RT(cudaGraphGetNodes, (cudaGraph_t, graph, cudaGraphNode_t *, nodes, size_t *, count),
    drv.cuGraphGetNodes(graph, nodes, count))
-RT(cudaGraphGetRootNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count),
+RT(cudaGraphGetRootNodes, (cudaGraph_t, graph, cudaGraphNode_t *, nodes, size_t *, count),
    drv.cuGraphGetRootNodes(graph, nodes, count))
-RT(cudaGraphNodeGetType, (cudaGraphNode_t node, enum cudaGraphNodeType *type),
+RT(cudaGraphNodeGetType, (cudaGraphNode_t, node, enum cudaGraphNodeType *, type),
    drv.cuGraphNodeGetType(node, (CUgraphNodeType *)type))
 RT(cudaGraphAddEmptyNode, (NODE), drv.cuGraphAddEmptyNode(node, graph, after, n))
-RT(cudaGraphAddKernelNode, (NODE, const struct cudaKernelNodeParams *params),
+RT(cudaGraphAddKernelNode, (NODE, const struct cudaKernelNodeParams *, params),
    add_kernel(node, graph, after, n, params))
-RT(cudaGraphAddMemsetNode, (NODE, const struct cudaMemsetParams *params),
+RT(cudaGraphAddMemsetNode, (NODE, const struct cudaMemsetParams *, params),
    add_set(node, graph, after, n, params))
-RT(cudaGraphAddHostNode, (NODE, const struct cudaHostNodeParams *params),
+RT(cudaGraphAddHostNode, (NODE, const struct cudaHostNodeParams *, params),
    add_host(node, graph, after, n, params))
 RT(cudaGraphAddMemcpyNode1D,
-   (NODE, void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind),
+   (NODE, void *, dst, const void *, src, size_t, bytes, enum cudaMemcpyKind, kind),
    add_copy(node, graph, after, n, dst, src, bytes))
 #if CUDART_MAJOR < 13
 RT(cudaGraphAddDependencies,
-   (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t n),
+   (cudaGraph_t, graph, const cudaGraphNode_t *, from, const cudaGraphNode_t *, to, size_t, n),
    drv.cuGraphAddDependencies_v2(graph, from, to, NULL, n))
 #else
 RT(cudaGraphAddDependencies,
-   (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-    const cudaGraphEdgeData *edges, size_t n),
+   (cudaGraph_t, graph, const cudaGraphNode_t *, from, const cudaGraphNode_t *, to,
+    const cudaGraphEdgeData *, edges, size_t, n),
    drv.cuGraphAddDependencies_v2(graph, from, to, (const CUgraphEdgeData *)edges, n))
 #endif
-RT(cudaGraphInstantiate, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
+RT(cudaGraphInstantiate, (cudaGraphExec_t *, exec, cudaGraph_t, graph, unsigned long long, flags),
    drv.cuGraphInstantiateWithFlags(exec, graph, flags))
 RT(cudaGraphInstantiateWithFlags,
-   (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
+   (cudaGraphExec_t *, exec, cudaGraph_t, graph, unsigned long long, flags),
    drv.cuGraphInstantiateWithFlags(exec, graph, flags))
 RT(cudaGraphExecUpdate,
-   (cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info),
+   (cudaGraphExec_t, exec, cudaGraph_t, graph, cudaGraphExecUpdateResultInfo *, info),
    drv.cuGraphExecUpdate_v2(exec, graph, (CUgraphExecUpdateResultInfo *)info))
-RT(cudaGraphExecDestroy, (cudaGraphExec_t exec), drv.cuGraphExecDestroy(exec))
-RT_PTSZ(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream),
+RT(cudaGraphExecDestroy, (cudaGraphExec_t, exec), drv.cuGraphExecDestroy(exec))
+RT_PTSZ(cudaGraphLaunch, (cudaGraphExec_t, exec, cudaStream_t, stream),
         DRV(cuGraphLaunch, _ptsz)(exec, stream))
-RT_PTSZ(cudaGraphUpload, (cudaGraphExec_t exec, cudaStream_t stream),
+RT_PTSZ(cudaGraphUpload, (cudaGraphExec_t, exec, cudaStream_t, stream),
         DRV(cuGraphUpload, _ptsz)(exec, stream))

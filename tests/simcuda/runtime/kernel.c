@@ -231,8 +231,8 @@ static cudaError_t get_kernel(cudaKernel_t *kernel, const void *host)
 	return result;
 }
 
-RT_DRIVER(__cudaGetKernel, (cudaKernel_t * kernel, const void *host), get_kernel(kernel, host))
-RT_DRIVER(cudaGetKernel, (cudaKernel_t * kernel, const void *host), get_kernel(kernel, host))
+RT_DRIVER(__cudaGetKernel, (cudaKernel_t *, kernel, const void *, host), get_kernel(kernel, host))
+RT_DRIVER(cudaGetKernel, (cudaKernel_t *, kernel, const void *, host), get_kernel(kernel, host))
 #endif
-RT(cudaGetSymbolAddress, (void **address, const void *symbol), symbol_address(address, symbol))
-RT(cudaGetSymbolSize, (size_t * size, const void *symbol), symbol_size(size, symbol))
+RT(cudaGetSymbolAddress, (void **, address, const void *, symbol), symbol_address(address, symbol))
+RT(cudaGetSymbolSize, (size_t *, size, const void *, symbol), symbol_size(size, symbol))

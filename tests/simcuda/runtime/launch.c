@@ -125,39 +125,44 @@ static int pop(dim3 *grid, dim3 *block, size_t *shared_bytes, void **stream)
 #define LAUNCH(cooperative)                                                                        \
 	launch(per_thread, cooperative, function, grid, block, args, shared_bytes, stream)
 
-RT_PLAIN(__cudaPopCallConfiguration, (dim3 * grid, dim3 *block, size_t *shared_bytes, void *stream),
+RT_PLAIN(__cudaPopCallConfiguration,
+         (dim3 *, grid, dim3 *, block, size_t *, shared_bytes, void *, stream),
          pop(grid, block, shared_bytes, stream))
 RT_PTSZ(cudaLaunchKernel,
-        (const void *function, dim3 grid, dim3 block, void **args, size_t shared_bytes,
-         cudaStream_t stream),
+        (const void *, function, dim3, grid, dim3, block, void **, args, size_t, shared_bytes,
+         cudaStream_t, stream),
         LAUNCH(false))
 RT_PTSZ(cudaLaunchCooperativeKernel,
-        (const void *function, dim3 grid, dim3 block, void **args, size_t shared_bytes,
-         cudaStream_t stream),
+        (const void *, function, dim3, grid, dim3, block, void **, args, size_t, shared_bytes,
+         cudaStream_t, stream),
         LAUNCH(true))
-RT_PTSZ(cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *function, void **args),
+RT_PTSZ(cudaLaunchKernelExC,
+        (const cudaLaunchConfig_t *, config, const void *, function, void **, args),
         launch_config(per_thread, config, function, args))
-RT(cudaFuncGetAttributes, (struct cudaFuncAttributes * wanted, const void *function),
+RT(cudaFuncGetAttributes, (struct cudaFuncAttributes *, wanted, const void *, function),
    attributes(wanted, function))
-RT(cudaFuncSetAttribute, (const void *function, enum cudaFuncAttribute attribute, int value),
+RT(cudaFuncSetAttribute, (const void *, function, enum cudaFuncAttribute, attribute, int, value),
    set_attribute(function, attribute, value))
-RT(cudaFuncSetCacheConfig, (const void *function, enum cudaFuncCache config),
+RT(cudaFuncSetCacheConfig, (const void *, function, enum cudaFuncCache, config),
    set_attribute(function, 0, 0))
-RT(cudaFuncGetName, (const char **name, const void *function), name_of(name, function))
-RT(cudaGetFuncBySymbol, (cudaFunction_t * found, const void *function),
+RT(cudaFuncGetName, (const char **, name, const void *, function), name_of(name, function))
+RT(cudaGetFuncBySymbol, (cudaFunction_t *, found, const void *, function),
    function_by_symbol(found, function))
 #if CUDART_MAJOR >= 13
 RT(cudaLibraryLoadData,
-   (cudaLibrary_t * library, const void *code, enum cudaJitOption *jit, void **jit_values,
-    unsigned int jit_count, enum cudaLibraryOption *options, void **values, unsigned int count),
+   (cudaLibrary_t *, library, const void *, code, enum cudaJitOption *, jit, void **, jit_values,
+    unsigned int, jit_count, enum cudaLibraryOption *, options, void **, values, unsigned int,
+    count),
    drv.cuLibraryLoadData(library, code, NULL, NULL, 0, NULL, NULL, 0))
-RT(cudaLibraryUnload, (cudaLibrary_t library), drv.cuLibraryUnload(library))
-RT(cudaLibraryGetKernel, (cudaKernel_t * kernel, cudaLibrary_t library, const char *name),
+RT(cudaLibraryUnload, (cudaLibrary_t, library), drv.cuLibraryUnload(library))
+RT(cudaLibraryGetKernel, (cudaKernel_t *, kernel, cudaLibrary_t, library, const char *, name),
    drv.cuLibraryGetKernel(kernel, library, name))
-RT(cudaLibraryGetKernelCount, (unsigned int *count, cudaLibrary_t library),
+RT(cudaLibraryGetKernelCount, (unsigned int *, count, cudaLibrary_t, library),
    drv.cuLibraryGetKernelCount(count, library))
-RT(cudaLibraryEnumerateKernels, (cudaKernel_t * kernels, unsigned int room, cudaLibrary_t library),
+RT(cudaLibraryEnumerateKernels,
+   (cudaKernel_t *, kernels, unsigned int, room, cudaLibrary_t, library),
    drv.cuLibraryEnumerateKernels(kernels, room, library))
-RT(cudaLibraryGetGlobal, (void **address, size_t *bytes, cudaLibrary_t library, const char *name),
+RT(cudaLibraryGetGlobal,
+   (void **, address, size_t *, bytes, cudaLibrary_t, library, const char *, name),
    drv.cuLibraryGetGlobal((CUdeviceptr *)address, bytes, library, name))
 #endif

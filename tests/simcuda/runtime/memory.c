@@ -115,72 +115,74 @@ static CUmemLocation location_of(int type, int id)
 	return (CUmemLocation){ (CUmemLocationType)type, id };
 }
 
-RT(cudaMemGetInfo, (size_t * free, size_t *total), drv.cuMemGetInfo_v2(free, total))
-RT(cudaMalloc, (void **address, size_t bytes), device_alloc(address, bytes))
-RT(cudaMallocManaged, (void **address, size_t bytes, unsigned int flags),
+RT(cudaMemGetInfo, (size_t *, free, size_t *, total), drv.cuMemGetInfo_v2(free, total))
+RT(cudaMalloc, (void **, address, size_t, bytes), device_alloc(address, bytes))
+RT(cudaMallocManaged, (void **, address, size_t, bytes, unsigned int, flags),
    drv.cuMemAllocManaged((CUdeviceptr *)address, bytes, flags))
-RT(cudaMallocPitch, (void **address, size_t *pitch, size_t width, size_t height),
+RT(cudaMallocPitch, (void **, address, size_t *, pitch, size_t, width, size_t, height),
    drv.cuMemAllocPitch_v2((CUdeviceptr *)address, pitch, width, height, 4))
-RT(cudaMalloc3D, (struct cudaPitchedPtr * pitched, struct cudaExtent extent),
+RT(cudaMalloc3D, (struct cudaPitchedPtr *, pitched, struct cudaExtent, extent),
    pitched_alloc(pitched, extent))
-RT(cudaFree, (void *address), device_free(address))
-RT(cudaMallocHost, (void **address, size_t bytes), drv.cuMemAllocHost_v2(address, bytes))
-RT(cudaHostAlloc, (void **address, size_t bytes, unsigned int flags),
+RT(cudaFree, (void *, address), device_free(address))
+RT(cudaMallocHost, (void **, address, size_t, bytes), drv.cuMemAllocHost_v2(address, bytes))
+RT(cudaHostAlloc, (void **, address, size_t, bytes, unsigned int, flags),
    drv.cuMemHostAlloc(address, bytes, flags))
-RT(cudaFreeHost, (void *address), host_free(address))
-RT(cudaHostRegister, (void *address, size_t bytes, unsigned int flags),
+RT(cudaFreeHost, (void *, address), host_free(address))
+RT(cudaHostRegister, (void *, address, size_t, bytes, unsigned int, flags),
    drv.cuMemHostRegister_v2(address, bytes, flags))
-RT(cudaHostUnregister, (void *address), drv.cuMemHostUnregister(address))
-RT(cudaHostGetDevicePointer, (void **device, void *host, unsigned int flags),
+RT(cudaHostUnregister, (void *, address), drv.cuMemHostUnregister(address))
+RT(cudaHostGetDevicePointer, (void **, device, void *, host, unsigned int, flags),
    drv.cuMemHostGetDevicePointer_v2((CUdeviceptr *)device, host, flags))
-RT(cudaHostGetFlags, (unsigned int *flags, void *host), drv.cuMemHostGetFlags(flags, host))
+RT(cudaHostGetFlags, (unsigned int *, flags, void *, host), drv.cuMemHostGetFlags(flags, host))
 RT(cudaMallocArray,
-   (cudaArray_t * array, const struct cudaChannelFormatDesc *format, size_t width, size_t height,
-    unsigned int flags),
+   (cudaArray_t *, array, const struct cudaChannelFormatDesc *, format, size_t, width, size_t,
+    height, unsigned int, flags),
    array_alloc(array, format, (struct cudaExtent){ width, height, 0 }, flags))
 RT(cudaMalloc3DArray,
-   (cudaArray_t * array, const struct cudaChannelFormatDesc *format, struct cudaExtent extent,
-    unsigned int flags),
+   (cudaArray_t *, array, const struct cudaChannelFormatDesc *, format, struct cudaExtent, extent,
+    unsigned int, flags),
    array_alloc(array, format, extent, flags))
-RT(cudaFreeArray, (cudaArray_t array), array_free(array))
-RT(cudaPointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *pointer),
+RT(cudaFreeArray, (cudaArray_t, array), array_free(array))
+RT(cudaPointerGetAttributes, (struct cudaPointerAttributes *, attributes, const void *, pointer),
    pointer_attributes(attributes, pointer))
-RT(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device),
+RT(cudaDeviceGetDefaultMemPool, (cudaMemPool_t *, pool, int, device),
    drv.cuDeviceGetDefaultMemPool(pool, device))
-RT(cudaDeviceGetMemPool, (cudaMemPool_t * pool, int device), drv.cuDeviceGetMemPool(pool, device))
-RT(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool), drv.cuDeviceSetMemPool(device, pool))
-RT(cudaMemPoolCreate, (cudaMemPool_t * pool, const struct cudaMemPoolProps *properties),
+RT(cudaDeviceGetMemPool, (cudaMemPool_t *, pool, int, device), drv.cuDeviceGetMemPool(pool, device))
+RT(cudaDeviceSetMemPool, (int, device, cudaMemPool_t, pool), drv.cuDeviceSetMemPool(device, pool))
+RT(cudaMemPoolCreate, (cudaMemPool_t *, pool, const struct cudaMemPoolProps *, properties),
    pool_create(pool, properties))
-RT(cudaMemPoolDestroy, (cudaMemPool_t pool), drv.cuMemPoolDestroy(pool))
-RT(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t keep), drv.cuMemPoolTrimTo(pool, keep))
-RT(cudaMemPoolSetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value),
+RT(cudaMemPoolDestroy, (cudaMemPool_t, pool), drv.cuMemPoolDestroy(pool))
+RT(cudaMemPoolTrimTo, (cudaMemPool_t, pool, size_t, keep), drv.cuMemPoolTrimTo(pool, keep))
+RT(cudaMemPoolSetAttribute, (cudaMemPool_t, pool, enum cudaMemPoolAttr, attribute, void *, value),
    drv.cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attribute, value))
-RT(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value),
+RT(cudaMemPoolGetAttribute, (cudaMemPool_t, pool, enum cudaMemPoolAttr, attribute, void *, value),
    drv.cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attribute, value))
-RT_PTSZ(cudaMallocAsync, (void **address, size_t bytes, cudaStream_t stream),
+RT_PTSZ(cudaMallocAsync, (void **, address, size_t, bytes, cudaStream_t, stream),
         DRV(cuMemAllocAsync, _ptsz)((CUdeviceptr *)address, bytes, stream))
 RT_PTSZ(cudaMallocFromPoolAsync,
-        (void **address, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),
+        (void **, address, size_t, bytes, cudaMemPool_t, pool, cudaStream_t, stream),
         DRV(cuMemAllocFromPoolAsync, _ptsz)((CUdeviceptr *)address, bytes, pool, stream))
-RT_PTSZ(cudaFreeAsync, (void *address, cudaStream_t stream),
+RT_PTSZ(cudaFreeAsync, (void *, address, cudaStream_t, stream),
         DRV(cuMemFreeAsync, _ptsz)(ADDRESS(address), stream))
 #if CUDART_MAJOR < 13
-RT(cudaMemAdvise, (const void *address, size_t bytes, enum cudaMemoryAdvise advice, int device),
+RT(cudaMemAdvise,
+   (const void *, address, size_t, bytes, enum cudaMemoryAdvise, advice, int, device),
    drv.cuMemAdvise_v2(ADDRESS(address), bytes, (CUmem_advise)advice,
                       location_of(CU_MEM_LOCATION_TYPE_DEVICE, device)))
-RT_PTSZ(cudaMemPrefetchAsync, (const void *address, size_t bytes, int device, cudaStream_t stream),
+RT_PTSZ(cudaMemPrefetchAsync,
+        (const void *, address, size_t, bytes, int, device, cudaStream_t, stream),
         DRV(cuMemPrefetchAsync_v2, _ptsz)(ADDRESS(address), bytes,
                                           location_of(CU_MEM_LOCATION_TYPE_DEVICE, device), 0,
                                           stream))
 #else
 RT(cudaMemAdvise,
-   (const void *address, size_t bytes, enum cudaMemoryAdvise advice,
-    struct cudaMemLocation location),
+   (const void *, address, size_t, bytes, enum cudaMemoryAdvise, advice, struct cudaMemLocation,
+    location),
    drv.cuMemAdvise_v2(ADDRESS(address), bytes, (CUmem_advise)advice,
                       location_of(location.type, location.id)))
 RT_PTSZ(cudaMemPrefetchAsync,
-        (const void *address, size_t bytes, struct cudaMemLocation location, unsigned int flags,
-         cudaStream_t stream),
+        (const void *, address, size_t, bytes, struct cudaMemLocation, location, unsigned int,
+         flags, cudaStream_t, stream),
         DRV(cuMemPrefetchAsync_v2, _ptsz)(ADDRESS(address), bytes,
                                           location_of(location.type, location.id), flags, stream))
 #endif

@@ -4,8 +4,8 @@
 #include "runtime.h"
 
 /* Arguments are not looked at, so none are declared. */
-#define DONE(name)          RT_PLAIN(name, (void), cudaSuccess)
-#define NOT_SUPPORTED(name) RT_PLAIN(name, (void), cudaErrorNotSupported)
+#define DONE(name)          RT_PLAIN(name, (), cudaSuccess)
+#define NOT_SUPPORTED(name) RT_PLAIN(name, (), cudaErrorNotSupported)
 
 REST_DONE(DONE)
 REST_NOT_SUPPORTED(NOT_SUPPORTED)

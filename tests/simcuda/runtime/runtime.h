@@ -3,15 +3,17 @@
  * The simulated runtime: a thin layer that calls the driver, as the real one does. Built as CUDA
  * 13's and as CUDA 12's libcudart (CUDART_MAJOR), shared and static.
  *
- * RT(name, params, expr) defines an exported function that needs a device's context, RT_DRIVER one
- * that only needs the driver, RT_PLAIN one that needs neither. RT_PTSZ and RT_PTDS define the
- * variant for the per-thread default stream too: DRV(function, suffix) in `expr` then calls the
- * driver's.
+ * RT(name, params, expr) defines an exported function that needs a device's context, its params as
+ * in params.h, RT_DRIVER one that only needs the driver, RT_PLAIN one that needs neither. RT_PTSZ
+ * and RT_PTDS define the variant for the per-thread default stream too: DRV(function, suffix) in
+ * `expr` then calls the driver's.
  */
 #ifndef SIMCUDA_RUNTIME_RUNTIME_H
 #define SIMCUDA_RUNTIME_RUNTIME_H
 
 #include "../fault.h"
+#include "../params.h"
+#include "../profiler.h"
 #include "../runtime_api.h"
 #include "driver.h"
 
@@ -23,19 +25,39 @@
 cudaError_t runtime_driver(void);
 cudaError_t runtime_context(void);
 
+static inline bool runtime_is_hooked(void)
+{
+	return profiler_hooks(__atomic_load_n(&runtime_profiler, __ATOMIC_ACQUIRE)) != NULL;
+}
+
 /* Remembers an error for cudaGetLastError and passes it on. The driver's codes are the runtime's.
  */
 cudaError_t runtime_result(int result);
 
 #define RT_ENTRY(name, params, ready, variant, ...)                                                \
-	__attribute__((visibility("default"))) cudaError_t name params;                            \
-	cudaError_t name params                                                                    \
+	__attribute__((visibility("default"))) cudaError_t name(PARAMS_PROTOTYPE params);          \
+	cudaError_t name(PARAMS_PROTOTYPE params)                                                  \
 	{                                                                                          \
+		static struct sim_site rt_site = { #name, SIM_RUNTIME, 0 };                        \
 		enum { per_thread = variant };                                                     \
+		struct {                                                                           \
+			PARAMS_FIELDS params                                                       \
+		} rt_params;                                                                       \
+		struct sim_call rt_call;                                                           \
+		bool rt_told = false;                                                              \
+		cudaError_t rt_result;                                                             \
 		int result = faults_wanted ? faults_take(__func__) : 0;                            \
+		if (__builtin_expect(runtime_is_hooked(), 0)) {                                    \
+			rt_params = (__typeof__(rt_params)){ PARAMS_NAMES params };                \
+			rt_told = profiler_enter(runtime_profiler, &rt_call, &rt_site, &rt_params, \
+			                         &rt_result);                                      \
+		}                                                                                  \
 		if (result == 0)                                                                   \
 			result = ready;                                                            \
-		return runtime_result(result ? result : (int)(__VA_ARGS__));                       \
+		rt_result = runtime_result(result ? result : (int)(__VA_ARGS__));                  \
+		if (__builtin_expect(rt_told, 0))                                                  \
+			profiler_leave(runtime_profiler, &rt_call);                                \
+		return rt_result;                                                                  \
 	}
 
 #define RT(name, params, ...)        RT_ENTRY(name, params, runtime_context(), 0, __VA_ARGS__)

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#include "start.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* How often the real one looks around. */
+#define HELPER_MS 100
+
+static void *helper(void *data)
+{
+	pthread_setname_np(pthread_self(), "cuda-EvtHandlr");
+	for (;;)
+		poll(NULL, 0, HELPER_MS);
+	return data;
+}
+
+void start_helper(void)
+{
+	const char *none = getenv("SIMCUDA_NO_HELPER");
+	if (none && *none)
+		return;
+	/* Signals are the program's. */
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, helper, NULL) == 0)
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void start_injection(void)
+{
+	static bool done;
+	const char *path = getenv("CUDA_INJECTION64_PATH");
+	if (!path || !*path || __atomic_exchange_n(&done, true, __ATOMIC_ACQ_REL))
+		return;
+	void *library = dlopen(path, RTLD_NOW);
+	int (*initialize)(void) = NULL;
+	if (library)
+		initialize = (int (*)(void))dlsym(library, "InitializeInjection");
+	if (initialize)
+		initialize();
+}
