@@ -124,7 +124,7 @@ static int seize(const struct target *target, pid_t tid, struct err *err)
 struct point {
 	struct user_regs_struct regs;
 	uint64_t rip, rax;
-	enum interrupts interrupts;
+	unsigned interrupts;
 };
 
 static bool get_regs(pid_t tid, struct user_regs_struct *regs)
@@ -163,7 +163,7 @@ static bool has_signal(const struct target *target, pid_t tid)
 	return !thread_status_of(target->pid, tid, &status) || (status.pending & ~status.blocked);
 }
 
-static void again(struct point *point, uint64_t rax, enum interrupts interrupts)
+static void again(struct point *point, uint64_t rax, unsigned interrupts)
 {
 	point->rip = point->regs.rip - 2;
 	point->rax = rax;
@@ -201,21 +201,27 @@ static void find_point(struct point *point)
 }
 
 /*
- * Lets a thread go that was stopped by PTRACE_INTERRUPT and is not wanted. An EINTR that only the
- * stop has made is undone; all other calls the kernel takes up again by itself.
+ * Undoes an EINTR that only the stop has made, of a thread stopped by PTRACE_INTERRUPT; all other
+ * calls the kernel takes up again by itself.
  */
-static int let_go_on(const struct target *target, pid_t tid)
+static void undo_eintr(const struct target *target, pid_t tid)
 {
 	struct user_regs_struct regs;
 
-	if (get_regs(tid, &regs) && (long)regs.rax == -EINTR &&
-	    is_harmless_wait((long)regs.orig_rax) && is_behind_call(target, tid, &regs) &&
-	    !has_signal(target, tid)) {
-		regs.rip -= 2;
-		regs.rax = regs.orig_rax;
-		regs.orig_rax = ~0ull;
-		set_regs(tid, &regs);
-	}
+	if (!get_regs(tid, &regs) || (long)regs.rax != -EINTR ||
+	    !is_harmless_wait((long)regs.orig_rax) || !is_behind_call(target, tid, &regs) ||
+	    has_signal(target, tid))
+		return;
+	regs.rip -= 2;
+	regs.rax = regs.orig_rax;
+	regs.orig_rax = ~0ull;
+	set_regs(tid, &regs);
+}
+
+/* Lets such a thread go, which is not wanted. */
+static int let_go_on(const struct target *target, pid_t tid)
+{
+	undo_eintr(target, tid);
 	return let_go(tid, 0);
 }
 
@@ -497,6 +503,7 @@ int borrow_running(const struct inject_options *options, struct target *target, 
 		return -EAGAIN;
 	if (stop != STOP_TRAP)
 		return let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+	undo_eintr(target, tid);
 	while ((stop = to_next_call(tid, until_ns, &info)) == STOP_CALL) {
 		borrowed->since_ns = trace_now_ns();
 		if (info.op == PTRACE_SYSCALL_INFO_ENTRY &&
