@@ -382,6 +382,33 @@ def test_inject_into_a_program_that_forks_all_the_time(case):
     ends_well(target)
 
 
+HOG = """
+import os, time
+os.sched_setaffinity(0, {0})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+for _ in range(30):
+    end = time.monotonic() + 0.15
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.0003)
+"""
+
+
+@alone
+def test_inject_into_a_thread_that_gets_no_processor(case):
+    """Mostly: it is let go whenever it comes, and not kept stopped."""
+    target = start_target(case, "registers", 1)
+    subprocess.run(["taskset", "-a", "-c", "-p", "0", str(target.pid)], check=True,
+                   stdout=subprocess.DEVNULL)
+    hog = case.start("python3", "-c", HOG)
+    time.sleep(0.1)
+    if hog.process.poll() is not None:
+        raise Skip("no right to take a processor")
+    all_ok(attach(case, target.pid, times=4), 4)
+    hog.stop()
+    ends_well(target)
+
+
 # ---- what is left --------------------------------------------------------------------------------
 
 
