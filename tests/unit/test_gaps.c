@@ -291,6 +291,43 @@ static void test_a_wait_long_before_the_gap_is_not(void **state)
 	the_gap(GAP_HOST, 100, 160);
 }
 
+static void test_a_host_that_was_away_for_long_after_its_wait_is_why_itself(void **state)
+{
+	const struct gpu_gap *gap;
+
+	launch_and_run(0, 90);
+	ask("cudaStreamSynchronize", 0, 20, 88); /* until 108 */
+	launch_and_run(10200, 10);
+	gap = the_gap(GAP_HOST, 100, 10210);
+	assert_null(gap->verdict.by);
+}
+
+static void test_a_host_that_came_back_within_what_a_queue_holds_had_waited(void **state)
+{
+	launch_and_run(0, 90);
+	ask("cudaStreamSynchronize", 0, 20, 88);
+	launch_and_run(10000, 10);
+	the_gap(GAP_SYNC, 100, 10010);
+}
+
+static void test_a_wait_that_took_most_of_a_long_gap_is_why(void **state)
+{
+	launch_and_run(0, 90);
+	ask("cudaFree", 0, 20, 15080); /* until 15100 */
+	launch_and_run(27000, 10);
+	the_gap(GAP_SYNC, 100, 27010);
+}
+
+static void test_a_copy_long_ago_is_not_why(void **state)
+{
+	uint64_t asked = correlation + 1;
+
+	copy_on(7, asked, 20, 100);
+	ask("cudaMemcpy", 0, 10, 95);
+	launch_and_run(10200, 10);
+	the_gap(GAP_HOST, 100, 10210);
+}
+
 static void test_a_wait_for_something_else_that_takes_most_of_the_gap(void **state)
 {
 	launch_and_run(0, 90);
@@ -886,6 +923,10 @@ int main(void)
 		TEST(test_what_a_launch_takes_after_a_wait_is_part_of_it),
 		TEST(test_a_wait_just_before_the_gap_is_why),
 		TEST(test_a_wait_long_before_the_gap_is_not),
+		TEST(test_a_host_that_was_away_for_long_after_its_wait_is_why_itself),
+		TEST(test_a_host_that_came_back_within_what_a_queue_holds_had_waited),
+		TEST(test_a_wait_that_took_most_of_a_long_gap_is_why),
+		TEST(test_a_copy_long_ago_is_not_why),
 		TEST(test_a_wait_for_something_else_that_takes_most_of_the_gap),
 		TEST(test_a_copy_that_takes_most_of_the_gap),
 		TEST(test_freeing_does_not_wait_when_there_is_nothing_to_wait_for),
