@@ -907,6 +907,94 @@ static void test_the_last_million_of_calls_is_kept(void **state)
 	gap_calls_free(calls);
 }
 
+/* ---- gaps that are apart ------------------------------------------------------------------- */
+
+#define MS(ms) ((ms)*1000.0)
+
+/* Kernels of 90 us with gaps of 110 us between; until when. */
+static double steps(double at_us, int n)
+{
+	for (int i = 0; i < n; i++, at_us += 200)
+		launch_and_run(at_us, 90);
+	return at_us;
+}
+
+static void test_a_single_giant_gap_is_apart(void **state)
+{
+	const struct gap_line *gpu;
+
+	steps(steps(0, 1) + MS(50), 101);
+	gpu = the_gpu();
+	assert_int_equal(gpu->n_apart, 1);
+	assert_int_equal(gpu->apart_ns, 50110000);
+	assert_int_equal(gpu->apart[0].begin_ns, US(100));
+	assert_int_equal(gpu->cause[GAP_HOST].count, 101);
+	assert_int_equal(gpu->steady[GAP_HOST].count, 100);
+	assert_int_equal(gpu->steady[GAP_HOST].ns, gpu->cause[GAP_HOST].ns - 50110000);
+	assert_int_equal(gpu->steady[GAP_HOST].host_ns, gpu->cause[GAP_HOST].host_ns - 50100000);
+}
+
+static void test_calls_in_gaps_that_are_apart_are_not_of_the_steady_state(void **state)
+{
+	const struct gap_line *gpu;
+	double at_us = steps(0, 1);
+
+	ask("cuModuleLoadData", 0, at_us, MS(20));
+	at_us += MS(50);
+	for (int i = 0; i < 101; i++) {
+		at_us = steps(at_us, 1);
+		ask("cudaMalloc", 0, at_us - 90, 30);
+	}
+	gpu = the_gpu();
+	assert_string_equal(gpu->cause[GAP_HOST].most->name, "cuModuleLoadData");
+	assert_string_equal(gpu->steady[GAP_HOST].most->name, "cudaMalloc");
+	assert_int_equal(gpu->steady[GAP_HOST].most_ns, 100 * 30000);
+}
+
+static void test_nothing_is_apart_with_few_other_gaps(void **state)
+{
+	const struct gap_line *gpu;
+
+	steps(steps(0, 1) + MS(50), 100); /* 99 others */
+	gpu = the_gpu();
+	assert_int_equal(gpu->n_apart, 0);
+	assert_int_equal(gpu->steady[GAP_HOST].ns, gpu->cause[GAP_HOST].ns);
+}
+
+static size_t apart_of(int pauses, double pause_us, int steps_between)
+{
+	double at_us = steps(0, steps_between);
+
+	for (int i = 0; i < pauses; i++)
+		at_us = steps(at_us + pause_us, steps_between);
+	return the_gpu()->n_apart;
+}
+
+static void test_what_happens_often_is_not_apart(void **state)
+{
+	assert_int_equal(apart_of(9, MS(100), 50), 0);
+}
+
+static void test_a_few_can_be_apart(void **state)
+{
+	assert_int_equal(apart_of(8, MS(100), 50), 8);
+}
+
+static void test_gaps_of_a_step_are_not_apart(void **state)
+{
+	assert_int_equal(apart_of(1, MS(9.5), 60), 0);
+}
+
+static void test_a_small_part_of_the_time_is_not_apart(void **state)
+{
+	assert_int_equal(apart_of(1, MS(15), 1000), 0);
+}
+
+static void test_more_than_a_second_is_apart_whatever_the_share(void **state)
+{
+	assert_int_equal(apart_of(1, MS(1001), 60000), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -971,6 +1059,14 @@ int main(void)
 		TEST(test_a_long_run_keeps_its_sums),
 		TEST(test_whatever_comes_is_survived),
 		TEST(test_the_last_million_of_calls_is_kept),
+		TEST(test_a_single_giant_gap_is_apart),
+		TEST(test_calls_in_gaps_that_are_apart_are_not_of_the_steady_state),
+		TEST(test_nothing_is_apart_with_few_other_gaps),
+		TEST(test_what_happens_often_is_not_apart),
+		TEST(test_a_few_can_be_apart),
+		TEST(test_gaps_of_a_step_are_not_apart),
+		TEST(test_a_small_part_of_the_time_is_not_apart),
+		TEST(test_more_than_a_second_is_apart_whatever_the_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
