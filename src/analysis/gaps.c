@@ -33,6 +33,7 @@ struct line_key {
 struct recent_end {
 	uint64_t end_ns;
 	uint32_t process, context, stream;
+	bool nonblocking; /* the stream is */
 	enum activity_kind kind;
 };
 
@@ -52,6 +53,7 @@ struct line {
 	struct line_key key;
 	struct gap_cover cover;
 	struct line *on, *of; /* a stream's device and its process on it */
+	bool nonblocking;     /* a stream that does not wait for the default one */
 	/* KIND_DEVICE only: */
 	struct device *device;
 	struct gap_functions functions[GAP_CAUSES];
@@ -297,21 +299,22 @@ static void settle(struct gaps *gaps, struct line *line)
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
-static void remember_end(struct device *device, const struct event *event)
+static void remember_end(struct device *device, const struct event *event, bool nonblocking)
 {
 	device->recent[device->n_recent++ & (RECENT - 1)] = (struct recent_end){
 		.end_ns = event->activity->end_ns,
 		.process = event->process->id,
 		.context = event->activity->context,
 		.stream = event->activity->stream,
+		.nonblocking = nonblocking,
 		.kind = event->activity->kind,
 	};
 }
 
 /* What ended just before this began, and after its stream's gap did: so it is of another one. */
-static unsigned release_of(const struct device *device, const struct gap_work *work,
-                           uint64_t begin_ns)
+static unsigned release_of(const struct line *line, const struct gap_work *work, uint64_t begin_ns)
 {
+	const struct device *device = line->on->device;
 	uint64_t n = device->n_recent < RECENT ? device->n_recent : RECENT;
 
 	for (uint64_t i = 1; i <= n; i++) {
@@ -325,7 +328,8 @@ static unsigned release_of(const struct device *device, const struct gap_work *w
 			return 0;
 		if (end->kind == ACTIVITY_COPY || end->kind == ACTIVITY_SET)
 			release |= GAP_RELEASE_COPY;
-		if (end->process == work->process->id && end->context == work->context &&
+		if (!end->nonblocking && !line->nonblocking && end->process == work->process->id &&
+		    end->context == work->context &&
 		    (end->stream == DEFAULT_STREAM || work->stream == DEFAULT_STREAM))
 			release |= GAP_RELEASE_DEFAULT;
 		return release;
@@ -351,7 +355,7 @@ static void add_work(struct gaps *gaps, struct line *line, const struct gap_work
 		return;
 	piece->not_measured = !was_measured(line, begin_ns, piece->begin_ns);
 	if (line->on && piece->begin_ns - begin_ns >= gaps->options.threshold_ns)
-		piece->release = release_of(line->on->device, &piece->first, begin_ns);
+		piece->release = release_of(line, &piece->first, begin_ns);
 	judge(gaps, line, at);
 }
 
@@ -364,6 +368,7 @@ static void learn_handle(struct gaps *gaps, struct line *line, const struct gap_
 		return;
 	line->row.knows_handle = true;
 	line->row.handle = call->stream;
+	line->nonblocking = call->nonblocking;
 }
 
 static void count_activity(struct gaps *gaps, const struct event *event)
@@ -394,7 +399,7 @@ static void count_activity(struct gaps *gaps, const struct event *event)
 	add_work(gaps, line, &work);
 	add_work(gaps, line->of, &work);
 	add_work(gaps, line->on, &work);
-	remember_end(line->on->device, event);
+	remember_end(line->on->device, event, line->nonblocking);
 }
 
 /* ---- other events -------------------------------------------------------------------------- */

@@ -569,6 +569,52 @@ static void test_the_default_stream_goes_in_order_with_others(void **state)
 	assert_int_equal(stream_that_waits(false, false, 7)->cause[GAP_WAITING].count, 1);
 }
 
+static void create_stream(uint64_t handle, uint64_t flags)
+{
+	struct call call = call_at("cudaStreamCreateWithFlags", 0, 1);
+
+	set_args_of_type(&call, T_STREAM, handle);
+	set_args_of_type(&call, T_HEX, flags);
+	see(call);
+}
+
+static void test_a_non_blocking_stream_does_not_wait_for_the_default_stream(void **state)
+{
+	create_stream(STREAM_A, 1);
+	assert_int_equal(stream_that_waits(false, false, 7)->cause[GAP_OTHER_WORK].count, 1);
+}
+
+static void test_the_default_stream_does_not_wait_for_a_non_blocking_stream(void **state)
+{
+	uint64_t first, second, third;
+
+	create_stream(STREAM_B, 1);
+	first = ask("cuLaunchKernel", 0, 0, 5);
+	second = ask("cuLaunchKernel", STREAM_B, 5, 4);
+	third = ask("cuLaunchKernel", 0, 15, 5);
+	kernel_on(7, first, 20, 100);
+	kernel_on(14, second, 90, 300);
+	kernel_on(7, third, 302, 310);
+	assert_int_equal(the_stream(7)->cause[GAP_OTHER_WORK].count, 1);
+}
+
+static void test_the_handle_of_a_non_blocking_stream_can_be_given_out_again(void **state)
+{
+	struct call destroy = call_at("cudaStreamDestroy", 0, 1);
+
+	create_stream(STREAM_A, 1);
+	set_args_of_type(&destroy, T_STREAM, STREAM_A);
+	see(destroy);
+	assert_int_equal(stream_that_waits(false, false, 7)->cause[GAP_WAITING].count, 1);
+}
+
+static void test_a_stream_with_the_handle_of_a_non_blocking_one_waits(void **state)
+{
+	create_stream(STREAM_A, 1);
+	create_stream(STREAM_A, 0);
+	assert_int_equal(stream_that_waits(false, false, 7)->cause[GAP_WAITING].count, 1);
+}
+
 static void test_a_stream_without_a_reason_to_wait(void **state)
 {
 	assert_int_equal(stream_that_waits(false, false, 14)->cause[GAP_OTHER_WORK].count, 1);
@@ -1039,6 +1085,10 @@ int main(void)
 		TEST(test_a_stream_that_waits_for_a_copy),
 		TEST(test_the_default_stream_goes_in_order_with_others),
 		TEST(test_a_stream_without_a_reason_to_wait),
+		TEST(test_a_non_blocking_stream_does_not_wait_for_the_default_stream),
+		TEST(test_the_default_stream_does_not_wait_for_a_non_blocking_stream),
+		TEST(test_the_handle_of_a_non_blocking_stream_can_be_given_out_again),
+		TEST(test_a_stream_with_the_handle_of_a_non_blocking_one_waits),
 		TEST(test_the_handle_of_a_stream_is_that_of_its_calls),
 		TEST(test_the_categories_of_hta),
 		TEST(test_overlapping_kernels_count_once),
