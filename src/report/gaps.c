@@ -105,6 +105,21 @@ static void write_conclusion(struct at_end *self, const struct run_info *run,
 	gaps_conclusion_free(&conclusion);
 }
 
+/* Whether a call came before or after a gap's begin is what tells its cause. */
+static void note_clock(struct table *table, const struct run_info *run)
+{
+	struct buf error = { 0 };
+
+	if (!run->gpu_clock_error_ns)
+		return;
+	buf_duration(&error, run->gpu_clock_error_ns);
+	table_note(table,
+	           "times of the GPU are within %s of those of calls: causes of gaps of that "
+	           "length and less can be wrong",
+	           error.data);
+	buf_free(&error);
+}
+
 static void note_limits(struct at_end *self, const struct run_info *run, bool any)
 {
 	struct gaps_limits limits = gaps_limits(self->analysis);
@@ -135,6 +150,7 @@ static void note_limits(struct at_end *self, const struct run_info *run, bool an
 		           "activities of streams beyond the first %d, or of GPUs beyond %d, are "
 		           "left out of the tables of streams: %llu",
 		           GAPS_STREAMS, GAPS_DEVICES, (unsigned long long)limits.left_out);
+	note_clock(table, run);
 	report_note_estimated(table, run);
 }
 

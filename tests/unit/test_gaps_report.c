@@ -309,6 +309,17 @@ static void test_hardly_busy_is_more_than_nothing(void **state)
 	close_run(&run);
 }
 
+static void test_an_error_of_the_clock_is_told(void **state)
+{
+	begin_report(TABLE_FORM_TEXT, 0, 0);
+	run.info.gpu_clock_error_ns = 3500;
+	run_model(10, 6, 2, false);
+	end_report();
+	assert_has(run.text, "times of the GPU are within 3.50 us of those of calls: causes of "
+	                     "gaps of that length and less can be wrong\n");
+	close_run(&run);
+}
+
 static void test_losses_are_told(void **state)
 {
 	begin_report(TABLE_FORM_TEXT, 0, 0);
@@ -361,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_a_long_gap_tells_all),
 		cmocka_unit_test(test_calls_of_less_than_a_hundredth_of_a_gap_are_not_told),
 		cmocka_unit_test(test_hardly_busy_is_more_than_nothing),
+		cmocka_unit_test(test_an_error_of_the_clock_is_told),
 		cmocka_unit_test(test_losses_are_told),
 		cmocka_unit_test(test_windows_are_told),
 	};
