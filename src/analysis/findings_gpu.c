@@ -180,25 +180,14 @@ static void free_windows(void *state)
 	gpu_windows_free(state);
 }
 
-static void windows_activity(void *state, const struct event *event)
+static void windows_event(void *state, const struct event *event)
 {
 	gpu_windows_event(state, event);
 }
 
-/* Whether all is there that ran: what is not looks idle. */
-static bool is_whole(const struct run_info *run, const struct process *process)
-{
-	for (size_t i = 0; i < run->n_misses; i++) {
-		if (run->misses[i].kind == MISS_GPU_TIMES &&
-		    (!run->misses[i].pid || run->misses[i].pid == process->pid))
-			return false;
-	}
-	return true;
-}
-
 struct low_use {
-	double window_ns, idle_ns;
-	size_t windows, empty; /* below the limit; of them, without any work */
+	double window_ns, idle_ns, empty_ns; /* empty_ns: of idle_ns */
+	size_t windows, empty;               /* below the limit; of them, without any work */
 	size_t worst, typical; /* with the least use; with the middle one of those with work */
 };
 
@@ -218,12 +207,17 @@ static struct low_use low_use_of(const struct gpu_windows_row *row)
 	size_t order[GPU_WINDOWS];
 
 	for (size_t i = 0; i < GPU_WINDOWS; i++) {
+		double idle_ns = (1 - row->used[i]) * row->measured[i] * low.window_ns;
+
 		used[i] = row->used[i];
-		if (used[i] >= LIMIT_USE)
+		if (row->measured[i] < GPU_WINDOW_MEASURED || used[i] >= LIMIT_USE)
 			continue;
 		order[low.windows++] = i;
-		low.empty += used[i] <= LIMIT_NO_USE;
-		low.idle_ns += (1 - used[i]) * low.window_ns;
+		low.idle_ns += idle_ns;
+		if (used[i] > LIMIT_NO_USE)
+			continue;
+		low.empty++;
+		low.empty_ns += idle_ns;
 	}
 	if (!low.windows)
 		return low;
@@ -246,7 +240,7 @@ static void say_low_use(struct finding *finding, const struct gpu_windows_row *r
 	buf_puts(&text, " from its first work to its last; ");
 	if (low->empty) {
 		buf_printf(&text, "next to nothing ran in %zu of them (", low->empty);
-		buf_duration(&text, (uint64_t)(low->window_ns * (double)low->empty));
+		buf_duration(&text, (uint64_t)(low->empty_ns + 0.5));
 		buf_puts(&text, ")");
 	} else {
 		buf_printf(&text, "in the worst %.1f %%", 100 * row->used[low->worst]);
@@ -279,7 +273,6 @@ static void judge_windows(void *state, const struct finding_rule *rule,
                           const struct finding_verdicts *verdicts)
 {
 	const struct gpu_windows_row *rows;
-	bool parts = false;
 	size_t n;
 
 	rows = gpu_windows_rows(state, &n);
@@ -288,16 +281,9 @@ static void judge_windows(void *state, const struct finding_rule *rule,
 			finding_process(verdicts, rows[i].process->id);
 		struct low_use low = low_use_of(&rows[i]);
 
-		if (!process)
-			continue;
-		if (!is_whole(verdicts->run, rows[i].process))
-			parts = true;
-		else if (finding_is_worth(process, (uint64_t)low.idle_ns))
+		if (process && finding_is_worth(process, (uint64_t)low.idle_ns))
 			add_low_use(findings_add(verdicts, rule, process), &rows[i], &low);
 	}
-	if (parts)
-		findings_cannot_judge(verdicts, rule,
-		                      "GPU times of a process are of a part of the time only");
 }
 
 const struct finding_rule rule_low_use = {
@@ -305,7 +291,8 @@ const struct finding_rule rule_low_use = {
 	.title = "windows in which the GPU is mostly idle",
 	.needs = NEEDS_GPU,
 	.make = make_windows,
-	.activity = windows_activity,
+	.activity = windows_event,
+	.range = windows_event,
 	.judge = judge_windows,
 	.free = free_windows,
 };
