@@ -20,6 +20,7 @@ struct manner manner;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUmodule module;
 static bool session;
+static void *given[4096]; /* buffers that have not come back */
 
 static void defaults(void)
 {
@@ -56,6 +57,11 @@ void scene_end(void)
 	if (session)
 		cuptiFinalize();
 	session = false;
+	/* What it still had is the program's own again. */
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		free(given[i]);
+		given[i] = NULL;
+	}
 }
 
 int scene_clean(void **state)
@@ -86,14 +92,24 @@ static uint64_t thread_bit(void)
 	return bit;
 }
 
+static void given_swap(void *from, void *to)
+{
+	size_t i = 0;
+	while (i + 1 < sizeof(given) / sizeof(given[0]) && given[i] != from)
+		i++;
+	given[i] = to;
+}
+
 void request(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
-	pthread_mutex_lock(&lock);
-	seen.requested++;
-	pthread_mutex_unlock(&lock);
 	*bytes = manner.buffer_bytes;
 	*buffer = *bytes ? aligned_alloc(8, *bytes) : NULL;
 	*max_records = manner.max_records;
+	pthread_mutex_lock(&lock);
+	seen.requested++;
+	if (*buffer)
+		given_swap(NULL, *buffer);
+	pthread_mutex_unlock(&lock);
 }
 
 /* Records are as long as the release has them: up to the next one. */
@@ -110,6 +126,8 @@ void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, siz
 	}
 	seen.buffers++;
 	seen.threads |= thread_bit();
+	if (buffer)
+		given_swap(buffer, NULL);
 	pthread_mutex_unlock(&lock);
 	free(buffer);
 }
@@ -177,6 +195,14 @@ void wait_for_all(void)
 {
 	OK(cuCtxSynchronize);
 	SUCCEEDS(cuptiActivityFlushAll(0));
+}
+
+size_t records_now(void)
+{
+	pthread_mutex_lock(&lock);
+	size_t n = seen.n;
+	pthread_mutex_unlock(&lock);
+	return n;
 }
 
 size_t count_kind(uint32_t kind)

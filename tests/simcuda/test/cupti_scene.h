@@ -119,6 +119,7 @@ void launch(CUstream stream);
 CUstream new_stream(void);
 void wait_for_all(void); /* the device, then a flush */
 
+size_t records_now(void); /* while something may be running */
 size_t count_kind(uint32_t kind);
 /* The nth record of a kind; fails the test where there are fewer. */
 const union any_record *nth(uint32_t kind, size_t n);
