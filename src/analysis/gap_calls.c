@@ -95,7 +95,7 @@ static void enter(struct gap_calls *calls, uint64_t number)
 	uint64_t *bucket;
 
 	kept->chain = 0;
-	if (!kept->asks || !kept->correlation)
+	if (!kept->correlation)
 		return;
 	bucket = bucket_of(calls, kept->process, kept->correlation);
 	kept->chain = distance(number, *bucket);
@@ -233,7 +233,6 @@ static void keep_call(struct gap_calls *calls, const struct event *event, bool a
 		.waited = waited ? function_id(calls, waited) + 1 : 0,
 		.thread = thread_ids_of(calls->ids, event),
 		.op = (uint8_t)call->op,
-		.asks = asks,
 		.nested = nested,
 		.async = call->function->api && api_is_async(call->function->api),
 	};
@@ -253,7 +252,8 @@ void gap_calls_event(struct gap_calls *calls, const struct event *event)
 	nested = call->flags & CALL_NESTED;
 	if ((call->op == OP_EVENT_WAIT || call->op == OP_HOST_LAUNCH) && call_counts(call))
 		keep_wait(calls, event, stream_of(call));
-	/* Which of two calls, one within the other, an activity names is for the source to say. */
+	/* Which of two calls, one within the other, an activity names is for the source to say; and
+	 * there are calls that ask for work whose arguments are not known. */
 	if (asks_for_work(call->op) && !(call->flags & (CALL_FAILED | CALL_CAPTURED)))
 		keep_call(calls, event, true);
 	else if (!nested)
@@ -275,7 +275,7 @@ const struct gap_call_kept *gap_calls_find(const struct gap_calls *calls, uint32
 	while (number) {
 		const struct gap_call_kept *kept = at(calls, number);
 
-		if (kept->correlation == correlation && kept->process == process && kept->asks)
+		if (kept->correlation == correlation && kept->process == process)
 			return kept;
 		number = before(calls, number, kept->chain);
 	}

@@ -182,14 +182,18 @@ static struct line *stream_line(struct gaps *gaps, const struct event *event)
 
 /* ---- gaps ---------------------------------------------------------------------------------- */
 
+/* Those that come later end later: once one ends before the gap begins, all before it do. */
 static bool was_measured(const struct line *line, uint64_t begin_ns, uint64_t end_ns)
 {
 	const struct device *device = line->device ? line->device : line->on->device;
 	uint64_t n = device->n_not_measured < NOT_MEASURED ? device->n_not_measured : NOT_MEASURED;
 
-	for (uint64_t i = 0; i < n; i++) {
-		if (device->not_measured[i].begin_ns < end_ns &&
-		    device->not_measured[i].end_ns > begin_ns)
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t at = (device->n_not_measured - i) & (NOT_MEASURED - 1);
+
+		if (device->not_measured[at].end_ns <= begin_ns)
+			return true;
+		if (device->not_measured[at].begin_ns < end_ns)
 			return false;
 	}
 	return true;
@@ -213,24 +217,30 @@ static void count_function(struct line *line, enum gap_cause cause, const struct
 	}
 }
 
-static void count_long(struct gaps *gaps, struct line *line, const struct gap_verdict *verdict,
-                       uint64_t ns)
+static void count_calls(struct line *line, const struct gap_verdict *verdict, uint64_t ns)
 {
 	struct gap_sum *sum = &line->row.cause[verdict->cause];
 
+	if (!verdict->late) {
+		count_function(line, verdict->cause, verdict->by ? verdict->by : verdict->ask, ns);
+		return;
+	}
+	sum->host_ns += verdict->host_ns;
+	sum->cuda_ns += verdict->cuda_ns;
+	count_function(line, verdict->cause, verdict->longest, verdict->longest_ns);
+}
+
+static void count_length(struct gaps *gaps, struct gap_sum *sum, uint64_t ns)
+{
+	if (ns < gaps->options.threshold_ns) {
+		sum->short_count++;
+		sum->short_ns += ns;
+		return;
+	}
 	sum->count++;
 	sum->ns += ns;
 	if (ns > sum->longest_ns)
 		sum->longest_ns = ns;
-	if (verdict->late) {
-		sum->host_ns += verdict->host_ns;
-		sum->cuda_ns += verdict->cuda_ns;
-		count_function(line, verdict->cause, verdict->longest, verdict->longest_ns);
-	} else {
-		count_function(line, verdict->cause, verdict->by ? verdict->by : verdict->ask, ns);
-	}
-	if (line->device && !verdict->asked)
-		gaps->limits.no_call++;
 }
 
 static void keep_long(struct longest *longest, const struct gpu_gap *gap)
@@ -266,13 +276,13 @@ static void count_gap(struct gaps *gaps, struct line *line, const struct gap_wor
 	line->row.idle_ns += ns;
 	if (!line->device)
 		line->row.hta_ns[verdict->hta] += ns;
-	if (ns < gaps->options.threshold_ns) {
-		line->row.cause[verdict->cause].short_count++;
-		line->row.cause[verdict->cause].short_ns += ns;
+	count_length(gaps, &line->row.cause[verdict->cause], ns);
+	count_calls(line, verdict, ns);
+	if (ns < gaps->options.threshold_ns)
 		return;
-	}
-	count_long(gaps, line, verdict, ns);
 	keep_long(line->device ? &gaps->of_devices : &gaps->of_streams, &gap);
+	if (line->device && !verdict->asked)
+		gaps->limits.no_call++;
 }
 
 static void judge(struct gaps *gaps, struct line *line, size_t i)
@@ -285,10 +295,6 @@ static void judge(struct gaps *gaps, struct line *line, size_t i)
 		return;
 	piece->judged = gap_judge(gaps->calls, begin_ns, before, &piece->first, piece->release,
 	                          &piece->verdict);
-	if (piece->judged && !line->device) {
-		line->row.knows_handle = true;
-		line->row.handle = piece->verdict.stream;
-	}
 }
 
 static void settle(struct gaps *gaps, struct line *line)
@@ -300,10 +306,10 @@ static void settle(struct gaps *gaps, struct line *line)
 	if (line->key.kind != KIND_PROCESS && gap_cover_gap(&line->cover, 0, &begin_ns, &before)) {
 		piece = gap_cover_piece(&line->cover, 0);
 		judge(gaps, line, 0);
-		if (was_measured(line, begin_ns, piece->begin_ns))
-			count_gap(gaps, line, before, begin_ns, piece);
-		else
+		if (piece->not_measured)
 			line->row.not_measured_ns += piece->begin_ns - begin_ns;
+		else
+			count_gap(gaps, line, before, begin_ns, piece);
 	}
 	gap_cover_settle(&line->cover);
 }
@@ -321,7 +327,7 @@ static void remember_end(struct device *device, const struct event *event)
 	};
 }
 
-/* What of another stream ended just before this began, and after the stream's gap began. */
+/* What ended just before this began, and after its stream's gap did: so it is of another one. */
 static unsigned release_of(const struct device *device, const struct gap_work *work,
                            uint64_t begin_ns)
 {
@@ -336,9 +342,6 @@ static unsigned release_of(const struct device *device, const struct gap_work *w
 			continue;
 		if (end->end_ns <= begin_ns || end->end_ns + RELEASE_NS < work->begin_ns)
 			return 0;
-		if (end->process == work->process->id && end->context == work->context &&
-		    end->stream == work->stream)
-			continue;
 		if (end->kind == ACTIVITY_COPY || end->kind == ACTIVITY_SET)
 			release |= GAP_RELEASE_COPY;
 		if (end->process == work->process->id && end->context == work->context &&
@@ -361,13 +364,25 @@ static void add_work(struct gaps *gaps, struct line *line, const struct gap_work
 		settle(gaps, line);
 	piece = gap_cover_add(&line->cover, work);
 	if (!piece || piece->judged || line->key.kind == KIND_PROCESS)
-		return;
+		return; /* the gap before it is as it was, or nobody asks */
 	at = gap_cover_place(&line->cover, piece);
 	if (!gap_cover_gap(&line->cover, at, &begin_ns, &before))
 		return;
+	piece->not_measured = !was_measured(line, begin_ns, piece->begin_ns);
 	if (line->on && piece->begin_ns - begin_ns >= gaps->options.threshold_ns)
 		piece->release = release_of(line->on->device, &piece->first, begin_ns);
 	judge(gaps, line, at);
+}
+
+static void learn_handle(struct gaps *gaps, struct line *line, const struct gap_work *work)
+{
+	const struct gap_call_kept *call =
+		gap_calls_find(gaps->calls, work->process->id, work->correlation);
+
+	if (!call || call->op == OP_GRAPH_LAUNCH) /* whose nodes can be on other streams */
+		return;
+	line->row.knows_handle = true;
+	line->row.handle = call->stream;
 }
 
 static void count_activity(struct gaps *gaps, const struct event *event)
@@ -393,6 +408,8 @@ static void count_activity(struct gaps *gaps, const struct event *event)
 			add_work(gaps, line, &work);
 		return;
 	}
+	if (!line->row.knows_handle)
+		learn_handle(gaps, line, &work);
 	add_work(gaps, line, &work);
 	add_work(gaps, line->of, &work);
 	add_work(gaps, line->on, &work);

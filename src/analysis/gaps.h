@@ -22,9 +22,10 @@ struct gaps_options {
 struct gap_sum {
 	uint64_t count, ns; /* of gaps of at least the threshold */
 	uint64_t longest_ns;
-	uint64_t host_ns, cuda_ns;      /* of `ns`: before the host asked, and of that in calls */
 	uint64_t short_count, short_ns; /* of all others */
-	const struct function *most;    /* the call that took most of them, NULL: none */
+	/* Of all: */
+	uint64_t host_ns, cuda_ns;   /* before the host asked, where it was too late; in calls */
+	const struct function *most; /* the call that took most of them, NULL: none; of a GPU */
 	uint64_t most_ns;
 };
 

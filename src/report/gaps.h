@@ -5,18 +5,28 @@
 
 #include "analysis/gaps.h"
 #include "base/buf.h"
+#include "report/at_end.h"
+
+#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
 
 struct gaps_conclusion {
 	const char *verdict; /* "launch-bound" */
-	struct buf why;      /* a sentence each, without a full stop */
+	bool mostly;         /* there are other reasons, which are more together */
+	struct buf why;      /* two sentences, without full stops */
 	struct buf what;
 };
 
 /* Of one GPU. `why` and `what` are appended to. */
-void gaps_conclude(const struct gap_line *gpu, uint64_t threshold_ns,
-                   struct gaps_conclusion *conclusion);
+void gaps_conclude(const struct gap_line *gpu, struct gaps_conclusion *conclusion);
 
 /* 31.4 for 314 of 1000, 0 of 0. */
 double gaps_percent(uint64_t part, uint64_t whole);
+
+/* All gaps of a line, whatever the cause. */
+struct gap_sum gaps_all_causes(const struct gap_line *line);
+
+/* The tables of causes: of GPUs, of streams. 0 or a negative errno. */
+int gaps_write_causes(struct at_end *self, struct err *err);
+int gaps_write_causes_of_streams(struct at_end *self, struct err *err);
 
 #endif

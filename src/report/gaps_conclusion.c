@@ -31,17 +31,16 @@ static const enum reason reason_of[GAP_CAUSES] = {
 static const struct {
 	const char *verdict, *why;
 } reasons[REASONS] = {
-	[REASON_HOST] = { "launch-bound", "it waited for the host to ask" },
-	[REASON_SYNC] = { "synchronisation-bound",
-	                  "the host had waited for it before it asked for more" },
-	[REASON_COPY] = { "copy-bound", "it waited for the host, which was in a copy" },
-	[REASON_WAITING] = { "waiting", "its streams waited for events or for each other" },
-	[REASON_TURNAROUND] = { "many small pieces", "it went from one piece of work to the next" },
-	[REASON_UNKNOWN] = { "not known", "it was idle, and nothing recorded tells why" },
+	[REASON_HOST] = { "launch-bound", "waiting for the host to ask" },
+	[REASON_SYNC] = { "synchronisation-bound", "lost to waits of the host" },
+	[REASON_COPY] = { "copy-bound", "waiting for the host, which copied" },
+	[REASON_WAITING] = { "stream-bound", "streams waiting for events or each other" },
+	[REASON_TURNAROUND] = { "many small kernels", "between one and the next" },
+	[REASON_UNKNOWN] = { "not known", "idle, and nothing recorded tells why" },
 };
 
 struct sum {
-	uint64_t ns, count, long_ns, host_ns, cuda_ns, most_ns;
+	uint64_t ns, count, long_ns, host_ns, cuda_ns, most_ns; /* long_ns: of the threshold on */
 	const struct function *most;
 };
 
@@ -79,26 +78,23 @@ static void add_gaps(struct buf *out, const struct sum *sum)
 }
 
 /* Small gaps say that launches take long, large ones that the host is busy with something else. */
-static void advise_on_host(struct buf *out, const struct sum *sum, uint64_t threshold_ns)
+static void advise_on_host(struct buf *out, const struct sum *sum)
 {
 	if (sum->long_ns < sum->ns / 2 || !sum->host_ns) {
 		add_gaps(out, sum);
 		buf_puts(out, ": fewer and larger kernels, or graphs, need fewer launches");
 		return;
 	}
-	buf_puts(out, "in gaps of ");
-	buf_duration(out, threshold_ns);
-	buf_printf(out, " and more the host was outside of CUDA for %.0f %%",
+	buf_printf(out, "of that time, the host was outside of CUDA for %.0f %%",
 	           gaps_percent(sum->host_ns - sum->cuda_ns, sum->host_ns));
 	if (sum->most && sum->cuda_ns)
 		buf_printf(out, "; of calls, %s took most", sum->most->name);
 }
 
-static void advise(struct buf *out, enum reason reason, const struct sum *sum,
-                   uint64_t threshold_ns)
+static void advise(struct buf *out, enum reason reason, const struct sum *sum)
 {
 	if (reason == REASON_HOST) {
-		advise_on_host(out, sum, threshold_ns);
+		advise_on_host(out, sum);
 		return;
 	}
 	add_gaps(out, sum);
@@ -124,8 +120,7 @@ static void advise(struct buf *out, enum reason reason, const struct sum *sum,
 	}
 }
 
-void gaps_conclude(const struct gap_line *gpu, uint64_t threshold_ns,
-                   struct gaps_conclusion *conclusion)
+void gaps_conclude(const struct gap_line *gpu, struct gaps_conclusion *conclusion)
 {
 	uint64_t span_ns = gap_line_span_ns(gpu);
 	double busy = gaps_percent(gpu->busy_ns, span_ns);
@@ -135,7 +130,8 @@ void gaps_conclude(const struct gap_line *gpu, uint64_t threshold_ns,
 	sum_up(gpu, sums);
 	for (enum reason i = 1; i < REASONS; i++)
 		most = sums[i].ns > sums[most].ns ? i : most;
-	buf_printf(&conclusion->why, "busy %.*f %% of ", busy > 99 && busy < 100 ? 1 : 0, busy);
+	buf_printf(&conclusion->why, "busy %.*f %% of ",
+	           (busy < 1 && busy > 0) || (busy > 99 && busy < 100), busy);
 	buf_duration(&conclusion->why, span_ns);
 	if (!gpu->idle_ns && gpu->activities == 1) {
 		conclusion->verdict = "not known";
@@ -144,7 +140,6 @@ void gaps_conclude(const struct gap_line *gpu, uint64_t threshold_ns,
 	}
 	if (busy >= BUSY_ENOUGH) {
 		conclusion->verdict = "GPU-bound";
-		buf_puts(&conclusion->why, ": GPU-bound");
 		buf_printf(&conclusion->what,
 		           "without any gap it would take %.1f %% less time: faster kernels and "
 		           "copies gain more",
@@ -152,9 +147,8 @@ void gaps_conclude(const struct gap_line *gpu, uint64_t threshold_ns,
 		return;
 	}
 	conclusion->verdict = reasons[most].verdict;
-	buf_printf(&conclusion->why, "; %.0f %% of the time %s: %s%s",
-	           gaps_percent(sums[most].ns, span_ns), reasons[most].why,
-	           gaps_percent(sums[most].ns, gpu->idle_ns) < MOST_OF ? "mostly " : "",
-	           conclusion->verdict);
-	advise(&conclusion->what, most, &sums[most], threshold_ns);
+	conclusion->mostly = gaps_percent(sums[most].ns, gpu->idle_ns) < MOST_OF;
+	buf_printf(&conclusion->why, "; %.0f %% %s", gaps_percent(sums[most].ns, span_ns),
+	           reasons[most].why);
+	advise(&conclusion->what, most, &sums[most]);
 }

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent's library, as agent_library.c hands it out; AGENT_LIBRARY is its path. */
+	.section .rodata
+	.globl embedded_agent, embedded_agent_end
+	.balign 16
+embedded_agent:
+	.incbin AGENT_LIBRARY
+embedded_agent_end:
+	.section .note.GNU-stack, "", %progbits

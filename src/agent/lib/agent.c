@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The library's entries, and its thread. The thread lives as long as a session does; one that comes
+ * while another ends waits for it.
+ */
+#include "agent/lib/glibc.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/lib/activities.h"
+#include "agent/lib/buffers.h"
+#include "agent/lib/channel.h"
+#include "agent/lib/leave.h"
+#include "agent/lib/nvtx.h"
+#include "agent/lib/session.h"
+#include "agent/lib/writer.h"
+
+#define ENTRY              __attribute__((visibility("default")))
+#define EXIT_FLUSH_MOST_MS 1000
+
+int InitializeInjection(void);
+int cuscope_agent_enter(int socket);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct session session; /* of the thread */
+static bool threaded;          /* the thread is there */
+static int next_socket = -1;   /* of the session that comes after this one */
+static bool handlers_set;
+static uint32_t ends;         /* the session is about to end by itself */
+static int wake_running = -1; /* session.wake while it measures */
+
+enum exiting { EXIT_NOT, EXIT_WANTED, EXIT_DONE };
+static uint32_t exiting;
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+/* The process ends: the last records, and no more of CUPTI, which is about to be taken down. */
+static void exit_if_wanted(void)
+{
+	if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE) != EXIT_WANTED)
+		return;
+	session_last_flush(&session);
+	__atomic_store_n(&exiting, EXIT_DONE, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static void run_session(void)
+{
+	do {
+		__atomic_store_n(&ends, session.order == AGENT_STOP, __ATOMIC_RELAXED);
+		__atomic_store_n(&wake_running, session.state == AGENT_RUNNING ? session.wake : -1,
+		                 __ATOMIC_RELAXED);
+		exit_if_wanted();
+	} while (session_turn(&session));
+}
+
+/* The next session's socket; -1: there is none, and the thread is no more. */
+static int take_next(void)
+{
+	int socket;
+
+	pthread_mutex_lock(&lock);
+	socket = next_socket;
+	next_socket = -1;
+	threaded = socket >= 0;
+	__atomic_store_n(&ends, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&wake_running, -1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+	return socket;
+}
+
+static void *run(void *begun)
+{
+	int socket;
+
+	if (begun)
+		run_session();
+	while ((socket = take_next()) >= 0) {
+		if (session_begin(&session, socket))
+			run_session();
+	}
+	return NULL;
+}
+
+/* With all signals blocked: the program's handlers are none of ours to run. */
+static int start_thread(bool begun)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int code;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = pthread_create(&thread, NULL, run, begun ? &session : NULL);
+	if (!code)
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -code;
+}
+
+/* ---- fork and exit ------------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The child has neither the thread nor the shared memory. It must not keep the socket open, by
+ * which cuscope learns of its parent's end. */
+static void in_child(void)
+{
+	if (threaded) {
+		close(session.socket);
+		close(session.wake);
+		if (session.cupti >= 0)
+			close(session.cupti);
+	}
+	if (next_socket >= 0)
+		close(next_socket);
+	session = (struct session){ .socket = -1, .wake = -1, .cupti = -1 };
+	next_socket = -1;
+	ends = 0;
+	wake_running = -1;
+	threaded = false;
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	writer_forked();
+	activities_forked();
+	buffers_forked();
+	leave_forked();
+	nvtx_forked();
+}
+
+/*
+ * Not the exiting thread itself: it may be in the middle of anything, with CUPTI's locks held. It
+ * waits a while, no longer.
+ */
+static void at_exit(void)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint64_t one = 1;
+
+	int wake = __atomic_load_n(&wake_running, __ATOMIC_RELAXED);
+
+	if (wake < 0)
+		return;
+	__atomic_store_n(&exiting, EXIT_WANTED, __ATOMIC_RELEASE);
+	if (write(wake, &one, sizeof(one)) < 0) { /* it looks by itself, a little later */
+	}
+	for (int i = 0; i < EXIT_FLUSH_MOST_MS; i++) {
+		if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE) != EXIT_WANTED)
+			break;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* With the lock held. */
+static void set_handlers(void)
+{
+	if (handlers_set)
+		return;
+	handlers_set = true;
+	pthread_atfork(before_fork, after_fork, in_child);
+	atexit(at_exit);
+}
+
+/* ---- entries ------------------------------------------------------------------------------- */
+
+ENTRY int cuscope_agent_enter(int socket)
+{
+	int code = 0;
+
+	pthread_mutex_lock(&lock);
+	set_handlers();
+	if (threaded) {
+		if (__atomic_load_n(&ends, __ATOMIC_RELAXED) && next_socket < 0)
+			next_socket = socket;
+		else
+			code = -EBUSY;
+	} else {
+		next_socket = socket;
+		code = start_thread(false);
+		threaded = !code;
+		if (code)
+			next_socket = -1;
+	}
+	pthread_mutex_unlock(&lock);
+	if (code)
+		close(socket);
+	return code;
+}
+
+/* Returns only when the first call can be measured. */
+static void begin_started(const char *address)
+{
+	int socket;
+
+	pthread_mutex_lock(&lock);
+	socket = threaded ? -1 : channel_connect(address);
+	if (socket >= 0) {
+		set_handlers();
+		if (session_begin(&session, socket)) {
+			threaded = true;
+			/* now: a short program ends before the thread has begun to run */
+			__atomic_store_n(&wake_running, session.wake, __ATOMIC_RELAXED);
+			if (start_thread(true)) {
+				threaded = false; /* measured, but never flushed: CUPTI does */
+				__atomic_store_n(&wake_running, -1, __ATOMIC_RELAXED);
+			}
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static int begin_next(const char *path)
+{
+	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	int (*initialize)(void) = NULL;
+
+	if (library)
+		initialize = (int (*)(void))dlsym(library, "InitializeInjection");
+	return initialize ? initialize() : 1;
+}
+
+/* By CUDA, in cuInit, for CUDA_INJECTION64_PATH. 1: all is well. */
+ENTRY int InitializeInjection(void)
+{
+	const char *address = getenv(AGENT_ENV), *next = getenv(AGENT_ENV_NEXT);
+	int error = errno, result = 1;
+
+	if (address && *address)
+		begin_started(address);
+	if (next && *next)
+		result = begin_next(next);
+	errno = error;
+	return result;
+}

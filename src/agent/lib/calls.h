@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that ask the GPU for something, as CUPTI's callbacks tell of them: what activities'
+ * correlation ids stand for.
+ */
+#ifndef CUSCOPE_AGENT_LIB_CALLS_H
+#define CUSCOPE_AGENT_LIB_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CALLS_NAMES 1024 /* names up to this number are those of functions */
+
+/* Before the first callback. */
+void calls_prepare(void);
+
+/* Which of a domain's callbacks are needed for `kinds`, one after another from *at = 0; 0: no more.
+ */
+uint32_t calls_next(uint32_t domain, uint32_t kinds, unsigned *at);
+
+/* A cupti_callback's part while there is something to measure. */
+void calls_callback(uint32_t domain, uint32_t id, const void *data);
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "agent/lib/channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int channel_connect(const char *address)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	unsigned abi = 0;
+	size_t length;
+	int fd, code;
+
+	for (; *address >= '0' && *address <= '9' && abi < 100000; address++)
+		abi = abi * 10 + (unsigned)(*address - '0');
+	if (abi != AGENT_ABI || *address++ != ':')
+		return -EPROTO;
+	length = strlen(address);
+	if (!length || length >= sizeof(to.sun_path))
+		return -EINVAL;
+	memcpy(to.sun_path + 1, address, length); /* a NUL first: abstract */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&to,
+	            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) == 0)
+		return fd;
+	code = -errno;
+	close(fd);
+	return code;
+}
+
+static void take_fds(struct msghdr *packet, int fds[2])
+{
+	struct cmsghdr *part = CMSG_FIRSTHDR(packet);
+	int n = 0;
+
+	for (; part; part = CMSG_NXTHDR(packet, part)) {
+		size_t bytes = part->cmsg_len - CMSG_LEN(0);
+
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < bytes / sizeof(int); i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
+			if (n < 2)
+				fds[n++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+int channel_receive(int socket, int timeout_ms, struct agent_message *message, int fds[2])
+{
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec part = { .iov_base = message, .iov_len = sizeof(*message) };
+	struct msghdr packet = { .msg_iov = &part,
+		                 .msg_iovlen = 1,
+		                 .msg_control = control.bytes,
+		                 .msg_controllen = sizeof(control.bytes) };
+	struct pollfd ready = { .fd = socket, .events = POLLIN };
+	ssize_t got;
+
+	fds[0] = fds[1] = -1;
+	if (timeout_ms && poll(&ready, 1, timeout_ms) == 0)
+		return 0;
+	got = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
+	take_fds(&packet, fds);
+	return got == sizeof(*message) ? 1 : got ? -EPROTO : -EPIPE;
+}
+
+void channel_tell(int socket)
+{
+	const struct agent_message message = { .type = AGENT_STATE, .abi = AGENT_ABI };
+
+	/* That it is gone, or does not read, is found out elsewhere. */
+	if (send(socket, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+	}
+}

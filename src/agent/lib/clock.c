@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include "agent/lib/clock.h"
+
+#include <stdbool.h>
+#include <time.h>
+
+#define SANDWICHES 100
+
+static int64_t ahead; /* CUPTI's clock minus ours */
+static bool compared; /* ahead is not the first guess */
+
+uint64_t clock_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void clock_shared(void)
+{
+	__atomic_store_n(&ahead, 0, __ATOMIC_RELAXED);
+	compared = false;
+}
+
+uint64_t clock_compare(uint32_t (*read)(uint64_t *ns))
+{
+	uint64_t narrowest = UINT64_MAX, drift = 0;
+	int64_t found = 0;
+
+	for (int i = 0; i < SANDWICHES; i++) {
+		uint64_t theirs, before = clock_now(), after;
+
+		if (read(&theirs))
+			continue;
+		after = clock_now();
+		if (after - before < narrowest) {
+			narrowest = after - before;
+			found = (int64_t)(theirs - (before + narrowest / 2));
+		}
+	}
+	if (narrowest == UINT64_MAX)
+		return UINT64_MAX;
+	if (compared) {
+		int64_t last = __atomic_load_n(&ahead, __ATOMIC_RELAXED);
+
+		drift = (uint64_t)(found > last ? found - last : last - found);
+	}
+	__atomic_store_n(&ahead, found, __ATOMIC_RELAXED);
+	compared = true;
+	return narrowest / 2 + 1 + drift;
+}
+
+uint64_t clock_converted(uint64_t cupti_ns)
+{
+	return cupti_ns ? cupti_ns - (uint64_t)__atomic_load_n(&ahead, __ATOMIC_RELAXED) : 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One clock: CLOCK_MONOTONIC. CUPTI takes its times from it where it lets us say so (CUDA 11.6 on);
+ * elsewhere its own clock is compared with ours, and again during long runs.
+ */
+#ifndef CUSCOPE_AGENT_LIB_CLOCK_H
+#define CUSCOPE_AGENT_LIB_CLOCK_H
+
+#include <stdint.h>
+
+uint64_t clock_now(void); /* ns of CLOCK_MONOTONIC; also what CUPTI is given to call */
+
+/* CUPTI counts in our clock. */
+void clock_shared(void);
+
+/*
+ * Compares with CUPTI's clock, which `read` tells (0: it could). Returns the error to be expected
+ * of clock_converted: half of the narrowest pair of our readings around one of its, and by how much
+ * the clocks drifted apart since the last comparison. UINT64_MAX: it cannot be read.
+ */
+uint64_t clock_compare(uint32_t (*read)(uint64_t *ns));
+
+/* CUPTI's time in ours; 0 stays 0. */
+uint64_t clock_converted(uint64_t cupti_ns);
+
+#endif

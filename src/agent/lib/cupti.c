@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+#include "agent/lib/glibc.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/lib/activities.h"
+#include "agent/lib/buffers.h"
+#include "agent/lib/calls.h"
+#include "agent/lib/clock.h"
+#include "agent/lib/cupti.h"
+#include "agent/lib/cupti_abi.h"
+#include "agent/lib/find.h"
+#include "agent/lib/leave.h"
+#include "agent/lib/writer.h"
+
+#define VERSION_LEAVABLE 24 /* 12.6 */
+
+/* CUPTI's functions; those that an old one lacks are NULL. */
+static struct functions {
+#define FUNCTION(name, since, arguments) uint32_t(*name) arguments;
+	CUPTI_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+} f;
+
+static struct found found; /* once found, it stays */
+static cupti_subscriber subscriber;
+static bool entered, two_clocks;
+static uint32_t enabled; /* enum agent_kind */
+
+/* In which order kinds are asked for. A graph as a whole suppresses its nodes. */
+static const struct {
+	uint32_t wanted; /* enum agent_kind */
+	uint32_t kind;   /* enum cupti_kind */
+} kinds_of[] = {
+	{ AGENT_WANT_KERNELS, CUPTI_KIND_KERNEL },
+	{ AGENT_WANT_COPIES, CUPTI_KIND_MEMCPY },
+	{ AGENT_WANT_COPIES, CUPTI_KIND_MEMCPY_PEER },
+	{ AGENT_WANT_SETS, CUPTI_KIND_MEMSET },
+	{ AGENT_WANT_SYNC, CUPTI_KIND_SYNCHRONIZATION },
+	{ AGENT_WANT_OVERHEAD, CUPTI_KIND_OVERHEAD },
+	{ AGENT_WANT_GRAPHS, CUPTI_KIND_GRAPH_TRACE },
+};
+
+/* ---- called by CUPTI ----------------------------------------------------------------------- */
+
+static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
+{
+	if (writer_kinds(~WRITER_OPEN))
+		calls_callback(domain, id, data);
+	else if (leave_wanted())
+		leave_callback(domain, data);
+}
+
+static void on_buffer_requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
+{
+	*buffer = buffers_take(bytes);
+	*max_records = 0;
+}
+
+static void on_buffer_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                                size_t valid_bytes)
+{
+	if (valid_bytes)
+		activities_write(buffer, valid_bytes, f.cuptiActivityGetNextRecord);
+	buffers_return(buffer);
+}
+
+/* ---- entering ------------------------------------------------------------------------------ */
+
+static int error_of(struct failure *failure, const char *function, uint32_t result)
+{
+	switch (result) {
+	case CUPTI_OK:
+		return 0;
+	case CUPTI_MULTIPLE_SUBSCRIBERS:
+	case CUPTI_OLD_PROFILER_INITIALIZED:
+		return failure_set(failure, AGENT_CUPTI_BUSY, (int32_t)result, function);
+	default:
+		return failure_set(failure, AGENT_CUPTI_ERROR, (int32_t)result, function);
+	}
+}
+
+static int resolve(struct failure *failure)
+{
+#define FUNCTION(name, since, arguments)                                                           \
+	f.name = (uint32_t(*) arguments)dlsym(found.library, #name);                               \
+	if (!f.name && !(since))                                                                   \
+		return failure_set(failure, AGENT_CUPTI_FOREIGN, 0, #name);
+	CUPTI_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+	return 0;
+}
+
+static int find(int given, struct failure *failure)
+{
+	struct agent_shared *shared = writer_shared();
+
+	shared->driver_version = find_driver_version();
+	if (!shared->driver_version)
+		return failure_set(failure, AGENT_NO_CUDA, 0, "libcuda is not loaded");
+	if (!found.library) {
+		if (find_cupti(given, shared->driver_version, &found, failure))
+			return -1;
+		if (resolve(failure)) {
+			found.library = NULL;
+			return -1;
+		}
+	}
+	shared->cupti_version = found.version;
+	snprintf(shared->cupti_path, sizeof(shared->cupti_path), "%s", found.path);
+	return 0;
+}
+
+/* Our clock, which must be CUPTI's before it writes its first record; else the two compared. */
+static int set_clock(struct failure *failure)
+{
+	uint64_t error = 0;
+
+	two_clocks = !f.cuptiActivityRegisterTimestampCallback ||
+	             f.cuptiActivityRegisterTimestampCallback(clock_now) != CUPTI_OK;
+	if (two_clocks)
+		error = clock_compare(f.cuptiGetTimestamp);
+	else
+		clock_shared();
+	if (error == UINT64_MAX)
+		return failure_set(failure, AGENT_CUPTI_ERROR, 0, "cuptiGetTimestamp");
+	activities_clock_error(error);
+	writer_shared()->clock_error_ns = error;
+	return 0;
+}
+
+static int enable_kinds(uint32_t kinds, struct failure *failure)
+{
+	enabled = 0;
+	activities_configure(kinds, found.version);
+	for (size_t i = 0; i < sizeof(kinds_of) / sizeof(*kinds_of); i++) {
+		uint32_t result;
+
+		if (!(kinds_of[i].wanted & kinds))
+			continue;
+		result = f.cuptiActivityEnable(kinds_of[i].kind);
+		/* An old CUPTI knows no graphs as wholes; its records of nodes still come. */
+		if (result && kinds_of[i].kind == CUPTI_KIND_GRAPH_TRACE)
+			continue;
+		if (error_of(failure, "cuptiActivityEnable", result))
+			return -1;
+		enabled |= kinds_of[i].wanted;
+	}
+	return 0;
+}
+
+/* Functions that this CUPTI is too old to know are refused, and never called either. */
+static void enable_callbacks(uint32_t kinds, uint32_t on)
+{
+	for (uint32_t domain = CUPTI_DOMAIN_DRIVER; domain <= CUPTI_DOMAIN_RUNTIME; domain++) {
+		unsigned at = 0;
+		uint32_t id;
+
+		while ((id = calls_next(domain, kinds, &at)))
+			f.cuptiEnableCallback(on, subscriber, domain, id);
+	}
+}
+
+int cupti_begin(uint32_t kinds, int given, struct failure *failure)
+{
+	struct agent_shared *shared = writer_shared();
+
+	memset(failure, 0, sizeof(*failure));
+	if (find(given, failure))
+		return -1;
+	if (buffers_open())
+		return failure_set(failure, AGENT_NO_MEMORY, 0, "buffers for CUPTI");
+	calls_prepare();
+	/* First of all: it tells whether another profiler is here, whom we must not disturb. */
+	if (!subscriber &&
+	    error_of(failure, "cuptiSubscribe", f.cuptiSubscribe(&subscriber, on_call, NULL))) {
+		subscriber = NULL;
+		return -1;
+	}
+	entered = true;
+	if (set_clock(failure) ||
+	    error_of(failure, "cuptiActivityRegisterCallbacks",
+	             f.cuptiActivityRegisterCallbacks(on_buffer_requested, on_buffer_completed)))
+		return -1;
+	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
+	shared->active_until_ns = 0;
+	if (enable_kinds(kinds, failure))
+		return -1;
+	writer_measure(kinds);
+	enable_callbacks(kinds, 1);
+	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
+	return 0;
+}
+
+bool cupti_entered(void)
+{
+	return entered;
+}
+
+/* ---- while it runs ------------------------------------------------------------------------- */
+
+static void count_dropped(void)
+{
+	struct ring *ring = writer_hold(WRITER_OPEN);
+	size_t dropped = 0;
+
+	if (!ring)
+		return;
+	if (f.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_OK)
+		ring_count(&ring->shared->lost_buffers, dropped);
+	writer_release();
+}
+
+void cupti_flush(bool all)
+{
+	f.cuptiActivityFlushAll(all ? CUPTI_FLUSH_FORCED : 0);
+	count_dropped();
+}
+
+void cupti_clock(void)
+{
+	uint64_t error;
+
+	if (!two_clocks)
+		return;
+	error = clock_compare(f.cuptiGetTimestamp);
+	if (error == UINT64_MAX)
+		return;
+	activities_clock_error(error);
+	if (error > writer_shared()->clock_error_ns)
+		writer_shared()->clock_error_ns = error;
+}
+
+/* ---- leaving ------------------------------------------------------------------------------- */
+
+void cupti_disable(void)
+{
+	for (size_t i = 0; i < sizeof(kinds_of) / sizeof(*kinds_of); i++) {
+		if (kinds_of[i].wanted & enabled)
+			f.cuptiActivityDisable(kinds_of[i].kind);
+	}
+	enable_callbacks(enabled, 0);
+	enabled = 0;
+}
+
+bool cupti_leavable(void)
+{
+	return found.version >= VERSION_LEAVABLE;
+}
+
+void cupti_unsubscribe(void)
+{
+	f.cuptiUnsubscribe(subscriber);
+	subscriber = NULL;
+	entered = false;
+}
+
+void cupti_watch_all(void)
+{
+	f.cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_DRIVER);
+	f.cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_RUNTIME);
+}
+
+void cupti_leave(void)
+{
+	f.cuptiFinalize();
+	subscriber = NULL;
+	entered = false;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a libcupti is that fits the process: its driver, its runtime. */
+#ifndef CUSCOPE_AGENT_LIB_FIND_H
+#define CUSCOPE_AGENT_LIB_FIND_H
+
+#include <stdint.h>
+
+#include "agent/lib/failure.h"
+
+struct found {
+	void *library;    /* dlopen's; never closed: CUPTI's threads may still be in it */
+	uint32_t version; /* cuptiGetVersion */
+	char path[512];
+};
+
+/* The driver's version (13000), as cuDriverGetVersion of the loaded libcuda tells; 0: there is no
+ * libcuda. */
+uint32_t find_driver_version(void);
+
+/*
+ * In this order: `given` (a descriptor, or -1), the one that is loaded already, beside the
+ * libcudart that is loaded, in the layouts of Python wheels next to it, in toolkits, wherever the
+ * loader finds it. No newer than the driver, of the CUDA of libcudart where there is one, 11 to 13.
+ * Else -1, and `failure` lists what was tried.
+ */
+int find_cupti(int given, uint32_t driver_version, struct found *found, struct failure *failure);
+
+#endif

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+#include "agent/lib/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/lib/activities.h"
+#include "agent/lib/buffers.h"
+#include "agent/lib/channel.h"
+#include "agent/lib/clock.h"
+#include "agent/lib/cupti.h"
+#include "agent/lib/leave.h"
+#include "agent/lib/writer.h"
+
+#define MS             1000000ull
+#define HELLO_MOST_MS  2000
+#define FLUSH_LEAST_MS 10
+#define FLUSH_USUAL_MS 100
+#define CLOCK_EVERY_NS (10000 * MS)
+#define ENDING_LOOK_MS 20
+#define OWN_CALL_AFTER (250 * MS)
+#define SETTLE_MOST    10 /* flushes before CUPTI is left, SETTLE_MS apart */
+#define SETTLE_MS      5
+
+/* ---- states -------------------------------------------------------------------------------- */
+
+static void say_state(struct session *session, uint32_t state)
+{
+	session->state = state;
+	__atomic_store_n(&writer_shared()->state, state, __ATOMIC_RELEASE);
+	if (session->socket >= 0)
+		channel_tell(session->socket);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Records may still be on their way; then the ring's memory stays until they came. */
+static void close_all(struct session *session)
+{
+	activities_close();
+	writer_close();
+	close_fd(&session->socket);
+	close_fd(&session->wake);
+	close_fd(&session->cupti);
+}
+
+static void say_failure(const struct failure *failure)
+{
+	struct agent_shared *shared = writer_shared();
+
+	shared->failure = failure->what;
+	shared->code = failure->code;
+	memcpy(shared->text, failure->text, sizeof(shared->text));
+}
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+static void measure(struct session *session)
+{
+	struct failure failure = { 0 };
+
+	say_state(session, AGENT_STARTING);
+	if (cupti_begin(session->kinds, session->cupti, &failure) == 0) {
+		session->clock_ns = session->flush_ns = clock_now();
+		say_state(session, AGENT_RUNNING);
+		return;
+	}
+	writer_measure(0);
+	say_failure(&failure);
+	if (!cupti_entered()) {
+		say_state(session, AGENT_FAILED);
+		return;
+	}
+	/* Half started: what there is goes, then it has failed. */
+	session->order = AGENT_STOP;
+	session->state = AGENT_RUNNING;
+}
+
+static bool is_hello(const struct agent_message *message)
+{
+	return message->type == AGENT_HELLO && message->abi == AGENT_ABI && message->kinds;
+}
+
+/* Of a cuscope of another version, as well as can be told. */
+static void refuse(struct session *session)
+{
+	writer_shared()->failure = AGENT_BAD_HELLO;
+	say_state(session, AGENT_FAILED);
+}
+
+bool session_begin(struct session *session, int socket)
+{
+	struct agent_message hello = { 0 };
+	int fds[2], got;
+
+	*session = (struct session){ .socket = socket, .wake = -1, .cupti = -1 };
+	got = channel_receive(socket, HELLO_MOST_MS, &hello, fds);
+	session->cupti = fds[1];
+	session->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (got <= 0 || fds[0] < 0 || session->wake < 0 || writer_open(fds[0])) {
+		close_fd(&fds[0]);
+		close_all(session);
+		return false;
+	}
+	close(fds[0]);
+	session->order = AGENT_RUN;
+	session->kinds = hello.kinds & ~WRITER_OPEN;
+	session->flush_ms = hello.flush_ms ? hello.flush_ms : FLUSH_USUAL_MS;
+	if (session->flush_ms < FLUSH_LEAST_MS)
+		session->flush_ms = FLUSH_LEAST_MS;
+	if (!is_hello(&hello))
+		refuse(session);
+	else if (activities_open()) {
+		writer_shared()->failure = AGENT_NO_MEMORY;
+		say_state(session, AGENT_FAILED);
+	} else {
+		measure(session);
+	}
+	if (session->state == AGENT_FAILED)
+		close_all(session);
+	return session->state != AGENT_FAILED;
+}
+
+/* ---- ending -------------------------------------------------------------------------------- */
+
+static void pause_ms(unsigned ms)
+{
+	const struct timespec time = { .tv_nsec = (long)(ms * MS) };
+
+	nanosleep(&time, NULL);
+}
+
+/* Until nothing more comes: what the GPU has finished was finished a moment ago. */
+static void flush_rest(void)
+{
+	uint64_t *written = &writer_shared()->activities;
+	uint64_t before = UINT64_MAX;
+
+	for (int i = 0; i < SETTLE_MOST && __atomic_load_n(written, __ATOMIC_RELAXED) != before;
+	     i++) {
+		if (i)
+			pause_ms(SETTLE_MS);
+		before = __atomic_load_n(written, __ATOMIC_RELAXED);
+		cupti_flush(false);
+	}
+	cupti_flush(true);
+}
+
+static void begin_ending(struct session *session)
+{
+	writer_shared()->active_until_ns = clock_now();
+	writer_measure(0);
+	say_state(session, AGENT_ENDING);
+	cupti_disable();
+	flush_rest();
+	session->ending_since = clock_now();
+	session->own_call = false;
+	if (cupti_leavable()) {
+		cupti_watch_all();
+		leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
+	}
+}
+
+static void ended(struct session *session)
+{
+	struct agent_shared *shared = writer_shared();
+
+	shared->pause_ns = leave_took_ns();
+	if (cupti_leavable())
+		buffers_close();
+	else if (session->order == AGENT_STOP)
+		cupti_unsubscribe();
+	say_state(session, shared->failure                 ? AGENT_FAILED
+	                   : session->order == AGENT_PAUSE ? AGENT_PAUSED
+	                                                   : AGENT_OFF);
+}
+
+/* A process that makes no call of CUDA's for a while gets one of ours. */
+static void turn_ending(struct session *session)
+{
+	if (!cupti_leavable() || leave_done()) {
+		ended(session);
+		return;
+	}
+	if (!session->own_call && clock_now() - session->ending_since > OWN_CALL_AFTER) {
+		session->own_call = true;
+		leave_by_own_call();
+	}
+}
+
+/* ---- a turn -------------------------------------------------------------------------------- */
+
+static void turn_running(struct session *session)
+{
+	uint64_t now = clock_now();
+
+	if (now - session->flush_ns >= session->flush_ms * MS) {
+		session->flush_ns = now;
+		cupti_flush(false);
+	}
+	if (now - session->clock_ns >= CLOCK_EVERY_NS) {
+		session->clock_ns = now;
+		cupti_clock();
+	}
+}
+
+static void take_messages(struct session *session)
+{
+	struct agent_message message;
+	int fds[2], got;
+
+	while (session->socket >= 0 &&
+	       (got = channel_receive(session->socket, 0, &message, fds)) != 0) {
+		close_fd(&fds[0]);
+		close_fd(&fds[1]);
+		if (got < 0) { /* it died, or is none of ours: nobody reads any more */
+			close_fd(&session->socket);
+			session->order = AGENT_STOP;
+		} else if (session->order != AGENT_STOP && message.type >= AGENT_RUN &&
+		           message.type <= AGENT_STOP) {
+			session->order = message.type;
+		}
+	}
+}
+
+static void wait(struct session *session)
+{
+	struct pollfd ready[] = {
+		{ .fd = session->wake, .events = POLLIN },
+		{ .fd = session->socket, .events = POLLIN },
+	};
+	uint64_t woken, now = clock_now(), due = session->flush_ns + session->flush_ms * MS;
+	int timeout_ms = -1;
+
+	if (session->state == AGENT_RUNNING)
+		timeout_ms = due > now ? (int)((due - now) / MS) + 1 : 0;
+	else if (session->state == AGENT_ENDING)
+		timeout_ms = ENDING_LOOK_MS;
+	poll(ready, 2, timeout_ms);
+	while (read(session->wake, &woken, sizeof(woken)) > 0) {
+	}
+}
+
+bool session_turn(struct session *session)
+{
+	if (session->state == AGENT_RUNNING && session->order != AGENT_RUN)
+		begin_ending(session);
+	if (session->state == AGENT_ENDING)
+		turn_ending(session);
+	if (session->state == AGENT_PAUSED && session->order == AGENT_RUN)
+		measure(session);
+	if (session->state == AGENT_PAUSED && session->order == AGENT_STOP) {
+		if (!cupti_leavable())
+			cupti_unsubscribe();
+		say_state(session, AGENT_OFF);
+	}
+	if (session->state == AGENT_OFF || session->state == AGENT_FAILED) {
+		close_all(session);
+		return false;
+	}
+	if (session->state == AGENT_RUNNING && session->order == AGENT_RUN)
+		turn_running(session);
+	wait(session);
+	take_messages(session);
+	return true;
+}
+
+void session_last_flush(struct session *session)
+{
+	if (session->state == AGENT_RUNNING)
+		cupti_flush(true);
+}

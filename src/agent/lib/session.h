@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one cuscope has of the agent: from its hello until the agent is off. A session belongs to
+ * one thread, which waits in session_turn for messages and for time to pass.
+ */
+#ifndef CUSCOPE_AGENT_LIB_SESSION_H
+#define CUSCOPE_AGENT_LIB_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct session {
+	int socket; /* -1: cuscope is gone */
+	int wake;   /* an eventfd: something happened on another thread */
+	int cupti;  /* a descriptor of the libcupti to use, or -1 */
+	uint32_t kinds, flush_ms;
+	uint32_t state;              /* enum agent_state, as in shared memory */
+	uint32_t order;              /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what is to be */
+	uint64_t ending_since;       /* ns; AGENT_ENDING */
+	uint64_t clock_ns, flush_ns; /* when they were looked after last */
+	bool own_call;               /* was made, to leave CUPTI */
+};
+
+/* Takes the hello, within two seconds, and starts to measure. False: there is nothing to go on
+ * with; all is closed. */
+bool session_begin(struct session *session, int socket);
+
+/* Waits for something to do, and does it. False: it is over, and all is closed. */
+bool session_turn(struct session *session);
+
+/* At the process's exit: the last records. */
+void session_last_flush(struct session *session);
+
+#endif

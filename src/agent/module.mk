@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+# The library that goes into targets: $(B)/libcuscope-agent.so, of libc alone.
+
+AGENT_SRC := $(sort $(wildcard src/agent/lib/*.c))
+AGENT_OBJ := $(AGENT_SRC:%.c=$(B)/agent/%.o)
+AGENT_SO  := $(B)/libcuscope-agent.so
+
+# glibc before 2.34 has dlopen and threads in libraries of their own, which later ones keep, empty.
+AGENT_LIBS := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,-z,defs
+
+# Targets are never sanitized, whatever this build is.
+AGENT_CFLAGS = $(filter-out -pthread $(SANITIZE),$(CFLAGS)) -fPIC -fvisibility=hidden
+
+$(AGENT_OBJ): $(B)/agent/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(AGENT_CFLAGS) -c -o $@ $<
+
+$(AGENT_SO): $(AGENT_OBJ)
+	$(CC) $(AGENT_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--build-id \
+		-o $@ $^ $(AGENT_LIBS)
+
+# Without what only a debugger wants, as it is in cuscope. The build id stays: by it cuscope knows the library beside it
+# as the same one.
+$(B)/agent/embedded.so: $(AGENT_SO)
+	objcopy --strip-unneeded $< $@
+
+$(B)/agent/embedded.o: src/agent/embedded.S $(B)/agent/embedded.so
+	$(CC) -DAGENT_LIBRARY='"$(B)/agent/embedded.so"' -c -o $@ $<
+
+$(B)/libcuscope.a: $(B)/agent/embedded.o
+
+agent: $(AGENT_SO)
+
+objects: $(AGENT_OBJ)
+
+.PHONY: agent

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+# make agent-abi          our CUPTI headers against the real ones, where a toolkit has them
+# make agent-tests        the agent's library in programs of the simulated driver
+# make test-agent-live    the same with cuscope's side of it, in other processes
+
+AGENT_T      := tests/agent
+AGENT_T_LIB  := $(AGENT_SRC:%.c=$(B)/agent-tests/%.o)
+AGENT_T_HOST := $(AGENT_T:%=$(B)/%)/host.o $(AGENT_T:%=$(B)/%)/work.o
+AGENT_T_BIN  := $(patsubst %.c,$(B)/%,$(wildcard $(AGENT_T)/test_*.c))
+
+# The library's code as a part of the test programs, sanitized as they are.
+$(AGENT_T_LIB): $(B)/agent-tests/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -c -o $@ $<
+
+$(B)/$(AGENT_T)/host.o $(B)/$(AGENT_T)/work.o: CFLAGS += -Itests
+
+$(AGENT_T_BIN): %: %.o $(AGENT_T_HOST) $(AGENT_T_LIB)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -lcmocka -ldl -pthread
+
+agent-tests: simcuda $(AGENT_SO) $(AGENT_T_BIN)
+	$(AGENT_T)/run $(B)
+
+agent-abi:
+	$(AGENT_T)/abi.py '$(CC)'
+
+unit: agent-abi
+
+$(B)/tests/agent/live: $(B)/tests/agent/live.o $(B)/libcuscope.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+test-agent-live: $(B)/tests/agent/live programs simcuda
+	tests/unit/run.sh $<
+
+.PHONY: agent-abi agent-tests test-agent-live

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT
+/* How the agent comes into a process that runs, and leaves it: nothing of it stays. */
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host.h"
+#include "work.h"
+
+#define ALL    (AGENT_WANT_KERNELS | AGENT_WANT_COPIES | AGENT_WANT_SETS)
+#define ROUNDS 1000
+#define KIB(n) ((uint64_t)(n) << 10)
+
+int cuscope_agent_enter(int socket);
+
+static int begin_work(void **state)
+{
+	work_begin();
+	return 0;
+}
+
+static struct host *enter(void)
+{
+	struct host *host = host_new(KIB(256));
+
+	assert_int_equal(cuscope_agent_enter(host->theirs), 0);
+	host_hello(host, ALL);
+	return host;
+}
+
+static void wait_for(struct host *host, uint32_t state)
+{
+	if (host_wait(host, state) != state)
+		fail_msg("state %u instead of %u, failure %u, code %d: %s", host->shared->state,
+		         state, host->shared->failure, host->shared->code, host->shared->text);
+}
+
+/* Whether the thread ends; it does after the socket is closed. */
+static bool thread_is_gone(size_t threads)
+{
+	for (int i = 0; i < 2000 && count_threads() > threads; i++)
+		host_sleep(1);
+	return count_threads() == threads;
+}
+
+/* ---- a program that works ---- */
+
+static bool stop_working; /* atomic */
+
+static void *keep_working(void *data)
+{
+	work_thread();
+	while (!__atomic_load_n(&stop_working, __ATOMIC_RELAXED)) {
+		work_launch(1);
+		work_sync();
+	}
+	return NULL;
+}
+
+static pthread_t start_working(void)
+{
+	pthread_t thread;
+
+	__atomic_store_n(&stop_working, false, __ATOMIC_RELAXED);
+	pthread_create(&thread, NULL, keep_working, NULL);
+	return thread;
+}
+
+static void end_working(pthread_t thread)
+{
+	__atomic_store_n(&stop_working, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
+/* ---- tests ---- */
+
+static void a_program_at_work_is_left_at_one_of_its_calls(void **state)
+{
+	pthread_t thread = start_working();
+	struct host *host = enter();
+
+	wait_for(host, AGENT_RUNNING);
+	host_sleep(50);
+	host_tell(host, AGENT_STOP);
+	wait_for(host, AGENT_OFF);
+	host_read(host);
+	assert_true(host_count(host, AGENT_KERNEL) > 0);
+	assert_true(host->shared->active_until_ns > host->shared->active_since_ns);
+	end_working(thread);
+	host_free(host);
+}
+
+static void a_program_without_calls_is_left_as_well(void **state)
+{
+	struct host *host = enter();
+	uint64_t begin;
+
+	wait_for(host, AGENT_RUNNING);
+	begin = host_now();
+	host_tell(host, AGENT_STOP);
+	wait_for(host, AGENT_OFF);
+	assert_true(host_now() - begin < 2000000000);
+	host_free(host);
+}
+
+static void a_pause_is_not_measured(void **state)
+{
+	struct host *host = enter();
+	uint64_t until;
+
+	wait_for(host, AGENT_RUNNING);
+	work_launch(1);
+	work_sync();
+	host_tell(host, AGENT_PAUSE);
+	wait_for(host, AGENT_PAUSED);
+	until = host->shared->active_until_ns;
+	work_launch(2);
+	work_sync();
+	host_tell(host, AGENT_RUN);
+	wait_for(host, AGENT_RUNNING);
+	assert_true(host->shared->active_since_ns > until);
+	work_launch(3);
+	work_sync();
+	host_tell(host, AGENT_STOP);
+	wait_for(host, AGENT_OFF);
+	host_read(host);
+	assert_int_equal(host_count(host, AGENT_KERNEL), 2);
+	assert_int_equal(host_count(host, AGENT_CALL), 2);
+	host_free(host);
+}
+
+static void a_pause_can_be_the_end(void **state)
+{
+	struct host *host = enter();
+
+	wait_for(host, AGENT_RUNNING);
+	host_tell(host, AGENT_PAUSE);
+	wait_for(host, AGENT_PAUSED);
+	host_tell(host, AGENT_STOP);
+	wait_for(host, AGENT_OFF);
+	host_free(host);
+}
+
+static void when_cuscope_dies_all_is_turned_off(void **state)
+{
+	pthread_t thread = start_working();
+	size_t threads = count_threads(), fds = count_fds(), mappings = count_mappings();
+	struct host *host = enter();
+	uint64_t begin;
+
+	wait_for(host, AGENT_RUNNING);
+	begin = host_now();
+	close(host->socket);
+	host->socket = -1;
+	assert_true(thread_is_gone(threads));
+	assert_true(host_now() - begin < 1000000000);
+	assert_int_equal(host->shared->state, AGENT_OFF);
+	end_working(thread);
+	host_free(host);
+	assert_int_equal(count_fds(), fds);
+	assert_true(count_mappings() <= mappings);
+}
+
+static void when_cuscope_dies_before_it_said_anything_nothing_happens(void **state)
+{
+	size_t threads = count_threads(), fds = count_fds();
+	struct host *host = host_new(KIB(64));
+
+	assert_int_equal(cuscope_agent_enter(host->theirs), 0);
+	host_free(host);
+	assert_true(thread_is_gone(threads));
+	assert_int_equal(count_fds(), fds);
+}
+
+static void a_second_cuscope_is_told_to_go(void **state)
+{
+	struct host *host = enter(), *second = host_new(KIB(64));
+
+	wait_for(host, AGENT_RUNNING);
+	assert_int_equal(cuscope_agent_enter(second->theirs), -EBUSY);
+	host_free(second);
+	assert_int_equal(host->shared->state, AGENT_RUNNING);
+	host_tell(host, AGENT_STOP);
+	wait_for(host, AGENT_OFF);
+	host_free(host);
+}
+
+static void one_that_comes_while_another_ends_waits(void **state)
+{
+	struct host *host = enter(), *next;
+	int code;
+
+	wait_for(host, AGENT_RUNNING);
+	close(host->socket);
+	host->socket = -1;
+	next = host_new(KIB(256));
+	while ((code = cuscope_agent_enter(next->theirs)) == -EBUSY) { /* not noticed yet */
+		host_free(next);
+		next = host_new(KIB(256));
+		host_sleep(1);
+	}
+	assert_int_equal(code, 0);
+	host_hello(next, ALL);
+	wait_for(next, AGENT_RUNNING);
+	host_tell(next, AGENT_STOP);
+	wait_for(next, AGENT_OFF);
+	host_free(next);
+	host_free(host);
+}
+
+static size_t memory_in_use(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks;
+}
+
+static void a_thousand_rounds_leave_nothing_behind(void **state)
+{
+	const char *rounds = getenv("TEST_ROUNDS");
+	int n = rounds ? atoi(rounds) : ROUNDS;
+	pthread_t thread = start_working();
+	size_t threads = count_threads(), fds = count_fds(), mappings = 0, memory = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct host *host = enter();
+
+		wait_for(host, AGENT_RUNNING);
+		if (i % 3 == 0) { /* it dies */
+			close(host->socket);
+			host->socket = -1;
+		} else {
+			host_tell(host, AGENT_STOP);
+		}
+		wait_for(host, AGENT_OFF);
+		host_free(host);
+		assert_true(thread_is_gone(threads));
+		if (i == n / 10) { /* what is made once is there */
+			mappings = count_mappings();
+			memory = memory_in_use();
+		}
+	}
+	assert_int_equal(count_fds(), fds);
+	assert_true(count_mappings() <= mappings + 8); /* malloc's own come and go */
+	assert_true(memory_in_use() < memory + 65536);
+	end_working(thread);
+}
+
+static void calls_that_began_before_are_not_told(void **state)
+{
+	struct host *host = enter();
+
+	wait_for(host, AGENT_RUNNING);
+	for (int i = 0; i < 10; i++)
+		work_launch(1);
+	work_sync();
+	host_tell(host, AGENT_STOP);
+	wait_for(host, AGENT_OFF);
+	host_read(host);
+	for (size_t i = 0; i < host_count(host, AGENT_CALL); i++) {
+		const struct agent_call *call = host_get(host, AGENT_CALL, i);
+
+		assert_true(call->begin_ns >= host->shared->active_since_ns);
+		assert_true(call->begin_ns <= host->shared->active_until_ns);
+	}
+	assert_int_equal(host_count(host, AGENT_CALL), 10);
+	host_free(host);
+}
+
+static void a_hello_of_another_version_is_refused(void **state)
+{
+	struct host *host = host_new(KIB(64));
+
+	host->abi = AGENT_ABI + 1;
+	assert_int_equal(cuscope_agent_enter(host->theirs), 0);
+	host_hello(host, ALL);
+	assert_int_equal(host_wait(host, AGENT_FAILED), AGENT_FAILED);
+	assert_int_equal(host->shared->failure, AGENT_BAD_HELLO);
+	host_free(host);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_program_at_work_is_left_at_one_of_its_calls),
+		cmocka_unit_test(a_program_without_calls_is_left_as_well),
+		cmocka_unit_test(a_pause_is_not_measured),
+		cmocka_unit_test(a_pause_can_be_the_end),
+		cmocka_unit_test(when_cuscope_dies_all_is_turned_off),
+		cmocka_unit_test(when_cuscope_dies_before_it_said_anything_nothing_happens),
+		cmocka_unit_test(a_second_cuscope_is_told_to_go),
+		cmocka_unit_test(one_that_comes_while_another_ends_waits),
+		cmocka_unit_test(calls_that_began_before_are_not_told),
+		cmocka_unit_test(a_hello_of_another_version_is_refused),
+		cmocka_unit_test(a_thousand_rounds_leave_nothing_behind),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests_name("agent: leaving", tests, begin_work, NULL);
+}
