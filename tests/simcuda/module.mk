@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make simcuda         $(B)/simcuda: the simulated driver in three shapes, its runtimes and libcuptis
 # make test-simcuda    its own tests
-# make check-simcuda-signatures   every function against the headers of an installed CUDA toolkit
+# make check-simcuda-signatures   every function and record against the headers of an installed CUDA toolkit
 
 SIM     := tests/simcuda
 SIM_B   := $(B)/simcuda
@@ -163,6 +163,8 @@ check-simcuda-signatures:
 		$(CC) -std=gnu17 -w -fsyntax-only -D_GNU_SOURCE -DSIMCUDA_TOOLKIT_HEADERS \
 			-I$(SIM_TOOLKIT) $$file || exit 1; \
 	done
+	test ! -f $(SIM_TOOLKIT)/cupti.h || \
+		$(CC) -std=gnu17 -w -fsyntax-only -I$(SIM_TOOLKIT) $(SIM)/test/cupti_abi.c
 	@echo "the signatures are those of $(SIM_TOOLKIT)"
 
 .PHONY: test-simcuda check-simcuda-signatures
