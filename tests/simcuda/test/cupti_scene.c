@@ -20,6 +20,7 @@ struct manner manner;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUmodule module;
 static bool session;
+static handle subscribed;
 static void *given[4096]; /* buffers that have not come back */
 
 static void defaults(void)
@@ -52,10 +53,27 @@ int scene_open(void **state)
 	return 0;
 }
 
+/* As it is safe: kinds first. After graphs it is not, and CUPTI stays. */
+static void leave(void)
+{
+	static const uint32_t kinds[] = {
+#define KIND(kind, ...) kind,
+		RECORD_VERSIONS(KIND)
+#undef KIND
+	};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		cuptiActivityDisable(kinds[i]);
+	cuptiActivityFlushAll(FLAG_FLUSH_FORCED);
+	if (manner.graphs)
+		cuptiUnsubscribe(subscribed);
+	else
+		cuptiFinalize();
+}
+
 void scene_end(void)
 {
 	if (session)
-		cuptiFinalize();
+		leave();
 	session = false;
 	/* What it still had is the program's own again. */
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
@@ -146,14 +164,14 @@ void tell(void *user, uint32_t domain, uint32_t site, const void *data)
 		               .result = call->site == 1 ? *(int *)call->result : -1,
 		               .data = *call->data };
 	snprintf(told->function, sizeof(told->function), "%s", call->function);
+	snprintf(told->symbol, sizeof(told->symbol), "%s", call->symbol ? call->symbol : "");
 	memcpy(told->params, call->params, manner.params_bytes);
 	*call->data = 4711;
 	pthread_mutex_unlock(&lock);
 	if (manner.finalize && call->site == 1) {
 		manner.finalize = false;
 		session = false;
-		cuptiActivityFlushAll(FLAG_FLUSH_FORCED);
-		cuptiFinalize();
+		leave();
 	}
 }
 
@@ -162,6 +180,7 @@ handle scene_start(const uint32_t *kinds)
 	handle subscriber;
 	SUCCEEDS(cuptiSubscribe(&subscriber, tell, NULL));
 	session = true;
+	subscribed = subscriber;
 	if (cuptiActivityRegisterTimestampCallback)
 		SUCCEEDS(cuptiActivityRegisterTimestampCallback(monotonic));
 	SUCCEEDS(cuptiActivityRegisterCallbacks(request, complete));
@@ -189,6 +208,26 @@ CUstream new_stream(void)
 	CUstream stream;
 	OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	return stream;
+}
+
+CUgraphExec two_kernels(void)
+{
+	CUDA_KERNEL_NODE_PARAMS params = { .func = tick_function(),
+		                           .gridDimX = 1,
+		                           .gridDimY = 1,
+		                           .gridDimZ = 1,
+		                           .blockDimX = 1,
+		                           .blockDimY = 1,
+		                           .blockDimZ = 1 };
+	CUgraph graph;
+	CUgraphNode first, second;
+	CUgraphExec exec;
+	OK(cuGraphCreate, &graph, 0);
+	OK(cuGraphAddKernelNode_v2, &first, graph, NULL, 0, &params);
+	OK(cuGraphAddKernelNode_v2, &second, graph, &first, 1, &params);
+	OK(cuGraphInstantiateWithFlags, &exec, graph, 0);
+	OK(cuGraphDestroy, graph);
+	return exec;
 }
 
 void wait_for_all(void)

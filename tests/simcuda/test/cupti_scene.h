@@ -75,7 +75,7 @@ extern uint32_t version; /* of CUPTI: 13, 22, 130001 */
 struct told {
 	uint32_t domain, site, correlation, context;
 	bool exit;
-	char function[40];
+	char function[40], symbol[40];
 	uint64_t params[11]; /* the first bytes of them */
 	int result;          /* at the exit */
 	uint64_t data;       /* what the enter left for the exit */
@@ -103,6 +103,7 @@ extern struct manner {
 	size_t max_records;  /* 0 */
 	size_t params_bytes; /* of a call that are kept: 0 */
 	bool finalize;       /* false: at the next exit */
+	bool graphs;         /* false: they were measured, and CUPTI cannot be finalized */
 } manner;
 
 /* Subscribes, registers and enables kinds, a list that 0 ends; times in CLOCK_MONOTONIC. */
@@ -117,7 +118,8 @@ uint64_t monotonic(void);
 CUfunction tick_function(void);
 void launch(CUstream stream);
 CUstream new_stream(void);
-void wait_for_all(void); /* the device, then a flush */
+CUgraphExec two_kernels(void); /* one after the other */
+void wait_for_all(void);       /* the device, then a flush */
 
 size_t records_now(void); /* while something may be running */
 size_t count_kind(uint32_t kind);

@@ -62,6 +62,7 @@ static void a_kernel_is_told_as_it_was_launched(void **state)
 	wait_for_all();
 	const struct kernel_record *kernel = &nth(KIND_CONCURRENT_KERNEL, 0)->kernel;
 	assert_string_equal(kernel->name, TICK);
+	assert_string_equal(seen.told[0].symbol, TICK);
 	assert_memory_equal(kernel->grid, ((int[]){ 2, 3, 4 }), sizeof(kernel->grid));
 	assert_memory_equal(kernel->block, ((int[]){ 32, 2, 1 }), sizeof(kernel->block));
 	assert_int_equal(kernel->shared_dynamic, 128);
@@ -188,30 +189,11 @@ static void waits_are_told_with_what_was_waited_for(void **state)
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-static CUgraphExec two_kernels(void)
-{
-	CUDA_KERNEL_NODE_PARAMS params = { .func = tick_function(),
-		                           .gridDimX = 1,
-		                           .gridDimY = 1,
-		                           .gridDimZ = 1,
-		                           .blockDimX = 1,
-		                           .blockDimY = 1,
-		                           .blockDimZ = 1 };
-	CUgraph graph;
-	CUgraphNode first, second;
-	CUgraphExec exec;
-	OK(cuGraphCreate, &graph, 0);
-	OK(cuGraphAddKernelNode_v2, &first, graph, NULL, 0, &params);
-	OK(cuGraphAddKernelNode_v2, &second, graph, &first, 1, &params);
-	OK(cuGraphInstantiateWithFlags, &exec, graph, 0);
-	OK(cuGraphDestroy, graph);
-	return exec;
-}
-
 static void a_graphs_kernels_share_its_correlation_and_have_their_nodes(void **state)
 {
 	CUgraphExec exec = two_kernels();
 	CUstream stream = new_stream();
+	manner.graphs = true;
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	OK(cuGraphLaunch, exec, stream);
 	OK(cuGraphLaunch, exec, stream);
@@ -236,10 +218,11 @@ static void a_graphs_kernels_share_its_correlation_and_have_their_nodes(void **s
 
 static void the_trace_of_graphs_hides_their_nodes(void **state)
 {
-	CUgraphExec exec = two_kernels();
 	if (version < 17)
 		return;
+	manner.graphs = true;
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL, KIND_GRAPH_TRACE));
+	CUgraphExec exec = two_kernels();
 	OK(cuGraphLaunch, exec, NULL);
 	launch(NULL);
 	wait_for_all();
@@ -479,8 +462,6 @@ int main(void)
 		TEST(records_are_as_long_as_the_release_has_them),
 		TEST(memory_kinds_and_directions_are_those_of_the_pointers),
 		TEST(waits_are_told_with_what_was_waited_for),
-		TEST(a_graphs_kernels_share_its_correlation_and_have_their_nodes),
-		TEST(the_trace_of_graphs_hides_their_nodes),
 		TEST(work_runs_between_its_call_and_the_end_of_the_wait),
 		TEST(work_of_a_stream_does_not_overlap),
 		TEST(the_clock_is_the_wall_clock_unless_told_otherwise),
@@ -492,6 +473,9 @@ int main(void)
 		TEST(a_second_subscriber_is_refused),
 		TEST(wrong_arguments_are_refused),
 		TEST(flushing_needs_functions_for_buffers),
+		/* After these CUPTI cannot be finalized any more. */
+		TEST(a_graphs_kernels_share_its_correlation_and_have_their_nodes),
+		TEST(the_trace_of_graphs_hides_their_nodes),
 	};
 	return cmocka_run_group_tests(tests, scene_open, NULL);
 }

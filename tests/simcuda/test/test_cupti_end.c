@@ -2,6 +2,7 @@
 /*
  * The simulated libcupti: its buffers, how it is left, and what it does on demand. Tests whose name
  * begins with on_demand_ need the setting that their name tells and run alone: test_cupti_end NAME.
+ * So do those that begin with fatal_, which the process does not survive.
  */
 #include "cupti_scene.h"
 
@@ -216,6 +217,7 @@ static void work_of_a_session_that_ended_is_not_told_in_the_next(void **state)
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	launch(stream);
 	scene_end();
+	seen.n = 0; /* the forced flush brought it, without times */
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	open_gate(stream);
 	launch(NULL);
@@ -367,18 +369,89 @@ static void on_demand_fail(void **state)
 	SUCCEEDS(cuptiFinalize());
 }
 
-static void on_demand_strict(void **state)
+/* ---- what ends the process --------------------------------------------------------------------
+ */
+
+/* Each of these does something that it must not survive: it ends with the status of SIGABRT. */
+static void expect_the_end(void)
 {
-	old_subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
+	signal(SIGABRT, _exit);
+}
+
+static void fatal_unsafe_point(void **state)
+{
+	handle subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	manner.finalize = true;
-	SUCCEEDS(cuptiEnableCallback(1, old_subscriber, 1, SITE_LAUNCH));
+	SUCCEEDS(cuptiEnableCallback(1, subscriber, 1, SITE_LAUNCH));
 	launch(NULL);
 	assert_false(manner.finalize);
 	SUCCEEDS(cuptiActivityEnable(KIND_CONCURRENT_KERNEL));
-	signal(SIGABRT, _exit); /* the status of a process that passes is not 6 */
+	expect_the_end();
 	cuptiFinalize();
-	fail_msg("still here");
 }
+
+static void fatal_enabled_kinds(void **state)
+{
+	CUcontext ctx;
+	pthread_t thread;
+	OK(cuCtxGetCurrent, &ctx);
+	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
+	launch(NULL);
+	pthread_create(&thread, NULL, launch_once, ctx);
+	pthread_join(thread, NULL);
+	expect_the_end();
+	cuptiFinalize();
+}
+
+static void fatal_launched_graph(void **state)
+{
+	CUgraphExec exec = two_kernels();
+	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
+	OK(cuGraphLaunch, exec, NULL);
+	OK(cuCtxSynchronize);
+	SUCCEEDS(cuptiActivityDisable(KIND_CONCURRENT_KERNEL));
+	expect_the_end();
+	cuptiFinalize();
+}
+
+static void fatal_instantiated_graph(void **state)
+{
+	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
+	two_kernels();
+	SUCCEEDS(cuptiActivityDisable(KIND_CONCURRENT_KERNEL));
+	expect_the_end();
+	cuptiFinalize();
+}
+
+static void fatal_early_graph(void **state)
+{
+	CUgraphExec exec = two_kernels();
+	scene_start(KINDS_OF(KIND_GRAPH_TRACE));
+	expect_the_end();
+	CU(cuGraphLaunch)(exec, NULL);
+}
+
+static void hold(void *user, uint32_t domain, uint32_t site, const void *data)
+{
+	wait_at_the_gate(NULL);
+}
+
+static void fatal_held_thread(void **state)
+{
+	CUcontext ctx;
+	pthread_t thread;
+	handle subscriber;
+	OK(cuCtxGetCurrent, &ctx);
+	SUCCEEDS(cuptiSubscribe(&subscriber, hold, NULL));
+	SUCCEEDS(cuptiEnableCallback(1, subscriber, 1, SITE_LAUNCH));
+	pthread_create(&thread, NULL, launch_once, ctx);
+	pause_ms(100);
+	expect_the_end();
+	cuptiFinalize();
+}
+
+/* ---- on demand, the rest -----------------------------------------------------------------------
+ */
 
 static void on_demand_wrap(void **state)
 {
@@ -504,10 +577,19 @@ static const struct {
 	const char *name;
 	void (*test)(void **state);
 } demanded[] = {
-	{ "busy", on_demand_busy },     { "fail", on_demand_fail },
-	{ "strict", on_demand_strict }, { "wrap", on_demand_wrap },
-	{ "times", on_demand_times },   { "shuffle", on_demand_shuffle },
-	{ "late", on_demand_late },     { "slow_flush", on_demand_slow_flush },
+	{ "busy", on_demand_busy },
+	{ "fail", on_demand_fail },
+	{ "unsafe_point", fatal_unsafe_point },
+	{ "enabled_kinds", fatal_enabled_kinds },
+	{ "launched_graph", fatal_launched_graph },
+	{ "instantiated_graph", fatal_instantiated_graph },
+	{ "early_graph", fatal_early_graph },
+	{ "held_thread", fatal_held_thread },
+	{ "wrap", on_demand_wrap },
+	{ "times", on_demand_times },
+	{ "shuffle", on_demand_shuffle },
+	{ "late", on_demand_late },
+	{ "slow_flush", on_demand_slow_flush },
 	{ "cost", on_demand_cost },
 };
 
