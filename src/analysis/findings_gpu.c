@@ -180,20 +180,9 @@ static void free_windows(void *state)
 	gpu_windows_free(state);
 }
 
-static void windows_activity(void *state, const struct event *event)
+static void windows_event(void *state, const struct event *event)
 {
 	gpu_windows_event(state, event);
-}
-
-/* Whether all is there that ran: what is not looks idle. */
-static bool is_whole(const struct run_info *run, const struct process *process)
-{
-	for (size_t i = 0; i < run->n_misses; i++) {
-		if (run->misses[i].kind == MISS_GPU_TIMES &&
-		    (!run->misses[i].pid || run->misses[i].pid == process->pid))
-			return false;
-	}
-	return true;
 }
 
 struct low_use {
@@ -206,11 +195,11 @@ static struct low_use low_use_of(const struct gpu_windows_row *row)
 	struct low_use low = { .window_ns = (double)(row->end_ns - row->begin_ns) / GPU_WINDOWS };
 
 	for (size_t i = 0; i < GPU_WINDOWS; i++) {
-		if (row->used[i] >= LIMIT_USE)
+		if (row->measured[i] < GPU_WINDOW_MEASURED || row->used[i] >= LIMIT_USE)
 			continue;
 		if (!low.windows++ || row->used[i] < row->used[low.worst])
 			low.worst = i;
-		low.idle_ns += (1 - row->used[i]) * low.window_ns;
+		low.idle_ns += (1 - row->used[i]) * row->measured[i] * low.window_ns;
 	}
 	return low;
 }
@@ -242,7 +231,6 @@ static void judge_windows(void *state, const struct finding_rule *rule,
                           const struct finding_verdicts *verdicts)
 {
 	const struct gpu_windows_row *rows;
-	bool parts = false;
 	size_t n;
 
 	rows = gpu_windows_rows(state, &n);
@@ -251,16 +239,9 @@ static void judge_windows(void *state, const struct finding_rule *rule,
 			finding_process(verdicts, rows[i].process->id);
 		struct low_use low = low_use_of(&rows[i]);
 
-		if (!process)
-			continue;
-		if (!is_whole(verdicts->run, rows[i].process))
-			parts = true;
-		else if (finding_is_worth(process, (uint64_t)low.idle_ns))
+		if (process && finding_is_worth(process, (uint64_t)low.idle_ns))
 			add_low_use(findings_add(verdicts, rule, process), &rows[i], &low);
 	}
-	if (parts)
-		findings_cannot_judge(verdicts, rule,
-		                      "GPU times of a process are of a part of the time only");
 }
 
 const struct finding_rule rule_low_use = {
@@ -268,7 +249,8 @@ const struct finding_rule rule_low_use = {
 	.title = "windows in which the GPU is mostly idle",
 	.needs = NEEDS_GPU,
 	.make = make_windows,
-	.activity = windows_activity,
+	.activity = windows_event,
+	.range = windows_event,
 	.judge = judge_windows,
 	.free = free_windows,
 };

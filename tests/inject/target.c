@@ -29,6 +29,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -451,6 +452,36 @@ static void work_seccomp(void)
 	work_poll();
 }
 
+/* Makes children that live a while, as loaders of data do, beside a thread that waits. */
+static void *fork_main(void *argument)
+{
+	while (!atomic_load(&stop)) {
+		struct timespec t = { .tv_nsec = 500000 };
+		pid_t child = fork();
+
+		if (child == 0) {
+			t.tv_nsec = 300000000;
+			nanosleep(&t, NULL);
+			_exit(0);
+		}
+		nanosleep(&t, NULL);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
+	return argument;
+}
+
+static void work_fork(void)
+{
+	static pthread_t thread;
+
+	if (!thread && pthread_create(&thread, NULL, fork_main, NULL))
+		wrong("pthread_create");
+	work_poll();
+	if (atomic_load(&stop))
+		pthread_join(thread, NULL);
+}
+
 static void work_exit(void)
 {
 	struct timespec t = { .tv_nsec = 20000000 };
@@ -484,6 +515,7 @@ static const struct work {
 	{ "exit", work_exit },
 	{ "leaderless", work_leaderless },
 	{ "loader", work_loader },
+	{ "fork", work_fork },
 	{ "musl", work_musl },
 	{ "seccomp", work_seccomp },
 };
