@@ -264,3 +264,25 @@ class Gpu:
         problems = list(self.problems(trace))
         kernels = [] if problems else Base(trace).kernels()
         self.report.test("gpu-again: 5000 kernels", problems or equal("kernels", 5000, len(kernels)))
+        self.graphs(torch)
+
+    def graphs(self, torch):
+        """A graph that was made before cuscope came outlives its going; a wrong leave is a GPU fault."""
+        torch.loop.ask("graph 1")
+        before = torch.loop.ask("graph 2")
+        for turn in range(5):
+            trace = Recorded(self.cuscope, self.folder, "gpu-graph", ["--gpu"], ["-p", str(torch.loop.pid)])
+            torch.loop.send("graph 4")
+            time.sleep(2.5)
+            trace.finish(interrupt=True)
+            replays = torch.loop.answer()["launches"]
+            problems = list(self.problems(trace))
+            kernels = [] if problems else Base(trace).kernels()
+            self.report.test(f"gpu-graph {turn}: nodes of the graph have its launch", problems or joined(kernels))
+            self.report.test(f"gpu-graph {turn}: nodes", problems or (
+                [] if 0 < len(kernels) <= replays * 10 else [f"{len(kernels)} nodes in {replays} replays"]))
+        after = torch.loop.ask("graph 2")
+        print("     us a replay: "
+              f"{before['seconds'] / before['launches'] * 1e6:.2f} before, "
+              f"{after['seconds'] / after['launches'] * 1e6:.2f} after", flush=True)
+        self.report.test("gpu-graph: the loop goes on", [] if after["launches"] else ["no replays"])
