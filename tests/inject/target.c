@@ -453,31 +453,28 @@ static void work_seccomp(void)
 }
 
 /* Makes children that live a while, as loaders of data do, beside a thread that waits. */
-static void *fork_main(void *argument)
+static void *wait_main(void *argument)
 {
-	while (!atomic_load(&stop)) {
-		struct timespec t = { .tv_nsec = 500000 };
-		pid_t child = fork();
-
-		if (child == 0) {
-			t.tv_nsec = 300000000;
-			nanosleep(&t, NULL);
-			_exit(0);
-		}
-		nanosleep(&t, NULL);
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-	}
+	while (!atomic_load(&stop))
+		work_poll();
 	return argument;
 }
 
 static void work_fork(void)
 {
 	static pthread_t thread;
+	struct timespec t = { .tv_nsec = 300000000 };
 
-	if (!thread && pthread_create(&thread, NULL, fork_main, NULL))
+	if (!thread && pthread_create(&thread, NULL, wait_main, NULL))
 		wrong("pthread_create");
-	work_poll();
+	if (fork() == 0) {
+		nanosleep(&t, NULL);
+		_exit(0);
+	}
+	t.tv_nsec = 200000;
+	nanosleep(&t, NULL);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
 	if (atomic_load(&stop))
 		pthread_join(thread, NULL);
 }

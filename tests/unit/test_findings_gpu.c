@@ -137,6 +137,19 @@ static void test_idle_time_of_windows_below_half_is_low_use(void **state)
 	assert_in_range(finding->example.begin_ns, US(1919), US(1921));
 }
 
+static void not_measured(double begin_us, double end_us)
+{
+	struct range range = { .kind = RANGE_NOT_MEASURED,
+		               .begin_ns = US(begin_us),
+		               .end_ns = US(end_us),
+		               .name = "not measured" };
+
+	findings_event(findings, &(struct event){ .type = EVENT_RANGE,
+	                                          .time_ns = range.end_ns,
+	                                          .process = the_process(),
+	                                          .range = &range });
+}
+
 /* Of 30 windows of 100 us 10 are empty, 10 are used for 10 to 19 %, and 10 for 40 to 49 %. */
 static void test_the_example_of_low_use_is_what_it_is_like_most_of_the_time(void **state)
 {
@@ -151,20 +164,7 @@ static void test_the_example_of_low_use_is_what_it_is_like_most_of_the_time(void
 	assert_non_null(finding);
 	assert_int_equal(finding->count, 30);
 	assert_in_range(finding->example.begin_ns, US(1999), US(2001));
-	assert_non_null(strstr(finding->evidence, "next to nothing ran in 10 of them (99"));
-}
-
-static void not_measured(double begin_us, double end_us)
-{
-	struct range range = { .kind = RANGE_NOT_MEASURED,
-		               .begin_ns = US(begin_us),
-		               .end_ns = US(end_us),
-		               .name = "not measured" };
-
-	findings_event(findings, &(struct event){ .type = EVENT_RANGE,
-	                                          .time_ns = range.end_ns,
-	                                          .process = the_process(),
-	                                          .range = &range });
+	assert_non_null(strstr(finding->evidence, "next to nothing ran in 10 of them (1.000 ms)"));
 }
 
 static void test_what_was_not_measured_is_not_taken_for_idle(void **state)
