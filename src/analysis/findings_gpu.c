@@ -186,44 +186,86 @@ static void windows_event(void *state, const struct event *event)
 }
 
 struct low_use {
-	double window_ns, idle_ns;
-	size_t windows, worst; /* below the limit; the one with the least use */
+	double window_ns, idle_ns, empty_ns; /* empty_ns: of idle_ns */
+	size_t windows, empty;               /* below the limit; of them, without any work */
+	size_t worst, typical; /* with the least use; with the middle one of those with work */
 };
 
+static int by_use(const void *left, const void *right, void *used)
+{
+	double a = ((const double *)used)[*(const size_t *)left];
+	double b = ((const double *)used)[*(const size_t *)right];
+
+	return (a > b) - (a < b);
+}
+
+/* A program's start, or its pauses, are in empty windows: others show what it is like. */
 static struct low_use low_use_of(const struct gpu_windows_row *row)
 {
 	struct low_use low = { .window_ns = (double)(row->end_ns - row->begin_ns) / GPU_WINDOWS };
+	double used[GPU_WINDOWS];
+	size_t order[GPU_WINDOWS];
 
 	for (size_t i = 0; i < GPU_WINDOWS; i++) {
-		if (row->measured[i] < GPU_WINDOW_MEASURED || row->used[i] >= LIMIT_USE)
+		double idle_ns = (1 - row->used[i]) * row->measured[i] * low.window_ns;
+
+		used[i] = row->used[i];
+		if (row->measured[i] < GPU_WINDOW_MEASURED || used[i] >= LIMIT_USE)
 			continue;
-		if (!low.windows++ || row->used[i] < row->used[low.worst])
-			low.worst = i;
-		low.idle_ns += (1 - row->used[i]) * row->measured[i] * low.window_ns;
+		order[low.windows++] = i;
+		low.idle_ns += idle_ns;
+		if (used[i] > LIMIT_NO_USE)
+			continue;
+		low.empty++;
+		low.empty_ns += idle_ns;
 	}
+	if (!low.windows)
+		return low;
+	qsort_r(order, low.windows, sizeof(*order), by_use, used);
+	low.worst = order[0];
+	low.typical = low.worst;
+	if (low.empty < low.windows)
+		low.typical = order[low.empty + (low.windows - low.empty) / 2];
 	return low;
+}
+
+static void say_low_use(struct finding *finding, const struct gpu_windows_row *row,
+                        const struct low_use *low)
+{
+	struct buf text = { 0 };
+
+	buf_printf(&text, "GPU %u was in use less than 50 %% of the time in %zu of %d windows of ",
+	           row->device, low->windows, GPU_WINDOWS);
+	buf_duration(&text, (uint64_t)low->window_ns);
+	buf_puts(&text, " from its first work to its last; ");
+	if (low->empty) {
+		buf_printf(&text, "next to nothing ran in %zu of them (", low->empty);
+		buf_duration(&text, (uint64_t)(low->empty_ns + 0.5));
+		buf_puts(&text, ")");
+	} else {
+		buf_printf(&text, "in the worst %.1f %%", 100 * row->used[low->worst]);
+	}
+	if (low->empty < low->windows)
+		buf_printf(&text, "; in the example, which is the middle one%s, %.1f %%",
+		           low->empty ? " of the others" : "", 100 * row->used[low->typical]);
+	finding_say(finding, &text);
 }
 
 static void add_low_use(struct finding *finding, const struct gpu_windows_row *row,
                         const struct low_use *low)
 {
-	struct buf text = { 0 };
-
 	finding->device = row->device;
 	finding->of_device = true;
 	finding->count = low->windows;
 	finding->lost_ns = (uint64_t)(low->idle_ns + 0.5);
 	finding->lost_known = finding->has_example = true;
-	finding->example.begin_ns = row->begin_ns + (uint64_t)(low->window_ns * (double)low->worst);
+	finding->example.begin_ns =
+		row->begin_ns + (uint64_t)(low->window_ns * (double)low->typical);
 	finding->example.duration_ns = (uint64_t)low->window_ns;
-	buf_printf(&text, "GPU %u was in use less than 50 %% of the time in %zu of %d windows of ",
-	           row->device, low->windows, GPU_WINDOWS);
-	buf_duration(&text, (uint64_t)low->window_ns);
-	buf_printf(&text, " from its first work to its last; in the worst %.1f %%",
-	           100 * row->used[low->worst]);
-	finding_say(finding, &text);
-	finding->estimate = "idle time in these windows; other findings can be its cause, so it "
-			    "does not add up with them";
+	say_low_use(finding, row, low);
+	finding->estimate = "idle time in these windows, also where nothing ran, such as while a "
+			    "program starts; other findings can be its cause, so it does not add "
+			    "up with them";
 	finding->suggestion = "'cuscope report FILE gaps' says what each gap waited for";
 }
 
