@@ -145,8 +145,14 @@ static error_t refuse(int key, char *arg, struct argp_state *state)
 {
 	if (key != OPT_GPU && key != OPT_WINDOW && key != OPT_CUPTI)
 		return ARGP_ERR_UNKNOWN;
-	bad_usage(state, "GPU times cannot be summed up in the kernel as calls are here: trace, "
-	                 "record and top have --gpu");
+	fprintf(stderr,
+	        "%s: there is no option '--%s' here: what is summed up in the kernel are calls; "
+	        "trace, record and top have it\n",
+	        state->name,
+	        key == OPT_GPU      ? "gpu"
+	        : key == OPT_WINDOW ? "gpu-window"
+	                            : "cupti");
+	exit(EXIT_USAGE);
 }
 
 const struct argp cli_no_gpu_argp = { .options = no_options, .parser = refuse };

@@ -409,7 +409,7 @@ def test_gpu_wrong_usage(case):
     for tool in ("memleak", "launches", "bandwidth"):
         process = case.cuscope(tool, "--gpu", "--", "true")
         checks.equal("status", 2, process.wait())
-        checks.contains("what it said", "trace, record and top have --gpu", process.err())
+        checks.contains("what it said", "trace, record and top have it", process.err())
 
 
 # ---- deaths ---------------------------------------------------------------------------------------
