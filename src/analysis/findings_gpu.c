@@ -186,8 +186,8 @@ static void windows_event(void *state, const struct event *event)
 }
 
 struct low_use {
-	double window_ns, idle_ns;
-	size_t windows, empty; /* below the limit; of them, without any work */
+	double window_ns, idle_ns, empty_ns; /* empty_ns: of idle_ns */
+	size_t windows, empty;               /* below the limit; of them, without any work */
 	size_t worst, typical; /* with the least use; with the middle one of those with work */
 };
 
@@ -207,12 +207,17 @@ static struct low_use low_use_of(const struct gpu_windows_row *row)
 	size_t order[GPU_WINDOWS];
 
 	for (size_t i = 0; i < GPU_WINDOWS; i++) {
+		double idle_ns = (1 - row->used[i]) * row->measured[i] * low.window_ns;
+
 		used[i] = row->used[i];
 		if (row->measured[i] < GPU_WINDOW_MEASURED || used[i] >= LIMIT_USE)
 			continue;
 		order[low.windows++] = i;
-		low.empty += used[i] <= LIMIT_NO_USE;
-		low.idle_ns += (1 - used[i]) * row->measured[i] * low.window_ns;
+		low.idle_ns += idle_ns;
+		if (used[i] > LIMIT_NO_USE)
+			continue;
+		low.empty++;
+		low.empty_ns += idle_ns;
 	}
 	if (!low.windows)
 		return low;
@@ -235,7 +240,7 @@ static void say_low_use(struct finding *finding, const struct gpu_windows_row *r
 	buf_puts(&text, " from its first work to its last; ");
 	if (low->empty) {
 		buf_printf(&text, "next to nothing ran in %zu of them (", low->empty);
-		buf_duration(&text, (uint64_t)(low->window_ns * (double)low->empty));
+		buf_duration(&text, (uint64_t)(low->empty_ns + 0.5));
 		buf_puts(&text, ")");
 	} else {
 		buf_printf(&text, "in the worst %.1f %%", 100 * row->used[low->worst]);

@@ -164,7 +164,7 @@ static void test_the_example_of_low_use_is_what_it_is_like_most_of_the_time(void
 	assert_non_null(finding);
 	assert_int_equal(finding->count, 30);
 	assert_in_range(finding->example.begin_ns, US(1999), US(2001));
-	assert_non_null(strstr(finding->evidence, "next to nothing ran in 10 of them (1.000 ms)"));
+	assert_non_null(strstr(finding->evidence, "next to nothing ran in 10 of them (99"));
 }
 
 static void test_what_was_not_measured_is_not_taken_for_idle(void **state)
@@ -192,6 +192,14 @@ static void test_of_a_window_that_was_measured_in_part_that_part_is_judged(void 
 	assert_non_null(finding);
 	assert_int_equal(finding->count, 1);
 	assert_in_range(finding->lost_ns, 47000, 49000);
+}
+
+static void test_of_an_empty_window_the_part_that_was_measured_counts(void **state)
+{
+	computed(0, 1920);
+	not_measured(1920, 3648); /* half of the last window but one */
+	computed(3776, 64);
+	assert_has(found("low_use")->evidence, "next to nothing ran in 1 of them (64.");
 }
 
 static void test_half_of_a_part_that_was_measured_is_enough(void **state)
@@ -377,6 +385,7 @@ int main(void)
 		TEST(test_the_example_of_low_use_is_what_it_is_like_most_of_the_time),
 		TEST(test_what_was_not_measured_is_not_taken_for_idle),
 		TEST(test_of_a_window_that_was_measured_in_part_that_part_is_judged),
+		TEST(test_of_an_empty_window_the_part_that_was_measured_counts),
 		TEST(test_half_of_a_part_that_was_measured_is_enough),
 		TEST(test_a_gpu_that_is_busy_has_no_low_use),
 		TEST(test_what_runs_at_the_same_time_is_used_once),
