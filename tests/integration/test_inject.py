@@ -299,6 +299,18 @@ def test_inject_says_that_there_is_no_descriptor(case):
     ends_well(target)
 
 
+def test_inject_a_function_that_makes_a_thread(case):
+    """It has the socket, and ends when we close ours."""
+    target = start_target(case, "poll", 2)
+    lines = attach(case, target.pid, "stay", times=3)
+    all_ok(lines, 3)
+    checks.equal("answers", ["stays 1", "stays 2", "stays 3"],
+                 [" ".join(line.split()[2:]) for line in lines])
+    wait_until(lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 3, "the thread to end")
+    checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
+    ends_well(target)
+
+
 def test_inject_says_that_a_function_is_missing(case):
     target = start_target(case, "poll")
     says(attach(case, target.pid, "nowhere"), "nowhere")
