@@ -247,6 +247,40 @@ def test_gpu_an_environment_that_was_cleaned_and_no_hold(case):
     sensible(trace, unknown=2)
 
 
+# ---- launches that agents tell of instead of probes -----------------------------------------------
+
+
+def told_once(case, trace):
+    launched = sum(counts_of(case).of("launches").values())
+    checks.equal("launches", launched, len(trace.launches()))
+    checks.equal("kernels", launched, len(trace.kernels))
+    one_call_each(trace)
+    sensible(trace)
+
+
+def test_gpu_each_launch_is_told_once(case):
+    """Probes on launches go after 0.3 s, when the agent is there: nothing shows of that."""
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    trace = record(case, "gpuloop", 2, 10, 2, stdin=subprocess.PIPE)
+    told_once(case, trace)
+    checks.equal("names of kernels", {"tick()"}, {k["name"] for k in trace.kernels})
+    launch = trace.rows("select a.gridX, a.blockX, s.value from cuscope_argument a join "
+                        "CUPTI_ACTIVITY_KIND_RUNTIME c on c.rowid = a.callId join StringIds n on "
+                        "n.id = c.nameId left join StringIds s on s.id = a.kernelId "
+                        "where n.value like 'cuLaunch%'")
+    checks.equal("shapes and kernels of launches", {(1, 32, "tick()")}, set(map(tuple, launch)))
+
+
+def test_gpu_probes_that_come_and_go(case):
+    """Each process that is born brings them back for a while."""
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    script = (f"exec 3<&0; {Places.program('gpuloop')} 4 10 2 <&3 & "
+              "for i in 1 2 3 4 5 6 7; do sleep 0.5; done; wait")
+    process = start(case, ["--", "/bin/sh", "-c", script], stdin=subprocess.PIPE)
+    checks.equal("status", 0, process.wait())
+    told_once(case, read(case))
+
+
 # ---- processes that run ---------------------------------------------------------------------------
 
 
