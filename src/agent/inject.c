@@ -93,7 +93,7 @@ static void work(const struct inject_options *options, int to)
 	struct outcome outcome = { 0 };
 	struct err err = { 0 };
 
-	prctl(PR_SET_NAME, "cuscope-attach");
+	prctl(PR_SET_NAME, INJECT_COMM);
 	default_signals();
 	die_after(options->limit_ns + GRACE_NS);
 	close_all_but(to);

@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -97,6 +99,16 @@ static int fill_library(const struct inject_options *options, const struct targe
 	          : 0;
 }
 
+/* The target may have put something else in its place. */
+static bool is_our_kind(int fd)
+{
+	int domain = 0, type = 0;
+	socklen_t size = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
 static int take_sockets(const struct target *target, pid_t tid, const struct area *area,
                         struct borrowed *borrowed, struct err *err)
 {
@@ -105,6 +117,8 @@ static int take_sockets(const struct target *target, pid_t tid, const struct are
 	borrowed->socket = get_descriptor(target, tid, area->pair[0]);
 	borrowed->report = get_descriptor(target, tid, area->report[0]);
 	rc = borrowed->socket < 0 ? borrowed->socket : borrowed->report;
+	if (rc >= 0 && (!is_our_kind(borrowed->socket) || !is_our_kind(borrowed->report)))
+		rc = -ENOTSOCK;
 	return rc < 0 ? err_set(err, rc, "taking the sockets of process %d: %s", target->pid,
 	                        strerror(-rc))
 	              : 0;

@@ -59,7 +59,10 @@ static void take_message(struct report *report, const struct borrowed *borrowed,
 	}
 }
 
-/* Until the thread has closed its end, which is the last thing that it does; false: too late. */
+/*
+ * Until the thread has told how it went, which is the last thing that it does, or is gone; false:
+ * too late. The end of the socket alone may not come: what another thread forks meanwhile has it.
+ */
 static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
                          struct report *report)
 {
@@ -84,6 +87,8 @@ static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
 			return true;
 		if (n > 0)
 			take_message(report, borrowed, message, (size_t)n);
+		if (report->told)
+			return true;
 	}
 }
 

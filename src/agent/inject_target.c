@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/inject_code.h"
+#include "agent/inject_run.h"
 #include "agent/inject_thread.h"
 #include "base/buf.h"
 #include "base/text.h"
@@ -50,19 +51,30 @@ pid_t target_tracer(pid_t pid, pid_t tid)
 	return tracer;
 }
 
-static int traced_by(pid_t pid, pid_t tracer, struct err *err)
+static void read_comm(pid_t pid, char *comm, size_t size)
 {
-	char path[64], comm[32] = "";
-	struct buf safe = { 0 };
+	char path[64];
 	FILE *file;
-	int rc;
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", tracer);
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	file = fopen(path, "re");
-	if (file && fgets(comm, sizeof(comm), file))
-		comm[strcspn(comm, "\n")] = '\0';
+	if (!file || !fgets(comm, (int)size, file))
+		comm[0] = '\0';
+	comm[strcspn(comm, "\n")] = '\0';
 	if (file)
 		fclose(file);
+}
+
+/* -ESTALE for another one that attaches, which is a matter of a moment. */
+static int traced_by(pid_t pid, pid_t tracer, struct err *err)
+{
+	struct buf safe = { 0 };
+	char comm[32];
+	int rc;
+
+	read_comm(tracer, comm, sizeof(comm));
+	if (strcmp(comm, INJECT_COMM) == 0)
+		return -ESTALE;
 	text_add_safe(&safe, comm);
 	rc = err_set(err, EBUSY,
 	             "process %d is traced by process %d%s%s%s, and only one can do that; end it "

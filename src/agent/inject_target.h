@@ -38,7 +38,7 @@ void target_close(struct target *target);
 bool target_read(const struct target *target, uint64_t address, void *to, size_t bytes);
 bool target_write(const struct target *target, uint64_t address, const void *from, size_t bytes);
 
-/* Why a thread cannot be traced, as a sentence. `code` is ptrace's errno. */
+/* Why a thread cannot be traced, as a sentence. `code` is ptrace's errno. -ESTALE: look again. */
 int target_refused(pid_t pid, pid_t tid, int code, struct err *err);
 
 /* The tracer of a thread, 0 if none. */

@@ -49,6 +49,7 @@ static const struct harmless {
 	{ SYS_clock_nanosleep, 2, ANY, true, true },
 	{ SYS_rt_sigsuspend, 2, ANY, true, true },
 	{ SYS_rt_sigtimedwait, RANK_LAST, ANY, true, true },
+	{ SYS_restart_syscall, 2, ANY, true, true }, /* poll or a sleep, interrupted before */
 	{ SYS_wait4, 2, ANY, true, true },
 	{ SYS_waitid, 2, ANY, true, true },
 	{ SYS_epoll_pwait, RANK_LAST, ANY, true, true },

@@ -349,9 +349,16 @@ static bool write_steps(const struct target *target, const struct plan *plan, ui
 	                    sizeof(first));
 }
 
+static int refused_memory(const struct target *target, pid_t tid, int code, struct err *err)
+{
+	let_go(tid, 0);
+	return err_set(err, code, "process %d could not map %u KiB of memory: %s", target->pid,
+	               AREA_BYTES >> 10, strerror(-code));
+}
+
 /* Until it has made its descriptors. Stopped then; or let go, or gone. */
 static int follow(const struct inject_options *options, const struct target *target, pid_t tid,
-                  uint64_t until_ns, struct plan *plan, uint64_t *base)
+                  uint64_t until_ns, struct plan *plan, uint64_t *base, struct err *err)
 {
 	struct __ptrace_syscall_info info;
 	enum stop stop;
@@ -363,7 +370,7 @@ static int follow(const struct inject_options *options, const struct target *tar
 		if (info.op == PTRACE_SYSCALL_INFO_EXIT && !*base &&
 		    is_at(target, &info, inject_code_mapped)) {
 			if (info.exit.is_error)
-				return let_go(tid, 0);
+				return refused_memory(target, tid, (int)info.exit.rval, err);
 			*base = (uint64_t)info.exit.rval;
 			plan_make(plan, target, options, *base);
 			if (!write_steps(target, plan, *base))
@@ -410,7 +417,7 @@ static int borrow(const struct inject_options *options, struct target *target,
 	rc = send_to_code(target, tid, point);
 	if (rc)
 		return let_go_on(target, tid);
-	rc = follow(options, target, tid, until_ns, &plan, &base);
+	rc = follow(options, target, tid, until_ns, &plan, &base, err);
 	if (rc)
 		return rc;
 	rc = handover(options, target, tid, &plan, base, borrowed, err);

@@ -21,7 +21,7 @@ struct borrowed {
 	uint64_t since_ns; /* CLOCK_MONOTONIC: the thread was stopped */
 	uint64_t free_ns;  /* and let go, to work through the steps */
 	int socket;        /* our end of what the function is given */
-	int report;        /* our end of what tells how it went; at its end the thread is done */
+	int report;        /* our end of what tells how it went */
 	uint64_t mark;     /* see struct plan */
 };
 

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "analysis/gpu_ids.h"
 #include "analysis/streams.h"
 #include "base/xalloc.h"
 
@@ -17,13 +17,6 @@ struct waiting {
 	bool used;
 };
 
-/* Of one GPU as one process sees it. */
-struct device {
-	uint64_t id; /* process and number */
-	uint64_t end_ns;
-	UT_hash_handle hh;
-};
-
 struct asked {
 	asked_tell tell;
 	void *data;
@@ -31,7 +24,8 @@ struct asked {
 	struct waiting *waiting;  /* a ring */
 	uint32_t chains[CHAINS];
 	uint32_t next, n_waiting;
-	struct device *devices, *last;
+	struct gpu_ids *gpus;
+	uint64_t end_ns[GPU_IDS_MAX]; /* of what ran there */
 };
 
 struct asked *asked_new(asked_tell tell, void *data)
@@ -40,20 +34,16 @@ struct asked *asked_new(asked_tell tell, void *data)
 
 	asked->tell = tell;
 	asked->data = data;
+	asked->gpus = gpu_ids_new();
 	memset(asked->chains, 0xff, sizeof(asked->chains));
 	return asked;
 }
 
 void asked_free(struct asked *asked)
 {
-	struct device *device, *next;
-
 	if (!asked)
 		return;
-	HASH_ITER (hh, asked->devices, device, next) {
-		HASH_DELETE(hh, asked->devices, device);
-		free(device);
-	}
+	gpu_ids_free(asked->gpus);
 	free(asked->calls);
 	free(asked->waiting);
 	free(asked);
@@ -152,34 +142,20 @@ static void keep_call(struct asked *asked, const struct event *event)
 		tell_waiting(asked, kept);
 }
 
-static struct device *device_of(struct asked *asked, const struct event *event)
-{
-	uint64_t id = (uint64_t)event->process->id << 32 | event->activity->device;
-	struct device *device = asked->last;
-
-	if (device && device->id == id)
-		return device;
-	HASH_FIND(hh, asked->devices, &id, sizeof(id), device);
-	if (!device) {
-		device = xcalloc(1, sizeof(*device));
-		device->id = id;
-		HASH_ADD(hh, asked->devices, id, sizeof(device->id), device);
-	}
-	return asked->last = device;
-}
-
 static void see_activity(struct asked *asked, const struct event *event)
 {
-	struct device *device = device_of(asked, event);
+	uint32_t gpu = gpu_ids_of(asked->gpus, event);
 	struct asked_activity activity = { .process = event->process,
 		                           .activity = *event->activity };
 	uint64_t correlation = event->activity->correlation;
 	const struct asked_call *call = NULL;
 
-	if (device->end_ns <= activity.activity.begin_ns)
-		activity.idle_since_ns = device->end_ns;
-	if (activity.activity.end_ns > device->end_ns)
-		device->end_ns = activity.activity.end_ns;
+	if (gpu != GPU_ID_NONE) {
+		if (asked->end_ns[gpu] <= activity.activity.begin_ns)
+			activity.idle_since_ns = asked->end_ns[gpu];
+		if (activity.activity.end_ns > asked->end_ns[gpu])
+			asked->end_ns[gpu] = activity.activity.end_ns;
+	}
 	if (!correlation) {
 		asked->tell(asked->data, &activity, NULL);
 		return;

@@ -22,6 +22,12 @@ struct asked_call {
 	uint8_t op; /* enum api_op */
 };
 
+/* 0 where the end is not known. */
+static inline uint64_t asked_call_ns(const struct asked_call *call)
+{
+	return call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
+}
+
 struct asked_activity {
 	const struct process *process;
 	struct activity activity;

@@ -16,8 +16,8 @@
 /* Pieces that are kept where `most` is 0: enough for one stream, whose work seldom overlaps. */
 #define BUSY_PIECES 32
 
-/* For a whole GPU: those that are beside one interval of 0.1 s, at 2 us each; 1 MiB. */
-#define BUSY_PIECES_OF_GPU 65536
+/* For a whole GPU: those that are beside one interval of 40 ms, at 10 us each; 64 KiB. */
+#define BUSY_PIECES_OF_GPU 4096
 
 struct busy {
 	size_t most;                /* pieces that are kept */

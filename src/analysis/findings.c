@@ -113,6 +113,14 @@ static void see_activity(struct findings *findings, const struct event *event)
 	}
 }
 
+static void see_range(struct findings *findings, const struct event *event)
+{
+	for (size_t i = 0; i < N_RULES; i++) {
+		if (rules[i]->range)
+			rules[i]->range(findings->states[i], event);
+	}
+}
+
 void findings_event(struct findings *findings, const struct event *event)
 {
 	if (event->type == EVENT_THREAD)
@@ -121,6 +129,8 @@ void findings_event(struct findings *findings, const struct event *event)
 		see_call(findings, event);
 	else if (event->type == EVENT_ACTIVITY)
 		see_activity(findings, event);
+	else if (event->type == EVENT_RANGE)
+		see_range(findings, event);
 	asked_event(findings->asked, event);
 }
 
@@ -302,7 +312,8 @@ const struct finding *findings_rows(struct findings *findings, const struct run_
 		const struct seen_process *seen = &findings->processes[i];
 
 		processes[i] = seen->now;
-		processes[i].span_ns = seen->last_ns - seen->first_ns;
+		processes[i].span_ns =
+			seen->last_ns > seen->first_ns ? seen->last_ns - seen->first_ns : 0;
 	}
 	judge(findings, run, processes);
 	free(processes);

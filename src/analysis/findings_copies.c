@@ -18,7 +18,7 @@ static bool is_managed_or_pinned(enum activity_memory memory)
 static struct finding_example example_of(const struct asked_activity *activity,
                                          const struct asked_call *call)
 {
-	uint64_t ns = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
+	uint64_t ns = asked_call_ns(call);
 
 	return (struct finding_example){
 		.function = call->function,

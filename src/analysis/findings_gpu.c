@@ -180,61 +180,92 @@ static void free_windows(void *state)
 	gpu_windows_free(state);
 }
 
-static void windows_activity(void *state, const struct event *event)
+static void windows_event(void *state, const struct event *event)
 {
 	gpu_windows_event(state, event);
 }
 
-/* Whether all is there that ran: what is not looks idle. */
-static bool is_whole(const struct run_info *run, const struct process *process)
-{
-	for (size_t i = 0; i < run->n_misses; i++) {
-		if (run->misses[i].kind == MISS_GPU_TIMES &&
-		    (!run->misses[i].pid || run->misses[i].pid == process->pid))
-			return false;
-	}
-	return true;
-}
-
 struct low_use {
-	double window_ns, idle_ns;
-	size_t windows, worst; /* below the limit; the one with the least use */
+	double window_ns, idle_ns, empty_ns; /* empty_ns: of idle_ns */
+	size_t windows, empty;               /* below the limit; of them, without any work */
+	size_t worst, typical; /* with the least use; with the middle one of those with work */
 };
 
+static int by_use(const void *left, const void *right, void *used)
+{
+	double a = ((const double *)used)[*(const size_t *)left];
+	double b = ((const double *)used)[*(const size_t *)right];
+
+	return (a > b) - (a < b);
+}
+
+/* A program's start, or its pauses, are in empty windows: others show what it is like. */
 static struct low_use low_use_of(const struct gpu_windows_row *row)
 {
 	struct low_use low = { .window_ns = (double)(row->end_ns - row->begin_ns) / GPU_WINDOWS };
+	double used[GPU_WINDOWS];
+	size_t order[GPU_WINDOWS];
 
 	for (size_t i = 0; i < GPU_WINDOWS; i++) {
-		if (row->used[i] >= LIMIT_USE)
+		double idle_ns = (1 - row->used[i]) * row->measured[i] * low.window_ns;
+
+		used[i] = row->used[i];
+		if (row->measured[i] < GPU_WINDOW_MEASURED || used[i] >= LIMIT_USE)
 			continue;
-		if (!low.windows++ || row->used[i] < row->used[low.worst])
-			low.worst = i;
-		low.idle_ns += (1 - row->used[i]) * low.window_ns;
+		order[low.windows++] = i;
+		low.idle_ns += idle_ns;
+		if (used[i] > LIMIT_NO_USE)
+			continue;
+		low.empty++;
+		low.empty_ns += idle_ns;
 	}
+	if (!low.windows)
+		return low;
+	qsort_r(order, low.windows, sizeof(*order), by_use, used);
+	low.worst = order[0];
+	low.typical = low.worst;
+	if (low.empty < low.windows)
+		low.typical = order[low.empty + (low.windows - low.empty) / 2];
 	return low;
+}
+
+static void say_low_use(struct finding *finding, const struct gpu_windows_row *row,
+                        const struct low_use *low)
+{
+	struct buf text = { 0 };
+
+	buf_printf(&text, "GPU %u was in use less than 50 %% of the time in %zu of %d windows of ",
+	           row->device, low->windows, GPU_WINDOWS);
+	buf_duration(&text, (uint64_t)low->window_ns);
+	buf_puts(&text, " from its first work to its last; ");
+	if (low->empty) {
+		buf_printf(&text, "next to nothing ran in %zu of them (", low->empty);
+		buf_duration(&text, (uint64_t)(low->empty_ns + 0.5));
+		buf_puts(&text, ")");
+	} else {
+		buf_printf(&text, "in the worst %.1f %%", 100 * row->used[low->worst]);
+	}
+	if (low->empty < low->windows)
+		buf_printf(&text, "; in the example, which is the middle one%s, %.1f %%",
+		           low->empty ? " of the others" : "", 100 * row->used[low->typical]);
+	finding_say(finding, &text);
 }
 
 static void add_low_use(struct finding *finding, const struct gpu_windows_row *row,
                         const struct low_use *low)
 {
-	struct buf text = { 0 };
-
 	finding->device = row->device;
 	finding->of_device = true;
 	finding->count = low->windows;
 	finding->lost_ns = (uint64_t)(low->idle_ns + 0.5);
 	finding->lost_known = finding->has_example = true;
-	finding->example.begin_ns = row->begin_ns + (uint64_t)(low->window_ns * (double)low->worst);
+	finding->example.begin_ns =
+		row->begin_ns + (uint64_t)(low->window_ns * (double)low->typical);
 	finding->example.duration_ns = (uint64_t)low->window_ns;
-	buf_printf(&text, "GPU %u was in use less than 50 %% of the time in %zu of %d windows of ",
-	           row->device, low->windows, GPU_WINDOWS);
-	buf_duration(&text, (uint64_t)low->window_ns);
-	buf_printf(&text, " from its first work to its last; in the worst %.1f %%",
-	           100 * row->used[low->worst]);
-	finding_say(finding, &text);
-	finding->estimate = "idle time in these windows; other findings can be its cause, so it "
-			    "does not add up with them";
+	say_low_use(finding, row, low);
+	finding->estimate = "idle time in these windows, also where nothing ran, such as while a "
+			    "program starts; other findings can be its cause, so it does not add "
+			    "up with them";
 	finding->suggestion = "'cuscope report FILE gaps' says what each gap waited for";
 }
 
@@ -242,7 +273,6 @@ static void judge_windows(void *state, const struct finding_rule *rule,
                           const struct finding_verdicts *verdicts)
 {
 	const struct gpu_windows_row *rows;
-	bool parts = false;
 	size_t n;
 
 	rows = gpu_windows_rows(state, &n);
@@ -251,16 +281,9 @@ static void judge_windows(void *state, const struct finding_rule *rule,
 			finding_process(verdicts, rows[i].process->id);
 		struct low_use low = low_use_of(&rows[i]);
 
-		if (!process)
-			continue;
-		if (!is_whole(verdicts->run, rows[i].process))
-			parts = true;
-		else if (finding_is_worth(process, (uint64_t)low.idle_ns))
+		if (process && finding_is_worth(process, (uint64_t)low.idle_ns))
 			add_low_use(findings_add(verdicts, rule, process), &rows[i], &low);
 	}
-	if (parts)
-		findings_cannot_judge(verdicts, rule,
-		                      "GPU times of a process are of a part of the time only");
 }
 
 const struct finding_rule rule_low_use = {
@@ -268,7 +291,8 @@ const struct finding_rule rule_low_use = {
 	.title = "windows in which the GPU is mostly idle",
 	.needs = NEEDS_GPU,
 	.make = make_windows,
-	.activity = windows_activity,
+	.activity = windows_event,
+	.range = windows_event,
 	.judge = judge_windows,
 	.free = free_windows,
 };

@@ -94,7 +94,7 @@ static const char *launch_advice(bool repeats)
  * A kernel that ran beside others can end after them, and be told after them: what looked like a
  * gap between them was none. So gaps wait until there are many, or all is known.
  */
-#define GAPS_OPEN    16384
+#define GAPS_OPEN    2048
 #define GAPS_DEVICES 8 /* told apart, by number modulo this */
 
 struct gap {
@@ -215,7 +215,7 @@ static void short_asked(void *state, const struct asked_activity *activity,
 		return; /* a graph's are launched together already */
 	kernels = FINDING_AT(all->processes, all->n_processes, call->process->id);
 	kernels->n++;
-	call_ns = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
+	call_ns = asked_call_ns(call);
 	if (ns > LIMIT_SHORT_KERNEL_NS && ns > call_ns)
 		return;
 	kernels->n_short++;

@@ -68,4 +68,7 @@
 /* Use of a window below which it is told: nsys' gpu_time_util has the same. */
 #define LIMIT_USE 0.5
 
+/* Use of a window that counts as none: what an edge of a bin can bring in. */
+#define LIMIT_NO_USE 0.002
+
 #endif

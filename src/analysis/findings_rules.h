@@ -47,6 +47,7 @@ struct finding_rule {
 	/* Each may be NULL. */
 	void (*call)(void *state, const struct finding_call *call);
 	void (*activity)(void *state, const struct event *event);
+	void (*range)(void *state, const struct event *event);
 	void (*asked)(void *state, const struct asked_activity *activity,
 	              const struct asked_call *call); /* call: not NULL */
 	/* Adds findings, or says why it cannot (findings_cannot_judge()). */

@@ -224,14 +224,14 @@ static void default_asked(void *state, const struct asked_activity *asked,
 	if (passed > activity->begin_ns)
 		passed = activity->begin_ns;
 	if (call->end_ns && passed > ready)
-		finding_case(&process->waits, &(struct finding_example){
-						      .function = call->function,
-						      .kernel = activity->kernel,
-						      .tid = call->tid,
-						      .begin_ns = call->begin_ns,
-						      .duration_ns = call->end_ns - call->begin_ns,
-						      .bytes = activity->bytes,
-						      .cost_ns = passed - ready });
+		finding_case(&process->waits,
+		             &(struct finding_example){ .function = call->function,
+		                                        .kernel = activity->kernel,
+		                                        .tid = call->tid,
+		                                        .begin_ns = call->begin_ns,
+		                                        .duration_ns = asked_call_ns(call),
+		                                        .bytes = activity->bytes,
+		                                        .cost_ns = passed - ready });
 }
 
 /* ---- the verdict --------------------------------------------------------------------------- */

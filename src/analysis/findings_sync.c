@@ -214,9 +214,13 @@ static void add_poll(struct polling *all, struct poll_thread *thread,
 	struct polls *polls;
 
 	all->any = true;
-	if (!thread->polls++)
+	if (!thread->polls++) {
 		thread->row = finding_example_of(call);
+		thread->row.cost_ns = 0;
+	}
 	ns = end_ns > thread->row.begin_ns ? end_ns - thread->row.begin_ns : 0;
+	if (ns < thread->row.cost_ns) /* time ran backwards */
+		ns = thread->row.cost_ns;
 	if (thread->polls >= LIMIT_POLLS) {
 		polls = FINDING_AT(all->processes, all->n_processes, call->process->id);
 		polls->polls += thread->polls == LIMIT_POLLS ? LIMIT_POLLS : 1;

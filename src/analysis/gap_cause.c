@@ -15,6 +15,12 @@
 #define AFTER_WAIT_NS 50000
 /* A wait that ended this long before the GPU had nothing to do still is why. */
 #define BEFORE_GAP_NS 20000
+/*
+ * Without the wait the host could have asked for more meanwhile: at most for as much as it takes
+ * that long to ask for, as a queue holds 1024 launches, of some 10 us each in a framework. A host
+ * that was away for longer after its wait would have let the GPU run out of work all the same.
+ */
+#define WAIT_EXPLAINS_NS 10000000
 /* Calls of one gap that are looked at: a loop of polls can be longer. */
 #define CALLS_MOST 65536
 #define TOLD_APART 8
@@ -131,6 +137,17 @@ static const struct gap_call_kept *look_back(const struct gap_calls *calls,
 	return held;
 }
 
+/* Whether the host came back so long after what held it that this is not why it was late. */
+static bool was_long_ago(const struct gap_call_kept *held, uint64_t begin_ns, uint64_t asked_ns)
+{
+	uint64_t from_ns = held->end_ns > begin_ns ? held->end_ns : begin_ns;
+
+	if (asked_ns <= from_ns)
+		return false;
+	return asked_ns - from_ns > WAIT_EXPLAINS_NS &&
+	       asked_ns - from_ns > (asked_ns - begin_ns) / 2;
+}
+
 /* The call that held the host: it waited for something else for more than half of the time. */
 static const struct gap_call_kept *tell_meanwhile(const struct gap_calls *calls,
                                                   const struct meanwhile *meanwhile,
@@ -220,6 +237,8 @@ bool gap_judge(const struct gap_calls *calls, uint64_t begin_ns, const struct ga
 		verdict->host_ns = asked_ns - begin_ns;
 		held = look_back(calls, ask, begin_ns, before, &meanwhile);
 		longest = tell_meanwhile(calls, &meanwhile, verdict);
+		if (held && was_long_ago(held, begin_ns, asked_ns))
+			held = NULL;
 		held = held ? held : longest;
 	}
 	/* What took the larger part is the cause; after a wait it has to be much larger. */

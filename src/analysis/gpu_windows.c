@@ -2,49 +2,50 @@
 #include "analysis/gpu_windows.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "analysis/busy.h"
+#include "analysis/gpu_ids.h"
 #include "analysis/time_bins.h"
 #include "base/xalloc.h"
 
-/* At least half of them are in use, so a window is at least 546 bins. */
-#define BINS 32768
+/* At least half of them are in use, so a window is at least 136 bins. */
+#define BINS 8192
 
-/* Two of the bins' categories: what they are called does not matter here. */
-#define SUM  CATEGORY_KERNEL
-#define USED CATEGORY_OTHER
+/* Three of the bins' categories: what they are called does not matter here. */
+#define SUM          CATEGORY_KERNEL
+#define USED         CATEGORY_OTHER
+#define NOT_MEASURED CATEGORY_INIT
 
 struct device {
-	uint64_t id; /* process and number */
 	struct gpu_windows_row row;
 	struct busy busy;
 	struct time_bins *bins; /* one row */
-	UT_hash_handle hh;
 };
 
 struct gpu_windows {
-	struct device *devices, *last;
+	struct gpu_ids *ids;
+	struct device *devices[GPU_IDS_MAX]; /* by id */
 	struct gpu_windows_row *rows;
 };
 
 struct gpu_windows *gpu_windows_new(void)
 {
-	return xcalloc(1, sizeof(struct gpu_windows));
+	struct gpu_windows *windows = xcalloc(1, sizeof(*windows));
+
+	windows->ids = gpu_ids_new();
+	return windows;
 }
 
 void gpu_windows_free(struct gpu_windows *windows)
 {
-	struct device *device, *next;
-
 	if (!windows)
 		return;
-	HASH_ITER (hh, windows->devices, device, next) {
-		HASH_DELETE(hh, windows->devices, device);
-		time_bins_free(device->bins);
-		busy_free(&device->busy);
-		free(device);
+	for (uint32_t i = 0; i < gpu_ids_count(windows->ids); i++) {
+		time_bins_free(windows->devices[i]->bins);
+		busy_free(&windows->devices[i]->busy);
+		free(windows->devices[i]);
 	}
+	gpu_ids_free(windows->ids);
 	free(windows->rows);
 	free(windows);
 }
@@ -56,11 +57,10 @@ static void add_used(void *data, uint64_t begin_ns, uint64_t end_ns)
 	time_bins_add(device->bins, 0, USED, begin_ns, end_ns);
 }
 
-static struct device *make_device(const struct event *event, uint64_t id)
+static struct device *make_device(const struct event *event)
 {
 	struct device *device = xcalloc(1, sizeof(*device));
 
-	device->id = id;
 	device->row.process = event->process;
 	device->row.device = event->activity->device;
 	device->row.context = event->activity->context;
@@ -73,35 +73,44 @@ static struct device *make_device(const struct event *event, uint64_t id)
 	return device;
 }
 
-static struct device *device_of(struct gpu_windows *windows, const struct event *event)
-{
-	uint64_t id = (uint64_t)event->process->id << 32 | event->activity->device;
-	struct device *device = windows->last;
-
-	if (device && device->id == id)
-		return device;
-	HASH_FIND(hh, windows->devices, &id, sizeof(id), device);
-	if (!device) {
-		device = make_device(event, id);
-		HASH_ADD(hh, windows->devices, id, sizeof(device->id), device);
-	}
-	return windows->last = device;
-}
-
-void gpu_windows_event(struct gpu_windows *windows, const struct event *event)
+static void see_activity(struct gpu_windows *windows, const struct event *event)
 {
 	const struct activity *activity = event->activity;
+	uint32_t id = gpu_ids_of(windows->ids, event);
 	struct device *device;
 
-	if (event->type != EVENT_ACTIVITY || activity->end_ns <= activity->begin_ns)
+	if (id == GPU_ID_NONE)
 		return;
-	device = device_of(windows, event);
+	if (!windows->devices[id])
+		windows->devices[id] = make_device(event);
+	device = windows->devices[id];
 	if (activity->begin_ns < device->row.begin_ns)
 		device->row.begin_ns = activity->begin_ns;
 	if (activity->end_ns > device->row.end_ns)
 		device->row.end_ns = activity->end_ns;
 	time_bins_add(device->bins, 0, SUM, activity->begin_ns, activity->end_ns);
 	busy_add(&device->busy, activity->begin_ns, activity->end_ns);
+}
+
+void gpu_windows_event(struct gpu_windows *windows, const struct event *event)
+{
+	const struct range *range = event->range;
+
+	if (event->type == EVENT_ACTIVITY && activity_duration_ns(event->activity))
+		see_activity(windows, event);
+	if (event->type != EVENT_RANGE || range->kind != RANGE_NOT_MEASURED ||
+	    !range_duration_ns(range))
+		return;
+	for (uint32_t i = 0; i < gpu_ids_count(windows->ids); i++) {
+		if (windows->devices[i]->row.process == event->process)
+			time_bins_add(windows->devices[i]->bins, 0, NOT_MEASURED, range->begin_ns,
+			              range->end_ns);
+	}
+}
+
+static double at_most_one(double share)
+{
+	return share > 1 ? 1 : share; /* by a part of a bin */
 }
 
 static void read_windows(struct device *device)
@@ -113,10 +122,14 @@ static void read_windows(struct device *device)
 	busy_finish(&device->busy);
 	time_bins_read(device->bins, 0, row->begin_ns, row->end_ns, GPU_WINDOWS, out);
 	for (size_t i = 0; i < GPU_WINDOWS; i++) {
-		row->sum[i] = out[i * CATEGORY_COUNT + SUM] / window_ns;
-		row->used[i] = out[i * CATEGORY_COUNT + USED] / window_ns;
-		if (row->used[i] > 1) /* by a part of a bin */
-			row->used[i] = 1;
+		const double *window = out + i * CATEGORY_COUNT;
+
+		row->measured[i] = 1 - at_most_one(window[NOT_MEASURED] / window_ns);
+		row->sum[i] = row->used[i] = 0;
+		if (row->measured[i] < GPU_WINDOW_MEASURED)
+			continue;
+		row->sum[i] = window[SUM] / (window_ns * row->measured[i]);
+		row->used[i] = at_most_one(window[USED] / (window_ns * row->measured[i]));
 	}
 }
 
@@ -131,14 +144,11 @@ static int by_device(const void *left, const void *right)
 
 const struct gpu_windows_row *gpu_windows_rows(struct gpu_windows *windows, size_t *n)
 {
-	struct device *device, *next;
-
 	free(windows->rows);
-	windows->rows = xcalloc(HASH_COUNT(windows->devices) + 1, sizeof(*windows->rows));
-	*n = 0;
-	HASH_ITER (hh, windows->devices, device, next) {
-		read_windows(device);
-		windows->rows[(*n)++] = device->row;
+	windows->rows = xcalloc(gpu_ids_count(windows->ids) + 1, sizeof(*windows->rows));
+	for (*n = 0; *n < gpu_ids_count(windows->ids); (*n)++) {
+		read_windows(windows->devices[*n]);
+		windows->rows[*n] = windows->devices[*n]->row;
 	}
 	qsort(windows->rows, *n, sizeof(*windows->rows), by_device);
 	return windows->rows;

@@ -14,9 +14,10 @@ struct gpu_windows_row {
 	const struct process *process;
 	uint32_t device, context; /* context: of its first activity */
 	uint64_t begin_ns, end_ns;
-	/* Of each window, 0 to 1: with what runs at the same time added up, so that it can be
-	 * more than 1, as nsys counts; and counted once. Within 0.2 % of a window. */
-	double sum[GPU_WINDOWS], used[GPU_WINDOWS];
+	/* How much of each window was measured, 0 to 1; and of that how much was used: with what
+	 * runs at the same time added up, so that it can be more than 1, as nsys counts; and
+	 * counted once. Within 1 % of a window. Of what was not measured, 0. */
+	double measured[GPU_WINDOWS], sum[GPU_WINDOWS], used[GPU_WINDOWS];
 };
 
 struct gpu_windows;
@@ -24,6 +25,9 @@ struct gpu_windows;
 struct gpu_windows *gpu_windows_new(void);
 void gpu_windows_free(struct gpu_windows *windows);
 void gpu_windows_event(struct gpu_windows *windows, const struct event *event);
+
+/* Less of a window than this was measured: nothing can be said about it. */
+#define GPU_WINDOW_MEASURED 0.1
 
 /* By process and device, after the last event. Owned by `windows`. */
 const struct gpu_windows_row *gpu_windows_rows(struct gpu_windows *windows, size_t *n);

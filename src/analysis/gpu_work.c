@@ -3,43 +3,44 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "analysis/by_id.h"
+#include "analysis/gpu_ids.h"
 
 struct device {
-	uint64_t id; /* process and number */
 	struct gpu_work_row row;
 	struct busy busy[WORK_ALL + 1];
-	UT_hash_handle hh;
+	uint64_t not_measured_ns; /* since its last work: counts once there is more */
 };
 
 enum known { NOT_LOOKED_AT, IS_COMPUTE, IS_COMMUNICATION };
 
 struct gpu_works {
-	struct device *devices, *last;
-	uint8_t *kernels; /* enum known, by id */
+	struct gpu_ids *ids;
+	struct device *devices[GPU_IDS_MAX]; /* by id */
+	uint8_t *kernels;                    /* enum known, by id */
 	size_t n_kernels;
 	struct gpu_work_row *rows;
 };
 
 struct gpu_works *gpu_works_new(void)
 {
-	return xcalloc(1, sizeof(struct gpu_works));
+	struct gpu_works *works = xcalloc(1, sizeof(*works));
+
+	works->ids = gpu_ids_new();
+	return works;
 }
 
 void gpu_works_free(struct gpu_works *works)
 {
-	struct device *device, *next;
-
 	if (!works)
 		return;
-	HASH_ITER (hh, works->devices, device, next) {
-		HASH_DELETE(hh, works->devices, device);
+	for (uint32_t i = 0; i < gpu_ids_count(works->ids); i++) {
 		for (unsigned classes = 1; classes <= WORK_ALL; classes++)
-			busy_free(&device->busy[classes]);
-		free(device);
+			busy_free(&works->devices[i]->busy[classes]);
+		free(works->devices[i]);
 	}
+	gpu_ids_free(works->ids);
 	free(works->kernels);
 	free(works->rows);
 	free(works);
@@ -66,25 +67,24 @@ static bool is_communication(struct gpu_works *works, const struct kernel *kerne
 	return *known == IS_COMMUNICATION;
 }
 
+/* NULL: there are too many. */
 static struct device *device_of(struct gpu_works *works, const struct event *event)
 {
-	uint64_t id = (uint64_t)event->process->id << 32 | event->activity->device;
-	struct device *device = works->last;
+	uint32_t id = gpu_ids_of(works->ids, event);
+	struct device *device;
 
-	if (device && device->id == id)
+	if (id == GPU_ID_NONE)
+		return NULL;
+	device = works->devices[id];
+	if (device)
 		return device;
-	HASH_FIND(hh, works->devices, &id, sizeof(id), device);
-	if (!device) {
-		device = xcalloc(1, sizeof(*device));
-		device->id = id;
-		device->row.process = event->process;
-		device->row.device = event->activity->device;
-		device->row.begin_ns = UINT64_MAX;
-		for (unsigned classes = 1; classes <= WORK_ALL; classes++)
-			device->busy[classes].most = BUSY_PIECES_OF_GPU;
-		HASH_ADD(hh, works->devices, id, sizeof(device->id), device);
-	}
-	return works->last = device;
+	device = works->devices[id] = xcalloc(1, sizeof(*device));
+	device->row.process = event->process;
+	device->row.device = event->activity->device;
+	device->row.begin_ns = UINT64_MAX;
+	for (unsigned classes = 1; classes <= WORK_ALL; classes++)
+		device->busy[classes].most = BUSY_PIECES_OF_GPU;
+	return device;
 }
 
 static void keep_longest(struct gpu_work_longest *longest, const struct activity *activity)
@@ -123,16 +123,30 @@ static unsigned count(struct gpu_works *works, struct gpu_work_row *row,
 	}
 }
 
+static void count_not_measured(struct gpu_works *works, const struct event *event)
+{
+	for (uint32_t i = 0; i < gpu_ids_count(works->ids); i++) {
+		if (works->devices[i]->row.process == event->process)
+			works->devices[i]->not_measured_ns += range_duration_ns(event->range);
+	}
+}
+
 void gpu_works_event(struct gpu_works *works, const struct event *event)
 {
 	const struct activity *activity = event->activity;
 	struct device *device;
 	unsigned class;
 
+	if (event->type == EVENT_RANGE && event->range->kind == RANGE_NOT_MEASURED)
+		count_not_measured(works, event);
 	if (event->type != EVENT_ACTIVITY)
 		return;
 	device = device_of(works, event);
+	if (!device)
+		return;
 	class = count(works, &device->row, activity);
+	device->row.not_measured_ns += device->not_measured_ns;
+	device->not_measured_ns = 0;
 	if (activity->begin_ns < device->row.begin_ns)
 		device->row.begin_ns = activity->begin_ns;
 	if (activity->end_ns > device->row.end_ns)
@@ -154,15 +168,14 @@ static int by_device(const void *left, const void *right)
 
 const struct gpu_work_row *gpu_works_rows(struct gpu_works *works, size_t *n)
 {
-	struct device *device, *next;
-
 	free(works->rows);
-	works->rows = xcalloc(HASH_COUNT(works->devices) + 1, sizeof(*works->rows));
-	*n = 0;
-	HASH_ITER (hh, works->devices, device, next) {
+	works->rows = xcalloc(gpu_ids_count(works->ids) + 1, sizeof(*works->rows));
+	for (*n = 0; *n < gpu_ids_count(works->ids); (*n)++) {
+		struct device *device = works->devices[*n];
+
 		for (unsigned classes = 1; classes <= WORK_ALL; classes++)
 			device->row.union_ns[classes] = busy_ns(&device->busy[classes]);
-		works->rows[(*n)++] = device->row;
+		works->rows[*n] = device->row;
 	}
 	qsort(works->rows, *n, sizeof(*works->rows), by_device);
 	return works->rows;
@@ -173,4 +186,17 @@ uint64_t gpu_work_both_ns(const struct gpu_work_row *row, unsigned a, unsigned b
 	uint64_t apart = row->union_ns[a] + row->union_ns[b], together = row->union_ns[a | b];
 
 	return apart > together ? apart - together : 0;
+}
+
+uint64_t gpu_work_idle_ns(const struct gpu_work_row *row)
+{
+	uint64_t span = row->end_ns - row->begin_ns;
+	uint64_t known = row->union_ns[WORK_ALL] + row->not_measured_ns;
+
+	return span > known ? span - known : 0;
+}
+
+uint64_t gpu_works_left_out(const struct gpu_works *works)
+{
+	return gpu_ids_left_out(works->ids);
 }

@@ -3,27 +3,27 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "analysis/gpu_ids.h"
 #include "base/xalloc.h"
 
 /* Gaps that something which ends later may still fill. */
 #define OPEN_GAPS 64
 
 struct device {
-	uint64_t id; /* process and number */
+	uint32_t number;
 	const struct process *process;
 	uint32_t context;
 	uint64_t begin_ns, end_ns; /* of its work: gaps lie between */
 	uint64_t busy_until_ns;    /* with what CUPTI did */
 	struct long_gap open[OPEN_GAPS];
 	size_t n_open;
-	UT_hash_handle hh;
 };
 
 struct long_gaps {
 	uint64_t least_ns;
-	struct device *devices;
+	struct gpu_ids *ids;
+	struct device *devices[GPU_IDS_MAX]; /* by id */
 	struct long_gap *longest;
 	size_t n, most;
 	uint64_t left_out;
@@ -36,20 +36,18 @@ struct long_gaps *long_gaps_new(uint64_t least_ns, size_t most)
 
 	gaps->least_ns = least_ns;
 	gaps->most = most;
+	gaps->ids = gpu_ids_new();
 	gaps->longest = xcalloc(most + 1, sizeof(*gaps->longest));
 	return gaps;
 }
 
 void long_gaps_free(struct long_gaps *gaps)
 {
-	struct device *device, *next;
-
 	if (!gaps)
 		return;
-	HASH_ITER (hh, gaps->devices, device, next) {
-		HASH_DELETE(hh, gaps->devices, device);
-		free(device);
-	}
+	for (uint32_t i = 0; i < gpu_ids_count(gaps->ids); i++)
+		free(gaps->devices[i]);
+	gpu_ids_free(gaps->ids);
 	free(gaps->longest);
 	free(gaps);
 }
@@ -89,7 +87,7 @@ static void open_gap(struct long_gaps *gaps, struct device *device, uint64_t beg
 		memmove(device->open, device->open + 1, --device->n_open * sizeof(*device->open));
 	}
 	device->open[device->n_open++] = (struct long_gap){ .process = device->process,
-		                                            .device = (uint32_t)device->id,
+		                                            .device = device->number,
 		                                            .context = device->context,
 		                                            .begin_ns = begin_ns,
 		                                            .end_ns = end_ns };
@@ -117,17 +115,18 @@ static void fill(struct long_gaps *gaps, struct device *device, uint64_t begin_n
 static void see_activity(struct long_gaps *gaps, const struct event *event)
 {
 	const struct activity *activity = event->activity;
-	uint64_t id = (uint64_t)event->process->id << 32 | activity->device;
+	uint32_t id = gpu_ids_of(gaps->ids, event);
 	struct device *device;
 
-	HASH_FIND(hh, gaps->devices, &id, sizeof(id), device);
-	if (!device) {
-		device = xcalloc(1, sizeof(*device));
-		device->id = id;
+	if (id == GPU_ID_NONE)
+		return;
+	if (!gaps->devices[id]) {
+		device = gaps->devices[id] = xcalloc(1, sizeof(*device));
+		device->number = activity->device;
 		device->process = event->process;
 		device->begin_ns = UINT64_MAX;
-		HASH_ADD(hh, gaps->devices, id, sizeof(device->id), device);
 	}
+	device = gaps->devices[id];
 	fill(gaps, device, activity->begin_ns, activity->end_ns);
 	device->context = activity->context;
 	if (activity->begin_ns < device->begin_ns)
@@ -138,24 +137,23 @@ static void see_activity(struct long_gaps *gaps, const struct event *event)
 
 void long_gaps_event(struct long_gaps *gaps, const struct event *event)
 {
-	struct device *device, *next;
-
 	if (event->type == EVENT_ACTIVITY && event->activity->end_ns > event->activity->begin_ns)
 		see_activity(gaps, event);
-	if (event->type != EVENT_RANGE || event->range->kind != RANGE_OVERHEAD)
+	if (event->type != EVENT_RANGE ||
+	    (event->range->kind != RANGE_OVERHEAD && event->range->kind != RANGE_NOT_MEASURED))
 		return;
-	HASH_ITER (hh, gaps->devices, device, next) {
-		if (device->process == event->process)
-			fill(gaps, device, event->range->begin_ns, event->range->end_ns);
+	for (uint32_t i = 0; i < gpu_ids_count(gaps->ids); i++) {
+		if (gaps->devices[i]->process == event->process)
+			fill(gaps, gaps->devices[i], event->range->begin_ns, event->range->end_ns);
 	}
 }
 
 const struct long_gap *long_gaps_rows(struct long_gaps *gaps, size_t *n)
 {
-	struct device *device, *next;
+	for (uint32_t id = 0; id < gpu_ids_count(gaps->ids) && !gaps->finished; id++) {
+		const struct device *device = gaps->devices[id];
 
-	HASH_ITER (hh, gaps->devices, device, next) {
-		for (size_t i = 0; i < device->n_open && !gaps->finished; i++) {
+		for (size_t i = 0; i < device->n_open; i++) {
 			if (device->open[i].begin_ns < device->end_ns)
 				keep(gaps, &device->open[i]);
 		}
@@ -167,7 +165,7 @@ const struct long_gap *long_gaps_rows(struct long_gaps *gaps, size_t *n)
 
 bool long_gaps_any_work(const struct long_gaps *gaps)
 {
-	return gaps->devices != NULL;
+	return gpu_ids_count(gaps->ids) > 0;
 }
 
 uint64_t long_gaps_left_out(const struct long_gaps *gaps)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Long stretches in which a process had nothing on a GPU and CUPTI was not at work for it either,
- * between its first and its last work there.
+ * between its first and its last work there. What was not measured is no gap.
  */
 #ifndef CUSCOPE_ANALYSIS_LONG_GAPS_H
 #define CUSCOPE_ANALYSIS_LONG_GAPS_H

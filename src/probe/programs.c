@@ -469,6 +469,13 @@ int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
 	return bpf_map_update_elem(programs_map(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
 }
 
+bool programs_target_has(struct programs *p, pid_t tgid)
+{
+	uint32_t key = tgid, flags;
+
+	return bpf_map_lookup_elem(programs_map(p, "targets"), &key, &flags) == 0;
+}
+
 void programs_target_remove(struct programs *p, pid_t tgid)
 {
 	uint32_t key = tgid;

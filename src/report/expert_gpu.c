@@ -97,7 +97,8 @@ static size_t write_device(struct at_end *self, const struct run_info *run,
 		size_t first = i;
 		double sum = 0;
 
-		while (i < GPU_WINDOWS && row->sum[i] < LOW_USE)
+		while (i < GPU_WINDOWS && row->measured[i] >= GPU_WINDOW_MEASURED &&
+		       row->sum[i] < LOW_USE)
 			sum += row->sum[i++];
 		if (i == first)
 			continue;
@@ -130,7 +131,7 @@ static int write_use(struct at_end *self, const struct run_info *run, struct err
 	if (number)
 		table_note(table,
 		           "of %d windows of each GPU's time; In-Use adds up what runs at "
-		           "the same time, as nsys does (within 0.2 %%)",
+		           "the same time, as nsys does (within 1 %%)",
 		           GPU_WINDOWS);
 	report_note_gpu_lost(table, run);
 	return table_end(table, err);

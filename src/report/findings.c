@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "report/at_end.h"
 #include "report/names.h"
 #include "report/reports.h"
@@ -15,6 +16,7 @@
 #define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
 #define WIDTH          100 /* of text that is not for a terminal */
 #define BEFORE_TEXT    17  /* columns before it: "  12  estimate  " and one to spare */
+#define NAME_WIDTH     120 /* of a kernel, for people */
 
 AT_END_ANALYSIS(findings)
 
@@ -122,17 +124,27 @@ static void write_detail(struct at_end *self, size_t number, const char *about, 
 	buf_free(&line);
 }
 
+static void add_kernel(const struct kernel *kernel, bool for_people, struct buf *out)
+{
+	if (for_people)
+		text_add_name(out, kernel->name, NAME_WIDTH);
+	else
+		buf_puts(out, kernel->name);
+}
+
 /* "cuLaunchKernel of vectorAdd", "cudaMemcpy of 2.00 KiB"; of the GPU alone "vectorAdd". */
-static void add_what(const struct finding_example *example, struct buf *out)
+static void add_what(const struct finding_example *example, bool for_people, struct buf *out)
 {
 	if (example->function)
 		add_function_name(out, example->function);
 	else if (example->kernel)
-		buf_puts(out, example->kernel->name);
+		add_kernel(example->kernel, for_people, out);
 	else if (example->bytes)
 		buf_puts(out, "a copy");
-	if (example->function && example->kernel)
-		buf_printf(out, " of %s", example->kernel->name);
+	if (example->function && example->kernel) {
+		buf_puts(out, " of ");
+		add_kernel(example->kernel, for_people, out);
+	}
 	if (example->bytes) {
 		buf_puts(out, " of ");
 		buf_bytes(out, example->bytes);
@@ -142,7 +154,8 @@ static void add_what(const struct finding_example *example, struct buf *out)
 }
 
 /* "at 5.123 ms in thread 4242: cuLaunchKernel of vectorAdd, 12.00 us, lost 3.00 us" */
-static void add_example(const struct finding *finding, const struct run_info *run, struct buf *out)
+static void add_example(const struct finding *finding, const struct run_info *run, bool for_people,
+                        struct buf *out)
 {
 	const struct finding_example *example = &finding->example;
 	uint64_t at_ns = example->begin_ns > run->begin_ns ? example->begin_ns - run->begin_ns : 0;
@@ -155,7 +168,7 @@ static void add_example(const struct finding *finding, const struct run_info *ru
 	else
 		buf_printf(out, " on GPU %u", finding->device);
 	buf_puts(out, ": ");
-	add_what(example, out);
+	add_what(example, for_people, out);
 	buf_duration(out, example->duration_ns);
 	if (example->cost_ns && example->cost_ns != example->duration_ns) {
 		buf_puts(out, ", lost ");
@@ -167,6 +180,7 @@ static int write_details(struct at_end *self, const struct run_info *run,
                          const struct finding *rows, size_t n, struct err *err)
 {
 	struct table *table = self->options.table;
+	bool for_people = table_options(table)->form == TABLE_FORM_TEXT;
 	size_t top = table_options(table)->top;
 	struct buf example = { 0 };
 
@@ -177,7 +191,7 @@ static int write_details(struct at_end *self, const struct run_info *run,
 		write_detail(self, i + 1, "seen", rows[i].evidence);
 		if (rows[i].has_example) {
 			buf_reset(&example);
-			add_example(&rows[i], run, &example);
+			add_example(&rows[i], run, for_people, &example);
 			write_detail(self, i + 1, "example", example.data);
 		}
 		write_detail(self, i + 1, "estimate", rows[i].estimate);

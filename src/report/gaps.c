@@ -11,7 +11,7 @@
 
 #define LONGEST_DEFAULT 10
 #define THRESHOLD_NS    20000
-#define BEFORE_WIDTH    40 /* columns of a name of a kernel that another follows */
+#define NAME_WIDTH      40 /* columns of a name of a kernel, for people */
 
 static uint64_t threshold_of(const struct report_options *options)
 {
@@ -44,49 +44,80 @@ static bool for_people(const struct at_end *self)
 /* ---- what it comes to ---------------------------------------------------------------------- */
 
 static const struct table_column conclusion_columns[] = {
-	{ "GPU", TABLE_NUMBER },
-	{ "Verdict", TABLE_TEXT },
-	{ "Conclusion", TABLE_WORDS },
+	{ "GPU", TABLE_NUMBER },  { "Verdict", TABLE_TEXT }, { "Conclusion", TABLE_WORDS },
+	{ "Apart", TABLE_WORDS }, { "Why", TABLE_WORDS },    { "Try", TABLE_WORDS },
 };
 static const struct table_column conclusion_lines[] = {
 	{ "GPU", TABLE_NUMBER },
 	{ "Conclusion", TABLE_WORDS },
 };
 
-/* For people, a line for each sentence. */
-static void write_sentences(struct table *table, uint32_t gpu,
-                            const struct gaps_conclusion *conclusion)
+static void write_line(struct table *table, const char *what, const char *text)
+{
+	struct buf line = { 0 };
+
+	if (!text)
+		return;
+	buf_printf(&line, "%s%s", what, text);
+	table_unknown(table);
+	table_text(table, line.data);
+	table_end_row(table);
+	buf_free(&line);
+}
+
+/* For people, a line for each. */
+static void write_lines(struct table *table, uint32_t gpu, const struct gaps_conclusion *conclusion)
 {
 	struct buf first = { 0 };
 
 	buf_printf(&first, "%s%s: %s", conclusion->mostly ? "mostly " : "", conclusion->verdict,
-	           conclusion->why.data);
+	           conclusion->busy.data);
 	table_u64(table, gpu);
 	table_text(table, first.data);
 	table_end_row(table);
-	table_unknown(table);
-	table_text(table, conclusion->what.data);
-	table_end_row(table);
+	write_line(table, "", conclusion->apart.data);
+	write_line(table, "why: ", conclusion->why.data);
+	write_line(table, "try: ", conclusion->try);
 	buf_free(&first);
 }
 
-static void write_conclusion(struct at_end *self, const struct gap_line *gpu)
+static void write_row(struct table *table, uint32_t gpu, const struct gaps_conclusion *conclusion)
 {
-	struct table *table = self->options.table;
+	table_u64(table, gpu);
+	table_text(table, conclusion->verdict);
+	table_text(table, conclusion->busy.data);
+	table_text(table, conclusion->apart.data);
+	table_text(table, conclusion->why.data);
+	table_text(table, conclusion->try);
+	table_end_row(table);
+}
+
+static void write_conclusion(struct at_end *self, const struct run_info *run,
+                             const struct gap_line *gpu)
+{
 	struct gaps_conclusion conclusion = { 0 };
 
-	gaps_conclude(gpu, &conclusion);
-	if (for_people(self)) {
-		write_sentences(table, gpu->device, &conclusion);
-	} else {
-		buf_printf(&conclusion.why, ". %s", conclusion.what.data);
-		table_u64(table, gpu->device);
-		table_text(table, conclusion.verdict);
-		table_text(table, conclusion.why.data);
-		table_end_row(table);
-	}
-	buf_free(&conclusion.why);
-	buf_free(&conclusion.what);
+	gaps_conclude(gpu, run->begin_ns, &conclusion);
+	if (for_people(self))
+		write_lines(self->options.table, gpu->device, &conclusion);
+	else
+		write_row(self->options.table, gpu->device, &conclusion);
+	gaps_conclusion_free(&conclusion);
+}
+
+/* Whether a call came before or after a gap's begin is what tells its cause. */
+static void note_clock(struct table *table, const struct run_info *run)
+{
+	struct buf error = { 0 };
+
+	if (!run->gpu_clock_error_ns)
+		return;
+	buf_duration(&error, run->gpu_clock_error_ns);
+	table_note(table,
+	           "times of the GPU are within %s of those of calls: causes of gaps of that "
+	           "length and less can be wrong",
+	           error.data);
+	buf_free(&error);
 }
 
 static void note_limits(struct at_end *self, const struct run_info *run, bool any)
@@ -119,6 +150,7 @@ static void note_limits(struct at_end *self, const struct run_info *run, bool an
 		           "activities of streams beyond the first %d, or of GPUs beyond %d, are "
 		           "left out of the tables of streams: %llu",
 		           GAPS_STREAMS, GAPS_DEVICES, (unsigned long long)limits.left_out);
+	note_clock(table, run);
 	report_note_estimated(table, run);
 }
 
@@ -138,7 +170,7 @@ static int write_conclusions(struct at_end *self, const struct run_info *run, st
 		            COUNT(conclusion_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++)
-		write_conclusion(self, gpus[i]);
+		write_conclusion(self, run, gpus[i]);
 	note_limits(self, run, n > 0);
 	return table_end(table, err);
 }
@@ -159,13 +191,16 @@ static const struct table_column gpu_columns[] = {
 	{ "Shorter", TABLE_NUMBER },
 	{ "In Shorter", TABLE_DURATION },
 	{ "Not Measured", TABLE_DURATION },
+	{ "Apart", TABLE_NUMBER },
+	{ "In Apart", TABLE_DURATION },
+	{ "Else Busy", TABLE_PERCENT },
 };
 
 static int write_gpus(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	struct table *table = self->options.table;
 	const struct gap_line *const *gpus;
-	bool windows = false;
+	bool windows = false, apart = false;
 	struct buf threshold = { 0 };
 	size_t n;
 
@@ -189,7 +224,11 @@ static int write_gpus(struct at_end *self, const struct run_info *run, struct er
 		table_u64(table, all.short_count);
 		table_u64(table, all.short_ns);
 		table_u64(table, gpu->not_measured_ns);
+		table_u64(table, gpu->n_apart);
+		table_u64(table, gpu->apart_ns);
+		table_real(table, gaps_percent(gpu->busy_ns, gaps_steady_ns(gpu)));
 		table_end_row(table);
+		apart |= gpu->n_apart > 0;
 		windows |= gpu->not_measured_ns > 0;
 	}
 	buf_duration(&threshold, threshold_of(&self->options));
@@ -197,6 +236,9 @@ static int write_gpus(struct at_end *self, const struct run_info *run, struct er
 	           "idle: nothing ran, from the first activity to the last; Gaps: of %s and more "
 	           "(--gap)",
 	           threshold.data);
+	if (apart)
+		table_note(table, "Apart: few, and so long that they say nothing of the rest, such "
+		                  "as the program's start; Else Busy: without them");
 	if (windows)
 		table_note(table, "Not Measured: between windows, neither busy nor idle");
 	buf_free(&threshold);
@@ -298,8 +340,7 @@ static void add_host(struct buf *out, const struct gpu_gap *gap)
 	}
 }
 
-/* Of two long names only the last in a line gives way by itself. */
-static void write_work(struct at_end *self, const struct gap_work *work, bool last)
+static void write_work(struct at_end *self, const struct gap_work *work)
 {
 	struct activity activity = { .kind = work->kind, .direction = work->direction };
 	const char *operation = operation_name(&activity);
@@ -311,8 +352,8 @@ static void write_work(struct at_end *self, const struct gap_work *work, bool la
 		buf_puts(&name, "[CUDA graph]");
 	else
 		buf_puts(&name, operation ? operation : "(not known)");
-	if (for_people(self) && !last)
-		text_add_name(&cut, name.data, BEFORE_WIDTH);
+	if (for_people(self))
+		text_add_name(&cut, name.data, NAME_WIDTH);
 	table_text(self->options.table, cut.data ? cut.data : name.data);
 	buf_free(&name);
 	buf_free(&cut);
@@ -338,8 +379,8 @@ static int write_longest(struct at_end *self, const struct run_info *run, const 
 		table_u64(table, gap->after.stream);
 		table_text(table, gap_cause_name(gap->verdict.cause));
 		table_text(table, host.data);
-		write_work(self, &gap->before, false);
-		write_work(self, &gap->after, true);
+		write_work(self, &gap->before);
+		write_work(self, &gap->after);
 		table_end_row(table);
 	}
 	buf_free(&host);

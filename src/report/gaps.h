@@ -9,15 +9,23 @@
 
 #define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
 
+/* Phrases without full stops; one that is empty has nothing to say. */
 struct gaps_conclusion {
 	const char *verdict; /* "launch-bound" */
 	bool mostly;         /* there are other reasons, which are more together */
-	struct buf why;      /* two sentences, without full stops */
-	struct buf what;
+	struct buf busy;     /* how busy, and what for it was idle */
+	struct buf apart;    /* the gaps that were left out of all of this */
+	struct buf why;
+	const char *try; /* what to do; NULL: nothing */
 };
 
-/* Of one GPU. `why` and `what` are appended to. */
-void gaps_conclude(const struct gap_line *gpu, struct gaps_conclusion *conclusion);
+/* Of one GPU. `begin_ns`: of the trace. */
+void gaps_conclude(const struct gap_line *gpu, uint64_t begin_ns,
+                   struct gaps_conclusion *conclusion);
+void gaps_conclusion_free(struct gaps_conclusion *conclusion);
+
+/* Without the gaps that are apart. */
+uint64_t gaps_steady_ns(const struct gap_line *gpu);
 
 /* 31.4 for 314 of 1000, 0 of 0. */
 double gaps_percent(uint64_t part, uint64_t whole);

@@ -87,6 +87,7 @@ int gaps_write_causes(struct at_end *self, struct err *err)
 {
 	struct table *table = self->options.table;
 	const struct gap_line *const *gpus;
+	bool apart = false;
 	size_t n;
 
 	gpus = gaps_devices(self->analysis, &n);
@@ -94,6 +95,10 @@ int gaps_write_causes(struct at_end *self, struct err *err)
 	table_whole(table);
 	for (size_t i = 0; i < n; i++)
 		write_causes_of_gpu(table, gpus[i]);
+	for (size_t i = 0; i < n; i++)
+		apart |= gpus[i]->n_apart > 0;
+	if (apart)
+		table_note(table, "gaps that are apart count here like all others");
 	if (n)
 		table_note(table, "Share: of busy and idle time together; Not In CUDA: the thread "
 		                  "that asked next, until it did");

@@ -17,6 +17,7 @@ static const struct table_column columns[] = {
 	{ "PID", TABLE_NUMBER },
 	{ "Device", TABLE_NUMBER },
 	{ "Span", TABLE_DURATION },
+	{ "Idle", TABLE_DURATION },
 	{ "Busy", TABLE_DURATION },
 	{ "Compute", TABLE_DURATION },
 	{ "Communication", TABLE_DURATION },
@@ -50,6 +51,7 @@ static void write_row(struct table *table, const struct gpu_work_row *row)
 	table_u64(table, row->process->pid);
 	table_u64(table, row->device);
 	table_u64(table, row->end_ns - row->begin_ns);
+	table_u64(table, gpu_work_idle_ns(row));
 	table_u64(table, row->union_ns[WORK_ALL]);
 	table_u64(table, row->union_ns[WORK_COMPUTE]);
 	table_u64(table, row->union_ns[WORK_COMMUNICATION]);
@@ -80,16 +82,16 @@ static const struct table_column hta_columns[] = {
 
 static void write_hta_row(struct table *table, const struct gpu_work_row *row)
 {
-	uint64_t span = row->end_ns - row->begin_ns, busy = row->union_ns[WORK_ALL];
+	uint64_t idle = gpu_work_idle_ns(row), busy = row->union_ns[WORK_ALL], span = idle + busy;
 	uint64_t compute = row->union_ns[WORK_COMPUTE];
 
 	table_u64(table, row->process->pid);
 	table_u64(table, row->device);
-	table_u64(table, span - busy);
+	table_u64(table, idle);
 	table_u64(table, compute);
 	table_u64(table, busy - compute);
 	table_u64(table, span);
-	add_pctg(table, span - busy, span);
+	add_pctg(table, idle, span);
 	add_pctg(table, compute, span);
 	add_pctg(table, busy - compute, span);
 	add_pctg(table, gpu_work_both_ns(row, WORK_COMPUTE, WORK_COMMUNICATION),
@@ -102,6 +104,7 @@ static int write_busy(struct at_end *self, const struct run_info *run,
 {
 	struct table *table = self->options.table;
 	char title[128];
+	uint64_t not_measured = 0;
 	bool graphs = false;
 
 	report_title(self->report, title, sizeof(title));
@@ -109,6 +112,7 @@ static int write_busy(struct at_end *self, const struct run_info *run,
 	for (size_t i = 0; i < n; i++) {
 		write_row(table, &rows[i]);
 		graphs |= rows[i].graphs > 0;
+		not_measured += rows[i].not_measured_ns;
 	}
 	if (!n) {
 		report_note_no_gpu_times(table, self->options.part);
@@ -117,6 +121,12 @@ static int write_busy(struct at_end *self, const struct run_info *run,
 	table_note(table, "Span: from the first work on the GPU to the last; A+B: while both ran; "
 	                  "Hidden: of the time of communication while something was computed, of "
 	                  "copies and sets while a kernel ran");
+	if (gpu_works_left_out(self->analysis))
+		table_note(table, "left out, on more GPUs than are told apart: %llu activities",
+		           (unsigned long long)gpu_works_left_out(self->analysis));
+	if (not_measured)
+		table_note(table,
+		           "a part of the Span was not measured, and is neither Idle nor Busy");
 	if (graphs)
 		table_note(table, "graphs that were recorded as a whole are taken for computing");
 	report_note_gpu_lost(table, run);
@@ -134,7 +144,7 @@ static int write_hta(struct at_end *self, const struct gpu_work_row *rows, size_
 	for (size_t i = 0; i < n; i++)
 		write_hta_row(table, &rows[i]);
 	if (n)
-		table_note(table, "kernel_time is all of the span; non_compute_time: in which "
+		table_note(table, "kernel_time is all of the time; non_compute_time: in which "
 		                  "something ran, but nothing was computed");
 	return table_end(table, err);
 }

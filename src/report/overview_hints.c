@@ -109,7 +109,7 @@ static void if_small_copies(const struct overview *o, const struct run_info *run
 
 static void findings(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	if (run->returns)
+	if (run->returns && o->tally->calls)
 		buf_puts(why, "what costs time, with evidence and what to try");
 }
 

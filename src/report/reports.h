@@ -58,4 +58,14 @@ struct consumer *copies_report_new(const struct report *report,
 struct consumer *launch_stats_report_new(const struct report *report,
                                          const struct report_options *options);
 
+struct consumer *nvtx_sum_report_new(const struct report *report,
+                                     const struct report_options *options);
+struct consumer *nvtx_pushpop_trace_report_new(const struct report *report,
+                                               const struct report_options *options);
+
+struct consumer *nvtx_kern_sum_report_new(const struct report *report,
+                                          const struct report_options *options);
+struct consumer *nvtx_gpu_proj_sum_report_new(const struct report *report,
+                                              const struct report_options *options);
+
 #endif

@@ -49,7 +49,8 @@ MORE = (
 
 # what is told of the trace with ranges, beside the formats
 REPORTS_OF_RANGES = ("summary", "overview", "cuda_gpu_trace", "cuda_gpu_sum", "cuda_gpu_kern_sum", "cuda_kern_exec_sum", "streams",
-                     "processes")
+                     "processes", "nvtx_sum", "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_pushpop_trace",
+                     "nvtx_kern_sum", "nvtx_gpu_proj_sum")
 
 # name of the output, trace, character set, arguments
 TIMELINES = (

@@ -59,13 +59,13 @@ class Base:
 
 
 def ran(counts):
-    """Kernels by name as the program counted them: launched, and in graphs by their replays."""
-    launched = counts.counter("launch", lambda line: (line["kernel"], line["captured"]))
-    replays = sum(counts.counter("graph_launch", str).values())
+    """Kernels by name as the program counted them: launched, and as nodes of graphs."""
     expected = collections.Counter()
-    for (name, captured), n in launched.items():
-        expected[without_blanks(name)] += n * replays if captured else n
-    return expected
+    for (name, captured), n in counts.counter("launch", lambda line: (line["kernel"], line["captured"])).items():
+        expected[without_blanks(name)] += 0 if captured else n
+    for name, n in counts.counter("node", lambda line: line["kernel"]).items():
+        expected[without_blanks(name)] += n
+    return +expected
 
 
 def joined(kernels):
@@ -82,14 +82,23 @@ def joined(kernels):
 
 
 def moved(counts, copies):
+    """Copies by direction and size. Which way a default copy went only the GPU's side tells, and a copy from a
+    device to itself is none between devices there."""
     expected, seen = collections.Counter(), collections.Counter()
-    replays = sum(counts.counter("graph_launch", str).values())
+    by_size = collections.Counter(size for _kind, size, _begin, _end in copies)
     for (direction, size, captured), n in counts.counter(
             "copy", lambda c: (c["direction"], c["bytes"], c["captured"])).items():
-        expected[direction, size] += n * replays if captured else n
+        if direction in ("default", "P2P") and not captured:
+            yield from equal(f"copies of {size} bytes ({direction})", n, by_size[size])
+        elif not captured:
+            expected[direction, size] += n
+    for (direction, size), n in counts.counter("copy_node", lambda c: (c["direction"], c["bytes"])).items():
+        expected[direction, size] += n
+    unnamed = {c["bytes"] for c in counts.of("copy") if c["direction"] in ("default", "P2P")}
     for kind, size, _begin, _end in copies:
-        seen[DIRECTIONS.get(kind, kind), size] += 1
-    return difference("copies", expected, seen)
+        if size not in unnamed:
+            seen[DIRECTIONS.get(kind, kind), size] += 1
+    yield from difference("copies", expected, seen)
 
 
 class Gpu:
@@ -134,7 +143,7 @@ class Gpu:
 
     def clocks(self):
         """Durations by the GPU's own clock, and by events around the kernels."""
-        path = os.path.join(self.folder, "gpu-timed.jsonl")
+        path = os.path.join(self.folder, "gpu-timed.truth")
         trace = self.record("gpu-timed", [os.path.join(self.binaries, "timed"), path])
         problems = list(self.problems(trace))
         self.report.test("gpu-timed: runs", problems)
@@ -264,3 +273,25 @@ class Gpu:
         problems = list(self.problems(trace))
         kernels = [] if problems else Base(trace).kernels()
         self.report.test("gpu-again: 5000 kernels", problems or equal("kernels", 5000, len(kernels)))
+        self.graphs(torch)
+
+    def graphs(self, torch):
+        """A graph that was made before cuscope came outlives its going; a wrong leave is a GPU fault."""
+        torch.loop.ask("graph 1")
+        before = torch.loop.ask("graph 2")
+        for turn in range(5):
+            trace = Recorded(self.cuscope, self.folder, "gpu-graph", ["--gpu"], ["-p", str(torch.loop.pid)])
+            torch.loop.send("graph 4")
+            time.sleep(2.5)
+            trace.finish(interrupt=True)
+            replays = torch.loop.answer()["launches"]
+            problems = list(self.problems(trace))
+            kernels = [] if problems else Base(trace).kernels()
+            self.report.test(f"gpu-graph {turn}: nodes of the graph have its launch", problems or joined(kernels))
+            self.report.test(f"gpu-graph {turn}: nodes", problems or (
+                [] if 0 < len(kernels) <= replays * 10 else [f"{len(kernels)} nodes in {replays} replays"]))
+        after = torch.loop.ask("graph 2")
+        print("     us a replay: "
+              f"{before['seconds'] / before['launches'] * 1e6:.2f} before, "
+              f"{after['seconds'] / after['launches'] * 1e6:.2f} after", flush=True)
+        self.report.test("gpu-graph: the loop goes on", [] if after["launches"] else ["no replays"])

@@ -29,6 +29,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -451,6 +452,33 @@ static void work_seccomp(void)
 	work_poll();
 }
 
+/* Makes children that live a while, as loaders of data do, beside a thread that waits. */
+static void *wait_main(void *argument)
+{
+	while (!atomic_load(&stop))
+		work_poll();
+	return argument;
+}
+
+static void work_fork(void)
+{
+	static pthread_t thread;
+	struct timespec t = { .tv_nsec = 300000000 };
+
+	if (!thread && pthread_create(&thread, NULL, wait_main, NULL))
+		wrong("pthread_create");
+	if (fork() == 0) {
+		nanosleep(&t, NULL);
+		_exit(0);
+	}
+	t.tv_nsec = 200000;
+	nanosleep(&t, NULL);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+	if (atomic_load(&stop))
+		pthread_join(thread, NULL);
+}
+
 static void work_exit(void)
 {
 	struct timespec t = { .tv_nsec = 20000000 };
@@ -484,6 +512,7 @@ static const struct work {
 	{ "exit", work_exit },
 	{ "leaderless", work_leaderless },
 	{ "loader", work_loader },
+	{ "fork", work_fork },
 	{ "musl", work_musl },
 	{ "seccomp", work_seccomp },
 };

@@ -64,8 +64,10 @@ def says(lines, *parts):
 def wait_test(work, threads):
     def test(case):
         target = start_target(case, work, threads)
+        before = len(os.listdir(f"/proc/{target.pid}/fd"))
         lines = attach(case, target.pid, times=3)
         all_ok(lines, 3)
+        checks.equal("descriptors", before, len(os.listdir(f"/proc/{target.pid}/fd")))
         checks.equal("answers", ["hello 1", "hello 2", "hello 3"],
                      [" ".join(line.split()[2:]) for line in lines])
         ends_well(target)
@@ -78,6 +80,18 @@ for wait in ("poll", "ppoll", "select", "nanosleep", "sleep-until", "epoll", "re
     globals()[f"test_main_{wait}"] = wait_test(wait, 0)
     # their stacks are as small as can be
     globals()[f"test_threads_{wait}"] = wait_test(wait, 4)
+
+
+def test_inject_again_and_again_into_one_sleep(case):
+    """What is left of it is the kernel's to know, and it ends on time."""
+    begin = time.monotonic()
+    target = case.start("sleep", "2")
+    time.sleep(0.3)
+    all_ok(attach(case, target.pid, times=5), 5)
+    checks.equal("sleep", 0, target.wait())
+    took = time.monotonic() - begin
+    if not 2 <= took < 2.5:
+        raise Failure(f"it slept {took} s")
 
 
 def test_inject_changes_no_register(case):
@@ -253,6 +267,37 @@ def test_inject_passes_on_what_the_function_returns(case):
     ends_well(target)
 
 
+def test_inject_another_library_of_the_same_name(case):
+    """The loader knows libraries by their names first, and descriptors' numbers come again."""
+    other = case.path("other.so")
+    with open(program("library.so"), "rb") as file:
+        library = file.read()
+    checks.equal("places of the word", 1, library.count(b"hello"))
+    with open(other, "wb") as file:
+        file.write(library.replace(b"hello", b"salut"))
+    target = start_target(case, "poll")
+    answers = [attach(case, target.pid, library=path)[0].split()[2:]
+               for path in (None, other, None, other)]
+    checks.equal("answers", [["hello", "1"], ["salut", "1"], ["hello", "2"], ["salut", "2"]], answers)
+    ends_well(target)
+
+
+def test_inject_says_that_there_is_no_memory(case):
+    target = start_target(case, "poll")
+    subprocess.run(["prlimit", f"--pid={target.pid}", "--as=4096:"], check=True)
+    says(attach(case, target.pid), "320 KiB", "memory")
+    subprocess.run(["prlimit", f"--pid={target.pid}", "--as=unlimited:"], check=True)
+    ends_well(target)
+
+
+def test_inject_says_that_there_is_no_descriptor(case):
+    target = start_target(case, "poll")
+    subprocess.run(["prlimit", f"--pid={target.pid}", "--nofile=4:"], check=True)
+    says(attach(case, target.pid), "sockets", "open files")
+    checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
+    ends_well(target)
+
+
 def test_inject_says_that_a_function_is_missing(case):
     target = start_target(case, "poll")
     says(attach(case, target.pid, "nowhere"), "nowhere")
@@ -309,6 +354,31 @@ def test_inject_into_a_program_that_execs_all_the_time(case):
     if not any(line.startswith("ok") for line in lines):
         raise Failure(f"not once: {lines[:3]}")
     checks.equal("it runs", None, target.process.poll())
+
+
+def test_inject_by_two_at_once(case):
+    """Each may bring the library at first; from then on they use what is there."""
+    target = start_target(case, "registers", 3)
+    both = [case.start(*attach_command(target.pid, times=100)) for _ in range(2)]
+    for attaching in both:
+        attaching.wait()
+        all_ok(attaching.out().splitlines(), 100)
+    code = [line for line in read(f"/proc/{target.pid}/maps").splitlines()
+            if "memfd:cuscope-test" in line and "r-xp" in line]
+    if len(code) > 2:
+        raise Failure(f"{len(code)} copies of the library")
+    ends_well(target)
+
+
+def test_inject_into_a_program_that_forks_all_the_time(case):
+    """A child has the sockets of the moment in which it was made, for as long as it lives."""
+    target = start_target(case, "fork")
+    all_ok(attach(case, target.pid, times=50), 50)
+    lines = attach(case, target.pid, "linger", times=2)
+    all_ok(lines, 2)
+    if max(float(line.split()[1]) for line in lines) > 700000:
+        raise Failure(f"the children were waited for: {lines}")
+    ends_well(target)
 
 
 # ---- what is left --------------------------------------------------------------------------------

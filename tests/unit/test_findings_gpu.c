@@ -137,19 +137,75 @@ static void test_idle_time_of_windows_below_half_is_low_use(void **state)
 	assert_in_range(finding->example.begin_ns, US(1919), US(1921));
 }
 
+static void not_measured(double begin_us, double end_us)
+{
+	struct range range = { .kind = RANGE_NOT_MEASURED,
+		               .begin_ns = US(begin_us),
+		               .end_ns = US(end_us),
+		               .name = "not measured" };
+
+	findings_event(findings, &(struct event){ .type = EVENT_RANGE,
+	                                          .time_ns = range.end_ns,
+	                                          .process = the_process(),
+	                                          .range = &range });
+}
+
+/* Of 30 windows of 100 us 10 are empty, 10 are used for 10 to 19 %, and 10 for 40 to 49 %. */
+static void test_the_example_of_low_use_is_what_it_is_like_most_of_the_time(void **state)
+{
+	const struct finding *finding;
+
+	for (unsigned i = 0; i < 10; i++)
+		computed(1000 + 100 * i, 10 + i);
+	for (unsigned i = 0; i < 10; i++)
+		computed(2000 + 100 * i, 40 + i);
+	computed(4000 - 0.1, 0.1);
+	finding = found("low_use");
+	assert_non_null(finding);
+	assert_int_equal(finding->count, 30);
+	assert_in_range(finding->example.begin_ns, US(1999), US(2001));
+	assert_non_null(strstr(finding->evidence, "next to nothing ran in 10 of them (99"));
+}
+
 static void test_what_was_not_measured_is_not_taken_for_idle(void **state)
 {
-	static const struct miss miss = { .kind = MISS_GPU_TIMES, .pid = 4242, .why = "windows" };
-
-	info.misses = &miss;
-	info.n_misses = 1;
-	computed(0, 10);
-	computed(9990, 10);
+	computed(0, 1000);
+	not_measured(1000, 29000);
+	computed(29000, 1000);
 	assert_null(found("low_use"));
-	assert_string_equal(why_not_judged("low_use"),
-	                    "GPU times of a process are of a part of the time only");
-	info.n_misses = 0;
-	assert_non_null(found("low_use"));
+}
+
+/* 30 windows of 128 us: the first 15 are full, 14 were not measured, nor was half of the last. */
+static void mostly_not_measured(double busy_us)
+{
+	computed(0, 1920);
+	not_measured(1920, 3776);
+	computed(3840 - busy_us, busy_us);
+}
+
+static void test_of_a_window_that_was_measured_in_part_that_part_is_judged(void **state)
+{
+	const struct finding *finding;
+
+	mostly_not_measured(16);
+	finding = found("low_use");
+	assert_non_null(finding);
+	assert_int_equal(finding->count, 1);
+	assert_in_range(finding->lost_ns, 47000, 49000);
+}
+
+static void test_of_an_empty_window_the_part_that_was_measured_counts(void **state)
+{
+	computed(0, 1920);
+	not_measured(1920, 3648); /* half of the last window but one */
+	computed(3776, 64);
+	assert_has(found("low_use")->evidence, "next to nothing ran in 1 of them (64.");
+}
+
+static void test_half_of_a_part_that_was_measured_is_enough(void **state)
+{
+	mostly_not_measured(40);
+	assert_null(found("low_use"));
 }
 
 static void test_a_gpu_that_is_busy_has_no_low_use(void **state)
@@ -326,7 +382,11 @@ int main(void)
 		TEST(test_a_program_without_nccl_does_not_communicate),
 		TEST(test_names_of_communication),
 		TEST(test_idle_time_of_windows_below_half_is_low_use),
+		TEST(test_the_example_of_low_use_is_what_it_is_like_most_of_the_time),
 		TEST(test_what_was_not_measured_is_not_taken_for_idle),
+		TEST(test_of_a_window_that_was_measured_in_part_that_part_is_judged),
+		TEST(test_of_an_empty_window_the_part_that_was_measured_counts),
+		TEST(test_half_of_a_part_that_was_measured_is_enough),
 		TEST(test_a_gpu_that_is_busy_has_no_low_use),
 		TEST(test_what_runs_at_the_same_time_is_used_once),
 		TEST(test_work_that_stands_behind_a_stream_of_the_default_one_waits),

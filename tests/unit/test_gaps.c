@@ -291,6 +291,43 @@ static void test_a_wait_long_before_the_gap_is_not(void **state)
 	the_gap(GAP_HOST, 100, 160);
 }
 
+static void test_a_host_that_was_away_for_long_after_its_wait_is_why_itself(void **state)
+{
+	const struct gpu_gap *gap;
+
+	launch_and_run(0, 90);
+	ask("cudaStreamSynchronize", 0, 20, 88); /* until 108 */
+	launch_and_run(10200, 10);
+	gap = the_gap(GAP_HOST, 100, 10210);
+	assert_null(gap->verdict.by);
+}
+
+static void test_a_host_that_came_back_within_what_a_queue_holds_had_waited(void **state)
+{
+	launch_and_run(0, 90);
+	ask("cudaStreamSynchronize", 0, 20, 88);
+	launch_and_run(10000, 10);
+	the_gap(GAP_SYNC, 100, 10010);
+}
+
+static void test_a_wait_that_took_most_of_a_long_gap_is_why(void **state)
+{
+	launch_and_run(0, 90);
+	ask("cudaFree", 0, 20, 15080); /* until 15100 */
+	launch_and_run(27000, 10);
+	the_gap(GAP_SYNC, 100, 27010);
+}
+
+static void test_a_copy_long_ago_is_not_why(void **state)
+{
+	uint64_t asked = correlation + 1;
+
+	copy_on(7, asked, 20, 100);
+	ask("cudaMemcpy", 0, 10, 95);
+	launch_and_run(10200, 10);
+	the_gap(GAP_HOST, 100, 10210);
+}
+
 static void test_a_wait_for_something_else_that_takes_most_of_the_gap(void **state)
 {
 	launch_and_run(0, 90);
@@ -529,6 +566,52 @@ static void test_a_stream_that_waits_for_a_copy(void **state)
 
 static void test_the_default_stream_goes_in_order_with_others(void **state)
 {
+	assert_int_equal(stream_that_waits(false, false, 7)->cause[GAP_WAITING].count, 1);
+}
+
+static void create_stream(uint64_t handle, uint64_t flags)
+{
+	struct call call = call_at("cudaStreamCreateWithFlags", 0, 1);
+
+	set_args_of_type(&call, T_STREAM, handle);
+	set_args_of_type(&call, T_HEX, flags);
+	see(call);
+}
+
+static void test_a_non_blocking_stream_does_not_wait_for_the_default_stream(void **state)
+{
+	create_stream(STREAM_A, 1);
+	assert_int_equal(stream_that_waits(false, false, 7)->cause[GAP_OTHER_WORK].count, 1);
+}
+
+static void test_the_default_stream_does_not_wait_for_a_non_blocking_stream(void **state)
+{
+	uint64_t first, second, third;
+
+	create_stream(STREAM_B, 1);
+	first = ask("cuLaunchKernel", 0, 0, 5);
+	second = ask("cuLaunchKernel", STREAM_B, 5, 4);
+	third = ask("cuLaunchKernel", 0, 15, 5);
+	kernel_on(7, first, 20, 100);
+	kernel_on(14, second, 90, 300);
+	kernel_on(7, third, 302, 310);
+	assert_int_equal(the_stream(7)->cause[GAP_OTHER_WORK].count, 1);
+}
+
+static void test_the_handle_of_a_non_blocking_stream_can_be_given_out_again(void **state)
+{
+	struct call destroy = call_at("cudaStreamDestroy", 0, 1);
+
+	create_stream(STREAM_A, 1);
+	set_args_of_type(&destroy, T_STREAM, STREAM_A);
+	see(destroy);
+	assert_int_equal(stream_that_waits(false, false, 7)->cause[GAP_WAITING].count, 1);
+}
+
+static void test_a_stream_with_the_handle_of_a_non_blocking_one_waits(void **state)
+{
+	create_stream(STREAM_A, 1);
+	create_stream(STREAM_A, 0);
 	assert_int_equal(stream_that_waits(false, false, 7)->cause[GAP_WAITING].count, 1);
 }
 
@@ -870,6 +953,94 @@ static void test_the_last_million_of_calls_is_kept(void **state)
 	gap_calls_free(calls);
 }
 
+/* ---- gaps that are apart ------------------------------------------------------------------- */
+
+#define MS(ms) ((ms)*1000.0)
+
+/* Kernels of 90 us with gaps of 110 us between; until when. */
+static double steps(double at_us, int n)
+{
+	for (int i = 0; i < n; i++, at_us += 200)
+		launch_and_run(at_us, 90);
+	return at_us;
+}
+
+static void test_a_single_giant_gap_is_apart(void **state)
+{
+	const struct gap_line *gpu;
+
+	steps(steps(0, 1) + MS(50), 101);
+	gpu = the_gpu();
+	assert_int_equal(gpu->n_apart, 1);
+	assert_int_equal(gpu->apart_ns, 50110000);
+	assert_int_equal(gpu->apart[0].begin_ns, US(100));
+	assert_int_equal(gpu->cause[GAP_HOST].count, 101);
+	assert_int_equal(gpu->steady[GAP_HOST].count, 100);
+	assert_int_equal(gpu->steady[GAP_HOST].ns, gpu->cause[GAP_HOST].ns - 50110000);
+	assert_int_equal(gpu->steady[GAP_HOST].host_ns, gpu->cause[GAP_HOST].host_ns - 50100000);
+}
+
+static void test_calls_in_gaps_that_are_apart_are_not_of_the_steady_state(void **state)
+{
+	const struct gap_line *gpu;
+	double at_us = steps(0, 1);
+
+	ask("cuModuleLoadData", 0, at_us, MS(20));
+	at_us += MS(50);
+	for (int i = 0; i < 101; i++) {
+		at_us = steps(at_us, 1);
+		ask("cudaMalloc", 0, at_us - 90, 30);
+	}
+	gpu = the_gpu();
+	assert_string_equal(gpu->cause[GAP_HOST].most->name, "cuModuleLoadData");
+	assert_string_equal(gpu->steady[GAP_HOST].most->name, "cudaMalloc");
+	assert_int_equal(gpu->steady[GAP_HOST].most_ns, 100 * 30000);
+}
+
+static void test_nothing_is_apart_with_few_other_gaps(void **state)
+{
+	const struct gap_line *gpu;
+
+	steps(steps(0, 1) + MS(50), 100); /* 99 others */
+	gpu = the_gpu();
+	assert_int_equal(gpu->n_apart, 0);
+	assert_int_equal(gpu->steady[GAP_HOST].ns, gpu->cause[GAP_HOST].ns);
+}
+
+static size_t apart_of(int pauses, double pause_us, int steps_between)
+{
+	double at_us = steps(0, steps_between);
+
+	for (int i = 0; i < pauses; i++)
+		at_us = steps(at_us + pause_us, steps_between);
+	return the_gpu()->n_apart;
+}
+
+static void test_what_happens_often_is_not_apart(void **state)
+{
+	assert_int_equal(apart_of(9, MS(100), 50), 0);
+}
+
+static void test_a_few_can_be_apart(void **state)
+{
+	assert_int_equal(apart_of(8, MS(100), 50), 8);
+}
+
+static void test_gaps_of_a_step_are_not_apart(void **state)
+{
+	assert_int_equal(apart_of(1, MS(9.5), 60), 0);
+}
+
+static void test_a_small_part_of_the_time_is_not_apart(void **state)
+{
+	assert_int_equal(apart_of(1, MS(15), 1000), 0);
+}
+
+static void test_more_than_a_second_is_apart_whatever_the_share(void **state)
+{
+	assert_int_equal(apart_of(1, MS(1001), 60000), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -886,6 +1057,10 @@ int main(void)
 		TEST(test_what_a_launch_takes_after_a_wait_is_part_of_it),
 		TEST(test_a_wait_just_before_the_gap_is_why),
 		TEST(test_a_wait_long_before_the_gap_is_not),
+		TEST(test_a_host_that_was_away_for_long_after_its_wait_is_why_itself),
+		TEST(test_a_host_that_came_back_within_what_a_queue_holds_had_waited),
+		TEST(test_a_wait_that_took_most_of_a_long_gap_is_why),
+		TEST(test_a_copy_long_ago_is_not_why),
 		TEST(test_a_wait_for_something_else_that_takes_most_of_the_gap),
 		TEST(test_a_copy_that_takes_most_of_the_gap),
 		TEST(test_freeing_does_not_wait_when_there_is_nothing_to_wait_for),
@@ -910,6 +1085,10 @@ int main(void)
 		TEST(test_a_stream_that_waits_for_a_copy),
 		TEST(test_the_default_stream_goes_in_order_with_others),
 		TEST(test_a_stream_without_a_reason_to_wait),
+		TEST(test_a_non_blocking_stream_does_not_wait_for_the_default_stream),
+		TEST(test_the_default_stream_does_not_wait_for_a_non_blocking_stream),
+		TEST(test_the_handle_of_a_non_blocking_stream_can_be_given_out_again),
+		TEST(test_a_stream_with_the_handle_of_a_non_blocking_one_waits),
 		TEST(test_the_handle_of_a_stream_is_that_of_its_calls),
 		TEST(test_the_categories_of_hta),
 		TEST(test_overlapping_kernels_count_once),
@@ -930,6 +1109,14 @@ int main(void)
 		TEST(test_a_long_run_keeps_its_sums),
 		TEST(test_whatever_comes_is_survived),
 		TEST(test_the_last_million_of_calls_is_kept),
+		TEST(test_a_single_giant_gap_is_apart),
+		TEST(test_calls_in_gaps_that_are_apart_are_not_of_the_steady_state),
+		TEST(test_nothing_is_apart_with_few_other_gaps),
+		TEST(test_what_happens_often_is_not_apart),
+		TEST(test_a_few_can_be_apart),
+		TEST(test_gaps_of_a_step_are_not_apart),
+		TEST(test_a_small_part_of_the_time_is_not_apart),
+		TEST(test_more_than_a_second_is_apart_whatever_the_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

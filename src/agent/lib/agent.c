@@ -84,7 +84,7 @@ static void *run(void *begun)
 	if (begun)
 		run_session();
 	while ((socket = take_next()) >= 0) {
-		if (session_begin(&session, socket))
+		if (session_begin(&session, socket, false))
 			run_session();
 	}
 	return NULL;
@@ -211,7 +211,7 @@ static void begin_started(const char *address)
 	socket = threaded ? -1 : channel_connect(address);
 	if (socket >= 0) {
 		set_handlers();
-		if (session_begin(&session, socket)) {
+		if (session_begin(&session, socket, true)) {
 			threaded = true;
 			/* now: a short program ends before the thread has begun to run */
 			__atomic_store_n(&wake_running, session.wake, __ATOMIC_RELAXED);

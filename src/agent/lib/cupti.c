@@ -17,6 +17,7 @@
 #include "agent/lib/writer.h"
 
 #define VERSION_LEAVABLE 24 /* 12.6 */
+#define ON_THEIR_WAY_MS  2  /* a graph launch takes microseconds */
 
 /* CUPTI's functions; those that an old one lacks are NULL. */
 static struct functions {
@@ -28,7 +29,8 @@ static struct functions {
 static struct found found; /* once found, it stays */
 static cupti_subscriber subscriber;
 static bool entered, two_clocks;
-static uint32_t enabled; /* enum agent_kind */
+static bool graphs_matter; /* kinds are on, or about to be */
+static uint32_t enabled;   /* enum agent_kind */
 
 /* In which order kinds are asked for. A graph as a whole suppresses its nodes. */
 static const struct {
@@ -48,6 +50,8 @@ static const struct {
 
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
+	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
+		calls_watch_graphs(domain, id);
 	if (writer_kinds(~WRITER_OPEN))
 		calls_callback(domain, id, data);
 	else if (leave_wanted())
@@ -187,10 +191,14 @@ int cupti_begin(uint32_t kinds, int given, struct failure *failure)
 		return -1;
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
 	shared->active_until_ns = 0;
+	/* No graph may be launched unseen while kinds are on: those that were on their way before
+	 * the callbacks came are let by. */
+	__atomic_store_n(&graphs_matter, true, __ATOMIC_RELAXED);
+	enable_callbacks(kinds, 1);
+	clock_pause_ms(ON_THEIR_WAY_MS);
 	if (enable_kinds(kinds, failure))
 		return -1;
 	writer_measure(kinds);
-	enable_callbacks(kinds, 1);
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
 	return 0;
 }
@@ -242,13 +250,14 @@ void cupti_disable(void)
 		if (kinds_of[i].wanted & enabled)
 			f.cuptiActivityDisable(kinds_of[i].kind);
 	}
+	__atomic_store_n(&graphs_matter, false, __ATOMIC_RELAXED);
 	enable_callbacks(enabled, 0);
 	enabled = 0;
 }
 
 bool cupti_leavable(void)
 {
-	return found.version >= VERSION_LEAVABLE;
+	return found.version >= VERSION_LEAVABLE && !calls_saw_graphs();
 }
 
 void cupti_unsubscribe(void)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/lib/activities.h"
@@ -65,12 +64,25 @@ static void say_failure(const struct failure *failure)
 
 /* ---- beginning ----------------------------------------------------------------------------- */
 
+/* Graphs as wholes only where none can be older than our being here: see wire.h. */
+static uint32_t kinds_possible(struct session *session)
+{
+	uint32_t kinds = session->kinds;
+
+	if (!(kinds & AGENT_WANT_GRAPHS) || session->from_the_begin)
+		return kinds;
+	writer_shared()->nodes_instead = 1;
+	return (kinds & ~(uint32_t)AGENT_WANT_GRAPHS) | AGENT_WANT_KERNELS;
+}
+
 static void measure(struct session *session)
 {
+	uint32_t kinds = kinds_possible(session);
 	struct failure failure = { 0 };
 
+	session->from_the_begin = false;
 	say_state(session, AGENT_STARTING);
-	if (cupti_begin(session->kinds, session->cupti, &failure) == 0) {
+	if (cupti_begin(kinds, session->cupti, &failure) == 0) {
 		session->clock_ns = session->flush_ns = clock_now();
 		say_state(session, AGENT_RUNNING);
 		return;
@@ -98,12 +110,14 @@ static void refuse(struct session *session)
 	say_state(session, AGENT_FAILED);
 }
 
-bool session_begin(struct session *session, int socket)
+bool session_begin(struct session *session, int socket, bool from_the_begin)
 {
 	struct agent_message hello = { 0 };
 	int fds[2], got;
 
-	*session = (struct session){ .socket = socket, .wake = -1, .cupti = -1 };
+	*session = (struct session){
+		.socket = socket, .wake = -1, .cupti = -1, .from_the_begin = from_the_begin
+	};
 	got = channel_receive(socket, HELLO_MOST_MS, &hello, fds);
 	session->cupti = fds[1];
 	session->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -133,13 +147,6 @@ bool session_begin(struct session *session, int socket)
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
-static void pause_ms(unsigned ms)
-{
-	const struct timespec time = { .tv_nsec = (long)(ms * MS) };
-
-	nanosleep(&time, NULL);
-}
-
 /* Until nothing more comes: what the GPU has finished was finished a moment ago. */
 static void flush_rest(void)
 {
@@ -149,7 +156,7 @@ static void flush_rest(void)
 	for (int i = 0; i < SETTLE_MOST && __atomic_load_n(written, __ATOMIC_RELAXED) != before;
 	     i++) {
 		if (i)
-			pause_ms(SETTLE_MS);
+			clock_pause_ms(SETTLE_MS);
 		before = __atomic_load_n(written, __ATOMIC_RELAXED);
 		cupti_flush(false);
 	}
@@ -165,7 +172,8 @@ static void begin_ending(struct session *session)
 	flush_rest();
 	session->ending_since = clock_now();
 	session->own_call = false;
-	if (cupti_leavable()) {
+	session->leavable = cupti_leavable();
+	if (session->leavable) {
 		cupti_watch_all();
 		leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
 	}
@@ -176,7 +184,8 @@ static void ended(struct session *session)
 	struct agent_shared *shared = writer_shared();
 
 	shared->pause_ns = leave_took_ns();
-	if (cupti_leavable())
+	shared->leftover = session->leavable ? AGENT_LEFT_NOTHING : AGENT_LEFT_CUPTI;
+	if (session->leavable)
 		buffers_close();
 	else if (session->order == AGENT_STOP)
 		cupti_unsubscribe();
@@ -188,7 +197,7 @@ static void ended(struct session *session)
 /* A process that makes no call of CUDA's for a while gets one of ours. */
 static void turn_ending(struct session *session)
 {
-	if (!cupti_leavable() || leave_done()) {
+	if (!session->leavable || leave_done()) {
 		ended(session);
 		return;
 	}
@@ -260,7 +269,7 @@ bool session_turn(struct session *session)
 	if (session->state == AGENT_PAUSED && session->order == AGENT_RUN)
 		measure(session);
 	if (session->state == AGENT_PAUSED && session->order == AGENT_STOP) {
-		if (!cupti_leavable())
+		if (!session->leavable)
 			cupti_unsubscribe();
 		say_state(session, AGENT_OFF);
 	}
