@@ -57,10 +57,9 @@ void gpu_records_renew(struct gpu *gpu, struct gpu_process *process)
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
-/* Whether a process that brings its agent along is a target. */
 /*
- * The name of the socket is no secret (/proc/net/unix): a stranger's process that connects is to be
- * turned away, not believed.
+ * Whether a process that brings its agent along is a target. The name of the socket is no secret
+ * (/proc/net/unix): a stranger's process that connects is to be turned away, not believed.
  */
 static bool is_wanted(void *data, pid_t pid)
 {

@@ -101,6 +101,11 @@ bool programs_thread_in_call(const struct programs *programs, pid_t tid, uint64_
 	return in_call.tid == (uint32_t)tid;
 }
 
+bool programs_target_has(struct programs *programs, pid_t tgid)
+{
+	return tgid == (pid_t)PROCESS;
+}
+
 static char missed[512];
 
 void modules_lock(struct modules *modules)
@@ -843,6 +848,13 @@ static void a_command_brings_its_agent_along(void **state)
 	assert_int_equal(fake.n_entered, 0);
 }
 
+static void a_stranger_is_turned_away(void **state)
+{
+	open_gpu(*state, TARGET_COMMAND);
+	assert_true(fake.options.wanted(fake.options.data, PROCESS));
+	assert_false(fake.options.wanted(fake.options.data, CHILD));
+}
+
 static void one_whose_environment_was_cleaned_is_entered(void **state)
 {
 	struct scene *scene = *state;
@@ -925,6 +937,7 @@ int main(void)
 		TEST(without_arguments_nothing_is_made_up),
 		TEST(a_process_is_entered_after_its_first_call_that_worked),
 		TEST(a_command_brings_its_agent_along),
+		TEST(a_stranger_is_turned_away),
 		TEST(one_whose_environment_was_cleaned_is_entered),
 		TEST(one_that_is_held_cannot_be_entered),
 		TEST(at_the_end_nobody_is_entered),
