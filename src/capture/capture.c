@@ -165,6 +165,7 @@ static int open_gpu(struct capture *c, struct err *err)
 		                             .programs = c->programs,
 		                             .correlate = c->correlate,
 		                             .launches = c->options.selection.agents,
+		                             .ring_bytes = c->options.ring_bytes,
 		                             .notice = gpu_notice,
 		                             .data = c };
 	struct order_source source;

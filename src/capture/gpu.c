@@ -107,7 +107,9 @@ int gpu_open(const struct gpu_options *options, struct gpu **result, struct err 
 		.kinds = settings->kinds | (options->launches ? AGENT_WANT_ARGUMENTS : 0),
 		.window_ns = settings->window_ns,
 		.period_ns = settings->period_ns,
-		.ring_bytes = options->launches ? TOLD_RING_BYTES : 0,
+		.ring_bytes = options->ring_bytes ? options->ring_bytes
+		              : options->launches ? TOLD_RING_BYTES
+		                                  : 0,
 		.cupti = settings->cupti,
 		.record = gpu_on_record,
 		.state = gpu_on_state,

@@ -32,7 +32,8 @@ struct gpu_options {
 	struct modules *modules;
 	struct programs *programs; /* is asked which calls threads are in; NULL: nothing is */
 	struct correlate *correlate;
-	bool launches; /* agents may tell of launches instead of probes */
+	bool launches;     /* agents may tell of launches instead of probes */
+	size_t ring_bytes; /* of each agent's ring; 0: by what it has to tell */
 	void (*notice)(void *data, const char *text);
 	void *data;
 };
