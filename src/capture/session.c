@@ -416,6 +416,7 @@ int capture_run(struct capture *c, struct err *err)
 		capture_begin_clock(c); /* the command begins only now */
 	if (c->gpu)
 		gpu_begin(c->gpu, c->begin_ns, c->command_pid, c->held);
+	c->run.gpu_times = c->gpu != NULL; /* asked for: whether they came is known at the end */
 	if (c->watcher)
 		watcher_begin(c->watcher, &c->run);
 	if (!r)

@@ -34,7 +34,7 @@ void device_read_settings(void)
 }
 
 static pthread_once_t settings_read = PTHREAD_ONCE_INIT;
-static pthread_once_t helper_started = PTHREAD_ONCE_INIT;
+static pthread_once_t event_thread_started = PTHREAD_ONCE_INIT;
 
 static void read_settings(void)
 {
@@ -52,7 +52,7 @@ static CUresult initialise(unsigned int flags)
 	if (devices == 0)
 		return CUDA_ERROR_NO_DEVICE;
 	gate_open();
-	pthread_once(&helper_started, start_helper);
+	pthread_once(&event_thread_started, start_event_thread);
 	start_injection();
 	return CUDA_SUCCESS;
 }
