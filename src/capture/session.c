@@ -58,6 +58,10 @@ static int to_stream(struct capture *c, const struct wire_head *record)
 {
 	int r = 0;
 
+	if (c->gpu && gpu_is_double(c->gpu, record))
+		return 0;
+	if (c->gpu && record->type == WIRE_FORK)
+		gpu_forked(c->gpu);
 	if (c->gpu && record->type == WIRE_EXIT)
 		r = gpu_exit(c->gpu, (pid_t)record->tgid, record->time_ns, &c->failure);
 	else if (c->gpu && record->type == WIRE_EXEC)
