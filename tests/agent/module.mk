@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make agent-abi          our CUPTI headers against the real ones, where a toolkit has them
 # make agent-tests        the agent's library in programs of the simulated driver
+# make test-agent         all of it, also with sanitizers
 
 AGENT_T      := tests/agent
 AGENT_T_LIB  := $(AGENT_SRC:%.c=$(B)/agent-tests/%.o)
@@ -23,6 +24,8 @@ agent-tests: simcuda $(AGENT_SO) $(AGENT_T_BIN)
 agent-abi:
 	$(AGENT_T)/abi.py '$(CC)'
 
-unit: agent-abi
+# The tests three times: as they are, with ASan and UBSan, with TSan.
+test-agent: agent-abi
+	+@MAKE='$(MAKE)' $(AGENT_T)/all $(B)
 
-.PHONY: agent-abi agent-tests
+.PHONY: agent-abi agent-tests test-agent

@@ -75,6 +75,12 @@ static void do_loop(void)
 	}
 }
 
+static void do_graphs(void)
+{
+	work_graph(3);
+	exit(0);
+}
+
 static int on_signal; /* the thread's tid that ran the handler */
 
 static void handle(int number)
@@ -104,8 +110,9 @@ static const struct {
 	const char *name;
 	void (*act)(void);
 } acts[] = {
-	{ "exit", do_exit }, { "fork", do_fork }, { "fork-and-wait", do_fork_and_wait },
-	{ "exec", do_exec }, { "loop", do_loop }, { "signals", do_signals },
+	{ "exit", do_exit },       { "fork", do_fork }, { "fork-and-wait", do_fork_and_wait },
+	{ "graphs", do_graphs },   { "exec", do_exec }, { "loop", do_loop },
+	{ "signals", do_signals },
 };
 
 static int be_target(const char *what)
@@ -132,7 +139,7 @@ static pid_t start(const char *what)
 }
 
 /* A process that is measured. */
-static struct host *start_measured(const char *what, pid_t *pid)
+static struct host *start_with(const char *what, uint32_t kinds, pid_t *pid)
 {
 	struct host *host = host_new(KIB(256));
 	int listening = host_listen();
@@ -140,9 +147,14 @@ static struct host *start_measured(const char *what, pid_t *pid)
 	*pid = start(what);
 	host_accept(host, listening);
 	close(listening);
-	host_hello(host, ALL);
+	host_hello(host, kinds);
 	assert_int_equal(host_wait(host, AGENT_RUNNING), AGENT_RUNNING);
 	return host;
+}
+
+static struct host *start_measured(const char *what, pid_t *pid)
+{
+	return start_with(what, ALL, pid);
 }
 
 static int status_of(pid_t pid)
@@ -184,6 +196,22 @@ static void the_first_and_the_last_kernel_are_seen(void **state)
 	kernel = host_get(host, AGENT_KERNEL, 0);
 	assert_int_equal(host->shapes[kernel->shape]->grid[0], 1);
 	assert_non_null(host_call(host, kernel->correlation));
+	host_free(host);
+}
+
+static void a_graph_as_a_whole_has_no_nodes(void **state)
+{
+	pid_t pid;
+	struct host *host = start_with("graphs", AGENT_WANT_KERNELS | AGENT_WANT_GRAPHS, &pid);
+	const struct agent_graph *graph;
+
+	assert_int_equal(status_of(pid), 0);
+	host_read(host);
+	assert_int_equal(host_count(host, AGENT_KERNEL), 0);
+	assert_int_equal(host_count(host, AGENT_GRAPH), 3);
+	graph = host_get(host, AGENT_GRAPH, 0);
+	assert_true(graph->begin_ns && graph->end_ns >= graph->begin_ns);
+	assert_non_null(host_call(host, graph->correlation));
 	host_free(host);
 }
 
@@ -298,6 +326,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_and_the_last_kernel_are_seen),
+		cmocka_unit_test(a_graph_as_a_whole_has_no_nodes),
 		cmocka_unit_test(without_cuscope_nothing_happens),
 		cmocka_unit_test(a_cuscope_that_says_nothing_is_waited_for_two_seconds),
 		cmocka_unit_test(the_library_that_was_named_before_is_initialized_too),

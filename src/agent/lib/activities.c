@@ -19,7 +19,8 @@ struct batch {
 	struct agent_shared *shared;
 	uint64_t now_ns;
 	uint64_t since_ns; /* earlier ones are impossible */
-	bool ending;       /* unfinished ones are to be expected */
+	uint64_t
+		until_ns; /* later ones are nobody's; unfinished ones are to be expected; 0: none */
 	uint64_t written, impossible, unknown, full;
 };
 
@@ -73,14 +74,17 @@ void activities_clock_error(uint64_t ns)
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-/* Into our clock; false: they cannot be right. A record that was flushed unfinished has none. */
+/* Into our clock; false: they cannot be right, or nobody measured any more. A record that was
+ * flushed unfinished has none. */
 static bool take_times(struct batch *batch, uint64_t *begin, uint64_t *end)
 {
 	*begin = clock_converted(*begin);
 	*end = clock_converted(*end);
+	if (batch->until_ns && (!*end || *begin > batch->until_ns))
+		return false;
 	if (*begin && *begin <= *end && *begin >= batch->since_ns && *end <= batch->now_ns)
 		return true;
-	batch->impossible += !(batch->ending && !*end);
+	batch->impossible++;
 	return false;
 }
 
@@ -305,7 +309,7 @@ static void begin_batch(struct batch *batch, struct ring *ring)
 	batch->shared = ring->shared;
 	batch->now_ns = clock_now() + clock_error + AHEAD_NS;
 	batch->since_ns = since > clock_error ? since - clock_error : 0;
-	batch->ending = !writer_kinds(~WRITER_OPEN);
+	batch->until_ns = __atomic_load_n(&ring->shared->active_until_ns, __ATOMIC_RELAXED);
 }
 
 static void end_batch(struct batch *batch)

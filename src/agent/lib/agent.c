@@ -84,7 +84,7 @@ static void *run(void *begun)
 	if (begun)
 		run_session();
 	while ((socket = take_next()) >= 0) {
-		if (session_begin(&session, socket))
+		if (session_begin(&session, socket, false))
 			run_session();
 	}
 	return NULL;
@@ -211,8 +211,10 @@ static void begin_started(const char *address)
 	socket = threaded ? -1 : channel_connect(address);
 	if (socket >= 0) {
 		set_handlers();
-		if (session_begin(&session, socket)) {
+		if (session_begin(&session, socket, true)) {
 			threaded = true;
+			if (session.state == AGENT_RUNNING) /* a short program may end at once */
+				__atomic_store_n(&wake_running, session.wake, __ATOMIC_RELAXED);
 			if (start_thread(true))
 				threaded = false; /* measured, but never flushed: CUPTI does */
 		}

@@ -72,6 +72,15 @@ uint32_t calls_next(uint32_t domain, uint32_t kinds, unsigned *at)
 	return 0;
 }
 
+bool calls_is_graph_launch(uint32_t domain, uint32_t id)
+{
+	uint8_t which = domain - CUPTI_DOMAIN_DRIVER <= 1 && id < NUMBERS
+	                        ? by_number[domain - CUPTI_DOMAIN_DRIVER][id]
+	                        : 0;
+
+	return which && calls[which - 1].class == CUPTI_CALL_GRAPH;
+}
+
 /* The name of a call's function, once a ring; two threads at once may say it twice. */
 static bool say_name(struct ring *ring, size_t which)
 {

@@ -14,6 +14,7 @@
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
 #include "agent/lib/leave.h"
+#include "agent/lib/leave.h"
 #include "agent/lib/writer.h"
 
 #define VERSION_LEAVABLE 24 /* 12.6 */
@@ -28,7 +29,8 @@ static struct functions {
 static struct found found; /* once found, it stays */
 static cupti_subscriber subscriber;
 static bool entered, two_clocks;
-static uint32_t enabled; /* enum agent_kind */
+static bool whole_graphs; /* were asked for since CUPTI was entered */
+static uint32_t enabled;  /* enum agent_kind */
 
 /* In which order kinds are asked for. A graph as a whole suppresses its nodes. */
 static const struct {
@@ -48,6 +50,8 @@ static const struct {
 
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
+	if (calls_is_graph_launch(domain, id))
+		leave_saw_graph();
 	if (writer_kinds(~WRITER_OPEN))
 		calls_callback(domain, id, data);
 	else if (leave_wanted())
@@ -132,7 +136,7 @@ static int set_clock(struct failure *failure)
 	return 0;
 }
 
-static int enable_kinds(uint32_t kinds, struct failure *failure)
+static int enable_kinds(uint32_t kinds, bool from_start, struct failure *failure)
 {
 	enabled = 0;
 	activities_configure(kinds, found.version);
@@ -141,10 +145,13 @@ static int enable_kinds(uint32_t kinds, struct failure *failure)
 
 		if (!(kinds_of[i].wanted & kinds))
 			continue;
+		if (kinds_of[i].kind == CUPTI_KIND_GRAPH_TRACE && !from_start)
+			continue;
 		result = f.cuptiActivityEnable(kinds_of[i].kind);
 		/* An old CUPTI knows no graphs as wholes; its records of nodes still come. */
 		if (result && kinds_of[i].kind == CUPTI_KIND_GRAPH_TRACE)
 			continue;
+		whole_graphs |= kinds_of[i].kind == CUPTI_KIND_GRAPH_TRACE;
 		if (error_of(failure, "cuptiActivityEnable", result))
 			return -1;
 		enabled |= kinds_of[i].wanted;
@@ -153,18 +160,18 @@ static int enable_kinds(uint32_t kinds, struct failure *failure)
 }
 
 /* Functions that this CUPTI is too old to know are refused, and never called either. */
-static void enable_callbacks(uint32_t kinds, uint32_t on)
+static void enable_callbacks(uint32_t kinds)
 {
 	for (uint32_t domain = CUPTI_DOMAIN_DRIVER; domain <= CUPTI_DOMAIN_RUNTIME; domain++) {
 		unsigned at = 0;
 		uint32_t id;
 
 		while ((id = calls_next(domain, kinds, &at)))
-			f.cuptiEnableCallback(on, subscriber, domain, id);
+			f.cuptiEnableCallback(1, subscriber, domain, id);
 	}
 }
 
-int cupti_begin(uint32_t kinds, int given, struct failure *failure)
+int cupti_begin(uint32_t kinds, int given, bool from_start, struct failure *failure)
 {
 	struct agent_shared *shared = writer_shared();
 
@@ -186,11 +193,11 @@ int cupti_begin(uint32_t kinds, int given, struct failure *failure)
 	             f.cuptiActivityRegisterCallbacks(on_buffer_requested, on_buffer_completed)))
 		return -1;
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
-	shared->active_until_ns = 0;
-	if (enable_kinds(kinds, failure))
+	__atomic_store_n(&shared->active_until_ns, 0, __ATOMIC_RELAXED);
+	if (enable_kinds(kinds, from_start, failure))
 		return -1;
 	writer_measure(kinds);
-	enable_callbacks(kinds, 1);
+	enable_callbacks(kinds);
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
 	return 0;
 }
@@ -242,13 +249,14 @@ void cupti_disable(void)
 		if (kinds_of[i].wanted & enabled)
 			f.cuptiActivityDisable(kinds_of[i].kind);
 	}
-	enable_callbacks(enabled, 0);
+	f.cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_DRIVER);
+	f.cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_RUNTIME);
 	enabled = 0;
 }
 
 bool cupti_leavable(void)
 {
-	return found.version >= VERSION_LEAVABLE;
+	return found.version >= VERSION_LEAVABLE && !whole_graphs;
 }
 
 void cupti_unsubscribe(void)

@@ -68,9 +68,11 @@ static void say_failure(const struct failure *failure)
 static void measure(struct session *session)
 {
 	struct failure failure = { 0 };
+	bool from_start = session->from_start;
 
+	session->from_start = false;
 	say_state(session, AGENT_STARTING);
-	if (cupti_begin(session->kinds, session->cupti, &failure) == 0) {
+	if (cupti_begin(session->kinds, session->cupti, from_start, &failure) == 0) {
 		session->clock_ns = session->flush_ns = clock_now();
 		say_state(session, AGENT_RUNNING);
 		return;
@@ -98,12 +100,14 @@ static void refuse(struct session *session)
 	say_state(session, AGENT_FAILED);
 }
 
-bool session_begin(struct session *session, int socket)
+bool session_begin(struct session *session, int socket, bool from_start)
 {
 	struct agent_message hello = { 0 };
 	int fds[2], got;
 
-	*session = (struct session){ .socket = socket, .wake = -1, .cupti = -1 };
+	*session = (struct session){
+		.socket = socket, .wake = -1, .cupti = -1, .from_start = from_start
+	};
 	got = channel_receive(socket, HELLO_MOST_MS, &hello, fds);
 	session->cupti = fds[1];
 	session->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -156,27 +160,12 @@ static void flush_rest(void)
 	cupti_flush(true);
 }
 
-static void begin_ending(struct session *session)
-{
-	writer_shared()->active_until_ns = clock_now();
-	writer_measure(0);
-	say_state(session, AGENT_ENDING);
-	cupti_disable();
-	flush_rest();
-	session->ending_since = clock_now();
-	session->own_call = false;
-	if (cupti_leavable()) {
-		cupti_watch_all();
-		leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
-	}
-}
-
-static void ended(struct session *session)
+static void ended(struct session *session, bool left)
 {
 	struct agent_shared *shared = writer_shared();
 
-	shared->pause_ns = leave_took_ns();
-	if (cupti_leavable())
+	shared->pause_ns = left ? leave_took_ns() : 0;
+	if (left)
 		buffers_close();
 	else if (session->order == AGENT_STOP)
 		cupti_unsubscribe();
@@ -185,15 +174,40 @@ static void ended(struct session *session)
 	                                                   : AGENT_OFF);
 }
 
+/* CUPTI stays, with what a launch then costs; it measures nothing. */
+static void end_without_leaving(struct session *session)
+{
+	cupti_disable();
+	flush_rest();
+	ended(session, false);
+}
+
+static void begin_ending(struct session *session)
+{
+	__atomic_store_n(&writer_shared()->active_until_ns, clock_now(), __ATOMIC_RELAXED);
+	writer_measure(0);
+	say_state(session, AGENT_ENDING);
+	session->ending_since = clock_now();
+	session->own_call = false;
+	if (!cupti_leavable() || !leave_possible()) {
+		end_without_leaving(session);
+		return;
+	}
+	flush_rest();
+	cupti_watch_all();
+	leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
+}
+
 /* A process that makes no call of CUDA's for a while gets one of ours. */
 static void turn_ending(struct session *session)
 {
-	if (!cupti_leavable() || leave_done()) {
-		ended(session);
-		return;
-	}
-	if (!session->own_call && clock_now() - session->ending_since > OWN_CALL_AFTER) {
+	if (leave_done()) {
+		ended(session, true);
+	} else if (!leave_possible() && leave_cancel()) {
+		end_without_leaving(session);
+	} else if (!session->own_call && clock_now() - session->ending_since > OWN_CALL_AFTER) {
 		session->own_call = true;
+		leave_anywhere();
 		leave_by_own_call();
 	}
 }
@@ -260,7 +274,7 @@ bool session_turn(struct session *session)
 	if (session->state == AGENT_PAUSED && session->order == AGENT_RUN)
 		measure(session);
 	if (session->state == AGENT_PAUSED && session->order == AGENT_STOP) {
-		if (!cupti_leavable())
+		if (cupti_entered())
 			cupti_unsubscribe();
 		say_state(session, AGENT_OFF);
 	}
