@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # make            build/cuscope
-# make dist       dist/cuscope-VERSION-ARCH.tar.gz: one static program and its documents
+# make dist       dist/cuscope-VERSION-ARCH.tar.gz: one static program, its library for commands, its documents
 # make test       every test, or the parts in TEST_PARTS; see tests/parts
 # make fuzz       libFuzzer on every parser, FUZZ_SECONDS each
 # make bench      costs, against peers in the same run

@@ -10,16 +10,19 @@ ifeq ($(ARCH),x86_64)
 LIBZYDIS_A ?= $(B)/static/libZydis.a
 endif
 
-install: $(B)/cuscope
+# The library for targets is inside the program too, but commands load it by a path that should outlive cuscope.
+install: $(B)/cuscope $(B)/agent/embedded.so
 	install -D -m 755 $(B)/cuscope $(DESTDIR)$(PREFIX)/bin/cuscope
+	install -D -m 644 $(B)/agent/embedded.so $(DESTDIR)$(PREFIX)/lib/cuscope/$(notdir $(AGENT_SO))
 	install -d $(DESTDIR)$(PREFIX)/share/doc/cuscope
 	install -m 644 $(DOCUMENTS) $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/cuscope
 
 dist: dist/$(DIST_NAME).tar.gz
 
-dist/$(DIST_NAME).tar.gz: dist/cuscope $(DOCUMENTS) $(wildcard docs/*.md)
+dist/$(DIST_NAME).tar.gz: dist/cuscope $(B)/agent/embedded.so $(DOCUMENTS) $(wildcard docs/*.md)
 	rm -rf $(B)/dist
 	install -D -m 755 dist/cuscope $(B)/dist/$(DIST_NAME)/cuscope
+	install -m 644 $(B)/agent/embedded.so $(B)/dist/$(DIST_NAME)/$(notdir $(AGENT_SO))
 	install -m 644 $(DOCUMENTS) $(B)/dist/$(DIST_NAME)
 	install -d $(B)/dist/$(DIST_NAME)/docs $(B)/dist/$(DIST_NAME)/licenses
 	for page in $(wildcard docs/*.md); do install -m 644 $$page $(B)/dist/$(DIST_NAME)/docs || exit 1; done

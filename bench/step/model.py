@@ -4,7 +4,8 @@
     model.py SOCKET
 
 Connects to a Unix socket and answers each line "steps SIZE N" with {"ms": M}, the milliseconds of
-one of N steps. One process serves bare and traced windows alike. Sizes: small, which waits for
+one of N steps. One process serves bare and traced windows alike. "profiler on" and "profiler off"
+run PyTorch's own profiler (what ran on the GPU only) around steps. Sizes: small, which waits for
 launches, and large, which waits for the GPU.
 """
 
@@ -48,6 +49,16 @@ class Training:
         return (time.perf_counter() - begin) * 1e3 / steps
 
 
+def switch(profiler, on):
+    """Starts PyTorch's profiler, or ends the one that runs and throws its events away."""
+    if on:
+        profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+        profiler.start()
+        return profiler
+    profiler.stop()
+    return None
+
+
 def main():
     trainings = {name: Training(*size) for name, size in SIZES.items()}
     for training in trainings.values():
@@ -58,7 +69,12 @@ def main():
         peer.connect(sys.argv[1])
         lines = peer.makefile("rw")
         print(json.dumps({"torch": torch.__version__}), file=lines, flush=True)
+        profiler = None
         for line in lines:
+            if line.startswith("profiler"):
+                profiler = switch(profiler, line.split()[1] == "on")
+                print("{}", file=lines, flush=True)
+                continue
             _, size, steps = line.split()
             print(json.dumps({"ms": trainings[size].measure(int(steps))}), file=lines, flush=True)
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #define STUCK_NS       10000000000ull
 #define MESSAGES_MOST  64 /* a turn */
 #define STATE_UNKNOWN  UINT32_MAX
+#define PROCESS_EXITS  0x4 /* PF_EXITING in /proc/PID/stat */
 
 struct agent *agent_new(struct agent_common *common, pid_t pid)
 {
@@ -71,6 +73,8 @@ static void say(struct agent *agent, const struct agent_shared *shared, enum age
 		.active_since_ns = agent->since_ns,
 		.active_until_ns = shared->active_until_ns,
 		.clock_error_ns = shared->clock_error_ns,
+		.leftover = shared->leftover ? AGENT_LEFT_CUPTI : AGENT_LEFT_NOTHING,
+		.nodes_instead = shared->nodes_instead,
 		.stopped_ns = agent->stopped_ns,
 	};
 
@@ -113,8 +117,25 @@ static bool is_news(const struct agent *agent, enum agent_state state)
 
 	if (!common->options.window_ns || common->order == AGENT_STOP)
 		return true;
-	return state == AGENT_RUNNING ? !agent->measured
-	                              : state != AGENT_ENDING && state != AGENT_PAUSED;
+	if (state == AGENT_STARTING || state == AGENT_RUNNING)
+		return !agent->measured;
+	return state != AGENT_ENDING && state != AGENT_PAUSED;
+}
+
+static void tell_unmeasured(struct agent *agent, const struct agent_shared *shared,
+                            enum agent_state state)
+{
+	const struct agents_options *options = &agent->common->options;
+
+	if (state == AGENT_ENDING || state == AGENT_PAUSED) {
+		agent->until_ns = shared->active_until_ns;
+	} else if (state == AGENT_RUNNING) {
+		if (agent->until_ns && agent->until_ns < shared->active_since_ns &&
+		    options->unmeasured)
+			options->unmeasured(options->data, (uint32_t)agent->pid, agent->until_ns,
+			                    shared->active_since_ns);
+		agent->until_ns = 0;
+	}
 }
 
 static void tell(struct agent *agent, const struct agent_shared *shared, enum agent_state state)
@@ -127,6 +148,9 @@ static void tell(struct agent *agent, const struct agent_shared *shared, enum ag
 		agent->common->first_window_ns = agent->common->now_ns;
 	if (state == AGENT_FAILED)
 		agent_failure_text(&why, agent->pid, shared);
+	else
+		agent_note_text(&why, agent->pid, state, shared);
+	tell_unmeasured(agent, shared, state);
 	if (is_news(agent, state))
 		say(agent, shared, state, why.data);
 	agent->measured |= state == AGENT_RUNNING;
@@ -310,7 +334,7 @@ static void read_ring(struct agent *agent)
 		watch_for_stuck(agent, bytes);
 }
 
-/* What it says of itself, when it has something to say. */
+/* What it says of itself, when that is something new. */
 static void look(struct agent *agent, uint32_t state)
 {
 	struct agent_shared shared;
@@ -333,10 +357,8 @@ static void look(struct agent *agent, uint32_t state)
 		return;
 	}
 	agent->spoke = true;
-	if (state != agent->state) {
-		agent->state = state;
-		tell(agent, &shared, state);
-	}
+	agent->state = state;
+	tell(agent, &shared, state);
 }
 
 static void give_order(struct agent *agent)
@@ -376,6 +398,27 @@ void agent_turn(struct agent *agent)
 		agent_end(agent);
 }
 
+/* Whether it is no more, or about to be: its sockets are closed some time before that shows. */
+static bool process_ends(pid_t pid)
+{
+	unsigned long flags = 0;
+	char path[64], line[512] = "", state = 'X';
+	const char *name_end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return true;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	name_end = strrchr(line, ')');
+	if (!name_end || sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
+		return true;
+	return state == 'Z' || state == 'X' || flags & PROCESS_EXITS;
+}
+
 void agent_end(struct agent *agent)
 {
 	struct agent_shared shared;
@@ -386,6 +429,13 @@ void agent_end(struct agent *agent)
 	}
 	if (agent->over)
 		return;
+	if (!agent->spoke && agent->ring && !process_ends(agent->pid)) {
+		agent_fail(agent,
+		           "no GPU times of process %d: its agent left before it had begun; it "
+		           "found no memory, or cuscope was too busy to answer it within 2 s",
+		           agent->pid);
+		return;
+	}
 	shared_of(agent, &shared);
 	if (agent->since_ns && !shared.active_until_ns)
 		shared.active_until_ns = agent->common->now_ns;

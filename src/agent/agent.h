@@ -49,6 +49,7 @@ struct agent {
 	bool over;
 	uint64_t greeted_ns, stuck_ns;
 	uint64_t since_ns; /* it measures, first */
+	uint64_t until_ns; /* it measured, before it paused; 0: it did not pause */
 	uint64_t stopped_ns;
 };
 

@@ -52,7 +52,8 @@ static void add_busy(struct buf *out, pid_t pid)
 {
 	buf_printf(out,
 	           "another profiler (nsys, torch.profiler) is using CUPTI in process %d: GPU "
-	           "times need it alone until CUDA 13.3; end it, or go on without",
+	           "times need it alone until CUDA 13.3; end it (torch.profiler gives it back "
+	           "only with TEARDOWN_CUPTI=1 in the environment), or go on without",
 	           pid);
 }
 
@@ -118,4 +119,22 @@ void agent_failure_text(struct buf *out, pid_t pid, const struct agent_shared *s
 		buf_printf(out, "the agent in process %d gave up and did not say why", pid);
 		add_text(out, ": ", shared->text, "");
 	}
+}
+
+void agent_note_text(struct buf *out, pid_t pid, enum agent_state state,
+                     const struct agent_shared *shared)
+{
+	if (state == AGENT_RUNNING && shared->nodes_instead)
+		buf_printf(
+			out,
+			"graph launches of process %d are measured node by node: as wholes they "
+			"can be only where cuscope starts the program, and measures all the time",
+			pid);
+	if (state == AGENT_OFF && shared->leftover)
+		buf_printf(
+			out,
+			"CUPTI stays in process %d, since it used CUDA graphs while it was "
+			"measured: until it ends, a launch costs it about 0.3 us more and a graph "
+			"launch 0.9 us (on an H200)",
+			pid);
 }

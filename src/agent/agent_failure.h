@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Why an agent gives no GPU times, for the user: what is wrong, and what to do about it. */
+/* What the user is to know of an agent: why it gives no GPU times and what to do about it. */
 #ifndef CUSCOPE_AGENT_AGENT_FAILURE_H
 #define CUSCOPE_AGENT_AGENT_FAILURE_H
 
@@ -10,5 +10,9 @@
 
 /* Appends one sentence about `failure`. What the target wrote is cleaned for terminals. */
 void agent_failure_text(struct buf *out, pid_t pid, const struct agent_shared *shared);
+
+/* Appends what is to be known of one that is in `state` and did not fail; mostly nothing. */
+void agent_note_text(struct buf *out, pid_t pid, enum agent_state state,
+                     const struct agent_shared *shared);
 
 #endif

@@ -5,7 +5,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -128,13 +127,18 @@ bool agent_library_is_at(const char *path)
 
 /* ---- a file that is there -------------------------------------------------------------------- */
 
-/* Only root and we can have written it: anybody can give a file the build id that he likes. */
+/* Root's or ours, and nobody else can put something else there. In /tmp everybody has his own. */
 static bool is_guarded(const struct stat *st)
 {
-	return (st->st_uid == 0 || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
+	return (st->st_uid == 0 || st->st_uid == geteuid()) &&
+	       (!(st->st_mode & (S_IWGRP | S_IWOTH)) ||
+	        (S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX));
 }
 
-/* All folders above can be passed by everybody: the command may run as another user (--user). */
+/*
+ * All folders above `path`: guarded, since anybody can give a file the build id that he likes; and
+ * to be passed by everybody, since the command may run as another user (--user).
+ */
 static bool is_reachable(const char *path)
 {
 	char folder[PATH_MAX];
@@ -144,7 +148,7 @@ static bool is_reachable(const char *path)
 	for (char *slash = strrchr(folder, '/'); slash && slash != folder;
 	     slash = strrchr(folder, '/')) {
 		*slash = '\0';
-		if (stat(folder, &st) < 0 || !(st.st_mode & S_IXOTH))
+		if (stat(folder, &st) < 0 || !(st.st_mode & S_IXOTH) || !is_guarded(&st))
 			return false;
 	}
 	return true;
@@ -161,10 +165,12 @@ static bool may_execute(const char *path)
 static void own_folder(char folder[PATH_MAX])
 {
 	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+	char *slash;
 
 	folder[length > 0 ? length : 0] = '\0';
-	if (length > 0)
-		memmove(folder, dirname(folder), strlen(dirname(folder)) + 1);
+	slash = strrchr(folder, '/');
+	if (slash)
+		*slash = '\0';
 }
 
 static char *find_beside(void)
@@ -274,21 +280,31 @@ static void forget(struct agent_library *library)
 	library->lock = -1;
 }
 
-static int make_file(struct agent_library *library, const char *parent)
+static int try_in(struct agent_library *library, const char *parent)
 {
-	int rc;
+	int rc = -ENOENT;
 
-	if (!may_execute(parent) || !is_reachable(parent))
-		return -EACCES;
 	sweep(parent);
-	for (int tries = 0; tries < 3; tries++) {
+	for (int tries = 0; tries < 3 && rc == -ENOENT; tries++) {
 		rc = make_in(library, parent);
-		if (!rc)
-			return 0;
-		forget(library);
-		if (rc != -ENOENT)
-			break;
+		if (rc)
+			forget(library);
 	}
+	return rc;
+}
+
+static int make_file(struct agent_library *library, const char *named)
+{
+	char *parent = realpath(named, NULL), *below;
+	int rc = -EACCES;
+
+	if (!parent)
+		return -errno;
+	below = xasprintf("%s/", parent);
+	if (may_execute(parent) && is_reachable(below))
+		rc = try_in(library, parent);
+	free(below);
+	free(parent);
 	return rc;
 }
 

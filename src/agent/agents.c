@@ -33,7 +33,7 @@ struct agents {
 	char *variables[VARIABLES];
 	struct agent *all;
 	struct agent *over; /* to be freed when no event can mean them any more */
-	size_t entering, waiting;
+	size_t entering;
 	uint64_t edge_ns; /* what the timer is set to; 0: nothing */
 	bool told_full;
 };
@@ -273,33 +273,28 @@ static bool is_waiting(const struct agent *agent)
 	return !agent->over && !agent->inject && !agent->ring;
 }
 
-static void begin_entering(struct agents *agents)
+static void enter(struct agents *agents, struct agent *agent)
 {
-	struct agent *agent, *next;
-
-	if (!agents->waiting)
+	if (!is_waiting(agent) || agents->entering == ENTERING_MOST)
 		return;
-	HASH_ITER (hh, agents->all, agent, next) {
-		if (!is_waiting(agent))
-			continue;
-		if (agents->entering == ENTERING_MOST)
-			return;
-		agents->waiting--;
-		agent_enter(agent);
-		if (agent->over)
-			continue; /* the next turn puts it away */
-		watch_agent(agents, agent, inject_fd(agent->inject));
-		agents->entering += !agent->over;
-	}
+	agent_enter(agent);
+	if (agent->over)
+		return;
+	watch_agent(agents, agent, inject_fd(agent->inject));
+	agents->entering += !agent->over;
 }
 
 void agents_enter(struct agents *agents, pid_t pid)
 {
+	struct agent *agent;
+
 	if (find(agents, pid) || agents->common.order == AGENT_STOP)
 		return;
-	if (add(agents, pid))
-		agents->waiting++;
-	begin_entering(agents);
+	agent = add(agents, pid);
+	if (agent)
+		enter(agents, agent);
+	if (agent && agent->over)
+		put_away(agents, agent);
 }
 
 void agents_gone(struct agents *agents, pid_t pid)
@@ -308,7 +303,6 @@ void agents_gone(struct agents *agents, pid_t pid)
 
 	if (!agent)
 		return;
-	agents->waiting -= is_waiting(agent);
 	agents->entering -= agent->inject != NULL;
 	agent_end(agent);
 	put_away(agents, agent);
@@ -389,11 +383,11 @@ void agents_turn(struct agents *agents, uint64_t now_ns)
 		handle(agents, events[i].data.ptr);
 	follow_windows(agents);
 	HASH_ITER (hh, agents->all, agent, next) {
+		enter(agents, agent);
 		agent_turn(agent);
 		if (agent->over)
 			put_away(agents, agent);
 	}
-	begin_entering(agents);
 	reap(agents);
 }
 
@@ -412,7 +406,6 @@ void agents_stop(struct agents *agents)
 		if (is_waiting(agent)) /* not yet begun: nothing is to be undone */
 			put_away(agents, agent);
 	}
-	agents->waiting = 0;
 	agents_turn(agents, agents->common.now_ns);
 }
 

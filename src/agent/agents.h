@@ -33,8 +33,8 @@ struct agent_status {
 	uint32_t pid; /* as the initial pid namespace counts */
 	enum agent_state state;
 	enum agent_failure failure;
-	const char *why; /* AGENT_FAILED: a sentence: what, and what to do. After agents_abandon */
-			 /* also with other states. Else NULL */
+	const char *why;   /* a sentence for the user: AGENT_FAILED: what, and what to do; with */
+			   /* other states what else is to be known, if anything. Else NULL */
 	const char *cupti; /* path of the library in use, cleaned for terminals; or NULL */
 	uint32_t cupti_version, driver_version;
 	/* See struct agent_shared; since the first window began, until the last one ended. */
@@ -54,6 +54,8 @@ struct agents_options {
 	 * were checked, contents were not. */
 	void (*record)(void *data, uint32_t pid, const struct agent_head *record);
 	void (*state)(void *data, const struct agent_status *status);
+	/* Between two windows (window_ns) it did not measure. May be NULL. */
+	void (*unmeasured)(void *data, uint32_t pid, uint64_t from_ns, uint64_t until_ns);
 	/* Whether a process that comes by itself (agents_environment) is a target. */
 	bool (*wanted)(void *data, pid_t pid);
 	void *data;

@@ -3,8 +3,23 @@
  * Into a process that runs: loads a library there and calls a function of it, once, on one of the
  * process's own threads that was waiting in a system call.
  *
- * The work is done by a process of its own, so that cuscope's end, by kill -9 as well, leaves no
- * target half changed, and so that its use of ptrace does not meet the one in src/probe/hold.c.
+ * The work is done by a process of its own, cuscope-attach, so that cuscope's end leaves no target
+ * half changed, and so that its use of ptrace does not meet the one in src/probe/hold.c. It ends by
+ * itself. Should it be killed as well, at any moment, the borrowed thread goes back to its call.
+ *
+ *   inject.c           the interface, and that process
+ *   inject_run.c       one injection from begin to end
+ *   inject_target.c    what must be known of the process: loader, earlier copy, place for the code
+ *   inject_thread.c    which of its threads can be borrowed
+ *   inject_seccomp.c   whether a filter would mind
+ *   inject_trace.c     the moment under ptrace, a fraction of a millisecond
+ *   inject_handover.c  descriptors and the library's bytes, in that moment
+ *   inject_plan.c      what the thread does then, as a table
+ *   inject_code.c      the machine code that works through it and puts everything back
+ *
+ * What stays in the target: the library's mappings, and some 500 bytes in the unused end of a page
+ * of code (the vdso's, as a rule), which the next one uses again. No descriptor, no thread, no
+ * other memory. x86-64 only.
  */
 #ifndef CUSCOPE_AGENT_INJECT_H
 #define CUSCOPE_AGENT_INJECT_H
@@ -23,13 +38,22 @@ struct inject_options {
 	const void *library; /* a shared object's bytes: they go into a memfd of the target */
 	size_t bytes;
 	const char *name; /* of the memfd: the same name and bytes there already are used again */
-	const char *function; /* int function(int socket): 0, or a negative errno */
-	uint64_t limit_ns;    /* for all of it */
+	/*
+	 * int function(int socket): 0, after which the socket is its own, or a negative errno. It
+	 * runs on the borrowed thread, with 256 KiB of stack and all signals blocked, and is to
+	 * return soon: that thread's own work waits. It must not wait for locks that the thread may
+	 * hold already (CUDA's: it may have been about to enter the driver), so it makes a thread,
+	 * which inherits the blocked signals. It may be called again in the same process, later.
+	 */
+	const char *function;
+	uint64_t limit_ns; /* for all of it */
 };
 
 struct inject_result {
 	int socket; /* our end of a SOCK_SEQPACKET pair whose other end the function was given */
-	uint64_t stopped_ns; /* the longest time that a thread was stopped, or did our work */
+	/* How long the one borrowed thread was away from its own call: from its stop until it had
+	 * loaded the library, called the function and cleaned up. No other thread is stopped. */
+	uint64_t stopped_ns;
 };
 
 /* Begins. Only fails where no process can be made. */

@@ -19,7 +19,8 @@ $(AGENT_SO): $(AGENT_OBJ)
 	$(CC) $(AGENT_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--build-id \
 		-o $@ $^ $(AGENT_LIBS)
 
-# Without what only a debugger wants, as it is in cuscope.
+# Without what only a debugger wants, as it is in cuscope. The build id stays: by it cuscope knows the library beside it
+# as the same one.
 $(B)/agent/embedded.so: $(AGENT_SO)
 	objcopy --strip-unneeded $< $@
 

@@ -2,6 +2,10 @@
 /*
  * How long something was busy: the length of the union of intervals that come in the order of
  * their ends, as activities do. Overlaps count once. A zeroed `struct busy` is empty.
+ *
+ * A later interval can still join pieces together: a kernel of NCCL that hundreds of others ran
+ * beside ends after them. So pieces are kept until there are too many; what begins before those
+ * that were let go counts from their end on.
  */
 #ifndef CUSCOPE_ANALYSIS_BUSY_H
 #define CUSCOPE_ANALYSIS_BUSY_H
@@ -9,21 +13,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Pieces that a later interval may still join together. One that begins before more than these
- * counts its overlap with the oldest twice, which takes as many gaps inside of one interval.
- */
+/* Pieces that are kept where `most` is 0: enough for one stream, whose work seldom overlaps. */
 #define BUSY_PIECES 32
 
+/* For a whole GPU: those that are beside one interval of 40 ms, at 10 us each; 64 KiB. */
+#define BUSY_PIECES_OF_GPU 4096
+
 struct busy {
-	uint64_t done_ns; /* of pieces that were let go */
-	struct {
+	size_t most;                /* pieces that are kept */
+	uint64_t done_ns, until_ns; /* of pieces that were let go: their length, the last's end */
+	struct busy_piece {
 		uint64_t begin_ns, end_ns;
-	} piece[BUSY_PIECES];
-	size_t n;
+	} * pieces;
+	size_t first, n, room;
+	/* Told of every piece that no later interval can join, in order of time; NULL: nobody. */
+	void (*gone)(void *data, uint64_t begin_ns, uint64_t end_ns);
+	void *data;
 };
+
+void busy_free(struct busy *busy);
 
 void busy_add(struct busy *busy, uint64_t begin_ns, uint64_t end_ns);
 uint64_t busy_ns(const struct busy *busy);
+
+/* After the last interval: gone() is told of what is left. */
+void busy_finish(struct busy *busy);
 
 #endif

@@ -16,6 +16,7 @@ struct calls {
 	struct calls_options options;
 	char *json_path;
 	struct tally tally;
+	struct gpu_tally gpu;
 
 	struct function_tally **function_by_id; /* a shortcut past the hash by name */
 	size_t n_functions;
@@ -198,6 +199,7 @@ static int calls_event(struct consumer *self, const struct event *event, struct 
 	struct calls *calls = calls_of(self);
 
 	memory_event(calls->tally.memory, event);
+	gpu_tally_event(&calls->gpu, event);
 	if (event->type != EVENT_CALL)
 		return 0;
 	count_process(calls, event->process);
@@ -280,6 +282,7 @@ static void calls_free(struct consumer *self)
 		free(function);
 	}
 	memory_free(calls->tally.memory);
+	gpu_tally_free(&calls->gpu);
 	free(calls->function_by_id);
 	free(calls->kernel_by_id);
 	free(calls->process_called);
@@ -307,5 +310,7 @@ struct consumer *calls_new(const struct calls_options *options)
 	calls->options = *options;
 	calls->json_path = options->json ? xstrdup(options->json) : NULL;
 	calls->tally.memory = memory_new();
+	gpu_tally_init(&calls->gpu);
+	calls->tally.gpu = &calls->gpu;
 	return &calls->consumer;
 }

@@ -39,7 +39,8 @@ enum category category_of(const struct function *function)
 
 enum category category_of_activity(const struct activity *activity)
 {
-	return activity->kind == ACTIVITY_KERNEL ? CATEGORY_KERNEL : CATEGORY_TRANSFER;
+	return activity->kind == ACTIVITY_COPY || activity->kind == ACTIVITY_SET ? CATEGORY_TRANSFER
+	                                                                         : CATEGORY_KERNEL;
 }
 
 const char *category_name(enum category category)

@@ -8,6 +8,7 @@
 
 #include "analysis/by_id.h"
 #include "analysis/memory.h"
+#include "analysis/nonblocking.h"
 #include "analysis/streams.h"
 #include "analysis/thread_ids.h"
 
@@ -31,6 +32,7 @@ struct gap_calls {
 	uint64_t *buckets;          /* the last number of each; 0: none */
 	uint64_t room, last;        /* room: a power of two; last: number of the last call */
 	struct thread_ids *ids;
+	struct nonblocking *nonblocking;
 	uint64_t *threads; /* by id: number of the thread's last call */
 	size_t n_threads;
 	const struct function **functions; /* by id */
@@ -43,6 +45,7 @@ struct gap_calls *gap_calls_new(void)
 	struct gap_calls *calls = xcalloc(1, sizeof(*calls));
 
 	calls->ids = thread_ids_new();
+	calls->nonblocking = nonblocking_new();
 	return calls;
 }
 
@@ -62,6 +65,7 @@ void gap_calls_free(struct gap_calls *calls)
 		return;
 	forget_waits(calls);
 	thread_ids_free(calls->ids);
+	nonblocking_free(calls->nonblocking);
 	free(calls->kept);
 	free(calls->buckets);
 	free(calls->threads);
@@ -95,7 +99,7 @@ static void enter(struct gap_calls *calls, uint64_t number)
 	uint64_t *bucket;
 
 	kept->chain = 0;
-	if (!kept->asks || !kept->correlation)
+	if (!kept->correlation)
 		return;
 	bucket = bucket_of(calls, kept->process, kept->correlation);
 	kept->chain = distance(number, *bucket);
@@ -233,8 +237,8 @@ static void keep_call(struct gap_calls *calls, const struct event *event, bool a
 		.waited = waited ? function_id(calls, waited) + 1 : 0,
 		.thread = thread_ids_of(calls->ids, event),
 		.op = (uint8_t)call->op,
-		.asks = asks,
 		.nested = nested,
+		.nonblocking = nonblocking_has(calls->nonblocking, event->process->id, stream),
 		.async = call->function->api && api_is_async(call->function->api),
 	};
 	link_to_thread(calls, kept);
@@ -250,10 +254,12 @@ void gap_calls_event(struct gap_calls *calls, const struct event *event)
 		thread_ids_renew(calls->ids, event);
 	if (event->type != EVENT_CALL)
 		return;
+	nonblocking_event(calls->nonblocking, event);
 	nested = call->flags & CALL_NESTED;
 	if ((call->op == OP_EVENT_WAIT || call->op == OP_HOST_LAUNCH) && call_counts(call))
 		keep_wait(calls, event, stream_of(call));
-	/* Which of two calls, one within the other, an activity names is for the source to say. */
+	/* Which of two calls, one within the other, an activity names is for the source to say; and
+	 * there are calls that ask for work whose arguments are not known. */
 	if (asks_for_work(call->op) && !(call->flags & (CALL_FAILED | CALL_CAPTURED)))
 		keep_call(calls, event, true);
 	else if (!nested)
@@ -275,7 +281,7 @@ const struct gap_call_kept *gap_calls_find(const struct gap_calls *calls, uint32
 	while (number) {
 		const struct gap_call_kept *kept = at(calls, number);
 
-		if (kept->correlation == correlation && kept->process == process && kept->asks)
+		if (kept->correlation == correlation && kept->process == process)
 			return kept;
 		number = before(calls, number, kept->chain);
 	}

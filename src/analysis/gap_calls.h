@@ -22,8 +22,8 @@ struct gap_call_kept {
 	uint32_t thread;           /* dense id */
 	uint32_t back, chain;      /* to the one before of this thread, of this bucket; 0: none */
 	uint8_t op;                /* enum api_op */
-	bool asks;                 /* for work, and got it */
 	bool nested, async;
+	bool nonblocking; /* the stream does not wait for the default one */
 };
 
 struct gap_calls;

@@ -4,8 +4,9 @@
 #include <string.h>
 
 /*
- * A call that returned this long before its work began had only just been made: a launch reaches
- * an idle H200 in 2 to 10 us, measured by CUPTI, and less than this when the machine is busy.
+ * A call that returned this long before its work began had only just been made. On an H200 that had
+ * nothing to do a kernel began 1.8 us after its launch had returned; several in a row, and graphs,
+ * take longer.
  */
 #define JUST_ASKED_NS 20000
 /* One that was made in the gap, and whose work came later than this after it, was not why. */
@@ -14,6 +15,12 @@
 #define AFTER_WAIT_NS 50000
 /* A wait that ended this long before the GPU had nothing to do still is why. */
 #define BEFORE_GAP_NS 20000
+/*
+ * Without the wait the host could have asked for more meanwhile: at most for as much as it takes
+ * that long to ask for, as a queue holds 1024 launches, of some 10 us each in a framework. A host
+ * that was away for longer after its wait would have let the GPU run out of work all the same.
+ */
+#define WAIT_EXPLAINS_NS 10000000
 /* Calls of one gap that are looked at: a loop of polls can be longer. */
 #define CALLS_MOST 65536
 #define TOLD_APART 8
@@ -76,24 +83,30 @@ static void count_call(struct meanwhile *meanwhile, const struct gap_call_kept *
 	meanwhile->part[i].ns += ns;
 }
 
+/* cudaFree waits, too; cudaMemset only where it fills memory of the host. */
+static bool waits(const struct gap_call_kept *call)
+{
+	return call->op == OP_SYNC ||
+	       (!call->async && (call->op == OP_FREE || call->op == OP_COPY));
+}
+
 /*
  * Whether the host could not ask for more before this call let it. One that waits for the GPU held
- * it if the GPU ran out of work meanwhile, or just after; cudaFree waits, too. A copy did if it was
- * the last work: cudaMemcpy, but also cudaMemcpyAsync with memory that is not pinned, and
- * cudaMemset of memory of the host.
+ * it if the GPU ran out of work meanwhile, or just after: nobody looks further back. A copy did if
+ * it lasted that long, one that should not wait if it was the last work, too: so does
+ * cudaMemcpyAsync with memory that is not pinned.
  */
 static bool held_the_host(const struct gap_call_kept *call, uint64_t begin_ns,
                           const struct gap_work *before)
 {
 	if (call->begin_ns >= begin_ns || call->end_ns == call->begin_ns)
 		return false;
-	if (call->op == OP_SYNC || (call->op == OP_FREE && !call->async))
-		return call->end_ns + BEFORE_GAP_NS >= begin_ns;
-	if (call->end_ns < begin_ns || !is_transfer((enum api_op)call->op))
+	if (!is_transfer((enum api_op)call->op))
+		return waits(call);
+	if (call->end_ns < begin_ns)
 		return false;
-	if (call->op == OP_COPY && !call->async)
-		return true;
-	return call->correlation == before->correlation && call->process == before->process->id;
+	return waits(call) ||
+	       (call->correlation == before->correlation && call->process == before->process->id);
 }
 
 /* Back from the call that asked, to the begin of the gap. The call that held the host, or NULL. */
@@ -124,16 +137,35 @@ static const struct gap_call_kept *look_back(const struct gap_calls *calls,
 	return held;
 }
 
-static void tell_meanwhile(const struct gap_calls *calls, const struct meanwhile *meanwhile,
-                           struct gap_verdict *verdict)
+/* Whether the host came back so long after what held it that this is not why it was late. */
+static bool was_long_ago(const struct gap_call_kept *held, uint64_t begin_ns, uint64_t asked_ns)
 {
+	uint64_t from_ns = held->end_ns > begin_ns ? held->end_ns : begin_ns;
+
+	if (asked_ns <= from_ns)
+		return false;
+	return asked_ns - from_ns > WAIT_EXPLAINS_NS &&
+	       asked_ns - from_ns > (asked_ns - begin_ns) / 2;
+}
+
+/* The call that held the host: it waited for something else for more than half of the time. */
+static const struct gap_call_kept *tell_meanwhile(const struct gap_calls *calls,
+                                                  const struct meanwhile *meanwhile,
+                                                  struct gap_verdict *verdict)
+{
+	const struct gap_call_kept *longest = NULL;
+
 	verdict->cuda_ns = meanwhile->cuda_ns;
 	for (size_t i = 0; i < meanwhile->n; i++) {
 		if (meanwhile->part[i].ns <= verdict->longest_ns)
 			continue;
 		verdict->longest_ns = meanwhile->part[i].ns;
-		verdict->longest = gap_call_function(calls, meanwhile->part[i].call);
+		longest = meanwhile->part[i].call;
 	}
+	verdict->longest = longest ? gap_call_function(calls, longest) : NULL;
+	if (!longest || !waits(longest) || longest->op == OP_FREE) /* which can be slow by itself */
+		return NULL;
+	return verdict->longest_ns > verdict->host_ns / 2 ? longest : NULL;
 }
 
 /* ---- the verdict --------------------------------------------------------------------------- */
@@ -169,6 +201,14 @@ static enum gap_hta hta_of(const struct gap_call_kept *ask, uint64_t begin_ns,
 	return next->begin_ns - begin_ns < GAP_HTA_KERNEL_NS ? GAP_HTA_KERNEL_WAIT : GAP_HTA_OTHER;
 }
 
+static uint64_t time_in(const struct gap_call_kept *call, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t from_ns = call->begin_ns > begin_ns ? call->begin_ns : begin_ns;
+	uint64_t to_ns = call->end_ns < end_ns ? call->end_ns : end_ns;
+
+	return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
 static bool of_one_call(const struct gap_work *a, const struct gap_work *b)
 {
 	return a->correlation == b->correlation && a->process == b->process;
@@ -177,7 +217,7 @@ static bool of_one_call(const struct gap_work *a, const struct gap_work *b)
 bool gap_judge(const struct gap_calls *calls, uint64_t begin_ns, const struct gap_work *before,
                const struct gap_work *next, unsigned release, struct gap_verdict *verdict)
 {
-	const struct gap_call_kept *held = NULL, *ask;
+	const struct gap_call_kept *held = NULL, *longest, *ask;
 	struct meanwhile meanwhile = { 0 };
 	uint64_t late_ns, asked_ns;
 
@@ -190,13 +230,16 @@ bool gap_judge(const struct gap_calls *calls, uint64_t begin_ns, const struct ga
 	verdict->asked = true;
 	verdict->tid = ask->tid;
 	verdict->ask = gap_call_function(calls, ask);
-	verdict->stream = ask->stream;
+	verdict->asking_ns = time_in(ask, begin_ns, next->begin_ns);
 	verdict->in_graph = ask->op == OP_GRAPH_LAUNCH && of_one_call(before, next);
 	asked_ns = ask->begin_ns < next->begin_ns ? ask->begin_ns : next->begin_ns;
 	if (asked_ns > begin_ns) {
 		verdict->host_ns = asked_ns - begin_ns;
 		held = look_back(calls, ask, begin_ns, before, &meanwhile);
-		tell_meanwhile(calls, &meanwhile, verdict);
+		longest = tell_meanwhile(calls, &meanwhile, verdict);
+		if (held && was_long_ago(held, begin_ns, asked_ns))
+			held = NULL;
+		held = held ? held : longest;
 	}
 	/* What took the larger part is the cause; after a wait it has to be much larger. */
 	late_ns = next->begin_ns - begin_ns - verdict->host_ns;

@@ -57,10 +57,10 @@ struct gap_verdict {
 	bool in_graph;              /* both are of one launch of a graph */
 	uint32_t tid;               /* its thread, */
 	const struct function *ask; /* and what it was */
-	uint64_t stream;            /* as that call names it */
 	const struct function *by; /* the call that the host or the stream waited in or for; NULL */
 	uint64_t host_ns;          /* of the gap until that call began; of these: */
 	uint64_t cuda_ns;          /* in calls of that thread */
+	uint64_t asking_ns;        /* of the gap in the call that asked */
 	const struct function *longest; /* of those the one that took most; NULL: there was none */
 	uint64_t longest_ns;
 };

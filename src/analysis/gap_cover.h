@@ -18,6 +18,7 @@ struct gap_piece {
 	/* Of the gap before it, once somebody has found them out: */
 	unsigned release; /* enum gap_release */
 	bool judged;
+	bool not_measured; /* at least a part of it */
 	struct gap_verdict verdict;
 };
 

@@ -6,8 +6,10 @@
 
 #include <uthash.h>
 
-#include "analysis/by_id.h"
 #include "analysis/gap_cover.h"
+#include "analysis/gap_functions.h"
+#include "analysis/gap_longest.h"
+#include "base/xalloc.h"
 
 /* Pieces that are not settled: a device's can be covered late, by kernels beside many others. */
 #define DEVICE_PIECES  16384
@@ -31,6 +33,7 @@ struct line_key {
 struct recent_end {
 	uint64_t end_ns;
 	uint32_t process, context, stream;
+	bool nonblocking; /* the stream is */
 	enum activity_kind kind;
 };
 
@@ -42,22 +45,19 @@ struct device {
 		uint64_t begin_ns, end_ns;
 	} not_measured[NOT_MEASURED];
 	uint64_t n_not_measured;
+	struct gap_longest giants;
 };
 
 struct line {
 	struct gap_line row; /* first: what callers see */
 	struct line_key key;
 	struct gap_cover cover;
-	struct line *on, *of;            /* a stream's device and its process on it */
-	struct device *device;           /* KIND_DEVICE only */
-	uint64_t *functions[GAP_CAUSES]; /* ns in gaps, by function id; KIND_DEVICE only */
-	size_t n_functions[GAP_CAUSES];
+	struct line *on, *of; /* a stream's device and its process on it */
+	bool nonblocking;     /* a stream that does not wait for the default one */
+	/* KIND_DEVICE only: */
+	struct device *device;
+	struct gap_functions functions[GAP_CAUSES];
 	UT_hash_handle hh;
-};
-
-struct longest {
-	struct gpu_gap *gaps;
-	size_t n, most;
 };
 
 struct gaps {
@@ -66,8 +66,9 @@ struct gaps {
 	struct line *lines, *last; /* hash; last: the stream of the last activity */
 	size_t n_lines[KIND_COUNT];
 	const struct gap_line **rows[KIND_COUNT];
-	struct longest of_devices, of_streams;
+	struct gap_longest of_devices, of_streams;
 	uint64_t events;
+	bool finished;
 	struct gaps_limits limits;
 };
 
@@ -77,17 +78,18 @@ struct gaps *gaps_new(const struct gaps_options *options)
 
 	gaps->options = *options;
 	gaps->calls = gap_calls_new();
-	gaps->of_devices.most = gaps->of_streams.most = options->longest;
-	gaps->of_devices.gaps = xcalloc(options->longest + 1, sizeof(struct gpu_gap));
-	gaps->of_streams.gaps = xcalloc(options->longest + 1, sizeof(struct gpu_gap));
+	gap_longest_init(&gaps->of_devices, options->longest);
+	gap_longest_init(&gaps->of_streams, options->longest);
 	return gaps;
 }
 
 static void free_line(struct line *line)
 {
 	for (size_t i = 0; i < GAP_CAUSES; i++)
-		free(line->functions[i]);
+		gap_functions_free(&line->functions[i]);
 	gap_cover_free(&line->cover);
+	if (line->device)
+		gap_longest_free(&line->device->giants);
 	free(line->device);
 	free(line);
 }
@@ -105,8 +107,8 @@ void gaps_free(struct gaps *gaps)
 	for (size_t i = 0; i < KIND_COUNT; i++)
 		free(gaps->rows[i]);
 	gap_calls_free(gaps->calls);
-	free(gaps->of_devices.gaps);
-	free(gaps->of_streams.gaps);
+	gap_longest_free(&gaps->of_devices);
+	gap_longest_free(&gaps->of_streams);
 	free(gaps);
 }
 
@@ -137,8 +139,10 @@ static struct line *line_of(struct gaps *gaps, struct line_key key, const struct
 	line->row.context = key.context;
 	line->row.stream = key.stream;
 	gap_cover_init(&line->cover, pieces[key.kind]);
-	if (key.kind == KIND_DEVICE)
+	if (key.kind == KIND_DEVICE) {
 		line->device = xcalloc(1, sizeof(*line->device));
+		gap_longest_init(&line->device->giants, GAP_APART_MOST + 1);
+	}
 	HASH_ADD(hh, gaps->lines, key, sizeof(line->key), line);
 	return line;
 }
@@ -182,71 +186,58 @@ static struct line *stream_line(struct gaps *gaps, const struct event *event)
 
 /* ---- gaps ---------------------------------------------------------------------------------- */
 
+/* Those that come later end later: once one ends before the gap begins, all before it do. */
 static bool was_measured(const struct line *line, uint64_t begin_ns, uint64_t end_ns)
 {
 	const struct device *device = line->device ? line->device : line->on->device;
 	uint64_t n = device->n_not_measured < NOT_MEASURED ? device->n_not_measured : NOT_MEASURED;
 
-	for (uint64_t i = 0; i < n; i++) {
-		if (device->not_measured[i].begin_ns < end_ns &&
-		    device->not_measured[i].end_ns > begin_ns)
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t at = (device->n_not_measured - i) & (NOT_MEASURED - 1);
+
+		if (device->not_measured[at].end_ns <= begin_ns)
+			return true;
+		if (device->not_measured[at].begin_ns < end_ns)
 			return false;
 	}
 	return true;
 }
 
-static void count_function(struct line *line, enum gap_cause cause, const struct function *function,
-                           uint64_t ns)
+/* The call that a gap counts for, and how long it was in it. */
+static const struct function *function_of(const struct gap_verdict *verdict, uint64_t gap_ns,
+                                          uint64_t *ns)
 {
-	struct gap_sum *sum = &line->row.cause[cause];
-	uint64_t *all;
-
-	if (!function || !line->device)
-		return;
-	line->functions[cause] = by_id_room(line->functions[cause], &line->n_functions[cause],
-	                                    sizeof(uint64_t), function->id);
-	all = &line->functions[cause][function->id];
-	*all += ns;
-	if (*all > sum->most_ns) {
-		sum->most_ns = *all;
-		sum->most = function;
-	}
+	*ns = verdict->late ? verdict->longest_ns : gap_ns;
+	if (verdict->late)
+		return verdict->longest;
+	return verdict->by ? verdict->by : verdict->ask;
 }
 
-static void count_long(struct gaps *gaps, struct line *line, const struct gap_verdict *verdict,
-                       uint64_t ns)
+static void count_calls(struct line *line, const struct gap_verdict *verdict, uint64_t gap_ns)
 {
 	struct gap_sum *sum = &line->row.cause[verdict->cause];
+	uint64_t ns;
+	const struct function *function = function_of(verdict, gap_ns, &ns);
 
+	if (verdict->late) {
+		sum->host_ns += verdict->host_ns;
+		sum->cuda_ns += verdict->cuda_ns;
+	}
+	if (function && line->device)
+		gap_functions_add(&line->functions[verdict->cause], function, ns);
+}
+
+static void count_length(struct gaps *gaps, struct gap_sum *sum, uint64_t ns)
+{
+	if (ns < gaps->options.threshold_ns) {
+		sum->short_count++;
+		sum->short_ns += ns;
+		return;
+	}
 	sum->count++;
 	sum->ns += ns;
 	if (ns > sum->longest_ns)
 		sum->longest_ns = ns;
-	if (verdict->late) {
-		sum->host_ns += verdict->host_ns;
-		sum->cuda_ns += verdict->cuda_ns;
-		count_function(line, verdict->cause, verdict->longest, verdict->longest_ns);
-	} else {
-		count_function(line, verdict->cause, verdict->by ? verdict->by : verdict->ask, ns);
-	}
-	if (line->device && !verdict->asked)
-		gaps->limits.no_call++;
-}
-
-static void keep_long(struct longest *longest, const struct gpu_gap *gap)
-{
-	uint64_t length = gap->end_ns - gap->begin_ns;
-	size_t at = longest->n;
-
-	while (at && length > longest->gaps[at - 1].end_ns - longest->gaps[at - 1].begin_ns)
-		at--;
-	if (at == longest->most)
-		return;
-	if (longest->n < longest->most)
-		longest->n++;
-	memmove(&longest->gaps[at + 1], &longest->gaps[at],
-	        (longest->n - at - 1) * sizeof(*longest->gaps));
-	longest->gaps[at] = *gap;
 }
 
 static void count_gap(struct gaps *gaps, struct line *line, const struct gap_work *before,
@@ -266,13 +257,15 @@ static void count_gap(struct gaps *gaps, struct line *line, const struct gap_wor
 	line->row.idle_ns += ns;
 	if (!line->device)
 		line->row.hta_ns[verdict->hta] += ns;
-	if (ns < gaps->options.threshold_ns) {
-		line->row.cause[verdict->cause].short_count++;
-		line->row.cause[verdict->cause].short_ns += ns;
+	count_length(gaps, &line->row.cause[verdict->cause], ns);
+	count_calls(line, verdict, ns);
+	if (line->device && ns >= GAP_APART_NS)
+		gap_longest_keep(&line->device->giants, &gap);
+	if (ns < gaps->options.threshold_ns)
 		return;
-	}
-	count_long(gaps, line, verdict, ns);
-	keep_long(line->device ? &gaps->of_devices : &gaps->of_streams, &gap);
+	gap_longest_keep(line->device ? &gaps->of_devices : &gaps->of_streams, &gap);
+	if (line->device && !verdict->asked)
+		gaps->limits.no_call++;
 }
 
 static void judge(struct gaps *gaps, struct line *line, size_t i)
@@ -285,10 +278,6 @@ static void judge(struct gaps *gaps, struct line *line, size_t i)
 		return;
 	piece->judged = gap_judge(gaps->calls, begin_ns, before, &piece->first, piece->release,
 	                          &piece->verdict);
-	if (piece->judged && !line->device) {
-		line->row.knows_handle = true;
-		line->row.handle = piece->verdict.stream;
-	}
 }
 
 static void settle(struct gaps *gaps, struct line *line)
@@ -300,31 +289,32 @@ static void settle(struct gaps *gaps, struct line *line)
 	if (line->key.kind != KIND_PROCESS && gap_cover_gap(&line->cover, 0, &begin_ns, &before)) {
 		piece = gap_cover_piece(&line->cover, 0);
 		judge(gaps, line, 0);
-		if (was_measured(line, begin_ns, piece->begin_ns))
-			count_gap(gaps, line, before, begin_ns, piece);
-		else
+		if (piece->not_measured)
 			line->row.not_measured_ns += piece->begin_ns - begin_ns;
+		else
+			count_gap(gaps, line, before, begin_ns, piece);
 	}
 	gap_cover_settle(&line->cover);
 }
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
-static void remember_end(struct device *device, const struct event *event)
+static void remember_end(struct device *device, const struct event *event, bool nonblocking)
 {
 	device->recent[device->n_recent++ & (RECENT - 1)] = (struct recent_end){
 		.end_ns = event->activity->end_ns,
 		.process = event->process->id,
 		.context = event->activity->context,
 		.stream = event->activity->stream,
+		.nonblocking = nonblocking,
 		.kind = event->activity->kind,
 	};
 }
 
-/* What of another stream ended just before this began, and after the stream's gap began. */
-static unsigned release_of(const struct device *device, const struct gap_work *work,
-                           uint64_t begin_ns)
+/* What ended just before this began, and after its stream's gap did: so it is of another one. */
+static unsigned release_of(const struct line *line, const struct gap_work *work, uint64_t begin_ns)
 {
+	const struct device *device = line->on->device;
 	uint64_t n = device->n_recent < RECENT ? device->n_recent : RECENT;
 
 	for (uint64_t i = 1; i <= n; i++) {
@@ -336,12 +326,10 @@ static unsigned release_of(const struct device *device, const struct gap_work *w
 			continue;
 		if (end->end_ns <= begin_ns || end->end_ns + RELEASE_NS < work->begin_ns)
 			return 0;
-		if (end->process == work->process->id && end->context == work->context &&
-		    end->stream == work->stream)
-			continue;
 		if (end->kind == ACTIVITY_COPY || end->kind == ACTIVITY_SET)
 			release |= GAP_RELEASE_COPY;
-		if (end->process == work->process->id && end->context == work->context &&
+		if (!end->nonblocking && !line->nonblocking && end->process == work->process->id &&
+		    end->context == work->context &&
 		    (end->stream == DEFAULT_STREAM || work->stream == DEFAULT_STREAM))
 			release |= GAP_RELEASE_DEFAULT;
 		return release;
@@ -361,13 +349,26 @@ static void add_work(struct gaps *gaps, struct line *line, const struct gap_work
 		settle(gaps, line);
 	piece = gap_cover_add(&line->cover, work);
 	if (!piece || piece->judged || line->key.kind == KIND_PROCESS)
-		return;
+		return; /* the gap before it is as it was, or nobody asks */
 	at = gap_cover_place(&line->cover, piece);
 	if (!gap_cover_gap(&line->cover, at, &begin_ns, &before))
 		return;
+	piece->not_measured = !was_measured(line, begin_ns, piece->begin_ns);
 	if (line->on && piece->begin_ns - begin_ns >= gaps->options.threshold_ns)
-		piece->release = release_of(line->on->device, &piece->first, begin_ns);
+		piece->release = release_of(line, &piece->first, begin_ns);
 	judge(gaps, line, at);
+}
+
+static void learn_handle(struct gaps *gaps, struct line *line, const struct gap_work *work)
+{
+	const struct gap_call_kept *call =
+		gap_calls_find(gaps->calls, work->process->id, work->correlation);
+
+	if (!call || call->op == OP_GRAPH_LAUNCH) /* whose nodes can be on other streams */
+		return;
+	line->row.knows_handle = true;
+	line->row.handle = call->stream;
+	line->nonblocking = call->nonblocking;
 }
 
 static void count_activity(struct gaps *gaps, const struct event *event)
@@ -393,10 +394,12 @@ static void count_activity(struct gaps *gaps, const struct event *event)
 			add_work(gaps, line, &work);
 		return;
 	}
+	if (!line->row.knows_handle)
+		learn_handle(gaps, line, &work);
 	add_work(gaps, line, &work);
 	add_work(gaps, line->of, &work);
 	add_work(gaps, line->on, &work);
-	remember_end(line->on->device, event);
+	remember_end(line->on->device, event, line->nonblocking);
 }
 
 /* ---- other events -------------------------------------------------------------------------- */
@@ -441,18 +444,73 @@ void gaps_event(struct gaps *gaps, const struct event *event)
 		sweep(gaps);
 }
 
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static void find_most(const struct line *line, enum gap_cause cause, struct gap_sum *sum)
+{
+	struct gap_function most = gap_functions_most(&line->functions[cause]);
+
+	sum->most = most.function;
+	sum->most_ns = most.ns;
+}
+
+static void leave_out(struct gaps *gaps, struct line *line, const struct gpu_gap *gap)
+{
+	const struct gap_verdict *verdict = &gap->verdict;
+	struct gap_sum *sum = &line->row.steady[verdict->cause];
+	uint64_t gap_ns = gpu_gap_ns(gap), ns;
+	const struct function *function = function_of(verdict, gap_ns, &ns);
+	bool is_short = gap_ns < gaps->options.threshold_ns;
+
+	*(is_short ? &sum->short_count : &sum->count) -= 1;
+	*(is_short ? &sum->short_ns : &sum->ns) -= gap_ns;
+	if (verdict->late) {
+		sum->host_ns -= verdict->host_ns;
+		sum->cuda_ns -= verdict->cuda_ns;
+	}
+	if (function)
+		gap_functions_take(&line->functions[verdict->cause], function, ns);
+	line->row.apart_ns += gap_ns;
+}
+
+/* After all of its gaps are counted. */
+static void find_steady(struct gaps *gaps, struct line *line)
+{
+	const struct gap_longest *giants = &line->device->giants;
+	struct gap_line *row = &line->row;
+	uint64_t n_gaps = 0;
+
+	for (size_t i = 0; i < GAP_CAUSES; i++) {
+		find_most(line, (enum gap_cause)i, &row->cause[i]);
+		row->steady[i] = row->cause[i];
+		row->steady[i].longest_ns = 0;
+		n_gaps += row->cause[i].count + row->cause[i].short_count;
+	}
+	row->apart = giants->gaps;
+	row->n_apart = gap_longest_apart(giants, n_gaps, gap_line_span_ns(row));
+	for (size_t i = 0; i < row->n_apart; i++)
+		leave_out(gaps, line, &giants->gaps[i]);
+	for (size_t i = 0; i < GAP_CAUSES; i++)
+		find_most(line, (enum gap_cause)i, &row->steady[i]);
+}
+
 void gaps_finish(struct gaps *gaps)
 {
 	struct line *line, *next;
 
+	if (gaps->finished)
+		return;
+	gaps->finished = true;
 	HASH_ITER (hh, gaps->lines, line, next) {
 		while (line->cover.n)
 			settle(gaps, line);
 		line->row.first_ns = line->cover.first_ns;
 		line->row.last_ns = line->cover.last_ns;
 		line->row.busy_ns = line->cover.busy_ns;
-		if (line->device)
-			gaps->limits.late += line->cover.late;
+		if (!line->device)
+			continue;
+		gaps->limits.late += line->cover.late;
+		find_steady(gaps, line);
 	}
 }
 

@@ -3,7 +3,8 @@
  * How long each GPU, and each stream of it, was busy and idle, and why it was idle. Idle is what
  * no activity covers from the first to the last one; the time between two windows of measuring is
  * neither. All gaps are counted with their causes; those of at least a threshold by themselves,
- * and the longest of them are kept.
+ * and the longest of them are kept. What a GPU does most of the time, its steady state, is told
+ * beside all of it: without the few gaps that are apart (gap_longest.h).
  */
 #ifndef CUSCOPE_ANALYSIS_GAPS_H
 #define CUSCOPE_ANALYSIS_GAPS_H
@@ -22,11 +23,24 @@ struct gaps_options {
 struct gap_sum {
 	uint64_t count, ns; /* of gaps of at least the threshold */
 	uint64_t longest_ns;
-	uint64_t host_ns, cuda_ns;      /* of `ns`: before the host asked, and of that in calls */
 	uint64_t short_count, short_ns; /* of all others */
-	const struct function *most;    /* the call that took most of them, NULL: none */
+	/* Of all: */
+	uint64_t host_ns, cuda_ns;   /* before the host asked, where it was too late; in calls */
+	const struct function *most; /* the call that took most of them, NULL: none; of a GPU */
 	uint64_t most_ns;
 };
+
+struct gpu_gap {
+	uint32_t device;
+	uint64_t begin_ns, end_ns;
+	struct gap_work before, after;
+	struct gap_verdict verdict;
+};
+
+static inline uint64_t gpu_gap_ns(const struct gpu_gap *gap)
+{
+	return gap->end_ns - gap->begin_ns;
+}
 
 /* A GPU, a process on one, or a stream. */
 struct gap_line {
@@ -39,17 +53,15 @@ struct gap_line {
 	uint64_t busy_ns, idle_ns, not_measured_ns; /* idle_ns: 0 of a process */
 	struct gap_sum cause[GAP_CAUSES];
 	uint64_t hta_ns[GAP_HTA_COUNT]; /* of a stream */
+	/* Of a GPU: */
+	struct gap_sum steady[GAP_CAUSES]; /* without the gaps that are apart, and longest_ns 0 */
+	const struct gpu_gap *apart;       /* the longest first */
+	size_t n_apart;
+	uint64_t apart_ns;
 };
 
 /* busy_ns and idle_ns together: what shares are of. */
 uint64_t gap_line_span_ns(const struct gap_line *line);
-
-struct gpu_gap {
-	uint32_t device;
-	uint64_t begin_ns, end_ns;
-	struct gap_work before, after;
-	struct gap_verdict verdict;
-};
 
 /* What could not be told rightly; all 0: nothing. */
 struct gaps_limits {

@@ -20,7 +20,11 @@ struct gpu_use {
 
 struct gpu_use *gpu_use_new(void)
 {
-	return xcalloc(1, sizeof(struct gpu_use));
+	struct gpu_use *use = xcalloc(1, sizeof(*use));
+
+	for (size_t i = 0; i < GPU_USE_DEVICES; i++)
+		use->busy[i].most = BUSY_PIECES_OF_GPU;
+	return use;
 }
 
 void gpu_use_event(struct gpu_use *use, const struct event *event)
@@ -113,6 +117,8 @@ void gpu_use_free(struct gpu_use *use)
 {
 	if (!use)
 		return;
+	for (size_t i = 0; i < GPU_USE_DEVICES; i++)
+		busy_free(&use->busy[i]);
 	free(use->kernels);
 	free(use->rows);
 	free(use);

@@ -7,6 +7,9 @@
 #include "analysis/live_rows.h"
 #include "base/xalloc.h"
 
+/* After so long without anything of GPUs they were idle, rather than not heard of yet. */
+#define GPU_QUIET_NS 3000000000ull
+
 struct live {
 	struct consumer consumer; /* first */
 	struct memory *memory;
@@ -18,6 +21,9 @@ struct live {
 	uint32_t kept_id;
 	uint64_t begin_ns, tick_ns, interval_ns;
 	uint64_t interval; /* its number */
+	/* What ran on GPUs is known up to gpu_until_ns; shares were reckoned up to gpu_since_ns. */
+	uint64_t gpu_since_ns, gpu_until_ns;
+	uint64_t gpu_heard_ns; /* the last tick at which something new was known */
 };
 
 /* ---- processes ----------------------------------------------------------------------------- */
@@ -36,6 +42,7 @@ static struct process_row *make_process(struct live *live, const struct process 
 
 	row->id = process->id;
 	row->shown.process = process;
+	row->shown.gpu_share = -1;
 	HASH_ADD(hh, live->processes, id, sizeof(row->id), row);
 	return row;
 }
@@ -128,6 +135,33 @@ void live_open_call(struct live *live, uint32_t pid, uint32_t tid, const struct 
 
 /* ---- intervals ----------------------------------------------------------------------------- */
 
+/* Activities come seconds late and many at a time: shares are of the time that they tell of. */
+static void tick_gpus(struct live *live, uint64_t now_ns)
+{
+	struct process_row *row, *next;
+	uint64_t ns = live->gpu_until_ns - live->gpu_since_ns;
+
+	if (!ns && now_ns - live->gpu_heard_ns < GPU_QUIET_NS)
+		return;
+	HASH_ITER (hh, live->processes, row, next)
+		rows_tick_gpu(row, ns);
+	if (ns)
+		live->gpu_heard_ns = now_ns;
+	live->gpu_since_ns = live->gpu_until_ns;
+}
+
+static void count_activity(struct live *live, const struct event *event)
+{
+	struct process_row *row = find_process(live, event->process->id);
+
+	if (!live->gpu_until_ns)
+		live->gpu_since_ns = event->activity->begin_ns;
+	if (event->time_ns > live->gpu_until_ns)
+		live->gpu_until_ns = event->time_ns;
+	if (row) /* else it ended long ago */
+		rows_count_activity(row, event->activity);
+}
+
 void live_tick(struct live *live, uint64_t now_ns)
 {
 	struct process_row *row, *next;
@@ -139,6 +173,7 @@ void live_tick(struct live *live, uint64_t now_ns)
 	seconds = (double)live->interval_ns / 1e9;
 	HASH_ITER (hh, live->processes, row, next)
 		rows_tick(row, seconds, live->interval);
+	tick_gpus(live, now_ns);
 	for (size_t i = 0; i < LIVE_NUMBERS; i++)
 		count_tick(&live->gone.numbers[i], seconds);
 	fold_ended(live, now_ns);
@@ -215,7 +250,9 @@ void live_snapshot(const struct live *live, bool details_of_all, struct live_sna
 	snapshot->begin_ns = live->begin_ns;
 	snapshot->time_ns = live->tick_ns;
 	snapshot->interval_ns = live->interval_ns;
+	snapshot->gpu_times = live->gpu_until_ns > 0;
 	snapshot->gone = live->gone;
+	snapshot->total.gpu_share = snapshot->gone.gpu_share = -1; /* which GPUs are whose? */
 	snapshot->n_gone = live->n_gone;
 	snapshot->processes = xcalloc(HASH_COUNT(live->processes), sizeof(*snapshot->processes));
 	HASH_ITER (hh, live->processes, row, next) {
@@ -281,6 +318,8 @@ static int live_event(struct consumer *self, const struct event *event, struct e
 	memory_event(live->memory, event);
 	if (event->type == EVENT_CALL)
 		rows_count(process_of(live, event->process), event, live->interval, live->tick_ns);
+	else if (event->type == EVENT_ACTIVITY)
+		count_activity(live, event);
 	return 0;
 }
 

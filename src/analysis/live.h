@@ -53,6 +53,7 @@ struct live_function {
 struct live_kernel {
 	const struct kernel *kernel;
 	struct live_count launches;
+	uint64_t gpu_runs, gpu_ns; /* on GPUs, where their times are recorded */
 };
 
 struct live_stream {
@@ -75,6 +76,14 @@ struct live_process {
 	uint64_t threads;                        /* that ended calls in the last interval */
 	double sync_share; /* of these threads' time in that interval, 0 to 1 */
 
+	/*
+	 * Of GPUs, where their times are recorded. What ran is known late and in bursts: the share
+	 * is that of the newest time of which it is known, 0 to 1, of the GPUs that the process
+	 * used; negative: not known.
+	 */
+	double gpu_share;
+	uint64_t gpu_ns; /* in which something of it ran, GPUs added up */
+
 	/* only where the snapshot was asked for them */
 	struct live_function *functions;
 	struct live_kernel *kernels;
@@ -86,6 +95,7 @@ struct live_snapshot {
 	uint64_t begin_ns;    /* of the counting */
 	uint64_t time_ns;     /* when the last interval ended */
 	uint64_t interval_ns; /* how long it was; 0: there was none, rates are 0 */
+	bool gpu_times;       /* something ran on a GPU, and that is known */
 	struct live_process *processes;
 	size_t n_processes;
 	struct live_process total; /* of all, with those that are gone; process is NULL */

@@ -7,6 +7,7 @@
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
 
+#define GPUS_MAX    64 /* told apart by their number, modulo this */
 #define THREAD_KEPT 16 /* intervals without a call, after which a thread is forgotten */
 
 /* ---- finding rows -------------------------------------------------------------------------- */
@@ -174,6 +175,63 @@ void rows_count(struct process_row *row, const struct event *event, uint64_t int
 		count_work(row, call, since_ns);
 }
 
+/* ---- GPUs ---------------------------------------------------------------------------------- */
+
+static struct gpu_row *find_gpu(struct process_row *process, uint32_t device)
+{
+	struct gpu_row *row = process->gpus;
+
+	while (row && row->device != device)
+		row = row->next;
+	if (row)
+		return row;
+	row = xcalloc(1, sizeof(*row));
+	row->device = device;
+	row->next = process->gpus;
+	return process->gpus = row;
+}
+
+static uint64_t gpu_ns(const struct process_row *process, uint64_t *gpus)
+{
+	uint64_t sum = 0;
+
+	*gpus = 0;
+	for (const struct gpu_row *row = process->gpus; row; row = row->next) {
+		sum += busy_ns(&row->busy);
+		++*gpus;
+	}
+	return sum;
+}
+
+void rows_count_activity(struct process_row *row, const struct activity *activity)
+{
+	struct live_kernel *kernel;
+
+	busy_add(&find_gpu(row, activity->device % GPUS_MAX)->busy, activity->begin_ns,
+	         activity->end_ns);
+	if (!activity->kernel)
+		return;
+	kernel = &find_kernel(row, activity->kernel)->shown;
+	kernel->gpu_runs++;
+	kernel->gpu_ns += activity_duration_ns(activity);
+}
+
+void rows_tick_gpu(struct process_row *row, uint64_t ns)
+{
+	uint64_t gpus, now_ns = gpu_ns(row, &gpus);
+	double share = 0;
+
+	if (!gpus) {
+		row->shown.gpu_share = -1;
+		return;
+	}
+	if (ns)
+		share = (double)(now_ns - row->gpu_before_ns) / (double)ns / (double)gpus;
+	row->shown.gpu_share = share > 1 ? 1 : share;
+	row->shown.gpu_ns = now_ns;
+	row->gpu_before_ns = now_ns;
+}
+
 /* ---- intervals ----------------------------------------------------------------------------- */
 
 void count_tick(struct live_count *count, double seconds)
@@ -292,6 +350,14 @@ void rows_forget(struct process_row *process)
 		HASH_DELETE(hh, process->streams, stream);
 		free(stream);
 	}
+	for (struct gpu_row *gpu = process->gpus, *next; gpu; gpu = next) {
+		next = gpu->next;
+		busy_free(&gpu->busy);
+		free(gpu);
+	}
+	process->gpus = NULL;
+	process->gpu_before_ns = process->shown.gpu_ns = 0;
+	process->shown.gpu_share = -1;
 	forget_threads(process);
 	free(process->other_streams);
 	free(process->function_by_id);

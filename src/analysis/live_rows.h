@@ -5,6 +5,7 @@
 
 #include <uthash.h>
 
+#include "analysis/busy.h"
 #include "analysis/live.h"
 #include "analysis/sketch.h"
 
@@ -31,6 +32,13 @@ struct thread_row {
 	UT_hash_handle hh;
 };
 
+/* A GPU that the process used. */
+struct gpu_row {
+	uint32_t device;
+	struct busy busy;
+	struct gpu_row *next;
+};
+
 struct process_row {
 	uint32_t id;
 	struct live_process shown;
@@ -42,6 +50,8 @@ struct process_row {
 	struct kernel_row *kernels, *last_kernel;
 	struct stream_row *streams, *other_streams;
 	struct thread_row *threads, *last_thread;
+	struct gpu_row *gpus;
+	uint64_t gpu_before_ns; /* of them, when gpu_share was last reckoned */
 	UT_hash_handle hh;
 };
 
@@ -52,6 +62,12 @@ void rows_count(struct process_row *row, const struct event *event, uint64_t int
 /* A wait that has not ended yet: its part of this interval. */
 void rows_wait(struct process_row *row, uint32_t tid, uint64_t begin_ns, uint64_t now_ns,
                uint64_t interval, uint64_t since_ns);
+
+/* Something ran on a GPU. */
+void rows_count_activity(struct process_row *row, const struct activity *activity);
+
+/* What ran is known for `ns` more; 0: nothing was heard of GPUs for a while. */
+void rows_tick_gpu(struct process_row *row, uint64_t ns);
 
 /* The interval took `seconds`: rates are set and the next one begins. */
 void rows_tick(struct process_row *row, double seconds, uint64_t interval);

@@ -370,6 +370,7 @@ static void free_process(struct process_streams *process)
 		return;
 	HASH_ITER (hh, process->gpu, gpu, next_gpu) {
 		HASH_DELETE(hh, process->gpu, gpu);
+		busy_free(&gpu->busy);
 		free(gpu);
 	}
 	HASH_ITER (hh, process->streams, stream, next) {

@@ -233,6 +233,7 @@ void summary_json(const struct tally *tally, const struct run_info *run, struct 
 	add_errors(&w);
 	add_functions(&w);
 	add_kernels(&w);
+	summary_gpu_json(tally, run, &w.json);
 	add_missed(&w);
 	json_close(&w.json, '}');
 	buf_putc(out, '\n');

@@ -478,5 +478,6 @@ void summary_text(const struct tally *tally, const struct run_info *run,
 	print_errors(&p);
 	print_all_functions(&p);
 	print_kernels(&p);
+	summary_gpu_text(tally, run, options, out);
 	print_missed(&p);
 }

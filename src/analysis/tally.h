@@ -5,6 +5,7 @@
 
 #include <uthash.h>
 
+#include "analysis/gpu_tally.h"
 #include "analysis/memory.h"
 #include "analysis/sketch.h"
 #include "base/buf.h"
@@ -50,6 +51,7 @@ struct tally {
 	struct memory_count copies[DIRECTION_COUNT], all_copies, sets;
 	uint64_t syncs, sync_ns;
 	struct memory *memory;
+	struct gpu_tally *gpu;            /* of which rows are asked for, too */
 	struct function_tally *functions; /* hash by name */
 	struct error_tally *errors;       /* hash by key */
 	struct kernel_tally *kernels;     /* hash by name */
@@ -77,5 +79,11 @@ struct calls_options;
 void summary_text(const struct tally *tally, const struct run_info *run,
                   const struct calls_options *options, struct buf *out);
 void summary_json(const struct tally *tally, const struct run_info *run, struct buf *out);
+
+/* summary_gpu.c: nothing where GPU times were not recorded. */
+void summary_gpu_text(const struct tally *tally, const struct run_info *run,
+                      const struct calls_options *options, struct buf *out);
+struct json;
+void summary_gpu_json(const struct tally *tally, const struct run_info *run, struct json *json);
 
 #endif

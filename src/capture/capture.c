@@ -76,6 +76,8 @@ static void hit(void *data, const struct wire_call *call)
 	struct capture *c = data;
 
 	governor_hit(c->governor, call);
+	if (c->gpu)
+		gpu_called(c->gpu, call);
 }
 
 /* The hits on cuscope itself are nobody's calls, and those that a small ring lost no loss. */
@@ -110,6 +112,8 @@ static void make_parts(struct capture *c)
 		discard_records(c->programs);
 	}
 	c->modules = modules_new(&modules);
+	if (c->options.gpu)
+		stream.correlate = c->correlate = correlate_new();
 	stream.modules = governor.modules = c->modules;
 	c->stream = stream_new(&stream);
 	if (c->options.watch) {
@@ -124,6 +128,45 @@ static void make_parts(struct capture *c)
 	c->order = order_new(capture_record, c);
 	for (size_t i = 0; i < programs_rings(c->programs); i++)
 		c->rings[i] = programs_ring(c->programs, i);
+}
+
+static void gpu_notice(void *data, const char *text)
+{
+	capture_notice(data, "%s", text);
+}
+
+/* Its failures are not the capture's, but for an option that cannot be followed. */
+static int open_gpu(struct capture *c, struct err *err)
+{
+	const struct gpu_options options = { .settings = c->options.gpu,
+		                             .target = c->options.target.kind,
+		                             .follow = c->options.target.follow,
+		                             .stream = c->stream,
+		                             .modules = c->modules,
+		                             .programs = c->programs,
+		                             .correlate = c->correlate,
+		                             .notice = gpu_notice,
+		                             .data = c };
+	int r;
+
+	if (!c->options.gpu)
+		return 0;
+	r = gpu_open(&options, &c->gpu, err);
+	if (!r)
+		gpu_begin(c->gpu, c->begin_ns, 0, false);
+	return r;
+}
+
+/* The agent of a command comes with its environment. */
+static void prepare_environment(struct capture *c, struct command *command)
+{
+	struct err err = { 0 };
+
+	if (!c->gpu || !gpu_environment(c->gpu, &command->environment, &err))
+		return;
+	command->environment = NULL;
+	capture_notice(c, "no GPU times: %s", err.text);
+	modules_miss(c->modules, MISS_GPU_TIMES, NULL, NULL, 0, "%s", err.text);
 }
 
 _Static_assert(WATCH_MEMORY == (int)FOLD_TOOL_MEMORY && WATCH_LAUNCHES == (int)FOLD_TOOL_LAUNCHES &&
@@ -149,6 +192,7 @@ static int open_command(struct capture *c, struct err *err)
 	command->follow = c->options.target.follow;
 	/* without mmap events a hold has nothing to be told by */
 	command->hold = command->hold && c->mmap_seen;
+	prepare_environment(c, command);
 	r = hold_prepare(command, look_held, c, &c->hold, &c->command_pid, &c->held, err);
 	if (r)
 		return r;
@@ -195,8 +239,10 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	if (!r) {
 		make_parts(c);
 		capture_begin_clock(c);
-		r = open_targets(c, err);
+		r = open_gpu(c, err);
 	}
+	if (!r)
+		r = open_targets(c, err);
 	if (r) {
 		capture_free(c);
 		return r;
@@ -210,8 +256,10 @@ int capture_open(const struct capture_options *options, struct capture **capture
 /* The command may run for long after the trace: it is to pay for nothing any more. */
 static void unhook(struct capture *c)
 {
+	gpu_free(c->gpu);
 	modules_free(c->modules);
 	programs_free(c->programs);
+	c->gpu = NULL;
 	c->modules = NULL;
 	c->programs = NULL;
 }
@@ -247,7 +295,10 @@ void capture_free(struct capture *c)
 	governor_free(c->governor);
 	order_free(c->order);
 	watcher_free(c->watcher);
+	gpu_free(c->gpu);
+	c->gpu = NULL;
 	stream_free(c->stream);
+	correlate_free(c->correlate);
 	if (c->programs && programs_mechanism(c->programs) >= MECHANISM_SINGLE) {
 		memset(programs_state(c->programs)->mode, HOOK_IGNORE, WIRE_HOOKS_MAX);
 		close_events_at_leisure();

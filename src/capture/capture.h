@@ -20,17 +20,25 @@
 
 struct capture_state;
 
+/* GPU times: which, and when. */
+struct capture_gpu {
+	uint32_t kinds;                /* enum agent_kind of agent/wire.h */
+	uint64_t window_ns, period_ns; /* measure `window_ns` of every `period_ns`; 0: always */
+	const char *cupti;             /* the libcupti to use; NULL: it is looked for */
+};
+
 struct capture_options {
 	struct target target;
 	struct selection selection;
-	bool returns;         /* durations and results */
-	bool nested_returns;  /* of nested calls too */
-	bool begin_records;   /* EVENT_CALL_BEGIN */
-	double max_overhead;  /* percent; 0: the default, which gives up getters only */
-	uint64_t duration_ns; /* 0: no limit */
-	uint64_t timeout_ns;  /* to wait for CUDA; 0: no limit */
-	size_t ring_bytes;    /* 0: by the number of CPUs */
-	const char *without;  /* kernel features not to use */
+	bool returns;                  /* durations and results */
+	bool nested_returns;           /* of nested calls too */
+	bool begin_records;            /* EVENT_CALL_BEGIN */
+	double max_overhead;           /* percent; 0: the default, which gives up getters only */
+	uint64_t duration_ns;          /* 0: no limit */
+	uint64_t timeout_ns;           /* to wait for CUDA; 0: no limit */
+	size_t ring_bytes;             /* 0: by the number of CPUs */
+	const char *without;           /* kernel features not to use */
+	const struct capture_gpu *gpu; /* NULL: no GPU times */
 	struct consumer *const *consumers;
 	size_t n_consumers;
 	const struct watch_options

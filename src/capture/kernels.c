@@ -192,6 +192,13 @@ const struct kernel *kernels_find(struct kernels *kernels, uint32_t tgid, uint64
 	return &handle->kernel->kernel;
 }
 
+const struct kernel *kernels_by_name(struct kernels *kernels, const char *mangled)
+{
+	bool plausible = kernel_name_plausible(mangled);
+
+	return &intern(kernels, plausible ? mangled : "unnamed", plausible)->kernel;
+}
+
 /* ---- forgetting ---------------------------------------------------------------------------- */
 
 static void drop_handles(struct kernels *kernels, uint32_t tgid)

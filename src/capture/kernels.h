@@ -27,6 +27,9 @@ void kernels_alias(struct kernels *kernels, uint32_t tgid, uint64_t handle, uint
 /* The kernel of a launch; made as unresolved when nothing is known. Never NULL. */
 const struct kernel *kernels_find(struct kernels *kernels, uint32_t tgid, uint64_t handle);
 
+/* The kernel of this mangled name, whoever launches it; never NULL. */
+const struct kernel *kernels_by_name(struct kernels *kernels, const char *mangled);
+
 /* Names read through handles may be stale from now on: a module was unloaded. */
 void kernels_expire(struct kernels *kernels, uint32_t tgid);
 

@@ -17,8 +17,7 @@
 #define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
 #define SOON_NS   10000000   /* after a wake-up: what woke us becomes old enough to pass on */
 #define SETTLE_NS 8000000    /* older records have all been submitted */
-#define LOOK_NS   100000000  /* at /proc, where mappings are not reported */
-#define COUNT_NS  1000000000 /* how often watched processes are counted */
+#define LEAVE_NS  2000000000 /* for agents, to leave the targets */
 #define GRACE_NS  2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
 static uint64_t clock_ns(clockid_t clock)
@@ -52,141 +51,22 @@ void capture_notice(struct capture *c, const char *fmt, ...)
 		c->options.notice(c->options.data, text);
 }
 
-/* ---- processes ----------------------------------------------------------------------------- */
+/* ---- records -------------------------------------------------------------------------------- */
 
-static void watched_add(struct capture *c, pid_t pid)
+/* To the stream, with what belongs before and after the end of a program. */
+static int to_stream(struct capture *c, const struct wire_head *record)
 {
-	c->watched = xrealloc(c->watched, (c->n_watched + 1) * sizeof(*c->watched));
-	c->watched[c->n_watched++] = pid;
-}
-
-static bool watched_remove(struct capture *c, pid_t pid)
-{
-	for (size_t i = 0; i < c->n_watched; i++) {
-		if (c->watched[i] == pid) {
-			c->watched[i] = c->watched[--c->n_watched];
-			return true;
-		}
-	}
-	return false;
-}
-
-static void say_seccomp(struct capture *c, pid_t pid)
-{
-	for (size_t i = 0; i < c->n_told_seccomp; i++) {
-		if (c->told_seccomp[i] == pid)
-			return;
-	}
-	c->told_seccomp =
-		xrealloc(c->told_seccomp, (c->n_told_seccomp + 1) * sizeof(*c->told_seccomp));
-	c->told_seccomp[c->n_told_seccomp++] = pid;
-	modules_lock(c->modules);
-	modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, pid,
-	             "the process is under seccomp and this kernel's return probes would kill it: "
-	             "no durations and results");
-	modules_unlock(c->modules);
-	capture_notice(c,
-	               "process %d is under seccomp: only entries are hooked for it (no durations "
-	               "and results), since this kernel's return probes would kill it",
-	               pid);
-}
-
-/* Under seccomp a return probe could kill the process on some kernels: entries only. */
-static void check_seccomp(struct capture *c, pid_t pid)
-{
-	if (!c->seccomp_safe && c->options.returns && target_seccomp_mode(pid) == 2)
-		say_seccomp(c, pid);
-}
-
-/* A process that put itself under seccomp later: its calls come without returns from then on. */
-static void note_no_return(struct capture *c, const struct wire_head *record)
-{
-	if (c->seccomp_safe || !c->options.returns || record->type != WIRE_CALL)
-		return;
-	if ((record->flags & (WIRE_NO_RETURN | WIRE_NESTED)) == WIRE_NO_RETURN &&
-	    !programs_state(c->programs)->mode[record->hook & (WIRE_HOOKS_MAX - 1)])
-		say_seccomp(c, record->tgid);
-}
-
-void capture_found(struct capture *c, pid_t pid)
-{
-	const struct watch_options *options = c->options.watch;
-
-	atomic_store(&c->cuda_seen, true);
-	if (options && options->look)
-		options->look(options->data, (uint32_t)pid);
-}
-
-static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
-{
-	struct look_result found = { 0 };
-
-	if (modules_look(c->modules, pid, how, since_ns, &found, NULL))
-		return; /* gone in the meantime */
-	if (found.modules)
-		capture_found(c, pid);
-	if (found.foreign)
-		capture_notice(c,
-		               "process %d runs a program of another architecture (32-bit?): "
-		               "cuscope traces 64-bit programs of this machine only",
-		               pid);
-}
-
-static int watch(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
-{
-	enum target_kind kind = c->options.target.kind;
-	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
 	int r = 0;
 
-	if (kind == TARGET_PIDS || kind == TARGET_NAME) {
-		r = programs_target_add(c->programs, pid, flags);
-		watched_add(c, pid);
-	}
-	check_seccomp(c, pid);
-	look(c, pid, how, since_ns);
+	if (c->gpu && record->type == WIRE_EXIT)
+		r = gpu_exit(c->gpu, (pid_t)record->tgid, record->time_ns, &c->failure);
+	else if (c->gpu && record->type == WIRE_EXEC)
+		r = gpu_exec(c->gpu, (pid_t)record->tgid, record->time_ns, &c->failure);
+	if (!r)
+		r = stream_record(c->stream, record, &c->failure);
+	if (!r && c->gpu && record->type == WIRE_EXEC)
+		r = gpu_execed(c->gpu, (pid_t)record->tgid, &c->failure);
 	return r;
-}
-
-int capture_watch_running(void *data, pid_t pid)
-{
-	return watch(data, pid, LOOK_RUNNING, 0);
-}
-
-static void on_exec(struct capture *c, const struct wire_process *record)
-{
-	pid_t pid = record->head.tgid;
-	bool known = c->options.target.kind != TARGET_NAME;
-
-	for (size_t i = 0; i < c->n_watched; i++)
-		known |= c->watched[i] == pid;
-	if (!known && target_name_matches(&c->options.target, pid))
-		watch(c, pid, LOOK_LATE, record->head.time_ns);
-	else if (known && !c->held)
-		look(c, pid, LOOK_LATE, record->head.time_ns);
-	if (known)
-		check_seccomp(c, pid);
-}
-
-static void before_stream(struct capture *c, const struct wire_head *record)
-{
-	const struct wire_map *map = (const struct wire_map *)record;
-
-	switch (record->type) {
-	case WIRE_MAP:
-		if (!map->held)
-			look(c, record->tgid, LOOK_LATE, record->time_ns);
-		break;
-	case WIRE_EXEC:
-		on_exec(c, (const struct wire_process *)record);
-		break;
-	case WIRE_FORK:
-		if (c->options.target.kind == TARGET_PIDS || c->options.target.kind == TARGET_NAME)
-			watched_add(c, ((const struct wire_process *)record)->other);
-		break;
-	case WIRE_EXIT:
-		watched_remove(c, record->tgid);
-		break;
-	}
 }
 
 int capture_record(void *data, const struct wire_head *record)
@@ -194,41 +74,13 @@ int capture_record(void *data, const struct wire_head *record)
 	struct capture *c = data;
 	int r;
 
-	before_stream(c, record);
-	note_no_return(c, record);
+	session_before_record(c, record);
 	if (c->watcher && watcher_before(c->watcher, record))
 		return 0;
-	r = stream_record(c->stream, record, &c->failure);
+	r = to_stream(c, record);
 	if (!r && c->watcher)
 		watcher_after(c->watcher, record);
 	return r;
-}
-
-/*
- * A pid that is gone all the same: its end was lost in a full ring, or it came before the pid was
- * made a target.
- */
-static void drop_dead(struct capture *c, uint64_t now)
-{
-	if (now - c->counted_ns < COUNT_NS)
-		return;
-	c->counted_ns = now;
-	for (size_t i = c->n_watched; i-- > 0;) {
-		if (target_is_gone(c->watched[i]))
-			c->watched[i] = c->watched[--c->n_watched];
-	}
-}
-
-/* Where the kernel does not report mappings: targets' maps are read again and again. */
-static void look_again(struct capture *c, uint64_t now)
-{
-	if (c->mmap_seen || now - c->looked_ns < LOOK_NS)
-		return;
-	for (size_t i = 0; i < c->n_watched; i++)
-		look(c, c->watched[i], LOOK_LATE, c->looked_ns ? c->looked_ns : now);
-	if (c->command_pid)
-		look(c, c->command_pid, LOOK_LATE, c->looked_ns ? c->looked_ns : now);
-	c->looked_ns = now;
 }
 
 /* ---- the loop ------------------------------------------------------------------------------ */
@@ -270,6 +122,8 @@ static int open_loop(struct capture *c, struct err *err)
 	watch_fd(c, c->signals);
 	if (c->hold)
 		watch_fd(c, hold_fd(c->hold));
+	if (c->gpu)
+		watch_fd(c, gpu_fd(c->gpu));
 	for (size_t i = 0; i < programs_rings(c->programs); i++)
 		watch_fd(c, ring_fd(c->rings[i]));
 	set_timer(c, DRAIN_NS);
@@ -295,6 +149,7 @@ static void on_signal(struct capture *c)
 			c->snapshot_asked = true;
 			continue;
 		}
+		c->signalled++;
 		if (c->hold && !c->stopping && info.ssi_signo != SIGINT)
 			kill(c->command_pid, info.ssi_signo);
 		c->stop_at_ns = c->hold && !c->stopping ? now + GRACE_NS : now;
@@ -305,7 +160,7 @@ static void on_signal(struct capture *c)
 /* Waits for something to do. Returns whether a ring asked to be read. */
 static bool wait_for_work(struct capture *c)
 {
-	struct epoll_event events[WIRE_RINGS_MAX + 3];
+	struct epoll_event events[WIRE_RINGS_MAX + 4];
 	int n = epoll_wait(c->epoll, events, sizeof(events) / sizeof(*events), -1);
 	bool ring = false;
 	uint64_t count;
@@ -319,7 +174,7 @@ static bool wait_for_work(struct capture *c)
 			ring |= read(fd, &count, sizeof(count)) < 0;
 		else if (c->hold && fd == hold_fd(c->hold))
 			c->command_ended = true;
-		else
+		else if (!c->gpu || fd != gpu_fd(c->gpu))
 			ring = true;
 	}
 	return ring;
@@ -377,6 +232,8 @@ static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
 	for (int i = 0; i < LOST_LATE; i++)
 		lost[i] = state->lost[i];
 	lost[LOST_LATE] = order_late(c->order);
+	if (c->gpu)
+		gpu_fill_lost(c->gpu, lost);
 }
 
 void capture_state(const struct capture *c, struct capture_state *state)
@@ -424,6 +281,8 @@ static void fill_run(struct capture *c)
 	if (c->hold)
 		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
 	run->estimate_scale = governor_scale(c->governor, run->end_ns);
+	if (c->gpu)
+		gpu_fill_run(c->gpu, run);
 	modules_lock(c->modules);
 	run->n_misses = modules_misses(c->modules, &run->misses);
 	modules_unlock(c->modules);
@@ -450,8 +309,12 @@ static int turn(struct capture *c, struct err *err)
 	bool woken = wait_for_work(c);
 	uint64_t now = capture_now_ns();
 	const char *say;
-	int r = read_rings(c, now - SETTLE_NS);
+	int r = 0;
 
+	if (c->gpu) /* first: what agents tell of calls is to be there when those come */
+		r = gpu_turn(c->gpu, now, &c->failure);
+	if (!r)
+		r = read_rings(c, now - SETTLE_NS);
 	if (r) {
 		*err = c->failure;
 		return r;
@@ -465,8 +328,7 @@ static int turn(struct capture *c, struct err *err)
 	if (say)
 		capture_notice(c, "%s", say);
 	tell(c);
-	look_again(c, now);
-	drop_dead(c, now);
+	session_look_again(c, now);
 	if (modules_decide(c->modules))
 		atomic_store(&c->cuda_seen, true);
 	set_timer(c, woken ? SOON_NS : DRAIN_NS);
@@ -490,6 +352,29 @@ static int read_rest(struct capture *c)
 	if (!r && !c->watcher)
 		programs_open_calls(c->programs, add_open_call, c);
 	return r ? r : order_finish(c->order);
+}
+
+/*
+ * Agents leave at a call of the program, so most are gone at once; those of idle programs are not
+ * waited for long, nor against the user's will. Until then there are calls to be read.
+ */
+static int stop_gpu(struct capture *c, int failed, struct err *err)
+{
+	uint64_t until = capture_now_ns() + LEAVE_NS;
+	unsigned signalled = c->signalled;
+	int r = failed;
+
+	gpu_stop(c->gpu);
+	while (!gpu_stopped(c->gpu) && capture_now_ns() < until && c->signalled == signalled) {
+		if (!r) {
+			r = turn(c, err);
+			continue;
+		}
+		wait_for_work(c);
+		set_timer(c, DRAIN_NS);
+		gpu_turn(c->gpu, capture_now_ns(), &(struct err){ 0 });
+	}
+	return r;
 }
 
 static size_t wanted_hooks(struct capture *c)
@@ -525,6 +410,8 @@ int capture_run(struct capture *c, struct err *err)
 
 	if (c->hold)
 		capture_begin_clock(c); /* the command begins only now */
+	if (c->gpu)
+		gpu_begin(c->gpu, c->begin_ns, c->command_pid, c->held);
 	if (c->watcher)
 		watcher_begin(c->watcher, &c->run);
 	if (!r)
@@ -542,7 +429,9 @@ int capture_run(struct capture *c, struct err *err)
 		programs_stop_holding(c->programs);
 		hold_release(c->hold);
 	}
-	if (!r && read_rest(c)) {
+	if (c->gpu)
+		r = stop_gpu(c, r, err);
+	if (!r && (read_rest(c) || (c->gpu && gpu_finish(c->gpu, &c->failure)))) {
 		r = c->failure.code;
 		*err = c->failure;
 	}

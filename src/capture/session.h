@@ -9,6 +9,7 @@
 #include "capture/capture.h"
 #include "capture/cost.h"
 #include "capture/governor.h"
+#include "capture/gpu.h"
 #include "capture/host.h"
 #include "capture/order.h"
 #include "capture/stream.h"
@@ -24,6 +25,8 @@ struct capture {
 	struct programs *programs;
 	struct modules *modules;
 	struct stream *stream;
+	struct correlate *correlate; /* these two: NULL without GPU times */
+	struct gpu *gpu;
 	struct watcher *watcher; /* NULL: calls go to consumers */
 	struct governor *governor;
 	struct order *order;
@@ -49,6 +52,7 @@ struct capture {
 	int epoll, timer, signals;
 	bool stopping; /* a first signal came: a command gets a moment to end */
 	uint64_t stop_at_ns;
+	unsigned signalled;  /* how often */
 	bool snapshot_asked; /* by SIGUSR2 */
 	uint64_t looked_ns, counted_ns;
 };
@@ -63,6 +67,10 @@ void capture_found(struct capture *c, pid_t pid);
 
 /* Watches a process that already runs; for target_each. */
 int capture_watch_running(void *capture, pid_t pid);
+
+/* Around the records of processes: what they change in who is watched. */
+void session_before_record(struct capture *c, const struct wire_head *record);
+void session_look_again(struct capture *c, uint64_t now_ns);
 
 /* One record, in order; for order_new. */
 int capture_record(void *capture, const struct wire_head *record);

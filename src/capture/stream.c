@@ -8,15 +8,13 @@
 #include <uthash.h>
 
 #include "base/xalloc.h"
+#include "capture/call_words.h"
 #include "capture/captures.h"
+#include "capture/correlate.h"
 #include "capture/kernels.h"
-#include "cuda/error.h"
+#include "capture/proc.h"
 #include "probe/memory.h"
 #include "trace/consumers.h"
-
-/* Results of either layer with which the end of a capture fails, and ends it all the same. */
-#define CAPTURE_INVALIDATED 901
-#define CAPTURE_UNJOINED    904
 
 #define RECENT 64 /* a power of two */
 
@@ -56,8 +54,8 @@ struct stream {
 	uint32_t n_functions;
 	struct kernels *kernels;
 	struct captures *captures;
-	uint64_t calls;
-	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
+	uint64_t calls, time_ns; /* time of the last record */
+	struct wire_name name;   /* the one being read: too large for the stack of a deep caller */
 };
 
 struct stream *stream_new(const struct stream_options *options)
@@ -131,21 +129,6 @@ uint64_t stream_calls(const struct stream *stream)
 
 /* ---- processes and threads ----------------------------------------------------------------- */
 
-static void read_comm(pid_t pid, char comm[16], const char *otherwise)
-{
-	char path[64];
-	FILE *f;
-
-	snprintf(comm, 16, "%s", otherwise ? otherwise : "");
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	if (fgets(comm, 16, f))
-		comm[strcspn(comm, "\n")] = '\0';
-	fclose(f);
-}
-
 static int announce(struct stream *stream, enum event_type type, const struct process *process,
                     uint64_t now_ns, struct err *err)
 {
@@ -172,7 +155,7 @@ static struct known_process *process_make(struct stream *stream, uint32_t pid, c
 	known->process->pid = pid;
 	known->calibrated = false;
 	known->calls = 0;
-	read_comm(pid, known->process->comm, comm);
+	proc_comm(pid, known->process->comm, comm);
 	stream->all = xrealloc(stream->all, (stream->n_all + 1) * sizeof(*stream->all));
 	stream->all[stream->n_all++] = known->process;
 	return known;
@@ -218,27 +201,6 @@ static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, st
 	return r;
 }
 
-/* As /proc/PID/task/TID/stat gives it, field 18; the name before it may hold anything. */
-static int32_t read_priority(uint32_t pid, uint32_t tid)
-{
-	char path[64], line[1024];
-	const char *after;
-	int priority = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	after = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
-	for (int field = 2; after && field < 18; field++)
-		after = strchr(after + 1, ' ');
-	if (after)
-		priority = atoi(after + 1);
-	fclose(f);
-	return priority;
-}
-
 static int on_thread(struct stream *stream, const struct wire_process *record, struct err *err)
 {
 	const struct wire_head *head = &record->head;
@@ -255,7 +217,7 @@ static int on_thread(struct stream *stream, const struct wire_process *record, s
 	if (r)
 		return r;
 	snprintf(thread.comm, sizeof(thread.comm), "%.15s", record->comm);
-	thread.priority = read_priority(head->tgid, head->tid);
+	thread.priority = proc_priority(head->tgid, head->tid);
 	event.process = process->process;
 	event.thread = &thread;
 	return push(stream, &event, err);
@@ -378,42 +340,6 @@ static const struct known_function *function_get(struct stream *stream, const st
 	return known;
 }
 
-static void fill_raw(struct api_raw *raw, const struct wire_call *record,
-                     const struct capture_plan *plan)
-{
-	const uint64_t *word = (const uint64_t *)record->word;
-
-	memset(raw, 0, sizeof(*raw));
-	memcpy(raw->out, word, sizeof(raw->out));
-	memcpy(raw->reg, word + WIRE_AT_REG, plan->regs * sizeof(*word));
-	memcpy(raw->stack, word + WIRE_AT_STACK, plan->stack * sizeof(*word));
-	raw->out_valid = record->head.type == WIRE_CALL && record->result == 0 &&
-	                 !(record->head.flags & (WIRE_NO_RETURN | WIRE_UNFINISHED));
-	raw->blob_valid = plan->blob != PLAN_NO_ARG && !(record->head.flags & WIRE_UNREADABLE) &&
-	                  (!plan->blob_on_return || raw->out_valid);
-	if (raw->blob_valid)
-		memcpy(raw->blob, word + WIRE_AT_BLOB, plan->blob_words * sizeof(*word));
-}
-
-static void fill_result(struct call *call, const struct wire_call *record, bool returns_status)
-{
-	uint8_t flags = record->head.flags;
-
-	call->flags = (flags & WIRE_NESTED ? CALL_NESTED : 0) |
-	              (flags & WIRE_NO_RETURN ? CALL_NO_RETURN : 0) |
-	              (flags & WIRE_UNFINISHED ? CALL_UNFINISHED : 0);
-	call->begin_ns = record->begin_ns;
-	call->depth = record->head.depth;
-	if (!call_has_end(call) || record->head.type == WIRE_BEGIN)
-		return;
-	call->end_ns = record->head.time_ns;
-	if (!returns_status)
-		return;
-	call->result = record->result;
-	if (call->result && !cuda_error_is_status(call->function->layer, call->result))
-		call->flags |= CALL_FAILED;
-}
-
 /* The kernel of a launch; an outer launch without a name takes the one of the call inside it. */
 static void find_kernel(struct stream *stream, struct call *call, uint32_t tgid,
                         struct known_thread *thread)
@@ -444,27 +370,13 @@ static void alias_kernel(struct stream *stream, const struct call *call, uint32_
 	kernels_alias(stream->kernels, tgid, made, known);
 }
 
-/* Whether the call has done what it is for. */
-static bool took_effect(const struct call *call)
-{
-	if (call->flags & CALL_UNFINISHED)
-		return false;
-	/* success is assumed, but for a nested call: the one around it tells */
-	if (call->flags & CALL_NO_RETURN)
-		return !(call->flags & CALL_NESTED);
-	/* the end of a capture that was broken (CUDA programming guide, "Invalidation") */
-	return !(call->flags & CALL_FAILED) ||
-	       (call->op == OP_CAPTURE_END &&
-	        (call->result == CAPTURE_INVALIDATED || call->result == CAPTURE_UNJOINED));
-}
-
 static void follow_state(struct stream *stream, struct call *call, uint32_t tgid, uint32_t tid)
 {
 	if ((call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH || call->op == OP_COPY ||
 	     call->op == OP_SET || call->op == OP_HOST_LAUNCH) &&
 	    captures_stream(stream->captures, tgid, tid, call->args.stream))
 		call->flags |= CALL_CAPTURED;
-	if (!took_effect(call))
+	if (!call_took_effect(call))
 		return;
 	captures_follow(stream->captures, tgid, tid, call);
 	if (call->op == OP_NAME_KERNEL)
@@ -483,13 +395,34 @@ static void interpret(struct stream *stream, struct call *call, const struct hoo
 		call->text = thread->text;
 	if (!hook->api)
 		return;
-	fill_raw(&raw, record, &hook->plan);
+	call_words_raw(&raw, record, &hook->plan);
 	api_decode(hook->api, ABI_NATIVE, &raw, &call->args);
 	call->op = api_op(hook->api);
 	if (call->op == OP_LAUNCH)
 		find_kernel(stream, call, tgid, thread);
 	if (record->head.type == WIRE_CALL)
 		follow_state(stream, call, tgid, tid);
+}
+
+/* The number of a call in its process; one that an activity asked for already keeps it. */
+static uint64_t number_call(struct stream *stream, struct known_process *process,
+                            const struct wire_head *head, const struct call *call)
+{
+	const struct correlate_span span = {
+		.pid = head->tgid,
+		.tid = head->tid,
+		.begin_ns = call->begin_ns,
+		.end_ns = call->flags & CALL_UNFINISHED ? head->time_ns : call->end_ns,
+		.work = call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH ||
+		        call->op == OP_COPY || call->op == OP_SET,
+	};
+	uint64_t next = process->calls + 1, number = next;
+
+	if (stream->options.correlate && !(call->flags & CALL_NESTED))
+		number = correlate_call(stream->options.correlate, &span, next);
+	if (number == next)
+		process->calls = next;
+	return number;
 }
 
 static int on_call(struct stream *stream, const struct wire_call *record, struct err *err)
@@ -513,7 +446,7 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 		return r;
 	function = function_get(stream, hook, module);
 	call.function = &function->function;
-	fill_result(&call, record, function->returns_status);
+	call_words_result(&call, record, function->returns_status);
 	thread = thread_get(stream, record->head.tgid, event.tid);
 	interpret(stream, &call, hook, record, thread);
 	if (event.type == EVENT_CALL && stream->options.hit)
@@ -523,7 +456,7 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 	if (hook->group != HOOK_SUPPORT) {
 		stream->calls += event.type == EVENT_CALL;
 		if (event.type == EVENT_CALL)
-			call.correlation = ++process->calls;
+			call.correlation = number_call(stream, process, &record->head, &call);
 		r = push(stream, &event, err);
 	}
 	if (call.text && event.type == EVENT_CALL) {
@@ -556,8 +489,46 @@ const struct function *stream_function(struct stream *stream, uint16_t id)
 	return hook ? &function_get(stream, hook, module)->function : NULL;
 }
 
+int stream_known_process(struct stream *stream, uint32_t pid, const struct process **process,
+                         struct err *err)
+{
+	struct known_process *known;
+	int r = process_get(stream, pid, NULL, stream->time_ns, &known, err);
+
+	*process = known->process;
+	return r;
+}
+
+const struct kernel *stream_kernel_named(struct stream *stream, const char *mangled)
+{
+	return kernels_by_name(stream->kernels, mangled);
+}
+
+uint64_t stream_next_call(const struct stream *stream, uint32_t pid)
+{
+	const struct known_process *known;
+
+	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
+	return known ? known->calls + 1 : 0;
+}
+
+void stream_take_number(struct stream *stream, uint32_t pid)
+{
+	struct known_process *known;
+
+	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
+	if (known)
+		known->calls++;
+}
+
+int stream_pass(struct stream *stream, const struct event *event, struct err *err)
+{
+	return push(stream, event, err);
+}
+
 int stream_record(struct stream *stream, const struct wire_head *record, struct err *err)
 {
+	stream->time_ns = record->time_ns;
 	switch (record->type) {
 	case WIRE_CALL:
 	case WIRE_BEGIN:

@@ -14,6 +14,7 @@
 #include "probe/modules.h"
 #include "trace/event.h"
 
+struct correlate;
 struct stream;
 
 /* Told of every call that was seen, whether it is shown or not: the governor's food. */
@@ -26,6 +27,7 @@ struct stream_options {
 	size_t n_consumers;
 	stream_hit_fn hit;
 	void *data;
+	struct correlate *correlate; /* knows which calls have activities; NULL: none have */
 };
 
 struct stream *stream_new(const struct stream_options *options);
@@ -43,6 +45,17 @@ int stream_end(struct stream *stream, const struct run_info *run, struct err *er
 const struct process *stream_process(struct stream *stream, uint32_t pid);
 const struct kernel *stream_kernel(struct stream *stream, uint32_t pid, uint64_t handle);
 const struct function *stream_function(struct stream *stream, uint16_t hook);
+
+/* For what did not come as a record: a process, which consumers then know of; a kernel by its
+ * mangled name; the number of a call that is still to come, taken now, or only looked at. */
+int stream_known_process(struct stream *stream, uint32_t pid, const struct process **process,
+                         struct err *err);
+const struct kernel *stream_kernel_named(struct stream *stream, const char *mangled);
+uint64_t stream_next_call(const struct stream *stream, uint32_t pid);
+void stream_take_number(struct stream *stream, uint32_t pid);
+
+/* An activity or a range. */
+int stream_pass(struct stream *stream, const struct event *event, struct err *err);
 
 uint64_t stream_calls(const struct stream *stream); /* calls passed on so far */
 

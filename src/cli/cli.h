@@ -82,11 +82,23 @@ extern const struct argp cli_selection_argp;
 /* capture_options. */
 extern const struct argp cli_limits_argp;
 
+/* --gpu, --gpu-window, --cupti. Input: this struct. */
+struct cli_gpu {
+	bool asked;
+	struct capture_gpu settings;
+};
+
+extern const struct argp cli_gpu_argp;
+
+/* The same options, each with a sentence on which commands have them. No input. */
+extern const struct argp cli_no_gpu_argp;
+
 /* All of these, and the command after "--": what trace, record and top share. Input: this struct.
  */
 struct cli_attach {
 	struct target_choice choice;
 	struct selection selection;
+	struct cli_gpu gpu;
 	struct capture_options capture;
 	char **command; /* NULL: none */
 };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,6 +247,49 @@ static void check_libraries(struct report *report)
 		     "that processes load from elsewhere are found all the same");
 }
 
+/* ---- GPU times ----------------------------------------------------------------------------- */
+
+static int note_cupti(void *data, const char *path)
+{
+	char *first = data;
+
+	snprintf(first, PATH_MAX, "%s", path);
+	return 1;
+}
+
+/* Starting a program needs less than entering one that runs. */
+static void check_entering(struct report *report)
+{
+	char text[16];
+
+	if (!(effective_capabilities() >> 19 & 1))
+		line(report, DEGRADED, "entering",
+		     "--gpu for programs that run already needs "
+		     "CAP_SYS_PTRACE: run as root (sudo)");
+	else if (first_line("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text))[0] == '3')
+		line(report, DEGRADED, "entering",
+		     "--gpu for programs that run already needs ptrace, which is forbidden here "
+		     "until the next boot (kernel.yama.ptrace_scope is 3): start them by cuscope");
+	else
+		line(report, OK, "entering", "--gpu works for programs that run already");
+}
+
+static void check_gpu_times(struct report *report)
+{
+	char path[PATH_MAX] = "";
+
+	libraries_cupti_each(note_cupti, path);
+	if (path[0])
+		line(report, OK, "libcupti", "%s; where a program brings its own, that is taken",
+		     path);
+	else
+		line(report, DEGRADED, "libcupti",
+		     "not in the usual places: --gpu works for programs that bring their own (as "
+		     "PyTorch does), or with --cupti PATH; the CUDA toolkit has it "
+		     "(cuda-cupti)");
+	check_entering(report);
+}
+
 /* ---- the command --------------------------------------------------------------------------- */
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -292,6 +336,7 @@ int cli_doctor(int argc, char **argv)
 	check_hazards(&report);
 	check_driver(&report);
 	check_libraries(&report);
+	check_gpu_times(&report);
 	printf("\n%s\n", report.blocked
 	                         ? "Tracing does not work here: see the lines that say missing."
 	                         : "Tracing works here.");

@@ -93,6 +93,7 @@ static const struct {
 	[RANGE_MARK] = { "nvtx_marks", "NVTX marks" },
 	[RANGE_SYNC] = { "syncs", "waits" },
 	[RANGE_OVERHEAD] = { "overheads", "overheads" },
+	[RANGE_NOT_MEASURED] = { "not_measured", "times without measuring" },
 };
 
 /* ---- text ---------------------------------------------------------------------------------- */

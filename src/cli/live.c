@@ -98,7 +98,11 @@ static error_t parse_attach(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &attach->choice;
 		state->child_inputs[1] = &attach->choice;
 		state->child_inputs[2] = &attach->selection;
-		state->child_inputs[3] = &attach->capture;
+		state->child_inputs[3] = &attach->gpu;
+		state->child_inputs[4] = &attach->capture;
+		return 0;
+	case ARGP_KEY_END:
+		attach->capture.gpu = attach->gpu.asked ? &attach->gpu.settings : NULL;
 		return 0;
 	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
 		attach->command = state->argv + state->next;
@@ -107,11 +111,11 @@ static error_t parse_attach(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child attach_children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                             { &cli_start_argp, 0, NULL, 0 },
-	                                             { &cli_selection_argp, 0, NULL, 0 },
-	                                             { &cli_limits_argp, 0, NULL, 0 },
-	                                             { 0 } };
+static const struct argp_child attach_children[] = {
+	{ &cli_process_argp, 0, NULL, 0 },   { &cli_start_argp, 0, NULL, 0 },
+	{ &cli_selection_argp, 0, NULL, 0 }, { &cli_gpu_argp, 0, NULL, 0 },
+	{ &cli_limits_argp, 0, NULL, 0 },    { 0 }
+};
 
 const struct argp cli_attach_argp = { .parser = parse_attach, .children = attach_children };
 

@@ -204,7 +204,8 @@ static int report(struct options *o, struct err *err)
 	o->set.table.out = stdout;
 	o->set.table.note = tell_note;
 	o->set.from_ns = o->range.from_ns;
-	o->set.part = o->range.from_ns || o->range.has_to || o->range.n_pids;
+	o->set.part = o->range.from_ns || o->range.has_to || o->range.n_pids ||
+	              trace_run(file)->gpu_times;
 	o->set.to_ns = o->range.has_to ? o->range.to_ns : 0;
 	if (!o->set.folder) {
 		o->set.table.color = cli_color(o->color, stdout);

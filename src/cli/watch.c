@@ -247,6 +247,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_start_argp, 0, NULL, 0 },
+	                                      { &cli_no_gpu_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static void parse(struct watch_command *c, int argc, char **argv)

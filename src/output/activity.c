@@ -52,12 +52,17 @@ void activity_name(const struct activity *activity, struct buf *out)
 	}
 }
 
-unsigned rows_choose(struct rows *rows, const struct activity *activity)
+unsigned rows_choose_span(struct rows *rows, uint64_t begin_ns, uint64_t end_ns)
 {
 	unsigned row = 0;
 
-	while (row < ROWS_MAX - 1 && rows->end_ns[row] > activity->begin_ns)
+	while (row < ROWS_MAX - 1 && rows->end_ns[row] > begin_ns)
 		row++;
-	rows->end_ns[row] = activity->end_ns;
+	rows->end_ns[row] = end_ns;
 	return row;
+}
+
+unsigned rows_choose(struct rows *rows, const struct activity *activity)
+{
+	return rows_choose_span(rows, activity->begin_ns, activity->end_ns);
 }

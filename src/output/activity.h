@@ -25,5 +25,6 @@ struct rows {
 
 /* The first row that is free for it, and is not any longer. */
 unsigned rows_choose(struct rows *rows, const struct activity *activity);
+unsigned rows_choose_span(struct rows *rows, uint64_t begin_ns, uint64_t end_ns);
 
 #endif

@@ -205,10 +205,14 @@ static void end_args(struct buf *out, size_t begin)
 	ADD(out, "}}");
 }
 
-/* Numbers that are unique in the file: those of a process are its own. */
+uint64_t chrome_correlation(uint32_t process, uint64_t correlation)
+{
+	return correlation + ((uint64_t)process << 40);
+}
+
 static uint64_t correlation_id(const struct half *half)
 {
-	return half->correlation + ((uint64_t)half->process << 40);
+	return chrome_correlation(half->process, half->correlation);
 }
 
 static void write_waiting_call(struct chrome *chrome, const struct waiting *w, bool paired)
@@ -281,6 +285,7 @@ static void write_activity(struct chrome *chrome, const struct waiting *w)
 		[ACTIVITY_KERNEL] = "kernel",
 		[ACTIVITY_COPY] = "gpu_memcpy",
 		[ACTIVITY_SET] = "gpu_memset",
+		[ACTIVITY_GRAPH_RUN] = "kernel", /* it is time of the GPU as theirs is */
 	};
 	const struct activity *a = &w->activity;
 	struct buf *out = chrome->writer.out, name = { 0 };
@@ -302,12 +307,12 @@ static void write_activity(struct chrome *chrome, const struct waiting *w)
 	add_u64(out, ", \"correlation\": ", w->half.correlation ? correlation_id(&w->half) : 0);
 	if (a->kind == ACTIVITY_KERNEL)
 		add_kernel_args(out, a);
-	else
+	else if (a->kind != ACTIVITY_GRAPH_RUN)
 		add_transfer_args(out, a);
-	if (a->graph) {
+	if (a->graph)
 		add_u64(out, ", \"graph id\": ", a->graph);
+	if (a->graph_node)
 		add_u64(out, ", \"graph node id\": ", a->graph_node);
-	}
 	ADD(out, "}}");
 	buf_free(&name);
 }
@@ -464,6 +469,8 @@ static void chrome_event(struct sink *sink, const struct event *event)
 		chrome_rows_ended(chrome->rows, event->process);
 		break;
 	case EVENT_RANGE:
+		chrome_add_range(&chrome->writer, chrome->rows, event);
+		break;
 	case EVENT_CALL_BEGIN:
 		break;
 	}

@@ -14,6 +14,7 @@ struct chrome_writer {
 	struct buf *out;
 	uint64_t base_ns; /* of CLOCK_MONOTONIC: what times are relative to */
 	bool comma;
+	uint64_t last_id; /* of ranges that are not slices */
 };
 
 void chrome_begin_event(struct chrome_writer *writer);
@@ -37,7 +38,24 @@ void chrome_rows_ended(struct chrome_rows *rows, const struct process *process);
 uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *process,
                               const struct activity *activity);
 
+/*
+ * The thread number of a row for waits, "stream 7 (sync)", of the device that the context is known
+ * to be of, which is told in `device`. `stream` 0: waits for the whole context.
+ */
+uint32_t chrome_rows_wait(struct chrome_rows *rows, const struct process *process,
+                          const struct range *range, uint32_t *device);
+
+/* A row of the process -1, in which Kineto has what measuring took. */
+uint32_t chrome_rows_overhead(struct chrome_rows *rows, const struct range *range);
+
 /* Numbers of the GPUs that something ran on, in order of appearance. */
 const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n);
+
+/* chrome_ranges.c: NVTX ranges, waits, overhead. */
+void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
+                      const struct event *event);
+
+/* A number that is unique in the file for a number that is the process's own. */
+uint64_t chrome_correlation(uint32_t process, uint64_t correlation);
 
 #endif

@@ -9,12 +9,17 @@
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
+#include "output/contexts.h"
 
 /* Kineto's place for GPUs: after all processes. */
 #define GPU_SORT_INDEX 5000000
 
-/* Numbers of the further rows of a stream, far from those of streams. */
-#define ROW_STEP 1000000
+/* Numbers of the further rows of a stream, far from those of streams; and of its waits. */
+#define ROW_STEP  1000000
+#define WAIT_TIDS 500000
+
+/* Kineto's place for what measuring took: before the GPUs. */
+#define OVERHEAD_SORT_INDEX (GPU_SORT_INDEX - 1)
 
 struct row_key {
 	uint32_t process, tid; /* or device, stream */
@@ -40,6 +45,9 @@ struct chrome_rows {
 	struct stream_row *streams;
 	uint32_t *devices;
 	size_t n_devices;
+	struct contexts *contexts;
+	struct rows overheads;
+	unsigned overheads_told; /* rows that have a name */
 };
 
 struct chrome_rows *chrome_rows_new(struct chrome_writer *writer)
@@ -47,6 +55,7 @@ struct chrome_rows *chrome_rows_new(struct chrome_writer *writer)
 	struct chrome_rows *rows = xcalloc(1, sizeof(*rows));
 
 	rows->writer = writer;
+	rows->contexts = contexts_new();
 	return rows;
 }
 
@@ -71,6 +80,7 @@ void chrome_rows_free(struct chrome_rows *rows)
 		HASH_DEL(rows->streams, stream);
 		free(stream);
 	}
+	contexts_free(rows->contexts);
 	free(rows->processes);
 	free(rows->devices);
 	free(rows);
@@ -89,18 +99,18 @@ void chrome_add_time(struct chrome_writer *writer, uint64_t time_ns)
 	buf_fixed(writer->out, time_ns - writer->base_ns, 3);
 }
 
-static void begin_metadata(struct chrome_rows *rows, const char *name, uint32_t pid, uint32_t tid)
+static void begin_metadata(struct chrome_rows *rows, const char *name, int64_t pid, uint32_t tid)
 {
 	struct buf *out = rows->writer->out;
 
 	chrome_begin_event(rows->writer);
 	buf_printf(out,
-	           "\"name\": \"%s\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": %u, \"tid\": %u, ",
-	           name, pid, tid);
+	           "\"name\": \"%s\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": %lld, \"tid\": %u, ",
+	           name, (long long)pid, tid);
 	buf_puts(out, "\"args\": {");
 }
 
-static void name_row(struct chrome_rows *rows, const char *what, uint32_t pid, uint32_t tid,
+static void name_row(struct chrome_rows *rows, const char *what, int64_t pid, uint32_t tid,
                      const char *name)
 {
 	begin_metadata(rows, what, pid, tid);
@@ -109,14 +119,14 @@ static void name_row(struct chrome_rows *rows, const char *what, uint32_t pid, u
 	buf_puts(rows->writer->out, "}}");
 }
 
-static void sort_row(struct chrome_rows *rows, const char *what, uint32_t pid, uint32_t tid,
+static void sort_row(struct chrome_rows *rows, const char *what, int64_t pid, uint32_t tid,
                      uint32_t index)
 {
 	begin_metadata(rows, what, pid, tid);
 	buf_printf(rows->writer->out, "\"sort_index\": %u}}", index);
 }
 
-static void label_process(struct chrome_rows *rows, uint32_t pid, const char *label)
+static void label_process(struct chrome_rows *rows, int64_t pid, const char *label)
 {
 	begin_metadata(rows, "process_labels", pid, 0);
 	buf_printf(rows->writer->out, "\"labels\": \"%s\"}}", label);
@@ -186,35 +196,80 @@ static uint32_t row_tid(uint32_t stream, unsigned row)
 	return stream + row * ROW_STEP;
 }
 
-static void tell_row(struct chrome_rows *rows, const struct activity *activity, unsigned row)
+static void add_row_name(struct buf *name, uint32_t stream, unsigned row)
 {
-	uint32_t tid = row_tid(activity->stream, row);
-	char name[64];
+	bool wait = stream >= WAIT_TIDS;
 
-	snprintf(name, sizeof(name), row ? "stream %u (row %u)" : "stream %u", activity->stream,
-	         row + 1);
-	name_row(rows, "thread_name", activity->device, tid, name);
-	sort_row(rows, "thread_sort_index", activity->device, tid, tid);
+	if (stream == WAIT_TIDS)
+		buf_puts(name, "context (sync)");
+	else
+		buf_printf(name, wait ? "stream %u (sync)" : "stream %u",
+		           wait ? stream - WAIT_TIDS : stream);
+	if (row)
+		buf_printf(name, " (row %u)", row + 1);
 }
 
-uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *process,
-                              const struct activity *activity)
+static void tell_row(struct chrome_rows *rows, uint32_t device, uint32_t stream, unsigned row)
 {
-	struct row_key key = { activity->device, activity->stream };
+	uint32_t tid = row_tid(stream, row);
+	struct buf name = { 0 };
+
+	add_row_name(&name, stream, row);
+	name_row(rows, "thread_name", device, tid, name.data);
+	sort_row(rows, "thread_sort_index", device, tid, tid);
+	buf_free(&name);
+}
+
+static uint32_t choose_row(struct chrome_rows *rows, const struct process *process, uint32_t device,
+                           uint32_t stream, uint64_t begin_ns, uint64_t end_ns)
+{
+	struct row_key key = { device, stream };
 	struct stream_row *found;
 	unsigned row;
 
 	HASH_FIND(hh, rows->streams, &key, sizeof(key), found);
 	if (!found) {
-		tell_device(rows, process, activity->device);
+		tell_device(rows, process, device);
 		found = xcalloc(1, sizeof(*found));
 		found->key = key;
 		HASH_ADD(hh, rows->streams, key, sizeof(key), found);
 	}
-	row = rows_choose(&found->rows, activity);
+	row = rows_choose_span(&found->rows, begin_ns, end_ns);
 	while (found->told <= row)
-		tell_row(rows, activity, found->told++);
-	return row_tid(activity->stream, row);
+		tell_row(rows, device, stream, found->told++);
+	return row_tid(stream, row);
+}
+
+uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *process,
+                              const struct activity *activity)
+{
+	contexts_note(rows->contexts, process, activity);
+	return choose_row(rows, process, activity->device, activity->stream, activity->begin_ns,
+	                  activity->end_ns);
+}
+
+uint32_t chrome_rows_wait(struct chrome_rows *rows, const struct process *process,
+                          const struct range *range, uint32_t *device)
+{
+	*device = 0; /* the first, where nothing tells */
+	contexts_device(rows->contexts, process, range->context, device);
+	return choose_row(rows, process, *device, WAIT_TIDS + range->stream % WAIT_TIDS,
+	                  range->begin_ns, range->end_ns);
+}
+
+uint32_t chrome_rows_overhead(struct chrome_rows *rows, const struct range *range)
+{
+	unsigned row = rows_choose_span(&rows->overheads, range->begin_ns, range->end_ns);
+
+	if (!rows->overheads_told) {
+		name_row(rows, "process_name", -1, 0, "CUPTI Overhead");
+		sort_row(rows, "process_sort_index", -1, 0, OVERHEAD_SORT_INDEX);
+	}
+	for (; rows->overheads_told <= row; rows->overheads_told++) {
+		name_row(rows, "thread_name", -1, rows->overheads_told, "overhead");
+		sort_row(rows, "thread_sort_index", -1, rows->overheads_told, rows->overheads_told);
+	}
+	return row;
 }
 
 const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A row for each call and for each thing that ran on the GPU, as RFC 4180 has it, but for the ends
- * of the lines, which are Unix'. docs/export.md describes the columns; their order is a promise:
- * new ones come at the end.
+ * A row for each call, each thing that ran on the GPU and each range, as RFC 4180 has it, but for
+ * the ends of the lines, which are Unix'. docs/export.md describes the columns; their order is a
+ * promise: new ones come at the end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +14,21 @@
 #include "cuda/error.h"
 #include "output/activity.h"
 #include "output/args.h"
+#include "output/delays.h"
 #include "output/format.h"
 #include "output/fragments.h"
 
 static const char header[] =
 	"time_ns,duration_ns,process,pid,tid,thread,layer,class,function,result,result_name,kernel,"
 	"grid,block,shared_memory,stream,bytes,direction,address,memory,flags,correlation,device,"
-	"context\n";
+	"context,name,domain,depth,graph,graph_node,queue_ns\n";
 
 struct csv {
 	struct sink sink; /* first */
 	struct memory *memory;
 	uint64_t memory_bytes; /* of the allocation that the current call made or freed */
 	struct thread_ids *thread_ids;
+	struct delays *delays;
 	struct fragments threads, processes, functions, kernels;
 	struct buf safe;
 };
@@ -230,7 +232,7 @@ static void add_call(struct csv *csv, const struct event *event)
 	next(out);
 	if (call->correlation)
 		buf_u64(out, call->correlation);
-	buf_puts(out, ",,\n");
+	buf_puts(out, ",,,,,,,,\n");
 }
 
 /* ---- activities --------------------------------------------------------------------------------
@@ -256,7 +258,7 @@ static void add_kernel_fields(struct csv *csv, struct buf *out, const struct act
 /* bytes, direction, address, memory */
 static void add_copy_fields(struct buf *out, const struct activity *a)
 {
-	if (a->kind == ACTIVITY_KERNEL) {
+	if (a->kind != ACTIVITY_COPY && a->kind != ACTIVITY_SET) {
 		skip(out, 4);
 		return;
 	}
@@ -283,6 +285,7 @@ static void add_activity(struct csv *csv, const struct event *event)
 	};
 	struct buf *out = &csv->sink.lines.pending;
 	const struct activity *a = event->activity;
+	struct delay delay = delay_of(csv->delays, event);
 
 	add_time(csv, out, a->begin_ns);
 	next(out);
@@ -299,7 +302,62 @@ static void add_activity(struct csv *csv, const struct event *event)
 	next(out);
 	if (a->correlation)
 		buf_u64(out, a->correlation);
-	buf_printf(out, ",%u,%u\n", a->device, a->context);
+	buf_printf(out, ",%u,%u,,,,", a->device, a->context);
+	if (a->graph)
+		buf_u64(out, a->graph);
+	next(out);
+	if (a->graph_node)
+		buf_u64(out, a->graph_node);
+	next(out);
+	if (delay.queued)
+		buf_u64(out, delay.queue_ns);
+	buf_putc(out, '\n');
+}
+
+/* ---- ranges ------------------------------------------------------------------------------------
+ */
+
+static void add_range(struct csv *csv, const struct event *event)
+{
+	static const char *const kinds[RANGE_COUNT] = {
+		[RANGE_PUSHPOP] = "nvtx,range,push_pop",
+		[RANGE_STARTEND] = "nvtx,range,start_end",
+		[RANGE_MARK] = "nvtx,range,mark",
+		[RANGE_SYNC] = "gpu,sync,wait",
+		[RANGE_OVERHEAD] = "gpu,other,overhead",
+		[RANGE_NOT_MEASURED] = "gpu,other,not_measured",
+	};
+	struct buf *out = &csv->sink.lines.pending;
+	const struct range *range = event->range;
+
+	add_time(csv, out, range->begin_ns);
+	next(out);
+	buf_u64(out, range_duration_ns(range));
+	next(out);
+	add_process(csv, out, event->process);
+	if (event->tid)
+		add_thread(csv, out, event);
+	else
+		skip(out, 2);
+	buf_puts(out, kinds[range->kind]);
+	skip(out, 7);
+	if (range->stream)
+		buf_u64(out, range->stream);
+	skip(out, 6);
+	if (range->correlation)
+		buf_u64(out, range->correlation);
+	skip(out, 2);
+	if (range->context)
+		buf_u64(out, range->context);
+	next(out);
+	add_text(csv, out, range->name);
+	next(out);
+	if (range->domain)
+		add_text(csv, out, range->domain);
+	next(out);
+	if (range->kind == RANGE_PUSHPOP)
+		buf_u64(out, range->depth);
+	buf_puts(out, ",,,\n");
 }
 
 /* ---- the format --------------------------------------------------------------------------------
@@ -330,6 +388,7 @@ static void csv_watch(struct sink *sink, const struct event *event)
 	struct csv *csv = csv_of(sink);
 
 	csv->memory_bytes = memory_event(csv->memory, event);
+	delays_event(csv->delays, event);
 	if (event->type == EVENT_THREAD)
 		name_thread(csv, event);
 }
@@ -340,6 +399,8 @@ static void csv_event(struct sink *sink, const struct event *event)
 		add_call(csv_of(sink), event);
 	else if (event->type == EVENT_ACTIVITY)
 		add_activity(csv_of(sink), event);
+	else if (event->type == EVENT_RANGE)
+		add_range(csv_of(sink), event);
 }
 
 static void csv_free(struct sink *sink)
@@ -352,6 +413,7 @@ static void csv_free(struct sink *sink)
 	fragments_free(&csv->kernels);
 	thread_ids_free(csv->thread_ids);
 	memory_free(csv->memory);
+	delays_free(csv->delays);
 	buf_free(&csv->safe);
 	free(csv);
 }
@@ -369,6 +431,7 @@ struct consumer *csv_new(const struct sink_options *options)
 
 	csv->sink.gpu = true;
 	csv->memory = memory_new();
+	csv->delays = delays_new();
 	csv->thread_ids = thread_ids_new();
 	return sink_init(&csv->sink, &csv_ops, options);
 }

@@ -31,7 +31,8 @@ int database_close(struct database *db, bool drop, struct err *err);
 void row_begin(struct database *db, enum nsys_table table);
 void row_int(struct database *db, int64_t value);
 void row_null(struct database *db);
-void row_text(struct database *db, const char *text);   /* NULL: NULL; escapes made harmless */
+void row_text(struct database *db, const char *text);   /* NULL: NULL; escapes made harmless; not */
+							/* in tables with a row for each event */
 void row_static(struct database *db, const char *text); /* as it is; must stay; may be NULL */
 int64_t row_end(struct database *db);                   /* the row's number */
 

@@ -170,11 +170,16 @@ static void (*const forms[OP_COUNT])(const struct call *call, struct description
 	[OP_COPY] = describe_copy,     [OP_SET] = describe_set,
 };
 
-void describe(const struct call *call, struct description *d)
+void description_reset(struct description *d)
 {
 	buf_reset(&d->subject);
 	buf_reset(&d->words);
 	buf_reset(&d->result);
+}
+
+void describe(const struct call *call, struct description *d)
+{
+	description_reset(d);
 	if (call->function->api)
 		(forms[call->op] ? forms[call->op] : describe_args)(call, d);
 	if (call->flags & CALL_CAPTURED)

@@ -31,7 +31,7 @@ struct sink {
 	const struct sink_ops *ops;
 	struct sink_options options;
 	bool hide_nested;
-	bool gpu; /* the format shows threads' names and activities, too */
+	bool gpu; /* the format shows threads' names, activities and ranges, too */
 	struct lines lines;
 	uint64_t begin_ns; /* of the trace */
 	int64_t realtime_offset_ns;

@@ -15,6 +15,7 @@
 #include "output/args.h"
 #include "output/format.h"
 #include "output/fragments.h"
+#include "output/jsonl_gpu.h"
 
 #define FORMAT_VERSION 1
 
@@ -23,6 +24,8 @@ struct jsonl {
 	uint64_t next_id;
 	struct memory *memory; /* of all calls, shown or not, for total_allocated */
 	uint64_t memory_bytes; /* of the allocation that the current call made or freed */
+	struct delays *delays;
+	bool gpu; /* there are GPU times: calls tell their numbers */
 	struct fragments names, functions, processes, kernels;
 };
 
@@ -406,6 +409,8 @@ static void add_call(struct jsonl *jsonl, const struct event *event, char phase,
 		ADD_HEX(out, ",\"stream\":", call->args.stream);
 	if (call->args.event)
 		ADD_HEX(out, ",\"event\":", call->args.event);
+	if (jsonl->gpu && call->correlation)
+		ADD_U64(out, ",\"correlation\":", call->correlation);
 	add_flags(out, call->flags);
 	add_args(out, call);
 	end_line(out);
@@ -432,6 +437,29 @@ static void add_process(struct jsonl *jsonl, const struct event *event, const ch
 	end_line(out);
 }
 
+static void add_activity(struct jsonl *jsonl, const struct event *event)
+{
+	struct buf *out = &jsonl->sink.lines.pending;
+	struct delay delay = delay_of(jsonl->delays, event);
+
+	begin_line(jsonl, out, event->activity->begin_ns);
+	jsonl_begin_activity(out, event->activity, &delay);
+	add_fragment(out, process_fragment(jsonl, event->process));
+	jsonl_add_activity(out, event->activity);
+	end_line(out);
+}
+
+static void add_range(struct jsonl *jsonl, const struct event *event)
+{
+	struct buf *out = &jsonl->sink.lines.pending;
+
+	begin_line(jsonl, out, event->range->begin_ns);
+	jsonl_begin_range(out, event->range, delay_of(jsonl->delays, event).tid);
+	add_fragment(out, process_fragment(jsonl, event->process));
+	jsonl_add_range(out, event->range);
+	end_line(out);
+}
+
 /* ---- the format ------------------------------------------------------------------------------ */
 
 static struct jsonl *jsonl_of(struct sink *sink)
@@ -443,6 +471,7 @@ static void jsonl_begin(struct sink *sink, const struct run_info *run)
 {
 	struct buf *out = &sink->lines.pending;
 
+	jsonl_of(sink)->gpu = run->gpu_times;
 	begin_line(jsonl_of(sink), out, sink->begin_ns);
 	ADD_U64(out, ",\"type\":\"trace\",\"format\":", FORMAT_VERSION);
 	ADD(out, ",\"realtime_ns\":");
@@ -455,6 +484,8 @@ static void jsonl_watch(struct sink *sink, const struct event *event)
 	struct jsonl *jsonl = jsonl_of(sink);
 
 	jsonl->memory_bytes = memory_event(jsonl->memory, event);
+	delays_event(jsonl->delays, event);
+	jsonl->gpu |= event->type == EVENT_ACTIVITY;
 }
 
 static void add_call_end(struct jsonl *jsonl, const struct event *event)
@@ -488,9 +519,13 @@ static void jsonl_event(struct sink *sink, const struct event *event)
 	case EVENT_EXIT:
 		add_process(jsonl, event, "exit");
 		break;
-	case EVENT_THREAD:
 	case EVENT_ACTIVITY:
+		add_activity(jsonl, event);
+		break;
 	case EVENT_RANGE:
+		add_range(jsonl, event);
+		break;
+	case EVENT_THREAD:
 		break;
 	}
 }
@@ -520,6 +555,7 @@ static void jsonl_free(struct sink *sink)
 	fragments_free(&jsonl->processes);
 	fragments_free(&jsonl->kernels);
 	memory_free(jsonl->memory);
+	delays_free(jsonl->delays);
 	free(jsonl);
 }
 
@@ -537,5 +573,7 @@ struct consumer *jsonl_new(const struct sink_options *options)
 
 	jsonl->next_id = 1;
 	jsonl->memory = memory_new();
+	jsonl->delays = delays_new();
+	jsonl->sink.gpu = true;
 	return sink_init(&jsonl->sink, &jsonl_ops, options);
 }

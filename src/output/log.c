@@ -6,7 +6,8 @@
  *   devPtr: 0x7f0, size: 64, result: CUDA_SUCCESS (0)
  *
  * (on one line). What that program read wrongly is right here: block dimensions, shared memory
- * and milliseconds. New are the kernel's name and the result, at the end.
+ * and milliseconds. New are the kernel's name and the result, at the end, and lines about what ran
+ * on the GPU and about ranges, which have a word in place of a function.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,16 @@
 
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "output/activity.h"
 #include "output/args.h"
+#include "output/delays.h"
 #include "output/format.h"
 
 struct log {
 	struct sink sink; /* first */
 	time_t second;    /* that `stamp` is of */
 	char stamp[32];   /* "2024-06-20 15:39:15" in local time */
+	struct delays *delays;
 };
 
 static void add_wall_time(struct log *log, struct buf *out, uint64_t time_ns)
@@ -136,14 +140,98 @@ static void add_outcome(struct buf *out, const struct call *call)
 	}
 }
 
-static void log_event(struct sink *sink, const struct event *event)
+/* ---- what is no call ------------------------------------------------------------------------- */
+
+static void add_text(struct buf *out, const char *label, const char *text)
 {
-	struct buf *out = &sink->lines.pending;
+	buf_puts(out, ", ");
+	buf_puts(out, label);
+	buf_puts(out, ": ");
+	text_add_safe(out, text);
+}
+
+static void begin_other(struct log *log, const struct event *event, const char *word, uint32_t tid,
+                        uint64_t begin_ns, uint64_t end_ns)
+{
+	struct buf *out = &log->sink.lines.pending;
+
+	add_wall_time(log, out, event->time_ns);
+	buf_puts(out, " - [");
+	buf_puts(out, word);
+	buf_puts(out, "] pid: ");
+	buf_u64(out, event->process->pid);
+	add_u64(out, "tid", tid);
+	add_u64(out, "time_start", begin_ns);
+	add_u64(out, "time_end", end_ns);
+}
+
+static void add_activity(struct log *log, const struct event *event)
+{
+	static const char *const words[ACTIVITY_COUNT] = {
+		[ACTIVITY_KERNEL] = "gpu kernel",
+		[ACTIVITY_COPY] = "gpu copy",
+		[ACTIVITY_SET] = "gpu set",
+		[ACTIVITY_GRAPH_RUN] = "gpu graph",
+	};
+	const struct activity *a = event->activity;
+	struct delay delay = delay_of(log->delays, event);
+	struct buf *out = &log->sink.lines.pending;
+
+	begin_other(log, event, words[a->kind], delay.tid, a->begin_ns, a->end_ns);
+	add_u64(out, "device", a->device);
+	add_u64(out, "context", a->context);
+	add_u64(out, "stream", a->stream);
+	if (delay.queued)
+		add_u64(out, "queued", delay.queue_ns);
+	if (a->graph)
+		add_u64(out, "graph", a->graph);
+	if (a->graph_node)
+		add_u64(out, "node", a->graph_node);
+	if (a->kind == ACTIVITY_KERNEL) {
+		add_dims_xyz(out, "grid", a->grid);
+		add_dims_xyz(out, "block", a->block);
+		add_text(out, "kernel", a->kernel ? a->kernel->name : "unknown");
+	} else if (a->kind != ACTIVITY_GRAPH_RUN) {
+		struct buf name = { 0 };
+
+		add_u64(out, "size", a->bytes);
+		activity_name(a, &name);
+		add_text(out, "operation", name.data);
+		buf_free(&name);
+	}
+	buf_putc(out, '\n');
+}
+
+static void add_range(struct log *log, const struct event *event)
+{
+	static const char *const words[RANGE_COUNT] = {
+		[RANGE_PUSHPOP] = "range",     [RANGE_STARTEND] = "range",
+		[RANGE_MARK] = "mark",         [RANGE_SYNC] = "wait",
+		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not measured",
+	};
+	const struct range *range = event->range;
+	struct buf *out = &log->sink.lines.pending;
+
+	begin_other(log, event, words[range->kind], delay_of(log->delays, event).tid,
+	            range->begin_ns, range->end_ns);
+	if (range->kind == RANGE_PUSHPOP)
+		add_u64(out, "depth", range->depth);
+	if (range->stream)
+		add_u64(out, "stream", range->stream);
+	if (range->domain)
+		add_text(out, "domain", range->domain);
+	add_text(out, "name", range->name);
+	buf_putc(out, '\n');
+}
+
+/* ---- the format ------------------------------------------------------------------------------ */
+
+static void add_call(struct log *log, const struct event *event)
+{
+	struct buf *out = &log->sink.lines.pending;
 	const struct call *call = event->call;
 
-	if (event->type != EVENT_CALL)
-		return;
-	add_wall_time((struct log *)sink, out, event->time_ns);
+	add_wall_time(log, out, event->time_ns);
 	buf_puts(out, " - [");
 	text_add_safe(out, call->function->name);
 	buf_puts(out, "] pid: ");
@@ -156,12 +244,31 @@ static void log_event(struct sink *sink, const struct event *event)
 	buf_putc(out, '\n');
 }
 
+static void log_watch(struct sink *sink, const struct event *event)
+{
+	delays_event(((struct log *)sink)->delays, event);
+}
+
+static void log_event(struct sink *sink, const struct event *event)
+{
+	struct log *log = (struct log *)sink;
+
+	if (event->type == EVENT_CALL)
+		add_call(log, event);
+	else if (event->type == EVENT_ACTIVITY)
+		add_activity(log, event);
+	else if (event->type == EVENT_RANGE)
+		add_range(log, event);
+}
+
 static void log_free(struct sink *sink)
 {
+	delays_free(((struct log *)sink)->delays);
 	free(sink);
 }
 
 static const struct sink_ops log_ops = {
+	.watch = log_watch,
 	.event = log_event,
 	.free = log_free,
 };
@@ -170,5 +277,7 @@ struct consumer *log_new(const struct sink_options *options)
 {
 	struct log *log = xcalloc(1, sizeof(*log));
 
+	log->sink.gpu = true;
+	log->delays = delays_new();
 	return sink_init(&log->sink, &log_ops, options);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "output/nsys_tables.h"
 
+#include <string.h>
+
 /* Columns that every kind of GPU activity begins with. */
 #define ACTIVITY_COLUMNS                                                                           \
 	"start INTEGER NOT NULL,\n"                                                                \
@@ -82,6 +84,52 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                    "graphNodeId INTEGER,\n"
 	                                    "memKind INTEGER",
 	                   .frequent = true },
+	[TABLE_GRAPH_TRACE] = { "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+	                        ACTIVITY_COLUMNS "graphId INTEGER NOT NULL,\n"
+	                                         "graphExecId INTEGER",
+	                        .frequent = true },
+	[TABLE_SYNCHRONIZATION] = { "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+	                            "start INTEGER NOT NULL,\n"
+	                            "end INTEGER NOT NULL,\n"
+	                            "deviceId INTEGER,\n"
+	                            "contextId INTEGER NOT NULL,\n"
+	                            "greenContextId INTEGER,\n"
+	                            "streamId INTEGER NOT NULL,\n"
+	                            "correlationId INTEGER,\n"
+	                            "globalPid INTEGER,\n"
+	                            "syncType INTEGER NOT NULL,\n"
+	                            "eventId INTEGER,\n"
+	                            "eventSyncId INTEGER",
+	                            .frequent = true },
+	[TABLE_OVERHEAD] = { "CUPTI_ACTIVITY_KIND_OVERHEAD",
+	                     "start INTEGER NOT NULL,\n"
+	                     "end INTEGER NOT NULL,\n"
+	                     "eventClass INTEGER,\n"
+	                     "globalTid INTEGER,\n"
+	                     "correlationId INTEGER,\n"
+	                     "nameId INTEGER,\n"
+	                     "overheadType INTEGER NOT NULL",
+	                     .frequent = true },
+	[TABLE_NVTX] = { "NVTX_EVENTS", "start INTEGER NOT NULL,\n"
+	                                "end INTEGER,\n"
+	                                "eventType INTEGER NOT NULL,\n"
+	                                "rangeId INTEGER,\n"
+	                                "category INTEGER,\n"
+	                                "color INTEGER,\n"
+	                                "text TEXT,\n"
+	                                "globalTid INTEGER,\n"
+	                                "endGlobalTid INTEGER,\n"
+	                                "textId INTEGER,\n"
+	                                "domainId INTEGER,\n"
+	                                "uint64Value INTEGER,\n"
+	                                "int64Value INTEGER,\n"
+	                                "doubleValue REAL,\n"
+	                                "uint32Value INTEGER,\n"
+	                                "int32Value INTEGER,\n"
+	                                "floatValue REAL,\n"
+	                                "jsonTextId INTEGER,\n"
+	                                "jsonText TEXT,\n"
+	                                "binaryData TEXT" },
 	[TABLE_MEMORY_USAGE] = { "CUDA_GPU_MEMORY_USAGE_EVENTS",
 	                         "start INTEGER NOT NULL,\n"
 	                         "globalPid INTEGER NOT NULL,\n"
@@ -186,6 +234,9 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                     "library TEXT,\n"
 	                                     "pid INTEGER,\n"
 	                                     "why TEXT" },
+	[TABLE_NOT_MEASURED] = { "cuscope_not_measured", "start INTEGER NOT NULL,\n"
+	                                                 "end INTEGER NOT NULL,\n"
+	                                                 "globalPid INTEGER NOT NULL" },
 };
 
 /* Numbers are CUPTI's or Nsight Systems'; formats.h of neither is needed to use them. */
@@ -217,9 +268,41 @@ const struct nsys_enum_row nsys_enums[] = {
 	{ NULL, NSYS_MEMORY_UNKNOWN, "CUDA_MEMOPR_MEMORY_KIND_UNKNOWN", "Unknown" },
 	{ "ENUM_CUDA_DEV_MEM_EVENT_OPER", 0, "CUDA_DEV_MEM_EVENT_OPR_ALLOCATION", "Allocation" },
 	{ NULL, 1, "CUDA_DEV_MEM_EVENT_OPR_DEALLOCATION", "Deallocation" },
+	{ "ENUM_NSYS_EVENT_TYPE", NSYS_NVTX_MARK, "NvtxMark", "NVTX mark" },
+	{ NULL, NSYS_NVTX_PUSHPOP, "NvtxPushPopRange", "NVTX push-pop range" },
+	{ NULL, NSYS_NVTX_STARTEND, "NvtxStartEndRange", "NVTX start-end range" },
+	{ NULL, NSYS_NVTX_DOMAIN, "NvtxDomainCreate", "NVTX domain" },
+	{ "ENUM_CUPTI_SYNC_TYPE", 0, "CUPTI_SYNC_UNKNOWN", "Unknown" },
+	{ NULL, 1, "CUPTI_SYNC_EVENT_SYNCHRONIZE", "Event Sync" },
+	{ NULL, 2, "CUPTI_SYNC_STREAM_WAIT_EVENT", "Stream Wait Event" },
+	{ NULL, 3, "CUPTI_SYNC_STREAM_SYNCHRONIZE", "Stream Sync" },
+	{ NULL, 4, "CUPTI_SYNC_CONTEXT_SYNCHRONIZE", "Context Sync" },
+	{ "ENUM_CUPTI_OVERHEAD_TYPE", 1, "CUPTI_OVERHEAD_UNKNOWN", "Unknown" },
+	{ NULL, 2, "CUPTI_OVERHEAD_DRIVER_COMPILER", "Driver Compiler" },
+	{ NULL, 3, "CUPTI_OVERHEAD_BUFFER_FLUSH", "Buffer Flush" },
+	{ NULL, 4, "CUPTI_OVERHEAD_INSTRUMENTATION", "Instrumentation" },
+	{ NULL, 5, "CUPTI_OVERHEAD_RESOURCE", "Resource" },
+	{ NULL, 6, "CUPTI_OVERHEAD_MODULE_LOADING", "Runtime Triggered Module Loading" },
+	{ NULL, 7, "CUPTI_OVERHEAD_LAZY_FUNCTION_LOADING", "Lazy Function Loading" },
+	{ NULL, 8, "CUPTI_OVERHEAD_COMMAND_BUFFER_FULL", "Command Buffer Full" },
+	{ NULL, 9, "CUPTI_OVERHEAD_ACTIVITY_BUFFER_REQUEST", "Activity Buffer Request" },
+	{ NULL, 10, "CUPTI_OVERHEAD_UVM_ACTIVITY_INIT", "UVM Activity Init" },
 };
 
 const size_t n_nsys_enums = sizeof(nsys_enums) / sizeof(*nsys_enums);
+
+int nsys_enum_of_label(const char *table, const char *label, int unknown)
+{
+	bool inside = false;
+
+	for (size_t i = 0; i < n_nsys_enums; i++) {
+		if (nsys_enums[i].table)
+			inside = !strcmp(nsys_enums[i].table, table);
+		if (inside && !strcmp(nsys_enums[i].label, label))
+			return nsys_enums[i].id;
+	}
+	return unknown;
+}
 
 #define INDEX(table) "CREATE INDEX " #table "_correlation ON " #table "(correlationId);\n"
 

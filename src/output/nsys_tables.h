@@ -18,6 +18,10 @@ enum nsys_table {
 	TABLE_KERNEL,
 	TABLE_MEMCPY,
 	TABLE_MEMSET,
+	TABLE_GRAPH_TRACE,
+	TABLE_SYNCHRONIZATION,
+	TABLE_OVERHEAD,
+	TABLE_NVTX,
 	TABLE_MEMORY_USAGE,
 	TABLE_START_TIME,
 	TABLE_SYSTEM,
@@ -32,6 +36,7 @@ enum nsys_table {
 	TABLE_MEMORY,
 	TABLE_LOST,
 	TABLE_MISSED,
+	TABLE_NOT_MEASURED,
 	TABLE_COUNT,
 };
 
@@ -54,6 +59,9 @@ struct nsys_enum_row {
 extern const struct nsys_enum_row nsys_enums[];
 extern const size_t n_nsys_enums;
 
+/* The number that such a table has for a label; `unknown` where it has none. */
+int nsys_enum_of_label(const char *table, const char *label, int unknown);
+
 /* Indices and views, each ended by a semicolon; for when all rows are there. */
 extern const char nsys_closing_sql[];
 
@@ -64,6 +72,14 @@ extern const char nsys_closing_sql[];
 
 /* ENUM_NSYS_EVENT_CLASS, as CUPTI_ACTIVITY_KIND_RUNTIME has it. */
 enum { NSYS_CLASS_RUNTIME = 0, NSYS_CLASS_DRIVER = 1 };
+
+/* eventType of NVTX_EVENTS. */
+enum {
+	NSYS_NVTX_MARK = 34,
+	NSYS_NVTX_PUSHPOP = 59,
+	NSYS_NVTX_STARTEND = 60,
+	NSYS_NVTX_DOMAIN = 75,
+};
 
 /* ENUM_CUDA_MEM_KIND: CUPTI's numbers less one, and what is not known at the end. */
 enum { NSYS_MEMORY_PINNED = 1, NSYS_MEMORY_DEVICE, NSYS_MEMORY_ARRAY, NSYS_MEMORY_MANAGED };

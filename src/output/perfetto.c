@@ -170,7 +170,8 @@ static void add_call(struct perfetto *p, const struct event *event)
 		perfetto_thread(p->tracks, event->process, event->tid, NULL);
 	size_t begin_len = make_call(p, event, thread->uuid);
 
-	nest_add(&thread->nest, event->call, &p->packet, begin_len, &p->sink.lines.pending);
+	nest_add(&thread->nest, event->call->begin_ns, event->call->depth, &p->packet, begin_len,
+	         &p->sink.lines.pending);
 }
 
 /* ---- activities ----------------------------------------------------------------------------- */
@@ -195,19 +196,26 @@ static void annotate_activity(struct perfetto *p, const struct activity *activit
 		annotate_u64(p, "correlation", activity->correlation);
 	if (activity->kind == ACTIVITY_KERNEL)
 		annotate_kernel(p, activity);
-	else
+	else if (activity->kind != ACTIVITY_GRAPH_RUN)
 		annotate_u64(p, "bytes", activity->bytes);
 	if (activity->kind == ACTIVITY_COPY && activity->direction == DIRECTION_P2P)
 		annotate_u64(p, "to device", activity->peer_device);
-	if (activity->graph) {
+	if (activity->graph)
 		annotate_u64(p, "graph", activity->graph);
+	if (activity->graph_node)
 		annotate_u64(p, "graph node", activity->graph_node);
-	}
 }
 
 static const char *activity_category(enum activity_kind kind)
 {
-	return kind == ACTIVITY_KERNEL ? "kernel" : kind == ACTIVITY_COPY ? "copy" : "set";
+	static const char *const categories[ACTIVITY_COUNT] = {
+		[ACTIVITY_KERNEL] = "kernel",
+		[ACTIVITY_COPY] = "copy",
+		[ACTIVITY_SET] = "set",
+		[ACTIVITY_GRAPH_RUN] = "graph",
+	};
+
+	return categories[kind];
 }
 
 static void add_activity(struct perfetto *p, const struct event *event)
@@ -223,9 +231,12 @@ static void add_activity(struct perfetto *p, const struct event *event)
 	open = event_begin(&p->packet, activity->begin_ns, TYPE_BEGIN, track);
 	event_add_name(&p->packet, category, name);
 	annotate_activity(p, activity);
-	if (activity->correlation) /* a graph's nodes are all reached from its launch */
-		pb_fixed64(&p->packet,
-		           activity->graph ? EVENT_FLOW_IDS : EVENT_TERMINATING_FLOW_IDS,
+	/*
+	 * Of a graph's nodes only the first: slices of one flow are a chain to Perfetto, and an
+	 * arrow from each node to the next would say that the one asked for the other.
+	 */
+	if (activity->correlation && p->is_first)
+		pb_fixed64(&p->packet, EVENT_TERMINATING_FLOW_IDS,
 		           flow_id(event->process, activity->correlation));
 	event_end(&p->packet, open);
 	add_slice_end(&p->packet, activity->end_ns, track);
@@ -266,8 +277,11 @@ static void perfetto_event(struct sink *sink, const struct event *event)
 		break;
 	case EVENT_EXIT:
 		perfetto_process_ended(p->tracks, event->process);
+		perfetto_ranges_ended(p->ranges, event->process);
 		break;
 	case EVENT_RANGE:
+		perfetto_add_range(p->ranges, event);
+		break;
 	case EVENT_CALL_BEGIN:
 		break;
 	}
@@ -278,6 +292,7 @@ static void perfetto_end(struct sink *sink, const struct run_info *run)
 	struct perfetto *p = perfetto_of(sink);
 
 	perfetto_queue_end(p->queue);
+	perfetto_ranges_flush(p->ranges);
 	perfetto_tracks_flush(p->tracks);
 	perfetto_run_end(p, run);
 }
@@ -289,6 +304,7 @@ static void perfetto_free(struct sink *sink)
 	perfetto_names_free(p->names);
 	perfetto_tracks_free(p->tracks);
 	perfetto_queue_free(p->queue);
+	perfetto_ranges_free(p->ranges);
 	memory_free(p->memory);
 	buf_free(&p->packet);
 	free(p);
@@ -313,5 +329,6 @@ struct consumer *perfetto_new(const struct sink_options *options)
 	p->names = perfetto_names_new(&p->sink.lines.pending);
 	p->tracks = perfetto_tracks_new(&p->sink.lines.pending);
 	p->queue = perfetto_queue_new(p);
+	p->ranges = perfetto_ranges_new(p);
 	return consumer;
 }

@@ -54,7 +54,9 @@ struct perfetto {
 	struct perfetto_names *names;
 	struct perfetto_tracks *tracks;
 	struct perfetto_queue *queue;
+	struct perfetto_ranges *ranges;
 	bool has_activities; /* GPU times were recorded */
+	bool is_first;       /* of those of its call: the activity that is being shown */
 	uint64_t flows;      /* that began before that was known */
 };
 
@@ -142,6 +144,9 @@ const struct function_names *perfetto_function(struct perfetto_names *names,
 uint32_t perfetto_kernel_value(struct perfetto_names *names, const struct kernel *kernel);
 uint32_t perfetto_activity_name(struct perfetto_names *names, const struct activity *activity);
 
+/* The name of a range as an event: one of which there may be any number. */
+uint32_t perfetto_range_name(struct perfetto_names *names, const char *name);
+
 /* "(196,1,1)", the name of a stream of a call, of a result, of a direction. */
 uint32_t perfetto_dims(struct perfetto_names *names, const uint32_t dims[3]);
 uint32_t perfetto_stream(struct perfetto_names *names, const struct call *call, uint64_t stream);
@@ -151,8 +156,9 @@ uint32_t perfetto_direction(struct perfetto_names *names, enum api_direction dir
 /* ---- nesting -------------------------------------------------------------------------------- */
 
 /*
- * Calls end from the inside out, but of two that begin in the same nanosecond the outer one has to
- * stand first. So the inner calls of a thread are held until the call around them has come.
+ * Calls, and ranges of a thread, end from the inside out, but of two that begin in the same
+ * nanosecond the outer one has to stand first. So the inner ones of a thread are held until the one
+ * around them has come.
  */
 #define NEST_PARTS 32
 
@@ -166,8 +172,9 @@ struct nest {
 	unsigned n;
 };
 
-/* A call's two packets, the first of `begin_len` bytes; what is whole goes to `out`. */
-void nest_add(struct nest *nest, const struct call *call, const struct buf *packets,
+/* What began then, inside of `depth` others: two packets, the first of `begin_len` bytes. What is
+ * whole goes to `out`. */
+void nest_add(struct nest *nest, uint64_t begin_ns, uint32_t depth, const struct buf *packets,
               size_t begin_len, struct buf *out);
 void nest_flush(struct nest *nest, struct buf *out);
 void nest_free(struct nest *nest);
@@ -219,6 +226,26 @@ struct perfetto_process *perfetto_process(struct perfetto_tracks *tracks,
 struct perfetto_process *perfetto_process_by_id(struct perfetto_tracks *tracks, uint32_t id);
 uint64_t perfetto_counter_track(struct perfetto_tracks *tracks, const struct process *process,
                                 enum api_memory kind);
+
+/* ---- ranges --------------------------------------------------------------------------------- */
+
+/*
+ * Rows of a process for ranges that need not nest, by what they say; of two at a time there may be
+ * two. perfetto_ranges.c.
+ */
+struct perfetto_ranges;
+
+struct perfetto_ranges *perfetto_ranges_new(struct perfetto *p);
+void perfetto_ranges_free(struct perfetto_ranges *ranges);
+void perfetto_add_range(struct perfetto_ranges *ranges, const struct event *event);
+void perfetto_ranges_ended(struct perfetto_ranges *ranges, const struct process *process);
+void perfetto_ranges_flush(struct perfetto_ranges *ranges);
+
+/* A track of that name below another one; a new one with each call. */
+uint64_t perfetto_named_track(struct perfetto_tracks *tracks, uint64_t parent, const char *name);
+
+/* The process's row for all of CUDA. */
+uint64_t perfetto_cuda_track(struct perfetto_tracks *tracks, const struct process *process);
 
 /* Its threads and streams are not asked for again; of all processes. */
 void perfetto_process_ended(struct perfetto_tracks *tracks, const struct process *process);

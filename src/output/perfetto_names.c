@@ -29,7 +29,15 @@ static const struct {
  */
 #define VALUES 4096
 
-enum value_kind { VALUE_NONE, VALUE_DIMS, VALUE_STREAM, VALUE_RESULT, VALUE_DIRECTION };
+enum value_kind {
+	VALUE_NONE,
+	VALUE_DIMS,
+	VALUE_STREAM,
+	VALUE_RESULT,
+	VALUE_DIRECTION,
+	VALUE_GRAPH,
+	VALUE_RANGE, /* by a hash of its name */
+};
 
 struct value {
 	uint64_t a, b; /* b: the kind in its upper half */
@@ -206,6 +214,9 @@ uint32_t perfetto_kernel_value(struct perfetto_names *names, const struct kernel
 	return *iid;
 }
 
+static struct value *value(struct perfetto_names *names, enum value_kind kind, uint64_t a,
+                           uint32_t b);
+
 static uint32_t *activity_place(struct perfetto_names *names, const struct activity *activity)
 {
 	unsigned source = activity->source % MEMORY_NAMES;
@@ -214,6 +225,8 @@ static uint32_t *activity_place(struct perfetto_names *names, const struct activ
 	if (activity->kind == ACTIVITY_KERNEL)
 		return activity->kernel ? &kernel_names(names, activity->kernel)->event
 		                        : &names->no_kernel;
+	if (activity->kind == ACTIVITY_GRAPH_RUN)
+		return &value(names, VALUE_GRAPH, activity->graph, 0)->iid;
 	if (activity->kind == ACTIVITY_SET)
 		return &names->sets[destination];
 	return &names->copies[activity->direction % DIRECTION_COUNT][source][destination];
@@ -301,4 +314,17 @@ uint32_t perfetto_direction(struct perfetto_names *names, enum api_direction dir
 		return found->iid;
 	buf_puts(scratch(names), direction == DIRECTION_NONE ? "?" : api_direction_name(direction));
 	return define_value(names, found);
+}
+
+uint32_t perfetto_range_name(struct perfetto_names *names, const char *name)
+{
+	uint64_t hash = 14695981039346656037ull; /* FNV-1a */
+	struct value *found;
+
+	for (const char *c = name; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * 1099511628211ull;
+	found = value(names, VALUE_RANGE, hash, (uint32_t)strlen(name));
+	if (!found->iid)
+		found->iid = perfetto_name(names, NAME_EVENT, name);
+	return found->iid;
 }

@@ -19,15 +19,15 @@ void nest_free(struct nest *nest)
 	buf_free(&nest->held);
 }
 
-/* Where the calls begin that were made inside of this one. */
-static size_t inner_calls(struct nest *nest, const struct call *call)
+/* Where those begin that are inside of this one. */
+static size_t inner_parts(struct nest *nest, uint64_t begin_ns, uint32_t depth)
 {
 	size_t at = nest->held.len;
 
 	while (nest->n) {
 		const struct nest_part *last = &nest->parts[nest->n - 1];
 
-		if (last->depth <= call->depth || last->begin_ns < call->begin_ns)
+		if (last->depth <= depth || last->begin_ns < begin_ns)
 			break;
 		at = last->at;
 		nest->n--;
@@ -43,19 +43,19 @@ static void insert(struct buf *into, size_t at, const char *data, size_t len)
 	into->len += len;
 }
 
-void nest_add(struct nest *nest, const struct call *call, const struct buf *packets,
+void nest_add(struct nest *nest, uint64_t begin_ns, uint32_t depth, const struct buf *packets,
               size_t begin_len, struct buf *out)
 {
 	size_t at;
 
-	if (!call->depth && !nest->n) { /* nearly all */
+	if (!depth && !nest->n) { /* nearly all */
 		buf_add(out, packets->data, packets->len);
 		return;
 	}
-	at = inner_calls(nest, call);
+	at = inner_parts(nest, begin_ns, depth);
 	insert(&nest->held, at, packets->data, begin_len);
 	buf_add(&nest->held, packets->data + begin_len, packets->len - begin_len);
-	nest->parts[nest->n++] = (struct nest_part){ at, call->begin_ns, call->depth };
-	if (!call->depth || nest->n == NEST_PARTS || nest->held.len > HELD_MOST)
+	nest->parts[nest->n++] = (struct nest_part){ at, begin_ns, depth };
+	if (!depth || nest->n == NEST_PARTS || nest->held.len > HELD_MOST)
 		nest_flush(nest, out);
 }

@@ -103,6 +103,7 @@ static void see_activity(struct perfetto_queue *queue, const struct event *event
 	queue->p->has_activities = true;
 	pairs_expect_late(queue->pairs);
 	count_until(queue, event->time_ns);
+	queue->p->is_first = !waiting || (waiting->half.call && !waiting->half.met);
 	if (!correlation || (waiting && !waiting->half.call))
 		return;
 	if (!waiting) {

@@ -151,7 +151,7 @@ static uint64_t close_track(struct perfetto_tracks *tracks, const struct descrip
 	return d->uuid;
 }
 
-static uint64_t named_track(struct perfetto_tracks *tracks, uint64_t parent, const char *name)
+uint64_t perfetto_named_track(struct perfetto_tracks *tracks, uint64_t parent, const char *name)
 {
 	struct descriptor d = open_track(tracks, parent, name);
 
@@ -169,7 +169,7 @@ static void add_comm(struct perfetto_tracks *tracks, uint32_t field, const char 
 uint64_t perfetto_own_track(struct perfetto_tracks *tracks)
 {
 	if (!tracks->own)
-		tracks->own = named_track(tracks, 0, "cuscope");
+		tracks->own = perfetto_named_track(tracks, 0, "cuscope");
 	return tracks->own;
 }
 
@@ -268,23 +268,29 @@ struct perfetto_thread *perfetto_thread(struct perfetto_tracks *tracks,
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
+uint64_t perfetto_cuda_track(struct perfetto_tracks *tracks, const struct process *process)
+{
+	struct perfetto_process *p = perfetto_process(tracks, process);
+
+	if (!p->cuda_uuid)
+		p->cuda_uuid = perfetto_named_track(tracks, p->uuid, "CUDA");
+	return p->cuda_uuid;
+}
+
 static uint64_t device_track(struct perfetto_tracks *tracks, const struct process *process,
                              uint32_t device)
 {
 	struct stream_key key = { .process = process->id, .device = device };
-	struct perfetto_process *p = perfetto_process(tracks, process);
 	struct device_track *found;
 	char name[32];
 
 	HASH_FIND(hh, tracks->devices, &key, sizeof(key), found);
 	if (found)
 		return found->uuid;
-	if (!p->cuda_uuid)
-		p->cuda_uuid = named_track(tracks, p->uuid, "CUDA");
 	found = xcalloc(1, sizeof(*found));
 	found->key = key;
 	snprintf(name, sizeof(name), "device %u", device);
-	found->uuid = named_track(tracks, p->cuda_uuid, name);
+	found->uuid = perfetto_named_track(tracks, perfetto_cuda_track(tracks, process), name);
 	HASH_ADD(hh, tracks->devices, key, sizeof(key), found);
 	return found->uuid;
 }
@@ -325,5 +331,5 @@ uint64_t perfetto_stream_row(struct perfetto_tracks *tracks, const struct proces
 		         activity->context);
 	else
 		snprintf(name, sizeof(name), "stream %u", activity->stream);
-	return *uuid = named_track(tracks, stream->parent, name);
+	return *uuid = perfetto_named_track(tracks, stream->parent, name);
 }

@@ -140,6 +140,12 @@ static bool is_over(const struct sink *sink, const struct event *event)
 	return sink_done(&sink->consumer) && begin_ns > sink->last_ns;
 }
 
+static bool range_wanted(const struct sink *sink, const struct range *range)
+{
+	return sink->gpu && !sink->options.failed_only &&
+	       range_duration_ns(range) >= sink->options.min_duration_ns;
+}
+
 static bool event_wanted(const struct sink *sink, const struct event *event)
 {
 	if (is_over(sink, event))
@@ -159,7 +165,7 @@ static bool event_wanted(const struct sink *sink, const struct event *event)
 	case EVENT_ACTIVITY:
 		return activity_wanted(sink, event->activity);
 	case EVENT_RANGE:
-		return false;
+		return range_wanted(sink, event->range);
 	}
 	return false;
 }

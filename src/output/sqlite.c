@@ -20,11 +20,6 @@ static struct sqlite *sqlite_of(struct sink *sink)
 
 /* ---- small things ---------------------------------------------------------------------------- */
 
-static int64_t global_tid(const struct event *event)
-{
-	return global_pid(event->process) | (event->tid & LOW_24);
-}
-
 static int event_class(const struct function *function)
 {
 	return function->layer == LAYER_RUNTIME ? NSYS_CLASS_RUNTIME : NSYS_CLASS_DRIVER;
@@ -250,6 +245,8 @@ static void sqlite_event(struct sink *sink, const struct event *event)
 		sqlite_add_activity(sqlite, event);
 		break;
 	case EVENT_RANGE:
+		sqlite_add_range(sqlite, event);
+		break;
 	case EVENT_CALL_BEGIN:
 		break;
 	}
@@ -289,6 +286,8 @@ static void sqlite_free(struct sink *sink)
 	free(sqlite->functions);
 	free(sqlite->kernels);
 	free(sqlite->devices);
+	contexts_free(sqlite->contexts);
+	sqlite_free_domains(sqlite);
 	free(sqlite);
 }
 
@@ -305,6 +304,7 @@ struct consumer *sqlite_new(const struct sink_options *options)
 	struct sqlite *sqlite = xcalloc(1, sizeof(*sqlite));
 
 	sqlite->sink.gpu = true;
+	sqlite->contexts = contexts_new();
 	sqlite->memory = memory_new();
 	memory_watch(sqlite->memory, sqlite_note_change, sqlite);
 	return sink_init(&sqlite->sink, &sqlite_ops, options);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of the database format share: sqlite.c writes calls, processes and threads,
- * sqlite_memory.c what became of memory, sqlite_gpu.c what ran on the GPU, sqlite_run.c where and
- * how it was recorded. Private to those.
+ * sqlite_memory.c what became of memory, sqlite_gpu.c what ran on the GPU, sqlite_ranges.c NVTX
+ * ranges, waits and overhead, sqlite_run.c where and how it was recorded. Private to those.
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_H
 #define CUSCOPE_OUTPUT_SQLITE_H
 
 #include "analysis/memory.h"
+#include "output/contexts.h"
 #include "output/database.h"
 #include "output/format.h"
 
@@ -42,6 +43,8 @@ struct sqlite {
 	size_t n_kernels;
 	uint64_t *devices; /* by process id: those that are in TARGET_INFO_CUDA_DEVICE */
 	size_t n_devices;
+	struct contexts *contexts;
+	struct sqlite_domain *domains;   /* of NVTX, by process and name */
 	uint64_t results[2][CODES / 64]; /* by layer: those that are in cuscope_result */
 };
 
@@ -60,11 +63,18 @@ void sqlite_note_change(void *data, const struct memory_change *change);
 void sqlite_add_memory(struct sqlite *sqlite, const struct event *event, int64_t id);
 
 void sqlite_add_activity(struct sqlite *sqlite, const struct event *event);
+void sqlite_add_range(struct sqlite *sqlite, const struct event *event);
+void sqlite_free_domains(struct sqlite *sqlite);
 void sqlite_add_run(struct database *db, const struct run_info *run);
 
 static inline int64_t global_pid(const struct process *process)
 {
 	return MACHINE | (int64_t)(process->pid & LOW_24) << PID_SHIFT;
+}
+
+static inline int64_t global_tid(const struct event *event)
+{
+	return global_pid(event->process) | (event->tid & LOW_24);
 }
 
 /* Since the session's start, as all times in these databases are. */

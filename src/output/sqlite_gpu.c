@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* CUPTI's kinds of activity: kernels, copies, sets. */
+/* CUPTI's kinds of activity: kernels, copies, sets, graph launches as wholes. */
 #include "output/sqlite.h"
 
 #include "analysis/by_id.h"
@@ -129,9 +129,18 @@ static void add_set(struct sqlite *sqlite, const struct event *event)
 	row_end(db);
 }
 
+static void add_graph(struct sqlite *sqlite, const struct event *event)
+{
+	begin_activity(sqlite, event, TABLE_GRAPH_TRACE);
+	row_int(sqlite->db, (int64_t)event->activity->graph);
+	row_null(sqlite->db);
+	row_end(sqlite->db);
+}
+
 void sqlite_add_activity(struct sqlite *sqlite, const struct event *event)
 {
 	note_device(sqlite, event);
+	contexts_note(sqlite->contexts, event->process, event->activity);
 	switch (event->activity->kind) {
 	case ACTIVITY_KERNEL:
 		add_kernel(sqlite, event);
@@ -143,6 +152,8 @@ void sqlite_add_activity(struct sqlite *sqlite, const struct event *event)
 		add_set(sqlite, event);
 		break;
 	case ACTIVITY_GRAPH_RUN:
+		add_graph(sqlite, event);
+		break;
 	case ACTIVITY_COUNT:
 		break;
 	}

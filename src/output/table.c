@@ -4,6 +4,8 @@
  *
  *   TIME(ms) PROCESS       PID    TID  EVENT             DURATION  DETAILS
  *      0.412 vectorAdd    4242   4242  cudaMalloc        101.2 us  size=1.00 MiB -> 0x7f12c0000000
+ *      0.530 vectorAdd    4242   4242  [kernel]           12.1 us  vectorAdd(..) grid=(..) GPU 0
+ * stream 7
  *
  * Columns start narrow and widen when something needs it, so that they stay aligned from there on
  * and a terminal's width is left to the details.
@@ -13,6 +15,7 @@
 
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "output/delays.h"
 #include "output/describe.h"
 #include "output/format.h"
 
@@ -37,6 +40,7 @@ struct table {
 	size_t process_columns, pid_columns, tid_columns, event_columns;
 	struct buf cell; /* scratch */
 	struct description details;
+	struct delays *delays;
 };
 
 /* Colours tell what matters at a glance: work for the GPU, data on the way, waiting. */
@@ -90,6 +94,15 @@ static size_t add_number_cell(struct table *table, size_t *columns, uint32_t num
 	buf_u64(&table->cell, number);
 	widen(columns, table->cell.len, table->cell.len);
 	return add_cell(table, *columns, false, NULL);
+}
+
+/* "-" where no thread asked for it that is known. */
+static size_t add_tid_cell(struct table *table, uint32_t tid)
+{
+	if (tid)
+		return add_number_cell(table, &table->tid_columns, tid);
+	buf_putc(&table->cell, '-');
+	return add_cell(table, table->tid_columns, false, NULL);
 }
 
 static void add_duration(struct table *table, const struct call *call)
@@ -160,18 +173,16 @@ static void fit(struct table *table, size_t room)
 	}
 }
 
-static void add_details(struct table *table, const struct call *call, size_t used)
+static void add_details(struct table *table, bool failed, size_t used)
 {
 	struct description *d = &table->details;
 	size_t width = table->sink.options.width;
 
-	describe(call, d);
 	if (width)
 		fit(table, (used + DETAILS_LEAST + width - 1) / width * width - used);
 	add_part(table, &d->subject, false, NULL);
 	add_part(table, &d->words, d->subject.len, NULL);
-	add_part(table, &d->result, d->subject.len || d->words.len,
-	         call->flags & CALL_FAILED ? STYLE_RED : NULL);
+	add_part(table, &d->result, d->subject.len || d->words.len, failed ? STYLE_RED : NULL);
 }
 
 /* ---- lines --------------------------------------------------------------------------------- */
@@ -200,14 +211,14 @@ static void prepare(struct table *table, const struct event *event)
 		add_header(table);
 }
 
-static void add_call(struct table *table, const struct event *event)
+/* Up to the event; returns the columns that are taken by then, with those that come. */
+static size_t begin_line(struct table *table, const struct event *event, uint64_t begin_ns,
+                         uint32_t tid)
 {
 	struct buf *out = &table->sink.lines.pending;
-	const struct call *call = event->call;
-	bool nested = call->flags & CALL_NESTED;
 	size_t used = 9; /* the blanks between columns */
 
-	sink_add_time(&table->sink, &table->cell, call->begin_ns, 3);
+	sink_add_time(&table->sink, &table->cell, begin_ns, 3);
 	used += add_cell(table, TIME_COLUMNS, false, NULL);
 	buf_puts(out, "  ");
 	text_add_safe(&table->cell, event->process->comm);
@@ -215,8 +226,25 @@ static void add_call(struct table *table, const struct event *event)
 	buf_putc(out, ' ');
 	used += add_number_cell(table, &table->pid_columns, event->process->pid);
 	buf_putc(out, ' ');
-	used += add_number_cell(table, &table->tid_columns, event->tid);
+	used += add_tid_cell(table, tid);
 	buf_puts(out, "  ");
+	return used;
+}
+
+static void end_line(struct buf *out)
+{
+	while (out->data[out->len - 1] == ' ')
+		out->len--;
+	buf_putc(out, '\n');
+}
+
+static void add_call(struct table *table, const struct event *event)
+{
+	struct buf *out = &table->sink.lines.pending;
+	const struct call *call = event->call;
+	bool nested = call->flags & CALL_NESTED;
+	size_t used = begin_line(table, event, call->begin_ns, event->tid);
+
 	add_blanks(&table->cell, nested ? 2 * call->depth : 0);
 	text_add_safe(&table->cell, call->function->name);
 	widen(&table->event_columns, text_columns(table->cell.data), EVENT_MOST);
@@ -226,10 +254,55 @@ static void add_call(struct table *table, const struct event *event)
 	add_duration(table, call);
 	used += DURATION_COLUMNS;
 	buf_puts(out, "  ");
-	add_details(table, call, used);
-	while (out->data[out->len - 1] == ' ')
-		out->len--;
-	buf_putc(out, '\n');
+	describe(call, &table->details);
+	add_details(table, call->flags & CALL_FAILED, used);
+	end_line(out);
+}
+
+/* What is no call stands in brackets. */
+static void add_other(struct table *table, const char *name, uint64_t duration_ns, size_t used)
+{
+	struct buf *out = &table->sink.lines.pending;
+
+	buf_puts(&table->cell, name);
+	used += add_cell(table, table->event_columns, true, STYLE_DIM);
+	buf_putc(out, ' ');
+	buf_duration(&table->cell, duration_ns);
+	used += add_cell(table, DURATION_COLUMNS, false, NULL);
+	buf_puts(out, "  ");
+	add_details(table, false, used);
+	end_line(out);
+}
+
+static void add_activity(struct table *table, const struct event *event)
+{
+	static const char *const names[ACTIVITY_COUNT] = {
+		[ACTIVITY_KERNEL] = "[kernel]",
+		[ACTIVITY_COPY] = "[copy]",
+		[ACTIVITY_SET] = "[set]",
+		[ACTIVITY_GRAPH_RUN] = "[graph]",
+	};
+	const struct activity *activity = event->activity;
+	struct delay delay = delay_of(table->delays, event);
+	size_t used = begin_line(table, event, activity->begin_ns, delay.tid);
+
+	describe_activity(activity, &delay, &table->details);
+	add_other(table, names[activity->kind], activity_duration_ns(activity), used);
+}
+
+static void add_range(struct table *table, const struct event *event)
+{
+	static const char *const names[RANGE_COUNT] = {
+		[RANGE_PUSHPOP] = "[range]",     [RANGE_STARTEND] = "[range]",
+		[RANGE_MARK] = "[mark]",         [RANGE_SYNC] = "[wait]",
+		[RANGE_OVERHEAD] = "[overhead]", [RANGE_NOT_MEASURED] = "[not measured]",
+	};
+	const struct range *range = event->range;
+	struct delay delay = delay_of(table->delays, event);
+	size_t used = begin_line(table, event, range->begin_ns, delay.tid);
+
+	describe_range(range, &table->details);
+	add_other(table, names[range->kind], range_duration_ns(range), used);
 }
 
 /* ---- the format ---------------------------------------------------------------------------- */
@@ -243,10 +316,21 @@ static void table_event(struct sink *sink, const struct event *event)
 {
 	struct table *table = table_of(sink);
 
-	if (event->type != EVENT_CALL)
+	if (event->type != EVENT_CALL && event->type != EVENT_ACTIVITY &&
+	    event->type != EVENT_RANGE)
 		return;
 	prepare(table, event);
-	add_call(table, event);
+	if (event->type == EVENT_CALL)
+		add_call(table, event);
+	else if (event->type == EVENT_ACTIVITY)
+		add_activity(table, event);
+	else
+		add_range(table, event);
+}
+
+static void table_watch(struct sink *sink, const struct event *event)
+{
+	delays_event(table_of(sink)->delays, event);
 }
 
 static void table_end(struct sink *sink, const struct run_info *run)
@@ -260,11 +344,13 @@ static void table_free(struct sink *sink)
 	struct table *table = table_of(sink);
 
 	description_free(&table->details);
+	delays_free(table->delays);
 	buf_free(&table->cell);
 	free(table);
 }
 
 static const struct sink_ops table_ops = {
+	.watch = table_watch,
 	.event = table_event,
 	.end = table_end,
 	.free = table_free,
@@ -278,6 +364,8 @@ struct consumer *table_new(const struct sink_options *options)
 	table->pid_columns = table->tid_columns = PID_COLUMNS;
 	table->event_columns = EVENT_COLUMNS;
 	buf_puts(&table->cell, ""); /* never NULL from here on */
+	table->delays = delays_new();
+	table->sink.gpu = true;
 	table->sink.hide_nested = !options->verbose;
 	return sink_init(&table->sink, &table_ops, options);
 }

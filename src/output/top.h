@@ -53,6 +53,7 @@ struct top_view {
 	size_t first;            /* row at the top of the table, where not all rows fit */
 	size_t body_rows;        /* rows of the table on the last page */
 	size_t columns;          /* of the last page */
+	bool gpu_times;          /* the last page had their columns */
 	bool paused, help, keys; /* keys: a line of them at the bottom, and a selection */
 };
 

@@ -118,6 +118,8 @@ static void add_kernels(struct json *json, const struct live_process *process)
 		json_bool(json, "resolved", kernel->kernel->resolved);
 		json_u64(json, "launches", kernel->launches.total);
 		add_rate(json, "launches_per_second", kernel->launches.rate);
+		json_u64(json, "gpu_runs", kernel->gpu_runs);
+		json_u64(json, "gpu_time_ns", kernel->gpu_ns);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -163,6 +165,11 @@ static void add_process(struct json *json, const struct top_page *page,
 	else
 		json_null(json, "sync_share");
 	add_known(json, "gpu_memory_bytes", gpu_bytes);
+	if (process->gpu_share >= 0)
+		json_fixed(json, "gpu_share", (uint64_t)(1e4 * process->gpu_share + 0.5), 4);
+	else
+		json_null(json, "gpu_share");
+	json_u64(json, "gpu_time_ns", process->gpu_ns);
 	add_memory(json, process);
 	add_transfers(json, process);
 	add_functions(json, process);

@@ -21,7 +21,7 @@ static void sort_beside(struct top_view *view, int step)
 
 	do
 		at = (at + table->n_columns + (size_t)step) % table->n_columns;
-	while (!top_column_shown(&table->columns[at], view->columns));
+	while (!top_column_shown(&table->columns[at], view->columns, view->gpu_times));
 	sort_by(view, at);
 }
 
@@ -30,7 +30,8 @@ static enum top_action sort_by_key(struct top_view *view, int key)
 	const struct top_table_description *table = &top_tables[view->table];
 
 	for (size_t i = 0; i < table->n_columns; i++) {
-		if (table->columns[i].key && table->columns[i].key == key) {
+		if (table->columns[i].key == key && key &&
+		    top_column_shown(&table->columns[i], 0, view->gpu_times)) {
 			sort_by(view, i);
 			return TOP_REDRAW;
 		}

@@ -228,7 +228,7 @@ static void paint_tabs(struct painter *p)
 
 static bool is_shown(const struct painter *p, const struct top_column *column)
 {
-	return top_column_shown(column, columns_of(p));
+	return top_column_shown(column, columns_of(p), p->page->snapshot->gpu_times);
 }
 
 /* Without a limit the names take what they need. */
@@ -451,8 +451,8 @@ static void paint_help(struct screen *screen)
 		"  Enter                        open it; Esc, q: back",
 		"  Tab, 1 to 5                  kernels, functions, streams, memory, transfers",
 		"  < >                          sort by the column to the left, to the right",
-		"  d n c l m x i o e s          sort by PID, NAME, CALLS/s, LAUNCH/s, MEMORY,",
-		"                               PEAK, H2D/s, D2H/s, ERRORS, SYNC",
+		"  d n c l m x i o e s b        sort by PID, NAME, CALLS/s, LAUNCH/s, MEMORY,",
+		"                               PEAK, H2D/s, D2H/s, ERRORS, SYNC, GPU",
 		"  R                            the other way round",
 		"  p, blank                     pause the screen; counting goes on",
 		"  r                            all counts begin anew",
@@ -464,6 +464,7 @@ static void paint_help(struct screen *screen)
 		"SYNC: the share of time that threads spent in calls that wait for the GPU, of",
 		"those threads that made calls. Calls made inside others (cuda* calling cu*)",
 		"are not counted. A red line: errors in the last interval.",
+		"With --gpu, GPU: the share of the time in which something of it ran on a GPU.",
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
@@ -510,6 +511,7 @@ void top_render(const struct top_page *page, struct top_view *view, size_t rows,
 	struct painter painter = { .page = page, .view = view, .screen = screen };
 
 	view->columns = columns;
+	view->gpu_times = page->snapshot->gpu_times;
 	screen_begin(screen, rows, columns);
 	if ((columns && columns < TOP_COLUMNS) || (rows && rows < TOP_ROWS))
 		buf_printf(screen_line(screen), "needs %d x %d; this is %zu x %zu (q quits)",

@@ -134,6 +134,23 @@ static double kernel_share(const struct top_page *page, const struct top_row *ro
 	return all ? (double)kernel->launches.total / (double)all : TOP_UNKNOWN;
 }
 
+static double process_gpu_share(const struct top_page *page, const struct top_row *row,
+                                unsigned which)
+{
+	return row->process->gpu_share < 0 ? TOP_UNKNOWN : row->process->gpu_share;
+}
+
+enum { KERNEL_TIME, KERNEL_AVERAGE };
+
+static double kernel_gpu(const struct top_page *page, const struct top_row *row, unsigned which)
+{
+	const struct live_kernel *kernel = row->item;
+
+	if (!kernel->gpu_runs)
+		return TOP_UNKNOWN;
+	return (double)kernel->gpu_ns / (which == KERNEL_AVERAGE ? (double)kernel->gpu_runs : 1);
+}
+
 enum { FUNCTION_CALLS, FUNCTION_RATE, FUNCTION_ERRORS, FUNCTION_P50, FUNCTION_P99, FUNCTION_TIME };
 
 static double function_value(const struct top_page *page, const struct top_row *row, unsigned which)
@@ -253,6 +270,7 @@ static const struct top_column process_columns[] = {
 	{ "D2H/s", 'o', 0, 5, TOP_BYTES, process_rate, LIVE_COPY_BYTES + DIRECTION_D2H, NULL },
 	{ "ERRORS", 'e', 0, 6, TOP_COUNT, process_errors, 0, NULL },
 	{ "SYNC", 's', 0, 4, TOP_SHARE, process_sync, 0, NULL },
+	{ "GPU", 'b', TOP_WITH_GPU, 4, TOP_SHARE, process_gpu_share, 0, NULL },
 };
 
 static const struct top_column kernel_columns[] = {
@@ -260,6 +278,8 @@ static const struct top_column kernel_columns[] = {
 	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, kernel_launches, 0, NULL },
 	{ "LAUNCH/s", 's', 0, 8, TOP_COUNT, kernel_launches, 1, NULL },
 	{ "SHARE", 0, 0, 5, TOP_SHARE, kernel_share, 0, NULL },
+	{ "GPUTIME", 't', TOP_WITH_GPU, 7, TOP_TIME, kernel_gpu, KERNEL_TIME, NULL },
+	{ "AVERAGE", 'a', TOP_WITH_GPU, 7, TOP_TIME, kernel_gpu, KERNEL_AVERAGE, NULL },
 };
 
 static const struct top_column function_columns[] = {
@@ -309,8 +329,10 @@ const struct top_table_description top_tables[TOP_TABLES] = {
 	[TOP_TRANSFERS] = { "transfers", "nothing was copied yet", COLUMNS(transfer_columns), 3 },
 };
 
-bool top_column_shown(const struct top_column *column, size_t columns)
+bool top_column_shown(const struct top_column *column, size_t columns, bool gpu_times)
 {
+	if (column->from == TOP_WITH_GPU)
+		return gpu_times;
 	return !columns || columns >= column->from;
 }
 

@@ -15,10 +15,13 @@ struct top_row {
 
 enum top_format { TOP_TEXT, TOP_NAME, TOP_NUMBER, TOP_COUNT, TOP_BYTES, TOP_SHARE, TOP_TIME };
 
+#define TOP_WITH_GPU 255
+
 struct top_column {
 	const char *title;
 	char key;            /* sorts by it; 0: none */
-	unsigned char from;  /* columns that a screen must have for it; 0: always shown */
+	unsigned char from;  /* columns that a screen must have for it; 0: always shown, */
+			     /* TOP_WITH_GPU: where GPU times are recorded */
 	unsigned char width; /* 0: takes what the others leave, once in a table */
 	enum top_format format;
 	double (*value)(const struct top_page *page, const struct top_row *row, unsigned which);
@@ -43,7 +46,7 @@ const struct live_process *top_opened(const struct top_page *page, const struct 
 struct top_row *top_rows(const struct top_page *page, const struct top_view *view, size_t *n);
 
 /* A column is shown on a screen of that width; 0: on any. */
-bool top_column_shown(const struct top_column *column, size_t columns);
+bool top_column_shown(const struct top_column *column, size_t columns, bool gpu_times);
 
 /* Appends a cell, in at most `width` columns for text; 0: no limit. */
 void top_cell(const struct top_column *column, const struct top_page *page,

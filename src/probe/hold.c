@@ -101,6 +101,15 @@ static int redirect(const int *streams)
 	return 0;
 }
 
+static int set_environment(char *const *environment)
+{
+	for (; environment && *environment; environment++) {
+		if (putenv(*environment))
+			return errno;
+	}
+	return 0;
+}
+
 static void child_main(struct hold *hold)
 {
 	int failure;
@@ -115,6 +124,8 @@ static void child_main(struct hold *hold)
 	failure = redirect(hold->command.streams);
 	if (!failure)
 		failure = become(&hold->identity);
+	if (!failure)
+		failure = set_environment(hold->command.environment);
 	if (!failure) {
 		execvp(hold->command.argv[0], hold->command.argv);
 		failure = errno;

@@ -27,6 +27,7 @@ struct command {
 	const char *user;            /* run as this user with its groups; NULL: as cuscope runs */
 	const int *streams;          /* three descriptors that become its standard input, output */
 	/* and error; NULL: it has cuscope's own */
+	char *const *environment; /* "NAME=value" to be set for it, NULL at the end; or NULL */
 	bool hold;   /* use ptrace; else libraries loaded later are hooked as they are seen */
 	bool follow; /* trace the processes that it starts */
 };

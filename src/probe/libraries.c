@@ -28,18 +28,33 @@ static const char *const places[] = {
 	"/home/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcudart.so.*",
 };
 
+/* Toolkits have it twice, packages of distributions beside their libraries. */
+static const char *const cupti_places[] = {
+	"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.*",
+	"/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so.*",
+	"/usr/local/cuda*/lib64/libcupti.so.*",
+	"/usr/lib/*-linux-gnu/libcupti.so.*",
+	"/opt/cuda*/extras/CUPTI/lib64/libcupti.so.*",
+	"/usr/lib/python3*/site-packages/nvidia/*/lib/libcupti.so.*",
+	"/usr/local/lib/python3*/*-packages/nvidia/*/lib/libcupti.so.*",
+	"/opt/*/lib/python3*/site-packages/nvidia/*/lib/libcupti.so.*",
+	"/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcupti.so.*",
+	"/home/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcupti.so.*",
+};
+
 #define SEEN_MAX 64
 
-int libraries_each(int (*each)(void *data, const char *path), void *data)
+static int each_place(const char *const *patterns, size_t count,
+                      int (*each)(void *data, const char *path), void *data)
 {
 	char *seen[SEEN_MAX];
 	size_t n_seen = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !r; i++) {
+	for (size_t i = 0; i < count && !r; i++) {
 		glob_t found;
 
-		if (glob(places[i], 0, NULL, &found))
+		if (glob(patterns[i], 0, NULL, &found))
 			continue;
 		for (size_t k = 0; k < found.gl_pathc && !r && n_seen < SEEN_MAX; k++) {
 			char *real = realpath(found.gl_pathv[k], NULL);
@@ -59,4 +74,14 @@ int libraries_each(int (*each)(void *data, const char *path), void *data)
 	while (n_seen)
 		free(seen[--n_seen]);
 	return r;
+}
+
+int libraries_each(int (*each)(void *data, const char *path), void *data)
+{
+	return each_place(places, sizeof(places) / sizeof(*places), each, data);
+}
+
+int libraries_cupti_each(int (*each)(void *data, const char *path), void *data)
+{
+	return each_place(cupti_places, sizeof(cupti_places) / sizeof(*cupti_places), each, data);
 }

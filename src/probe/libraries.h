@@ -9,4 +9,7 @@
  */
 int libraries_each(int (*each)(void *data, const char *path), void *data);
 
+/* The same for libcupti, which GPU times are had by. */
+int libraries_cupti_each(int (*each)(void *data, const char *path), void *data);
+
 #endif

@@ -351,6 +351,12 @@ static struct seen_file *see_file(struct search *search, const struct mapping *m
 	return file;
 }
 
+static void found(struct look_result *result, const struct module *module)
+{
+	result->modules++;
+	result->driver |= module->has[LAYER_DRIVER];
+}
+
 static int look_at(const struct mapping *mapping, void *data)
 {
 	struct search *search = data;
@@ -366,7 +372,7 @@ static int look_at(const struct mapping *mapping, void *data)
 		file = see_file(search, mapping, key, fd);
 	}
 	if (file->module && mapping->offset <= file->module->hooks[0].entry)
-		search->result->modules++;
+		found(search->result, file->module);
 	if (file->foreign && mapping->inode == search->exe_inode)
 		search->result->foreign = true;
 	return 0;

@@ -29,6 +29,7 @@ enum look {
 struct look_result {
 	size_t modules; /* CUDA modules mapped by this process */
 	size_t hooked;  /* of these, newly hooked */
+	bool driver;    /* one of them is the driver's */
 	bool foreign;   /* its program is not of this machine (32-bit, another architecture) */
 };
 

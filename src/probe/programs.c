@@ -469,6 +469,13 @@ int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
 	return bpf_map_update_elem(programs_map(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
 }
 
+bool programs_target_has(struct programs *p, pid_t tgid)
+{
+	uint32_t key = tgid, flags;
+
+	return bpf_map_lookup_elem(programs_map(p, "targets"), &key, &flags) == 0;
+}
+
 void programs_target_remove(struct programs *p, pid_t tgid)
 {
 	uint32_t key = tgid;
@@ -481,6 +488,19 @@ void programs_thread_forget(struct programs *p, pid_t tid)
 	uint32_t key = tid;
 
 	bpf_map_delete_elem(programs_map(p, "threads"), &key);
+}
+
+bool programs_thread_in_call(const struct programs *p, pid_t tid, uint64_t *begin_ns)
+{
+	struct wire_thread *thread = xmalloc(sizeof(*thread));
+	uint32_t key = (uint32_t)tid;
+	bool in_call =
+		bpf_map_lookup_elem(programs_map(p, "threads"), &key, thread) == 0 && thread->depth;
+
+	if (in_call)
+		*begin_ns = thread->frame[0].call.begin_ns;
+	free(thread);
+	return in_call;
 }
 
 int programs_cgroup_set(struct programs *p, int cgroup_fd)

@@ -71,7 +71,12 @@ int programs_map(const struct programs *programs, const char *name);
 
 int programs_target_add(struct programs *programs, pid_t tgid, uint32_t flags);
 void programs_target_remove(struct programs *programs, pid_t tgid);
+
+/* Whether a process is one now: added, or followed from its parent's fork on. */
+bool programs_target_has(struct programs *programs, pid_t tgid);
 void programs_thread_forget(struct programs *programs, pid_t tid); /* and the calls it is in */
+/* Whether a thread is in a call at this moment; then *begin_ns is when the outermost began. */
+bool programs_thread_in_call(const struct programs *programs, pid_t tid, uint64_t *begin_ns);
 int programs_cgroup_set(struct programs *programs, int cgroup_fd);
 
 /* Mappings of this file need no more reports. `dev` as the kernel packs it. */

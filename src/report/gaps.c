@@ -6,14 +6,12 @@
 #include "report/gaps.h"
 
 #include "base/text.h"
-#include "report/at_end.h"
 #include "report/names.h"
 #include "report/reports.h"
 
 #define LONGEST_DEFAULT 10
 #define THRESHOLD_NS    20000
-#define BEFORE_WIDTH    40 /* columns of a name of a kernel that another follows */
-#define COUNT(columns)  (sizeof(columns) / sizeof(*(columns)))
+#define NAME_WIDTH      40 /* columns of a name of a kernel, for people */
 
 static uint64_t threshold_of(const struct report_options *options)
 {
@@ -46,35 +44,80 @@ static bool for_people(const struct at_end *self)
 /* ---- what it comes to ---------------------------------------------------------------------- */
 
 static const struct table_column conclusion_columns[] = {
+	{ "GPU", TABLE_NUMBER },  { "Verdict", TABLE_TEXT }, { "Conclusion", TABLE_WORDS },
+	{ "Apart", TABLE_WORDS }, { "Why", TABLE_WORDS },    { "Try", TABLE_WORDS },
+};
+static const struct table_column conclusion_lines[] = {
 	{ "GPU", TABLE_NUMBER },
-	{ "Verdict", TABLE_TEXT },
 	{ "Conclusion", TABLE_WORDS },
 };
 
-/* People get a line for each sentence, programs a row for each GPU. */
-static void write_conclusion(struct at_end *self, const struct gap_line *gpu)
+static void write_line(struct table *table, const char *what, const char *text)
 {
-	struct table *table = self->options.table;
+	struct buf line = { 0 };
+
+	if (!text)
+		return;
+	buf_printf(&line, "%s%s", what, text);
+	table_unknown(table);
+	table_text(table, line.data);
+	table_end_row(table);
+	buf_free(&line);
+}
+
+/* For people, a line for each. */
+static void write_lines(struct table *table, uint32_t gpu, const struct gaps_conclusion *conclusion)
+{
+	struct buf first = { 0 };
+
+	buf_printf(&first, "%s%s: %s", conclusion->mostly ? "mostly " : "", conclusion->verdict,
+	           conclusion->busy.data);
+	table_u64(table, gpu);
+	table_text(table, first.data);
+	table_end_row(table);
+	write_line(table, "", conclusion->apart.data);
+	write_line(table, "why: ", conclusion->why.data);
+	write_line(table, "try: ", conclusion->try);
+	buf_free(&first);
+}
+
+static void write_row(struct table *table, uint32_t gpu, const struct gaps_conclusion *conclusion)
+{
+	table_u64(table, gpu);
+	table_text(table, conclusion->verdict);
+	table_text(table, conclusion->busy.data);
+	table_text(table, conclusion->apart.data);
+	table_text(table, conclusion->why.data);
+	table_text(table, conclusion->try);
+	table_end_row(table);
+}
+
+static void write_conclusion(struct at_end *self, const struct run_info *run,
+                             const struct gap_line *gpu)
+{
 	struct gaps_conclusion conclusion = { 0 };
 
-	gaps_conclude(gpu, threshold_of(&self->options), &conclusion);
-	table_u64(table, gpu->device);
-	table_text(table, conclusion.verdict);
-	if (for_people(self)) {
-		table_text(table, conclusion.why.data);
-		table_end_row(table);
-		table_unknown(table);
-		table_text(table, "");
-	} else {
-		buf_puts(&conclusion.why, ". ");
-		buf_puts(&conclusion.why, conclusion.what.data);
-		table_text(table, conclusion.why.data);
-	}
+	gaps_conclude(gpu, run->begin_ns, &conclusion);
 	if (for_people(self))
-		table_text(table, conclusion.what.data);
-	table_end_row(table);
-	buf_free(&conclusion.why);
-	buf_free(&conclusion.what);
+		write_lines(self->options.table, gpu->device, &conclusion);
+	else
+		write_row(self->options.table, gpu->device, &conclusion);
+	gaps_conclusion_free(&conclusion);
+}
+
+/* Whether a call came before or after a gap's begin is what tells its cause. */
+static void note_clock(struct table *table, const struct run_info *run)
+{
+	struct buf error = { 0 };
+
+	if (!run->gpu_clock_error_ns)
+		return;
+	buf_duration(&error, run->gpu_clock_error_ns);
+	table_note(table,
+	           "times of the GPU are within %s of those of calls: causes of gaps of that "
+	           "length and less can be wrong",
+	           error.data);
+	buf_free(&error);
 }
 
 static void note_limits(struct at_end *self, const struct run_info *run, bool any)
@@ -107,6 +150,7 @@ static void note_limits(struct at_end *self, const struct run_info *run, bool an
 		           "activities of streams beyond the first %d, or of GPUs beyond %d, are "
 		           "left out of the tables of streams: %llu",
 		           GAPS_STREAMS, GAPS_DEVICES, (unsigned long long)limits.left_out);
+	note_clock(table, run);
 	report_note_estimated(table, run);
 }
 
@@ -119,10 +163,14 @@ static int write_conclusions(struct at_end *self, const struct run_info *run, st
 
 	gpus = gaps_devices(self->analysis, &n);
 	report_title(self->report, title, sizeof(title));
-	table_begin(table, "conclusion", title, conclusion_columns, COUNT(conclusion_columns));
+	if (for_people(self))
+		table_begin(table, "conclusion", title, conclusion_lines, COUNT(conclusion_lines));
+	else
+		table_begin(table, "conclusion", title, conclusion_columns,
+		            COUNT(conclusion_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++)
-		write_conclusion(self, gpus[i]);
+		write_conclusion(self, run, gpus[i]);
 	note_limits(self, run, n > 0);
 	return table_end(table, err);
 }
@@ -143,28 +191,16 @@ static const struct table_column gpu_columns[] = {
 	{ "Shorter", TABLE_NUMBER },
 	{ "In Shorter", TABLE_DURATION },
 	{ "Not Measured", TABLE_DURATION },
+	{ "Apart", TABLE_NUMBER },
+	{ "In Apart", TABLE_DURATION },
+	{ "Else Busy", TABLE_PERCENT },
 };
-
-static struct gap_sum sum_of_causes(const struct gap_line *line)
-{
-	struct gap_sum all = { 0 };
-
-	for (size_t i = 0; i < GAP_CAUSES; i++) {
-		all.count += line->cause[i].count;
-		all.ns += line->cause[i].ns;
-		all.short_count += line->cause[i].short_count;
-		all.short_ns += line->cause[i].short_ns;
-		if (line->cause[i].longest_ns > all.longest_ns)
-			all.longest_ns = line->cause[i].longest_ns;
-	}
-	return all;
-}
 
 static int write_gpus(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	struct table *table = self->options.table;
 	const struct gap_line *const *gpus;
-	bool windows = false;
+	bool windows = false, apart = false;
 	struct buf threshold = { 0 };
 	size_t n;
 
@@ -173,7 +209,7 @@ static int write_gpus(struct at_end *self, const struct run_info *run, struct er
 	table_whole(table);
 	for (size_t i = 0; i < n; i++) {
 		const struct gap_line *gpu = gpus[i];
-		struct gap_sum all = sum_of_causes(gpu);
+		struct gap_sum all = gaps_all_causes(gpu);
 
 		table_u64(table, gpu->device);
 		table_u64(table, gpu->activities);
@@ -188,7 +224,11 @@ static int write_gpus(struct at_end *self, const struct run_info *run, struct er
 		table_u64(table, all.short_count);
 		table_u64(table, all.short_ns);
 		table_u64(table, gpu->not_measured_ns);
+		table_u64(table, gpu->n_apart);
+		table_u64(table, gpu->apart_ns);
+		table_real(table, gaps_percent(gpu->busy_ns, gaps_steady_ns(gpu)));
 		table_end_row(table);
+		apart |= gpu->n_apart > 0;
 		windows |= gpu->not_measured_ns > 0;
 	}
 	buf_duration(&threshold, threshold_of(&self->options));
@@ -196,6 +236,9 @@ static int write_gpus(struct at_end *self, const struct run_info *run, struct er
 	           "idle: nothing ran, from the first activity to the last; Gaps: of %s and more "
 	           "(--gap)",
 	           threshold.data);
+	if (apart)
+		table_note(table, "Apart: few, and so long that they say nothing of the rest, such "
+		                  "as the program's start; Else Busy: without them");
 	if (windows)
 		table_note(table, "Not Measured: between windows, neither busy nor idle");
 	buf_free(&threshold);
@@ -242,65 +285,6 @@ static int write_processes(struct at_end *self, struct err *err)
 	return table_end(table, err);
 }
 
-/* ---- causes -------------------------------------------------------------------------------- */
-
-static const struct table_column cause_columns[] = {
-	{ "GPU", TABLE_NUMBER },          { "Cause", TABLE_TEXT },
-	{ "Gaps", TABLE_NUMBER },         { "Time", TABLE_DURATION },
-	{ "Time", TABLE_PERCENT },        { "Longest", TABLE_DURATION },
-	{ "Shorter", TABLE_NUMBER },      { "In Shorter", TABLE_DURATION },
-	{ "Not In CUDA", TABLE_PERCENT }, { "Most In", TABLE_TEXT },
-	{ "Meaning", TABLE_WORDS },
-};
-
-static void write_sum(struct table *table, const struct gap_sum *sum, uint64_t span_ns)
-{
-	table_u64(table, sum->count);
-	table_u64(table, sum->ns);
-	table_real(table, gaps_percent(sum->ns, span_ns));
-	table_u64(table, sum->longest_ns);
-	table_u64(table, sum->short_count);
-	table_u64(table, sum->short_ns);
-}
-
-static bool is_empty(const struct gap_sum *sum)
-{
-	return !sum->count && !sum->short_count;
-}
-
-static int write_causes(struct at_end *self, struct err *err)
-{
-	struct table *table = self->options.table;
-	const struct gap_line *const *gpus;
-	size_t n;
-
-	gpus = gaps_devices(self->analysis, &n);
-	table_begin(table, "causes", "Why they were idle", cause_columns, COUNT(cause_columns));
-	table_whole(table);
-	for (size_t i = 0; i < n * GAP_CAUSES; i++) {
-		const struct gap_line *gpu = gpus[i / GAP_CAUSES];
-		enum gap_cause cause = i % GAP_CAUSES;
-		const struct gap_sum *sum = &gpu->cause[cause];
-
-		if (is_empty(sum))
-			continue;
-		table_u64(table, gpu->device);
-		table_text(table, gap_cause_name(cause));
-		write_sum(table, sum, gap_line_span_ns(gpu));
-		if (sum->host_ns)
-			table_real(table, gaps_percent(sum->host_ns - sum->cuda_ns, sum->host_ns));
-		else
-			table_unknown(table);
-		table_text(table, sum->most ? sum->most->name : NULL);
-		table_text(table, gap_cause_text(cause));
-		table_end_row(table);
-	}
-	if (n)
-		table_note(table, "Time (%%): of the time from the first activity to the last; Not "
-		                  "In CUDA: the thread that asked next, until it did");
-	return table_end(table, err);
-}
-
 /* ---- the longest --------------------------------------------------------------------------- */
 
 static const struct table_column long_columns[] = {
@@ -320,13 +304,15 @@ static void add_part(struct buf *out, const char *what, uint64_t ns, uint64_t wh
 /* "waited in cudaFree 80.00 us (80 %), not in CUDA 20.00 us (20 %)" */
 static void add_late(struct buf *out, const struct gap_verdict *verdict, uint64_t gap_ns)
 {
+	bool longest = verdict->longest && verdict->longest_ns >= gap_ns / 100;
+
 	if (verdict->by)
 		buf_printf(out, "waited in %s", verdict->by->name);
-	if (verdict->longest && verdict->longest != verdict->by)
+	if (longest && verdict->longest != verdict->by)
 		buf_printf(out, "%sin %s", verdict->by ? ", " : "", verdict->longest->name);
-	if (verdict->longest)
+	if (longest)
 		add_part(out, "", verdict->longest_ns, gap_ns);
-	if (verdict->by || verdict->longest)
+	if (verdict->by || longest)
 		buf_puts(out, ", ");
 	add_part(out, "not in CUDA", verdict->host_ns - verdict->cuda_ns, gap_ns);
 }
@@ -345,16 +331,16 @@ static void add_host(struct buf *out, const struct gpu_gap *gap)
 	} else if (verdict->in_graph) {
 		buf_printf(out, "asked in time, within one %s", verdict->ask->name);
 	} else {
-		buf_printf(out, "asked by %s", verdict->ask->name);
 		if (verdict->host_ns)
-			add_part(out, " after", verdict->host_ns, ns);
+			add_part(out, "asked after", verdict->host_ns, ns);
 		else
-			buf_puts(out, " in time");
+			buf_puts(out, "asked in time");
+		buf_printf(out, ", in %s", verdict->ask->name);
+		add_part(out, "", verdict->asking_ns, ns);
 	}
 }
 
-/* Of two long names only the last in a line gives way by itself. */
-static void write_work(struct at_end *self, const struct gap_work *work, bool last)
+static void write_work(struct at_end *self, const struct gap_work *work)
 {
 	struct activity activity = { .kind = work->kind, .direction = work->direction };
 	const char *operation = operation_name(&activity);
@@ -366,8 +352,8 @@ static void write_work(struct at_end *self, const struct gap_work *work, bool la
 		buf_puts(&name, "[CUDA graph]");
 	else
 		buf_puts(&name, operation ? operation : "(not known)");
-	if (for_people(self) && !last)
-		text_add_name(&cut, name.data, BEFORE_WIDTH);
+	if (for_people(self))
+		text_add_name(&cut, name.data, NAME_WIDTH);
 	table_text(self->options.table, cut.data ? cut.data : name.data);
 	buf_free(&name);
 	buf_free(&cut);
@@ -393,8 +379,8 @@ static int write_longest(struct at_end *self, const struct run_info *run, const 
 		table_u64(table, gap->after.stream);
 		table_text(table, gap_cause_name(gap->verdict.cause));
 		table_text(table, host.data);
-		write_work(self, &gap->before, false);
-		write_work(self, &gap->after, true);
+		write_work(self, &gap->before);
+		write_work(self, &gap->after);
 		table_end_row(table);
 	}
 	buf_free(&host);
@@ -432,7 +418,7 @@ static void write_handle(struct table *table, const struct gap_line *stream)
 
 static void write_stream(struct table *table, const struct gap_line *stream)
 {
-	struct gap_sum all = sum_of_causes(stream);
+	struct gap_sum all = gaps_all_causes(stream);
 
 	table_u64(table, stream->device);
 	table_u64(table, stream->process->pid);
@@ -467,41 +453,6 @@ static int write_streams(struct at_end *self, struct err *err)
 	return table_end(table, err);
 }
 
-static const struct table_column stream_cause_columns[] = {
-	{ "GPU", TABLE_NUMBER },     { "PID", TABLE_NUMBER },
-	{ "Ctx", TABLE_NUMBER },     { "Strm", TABLE_NUMBER },
-	{ "Gaps", TABLE_NUMBER },    { "Time", TABLE_DURATION },
-	{ "Time", TABLE_PERCENT },   { "Longest", TABLE_DURATION },
-	{ "Shorter", TABLE_NUMBER }, { "In Shorter", TABLE_DURATION },
-	{ "Cause", TABLE_TEXT },
-};
-
-static int write_stream_causes(struct at_end *self, struct err *err)
-{
-	struct table *table = self->options.table;
-	const struct gap_line *const *rows;
-	size_t n;
-
-	rows = gaps_streams(self->analysis, &n);
-	table_begin(table, "stream_causes", "Why streams were idle", stream_cause_columns,
-	            COUNT(stream_cause_columns));
-	for (size_t i = 0; i < n * GAP_CAUSES; i++) {
-		const struct gap_line *stream = rows[i / GAP_CAUSES];
-		const struct gap_sum *sum = &stream->cause[i % GAP_CAUSES];
-
-		if (is_empty(sum))
-			continue;
-		table_u64(table, stream->device);
-		table_u64(table, stream->process->pid);
-		table_u64(table, stream->context);
-		table_u64(table, stream->stream);
-		write_sum(table, sum, gap_line_span_ns(stream));
-		table_text(table, gap_cause_name(i % GAP_CAUSES));
-		table_end_row(table);
-	}
-	return table_end(table, err);
-}
-
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* A GPU with one stream has been told of already; programs find all parts in any case. */
@@ -515,7 +466,7 @@ static int write_parts_of_streams(struct at_end *self, const struct run_info *ru
 	gaps_devices(self->analysis, &n_gpus);
 	if (rc || (for_people(self) && n_streams == n_gpus))
 		return rc;
-	rc = write_stream_causes(self, err);
+	rc = gaps_write_causes_of_streams(self, err);
 	gaps = gaps_longest_of_streams(self->analysis, &n);
 	return rc ? rc
 	          : write_longest(self, run, "longest_of_streams", "Longest gaps of streams", gaps,
@@ -535,7 +486,7 @@ static int write_gaps(struct at_end *self, const struct run_info *run, struct er
 		return rc;
 	rc = write_gpus(self, run, err);
 	rc = rc ? rc : write_processes(self, err);
-	rc = rc ? rc : write_causes(self, err);
+	rc = rc ? rc : gaps_write_causes(self, err);
 	gaps = gaps_longest(self->analysis, &n);
 	rc = rc ? rc : write_longest(self, run, "longest", "Longest gaps", gaps, n, err);
 	return rc ? rc : write_parts_of_streams(self, run, err);

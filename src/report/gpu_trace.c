@@ -69,6 +69,13 @@ static void add_transfer(struct table *table, const struct activity *activity, u
 	table_text(table, activity_memory_name(activity->destination));
 }
 
+/* Of a graph launch as a whole no size is known. */
+static void add_graph(struct table *table)
+{
+	for (int i = 0; i < 13; i++)
+		table_unknown(table);
+}
+
 static void add_row(struct gpu_trace *trace, const struct activity *activity)
 {
 	uint64_t ns = activity_duration_ns(activity);
@@ -82,6 +89,8 @@ static void add_row(struct gpu_trace *trace, const struct activity *activity)
 		table_unknown(table);
 	if (activity->kind == ACTIVITY_KERNEL)
 		add_sizes(table, activity);
+	else if (activity->kind == ACTIVITY_GRAPH_RUN)
+		add_graph(table);
 	else
 		add_transfer(table, activity, ns);
 	table_u64(table, activity->device);
@@ -91,6 +100,8 @@ static void add_row(struct gpu_trace *trace, const struct activity *activity)
 	buf_reset(&trace->name);
 	if (activity->kernel)
 		add_kernel_name(&trace->name, activity->kernel, trace->options.names);
+	else if (activity->kind == ACTIVITY_GRAPH_RUN)
+		buf_printf(&trace->name, "[CUDA graph %llu]", (unsigned long long)activity->graph);
 	else
 		buf_puts(&trace->name,
 		         activity->kind == ACTIVITY_KERNEL ? "unknown" : operation_name(activity));

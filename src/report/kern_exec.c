@@ -56,6 +56,7 @@ struct kern_exec {
 	struct buf name;
 	uint64_t begin_ns;
 	bool any;
+	uint64_t whole_graphs;
 	struct row *rows; /* the sum's: a hash */
 };
 
@@ -72,6 +73,7 @@ static void add_notes(struct kern_exec *exec, const struct run_info *run)
 		report_note_no_gpu_times(exec->options.table, exec->options.part);
 		return;
 	}
+	report_note_whole_graphs(exec->options.table, exec->whole_graphs);
 	if (unmatched)
 		table_note(exec->options.table,
 		           "kernels left out, whose launch was not recorded or more than %d "
@@ -85,6 +87,8 @@ static int exec_event(struct consumer *self, const struct event *event, struct e
 	struct kern_exec *exec = exec_of(self);
 
 	exec->any = exec->any || event->type == EVENT_ACTIVITY;
+	exec->whole_graphs +=
+		event->type == EVENT_ACTIVITY && event->activity->kind == ACTIVITY_GRAPH_RUN;
 	return join_event(exec->join, event, err);
 }
 

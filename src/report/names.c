@@ -52,6 +52,8 @@ const char *operation_name(const struct activity *activity)
 		return copy[activity->direction];
 	case ACTIVITY_SET:
 		return "[CUDA memset]";
+	case ACTIVITY_GRAPH_RUN:
+		return "[CUDA graph]";
 	default:
 		return NULL;
 	}

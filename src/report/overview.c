@@ -16,11 +16,7 @@
 #include "report/reports.h"
 #include "report/sums.h"
 
-#define NAMES_WIDTH    120 /* columns of a table of kernels that goes to no terminal */
-#define ROWS           5   /* of each table */
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-#define FIRST_ROWS(n)  ((n) < ROWS ? (n) : ROWS)
-#define NS_PER_SECOND  1000000000
+#define NS_PER_SECOND 1000000000
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
@@ -32,7 +28,6 @@ static void *make_overview(const struct report_options *options)
 	overview->tally = calls_tally(overview->calls);
 	overview->functions = sums_new(sums_kind("cuda_api_sum"), NAMES_FULL, false);
 	overview->processes = processes_new();
-	overview->gpu = gpu_use_new();
 	return overview;
 }
 
@@ -43,7 +38,6 @@ static void see_overview(void *analysis, const struct event *event)
 	overview->calls->ops->event(overview->calls, event, NULL);
 	overview->functions->ops->event(overview->functions, event, NULL);
 	processes_event(overview->processes, event);
-	gpu_use_event(overview->gpu, event);
 	if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
 		overview->class_ns[event->call->function->cls] += call_duration_ns(event->call);
 }
@@ -55,19 +49,19 @@ static void free_overview(void *analysis)
 	overview->calls->ops->free(overview->calls);
 	overview->functions->ops->free(overview->functions);
 	processes_free(overview->processes);
-	gpu_use_free(overview->gpu);
 	free(overview);
 }
 
 uint64_t overview_gpu_ns(const struct overview *overview)
 {
-	return overview->duration_ns * gpu_use_devices(overview->gpu);
+	return overview->duration_ns * gpu_use_devices(overview->tally->gpu->use);
 }
 
 /* What ran at the begin of a part of the trace had begun before it. */
 uint64_t overview_busy_ns(const struct overview *overview)
 {
-	uint64_t busy = gpu_use_all_busy_ns(overview->gpu), most = overview_gpu_ns(overview);
+	uint64_t busy = gpu_use_all_busy_ns(overview->tally->gpu->use),
+		 most = overview_gpu_ns(overview);
 
 	return busy < most ? busy : most;
 }
@@ -165,6 +159,12 @@ static void add_facts(struct facts *facts, const struct overview *overview,
 	add_known(facts, "Released By Exit", TABLE_BYTES, all, memory->exit.bytes);
 	add_number(facts, "Copied", TABLE_BYTES, tally->all_copies.bytes);
 	add_share(facts, "GPU Busy", overview_busy_ns(overview), overview_gpu_ns(overview));
+	add_known(facts, "GPU Queue Median", TABLE_DURATION, tally->gpu->queue.count > 0,
+	          sketch_percentile(&tally->gpu->queue, 0.5));
+	add_known(facts, "GPU Queue 99 %", TABLE_DURATION, tally->gpu->queue.count > 0,
+	          sketch_percentile(&tally->gpu->queue, 0.99));
+	add_known(facts, "GPU Clock Error", TABLE_DURATION, gpu_tally_any(tally->gpu),
+	          run->gpu_clock_error_ns);
 }
 
 static void write_value(struct table *table, const struct fact *fact)
@@ -254,15 +254,13 @@ static int write_facts(struct at_end *self, const struct run_info *run, struct e
 
 /* ---- the first rows of other reports ------------------------------------------------------- */
 
-/* A note where a table goes on in another report. */
-static void note_more(struct table *table, size_t n, const char *report)
+void overview_note_more(struct table *table, size_t n, const char *report)
 {
-	if (n > ROWS)
-		table_note(table, "%zu more: cuscope report FILE %s", n - ROWS, report);
+	if (n > OVERVIEW_ROWS)
+		table_note(table, "%zu more: cuscope report FILE %s", n - OVERVIEW_ROWS, report);
 }
 
-/* An empty part says nothing to people; programs find it at its place. */
-static bool is_left_out(const struct at_end *self, size_t n)
+bool overview_left_out(const struct at_end *self, size_t n)
 {
 	return !n && table_options(self->options.table)->form == TABLE_FORM_TEXT;
 }
@@ -280,7 +278,7 @@ static int write_processes(struct at_end *self, const struct run_info *run, stru
 	size_t n;
 
 	rows = processes_rows(overview->processes, &n);
-	if (is_left_out(self, n))
+	if (overview_left_out(self, n))
 		return 0;
 	table_begin(table, "processes", "Processes", columns, COUNT(columns));
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
@@ -293,7 +291,7 @@ static int write_processes(struct at_end *self, const struct run_info *run, stru
 		table_text(table, rows[i].process->comm);
 		table_end_row(table);
 	}
-	note_more(table, n, "processes");
+	overview_note_more(table, n, "processes");
 	return table_end(table, err);
 }
 
@@ -322,13 +320,13 @@ static int write_functions(struct at_end *self, const struct run_info *run, stru
 	size_t n;
 
 	rows = sums_rows(overview->functions, &n);
-	if (is_left_out(self, n))
+	if (overview_left_out(self, n))
 		return 0;
 	table_begin(table, "functions", run->returns ? "Functions by time" : "Functions by calls",
 	            columns, COUNT(columns));
 	for (size_t i = 0; i < FIRST_ROWS(n); i++)
 		write_function(table, &rows[i]);
-	note_more(table, n, "cuda_api_sum");
+	overview_note_more(table, n, "cuda_api_sum");
 	return table_end(table, err);
 }
 
@@ -345,46 +343,19 @@ static int write_kernels(struct at_end *self, const struct run_info *run, struct
 	int rc = 0;
 
 	rows = tally_kernels(overview->tally, &n);
-	if (!is_left_out(self, n)) {
+	if (!overview_left_out(self, n)) {
 		table_begin(table, "kernels", "Kernels by launches", columns, COUNT(columns));
-		table_fit(table, NAMES_WIDTH);
+		table_fit(table, OVERVIEW_NAMES_WIDTH);
 		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 			table_u64(table, rows[i]->launches);
 			table_text(table, rows[i]->name);
 			table_end_row(table);
 		}
-		note_more(table, n, "launches");
+		overview_note_more(table, n, "launches");
 		rc = table_end(table, err);
 	}
 	free(rows);
 	return rc;
-}
-
-static int write_gpu_kernels(struct at_end *self, const struct run_info *run, struct err *err)
-{
-	static const struct table_column columns[] = {
-		{ "GPU Time", TABLE_DURATION },
-		{ "Runs", TABLE_NUMBER },
-		{ "Kernel", TABLE_TEXT },
-	};
-	const struct overview *overview = self->analysis;
-	struct table *table = self->options.table;
-	const struct gpu_kernel *rows;
-	size_t n;
-
-	rows = gpu_use_kernels(overview->gpu, &n);
-	if (is_left_out(self, n))
-		return 0;
-	table_begin(table, "gpu_kernels", "Kernels by time on the GPU", columns, COUNT(columns));
-	table_fit(table, NAMES_WIDTH);
-	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
-		table_u64(table, rows[i].ns);
-		table_u64(table, rows[i].count);
-		table_text(table, rows[i].name);
-		table_end_row(table);
-	}
-	note_more(table, n, "cuda_gpu_kern_sum");
-	return table_end(table, err);
 }
 
 static void transfer_row(struct table *table, const char *name, const struct memory_count *count)
@@ -409,7 +380,7 @@ static int write_transfers(struct at_end *self, const struct run_info *run, stru
 	const struct tally *tally = ((struct overview *)self->analysis)->tally;
 	struct table *table = self->options.table;
 
-	if (is_left_out(self, tally->all_copies.count + tally->sets.count))
+	if (overview_left_out(self, tally->all_copies.count + tally->sets.count))
 		return 0;
 	table_begin(table, "transfers", "Transfers", columns, COUNT(columns));
 	table_whole(table);
@@ -435,7 +406,7 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 	int rc = 0;
 
 	rows = tally_errors(overview->tally, &n);
-	if (!is_left_out(self, n)) {
+	if (!overview_left_out(self, n)) {
 		table_begin(table, "errors", "Errors", columns, COUNT(columns));
 		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 			const struct function *function = rows[i]->key.function->function;
@@ -448,7 +419,7 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 			table_end_row(table);
 		}
 		report_note_shutdown(table, overview->tally->after_shutdown);
-		note_more(table, n, "errors");
+		overview_note_more(table, n, "errors");
 		rc = table_end(table, err);
 	}
 	free(rows);
@@ -482,9 +453,9 @@ static int write_overview(struct at_end *self, const struct run_info *run, struc
 {
 	static int (*const parts[])(struct at_end * self, const struct run_info *run,
 	                            struct err *err) = {
-		write_facts,   write_processes,   write_functions,
-		write_kernels, write_gpu_kernels, write_transfers,
-		write_errors,  write_missed,      overview_hints,
+		write_facts,   write_processes,      write_functions, write_kernels,
+		overview_gpus, overview_gpu_kernels, write_transfers, overview_gpu_copies,
+		write_errors,  write_missed,         overview_hints,
 	};
 	struct overview *overview = self->analysis;
 	int rc = overview->calls->ops->end(overview->calls, run, err);

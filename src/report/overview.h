@@ -3,7 +3,6 @@
 #ifndef CUSCOPE_REPORT_OVERVIEW_H
 #define CUSCOPE_REPORT_OVERVIEW_H
 
-#include "analysis/gpu_use.h"
 #include "analysis/processes.h"
 #include "analysis/tally.h"
 #include "report/at_end.h"
@@ -13,7 +12,6 @@ struct overview {
 	const struct tally *tally;  /* its own */
 	struct consumer *functions; /* sums.h: of calls that no other call made */
 	struct processes *processes;
-	struct gpu_use *gpu;
 	uint64_t duration_ns;           /* of what was read */
 	uint64_t class_ns[CLASS_COUNT]; /* in calls that no other call made */
 };
@@ -24,6 +22,24 @@ uint64_t overview_busy_ns(const struct overview *overview);
 
 /* Time in CUDA calls, of all threads. */
 uint64_t overview_call_ns(const struct overview *overview);
+
+#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
+
+#define OVERVIEW_ROWS        5   /* of each table */
+#define OVERVIEW_NAMES_WIDTH 120 /* columns of a table of kernels that goes to no terminal */
+
+#define FIRST_ROWS(n) ((n) < OVERVIEW_ROWS ? (n) : OVERVIEW_ROWS)
+
+/* An empty part says nothing to people; programs find it at its place. */
+bool overview_left_out(const struct at_end *self, size_t n);
+
+/* A note where a table goes on in another report. */
+void overview_note_more(struct table *table, size_t n, const char *report);
+
+/* Tables of GPUs: overview_gpu.c. */
+int overview_gpus(struct at_end *self, const struct run_info *run, struct err *err);
+int overview_gpu_kernels(struct at_end *self, const struct run_info *run, struct err *err);
+int overview_gpu_copies(struct at_end *self, const struct run_info *run, struct err *err);
 
 /* The table of what to look at next: HINTS_LEAST to HINTS_MOST rows. */
 #define HINTS_LEAST 3

@@ -59,9 +59,14 @@ static void if_idle(const struct overview *o, const struct run_info *run, struct
 	double busy = share(overview_busy_ns(o), all);
 
 	if (all && busy < 0.5)
-		buf_printf(why, "GPUs were busy %.0f %% of the time: the gaps between launches",
+		buf_printf(why, "GPUs were busy %.0f %% of the time: when they were idle, and why",
 		           100 * busy);
-	else if (!all && o->tally->launches + o->tally->graph_launches >= 2)
+}
+
+/* Where it is not known when the GPU was idle. */
+static void if_launching(const struct overview *o, const struct run_info *run, struct buf *why)
+{
+	if (!overview_gpu_ns(o) && o->tally->launches + o->tally->graph_launches >= 2)
 		buf_puts(why, "which kernels, how often, and what happened between launches");
 }
 
@@ -102,6 +107,12 @@ static void if_small_copies(const struct overview *o, const struct run_info *run
 	buf_puts(why, " on average: fewer and larger ones cost less");
 }
 
+static void findings(const struct overview *o, const struct run_info *run, struct buf *why)
+{
+	if (run->returns && o->tally->calls)
+		buf_puts(why, "what costs time, with evidence and what to try");
+}
+
 static void timeline(const struct overview *o, const struct run_info *run, struct buf *why)
 {
 	buf_puts(why, "what each thread did, and when");
@@ -132,10 +143,12 @@ static const struct {
 	{ "cuscope record --ring-size=SIZE", if_lost },
 	{ "cuscope report FILE errors", if_failed },
 	{ "cuscope report FILE streams", if_waiting },
-	{ "cuscope report FILE launches", if_idle },
+	{ "cuscope report FILE gaps", if_idle },
+	{ "cuscope report FILE launches", if_launching },
 	{ "cuscope report FILE cuda_api_sum", if_allocating },
 	{ "cuscope report FILE streams", if_small_copies },
 	{ "cuscope report FILE memory", if_kept },
+	{ "cuscope report FILE findings", findings },
 	{ "cuscope timeline FILE", timeline },
 	{ "cuscope report FILE slowest", slowest },
 	{ "cuscope report FILE cuda_api_sum", functions },

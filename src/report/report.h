@@ -64,6 +64,9 @@ void report_title(const struct report *report, char *title, size_t size);
 /* The note of a report that needs GPU times and saw none. */
 void report_note_no_gpu_times(struct table *table, bool part);
 
+/* Graph launches that were recorded as wholes, in a report of kernels; nothing of 0. */
+void report_note_whole_graphs(struct table *table, uint64_t count);
+
 /* The note on calls made by other calls, which are shown with --nested. None for 0. */
 void report_note_nested(struct table *table, uint64_t left_out);
 
@@ -75,6 +78,10 @@ void report_note_shutdown(struct table *table, uint64_t calls);
 
 /* The note on medians of more values than are kept. */
 void report_note_median(struct table *table);
+
+/* The notes on activities that were lost, and on processes whose GPU times are not whole: what is
+ * not there looks idle. None where all is there. */
+void report_note_gpu_lost(struct table *table, const struct run_info *run);
 
 /* The note that figures are of a part of the time, where they are. */
 void report_note_estimated(struct table *table, const struct run_info *run);

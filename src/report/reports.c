@@ -55,6 +55,54 @@ const struct report reports[] = {
 	  .gpu_times = true,
 	  .kernel_names = true,
 	  .create = kern_exec_trace_report_new },
+	{ .name = "cuda_memcpy_async",
+	  .help = "asynchronous copies from or to pageable memory",
+	  .gpu_times = true,
+	  .create = cuda_memcpy_async_report_new },
+	{ .name = "cuda_memcpy_sync",
+	  .help = "synchronous copies",
+	  .gpu_times = true,
+	  .create = cuda_memcpy_sync_report_new },
+	{ .name = "cuda_memset_sync",
+	  .help = "synchronous sets of pinned or managed memory",
+	  .gpu_times = true,
+	  .create = cuda_memset_sync_report_new },
+	{ .name = "cuda_api_sync",
+	  .help = "calls that wait for a device or a stream",
+	  .create = cuda_api_sync_report_new },
+	{ .name = "gpu_gaps",
+	  .help = "more than 500 ms without work on a GPU",
+	  .gpu_times = true,
+	  .create = gpu_gaps_report_new },
+	{ .name = "gpu_time_util",
+	  .help = "windows in which a GPU was in use below 50 %",
+	  .gpu_times = true,
+	  .create = gpu_time_util_report_new },
+	{ .name = "nvtx_sum",
+	  .help = "NVTX ranges by total time",
+	  .gpu_times = true,
+	  .create = nvtx_sum_report_new },
+	{ .name = "nvtx_pushpop_sum",
+	  .help = "NVTX ranges that were pushed and popped",
+	  .gpu_times = true,
+	  .create = nvtx_sum_report_new },
+	{ .name = "nvtx_startend_sum",
+	  .help = "NVTX ranges that were started and ended",
+	  .gpu_times = true,
+	  .create = nvtx_sum_report_new },
+	{ .name = "nvtx_pushpop_trace",
+	  .help = "every range that was pushed and popped",
+	  .gpu_times = true,
+	  .create = nvtx_pushpop_trace_report_new },
+	{ .name = "nvtx_kern_sum",
+	  .help = "kernels by the NVTX ranges around their launches",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = nvtx_kern_sum_report_new },
+	{ .name = "nvtx_gpu_proj_sum",
+	  .help = "NVTX ranges by the time of their work on the GPU",
+	  .gpu_times = true,
+	  .create = nvtx_gpu_proj_sum_report_new },
 	{ .name = "summary",
 	  .help = "what 'cuscope trace' prints at its end",
 	  .page = true,
@@ -84,6 +132,24 @@ const struct report reports[] = {
 	{ .name = "errors",
 	  .help = "which calls failed, how, how often and when",
 	  .create = errors_report_new },
+	{ .name = "findings",
+	  .help = "what costs time, with evidence and what to try",
+	  .parts = true,
+	  .create = findings_report_new },
+	{ .name = "overlap",
+	  .help = "computing, communication and copies, and how much at once",
+	  .gpu_times = true,
+	  .parts = true,
+	  .create = overlap_report_new },
+	{ .name = "copies",
+	  .help = "the bandwidth of copies and sets by direction",
+	  .gpu_times = true,
+	  .create = copies_report_new },
+	{ .name = "launch_stats",
+	  .help = "kernels with the time of their launches, their wait and their run",
+	  .gpu_times = true,
+	  .kernel_names = true,
+	  .create = launch_stats_report_new },
 	{ .name = NULL },
 };
 
@@ -164,8 +230,18 @@ void report_note_no_gpu_times(struct table *table, bool part)
 		                  "were not recorded");
 		return;
 	}
-	table_note(table, "GPU times were not recorded: this trace has the calls only "
-	                  "(cuda_api_sum, launches and memory need no GPU times)");
+	table_note(table,
+	           "GPU times were not recorded (cuscope record --gpu does): this trace has the "
+	           "calls only (cuda_api_sum, launches and memory need no GPU times)");
+}
+
+void report_note_whole_graphs(struct table *table, uint64_t count)
+{
+	if (count)
+		table_note(table,
+		           "graph launches recorded as wholes, whose kernels are not known: %llu "
+		           "(--gpu without 'graphs' records their kernels)",
+		           (unsigned long long)count);
 }
 
 void report_note_nested(struct table *table, uint64_t left_out)
@@ -182,6 +258,28 @@ void report_note_shutdown(struct table *table, uint64_t calls)
 		           "harmless: %llu that came at the end of the process, when CUDA was shut "
 		           "down already",
 		           (unsigned long long)calls);
+}
+
+void report_note_gpu_lost(struct table *table, const struct run_info *run)
+{
+	uint64_t lost =
+		run->lost[LOST_GPU_RING] + run->lost[LOST_GPU_BUFFERS] + run->lost[LOST_GPU_TIMES];
+
+	if (lost)
+		table_note(table,
+		           "activities of GPUs that were lost: %llu; idle time is less than "
+		           "it seems",
+		           (unsigned long long)lost);
+	for (size_t i = 0; i < run->n_misses; i++) {
+		const struct miss *miss = &run->misses[i];
+
+		if (miss->kind == MISS_GPU_TIMES && miss->pid)
+			table_note(table, "GPU times of process %u are not whole: %s", miss->pid,
+			           miss->why ? miss->why : "not known why");
+		else if (miss->kind == MISS_GPU_TIMES)
+			table_note(table, "GPU times are not whole: %s",
+			           miss->why ? miss->why : "not known why");
+	}
 }
 
 void report_note_median(struct table *table)

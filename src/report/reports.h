@@ -17,6 +17,20 @@ struct consumer *kern_exec_trace_report_new(const struct report *report,
 struct consumer *summary_report_new(const struct report *report,
                                     const struct report_options *options);
 
+/* The expert rules of Nsight Systems. */
+struct consumer *cuda_memcpy_async_report_new(const struct report *report,
+                                              const struct report_options *options);
+struct consumer *cuda_memcpy_sync_report_new(const struct report *report,
+                                             const struct report_options *options);
+struct consumer *cuda_memset_sync_report_new(const struct report *report,
+                                             const struct report_options *options);
+struct consumer *cuda_api_sync_report_new(const struct report *report,
+                                          const struct report_options *options);
+struct consumer *gpu_gaps_report_new(const struct report *report,
+                                     const struct report_options *options);
+struct consumer *gpu_time_util_report_new(const struct report *report,
+                                          const struct report_options *options);
+
 /* Ours: what Nsight Systems has no report for. */
 struct consumer *overview_report_new(const struct report *report,
                                      const struct report_options *options);
@@ -35,5 +49,23 @@ struct consumer *launches_report_new(const struct report *report,
 struct consumer *gaps_report_new(const struct report *report, const struct report_options *options);
 struct consumer *slowest_report_new(const struct report *report,
                                     const struct report_options *options);
+struct consumer *findings_report_new(const struct report *report,
+                                     const struct report_options *options);
+struct consumer *overlap_report_new(const struct report *report,
+                                    const struct report_options *options);
+struct consumer *copies_report_new(const struct report *report,
+                                   const struct report_options *options);
+struct consumer *launch_stats_report_new(const struct report *report,
+                                         const struct report_options *options);
+
+struct consumer *nvtx_sum_report_new(const struct report *report,
+                                     const struct report_options *options);
+struct consumer *nvtx_pushpop_trace_report_new(const struct report *report,
+                                               const struct report_options *options);
+
+struct consumer *nvtx_kern_sum_report_new(const struct report *report,
+                                          const struct report_options *options);
+struct consumer *nvtx_gpu_proj_sum_report_new(const struct report *report,
+                                              const struct report_options *options);
 
 #endif

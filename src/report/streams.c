@@ -60,8 +60,9 @@ static int write_streams(struct at_end *self, const struct run_info *run, struct
 		           "cudaDeviceSynchronize waits for all and is in none");
 	if (n && !gpu_times)
 		table_note(self->options.table, "GPU Busy: %s",
-		           self->options.part ? "there are no GPU times in this part of the trace"
-		                              : "GPU times were not recorded");
+		           self->options.part
+		                   ? "there are no GPU times in this part of the trace"
+		                   : "GPU times were not recorded (cuscope record --gpu does)");
 	at_end_note_counts(self, run);
 	return table_end(self->options.table, err);
 }

@@ -38,10 +38,11 @@ struct sums {
 	const struct sums_kind *kind;
 	const struct report *report; /* NULL without a table */
 	struct report_options options;
-	struct groups functions, kernels, copies, sets;
+	struct groups functions, kernels, copies, sets, graphs;
 	bool has_source;
 	uint64_t nested;  /* calls left out */
 	uint64_t endless; /* calls counted without a duration */
+	uint64_t hidden;  /* graph launches whose kernels are not known, where kernels are asked */
 	struct sums_row *rows;
 	size_t n_rows;
 };
@@ -52,8 +53,8 @@ struct sums_kind {
 	const char *count_name;
 	struct table_column labels[3];
 	size_t n_labels;
-	bool calls, kernels, memory; /* what is summed */
-	bool sizes;                  /* grid and block sizes apart */
+	bool calls, kernels, memory, graphs; /* what is summed */
+	bool sizes;                          /* grid and block sizes apart */
 };
 
 static const struct sums_kind kinds[] = {
@@ -96,7 +97,8 @@ static const struct sums_kind kinds[] = {
 	  .labels = { { "Category", TABLE_TEXT }, { "Operation", TABLE_TEXT } },
 	  .n_labels = 2,
 	  .kernels = true,
-	  .memory = true },
+	  .memory = true,
+	  .graphs = true },
 };
 
 const struct sums_kind *sums_kind(const char *report)
@@ -220,6 +222,12 @@ static void add_activity(struct sums *sums, const struct activity *activity)
 		group = sums->kind->sizes ? group_by_sizes(&sums->kernels, activity)
 		                          : group_by_id(&sums->kernels, activity->kernel->id);
 		group->kernel = activity->kernel;
+	} else if (activity->kind == ACTIVITY_GRAPH_RUN) {
+		sums->hidden += sums->kind->kernels && !sums->kind->graphs;
+		if (!sums->kind->graphs)
+			return;
+		group = group_by_id(&sums->graphs, 0);
+		group->operation = operation_name(activity);
 	} else {
 		if (!sums->kind->memory)
 			return;
@@ -267,10 +275,11 @@ static char *group_name(const struct sums *sums, const struct group *group)
 static void add_row(struct sums *sums, struct group *group)
 {
 	struct sums_row *row = &sums->rows[sums->n_rows++];
+	bool graph = group == (sums->graphs.n_by_id ? sums->graphs.by_id[0] : NULL);
 
 	memset(row, 0, sizeof(*row));
 	row->name = group_name(sums, group);
-	row->category = group->kernel ? "CUDA_KERNEL" : "MEMORY_OPER";
+	row->category = group->kernel ? "CUDA_KERNEL" : graph ? "CUDA_GRAPH" : "MEMORY_OPER";
 	memcpy(row->grid, group->key.grid, sizeof(row->grid));
 	memcpy(row->block, group->key.block, sizeof(row->block));
 	row->count = group->count;
@@ -418,6 +427,7 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 	if (!exact)
 		report_note_median(table);
 	report_note_nested(table, sums->nested);
+	report_note_whole_graphs(table, sums->hidden);
 	if (sums->endless)
 		table_note(table, "calls without a duration, whose return was not recorded: %llu",
 		           (unsigned long long)sums->endless);
@@ -452,6 +462,7 @@ static int sums_end(struct consumer *self, const struct run_info *run, struct er
 	add_rows(sums, &sums->kernels);
 	add_rows(sums, &sums->copies);
 	add_rows(sums, &sums->sets);
+	add_rows(sums, &sums->graphs);
 	merge_rows(sums);
 	return sums->report ? print_table(sums, run, err) : 0;
 }
@@ -471,6 +482,7 @@ static void sums_free(struct consumer *self)
 	groups_free(&sums->kernels);
 	groups_free(&sums->copies);
 	groups_free(&sums->sets);
+	groups_free(&sums->graphs);
 	free(sums);
 }
 

@@ -249,6 +249,11 @@ static inline uint64_t activity_duration_ns(const struct activity *activity)
 	return activity->end_ns > activity->begin_ns ? activity->end_ns - activity->begin_ns : 0;
 }
 
+static inline uint64_t range_duration_ns(const struct range *range)
+{
+	return range->end_ns > range->begin_ns ? range->end_ns - range->begin_ns : 0;
+}
+
 static inline bool call_has_end(const struct call *call)
 {
 	return !(call->flags & (CALL_NO_RETURN | CALL_UNFINISHED));

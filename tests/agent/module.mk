@@ -2,6 +2,7 @@
 # make agent-abi          our CUPTI headers against the real ones, where a toolkit has them
 # make agent-tests        the agent's library in programs of the simulated driver
 # make test-agent         all of it, also with sanitizers
+# make test-agent-live    the same with cuscope's side of it, in other processes
 
 AGENT_T      := tests/agent
 AGENT_T_LIB  := $(AGENT_SRC:%.c=$(B)/agent-tests/%.o)
@@ -28,4 +29,10 @@ agent-abi:
 test-agent: agent-abi
 	+@MAKE='$(MAKE)' $(AGENT_T)/all $(B)
 
-.PHONY: agent-abi agent-tests test-agent
+$(B)/tests/agent/live: $(B)/tests/agent/live.o $(B)/libcuscope.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+test-agent-live: $(B)/tests/agent/live programs simcuda
+	tests/unit/run.sh $<
+
+.PHONY: agent-abi agent-tests test-agent test-agent-live

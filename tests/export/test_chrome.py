@@ -24,7 +24,7 @@ def obeys(*paths):
 
 
 def test_chrome_golden_outputs(case):
-    for trace in ("plain", "gpu", "lost"):
+    for trace in ("plain", "gpu", "lost", "ranges"):
         path = case.export(trace, trace + ".json")
         obeys(path)
         with open(path) as file:

@@ -44,7 +44,7 @@ def counters_of(path):
 
 
 def test_perfetto_golden_outputs(case):
-    for trace in ("plain", "gpu", "lost"):
+    for trace in ("plain", "gpu", "lost", "ranges"):
         path = case.export(trace, trace + ".pftrace")
         script("perfetto.py", path)
         case.golden(trace + ".pftrace.txt", hide_version(case, "\n".join(packets(decoded(path))) + "\n"))

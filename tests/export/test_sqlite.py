@@ -26,8 +26,35 @@ def test_sqlite_is_what_it_was(case):
     case.golden("gpu.sqlite.txt", "\n".join(lines) + "\n")
 
 
+def test_sqlite_ranges(case):
+    rows = ask(case, "ranges", """
+        SELECT n.text, e.name, d.text, n.end - n.start, n.globalTid % 0x1000000
+        FROM NVTX_EVENTS n JOIN ENUM_NSYS_EVENT_TYPE e ON e.id = n.eventType
+        LEFT JOIN NVTX_EVENTS d ON d.eventType = 75 AND d.domainId = n.domainId
+        WHERE n.eventType != 75 AND n.text NOT IN ('aten::mm', 'optimizer') AND n.text NOT LIKE 'forward%'
+        ORDER BY n.start""")
+    equal("ranges", [("epoch", "NvtxStartEndRange", "train", 10200000, 5152),
+                     ("ProfilerStep#1", "NvtxPushPopRange", None, 4500000, 5151),
+                     ("ncclAllReduce", "NvtxPushPopRange", "NCCL", 30000, 5151),
+                     ("backward", "NvtxPushPopRange", None, 800000, 5152),
+                     ("checkpoint", "NvtxMark", None, None, 5151),
+                     ("ProfilerStep#2", "NvtxPushPopRange", None, 4500000, 5151)], rows)
+
+
+def test_sqlite_waits_overhead_and_graphs(case):
+    equal("waits", [("Context Sync", 2, 7980000, 0, 2)], ask(case, "ranges", """
+        SELECT e.label, COUNT(*), SUM(s.end - s.start), s.deviceId, COUNT(r.rowid)
+        FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION s JOIN ENUM_CUPTI_SYNC_TYPE e ON e.id = s.syncType
+        JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = s.correlationId GROUP BY 1"""))
+    equal("overhead", [("Buffer Flush", 120000, 5152)], ask(case, "ranges", """
+        SELECT e.label, o.end - o.start, o.globalTid % 0x1000000
+        FROM CUPTI_ACTIVITY_KIND_OVERHEAD o JOIN ENUM_CUPTI_OVERHEAD_TYPE e ON e.id = o.overheadType"""))
+    equal("graphs", [(3, 2, 5200000)], ask(case, "ranges", """
+        SELECT graphId, COUNT(*), SUM(end - start) FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE GROUP BY 1"""))
+
+
 def test_sqlite_is_sound(case):
-    for trace in ("plain", "gpu", "lost"):
+    for trace in ("plain", "gpu", "lost", "ranges"):
         equal(trace, [("ok",)], ask(case, trace, "PRAGMA integrity_check"))
 
 
@@ -124,7 +151,7 @@ def test_sqlite_memory_ends_where_it_should(case):
 
 
 def test_sqlite_view_of_calls_counts_as_the_table_does(case):
-    for trace in ("plain", "gpu", "lost"):
+    for trace in ("plain", "gpu", "lost", "ranges"):
         rows = ask(case, trace, """SELECT (SELECT COUNT(*) FROM cuscope_call),
                                           (SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME)""")
         equal(trace, rows[0][0], rows[0][1])

@@ -8,7 +8,7 @@
 # src/probe, add its sources to FUZZ_SRC; if it wants input to start from, write some in seeds.sh.
 
 FUZZ_SECONDS ?= 600
-FUZZ_SRC     += $(wildcard src/base/*.c src/cuda/*.c src/probe/elf_*.c) src/probe/maps.c \
+FUZZ_SRC     += $(wildcard src/base/*.c src/cuda/*.c src/probe/elf_*.c) src/probe/maps.c src/agent/agent_ring.c \
                 src/probe/placement.c src/probe/selection.c src/stack/function_name.c \
                 src/stack/function_table.c src/stack/perf_map.c src/stack/place.c src/cli/options.c src/cli/parse.c \
                 src/cli/scan.c $(wildcard src/trace/*.c src/analysis/*.c)

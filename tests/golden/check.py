@@ -39,8 +39,18 @@ MORE = (
     ("pid", "gpu", ["cuda_api_sum", "--pid", "4242"]),
     ("part", "gpu", ["overview", "--from", "5ms", "--to", "6ms"]),
     ("part_without_work", "gpu", ["cuda_gpu_trace", "--from", "14.9ms"]),
+    ("gaps", "idle", ["gaps"]),
+    ("gaps_chosen", "idle", ["gaps:base", "--gap", "5us", "--top", "3"]),
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
+    ("findings", "steady", ["findings"]),
+    ("overlap", "steady", ["overlap"]),
+    ("expert", "steady", ["cuda_memcpy_async", "cuda_api_sync", "--top", "5"]),
 )
+
+# what is told of the trace with ranges, beside the formats
+REPORTS_OF_RANGES = ("summary", "overview", "cuda_gpu_trace", "cuda_gpu_sum", "cuda_gpu_kern_sum", "cuda_kern_exec_sum", "streams",
+                     "processes", "nvtx_sum", "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_pushpop_trace",
+                     "nvtx_kern_sum", "nvtx_gpu_proj_sum")
 
 # name of the output, trace, character set, arguments
 TIMELINES = (
@@ -55,6 +65,7 @@ TIMELINES = (
     ("timeline_nothing", "gpu", "ASCII", ["--from", "1h"]),
     ("timeline", "plain", "UTF-8", []),
     ("timeline", "lost", "ASCII", []),
+    ("timeline", "ranges", "UTF-8", []),
 )
 # The formats that are text and are held to an output by nobody else (see tests/export), and the page on the file.
 TEXTS = ("table", "jsonl", "log", "csv")
@@ -81,6 +92,8 @@ def outputs_of_reports(cuscope):
             yield name, "gpu", [name], form
         yield name, "plain", [name], "table"
         yield name, "lost", [name], "table"
+        if name in REPORTS_OF_RANGES:
+            yield name, "ranges", [name], "table"
     for name, trace, arguments in MORE:
         for form in ENDINGS:
             yield name, trace, arguments, form
@@ -88,7 +101,7 @@ def outputs_of_reports(cuscope):
 
 def outputs_of_formats():
     """(folder, name of the output, command)"""
-    for trace in ("plain", "gpu", "lost"):
+    for trace in ("plain", "gpu", "lost", "ranges"):
         yield trace, "info.txt", ["info", trace + ".cuscope"]
         for form in TEXTS:
             yield trace, "export." + form, ["export", trace + ".cuscope", "--format", form]
@@ -234,9 +247,9 @@ def main():
         path = os.path.join(HERE, "expected", folder, f"{name}.{ENDINGS[form]}")
         good = check(path, text, update)
         passed, failed = passed + good, failed + (not good)
-        if folder == "gpu":
-            forms.setdefault(name, {})[form] = text
-    for name, texts in forms.items():
+        if folder in ("gpu", "steady"):
+            forms.setdefault((folder, name), {})[form] = text
+    for (_, name), texts in forms.items():
         if name in PAGES:
             read_json(texts["json"])
             continue

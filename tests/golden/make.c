@@ -11,11 +11,15 @@
  *   lost     a run of which much was missed: losses, misses, counts that are estimates
  *   ranges   two steps of a training: ranges of several threads, waits, overhead, graph launches
  *            as wholes, communication; all of it known up to 50 ms late, some of it lost
+ *   idle     two GPUs, of which one waits for every reason that there is (idle.c)
+ *   steady   a loop with most of what the report findings is for
  *
  * Golden outputs are made of them, so what is in them stays as it is. The first three are kept as
  * format 1.0 wrote them: older files are to be read.
  */
+#include "idle.h"
 #include "scene.h"
+#include "steady.h"
 
 #define DEVICE_A  0x7f2a00000000
 #define DEVICE_B  0x7f2a00400000
@@ -471,6 +475,7 @@ static void call_step(struct scene *s, uint64_t mark, double at_us)
 	put_call(s, launch("cudaLaunchKernel", at_us + 200, reduce, 16, 512, STREAM_2));
 	graph.args.handle = EXEC;
 	set_arg(&graph, "graphExec", EXEC);
+	set_stream(&graph, 0);
 	s->mark = mark + 2;
 	put_call(s, graph);
 	s->mark = mark + 3;
@@ -484,10 +489,9 @@ static void run_step(struct scene *s, const char *name, uint64_t mark, double at
 		                  .context = 1,
 		                  .stream = 7,
 		                  .graph = 3 };
-	struct range wait = { .kind = RANGE_SYNC,
-		              .name = "context synchronize",
-		              .correlation = mark + 3,
-		              .context = 1 };
+	struct range wait = {
+		.kind = RANGE_SYNC, .name = "Context Sync", .correlation = mark + 3, .context = 1
+	};
 
 	put_named(s, "aten::mm", 2, at_us + 80, 60);
 	put_named(s, "forward \x1b[31m", 1, at_us + 50, 200);
@@ -505,7 +509,8 @@ static void other_ranges(struct scene *s)
 	struct range sum = { .kind = RANGE_PUSHPOP, .name = "ncclAllReduce", .domain = "NCCL" };
 	struct range epoch = { .kind = RANGE_STARTEND, .name = "epoch", .domain = "train" };
 	struct range mark = { .kind = RANGE_MARK, .name = "checkpoint" };
-	struct range overhead = { .kind = RANGE_OVERHEAD, .name = "activity buffer flush" };
+	struct range overhead = { .kind = RANGE_OVERHEAD, .name = "Buffer Flush" };
+	struct range pause = { .kind = RANGE_NOT_MEASURED, .name = "" };
 
 	put_range(s, sum, 10190, 30);
 	put_range(s, mark, 14700, 0);
@@ -513,6 +518,7 @@ static void other_ranges(struct scene *s)
 	put_range(s, epoch, 9950, 10200);
 	put_named(s, "backward", 0, 10500, 800);
 	put_range(s, overhead, 50010, 120);
+	put_range(s, pause, 51000, 8000);
 }
 
 static void train_with_ranges(struct scene *s)
@@ -618,5 +624,15 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof(path), "%s/ranges.cuscope", argv[1]);
 	train_with_ranges(&scene);
 	write_ranges(&scene, path);
+	snprintf(path, sizeof(path), "%s/idle.cuscope", argv[1]);
+	trace_idle(&scene);
+	run = run_info(21000);
+	run.gpu_times = true;
+	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/steady.cuscope", argv[1]);
+	put_steady(&scene, python, gemm, reduce);
+	run = run_info(12000);
+	run.gpu_times = true;
+	write_scene(&scene, &run, path);
 	return 0;
 }

@@ -19,7 +19,7 @@ MAGIC = b"\x89CUSCOPE"
 RUN, DEFINITIONS, EVENTS, END, INDEX, NAMES = range(1, 7)
 NO_RETURN, UNFINISHED = 2, 4
 KINDS = ("kernel", "memcpy", "memset", "graph")
-RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead")
+RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead", "not_measured")
 RANGE = 7
 DIRECTIONS = ("", "H2D", "D2H", "D2D", "H2H", "P2P", "default")
 FLAGS = ("nested", "no_return", "unfinished", "captured", "failed")
@@ -310,10 +310,28 @@ def row_of_activity(trace, event):
     if event["kernel"]:
         row["grid"] = " ".join(map(str, values[3:6]))
     else:
-        row["function"], row["bytes"] = event["kind"], values[14]
+        row["function"], row["graph"] = event["kind"], values[12] or ""
+    if event["kind"] in ("memcpy", "memset"):
+        row["bytes"] = values[14]
     if event["kind"] == "memcpy":
         row["direction"] = DIRECTIONS[values[15]]
     return row
+
+
+def row_of_range(trace, event):
+    kind = {"nvtx": "push_pop", "nvtx_start_end": "start_end", "nvtx_mark": "mark", "sync": "wait",
+            "overhead": "overhead", "not_measured": "not_measured"}[event["kind"]]
+    return {"time_ns": event["begin"] - trace.begin_ns, "pid": event["pid"], "function": kind,
+            "duration_ns": event["end"] - event["begin"], "correlation": event["correlation"],
+            "tid": event["tid"] or "", "name": event["name"].replace("\x1b", "\\x1b"), "domain": event["domain"],
+            "depth": event["depth"] if kind == "push_pop" else "", "stream": event["stream"] or "",
+            "context": event["context"] or ""}
+
+
+def row_of(trace, event):
+    if event["kind"] == "call":
+        return row_of_call(trace, event)
+    return row_of_activity(trace, event) if event["kind"] in KINDS else row_of_range(trace, event)
 
 
 def differences(cuscope, path):
@@ -323,8 +341,7 @@ def differences(cuscope, path):
     text = subprocess.run([cuscope, "export", path, "--format", "csv", "-o", "-"], capture_output=True,
                           text=True, check=True).stdout
     rows = list(csv.DictReader(io.StringIO(text)))
-    ours = [row_of_call(trace, e) if e["kind"] == "call" else row_of_activity(trace, e)
-            for e in trace.events if e["kind"] in ("call", *KINDS)]
+    ours = [row_of(trace, e) for e in trace.events if e["kind"] in ("call", *KINDS, *RANGES)]
     if len(rows) != len(ours):
         yield f"{len(ours)} rows, cuscope has {len(rows)}"
     for number, (mine, row) in enumerate(zip(ours, rows)):

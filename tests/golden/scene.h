@@ -10,7 +10,7 @@
 
 #include "../unit/trace_events.h"
 
-#define MARKS 64
+#define MARKS 512
 
 struct scene {
 	struct kept_list list;
@@ -119,7 +119,9 @@ static inline void put_range(struct scene *scene, struct range range, double beg
 {
 	struct event event = { .type = EVENT_RANGE,
 		               .process = scene->process,
-		               .tid = range.kind == RANGE_SYNC ? 0 : scene->tid,
+		               .tid = range.kind == RANGE_SYNC || range.kind == RANGE_NOT_MEASURED
+		                              ? 0
+		                              : scene->tid,
 		               .range = &range };
 
 	range.begin_ns = US(begin_us);

@@ -13,6 +13,7 @@ import time
 
 import programs
 from file_cases import files
+from gpu_cases import Gpu
 from live_cases import live
 from top_cases import top
 from torch_cases import Torch
@@ -109,6 +110,7 @@ def main():
     table(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
     top(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
     live(report, cuscope, folder, binaries)
+    Gpu(cuscope, folder, report, binaries).run(torch)
     if torch:
         files(report, cuscope, folder)
         torch.run()

@@ -79,6 +79,19 @@ static inline void count_sets(int times, size_t bytes, bool captured)
 	           bytes, captured ? "true" : "false");
 }
 
+/* What ran as a node of a graph. */
+static inline void count_kernel_nodes(int times, const char *kernel)
+{
+	count_line("{\"what\": \"node\", \"times\": %d, \"kernel\": \"%s\"}\n", times, kernel);
+}
+
+static inline void count_copy_nodes(int times, const char *direction, size_t bytes)
+{
+	count_line(
+		"{\"what\": \"copy_node\", \"times\": %d, \"direction\": \"%s\", \"bytes\": %zu}\n",
+		times, direction, bytes);
+}
+
 /* Kinds: device async managed host array vmm. `address` also stands for a handle. */
 static inline void count_alloc(const char *kind, uint64_t address, size_t bytes)
 {

@@ -7,7 +7,7 @@
 
 #include "runtime.h"
 
-#define REPLAYS	 20
+#define REPLAYS  20
 #define MEANTIME 200
 
 __global__ void step(int *x)
@@ -120,9 +120,12 @@ int main(void)
 	count_launches(1, "side(int*)", shape_of(1, 32), stream, false);
 	CHECK(cudaStreamSynchronize(stream));
 	replay(capture(stream, other), stream);
+	count_kernel_nodes(6 * REPLAYS, "step(int*)");
+	count_copy_nodes(REPLAYS, "H2D", 4096);
 	launch_steps(5, stream, false);
 	launch_steps(5, other, false);
 	replay(build(), stream);
+	count_kernel_nodes(2 * REPLAYS, "side(int*)");
 	CHECK(cudaDeviceSynchronize());
 	count_calls(2, "cudaGraphInstantiate");
 	count_calls(1, "cudaStreamBeginCapture");

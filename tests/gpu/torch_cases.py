@@ -22,9 +22,11 @@ class Loop:
         self.log = open(os.path.join(folder, "torch-serve.log"), "w+")
         self.process = subprocess.Popen([sys.executable, LOOP, "serve"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.pid = None  # until it is ready
 
     def wait(self):
-        self.pid = json.loads(self.process.stdout.readline())["pid"]
+        if self.pid is None:
+            self.pid = json.loads(self.process.stdout.readline())["pid"]
 
     def send(self, command):
         self.process.stdin.write(command + "\n")

@@ -6,7 +6,8 @@
     torch_loop.py model [FILE]     training steps of a small model, always the same; with FILE under
                                    PyTorch's own profiler, whose kernels go there
     torch_loop.py serve            does on demand, a line on standard input each, answered by one:
-                                   launch N, busy SECONDS
+                                   launch N, busy SECONDS, graph SECONDS: replays of one graph that
+                                   was captured when this was first asked for
 """
 
 import json
@@ -73,16 +74,31 @@ def model(profile=None):
                    for e in events if e.get("cat") == "kernel"], out)
 
 
+def captured(x):
+    """A graph of ten additions."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(10):
+            x.add_(1)
+    return graph
+
+
 def serve():
     x = torch.ones(1024, device="cuda")
+    graph = None
     x.add_(1)
     torch.cuda.synchronize()
     print(json.dumps({"pid": os.getpid()}), flush=True)
     for line in sys.stdin:
         what, amount = line.split()
+        if what == "graph" and not graph:
+            graph = captured(x)
         launches, begin = 0, time.monotonic()
         while launches < int(amount) if what == "launch" else time.monotonic() - begin < int(amount):
-            x.add_(1)
+            if what == "graph":
+                graph.replay()
+            else:
+                x.add_(1)
             launches += 1
         torch.cuda.synchronize()
         print(json.dumps({"launches": launches, "seconds": time.monotonic() - begin}), flush=True)

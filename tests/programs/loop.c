@@ -3,18 +3,7 @@
  * loop SECONDS [RATE]: makes RATE rounds of calls a second, prints "ready" after the first one and
  * ends early when its input does.
  */
-#include <poll.h>
-#include <time.h>
-
 #include "sample.h"
-
-static bool input_ended(int milliseconds)
-{
-	struct pollfd poll_fd = { .fd = 0, .events = POLLIN };
-	char byte;
-
-	return poll(&poll_fd, 1, milliseconds) > 0 && read(0, &byte, 1) == 0;
-}
 
 int main(int argc, char **argv)
 {
@@ -34,10 +23,9 @@ int main(int argc, char **argv)
 		DRIVER(cuMemFree_v2, memory);
 		count_free("device", 256);
 		if (!ready) {
-			printf("ready\n");
-			fflush(stdout);
+			sample_ready();
 			ready = true;
 		}
-	} while (sample_seconds() < end && !input_ended((int)(1000 / rate)));
+	} while (sample_seconds() < end && !sample_input_ended((int)(1000 / rate)));
 	return sample_end();
 }

@@ -4,8 +4,9 @@
 PROG      := tests/programs
 PROG_B    := $(B)/programs
 PROG_PLAIN := threads fork exec dlopen capture errors tight longjmp threadexit waitload loop seccomp \
-              memory copies toolkit blocked reload nested waits live
-PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 \
+              memory copies toolkit blocked reload nested waits live \
+              gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast
+PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 \
              $(PROG_B)/static $(PROG_B)/static-stripped
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
@@ -21,6 +22,9 @@ $(PROG_B)/throw.o $(PROG_B)/leak.o: $(PROG_B)/%.o: $(PROG)/%.cc
 	$(CXX) -O2 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -D_GNU_SOURCE -Itests -MMD -MP -c -o $@ $<
 
 $(PROG_PLAIN:%=$(PROG_B)/%): %: %.o $(PROG_B)/sample.o
+	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+
+$(PROG_B)/nvtx: $(PROG_B)/nvtx.o $(PROG_B)/nvtxcalls.o $(PROG_B)/sample.o
 	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
 
 $(PROG_B)/throw $(PROG_B)/leak: %: %.o $(PROG_B)/sample.o

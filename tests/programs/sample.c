@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
@@ -78,6 +79,22 @@ void count_copies(long n, const char *direction, size_t bytes, const char *way)
 void count_sets(long n, size_t bytes)
 {
 	count("sets", n, "%zu", bytes);
+}
+
+void count_ran_kernels(long n, const char *kernel, struct shape s)
+{
+	count("activities", n, "kernel %s %u,%u,%u %u,%u,%u", kernel, s.grid[0], s.grid[1],
+	      s.grid[2], s.block[0], s.block[1], s.block[2]);
+}
+
+void count_ran_copies(long n, const char *direction, size_t bytes, const char *from, const char *to)
+{
+	count("activities", n, "copy %s %zu %s %s", direction, bytes, from, to);
+}
+
+void count_ran_sets(long n, size_t bytes, const char *memory)
+{
+	count("activities", n, "set %zu %s", bytes, memory);
 }
 
 void count_alloc(const char *kind, size_t bytes)
@@ -231,6 +248,12 @@ void sample_launch(CUfunction kernel, const char *name, struct shape s, CUstream
 	count_launches("launches", 1, name, s, stream);
 }
 
+void sample_run(CUfunction kernel, const char *name, struct shape s, CUstream stream)
+{
+	sample_launch(kernel, name, s, stream);
+	count_ran_kernels(1, name, s);
+}
+
 /* ---- threads, time, arguments -----------------------------------------------------------------
  */
 
@@ -245,6 +268,20 @@ double sample_seconds(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void sample_ready(void)
+{
+	printf("ready\n");
+	fflush(stdout);
+}
+
+bool sample_input_ended(int milliseconds)
+{
+	struct pollfd poll_fd = { .fd = 0, .events = POLLIN };
+	char byte;
+
+	return poll(&poll_fd, 1, milliseconds) > 0 && read(0, &byte, 1) == 0;
 }
 
 long sample_number(int argc, char **argv, int n, long otherwise)

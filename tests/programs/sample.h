@@ -57,6 +57,15 @@ void count_launches(const char *section, long n, const char *kernel, struct shap
 void count_copies(long n, const char *direction, size_t bytes, const char *way);
 void count_sets(long n, size_t bytes);
 /* Kinds are those of docs/jsonl.md. `frees` and `live` follow from count_free. */
+/*
+ * What the device is to have run, in the section activities: "kernel tick() 1,1,1 32,1,1",
+ * "copy H2D 4096 pageable device", "set 4096 device", "run" of a graph. Memory is named as CUPTI
+ * does; `from` and `to` are of pageable, pinned, device, managed.
+ */
+void count_ran_kernels(long n, const char *kernel, struct shape shape);
+void count_ran_copies(long n, const char *direction, size_t bytes, const char *from,
+                      const char *to);
+void count_ran_sets(long n, size_t bytes, const char *memory);
 void count_alloc(const char *kind, size_t bytes);
 void count_free(const char *kind, size_t bytes);
 
@@ -123,11 +132,19 @@ void sample_kernels(struct kernels *kernels);
 /* One launch of a kernel without arguments that matter, counted. */
 void sample_launch(CUfunction kernel, const char *name, struct shape shape, CUstream stream);
 
+/* The same, and what the device is to run for it. */
+void sample_run(CUfunction kernel, const char *name, struct shape shape, CUstream stream);
+
 /* ---- threads, time, arguments -----------------------------------------------------------------
  */
 
 long sample_tid(void);
 double sample_seconds(void);
+
+/* Prints "ready", for tests that wait for it. */
+void sample_ready(void);
+/* Waits up to that long; whether standard input has ended. */
+bool sample_input_ended(int milliseconds);
 
 /* The nth argument as a number, or `otherwise`. */
 long sample_number(int argc, char **argv, int n, long otherwise);

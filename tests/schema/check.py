@@ -83,10 +83,10 @@ class Schema:
         return [f"{path} is {value!r}, which does not match {argument}"]
 
     def check_minimum(self, value, argument, schema, path):
-        return [f"{path} is {value}, below {argument}"] if value < argument else []
+        return [f"{path} is {value}, below {argument}"] if is_type(value, "number") and value < argument else []
 
     def check_maximum(self, value, argument, schema, path):
-        return [f"{path} is {value}, above {argument}"] if value > argument else []
+        return [f"{path} is {value}, above {argument}"] if is_type(value, "number") and value > argument else []
 
     def check_minItems(self, value, argument, schema, path):
         return [f"{path} has only {len(value)} items"] if len(value) < argument else []

@@ -17,6 +17,8 @@ import sys
 RANK = re.compile(r'"rank":\s+(\d+)')  # HTA's own, line by line
 CPU_CATEGORIES = {"cuda_runtime", "cuda_driver"}
 GPU_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset"}
+OTHER_CATEGORIES = {"user_annotation", "cuda_sync", "overhead"}
+SYNCS = {"Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"}
 COLUMNS = {"ts", "dur", "name", "cat", "pid", "tid", "args"}
 LAUNCHES = {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx", "cudaMemcpyAsync",
             "cudaMemsetAsync"}
@@ -88,7 +90,7 @@ class Checker:
         for event in self.every_slice:
             if not COLUMNS <= event.keys():
                 self.say("rule 2", f"{event.get('name')} lacks {sorted(COLUMNS - event.keys())}")
-            if event.get("cat") not in CPU_CATEGORIES | GPU_CATEGORIES:
+            if event.get("cat") not in CPU_CATEGORIES | GPU_CATEGORIES | OTHER_CATEGORIES:
                 self.say("rule 2", f"{event.get('name')} is of the category {event.get('cat')!r}")
 
     def streams(self):
@@ -96,6 +98,11 @@ class Checker:
         for event in self.cpu:
             if "stream" in event["args"]:
                 self.say("rule 3", f"{event['name']} of the CPU has a stream")
+        for event in self.slices:
+            if event["cat"] == "user_annotation" and "stream" in event["args"]:
+                self.say("rule 3", f"the annotation {event['name']} has a stream")
+            if event["cat"] == "cuda_sync" and (event["name"] not in SYNCS or event["pid"] != event["args"]["device"]):
+                self.say("rule 3", f"{event['name']} is no wait that HTA knows, or not in its device's process")
         for event in self.gpu:
             if event["args"].get("stream", 0) <= 0 or event["args"].get("correlation", -1) < 0:
                 self.say("rule 3", f"{event['name']} of the GPU has no stream or no correlation")
@@ -197,7 +204,8 @@ class Checker:
         for event in self.gpu:
             args, ns = event["args"], round(event["dur"] * 1000)
             if event["cat"] == "kernel":
-                if not all(len(args.get(key, ())) == 3 for key in ("grid", "block")):
+                whole_graph = "graph id" in args and "graph node id" not in args
+                if not whole_graph and not all(len(args.get(key, ())) == 3 for key in ("grid", "block")):
                     self.say("kernels", f"{event['name']} has no grid or no block")
             elif ("memory bandwidth (GB/s)" in args) != bool(ns):
                 self.say("copies", f"{event['name']}: a bandwidth without a duration, or none with one")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make simcuda         $(B)/simcuda: the simulated driver in three shapes, its runtimes and libcuptis
 # make test-simcuda    its own tests
-# make check-simcuda-signatures   every function against the headers of an installed CUDA toolkit
+# make check-simcuda-signatures   every function and record against the headers of an installed CUDA toolkit
 
 SIM     := tests/simcuda
 SIM_B   := $(B)/simcuda
@@ -139,7 +139,18 @@ $(B)/tests/simcuda/test_runtime-static: $(SIM)/test/test_runtime.c $(SIM_B)/libc
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl
 
-SIM_TESTS := $(addprefix $(B)/tests/simcuda/,test_driver $(addprefix test_runtime-,12 13 static))
+$(B)/tests/simcuda/test_cupti $(B)/tests/simcuda/test_cupti_end: $(B)/tests/simcuda/%: \
+		$(SIM)/test/%.c $(SIM)/test/cupti_scene.c $(SIM)/test/cupti_scene.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -lcmocka -ldl
+
+# A library to be injected: it says that it was called.
+$(B)/tests/simcuda/injected.so: $(SIM)/test/injected.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared -o $@ $<
+
+SIM_TESTS := $(addprefix $(B)/tests/simcuda/,test_driver $(addprefix test_runtime-,12 13 static) \
+                                             test_cupti test_cupti_end injected.so)
 
 test-simcuda: simcuda examples $(SIM_TESTS)
 	SANITIZE='$(SANITIZE)' $(SIM)/test/run $(B)
@@ -152,6 +163,8 @@ check-simcuda-signatures:
 		$(CC) -std=gnu17 -w -fsyntax-only -D_GNU_SOURCE -DSIMCUDA_TOOLKIT_HEADERS \
 			-I$(SIM_TOOLKIT) $$file || exit 1; \
 	done
+	test ! -f $(SIM_TOOLKIT)/cupti.h || \
+		$(CC) -std=gnu17 -w -fsyntax-only -I$(SIM_TOOLKIT) $(SIM)/test/cupti_abi.c
 	@echo "the signatures are those of $(SIM_TOOLKIT)"
 
 .PHONY: test-simcuda check-simcuda-signatures

@@ -52,6 +52,7 @@ struct sim_work {
 	uint32_t device, context, stream;
 	uint32_t graph;      /* 0: not of a graph */
 	uint64_t graph_node; /* of SIM_GRAPH: 0 */
+	bool made_before;    /* SIM_GRAPH: instantiated while there were no hooks */
 	union {
 		struct {
 			const char *name; /* mangled; never freed */
@@ -104,6 +105,7 @@ struct sim_hooks {
 	void (*cancelled)(void *trace);
 
 	void (*waited)(const struct sim_wait *wait);
+	void (*instantiated)(void); /* a graph */
 };
 
 struct sim_profiler {
@@ -112,6 +114,8 @@ struct sim_profiler {
 	void (*install)(const struct sim_hooks *hooks);
 	/* The calling thread's context and its number; NULL: none. */
 	void *(*context)(uint32_t *number);
+	/* The name of what a launch is given, a CUfunction or CUkernel; NULL: it is neither. */
+	const char *(*kernel_name)(const void *handle);
 };
 
 #define SIM_PROFILER_NAME "simcuda_profiler"

@@ -14,6 +14,9 @@ struct scene {
 	struct err err;
 	uint64_t now_ns;
 	bool unwanted;
+	pid_t child; /* whose agent comes; 0: our own */
+	size_t gaps; /* that were told as not measured */
+	uint64_t gap_from_ns, gap_until_ns;
 
 	size_t records, states;
 	struct agent_status last; /* its texts are in why and cupti */
@@ -42,10 +45,21 @@ static inline void scene_state(void *data, const struct agent_status *status)
 	scene->states++;
 }
 
+static inline void scene_unmeasured(void *data, uint32_t pid, uint64_t from_ns, uint64_t until_ns)
+{
+	struct scene *scene = data;
+
+	scene->gaps++;
+	scene->gap_from_ns = from_ns;
+	scene->gap_until_ns = until_ns;
+}
+
 static inline bool scene_wanted(void *data, pid_t pid)
 {
-	assert_int_equal(pid, getpid());
-	return !((struct scene *)data)->unwanted;
+	const struct scene *scene = data;
+
+	assert_int_equal(pid, scene->child ? scene->child : getpid());
+	return !scene->unwanted;
 }
 
 static inline int scene_new(void **state)
@@ -58,6 +72,7 @@ static inline int scene_new(void **state)
 		.ring_bytes = 65536,
 		.record = scene_record,
 		.state = scene_state,
+		.unmeasured = scene_unmeasured,
 		.wanted = scene_wanted,
 		.data = scene,
 	};

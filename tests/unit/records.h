@@ -67,6 +67,8 @@ struct seen {
 	struct call call;
 	char text[64];   /* "" for none */
 	char kernel[64]; /* "" for none */
+	struct activity activity;
+	struct range range;
 };
 
 struct recorder {
@@ -100,6 +102,10 @@ static inline int recorder_event(struct consumer *self, const struct event *even
 		snprintf(seen->kernel, sizeof(seen->kernel), "%s",
 		         event->call->kernel ? event->call->kernel->name : "");
 	}
+	if (event->activity)
+		seen->activity = *event->activity;
+	if (event->range)
+		seen->range = *event->range;
 	return recorder->fail ? err_set(err, recorder->fail, "event") : 0;
 }
 

@@ -270,7 +270,7 @@ static inline void push_call(struct run *run, struct call call)
 	push_call_of(run, the_process(), 4243, &call);
 }
 
-static inline void push_activity(struct run *run, struct activity activity)
+static inline void push_work(struct run *run, struct activity activity)
 {
 	struct event event = activity_event(the_process(), &activity);
 

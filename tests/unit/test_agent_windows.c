@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* --gpu-window: measuring a part of the time. */
 #include "agents_scene.h"
+#include "fake_library.h"
 
 #include <poll.h>
 #include <time.h>
-
-__asm__(".section .rodata\n.globl embedded_agent\nembedded_agent: .ascii \"none\"\n"
-        ".globl embedded_agent_end\nembedded_agent_end:\n.previous\n");
 
 static void open_with(struct scene *scene, uint64_t window_ns, uint64_t period_ns)
 {
@@ -35,6 +33,9 @@ static void a_window_as_long_as_its_period_is_always(void **state)
 	scene_runs(scene, &agent);
 	scene_pass(scene, 3 * SECOND);
 	assert_int_equal(fake_agent_order(&agent), 0);
+	fake_agent_say(&agent, AGENT_PAUSED);
+	scene_turn(scene);
+	assert_int_equal(scene->last.state, AGENT_PAUSED);
 	fake_agent_die(&agent);
 }
 
@@ -111,6 +112,8 @@ static void windows_are_not_told(void **state)
 		scene_pass(scene, SECOND);
 		fake_agent_say(&agent, AGENT_PAUSED);
 		scene_pass(scene, SECOND);
+		fake_agent_say(&agent, AGENT_STARTING);
+		scene_turn(scene);
 		agent.shared->active_since_ns = scene->now_ns;
 		agent.shared->active_until_ns = 0;
 		fake_agent_say(&agent, AGENT_RUNNING);
@@ -138,6 +141,30 @@ static void the_end_tells_from_the_first_window_to_the_last(void **state)
 	assert_int_equal(scene->last.state, AGENT_OFF);
 	assert_int_equal(scene->last.active_since_ns, first);
 	assert_int_equal(scene->last.active_until_ns, first + 11 * SECOND);
+	fake_agent_die(&agent);
+}
+
+static void the_time_between_windows_is_told_as_not_measured(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+
+	open_with(scene, SECOND, 10 * SECOND);
+	scene_runs(scene, &agent);
+	agent.shared->active_until_ns = scene->now_ns + 3;
+	fake_agent_say(&agent, AGENT_ENDING);
+	scene_pass(scene, SECOND);
+	fake_agent_say(&agent, AGENT_PAUSED);
+	scene_pass(scene, SECOND);
+	assert_int_equal(scene->gaps, 0); /* its end is not known yet */
+	agent.shared->active_since_ns = scene->now_ns + 5;
+	agent.shared->active_until_ns = 0;
+	fake_agent_say(&agent, AGENT_RUNNING);
+	scene_pass(scene, 8 * SECOND);
+	scene_turn(scene);
+	assert_int_equal(scene->gaps, 1);
+	assert_int_equal(scene->gap_from_ns, 1000 * SECOND + 3);
+	assert_int_equal(scene->gap_until_ns, 1002 * SECOND + 5);
 	fake_agent_die(&agent);
 }
 
@@ -203,6 +230,7 @@ int main(void)
 		SCENE_TEST(one_that_comes_between_windows_waits_for_the_next),
 		SCENE_TEST(windows_are_not_told),
 		SCENE_TEST(the_end_tells_from_the_first_window_to_the_last),
+		SCENE_TEST(the_time_between_windows_is_told_as_not_measured),
 		SCENE_TEST(failing_between_windows_is_told),
 		SCENE_TEST(a_paused_one_is_told_to_stop),
 		SCENE_TEST(the_descriptor_wakes_at_the_end_of_a_window),

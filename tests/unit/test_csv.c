@@ -37,7 +37,8 @@ static void test_header_names_every_column(void **state)
 	assert_string_equal(run.text,
 	                    "time_ns,duration_ns,process,pid,tid,thread,layer,class,function,"
 	                    "result,result_name,kernel,grid,block,shared_memory,stream,bytes,"
-	                    "direction,address,memory,flags,correlation,device,context\n");
+	                    "direction,address,memory,flags,correlation,device,context,"
+	                    "name,domain,depth,graph,graph_node,queue_ns\n");
 }
 
 static void test_launch_has_kernel_and_shape(void **state)
@@ -49,7 +50,7 @@ static void test_launch_has_kernel_and_shape(void **state)
 	call.args.shmem_bytes = 48;
 	push_call(&run, call);
 	assert_rows("40000,5000,vectorAdd,4242,4243,,driver,launch,cuLaunchKernel,0,CUDA_SUCCESS,"
-	            "\"add(float const*, \"\"x\"\")\",196 1 1,256 1 1,48,0,,,,,,9,,\n");
+	            "\"add(float const*, \"\"x\"\")\",196 1 1,256 1 1,48,0,,,,,,9,,,,,,,,\n");
 }
 
 static void test_free_has_the_bytes_of_its_allocation(void **state)
@@ -57,9 +58,9 @@ static void test_free_has_the_bytes_of_its_allocation(void **state)
 	push_call(&run, alloc_at("cudaMalloc", 0, 0x7000, 4096));
 	push_call(&run, free_at("cudaFree", 20, 0x7000));
 	assert_rows("0,10000,vectorAdd,4242,4243,,runtime,memory,cudaMalloc,0,cudaSuccess,,,,,,"
-	            "4096,,0x7000,device,,,,\n"
+	            "4096,,0x7000,device,,,,,,,,,,\n"
 	            "20000,10000,vectorAdd,4242,4243,,runtime,memory,cudaFree,0,cudaSuccess,,,,,,"
-	            "4096,,0x7000,device,,,,\n");
+	            "4096,,0x7000,device,,,,,,,,,,\n");
 }
 
 static void test_copy_has_direction_stream_and_thread_name(void **state)
@@ -75,7 +76,7 @@ static void test_copy_has_direction_stream_and_thread_name(void **state)
 	                            .thread = &thread });
 	push_call(&run, copy);
 	assert_rows("1000,10000,vectorAdd,4242,4243,\"load, er\",runtime,transfer,cudaMemcpyAsync,"
-	            "0,cudaSuccess,,,,,0x55,64,D2H,0x7f0000001000,,,,,\n");
+	            "0,cudaSuccess,,,,,0x55,64,D2H,0x7f0000001000,,,,,,,,,,,\n");
 }
 
 static void test_flags_are_words_and_no_end_has_no_result(void **state)
@@ -88,9 +89,9 @@ static void test_flags_are_words_and_no_end_has_no_result(void **state)
 	push_call(&run, failed);
 	push_call(&run, lost);
 	assert_rows("0,10000,vectorAdd,4242,4243,,driver,memory,cuMemAlloc_v2,2,"
-	            "CUDA_ERROR_OUT_OF_MEMORY,,,,,,64,,,device,nested failed,,,\n"
+	            "CUDA_ERROR_OUT_OF_MEMORY,,,,,,64,,,device,nested failed,,,,,,,,,\n"
 	            "0,,vectorAdd,4242,4243,,driver,memory,cuMemAlloc_v2,,,,,,,,64,,,device,"
-	            "unfinished,,,\n");
+	            "unfinished,,,,,,,,,\n");
 }
 
 static void test_what_ran_on_the_gpu_is_a_row_too(void **state)
@@ -121,9 +122,9 @@ static void test_what_ran_on_the_gpu_is_a_row_too(void **state)
 	event.activity = &kernel;
 	push(&run, &event);
 	assert_rows("1000,2000,vectorAdd,4242,,,gpu,transfer,memcpy,,,,,,,7,64,H2D,,"
-	            "Pinned -> Device,,4,2,1\n"
+	            "Pinned -> Device,,4,2,1,,,,,,\n"
 	            "5000,1000,vectorAdd,4242,,,gpu,launch,kernel,,,add(),1 2 3,32 1 1,16,7,,,,,,,"
-	            "0,0\n");
+	            "0,0,,,,,,\n");
 }
 
 static void test_what_ended_before_it_began_took_no_time(void **state)
@@ -132,7 +133,8 @@ static void test_what_ended_before_it_began_took_no_time(void **state)
 
 	push(&run,
 	     &(struct event){ .type = EVENT_ACTIVITY, .process = the_process(), .activity = &set });
-	assert_rows("3000,0,vectorAdd,4242,,,gpu,transfer,memset,,,,,,,0,0,,,Unknown,,,0,0\n");
+	assert_rows(
+		"3000,0,vectorAdd,4242,,,gpu,transfer,memset,,,,,,,0,0,,,Unknown,,,0,0,,,,,,\n");
 }
 
 static void test_hostile_names_stay_in_their_field(void **state)
@@ -141,7 +143,7 @@ static void test_hostile_names_stay_in_their_field(void **state)
 
 	push_call_of(&run, new_process(7, "a\n\"b\x1b,"), 7, &call);
 	assert_rows("0,1000,\"a\\x0a\"\"b\\x1b,\",7,7,,runtime,device,cudaSetDevice,0,cudaSuccess,"
-	            ",,,,,,,,,,,,\n");
+	            ",,,,,,,,,,,,,,,,,,\n");
 }
 
 static void test_every_row_has_as_many_fields_as_the_header(void **state)
@@ -150,16 +152,60 @@ static void test_every_row_has_as_many_fields_as_the_header(void **state)
 
 	push_call(&run, call_at("cuCtxSynchronize", 0, 1));
 	push_call(&run, launch_at("cuLaunchKernel", 0, new_kernel("k", false)));
-	push(&run,
-	     &(struct event){ .type = EVENT_ACTIVITY, .process = the_process(), .activity = &set });
+	push_work(&run, set);
+	for (int kind = 0; kind < RANGE_COUNT; kind++)
+		push_range(&run, 4243,
+		           (struct range){ .kind = (enum range_kind)kind, .name = "step" });
 	end_run(&run);
 	for (char *line = strtok(run.text, "\n"); line; line = strtok(NULL, "\n")) {
 		size_t commas = 0;
 
 		for (const char *at = line; (at = strchr(at, ',')); at++)
 			commas++;
-		assert_int_equal(commas, 23);
+		assert_int_equal(commas, 29);
 	}
+}
+
+static void test_a_range_has_name_domain_and_depth(void **state)
+{
+	struct range range = {
+		.begin_ns = US(1), .end_ns = US(3), .name = "a, b", .domain = "NCCL", .depth = 2
+	};
+
+	push_range(&run, 4243, range);
+	range.kind = RANGE_SYNC;
+	range.domain = NULL;
+	range.stream = 7;
+	range.context = 1;
+	range.correlation = 9;
+	push_range(&run, 0, range);
+	assert_rows("1000,2000,vectorAdd,4242,4243,,nvtx,range,push_pop,,,,,,,,,,,,,,,,\"a, b\","
+	            "NCCL,2,,,\n"
+	            "1000,2000,vectorAdd,4242,,,gpu,sync,wait,,,,,,,7,,,,,,9,,1,\"a, b\",,,,,\n");
+}
+
+static void test_work_has_the_time_that_it_waited(void **state)
+{
+	struct call call = call_at("cudaGraphLaunch", 10, 5);
+	struct activity graph = { .kind = ACTIVITY_GRAPH_RUN,
+		                  .begin_ns = US(17.5),
+		                  .end_ns = US(20),
+		                  .correlation = 3,
+		                  .stream = 7,
+		                  .graph = 2 };
+
+	call.correlation = 3;
+	push_call(&run, call);
+	push_work(&run, graph);
+	graph.begin_ns = US(14); /* before its call had returned: it did not wait */
+	push_work(&run, graph);
+	end_run(&run);
+	assert_has(run.text,
+	           "17500,2500,vectorAdd,4242,,,gpu,launch,graph,,,,,,,7,,,,,,3,0,0,,,,2,,"
+	           "2500\n");
+	assert_has(run.text,
+	           "\n14000,6000,vectorAdd,4242,,,gpu,launch,graph,,,,,,,7,,,,,,3,0,0,,,,2,,"
+	           "\n");
 }
 
 /* What ran before the last call that is wanted becomes known after it. */
@@ -176,9 +222,9 @@ static void test_max_events_keeps_what_ran_until_then(void **state)
 	begin_run(&limited, sink_format_by_name("csv")->create(&options));
 	push_call(&limited, call_at("cuInit", 10, 5));
 	push_call(&limited, call_at("cudaFree", 20, 5));
-	push_activity(&limited, activity);
+	push_work(&limited, activity);
 	activity.begin_ns = US(16);
-	push_activity(&limited, activity);
+	push_work(&limited, activity);
 	end_run(&limited);
 	assert_has(limited.text, "\n5000,35000,");
 	assert_has_not(limited.text, "\n16000,");
@@ -205,6 +251,8 @@ int main(void)
 		CSV_TEST(test_copy_has_direction_stream_and_thread_name),
 		CSV_TEST(test_flags_are_words_and_no_end_has_no_result),
 		CSV_TEST(test_what_ran_on_the_gpu_is_a_row_too),
+		CSV_TEST(test_a_range_has_name_domain_and_depth),
+		CSV_TEST(test_work_has_the_time_that_it_waited),
 		CSV_TEST(test_what_ended_before_it_began_took_no_time),
 		CSV_TEST(test_hostile_names_stay_in_their_field),
 		CSV_TEST(test_every_row_has_as_many_fields_as_the_header),

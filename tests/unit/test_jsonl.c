@@ -202,7 +202,8 @@ static void test_first_and_last_line_are_about_the_trace(void **state)
 	                    "\"duration_ms\":1500.000000,\"calls\":0,\"returns\":true,"
 	                    "\"estimate_scale\":1.000000,\"complete\":false,"
 	                    "\"lost\":{\"ring_full\":7,\"threads_full\":0,\"no_entry\":0,"
-	                    "\"too_deep\":0,\"unreadable\":0,\"late\":0},"
+	                    "\"too_deep\":0,\"unreadable\":0,\"late\":0,"
+	                    "\"gpu_ring_full\":0,\"gpu_buffers\":0,\"gpu_bad_times\":0},"
 	                    "\"hooks\":[{\"kind\":\"not_hooked\",\"name\":\"cuA\","
 	                    "\"lib\":\"libcuda.so.1\",\"why\":\"data\"}]}\n");
 	close_run(&run);
@@ -340,6 +341,43 @@ static void push_all_shapes(void)
 	}
 }
 
+/* Of every kind, once with little and once with much to say. */
+static void push_work_and_ranges(void)
+{
+	struct call call = vector_add(1);
+
+	call.correlation = 5;
+	push_call(&run, call);
+	for (int much = 0; much < 2; much++) {
+		for (int kind = 0; kind < ACTIVITY_COUNT; kind++) {
+			struct activity activity = { .kind = (enum activity_kind)kind,
+				                     .begin_ns = US(20),
+				                     .end_ns = US(20 + much),
+				                     .kernel = much ? new_kernel("k", false) : NULL,
+				                     .correlation = much ? 5 : 0,
+				                     .bytes = 64,
+				                     .direction =
+				                             much ? DIRECTION_P2P : DIRECTION_NONE,
+				                     .graph = (uint64_t)much,
+				                     .graph_node = (uint64_t)much };
+
+			push_work(&run, activity);
+		}
+		for (int kind = 0; kind < RANGE_COUNT; kind++) {
+			struct range range = { .kind = (enum range_kind)kind,
+				               .begin_ns = US(20),
+				               .end_ns = US(20 + much),
+				               .name = much ? "a\"\x1b" : "",
+				               .domain = much ? "NCCL" : NULL,
+				               .context = (uint32_t)much,
+				               .stream = (uint32_t)much,
+				               .correlation = (uint64_t)much };
+
+			push_range(&run, much ? 4243 : 0, range);
+		}
+	}
+}
+
 static void test_every_line_fits_the_schema(void **state)
 {
 	FILE *check;
@@ -352,6 +390,7 @@ static void test_every_line_fits_the_schema(void **state)
 		push_all_shapes();
 		push_call(&run, vector_add(1));
 		push_call(&run, copy_at("cudaMemcpy", 1, DIRECTION_P2P, 1));
+		push_work_and_ranges();
 		push_exit(&run, the_process(), 1);
 		end_run(&run);
 		check = popen(CHECK, "w"); /* from the top of the source tree */

@@ -315,10 +315,62 @@ static void test_calls_without_returns_say_nothing_of_times(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- GPUs ---------------------------------------------------------------------------------- */
+
+static void push_kernel_on(uint32_t device, const struct kernel *kernel, double begin_us,
+                           double end_us)
+{
+	push_work(&run, (struct activity){ .kind = ACTIVITY_KERNEL,
+	                                   .kernel = kernel,
+	                                   .device = device,
+	                                   .begin_ns = US(begin_us),
+	                                   .end_ns = US(end_us) });
+}
+
+/* They come late and many at a time: the share is of the time that they tell of. */
+static void test_gpus_are_as_busy_as_what_came_says(void **state)
+{
+	const struct kernel *kernel = new_kernel("gemm()", true);
+	const struct live_process *process;
+
+	push_launches(kernel, 2, 100);
+	process = look_at(1 * SECOND);
+	assert_true(process->gpu_share < 0);
+	assert_false(snapshot.gpu_times);
+	push_kernel_on(0, kernel, 0.1 * SECOND, 0.2 * SECOND);
+	push_kernel_on(0, kernel, 0.15 * SECOND, 0.3 * SECOND); /* overlaps */
+	push_kernel_on(0, kernel, 0.4 * SECOND, 0.5 * SECOND);
+	process = look_at(2 * SECOND);
+	assert_true(snapshot.gpu_times);
+	assert_float_equal(process->gpu_share, 0.75, 1e-6);
+	assert_int_equal(process->gpu_ns, 300000000);
+	assert_int_equal(process->kernels[0].gpu_runs, 3);
+	assert_int_equal(process->kernels[0].gpu_ns, 350000000);
+	process = look_at(3 * SECOND); /* nothing new is known yet */
+	assert_float_equal(process->gpu_share, 0.75, 1e-6);
+	push_kernel_on(1, kernel, 0.5 * SECOND, 1.5 * SECOND); /* of two GPUs one */
+	process = look_at(4 * SECOND);
+	assert_float_equal(process->gpu_share, 0.5, 1e-6);
+	process = look_at(8 * SECOND); /* long enough */
+	assert_float_equal(process->gpu_share, 0, 1e-6);
+}
+
+static void test_what_a_process_ran_may_be_known_when_it_is_forgotten(void **state)
+{
+	push_call(&run, call_at("cuInit", 1, 1));
+	push_exit(&run, the_process(), 10);
+	assert_non_null(look_at(1 * SECOND));
+	assert_null(look_at(7 * SECOND));
+	push_kernel_on(0, NULL, 5, 9);
+	assert_null(look_at(8 * SECOND));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_rates_are_those_of_the_last_interval),
+		TEST(test_gpus_are_as_busy_as_what_came_says),
+		TEST(test_what_a_process_ran_may_be_known_when_it_is_forgotten),
 		TEST(test_a_snapshot_stays_while_counting_goes_on),
 		TEST(test_copies_are_counted_by_direction_and_stream),
 		TEST(test_what_failed_or_was_nested_did_no_work),

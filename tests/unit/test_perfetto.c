@@ -97,7 +97,7 @@ static void push_kernel(uint64_t correlation, double begin_us, double end_us)
 		                     .correlation = correlation,
 		                     .stream = 7 };
 
-	push_activity(&run, activity);
+	push_work(&run, activity);
 }
 
 /* Each value is that of its time, although the kernels are known after all launches. */

@@ -43,8 +43,15 @@ static void set_memory(struct live_process *process, uint64_t bytes, uint64_t pe
 
 static void add_details(struct live_process *process)
 {
-	kernels[0].kernel = new_kernel("void gemm<float, 4>(float const*, float*, int)", true);
-	kernels[1].kernel = new_kernel("tick()", true);
+	static struct kernel *gemm, *tick;
+
+	if (!gemm) {
+		gemm = new_kernel("void gemm<float, 4>(float const*, float*, int)", true);
+		tick = new_kernel("tick()", true);
+	}
+	kernels[0].kernel = gemm;
+	kernels[1].kernel = tick;
+	kernels[0].gpu_runs = kernels[1].gpu_runs = 0;
 	set_count(&kernels[0].launches, 600, 60);
 	set_count(&kernels[1].launches, 400, 140.5);
 	functions[0] = (struct live_function){ .function = the_function("cuLaunchKernel"),
@@ -158,6 +165,21 @@ static void test_the_page_on_80_columns(void **state)
 		"        3 processes           124k        0  12.0G 14.0G     0     0      0   0%\n"
 		"\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"
 		"Enter open  < > sort  R reverse  p pause  r reset  h help  q quit\n");
+}
+
+static void test_gpu_times_have_columns_where_there_are_any(void **state)
+{
+	assert_has_not(render(24, 80), " GPU\n");
+	assert_int_equal(press('b'), TOP_NOTHING);
+	snapshot.gpu_times = true;
+	processes[0].gpu_share = 0.934;
+	processes[1].gpu_share = -1;
+	snapshot.total.gpu_share = -1;
+	assert_has(render(24, 80), "D2H/s ERRORS SYNC  GPU\n");
+	assert_has(text.data, "25%  93%\n");
+	assert_has(text.data, "0%    -\n");
+	assert_int_equal(press('b'), TOP_REDRAW);
+	assert_before(render(24, 80), "python3", "train");
 }
 
 static void test_the_page_on_120_columns_has_more(void **state)
@@ -384,6 +406,18 @@ static void test_enter_opens_the_kernels(void **state)
 	           "20%\n");
 }
 
+static void test_kernels_have_their_time_on_the_gpu(void **state)
+{
+	snapshot.gpu_times = true;
+	kernels[0].gpu_runs = 600;
+	kernels[0].gpu_ns = 1200000000;
+	kernels[1].gpu_runs = 0;
+	open_python();
+	assert_has(render(24, 80), "SHARE GPUTIME AVERAGE\n");
+	assert_has(text.data, "30%   1.20s  2.00ms\n");
+	assert_has(text.data, "20%       -       -\n");
+}
+
 static void test_numbers_choose_tables(void **state)
 {
 	open_python();
@@ -563,6 +597,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_the_page_on_80_columns),
+		TEST(test_gpu_times_have_columns_where_there_are_any),
+		TEST(test_kernels_have_their_time_on_the_gpu),
 		TEST(test_the_page_on_120_columns_has_more),
 		TEST(test_the_page_on_200_columns_has_room_for_names),
 		TEST(test_the_page_fits_any_size_from_80_by_24),

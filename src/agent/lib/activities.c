@@ -18,9 +18,9 @@ struct batch {
 	struct ring *ring;
 	struct agent_shared *shared;
 	uint64_t now_ns;
-	uint64_t since_ns; /* earlier ones are impossible */
-	uint64_t
-		until_ns; /* later ones are nobody's; unfinished ones are to be expected; 0: none */
+	uint64_t possible_ns; /* earlier ones are impossible */
+	uint64_t since_ns;    /* earlier ones are nobody's */
+	uint64_t until_ns; /* so are later ones, and unfinished ones are to be expected; 0: none */
 	uint64_t written, impossible, unknown, full;
 };
 
@@ -28,6 +28,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct intern *intern; /* NULL: closed */
 static uint32_t wanted, version;
 static uint64_t clock_error;
+static uint64_t enabled_since; /* ns; kinds were, a little before calls are told of */
 
 int activities_open(void)
 {
@@ -57,11 +58,12 @@ void activities_forked(void)
 	intern = NULL;
 }
 
-void activities_configure(uint32_t kinds, uint32_t cupti_version)
+void activities_configure(uint32_t kinds, uint32_t cupti_version, uint64_t enabled_ns)
 {
 	pthread_mutex_lock(&lock);
 	wanted = kinds;
 	version = cupti_version;
+	enabled_since = enabled_ns;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -82,8 +84,8 @@ static bool take_times(struct batch *batch, uint64_t *begin, uint64_t *end)
 	*end = clock_converted(*end);
 	if (batch->until_ns && (!*end || *begin > batch->until_ns))
 		return false;
-	if (*begin && *begin <= *end && *begin >= batch->since_ns && *end <= batch->now_ns)
-		return true;
+	if (*begin && *begin <= *end && *begin >= batch->possible_ns && *end <= batch->now_ns)
+		return *begin >= batch->since_ns;
 	batch->impossible++;
 	return false;
 }
@@ -309,6 +311,7 @@ static void begin_batch(struct batch *batch, struct ring *ring)
 	batch->shared = ring->shared;
 	batch->now_ns = clock_now() + clock_error + AHEAD_NS;
 	batch->since_ns = since > clock_error ? since - clock_error : 0;
+	batch->possible_ns = enabled_since > clock_error ? enabled_since - clock_error : 0;
 	batch->until_ns = __atomic_load_n(&ring->shared->active_until_ns, __ATOMIC_RELAXED);
 }
 

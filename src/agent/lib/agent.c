@@ -213,10 +213,12 @@ static void begin_started(const char *address)
 		set_handlers();
 		if (session_begin(&session, socket, true)) {
 			threaded = true;
-			if (session.state == AGENT_RUNNING) /* a short program may end at once */
-				__atomic_store_n(&wake_running, session.wake, __ATOMIC_RELAXED);
-			if (start_thread(true))
+			/* now: a short program ends before the thread has begun to run */
+			__atomic_store_n(&wake_running, session.wake, __ATOMIC_RELAXED);
+			if (start_thread(true)) {
 				threaded = false; /* measured, but never flushed: CUPTI does */
+				__atomic_store_n(&wake_running, -1, __ATOMIC_RELAXED);
+			}
 		}
 	}
 	pthread_mutex_unlock(&lock);

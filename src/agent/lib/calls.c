@@ -44,11 +44,12 @@ static __thread struct open_call {
 } open_call;
 
 static const uint32_t wanted_by[] = {
-	[CUPTI_CALL_LAUNCH] = AGENT_WANT_KERNELS,
-	[CUPTI_CALL_COPY] = AGENT_WANT_COPIES,
-	[CUPTI_CALL_SET] = AGENT_WANT_SETS,
-	[CUPTI_CALL_GRAPH] = ANY_ACTIVITY,
+	[CUPTI_CALL_LAUNCH] = AGENT_WANT_KERNELS, [CUPTI_CALL_COPY] = AGENT_WANT_COPIES,
+	[CUPTI_CALL_SET] = AGENT_WANT_SETS,       [CUPTI_CALL_GRAPH] = ANY_ACTIVITY,
+	[CUPTI_CALL_MADE] = ANY_ACTIVITY,
 };
+
+static bool graphs_seen; /* since the process began: see enum agent_leftover */
 
 void calls_prepare(void)
 {
@@ -72,13 +73,25 @@ uint32_t calls_next(uint32_t domain, uint32_t kinds, unsigned *at)
 	return 0;
 }
 
-bool calls_is_graph_launch(uint32_t domain, uint32_t id)
+static enum cupti_call_class class_of(uint32_t domain, uint32_t id)
 {
-	uint8_t which = domain - CUPTI_DOMAIN_DRIVER <= 1 && id < NUMBERS
-	                        ? by_number[domain - CUPTI_DOMAIN_DRIVER][id]
-	                        : 0;
+	uint8_t which = by_number[domain - CUPTI_DOMAIN_DRIVER][id];
 
-	return which && calls[which - 1].class == CUPTI_CALL_GRAPH;
+	return which ? calls[which - 1].class : CUPTI_CALL_LAUNCH;
+}
+
+void calls_watch_graphs(uint32_t domain, uint32_t id)
+{
+	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS ||
+	    class_of(domain, id) < CUPTI_CALL_GRAPH)
+		return;
+	if (!__atomic_load_n(&graphs_seen, __ATOMIC_RELAXED))
+		__atomic_store_n(&graphs_seen, true, __ATOMIC_RELEASE);
+}
+
+bool calls_saw_graphs(void)
+{
+	return __atomic_load_n(&graphs_seen, __ATOMIC_ACQUIRE);
 }
 
 /* The name of a call's function, once a ring; two threads at once may say it twice. */
@@ -184,6 +197,8 @@ void calls_callback(uint32_t domain, uint32_t id, const void *callback_data)
 	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS)
 		return;
 	if (data->site == CUPTI_ENTER) {
+		if (class_of(domain, id) == CUPTI_CALL_MADE)
+			return;
 		if (open->number && open->correlation == data->correlation)
 			return;
 		open->correlation = data->correlation;

@@ -17,6 +17,13 @@ uint64_t clock_now(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void clock_pause_ms(unsigned ms)
+{
+	const struct timespec time = { .tv_nsec = (long)ms * 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
 void clock_shared(void)
 {
 	__atomic_store_n(&ahead, 0, __ATOMIC_RELAXED);

@@ -10,6 +10,8 @@
 
 uint64_t clock_now(void); /* ns of CLOCK_MONOTONIC; also what CUPTI is given to call */
 
+void clock_pause_ms(unsigned ms); /* below 1000 */
+
 /* CUPTI counts in our clock. */
 void clock_shared(void);
 

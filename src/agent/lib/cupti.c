@@ -14,10 +14,10 @@
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
 #include "agent/lib/leave.h"
-#include "agent/lib/leave.h"
 #include "agent/lib/writer.h"
 
 #define VERSION_LEAVABLE 24 /* 12.6 */
+#define ON_THEIR_WAY_MS  2  /* a graph launch takes microseconds */
 
 /* CUPTI's functions; those that an old one lacks are NULL. */
 static struct functions {
@@ -29,8 +29,8 @@ static struct functions {
 static struct found found; /* once found, it stays */
 static cupti_subscriber subscriber;
 static bool entered, two_clocks;
-static bool whole_graphs; /* were asked for since CUPTI was entered */
-static uint32_t enabled;  /* enum agent_kind */
+static bool graphs_matter; /* kinds are on, or about to be */
+static uint32_t enabled;   /* enum agent_kind */
 
 /* In which order kinds are asked for. A graph as a whole suppresses its nodes. */
 static const struct {
@@ -50,8 +50,8 @@ static const struct {
 
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
-	if (calls_is_graph_launch(domain, id))
-		leave_saw_graph();
+	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
+		calls_watch_graphs(domain, id);
 	if (writer_kinds(~WRITER_OPEN))
 		calls_callback(domain, id, data);
 	else if (leave_wanted())
@@ -136,22 +136,19 @@ static int set_clock(struct failure *failure)
 	return 0;
 }
 
-static int enable_kinds(uint32_t kinds, bool from_start, struct failure *failure)
+static int enable_kinds(uint32_t kinds, struct failure *failure)
 {
 	enabled = 0;
-	activities_configure(kinds, found.version);
+	activities_configure(kinds, found.version, clock_now());
 	for (size_t i = 0; i < sizeof(kinds_of) / sizeof(*kinds_of); i++) {
 		uint32_t result;
 
 		if (!(kinds_of[i].wanted & kinds))
 			continue;
-		if (kinds_of[i].kind == CUPTI_KIND_GRAPH_TRACE && !from_start)
-			continue;
 		result = f.cuptiActivityEnable(kinds_of[i].kind);
 		/* An old CUPTI knows no graphs as wholes; its records of nodes still come. */
 		if (result && kinds_of[i].kind == CUPTI_KIND_GRAPH_TRACE)
 			continue;
-		whole_graphs |= kinds_of[i].kind == CUPTI_KIND_GRAPH_TRACE;
 		if (error_of(failure, "cuptiActivityEnable", result))
 			return -1;
 		enabled |= kinds_of[i].wanted;
@@ -171,7 +168,7 @@ static void enable_callbacks(uint32_t kinds)
 	}
 }
 
-int cupti_begin(uint32_t kinds, int given, bool from_start, struct failure *failure)
+int cupti_begin(uint32_t kinds, int given, struct failure *failure)
 {
 	struct agent_shared *shared = writer_shared();
 
@@ -194,10 +191,14 @@ int cupti_begin(uint32_t kinds, int given, bool from_start, struct failure *fail
 		return -1;
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->active_until_ns, 0, __ATOMIC_RELAXED);
-	if (enable_kinds(kinds, from_start, failure))
+	/* No graph may be launched unseen while kinds are on: those that were on their way before
+	 * the callbacks came are let by. */
+	__atomic_store_n(&graphs_matter, true, __ATOMIC_RELAXED);
+	enable_callbacks(kinds);
+	clock_pause_ms(ON_THEIR_WAY_MS);
+	if (enable_kinds(kinds, failure))
 		return -1;
 	writer_measure(kinds);
-	enable_callbacks(kinds);
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
 	return 0;
 }
@@ -249,14 +250,19 @@ void cupti_disable(void)
 		if (kinds_of[i].wanted & enabled)
 			f.cuptiActivityDisable(kinds_of[i].kind);
 	}
+	enabled = 0;
+}
+
+void cupti_mute(void)
+{
+	__atomic_store_n(&graphs_matter, false, __ATOMIC_RELAXED);
 	f.cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_DRIVER);
 	f.cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_RUNTIME);
-	enabled = 0;
 }
 
 bool cupti_leavable(void)
 {
-	return found.version >= VERSION_LEAVABLE && !whole_graphs;
+	return found.version >= VERSION_LEAVABLE && !calls_saw_graphs();
 }
 
 void cupti_unsubscribe(void)
@@ -275,6 +281,7 @@ void cupti_watch_all(void)
 void cupti_leave(void)
 {
 	f.cuptiFinalize();
+	__atomic_store_n(&graphs_matter, false, __ATOMIC_RELAXED);
 	subscriber = NULL;
 	entered = false;
 }

@@ -14,7 +14,13 @@
 #ifndef CUSCOPE_AGENT_LIB_CUPTI_CALLS_H
 #define CUSCOPE_AGENT_LIB_CUPTI_CALLS_H
 
-enum cupti_call_class { CUPTI_CALL_LAUNCH, CUPTI_CALL_COPY, CUPTI_CALL_SET, CUPTI_CALL_GRAPH };
+enum cupti_call_class {
+	CUPTI_CALL_LAUNCH,
+	CUPTI_CALL_COPY,
+	CUPTI_CALL_SET,
+	CUPTI_CALL_GRAPH,
+	CUPTI_CALL_MADE, /* a graph: not told of, but CUPTI can no more be finalized (wire.h) */
+};
 
 /* CALL(number, name, class, shape) */
 /* clang-format off */
@@ -123,8 +129,17 @@ enum cupti_call_class { CUPTI_CALL_LAUNCH, CUPTI_CALL_COPY, CUPTI_CALL_SET, CUPT
 	CALL(477, cuLaunchCooperativeKernel, LAUNCH, "quuuuuuuqq") \
 	CALL(478, cuLaunchCooperativeKernel_ptsz, LAUNCH, "quuuuuuuqq") \
 	CALL(480, cuLaunchCooperativeKernelMultiDevice, LAUNCH, "quu") \
+	CALL(513, cuGraphInstantiate, MADE, "") \
 	CALL(514, cuGraphLaunch, GRAPH, "qq") \
 	CALL(515, cuGraphLaunch_ptsz, GRAPH, "qq") \
+	CALL(561, cuGraphExecUpdate, MADE, "") \
+	CALL(578, cuGraphInstantiate_v2, MADE, "") \
+	CALL(580, cuGraphUpload, MADE, "") \
+	CALL(581, cuGraphUpload_ptsz, MADE, "") \
+	CALL(643, cuGraphInstantiateWithFlags, MADE, "") \
+	CALL(656, cuGraphInstantiateWithParams, MADE, "") \
+	CALL(657, cuGraphInstantiateWithParams_ptsz, MADE, "") \
+	CALL(696, cuGraphExecUpdate_v2, MADE, "") \
 	CALL(652, cuLaunchKernelEx, LAUNCH, "qqqq") \
 	CALL(653, cuLaunchKernelEx_ptsz, LAUNCH, "qqqq") \
 	CALL(776, cuMemcpyBatchAsync, COPY, "qqqqqqqqq") \

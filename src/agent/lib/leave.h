@@ -2,11 +2,6 @@
 /*
  * The moment at which CUPTI can be left. NVIDIA has cuptiFinalize called from the end of a call of
  * CUDA's, in CUPTI's own callback; from elsewhere it crashes (pytorch/kineto#686).
- *
- * CUDA graphs need more. On an H200 with CUPTI of CUDA 13.0 and 12.9, programs died of it (error
- * 700 or 719 at the next synchronisation) where several threads launched graphs, but not where one
- * thread did and CUPTI was left at the end of a call of that thread, nor where it launched none for
- * a while. Four threads launching kernels never minded.
  */
 #ifndef CUSCOPE_AGENT_LIB_LEAVE_H
 #define CUSCOPE_AGENT_LIB_LEAVE_H
@@ -21,15 +16,6 @@ void leave_begin(int wake);
 bool leave_wanted(void);
 bool leave_done(void);
 uint64_t leave_took_ns(void);
-
-/* The calling thread launches a graph. */
-void leave_saw_graph(void);
-
-/* At most one thread has launched graphs since CUPTI was entered. */
-bool leave_possible(void);
-
-/* That thread makes no calls: any other's will do. */
-void leave_anywhere(void);
 
 /* No moment is waited for any more. False: it has come already. */
 bool leave_cancel(void);

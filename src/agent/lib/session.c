@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/lib/activities.h"
@@ -65,14 +64,25 @@ static void say_failure(const struct failure *failure)
 
 /* ---- beginning ----------------------------------------------------------------------------- */
 
+/* Graphs as wholes only where none can be older than our being here: see wire.h. */
+static uint32_t kinds_possible(struct session *session)
+{
+	uint32_t kinds = session->kinds;
+
+	if (!(kinds & AGENT_WANT_GRAPHS) || session->from_the_begin)
+		return kinds;
+	writer_shared()->nodes_instead = 1;
+	return (kinds & ~(uint32_t)AGENT_WANT_GRAPHS) | AGENT_WANT_KERNELS;
+}
+
 static void measure(struct session *session)
 {
+	uint32_t kinds = kinds_possible(session);
 	struct failure failure = { 0 };
-	bool from_start = session->from_start;
 
-	session->from_start = false;
+	session->from_the_begin = false;
 	say_state(session, AGENT_STARTING);
-	if (cupti_begin(session->kinds, session->cupti, from_start, &failure) == 0) {
+	if (cupti_begin(kinds, session->cupti, &failure) == 0) {
 		session->clock_ns = session->flush_ns = clock_now();
 		say_state(session, AGENT_RUNNING);
 		return;
@@ -100,13 +110,13 @@ static void refuse(struct session *session)
 	say_state(session, AGENT_FAILED);
 }
 
-bool session_begin(struct session *session, int socket, bool from_start)
+bool session_begin(struct session *session, int socket, bool from_the_begin)
 {
 	struct agent_message hello = { 0 };
 	int fds[2], got;
 
 	*session = (struct session){
-		.socket = socket, .wake = -1, .cupti = -1, .from_start = from_start
+		.socket = socket, .wake = -1, .cupti = -1, .from_the_begin = from_the_begin
 	};
 	got = channel_receive(socket, HELLO_MOST_MS, &hello, fds);
 	session->cupti = fds[1];
@@ -137,13 +147,6 @@ bool session_begin(struct session *session, int socket, bool from_start)
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
-static void pause_ms(unsigned ms)
-{
-	const struct timespec time = { .tv_nsec = (long)(ms * MS) };
-
-	nanosleep(&time, NULL);
-}
-
 /* Until nothing more comes: what the GPU has finished was finished a moment ago. */
 static void flush_rest(void)
 {
@@ -153,7 +156,7 @@ static void flush_rest(void)
 	for (int i = 0; i < SETTLE_MOST && __atomic_load_n(written, __ATOMIC_RELAXED) != before;
 	     i++) {
 		if (i)
-			pause_ms(SETTLE_MS);
+			clock_pause_ms(SETTLE_MS);
 		before = __atomic_load_n(written, __ATOMIC_RELAXED);
 		cupti_flush(false);
 	}
@@ -165,6 +168,7 @@ static void ended(struct session *session, bool left)
 	struct agent_shared *shared = writer_shared();
 
 	shared->pause_ns = left ? leave_took_ns() : 0;
+	shared->leftover = left ? AGENT_LEFT_NOTHING : AGENT_LEFT_CUPTI;
 	if (left)
 		buffers_close();
 	else if (session->order == AGENT_STOP)
@@ -177,8 +181,7 @@ static void ended(struct session *session, bool left)
 /* CUPTI stays, with what a launch then costs; it measures nothing. */
 static void end_without_leaving(struct session *session)
 {
-	cupti_disable();
-	flush_rest();
+	cupti_mute();
 	ended(session, false);
 }
 
@@ -189,11 +192,12 @@ static void begin_ending(struct session *session)
 	say_state(session, AGENT_ENDING);
 	session->ending_since = clock_now();
 	session->own_call = false;
-	if (!cupti_leavable() || !leave_possible()) {
+	cupti_disable();
+	flush_rest();
+	if (!cupti_leavable()) {
 		end_without_leaving(session);
 		return;
 	}
-	flush_rest();
 	cupti_watch_all();
 	leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
 }
@@ -203,11 +207,10 @@ static void turn_ending(struct session *session)
 {
 	if (leave_done()) {
 		ended(session, true);
-	} else if (!leave_possible() && leave_cancel()) {
+	} else if (!cupti_leavable() && leave_cancel()) {
 		end_without_leaving(session);
 	} else if (!session->own_call && clock_now() - session->ending_since > OWN_CALL_AFTER) {
 		session->own_call = true;
-		leave_anywhere();
 		leave_by_own_call();
 	}
 }
@@ -291,6 +294,9 @@ bool session_turn(struct session *session)
 
 void session_last_flush(struct session *session)
 {
-	if (session->state == AGENT_RUNNING)
-		cupti_flush(true);
+	if (session->state != AGENT_RUNNING)
+		return;
+	/* What the GPU has not finished yet ends with the process. */
+	__atomic_store_n(&writer_shared()->active_until_ns, clock_now(), __ATOMIC_RELAXED);
+	cupti_flush(true);
 }

@@ -18,13 +18,13 @@ struct session {
 	uint32_t order;              /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what is to be */
 	uint64_t ending_since;       /* ns; AGENT_ENDING */
 	uint64_t clock_ns, flush_ns; /* when they were looked after last */
-	bool from_start;             /* the program has not used the GPU yet */
 	bool own_call;               /* was made, to leave CUPTI */
+	bool from_the_begin;         /* of CUDA in this process, and nothing was measured yet */
 };
 
 /* Takes the hello, within two seconds, and starts to measure. False: there is nothing to go on
- * with; all is closed. */
-bool session_begin(struct session *session, int socket, bool from_start);
+ * with; all is closed. `from_the_begin`: called by cuInit. */
+bool session_begin(struct session *session, int socket, bool from_the_begin);
 
 /* Waits for something to do, and does it. False: it is over, and all is closed. */
 bool session_turn(struct session *session);

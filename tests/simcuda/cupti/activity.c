@@ -21,6 +21,8 @@ static atomic_int thread_id_type;
 static uint64_t (*_Atomic timestamp)(void);
 static _Atomic int64_t clock_offset; /* what records' clock is ahead of CLOCK_MONOTONIC */
 
+static atomic_bool graphs_measured;
+
 bool kind_is_enabled(enum kind kind)
 {
 	return atomic_load(&enabled[kind]);
@@ -70,6 +72,25 @@ static void compare_clocks(void)
 	if ((uint64_t)llabs(offset) <= best)
 		offset = 0;
 	atomic_store(&clock_offset, offset);
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+static bool kernels_are_measured(void)
+{
+	return kind_is_enabled(KIND_CONCURRENT_KERNEL) || kind_is_enabled(KIND_KERNEL) ||
+	       kind_is_enabled(KIND_GRAPH_TRACE);
+}
+
+void graph_instantiated(void)
+{
+	if (kernels_are_measured())
+		atomic_store(&graphs_measured, true);
+}
+
+bool graphs_were_measured(void)
+{
+	return atomic_load(&graphs_measured);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -219,6 +240,11 @@ void *work_submit(const struct sim_work *work, size_t n)
 {
 	/* The trace of a graph hides its nodes. */
 	bool whole = work[0].kind == SIM_GRAPH && kind_is_enabled(KIND_GRAPH_TRACE);
+	if (whole && work[0].made_before)
+		misuse("cuGraphLaunch", "the trace of graphs is enabled, and this one was "
+		                        "instantiated before CUPTI came");
+	if (work[0].kind == SIM_GRAPH && kernels_are_measured())
+		atomic_store(&graphs_measured, true);
 	struct trace *trace = calloc(1, sizeof(*trace) + n * sizeof(trace->slot[0]));
 	bool any = false;
 	if (!trace)
@@ -342,7 +368,7 @@ void call_record(const struct sim_call *call, uint32_t site)
 
 /* ---- the program's side ---------------------------------------------------------------------- */
 
-static bool any_enabled(void)
+bool any_kind_is_enabled(void)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
 		if (kind_is_enabled((enum kind)kind))
@@ -357,6 +383,7 @@ void activity_forget(void)
 	for (int kind = 0; kind < KINDS; kind++)
 		atomic_store(&enabled[kind], false);
 	atomic_store(&timestamp, NULL);
+	atomic_store(&graphs_measured, false);
 }
 
 CUPTI_API enum result cuptiActivityEnable(uint32_t kind);
@@ -371,7 +398,7 @@ enum result cuptiActivityEnable(uint32_t kind)
 	enum result result = session_begin();
 	if (result != RESULT_SUCCESS)
 		return result;
-	bool first = !any_enabled();
+	bool first = !any_kind_is_enabled();
 	if (first)
 		compare_clocks();
 	atomic_store(&enabled[kind], true);
@@ -408,7 +435,7 @@ enum result cuptiActivityRegisterTimestampCallback(uint64_t (*function)(void))
 	FAIL_ON_DEMAND();
 	if (!function)
 		return RESULT_INVALID_PARAMETER;
-	if (any_enabled())
+	if (any_kind_is_enabled())
 		return RESULT_INVALID_OPERATION;
 	atomic_store(&timestamp, function);
 	return RESULT_SUCCESS;

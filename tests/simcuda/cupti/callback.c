@@ -21,6 +21,7 @@ static struct subscriber *_Atomic subscriber; /* NULL: none */
 static atomic_bool enabled[DOMAINS][SITES_MAX];
 static atomic_uint last_correlation;
 static atomic_bool counting;
+static atomic_uint threads; /* that made a call in this session */
 
 static __thread struct {
 	uint64_t session;
@@ -49,6 +50,11 @@ uint32_t correlation_current(void)
 	return me.session == session_now() && me.depth ? me.correlation : 0;
 }
 
+unsigned int callback_threads(void)
+{
+	return atomic_load(&threads);
+}
+
 bool callback_is_at_exit(void)
 {
 	return client_is_running() && me.at_exit;
@@ -74,7 +80,22 @@ static int number_of(struct sim_site *site)
 	return number;
 }
 
-/* A launch's callbacks tell the kernel's name in reality; nobody here needs it. */
+/* The kernel's name, for the driver's launches. */
+static const char *symbol_of(const struct sim_call *call, int site)
+{
+	static const struct {
+		int site, word; /* the argument that is the kernel */
+	} launches[] = { { 307, 0 }, { 442, 0 }, { 477, 0 }, { 478, 0 }, { 652, 1 }, { 653, 1 } };
+	if (call->site->layer != SIM_DRIVER)
+		return NULL;
+	for (size_t i = 0; i < sizeof(launches) / sizeof(launches[0]); i++) {
+		if (launches[i].site == site)
+			return session_profiler()->kernel_name(
+				((void *const *)call->params)[launches[i].word]);
+	}
+	return NULL;
+}
+
 static void tell(struct sim_call *call, bool exit)
 {
 	enum sim_layer layer = call->site->layer;
@@ -89,6 +110,7 @@ static void tell(struct sim_call *call, bool exit)
 			                      .params = call->params,
 			                      .result = exit ? call->result : NULL,
 			                      .data = &call->data,
+			                      .symbol = symbol_of(call, site),
 			                      .correlation = call->correlation };
 		data.context = session_profiler()->context(&data.context_number);
 		me.at_exit = exit;
@@ -106,6 +128,7 @@ bool call_enter(struct sim_call *call)
 	if (me.session != call->session) {
 		me.session = call->session;
 		me.depth = 0;
+		atomic_fetch_add(&threads, 1);
 	}
 	pay();
 	if (me.depth++ == 0)
@@ -141,6 +164,7 @@ void callback_forget(void)
 {
 	/* Its memory stays: another thread may be about to look whether it is still there. */
 	atomic_store(&subscriber, NULL);
+	atomic_store(&threads, 0);
 	for (uint32_t domain = 0; domain < DOMAINS; domain++)
 		enable(false, domain, 0, SITES_MAX - 1);
 }

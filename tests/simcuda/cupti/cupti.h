@@ -3,7 +3,9 @@
  * The simulated libcupti: one subscriber, callbacks around calls, records of work, for the
  * simulated driver and runtime in the same process. It does as the real one where a program that
  * uses it can tell, and does not hide mistakes: what was not enabled gives nothing, wrong arguments
- * are refused, and what the real one would crash on, use after cuptiFinalize, aborts.
+ * are refused, and what the real one would crash on aborts: use after cuptiFinalize, and calling it
+ * with kinds enabled while several threads use CUDA, with another thread held in a callback, or
+ * after a graph was measured; the trace of a graph that was instantiated before CUPTI came.
  *
  * Built as CUDA 11.0's, 12.4's and 13.0's (CUPTI_RELEASE). What it knows lives in one session,
  * which the first cuptiSubscribe or cuptiActivityEnable begins and cuptiFinalize ends. Meanwhile
@@ -81,9 +83,10 @@ uint64_t clock_ns(void); /* CLOCK_MONOTONIC */
 
 bool call_enter(struct sim_call *call);
 void call_leave(struct sim_call *call);
-void callback_forget(void);         /* the session ends */
-uint32_t correlation_current(void); /* of the call that this thread is in; 0: none */
-bool callback_is_at_exit(void);     /* this thread is in a callback at a call's exit */
+void callback_forget(void);          /* the session ends */
+uint32_t correlation_current(void);  /* of the call that this thread is in; 0: none */
+bool callback_is_at_exit(void);      /* this thread is in a callback at a call's exit */
+unsigned int callback_threads(void); /* that called CUDA in this session */
 
 /* ---- activity.c ------------------------------------------------------------------------------ */
 
@@ -92,6 +95,9 @@ void *work_submit(const struct sim_work *work, size_t n);
 void work_ended(void *trace, const struct sim_span *span, size_t n);
 void work_cancelled(void *trace);
 void work_waited(const struct sim_wait *wait);
+void graph_instantiated(void);
+bool graphs_were_measured(void); /* in this session */
+bool any_kind_is_enabled(void);
 /* A call returned that began then: for the kinds that record calls. */
 bool calls_are_recorded(enum sim_layer layer);
 void call_record(const struct sim_call *call, uint32_t site);

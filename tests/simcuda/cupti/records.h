@@ -37,7 +37,7 @@ enum kind {
 	KIND_MEMCPY2 = 22, /* from one device to another */
 	KIND_SYNCHRONIZATION = 38,
 	KIND_GRAPH_TRACE = 51,
-	KINDS = 55,
+	KINDS = 56,
 };
 
 enum {

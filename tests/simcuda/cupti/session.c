@@ -19,6 +19,7 @@ static const struct sim_hooks hooks = {
 	.ended = work_ended,
 	.cancelled = work_cancelled,
 	.waited = work_waited,
+	.instantiated = graph_instantiated,
 };
 
 static struct sim_profiler *profiler;   /* guarded by cupti_lock */
@@ -126,12 +127,26 @@ bool client_is_running(void)
 	return client_depth > 0;
 }
 
-/* Those of other threads, which may themselves wait for what this thread holds: not forever. */
+/* Those of other threads. One that is held there until this one is through is lost. */
 static void wait_for_clients(void)
 {
 	unsigned int own = client_depth > 0;
-	for (int ms = 0; ms < 1000 && atomic_load(&clients) > own; ms++)
+	for (int ms = 0; ms < 2000 && atomic_load(&clients) > own; ms++)
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	if (atomic_load(&clients) > own)
+		misuse("cuptiFinalize", "another thread is held in a callback");
+}
+
+/* What was seen to end programs on an H200 with driver 580 and CUPTI 13.0. */
+static void check_leaving(void)
+{
+	if (settings.strict && !callback_is_at_exit())
+		misuse("cuptiFinalize", "not at a call's exit (SIMCUPTI_STRICT)");
+	if (any_kind_is_enabled() && callback_threads() > 1)
+		misuse("cuptiFinalize", "kinds are enabled, and several threads use CUDA");
+	if (graphs_were_measured())
+		misuse("cuptiFinalize", "a graph was launched or instantiated while kernels were "
+		                        "measured, and will write its times to what is freed now");
 }
 
 CUPTI_API enum result cuptiFinalize(void);
@@ -139,8 +154,7 @@ enum result cuptiFinalize(void)
 {
 	FAIL_ON_DEMAND();
 	session_need(__func__);
-	if (settings.strict && !callback_is_at_exit())
-		misuse(__func__, "not at a call's exit (SIMCUPTI_STRICT)");
+	check_leaving();
 	pthread_mutex_lock(&cupti_lock);
 	bool mine = atomic_exchange(&session, 0) != 0;
 	if (mine)

@@ -6,6 +6,7 @@
 #include "capture.h"
 #include "copy.h"
 #include "launch.h"
+#include "trace.h"
 
 struct CUgraphExec_st {
 	struct handle handle;
@@ -282,6 +283,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, cuuint64_t flags)
 	}
 	(*exec)->plan = plan;
 	(*exec)->flags = flags;
+	trace_instantiated();
 	return CUDA_SUCCESS;
 }
 

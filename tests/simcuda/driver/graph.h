@@ -39,6 +39,7 @@ bool plan_like(const struct plan *one, const struct plan *other); /* same kinds 
 size_t plan_tasks(const struct plan *plan);
 const struct task *plan_task(const struct plan *plan, size_t i);
 void plan_renumber(struct plan *plan, uint32_t number); /* an update keeps it */
+bool plan_was_hooked(const struct plan *plan);          /* a profiler was there when it was made */
 uint32_t plan_number(const struct plan *plan);          /* of the executable graph, for records */
 
 CUresult plan_run(const struct plan *plan);

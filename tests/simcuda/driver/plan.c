@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "graph.h"
+#include "trace.h"
 
 struct plan {
 	unsigned int refs;
 	uint32_t number;
+	bool hooked;
 	size_t n;
 	struct task task[];
 };
@@ -68,6 +70,7 @@ struct plan *plan_new(CUgraph graph)
 		return NULL;
 	plan->refs = 1;
 	plan->number = ++last_number;
+	plan->hooked = trace_wanted();
 	plan->n = 0;
 	for (size_t i = 0; i < nodes->n; i++)
 		nodes->node[i]->placed = false;
@@ -126,6 +129,11 @@ const struct task *plan_task(const struct plan *plan, size_t i)
 uint32_t plan_number(const struct plan *plan)
 {
 	return plan->number;
+}
+
+bool plan_was_hooked(const struct plan *plan)
+{
+	return plan->hooked;
 }
 
 void plan_renumber(struct plan *plan, uint32_t number)

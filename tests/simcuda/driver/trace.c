@@ -6,6 +6,7 @@
 #include "block.h"
 #include "clock.h"
 #include "graph.h"
+#include "module.h"
 
 /* What a kernel of which nothing is known takes. */
 #define REGISTERS 32
@@ -25,8 +26,20 @@ static void *current(uint32_t *number)
 	return ctx;
 }
 
-__attribute__((visibility("default"))) struct sim_profiler simcuda_profiler = { NULL, install,
-	                                                                        current };
+static const char *kernel_name(const void *handle)
+{
+	if (handle_is(handle, HANDLE_FUNCTION))
+		return ((const struct CUfunc_st *)handle)->kept_name;
+	if (handle_is(handle, HANDLE_KERNEL))
+		return ((const struct CUkern_st *)handle)->kept_name;
+	return NULL;
+}
+
+__attribute__((visibility("default"))) struct sim_profiler simcuda_profiler = {
+	.install = install,
+	.context = current,
+	.kernel_name = kernel_name,
+};
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
@@ -176,6 +189,7 @@ static void *submit_graph(const struct task *task, const struct sim_hooks *hooks
 	work[0] = *run;
 	work[0].kind = SIM_GRAPH;
 	work[0].graph = plan_number(task->plan);
+	work[0].made_before = !plan_was_hooked(task->plan);
 	fill_works(task->plan, &work[0], &node, &work[1]);
 	void *trace = hooks->submit(work, n);
 	free(work);
@@ -236,6 +250,13 @@ void trace_end(const struct task *task, uint64_t begin_ns, uint64_t end_ns)
 	}
 	struct sim_span span = { begin_ns, end_ns };
 	hooks->ended(task->trace, &span, 1);
+}
+
+void trace_instantiated(void)
+{
+	const struct sim_hooks *hooks = profiler_hooks(&simcuda_profiler);
+	if (hooks)
+		hooks->instantiated();
 }
 
 uint64_t trace_now(void)

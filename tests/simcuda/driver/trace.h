@@ -21,6 +21,8 @@ void trace_cancel(const struct task *task);
 /* It ran; a graph's nodes one after another. Not under sim_lock, or where the task is trivial. */
 void trace_end(const struct task *task, uint64_t begin_ns, uint64_t end_ns);
 
+void trace_instantiated(void); /* a graph; not under sim_lock */
+
 /* Around waiting: trace_now before, the rest after. */
 uint64_t trace_now(void); /* 0: nobody wants to know */
 void trace_waited(enum sim_wait_kind kind, uint64_t begin_ns, uint32_t context, uint32_t stream,

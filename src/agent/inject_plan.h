@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* The area in the target, and the steps in it: what the borrowed thread does there. */
+#ifndef CUSCOPE_AGENT_INJECT_PLAN_H
+#define CUSCOPE_AGENT_INJECT_PLAN_H
+
+#include <stdint.h>
+
+#include "agent/inject_code.h"
+#include "agent/inject_target.h"
+
+/* The names tell what each does; those that follow a failure are further down. */
+enum plan_step {
+	STEP_MEMFD,
+	STEP_PAIR,
+	STEP_REPORT_PAIR,
+	STEP_CLOSE_OURS, /* its entry is where the tracer takes descriptors, and leaves */
+	STEP_CLOSE_REPORT_OURS,
+	STEP_GO, /* fails if the tracer was killed before it could fill the memfd */
+	STEP_DLOPEN,
+	STEP_DLSYM,
+	STEP_CLOSE_MEMFD,
+	STEP_LOADED, /* fails if nobody waits any more */
+	STEP_CALL,
+	STEP_CALLED, /* a jump to STEP_TELL */
+	STEP_DLERROR,
+	STEP_ERROR_LENGTH,
+	STEP_ERROR_TEXT,
+	STEP_CLOSE_MEMFD_UNUSED,
+	STEP_CLOSE_SOCKET,
+	STEP_TELL,
+	STEP_CLOSE_REPORT,
+	STEP_END,
+	PLAN_STEPS
+};
+
+#define PLAN_NAME_MAX 64
+
+struct area {
+	struct area_head head;
+	struct step step[PLAN_STEPS];
+	uint64_t go;     /* SYS_getpid once the memfd is filled */
+	int32_t pair[2]; /* of these the first is ours */
+	int32_t report[2];
+	char name[PLAN_NAME_MAX], function[PLAN_NAME_MAX], path[128];
+};
+
+#define AREA_BYTES (320u << 10) /* with 16 KiB or more for vectors, and a stack of 256 KiB */
+
+/*
+ * What comes through the report socket, one message each, in this order: the text of dlerror, or
+ * the mark once the library is there; then struct step of STEP_CALL, whose last argument, which
+ * nobody uses, is the mark.
+ */
+struct plan {
+	uint64_t mark; /* random */
+	struct area area;
+};
+
+/* For an area at `base`. area.head.first stays 0. */
+void plan_make(struct plan *plan, const struct target *target, const struct inject_options *options,
+               uint64_t base);
+
+/* Address of the first step, to be written last. */
+uint64_t plan_first(const struct plan *plan, const struct target *target, uint64_t base);
+
+/* Whether this processor's vectors fit. */
+bool plan_fits(void);
+
+#endif

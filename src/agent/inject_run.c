@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+#include "agent/inject_run.h"
+
+#include <errno.h>
+
+#ifdef __x86_64__
+
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/inject_plan.h"
+#include "agent/inject_target.h"
+#include "agent/inject_thread.h"
+#include "agent/inject_trace.h"
+#include "base/buf.h"
+#include "base/text.h"
+
+#define MS          1000000ull
+#define WAITING_MAX 64         /* threads that are listed at a time */
+#define TRIES       4          /* of them in one round */
+#define PATIENCE_NS (200 * MS) /* for one that waits; then those that run are looked at as well */
+#define CHOICE_NS   (50 * MS)  /* before one of the last ranks is taken */
+#define SLICE_NS    (20 * MS)  /* for each of these */
+#define PAUSE_NS    (2 * MS)
+
+struct run {
+	const struct inject_options *options;
+	struct target target;
+	uint64_t begin_ns, deadline_ns;
+	size_t turn; /* of the threads that run */
+	size_t threads, stopped;
+};
+
+/* ---- how it went ----------------------------------------------------------------------------- */
+
+struct report {
+	bool loaded, told;
+	int returned;
+	char text[704]; /* dlerror's */
+};
+
+/* One message of the target, which is not trusted: any bytes may come. */
+static void take_message(struct report *report, const struct borrowed *borrowed, const void *data,
+                         size_t n)
+{
+	const struct step *step = data;
+
+	if (n == sizeof(uint64_t) && memcmp(data, &borrowed->mark, n) == 0) {
+		report->loaded = true;
+	} else if (n == sizeof(*step) && step->arg[5] == borrowed->mark) {
+		report->told = true;
+		report->returned = (int)step->result;
+	} else if (!report->loaded && n < sizeof(report->text)) {
+		memcpy(report->text, data, n);
+		report->text[n] = '\0';
+	}
+}
+
+/*
+ * Until the thread has told how it went, which is the last thing that it does, or is gone; false:
+ * too late. The end of the socket alone may not come: what another thread forks meanwhile has it.
+ */
+static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
+                         struct report *report)
+{
+	struct pollfd fd = { .fd = borrowed->report, .events = POLLIN };
+	_Alignas(8) char message[1024];
+
+	*report = (struct report){ 0 };
+	for (;;) {
+		uint64_t now = trace_now_ns();
+		ssize_t n;
+		int r;
+
+		if (now >= deadline_ns)
+			return false;
+		r = poll(&fd, 1, (int)((deadline_ns - now) / MS) + 1);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return false;
+		n = recv(borrowed->report, message, sizeof(message), MSG_DONTWAIT);
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return true;
+		if (n > 0)
+			take_message(report, borrowed, message, (size_t)n);
+		if (report->told)
+			return true;
+	}
+}
+
+static int not_loaded(const struct run *run, const struct report *report, struct err *err)
+{
+	struct buf safe = { 0 };
+	int rc;
+
+	text_add_safe(&safe, report->text);
+	rc = err_set(err, ENOEXEC, "the loader of process %d refused the library: %s",
+	             run->options->pid, safe.len ? safe.data : "it did not say why");
+	buf_free(&safe);
+	return rc;
+}
+
+static int too_late(const struct run *run, const struct report *report, struct err *err)
+{
+	if (!report->loaded)
+		return err_set(
+			err, ETIMEDOUT,
+			"loading a library into process %d did not end in %.1f s (another of "
+			"its threads may hold the loader's lock); the process is left alone "
+			"and cuscope's library stays unused",
+			run->options->pid, (double)run->options->limit_ns / 1e9);
+	return err_set(err, ETIMEDOUT, "cuscope's library in process %d did not start in %.1f s",
+	               run->options->pid, (double)run->options->limit_ns / 1e9);
+}
+
+static int conclude(const struct run *run, struct borrowed *borrowed, struct inject_result *result,
+                    struct err *err)
+{
+	struct report report;
+	bool ended = await_report(borrowed, run->deadline_ns, &report);
+	int rc = 0;
+
+	result->stopped_ns = trace_now_ns() - borrowed->since_ns;
+	close(borrowed->report);
+	if (!ended)
+		rc = too_late(run, &report, err);
+	else if (!report.told)
+		rc = err_set(err, ESRCH,
+		             "process %d ended, or started another program, while cuscope "
+		             "attached to it",
+		             run->options->pid);
+	else if (!report.loaded)
+		rc = not_loaded(run, &report, err);
+	else if (report.returned)
+		rc = err_set(err, report.returned,
+		             "cuscope's library in process %d could not start: %s",
+		             run->options->pid,
+		             strerror(report.returned < 0 ? -report.returned : report.returned));
+	if (rc)
+		close(borrowed->socket);
+	else
+		result->socket = borrowed->socket;
+	return rc;
+}
+
+/* ---- finding a thread ------------------------------------------------------------------------ */
+
+static int try_waiting(struct run *run, struct borrowed *borrowed, struct err *err)
+{
+	struct waiting list[WAITING_MAX];
+	int n = waiting_list(run->options->pid, list, WAITING_MAX, &run->threads, &run->stopped);
+	int rc = -EAGAIN;
+
+	if (n < 0)
+		return err_set(err, ESRCH, "process %d has ended", run->options->pid);
+	for (int i = 0; i < n && i < TRIES && rc == -EAGAIN; i++) {
+		if (list[i].rank >= RANK_LAST && trace_now_ns() - run->begin_ns < CHOICE_NS)
+			break;
+		rc = borrow_waiting(run->options, &run->target, &list[i], run->deadline_ns,
+		                    borrowed, err);
+	}
+	return rc;
+}
+
+static int try_running(struct run *run, struct borrowed *borrowed, struct err *err)
+{
+	uint64_t until_ns = trace_now_ns() + SLICE_NS;
+	pid_t tid = thread_number(run->options->pid, run->turn++);
+
+	if (until_ns > run->deadline_ns)
+		until_ns = run->deadline_ns;
+	return tid ? borrow_running(run->options, &run->target, tid, until_ns, run->deadline_ns,
+	                            borrowed, err)
+	           : -EAGAIN;
+}
+
+static int no_point(const struct run *run, struct err *err)
+{
+	if (run->threads && run->stopped == run->threads)
+		return err_set(err, EAGAIN,
+		               "process %d is stopped (SIGSTOP, or a debugger): let it go on first",
+		               run->options->pid);
+	return err_set(err, EAGAIN,
+	               "no thread of process %d reached a point at which a library can be loaded "
+	               "(waiting in poll, sleep, read from a socket ...) in %.1f s; try again, or "
+	               "start the program with cuscope",
+	               run->options->pid, (double)run->options->limit_ns / 1e9);
+}
+
+/* Whether the process still has the program that was looked at. */
+static bool is_same_program(const struct target *target)
+{
+	uint64_t there;
+
+	return target_read(target, target->dlopen, &there, sizeof(there));
+}
+
+/* 0 with a borrowed thread that works; -ESTALE when all is to be looked at again. */
+static int find_thread(struct run *run, struct borrowed *borrowed, struct err *err)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	uint64_t now;
+	int rc;
+
+	while ((now = trace_now_ns()) < run->deadline_ns) {
+		rc = try_waiting(run, borrowed, err);
+		if (rc == -EAGAIN && now - run->begin_ns > PATIENCE_NS)
+			rc = try_running(run, borrowed, err);
+		if (rc != -EAGAIN)
+			return rc;
+		if (!is_same_program(&run->target))
+			return -ESTALE;
+		nanosleep(&pause, NULL);
+	}
+	return no_point(run, err);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int look_and_find(struct run *run, struct borrowed *borrowed, struct err *err)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	int rc;
+
+	do {
+		rc = target_look(run->options, &run->target, err);
+		if (!rc) {
+			rc = find_thread(run, borrowed, err);
+			target_close(&run->target);
+		}
+		if (rc == -ESTALE)
+			nanosleep(&pause, NULL);
+	} while (rc == -ESTALE && trace_now_ns() < run->deadline_ns);
+	return rc == -ESTALE ? no_point(run, err) : rc;
+}
+
+int inject_run(const struct inject_options *options, struct inject_result *result, struct err *err)
+{
+	struct run run = { .options = options, .begin_ns = trace_now_ns() };
+	struct borrowed borrowed;
+	int rc;
+
+	if (!plan_fits() || strlen(options->name) >= PLAN_NAME_MAX ||
+	    strlen(options->function) >= PLAN_NAME_MAX)
+		return err_set(err, ENOTSUP, "attaching: this processor's registers do not fit");
+	run.deadline_ns = run.begin_ns + options->limit_ns;
+	rc = look_and_find(&run, &borrowed, err);
+	return rc ? rc : conclude(&run, &borrowed, result, err);
+}
+
+#else
+
+int inject_run(const struct inject_options *options, struct inject_result *result, struct err *err)
+{
+	return err_set(err, ENOTSUP,
+	               "attaching is not supported on AArch64 yet; start the program with cuscope");
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What must be known of a process before one of its threads is borrowed: whether it can be had at
+ * all, where its loader's functions are, whether the library is there already, and where the code
+ * can lie. All of it is read from outside; nobody is stopped.
+ */
+#ifndef CUSCOPE_AGENT_INJECT_TARGET_H
+#define CUSCOPE_AGENT_INJECT_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/inject.h"
+#include "base/err.h"
+
+struct target {
+	pid_t pid;
+	pid_t alive; /* a thread whose /proc tells of the memory: that of a main thread that has
+	              * ended does not */
+	int memory;  /* /proc/PID/mem: stays with this program, also when the process execs another
+	              */
+	uint64_t dlopen, dlsym, dlerror, errno_location; /* addresses of functions */
+	uint64_t mode;                                   /* for dlopen */
+	uint64_t loaded;    /* the function, where the library is there already; else 0 */
+	uint64_t code;      /* place for the code */
+	bool code_is_there; /* left by an earlier one */
+};
+
+/*
+ * Looks at the process. 0, or a negative errno with a sentence for the user; -ESTALE when it
+ * changed meanwhile (exec) and is to be looked at again.
+ */
+int target_look(const struct inject_options *options, struct target *target, struct err *err);
+void target_close(struct target *target);
+
+/* All of it or false; also false once the process has another program. */
+bool target_read(const struct target *target, uint64_t address, void *to, size_t bytes);
+bool target_write(const struct target *target, uint64_t address, const void *from, size_t bytes);
+
+/* Why a thread cannot be traced, as a sentence. `code` is ptrace's errno. -ESTALE: look again. */
+int target_refused(pid_t pid, pid_t tid, int code, struct err *err);
+
+/* The tracer of a thread, 0 if none. */
+pid_t target_tracer(pid_t pid, pid_t tid);
+
+#endif

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: MIT
+#include "agent/inject_trace.h"
+
+#ifdef __x86_64__
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/inject_handover.h"
+#include "agent/inject_seccomp.h"
+
+#define HELD_MAX_NS 40000000u /* a thread is let go after this, whatever was reached */
+#define RED_ZONE    128u
+#define USER_CODE   0x33u /* cs of 64-bit code */
+
+/* What the kernel leaves in rax of a call that was interrupted, and the program never sees. */
+#define ERESTARTSYS           512
+#define ERESTARTNOINTR        513
+#define ERESTARTNOHAND        514
+#define ERESTART_RESTARTBLOCK 516
+
+uint64_t trace_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- stopping -------------------------------------------------------------------------------- */
+
+enum stop { STOP_CALL, STOP_SIGNAL, STOP_TRAP, STOP_GROUP, STOP_GONE, STOP_LATE };
+
+static enum stop kind_of(int status)
+{
+	int sig;
+
+	if (!WIFSTOPPED(status))
+		return STOP_GONE;
+	sig = WSTOPSIG(status);
+	if (sig == (SIGTRAP | 0x80))
+		return STOP_CALL;
+	if (status >> 16 == PTRACE_EVENT_STOP)
+		return sig == SIGTRAP ? STOP_TRAP : STOP_GROUP;
+	return STOP_SIGNAL;
+}
+
+/* Waits for the thread's next stop. SIGCHLD is blocked: it is what ends the sleep. */
+static enum stop next_stop(pid_t tid, uint64_t until_ns, int *sig)
+{
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	for (;;) {
+		uint64_t now = trace_now_ns();
+		struct timespec rest;
+		int status;
+		pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
+
+		if (r == tid) {
+			*sig = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+			return kind_of(status);
+		}
+		if (r < 0)
+			return STOP_GONE;
+		if (now >= until_ns)
+			return STOP_LATE;
+		rest.tv_sec = (time_t)((until_ns - now) / 1000000000u);
+		rest.tv_nsec = (long)((until_ns - now) % 1000000000u);
+		sigtimedwait(&child, NULL, &rest);
+	}
+}
+
+/* Lets a stopped thread go. `sig`: it was about to get that signal. */
+static int let_go(pid_t tid, int sig)
+{
+	ptrace(PTRACE_DETACH, tid, NULL, sig);
+	return -EAGAIN;
+}
+
+static bool is_ending(pid_t pid, pid_t tid)
+{
+	char path[96], line[256] = "";
+	const char *end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	file = fopen(path, "re");
+	if (!file)
+		return true;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	end = strrchr(line, ')');
+	return !end || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X';
+}
+
+static int seize(const struct target *target, pid_t tid, struct err *err)
+{
+	int code;
+
+	if (ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD) == 0)
+		return 0;
+	code = errno;
+	if (code == ESRCH || is_ending(target->pid, tid))
+		return -EAGAIN;
+	return target_refused(target->pid, tid, code, err);
+}
+
+/* ---- where it is ----------------------------------------------------------------------------- */
+
+/* How the thread's own call goes on afterwards. */
+struct point {
+	struct user_regs_struct regs;
+	uint64_t rip, rax;
+	enum interrupts interrupts;
+};
+
+static bool get_regs(pid_t tid, struct user_regs_struct *regs)
+{
+	struct iovec io = { regs, sizeof(*regs) };
+
+	return ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &io) == 0 && io.iov_len == sizeof(*regs);
+}
+
+static bool set_regs(pid_t tid, struct user_regs_struct *regs)
+{
+	struct iovec io = { regs, sizeof(*regs) };
+
+	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &io) == 0;
+}
+
+/* Behind a `syscall` instruction, and in the program that was looked at. */
+static bool is_behind_call(const struct target *target, pid_t tid,
+                           const struct user_regs_struct *regs)
+{
+	uint64_t there = 0;
+	long now;
+
+	if (regs->cs != USER_CODE || !target_read(target, regs->rip - 2, &there, sizeof(there)))
+		return false;
+	errno = 0;
+	now = ptrace(PTRACE_PEEKTEXT, tid, regs->rip - 2, NULL);
+	return errno == 0 && (uint64_t)now == there && (there & 0xffff) == 0x050f;
+}
+
+/* Whether a signal is about to be handled: the call that it ends is left to it. */
+static bool has_signal(const struct target *target, pid_t tid)
+{
+	struct thread_status status;
+
+	return !thread_status_of(target->pid, tid, &status) || (status.pending & ~status.blocked);
+}
+
+static void again(struct point *point, uint64_t rax, enum interrupts interrupts)
+{
+	point->rip = point->regs.rip - 2;
+	point->rax = rax;
+	point->interrupts = interrupts;
+}
+
+/*
+ * A call that was interrupted begins again: by itself, or, where the kernel keeps what is left of
+ * its time, by restart_syscall, of which a handler's return makes an EINTR. epoll_wait has no such
+ * way and gives EINTR to whoever was stopped and continued; it begins again as well, its time too.
+ */
+static void find_point(struct point *point)
+{
+	long result = (long)point->regs.rax;
+
+	switch (-result) {
+	case ERESTARTSYS:
+		again(point, point->regs.orig_rax, INTERRUPTS_UNLESS_RESTART);
+		break;
+	case ERESTARTNOINTR:
+		again(point, point->regs.orig_rax, INTERRUPTS_NEVER);
+		break;
+	case EINTR:
+	case ERESTARTNOHAND:
+		again(point, point->regs.orig_rax, INTERRUPTS_ALWAYS);
+		break;
+	case ERESTART_RESTARTBLOCK:
+		again(point, SYS_restart_syscall, INTERRUPTS_NEVER);
+		break;
+	default: /* it just ended */
+		point->rip = point->regs.rip;
+		point->rax = point->regs.rax;
+		point->interrupts = INTERRUPTS_NEVER;
+	}
+}
+
+/*
+ * Lets a thread go that was stopped by PTRACE_INTERRUPT and is not wanted. An EINTR that only the
+ * stop has made is undone; all other calls the kernel takes up again by itself.
+ */
+static int let_go_on(const struct target *target, pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (get_regs(tid, &regs) && (long)regs.rax == -EINTR &&
+	    is_harmless_wait((long)regs.orig_rax) && is_behind_call(target, tid, &regs) &&
+	    !has_signal(target, tid)) {
+		regs.rip -= 2;
+		regs.rax = regs.orig_rax;
+		regs.orig_rax = ~0ull;
+		set_regs(tid, &regs);
+	}
+	return let_go(tid, 0);
+}
+
+/* A thread that runs cannot be detached: it is stopped first. */
+static int stop_and_let_go(const struct target *target, pid_t tid, uint64_t deadline_ns)
+{
+	enum stop stop;
+	int sig;
+
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	stop = next_stop(tid, deadline_ns, &sig);
+	if (stop == STOP_TRAP)
+		return let_go_on(target, tid);
+	if (stop != STOP_GONE && stop != STOP_LATE)
+		let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+	return -EAGAIN;
+}
+
+/* ---- sending it to the code ------------------------------------------------------------------ */
+
+static bool put_code(struct target *target, pid_t tid)
+{
+	size_t bytes = (size_t)(inject_code_end - inject_code);
+
+	if (target->code_is_there)
+		return true;
+	for (size_t at = 0; at < bytes; at += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, inject_code + at, bytes - at < 8 ? bytes - at : 8);
+		if (ptrace(PTRACE_POKETEXT, tid, target->code + at, word))
+			return false;
+	}
+	target->code_is_there = true;
+	return true;
+}
+
+/* All but those that the kernel raises for what an instruction does: blocked, they kill. */
+static uint64_t signals_to_block(void)
+{
+	static const int own[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS };
+	uint64_t mask = ~0ull;
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		mask &= ~(1ull << (own[i] - 1));
+	return mask;
+}
+
+static struct frame make_frame(const struct point *point)
+{
+	const struct user_regs_struct *regs = &point->regs;
+
+	return (struct frame){
+		.block = signals_to_block(),
+		.interrupts = point->interrupts,
+		.flags = regs->eflags,
+		.r15 = regs->r15,
+		.r14 = regs->r14,
+		.r13 = regs->r13,
+		.r12 = regs->r12,
+		.rbp = regs->rbp,
+		.rbx = regs->rbx,
+		.r11 = regs->r11,
+		.r10 = regs->r10,
+		.r9 = regs->r9,
+		.r8 = regs->r8,
+		.rax = point->rax,
+		.rdx = regs->rdx,
+		.rsi = regs->rsi,
+		.rdi = regs->rdi,
+		.rip = point->rip,
+		.rsp = regs->rsp,
+	};
+}
+
+static int send_to_code(struct target *target, pid_t tid, const struct point *point)
+{
+	struct user_regs_struct regs = point->regs;
+	struct frame frame = make_frame(point);
+	uint64_t at = (regs.rsp - RED_ZONE - sizeof(frame)) & ~15ull;
+
+	if (!target_write(target, at, &frame, sizeof(frame)) || !put_code(target, tid))
+		return -EAGAIN;
+	regs.rip = target->code;
+	regs.rsp = at;
+	regs.orig_rax = ~0ull; /* no call that the kernel could start again */
+	regs.rax = SYS_rt_sigprocmask;
+	regs.rdi = SIG_BLOCK;
+	regs.rsi = at + offsetof(struct frame, block);
+	regs.rdx = at + offsetof(struct frame, mask);
+	regs.r10 = 8;
+	regs.r12 = AREA_BYTES;
+	regs.eflags &= ~0x400ull; /* direction */
+	return set_regs(tid, &regs) ? 0 : -EAGAIN;
+}
+
+/* ---- following it ---------------------------------------------------------------------------- */
+
+/*
+ * Lets it run to its next stop at a system call. Signals that come before it has blocked them are
+ * delivered, and their handlers' calls are stops as well.
+ */
+static enum stop to_next_call(pid_t tid, uint64_t deadline_ns, struct __ptrace_syscall_info *info)
+{
+	enum stop stop = STOP_CALL;
+	int sig = 0, deliver = 0;
+
+	do {
+		if (ptrace(PTRACE_SYSCALL, tid, NULL, deliver))
+			return STOP_GONE;
+		stop = next_stop(tid, deadline_ns, &sig);
+		deliver = stop == STOP_SIGNAL ? sig : 0;
+	} while (stop == STOP_SIGNAL || stop == STOP_TRAP);
+	if (stop == STOP_CALL && ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(*info), info) <= 0)
+		return STOP_GONE;
+	return stop;
+}
+
+static bool is_at(const struct target *target, const struct __ptrace_syscall_info *info,
+                  const uint8_t *place)
+{
+	return info->instruction_pointer == target->code + (uint64_t)(place - inject_code);
+}
+
+static bool write_steps(const struct target *target, const struct plan *plan, uint64_t base)
+{
+	uint64_t first = plan_first(plan, target, base);
+
+	return target_write(target, base, &plan->area, sizeof(plan->area)) &&
+	       target_write(target, base + offsetof(struct area, head.first), &first,
+	                    sizeof(first));
+}
+
+static int refused_memory(const struct target *target, pid_t tid, int code, struct err *err)
+{
+	let_go(tid, 0);
+	return err_set(err, code, "process %d could not map %u KiB of memory: %s", target->pid,
+	               AREA_BYTES >> 10, strerror(-code));
+}
+
+/* Until it has made its descriptors. Stopped then; or let go, or gone. */
+static int follow(const struct inject_options *options, const struct target *target, pid_t tid,
+                  uint64_t until_ns, struct plan *plan, uint64_t *base, struct err *err)
+{
+	struct __ptrace_syscall_info info;
+	enum stop stop;
+
+	*base = 0;
+	while ((stop = to_next_call(tid, until_ns, &info)) == STOP_CALL) {
+		if (trace_now_ns() > until_ns)
+			return let_go(tid, 0);
+		if (info.op == PTRACE_SYSCALL_INFO_EXIT && !*base &&
+		    is_at(target, &info, inject_code_mapped)) {
+			if (info.exit.is_error)
+				return refused_memory(target, tid, (int)info.exit.rval, err);
+			*base = (uint64_t)info.exit.rval;
+			plan_make(plan, target, options, *base);
+			if (!write_steps(target, plan, *base))
+				return let_go(tid, 0);
+		}
+		if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_close && *base &&
+		    is_at(target, &info, inject_code_stepped))
+			return 0;
+	}
+	if (stop == STOP_GROUP)
+		return let_go(tid, 0);
+	return stop == STOP_LATE ? stop_and_let_go(target, tid, until_ns + HELD_MAX_NS) : -EAGAIN;
+}
+
+/* ---- borrowing ------------------------------------------------------------------------------ */
+
+static void forget(struct borrowed *borrowed)
+{
+	if (borrowed->socket >= 0)
+		close(borrowed->socket);
+	if (borrowed->report >= 0)
+		close(borrowed->report);
+	borrowed->socket = borrowed->report = -1;
+}
+
+/* The thread is stopped at `point`; comes back with it let go. */
+static int borrow(const struct inject_options *options, struct target *target,
+                  const struct point *point, struct borrowed *borrowed, struct err *err)
+{
+	uint64_t until_ns = borrowed->since_ns + HELD_MAX_NS, base;
+	pid_t tid = borrowed->tid;
+	struct thread_status status;
+	struct plan plan;
+	int rc;
+
+	borrowed->socket = borrowed->report = -1;
+	rc = thread_status_of(target->pid, tid, &status)
+	             ? seccomp_check(target->pid, tid, status.seccomp, err)
+	             : -EAGAIN;
+	if (rc) {
+		let_go_on(target, tid);
+		return rc;
+	}
+	rc = send_to_code(target, tid, point);
+	if (rc)
+		return let_go_on(target, tid);
+	rc = follow(options, target, tid, until_ns, &plan, &base, err);
+	if (rc)
+		return rc;
+	rc = handover(options, target, tid, &plan, base, borrowed, err);
+	borrowed->mark = plan.mark;
+	borrowed->free_ns = trace_now_ns();
+	if (ptrace(PTRACE_DETACH, tid, NULL, NULL) && !rc)
+		rc = -EAGAIN; /* killed */
+	if (rc)
+		forget(borrowed);
+	return rc;
+}
+
+/* ---- the two ways ---------------------------------------------------------------------------- */
+
+int borrow_waiting(const struct inject_options *options, struct target *target,
+                   const struct waiting *waiting, uint64_t deadline_ns, struct borrowed *borrowed,
+                   struct err *err)
+{
+	pid_t tid = waiting->tid;
+	struct point point;
+	enum stop stop;
+	int rc, sig;
+
+	*borrowed = (struct borrowed){ .tid = tid, .socket = -1, .report = -1 };
+	rc = seize(target, tid, err);
+	if (rc)
+		return rc;
+	borrowed->since_ns = trace_now_ns();
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL))
+		return -EAGAIN;
+	stop = next_stop(tid, deadline_ns, &sig);
+	if (stop == STOP_GONE || stop == STOP_LATE)
+		return -EAGAIN;
+	if (stop != STOP_TRAP)
+		return let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+	if (!get_regs(tid, &point.regs) || point.regs.rip != waiting->pc ||
+	    point.regs.rsp != waiting->sp || (long)point.regs.orig_rax != waiting->call ||
+	    !is_behind_call(target, tid, &point.regs) || has_signal(target, tid))
+		return let_go_on(target, tid);
+	find_point(&point);
+	return borrow(options, target, &point, borrowed, err);
+}
+
+/* The thread stands at the entry of a call; `point` is how it would make it again. */
+static bool can_borrow_here(const struct target *target, pid_t tid,
+                            const struct __ptrace_syscall_info *info, struct point *point)
+{
+	struct thread_status status;
+	uint64_t arg[6];
+
+	for (int i = 0; i < 6; i++)
+		arg[i] = info->entry.args[i];
+	if (!is_harmless_entry(target->pid, tid, (long)info->entry.nr, arg) ||
+	    !get_regs(tid, &point->regs) || !is_behind_call(target, tid, &point->regs) ||
+	    !thread_status_of(target->pid, tid, &status) || may_be_in_handler(&status))
+		return false;
+	again(point, point->regs.orig_rax, INTERRUPTS_NEVER);
+	return true;
+}
+
+int borrow_running(const struct inject_options *options, struct target *target, pid_t tid,
+                   uint64_t until_ns, uint64_t deadline_ns, struct borrowed *borrowed,
+                   struct err *err)
+{
+	struct __ptrace_syscall_info info;
+	struct point point;
+	enum stop stop;
+	int rc, sig;
+
+	*borrowed = (struct borrowed){ .tid = tid, .socket = -1, .report = -1 };
+	rc = seize(target, tid, err);
+	if (rc)
+		return rc;
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	stop = next_stop(tid, deadline_ns, &sig);
+	if (stop == STOP_GONE || stop == STOP_LATE)
+		return -EAGAIN;
+	if (stop != STOP_TRAP)
+		return let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+	while ((stop = to_next_call(tid, until_ns, &info)) == STOP_CALL) {
+		borrowed->since_ns = trace_now_ns();
+		if (info.op == PTRACE_SYSCALL_INFO_ENTRY &&
+		    can_borrow_here(target, tid, &info, &point))
+			return borrow(options, target, &point, borrowed, err);
+		if (borrowed->since_ns > until_ns)
+			return let_go(tid, 0);
+	}
+	if (stop == STOP_GROUP)
+		return let_go(tid, 0);
+	return stop == STOP_LATE ? stop_and_let_go(target, tid, deadline_ns) : -EAGAIN;
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The moment under ptrace: one thread is stopped where it waits, gets the code and the steps, is
+ * followed until its descriptors are there, and is let go. Everything that is written before its
+ * registers is written where nobody looks (below its stack, behind its code), and everything after
+ * is the thread's own doing: a tracer that is killed at any point leaves a thread that goes back.
+ */
+#ifndef CUSCOPE_AGENT_INJECT_TRACE_H
+#define CUSCOPE_AGENT_INJECT_TRACE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/inject_plan.h"
+#include "agent/inject_target.h"
+#include "agent/inject_thread.h"
+#include "base/err.h"
+
+struct borrowed {
+	pid_t tid;
+	uint64_t since_ns; /* CLOCK_MONOTONIC: the thread was stopped */
+	uint64_t free_ns;  /* and let go, to work through the steps */
+	int socket;        /* our end of what the function is given */
+	int report;        /* our end of what tells how it went */
+	uint64_t mark;     /* see struct plan */
+};
+
+/*
+ * Tries a thread that waits. 0; -EAGAIN when it is no longer where it was, and another may do;
+ * other negative errnos with a sentence. Whatever comes back, nobody is stopped any more.
+ */
+int borrow_waiting(const struct inject_options *options, struct target *target,
+                   const struct waiting *waiting, uint64_t deadline_ns, struct borrowed *borrowed,
+                   struct err *err);
+
+/* The same with a thread that runs, when it enters a harmless call before `until_ns`. */
+int borrow_running(const struct inject_options *options, struct target *target, pid_t tid,
+                   uint64_t until_ns, uint64_t deadline_ns, struct borrowed *borrowed,
+                   struct err *err);
+
+uint64_t trace_now_ns(void);
+
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/gpu_ids.h"
+
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+
+struct gpu_ids {
+	uint64_t known[GPU_IDS_MAX]; /* process and number */
+	uint32_t n, last;
+	uint64_t left_out;
+};
+
+struct gpu_ids *gpu_ids_new(void)
+{
+	return xcalloc(1, sizeof(struct gpu_ids));
+}
+
+void gpu_ids_free(struct gpu_ids *ids)
+{
+	free(ids);
+}
+
+/* There are few of them, and most activities are of the one before. */
+uint32_t gpu_ids_of(struct gpu_ids *ids, const struct event *event)
+{
+	uint64_t gpu = (uint64_t)event->process->id << 32 | event->activity->device;
+
+	if (ids->n && ids->known[ids->last] == gpu)
+		return ids->last;
+	for (uint32_t i = 0; i < ids->n; i++) {
+		if (ids->known[i] == gpu)
+			return ids->last = i;
+	}
+	if (ids->n == GPU_IDS_MAX) {
+		ids->left_out++;
+		return GPU_ID_NONE;
+	}
+	ids->known[ids->n] = gpu;
+	return ids->last = ids->n++;
+}
+
+uint32_t gpu_ids_count(const struct gpu_ids *ids)
+{
+	return ids->n;
+}
+
+uint64_t gpu_ids_left_out(const struct gpu_ids *ids)
+{
+	return ids->left_out;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the summary says of GPUs: how busy each was, kernels by time, how long work waited for the
+ * GPU, how fast copies were there, and how much of the communication ran beside computing.
+ */
+#ifndef CUSCOPE_ANALYSIS_GPU_TALLY_H
+#define CUSCOPE_ANALYSIS_GPU_TALLY_H
+
+#include "analysis/gpu_use.h"
+#include "analysis/gpu_work.h"
+#include "analysis/sketch.h"
+
+struct gpu_copies {
+	uint64_t count, bytes, ns; /* ns: of each, overlaps counted twice */
+};
+
+/* Of one GPU, by all processes. */
+struct gpu_line {
+	uint32_t device;
+	uint64_t busy_ns;
+	uint64_t kernels, copies, sets, graphs;
+	/* By process added up: those of NCCL, and in which another kernel of that process ran. */
+	uint64_t communication_ns, beside_ns;
+};
+
+struct gpu_tally {
+	struct gpu_use *use;
+	struct gpu_works *works;
+	struct gpu_copies copies[DIRECTION_COUNT], sets;
+	struct sketch queue;   /* ns from a call's end to the begin of its work */
+	uint64_t not_queued;   /* work that began before its call had returned */
+	uint64_t unmatched;    /* whose call was not seen, or is long ago */
+	struct gpu_ends *ends; /* of calls */
+	struct gpu_line *lines;
+};
+
+void gpu_tally_init(struct gpu_tally *tally);
+void gpu_tally_free(struct gpu_tally *tally);
+void gpu_tally_event(struct gpu_tally *tally, const struct event *event);
+
+/* False where nothing ran on a GPU that is known. */
+bool gpu_tally_any(const struct gpu_tally *tally);
+
+/* By device. Owned by `tally`, until the next event. */
+const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n);
+
+/* 10^9 bytes a second; 0 where no time was spent. */
+double gpu_copies_rate(const struct gpu_copies *copies);
+
+#endif

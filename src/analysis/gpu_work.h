@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long each GPU was busy with work of each class and of several at once, by process: lengths
+ * of unions, so that nothing is counted twice.
+ */
+#ifndef CUSCOPE_ANALYSIS_GPU_WORK_H
+#define CUSCOPE_ANALYSIS_GPU_WORK_H
+
+#include "analysis/busy.h"
+#include "trace/event.h"
+
+/* Classes of work, as bits. */
+enum gpu_work {
+	WORK_COMPUTE = 1,       /* kernels that are none of the next, and graphs as a whole */
+	WORK_COMMUNICATION = 2, /* kernels of NCCL, by their names */
+	WORK_MEMORY = 4,        /* copies and sets */
+	WORK_KERNELS = WORK_COMPUTE | WORK_COMMUNICATION,
+	WORK_ALL = WORK_KERNELS | WORK_MEMORY,
+};
+
+/* Whether a kernel's name, demangled or not, is one of NCCL's, of any version. */
+bool kernel_name_is_communication(const char *name);
+
+struct gpu_work_longest {
+	uint64_t begin_ns, duration_ns, bytes;
+	const struct kernel *kernel; /* NULL: a copy or set */
+};
+
+struct gpu_work_row {
+	const struct process *process;
+	uint32_t device;
+	uint64_t begin_ns, end_ns; /* of the first and the last that ran */
+	uint64_t not_measured_ns;  /* between them */
+	uint64_t kernels, communications, copies, sets, graphs;
+	struct gpu_work_longest copy, communication;
+	uint64_t union_ns[WORK_ALL + 1]; /* in which any of these classes ran, by their bits */
+};
+
+struct gpu_works;
+
+struct gpu_works *gpu_works_new(void);
+void gpu_works_free(struct gpu_works *works);
+void gpu_works_event(struct gpu_works *works, const struct event *event);
+
+/* By process and device. Owned by `works`, until the next event. */
+const struct gpu_work_row *gpu_works_rows(struct gpu_works *works, size_t *n);
+
+/* Activities of GPUs beyond GPU_IDS_MAX, which are in no row. */
+uint64_t gpu_works_left_out(const struct gpu_works *works);
+
+/* Between the first and the last work, in which nothing ran. */
+uint64_t gpu_work_idle_ns(const struct gpu_work_row *row);
+
+/* In which work of both ran. `a` and `b` have no class in common. */
+uint64_t gpu_work_both_ns(const struct gpu_work_row *row, unsigned a, unsigned b);
+
+#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+#include "capture/tids.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+#define AGAIN_NS    100000000ull /* an unknown thread is not looked for more often */
+#define THREADS_MAX 16384
+
+struct key {
+	uint32_t pid, tid;
+};
+
+struct known {
+	struct key key;
+	uint32_t host;
+	UT_hash_handle hh;
+};
+
+struct namespace
+{
+	uint32_t pid;
+	bool initial; /* its tids are the host's */
+	uint64_t looked_ns;
+	UT_hash_handle hh;
+};
+
+struct tids {
+	struct known *known;
+	struct namespace *namespaces, *recent;
+};
+
+struct tids *tids_new(void)
+{
+	return xcalloc(1, sizeof(struct tids));
+}
+
+static void known_drop(struct tids *tids, struct known *known)
+{
+	HASH_DEL(tids->known, known);
+	free(known);
+}
+
+static void namespace_drop(struct tids *tids, struct namespace *namespace)
+{
+	tids->recent = NULL;
+	HASH_DEL(tids->namespaces, namespace);
+	free(namespace);
+}
+
+void tids_free(struct tids *tids)
+{
+	struct namespace *namespace, *next_namespace;
+	struct known *known, *next;
+
+	if (!tids)
+		return;
+	HASH_ITER (hh, tids->known, known, next) {
+		known_drop(tids, known);
+	}
+	HASH_ITER (hh, tids->namespaces, namespace, next_namespace) {
+		namespace_drop(tids, namespace);
+	}
+	free(tids);
+}
+
+uint32_t tids_innermost(const char *status)
+{
+	const char *line = strstr(status, "\nNSpid:");
+	uint32_t last = 0;
+	int used;
+
+	if (!line)
+		return 0;
+	line += strlen("\nNSpid:");
+	while (sscanf(line, "%*[\t ]%u%n", &last, &used) == 1)
+		line += used;
+	return last;
+}
+
+static uint32_t innermost_of(uint32_t pid, const char *task)
+{
+	char path[96], text[2048];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%.20s/status", pid, task);
+	f = fopen(path, "re");
+	if (f) {
+		n = fread(text, 1, sizeof(text) - 1, f);
+		fclose(f);
+	}
+	text[n] = '\0';
+	return tids_innermost(text);
+}
+
+static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host)
+{
+	struct key key = { pid, tid };
+	struct known *known;
+
+	HASH_FIND(hh, tids->known, &key, sizeof(key), known);
+	if (!known) {
+		if (HASH_COUNT(tids->known) >= THREADS_MAX)
+			known_drop(tids, tids->known);
+		known = xcalloc(1, sizeof(*known));
+		known->key = key;
+		HASH_ADD(hh, tids->known, key, sizeof(key), known);
+	}
+	known->host = host;
+}
+
+static void look(struct tids *tids, struct namespace *namespace, uint64_t now_ns)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *tasks;
+
+	namespace->looked_ns = now_ns;
+	snprintf(path, sizeof(path), "/proc/%u/task", namespace->pid);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks))) {
+		uint32_t host = (uint32_t)strtoul(entry->d_name, NULL, 10), tid;
+
+		tid = host ? innermost_of(namespace->pid, entry->d_name) : 0;
+		if (tid)
+			learn(tids, namespace->pid, tid, host);
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
+static struct namespace *namespace_of(struct tids *tids, uint32_t pid)
+{
+	struct namespace *namespace = tids->recent;
+	char task[16];
+	uint32_t inner;
+
+	if (namespace && namespace->pid == pid)
+		return namespace;
+	HASH_FIND_INT(tids->namespaces, &pid, namespace);
+	if (!namespace) {
+		snprintf(task, sizeof(task), "%u", pid);
+		inner = innermost_of(pid, task);
+		namespace = xcalloc(1, sizeof(*namespace));
+		namespace->pid = pid;
+		/* one that is gone by now counted like us, as nearly all do */
+		namespace->initial = !inner || inner == pid;
+		HASH_ADD_INT(tids->namespaces, pid, namespace);
+	}
+	return tids->recent = namespace;
+}
+
+static uint32_t find(const struct tids *tids, struct key key)
+{
+	struct known *known;
+
+	HASH_FIND(hh, tids->known, &key, sizeof(key), known);
+	return known ? known->host : 0;
+}
+
+uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_ns)
+{
+	struct namespace *namespace = namespace_of(tids, pid);
+	struct key key = { pid, tid };
+	uint32_t host;
+
+	if (namespace->initial)
+		return tid;
+	host = find(tids, key);
+	if (host || (namespace->looked_ns && now_ns - namespace->looked_ns < AGAIN_NS))
+		return host;
+	look(tids, namespace, now_ns);
+	return find(tids, key);
+}
+
+void tids_forget(struct tids *tids, uint32_t pid)
+{
+	struct namespace *namespace;
+	struct known *known, *next;
+
+	HASH_FIND_INT(tids->namespaces, &pid, namespace);
+	if (!namespace)
+		return;
+	if (!namespace->initial) {
+		HASH_ITER (hh, tids->known, known, next) {
+			if (known->key.pid == pid)
+				known_drop(tids, known);
+		}
+	}
+	namespace_drop(tids, namespace);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Thread ids of a process in a pid namespace of its own (a container), as the initial one counts.
+ * Learnt from /proc/PID/task, so of threads that still run.
+ */
+#ifndef CUSCOPE_CAPTURE_TIDS_H
+#define CUSCOPE_CAPTURE_TIDS_H
+
+#include <stdint.h>
+
+struct tids;
+
+struct tids *tids_new(void);
+void tids_free(struct tids *tids);
+
+/* The thread that `pid` itself knows as `tid`; 0 where it is not known. */
+uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_ns);
+
+void tids_forget(struct tids *tids, uint32_t pid);
+
+/*
+ * The number of a task in the innermost of its pid namespaces, from the text of its
+ * /proc/PID/status; 0 where that does not tell.
+ */
+uint32_t tids_innermost(const char *status);
+
+#endif

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include "output/jsonl_gpu.h"
+
+#include "output/activity.h"
+
+static void add_u64(struct buf *out, const char *key, uint64_t value)
+{
+	buf_puts(out, key);
+	buf_u64(out, value);
+}
+
+static void add_word(struct buf *out, const char *key, const char *word)
+{
+	buf_puts(out, key);
+	buf_putc(out, '"');
+	buf_puts(out, word);
+	buf_putc(out, '"');
+}
+
+static void add_text(struct buf *out, const char *key, const char *text)
+{
+	buf_puts(out, key);
+	buf_json_string(out, text);
+}
+
+static void add_triple(struct buf *out, const char *key, const uint32_t dims[3])
+{
+	buf_puts(out, key);
+	for (int i = 0; i < 3; i++) {
+		buf_putc(out, i ? ',' : '[');
+		buf_u64(out, dims[i]);
+	}
+	buf_putc(out, ']');
+}
+
+static void add_us(struct buf *out, const char *key, uint64_t ns)
+{
+	buf_puts(out, key);
+	buf_fixed(out, ns, 3);
+}
+
+/* ---- activities ---------------------------------------------------------------------------- */
+
+void jsonl_begin_activity(struct buf *out, const struct activity *activity,
+                          const struct delay *delay)
+{
+	static const char *const ops[ACTIVITY_COUNT] = {
+		[ACTIVITY_KERNEL] = "kernel",
+		[ACTIVITY_COPY] = "copy",
+		[ACTIVITY_SET] = "set",
+		[ACTIVITY_GRAPH_RUN] = "graph",
+	};
+
+	if (delay->tid)
+		add_u64(out, ",\"tid\":", delay->tid);
+	buf_puts(out, ",\"phase\":\"X\",\"type\":\"gpu\"");
+	add_word(out, ",\"op\":", ops[activity->kind]);
+	add_us(out, ",\"duration_us\":", activity_duration_ns(activity));
+	if (delay->queued)
+		add_us(out, ",\"queue_us\":", delay->queue_ns);
+}
+
+static void add_kernel(struct buf *out, const struct activity *a)
+{
+	if (a->kernel)
+		add_text(out, ",\"kernel\":", a->kernel->name);
+	if (a->kernel && !a->kernel->resolved)
+		buf_puts(out, ",\"unresolved\":true");
+	add_triple(out, ",\"grid\":", a->grid);
+	add_triple(out, ",\"block\":", a->block);
+	add_u64(out, ",\"registers\":", a->registers);
+	add_u64(out, ",\"shmem\":", (uint64_t)a->shmem_static + a->shmem_dynamic);
+}
+
+static void add_transfer(struct buf *out, const struct activity *a)
+{
+	uint64_t ns = activity_duration_ns(a);
+
+	if (a->kind == ACTIVITY_COPY && a->direction != DIRECTION_NONE)
+		add_word(out, ",\"direction\":", api_direction_name(a->direction));
+	add_u64(out, ",\"size\":", a->bytes);
+	if (ns) {
+		buf_puts(out, ",\"bandwidth_gbps\":");
+		buf_fixed(out, (uint64_t)((double)a->bytes * 1e6 / (double)ns), 6);
+	}
+	if (a->kind == ACTIVITY_COPY)
+		add_word(out, ",\"src_memory\":", activity_memory_name(a->source));
+	add_word(out, ",\"dst_memory\":", activity_memory_name(a->destination));
+	if (a->kind == ACTIVITY_COPY && a->direction == DIRECTION_P2P)
+		add_u64(out, ",\"peer_device\":", a->peer_device);
+}
+
+void jsonl_add_activity(struct buf *out, const struct activity *a)
+{
+	add_u64(out, ",\"device\":", a->device);
+	add_u64(out, ",\"context\":", a->context);
+	add_u64(out, ",\"stream\":", a->stream);
+	if (a->correlation)
+		add_u64(out, ",\"correlation\":", a->correlation);
+	if (a->kind == ACTIVITY_KERNEL)
+		add_kernel(out, a);
+	else if (a->kind == ACTIVITY_COPY || a->kind == ACTIVITY_SET)
+		add_transfer(out, a);
+	if (a->graph)
+		add_u64(out, ",\"graph\":", a->graph);
+	if (a->graph_node)
+		add_u64(out, ",\"graph_node\":", a->graph_node);
+}
+
+/* ---- ranges -------------------------------------------------------------------------------- */
+
+void jsonl_begin_range(struct buf *out, const struct range *range, uint32_t tid)
+{
+	static const char *const ops[RANGE_COUNT] = {
+		[RANGE_PUSHPOP] = "push_pop",  [RANGE_STARTEND] = "start_end",
+		[RANGE_MARK] = "mark",         [RANGE_SYNC] = "wait",
+		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not_measured",
+	};
+
+	if (tid)
+		add_u64(out, ",\"tid\":", tid);
+	buf_puts(out, ",\"phase\":\"X\",\"type\":\"range\"");
+	add_word(out, ",\"op\":", ops[range->kind]);
+	add_text(out, ",\"name\":", range->name);
+	if (range->kind == RANGE_PUSHPOP)
+		add_u64(out, ",\"depth\":", range->depth);
+	add_us(out, ",\"duration_us\":", range_duration_ns(range));
+}
+
+void jsonl_add_range(struct buf *out, const struct range *range)
+{
+	if (range->domain)
+		add_text(out, ",\"domain\":", range->domain);
+	if (range->context)
+		add_u64(out, ",\"context\":", range->context);
+	if (range->stream)
+		add_u64(out, ",\"stream\":", range->stream);
+	if (range->correlation)
+		add_u64(out, ",\"correlation\":", range->correlation);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The report `copies`: the bandwidth that copies and sets really had, from their bytes and their
+ * time on the GPU, by direction and by the kinds of memory.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "analysis/spread.h"
+#include "base/xalloc.h"
+#include "output/activity.h"
+#include "report/at_end.h"
+#include "report/names.h"
+#include "report/reports.h"
+
+#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
+
+struct group_key {
+	uint32_t process, device, kind, direction, source, destination;
+};
+
+struct group {
+	struct group_key key;
+	const struct process *process;
+	const char *operation;
+	uint64_t count, bytes, ns;
+	struct spread rates; /* bytes a second; one for each that took any time */
+	UT_hash_handle hh;
+};
+
+struct copies {
+	struct group *groups, *last;
+	bool any; /* activities of any kind */
+};
+
+static void *make_copies(const struct report_options *options)
+{
+	return xcalloc(1, sizeof(struct copies));
+}
+
+static void free_copies(void *analysis)
+{
+	struct copies *copies = analysis;
+	struct group *group, *next;
+
+	HASH_ITER (hh, copies->groups, group, next) {
+		HASH_DELETE(hh, copies->groups, group);
+		spread_free(&group->rates);
+		free(group);
+	}
+	free(copies);
+}
+
+static struct group *group_of(struct copies *copies, const struct event *event)
+{
+	const struct activity *activity = event->activity;
+	bool copy = activity->kind == ACTIVITY_COPY;
+	struct group_key key = { event->process->id,
+		                 activity->device,
+		                 activity->kind,
+		                 copy ? activity->direction : 0,
+		                 copy ? activity->source : 0,
+		                 activity->destination };
+	struct group *group = copies->last;
+
+	if (group && !memcmp(&group->key, &key, sizeof(key)))
+		return group;
+	HASH_FIND(hh, copies->groups, &key, sizeof(key), group);
+	if (!group) {
+		group = xcalloc(1, sizeof(*group));
+		group->key = key;
+		group->process = event->process;
+		group->operation = operation_name(activity);
+		HASH_ADD(hh, copies->groups, key, sizeof(group->key), group);
+	}
+	return copies->last = group;
+}
+
+static void see_copies(void *analysis, const struct event *event)
+{
+	struct copies *copies = analysis;
+	const struct activity *activity = event->activity;
+	struct group *group;
+	uint64_t ns;
+
+	if (event->type != EVENT_ACTIVITY)
+		return;
+	copies->any = true;
+	if (activity->kind != ACTIVITY_COPY && activity->kind != ACTIVITY_SET)
+		return;
+	group = group_of(copies, event);
+	ns = activity_duration_ns(activity);
+	group->count++;
+	group->bytes += activity->bytes;
+	group->ns += ns;
+	if (ns)
+		spread_add(&group->rates,
+		           (uint64_t)((double)activity->bytes * 1e9 / (double)ns + 0.5));
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static const struct table_column columns[] = {
+	{ "PID", TABLE_NUMBER },    { "Device", TABLE_NUMBER },     { "Count", TABLE_NUMBER },
+	{ "Bytes", TABLE_BYTES },   { "GPU Time", TABLE_DURATION }, { "Bandwidth", TABLE_RATE },
+	{ "Min", TABLE_RATE },      { "Med", TABLE_RATE },          { "Max", TABLE_RATE },
+	{ "Src Kind", TABLE_TEXT }, { "Dst Kind", TABLE_TEXT },     { "Operation", TABLE_TEXT },
+};
+
+static int by_bytes(const void *left, const void *right)
+{
+	const struct group *a = *(struct group *const *)left, *b = *(struct group *const *)right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	if (a->count != b->count)
+		return a->count < b->count ? 1 : -1;
+	return memcmp(&a->key, &b->key, sizeof(a->key));
+}
+
+static void write_rates(struct table *table, struct group *group)
+{
+	if (!group->rates.count) {
+		for (int i = 0; i < 4; i++)
+			table_unknown(table);
+		return;
+	}
+	table_real(table, (double)group->bytes * 1e9 / (double)group->ns);
+	table_u64(table, group->rates.min);
+	table_real(table, spread_median(&group->rates));
+	table_u64(table, group->rates.max);
+}
+
+static void write_group(struct table *table, struct group *group)
+{
+	table_u64(table, group->process->pid);
+	table_u64(table, group->key.device);
+	table_u64(table, group->count);
+	table_u64(table, group->bytes);
+	table_u64(table, group->ns);
+	write_rates(table, group);
+	table_text(table, group->key.kind == ACTIVITY_COPY ? activity_memory_name(group->key.source)
+	                                                   : NULL);
+	table_text(table, activity_memory_name(group->key.destination));
+	table_text(table, group->operation);
+	table_end_row(table);
+}
+
+static int write_copies(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	struct copies *copies = self->analysis;
+	struct group **rows = xcalloc(HASH_COUNT(copies->groups) + 1, sizeof(struct group *));
+	struct table *table = self->options.table;
+	struct group *group, *next;
+	bool exact = true;
+	size_t n = 0;
+
+	HASH_ITER (hh, copies->groups, group, next)
+		rows[n++] = group;
+	qsort(rows, n, sizeof(*rows), by_bytes);
+	at_end_begin(self, columns, COUNT(columns));
+	for (size_t i = 0; i < n; i++) {
+		exact = exact && spread_is_exact(&rows[i]->rates);
+		write_group(table, rows[i]);
+	}
+	free(rows);
+	if (!exact)
+		report_note_median(table);
+	if (n)
+		table_note(table,
+		           "Bandwidth: all bytes by all time on the GPU; Min, Med and Max of "
+		           "single ones: small ones are slow, whatever the link can do");
+	else if (copies->any)
+		table_note(table, "nothing was copied or set");
+	else
+		report_note_no_gpu_times(table, self->options.part);
+	return table_end(table, err);
+}
+
+static const struct at_end_ops ops = { make_copies, see_copies, write_copies, free_copies };
+
+struct consumer *copies_report_new(const struct report *report,
+                                   const struct report_options *options)
+{
+	return at_end_new(report, options, &ops);
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Expert rules of Nsight Systems about copies, sets and synchronisation, with its names, criteria
+ * and columns: cuda_memcpy_async, cuda_memcpy_sync, cuda_memset_sync, cuda_api_sync. As there, the
+ * 50 longest; the report `findings` has what they cost.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/asked.h"
+#include "base/buf.h"
+#include "base/xalloc.h"
+#include "output/activity.h"
+#include "report/at_end.h"
+#include "report/names.h"
+#include "report/reports.h"
+
+#define ROWS_DEFAULT   50
+#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
+
+enum rule { MEMCPY_ASYNC, MEMCPY_SYNC, MEMSET_SYNC, API_SYNC };
+
+/* A call, or what ran for it on a GPU. */
+struct row {
+	uint64_t ns;
+	const struct process *process;
+	uint32_t tid;
+	const struct function *function;
+	struct activity activity; /* API_SYNC: its times only */
+};
+
+struct expert {
+	enum rule rule;
+	struct asked *asked;
+	struct row *rows; /* the longest first */
+	size_t n, most;
+	uint64_t left_out;
+	bool any; /* activities */
+};
+
+/* ---- criteria ------------------------------------------------------------------------------ */
+
+static bool begins_with(const char *name, const char *beginning)
+{
+	return !strncmp(name, beginning, strlen(beginning));
+}
+
+/* Of the runtime; a program that calls the driver itself has the driver's. */
+static bool is_copy(const char *name)
+{
+	return begins_with(name, "cudaMemcpy") || begins_with(name, "cuMemcpy");
+}
+
+static bool is_set(const char *name)
+{
+	return begins_with(name, "cudaMemset") || begins_with(name, "cuMemset");
+}
+
+static bool is_pageable_copy(const struct activity *activity, const char *name)
+{
+	return activity->kind == ACTIVITY_COPY && is_copy(name) && strstr(name, "Async") &&
+	       (activity->source == ACTIVITY_MEMORY_PAGEABLE ||
+	        activity->destination == ACTIVITY_MEMORY_PAGEABLE);
+}
+
+static bool is_sync_copy(const struct activity *activity, const char *name)
+{
+	return activity->kind == ACTIVITY_COPY && is_copy(name) && !strstr(name, "Async");
+}
+
+static bool is_sync_set(const struct activity *activity, const char *name)
+{
+	return activity->kind == ACTIVITY_SET && is_set(name) && !strstr(name, "Async") &&
+	       (activity->destination == ACTIVITY_MEMORY_PINNED ||
+	        activity->destination == ACTIVITY_MEMORY_MANAGED);
+}
+
+static bool is_sync(const char *name)
+{
+	return begins_with(name, "cudaDeviceSynchronize") ||
+	       begins_with(name, "cudaStreamSynchronize") ||
+	       begins_with(name, "cuCtxSynchronize") || begins_with(name, "cuStreamSynchronize");
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+/* Of equal ones the earlier comes first. */
+static bool goes_before(const struct row *a, const struct row *b)
+{
+	return a->ns != b->ns ? a->ns > b->ns : a->activity.begin_ns < b->activity.begin_ns;
+}
+
+static void keep(struct expert *expert, const struct row *row)
+{
+	size_t at = expert->n;
+
+	while (at && goes_before(row, &expert->rows[at - 1]))
+		at--;
+	expert->left_out += expert->n == expert->most;
+	if (at == expert->most)
+		return;
+	expert->n += expert->n < expert->most;
+	memmove(&expert->rows[at + 1], &expert->rows[at],
+	        (expert->n - at - 1) * sizeof(*expert->rows));
+	expert->rows[at] = *row;
+}
+
+static void see_asked(void *data, const struct asked_activity *asked, const struct asked_call *call)
+{
+	const struct activity *activity = &asked->activity;
+	struct expert *expert = data;
+	const char *name = call ? call->function->name : "";
+
+	if (expert->rule == MEMCPY_ASYNC  ? is_pageable_copy(activity, name)
+	    : expert->rule == MEMCPY_SYNC ? is_sync_copy(activity, name)
+	                                  : is_sync_set(activity, name))
+		keep(expert, &(struct row){ .ns = activity_duration_ns(activity),
+		                            .process = call->process,
+		                            .tid = call->tid,
+		                            .function = call->function,
+		                            .activity = *activity });
+}
+
+static void see_event(void *analysis, const struct event *event)
+{
+	struct expert *expert = analysis;
+	const struct call *call = event->call;
+
+	expert->any |= event->type == EVENT_ACTIVITY;
+	if (expert->rule != API_SYNC)
+		asked_event(expert->asked, event);
+	else if (event->type == EVENT_CALL && !(call->flags & CALL_NESTED) && call_has_end(call) &&
+	         is_sync(call->function->name))
+		keep(expert, &(struct row){ .ns = call_duration_ns(call),
+		                            .process = event->process,
+		                            .tid = event->tid,
+		                            .function = call->function,
+		                            .activity.begin_ns = call->begin_ns });
+}
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+static const struct table_column copy_columns[] = {
+	{ "Duration", TABLE_DURATION }, { "Start", TABLE_TIME },     { "Src Kind", TABLE_TEXT },
+	{ "Dst Kind", TABLE_TEXT },     { "Bytes", TABLE_BYTES },    { "PID", TABLE_NUMBER },
+	{ "Device", TABLE_NUMBER },     { "Context", TABLE_NUMBER }, { "GreenCtx", TABLE_NUMBER },
+	{ "Stream", TABLE_NUMBER },     { "API Name", TABLE_TEXT },
+};
+
+static const struct table_column set_columns[] = {
+	{ "Duration", TABLE_DURATION }, { "Start", TABLE_TIME },      { "Memory Kind", TABLE_TEXT },
+	{ "Bytes", TABLE_BYTES },       { "PID", TABLE_NUMBER },      { "Device", TABLE_NUMBER },
+	{ "Context", TABLE_NUMBER },    { "GreenCtx", TABLE_NUMBER }, { "Stream", TABLE_NUMBER },
+	{ "API Name", TABLE_TEXT },
+};
+
+static const struct table_column sync_columns[] = {
+	{ "Duration", TABLE_DURATION }, { "Start", TABLE_TIME },    { "PID", TABLE_NUMBER },
+	{ "TID", TABLE_NUMBER },        { "API Name", TABLE_TEXT },
+};
+
+static void write_name(struct table *table, const struct function *function)
+{
+	struct buf name = { 0 };
+
+	add_function_name(&name, function);
+	table_text(table, name.data);
+	buf_free(&name);
+}
+
+static void write_row(struct at_end *self, const struct run_info *run, const struct row *row)
+{
+	const struct expert *expert = self->analysis;
+	const struct activity *activity = &row->activity;
+	struct table *table = self->options.table;
+
+	table_u64(table, row->ns);
+	at_end_time(self, run, activity->begin_ns);
+	if (expert->rule == API_SYNC) {
+		table_u64(table, row->process->pid);
+		table_u64(table, row->tid);
+		write_name(table, row->function);
+		table_end_row(table);
+		return;
+	}
+	if (expert->rule != MEMSET_SYNC)
+		table_text(table, activity_memory_name(activity->source));
+	table_text(table, activity_memory_name(activity->destination));
+	table_u64(table, activity->bytes);
+	table_u64(table, row->process->pid);
+	table_u64(table, activity->device);
+	table_u64(table, activity->context);
+	table_unknown(table);
+	table_u64(table, activity->stream);
+	write_name(table, row->function);
+	table_end_row(table);
+}
+
+static void write_notes(struct at_end *self, const struct run_info *run)
+{
+	const struct expert *expert = self->analysis;
+
+	if (expert->left_out)
+		table_note(self->options.table, "shorter ones, left out: %llu",
+		           (unsigned long long)expert->left_out);
+	if (expert->rule != API_SYNC && !expert->any)
+		report_note_no_gpu_times(self->options.table, self->options.part);
+	else if (!expert->n)
+		table_note(self->options.table, "nothing found");
+	if (expert->rule == API_SYNC)
+		at_end_note_durations(self, run);
+}
+
+static int write_expert(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	struct expert *expert = self->analysis;
+
+	if (expert->asked)
+		asked_finish(expert->asked);
+	if (expert->rule == API_SYNC)
+		at_end_begin(self, sync_columns, COUNT(sync_columns));
+	else if (expert->rule == MEMSET_SYNC)
+		at_end_begin(self, set_columns, COUNT(set_columns));
+	else
+		at_end_begin(self, copy_columns, COUNT(copy_columns));
+	table_whole(self->options.table);
+	for (size_t i = 0; i < expert->n; i++)
+		write_row(self, run, &expert->rows[i]);
+	write_notes(self, run);
+	return table_end(self->options.table, err);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static void *make(const struct report_options *options, enum rule rule)
+{
+	struct expert *expert = xcalloc(1, sizeof(*expert));
+	size_t top = table_options(options->table)->top;
+
+	expert->rule = rule;
+	expert->most = top ? top : ROWS_DEFAULT;
+	expert->rows = xcalloc(expert->most + 1, sizeof(*expert->rows));
+	if (rule != API_SYNC)
+		expert->asked = asked_new(see_asked, expert);
+	return expert;
+}
+
+static void free_expert(void *analysis)
+{
+	struct expert *expert = analysis;
+
+	asked_free(expert->asked);
+	free(expert->rows);
+	free(expert);
+}
+
+#define EXPERT_REPORT(name, rule)                                                                  \
+	static void *make_##name(const struct report_options *options)                             \
+	{                                                                                          \
+		return make(options, rule);                                                        \
+	}                                                                                          \
+	struct consumer *name##_report_new(const struct report *report,                            \
+	                                   const struct report_options *options)                   \
+	{                                                                                          \
+		static const struct at_end_ops ops = { make_##name, see_event, write_expert,       \
+			                               free_expert };                              \
+		return at_end_new(report, options, &ops);                                          \
+	}
+
+EXPERT_REPORT(cuda_memcpy_async, MEMCPY_ASYNC)
+EXPERT_REPORT(cuda_memcpy_sync, MEMCPY_SYNC)
+EXPERT_REPORT(cuda_memset_sync, MEMSET_SYNC)
+EXPERT_REPORT(cuda_api_sync, API_SYNC)

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The report `launch_stats`: for each kernel how long its launches took, how long it then waited
+ * and ran, and how many launches HTA would point at.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/by_id.h"
+#include "analysis/join.h"
+#include "analysis/spread.h"
+#include "base/buf.h"
+#include "report/at_end.h"
+#include "report/names.h"
+#include "report/reports.h"
+
+/* What HTA takes for outliers. */
+#define LONG_CALL_NS  50000
+#define LONG_DELAY_NS 100000
+
+#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
+
+struct stats {
+	const struct kernel *kernel; /* NULL: none was launched */
+	char *name;                  /* made at the end */
+	uint64_t launches, shorter, long_calls, long_delays;
+	struct spread call, delay, run;
+};
+
+struct launch_stats {
+	struct join *join;
+	struct stats *kernels; /* by id */
+	size_t n;
+	bool any;
+};
+
+static int add_pair(void *data, const struct join_launch *launch, const struct activity *activity,
+                    struct err *err)
+{
+	uint64_t run_ns = activity_duration_ns(activity), call_ns;
+	struct launch_stats *all = data;
+	struct stats *stats;
+
+	all->kernels =
+		by_id_room(all->kernels, &all->n, sizeof(*all->kernels), activity->kernel->id);
+	stats = &all->kernels[activity->kernel->id];
+	stats->kernel = activity->kernel;
+	stats->launches++;
+	spread_add(&stats->run, run_ns);
+	if (!launch->end_ns)
+		return 0;
+	call_ns = launch->end_ns > launch->begin_ns ? launch->end_ns - launch->begin_ns : 0;
+	spread_add(&stats->call, call_ns);
+	stats->shorter += run_ns < call_ns;
+	stats->long_calls += call_ns > LONG_CALL_NS;
+	if (activity->begin_ns < launch->end_ns)
+		return 0;
+	spread_add(&stats->delay, activity->begin_ns - launch->end_ns);
+	stats->long_delays += activity->begin_ns - launch->end_ns > LONG_DELAY_NS;
+	return 0;
+}
+
+static void *make_stats(const struct report_options *options)
+{
+	struct launch_stats *all = xcalloc(1, sizeof(*all));
+
+	all->join = join_new(add_pair, all);
+	return all;
+}
+
+static void see_stats(void *analysis, const struct event *event)
+{
+	struct launch_stats *all = analysis;
+
+	all->any |= event->type == EVENT_ACTIVITY;
+	join_event(all->join, event, NULL);
+}
+
+static void free_spreads(struct stats *stats)
+{
+	spread_free(&stats->call);
+	spread_free(&stats->delay);
+	spread_free(&stats->run);
+	free(stats->name);
+}
+
+static void free_stats(void *analysis)
+{
+	struct launch_stats *all = analysis;
+
+	for (size_t i = 0; i < all->n; i++)
+		free_spreads(&all->kernels[i]);
+	free(all->kernels);
+	join_free(all->join);
+	free(all);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+static int by_name(const void *left, const void *right)
+{
+	const struct stats *a = *(struct stats *const *)left, *b = *(struct stats *const *)right;
+
+	return strcmp(a->name, b->name);
+}
+
+static int by_launches(const void *left, const void *right)
+{
+	const struct stats *a = *(struct stats *const *)left, *b = *(struct stats *const *)right;
+
+	if (a->launches != b->launches)
+		return a->launches < b->launches ? 1 : -1;
+	return strcmp(a->name, b->name);
+}
+
+static void take(struct stats *into, struct stats *from)
+{
+	into->launches += from->launches;
+	into->shorter += from->shorter;
+	into->long_calls += from->long_calls;
+	into->long_delays += from->long_delays;
+	spread_take(&into->call, &from->call);
+	spread_take(&into->delay, &from->delay);
+	spread_take(&into->run, &from->run);
+}
+
+/* Kernels of one name, of whatever process, are one row. The caller frees the array. */
+static struct stats **make_rows(struct launch_stats *all, enum kernel_names names, size_t *n)
+{
+	struct stats **rows = xcalloc(all->n + 1, sizeof(*rows));
+	size_t kernels = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
+		struct buf name = { 0 };
+
+		if (!all->kernels[i].kernel)
+			continue;
+		add_kernel_name(&name, all->kernels[i].kernel, names);
+		all->kernels[i].name = name.data;
+		rows[kernels++] = &all->kernels[i];
+	}
+	qsort(rows, kernels, sizeof(*rows), by_name);
+	*n = 0;
+	for (size_t i = 0; i < kernels; i++) {
+		if (*n && !strcmp(rows[*n - 1]->name, rows[i]->name))
+			take(rows[*n - 1], rows[i]);
+		else
+			rows[(*n)++] = rows[i];
+	}
+	qsort(rows, *n, sizeof(*rows), by_launches);
+	return rows;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static const struct table_column columns[] = {
+	{ "Launches", TABLE_NUMBER },    { "Call Avg", TABLE_DURATION },
+	{ "Call Med", TABLE_DURATION },  { "Call Max", TABLE_DURATION },
+	{ "Delay Avg", TABLE_DURATION }, { "Delay Med", TABLE_DURATION },
+	{ "Delay Max", TABLE_DURATION }, { "Run Avg", TABLE_DURATION },
+	{ "Run Med", TABLE_DURATION },   { "Run Max", TABLE_DURATION },
+	{ "Short", TABLE_NUMBER },       { "Long Calls", TABLE_NUMBER },
+	{ "Long Delays", TABLE_NUMBER }, { "Kernel Name", TABLE_TEXT },
+};
+
+static void write_spread(struct table *table, struct spread *spread)
+{
+	if (!spread->count) {
+		for (int i = 0; i < 3; i++)
+			table_unknown(table);
+		return;
+	}
+	table_real(table, spread_average(spread));
+	table_real(table, spread_median(spread));
+	table_u64(table, spread->max);
+}
+
+static void write_notes(struct at_end *self, const struct run_info *run, bool rows, bool exact)
+{
+	struct launch_stats *all = self->analysis;
+	struct table *table = self->options.table;
+	uint64_t unmatched = join_unmatched(all->join);
+
+	if (!exact)
+		report_note_median(table);
+	if (rows)
+		table_note(table,
+		           "Call: the launch; Delay: from its return to the kernel's begin, "
+		           "of those that began later; Short: ran for less than their launch "
+		           "took; Long Calls, Long Delays: over 50 us and 100 us, as HTA "
+		           "counts");
+	if (!all->any)
+		report_note_no_gpu_times(table, self->options.part);
+	else if (unmatched)
+		table_note(table,
+		           "kernels left out, whose launch was not recorded or too long ago: "
+		           "%llu",
+		           (unsigned long long)unmatched);
+	at_end_note_counts(self, run);
+}
+
+static int write_stats(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	struct table *table = self->options.table;
+	struct stats **rows;
+	bool exact = true;
+	size_t n;
+
+	at_end_begin(self, columns, COUNT(columns));
+	rows = make_rows(self->analysis, self->options.names, &n);
+	for (size_t i = 0; i < n; i++) {
+		exact = exact && spread_is_exact(&rows[i]->run);
+		table_u64(table, rows[i]->launches);
+		write_spread(table, &rows[i]->call);
+		write_spread(table, &rows[i]->delay);
+		write_spread(table, &rows[i]->run);
+		table_u64(table, rows[i]->shorter);
+		table_u64(table, rows[i]->long_calls);
+		table_u64(table, rows[i]->long_delays);
+		table_text(table, rows[i]->name);
+		table_end_row(table);
+	}
+	free(rows);
+	write_notes(self, run, n > 0, exact);
+	return table_end(table, err);
+}
+
+static const struct at_end_ops ops = { make_stats, see_stats, write_stats, free_stats };
+
+struct consumer *launch_stats_report_new(const struct report *report,
+                                         const struct report_options *options)
+{
+	return at_end_new(report, options, &ops);
+}

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: MIT
+"""GPU times: what ran, against what the programs counted, the events' and the GPU's own clock, and
+PyTorch's profiler; attaching to what runs, and leaving it as it was."""
+
+import collections
+import glob
+import json
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+
+import programs
+from tracing import Recorded, difference, equal, without_blanks
+
+MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_models.py")
+NEAR = 0.02, 2000  # a duration may be off by the larger of these: a share, and ns
+CUPTI = "/opt/nvidia/nsight-compute/*/host/target-linux-x64/libcupti.so.*"
+KERNELS = """
+    SELECT k.start, k.end, name.value, r.start, r.end, k.graphNodeId FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
+    JOIN StringIds AS name ON name.id = k.demangledName
+    LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r
+        ON r.correlationId = k.correlationId AND r.globalTid >> 24 = k.globalPid >> 24
+    ORDER BY k.start"""
+COPIES = "SELECT copyKind, bytes, start, end FROM CUPTI_ACTIVITY_KIND_MEMCPY"
+DIRECTIONS = {1: "H2D", 2: "D2H", 8: "D2D", 9: "H2H", 10: "P2P"}
+
+
+def close(duration, truth):
+    share, ns = NEAR
+    return abs(duration - truth) <= max(share * truth, ns)
+
+
+class Kernel(collections.namedtuple("Kernel", "begin end name call_begin call_end node")):
+    @property
+    def ns(self):
+        return self.end - self.begin
+
+
+class Base:
+    """A trace's activities, by way of the SQLite export."""
+
+    def __init__(self, trace):
+        path = trace.path + ".sqlite"
+        trace.ask("export", trace.path + ".cuscope", "-o", path, "--force")
+        self.base = sqlite3.connect(path)
+        self.tables = {name for (name,) in self.base.execute("SELECT name FROM sqlite_master")}
+
+    def rows(self, table, query):
+        return self.base.execute(query).fetchall() if table in self.tables else []
+
+    def kernels(self):
+        return [Kernel(*row) for row in self.rows("CUPTI_ACTIVITY_KIND_KERNEL", KERNELS)]
+
+    def copies(self):
+        return self.rows("CUPTI_ACTIVITY_KIND_MEMCPY", COPIES)
+
+
+def ran(counts):
+    """Kernels by name as the program counted them: launched, and as nodes of graphs."""
+    expected = collections.Counter()
+    for (name, captured), n in counts.counter("launch", lambda line: (line["kernel"], line["captured"])).items():
+        expected[without_blanks(name)] += 0 if captured else n
+    for name, n in counts.counter("node", lambda line: line["kernel"]).items():
+        expected[without_blanks(name)] += n
+    return +expected
+
+
+def joined(kernels):
+    """Every kernel has its call, and none began before it."""
+    alone = [k.name for k in kernels if k.call_begin is None]
+    if alone:
+        yield f"{len(alone)} of {len(kernels)} kernels without their call: {alone[0]}"
+    early = [k for k in kernels if k.call_begin is not None and k.begin < k.call_begin]
+    for kernel in early[:3]:
+        yield f"{kernel.name} began {kernel.call_begin - kernel.begin} ns before its call"
+    backward = [k for k in kernels if k.end <= k.begin]
+    if backward:
+        yield f"{len(backward)} kernels end before they begin"
+
+
+def moved(counts, copies):
+    """Copies by direction and size. Which way a default copy went only the GPU's side tells, and a copy from a
+    device to itself is none between devices there."""
+    expected, seen = collections.Counter(), collections.Counter()
+    by_size = collections.Counter(size for _kind, size, _begin, _end in copies)
+    for (direction, size, captured), n in counts.counter(
+            "copy", lambda c: (c["direction"], c["bytes"], c["captured"])).items():
+        if direction in ("default", "P2P") and not captured:
+            yield from equal(f"copies of {size} bytes ({direction})", n, by_size[size])
+        elif not captured:
+            expected[direction, size] += n
+    for (direction, size), n in counts.counter("copy_node", lambda c: (c["direction"], c["bytes"])).items():
+        expected[direction, size] += n
+    unnamed = {c["bytes"] for c in counts.of("copy") if c["direction"] in ("default", "P2P")}
+    for kind, size, _begin, _end in copies:
+        if size not in unnamed:
+            seen[DIRECTIONS.get(kind, kind), size] += 1
+    yield from difference("copies", expected, seen)
+
+
+class Gpu:
+    def __init__(self, cuscope, folder, report, binaries):
+        self.cuscope, self.folder, self.report, self.binaries = cuscope, folder, report, binaries
+
+    def record(self, name, command, options=(), env=None):
+        return Recorded(self.cuscope, self.folder, name, ["--gpu", *options], ["--", *command], env).finish()
+
+    def problems(self, trace):
+        yield from trace.problems()
+        for hook in trace.summary.get("missed", {}).get("hooks", ()):
+            if hook["kind"] == "no_gpu_times":
+                yield f"no GPU times: {hook}"
+
+    def run(self, torch):
+        for program in ("launches-shared", "launches-static", "threads-shared", "threads-ptds", "graphs-shared",
+                        "copies-shared", "driver"):
+            self.counted(program)
+        self.clocks()
+        self.versions()
+        if torch:
+            self.profiler()
+            self.models()
+            self.attached(torch)
+
+    def counted(self, program, name=None, options=()):
+        name = name or "gpu-" + program
+        path = os.path.join(self.folder, name + ".counts")
+        trace = self.record(name, [os.path.join(self.binaries, program)], options, {"SAMPLE_COUNTS": path})
+        problems = list(self.problems(trace))
+        self.report.test(f"{name}: runs", problems)
+        if problems:
+            return
+        counts, base = programs.Counts(path), Base(trace)
+        kernels = base.kernels()
+        seen = collections.Counter(without_blanks(k.name) for k in kernels)
+        self.report.test(f"{name}: kernels that ran", difference("kernels", ran(counts), seen))
+        self.report.test(f"{name}: kernels and their calls", joined(kernels))
+        self.report.test(f"{name}: copies that ran", moved(counts, base.copies()))
+        self.report.test(f"{name}: nothing lost", trace.lost())
+
+    def clocks(self):
+        """Durations by the GPU's own clock, and by events around the kernels."""
+        path = os.path.join(self.folder, "gpu-timed.truth")
+        trace = self.record("gpu-timed", [os.path.join(self.binaries, "timed"), path])
+        problems = list(self.problems(trace))
+        self.report.test("gpu-timed: runs", problems)
+        if problems:
+            return
+        with open(path) as lines:
+            truths = [json.loads(line) for line in lines]
+        kernels = Base(trace).kernels()[1:]  # the first warms up
+        self.report.test("gpu-timed: kernels", equal("kernels", len(truths), len(kernels)))
+        self.report.test("gpu-timed: as the GPU's clock says", [
+            f"{kernel.ns} ns, by the kernel itself {truth['kernel']}"
+            for kernel, truth in zip(kernels, truths) if not close(kernel.ns, truth["kernel"])])
+        # an event costs the GPU about 2 us, which is within 2 % of longer ones only
+        self.report.test("gpu-timed: as events say", [
+            f"{kernel.ns} ns, by events {truth['event']}" for kernel, truth in zip(kernels, truths)
+            if truth["length"] >= 500000 and not close(kernel.ns, truth["event"])])
+
+    def versions(self):
+        """Older CUPTIs, where the machine has them."""
+        tried = 0
+        for path in sorted(glob.glob(CUPTI)):
+            version = path.rsplit("libcupti.so.", 1)[1]
+            if version.startswith(("11.", "12.", "13.")):
+                tried += 1
+                self.counted("driver", "gpu-cupti-" + version, ["--cupti", path])
+        if not tried:
+            print("     older CUPTIs were not tried: there are none here")
+
+    def profiler(self):
+        """The same steps, in another process under PyTorch's profiler: medians by kernel."""
+        path = os.path.join(self.folder, "gpu-profile.json")
+        profiled = subprocess.run([sys.executable, MODEL, "small", "50", path], capture_output=True, text=True,
+                                  check=False)
+        trace = self.record("gpu-torch", [sys.executable, MODEL, "small", "50"])
+        problems = list(self.problems(trace))
+        if profiled.returncode:
+            problems.append("the profiled run failed: " + profiled.stderr[-300:])
+        self.report.test("gpu-torch: runs", problems)
+        if problems:
+            return
+        with open(path) as text:
+            truth = json.load(text)
+        kernels = Base(trace).kernels()
+        self.report.test("gpu-torch: kernels and their calls", joined(kernels))
+        self.report.test("gpu-torch: nothing lost", trace.lost())
+        seen = collections.defaultdict(list)
+        for kernel in kernels:
+            seen[without_blanks(kernel.name)].append(kernel.ns)
+        problems, compared = [], 0
+        for name, durations in truth.items():
+            mine = seen.get(without_blanks(name), [])
+            compared += len(mine)
+            if len(mine) != len(durations):
+                problems.append(f"{len(mine)} of {len(durations)} runs of {name}")
+            elif not close(statistics.median(mine), statistics.median(durations)):
+                problems.append(f"{statistics.median(mine)} ns, profiler {statistics.median(durations)}: {name}")
+        self.report.test(f"gpu-torch: {compared} durations as the profiler has them", problems)
+
+    def models(self):
+        """What gaps and findings say of a model that waits for launches and one that waits for the GPU."""
+        for size, steps, wanted in (("small", "200", "launch-bound"), ("large", "15", "GPU-bound")):
+            trace = self.record(f"gpu-{size}", [sys.executable, MODEL, size, steps])
+            problems = list(self.problems(trace))
+            self.report.test(f"gpu-{size}: runs", problems)
+            for name in ("gaps", "findings", "overlap", "cuda_gpu_kern_sum", "cuda_kern_exec_sum", "overview"):
+                text = trace.ask("report", trace.path + ".cuscope", name)
+                with open(os.path.join(self.folder, f"gpu-{size}.{name}.txt"), "w") as out:
+                    out.write(text)
+                if name == "gaps":
+                    self.report.test(f"gpu-{size}: gaps says {wanted}", trace.broken or (
+                        [] if wanted in text else [text[:500]]))
+
+    # ---- attached ----
+
+    @staticmethod
+    def rate(torch, seconds=2):
+        answer = torch.loop.ask(f"busy {seconds}")
+        return answer["seconds"] / answer["launches"] * 1e6
+
+    def attached(self, torch):
+        """us a launch before, while and after; nothing of the agent's runs on afterwards."""
+        torch.loop.wait()
+        before = self.rate(torch)
+        trace = Recorded(self.cuscope, self.folder, "gpu-attached", ["--gpu"], ["-p", str(torch.loop.pid)])
+        time.sleep(2.5)
+        during = self.rate(torch)
+        launches = torch.loop.ask("launch 20000")["launches"]
+        trace.finish(interrupt=True)
+        after = self.rate(torch)
+        problems = list(self.problems(trace))
+        self.report.test("gpu-attached: runs", problems)
+        print(f"     us a launch: {before:.2f} before, {during:.2f} attached, {after:.2f} after", flush=True)
+        if problems:
+            return
+        kernels = Base(trace).kernels()
+        self.report.test("gpu-attached: kernels and their calls", joined(kernels))
+        if len(kernels) < launches:
+            self.report.test("gpu-attached: kernels", [f"{len(kernels)} kernels, {launches} launches at least"])
+        self.report.test("gpu-attached: nothing lost", trace.lost("no_entry"))
+        self.report.test("gpu-attached: as fast as before", [] if after < before * 1.03 else [
+            f"{before:.2f} us a launch before, {after:.2f} after"])
+        self.report.test("gpu-attached: no thread stays", self.threads(torch))
+        self.killed(torch)
+
+    @staticmethod
+    def threads(torch):
+        for path in glob.glob(f"/proc/{torch.loop.pid}/task/*/comm"):
+            with open(path) as comm:
+                name = comm.read().strip()
+            if name.startswith("cuscope"):
+                yield f"a thread {name} is still there"
+
+    def killed(self, torch):
+        """kill -9 of cuscope: the agent leaves by itself, and can be asked in again."""
+        trace = Recorded(self.cuscope, self.folder, "gpu-killed", ["--gpu"], ["-p", str(torch.loop.pid)])
+        torch.loop.send("busy 4")
+        time.sleep(2.5)
+        trace.process.kill()
+        trace.process.wait()
+        trace.log.close()
+        self.report.test("gpu-killed: the loop goes on", [] if torch.loop.answer()["launches"] else ["no launches"])
+        self.report.test("gpu-killed: no thread stays", self.threads(torch))
+        trace = Recorded(self.cuscope, self.folder, "gpu-again", ["--gpu"], ["-p", str(torch.loop.pid)])
+        time.sleep(2.5)
+        torch.loop.ask("launch 5000")
+        trace.finish(interrupt=True)
+        problems = list(self.problems(trace))
+        kernels = [] if problems else Base(trace).kernels()
+        self.report.test("gpu-again: 5000 kernels", problems or equal("kernels", 5000, len(kernels)))
+        self.graphs(torch)
+
+    def graphs(self, torch):
+        """A graph that was made before cuscope came outlives its going; a wrong leave is a GPU fault."""
+        torch.loop.ask("graph 1")
+        before = torch.loop.ask("graph 2")
+        for turn in range(5):
+            trace = Recorded(self.cuscope, self.folder, "gpu-graph", ["--gpu"], ["-p", str(torch.loop.pid)])
+            torch.loop.send("graph 4")
+            time.sleep(2.5)
+            trace.finish(interrupt=True)
+            replays = torch.loop.answer()["launches"]
+            problems = list(self.problems(trace))
+            kernels = [] if problems else Base(trace).kernels()
+            self.report.test(f"gpu-graph {turn}: nodes of the graph have its launch", problems or joined(kernels))
+            self.report.test(f"gpu-graph {turn}: nodes", problems or (
+                [] if 0 < len(kernels) <= replays * 10 else [f"{len(kernels)} nodes in {replays} replays"]))
+        after = torch.loop.ask("graph 2")
+        print("     us a replay: "
+              f"{before['seconds'] / before['launches'] * 1e6:.2f} before, "
+              f"{after['seconds'] / after['launches'] * 1e6:.2f} after", flush=True)
+        self.report.test("gpu-graph: the loop goes on", [] if after["launches"] else ["no replays"])

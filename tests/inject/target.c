@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: MIT
+/*
+ * target WHAT [THREADS]: programs to be attached to that check themselves. Writes "ready" when its
+ * threads run; at SIGTERM it ends with 0, or earlier with a sentence and 1 when something is not as
+ * it should be. WHAT is a row of `works`.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static atomic_bool stop;
+static bool alone; /* the main thread works, and nobody else */
+static atomic_ullong rounds;
+
+static void wrong(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+	fflush(stdout);
+	_exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- waits, each with its result and its time checked ---------------------------------------- */
+
+/* What a wait of 0.2 s may take: not less, and not much more even if it began anew once or twice;
+ * `more`: calls whose time begins anew at each interruption. */
+static void check_time(const char *what, double begin, bool more)
+{
+	double took = now() - begin;
+
+	if (took < 0.199 || took > (more ? 20 : 2))
+		wrong("%s of 0.2 s took %.3f s", what, took);
+}
+
+static void work_poll(void)
+{
+	double begin = now();
+
+	errno = 77;
+	if (poll(NULL, 0, 200) != 0 || errno != 77)
+		wrong("poll: %s", strerror(errno));
+	check_time("poll", begin, false);
+}
+
+static void work_ppoll(void)
+{
+	struct timespec t = { .tv_nsec = 200000000 };
+	double begin = now();
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	if (ppoll(NULL, 0, &t, &set) != 0)
+		wrong("ppoll: %s", strerror(errno));
+	check_time("ppoll", begin, false);
+}
+
+static void work_select(void)
+{
+	struct timeval t = { .tv_usec = 200000 };
+	double begin = now();
+
+	if (select(0, NULL, NULL, NULL, &t) != 0)
+		wrong("select: %s", strerror(errno));
+	check_time("select", begin, false);
+}
+
+static void work_nanosleep(void)
+{
+	struct timespec t = { .tv_nsec = 200000000 };
+	double begin = now();
+
+	if (nanosleep(&t, NULL) != 0)
+		wrong("nanosleep: %s", strerror(errno));
+	check_time("nanosleep", begin, false);
+}
+
+static void work_sleep_until(void)
+{
+	struct timespec t;
+	double begin = now();
+	int r;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += 200000000;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	r = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+	if (r)
+		wrong("clock_nanosleep: %s", strerror(r));
+	check_time("clock_nanosleep", begin, false);
+}
+
+static void work_epoll(void)
+{
+	static _Thread_local int fd = -1;
+	struct epoll_event event;
+	double begin = now();
+
+	if (fd < 0)
+		fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_wait(fd, &event, 1, 200) != 0)
+		wrong("epoll_wait: %s", strerror(errno));
+	check_time("epoll_wait", begin, true);
+}
+
+static void work_read(void)
+{
+	static _Thread_local int pipes[2] = { -1, -1 };
+	struct timeval t = { .tv_usec = 200000 };
+	double begin = now();
+	char c;
+
+	if (pipes[0] < 0) {
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, pipes))
+			wrong("socketpair: %s", strerror(errno));
+		setsockopt(pipes[0], SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+	}
+	if (read(pipes[0], &c, 1) != -1 || errno != EAGAIN)
+		wrong("read: %s", strerror(errno));
+	check_time("read", begin, true);
+}
+
+static void work_condition(void)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+	double begin = now();
+	struct timespec t;
+	int r;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += 200000000;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&mutex);
+	r = pthread_cond_timedwait(&condition, &mutex, &t);
+	pthread_mutex_unlock(&mutex);
+	if (r != ETIMEDOUT)
+		wrong("pthread_cond_timedwait: %s", strerror(r));
+	check_time("pthread_cond_timedwait", begin, false);
+}
+
+/* ---- registers around a system call ---------------------------------------------------------- */
+
+#ifdef __x86_64__
+
+struct registers {
+	uint64_t number, arg[3], expected; /* of the call, and its result */
+	uint64_t general[10];              /* rbx rbp r8 r9 r10 r12 r13 r14 r15, flags */
+	uint8_t vector[16][32];
+	uint64_t general_after[10], result;
+	uint8_t vector_after[16][32];
+};
+
+void call_with_registers(struct registers *registers);
+
+#define EACH_VECTOR(X)                                                                             \
+	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define LOAD_VECTOR(i)  "vmovdqu 120+32*" #i "(%rdi), %ymm" #i "\n"
+#define STORE_VECTOR(i) "vmovdqu %ymm" #i ", 720+32*" #i "(%rcx)\n"
+
+_Static_assert(offsetof(struct registers, vector) == 120, "layout");
+_Static_assert(offsetof(struct registers, general_after) == 632, "layout");
+_Static_assert(offsetof(struct registers, vector_after) == 720, "layout");
+
+__asm__(".text\n"
+        "call_with_registers:\n"
+        "push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n push "
+        "%rdi\n" EACH_VECTOR(
+		LOAD_VECTOR) "mov 40(%rdi), %rbx\n mov 48(%rdi), %rbp\n mov 56(%rdi), %r8\n mov "
+                             "64(%rdi), %r9\n"
+                             "mov 72(%rdi), %r10\n mov 80(%rdi), %r12\n mov 88(%rdi), %r13\n mov "
+                             "96(%rdi), %r14\n"
+                             "mov 104(%rdi), %r15\n"
+                             "mov 0(%rdi), %rax\n mov 16(%rdi), %rsi\n mov 24(%rdi), %rdx\n"
+                             "pushq 112(%rdi)\n popfq\n"
+                             "mov 8(%rdi), %rdi\n"
+                             "syscall\n"
+                             "pushfq\n cld\n"
+                             "pop %r11\n"
+                             "mov (%rsp), %rcx\n"
+                             "mov %rbx, 632(%rcx)\n mov %rbp, 640(%rcx)\n mov %r8, 648(%rcx)\n mov "
+                             "%r9, 656(%rcx)\n"
+                             "mov %r10, 664(%rcx)\n mov %r12, 672(%rcx)\n mov %r13, 680(%rcx)\n "
+                             "mov %r14, 688(%rcx)\n"
+                             "mov %r15, 696(%rcx)\n mov %r11, 704(%rcx)\n mov %rax, "
+                             "712(%rcx)\n" EACH_VECTOR(
+				     STORE_VECTOR) "vzeroupper\n"
+                                                   "pop %rdi\n pop %r15\n pop %r14\n pop %r13\n "
+                                                   "pop %r12\n pop %rbp\n pop %rbx\n"
+                                                   "ret\n");
+
+#define CARRY     0x1u
+#define DIRECTION 0x400u
+#define FLAGS     (0x202u | CARRY | 0x80u | DIRECTION)
+
+static void work_registers(void)
+{
+	static _Thread_local struct registers r;
+	struct timespec t = { .tv_nsec = 2000000 };
+	static _Thread_local unsigned turn;
+
+	for (size_t i = 0; i < 9; i++)
+		r.general[i] = 0x1122334455667788ull * (i + 1) + turn;
+	r.general[9] = FLAGS;
+	for (size_t i = 0; i < sizeof(r.vector); i++)
+		((uint8_t *)r.vector)[i] = (uint8_t)(i * 7 + turn + 1);
+	r.number = turn % 2 ? SYS_nanosleep : SYS_poll;
+	r.arg[0] = turn % 2 ? (uint64_t)&t : 0;
+	r.arg[1] = 0;
+	r.arg[2] = 2;
+	turn++;
+	call_with_registers(&r);
+	if (r.result != 0)
+		wrong("the call returned %ld", (long)r.result);
+	for (size_t i = 0; i < 10; i++)
+		if (r.general[i] != r.general_after[i])
+			wrong("register %zu was %llx and is %llx", i,
+			      (unsigned long long)r.general[i],
+			      (unsigned long long)r.general_after[i]);
+	if (memcmp(r.vector, r.vector_after, sizeof(r.vector)) != 0)
+		wrong("a vector register changed");
+}
+
+#else
+
+static void work_registers(void)
+{
+	work_poll();
+}
+
+#endif
+
+/* ---- no waits ---------------------------------------------------------------------------------
+ */
+
+static void work_compute(void)
+{
+	volatile double x = 1;
+
+	for (int i = 0; i < 1000000; i++)
+		x = x * 1.0000001 + 0.5;
+}
+
+/* Nothing but calls that the allocator makes. */
+static void work_malloc(void)
+{
+	void *memory[64];
+
+	for (int i = 0; i < 64; i++)
+		memset(memory[i] = malloc(1000u << i % 12), 1, 100);
+	for (int i = 0; i < 64; i++)
+		free(memory[i]);
+}
+
+/* The allocator, and now and then something else. */
+static void work_busy(void)
+{
+	work_malloc();
+	if (syscall(SYS_getppid) <= 0)
+		wrong("getppid");
+}
+
+/* ---- signals ----------------------------------------------------------------------------------
+ */
+
+static atomic_ullong signals_sent, signals_taken;
+
+static void take_signal(int sig)
+{
+	atomic_fetch_add(&signals_taken, 1);
+}
+
+/* 10,000 signals a second to the waiting thread; each must be taken by the handler. */
+static void *send_signals(void *argument)
+{
+	pthread_t *to = argument;
+	union sigval value = { 0 };
+
+	while (!atomic_load(&stop)) {
+		struct timespec t = { .tv_nsec = 100000 };
+
+		if (pthread_sigqueue(*to, SIGRTMIN, value) == 0)
+			atomic_fetch_add(&signals_sent, 1);
+		nanosleep(&t, NULL);
+	}
+	return NULL;
+}
+
+static void work_signals(void)
+{
+	static pthread_t self, sender;
+	static bool begun;
+
+	if (!begun) {
+		begun = true;
+		self = pthread_self();
+		pthread_create(&sender, NULL, send_signals, &self);
+	}
+	if (poll(NULL, 0, 50) < 0 && errno != EINTR)
+		wrong("poll: %s", strerror(errno));
+	if (atomic_load(&stop)) {
+		pthread_join(sender, NULL);
+		if (atomic_load(&signals_sent) != atomic_load(&signals_taken))
+			wrong("%llu signals were sent and %llu taken", atomic_load(&signals_sent),
+			      atomic_load(&signals_taken));
+	}
+}
+
+/* Waits without an end for a signal, whose handler must end the wait: see "linger". */
+static void work_epoll_signal(void)
+{
+	static int fd = -1;
+	struct epoll_event event;
+	int r;
+
+	if (fd < 0)
+		fd = epoll_create1(EPOLL_CLOEXEC);
+	r = epoll_wait(fd, &event, 1, -1);
+	if (r != -1 || errno != EINTR)
+		wrong("epoll_wait: %d %s", r, strerror(errno));
+	if (!atomic_load(&signals_taken) && !atomic_load(&stop))
+		wrong("EINTR without a signal");
+	printf("interrupted\n");
+	fflush(stdout);
+}
+
+/* ---- exec -------------------------------------------------------------------------------------
+ */
+
+static char **the_argv;
+
+static void work_exec(void)
+{
+	struct timespec t = { .tv_nsec = 5000000 };
+
+	nanosleep(&t, NULL);
+	execv("/proc/self/exe", the_argv);
+	wrong("exec: %s", strerror(errno));
+}
+
+/* The main thread ends, the others go on; its place in /proc stays, without descriptors. */
+static void *sleep_main(void *argument)
+{
+	for (;;)
+		work_poll();
+	return argument;
+}
+
+static void work_leaderless(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, sleep_main, NULL))
+		wrong("pthread_create");
+	pthread_exit(NULL);
+}
+
+/* One thread holds the loader's lock for as long as the library's constructor takes. */
+static void *load_main(void *argument)
+{
+	if (!dlopen(getenv("TARGET_LOADS"), RTLD_NOW))
+		wrong("%s", dlerror());
+	printf("loaded\n");
+	fflush(stdout);
+	return argument;
+}
+
+static void work_loader(void)
+{
+	static pthread_t thread;
+
+	if (!thread && pthread_create(&thread, NULL, load_main, NULL))
+		wrong("pthread_create");
+	if (poll(NULL, 0, 100) != 0) /* whose thread may be kept waiting for the lock */
+		wrong("poll: %s", strerror(errno));
+}
+
+/* Programs of musl have their loader mapped under this name. */
+static void work_musl(void)
+{
+	static void *memory;
+
+	if (!memory) {
+		int fd = open(getenv("TARGET_LOADS"), O_RDONLY | O_CLOEXEC);
+
+		memory = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		if (memory == MAP_FAILED)
+			wrong("mmap: %s", strerror(errno));
+	}
+	work_poll();
+}
+
+/* A filter of seccomp that answers memfd_create as TARGET_FILTER says, and allows the rest. */
+static void work_seccomp(void)
+{
+	static bool filtered;
+	const char *how = getenv("TARGET_FILTER");
+	uint32_t answer = strcmp(how, "kill") == 0    ? SECCOMP_RET_KILL_PROCESS
+	                  : strcmp(how, "error") == 0 ? SECCOMP_RET_ERRNO | EPERM
+	                                              : SECCOMP_RET_ALLOW;
+	struct sock_filter insns[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, answer),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(insns) / sizeof(*insns), insns };
+
+	if (!filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	                  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)))
+		wrong("seccomp: %s", strerror(errno));
+	filtered = true;
+	work_poll();
+}
+
+/* Makes children that live a while, as loaders of data do, beside a thread that waits. */
+static void *wait_main(void *argument)
+{
+	while (!atomic_load(&stop))
+		work_poll();
+	return argument;
+}
+
+static void work_fork(void)
+{
+	static pthread_t thread;
+	struct timespec t = { .tv_nsec = 300000000 };
+
+	if (!thread && pthread_create(&thread, NULL, wait_main, NULL))
+		wrong("pthread_create");
+	if (fork() == 0) {
+		nanosleep(&t, NULL);
+		_exit(0);
+	}
+	t.tv_nsec = 200000;
+	nanosleep(&t, NULL);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+	if (atomic_load(&stop))
+		pthread_join(thread, NULL);
+}
+
+static void work_exit(void)
+{
+	struct timespec t = { .tv_nsec = 20000000 };
+
+	nanosleep(&t, NULL);
+	_exit(0);
+}
+
+/* ---- threads ----------------------------------------------------------------------------------
+ */
+
+static const struct work {
+	const char *name;
+	void (*work)(void);
+} works[] = {
+	{ "poll", work_poll },
+	{ "ppoll", work_ppoll },
+	{ "select", work_select },
+	{ "nanosleep", work_nanosleep },
+	{ "sleep-until", work_sleep_until },
+	{ "epoll", work_epoll },
+	{ "read", work_read },
+	{ "condition", work_condition },
+	{ "registers", work_registers },
+	{ "compute", work_compute },
+	{ "malloc", work_malloc },
+	{ "busy", work_busy },
+	{ "signals", work_signals },
+	{ "epoll-signal", work_epoll_signal },
+	{ "exec", work_exec },
+	{ "exit", work_exit },
+	{ "leaderless", work_leaderless },
+	{ "loader", work_loader },
+	{ "fork", work_fork },
+	{ "musl", work_musl },
+	{ "seccomp", work_seccomp },
+};
+
+/* SIGTERM is blocked everywhere, and ends no wait. */
+static bool is_to_stop(void)
+{
+	sigset_t set;
+
+	if (alone && sigpending(&set) == 0 && sigismember(&set, SIGTERM))
+		atomic_store(&stop, true);
+	return atomic_load(&stop);
+}
+
+static void *thread_main(void *argument)
+{
+	const struct work *work = argument;
+	bool last = false;
+	void *volatile memory = malloc(200000);
+
+	/* the allocator makes room for a thread at its first use: it is not to be taken for a leak
+	 */
+	free(memory);
+	while (!last) {
+		last = is_to_stop();
+		work->work();
+		atomic_fetch_add(&rounds, 1);
+	}
+	return NULL;
+}
+
+static const struct work *find_work(const char *name)
+{
+	for (size_t i = 0; i < sizeof(works) / sizeof(*works); i++)
+		if (strcmp(works[i].name, name) == 0)
+			return &works[i];
+	fprintf(stderr, "there is no work '%s'\n", name);
+	exit(2);
+}
+
+static void set_signals(void)
+{
+	struct sigaction action = { .sa_handler = take_signal };
+	sigset_t set;
+
+	sigaction(SIGRTMIN, &action, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* THREADS 0: the work is the main thread's; else the main thread sits in pthread_join. */
+int main(int argc, char **argv)
+{
+	const struct work *work = find_work(argc > 1 ? argv[1] : "");
+	int n = argc > 2 ? atoi(argv[2]) : 0;
+	pthread_t threads[256];
+	pthread_attr_t attr;
+	sigset_t set;
+
+	the_argv = argv;
+	set_signals();
+	printf("ready\n");
+	fflush(stdout);
+	if (n == 0) {
+		alone = true;
+		thread_main((void *)work);
+		return 0;
+	}
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN);
+	for (int i = 0; i < n && i < 256; i++)
+		if (pthread_create(&threads[i], &attr, thread_main, (void *)work))
+			wrong("pthread_create: %s", strerror(errno));
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigwaitinfo(&set, NULL);
+	atomic_store(&stop, true);
+	for (int i = 0; i < n && i < 256; i++)
+		pthread_join(threads[i], NULL);
+	printf("%llu rounds\n", atomic_load(&rounds));
+	return 0;
+}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Findings, overlap and nsys' expert rules, of recordings with GPU times by the simulated driver."""
+
+import json
+
+import checks
+from gpu_trace import read, start
+from harness import Failure, Places
+
+ASYNC_PAGEABLE = """select count(*) from CUPTI_ACTIVITY_KIND_MEMCPY m
+    join CUPTI_ACTIVITY_KIND_RUNTIME c on c.correlationId = m.correlationId
+    join StringIds s on s.id = c.nameId
+    where s.value like 'cuMemcpy%Async%' and (m.srcKind = 0 or m.dstKind = 0)"""
+SYNC = """select count(*) from CUPTI_ACTIVITY_KIND_MEMCPY m
+    join CUPTI_ACTIVITY_KIND_RUNTIME c on c.correlationId = m.correlationId
+    join StringIds s on s.id = c.nameId
+    where s.value like 'cuMemcpy%' and s.value not like '%Async%'"""
+
+
+def record(case, program, *arguments):
+    process = start(case, ["--", Places.program(program), *map(str, arguments)])
+    checks.equal("status of record", 0, process.wait())
+    return case.path("trace.cuscope")
+
+
+def report(case, path, name, *options):
+    process = case.cuscope("report", path, name, "--format", "json", *options)
+    checks.equal(f"status of report {name}", 0, process.wait())
+    return json.loads(process.out())
+
+
+def test_findings_expert_rules_find_what_sql_finds(case):
+    path = record(case, "gpucopies", 3)
+    database = read(case).database
+    for name, query in (("cuda_memcpy_async", ASYNC_PAGEABLE), ("cuda_memcpy_sync", SYNC)):
+        rows = report(case, path, name, "--top", "1000")
+        expected = database.execute(query).fetchone()[0]
+        checks.equal(name, expected, len(rows))
+        if not expected:
+            raise Failure(f"nothing to be found by {name}")
+
+
+def test_findings_of_all_copies_that_ran(case):
+    path = record(case, "gpucopies", 3)
+    ran = [row for row in report(case, path, "cuda_gpu_trace") if row["Bytes (bytes)"] is not None]
+    groups = report(case, path, "copies")
+    checks.equal("copies and sets", len(ran), sum(group["Count"] for group in groups))
+    checks.equal("bytes", sum(row["Bytes (bytes)"] for row in ran),
+                 sum(group["Bytes (bytes)"] for group in groups))
+
+
+def test_findings_overlap_and_gaps_are_busy_for_as_long(case):
+    path = record(case, "gpustreams", 30)
+    rows = report(case, path, "overlap")["busy"]
+    gpus = report(case, path, "gaps")["processes"]
+    if not rows:
+        raise Failure("no GPU was busy")
+    checks.equal("busy", [row["Busy (ns)"] for row in gpus], [row["Busy (ns)"] for row in rows])
+    for row in rows:
+        checks.equal("idle and busy", row["Span (ns)"], row["Idle (ns)"] + row["Busy (ns)"])
+
+
+def test_findings_of_a_real_recording(case):
+    parts = report(case, record(case, "gpucopies", 20), "findings")
+    checks.equal("rules that could not be judged", ["polling"], [row["Rule"] for row in parts["not_judged"]])
+    found = [row["Rule"] for row in parts["findings"]]
+    if "sync_copies" not in found:
+        raise Failure(f"the program waits for its copies: {found}")
+    numbers = {row["No"] for row in parts["findings"]}
+    checks.equal("findings with details", numbers, {row["No"] for row in parts["details"]})
+
+
+def test_findings_from_calls_alone(case):
+    process = case.cuscope("record", "-o", case.path("calls.cuscope"), "--", Places.program("gpucopies"), "20")
+    checks.equal("status of record", 0, process.wait())
+    parts = report(case, case.path("calls.cuscope"), "findings")
+    unjudged = {row["Rule"] for row in parts["not_judged"]}
+    checks.equal("rules that need GPU times",
+                 {"sync_sets", "pageable_copies", "short_kernels", "copy_overlap", "communication", "low_use",
+                  "polling"}, unjudged)
+    if "sync_copies" not in [row["Rule"] for row in parts["findings"]]:
+        raise Failure(f"the program waits for its copies: {parts['findings']}")

@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: MIT
+"""GPU times (--gpu), by the simulated driver and libcupti: what ran, and which call asked for it."""
+
+import collections
+import os
+import re
+import signal
+import subprocess
+import time
+
+import checks
+import gpu_trace
+from gpu_trace import measures, read, record, sensible, start
+from harness import Counts, Failure, Places, alone, wait_until
+
+
+def kernel_key(kernel):
+    return "kernel {name} {gridX},{gridY},{gridZ} {blockX},{blockY},{blockZ}".format(**dict(kernel))
+
+
+def equal_kernels(trace, counts):
+    expected = {key: n for key, n in counts.of("activities").items() if key.startswith("kernel")}
+    checks.differences("kernels", expected, collections.Counter(map(kernel_key, trace.kernels)))
+
+
+def one_call_each(trace):
+    """Each kernel has a launch of its own; each launch has its kernel."""
+    numbers = collections.Counter((k["pid"], k["correlationId"]) for k in trace.kernels)
+    checks.differences("launches with kernels",
+                       {(c["pid"], c["correlationId"]): 1 for c in trace.launches()}, numbers)
+
+
+def counts_of(case):
+    return Counts(case.path("counts"))
+
+
+# ---- what ran -----------------------------------------------------------------------------------
+
+
+def test_gpu_every_kernel_has_its_launch(case):
+    trace = record(case, "gpuloop", 1, 50, 1)
+    equal_kernels(trace, counts_of(case))
+    one_call_each(trace)
+    sensible(trace)
+
+
+def test_gpu_threads_and_their_streams(case):
+    trace = record(case, "gpuloop", 1, 20, 8)
+    equal_kernels(trace, counts_of(case))
+    one_call_each(trace)
+    sensible(trace)
+    by_thread = collections.defaultdict(set)
+    for kernel in trace.kernels:
+        by_thread[trace.call_of(kernel)["tid"]].add(kernel["streamId"])
+    checks.equal("threads that launched", 8, len(by_thread))
+    checks.equal("streams of a thread", {1}, {len(streams) for streams in by_thread.values()})
+
+
+def test_gpu_streams_that_wait_for_one_another(case):
+    trace = record(case, "gpustreams", 20)
+    equal_kernels(trace, counts_of(case))
+    one_call_each(trace)
+    sensible(trace)
+
+
+def test_gpu_a_queue_of_kernels_takes_its_time(case):
+    """A kernel that waits behind others begins long after its launch, never before it."""
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    trace = record(case, "gpuloop", 1, 100, 1)
+    sensible(trace)
+    delays = sorted(k["start"] - trace.call_of(k)["start"] for k in trace.kernels)
+    if delays[-1] < 4000 or delays[-1] > 100_000_000:
+        raise Failure(f"the longest delay is {delays[-1]} ns")
+
+
+def test_gpu_copies_and_sets(case):
+    trace = record(case, "gpucopies", 3)
+    expected = collections.Counter()
+    for key, n in counts_of(case).of("activities").items():
+        kind, rest = key.split(" ", 1)
+        expected[kind, int(rest.split()[1 if kind == "copy" else 0])] += n
+    seen = collections.Counter([("copy", c["bytes"]) for c in trace.copies] +
+                               [("set", s["bytes"]) for s in trace.sets])
+    checks.differences("copies and sets", expected, seen)
+    sensible(trace)
+    for copy in trace.copies:
+        checks.contains("the call of a copy", "cuMemcpy", trace.call_of(copy)["name"])
+
+
+def test_gpu_graphs_have_the_kernels_of_their_nodes(case):
+    trace = record(case, "gpugraphs", 5, 4)
+    equal_kernels(trace, counts_of(case))
+    sensible(trace)
+    of_graphs = collections.Counter(k["correlationId"] for k in trace.kernels
+                                    if trace.call_of(k)["name"].startswith("cuGraphLaunch"))
+    checks.equal("kernels of each graph launch", {5: 4, 2: 4},
+                 dict(collections.Counter(of_graphs.values())))
+
+
+def test_gpu_runtime_programs_find_the_libcupti_beside_their_runtime(case):
+    process = start(case, ["--", Places.program("runtime13")], cupti=None)
+    checks.equal("status", 0, process.wait())
+    checks.contains("what it said", r"by \S*/simcuda/libcupti.so.13 \(CUDA 13.0\)", process.err())
+    trace = read(case)
+    sensible(trace)
+    if not trace.kernels or not trace.copies:
+        raise Failure(f"{len(trace.kernels)} kernels, {len(trace.copies)} copies")
+    names = {trace.call_of(c)["name"] for c in trace.copies}
+    if not any(name.startswith("cudaMemcpy") for name in names):
+        raise Failure(f"copies belong to {names}: the outermost call is the runtime's")
+
+
+def test_gpu_only_what_is_asked_for(case):
+    trace = record(case, "gpucopies", 2, options=["--gpu=sets"])
+    # --gpu alone, which start() gives, asks for the rest: kinds add up
+    if not trace.copies:
+        raise Failure("kinds of several --gpu are to add up")
+    process = case.cuscope("record", "-o", case.path("sets.cuscope"), "--gpu=sets", "--cupti",
+                           Places.simcuda("libcupti.so.13"), "--", Places.program("gpucopies"), "2")
+    checks.equal("status", 0, process.wait())
+    trace = read(case, "sets")
+    checks.equal("copies", 0, len(trace.copies))
+    if not trace.sets:
+        raise Failure("no sets")
+
+
+def test_gpu_calls_that_are_not_traced(case):
+    """Kernels of launches that nobody asked to see are there, and belong to no call."""
+    trace = record(case, "gpuloop", 1, 50, 1, options=["--class", "memory"])
+    equal_kernels(trace, counts_of(case))
+    checks.equal("numbers of calls", {0}, {k["correlationId"] or 0 for k in trace.kernels})
+
+
+def test_gpu_entries_only(case):
+    trace = record(case, "gpuloop", 1, 50, 1, options=["--no-returns"])
+    equal_kernels(trace, counts_of(case))
+    one_call_each(trace)
+
+
+# ---- what libcupti may do ------------------------------------------------------------------------
+
+
+def test_gpu_numbers_that_wrap(case):
+    case.env = {"SIMCUPTI_FIRST_CORRELATION": str(2**32 - 200)}
+    trace = record(case, "gpuloop", 1, 50, 2)
+    equal_kernels(trace, counts_of(case))
+    one_call_each(trace)
+    sensible(trace)
+
+
+def test_gpu_buffers_that_come_late_and_shuffled(case):
+    case.env = {"SIMCUPTI_LATE_MS": "150", "SIMCUPTI_SHUFFLE": "1"}
+    trace = record(case, "gpuloop", 0, 50, 4)
+    equal_kernels(trace, counts_of(case))
+    one_call_each(trace)
+    sensible(trace)
+    ends = [k["end"] for k in trace.kernels]
+    if ends != sorted(ends):
+        raise Failure("kernels are not in order of their ends")
+
+
+def test_gpu_impossible_times_are_left_out_and_counted(case):
+    case.env = {"SIMCUPTI_BAD_TIMES": "7"}
+    trace = record(case, "gpuloop", 1, 50, 1)
+    launched = sum(counts_of(case).of("launches").values())
+    summary = case.cuscope("report", case.path("trace.cuscope"), "summary", "--format", "json")
+    checks.equal("status", 0, summary.wait())
+    lost = int(re.search(r'"gpu_bad_times": *(\d+)', summary.out()).group(1))
+    checks.equal("kernels and what was left out", launched, len(trace.kernels) + lost)
+    if lost < launched // 10:
+        raise Failure(f"only {lost} of {launched} were left out")
+    sensible(trace)
+
+
+# ---- processes ------------------------------------------------------------------------------------
+
+
+def test_gpu_forks_and_execs(case):
+    process = start(case, ["--", Places.program("gpufork"), "3"])
+    checks.equal("status", 0, process.wait())
+    trace = read(case)
+    equal_kernels(trace, counts_of(case))
+    sensible(trace)
+    checks.equal("processes with kernels", 2, len({k["pid"] for k in trace.kernels}))
+    checks.equal("notices", 2, process.err().count("GPU times of process"))
+
+
+def test_gpu_a_program_that_execs_another(case):
+    """Each program gets an agent of its own; records that exec takes away are those of the old."""
+    process = start(case, ["--", Places.program("exec"), "1"])
+    checks.equal("status", 0, process.wait())
+    trace = read(case)
+    sensible(trace)
+    if not 2 <= len(trace.copies) <= 4:
+        raise Failure(f"{len(trace.copies)} copies: the last programs of two processes made one each")
+    checks.equal("notices", 2, process.err().count("GPU times of process"))
+
+
+def test_gpu_two_processes_at_once(case):
+    programs = [case.program("loop", 30, 1000, stdin=subprocess.PIPE) for _ in range(2)]
+    for program in programs:
+        wait_until(lambda p=program: "ready" in p.out(), "the program to begin")
+    process = start(case, ["-p", ",".join(str(p.pid) for p in programs), "--duration", "2s"])
+    checks.equal("status", 0, process.wait())
+    trace = read(case)
+    checks.equal("processes with kernels", {p.pid for p in programs}, {k["pid"] for k in trace.kernels})
+    sensible(trace, unknown=4)
+
+
+def test_gpu_the_end_of_a_process_comes_after_its_last_kernel(case):
+    trace = record(case, "gpulast", 2000)
+    checks.equal("launches", 2000, len(trace.launches()))
+    if len(trace.kernels) > 2000:
+        raise Failure(f"{len(trace.kernels)} kernels of 2000 launches")
+    sensible(trace)
+
+
+def test_gpu_as_another_user(case):
+    os.chmod(case.folder, 0o777)
+    trace = record(case, "gpuloop", 1, 50, 1, options=["--user", "nobody"])
+    if not trace.kernels:
+        raise Failure("no kernels")
+    sensible(trace)
+
+
+def start_cleaned(case, *options):
+    """The agent cannot come with the environment."""
+    keep = [f"{key}={value}" for key, value in case.environment().items()
+            if key in ("LD_LIBRARY_PATH", "SAMPLE_COUNTS", "SIMCUDA_TIME_SCALE")]
+    process = start(case, ["--", "/usr/bin/env", "-i", *keep, Places.program("loop"), "2"], options,
+                    stdin=subprocess.PIPE)
+    checks.equal("status", 0, process.wait())
+    return process, read(case)
+
+
+def test_gpu_an_environment_that_was_cleaned(case):
+    process, trace = start_cleaned(case)
+    checks.contains("what it said", "With --no-hold it is entered", process.err())
+    checks.equal("kernels", 0, len(trace.kernels))
+
+
+def test_gpu_an_environment_that_was_cleaned_and_no_hold(case):
+    process, trace = start_cleaned(case, "--no-hold")
+    checks.contains("what it said", "it was stopped for", process.err())
+    if not trace.kernels:
+        raise Failure("no kernels")
+    sensible(trace, unknown=2)
+
+
+# ---- processes that run ---------------------------------------------------------------------------
+
+
+def start_loop(case, *arguments, program="loop"):
+    process = case.program(program, *(arguments or (60, 1000)), stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in process.out(), "the program to begin")
+    return process
+
+
+def stop_loop(program):
+    program.process.stdin.close()
+    checks.equal("status of the program", 0, program.wait())
+
+
+def test_gpu_attached(case):
+    program = start_loop(case)
+    process = start(case, ["-p", program.pid])
+    measures(process)
+    time.sleep(1)
+    stop_loop(program)
+    checks.equal("status", 0, process.wait())
+    checks.contains("what it said", r"from \d+ ms on; it was stopped for \d+\.\d ms", process.err())
+    trace = read(case)
+    sensible(trace, unknown=2)
+    first = min(k["correlationId"] for k in trace.kernels if k["correlationId"])
+    checks.equal("kernels of launches from the first on",
+                 len([c for c in trace.launches() if c["correlationId"] >= first]),
+                 len([k for k in trace.kernels if k["correlationId"]]))
+
+
+def test_gpu_attached_before_cuda_is_used(case):
+    """A process that loads the driver later is entered after its first call that worked."""
+    script = f"read x; exec {Places.program('loop')} 2 1000"
+    shell = case.start("/bin/sh", "-c", script, stdin=subprocess.PIPE)
+    process = start(case, ["-p", shell.pid])
+    wait_until(lambda: "not loaded CUDA" in process.err(), "the trace to begin")
+    shell.process.stdin.write(b"\n")
+    shell.process.stdin.flush()
+    checks.equal("status", 0, process.wait())
+    checks.contains("what it said", f"GPU times of process {shell.pid} by", process.err())
+    trace = read(case)
+    if not trace.kernels:
+        raise Failure("no kernels")
+    sensible(trace, unknown=2)
+
+
+def test_gpu_what_children_of_attached_processes_run(case):
+    """Their environment knows nothing of an agent: they are entered, too."""
+    script = f"read x; {Places.program('loop')} 2 1000; true"
+    shell = case.start("/bin/sh", "-c", script, stdin=subprocess.PIPE)
+    process = start(case, ["-p", shell.pid])
+    wait_until(lambda: "waiting for it" in process.err(), "the trace to begin")
+    shell.process.stdin.write(b"\n")
+    shell.process.stdin.flush()
+    checks.equal("status", 0, process.wait())
+    trace = read(case)
+    if not trace.kernels:
+        raise Failure(f"no kernels: {process.err()}")
+    sensible(trace, unknown=2)
+
+
+@alone
+def test_gpu_the_program_is_as_fast_afterwards(case):
+    """SIMCUPTI_COST_NS makes every call slow until libcupti is left."""
+    case.env = {"SIMCUPTI_COST_NS": "20000"}
+    program = start_loop(case, 60, 100, 1, program="gpuloop")
+    time.sleep(1.2)
+    process = start(case, ["-p", program.pid, "--duration", "2s"])
+    checks.equal("status", 0, process.wait())
+    time.sleep(1.8)
+    stop_loop(program)
+    costs = [int(line.split()[1]) for line in program.out().splitlines()[1:] if line]
+    before, during, after = min(costs[:2]), max(costs[2:-3]), min(costs[-2:])
+    if during < before + 15000:
+        raise Failure(f"libcupti cost nothing: {costs}")
+    if after > before * 1.5 + 1000:
+        raise Failure(f"it stayed slow: {costs}")
+
+
+def test_gpu_windows(case):
+    program = start_loop(case)
+    process = start(case, ["-p", program.pid, "--duration", "3s", "--gpu-window", "200ms/1s"])
+    checks.equal("status", 0, process.wait())
+    stop_loop(program)
+    trace = read(case)
+    sensible(trace, unknown=8)
+    seconds = [k["start"] / 1e9 for k in trace.kernels]
+    gaps = [b - a for a, b in zip(seconds, seconds[1:]) if b - a > 0.5]
+    if not 2 <= len(gaps) <= 3 or any(not 0.6 < gap < 1 for gap in gaps):
+        raise Failure(f"times without kernels: {gaps}")
+    summary = case.cuscope("report", case.path("trace.cuscope"), "summary")
+    summary.wait()
+    checks.contains("what was missed", "0.2 s in every 1 s", summary.out())
+
+
+def test_gpu_attach_and_detach_again(case):
+    program = start_loop(case)
+    for i in range(5):
+        process = start(case, ["-p", program.pid, "--duration", "300ms"], name=f"trace{i}")
+        checks.equal("status", 0, process.wait())
+        trace = read(case, f"trace{i}")
+        if not trace.kernels:
+            raise Failure(f"no kernels in run {i}: {process.err()}")
+        sensible(trace, unknown=2)
+    stop_loop(program)
+
+
+def test_gpu_an_idle_process_is_told_of(case):
+    program = start_loop(case, program="gpuidle")
+    begin = time.monotonic()
+    process = start(case, ["-p", program.pid, "--duration", "500ms"])
+    checks.equal("status", 0, process.wait())
+    if time.monotonic() - begin > 8:
+        raise Failure("it waited for too long")
+    stop_loop(program)
+
+
+# ---- what cannot be had --------------------------------------------------------------------------
+
+
+def goes_on(case, said, program="gpuloop", arguments=(1, 20, 1), cupti="libcupti.so.13", options=()):
+    """The run goes on without GPU times, and says why."""
+    process = start(case, ["--", Places.program(program), *map(str, arguments)], options, cupti=cupti)
+    checks.equal("status", 0, process.wait())
+    checks.contains("what it said", said, process.err())
+    trace = read(case)
+    if not trace.calls:
+        raise Failure("no calls")
+    checks.equal("kernels", 0, len(trace.kernels))
+    summary = case.cuscope("report", case.path("trace.cuscope"), "summary")
+    summary.wait()
+    checks.contains("what was missed", "without GPU times", summary.out())
+
+
+def test_gpu_another_profiler(case):
+    case.env = {"SIMCUPTI_BUSY": "1"}
+    goes_on(case, "another|profiler")
+
+
+def test_gpu_a_libcupti_that_fails(case):
+    case.env = {"SIMCUDA_FAIL": "cuptiSubscribe:*=999"}
+    goes_on(case, "cuptiSubscribe")
+
+
+def test_gpu_a_libcupti_that_is_none(case):
+    process = start(case, ["--", Places.program("gpuloop"), "1"], ["--cupti", "/bin/true"])
+    checks.equal("status", 1, process.wait())
+    checks.contains("what it said", "--cupti: .*no libcupti", process.err())
+
+
+def test_gpu_wrong_usage(case):
+    for options, said in ((["--gpu=kernel"], "did you mean 'kernels'"),
+                          (["--gpu-window", "1s/30s"], "goes with --gpu"),
+                          (["--cupti", "x"], "goes with --gpu"),
+                          (["--gpu", "--gpu-window", "3s/1s"], "shorter than the period"),
+                          (["--gpu", "--gpu-window", "3s"], "is no window")):
+        process = case.cuscope("trace", *options, "--", "true")
+        checks.equal("status", 2, process.wait())
+        checks.contains("what it said", said, process.err())
+    for tool in ("memleak", "launches", "bandwidth"):
+        process = case.cuscope(tool, "--gpu", "--", "true")
+        checks.equal("status", 2, process.wait())
+        checks.contains("what it said", "trace, record and top have it", process.err())
+
+
+# ---- deaths ---------------------------------------------------------------------------------------
+
+
+@alone
+def test_gpu_killed_the_agent_leaves_by_itself(case):
+    case.env = {"SIMCUPTI_COST_NS": "20000"}
+    program = start_loop(case, 60, 100, 1, program="gpuloop")
+    time.sleep(1.2)
+    process = start(case, ["-p", program.pid])
+    measures(process)
+    time.sleep(0.7)
+    process.signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(2.2)
+    stop_loop(program)
+    costs = [int(line.split()[1]) for line in program.out().splitlines()[1:] if line]
+    if min(costs[-2:]) > min(costs[:2]) * 1.5 + 1000:
+        raise Failure(f"it stayed slow: {costs}")

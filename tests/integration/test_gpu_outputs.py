@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""What a run with GPU times looks like in every format, live and from a file."""
+
+import collections
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import checks
+from gpu_trace import start
+from harness import Failure, Places
+
+SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "schema")
+KINDS = ["--gpu=kernels,copies,sets,sync,nvtx"]
+
+
+def program(*arguments):
+    return ["--", Places.program(arguments[0]), *map(str, arguments[1:])]
+
+
+def record(case, *arguments):
+    process = start(case, program(*arguments), KINDS)
+    checks.equal("status", 0, process.wait())
+
+
+def exported(case, name, *options):
+    path = case.path(name)
+    process = case.cuscope("export", case.path("trace.cuscope"), "-o", path, "--force", *options)
+    checks.equal(f"status of the export to {name}: {process.err()}", 0, process.wait())
+    return path
+
+
+def obeys(script, *arguments):
+    result = subprocess.run([sys.executable, os.path.join(SCHEMA, script), *arguments], capture_output=True, text=True)
+    if result.returncode:
+        raise Failure(f"{script}: {result.stdout[:2000]}{result.stderr[:2000]}")
+
+
+def rows_of(case):
+    with open(exported(case, "trace.csv")) as file:
+        return list(csv.DictReader(file))
+
+
+def test_gpu_outputs_of_ranges_and_work(case):
+    record(case, "nvtx", 3)
+    rows = rows_of(case)
+    kinds = collections.Counter((row["layer"], row["function"]) for row in rows if row["layer"] in ("gpu", "nvtx"))
+    for kind in (("gpu", "kernel"), ("nvtx", "push_pop"), ("nvtx", "start_end"), ("nvtx", "mark")):
+        if not kinds[kind]:
+            raise Failure(f"no row of {kind}: {dict(kinds)}")
+    obeys("perfetto.py", exported(case, "trace.pftrace"))
+    obeys("check.py", os.path.join(SCHEMA, "..", "..", "docs", "jsonl.schema.json"), exported(case, "trace.jsonl"))
+
+
+def test_gpu_outputs_of_work_that_waited(case):
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}  # kernels take the time that they would take
+    record(case, "gpuloop", 1, 100, 1)
+    rows = rows_of(case)
+    waited = [row for row in rows if row["function"] == "kernel" and row["queue_ns"]]
+    calls = {row["correlation"]: row for row in rows if row["layer"] in ("driver", "runtime")}
+    if not waited:
+        raise Failure("no kernel waited")
+    for row in waited:
+        call = calls[row["correlation"]]
+        checks.equal("delay", int(row["time_ns"]) - int(call["time_ns"]) - int(call["duration_ns"]),
+                     int(row["queue_ns"]))
+
+
+def test_gpu_outputs_for_hta(case):
+    record(case, "gpuloop", 1, 20, 2)
+    obeys("hta_rules.py", exported(case, "trace.json"))
+
+
+def live(case, words, name, *arguments):
+    target = ["--cupti", Places.simcuda("libcupti.so.13"), *KINDS, *program(name, *arguments)]
+    process = case.cuscope("trace", *target)
+    checks.equal("status", 0, process.wait())
+    text = process.out() + process.err()
+    for word in words:
+        checks.contains("the trace", word, text)
+
+
+def test_gpu_outputs_of_live_kernels(case):
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    live(case, ("[kernel]", " GPU 0 stream ", " queued ", "\nGPU\n", "KERNELS BY TIME ON THE GPU"), "gpuloop", 1, 100, 1)
+
+
+def test_gpu_outputs_of_live_copies(case):
+    live(case, ("[copy]", " GB/s ", "[set]", "\nGPU\n", "COPIES ON THE GPU"), "gpucopies")
+
+
+def test_gpu_outputs_of_the_summary_as_json(case):
+    path = case.path("summary.json")
+    process = case.cuscope("trace", "--cupti", Places.simcuda("libcupti.so.13"), "--gpu", "--json-summary", path,
+                           "--format", "jsonl", *program("gpuloop", 1, 20, 1))
+    checks.equal("status", 0, process.wait())
+    with open(path) as file:
+        gpu = json.load(file)["gpu"]
+    lines = [json.loads(line) for line in io.StringIO(process.out()) if line.startswith("{")]
+    kernels = [line for line in lines if line["type"] == "gpu" and line["op"] == "kernel"]
+    checks.equal("runs", len(kernels), sum(kernel["runs"] for kernel in gpu["kernels"]))
+    checks.equal("runs on devices", len(kernels), sum(device["kernels"] for device in gpu["devices"]))
+    checks.equal("work that waited or did not", len(kernels), gpu["queue"]["count"] + gpu["queue"]["not_queued"])

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+/* Times are in microseconds. Numbers of calls are those that a process's calls had otherwise. */
+#include "unit.h"
+
+#include "capture/correlate.h"
+
+#define PROCESS 100
+#define OTHER   200
+#define THREAD  101
+#define AGENT   7
+#define SECOND  102
+
+#define US(n) ((uint64_t)(n)*1000)
+
+static int make(void **state)
+{
+	*state = correlate_new();
+	return 0;
+}
+
+static int destroy(void **state)
+{
+	correlate_free(*state);
+	return 0;
+}
+
+/* ---- what the two sides see ---------------------------------------------------------------- */
+
+static struct correlate_span span(uint64_t begin_us, uint64_t end_us)
+{
+	return (struct correlate_span){
+		.pid = PROCESS, .tid = THREAD, .begin_ns = US(begin_us), .end_ns = US(end_us)
+	};
+}
+
+static uint64_t call(struct correlate *c, uint64_t begin_us, uint64_t end_us, uint64_t next)
+{
+	struct correlate_span seen = span(begin_us, end_us);
+
+	return correlate_call(c, &seen, next);
+}
+
+static uint64_t launch(struct correlate *c, uint64_t begin_us, uint64_t end_us, uint64_t next)
+{
+	struct correlate_span seen = span(begin_us, end_us);
+
+	seen.work = true;
+	return correlate_call(c, &seen, next);
+}
+
+static void agent(struct correlate *c, uint32_t id, uint64_t begin_us, uint64_t end_us)
+{
+	struct correlate_span told = span(begin_us, end_us);
+
+	correlate_agent_call(c, &told, (struct correlate_id){ AGENT, id });
+}
+
+static void assert_answer(struct correlate *c, uint32_t id, enum correlate_answer answer)
+{
+	uint64_t number, begin_ns;
+
+	assert_int_equal(correlate_find(c, (struct correlate_id){ AGENT, id }, &number, &begin_ns),
+	                 answer);
+}
+
+static void assert_number(struct correlate *c, uint32_t id, uint64_t expected)
+{
+	uint64_t number, begin_ns;
+
+	assert_int_equal(correlate_find(c, (struct correlate_id){ AGENT, id }, &number, &begin_ns),
+	                 CORRELATE_KNOWN);
+	assert_int_equal(number, expected);
+}
+
+/* ---- which call ---------------------------------------------------------------------------- */
+
+static void a_call_that_came_before_the_agent_told(void **state)
+{
+	assert_int_equal(call(*state, 10, 20, 7), 7);
+	agent(*state, 1000, 12, 18);
+	assert_number(*state, 1000, 7);
+}
+
+static void a_call_that_comes_after_the_agent_told(void **state)
+{
+	agent(*state, 1000, 12, 18);
+	assert_answer(*state, 1000, CORRELATE_WAITS);
+	assert_int_equal(call(*state, 10, 20, 7), 7);
+	assert_number(*state, 1000, 7);
+}
+
+static void a_number_that_nobody_told_of_is_unknown(void **state)
+{
+	agent(*state, 1000, 12, 18);
+	assert_answer(*state, 1001, CORRELATE_UNKNOWN);
+}
+
+static void calls_one_after_the_other_keep_theirs(void **state)
+{
+	for (uint64_t i = 0; i < 100; i++)
+		agent(*state, (uint32_t)i, 10 * i + 2, 10 * i + 8);
+	for (uint64_t i = 0; i < 100; i++)
+		call(*state, 10 * i + 1, 10 * i + 9, i + 1);
+	for (uint64_t i = 0; i < 100; i++)
+		assert_number(*state, (uint32_t)i, i + 1);
+}
+
+static void threads_are_told_apart(void **state)
+{
+	struct correlate_span other = span(10, 20);
+
+	other.tid = SECOND;
+	agent(*state, 1000, 12, 18);
+	assert_int_equal(correlate_call(*state, &other, 1), 1);
+	assert_answer(*state, 1000, CORRELATE_WAITS);
+	call(*state, 9, 21, 2);
+	assert_number(*state, 1000, 2);
+}
+
+static void processes_are_told_apart(void **state)
+{
+	struct correlate_span other = span(10, 20);
+	uint64_t number, begin_ns;
+
+	other.pid = OTHER;
+	other.tid = SECOND;
+	correlate_agent_call(*state, &other, (struct correlate_id){ AGENT + 1, 1000 });
+	correlate_call(*state, &other, 5);
+	assert_answer(*state, 1000, CORRELATE_UNKNOWN);
+	assert_int_equal(correlate_find(*state, (struct correlate_id){ AGENT + 1, 1000 }, &number,
+	                                &begin_ns),
+	                 CORRELATE_KNOWN);
+	assert_int_equal(number, 5);
+}
+
+/* The runtime's launches are not hooked where a driver is: the agent's call lies around. */
+static void the_drivers_launch_within_the_runtimes(void **state)
+{
+	agent(*state, 1000, 10, 30);
+	launch(*state, 12, 25, 4);
+	assert_number(*state, 1000, 4);
+	launch(*state, 42, 55, 5);
+	agent(*state, 1001, 40, 60);
+	assert_number(*state, 1001, 5);
+}
+
+static void a_getter_within_the_runtimes_launch_is_not_it(void **state)
+{
+	agent(*state, 1000, 10, 30);
+	call(*state, 11, 12, 3);
+	assert_answer(*state, 1000, CORRELATE_WAITS);
+	launch(*state, 14, 25, 4);
+	assert_number(*state, 1000, 4);
+}
+
+static void runtime_and_driver_may_both_tell(void **state)
+{
+	agent(*state, 1000, 12, 18);
+	agent(*state, 1000, 11, 19);
+	call(*state, 10, 20, 7);
+	assert_number(*state, 1000, 7);
+}
+
+static void what_later_calls_have_passed_belongs_to_none(void **state)
+{
+	agent(*state, 1000, 12, 18);
+	call(*state, 20, 30, 7);
+	assert_answer(*state, 1000, CORRELATE_NONE);
+}
+
+static void a_copy_may_begin_when_the_call_around_it_did(void **state)
+{
+	uint64_t number, begin_ns;
+
+	agent(*state, 1000, 12, 18);
+	correlate_find(*state, (struct correlate_id){ AGENT, 1000 }, &number, &begin_ns);
+	assert_int_equal(begin_ns, US(12));
+	call(*state, 10, 20, 7);
+	correlate_find(*state, (struct correlate_id){ AGENT, 1000 }, &number, &begin_ns);
+	assert_int_equal(begin_ns, US(10));
+}
+
+/* ---- calls that were entered only ---------------------------------------------------------- */
+
+static void without_returns_it_is_the_latest_that_began_before(void **state)
+{
+	agent(*state, 1000, 12, 18);
+	agent(*state, 1001, 22, 28);
+	call(*state, 10, 0, 1);
+	call(*state, 20, 0, 2);
+	call(*state, 30, 0, 3);
+	assert_number(*state, 1000, 1);
+	assert_number(*state, 1001, 2);
+}
+
+static void the_last_one_entered_is_found_when_it_is_asked_for(void **state)
+{
+	uint64_t number;
+
+	agent(*state, 1000, 12, 18);
+	call(*state, 10, 0, 1);
+	assert_answer(*state, 1000, CORRELATE_WAITS);
+	assert_false(correlate_reserve(*state, (struct correlate_id){ AGENT, 1000 }, 9, &number));
+	assert_int_equal(number, 1);
+	assert_number(*state, 1000, 1);
+}
+
+/* ---- numbers before their calls ------------------------------------------------------------ */
+
+static void a_reserved_number_is_the_calls(void **state)
+{
+	uint64_t number;
+
+	agent(*state, 1000, 12, 18);
+	assert_true(correlate_reserve(*state, (struct correlate_id){ AGENT, 1000 }, 5, &number));
+	assert_int_equal(number, 5);
+	assert_number(*state, 1000, 5);
+	assert_int_equal(call(*state, 30, 40, 6), 6);
+	agent(*state, 1001, 52, 58);
+	correlate_reserve(*state, (struct correlate_id){ AGENT, 1001 }, 7, &number);
+	assert_int_equal(call(*state, 50, 900, 8), 7);
+}
+
+static void what_waits_tells_of_its_thread(void **state)
+{
+	uint64_t begin_ns;
+	uint32_t tid;
+
+	agent(*state, 1000, 12, 18);
+	agent(*state, 1001, 22, 28);
+	assert_true(correlate_waits(*state, (struct correlate_id){ AGENT, 1001 }, &tid, &begin_ns));
+	assert_int_equal(tid, THREAD);
+	assert_int_equal(begin_ns, US(22));
+	call(*state, 20, 30, 1);
+	assert_false(
+		correlate_waits(*state, (struct correlate_id){ AGENT, 1001 }, &tid, &begin_ns));
+}
+
+static void with_nothing_reserved_it_belongs_to_none(void **state)
+{
+	uint64_t number;
+
+	agent(*state, 1000, 12, 18);
+	assert_false(correlate_reserve(*state, (struct correlate_id){ AGENT, 1000 }, 0, &number));
+	assert_int_equal(number, 0);
+	assert_answer(*state, 1000, CORRELATE_NONE);
+}
+
+/* ---- bounds -------------------------------------------------------------------------------- */
+
+static void ids_that_wrap_are_new_calls(void **state)
+{
+	agent(*state, UINT32_MAX, 12, 18);
+	call(*state, 10, 20, 1);
+	agent(*state, 0, 22, 28);
+	call(*state, 20, 30, 2);
+	agent(*state, UINT32_MAX, 9000012, 9000018);
+	call(*state, 9000010, 9000020, 3);
+	assert_number(*state, 0, 2);
+	assert_number(*state, UINT32_MAX, 3);
+}
+
+static void a_hundred_thousand_calls_are_remembered(void **state)
+{
+	size_t lost = 0;
+
+	for (uint64_t i = 0; i < 100000; i++) {
+		agent(*state, (uint32_t)(i * 21), 10 * i + 2, 10 * i + 8);
+		call(*state, 10 * i + 1, 10 * i + 9, i + 1);
+	}
+	for (uint64_t i = 0; i < 100000; i++) {
+		uint64_t number, begin_ns;
+
+		lost += correlate_find(*state, (struct correlate_id){ AGENT, (uint32_t)(i * 21) },
+		                       &number, &begin_ns) != CORRELATE_KNOWN;
+	}
+	assert_in_range(lost, 0, 100);
+}
+
+static void what_waits_in_vain_makes_room(void **state)
+{
+	for (uint64_t i = 0; i < 20000; i++)
+		agent(*state, (uint32_t)i, 10 * i + 2, 10 * i + 8);
+	assert_answer(*state, 0, CORRELATE_NONE);
+	assert_answer(*state, 19999, CORRELATE_WAITS);
+	call(*state, 10 * 19999 + 1, 10 * 19999 + 9, 1);
+	assert_number(*state, 19999, 1);
+}
+
+static void a_process_that_ended_is_forgotten(void **state)
+{
+	agent(*state, 1000, 12, 18);
+	call(*state, 10, 20, 7);
+	agent(*state, 1001, 32, 38);
+	correlate_forget(*state, PROCESS, UINT64_MAX);
+	assert_int_equal(call(*state, 30, 40, 8), 8);
+	assert_answer(*state, 1001, CORRELATE_WAITS);
+}
+
+static void what_a_new_program_did_is_kept(void **state)
+{
+	agent(*state, 1000, 12, 18);
+	call(*state, 10, 20, 7);
+	agent(*state, 999, 32, 38);
+	agent(*state, 1001, 52, 58);
+	correlate_forget(*state, PROCESS, US(40));
+	call(*state, 50, 60, 1);
+	assert_number(*state, 1001, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_call_that_came_before_the_agent_told),
+		TEST(a_call_that_comes_after_the_agent_told),
+		TEST(a_number_that_nobody_told_of_is_unknown),
+		TEST(calls_one_after_the_other_keep_theirs),
+		TEST(threads_are_told_apart),
+		TEST(processes_are_told_apart),
+		TEST(the_drivers_launch_within_the_runtimes),
+		TEST(a_getter_within_the_runtimes_launch_is_not_it),
+		TEST(runtime_and_driver_may_both_tell),
+		TEST(what_later_calls_have_passed_belongs_to_none),
+		TEST(a_copy_may_begin_when_the_call_around_it_did),
+		TEST(without_returns_it_is_the_latest_that_began_before),
+		TEST(the_last_one_entered_is_found_when_it_is_asked_for),
+		TEST(a_reserved_number_is_the_calls),
+		TEST(what_waits_tells_of_its_thread),
+		TEST(with_nothing_reserved_it_belongs_to_none),
+		TEST(ids_that_wrap_are_new_calls),
+		TEST(a_hundred_thousand_calls_are_remembered),
+		TEST(what_waits_in_vain_makes_room),
+		TEST(a_process_that_ended_is_forgotten),
+		TEST(what_a_new_program_did_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

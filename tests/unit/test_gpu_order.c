@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "unit.h"
+
+#include "capture/gpu_order.h"
+
+static int make(void **state)
+{
+	*state = gpu_order_new();
+	return 0;
+}
+
+static int destroy(void **state)
+{
+	gpu_order_free(*state);
+	return 0;
+}
+
+static void add(struct gpu_order *order, uint64_t end_ns, uint32_t number)
+{
+	const struct gpu_item item = {
+		.kind = ACTIVITY_COPY, .begin_ns = end_ns, .end_ns = end_ns, .correlation = number
+	};
+
+	gpu_order_add(order, &item);
+}
+
+static void assert_next(struct gpu_order *order, uint32_t number, bool late)
+{
+	struct gpu_item item;
+
+	assert_int_equal(gpu_order_take(order, &item), late);
+	assert_int_equal(item.correlation, number);
+}
+
+static void they_come_in_order_of_their_ends(void **state)
+{
+	add(*state, 30, 3);
+	add(*state, 10, 1);
+	add(*state, 20, 2);
+	assert_int_equal(gpu_order_first(*state)->correlation, 1);
+	assert_next(*state, 1, false);
+	assert_next(*state, 2, false);
+	assert_next(*state, 3, false);
+	assert_null(gpu_order_first(*state));
+}
+
+static void those_that_end_together_keep_their_order(void **state)
+{
+	for (uint32_t i = 0; i < 100; i++)
+		add(*state, 10, i);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_next(*state, i, false);
+}
+
+static void one_that_comes_too_late_is_told(void **state)
+{
+	add(*state, 20, 2);
+	assert_next(*state, 2, false);
+	add(*state, 10, 1);
+	add(*state, 30, 3);
+	assert_next(*state, 1, true);
+	assert_next(*state, 3, false);
+}
+
+static void many_in_any_order(void **state)
+{
+	uint64_t seed = 1, last = 0;
+	struct gpu_item item;
+
+	for (int i = 0; i < 10000; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		add(*state, seed >> 40, 0);
+	}
+	assert_int_equal(gpu_order_count(*state), 10000);
+	for (int i = 0; i < 10000; i++) {
+		assert_false(gpu_order_take(*state, &item));
+		assert_true(item.end_ns >= last);
+		last = item.end_ns;
+	}
+}
+
+static void the_last_of_a_process(void **state)
+{
+	const struct process mine = { 0 }, other = { .id = 1 };
+	struct gpu_item item = { .kind = ACTIVITY_COPY, .process = &mine };
+
+	for (uint64_t end = 10; end <= 30; end += 10) {
+		item.begin_ns = item.end_ns = end;
+		gpu_order_add(*state, &item);
+	}
+	item.process = &other;
+	item.end_ns = 90;
+	gpu_order_add(*state, &item);
+	assert_int_equal(gpu_order_last_of(*state, &mine, UINT64_MAX), 30);
+	assert_int_equal(gpu_order_last_of(*state, &mine, 25), 20);
+	assert_int_equal(gpu_order_last_of(*state, NULL, UINT64_MAX), 0);
+	gpu_order_move(*state, &mine, 25, &other);
+	assert_int_equal(gpu_order_last_of(*state, &mine, UINT64_MAX), 20);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(they_come_in_order_of_their_ends),
+		TEST(those_that_end_together_keep_their_order),
+		TEST(one_that_comes_too_late_is_told),
+		TEST(many_in_any_order),
+		TEST(the_last_of_a_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

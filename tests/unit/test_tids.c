@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "unit.h"
+
+#include <unistd.h>
+
+#include "capture/tids.h"
+
+static void the_innermost_number_counts(void **state)
+{
+	assert_int_equal(tids_innermost("Name:\tx\nNSpid:\t4711\t12\t7\nNSpgid:\t1\n"), 7);
+	assert_int_equal(tids_innermost("Name:\tx\nNSpid:\t4711\nNSpgid:\t99\n"), 4711);
+}
+
+static void a_kernel_that_does_not_tell(void **state)
+{
+	assert_int_equal(tids_innermost("Name:\tx\nPid:\t4711\n"), 0);
+	assert_int_equal(tids_innermost(""), 0);
+}
+
+static void in_the_initial_namespace_threads_are_what_they_are(void **state)
+{
+	struct tids *tids = tids_new();
+
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 12345, 1), 12345);
+	tids_forget(tids, (uint32_t)getpid());
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 12346, 2), 12346);
+	tids_free(tids);
+}
+
+static void a_process_that_is_gone_counts_like_us(void **state)
+{
+	struct tids *tids = tids_new();
+
+	assert_int_equal(tids_host(tids, 5000001, 77, 1), 77);
+	tids_free(tids);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_innermost_number_counts),
+		cmocka_unit_test(a_kernel_that_does_not_tell),
+		cmocka_unit_test(in_the_initial_namespace_threads_are_what_they_are),
+		cmocka_unit_test(a_process_that_is_gone_counts_like_us),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
