@@ -13,6 +13,8 @@
 #include "bpf/wire_fold.h"
 #include "capture/session.h"
 
+#define PATIENT_NS 2000000000 /* for agents to come, and tell of launches */
+
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
 
 /*
@@ -143,6 +145,8 @@ static void make_parts(struct capture *c)
 
 		c->watcher = watcher_new(&watcher);
 	}
+	if (c->options.selection.agents) /* the probes that cost most are about to go */
+		governor.patient_ns = capture_now_ns() + PATIENT_NS;
 	c->governor = governor_new(&governor, capture_now_ns());
 	c->order = order_new(capture_record, c);
 	for (size_t i = 0; i < programs_rings(c->programs); i++)

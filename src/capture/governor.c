@@ -320,7 +320,8 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		         little == 1 ? "was" : "were", little == 1 ? "it" : "them");
 		return g->text;
 	}
-	if (g->percent > g->limit && !g->explicit_limit && !g->warned) {
+	if (g->percent > g->limit && !g->explicit_limit && !g->warned &&
+	    now_ns >= g->options.patient_ns) {
 		g->warned = true;
 		snprintf(g->text, sizeof(g->text),
 		         "tracing costs about %.0f %% of the busiest thread's time (%.2f us a "

@@ -40,6 +40,7 @@ struct queue {
 	uint32_t pid;
 	char *bytes;
 	size_t begin, end, capacity;
+	bool over; /* its process ended: it goes when it is empty */
 	UT_hash_handle hh;
 };
 
@@ -67,8 +68,10 @@ static struct queue *queue_get(struct gpu_calls *calls, uint32_t pid)
 	struct queue *queue;
 
 	HASH_FIND_INT(calls->queues, &pid, queue);
-	if (queue)
+	if (queue) {
+		queue->over = false;
 		return queue;
+	}
 	queue = xcalloc(1, sizeof(*queue));
 	queue->pid = pid;
 	HASH_ADD_INT(calls->queues, pid, queue);
@@ -156,6 +159,8 @@ void gpu_calls_advance(void *data)
 	memcpy(&length, queue->bytes + queue->begin, sizeof(length));
 	queue->begin += sizeof(length) + ((length + 7) & ~(uint64_t)7);
 	calls->front = NULL;
+	if (queue->over && queue->begin == queue->end)
+		queue_drop(calls, queue);
 }
 
 /* ---- forgetting ---------------------------------------------------------------------------- */
@@ -202,6 +207,8 @@ void gpu_calls_forget(struct gpu_calls *calls, uint32_t pid)
 	HASH_FIND_INT(calls->queues, &pid, queue);
 	if (queue && queue->begin == queue->end)
 		queue_drop(calls, queue);
+	else if (queue)
+		queue->over = true;
 	HASH_ITER (hh, calls->threads, thread, next_thread) {
 		if (thread->pid == pid)
 			thread_drop(calls, thread);

@@ -97,6 +97,15 @@ def test_gpu_graphs_have_the_kernels_of_their_nodes(case):
                  dict(collections.Counter(of_graphs.values())))
 
 
+def test_gpu_several_gpus(case):
+    case.env = {"SIMCUDA_DEVICES": "3"}
+    trace = record(case, "gpudevices", 3)
+    equal_kernels(trace, counts_of(case))
+    sensible(trace)
+    checks.equal("kernels by device and blocks", {(0, 1): 1, (1, 2): 2, (2, 3): 3},
+                 dict(collections.Counter((k["deviceId"], k["gridX"]) for k in trace.kernels)))
+
+
 def test_gpu_runtime_programs_find_the_libcupti_beside_their_runtime(case):
     process = start(case, ["--", Places.program("runtime13")], cupti=None)
     checks.equal("status", 0, process.wait())

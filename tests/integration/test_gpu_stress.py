@@ -13,7 +13,7 @@ import checks
 import gpu_trace
 from harness import Failure, Places, alone, wait_until
 
-ROUNDS = int(os.environ.get("GPU_ROUNDS", "60"))
+ROUNDS = int(os.environ.get("GPU_ROUNDS", "50"))
 
 
 def footprint(pid):
