@@ -7,10 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/wire.h"
 #include "base/later.h"
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
 #include "capture/session.h"
+
+#define PATIENT_NS 2000000000 /* for agents to come, and tell of launches */
 
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
 
@@ -75,7 +78,8 @@ static void hit(void *data, const struct wire_call *call)
 {
 	struct capture *c = data;
 
-	governor_hit(c->governor, call);
+	if (!(call->head.flags & WIRE_BY_AGENT)) /* it cost no hit */
+		governor_hit(c->governor, call);
 	if (c->gpu)
 		gpu_called(c->gpu, call);
 }
@@ -91,6 +95,22 @@ static void discard_records(struct programs *programs)
 			ring_advance(programs_ring(programs, i));
 	}
 	memset(state->lost, 0, sizeof(state->lost));
+}
+
+/*
+ * Whether agents may tell of launches instead of probes. Not where processes can begin unseen, nor
+ * where agents pause, nor where more is wanted of a launch than its begin, end and arguments; and
+ * only sessions leave the return of a launch alone whose entry was.
+ */
+static bool agents_may_tell(const struct capture *c)
+{
+	const struct capture_options *o = &c->options;
+
+	return o->gpu && o->gpu->kinds & AGENT_WANT_KERNELS && !o->gpu->window_ns && o->returns &&
+	       !o->begin_records && !o->max_overhead && !o->watch &&
+	       (o->target.kind == TARGET_COMMAND || o->target.kind == TARGET_PIDS ||
+	        o->target.kind == TARGET_NAME) &&
+	       programs_mechanism(c->programs) == MECHANISM_SESSION;
 }
 
 static void make_parts(struct capture *c)
@@ -111,6 +131,7 @@ static void make_parts(struct capture *c)
 		cost_measure(c->programs, c->options.returns, &governor.cost, NULL);
 		discard_records(c->programs);
 	}
+	c->options.selection.agents = agents_may_tell(c);
 	c->modules = modules_new(&modules);
 	if (c->options.gpu)
 		stream.correlate = c->correlate = correlate_new();
@@ -124,6 +145,8 @@ static void make_parts(struct capture *c)
 
 		c->watcher = watcher_new(&watcher);
 	}
+	if (c->options.selection.agents) /* the probes that cost most are about to go */
+		governor.patient_ns = capture_now_ns() + PATIENT_NS;
 	c->governor = governor_new(&governor, capture_now_ns());
 	c->order = order_new(capture_record, c);
 	for (size_t i = 0; i < programs_rings(c->programs); i++)
@@ -145,16 +168,22 @@ static int open_gpu(struct capture *c, struct err *err)
 		                             .modules = c->modules,
 		                             .programs = c->programs,
 		                             .correlate = c->correlate,
+		                             .launches = c->options.selection.agents,
+		                             .ring_bytes = c->options.ring_bytes,
 		                             .notice = gpu_notice,
 		                             .data = c };
+	struct order_source source;
 	int r;
 
 	if (!c->options.gpu)
 		return 0;
 	r = gpu_open(&options, &c->gpu, err);
-	if (!r)
-		gpu_begin(c->gpu, c->begin_ns, 0, false);
-	return r;
+	if (r)
+		return r;
+	source = gpu_source(c->gpu);
+	order_add_source(c->order, &source);
+	gpu_begin(c->gpu, c->begin_ns, 0, false);
+	return 0;
 }
 
 /* The agent of a command comes with its environment. */

@@ -8,11 +8,15 @@
 
 #include "base/xalloc.h"
 
-#define LAST        64    /* calls of a thread, a power of two: agents lag by a few milliseconds */
-#define WAITING_MAX 8192  /* of a thread, a power of two: 300,000 launches a second for 27 ms */
-#define THREADS_MAX 16384 /* beyond, the thread that came first is forgotten */
+#define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */
+#define WAITING_MAX 131072 /* of a thread, a power of two */
+#define WAITING_NS  1000000000 /* behind the thread's next ones: calls come sooner */
+#define WAITING_FEW 4096       /* more room than this is given back when it is empty */
+#define THREADS_MAX 16384      /* beyond, the thread that came first is forgotten */
 #define WAYS        4
-#define SETS        (1u << 16) /* 2^18 calls, 32 bytes each; untouched pages cost nothing */
+#define GROUP       64
+#define GROUPS_BITS 11
+#define SETS        (GROUP << GROUPS_BITS) /* 2^19 calls, 32 bytes each */
 
 /* Both sides read the same clock, the kernel by its fast variant, which may be off by a tick. */
 #define SLOP_NS 200
@@ -104,12 +108,16 @@ static struct thread *thread_get(struct correlate *c, uint32_t pid, uint32_t tid
 
 /* ---- CUPTI's numbers ----------------------------------------------------------------------- */
 
-/* Numbers come with gaps of some regularity; this spreads any of them evenly (Knuth 6.4). */
+/*
+ * Calls that follow each other lie side by side, which the processor's caches want; groups of them
+ * are spread (Knuth 6.4), and turned within, since numbers come with gaps of some regularity.
+ */
 static struct entry *set_of(const struct correlate *c, struct correlate_id id)
 {
-	uint32_t hash = (id.number + id.agent * 0x9e3779b1u) * 2654435769u;
+	uint32_t group = id.number / GROUP + id.agent * 0x9e3779b1u, hash = group * 2654435769u;
+	uint32_t at = (hash >> (32 - GROUPS_BITS)) * GROUP + (id.number + (hash >> 10)) % GROUP;
 
-	return &c->entries[(size_t)(hash >> 16) * WAYS];
+	return &c->entries[(size_t)at * WAYS];
 }
 
 static struct entry *entry_find(const struct correlate *c, struct correlate_id id)
@@ -179,7 +187,11 @@ static struct waiting *waiting_first(struct thread *thread)
 static void waiting_drop(struct thread *thread)
 {
 	thread->first = (thread->first + 1) & (thread->capacity - 1);
-	thread->count--;
+	if (--thread->count || thread->capacity <= WAITING_FEW)
+		return;
+	free(thread->waiting);
+	thread->waiting = NULL;
+	thread->capacity = thread->first = 0;
 }
 
 static void settle(struct correlate *c, struct correlate_id id, const struct seen_call *call)
@@ -246,7 +258,12 @@ uint64_t correlate_call(struct correlate *c, const struct correlate_span *span, 
 
 static void wait_for_call(struct correlate *c, struct thread *thread, struct waiting waiting)
 {
-	if (thread->count == thread->capacity && thread->capacity < WAITING_MAX) {
+	while (thread->count && (thread->count == WAITING_MAX ||
+	                         waiting_first(thread)->end_ns + WAITING_NS < waiting.begin_ns)) {
+		settle(c, waiting_first(thread)->id, NULL);
+		waiting_drop(thread);
+	}
+	if (thread->count == thread->capacity) {
 		uint32_t capacity = thread->capacity ? 2 * thread->capacity : 16;
 		struct waiting *more = xcalloc(capacity, sizeof(*more));
 
@@ -256,10 +273,6 @@ static void wait_for_call(struct correlate *c, struct thread *thread, struct wai
 		thread->waiting = more;
 		thread->first = 0;
 		thread->capacity = capacity;
-	}
-	if (thread->count == thread->capacity) {
-		settle(c, waiting_first(thread)->id, NULL);
-		waiting_drop(thread);
 	}
 	thread->waiting[(thread->first + thread->count++) & (thread->capacity - 1)] = waiting;
 }

@@ -112,6 +112,11 @@ static int more_hits(const void *a, const void *b)
 	return x->hits < y->hits ? 1 : x->hits > y->hits ? -1 : 0;
 }
 
+static bool is_of(const struct hook *hook, enum hook_group group)
+{
+	return hook->group == group || (group == HOOK_CORE && hook->group == HOOK_LAUNCH);
+}
+
 /* Hooked functions of one group that were hit in this interval, the most frequent first. */
 static size_t find_victims(struct governor *g, enum hook_group group, struct victim **victims)
 {
@@ -124,7 +129,7 @@ static size_t find_victims(struct governor *g, enum hook_group group, struct vic
 		for (size_t i = 0; i < module->n_hooks; i++) {
 			struct hook *hook = &module->hooks[i];
 
-			if (hook->group != group || !hook->hooked || !g->hits[hook->id])
+			if (!is_of(hook, group) || !hook->hooked || !g->hits[hook->id])
 				continue;
 			*victims = xrealloc(*victims, (count + 1) * sizeof(**victims));
 			(*victims)[count++] = (struct victim){ module, hook, g->hits[hook->id] };
@@ -315,7 +320,8 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		         little == 1 ? "was" : "were", little == 1 ? "it" : "them");
 		return g->text;
 	}
-	if (g->percent > g->limit && !g->explicit_limit && !g->warned) {
+	if (g->percent > g->limit && !g->explicit_limit && !g->warned &&
+	    now_ns >= g->options.patient_ns) {
 		g->warned = true;
 		snprintf(g->text, sizeof(g->text),
 		         "tracing costs about %.0f %% of the busiest thread's time (%.2f us a "

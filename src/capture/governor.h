@@ -26,7 +26,8 @@ struct governor_options {
 	struct modules *modules;
 	struct programs *programs;
 	struct hit_cost cost;
-	double max_percent; /* 0: the default, not explicit */
+	double max_percent;  /* 0: the default, not explicit */
+	uint64_t patient_ns; /* before that time a cost is not worth a word: it may pass */
 	bool returns;
 };
 

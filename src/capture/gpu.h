@@ -17,6 +17,7 @@
 
 #include "capture/capture.h"
 #include "capture/correlate.h"
+#include "capture/order.h"
 #include "capture/stream.h"
 #include "probe/modules.h"
 #include "probe/programs.h"
@@ -31,12 +32,17 @@ struct gpu_options {
 	struct modules *modules;
 	struct programs *programs; /* is asked which calls threads are in; NULL: nothing is */
 	struct correlate *correlate;
+	bool launches;     /* agents may tell of launches instead of probes */
+	size_t ring_bytes; /* of each agent's ring; 0: by what it has to tell */
 	void (*notice)(void *data, const char *text);
 	void *data;
 };
 
 int gpu_open(const struct gpu_options *options, struct gpu **gpu, struct err *err);
 void gpu_free(struct gpu *gpu);
+
+/* The launches that agents told of, as records. */
+struct order_source gpu_source(struct gpu *gpu);
 
 /* What a command is to have in its environment; owned by `gpu`. */
 int gpu_environment(struct gpu *gpu, char *const **environment, struct err *err);
@@ -51,6 +57,11 @@ int gpu_fd(const struct gpu *gpu); /* for epoll: readable when there is somethin
 
 void gpu_running(struct gpu *gpu, pid_t pid); /* ran before, and has the driver */
 void gpu_called(struct gpu *gpu, const struct wire_call *call);
+
+void gpu_forked(struct gpu *gpu); /* a target has a child */
+
+/* Whether this is a launch that an agent told of already. To be asked of each record, in order. */
+bool gpu_is_double(struct gpu *gpu, const struct wire_head *record);
 
 /* These pass events on. They return 0, or what a consumer returned, with `err` set. */
 int gpu_turn(struct gpu *gpu, uint64_t now_ns, struct err *err);

@@ -12,17 +12,28 @@ struct key {
 	uint32_t slot;
 };
 
+/* An item by its slot, which another may have by now. */
+struct arrival {
+	uint64_t number;
+	uint32_t slot;
+};
+
 struct gpu_order {
 	struct key *heap;
 	struct gpu_item *items;
 	uint32_t *unused; /* slots; the first `capacity - count` of them */
 	size_t count, capacity;
 	uint64_t arrivals, last_ns;
+	struct arrival *fresh; /* a circle: those from `first_fresh` to `arrivals` */
+	uint64_t first_fresh;
 };
 
 struct gpu_order *gpu_order_new(void)
 {
-	return xcalloc(1, sizeof(struct gpu_order));
+	struct gpu_order *order = xcalloc(1, sizeof(*order));
+
+	order->fresh = xcalloc(GPU_ORDER_MAX, sizeof(*order->fresh));
+	return order;
 }
 
 void gpu_order_free(struct gpu_order *order)
@@ -34,6 +45,7 @@ void gpu_order_free(struct gpu_order *order)
 	free(order->heap);
 	free(order->items);
 	free(order->unused);
+	free(order->fresh);
 	free(order);
 }
 
@@ -80,13 +92,32 @@ static void sift_down(struct key *heap, size_t count, struct key key)
 
 void gpu_order_add(struct gpu_order *order, const struct gpu_item *item)
 {
-	struct key key = { .end_ns = item->end_ns, .number = order->arrivals++ };
+	struct key key = { .end_ns = item->end_ns, .number = order->arrivals };
 
 	if (order->count == order->capacity)
 		grow(order);
 	key.slot = order->unused[order->capacity - order->count - 1];
 	order->items[key.slot] = *item;
+	order->items[key.slot].arrival = key.number;
+	if (order->arrivals - order->first_fresh == GPU_ORDER_MAX)
+		order->first_fresh++;
+	order->fresh[order->arrivals++ % GPU_ORDER_MAX] = (struct arrival){ key.number, key.slot };
 	sift_up(order->heap, order->count++, key);
+}
+
+void gpu_order_each_new(struct gpu_order *order, uint64_t until_ns,
+                        void (*each)(void *data, struct gpu_item *item), void *data)
+{
+	for (; order->first_fresh < order->arrivals; order->first_fresh++) {
+		struct arrival *arrival = &order->fresh[order->first_fresh % GPU_ORDER_MAX];
+		struct gpu_item *item = &order->items[arrival->slot];
+
+		if (item->arrival != arrival->number) /* it went on already */
+			continue;
+		if (item->arrived_ns > until_ns)
+			return;
+		each(data, item);
+	}
 }
 
 struct gpu_item *gpu_order_first(const struct gpu_order *order)
@@ -104,6 +135,7 @@ bool gpu_order_take(struct gpu_order *order, struct gpu_item *item)
 	bool late = order->heap[0].end_ns < order->last_ns;
 
 	*item = order->items[order->heap[0].slot];
+	order->items[order->heap[0].slot].arrival = UINT64_MAX;
 	order->unused[order->capacity - order->count] = order->heap[0].slot;
 	if (--order->count)
 		sift_down(order->heap, order->count, order->heap[order->count]);

@@ -27,6 +27,10 @@ size_t gpu_order_count(const struct gpu_order *order);
 /* Takes the first out; true when one that ended after it was taken out before. The caller frees. */
 bool gpu_order_take(struct gpu_order *order, struct gpu_item *item);
 
+/* Those that arrived before `until_ns` and were not given to `each` yet. */
+void gpu_order_each_new(struct gpu_order *order, uint64_t until_ns,
+                        void (*each)(void *data, struct gpu_item *item), void *data);
+
 /*
  * When the last item ended of those that a process had before `until_ns`; 0: there is none.
  */

@@ -28,6 +28,8 @@ struct gpu_item {
 	uint64_t begin_ns, end_ns;
 	const struct process *process;
 	uint64_t arrived_ns;
+	uint64_t arrival;         /* for gpu_order.c */
+	uint64_t number, call_ns; /* of its call, and when that began; 0: not known yet */
 	uint32_t pid;
 	uint32_t agent;       /* whose number `correlation` is */
 	uint32_t tid;         /* 0: of no thread */
@@ -70,7 +72,7 @@ enum gpu_record_is {
 	GPU_RECORD_BAD_TIMES, /* an activity that ended before it began */
 };
 
-/* `item` gets all but process, pid, agent and arrived_ns; tid is the agent's. */
+/* `item` gets all but process, pid, agent, its arrival and its call; tid is the agent's. */
 enum gpu_record_is gpu_records_take(struct gpu_records *records, const struct agent_head *record,
                                     struct gpu_item *item);
 

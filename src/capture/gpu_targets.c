@@ -16,6 +16,8 @@ struct target {
 	pid_t pid;
 	bool done; /* an agent is there, or was sent */
 	bool due;
+	bool cuda; /* works there */
+	const struct module *driver;
 	uint64_t due_ns;
 	UT_hash_handle hh;
 };
@@ -107,13 +109,36 @@ static bool shows_cuda(const struct wire_call *call, const struct hook *hook)
 }
 
 void gpu_targets_called(struct gpu_targets *t, const struct wire_call *call,
-                        const struct hook *hook, uint64_t now_ns)
+                        const struct hook *hook, const struct module *module, uint64_t now_ns)
 {
 	struct target *target = get(t, (pid_t)call->head.tgid);
 
-	if (target->done || target->due || !shows_cuda(call, hook))
+	if (!target->driver && hook && hook->layer == LAYER_DRIVER)
+		target->driver = module;
+	if (target->cuda || !shows_cuda(call, hook))
 		return;
+	target->cuda = true;
 	set_due(t, target, now_ns + (t->by_itself ? BY_ITSELF_NS : 0));
+}
+
+const struct module *gpu_targets_driver(const struct gpu_targets *t, pid_t pid)
+{
+	const struct target *target;
+
+	HASH_FIND_INT(t->targets, &pid, target);
+	return target ? target->driver : NULL;
+}
+
+bool gpu_targets_all(const struct gpu_targets *t, bool (*each)(void *data, pid_t pid), void *data)
+{
+	bool any = false;
+
+	for (const struct target *target = t->targets; target; target = target->hh.next) {
+		if (target->cuda && !each(data, target->pid))
+			return false;
+		any |= target->cuda;
+	}
+	return any;
 }
 
 void gpu_targets_came(struct gpu_targets *t, pid_t pid)

@@ -28,7 +28,14 @@ void gpu_targets_running(struct gpu_targets *targets, pid_t pid, uint64_t now_ns
 
 /* A call was seen. */
 void gpu_targets_called(struct gpu_targets *targets, const struct wire_call *call,
-                        const struct hook *hook, uint64_t now_ns);
+                        const struct hook *hook, const struct module *module, uint64_t now_ns);
+
+/* The driver's module of a process, NULL while none of its calls was seen. */
+const struct module *gpu_targets_driver(const struct gpu_targets *targets, pid_t pid);
+
+/* Whether there are processes in which CUDA works, and `each` holds for all of them. */
+bool gpu_targets_all(const struct gpu_targets *targets, bool (*each)(void *data, pid_t pid),
+                     void *data);
 
 /* An agent is there, or tried to be. */
 void gpu_targets_came(struct gpu_targets *targets, pid_t pid);

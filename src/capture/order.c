@@ -24,6 +24,7 @@ struct order {
 	void **slots; /* free copies of SLOT_BYTES */
 	size_t n_slots;
 	uint64_t last_ns, late;
+	struct order_source source; /* besides the rings; peek is NULL where there is none */
 };
 
 struct order *order_new(order_record_fn each, void *data)
@@ -126,18 +127,23 @@ static int pass_on(struct order *order, uint64_t until_ns)
 	return 0;
 }
 
-/* The ring whose oldest record is the oldest of all. */
-static struct ring *oldest_ring(struct ring *const *rings, size_t count,
+void order_add_source(struct order *order, const struct order_source *source)
+{
+	order->source = *source;
+}
+
+/* The oldest record of all, and its ring: NULL where it is the other source's. */
+static struct ring *oldest_ring(struct order *order, struct ring *const *rings, size_t count,
                                 const struct wire_head **record, size_t *bytes)
 {
 	struct ring *oldest = NULL;
 
-	*record = NULL;
+	*record = order->source.peek ? order->source.peek(order->source.data, bytes) : NULL;
 	for (size_t i = 0; i < count; i++) {
 		size_t len;
 		const struct wire_head *head = ring_peek(rings[i], &len);
 
-		if (head && (!oldest || head->time_ns < (*record)->time_ns)) {
+		if (head && (!*record || head->time_ns < (*record)->time_ns)) {
 			oldest = rings[i];
 			*record = head;
 			*bytes = len;
@@ -152,9 +158,14 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 	struct ring *ring;
 	size_t bytes, n = 0;
 
-	while ((ring = oldest_ring(rings, count, &record, &bytes))) {
-		uint64_t front = record->time_ns;
+	for (;;) {
+		uint64_t front;
 		int r = 0;
+
+		ring = oldest_ring(order, rings, count, &record, &bytes);
+		if (!record)
+			break;
+		front = record->time_ns;
 
 		/*
 		 * Else a busy target would keep us here for good. Behind what is too new may be
@@ -163,7 +174,10 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 		if (front > WINDOW_NS && front - WINDOW_NS > until_ns)
 			break;
 		order_add(order, record, bytes);
-		ring_advance(ring);
+		if (ring)
+			ring_advance(ring);
+		else
+			order->source.advance(order->source.data);
 		if (++n % 64 == 0 && front > WINDOW_NS)
 			r = pass_on(order, front - WINDOW_NS);
 		if (r)

@@ -30,6 +30,18 @@ int order_read(struct order *order, struct ring *const *rings, size_t count, uin
 /* Passes on what order_read and order_add left in the window. */
 int order_finish(struct order *order);
 
+/*
+ * Another place that records come from, in about their order: its first one, NULL for none, and on
+ * to the next.
+ */
+struct order_source {
+	const struct wire_head *(*peek)(void *data, size_t *bytes);
+	void (*advance)(void *data);
+	void *data;
+};
+
+void order_add_source(struct order *order, const struct order_source *source);
+
 /* One record that did not come through a ring. */
 void order_add(struct order *order, const struct wire_head *record, size_t bytes);
 

@@ -58,6 +58,10 @@ static int to_stream(struct capture *c, const struct wire_head *record)
 {
 	int r = 0;
 
+	if (c->gpu && gpu_is_double(c->gpu, record))
+		return 0;
+	if (c->gpu && record->type == WIRE_FORK)
+		gpu_forked(c->gpu);
 	if (c->gpu && record->type == WIRE_EXIT)
 		r = gpu_exit(c->gpu, (pid_t)record->tgid, record->time_ns, &c->failure);
 	else if (c->gpu && record->type == WIRE_EXEC)
@@ -412,6 +416,7 @@ int capture_run(struct capture *c, struct err *err)
 		capture_begin_clock(c); /* the command begins only now */
 	if (c->gpu)
 		gpu_begin(c->gpu, c->begin_ns, c->command_pid, c->held);
+	c->run.gpu_times = c->gpu != NULL; /* asked for: whether they came is known at the end */
 	if (c->watcher)
 		watcher_begin(c->watcher, &c->run);
 	if (!r)

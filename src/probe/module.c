@@ -195,6 +195,9 @@ int module_attach(struct module *module, struct programs *programs, bool returns
 	module->attached = true;
 	r = attach_groups(module, programs, ALWAYS, returns && !module->no_returns, &module->core,
 	                  err);
+	if (!r && !module->no_launches)
+		r = attach_groups(module, programs, 1u << HOOK_LAUNCH,
+		                  returns && !module->no_returns, &module->launches, err);
 	if (r)
 		return r;
 	if (runtime_launches)
@@ -229,6 +232,30 @@ void module_drop_runtime_launches(struct module *module, struct programs *progra
 	mark_unhooked(module, 1u << HOOK_RUNTIME_LAUNCH);
 }
 
+void module_ignore_launches(struct module *module, struct programs *programs, bool ignore)
+{
+	struct wire_state *state = programs_state(programs);
+	uint8_t otherwise = module->no_returns ? HOOK_ENTRY_ONLY : 0;
+
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		if (module->hooks[i].group == HOOK_LAUNCH)
+			state->mode[module->hooks[i].id] = ignore ? HOOK_IGNORE : otherwise;
+	}
+}
+
+void module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook)
+{
+	module->no_launches = !hook;
+	if (hook && module->attached && !module->launches) {
+		attach_groups(module, programs, 1u << HOOK_LAUNCH, returns && !module->no_returns,
+		              &module->launches, NULL);
+	} else if (!hook && module->launches) {
+		attachment_free_later(module->launches);
+		module->launches = NULL;
+		mark_unhooked(module, 1u << HOOK_LAUNCH);
+	}
+}
+
 static bool any_to_give_up(const struct module *module)
 {
 	for (size_t i = 0; i < module->n_hooks; i++) {
@@ -253,20 +280,23 @@ void module_drop_returns(struct module *module, struct programs *programs)
 	struct wire_state *state = programs_state(programs);
 
 	for (size_t i = 0; i < module->n_hooks; i++) {
-		if (in_groups(&module->hooks[i], ALWAYS))
+		if (in_groups(&module->hooks[i], ALWAYS | 1u << HOOK_LAUNCH))
 			state->mode[module->hooks[i].id] = HOOK_ENTRY_ONLY;
 	}
 	module->no_returns = true;
 	if (module->core)
 		attachment_drop_returns(module->core);
+	if (module->launches)
+		attachment_drop_returns(module->launches);
 }
 
 void module_detach(struct module *module)
 {
 	attachment_free(module->core);
+	attachment_free(module->launches);
 	attachment_free(module->runtime_launches);
 	attachment_free(module->little);
-	module->core = module->runtime_launches = NULL;
+	module->core = module->launches = module->runtime_launches = NULL;
 	module->little = NULL;
 	module->attached = false;
 	mark_unhooked(module, ~0u);

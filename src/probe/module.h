@@ -42,9 +42,10 @@ struct module {
 	bool has[2];        /* enum api_layer */
 	struct hook *hooks; /* in order of the file */
 	size_t n_hooks;
-	struct attachment *core, *runtime_launches, *little;
-	bool attached;   /* since module_attach */
-	bool no_returns; /* given up: module_attach leaves them alone */
+	struct attachment *core, *launches, *runtime_launches, *little;
+	bool attached;    /* since module_attach */
+	bool no_launches; /* HOOK_LAUNCH is not hooked for now */
+	bool no_returns;  /* given up: module_attach leaves them alone */
 };
 
 /*
@@ -66,6 +67,14 @@ int module_attach(struct module *module, struct programs *programs, bool returns
                   bool runtime_launches, struct err *err);
 void module_detach(struct module *module);
 void module_drop_runtime_launches(struct module *module, struct programs *programs);
+
+/*
+ * HOOK_LAUNCH hooks, taken away and put back. Taking away is done in two steps: calls that begin
+ * are left alone, and later, when none that began before is under way, the probes go.
+ */
+void module_ignore_launches(struct module *module, struct programs *programs, bool ignore);
+void module_hook_launches(struct module *module, struct programs *programs, bool returns,
+                          bool hook);
 
 /*
  * Hooks the HOOK_LITTLE hooks anew, but for those that were given up. Takes about 50 ms: a link

@@ -74,6 +74,15 @@ static bool layer_wanted(enum layer_choice layers, enum api_layer layer)
 	                                  : true;
 }
 
+/* The launches that there are many of; agents tell of these with all their arguments. */
+static bool agents_tell(const char *name)
+{
+	static const char *const names[] = { "cuLaunchKernel", "cuLaunchKernelEx",
+		                             "cuLaunchCooperativeKernel" };
+
+	return any_matches(names, sizeof(names) / sizeof(*names), name);
+}
+
 static enum hook_group wanted_group(const struct selection *s, const char *name,
                                     enum api_layer layer, const char **why)
 {
@@ -104,6 +113,8 @@ static enum hook_group wanted_group(const struct selection *s, const char *name,
 		*why = "launches are seen in the driver";
 		return HOOK_RUNTIME_LAUNCH;
 	}
+	if (s->agents && s->layers == LAYERS_AUTO && agents_tell(name))
+		return HOOK_LAUNCH;
 	return HOOK_CORE;
 }
 

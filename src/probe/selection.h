@@ -26,6 +26,7 @@ struct selection {
 	unsigned classes; /* bit per enum api_class; 0: all */
 	enum layer_choice layers;
 	bool all_calls; /* getters and polls too */
+	bool agents;    /* launches may be told of by agents, and not be hooked meanwhile */
 	unsigned fold;  /* enum fold_tool: only what these sum up, and what they need for it */
 };
 
@@ -35,6 +36,7 @@ enum hook_group {
 	HOOK_LITTLE,         /* tells little: the first that the governor gives up */
 	HOOK_RUNTIME_LAUNCH, /* only while no driver library is in sight */
 	HOOK_SUPPORT,        /* not shown; needed to understand what is */
+	HOOK_LAUNCH,         /* like HOOK_CORE, but only while agents do not tell of these calls */
 };
 
 /* The group of a function, and in *why (static, may be NULL) a few words on the reason. */

@@ -207,9 +207,9 @@ struct run_info {
 	uint64_t lost[LOST_COUNT];
 	const struct miss *misses;
 	size_t n_misses;
-	double estimate_scale;       /* 1: all was seen; above: counts are multiplied by it */
-	bool returns;                /* durations and results were recorded */
-	bool gpu_times;              /* were asked for, and at least one process had them */
+	double estimate_scale; /* 1: all was seen; above: counts are multiplied by it */
+	bool returns;          /* durations and results were recorded */
+	bool gpu_times;        /* were asked for; in end(): and at least one process had them */
 	uint64_t gpu_clock_error_ns; /* of activities' times against calls'; 0: one clock */
 	uint64_t holds;              /* how often a command's thread waited while a file that it */
 	uint64_t longest_hold_ns;    /* had mapped was looked into, and hooked */

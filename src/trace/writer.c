@@ -247,7 +247,8 @@ static int writer_end(struct consumer *self, const struct run_info *run, struct 
 	if (!r)
 		r = write_end(writer, &writer->out, run, err);
 	count_bytes(writer);
-	writer->stats.lost = run->lost[LOST_RING_FULL] + run->lost[LOST_THREADS_FULL];
+	writer->stats.lost = run->lost[LOST_RING_FULL] + run->lost[LOST_THREADS_FULL] +
+	                     run->lost[LOST_GPU_RING] + run->lost[LOST_GPU_BUFFERS];
 	writer->stats.ended = !r;
 	return r;
 }

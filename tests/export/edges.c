@@ -7,11 +7,13 @@
  * kernels of one stream that overlap, two processes on one GPU, work that ends before its call
  * does, work without a call and calls without work, an inner call that begins and ends with the
  * outer one, a call that was under way when the trace began, numbers of threads and processes that
- * come again, names that no terminal and no JSON should see.
+ * come again, names that no terminal and no JSON should see; ranges that begin in the same
+ * nanosecond, whose outer one never ended, that have no name, that overlap where nothing nests; and
+ * what becomes known of a process after its end.
  */
 #include "../golden/scene.h"
 
-enum mark { MARK_FIRST = 1, MARK_SECOND, MARK_THIRD, MARK_COPY, MARK_OTHER, MARK_LAST };
+enum mark { MARK_FIRST = 1, MARK_SECOND, MARK_THIRD, MARK_COPY, MARK_OTHER, MARK_LAST, MARK_ENDED };
 
 static const struct kernel *evil, *plain;
 
@@ -111,6 +113,55 @@ static void numbers_again(struct scene *s, const struct process *process)
 	put_activity(s, kernel_of(MARK_LAST, evil), 1200, 100);
 }
 
+static void put_nested(struct scene *s, const char *name, uint32_t depth, double begin_us,
+                       double end_us)
+{
+	put_range(s, (struct range){ .kind = RANGE_PUSHPOP, .name = name, .depth = depth },
+	          begin_us, end_us - begin_us);
+}
+
+static void strange_ranges(struct scene *s)
+{
+	struct range free = { .kind = RANGE_STARTEND, .name = "free", .domain = "\xff\"\\" };
+	struct range wait = {
+		.kind = RANGE_SYNC, .name = "Stream Sync", .context = 1, .stream = 7
+	};
+
+	put_nested(s, "inner\x1b[2J", 2, 1400, 1450); /* all three begin at once */
+	put_nested(s, "", 1, 1400, 1450);             /* and two of them end at once */
+	put_nested(s, "outer\xff", 0, 1400, 1500);
+	put_nested(s, "orphan", 3, 1510, 1520);
+	put_nested(s, "of no time", 0, 1530, 1530);
+	put_range(s, free, 1400, 100);
+	put_range(s, free, 1450, 100);
+	put_range(s, wait, 1400, 60);
+	put_range(s, wait, 1430, 60);
+	wait.stream = wait.context = 0;
+	wait.name = "Context Sync";
+	put_range(s, wait, 1440, 1);
+	put_range(s, (struct range){ .kind = RANGE_MARK, .name = "mark" }, 1420, 0);
+	put_range(s, (struct range){ .kind = RANGE_OVERHEAD, .name = "Buffer Flush" }, 1400, 50);
+	put_range(s, (struct range){ .kind = RANGE_OVERHEAD, .name = "Buffer Flush" }, 1410, 50);
+	put_range(s, (struct range){ .kind = RANGE_NOT_MEASURED, .name = "" }, 1600, 10);
+}
+
+/* What ran before a process's end is known after it. */
+static void known_after_the_end(struct scene *s, const struct process *process)
+{
+	struct call graph = call_at("cudaGraphLaunch", 1710, 5);
+
+	put_process(s, 1700, process);
+	s->mark = MARK_ENDED;
+	put_call(s, graph);
+	put_other(s, EVENT_EXIT, 1740, NULL, 0);
+	s->flush_ns = 100000;
+	put_activity(s, kernel_of(MARK_ENDED, plain), 1720, 10);
+	put_activity(s, kernel_of(MARK_ENDED, plain), 1722,
+	             12); /* another node, at the same time */
+	put_nested(s, "last", 0, 1705, 1735);
+	s->flush_ns = 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct scene scene = { 0 };
@@ -130,6 +181,8 @@ int main(int argc, char **argv)
 	strange_calls(&scene);
 	another_process(&scene, new_process(78, "other"));
 	numbers_again(&scene, new_process(77, "again"));
+	strange_ranges(&scene);
+	known_after_the_end(&scene, new_process(79, "ended"));
 	write_scene(&scene, &run, argv[1]);
 	return 0;
 }

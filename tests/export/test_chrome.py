@@ -153,6 +153,26 @@ def test_chrome_rules_see_what_is_broken(case):
         raise Failure("rule 1 does not see two files of a rank")
 
 
+def test_chrome_rules_see_broken_ranges(case):
+    text = hta_rules.text_of(case.export("ranges", "ranges.json"))
+    for i, change in enumerate([lambda t: first(t, cat="user_annotation")["args"].update(stream=7),
+                                lambda t: first(t, cat="cuda_sync").update(name="Some Sync"),
+                                lambda t: first(t, cat="cuda_sync").update(pid=7)]):
+        trace = hta_rules.parse(text)
+        change(trace)
+        if not any(finding.startswith("rule 3") for finding in findings_of(case, json.dumps(trace, indent=1))):
+            raise Failure(f"rule 3 does not see change {i}")
+
+
+def test_chrome_steps_are_those_of_the_program(case):
+    events = chrome(case, "ranges")["traceEvents"]
+    steps = [(event["name"], event["pid"], event["tid"], event["dur"]) for event in events
+             if event["name"].startswith("ProfilerStep#")]
+    equal("steps", [("ProfilerStep#1", 5151, 5151, 4500.0), ("ProfilerStep#2", 5151, 5151, 4500.0)], steps)
+    halves = [(event["ph"], event["id"]) for event in events if event["name"] == "epoch"]
+    equal("halves of a range that does not nest", [("b", 1), ("e", 1)], halves)
+
+
 def test_chrome_parser_is_strict(case):
     for text in ('{"a": NaN}', '{"a": 1, "a": 2}', '{"a": Infinity}', '{"a": 1,}'):
         try:

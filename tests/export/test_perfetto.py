@@ -56,8 +56,18 @@ def test_perfetto_edges_obey_the_rules(case):
 
 def test_perfetto_rows_hold_what_overlaps(case):
     lines = packets(decoded(case.export("edges", "edges.pftrace")))
-    # two rows for the kernels of the first process, one for each of the others
-    equal("rows of stream 7", 4, sum('name: "stream 7"' in line for line in lines))
+    # two rows for the kernels of the first process and of the last one, one for each of the others
+    equal("rows of stream 7", 6, sum('name: "stream 7"' in line for line in lines))
+    equal("rows of waits for it", 2, sum('name: "waits for stream 7"' in line for line in lines))
+
+
+def test_perfetto_an_arrow_leads_to_a_graphs_first_node_only(case):
+    for trace in ("gpu", "edges"):
+        lines = packets(decoded(case.export(trace, trace + ".pftrace")))
+        ends = [word for line in lines for word in re.findall(r"terminating_flow_ids: (\d+)", line)]
+        if not ends:
+            raise Failure(f"{trace}: no flow ends")
+        equal(f"flows of {trace} that end once", sorted(set(ends)), sorted(ends))
 
 
 def test_perfetto_rules_see_what_is_broken(case):

@@ -97,6 +97,15 @@ def test_gpu_graphs_have_the_kernels_of_their_nodes(case):
                  dict(collections.Counter(of_graphs.values())))
 
 
+def test_gpu_several_gpus(case):
+    case.env = {"SIMCUDA_DEVICES": "3"}
+    trace = record(case, "gpudevices", 3)
+    equal_kernels(trace, counts_of(case))
+    sensible(trace)
+    checks.equal("kernels by device and blocks", {(0, 1): 1, (1, 2): 2, (2, 3): 3},
+                 dict(collections.Counter((k["deviceId"], k["gridX"]) for k in trace.kernels)))
+
+
 def test_gpu_runtime_programs_find_the_libcupti_beside_their_runtime(case):
     process = start(case, ["--", Places.program("runtime13")], cupti=None)
     checks.equal("status", 0, process.wait())
@@ -163,13 +172,25 @@ def test_gpu_impossible_times_are_left_out_and_counted(case):
     case.env = {"SIMCUPTI_BAD_TIMES": "7"}
     trace = record(case, "gpuloop", 1, 50, 1)
     launched = sum(counts_of(case).of("launches").values())
+    bad = lost(case, "gpu_bad_times")
+    checks.equal("kernels and what was left out", launched, len(trace.kernels) + bad)
+    if bad < launched // 10:
+        raise Failure(f"only {bad} of {launched} were left out")
+    sensible(trace)
+
+
+def lost(case, key):
     summary = case.cuscope("report", case.path("trace.cuscope"), "summary", "--format", "json")
     checks.equal("status", 0, summary.wait())
-    lost = int(re.search(r'"gpu_bad_times": *(\d+)', summary.out()).group(1))
-    checks.equal("kernels and what was left out", launched, len(trace.kernels) + lost)
-    if lost < launched // 10:
-        raise Failure(f"only {lost} of {launched} were left out")
-    sensible(trace)
+    return int(re.search(rf'"{key}": *(\d+)', summary.out()).group(1))
+
+
+def test_gpu_a_full_ring_is_counted(case):
+    trace = record(case, "gpuloop", 1, 2000, 2, options=["--ring-size", "64KiB"], stdin=subprocess.PIPE)
+    if not lost(case, "gpu_ring_full"):
+        raise Failure(f"nothing was lost of {len(trace.kernels)} kernels in a ring of 64 KiB")
+    if not trace.kernels:
+        raise Failure("no kernels")
 
 
 # ---- processes ------------------------------------------------------------------------------------
@@ -233,6 +254,19 @@ def start_cleaned(case, *options):
     return process, read(case)
 
 
+def test_gpu_in_a_pid_namespace(case):
+    """Threads have other numbers there; their calls are theirs all the same."""
+    process = start(case, ["--", "/usr/bin/unshare", "--pid", "--fork", "--kill-child",
+                           Places.program("gpuloop"), "1", "10", "3"], stdin=subprocess.PIPE)
+    checks.equal("status", 0, process.wait())
+    trace = read(case)
+    sensible(trace)
+    by_thread = collections.defaultdict(set)
+    for kernel in trace.kernels:
+        by_thread[trace.call_of(kernel)["tid"]].add(kernel["streamId"])
+    checks.equal("streams of each thread", [1, 1, 1], [len(streams) for streams in by_thread.values()])
+
+
 def test_gpu_an_environment_that_was_cleaned(case):
     process, trace = start_cleaned(case)
     checks.contains("what it said", "With --no-hold it is entered", process.err())
@@ -245,6 +279,40 @@ def test_gpu_an_environment_that_was_cleaned_and_no_hold(case):
     if not trace.kernels:
         raise Failure("no kernels")
     sensible(trace, unknown=2)
+
+
+# ---- launches that agents tell of instead of probes -----------------------------------------------
+
+
+def told_once(case, trace):
+    launched = sum(counts_of(case).of("launches").values())
+    checks.equal("launches", launched, len(trace.launches()))
+    checks.equal("kernels", launched, len(trace.kernels))
+    one_call_each(trace)
+    sensible(trace)
+
+
+def test_gpu_each_launch_is_told_once(case):
+    """Probes on launches go after 0.3 s, when the agent is there: nothing shows of that."""
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    trace = record(case, "gpuloop", 2, 10, 2, stdin=subprocess.PIPE)
+    told_once(case, trace)
+    checks.equal("names of kernels", {"tick()"}, {k["name"] for k in trace.kernels})
+    launch = trace.rows("select a.gridX, a.blockX, s.value from cuscope_argument a join "
+                        "CUPTI_ACTIVITY_KIND_RUNTIME c on c.rowid = a.callId join StringIds n on "
+                        "n.id = c.nameId left join StringIds s on s.id = a.kernelId "
+                        "where n.value like 'cuLaunch%'")
+    checks.equal("shapes and kernels of launches", {(1, 32, "tick()")}, set(map(tuple, launch)))
+
+
+def test_gpu_probes_that_come_and_go(case):
+    """Each process that is born brings them back for a while."""
+    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    script = (f"exec 3<&0; {Places.program('gpuloop')} 4 10 2 <&3 & "
+              "for i in 1 2 3 4 5 6 7; do sleep 0.5; done; wait")
+    process = start(case, ["--", "/bin/sh", "-c", script], stdin=subprocess.PIPE)
+    checks.equal("status", 0, process.wait())
+    told_once(case, read(case))
 
 
 # ---- processes that run ---------------------------------------------------------------------------
@@ -410,6 +478,24 @@ def test_gpu_wrong_usage(case):
         process = case.cuscope(tool, "--gpu", "--", "true")
         checks.equal("status", 2, process.wait())
         checks.contains("what it said", "trace, record and top have it", process.err())
+
+
+def test_gpu_a_process_that_a_debugger_has(case):
+    """ptrace is for one at a time."""
+    program = start_loop(case)
+    seize = ("import ctypes, sys, time; c = ctypes.CDLL(None, use_errno=True); "
+             "print(c.ptrace(0x4206, int(sys.argv[1]), None, None), flush=True); time.sleep(30)")
+    debugger = case.start("/usr/bin/python3", "-c", seize, str(program.pid))
+    wait_until(lambda: debugger.out().strip() == "0", "the debugger to attach")
+    process = start(case, ["-p", program.pid, "--duration", "1s"])
+    checks.equal("status", 0, process.wait())
+    checks.contains("what it said", f"process {program.pid} is traced by process {debugger.pid}",
+                    process.err())
+    trace = read(case)
+    if not trace.calls:
+        raise Failure("no calls")
+    debugger.stop()
+    stop_loop(program)
 
 
 # ---- deaths ---------------------------------------------------------------------------------------

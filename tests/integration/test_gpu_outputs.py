@@ -104,3 +104,5 @@ def test_gpu_outputs_of_the_summary_as_json(case):
     checks.equal("runs", len(kernels), sum(kernel["runs"] for kernel in gpu["kernels"]))
     checks.equal("runs on devices", len(kernels), sum(device["kernels"] for device in gpu["devices"]))
     checks.equal("work that waited or did not", len(kernels), gpu["queue"]["count"] + gpu["queue"]["not_queued"])
+    calls = {line["correlation"] for line in lines if "retval" in line and "correlation" in line}
+    checks.equal("work of calls without a number", [], [k for k in kernels if k["correlation"] not in calls])

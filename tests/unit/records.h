@@ -44,12 +44,11 @@ static inline uint16_t hook_of(const char *name)
 	return hook->id;
 }
 
+static struct module libraries[] = { { .name = "libcuda.so.1" }, { .name = "libcudart.so.13" } };
+
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,
                                 const struct module **module)
 {
-	static const struct module libraries[] = { { .name = "libcuda.so.1" },
-		                                   { .name = "libcudart.so.13" } };
-
 	if (id >= n_hooks)
 		return NULL;
 	if (module)

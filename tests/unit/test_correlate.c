@@ -279,12 +279,21 @@ static void a_hundred_thousand_calls_are_remembered(void **state)
 
 static void what_waits_in_vain_makes_room(void **state)
 {
-	for (uint64_t i = 0; i < 20000; i++)
-		agent(*state, (uint32_t)i, 10 * i + 2, 10 * i + 8);
+	for (uint64_t i = 0; i < 140000; i++)
+		agent(*state, (uint32_t)i, 5 * i + 2, 5 * i + 4);
 	assert_answer(*state, 0, CORRELATE_NONE);
-	assert_answer(*state, 19999, CORRELATE_WAITS);
-	call(*state, 10 * 19999 + 1, 10 * 19999 + 9, 1);
-	assert_number(*state, 19999, 1);
+	assert_answer(*state, 139999, CORRELATE_WAITS);
+	call(*state, 5 * 139999 + 1, 5 * 139999 + 5, 1);
+	assert_number(*state, 139999, 1);
+}
+
+static void what_waits_for_a_second_waits_in_vain(void **state)
+{
+	agent(*state, 1, 12, 18);
+	agent(*state, 2, 500012, 500018);
+	agent(*state, 3, 1100012, 1100018);
+	assert_answer(*state, 1, CORRELATE_NONE);
+	assert_answer(*state, 2, CORRELATE_WAITS);
 }
 
 static void a_process_that_ended_is_forgotten(void **state)
@@ -332,6 +341,7 @@ int main(void)
 		TEST(ids_that_wrap_are_new_calls),
 		TEST(a_hundred_thousand_calls_are_remembered),
 		TEST(what_waits_in_vain_makes_room),
+		TEST(what_waits_for_a_second_waits_in_vain),
 		TEST(a_process_that_ended_is_forgotten),
 		TEST(what_a_new_program_did_is_kept),
 	};

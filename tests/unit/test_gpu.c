@@ -11,8 +11,8 @@
 
 #define MS(n)  ((uint64_t)(n)*1000000)
 #define START  MS(1000)
-#define LATER  MS(1400) /* all that ended before is passed on */
-#define MUCH   MS(2000) /* nothing is waited for any longer */
+#define LATER  MS(1600) /* all that ended before is passed on */
+#define MUCH   MS(2700) /* nothing is waited for any longer */
 #define HANDLE 0x1234560
 
 /* ---- agents that are none ------------------------------------------------------------------ */
@@ -101,6 +101,11 @@ bool programs_thread_in_call(const struct programs *programs, pid_t tid, uint64_
 	return in_call.tid == (uint32_t)tid;
 }
 
+bool programs_target_has(struct programs *programs, pid_t tgid)
+{
+	return tgid == (pid_t)PROCESS;
+}
+
 static char missed[512];
 
 void modules_lock(struct modules *modules)
@@ -122,11 +127,59 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 	va_end(ap);
 }
 
+/* ---- probes on launches -------------------------------------------------------------------- */
+
+static struct {
+	bool ignored, hooked;
+	bool someone_launches;
+} probes;
+
+static struct wire_state programs_memory;
+
+struct wire_state *programs_state(struct programs *programs)
+{
+	return &programs_memory;
+}
+
+void programs_open_calls(struct programs *programs, programs_record_fn each, void *data)
+{
+	const struct wire_head record = { .hook = hook_of("cuLaunchKernel") };
+
+	if (probes.someone_launches)
+		each(data, &record, sizeof(record));
+}
+
+size_t modules_count(const struct modules *modules)
+{
+	return 1;
+}
+
+struct module *modules_at(const struct modules *modules, size_t index)
+{
+	return &libraries[LAYER_DRIVER];
+}
+
+void module_ignore_launches(struct module *module, struct programs *programs, bool ignore)
+{
+	probes.ignored = ignore;
+}
+
+void module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook)
+{
+	probes.hooked = hook;
+}
+
+uint64_t hook_cookie(const struct hook *hook)
+{
+	return cookie_with_words(WIRE_AT_STACK + hook->plan.stack);
+}
+
 struct scene {
 	struct feed *feed;
 	struct correlate *correlate;
 	struct gpu *gpu;
 	struct capture_gpu settings;
+	bool launches; /* agents may tell of them */
 	char notices[1024];
 	size_t n_notices;
 };
@@ -148,6 +201,7 @@ static void open_gpu(struct scene *scene, enum target_kind target)
 		.stream = scene->feed->stream,
 		.programs = (struct programs *)scene, /* the fake above does not look */
 		.correlate = scene->correlate,
+		.launches = scene->launches,
 		.notice = take_notice,
 		.data = scene,
 	};
@@ -310,7 +364,7 @@ static void activities_wait_for_those_that_ended_before(void **state)
 
 	shapes();
 	kernel(0, 25, 40);
-	turn(scene, MS(900));
+	turn(scene, MS(1400));
 	assert_int_equal(n_activities(scene), 0);
 	kernel(0, 15, 20);
 	turn(scene, LATER);
@@ -578,8 +632,6 @@ static void windows_are_in_what_was_missed(void **state)
 	assert_string_equal(missed, "GPU times of 1 s in every 30 s only (--gpu-window)");
 }
 
-/* ---- which processes are entered ----------------------------------------------------------- */
-
 static void called(struct scene *scene, const char *function, int32_t result, uint8_t flags)
 {
 	struct wire_call call = call_of(scene->feed, function);
@@ -588,6 +640,182 @@ static void called(struct scene *scene, const char *function, int32_t result, ui
 	call.head.flags = flags;
 	gpu_called(scene->gpu, &call);
 }
+
+/* ---- launches that agents tell of ---------------------------------------------------------- */
+
+/* A process with an agent that measures, long enough ago; its launches are hooked as they may be.
+ */
+static void open_told(struct scene *scene)
+{
+	hooks[hook_of("cuLaunchKernel")].group = HOOK_LAUNCH;
+	hook_of("cuInit");
+	memset(&probes, 0, sizeof(probes));
+	probes.hooked = true;
+	scene->launches = true;
+	open_gpu(scene, TARGET_PIDS);
+	called(scene, "cuInit", 0, 0);
+	libraries[LAYER_DRIVER].hooks = hooks;
+	libraries[LAYER_DRIVER].n_hooks = n_hooks;
+	turn(scene, MS(1));
+	agent_is(AGENT_RUNNING, NULL);
+	tell(name_words(9, "cuLaunchKernel"));
+	turn(scene, MS(2));
+}
+
+static void agents_tell_from(struct scene *scene, uint64_t after_ns)
+{
+	turn(scene, after_ns);
+	assert_true(probes.ignored);
+}
+
+static void agent_tells(uint64_t at_us)
+{
+	union agent_words words = words_of(AGENT_CALL, sizeof(struct agent_call) + 11 * 8);
+
+	words.call.correlation = (uint32_t)at_us;
+	words.call.tid = THREAD;
+	words.call.begin_ns = START + AT(at_us);
+	words.call.end_ns = START + AT(at_us + 1);
+	words.call.name = 9;
+	words.call.arguments = 11;
+	for (uint64_t i = 0; i < 11; i++)
+		words.call.word[i] = i == 0 ? HANDLE : 100 + i;
+	tell(words);
+}
+
+/* Feeds the stream as order.c does. Returns how many. */
+static size_t fetch(struct scene *scene)
+{
+	struct order_source source = gpu_source(scene->gpu);
+	const struct wire_head *record;
+	size_t bytes, n = 0;
+
+	while ((record = source.peek(source.data, &bytes))) {
+		n += record->type == WIRE_CALL;
+		assert_false(gpu_is_double(scene->gpu, record));
+		feed_record(scene->feed, record);
+		source.advance(source.data);
+	}
+	return n;
+}
+
+static void a_launch_that_an_agent_tells_of_is_a_call(void **state)
+{
+	struct scene *scene = *state;
+	const struct call *call;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	agent_tells(500000);
+	assert_int_equal(fetch(scene), 1);
+	call = last_call(scene->feed);
+	assert_string_equal(call->function->name, "cuLaunchKernel");
+	assert_int_equal(call->begin_ns, START + AT(500000));
+	assert_int_equal(call->end_ns, START + AT(500001));
+	assert_int_equal(call->args.handle, HANDLE);
+	assert_int_equal(call->args.grid[0], 101);
+	assert_int_equal(call->args.block[2], 106);
+	assert_int_equal(call->args.shmem_bytes, 107);
+	assert_int_equal(call->args.stream, 108);
+	shapes();
+	kernel(500000, 500005, 500009);
+	turn(scene, MUCH);
+	assert_int_equal(last_activity(scene)->correlation, call->correlation);
+}
+
+static void before_all_have_agents_probes_tell(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	turn(scene, MS(100));
+	agent_tells(110000);
+	assert_int_equal(fetch(scene), 0);
+	assert_false(probes.ignored);
+}
+
+static void probes_go_when_nobody_is_in_a_launch(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	probes.someone_launches = true;
+	turn(scene, MS(500));
+	assert_true(probes.hooked);
+	probes.someone_launches = false;
+	turn(scene, MS(600));
+	assert_false(probes.hooked);
+}
+
+static void what_both_saw_is_one_call(void **state)
+{
+	struct scene *scene = *state;
+	struct wire_call seen = launch_of(scene->feed, HANDLE, 0), other;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	agent_tells(500000);
+	assert_int_equal(fetch(scene), 1);
+	seen.begin_ns = START + AT(499999);
+	seen.head.time_ns = START + AT(500002);
+	assert_true(gpu_is_double(scene->gpu, &seen.head));
+	other = seen;
+	other.begin_ns = START + AT(500003);
+	other.head.time_ns = START + AT(500005);
+	assert_false(gpu_is_double(scene->gpu, &other.head));
+	other = seen;
+	other.head.hook = hook_of("cuMemAlloc_v2");
+	assert_false(gpu_is_double(scene->gpu, &other.head));
+}
+
+static void a_new_process_brings_the_probes_back(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	assert_false(probes.hooked);
+	gpu_forked(scene->gpu);
+	assert_true(probes.hooked);
+	assert_false(probes.ignored);
+}
+
+static void an_agent_that_fails_brings_the_probes_back(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	agent_is(AGENT_FAILED, "it failed");
+	turn(scene, MS(510));
+	assert_true(probes.hooked);
+}
+
+static void at_the_end_the_probes_are_back(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	gpu_stop(scene->gpu);
+	assert_true(probes.hooked);
+}
+
+static void without_arguments_nothing_is_made_up(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	agent_launch(7, 500000);
+	assert_int_equal(fetch(scene), 0);
+}
+
+/* ---- which processes are entered ----------------------------------------------------------- */
 
 static void a_process_is_entered_after_its_first_call_that_worked(void **state)
 {
@@ -618,6 +846,13 @@ static void a_command_brings_its_agent_along(void **state)
 	agent_is(AGENT_RUNNING, NULL);
 	turn(scene, MS(2000));
 	assert_int_equal(fake.n_entered, 0);
+}
+
+static void a_stranger_is_turned_away(void **state)
+{
+	open_gpu(*state, TARGET_COMMAND);
+	assert_true(fake.options.wanted(fake.options.data, PROCESS));
+	assert_false(fake.options.wanted(fake.options.data, CHILD));
 }
 
 static void one_whose_environment_was_cleaned_is_entered(void **state)
@@ -692,8 +927,17 @@ int main(void)
 		TEST(where_the_times_come_from_is_told_once),
 		TEST(a_failure_is_told_once_and_missed),
 		TEST(windows_are_in_what_was_missed),
+		TEST(a_launch_that_an_agent_tells_of_is_a_call),
+		TEST(before_all_have_agents_probes_tell),
+		TEST(probes_go_when_nobody_is_in_a_launch),
+		TEST(what_both_saw_is_one_call),
+		TEST(a_new_process_brings_the_probes_back),
+		TEST(an_agent_that_fails_brings_the_probes_back),
+		TEST(at_the_end_the_probes_are_back),
+		TEST(without_arguments_nothing_is_made_up),
 		TEST(a_process_is_entered_after_its_first_call_that_worked),
 		TEST(a_command_brings_its_agent_along),
+		TEST(a_stranger_is_turned_away),
 		TEST(one_whose_environment_was_cleaned_is_entered),
 		TEST(one_that_is_held_cannot_be_entered),
 		TEST(at_the_end_nobody_is_entered),

@@ -79,6 +79,32 @@ static void many_in_any_order(void **state)
 	}
 }
 
+static void count(void *data, struct gpu_item *item)
+{
+	uint32_t *sum = data;
+
+	*sum = *sum * 10 + item->correlation;
+}
+
+static void each_is_looked_at_once_after_a_while(void **state)
+{
+	struct gpu_item item = { .kind = ACTIVITY_COPY, .arrived_ns = 10, .correlation = 1 };
+	uint32_t seen = 0;
+
+	gpu_order_add(*state, &item);
+	item.correlation = 2;
+	gpu_order_add(*state, &item);
+	item.correlation = 3;
+	item.arrived_ns = 20;
+	gpu_order_add(*state, &item);
+	assert_next(*state, 1, false);
+	gpu_order_each_new(*state, 15, count, &seen);
+	assert_int_equal(seen, 2);
+	gpu_order_each_new(*state, 25, count, &seen);
+	gpu_order_each_new(*state, 35, count, &seen);
+	assert_int_equal(seen, 23);
+}
+
 static void the_last_of_a_process(void **state)
 {
 	const struct process mine = { 0 }, other = { .id = 1 };
@@ -107,6 +133,7 @@ int main(void)
 		TEST(those_that_end_together_keep_their_order),
 		TEST(one_that_comes_too_late_is_told),
 		TEST(many_in_any_order),
+		TEST(each_is_looked_at_once_after_a_while),
 		TEST(the_last_of_a_process),
 	};
 

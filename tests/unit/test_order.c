@@ -91,6 +91,43 @@ static void rings_are_merged_by_time(void **state)
 	assert_int_equal(order_late(f->order), 0);
 }
 
+/* ---- another source ------------------------------------------------------------------------ */
+
+struct list {
+	struct wire_head records[4];
+	size_t count, first;
+};
+
+static const struct wire_head *peek(void *data, size_t *bytes)
+{
+	struct list *list = data;
+
+	*bytes = sizeof(*list->records);
+	return list->first < list->count ? &list->records[list->first] : NULL;
+}
+
+static void advance(void *data)
+{
+	((struct list *)data)->first++;
+}
+
+static void another_source_is_merged_with_the_rings(void **state)
+{
+	struct fixture *f = *state;
+	struct list list = { .count = 3,
+		             .records = { { .time_ns = US(5), .tid = 1 },
+		                          { .time_ns = US(25), .tid = 3 },
+		                          { .time_ns = US(45), .tid = 5 } } };
+	const struct order_source source = { peek, advance, &list };
+
+	order_add_source(f->order, &source);
+	put(f, 0, 10, 2);
+	put(f, 0, 40, 4);
+	read_until(f, NOW);
+	assert_came(f, "1 2 3 4 5");
+	assert_int_equal(order_late(f->order), 0);
+}
+
 static void records_of_the_same_time_keep_their_order(void **state)
 {
 	struct fixture *f = *state;
@@ -298,6 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(rings_are_merged_by_time),
+		TEST(another_source_is_merged_with_the_rings),
 		TEST(records_of_the_same_time_keep_their_order),
 		TEST(order_within_a_ring_is_put_right),
 		TEST(what_is_too_new_waits),

@@ -56,6 +56,20 @@ static void what_only_looks_like_a_suffix_stays(void **state)
 
 /* ---- the defaults -------------------------------------------------------------------------- */
 
+static void launches_that_agents_may_tell_of_are_apart(void **state)
+{
+	const struct selection told = { .agents = true };
+	const struct selection runtime = { .agents = true, .layers = LAYERS_BOTH };
+	const struct selection none = { 0 };
+
+	assert_int_equal(group_of(&told, "cuLaunchKernel_ptsz"), HOOK_LAUNCH);
+	assert_int_equal(group_of(&told, "cuLaunchKernelEx"), HOOK_LAUNCH);
+	assert_int_equal(group_of(&told, "cuGraphLaunch"), HOOK_CORE);
+	assert_int_equal(group_of(&told, "cuLaunchCooperativeKernelMultiDevice"), HOOK_CORE);
+	assert_int_equal(group_of(&runtime, "cuLaunchKernel"), HOOK_CORE);
+	assert_int_equal(group_of(&none, "cuLaunchKernel"), HOOK_CORE);
+}
+
 static void by_default_launches_are_hooked_in_the_driver(void **state)
 {
 	const struct selection all = { 0 };
@@ -189,6 +203,7 @@ int main(void)
 		cmocka_unit_test(a_glob_matches_without_variant_suffixes),
 		cmocka_unit_test(a_glob_with_a_suffix_means_that_variant_only),
 		cmocka_unit_test(what_only_looks_like_a_suffix_stays),
+		cmocka_unit_test(launches_that_agents_may_tell_of_are_apart),
 		cmocka_unit_test(by_default_launches_are_hooked_in_the_driver),
 		cmocka_unit_test(by_default_the_rest_is_hooked_in_both_layers),
 		cmocka_unit_test(by_default_getters_are_left_alone),

@@ -9,19 +9,19 @@
 #include <stdlib.h>
 
 /* How often the real one looks around. */
-#define HELPER_MS 100
+#define EVENT_MS 100
 
-static void *helper(void *data)
+static void *event_thread(void *data)
 {
 	pthread_setname_np(pthread_self(), "cuda-EvtHandlr");
 	for (;;)
-		poll(NULL, 0, HELPER_MS);
+		poll(NULL, 0, EVENT_MS);
 	return data;
 }
 
-void start_helper(void)
+void start_event_thread(void)
 {
-	const char *none = getenv("SIMCUDA_NO_HELPER");
+	const char *none = getenv("SIMCUDA_NO_EVENT_THREAD");
 	if (none && *none)
 		return;
 	/* Signals are the program's. */
@@ -29,7 +29,7 @@ void start_helper(void)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_t thread;
-	if (pthread_create(&thread, NULL, helper, NULL) == 0)
+	if (pthread_create(&thread, NULL, event_thread, NULL) == 0)
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }

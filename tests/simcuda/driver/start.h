@@ -5,9 +5,9 @@
 
 /*
  * A thread of the driver's own, named as the real one's and like it waiting in poll() for the rest
- * of the process. SIMCUDA_NO_HELPER leaves it out.
+ * of the process. SIMCUDA_NO_EVENT_THREAD leaves it out.
  */
-void start_helper(void);
+void start_event_thread(void);
 
 /*
  * Loads the library that CUDA_INJECTION64_PATH names and calls its InitializeInjection, once in a

@@ -18,6 +18,7 @@
 
 #include "../cupti/records.h"
 #include "../driver_api.h"
+#include "../profiler.h"
 
 #define TICK "_Z4tickv"
 

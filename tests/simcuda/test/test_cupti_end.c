@@ -197,6 +197,16 @@ static void it_can_be_left_at_a_calls_exit(void **state)
 	assert_int_equal(seen.n_told, told);
 }
 
+static void the_driver_is_as_before_after_it(void **state)
+{
+	const struct sim_profiler *profiler = dlsym(driver_library, SIM_PROFILER_NAME);
+	assert_null(profiler->hooks);
+	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
+	assert_non_null(profiler->hooks);
+	scene_end();
+	assert_null(profiler->hooks);
+}
+
 static void it_can_be_started_again(void **state)
 {
 	for (int i = 1; i <= 3; i++) {
@@ -605,6 +615,7 @@ int main(int argc, char **argv)
 		TEST(records_without_a_buffer_are_dropped_and_counted),
 		TEST(each_thread_has_its_buffer_where_that_is_so),
 		TEST(it_can_be_left_at_a_calls_exit),
+		TEST(the_driver_is_as_before_after_it),
 		TEST(it_can_be_started_again),
 		TEST(work_of_a_session_that_ended_is_not_told_in_the_next),
 		TEST(what_was_registered_is_forgotten),

@@ -6,8 +6,11 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -416,6 +419,30 @@ static void proc_address_gives_exported_functions(void **state)
 	assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 
+static bool has_thread(const char *name)
+{
+	char path[300], comm[32];
+	DIR *tasks = opendir("/proc/self/task");
+	bool found = false;
+	for (struct dirent *task; (task = readdir(tasks)) && !found;) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task->d_name);
+		FILE *file = fopen(path, "re");
+		if (!file)
+			continue;
+		if (fgets(comm, sizeof(comm), file))
+			found = strncmp(comm, name, strlen(name)) == 0;
+		fclose(file);
+	}
+	closedir(tasks);
+	return found;
+}
+
+/* As the real driver's, which is cut to what a thread's name may be. */
+static void there_is_an_event_thread_unless_it_is_left_out(void **state)
+{
+	assert_int_equal(has_thread("cuda-EvtHandlr"), !getenv("SIMCUDA_NO_EVENT_THREAD"));
+}
+
 /* Last: the context is of no use after it. */
 static void a_kernel_with_a_bad_pointer_leaves_a_sticky_error(void **state)
 {
@@ -454,6 +481,7 @@ int main(void)
 		cmocka_unit_test(bad_handles_are_told),
 		cmocka_unit_test(copies_are_checked),
 		cmocka_unit_test(proc_address_gives_exported_functions),
+		cmocka_unit_test(there_is_an_event_thread_unless_it_is_left_out),
 		cmocka_unit_test(a_kernel_with_a_bad_pointer_leaves_a_sticky_error),
 	};
 	return cmocka_run_group_tests_name("driver", tests, open_driver, NULL);
