@@ -805,6 +805,16 @@ static void at_the_end_the_probes_are_back(void **state)
 	assert_true(probes.hooked);
 }
 
+static void a_launch_in_the_future_is_none(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	agent_tells(1500000);
+	assert_int_equal(fetch(scene), 0);
+}
+
 static void without_arguments_nothing_is_made_up(void **state)
 {
 	struct scene *scene = *state;
@@ -934,6 +944,7 @@ int main(void)
 		TEST(a_new_process_brings_the_probes_back),
 		TEST(an_agent_that_fails_brings_the_probes_back),
 		TEST(at_the_end_the_probes_are_back),
+		TEST(a_launch_in_the_future_is_none),
 		TEST(without_arguments_nothing_is_made_up),
 		TEST(a_process_is_entered_after_its_first_call_that_worked),
 		TEST(a_command_brings_its_agent_along),
