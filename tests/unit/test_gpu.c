@@ -782,6 +782,26 @@ static void a_new_process_brings_the_probes_back(void **state)
 	assert_false(probes.ignored);
 }
 
+/* Taking them away and putting them back takes its time, too. */
+static void probes_that_were_away_for_a_moment_stay_longer(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	gpu_forked(scene->gpu);
+	turn(scene, MS(900));
+	assert_false(probes.ignored);
+	turn(scene, MS(1150));
+	assert_true(probes.ignored);
+	turn(scene, MS(1250));
+	turn(scene, MS(7250));
+	gpu_forked(scene->gpu);
+	turn(scene, MS(7600));
+	assert_true(probes.ignored);
+}
+
 static void an_agent_that_fails_brings_the_probes_back(void **state)
 {
 	struct scene *scene = *state;
@@ -942,6 +962,7 @@ int main(void)
 		TEST(probes_go_when_nobody_is_in_a_launch),
 		TEST(what_both_saw_is_one_call),
 		TEST(a_new_process_brings_the_probes_back),
+		TEST(probes_that_were_away_for_a_moment_stay_longer),
 		TEST(an_agent_that_fails_brings_the_probes_back),
 		TEST(at_the_end_the_probes_are_back),
 		TEST(a_launch_in_the_future_is_none),
