@@ -206,6 +206,15 @@ def test_gpu_forks_and_execs(case):
     checks.equal("notices", 2, process.err().count("GPU times of process"))
 
 
+def test_gpu_forks_before_cuda_is_used(case):
+    """Parent, child and grandchild each initialise CUDA, and get an agent."""
+    trace = record(case, "fork", "before")
+    checks.equal("kernels", 3, len(trace.kernels))
+    checks.equal("processes with kernels", 3, len({k["pid"] for k in trace.kernels}))
+    one_call_each(trace)
+    sensible(trace)
+
+
 def test_gpu_a_program_that_execs_another(case):
     """Each program gets an agent of its own; records that exec takes away are those of the old."""
     process = start(case, ["--", Places.program("exec"), "1"])
