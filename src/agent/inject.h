@@ -15,7 +15,7 @@
  *   inject_trace.c     the moment under ptrace, a fraction of a millisecond
  *   inject_handover.c  descriptors and the library's bytes, in that moment
  *   inject_plan.c      what the thread does then, as a table
- *   inject_code.c      the machine code that works through it and puts everything back
+ *   inject_code.S      the machine code that works through it and puts everything back
  *
  * What stays in the target: the library's mappings, and some 500 bytes in the unused end of a page
  * of code (the vdso's, as a rule), which the next one uses again. No descriptor, no thread, no
@@ -39,7 +39,7 @@ struct inject_options {
 	size_t bytes;
 	const char *name; /* of the memfd: the same name and bytes there already are used again */
 	/*
-	 * int function(int socket): 0, after which the socket is its own, or a negative errno. It
+	 * int function(int socket): 0 or a negative errno; the socket is its own in any case. It
 	 * runs on the borrowed thread, with 256 KiB of stack and all signals blocked, and is to
 	 * return soon: that thread's own work waits. It must not wait for locks that the thread may
 	 * hold already (CUDA's: it may have been about to enter the driver), so it makes a thread,

@@ -15,10 +15,7 @@
 #ifndef CUSCOPE_AGENT_INJECT_CODE_H
 #define CUSCOPE_AGENT_INJECT_CODE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-/* Offsets that the machine code uses; inject_code.c compares them with the structs. */
+/* Offsets and values that inject_code.S uses; compared with the structs below. */
 #define FRAME_MASK       0
 #define FRAME_INTERRUPTS 16
 #define FRAME_FLAGS      24
@@ -43,32 +40,33 @@
 #define STEP_BYTES     88
 
 /* When the interrupted call is to end with EINTR: a signal came meanwhile ... */
-enum interrupts {
-	INTERRUPTS_NEVER,
-	INTERRUPTS_ALWAYS,        /* and a handler took it */
-	INTERRUPTS_UNLESS_RESTART /* the same, without SA_RESTART */
-};
+#define INTERRUPTS_NEVER          0
+#define INTERRUPTS_ALWAYS         1 /* and a handler took it */
+#define INTERRUPTS_UNLESS_RESTART 2 /* the same, without SA_RESTART */
+
+/* What makes a step fail. */
+#define FAILS_NEVER 0
+#define FAILS_ERROR 1 /* -4095..-1: a system call's */
+#define FAILS_ZERO  2 /* a null pointer */
+
+#define LOADS_CODE 6 /* bit of step.loads */
+
+#ifndef __ASSEMBLY__
+
+#include <stddef.h>
+#include <stdint.h>
 
 /* Below the red zone of the thread's own stack. What the thread takes back, in the order of pops.
  */
 struct frame {
 	uint64_t mask;       /* of signals, as it was */
 	uint64_t block;      /* signals to be blocked meanwhile */
-	uint64_t interrupts; /* enum interrupts */
+	uint64_t interrupts; /* INTERRUPTS_* */
 	uint64_t flags;
 	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rdx, rsi, rdi;
 	uint64_t rip; /* by way of rcx, which a system call destroys anyway */
 	uint64_t rsp;
 };
-
-enum step_fails {
-	FAILS_NEVER,
-	FAILS_ERROR,  /* -4095..-1: a system call's */
-	FAILS_ZERO,   /* a null pointer */
-	FAILS_NONZERO /* an int that is not 0 */
-};
-
-#define LOADS_CODE 6 /* bit of step.loads */
 
 struct step {
 	/* A number below 4096: a system call; else the address of a function. 0: not there, which
@@ -77,7 +75,7 @@ struct step {
 	uint64_t arg[6];
 	uint64_t result;
 	uint64_t loads;     /* bit i: arg[i], or at LOADS_CODE `code`, is where the value stands */
-	uint64_t fails;     /* enum step_fails */
+	uint64_t fails;     /* FAILS_* */
 	uint64_t otherwise; /* the step that follows a failure; 0: the end */
 };
 
@@ -92,6 +90,30 @@ struct area_head {
 	uint64_t action[4];
 };
 
+#define INJECT_AT(type, member, offset)                                                            \
+	_Static_assert(offsetof(struct type, member) == (offset), "what inject_code.S uses")
+
+INJECT_AT(frame, mask, FRAME_MASK);
+INJECT_AT(frame, interrupts, FRAME_INTERRUPTS);
+INJECT_AT(frame, flags, FRAME_FLAGS);
+INJECT_AT(frame, rax, FRAME_RAX);
+INJECT_AT(frame, rip, FRAME_RIP);
+INJECT_AT(area_head, first, AREA_FIRST);
+INJECT_AT(area_head, errno_location, AREA_ERRNO);
+INJECT_AT(area_head, xsave, AREA_XSAVE);
+INJECT_AT(area_head, errno_address, AREA_ERRNO_ADDRESS);
+INJECT_AT(area_head, errno_value, AREA_ERRNO_VALUE);
+INJECT_AT(area_head, pending, AREA_PENDING);
+INJECT_AT(area_head, state, AREA_STATE);
+INJECT_AT(area_head, action, AREA_ACTION);
+INJECT_AT(step, code, STEP_CODE);
+INJECT_AT(step, arg, STEP_ARGS);
+INJECT_AT(step, result, STEP_RESULT);
+INJECT_AT(step, loads, STEP_LOADS);
+INJECT_AT(step, fails, STEP_FAILS);
+INJECT_AT(step, otherwise, STEP_OTHERWISE);
+_Static_assert(sizeof(struct step) == STEP_BYTES, "what inject_code.S uses");
+
 /*
  * The code, to be copied. It is entered with rsp at a struct frame, r12 the size of the area, and
  * the registers of rt_sigprocmask(SIG_BLOCK, &frame->block, &frame->mask, 8).
@@ -100,4 +122,5 @@ extern const uint8_t inject_code[], inject_code_end[];
 /* After its mmap, after the system call of a step, and size_t length(const char *) in it. */
 extern const uint8_t inject_code_mapped[], inject_code_stepped[], inject_code_length[];
 
+#endif
 #endif

@@ -20,7 +20,7 @@ enum plan_step {
 	STEP_DLSYM,
 	STEP_CLOSE_MEMFD,
 	STEP_LOADED, /* fails if nobody waits any more */
-	STEP_CALL,
+	STEP_CALL,   /* the socket is the function's from here on */
 	STEP_CALLED, /* a jump to STEP_TELL */
 	STEP_DLERROR,
 	STEP_ERROR_LENGTH,

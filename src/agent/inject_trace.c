@@ -124,7 +124,7 @@ static int seize(const struct target *target, pid_t tid, struct err *err)
 struct point {
 	struct user_regs_struct regs;
 	uint64_t rip, rax;
-	enum interrupts interrupts;
+	unsigned interrupts;
 };
 
 static bool get_regs(pid_t tid, struct user_regs_struct *regs)
@@ -163,7 +163,7 @@ static bool has_signal(const struct target *target, pid_t tid)
 	return !thread_status_of(target->pid, tid, &status) || (status.pending & ~status.blocked);
 }
 
-static void again(struct point *point, uint64_t rax, enum interrupts interrupts)
+static void again(struct point *point, uint64_t rax, unsigned interrupts)
 {
 	point->rip = point->regs.rip - 2;
 	point->rax = rax;
@@ -201,25 +201,34 @@ static void find_point(struct point *point)
 }
 
 /*
- * Lets a thread go that was stopped by PTRACE_INTERRUPT and is not wanted. An EINTR that only the
- * stop has made is undone; all other calls the kernel takes up again by itself.
+ * Undoes an EINTR that only PTRACE_INTERRUPT has made, of a thread that it has stopped; all other
+ * calls the kernel takes up again by itself.
  */
-static int let_go_on(const struct target *target, pid_t tid)
+static void undo_eintr(const struct target *target, pid_t tid)
 {
 	struct user_regs_struct regs;
 
-	if (get_regs(tid, &regs) && (long)regs.rax == -EINTR &&
-	    is_harmless_wait((long)regs.orig_rax) && is_behind_call(target, tid, &regs) &&
-	    !has_signal(target, tid)) {
-		regs.rip -= 2;
-		regs.rax = regs.orig_rax;
-		regs.orig_rax = ~0ull;
-		set_regs(tid, &regs);
-	}
+	if (!get_regs(tid, &regs) || (long)regs.rax != -EINTR ||
+	    !is_harmless_wait((long)regs.orig_rax) || !is_behind_call(target, tid, &regs) ||
+	    has_signal(target, tid))
+		return;
+	regs.rip -= 2;
+	regs.rax = regs.orig_rax;
+	regs.orig_rax = ~0ull;
+	set_regs(tid, &regs);
+}
+
+/* Lets such a thread go, which is not wanted. */
+static int let_go_on(const struct target *target, pid_t tid)
+{
+	undo_eintr(target, tid);
 	return let_go(tid, 0);
 }
 
-/* A thread that runs cannot be detached: it is stopped first. */
+/*
+ * A thread that runs cannot be detached: it is stopped first, and if it takes until the deadline,
+ * since one that stops later would stay so for as long as we live.
+ */
 static int stop_and_let_go(const struct target *target, pid_t tid, uint64_t deadline_ns)
 {
 	enum stop stop;
@@ -227,7 +236,7 @@ static int stop_and_let_go(const struct target *target, pid_t tid, uint64_t dead
 
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	stop = next_stop(tid, deadline_ns, &sig);
-	if (stop == STOP_TRAP)
+	if (stop == STOP_TRAP || stop == STOP_CALL)
 		return let_go_on(target, tid);
 	if (stop != STOP_GONE && stop != STOP_LATE)
 		let_go(tid, stop == STOP_SIGNAL ? sig : 0);
@@ -358,7 +367,8 @@ static int refused_memory(const struct target *target, pid_t tid, int code, stru
 
 /* Until it has made its descriptors. Stopped then; or let go, or gone. */
 static int follow(const struct inject_options *options, const struct target *target, pid_t tid,
-                  uint64_t until_ns, struct plan *plan, uint64_t *base, struct err *err)
+                  uint64_t until_ns, uint64_t deadline_ns, struct plan *plan, uint64_t *base,
+                  struct err *err)
 {
 	struct __ptrace_syscall_info info;
 	enum stop stop;
@@ -382,7 +392,7 @@ static int follow(const struct inject_options *options, const struct target *tar
 	}
 	if (stop == STOP_GROUP)
 		return let_go(tid, 0);
-	return stop == STOP_LATE ? stop_and_let_go(target, tid, until_ns + HELD_MAX_NS) : -EAGAIN;
+	return stop == STOP_LATE ? stop_and_let_go(target, tid, deadline_ns) : -EAGAIN;
 }
 
 /* ---- borrowing ------------------------------------------------------------------------------ */
@@ -398,7 +408,8 @@ static void forget(struct borrowed *borrowed)
 
 /* The thread is stopped at `point`; comes back with it let go. */
 static int borrow(const struct inject_options *options, struct target *target,
-                  const struct point *point, struct borrowed *borrowed, struct err *err)
+                  const struct point *point, uint64_t deadline_ns, struct borrowed *borrowed,
+                  struct err *err)
 {
 	uint64_t until_ns = borrowed->since_ns + HELD_MAX_NS, base;
 	pid_t tid = borrowed->tid;
@@ -417,7 +428,7 @@ static int borrow(const struct inject_options *options, struct target *target,
 	rc = send_to_code(target, tid, point);
 	if (rc)
 		return let_go_on(target, tid);
-	rc = follow(options, target, tid, until_ns, &plan, &base, err);
+	rc = follow(options, target, tid, until_ns, deadline_ns, &plan, &base, err);
 	if (rc)
 		return rc;
 	rc = handover(options, target, tid, &plan, base, borrowed, err);
@@ -458,7 +469,7 @@ int borrow_waiting(const struct inject_options *options, struct target *target,
 	    !is_behind_call(target, tid, &point.regs) || has_signal(target, tid))
 		return let_go_on(target, tid);
 	find_point(&point);
-	return borrow(options, target, &point, borrowed, err);
+	return borrow(options, target, &point, deadline_ns, borrowed, err);
 }
 
 /* The thread stands at the entry of a call; `point` is how it would make it again. */
@@ -497,11 +508,12 @@ int borrow_running(const struct inject_options *options, struct target *target, 
 		return -EAGAIN;
 	if (stop != STOP_TRAP)
 		return let_go(tid, stop == STOP_SIGNAL ? sig : 0);
+	undo_eintr(target, tid);
 	while ((stop = to_next_call(tid, until_ns, &info)) == STOP_CALL) {
 		borrowed->since_ns = trace_now_ns();
 		if (info.op == PTRACE_SYSCALL_INFO_ENTRY &&
 		    can_borrow_here(target, tid, &info, &point))
-			return borrow(options, target, &point, borrowed, err);
+			return borrow(options, target, &point, deadline_ns, borrowed, err);
 		if (borrowed->since_ns > until_ns)
 			return let_go(tid, 0);
 	}

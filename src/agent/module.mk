@@ -29,8 +29,15 @@ $(B)/agent/embedded.o: src/agent/embedded.S $(B)/agent/embedded.so
 
 $(B)/libcuscope.a: $(B)/agent/embedded.o
 
+# What a borrowed thread runs.
+$(B)/src/agent/inject_code.o: src/agent/inject_code.S
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c -o $@ $<
+
+$(B)/libcuscope.a: $(B)/src/agent/inject_code.o
+
 agent: $(AGENT_SO)
 
-objects: $(AGENT_OBJ)
+objects: $(AGENT_OBJ) $(B)/src/agent/inject_code.o
 
 .PHONY: agent

@@ -547,8 +547,10 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 	uint32_t tid, next;
 	int map = programs_map(p, "threads"), r = bpf_map_get_next_key(map, NULL, &next);
 	struct timespec now;
+	uint64_t now_ns;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	for (; r == 0; r = bpf_map_get_next_key(map, &tid, &next)) {
 		tid = next;
 		if (bpf_map_lookup_elem(map, &tid, thread))
@@ -556,8 +558,10 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 		for (uint32_t i = 0; i < thread->depth && i < WIRE_DEPTH_MAX; i++) {
 			struct wire_call *call = &thread->frame[i].call;
 
+			if (call->begin_ns > now_ns) /* began while this was read */
+				break;
 			call->head.flags |= WIRE_UNFINISHED;
-			call->head.time_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+			call->head.time_ns = now_ns;
 			each(data, &call->head, WIRE_CALL_BYTES(call->head.words));
 		}
 	}

@@ -139,7 +139,7 @@ static void put_times(struct encoder *encoder, uint64_t time_ns, uint64_t begin_
 	uint8_t *at = column_at(encoder, COLUMN_TIMES);
 
 	at = put_varint(at, fold(time_ns - encoder->codec.time_ns));
-	at = put_varint(at, time_ns - begin_ns);
+	at = put_varint(at, begin_ns < time_ns ? time_ns - begin_ns : 0); /* else unreadable */
 	column_upto(encoder, COLUMN_TIMES, at);
 	encoder->codec.time_ns = time_ns;
 }

@@ -9,6 +9,12 @@
 
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/cupti_calls.h"
+#include "agent/lib/nvtx_abi.h"
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define HAVE_NVTX
+#endif
 
 #define SAME(ours, theirs) _Static_assert((uint32_t)(ours) == (uint32_t)(theirs), #theirs)
 #define AT(ours, field, theirs, name)                                                              \
@@ -262,3 +268,31 @@ AT(cupti_graph_launch, stream, cuGraphLaunch_params, hStream);
 #define FUNCTION(name, since, arguments)                                                           \
 	_Static_assert(sizeof(&name) == sizeof(uint32_t(*) arguments), #name);
 CUPTI_FUNCTIONS(FUNCTION)
+
+/* ---- NVTX ---- */
+#ifdef HAVE_NVTX
+SAME(NVTX_MODULE_CORE, NVTX_CB_MODULE_CORE);
+SAME(NVTX_MODULE_CORE2, NVTX_CB_MODULE_CORE2);
+SAME(NVTX_TABLE_CALLBACKS, NVTX_ETID_CALLBACKS);
+SAME(NVTX_CORE_MarkEx, NVTX_CBID_CORE_MarkEx);
+SAME(NVTX_CORE_MarkW, NVTX_CBID_CORE_MarkW);
+SAME(NVTX_CORE_RangeStartEx, NVTX_CBID_CORE_RangeStartEx);
+SAME(NVTX_CORE_RangeEnd, NVTX_CBID_CORE_RangeEnd);
+SAME(NVTX_CORE_RangePushA, NVTX_CBID_CORE_RangePushA);
+SAME(NVTX_CORE_RangePop, NVTX_CBID_CORE_RangePop);
+SAME(NVTX_CORE2_DomainMarkEx, NVTX_CBID_CORE2_DomainMarkEx);
+SAME(NVTX_CORE2_DomainRangePop, NVTX_CBID_CORE2_DomainRangePop);
+SAME(NVTX_CORE2_DomainRegisterStringA, NVTX_CBID_CORE2_DomainRegisterStringA);
+SAME(NVTX_CORE2_DomainRegisterStringW, NVTX_CBID_CORE2_DomainRegisterStringW);
+SAME(NVTX_CORE2_DomainCreateA, NVTX_CBID_CORE2_DomainCreateA);
+SAME(NVTX_CORE2_DomainDestroy, NVTX_CBID_CORE2_DomainDestroy);
+SAME(NVTX_ASCII, NVTX_MESSAGE_TYPE_ASCII);
+SAME(NVTX_UNICODE, NVTX_MESSAGE_TYPE_UNICODE);
+SAME(NVTX_REGISTERED, NVTX_MESSAGE_TYPE_REGISTERED);
+SAME(NVTX_NOT_TRACKED, NVTX_NO_PUSH_POP_TRACKING);
+AT(nvtx_attributes, bytes, nvtxEventAttributes_t, size);
+AT(nvtx_attributes, message_type, nvtxEventAttributes_t, messageType);
+AT(nvtx_attributes, message, nvtxEventAttributes_t, message);
+SIZE(sizeof(struct nvtx_attributes), nvtxEventAttributes_t);
+AT(nvtx_callbacks, get_module_functions, NvtxExportTableCallbacks, GetModuleFunctionTable);
+#endif

@@ -279,14 +279,15 @@ size_t count_threads(void)
 	return count_entries("/proc/self/task");
 }
 
-size_t count_mappings(void)
+size_t count_mappings(const char *named)
 {
 	FILE *file = fopen("/proc/self/maps", "r");
+	char line[4096];
 	size_t n = 0;
 
 	assert_non_null(file);
-	for (int c; (c = fgetc(file)) != EOF;)
-		n += c == '\n';
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, named) != NULL;
 	fclose(file);
 	return n;
 }

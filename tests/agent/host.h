@@ -73,6 +73,6 @@ void host_sleep(unsigned ms);
 /* Of this process: to see that nothing is left behind. */
 size_t count_fds(void);
 size_t count_threads(void);
-size_t count_mappings(void);
+size_t count_mappings(const char *named); /* whose line has that in it */
 
 #endif

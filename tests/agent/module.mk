@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make agent-abi          our CUPTI headers against the real ones, where a toolkit has them
 # make agent-tests        the agent's library in programs of the simulated driver
+# make test-agent         all of it, also with sanitizers
 # make test-agent-live    the same with cuscope's side of it, in other processes
 
 AGENT_T      := tests/agent
@@ -24,7 +25,9 @@ agent-tests: simcuda $(AGENT_SO) $(AGENT_T_BIN)
 agent-abi:
 	$(AGENT_T)/abi.py '$(CC)'
 
-unit: agent-abi
+# The tests three times: as they are, with ASan and UBSan, with TSan.
+test-agent: agent-abi
+	+@MAKE='$(MAKE)' $(AGENT_T)/all $(B)
 
 $(B)/tests/agent/live: $(B)/tests/agent/live.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
@@ -32,4 +35,4 @@ $(B)/tests/agent/live: $(B)/tests/agent/live.o $(B)/libcuscope.a
 test-agent-live: $(B)/tests/agent/live programs simcuda
 	tests/unit/run.sh $<
 
-.PHONY: agent-abi agent-tests test-agent-live
+.PHONY: agent-abi agent-tests test-agent test-agent-live

@@ -20,7 +20,7 @@ static int open_ring(void **state)
 	host = host_new(RING);
 	assert_int_equal(writer_open(host->memfd), 0);
 	assert_int_equal(activities_open(), 0);
-	activities_configure(~0u, CUPTI_VERSION_13_0);
+	activities_configure(~0u, CUPTI_VERSION_13_0, 0);
 	activities_clock_error(0);
 	return 0;
 }
@@ -309,6 +309,7 @@ static void impossible_times_are_counted_and_left_out(void **state)
 
 	writer_measure(AGENT_WANT_KERNELS);
 	host->shared->active_since_ns = now - 1000000000;
+	activities_configure(~0u, CUPTI_VERSION_13_0, now - 1000000000);
 	for (size_t i = 0; i < 6; i++) {
 		buffer[i] = a_kernel("k", 1);
 		buffer[i].start = times[i][0];
@@ -325,6 +326,7 @@ static void the_clocks_error_is_allowed_for(void **state)
 	uint64_t now = host_now();
 
 	host->shared->active_since_ns = now - 1000;
+	activities_configure(~0u, CUPTI_VERSION_13_0, now - 1000);
 	buffer[0] = a_kernel("k", 1);
 	buffer[0].start = now - 5000;
 	buffer[0].end = now;
@@ -335,17 +337,38 @@ static void the_clocks_error_is_allowed_for(void **state)
 	assert_int_equal(host->shared->activities, 1);
 }
 
-static void work_that_was_unfinished_at_the_end_is_no_error(void **state)
+static void work_from_before_calls_are_told_is_no_error(void **state)
 {
-	buffer[0] = a_kernel("k", 1); /* times 0 */
-	write_buffer(1);              /* nothing is measured any more */
+	uint64_t now = host_now();
+
+	host->shared->active_since_ns = now - 1000;
+	activities_configure(~0u, CUPTI_VERSION_13_0, now - 5000);
+	buffer[0] = a_kernel("between", 1);
+	buffer[0].start = now - 3000;
+	buffer[0].end = now;
+	write_buffer(1);
+	assert_int_equal(host->shared->lost_times, 0);
+	assert_int_equal(host->shared->activities, 0);
+}
+
+static void work_unfinished_at_the_end_or_later_is_no_error(void **state)
+{
+	uint64_t now = host_now();
+
+	host->shared->active_since_ns = now - 10000;
+	host->shared->active_until_ns = now - 1000;
+	buffer[0] = a_kernel("unfinished", 1); /* times 0 */
+	buffer[1] = a_kernel("later", 1);
+	buffer[1].start = now - 500;
+	buffer[1].end = now;
+	write_buffer(2);
 	assert_int_equal(host->shared->lost_times, 0);
 	assert_int_equal(host->shared->activities, 0);
 }
 
 static void kinds_that_nobody_asked_for_are_counted(void **state)
 {
-	activities_configure(AGENT_WANT_COPIES, CUPTI_VERSION_13_0);
+	activities_configure(AGENT_WANT_COPIES, CUPTI_VERSION_13_0, 0);
 	buffer[0] = a_kernel("k", 1);
 	buffer[1].kind = 12345;
 	write_buffer(2);
@@ -376,7 +399,7 @@ static void a_graph_is_told_only_where_records_have_it(void **state)
 	for (int i = 0; i < 2; i++) {
 		const struct agent_kernel_long *kernel;
 
-		activities_configure(~0u, i ? CUPTI_VERSION_GRAPH_ID : CUPTI_VERSION_11_0);
+		activities_configure(~0u, i ? CUPTI_VERSION_GRAPH_ID : CUPTI_VERSION_11_0, 0);
 		buffer[0] = a_kernel("node", 1);
 		buffer[0].start = now - 10;
 		buffer[0].end = now;
@@ -438,7 +461,8 @@ int main(void)
 		WITH_RING(what_a_full_ring_did_not_take_is_told_again),
 		WITH_RING(impossible_times_are_counted_and_left_out),
 		WITH_RING(the_clocks_error_is_allowed_for),
-		WITH_RING(work_that_was_unfinished_at_the_end_is_no_error),
+		WITH_RING(work_from_before_calls_are_told_is_no_error),
+		WITH_RING(work_unfinished_at_the_end_or_later_is_no_error),
 		WITH_RING(kinds_that_nobody_asked_for_are_counted),
 		WITH_RING(a_kernel_of_five_seconds_keeps_its_end),
 		WITH_RING(a_graph_is_told_only_where_records_have_it),

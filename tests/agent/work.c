@@ -115,6 +115,11 @@ void work_graph(int launches)
 	OK(cuStreamDestroy_v2, stream);
 }
 
+void work_graph_once(void)
+{
+	OK(cuGraphLaunch, graph, NULL);
+}
+
 void work_sync(void)
 {
 	OK(cuCtxSynchronize);

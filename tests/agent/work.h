@@ -18,6 +18,7 @@ void work_copy(uint32_t bytes); /* cuMemcpyHtoD_v2 */
 void work_set(uint32_t bytes);  /* cuMemsetD8Async */
 void work_runtime_copy(uint32_t bytes);
 void work_graph(int launches); /* of two kernels */
+void work_graph_once(void);    /* again, by one call */
 void work_sync(void);
 void work_query(void); /* cuCtxGetCurrent: a call that nobody follows */
 

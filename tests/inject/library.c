@@ -47,6 +47,7 @@ int greet(int socket)
 
 int refuse(int socket)
 {
+	close(socket);
 	return -EOPNOTSUPP;
 }
 

@@ -19,10 +19,14 @@ $(INJ_B)/library.so: $(INJ)/library.c
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -Isrc $(SANITIZE),$(CFLAGS)) -fPIC -shared -o $@ $< -lm
 
-$(INJ_B)/target: $(INJ_B)/target.o
+$(INJ_B)/registers.o: $(INJ)/registers.S
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c -o $@ $<
+
+$(INJ_B)/target: $(INJ_B)/target.o $(INJ_B)/registers.o
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
 
-$(INJ_B)/target-static: $(INJ_B)/target.o
+$(INJ_B)/target-static: $(INJ_B)/target.o $(INJ_B)/registers.o
 	$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ 2>/dev/null # dlopen in a static program: a warning
 
 .PHONY: inject-programs

@@ -190,43 +190,11 @@ struct registers {
 	uint8_t vector_after[16][32];
 };
 
-void call_with_registers(struct registers *registers);
-
-#define EACH_VECTOR(X)                                                                             \
-	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
-#define LOAD_VECTOR(i)  "vmovdqu 120+32*" #i "(%rdi), %ymm" #i "\n"
-#define STORE_VECTOR(i) "vmovdqu %ymm" #i ", 720+32*" #i "(%rcx)\n"
+void call_with_registers(struct registers *registers); /* registers.S */
 
 _Static_assert(offsetof(struct registers, vector) == 120, "layout");
 _Static_assert(offsetof(struct registers, general_after) == 632, "layout");
 _Static_assert(offsetof(struct registers, vector_after) == 720, "layout");
-
-__asm__(".text\n"
-        "call_with_registers:\n"
-        "push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n push "
-        "%rdi\n" EACH_VECTOR(
-		LOAD_VECTOR) "mov 40(%rdi), %rbx\n mov 48(%rdi), %rbp\n mov 56(%rdi), %r8\n mov "
-                             "64(%rdi), %r9\n"
-                             "mov 72(%rdi), %r10\n mov 80(%rdi), %r12\n mov 88(%rdi), %r13\n mov "
-                             "96(%rdi), %r14\n"
-                             "mov 104(%rdi), %r15\n"
-                             "mov 0(%rdi), %rax\n mov 16(%rdi), %rsi\n mov 24(%rdi), %rdx\n"
-                             "pushq 112(%rdi)\n popfq\n"
-                             "mov 8(%rdi), %rdi\n"
-                             "syscall\n"
-                             "pushfq\n cld\n"
-                             "pop %r11\n"
-                             "mov (%rsp), %rcx\n"
-                             "mov %rbx, 632(%rcx)\n mov %rbp, 640(%rcx)\n mov %r8, 648(%rcx)\n mov "
-                             "%r9, 656(%rcx)\n"
-                             "mov %r10, 664(%rcx)\n mov %r12, 672(%rcx)\n mov %r13, 680(%rcx)\n "
-                             "mov %r14, 688(%rcx)\n"
-                             "mov %r15, 696(%rcx)\n mov %r11, 704(%rcx)\n mov %rax, "
-                             "712(%rcx)\n" EACH_VECTOR(
-				     STORE_VECTOR) "vzeroupper\n"
-                                                   "pop %rdi\n pop %r15\n pop %r14\n pop %r13\n "
-                                                   "pop %r12\n pop %rbp\n pop %rbx\n"
-                                                   "ret\n");
 
 #define CARRY     0x1u
 #define DIRECTION 0x400u

@@ -264,6 +264,7 @@ def test_inject_passes_on_what_the_loader_says(case):
 def test_inject_passes_on_what_the_function_returns(case):
     target = start_target(case, "poll")
     says(attach(case, target.pid, "refuse"), "could not start", "not supported")
+    checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
     ends_well(target)
 
 
@@ -294,6 +295,18 @@ def test_inject_says_that_there_is_no_descriptor(case):
     target = start_target(case, "poll")
     subprocess.run(["prlimit", f"--pid={target.pid}", "--nofile=4:"], check=True)
     says(attach(case, target.pid), "sockets", "open files")
+    checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
+    ends_well(target)
+
+
+def test_inject_a_function_that_makes_a_thread(case):
+    """It has the socket, and ends when we close ours."""
+    target = start_target(case, "poll", 2)
+    lines = attach(case, target.pid, "stay", times=3)
+    all_ok(lines, 3)
+    checks.equal("answers", ["stays 1", "stays 2", "stays 3"],
+                 [" ".join(line.split()[2:]) for line in lines])
+    wait_until(lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 3, "the thread to end")
     checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
     ends_well(target)
 
@@ -374,10 +387,37 @@ def test_inject_into_a_program_that_forks_all_the_time(case):
     """A child has the sockets of the moment in which it was made, for as long as it lives."""
     target = start_target(case, "fork")
     all_ok(attach(case, target.pid, times=50), 50)
-    lines = attach(case, target.pid, "linger", times=2)
-    all_ok(lines, 2)
-    if max(float(line.split()[1]) for line in lines) > 700000:
+    lines = attach(case, target.pid, "linger", times=3)
+    all_ok(lines, 3)
+    if min(float(line.split()[1]) for line in lines) > 750000:
         raise Failure(f"the children were waited for: {lines}")
+    ends_well(target)
+
+
+HOG = """
+import os, time
+os.sched_setaffinity(0, {0})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+for _ in range(30):
+    end = time.monotonic() + 0.15
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.0003)
+"""
+
+
+@alone
+def test_inject_into_a_thread_that_gets_no_processor(case):
+    """Mostly: it is let go whenever it comes, and not kept stopped."""
+    target = start_target(case, "registers", 1)
+    subprocess.run(["taskset", "-a", "-c", "-p", "0", str(target.pid)], check=True,
+                   stdout=subprocess.DEVNULL)
+    hog = case.start("python3", "-c", HOG)
+    time.sleep(0.1)
+    if hog.process.poll() is not None:
+        raise Skip("no right to take a processor")
+    all_ok(attach(case, target.pid, times=4), 4)
+    hog.stop()
     ends_well(target)
 
 

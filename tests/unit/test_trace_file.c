@@ -276,6 +276,32 @@ static void the_begin_of_a_call_is_not_kept(void **state)
 	close(fd);
 }
 
+/* A reader takes it for damage, and would miss all that follows. */
+static void a_call_that_begins_after_its_time_is_kept_as_one_of_no_length(void **state)
+{
+	struct run_info run = default_run_info();
+	struct kept_list list = { 0 };
+	struct call call = call_at("cudaMalloc", 5, 9);
+	struct event event = { .type = EVENT_CALL,
+		               .time_ns = US(3),
+		               .process = the_process(),
+		               .tid = 4243,
+		               .call = &call };
+	struct trace_file *file;
+	struct keeper keeper;
+	int fd = memory_file();
+
+	keep_event(&list, &event);
+	write_list(fd, &run, &list);
+	file = read_list(fd, NULL, &keeper);
+	assert_int_equal(keeper.list.count, 1);
+	assert_int_equal(keeper.list.at[0].call.begin_ns, US(3));
+	trace_close(file);
+	keeper_free(&keeper);
+	free(list.at);
+	close(fd);
+}
+
 /* ---- analyses ------------------------------------------------------------------------------ */
 
 /* What a summary says of a list of events. The caller frees it. */
@@ -332,6 +358,7 @@ int main(void)
 		cmocka_unit_test(what_fills_many_chunks_comes_back),
 		cmocka_unit_test(a_trace_without_events_is_one),
 		cmocka_unit_test(the_begin_of_a_call_is_not_kept),
+		cmocka_unit_test(a_call_that_begins_after_its_time_is_kept_as_one_of_no_length),
 		cmocka_unit_test(an_analysis_cannot_tell_a_file_from_the_run),
 	};
 

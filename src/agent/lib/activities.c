@@ -18,8 +18,9 @@ struct batch {
 	struct ring *ring;
 	struct agent_shared *shared;
 	uint64_t now_ns;
-	uint64_t since_ns; /* earlier ones are impossible */
-	bool ending;       /* unfinished ones are to be expected */
+	uint64_t possible_ns; /* earlier ones are impossible */
+	uint64_t since_ns;    /* earlier ones are nobody's */
+	uint64_t until_ns; /* so are later ones, and unfinished ones are to be expected; 0: none */
 	uint64_t written, impossible, unknown, full;
 };
 
@@ -27,6 +28,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct intern *intern; /* NULL: closed */
 static uint32_t wanted, version;
 static uint64_t clock_error;
+static uint64_t enabled_since; /* ns; kinds were, a little before calls are told of */
 
 int activities_open(void)
 {
@@ -56,11 +58,12 @@ void activities_forked(void)
 	intern = NULL;
 }
 
-void activities_configure(uint32_t kinds, uint32_t cupti_version)
+void activities_configure(uint32_t kinds, uint32_t cupti_version, uint64_t enabled_ns)
 {
 	pthread_mutex_lock(&lock);
 	wanted = kinds;
 	version = cupti_version;
+	enabled_since = enabled_ns;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -73,14 +76,17 @@ void activities_clock_error(uint64_t ns)
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-/* Into our clock; false: they cannot be right. A record that was flushed unfinished has none. */
+/* Into our clock; false: they cannot be right, or nobody measured any more. A record that was
+ * flushed unfinished has none. */
 static bool take_times(struct batch *batch, uint64_t *begin, uint64_t *end)
 {
 	*begin = clock_converted(*begin);
 	*end = clock_converted(*end);
-	if (*begin && *begin <= *end && *begin >= batch->since_ns && *end <= batch->now_ns)
-		return true;
-	batch->impossible += !(batch->ending && !*end);
+	if (batch->until_ns && (!*end || *begin > batch->until_ns))
+		return false;
+	if (*begin && *begin <= *end && *begin >= batch->possible_ns && *end <= batch->now_ns)
+		return *begin >= batch->since_ns;
+	batch->impossible++;
 	return false;
 }
 
@@ -305,7 +311,8 @@ static void begin_batch(struct batch *batch, struct ring *ring)
 	batch->shared = ring->shared;
 	batch->now_ns = clock_now() + clock_error + AHEAD_NS;
 	batch->since_ns = since > clock_error ? since - clock_error : 0;
-	batch->ending = !writer_kinds(~WRITER_OPEN);
+	batch->possible_ns = enabled_since > clock_error ? enabled_since - clock_error : 0;
+	batch->until_ns = __atomic_load_n(&ring->shared->active_until_ns, __ATOMIC_RELAXED);
 }
 
 static void end_batch(struct batch *batch)

@@ -11,8 +11,8 @@ int activities_open(void);
 void activities_close(void);
 void activities_forked(void); /* in the child */
 
-/* From which kinds and versions records are; the bound of the clock's error. */
-void activities_configure(uint32_t kinds, uint32_t cupti_version);
+/* From which kinds and versions records are, and since when; the bound of the clock's error. */
+void activities_configure(uint32_t kinds, uint32_t cupti_version, uint64_t enabled_ns);
 void activities_clock_error(uint64_t ns);
 
 /*

@@ -139,7 +139,7 @@ static int set_clock(struct failure *failure)
 static int enable_kinds(uint32_t kinds, struct failure *failure)
 {
 	enabled = 0;
-	activities_configure(kinds, found.version);
+	activities_configure(kinds, found.version, clock_now());
 	for (size_t i = 0; i < sizeof(kinds_of) / sizeof(*kinds_of); i++) {
 		uint32_t result;
 
@@ -157,14 +157,14 @@ static int enable_kinds(uint32_t kinds, struct failure *failure)
 }
 
 /* Functions that this CUPTI is too old to know are refused, and never called either. */
-static void enable_callbacks(uint32_t kinds, uint32_t on)
+static void enable_callbacks(uint32_t kinds)
 {
 	for (uint32_t domain = CUPTI_DOMAIN_DRIVER; domain <= CUPTI_DOMAIN_RUNTIME; domain++) {
 		unsigned at = 0;
 		uint32_t id;
 
 		while ((id = calls_next(domain, kinds, &at)))
-			f.cuptiEnableCallback(on, subscriber, domain, id);
+			f.cuptiEnableCallback(1, subscriber, domain, id);
 	}
 }
 
@@ -190,11 +190,11 @@ int cupti_begin(uint32_t kinds, int given, struct failure *failure)
 	             f.cuptiActivityRegisterCallbacks(on_buffer_requested, on_buffer_completed)))
 		return -1;
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
-	shared->active_until_ns = 0;
+	__atomic_store_n(&shared->active_until_ns, 0, __ATOMIC_RELAXED);
 	/* No graph may be launched unseen while kinds are on: those that were on their way before
 	 * the callbacks came are let by. */
 	__atomic_store_n(&graphs_matter, true, __ATOMIC_RELAXED);
-	enable_callbacks(kinds, 1);
+	enable_callbacks(kinds);
 	clock_pause_ms(ON_THEIR_WAY_MS);
 	if (enable_kinds(kinds, failure))
 		return -1;
@@ -250,9 +250,14 @@ void cupti_disable(void)
 		if (kinds_of[i].wanted & enabled)
 			f.cuptiActivityDisable(kinds_of[i].kind);
 	}
-	__atomic_store_n(&graphs_matter, false, __ATOMIC_RELAXED);
-	enable_callbacks(enabled, 0);
 	enabled = 0;
+}
+
+void cupti_mute(void)
+{
+	__atomic_store_n(&graphs_matter, false, __ATOMIC_RELAXED);
+	f.cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_DRIVER);
+	f.cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_RUNTIME);
 }
 
 bool cupti_leavable(void)
@@ -276,6 +281,7 @@ void cupti_watch_all(void)
 void cupti_leave(void)
 {
 	f.cuptiFinalize();
+	__atomic_store_n(&graphs_matter, false, __ATOMIC_RELAXED);
 	subscriber = NULL;
 	entered = false;
 }

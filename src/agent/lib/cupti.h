@@ -4,7 +4,7 @@
  *
  *   cupti_begin     finds it, subscribes, measures
  *   cupti_flush     now and then
- *   cupti_disable   measures no more; records that it holds still come
+ *   cupti_disable   measures no more
  *   cupti_leave     at a safe point, see leave.h
  */
 #ifndef CUSCOPE_AGENT_LIB_CUPTI_H
@@ -30,23 +30,29 @@ void cupti_flush(bool all);
 /* Compares clocks again, where they are two. */
 void cupti_clock(void);
 
+/* Activities: not one more; records that it holds still come. Graphs are watched on. */
 void cupti_disable(void);
 
 /*
  * Whether this CUPTI can be left and entered again. CUPTI of CUDA 11.0 to 12.5 crashes then when
  * the program uses CUDA graphs: pytorch/pytorch#112507 and #146604, pytorch/kineto#1264 (which
- * leaves it from 12.6 on only). It is kept, disabled, with what that costs.
+ * leaves it from 12.6 on only). With later ones programs that launch graphs die as well: measured
+ * on an H200 with those of CUDA 12.9 and 13.0, by error 700 or 719 at the next synchronisation,
+ * where several threads launched graphs, graphs were measured as wholes, or one was launched after
+ * activities were disabled. So it is kept once a graph was seen, disabled, with what that costs.
  */
 bool cupti_leavable(void);
 
-/* Instead of leaving: nothing is called back any more, and others can subscribe. */
+/* Instead of leaving: nothing is called back any more; */
+void cupti_mute(void);
+/* and others can subscribe. */
 void cupti_unsubscribe(void);
 
 /* All callbacks of the driver and the runtime, so that one comes soon at which CUPTI can be left.
  */
 void cupti_watch_all(void);
 
-/* To be called where leaving is safe. */
+/* To be called where leaving is safe, once activities are disabled. */
 void cupti_leave(void);
 
 #endif

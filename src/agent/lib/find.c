@@ -77,10 +77,21 @@ static unsigned cuda_major(uint32_t version)
 	return version >= CUPTI_VERSION_12_0 ? 12 : version >= CUPTI_VERSION_11_0 ? 11 : 10;
 }
 
-static bool fits(struct search *search, unsigned major)
+/*
+ * Not newer than the driver, nor older by more than one: on driver 580 (CUDA 13.0) CUPTI of
+ * CUDA 11.0 to 11.7 crashed the program, and that of 11.8 told of kernels that never ran; 12.9 was
+ * right.
+ */
+static bool fits_driver(const struct search *search, unsigned major)
 {
 	return major >= OLDEST && major <= NEWEST && major <= search->driver &&
-	       (!search->runtime || major == search->runtime);
+	       major + 1 >= search->driver;
+}
+
+static bool fits(const struct search *search, unsigned major)
+{
+	return fits_driver(search, major) && (!search->runtime || major == search->runtime ||
+	                                      !fits_driver(search, search->runtime));
 }
 
 /* Whether the library at `path` is one to use; it is then loaded. */

@@ -40,14 +40,23 @@ uint64_t leave_took_ns(void)
 	return took_ns;
 }
 
+bool leave_cancel(void)
+{
+	uint32_t wanted = LEAVE_WANTED;
+
+	return __atomic_compare_exchange_n(&phase, &wanted, LEAVE_NOT, false, __ATOMIC_ACQ_REL,
+	                                   __ATOMIC_RELAXED);
+}
+
 static void leave_here(void)
 {
 	uint32_t wanted = LEAVE_WANTED;
 	uint64_t begin = clock_now(), one = 1;
 	int error = errno, wake = wake_fd;
 
-	if (!__atomic_compare_exchange_n(&phase, &wanted, LEAVE_NOW, false, __ATOMIC_ACQ_REL,
-	                                 __ATOMIC_RELAXED))
+	/* A graph may have come since. */
+	if (!cupti_leavable() || !__atomic_compare_exchange_n(&phase, &wanted, LEAVE_NOW, false,
+	                                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	cupti_leave();
 	took_ns = clock_now() - begin;

@@ -17,6 +17,9 @@ bool leave_wanted(void);
 bool leave_done(void);
 uint64_t leave_took_ns(void);
 
+/* No moment is waited for any more. False: it has come already. */
+bool leave_cancel(void);
+
 /* A call of the driver's or the runtime's; `data` is a struct cupti_callback_data. */
 void leave_callback(uint32_t domain, const void *data);
 

@@ -11,7 +11,9 @@
 
 static int map_part(char *at, size_t bytes, int memfd, off_t from)
 {
-	void *memory = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd, from);
+	/* Populated: that pages are there is not for launches to wait for. */
+	void *memory = mmap(at, bytes, PROT_READ | PROT_WRITE,
+	                    MAP_SHARED | MAP_FIXED | MAP_POPULATE, memfd, from);
 
 	return memory == MAP_FAILED ? -errno : 0;
 }

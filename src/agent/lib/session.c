@@ -163,29 +163,13 @@ static void flush_rest(void)
 	cupti_flush(true);
 }
 
-static void begin_ending(struct session *session)
-{
-	writer_shared()->active_until_ns = clock_now();
-	writer_measure(0);
-	say_state(session, AGENT_ENDING);
-	cupti_disable();
-	flush_rest();
-	session->ending_since = clock_now();
-	session->own_call = false;
-	session->leavable = cupti_leavable();
-	if (session->leavable) {
-		cupti_watch_all();
-		leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
-	}
-}
-
-static void ended(struct session *session)
+static void ended(struct session *session, bool left)
 {
 	struct agent_shared *shared = writer_shared();
 
-	shared->pause_ns = leave_took_ns();
-	shared->leftover = session->leavable ? AGENT_LEFT_NOTHING : AGENT_LEFT_CUPTI;
-	if (session->leavable)
+	shared->pause_ns = left ? leave_took_ns() : 0;
+	shared->leftover = left ? AGENT_LEFT_NOTHING : AGENT_LEFT_CUPTI;
+	if (left)
 		buffers_close();
 	else if (session->order == AGENT_STOP)
 		cupti_unsubscribe();
@@ -194,14 +178,38 @@ static void ended(struct session *session)
 	                                                   : AGENT_OFF);
 }
 
+/* CUPTI stays, with what a launch then costs; it measures nothing. */
+static void end_without_leaving(struct session *session)
+{
+	cupti_mute();
+	ended(session, false);
+}
+
+static void begin_ending(struct session *session)
+{
+	__atomic_store_n(&writer_shared()->active_until_ns, clock_now(), __ATOMIC_RELAXED);
+	writer_measure(0);
+	say_state(session, AGENT_ENDING);
+	session->ending_since = clock_now();
+	session->own_call = false;
+	cupti_disable();
+	flush_rest();
+	if (!cupti_leavable()) {
+		end_without_leaving(session);
+		return;
+	}
+	cupti_watch_all();
+	leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
+}
+
 /* A process that makes no call of CUDA's for a while gets one of ours. */
 static void turn_ending(struct session *session)
 {
-	if (!session->leavable || leave_done()) {
-		ended(session);
-		return;
-	}
-	if (!session->own_call && clock_now() - session->ending_since > OWN_CALL_AFTER) {
+	if (leave_done()) {
+		ended(session, true);
+	} else if (!cupti_leavable() && leave_cancel()) {
+		end_without_leaving(session);
+	} else if (!session->own_call && clock_now() - session->ending_since > OWN_CALL_AFTER) {
 		session->own_call = true;
 		leave_by_own_call();
 	}
@@ -269,7 +277,7 @@ bool session_turn(struct session *session)
 	if (session->state == AGENT_PAUSED && session->order == AGENT_RUN)
 		measure(session);
 	if (session->state == AGENT_PAUSED && session->order == AGENT_STOP) {
-		if (!session->leavable)
+		if (cupti_entered())
 			cupti_unsubscribe();
 		say_state(session, AGENT_OFF);
 	}
@@ -286,6 +294,9 @@ bool session_turn(struct session *session)
 
 void session_last_flush(struct session *session)
 {
-	if (session->state == AGENT_RUNNING)
-		cupti_flush(true);
+	if (session->state != AGENT_RUNNING)
+		return;
+	/* What the GPU has not finished yet ends with the process. */
+	__atomic_store_n(&writer_shared()->active_until_ns, clock_now(), __ATOMIC_RELAXED);
+	cupti_flush(true);
 }

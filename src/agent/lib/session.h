@@ -18,7 +18,6 @@ struct session {
 	uint32_t order;              /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what is to be */
 	uint64_t ending_since;       /* ns; AGENT_ENDING */
 	uint64_t clock_ns, flush_ns; /* when they were looked after last */
-	bool leavable;               /* by cuptiFinalize, as it was when ending began */
 	bool own_call;               /* was made, to leave CUPTI */
 	bool from_the_begin;         /* of CUDA in this process, and nothing was measured yet */
 };

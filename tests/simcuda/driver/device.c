@@ -190,8 +190,16 @@ static CUresult sim_callback(CUsimCallback call, void *data)
 	return CUDA_SUCCESS;
 }
 
+/* SIMCUDA_VERSION=12040: an older driver, as far as its word goes. */
+static int driver_version(void)
+{
+	const char *version = getenv("SIMCUDA_VERSION");
+
+	return version ? atoi(version) : CUDA_VERSION;
+}
+
 API_ALWAYS(cuInit, (unsigned int, flags), initialise(flags))
-API_ALWAYS(cuDriverGetVersion, (int *, version), get_int(version, CUDA_VERSION))
+API_ALWAYS(cuDriverGetVersion, (int *, version), get_int(version, driver_version()))
 API_ALWAYS(cuSimCallback, (CUsimCallback, call, void *, data), sim_callback(call, data))
 API(cuDeviceGet, (CUdevice *, device, int, ordinal), device_get(device, ordinal))
 API(cuDeviceGetCount, (int *, count), get_int(count, devices))
