@@ -207,11 +207,15 @@ def test_gpu_forks_and_execs(case):
 
 
 def test_gpu_forks_before_cuda_is_used(case):
-    """Parent, child and grandchild each initialise CUDA, and get an agent."""
-    trace = record(case, "fork", "before")
-    checks.equal("kernels", 3, len(trace.kernels))
-    checks.equal("processes with kernels", 3, len({k["pid"] for k in trace.kernels}))
-    one_call_each(trace)
+    """Parent, child and grandchild each initialise CUDA, and get an agent. The younger ones end by
+    _exit at once, and take with them what libcupti holds."""
+    process = start(case, ["--", Places.program("fork"), "before"])
+    checks.equal("status", 0, process.wait())
+    checks.equal("notices", 3, process.err().count("GPU times of process"))
+    trace = read(case)
+    checks.equal("launches", 3, len(trace.launches()))
+    if not 1 <= len(trace.kernels) <= 3:
+        raise Failure(f"{len(trace.kernels)} kernels")
     sensible(trace)
 
 
