@@ -345,6 +345,20 @@ static void the_library_that_was_named_before_is_initialized_too(void **state)
 	host_free(host);
 }
 
+static void a_chain_that_comes_back_to_the_library_ends(void **state)
+{
+	struct host *host;
+	pid_t pid;
+
+	setenv(AGENT_ENV_NEXT, getenv("AGENT_SO"), 1);
+	host = start_measured("exit", &pid);
+	unsetenv(AGENT_ENV_NEXT);
+	assert_int_equal(status_of(pid), 0);
+	host_read(host);
+	assert_int_equal(host_count(host, AGENT_KERNEL), LAUNCHES);
+	host_free(host);
+}
+
 static void a_forks_child_is_silent_and_holds_nothing(void **state)
 {
 	pid_t pid;
@@ -427,6 +441,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nobody_who_forks_waits_for_cuscope),
 		cmocka_unit_test(another_user_s_socket_is_not_believed),
 		cmocka_unit_test(the_library_that_was_named_before_is_initialized_too),
+		cmocka_unit_test(a_chain_that_comes_back_to_the_library_ends),
 		cmocka_unit_test(a_forks_child_is_silent_and_holds_nothing),
 		cmocka_unit_test(a_forks_child_ends_as_it_would),
 		cmocka_unit_test(exec_closes_all),
