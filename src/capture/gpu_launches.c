@@ -6,9 +6,11 @@
 
 #include "base/xalloc.h"
 
-#define SETTLED_NS 300000000ull /* all have agents, and nothing changed: probes may go */
-#define QUIET_NS   50000000ull  /* between looks at who is still in a launch */
-#define OVERLAP_NS 50000000ull  /* both tell, after the probes are back */
+#define SETTLED_NS      300000000ull   /* all have agents, and nothing changed: probes may go */
+#define SETTLED_MOST_NS 10000000000ull /* where processes are born all the time */
+#define WORTH_NS        5000000000ull  /* probes that were away for less were not worth it */
+#define QUIET_NS        50000000ull    /* between looks at who is still in a launch */
+#define OVERLAP_NS      50000000ull    /* both tell, after the probes are back */
 
 enum state {
 	HOOKED,
@@ -22,6 +24,7 @@ struct gpu_launches {
 	bool returns;
 	enum state state;
 	uint64_t unsettled_ns;      /* when something changed last */
+	uint64_t settle_ns;         /* how long after that probes may go */
 	uint64_t look_ns;           /* when to look at who is in a launch */
 	uint64_t from_ns, until_ns; /* agents tell of what began between */
 };
@@ -42,6 +45,7 @@ struct gpu_launches *gpu_launches_new(struct modules *modules, struct programs *
 	l->modules = modules;
 	l->programs = programs;
 	l->returns = returns;
+	l->settle_ns = SETTLED_NS;
 	return l;
 }
 
@@ -122,6 +126,9 @@ void gpu_launches_put_back(struct gpu_launches *l, uint64_t now_ns)
 	ignore(l, false);
 	if (l->state == UNHOOKED)
 		hook(l, true);
+	l->settle_ns = now_ns - l->from_ns >= WORTH_NS ? SETTLED_NS : 2 * l->settle_ns;
+	if (l->settle_ns > SETTLED_MOST_NS)
+		l->settle_ns = SETTLED_MOST_NS;
 	l->state = HOOKED;
 	l->until_ns = clock_ns() + OVERLAP_NS; /* hooking took a while */
 	l->unsettled_ns = now_ns;
@@ -137,7 +144,7 @@ void gpu_launches_turn(struct gpu_launches *l, bool covered, uint64_t now_ns)
 {
 	if (!covered) {
 		gpu_launches_unsettle(l, now_ns);
-	} else if (l->state == HOOKED && now_ns - l->unsettled_ns >= SETTLED_NS) {
+	} else if (l->state == HOOKED && now_ns - l->unsettled_ns >= l->settle_ns) {
 		begin_ignoring(l, now_ns);
 	} else if (l->state == IGNORED) {
 		try_unhook(l, now_ns);

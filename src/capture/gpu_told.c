@@ -95,7 +95,7 @@ static void take_call(struct gpu *gpu, struct gpu_process *process, const struct
 		.end_ns = record->end_ns,
 	};
 
-	if (!call.tid)
+	if (!call.tid || call.end_ns > gpu->now_ns + FUTURE_NS)
 		return;
 	tell_launch(gpu, process, call.tid, record);
 	correlate_agent_call(gpu->options.correlate, &call,

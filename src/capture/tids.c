@@ -158,6 +158,25 @@ static struct namespace *namespace_of(struct tids *tids, uint32_t pid)
 	return tids->recent = namespace;
 }
 
+/* Of a thread that has ended nobody can tell, and nothing of it can be mixed up. */
+static bool is_another_process(uint32_t pid, uint32_t tid)
+{
+	char path[64], text[2048];
+	const char *line;
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", tid);
+	f = fopen(path, "re");
+	if (f) {
+		n = fread(text, 1, sizeof(text) - 1, f);
+		fclose(f);
+	}
+	text[n] = '\0';
+	line = strstr(text, "\nTgid:");
+	return line && strtoul(line + strlen("\nTgid:"), NULL, 10) != pid;
+}
+
 static uint32_t find(const struct tids *tids, struct key key)
 {
 	struct known *known;
@@ -172,10 +191,11 @@ uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_n
 	struct key key = { pid, tid };
 	uint32_t host;
 
-	if (namespace->initial)
-		return tid;
 	host = find(tids, key);
-	if (host || (namespace->looked_ns && now_ns - namespace->looked_ns < AGAIN_NS))
+	if (!host && namespace->initial && !is_another_process(pid, tid))
+		learn(tids, pid, tid, host = tid);
+	if (host || namespace->initial ||
+	    (namespace->looked_ns && now_ns - namespace->looked_ns < AGAIN_NS))
 		return host;
 	look(tids, namespace, now_ns);
 	return find(tids, key);
@@ -189,11 +209,9 @@ void tids_forget(struct tids *tids, uint32_t pid)
 	HASH_FIND_INT(tids->namespaces, &pid, namespace);
 	if (!namespace)
 		return;
-	if (!namespace->initial) {
-		HASH_ITER (hh, tids->known, known, next) {
-			if (known->key.pid == pid)
-				known_drop(tids, known);
-		}
+	HASH_ITER (hh, tids->known, known, next) {
+		if (known->key.pid == pid)
+			known_drop(tids, known);
 	}
 	namespace_drop(tids, namespace);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Thread ids of a process in a pid namespace of its own (a container), as the initial one counts.
- * Learnt from /proc/PID/task, so of threads that still run.
+ * Thread ids that a process says its threads have, as the initial pid namespace counts. It may be
+ * in one of its own (a container): then they are learnt from /proc/PID/task, so of threads that
+ * still run. It may lie, and name other processes' threads: those are none of its own.
  */
 #ifndef CUSCOPE_CAPTURE_TIDS_H
 #define CUSCOPE_CAPTURE_TIDS_H

@@ -206,6 +206,19 @@ def test_gpu_forks_and_execs(case):
     checks.equal("notices", 2, process.err().count("GPU times of process"))
 
 
+def test_gpu_forks_before_cuda_is_used(case):
+    """Parent, child and grandchild each initialise CUDA, and get an agent. The younger ones end by
+    _exit at once, and take with them what libcupti holds."""
+    process = start(case, ["--", Places.program("fork"), "before"])
+    checks.equal("status", 0, process.wait())
+    checks.equal("notices", 3, process.err().count("GPU times of process"))
+    trace = read(case)
+    checks.equal("launches", 3, len(trace.launches()))
+    if not 1 <= len(trace.kernels) <= 3:
+        raise Failure(f"{len(trace.kernels)} kernels")
+    sensible(trace)
+
+
 def test_gpu_a_program_that_execs_another(case):
     """Each program gets an agent of its own; records that exec takes away are those of the old."""
     process = start(case, ["--", Places.program("exec"), "1"])

@@ -21,9 +21,18 @@ static void in_the_initial_namespace_threads_are_what_they_are(void **state)
 {
 	struct tids *tids = tids_new();
 
-	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 12345, 1), 12345);
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 5000345, 1), 5000345);
 	tids_forget(tids, (uint32_t)getpid());
-	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 12346, 2), 12346);
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), 5000346, 2), 5000346);
+	tids_free(tids);
+}
+
+static void threads_of_other_processes_are_none_of_its_own(void **state)
+{
+	struct tids *tids = tids_new();
+
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), (uint32_t)getppid(), 1), 0);
+	assert_int_equal(tids_host(tids, (uint32_t)getpid(), (uint32_t)getpid(), 2), getpid());
 	tids_free(tids);
 }
 
@@ -31,7 +40,7 @@ static void a_process_that_is_gone_counts_like_us(void **state)
 {
 	struct tids *tids = tids_new();
 
-	assert_int_equal(tids_host(tids, 5000001, 77, 1), 77);
+	assert_int_equal(tids_host(tids, 5000001, 5000077, 1), 5000077);
 	tids_free(tids);
 }
 
@@ -41,6 +50,7 @@ int main(void)
 		cmocka_unit_test(the_innermost_number_counts),
 		cmocka_unit_test(a_kernel_that_does_not_tell),
 		cmocka_unit_test(in_the_initial_namespace_threads_are_what_they_are),
+		cmocka_unit_test(threads_of_other_processes_are_none_of_its_own),
 		cmocka_unit_test(a_process_that_is_gone_counts_like_us),
 	};
 

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+/* Launches that agents tell of, and the probes that are away meanwhile. */
+#include "gpu_scene.h"
+
+/* A process with an agent that measures, long enough ago; its launches are hooked as they may be.
+ */
+static void open_told(struct scene *scene)
+{
+	hooks[hook_of("cuLaunchKernel")].group = HOOK_LAUNCH;
+	hook_of("cuInit");
+	memset(&probes, 0, sizeof(probes));
+	probes.hooked = true;
+	scene->launches = true;
+	open_gpu(scene, TARGET_PIDS);
+	called(scene, "cuInit", 0, 0);
+	libraries[LAYER_DRIVER].hooks = hooks;
+	libraries[LAYER_DRIVER].n_hooks = n_hooks;
+	turn(scene, MS(1));
+	agent_is(AGENT_RUNNING, NULL);
+	tell(name_words(9, "cuLaunchKernel"));
+	turn(scene, MS(2));
+}
+
+static void agents_tell_from(struct scene *scene, uint64_t after_ns)
+{
+	turn(scene, after_ns);
+	assert_true(probes.ignored);
+}
+
+static void agent_tells(uint64_t at_us)
+{
+	union agent_words words = words_of(AGENT_CALL, sizeof(struct agent_call) + 11 * 8);
+
+	words.call.correlation = (uint32_t)at_us;
+	words.call.tid = THREAD;
+	words.call.begin_ns = START + AT(at_us);
+	words.call.end_ns = START + AT(at_us + 1);
+	words.call.name = 9;
+	words.call.arguments = 11;
+	for (uint64_t i = 0; i < 11; i++)
+		words.call.word[i] = i == 0 ? HANDLE : 100 + i;
+	tell(words);
+}
+
+/* Feeds the stream as order.c does. Returns how many. */
+static size_t fetch(struct scene *scene)
+{
+	struct order_source source = gpu_source(scene->gpu);
+	const struct wire_head *record;
+	size_t bytes, n = 0;
+
+	while ((record = source.peek(source.data, &bytes))) {
+		n += record->type == WIRE_CALL;
+		assert_false(gpu_is_double(scene->gpu, record));
+		feed_record(scene->feed, record);
+		source.advance(source.data);
+	}
+	return n;
+}
+
+static void a_launch_that_an_agent_tells_of_is_a_call(void **state)
+{
+	struct scene *scene = *state;
+	const struct call *call;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	agent_tells(500000);
+	assert_int_equal(fetch(scene), 1);
+	call = last_call(scene->feed);
+	assert_string_equal(call->function->name, "cuLaunchKernel");
+	assert_int_equal(call->begin_ns, START + AT(500000));
+	assert_int_equal(call->end_ns, START + AT(500001));
+	assert_int_equal(call->args.handle, HANDLE);
+	assert_int_equal(call->args.grid[0], 101);
+	assert_int_equal(call->args.block[2], 106);
+	assert_int_equal(call->args.shmem_bytes, 107);
+	assert_int_equal(call->args.stream, 108);
+	shapes();
+	kernel(500000, 500005, 500009);
+	turn(scene, MUCH);
+	assert_int_equal(last_activity(scene)->correlation, call->correlation);
+}
+
+static void before_all_have_agents_probes_tell(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	turn(scene, MS(100));
+	agent_tells(110000);
+	assert_int_equal(fetch(scene), 0);
+	assert_false(probes.ignored);
+}
+
+static void probes_go_when_nobody_is_in_a_launch(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	probes.someone_launches = true;
+	turn(scene, MS(500));
+	assert_true(probes.hooked);
+	probes.someone_launches = false;
+	turn(scene, MS(600));
+	assert_false(probes.hooked);
+}
+
+static void what_both_saw_is_one_call(void **state)
+{
+	struct scene *scene = *state;
+	struct wire_call seen = launch_of(scene->feed, HANDLE, 0), other;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	agent_tells(500000);
+	assert_int_equal(fetch(scene), 1);
+	seen.begin_ns = START + AT(499999);
+	seen.head.time_ns = START + AT(500002);
+	assert_true(gpu_is_double(scene->gpu, &seen.head));
+	other = seen;
+	other.begin_ns = START + AT(500003);
+	other.head.time_ns = START + AT(500005);
+	assert_false(gpu_is_double(scene->gpu, &other.head));
+	other = seen;
+	other.head.hook = hook_of("cuMemAlloc_v2");
+	assert_false(gpu_is_double(scene->gpu, &other.head));
+}
+
+static void a_new_process_brings_the_probes_back(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	assert_false(probes.hooked);
+	gpu_forked(scene->gpu);
+	assert_true(probes.hooked);
+	assert_false(probes.ignored);
+}
+
+/* Taking them away and putting them back takes its time, too. */
+static void probes_that_were_away_for_a_moment_stay_longer(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	gpu_forked(scene->gpu);
+	turn(scene, MS(900));
+	assert_false(probes.ignored);
+	turn(scene, MS(1150));
+	assert_true(probes.ignored);
+	turn(scene, MS(1250));
+	turn(scene, MS(7250));
+	gpu_forked(scene->gpu);
+	turn(scene, MS(7600));
+	assert_true(probes.ignored);
+}
+
+static void an_agent_that_fails_brings_the_probes_back(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	agent_is(AGENT_FAILED, "it failed");
+	turn(scene, MS(510));
+	assert_true(probes.hooked);
+}
+
+static void at_the_end_the_probes_are_back(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	gpu_stop(scene->gpu);
+	assert_true(probes.hooked);
+}
+
+static void a_launch_in_the_future_is_none(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	agent_tells(1500000);
+	assert_int_equal(fetch(scene), 0);
+}
+
+static void without_arguments_nothing_is_made_up(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	agent_launch(7, 500000);
+	assert_int_equal(fetch(scene), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_launch_that_an_agent_tells_of_is_a_call),
+		TEST(before_all_have_agents_probes_tell),
+		TEST(probes_go_when_nobody_is_in_a_launch),
+		TEST(what_both_saw_is_one_call),
+		TEST(a_new_process_brings_the_probes_back),
+		TEST(probes_that_were_away_for_a_moment_stay_longer),
+		TEST(an_agent_that_fails_brings_the_probes_back),
+		TEST(at_the_end_the_probes_are_back),
+		TEST(a_launch_in_the_future_is_none),
+		TEST(without_arguments_nothing_is_made_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
