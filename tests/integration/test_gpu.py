@@ -270,6 +270,7 @@ def start_cleaned(case, *options):
 
 def test_gpu_in_a_pid_namespace(case):
     """Threads have other numbers there; their calls are theirs all the same."""
+    case.env = {"SIMCUDA_KERNEL_US": "50", "SIMCUDA_TIME_SCALE": "1"}
     process = start(case, ["--", "/usr/bin/unshare", "--pid", "--fork", "--kill-child",
                            Places.program("gpuloop"), "1", "10", "3"], stdin=subprocess.PIPE)
     checks.equal("status", 0, process.wait())
