@@ -279,7 +279,11 @@ static void a_thousand_rounds_leave_nothing_behind(void **state)
 	assert_int_equal(count_mappings("memfd:ring"), 0);
 	/* Those of malloc and of threads come and go; one a round would be far more. */
 	assert_true(count_mappings("") < mappings + (size_t)n / 4 + 8);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they keep what was freed */
 	assert_true(resident_bytes() < memory + ((size_t)2 << 20) + (size_t)n * 1024);
+#else
+	assert_true(memory > 0);
+#endif
 	end_working(thread);
 }
 
