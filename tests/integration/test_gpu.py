@@ -309,7 +309,7 @@ def told_once(case, trace):
 
 def test_gpu_each_launch_is_told_once(case):
     """Probes on launches go after 0.3 s, when the agent is there: nothing shows of that."""
-    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    case.env = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "50"}
     trace = record(case, "gpuloop", 2, 10, 2, stdin=subprocess.PIPE)
     told_once(case, trace)
     checks.equal("names of kernels", {"tick()"}, {k["name"] for k in trace.kernels})
@@ -322,7 +322,7 @@ def test_gpu_each_launch_is_told_once(case):
 
 def test_gpu_probes_that_come_and_go(case):
     """Each process that is born brings them back for a while."""
-    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    case.env = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "50"}
     script = (f"exec 3<&0; {Places.program('gpuloop')} 4 10 2 <&3 & "
               "for i in 1 2 3 4 5 6 7; do sleep 0.5; done; wait")
     process = start(case, ["--", "/bin/sh", "-c", script], stdin=subprocess.PIPE)
