@@ -495,9 +495,12 @@ def test_gpu_a_libcupti_of_the_cuda_before(case):
 
 
 def test_gpu_a_libcupti_that_is_none(case):
-    process = start(case, ["--", Places.program("gpuloop"), "1"], ["--cupti", "/bin/true"])
-    checks.equal("status", 1, process.wait())
-    checks.contains("what it said", "--cupti: .*no libcupti", process.err())
+    fifo = case.path("fifo")
+    os.mkfifo(fifo)
+    for path, said in (("/bin/true", "no libcupti"), (fifo, "no regular file"), ("/nothing", "cannot open")):
+        process = start(case, ["--", Places.program("gpuloop"), "1"], ["--cupti", path])
+        checks.equal("status", 1, process.wait())
+        checks.contains("what it said", "--cupti: .*" + said, process.err())
 
 
 def test_gpu_wrong_usage(case):
