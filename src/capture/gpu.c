@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
+#include "capture/proc.h"
 
 #define CALLS_NS        50000000ull /* by then the call of an activity has come, nearly always */
 #define TOLD_RING_BYTES (32u << 20) /* an agent that tells of launches writes six times as much */
@@ -186,7 +187,8 @@ int gpu_fd(const struct gpu *gpu)
 
 void gpu_running(struct gpu *gpu, pid_t pid)
 {
-	gpu_targets_running(gpu->targets, pid, gpu->now_ns);
+	if (proc_has_open(pid, "/dev/nvidia"))
+		gpu_targets_running(gpu->targets, pid, gpu->now_ns);
 }
 
 void gpu_called(struct gpu *gpu, const struct wire_call *call)
