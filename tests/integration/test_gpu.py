@@ -2,6 +2,7 @@
 """GPU times (--gpu), by the simulated driver and libcupti: what ran, and which call asked for it."""
 
 import collections
+import json
 import os
 import re
 import signal
@@ -447,6 +448,16 @@ def test_gpu_an_idle_process_is_told_of(case):
     stop_loop(program)
 
 
+def test_gpu_a_program_whose_calls_are_not_traced_has_its_name(case):
+    """Its name comes with no call then, and it has ended when its kernels are told of."""
+    process = case.cuscope("trace", "--gpu", "--cupti", Places.simcuda("libcupti.so.13"), "--class", "graph",
+                           "--format", "jsonl", "--", Places.program("gpustreams"))
+    checks.equal("status", 0, process.wait())
+    lines = [json.loads(line) for line in process.out().splitlines()]
+    names = {line["comm"] for line in lines if "comm" in line}
+    checks.equal("names", {"gpustreams"}, names)
+
+
 # ---- what cannot be had --------------------------------------------------------------------------
 
 
@@ -474,10 +485,24 @@ def test_gpu_a_libcupti_that_fails(case):
     goes_on(case, "cuptiSubscribe")
 
 
+def test_gpu_a_libcupti_of_another_cuda(case):
+    """CUPTI of CUDA 11 was seen to end programs on a driver of CUDA 13."""
+    goes_on(case, r"does not fit its driver.*the one of --cupti \(of CUDA 11\).*of CUDA 12 or 13",
+            cupti="libcupti.so.11.0")
+
+
+def test_gpu_a_libcupti_of_the_cuda_before(case):
+    trace = record(case, "gpuloop", 1, 20, 1, said="libcupti.so.12", cupti="libcupti.so.12")
+    equal_kernels(trace, counts_of(case))
+
+
 def test_gpu_a_libcupti_that_is_none(case):
-    process = start(case, ["--", Places.program("gpuloop"), "1"], ["--cupti", "/bin/true"])
-    checks.equal("status", 1, process.wait())
-    checks.contains("what it said", "--cupti: .*no libcupti", process.err())
+    fifo = case.path("fifo")
+    os.mkfifo(fifo)
+    for path, said in (("/bin/true", "no libcupti"), (fifo, "no regular file"), ("/nothing", "cannot open")):
+        process = start(case, ["--", Places.program("gpuloop"), "1"], ["--cupti", path])
+        checks.equal("status", 1, process.wait())
+        checks.contains("what it said", "--cupti: .*" + said, process.err())
 
 
 def test_gpu_wrong_usage(case):
