@@ -32,12 +32,48 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session session = { .socket = -1, .wake = -1, .cupti = -1 }; /* of the thread */
 static bool threaded;                                                      /* the thread is there */
 static int next_socket = -1; /* of the session that comes after this one */
-static bool handlers_set;
+static bool handlers_set, exit_watched;
 static uint32_t ends;         /* the session is about to end by itself */
 static int wake_running = -1; /* session.wake while it measures */
 
 enum exiting { EXIT_NOT, EXIT_WANTED, EXIT_DONE };
 static uint32_t exiting;
+
+/* ---- exit ---------------------------------------------------------------------------------- */
+
+/*
+ * Not the exiting thread itself: it may be in the middle of anything, with CUPTI's locks held. It
+ * waits a while, no longer.
+ */
+static void at_exit(void)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	int wake = __atomic_load_n(&wake_running, __ATOMIC_RELAXED);
+	uint64_t one = 1;
+
+	leave_cancel(); /* calls that destructors make are no moment for it */
+	if (wake < 0)
+		return;
+	__atomic_store_n(&exiting, EXIT_WANTED, __ATOMIC_RELEASE);
+	if (write(wake, &one, sizeof(one)) < 0) { /* it looks by itself, a little later */
+	}
+	for (int i = 0; i < EXIT_FLUSH_MOST_MS; i++) {
+		if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE) != EXIT_WANTED)
+			break;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/*
+ * Once CUPTI is loaded, so that our part of the exit comes before that of its destructors. By the
+ * one whose session it is.
+ */
+static void watch_exit(void)
+{
+	if (!exit_watched)
+		atexit(at_exit);
+	exit_watched = true;
+}
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
@@ -85,8 +121,10 @@ static void *run(void *begun)
 	if (begun)
 		run_session();
 	while ((socket = take_next()) >= 0) {
-		if (session_begin(&session, socket, false))
-			run_session();
+		if (!session_begin(&session, socket, false))
+			continue;
+		watch_exit();
+		run_session();
 	}
 	return NULL;
 }
@@ -107,7 +145,7 @@ static int start_thread(bool begun)
 	return -code;
 }
 
-/* ---- fork and exit ------------------------------------------------------------------------- */
+/* ---- fork ---------------------------------------------------------------------------------- */
 
 static void before_fork(void)
 {
@@ -145,29 +183,6 @@ static void in_child(void)
 	nvtx_forked();
 }
 
-/*
- * Not the exiting thread itself: it may be in the middle of anything, with CUPTI's locks held. It
- * waits a while, no longer.
- */
-static void at_exit(void)
-{
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	int wake = __atomic_load_n(&wake_running, __ATOMIC_RELAXED);
-	uint64_t one = 1;
-
-	leave_cancel(); /* calls that destructors make are no moment for it */
-	if (wake < 0)
-		return;
-	__atomic_store_n(&exiting, EXIT_WANTED, __ATOMIC_RELEASE);
-	if (write(wake, &one, sizeof(one)) < 0) { /* it looks by itself, a little later */
-	}
-	for (int i = 0; i < EXIT_FLUSH_MOST_MS; i++) {
-		if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE) != EXIT_WANTED)
-			break;
-		nanosleep(&pause, NULL);
-	}
-}
-
 /* With the lock held. */
 static void set_handlers(void)
 {
@@ -175,7 +190,6 @@ static void set_handlers(void)
 		return;
 	handlers_set = true;
 	pthread_atfork(before_fork, after_fork, in_child);
-	atexit(at_exit);
 }
 
 /* ---- entries ------------------------------------------------------------------------------- */
@@ -238,6 +252,7 @@ static void begin_started(const char *address)
 		give_up_claim();
 		return;
 	}
+	watch_exit();
 	/* now: a short program ends before the thread has begun to run */
 	__atomic_store_n(&wake_running, session.wake, __ATOMIC_RELAXED);
 	if (start_thread(true))

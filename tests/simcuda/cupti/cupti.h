@@ -12,7 +12,8 @@
  * its hooks are in the driver.
  *
  *   SIMCUPTI_BUSY=1               another profiler has subscribed
- *   SIMCUPTI_STRICT=1             cuptiFinalize aborts where it is not at a call's exit
+ *   SIMCUPTI_STRICT=1             cuptiFinalize aborts where it is not at a call's exit, and
+ *                                 flushing after its destructors
  *   SIMCUPTI_LATE_MS=N            buffers come N ms late, each on a thread of its own
  *   SIMCUPTI_SHUFFLE=1            buffers, and the streams in them, come in the opposite order
  *   SIMCUPTI_BAD_TIMES=N          every Nth piece of work has times 0, backwards or in the future

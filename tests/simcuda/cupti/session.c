@@ -52,6 +52,14 @@ static void forked(void)
 	buffer_forked();
 }
 
+/* The real one has destructors, in the order of those that atexit names. */
+static atomic_bool taken_down;
+
+static void take_down(void)
+{
+	atomic_store(&taken_down, true);
+}
+
 __attribute__((constructor)) static void prepare(void)
 {
 	faults_read();
@@ -66,6 +74,7 @@ __attribute__((constructor)) static void prepare(void)
 		.first_correlation = (uint32_t)setting("SIMCUPTI_FIRST_CORRELATION"),
 	};
 	pthread_atfork(NULL, NULL, forked);
+	atexit(take_down);
 }
 
 uint64_t session_now(void)
@@ -105,6 +114,8 @@ void misuse(const char *function, const char *why)
 
 void session_need(const char *function)
 {
+	if (settings.strict && atomic_load(&taken_down))
+		misuse(function, "after its destructors (SIMCUPTI_STRICT)");
 	if (session_now() == 0)
 		misuse(function, "there is no session: not before cuptiSubscribe or "
 		                 "cuptiActivityEnable, and not after cuptiFinalize");
