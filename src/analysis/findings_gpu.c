@@ -185,10 +185,16 @@ static void windows_event(void *state, const struct event *event)
 	gpu_windows_event(state, event);
 }
 
+/*
+ * In a program's start, and in its pauses, windows are empty: they say nothing of what it does, and
+ * do not count, unless hardly any others are there.
+ */
 struct low_use {
-	double window_ns, idle_ns, empty_ns; /* empty_ns: of idle_ns */
-	size_t windows, empty;               /* below the limit; of them, without any work */
-	size_t worst, typical; /* with the least use; with the middle one of those with work */
+	double window_ns;
+	double idle_ns, empty_ns; /* in windows that count; in empty ones */
+	size_t windows, empty;    /* below the limit that count; empty ones */
+	size_t worst, typical;    /* of those that count, with the least and the middle use */
+	bool empty_count;
 };
 
 static int by_use(const void *left, const void *right, void *used)
@@ -199,10 +205,31 @@ static int by_use(const void *left, const void *right, void *used)
 	return (a > b) - (a < b);
 }
 
-/* A program's start, or its pauses, are in empty windows: others show what it is like. */
+static bool is_low(const struct gpu_windows_row *row, size_t i)
+{
+	return row->measured[i] >= GPU_WINDOW_MEASURED && row->used[i] < LIMIT_USE;
+}
+
+static bool is_empty(const struct gpu_windows_row *row, size_t i)
+{
+	return row->measured[i] >= GPU_WINDOW_MEASURED && row->used[i] <= LIMIT_NO_USE;
+}
+
+static bool hardly_any_work(const struct gpu_windows_row *row)
+{
+	size_t measured = 0, empty = 0;
+
+	for (size_t i = 0; i < GPU_WINDOWS; i++) {
+		measured += row->measured[i] >= GPU_WINDOW_MEASURED;
+		empty += is_empty(row, i);
+	}
+	return (double)(measured - empty) < LIMIT_WINDOWS_WITH_WORK * (double)measured;
+}
+
 static struct low_use low_use_of(const struct gpu_windows_row *row)
 {
-	struct low_use low = { .window_ns = (double)(row->end_ns - row->begin_ns) / GPU_WINDOWS };
+	struct low_use low = { .window_ns = (double)(row->end_ns - row->begin_ns) / GPU_WINDOWS,
+		               .empty_count = hardly_any_work(row) };
 	double used[GPU_WINDOWS];
 	size_t order[GPU_WINDOWS];
 
@@ -210,22 +237,20 @@ static struct low_use low_use_of(const struct gpu_windows_row *row)
 		double idle_ns = (1 - row->used[i]) * row->measured[i] * low.window_ns;
 
 		used[i] = row->used[i];
-		if (row->measured[i] < GPU_WINDOW_MEASURED || used[i] >= LIMIT_USE)
-			continue;
-		order[low.windows++] = i;
-		low.idle_ns += idle_ns;
-		if (used[i] > LIMIT_NO_USE)
-			continue;
-		low.empty++;
-		low.empty_ns += idle_ns;
+		if (is_empty(row, i)) {
+			low.empty++;
+			low.empty_ns += idle_ns;
+		}
+		if (is_low(row, i) && (low.empty_count || !is_empty(row, i))) {
+			order[low.windows++] = i;
+			low.idle_ns += idle_ns;
+		}
 	}
 	if (!low.windows)
 		return low;
 	qsort_r(order, low.windows, sizeof(*order), by_use, used);
 	low.worst = order[0];
-	low.typical = low.worst;
-	if (low.empty < low.windows)
-		low.typical = order[low.empty + (low.windows - low.empty) / 2];
+	low.typical = order[low.windows / 2];
 	return low;
 }
 
@@ -237,17 +262,16 @@ static void say_low_use(struct finding *finding, const struct gpu_windows_row *r
 	buf_printf(&text, "GPU %u was in use less than 50 %% of the time in %zu of %d windows of ",
 	           row->device, low->windows, GPU_WINDOWS);
 	buf_duration(&text, (uint64_t)low->window_ns);
-	buf_puts(&text, " from its first work to its last; ");
+	buf_printf(&text,
+	           " from its first work to its last; in the worst %.1f %%; in the example, which "
+	           "is the middle one, %.1f %%",
+	           100 * row->used[low->worst], 100 * row->used[low->typical]);
 	if (low->empty) {
-		buf_printf(&text, "next to nothing ran in %zu of them (", low->empty);
+		buf_printf(&text, "; next to nothing ran in %zu %s (", low->empty,
+		           low->empty_count ? "of them" : "more, which do not count");
 		buf_duration(&text, (uint64_t)(low->empty_ns + 0.5));
 		buf_puts(&text, ")");
-	} else {
-		buf_printf(&text, "in the worst %.1f %%", 100 * row->used[low->worst]);
 	}
-	if (low->empty < low->windows)
-		buf_printf(&text, "; in the example, which is the middle one%s, %.1f %%",
-		           low->empty ? " of the others" : "", 100 * row->used[low->typical]);
 	finding_say(finding, &text);
 }
 
@@ -263,9 +287,8 @@ static void add_low_use(struct finding *finding, const struct gpu_windows_row *r
 		row->begin_ns + (uint64_t)(low->window_ns * (double)low->typical);
 	finding->example.duration_ns = (uint64_t)low->window_ns;
 	say_low_use(finding, row, low);
-	finding->estimate = "idle time in these windows, also where nothing ran, such as while a "
-			    "program starts; other findings can be its cause, so it does not add "
-			    "up with them";
+	finding->estimate = "idle time in these windows; other findings can be its cause, so it "
+			    "does not add up with them";
 	finding->suggestion = "'cuscope report FILE gaps' says what each gap waited for";
 }
 

@@ -71,4 +71,7 @@
 /* Use of a window that counts as none: what an edge of a bin can bring in. */
 #define LIMIT_NO_USE 0.002
 
+/* Share of the windows with work below which those without count, too. */
+#define LIMIT_WINDOWS_WITH_WORK (1.0 / 3)
+
 #endif

@@ -117,10 +117,10 @@ void gpu_tally_event(struct gpu_tally *tally, const struct event *event)
 {
 	if (event->type == EVENT_CALL)
 		see_call(tally, event);
+	gpu_works_event(tally->works, event);
 	if (event->type != EVENT_ACTIVITY)
 		return;
 	gpu_use_event(tally->use, event);
-	gpu_works_event(tally->works, event);
 	count_delay(tally, event);
 	if (event->activity->kind == ACTIVITY_COPY)
 		count_copy(&tally->copies[event->activity->direction], event->activity);
@@ -141,7 +141,7 @@ static struct gpu_line *line_of(struct gpu_tally *tally, size_t *n, uint32_t dev
 		if (tally->lines[i].device == device)
 			return &tally->lines[i];
 	}
-	tally->lines[*n] = (struct gpu_line){ .device = device };
+	tally->lines[*n] = (struct gpu_line){ .device = device, .begin_ns = UINT64_MAX };
 	return &tally->lines[(*n)++];
 }
 
@@ -150,6 +150,17 @@ static int by_device(const void *left, const void *right)
 	const struct gpu_line *a = left, *b = right;
 
 	return a->device < b->device ? -1 : a->device > b->device;
+}
+
+/* Windows are the same ones for all processes: the longest list of them holds the others. */
+static void widen(struct gpu_line *line, const struct gpu_work_row *row)
+{
+	if (row->begin_ns < line->begin_ns)
+		line->begin_ns = row->begin_ns;
+	if (row->end_ns > line->end_ns)
+		line->end_ns = row->end_ns;
+	if (row->not_measured_ns > line->not_measured_ns)
+		line->not_measured_ns = row->not_measured_ns;
 }
 
 const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n)
@@ -165,6 +176,7 @@ const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n)
 		uint32_t device = rows[i].device;
 		struct gpu_line *line = line_of(tally, n, device);
 
+		widen(line, &rows[i]);
 		line->kernels += rows[i].kernels;
 		line->copies += rows[i].copies;
 		line->sets += rows[i].sets;
@@ -175,6 +187,16 @@ const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n)
 	}
 	qsort(tally->lines, *n, sizeof(*tally->lines), by_device);
 	return tally->lines;
+}
+
+uint64_t gpu_line_measured_ns(const struct gpu_line *line)
+{
+	uint64_t all_ns = line->end_ns - line->begin_ns;
+
+	/* Work that a window cut off can be in both. */
+	if (all_ns < line->busy_ns + line->not_measured_ns)
+		return line->busy_ns;
+	return all_ns - line->not_measured_ns;
 }
 
 double gpu_copies_rate(const struct gpu_copies *copies)

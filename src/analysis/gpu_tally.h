@@ -18,6 +18,8 @@ struct gpu_copies {
 struct gpu_line {
 	uint32_t device;
 	uint64_t busy_ns;
+	uint64_t begin_ns, end_ns; /* of its first work, and of its last */
+	uint64_t not_measured_ns;  /* between them */
 	uint64_t kernels, copies, sets, graphs;
 	/* By process added up: those of NCCL, and in which another kernel of that process ran. */
 	uint64_t communication_ns, beside_ns;
@@ -43,6 +45,9 @@ bool gpu_tally_any(const struct gpu_tally *tally);
 
 /* By device. Owned by `tally`, until the next event. */
 const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n);
+
+/* What busy_ns is a share of: from its first work to its last, without what was not measured. */
+uint64_t gpu_line_measured_ns(const struct gpu_line *line);
 
 /* 10^9 bytes a second; 0 where no time was spent. */
 double gpu_copies_rate(const struct gpu_copies *copies);

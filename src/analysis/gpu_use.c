@@ -56,24 +56,6 @@ uint64_t gpu_use_busy_ns(const struct gpu_use *use, uint32_t device)
 	return busy_ns(&use->busy[device]);
 }
 
-size_t gpu_use_devices(const struct gpu_use *use)
-{
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < GPU_USE_DEVICES; i++)
-		n += busy_ns(&use->busy[i]) > 0;
-	return n;
-}
-
-uint64_t gpu_use_all_busy_ns(const struct gpu_use *use)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < GPU_USE_DEVICES; i++)
-		sum += busy_ns(&use->busy[i]);
-	return sum;
-}
-
 static int by_name(const void *left, const void *right)
 {
 	return strcmp(((const struct gpu_kernel *)left)->name,

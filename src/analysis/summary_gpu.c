@@ -22,11 +22,6 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-static uint64_t duration_ns(const struct run_info *run)
-{
-	return run->end_ns > run->begin_ns ? run->end_ns - run->begin_ns : 0;
-}
-
 static void title(const struct calls_options *options, struct buf *out, const char *text)
 {
 	buf_printf(out, options->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
@@ -52,7 +47,7 @@ static void share_cell(struct columns *table, uint64_t part, uint64_t whole)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void print_lines(struct gpu_tally *gpu, const struct run_info *run, struct buf *out)
+static void print_lines(struct gpu_tally *gpu, struct buf *out)
 {
 	bool communication = false;
 	const struct gpu_line *lines;
@@ -68,7 +63,7 @@ static void print_lines(struct gpu_tally *gpu, const struct run_info *run, struc
 	for (size_t i = 0; i < n; i++) {
 		u64_cell(&table, lines[i].device);
 		duration_cell(&table, lines[i].busy_ns);
-		share_cell(&table, lines[i].busy_ns, duration_ns(run));
+		share_cell(&table, lines[i].busy_ns, gpu_line_measured_ns(&lines[i]));
 		u64_cell(&table, lines[i].kernels);
 		u64_cell(&table, lines[i].copies);
 		u64_cell(&table, lines[i].sets);
@@ -79,6 +74,7 @@ static void print_lines(struct gpu_tally *gpu, const struct run_info *run, struc
 		share_cell(&table, lines[i].beside_ns, lines[i].communication_ns);
 	}
 	columns_print(&table, out);
+	buf_puts(out, "  (%: from its first work to its last, where it was measured)\n");
 	if (communication)
 		buf_puts(out, "  (% HIDDEN: of the time of NCCL's kernels, in which others ran "
 		              "beside them)\n");
@@ -178,7 +174,7 @@ void summary_gpu_text(const struct tally *tally, const struct run_info *run,
 		return;
 	}
 	title(options, out, "GPU");
-	print_lines(gpu, run, out);
+	print_lines(gpu, out);
 	print_queue(gpu, out);
 	if (run->gpu_clock_error_ns) {
 		buf_puts(out, "  times of the GPU are within ");
@@ -191,7 +187,7 @@ void summary_gpu_text(const struct tally *tally, const struct run_info *run,
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static void json_devices(struct json *json, struct gpu_tally *gpu, const struct run_info *run)
+static void json_devices(struct json *json, struct gpu_tally *gpu)
 {
 	const struct gpu_line *lines;
 	size_t n;
@@ -202,8 +198,11 @@ static void json_devices(struct json *json, struct gpu_tally *gpu, const struct 
 		json_open(json, NULL, '{');
 		json_u64(json, "device", lines[i].device);
 		json_u64(json, "busy_ns", lines[i].busy_ns);
-		json_fixed(json, "busy_percent",
-		           (uint64_t)(share(lines[i].busy_ns, duration_ns(run)) * 1000 + 0.5), 3);
+		json_fixed(
+			json, "busy_percent",
+			(uint64_t)(share(lines[i].busy_ns, gpu_line_measured_ns(&lines[i])) * 1000 +
+		                   0.5),
+			3);
 		json_u64(json, "kernels", lines[i].kernels);
 		json_u64(json, "copies", lines[i].copies);
 		json_u64(json, "sets", lines[i].sets);
@@ -267,7 +266,7 @@ void summary_gpu_json(const struct tally *tally, const struct run_info *run, str
 	}
 	json_open(json, "gpu", '{');
 	json_u64(json, "clock_error_ns", run->gpu_clock_error_ns);
-	json_devices(json, gpu, run);
+	json_devices(json, gpu);
 	json_queue(json, gpu);
 	json_kernels(json, gpu);
 	json_open(json, "copies", '{');

@@ -7,8 +7,9 @@
 
 #include "base/xalloc.h"
 
-#define NAMES_MAX 4096          /* functions have the first numbers */
-#define FUTURE_NS 1000000000ull /* an end that lies further ahead is none */
+#define NAMES_MAX 4096 /* functions have the first numbers */
+/* An end that lies further ahead is none; our own time is that at which the turn began. */
+#define FUTURE_NS 3000000000ull
 
 /* ---- what agents tell ---------------------------------------------------------------------- */
 

@@ -54,16 +54,26 @@ static void free_overview(void *analysis)
 
 uint64_t overview_gpu_ns(const struct overview *overview)
 {
-	return overview->duration_ns * gpu_use_devices(overview->tally->gpu->use);
+	const struct gpu_line *lines;
+	uint64_t sum = 0;
+	size_t n;
+
+	lines = gpu_tally_lines(overview->tally->gpu, &n);
+	for (size_t i = 0; i < n; i++)
+		sum += gpu_line_measured_ns(&lines[i]);
+	return sum;
 }
 
-/* What ran at the begin of a part of the trace had begun before it. */
 uint64_t overview_busy_ns(const struct overview *overview)
 {
-	uint64_t busy = gpu_use_all_busy_ns(overview->tally->gpu->use),
-		 most = overview_gpu_ns(overview);
+	const struct gpu_line *lines;
+	uint64_t sum = 0;
+	size_t n;
 
-	return busy < most ? busy : most;
+	lines = gpu_tally_lines(overview->tally->gpu, &n);
+	for (size_t i = 0; i < n; i++)
+		sum += lines[i].busy_ns;
+	return sum;
 }
 
 uint64_t overview_call_ns(const struct overview *overview)

@@ -32,7 +32,7 @@ int overview_gpus(struct at_end *self, const struct run_info *run, struct err *e
 	for (size_t i = 0; i < n; i++) {
 		table_u64(table, lines[i].device);
 		table_u64(table, lines[i].busy_ns);
-		write_share(table, lines[i].busy_ns, overview->duration_ns);
+		write_share(table, lines[i].busy_ns, gpu_line_measured_ns(&lines[i]));
 		table_u64(table, lines[i].kernels);
 		table_u64(table, lines[i].copies);
 		table_u64(table, lines[i].sets);
@@ -41,6 +41,9 @@ int overview_gpus(struct at_end *self, const struct run_info *run, struct err *e
 		write_share(table, lines[i].beside_ns, lines[i].communication_ns);
 		table_end_row(table);
 	}
+	if (n)
+		table_note(table, "Busy (%%): from its first work to its last, where it was "
+		                  "measured");
 	return table_end(table, err);
 }
 

@@ -129,12 +129,30 @@ static void test_idle_time_of_windows_below_half_is_low_use(void **state)
 
 	computed(0, 960); /* windows are 128 us long: the first 15 are full, */
 	computed(960, 960);
-	computed(3776, 64); /* 14 are empty, and the last is half full */
+	for (unsigned i = 0; i < 14; i++)
+		computed(1920 + 128 * i, 32); /* 14 are used for a quarter, */
+	computed(3776, 64);                   /* and the last is half full */
 	finding = found("low_use");
 	assert_non_null(finding);
 	assert_int_equal(finding->count, 14);
-	assert_in_range(finding->lost_ns, 1790000, 1794000); /* 14 of 128 us */
-	assert_in_range(finding->example.begin_ns, US(1919), US(1921));
+	assert_in_range(finding->lost_ns, 1340000, 1348000); /* 14 of 96 us */
+}
+
+/* The start of a program that is GPU-bound afterwards is no low use of the GPU. */
+static void test_windows_in_which_nothing_ran_are_not_low_use(void **state)
+{
+	computed(0, 0.1);
+	computed(1920, 960); /* windows are 128 us long: 14 are empty, but for their begin */
+	computed(2880, 960);
+	assert_null(found("low_use"));
+}
+
+static void test_a_gpu_that_hardly_does_anything_is_in_low_use(void **state)
+{
+	computed(0, 128); /* windows are 128 us long: the first and the last are full */
+	computed(3840 - 128, 128);
+	assert_int_equal(found("low_use")->count, 28);
+	assert_has(found("low_use")->evidence, "next to nothing ran in 28 of them (3.58");
 }
 
 static void not_measured(double begin_us, double end_us)
@@ -162,9 +180,9 @@ static void test_the_example_of_low_use_is_what_it_is_like_most_of_the_time(void
 	computed(4000 - 0.1, 0.1);
 	finding = found("low_use");
 	assert_non_null(finding);
-	assert_int_equal(finding->count, 30);
+	assert_int_equal(finding->count, 20);
 	assert_in_range(finding->example.begin_ns, US(1999), US(2001));
-	assert_non_null(strstr(finding->evidence, "next to nothing ran in 10 of them (99"));
+	assert_has(finding->evidence, "next to nothing ran in 10 more, which do not count (99");
 }
 
 static void test_what_was_not_measured_is_not_taken_for_idle(void **state)
@@ -198,8 +216,10 @@ static void test_of_an_empty_window_the_part_that_was_measured_counts(void **sta
 {
 	computed(0, 1920);
 	not_measured(1920, 3648); /* half of the last window but one */
-	computed(3776, 64);
-	assert_has(found("low_use")->evidence, "next to nothing ran in 1 of them (64.");
+	computed(3776, 16);       /* an eighth of the last */
+	computed(3840 - 16, 16);
+	assert_has(found("low_use")->evidence,
+	           "next to nothing ran in 1 more, which do not count (64.");
 }
 
 static void test_half_of_a_part_that_was_measured_is_enough(void **state)
@@ -382,6 +402,8 @@ int main(void)
 		TEST(test_a_program_without_nccl_does_not_communicate),
 		TEST(test_names_of_communication),
 		TEST(test_idle_time_of_windows_below_half_is_low_use),
+		TEST(test_windows_in_which_nothing_ran_are_not_low_use),
+		TEST(test_a_gpu_that_hardly_does_anything_is_in_low_use),
 		TEST(test_the_example_of_low_use_is_what_it_is_like_most_of_the_time),
 		TEST(test_what_was_not_measured_is_not_taken_for_idle),
 		TEST(test_of_a_window_that_was_measured_in_part_that_part_is_judged),

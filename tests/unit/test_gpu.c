@@ -175,7 +175,7 @@ static void an_end_in_the_future_is_impossible(void **state)
 
 	shapes();
 	turn(scene, MS(1));
-	kernel(0, 1000, 3000000);
+	kernel(0, 1000, 3900000);
 	assert_int_equal(lost(scene, LOST_GPU_TIMES), 1);
 }
 

@@ -228,7 +228,7 @@ static void a_launch_in_the_future_is_none(void **state)
 
 	open_told(scene);
 	agents_tell_from(scene, MS(400));
-	agent_tells(1500000);
+	agent_tells(3500000);
 	assert_int_equal(fetch(scene), 0);
 }
 

@@ -91,6 +91,45 @@ static void test_a_late_stranger_leaves_calls_alone(void **state)
 	assert_int_equal(tally.queue.max, 5000);
 }
 
+static void see_not_measured(double begin_us, double end_us)
+{
+	struct range range = { .kind = RANGE_NOT_MEASURED,
+		               .begin_ns = US(begin_us),
+		               .end_ns = US(end_us) };
+	struct event event = { .type = EVENT_RANGE, .process = the_process(), .range = &range };
+
+	gpu_tally_event(&tally, &event);
+}
+
+static void test_a_gpu_is_busy_of_what_was_measured(void **state)
+{
+	const struct gpu_line *lines;
+	size_t n;
+
+	see_not_measured(0, 100); /* before its first work: it does not count anyway */
+	see_kernel(0, 100, 110);
+	see_kernel(0, 120, 130);
+	see_not_measured(140, 1000);
+	see_kernel(0, 1000, 1030);
+	see_not_measured(1030, 2000);
+	lines = gpu_tally_lines(&tally, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(lines[0].busy_ns, 50000);
+	assert_int_equal(gpu_line_measured_ns(&lines[0]), 70000);
+}
+
+static void test_no_gpu_is_busier_than_it_was_measured(void **state)
+{
+	const struct gpu_line *lines;
+	size_t n;
+
+	see_kernel(0, 100, 150);
+	see_not_measured(110, 200); /* cuts off the kernel */
+	see_kernel(0, 200, 250);
+	lines = gpu_tally_lines(&tally, &n);
+	assert_int_equal(gpu_line_measured_ns(&lines[0]), lines[0].busy_ns);
+}
+
 static void test_communication_is_hidden_where_others_run(void **state)
 {
 	struct activity nccl = { .kind = ACTIVITY_KERNEL,
@@ -120,6 +159,8 @@ int main(void)
 		TEST(test_work_that_began_before_its_call_returned_did_not_wait),
 		TEST(test_of_a_graph_the_first_node_waits),
 		TEST(test_a_late_stranger_leaves_calls_alone),
+		TEST(test_a_gpu_is_busy_of_what_was_measured),
+		TEST(test_no_gpu_is_busier_than_it_was_measured),
 		TEST(test_communication_is_hidden_where_others_run),
 	};
 
