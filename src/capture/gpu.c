@@ -212,7 +212,12 @@ void gpu_forked(struct gpu *gpu)
 
 bool gpu_is_double(struct gpu *gpu, const struct wire_head *record)
 {
-	return gpu->calls && record->type == WIRE_CALL &&
+	const struct hook *hook;
+
+	if (!gpu->calls || record->type != WIRE_CALL)
+		return false;
+	hook = modules_hook(gpu->options.modules, record->hook, NULL);
+	return hook && hook->group == HOOK_LAUNCH &&
 	       gpu_calls_is_double(gpu->calls, (const struct wire_call *)record);
 }
 
