@@ -69,10 +69,14 @@ static void add_no_cupti(struct buf *out, pid_t pid, const struct agent_shared *
 
 static void add_foreign(struct buf *out, pid_t pid, const struct agent_shared *shared)
 {
+	uint32_t major = shared->driver_version / 1000;
+
 	buf_printf(out, "the libcupti of process %d", pid);
 	add_text(out, ", ", shared->cupti_path, ",");
 	buf_puts(out, " does not fit its driver or is too old");
 	add_text(out, " (", shared->text, ")");
+	if (major == 12 || major == 13)
+		buf_printf(out, ": it is to be of CUDA %u or %u", major - 1, major);
 	buf_printf(out, ": `pip install %s`, or name another one by --cupti PATH",
 	           wheel(shared->driver_version));
 }

@@ -59,7 +59,7 @@ static int check_cupti(int fd, const char *path, struct err *err)
 
 static int open_cupti(struct agents *agents, const char *path, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), rc; /* a FIFO would be waited for */
 
 	if (fd < 0)
 		return err_set(err, errno, "--cupti: cannot open %s: %s", path, strerror(errno));

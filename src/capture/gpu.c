@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
+#include "capture/proc.h"
 
 #define CALLS_NS        50000000ull /* by then the call of an activity has come, nearly always */
 #define TOLD_RING_BYTES (32u << 20) /* an agent that tells of launches writes six times as much */
@@ -64,10 +65,12 @@ void gpu_records_renew(struct gpu *gpu, struct gpu_process *process)
 static bool is_wanted(void *data, pid_t pid)
 {
 	const struct gpu *gpu = data;
+	bool wanted = gpu->options.programs ? programs_target_has(gpu->options.programs, pid)
+	                                    : gpu->options.follow || pid == gpu->command;
 
-	if (gpu->options.programs)
-		return programs_target_has(gpu->options.programs, pid);
-	return gpu->options.follow || pid == gpu->command;
+	if (wanted) /* it waits for an answer: later it may be gone, and nobody knows its name */
+		stream_process(gpu->options.stream, (uint32_t)pid);
+	return wanted;
 }
 
 static void enter(void *data, pid_t pid)
@@ -184,7 +187,8 @@ int gpu_fd(const struct gpu *gpu)
 
 void gpu_running(struct gpu *gpu, pid_t pid)
 {
-	gpu_targets_running(gpu->targets, pid, gpu->now_ns);
+	if (proc_has_open(pid, "/dev/nvidia"))
+		gpu_targets_running(gpu->targets, pid, gpu->now_ns);
 }
 
 void gpu_called(struct gpu *gpu, const struct wire_call *call)
@@ -255,10 +259,10 @@ static int settle(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 	const struct process *process;
 	int r = failed(gpu, err);
 
-	if (!r && gpu_order_count(gpu->order))
-		r = stream_known_process(gpu->options.stream, (uint32_t)pid, &process, err);
-	if (!r && gpu_order_count(gpu->order))
+	if (!r && gpu_order_count(gpu->order)) {
+		process = stream_process(gpu->options.stream, (uint32_t)pid);
 		r = gpu_pass_until(gpu, gpu_order_last_of(gpu->order, process, time_ns), err);
+	}
 	correlate_forget(gpu->options.correlate, (uint32_t)pid, time_ns);
 	tids_forget(gpu->tids, (uint32_t)pid);
 	gpu_targets_forget(gpu->targets, pid);
@@ -293,7 +297,7 @@ int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 {
 	const struct gpu_process *process;
-	int r = 0;
+	int r;
 
 	agents_turn(gpu->agents, gpu->now_ns); /* what the program before wrote last */
 	gpu_forked(gpu);
@@ -302,28 +306,23 @@ int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 		return 0;
 	}
 	if (gpu_order_count(gpu->order)) {
-		r = stream_known_process(gpu->options.stream, (uint32_t)pid, &gpu->exec_from, err);
+		gpu->exec_from = stream_process(gpu->options.stream, (uint32_t)pid);
 		gpu->exec_ns = time_ns;
 	}
-	if (!r)
-		r = settle(gpu, pid, time_ns, err);
+	r = settle(gpu, pid, time_ns, err);
 	process = process_find(gpu, pid);
 	if (process->state_ns > time_ns) /* the new program's agent is there already */
 		gpu_targets_came(gpu->targets, pid);
 	return r;
 }
 
-int gpu_execed(struct gpu *gpu, pid_t pid, struct err *err)
+void gpu_execed(struct gpu *gpu, pid_t pid)
 {
-	const struct process *to;
-	int r;
-
 	if (!gpu->exec_from)
-		return 0;
-	r = stream_known_process(gpu->options.stream, (uint32_t)pid, &to, err);
-	gpu_order_move(gpu->order, gpu->exec_from, gpu->exec_ns, to);
+		return;
+	gpu_order_move(gpu->order, gpu->exec_from, gpu->exec_ns,
+	               stream_process(gpu->options.stream, (uint32_t)pid));
 	gpu->exec_from = NULL;
-	return r;
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */

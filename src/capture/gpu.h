@@ -69,7 +69,7 @@ int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err);
 int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err);
 
 /* After the stream was told: what the new program did already is its own. */
-int gpu_execed(struct gpu *gpu, pid_t pid, struct err *err);
+void gpu_execed(struct gpu *gpu, pid_t pid);
 
 /* Agents are told to leave. True when all have. */
 void gpu_stop(struct gpu *gpu);

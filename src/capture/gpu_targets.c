@@ -7,7 +7,6 @@
 #include <uthash.h>
 
 #include "base/xalloc.h"
-#include "capture/proc.h"
 
 /* An agent that comes with the environment is there when cuInit returns. */
 #define BY_ITSELF_NS 500000000ull
@@ -94,8 +93,8 @@ static void set_done(struct gpu_targets *t, struct target *target)
 
 void gpu_targets_running(struct gpu_targets *t, pid_t pid, uint64_t now_ns)
 {
-	if (proc_has_open(pid, "/dev/nvidia"))
-		set_due(t, get(t, pid), now_ns);
+	get(t, pid)->cuda = true; /* its first call may be a launch: probes are to be there */
+	set_due(t, get(t, pid), now_ns);
 }
 
 /* Whether CUDA works in a process that made this call. */

@@ -23,7 +23,7 @@ struct gpu_targets *gpu_targets_new(bool by_itself, void (*enter)(void *data, pi
                                     void *data);
 void gpu_targets_free(struct gpu_targets *targets);
 
-/* A process that ran before the trace has mapped the driver. */
+/* A process that ran before the trace has a GPU's device open: CUDA works there. */
 void gpu_targets_running(struct gpu_targets *targets, pid_t pid, uint64_t now_ns);
 
 /* A call was seen. */

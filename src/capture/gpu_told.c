@@ -7,8 +7,9 @@
 
 #include "base/xalloc.h"
 
-#define NAMES_MAX 4096          /* functions have the first numbers */
-#define FUTURE_NS 1000000000ull /* an end that lies further ahead is none */
+#define NAMES_MAX 4096 /* functions have the first numbers */
+/* An end that lies further ahead is none; our own time is that at which the turn began. */
+#define FUTURE_NS 3000000000ull
 
 /* ---- what agents tell ---------------------------------------------------------------------- */
 
@@ -32,8 +33,7 @@ static void take_item(struct gpu *gpu, struct gpu_process *process, struct gpu_i
 	item->arrived_ns = gpu->now_ns;
 	if (item->tid)
 		item->tid = tids_host(gpu->tids, item->pid, item->tid, gpu->now_ns);
-	note_failure(gpu,
-	             stream_known_process(gpu->options.stream, item->pid, &item->process, err));
+	item->process = stream_process(gpu->options.stream, item->pid);
 	gpu_find_call(gpu, item);
 	if (gpu_order_count(gpu->order) >= GPU_ORDER_MAX)
 		note_failure(gpu, gpu_pass_first(gpu, err));

@@ -69,7 +69,7 @@ static int to_stream(struct capture *c, const struct wire_head *record)
 	if (!r)
 		r = stream_record(c->stream, record, &c->failure);
 	if (!r && c->gpu && record->type == WIRE_EXEC)
-		r = gpu_execed(c->gpu, (pid_t)record->tgid, &c->failure);
+		gpu_execed(c->gpu, (pid_t)record->tgid);
 	return r;
 }
 

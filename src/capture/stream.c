@@ -21,6 +21,7 @@
 struct known_process {
 	uint32_t pid;
 	struct process *process;
+	bool announced;  /* consumers know of it */
 	bool calibrated; /* its first named handle was compared with what the handle leads to */
 	uint64_t calls;  /* correlation of its last one */
 	UT_hash_handle hh;
@@ -153,12 +154,25 @@ static struct known_process *process_make(struct stream *stream, uint32_t pid, c
 	known->process = xcalloc(1, sizeof(*known->process));
 	known->process->id = stream->n_all;
 	known->process->pid = pid;
+	known->announced = false;
 	known->calibrated = false;
 	known->calls = 0;
 	proc_comm(pid, known->process->comm, comm);
 	stream->all = xrealloc(stream->all, (stream->n_all + 1) * sizeof(*stream->all));
 	stream->all[stream->n_all++] = known->process;
 	return known;
+}
+
+/* Consumers learn of a process with the first of its events: what names it may come before that. */
+static int process_announce(struct stream *stream, struct known_process *known, const char *comm,
+                            uint64_t now_ns, struct err *err)
+{
+	if (known->announced)
+		return 0;
+	known->announced = true;
+	if (comm && !known->process->comm[0])
+		snprintf(known->process->comm, sizeof(known->process->comm), "%.15s", comm);
+	return announce(stream, EVENT_PROCESS, known->process, now_ns, err);
 }
 
 static int process_get(struct stream *stream, uint32_t pid, const char *comm, uint64_t now_ns,
@@ -171,12 +185,10 @@ static int process_get(struct stream *stream, uint32_t pid, const char *comm, ui
 		return 0;
 	}
 	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), *process);
-	if (*process) {
-		*recent = *process;
-		return 0;
-	}
-	*process = *recent = process_make(stream, pid, comm);
-	return announce(stream, EVENT_PROCESS, (*process)->process, now_ns, err);
+	if (!*process)
+		*process = process_make(stream, pid, comm);
+	*recent = *process;
+	return process_announce(stream, *process, comm, now_ns, err);
 }
 
 static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, struct err *err)
@@ -188,7 +200,7 @@ static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, st
 	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
 	if (!known)
 		return 0;
-	r = announce(stream, EVENT_EXIT, known->process, now_ns, err);
+	r = known->announced ? announce(stream, EVENT_EXIT, known->process, now_ns, err) : 0;
 	stream->recent_process[pid % RECENT] = NULL;
 	HASH_DEL(stream->processes, known);
 	free(known);
@@ -489,16 +501,6 @@ const struct function *stream_function(struct stream *stream, uint16_t id)
 	return hook ? &function_get(stream, hook, module)->function : NULL;
 }
 
-int stream_known_process(struct stream *stream, uint32_t pid, const struct process **process,
-                         struct err *err)
-{
-	struct known_process *known;
-	int r = process_get(stream, pid, NULL, stream->time_ns, &known, err);
-
-	*process = known->process;
-	return r;
-}
-
 const struct kernel *stream_kernel_named(struct stream *stream, const char *mangled)
 {
 	return kernels_by_name(stream->kernels, mangled);
@@ -523,7 +525,13 @@ void stream_take_number(struct stream *stream, uint32_t pid)
 
 int stream_pass(struct stream *stream, const struct event *event, struct err *err)
 {
-	return push(stream, event, err);
+	struct known_process *known;
+	int r = 0;
+
+	HASH_FIND(hh, stream->processes, &event->process->pid, sizeof(known->pid), known);
+	if (known && known->process == event->process)
+		r = process_announce(stream, known, NULL, event->time_ns, err);
+	return r ? r : push(stream, event, err);
 }
 
 int stream_record(struct stream *stream, const struct wire_head *record, struct err *err)

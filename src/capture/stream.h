@@ -40,21 +40,19 @@ int stream_begin(struct stream *stream, const struct run_info *run, struct err *
 int stream_flush(struct stream *stream, struct err *err);
 int stream_end(struct stream *stream, const struct run_info *run, struct err *err);
 
-/* For what is summed up in the kernel, and has only numbers: what they stand for now. Not NULL, but
- * for the function of a hook that was never given out. */
+/* For what has only numbers: what they stand for now. Not NULL, but for the function of a hook that
+ * was never given out. Consumers learn of the process with the first event that has it. */
 const struct process *stream_process(struct stream *stream, uint32_t pid);
 const struct kernel *stream_kernel(struct stream *stream, uint32_t pid, uint64_t handle);
 const struct function *stream_function(struct stream *stream, uint16_t hook);
 
-/* For what did not come as a record: a process, which consumers then know of; a kernel by its
- * mangled name; the number of a call that is still to come, taken now, or only looked at. */
-int stream_known_process(struct stream *stream, uint32_t pid, const struct process **process,
-                         struct err *err);
+/* For what did not come as a record: a kernel by its mangled name; the number of a call that is
+ * still to come, taken now, or only looked at. */
 const struct kernel *stream_kernel_named(struct stream *stream, const char *mangled);
 uint64_t stream_next_call(const struct stream *stream, uint32_t pid);
 void stream_take_number(struct stream *stream, uint32_t pid);
 
-/* An activity or a range. */
+/* An activity or a range, of a process that stream_process gave. */
 int stream_pass(struct stream *stream, const struct event *event, struct err *err);
 
 uint64_t stream_calls(const struct stream *stream); /* calls passed on so far */

@@ -11,8 +11,9 @@
 
 #include "base/xalloc.h"
 
-#define AGAIN_NS    100000000ull /* an unknown thread is not looked for more often */
-#define THREADS_MAX 16384
+#define AGAIN_NS      1000000ull /* after a look in vain, and twice that after the next */
+#define AGAIN_MOST_NS 100000000ull
+#define THREADS_MAX   16384
 
 struct key {
 	uint32_t pid, tid;
@@ -27,8 +28,9 @@ struct known {
 struct namespace
 {
 	uint32_t pid;
-	bool initial; /* its tids are the host's */
-	uint64_t looked_ns;
+	bool initial;      /* its tids are the host's */
+	uint64_t next_ns;  /* when to look again */
+	uint64_t again_ns; /* how long after a look in vain */
 	UT_hash_handle hh;
 };
 
@@ -117,13 +119,12 @@ static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host)
 	known->host = host;
 }
 
-static void look(struct tids *tids, struct namespace *namespace, uint64_t now_ns)
+static void look(struct tids *tids, const struct namespace *namespace)
 {
 	char path[64];
 	struct dirent *entry;
 	DIR *tasks;
 
-	namespace->looked_ns = now_ns;
 	snprintf(path, sizeof(path), "/proc/%u/task", namespace->pid);
 	tasks = opendir(path);
 	while (tasks && (entry = readdir(tasks))) {
@@ -194,11 +195,19 @@ uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_n
 	host = find(tids, key);
 	if (!host && namespace->initial && !is_another_process(pid, tid))
 		learn(tids, pid, tid, host = tid);
-	if (host || namespace->initial ||
-	    (namespace->looked_ns && now_ns - namespace->looked_ns < AGAIN_NS))
+	if (host || namespace->initial || now_ns < namespace->next_ns)
 		return host;
-	look(tids, namespace, now_ns);
-	return find(tids, key);
+	look(tids, namespace);
+	host = find(tids, key);
+	if (host) {
+		namespace->again_ns = 0;
+	} else {
+		namespace->again_ns = namespace->again_ns ? 2 * namespace->again_ns : AGAIN_NS;
+		if (namespace->again_ns > AGAIN_MOST_NS)
+		namespace->again_ns = AGAIN_MOST_NS;
+		namespace->next_ns = now_ns + namespace->again_ns;
+	}
+	return host;
 }
 
 void tids_forget(struct tids *tids, uint32_t pid)

@@ -127,9 +127,10 @@ static void messages_come_in_every_form(void **state)
 {
 	struct nvtx_attributes ascii = message(NVTX_ASCII, "ascii");
 	struct nvtx_attributes wide = message(NVTX_UNICODE, L"w\u00efde \u20ac \U0001f600");
-	struct nvtx_attributes registered = message(NVTX_REGISTERED, REGISTER(NULL, "registered"));
+	static struct nvtx_attributes registered; /* strings are for good */
 	struct nvtx_attributes small = message(NVTX_ASCII, "not read");
 
+	registered = message(NVTX_REGISTERED, REGISTER(NULL, "registered"));
 	small.bytes = 16; /* of a version that has no message there */
 	PUSH_EX(&ascii);
 	POP();
@@ -262,6 +263,37 @@ static void threads_have_ranges_of_their_own(void **state)
 	assert_int_equal(host->shared->lost_ring, 0);
 }
 
+static pthread_key_t at_end;
+
+/* As a library does that has ranges in what it does at a thread's end; after the agent's part. */
+static void range_at_end(void *rounds)
+{
+	if ((uintptr_t)rounds > 1)
+		pthread_setspecific(at_end, (void *)((uintptr_t)rounds - 1));
+	PUSH("late");
+	POP();
+}
+
+static void *end_with_ranges(void *data)
+{
+	pthread_setspecific(at_end, (void *)3);
+	PUSH("at work");
+	POP();
+	return NULL;
+}
+
+static void ranges_may_come_at_a_threads_end(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_key_create(&at_end, range_at_end), 0);
+	assert_int_equal(pthread_create(&thread, NULL, end_with_ranges, NULL), 0);
+	pthread_join(thread, NULL);
+	pthread_key_delete(at_end);
+	host_read(host);
+	assert_int_equal(host_count(host, AGENT_NVTX), 4);
+}
+
 #define WITH_RING(test) cmocka_unit_test_setup_teardown(test, open_ring, close_ring)
 
 int main(void)
@@ -276,6 +308,7 @@ int main(void)
 		WITH_RING(too_deep_ranges_do_not_mix_up_the_others),
 		WITH_RING(a_long_name_is_cut),
 		WITH_RING(threads_have_ranges_of_their_own),
+		WITH_RING(ranges_may_come_at_a_threads_end),
 	};
 
 	return cmocka_run_group_tests_name("agent: nvtx", tests, load, NULL);

@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +83,30 @@ static void do_graph(void)
 	exit(0);
 }
 
+/* Another thread forks while CUDA begins. */
+static void *fork_meanwhile(void *data)
+{
+	uint64_t begin;
+	pid_t child;
+
+	host_sleep(300);
+	begin = host_now();
+	child = fork();
+	if (!child)
+		_exit(0);
+	waitpid(child, NULL, 0);
+	if (host_now() - begin > 1000000000)
+		_exit(5);
+	return NULL;
+}
+
+static pthread_t forking;
+
+static void do_join(void)
+{
+	exit(pthread_join(forking, NULL));
+}
+
 static int on_signal; /* the thread's tid that ran the handler */
 
 static void handle(int number)
@@ -110,13 +136,26 @@ static const struct {
 	const char *name;
 	void (*act)(void);
 } acts[] = {
-	{ "exit", do_exit },   { "fork", do_fork }, { "fork-and-wait", do_fork_and_wait },
-	{ "exec", do_exec },   { "loop", do_loop }, { "signals", do_signals },
-	{ "graph", do_graph },
+	{ "exit", do_exit },   { "fork", do_fork },  { "fork-and-wait", do_fork_and_wait },
+	{ "exec", do_exec },   { "loop", do_loop },  { "signals", do_signals },
+	{ "graph", do_graph }, { "ticks", do_exit }, { "forks-early", do_join },
 };
+
+/* A signal every two milliseconds, from before CUDA begins. */
+static void tick(void)
+{
+	const struct itimerval timer = { { 0, 2000 }, { 0, 2000 } };
+
+	signal(SIGALRM, handle);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
 
 static int be_target(const char *what)
 {
+	if (strcmp(what, "ticks") == 0)
+		tick();
+	if (strcmp(what, "forks-early") == 0)
+		pthread_create(&forking, NULL, fork_meanwhile, NULL);
 	work_begin();
 	for (size_t i = 0; i < sizeof(acts) / sizeof(*acts); i++) {
 		if (strcmp(acts[i].name, what) == 0)
@@ -236,6 +275,64 @@ static void a_cuscope_that_says_nothing_is_waited_for_two_seconds(void **state)
 	host_free(host);
 }
 
+static void signals_do_not_end_the_wait_for_cuscope(void **state)
+{
+	struct host *host = host_new(KIB(256));
+	int listening = host_listen();
+	pid_t pid = start("ticks");
+
+	host_accept(host, listening);
+	close(listening);
+	host_sleep(100);
+	host_hello(host, ALL);
+	assert_int_equal(host_wait(host, AGENT_RUNNING), AGENT_RUNNING);
+	assert_int_equal(status_of(pid), 0);
+	host_read(host);
+	assert_int_equal(host_count(host, AGENT_KERNEL), LAUNCHES);
+	host_free(host);
+}
+
+static void nobody_who_forks_waits_for_cuscope(void **state)
+{
+	struct host *host = host_new(KIB(64));
+	int listening = host_listen();
+	pid_t pid = start("forks-early");
+
+	host_accept(host, listening);
+	close(listening);
+	assert_int_equal(status_of(pid), 0);
+	host_free(host);
+}
+
+/* As another user who has taken the name once cuscope is gone. */
+static int listen_as_nobody(void)
+{
+	int listening;
+
+	assert_int_equal(seteuid(65534), 0);
+	listening = host_listen();
+	assert_int_equal(seteuid(0), 0);
+	return listening;
+}
+
+static void another_user_s_socket_is_not_believed(void **state)
+{
+	struct host *host;
+	int listening;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	host = host_new(KIB(64));
+	listening = listen_as_nobody();
+	pid = start("exit");
+	host_accept(host, listening);
+	close(listening);
+	assert_true(is_closed(host, 1000)); /* it did not wait for a hello */
+	assert_int_equal(status_of(pid), 0);
+	host_free(host);
+}
+
 static void the_library_that_was_named_before_is_initialized_too(void **state)
 {
 	struct host *host;
@@ -326,6 +423,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_graph_as_a_whole_has_no_nodes),
 		cmocka_unit_test(without_cuscope_nothing_happens),
 		cmocka_unit_test(a_cuscope_that_says_nothing_is_waited_for_two_seconds),
+		cmocka_unit_test(signals_do_not_end_the_wait_for_cuscope),
+		cmocka_unit_test(nobody_who_forks_waits_for_cuscope),
+		cmocka_unit_test(another_user_s_socket_is_not_believed),
 		cmocka_unit_test(the_library_that_was_named_before_is_initialized_too),
 		cmocka_unit_test(a_forks_child_is_silent_and_holds_nothing),
 		cmocka_unit_test(a_forks_child_ends_as_it_would),

@@ -2,6 +2,7 @@
 """GPU times (--gpu), by the simulated driver and libcupti: what ran, and which call asked for it."""
 
 import collections
+import json
 import os
 import re
 import signal
@@ -173,9 +174,10 @@ def test_gpu_impossible_times_are_left_out_and_counted(case):
     trace = record(case, "gpuloop", 1, 50, 1)
     launched = sum(counts_of(case).of("launches").values())
     bad = lost(case, "gpu_bad_times")
-    checks.equal("kernels and what was left out", launched, len(trace.kernels) + bad)
-    if bad < launched // 10:
-        raise Failure(f"only {bad} of {launched} were left out")
+    checks.equal("kernels", launched - launched // 7, len(trace.kernels))
+    # of the last ones of a program, those without an end may as well be unfinished
+    if not launched // 7 // 4 <= bad <= launched // 7:
+        raise Failure(f"{bad} of {launched} were counted")
     sensible(trace)
 
 
@@ -269,6 +271,7 @@ def start_cleaned(case, *options):
 
 def test_gpu_in_a_pid_namespace(case):
     """Threads have other numbers there; their calls are theirs all the same."""
+    case.env = {"SIMCUDA_KERNEL_US": "50", "SIMCUDA_TIME_SCALE": "1"}
     process = start(case, ["--", "/usr/bin/unshare", "--pid", "--fork", "--kill-child",
                            Places.program("gpuloop"), "1", "10", "3"], stdin=subprocess.PIPE)
     checks.equal("status", 0, process.wait())
@@ -307,7 +310,7 @@ def told_once(case, trace):
 
 def test_gpu_each_launch_is_told_once(case):
     """Probes on launches go after 0.3 s, when the agent is there: nothing shows of that."""
-    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    case.env = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "50"}
     trace = record(case, "gpuloop", 2, 10, 2, stdin=subprocess.PIPE)
     told_once(case, trace)
     checks.equal("names of kernels", {"tick()"}, {k["name"] for k in trace.kernels})
@@ -320,7 +323,7 @@ def test_gpu_each_launch_is_told_once(case):
 
 def test_gpu_probes_that_come_and_go(case):
     """Each process that is born brings them back for a while."""
-    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    case.env = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "50"}
     script = (f"exec 3<&0; {Places.program('gpuloop')} 4 10 2 <&3 & "
               "for i in 1 2 3 4 5 6 7; do sleep 0.5; done; wait")
     process = start(case, ["--", "/bin/sh", "-c", script], stdin=subprocess.PIPE)
@@ -445,6 +448,16 @@ def test_gpu_an_idle_process_is_told_of(case):
     stop_loop(program)
 
 
+def test_gpu_a_program_whose_calls_are_not_traced_has_its_name(case):
+    """Its name comes with no call then, and it has ended when its kernels are told of."""
+    process = case.cuscope("trace", "--gpu", "--cupti", Places.simcuda("libcupti.so.13"), "--class", "graph",
+                           "--format", "jsonl", "--", Places.program("gpustreams"))
+    checks.equal("status", 0, process.wait())
+    lines = [json.loads(line) for line in process.out().splitlines()]
+    names = {line["comm"] for line in lines if "comm" in line}
+    checks.equal("names", {"gpustreams"}, names)
+
+
 # ---- what cannot be had --------------------------------------------------------------------------
 
 
@@ -472,10 +485,24 @@ def test_gpu_a_libcupti_that_fails(case):
     goes_on(case, "cuptiSubscribe")
 
 
+def test_gpu_a_libcupti_of_another_cuda(case):
+    """CUPTI of CUDA 11 was seen to end programs on a driver of CUDA 13."""
+    goes_on(case, r"does not fit its driver.*the one of --cupti \(of CUDA 11\).*of CUDA 12 or 13",
+            cupti="libcupti.so.11.0")
+
+
+def test_gpu_a_libcupti_of_the_cuda_before(case):
+    trace = record(case, "gpuloop", 1, 20, 1, said="libcupti.so.12", cupti="libcupti.so.12")
+    equal_kernels(trace, counts_of(case))
+
+
 def test_gpu_a_libcupti_that_is_none(case):
-    process = start(case, ["--", Places.program("gpuloop"), "1"], ["--cupti", "/bin/true"])
-    checks.equal("status", 1, process.wait())
-    checks.contains("what it said", "--cupti: .*no libcupti", process.err())
+    fifo = case.path("fifo")
+    os.mkfifo(fifo)
+    for path, said in (("/bin/true", "no libcupti"), (fifo, "no regular file"), ("/nothing", "cannot open")):
+        process = start(case, ["--", Places.program("gpuloop"), "1"], ["--cupti", path])
+        checks.equal("status", 1, process.wait())
+        checks.contains("what it said", "--cupti: .*" + said, process.err())
 
 
 def test_gpu_wrong_usage(case):

@@ -175,7 +175,7 @@ static void an_end_in_the_future_is_impossible(void **state)
 
 	shapes();
 	turn(scene, MS(1));
-	kernel(0, 1000, 3000000);
+	kernel(0, 1000, 3900000);
 	assert_int_equal(lost(scene, LOST_GPU_TIMES), 1);
 }
 
@@ -218,10 +218,41 @@ static void a_new_program_keeps_what_it_did(void **state)
 	assert_int_equal(n_activities(scene), 1);
 	old = last_seen(scene->feed)->process.id;
 	feed_process(scene->feed, WIRE_EXEC, PROCESS, PROCESS, PROCESS, "new");
-	assert_int_equal(gpu_execed(scene->gpu, PROCESS, &(struct err){ 0 }), 0);
+	gpu_execed(scene->gpu, PROCESS);
 	turn(scene, LATER);
 	assert_int_equal(n_activities(scene), 2);
 	assert_int_not_equal(last_seen(scene->feed)->process.id, old);
+}
+
+/* Its agent is heard before its calls are passed on, and it may have ended by then. */
+static void a_process_has_the_name_that_its_first_record_gives(void **state)
+{
+	struct scene *scene = *state;
+	const struct recorder *recorder = &scene->feed->recorder;
+
+	shapes();
+	kernel(0, 20, 30);
+	turn(scene, MS(1));
+	assert_int_equal(recorder->count, 0);
+	feed_process(scene->feed, WIRE_THREAD, PROCESS, THREAD, 0, "app");
+	assert_int_equal(recorder->seen[0].type, EVENT_PROCESS);
+	assert_string_equal(recorder->seen[0].process.comm, "app");
+	turn(scene, LATER);
+	assert_int_equal(recorder->count, 3); /* and its thread */
+	assert_string_equal(last_seen(scene->feed)->process.comm, "app");
+}
+
+static void a_process_that_only_worked_on_the_gpu_is_told_of_before_its_work(void **state)
+{
+	struct scene *scene = *state;
+	const struct recorder *recorder = &scene->feed->recorder;
+
+	shapes();
+	kernel(0, 20, 30);
+	turn(scene, LATER);
+	assert_int_equal(recorder->seen[0].type, EVENT_PROCESS);
+	assert_int_equal(recorder->seen[0].time_ns, START + AT(30));
+	assert_int_equal(last_seen(scene->feed)->type, EVENT_ACTIVITY);
 }
 
 static void at_the_end_nothing_is_waited_for(void **state)
@@ -413,6 +444,8 @@ int main(void)
 		TEST(what_agents_lost_is_added),
 		TEST(activities_come_before_the_exit),
 		TEST(a_new_program_keeps_what_it_did),
+		TEST(a_process_has_the_name_that_its_first_record_gives),
+		TEST(a_process_that_only_worked_on_the_gpu_is_told_of_before_its_work),
 		TEST(at_the_end_nothing_is_waited_for),
 		TEST(a_consumer_that_fails_ends_it),
 		TEST(ranges_are_of_their_thread),

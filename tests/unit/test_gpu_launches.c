@@ -2,6 +2,8 @@
 /* Launches that agents tell of, and the probes that are away meanwhile. */
 #include "gpu_scene.h"
 
+#include "capture/gpu_targets.h"
+
 /* A process with an agent that measures, long enough ago; its launches are hooked as they may be.
  */
 static void open_told(struct scene *scene)
@@ -141,6 +143,29 @@ static void a_new_process_brings_the_probes_back(void **state)
 	assert_false(probes.ignored);
 }
 
+static bool is_the_first(void *data, pid_t pid)
+{
+	return pid == (pid_t)PROCESS;
+}
+
+static void enter_nobody(void *data, pid_t pid)
+{
+}
+
+/* It has the device open; its next call may be a launch, which nobody else would tell of. */
+static void a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call(void **state)
+{
+	struct gpu_targets *targets = gpu_targets_new(false, enter_nobody, NULL);
+
+	gpu_targets_running(targets, PROCESS, MS(1));
+	assert_true(gpu_targets_all(targets, is_the_first, NULL));
+	gpu_targets_running(targets, PROCESS + 1, MS(1));
+	assert_false(gpu_targets_all(targets, is_the_first, NULL));
+	gpu_targets_forget(targets, PROCESS + 1);
+	assert_true(gpu_targets_all(targets, is_the_first, NULL));
+	gpu_targets_free(targets);
+}
+
 /* Taking them away and putting them back takes its time, too. */
 static void probes_that_were_away_for_a_moment_stay_longer(void **state)
 {
@@ -190,7 +215,7 @@ static void a_launch_in_the_future_is_none(void **state)
 
 	open_told(scene);
 	agents_tell_from(scene, MS(400));
-	agent_tells(1500000);
+	agent_tells(3500000);
 	assert_int_equal(fetch(scene), 0);
 }
 
@@ -214,6 +239,7 @@ int main(void)
 		TEST(probes_go_when_nobody_is_in_a_launch),
 		TEST(what_both_saw_is_one_call),
 		TEST(a_new_process_brings_the_probes_back),
+		TEST(a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call),
 		TEST(probes_that_were_away_for_a_moment_stay_longer),
 		TEST(an_agent_that_fails_brings_the_probes_back),
 		TEST(at_the_end_the_probes_are_back),

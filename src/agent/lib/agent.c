@@ -29,9 +29,9 @@ int InitializeInjection(void);
 int cuscope_agent_enter(int socket);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct session session; /* of the thread */
-static bool threaded;          /* the thread is there */
-static int next_socket = -1;   /* of the session that comes after this one */
+static struct session session = { .socket = -1, .wake = -1, .cupti = -1 }; /* of the thread */
+static bool threaded;                                                      /* the thread is there */
+static int next_socket = -1; /* of the session that comes after this one */
 static bool handlers_set;
 static uint32_t ends;         /* the session is about to end by itself */
 static int wake_running = -1; /* session.wake while it measures */
@@ -69,6 +69,7 @@ static int take_next(void)
 
 	pthread_mutex_lock(&lock);
 	socket = next_socket;
+	session.socket = socket; /* from here on a fork's child closes it there */
 	next_socket = -1;
 	threaded = socket >= 0;
 	__atomic_store_n(&ends, 0, __ATOMIC_RELAXED);
@@ -202,26 +203,44 @@ ENTRY int cuscope_agent_enter(int socket)
 	return code;
 }
 
-/* Returns only when the first call can be measured. */
+/* Whether no session is there: then it is the caller's to begin one. */
+static bool claim(void)
+{
+	bool claimed;
+
+	pthread_mutex_lock(&lock);
+	claimed = !threaded;
+	if (claimed)
+		set_handlers();
+	threaded = true;
+	pthread_mutex_unlock(&lock);
+	return claimed;
+}
+
+static void give_up_claim(void)
+{
+	pthread_mutex_lock(&lock);
+	threaded = false;
+	__atomic_store_n(&wake_running, -1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Returns only when the first call can be measured. Without the lock: others may fork meanwhile. */
 static void begin_started(const char *address)
 {
 	int socket;
 
-	pthread_mutex_lock(&lock);
-	socket = threaded ? -1 : channel_connect(address);
-	if (socket >= 0) {
-		set_handlers();
-		if (session_begin(&session, socket, true)) {
-			threaded = true;
-			/* now: a short program ends before the thread has begun to run */
-			__atomic_store_n(&wake_running, session.wake, __ATOMIC_RELAXED);
-			if (start_thread(true)) {
-				threaded = false; /* measured, but never flushed: CUPTI does */
-				__atomic_store_n(&wake_running, -1, __ATOMIC_RELAXED);
-			}
-		}
+	if (!claim())
+		return;
+	socket = channel_connect(address);
+	if (socket < 0 || !session_begin(&session, socket, true)) {
+		give_up_claim();
+		return;
 	}
-	pthread_mutex_unlock(&lock);
+	/* now: a short program ends before the thread has begun to run */
+	__atomic_store_n(&wake_running, session.wake, __ATOMIC_RELAXED);
+	if (start_thread(true))
+		give_up_claim(); /* measured, but never flushed: CUPTI does */
 }
 
 static int begin_next(const char *path)

@@ -19,14 +19,13 @@ static const struct call {
 	const char *name, *shape;
 } calls[] = {
 #define CALL(number, name, class, shape) { number, CUPTI_CALL_##class, #name, shape },
-	CUPTI_DRIVER_CALLS(CALL)
-#define DRIVER_CALLS                    (sizeof((char[]){ CUPTI_DRIVER_CALLS(ONE) }))
-#define ONE(number, name, class, shape) 0,
-		CUPTI_RUNTIME_CALLS(CALL)
+	CUPTI_DRIVER_CALLS(CALL) CUPTI_RUNTIME_CALLS(CALL)
 #undef CALL
 };
 
-#define CALLS (sizeof(calls) / sizeof(*calls))
+#define ONE(number, name, class, shape) +1
+#define DRIVER_CALLS                    ((size_t)(0 CUPTI_DRIVER_CALLS(ONE))) /* come first */
+#define CALLS                           (sizeof(calls) / sizeof(*calls))
 _Static_assert(CALLS < CALLS_NAMES, "names of functions have numbers below all others");
 
 /* By number: a place in `calls`, plus one. Filled before the first callback is asked for. */

@@ -3,11 +3,40 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "agent/lib/clock.h"
+
+#define CONNECT_MOST_S 2 /* where more wait for cuscope than its socket holds */
+
+/*
+ * The variable that has the name lives on in a program's children after cuscope has ended, and then
+ * anybody on the machine can take the name: he could send a libcupti of his own.
+ */
+static bool is_trusted(int socket)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t length = sizeof(peer);
+
+	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+static int connect_to(int socket, const struct sockaddr_un *to, size_t length)
+{
+	const struct timeval most = { .tv_sec = CONNECT_MOST_S };
+
+	if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most)) < 0 ||
+	    connect(socket, (const struct sockaddr *)to,
+	            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0)
+		return -errno;
+	return is_trusted(socket) ? 0 : -EACCES;
+}
 
 int channel_connect(const char *address)
 {
@@ -27,10 +56,9 @@ int channel_connect(const char *address)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&to,
-	            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) == 0)
+	code = connect_to(fd, &to, length);
+	if (!code)
 		return fd;
-	code = -errno;
 	close(fd);
 	return code;
 }
@@ -57,6 +85,20 @@ static void take_fds(struct msghdr *packet, int fds[2])
 	}
 }
 
+/* A signal to the program does not end it. */
+static bool wait_for_message(int socket, int timeout_ms)
+{
+	struct pollfd ready = { .fd = socket, .events = POLLIN };
+	uint64_t now = clock_now(), until = now + (uint64_t)timeout_ms * 1000000;
+	int n;
+
+	do {
+		n = poll(&ready, 1, (int)((until - now) / 1000000));
+		now = clock_now();
+	} while (n < 0 && errno == EINTR && now < until);
+	return n > 0;
+}
+
 int channel_receive(int socket, int timeout_ms, struct agent_message *message, int fds[2])
 {
 	union {
@@ -68,11 +110,10 @@ int channel_receive(int socket, int timeout_ms, struct agent_message *message, i
 		                 .msg_iovlen = 1,
 		                 .msg_control = control.bytes,
 		                 .msg_controllen = sizeof(control.bytes) };
-	struct pollfd ready = { .fd = socket, .events = POLLIN };
 	ssize_t got;
 
 	fds[0] = fds[1] = -1;
-	if (timeout_ms && poll(&ready, 1, timeout_ms) == 0)
+	if (timeout_ms && !wait_for_message(socket, timeout_ms))
 		return 0;
 	got = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (got < 0)

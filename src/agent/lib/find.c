@@ -22,6 +22,7 @@ struct search {
 	unsigned driver;  /* CUDA's major version: none newer */
 	unsigned runtime; /* the same of the loaded libcudart; 0: none, or a static one */
 	bool foreign;     /* one loads, but is not for this process */
+	bool given;       /* the user names it: the path is cuscope's own */
 };
 
 /* ---- what is loaded ------------------------------------------------------------------------ */
@@ -98,6 +99,7 @@ static bool fits(const struct search *search, unsigned major)
 static bool try_path(struct search *search, const char *path, int flags)
 {
 	uint32_t (*get_version)(uint32_t * version);
+	const char *said = search->given ? "the one of --cupti" : path;
 	uint32_t version = 0;
 	void *library;
 
@@ -105,13 +107,13 @@ static bool try_path(struct search *search, const char *path, int flags)
 	if (!library) {
 		if (!flags)
 			failure_add(search->failure, "%s%s", search->failure->text[0] ? ", " : "",
-			            path);
+			            said);
 		return false;
 	}
 	get_version = (uint32_t(*)(uint32_t *))dlsym(library, "cuptiGetVersion");
 	if (!get_version || get_version(&version) || !fits(search, cuda_major(version))) {
 		failure_add(search->failure, "%s%s (of CUDA %u)",
-		            search->failure->text[0] ? ", " : "", path, cuda_major(version));
+		            search->failure->text[0] ? ", " : "", said, cuda_major(version));
 		search->foreign = true;
 		return false;
 	}
@@ -237,7 +239,7 @@ static bool try_loader(struct search *search)
 
 int find_cupti(int given, uint32_t driver_version, struct found *found, struct failure *failure)
 {
-	struct search search = { found, failure, driver_version / 1000, 0, false };
+	struct search search = { found, failure, driver_version / 1000, 0, false, given >= 0 };
 	struct loaded loaded;
 	char path[64];
 

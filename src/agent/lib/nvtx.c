@@ -160,9 +160,16 @@ static uint64_t since(const struct ring *ring)
 	return __atomic_load_n(&ring->shared->active_since_ns, __ATOMIC_RELAXED);
 }
 
+/* Ranges may still come on this thread, from what other libraries do at its end. */
+static void free_stack(void *stack)
+{
+	own_stack = NULL;
+	free(stack);
+}
+
 static void make_key(void)
 {
-	keyed = pthread_key_create(&key, free) == 0;
+	keyed = pthread_key_create(&key, free_stack) == 0;
 }
 
 /* NULL: no memory. */
