@@ -50,8 +50,8 @@ const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n);
 uint64_t gpu_line_measured_ns(const struct gpu_line *line);
 
 /*
- * Of all GPUs that ran anything together: busy_ns, and what it is a share of, the same as in the
- * reports gaps and overlap.
+ * Of all GPUs that ran anything together: busy_ns, and what it is a share of. The same as in the
+ * report overlap; gaps leaves out all of a gap that was not measured in part.
  */
 uint64_t gpu_tally_busy_ns(struct gpu_tally *tally);
 uint64_t gpu_tally_measured_ns(struct gpu_tally *tally);
