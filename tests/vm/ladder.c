@@ -91,7 +91,7 @@ static uint64_t lost(struct programs *programs)
 {
 	uint64_t sum = 0;
 
-	for (int i = 0; i < LOST_COUNT; i++)
+	for (int i = 0; i < LOST_LATE; i++)
 		sum += programs_state(programs)->lost[i];
 	return sum;
 }
