@@ -143,6 +143,19 @@ static void a_new_process_brings_the_probes_back(void **state)
 	assert_false(probes.ignored);
 }
 
+static void probes_that_cannot_come_back_are_missed(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	assert_string_equal(missed, "");
+	probes.fail = true;
+	gpu_forked(scene->gpu);
+	assert_non_null(strstr(missed, "no memory"));
+}
+
 static bool is_the_first(void *data, pid_t pid)
 {
 	return pid == (pid_t)PROCESS;
@@ -239,6 +252,7 @@ int main(void)
 		TEST(probes_go_when_nobody_is_in_a_launch),
 		TEST(what_both_saw_is_one_call),
 		TEST(a_new_process_brings_the_probes_back),
+		TEST(probes_that_cannot_come_back_are_missed),
 		TEST(a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call),
 		TEST(probes_that_were_away_for_a_moment_stay_longer),
 		TEST(an_agent_that_fails_brings_the_probes_back),
