@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "agent/agent_channel.h"
@@ -35,12 +36,25 @@ struct agent *agent_new(struct agent_common *common, pid_t pid)
 	return agent;
 }
 
+/*
+ * Before it is closed: a process that was just forked may hold a copy yet, and epoll would tell of
+ * an agent that is no more.
+ */
+static void unwatch(const struct agent *agent, int fd)
+{
+	epoll_ctl(agent->common->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 /* What keeps it from coming back; its last lost records stay counted. */
 static void finish(struct agent *agent)
 {
 	agent_add_lost(agent, &agent->common->lost);
-	if (agent->socket >= 0)
+	if (agent->socket >= 0) {
+		unwatch(agent, agent->socket);
 		close(agent->socket);
+	}
+	if (agent->inject)
+		unwatch(agent, inject_fd(agent->inject));
 	inject_free(agent->inject);
 	agent_ring_free(agent->ring);
 	agent->socket = -1;
@@ -220,6 +234,7 @@ void agent_entered(struct agent *agent)
 	struct err err = { 0 };
 	int rc = inject_result(agent->inject, &result, &err);
 
+	unwatch(agent, inject_fd(agent->inject));
 	inject_free(agent->inject);
 	agent->inject = NULL;
 	if (rc) {

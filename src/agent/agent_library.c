@@ -120,9 +120,10 @@ static bool is_same(const char *path, struct stat *st)
 
 bool agent_library_is_at(const char *path)
 {
+	const char *slash = strrchr(path, '/');
 	struct stat st;
 
-	return is_same(path, &st);
+	return strcmp(slash ? slash + 1 : path, NAME) == 0 || is_same(path, &st);
 }
 
 /* ---- a file that is there -------------------------------------------------------------------- */

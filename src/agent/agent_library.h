@@ -27,7 +27,7 @@ int agent_library_open(struct agent_library **library, struct err *err);
 const char *agent_library_path(const struct agent_library *library);
 void agent_library_free(struct agent_library *library); /* NULL is fine */
 
-/* Whether the file at `path` is this library; a stripped one is the same. */
+/* Whether the file at `path` is this library, stripped or not, or by its name another cuscope's. */
 bool agent_library_is_at(const char *path);
 
 #endif

@@ -27,8 +27,8 @@
 
 struct agents {
 	struct agent_common common;
-	int epoll, timer, listener; /* -1: none */
-	char name[CHANNEL_NAME];    /* of the listener */
+	int timer, listener;     /* -1: none */
+	char name[CHANNEL_NAME]; /* of the listener */
 	struct agent_library *library;
 	char *variables[VARIABLES];
 	struct agent *all;
@@ -76,7 +76,7 @@ static int watch(struct agents *agents, int fd, void *tag)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = tag };
 
-	return epoll_ctl(agents->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+	return epoll_ctl(agents->common.epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
 int agents_new(const struct agents_options *options, struct agents **agents_out, struct err *err)
@@ -89,9 +89,10 @@ int agents_new(const struct agents_options *options, struct agents **agents_out,
 		agents->common.options.window_ns = 0;
 	agents->common.order = AGENT_RUN;
 	agents->common.cupti = agents->listener = -1;
-	agents->epoll = epoll_create1(EPOLL_CLOEXEC);
+	agents->common.epoll = epoll_create1(EPOLL_CLOEXEC);
 	agents->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (agents->epoll < 0 || agents->timer < 0 || watch(agents, agents->timer, &agents->timer))
+	if (agents->common.epoll < 0 || agents->timer < 0 ||
+	    watch(agents, agents->timer, &agents->timer))
 		rc = err_set(err, errno, "cannot wait for agents: %s", strerror(errno));
 	if (!rc && options->cupti)
 		rc = open_cupti(agents, options->cupti, err);
@@ -133,7 +134,7 @@ void agents_free(struct agents *agents)
 	reap(agents);
 	close_fd(&agents->listener);
 	close_fd(&agents->timer);
-	close_fd(&agents->epoll);
+	close_fd(&agents->common.epoll);
 	close_fd(&agents->common.cupti);
 	agent_library_free(agents->library);
 	for (size_t i = 0; i < VARIABLES; i++)
@@ -341,14 +342,11 @@ static void follow_windows(struct agents *agents)
 
 int agents_fd(const struct agents *agents)
 {
-	return agents->epoll;
+	return agents->common.epoll;
 }
 
 static void entered(struct agents *agents, struct agent *agent)
 {
-	int fd = inject_fd(agent->inject);
-
-	epoll_ctl(agents->epoll, EPOLL_CTL_DEL, fd, NULL);
 	agents->entering--;
 	agent_entered(agent);
 	watch_agent(agents, agent, agent->socket);
@@ -375,7 +373,7 @@ static void handle(struct agents *agents, void *tag)
 void agents_turn(struct agents *agents, uint64_t now_ns)
 {
 	struct epoll_event events[EVENTS_MOST];
-	int n = epoll_wait(agents->epoll, events, EVENTS_MOST, 0);
+	int n = epoll_wait(agents->common.epoll, events, EVENTS_MOST, 0);
 	struct agent *agent, *next;
 
 	agents->common.now_ns = now_ns;

@@ -78,6 +78,15 @@ static int check_made(const struct target *target, const struct area *area, stru
 	return 0;
 }
 
+/*
+ * The target may have put something else in its place: where a write waits for somebody, or has a
+ * meaning to the kernel.
+ */
+static bool is_in_memory(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
 static int fill_library(const struct inject_options *options, const struct target *target,
                         pid_t tid, const struct plan *plan, uint64_t base, const struct area *area,
                         struct err *err)
@@ -89,6 +98,11 @@ static int fill_library(const struct inject_options *options, const struct targe
 	if (fd < 0)
 		return err_set(err, fd, "taking the memfd of process %d: %s", target->pid,
 		               strerror(-fd));
+	if (!is_in_memory(fd)) {
+		close(fd);
+		return err_set(err, EBADF, "process %d has put another file in place of a memfd",
+		               target->pid);
+	}
 	rc = fill(fd, options->library, options->bytes);
 	close(fd);
 	write_path(path, sizeof(path), plan->mark, number);
@@ -99,7 +113,7 @@ static int fill_library(const struct inject_options *options, const struct targe
 	          : 0;
 }
 
-/* The target may have put something else in its place. */
+/* The target may have put something else in its place, as above. */
 static bool is_our_kind(int fd)
 {
 	int domain = 0, type = 0;

@@ -69,6 +69,22 @@ static void do_exec(void)
 	exit(8);
 }
 
+/* Runs after the agent's own part of the exit. */
+static void call_late(void)
+{
+	work_launch(1);
+	work_sync();
+	host_sleep(20); /* the agent would say that it has left */
+}
+
+static void do_exit_later(void)
+{
+	launch_some();
+	work_sync();
+	host_sleep(250);
+	exit(0);
+}
+
 static void do_loop(void)
 {
 	for (;;) {
@@ -136,9 +152,16 @@ static const struct {
 	const char *name;
 	void (*act)(void);
 } acts[] = {
-	{ "exit", do_exit },   { "fork", do_fork },  { "fork-and-wait", do_fork_and_wait },
-	{ "exec", do_exec },   { "loop", do_loop },  { "signals", do_signals },
-	{ "graph", do_graph }, { "ticks", do_exit }, { "forks-early", do_join },
+	{ "exit", do_exit },
+	{ "fork", do_fork },
+	{ "fork-and-wait", do_fork_and_wait },
+	{ "exec", do_exec },
+	{ "loop", do_loop },
+	{ "signals", do_signals },
+	{ "graph", do_graph },
+	{ "ticks", do_exit },
+	{ "forks-early", do_join },
+	{ "calls-late", do_exit_later },
 };
 
 /* A signal every two milliseconds, from before CUDA begins. */
@@ -154,6 +177,8 @@ static int be_target(const char *what)
 {
 	if (strcmp(what, "ticks") == 0)
 		tick();
+	if (strcmp(what, "calls-late") == 0)
+		atexit(call_late);
 	if (strcmp(what, "forks-early") == 0)
 		pthread_create(&forking, NULL, fork_meanwhile, NULL);
 	work_begin();
@@ -345,6 +370,32 @@ static void the_library_that_was_named_before_is_initialized_too(void **state)
 	host_free(host);
 }
 
+static void a_chain_that_comes_back_to_the_library_ends(void **state)
+{
+	struct host *host;
+	pid_t pid;
+
+	setenv(AGENT_ENV_NEXT, getenv("AGENT_SO"), 1);
+	host = start_measured("exit", &pid);
+	unsetenv(AGENT_ENV_NEXT);
+	assert_int_equal(status_of(pid), 0);
+	host_read(host);
+	assert_int_equal(host_count(host, AGENT_KERNEL), LAUNCHES);
+	host_free(host);
+}
+
+static void destructors_are_no_moment_to_leave(void **state)
+{
+	pid_t pid;
+	struct host *host = start_measured("calls-late", &pid);
+
+	host_sleep(100);
+	host_tell(host, AGENT_STOP);
+	assert_int_equal(status_of(pid), 0);
+	assert_int_equal(host->shared->state, AGENT_ENDING);
+	host_free(host);
+}
+
 static void a_forks_child_is_silent_and_holds_nothing(void **state)
 {
 	pid_t pid;
@@ -427,6 +478,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nobody_who_forks_waits_for_cuscope),
 		cmocka_unit_test(another_user_s_socket_is_not_believed),
 		cmocka_unit_test(the_library_that_was_named_before_is_initialized_too),
+		cmocka_unit_test(a_chain_that_comes_back_to_the_library_ends),
+		cmocka_unit_test(destructors_are_no_moment_to_leave),
 		cmocka_unit_test(a_forks_child_is_silent_and_holds_nothing),
 		cmocka_unit_test(a_forks_child_ends_as_it_would),
 		cmocka_unit_test(exec_closes_all),

@@ -305,6 +305,15 @@ static int say_where(void)
 	return 0;
 }
 
+static void another_cuscope_is_not_passed_on_to(void **state)
+{
+	struct scene *scene = *state;
+
+	setenv("CUDA_INJECTION64_PATH", "/opt/older/lib/cuscope/" NAME, 1);
+	scene_open(scene);
+	assert_string_equal(scene_variable(scene, AGENT_ENV_NEXT), "");
+}
+
 #define IN_CLEAN(test) cmocka_unit_test_setup_teardown(test, clean_environment, scene_free)
 
 int main(int argc, char **argv)
@@ -323,6 +332,7 @@ int main(int argc, char **argv)
 		IN_CLEAN(a_command_is_told_where_library_and_socket_are),
 		IN_CLEAN(what_was_to_be_injected_is_passed_on_to),
 		IN_CLEAN(it_does_not_pass_on_to_itself),
+		IN_CLEAN(another_cuscope_is_not_passed_on_to),
 		IN_CLEAN(a_cuscope_in_a_cuscope_keeps_what_was_before_both),
 		IN_CLEAN(ranges_come_by_a_variable_of_their_own),
 		IN_CLEAN(somebody_else_s_ranges_are_left_alone),

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 /* ---- coming in ------------------------------------------------------------------------------- */
@@ -343,6 +344,41 @@ static void an_agent_may_die_at_any_moment(void **state)
 	assert_true(agents_stopped(scene->agents));
 }
 
+/* As a process that was just forked to enter another one. */
+static pid_t fork_with_copies(const struct fake_agent *agent)
+{
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	close(agent->socket);
+	pause();
+	_exit(0);
+}
+
+static void copies_of_its_socket_do_not_bring_it_back(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+	struct pollfd ready = { .events = POLLIN };
+	pid_t child;
+	int told;
+
+	scene_runs(scene, &agent);
+	child = fork_with_copies(&agent);
+	fake_agent_die(&agent);
+	for (int i = 0; i < 1000 && scene->last.state != AGENT_OFF; i++) {
+		usleep(1000);
+		scene_turn(scene);
+	}
+	ready.fd = agents_fd(scene->agents);
+	told = poll(&ready, 1, 0);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(scene->last.state, AGENT_OFF);
+	assert_int_equal(told, 0);
+}
+
 static void nothing_is_told_of_a_process_that_ended_before_it_was_measured(void **state)
 {
 	struct scene *scene = *state;
@@ -497,6 +533,7 @@ int main(void)
 		SCENE_TEST(the_rest_is_read_when_the_process_is_gone),
 		SCENE_TEST(records_before_its_end_come_before_the_news_of_it),
 		SCENE_TEST(an_agent_may_die_at_any_moment),
+		SCENE_TEST(copies_of_its_socket_do_not_bring_it_back),
 		SCENE_TEST(nothing_is_told_of_a_process_that_ended_before_it_was_measured),
 		SCENE_TEST(one_that_says_nothing_is_given_up),
 		SCENE_TEST(another_version_is_refused),

@@ -151,10 +151,10 @@ static void in_child(void)
 static void at_exit(void)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
+	int wake = __atomic_load_n(&wake_running, __ATOMIC_RELAXED);
 	uint64_t one = 1;
 
-	int wake = __atomic_load_n(&wake_running, __ATOMIC_RELAXED);
-
+	leave_cancel(); /* calls that destructors make are no moment for it */
 	if (wake < 0)
 		return;
 	__atomic_store_n(&exiting, EXIT_WANTED, __ATOMIC_RELEASE);
@@ -253,16 +253,25 @@ static int begin_next(const char *path)
 	return initialize ? initialize() : 1;
 }
 
-/* By CUDA, in cuInit, for CUDA_INJECTION64_PATH. 1: all is well. */
+/*
+ * By CUDA, in cuInit, for CUDA_INJECTION64_PATH. 1: all is well. Not for programs with more rights
+ * than who started them has. Called again by what comes next, where that is cuscope's library once
+ * more: the end of the chain.
+ */
 ENTRY int InitializeInjection(void)
 {
-	const char *address = getenv(AGENT_ENV), *next = getenv(AGENT_ENV_NEXT);
+	static __thread bool inside;
+	const char *address = secure_getenv(AGENT_ENV), *next = secure_getenv(AGENT_ENV_NEXT);
 	int error = errno, result = 1;
 
+	if (inside)
+		return result;
+	inside = true;
 	if (address && *address)
 		begin_started(address);
 	if (next && *next)
 		result = begin_next(next);
+	inside = false;
 	errno = error;
 	return result;
 }

@@ -198,7 +198,7 @@ static bool try_toolkits(struct search *search)
 	char pattern[PATH_MAX];
 
 	for (size_t i = 0; i < sizeof(homes) / sizeof(*homes); i++) {
-		const char *home = getenv(homes[i]);
+		const char *home = secure_getenv(homes[i]);
 
 		if (!home || !*home)
 			continue;
