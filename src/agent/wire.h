@@ -71,9 +71,9 @@ enum agent_state {
 	AGENT_STARTING, /* looks for CUPTI, subscribes */
 	AGENT_RUNNING,
 	AGENT_ENDING, /* measures no more; waits for a call to end, at which CUPTI can be left */
-	AGENT_PAUSED, /* CUPTI was left */
-	AGENT_OFF,    /* so it was, for good */
-	AGENT_FAILED, /* `failure` tells why; nothing is left behind */
+	AGENT_PAUSED, /* CUPTI was left, or keeps still: `leftover` */
+	AGENT_OFF,    /* the same, for good */
+	AGENT_FAILED, /* the same, and `failure` tells why */
 };
 
 /*

@@ -136,8 +136,7 @@ static void notice(struct gpu *gpu, const char *text)
 static void tell_running(struct gpu *gpu, struct gpu_process *process,
                          const struct agent_status *status)
 {
-	const char *cupti =
-		gpu->options.settings->cupti ? gpu->options.settings->cupti : status->cupti;
+	const char *cupti = status->cupti; /* whatever was asked for: the first one stays */
 	uint64_t since = status->active_since_ns;
 	char stopped[64] = "", text[512];
 

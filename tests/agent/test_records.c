@@ -3,8 +3,10 @@
 #include <pthread.h>
 
 #include "agent/lib/activities.h"
+#include "agent/lib/calls.h"
 #include "agent/lib/clock.h"
 #include "agent/lib/cupti_abi.h"
+#include "agent/lib/cupti_calls.h"
 #include "agent/lib/intern.h"
 #include "agent/lib/writer.h"
 #include "host.h"
@@ -445,6 +447,28 @@ static void another_clock_is_compared_and_its_drift_is_an_error(void **state)
 	assert_true(clock_converted(now) == now);
 }
 
+/* ---- calls ---- */
+
+static void call_at(uint32_t site, uint32_t correlation)
+{
+	const struct cupti_callback_data data = { .site = site, .correlation = correlation };
+
+	calls_callback(CUPTI_DOMAIN_DRIVER, CUPTI_ID_cuLaunchKernel, &data);
+}
+
+static void correlations_may_come_again_after_a_pause(void **state)
+{
+	calls_prepare();
+	writer_measure(AGENT_WANT_KERNELS);
+	call_at(CUPTI_ENTER, 17); /* its end is not seen */
+	calls_prepare();
+	host->shared->active_since_ns = clock_now();
+	call_at(CUPTI_ENTER, 17);
+	call_at(CUPTI_EXIT, 17);
+	host_read(host);
+	assert_int_equal(host_count(host, AGENT_CALL), 1);
+}
+
 #define WITH_RING(test) cmocka_unit_test_setup_teardown(test, open_ring, close_ring)
 
 int main(void)
@@ -466,6 +490,7 @@ int main(void)
 		WITH_RING(kinds_that_nobody_asked_for_are_counted),
 		WITH_RING(a_kernel_of_five_seconds_keeps_its_end),
 		WITH_RING(a_graph_is_told_only_where_records_have_it),
+		WITH_RING(correlations_may_come_again_after_a_pause),
 		WITH_RING(another_clock_is_compared_and_its_drift_is_an_error),
 	};
 

@@ -134,6 +134,7 @@ static void in_child(void)
 	session = (struct session){ .socket = -1, .wake = -1, .cupti = -1 };
 	next_socket = -1;
 	ends = 0;
+	exiting = EXIT_NOT;
 	wake_running = -1;
 	threaded = false;
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

@@ -40,7 +40,11 @@ static __thread struct open_call {
 	uint64_t begin_ns;
 	uint32_t correlation;
 	uint32_t number; /* of the callback and its domain; 0: none */
+	uint32_t round;
 } open_call;
+
+/* Of measuring: correlations of another one, whose calls may still be open, come again. */
+static uint32_t this_round;
 
 static const uint32_t wanted_by[] = {
 	[CUPTI_CALL_LAUNCH] = AGENT_WANT_KERNELS, [CUPTI_CALL_COPY] = AGENT_WANT_COPIES,
@@ -52,6 +56,7 @@ static bool graphs_seen; /* since the process began: see enum agent_leftover */
 
 void calls_prepare(void)
 {
+	__atomic_fetch_add(&this_round, 1, __ATOMIC_RELAXED);
 	if (by_number[0][calls[0].number])
 		return;
 	for (size_t i = CALLS; i-- > 0;)
@@ -190,7 +195,7 @@ void calls_callback(uint32_t domain, uint32_t id, const void *callback_data)
 {
 	const struct cupti_callback_data *data = callback_data;
 	struct open_call *open = &open_call;
-	uint32_t number = id * 4 + domain;
+	uint32_t number = id * 4 + domain, round = __atomic_load_n(&this_round, __ATOMIC_RELAXED);
 	struct ring *ring;
 
 	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS)
@@ -198,8 +203,9 @@ void calls_callback(uint32_t domain, uint32_t id, const void *callback_data)
 	if (data->site == CUPTI_ENTER) {
 		if (class_of(domain, id) == CUPTI_CALL_MADE)
 			return;
-		if (open->number && open->correlation == data->correlation)
+		if (open->number && open->correlation == data->correlation && open->round == round)
 			return;
+		open->round = round;
 		open->correlation = data->correlation;
 		open->number = number;
 		open->begin_ns = clock_now();

@@ -11,7 +11,7 @@
 
 #define CALLS_NAMES 1024 /* names up to this number are those of functions */
 
-/* Before the first callback. */
+/* Before the first callback, each time that measuring begins. */
 void calls_prepare(void);
 
 /* Which of a domain's callbacks are needed for `kinds`, one after another from *at = 0; 0: no more.

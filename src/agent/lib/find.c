@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
@@ -237,17 +238,30 @@ static bool try_loader(struct search *search)
 	return false;
 }
 
+/* The user's own choice: it alone, whatever the runtime is. Its path is told, not a number. */
+static bool try_given(struct search *search, int given)
+{
+	struct found *found = search->found;
+	char path[64];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", given);
+	if (!try_path(search, path, 0))
+		return false;
+	length = readlink(path, found->path, sizeof(found->path) - 1);
+	found->path[length > 0 ? length : 0] = '\0';
+	return true;
+}
+
 int find_cupti(int given, uint32_t driver_version, struct found *found, struct failure *failure)
 {
 	struct search search = { found, failure, driver_version / 1000, 0, false, given >= 0 };
 	struct loaded loaded;
-	char path[64];
 
 	memset(found, 0, sizeof(*found));
 	failure->text[0] = '\0';
-	if (given >= 0) { /* the user's own choice: it alone, whatever the runtime is */
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", given);
-		if (try_path(&search, path, 0))
+	if (given >= 0) {
+		if (try_given(&search, given))
 			return 0;
 	} else {
 		if (find_loaded(&loaded, "libcupti.so") &&
