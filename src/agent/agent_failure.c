@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 
+#define LEAVABLE 24 /* cuptiGetVersion from which agents finalize it */
+
 /* CUptiResult (cupti_result.h of CUDA 13.0), those that a user can do something about. */
 static const struct advice {
 	int32_t code;
@@ -134,7 +136,14 @@ void agent_note_text(struct buf *out, pid_t pid, enum agent_state state,
 			"graph launches of process %d are measured node by node: as wholes they "
 			"can be only where cuscope starts the program, and measures all the time",
 			pid);
-	if (state == AGENT_OFF && shared->leftover)
+	if (state != AGENT_OFF || !shared->leftover)
+		return;
+	if (shared->cupti_version && shared->cupti_version < LEAVABLE)
+		buf_printf(out,
+		           "CUPTI stays in process %d, since one older than that of CUDA 12.6 is "
+		           "not left: until it ends, some of its cost stays",
+		           pid);
+	else
 		buf_printf(
 			out,
 			"CUPTI stays in process %d, since it used CUDA graphs while it was "

@@ -199,6 +199,30 @@ uint64_t gpu_line_measured_ns(const struct gpu_line *line)
 	return all_ns - line->not_measured_ns;
 }
 
+uint64_t gpu_tally_busy_ns(struct gpu_tally *tally)
+{
+	const struct gpu_line *lines;
+	uint64_t sum = 0;
+	size_t n;
+
+	lines = gpu_tally_lines(tally, &n);
+	for (size_t i = 0; i < n; i++)
+		sum += lines[i].busy_ns;
+	return sum;
+}
+
+uint64_t gpu_tally_measured_ns(struct gpu_tally *tally)
+{
+	const struct gpu_line *lines;
+	uint64_t sum = 0;
+	size_t n;
+
+	lines = gpu_tally_lines(tally, &n);
+	for (size_t i = 0; i < n; i++)
+		sum += gpu_line_measured_ns(&lines[i]);
+	return sum;
+}
+
 double gpu_copies_rate(const struct gpu_copies *copies)
 {
 	return copies->ns ? (double)copies->bytes / (double)copies->ns : 0;

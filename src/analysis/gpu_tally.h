@@ -49,6 +49,13 @@ const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n);
 /* What busy_ns is a share of: from its first work to its last, without what was not measured. */
 uint64_t gpu_line_measured_ns(const struct gpu_line *line);
 
+/*
+ * Of all GPUs that ran anything together: busy_ns, and what it is a share of. The same as in the
+ * report overlap; gaps leaves out all of a gap that was not measured in part.
+ */
+uint64_t gpu_tally_busy_ns(struct gpu_tally *tally);
+uint64_t gpu_tally_measured_ns(struct gpu_tally *tally);
+
 /* 10^9 bytes a second; 0 where no time was spent. */
 double gpu_copies_rate(const struct gpu_copies *copies);
 

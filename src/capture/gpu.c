@@ -73,20 +73,25 @@ static bool is_wanted(void *data, pid_t pid)
 	return wanted;
 }
 
-static void enter(void *data, pid_t pid)
+static void tell_no_agent(struct gpu *gpu, pid_t pid)
 {
-	struct gpu *gpu = data;
 	char text[256];
 
-	if (!gpu->held) {
-		agents_enter(gpu->agents, pid);
-		return;
-	}
 	snprintf(text, sizeof(text),
 	         "no GPU times of process %d: it uses CUDA, but no agent came along: was its "
 	         "environment cleaned (env -i, sudo)? With --no-hold it is entered",
 	         pid);
 	gpu_tell_trouble(gpu, gpu_process_get(gpu, (uint32_t)pid), text, true);
+}
+
+static void enter(void *data, pid_t pid)
+{
+	struct gpu *gpu = data;
+
+	if (gpu->held)
+		tell_no_agent(gpu, pid);
+	else
+		agents_enter(gpu->agents, pid);
 }
 
 static void note_windows(struct gpu *gpu)
@@ -194,11 +199,8 @@ void gpu_running(struct gpu *gpu, pid_t pid)
 void gpu_called(struct gpu *gpu, const struct wire_call *call)
 {
 	const struct module *module = NULL;
-	const struct hook *hook;
+	const struct hook *hook = modules_hook(gpu->options.modules, call->head.hook, &module);
 
-	if (gpu->stopping)
-		return;
-	hook = modules_hook(gpu->options.modules, call->head.hook, &module);
 	gpu_targets_called(gpu->targets, call, hook, module, gpu->now_ns);
 }
 
@@ -210,7 +212,12 @@ void gpu_forked(struct gpu *gpu)
 
 bool gpu_is_double(struct gpu *gpu, const struct wire_head *record)
 {
-	return gpu->calls && record->type == WIRE_CALL &&
+	const struct hook *hook;
+
+	if (!gpu->calls || record->type != WIRE_CALL)
+		return false;
+	hook = modules_hook(gpu->options.modules, record->hook, NULL);
+	return hook && hook->group == HOOK_LAUNCH &&
 	       gpu_calls_is_double(gpu->calls, (const struct wire_call *)record);
 }
 
@@ -286,8 +293,10 @@ int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 
 	agents_gone(gpu->agents, pid);
 	if (!process && !(process = process_find(gpu, pid))) {
-		gpu_targets_forget(gpu->targets, pid);
-		return 0;
+		if (!gpu_targets_forget(gpu->targets, pid) || !gpu->held)
+			return 0;
+		tell_no_agent(gpu, pid);
+		process = process_find(gpu, pid);
 	}
 	r = settle(gpu, pid, UINT64_MAX, err);
 	process_drop(gpu, process);

@@ -17,6 +17,7 @@
 struct told {
 	uint64_t begin_ns, end_ns;
 	uint16_t hook;
+	bool by_agent;
 };
 
 struct thread {
@@ -332,7 +333,21 @@ static void remember(struct gpu_calls *calls, const struct wire_call *call)
 	struct thread *thread = thread_get(calls, call->head.tgid, call->head.tid);
 
 	thread->last[thread->count++ % LAST] =
-		(struct told){ call->begin_ns, call->head.time_ns, call->head.hook };
+		(struct told){ call->begin_ns, call->head.time_ns, call->head.hook,
+		               call->head.flags & WIRE_BY_AGENT };
+}
+
+/* Whether both are of one launch: what the programs saw lies around what the agent did. */
+static bool are_one(const struct told *told, const struct wire_call *call)
+{
+	const struct told other = { call->begin_ns, call->head.time_ns, call->head.hook,
+		                    call->head.flags & WIRE_BY_AGENT };
+	const struct told *inner = told->by_agent ? told : &other;
+	const struct told *outer = told->by_agent ? &other : told;
+
+	return told->hook == other.hook && told->by_agent != other.by_agent &&
+	       outer->begin_ns <= inner->begin_ns + SLOP_NS &&
+	       outer->end_ns + SLOP_NS >= inner->end_ns;
 }
 
 bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call)
@@ -340,21 +355,17 @@ bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call)
 	const struct thread *thread;
 	uint32_t tid = call->head.tid;
 
-	if (call->head.flags & WIRE_BY_AGENT) {
-		remember(calls, call);
-		return false;
-	}
 	HASH_FIND_INT(calls->threads, &tid, thread);
-	if (!thread || thread->pid != call->head.tgid)
-		return false;
-	for (uint64_t i = thread->count; i > 0 && thread->count - i < LAST; i--) {
+	if (thread && thread->pid != call->head.tgid)
+		thread = NULL;
+	for (uint64_t i = thread ? thread->count : 0; i > 0 && thread->count - i < LAST; i--) {
 		const struct told *told = &thread->last[(i - 1) % LAST];
 
-		if (told->hook == call->head.hook && call->begin_ns <= told->begin_ns + SLOP_NS &&
-		    call->head.time_ns + SLOP_NS >= told->end_ns)
+		if (are_one(told, call))
 			return true;
 		if (told->end_ns < call->begin_ns)
-			return false;
+			break;
 	}
+	remember(calls, call);
 	return false;
 }

@@ -3,8 +3,9 @@
  * Launches that agents tell of and no program saw: put into the form in which the programs send
  * calls, so that all that follows is the same. A callback of CUPTI costs a tenth of a probe.
  *
- * While probes are taken away or put back, both tell of a launch: the agent's comes first, since
- * its callback ends before the function does, and the program's is then a double.
+ * While probes are taken away or put back, both tell of a launch. The agent's comes first, since
+ * its callback ends before the function does, unless something holds its ring up: whichever comes
+ * second is a double.
  */
 #ifndef CUSCOPE_CAPTURE_GPU_CALLS_H
 #define CUSCOPE_CAPTURE_GPU_CALLS_H
@@ -33,8 +34,8 @@ void gpu_calls_add(struct gpu_calls *calls, uint32_t pid, uint32_t tid, const st
 const struct wire_head *gpu_calls_peek(void *calls, size_t *bytes);
 void gpu_calls_advance(void *calls);
 
-/* Whether an agent told of this call, which a program saw as well. To be asked of each call, in
- * order of time. */
+/* Whether an agent told of this launch that a program saw, or the other way round. To be asked of
+ * each launch of both, as they are passed on. */
 bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call);
 
 void gpu_calls_forget(struct gpu_calls *calls, uint32_t pid);

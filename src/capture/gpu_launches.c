@@ -68,8 +68,15 @@ static void ignore(struct gpu_launches *l, bool yes)
 static void hook(struct gpu_launches *l, bool yes)
 {
 	modules_lock(l->modules);
-	for (size_t i = 0; i < modules_count(l->modules); i++)
-		module_hook_launches(modules_at(l->modules, i), l->programs, l->returns, yes);
+	for (size_t i = 0; i < modules_count(l->modules); i++) {
+		struct module *module = modules_at(l->modules, i);
+		struct err err = { 0 };
+
+		if (module_hook_launches(module, l->programs, l->returns, yes, &err))
+			modules_miss(l->modules, MISS_NOT_HOOKED, "cuLaunchKernel and its like",
+			             module->name, 0,
+			             "probes that were away could not be put back: %s", err.text);
+	}
 	modules_unlock(l->modules);
 }
 

@@ -145,13 +145,17 @@ void gpu_targets_came(struct gpu_targets *t, pid_t pid)
 	set_done(t, get(t, pid));
 }
 
-void gpu_targets_forget(struct gpu_targets *t, pid_t pid)
+bool gpu_targets_forget(struct gpu_targets *t, pid_t pid)
 {
 	struct target *target;
+	bool due;
 
 	HASH_FIND_INT(t->targets, &pid, target);
-	if (target)
-		drop(t, target);
+	if (!target)
+		return false;
+	due = target->due;
+	drop(t, target);
+	return due;
 }
 
 void gpu_targets_turn(struct gpu_targets *t, uint64_t now_ns)

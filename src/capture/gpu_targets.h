@@ -40,8 +40,8 @@ bool gpu_targets_all(const struct gpu_targets *targets, bool (*each)(void *data,
 /* An agent is there, or tried to be. */
 void gpu_targets_came(struct gpu_targets *targets, pid_t pid);
 
-/* It ended, or is another program. */
-void gpu_targets_forget(struct gpu_targets *targets, pid_t pid);
+/* It ended, or is another program. Returns whether it was still to be entered. */
+bool gpu_targets_forget(struct gpu_targets *targets, pid_t pid);
 
 /* Has those entered whose time has come. */
 void gpu_targets_turn(struct gpu_targets *targets, uint64_t now_ns);

@@ -243,17 +243,19 @@ void module_ignore_launches(struct module *module, struct programs *programs, bo
 	}
 }
 
-void module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook)
+int module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook,
+                         struct err *err)
 {
 	module->no_launches = !hook;
-	if (hook && module->attached && !module->launches) {
-		attach_groups(module, programs, 1u << HOOK_LAUNCH, returns && !module->no_returns,
-		              &module->launches, NULL);
-	} else if (!hook && module->launches) {
+	if (hook && module->attached && !module->launches)
+		return attach_groups(module, programs, 1u << HOOK_LAUNCH,
+		                     returns && !module->no_returns, &module->launches, err);
+	if (!hook && module->launches) {
 		attachment_free_later(module->launches);
 		module->launches = NULL;
 		mark_unhooked(module, 1u << HOOK_LAUNCH);
 	}
+	return 0;
 }
 
 static bool any_to_give_up(const struct module *module)

@@ -73,8 +73,8 @@ void module_drop_runtime_launches(struct module *module, struct programs *progra
  * are left alone, and later, when none that began before is under way, the probes go.
  */
 void module_ignore_launches(struct module *module, struct programs *programs, bool ignore);
-void module_hook_launches(struct module *module, struct programs *programs, bool returns,
-                          bool hook);
+int module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook,
+                         struct err *err);
 
 /*
  * Hooks the HOOK_LITTLE hooks anew, but for those that were given up. Takes about 50 ms: a link

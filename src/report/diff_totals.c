@@ -92,27 +92,41 @@ static uint64_t sync_time(const struct side *side)
 	return side->tally->sync_ns;
 }
 
+static uint64_t gpu_busy(const struct side *side)
+{
+	return gpu_tally_busy_ns(side->tally->gpu);
+}
+
+static uint64_t gpu_idle(const struct side *side)
+{
+	return gpu_tally_measured_ns(side->tally->gpu) - gpu_busy(side);
+}
+
+enum need { NEEDS_NOTHING, NEEDS_ALL_CALLS, NEEDS_GPU_TIMES, NEEDS_COUNT };
+
 static const struct {
 	const char *name;
 	enum table_type type;
 	uint64_t (*get)(const struct side *side);
-	bool needs_all; /* not known where only a part of the calls was seen */
+	enum need needs; /* of both traces, or it is not known */
 } figures[] = {
-	{ "Trace duration", TABLE_DURATION, duration, false },
-	{ "CUDA calls", TABLE_NUMBER, calls, false },
-	{ "Failed calls", TABLE_NUMBER, failed, false },
-	{ "Kernel launches", TABLE_NUMBER, launches, false },
-	{ "Graph launches", TABLE_NUMBER, graph_launches, false },
-	{ "Allocations", TABLE_NUMBER, allocations, false },
-	{ "Allocated", TABLE_BYTES, allocated, false },
-	{ "Peak of live memory", TABLE_BYTES, peak, true },
-	{ "Live at the end", TABLE_BYTES, live, true },
-	{ "Transfers", TABLE_NUMBER, copies, false },
-	{ "Transferred", TABLE_BYTES, copied, false },
-	{ "Transferred H2D", TABLE_BYTES, copied_h2d, false },
-	{ "Transferred D2H", TABLE_BYTES, copied_d2h, false },
-	{ "Synchronisations", TABLE_NUMBER, syncs, false },
-	{ "Time in synchronisations", TABLE_DURATION, sync_time, false },
+	{ "Trace duration", TABLE_DURATION, duration, NEEDS_NOTHING },
+	{ "CUDA calls", TABLE_NUMBER, calls, NEEDS_NOTHING },
+	{ "Failed calls", TABLE_NUMBER, failed, NEEDS_NOTHING },
+	{ "Kernel launches", TABLE_NUMBER, launches, NEEDS_NOTHING },
+	{ "Graph launches", TABLE_NUMBER, graph_launches, NEEDS_NOTHING },
+	{ "Allocations", TABLE_NUMBER, allocations, NEEDS_NOTHING },
+	{ "Allocated", TABLE_BYTES, allocated, NEEDS_NOTHING },
+	{ "Peak of live memory", TABLE_BYTES, peak, NEEDS_ALL_CALLS },
+	{ "Live at the end", TABLE_BYTES, live, NEEDS_ALL_CALLS },
+	{ "Transfers", TABLE_NUMBER, copies, NEEDS_NOTHING },
+	{ "Transferred", TABLE_BYTES, copied, NEEDS_NOTHING },
+	{ "Transferred H2D", TABLE_BYTES, copied_h2d, NEEDS_NOTHING },
+	{ "Transferred D2H", TABLE_BYTES, copied_d2h, NEEDS_NOTHING },
+	{ "Synchronisations", TABLE_NUMBER, syncs, NEEDS_NOTHING },
+	{ "Time in synchronisations", TABLE_DURATION, sync_time, NEEDS_NOTHING },
+	{ "GPU busy", TABLE_DURATION, gpu_busy, NEEDS_GPU_TIMES },
+	{ "GPU idle", TABLE_DURATION, gpu_idle, NEEDS_GPU_TIMES },
 };
 
 static const struct table_column columns[] = {
@@ -147,7 +161,13 @@ void diff_totals_print(const char *name, const struct consumer *a, const struct 
 {
 	const struct side sides[DIFF_SIDES] = { { calls_tally(a), runs[DIFF_A] },
 		                                { calls_tally(b), runs[DIFF_B] } };
-	bool all = runs[DIFF_A]->estimate_scale <= 1 && runs[DIFF_B]->estimate_scale <= 1;
+	const bool known[NEEDS_COUNT] = {
+		[NEEDS_NOTHING] = true,
+		[NEEDS_ALL_CALLS] =
+			runs[DIFF_A]->estimate_scale <= 1 && runs[DIFF_B]->estimate_scale <= 1,
+		[NEEDS_GPU_TIMES] = gpu_tally_any(sides[DIFF_A].tally->gpu) &&
+		                    gpu_tally_any(sides[DIFF_B].tally->gpu),
+	};
 	bool text = table_options(table)->form == TABLE_FORM_TEXT;
 	char title[80];
 
@@ -155,8 +175,10 @@ void diff_totals_print(const char *name, const struct consumer *a, const struct 
 	table_begin(table, name, title, columns, sizeof(columns) / sizeof(*columns) - text);
 	table_whole(table);
 	for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
+		if (text && figures[i].needs == NEEDS_GPU_TIMES && !known[NEEDS_GPU_TIMES])
+			continue; /* most traces have none, by choice */
 		table_text(table, figures[i].name);
-		if (figures[i].needs_all && !all)
+		if (!known[figures[i].needs])
 			add_unknown(table);
 		else
 			add_figure(table, figures[i].type, figures[i].get(&sides[DIFF_A]),

@@ -12,6 +12,7 @@
 #include "report/at_end.h"
 #include "report/names.h"
 #include "report/reports.h"
+#include "report/words.h"
 
 #define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
 #define WIDTH          100 /* of text that is not for a terminal */
@@ -82,45 +83,25 @@ static const struct table_column detail_columns[] = {
 	{ "Text", TABLE_WORDS },
 };
 
-/* How much of a text goes in a line: up to its last blank, or all of a word that is longer. */
-static size_t line_length(const char *text, size_t most)
-{
-	size_t len = strlen(text);
-
-	if (len <= most)
-		return len;
-	for (size_t i = most; i; i--) {
-		if (text[i] == ' ')
-			return i;
-	}
-	return strcspn(text, " ");
-}
-
 /* One row; for people as many as the text has lines. */
 static void write_detail(struct at_end *self, size_t number, const char *about, const char *text)
 {
-	const struct table_options *options = table_options(self->options.table);
-	size_t width = options->width ? options->width : WIDTH;
 	struct table *table = self->options.table;
-	bool wraps = options->form == TABLE_FORM_TEXT, first = true;
-	size_t most = width > 2 * BEFORE_TEXT ? width - BEFORE_TEXT : BEFORE_TEXT;
+	size_t width = words_width(table, BEFORE_TEXT, WIDTH - BEFORE_TEXT);
 	struct buf line = { 0 };
+	bool more;
 
-	do {
-		size_t len = wraps ? line_length(text, most) : strlen(text);
-
-		buf_reset(&line);
-		buf_add(&line, text, len);
-		text += len + strspn(text + len, " ");
-		if (first)
-			table_u64(table, number);
-		else
-			table_text(table, "");
-		table_text(table, first ? about : "");
-		table_text(table, line.data ? line.data : "");
+	table_u64(table, number);
+	table_text(table, about);
+	for (;;) {
+		more = words_line(&text, width, &line);
+		table_text(table, line.data);
 		table_end_row(table);
-		first = false;
-	} while (*text);
+		if (!more)
+			break;
+		table_text(table, "");
+		table_text(table, "");
+	}
 	buf_free(&line);
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "report/names.h"
 #include "report/reports.h"
+#include "report/words.h"
 
 #define LONGEST_DEFAULT 10
 #define THRESHOLD_NS    20000
@@ -52,6 +53,27 @@ static const struct table_column conclusion_lines[] = {
 	{ "Conclusion", TABLE_WORDS },
 };
 
+/* "  64  ", "  GPU  " */
+#define BEFORE_WORDS 7
+
+/* The first cell is written: one row for it, and for people as many as the text has lines. */
+static void write_words(struct table *table, const char *text)
+{
+	size_t width = words_width(table, BEFORE_WORDS, SIZE_MAX);
+	struct buf line = { 0 };
+	bool more;
+
+	for (;;) {
+		more = words_line(&text, width, &line);
+		table_text(table, line.data);
+		table_end_row(table);
+		if (!more)
+			break;
+		table_text(table, "");
+	}
+	buf_free(&line);
+}
+
 static void write_line(struct table *table, const char *what, const char *text)
 {
 	struct buf line = { 0 };
@@ -60,12 +82,11 @@ static void write_line(struct table *table, const char *what, const char *text)
 		return;
 	buf_printf(&line, "%s%s", what, text);
 	table_unknown(table);
-	table_text(table, line.data);
-	table_end_row(table);
+	write_words(table, line.data);
 	buf_free(&line);
 }
 
-/* For people, a line for each. */
+/* For people. */
 static void write_lines(struct table *table, uint32_t gpu, const struct gaps_conclusion *conclusion)
 {
 	struct buf first = { 0 };
@@ -73,8 +94,7 @@ static void write_lines(struct table *table, uint32_t gpu, const struct gaps_con
 	buf_printf(&first, "%s%s: %s", conclusion->mostly ? "mostly " : "", conclusion->verdict,
 	           conclusion->busy.data);
 	table_u64(table, gpu);
-	table_text(table, first.data);
-	table_end_row(table);
+	write_words(table, first.data);
 	write_line(table, "", conclusion->apart.data);
 	write_line(table, "why: ", conclusion->why.data);
 	write_line(table, "try: ", conclusion->try);

@@ -52,30 +52,6 @@ static void free_overview(void *analysis)
 	free(overview);
 }
 
-uint64_t overview_gpu_ns(const struct overview *overview)
-{
-	const struct gpu_line *lines;
-	uint64_t sum = 0;
-	size_t n;
-
-	lines = gpu_tally_lines(overview->tally->gpu, &n);
-	for (size_t i = 0; i < n; i++)
-		sum += gpu_line_measured_ns(&lines[i]);
-	return sum;
-}
-
-uint64_t overview_busy_ns(const struct overview *overview)
-{
-	const struct gpu_line *lines;
-	uint64_t sum = 0;
-	size_t n;
-
-	lines = gpu_tally_lines(overview->tally->gpu, &n);
-	for (size_t i = 0; i < n; i++)
-		sum += lines[i].busy_ns;
-	return sum;
-}
-
 uint64_t overview_call_ns(const struct overview *overview)
 {
 	uint64_t sum = 0;
@@ -168,7 +144,8 @@ static void add_facts(struct facts *facts, const struct overview *overview,
 	add_known(facts, "Live At The End", TABLE_BYTES, all, memory->live.bytes);
 	add_known(facts, "Released By Exit", TABLE_BYTES, all, memory->exit.bytes);
 	add_number(facts, "Copied", TABLE_BYTES, tally->all_copies.bytes);
-	add_share(facts, "GPU Busy", overview_busy_ns(overview), overview_gpu_ns(overview));
+	add_share(facts, "GPU Busy", gpu_tally_busy_ns(tally->gpu),
+	          gpu_tally_measured_ns(tally->gpu));
 	add_known(facts, "GPU Queue Median", TABLE_DURATION, tally->gpu->queue.count > 0,
 	          sketch_percentile(&tally->gpu->queue, 0.5));
 	add_known(facts, "GPU Queue 99 %", TABLE_DURATION, tally->gpu->queue.count > 0,

@@ -16,13 +16,6 @@ struct overview {
 	uint64_t class_ns[CLASS_COUNT]; /* in calls that no other call made */
 };
 
-/*
- * Of all GPUs that ran anything: from each one's first work to its last, without what was not
- * measured, and of that, in which it was busy. The same as in the reports gaps and overlap.
- */
-uint64_t overview_gpu_ns(const struct overview *overview);
-uint64_t overview_busy_ns(const struct overview *overview);
-
 /* Time in CUDA calls, of all threads. */
 uint64_t overview_call_ns(const struct overview *overview);
 

@@ -55,8 +55,8 @@ static void if_waiting(const struct overview *o, const struct run_info *run, str
 
 static void if_idle(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	uint64_t all = overview_gpu_ns(o);
-	double busy = share(overview_busy_ns(o), all);
+	uint64_t all = gpu_tally_measured_ns(o->tally->gpu);
+	double busy = share(gpu_tally_busy_ns(o->tally->gpu), all);
 
 	if (all && busy < 0.5)
 		buf_printf(why, "GPUs were busy %.0f %% of the time: when they were idle, and why",
@@ -66,7 +66,8 @@ static void if_idle(const struct overview *o, const struct run_info *run, struct
 /* Where it is not known when the GPU was idle. */
 static void if_launching(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	if (!overview_gpu_ns(o) && o->tally->launches + o->tally->graph_launches >= 2)
+	if (!gpu_tally_measured_ns(o->tally->gpu) &&
+	    o->tally->launches + o->tally->graph_launches >= 2)
 		buf_puts(why, "which kernels, how often, and what happened between launches");
 }
 

@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DIFFS = (
     ("diff", "plain", "gpu", []),
     ("diff_lost", "gpu", "lost", []),
+    ("diff_busy", "gpu", "ranges", ["totals"]),
     ("diff_kern_sum", "gpu", "gpu", ["cuda_gpu_kern_gb_sum:base"]),
 )
 ENDINGS = {"table": "txt", "csv": "csv", "json": "json"}

@@ -127,7 +127,7 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 {
 	va_list ap;
 
-	assert_int_equal(kind, MISS_GPU_TIMES);
+	assert_true(kind == MISS_GPU_TIMES || kind == MISS_NOT_HOOKED);
 	va_start(ap, fmt);
 	vsnprintf(missed, sizeof(missed), fmt, ap);
 	va_end(ap);
@@ -138,6 +138,7 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 static struct {
 	bool ignored, hooked;
 	bool someone_launches;
+	bool fail; /* they cannot be put back */
 } probes;
 
 static struct wire_state programs_memory;
@@ -170,9 +171,13 @@ void module_ignore_launches(struct module *module, struct programs *programs, bo
 	probes.ignored = ignore;
 }
 
-void module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook)
+int module_hook_launches(struct module *module, struct programs *programs, bool returns, bool hook,
+                         struct err *err)
 {
+	if (hook && probes.fail)
+		return err_set(err, ENOMEM, "no memory");
 	probes.hooked = hook;
+	return 0;
 }
 
 uint64_t hook_cookie(const struct hook *hook)

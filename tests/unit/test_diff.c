@@ -211,6 +211,35 @@ static void test_without_gpu_times_on_a_side_nothing_is_compared(void **state)
 	free(text);
 }
 
+static void push_kernel(double begin_us, double end_us)
+{
+	const struct activity activity = { .kind = ACTIVITY_KERNEL,
+		                           .begin_ns = US(begin_us),
+		                           .end_ns = US(end_us) };
+
+	push(&run, &(struct event){ .type = EVENT_ACTIVITY,
+	                            .time_ns = US(end_us),
+	                            .process = the_process(),
+	                            .activity = &activity });
+}
+
+static void test_totals_of_gpus(void **state)
+{
+	begin_diff("totals");
+	begin_side(DIFF_A);
+	push_kernel(10, 20);
+	push_kernel(50, 60);
+	end_side();
+	begin_side(DIFF_B);
+	push_kernel(10, 20);
+	push_kernel(25, 30);
+	end_side();
+	end_diff();
+	assert_has(text, "\nGPU busy,20000,15000,-5000,-25.0,ns\n");
+	assert_has(text, "\nGPU idle,30000,5000,-25000,-83.3,ns\n");
+	free(text);
+}
+
 static void test_totals(void **state)
 {
 	begin_diff("totals");
@@ -274,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_without_gpu_times_on_a_side_nothing_is_compared),
 		cmocka_unit_test(test_totals),
+		cmocka_unit_test(test_totals_of_gpus),
 		cmocka_unit_test(test_what_cannot_be_compared_is_said),
 		cmocka_unit_test(test_what_is_named_twice_is_compared_once),
 	};

@@ -402,6 +402,19 @@ static void one_that_is_held_cannot_be_entered(void **state)
 	assert_non_null(strstr(missed, "With --no-hold it is entered"));
 }
 
+static void one_that_ended_before_its_agent_could_come_is_told_of(void **state)
+{
+	struct scene *scene = *state;
+
+	open_gpu(scene, TARGET_COMMAND);
+	gpu_begin(scene->gpu, START, PROCESS, true);
+	called(scene, "cuInit", 0, 0);
+	turn(scene, MS(10));
+	assert_int_equal(scene->n_notices, 0);
+	assert_int_equal(gpu_exit(scene->gpu, PROCESS, START + MS(20), &(struct err){ 0 }), 0);
+	assert_non_null(strstr(missed, "no agent came along"));
+}
+
 static void at_the_end_nobody_is_entered(void **state)
 {
 	struct scene *scene = *state;
@@ -457,6 +470,7 @@ int main(void)
 		TEST(a_stranger_is_turned_away),
 		TEST(one_whose_environment_was_cleaned_is_entered),
 		TEST(one_that_is_held_cannot_be_entered),
+		TEST(one_that_ended_before_its_agent_could_come_is_told_of),
 		TEST(at_the_end_nobody_is_entered),
 		TEST(a_bad_cupti_is_a_failure),
 	};

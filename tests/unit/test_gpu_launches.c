@@ -130,6 +130,30 @@ static void what_both_saw_is_one_call(void **state)
 	assert_false(gpu_is_double(scene->gpu, &other.head));
 }
 
+/* A thread of the program that is held up while it writes into the ring holds up what is behind. */
+static void an_agent_that_is_late_tells_of_nothing_anew(void **state)
+{
+	struct scene *scene = *state;
+	struct wire_call seen = launch_of(scene->feed, HANDLE, 0);
+	struct order_source source;
+	const struct wire_head *record = NULL;
+	size_t bytes;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	seen.begin_ns = START + AT(499999);
+	seen.head.time_ns = START + AT(500002);
+	assert_false(gpu_is_double(scene->gpu, &seen.head));
+	agent_tells(500000);
+	agent_tells(500003);
+	source = gpu_source(scene->gpu);
+	while ((record = source.peek(source.data, &bytes)) && record->type != WIRE_CALL)
+		source.advance(source.data);
+	assert_true(gpu_is_double(scene->gpu, record));
+	source.advance(source.data);
+	assert_int_equal(fetch(scene), 1);
+}
+
 static void a_new_process_brings_the_probes_back(void **state)
 {
 	struct scene *scene = *state;
@@ -141,6 +165,19 @@ static void a_new_process_brings_the_probes_back(void **state)
 	gpu_forked(scene->gpu);
 	assert_true(probes.hooked);
 	assert_false(probes.ignored);
+}
+
+static void probes_that_cannot_come_back_are_missed(void **state)
+{
+	struct scene *scene = *state;
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	turn(scene, MS(500));
+	assert_string_equal(missed, "");
+	probes.fail = true;
+	gpu_forked(scene->gpu);
+	assert_non_null(strstr(missed, "no memory"));
 }
 
 static bool is_the_first(void *data, pid_t pid)
@@ -238,7 +275,9 @@ int main(void)
 		TEST(before_all_have_agents_probes_tell),
 		TEST(probes_go_when_nobody_is_in_a_launch),
 		TEST(what_both_saw_is_one_call),
+		TEST(an_agent_that_is_late_tells_of_nothing_anew),
 		TEST(a_new_process_brings_the_probes_back),
+		TEST(probes_that_cannot_come_back_are_missed),
 		TEST(a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call),
 		TEST(probes_that_were_away_for_a_moment_stay_longer),
 		TEST(an_agent_that_fails_brings_the_probes_back),
