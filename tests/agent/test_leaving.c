@@ -2,9 +2,7 @@
 /* How the agent comes into a process that runs, and leaves it: nothing of it stays. */
 #include <errno.h>
 #include <pthread.h>
-#include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "host.h"
@@ -322,39 +320,9 @@ static void a_hello_of_another_version_is_refused(void **state)
 	host_free(host);
 }
 
-/* In a process that no agent was in: forks before the agent's thread has begun to run. */
-static int fork_at_once(void)
-{
-	struct host *host = host_new(KIB(64));
-	int status = -1;
-	pid_t child;
-
-	if (cuscope_agent_enter(host->theirs))
-		return 1;
-	child = fork();
-	if (!child)
-		_exit(fcntl(STDIN_FILENO, F_GETFD) < 0 ? 2 : 0);
-	waitpid(child, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
-}
-
-static void a_fork_at_once_keeps_the_child_s_descriptors(void **state)
-{
-	for (int i = 0; i < 20; i++) {
-		int status = -1;
-		pid_t pid = fork();
-
-		if (!pid)
-			_exit(fork_at_once());
-		waitpid(pid, &status, 0);
-		assert_int_equal(status, 0);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_fork_at_once_keeps_the_child_s_descriptors), /* the first */
 		cmocka_unit_test(a_program_at_work_is_left_at_one_of_its_calls),
 		cmocka_unit_test(a_program_without_calls_is_left_as_well),
 		cmocka_unit_test(a_pause_is_not_measured),

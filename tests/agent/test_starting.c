@@ -4,6 +4,7 @@
  * is this program again, with "target" and what it is to do; AGENT_SO is the library's path.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -173,8 +174,28 @@ static void tick(void)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+int cuscope_agent_enter(int socket);
+
+/* Before the agent's thread has begun to run. */
+static int fork_at_once(void)
+{
+	struct host *host = host_new(KIB(64));
+	int status = -1;
+	pid_t child;
+
+	if (cuscope_agent_enter(host->theirs))
+		return 1;
+	child = fork();
+	if (!child)
+		_exit(fcntl(STDIN_FILENO, F_GETFD) < 0 ? 2 : 0);
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+}
+
 static int be_target(const char *what)
 {
+	if (strcmp(what, "entered") == 0)
+		_exit(fork_at_once());
 	if (strcmp(what, "ticks") == 0)
 		tick();
 	if (strcmp(what, "calls-late") == 0)
@@ -396,6 +417,13 @@ static void destructors_are_no_moment_to_leave(void **state)
 	host_free(host);
 }
 
+static void a_fork_at_once_keeps_the_child_s_descriptors(void **state)
+{
+	unsetenv(AGENT_ENV);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(status_of(start("entered")), 0);
+}
+
 static void a_forks_child_is_silent_and_holds_nothing(void **state)
 {
 	pid_t pid;
@@ -480,6 +508,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_library_that_was_named_before_is_initialized_too),
 		cmocka_unit_test(a_chain_that_comes_back_to_the_library_ends),
 		cmocka_unit_test(destructors_are_no_moment_to_leave),
+		cmocka_unit_test(a_fork_at_once_keeps_the_child_s_descriptors),
 		cmocka_unit_test(a_forks_child_is_silent_and_holds_nothing),
 		cmocka_unit_test(a_forks_child_ends_as_it_would),
 		cmocka_unit_test(exec_closes_all),
