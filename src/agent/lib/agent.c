@@ -34,10 +34,17 @@ static bool threaded;                                                      /* th
 static int next_socket = -1; /* of the session that comes after this one */
 static bool handlers_set, exit_watched;
 static uint32_t ends;         /* the session is about to end by itself */
-static int wake_running = -1; /* session.wake while it measures */
+static bool measuring;        /* the exit waits for the last records */
+static int wake_running = -1; /* session.wake while it measures, and stays open */
 
 enum exiting { EXIT_NOT, EXIT_WANTED, EXIT_DONE };
 static uint32_t exiting;
+
+static void note_measuring(bool now, int wake)
+{
+	__atomic_store_n(&measuring, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&wake_running, wake, __ATOMIC_RELAXED);
+}
 
 /* ---- exit ---------------------------------------------------------------------------------- */
 
@@ -52,10 +59,11 @@ static void at_exit(void)
 	uint64_t one = 1;
 
 	leave_cancel(); /* calls that destructors make are no moment for it */
-	if (wake < 0)
+	if (!__atomic_load_n(&measuring, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&exiting, EXIT_WANTED, __ATOMIC_RELEASE);
-	if (write(wake, &one, sizeof(one)) < 0) { /* it looks by itself, a little later */
+	/* Where it is not woken it looks by itself, a little later. */
+	if (wake >= 0 && write(wake, &one, sizeof(one)) < 0) {
 	}
 	for (int i = 0; i < EXIT_FLUSH_MOST_MS; i++) {
 		if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE) != EXIT_WANTED)
@@ -91,11 +99,13 @@ static void exit_if_wanted(void)
 static void run_session(void)
 {
 	do {
+		bool running = session.state == AGENT_RUNNING;
+
 		__atomic_store_n(&ends, session.order == AGENT_STOP, __ATOMIC_RELAXED);
-		__atomic_store_n(&wake_running, session.state == AGENT_RUNNING ? session.wake : -1,
-		                 __ATOMIC_RELAXED);
+		note_measuring(running, running && session.order == AGENT_RUN ? session.wake : -1);
 		exit_if_wanted();
 	} while (session_turn(&session));
+	exit_if_wanted();
 }
 
 /* The next session's socket; -1: there is none, and the thread is no more. */
@@ -109,7 +119,7 @@ static int take_next(void)
 	next_socket = -1;
 	threaded = socket >= 0;
 	__atomic_store_n(&ends, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&wake_running, -1, __ATOMIC_RELAXED);
+	note_measuring(false, -1);
 	pthread_mutex_unlock(&lock);
 	return socket;
 }
@@ -173,7 +183,7 @@ static void in_child(void)
 	next_socket = -1;
 	ends = 0;
 	exiting = EXIT_NOT;
-	wake_running = -1;
+	note_measuring(false, -1);
 	threaded = false;
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	writer_forked();
@@ -236,7 +246,7 @@ static void give_up_claim(void)
 {
 	pthread_mutex_lock(&lock);
 	threaded = false;
-	__atomic_store_n(&wake_running, -1, __ATOMIC_RELAXED);
+	note_measuring(false, -1);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -254,7 +264,7 @@ static void begin_started(const char *address)
 	}
 	watch_exit();
 	/* now: a short program ends before the thread has begun to run */
-	__atomic_store_n(&wake_running, session.wake, __ATOMIC_RELAXED);
+	note_measuring(true, session.wake);
 	if (start_thread(true))
 		give_up_claim(); /* measured, but never flushed: CUPTI does */
 }
