@@ -78,6 +78,22 @@ static void bad_usage(const struct argp_state *state, const char *text)
 	exit(EXIT_USAGE);
 }
 
+/* "--gpu kernels": the word would be taken for the command. A program of that name follows "--". */
+static void check_next_word(const struct argp_state *state)
+{
+	const char *word = state->argv[state->next];
+	char text[128];
+	size_t length;
+
+	for (size_t i = 0; word && i < KINDS; i++) {
+		length = strlen(kinds[i].name);
+		if (strncmp(word, kinds[i].name, length) || (word[length] && word[length] != ','))
+			continue;
+		snprintf(text, sizeof(text), "--gpu: its list follows '=': --gpu=%.60s", word);
+		bad_usage(state, text);
+	}
+}
+
 static void parse_window(const struct argp_state *state, struct capture_gpu *settings,
                          const char *arg)
 {
@@ -115,6 +131,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_GPU:
 		gpu->asked = true;
+		if (!arg)
+			check_next_word(state);
 		gpu->settings.kinds |= parse_kinds(state, arg);
 		return 0;
 	case OPT_WINDOW:

@@ -507,6 +507,7 @@ def test_gpu_a_libcupti_that_is_none(case):
 
 def test_gpu_wrong_usage(case):
     for options, said in ((["--gpu=kernel"], "did you mean 'kernels'"),
+                          (["--gpu", "kernels,copies"], "follows '=': --gpu=kernels,copies"),
                           (["--gpu-window", "1s/30s"], "goes with --gpu"),
                           (["--cupti", "x"], "goes with --gpu"),
                           (["--gpu", "--gpu-window", "3s/1s"], "shorter than the period"),
