@@ -4,7 +4,7 @@
  *
  * A SOCK_SEQPACKET socket carries a handful of messages; that it closes is how each side learns of
  * the other's death. Records go through memory: a memfd that cuscope makes, seals against shrinking
- * and sends along with its first message. Its first page is struct agent_shared; the rest is a ring
+ * and sends along with its first message. It begins with struct agent_shared; the rest is a ring
  * that both sides map twice in a row, so that no record is ever cut.
  *
  * Producers (any thread of the target) reserve room by moving `head`, write the record, and store
@@ -19,10 +19,11 @@
 
 #include <stdint.h>
 
-#define AGENT_ABI   2 /* grows with every change in this file */
+#define AGENT_ABI   3 /* grows with every change in this file */
 #define AGENT_MAGIC 0x63757363616765ull
-#define AGENT_RING_AT                                                                              \
-	4096 /* of the ring in the memfd; its size is a power of two, 64 KiB or more */
+/* Of the ring in the memfd: the largest page there is (AArch64). Its size is a power of two, and no
+ * less. */
+#define AGENT_RING_AT 65536
 
 /* How a started command's agent finds cuscope: "ABI:NAME", a socket in the abstract namespace. */
 #define AGENT_ENV "CUSCOPE_AGENT"
@@ -138,7 +139,7 @@ struct agent_shared {
 	_Alignas(64) uint64_t tail; /* bytes ever read; written by cuscope */
 };
 
-_Static_assert(sizeof(struct agent_shared) <= AGENT_RING_AT, "it is one page");
+_Static_assert(sizeof(struct agent_shared) <= AGENT_RING_AT, "it fits before the ring");
 
 /* ---- records ------------------------------------------------------------------------------- */
 
