@@ -18,6 +18,17 @@ CFLAGS   ?= -O2 -g
 WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
             -Wpointer-arith -Wformat=2 -Wno-format-nonliteral
 override CFLAGS += -std=gnu17 $(WARN) -Isrc -D_GNU_SOURCE -DCUSCOPE_VERSION='"$(VERSION)"' -pthread -MMD -MP $(SANITIZE)
+# Of all that runs as root or inside of targets; tests/hardening reads it back. FORTIFY_SOURCE wants an optimizer, and hides
+# from sanitizers what they look for.
+ifeq ($(ARCH),aarch64)
+HARDEN_BRANCHES := -mbranch-protection=standard
+else
+HARDEN_BRANCHES := -fcf-protection=full
+endif
+OPTIMIZED       := $(filter-out -O0,$(filter -O%,$(CFLAGS)))
+HARDEN          := -fstack-protector-strong -fstack-clash-protection $(HARDEN_BRANCHES) \
+                   $(if $(OPTIMIZED),$(if $(SANITIZE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3))
+HARDEN_LDFLAGS  := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code
 # libstdc++ for __cxa_demangle only
 LIBS     := -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
 
@@ -32,15 +43,16 @@ all: $(B)/cuscope
 include $(wildcard src/*/module.mk tests/*/module.mk bench/module.mk packaging/module.mk)
 
 $(B)/cuscope: $(CLI_OBJ) $(B)/libcuscope.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) -pie $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/libcuscope.a: $(LIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
 
-$(B)/%.o: %.c
+# The Makefile too: with other flags or another version an object is another one.
+$(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c -o $@ $<
+	$(CC) $(HARDEN) -fPIE $(CFLAGS) -c -o $@ $<
 
 # Every part is a target test-NAME with a closing line that tests/tally sums.
 test: all

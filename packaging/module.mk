@@ -32,11 +32,11 @@ dist/$(DIST_NAME).tar.gz: dist/cuscope $(B)/agent/embedded.so $(DOCUMENTS) $(wil
 
 dist/cuscope: $(CLI_OBJ) $(B)/libcuscope.a $(LIBZYDIS_A)
 	@mkdir -p dist
-	$(CC) $(CFLAGS) $(LDFLAGS) -static -Wl,--gc-sections -o $@ $(CLI_OBJ) $(B)/libcuscope.a $(STATIC_LIBS)
+	$(CC) $(CFLAGS) -static-pie $(HARDEN_LDFLAGS) $(LDFLAGS) -Wl,--gc-sections -o $@ $(CLI_OBJ) $(B)/libcuscope.a $(STATIC_LIBS)
 	strip $@
 
 $(B)/static/libZydis.a:
 	@mkdir -p $(@D)
-	CC='$(CC)' packaging/zydis-static $@
+	CC='$(CC)' CFLAGS='$(HARDEN) -fPIE' packaging/zydis-static $@
 
 .PHONY: install dist

@@ -19,6 +19,7 @@
 #define RING_BYTES     ((size_t)8 << 20)
 #define FLUSH_MS       1000 /* one flush took 0.6 ms on an H200 */
 #define ENTER_LIMIT_NS 10000000000ull
+#define HANGS_NS       20000000000ull /* the limit, and what inject.c adds */
 #define SILENT_NS      10000000000ull /* from hello to its first word */
 #define STUCK_NS       10000000000ull
 #define MESSAGES_MOST  64 /* a turn */
@@ -226,6 +227,19 @@ void agent_enter(struct agent *agent)
 		agent->inject = NULL;
 		agent_fail(agent, "no GPU times of process %d: %s", agent->pid, err.text);
 	}
+}
+
+/*
+ * It ends itself by then, but for where a target's memory or file lets it wait for ever in the
+ * kernel, which no signal ends. Only a few are under way at once: it is not to keep others out.
+ */
+bool agent_hangs(struct agent *agent)
+{
+	if (!agent->inject)
+		return false;
+	if (!agent->entered_ns)
+		agent->entered_ns = agent->common->now_ns;
+	return agent->common->now_ns - agent->entered_ns > HANGS_NS;
 }
 
 void agent_entered(struct agent *agent)

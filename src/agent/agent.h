@@ -48,6 +48,7 @@ struct agent {
 	bool measured;    /* AGENT_RUNNING was told */
 	bool closed;      /* it closed its socket */
 	bool over;
+	uint64_t entered_ns; /* injection began, as the first turn after that has it */
 	uint64_t greeted_ns, stuck_ns;
 	uint64_t since_ns; /* it measures, first */
 	uint64_t until_ns; /* it measured, before it paused; 0: it did not pause */
@@ -59,6 +60,7 @@ void agent_free(struct agent *agent);
 
 void agent_enter(struct agent *agent);   /* begins; `inject` is set, or it is over */
 void agent_entered(struct agent *agent); /* inject_fd is readable: greets, or it is over */
+bool agent_hangs(struct agent *agent);   /* the injection did not end when it was to */
 void agent_greet(struct agent *agent, int socket); /* the agent owns the socket from then on */
 
 void agent_hear(struct agent *agent);

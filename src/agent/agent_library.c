@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/agent_library.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,25 +9,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/guarded.h"
 #include "base/xalloc.h"
 
 /* src/agent/module.mk puts them there. */
 extern const char embedded_agent[], embedded_agent_end[];
 
 #define NAME       "libcuscope-agent.so"
-#define FOLDER     "cuscope-agent."
 #define START_MOST 16384 /* linkers put the notes into the first pages */
 #define ID_MOST    64
 
 struct agent_library {
 	char *path;
-	char *folder; /* ours, to be removed; NULL: the file was there before */
-	int lock;     /* of the folder, held while we run; -1: none */
 };
 
 const void *agent_library_bytes(size_t *bytes)
@@ -92,20 +89,16 @@ static size_t build_id(const char *start, size_t bytes, unsigned char id[ID_MOST
 	return 0;
 }
 
-static size_t read_start(const char *path, char start[START_MOST], struct stat *st)
+static size_t read_start(int fd, char start[START_MOST], struct stat *st)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t got = 0;
 
-	if (fd < 0)
-		return 0;
 	if (fstat(fd, st) == 0 && S_ISREG(st->st_mode))
-		got = read(fd, start, START_MOST);
-	close(fd);
+		got = pread(fd, start, START_MOST, 0);
 	return got > 0 ? (size_t)got : 0;
 }
 
-static bool is_same(const char *path, struct stat *st)
+static bool is_same(int fd, struct stat *st)
 {
 	unsigned char ours[ID_MOST], theirs[ID_MOST];
 	char start[START_MOST];
@@ -113,7 +106,7 @@ static bool is_same(const char *path, struct stat *st)
 	const char *library = agent_library_bytes(&bytes);
 
 	length = build_id(library, bytes, ours);
-	bytes = read_start(path, start, st);
+	bytes = read_start(fd, start, st);
 	return length && build_id(start, bytes, theirs) == length &&
 	       memcmp(ours, theirs, length) == 0;
 }
@@ -122,44 +115,47 @@ bool agent_library_is_at(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	struct stat st;
+	bool same;
+	int fd;
 
-	return strcmp(slash ? slash + 1 : path, NAME) == 0 || is_same(path, &st);
+	if (strcmp(slash ? slash + 1 : path, NAME) == 0)
+		return true;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	same = fd >= 0 && is_same(fd, &st);
+	if (fd >= 0)
+		close(fd);
+	return same;
 }
 
 /* ---- a file that is there -------------------------------------------------------------------- */
 
-/* Root's or ours, and nobody else can put something else there. In /tmp everybody has his own. */
-static bool is_guarded(const struct stat *st)
+/* The command may run as another user (--user), or start some; those of others than root cannot. */
+static bool for_all(void)
 {
-	return (st->st_uid == 0 || st->st_uid == geteuid()) &&
-	       (!(st->st_mode & (S_IWGRP | S_IWOTH)) ||
-	        (S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX));
+	return geteuid() == 0;
 }
 
-/*
- * All folders above `path`: guarded, since anybody can give a file the build id that he likes; and
- * to be passed by everybody, since the command may run as another user (--user).
- */
-static bool is_reachable(const char *path)
-{
-	char folder[PATH_MAX];
-	struct stat st;
-
-	snprintf(folder, sizeof(folder), "%s", path);
-	for (char *slash = strrchr(folder, '/'); slash && slash != folder;
-	     slash = strrchr(folder, '/')) {
-		*slash = '\0';
-		if (stat(folder, &st) < 0 || !(st.st_mode & S_IXOTH) || !is_guarded(&st))
-			return false;
-	}
-	return true;
-}
-
-static bool may_execute(const char *path)
+/* 0, or why a library in this folder would not do. */
+static int check_folder(int folder)
 {
 	struct statvfs fs;
 
-	return statvfs(path, &fs) == 0 && !(fs.f_flag & ST_NOEXEC);
+	if (fstatvfs(folder, &fs) < 0)
+		return -errno;
+	return fs.f_flag & ST_NOEXEC ? -ENOEXEC : 0;
+}
+
+static int open_library(int folder)
+{
+	int fd = openat(folder, NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Nobody else can change it, and everybody can read it. */
+static bool is_usable(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && guarded(st) && (!for_all() || st->st_mode & S_IROTH);
 }
 
 /* "" where cuscope cannot tell where it lies. */
@@ -174,159 +170,189 @@ static void own_folder(char folder[PATH_MAX])
 		*slash = '\0';
 }
 
+static bool is_in(const char *path)
+{
+	int folder = guarded_open(path, for_all()), fd = -1;
+	struct stat st;
+	bool found;
+
+	if (folder >= 0 && !check_folder(folder))
+		fd = open_library(folder);
+	found = fd >= 0 && is_same(fd, &st) && is_usable(&st);
+	if (fd >= 0)
+		close(fd);
+	if (folder >= 0)
+		close(folder);
+	return found;
+}
+
+/* Anybody can give a file the build id that he likes: where it lies is what counts. */
 static char *find_beside(void)
 {
-	static const char *const places[] = { "%s/" NAME, "%s/../lib/cuscope/" NAME };
-	char folder[PATH_MAX];
+	static const char *const places[] = { "%s", "%s/../lib/cuscope" };
+	char own[PATH_MAX];
 
-	own_folder(folder);
-	for (size_t i = 0; *folder && i < sizeof(places) / sizeof(*places); i++) {
-		char *named = xasprintf(places[i], folder), *path = realpath(named, NULL);
-		struct stat st;
+	own_folder(own);
+	for (size_t i = 0; *own && i < sizeof(places) / sizeof(*places); i++) {
+		char *named = xasprintf(places[i], own), *folder = realpath(named, NULL);
+		char *path = folder && is_in(folder) ? xasprintf("%s/" NAME, folder) : NULL;
 
 		free(named);
-		if (path && is_same(path, &st) && is_guarded(&st) && st.st_mode & S_IROTH &&
-		    is_reachable(path) && may_execute(path))
+		free(folder);
+		if (path)
 			return path;
-		free(path);
 	}
 	return NULL;
 }
 
-/* ---- a file made for this run ---------------------------------------------------------------- */
+/* ---- a file that is made --------------------------------------------------------------------- */
 
-/*
- * Folders of runs that were killed. A run holds a lock on its folder while it lasts, so what can be
- * locked is nobody's. Only what we made ourselves is touched.
- */
-static void sweep(const char *parent)
+/* Byte for byte: it may have been cut short by a full disk, or be of a run that was killed. */
+static bool is_whole(int folder)
 {
-	DIR *folder = opendir(parent);
-	struct dirent *entry;
+	size_t bytes, at = 0;
+	const char *ours = agent_library_bytes(&bytes);
+	int fd = open_library(folder);
+	char part[START_MOST];
+	ssize_t got = 0;
+	struct stat st;
 
-	while (folder && (entry = readdir(folder))) {
-		struct stat st;
-		int fd;
-
-		if (strncmp(entry->d_name, FOLDER, strlen(FOLDER)) != 0)
-			continue;
-		fd = openat(dirfd(folder), entry->d_name,
-		            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		if (fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-		    flock(fd, LOCK_EX | LOCK_NB) == 0) {
-			unlinkat(fd, NAME, 0);
-			unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR);
-		}
-		close(fd);
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) < 0 || !is_usable(&st) || (size_t)st.st_size != bytes)
+		bytes = SIZE_MAX;
+	while (bytes != SIZE_MAX && (got = pread(fd, part, sizeof(part), (off_t)at)) > 0) {
+		if ((size_t)got > bytes - at || memcmp(ours + at, part, (size_t)got) != 0)
+			break;
+		at += (size_t)got;
 	}
-	if (folder)
-		closedir(folder);
+	close(fd);
+	return at == bytes;
 }
 
-static int write_library(const char *path)
+static int write_library(int fd)
 {
 	size_t bytes;
 	const char *from = agent_library_bytes(&bytes);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644), rc = 0;
 
-	if (fd < 0)
-		return -errno;
-	while (bytes && !rc) {
+	while (bytes) {
 		ssize_t n = write(fd, from, bytes);
 
 		if (n < 0 && errno != EINTR)
-			rc = -errno;
+			return -errno;
 		from += n > 0 ? n : 0;
 		bytes -= n > 0 ? (size_t)n : 0;
 	}
-	if (fchmod(fd, 0644) < 0 && !rc) /* whatever the umask says */
-		rc = -errno;
+	return fchmod(fd, 0644) < 0 ? -errno : 0; /* whatever the umask says */
+}
+
+/* Under another name first: others may be about to load it. */
+static int make_library(int folder)
+{
+	char name[64];
+	int fd, rc;
+
+	snprintf(name, sizeof(name), NAME ".%d", getpid());
+	unlinkat(folder, name, 0); /* of a run that was killed */
+	fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	rc = write_library(fd);
 	close(fd);
+	if (!rc && renameat(folder, name, folder, NAME) < 0)
+		rc = -errno;
+	if (rc)
+		unlinkat(folder, name, 0);
 	return rc;
 }
 
-/* Into a fresh folder below `parent`. A neighbour may sweep it before it is locked: -ENOENT. */
+/* A folder for each build: several versions of cuscope do not get in each other's way. */
+static void build_name(char name[2 * ID_MOST + 8])
+{
+	unsigned char id[ID_MOST];
+	size_t bytes, length;
+	const char *library = agent_library_bytes(&bytes);
+	int n = snprintf(name, 8, "agent");
+
+	length = build_id(library, bytes, id);
+	for (size_t i = 0; i < length; i++)
+		n += snprintf(name + n, 4, i ? "%02x" : "-%02x", id[i]);
+}
+
+/* The folder below `parent`, as a descriptor; *path is it, to be freed. */
+static int make_folder(const char *parent, char **path)
+{
+	char name[2 * ID_MOST + 8], *real = realpath(parent, NULL);
+	int fd = real ? guarded_open(real, for_all()) : -errno;
+	const char *const below[] = { "cuscope", name };
+
+	build_name(name);
+	*path = real ? xasprintf("%s/cuscope/%s", real, name) : NULL;
+	free(real);
+	if (fd >= 0 && check_folder(fd)) { /* not even a folder is made there */
+		close(fd);
+		return -ENOEXEC;
+	}
+	for (size_t i = 0; i < 2 && fd >= 0; i++) {
+		int next = guarded_make(fd, below[i], for_all());
+
+		close(fd);
+		fd = next;
+	}
+	return fd;
+}
+
 static int make_in(struct agent_library *library, const char *parent)
 {
-	int rc = 0;
+	char *path = NULL;
+	int folder = make_folder(parent, &path), rc = folder < 0 ? folder : check_folder(folder);
 
-	library->folder = xasprintf("%s/" FOLDER "XXXXXX", parent);
-	if (!mkdtemp(library->folder)) {
-		rc = -errno;
-		free(library->folder);
-		library->folder = NULL;
-		return rc;
+	if (!rc && !is_whole(folder)) {
+		rc = make_library(folder);
+		if (!rc && !is_whole(folder))
+			rc = -EIO;
 	}
-	library->lock = open(library->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	library->path = xasprintf("%s/" NAME, library->folder);
-	if (library->lock < 0 || flock(library->lock, LOCK_SH | LOCK_NB) < 0 ||
-	    fchmod(library->lock, 0755) < 0)
-		rc = -errno;
-	return rc ? rc : write_library(library->path);
-}
-
-static void forget(struct agent_library *library)
-{
-	if (library->folder) {
-		unlink(library->path);
-		rmdir(library->folder);
-	}
-	if (library->lock >= 0)
-		close(library->lock);
-	free(library->path);
-	free(library->folder);
-	library->path = library->folder = NULL;
-	library->lock = -1;
-}
-
-static int try_in(struct agent_library *library, const char *parent)
-{
-	int rc = -ENOENT;
-
-	sweep(parent);
-	for (int tries = 0; tries < 3 && rc == -ENOENT; tries++) {
-		rc = make_in(library, parent);
-		if (rc)
-			forget(library);
-	}
+	if (!rc)
+		library->path = xasprintf("%s/" NAME, path);
+	if (folder >= 0)
+		close(folder);
+	free(path);
 	return rc;
 }
 
-static int make_file(struct agent_library *library, const char *named)
+static const char *reason(int rc)
 {
-	char *parent = realpath(named, NULL), *below;
-	int rc = -EACCES;
-
-	if (!parent)
-		return -errno;
-	below = xasprintf("%s/", parent);
-	if (may_execute(parent) && is_reachable(below))
-		rc = try_in(library, parent);
-	free(below);
-	free(parent);
-	return rc;
+	if (rc == -ENOEXEC)
+		return "mounted noexec";
+	return rc == -EACCES ? "not only root's to change, or not for all to enter" : strerror(-rc);
 }
 
-/* /run is root's and forgotten at the next start, but mounted noexec on some systems. */
+/* /run is forgotten at the next start of the machine, but mounted noexec on some systems. */
 static int make_somewhere(struct agent_library *library, struct err *err)
 {
-	const char *parents[] = { "/run/cuscope", getenv("TMPDIR"), "/tmp", "/var/tmp" };
+	char own[32];
+	const char *parents[] = { "/run", "/var/lib" };
+	size_t n = sizeof(parents) / sizeof(*parents);
+	struct buf tried = { 0 };
 	int rc = -ENOENT;
 
-	if (geteuid() == 0 && mkdir(parents[0], 0755) == 0)
-		chmod(parents[0], 0755);
-	for (size_t i = 0; i < sizeof(parents) / sizeof(*parents); i++) {
-		rc = parents[i] && *parents[i] == '/' ? make_file(library, parents[i]) : -ENOENT;
-		if (!rc)
-			return 0;
+	if (geteuid() != 0) { /* with capabilities alone */
+		snprintf(own, sizeof(own), "/run/user/%u", geteuid());
+		parents[0] = own;
+		n = 1;
 	}
-	return err_set(err, rc,
-	               "cannot put " NAME " where the command can load it (/run/cuscope, TMPDIR, "
-	               "/tmp and /var/tmp were tried): %s; name a folder by TMPDIR that everybody "
-	               "may enter and that is not mounted noexec",
-	               strerror(-rc));
+	for (size_t i = 0; i < n && rc; i++) {
+		rc = make_in(library, parents[i]);
+		if (rc)
+			buf_printf(&tried, "%s%s is %s", i ? ", " : "", parents[i], reason(rc));
+	}
+	if (rc)
+		err_set(err, rc,
+		        "there is no place for " NAME " that only root can change (%s); install "
+		        "cuscope with its library (`make install`) in such a place",
+		        tried.data);
+	buf_free(&tried);
+	return rc;
 }
 
 int agent_library_open(struct agent_library **library_out, struct err *err)
@@ -334,7 +360,6 @@ int agent_library_open(struct agent_library **library_out, struct err *err)
 	struct agent_library *library = xcalloc(1, sizeof(*library));
 	int rc = 0;
 
-	library->lock = -1;
 	library->path = find_beside();
 	if (!library->path)
 		rc = make_somewhere(library, err);
@@ -354,6 +379,6 @@ const char *agent_library_path(const struct agent_library *library)
 void agent_library_free(struct agent_library *library)
 {
 	if (library)
-		forget(library);
+		free(library->path);
 	free(library);
 }

@@ -352,6 +352,18 @@ static void entered(struct agents *agents, struct agent *agent)
 	watch_agent(agents, agent, agent->socket);
 }
 
+static void give_up_hanging(struct agents *agents, struct agent *agent)
+{
+	if (!agent_hangs(agent))
+		return;
+	agents->entering--;
+	agent_fail(
+		agent,
+		"no GPU times of process %d: attaching to it hangs in the kernel; is memory of it "
+		"mapped from a file whose server does not answer (FUSE, NFS)?",
+		agent->pid);
+}
+
 static void handle(struct agents *agents, void *tag)
 {
 	struct agent *agent = tag;
@@ -382,6 +394,7 @@ void agents_turn(struct agents *agents, uint64_t now_ns)
 	follow_windows(agents);
 	HASH_ITER (hh, agents->all, agent, next) {
 		enter(agents, agent);
+		give_up_hanging(agents, agent);
 		agent_turn(agent);
 		if (agent->over)
 			put_away(agents, agent);

@@ -2,6 +2,9 @@
 /* See inject_code.h. rbx: area, r12: its size, rbp: frame, r14: step, r15: its `loads`. */
 #define __ASSEMBLY__
 #include "agent/inject_code.h"
+#ifdef __CET__
+#include <cet.h> /* the note that a linker wants of every object */
+#endif
 
 	.section .rodata
 	.balign 16

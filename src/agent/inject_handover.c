@@ -5,11 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef PIDFD_THREAD /* Linux 6.9 */
@@ -79,12 +82,18 @@ static int check_made(const struct target *target, const struct area *area, stru
 }
 
 /*
- * The target may have put something else in its place: where a write waits for somebody, or has a
- * meaning to the kernel.
+ * The target may have put something else in its place: where a write waits for somebody, has a
+ * meaning to the kernel, or is of use to it because it is root who writes. Files of a tmpfs have
+ * seals as well, but F_SEAL_SEAL among them from the beginning, and nothing takes a seal away: one
+ * that can still be sealed was made by memfd_create with MFD_ALLOW_SEALING, and has no name.
  */
-static bool is_in_memory(int fd)
+static bool is_fresh_memfd(int fd)
 {
-	return fcntl(fd, F_GET_SEALS) >= 0;
+	struct statfs fs;
+	struct stat st;
+
+	return fcntl(fd, F_GET_SEALS) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       !st.st_nlink && !st.st_size && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
 static int fill_library(const struct inject_options *options, const struct target *target,
@@ -98,7 +107,7 @@ static int fill_library(const struct inject_options *options, const struct targe
 	if (fd < 0)
 		return err_set(err, fd, "taking the memfd of process %d: %s", target->pid,
 		               strerror(-fd));
-	if (!is_in_memory(fd)) {
+	if (!is_fresh_memfd(fd)) {
 		close(fd);
 		return err_set(err, EBADF, "process %d has put another file in place of a memfd",
 		               target->pid);

@@ -38,14 +38,18 @@ bool plan_fits(void)
 	return xsave_bytes() <= STATE_BYTES;
 }
 
-/* Kernels before 6.3 do not know the flag; later ones may want it (sysctl vm.memfd_noexec). */
+/*
+ * That it can be sealed tells it from other files (inject_handover.c). Kernels before 6.3 do not
+ * know MFD_EXEC; later ones may want it (sysctl vm.memfd_noexec).
+ */
 static uint64_t memfd_flags(void)
 {
-	int fd = memfd_create("cuscope-attach", MFD_CLOEXEC | MFD_EXEC);
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd = memfd_create("cuscope-attach", flags | MFD_EXEC);
 
 	if (fd >= 0)
 		close(fd);
-	return MFD_CLOEXEC | (fd >= 0 || errno != EINVAL ? MFD_EXEC : 0);
+	return flags | (fd >= 0 || errno != EINVAL ? MFD_EXEC : 0);
 }
 
 /* One row a step. `load` has a bit for each argument that is where the value stands. */

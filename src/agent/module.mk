@@ -9,14 +9,14 @@ AGENT_SO  := $(B)/libcuscope-agent.so
 AGENT_LIBS := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,-z,defs
 
 # Targets are never sanitized, whatever this build is.
-AGENT_CFLAGS = $(filter-out -pthread $(SANITIZE),$(CFLAGS)) -fPIC -fvisibility=hidden
+AGENT_CFLAGS = $(HARDEN) $(filter-out -pthread $(SANITIZE),$(CFLAGS)) -fPIC -fvisibility=hidden
 
-$(AGENT_OBJ): $(B)/agent/%.o: %.c
+$(AGENT_OBJ): $(B)/agent/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_CFLAGS) -c -o $@ $<
 
 $(AGENT_SO): $(AGENT_OBJ)
-	$(CC) $(AGENT_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--build-id \
+	$(CC) $(AGENT_CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--build-id \
 		-o $@ $^ $(AGENT_LIBS)
 
 # Without what only a debugger wants, as it is in cuscope. The build id stays: by it cuscope knows the library beside it
@@ -25,14 +25,14 @@ $(B)/agent/embedded.so: $(AGENT_SO)
 	objcopy --strip-unneeded $< $@
 
 $(B)/agent/embedded.o: src/agent/embedded.S $(B)/agent/embedded.so
-	$(CC) -DAGENT_LIBRARY='"$(B)/agent/embedded.so"' -c -o $@ $<
+	$(CC) $(HARDEN) -DAGENT_LIBRARY='"$(B)/agent/embedded.so"' -c -o $@ $<
 
 $(B)/libcuscope.a: $(B)/agent/embedded.o
 
 # What a borrowed thread runs.
 $(B)/src/agent/inject_code.o: src/agent/inject_code.S
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c -o $@ $<
+	$(CC) $(HARDEN) $(CFLAGS) -c -o $@ $<
 
 $(B)/libcuscope.a: $(B)/src/agent/inject_code.o
 

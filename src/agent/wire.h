@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define AGENT_ABI   3 /* grows with every change in this file */
+#define AGENT_ABI   4 /* grows with every change in this file */
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the ring in the memfd: the largest page there is (AArch64). Its size is a power of two, and no
  * less. */
@@ -247,6 +247,11 @@ struct agent_graph {
 	uint32_t graph;
 };
 
+/* Time that is the agent's own, in a call of the program's: kinds of AGENT_OVERHEAD that CUPTI does
+ * not have. Told whatever was asked for. */
+#define AGENT_OWN_LOADING 0x80000001u /* in cuInit: CUPTI is looked for, loaded and begun with */
+#define AGENT_OWN_LEAVING 0x80000002u /* cuptiFinalize */
+
 /* AGENT_SYNC: CUpti_ActivitySynchronizationType. AGENT_OVERHEAD: CUpti_ActivityOverheadKind. */
 struct agent_wait {
 	struct agent_head head;
@@ -268,8 +273,10 @@ struct agent_nvtx {
 	uint64_t begin_ns, end_ns;
 	uint32_t tid;
 	uint32_t depth;
-	uint32_t domain; /* number of an AGENT_NAME; 0: the default domain */
-	char text[];     /* with its NUL */
+	uint32_t domain;   /* number of an AGENT_NAME; 0: the default domain */
+	uint32_t category; /* the program's own number; 0: none */
+	uint32_t color;    /* alpha, red, green, blue, a byte each, blue the lowest; 0: none */
+	char text[];       /* with its NUL */
 };
 
 _Static_assert(sizeof(struct agent_head) == 8, "layout");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/gpu_ids.h"
+#include "analysis/pairs.h"
 #include "analysis/streams.h"
 #include "base/xalloc.h"
 
@@ -17,11 +18,16 @@ struct waiting {
 	bool used;
 };
 
+struct kept_call {
+	struct half half; /* first */
+	struct asked_call call;
+};
+
 struct asked {
 	asked_tell tell;
 	void *data;
-	struct asked_call *calls; /* by correlation: one process's numbers meet after ASKED_CALLS */
-	struct waiting *waiting;  /* a ring */
+	struct pairs *calls;
+	struct waiting *waiting; /* a ring */
 	uint32_t chains[CHAINS];
 	uint32_t next, n_waiting;
 	struct gpu_ids *gpus;
@@ -35,6 +41,8 @@ struct asked *asked_new(asked_tell tell, void *data)
 	asked->tell = tell;
 	asked->data = data;
 	asked->gpus = gpu_ids_new();
+	asked->calls = pairs_new(sizeof(struct kept_call), NULL, NULL);
+	pairs_expect_late(asked->calls, PAIRS_BYTES);
 	memset(asked->chains, 0xff, sizeof(asked->chains));
 	return asked;
 }
@@ -44,22 +52,16 @@ void asked_free(struct asked *asked)
 	if (!asked)
 		return;
 	gpu_ids_free(asked->gpus);
-	free(asked->calls);
+	pairs_free(asked->calls);
 	free(asked->waiting);
 	free(asked);
-}
-
-/* Processes whose numbers run side by side shall not push each other out. */
-static uint32_t place_of(const struct process *process, uint64_t correlation)
-{
-	return (uint32_t)(correlation + process->id * 0x9e3779b1u);
 }
 
 /* ---- activities that wait ------------------------------------------------------------------ */
 
 static uint32_t *chain_of(struct asked *asked, const struct process *process, uint64_t correlation)
 {
-	return &asked->chains[place_of(process, correlation) % CHAINS];
+	return &asked->chains[(correlation + process->id * 0x9e3779b1u) % CHAINS];
 }
 
 static void take_out(struct asked *asked, uint32_t *link)
@@ -101,8 +103,9 @@ static void wait_for_call(struct asked *asked, const struct asked_activity *acti
 	asked->n_waiting++;
 }
 
-static void tell_waiting(struct asked *asked, const struct asked_call *call)
+static void tell_waiting(struct asked *asked, struct kept_call *kept)
 {
+	const struct asked_call *call = &kept->call;
 	uint32_t *link = chain_of(asked, call->process, call->correlation);
 
 	while (*link != NONE) {
@@ -114,6 +117,7 @@ static void tell_waiting(struct asked *asked, const struct asked_call *call)
 			continue;
 		}
 		take_out(asked, link);
+		pairs_meet(asked->calls, kept);
 		asked->tell(asked->data, &entry->asked, call);
 	}
 }
@@ -123,12 +127,10 @@ static void tell_waiting(struct asked *asked, const struct asked_call *call)
 static void keep_call(struct asked *asked, const struct event *event)
 {
 	const struct call *call = event->call;
-	struct asked_call *kept;
+	struct kept_call *kept =
+		pairs_add(asked->calls, event->process->id, call->correlation, true);
 
-	if (!asked->calls)
-		asked->calls = xcalloc(ASKED_CALLS, sizeof(*asked->calls));
-	kept = &asked->calls[place_of(event->process, call->correlation) % ASKED_CALLS];
-	*kept = (struct asked_call){
+	kept->call = (struct asked_call){
 		.process = event->process,
 		.function = call->function,
 		.correlation = call->correlation,
@@ -148,7 +150,7 @@ static void see_activity(struct asked *asked, const struct event *event)
 	struct asked_activity activity = { .process = event->process,
 		                           .activity = *event->activity };
 	uint64_t correlation = event->activity->correlation;
-	const struct asked_call *call = NULL;
+	struct kept_call *call;
 
 	if (gpu != GPU_ID_NONE) {
 		if (asked->end_ns[gpu] <= activity.activity.begin_ns)
@@ -160,12 +162,13 @@ static void see_activity(struct asked *asked, const struct event *event)
 		asked->tell(asked->data, &activity, NULL);
 		return;
 	}
-	if (asked->calls)
-		call = &asked->calls[place_of(event->process, correlation) % ASKED_CALLS];
-	if (call && call->correlation == correlation && call->process == event->process)
-		asked->tell(asked->data, &activity, call);
-	else
+	call = pairs_find(asked->calls, event->process->id, correlation);
+	if (!call) {
 		wait_for_call(asked, &activity);
+		return;
+	}
+	pairs_meet(asked->calls, call);
+	asked->tell(asked->data, &activity, &call->call);
 }
 
 void asked_event(struct asked *asked, const struct event *event)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which call asked for an activity. An activity is known up to seconds after its call, or, where
- * the call waits for it, before the call has returned. The last ASKED_CALLS calls that can ask for
- * work are kept, and ASKED_WAITING activities that came before their call.
+ * the call waits for it, before the call has returned. Calls that can ask for work are kept in a table
+ * of pairs.h, however many were made since, and ASKED_WAITING activities that came before their call.
  */
 #ifndef CUSCOPE_ANALYSIS_ASKED_H
 #define CUSCOPE_ANALYSIS_ASKED_H
 
 #include "trace/event.h"
 
-#define ASKED_CALLS   (1u << 19) /* numbers of a process's calls, at 56 bytes: 28 MiB */
 #define ASKED_WAITING (1u << 14)
 
 struct asked_call {

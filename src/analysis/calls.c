@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "analysis/errors.h"
 #include "analysis/tally.h"
 #include "base/file.h"
 #include "base/lines.h"
@@ -85,6 +86,11 @@ static void count_error(struct tally *tally, const struct function_tally *functi
 	struct error_key key = { function, code };
 	struct error_tally *row;
 
+	if (HASH_COUNT(tally->errors) >= ERRORS_MAX)
+		HASH_FIND(hh, tally->errors, &key, sizeof(key), row);
+	if (HASH_COUNT(tally->errors) >= ERRORS_MAX && !row)
+		key.code = INT32_MAX;
+
 	HASH_FIND(hh, tally->errors, &key, sizeof(key), row);
 	if (!row) {
 		row = xcalloc(1, sizeof(*row));
@@ -104,10 +110,13 @@ static void count_function(struct function_tally *row, const struct call *call)
 		sketch_add(&row->durations, call_duration_ns(call));
 }
 
-static void add_bytes(struct memory_count *into, uint64_t bytes)
+static void add_transfer(struct transfer_count *into, const struct call *call)
 {
 	into->count++;
-	into->bytes += bytes;
+	if (call->flags & CALL_SIZE_UNKNOWN)
+		into->unsized++;
+	else
+		into->bytes += call->args.bytes;
 }
 
 /* What a call that did its work did. */
@@ -128,11 +137,11 @@ static void count_work(struct calls *calls, const struct call *call)
 		tally->host_launches++;
 		break;
 	case OP_COPY:
-		add_bytes(&tally->copies[call->args.direction], call->args.bytes);
-		add_bytes(&tally->all_copies, call->args.bytes);
+		add_transfer(&tally->copies[call->args.direction], call);
+		add_transfer(&tally->all_copies, call);
 		break;
 	case OP_SET:
-		add_bytes(&tally->sets, call->args.bytes);
+		add_transfer(&tally->sets, call);
 		break;
 	case OP_SYNC:
 		tally->syncs++;
@@ -225,7 +234,7 @@ static int write_json(struct calls *calls, const struct run_info *run, struct er
 	int rc;
 
 	summary_json(&calls->tally, run, &text);
-	rc = file_replace(calls->json_path, &text, err);
+	rc = file_replace(calls->json_path, calls->options.json_mode, &text, err);
 	buf_free(&text);
 	return rc;
 }
@@ -242,16 +251,36 @@ static int print_json(struct calls *calls, const struct run_info *run, struct er
 	return rc;
 }
 
+/* Names of kernels may be found after their launches: rows by name are made when they are shown. */
+static void name_kernels(struct calls *calls)
+{
+	struct kernel_tally *row, *next;
+
+	HASH_ITER (hh, calls->tally.kernels, row, next) {
+		HASH_DELETE(hh, calls->tally.kernels, row);
+		free(row);
+	}
+	for (size_t i = 0; i < calls->n_kernels; i++) {
+		if (calls->kernel_by_id[i].kernel)
+			add_kernel(&calls->tally, &calls->kernel_by_id[i]);
+	}
+}
+
+int calls_print(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct calls *calls = calls_of(self);
+
+	name_kernels(calls);
+	return print_text(calls, run, err);
+}
+
 /* A summary that cannot be written in one form is still written in the other. */
 static int calls_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct calls *calls = calls_of(self);
 	int rc = 0, rc_text = 0;
 
-	for (size_t i = 0; i < calls->n_kernels; i++) {
-		if (calls->kernel_by_id[i].kernel)
-			add_kernel(&calls->tally, &calls->kernel_by_id[i]);
-	}
+	name_kernels(calls);
 	if (calls->json_path)
 		rc = write_json(calls, run, err);
 	if (calls->options.json_stream && !rc)

@@ -7,6 +7,7 @@
 #include "base/text.h"
 
 #define NAME_LEAST 24 /* columns of the last cell, however narrow the terminal */
+#define FOLDED     4  /* blanks before what goes on in a next line */
 
 void columns_init(struct columns *columns, const char *align, const char *headings)
 {
@@ -29,7 +30,7 @@ void columns_end_cell(struct columns *columns)
 
 void columns_text(struct columns *columns, const char *text)
 {
-	buf_puts(&columns->cells, text);
+	text_add_safe(&columns->cells, text); /* often a name that a target chose */
 	columns_end_cell(columns);
 }
 
@@ -44,16 +45,33 @@ static void measure(struct columns *columns)
 	}
 }
 
-/* What the columns before the last leave of the screen. */
-static size_t room_for_name(const struct columns *columns)
+static bool ends_in_name(const struct columns *columns)
 {
-	size_t used = 2;
+	return columns->align[columns->n - 1] == 'l';
+}
 
-	if (!columns->screen)
-		return (size_t)-1;
-	for (size_t i = 0; i + 1 < columns->n; i++)
-		used += columns->width[i] + 2;
-	return columns->screen > used + NAME_LEAST ? columns->screen - used : NAME_LEAST;
+/* What a column wants at least. A name is cut, but not to nothing. */
+static size_t least(const struct columns *columns, size_t at)
+{
+	size_t width = columns->width[at];
+
+	if (at + 1 == columns->n && ends_in_name(columns) && width > NAME_LEAST)
+		width = NAME_LEAST;
+	return columns->screen && width > columns->screen - FOLDED ? columns->screen - FOLDED
+	                                                           : width;
+}
+
+/*
+ * Whether a cell begins a line of its own: in every row the same ones, but for names at the end,
+ * which do so where they would be cut to little.
+ */
+static bool breaks(const struct columns *columns, size_t at, size_t used, const char *cell)
+{
+	size_t want = least(columns, at);
+
+	if (at + 1 == columns->n && ends_in_name(columns) && text_columns(cell) < want)
+		want = text_columns(cell);
+	return columns->screen > FOLDED && at && used + 2 + want > columns->screen;
 }
 
 static void print_cell(const struct columns *columns, size_t at, const char *cell, size_t len,
@@ -61,11 +79,12 @@ static void print_cell(const struct columns *columns, size_t at, const char *cel
 {
 	bool left = columns->align[at] == 'l', last = at + 1 == columns->n;
 	size_t used = left ? text_columns(cell) : len; /* numbers are plain */
-	size_t blanks = columns->width[at] > used ? columns->width[at] - used : 0;
+	size_t width = columns->width[at] < room ? columns->width[at] : room;
+	size_t blanks = width > used ? width - used : 0;
 
 	buf_fill(out, ' ', left ? 2 : 2 + blanks);
-	if (last && left && used > room)
-		(columns->words ? text_add_cut : text_add_name)(out, cell, room);
+	if (left && used > room)
+		(last && !columns->words ? text_add_name : text_add_cut)(out, cell, room);
 	else
 		buf_add(out, cell, len);
 	if (last)
@@ -74,17 +93,36 @@ static void print_cell(const struct columns *columns, size_t at, const char *cel
 		buf_fill(out, ' ', blanks);
 }
 
+/* Blanks at the end of a line that goes on. */
+static void break_line(struct buf *out)
+{
+	while (out->len && out->data[out->len - 1] == ' ')
+		out->len--;
+	buf_putc(out, '\n');
+	buf_fill(out, ' ', FOLDED - 2);
+}
+
 void columns_piece(struct columns *columns, struct buf *out)
 {
 	const char *cell = columns->cells.data, *end = cell + columns->cells.len;
-	size_t room, len;
+	size_t used = 0, len;
 
 	if (!columns->width[0])
 		measure(columns);
-	room = room_for_name(columns);
 	for (size_t at = 0; cell < end; cell += len + 1) {
+		bool fits = true;
+
 		len = strlen(cell);
-		print_cell(columns, at, cell, len, room, out);
+		if (!at) {
+			used = 0;
+		} else if (breaks(columns, at, used, cell)) {
+			break_line(out);
+			used = FOLDED - 2;
+		}
+		fits = !columns->screen || columns->screen <= used + 2;
+		print_cell(columns, at, cell, len, fits ? (size_t)-1 : columns->screen - used - 2,
+		           out);
+		used += 2 + least(columns, at);
 		at = at + 1 < columns->n ? at + 1 : 0;
 	}
 	buf_reset(&columns->cells);

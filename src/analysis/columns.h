@@ -17,7 +17,8 @@ struct columns {
 	const char *align; /* 'l' or 'r' (ASCII only) for each column, kept, at most COLUMNS_MAX */
 	struct buf cells;  /* each ends with a NUL, row by row */
 	size_t screen;     /* columns of the terminal, which the last cell of a row, a name, is */
-			   /* cut to; 0: not cut. Set it after columns_init(). */
+			   /* cut to; 0: not cut. Set it after columns_init(). Rows that are too */
+			   /* wide all the same go on in a next line, where a column ends. */
 	bool words;        /* it is no name but words, which are cut at their end */
 	size_t n;
 	size_t width[COLUMNS_MAX]; /* all 0 before the first piece */

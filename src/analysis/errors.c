@@ -37,7 +37,7 @@ static struct kept *make(struct errors *errors, const struct event *event, struc
 	made->key = key;
 	made->row = (struct error_row){
 		.function = event->call->function,
-		.code = event->call->result,
+		.code = (int32_t)key.code,
 		.first_ns = event->time_ns,
 		.process = event->process,
 		.tid = event->tid,
@@ -56,6 +56,10 @@ void errors_event(struct errors *errors, const struct event *event)
 		return;
 	key = (struct key){ event->call->function->id, event->call->result };
 	HASH_FIND(hh, errors->kept, &key, sizeof(key), kept);
+	if (!kept && HASH_COUNT(errors->kept) >= ERRORS_MAX) {
+		key.code = INT32_MAX;
+		HASH_FIND(hh, errors->kept, &key, sizeof(key), kept);
+	}
 	if (!kept)
 		kept = make(errors, event, key);
 	kept->row.count++;

@@ -8,6 +8,9 @@
 
 #include "trace/event.h"
 
+/* Functions with their codes; further ones, which no real library has, are one of code INT32_MAX. */
+#define ERRORS_MAX 4096
+
 struct error_row {
 	const struct function *function; /* where two libraries have it, the first seen */
 	int32_t code;

@@ -324,8 +324,8 @@ static void small_copies_call(void *state, const struct finding_call *call)
 
 	if (call->thread == THREAD_ID_OTHERS)
 		return;
-	is_small = call->call->op == OP_COPY && call->call->args.bytes < LIMIT_SMALL_COPY &&
-	           direction != DIRECTION_H2H;
+	is_small = call->call->op == OP_COPY && !(call->call->flags & CALL_SIZE_UNKNOWN) &&
+	           call->call->args.bytes < LIMIT_SMALL_COPY && direction != DIRECTION_H2H;
 	if (!is_small && call->thread >= all->n_rows)
 		return;
 	row = FINDING_AT(all->rows, all->n_rows, call->thread);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analysis/findings_rules.h"
+#include "base/number.h"
 #include "analysis/gpu_windows.h"
 #include "analysis/gpu_work.h"
 
@@ -261,7 +262,7 @@ static void say_low_use(struct finding *finding, const struct gpu_windows_row *r
 
 	buf_printf(&text, "GPU %u was in use less than 50 %% of the time in %zu of %d windows of ",
 	           row->device, low->windows, GPU_WINDOWS);
-	buf_duration(&text, (uint64_t)low->window_ns);
+	buf_duration(&text, number_u64(low->window_ns));
 	buf_printf(&text,
 	           " from its first work to its last; in the worst %.1f %%; in the example, which "
 	           "is the middle one, %.1f %%",
@@ -269,7 +270,7 @@ static void say_low_use(struct finding *finding, const struct gpu_windows_row *r
 	if (low->empty) {
 		buf_printf(&text, "; next to nothing ran in %zu %s (", low->empty,
 		           low->empty_count ? "of them" : "more, which do not count");
-		buf_duration(&text, (uint64_t)(low->empty_ns + 0.5));
+		buf_duration(&text, number_rounded(low->empty_ns));
 		buf_puts(&text, ")");
 	}
 	finding_say(finding, &text);
@@ -281,11 +282,11 @@ static void add_low_use(struct finding *finding, const struct gpu_windows_row *r
 	finding->device = row->device;
 	finding->of_device = true;
 	finding->count = low->windows;
-	finding->lost_ns = (uint64_t)(low->idle_ns + 0.5);
+	finding->lost_ns = number_rounded(low->idle_ns);
 	finding->lost_known = finding->has_example = true;
 	finding->example.begin_ns =
-		row->begin_ns + (uint64_t)(low->window_ns * (double)low->typical);
-	finding->example.duration_ns = (uint64_t)low->window_ns;
+		row->begin_ns + number_u64(low->window_ns * (double)low->typical);
+	finding->example.duration_ns = number_u64(low->window_ns);
 	say_low_use(finding, row, low);
 	finding->estimate = "idle time in these windows; other findings can be its cause, so it "
 			    "does not add up with them";
@@ -304,7 +305,7 @@ static void judge_windows(void *state, const struct finding_rule *rule,
 			finding_process(verdicts, rows[i].process->id);
 		struct low_use low = low_use_of(&rows[i]);
 
-		if (process && finding_is_worth(process, (uint64_t)low.idle_ns))
+		if (process && finding_is_worth(process, number_u64(low.idle_ns)))
 			add_low_use(findings_add(verdicts, rule, process), &rows[i], &low);
 	}
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <uthash.h>
 
+#include "analysis/pairs.h"
 #include "base/xalloc.h"
 
 struct key {
@@ -11,10 +12,8 @@ struct key {
 };
 
 struct launch_entry {
-	struct key key;
+	struct half half; /* first */
 	struct join_launch launch;
-	bool used;
-	UT_hash_handle hh;
 };
 
 /* Kernels that wait for one launch: a list, since a graph's launch has many. */
@@ -30,9 +29,9 @@ struct kernel_entry {
 struct join {
 	join_pair pair;
 	void *data;
-	struct launch_entry *launches, *launch_hash; /* the entries are a ring */
-	struct kernel_entry *kernels, *kernel_hash;
-	size_t next_launch, next_kernel;
+	struct pairs *launches;
+	struct kernel_entry *kernels, *kernel_hash; /* the entries are a ring */
+	size_t next_kernel;
 	uint64_t waiting, dropped;
 };
 
@@ -42,6 +41,8 @@ struct join *join_new(join_pair pair, void *data)
 
 	join->pair = pair;
 	join->data = data;
+	join->launches = pairs_new(sizeof(struct launch_entry), NULL, NULL);
+	pairs_expect_late(join->launches, PAIRS_BYTES);
 	return join;
 }
 
@@ -49,9 +50,8 @@ void join_free(struct join *join)
 {
 	if (!join)
 		return;
-	HASH_CLEAR(hh, join->launch_hash);
 	HASH_CLEAR(hh, join->kernel_hash);
-	free(join->launches);
+	pairs_free(join->launches);
 	free(join->kernels);
 	free(join);
 }
@@ -63,20 +63,12 @@ static struct key key_of(const struct event *event, uint64_t correlation)
 
 /* ---- launches ------------------------------------------------------------------------------ */
 
-static const struct join_launch *keep_launch(struct join *join, const struct event *event)
+static struct launch_entry *keep_launch(struct join *join, const struct event *event)
 {
 	const struct call *call = event->call;
-	struct launch_entry *entry, *old;
+	struct launch_entry *entry =
+		pairs_add(join->launches, event->process->id, call->correlation, true);
 
-	if (!join->launches)
-		join->launches = xcalloc(JOIN_KEPT, sizeof(*join->launches));
-	entry = &join->launches[join->next_launch];
-	join->next_launch = (join->next_launch + 1) % JOIN_KEPT;
-	if (entry->used)
-		HASH_DELETE(hh, join->launch_hash, entry);
-	memset(entry, 0, sizeof(*entry));
-	entry->key = key_of(event, call->correlation);
-	entry->used = true;
 	entry->launch = (struct join_launch){
 		.process = event->process,
 		.tid = event->tid,
@@ -85,10 +77,7 @@ static const struct join_launch *keep_launch(struct join *join, const struct eve
 		.begin_ns = call->begin_ns,
 		.end_ns = call_has_end(call) ? call->end_ns : 0,
 	};
-	HASH_REPLACE(hh, join->launch_hash, key, sizeof(entry->key), entry, old);
-	if (old)
-		old->used = false;
-	return &entry->launch;
+	return entry;
 }
 
 /* ---- kernels that came first --------------------------------------------------------------- */
@@ -143,7 +132,7 @@ static void keep_kernel(struct join *join, const struct event *event)
 
 static int take_launch(struct join *join, const struct event *event, struct err *err)
 {
-	const struct join_launch *launch = keep_launch(join, event);
+	struct launch_entry *launch = keep_launch(join, event);
 	struct key key = key_of(event, event->call->correlation);
 	struct kernel_entry *first;
 	int rc = 0;
@@ -153,9 +142,10 @@ static int take_launch(struct join *join, const struct event *event, struct err 
 	HASH_FIND(hh, join->kernel_hash, &key, sizeof(key), first);
 	if (!first)
 		return 0;
+	pairs_meet(join->launches, launch);
 	forget_list(join, first);
 	for (struct kernel_entry *entry = first; entry && !rc; entry = entry->next)
-		rc = join->pair(join->data, launch, &entry->activity, err);
+		rc = join->pair(join->data, &launch->launch, &entry->activity, err);
 	return rc;
 }
 
@@ -168,19 +158,27 @@ static int take_kernel(struct join *join, const struct event *event, struct err 
 		join->dropped++;
 		return 0;
 	}
-	HASH_FIND(hh, join->launch_hash, &key, sizeof(key), entry);
-	if (entry)
-		return join->pair(join->data, &entry->launch, event->activity, err);
-	keep_kernel(join, event);
-	return 0;
+	entry = pairs_find(join->launches, event->process->id, key.correlation);
+	if (!entry) {
+		keep_kernel(join, event);
+		return 0;
+	}
+	pairs_meet(join->launches, entry);
+	return join->pair(join->data, &entry->launch, event->activity, err);
+}
+
+/* What did not run waits for no kernel. */
+static bool has_kernels(const struct call *call)
+{
+	return (call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH) &&
+	       !(call->flags & (CALL_FAILED | CALL_CAPTURED));
 }
 
 int join_event(struct join *join, const struct event *event, struct err *err)
 {
 	if (event->type == EVENT_ACTIVITY && event->activity->kind == ACTIVITY_KERNEL)
 		return take_kernel(join, event, err);
-	if (event->type == EVENT_CALL && event->call->correlation &&
-	    (event->call->op == OP_LAUNCH || event->call->op == OP_GRAPH_LAUNCH))
+	if (event->type == EVENT_CALL && event->call->correlation && has_kernels(event->call))
 		return take_launch(join, event, err);
 	return 0;
 }

@@ -2,8 +2,8 @@
 /*
  * Brings launches and the kernels that ran for them together, by process and correlation. Either
  * can come first: a kernel that ended before its launch returned does; but most kernels are known
- * late, up to seconds after their launch. Each side keeps the last JOIN_KEPT that may still find
- * their other half, and no more.
+ * late, up to seconds after their launch. Launches wait in a table of pairs.h, however many were made
+ * since; the last JOIN_KEPT kernels that came first do.
  */
 #ifndef CUSCOPE_ANALYSIS_JOIN_H
 #define CUSCOPE_ANALYSIS_JOIN_H

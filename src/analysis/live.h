@@ -56,9 +56,14 @@ struct live_kernel {
 	uint64_t gpu_runs, gpu_ns; /* on GPUs, where their times are recorded */
 };
 
-struct live_stream {
+struct live_stream_key {
 	uint64_t handle; /* 0: the default stream, and calls that name none */
-	bool others;     /* all that came after LIVE_STREAMS_MAX */
+	uint64_t tid;    /* of a thread's own stream, else 0 */
+};
+
+struct live_stream {
+	struct live_stream_key key;
+	bool others; /* all that came after LIVE_STREAMS_MAX */
 	struct live_count launches, copies, copy_bytes;
 };
 

@@ -54,12 +54,14 @@ static struct kernel_row *find_kernel(struct process_row *process, const struct 
 	return process->last_kernel = row;
 }
 
-static struct stream_row *find_stream(struct process_row *process, const struct call *call)
+static struct stream_row *find_stream(struct process_row *process, const struct call *call,
+                                      uint32_t tid)
 {
-	uint64_t handle = call->args.has_stream ? call->args.stream : 0;
+	struct live_stream_key key = { .handle = call->args.has_stream ? call->args.stream : 0 };
 	struct stream_row *row;
 
-	HASH_FIND(hh, process->streams, &handle, sizeof(handle), row);
+	key.tid = key.handle == STREAM_PER_THREAD ? tid : 0;
+	HASH_FIND(hh, process->streams, &key, sizeof(key), row);
 	if (row || (HASH_COUNT(process->streams) >= LIVE_STREAMS_MAX && process->other_streams))
 		return row ? row : process->other_streams;
 	row = xcalloc(1, sizeof(*row));
@@ -67,8 +69,8 @@ static struct stream_row *find_stream(struct process_row *process, const struct 
 		row->shown.others = true;
 		return process->other_streams = row;
 	}
-	row->shown.handle = handle;
-	HASH_ADD(hh, process->streams, shown.handle, sizeof(handle), row);
+	row->shown.key = key;
+	HASH_ADD(hh, process->streams, shown.key, sizeof(key), row);
 	return row;
 }
 
@@ -97,17 +99,17 @@ static void count_function(struct function_row *row, const struct call *call)
 		sketch_add(&row->durations, call_duration_ns(call));
 }
 
-static void count_launch(struct process_row *row, const struct call *call)
+static void count_launch(struct process_row *row, const struct call *call, uint32_t tid)
 {
 	row->shown.numbers[LIVE_LAUNCHES].total++;
-	find_stream(row, call)->shown.launches.total++;
+	find_stream(row, call, tid)->shown.launches.total++;
 	if (call->kernel)
 		find_kernel(row, call->kernel)->shown.launches.total++;
 }
 
-static void count_copy(struct process_row *row, const struct call *call)
+static void count_copy(struct process_row *row, const struct call *call, uint32_t tid)
 {
-	struct live_stream *stream = &find_stream(row, call)->shown;
+	struct live_stream *stream = &find_stream(row, call, tid)->shown;
 
 	row->shown.numbers[LIVE_COPIES + call->args.direction].total++;
 	row->shown.numbers[LIVE_COPY_BYTES + call->args.direction].total += call->args.bytes;
@@ -136,17 +138,18 @@ void rows_wait(struct process_row *row, uint32_t tid, uint64_t begin_ns, uint64_
 	add_wait(row, begin_ns, now_ns, since_ns);
 }
 
-static void count_work(struct process_row *row, const struct call *call, uint64_t since_ns)
+static void count_work(struct process_row *row, const struct call *call, uint32_t tid,
+                       uint64_t since_ns)
 {
 	switch (call->op) {
 	case OP_LAUNCH:
-		count_launch(row, call);
+		count_launch(row, call, tid);
 		break;
 	case OP_GRAPH_LAUNCH:
 		row->shown.numbers[LIVE_GRAPH_LAUNCHES].total++;
 		break;
 	case OP_COPY:
-		count_copy(row, call);
+		count_copy(row, call, tid);
 		break;
 	case OP_SET:
 		row->shown.numbers[LIVE_SET_BYTES].total += call->args.bytes;
@@ -172,7 +175,7 @@ void rows_count(struct process_row *row, const struct event *event, uint64_t int
 	note_thread(row, event->tid, interval);
 	count_function(find_function(row, call->function), call);
 	if (call_counts(call))
-		count_work(row, call, since_ns);
+		count_work(row, call, event->tid, since_ns);
 }
 
 /* ---- GPUs ---------------------------------------------------------------------------------- */

@@ -9,6 +9,10 @@
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
 
+/* Live at a time, 384 bytes each; those beyond are counted as untracked: their frees are unknown.
+ */
+#define ALLOCATIONS_MAX 65536
+
 /* Handles of cuMemCreate and reserved ranges are numbers of their own: 1 can be both. */
 enum space { SPACE_ADDRESS, SPACE_HANDLE, SPACE_RANGE };
 
@@ -44,6 +48,7 @@ struct memory {
 	size_t n_functions;
 	struct memory_totals totals[MEMORY_COUNT];
 	uint64_t unknown_frees;
+	size_t n_allocations;
 	void (*changed)(void *data, const struct memory_change *change);
 	void *data;
 };
@@ -210,8 +215,9 @@ static struct allocation *find(struct process_memory *process, const struct key 
 	return a;
 }
 
-static void drop(struct process_memory *process, struct allocation *a)
+static void drop(struct memory *memory, struct process_memory *process, struct allocation *a)
 {
+	memory->n_allocations--;
 	HASH_DELETE(hh, process->allocations, a);
 	free(a);
 }
@@ -255,12 +261,13 @@ static uint64_t add_allocation(struct memory *memory, const struct event *event,
 		return 0;
 	books = books_of(memory, &made);
 	COUNT(&books, allocated, made.bytes);
-	if (!made.address) {
+	process = the_process(memory, made.process);
+	old = find(process, &key);
+	if (!made.address || (!old && memory->n_allocations >= ALLOCATIONS_MAX)) {
 		COUNT(&books, untracked, made.bytes);
 		return made.bytes;
 	}
-	process = the_process(memory, made.process);
-	old = find(process, &key);
+	memory->n_allocations += !old;
 	if (old)
 		HASH_DELETE(hh, process->allocations, old);
 	new = keep(process, &key, &made);
@@ -331,7 +338,7 @@ static uint64_t remove_allocation(struct memory *memory, const struct event *eve
 		take_back_from_context(memory, &a->about);
 	else
 		become_dead(memory, &a->about, MEMORY_FREED, event->time_ns);
-	drop(process, a);
+	drop(memory, process, a);
 	return bytes;
 }
 
@@ -352,7 +359,7 @@ static void forget_context(struct memory *memory, const struct event *event)
 		if (a->key.space != SPACE_ADDRESS)
 			continue;
 		if (a->with_context) {
-			drop(process, a);
+			drop(memory, process, a);
 			continue;
 		}
 		become_dead(memory, &a->about, MEMORY_WENT_WITH_CONTEXT, event->time_ns);
@@ -369,7 +376,7 @@ static void end_process(struct memory *memory, struct process_memory *process, u
 	HASH_ITER (hh, process->allocations, a, next) {
 		if (!a->with_context)
 			become_dead(memory, &a->about, MEMORY_WENT_WITH_PROCESS, now_ns);
-		drop(process, a);
+		drop(memory, process, a);
 	}
 	if (!process->ended)
 		HASH_DELETE(hh, memory->by_pid, process);
@@ -516,7 +523,7 @@ void memory_free(struct memory *memory)
 		if (!process)
 			continue;
 		HASH_ITER (hh, process->allocations, a, next)
-			drop(process, a);
+			drop(memory, process, a);
 		if (!process->ended)
 			HASH_DELETE(hh, memory->by_pid, process);
 		free(process);

@@ -2,6 +2,7 @@
 #include "analysis/missed.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <uthash.h>
 
 #include "base/text.h"
@@ -22,6 +23,16 @@ static const struct lost_row {
 	[LOST_GPU_RING] = { "gpu_ring_full", "lost" },
 	[LOST_GPU_BUFFERS] = { "gpu_buffers", "lost" },
 	[LOST_GPU_TIMES] = { "gpu_bad_times", "left out" },
+	[LOST_RECORDS] = { "records", "lost" },
+	[LOST_TARGETS_FULL] = { "processes_full", "left out" },
+	[LOST_TEXTS] = { "texts", "incomplete" },
+	[LOST_NOT_RUN] = { "not_run", "lost" },
+	[LOST_GPU_CALLS] = { "gpu_no_call", "incomplete" },
+	[LOST_GPU_RECORDS] = { "gpu_bad_records", "left out" },
+	[LOST_SUMS] = { "no_room", "lost" },
+	[LOST_NO_ANSWER] = { "no_answer", "without an answer" },
+	[LOST_OVER_BUDGET] = { "over_budget", "left out" },
+	[LOST_GPU_UNRECORDED] = { "gpu_not_recorded", "not recorded" },
 };
 
 static const struct miss_row {
@@ -33,6 +44,9 @@ static const struct miss_row {
 	[MISS_ENTRY_ONLY] = { "entry_only", "entries only, without results and durations" },
 	[MISS_ESTIMATED] = { "estimated", "estimated" },
 	[MISS_GPU_TIMES] = { "no_gpu_times", "without GPU times" },
+	[MISS_NO_ANSWER] = { "no_answer", "given up" },
+	[MISS_OVER_BUDGET] = { "over_budget", "not all kept" },
+	[MISS_UNSEEN] = { "unseen", "not looked into" },
 };
 
 const char *missed_lost_key(enum lost_reason reason)
@@ -56,12 +70,53 @@ uint64_t missed_events(const struct run_info *run)
 
 bool missed_nothing(const struct run_info *run)
 {
-	return !missed_events(run) && run->estimate_scale <= 1;
+	return !missed_events(run) && !run->lost[LOST_LATE] && !run->n_misses && !run->cut_short &&
+	       !run->damaged_chunks && run->estimate_scale <= 1;
+}
+
+bool missed_of_file(const struct run_info *run, struct buf *out)
+{
+	if (run->cut_short)
+		buf_puts(out, "the trace file was cut short: what came after its last whole part, "
+		              "and how much was lost, is not known");
+	if (run->damaged_chunks)
+		buf_printf(out,
+		           "%s%llu part%s of the trace file %s damaged and left out, with at least "
+		           "%llu event%s",
+		           run->cut_short ? "; " : "", (unsigned long long)run->damaged_chunks,
+		           run->damaged_chunks == 1 ? "" : "s",
+		           run->damaged_chunks == 1 ? "is" : "are",
+		           (unsigned long long)run->damaged_events,
+		           run->damaged_events == 1 ? "" : "s");
+	if (run->end_damaged)
+		buf_puts(out, "; its end is damaged, too: how much was lost while it was recorded "
+		              "is not known");
+	return run->cut_short || run->damaged_chunks;
+}
+
+bool missed_partly(const struct run_info *run, const struct function *function)
+{
+	for (size_t i = 0; i < run->n_misses; i++) {
+		const struct miss *miss = &run->misses[i];
+
+		if (miss->kind == MISS_UNHOOKED && miss->name && miss->lib &&
+		    !strcmp(miss->name, function->name) && !strcmp(miss->lib, function->lib))
+			return true;
+	}
+	return false;
 }
 
 void missed_json(struct json *json, const struct run_info *run)
 {
 	json_bool(json, "complete", missed_nothing(run));
+	if (run->cut_short)
+		json_bool(json, "cut_short", true);
+	if (run->end_damaged)
+		json_bool(json, "end_damaged", true);
+	if (run->damaged_chunks) {
+		json_u64(json, "damaged_chunks", run->damaged_chunks);
+		json_u64(json, "damaged_events", run->damaged_events);
+	}
 	json_open(json, "lost", '{');
 	for (size_t i = 0; i < LOST_COUNT; i++)
 		json_u64(json, lost_rows[i].key, run->lost[i]);
@@ -78,6 +133,8 @@ void missed_json(struct json *json, const struct run_info *run)
 			json_string(json, "lib", miss->lib);
 		if (miss->pid)
 			json_u64(json, "pid", miss->pid);
+		if (miss->processes)
+			json_u64(json, "processes", miss->processes);
 		json_string(json, "why", miss->why ? miss->why : "");
 		json_close(json, '}');
 	}
@@ -176,8 +233,13 @@ static void add_stories(struct buf *out, const struct run_info *run)
 
 void missed_text(struct buf *out, const struct run_info *run)
 {
-	if (!missed_events(run))
+	struct buf file = { 0 };
+
+	if (missed_nothing(run))
 		buf_puts(out, "  nothing was lost\n");
+	if (missed_of_file(run, &file))
+		buf_printf(out, "  %s\n", file.data);
+	buf_free(&file);
 	for (size_t i = 0; i < LOST_COUNT; i++) {
 		if (run->lost[i])
 			buf_printf(out, "  %s %llu: %s\n", lost_rows[i].word,

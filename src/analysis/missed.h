@@ -12,14 +12,27 @@
 /* Events that were made and not delivered, or not whole; LOST_LATE is about order only. */
 uint64_t missed_events(const struct run_info *run);
 
-/* Whether every event of every hooked function was delivered, whole and unscaled. */
+/*
+ * Whether every event was delivered, whole, in its place and unscaled, of every function that was
+ * to be hooked, from its first call on. What was not asked for (filters, windows of time, calls
+ * that are left alone by default) is not missed.
+ */
 bool missed_nothing(const struct run_info *run);
+
+/* Whether a function was unhooked while it was called: its counts are of a part of the time. */
+bool missed_partly(const struct run_info *run, const struct function *function);
+
+/*
+ * Appends what of a trace file could not be read, in a sentence without its full stop: "the trace
+ * file was cut short: ...". False, and nothing, where it is whole.
+ */
+bool missed_of_file(const struct run_info *run, struct buf *out);
 
 /* "ring_full", "not_hooked": the words for programs. */
 const char *missed_lost_key(enum lost_reason reason);
 const char *missed_kind_key(enum miss_kind kind);
 
-/* Appends "complete", "lost" and "hooks" to an open object. */
+/* Appends "complete", "lost" and "hooks" to an open object, and of a file that is not whole why. */
 void missed_json(struct json *json, const struct run_info *run);
 
 /* Appends what was missed, a line each and indented; "nothing was lost" where that is so. */

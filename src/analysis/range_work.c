@@ -228,6 +228,9 @@ static void adopt(struct line *line, uint64_t number, uint32_t depth)
 {
 	struct ended *range = range_at(line, number), *child;
 
+	if (depth > LEVELS) /* as a damaged file may say: one more of it is none */
+		depth = LEVELS;
+
 	if (depth + 1 < LEVELS) {
 		for (uint64_t at = line->orphans[depth + 1]; (child = range_at(line, at));
 		     at = child->next) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/xalloc.h"
 
 #define BUCKET_BITS 6 /* log2 of SKETCH_BUCKETS */
@@ -78,7 +79,7 @@ static uint64_t between(uint64_t value, uint64_t least, uint64_t most)
 uint64_t sketch_percentile(const struct sketch *sketch, double share)
 {
 	double exact_rank = share * (double)sketch->count;
-	uint64_t rank = (uint64_t)exact_rank, seen = 0;
+	uint64_t rank = number_u64(exact_rank), seen = 0;
 
 	rank += (double)rank < exact_rank;
 	if (rank <= 1)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/xalloc.h"
 
 #define ROOM_FIRST 16
@@ -155,6 +156,6 @@ uint64_t spread_percentile(struct spread *spread, double share)
 		return 0;
 	if (!spread_is_exact(spread))
 		return sketch_percentile(&spread->sketch, share);
-	rank = (uint64_t)ceil(share * (double)spread->count);
+	rank = number_u64(ceil(share * (double)spread->count));
 	return sorted(spread)[rank ? rank - 1 : 0];
 }

@@ -18,7 +18,7 @@
 #define ACTIVITY_OTHERS       UINT64_MAX
 
 struct key {
-	uint64_t kind, id;
+	uint64_t kind, id, tid; /* tid: of a thread's own stream, else 0 */
 };
 
 struct stream {
@@ -97,6 +97,7 @@ static struct stream *add(struct process_streams *process, const struct event *e
 	made->row.process = event->process;
 	made->row.kind = (enum stream_kind)key.kind;
 	made->row.id = key.id;
+	made->row.tid = (uint32_t)key.tid;
 	made->row.first_ns = UINT64_MAX;
 	HASH_ADD(hh, process->streams, key, sizeof(made->key), made);
 	return made;
@@ -106,13 +107,14 @@ static struct stream *stream_of(struct process_streams *process, const struct ev
                                 enum stream_kind kind, uint64_t id)
 {
 	struct stream *stream = process->last;
-	struct key key = { kind, id };
+	struct key key = { kind, id, id == STREAM_PER_THREAD ? event->tid : 0 };
 
-	if (stream && stream->key.kind == key.kind && stream->key.id == key.id)
+	if (stream && stream->key.kind == key.kind && stream->key.id == key.id &&
+	    stream->key.tid == key.tid)
 		return stream;
 	stream = find(process, key);
 	if (!stream && HASH_COUNT(process->streams) >= STREAMS_MAX) {
-		key = (struct key){ STREAM_OTHERS, 0 };
+		key = (struct key){ STREAM_OTHERS, 0, 0 };
 		stream = find(process, key);
 	}
 	if (!stream)
@@ -356,7 +358,7 @@ void stream_name(const struct stream_row *row, struct buf *out)
 	else if (row->id == STREAM_LEGACY)
 		buf_puts(out, "legacy");
 	else if (row->id == STREAM_PER_THREAD)
-		buf_puts(out, "per-thread");
+		buf_printf(out, "per-thread %u", row->tid);
 	else
 		buf_hex(out, row->id);
 }

@@ -23,6 +23,7 @@ struct stream_row {
 		STREAM_OTHERS,   /* all beyond STREAMS_MAX */
 	} kind;
 	uint64_t id;
+	uint32_t tid; /* STREAM_HANDLE: the thread whose own stream it is, else 0 */
 	uint64_t launches, graph_launches, host_launches;
 	struct memory_count copies, sets;
 	uint64_t syncs, sync_ns; /* calls that waited for this stream */
@@ -40,7 +41,7 @@ void streams_event(struct streams *streams, const struct event *event);
 /* By process, in the order of first use. Owned by `streams`, until the next event. */
 const struct stream_row *streams_rows(struct streams *streams, size_t *n);
 
-/* "default", "legacy", "per-thread", "0x55d0..", "GPU stream 13", "others" */
+/* "default", "legacy", "per-thread 4711" (its thread), "0x55d0..", "GPU stream 13", "others" */
 void stream_name(const struct stream_row *row, struct buf *out);
 
 /* The stream that a call is on, 0 also where it names none; per-thread variants say so. */

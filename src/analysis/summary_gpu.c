@@ -11,6 +11,7 @@
 #include "analysis/columns.h"
 #include "analysis/tally.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/text.h"
 
 #define TOP_DEFAULT   20
@@ -47,7 +48,7 @@ static void share_cell(struct columns *table, uint64_t part, uint64_t whole)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void print_lines(struct gpu_tally *gpu, struct buf *out)
+static void print_lines(struct gpu_tally *gpu, const struct calls_options *options, struct buf *out)
 {
 	bool communication = false;
 	const struct gpu_line *lines;
@@ -73,6 +74,7 @@ static void print_lines(struct gpu_tally *gpu, struct buf *out)
 		duration_cell(&table, lines[i].communication_ns);
 		share_cell(&table, lines[i].beside_ns, lines[i].communication_ns);
 	}
+	table.screen = options->width;
 	columns_print(&table, out);
 	buf_puts(out, "  (%: from its first work to its last, where it was measured)\n");
 	if (communication)
@@ -128,6 +130,7 @@ static void print_kernels(struct gpu_tally *gpu, const struct calls_options *opt
 		columns_end_cell(&table);
 		buf_free(&safe);
 	}
+	table.screen = options->width;
 	columns_print(&table, out);
 }
 
@@ -160,6 +163,7 @@ static void print_copies(const struct gpu_tally *gpu, const struct calls_options
 		copies_row(&table, api_direction_name(d), &gpu->copies[d]);
 	copies_row(&table, "unknown", &gpu->copies[DIRECTION_NONE]);
 	copies_row(&table, "set", &gpu->sets);
+	table.screen = options->width;
 	columns_print(&table, out);
 }
 
@@ -174,7 +178,7 @@ void summary_gpu_text(const struct tally *tally, const struct run_info *run,
 		return;
 	}
 	title(options, out, "GPU");
-	print_lines(gpu, out);
+	print_lines(gpu, options, out);
 	print_queue(gpu, out);
 	if (run->gpu_clock_error_ns) {
 		buf_puts(out, "  times of the GPU are within ");
@@ -198,11 +202,10 @@ static void json_devices(struct json *json, struct gpu_tally *gpu)
 		json_open(json, NULL, '{');
 		json_u64(json, "device", lines[i].device);
 		json_u64(json, "busy_ns", lines[i].busy_ns);
-		json_fixed(
-			json, "busy_percent",
-			(uint64_t)(share(lines[i].busy_ns, gpu_line_measured_ns(&lines[i])) * 1000 +
-		                   0.5),
-			3);
+		json_fixed(json, "busy_percent",
+		           number_rounded(share(lines[i].busy_ns, gpu_line_measured_ns(&lines[i])) *
+		                          1000),
+		           3);
 		json_u64(json, "kernels", lines[i].kernels);
 		json_u64(json, "copies", lines[i].copies);
 		json_u64(json, "sets", lines[i].sets);

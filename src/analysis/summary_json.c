@@ -4,6 +4,7 @@
 #include "analysis/missed.h"
 #include "analysis/tally.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "cuda/error.h"
 
 #define FORMAT_VERSION 1
@@ -41,6 +42,24 @@ static void add_pair(struct writer *w, const char *key, const struct memory_coun
 	json_close(&w->json, '}');
 }
 
+/* Bytes of calls none of which says them are not known, which is not 0. */
+static void add_transfer_members(struct writer *w, const struct transfer_count *n)
+{
+	add_u64(w, "count", n->count);
+	if (n->count && n->unsized == n->count)
+		json_null(&w->json, "bytes");
+	else
+		add_u64(w, "bytes", n->bytes);
+	add_u64(w, "unknown_size", n->unsized);
+}
+
+static void add_transfer(struct writer *w, const char *key, const struct transfer_count *n)
+{
+	json_open(&w->json, key, '{');
+	add_transfer_members(w, n);
+	json_close(&w->json, '}');
+}
+
 static void add_run(struct writer *w)
 {
 	const struct run_info *run = w->run;
@@ -53,6 +72,9 @@ static void add_run(struct writer *w)
 	json_u64(&w->json, "processes", w->tally->processes);
 	json_u64(&w->json, "holds", run->holds);
 	json_u64(&w->json, "longest_hold_ns", run->longest_hold_ns);
+	json_fixed(&w->json, "overhead_percent", (uint64_t)(run->overhead_percent * 100 + 0.5), 2);
+	json_fixed(&w->json, "overhead_most_percent",
+	           (uint64_t)(run->overhead_most_percent * 100 + 0.5), 2);
 }
 
 static void add_calls(struct writer *w)
@@ -112,17 +134,16 @@ static void add_transfers(struct writer *w)
 	const struct tally *t = w->tally;
 
 	json_open(&w->json, "transfers", '{');
-	add_u64(w, "count", t->all_copies.count);
-	add_u64(w, "bytes", t->all_copies.bytes);
+	add_transfer_members(w, &t->all_copies);
 	json_open(&w->json, "directions", '{');
 	for (int d = DIRECTION_NONE; d < DIRECTION_COUNT; d++) {
 		if (t->copies[d].count)
-			add_pair(w, d == DIRECTION_NONE ? "unknown" : api_direction_name(d),
-			         &t->copies[d]);
+			add_transfer(w, d == DIRECTION_NONE ? "unknown" : api_direction_name(d),
+			             &t->copies[d]);
 	}
 	json_close(&w->json, '}');
 	json_close(&w->json, '}');
-	add_pair(w, "sets", &t->sets);
+	add_transfer(w, "sets", &t->sets);
 	json_open(&w->json, "syncs", '{');
 	add_u64(w, "count", t->syncs);
 	add_u64(w, "blocked_ns", t->sync_ns);
@@ -156,7 +177,7 @@ static void add_durations(struct writer *w, const struct sketch *durations)
 	if (!durations->count)
 		return;
 	add_u64(w, "total_ns", durations->sum);
-	json_u64(&w->json, "average_ns", (uint64_t)(sketch_average(durations) + 0.5));
+	json_u64(&w->json, "average_ns", number_rounded(sketch_average(durations)));
 	json_u64(&w->json, "min_ns", durations->min);
 	json_u64(&w->json, "p50_ns", sketch_percentile(durations, 0.50));
 	json_u64(&w->json, "p95_ns", sketch_percentile(durations, 0.95));
@@ -184,6 +205,7 @@ static void add_functions(struct writer *w)
 		add_u64(w, "nested", rows[i]->nested);
 		add_u64(w, "failed", rows[i]->failed);
 		add_u64(w, "unfinished", rows[i]->unfinished);
+		json_bool(&w->json, "partial", missed_partly(w->run, function));
 		add_durations(w, &rows[i]->durations);
 		json_close(&w->json, '}');
 	}

@@ -5,6 +5,7 @@
 #include "analysis/columns.h"
 #include "analysis/missed.h"
 #include "analysis/tally.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "cuda/error.h"
 
@@ -14,6 +15,7 @@
 #define KERNEL_LEAST     40  /* columns of a kernel's name, however narrow the terminal */
 #define KERNEL_BESIDE    12  /* blanks and LAUNCHES before it */
 #define CAPTURED_COLUMNS 10
+#define OVERHEAD_LEAST   1.0 /* percent: less is not worth a line */
 
 struct printer {
 	const struct tally *tally;
@@ -143,6 +145,11 @@ static void print_calls(const struct printer *p)
 		buf_duration(p->out, p->run->longest_hold_ns);
 		buf_putc(p->out, '\n');
 	}
+	if (p->run->overhead_most_percent >= OVERHEAD_LEAST)
+		buf_printf(p->out,
+		           "Tracing cost the busiest thread: %.1f %% of its own time, at most "
+		           "%.0f %%\n",
+		           p->run->overhead_percent, p->run->overhead_most_percent);
 	count_line(p, "Total CUDA API calls", t->calls);
 	remark(p, t->failed, "failed");
 	remark(p, t->unfinished, "unfinished");
@@ -206,7 +213,7 @@ static void print_memory_notes(const struct printer *p)
 	note(p, &all->exit, "never freed: released by process exit");
 	note(p, &all->context, "released with a context or device reset");
 	note(p, &all->replaced, "whose free was not seen: the address was given out again");
-	note(p, &all->untracked, "not followed: no return was recorded, so no address");
+	note(p, &all->untracked, "not followed: no address was recorded, or 65,536 others were live");
 	if (unknown) {
 		buf_puts(p->out, "  ");
 		add_count(p, p->out, unknown);
@@ -239,24 +246,33 @@ static void print_memory(const struct printer *p)
 		exact_bytes_cell(p, &table, m->live.bytes);
 		exact_bytes_cell(p, &table, m->exit.bytes);
 	}
+	table.screen = p->options->width;
 	columns_print(&table, p->out);
 	print_memory_notes(p);
 }
 
 static void transfer_row(const struct printer *p, struct columns *table, const char *name,
-                         const struct memory_count *n)
+                         const struct transfer_count *n)
 {
+	uint64_t sized = n->count - n->unsized;
+
 	if (!n->count)
 		return;
 	columns_text(table, name);
 	count_cell(p, table, n->count);
+	if (!sized) {
+		columns_text(table, "-");
+		columns_text(table, "-");
+		return;
+	}
 	bytes_cell(p, table, n->bytes);
-	buf_bytes(&table->cells, n->bytes / n->count);
+	buf_bytes(&table->cells, n->bytes / sized);
 	columns_end_cell(table);
 }
 
 static void print_transfers(const struct printer *p)
 {
+	uint64_t unsized = p->tally->all_copies.unsized + p->tally->sets.unsized;
 	struct columns table;
 
 	if (!p->tally->all_copies.count && !p->tally->sets.count)
@@ -267,7 +283,13 @@ static void print_transfers(const struct printer *p)
 		transfer_row(p, &table, api_direction_name(d), &p->tally->copies[d]);
 	transfer_row(p, &table, "unknown", &p->tally->copies[DIRECTION_NONE]);
 	transfer_row(p, &table, "set", &p->tally->sets);
+	table.screen = p->options->width;
 	columns_print(&table, p->out);
+	if (unsized) {
+		buf_puts(p->out, "  calls that do not say how many bytes, in COUNT only: ");
+		add_count(p, p->out, unsized);
+		buf_putc(p->out, '\n');
+	}
 }
 
 static void print_errors(const struct printer *p)
@@ -291,6 +313,7 @@ static void print_errors(const struct printer *p)
 		           (int)rows[i]->key.code);
 		columns_end_cell(&table);
 	}
+	table.screen = p->options->width;
 	columns_print(&table, p->out);
 	free(rows);
 	if (p->tally->after_shutdown) {
@@ -328,7 +351,7 @@ static void duration_cells(const struct printer *p, struct columns *table,
 	size_t n = is_narrow(p) ? 1 : 3;
 
 	total_cell(p, table, durations);
-	duration_cell(table, durations, (uint64_t)(sketch_average(durations) + 0.5));
+	duration_cell(table, durations, number_rounded(sketch_average(durations)));
 	for (size_t i = 0; i < n; i++)
 		duration_cell(table, durations, sketch_percentile(durations, shares[i]));
 	duration_cell(table, durations, durations->max);
@@ -359,6 +382,16 @@ static void function_name_cell(const struct printer *p, struct columns *table, c
 	columns_end_cell(table);
 }
 
+/* "20000+": there were more after the function was unhooked. */
+static void calls_cell(const struct printer *p, struct columns *table,
+                       const struct function_tally *row)
+{
+	add_count(p, &table->cells, row->calls);
+	if (missed_partly(p->run, row->function))
+		buf_putc(&table->cells, '+');
+	columns_end_cell(table);
+}
+
 static void print_functions(const struct printer *p, enum function_order by, const char *what)
 {
 	const struct function_tally **rows;
@@ -371,12 +404,13 @@ static void print_functions(const struct printer *p, enum function_order by, con
 		begin_function_table(p, &table);
 		for (size_t i = 0; i < n && i < p->top; i++) {
 			function_name_cell(p, &table, rows[i]->function->name);
-			count_cell(p, &table, rows[i]->calls);
+			calls_cell(p, &table, rows[i]);
 			if (p->tally->nested)
 				count_cell(p, &table, rows[i]->nested);
 			if (p->run->returns)
 				duration_cells(p, &table, &rows[i]->durations);
 		}
+		table.screen = p->options->width;
 		columns_print(&table, p->out);
 	}
 	free(rows);
@@ -436,6 +470,7 @@ static void print_kernels(const struct printer *p)
 				count_cell(p, &table, rows[i]->captured);
 			kernel_name_cell(p, &table, rows[i]->name);
 		}
+		table.screen = p->options->width;
 		columns_print(&table, p->out);
 	}
 	free(rows);
@@ -469,6 +504,8 @@ void summary_text(const struct tally *tally, const struct run_info *run,
 		.out = out,
 	};
 
+	size_t from = out->len;
+
 	buf_puts(out, options->apart ? "\n=== TRACE SUMMARY ===\n" : "=== TRACE SUMMARY ===\n");
 	print_calls(&p);
 	if (tally->calls + tally->nested) /* else a row of zeros */
@@ -480,4 +517,5 @@ void summary_text(const struct tally *tally, const struct run_info *run,
 	print_kernels(&p);
 	summary_gpu_text(tally, run, options, out);
 	print_missed(&p);
+	text_wrap_lines(out, from, options->width);
 }

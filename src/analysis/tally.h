@@ -37,6 +37,11 @@ struct kernel_tally {
 	UT_hash_handle hh;
 };
 
+struct transfer_count {
+	uint64_t count, bytes;
+	uint64_t unsized; /* of `count`: they do not say how many bytes, `bytes` is without them */
+};
+
 /*
  * Calls made inside other calls are in `functions` and `nested` and nowhere else. What did not
  * happen (failed, unfinished) or did not happen yet (captured into a graph) is in none of the
@@ -48,7 +53,7 @@ struct tally {
 	uint64_t after_shutdown; /* of the failed: see cuda_error_is_shutdown() */
 	uint64_t launches, graph_launches, host_launches;
 	uint64_t captured_launches, captured_other;
-	struct memory_count copies[DIRECTION_COUNT], all_copies, sets;
+	struct transfer_count copies[DIRECTION_COUNT], all_copies, sets;
 	uint64_t syncs, sync_ns;
 	struct memory *memory;
 	struct gpu_tally *gpu;            /* of which rows are asked for, too */

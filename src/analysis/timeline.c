@@ -6,6 +6,7 @@
 
 #include <uthash.h>
 
+#include "base/number.h"
 #include "analysis/by_id.h"
 #include "analysis/thread_ids.h"
 #include "analysis/time_bins.h"
@@ -347,9 +348,9 @@ static void find_narrower(struct timeline *timeline)
 		}
 	}
 	most = counts[at * CATEGORY_COUNT + COUNTS_CATEGORY];
-	view->narrow_from_ns = view->from_ns + (uint64_t)(column_ns * (double)at);
+	view->narrow_from_ns = view->from_ns + number_u64(column_ns * (double)at);
 	view->narrow_to_ns = view->narrow_from_ns +
-	                     (uint64_t)(column_ns * (most > NARROW_TO ? NARROW_TO / most : 1));
+	                     number_u64(column_ns * (most > NARROW_TO ? NARROW_TO / most : 1));
 	free(counts);
 }
 

@@ -151,9 +151,10 @@ void buf_json_string(struct buf *buf, const char *text)
 	buf_putc(buf, '"');
 	while (*text) {
 		unsigned char c = (unsigned char)*text;
-		size_t len = c < 0x80 ? 1 : text_utf8(text, NULL);
+		unsigned code = c;
+		size_t len = c < 0x80 ? 1 : text_utf8(text, &code);
 
-		if (c >= 0x20 && c != 0x7f && c != '"' && c != '\\' && len) {
+		if (len && c != '"' && c != '\\' && !text_is_hostile(code)) {
 			text += len;
 			continue;
 		}
@@ -161,12 +162,12 @@ void buf_json_string(struct buf *buf, const char *text)
 		if (c == '"' || c == '\\') {
 			buf_putc(buf, '\\');
 			buf_putc(buf, (char)c);
-		} else if (c < 0x80) {
-			buf_printf(buf, "\\u%04x", c);
+		} else if (len) {
+			buf_printf(buf, "\\u%04x", code);
 		} else {
 			buf_puts(buf, "\\ufffd");
 		}
-		plain = ++text;
+		plain = text += len ? len : 1;
 	}
 	buf_add(buf, plain, text - plain);
 	buf_putc(buf, '"');

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 int err_set(struct err *err, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -16,6 +18,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
+	text_make_safe(err->text, sizeof(err->text));
 	return code;
 }
 
@@ -33,5 +36,6 @@ int err_prefix(struct err *err, const char *fmt, ...)
 	va_end(ap);
 	used = strlen(err->text);
 	snprintf(err->text + used, sizeof(err->text) - used, ": %s", rest);
+	text_make_safe(err->text, sizeof(err->text));
 	return err->code;
 }

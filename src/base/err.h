@@ -15,7 +15,7 @@ struct err {
 /*
  * Writes the sentence and returns `code`, made negative, so that callers can
  * `return err_set(err, ENOENT, "no process %d", pid)`. `err` may be NULL when only the code
- * matters.
+ * matters. Names of targets and files that stand in it are made harmless to a terminal.
  */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

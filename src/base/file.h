@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that are there whole or not at all. */
+/*
+ * Files that cuscope makes, in folders that others may write as well. A name that a user gives is
+ * looked up once: its folder is held by descriptor, its last part is never followed if it is a
+ * link, and never opened for writing if it is a file that exists. What is written is a new file,
+ * which takes the place of an old one by rename, so that a link, hard or symbolic, that somebody
+ * put there leads nowhere.
+ */
 #ifndef CUSCOPE_BASE_FILE_H
 #define CUSCOPE_BASE_FILE_H
 
@@ -8,37 +14,52 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
-/*
- * Writes `text` to a new file beside `path` and renames it: a reader sees the old file or the
- * new one, never half of it. A path that is no regular file (a pipe, /dev/stdout) is written to
- * as it is. 0 or a negative errno.
- */
-int file_replace(const char *path, const struct buf *text, struct err *err);
+/* What runs do is nobody else's business. Under sudo a new file belongs to who called that. */
+#define FILE_MODE 0600
 
-/*
- * Opens for writing what was found to be no regular file. -EEXIST if it is one by now: in a folder
- * of somebody else's a pipe may be exchanged for a link to a file that only we may write to.
- */
-int file_open_special(const char *path);
-
-/* Whether that would work, as far as can be told before there is something to write. */
-int file_can_replace(const char *path, struct err *err);
-
-/*
- * The same for what is too long to be held in memory: a file that is written beside its place and
- * takes it when it is whole. `fresh`: not if something is there already.
- */
-struct new_file {
-	char *path, *temporary; /* temporary NULL: no regular file, written to as it is */
-	FILE *out;              /* NULL with `named`: whoever writes opens new_file_path() */
+struct new_file_options {
+	bool replace; /* what has the name already, a file or a link */
+	bool grows;   /* is there from its begin, not only when it is whole */
+	bool regular; /* no pipe or device will do */
+	mode_t mode;  /* 0: FILE_MODE; the umask does not count */
 };
 
-int new_file_open(struct new_file *file, const char *path, bool fresh, bool named, struct err *err);
-const char *new_file_path(const struct new_file *file); /* of what is being written */
+struct new_file {        /* all 0: none */
+	char *path;      /* as the user gave it */
+	FILE *out;       /* of a regular file its descriptor can be read, too */
+	char *name;      /* in the folder; NULL: a pipe or a device, written to as it is */
+	char *temporary; /* the name it has there until it takes the other; NULL: none, or no more
+	                  */
+	int folder;      /* -1: none */
+	bool replace, placed;
+	bool begun; /* new_file_place() was called */
+};
+
+/*
+ * "-" and /dev/stdout, /dev/stderr, /dev/fd/N are descriptors that are open, pipes and devices are
+ * opened as they are. -EEXIST where a file is there and is not to be replaced. Nothing that exists
+ * is changed before new_file_place() or new_file_keep().
+ */
+int new_file_open(struct new_file *file, const char *path, const struct new_file_options *options,
+                  struct err *err);
+
+/* A file that grows takes its name, if it has not yet: what is written from now on is worth it. */
+int new_file_place(struct new_file *file, struct err *err);
 
 /* Each ends it: in its place, or without a trace. */
 int new_file_keep(struct new_file *file, struct err *err);
 void new_file_drop(struct new_file *file);
+
+/*
+ * Writes `text` to a new file that takes the place of what is there: a reader sees the old file or
+ * the new one, never half of it. What is no regular file is written to as it is. 0 or a negative
+ * errno.
+ */
+int file_replace(const char *path, mode_t mode, const struct buf *text, struct err *err);
+
+/* Whether that would work, as far as can be told before there is something to write. */
+int file_can_replace(const char *path, bool replace, struct err *err);
 
 #endif

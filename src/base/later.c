@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/later.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -8,16 +9,65 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
 
-#define CLOSERS_MAX  512
-#define CLOSER_STACK 65536
+#define CLOSERS_MAX   512
+#define CLOSER_STACK  65536
+#define CLOSE_LIMIT_S 10 /* for all, at the end of the program */
+
+/*
+ * A thread that is killed while the kernel takes a probe away leaves the probe there ("failed to
+ * unregister, leaking uprobe"), and the end of the program kills threads. So it waits for them.
+ */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	size_t closing;
+	pid_t pid; /* whose threads they are: a fork has none of them */
+} pending = { .lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
+
+static void wait_for_closers(void)
+{
+	struct timespec until;
+
+	if (getpid() != pending.pid)
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += CLOSE_LIMIT_S;
+	pthread_mutex_lock(&pending.lock);
+	while (pending.closing &&
+	       pthread_cond_timedwait(&pending.done, &pending.lock, &until) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&pending.lock);
+}
+
+static void closers_add(void)
+{
+	pthread_mutex_lock(&pending.lock);
+	if (pending.pid != getpid()) {
+		pending.pid = getpid();
+		pending.closing = 0;
+		atexit(wait_for_closers);
+	}
+	pending.closing++;
+	pthread_mutex_unlock(&pending.lock);
+}
+
+static void closers_remove(void)
+{
+	pthread_mutex_lock(&pending.lock);
+	pending.closing--;
+	pthread_cond_signal(&pending.done);
+	pthread_mutex_unlock(&pending.lock);
+}
 
 static void *close_main(void *fd)
 {
 	close((int)(intptr_t)fd);
+	closers_remove();
 	return NULL;
 }
 
@@ -32,11 +82,12 @@ void close_later(int fd)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	closers_add();
 	r = pthread_create(&thread, &attr, close_main, (void *)(intptr_t)fd);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	if (r)
-		close(fd);
+		close_main((void *)(intptr_t)fd);
 }
 
 /* ---- many at once -------------------------------------------------------------------------- */

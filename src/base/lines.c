@@ -2,7 +2,9 @@
 #include "base/lines.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +12,8 @@
 #include "base/gzip.h"
 
 #define PIECE_BYTES (64 * 1024)
+#define PATIENCE_MS 5000 /* with a reader that does not read, once we are to end */
+#define LOOK_MS     100
 
 void lines_init(struct lines *lines, FILE *out, const char *what)
 {
@@ -32,23 +36,62 @@ void lines_free(struct lines *lines)
 	gzip_free(lines->gzip);
 }
 
+/* ---- readers that do not read ---------------------------------------------------------------- */
+
+static volatile sig_atomic_t told_to_end; /* as signals are: of the whole process */
+
+void lines_hurry(void)
+{
+	told_to_end = 1;
+}
+
+static bool is_hurried(void)
+{
+	sigset_t pending;
+
+	return told_to_end || (!sigpending(&pending) && sigismember(&pending, SIGTERM) > 0);
+}
+
+/* Waits until something can be written without being held up; false: it was waited long enough. */
+static bool wait_for_reader(int fd)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLOUT };
+
+	for (unsigned waited_ms = 0; waited_ms < PATIENCE_MS;
+	     waited_ms += is_hurried() ? LOOK_MS : 0) {
+		if (poll(&ready, 1, LOOK_MS) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* A pipe takes PIPE_BUF bytes without delay when it takes any. */
+static bool may_block(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && !S_ISREG(st.st_mode);
+}
+
 /* Writes to the descriptor; returns 0 or a negative errno, and in `done` how far it came. */
 static int write_all(int fd, const char *data, size_t len, size_t *done)
 {
+	bool waits = may_block(fd);
+
 	*done = 0;
 	while (*done < len) {
-		ssize_t n = write(fd, data + *done, len - *done);
+		size_t piece = waits && len - *done > PIPE_BUF ? PIPE_BUF : len - *done;
+		ssize_t n;
 
-		if (n >= 0) {
+		if (waits && !wait_for_reader(fd))
+			return -ETIMEDOUT;
+		n = write(fd, data + *done, piece);
+		if (n >= 0)
 			*done += n;
-		} else if (errno == EAGAIN) {
-			/* a terminal or pipe that another program made non-blocking */
-			struct pollfd ready = { .fd = fd, .events = POLLOUT };
-
-			poll(&ready, 1, -1);
-		} else if (errno != EINTR) {
+		else if (errno == EAGAIN) /* that another program made non-blocking */
+			waits = true;
+		else if (errno != EINTR)
 			return -errno;
-		}
 	}
 	return 0;
 }
@@ -90,6 +133,7 @@ static int write_text(struct lines *lines, const struct buf *text)
 	rc = write_all(fd, text->data, text->len, &done);
 	if (rc)
 		drop_partial_line(lines, fd, text->data, done);
+	lines->unwritten = text->len - done;
 	return rc;
 }
 
@@ -111,6 +155,11 @@ static int explain(struct lines *lines, int code)
 		return err_set(&lines->failure, code,
 		               "cannot write %s: the program that read it has closed its end",
 		               lines->what);
+	if (code == -ETIMEDOUT)
+		return err_set(&lines->failure, code,
+		               "%zu bytes of %s, and what came after them, were not written: the "
+		               "program that is to read them does not read",
+		               lines->unwritten, lines->what);
 	if (code == -ENOSPC || code == -EDQUOT)
 		return err_set(&lines->failure, code,
 		               "cannot write %s: %s; free some space or choose another place "

@@ -23,6 +23,7 @@ struct lines {
 	struct err failure; /* the first one; after it nothing more is written */
 	struct gzip *gzip;  /* NULL: not compressed */
 	struct buf packed;  /* with gzip: what is to be written */
+	size_t unwritten;   /* of the last write that failed */
 };
 
 /*
@@ -39,6 +40,13 @@ void lines_free(struct lines *lines); /* does not write what is pending */
 /* Writes what is pending where that is much; lines_flush() in any case. 0 or a negative errno. */
 int lines_added(struct lines *lines, struct err *err);
 int lines_flush(struct lines *lines, struct err *err);
+
+/*
+ * The program was told to end (SIGTERM): from here on a reader that takes nothing for five seconds
+ * is given up, in all streams. A SIGTERM that is blocked and pending says the same. Without either
+ * a pager that is not scrolled is waited for.
+ */
+void lines_hurry(void);
 
 /* The last flush. Without it a compressed file is cut short: readable as far as it goes. */
 int lines_end(struct lines *lines, struct err *err);

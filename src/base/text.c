@@ -44,12 +44,11 @@ static bool in_ranges(const struct range *ranges, size_t n, unsigned code)
 	return false;
 }
 
-/* C0 and C1 controls, and the marks that reorder what stands around them. */
-static bool is_hostile(unsigned code)
+bool text_is_hostile(unsigned code)
 {
 	static const struct range hostile[] = {
-		{ 0, 0x1f },        { 0x7f, 0x9f },     { 0x200e, 0x200f },
-		{ 0x202a, 0x202e }, { 0x2066, 0x2069 },
+		{ 0, 0x1f },        { 0x7f, 0x9f },     { 0x61c, 0x61c },
+		{ 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2066, 0x2069 },
 	};
 
 	return in_ranges(hostile, sizeof(hostile) / sizeof(*hostile), code);
@@ -88,7 +87,7 @@ static const char *add_special(struct buf *out, const char *text)
 	unsigned code = 0;
 	size_t len = text_utf8(text, &code);
 
-	if (len && !is_hostile(code)) {
+	if (len && !text_is_hostile(code)) {
 		buf_add(out, text, len);
 		return text + len;
 	}
@@ -108,6 +107,20 @@ void text_add_safe(struct buf *out, const char *text)
 			return;
 		text = add_special(out, text);
 	}
+}
+
+void text_make_safe(char *text, size_t room)
+{
+	struct buf safe = { 0 };
+	size_t len;
+
+	if (!text[plain_length(text)])
+		return;
+	text_add_safe(&safe, text);
+	len = safe.len < room ? safe.len : room - 1;
+	memcpy(text, safe.data, len);
+	text[len] = '\0';
+	buf_free(&safe);
 }
 
 /* Bytes of `text` that fit into `columns`. */
@@ -243,4 +256,83 @@ void text_pad(struct buf *out, size_t from, size_t columns)
 
 	for (; used < columns; used++)
 		buf_putc(out, ' ');
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* Bytes of a colour, 0 where there is none. */
+static size_t colour_length(const char *text)
+{
+	size_t len = 2;
+
+	if (text[0] != '\033' || text[1] != '[')
+		return 0;
+	while (text[len] && text[len] != 'm')
+		len++;
+	return text[len] ? len + 1 : 0;
+}
+
+/* The end of a word or of blanks; *columns grows by what it takes. */
+static const char *skip(const char *at, const char *end, bool blanks, size_t *columns)
+{
+	while (at < end && (*at == ' ') == blanks) {
+		size_t len = colour_length(at);
+		unsigned code;
+
+		if (len) {
+			at += len;
+			continue;
+		}
+		len = text_utf8(at, &code);
+		*columns += len ? code_columns(code) : 1;
+		at += len ? len : 1;
+	}
+	return at;
+}
+
+static void wrap_line(struct buf *out, const char *at, const char *end, size_t columns)
+{
+	size_t indent = 0, used, gap, word;
+	const char *blank = at, *next;
+
+	at = skip(at, end, true, &indent);
+	buf_add(out, blank, (size_t)(at - blank));
+	used = indent;
+	for (bool first = true; at < end; first = false) {
+		gap = word = 0;
+		blank = at;
+		at = skip(at, end, true, &gap);
+		next = skip(at, end, false, &word);
+		if (!first && used + gap + word > columns) {
+			buf_putc(out, '\n');
+			buf_fill(out, ' ', indent + 2);
+			used = indent + 2;
+		} else {
+			buf_add(out, blank, (size_t)(at - blank));
+			used += gap;
+		}
+		buf_add(out, at, (size_t)(next - at));
+		used += word;
+		at = next;
+	}
+}
+
+void text_wrap_lines(struct buf *out, size_t from, size_t columns)
+{
+	const char *at, *end;
+	struct buf text = { 0 };
+
+	if (!columns || out->len == from)
+		return;
+	buf_add(&text, out->data + from, out->len - from);
+	out->len = from;
+	for (at = text.data; at < text.data + text.len; at = end + 1) {
+		end = memchr(at, '\n', (size_t)(text.data + text.len - at));
+		if (!end)
+			end = text.data + text.len;
+		wrap_line(out, at, end, columns);
+		if (end < text.data + text.len)
+			buf_putc(out, '\n');
+	}
+	buf_free(&text);
 }

@@ -7,6 +7,7 @@
 #ifndef CUSCOPE_BASE_TEXT_H
 #define CUSCOPE_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct buf;
@@ -14,8 +15,14 @@ struct buf;
 /* Bytes of the valid UTF-8 sequence at `text`, 0 where there is none; `code` may be NULL. */
 size_t text_utf8(const char *text, unsigned *code);
 
+/* C0 and C1 controls, and the marks that reorder what stands around them; all below 0x10000. */
+bool text_is_hostile(unsigned code);
+
 /* Appends `text` with what a terminal could obey, or could not show, as \xNN. */
 void text_add_safe(struct buf *out, const char *text);
+
+/* The same in its place, as much of it as fits in `room` bytes. */
+void text_make_safe(char *text, size_t room);
 
 /* Columns that `text` takes on a terminal. */
 size_t text_columns(const char *text);
@@ -29,6 +36,13 @@ void text_add_cut(struct buf *out, const char *text, size_t columns);
  * "void cutlass::gemm<cutlass::arch::Sm80, cutlas...".
  */
 void text_add_name(struct buf *out, const char *name, size_t columns);
+
+/*
+ * Makes lines of `out`, from byte `from` on, no wider than a terminal: what is too wide goes on
+ * between two words in a next line, two blanks further in than its own. A word that is wider than
+ * the terminal stays whole. 0 columns: nothing is done. Knows colours (ESC [ ... m).
+ */
+void text_wrap_lines(struct buf *out, size_t from, size_t columns);
 
 /* Appends blanks until `out` has `columns` columns since `from`, a length it had before. */
 void text_pad(struct buf *out, size_t from, size_t columns);

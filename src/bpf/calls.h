@@ -200,11 +200,12 @@ static __always_inline void forget_kernels(__u64 cookie)
 		__sync_fetch_and_add(&state.kernels_generation, 1);
 }
 
-static __always_inline int returns_wanted(__u32 mode, __u32 depth)
+static __always_inline int returns_wanted(__u64 cookie, __u32 mode, __u32 depth)
 {
 	if (!settings.returns || (mode & HOOK_ENTRY_ONLY))
 		return 0;
-	if (depth && !settings.nested_returns)
+	if (depth && !settings.nested_returns &&
+	    !(cookie_proves_driver(cookie) && !state.driver_works))
 		return 0;
 	if (settings.seccomp_entry_only) {
 		struct task_struct *task = (void *)bpf_get_current_task();
@@ -251,16 +252,17 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 
 	if (!thread || (mode & HOOK_IGNORE) || same_trap(thread, ctx, hook, now))
 		return 1;
+	if (cookie_runtime_launch(cookie) && !wire_runtime_launches(&state))
+		return 1;
 	drop_stale_frames(thread, ctx, now);
 	depth = thread->depth;
-	returns = returns_wanted(mode, depth);
+	returns = returns_wanted(cookie, mode, depth);
 	if (!returns && !depth && cookie_runtime(cookie) && state.driver_tells)
 		return 1;
 	if (fold_declines(plan, depth))
 		return 1;
 	if (depth >= WIRE_DEPTH_MAX) {
 		count_lost(LOST_TOO_DEEP);
-		thread->deep++;
 		return 1;
 	}
 	frame = frame_at(thread, depth);
@@ -289,9 +291,21 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		return 0;
 	}
 	frame->call.head.flags |= WIRE_NO_RETURN;
+	frame_check(frame);
 	forget_kernels(cookie);
 	call_done(ctx, thread, frame);
 	return 1;
+}
+
+/* Without sessions the return comes all the same of an entry that was not looked at. */
+static __always_inline void call_declined(void)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tid = id;
+	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
+
+	if (settings.returns && thread && thread->tgid == id >> 32)
+		thread->deep++;
 }
 
 /* The frame of the call that returns now; frames above it were skipped and are sent as such. */
@@ -338,11 +352,12 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	frame->call.result = PT_REGS_RC(ctx);
 	frame->call.head.time_ns = now;
 	if (frame->call.result == 0) {
+		if (cookie_proves_driver(frame->cookie))
+			state.driver_works = 1;
 		record_outputs(&frame->call, frame->cookie);
 		send_return_strings(&frame->call, frame->cookie);
 	}
-	if (frame->call.head.flags & WIRE_UNREADABLE)
-		count_lost(LOST_UNREADABLE);
+	frame_check(frame);
 	forget_kernels(frame->cookie);
 	call_done(ctx, thread, frame);
 	return 0;

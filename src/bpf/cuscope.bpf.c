@@ -54,7 +54,8 @@ SEC("kprobe/enter")
 int call_enter(struct pt_regs *ctx)
 {
 	keep_ordinary_stack(ctx);
-	call_entered(ctx, hook_cookie(ctx));
+	if (call_entered(ctx, hook_cookie(ctx)))
+		call_declined();
 	return 0;
 }
 
@@ -65,8 +66,25 @@ int call_return(struct pt_regs *ctx)
 	return call_returned(ctx);
 }
 
+/*
+ * Since 7.0 raw tracepoints run preemptible, and the kernel does not enter a program that is under
+ * way on this CPU: when a thread is preempted in on_exit, most likely by the reader that it has
+ * just woken, and another ends there meanwhile, on_exit is left out for that one. Seen on 7.2.13
+ * with one CPU: on_exit up to 5 times a trace, in 11 of 57 traces, and on_fork once in one of them.
+ * So there are two for each event, of which the first that runs does the work, and an event is
+ * missed when both are left out. The other one for ends goes by way of perf, which runs with
+ * preemption off: it is left out only where a bpf() call for a map was preempted on this CPU, not
+ * once in those traces. (Before 6.7 nobody counts that, but there the first is never left out.)
+ */
 SEC("raw_tp/sched_process_fork")
 int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	process_forked((void *)ctx->args[0], (void *)ctx->args[1]);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_fork")
+int on_fork_again(struct bpf_raw_tracepoint_args *ctx)
 {
 	process_forked((void *)ctx->args[0], (void *)ctx->args[1]);
 	return 0;
@@ -79,10 +97,46 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+SEC("raw_tp/sched_process_exec")
+int on_exec_again(struct bpf_raw_tracepoint_args *ctx)
+{
+	process_execed(ctx->args[1]);
+	return 0;
+}
+
+SEC("raw_tp/task_rename")
+int on_rename(struct bpf_raw_tracepoint_args *ctx)
+{
+	process_renamed((void *)ctx->args[0], (void *)ctx->args[1]);
+	return 0;
+}
+
+/* Who is a target already is not made one: no mark is needed. */
+SEC("raw_tp/task_rename")
+int on_rename_again(struct bpf_raw_tracepoint_args *ctx)
+{
+	process_renamed((void *)ctx->args[0], (void *)ctx->args[1]);
+	return 0;
+}
+
+SEC("raw_tp/cgroup_attach_task")
+int on_cgroup(struct bpf_raw_tracepoint_args *ctx)
+{
+	process_moved((void *)ctx->args[0], (void *)ctx->args[2]);
+	return 0;
+}
+
 SEC("raw_tp/sched_process_exit")
 int on_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	thread_exited((void *)ctx->args[0]);
+	return 0;
+}
+
+SEC("tp/sched/sched_process_exit")
+int on_exit_by_perf(void *ctx)
+{
+	thread_exited((void *)bpf_get_current_task());
 	return 0;
 }
 

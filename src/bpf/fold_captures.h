@@ -15,7 +15,10 @@
 
 static __always_inline void capture_stream_key(const struct folded *f, struct fold_capture_key *key)
 {
-	key->handle = FOLD_VALUE(f, FOLD_AT_STREAM);
+	__u64 own = fold_is(FOLD_VALUE(f, FOLD_AT_STREAM)) ^ 1; /* stream 0 */
+
+	key->handle =
+		FOLD_VALUE(f, FOLD_AT_STREAM) + (own & f->plan->per_thread) * STREAM_PER_THREAD;
 	key->born_ns = f->born_ns;
 	key->tgid = f->tgid;
 	key->tid = key->handle == STREAM_PER_THREAD ? f->call->head.tid : 0;

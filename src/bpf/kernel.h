@@ -13,14 +13,54 @@ struct super_block {
 	__u32 s_dev;
 } __ksym_struct;
 
+struct timespec64 {
+	long tv_sec, tv_nsec;
+} __ksym_struct;
+
 struct inode {
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	unsigned short i_mode;
+	long long i_size;
+	long long i_ctime_sec; /* since 6.11 */
+	__u32 i_ctime_nsec;
+} __ksym_struct;
+
+struct inode___6_6 {
+	struct timespec64 __i_ctime;
+} __ksym_struct;
+
+struct inode___before {
+	struct timespec64 i_ctime;
+} __ksym_struct;
+
+struct qstr {
+	const unsigned char *name;
+} __ksym_struct;
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+} __ksym_struct;
+
+struct vfsmount {
+	struct dentry *mnt_root;
+} __ksym_struct;
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+} __ksym_struct;
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
 } __ksym_struct;
 
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
 } __ksym_struct;
 
 struct fdtable {
@@ -50,22 +90,52 @@ struct uprobes_state {
 
 struct mm_struct {
 	struct uprobes_state uprobes_state;
+	struct file *exe_file;
 } __ksym_struct;
 
 struct seccomp {
 	int mode;
 } __ksym_struct;
 
+struct kernfs_node {
+	__u64 id;
+} __ksym_struct;
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+} __ksym_struct;
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+} __ksym_struct;
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* of cgroup v2 */
+} __ksym_struct;
+
 struct task_struct {
 	int pid;
 	int tgid;
+	__u64 start_time;   /* CLOCK_MONOTONIC */
+	__u32 self_exec_id; /* how often it has called exec; 64 bits wide since 5.7 */
+	struct task_struct *group_leader, *real_parent;
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct seccomp seccomp;
+	struct css_set *cgroups;
 	struct {
 		unsigned long sig[1];
 	} blocked;
+	struct {
+		struct {
+			unsigned long sig[1];
+		} signal;
+	} pending;
 	char comm[16];
 } __ksym_struct;
 

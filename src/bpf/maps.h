@@ -9,7 +9,16 @@
 #define MAX_TARGETS 16384
 
 /* See enum lost_reason: the numbers are part of the wire. */
-enum { LOST_RING_FULL, LOST_THREADS_FULL, LOST_NO_ENTRY, LOST_TOO_DEEP, LOST_UNREADABLE };
+enum {
+	LOST_RING_FULL,
+	LOST_THREADS_FULL,
+	LOST_NO_ENTRY,
+	LOST_TOO_DEEP,
+	LOST_UNREADABLE,
+	LOST_RECORDS = 9,
+	LOST_TARGETS_FULL,
+	LOST_TEXTS,
+};
 
 const volatile struct wire_settings settings;
 struct wire_state state;
@@ -46,6 +55,27 @@ struct {
 	__type(value, __u32);
 } cgroups SEC(".maps");
 
+/* Threads that were just sent a signal to stop by, until the tracer has seen them: enum held. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32); /* tid */
+	__type(value, __u8);
+} held_threads SEC(".maps");
+
+/* What one of two programs for an event has seen to and the other not: see seen_to_by_the_other. */
+struct seen_key {
+	__u64 task; /* struct task_struct */
+	__u64 event;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct seen_key);
+	__type(value, __u64);
+} seen_by_one SEC(".maps");
+
 /* Files whose executable mapping needs no report: no module, or hooked already. */
 struct file_key {
 	__u64 inode;
@@ -56,8 +86,38 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct file_key);
-	__type(value, __u8);
+	__type(value, struct wire_known);
 } known_files SEC(".maps");
+
+/* For what a held thread waits: the one who looks has to know which file may be a new one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32); /* tid */
+	__type(value, struct wire_file);
+} held_for SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wire_glob);
+} name_glob SEC(".maps");
+
+struct map_scratch {
+	__u64 busy;
+	struct mount *mount; /* a walk up a path, and how many bytes of names it has left behind */
+	struct dentry *dentry;
+	__u64 at;
+	struct wire_map_path record;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct map_scratch);
+} map_scratch SEC(".maps");
 
 /* Kernel handles whose name was sent, with the generation it was sent in. */
 struct kernel_key {
@@ -72,15 +132,21 @@ struct {
 	__type(value, __u64);
 } named_kernels SEC(".maps");
 
+/*
+ * Since 6.0 a probe's program may be preempted by another thread's, which may read all its names
+ * and end before the first has the CPU again: so there are several.
+ */
+#define NAME_SLOTS 4
+
 struct scratch {
-	__u64 cookie;    /* left by a stub on kernels without bpf_get_attach_cookie */
-	__u64 name_busy; /* since 6.0 a probe's program may be preempted by another thread's */
+	__u64 cookie; /* of slot 0: left by a stub on kernels without bpf_get_attach_cookie */
+	__u64 name_busy;
 	struct wire_name name;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, NAME_SLOTS);
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratch SEC(".maps");
@@ -150,9 +216,10 @@ enum urgency {
 /*
  * A record leaves without waking the reader, who looks on a timer; only a ring that fills up
  * wakes him, once. (A wake-up for each record costs 1,600 ns, three times the rest.) Returns 0 when
- * it has left.
+ * it has left, and counts it as lost for this reason when it could not.
  */
-static __always_inline long emit(void *record, __u64 bytes, enum urgency urgency)
+static __always_inline long emit_or_count(void *record, __u64 bytes, enum urgency urgency,
+                                          __u32 reason)
 {
 	__u32 cpu = bpf_get_smp_processor_id() & settings.ring_mask, slot = cpu;
 	void *ring = bpf_map_lookup_elem(&rings, &slot);
@@ -171,8 +238,14 @@ static __always_inline long emit(void *record, __u64 bytes, enum urgency urgency
 	}
 	failed = bpf_ringbuf_output(ring, record, bytes, flags);
 	if (failed)
-		count_lost(LOST_RING_FULL);
+		count_lost(reason);
 	return failed;
+}
+
+/* What is no call: those are counted apart, so that calls seen and calls lost are all calls. */
+static __always_inline long emit(void *record, __u64 bytes, enum urgency urgency)
+{
+	return emit_or_count(record, bytes, urgency, LOST_RECORDS);
 }
 
 #endif

@@ -16,8 +16,9 @@ $(BPF_OBJ): src/bpf/cuscope.bpf.c $(wildcard src/bpf/*.h)
 # embed NAME FILE: its bytes between the symbols NAME and NAME_end
 embed = printf '.section .rodata\n.balign 8\n.globl $(1)\n$(1):\n.incbin "%s"\n.globl $(1)_end\n$(1)_end:\n' $(2)
 
-$(B)/bpf/embed.o: $(BPF_OBJ)
+$(B)/bpf/embed.o: $(BPF_OBJ) src/bpf/module.mk
 	{ $(call embed,embedded_bpf,$(word 1,$^)); $(call embed,embedded_fold_bpf,$(word 2,$^)); \
-	  printf '.section .note.GNU-stack,"",%%progbits\n'; } | $(CC) -c -x assembler -o $@ -
+	  printf '#ifdef __CET__\n#include <cet.h>\n#endif\n.section .note.GNU-stack,"",%%progbits\n'; } | \
+		$(CC) $(HARDEN) -c -x assembler-with-cpp -o $@ -
 
 LIB_OBJ += $(B)/bpf/embed.o

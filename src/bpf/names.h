@@ -24,6 +24,19 @@ static __always_inline int name_send_address(const struct wire_call *call, __u64
 	return 1;
 }
 
+/* A buffer of this CPU that is free, and is the caller's now; NULL when none is. */
+static __always_inline struct scratch *name_slot_claim(void)
+{
+	for (__u32 i = 0; i < NAME_SLOTS; i++) {
+		__u32 slot = i;
+		struct scratch *s = bpf_map_lookup_elem(&scratch, &slot);
+
+		if (s && buffer_claim(&s->name_busy))
+			return s;
+	}
+	return 0;
+}
+
 /*
  * Sends the string at `from` with the time of the call that it belongs to, before the call itself:
  * so it is there when the call is read. Returns whether it could be read.
@@ -31,14 +44,14 @@ static __always_inline int name_send_address(const struct wire_call *call, __u64
 static __always_inline int name_send(const struct wire_call *call, __u64 key, __u32 source,
                                      __u64 from)
 {
-	__u32 zero = 0;
-	struct scratch *s = bpf_map_lookup_elem(&scratch, &zero);
+	struct scratch *s;
 	long read;
 	__u64 n;
 
-	if (!s || !from)
+	if (!from)
 		return 0;
-	if (!buffer_claim(&s->name_busy))
+	s = name_slot_claim();
+	if (!s)
 		return name_send_address(call, key, source, from);
 	read = bpf_probe_read_user_str(s->name.text, WIRE_STRING_MAX, (void *)from);
 	n = BOUNDED(read > 0 ? read : 0, 2 * WIRE_STRING_MAX - 1);
@@ -50,8 +63,10 @@ static __always_inline int name_send(const struct wire_call *call, __u64 key, __
 	s->name.head.type = WIRE_NAME;
 	s->name.head.flags = 0;
 	s->name.head.bytes = n;
-	if (n == WIRE_STRING_MAX)
+	if (n == WIRE_STRING_MAX) {
 		s->name.head.flags = WIRE_TRUNCATED;
+		count_lost(LOST_TEXTS);
+	}
 	s->name.key = key;
 	s->name.from = from;
 	s->name.source = source;

@@ -30,6 +30,15 @@ static __always_inline void emit_process(__u8 type, __u64 id, __u32 other, __u64
 	emit(&record, sizeof(record), urgency);
 }
 
+static __always_inline void emit_exec(__u64 id, __u32 old_tid, int named, enum urgency urgency)
+{
+	struct wire_process record = { .other = old_tid, .named = named };
+
+	head_fill(&record.head, WIRE_EXEC, id, bpf_ktime_get_ns());
+	bpf_get_current_comm(record.comm, sizeof(record.comm));
+	emit(&record, sizeof(record), urgency);
+}
+
 static __always_inline int target_matches(__u32 tgid)
 {
 	if (bpf_map_lookup_elem(&targets, &tgid))
@@ -123,8 +132,16 @@ static __always_inline void frame_send(struct wire_frame *frame)
 	if (words > WIRE_WORDS)
 		words = WIRE_WORDS;
 	/* how full the ring is, is asked by one call in sixteen, chosen by the clock's low bits */
-	emit(&frame->call, WIRE_CALL_BYTES(words),
-	     frame->call.head.time_ns & 0x780 ? WAKE_NOBODY : WAKE_IF_FULL);
+	emit_or_count(&frame->call, WIRE_CALL_BYTES(words),
+	              frame->call.head.time_ns & 0x780 ? WAKE_NOBODY : WAKE_IF_FULL,
+	              frame->call.head.type == WIRE_BEGIN ? LOST_RECORDS : LOST_RING_FULL);
+}
+
+/* Counts a call that is about to be sent without words that it should have. */
+static __always_inline void frame_check(const struct wire_frame *frame)
+{
+	if (frame->call.head.flags & WIRE_UNREADABLE)
+		count_lost(LOST_UNREADABLE);
 }
 
 /* Sends a call that will not return. One that is to be folded did nothing that counts. */
@@ -134,6 +151,7 @@ static __always_inline void frame_abandon(struct wire_frame *frame, __u64 now)
 		return;
 	frame->call.head.flags |= WIRE_UNFINISHED;
 	frame->call.head.time_ns = now;
+	frame_check(frame);
 	frame_send(frame);
 }
 

@@ -31,7 +31,9 @@
 #define WIRE_HOOKS_MAX  16384 /* hooks alive at a time, over all modules */
 #define WIRE_DEPTH_MAX  4     /* calls inside calls of one thread; cudart on libcuda needs 2 */
 #define WIRE_STRING_MAX 4096  /* bytes of a name with its NUL; CUTLASS kernels pass 2,000 */
+#define WIRE_NAME_MAX   256   /* bytes of a file's name with its NUL */
 #define WIRE_RINGS_MAX  64
+#define WIRE_LOST       32 /* reasons; those that are not the programs' stay 0 */
 #define WIRE_NO_OFFSET  (~0ull)
 #define WIRE_RECENT     16 /* a power of two; saves the look-up of most launches */
 
@@ -45,6 +47,8 @@ enum wire_type {
 	WIRE_EXIT,       /* struct wire_process: the whole process ended */
 	WIRE_MAP,        /* struct wire_map: an executable mapping of a file not seen before */
 	WIRE_USER_STACK, /* struct wire_stack of wire_fold.h */
+	WIRE_NAMED,      /* struct wire_process: a new name made the process a target */
+	WIRE_MOVED,      /* struct wire_process: it came into the cgroup */
 };
 
 enum wire_flags {
@@ -99,16 +103,58 @@ struct wire_name {
 struct wire_process {
 	struct wire_head head;
 	__u32 other;
-	__u32 reserved;
+	__u32 named; /* WIRE_EXEC: its name has made it a target */
 	char comm[16];
 	__u64 born_ns; /* WIRE_THREAD where calls are folded: see wire_fold.h; else 0 */
 };
 
-struct wire_map {
-	struct wire_head head;
+/*
+ * What a file is: an inode number alone is used again by the next file, and a file can be written
+ * anew, so its size and the time of its last change belong to it. See file_stamp().
+ */
+struct wire_file {
 	__u64 inode;
-	__u32 dev;  /* as the kernel packs it: major << 20 | minor */
-	__u32 held; /* the thread stops on its way out of mmap */
+	__u64 dev; /* as the kernel packs it: major << 20 | minor */
+	__u64 stamp;
+};
+
+static inline __attribute__((always_inline, unused)) __u64
+wire_file_stamp(__u64 bytes, __u64 changed_seconds, __u64 changed_ns)
+{
+	__u64 stamp = (bytes ^ changed_seconds * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
+
+	stamp = (stamp ^ stamp >> 32 ^ changed_ns) * 0xc4ceb9fe1a85ec53ull;
+	return (stamp ^ stamp >> 29) | 1; /* 0 is no file's */
+}
+
+struct wire_map {
+	struct wire_head head; /* bytes: of the path */
+	struct wire_file file;
+	__u64 born_ns; /* of the process: with its id, a name that is not used again */
+	__u32 parent;  /* of the process */
+	__u8 held;     /* the thread stops on its way out of mmap */
+	__u8 program;  /* by exec: it is the process's program */
+	__u8 known;    /* it was hooked beforehand, and this is its first user */
+	__u8 reserved;
+};
+
+#define WIRE_PATH_MAX   4096 /* a power of two */
+#define WIRE_PATH_DEPTH 40   /* folders and mounts of a path */
+
+/* The path's names from the file up to the root of its mounts, each with its NUL. */
+struct wire_map_path {
+	struct wire_map map;
+	char names[WIRE_PATH_MAX + WIRE_NAME_MAX];
+};
+
+/* What user space knows of a file (map "known_files"). */
+enum known_flags {
+	KNOWN_TELL = 1 << 0, /* hooked beforehand: its first mapping is to be told */
+};
+
+struct wire_known {
+	__u64 stamp;
+	__u64 flags;
 };
 
 /* ---- what a thread is doing (map "threads", by tid) ------------------------------------------ */
@@ -133,7 +179,7 @@ struct wire_thread {
 	struct wire_freed freed;
 	__u32 tgid; /* a mismatch means that the tid was reused */
 	__u32 depth;
-	__u32 deep; /* calls below WIRE_DEPTH_MAX whose returns are still to come */
+	__u32 deep; /* calls that were not looked at and whose returns are still to come */
 	__u32 hook; /* of the last entry, with the next four: see same_trap() */
 	__u64 entry_ip, entry_sp, entry_ns;
 	__u64 return_sp, return_ns;
@@ -161,7 +207,9 @@ struct wire_thread {
 	F(kernel, 49, 4)                                                                           \
 	F(name_key, 53, 4)                                                                         \
 	F(forgets_kernels, 57, 1)                                                                  \
-	F(runtime, 58, 1) /* of the runtime: the driver's call inside tells the same */
+	F(runtime, 58, 1)        /* of the runtime: the driver's call inside tells the same */     \
+	F(runtime_launch, 59, 1) /* looked at only while the driver is not known to work */        \
+	F(proves_driver, 60, 1)  /* where it succeeds, the driver works */
 
 #define COOKIE_ACCESSORS(name, at, bits)                                                           \
 	static inline __attribute__((always_inline, unused)) __u32 cookie_##name(__u64 cookie)     \
@@ -174,10 +222,48 @@ struct wire_thread {
 	}
 COOKIE_FIELDS(COOKIE_ACCESSORS)
 
+/* ---- which names are meant --------------------------------------------------------------------
+ */
+
+#define WIRE_GLOB_WORDS 4 /* a bit for each byte of a name, and one for its end */
+
+/* See probe/name_glob.h. Bit n of a set: the place n is the next, or may stay it. */
+struct wire_glob {
+	__u64 takes[256][WIRE_GLOB_WORDS]; /* by byte: the places that it fits */
+	__u64 waits[WIRE_GLOB_WORDS];      /* places before which there is a star */
+	__u64 end[WIRE_GLOB_WORDS];        /* the one after the last */
+};
+
+/* One byte of a name. A loop would do; the programs want it without one inside another. */
+static inline __attribute__((always_inline, unused)) void
+wire_glob_step(const struct wire_glob *glob, __u8 byte, __u64 at[WIRE_GLOB_WORDS])
+{
+	__u64 m0 = at[0] & glob->takes[byte][0], m1 = at[1] & glob->takes[byte][1];
+	__u64 m2 = at[2] & glob->takes[byte][2], m3 = at[3] & glob->takes[byte][3];
+
+	at[0] = m0 << 1 | (at[0] & glob->waits[0]);
+	at[1] = m1 << 1 | m0 >> 63 | (at[1] & glob->waits[1]);
+	at[2] = m2 << 1 | m1 >> 63 | (at[2] & glob->waits[2]);
+	at[3] = m3 << 1 | m2 >> 63 | (at[3] & glob->waits[3]);
+}
+
+static inline __attribute__((always_inline, unused)) int
+wire_glob_ended(const struct wire_glob *glob, const __u64 at[WIRE_GLOB_WORDS])
+{
+	return ((at[0] & glob->end[0]) | (at[1] & glob->end[1]) | (at[2] & glob->end[2]) |
+	        (at[3] & glob->end[3])) != 0;
+}
+
 enum hook_mode {
 	HOOK_IGNORE = 1 << 0,     /* hits are dropped; for the time until its link is closed */
 	HOOK_ENTRY_ONLY = 1 << 1, /* sessions decline the return */
 };
+
+/*
+ * A stop of a thread for its tracer: ours alone, or the same signal was already on its way to that
+ * very thread, when the kernel makes one of the two.
+ */
+enum held { HELD_NOT, HELD_OURS, HELD_OURS_AND_THEIRS };
 
 enum target_flags {
 	TARGET_HOLD = 1 << 0,   /* traced with ptrace: hold it when it maps an unknown file */
@@ -192,19 +278,21 @@ struct wire_settings {
 	__u32 wake_bytes;    /* fill of a ring at which the reader is woken */
 	__u8 all;            /* every process is a target */
 	__u8 cgroup;         /* processes under cgroups[0] are */
+	__u64 cgroup_id;     /* its number */
 	__u8 cookies;        /* bpf_get_attach_cookie exists; else the stubs leave it in scratch */
 	__u8 returns;        /* hook returns at all */
 	__u8 nested_returns; /* of nested calls too; always so without sessions */
 	__u8 begin_records;  /* WIRE_BEGIN for every entry */
 	__u8 seccomp_entry_only; /* the kernel's uretprobe call would kill threads under seccomp */
-	__u8 every_exec; /* report exec of processes that are no targets: a name may match */
-	__u8 fold;       /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
-	__u8 stacks;     /* of allocations that are folded */
+	__u8 name;               /* processes whose name matches name_glob are */
+	__u8 follow;             /* those that become targets by name: TARGET_FOLLOW */
+	__u8 fold;   /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
+	__u8 stacks; /* of allocations that are folded */
 };
 
 /* Written by both sides while running. */
 struct wire_state {
-	__u64 lost[8];              /* by enum lost_reason of src/trace/event.h */
+	__u64 lost[WIRE_LOST];      /* by enum lost_reason of src/trace/event.h */
 	__u64 kernels_generation;   /* grows when a module is unloaded: names are sent again */
 	__u64 filtered;             /* hits of processes that are no targets */
 	__u64 open_captures;        /* streams that record into a graph, where calls are folded */
@@ -212,10 +300,20 @@ struct wire_state {
 	__u64 lost_stacks;          /* of allocations */
 	__u64 driver_tells;         /* not 0: runtime calls without a return are left out, since */
 				    /* without returns nothing tells which driver call is inside */
+	__u64 driver_works;         /* not 0: launches of the runtime reach the driver, and are */
+				    /* looked at there alone */
+	__u64 launches_refused;     /* not 0: they may not: they are looked at in both */
 	__u64 name_offset;          /* of the name's pointer in a kernel handle; user space */
 				    /* corrects it when it finds another, or WIRE_NO_OFFSET */
 	__u8 woken[WIRE_RINGS_MAX]; /* the reader was woken and has not drained yet */
 	__u8 mode[WIRE_HOOKS_MAX];  /* enum hook_mode */
 };
+
+/* Whether launches are to be looked at in the runtime as well as in the driver. */
+static inline __attribute__((always_inline, unused)) int
+wire_runtime_launches(const struct wire_state *of)
+{
+	return !of->driver_works || of->launches_refused;
+}
 
 #endif

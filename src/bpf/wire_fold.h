@@ -72,12 +72,14 @@ enum fold_value {
 
 /* Map "fold_plans", by hook. */
 struct fold_plan {
-	__u8 op;        /* enum fold_op */
-	__u8 memory;    /* enum api_memory */
-	__u8 direction; /* enum api_direction */
-	__u8 space;     /* of addresses: see struct fold_memory_key */
-	__u8 flags;     /* enum fold_flags */
-	__u8 pinned;    /* an allocation: FOLD_HOST_PINNED or FOLD_HOST_MANAGED, else 0 */
+	__u8 op;         /* enum fold_op */
+	__u8 memory;     /* enum api_memory */
+	__u8 direction;  /* enum api_direction */
+	__u8 space;      /* of addresses: see struct fold_memory_key */
+	__u8 flags;      /* enum fold_flags */
+	__u8 pinned;     /* an allocation: FOLD_HOST_PINNED or FOLD_HOST_MANAGED, else 0 */
+	__u8 per_thread; /* its stream 0 is the thread's own */
+	__u8 spare;
 	__u16 at[FOLD_VALUES];
 };
 

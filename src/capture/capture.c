@@ -2,8 +2,10 @@
 #include "capture/capture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +14,14 @@
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
 #include "capture/session.h"
+#include "probe/beforehand.h"
+
+/* Of what targets make us keep: names, handles, stacks; see docs/design.md for the rest. */
+#define BUDGET_EACH ((size_t)8 << 20)
+#define BUDGET_ALL  ((size_t)24 << 20)
 
 #define PATIENT_NS 2000000000 /* for agents to come, and tell of launches */
+#define PASSES_MAX 4          /* over /proc, while processes that match are born */
 
 /* ---- opening: from nothing to hooked ------------------------------------------------------- */
 
@@ -33,6 +41,32 @@ static void check_returns(struct capture *c, enum mechanism mechanism)
 	                  "results); newer stable releases of this kernel are free of that");
 }
 
+static int set_name(struct capture *c, struct err *err)
+{
+	struct wire_glob glob;
+	int r = target_glob(&c->options.target, &glob, err);
+
+	if (r)
+		return r;
+	r = programs_name_set(c->programs, &glob);
+	return r ? err_set(err, r, "--name: telling the eBPF programs: %s", strerror(-r)) : 0;
+}
+
+/* The number of the cgroup that is asked for, by which the programs know it. */
+static int find_cgroup(struct capture *c, __u64 *id, struct err *err)
+{
+	int folder = target_cgroup_open(&c->options.target, err), r = 0;
+	struct stat st;
+
+	if (folder < 0)
+		return folder;
+	if (fstat(folder, &st))
+		r = err_set(err, errno, "--cgroup: %s", strerror(errno));
+	*id = r ? 0 : st.st_ino;
+	close(folder);
+	return r;
+}
+
 static int load_programs(struct capture *c, struct err *err)
 {
 	const struct capture_options *o = &c->options;
@@ -43,11 +77,14 @@ static int load_programs(struct capture *c, struct err *err)
 			.cgroup = o->target.kind == TARGET_CGROUP,
 			.nested_returns = o->nested_returns,
 			.begin_records = o->begin_records,
-			.every_exec = o->target.kind == TARGET_NAME,
+			.name = o->target.kind == TARGET_NAME,
+			.follow = o->target.follow,
 		},
 	};
-	int r;
+	int r = 0;
 
+	if (kernel_refuses(c->features)) /* else each feature seems to be missing */
+		return err_set(err, EPERM, PROGRAMS_REFUSED);
 	if (!kernel_has(c->features, FEATURE_PIDS))
 		return err_set(
 			err, ENOTSUP,
@@ -67,11 +104,31 @@ static int load_programs(struct capture *c, struct err *err)
 		options.settings.fold = c->options.selection.fold = o->watch->tools;
 		options.settings.stacks = o->watch->stacks;
 	}
-	r = programs_load(&options, &c->programs, err);
+	if (o->target.kind == TARGET_CGROUP)
+		r = find_cgroup(c, &options.settings.cgroup_id, err);
+	if (!r)
+		r = programs_load(&options, &c->programs, err);
 	if (r)
 		return r;
 	programs_state(c->programs)->name_offset = KERNEL_HANDLE_NAME_OFFSET;
-	return programs_watch_processes(c->programs, &c->mmap_seen, err);
+	if (o->target.kind == TARGET_NAME)
+		r = set_name(c, err);
+	if (r)
+		return r;
+	r = programs_watch_processes(c->programs, &c->mmap_seen, err);
+	if (!r && c->mmap_seen && !kernel_has(c->features, FEATURE_TRACEFS)) { /* --without */
+		programs_stop_holding(c->programs);
+		c->mmap_seen = false;
+	}
+	return r;
+}
+
+static void launched(void *data, uint32_t pid, const struct call *call)
+{
+	struct capture *c = data;
+
+	if (c->gpu)
+		gpu_launched(c->gpu, pid, call);
 }
 
 static void hit(void *data, const struct wire_call *call)
@@ -80,6 +137,7 @@ static void hit(void *data, const struct wire_call *call)
 
 	if (!(call->head.flags & WIRE_BY_AGENT)) /* it cost no hit */
 		governor_hit(c->governor, call);
+	runtime_launches_called(c->runtime_launches, call);
 	if (c->gpu)
 		gpu_called(c->gpu, call);
 }
@@ -107,7 +165,7 @@ static bool agents_may_tell(const struct capture *c)
 	const struct capture_options *o = &c->options;
 
 	return o->gpu && o->gpu->kinds & AGENT_WANT_KERNELS && !o->gpu->window_ns && o->returns &&
-	       !o->begin_records && !o->max_overhead && !o->watch &&
+	       !o->begin_records && !o->max_overhead && !o->watch && !o->selection.failed &&
 	       (o->target.kind == TARGET_COMMAND || o->target.kind == TARGET_PIDS ||
 	        o->target.kind == TARGET_NAME) &&
 	       programs_mechanism(c->programs) == MECHANISM_SESSION;
@@ -122,6 +180,7 @@ static void make_parts(struct capture *c)
 		                         .consumers = c->options.consumers,
 		                         .n_consumers = c->options.n_consumers,
 		                         .hit = hit,
+		                         .launched = launched,
 		                         .data = c };
 	struct governor_options governor = { .programs = c->programs,
 		                             .max_percent = c->options.max_overhead,
@@ -133,12 +192,16 @@ static void make_parts(struct capture *c)
 	}
 	c->options.selection.agents = agents_may_tell(c);
 	c->modules = modules_new(&modules);
+	if (!c->mmap_seen)
+		modules_miss(c->modules, MISS_UNSEEN, NULL, NULL, 0, "%s", SESSION_MAPS_UNSEEN);
 	if (c->options.gpu)
 		stream.correlate = c->correlate = correlate_new();
 	stream.modules = governor.modules = c->modules;
+	c->budget = stream.budget = budget_new(BUDGET_EACH, BUDGET_ALL);
 	c->stream = stream_new(&stream);
 	if (c->options.watch) {
 		const struct watcher_options watcher = { .watch = c->options.watch,
+			                                 .budget = c->budget,
 			                                 .programs = c->programs,
 			                                 .modules = c->modules,
 			                                 .stream = c->stream };
@@ -148,9 +211,22 @@ static void make_parts(struct capture *c)
 	if (c->options.selection.agents) /* the probes that cost most are about to go */
 		governor.patient_ns = capture_now_ns() + PATIENT_NS;
 	c->governor = governor_new(&governor, capture_now_ns());
+	c->runtime_launches = runtime_launches_new(
+		&(struct runtime_launches_options){ .modules = c->modules,
+	                                            .programs = c->programs,
+	                                            .selection = &c->options.selection,
+	                                            .returns = c->options.returns });
 	c->order = order_new(capture_record, c);
 	for (size_t i = 0; i < programs_rings(c->programs); i++)
 		c->rings[i] = programs_ring(c->programs, i);
+}
+
+/* Else it is not known which were recorded into graphs, or launches are not seen at all. */
+static bool sees_all_launches(const struct capture *c)
+{
+	const struct selection *selection = &c->options.selection;
+
+	return !selection->classes && !selection->n_only && !selection->n_skip;
 }
 
 static void gpu_notice(void *data, const char *text)
@@ -168,6 +244,8 @@ static int open_gpu(struct capture *c, struct err *err)
 		                             .modules = c->modules,
 		                             .programs = c->programs,
 		                             .correlate = c->correlate,
+		                             .all_launches = sees_all_launches(c),
+		                             .budget = c->budget,
 		                             .launches = c->options.selection.agents,
 		                             .ring_bytes = c->options.ring_bytes,
 		                             .notice = gpu_notice,
@@ -191,9 +269,9 @@ static void prepare_environment(struct capture *c, struct command *command)
 {
 	struct err err = { 0 };
 
-	if (!c->gpu || !gpu_environment(c->gpu, &command->environment, &err))
+	if (!c->gpu || !gpu_environment(c->gpu, &command->environment.set, &err))
 		return;
-	command->environment = NULL;
+	command->environment.set = NULL;
 	capture_notice(c, "no GPU times: %s", err.text);
 	modules_miss(c->modules, MISS_GPU_TIMES, NULL, NULL, 0, "%s", err.text);
 }
@@ -207,9 +285,28 @@ static void look_held(void *data, pid_t pid)
 {
 	struct capture *c = data;
 	struct look_result found = { 0 };
+	struct wire_file file;
+	bool told = programs_held_for(c->programs, pid, &file);
 
-	if (modules_look(c->modules, pid, LOOK_HELD, 0, &found, NULL) == 0 && found.modules)
+	if (session_keeps_off(c, pid))
+		return;
+	if (modules_look_held(c->modules, pid, told ? &file : NULL, &found, NULL) == 0 &&
+	    found.modules)
 		capture_found(c, pid);
+}
+
+static enum held ask_held(void *data, pid_t tid)
+{
+	struct capture *c = data;
+
+	return programs_thread_held(c->programs, tid);
+}
+
+static bool is_valgrind(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return !strcmp(slash ? slash + 1 : program, "valgrind");
 }
 
 static int open_command(struct capture *c, struct err *err)
@@ -218,11 +315,16 @@ static int open_command(struct capture *c, struct err *err)
 	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
 	int r;
 
+	if (is_valgrind(command->argv[0]))
+		return err_set(err, EINVAL,
+		               "what runs under valgrind cannot be traced: it takes the probes' "
+		               "breakpoints for the program's own and ends it (SIGTRAP); trace the "
+		               "program without it");
 	command->follow = c->options.target.follow;
 	/* without mmap events a hold has nothing to be told by */
 	command->hold = command->hold && c->mmap_seen;
 	prepare_environment(c, command);
-	r = hold_prepare(command, look_held, c, &c->hold, &c->command_pid, &c->held, err);
+	r = hold_prepare(command, look_held, ask_held, c, &c->hold, &c->command_pid, &c->held, err);
 	if (r)
 		return r;
 	if (command->hold && !c->held)
@@ -231,6 +333,64 @@ static int open_command(struct capture *c, struct err *err)
 		               "hooked: first calls may be missed");
 	return programs_target_add(c->programs, c->command_pid,
 	                           flags | (c->held ? TARGET_HOLD : 0));
+}
+
+/*
+ * By name, until nobody new is found: a process that is born while /proc is read may be overlooked,
+ * and its parent, which is found, was no target yet.
+ */
+static int watch_running(struct capture *c, struct err *err)
+{
+	size_t before;
+	int r, passes = 0;
+
+	do {
+		before = c->n_watched;
+		r = target_each(&c->options.target, capture_watch_running, c, err);
+	} while (!r && c->options.target.kind == TARGET_NAME && c->n_watched > before &&
+	         ++passes < PASSES_MAX);
+	return r;
+}
+
+static void expect_file(void *data, int fd, const char *path)
+{
+	struct capture *c = data;
+	struct err err = { 0 };
+
+	modules_expect(c->modules, fd, path, &err);
+}
+
+/* Named by the user, so what cannot be hooked is an error. */
+static int expect_library(struct capture *c, const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r;
+
+	if (fd < 0)
+		return err_set(err, errno, "--library: cannot open '%s': %s", path,
+		               strerror(errno));
+	r = modules_expect(c->modules, fd, path, err);
+	if (r == 1)
+		return err_set(err, ENOEXEC,
+		               "--library: '%s' holds no CUDA functions (libcuda.so.1, libcudart "
+		               "or a program with cudart linked in)",
+		               path);
+	return r;
+}
+
+/*
+ * What targets will map, as far as it is known. A command waits while its libraries are hooked, and
+ * processes by number have theirs already.
+ */
+static int expect_libraries(struct capture *c, struct err *err)
+{
+	const struct target *target = &c->options.target;
+	int r = 0;
+
+	for (size_t i = 0; i < target->n_libraries && !r; i++)
+		r = expect_library(c, target->libraries[i], err);
+	if (!r && target->kind != TARGET_COMMAND && target->kind != TARGET_PIDS)
+		beforehand_each(target->kind == TARGET_NAME, expect_file, c);
+	return r;
 }
 
 static int open_targets(struct capture *c, struct err *err)
@@ -248,7 +408,7 @@ static int open_targets(struct capture *c, struct err *err)
 		if (r)
 			return err_set(err, r, "--cgroup: %s", strerror(-r));
 	}
-	return target_each(&c->options.target, capture_watch_running, c, err);
+	return watch_running(c, err);
 }
 
 int capture_open(const struct capture_options *options, struct capture **capture, struct err *err)
@@ -257,6 +417,12 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	int r;
 
 	c->options = *options;
+	r = helper_begin(err); /* first: what it is forked from is to be small */
+	if (r) {
+		free(c);
+		return r;
+	}
+	c->unanswered_before = helper_unanswered();
 	c->run.returns = options->returns;
 	c->run.estimate_scale = 1;
 	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv
@@ -270,6 +436,8 @@ int capture_open(const struct capture_options *options, struct capture **capture
 		capture_begin_clock(c);
 		r = open_gpu(c, err);
 	}
+	if (!r)
+		r = expect_libraries(c, err);
 	if (!r)
 		r = open_targets(c, err);
 	if (r) {
@@ -286,7 +454,8 @@ int capture_open(const struct capture_options *options, struct capture **capture
 static void unhook(struct capture *c)
 {
 	gpu_free(c->gpu);
-	modules_free(c->modules);
+	if (!c->reader_hangs)
+		modules_free(c->modules);
 	programs_free(c->programs);
 	c->gpu = NULL;
 	c->modules = NULL;
@@ -322,20 +491,24 @@ void capture_free(struct capture *c)
 		programs_stop_holding(c->programs);
 	hold_free(c->hold); /* before the modules: its thread looks at them */
 	governor_free(c->governor);
+	runtime_launches_free(c->runtime_launches);
 	order_free(c->order);
 	watcher_free(c->watcher);
 	gpu_free(c->gpu);
 	c->gpu = NULL;
 	stream_free(c->stream);
 	correlate_free(c->correlate);
+	budget_free(c->budget);
 	if (c->programs && programs_mechanism(c->programs) >= MECHANISM_SINGLE) {
 		memset(programs_state(c->programs)->mode, HOOK_IGNORE, WIRE_HOOKS_MAX);
 		close_events_at_leisure();
 	}
 	unhook(c);
 	kernel_features_free(c->features);
+	gpus_free(c->gpus);
 	host_free(c->host);
 	free(c->watched);
 	free(c->told_seccomp);
+	free(c->told_valgrind);
 	free(c);
 }

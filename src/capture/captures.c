@@ -7,8 +7,6 @@
 
 #include "base/xalloc.h"
 
-#define STREAM_PER_THREAD 2 /* cudaStreamPerThread, CU_STREAM_PER_THREAD: one for each thread */
-
 struct key {
 	uint64_t handle; /* of a stream or an event */
 	uint32_t tgid;

@@ -11,12 +11,15 @@
 #define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */
 #define WAITING_MAX 131072 /* of a thread, a power of two */
 #define WAITING_NS  1000000000 /* behind the thread's next ones: calls come sooner */
-#define WAITING_FEW 4096       /* more room than this is given back when it is empty */
-#define THREADS_MAX 16384      /* beyond, the thread that came first is forgotten */
-#define WAYS        4
-#define GROUP       64
-#define GROUPS_BITS 11
-#define SETS        (GROUP << GROUPS_BITS) /* 2^19 calls, 32 bytes each */
+#define WAITING_FEW 16         /* more room than this is given back when it is empty */
+#define WAITING_ALL                                                                                \
+	262144            /* room of all threads, 32 bytes each; beyond, a call is not waited for */
+#define WAITING_EACH 1024 /* a thread's, where half of that is taken */
+#define THREADS_MAX  4096 /* 2 KiB each; beyond, the thread that came first is forgotten */
+#define WAYS         4
+#define GROUP        64
+#define GROUPS_BITS  11
+#define SETS         (GROUP << GROUPS_BITS) /* 2^19 calls, 32 bytes each */
 
 /* Both sides read the same clock, the kernel by its fast variant, which may be off by a tick. */
 #define SLOP_NS 200
@@ -50,8 +53,14 @@ struct thread {
 	UT_hash_handle hh;
 };
 
+#define OWN_MAX 256
+
 struct correlate {
+	struct correlate_span own[OWN_MAX]; /* a circle */
+	uint32_t owns;                      /* ever */
+	uint64_t own_until_ns;              /* the latest end of these */
 	struct thread *threads, *recent;
+	size_t waiting_room;   /* of all threads */
 	struct entry *entries; /* SETS times WAYS; in a set the newest first */
 };
 
@@ -66,6 +75,7 @@ struct correlate *correlate_new(void)
 static void thread_drop(struct correlate *c, struct thread *thread)
 {
 	c->recent = NULL;
+	c->waiting_room -= thread->capacity;
 	HASH_DEL(c->threads, thread);
 	free(thread->waiting);
 	free(thread);
@@ -184,13 +194,14 @@ static struct waiting *waiting_first(struct thread *thread)
 	return thread->count ? &thread->waiting[thread->first] : NULL;
 }
 
-static void waiting_drop(struct thread *thread)
+static void waiting_drop(struct correlate *c, struct thread *thread)
 {
 	thread->first = (thread->first + 1) & (thread->capacity - 1);
 	if (--thread->count || thread->capacity <= WAITING_FEW)
 		return;
 	free(thread->waiting);
 	thread->waiting = NULL;
+	c->waiting_room -= thread->capacity;
 	thread->capacity = thread->first = 0;
 }
 
@@ -238,7 +249,7 @@ static void settle_waiting(struct correlate *c, struct thread *thread, const str
 			settle(c, w->id, find_entered(thread, w->begin_ns));
 		else
 			break;
-		waiting_drop(thread);
+		waiting_drop(c, thread);
 	}
 }
 
@@ -261,11 +272,19 @@ static void wait_for_call(struct correlate *c, struct thread *thread, struct wai
 	while (thread->count && (thread->count == WAITING_MAX ||
 	                         waiting_first(thread)->end_ns + WAITING_NS < waiting.begin_ns)) {
 		settle(c, waiting_first(thread)->id, NULL);
-		waiting_drop(thread);
+		waiting_drop(c, thread);
 	}
 	if (thread->count == thread->capacity) {
 		uint32_t capacity = thread->capacity ? 2 * thread->capacity : 16;
-		struct waiting *more = xcalloc(capacity, sizeof(*more));
+		size_t room = c->waiting_room + capacity - thread->capacity;
+		struct waiting *more;
+
+		if (room > WAITING_ALL || (room > WAITING_ALL / 2 && capacity > WAITING_EACH)) {
+			settle(c, waiting.id, NULL); /* its work is of no known call */
+			return;
+		}
+		c->waiting_room = room;
+		more = xcalloc(capacity, sizeof(*more));
 
 		for (uint32_t i = 0; i < thread->count; i++)
 			more[i] = thread->waiting[(thread->first + i) & (thread->capacity - 1)];
@@ -318,6 +337,32 @@ enum correlate_answer correlate_find(struct correlate *c, struct correlate_id id
 		return CORRELATE_NONE;
 	*number = entry->number;
 	return CORRELATE_KNOWN;
+}
+
+/* ---- time of the agent's own ---------------------------------------------------------------- */
+
+void correlate_own_time(struct correlate *c, const struct correlate_span *own)
+{
+	c->own[c->owns++ % OWN_MAX] = *own;
+	if (own->end_ns > c->own_until_ns)
+		c->own_until_ns = own->end_ns;
+}
+
+uint64_t correlate_own_ns(const struct correlate *c, const struct correlate_span *call)
+{
+	uint64_t sum = 0;
+
+	if (call->begin_ns > c->own_until_ns) /* as a rule: it is at the begin of processes */
+		return 0;
+	for (uint32_t i = 0; i < c->owns && i < OWN_MAX; i++) {
+		const struct correlate_span *own = &c->own[i];
+
+		if (own->tid == call->tid && own->pid == call->pid &&
+		    own->begin_ns + SLOP_NS >= call->begin_ns &&
+		    own->end_ns <= call->end_ns + SLOP_NS)
+			sum += own->end_ns - own->begin_ns;
+	}
+	return sum;
 }
 
 /* ---- numbers before their calls ------------------------------------------------------------ */
@@ -389,7 +434,7 @@ void correlate_forget(struct correlate *c, uint32_t pid, uint64_t time_ns)
 		if (thread->pid != pid)
 			continue;
 		while (thread->count && waiting_first(thread)->begin_ns < time_ns)
-			waiting_drop(thread);
+			waiting_drop(c, thread);
 		if (!thread->count)
 			thread_drop(c, thread);
 	}

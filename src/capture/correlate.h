@@ -36,6 +36,11 @@ struct correlate_span {
 uint64_t correlate_call(struct correlate *correlate, const struct correlate_span *call,
                         uint64_t next);
 
+/* Time of a thread that was the agent's, within a call that comes later; and how much of it a call
+ * holds. Only the last few hundred are kept. */
+void correlate_own_time(struct correlate *correlate, const struct correlate_span *own);
+uint64_t correlate_own_ns(const struct correlate *correlate, const struct correlate_span *call);
+
 /*
  * What an activity carries: CUPTI's number, which begins anew with each program and each time that
  * CUPTI was left, and a number that tells these apart.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <uthash.h>
 
@@ -13,6 +14,7 @@
 #define FIRST_NS        50000000ull /* a burst of getters is met soon */
 #define WINDOW_CYCLE_NS 2000000000ull
 #define WINDOW_LEAST_NS 50000000ull
+#define OWN_LEAST       0.1 /* of a thread's time: what a call costs is not known better */
 
 struct thread_cost {
 	uint32_t tid;
@@ -30,13 +32,17 @@ struct governor {
 	struct thread_cost *threads, *last; /* the last: of the hit before */
 	uint64_t hits[WIRE_HOOKS_MAX];
 	double percent;
-	bool warned;
+	double told_percent;              /* the last that the user was told of */
+	double sum_percent, most_percent; /* over whole intervals: weighted by time */
+	uint64_t sum_ns;
 	char text[256];
 
 	bool windows; /* measuring in windows */
 	bool window_open;
 	uint64_t window_ns, switch_ns; /* length of a window; when the next change is due */
 	uint64_t began_ns, windows_began_ns, open_ns, opened_ns;
+	uint64_t last_open_ns;        /* of the last window that closed */
+	double hits_seen, hits_meant; /* in windows; what they would be but for tracing */
 };
 
 struct governor *governor_new(const struct governor_options *options, uint64_t now_ns)
@@ -80,8 +86,6 @@ void governor_hit(struct governor *g, const struct wire_call *call)
 	struct thread_cost *thread;
 	uint32_t tid = call->head.tid;
 
-	if (g->windows) /* nothing is left to decide */
-		return;
 	thread = g->last;
 	if (!thread || thread->tid != tid)
 		HASH_FIND_INT(g->threads, &tid, thread);
@@ -157,6 +161,26 @@ static double percent_per_hit(const struct governor *g)
 	return total ? g->percent / total : 0;
 }
 
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* The others of the module are away meanwhile, and what they were called is not known. */
+static void relink(struct governor *g, struct module *module)
+{
+	uint64_t begin_ns = clock_ns();
+
+	if (module_relink_little(module, g->options.programs, g->options.returns))
+		modules_miss(g->options.modules, MISS_UNHOOKED, NULL, module->name, 0,
+		             "everything that tells little, for %.0f ms while some of it was "
+		             "taken away",
+		             (clock_ns() - begin_ns) / 1e6);
+}
+
 /* Unhooks getters until what is left would be within the limit. Returns how many. */
 static size_t give_up_little(struct governor *g, double seconds)
 {
@@ -177,8 +201,7 @@ static size_t give_up_little(struct governor *g, double seconds)
 		g->hits[hook] = 0;
 	}
 	for (size_t m = 0; taken && m < modules_count(g->options.modules); m++)
-		module_relink_little(modules_at(g->options.modules, m), g->options.programs,
-		                     g->options.returns);
+		relink(g, modules_at(g->options.modules, m));
 	free(victims);
 	return taken;
 }
@@ -227,16 +250,27 @@ static size_t give_up_returns(struct governor *g)
 
 /* ---- measuring in windows ------------------------------------------------------------------ */
 
+/*
+ * What appears while a window is closed is hooked when the next one opens. A module whose probes do
+ * not come back is told of once.
+ */
 static void hook_all(struct governor *g, bool hook)
 {
+	modules_pause(g->options.modules, !hook);
 	for (size_t m = 0; m < modules_count(g->options.modules); m++) {
 		struct module *module = modules_at(g->options.modules, m);
+		struct err err = { 0 };
 
-		if (hook)
-			module_attach(module, g->options.programs, g->options.returns,
-			              !modules_have_driver(g->options.modules), NULL);
-		else
+		if (!hook) {
 			module_detach(module);
+		} else if (module_attach(module, g->options.programs, g->options.returns,
+		                         wire_runtime_launches(programs_state(g->options.programs)),
+		                         &err) &&
+		           !module->told_unhooked) {
+			module->told_unhooked = true;
+			modules_miss(g->options.modules, MISS_NOT_HOOKED, NULL, module->name, 0,
+			             "for a window of time: %s", err.text);
+		}
 	}
 }
 
@@ -256,15 +290,44 @@ static void begin_windows(struct governor *g, uint64_t now_ns)
 	             g->window_ns / 1e6, WINDOW_CYCLE_NS / 1e9, g->limit);
 }
 
+/* The part of some time that a thread had for itself, while tracing took some of it. */
+static double own_ns(const struct thread_cost *thread, double of_ns)
+{
+	double least = of_ns * OWN_LEAST;
+
+	return of_ns - thread->ns > least ? of_ns - thread->ns : least;
+}
+
+/*
+ * What was seen in the window before this one. A thread that tracing slowed down made fewer calls
+ * in it than it makes in as much time between two.
+ */
+static void settle_window(struct governor *g)
+{
+	const struct thread_cost *thread, *next;
+
+	if (g->last_open_ns >= WINDOW_LEAST_NS / 2) {
+		HASH_ITER (hh, g->threads, thread, next) {
+			g->hits_seen += thread->hits;
+			g->hits_meant += thread->hits * (double)g->last_open_ns /
+			                 own_ns(thread, g->last_open_ns);
+		}
+	}
+	forget_threads(g);
+	memset(g->hits, 0, sizeof(g->hits));
+}
+
 static void turn_window(struct governor *g, uint64_t now_ns)
 {
 	if (now_ns < g->switch_ns)
 		return;
 	if (g->window_open) {
-		g->open_ns += now_ns - g->opened_ns;
+		g->last_open_ns = now_ns - g->opened_ns;
+		g->open_ns += g->last_open_ns;
 		hook_all(g, false);
 		g->switch_ns = now_ns + WINDOW_CYCLE_NS - g->window_ns;
 	} else {
+		settle_window(g);
 		hook_all(g, true);
 		g->opened_ns = now_ns;
 		g->switch_ns = now_ns + g->window_ns;
@@ -274,13 +337,15 @@ static void turn_window(struct governor *g, uint64_t now_ns)
 
 double governor_scale(const struct governor *g, uint64_t now_ns)
 {
-	uint64_t before, open;
+	double before, open, closed, faster;
 
 	if (!g->windows)
 		return 1;
 	before = g->windows_began_ns - g->began_ns;
 	open = g->open_ns + (g->window_open ? now_ns - g->opened_ns : 0);
-	return before + open ? (double)(now_ns - g->began_ns) / (before + open) : 1;
+	closed = now_ns - g->began_ns - before - open;
+	faster = g->hits_seen > 0 ? g->hits_meant / g->hits_seen : 1;
+	return before + open > 0 ? (before + open + closed * faster) / (before + open) : 1;
 }
 
 /* ---- the tick ------------------------------------------------------------------------------ */
@@ -292,9 +357,7 @@ static double busiest_share(const struct governor *g, double interval_ns)
 
 	HASH_ITER (hh, g->threads, thread, next) {
 		/* what tracing added to the interval is not the target's own time */
-		double own = interval_ns - thread->ns > interval_ns / 10 ? interval_ns - thread->ns
-		                                                         : interval_ns / 10;
-		double share = 100 * thread->ns / own;
+		double share = 100 * thread->ns / own_ns(thread, interval_ns);
 
 		if (share > most)
 			most = share;
@@ -320,9 +383,9 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		         little == 1 ? "was" : "were", little == 1 ? "it" : "them");
 		return g->text;
 	}
-	if (g->percent > g->limit && !g->explicit_limit && !g->warned &&
+	if (g->percent > g->limit && !g->explicit_limit && g->percent >= 2 * g->told_percent &&
 	    now_ns >= g->options.patient_ns) {
-		g->warned = true;
+		g->told_percent = g->percent;
 		snprintf(g->text, sizeof(g->text),
 		         "tracing costs about %.0f %% of the busiest thread's time (%.2f us a "
 		         "call); "
@@ -331,6 +394,20 @@ static const char *act(struct governor *g, uint64_t now_ns, double seconds)
 		return g->text;
 	}
 	return NULL;
+}
+
+static void add_cost(struct governor *g, uint64_t interval_ns)
+{
+	g->sum_percent += g->percent * interval_ns;
+	g->sum_ns += interval_ns;
+	if (g->percent > g->most_percent)
+		g->most_percent = g->percent;
+}
+
+void governor_cost(const struct governor *g, double *percent, double *most_percent)
+{
+	*percent = g->sum_ns ? g->sum_percent / g->sum_ns : 0;
+	*most_percent = g->most_percent;
 }
 
 const char *governor_tick(struct governor *g, uint64_t now_ns)
@@ -348,6 +425,7 @@ const char *governor_tick(struct governor *g, uint64_t now_ns)
 		return NULL;
 	g->first = false;
 	g->percent = busiest_share(g, interval);
+	add_cost(g, interval);
 	if (g->percent > g->limit) {
 		modules_lock(g->options.modules);
 		say = act(g, now_ns, interval / 1e9);

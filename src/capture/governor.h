@@ -46,6 +46,12 @@ const char *governor_tick(struct governor *governor, uint64_t now_ns);
 double governor_scale(const struct governor *governor, uint64_t now_ns);
 
 /* The share of the busiest thread's time over the last interval, in percent. */
+/*
+ * What tracing cost the busiest thread over the run so far, in percent of its own time: on average,
+ * and in the worst quarter of a second. Windows of time are not in it.
+ */
+void governor_cost(const struct governor *governor, double *percent, double *most_percent);
+
 double governor_percent(const struct governor *governor);
 
 #endif

@@ -14,9 +14,19 @@
 
 static const struct kernel *kernel_named(void *data, const char *mangled)
 {
-	struct gpu *gpu = data;
+	const struct gpu_process *process = data;
 
-	return stream_kernel_named(gpu->options.stream, mangled);
+	return stream_kernel_named(process->gpu->options.stream, process->pid, mangled);
+}
+
+static struct gpu_records *new_records(struct gpu_process *process)
+{
+	const struct gpu_records_options options = { .kernel = kernel_named,
+		                                     .data = process,
+		                                     .budget = process->gpu->options.budget,
+		                                     .owner = process->pid };
+
+	return gpu_records_new(&options);
 }
 
 struct gpu_process *gpu_process_get(struct gpu *gpu, uint32_t pid)
@@ -28,9 +38,10 @@ struct gpu_process *gpu_process_get(struct gpu *gpu, uint32_t pid)
 	HASH_FIND_INT(gpu->processes, &pid, process);
 	if (!process) {
 		process = xcalloc(1, sizeof(*process));
+		process->gpu = gpu;
 		process->pid = pid;
 		process->agent = ++gpu->n_agents;
-		process->records = gpu_records_new(kernel_named, gpu);
+		process->records = new_records(process);
 		HASH_ADD_INT(gpu->processes, pid, process);
 	}
 	return gpu->recent = process;
@@ -40,6 +51,7 @@ static void process_drop(struct gpu *gpu, struct gpu_process *process)
 {
 	gpu->recent = NULL;
 	HASH_DEL(gpu->processes, process);
+	gpu->unrecorded += unrecorded_end(&process->unrecorded);
 	gpu_records_free(process->records);
 	free(process->hooks);
 	free(process->told);
@@ -49,7 +61,7 @@ static void process_drop(struct gpu *gpu, struct gpu_process *process)
 void gpu_records_renew(struct gpu *gpu, struct gpu_process *process)
 {
 	gpu_records_free(process->records);
-	process->records = gpu_records_new(kernel_named, gpu);
+	process->records = new_records(process);
 	process->agent = ++gpu->n_agents;
 	free(process->hooks);
 	process->hooks = NULL;
@@ -210,6 +222,30 @@ void gpu_forked(struct gpu *gpu)
 		gpu_launches_unsettle(gpu->launches, gpu->now_ns);
 }
 
+/* Whether what it launches is to be told of, whatever it consists of. */
+static bool has_work(const struct gpu *gpu, const struct call *call)
+{
+	const uint32_t nodes = AGENT_WANT_KERNELS | AGENT_WANT_COPIES | AGENT_WANT_SETS;
+	uint32_t kinds = gpu->options.settings->kinds;
+
+	if (call->op == OP_LAUNCH)
+		return kinds & AGENT_WANT_KERNELS;
+	return kinds & AGENT_WANT_GRAPHS || (kinds & nodes) == nodes;
+}
+
+void gpu_launched(struct gpu *gpu, uint32_t pid, const struct call *call)
+{
+	struct gpu_process *process;
+
+	HASH_FIND_INT(gpu->processes, &pid, process);
+	if (!process || !process->since_ns || !gpu->options.all_launches ||
+	    gpu->options.settings->window_ns || !has_work(gpu, call))
+		return;
+	if (call->begin_ns >= process->since_ns &&
+	    (!process->until_ns || call->begin_ns < process->until_ns))
+		unrecorded_launched(&process->unrecorded, call->correlation);
+}
+
 bool gpu_is_double(struct gpu *gpu, const struct wire_head *record)
 {
 	const struct hook *hook;
@@ -305,7 +341,7 @@ int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 
 int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 {
-	const struct gpu_process *process;
+	struct gpu_process *process;
 	int r;
 
 	agents_turn(gpu->agents, gpu->now_ns); /* what the program before wrote last */
@@ -320,6 +356,7 @@ int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 	}
 	r = settle(gpu, pid, time_ns, err);
 	process = process_find(gpu, pid);
+	gpu->unrecorded += unrecorded_end(&process->unrecorded); /* calls are numbered anew */
 	if (process->state_ns > time_ns) /* the new program's agent is there already */
 		gpu_targets_came(gpu->targets, pid);
 	return r;
@@ -366,9 +403,16 @@ void gpu_fill_lost(const struct gpu *gpu, uint64_t lost[LOST_COUNT])
 
 	agents_lost(gpu->agents, &agents);
 	lost[LOST_LATE] += gpu->late;
-	lost[LOST_GPU_RING] = agents.ring;
-	lost[LOST_GPU_BUFFERS] = agents.buffers;
-	lost[LOST_GPU_TIMES] = agents.times + gpu->bad_times;
+	lost[LOST_GPU_RING] += agents.ring;
+	lost[LOST_GPU_BUFFERS] += agents.buffers;
+	lost[LOST_GPU_TIMES] += agents.times + gpu->bad_times;
+	lost[LOST_GPU_CALLS] += gpu->no_call;
+	lost[LOST_GPU_RECORDS] += gpu->bad_records;
+	lost[LOST_GPU_UNRECORDED] += gpu->unrecorded;
+	if (gpu->calls)
+		lost[LOST_UNREADABLE] += gpu_calls_unreadable(gpu->calls);
+	if (gpu->calls)
+		lost[LOST_OVER_BUDGET] += gpu_calls_refused(gpu->calls);
 }
 
 void gpu_fill_run(const struct gpu *gpu, struct run_info *run)

@@ -32,8 +32,10 @@ struct gpu_options {
 	struct modules *modules;
 	struct programs *programs; /* is asked which calls threads are in; NULL: nothing is */
 	struct correlate *correlate;
-	bool launches;     /* agents may tell of launches instead of probes */
-	size_t ring_bytes; /* of each agent's ring; 0: by what it has to tell */
+	bool all_launches;     /* that can have work are seen, and known to be no graph's */
+	bool launches;         /* agents may tell of launches instead of probes */
+	size_t ring_bytes;     /* of each agent's ring; 0: by what it has to tell */
+	struct budget *budget; /* of what agents make it keep; may be NULL */
 	void (*notice)(void *data, const char *text);
 	void *data;
 };
@@ -54,6 +56,9 @@ int gpu_environment(struct gpu *gpu, char *const **environment, struct err *err)
 void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command, bool held);
 
 int gpu_fd(const struct gpu *gpu); /* for epoll: readable when there is something to do */
+
+/* See stream_options.launched. */
+void gpu_launched(struct gpu *gpu, uint32_t pid, const struct call *call);
 
 void gpu_running(struct gpu *gpu, pid_t pid); /* ran before, and has the driver */
 void gpu_called(struct gpu *gpu, const struct wire_call *call);

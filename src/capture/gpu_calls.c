@@ -9,10 +9,17 @@
 #include "base/xalloc.h"
 #include "probe/memory.h"
 
-#define LAST        64    /* calls of a thread that a double may be of; a power of two */
-#define THREADS_MAX 16384 /* beyond, the thread that came first is forgotten */
+#define LAST        256   /* calls of a thread that a double may be of; a power of two */
+#define OLDER       8     /* in a row: those before are older, too, though some come late */
+#define THREADS_MAX 1024  /* 6 KiB each; beyond, the thread that came first is forgotten */
 #define NAMED       65536 /* kernels whose names were given; beyond, they are given again */
 #define SLOP_NS     200   /* see correlate.c */
+
+/* Of records that wait: a queue holds what an agent's ring did, and agents' times are not believed.
+ */
+#define QUEUE_MAX  ((size_t)32 << 20)
+#define QUEUES_MAX ((size_t)64 << 20)
+#define QUEUE_FEW  ((size_t)256 << 10) /* more room than this is given back when it is empty */
 
 struct told {
 	uint64_t begin_ns, end_ns;
@@ -52,6 +59,9 @@ struct gpu_calls {
 	struct thread *threads;
 	struct named *named;
 	uint64_t generation; /* of the names */
+	size_t room;         /* of all queues */
+	uint64_t refused;    /* records */
+	uint64_t unreadable;
 };
 
 struct gpu_calls *gpu_calls_new(const struct wire_state *state)
@@ -79,25 +89,42 @@ static struct queue *queue_get(struct gpu_calls *calls, uint32_t pid)
 	return queue;
 }
 
+static void queue_empty(struct gpu_calls *calls, struct queue *queue)
+{
+	calls->room -= queue->capacity;
+	free(queue->bytes);
+	queue->bytes = NULL;
+	queue->begin = queue->end = queue->capacity = 0;
+}
+
 static void queue_drop(struct gpu_calls *calls, struct queue *queue)
 {
 	calls->front = NULL;
+	calls->room -= queue->capacity;
 	HASH_DEL(calls->queues, queue);
 	free(queue->bytes);
 	free(queue);
 }
 
-static void make_room(struct queue *queue, size_t need)
+static bool make_room(struct gpu_calls *calls, struct queue *queue, size_t need)
 {
+	size_t capacity = queue->capacity;
+
 	if (queue->end + need > queue->capacity && queue->begin > queue->capacity / 2) {
 		memmove(queue->bytes, queue->bytes + queue->begin, queue->end - queue->begin);
 		queue->end -= queue->begin;
 		queue->begin = 0;
 	}
-	while (queue->end + need > queue->capacity) {
-		queue->capacity = queue->capacity ? 2 * queue->capacity : 65536;
-		queue->bytes = xrealloc(queue->bytes, queue->capacity);
-	}
+	while (queue->end + need > capacity)
+		capacity = capacity ? 2 * capacity : 65536;
+	if (capacity == queue->capacity)
+		return true;
+	if (capacity > QUEUE_MAX || calls->room - queue->capacity + capacity > QUEUES_MAX)
+		return false;
+	queue->bytes = xrealloc(queue->bytes, capacity);
+	calls->room += capacity - queue->capacity;
+	queue->capacity = capacity;
+	return true;
 }
 
 static void push(struct gpu_calls *calls, const struct wire_head *record, uint64_t bytes)
@@ -109,7 +136,10 @@ static void push(struct gpu_calls *calls, const struct wire_head *record, uint64
 		queue->begin = queue->end = 0;
 		calls->front = NULL;
 	}
-	make_room(queue, need);
+	if (!make_room(calls, queue, need)) {
+		calls->refused++;
+		return;
+	}
 	memcpy(queue->bytes + queue->end, &bytes, sizeof(bytes));
 	memcpy(queue->bytes + queue->end + sizeof(bytes), record, bytes);
 	queue->end += need;
@@ -160,8 +190,17 @@ void gpu_calls_advance(void *data)
 	memcpy(&length, queue->bytes + queue->begin, sizeof(length));
 	queue->begin += sizeof(length) + ((length + 7) & ~(uint64_t)7);
 	calls->front = NULL;
-	if (queue->over && queue->begin == queue->end)
+	if (queue->begin < queue->end)
+		return;
+	if (queue->over)
 		queue_drop(calls, queue);
+	else if (queue->capacity > QUEUE_FEW)
+		queue_empty(calls, queue);
+}
+
+uint64_t gpu_calls_refused(const struct gpu_calls *calls)
+{
+	return calls->refused;
 }
 
 /* ---- forgetting ---------------------------------------------------------------------------- */
@@ -323,9 +362,15 @@ void gpu_calls_add(struct gpu_calls *calls, uint32_t pid, uint32_t tid, const st
 
 	call.head.words = (uint8_t)cookie_words(hook_cookie(hook));
 	put_words(&call, hook, record);
+	calls->unreadable += (call.head.flags & WIRE_UNREADABLE) != 0;
 	if (hook->plan.kernel < WIRE_REGS)
 		name_kernel(calls, &call, call.word[WIRE_AT_REG + hook->plan.kernel]);
 	push(calls, &call.head, WIRE_CALL_BYTES(call.head.words));
+}
+
+uint64_t gpu_calls_unreadable(const struct gpu_calls *calls)
+{
+	return calls->unreadable;
 }
 
 static void remember(struct gpu_calls *calls, const struct wire_call *call)
@@ -353,7 +398,7 @@ static bool are_one(const struct told *told, const struct wire_call *call)
 bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call)
 {
 	const struct thread *thread;
-	uint32_t tid = call->head.tid;
+	uint32_t tid = call->head.tid, older = 0;
 
 	HASH_FIND_INT(calls->threads, &tid, thread);
 	if (thread && thread->pid != call->head.tgid)
@@ -363,7 +408,8 @@ bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call)
 
 		if (are_one(told, call))
 			return true;
-		if (told->end_ns < call->begin_ns)
+		older = told->end_ns < call->begin_ns ? older + 1 : 0;
+		if (older == OLDER)
 			break;
 	}
 	remember(calls, call);

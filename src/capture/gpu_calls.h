@@ -34,6 +34,12 @@ void gpu_calls_add(struct gpu_calls *calls, uint32_t pid, uint32_t tid, const st
 const struct wire_head *gpu_calls_peek(void *calls, size_t *bytes);
 void gpu_calls_advance(void *calls);
 
+/* Launches that were told of and had no room to wait for their place in time. */
+uint64_t gpu_calls_refused(const struct gpu_calls *calls);
+
+/* Launches that were told of without all their arguments. */
+uint64_t gpu_calls_unreadable(const struct gpu_calls *calls);
+
 /* Whether an agent told of this launch that a program saw, or the other way round. To be asked of
  * each launch of both, as they are passed on. */
 bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call);

@@ -16,9 +16,11 @@
 #include "capture/gpu_records.h"
 #include "capture/gpu_targets.h"
 #include "capture/tids.h"
+#include "capture/unrecorded.h"
 
 /* A process that has an agent, or had one. */
 struct gpu_process {
+	struct gpu *gpu;
 	uint32_t pid;
 	uint32_t agent; /* number of the agent, and of its times with CUPTI */
 	struct gpu_records *records;
@@ -28,6 +30,8 @@ struct gpu_process {
 	uint64_t state_ns; /* when its agent said last that it is there */
 	bool told_running;
 	uint64_t clock_error_ns;
+	uint64_t since_ns, until_ns; /* it measures; until 0: still */
+	struct unrecorded unrecorded;
 	char *told; /* the last sentence on what went wrong */
 	UT_hash_handle hh;
 };
@@ -50,7 +54,7 @@ struct gpu {
 	const struct process *exec_from; /* between gpu_exec and gpu_execed */
 	uint64_t exec_ns;
 	uint64_t clock_error_ns;
-	uint64_t late, bad_times;
+	uint64_t late, bad_times, bad_records, no_call, unrecorded; /* see gpu_fill_lost */
 	struct err failure; /* of a consumer, while agents were read */
 };
 

@@ -22,7 +22,7 @@ struct gpu_order {
 	struct key *heap;
 	struct gpu_item *items;
 	uint32_t *unused; /* slots; the first `capacity - count` of them */
-	size_t count, capacity;
+	size_t count, capacity, text_bytes;
 	uint64_t arrivals, last_ns;
 	struct arrival *fresh; /* a circle: those from `first_fresh` to `arrivals` */
 	uint64_t first_fresh;
@@ -99,6 +99,7 @@ void gpu_order_add(struct gpu_order *order, const struct gpu_item *item)
 	key.slot = order->unused[order->capacity - order->count - 1];
 	order->items[key.slot] = *item;
 	order->items[key.slot].arrival = key.number;
+	order->text_bytes += item->is_range ? item->range.text_bytes : 0;
 	if (order->arrivals - order->first_fresh == GPU_ORDER_MAX)
 		order->first_fresh++;
 	order->fresh[order->arrivals++ % GPU_ORDER_MAX] = (struct arrival){ key.number, key.slot };
@@ -130,11 +131,17 @@ size_t gpu_order_count(const struct gpu_order *order)
 	return order->count;
 }
 
+bool gpu_order_is_full(const struct gpu_order *order)
+{
+	return order->count >= GPU_ORDER_MAX || order->text_bytes >= GPU_ORDER_TEXTS_MAX;
+}
+
 bool gpu_order_take(struct gpu_order *order, struct gpu_item *item)
 {
 	bool late = order->heap[0].end_ns < order->last_ns;
 
 	*item = order->items[order->heap[0].slot];
+	order->text_bytes -= item->is_range ? item->range.text_bytes : 0;
 	order->items[order->heap[0].slot].arrival = UINT64_MAX;
 	order->unused[order->capacity - order->count] = order->heap[0].slot;
 	if (--order->count)

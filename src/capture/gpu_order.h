@@ -10,7 +10,9 @@
 
 #include "capture/gpu_records.h"
 
-#define GPU_ORDER_MAX (1u << 18) /* items: 30 MiB; beyond, the oldest do not wait any longer */
+/* Items (46 MiB) and bytes of their texts; beyond, the oldest do not wait any longer. */
+#define GPU_ORDER_MAX       (1u << 18)
+#define GPU_ORDER_TEXTS_MAX (8u << 20)
 
 struct gpu_order;
 
@@ -23,6 +25,7 @@ void gpu_order_add(struct gpu_order *order, const struct gpu_item *item);
 /* The one that ended first, NULL for none; valid until the next call. */
 struct gpu_item *gpu_order_first(const struct gpu_order *order);
 size_t gpu_order_count(const struct gpu_order *order);
+bool gpu_order_is_full(const struct gpu_order *order);
 
 /* Takes the first out; true when one that ended after it was taken out before. The caller frees. */
 bool gpu_order_take(struct gpu_order *order, struct gpu_item *item);

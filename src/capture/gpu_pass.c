@@ -82,18 +82,30 @@ static uint64_t error_of(const struct gpu *gpu, uint32_t pid)
 	return process ? process->clock_error_ns : gpu->clock_error_ns;
 }
 
+/* Copies and sets may be of calls of their own, but a graph may consist of them. */
+static void note_told(const struct gpu *gpu, const struct gpu_item *item, uint64_t number)
+{
+	struct gpu_process *process;
+
+	HASH_FIND_INT(gpu->processes, &item->pid, process);
+	if (process && (number || item->kind == ACTIVITY_KERNEL))
+		unrecorded_told(&process->unrecorded, number);
+}
+
 static int pass_activity(struct gpu *gpu, const struct gpu_item *item, struct event *event,
                          struct err *err)
 {
 	struct activity activity;
 	uint64_t begin_ns, number = number_of(gpu, item, &begin_ns);
 
+	note_told(gpu, item, number);
 	if (item->begin_ns + error_of(gpu, item->pid) < begin_ns) {
 		gpu->bad_times++;
 		return 0;
 	}
 	gpu_item_activity(item, &activity);
 	activity.correlation = number;
+	gpu->no_call += item->correlation && !begin_ns; /* nobody told of such a call */
 	event->type = EVENT_ACTIVITY;
 	event->activity = &activity;
 	return stream_pass(gpu->options.stream, event, err);

@@ -8,10 +8,10 @@
 #include "base/xalloc.h"
 
 /* Numbers beyond are no agent's. PyTorch has 22,000 kernels, and launches a hundredth of them. */
-#define NAMES_MAX      (1u << 18)
-#define NAME_BYTES_MAX (64u << 20) /* all names of one agent together */
-#define SHAPES_MAX     (1u << 18)
-#define PLACES_MAX     (1u << 16)
+#define NAMES_MAX    (1u << 18)
+#define NAME_MAX_LEN 4095u      /* as of the names that the programs send */
+#define SHAPES_MAX   (1u << 15) /* the agent has 16,384 */
+#define PLACES_MAX   (1u << 16)
 
 struct name {
 	char *text;
@@ -23,23 +23,30 @@ struct place {
 };
 
 struct gpu_records {
-	gpu_kernel_fn kernel;
-	void *data;
+	struct gpu_records_options options;
+	size_t taken; /* from the budget */
 	struct name *names;
-	size_t n_names, name_bytes;
+	size_t n_names;
 	struct gpu_shape **shapes;
 	size_t n_shapes;
 	struct place *places;
 	size_t n_places;
 };
 
-struct gpu_records *gpu_records_new(gpu_kernel_fn kernel, void *data)
+struct gpu_records *gpu_records_new(const struct gpu_records_options *options)
 {
 	struct gpu_records *records = xcalloc(1, sizeof(*records));
 
-	records->kernel = kernel;
-	records->data = data;
+	records->options = *options;
 	return records;
+}
+
+static bool take_room(struct gpu_records *records, size_t bytes)
+{
+	if (!budget_take(records->options.budget, records->options.owner, bytes))
+		return false;
+	records->taken += bytes;
+	return true;
 }
 
 static void shape_release(struct gpu_shape *shape)
@@ -59,6 +66,7 @@ void gpu_records_free(struct gpu_records *records)
 	free(records->names);
 	free(records->shapes);
 	free(records->places);
+	budget_give(records->options.budget, records->options.owner, records->taken);
 	free(records);
 }
 
@@ -72,19 +80,24 @@ void gpu_item_free(struct gpu_item *item)
 	free((char *)item->range.domain);
 }
 
-/* Makes room for `number` in a table; the new part is zeroes. */
-static void *grow(void *table, size_t *count, uint32_t number, size_t size)
+/* Makes room for `number` in a table; the new part is zeroes. False where the budget has none. */
+static bool grow(struct gpu_records *records, void *table, size_t *count, uint32_t number,
+                 size_t size)
 {
 	size_t more = *count ? *count : 64;
+	void **at = table, *grown;
 
 	if (number < *count)
-		return table;
+		return true;
 	while (more <= number)
 		more *= 2;
-	table = xrealloc(table, more * size);
-	memset((char *)table + *count * size, 0, (more - *count) * size);
+	if (!take_room(records, (more - *count) * size))
+		return false;
+	grown = xrealloc(*at, more * size);
+	memset((char *)grown + *count * size, 0, (more - *count) * size);
 	*count = more;
-	return table;
+	*at = grown;
+	return true;
 }
 
 /* ---- definitions --------------------------------------------------------------------------- */
@@ -94,15 +107,15 @@ static void take_name(struct gpu_records *records, const struct agent_name *reco
 	size_t bytes = record->head.bytes - offsetof(struct agent_name, text);
 	struct name *name;
 
+	bytes = strnlen(record->text, bytes < NAME_MAX_LEN ? bytes : NAME_MAX_LEN);
 	if (!record->number || record->number >= NAMES_MAX ||
-	    records->name_bytes + bytes > NAME_BYTES_MAX)
+	    !grow(records, &records->names, &records->n_names, record->number,
+	          sizeof(*records->names)))
 		return;
-	records->names =
-		grow(records->names, &records->n_names, record->number, sizeof(*records->names));
 	name = &records->names[record->number];
-	if (name->text) /* each is given once: others may point to it */
+	/* each is given once: others may point to it */
+	if (name->text || !take_room(records, bytes + 1))
 		return;
-	records->name_bytes += bytes;
 	name->text = xmalloc(bytes + 1);
 	memcpy(name->text, record->text, bytes);
 	name->text[bytes] = '\0';
@@ -118,9 +131,9 @@ static const struct kernel *kernel_of(struct gpu_records *records, uint32_t numb
 	struct name *name = number < records->n_names ? &records->names[number] : NULL;
 
 	if (!name || !name->text)
-		return records->kernel(records->data, "unknown_kernel");
+		return records->options.kernel(records->options.data, "unknown_kernel");
 	if (!name->kernel)
-		name->kernel = records->kernel(records->data, name->text);
+		name->kernel = records->options.kernel(records->options.data, name->text);
 	return name->kernel;
 }
 
@@ -128,9 +141,11 @@ static void take_shape(struct gpu_records *records, const struct agent_shape *re
 {
 	struct gpu_shape *shape;
 
-	if (record->number >= SHAPES_MAX)
+	if (record->number >= SHAPES_MAX ||
+	    !grow(records, &records->shapes, &records->n_shapes, record->number, sizeof(void *)))
 		return;
-	records->shapes = grow(records->shapes, &records->n_shapes, record->number, sizeof(void *));
+	if (!records->shapes[record->number] && !take_room(records, sizeof(*shape)))
+		return;
 	shape_release(records->shapes[record->number]);
 	shape = records->shapes[record->number] = xcalloc(1, sizeof(*shape));
 	shape->users = 1;
@@ -146,8 +161,8 @@ static void take_place(struct gpu_records *records, const struct agent_place *re
 {
 	uint32_t number = record->head.place;
 
-	records->places =
-		grow(records->places, &records->n_places, number, sizeof(*records->places));
+	if (!grow(records, &records->places, &records->n_places, number, sizeof(*records->places)))
+		return;
 	records->places[number] = (struct place){ record->device, record->context, record->stream };
 }
 
@@ -233,6 +248,10 @@ static const char *wait_name(const struct agent_wait *record)
 
 	if (record->head.type == AGENT_SYNC)
 		return waits[kind < sizeof(waits) / sizeof(*waits) ? kind : 0];
+	if (kind == AGENT_OWN_LOADING)
+		return "CUPTI Loading";
+	if (kind == AGENT_OWN_LEAVING)
+		return "CUPTI Leaving";
 	if (kind == 1)
 		return "Driver Compiler";
 	kind >>= 16;
@@ -250,6 +269,8 @@ static bool take_wait(const struct agent_wait *record, struct gpu_item *item)
 	item->stream = record->stream;
 	item->tid = record->tid;
 	item->range.name = wait_name(record);
+	item->own = record->head.type == AGENT_OVERHEAD &&
+	            (record->kind == AGENT_OWN_LOADING || record->kind == AGENT_OWN_LEAVING);
 	return true;
 }
 
@@ -258,6 +279,7 @@ static bool take_nvtx(const struct gpu_records *records, const struct agent_nvtx
 {
 	static const enum range_kind kinds[] = { RANGE_PUSHPOP, RANGE_STARTEND, RANGE_MARK };
 	const char *domain = record->domain ? gpu_records_name(records, record->domain) : NULL;
+	size_t length = record->head.bytes - offsetof(struct agent_nvtx, text);
 
 	if (record->head.flags >= sizeof(kinds) / sizeof(*kinds))
 		return false;
@@ -266,10 +288,15 @@ static bool take_nvtx(const struct gpu_records *records, const struct agent_nvtx
 	item->begin_ns = record->begin_ns;
 	item->end_ns = record->end_ns;
 	item->tid = record->tid;
-	item->range.name =
-		xstrndup(record->text, record->head.bytes - offsetof(struct agent_nvtx, text));
-	item->range.domain = domain ? xstrdup(domain) : NULL;
+	if (length > AGENT_NVTX_TEXT - 1) /* as the agent cuts them */
+		length = AGENT_NVTX_TEXT - 1;
+	item->range.name = xstrndup(record->text, length);
+	item->range.domain = domain ? xstrndup(domain, AGENT_NVTX_TEXT - 1) : NULL;
+	item->range.text_bytes = (uint32_t)(strlen(item->range.name) + 1 +
+	                                    (domain ? strlen(item->range.domain) + 1 : 0));
 	item->range.depth = record->depth;
+	item->range.category = record->category;
+	item->range.color = record->color;
 	return true;
 }
 
@@ -330,7 +357,7 @@ enum gpu_record_is gpu_records_take(struct gpu_records *records, const struct ag
                                     struct gpu_item *item)
 {
 	if (record->bytes < least_bytes(record))
-		return GPU_RECORD_NOTHING;
+		return GPU_RECORD_BAD;
 	switch (record->type) {
 	case AGENT_NAME:
 		take_name(records, (const struct agent_name *)record);
@@ -343,15 +370,15 @@ enum gpu_record_is gpu_records_take(struct gpu_records *records, const struct ag
 		return GPU_RECORD_NOTHING;
 	case AGENT_CALL:
 		return call_is_whole((const struct agent_call *)record) ? GPU_RECORD_CALL
-		                                                        : GPU_RECORD_NOTHING;
+		                                                        : GPU_RECORD_BAD;
 	}
 	memset(item, 0, sizeof(*item));
 	if (!take_item(records, record, item))
-		return GPU_RECORD_NOTHING;
+		return GPU_RECORD_BAD;
 	if (item->begin_ns && item->end_ns >= item->begin_ns)
 		return GPU_RECORD_ITEM;
 	gpu_item_free(item);
-	return item->is_range ? GPU_RECORD_NOTHING : GPU_RECORD_BAD_TIMES;
+	return GPU_RECORD_BAD_TIMES;
 }
 
 /* ---- in the words of the model ------------------------------------------------------------- */
@@ -421,5 +448,7 @@ void gpu_item_range(const struct gpu_item *item, struct range *range)
 		.depth = item->range.depth,
 		.context = item->context,
 		.stream = item->stream,
+		.category = item->range.category,
+		.color = item->range.color,
 	};
 }

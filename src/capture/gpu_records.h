@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "agent/wire.h"
+#include "base/budget.h"
 #include "trace/event.h"
 
 struct gpu_records;
@@ -36,6 +37,7 @@ struct gpu_item {
 	uint32_t correlation; /* CUPTI's; 0: of no call */
 	uint32_t device, context, stream;
 	bool is_range;
+	bool own;     /* RANGE_OVERHEAD: of the agent itself, within a call */
 	uint8_t kind; /* enum activity_kind, enum range_kind */
 	uint8_t copy_kind, source, destination;
 	uint32_t graph, peer_device;
@@ -46,6 +48,8 @@ struct gpu_item {
 			const char *name;   /* RANGE_SYNC, RANGE_OVERHEAD: static; else owned */
 			const char *domain; /* owned; NULL: none */
 			uint32_t depth;
+			uint32_t text_bytes; /* owned */
+			uint32_t category, color;
 		} range;
 	};
 };
@@ -60,16 +64,24 @@ void gpu_item_range(const struct gpu_item *item, struct range *range);
 /* The kernel of a mangled name; never NULL. */
 typedef const struct kernel *(*gpu_kernel_fn)(void *data, const char *mangled);
 
-struct gpu_records *gpu_records_new(gpu_kernel_fn kernel, void *data);
+struct gpu_records_options {
+	gpu_kernel_fn kernel;
+	void *data;
+	struct budget *budget; /* names, shapes and places are taken from it; may be NULL */
+	uint32_t owner;        /* the process */
+};
+
+struct gpu_records *gpu_records_new(const struct gpu_records_options *options);
 
 /* Its items may outlive it. */
 void gpu_records_free(struct gpu_records *records);
 
 enum gpu_record_is {
-	GPU_RECORD_NOTHING, /* a definition, or nonsense */
+	GPU_RECORD_NOTHING, /* a definition */
 	GPU_RECORD_CALL,    /* it is a struct agent_call, whole */
 	GPU_RECORD_ITEM,
-	GPU_RECORD_BAD_TIMES, /* an activity that ended before it began */
+	GPU_RECORD_BAD_TIMES, /* an activity or a range that ended before it began */
+	GPU_RECORD_BAD,       /* nonsense, or it refers to what was not defined: left out */
 };
 
 /* `item` gets all but process, pid, agent, its arrival and its call; tid is the agent's. */

@@ -24,7 +24,7 @@ static void take_item(struct gpu *gpu, struct gpu_process *process, struct gpu_i
 	struct err *err = &gpu->failure;
 
 	if (item->end_ns > gpu->now_ns + FUTURE_NS) {
-		gpu->bad_times += !item->is_range;
+		gpu->bad_times++;
 		gpu_item_free(item);
 		return;
 	}
@@ -33,9 +33,15 @@ static void take_item(struct gpu *gpu, struct gpu_process *process, struct gpu_i
 	item->arrived_ns = gpu->now_ns;
 	if (item->tid)
 		item->tid = tids_host(gpu->tids, item->pid, item->tid, gpu->now_ns);
+	if (item->own) /* before its call: that is not over yet */
+		correlate_own_time(gpu->options.correlate,
+		                   &(struct correlate_span){ .pid = item->pid,
+		                                             .tid = item->tid,
+		                                             .begin_ns = item->begin_ns,
+		                                             .end_ns = item->end_ns });
 	item->process = stream_process(gpu->options.stream, item->pid);
 	gpu_find_call(gpu, item);
-	if (gpu_order_count(gpu->order) >= GPU_ORDER_MAX)
+	if (gpu_order_is_full(gpu->order))
 		note_failure(gpu, gpu_pass_first(gpu, err));
 	gpu_order_add(gpu->order, item);
 }
@@ -81,6 +87,10 @@ static void tell_launch(struct gpu *gpu, struct gpu_process *process, uint32_t t
 	if (!gpu->launches || record->head.flags & AGENT_CALL_RUNTIME || !record->arguments ||
 	    !gpu_launches_are_told(gpu->launches, record->begin_ns))
 		return;
+	if (!gpu_records_name(process->records, record->name)) {
+		gpu->bad_records++;
+		return;
+	}
 	hook = hook_of(gpu, process, record->name);
 	if (hook)
 		gpu_calls_add(gpu->calls, process->pid, tid, hook, record);
@@ -95,8 +105,10 @@ static void take_call(struct gpu *gpu, struct gpu_process *process, const struct
 		.end_ns = record->end_ns,
 	};
 
-	if (!call.tid || call.end_ns > gpu->now_ns + FUTURE_NS)
+	if (!call.tid || call.end_ns > gpu->now_ns + FUTURE_NS) {
+		gpu->bad_records++;
 		return;
+	}
 	tell_launch(gpu, process, call.tid, record);
 	correlate_agent_call(gpu->options.correlate, &call,
 	                     (struct correlate_id){ process->agent, record->correlation });
@@ -119,6 +131,9 @@ void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 		break;
 	case GPU_RECORD_BAD_TIMES:
 		gpu->bad_times++;
+		break;
+	case GPU_RECORD_BAD:
+		gpu->bad_records++;
 		break;
 	case GPU_RECORD_NOTHING:
 		break;
@@ -178,6 +193,8 @@ void gpu_on_state(void *data, const struct agent_status *status)
 	if (status->state != AGENT_OFF)
 		process->state_ns = gpu->now_ns;
 	process->clock_error_ns = status->clock_error_ns;
+	process->since_ns = status->active_since_ns;
+	process->until_ns = status->active_until_ns;
 	if (status->clock_error_ns > gpu->clock_error_ns)
 		gpu->clock_error_ns = status->clock_error_ns;
 	if (status->state == AGENT_RUNNING) {

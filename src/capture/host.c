@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/xalloc.h"
@@ -13,6 +14,8 @@ struct host {
 	struct utsname uname;
 	char driver[64]; /* "": none is loaded */
 	struct buf command;
+	struct run_gpu gpus[GPUS_MAX];
+	size_t n_gpus;
 };
 
 void host_driver_version(const char *text, char *version, size_t size)
@@ -92,10 +95,41 @@ void host_free(struct host *host)
 	free(host);
 }
 
+static uint64_t known(int64_t number)
+{
+	return number > 0 ? (uint64_t)number : 0;
+}
+
+void host_take_gpus(struct host *host, const struct gpus_sample *sample)
+{
+	host->n_gpus = sample->n < GPUS_MAX ? sample->n : GPUS_MAX;
+	for (size_t i = 0; i < host->n_gpus; i++) {
+		const struct gpu *from = &sample->gpus[i];
+		struct run_gpu *to = &host->gpus[i];
+
+		*to = (struct run_gpu){
+			.memory_bytes = known(from->memory_total_bytes),
+			.clock_hz = known(from->clock_hz),
+			.memory_bandwidth = known(from->memory_bandwidth),
+			.major = (uint32_t)known(from->compute_major),
+			.minor = (uint32_t)known(from->compute_minor),
+			.multiprocessors = (uint32_t)known(from->multiprocessors),
+		};
+		snprintf(to->name, sizeof(to->name), "%s", from->name);
+		snprintf(to->uuid, sizeof(to->uuid), "%s", from->uuid);
+		snprintf(to->bus, sizeof(to->bus), "%s", from->bus);
+	}
+}
+
 void host_describe(const struct host *host, struct run_info *run)
 {
 	run->hostname = host->uname.nodename;
 	run->kernel_release = host->uname.release;
 	run->driver_version = host->driver[0] ? host->driver : NULL;
 	run->command = host->command.len ? host->command.data : NULL;
+	run->machine = host->uname.machine;
+	run->cpus = (uint32_t)known(sysconf(_SC_NPROCESSORS_ONLN));
+	run->memory_bytes = known(sysconf(_SC_PHYS_PAGES)) * known(sysconf(_SC_PAGESIZE));
+	run->gpus = host->gpus;
+	run->n_gpus = host->n_gpus;
 }

@@ -3,6 +3,7 @@
 #ifndef CUSCOPE_CAPTURE_HOST_H
 #define CUSCOPE_CAPTURE_HOST_H
 
+#include "cuda/gpus.h"
 #include "trace/event.h"
 
 struct host;
@@ -11,8 +12,11 @@ struct host;
 struct host *host_new(char *const *command);
 void host_free(struct host *host);
 
-/* Fills hostname, kernel_release, driver_version and command; the texts are the host's. */
+/* Fills in the machine and the command of a run; the texts are the host's. */
 void host_describe(const struct host *host, struct run_info *run);
+
+/* Keeps what is known of the GPUs, for the next host_describe(). */
+void host_take_gpus(struct host *host, const struct gpus_sample *sample);
 
 /*
  * The version in the text of /proc/driver/nvidia/version: its first word that is made of numbers

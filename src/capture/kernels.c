@@ -9,9 +9,10 @@
 
 #include <uthash.h>
 
+#include "base/budget.h"
 #include "base/xalloc.h"
+#include "capture/code_maps.h"
 #include "cuda/kernel_name.h"
-#include "probe/maps.h"
 #include "probe/memory.h"
 #include "stack/code_files.h"
 
@@ -22,32 +23,87 @@ struct known_kernel {
 	UT_hash_handle hh;
 };
 
-struct handle_key {
-	uint64_t handle, tgid;
+struct handle {
+	uint64_t value;
+	uint64_t given; /* by a call, in this generation of its owner; 0: read through the handle */
+	struct known_kernel *kernel;
+	uint32_t tgid;
+	UT_hash_handle hh;
 };
 
-struct handle {
-	struct handle_key key;
-	struct known_kernel *kernel;
-	bool given; /* by a call, not read through the handle */
+/* A process: its handles are its own, so that what it does costs it alone. */
+struct owner {
+	uint32_t tgid;
+	uint64_t generation; /* from 1; another when a module was unloaded */
+	struct handle *handles;
+	struct code_maps maps;
 	UT_hash_handle hh;
 };
 
 #define RECENT 256 /* a power of two */
 
+/* Of a kernel without its texts: here, and in the tables of those who count by kernel. */
+#define KERNEL_BYTES 1024
+#define HANDLE_BYTES (sizeof(struct handle) + 16)
+#define OWNER_BYTES  (sizeof(struct owner) + 1024) /* and its table while it is small */
+
 struct kernels {
-	struct code_files *files; /* that host stubs are in */
+	struct budget *budget;
+	struct known_kernel *others; /* made at need */
+	struct code_files *files;    /* that host stubs are in */
 	struct known_kernel *by_name;
-	struct handle *handles;
+	struct owner *owners;
+	struct code_maps_share share; /* of the time of whoever asks */
 	struct handle
 		*recent[RECENT]; /* the last ones found: a look-up at every launch costs more */
 	uint32_t next_id;
 };
 
-struct kernels *kernels_new(void)
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static struct owner *find_owner(struct kernels *kernels, uint32_t tgid)
+{
+	struct owner *owner;
+
+	HASH_FIND(hh, kernels->owners, &tgid, sizeof(tgid), owner);
+	return owner;
+}
+
+/* NULL: there is no room. */
+static struct owner *get_owner(struct kernels *kernels, uint32_t tgid)
+{
+	struct owner *owner = find_owner(kernels, tgid);
+
+	if (owner || !budget_take(kernels->budget, tgid, OWNER_BYTES))
+		return owner;
+	owner = xcalloc(1, sizeof(*owner));
+	owner->tgid = tgid;
+	owner->generation = 1;
+	HASH_ADD(hh, kernels->owners, tgid, sizeof(owner->tgid), owner);
+	return owner;
+}
+
+static void drop_owner(struct kernels *kernels, struct owner *owner)
+{
+	struct handle *handle, *next;
+
+	memset(kernels->recent, 0, sizeof(kernels->recent));
+	HASH_ITER (hh, owner->handles, handle, next) {
+		HASH_DEL(owner->handles, handle);
+		free(handle);
+		budget_give(kernels->budget, owner->tgid, HANDLE_BYTES);
+	}
+	code_maps_drop(&owner->maps, kernels->budget, owner->tgid);
+	budget_give(kernels->budget, owner->tgid, OWNER_BYTES);
+	HASH_DEL(kernels->owners, owner);
+	free(owner);
+}
+
+struct kernels *kernels_new(struct budget *budget)
 {
 	struct kernels *kernels = xcalloc(1, sizeof(*kernels));
 
+	kernels->budget = budget;
 	kernels->files = code_files_new();
 	return kernels;
 }
@@ -55,14 +111,12 @@ struct kernels *kernels_new(void)
 void kernels_free(struct kernels *kernels)
 {
 	struct known_kernel *kernel, *next_kernel;
-	struct handle *handle, *next_handle;
+	struct owner *owner, *next_owner;
 
 	if (!kernels)
 		return;
-	HASH_ITER (hh, kernels->handles, handle, next_handle) {
-		HASH_DEL(kernels->handles, handle);
-		free(handle);
-	}
+	HASH_ITER (hh, kernels->owners, owner, next_owner)
+		drop_owner(kernels, owner);
 	HASH_ITER (hh, kernels->by_name, kernel, next_kernel) {
 		HASH_DEL(kernels->by_name, kernel);
 		free((char *)kernel->kernel.name);
@@ -73,59 +127,105 @@ void kernels_free(struct kernels *kernels)
 	free(kernels);
 }
 
-static struct known_kernel *intern(struct kernels *kernels, const char *text, bool resolved)
+/* Takes over `shown`. */
+static struct known_kernel *add_kernel(struct kernels *kernels, const char *text, char *shown,
+                                       bool resolved)
 {
-	struct known_kernel *kernel;
+	struct known_kernel *kernel = xcalloc(1, sizeof(*kernel));
 
-	HASH_FIND_STR(kernels->by_name, text, kernel);
-	if (kernel)
-		return kernel;
-	kernel = xcalloc(1, sizeof(*kernel));
 	kernel->key = xstrdup(text);
 	kernel->kernel.id = kernels->next_id++;
 	kernel->kernel.mangled = resolved ? kernel->key : NULL;
-	kernel->kernel.name = resolved ? kernel_name_demangle(text) : xstrdup(text);
+	kernel->kernel.name = shown;
 	kernel->kernel.resolved = resolved;
 	HASH_ADD_KEYPTR(hh, kernels->by_name, kernel->key, strlen(kernel->key), kernel);
 	return kernel;
 }
 
+static struct known_kernel *others(struct kernels *kernels)
+{
+	if (!kernels->others)
+		kernels->others =
+			add_kernel(kernels, KERNELS_OTHERS, xstrdup(KERNELS_OTHERS), false);
+	return kernels->others;
+}
+
+/* What a name of 4 KiB says can be 35 KiB long: it is taken from the budget as well. */
+static struct known_kernel *intern(struct kernels *kernels, uint32_t tgid, const char *text,
+                                   bool resolved)
+{
+	size_t bytes = KERNEL_BYTES + 2 * strlen(text), longer;
+	struct known_kernel *kernel;
+	char *shown;
+
+	HASH_FIND_STR(kernels->by_name, text, kernel);
+	if (kernel)
+		return kernel;
+	if (!budget_take(kernels->budget, tgid, bytes))
+		return others(kernels);
+	shown = resolved ? kernel_name_demangle(text) : xstrdup(text);
+	longer = strlen(shown) > strlen(text) ? strlen(shown) - strlen(text) : 0;
+	if (!budget_take(kernels->budget, tgid, longer)) {
+		budget_give(kernels->budget, tgid, bytes);
+		free(shown);
+		return others(kernels);
+	}
+	/* it grew by doubling */
+	return add_kernel(kernels, text, xrealloc(shown, strlen(shown) + 1), resolved);
+}
+
 static struct handle *find_handle(struct kernels *kernels, uint32_t tgid, uint64_t value)
 {
-	struct handle_key key = { .handle = value, .tgid = tgid };
 	/* handles are addresses of structs of some hundred bytes */
 	struct handle **recent = &kernels->recent[(value >> 4 ^ value >> 12 ^ tgid) % RECENT];
 	struct handle *handle = *recent;
+	struct owner *owner;
 
-	if (handle && handle->key.handle == value && handle->key.tgid == tgid)
+	if (handle && handle->value == value && handle->tgid == tgid)
 		return handle;
-	HASH_FIND(hh, kernels->handles, &key, sizeof(key), handle);
+	owner = find_owner(kernels, tgid);
+	if (!owner)
+		return NULL;
+	HASH_FIND(hh, owner->handles, &value, sizeof(value), handle);
 	if (handle)
 		*recent = handle;
 	return handle;
 }
 
+/* Where it is new, HANDLE_BYTES and its owner were taken for it before. */
 static void set_handle(struct kernels *kernels, uint32_t tgid, uint64_t value,
                        struct known_kernel *kernel, bool given)
 {
+	struct owner *owner = find_owner(kernels, tgid);
 	struct handle *handle = find_handle(kernels, tgid, value);
 
 	if (!handle) {
 		handle = xcalloc(1, sizeof(*handle));
-		handle->key = (struct handle_key){ .handle = value, .tgid = tgid };
-		HASH_ADD(hh, kernels->handles, key, sizeof(handle->key), handle);
-	} else if (handle->given && !given && handle->kernel) {
+		handle->value = value;
+		handle->tgid = tgid;
+		HASH_ADD(hh, owner->handles, value, sizeof(handle->value), handle);
+	} else if (handle->given == owner->generation && !given && handle->kernel) {
 		return;
 	}
 	handle->kernel = kernel;
-	handle->given = given;
+	handle->given = given ? owner->generation : 0;
+}
+
+/* Whether there is room for this handle: it is known, or room was taken. */
+static bool handle_room(struct kernels *kernels, uint32_t tgid, uint64_t value)
+{
+	return find_handle(kernels, tgid, value) ||
+	       (get_owner(kernels, tgid) && budget_take(kernels->budget, tgid, HANDLE_BYTES));
 }
 
 void kernels_named(struct kernels *kernels, const struct wire_name *name)
 {
-	if (!name->key || !kernel_name_plausible(name->text))
+	uint32_t tgid = name->head.tgid;
+
+	if (!name->key || !kernel_name_plausible(name->text) ||
+	    !handle_room(kernels, tgid, name->key))
 		return;
-	set_handle(kernels, name->head.tgid, name->key, intern(kernels, name->text, true),
+	set_handle(kernels, tgid, name->key, intern(kernels, tgid, name->text, true),
 	           name->source == NAME_OF_CALL);
 }
 
@@ -133,86 +233,94 @@ void kernels_alias(struct kernels *kernels, uint32_t tgid, uint64_t value, uint6
 {
 	struct handle *handle = find_handle(kernels, tgid, known);
 
-	if (value && handle && handle->kernel)
+	if (value && handle && handle->kernel && handle_room(kernels, tgid, value))
 		set_handle(kernels, tgid, value, handle->kernel, true);
 }
 
 /* ---- host stubs ---------------------------------------------------------------------------- */
 
-struct stub_search {
-	struct code_files *files;
-	pid_t pid;
-	uint64_t address;
-	const char *symbol; /* NULL: it has none; valid until files are asked again */
-	char place[512];
-};
-
-/* CUDA up to 12 launches by the address of a function in the program: its symbol has the name. */
-static int look_for_stub(const struct mapping *mapping, void *data)
+/*
+ * CUDA up to 12 launches by the address of a function in the program: its symbol has the name, NULL
+ * where it has none. The file is held until the end: a library has hundreds of kernels, and its
+ * table is read once.
+ */
+static const char *symbol_at(struct kernels *kernels, uint32_t tgid, const struct mapping *mapping,
+                             uint64_t offset)
 {
-	struct stub_search *search = data;
-	const char *slash = strrchr(mapping->path, '/');
-	uint64_t offset = search->address - mapping->start + mapping->offset, into = 0;
-	struct code_file *file;
+	struct code_file *file = code_files_hold(kernels->files, (pid_t)tgid, mapping);
+	uint64_t into = 0;
+	const char *symbol = code_file_function(kernels->files, file, offset, &into);
 
-	if (search->address < mapping->start || search->address >= mapping->end)
-		return 0;
-	snprintf(search->place, sizeof(search->place), "%s+0x%llx",
-	         slash ? slash + 1 : mapping->path, (unsigned long long)offset);
-	/* Held until the end: a library has hundreds of kernels, and its table is read once. */
-	file = code_files_hold(search->files, search->pid, mapping);
-	search->symbol = code_file_function(search->files, file, offset, &into);
-	if (into) /* the address of a function is where it begins */
-		search->symbol = NULL;
-	return 1;
+	return into ? NULL : symbol; /* the address of a function is where it begins */
 }
 
-static struct known_kernel *resolve_stub(struct kernels *kernels, uint32_t tgid, uint64_t value)
+static struct known_kernel *unresolved(struct kernels *kernels, uint32_t tgid, uint64_t value)
 {
-	struct stub_search search = { .files = kernels->files,
-		                      .pid = (pid_t)tgid,
-		                      .address = value };
+	char text[32];
 
-	maps_each(tgid, look_for_stub, &search, NULL);
-	if (search.symbol && kernel_name_plausible(search.symbol))
-		return intern(kernels, search.symbol, true);
-	if (!search.place[0])
-		snprintf(search.place, sizeof(search.place), "0x%llx", (unsigned long long)value);
-	return intern(kernels, search.place, false);
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value);
+	return intern(kernels, tgid, text, false);
+}
+
+static struct known_kernel *resolve_stub(struct kernels *kernels, uint32_t tgid, uint64_t value,
+                                         const struct mapping *mapping)
+{
+	const char *slash = strrchr(mapping->path, '/'), *symbol;
+	uint64_t offset = value - mapping->start + mapping->offset;
+	char place[512];
+
+	snprintf(place, sizeof(place), "%s+0x%llx", slash ? slash + 1 : mapping->path,
+	         (unsigned long long)offset);
+	symbol = symbol_at(kernels, tgid, mapping, offset);
+	if (symbol && kernel_name_plausible(symbol))
+		return intern(kernels, tgid, symbol, true);
+	return intern(kernels, tgid, place, false);
+}
+
+/* Of an owner that there is. NULL: there is no time to look now. */
+static struct known_kernel *resolve(struct kernels *kernels, uint32_t tgid, uint64_t value)
+{
+	struct owner *owner = find_owner(kernels, tgid);
+	const struct mapping *mapping;
+
+	switch (code_maps_find(&owner->maps, &kernels->share, kernels->budget, tgid, value,
+	                       &mapping)) {
+	case CODE_MAPS_FOUND:
+		return resolve_stub(kernels, tgid, value, mapping);
+	case CODE_MAPS_NONE:
+		return unresolved(kernels, tgid, value);
+	case CODE_MAPS_TOO_SOON:
+		break;
+	}
+	return NULL;
 }
 
 const struct kernel *kernels_find(struct kernels *kernels, uint32_t tgid, uint64_t value)
 {
 	struct handle *handle = find_handle(kernels, tgid, value);
+	struct known_kernel *kernel;
 
-	if (!handle || !handle->kernel) {
-		set_handle(kernels, tgid, value, resolve_stub(kernels, tgid, value), false);
-		handle = find_handle(kernels, tgid, value);
-	}
-	return &handle->kernel->kernel;
+	if (handle && handle->kernel)
+		return &handle->kernel->kernel;
+	if (!handle_room(kernels, tgid, value)) /* nor is it looked for, every time */
+		return &others(kernels)->kernel;
+	kernel = resolve(kernels, tgid, value);
+	if (!kernel && !handle)
+		budget_give(kernels->budget, tgid, HANDLE_BYTES);
+	if (!kernel) /* its next launch may have a name */
+		return &unresolved(kernels, tgid, value)->kernel;
+	set_handle(kernels, tgid, value, kernel, false);
+	return &kernel->kernel;
 }
 
-const struct kernel *kernels_by_name(struct kernels *kernels, const char *mangled)
+const struct kernel *kernels_by_name(struct kernels *kernels, uint32_t tgid, const char *mangled)
 {
 	bool plausible = kernel_name_plausible(mangled);
 
-	return &intern(kernels, plausible ? mangled : "unnamed", plausible)->kernel;
+	return &intern(kernels, tgid, plausible ? mangled : "unnamed", plausible)->kernel;
 }
 
 /* ---- forgetting ---------------------------------------------------------------------------- */
-
-static void drop_handles(struct kernels *kernels, uint32_t tgid)
-{
-	struct handle *handle, *next;
-
-	memset(kernels->recent, 0, sizeof(kernels->recent));
-	HASH_ITER (hh, kernels->handles, handle, next) {
-		if (handle->key.tgid != tgid)
-			continue;
-		HASH_DEL(kernels->handles, handle);
-		free(handle);
-	}
-}
 
 /*
  * Which of a process's handles belonged to the module is not known, so none is trusted: a name
@@ -220,17 +328,18 @@ static void drop_handles(struct kernels *kernels, uint32_t tgid)
  */
 void kernels_expire(struct kernels *kernels, uint32_t tgid)
 {
-	struct handle *handle, *next;
+	struct owner *owner = find_owner(kernels, tgid);
 
-	HASH_ITER (hh, kernels->handles, handle, next) {
-		if (handle->key.tgid == tgid)
-			handle->given = false;
-	}
+	if (owner)
+		owner->generation++;
 }
 
 void kernels_forget(struct kernels *kernels, uint32_t tgid)
 {
-	drop_handles(kernels, tgid);
+	struct owner *owner = find_owner(kernels, tgid);
+
+	if (owner)
+		drop_owner(kernels, owner);
 }
 
 /* ---- where a handle holds its name --------------------------------------------------------- */

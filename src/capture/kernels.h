@@ -2,7 +2,8 @@
 /*
  * Names of kernels, resolved when first seen: from the calls that made a handle and carried its
  * name, from the handle itself, from the host stub's symbol; else shown as what they are, and
- * counted. A kernel is one object however many processes and handles lead to it.
+ * counted. A kernel is one object however many processes and handles lead to it. What a process
+ * tells beyond its budget is one kernel, KERNELS_OTHERS.
  */
 #ifndef CUSCOPE_CAPTURE_KERNELS_H
 #define CUSCOPE_CAPTURE_KERNELS_H
@@ -13,9 +14,13 @@
 #include "bpf/wire.h"
 #include "trace/event.h"
 
+#define KERNELS_OTHERS "[kernels beyond what is kept]"
+
+struct budget;
 struct kernels;
 
-struct kernels *kernels_new(void);
+/* Texts and handles are taken from the budget; it may be NULL. */
+struct kernels *kernels_new(struct budget *budget);
 void kernels_free(struct kernels *kernels);
 
 /* A name arrived. Names that the program gave win over those read through a handle. */
@@ -27,8 +32,8 @@ void kernels_alias(struct kernels *kernels, uint32_t tgid, uint64_t handle, uint
 /* The kernel of a launch; made as unresolved when nothing is known. Never NULL. */
 const struct kernel *kernels_find(struct kernels *kernels, uint32_t tgid, uint64_t handle);
 
-/* The kernel of this mangled name, whoever launches it; never NULL. */
-const struct kernel *kernels_by_name(struct kernels *kernels, const char *mangled);
+/* The kernel of this mangled name, which a process told; never NULL. */
+const struct kernel *kernels_by_name(struct kernels *kernels, uint32_t tgid, const char *mangled);
 
 /* Names read through handles may be stale from now on: a module was unloaded. */
 void kernels_expire(struct kernels *kernels, uint32_t tgid);

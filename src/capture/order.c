@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "capture/order.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,10 +9,12 @@
 
 /* a thread may be preempted for a time slice between taking the time and sending */
 #define WINDOW_NS  8000000
-#define SLOT_BYTES 448 /* a call with the longest plan; names are larger and rare */
+#define SLOT_BYTES 448  /* a call with the longest plan; names are larger and rare */
+#define SLOTS_MAX  8192 /* 3.5 MiB: what a window of the fastest program needs */
 
 struct item {
 	uint64_t time_ns;
+	uint64_t number;          /* of arrival: those of one time keep their order */
 	struct wire_head *record; /* a copy */
 	size_t bytes;
 };
@@ -19,9 +22,17 @@ struct item {
 struct order {
 	order_record_fn each;
 	void *data;
-	struct item *items; /* a circle: the oldest at `first`, `count` of them, sorted */
+	/*
+	 * Nearly all records come in order and are put at the end of a circle: the oldest at
+	 * `first`, `count` of them, sorted. The others go into a heap, so that no order of arrival,
+	 * not even one that a target chose, costs more than a logarithm.
+	 */
+	struct item *items;
 	size_t first, count, capacity;
-	void **slots; /* free copies of SLOT_BYTES */
+	struct item *heap;
+	size_t n_heap, heap_room;
+	uint64_t arrivals;
+	void *slots[SLOTS_MAX]; /* free copies of SLOT_BYTES */
 	size_t n_slots;
 	uint64_t last_ns, late;
 	struct order_source source; /* besides the rings; peek is NULL where there is none */
@@ -49,10 +60,12 @@ void order_free(struct order *order)
 		return;
 	for (size_t i = 0; i < order->count; i++)
 		free(item_at(order, i)->record);
+	for (size_t i = 0; i < order->n_heap; i++)
+		free(order->heap[i].record);
 	for (size_t i = 0; i < order->n_slots; i++)
 		free(order->slots[i]);
-	free(order->slots);
 	free(order->items);
+	free(order->heap);
 	free(order);
 }
 
@@ -67,7 +80,6 @@ static void grow(struct order *order)
 	order->items = items;
 	order->first = 0;
 	order->capacity *= 2;
-	order->slots = xrealloc(order->slots, order->capacity * sizeof(*order->slots));
 }
 
 static void *copy_of(struct order *order, const void *record, size_t bytes)
@@ -83,48 +95,102 @@ static void *copy_of(struct order *order, const void *record, size_t bytes)
 
 static void release(struct order *order, const struct item *item)
 {
-	if (!order->slots)
-		order->slots = xcalloc(order->capacity, sizeof(*order->slots));
-	if (item->bytes <= SLOT_BYTES && order->n_slots < order->capacity)
+	if (item->bytes <= SLOT_BYTES && order->n_slots < SLOTS_MAX)
 		order->slots[order->n_slots++] = item->record;
 	else
 		free(item->record);
 }
 
+/* ---- the heap ------------------------------------------------------------------------------ */
+
+static bool is_before(const struct item *a, const struct item *b)
+{
+	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->number < b->number;
+}
+
+static void heap_add(struct order *order, struct item item)
+{
+	size_t at = order->n_heap++;
+
+	if (at == order->heap_room) {
+		order->heap_room = order->heap_room ? 2 * order->heap_room : 64;
+		order->heap = xrealloc(order->heap, order->heap_room * sizeof(*order->heap));
+	}
+	while (at && is_before(&item, &order->heap[(at - 1) / 2])) {
+		order->heap[at] = order->heap[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	order->heap[at] = item;
+}
+
+static struct item heap_take(struct order *order)
+{
+	struct item *heap = order->heap, first = heap[0], last = heap[--order->n_heap];
+	size_t at = 0, child;
+
+	while ((child = 2 * at + 1) < order->n_heap) {
+		child += child + 1 < order->n_heap && is_before(&heap[child + 1], &heap[child]);
+		if (!is_before(&heap[child], &last))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = last;
+	return first;
+}
+
+/* ---- in and out ---------------------------------------------------------------------------- */
+
 void order_add(struct order *order, const struct wire_head *record, size_t bytes)
 {
-	struct item item = { .time_ns = record->time_ns, .bytes = bytes };
-	size_t at = order->count;
+	struct item item = { .time_ns = record->time_ns,
+		             .number = order->arrivals++,
+		             .bytes = bytes };
 
+	item.record = copy_of(order, record, bytes);
+	if (order->count && item_at(order, order->count - 1)->time_ns > item.time_ns) {
+		heap_add(order, item);
+		return;
+	}
 	if (order->count == order->capacity)
 		grow(order);
-	item.record = copy_of(order, record, bytes);
-	while (at && item_at(order, at - 1)->time_ns > item.time_ns) {
-		*item_at(order, at) = *item_at(order, at - 1);
-		at--;
+	*item_at(order, order->count++) = item;
+}
+
+/* The oldest of both, taken out if it is older than that. */
+static bool take_first(struct order *order, uint64_t until_ns, struct item *item)
+{
+	const struct item *first = order->count ? item_at(order, 0) : NULL;
+	bool heap = order->n_heap && (!first || is_before(&order->heap[0], first));
+
+	if (heap)
+		first = &order->heap[0];
+	if (!first || first->time_ns > until_ns)
+		return false;
+	if (heap) {
+		*item = heap_take(order);
+		return true;
 	}
-	*item_at(order, at) = item;
-	order->count++;
+	*item = *first;
+	order->first = (order->first + 1) & (order->capacity - 1);
+	order->count--;
+	return true;
 }
 
 static int pass_on(struct order *order, uint64_t until_ns)
 {
-	while (order->count && item_at(order, 0)->time_ns <= until_ns) {
-		struct item item = *item_at(order, 0);
-		int r;
+	struct item item;
+	int r = 0;
 
-		order->first = (order->first + 1) & (order->capacity - 1);
-		order->count--;
+	while (!r && take_first(order, until_ns, &item)) {
 		if (item.time_ns < order->last_ns)
 			order->late++;
 		else
 			order->last_ns = item.time_ns;
 		r = order->each(order->data, item.record);
 		release(order, &item);
-		if (r)
-			return r;
 	}
-	return 0;
+	return r;
 }
 
 void order_add_source(struct order *order, const struct order_source *source)

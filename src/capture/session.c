@@ -12,13 +12,16 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/xalloc.h"
 
-#define DRAIN_NS  20000000   /* how often the rings are read when nothing wakes us */
-#define SOON_NS   10000000   /* after a wake-up: what woke us becomes old enough to pass on */
-#define SETTLE_NS 8000000    /* older records have all been submitted */
-#define LEAVE_NS  2000000000 /* for agents, to leave the targets */
-#define GRACE_NS  2000000000 /* for a command, between Ctrl-C and the end of the trace */
+#define DRAIN_NS         20000000 /* how often the rings are read when nothing wakes us */
+#define SOON_NS          10000000 /* after a wake-up: what woke us becomes old enough to pass on */
+#define SETTLE_NS        8000000  /* older records have all been submitted */
+#define LEAVE_NS         2000000000             /* for agents, to leave the targets */
+#define GPUS_ONCE_NS     (3600 * 1000000000ull) /* between samples: one is enough */
+#define GPUS_PATIENCE_NS 300000000              /* for what a short program's end came before */
+#define GRACE_NS         2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -33,10 +36,31 @@ uint64_t capture_now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+/* CLOCK_BOOTTIME runs on while the machine sleeps. Read between two readings of the other clock, so
+ * that a moment in which this thread did not run is not taken for sleep. */
+static int64_t slept_ns(void)
+{
+	uint64_t before_ns, boot_ns, after_ns, best_ns = UINT64_MAX;
+	int64_t sleep_ns = 0;
+
+	for (int i = 0; i < 3; i++) {
+		before_ns = clock_ns(CLOCK_MONOTONIC);
+		boot_ns = clock_ns(CLOCK_BOOTTIME);
+		after_ns = clock_ns(CLOCK_MONOTONIC);
+		if (after_ns - before_ns >= best_ns)
+			continue;
+		best_ns = after_ns - before_ns;
+		sleep_ns = (int64_t)(boot_ns - (before_ns + best_ns / 2));
+	}
+	/* less than the reading itself took: it never slept */
+	return sleep_ns > (int64_t)best_ns ? sleep_ns : 0;
+}
+
 void capture_begin_clock(struct capture *c)
 {
 	c->begin_ns = c->run.begin_ns = capture_now_ns();
 	c->run.realtime_offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - c->begin_ns);
+	c->run.boottime_offset_ns = slept_ns();
 }
 
 void capture_notice(struct capture *c, const char *fmt, ...)
@@ -114,8 +138,8 @@ static int open_loop(struct capture *c, struct err *err)
 	sigaction(SIGHUP, NULL, &hangup);
 	if (hangup.sa_handler != SIG_IGN) /* nohup: a blocked signal would be queued all the same */
 		sigaddset(&set, SIGHUP);
-	if (c->options.snapshot)
-		sigaddset(&set, SIGUSR2);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -141,6 +165,19 @@ static void close_loop(struct capture *c)
 	close(c->signals);
 }
 
+static void on_user_signal(struct capture *c, bool first)
+{
+	if (first && c->options.summary)
+		c->summary_asked = true;
+	else if (!first && c->options.snapshot)
+		c->snapshot_asked = true;
+	else
+		capture_notice(c, first ? "SIGUSR1 prints the summary so far in 'cuscope trace'; "
+		                          "here it does nothing"
+		                        : "SIGUSR2 writes what 'cuscope record --last' keeps; here "
+		                          "it does nothing");
+}
+
 /* A command on the same terminal got Ctrl-C as well: what it does at its end is worth seeing. */
 static void on_signal(struct capture *c)
 {
@@ -149,13 +186,16 @@ static void on_signal(struct capture *c)
 	while (read(c->signals, &info, sizeof(info)) == sizeof(info)) {
 		uint64_t now = capture_now_ns();
 
-		if (info.ssi_signo == SIGUSR2) {
-			c->snapshot_asked = true;
+		if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2) {
+			on_user_signal(c, info.ssi_signo == SIGUSR1);
 			continue;
 		}
 		c->signalled++;
-		if (c->hold && !c->stopping && info.ssi_signo != SIGINT)
-			kill(c->command_pid, info.ssi_signo);
+		if (info.ssi_signo !=
+		    SIGINT) /* Ctrl-C may be meant for the command before a pager */
+			lines_hurry();
+		if (c->hold && !c->stopping)
+			hold_pass_on(c->hold, (int)info.ssi_signo, (pid_t)info.ssi_pid);
 		c->stop_at_ns = c->hold && !c->stopping ? now + GRACE_NS : now;
 		c->stopping = true;
 	}
@@ -229,13 +269,46 @@ static int read_rings(struct capture *c, uint64_t until_ns)
 	return order_read(c->order, c->rings, programs_rings(c->programs), until_ns);
 }
 
+/* Targets that hang are no longer read: see probe/helper.h. */
+static void tell_given_up(struct capture *c)
+{
+	char text[512];
+	pid_t pid;
+
+	while (helper_news(&pid, text, sizeof(text))) {
+		capture_notice(c, "%s", text);
+		modules_lock(c->modules);
+		modules_miss(c->modules, MISS_NO_ANSWER, NULL, NULL, (uint32_t)pid, "%s",
+		             strchr(text, ':') + 2);
+		modules_unlock(c->modules);
+	}
+}
+
+static void tell_over_budget(struct capture *c)
+{
+	uint32_t pid;
+	bool all;
+
+	while (budget_news(c->budget, &pid, &all)) {
+		modules_lock(c->modules);
+		modules_miss(
+			c->modules, MISS_OVER_BUDGET, NULL, NULL, pid,
+			all ? "the memory that is kept of all targets (24 MiB) is taken: further "
+			      "kernels, handles and stacks of it are left out"
+			    : "it has taken the memory that is kept of one target (8 MiB): further "
+			      "kernels, handles and stacks of it are left out");
+		modules_unlock(c->modules);
+	}
+}
+
 static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
 {
-	const struct wire_state *state = programs_state(c->programs);
-
-	for (int i = 0; i < LOST_LATE; i++)
-		lost[i] = state->lost[i];
-	lost[LOST_LATE] = order_late(c->order);
+	memset(lost, 0, LOST_COUNT * sizeof(*lost));
+	programs_lost(c->programs, lost);
+	lost[LOST_LATE] += order_late(c->order);
+	lost[LOST_TEXTS] += stream_lost_texts(c->stream);
+	lost[LOST_OVER_BUDGET] += budget_refused(c->budget) + stream_other_processes(c->stream);
+	lost[LOST_NO_ANSWER] = helper_unanswered() - c->unanswered_before;
 	if (c->gpu)
 		gpu_fill_lost(c->gpu, lost);
 }
@@ -276,15 +349,36 @@ void capture_open_calls(const struct capture *c,
 	programs_open_calls(c->programs, tell_open_call, &open);
 }
 
+/* A driver may take a second for it, so it is asked while the program runs, on a thread. */
+static void ask_for_gpus(struct capture *c)
+{
+	if (c->gpu && !c->gpus && atomic_load(&c->cuda_seen))
+		c->gpus = gpus_new(GPUS_ONCE_NS);
+}
+
+static void describe_gpus(struct capture *c)
+{
+	struct gpus_sample sample;
+
+	if (gpus_read(c->gpus, GPUS_PATIENCE_NS, &sample))
+		host_take_gpus(c->host, &sample);
+	host_describe(c->host, &c->run);
+}
+
 static void fill_run(struct capture *c)
 {
 	struct run_info *run = &c->run;
 
+	describe_gpus(c);
+
 	run->end_ns = capture_now_ns();
+	tell_given_up(c);
+	tell_over_budget(c);
 	read_lost(c, run->lost);
 	if (c->hold)
 		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
 	run->estimate_scale = governor_scale(c->governor, run->end_ns);
+	governor_cost(c->governor, &run->overhead_percent, &run->overhead_most_percent);
 	if (c->gpu)
 		gpu_fill_run(c->gpu, run);
 	modules_lock(c->modules);
@@ -301,11 +395,13 @@ static void tell(struct capture *c)
 		capture_state(c, &state);
 		c->options.progress(c->options.data, &state);
 	}
-	if (c->snapshot_asked) {
+	if (c->snapshot_asked || c->summary_asked)
 		fill_run(c);
+	if (c->snapshot_asked)
 		c->options.snapshot(c->options.data, &c->run);
-	}
-	c->snapshot_asked = false;
+	if (c->summary_asked)
+		c->options.summary(c->options.data, &c->run);
+	c->snapshot_asked = c->summary_asked = false;
 }
 
 static int turn(struct capture *c, struct err *err)
@@ -331,10 +427,16 @@ static int turn(struct capture *c, struct err *err)
 	say = governor_tick(c->governor, now);
 	if (say)
 		capture_notice(c, "%s", say);
+	say = runtime_launches_turn(c->runtime_launches, now);
+	if (say)
+		capture_notice(c, "%s", say);
+	tell_given_up(c);
+	tell_over_budget(c);
 	tell(c);
 	session_look_again(c, now);
-	if (modules_decide(c->modules))
-		atomic_store(&c->cuda_seen, true);
+	if (modules_undecided(c->modules))
+		file_reader_wake(c->reader);
+	ask_for_gpus(c);
 	set_timer(c, woken ? SOON_NS : DRAIN_NS);
 	return 0;
 }
@@ -407,6 +509,13 @@ static void say_why_empty(struct capture *c)
 		                  "--class and --layer; 'cuscope probes' lists them");
 }
 
+static void file_found(void *data)
+{
+	struct capture *c = data;
+
+	atomic_store(&c->cuda_seen, true);
+}
+
 int capture_run(struct capture *c, struct err *err)
 {
 	struct err end = { 0 };
@@ -427,6 +536,7 @@ int capture_run(struct capture *c, struct err *err)
 		close_loop(c);
 		return r;
 	}
+	c->reader = file_reader_start(c->modules, file_found, c);
 	say_waiting(c);
 	while (!r && !is_over(c, capture_now_ns(), err))
 		r = turn(c, err);
@@ -440,6 +550,7 @@ int capture_run(struct capture *c, struct err *err)
 		r = c->failure.code;
 		*err = c->failure;
 	}
+	c->reader_hangs = !file_reader_stop(c->reader);
 	fill_run(c);
 	at_end = stream_end(c->stream, &c->run, &end);
 	if (!at_end && c->watcher)

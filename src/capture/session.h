@@ -6,15 +6,19 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/budget.h"
 #include "capture/capture.h"
 #include "capture/cost.h"
+#include "capture/file_reader.h"
 #include "capture/governor.h"
 #include "capture/gpu.h"
 #include "capture/host.h"
 #include "capture/order.h"
+#include "capture/runtime_launches.h"
 #include "capture/stream.h"
 #include "capture/watcher.h"
 #include "cuda/kernel_name.h"
+#include "probe/helper.h"
 #include "probe/kernel_features.h"
 #include "probe/modules.h"
 #include "probe/programs.h"
@@ -24,16 +28,22 @@ struct capture {
 	struct kernel_features *features;
 	struct programs *programs;
 	struct modules *modules;
+	struct file_reader *reader; /* while the capture runs */
+	bool reader_hangs;          /* and has the modules for good */
 	struct stream *stream;
+	struct budget *budget;       /* of what targets make it keep */
 	struct correlate *correlate; /* these two: NULL without GPU times */
 	struct gpu *gpu;
 	struct watcher *watcher; /* NULL: calls go to consumers */
 	struct governor *governor;
+	struct runtime_launches *runtime_launches;
 	struct order *order;
 	struct host *host;
+	struct gpus *gpus; /* asked once; NULL: not yet, or nobody wants to know */
 	struct ring *rings[WIRE_RINGS_MAX];
 	struct run_info run;
 	uint64_t begin_ns;
+	uint64_t unanswered_before; /* reads, of another capture */
 
 	struct hold *hold; /* TARGET_COMMAND */
 	bool held;         /* by ptrace: execs and mappings are looked at while it waits */
@@ -47,6 +57,9 @@ struct capture {
 	size_t n_watched;
 	pid_t *told_seccomp; /* processes that only entries are recorded of */
 	size_t n_told_seccomp;
+	pid_t *told_valgrind; /* processes that are left alone: under the modules' lock */
+	size_t n_told_valgrind;
+	bool told_more_valgrind; /* that there are more of them */
 	bool told_waiting;
 	struct err failure; /* of a record: what a consumer said */
 	int epoll, timer, signals;
@@ -54,6 +67,7 @@ struct capture {
 	uint64_t stop_at_ns;
 	unsigned signalled;  /* how often */
 	bool snapshot_asked; /* by SIGUSR2 */
+	bool summary_asked;  /* by SIGUSR1 */
 	uint64_t looked_ns, counted_ns;
 };
 
@@ -64,6 +78,13 @@ void capture_notice(struct capture *capture, const char *fmt, ...)
 
 /* A process that has CUDA was looked into; on any thread. */
 void capture_found(struct capture *c, pid_t pid);
+
+/* Whether a process is to be left alone, which is told once; on any thread. */
+bool session_keeps_off(struct capture *c, pid_t pid);
+
+#define SESSION_MAPS_UNSEEN                                                                        \
+	"this kernel does not report what processes map ('cuscope doctor': tracefs): libraries "   \
+	"are found by looking at processes now and then, and those that live shorter are missed"
 
 /* Watches a process that already runs; for target_each. */
 int capture_watch_running(void *capture, pid_t pid);

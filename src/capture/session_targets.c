@@ -8,6 +8,7 @@
 
 #define LOOK_NS  100000000  /* at /proc, where mappings are not reported */
 #define COUNT_NS 1000000000 /* how often watched processes are counted */
+#define ALL_NS   1000000000 /* at /proc of all processes there are, or those of a cgroup */
 
 static void watched_add(struct capture *c, pid_t pid)
 {
@@ -72,72 +73,158 @@ void capture_found(struct capture *c, pid_t pid)
 		options->look(options->data, (uint32_t)pid);
 }
 
-static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
-{
-	struct look_result found = { 0 };
+#define TOLD_VALGRIND_MAX 64
 
-	if (modules_look(c->modules, pid, how, since_ns, &found, NULL))
-		return; /* gone in the meantime */
-	if (found.modules)
+bool session_keeps_off(struct capture *c, pid_t pid)
+{
+	bool told = false;
+
+	if (!target_is_valgrind(pid))
+		return false;
+	modules_lock(c->modules);
+	for (size_t i = 0; i < c->n_told_valgrind; i++)
+		told |= c->told_valgrind[i] == pid;
+	if (!told && c->n_told_valgrind >= TOLD_VALGRIND_MAX) { /* whoever starts thousands */
+		told = true;
+		if (!c->told_more_valgrind)
+			modules_miss(c->modules, MISS_NOT_HOOKED, NULL, NULL, 0,
+			             "more processes than these run under valgrind, which "
+			             "breakpoints would end");
+		c->told_more_valgrind = true;
+	}
+	if (!told) {
+		c->told_valgrind = xrealloc(c->told_valgrind,
+		                            (c->n_told_valgrind + 1) * sizeof(*c->told_valgrind));
+		c->told_valgrind[c->n_told_valgrind++] = pid;
+		modules_miss(c->modules, MISS_NOT_HOOKED, NULL, NULL, pid,
+		             "the process runs under valgrind, which breakpoints would end");
+	}
+	modules_unlock(c->modules);
+	if (!told)
+		capture_notice(c, TARGET_VALGRIND, pid);
+	return true;
+}
+
+static void on_found(struct capture *c, pid_t pid, const struct look_result *found)
+{
+	if (found->modules)
 		capture_found(c, pid);
-	if (found.driver && how == LOOK_RUNNING && c->gpu)
-		gpu_running(c->gpu, pid);
-	if (found.foreign)
+	if (found->foreign)
 		capture_notice(c,
 		               "process %d runs a program of another architecture (32-bit?): "
 		               "cuscope traces 64-bit programs of this machine only",
 		               pid);
 }
 
-static int watch(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
+static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)
 {
-	enum target_kind kind = c->options.target.kind;
-	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
-	int r = 0;
+	struct look_result found = { 0 };
 
-	if (kind == TARGET_PIDS || kind == TARGET_NAME) {
-		r = programs_target_add(c->programs, pid, flags);
-		watched_add(c, pid);
+	if (session_keeps_off(c, pid))
+		return;
+	if (modules_look(c->modules, pid, how, since_ns, &found, NULL))
+		return; /* gone in the meantime */
+	on_found(c, pid, &found);
+	if (found.driver && how == LOOK_RUNNING && c->gpu)
+		gpu_running(c->gpu, pid);
+}
+
+/* A process that has become a target: what it had mapped was nobody's business before. */
+static void look_joined(struct capture *c, pid_t pid, uint64_t since_ns)
+{
+	struct look_result found = { 0 };
+
+	if (!session_keeps_off(c, pid) &&
+	    modules_look_joined(c->modules, pid, since_ns, &found, NULL) == 0)
+		on_found(c, pid, &found);
+}
+
+static bool is_watched(const struct capture *c, pid_t pid)
+{
+	for (size_t i = 0; i < c->n_watched; i++) {
+		if (c->watched[i] == pid)
+			return true;
 	}
-	check_seccomp(c, pid);
-	look(c, pid, how, since_ns);
-	return r;
+	return false;
 }
 
 int capture_watch_running(void *data, pid_t pid)
 {
-	return watch(data, pid, LOOK_RUNNING, 0);
+	struct capture *c = data;
+	enum target_kind kind = c->options.target.kind;
+	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
+	int r = 0;
+
+	if (is_watched(c, pid))
+		return 0;
+	if (kind == TARGET_PIDS || kind == TARGET_NAME) {
+		r = programs_target_add(c->programs, pid, flags);
+		watched_add(c, pid);
+	}
+	if (target_is_gone(pid)) { /* its end was seen before this: its pid may be used again */
+		programs_target_remove(c->programs, pid);
+		watched_remove(c, pid);
+		return r;
+	}
+	check_seccomp(c, pid);
+	look(c, pid, LOOK_RUNNING, 0);
+	return r;
 }
 
+/* Where the kernel reports mappings, what is late is known by them. */
+static enum look look_late(const struct capture *c)
+{
+	return c->mmap_seen ? LOOK_AGAIN : LOOK_LATE;
+}
+
+/* The programs have made it a target by then, if its name does. */
 static void on_exec(struct capture *c, const struct wire_process *record)
 {
-	pid_t pid = record->head.tgid;
-	bool known = c->options.target.kind != TARGET_NAME;
+	pid_t pid = (pid_t)record->head.tgid;
 
-	for (size_t i = 0; i < c->n_watched; i++)
-		known |= c->watched[i] == pid;
-	if (!known && target_name_matches(&c->options.target, pid))
-		watch(c, pid, LOOK_LATE, record->head.time_ns);
-	else if (known && !c->held)
-		look(c, pid, LOOK_LATE, record->head.time_ns);
-	if (known)
-		check_seccomp(c, pid);
+	if (record->named && !is_watched(c, pid))
+		watched_add(c, pid);
+	if (!c->held)
+		look(c, pid, look_late(c), record->head.time_ns);
+	check_seccomp(c, pid);
+}
+
+static void on_joined(struct capture *c, const struct wire_head *record)
+{
+	pid_t pid = (pid_t)record->tgid;
+
+	if (record->type == WIRE_NAMED && !is_watched(c, pid))
+		watched_add(c, pid);
+	check_seccomp(c, pid);
+	look_joined(c, pid, record->time_ns);
+}
+
+static void on_map(struct capture *c, const struct wire_map *map)
+{
+	struct look_result found;
+
+	if (session_keeps_off(c, (pid_t)map->head.tgid))
+		return;
+	modules_mapped(c->modules, map, &found);
+	on_found(c, (pid_t)map->head.tgid, &found);
 }
 
 static void before_stream(struct capture *c, const struct wire_head *record)
 {
-	const struct wire_map *map = (const struct wire_map *)record;
-
 	switch (record->type) {
 	case WIRE_MAP:
-		if (!map->held)
-			look(c, record->tgid, LOOK_LATE, record->time_ns);
+		on_map(c, (const struct wire_map *)record);
+		break;
+	case WIRE_NAMED:
+	case WIRE_MOVED:
+		on_joined(c, record);
 		break;
 	case WIRE_EXEC:
 		on_exec(c, (const struct wire_process *)record);
 		break;
 	case WIRE_FORK:
-		if (c->options.target.kind == TARGET_PIDS || c->options.target.kind == TARGET_NAME)
+		if (c->options.target.kind == TARGET_PIDS ||
+		    c->options.target.kind == TARGET_NAME || !c->mmap_seen)
 			watched_add(c, ((const struct wire_process *)record)->other);
 		break;
 	case WIRE_EXIT:
@@ -167,11 +254,23 @@ static void drop_dead(struct capture *c, uint64_t now)
 	}
 }
 
+static int look_unreported(void *data, pid_t pid)
+{
+	struct capture *c = data;
+
+	look(c, pid, LOOK_LATE, c->looked_ns ? c->looked_ns : c->begin_ns);
+	return 0;
+}
+
 /* Where the kernel does not report mappings: targets' maps are read again and again. */
 static void look_where_unreported(struct capture *c, uint64_t now)
 {
-	if (c->mmap_seen || now - c->looked_ns < LOOK_NS)
+	bool all = c->options.target.kind == TARGET_ALL || c->options.target.kind == TARGET_CGROUP;
+
+	if (c->mmap_seen || now - c->looked_ns < (all ? ALL_NS : LOOK_NS))
 		return;
+	if (all) /* a folder of /proc or of the cgroup that is gone is no reason to end */
+		target_each(&c->options.target, look_unreported, c, NULL);
 	for (size_t i = 0; i < c->n_watched; i++)
 		look(c, c->watched[i], LOOK_LATE, c->looked_ns ? c->looked_ns : now);
 	if (c->command_pid)

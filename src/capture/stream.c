@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <uthash.h>
 
+#include "base/budget.h"
 #include "base/xalloc.h"
 #include "capture/call_words.h"
 #include "capture/captures.h"
@@ -16,14 +18,20 @@
 #include "probe/memory.h"
 #include "trace/consumers.h"
 
-#define RECENT 64 /* a power of two */
+#define RECENT      64          /* a power of two */
+#define THREADS_MAX 16384       /* beyond, the one that came first is forgotten */
+#define LINGER_NS   1000000ull  /* see process_exited(); in the time of records */
+#define OVERDUE_NS  50000000ull /* where there are none: longer than records wait for their order  \
+	                         */
+#define PROCESSES_MAX 32768     /* ever; beyond, all that come are one: see others() */
 
 struct known_process {
 	uint32_t pid;
 	struct process *process;
-	bool announced;  /* consumers know of it */
-	bool calibrated; /* its first named handle was compared with what the handle leads to */
-	uint64_t calls;  /* correlation of its last one */
+	bool announced;   /* consumers know of it */
+	bool calibrated;  /* its first named handle was compared with what the handle leads to */
+	uint64_t calls;   /* correlation of its last one */
+	uint64_t exit_ns; /* its end was told of, but maybe not by its last thread; else 0 */
 	UT_hash_handle hh;
 };
 
@@ -31,6 +39,7 @@ struct known_process {
 struct known_function {
 	struct function function;
 	bool returns_status;
+	bool per_thread; /* its stream 0 is the thread's own */
 };
 
 struct known_thread {
@@ -39,6 +48,8 @@ struct known_thread {
 	uint16_t text_hook;
 	const struct kernel *launched; /* by the last launch, which began at: */
 	uint64_t launched_ns;
+	uint64_t copied_bytes; /* by the last copy whose call says how many, which began at: */
+	uint64_t copied_ns;
 	UT_hash_handle hh;
 };
 
@@ -50,13 +61,18 @@ struct stream {
 	struct known_process *recent_process[RECENT];
 	struct known_thread *recent_thread[RECENT];
 	struct process **all; /* every process ever, for freeing */
-	size_t n_all;
+	size_t n_all, n_ending;
+	struct process ended;
+	struct process *others; /* NULL until there are more than PROCESSES_MAX */
+	bool others_announced;
+	uint64_t others_calls, n_others;
 	struct known_function *functions[WIRE_HOOKS_MAX];
 	uint32_t n_functions;
 	struct kernels *kernels;
 	struct captures *captures;
 	uint64_t calls, time_ns; /* time of the last record */
-	struct wire_name name;   /* the one being read: too large for the stack of a deep caller */
+	uint64_t lost_texts;
+	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
 };
 
 struct stream *stream_new(const struct stream_options *options)
@@ -64,7 +80,8 @@ struct stream *stream_new(const struct stream_options *options)
 	struct stream *stream = xcalloc(1, sizeof(*stream));
 
 	stream->options = *options;
-	stream->kernels = kernels_new();
+	stream->ended = (struct process){ .id = PROCESSES_MAX + 1, .comm = "[ended]" };
+	stream->kernels = kernels_new(options->budget);
 	stream->captures = captures_new();
 	return stream;
 }
@@ -93,6 +110,7 @@ void stream_free(struct stream *stream)
 	}
 	for (size_t i = 0; i < stream->n_all; i++)
 		free(stream->all[i]);
+	free(stream->others);
 	for (size_t i = 0; i < WIRE_HOOKS_MAX; i++)
 		free(stream->functions[i]);
 	free(stream->all);
@@ -100,6 +118,8 @@ void stream_free(struct stream *stream)
 	kernels_free(stream->kernels);
 	free(stream);
 }
+
+static int settle_ends(struct stream *stream, uint64_t until_ns, struct err *err);
 
 /* ---- consumers ----------------------------------------------------------------------------- */
 
@@ -115,17 +135,35 @@ int stream_begin(struct stream *stream, const struct run_info *run, struct err *
 
 int stream_flush(struct stream *stream, struct err *err)
 {
+	struct timespec now;
+	uint64_t until_ns;
+	int r;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	until_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	r = until_ns > OVERDUE_NS ? settle_ends(stream, until_ns - OVERDUE_NS, err) : 0;
+	if (r)
+		return r;
 	return consumers_flush(stream->options.consumers, stream->options.n_consumers, err);
 }
 
 int stream_end(struct stream *stream, const struct run_info *run, struct err *err)
 {
+	int r = settle_ends(stream, UINT64_MAX, err);
+
+	if (r)
+		return r;
 	return consumers_end(stream->options.consumers, stream->options.n_consumers, run, err);
 }
 
 uint64_t stream_calls(const struct stream *stream)
 {
 	return stream->calls;
+}
+
+uint64_t stream_lost_texts(const struct stream *stream)
+{
+	return stream->lost_texts;
 }
 
 /* ---- processes and threads ----------------------------------------------------------------- */
@@ -140,6 +178,31 @@ static int announce(struct stream *stream, enum event_type type, const struct pr
 	return push(stream, &event, err);
 }
 
+/*
+ * Consumers keep what they know of a process to the end, so there is a limit to how many they are
+ * told of. The processes that come after share one, which never ends, and its numbers of calls.
+ */
+static struct process *others(struct stream *stream)
+{
+	stream->n_others++;
+	if (!stream->others) {
+		stream->others = xcalloc(1, sizeof(*stream->others));
+		stream->others->id = PROCESSES_MAX;
+		snprintf(stream->others->comm, sizeof(stream->others->comm), "[others]");
+	}
+	return stream->others;
+}
+
+const struct process *stream_ended(const struct stream *stream)
+{
+	return &stream->ended;
+}
+
+uint64_t stream_other_processes(const struct stream *stream)
+{
+	return stream->n_others;
+}
+
 /* A new incarnation: at its first sight, and after exec. */
 static struct known_process *process_make(struct stream *stream, uint32_t pid, const char *comm)
 {
@@ -151,12 +214,16 @@ static struct known_process *process_make(struct stream *stream, uint32_t pid, c
 		known->pid = pid;
 		HASH_ADD(hh, stream->processes, pid, sizeof(known->pid), known);
 	}
-	known->process = xcalloc(1, sizeof(*known->process));
-	known->process->id = stream->n_all;
-	known->process->pid = pid;
 	known->announced = false;
 	known->calibrated = false;
 	known->calls = 0;
+	if (stream->n_all >= PROCESSES_MAX) {
+		known->process = others(stream);
+		return known;
+	}
+	known->process = xcalloc(1, sizeof(*known->process));
+	known->process->id = (uint32_t)stream->n_all;
+	known->process->pid = pid;
 	proc_comm(pid, known->process->comm, comm);
 	stream->all = xrealloc(stream->all, (stream->n_all + 1) * sizeof(*stream->all));
 	stream->all[stream->n_all++] = known->process;
@@ -170,6 +237,11 @@ static int process_announce(struct stream *stream, struct known_process *known, 
 	if (known->announced)
 		return 0;
 	known->announced = true;
+	if (known->process == stream->others) {
+		if (stream->others_announced)
+			return 0;
+		stream->others_announced = true;
+	}
 	if (comm && !known->process->comm[0])
 		snprintf(known->process->comm, sizeof(known->process->comm), "%.15s", comm);
 	return announce(stream, EVENT_PROCESS, known->process, now_ns, err);
@@ -200,17 +272,78 @@ static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, st
 	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
 	if (!known)
 		return 0;
-	r = known->announced ? announce(stream, EVENT_EXIT, known->process, now_ns, err) : 0;
+	r = known->announced && known->process != stream->others
+	            ? announce(stream, EVENT_EXIT, known->process, now_ns, err)
+	            : 0;
 	stream->recent_process[pid % RECENT] = NULL;
+	stream->n_ending -= known->exit_ns != 0;
 	HASH_DEL(stream->processes, known);
 	free(known);
 	kernels_forget(stream->kernels, pid);
 	captures_forget(stream->captures, pid);
+	budget_end(stream->options.budget, pid);
 	HASH_ITER (hh, stream->threads, thread, next) {
 		if (thread->tgid == pid)
 			thread_drop(stream, thread);
 	}
 	return r;
+}
+
+/* ---- ends that are told of twice ----------------------------------------------------------- */
+
+/*
+ * Of threads that exit at the same time several find themselves the last one, and the later of them
+ * may yet tell of a call that it was in. So the end of a process with more threads is believed a
+ * little later, or when it is told of again, and comes once, behind everything of it.
+ */
+static bool has_other_threads(const struct stream *stream, uint32_t pid, uint32_t tid)
+{
+	const struct known_thread *thread;
+
+	for (thread = stream->threads; thread; thread = thread->hh.next)
+		if (thread->tgid == pid && thread->tid != tid)
+			return true;
+	return false;
+}
+
+static int process_exited(struct stream *stream, const struct wire_head *head, struct err *err)
+{
+	struct known_process *known;
+
+	HASH_FIND(hh, stream->processes, &head->tgid, sizeof(head->tgid), known);
+	if (!known)
+		return 0;
+	if (known->exit_ns || !has_other_threads(stream, head->tgid, head->tid))
+		return process_gone(stream, head->tgid, head->time_ns, err);
+	known->exit_ns = head->time_ns;
+	stream->n_ending++;
+	return 0;
+}
+
+/* Believes the ends that were told of before `until_ns`; they come in order of time. */
+static int settle_ends(struct stream *stream, uint64_t until_ns, struct err *err)
+{
+	struct known_process *known, *next;
+	int r = 0;
+
+	if (!stream->n_ending)
+		return 0;
+	HASH_ITER (hh, stream->processes, known, next) {
+		uint64_t at = known->exit_ns > stream->time_ns ? known->exit_ns : stream->time_ns;
+
+		if (!r && known->exit_ns && known->exit_ns < until_ns)
+			r = process_gone(stream, known->pid, at, err);
+	}
+	return r;
+}
+
+/* A pid that is given out again. */
+static int settle_end_of(struct stream *stream, uint32_t pid, uint64_t now_ns, struct err *err)
+{
+	struct known_process *known;
+
+	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
+	return known && known->exit_ns ? process_gone(stream, pid, now_ns, err) : 0;
 }
 
 static int on_thread(struct stream *stream, const struct wire_process *record, struct err *err)
@@ -243,10 +376,12 @@ static int on_process(struct stream *stream, const struct wire_process *record, 
 
 	switch (head->type) {
 	case WIRE_FORK:
-		return process_get(stream, record->other, record->comm, head->time_ns, &process,
-		                   err);
+		r = settle_end_of(stream, record->other, head->time_ns, err);
+		return r ? r
+		         : process_get(stream, record->other, record->comm, head->time_ns, &process,
+		                       err);
 	case WIRE_EXIT:
-		return process_gone(stream, head->tgid, head->time_ns, err);
+		return process_exited(stream, head, err);
 	case WIRE_EXEC:
 		/* what the old program held is gone: for the consumers it ends here */
 		HASH_FIND(hh, stream->processes, &head->tgid, sizeof(head->tgid), process);
@@ -273,6 +408,8 @@ static struct known_thread *thread_get(struct stream *stream, uint32_t tgid, uin
 		*recent = thread;
 		return thread;
 	}
+	if (HASH_COUNT(stream->threads) >= THREADS_MAX)
+		thread_drop(stream, stream->threads);
 	thread = xcalloc(1, sizeof(*thread));
 	thread->tid = tid;
 	thread->tgid = tgid;
@@ -312,8 +449,11 @@ static void on_name(struct stream *stream, const struct wire_name *record)
 	struct wire_name *name = &stream->name;
 	struct known_thread *thread;
 
-	if (!name_text(record, name))
+	if (!name_text(record, name)) {
+		/* a launch's own name is asked for again by the next, and else not resolved */
+		stream->lost_texts += record->source != NAME_OF_HANDLE;
 		return;
+	}
 	if (name->source == NAME_OF_HANDLE) {
 		kernels_named(stream->kernels, name);
 		return;
@@ -341,6 +481,7 @@ static const struct known_function *function_get(struct stream *stream, const st
 		return known;
 	known = xcalloc(1, sizeof(*known));
 	known->returns_status = api_returns_status(hook->name);
+	known->per_thread = api_is_per_thread(hook->name);
 	function = &known->function;
 	function->id = stream->n_functions++;
 	function->name = hook->name;
@@ -397,8 +538,27 @@ static void follow_state(struct stream *stream, struct call *call, uint32_t tgid
 		kernels_expire(stream->kernels, tgid);
 }
 
+/*
+ * What a call of the runtime does not say, the driver's call within it may: a copy from or to an
+ * array counts elements in the one and bytes in the other.
+ */
+static void find_size(struct known_thread *thread, struct call *call)
+{
+	if (call->op != OP_COPY && call->op != OP_SET)
+		return;
+	if (!call->args.size_unknown) {
+		thread->copied_bytes = call->args.bytes;
+		thread->copied_ns = call->begin_ns;
+	} else if (thread->copied_ns > call->begin_ns && call->function->layer == LAYER_RUNTIME) {
+		call->args.bytes = thread->copied_bytes;
+		call->args.size_unknown = false;
+	} else {
+		call->flags |= CALL_SIZE_UNKNOWN;
+	}
+}
+
 static void interpret(struct stream *stream, struct call *call, const struct hook *hook,
-                      const struct wire_call *record, struct known_thread *thread)
+                      bool per_thread, const struct wire_call *record, struct known_thread *thread)
 {
 	uint32_t tgid = record->head.tgid, tid = record->head.tid;
 	struct api_raw raw;
@@ -410,15 +570,26 @@ static void interpret(struct stream *stream, struct call *call, const struct hoo
 	call_words_raw(&raw, record, &hook->plan);
 	api_decode(hook->api, ABI_NATIVE, &raw, &call->args);
 	call->op = api_op(hook->api);
+	if (per_thread && call->args.has_stream && !call->args.stream)
+		call->args.stream = STREAM_PER_THREAD;
 	if (call->op == OP_LAUNCH)
 		find_kernel(stream, call, tgid, thread);
+	find_size(thread, call);
 	if (record->head.type == WIRE_CALL)
 		follow_state(stream, call, tgid, tid);
 }
 
-/* The number of a call in its process; one that an activity asked for already keeps it. */
+static uint64_t *calls_of(struct stream *stream, struct known_process *process)
+{
+	return process->process == stream->others ? &stream->others_calls : &process->calls;
+}
+
+/*
+ * The number of a call in its process; one that an activity asked for already keeps it. And what of
+ * its time was the agent's.
+ */
 static uint64_t number_call(struct stream *stream, struct known_process *process,
-                            const struct wire_head *head, const struct call *call)
+                            const struct wire_head *head, struct call *call)
 {
 	const struct correlate_span span = {
 		.pid = head->tgid,
@@ -428,13 +599,25 @@ static uint64_t number_call(struct stream *stream, struct known_process *process
 		.work = call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH ||
 		        call->op == OP_COPY || call->op == OP_SET,
 	};
-	uint64_t next = process->calls + 1, number = next;
+	uint64_t *calls = calls_of(stream, process), next = *calls + 1, number = next;
 
+	if (stream->options.correlate && call_has_end(call))
+		call->overhead_ns = correlate_own_ns(stream->options.correlate, &span);
 	if (stream->options.correlate && !(call->flags & CALL_NESTED))
 		number = correlate_call(stream->options.correlate, &span, next);
 	if (number == next)
-		process->calls = next;
+		*calls = next;
 	return number;
+}
+
+static void tell_launch(struct stream *stream, uint32_t pid, const struct call *call)
+{
+	const uint32_t none =
+		CALL_NESTED | CALL_NO_RETURN | CALL_UNFINISHED | CALL_CAPTURED | CALL_FAILED;
+
+	if (stream->options.launched && !(call->flags & none) &&
+	    (call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH))
+		stream->options.launched(stream->options.data, pid, call);
 }
 
 static int on_call(struct stream *stream, const struct wire_call *record, struct err *err)
@@ -460,15 +643,17 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 	call.function = &function->function;
 	call_words_result(&call, record, function->returns_status);
 	thread = thread_get(stream, record->head.tgid, event.tid);
-	interpret(stream, &call, hook, record, thread);
+	interpret(stream, &call, hook, function->per_thread, record, thread);
 	if (event.type == EVENT_CALL && stream->options.hit)
 		stream->options.hit(stream->options.data, record);
 	event.process = process->process;
 	event.call = &call;
 	if (hook->group != HOOK_SUPPORT) {
 		stream->calls += event.type == EVENT_CALL;
-		if (event.type == EVENT_CALL)
+		if (event.type == EVENT_CALL) {
 			call.correlation = number_call(stream, process, &record->head, &call);
+			tell_launch(stream, record->head.tgid, &call);
+		}
 		r = push(stream, &event, err);
 	}
 	if (call.text && event.type == EVENT_CALL) {
@@ -501,17 +686,17 @@ const struct function *stream_function(struct stream *stream, uint16_t id)
 	return hook ? &function_get(stream, hook, module)->function : NULL;
 }
 
-const struct kernel *stream_kernel_named(struct stream *stream, const char *mangled)
+const struct kernel *stream_kernel_named(struct stream *stream, uint32_t pid, const char *mangled)
 {
-	return kernels_by_name(stream->kernels, mangled);
+	return kernels_by_name(stream->kernels, pid, mangled);
 }
 
-uint64_t stream_next_call(const struct stream *stream, uint32_t pid)
+uint64_t stream_next_call(struct stream *stream, uint32_t pid)
 {
-	const struct known_process *known;
+	struct known_process *known;
 
 	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
-	return known ? known->calls + 1 : 0;
+	return known ? *calls_of(stream, known) + 1 : 0;
 }
 
 void stream_take_number(struct stream *stream, uint32_t pid)
@@ -520,7 +705,7 @@ void stream_take_number(struct stream *stream, uint32_t pid)
 
 	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
 	if (known)
-		known->calls++;
+		++*calls_of(stream, known);
 }
 
 int stream_pass(struct stream *stream, const struct event *event, struct err *err)
@@ -536,6 +721,11 @@ int stream_pass(struct stream *stream, const struct event *event, struct err *er
 
 int stream_record(struct stream *stream, const struct wire_head *record, struct err *err)
 {
+	int r = record->time_ns > LINGER_NS ? settle_ends(stream, record->time_ns - LINGER_NS, err)
+	                                    : 0;
+
+	if (r)
+		return r;
 	stream->time_ns = record->time_ns;
 	switch (record->type) {
 	case WIRE_CALL:

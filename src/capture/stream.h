@@ -14,6 +14,7 @@
 #include "probe/modules.h"
 #include "trace/event.h"
 
+struct budget;
 struct correlate;
 struct stream;
 
@@ -27,7 +28,11 @@ struct stream_options {
 	size_t n_consumers;
 	stream_hit_fn hit;
 	void *data;
+	/* Told of each launch that succeeded and ran at once, of kernels or a graph; may be NULL.
+	 */
+	void (*launched)(void *data, uint32_t pid, const struct call *call);
 	struct correlate *correlate; /* knows which calls have activities; NULL: none have */
+	struct budget *budget;       /* of what targets make it keep; may be NULL */
 };
 
 struct stream *stream_new(const struct stream_options *options);
@@ -48,13 +53,23 @@ const struct function *stream_function(struct stream *stream, uint16_t hook);
 
 /* For what did not come as a record: a kernel by its mangled name; the number of a call that is
  * still to come, taken now, or only looked at. */
-const struct kernel *stream_kernel_named(struct stream *stream, const char *mangled);
-uint64_t stream_next_call(const struct stream *stream, uint32_t pid);
+const struct kernel *stream_kernel_named(struct stream *stream, uint32_t pid, const char *mangled);
+uint64_t stream_next_call(struct stream *stream, uint32_t pid);
 void stream_take_number(struct stream *stream, uint32_t pid);
 
 /* An activity or a range, of a process that stream_process gave. */
 int stream_pass(struct stream *stream, const struct event *event, struct err *err);
 
+/* Texts of calls that could not be read where they were. */
+uint64_t stream_lost_texts(const struct stream *stream);
+
 uint64_t stream_calls(const struct stream *stream); /* calls passed on so far */
+
+/* What stands for processes that ended so long ago that they are not told apart any more; by nobody
+ * announced. */
+const struct process *stream_ended(const struct stream *stream);
+
+/* Processes whose calls are told as those of one, "[others]": there were too many. */
+uint64_t stream_other_processes(const struct stream *stream);
 
 #endif

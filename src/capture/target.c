@@ -16,7 +16,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-static bool glob_matches_link(const char *glob, const char *path)
+#include "probe/name_glob.h"
+
+static bool glob_matches_link(const struct wire_glob *glob, const char *path)
 {
 	static const char deleted[] = " (deleted)"; /* as the kernel says it in the link */
 	char file[PATH_MAX];
@@ -29,13 +31,25 @@ static bool glob_matches_link(const char *glob, const char *path)
 	if (n >= (ssize_t)sizeof(deleted) && !strcmp(file + n - strlen(deleted), deleted))
 		file[n - strlen(deleted)] = '\0';
 	slash = strrchr(file, '/');
-	return fnmatch(glob, slash ? slash + 1 : file, 0) == 0;
+	return name_glob_matches(glob, slash ? slash + 1 : file);
+}
+
+int target_glob(const struct target *target, struct wire_glob *glob, struct err *err)
+{
+	return name_glob_compile(target->glob, glob)
+	               ? 0
+	               : err_set(err, EINVAL, "--name: '%.40s...' is longer than any name",
+	                         target->glob);
 }
 
 bool target_name_matches(const struct target *target, pid_t pid)
 {
+	struct wire_glob glob;
 	char path[64], name[64] = "";
 	FILE *f;
+
+	if (target_glob(target, &glob, NULL))
+		return false;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	f = fopen(path, "re");
@@ -44,10 +58,10 @@ bool target_name_matches(const struct target *target, pid_t pid)
 			name[strcspn(name, "\n")] = '\0';
 		fclose(f);
 	}
-	if (name[0] && fnmatch(target->glob, name, 0) == 0)
+	if (name[0] && name_glob_matches(&glob, name))
 		return true;
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	return glob_matches_link(target->glob, path);
+	return glob_matches_link(&glob, path);
 }
 
 /* A number of /proc/PID/status, 0 where it is not told. */
@@ -70,6 +84,44 @@ static int status_number(pid_t pid, const char *fmt)
 int target_seccomp_mode(pid_t pid)
 {
 	return status_number(pid, "Seccomp: %d");
+}
+
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+
+/* The flags stand behind the name, which is in brackets and may have any character. */
+static bool is_of_kernel(pid_t pid)
+{
+	char path[64], line[512] = "";
+	unsigned flags = 0;
+	const char *behind;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	fclose(f);
+	behind = strrchr(line, ')');
+	return behind && sscanf(behind, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+	       flags & PF_KTHREAD;
+}
+
+bool target_is_valgrind(pid_t pid)
+{
+	char path[64], file[PATH_MAX];
+	const char *slash;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, file, sizeof(file) - 1);
+	if (n <= 0)
+		return false;
+	file[n] = '\0';
+	slash = strrchr(file, '/'); /* /usr/libexec/valgrind/memcheck-amd64-linux */
+	return slash && slash - file >= 9 && !strncmp(slash - 9, "/valgrind", 9) &&
+	       fnmatch("*-*-linux", slash + 1, 0) == 0;
 }
 
 /* What kill and /proc/PID take for a process may be one of its threads. */
@@ -119,6 +171,11 @@ static int each_pid(const struct target *target, int (*each)(void *data, pid_t p
 			               "%d is a thread of process %d, and whole processes are "
 			               "traced: -p %d",
 			               pid, process, process);
+		if (is_of_kernel(pid))
+			return err_set(err, EINVAL,
+			               "%d is a thread of the kernel, and those use no CUDA", pid);
+		if (target_is_valgrind(pid))
+			return err_set(err, EINVAL, TARGET_VALGRIND, pid);
 		r = each(data, pid);
 		if (r)
 			return r;

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "bpf/wire.h"
 #include "probe/hold.h"
 
 enum target_kind { TARGET_COMMAND, TARGET_PIDS, TARGET_NAME, TARGET_CGROUP, TARGET_ALL };
@@ -20,6 +21,8 @@ struct target {
 	const char *cgroup;     /* TARGET_CGROUP: a folder, absolute or below the cgroup2 mount */
 	struct command command; /* TARGET_COMMAND */
 	bool follow;            /* children too */
+	const char **libraries; /* to be hooked before a process maps them */
+	size_t n_libraries;
 };
 
 /*
@@ -32,11 +35,20 @@ int target_each(const struct target *target, int (*each)(void *data, pid_t pid),
 /* Whether there is no such process any more: a zombie runs nothing, though its pid still exists. */
 bool target_is_gone(pid_t pid);
 
-/* Whether a process's present name matches a TARGET_NAME glob. */
+/* The glob of TARGET_NAME, as the eBPF programs take it. */
+int target_glob(const struct target *target, struct wire_glob *glob, struct err *err);
+
+/* Whether a process's present name matches it. */
 bool target_name_matches(const struct target *target, pid_t pid);
 
 /* Opens the cgroup's folder; the caller closes it. */
 int target_cgroup_open(const struct target *target, struct err *err);
+
+/* Whether it runs under valgrind, which takes a breakpoint for the program's own and ends it. */
+bool target_is_valgrind(pid_t pid);
+#define TARGET_VALGRIND                                                                            \
+	"process %d runs under valgrind, which breakpoints in its libraries would end (SIGTRAP): " \
+	"it is not traced"
 
 /* 2 when the process is under a seccomp filter, as /proc/PID/status says; 0 when unknown. */
 int target_seccomp_mode(pid_t pid);

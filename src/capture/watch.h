@@ -6,6 +6,9 @@
  *
  *   watch_options -> capture_options.watch -> page() at each interval, and a last time at the end
  *
+ * Of processes that have ended the last 512 to 1,024 are told apart; those before them are one
+ * process, "[ended]", with the sums of all (of peaks the highest).
+ *
  * Knows nothing of eBPF, so that analyses and outputs can include it. Processes, functions and
  * kernels are those of event.h and live as long as the capture; rows live during page() only.
  */

@@ -28,6 +28,7 @@ struct watch_copies_part *watch_copies_new(struct watcher *watcher)
 		.words = sizeof(struct fold_copies) / 8,
 		.tgid_at = offsetof(struct fold_copies_key, tgid),
 		.born_at = offsetof(struct fold_copies_key, born_ns),
+		.max_at = offsetof(struct fold_copies, max_ns) / 8,
 	};
 	struct watch_copies_part *part = xcalloc(1, sizeof(*part));
 
@@ -123,6 +124,23 @@ int watch_copies_page(struct watch_copies_part *part, const struct watch_copies 
 	part->page = (struct watch_copies){ part->rows, count };
 	*page = &part->page;
 	return r;
+}
+
+void watch_copies_fold(struct watch_copies_part *part)
+{
+	const struct ledger_process ended = watched_ended();
+	struct ledger_row *row, *next;
+
+	for (row = ledger_first(part->ledger); row; row = next) {
+		struct fold_copies_key key = *(const struct fold_copies_key *)row->key;
+
+		next = row->hh.next;
+		if (!watcher_process(part->watcher, ledger_process_of(part->ledger, &key))->folded)
+			continue;
+		key.born_ns = ended.born_ns;
+		key.tgid = (uint32_t)ended.tgid;
+		ledger_merge(part->ledger, row, &key);
+	}
 }
 
 void watch_copies_turn(struct watch_copies_part *part)

@@ -319,6 +319,37 @@ static void retire(struct watch_launches_part *part, const struct launch *row)
 	memcpy(into->data, &row->kernel, sizeof(row->kernel));
 }
 
+/*
+ * Of kernels of processes that are not told apart any more, shapes are not either: what is left of
+ * them is a row for each kernel, and one for all graphs.
+ */
+static void fold_row(struct watch_launches_part *part, const struct launch *row)
+{
+	const struct ledger_process ended = watched_ended();
+	struct ledger_row *from = ledger_row(part->ledger, row->key), *into;
+	struct fold_launch_key key = { .born_ns = ended.born_ns, .tgid = (uint32_t)ended.tgid };
+
+	drop_name(part, row);
+	key.graph = row->kernel ? MERGED_KERNEL : MERGED_GRAPH;
+	key.handle = row->kernel ? row->kernel->id : 0;
+	into = ledger_merge(part->ledger, from, &key);
+	if (!into->data)
+		into->data = xmalloc(sizeof(row->kernel));
+	memcpy(into->data, &row->kernel, sizeof(row->kernel));
+}
+
+void watch_launches_fold(struct watch_launches_part *part)
+{
+	size_t count;
+
+	drop_page(part);
+	count = gather(part);
+	for (size_t i = 0; i < count; i++)
+		if (part->rows[i].process->folded)
+			fold_row(part, &part->rows[i]);
+	drop_page(part);
+}
+
 /* A generation that was over at the page before, and whose first call has arrived. */
 static bool is_over(struct watch_launches_part *part, const struct launch *row, uint16_t now)
 {

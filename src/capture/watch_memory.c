@@ -4,11 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
 
 /* Map "fold_processes", word by word. */
 enum { CONTEXT_NS, LIVE_BYTES, HANDLE_BYTES, PEAK_BYTES, UNKNOWN_FREES, FAILED };
+
+/* Of a stack without its frames: here, and with those who name and show it. */
+#define STACK_BYTES  1024
+#define FAILURES_MAX 4096 /* rows; then those of folded processes are one for each function */
 
 struct stack_key {
 	uint64_t hash;
@@ -33,6 +38,7 @@ struct watch_memory_part {
 	struct ledger *totals, *processes, *failures;
 	struct known_stack *stacks;
 	uint32_t next_stack;
+	uint64_t no_room;              /* stacks that were not kept */
 	struct fold_table live;        /* as it was last read */
 	struct watch_allocation *left; /* by processes that ended since the page before */
 	size_t n_left, left_room;
@@ -40,14 +46,15 @@ struct watch_memory_part {
 };
 
 static struct ledger *new_ledger(const struct watch_memory_part *part, const char *map,
-                                 size_t key_bytes, size_t value_bytes)
+                                 size_t key_bytes, size_t value_bytes, size_t max_at)
 {
 	/* all three keys begin alike */
 	const struct ledger_layout layout = { .map = map,
 		                              .key_bytes = key_bytes,
 		                              .words = value_bytes / 8,
 		                              .tgid_at = 8,
-		                              .born_at = 0 };
+		                              .born_at = 0,
+		                              .max_at = max_at };
 
 	return ledger_new(part->programs, &layout);
 }
@@ -59,17 +66,19 @@ struct watch_memory_part *watch_memory_new(struct watcher *watcher)
 	part->watcher = watcher;
 	part->programs = watcher_options_of(watcher)->programs;
 	part->totals = new_ledger(part, "fold_totals", sizeof(struct fold_process_key),
-	                          sizeof(struct fold_totals));
+	                          sizeof(struct fold_totals), 0);
 	part->processes = new_ledger(part, "fold_processes", sizeof(struct fold_process_key),
-	                             sizeof(struct fold_process));
+	                             sizeof(struct fold_process), PEAK_BYTES);
 	part->failures = new_ledger(part, "fold_failures", sizeof(struct fold_failure_key),
-	                            sizeof(struct fold_count));
+	                            sizeof(struct fold_count), 0);
 	return part;
 }
 
 static void stack_free(struct watch_memory_part *part, struct known_stack *stack)
 {
 	HASH_DEL(part->stacks, stack);
+	budget_give(watcher_options_of(part->watcher)->budget, (uint32_t)stack->key.process.tgid,
+	            STACK_BYTES + stack->stack.n_frames * sizeof(uint64_t));
 	free((void *)stack->stack.frames);
 	free(stack);
 }
@@ -134,6 +143,11 @@ void watch_memory_stack(struct watch_memory_part *part, const struct wire_stack 
 
 	if (stack) /* the programs had forgotten that they sent it */
 		return;
+	if (!budget_take(watcher_options_of(part->watcher)->budget, record->head.tgid,
+	                 STACK_BYTES + bytes)) {
+		part->no_room++;
+		return;
+	}
 	stack = xcalloc(1, sizeof(*stack));
 	stack->key = key;
 	stack->stack.id = ++part->next_stack;
@@ -273,6 +287,86 @@ int watch_memory_settle(struct watch_memory_part *part, struct ledger_process pr
 	}
 	return r;
 }
+
+/* ---- processes that are not told apart any more --------------------------------------------- */
+
+/* The key that a row of a folded process goes by from now on; false: it stays. */
+static bool fold_key(const struct watch_memory_part *part, const struct ledger *ledger,
+                     const struct ledger_row *row, void *key, size_t bytes)
+{
+	const struct ledger_process process = ledger_process_of(ledger, row->key);
+	struct fold_process_key *begin = key; /* all three keys begin alike */
+
+	if (!watcher_process(part->watcher, process)->folded)
+		return false;
+	memcpy(key, row->key, bytes);
+	begin->born_ns = watched_ended().born_ns;
+	begin->tgid = (uint32_t)watched_ended().tgid;
+	return true;
+}
+
+static void add_leftover(struct leftover *into, const struct leftover *from)
+{
+	into->exit.count += from->exit.count;
+	into->exit.bytes += from->exit.bytes;
+	into->context.count += from->context.count;
+	into->context.bytes += from->context.bytes;
+}
+
+static void fold_totals(struct watch_memory_part *part)
+{
+	struct ledger_row *row, *next;
+	struct fold_process_key key;
+
+	for (row = ledger_first(part->totals); row; row = next) {
+		struct leftover left = { 0 };
+
+		next = row->hh.next;
+		if (!fold_key(part, part->totals, row, &key, sizeof(key)))
+			continue;
+		if (row->data)
+			left = *(const struct leftover *)row->data;
+		ledger_merge(part->totals, row, &key);
+		add_leftover(leftover_of(part, key), &left);
+	}
+}
+
+static void fold_processes(struct watch_memory_part *part)
+{
+	struct ledger_row *row, *next;
+	struct fold_process_key key;
+
+	for (row = ledger_first(part->processes); row; row = next) {
+		next = row->hh.next;
+		if (fold_key(part, part->processes, row, &key, sizeof(key)))
+			ledger_merge(part->processes, row, &key);
+	}
+}
+
+static void fold_failures(struct watch_memory_part *part)
+{
+	struct ledger_row *row, *next;
+	struct fold_failure_key key;
+
+	for (row = ledger_first(part->failures); row; row = next) {
+		next = row->hh.next;
+		if (!fold_key(part, part->failures, row, &key, sizeof(key)))
+			continue;
+		if (ledger_count(part->failures) > FAILURES_MAX)
+			key.result = INT32_MAX; /* no library has so many errors */
+		ledger_merge(part->failures, row, &key);
+	}
+}
+
+void watch_memory_fold(struct watch_memory_part *part)
+{
+	drop_page(part);
+	fold_totals(part);
+	fold_processes(part);
+	fold_failures(part);
+}
+
+/* ---- pages --------------------------------------------------------------------------------- */
 
 static int compare(uint64_t a, uint64_t b)
 {
@@ -545,7 +639,7 @@ int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
 	if (!r)
 		r = read_live(part);
 	part->page.older_ns = watcher_options_of(part->watcher)->watch->older_ns;
-	part->page.no_stack = programs_state(part->programs)->lost_stacks;
+	part->page.no_stack = programs_state(part->programs)->lost_stacks + part->no_room;
 	page_allocations(part);
 	page_places(part, now_ns);
 	page_totals(part);

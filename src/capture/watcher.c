@@ -8,6 +8,8 @@
 #include "capture/watch_parts.h"
 #include "probe/fold.h"
 
+#define ENDED_MAX 1024 /* processes that have ended and are told apart */
+
 struct watcher {
 	struct watcher_options options;
 	struct watched *processes;
@@ -78,6 +80,21 @@ struct watched *watcher_process(struct watcher *watcher, struct ledger_process k
 	process->process = stream_process(watcher->options.stream, (uint32_t)key.tgid);
 	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
 	return process;
+}
+
+static void ended_process(struct watcher *watcher)
+{
+	const struct ledger_process key = watched_ended();
+	struct watched *process;
+
+	HASH_FIND(hh, watcher->processes, &key, sizeof(key), process);
+	if (process)
+		return;
+	process = xcalloc(1, sizeof(*process));
+	process->key = key;
+	process->ended = true;
+	process->process = stream_ended(watcher->options.stream);
+	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
 }
 
 /* Captures that a process left open count among the open ones, which the programs look at first. */
@@ -174,6 +191,37 @@ void watcher_after(struct watcher *watcher, const struct wire_head *record)
 		process->process = stream_process(watcher->options.stream, record->tgid);
 }
 
+/* A watch that runs for months does not grow with what has ended in it. */
+static void fold_ended(struct watcher *watcher)
+{
+	struct watched *process, *next;
+	size_t ended = 0;
+
+	for (process = watcher->processes; process; process = process->hh.next)
+		ended += process->ended;
+	if (ended <= ENDED_MAX)
+		return;
+	ended_process(watcher);
+	HASH_ITER (hh, watcher->processes, process, next) {
+		if (!process->ended || !process->key.tgid || ended <= ENDED_MAX / 2)
+			continue;
+		process->folded = true;
+		ended--;
+	}
+	if (watcher->launches)
+		watch_launches_fold(watcher->launches);
+	if (watcher->copies)
+		watch_copies_fold(watcher->copies);
+	if (watcher->memory)
+		watch_memory_fold(watcher->memory);
+	HASH_ITER (hh, watcher->processes, process, next) {
+		if (!process->folded)
+			continue;
+		HASH_DEL(watcher->processes, process);
+		free(process);
+	}
+}
+
 /* ---- pages --------------------------------------------------------------------------------- */
 
 static int read_sums(struct watcher *watcher, struct watch_page *page)
@@ -207,8 +255,7 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 
 	if (r)
 		return err_set(err, r, "reading what the kernel summed up: %s", strerror(-r));
-	for (int i = 0; i < LOST_LATE; i++)
-		lost[i] = state->lost[i];
+	programs_lost(watcher->options.programs, lost);
 	if (run) {
 		page.misses = run->misses;
 		page.n_misses = run->n_misses;
@@ -219,6 +266,8 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 		watch_launches_turn(watcher->launches);
 	if (watcher->copies)
 		watch_copies_turn(watcher->copies);
+	if (!page.last)
+		fold_ended(watcher);
 	return r;
 }
 

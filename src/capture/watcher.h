@@ -17,6 +17,7 @@ struct watcher_options {
 	const struct watch_options *watch;
 	struct programs *programs;
 	struct modules *modules;
+	struct budget *budget; /* of the stacks that are kept; may be NULL */
 	struct stream *stream;
 };
 

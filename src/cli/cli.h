@@ -7,12 +7,16 @@
 #define CUSCOPE_CLI_CLI_H
 
 #include <argp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "capture/capture.h"
 #include "probe/selection.h"
 #include "report/table.h"
+#include "trace/filter.h"
 #include "trace/reader.h"
 
 #define EXIT_USAGE 2
@@ -40,8 +44,21 @@ int cli_watch(int argc, char **argv);
 int cli_probes(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
-/* "cuscope: ..." on stderr. */
+/*
+ * A line: "cuscope: ..." on stderr, or as it is on standard output. What a terminal could obey is
+ * made harmless, ends of lines too: a path, a name or a reason in it may be a target's choice.
+ */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_print_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same without an end. */
+void cli_print_safe(FILE *out, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
+/*
+ * A pipe that is closed (SIGPIPE) and a file that may not grow (SIGXFSZ) are errors of writing,
+ * told like others. After origin_save(), where a command is started.
+ */
+void cli_ignore_signals(void);
 
 /* Whether to colour what is written: `when` is always, never, auto or NULL. */
 bool cli_color(const char *when, FILE *out);
@@ -61,14 +78,17 @@ void cli_parse(const struct argp *argp, int argc, char **argv, bool command, voi
 /* -p, --name, --cgroup, --all. Input: struct target_choice. */
 extern const struct argp cli_process_argp;
 
-/* --user, --no-follow, --no-hold: of what is started. Input: struct target_choice, too. */
+/* --user, --env, --keep-env, --no-follow, --no-hold: of what is started. Input: struct
+ * target_choice, too. */
 extern const struct argp cli_start_argp;
 
 struct target_choice {
 	struct target target;
 	int *pids;
 	size_t n_pids;
-	unsigned given; /* how many kinds of target */
+	unsigned given;   /* how many kinds of target */
+	const char **env; /* of --env; the caller frees */
+	size_t n_env;
 };
 
 /* Settles on one target; `argv` is what stood after "--", or NULL. A sentence when it is not one.
@@ -119,17 +139,21 @@ enum table_form cli_table_form(const struct argp_state *state, const char *arg);
 size_t cli_top_rows(const struct argp_state *state, const char *arg);
 const char *cli_when(const struct argp_state *state, const char *arg);
 
-/* --from, --to, --pid: of the commands that read trace files. Input: struct cli_range. */
-extern const struct argp cli_range_argp;
+/* --from, --to, --pid, --function, --kernel: of the commands that read trace files, and --failed,
+ * --max-events of those whose output has none of its own. Input: struct cli_range. */
+extern const struct argp cli_range_argp, cli_calls_argp;
 
 struct cli_range {
 	uint64_t from_ns, to_ns; /* since the trace's begin */
 	bool has_to;
 	int *pids; /* the caller frees */
 	size_t n_pids;
+	struct filter_choice filter;
 };
 
-/* That part, for trace_read(); it ends with the range. */
+bool cli_is_part(const struct cli_range *range); /* not all of the trace */
+
+/* That part, for trace_read(), but for the filter; it ends with the range. */
 struct trace_read_options cli_range_of(const struct trace_file *file,
                                        const struct cli_range *range);
 
@@ -137,8 +161,17 @@ struct trace_read_options cli_range_of(const struct trace_file *file,
 int cli_read(struct trace_file *file, const struct cli_range *range,
              struct consumer *const *consumers, size_t n, struct err *err);
 
-/* What makes all figures of a trace too small; nothing where it is whole. */
-void cli_say_missed(const char *path, const struct run_info *run);
+/*
+ * What makes all figures of a trace too small; nothing where it is whole. A file that was cut short
+ * is a failure to be told at the end: -ENODATA and a sentence.
+ */
+int cli_say_missed(const char *path, const struct run_info *run, struct err *err);
+
+/* Whether there is something to show after cli_read(): of a damaged file, what could be read. */
+bool cli_worth_showing(int rc);
+
+/* Below tables for people: that they are not of all. Nothing where the file is whole. */
+void cli_print_incomplete(const struct run_info *run);
 
 /* Why a table was not printed. That its reader (head, less) has seen enough is no news to him. */
 void cli_say_failure(const struct err *err);
@@ -157,25 +190,47 @@ extern const struct argp cli_filter_argp;
 /* The format of that name; ends the program, with the nearest name, where there is none. */
 const struct sink_format *cli_parse_format(const struct argp_state *state, const char *name);
 
+/* The format that a file's name ends in; NULL, with a sentence, where it is none of the endings. */
+const struct sink_format *cli_format_of(const char *path, struct err *err);
+
 /* For an argp help_filter: every format with its endings, in memory that argp frees. */
 char *cli_help_formats(void);
+
+/* Of a sink that has ended: how often a call and its work were not joined, and what helps. */
+void cli_say_unjoined(const struct consumer *sink, const char *advice);
 
 /* Whether a format can go to standard output: -EINVAL and a sentence where it cannot. */
 int cli_check_stdout(const struct sink_format *format, struct err *err);
 
 /* ---- tracing ------------------------------------------------------------------------------- */
 
-/*
- * Makes a file for writing; one that exists is overwritten with `force` only, and what is no
- * regular file (a pipe, /dev/null) is opened as it is. A descriptor, or a negative errno.
- */
-int cli_create(const char *path, bool force, struct err *err);
+/* The row of --mode in a table of options, and the value of its argument. */
+#define CLI_OPT_MODE 2300
+#define CLI_MODE_OPTION                                                                            \
+	{                                                                                          \
+		"mode", CLI_OPT_MODE, "MODE", 0, "permissions of the files that are made (0600)",  \
+			0                                                                          \
+	}
+mode_t cli_parse_mode(const struct argp_state *state, const char *arg);
 
 /*
- * After a failure: what could not begin leaves nothing behind that --force would be needed for next
- * time. `out`, which is written to it, may be NULL.
+ * A file that grows while something is traced: there from its begin, or, where it is to take the
+ * place of another (`force`), from new_file_place() on. What is no regular file is written to as it
+ * is. 0 or a negative errno.
  */
-void cli_drop_empty(const char *path, bool force, FILE *out);
+int cli_create(struct new_file *file, const char *path, bool force, mode_t mode, struct err *err);
+
+/*
+ * The end of such a file, if it was opened. Without `keep`, one that is empty or for which there
+ * was no new_file_place() leaves nothing behind that --force would be needed for next time.
+ */
+int cli_settle(struct new_file *file, bool keep, struct err *err);
+
+/*
+ * A consumer that gives a file its place with the first event, or when there is nothing to wait for
+ * but events: a command that turned out not to run has cost no file. Comes before what writes.
+ */
+struct consumer *cli_placer(struct new_file *file);
 
 /*
  * A capture from its opening to its end. Returns the exit status: the command's, where there is

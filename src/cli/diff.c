@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/missed.h"
 #include "base/buf.h"
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "report/diff.h"
 
@@ -51,7 +53,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->range;
+		state->child_inputs[0] = state->child_inputs[1] = &o->range;
 		return 0;
 	case OPT_FORMAT:
 		o->table.form = cli_table_form(state, arg);
@@ -77,7 +79,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 },
+	                                      { &cli_calls_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 static char *make_doc(void)
 {
@@ -112,9 +116,7 @@ static int read_side(const struct options *o, struct diff *diff, enum diff_side 
 
 	consumers = diff_consumers(diff, side, &n);
 	rc = cli_read(file, &o->range, consumers, n, err);
-	if (!rc)
-		cli_say_missed(o->paths[side], trace_run(file));
-	return rc;
+	return rc ? rc : cli_say_missed(o->paths[side], trace_run(file), err);
 }
 
 /* A run as long as what was read of it. */
@@ -128,29 +130,56 @@ static struct run_info part_of(const struct run_info *run, const struct cli_rang
 	return part;
 }
 
+static void print_sides(const struct options *o, const struct run_info *const runs[DIFF_SIDES])
+{
+	struct buf out = { 0 };
+
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		struct buf why = { 0 };
+
+		buf_printf(&out, "%c: ", side == DIFF_A ? 'A' : 'B');
+		text_add_safe(&out, o->paths[side]);
+		buf_putc(&out, '\n');
+		if (missed_of_file(runs[side], &why))
+			buf_printf(&out, "   not all: %s\n", why.data);
+		buf_free(&why);
+	}
+	buf_putc(&out, '\n');
+	text_wrap_lines(&out, 0, cli_width(stdout));
+	fputs(out.data, stdout);
+	buf_free(&out);
+}
+
 static int compare(struct options *o, struct diff *diff, struct trace_file *files[DIFF_SIDES],
                    struct err *err)
 {
 	struct run_info part[DIFF_SIDES];
 	const struct run_info *const runs[DIFF_SIDES] = { &part[DIFF_A], &part[DIFF_B] };
-	int rc = 0;
+	struct err side_err = { 0 };
+	int rc = 0, rc_side;
 
-	for (int side = 0; side < DIFF_SIDES && !rc; side++) {
-		rc = trace_open(o->paths[side], &files[side], err);
-		if (!rc)
-			rc = read_side(o, diff, side, files[side], err);
-		if (!rc)
-			part[side] = part_of(trace_run(files[side]), &o->range);
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		rc_side = trace_open(o->paths[side], &files[side], err);
+		if (rc_side)
+			return rc_side;
+		rc_side = read_side(o, diff, side, files[side], &side_err);
+		if (rc_side && !cli_worth_showing(rc_side) && rc_side != -ENODATA)
+			return *err = side_err, rc_side;
+		if (rc_side && rc) /* one sentence is told at the end, another before */
+			cli_say("%s", err->text);
+		if (rc_side)
+			*err = side_err;
+		rc = rc_side ? rc_side : rc;
+		part[side] = part_of(trace_run(files[side]), &o->range);
 	}
-	if (rc)
-		return rc;
 	if (o->table.form == TABLE_FORM_TEXT)
-		printf("A: %s\nB: %s\n\n", o->paths[DIFF_A], o->paths[DIFF_B]);
+		print_sides(o, runs);
 	o->table.out = stdout;
 	o->table.note = tell_note;
 	o->table.color = cli_color(o->color, stdout);
 	o->table.width = cli_width(stdout);
-	return diff_print(diff, runs, &o->table, err);
+	rc_side = diff_print(diff, runs, &o->table, rc ? NULL : err);
+	return rc ? rc : rc_side;
 }
 
 static int diff_files(struct options *o, struct err *err)
@@ -185,7 +214,7 @@ int cli_diff(int argc, char **argv)
 
 	argp.doc = doc;
 	cli_parse(&argp, argc, argv, false, &o);
-	signal(SIGPIPE, SIG_IGN);
+	cli_ignore_signals();
 	status = diff_files(&o, &err);
 	if (status)
 		cli_say_failure(&err);

@@ -41,7 +41,7 @@ static void line(const struct report *report, enum verdict verdict, const char *
 	printf("%s%-9s%s %-18s ", report->color ? colors[verdict] : "", names[verdict],
 	       report->color ? "\033[0m" : "", what);
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	cli_print_safe(stdout, fmt, ap);
 	va_end(ap);
 	putchar('\n');
 }

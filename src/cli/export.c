@@ -23,6 +23,7 @@ struct export_options {
 	const struct sink_format *format;
 	struct sink_options sink;
 	struct cli_range range;
+	mode_t mode;
 	bool force;
 };
 
@@ -42,6 +43,7 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
 	{ "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 },
+	CLI_MODE_OPTION,
 	{ 0, 0, 0, 0, "For single formats:", 5 },
 	{ "rank", OPT_RANK, "N[/SIZE]", 0,
 	  "chrome: which rank of a distributed program this is, of how many", 0 },
@@ -82,6 +84,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FORCE:
 		o->force = true;
+		return 0;
+	case CLI_OPT_MODE:
+		o->mode = cli_parse_mode(state, arg);
 		return 0;
 	case OPT_RANK:
 		parse_rank(state, &o->sink, arg);
@@ -128,29 +133,25 @@ static bool to_stdout(const struct export_options *o)
 	return !o->output || !strcmp(o->output, "-");
 }
 
-static int no_format(const struct export_options *o, struct err *err)
+static int no_format(struct err *err)
 {
 	struct buf known = { 0 };
 
-	if (to_stdout(o)) {
-		sink_format_names(&known);
-		err_set(err, EINVAL, "to which format? -o FILE with its ending, or --format %s",
-		        known.data);
-	} else {
-		sink_format_endings(&known);
-		err_set(err, EINVAL, "'%s' has the ending of no format (%s): --format chooses one",
-		        o->output, known.data);
-	}
+	sink_format_names(&known);
+	err_set(err, EINVAL, "to which format? -o FILE with its ending, or --format %s",
+	        known.data);
 	buf_free(&known);
 	return err->code;
 }
 
 static int check_options(struct export_options *o, struct err *err)
 {
-	if (!o->format && !to_stdout(o))
-		o->format = sink_format_by_ending(o->output);
+	if (!o->format && to_stdout(o))
+		return no_format(err);
 	if (!o->format)
-		return no_format(o, err);
+		o->format = cli_format_of(o->output, err);
+	if (!o->format)
+		return err->code;
 	if (o->sink.begin_end && strcmp(o->format->name, "jsonl"))
 		return err_set(err, EINVAL, "--begin-end goes with --format jsonl");
 	return to_stdout(o) ? cli_check_stdout(o->format, err) : 0;
@@ -168,6 +169,7 @@ struct progress {
 	const struct consumer *sink;
 	bool terminal;
 	uint64_t begin_ns, drawn_ns; /* drawn_ns 0: there is no bar */
+	double done, part;           /* share of the work that is behind, and of this reading */
 };
 
 static void interrupt(int number)
@@ -205,7 +207,7 @@ static bool on_progress(void *data, double share)
 		return true;
 	now = now_ns();
 	if (now - progress->begin_ns > PATIENCE_NS && now - progress->drawn_ns > REDRAW_NS)
-		draw(progress, share < 1 ? share : 1, now);
+		draw(progress, progress->done + progress->part * (share < 1 ? share : 1), now);
 	return true;
 }
 
@@ -217,29 +219,57 @@ static void erase(const struct progress *progress)
 
 /* ---- converting ---------------------------------------------------------------------------- */
 
+#define SCOUTING 0.3 /* of the time that an export takes that reads the trace twice */
+
+/* What is damaged is told of when the trace is written. */
+static void scout(struct consumer *sink, struct trace_file *file, struct trace_read_options *read)
+{
+	struct consumer *scout = trace_run(file)->gpu_times ? sink_scout(sink) : NULL;
+	struct progress *progress = read->data;
+	struct err ignored;
+
+	if (!scout)
+		return;
+	progress->part = SCOUTING;
+	trace_read(file, read, &scout, 1, &ignored);
+	progress->done = SCOUTING;
+	progress->part = 1 - SCOUTING;
+}
+
 static int convert(struct export_options *o, struct trace_file *file, struct err *err)
 {
 	struct trace_read_options read = cli_range_of(file, &o->range);
 	struct consumer *sink = o->format->create(&o->sink);
 	struct progress progress = { .sink = sink,
 		                     .terminal = isatty(STDERR_FILENO) && !to_stdout(o),
-		                     .begin_ns = now_ns() };
+		                     .begin_ns = now_ns(),
+		                     .part = 1 };
 	int rc;
 
 	read.progress = on_progress;
 	read.data = &progress;
+	if (filter_is_any(&o->range.filter))
+		read.filter = filter_new(&o->range.filter);
+	scout(sink, file, &read);
 	rc = trace_read(file, &read, &sink, 1, err);
+	filter_free(read.filter);
 	erase(&progress);
+	cli_say_unjoined(sink, "--from and --to export a part of the trace");
 	sink->ops->free(sink);
 	if (!rc && interrupted)
 		rc = err_set(err, EINTR, "interrupted: the trace was not written to its end");
+	if (!rc && trace_run(file)->cut_short)
+		rc = err_set(err, ENODATA,
+		             "%s has no end, the recording was cut short: what came before was "
+		             "written",
+		             o->input);
 	return rc;
 }
 
-/* Damage: what could be read is a trace, and the user is told that it is not the whole. */
+/* Damaged or cut short: what could be read is a trace, and it is told that it is not the whole. */
 static bool worth_keeping(int rc)
 {
-	return !rc || rc == -EBADMSG;
+	return cli_worth_showing(rc) || rc == -ENODATA;
 }
 
 static bool same_file(const char *a, const char *b)
@@ -252,6 +282,9 @@ static bool same_file(const char *a, const char *b)
 
 static int convert_to_file(struct export_options *o, struct trace_file *file, struct err *err)
 {
+	const struct new_file_options wanted = { .replace = o->force,
+		                                 .regular = o->format->whole_file,
+		                                 .mode = o->mode };
 	struct new_file out;
 	struct err ignored;
 	int rc;
@@ -259,15 +292,12 @@ static int convert_to_file(struct export_options *o, struct trace_file *file, st
 	if (same_file(o->input, o->output))
 		return err_set(err, EINVAL, "%s is the trace itself: choose another name",
 		               o->output);
-	rc = new_file_open(&out, o->output, !o->force, o->format->opens_path, err);
-
+	rc = new_file_open(&out, o->output, &wanted, err);
 	if (rc)
 		return rc;
 	o->sink.out = out.out;
 	o->sink.path = o->output;
-	o->sink.place = new_file_path(&out);
-	if (out.out)
-		setvbuf(out.out, NULL, _IOFBF, OUTPUT_BUFFER);
+	setvbuf(out.out, NULL, _IOFBF, OUTPUT_BUFFER);
 	rc = convert(o, file, err);
 	if (rc == -ENOSPC || rc == -EDQUOT) /* a stream would keep what it has */
 		err_set(err, rc, "cannot write %s: %s; free some space or choose another place",
@@ -282,6 +312,7 @@ static int convert_to_file(struct export_options *o, struct trace_file *file, st
 static int convert_to_stdout(struct export_options *o, struct trace_file *file, struct err *err)
 {
 	o->sink.out = stdout;
+	o->sink.width = cli_width(stdout);
 	return convert(o, file, err);
 }
 
@@ -308,7 +339,7 @@ int cli_export(int argc, char **argv)
 	int status;
 
 	cli_parse(&argp, argc, argv, false, &o);
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
+	cli_ignore_signals();
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	status = export_trace(&o, &err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -40,6 +41,30 @@ const struct sink_format *cli_parse_format(const struct argp_state *state, const
 	cli_bad_value(state, "--format", name, what.data);
 }
 
+/* What is there and no regular file has no ending that says anything: a pipe, /dev/stdout. */
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && !S_ISREG(st.st_mode);
+}
+
+const struct sink_format *cli_format_of(const char *path, struct err *err)
+{
+	const struct sink_format *format = sink_format_by_ending(path);
+	struct buf known = { 0 };
+
+	if (format)
+		return format;
+	if (is_special(path))
+		return sink_format_by_name("table");
+	sink_format_endings(&known);
+	err_set(err, EINVAL, "'%s' has the ending of no format (%s): --format chooses one", path,
+	        known.data);
+	buf_free(&known);
+	return NULL;
+}
+
 char *cli_help_formats(void)
 {
 	struct buf text = { 0 };
@@ -53,11 +78,21 @@ char *cli_help_formats(void)
 	return text.data; /* argp frees it */
 }
 
+void cli_say_unjoined(const struct consumer *sink, const char *advice)
+{
+	uint64_t unjoined = sink_unjoined(sink);
+
+	if (unjoined)
+		cli_say("%llu times a call and its work on a GPU were written without saying that "
+		        "they belong together, as they came too far apart or in another order: %s",
+		        (unsigned long long)unjoined, advice);
+}
+
 int cli_check_stdout(const struct sink_format *format, struct err *err)
 {
 	const char *ending = format->endings[0] ? format->endings[0] : "";
 
-	if (format->opens_path)
+	if (format->whole_file)
 		return err_set(err, EINVAL, "%s is written to a file only: -o FILE%s", format->name,
 		               ending);
 	if (format->binary && isatty(STDOUT_FILENO))

@@ -112,6 +112,28 @@ static void add_text_line(struct buf *out, const char *label, const char *text)
 	buf_putc(out, '\n');
 }
 
+/* What was cut short and is damaged besides has two reasons. */
+static void add_complete(struct buf *out, const struct info *info)
+{
+	const char *no_end = "it has no end (still being recorded, a crash or a full disk)";
+
+	add_label(out, "complete");
+	if (!info->damage && !info->run->cut_short) {
+		buf_puts(out, "yes\n");
+		return;
+	}
+	buf_puts(out, "no: ");
+	if (info->damage)
+		text_add_safe(out, info->damage);
+	if (info->run->cut_short)
+		buf_printf(out, "%s%s", info->damage ? "; and " : "", no_end);
+	if (info->run->end_damaged)
+		buf_puts(out, "; its end is among that");
+	if (info->run->cut_short || info->run->end_damaged)
+		buf_puts(out, "; what was lost is not known");
+	buf_putc(out, '\n');
+}
+
 static void add_file(struct buf *out, const struct info *info)
 {
 	const struct trace_shape *shape = &info->shape;
@@ -126,16 +148,7 @@ static void add_file(struct buf *out, const struct info *info)
 		text_add_safe(out, shape->writer);
 	}
 	buf_putc(out, '\n');
-	add_label(out, "complete");
-	if (info->damage)
-		text_add_safe(out, info->damage);
-	else if (info->run->cut_short)
-		buf_puts(out,
-		         "no: it has no end (still being recorded, a crash or a full disk); what "
-		         "was lost is not known");
-	else
-		buf_puts(out, "yes");
-	buf_putc(out, '\n');
+	add_complete(out, info);
 }
 
 static void add_when(struct buf *out, const struct run_info *run)
@@ -153,11 +166,49 @@ static void add_when(struct buf *out, const struct run_info *run)
 	buf_puts(out, run->returns ? "\n" : ", without returns\n");
 }
 
+static void add_machine(struct buf *out, const struct run_info *run)
+{
+	if (!run->machine)
+		return;
+	add_label(out, "machine");
+	text_add_safe(out, run->machine);
+	if (run->cpus)
+		buf_printf(out, ", %u CPU%s", run->cpus, run->cpus == 1 ? "" : "s");
+	if (run->memory_bytes) {
+		buf_puts(out, ", ");
+		buf_bytes(out, run->memory_bytes);
+		buf_puts(out, " of memory");
+	}
+	buf_putc(out, '\n');
+}
+
+/* Numbered by their buses, as nvidia-smi does; a program's numbers can be others. */
+static void add_gpus(struct buf *out, const struct run_info *run)
+{
+	for (size_t i = 0; i < run->n_gpus; i++) {
+		const struct run_gpu *gpu = &run->gpus[i];
+
+		buf_printf(out, "GPU %-8zu", i);
+		text_add_safe(out, gpu->name[0] ? gpu->name : "unknown");
+		if (gpu->memory_bytes) {
+			buf_puts(out, ", ");
+			buf_bytes(out, gpu->memory_bytes);
+		}
+		if (gpu->bus[0]) {
+			buf_puts(out, ", bus ");
+			text_add_safe(out, gpu->bus);
+		}
+		buf_putc(out, '\n');
+	}
+}
+
 static void add_where(struct buf *out, const struct run_info *run)
 {
 	add_text_line(out, "host", run->hostname);
+	add_machine(out, run);
 	add_text_line(out, "kernel", run->kernel_release);
 	add_text_line(out, "driver", run->driver_version);
+	add_gpus(out, run);
 	add_text_line(out, "command", run->command);
 }
 
@@ -199,6 +250,25 @@ static void add_gpu(struct buf *out, const struct info *info)
 	buf_putc(out, '\n');
 }
 
+/* Which events there are: they are more than the calls below. */
+static void add_kinds(struct buf *out, const struct info *info)
+{
+	const struct contents *contents = info->contents;
+	uint64_t activities = 0, ranges = 0, damaged = info->run->damaged_events, known;
+
+	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
+		activities += contents->activities[i];
+	for (size_t i = 0; i < RANGE_COUNT; i++)
+		ranges += contents->ranges[i];
+	known = contents->calls + activities + ranges + damaged;
+	buf_printf(out, ": %llu calls", (unsigned long long)contents->calls);
+	add_part(out, activities, "on the GPU");
+	add_part(out, ranges, "ranges");
+	if (info->events > known)
+		add_part(out, info->events - known, "begins and ends of processes and threads");
+	add_part(out, damaged, "in damaged parts or of no use without them");
+}
+
 static void add_events(struct buf *out, const struct info *info)
 {
 	const struct contents *contents = info->contents;
@@ -210,6 +280,7 @@ static void add_events(struct buf *out, const struct info *info)
 	if (info->events)
 		buf_printf(out, ", %.1f bytes each",
 		           (double)info->shape.bytes / (double)info->events);
+	add_kinds(out, info);
 	buf_putc(out, '\n');
 	add_label(out, "calls");
 	buf_printf(out, "%llu", (unsigned long long)contents->calls);
@@ -255,10 +326,7 @@ static void print_text(const struct info *info, struct buf *out)
 	add_events(out, info);
 	add_processes(out, info->contents);
 	buf_puts(out, "\nWHAT WAS MISSED\n");
-	if (info->run->cut_short)
-		buf_puts(out, "  not known: the file has no end\n");
-	else
-		missed_text(out, info->run);
+	missed_text(out, info->run);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -271,6 +339,31 @@ static void json_text_or_null(struct json *json, const char *key, const char *te
 		json_null(json, key);
 }
 
+static void json_u64_or_null(struct json *json, const char *key, uint64_t number)
+{
+	if (number)
+		json_u64(json, key, number);
+	else
+		json_null(json, key);
+}
+
+static void json_gpus(struct json *json, const struct run_info *run)
+{
+	json_open(json, "gpus", '[');
+	for (size_t i = 0; i < run->n_gpus; i++) {
+		const struct run_gpu *gpu = &run->gpus[i];
+
+		json_open(json, NULL, '{');
+		json_u64(json, "index", i);
+		json_text_or_null(json, "name", gpu->name[0] ? gpu->name : NULL);
+		json_text_or_null(json, "uuid", gpu->uuid[0] ? gpu->uuid : NULL);
+		json_text_or_null(json, "bus", gpu->bus[0] ? gpu->bus : NULL);
+		json_u64_or_null(json, "memory_bytes", gpu->memory_bytes);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 static void json_file(struct json *json, const struct info *info)
 {
 	char format[32];
@@ -281,14 +374,19 @@ static void json_file(struct json *json, const struct info *info)
 	json_string(json, "format", format);
 	json_text_or_null(json, "writer", info->shape.writer);
 	json_bool(json, "cut_short", info->run->cut_short);
+	json_bool(json, "end_damaged", info->run->end_damaged);
 	json_text_or_null(json, "damage", info->damage);
 	json_s64(json, "begin_realtime_ns", begin_realtime_ns(info->run));
 	json_u64(json, "begin_ns", info->run->begin_ns);
 	json_u64(json, "duration_ns", duration_ns(info->run));
 	json_bool(json, "returns", info->run->returns);
 	json_text_or_null(json, "hostname", info->run->hostname);
+	json_text_or_null(json, "machine", info->run->machine);
+	json_u64_or_null(json, "cpus", info->run->cpus);
+	json_u64_or_null(json, "memory_bytes", info->run->memory_bytes);
 	json_text_or_null(json, "kernel_release", info->run->kernel_release);
 	json_text_or_null(json, "driver_version", info->run->driver_version);
+	json_gpus(json, info->run);
 	json_text_or_null(json, "command", info->run->command);
 }
 
@@ -359,6 +457,8 @@ static int print(const struct info *info, bool json, struct err *err)
 		print_json(info, &out);
 	else
 		print_text(info, &out);
+	if (!json)
+		text_wrap_lines(&out, 0, cli_width(stdout));
 	if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout))
 		r = err_set(err, errno, "cannot write: %s", strerror(errno));
 	buf_free(&out);
@@ -398,6 +498,7 @@ int cli_info(int argc, char **argv)
 	struct err err = { 0 };
 
 	cli_parse(&argp, argc, argv, false, &o);
+	cli_ignore_signals();
 	if (!inform(&o, &err))
 		return 0;
 	cli_say("%s", err.text);

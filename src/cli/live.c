@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -122,38 +123,9 @@ const struct argp cli_attach_argp = { .parser = parse_attach, .children = attach
 void cli_attach_free(struct cli_attach *attach)
 {
 	free(attach->choice.pids);
+	free(attach->choice.env);
 	free(attach->selection.only);
 	free(attach->selection.skip);
-}
-
-/* ---- files --------------------------------------------------------------------------------- */
-
-int cli_create(const char *path, bool force, struct err *err)
-{
-	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (force ? O_TRUNC : O_EXCL), fd;
-	struct stat st;
-
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a pipe, /dev/null */
-		fd = file_open_special(path);
-	} else {
-		fd = open(path, flags, 0644);
-		fd = fd < 0 ? -errno : fd;
-	}
-	if (fd == -EEXIST)
-		return err_set(err, EEXIST, "%s exists already: --force overwrites it", path);
-	if (fd < 0)
-		return err_set(err, -fd, "cannot write %s: %s", path, strerror(-fd));
-	return fd;
-}
-
-void cli_drop_empty(const char *path, bool force, FILE *out)
-{
-	struct stat st;
-
-	if (out)
-		fflush(out);
-	if (!force && stat(path, &st) == 0 && S_ISREG(st.st_mode) && !st.st_size)
-		unlink(path);
 }
 
 /* ---- the run ------------------------------------------------------------------------------- */
@@ -163,11 +135,23 @@ static void notice(void *data, const char *text)
 	cli_say("%s", text);
 }
 
+/* Until the capture waits for them, they would end cuscope. */
+static void hold_back_user_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 int cli_capture(struct capture_options *options, struct err *err)
 {
 	struct capture *capture = NULL;
 	int status, r;
 
+	hold_back_user_signals();
 	if (!options->notice)
 		options->notice = notice;
 	r = capture_open(options, &capture, err);

@@ -12,7 +12,23 @@
 
 /* ---- targets ------------------------------------------------------------------------------- */
 
-enum { OPT_NAME = 2000, OPT_CGROUP, OPT_ALL, OPT_USER, OPT_NO_FOLLOW, OPT_NO_HOLD };
+enum {
+	OPT_NAME = 2000,
+	OPT_CGROUP,
+	OPT_ALL,
+	OPT_USER,
+	OPT_ENV,
+	OPT_KEEP_ENV,
+	OPT_NO_FOLLOW,
+	OPT_NO_HOLD,
+	OPT_LIBRARY
+};
+
+static void add_word(const char ***words, size_t *count, const char *word)
+{
+	*words = xrealloc(*words, (*count + 1) * sizeof(**words));
+	(*words)[(*count)++] = word;
+}
 
 static const struct argp_option process_options[] = {
 	{ 0, 0, 0, 0, "Which processes:", 1 },
@@ -26,7 +42,17 @@ static const struct argp_option process_options[] = {
 
 static const struct argp_option start_options[] = {
 	{ "user", OPT_USER, "NAME", 0, "run the command as this user", 1 },
+	{ "env", OPT_ENV, "NAME[=VALUE]", 0,
+	  "hand this variable on to the command of --user, or with a value set it; NAME may be a "
+	  "glob; "
+	  "may be repeated",
+	  1 },
+	{ "keep-env", OPT_KEEP_ENV, 0, 0, "hand on all variables to the command of --user", 1 },
 	{ "no-follow", OPT_NO_FOLLOW, 0, 0, "leave out the processes that targets start", 1 },
+	{ "library", OPT_LIBRARY, "FILE", 0,
+	  "hook this library, or program with the runtime linked in, before a process maps it; may "
+	  "be repeated",
+	  1 },
 	{ "no-hold", OPT_NO_HOLD, 0, 0,
 	  "do not hold the command (by ptrace) while a library that it has just loaded is hooked",
 	  1 },
@@ -49,11 +75,15 @@ static error_t parse_processes(int key, char *arg, struct argp_state *state)
 		choice->given |= 1u << TARGET_PIDS;
 		return 0;
 	case OPT_NAME:
+		if (!*arg)
+			cli_bad_value(state, "--name", arg, "name or pattern ('python*')");
 		choice->target.glob = arg;
 		choice->target.kind = TARGET_NAME;
 		choice->given |= 1u << TARGET_NAME;
 		return 0;
 	case OPT_CGROUP:
+		if (!*arg)
+			cli_bad_value(state, "--cgroup", arg, "path of a cgroup");
 		choice->target.cgroup = arg;
 		choice->target.kind = TARGET_CGROUP;
 		choice->given |= 1u << TARGET_CGROUP;
@@ -74,8 +104,19 @@ static error_t parse_start(int key, char *arg, struct argp_state *state)
 	case OPT_USER:
 		choice->target.command.user = arg;
 		return 0;
+	case OPT_ENV:
+		if (!*arg || *arg == '=')
+			cli_bad_value(state, "--env", arg, "variable (NAME or NAME=VALUE)");
+		add_word(&choice->env, &choice->n_env, arg);
+		return 0;
+	case OPT_KEEP_ENV:
+		choice->target.command.environment.keep = true;
+		return 0;
 	case OPT_NO_FOLLOW:
 		choice->target.follow = false;
+		return 0;
+	case OPT_LIBRARY:
+		add_word(&choice->target.libraries, &choice->target.n_libraries, arg);
 		return 0;
 	case OPT_NO_HOLD:
 		choice->target.command.hold = false;
@@ -103,7 +144,15 @@ int cli_target_settle(struct target_choice *choice, char **argv, struct err *err
 		choice->target.command.argv = argv;
 	} else if (choice->target.command.user) {
 		return err_set(err, EINVAL, "--user goes with a command after --");
+	} else if (choice->n_env) {
+		return err_set(err, EINVAL, "--env goes with a command after --");
 	}
+	if (choice->target.command.environment.keep && !choice->target.command.user)
+		return err_set(
+			err, EINVAL,
+			"--keep-env goes with --user: without it the command has all variables");
+	choice->target.command.environment.wanted = choice->env;
+	choice->target.command.environment.n_wanted = choice->n_env;
 	choice->target.pids = choice->pids;
 	choice->target.n_pids = choice->n_pids;
 	return 0;
@@ -131,10 +180,12 @@ static const struct argp_option selection_options[] = {
 	{ 0 }
 };
 
-static void add_glob(const char ***globs, size_t *count, const char *glob)
+/* " (launch, memory, ... or other)" */
+static void say_classes(const char *const *names)
 {
-	*globs = xrealloc(*globs, (*count + 1) * sizeof(**globs));
-	(*globs)[(*count)++] = glob;
+	for (int i = 0; i < CLASS_COUNT; i++)
+		fprintf(stderr, "%s%s", !i ? " (" : i < CLASS_COUNT - 1 ? ", " : " or ", names[i]);
+	fputs(")\n", stderr);
 }
 
 static void parse_classes(const struct argp_state *state, struct selection *selection, char *list)
@@ -154,8 +205,9 @@ static void parse_classes(const struct argp_state *state, struct selection *sele
 		near = suggest(name, names, CLASS_COUNT);
 		fprintf(stderr, "%s: --class: there is no class '%s'", state->name, name);
 		if (near)
-			fprintf(stderr, "; did you mean '%s'?", near);
-		fputc('\n', stderr);
+			fprintf(stderr, "; did you mean '%s'?\n", near);
+		else
+			say_classes(names);
 		exit(EXIT_USAGE);
 	}
 }
@@ -180,10 +232,10 @@ static error_t parse_selection(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case OPT_ONLY:
-		add_glob(&selection->only, &selection->n_only, arg);
+		add_word(&selection->only, &selection->n_only, arg);
 		return 0;
 	case OPT_SKIP:
-		add_glob(&selection->skip, &selection->n_skip, arg);
+		add_word(&selection->skip, &selection->n_skip, arg);
 		return 0;
 	case OPT_CLASS:
 		parse_classes(state, selection, arg);

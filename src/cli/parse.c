@@ -5,7 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
+#include "base/text.h"
 #include "cli/scan.h"
+
+void cli_print_safe(FILE *out, const char *fmt, va_list ap)
+{
+	struct buf text = { 0 }, safe = { 0 };
+
+	buf_vprintf(&text, fmt, ap);
+	text_add_safe(&safe, text.data ? text.data : "");
+	if (safe.len)
+		fwrite(safe.data, 1, safe.len, out);
+	buf_free(&text);
+	buf_free(&safe);
+}
 
 void cli_say(const char *fmt, ...)
 {
@@ -13,9 +27,19 @@ void cli_say(const char *fmt, ...)
 
 	fputs("cuscope: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	cli_print_safe(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
+}
+
+void cli_print_line(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	cli_print_safe(stdout, fmt, ap);
+	va_end(ap);
+	putchar('\n');
 }
 
 void cli_bad_value(const struct argp_state *state, const char *option, const char *value,

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
 #include "probe/libraries.h"
 #include "probe/maps.h"
 #include "probe/module.h"
@@ -95,11 +96,11 @@ static void print_hook(const struct hook *hook)
 	if (hook->place.skip)
 		buf_printf(&place, "+%u ", hook->place.skip);
 	buf_puts(&place, hook->place.instruction);
-	printf("  %-44s %-8s %-9s 0x%-9llx %-14s %-5s %s%s%s\n", hook->name,
-	       api_class_name(api_class(hook->name)), state_of(hook),
-	       (unsigned long long)(hook->entry + hook->place.skip), place.data,
-	       hook->place.emulated ? "cheap" : "slow", hook->place.why, hook->why ? "; " : "",
-	       hook->why ? hook->why : "");
+	cli_print_line("  %-44s %-8s %-9s 0x%-9llx %-14s %-5s %s%s%s", hook->name,
+	               api_class_name(api_class(hook->name)), state_of(hook),
+	               (unsigned long long)(hook->entry + hook->place.skip), place.data,
+	               hook->place.emulated ? "cheap" : "slow", hook->place.why,
+	               hook->why ? "; " : "", hook->why ? hook->why : "");
 	buf_free(&place);
 }
 
@@ -109,12 +110,14 @@ static void print_module(struct listing *listing, const struct module *module)
 
 	for (size_t i = 0; i < module->n_hooks; i++)
 		hooked += module->hooks[i].group != HOOK_OFF;
-	printf("%s%s: %s%s%s, %zu functions, %zu hooked\n", listing->modules ? "\n" : "",
-	       module->path, module->has[LAYER_DRIVER] ? "driver" : "",
-	       module->has[LAYER_DRIVER] && module->has[LAYER_RUNTIME] ? " and " : "",
-	       module->has[LAYER_RUNTIME] ? "runtime" : "", module->n_hooks, hooked);
-	printf("  %-44s %-8s %-9s %-11s %-14s %-5s %s\n", "FUNCTION", "CLASS", "STATE", "OFFSET",
-	       "PLACE", "COST", "WHY");
+	if (listing->modules)
+		putchar('\n');
+	cli_print_line("%s: %s%s%s, %zu functions, %zu hooked", module->path,
+	               module->has[LAYER_DRIVER] ? "driver" : "",
+	               module->has[LAYER_DRIVER] && module->has[LAYER_RUNTIME] ? " and " : "",
+	               module->has[LAYER_RUNTIME] ? "runtime" : "", module->n_hooks, hooked);
+	cli_print_line("  %-44s %-8s %-9s %-11s %-14s %-5s %s", "FUNCTION", "CLASS", "STATE",
+	               "OFFSET", "PLACE", "COST", "WHY");
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		if (listing->glob && !selection_matches(listing->glob, module->hooks[i].name))
 			continue;
@@ -135,7 +138,7 @@ static int list_fd(struct listing *listing, int fd, const char *path, struct err
 	struct stat st = { 0 };
 	int r;
 
-	fstat(fd, &st);
+	file_stat(fd, &st);
 	for (size_t i = 0; i < listing->n_shown; i++) {
 		if (listing->shown[i].dev == st.st_dev && listing->shown[i].inode == st.st_ino) {
 			close(fd);
@@ -216,7 +219,9 @@ static int list(struct probes_options *o, struct listing *listing, struct err *e
 		                                  "no CUDA library in the usual places: name a "
 		                                  "FILE, or a process with -p");
 	}
-	r = cli_target_settle(&o->choice, NULL, err);
+	r = helper_begin(err);
+	if (!r)
+		r = cli_target_settle(&o->choice, NULL, err);
 	if (!r)
 		r = target_each(&o->choice.target, list_process, listing, err);
 	if (!r && !listing->modules)

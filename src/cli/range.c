@@ -3,12 +3,14 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/missed.h"
+#include "base/buf.h"
 #include "base/parse.h"
 
-enum { OPT_FROM = 2200, OPT_TO };
+enum { OPT_FROM = 2200, OPT_TO, OPT_FUNCTION, OPT_KERNEL, OPT_FAILED, OPT_MAX_EVENTS };
 
 static const struct argp_option range_options[] = {
 	{ 0, 0, 0, 0, "Which part of the trace:", 1 },
@@ -16,6 +18,9 @@ static const struct argp_option range_options[] = {
 	  0 },
 	{ "to", OPT_TO, "TIME", 0, "what ended earlier (1.5s)", 0 },
 	{ "pid", 'p', "PID[,PID]", 0, "what these processes did; may be repeated", 0 },
+	{ "function", OPT_FUNCTION, "GLOB", 0, "only calls of these functions ('cuMemcpy*')", 0 },
+	{ "kernel", OPT_KERNEL, "GLOB", 0,
+	  "only these kernels and their launches ('gemm*'), by full, short or mangled name", 0 },
 	{ 0 }
 };
 
@@ -44,6 +49,12 @@ static error_t parse_range(int key, char *arg, struct argp_state *state)
 		if (!parse_pids(arg, &range->pids, &range->n_pids))
 			cli_bad_value(state, "--pid", arg, "list of process ids (123 or 123,456)");
 		return 0;
+	case OPT_FUNCTION:
+		range->filter.function = arg;
+		return 0;
+	case OPT_KERNEL:
+		range->filter.kernel = arg;
+		return 0;
 	case ARGP_KEY_END:
 		if (range->has_to && range->to_ns <= range->from_ns)
 			argp_failure(state, EXIT_USAGE, 0, "--to is not later than --from");
@@ -53,6 +64,36 @@ static error_t parse_range(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp cli_range_argp = { .options = range_options, .parser = parse_range };
+
+static const struct argp_option calls_options[] = {
+	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 1 },
+	{ "max-events", OPT_MAX_EVENTS, "N", 0,
+	  "only the first N calls, and what ran on the GPU until the last of them ended", 1 },
+	{ 0 }
+};
+
+static error_t parse_calls(int key, char *arg, struct argp_state *state)
+{
+	struct filter_choice *filter = &((struct cli_range *)state->input)->filter;
+
+	switch (key) {
+	case OPT_FAILED:
+		filter->failed = true;
+		return 0;
+	case OPT_MAX_EVENTS:
+		if (!parse_number(arg, UINT64_MAX / 2, &filter->max_calls) || !filter->max_calls)
+			cli_bad_value(state, "--max-events", arg, "number from 1 on");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp cli_calls_argp = { .options = calls_options, .parser = parse_calls };
+
+bool cli_is_part(const struct cli_range *range)
+{
+	return range->from_ns || range->has_to || range->n_pids || filter_is_any(&range->filter);
+}
 
 struct trace_read_options cli_range_of(const struct trace_file *file, const struct cli_range *range)
 {
@@ -70,21 +111,43 @@ int cli_read(struct trace_file *file, const struct cli_range *range,
              struct consumer *const *consumers, size_t n, struct err *err)
 {
 	struct trace_read_options options = cli_range_of(file, range);
+	int rc;
 
-	return trace_read(file, &options, consumers, n, err);
+	if (filter_is_any(&range->filter))
+		options.filter = filter_new(&range->filter);
+	rc = trace_read(file, &options, consumers, n, err);
+	filter_free(options.filter);
+	return rc;
 }
 
-void cli_say_missed(const char *path, const struct run_info *run)
+int cli_say_missed(const char *path, const struct run_info *run, struct err *err)
 {
 	uint64_t missed = missed_events(run);
 
-	if (run->cut_short)
-		cli_say("%s has no end, the recording was cut short: this is of what came before",
-		        path);
 	if (missed)
 		cli_say("%llu events were lost while %s was recorded: 'cuscope report %s summary' "
 		        "says why",
 		        (unsigned long long)missed, path, path);
+	if (!run->cut_short)
+		return 0;
+	return err_set(err, ENODATA,
+	               "%s has no end, the recording was cut short: this is of what came before",
+	               path);
+}
+
+void cli_print_incomplete(const struct run_info *run)
+{
+	struct buf why = { 0 };
+
+	if (missed_of_file(run, &why))
+		printf("\nnot all: %s\n", why.data);
+	fflush(stdout);
+	buf_free(&why);
+}
+
+bool cli_worth_showing(int rc)
+{
+	return !rc || rc == -EBADMSG;
 }
 
 void cli_say_failure(const struct err *err)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
+#include "trace/chosen.h"
 #include "trace/writer.h"
 
 #define PROGRESS_NS 500000000ull
@@ -23,6 +23,8 @@ struct record_options {
 	struct cli_attach attach;
 	const char *output;
 	uint64_t last_ns, last_bytes; /* --last */
+	struct chosen_options chosen;
+	mode_t mode;
 	bool force, verbose;
 };
 
@@ -30,23 +32,30 @@ struct record_options {
 struct recording {
 	struct record_options *options;
 	struct consumer *writer;
-	unsigned snapshots; /* files that --last has written */
-	char *name;         /* of the last of them */
-	uint64_t shown_ns;  /* when the progress was */
+	struct consumer *chosen; /* in front of it */
+	struct new_file file;    /* that is being written */
+	unsigned snapshots;      /* files that --last has written */
+	char *name;              /* of the last of them */
+	uint64_t shown_ns;       /* when the progress was */
 	bool shown;
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORCE = 3000, OPT_LAST };
+enum { OPT_FORCE = 3000, OPT_LAST, OPT_FAILED, OPT_MIN_DURATION, OPT_MAX_EVENTS };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "What is kept, and where:", 3 },
 	{ "output", 'o', "FILE", 0,
 	  "the file (default: cuscope-COMMAND.cuscope or cuscope-PID.cuscope)", 0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
+	CLI_MODE_OPTION,
 	{ "last", OPT_LAST, "LENGTH", 0,
 	  "keep only the last 10s or 1GB, in memory, and write it at the end or on SIGUSR2", 0 },
+	{ "failed", OPT_FAILED, 0, 0, "only calls that returned an error", 0 },
+	{ "min-duration", OPT_MIN_DURATION, "TIME", 0,
+	  "only calls, and work of a GPU, that took this long (10us, 1.5ms)", 0 },
+	{ "max-events", OPT_MAX_EVENTS, "N", 0, "end when N calls were kept", 0 },
 	{ "verbose", 'v', 0, 0, "also the durations of driver calls that runtime calls make", 0 },
 	{ 0 }
 };
@@ -57,6 +66,25 @@ static void parse_last(const struct argp_state *state, struct record_options *o,
 		cli_bad_value(state, "--last", arg, "duration (10s, 2m) or size (64MiB, 1GB)");
 	if (!o->last_ns && !o->last_bytes)
 		cli_bad_value(state, "--last", arg, "length of time or of memory");
+}
+
+static error_t parse_chosen(int key, char *arg, struct argp_state *state)
+{
+	struct chosen_options *o = &((struct record_options *)state->input)->chosen;
+
+	switch (key) {
+	case OPT_FAILED:
+		o->failed = true;
+		return 0;
+	case OPT_MIN_DURATION:
+		o->min_duration_ns = cli_duration(state, "--min-duration", arg);
+		return 0;
+	case OPT_MAX_EVENTS:
+		if (!parse_number(arg, UINT64_MAX / 2, &o->max_calls) || !o->max_calls)
+			cli_bad_value(state, "--max-events", arg, "number from 1 on");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -73,6 +101,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_FORCE:
 		o->force = true;
 		return 0;
+	case CLI_OPT_MODE:
+		o->mode = cli_parse_mode(state, arg);
+		return 0;
 	case OPT_LAST:
 		parse_last(state, o, arg);
 		return 0;
@@ -80,7 +111,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->verbose = true;
 		return 0;
 	}
-	return ARGP_ERR_UNKNOWN;
+	return parse_chosen(key, arg, state);
 }
 
 static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 }, { 0 } };
@@ -178,50 +209,79 @@ static char *default_name(const struct target *target, char *const *command)
 }
 
 /* A trace is read in several places at once, so it has to be a file. */
-static int check_output(const struct record_options *o, struct err *err)
+static int open_file(struct recording *r, const char *path, struct err *err)
 {
-	struct stat st;
+	const struct record_options *o = r->options;
+	const struct new_file_options wanted = {
+		.replace = o->force, .grows = true, .regular = true, .mode = o->mode
+	};
+	int rc = new_file_open(&r->file, path, &wanted, err);
+
+	if (rc == -EINVAL)
+		return err_set(err, EINVAL,
+		               "cannot record to %s: it is not a regular file ('cuscope trace' "
+		               "writes to pipes)",
+		               path);
+	return rc;
+}
+
+/* What --last is to write is not there before: a mistake is better told now. */
+static int check_chosen(const struct record_options *o, struct err *err)
+{
+	if (!o->attach.capture.returns && (o->chosen.failed || o->chosen.min_duration_ns))
+		return err_set(err, EINVAL, "%s needs returns, which --no-returns does not record",
+		               o->chosen.failed ? "--failed" : "--min-duration");
+	return 0;
+}
+
+static int check_output(struct recording *r, struct err *err)
+{
+	const struct record_options *o = r->options;
+	int rc;
 
 	if (!strcmp(o->output, "-"))
 		return err_set(err, EINVAL,
 		               "a trace cannot be written to standard output: give a file, or use "
 		               "'cuscope trace', which prints");
-	if (stat(o->output, &st))
-		return file_can_replace(o->output, err);
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, EINVAL,
-		               "cannot record to %s: it is not a regular file ('cuscope trace' "
-		               "writes to pipes)",
-		               o->output);
-	if (!o->force)
-		return err_set(err, EEXIST, "%s exists already: --force overwrites it", o->output);
-	return 0;
+	if (!o->last_ns && !o->last_bytes)
+		return 0;
+	rc = open_file(r, o->output, err);
+	if (!rc)
+		new_file_drop(&r->file);
+	return rc;
 }
 
-/* "run.cuscope", then "run-2.cuscope" and so on; without --force the first that is not there. */
+/*
+ * "run.cuscope", then "run-2.cuscope" and so on; without --force the first that is not there. The
+ * writer closes a descriptor of its own.
+ */
 static int open_snapshot(void *data, const char **name, struct err *err)
 {
 	struct recording *r = data;
 	const char *path = r->options->output, *ending = strrchr(path, '.');
 	size_t stem = ending && !strchr(ending, '/') ? (size_t)(ending - path) : strlen(path);
-	int fd;
+	int rc;
 
 	do {
 		free(r->name);
 		r->name = ++r->snapshots == 1 ? xstrdup(path)
 		                              : xasprintf("%.*s-%u%s", (int)stem, path,
 		                                          r->snapshots, path + stem);
-		fd = cli_create(r->name, r->options->force, err);
-	} while (fd == -EEXIST && r->snapshots < 100000);
+		rc = open_file(r, r->name, err);
+	} while (rc == -EEXIST && r->snapshots < 100000);
 	*name = r->name;
-	return fd;
+	return rc ? rc : fcntl(fileno(r->file.out), F_DUPFD_CLOEXEC, 0);
 }
 
 static void snapshot_written(void *data, uint64_t events, uint64_t bytes)
 {
 	struct recording *r = data;
+	struct err err = { 0 };
 
-	say_written(r, r->name, events, bytes, NULL);
+	if (cli_settle(&r->file, true, &err))
+		notice(r, err.text);
+	else
+		say_written(r, r->name, events, bytes, NULL);
 }
 
 /* SIGUSR2; what goes wrong does not end the recording. */
@@ -230,8 +290,10 @@ static void take_snapshot(void *data, const struct run_info *run)
 	struct recording *r = data;
 	struct err err = { 0 };
 
-	if (writer_snapshot(r->writer, run, &err))
-		notice(r, err.text);
+	if (!writer_snapshot(r->writer, run, &err))
+		return;
+	notice(r, err.text);
+	cli_settle(&r->file, false, NULL);
 }
 
 /* Without --last: as it is by default, the signal would end the recording in the middle. */
@@ -240,17 +302,24 @@ static void refuse_snapshot(void *data, const struct run_info *run)
 	notice(data, "SIGUSR2 writes what --last keeps: this recording is in its file already");
 }
 
+static bool enough(void *data)
+{
+	return chosen_enough(((const struct recording *)data)->chosen);
+}
+
 /* ---- recording ----------------------------------------------------------------------------- */
 
-static int capture(struct recording *r, struct err *err)
+static int capture(struct recording *r, struct consumer **consumers, size_t count, struct err *err)
 {
 	struct record_options *o = r->options;
 
 	o->attach.capture.target = o->attach.choice.target;
+	o->attach.selection.failed = o->chosen.failed;
 	o->attach.capture.selection = o->attach.selection;
+	o->attach.capture.enough = enough;
 	o->attach.capture.nested_returns = o->verbose;
-	o->attach.capture.consumers = &r->writer;
-	o->attach.capture.n_consumers = 1;
+	o->attach.capture.consumers = consumers;
+	o->attach.capture.n_consumers = count;
 	o->attach.capture.notice = notice;
 	o->attach.capture.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
 	o->attach.capture.data = r;
@@ -268,64 +337,54 @@ static int record_window(struct recording *r, struct err *err)
 	int status;
 
 	r->writer = writer_new_window(&window);
+	r->chosen = chosen_new(r->writer, &o->chosen);
 	o->attach.capture.snapshot = take_snapshot;
-	status = capture(r, err);
+	status = capture(r, &r->chosen, 1, err);
+	r->chosen->ops->free(r->chosen);
+	cli_settle(&r->file, false, NULL); /* what the last one could not write to its end */
 	r->writer->ops->free(r->writer);
 	free(r->name);
 	return status;
 }
 
-/* A file that is to be overwritten stays as it is until the recording has begun. */
-static int open_file(const struct record_options *o, bool *is_new, struct err *err)
-{
-	int fd = o->force ? open(o->output, O_WRONLY | O_CLOEXEC) : -1;
-
-	*is_new = fd < 0;
-	return fd < 0 ? cli_create(o->output, o->force, err) : fd;
-}
-
+/* The file grows under its name: a recording that is killed is read up to its last whole chunk. */
 static int record_all(struct recording *r, struct err *err)
 {
 	const char *path = r->options->output;
+	struct err failure = { 0 };
+	struct consumer *consumers[2];
 	struct writer_stats stats;
-	bool is_new;
-	int fd = open_file(r->options, &is_new, err), status;
+	int status;
 
-	if (fd < 0)
+	if (open_file(r, path, err))
 		return EXIT_FAILURE;
-	r->writer = writer_new(fd, path);
+	consumers[0] = cli_placer(&r->file);
+	r->writer = writer_new(fileno(r->file.out), path);
+	consumers[1] = r->chosen = chosen_new(r->writer, &r->options->chosen);
 	r->options->attach.capture.snapshot = refuse_snapshot;
-	status = capture(r, err);
+	status = capture(r, consumers, 2, err);
 	writer_stats(r->writer, &stats);
+	for (size_t i = 0; i < 2; i++)
+		consumers[i]->ops->free(consumers[i]);
 	r->writer->ops->free(r->writer);
-	if (close(fd) && !status) { /* where a network file system tells that its disk is full */
-		err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
-		status = EXIT_FAILURE;
-	}
 	if (stats.events || stats.ended)
 		say_written(r, path, stats.whole, stats.bytes, stats.ended ? &stats.lost : NULL);
-	else if (is_new)
-		unlink(path); /* it never began */
-	return status;
-}
-
-/* Until the capture waits for it, the signal would end cuscope. */
-static void hold_back_snapshots(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR2);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	else
+		new_file_drop(&r->file); /* it never began */
+	if (!cli_settle(&r->file, true, &failure) || status)
+		return status;
+	*err = failure;
+	return EXIT_FAILURE;
 }
 
 static int record(struct record_options *o, struct err *err)
 {
 	struct recording recording = { .options = o };
 
-	if (check_output(o, err))
+	if (check_chosen(o, err))
+		return EXIT_USAGE;
+	if (check_output(&recording, err))
 		return EXIT_FAILURE;
-	hold_back_snapshots();
 	if (o->last_ns || o->last_bytes)
 		return record_window(&recording, err);
 	return record_all(&recording, err);
@@ -342,7 +401,7 @@ int cli_record(int argc, char **argv)
 	origin_save(&origin);
 	cli_parse(&argp, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
-	signal(SIGPIPE, SIG_IGN);
+	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
 	if (cli_target_settle(&o.attach.choice, o.attach.command, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);

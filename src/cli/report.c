@@ -23,11 +23,13 @@ struct options {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORMAT = 3000, OPT_FORCE, OPT_OUTPUT, OPT_TOP, OPT_NESTED, OPT_GAP, OPT_COLOR };
+enum { OPT_FORMAT = 3000, OPT_FORCE, OPT_OUTPUT, OPT_TOP, OPT_NESTED, OPT_GAP, OPT_COLOR, OPT_SORT };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "What is shown:", 2 },
 	{ "top", OPT_TOP, "N", 0, "the first N rows of each table", 0 },
+	{ "sort", OPT_SORT, "COLUMN", 0,
+	  "rows by this column (\"Total Time\", calls:asc), of the tables that have it", 0 },
 	{ "nested", OPT_NESTED, 0, 0, "also the calls that other calls made", 0 },
 	{ "gap", OPT_GAP, "TIME", 0,
 	  "report gaps: each gap from this length on (default 20us); shorter ones are summed up",
@@ -36,6 +38,7 @@ static const struct argp_option options[] = {
 	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
 	{ "output", OPT_OUTPUT, "DIR", 0, "a file in DIR for each report (cuda_api_sum.csv)", 0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
+	CLI_MODE_OPTION,
 	{ "color", OPT_COLOR, "WHEN", 0,
 	  "always, never, or auto (the default): on a terminal, unless NO_COLOR is set", 0 },
 	{ 0 }
@@ -74,7 +77,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->range;
+		state->child_inputs[0] = state->child_inputs[1] = &o->range;
 		return 0;
 	case OPT_FORMAT:
 		o->set.table.form = cli_table_form(state, arg);
@@ -85,8 +88,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_FORCE:
 		o->set.replace = true;
 		return 0;
+	case CLI_OPT_MODE:
+		o->set.mode = cli_parse_mode(state, arg);
+		return 0;
 	case OPT_TOP:
 		o->set.table.top = cli_top_rows(state, arg);
+		return 0;
+	case OPT_SORT:
+		o->set.table.sort = arg;
 		return 0;
 	case OPT_NESTED:
 		o->set.nested = true;
@@ -109,7 +118,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 },
+	                                      { &cli_calls_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 /* The reports, a line each. */
 static void add_reports(struct buf *out)
@@ -164,19 +175,24 @@ static int print_reports(struct options *o, struct trace_file *file, struct err 
 		return err->code;
 	consumers = report_set_consumers(set, &n);
 	rc = cli_read(file, &o->range, consumers, n, err);
-	if (!rc || rc == -EBADMSG) { /* of a damaged file, what could be read */
+	if (cli_worth_showing(rc)) {
 		rc_finish = report_set_finish(set, rc ? NULL : err);
+		if (!rc_finish && !o->set.folder && o->set.table.form == TABLE_FORM_TEXT)
+			cli_print_incomplete(trace_run(file));
 		rc = rc ? rc : rc_finish;
 	}
 	report_set_free(set);
-	if (!rc)
-		cli_say_missed(o->path, trace_run(file));
-	return rc;
+	return rc ? rc : cli_say_missed(o->path, trace_run(file), err);
 }
 
 static int check_form(const struct options *o, struct err *err)
 {
 	for (size_t i = 0; i < o->n_choices; i++) {
+		if (o->choices[i].report->page && o->set.table.sort)
+			return err_set(err, EINVAL,
+			               "%s is a page, not a table: --sort has nothing to put in "
+			               "order there",
+			               o->choices[i].report->name);
 		if (o->choices[i].report->page && o->set.table.form == TABLE_FORM_CSV)
 			return err_set(err, EINVAL,
 			               "%s is a page, not a table: there is no csv of it "
@@ -204,8 +220,7 @@ static int report(struct options *o, struct err *err)
 	o->set.table.out = stdout;
 	o->set.table.note = tell_note;
 	o->set.from_ns = o->range.from_ns;
-	o->set.part = o->range.from_ns || o->range.has_to || o->range.n_pids ||
-	              trace_run(file)->gpu_times;
+	o->set.part = cli_is_part(&o->range);
 	o->set.to_ns = o->range.has_to ? o->range.to_ns : 0;
 	if (!o->set.folder) {
 		o->set.table.color = cli_color(o->color, stdout);
@@ -231,7 +246,7 @@ int cli_report(int argc, char **argv)
 
 	argp.doc = doc;
 	cli_parse(&argp, argc, argv, false, &o);
-	signal(SIGPIPE, SIG_IGN);
+	cli_ignore_signals();
 	if (check_form(&o, &err))
 		status = EXIT_USAGE;
 	else if (report(&o, &err))

@@ -10,6 +10,7 @@
 
 #include "base/lines.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "output/timeline_text.h"
 
 #define WIDTH_DEFAULT 100 /* where it goes to no terminal */
@@ -43,7 +44,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->range;
+		state->child_inputs[0] = state->child_inputs[1] = &o->range;
 		return 0;
 	case OPT_TID:
 		if (!parse_number(arg, INT32_MAX, &o->tid) || !o->tid)
@@ -75,7 +76,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &cli_range_argp, 0, NULL, 0 },
+	                                      { &cli_calls_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 static const struct argp argp = {
 	.options = options,
@@ -176,6 +179,7 @@ static int print(const struct options *o, const struct timeline_view *view,
 
 	lines_init(&lines, stdout, "the timeline");
 	timeline_text(view, run, &text, &lines.pending);
+	text_wrap_lines(&lines.pending, 0, width);
 	rc = lines_flush(&lines, err);
 	lines_free(&lines);
 	return rc;
@@ -196,12 +200,14 @@ static int show(const struct options *o, struct trace_file *file, struct err *er
 	int rc, rc_print = 0;
 
 	rc = read_window(o, file, timeline, err);
-	if (!rc || rc == -EBADMSG) /* of a damaged file, what could be read */
+	if (cli_worth_showing(rc)) {
 		rc_print = print(o, timeline_view(timeline), run, width, rc ? NULL : err);
-	if (!rc)
-		cli_say_missed(o->path, run);
+		if (!rc_print)
+			cli_print_incomplete(run);
+	}
 	timeline_free(timeline);
-	return rc ? rc : rc_print;
+	rc = rc ? rc : rc_print;
+	return rc ? rc : cli_say_missed(o->path, run, err);
 }
 
 int cli_timeline(int argc, char **argv)
@@ -212,7 +218,7 @@ int cli_timeline(int argc, char **argv)
 	int rc;
 
 	cli_parse(&argp, argc, argv, false, &o);
-	signal(SIGPIPE, SIG_IGN);
+	cli_ignore_signals();
 	rc = trace_open(o.path, &file, &err);
 	if (!rc) {
 		rc = show(&o, file, &err);

@@ -22,7 +22,9 @@ struct top_options {
 	struct cli_attach attach;
 	struct top_screen_options screen;
 	const char *output;
+	mode_t mode;
 	bool force;
+	struct new_file file; /* that output is */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -37,6 +39,7 @@ static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
 	  "what a command that is started prints goes to FILE and not to /dev/null", 0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
+	CLI_MODE_OPTION,
 	{ 0 }
 };
 
@@ -73,6 +76,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FORCE:
 		o->force = true;
+		return 0;
+	case CLI_OPT_MODE:
+		o->mode = cli_parse_mode(state, arg);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -141,13 +147,13 @@ static char *name_target(const struct top_options *o)
  * A command would write over the screen, and its input would take keys away: it gets neither. With
  * --once it keeps its input.
  */
-static int open_streams(const struct top_options *o, int streams[3], struct err *err)
+static int open_streams(struct top_options *o, int streams[3], struct err *err)
 {
 	const char *path = o->output ? o->output : "/dev/null";
 
-	streams[1] = streams[2] = cli_create(path, o->force, err);
-	if (streams[1] < 0)
-		return streams[1];
+	if (cli_create(&o->file, path, o->force, o->mode, err) || new_file_place(&o->file, err))
+		return err->code;
+	streams[1] = streams[2] = fileno(o->file.out);
 	streams[0] = o->screen.once ? STDIN_FILENO : open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (streams[0] < 0)
 		return err_set(err, errno, "cannot open /dev/null: %s", strerror(errno));
@@ -230,7 +236,7 @@ static int top(struct top_options *o, struct err *err)
 	top_screen_free(screen);
 	free(name);
 	if (command) {
-		close(streams[1]);
+		cli_settle(&o->file, true, NULL);
 		if (!o->screen.once)
 			close(streams[0]);
 	}
@@ -248,7 +254,7 @@ int cli_top(int argc, char **argv)
 	origin_save(&origin);
 	cli_parse(&argp, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
+	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
 	if (check_options(&o, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);

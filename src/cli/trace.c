@@ -2,13 +2,10 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "analysis/calls.h"
 #include "base/file.h"
@@ -24,7 +21,9 @@ struct trace_options {
 	const char *output;
 	const char *json_summary;
 	const char *color; /* auto, always, never */
+	mode_t mode;
 	bool force, summary_only, verbose;
+	struct new_file file; /* that output is */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -46,6 +45,7 @@ static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0, "write the calls to FILE; its ending chooses the format", 0 },
 	{ "format", OPT_FORMAT, "NAME", 0, "", 0 }, /* see cli_help_formats() */
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
+	CLI_MODE_OPTION,
 	{ "begin-end", OPT_BEGIN_END, 0, 0,
 	  "jsonl: a B and an E line for each call instead of one X", 0 },
 	{ "summary-only", OPT_SUMMARY_ONLY, 0, 0, "no calls, just the summary", 0 },
@@ -68,6 +68,9 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FORCE:
 		o->force = true;
+		return 0;
+	case CLI_OPT_MODE:
+		o->mode = cli_parse_mode(state, arg);
 		return 0;
 	case OPT_BEGIN_END:
 		o->sink.begin_end = true;
@@ -127,37 +130,41 @@ static const struct argp argp = {
 
 /* ---- output -------------------------------------------------------------------------------- */
 
-/* That the file can be made is known now; the format makes it itself, and expects none. */
-static int make_way(const struct trace_options *o, int fd, FILE **out, struct err *err)
-{
-	struct stat st;
-	bool regular = !fstat(fd, &st) && S_ISREG(st.st_mode);
-
-	close(fd);
-	if (!regular)
-		return err_set(err, EINVAL, "%s cannot be written to %s: it is no ordinary file",
-		               o->format->name, o->output);
-	unlink(o->output);
-	*out = NULL;
-	return 0;
-}
-
+/* A format that is of use only as a whole has no name before; all others grow under theirs. */
 static int open_output(struct trace_options *o, FILE **out, struct err *err)
 {
-	int fd;
+	const struct new_file_options whole = { .replace = o->force,
+		                                .regular = true,
+		                                .mode = o->mode };
+	int rc;
 
 	*out = stdout;
 	if (!o->output || !strcmp(o->output, "-"))
 		return o->summary_only ? 0 : cli_check_stdout(o->format, err);
-	fd = cli_create(o->output, o->force, err);
-	if (fd < 0)
-		return fd;
-	o->sink.path = o->sink.place = o->output;
-	if (o->format->opens_path && !o->summary_only)
-		return make_way(o, fd, out, err);
-	*out = fdopen(fd, "w");
+	if (o->format->whole_file && !o->summary_only)
+		rc = new_file_open(&o->file, o->output, &whole, err);
+	else
+		rc = cli_create(&o->file, o->output, o->force, o->mode, err);
+	if (rc)
+		return rc;
+	o->sink.path = o->output;
+	*out = o->file.out;
 	setvbuf(*out, NULL, _IOFBF, OUTPUT_BUFFER);
 	return 0;
+}
+
+/* Half a database is no use; of what was written from front to back each line is. */
+static int close_output(struct trace_options *o, const struct consumer *sink, int status,
+                        struct err *err)
+{
+	struct err failure = { 0 };
+
+	if (sink && o->format->whole_file && !sink_ended(sink))
+		new_file_drop(&o->file);
+	if (!o->file.out || !cli_settle(&o->file, !status, &failure) || status)
+		return status;
+	*err = failure;
+	return EXIT_FAILURE;
 }
 
 /* The summary goes where it does not mix with lines that a program is to read. */
@@ -170,30 +177,38 @@ static FILE *summary_stream(const struct trace_options *o, FILE *out)
 
 /* ---- running ------------------------------------------------------------------------------- */
 
+/* A trace while it runs. */
+struct tracing {
+	struct consumer *sink; /* NULL: no calls are shown */
+	struct consumer *calls;
+};
+
 static bool enough(void *data)
 {
-	return data && sink_done(data);
+	const struct tracing *tracing = data;
+
+	return tracing->sink && sink_done(tracing->sink);
+}
+
+/* SIGUSR1. What goes wrong is told at the end, when it is tried again. */
+static void print_summary(void *data, const struct run_info *run)
+{
+	const struct tracing *tracing = data;
+
+	calls_print(tracing->calls, run, &(struct err){ 0 });
 }
 
 static int choose_format(struct trace_options *o, struct err *err)
 {
-	if (!o->format && o->output)
-		o->format = sink_format_by_ending(o->output);
+	bool named = o->output && strcmp(o->output, "-") && !o->summary_only;
+
 	if (!o->format)
-		o->format = sink_format_by_name("table");
+		o->format = named ? cli_format_of(o->output, err) : sink_format_by_name("table");
+	if (!o->format)
+		return err->code;
 	if (o->sink.begin_end && strcmp(o->format->name, "jsonl"))
 		return err_set(err, EINVAL, "--begin-end goes with --format jsonl");
 	return 0;
-}
-
-/* A mistake that would show only at the end of a long trace is better told now. */
-static int check_json_summary(const char *path, bool force, struct err *err)
-{
-	struct stat st;
-
-	if (!force && stat(path, &st) == 0 && S_ISREG(st.st_mode))
-		return err_set(err, EEXIST, "%s exists already: --force overwrites it", path);
-	return file_can_replace(path, err);
 }
 
 static int check_options(const struct trace_options *o, struct err *err)
@@ -205,28 +220,32 @@ static int check_options(const struct trace_options *o, struct err *err)
 		return err_set(
 			err, EINVAL,
 			"--min-duration needs durations, which --no-returns does not record");
-	return o->json_summary ? check_json_summary(o->json_summary, o->force, err) : 0;
+	/* a mistake that would show only at the end of a long trace is better told now */
+	return o->json_summary ? file_can_replace(o->json_summary, o->force, err) : 0;
 }
 
 /* Runs the capture with its consumers made. Returns the exit status. */
 static int run(struct trace_options *o, struct consumer **consumers, size_t count,
-               struct consumer *sink, struct err *err)
+               struct tracing *tracing, struct err *err)
 {
 	o->attach.capture.target = o->attach.choice.target;
+	o->attach.selection.failed = o->sink.failed_only;
 	o->attach.capture.selection = o->attach.selection;
 	o->attach.capture.begin_records = o->sink.begin_end;
 	o->attach.capture.nested_returns = o->verbose;
 	o->attach.capture.consumers = consumers;
 	o->attach.capture.n_consumers = count;
 	o->attach.capture.enough = enough;
-	o->attach.capture.data = sink;
+	o->attach.capture.summary = print_summary;
+	o->attach.capture.data = tracing;
 	return cli_capture(&o->attach.capture, err);
 }
 
 static int trace(struct trace_options *o, struct err *err)
 {
-	struct calls_options calls = { .json = o->json_summary };
-	struct consumer *consumers[2], *sink = NULL;
+	struct calls_options calls = { .json = o->json_summary, .json_mode = o->mode };
+	struct consumer *consumers[3], *sink = NULL;
+	struct tracing tracing = { 0 };
 	size_t count = 0;
 	int status;
 	FILE *out;
@@ -241,18 +260,18 @@ static int trace(struct trace_options *o, struct err *err)
 	o->sink.color = cli_color(o->color, out);
 	o->sink.width = cli_width(out);
 	o->sink.verbose = o->verbose;
+	if (out != stdout && !o->format->whole_file)
+		consumers[count++] = cli_placer(&o->file);
 	if (!o->summary_only)
 		consumers[count++] = sink = o->format->create(&o->sink);
-	consumers[count++] = calls_new(&calls);
-	status = run(o, consumers, count, sink, err);
+	tracing.sink = sink;
+	consumers[count++] = tracing.calls = calls_new(&calls);
+	status = run(o, consumers, count, &tracing, err);
+	if (sink)
+		cli_say_unjoined(sink, "cuscope record, and export of its file, join all");
+	status = close_output(o, sink, status, err);
 	while (count--)
 		consumers[count]->ops->free(consumers[count]);
-	if (status && out != stdout)
-		cli_drop_empty(o->output, o->force, out);
-	if (out && out != stdout && fclose(out) && !status) {
-		err_set(err, errno, "writing %s: %s", o->output, strerror(errno));
-		status = EXIT_FAILURE;
-	}
 	return status;
 }
 
@@ -266,7 +285,7 @@ int cli_trace(int argc, char **argv)
 	origin_save(&origin);
 	cli_parse(&argp, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
+	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
 	if (cli_target_settle(&o.attach.choice, o.attach.command, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
@@ -76,8 +77,10 @@ struct watch_command {
 	const struct format *format;
 	const char *output;
 	const char *plot_file;
+	mode_t mode;
 	bool force, once;
 	char **command;
+	struct new_file file; /* that output is */
 	FILE *out;
 	struct symbols *symbols; /* with the next two: of memleak */
 	struct places *places;
@@ -124,6 +127,7 @@ static const struct {
 	  { "plot", OPT_PLOT, "FILE", 0, "draw live memory over time, anew with each page (SVG)",
 	    0 } },
 	{ ALL_TOOLS, { "force", OPT_FORCE, 0, 0, "overwrite a file that exists", 0 } },
+	{ ALL_TOOLS, CLI_MODE_OPTION },
 	{ ALL_TOOLS, { 0, 0, 0, 0, "How long, and at what cost:", 5 } },
 	{ ALL_TOOLS, { "duration", OPT_DURATION, "TIME", 0, "end after this time (10s, 2m)", 0 } },
 	{ ALL_TOOLS,
@@ -198,6 +202,9 @@ static error_t parse_shown(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FORCE:
 		c->force = true;
+		return 0;
+	case CLI_OPT_MODE:
+		c->mode = cli_parse_mode(state, arg);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -336,8 +343,24 @@ static int draw_plot(struct watch_command *c, const struct watch_page *page, str
 		c->plot = memory_plot_new(page->begin_ns);
 	live_plot(c->plot, page, c->places);
 	memory_plot_draw(c->plot, &frame, &svg);
-	r = file_replace(c->plot_file, &svg, err);
+	r = file_replace(c->plot_file, c->mode, &svg, err);
 	buf_free(&svg);
+	return r;
+}
+
+/* Whole, or not at all: a reader that does not read is not waited for when cuscope is to end. */
+static int write_page(const struct watch_command *c, bool screen, const struct buf *text,
+                      struct err *err)
+{
+	struct lines lines;
+	int r;
+
+	lines_init(&lines, c->out, c->output ? c->output : "the pages");
+	if (screen)
+		buf_puts(&lines.pending, "\033[H\033[2J");
+	buf_add(&lines.pending, text->data, text->len);
+	r = lines_flush(&lines, err);
+	lines_free(&lines);
 	return r;
 }
 
@@ -358,12 +381,9 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 	c->format->print(page, &c->live, &text);
 	if (screen && !page->last)
 		fit_screen(&text, size.ws_row);
-	if (screen)
-		fputs("\033[H\033[2J", c->out);
-	fwrite(text.data, 1, text.len, c->out);
-	if (fflush(c->out))
-		r = err_set(err, errno, "writing %s: %s", c->output ? c->output : "the pages",
-		            strerror(errno));
+	r = new_file_place(&c->file, err);
+	if (!r)
+		r = write_page(c, screen, &text, err);
 	if (!r && c->plot_file)
 		r = draw_plot(c, page, err);
 	buf_free(&text);
@@ -374,25 +394,13 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 
 static int open_output(struct watch_command *c, struct err *err)
 {
-	int fd;
-
 	c->out = stdout;
 	if (!c->output || !strcmp(c->output, "-"))
 		return 0;
-	fd = cli_create(c->output, c->force, err);
-	if (fd < 0)
-		return fd;
-	c->out = fdopen(fd, "w");
+	if (cli_create(&c->file, c->output, c->force, c->mode, err))
+		return err->code;
+	c->out = c->file.out;
 	return 0;
-}
-
-/* A mistake that would show only at the first page is better told now. */
-static int check_plot(const struct watch_command *c, struct err *err)
-{
-	if (!c->force && access(c->plot_file, F_OK) == 0)
-		return err_set(err, EEXIST, "%s exists already: --force overwrites it",
-		               c->plot_file);
-	return file_can_replace(c->plot_file, err);
 }
 
 static void begin_places(struct watch_command *c)
@@ -413,6 +421,7 @@ static void end_places(struct watch_command *c)
 
 static int watch(struct watch_command *c, struct err *err)
 {
+	struct err failure = { 0 };
 	int status;
 
 	if (!c->capture.returns && c->chosen & WATCH_MEMORY)
@@ -420,7 +429,8 @@ static int watch(struct watch_command *c, struct err *err)
 		               "memleak needs the addresses that calls return, which --no-returns "
 		               "does not record"),
 		       EXIT_USAGE;
-	if ((c->plot_file && check_plot(c, err)) || open_output(c, err))
+	/* a mistake that would show only at the first page is better told now */
+	if ((c->plot_file && file_can_replace(c->plot_file, c->force, err)) || open_output(c, err))
 		return EXIT_FAILURE;
 	begin_places(c);
 	c->watch.tools = c->chosen;
@@ -438,13 +448,10 @@ static int watch(struct watch_command *c, struct err *err)
 	c->capture.watch = &c->watch;
 	status = cli_capture(&c->capture, err);
 	end_places(c);
-	if (status && c->out != stdout)
-		cli_drop_empty(c->output, c->force, c->out);
-	if (c->out != stdout && fclose(c->out) && !status) {
-		err_set(err, errno, "writing %s: %s", c->output, strerror(errno));
-		status = EXIT_FAILURE;
-	}
-	return status;
+	if (!cli_settle(&c->file, !status, &failure) || status)
+		return status;
+	*err = failure;
+	return EXIT_FAILURE;
 }
 
 static int run(struct watch_command *c, int argc, char **argv)
@@ -456,7 +463,7 @@ static int run(struct watch_command *c, int argc, char **argv)
 	origin_save(&origin);
 	parse(c, argc, argv);
 	c->choice.target.command.origin = &origin;
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, told like others */
+	cli_ignore_signals();
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
 	if (cli_target_settle(&c->choice, c->command, &err)) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
@@ -466,6 +473,7 @@ static int run(struct watch_command *c, int argc, char **argv)
 	if (err.text[0])
 		cli_say("%s", err.text);
 	free(c->choice.pids);
+	free(c->choice.env);
 	return status;
 }
 

@@ -268,6 +268,7 @@ struct api_call {
 	uint64_t address; /* OP_ALLOC, OP_FREE; destination of OP_COPY and OP_SET */
 	uint64_t source;  /* OP_COPY */
 	uint64_t bytes;   /* OP_ALLOC, OP_COPY, OP_SET */
+	bool size_unknown; /* OP_COPY, OP_SET: the call does not say it, bytes are 0 */
 	enum api_direction direction;
 };
 

@@ -253,6 +253,14 @@ static void decode_runtime_copy(const struct sum *sum, struct api_call *call)
 		call->address = to;
 	if (from || to)
 		call->bytes = 0;
+	call->size_unknown |= from || to;
+}
+
+/* Whether something that the size is made of was not recorded, or lies where nothing is. */
+static bool size_is_unknown(const struct sum *sum)
+{
+	return sum->missing || (sum->out_missing && !sum->spare) ||
+	       (!sum->has_bytes && !sum->n_dims);
 }
 
 static bool moves_bytes(enum api_op op)
@@ -287,6 +295,8 @@ void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *r
 		return;
 	}
 	call->bytes = total_bytes(&sum);
+	call->size_unknown =
+		(api->row->op == OP_COPY || api->row->op == OP_SET) && size_is_unknown(&sum);
 	if (sum.has_copy_types && raw->blob_valid)
 		decode_driver_copy(&sum, call);
 	else

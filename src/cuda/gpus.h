@@ -24,6 +24,12 @@ struct gpu {
 	int64_t memory_used_bytes, memory_total_bytes;
 	int64_t power_mw, power_limit_mw;
 	int temperature_c;
+	/* what does not change */
+	char uuid[48], bus[32]; /* empty: not known */
+	int compute_major, compute_minor;
+	int multiprocessors;
+	int64_t clock_hz;         /* the highest of its multiprocessors */
+	int64_t memory_bandwidth; /* bytes a second */
 };
 
 /* Device memory of a process on all GPUs together, contexts and code included. */

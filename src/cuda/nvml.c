@@ -14,11 +14,14 @@
 #include <sys/auxv.h>
 
 #include "base/xalloc.h"
+#include "cuda/gpu_limits.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
 
 #define SUCCESS    0
 #define SENSOR_GPU 0 /* nvmlTemperatureSensors_t */
+#define CLOCK_SM   1 /* nvmlClockType_t */
+#define CLOCK_MEM  2
 
 typedef struct nvmlDevice_st *gpu_handle; /* nvmlDevice_t, opaque */
 
@@ -35,6 +38,12 @@ struct memory_v2 { /* nvmlMemory_v2_t: `used` is what nvidia-smi shows */
 	unsigned long long total, reserved, free, used;
 };
 
+struct pci { /* nvmlPciInfo_t */
+	char legacy[16];
+	unsigned domain, bus, device, id, subsystem;
+	char bus_id[32];
+};
+
 #define MEMORY_V2 (sizeof(struct memory_v2) | 2u << 24)
 
 /* nvmlProcessInfo_v2_t, which both _v2 and _v3 of the call fill */
@@ -46,6 +55,7 @@ struct process_info {
 
 _Static_assert(sizeof(struct process_info) == 24, "nvmlProcessInfo_v2_t");
 _Static_assert(sizeof(struct memory_v2) == 40, "nvmlMemory_v2_t");
+_Static_assert(sizeof(struct pci) == 68, "nvmlPciInfo_t");
 
 struct nvml {
 	void *library;
@@ -61,6 +71,12 @@ struct nvml {
 	int (*power_limit)(gpu_handle handle, unsigned *milliwatts);
 	int (*temperature)(gpu_handle handle, int sensor, unsigned *celsius);
 	int (*processes)(gpu_handle handle, unsigned *count, struct process_info *infos);
+	int (*uuid)(gpu_handle handle, char *uuid, unsigned size);
+	int (*pci)(gpu_handle handle, struct pci *pci);
+	int (*compute)(gpu_handle handle, int *major, int *minor);
+	int (*max_clock)(gpu_handle handle, int clock, unsigned *mhz);
+	int (*bus_width)(gpu_handle handle, unsigned *bits); /* these two: since driver 495 */
+	int (*cores)(gpu_handle handle, unsigned *cores);
 	const char *(*error)(int result);
 	/* the first drivers of 535 wrote entries of 32 bytes: room for that many of those */
 	struct process_info infos[GPU_PROCESSES_MAX * 4 / 3 + 1];
@@ -93,6 +109,12 @@ static const struct function functions[] = {
 	ROW(temperature, "nvmlDeviceGetTemperature", false),
 	ROW(processes, "nvmlDeviceGetComputeRunningProcesses_v3", false),
 	ROW(processes, "nvmlDeviceGetComputeRunningProcesses_v2", false),
+	ROW(uuid, "nvmlDeviceGetUUID", false),
+	ROW(pci, "nvmlDeviceGetPciInfo_v3", false),
+	ROW(compute, "nvmlDeviceGetCudaComputeCapability", false),
+	ROW(max_clock, "nvmlDeviceGetMaxClockInfo", false),
+	ROW(bus_width, "nvmlDeviceGetMemoryBusWidth", false),
+	ROW(cores, "nvmlDeviceGetNumGpuCores", false),
 	ROW(error, "nvmlErrorString", false),
 };
 
@@ -192,6 +214,47 @@ static void read_memory(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
 	}
 }
 
+/* Memory is clocked on both edges. */
+static void read_clocks(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
+{
+	unsigned mhz, bits;
+
+	if (!nvml->max_clock)
+		return;
+	if (nvml->max_clock(handle, CLOCK_SM, &mhz) == SUCCESS)
+		gpu->clock_hz = mhz * 1000000ll;
+	if (nvml->bus_width && nvml->bus_width(handle, &bits) == SUCCESS &&
+	    nvml->max_clock(handle, CLOCK_MEM, &mhz) == SUCCESS)
+		gpu->memory_bandwidth = mhz * 1000000ll * 2 * (bits / 8);
+}
+
+/* NVML does not tell of multiprocessors, but of the cores in them. */
+static void read_multiprocessors(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
+{
+	const struct gpu_limits *limits;
+	unsigned cores;
+	int major, minor;
+
+	if (!nvml->compute || nvml->compute(handle, &major, &minor) != SUCCESS)
+		return;
+	gpu->compute_major = major;
+	gpu->compute_minor = minor;
+	limits = gpu_limits((uint32_t)major, (uint32_t)minor);
+	if (limits && nvml->cores && nvml->cores(handle, &cores) == SUCCESS)
+		gpu->multiprocessors = (int)(cores / limits->cores);
+}
+
+static void read_identity(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
+{
+	struct pci pci;
+
+	if (!nvml->uuid || nvml->uuid(handle, gpu->uuid, sizeof(gpu->uuid)) != SUCCESS)
+		gpu->uuid[0] = '\0';
+	gpu->uuid[sizeof(gpu->uuid) - 1] = '\0';
+	if (nvml->pci && nvml->pci(handle, &pci) == SUCCESS)
+		snprintf(gpu->bus, sizeof(gpu->bus), "%.*s", (int)sizeof(pci.bus_id), pci.bus_id);
+}
+
 static void read_gpu(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
 {
 	struct utilization utilization;
@@ -200,6 +263,9 @@ static void read_gpu(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
 	if (!nvml->name || nvml->name(handle, gpu->name, sizeof(gpu->name)) != SUCCESS)
 		snprintf(gpu->name, sizeof(gpu->name), "GPU");
 	gpu->name[sizeof(gpu->name) - 1] = '\0';
+	read_identity(nvml, handle, gpu);
+	read_clocks(nvml, handle, gpu);
+	read_multiprocessors(nvml, handle, gpu);
 	if (nvml->utilization && nvml->utilization(handle, &utilization) == SUCCESS)
 		gpu->busy_percent = (int)utilization.gpu;
 	read_memory(nvml, handle, gpu);
@@ -243,6 +309,11 @@ static const struct gpu unknown_gpu = {
 	.power_mw = GPU_UNKNOWN,
 	.power_limit_mw = GPU_UNKNOWN,
 	.temperature_c = GPU_UNKNOWN,
+	.compute_major = GPU_UNKNOWN,
+	.compute_minor = GPU_UNKNOWN,
+	.multiprocessors = GPU_UNKNOWN,
+	.clock_hz = GPU_UNKNOWN,
+	.memory_bandwidth = GPU_UNKNOWN,
 };
 
 void nvml_sample(struct nvml *nvml, struct gpus_sample *sample)
@@ -272,15 +343,23 @@ void nvml_sample(struct nvml *nvml, struct gpus_sample *sample)
 
 /* ---- without it ---------------------------------------------------------------------------- */
 
-/* "Model: \t\t NVIDIA H200" is a line of the file. */
-static bool read_model(const char *path, struct gpu *gpu)
+/*
+ * "Model: \t\t NVIDIA H200" is a line of the file. The UUID of a GPU that sleeps has question
+ * marks: then it is not known.
+ */
+static bool read_information(const char *path, struct gpu *gpu)
 {
 	FILE *file = fopen(path, "re");
 	char line[160];
 	bool found = false;
 
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = sscanf(line, "Model: %95[^\n]", gpu->name) == 1;
+	while (file && fgets(line, sizeof(line), file)) {
+		found |= sscanf(line, "Model: %95[^\n]", gpu->name) == 1;
+		sscanf(line, "GPU UUID: %47s", gpu->uuid);
+		sscanf(line, "Bus Location: %31s", gpu->bus);
+	}
+	if (strchr(gpu->uuid, '?'))
+		gpu->uuid[0] = '\0';
 	if (file)
 		fclose(file);
 	return found;
@@ -294,7 +373,7 @@ void gpus_from_proc(struct gpus_sample *sample)
 	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
 		for (size_t i = 0; i < found.gl_pathc && sample->n < GPUS_MAX; i++) {
 			sample->gpus[sample->n] = unknown_gpu;
-			sample->n += read_model(found.gl_pathv[i], &sample->gpus[sample->n]);
+			sample->n += read_information(found.gl_pathv[i], &sample->gpus[sample->n]);
 		}
 	}
 	globfree(&found);

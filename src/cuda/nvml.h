@@ -17,7 +17,7 @@ void nvml_close(struct nvml *nvml);
 /* Fills all but `why`, which is set when the library stops answering. */
 void nvml_sample(struct nvml *nvml, struct gpus_sample *sample);
 
-/* Names only, of what /proc/driver/nvidia lists. */
+/* Names, UUIDs and places only, of what /proc/driver/nvidia lists. */
 void gpus_from_proc(struct gpus_sample *sample);
 
 #endif

@@ -18,7 +18,7 @@
 
 #define QUERY                                                                                      \
 	"--query-gpu=index,name,utilization.gpu,memory.used,memory.total,power.draw,"              \
-	"enforced.power.limit,temperature.gpu"
+	"enforced.power.limit,temperature.gpu,uuid,pci.bus_id,clocks.max.sm"
 
 struct smi {
 	int output; /* what it writes, does not block */
@@ -56,6 +56,14 @@ static int64_t next_number(char **rest, double unit)
 	return (int64_t)(value * unit + 0.5);
 }
 
+/* "[N/A]" and what is not there are no text. */
+static void next_word(char **rest, char *text, size_t size)
+{
+	const char *field = next_field(rest);
+
+	snprintf(text, size, "%s", field && *field != '[' ? field : "");
+}
+
 void smi_parse(const char *line, struct gpus_sample *sample)
 {
 	char *copy = xstrdup(line), *rest = copy;
@@ -72,6 +80,11 @@ void smi_parse(const char *line, struct gpus_sample *sample)
 		gpu->power_mw = next_number(&rest, 1000);
 		gpu->power_limit_mw = next_number(&rest, 1000);
 		gpu->temperature_c = (int)next_number(&rest, 1);
+		next_word(&rest, gpu->uuid, sizeof(gpu->uuid));
+		next_word(&rest, gpu->bus, sizeof(gpu->bus));
+		gpu->clock_hz = next_number(&rest, 1e6);
+		gpu->compute_major = gpu->compute_minor = gpu->multiprocessors = GPU_UNKNOWN;
+		gpu->memory_bandwidth = GPU_UNKNOWN;
 		if (sample->n <= (size_t)index)
 			sample->n = (size_t)index + 1;
 	}

@@ -26,7 +26,8 @@ void smi_close(struct smi *smi);
  */
 bool smi_read(struct smi *smi, int wait_ms, struct gpus_sample *sample);
 
-/* One line, for smi_read: "0, NVIDIA H200, 87, 12288, 143771, 412.34, 700.00, 61". */
+/* One line, for smi_read: "0, NVIDIA H200, 87, 12288, 143771, 412.34, 700.00, 61, GPU-8c0d,
+ * 00000000:18:00.0, 1980". What is missing at the end is not known. */
 void smi_parse(const char *line, struct gpus_sample *sample);
 
 #endif

@@ -2,6 +2,7 @@
 /* Parses the argument string of a row; row.h describes the language. */
 #include "cuda/row.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,11 +104,22 @@ static bool take_number(const char **at, char mark, unsigned *value)
 	return true;
 }
 
+/* Names go into every output as they are: nothing in them may need an escape. */
+static bool is_name(const char *name)
+{
+	if (!strcmp(name, "-"))
+		return true;
+	while (isalnum((unsigned char)*name) || *name == '_')
+		name++;
+	return !*name;
+}
+
 /* Reads the item at `*at` and moves on to the next. */
 static bool take_item(const char **at, struct item *item)
 {
 	memset(item, 0, sizeof(*item));
-	if (!take(at, ": ", item->name, sizeof(item->name)) || !item->name[0])
+	if (!take(at, ": ", item->name, sizeof(item->name)) || !item->name[0] ||
+	    !is_name(item->name))
 		return false;
 	if (**at == ':') {
 		++*at;

@@ -4,14 +4,17 @@
  * viewers, Holistic Trace Analysis (HTA), and whatever looks for cudaLaunchKernel by name.
  * docs/export.md lists what those tools take for granted; the comments here say where it shows.
  *
- * A call that asked for GPU work waits for the work, and work for its call, so that only what is a
- * pair carries a correlation on its call and a flow: HTA counts both and wants as many of each.
+ * Only what is a pair carries a correlation on its call and a flow: HTA counts both and wants as
+ * many of each. What is a pair is known beforehand where a file is exported (sink.joined); else a
+ * call that asked for GPU work waits for the work, and work for its call.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/correlations.h"
+#include "analysis/pairs.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "output/activity.h"
@@ -19,21 +22,14 @@
 #include "output/chrome.h"
 #include "output/format.h"
 #include "output/fragments.h"
-#include "output/pairs.h"
-
-/*
- * Times are relative to a base, since microseconds since 1970 with nanoseconds behind the point are
- * more than a double holds. As in Kineto it is a round date, so that files of several ranks, begun
- * at different times, have the same: HTA compares their times without looking at it.
- */
-#define BASE_STEP_NS (90ull * 24 * 3600 * 1000000000)
 
 struct chrome {
 	struct sink sink; /* first */
 	struct chrome_writer writer;
 	struct chrome_rows *rows;
-	struct pairs *pairs;
+	struct pairs *pairs;        /* where sink.joined is not known */
 	struct fragments functions; /* what all events of a function begin with */
+	bool is_over;               /* nothing is written any more */
 };
 
 /* A call or an activity that waits for the other half. */
@@ -50,7 +46,7 @@ struct waiting {
 			enum api_op op;
 			bool has_bytes;
 		} call;
-		struct activity activity;
+		struct activity *activity; /* its own */
 	};
 };
 
@@ -187,7 +183,8 @@ static struct waiting_call work_of(const struct call *call)
 		.kernel = call->kernel,
 		.bytes = call->args.bytes,
 		.op = call->op,
-		.has_bytes = call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC,
+		.has_bytes = (call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC) &&
+		             !(call->flags & CALL_SIZE_UNKNOWN),
 	};
 
 	memcpy(work.grid, call->args.grid, sizeof(work.grid));
@@ -270,7 +267,7 @@ static void add_transfer_args(struct buf *out, const struct activity *a)
 	add_u64(out, ", \"bytes\": ", a->bytes);
 	if (ns) { /* bytes a nanosecond */
 		ADD(out, ", \"memory bandwidth (GB/s)\": ");
-		buf_fixed(out, (uint64_t)((double)a->bytes * 1e6 / (double)ns), 6);
+		buf_fixed(out, number_u64((double)a->bytes * 1e6 / (double)ns), 6);
 	}
 	if (a->kind == ACTIVITY_COPY && a->direction == DIRECTION_P2P) {
 		add_u64(out, ", \"fromDevice\": ", a->device);
@@ -279,7 +276,8 @@ static void add_transfer_args(struct buf *out, const struct activity *a)
 	}
 }
 
-static void write_activity(struct chrome *chrome, const struct waiting *w)
+static void write_activity(struct chrome *chrome, uint32_t process, const struct activity *a,
+                           uint32_t tid)
 {
 	static const char *const category[] = {
 		[ACTIVITY_KERNEL] = "kernel",
@@ -287,7 +285,6 @@ static void write_activity(struct chrome *chrome, const struct waiting *w)
 		[ACTIVITY_SET] = "gpu_memset",
 		[ACTIVITY_GRAPH_RUN] = "kernel", /* it is time of the GPU as theirs is */
 	};
-	const struct activity *a = &w->activity;
 	struct buf *out = chrome->writer.out, name = { 0 };
 
 	buf_puts(&name, "");
@@ -296,7 +293,7 @@ static void write_activity(struct chrome *chrome, const struct waiting *w)
 	buf_printf(out, "\"ph\": \"X\", \"cat\": \"%s\", \"name\": ", category[a->kind]);
 	buf_json_string(out, name.data);
 	add_u64(out, ", \"pid\": ", a->device);
-	add_u64(out, ", \"tid\": ", w->tid);
+	add_u64(out, ", \"tid\": ", tid);
 	ADD(out, ", \"ts\": ");
 	chrome_add_time(&chrome->writer, a->begin_ns);
 	ADD(out, ", \"dur\": ");
@@ -304,7 +301,8 @@ static void write_activity(struct chrome *chrome, const struct waiting *w)
 	add_u64(out, ", \"args\": {\"device\": ", a->device);
 	add_u64(out, ", \"context\": ", a->context);
 	add_u64(out, ", \"stream\": ", a->stream);
-	add_u64(out, ", \"correlation\": ", w->half.correlation ? correlation_id(&w->half) : 0);
+	add_u64(out, ", \"correlation\": ",
+	        a->correlation ? chrome_correlation(process, a->correlation) : 0);
 	if (a->kind == ACTIVITY_KERNEL)
 		add_kernel_args(out, a);
 	else if (a->kind != ACTIVITY_GRAPH_RUN)
@@ -319,14 +317,14 @@ static void write_activity(struct chrome *chrome, const struct waiting *w)
 
 /* ---- flows ---------------------------------------------------------------------------------- */
 
-static void write_flow(struct chrome *chrome, const char *phase, const struct half *half,
-                       uint32_t pid, uint32_t tid, uint64_t time_ns)
+static void write_flow(struct chrome *chrome, const char *phase, uint64_t id, uint32_t pid,
+                       uint32_t tid, uint64_t time_ns)
 {
 	struct buf *out = chrome->writer.out;
 
 	chrome_begin_event(&chrome->writer);
 	buf_puts(out, phase);
-	add_u64(out, ", \"id\": ", correlation_id(half));
+	add_u64(out, ", \"id\": ", id);
 	add_u64(out, ", \"pid\": ", pid);
 	add_u64(out, ", \"tid\": ", tid);
 	ADD(out, ", \"ts\": ");
@@ -334,80 +332,127 @@ static void write_flow(struct chrome *chrome, const char *phase, const struct ha
 	ADD(out, ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}");
 }
 
-static void flow_begins(struct chrome *chrome, const struct waiting *call)
+static void write_paired_call(struct chrome *chrome, const struct waiting *w)
 {
-	write_flow(chrome, "\"ph\": \"s\"", &call->half, call->pid, call->tid, call->call.begin_ns);
+	write_waiting_call(chrome, w, true);
+	write_flow(chrome, "\"ph\": \"s\"", correlation_id(&w->half), w->pid, w->tid,
+	           w->call.begin_ns);
 }
 
-static void flow_ends(struct chrome *chrome, const struct waiting *activity)
+static void write_paired_activity(struct chrome *chrome, uint32_t process,
+                                  const struct activity *activity, uint32_t tid)
 {
-	write_flow(chrome, "\"ph\": \"f\", \"bp\": \"e\"", &activity->half,
-	           activity->activity.device, activity->tid, activity->activity.begin_ns);
+	write_activity(chrome, process, activity, tid);
+	write_flow(chrome, "\"ph\": \"f\", \"bp\": \"e\"",
+	           chrome_correlation(process, activity->correlation), activity->device, tid,
+	           activity->begin_ns);
 }
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
+
+static bool asks_for_work(const struct call *call)
+{
+	return call_asks_for_work(call) && call_has_end(call);
+}
 
 static void leave(void *data, const struct half *half)
 {
 	struct chrome *chrome = data;
 	const struct waiting *waiting = (const struct waiting *)half;
 
-	if (half->call)
+	if (half->call && !chrome->is_over)
 		write_waiting_call(chrome, waiting, false);
-	else
-		write_activity(chrome, waiting);
+	else if (!half->call && !chrome->is_over)
+		write_activity(chrome, half->process, waiting->activity, waiting->tid);
+	if (!half->call)
+		free(waiting->activity);
 }
 
-static void add_waiting_call(struct chrome *chrome, const struct event *event)
+static void keep_call(struct chrome *chrome, const struct waiting *call)
 {
+	struct waiting *place =
+		pairs_add(chrome->pairs, call->half.process, call->half.correlation, true);
+
+	place->pid = call->pid;
+	place->tid = call->tid;
+	place->call = call->call;
+}
+
+static void add_asking_call(struct chrome *chrome, const struct event *event)
+{
+	uint32_t process = event->process->id;
 	uint64_t correlation = event->call->correlation;
-	struct waiting *other = pairs_find(chrome->pairs, event->process->id, correlation);
+	struct waiting *other = pairs_find(chrome->pairs, process, correlation);
 	struct waiting call = {
-		.half = { correlation, event->process->id, true, false },
+		.half = { .correlation = correlation, .process = process, .call = true },
 		.pid = event->process->pid,
 		.tid = event->tid,
 		.call = work_of(event->call),
 	};
+	unsigned marks;
 
-	if (!other || other->half.call) {
-		other = pairs_add(chrome->pairs, event->process->id, correlation, true);
-		*other = call;
-		return;
+	if (chrome->sink.joined) {
+		marks = correlations_marks(chrome->sink.joined, process, correlation);
+		if (marks & CORRELATION_WORK)
+			write_paired_call(chrome, &call);
+		else
+			write_waiting_call(chrome, &call, false);
+	} else if (!other || other->half.call) {
+		keep_call(chrome, &call);
+	} else {
+		write_paired_call(chrome, &call);
+		write_paired_activity(chrome, process, other->activity, other->tid);
+		free(other->activity);
+		pairs_remove(chrome->pairs, other);
 	}
-	write_waiting_call(chrome, &call, true);
-	flow_begins(chrome, &call);
-	write_activity(chrome, other);
-	flow_ends(chrome, other);
-	pairs_remove(other);
+}
+
+/* It came before its call has returned. */
+static void keep_activity(struct chrome *chrome, const struct event *event, uint32_t tid)
+{
+	struct waiting *place =
+		pairs_add(chrome->pairs, event->process->id, event->activity->correlation, false);
+
+	place->tid = tid;
+	place->activity = xmalloc(sizeof(*place->activity));
+	*place->activity = *event->activity;
+}
+
+static void join_activity(struct chrome *chrome, const struct event *event, uint32_t tid)
+{
+	uint32_t process = event->process->id;
+	uint64_t correlation = event->activity->correlation;
+	struct waiting *other = NULL;
+
+	pairs_expect_late(chrome->pairs, PAIRS_BYTES);
+	if (correlation)
+		other = pairs_find(chrome->pairs, process, correlation);
+	if (other && other->half.call) {
+		if (!other->half.met)
+			write_paired_call(chrome, other);
+		pairs_meet(chrome->pairs, other);
+		write_paired_activity(chrome, process, event->activity, tid);
+	} else if (correlation && !other) {
+		keep_activity(chrome, event, tid);
+	} else {
+		write_activity(chrome, process, event->activity, tid);
+	}
 }
 
 static void add_activity(struct chrome *chrome, const struct event *event)
 {
-	uint64_t correlation = event->activity->correlation;
-	struct waiting *other = NULL;
-	struct waiting activity = {
-		.half = { correlation, event->process->id, false, false },
-		.tid = chrome_rows_activity(chrome->rows, event->process, event->activity),
-		.activity = *event->activity,
-	};
+	const struct activity *activity = event->activity;
+	uint32_t process = event->process->id;
+	uint32_t tid = chrome_rows_activity(chrome->rows, event->process, activity);
 
-	pairs_expect_late(chrome->pairs);
-	if (correlation)
-		other = pairs_find(chrome->pairs, event->process->id, correlation);
-	if (other && other->half.call) {
-		if (!other->half.met) {
-			write_waiting_call(chrome, other, true);
-			flow_begins(chrome, other);
-		}
-		other->half.met = true;
-		write_activity(chrome, &activity);
-		flow_ends(chrome, &activity);
-	} else if (correlation && !other) {
-		other = pairs_add(chrome->pairs, event->process->id, correlation, false);
-		*other = activity;
-	} else {
-		write_activity(chrome, &activity);
-	}
+	if (!chrome->sink.joined)
+		join_activity(chrome, event, tid);
+	else if (activity->correlation &&
+	         correlations_marks(chrome->sink.joined, process, activity->correlation) &
+	                 CORRELATION_CALL)
+		write_paired_activity(chrome, process, activity, tid);
+	else
+		write_activity(chrome, process, activity, tid);
 }
 
 /* ---- the format ----------------------------------------------------------------------------- */
@@ -417,31 +462,13 @@ static struct chrome *chrome_of(struct sink *sink)
 	return (struct chrome *)sink;
 }
 
-/*
- * HTA finds a file's rank by a pattern that wants a blank after the colon, and takes the first that
- * it meets: so this stands at the top, on a line of its own.
- */
 static void chrome_begin(struct sink *sink, const struct run_info *run)
 {
 	struct chrome *chrome = chrome_of(sink);
-	struct buf *out = chrome->writer.out;
-	uint64_t real_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns;
-	uint64_t base_ns = real_ns - real_ns % BASE_STEP_NS;
 
 	if (run->gpu_times)
-		pairs_expect_late(chrome->pairs);
-	chrome->writer.base_ns = base_ns - (uint64_t)run->realtime_offset_ns;
-	buf_puts(out, "{\n  \"schemaVersion\": 1,\n");
-	buf_printf(out,
-	           "  \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %u, "
-	           "\"world_size\": %u},\n",
-	           sink->options.rank,
-	           sink->options.world_size ? sink->options.world_size : sink->options.rank + 1);
-	buf_printf(out, "  \"trace_id\": \"%016" PRIX64 "%016" PRIX64 "\",\n", real_ns,
-	           run->begin_ns);
-	buf_puts(out, "  \"displayTimeUnit\": \"ms\",\n");
-	add_u64(out, "  \"baseTimeNanoseconds\": ", base_ns);
-	buf_puts(out, ",\n  \"traceEvents\": [\n");
+		pairs_expect_late(chrome->pairs, PAIRS_BYTES);
+	chrome_run_begin(&chrome->writer, &sink->options, run);
 }
 
 static void chrome_event(struct sink *sink, const struct event *event)
@@ -451,8 +478,8 @@ static void chrome_event(struct sink *sink, const struct event *event)
 	switch (event->type) {
 	case EVENT_CALL:
 		chrome_rows_thread(chrome->rows, event->process, event->tid, NULL);
-		if (call_asks_for_work(event->call) && call_has_end(event->call))
-			add_waiting_call(chrome, event);
+		if (asks_for_work(event->call))
+			add_asking_call(chrome, event);
 		else
 			write_call(chrome, event);
 		break;
@@ -476,69 +503,21 @@ static void chrome_event(struct sink *sink, const struct event *event)
 	}
 }
 
-/* Devices only by their numbers: more is not known. */
-static void add_devices(struct chrome *chrome)
-{
-	size_t n;
-	const uint32_t *devices = chrome_rows_devices(chrome->rows, &n);
-
-	if (!n)
-		return;
-	buf_puts(chrome->writer.out, "  \"deviceProperties\": [");
-	for (size_t i = 0; i < n; i++)
-		buf_printf(chrome->writer.out, "%s{\"id\": %u}", i ? ", " : "", devices[i]);
-	buf_puts(chrome->writer.out, "],\n");
-}
-
-static void add_run(struct buf *out, const struct run_info *run)
-{
-	const struct {
-		const char *key, *value;
-	} known[] = {
-		{ "hostname", run->hostname },
-		{ "kernel_release", run->kernel_release },
-		{ "driver_version", run->driver_version },
-		{ "command", run->command },
-	};
-	struct json json = { .out = out, .depth = 1, .comma = false };
-
-	buf_puts(out, "  \"cuscope\": {");
-	json_string(&json, "version", CUSCOPE_VERSION);
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		if (known[i].value)
-			json_string(&json, known[i].key, known[i].value);
-	}
-	json_open(&json, "lost", '{');
-	for (enum lost_reason reason = 0; reason < LOST_COUNT; reason++) {
-		if (run->lost[reason])
-			json_u64(&json, lost_reason_text(reason), run->lost[reason]);
-	}
-	json_close(&json, '}');
-	buf_puts(out, "},\n");
-}
-
 static void chrome_end(struct sink *sink, const struct run_info *run)
 {
 	struct chrome *chrome = chrome_of(sink);
-	struct buf *out = chrome->writer.out;
 
 	pairs_end(chrome->pairs);
-	chrome_begin_event(&chrome->writer);
-	buf_puts(out, "\"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\", "
-	              "\"pid\": \"\", \"tid\": \"\", \"ts\": ");
-	chrome_add_time(&chrome->writer, run->end_ns);
-	buf_puts(out, "}\n  ],\n");
-	add_devices(chrome);
-	add_run(out, run);
-	buf_puts(out, "  \"traceName\": ");
-	buf_json_string(out, sink->options.path ? sink->options.path : "");
-	buf_puts(out, "\n}\n");
+	sink->unjoined += pairs_unjoined(chrome->pairs);
+	chrome_run_end(&chrome->writer, chrome->rows, sink, run);
 }
 
 static void chrome_free(struct sink *sink)
 {
 	struct chrome *chrome = chrome_of(sink);
 
+	chrome->is_over = true;
+	pairs_end(chrome->pairs);
 	fragments_free(&chrome->functions);
 	chrome_rows_free(chrome->rows);
 	pairs_free(chrome->pairs);
@@ -561,6 +540,7 @@ struct consumer *chrome_new(const struct sink_options *options)
 	chrome->sink.hide_nested = true;
 	chrome->writer.out = &chrome->sink.lines.pending;
 	chrome->rows = chrome_rows_new(&chrome->writer);
+	chrome->sink.asks_for_work = asks_for_work;
 	chrome->pairs = pairs_new(sizeof(struct waiting), leave, chrome);
 	return consumer;
 }

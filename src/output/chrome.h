@@ -51,6 +51,15 @@ uint32_t chrome_rows_overhead(struct chrome_rows *rows, const struct range *rang
 /* Numbers of the GPUs that something ran on, in order of appearance. */
 const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n);
 
+/* chrome_run.c: what stands around the events, which are a list. */
+struct sink;
+struct sink_options;
+
+void chrome_run_begin(struct chrome_writer *writer, const struct sink_options *options,
+                      const struct run_info *run);
+void chrome_run_end(struct chrome_writer *writer, const struct chrome_rows *rows,
+                    const struct sink *sink, const struct run_info *run);
+
 /* chrome_ranges.c: NVTX ranges, waits, overhead. */
 void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
                       const struct event *event);

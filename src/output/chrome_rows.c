@@ -18,11 +18,24 @@
 #define ROW_STEP  1000000
 #define WAIT_TIDS 500000
 
+/*
+ * Processes that use a GPU have rows of their own in it, those of a process as far from those of
+ * the next. Numbers of rows are 32 bits in most readers, so that the last ones share their rows.
+ */
+#define USER_STEP  100000000
+#define USERS_MOST 42
+
+_Static_assert(ROWS_MAX *ROW_STEP <= USER_STEP, "rows of one process stay below those of the next");
+
 /* Kineto's place for what measuring took: before the GPUs. */
 #define OVERHEAD_SORT_INDEX (GPU_SORT_INDEX - 1)
 
 struct row_key {
 	uint32_t process, tid; /* or device, stream */
+};
+
+struct stream_key {
+	uint32_t device, user, stream;
 };
 
 struct thread_row {
@@ -31,10 +44,20 @@ struct thread_row {
 };
 
 struct stream_row {
-	struct row_key key;
+	struct stream_key key;
 	unsigned told; /* rows that have a name */
 	struct rows rows;
 	UT_hash_handle hh;
+};
+
+/* A GPU, and who uses it, in order of appearance. */
+struct device {
+	uint32_t number;
+	unsigned n_users;
+	struct user {
+		uint32_t process, pid;
+		char comm[16];
+	} users[USERS_MOST];
 };
 
 struct chrome_rows {
@@ -43,7 +66,8 @@ struct chrome_rows {
 	size_t n_processes;
 	struct thread_row *threads;
 	struct stream_row *streams;
-	uint32_t *devices;
+	struct device *devices;
+	uint32_t *device_numbers;
 	size_t n_devices;
 	struct contexts *contexts;
 	struct rows overheads;
@@ -83,6 +107,7 @@ void chrome_rows_free(struct chrome_rows *rows)
 	contexts_free(rows->contexts);
 	free(rows->processes);
 	free(rows->devices);
+	free(rows->device_numbers);
 	free(rows);
 }
 
@@ -175,77 +200,133 @@ void chrome_rows_ended(struct chrome_rows *rows, const struct process *process)
 
 /* ---- GPUs and streams ----------------------------------------------------------------------- */
 
-static void tell_device(struct chrome_rows *rows, const struct process *process, uint32_t device)
+static struct device *new_device(struct chrome_rows *rows, uint32_t number)
 {
-	char label[32];
+	size_t n = ++rows->n_devices;
+	char name[32];
 
+	rows->devices = xrealloc(rows->devices, n * sizeof(*rows->devices));
+	rows->devices[n - 1] = (struct device){ .number = number };
+	rows->device_numbers = xrealloc(rows->device_numbers, n * sizeof(*rows->device_numbers));
+	rows->device_numbers[n - 1] = number;
+	snprintf(name, sizeof(name), "GPU %u", number);
+	name_row(rows, "process_name", number, 0, name);
+	label_process(rows, number, name);
+	sort_row(rows, "process_sort_index", number, 0, GPU_SORT_INDEX + number);
+	return &rows->devices[n - 1];
+}
+
+static struct device *find_device(struct chrome_rows *rows, uint32_t number)
+{
 	for (size_t i = 0; i < rows->n_devices; i++) {
-		if (rows->devices[i] == device)
-			return;
+		if (rows->devices[i].number == number)
+			return &rows->devices[i];
 	}
-	rows->devices = xrealloc(rows->devices, (rows->n_devices + 1) * sizeof(*rows->devices));
-	rows->devices[rows->n_devices++] = device;
-	snprintf(label, sizeof(label), "GPU %u", device);
-	name_row(rows, "process_name", device, 0, process->comm);
-	label_process(rows, device, label);
-	sort_row(rows, "process_sort_index", device, 0, GPU_SORT_INDEX + device);
+	return new_device(rows, number);
 }
 
-static uint32_t row_tid(uint32_t stream, unsigned row)
+static uint32_t row_tid(const struct stream_key *key, unsigned row)
 {
-	return stream + row * ROW_STEP;
+	return key->stream + row * ROW_STEP + key->user * USER_STEP;
 }
 
-static void add_row_name(struct buf *name, uint32_t stream, unsigned row)
+/* "stream 7 (row 2)"; whose it is where the GPU has more than one user. */
+static void add_row_name(struct buf *name, const struct device *device,
+                         const struct stream_key *key, unsigned row)
 {
-	bool wait = stream >= WAIT_TIDS;
+	const struct user *user = &device->users[key->user];
 
-	if (stream == WAIT_TIDS)
+	if (key->stream == WAIT_TIDS)
 		buf_puts(name, "context (sync)");
+	else if (key->stream > WAIT_TIDS)
+		buf_printf(name, "stream %u (sync)", key->stream - WAIT_TIDS);
 	else
-		buf_printf(name, wait ? "stream %u (sync)" : "stream %u",
-		           wait ? stream - WAIT_TIDS : stream);
+		buf_printf(name, "stream %u", key->stream);
 	if (row)
 		buf_printf(name, " (row %u)", row + 1);
+	if (device->n_users > 1 && key->user == USERS_MOST - 1)
+		buf_puts(name, " of other processes");
+	else if (device->n_users > 1)
+		buf_printf(name, " of %s %u", user->comm, user->pid);
 }
 
-static void tell_row(struct chrome_rows *rows, uint32_t device, uint32_t stream, unsigned row)
+static void name_stream_row(struct chrome_rows *rows, const struct device *device,
+                            const struct stream_key *key, unsigned row)
 {
-	uint32_t tid = row_tid(stream, row);
 	struct buf name = { 0 };
 
-	add_row_name(&name, stream, row);
-	name_row(rows, "thread_name", device, tid, name.data);
-	sort_row(rows, "thread_sort_index", device, tid, tid);
+	add_row_name(&name, device, key, row);
+	name_row(rows, "thread_name", device->number, row_tid(key, row), name.data);
 	buf_free(&name);
 }
 
-static uint32_t choose_row(struct chrome_rows *rows, const struct process *process, uint32_t device,
+static void tell_row(struct chrome_rows *rows, const struct device *device,
+                     const struct stream_key *key, unsigned row)
+{
+	uint32_t tid = row_tid(key, row);
+
+	name_stream_row(rows, device, key, row);
+	sort_row(rows, "thread_sort_index", device->number, tid, tid);
+}
+
+/* With the second user it has to be said whose the rows of the first are: the last name counts. */
+static void name_again(struct chrome_rows *rows, const struct device *device)
+{
+	struct stream_row *stream, *next;
+
+	HASH_ITER (hh, rows->streams, stream, next) {
+		for (unsigned row = 0; stream->key.device == device->number && row < stream->told;
+		     row++)
+			name_stream_row(rows, device, &stream->key, row);
+	}
+}
+
+static uint32_t find_user(struct chrome_rows *rows, struct device *device,
+                          const struct process *process)
+{
+	struct user *user;
+
+	for (unsigned i = 0; i < device->n_users; i++) {
+		if (device->users[i].process == process->id)
+			return i;
+	}
+	if (device->n_users == USERS_MOST)
+		return USERS_MOST - 1;
+	user = &device->users[device->n_users++];
+	user->process = process->id;
+	user->pid = process->pid;
+	snprintf(user->comm, sizeof(user->comm), "%s", process->comm);
+	if (device->n_users == 2)
+		name_again(rows, device);
+	return device->n_users - 1;
+}
+
+static uint32_t choose_row(struct chrome_rows *rows, const struct process *process, uint32_t number,
                            uint32_t stream, uint64_t begin_ns, uint64_t end_ns)
 {
-	struct row_key key = { device, stream };
+	struct device *device = find_device(rows, number);
+	struct stream_key key = { number, find_user(rows, device, process), stream };
 	struct stream_row *found;
 	unsigned row;
 
 	HASH_FIND(hh, rows->streams, &key, sizeof(key), found);
 	if (!found) {
-		tell_device(rows, process, device);
 		found = xcalloc(1, sizeof(*found));
 		found->key = key;
 		HASH_ADD(hh, rows->streams, key, sizeof(key), found);
 	}
 	row = rows_choose_span(&found->rows, begin_ns, end_ns);
 	while (found->told <= row)
-		tell_row(rows, device, stream, found->told++);
-	return row_tid(stream, row);
+		tell_row(rows, device, &key, found->told++);
+	return row_tid(&key, row);
 }
 
 uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *process,
                               const struct activity *activity)
 {
 	contexts_note(rows->contexts, process, activity);
-	return choose_row(rows, process, activity->device, activity->stream, activity->begin_ns,
-	                  activity->end_ns);
+	return choose_row(rows, process, activity->device, activity->stream % WAIT_TIDS,
+	                  activity->begin_ns, activity->end_ns);
 }
 
 uint32_t chrome_rows_wait(struct chrome_rows *rows, const struct process *process,
@@ -275,5 +356,5 @@ uint32_t chrome_rows_overhead(struct chrome_rows *rows, const struct range *rang
 const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n)
 {
 	*n = rows->n_devices;
-	return rows->devices;
+	return rows->device_numbers;
 }

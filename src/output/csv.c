@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/memory.h"
+#include "analysis/missed.h"
 #include "analysis/thread_ids.h"
 #include "base/text.h"
 #include "base/xalloc.h"
@@ -167,7 +168,9 @@ static void add_launch_fields(struct csv *csv, struct buf *out, const struct cal
 
 static bool has_bytes(const struct csv *csv, const struct call *call)
 {
-	return call->op == OP_ALLOC || call->op == OP_COPY || call->op == OP_SET ||
+	return call->op == OP_ALLOC ||
+	       ((call->op == OP_COPY || call->op == OP_SET) &&
+	        !(call->flags & CALL_SIZE_UNKNOWN)) ||
 	       (call->op == OP_FREE && csv->memory_bytes);
 }
 
@@ -403,6 +406,22 @@ static void csv_event(struct sink *sink, const struct event *event)
 		add_range(csv_of(sink), event);
 }
 
+/* Who reads rows only has to see that there should be more. */
+static void csv_end(struct sink *sink, const struct run_info *run)
+{
+	struct buf *out = &sink->lines.pending, why = { 0 };
+	struct csv *csv = csv_of(sink);
+
+	if (missed_of_file(run, &why)) {
+		add_time(csv, out, run->end_ns);
+		buf_puts(out, ",,,,,,cuscope,missed,incomplete");
+		skip(out, 16);
+		add_text(csv, out, why.data);
+		buf_puts(out, ",,,,,\n");
+	}
+	buf_free(&why);
+}
+
 static void csv_free(struct sink *sink)
 {
 	struct csv *csv = csv_of(sink);
@@ -422,6 +441,7 @@ static const struct sink_ops csv_ops = {
 	.begin = csv_begin,
 	.watch = csv_watch,
 	.event = csv_event,
+	.end = csv_end,
 	.free = csv_free,
 };
 
@@ -431,7 +451,7 @@ struct consumer *csv_new(const struct sink_options *options)
 
 	csv->sink.gpu = true;
 	csv->memory = memory_new();
-	csv->delays = delays_new();
+	csv->delays = delays_new(&csv->sink);
 	csv->thread_ids = thread_ids_new();
 	return sink_init(&csv->sink, &csv_ops, options);
 }

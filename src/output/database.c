@@ -5,13 +5,13 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <uthash.h>
 
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "output/database_file.h"
 
 /*
  * The page cache is all that grows with the file, so it is bounded: negative numbers are KiB. Its
@@ -23,6 +23,8 @@ static const char settings[] = "PRAGMA page_size = 8192;"
 			       "PRAGMA locking_mode = EXCLUSIVE;"
 			       "PRAGMA cache_size = -16384;"
 			       "BEGIN;";
+
+#define REMEMBERED_MOST (16u << 20) /* bytes of texts, with what each takes beside */
 
 struct string {
 	int64_t id;
@@ -54,7 +56,6 @@ struct inserter {
 
 struct database {
 	sqlite3 *handle;
-	char *path;
 	struct err failure;
 	struct inserter tables[TABLE_COUNT];
 	struct inserter *row; /* that is being written, NULL after a failure */
@@ -62,6 +63,7 @@ struct database {
 	struct buf safe;
 	struct string *strings;
 	int64_t next_string;
+	size_t remembered; /* bytes of `strings` */
 };
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -288,45 +290,68 @@ int64_t row_end(struct database *db)
 	return ++row->rows;
 }
 
-static struct string *add_string(struct database *db, const char *text, size_t len)
+static int64_t write_string(struct database *db, const char *text)
 {
-	struct string *string = xcalloc(1, sizeof(*string) + len + 1);
 	struct inserter *row = db->row; /* that the text is for, half written */
 	int column = db->column;
+	int64_t id = db->next_string++;
 
-	string->id = db->next_string++;
-	memcpy(string->text, text, len);
-	HASH_ADD(hh, db->strings, text, len, string);
 	row_begin(db, TABLE_STRING);
-	row_int(db, string->id);
+	row_int(db, id);
 	row_text(db, text);
 	row_end(db);
 	db->row = db->failure.code ? NULL : row;
 	db->column = column;
+	return id;
+}
+
+static struct string *find_string(struct database *db, const char *text, size_t len)
+{
+	struct string *string;
+
+	HASH_FIND(hh, db->strings, text, len, string);
 	return string;
+}
+
+static int64_t add_string(struct database *db, const char *text, size_t len)
+{
+	struct string *string = xcalloc(1, sizeof(*string) + len + 1);
+
+	string->id = write_string(db, text);
+	memcpy(string->text, text, len);
+	HASH_ADD(hh, db->strings, text, len, string);
+	db->remembered += sizeof(*string) + len + 1;
+	return string->id;
 }
 
 int64_t database_string(struct database *db, const char *text)
 {
 	size_t len = strlen(text);
-	struct string *string;
+	struct string *string = find_string(db, text, len);
 
-	HASH_FIND(hh, db->strings, text, len, string);
-	return (string ? string : add_string(db, text, len))->id;
+	return string ? string->id : add_string(db, text, len);
+}
+
+int64_t database_text(struct database *db, const char *text)
+{
+	size_t len = strlen(text);
+	struct string *string = find_string(db, text, len);
+
+	if (string)
+		return string->id;
+	return db->remembered < REMEMBERED_MOST ? add_string(db, text, len)
+	                                        : write_string(db, text);
 }
 
 /* ---- beginning and end ------------------------------------------------------------------------
  */
 
-struct database *database_open(const char *path, struct err *err)
+struct database *database_open(int fd, struct err *err)
 {
 	struct database *db = xcalloc(1, sizeof(*db));
 
-	db->path = xstrdup(path);
 	db->next_string = 1;
-	check(db, sqlite3_open_v2(path, &db->handle,
-	                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-	                          NULL));
+	check(db, database_file_open(fd, &db->handle));
 	execute(db, settings);
 	for (enum nsys_table table = 0; table < TABLE_COUNT; table++)
 		create_table(db, table);
@@ -361,14 +386,11 @@ int database_close(struct database *db, bool drop, struct err *err)
 	}
 	close_handle(db);
 	code = database_failed(db, err);
-	if (drop || code)
-		unlink(db->path);
 	HASH_ITER (hh, db->strings, string, next) {
 		HASH_DELETE(hh, db->strings, string);
 		free(string);
 	}
 	buf_free(&db->safe);
-	free(db->path);
 	free(db);
 	return code;
 }

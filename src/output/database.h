@@ -17,13 +17,18 @@
 
 struct database;
 
-/* Makes the file, which is not there yet, and its tables. NULL and a sentence on failure. */
-struct database *database_open(const char *path, struct err *err);
+/*
+ * Makes the tables in the file behind `fd`, which is empty, can be read and stays the caller's.
+ * NULL and a sentence on failure.
+ */
+struct database *database_open(int fd, struct err *err);
 
 /* The first failure so far: 0 or its negative errno, with a sentence. */
 int database_failed(const struct database *db, struct err *err);
 
-/* Indices, views, and the end. On failure, and with `drop`, the file is removed. */
+/* Indices, views, and the end. After a failure, and with `drop`, what is in the file is no
+ * database.
+ */
 int database_close(struct database *db, bool drop, struct err *err);
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -41,5 +46,11 @@ int64_t row_end(struct database *db);                   /* the row's number */
  * takes grows with the number of different texts.
  */
 int64_t database_string(struct database *db, const char *text);
+
+/*
+ * The same for texts that a program makes up as it runs, of which there may be any number: those
+ * that come when 16 MiB of texts are remembered are written each time, under an id of their own.
+ */
+int64_t database_text(struct database *db, const char *text);
 
 #endif

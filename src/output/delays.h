@@ -11,7 +11,10 @@
 
 struct delays;
 
-struct delays *delays_new(void);
+/* sink->unjoined is set to how much work there was whose call had to be forgotten for want of room.
+ */
+struct sink;
+struct delays *delays_new(struct sink *sink);
 void delays_free(struct delays *delays);
 
 /* To be told of every event, before delay_of() is asked for it. */

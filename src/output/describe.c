@@ -121,11 +121,19 @@ static void describe_free(const struct call *call, struct description *d)
 	add_stream_word(&d->words, call);
 }
 
+static void add_size(struct buf *out, const struct call *call)
+{
+	if (call->flags & CALL_SIZE_UNKNOWN)
+		add_word(out, "size unknown");
+	else
+		add_bytes(out, "", call->args.bytes);
+}
+
 static void describe_copy(const struct call *call, struct description *d)
 {
 	if (call->args.direction != DIRECTION_NONE)
 		add_word(&d->words, api_direction_name(call->args.direction));
-	add_bytes(&d->words, "", call->args.bytes);
+	add_size(&d->words, call);
 	add_async(&d->words, call);
 }
 
@@ -134,7 +142,7 @@ static void describe_set(const struct call *call, struct description *d)
 	const struct api_arg *args;
 	size_t n = call_args(call, &args);
 
-	add_bytes(&d->words, "", call->args.bytes);
+	add_size(&d->words, call);
 	for (size_t i = 0; i < n; i++) {
 		if (args[i].type == T_HEX || args[i].type == T_INT || args[i].type == T_UINT)
 			add_named(&d->words, call, args, i);

@@ -31,13 +31,28 @@ struct sink {
 	const struct sink_ops *ops;
 	struct sink_options options;
 	bool hide_nested;
-	bool gpu; /* the format shows threads' names, activities and ranges, too */
+	bool ended;     /* what was written is all of it */
+	bool gpu;       /* the format shows threads' names, activities and ranges, too */
+	bool gpu_times; /* the run says that there are activities */
 	struct lines lines;
 	uint64_t begin_ns; /* of the trace */
 	int64_t realtime_offset_ns;
 	uint64_t calls;   /* written */
 	uint64_t last_ns; /* the end of the last of them */
+
+	/* Calls and work: scout.c. */
+	bool (*asks_for_work)(const struct call *call); /* NULL: the format need not know */
+	struct correlations *joined; /* which calls have work and which work its call; NULL: not */
+	/* known beforehand */
+	struct consumer scout;
+	uint64_t unjoined; /* left for want of room; the format adds its own at its end */
 };
+
+/* Whether the filters let it through. */
+bool sink_wants(const struct sink *sink, const struct event *event);
+
+/* Counts a call that was written, or will be. */
+void sink_count(struct sink *sink, const struct event *event);
 
 /* Prepares a zeroed sink; returns what create() returns. */
 struct consumer *sink_init(struct sink *sink, const struct sink_ops *ops,

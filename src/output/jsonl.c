@@ -10,6 +10,7 @@
 #include "analysis/memory.h"
 #include "analysis/missed.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "output/args.h"
@@ -195,12 +196,21 @@ static void add_bandwidth(struct buf *out, const struct call *call)
 {
 	uint64_t ns = call_duration_ns(call);
 
-	if (api_is_async(call->function->api) || !call_has_output(call) || !ns)
+	if (api_is_async(call->function->api) || !call_has_output(call) || !ns ||
+	    (call->flags & CALL_SIZE_UNKNOWN))
 		return;
 	ADD(out, ",\"duration_ms\":");
 	buf_fixed(out, ns, 6);
 	ADD(out, ",\"bandwidth_gbps\":");
-	buf_fixed(out, (uint64_t)((double)call->args.bytes * 1e6 / (double)ns), 6);
+	buf_fixed(out, number_u64((double)call->args.bytes * 1e6 / (double)ns), 6);
+}
+
+static void add_size(struct buf *out, const struct call *call)
+{
+	if (call->flags & CALL_SIZE_UNKNOWN)
+		ADD(out, ",\"size\":null");
+	else
+		ADD_U64(out, ",\"size\":", call->args.bytes);
 }
 
 static void add_transfer(struct buf *out, const struct call *call)
@@ -210,7 +220,7 @@ static void add_transfer(struct buf *out, const struct call *call)
 		buf_puts(out, api_direction_name(call->args.direction));
 		buf_putc(out, '"');
 	}
-	ADD_U64(out, ",\"size\":", call->args.bytes);
+	add_size(out, call);
 	add_bandwidth(out, call);
 	ADD_HEX(out, ",\"dst\":", call->args.address);
 	ADD_HEX(out, ",\"src\":", call->args.source);
@@ -235,7 +245,7 @@ static void add_work(struct jsonl *jsonl, struct buf *out, const struct event *e
 		add_transfer(out, call);
 		break;
 	case OP_SET:
-		ADD_U64(out, ",\"size\":", call->args.bytes);
+		add_size(out, call);
 		ADD_HEX(out, ",\"dst\":", call->args.address);
 		break;
 	default:
@@ -541,7 +551,7 @@ static void jsonl_end(struct sink *sink, const struct run_info *run)
 	json_fixed(&json, "duration_ms", run->end_ns - run->begin_ns, 6);
 	json_u64(&json, "calls", sink->calls);
 	json_bool(&json, "returns", run->returns);
-	json_fixed(&json, "estimate_scale", (uint64_t)(run->estimate_scale * 1e6 + 0.5), 6);
+	json_fixed(&json, "estimate_scale", number_rounded(run->estimate_scale * 1e6), 6);
 	missed_json(&json, run);
 	end_line(out);
 }
@@ -573,7 +583,7 @@ struct consumer *jsonl_new(const struct sink_options *options)
 
 	jsonl->next_id = 1;
 	jsonl->memory = memory_new();
-	jsonl->delays = delays_new();
+	jsonl->delays = delays_new(&jsonl->sink);
 	jsonl->sink.gpu = true;
 	return sink_init(&jsonl->sink, &jsonl_ops, options);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "output/jsonl_gpu.h"
 
+#include "base/number.h"
 #include "output/activity.h"
 
 static void add_u64(struct buf *out, const char *key, uint64_t value)
@@ -81,7 +82,7 @@ static void add_transfer(struct buf *out, const struct activity *a)
 	add_u64(out, ",\"size\":", a->bytes);
 	if (ns) {
 		buf_puts(out, ",\"bandwidth_gbps\":");
-		buf_fixed(out, (uint64_t)((double)a->bytes * 1e6 / (double)ns), 6);
+		buf_fixed(out, number_u64((double)a->bytes * 1e6 / (double)ns), 6);
 	}
 	if (a->kind == ACTIVITY_COPY)
 		add_word(out, ",\"src_memory\":", activity_memory_name(a->source));

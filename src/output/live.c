@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "analysis/missed.h"
+#include "base/number.h"
 #include "base/text.h"
 
 #define BAR_COLUMNS    40
@@ -30,7 +31,7 @@ uint64_t live_rate_thousandths(const struct watch_page *page, uint64_t now, uint
 {
 	uint64_t ns = page->time_ns - page->before_ns;
 
-	return ns ? (uint64_t)((double)(now - before) * 1e12 / (double)ns) : 0;
+	return ns ? number_u64((double)(now - before) * 1e12 / (double)ns) : 0;
 }
 
 void live_add_rate(struct buf *out, const struct watch_page *page, uint64_t now, uint64_t before)
@@ -140,6 +141,7 @@ static struct run_info run_of(const struct watch_page *page)
 		                .estimate_scale = 1 };
 
 	memcpy(run.lost, page->lost, sizeof(run.lost));
+	run.lost[LOST_SUMS] = page->lost_rows;
 	return run;
 }
 
@@ -147,17 +149,14 @@ static void add_losses(const struct watch_page *page, struct buf *out)
 {
 	const struct run_info run = run_of(page);
 
-	if (page->lost_rows)
-		buf_printf(out,
-		           "  %llu calls found no room in the kernel's maps: sums are short of "
-		           "them\n",
-		           (unsigned long long)page->lost_rows);
 	if (page->last || missed_events(&run))
 		missed_text(out, &run);
 }
 
 void live_text(const struct watch_page *page, const struct live_options *options, struct buf *out)
 {
+	size_t from = out->len;
+
 	add_time(out, page, "%H:%M:%S");
 	buf_puts(out, page->last ? ", at the end, after " : ", after ");
 	buf_duration(out, page->time_ns - page->begin_ns);
@@ -170,6 +169,7 @@ void live_text(const struct watch_page *page, const struct live_options *options
 		live_copies_text(page, options, out);
 	add_losses(page, out);
 	buf_putc(out, '\n');
+	text_wrap_lines(out, from, options->width);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "output/live.h"
 
 #include "analysis/columns.h"
+#include "base/number.h"
 #include "base/text.h"
 
 static const char *const host_texts[WATCH_HOST_COUNT] = {
@@ -27,7 +28,7 @@ static uint64_t rate_in_calls(const struct watch_copies_row *row)
 {
 	if (row->async || !row->ns)
 		return 0;
-	return (uint64_t)((double)row->bytes * 1e9 / (double)row->ns);
+	return number_u64((double)row->bytes * 1e9 / (double)row->ns);
 }
 
 static void add_speed(struct columns *table, uint64_t bytes)
@@ -130,6 +131,7 @@ void live_copies_text(const struct watch_page *page, const struct live_options *
 		if (copies->rows[i].calls && shown++ < options->top)
 			add_row(&table, page, &copies->rows[i], options->returns);
 	}
+	table.screen = options->width;
 	columns_print(&table, out);
 	live_more(out, shown, options);
 	add_notes(copies, out);

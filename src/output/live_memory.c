@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/columns.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "cuda/error.h"
 
@@ -50,7 +51,7 @@ static void rate_cell(const struct printer *p, struct columns *table, int64_t by
 
 	if (rate) {
 		buf_putc(&table->cells, rate < 0 ? '-' : '+');
-		buf_bytes(&table->cells, (unsigned long long)(rate < 0 ? -rate : rate));
+		buf_bytes(&table->cells, number_u64(rate < 0 ? -rate : rate));
 		buf_puts(&table->cells, "/s");
 	} else {
 		buf_putc(&table->cells, '0');
@@ -168,6 +169,7 @@ static void print_processes(const struct printer *p)
 		}
 	}
 	buf_putc(p->out, '\n');
+	table.screen = p->options->width;
 	columns_print(&table, p->out);
 	live_more(p->out, n, p->options);
 }
@@ -217,7 +219,7 @@ static void add_frame(struct buf *out, const struct frame *frame, size_t width)
 
 	frame_add_name(&name, frame);
 	text_add_name(&short_name, name.data, width);
-	buf_puts(out, short_name.data);
+	text_add_safe(out, short_name.data);
 	if (frame->function) {
 		buf_puts(out, "  ");
 		text_add_safe(out, frame->module);
@@ -417,6 +419,7 @@ static void print_failures(const struct printer *p)
 			buf_s64(&table.cells, failure->result);
 		end_cell(&table);
 	}
+	table.screen = p->options->width;
 	columns_print(&table, p->out);
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "analysis/missed.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
@@ -118,7 +119,7 @@ static void add_args(struct buf *out, const struct call *call)
 			continue;
 		}
 		buf_puts(out, ", ");
-		buf_puts(out, args[i].name);
+		text_add_safe(out, args[i].name);
 		buf_puts(out, ": ");
 		add_value(out, call, args[i].type, call->args.arg[i]);
 	}
@@ -261,6 +262,22 @@ static void log_event(struct sink *sink, const struct event *event)
 		add_range(log, event);
 }
 
+static void log_end(struct sink *sink, const struct run_info *run)
+{
+	struct log *log = (struct log *)sink;
+	struct buf *out = &sink->lines.pending, why = { 0 };
+
+	if (missed_of_file(run, &why)) {
+		add_wall_time(log, out, run->end_ns);
+		buf_puts(out, " - [incomplete] pid: 0, tid: 0");
+		add_u64(out, "time_start", run->begin_ns);
+		add_u64(out, "time_end", run->end_ns);
+		add_text(out, "why", why.data);
+		buf_putc(out, '\n');
+	}
+	buf_free(&why);
+}
+
 static void log_free(struct sink *sink)
 {
 	delays_free(((struct log *)sink)->delays);
@@ -270,6 +287,7 @@ static void log_free(struct sink *sink)
 static const struct sink_ops log_ops = {
 	.watch = log_watch,
 	.event = log_event,
+	.end = log_end,
 	.free = log_free,
 };
 
@@ -278,6 +296,6 @@ struct consumer *log_new(const struct sink_options *options)
 	struct log *log = xcalloc(1, sizeof(*log));
 
 	log->sink.gpu = true;
-	log->delays = delays_new();
+	log->delays = delays_new(&log->sink);
 	return sink_init(&log->sink, &log_ops, options);
 }

@@ -16,7 +16,7 @@
 
 /*
  * NOT NULL stands where Nsight Systems has it, but for what a probe on the API cannot know: the
- * device of an allocation, the value of a memset. Those are NULL here.
+ * device of an allocation, the value of a memset, the context of a wait. Those are NULL here.
  */
 const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	[TABLE_STRING] = { "StringIds", "id INTEGER NOT NULL PRIMARY KEY,\n"
@@ -92,9 +92,9 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                            "start INTEGER NOT NULL,\n"
 	                            "end INTEGER NOT NULL,\n"
 	                            "deviceId INTEGER,\n"
-	                            "contextId INTEGER NOT NULL,\n"
+	                            "contextId INTEGER,\n"
 	                            "greenContextId INTEGER,\n"
-	                            "streamId INTEGER NOT NULL,\n"
+	                            "streamId INTEGER,\n"
 	                            "correlationId INTEGER,\n"
 	                            "globalPid INTEGER,\n"
 	                            "syncType INTEGER NOT NULL,\n"
@@ -110,6 +110,21 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                     "nameId INTEGER,\n"
 	                     "overheadType INTEGER NOT NULL",
 	                     .frequent = true },
+	[TABLE_PROFILER_OVERHEAD] = { "PROFILER_OVERHEAD",
+	                              "start INTEGER NOT NULL,\n"
+	                              "end INTEGER NOT NULL,\n"
+	                              "globalTid INTEGER,\n"
+	                              "nameId INTEGER NOT NULL,\n"
+	                              "returnValue INTEGER NOT NULL,\n"
+	                              "overheadType INTEGER",
+	                              .frequent = true },
+	[TABLE_GRAPH_NODE] = { "CUDA_GRAPH_NODE_EVENTS", "start INTEGER NOT NULL,\n"
+	                                                 "end INTEGER NOT NULL,\n"
+	                                                 "eventClass INTEGER NOT NULL,\n"
+	                                                 "globalTid INTEGER,\n"
+	                                                 "nameId INTEGER NOT NULL,\n"
+	                                                 "graphNodeId INTEGER NOT NULL,\n"
+	                                                 "originalGraphNodeId INTEGER" },
 	[TABLE_NVTX] = { "NVTX_EVENTS", "start INTEGER NOT NULL,\n"
 	                                "end INTEGER,\n"
 	                                "eventType INTEGER NOT NULL,\n"
@@ -162,19 +177,52 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                   "memoryBandwidth INTEGER,\n"
 	                                   "clockRate INTEGER,\n"
 	                                   "smCount INTEGER,\n"
+	                                   "pwGpuId INTEGER,\n"
 	                                   "uuid TEXT,\n"
+	                                   "luid INTEGER,\n"
 	                                   "chipName TEXT,\n"
 	                                   "cuDevice INTEGER,\n"
+	                                   "ctxswDevPath TEXT,\n"
+	                                   "ctrlDevPath TEXT,\n"
+	                                   "revision INTEGER,\n"
+	                                   "nodeMask INTEGER,\n"
+	                                   "constantMemory INTEGER,\n"
+	                                   "maxIPC INTEGER,\n"
+	                                   "maxRegistersPerBlock INTEGER,\n"
+	                                   "maxShmemPerBlock INTEGER,\n"
+	                                   "maxShmemPerBlockOptin INTEGER,\n"
+	                                   "maxShmemPerSm INTEGER,\n"
+	                                   "maxRegistersPerSm INTEGER,\n"
 	                                   "threadsPerWarp INTEGER,\n"
+	                                   "asyncEngines INTEGER,\n"
 	                                   "maxWarpsPerSm INTEGER,\n"
 	                                   "maxBlocksPerSm INTEGER,\n"
+	                                   "maxThreadsPerBlock INTEGER,\n"
+	                                   "maxBlockDimX INTEGER,\n"
+	                                   "maxBlockDimY INTEGER,\n"
+	                                   "maxBlockDimZ INTEGER,\n"
+	                                   "maxGridDimX INTEGER,\n"
+	                                   "maxGridDimY INTEGER,\n"
+	                                   "maxGridDimZ INTEGER,\n"
 	                                   "computeMajor INTEGER,\n"
-	                                   "computeMinor INTEGER" },
+	                                   "computeMinor INTEGER,\n"
+	                                   "smMajor INTEGER,\n"
+	                                   "smMinor INTEGER" },
 	[TABLE_CUDA_DEVICE] = { "TARGET_INFO_CUDA_DEVICE", "gpuId INTEGER,\n"
 	                                                   "cudaId INTEGER NOT NULL,\n"
 	                                                   "pid INTEGER NOT NULL,\n"
 	                                                   "uuid TEXT,\n"
 	                                                   "numMultiprocessors INTEGER" },
+	[TABLE_NVTX_DEVICE] = { "TARGET_INFO_NVTX_CUDA_DEVICE", "name TEXT NOT NULL,\n"
+	                                                        "hwId INTEGER NOT NULL,\n"
+	                                                        "vmId INTEGER NOT NULL,\n"
+	                                                        "deviceId INTEGER NOT NULL" },
+	[TABLE_DIAGNOSTIC] = { "DIAGNOSTIC_EVENT", "timestamp INTEGER NOT NULL,\n"
+	                                           "timestampType INTEGER NOT NULL,\n"
+	                                           "source INTEGER NOT NULL,\n"
+	                                           "severity INTEGER NOT NULL,\n"
+	                                           "text TEXT NOT NULL,\n"
+	                                           "globalPid INTEGER" },
 	[TABLE_SESSION] = { "ANALYSIS_DETAILS", "globalVid INTEGER NOT NULL,\n"
 	                                        "duration INTEGER NOT NULL,\n"
 	                                        "startTime INTEGER NOT NULL,\n"
@@ -226,6 +274,11 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                   "kindLiveBytes INTEGER NOT NULL,\n"
 	                   "liveBytes INTEGER NOT NULL",
 	                   .frequent = true },
+	/* Calls that wait, until it is known which processes had their waits told by CUPTI. */
+	[TABLE_SYNC_CALL] = { "cuscope_sync_call",
+	                      "callId INTEGER NOT NULL,\n"
+	                      "syncType INTEGER NOT NULL",
+	                      .frequent = true },
 	[TABLE_LOST] = { "cuscope_lost", "reason TEXT NOT NULL,\n"
 	                                 "text TEXT NOT NULL,\n"
 	                                 "count INTEGER NOT NULL" },
@@ -277,6 +330,14 @@ const struct nsys_enum_row nsys_enums[] = {
 	{ NULL, 2, "CUPTI_SYNC_STREAM_WAIT_EVENT", "Stream Wait Event" },
 	{ NULL, 3, "CUPTI_SYNC_STREAM_SYNCHRONIZE", "Stream Sync" },
 	{ NULL, 4, "CUPTI_SYNC_CONTEXT_SYNCHRONIZE", "Context Sync" },
+	{ "ENUM_DIAGNOSTIC_SEVERITY_LEVEL", NSYS_SEVERITY_INFO, "Info", "Info" },
+	{ NULL, NSYS_SEVERITY_WARNING, "Warning", "Warning" },
+	{ NULL, NSYS_SEVERITY_ERROR, "Error", "Error" },
+	{ "ENUM_DIAGNOSTIC_SOURCE_TYPE", 1, "Injection", "Injection" },
+	{ NULL, 2, "Daemon", "Daemon" },
+	{ NULL, NSYS_SOURCE_ANALYSIS, "Analysis", "Analysis" },
+	{ "ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE", NSYS_TIME_OF_TARGET, "TargetTimestamp", "Target" },
+	{ NULL, 2, "HostTimestamp", "Host" },
 	{ "ENUM_CUPTI_OVERHEAD_TYPE", 1, "CUPTI_OVERHEAD_UNKNOWN", "Unknown" },
 	{ NULL, 2, "CUPTI_OVERHEAD_DRIVER_COMPILER", "Driver Compiler" },
 	{ NULL, 3, "CUPTI_OVERHEAD_BUFFER_FLUSH", "Buffer Flush" },
@@ -306,42 +367,64 @@ int nsys_enum_of_label(const char *table, const char *label, int unknown)
 
 #define INDEX(table) "CREATE INDEX " #table "_correlation ON " #table "(correlationId);\n"
 
-/* The flags are those of enum call_flags. */
-const char nsys_closing_sql[] = INDEX(CUPTI_ACTIVITY_KIND_RUNTIME) INDEX(CUPTI_ACTIVITY_KIND_KERNEL)
-	INDEX(CUPTI_ACTIVITY_KIND_MEMCPY) INDEX(
-		CUPTI_ACTIVITY_KIND_MEMSET) "CREATE VIEW cuscope_call AS\n"
-					    "SELECT r.rowid AS id, r.start, CASE WHEN a.flags & 6 "
-					    "THEN NULL ELSE r.end END AS end,\n"
-					    " CASE WHEN a.flags & 6 THEN NULL ELSE r.end - r.start "
-					    "END AS duration,\n"
-					    " p.name AS process, r.globalTid >> 24 & 0xffffff AS "
-					    "pid, r.globalTid & 0xffffff AS tid,\n"
-					    " tn.value AS thread, CASE r.eventClass WHEN 0 THEN "
-					    "'runtime' ELSE 'driver' END AS layer,\n"
-					    " f.class, n.value AS function,\n"
-					    " CASE WHEN a.flags & 6 THEN NULL ELSE r.returnValue "
-					    "END AS result,\n"
-					    " CASE WHEN a.flags & 6 THEN NULL ELSE e.name END AS "
-					    "resultName,\n"
-					    " k.value AS kernel, a.gridX, a.gridY, a.gridZ, "
-					    "a.blockX, a.blockY, a.blockZ,\n"
-					    " a.sharedMemory, a.stream, a.bytes, a.direction, "
-					    "a.address, a.source, a.memory,\n"
-					    " ifnull(a.depth, 0) AS depth, ifnull(a.flags & 1, 0) "
-					    "AS nested,\n"
-					    " ifnull(a.flags >> 3 & 1, 0) AS captured, "
-					    "ifnull(a.flags >> 4 & 1, 0) AS failed,\n"
-					    " ifnull(a.flags >> 2 & 1, 0) AS unfinished, "
-					    "r.correlationId\n"
-					    "FROM CUPTI_ACTIVITY_KIND_RUNTIME r\n"
-					    "JOIN StringIds n ON n.id = r.nameId\n"
-					    "LEFT JOIN cuscope_argument a ON a.callId = r.rowid\n"
-					    "LEFT JOIN StringIds k ON k.id = a.kernelId\n"
-					    "LEFT JOIN cuscope_function f ON f.nameId = r.nameId "
-					    "AND f.eventClass = r.eventClass\n"
-					    "LEFT JOIN cuscope_result e ON e.eventClass = "
-					    "r.eventClass AND e.code = r.returnValue\n"
-					    "LEFT JOIN PROCESSES p ON p.globalPid = r.globalTid & "
-					    "~0xffffff\n"
-					    "LEFT JOIN ThreadNames t ON t.globalTid = r.globalTid\n"
-					    "LEFT JOIN StringIds tn ON tn.id = t.nameId;\n";
+/*
+ * Of the waits of a process either CUPTI told, or its calls do. The flags are those of enum
+ * call_flags.
+ */
+const char nsys_closing_sql[] =
+	"INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION\n"
+	"SELECT r.start, r.end, NULL, NULL, NULL, NULL, r.correlationId, r.globalTid & ~0xffffff,\n"
+	" c.syncType, NULL, NULL\n"
+	"FROM cuscope_sync_call c JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.rowid = c.callId\n"
+	"WHERE r.globalTid & ~0xffffff NOT IN\n"
+	" (SELECT globalPid FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);\n"
+	"DROP TABLE cuscope_sync_call;\n" INDEX(CUPTI_ACTIVITY_KIND_RUNTIME) INDEX(
+		CUPTI_ACTIVITY_KIND_KERNEL) INDEX(CUPTI_ACTIVITY_KIND_MEMCPY)
+		INDEX(CUPTI_ACTIVITY_KIND_MEMSET) "CREATE VIEW cuscope_call AS\n"
+						  "SELECT r.rowid AS id, r.start, CASE WHEN "
+                                                  "a.flags & 6 "
+						  "THEN NULL ELSE r.end END AS end,\n"
+						  " CASE WHEN a.flags & 6 THEN NULL ELSE r.end - "
+                                                  "r.start "
+						  "END AS duration,\n"
+						  " p.name AS process, r.globalTid >> 24 & "
+                                                  "0xffffff AS "
+						  "pid, r.globalTid & 0xffffff AS tid,\n"
+						  " tn.value AS thread, CASE r.eventClass WHEN 0 "
+                                                  "THEN "
+						  "'runtime' ELSE 'driver' END AS layer,\n"
+						  " f.class, n.value AS function,\n"
+						  " CASE WHEN a.flags & 6 THEN NULL ELSE "
+                                                  "r.returnValue "
+						  "END AS result,\n"
+						  " CASE WHEN a.flags & 6 THEN NULL ELSE e.name "
+                                                  "END AS "
+						  "resultName,\n"
+						  " k.value AS kernel, a.gridX, a.gridY, a.gridZ, "
+						  "a.blockX, a.blockY, a.blockZ,\n"
+						  " a.sharedMemory, a.stream, a.bytes, "
+                                                  "a.direction, "
+						  "a.address, a.source, a.memory,\n"
+						  " ifnull(a.depth, 0) AS depth, ifnull(a.flags & "
+                                                  "1, 0) "
+						  "AS nested,\n"
+						  " ifnull(a.flags >> 3 & 1, 0) AS captured, "
+						  "ifnull(a.flags >> 4 & 1, 0) AS failed,\n"
+						  " ifnull(a.flags >> 2 & 1, 0) AS unfinished, "
+						  "r.correlationId\n"
+						  "FROM CUPTI_ACTIVITY_KIND_RUNTIME r\n"
+						  "JOIN StringIds n ON n.id = r.nameId\n"
+						  "LEFT JOIN cuscope_argument a ON a.callId = "
+                                                  "r.rowid\n"
+						  "LEFT JOIN StringIds k ON k.id = a.kernelId\n"
+						  "LEFT JOIN cuscope_function f ON f.nameId = "
+                                                  "r.nameId "
+						  "AND f.eventClass = r.eventClass\n"
+						  "LEFT JOIN cuscope_result e ON e.eventClass = "
+						  "r.eventClass AND e.code = r.returnValue\n"
+						  "LEFT JOIN PROCESSES p ON p.globalPid = "
+                                                  "r.globalTid & "
+						  "~0xffffff\n"
+						  "LEFT JOIN ThreadNames t ON t.globalTid = "
+                                                  "r.globalTid\n"
+						  "LEFT JOIN StringIds tn ON tn.id = t.nameId;\n";

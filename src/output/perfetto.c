@@ -10,17 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/correlations.h"
 #include "analysis/memory.h"
+#include "analysis/pairs.h"
 #include "base/xalloc.h"
 #include "output/args.h"
-#include "output/pairs.h" /* call_asks_for_work() */
 #include "output/perfetto.h"
-
-/*
- * A trace without GPU times needs no flows, and where the run does not say that it has them, it
- * cannot be told from one with them before the first activity comes, which may be seconds later.
- */
-#define FLOWS_WITHOUT_ACTIVITY 262144
 
 static struct perfetto *perfetto_of(struct sink *sink)
 {
@@ -93,7 +88,8 @@ static void annotate_work(struct perfetto *p, const struct call *call)
 	if (call->kernel)
 		annotate(p, annotation(p, "kernel"), ANNOTATION_STRING_IID,
 		         perfetto_kernel_value(p->names, call->kernel));
-	if (call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC)
+	if ((call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC) &&
+	    !(call->flags & CALL_SIZE_UNKNOWN))
 		annotate_u64(p, "bytes", call->args.bytes);
 	if (call->op == OP_COPY)
 		annotate(p, annotation(p, "direction"), ANNOTATION_STRING_IID,
@@ -115,11 +111,39 @@ static uint64_t flow_id(const struct process *process, uint64_t correlation)
 	return (uint64_t)(process->id + 1) << 40 | (correlation & ((1ull << 40) - 1));
 }
 
-static bool begins_flow(struct perfetto *p, const struct call *call)
+/*
+ * A flow has two ends. In a file that is exported it is known beforehand which calls have work.
+ * While a program is traced it is not, and a call cannot wait with all that its thread did after
+ * it: there each call that asks for work begins a flow, which leads nowhere where no work came.
+ */
+static bool begins_flow(struct perfetto *p, const struct event *event)
 {
-	if (!call_asks_for_work(call))
+	if (!call_asks_for_work(event->call))
 		return false;
-	return p->has_activities || p->flows++ < FLOWS_WITHOUT_ACTIVITY;
+	if (!p->sink.joined)
+		return p->has_activities && perfetto_queue_flow_begins(p->queue, event);
+	return correlations_marks(p->sink.joined, event->process->id, event->call->correlation) &
+	       CORRELATION_WORK;
+}
+
+/*
+ * Of a graph's nodes only at the first: slices of one flow are a chain to Perfetto, and an arrow
+ * from each node to the next would say that the one asked for the other.
+ */
+static bool ends_flow(struct perfetto *p, const struct event *event)
+{
+	uint64_t correlation = event->activity->correlation;
+	unsigned marks;
+
+	if (!correlation)
+		return false;
+	if (!p->sink.joined)
+		return perfetto_queue_flow_ends(p->queue, event);
+	marks = correlations_marks(p->sink.joined, event->process->id, correlation);
+	if (!(marks & CORRELATION_CALL) || marks & CORRELATION_MET)
+		return false;
+	correlations_mark(p->sink.joined, event->process->id, correlation, CORRELATION_MET);
+	return true;
 }
 
 /*
@@ -155,7 +179,7 @@ static size_t make_call(struct perfetto *p, const struct event *event, uint64_t 
 		         perfetto_result(p->names, call));
 	annotate_flag(p, call, CALL_UNFINISHED, "unfinished");
 	annotate_flag(p, call, CALL_CAPTURED, "captured");
-	if (begins_flow(p, call))
+	if (begins_flow(p, event))
 		pb_fixed64(&p->packet, EVENT_FLOW_IDS, flow_id(event->process, call->correlation));
 	event_end(&p->packet, open);
 	begin_len = p->packet.len;
@@ -231,11 +255,7 @@ static void add_activity(struct perfetto *p, const struct event *event)
 	open = event_begin(&p->packet, activity->begin_ns, TYPE_BEGIN, track);
 	event_add_name(&p->packet, category, name);
 	annotate_activity(p, activity);
-	/*
-	 * Of a graph's nodes only the first: slices of one flow are a chain to Perfetto, and an
-	 * arrow from each node to the next would say that the one asked for the other.
-	 */
-	if (activity->correlation && p->is_first)
+	if (ends_flow(p, event))
 		pb_fixed64(&p->packet, EVENT_TERMINATING_FLOW_IDS,
 		           flow_id(event->process, activity->correlation));
 	event_end(&p->packet, open);
@@ -294,6 +314,7 @@ static void perfetto_end(struct sink *sink, const struct run_info *run)
 	perfetto_queue_end(p->queue);
 	perfetto_ranges_flush(p->ranges);
 	perfetto_tracks_flush(p->tracks);
+	sink->unjoined += perfetto_queue_unjoined(p->queue);
 	perfetto_run_end(p, run);
 }
 
@@ -324,6 +345,7 @@ struct consumer *perfetto_new(const struct sink_options *options)
 	struct consumer *consumer = sink_init(&p->sink, &perfetto_ops, options);
 
 	p->sink.gpu = true;
+	p->sink.asks_for_work = call_asks_for_work;
 	p->sink.lines.binary = true;
 	p->memory = memory_new();
 	p->names = perfetto_names_new(&p->sink.lines.pending);

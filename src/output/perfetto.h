@@ -44,6 +44,7 @@ enum track_event_type { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
 #define SEQUENCE_NEEDS    2 /* the packet refers to what was defined */
 #define CLOCK_ID_REALTIME 1
 #define CLOCK_ID_MONO     3
+#define CLOCK_ID_BOOTTIME 6
 
 /* ---- packets -------------------------------------------------------------------------------- */
 
@@ -56,8 +57,6 @@ struct perfetto {
 	struct perfetto_queue *queue;
 	struct perfetto_ranges *ranges;
 	bool has_activities; /* GPU times were recorded */
-	bool is_first;       /* of those of its call: the activity that is being shown */
-	uint64_t flows;      /* that began before that was known */
 };
 
 /* Begins a packet of our sequence without a time; pb_end() ends it. */
@@ -106,6 +105,15 @@ struct perfetto_queue *perfetto_queue_new(struct perfetto *p);
 void perfetto_queue_free(struct perfetto_queue *queue);
 void perfetto_queue_event(struct perfetto_queue *queue, const struct event *event);
 void perfetto_queue_end(struct perfetto_queue *queue); /* writes what still waits */
+
+/*
+ * Flows where it is not known beforehand which calls have work: whether one begins at a call, which
+ * is then remembered, and whether one ends at an activity. Asked after perfetto_queue_event() of
+ * each.
+ */
+bool perfetto_queue_flow_begins(struct perfetto_queue *queue, const struct event *event);
+bool perfetto_queue_flow_ends(struct perfetto_queue *queue, const struct event *event);
+uint64_t perfetto_queue_unjoined(const struct perfetto_queue *queue);
 
 /* perfetto_run.c: clocks, where it was recorded, and what was lost. */
 void perfetto_run_begin(struct perfetto *p, const struct run_info *run);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
-#include "output/pairs.h"
+#include "analysis/pairs.h"
 #include "output/perfetto.h"
 
 #define ASKED_MOST (1u << 18) /* calls that wait; the oldest is counted before its turn */
@@ -23,6 +23,7 @@ struct asked {
 struct waiting {
 	struct half half; /* first */
 	uint64_t number;
+	bool flow; /* one begins at the call, and has not ended */
 };
 
 struct perfetto_queue {
@@ -30,6 +31,7 @@ struct perfetto_queue {
 	struct pairs *pairs;
 	struct asked *asked;  /* a ring of those from `first` to before `next` */
 	uint64_t first, next; /* numbers */
+	uint64_t came_first;  /* work that was written before its call came */
 };
 
 static struct asked *asked_at(struct perfetto_queue *queue, uint64_t number)
@@ -82,9 +84,12 @@ static void see_call(struct perfetto_queue *queue, const struct event *event)
 
 	if (!call_asks_for_work(event->call))
 		return;
+	if (queue->p->sink.gpu_times)
+		pairs_expect_late(queue->pairs, PAIRS_BYTES_LIVE);
 	waiting = pairs_find(queue->pairs, event->process->id, correlation);
-	if (waiting) { /* done before the call had ended */
-		pairs_remove(waiting);
+	if (waiting && !waiting->half.call) { /* done before the call had ended */
+		pairs_remove(queue->pairs, waiting);
+		queue->came_first++;
 		return;
 	}
 	waiting = pairs_add(queue->pairs, event->process->id, correlation, true);
@@ -101,9 +106,8 @@ static void see_activity(struct perfetto_queue *queue, const struct event *event
 
 	perfetto_process(queue->p->tracks, event->process)->has_activities = true;
 	queue->p->has_activities = true;
-	pairs_expect_late(queue->pairs);
+	pairs_expect_late(queue->pairs, PAIRS_BYTES_LIVE);
 	count_until(queue, event->time_ns);
-	queue->p->is_first = !waiting || (waiting->half.call && !waiting->half.met);
 	if (!correlation || (waiting && !waiting->half.call))
 		return;
 	if (!waiting) {
@@ -112,11 +116,39 @@ static void see_activity(struct perfetto_queue *queue, const struct event *event
 	}
 	if (waiting->half.met) /* another node of a graph */
 		return;
-	waiting->half.met = true;
+	pairs_meet(queue->pairs, waiting);
 	if (waiting->number < queue->first)
 		change(queue, event->process, event->time_ns, -1);
 	else /* done before the call had ended */
 		asked_at(queue, waiting->number)->process = NULL;
+}
+
+bool perfetto_queue_flow_begins(struct perfetto_queue *queue, const struct event *event)
+{
+	struct waiting *waiting =
+		pairs_find(queue->pairs, event->process->id, event->call->correlation);
+
+	if (!waiting || !waiting->half.call)
+		return false;
+	return waiting->flow = true;
+}
+
+bool perfetto_queue_flow_ends(struct perfetto_queue *queue, const struct event *event)
+{
+	struct waiting *waiting =
+		pairs_find(queue->pairs, event->process->id, event->activity->correlation);
+
+	if (!waiting || !waiting->flow)
+		return false;
+	waiting->flow = false;
+	return true;
+}
+
+uint64_t perfetto_queue_unjoined(const struct perfetto_queue *queue)
+{
+	if (queue->p->sink.joined)
+		return 0;
+	return queue->came_first + pairs_unjoined(queue->pairs);
 }
 
 void perfetto_queue_event(struct perfetto_queue *queue, const struct event *event)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* What a trace says about itself. */
+#include "base/text.h"
 #include "output/perfetto.h"
 
 enum clock_field { CLOCKS = 1, CLOCK_PRIMARY = 2, CLOCK_ID = 1, CLOCK_TIME = 2 };
 enum default_field { DEFAULT_CLOCK_ID = 58 };
 enum system_field { SYSTEM_UTSNAME = 1, SYSTEM_SERVICE_VERSION = 4 };
-enum utsname_field { UTSNAME_SYSNAME = 1, UTSNAME_RELEASE = 3 };
+enum utsname_field { UTSNAME_SYSNAME = 1, UTSNAME_RELEASE = 3, UTSNAME_MACHINE = 4 };
 
 static void add_clock(struct buf *out, uint32_t id, uint64_t time_ns)
 {
@@ -16,8 +17,12 @@ static void add_clock(struct buf *out, uint32_t id, uint64_t time_ns)
 	pb_end(out, clock);
 }
 
-/* Times are those of CLOCK_MONOTONIC; this says when that was. */
-static void add_clocks(struct sink *sink)
+/*
+ * Times are those of CLOCK_MONOTONIC; this says when that was. trace_processor wants to relate each
+ * clock to CLOCK_BOOTTIME, too, and reports clocks that it cannot. Where the file does not say how
+ * long the machine had slept, it is taken for one that never did.
+ */
+static void add_clocks(struct sink *sink, const struct run_info *run)
 {
 	struct buf *out = &sink->lines.pending;
 	size_t packet = packet_begin(out, SEQUENCE_CLEARED), inner;
@@ -29,21 +34,44 @@ static void add_clocks(struct sink *sink)
 	inner = pb_begin(out, PACKET_CLOCK_SNAPSHOT);
 	add_clock(out, CLOCK_ID_MONO, sink->begin_ns);
 	add_clock(out, CLOCK_ID_REALTIME, sink->begin_ns + (uint64_t)sink->realtime_offset_ns);
+	add_clock(out, CLOCK_ID_BOOTTIME, sink->begin_ns + (uint64_t)run->boottime_offset_ns);
 	pb_varint(out, CLOCK_PRIMARY, CLOCK_ID_MONO);
 	pb_end(out, inner);
 	pb_end(out, packet);
 }
 
-static void add_system(struct buf *out, const struct run_info *run)
+/* The file may be anybody's. */
+static void add_safe(struct buf *out, uint32_t field, const char *text)
 {
-	size_t packet = packet_begin(out, SEQUENCE_NEEDS);
-	size_t system = pb_begin(out, PACKET_SYSTEM_INFO), utsname;
+	struct buf safe = { 0 };
 
+	buf_puts(&safe, "");
+	text_add_safe(&safe, text);
+	pb_string(out, field, safe.data);
+	buf_free(&safe);
+}
+
+/* trace_processor complains of a system whose machine is not said: older files do not. */
+static void add_utsname(struct buf *out, const struct run_info *run)
+{
+	size_t utsname;
+
+	if (!run->machine)
+		return;
 	utsname = pb_begin(out, SYSTEM_UTSNAME);
 	pb_string(out, UTSNAME_SYSNAME, "Linux");
 	if (run->kernel_release)
-		pb_string(out, UTSNAME_RELEASE, run->kernel_release);
+		add_safe(out, UTSNAME_RELEASE, run->kernel_release);
+	add_safe(out, UTSNAME_MACHINE, run->machine);
 	pb_end(out, utsname);
+}
+
+static void add_system(struct buf *out, const struct run_info *run)
+{
+	size_t packet = packet_begin(out, SEQUENCE_NEEDS);
+	size_t system = pb_begin(out, PACKET_SYSTEM_INFO);
+
+	add_utsname(out, run);
 	pb_string(out, SYSTEM_SERVICE_VERSION, "cuscope " CUSCOPE_VERSION);
 	pb_end(out, system);
 	pb_end(out, packet);
@@ -102,8 +130,21 @@ static void say_losses(struct perfetto *p, const struct run_info *run)
 		annotate_text(p, annotation(p, "reason"), lost_reason_text(reason));
 		said(p, open);
 	}
+	if (p->sink.unjoined) {
+		struct open_event open = say(p, run->end_ns, "calls and their work not joined");
+
+		annotate_u64(p, "count", p->sink.unjoined);
+		said(p, open);
+	}
 	if (run->cut_short)
 		said(p, say(p, run->end_ns, "the trace file was cut short"));
+	if (run->damaged_chunks) {
+		struct open_event open = say(p, run->end_ns, "the trace file is damaged");
+
+		annotate_u64(p, "events left out", run->damaged_events);
+		annotate_u64(p, "parts left out", run->damaged_chunks);
+		said(p, open);
+	}
 	if (run->estimate_scale > 1) {
 		struct open_event open = say(p, run->end_ns, "only windows of time were traced");
 
@@ -115,7 +156,7 @@ static void say_losses(struct perfetto *p, const struct run_info *run)
 
 void perfetto_run_begin(struct perfetto *p, const struct run_info *run)
 {
-	add_clocks(&p->sink);
+	add_clocks(&p->sink, run);
 	add_system(&p->sink.lines.pending, run);
 	say_where(p, run);
 }

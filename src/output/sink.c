@@ -4,11 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/correlations.h"
 #include "base/buf.h"
 #include "output/format.h"
 
 const struct sink_format sink_formats[] = {
-	{ .name = "table", .help = "a line a call, for people", .create = table_new },
+	{ .name = "table",
+	  .endings = { ".txt" },
+	  .help = "a line a call, for people",
+	  .create = table_new },
 	{ .name = "jsonl",
 	  .endings = { ".jsonl", ".jsonl.gz" },
 	  .help = "a JSON object a line, for programs",
@@ -29,7 +33,7 @@ const struct sink_format sink_formats[] = {
 	  .endings = { ".sqlite", ".db" },
 	  .help = "a database with the tables of Nsight Systems' export",
 	  .binary = true,
-	  .opens_path = true,
+	  .whole_file = true,
 	  .create = sqlite_new },
 	{ .name = "perfetto",
 	  .endings = { ".pftrace", ".perfetto-trace" },
@@ -111,6 +115,11 @@ bool sink_done(const struct consumer *consumer)
 	return sink->options.max_events && sink->calls >= sink->options.max_events;
 }
 
+bool sink_ended(const struct consumer *consumer)
+{
+	return ((const struct sink *)consumer)->ended;
+}
+
 static bool call_wanted(const struct sink *sink, const struct call *call)
 {
 	const struct sink_options *options = &sink->options;
@@ -146,7 +155,7 @@ static bool range_wanted(const struct sink *sink, const struct range *range)
 	       range_duration_ns(range) >= sink->options.min_duration_ns;
 }
 
-static bool event_wanted(const struct sink *sink, const struct event *event)
+bool sink_wants(const struct sink *sink, const struct event *event)
 {
 	if (is_over(sink, event))
 		return false;
@@ -170,6 +179,19 @@ static bool event_wanted(const struct sink *sink, const struct event *event)
 	return false;
 }
 
+void sink_count(struct sink *sink, const struct event *event)
+{
+	if (event->type != EVENT_CALL)
+		return;
+	sink->calls++;
+	sink->last_ns = event->time_ns;
+}
+
+uint64_t sink_unjoined(const struct consumer *consumer)
+{
+	return ((const struct sink *)consumer)->unjoined;
+}
+
 /* ---- the consumer ---------------------------------------------------------------------------- */
 
 static int sink_begin(struct consumer *self, const struct run_info *run, struct err *err)
@@ -178,6 +200,7 @@ static int sink_begin(struct consumer *self, const struct run_info *run, struct 
 
 	sink->begin_ns = run->begin_ns;
 	sink->realtime_offset_ns = run->realtime_offset_ns;
+	sink->gpu_times = run->gpu_times;
 	if (sink->ops->begin)
 		sink->ops->begin(sink, run);
 	return lines_flush(&sink->lines, err);
@@ -189,13 +212,10 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 
 	if (sink->ops->watch && !is_over(sink, event))
 		sink->ops->watch(sink, event);
-	if (!event_wanted(sink, event))
+	if (!sink_wants(sink, event))
 		return lines_added(&sink->lines, err); /* counters that watch() wrote */
 	sink->ops->event(sink, event);
-	if (event->type == EVENT_CALL) {
-		sink->calls++;
-		sink->last_ns = event->time_ns;
-	}
+	sink_count(sink, event);
 	return lines_added(&sink->lines, err);
 }
 
@@ -210,7 +230,8 @@ static int sink_end(struct consumer *self, const struct run_info *run, struct er
 
 	if (sink->ops->end)
 		sink->ops->end(sink, run);
-	return lines_end(&sink->lines, err);
+	sink->ended = !lines_end(&sink->lines, err);
+	return sink->lines.failure.code;
 }
 
 static void sink_free(struct consumer *self)
@@ -218,6 +239,7 @@ static void sink_free(struct consumer *self)
 	struct sink *sink = sink_of(self);
 
 	lines_free(&sink->lines);
+	correlations_free(sink->joined);
 	sink->ops->free(sink);
 }
 

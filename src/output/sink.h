@@ -12,11 +12,9 @@
 #include "trace/event.h"
 
 struct sink_options {
-	FILE *out;           /* not closed by the sink; its write errors end the trace. */
-			     /* NULL for a format that opens its path itself */
+	FILE *out;           /* not closed by the sink; its write errors end the trace */
 	const char *path;    /* as the user gave it; kept, not copied; NULL: a stream. A text */
 			     /* format compresses where it ends in .gz */
-	const char *place;   /* with opens_path: the file to make, which gets its name later */
 	unsigned rank;       /* chrome: which of the processes of a distributed program this */
 	unsigned world_size; /* is, of how many; 0: not known */
 	bool color;          /* ANSI colours */
@@ -33,7 +31,8 @@ struct sink_format {
 	const char *endings[3]; /* ".jsonl"; a NULL ends them, the first may be it */
 	const char *help;       /* half a line */
 	bool binary;            /* no text: not for a terminal */
-	bool opens_path;        /* makes options->place, a new file, itself; options->out is NULL */
+	bool whole_file; /* not written from front to back: options->out is a regular file, */
+			 /* new and readable, and of use only when it has ended */
 	/* Does not fail: what cannot be opened is told by the consumer's begin(). */
 	struct consumer *(*create)(const struct sink_options *options);
 };
@@ -49,8 +48,22 @@ struct buf;
 void sink_format_names(struct buf *out);
 void sink_format_endings(struct buf *out);
 
+/*
+ * For a format that has to know which calls have work on a GPU before it writes them, which is
+ * known seconds later: what is to be fed with a whole trace before the sink itself is, which then
+ * knows. NULL for other formats. The sink's; without it, joined is what is still in memory.
+ */
+struct consumer *sink_scout(struct consumer *sink);
+
+/* After the end: calls and work of a GPU that belong together and were written without saying so,
+ * since there was no room to remember so many. */
+uint64_t sink_unjoined(const struct consumer *sink);
+
 /* Whether --max-events calls were written. Only for consumers made by a sink_format. */
 bool sink_done(const struct consumer *sink);
+
+/* Whether it was written to its end. Only for consumers made by a sink_format. */
+bool sink_ended(const struct consumer *sink);
 
 /*
  * What a call did, in words, as the table's DETAILS column shows it:

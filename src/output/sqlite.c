@@ -127,6 +127,14 @@ static void note_result(struct sqlite *sqlite, const struct call *call)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* Whether a call's bytes are known, and are not a zero that stands for nothing. */
+static bool has_bytes(const struct call *call, uint64_t bytes)
+{
+	if (call->flags & CALL_SIZE_UNKNOWN)
+		return false;
+	return call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC || bytes;
+}
+
 static int64_t add_runtime(struct sqlite *sqlite, const struct event *event)
 {
 	struct database *db = sqlite->db;
@@ -164,12 +172,55 @@ static void add_arguments(struct sqlite *sqlite, int64_t id, const struct event 
 	add_three(db, args->block, launch);
 	add_or_null(db, args->shmem_bytes, launch);
 	add_or_null(db, args->stream, call_has_stream(call));
-	add_or_null(db, bytes, copy || call->op == OP_SET || call->op == OP_ALLOC || bytes);
+	add_or_null(db, bytes, has_bytes(call, bytes));
 	row_static(db, copy && args->direction ? api_direction_name(args->direction) : NULL);
 	add_or_null(db, args->address, args->address);
 	add_or_null(db, args->source, copy);
 	row_static(db, memory ? api_memory_name(api_memory(call->function->api)) : NULL);
 	row_end(db);
+}
+
+/*
+ * What a call waited for, as CUPTI would number it; 0: nothing. The runtime's functions and the
+ * driver's differ by their beginning.
+ */
+static int sync_type(const struct call *call)
+{
+	static const struct {
+		const char *name;
+		int type;
+	} waits[] = {
+		{ "DeviceSynchronize", NSYS_SYNC_CONTEXT },
+		{ "CtxSynchronize", NSYS_SYNC_CONTEXT },
+		{ "ThreadSynchronize", NSYS_SYNC_CONTEXT },
+		{ "StreamSynchronize", NSYS_SYNC_STREAM },
+		{ "EventSynchronize", NSYS_SYNC_EVENT },
+		{ "StreamWaitEvent", NSYS_SYNC_STREAM_WAIT },
+	};
+	const char *name = call->function->name;
+
+	if (call->op != OP_SYNC && call->op != OP_EVENT_WAIT)
+		return 0;
+	name += strncmp(name, "cuda", 4) ? 2 : 4;
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+		size_t len = strlen(waits[i].name);
+
+		if (!strncmp(name, waits[i].name, len) && (!name[len] || name[len] == '_'))
+			return waits[i].type;
+	}
+	return 0;
+}
+
+static void add_sync(struct sqlite *sqlite, int64_t id, const struct call *call)
+{
+	int type = sync_type(call);
+
+	if (!type || (call->flags & (CALL_NESTED | CALL_CAPTURED)) || !call_has_end(call))
+		return;
+	row_begin(sqlite->db, TABLE_SYNC_CALL);
+	row_int(sqlite->db, id);
+	row_int(sqlite->db, type);
+	row_end(sqlite->db);
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -183,6 +234,7 @@ static void add_call(struct sqlite *sqlite, const struct event *event)
 		note_result(sqlite, call);
 	if (call->op != OP_NONE || call->flags || call->args.has_stream)
 		add_arguments(sqlite, id, event);
+	add_sync(sqlite, id, call);
 	sqlite_add_memory(sqlite, event, id);
 }
 
@@ -210,7 +262,7 @@ static void add_thread(struct sqlite *sqlite, const struct event *event)
 
 static void sqlite_begin(struct sink *sink, const struct run_info *run)
 {
-	sqlite_of(sink)->db = database_open(sink->options.place, &sink->lines.failure);
+	sqlite_of(sink)->db = database_open(fileno(sink->options.out), &sink->lines.failure);
 }
 
 static void sqlite_watch(struct sink *sink, const struct event *event)
@@ -254,7 +306,6 @@ static void sqlite_event(struct sink *sink, const struct event *event)
 		database_failed(sqlite->db, &sink->lines.failure);
 }
 
-/* After a failure nothing is left behind: half a database is no use. */
 static void close_database(struct sqlite *sqlite, bool drop)
 {
 	struct err err = { 0 };
@@ -272,7 +323,7 @@ static void sqlite_end(struct sink *sink, const struct run_info *run)
 
 	if (!sqlite->db)
 		return;
-	sqlite_add_run(sqlite->db, run);
+	sqlite_add_run(sqlite, run);
 	close_database(sqlite, database_failed(sqlite->db, NULL));
 }
 

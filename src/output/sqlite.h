@@ -2,7 +2,8 @@
 /*
  * What the parts of the database format share: sqlite.c writes calls, processes and threads,
  * sqlite_memory.c what became of memory, sqlite_gpu.c what ran on the GPU, sqlite_ranges.c NVTX
- * ranges, waits and overhead, sqlite_run.c where and how it was recorded. Private to those.
+ * ranges, waits and overhead, sqlite_run.c how it was recorded and what was missed,
+ * sqlite_target.c the machine and its GPUs. Private to those.
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_H
 #define CUSCOPE_OUTPUT_SQLITE_H
@@ -30,6 +31,12 @@ struct sqlite_change {
 	uint64_t kind_live, live; /* of the process, after it */
 };
 
+/* That a process had work on, a bit each. */
+struct sqlite_devices {
+	uint32_t pid;
+	uint64_t used;
+};
+
 struct sqlite {
 	struct sink sink; /* first */
 	struct database *db;
@@ -41,7 +48,7 @@ struct sqlite {
 	size_t n_functions;
 	struct kernel_ids *kernels; /* by id */
 	size_t n_kernels;
-	uint64_t *devices; /* by process id: those that are in TARGET_INFO_CUDA_DEVICE */
+	struct sqlite_devices *devices; /* by process id */
 	size_t n_devices;
 	struct contexts *contexts;
 	struct sqlite_domain *domains;   /* of NVTX, by process and name */
@@ -65,7 +72,9 @@ void sqlite_add_memory(struct sqlite *sqlite, const struct event *event, int64_t
 void sqlite_add_activity(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_range(struct sqlite *sqlite, const struct event *event);
 void sqlite_free_domains(struct sqlite *sqlite);
-void sqlite_add_run(struct database *db, const struct run_info *run);
+void sqlite_note_device(struct sqlite *sqlite, const struct event *event);
+void sqlite_add_target(struct sqlite *sqlite, const struct run_info *run);
+void sqlite_add_run(struct sqlite *sqlite, const struct run_info *run);
 
 static inline int64_t global_pid(const struct process *process)
 {

@@ -2,28 +2,6 @@
 /* CUPTI's kinds of activity: kernels, copies, sets, graph launches as wholes. */
 #include "output/sqlite.h"
 
-#include "analysis/by_id.h"
-
-static void note_device(struct sqlite *sqlite, const struct event *event)
-{
-	uint32_t device = event->activity->device;
-	uint64_t *known, bit = 1ull << (device % 64);
-
-	sqlite->devices = by_id_room(sqlite->devices, &sqlite->n_devices, sizeof(*sqlite->devices),
-	                             event->process->id);
-	known = &sqlite->devices[event->process->id];
-	if (device >= 64 || *known & bit)
-		return;
-	*known |= bit;
-	row_begin(sqlite->db, TABLE_CUDA_DEVICE);
-	row_null(sqlite->db); /* which of the machine's it is depends on CUDA_VISIBLE_DEVICES */
-	row_int(sqlite->db, device);
-	row_int(sqlite->db, event->process->pid);
-	row_null(sqlite->db);
-	row_null(sqlite->db);
-	row_end(sqlite->db);
-}
-
 /* The columns that all kinds begin with. */
 static void begin_activity(struct sqlite *sqlite, const struct event *event, enum nsys_table table)
 {
@@ -139,7 +117,7 @@ static void add_graph(struct sqlite *sqlite, const struct event *event)
 
 void sqlite_add_activity(struct sqlite *sqlite, const struct event *event)
 {
-	note_device(sqlite, event);
+	sqlite_note_device(sqlite, event);
 	contexts_note(sqlite->contexts, event->process, event->activity);
 	switch (event->activity->kind) {
 	case ACTIVITY_KERNEL:

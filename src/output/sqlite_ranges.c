@@ -33,12 +33,15 @@ void sqlite_free_domains(struct sqlite *sqlite)
 
 /* ---- NVTX ----------------------------------------------------------------------------------- */
 
-/* What follows the text: the thread, the domain, and values that no range has. */
-static void end_nvtx(struct database *db, const struct event *event, int64_t domain)
+/*
+ * What follows the text: the thread, the text's number, the domain, and values that no range has.
+ * Of readers some take the text, some its number: they get both.
+ */
+static void end_nvtx(struct database *db, const struct event *event, int64_t text, int64_t domain)
 {
 	row_int(db, global_tid(event));
 	row_null(db); /* another thread that ended it */
-	row_null(db); /* the text's number */
+	row_int(db, text);
 	row_int(db, domain);
 	for (int i = 0; i < 9; i++)
 		row_null(db);
@@ -51,13 +54,13 @@ static void begin_nvtx(struct sqlite *sqlite, uint64_t begin_ns)
 	row_int(sqlite->db, since_begin(sqlite, begin_ns));
 }
 
-/* After the times; what has no value: rangeId, category, colour. */
-static void add_kind(struct database *db, int type, const char *text)
+/* After the times; rangeId has no value. */
+static void add_kind(struct database *db, int type, const struct range *range, const char *text)
 {
 	row_int(db, type);
 	row_null(db);
-	row_null(db);
-	row_null(db);
+	add_or_null(db, range->category, range->category);
+	add_or_null(db, range->color, range->color);
 	row_text(db, text);
 }
 
@@ -67,6 +70,7 @@ static int64_t domain_id(struct sqlite *sqlite, const struct event *event)
 	const char *name = event->range->domain;
 	struct sqlite_domain *found;
 	struct buf key = { 0 };
+	int64_t text;
 
 	if (!name || !*name)
 		return 0;
@@ -80,10 +84,11 @@ static int64_t domain_id(struct sqlite *sqlite, const struct event *event)
 	found->key = key.data;
 	found->id = HASH_COUNT(sqlite->domains) + 1;
 	HASH_ADD_KEYPTR(hh, sqlite->domains, found->key, strlen(found->key), found);
+	text = database_text(sqlite->db, name);
 	begin_nvtx(sqlite, event->range->begin_ns);
 	row_null(sqlite->db);
-	add_kind(sqlite->db, NSYS_NVTX_DOMAIN, name);
-	end_nvtx(sqlite->db, event, found->id);
+	add_kind(sqlite->db, NSYS_NVTX_DOMAIN, &(struct range){ 0 }, name);
+	end_nvtx(sqlite->db, event, text, found->id);
 	return found->id;
 }
 
@@ -97,14 +102,15 @@ static void add_nvtx(struct sqlite *sqlite, const struct event *event)
 	const struct range *range = event->range;
 	int64_t domain = domain_id(sqlite, event);
 	struct database *db = sqlite->db;
+	int64_t text = database_text(db, range->name);
 
 	begin_nvtx(sqlite, range->begin_ns);
 	if (range->kind == RANGE_MARK)
 		row_null(db);
 	else
 		row_int(db, since_begin(sqlite, range->end_ns));
-	add_kind(db, types[range->kind], range->name);
-	end_nvtx(db, event, domain);
+	add_kind(db, types[range->kind], range, range->name);
+	end_nvtx(db, event, text, domain);
 }
 
 /* ---- waits and overhead --------------------------------------------------------------------- */
@@ -131,10 +137,16 @@ static void add_wait(struct sqlite *sqlite, const struct event *event)
 	row_end(db);
 }
 
+/*
+ * In both tables that Nsight Systems has for it: the second is its own, where older versions have
+ * CUPTI's, too.
+ */
 static void add_overhead(struct sqlite *sqlite, const struct event *event)
 {
 	const struct range *range = event->range;
 	struct database *db = sqlite->db;
+	int type = nsys_enum_of_label("ENUM_CUPTI_OVERHEAD_TYPE", range->name, 1);
+	int64_t name = database_text(db, range->name);
 
 	row_begin(db, TABLE_OVERHEAD);
 	row_int(db, since_begin(sqlite, range->begin_ns));
@@ -143,7 +155,15 @@ static void add_overhead(struct sqlite *sqlite, const struct event *event)
 	row_int(db, global_tid(event));
 	row_null(db);
 	row_null(db);
-	row_int(db, nsys_enum_of_label("ENUM_CUPTI_OVERHEAD_TYPE", range->name, 1));
+	row_int(db, type);
+	row_end(db);
+	row_begin(db, TABLE_PROFILER_OVERHEAD);
+	row_int(db, since_begin(sqlite, range->begin_ns));
+	row_int(db, since_begin(sqlite, range->end_ns));
+	row_int(db, global_tid(event));
+	row_int(db, name);
+	row_int(db, 0);
+	row_int(db, type);
 	row_end(db);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Where and how a trace was recorded, and what it missed. */
+/* How a trace was recorded, and what it missed. */
 #include "output/sqlite.h"
 
 #include <time.h>
@@ -15,19 +15,6 @@ static void add_pair(struct database *db, enum nsys_table table, const char *nam
 		return;
 	row_begin(db, table);
 	row_static(db, name);
-	row_text(db, value);
-	row_end(db);
-}
-
-static void add_system(struct database *db, const char *name, const char *value)
-{
-	if (!value)
-		return;
-	row_begin(db, TABLE_SYSTEM);
-	row_int(db, MACHINE);
-	row_static(db, "");
-	row_static(db, name);
-	row_int(db, 0);
 	row_text(db, value);
 	row_end(db);
 }
@@ -75,39 +62,82 @@ static void add_versions(struct database *db)
 	add_pair(db, TABLE_EXPORT, "EXPORT_SCHEMA_VERSION", text);
 }
 
-static void add_missed(struct database *db, const struct run_info *run)
+/* What is to be known before the rest is believed, at the end of the trace's time. */
+static void add_diagnostic(struct database *db, const struct run_info *run, int severity,
+                           uint32_t pid, const char *text)
 {
-	for (size_t i = 0; i < LOST_COUNT; i++) {
-		if (!run->lost[i])
-			continue;
-		row_begin(db, TABLE_LOST);
-		row_static(db, missed_lost_key(i));
-		row_static(db, lost_reason_text(i));
-		row_int(db, (int64_t)run->lost[i]);
-		row_end(db);
-	}
-	for (size_t i = 0; i < run->n_misses; i++) {
-		const struct miss *miss = &run->misses[i];
-
-		row_begin(db, TABLE_MISSED);
-		row_static(db, missed_kind_key(miss->kind));
-		row_text(db, miss->name);
-		row_text(db, miss->lib);
-		add_or_null(db, miss->pid, miss->pid);
-		row_text(db, miss->why);
-		row_end(db);
-	}
+	row_begin(db, TABLE_DIAGNOSTIC);
+	row_int(db, (int64_t)(run->end_ns - run->begin_ns));
+	row_int(db, NSYS_TIME_OF_TARGET);
+	row_int(db, NSYS_SOURCE_ANALYSIS);
+	row_int(db, severity);
+	row_text(db, text);
+	add_or_null(db, (uint64_t)(MACHINE | (int64_t)(pid & LOW_24) << PID_SHIFT), pid);
+	row_end(db);
 }
 
-void sqlite_add_run(struct database *db, const struct run_info *run)
+static void add_lost(struct database *db, const struct run_info *run, enum lost_reason reason)
 {
+	struct buf text = { 0 };
+
+	row_begin(db, TABLE_LOST);
+	row_static(db, missed_lost_key(reason));
+	row_static(db, lost_reason_text(reason));
+	row_int(db, (int64_t)run->lost[reason]);
+	row_end(db);
+	buf_printf(&text, "%llu events: %s", (unsigned long long)run->lost[reason],
+	           lost_reason_text(reason));
+	add_diagnostic(db, run, NSYS_SEVERITY_WARNING, 0, text.data);
+	buf_free(&text);
+}
+
+static void add_miss(struct database *db, const struct run_info *run, const struct miss *miss)
+{
+	struct buf text = { 0 };
+
+	row_begin(db, TABLE_MISSED);
+	row_static(db, missed_kind_key(miss->kind));
+	row_text(db, miss->name);
+	row_text(db, miss->lib);
+	add_or_null(db, miss->pid, miss->pid);
+	row_text(db, miss->why);
+	row_end(db);
+	buf_puts(&text, missed_kind_key(miss->kind));
+	if (miss->name)
+		buf_printf(&text, " %s", miss->name);
+	if (miss->lib)
+		buf_printf(&text, " (%s)", miss->lib);
+	if (miss->why)
+		buf_printf(&text, ": %s", miss->why);
+	add_diagnostic(db, run, NSYS_SEVERITY_WARNING, miss->pid, text.data);
+	buf_free(&text);
+}
+
+static void add_missed(struct database *db, const struct run_info *run)
+{
+	struct buf file = { 0 };
+
+	if (missed_of_file(run, &file))
+		add_diagnostic(db, run, NSYS_SEVERITY_ERROR, 0, file.data);
+	buf_free(&file);
+	for (size_t i = 0; i < LOST_COUNT; i++) {
+		if (run->lost[i])
+			add_lost(db, run, i);
+	}
+	for (size_t i = 0; i < run->n_misses; i++)
+		add_miss(db, run, &run->misses[i]);
+}
+
+void sqlite_add_run(struct sqlite *sqlite, const struct run_info *run)
+{
+	struct database *db = sqlite->db;
+
 	add_start(db, run);
-	add_system(db, "Hostname", run->hostname);
-	add_system(db, "KernelVersion", run->kernel_release);
-	add_system(db, "DriverVersion", run->driver_version);
+	sqlite_add_target(sqlite, run);
 	add_pair(db, TABLE_CAPTURE, "COMMAND", run->command);
 	add_pair(db, TABLE_CAPTURE, "RETURNS", run->returns ? "1" : "0");
 	add_pair(db, TABLE_CAPTURE, "CUT_SHORT", run->cut_short ? "1" : "0");
+	add_pair(db, TABLE_CAPTURE, "DAMAGED", run->damaged_chunks ? "1" : "0");
 	add_versions(db);
 	add_missed(db, run);
 }

@@ -84,6 +84,9 @@ static void add_note(struct buf *out, const struct run_info *run, uint64_t unkno
 
 	if (run->cut_short)
 		buf_puts(out, "The trace was cut short. ");
+	if (run->damaged_chunks)
+		buf_printf(out, "The file is damaged: at least %llu events were left out. ",
+		           (unsigned long long)run->damaged_events);
 	if (!run->returns)
 		buf_puts(out, "Returns were not recorded: addresses and failures are not known. ");
 	if (lost)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/missed.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "output/delays.h"
@@ -25,8 +26,10 @@
 #define EVENT_MOST       44
 #define PROCESS_MOST     24 /* 15 characters, and some escapes */
 #define PID_COLUMNS      6  /* at first */
-#define DETAILS_LEAST    24 /* where a terminal leaves less, they go on in its next line */
+#define DETAILS_LEAST    24 /* where a terminal leaves less, the line goes on in the next one */
 #define SUBJECT_LEAST    20
+#define INDENT           8  /* at least as much as what goes on in a next line stands in */
+#define DEPTH_MOST       16 /* levels of nested calls that stand further in */
 
 #define STYLE_OFF    "\033[0m"
 #define STYLE_BOLD   "\033[1m"
@@ -173,13 +176,32 @@ static void fit(struct table *table, size_t room)
 	}
 }
 
+/* The line is going to be wrapped between words, and no word of a name is to be too wide for that.
+ */
+static void fit_narrow(struct table *table, size_t width)
+{
+	struct description *d = &table->details;
+	size_t line = room_beside(width, INDENT, SUBJECT_LEAST);
+	size_t others = columns_of(&d->words) + columns_of(&d->result) + 2;
+	size_t room = room_beside(2 * line, others, SUBJECT_LEAST); /* in two more lines */
+
+	if (!d->subject.len)
+		return;
+	text_add_name(&table->cell, d->subject.data, room < line ? room : line);
+	buf_reset(&d->subject);
+	buf_add(&d->subject, table->cell.data, table->cell.len);
+	buf_reset(&table->cell);
+}
+
 static void add_details(struct table *table, bool failed, size_t used)
 {
 	struct description *d = &table->details;
 	size_t width = table->sink.options.width;
 
-	if (width)
-		fit(table, (used + DETAILS_LEAST + width - 1) / width * width - used);
+	if (width && width < used + DETAILS_LEAST)
+		fit_narrow(table, width);
+	else if (width)
+		fit(table, width - used);
 	add_part(table, &d->subject, false, NULL);
 	add_part(table, &d->words, d->subject.len, NULL);
 	add_part(table, &d->result, d->subject.len || d->words.len, failed ? STYLE_RED : NULL);
@@ -238,6 +260,12 @@ static void end_line(struct buf *out)
 	buf_putc(out, '\n');
 }
 
+/* A damaged file can say any depth. */
+static size_t indent(uint32_t depth)
+{
+	return 2 * (size_t)(depth < DEPTH_MOST ? depth : DEPTH_MOST);
+}
+
 static void add_call(struct table *table, const struct event *event)
 {
 	struct buf *out = &table->sink.lines.pending;
@@ -245,7 +273,7 @@ static void add_call(struct table *table, const struct event *event)
 	bool nested = call->flags & CALL_NESTED;
 	size_t used = begin_line(table, event, call->begin_ns, event->tid);
 
-	add_blanks(&table->cell, nested ? 2 * call->depth : 0);
+	add_blanks(&table->cell, nested ? indent(call->depth) : 0);
 	text_add_safe(&table->cell, call->function->name);
 	widen(&table->event_columns, text_columns(table->cell.data), EVENT_MOST);
 	used += add_cell(table, table->event_columns, true,
@@ -315,10 +343,12 @@ static struct table *table_of(struct sink *sink)
 static void table_event(struct sink *sink, const struct event *event)
 {
 	struct table *table = table_of(sink);
+	size_t from;
 
 	if (event->type != EVENT_CALL && event->type != EVENT_ACTIVITY &&
 	    event->type != EVENT_RANGE)
 		return;
+	from = sink->lines.pending.len;
 	prepare(table, event);
 	if (event->type == EVENT_CALL)
 		add_call(table, event);
@@ -326,6 +356,7 @@ static void table_event(struct sink *sink, const struct event *event)
 		add_activity(table, event);
 	else
 		add_range(table, event);
+	text_wrap_lines(&sink->lines.pending, from, sink->options.width);
 }
 
 static void table_watch(struct sink *sink, const struct event *event)
@@ -335,8 +366,13 @@ static void table_watch(struct sink *sink, const struct event *event)
 
 static void table_end(struct sink *sink, const struct run_info *run)
 {
+	struct buf why = { 0 };
+
 	if (!table_of(sink)->headed)
 		add_header(table_of(sink));
+	if (missed_of_file(run, &why))
+		buf_printf(&sink->lines.pending, "not all: %s\n", why.data);
+	buf_free(&why);
 }
 
 static void table_free(struct sink *sink)
@@ -364,7 +400,7 @@ struct consumer *table_new(const struct sink_options *options)
 	table->pid_columns = table->tid_columns = PID_COLUMNS;
 	table->event_columns = EVENT_COLUMNS;
 	buf_puts(&table->cell, ""); /* never NULL from here on */
-	table->delays = delays_new();
+	table->delays = delays_new(&table->sink);
 	table->sink.gpu = true;
 	table->sink.hide_nested = !options->verbose;
 	return sink_init(&table->sink, &table_ops, options);

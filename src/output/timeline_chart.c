@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 
@@ -89,10 +90,12 @@ static void add_axis(const struct timeline_printer *p, size_t label)
 	for (size_t i = 0; i <= p->view->columns; i++) {
 		double at = (ceil(from / axis.step_ns) + (double)i) * axis.step_ns;
 		double place = floor((at - from) / column_ns + 1e-6);
-		size_t column = label + (size_t)place;
+		size_t column = label + (size_t)number_u64(place);
 
-		if (place >= (double)p->view->columns)
+		if (!(place < (double)p->view->columns))
 			break;
+		if (column < marks.len) /* so late that a real number cannot tell them apart */
+			continue;
 		buf_reset(&text);
 		buf_printf(&text, "%.*f %s", axis.decimals, at / axis.unit_ns, axis.unit);
 		add_blanks(&marks, column - marks.len);
@@ -165,7 +168,7 @@ static const char *const heights[] = { "\u2581", "\u2582", "\u2583", "\u2584",
 
 static void add_height(const struct timeline_printer *p, const struct cell *cell)
 {
-	int eighths = (int)(cell->share * 8 + 0.5);
+	int eighths = (int)((cell->share < 1 ? cell->share : 1) * 8 + 0.5);
 
 	if (cell->share <= 0) {
 		buf_putc(p->out, ' ');

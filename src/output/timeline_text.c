@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/columns.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "output/describe.h"
 #include "output/timeline_chart.h"
@@ -58,7 +59,7 @@ void timeline_add_bar(const struct timeline_printer *p, struct buf *out, double 
 {
 	static const char *const parts[] = { "",       "\u258f", "\u258e", "\u258d",
 		                             "\u258c", "\u258b", "\u258a", "\u2589" };
-	int eighths = (int)((length < columns ? length : columns) * 8 + 0.5);
+	int eighths = length > 0 ? (int)((length < columns ? length : columns) * 8 + 0.5) : 0;
 
 	if (eighths < 1)
 		eighths = 1;
@@ -230,8 +231,8 @@ static void add_call_bar(const struct timeline_printer *p, const struct call *ca
 	struct buf bar = { 0 };
 	size_t before;
 
-	begin = begin < 0 ? 0 : begin;
-	before = (size_t)begin < columns ? (size_t)begin : columns - 1;
+	before = begin < (double)columns ? (size_t)number_u64(begin) : columns - 1;
+	begin = begin > 0 ? begin : 0;
 	timeline_add_bar(p, &bar, end - begin, (double)(columns - before));
 	add_blanks(p->out, before);
 	timeline_category_style(p, category_of(call->function));

@@ -3,13 +3,14 @@
 
 #include "analysis/missed.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "output/top_tables.h"
 
 #define DEEP_LINES 3 /* values down to a process's own are lines of their own */
 
 static uint64_t hundredths(double value)
 {
-	return (uint64_t)(100 * value + 0.5);
+	return number_rounded(100 * value);
 }
 
 static void add_rate(struct json *json, const char *key, double rate)
@@ -132,9 +133,11 @@ static void add_streams(struct json *json, const struct live_process *process)
 		const struct live_stream *stream = &process->streams[i];
 		struct buf handle = { 0 };
 
-		buf_hex(&handle, stream->handle);
+		buf_hex(&handle, stream->key.handle);
 		json_open(json, NULL, '{');
 		json_string(json, "stream", stream->others ? "others" : handle.data);
+		if (stream->key.tid)
+			json_u64(json, "tid", stream->key.tid);
 		json_u64(json, "launches", stream->launches.total);
 		add_rate(json, "launches_per_second", stream->launches.rate);
 		json_u64(json, "copies", stream->copies.total);
@@ -161,12 +164,12 @@ static void add_process(struct json *json, const struct top_page *page,
 	json_u64(json, "threads", process->threads);
 	add_numbers(json, process);
 	if (process->threads && !process->entries_only)
-		json_fixed(json, "sync_share", (uint64_t)(1e4 * process->sync_share + 0.5), 4);
+		json_fixed(json, "sync_share", number_rounded(1e4 * process->sync_share), 4);
 	else
 		json_null(json, "sync_share");
 	add_known(json, "gpu_memory_bytes", gpu_bytes);
 	if (process->gpu_share >= 0)
-		json_fixed(json, "gpu_share", (uint64_t)(1e4 * process->gpu_share + 0.5), 4);
+		json_fixed(json, "gpu_share", number_rounded(1e4 * process->gpu_share), 4);
 	else
 		json_null(json, "gpu_share");
 	json_u64(json, "gpu_time_ns", process->gpu_ns);

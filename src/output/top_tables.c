@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 
@@ -20,7 +21,8 @@ void top_add_count(struct buf *out, double n)
 	size_t i = 0;
 
 	if (n < 99999.5) {
-		buf_printf(out, n > 0 && n < 9.95 && n != (uint64_t)n ? "%.1f" : "%.0f", n);
+		buf_printf(out, n > 0 && n < 9.95 && n != (double)number_u64(n) ? "%.1f" : "%.0f",
+		           n);
 		return;
 	}
 	for (n /= 1000; n >= 999.5 && i < 3; i++)
@@ -229,15 +231,17 @@ static void function_name(const struct top_row *row, struct buf *out)
 /* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are handles 1 and 2. */
 static void stream_name(const struct top_row *row, struct buf *out)
 {
-	static const char *const special[] = { "0 (default)", "1 (legacy)", "2 (per-thread)" };
+	static const char *const special[] = { "0 (default)", "1 (legacy)" };
 	const struct live_stream *stream = row->item;
 
 	if (stream->others)
 		buf_puts(out, "(others)");
-	else if (stream->handle < 3)
-		buf_puts(out, special[stream->handle]);
+	else if (stream->key.handle == STREAM_PER_THREAD)
+		buf_printf(out, "of thread %u", (unsigned)stream->key.tid);
+	else if (stream->key.handle <= STREAM_LEGACY)
+		buf_puts(out, special[stream->key.handle]);
 	else
-		buf_hex(out, stream->handle);
+		buf_hex(out, stream->key.handle);
 }
 
 static void memory_kind(const struct top_row *row, struct buf *out)
@@ -355,7 +359,7 @@ void top_cell(const struct top_column *column, const struct top_page *page,
 	if (value < 0)
 		buf_putc(out, '-');
 	else if (column->format == TOP_NUMBER)
-		buf_u64(out, (unsigned long long)value);
+		buf_u64(out, number_u64(value));
 	else if (column->format == TOP_COUNT)
 		top_add_count(out, value);
 	else if (column->format == TOP_BYTES)

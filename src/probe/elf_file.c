@@ -10,6 +10,7 @@
 
 /* The strings of .symtab that ELF_SMALL_SYMTAB still reads. */
 #define SMALL_STRINGS (16u << 20)
+#define SMALL_SYMBOLS (1u << 20)
 
 /* The strings of a module are loaded while it is listed; of other files they never are. */
 #define MODULE_STRINGS_MAX (256u << 20)
@@ -79,7 +80,8 @@ static int find_dynamic_roles(struct elf_file *file, struct roles *roles)
 static bool is_within(enum elf_depth depth, const struct elf_symbols *statics)
 {
 	return depth == ELF_WHOLE ||
-	       (depth == ELF_SMALL_SYMTAB && statics->strings_bytes <= SMALL_STRINGS);
+	       (depth == ELF_SMALL_SYMTAB && statics->strings_bytes <= SMALL_STRINGS &&
+	        statics->count <= SMALL_SYMBOLS);
 }
 
 /* Returns as elf_file_open does: 0, 1 for no runtime, 2 for undecided at this depth, -EBADMSG. */

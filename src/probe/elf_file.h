@@ -30,7 +30,7 @@ struct elf_file;
 
 enum elf_depth {
 	ELF_DYNSYM_ONLY,  /* do not read .symtab */
-	ELF_SMALL_SYMTAB, /* read .symtab unless its strings are larger than 16 MiB */
+	ELF_SMALL_SYMTAB, /* unless it has more than a million symbols, or 16 MiB of strings */
 	ELF_WHOLE,
 };
 

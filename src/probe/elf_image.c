@@ -2,13 +2,13 @@
 #include "probe/elf_image.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
+#include "probe/helper.h"
 
 #if defined(__aarch64__)
 #define NATIVE_MACHINE EM_AARCH64
@@ -26,7 +26,7 @@ bool elf_image_read(const struct elf_image *image, uint64_t offset, void *to, si
 	if (offset > image->bytes || len > image->bytes - offset)
 		return false;
 	while (len) {
-		ssize_t got = pread(image->fd, p, len, (off_t)offset);
+		ssize_t got = helper_pread(image->fd, p, len, offset);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -97,12 +97,12 @@ int elf_image_open(struct elf_image *image, int fd, const char *what, struct err
 
 	memset(image, 0, sizeof(*image));
 	image->fd = -1;
-	if (fstat(fd, &st) < 0)
+	if (file_stat(fd, &st) < 0)
 		return err_set(err, errno, "cannot examine %s: %s", what, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, ENOEXEC, "%s is no regular file", what);
 	image->bytes = (uint64_t)st.st_size;
-	image->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	image->fd = helper_dup(fd);
 	if (image->fd < 0)
 		return err_set(err, errno, "cannot keep %s open: %s", what, strerror(errno));
 

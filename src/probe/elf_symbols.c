@@ -353,14 +353,20 @@ struct places {
 	size_t n;
 };
 
+static int compare_places(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* There may be sixteen million symbols, and hundreds of places. */
 static int is_at_place(const Elf64_Sym *symbol, void *data)
 {
 	const struct places *places = data;
 
-	for (size_t i = 0; i < places->n; i++)
-		if (places->at[i] == symbol->st_name)
-			return 1;
-	return 0;
+	return bsearch(&symbol->st_name, places->at, places->n, sizeof(*places->at),
+	               compare_places) != NULL;
 }
 
 /* Notes the whole names in one part of the strings that begins at `base`. */
@@ -419,5 +425,6 @@ int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *
 		return sysv_hash_find(&lookup);
 	if (!search_strings(&lookup, &places))
 		return -EBADMSG;
+	qsort(places.at, places.n, sizeof(*places.at), compare_places);
 	return places.n ? elf_symbols_each(image, symbols, is_at_place, &places) : 0;
 }

@@ -127,12 +127,13 @@ void fold_delete(struct programs *programs, const char *map, const void *key)
 	bpf_map_delete_elem(programs_map(programs, map), key);
 }
 
-int fold_hook(struct programs *programs, uint16_t hook, const struct api *api)
+int fold_hook(struct programs *programs, uint16_t hook, const struct api *api, bool per_thread)
 {
 	struct fold_plan plan;
 	uint32_t key = hook;
 
 	fold_plan(api, ABI_NATIVE, &plan);
+	plan.per_thread = per_thread;
 	return bpf_map_update_elem(programs_map(programs, "fold_plans"), &key, &plan, BPF_ANY)
 	               ? -errno
 	               : 0;

@@ -22,7 +22,7 @@ int fold_size_maps(struct bpf_object *object, unsigned tools);
 int fold_fill_tables(struct programs *programs);
 
 /* Has the calls of a hook folded: before it is attached. */
-int fold_hook(struct programs *programs, uint16_t hook, const struct api *api);
+int fold_hook(struct programs *programs, uint16_t hook, const struct api *api, bool per_thread);
 
 /* All entries of one map. Keys and values lie one after the other; fold_table_free() frees both. */
 struct fold_table {

@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <pwd.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,18 +18,15 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
-
-struct identity {
-	bool change;
-	uid_t uid;
-	gid_t gid;
-	char name[64], home[256];
-};
+#include "probe/own_terminal.h"
 
 struct hold {
 	struct command command;
 	struct identity identity;
+	char **environment;
+	struct own_terminal *terminal; /* of another user's command; NULL: none */
 	hold_look_fn look;
+	hold_held_fn ours;
 	void *data;
 
 	pthread_t thread;
@@ -61,50 +56,10 @@ static uint64_t now_ns(void)
 
 /* ---- the child ----------------------------------------------------------------------------- */
 
-static int find_identity(const char *user, struct identity *identity, struct err *err)
-{
-	struct passwd *entry;
-
-	memset(identity, 0, sizeof(*identity));
-	if (!user)
-		return 0;
-	entry = getpwnam(user);
-	if (!entry)
-		return err_set(err, ENOENT, "--user: there is no user '%s'", user);
-	identity->change = true;
-	identity->uid = entry->pw_uid;
-	identity->gid = entry->pw_gid;
-	snprintf(identity->name, sizeof(identity->name), "%s", entry->pw_name);
-	snprintf(identity->home, sizeof(identity->home), "%s", entry->pw_dir);
-	return 0;
-}
-
-static int become(const struct identity *identity)
-{
-	if (!identity->change)
-		return 0;
-	if (initgroups(identity->name, identity->gid) || setgid(identity->gid) ||
-	    setuid(identity->uid))
-		return errno;
-	setenv("HOME", identity->home, 1);
-	setenv("USER", identity->name, 1);
-	setenv("LOGNAME", identity->name, 1);
-	return 0;
-}
-
 static int redirect(const int *streams)
 {
 	for (int i = 0; streams && i < 3; i++) {
 		if (dup2(streams[i], i) < 0)
-			return errno;
-	}
-	return 0;
-}
-
-static int set_environment(char *const *environment)
-{
-	for (; environment && *environment; environment++) {
-		if (putenv(*environment))
 			return errno;
 	}
 	return 0;
@@ -122,12 +77,12 @@ static void child_main(struct hold *hold)
 	if (read(hold->go_pipe[0], &go, 1) != 1)
 		_exit(127); /* cuscope is gone */
 	failure = redirect(hold->command.streams);
+	if (!failure && hold->identity.change)
+		failure = own_terminal_enter(hold->terminal);
 	if (!failure)
-		failure = become(&hold->identity);
-	if (!failure)
-		failure = set_environment(hold->command.environment);
+		failure = identity_become(&hold->identity);
 	if (!failure) {
-		execvp(hold->command.argv[0], hold->command.argv);
+		execvpe(hold->command.argv[0], hold->command.argv, hold->environment);
 		failure = errno;
 	}
 	if (write(hold->exec_pipe[1], &failure, sizeof(failure)) < 0)
@@ -148,19 +103,24 @@ static void look(struct hold *hold, pid_t pid)
 		atomic_store(&hold->longest_ns, took);
 }
 
-/* One that bpf_send_signal_thread sent has the kernel as its sender; see hold_signal() there. */
-static bool is_hold_signal(pid_t tid, int sig)
+/*
+ * Of two that are pending the thread's own comes first, which is how ours was sent. The sender tells
+ * nothing: terminals' and sockets' signals are the kernel's too. See hold_thread() there.
+ */
+static enum held held_by(struct hold *hold, pid_t tid, int sig)
 {
 	siginfo_t info = { 0 };
 
-	return (sig == SIGURG || sig == SIGSTOP) &&
-	       ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 && info.si_code == SI_KERNEL;
+	if ((sig != SIGWINCH && sig != SIGSTOP) || ptrace(PTRACE_GETSIGINFO, tid, NULL, &info))
+		return HELD_NOT;
+	return hold->ours(hold->data, tid);
 }
 
 static void command_ended(struct hold *hold, int status)
 {
 	uint64_t one = 1;
 
+	own_terminal_end(hold->terminal);
 	hold->status = status;
 	atomic_store(&hold->ended, true);
 	if (write(hold->ended_fd, &one, sizeof(one)) < 0)
@@ -187,6 +147,7 @@ static void on_stop(struct hold *hold, pid_t tid, int status)
 {
 	int sig = WSTOPSIG(status), event = status >> 16;
 	long request = PTRACE_CONT, deliver = 0;
+	enum held held;
 
 	if (event == PTRACE_EVENT_EXEC) {
 		look(hold, tid);
@@ -195,12 +156,13 @@ static void on_stop(struct hold *hold, pid_t tid, int status)
 		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU)
 			request = PTRACE_LISTEN;
 	} else if (event == 0) {
-		if (!is_hold_signal(tid, sig))
+		held = held_by(hold, tid, sig);
+		if (held != HELD_OURS)
 			deliver = sig;
-		else if (sig != SIGSTOP || trade_stop(hold, tid))
-			look(hold, tid);
-		else
+		if (held != HELD_NOT && sig == SIGSTOP && !trade_stop(hold, tid))
 			return; /* it died */
+		if (held != HELD_NOT)
+			look(hold, tid);
 	}
 	ptrace(request, tid, NULL, deliver);
 }
@@ -214,6 +176,7 @@ static int make_child(struct hold *hold)
 	hold->pid = fork();
 	if (hold->pid == 0)
 		child_main(hold);
+	own_terminal_made(hold->terminal);
 	if (hold->pid < 0)
 		return -errno;
 	hold->traced = hold->command.hold && ptrace(PTRACE_SEIZE, hold->pid, NULL, options) == 0;
@@ -288,7 +251,7 @@ static int start_tracer(struct hold *hold)
 
 /* ---- the interface ------------------------------------------------------------------------- */
 
-int hold_prepare(const struct command *command, hold_look_fn look_fn, void *data,
+int hold_prepare(const struct command *command, hold_look_fn look_fn, hold_held_fn ours, void *data,
                  struct hold **result, pid_t *pid, bool *held, struct err *err)
 {
 	struct hold *hold = xcalloc(1, sizeof(*hold));
@@ -296,11 +259,16 @@ int hold_prepare(const struct command *command, hold_look_fn look_fn, void *data
 
 	hold->command = *command;
 	hold->look = look_fn;
+	hold->ours = ours;
 	hold->data = data;
 	hold->go_pipe[0] = hold->go_pipe[1] = hold->exec_pipe[0] = hold->exec_pipe[1] = -1;
 	hold->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sem_init(&hold->prepared, 0, 0);
-	r = find_identity(command->user, &hold->identity, err);
+	r = identity_find(command->user, &hold->identity, err);
+	if (!r)
+		hold->environment = environment_new(&hold->identity, &command->environment);
+	if (!r && hold->identity.change)
+		r = own_terminal_new(command->streams, hold->identity.uid, &hold->terminal, err);
 	if (!r && (pipe2(hold->go_pipe, O_CLOEXEC) || pipe2(hold->exec_pipe, O_CLOEXEC)))
 		r = err_set(err, errno, "making pipes: %s", strerror(errno));
 	if (!r) {
@@ -349,6 +317,18 @@ bool hold_gone(const struct hold *hold)
 	return hold->gone;
 }
 
+void hold_pass_on(struct hold *hold, int sig, pid_t from)
+{
+	pid_t to = hold->pid;
+
+	if (sig == SIGINT) {
+		if (!hold->identity.change || (from && from == own_terminal_sender(hold->terminal)))
+			return;
+		to = -to; /* as a terminal does */
+	}
+	kill(to, sig);
+}
+
 int hold_fd(const struct hold *hold)
 {
 	return hold->ended_fd;
@@ -386,6 +366,7 @@ void hold_release(struct hold *hold)
 int hold_wait(struct hold *hold, bool patient)
 {
 	struct sigaction hangup;
+	siginfo_t info = { 0 };
 	int status = 0, sig;
 	sigset_t set;
 
@@ -403,14 +384,13 @@ int hold_wait(struct hold *hold, bool patient)
 			command_ended(hold, status);
 			continue;
 		}
-		sig = sigwaitinfo(&set, NULL);
+		sig = sigwaitinfo(&set, &info);
 		if (sig <= 0 || sig == SIGCHLD)
 			continue;
 		if (!patient)
 			return -sig;
 		patient = false;
-		if (sig != SIGINT)
-			kill(hold->pid, sig);
+		hold_pass_on(hold, sig, info.si_code == SI_KERNEL ? 0 : info.si_pid);
 	}
 	return status;
 }
@@ -433,6 +413,8 @@ void hold_free(struct hold *hold)
 	close_pair(hold->go_pipe);
 	close_pair(hold->exec_pipe);
 	close(hold->ended_fd);
+	own_terminal_free(hold->terminal);
+	environment_free(hold->environment);
 	sem_destroy(&hold->prepared);
 	free(hold);
 }

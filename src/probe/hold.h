@@ -19,6 +19,8 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "bpf/wire.h"
+#include "probe/identity.h"
 #include "probe/origin.h"
 
 struct command {
@@ -27,7 +29,7 @@ struct command {
 	const char *user;            /* run as this user with its groups; NULL: as cuscope runs */
 	const int *streams;          /* three descriptors that become its standard input, output */
 	/* and error; NULL: it has cuscope's own */
-	char *const *environment; /* "NAME=value" to be set for it, NULL at the end; or NULL */
+	struct environment environment;
 	bool hold;   /* use ptrace; else libraries loaded later are hooked as they are seen */
 	bool follow; /* trace the processes that it starts */
 };
@@ -36,18 +38,27 @@ struct hold;
 
 /* Called on another thread, while a thread of `pid` waits for it to return. */
 typedef void (*hold_look_fn)(void *data, pid_t pid);
+/* On that thread too: whether a signal that stopped thread `tid` was sent by the eBPF side. */
+typedef enum held (*hold_held_fn)(void *data, pid_t tid);
 
 /*
  * Makes the process and leaves it waiting just before exec. Fails with a sentence when the command
  * cannot be found or the user does not exist. If ptrace is refused, *held is false and the rest
  * works.
  */
-int hold_prepare(const struct command *command, hold_look_fn look, void *data, struct hold **hold,
-                 pid_t *pid, bool *held, struct err *err);
+int hold_prepare(const struct command *command, hold_look_fn look, hold_held_fn ours, void *data,
+                 struct hold **hold, pid_t *pid, bool *held, struct err *err);
 
 /* Lets it exec. Fails when exec fails. */
 int hold_go(struct hold *hold, struct err *err);
 bool hold_gone(const struct hold *hold); /* was let go */
+
+/*
+ * A signal that came to us from process `from` (0: the kernel, or not known) is passed on to the
+ * command, if it has not got it already: Ctrl-C reaches all in a terminal's foreground, the command
+ * too, unless it has a session of its own.
+ */
+void hold_pass_on(struct hold *hold, int sig, pid_t from);
 
 /* Readable when the command has ended. */
 int hold_fd(const struct hold *hold);

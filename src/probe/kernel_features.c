@@ -291,6 +291,28 @@ bool kernel_has(struct kernel_features *features, enum feature feature)
 	return features->has[feature];
 }
 
+/* CAP_SYS_ADMIN, or CAP_PERFMON, which attaching takes: trying that would cost a grace period. */
+static bool may_attach(void)
+{
+	unsigned long long mask = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[128];
+
+	if (!f)
+		return true;
+	while (fgets(line, sizeof(line), f) && sscanf(line, "CapEff: %llx", &mask) != 1)
+		;
+	fclose(f);
+	return mask >> 21 & 1 || mask >> 38 & 1;
+}
+
+bool kernel_refuses(struct kernel_features *features)
+{
+	int because = kernel_lacks_because(features, FEATURE_RINGBUF);
+
+	return because == -EPERM || because == -EACCES || !may_attach();
+}
+
 int kernel_lacks_because(struct kernel_features *features, enum feature feature)
 {
 	return kernel_has(features, feature) ? 0 : features->error[feature];

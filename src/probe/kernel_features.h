@@ -51,6 +51,9 @@ void kernel_features_free(struct kernel_features *features);
 /* Whether the kernel has it: tried now or before. */
 bool kernel_has(struct kernel_features *features, enum feature feature);
 
+/* Whether this process may not do what tracing takes: then nothing is known of the kernel. */
+bool kernel_refuses(struct kernel_features *features);
+
 /* Why not: a negative errno, 0 where it is there or was named in `without`. */
 int kernel_lacks_because(struct kernel_features *features, enum feature feature);
 

@@ -27,6 +27,8 @@ static const char *const places[] = {
 	"/home/*/*conda*/lib/libcudart.so.*",
 	"/home/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcudart.so.*",
 };
+#define PLACES     (sizeof(places) / sizeof(*places))
+#define USERS_LAST 2 /* of them are folders of users */
 
 /* Toolkits have it twice, packages of distributions beside their libraries. */
 static const char *const cupti_places[] = {
@@ -78,10 +80,15 @@ static int each_place(const char *const *patterns, size_t count,
 
 int libraries_each(int (*each)(void *data, const char *path), void *data)
 {
-	return each_place(places, sizeof(places) / sizeof(*places), each, data);
+	return each_place(places, PLACES, each, data);
 }
 
 int libraries_cupti_each(int (*each)(void *data, const char *path), void *data)
 {
 	return each_place(cupti_places, sizeof(cupti_places) / sizeof(*cupti_places), each, data);
+}
+
+int libraries_system_each(int (*each)(void *data, const char *path), void *data)
+{
+	return each_place(places, PLACES - USERS_LAST, each, data);
 }

@@ -9,6 +9,9 @@
  */
 int libraries_each(int (*each)(void *data, const char *path), void *data);
 
+/* The same without the folders of users. */
+int libraries_system_each(int (*each)(void *data, const char *path), void *data);
+
 /* The same for libcupti, which GPU times are had by. */
 int libraries_cupti_each(int (*each)(void *data, const char *path), void *data);
 

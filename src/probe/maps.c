@@ -15,9 +15,16 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/xalloc.h"
+#include "probe/helper.h"
+
+#ifndef FUSE_SUPER_MAGIC /* not in the headers of Linux 5.15 */
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
 #ifndef BCACHEFS_SUPER_MAGIC /* Linux 6.7 */
 #define BCACHEFS_SUPER_MAGIC 0xca451a4e
 #endif
+#define ZFS_SUPER_MAGIC 0x2fc12fc1 /* not the kernel's own */
 
 /* ---- one line -------------------------------------------------------------------------------- */
 
@@ -107,6 +114,11 @@ int mapping_parse(char *line, struct mapping *mapping)
 
 static int read_error(pid_t pid, int code, struct err *err)
 {
+	if (code == ETIMEDOUT)
+		return err_set(err, code,
+		               "process %d was given up: reading its memory or its files did not "
+		               "come to an end",
+		               pid);
 	if (code == ENOENT || code == ESRCH)
 		return err_set(err, ESRCH, "no process has the pid %d", pid);
 	if (code == EACCES || code == EPERM)
@@ -118,33 +130,62 @@ static int read_error(pid_t pid, int code, struct err *err)
 	               strerror(code));
 }
 
+/* Lines longer than this are cut: a path of 4,096 characters, each of them a newline. */
+#define LINE_MAX_BYTES (4 * PATH_MAX + 256)
+
+/* What came of the text of maps, a line at a time. */
+struct lines {
+	bool files_only;
+	int (*each)(const struct mapping *mapping, void *data);
+	void *data;
+	int stopped; /* by `each`, with this */
+	size_t len;
+	char line[LINE_MAX_BYTES];
+};
+
+static int end_line(struct lines *lines)
+{
+	struct mapping mapping;
+
+	lines->line[lines->len] = '\0';
+	lines->len = 0;
+	/* A line of a shape that only a later kernel knows is no reason to give up. */
+	if (mapping_parse(lines->line, &mapping) || !mapping.executable ||
+	    (lines->files_only && !mapping.inode))
+		return 0;
+	return lines->stopped = lines->each(&mapping, lines->data);
+}
+
+static int take_text(const char *text, size_t len, void *data)
+{
+	struct lines *lines = data;
+	int rc = 0;
+
+	for (size_t i = 0; i < len && !rc; i++) {
+		if (text[i] == '\n')
+			rc = end_line(lines);
+		else if (lines->len < sizeof(lines->line) - 1)
+			lines->line[lines->len++] = text[i];
+	}
+	return rc;
+}
+
 static int each_executable(pid_t pid, bool files_only,
                            int (*each)(const struct mapping *mapping, void *data), void *data,
                            struct err *err)
 {
-	struct mapping mapping;
-	char path[64], *line = NULL;
-	size_t room = 0;
-	FILE *maps;
-	int rc = 0;
+	struct lines *lines = xmalloc(sizeof(*lines));
+	int rc, stopped;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return read_error(pid, errno, err);
-	errno = 0;
-	while (!rc && getline(&line, &room, maps) >= 0) {
-		/* A line of a shape that only a later kernel knows is no reason to give up. */
-		if (mapping_parse(line, &mapping) == 0 && mapping.executable &&
-		    (mapping.inode || !files_only))
-			rc = each(&mapping, data);
-		errno = 0;
-	}
-	if (!rc && ferror(maps))
-		rc = read_error(pid, errno ? errno : EIO, err);
-	free(line);
-	fclose(maps);
-	return rc;
+	lines->files_only = files_only;
+	lines->each = each;
+	lines->data = data;
+	lines->stopped = 0;
+	lines->len = 0;
+	rc = helper_maps(pid, take_text, lines);
+	stopped = lines->stopped;
+	free(lines);
+	return stopped || rc >= 0 ? rc : read_error(pid, -rc, err);
 }
 
 int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
@@ -180,69 +221,162 @@ static bool has_two_devices(const struct statfs *fs)
  * mapped one, which is possible and not likely. By map_files, only a mapping that was replaced
  * since maps was read can be the wrong one, and then its inode differs.
  */
-static bool is_same_file(int fd, const struct mapping *mapping, bool by_path)
+static bool is_same_file(int fd, const struct statfs *fs, const struct mapping *mapping,
+                         bool by_path)
 {
 	uint64_t differs;
-	struct statfs fs;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || fstatfs(fd, &fs) < 0)
+	if (file_stat(fd, &st) < 0)
 		return false;
 	differs = (uint64_t)st.st_ino ^ mapping->inode;
-	if (fs.f_type == OVERLAYFS_SUPER_MAGIC)
+	if (fs->f_type == OVERLAYFS_SUPER_MAGIC)
 		differs <<= 16;
-	return !differs && (!by_path || st.st_dev == mapping->dev || has_two_devices(&fs));
+	return !differs && (!by_path || st.st_dev == mapping->dev || has_two_devices(fs));
+}
+
+/*
+ * Whether reading a file waits for nothing but this machine's own devices. Not overlayfs: it hands
+ * on to file systems below, which in a user's namespace may be any.
+ */
+static bool is_local(const struct statfs *fs)
+{
+	static const uint32_t types[] = {
+		EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,    TMPFS_MAGIC,
+		RAMFS_MAGIC,      F2FS_SUPER_MAGIC,     BCACHEFS_SUPER_MAGIC, SQUASHFS_MAGIC,
+		ZFS_SUPER_MAGIC,  EROFS_SUPER_MAGIC_V1, ISOFS_SUPER_MAGIC,    HUGETLBFS_MAGIC,
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if ((uint32_t)fs->f_type == types[i])
+			return true;
+	return false;
 }
 
 /*
  * A file of an untrusted process is looked at before it is opened for reading: opening a FIFO would
- * block, opening a device may do anything.
+ * block, opening a device may do anything. Where `is_path` is given, one that somebody serves is
+ * not opened at all: closing it again would wait for the server, in the kernel and for good.
  */
-static int open_checked(int path_fd, const struct mapping *mapping, bool by_path)
+static int open_for_reading(int path_fd, const struct statfs *fs, bool *is_path)
 {
 	char self[64];
 	int fd;
 
-	if (path_fd < 0)
-		return -errno;
-	if (is_same_file(path_fd, mapping, by_path)) {
-		snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-		fd = open(self, O_RDONLY | O_CLOEXEC);
-		fd = fd < 0 ? -errno : fd;
-	} else {
-		fd = -ESTALE;
+	if (is_path && !is_local(fs)) {
+		*is_path = true;
+		return path_fd;
 	}
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+	fd = open(self, O_RDONLY | O_CLOEXEC);
+	fd = fd < 0 ? -errno : fd;
 	close(path_fd);
 	return fd;
 }
 
-static int open_map_file(pid_t pid, const struct mapping *mapping)
+/* -1: the mount is not in the list. "36 35 0:52 / /mnt rw - fuse sshfs rw,user_id=1000,..." */
+static int mount_is_users(pid_t pid, uint64_t mount)
+{
+	char path[64], *line = NULL;
+	size_t room = 0;
+	int users = -1;
+	FILE *list;
+
+	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
+	list = fopen(path, "re");
+	while (list && users < 0 && getline(&line, &room, list) >= 0) {
+		const char *options = strstr(line, " - ");
+
+		if (strtoull(line, NULL, 10) == mount)
+			users = !options || !strstr(options, "user_id=0,");
+	}
+	free(line);
+	if (list)
+		fclose(list);
+	return users;
+}
+
+bool file_is_served_by_user(pid_t pid, int fd)
+{
+	struct statfs fs;
+	struct statx x;
+	int users;
+
+	if (fstatfs(fd, &fs) < 0 || fs.f_type != FUSE_SUPER_MAGIC)
+		return false;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &x) ||
+	    !(x.stx_mask & STATX_MNT_ID))
+		return true; /* Linux 5.8 tells it */
+	users = mount_is_users(pid, x.stx_mnt_id);
+	return users < 0 ? mount_is_users(getpid(), x.stx_mnt_id) != 0 : users;
+}
+
+static int open_checked(int path_fd, const struct mapping *mapping, bool by_path, bool *is_path)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (path_fd < 0)
+		return -errno;
+	if (file_stat(path_fd, &st) == 0 && !S_ISREG(st.st_mode)) {
+		close(path_fd);
+		return -ENODEV; /* a device's memory, which holds no program */
+	}
+	if (fstatfs(path_fd, &fs) == 0 && is_same_file(path_fd, &fs, mapping, by_path))
+		return open_for_reading(path_fd, &fs, is_path);
+	close(path_fd);
+	return -ESTALE;
+}
+
+static int open_map_file(pid_t pid, const struct mapping *mapping, bool *is_path)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
 	         (unsigned long long)mapping->start, (unsigned long long)mapping->end);
-	return open_checked(open(path, O_PATH | O_CLOEXEC), mapping, false);
+	return open_checked(open(path, O_PATH | O_CLOEXEC), mapping, false, is_path);
 }
 
-/* Under the root of the process, which no link in the path may leave. */
-static int open_under_root(pid_t pid, const struct mapping *mapping, const char *path)
+/* A path under the root of the process, which no link in it may leave; O_PATH. */
+static int path_under_root(pid_t pid, const char *path, int flags)
 {
 	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
+		.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	char root[64];
-	int root_fd, fd;
+	int root_fd, fd, failure;
 
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
 	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0)
 		return -errno;
 	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	fd = open_checked(fd, mapping, true);
+	failure = errno;
 	close(root_fd);
-	return fd;
+	return fd < 0 ? -failure : fd;
+}
+
+static int open_under_root(pid_t pid, const struct mapping *mapping, const char *path,
+                           bool *is_path)
+{
+	int fd = path_under_root(pid, path, 0);
+
+	return fd < 0 ? fd : open_checked(fd, mapping, true, is_path);
+}
+
+int path_open_here(pid_t pid, const char *path, bool *is_path)
+{
+	int fd = path_under_root(pid, path, O_NOFOLLOW);
+	struct statfs fs;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstatfs(fd, &fs) == 0 && file_stat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return open_for_reading(fd, &fs, is_path);
+	close(fd);
+	return -EINVAL;
 }
 
 /* Undoes what maps does to a newline in a path, the only character it writes otherwise. */
@@ -263,7 +397,7 @@ static void unescape(char *path)
  * maps leaves a backslash as it is, so "\012" may be meant literally, and " (deleted)" may be the
  * end of a name. The inode tells which file is the one.
  */
-static int open_by_path(pid_t pid, const struct mapping *mapping)
+static int open_by_path(pid_t pid, const struct mapping *mapping, bool *is_path)
 {
 	char path[PATH_MAX];
 	int fd;
@@ -271,27 +405,38 @@ static int open_by_path(pid_t pid, const struct mapping *mapping)
 	if (mapping->path[0] != '/' ||
 	    snprintf(path, sizeof(path) - 10, "%s", mapping->path) >= (int)sizeof(path) - 10)
 		return -ENOENT;
-	fd = open_under_root(pid, mapping, path);
+	fd = open_under_root(pid, mapping, path, is_path);
 	if (fd < 0 && strstr(path, "\\012")) {
 		unescape(path);
-		fd = open_under_root(pid, mapping, path);
+		fd = open_under_root(pid, mapping, path, is_path);
 	}
 	if (fd < 0 && mapping->deleted) {
 		strcat(path, " (deleted)");
-		fd = open_under_root(pid, mapping, path);
+		fd = open_under_root(pid, mapping, path, is_path);
 	}
 	return fd;
 }
 
+int mapping_open_here(pid_t pid, const struct mapping *mapping, bool *is_path, int *by_map)
+{
+	*by_map = open_map_file(pid, mapping, is_path);
+	return *by_map >= 0 ? *by_map : open_by_path(pid, mapping, is_path);
+}
+
 int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
 {
-	int by_map = open_map_file(pid, mapping), by_path;
+	int by_map = -EIO, fd = helper_open_mapping(pid, mapping, &by_map);
 
-	if (by_map >= 0)
-		return by_map;
-	by_path = open_by_path(pid, mapping);
-	if (by_path >= 0)
-		return by_path;
+	if (fd >= 0)
+		return fd;
+	if (by_map >= 0) /* it was opened, and did not get here */
+		by_map = fd;
+	if (fd == -ETIMEDOUT)
+		return err_set(
+			err, fd,
+			"cannot open %s as process %d has it mapped: opening it did not come "
+			"to an end, and the process was given up",
+			mapping->path, pid);
 	if (by_map == -EPERM || by_map == -EACCES)
 		return err_set(err, by_map,
 		               "cannot open %s as process %d has it mapped: %s; run as root or "
@@ -304,4 +449,11 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
 		               pid, mapping->path, (unsigned long long)mapping->start);
 	return err_set(err, by_map, "cannot open %s as process %d has it mapped: %s", mapping->path,
 	               pid, strerror(-by_map));
+}
+
+int mapping_open_gone(pid_t parent, const struct mapping *mapping)
+{
+	int by_map, fd = helper_open_mapping(parent, mapping, &by_map);
+
+	return fd >= 0 ? fd : helper_open_mapping(getpid(), mapping, &by_map);
 }

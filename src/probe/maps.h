@@ -37,8 +37,27 @@ int maps_each_code(pid_t pid, int (*each)(const struct mapping *mapping, void *d
 /*
  * Opens what is mapped, whatever its path means by now: /proc/PID/map_files/START-END first (right
  * in every mount namespace and for deleted files), then /proc/PID/root/PATH if its inode still
- * agrees. Returns a descriptor that the caller closes, or a negative errno with a sentence.
+ * agrees. Returns a descriptor that the caller closes, or a negative errno with a sentence. It is
+ * read by helper_pread and asked by file_stat, see helper.h.
  */
 int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err);
+
+/*
+ * For helper.h, which calls them where it costs nothing that they hang. With `is_path` (may be
+ * NULL), a file that somebody serves is opened by O_PATH only, and *is_path is set. `by_map` is
+ * what map_files said: a descriptor or a negative errno. path_open_here opens a regular file by a
+ * path under the root of the process.
+ */
+int mapping_open_here(pid_t pid, const struct mapping *mapping, bool *is_path, int *by_map);
+int path_open_here(pid_t pid, const char *path, bool *is_path);
+
+/* Whether a file that the process has open or mapped is of a FUSE that another than root mounted. */
+bool file_is_served_by_user(pid_t pid, int fd);
+
+/*
+ * mapping_open of a process that is gone, by the mapping's path from the root of its parent, or of this
+ * process. No sentence.
+ */
+int mapping_open_gone(pid_t parent, const struct mapping *mapping);
 
 #endif

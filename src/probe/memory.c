@@ -2,16 +2,14 @@
 #include "probe/memory.h"
 
 #include <string.h>
-#include <sys/uio.h>
+
+#include "probe/helper.h"
 
 #define PAGE 4096u /* a step that never leaves a page, whatever the page size */
 
 bool memory_read(pid_t pid, uint64_t address, void *to, size_t bytes)
 {
-	struct iovec local = { .iov_base = to, .iov_len = bytes };
-	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = bytes };
-
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+	return helper_memory(pid, address, to, bytes);
 }
 
 bool memory_read_string(pid_t pid, uint64_t address, char *to, size_t size)

@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <uthash.h>
+
 #include "base/xalloc.h"
+#include "probe/helper.h"
 
 /* Bytes of a function that are looked through for jumps to the chosen place. */
 #define CODE_WINDOW 4096
@@ -27,7 +31,15 @@ uint64_t hook_cookie(const struct hook *hook)
 	       cookie_with_blob_on_return(plan->blob_on_return) | cookie_with_string(plan->string) |
 	       cookie_with_kernel(plan->kernel) | cookie_with_name_key(plan->name_key) |
 	       cookie_with_forgets_kernels(plan->forgets_kernels) |
-	       cookie_with_runtime(hook->layer == LAYER_RUNTIME);
+	       cookie_with_runtime(hook->layer == LAYER_RUNTIME) |
+	       cookie_with_runtime_launch(hook->group == HOOK_RUNTIME_LAUNCH) |
+	       cookie_with_proves_driver(hook_proves_driver(hook));
+}
+
+bool hook_proves_driver(const struct hook *hook)
+{
+	/* cost.c measures with one that has no name */
+	return hook->layer == LAYER_DRIVER && hook->name && !strcmp(hook->name, "cuInit");
 }
 
 static void plan_nothing(struct capture_plan *plan)
@@ -101,15 +113,27 @@ int module_open(int fd, const char *path, enum elf_depth depth, const struct sel
 	struct elf_file *file = NULL;
 	struct stat st = { 0 };
 	const char *slash = strrchr(path, '/');
+	/* before it is read: what changes meanwhile is noticed */
+	uint64_t stamp = module_file_stamp(fd), written = module_file_written(fd);
 	struct module *m;
 	int r = elf_file_open(fd, path, depth, &file, err);
 
+	if (!r && helper_is_users(fd)) {
+		elf_file_free(file);
+		r = err_set(err, EREMOTE,
+		            "%s is of a file system that a user's program serves (FUSE), which could "
+		            "stop the machine when probes are put there: use a copy elsewhere",
+		            path);
+	}
 	if (r) {
 		close(fd);
 		return r;
 	}
 	m = xcalloc(1, sizeof(*m));
-	fstat(fd, &st);
+	file_stat(fd, &st);
+	m->owner = st.st_uid;
+	m->stamp = stamp;
+	m->written = written;
 	m->dev = st.st_dev;
 	m->inode = st.st_ino;
 	m->path = xstrdup(path);
@@ -125,9 +149,15 @@ int module_open(int fd, const char *path, enum elf_depth depth, const struct sel
 
 void module_free(struct module *module)
 {
+	struct late_process *late, *next;
+
 	if (!module)
 		return;
 	module_detach(module);
+	HASH_ITER (hh, module->late, late, next) {
+		HASH_DEL(module->late, late);
+		free(late);
+	}
 	for (size_t i = 0; i < module->n_hooks; i++)
 		free((char *)module->hooks[i].name);
 	free(module->hooks);
@@ -136,13 +166,80 @@ void module_free(struct module *module)
 	free(module);
 }
 
+size_t module_wants(const struct module *module)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < module->n_hooks; i++)
+		n += module->hooks[i].group != HOOK_OFF;
+	return n;
+}
+
+/* Of a file with more functions than any CUDA library, those that are some tell most. */
+void module_limit(struct module *module, size_t count, const char *why)
+{
+	for (int known = 1; known >= 0; known--) {
+		for (size_t i = 0; i < module->n_hooks; i++) {
+			struct hook *hook = &module->hooks[i];
+
+			if (hook->group == HOOK_OFF || (hook->api != NULL) != known)
+				continue;
+			if (count) {
+				count--;
+				continue;
+			}
+			hook->group = HOOK_OFF;
+			hook->why = why;
+		}
+	}
+}
+
+bool module_is_alike(const struct module *module, const struct module *other)
+{
+	if (module->n_hooks != other->n_hooks)
+		return false;
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		const struct hook *a = &module->hooks[i], *b = &other->hooks[i];
+
+		if (strcmp(a->name, b->name) || a->entry != b->entry ||
+		    a->place.skip != b->place.skip)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t stamp_of(const struct stat *st, const struct timespec *time)
+{
+	return wire_file_stamp((uint64_t)st->st_size, (uint64_t)time->tv_sec,
+	                       (uint64_t)time->tv_nsec);
+}
+
+uint64_t module_file_stamp(int fd)
+{
+	struct stat st;
+
+	return file_stat(fd, &st) ? 0 : stamp_of(&st, &st.st_ctim);
+}
+
+uint64_t module_file_written(int fd)
+{
+	struct stat st;
+
+	return file_stat(fd, &st) ? 0 : stamp_of(&st, &st.st_mtim);
+}
+
 int module_number_hooks(struct module *module, int first)
 {
-	if (first + module->n_hooks >= WIRE_HOOKS_MAX) /* the last number is cost.c's */
+	int next = first;
+
+	if (first + module_wants(module) >= WIRE_HOOKS_MAX) /* the last number is cost.c's */
 		return -ENOSPC;
-	for (size_t i = 0; i < module->n_hooks; i++)
-		module->hooks[i].id = first + i;
-	return first + (int)module->n_hooks;
+	for (size_t i = 0; i < module->n_hooks; i++) {
+		bool off = module->hooks[i].group == HOOK_OFF;
+
+		module->hooks[i].id = off ? HOOK_NO_ID : (uint16_t)next++;
+	}
+	return next;
 }
 
 /* ---- attaching ----------------------------------------------------------------------------- */
@@ -185,12 +282,20 @@ static int attach_groups(struct module *module, struct programs *programs, unsig
 	return r;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
 int module_attach(struct module *module, struct programs *programs, bool returns,
                   bool runtime_launches, struct err *err)
 {
 	int r;
 
-	if (module->attached)
+	if (module->attached || module->rewritten)
 		return 0;
 	module->attached = true;
 	r = attach_groups(module, programs, ALWAYS, returns && !module->no_returns, &module->core,
@@ -206,6 +311,8 @@ int module_attach(struct module *module, struct programs *programs, bool returns
 	if (!r)
 		r = attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little,
 		                  err);
+	if (!module->hooked_ns)
+		module->hooked_ns = now_ns();
 	return r;
 }
 
@@ -217,19 +324,22 @@ static void mark_unhooked(struct module *module, unsigned groups)
 	}
 }
 
-void module_drop_runtime_launches(struct module *module, struct programs *programs)
+void module_drop_runtime_launches(struct module *module)
 {
-	struct wire_state *state = programs_state(programs);
-
-	/* Detaching takes its time, and launches would be seen in the runtime for a while. */
-	for (size_t i = 0; i < module->n_hooks; i++) {
-		if (module->hooks[i].group == HOOK_RUNTIME_LAUNCH)
-			state->mode[module->hooks[i].id] = HOOK_IGNORE;
-	}
-	if (module->runtime_launches)
-		attachment_free_later(module->runtime_launches);
+	if (!module->runtime_launches)
+		return;
+	attachment_free_later(module->runtime_launches);
 	module->runtime_launches = NULL;
 	mark_unhooked(module, 1u << HOOK_RUNTIME_LAUNCH);
+}
+
+int module_hook_runtime_launches(struct module *module, struct programs *programs, bool returns,
+                                 struct err *err)
+{
+	if (!module->attached || module->runtime_launches)
+		return 0;
+	return attach_groups(module, programs, 1u << HOOK_RUNTIME_LAUNCH, returns,
+	                     &module->runtime_launches, err);
 }
 
 void module_ignore_launches(struct module *module, struct programs *programs, bool ignore)
@@ -267,14 +377,15 @@ static bool any_to_give_up(const struct module *module)
 	return false;
 }
 
-void module_relink_little(struct module *module, struct programs *programs, bool returns)
+bool module_relink_little(struct module *module, struct programs *programs, bool returns)
 {
 	if (!any_to_give_up(module))
-		return;
+		return false;
 	attachment_free(module->little);
 	module->little = NULL;
 	mark_unhooked(module, 1u << HOOK_LITTLE);
 	attach_groups(module, programs, 1u << HOOK_LITTLE, returns, &module->little, NULL);
+	return true;
 }
 
 void module_drop_returns(struct module *module, struct programs *programs)

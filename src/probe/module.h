@@ -12,14 +12,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <uthash.h>
+
 #include "base/err.h"
 #include "probe/attach.h"
 #include "probe/elf_file.h"
 #include "probe/placement.h"
 #include "probe/selection.h"
 
+#define HOOK_NO_ID UINT16_MAX
+
 struct hook {
-	uint16_t id;      /* set by module_number_hooks: what its records carry */
+	uint16_t id; /* set by module_number_hooks: what its records carry; HOOK_OFF has none */
 	const char *name; /* owned by the module */
 	enum api_layer layer;
 	const struct api *api; /* NULL: unknown function */
@@ -33,19 +37,35 @@ struct hook {
 	bool given_up;  /* HOOK_LITTLE: not to be hooked again */
 };
 
+/* A process that had a module mapped before it was hooked. */
+struct late_process {
+	uint32_t pid;
+	UT_hash_handle hh;
+};
+
 struct module {
 	dev_t dev;
 	uint64_t inode;
 	char *path;       /* as the process that showed it names it */
 	const char *name; /* its last part */
 	int fd;
+	uid_t owner;        /* of the file */
+	uint64_t stamp;     /* module_file_stamp of the file as it was read */
+	uint64_t written;   /* and module_file_written */
 	bool has[2];        /* enum api_layer */
 	struct hook *hooks; /* in order of the file */
 	size_t n_hooks;
 	struct attachment *core, *launches, *runtime_launches, *little;
-	bool attached;    /* since module_attach */
-	bool no_launches; /* HOOK_LAUNCH is not hooked for now */
-	bool no_returns;  /* given up: module_attach leaves them alone */
+	bool attached;             /* since module_attach */
+	bool no_launches;          /* HOOK_LAUNCH is not hooked for now */
+	bool told_unhooked;        /* its probes did not come back once */
+	bool no_returns;           /* given up: module_attach leaves them alone */
+	bool rewritten;            /* its file is another one by now: not to be attached again */
+	bool expected;             /* hooked beforehand: no target has mapped it yet */
+	uint64_t hooked_ns;        /* when module_attach was done first */
+	struct late_process *late; /* those that had it mapped by then */
+	uint64_t latest_ns;        /* how long the one had that had it longest */
+	size_t late_miss;          /* what is told of all beyond the first few; see modules.c */
 };
 
 /*
@@ -59,6 +79,22 @@ void module_free(struct module *module); /* detaches */
 /* Gives hooks their numbers from `first` on; returns the number after the last, or -ENOSPC. */
 int module_number_hooks(struct module *module, int first);
 
+/* Hooks that are not off. */
+size_t module_wants(const struct module *module);
+
+/* Turns all but `count` of them off: functions that are known stay before others. */
+void module_limit(struct module *module, size_t count, const char *why);
+
+/* Whether two modules have the same functions at the same places: their hooks are as good. */
+bool module_is_alike(const struct module *module, const struct module *other);
+
+/*
+ * wire_file_stamp of an open file: of its size and last change, which its owner cannot choose; and
+ * of its size and when it was last written. 0 where they cannot be had.
+ */
+uint64_t module_file_stamp(int fd);
+uint64_t module_file_written(int fd);
+
 /*
  * Attaches what the hooks' groups ask for and was not given up; does nothing to a module that is
  * attached already. `runtime_launches`: that group too.
@@ -66,7 +102,11 @@ int module_number_hooks(struct module *module, int first);
 int module_attach(struct module *module, struct programs *programs, bool returns,
                   bool runtime_launches, struct err *err);
 void module_detach(struct module *module);
-void module_drop_runtime_launches(struct module *module, struct programs *programs);
+
+/* HOOK_RUNTIME_LAUNCH hooks, taken away and put back; what is so already is left as it is. */
+void module_drop_runtime_launches(struct module *module);
+int module_hook_runtime_launches(struct module *module, struct programs *programs, bool returns,
+                                 struct err *err);
 
 /*
  * HOOK_LAUNCH hooks, taken away and put back. Taking away is done in two steps: calls that begin
@@ -78,9 +118,10 @@ int module_hook_launches(struct module *module, struct programs *programs, bool 
 
 /*
  * Hooks the HOOK_LITTLE hooks anew, but for those that were given up. Takes about 50 ms: a link
- * loses all its places or none, and closing one waits for a grace period.
+ * loses all its places or none, and closing one waits for a grace period. False where there was
+ * nothing to do.
  */
-void module_relink_little(struct module *module, struct programs *programs, bool returns);
+bool module_relink_little(struct module *module, struct programs *programs, bool returns);
 
 /*
  * Gives up, for good, the returns of all HOOK_CORE and HOOK_SUPPORT hooks, which hang together
@@ -88,6 +129,9 @@ void module_relink_little(struct module *module, struct programs *programs, bool
  * return that will not be seen.
  */
 void module_drop_returns(struct module *module, struct programs *programs);
+
+/* cuInit: where it succeeds, launches of the runtime reach the driver. */
+bool hook_proves_driver(const struct hook *hook);
 
 /* The cookie of a hook: its number and plan. */
 uint64_t hook_cookie(const struct hook *hook);

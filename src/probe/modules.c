@@ -1,69 +1,22 @@
 // SPDX-License-Identifier: MIT
-#include "probe/modules.h"
+#include "probe/modules_inside.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
 #include "base/xalloc.h"
 #include "probe/fold.h"
-#include "probe/maps.h"
 
-#define UNDECIDED 2 /* what module_open says of a file that has to be read whole */
+#define MISSES_MAX 4096 /* whatever targets do */
+#define TOLD_MAX   4    /* and those that are made anew whenever they are asked for */
+#define LATE_NAMED 8    /* processes of a module that are told of one by one */
 
-struct file_key {
-	uint64_t dev, inode;
-};
-
-/* A file that was looked into: a module, or none (NULL). */
-struct seen_file {
-	struct file_key key;
-	struct module *module;
-	bool foreign;
-	UT_hash_handle hh;
-};
-
-/* A file whose .symtab was too large for a look, kept open until there is time to read it. */
-struct undecided {
-	struct seen_file *file;
-	int fd;
-	char *path;
-	pid_t pid; /* that showed it, and when */
-	uint64_t since_ns;
-	struct undecided *next;
-};
-
-struct hook_slot {
-	_Atomic(const struct hook *) hook;
-	const struct module *module; /* written before hook */
-};
-
-struct modules {
-	struct modules_options options;
-	pthread_mutex_t lock;
-	struct seen_file *files;
-	struct undecided *undecided;
-	struct module **list;
-	size_t count;
-	int next_hook;
-	bool driver_seen;
-	struct hook_slot slots[WIRE_HOOKS_MAX];
-	struct miss *misses;
-	size_t n_misses;
-};
-
-static uint64_t now_ns(void)
+uint64_t modules_now_ns(void)
 {
 	struct timespec t;
 
@@ -76,7 +29,9 @@ struct modules *modules_new(const struct modules_options *options)
 	struct modules *modules = xcalloc(1, sizeof(*modules));
 
 	modules->options = *options;
+	modules->unseen = unseen_new();
 	pthread_mutex_init(&modules->lock, NULL);
+	pthread_cond_init(&modules->read, NULL);
 	return modules;
 }
 
@@ -86,6 +41,20 @@ static void undecided_free(struct undecided *undecided)
 		close(undecided->fd);
 	free(undecided->path);
 	free(undecided);
+}
+
+static void miss_free(struct miss *miss)
+{
+	free((char *)miss->name);
+	free((char *)miss->lib);
+	free((char *)miss->why);
+}
+
+/* What modules_misses added when it was asked last. */
+static void drop_told(struct modules *modules)
+{
+	while (modules->n_told)
+		miss_free(&modules->misses[modules->n_misses + --modules->n_told]);
 }
 
 void modules_free(struct modules *modules)
@@ -105,47 +74,168 @@ void modules_free(struct modules *modules)
 		HASH_DEL(modules->files, file);
 		free(file);
 	}
-	for (size_t i = 0; i < modules->n_misses; i++) {
-		free((char *)modules->misses[i].name);
-		free((char *)modules->misses[i].lib);
-		free((char *)modules->misses[i].why);
-	}
+	drop_told(modules);
+	for (size_t i = 0; i < modules->n_misses; i++)
+		miss_free(&modules->misses[i]);
 	free(modules->misses);
-	free(modules->list);
+	unseen_free(modules->unseen);
+	shares_free(&modules->shares);
+	pthread_cond_destroy(&modules->read);
 	pthread_mutex_destroy(&modules->lock);
 	free(modules);
 }
 
 /* ---- misses -------------------------------------------------------------------------------- */
 
-static void add_miss(struct modules *modules, struct miss miss)
+/* The place of the new miss, counted from 1; 0: there was no room. */
+static size_t add_miss(struct modules *modules, struct miss miss)
 {
-	modules->misses =
-		xrealloc(modules->misses, (modules->n_misses + 1) * sizeof(*modules->misses));
+	if (modules->n_misses == MISSES_MAX) {
+		if (!modules->misses_left_out++)
+			modules->left_out_kind = miss.kind;
+		miss_free(&miss);
+		return 0;
+	}
+	drop_told(modules);
+	modules->misses = xrealloc(modules->misses, (modules->n_misses + 1 + TOLD_MAX) *
+	                                                    sizeof(*modules->misses));
 	modules->misses[modules->n_misses++] = miss;
+	return modules->n_misses;
+}
+
+static struct miss make_miss(enum miss_kind kind, const char *lib, uint32_t pid, const char *fmt,
+                             va_list ap)
+{
+	char why[512];
+
+	vsnprintf(why, sizeof(why), fmt, ap);
+	return (struct miss){
+		.kind = kind, .lib = lib ? xstrdup(lib) : NULL, .pid = pid, .why = xstrdup(why)
+	};
 }
 
 void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
                   uint32_t pid, const char *fmt, ...)
 {
-	struct miss miss = { .kind = kind,
-		             .name = name ? xstrdup(name) : NULL,
-		             .lib = lib ? xstrdup(lib) : NULL,
-		             .pid = pid };
-	char why[512];
+	struct miss miss;
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
+	miss = make_miss(kind, lib, pid, fmt, ap);
 	va_end(ap);
-	miss.why = xstrdup(why);
+	miss.name = name ? xstrdup(name) : NULL;
 	add_miss(modules, miss);
+}
+
+void modules_not_looked_into(struct modules *modules, const char *path, uint32_t pid,
+                             const char *why)
+{
+	for (size_t i = 0; i < modules->n_misses; i++) {
+		const struct miss *miss = &modules->misses[i];
+
+		if (miss->kind == MISS_NOT_HOOKED && !miss->name && miss->lib &&
+		    !strcmp(miss->lib, path))
+			return; /* looks come again and again */
+	}
+	modules_miss(modules, MISS_NOT_HOOKED, NULL, path, pid, "%s", why);
+}
+
+/* A miss that stands for several processes, and is told anew when they are more. */
+__attribute__((format(printf, 6, 7))) static void count_miss(struct modules *modules, size_t *place,
+                                                             enum miss_kind kind, const char *lib,
+                                                             uint64_t processes, const char *fmt,
+                                                             ...)
+{
+	struct miss miss, *old = *place ? &modules->misses[*place - 1] : NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	miss = make_miss(kind, lib, 0, fmt, ap);
+	va_end(ap);
+	miss.processes = processes;
+	if (!old) {
+		*place = add_miss(modules, miss);
+		return;
+	}
+	miss_free(old);
+	*old = miss;
+}
+
+/* One that is true at this moment, behind all others. */
+__attribute__((format(printf, 4, 5))) static void
+tell_now(struct modules *modules, enum miss_kind kind, uint64_t processes, const char *fmt, ...)
+{
+	struct miss *miss;
+	va_list ap;
+
+	modules->misses = xrealloc(modules->misses, (modules->n_misses + TOLD_MAX) *
+	                                                    sizeof(*modules->misses));
+	miss = &modules->misses[modules->n_misses + modules->n_told++];
+	va_start(ap, fmt);
+	*miss = make_miss(kind, NULL, 0, fmt, ap);
+	va_end(ap);
+	miss->processes = processes;
+}
+
+static void tell_unseen(struct modules *modules, bool cuda, const char *what)
+{
+	struct buf names = { 0 };
+	uint64_t n = unseen_processes(modules->unseen, cuda, &names);
+
+	if (n)
+		tell_now(modules, MISS_UNSEEN, n,
+		         "%llu process%s ended before %s could be looked into (%s)",
+		         (unsigned long long)n, n == 1 ? "" : "es", what, names.data);
+	buf_free(&names);
+}
+
+/* Their .symtab is huge: at the end of a trace nobody comes to it any more. */
+static void tell_undecided(struct modules *modules)
+{
+	size_t n = modules->n_undecided + modules->deciding;
+
+	if (n)
+		tell_now(modules, MISS_NOT_HOOKED, 0,
+		         "%zu file%s with a large symbol table %s not read yet", n,
+		         n == 1 ? "" : "s", n == 1 ? "was" : "were");
 }
 
 size_t modules_misses(struct modules *modules, const struct miss **misses)
 {
+	drop_told(modules);
+	tell_unseen(modules, true, "their CUDA libraries");
+	tell_unseen(modules, false, "their programs or other files");
+	tell_undecided(modules);
+	if (modules->misses_left_out)
+		tell_now(modules, modules->left_out_kind, 0,
+		         "%zu more such things were missed and are not listed",
+		         modules->misses_left_out);
 	*misses = modules->misses;
-	return modules->n_misses;
+	return modules->n_misses + modules->n_told;
+}
+
+void modules_late(struct modules *modules, struct module *module, uint32_t pid, uint64_t since_ns)
+{
+	uint64_t late_ns = module->hooked_ns > since_ns ? module->hooked_ns - since_ns : 0;
+	struct late_process *late;
+	size_t n;
+
+	HASH_FIND(hh, module->late, &pid, sizeof(pid), late);
+	if (late)
+		return;
+	late = xcalloc(1, sizeof(*late));
+	late->pid = pid;
+	HASH_ADD(hh, module->late, pid, sizeof(late->pid), late);
+	n = HASH_COUNT(module->late);
+	if (n <= LATE_NAMED) {
+		modules_miss(modules, MISS_HOOKED_LATE, NULL, module->name, pid,
+		             "%.1f ms after it was loaded", late_ns / 1e6);
+		return;
+	}
+	module->latest_ns = late_ns > module->latest_ns ? late_ns : module->latest_ns;
+	count_miss(modules, &module->late_miss, MISS_HOOKED_LATE, module->name, n - LATE_NAMED,
+	           "in %zu more processes, up to %.1f ms after they had loaded it", n - LATE_NAMED,
+	           module->latest_ns / 1e6);
 }
 
 /* ---- taking a module in -------------------------------------------------------------------- */
@@ -153,8 +243,11 @@ size_t modules_misses(struct modules *modules, const struct miss **misses)
 static void publish_hooks(struct modules *modules, struct module *module)
 {
 	for (size_t i = 0; i < module->n_hooks; i++) {
-		struct hook_slot *slot = &modules->slots[module->hooks[i].id];
+		struct hook_slot *slot;
 
+		if (module->hooks[i].id == HOOK_NO_ID)
+			continue;
+		slot = &modules->slots[module->hooks[i].id];
 		slot->module = module;
 		atomic_store_explicit(&slot->hook, &module->hooks[i], memory_order_release);
 	}
@@ -180,53 +273,94 @@ static int plan_hooks(struct modules *modules, const struct module *module)
 		const struct hook *hook = &module->hooks[i];
 
 		if (hook->api && hook->group != HOOK_OFF)
-			r = fold_hook(modules->options.programs, hook->id, hook->api);
+			r = fold_hook(modules->options.programs, hook->id, hook->api,
+			              api_is_per_thread(hook->name));
 	}
 	return r;
 }
 
-/* Launches are seen in the driver once there is one: until then, in the runtime. */
-static void driver_appeared(struct modules *modules)
+/* Whether the driver's first call will tell if it works. */
+static bool will_tell(const struct modules *modules, const struct module *driver)
 {
+	if (modules->looking == LOOK_RUNNING || !modules->options.returns)
+		return false;
+	for (size_t i = 0; i < driver->n_hooks; i++) {
+		if (hook_proves_driver(&driver->hooks[i]) && driver->hooks[i].group != HOOK_OFF)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Launches are seen in the driver once it works: until then, in the runtime, which refuses those
+ * that it finds no device for. See capture/runtime_launches.h for the rest.
+ */
+static void driver_appeared(struct modules *modules, const struct module *driver)
+{
+	struct wire_state *state = programs_state(modules->options.programs);
+
 	if (modules->driver_seen)
 		return;
 	modules->driver_seen = true;
 	if (modules->options.selection->layers == LAYERS_AUTO &&
 	    !modules->options.selection->n_only)
-		programs_state(modules->options.programs)->driver_tells = 1;
-	for (size_t i = 0; i < modules->count; i++)
-		module_drop_runtime_launches(modules->list[i], modules->options.programs);
+		state->driver_tells = 1;
+	if (!will_tell(modules, driver))
+		state->driver_works = 1;
+}
+
+/* Gives the module its share of all hooks; -ENOSPC: nothing is left for it. */
+static int give_hooks(struct modules *modules, struct module *module, struct err *err)
+{
+	size_t wants = module_wants(module), gets;
+	const char *why = modules->count == MODULES_MAX
+	                          ? "there are more CUDA libraries and programs than 4,096"
+	                          : shares_take_file(&modules->shares, module->owner);
+
+	if (why)
+		return err_set(err, ENOSPC, "%s", why);
+	gets = shares_take(&modules->shares, module->owner, wants, &why);
+	if (wants && !gets)
+		return err_set(err, ENOSPC, "%s", why);
+	if (gets < wants) {
+		module_limit(module, gets, why);
+		modules_miss(modules, MISS_NOT_HOOKED, NULL, module->name, 0,
+		             "%zu of its %zu functions: %s", wants - gets, wants, why);
+	}
+	modules->next_hook = module_number_hooks(module, modules->next_hook);
+	return 0;
 }
 
 static int take_in(struct modules *modules, struct module *module, struct err *err)
 {
-	int next = module_number_hooks(module, modules->next_hook), r = 0;
+	int r = give_hooks(modules, module, err);
 
-	if (next < 0) {
-		err_set(err, ENOSPC, "more than %d functions in all modules", WIRE_HOOKS_MAX);
+	if (r) {
 		module_free(module);
-		return -ENOSPC;
+		return r;
 	}
-	modules->next_hook = next;
-	modules->list = xrealloc(modules->list, (modules->count + 1) * sizeof(*modules->list));
-	modules->list[modules->count++] = module;
+	module->expected = modules->expecting;
+	modules->list[modules->count] = module;
 	publish_hooks(modules, module);
+	modules->count++;
 	if (modules->options.selection->fold)
 		r = plan_hooks(modules, module);
-	if (module->has[LAYER_DRIVER])
-		driver_appeared(modules);
+	if (module->has[LAYER_DRIVER] && !module->expected)
+		driver_appeared(modules, module);
 	if (r)
 		err_set(err, r, "telling the eBPF programs what to sum up: %s", strerror(-r));
+	else if (modules->paused)
+		return 0;
 	else
 		r = module_attach(module, modules->options.programs, modules->options.returns,
-		                  !modules->driver_seen, err);
+		                  wire_runtime_launches(programs_state(modules->options.programs)),
+		                  err);
 	report_unhooked(modules, module);
 	return r;
 }
 
-/* Takes in what module_open found in a file, or notes what it said of it. */
-static void settle(struct modules *modules, struct seen_file *file, int answer,
-                   struct module *module, const char *path, struct err *err)
+void modules_settle(struct modules *modules, struct seen_file *file, int answer,
+                    struct module *module, const char *path, struct err *err)
 {
 	if (answer == 0) {
 		answer = take_in(modules, module, err);
@@ -237,164 +371,13 @@ static void settle(struct modules *modules, struct seen_file *file, int answer,
 		modules_miss(modules, MISS_NOT_HOOKED, NULL, path, 0, "%s", err->text);
 }
 
-static void note_late(struct modules *modules, const struct module *module, pid_t pid,
-                      uint64_t since_ns)
+void modules_used(struct modules *modules, struct module *module)
 {
-	modules_miss(modules, MISS_HOOKED_LATE, NULL, module->name, pid,
-	             "%.1f ms after it was loaded", (now_ns() - since_ns) / 1e6);
-}
-
-/* ---- what looks had no time for ------------------------------------------------------------ */
-
-static struct undecided *next_undecided(struct modules *modules)
-{
-	struct undecided *first;
-
-	pthread_mutex_lock(&modules->lock);
-	first = modules->undecided;
-	if (first)
-		modules->undecided = first->next;
-	pthread_mutex_unlock(&modules->lock);
-	return first;
-}
-
-bool modules_decide(struct modules *modules)
-{
-	struct undecided *undecided = next_undecided(modules);
-	struct module *module = NULL;
-	struct err err = { 0 };
-	int answer;
-
-	bool found;
-
-	if (!undecided)
-		return false;
-	/* without the lock: a look must not wait for this */
-	answer = module_open(undecided->fd, undecided->path, ELF_WHOLE, modules->options.selection,
-	                     &module, &err);
-	undecided->fd = -1;
-	pthread_mutex_lock(&modules->lock);
-	settle(modules, undecided->file, answer, module, undecided->path, &err);
-	found = undecided->file->module;
-	if (found)
-		note_late(modules, module, undecided->pid, undecided->since_ns);
-	pthread_mutex_unlock(&modules->lock);
-	undecided_free(undecided);
-	return found;
-}
-
-/* ---- looking at a process ------------------------------------------------------------------ */
-
-struct search {
-	struct modules *modules;
-	pid_t pid;
-	enum look look;
-	uint64_t since_ns;
-	struct look_result *result;
-	uint64_t exe_inode;
-};
-
-static uint64_t exe_inode(pid_t pid)
-{
-	struct stat st;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	return stat(path, &st) ? 0 : st.st_ino;
-}
-
-/* What is held waits for a look, and a huge .symtab takes long: it is read when nobody waits. */
-static void put_off(struct search *search, const struct mapping *mapping, struct seen_file *file)
-{
-	struct undecided *undecided;
-	int fd = mapping_open(search->pid, mapping, NULL);
-
-	if (fd < 0)
+	if (!module->expected)
 		return;
-	undecided = xcalloc(1, sizeof(*undecided));
-	*undecided = (struct undecided){ .file = file,
-		                         .fd = fd,
-		                         .path = xstrdup(mapping->path),
-		                         .pid = search->pid,
-		                         .since_ns = search->look == LOOK_LATE ? search->since_ns
-		                                                               : now_ns(),
-		                         .next = search->modules->undecided };
-	search->modules->undecided = undecided;
-}
-
-/* Reads a file that no look has met before. */
-static struct seen_file *see_file(struct search *search, const struct mapping *mapping,
-                                  struct file_key key, int fd)
-{
-	struct modules *modules = search->modules;
-	struct seen_file *file = xcalloc(1, sizeof(*file));
-	/* the program itself may have cudart linked in, and be called into at once */
-	bool whole = mapping->inode == search->exe_inode;
-	struct module *module = NULL;
-	struct err err = { 0 };
-	int answer = module_open(fd, mapping->path, whole ? ELF_WHOLE : ELF_SMALL_SYMTAB,
-	                         modules->options.selection, &module, &err);
-
-	file->key = key;
-	if (answer == UNDECIDED)
-		put_off(search, mapping, file);
-	else
-		settle(modules, file, answer, module, mapping->path, &err);
-	HASH_ADD(hh, modules->files, key, sizeof(file->key), file);
-	programs_file_known(modules->options.programs,
-	                    major(mapping->dev) << 20 | minor(mapping->dev), mapping->inode);
-	if (file->module) {
-		search->result->hooked++;
-		if (search->look == LOOK_LATE)
-			note_late(modules, file->module, search->pid, search->since_ns);
-	}
-	return file;
-}
-
-static void found(struct look_result *result, const struct module *module)
-{
-	result->modules++;
-	result->driver |= module->has[LAYER_DRIVER];
-}
-
-static int look_at(const struct mapping *mapping, void *data)
-{
-	struct search *search = data;
-	struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
-	struct seen_file *file;
-
-	HASH_FIND(hh, search->modules->files, &key, sizeof(key), file);
-	if (!file) {
-		int fd = mapping_open(search->pid, mapping, NULL);
-
-		if (fd < 0)
-			return 0; /* gone already, or not to be read: the next look tries again */
-		file = see_file(search, mapping, key, fd);
-	}
-	if (file->module && mapping->offset <= file->module->hooks[0].entry)
-		found(search->result, file->module);
-	if (file->foreign && mapping->inode == search->exe_inode)
-		search->result->foreign = true;
-	return 0;
-}
-
-int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
-                 struct look_result *result, struct err *err)
-{
-	struct look_result unused;
-	struct search search = { .modules = modules,
-		                 .pid = pid,
-		                 .look = look,
-		                 .since_ns = since_ns,
-		                 .result = result ? result : &unused };
-	int r;
-
-	memset(search.result, 0, sizeof(*search.result));
-	pthread_mutex_lock(&modules->lock);
-	search.exe_inode = exe_inode(pid);
-	r = maps_each(pid, look_at, &search, err);
-	pthread_mutex_unlock(&modules->lock);
-	return r;
+	module->expected = false;
+	if (module->has[LAYER_DRIVER])
+		driver_appeared(modules, module);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -422,9 +405,9 @@ struct module *modules_at(const struct modules *modules, size_t index)
 	return modules->list[index];
 }
 
-bool modules_have_driver(const struct modules *modules)
+void modules_pause(struct modules *modules, bool pause)
 {
-	return modules->driver_seen;
+	modules->paused = pause;
 }
 
 size_t modules_hooked(const struct modules *modules)

@@ -24,6 +24,7 @@ enum look {
 	LOOK_RUNNING, /* what is there when tracing begins */
 	LOOK_HELD,    /* the process waits until the look is over */
 	LOOK_LATE,    /* it does not: what is new now may have been called already */
+	LOOK_AGAIN,   /* the same, but what it maps is told of by itself (modules_mapped) */
 };
 
 struct look_result {
@@ -40,11 +41,38 @@ struct look_result {
 int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
                  struct look_result *result, struct err *err);
 
+/* LOOK_HELD by a thread that waits for one file, which may be another than it was. */
+int modules_look_held(struct modules *modules, pid_t tid, const struct wire_file *file,
+                      struct look_result *result, struct err *err);
+
+/* LOOK_LATE, of a process whose mappings were nobody's business before: each file is compared. */
+int modules_look_joined(struct modules *modules, pid_t pid, uint64_t since_ns,
+                        struct look_result *result, struct err *err);
+
+/*
+ * A process was seen to map a file (WIRE_MAP). It is looked into, by way of the process or, if that
+ * is gone, by the file's path, which has to lead to the same file. What cannot be looked into is
+ * remembered, and told if nothing changes that.
+ */
+void modules_mapped(struct modules *modules, const struct wire_map *map,
+                    struct look_result *result);
+
+/*
+ * Hooks the file behind `fd`, which becomes the modules', before a process is seen to map it. Until
+ * then it counts for nothing but its hooks. Returns as module_open does.
+ */
+int modules_expect(struct modules *modules, int fd, const char *path, struct err *err);
+
+/* Looks whether files of modules were written anew, and hooks them again then. To be called often.
+ */
+void modules_check_files(struct modules *modules);
+
 /*
  * Reads whole one file that looks had no time for (its .symtab is huge: elf_file.h), and hooks what
- * turns out to be a module: then it returns true. To be called often, on the main thread.
+ * turns out to be a module: then it returns true. On any thread.
  */
 bool modules_decide(struct modules *modules);
+bool modules_undecided(struct modules *modules); /* whether there is one */
 
 /* The hook of a record, NULL for a number never given out; *module is set along with it. */
 const struct hook *modules_hook(const struct modules *modules, uint16_t id,
@@ -53,7 +81,7 @@ const struct hook *modules_hook(const struct modules *modules, uint16_t id,
 /* For the governor and the summary; the list only grows. Call them on the main thread. */
 size_t modules_count(const struct modules *modules);
 struct module *modules_at(const struct modules *modules, size_t index);
-bool modules_have_driver(const struct modules *modules); /* launches are seen there */
+void modules_pause(struct modules *modules, bool pause); /* hooks none that appear meanwhile */
 size_t modules_hooked(const struct modules *modules);    /* functions hooked at this moment */
 void modules_lock(struct modules *modules);              /* around changes of hooks and misses */
 void modules_unlock(struct modules *modules);

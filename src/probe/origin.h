@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What cuscope changes in its own process and a command inherits by fork and exec: limits, the
- * signal mask, the fate of SIGPIPE and SIGCHLD. Saved before anything is changed and restored in
- * the child, so that the command finds what it would find without cuscope (nohup's ignored SIGHUP,
+ * signal mask, the fate of SIGPIPE, SIGCHLD and SIGXFSZ. Saved before anything is changed and restored
+ * in the child, so that the command finds what it would find without cuscope (nohup's ignored SIGHUP,
  * too).
  */
 #ifndef CUSCOPE_PROBE_ORIGIN_H
@@ -13,7 +13,7 @@
 
 struct origin {
 	struct rlimit files, locked_memory;
-	struct sigaction pipe, child;
+	struct sigaction pipe, child, file_size;
 	sigset_t mask;
 };
 

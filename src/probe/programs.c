@@ -20,6 +20,7 @@
 #include "probe/bpf_call.h"
 #include "probe/fold.h"
 #include "probe/stub.h"
+#include "trace/event.h"
 
 extern const char embedded_bpf[], embedded_bpf_end[];
 extern const char embedded_fold_bpf[], embedded_fold_bpf_end[]; /* those that sum calls up */
@@ -34,7 +35,7 @@ struct programs {
 	pthread_t filler; /* fills ring_map while the programs are loaded */
 	bool filling;
 	int fill_error;
-	struct bpf_link *process_links[4];
+	struct bpf_link *process_links[10];
 };
 
 static const char *const mechanism_names[] = {
@@ -95,9 +96,7 @@ static int keep_libbpf_words(enum libbpf_print_level level, const char *fmt, va_
 static int load_failed(struct programs *p, int code, struct err *err)
 {
 	if (code == -EPERM)
-		return err_set(err, EPERM,
-		               "the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, "
-		               "CAP_PERFMON, CAP_SYS_PTRACE and CAP_SYS_ADMIN (try sudo)");
+		return err_set(err, EPERM, PROGRAMS_REFUSED);
 	return err_set(err, code,
 	               "loading the eBPF programs (%s): %s%s%s; 'cuscope doctor' tells more",
 	               mechanism_names[p->mechanism], strerror(-code), libbpf_words[0] ? ": " : "",
@@ -125,6 +124,12 @@ static void choose_programs(struct programs *p)
 		                                                                  : calls[i].pair);
 		bpf_program__set_expected_attach_type(prog, attach_type[p->mechanism]);
 	}
+}
+
+static void leave_out(struct programs *p, const char *name, bool unwanted)
+{
+	if (unwanted)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(p->object, name), false);
 }
 
 /* Offset of a variable in a data section, from the object's own types. */
@@ -299,6 +304,9 @@ static int open_object(struct programs *p, const struct programs_options *option
 	if (!p->object)
 		return -errno;
 	choose_programs(p);
+	leave_out(p, "on_rename", !settings.name);
+	leave_out(p, "on_rename_again", !settings.name);
+	leave_out(p, "on_cgroup", !settings.cgroup);
 	r = make_rings(p, options->ring_bytes);
 	if (r)
 		return r;
@@ -377,9 +385,9 @@ void programs_free(struct programs *p)
 /* ---- attaching to processes ---------------------------------------------------------------- */
 
 /* By the tracepoint's number: libbpf would look for it under a mounted tracefs only. */
-static struct bpf_link *attach_mmap(struct bpf_program *program)
+static struct bpf_link *attach_by_perf(struct bpf_program *program, const char *id_file)
 {
-	int fd = tracefs_open("events/syscalls/sys_enter_mmap/id"), event;
+	int fd = tracefs_open(id_file), event;
 	struct bpf_link *link;
 	char text[32] = "";
 
@@ -397,29 +405,43 @@ static struct bpf_link *attach_mmap(struct bpf_program *program)
 	return link;
 }
 
+/* Raw tracepoints; the links after them are those by way of perf. */
+static const char *const process_programs[] = { "on_fork",       "on_exec",        "on_exit",
+	                                        "on_rename",     "on_cgroup",      "on_fork_again",
+	                                        "on_exec_again", "on_rename_again" };
+#define MMAP_LINK (sizeof(process_programs) / sizeof(*process_programs))
+#define EXIT_LINK (MMAP_LINK + 1)
+
 int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *err)
 {
-	static const char *const names[] = { "on_fork", "on_exec", "on_exit" };
+	for (size_t i = 0; i < sizeof(process_programs) / sizeof(*process_programs); i++) {
+		struct bpf_program *prog =
+			bpf_object__find_program_by_name(p->object, process_programs[i]);
 
-	for (size_t i = 0; i < 3; i++) {
-		struct bpf_program *prog = bpf_object__find_program_by_name(p->object, names[i]);
-
+		if (!bpf_program__autoload(prog))
+			continue;
 		p->process_links[i] = bpf_program__attach(prog);
 		if (!p->process_links[i])
 			return err_set(err, errno,
 			               "attaching to the kernel's process tracepoints: %s",
 			               strerror(errno));
 	}
-	p->process_links[3] = attach_mmap(bpf_object__find_program_by_name(p->object, "on_mmap"));
-	*mmap_seen = p->process_links[3] != NULL;
+	p->process_links[MMAP_LINK] =
+		attach_by_perf(bpf_object__find_program_by_name(p->object, "on_mmap"),
+	                       "events/syscalls/sys_enter_mmap/id");
+	/* without it the other exit program is alone, and counted when it is left out */
+	p->process_links[EXIT_LINK] =
+		attach_by_perf(bpf_object__find_program_by_name(p->object, "on_exit_by_perf"),
+	                       "events/sched/sched_process_exit/id");
+	*mmap_seen = p->process_links[MMAP_LINK] != NULL;
 	return 0;
 }
 
 /* Closing a tracepoint's event waits until the program runs nowhere any more. */
 void programs_stop_holding(struct programs *p)
 {
-	bpf_link__destroy(p->process_links[3]);
-	p->process_links[3] = NULL;
+	bpf_link__destroy(p->process_links[MMAP_LINK]);
+	p->process_links[MMAP_LINK] = NULL;
 }
 
 enum mechanism programs_mechanism(const struct programs *p)
@@ -460,63 +482,65 @@ int programs_map(const struct programs *p, const char *name)
 	return bpf_object__find_map_fd_by_name(p->object, name);
 }
 
-/* ---- targets ------------------------------------------------------------------------------- */
+_Static_assert(LOST_COUNT <= WIRE_LOST, "every reason has its place in struct wire_state");
 
-int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
+/* The kernel counts them since 5.12; before, nobody knows. */
+static uint64_t left_out(const struct bpf_program *program)
 {
-	uint32_t key = tgid;
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int fd = bpf_program__fd(program);
 
-	return bpf_map_update_elem(programs_map(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
+		return 0;
+	return info.recursion_misses;
 }
 
-bool programs_target_has(struct programs *p, pid_t tgid)
-{
-	uint32_t key = tgid, flags;
+static const char *const twins[][2] = { { "on_fork", "on_fork_again" },
+	                                { "on_exec", "on_exec_again" },
+	                                { "on_rename", "on_rename_again" },
+	                                { "on_exit", "on_exit_by_perf" } };
 
-	return bpf_map_lookup_elem(programs_map(p, "targets"), &key, &flags) == 0;
+/* An event is missed when both of its programs are left out: the lesser number at most. */
+static uint64_t left_out_both(const struct programs *p, const char *const names[2])
+{
+	uint64_t one = left_out(bpf_object__find_program_by_name(p->object, names[0]));
+	uint64_t other = left_out(bpf_object__find_program_by_name(p->object, names[1]));
+
+	if (!strcmp(names[1], "on_exit_by_perf") && !p->process_links[EXIT_LINK])
+		return one;
+	return one < other ? one : other;
 }
 
-void programs_target_remove(struct programs *p, pid_t tgid)
+static bool is_twin(const char *name)
 {
-	uint32_t key = tgid;
-
-	bpf_map_delete_elem(programs_map(p, "targets"), &key);
+	for (size_t i = 0; i < sizeof(twins) / sizeof(*twins); i++) {
+		if (!strcmp(name, twins[i][0]) || !strcmp(name, twins[i][1]))
+			return true;
+	}
+	return false;
 }
 
-void programs_thread_forget(struct programs *p, pid_t tid)
+static uint64_t times_not_run(const struct programs *p)
 {
-	uint32_t key = tid;
+	struct bpf_program *program;
+	uint64_t sum = 0;
 
-	bpf_map_delete_elem(programs_map(p, "threads"), &key);
+	for (size_t i = 0; i < sizeof(twins) / sizeof(*twins); i++)
+		sum += left_out_both(p, twins[i]);
+	bpf_object__for_each_program(program, p->object)
+	{
+		if (!is_twin(bpf_program__name(program)))
+			sum += left_out(program);
+	}
+	return sum;
 }
 
-bool programs_thread_in_call(const struct programs *p, pid_t tid, uint64_t *begin_ns)
+void programs_lost(const struct programs *p, uint64_t *lost)
 {
-	struct wire_thread *thread = xmalloc(sizeof(*thread));
-	uint32_t key = (uint32_t)tid;
-	bool in_call =
-		bpf_map_lookup_elem(programs_map(p, "threads"), &key, thread) == 0 && thread->depth;
-
-	if (in_call)
-		*begin_ns = thread->frame[0].call.begin_ns;
-	free(thread);
-	return in_call;
-}
-
-int programs_cgroup_set(struct programs *p, int cgroup_fd)
-{
-	uint32_t zero = 0;
-
-	return bpf_map_update_elem(programs_map(p, "cgroups"), &zero, &cgroup_fd, BPF_ANY) ? -errno
-	                                                                                   : 0;
-}
-
-void programs_file_known(struct programs *p, uint32_t dev, uint64_t inode)
-{
-	const uint64_t key[2] = { inode, dev };
-	const uint8_t yes = 1;
-
-	bpf_map_update_elem(programs_map(p, "known_files"), key, &yes, BPF_ANY);
+	for (int i = 0; i < LOST_COUNT; i++)
+		lost[i] += p->state->lost[i];
+	lost[LOST_NOT_RUN] += times_not_run(p);
 }
 
 /* ---- records ------------------------------------------------------------------------------- */

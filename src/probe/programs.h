@@ -38,6 +38,10 @@ struct programs_options {
 
 struct programs;
 
+#define PROGRAMS_REFUSED                                                                           \
+	"the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, CAP_PERFMON, "          \
+	"CAP_SYS_PTRACE and CAP_SYS_ADMIN (try sudo)"
+
 /* -EPERM names the capabilities that are missing; other failures carry the verifier's last words.
  */
 int programs_load(const struct programs_options *options, struct programs **programs,
@@ -61,6 +65,12 @@ int programs_return_fd(const struct programs *programs); /* call_return; -1 with
 /* Shared memory with the programs: modes of hooks, counters. */
 struct wire_state *programs_state(struct programs *programs);
 
+/*
+ * Adds what the programs had to leave out so far, by enum lost_reason (LOST_COUNT of them), and how
+ * often the kernel did not run one because it was under way on that CPU already.
+ */
+void programs_lost(const struct programs *programs, uint64_t *lost);
+
 /* A program that leaves `cookie` where call_enter finds it: see MECHANISM_STUB. Caller closes. */
 int programs_stub(struct programs *programs, uint64_t cookie, struct err *err);
 
@@ -77,10 +87,18 @@ bool programs_target_has(struct programs *programs, pid_t tgid);
 void programs_thread_forget(struct programs *programs, pid_t tid); /* and the calls it is in */
 /* Whether a thread is in a call at this moment; then *begin_ns is when the outermost began. */
 bool programs_thread_in_call(const struct programs *programs, pid_t tid, uint64_t *begin_ns);
+/* What a signal that stopped a thread of a held command was, as it was sent; once. */
+enum held programs_thread_held(struct programs *programs, pid_t tid);
 int programs_cgroup_set(struct programs *programs, int cgroup_fd);
 
-/* Mappings of this file need no more reports. `dev` as the kernel packs it. */
-void programs_file_known(struct programs *programs, uint32_t dev, uint64_t inode);
+/* Processes whose name matches become targets: with settings.name. */
+int programs_name_set(struct programs *programs, const struct wire_glob *glob);
+
+/* Mappings of this file need no more reports, but for what the flags (enum known_flags) say. */
+void programs_file_known(struct programs *programs, const struct wire_file *file, uint64_t flags);
+
+/* The file that a thread was stopped for last; false where there is none. */
+bool programs_held_for(struct programs *programs, pid_t tid, struct wire_file *file);
 
 /* ---- records ------------------------------------------------------------------------------- */
 

@@ -1,39 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "probe/selection.h"
 
-#include <ctype.h>
-#include <fnmatch.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "cuda/name_match.h"
 #include "probe/fold_plan.h"
-
-/* Takes one suffix off: _ptsz, _ptds, _v2 ... */
-static bool strip_variant(char *name)
-{
-	char *tail = strrchr(name, '_');
-
-	if (!tail || tail == name)
-		return false;
-	if (strcmp(tail, "_ptsz") && strcmp(tail, "_ptds") &&
-	    !(tail[1] == 'v' && isdigit((unsigned char)tail[2])))
-		return false;
-	*tail = '\0';
-	return true;
-}
 
 bool selection_matches(const char *glob, const char *name)
 {
-	char base[128];
-
-	if (fnmatch(glob, name, 0) == 0)
-		return true;
-	snprintf(base, sizeof(base), "%s", name);
-	while (strip_variant(base)) {
-		if (fnmatch(glob, base, 0) == 0)
-			return true;
-	}
-	return false;
+	return name_match_function(glob, name);
 }
 
 static bool any_matches(const char *const *globs, size_t count, const char *name)
@@ -61,7 +36,8 @@ static bool is_support(const struct selection *s, const struct api *api, enum ap
 		return true;
 	case OP_NAME_KERNEL:
 		return layer == LAYER_RUNTIME &&
-		       (s->layers == LAYERS_RUNTIME || s->layers == LAYERS_BOTH || s->n_only);
+		       (s->layers == LAYERS_RUNTIME || s->layers == LAYERS_BOTH || s->n_only ||
+		        s->failed);
 	default:
 		return false;
 	}
@@ -109,7 +85,7 @@ static enum hook_group wanted_group(const struct selection *s, const char *name,
 		*why = "tells little: --all-calls hooks it";
 		return s->all_calls ? HOOK_LITTLE : HOOK_OFF;
 	}
-	if (s->layers == LAYERS_AUTO && layer == LAYER_RUNTIME && launch) {
+	if (s->layers == LAYERS_AUTO && layer == LAYER_RUNTIME && launch && !s->failed) {
 		*why = "launches are seen in the driver";
 		return HOOK_RUNTIME_LAUNCH;
 	}

@@ -26,6 +26,8 @@ struct selection {
 	unsigned classes; /* bit per enum api_class; 0: all */
 	enum layer_choice layers;
 	bool all_calls; /* getters and polls too */
+	bool failed;    /* failures are asked for: launches that the runtime refuses never reach */
+			/* the driver, so they are hooked in both layers */
 	bool agents;    /* launches may be told of by agents, and not be hooked meanwhile */
 	unsigned fold;  /* enum fold_tool: only what these sum up, and what they need for it */
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cuda_api_trace: every call, in the order in which they ended. */
+/* cuda_api_trace: every call, in the order in which they began. */
 #include <stdlib.h>
 
 #include "analysis/by_id.h"
@@ -50,6 +50,7 @@ static int api_trace_begin(struct consumer *self, const struct run_info *run, st
 	trace->begin_ns = run->begin_ns;
 	report_title(trace->report, title, sizeof(title));
 	table_begin(trace->options.table, NULL, title, columns, sizeof(columns) / sizeof(*columns));
+	table_in_order(trace->options.table);
 	return 0;
 }
 
@@ -80,6 +81,7 @@ static void add_row(struct api_trace *trace, const struct event *event)
 	else
 		table_unknown(table);
 	table_text(table, thread ? thread->comm : NULL);
+	table_key(table, call->begin_ns);
 	table_end_row(table);
 }
 

@@ -8,6 +8,7 @@
 #include <uthash.h>
 
 #include "analysis/spread.h"
+#include "base/number.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
 #include "report/at_end.h"
@@ -96,7 +97,7 @@ static void see_copies(void *analysis, const struct event *event)
 	group->ns += ns;
 	if (ns)
 		spread_add(&group->rates,
-		           (uint64_t)((double)activity->bytes * 1e9 / (double)ns + 0.5));
+		           number_rounded((double)activity->bytes * 1e9 / (double)ns));
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -174,7 +175,7 @@ static int write_copies(struct at_end *self, const struct run_info *run, struct 
 	else if (copies->any)
 		table_note(table, "nothing was copied or set");
 	else
-		report_note_no_gpu_times(table, self->options.part);
+		report_note_no_gpu_times(table, self->options.part, run);
 	return table_end(table, err);
 }
 

@@ -153,7 +153,7 @@ static void note_missing_gpu_times(const struct diff *diff, size_t i, struct tab
 	bool a = has_source(diff, i, DIFF_A), b = has_source(diff, i, DIFF_B);
 
 	if (!a && !b)
-		report_note_no_gpu_times(table, false);
+		report_note_no_gpu_times(table, false, NULL);
 	else if (!a || !b)
 		table_note(table, "GPU times were not recorded in %s", a ? "B" : "A");
 }

@@ -142,14 +142,14 @@ static void see_event(void *analysis, const struct event *event)
 
 static const struct table_column copy_columns[] = {
 	{ "Duration", TABLE_DURATION }, { "Start", TABLE_TIME },     { "Src Kind", TABLE_TEXT },
-	{ "Dst Kind", TABLE_TEXT },     { "Bytes", TABLE_BYTES },    { "PID", TABLE_NUMBER },
+	{ "Dst Kind", TABLE_TEXT },     { "Bytes", TABLE_MB },    { "PID", TABLE_NUMBER },
 	{ "Device", TABLE_NUMBER },     { "Context", TABLE_NUMBER }, { "GreenCtx", TABLE_NUMBER },
 	{ "Stream", TABLE_NUMBER },     { "API Name", TABLE_TEXT },
 };
 
 static const struct table_column set_columns[] = {
 	{ "Duration", TABLE_DURATION }, { "Start", TABLE_TIME },      { "Memory Kind", TABLE_TEXT },
-	{ "Bytes", TABLE_BYTES },       { "PID", TABLE_NUMBER },      { "Device", TABLE_NUMBER },
+	{ "Bytes", TABLE_MB },       { "PID", TABLE_NUMBER },      { "Device", TABLE_NUMBER },
 	{ "Context", TABLE_NUMBER },    { "GreenCtx", TABLE_NUMBER }, { "Stream", TABLE_NUMBER },
 	{ "API Name", TABLE_TEXT },
 };
@@ -204,7 +204,7 @@ static void write_notes(struct at_end *self, const struct run_info *run)
 		table_note(self->options.table, "shorter ones, left out: %llu",
 		           (unsigned long long)expert->left_out);
 	if (expert->rule != API_SYNC && !expert->any)
-		report_note_no_gpu_times(self->options.table, self->options.part);
+		report_note_no_gpu_times(self->options.table, self->options.part, run);
 	else if (!expert->n)
 		table_note(self->options.table, "nothing found");
 	if (expert->rule == API_SYNC)

@@ -4,6 +4,7 @@
  * gpu_gaps and gpu_time_util. The report `gaps` says why, and begins at 20 us.
  */
 #include "analysis/gpu_windows.h"
+#include "base/number.h"
 #include "analysis/long_gaps.h"
 #include "report/at_end.h"
 #include "report/reports.h"
@@ -63,7 +64,7 @@ static int write_gaps(struct at_end *self, const struct run_info *run, struct er
 		table_note(table, "nothing found: no gap is longer than 500 ms (the report gaps "
 		                  "has shorter ones)");
 	else if (!n)
-		report_note_no_gpu_times(table, self->options.part);
+		report_note_no_gpu_times(table, self->options.part, run);
 	report_note_gpu_lost(table, run);
 	return table_end(table, err);
 }
@@ -104,8 +105,8 @@ static size_t write_device(struct at_end *self, const struct run_info *run,
 			continue;
 		table_u64(table, ++number);
 		table_real(table, 100 * sum / (double)(i - first));
-		table_u64(table, (uint64_t)(window_ns * (double)(i - first) + 0.5));
-		at_end_time(self, run, row->begin_ns + (uint64_t)(window_ns * (double)first + 0.5));
+		table_u64(table, number_rounded(window_ns * (double)(i - first)));
+		at_end_time(self, run, row->begin_ns + number_rounded(window_ns * (double)first));
 		table_u64(table, row->process->pid);
 		table_u64(table, row->device);
 		table_u64(table, row->context);
@@ -125,7 +126,7 @@ static int write_use(struct at_end *self, const struct run_info *run, struct err
 	for (size_t i = 0; i < n; i++)
 		number = write_device(self, run, &rows[i], number);
 	if (!n)
-		report_note_no_gpu_times(table, self->options.part);
+		report_note_no_gpu_times(table, self->options.part, run);
 	else if (!number)
 		table_note(table, "nothing found: no window was in use below 50 %%");
 	if (number)

@@ -148,7 +148,7 @@ static void note_limits(struct at_end *self, const struct run_info *run, bool an
 		run->lost[LOST_GPU_RING] + run->lost[LOST_GPU_BUFFERS] + run->lost[LOST_GPU_TIMES];
 
 	if (!any) {
-		report_note_no_gpu_times(table, self->options.part);
+		report_note_no_gpu_times(table, self->options.part, run);
 		return;
 	}
 	if (lost)

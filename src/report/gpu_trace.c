@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* cuda_gpu_trace: everything that ran on the GPU, in the order in which it ended. */
+/* cuda_gpu_trace: everything that ran on the GPU, in the order in which it began. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/xalloc.h"
 #include "output/activity.h"
@@ -8,13 +9,13 @@
 #include "report/reports.h"
 
 static const struct table_column columns[] = {
-	{ "Start", TABLE_TIME },      { "Duration", TABLE_DURATION }, { "CorrId", TABLE_NUMBER },
-	{ "GrdX", TABLE_NUMBER },     { "GrdY", TABLE_NUMBER },       { "GrdZ", TABLE_NUMBER },
-	{ "BlkX", TABLE_NUMBER },     { "BlkY", TABLE_NUMBER },       { "BlkZ", TABLE_NUMBER },
-	{ "Reg/Trd", TABLE_NUMBER },  { "StcSMem", TABLE_BYTES },     { "DymSMem", TABLE_BYTES },
-	{ "Bytes", TABLE_BYTES },     { "Throughput", TABLE_RATE },   { "SrcMemKd", TABLE_TEXT },
-	{ "DstMemKd", TABLE_TEXT },   { "Device", TABLE_NUMBER },     { "Ctx", TABLE_NUMBER },
-	{ "GreenCtx", TABLE_NUMBER }, { "Strm", TABLE_NUMBER },       { "Name", TABLE_TEXT },
+	{ "Start", TABLE_TIME },      { "Duration", TABLE_DURATION },  { "CorrId", TABLE_NUMBER },
+	{ "GrdX", TABLE_NUMBER },     { "GrdY", TABLE_NUMBER },        { "GrdZ", TABLE_NUMBER },
+	{ "BlkX", TABLE_NUMBER },     { "BlkY", TABLE_NUMBER },        { "BlkZ", TABLE_NUMBER },
+	{ "Reg/Trd", TABLE_NUMBER },  { "StcSMem", TABLE_MB },         { "DymSMem", TABLE_MB },
+	{ "Bytes", TABLE_MB },        { "Throughput", TABLE_MB_RATE }, { "SrcMemKd", TABLE_TEXT },
+	{ "DstMemKd", TABLE_TEXT },   { "Device", TABLE_TEXT },        { "Ctx", TABLE_NUMBER },
+	{ "GreenCtx", TABLE_NUMBER }, { "Strm", TABLE_NUMBER },        { "Name", TABLE_TEXT },
 };
 
 struct gpu_trace {
@@ -22,6 +23,7 @@ struct gpu_trace {
 	const struct report *report;
 	struct report_options options;
 	struct buf name;
+	const char *gpus; /* what all GPUs of the machine are called */
 	uint64_t begin_ns;
 	bool any;
 };
@@ -31,14 +33,29 @@ static struct gpu_trace *trace_of(struct consumer *consumer)
 	return (struct gpu_trace *)consumer;
 }
 
+/*
+ * Which of the machine's GPUs a process calls 0 is not known, so a name is told where they all
+ * have the same.
+ */
+static const char *name_of_gpus(const struct run_info *run)
+{
+	for (size_t i = 1; i < run->n_gpus; i++) {
+		if (strcmp(run->gpus[i].name, run->gpus[0].name))
+			return "GPU";
+	}
+	return run->n_gpus && *run->gpus[0].name ? run->gpus[0].name : "GPU";
+}
+
 static int gpu_trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct gpu_trace *trace = trace_of(self);
 	char title[160];
 
 	trace->begin_ns = run->begin_ns;
+	trace->gpus = name_of_gpus(run);
 	report_title(trace->report, title, sizeof(title));
 	table_begin(trace->options.table, NULL, title, columns, sizeof(columns) / sizeof(*columns));
+	table_in_order(trace->options.table);
 	return 0;
 }
 
@@ -93,7 +110,9 @@ static void add_row(struct gpu_trace *trace, const struct activity *activity)
 		add_graph(table);
 	else
 		add_transfer(table, activity, ns);
-	table_u64(table, activity->device);
+	buf_reset(&trace->name);
+	buf_printf(&trace->name, "%s (%u)", trace->gpus, activity->device);
+	table_text(table, trace->name.data);
 	table_u64(table, activity->context);
 	table_unknown(table); /* green contexts are not told apart */
 	table_u64(table, activity->stream);
@@ -106,6 +125,7 @@ static void add_row(struct gpu_trace *trace, const struct activity *activity)
 		buf_puts(&trace->name,
 		         activity->kind == ACTIVITY_KERNEL ? "unknown" : operation_name(activity));
 	table_text(table, trace->name.data);
+	table_key(table, activity->begin_ns);
 	table_end_row(table);
 }
 
@@ -125,7 +145,7 @@ static int gpu_trace_end(struct consumer *self, const struct run_info *run, stru
 	struct gpu_trace *trace = trace_of(self);
 
 	if (!trace->any)
-		report_note_no_gpu_times(trace->options.table, trace->options.part);
+		report_note_no_gpu_times(trace->options.table, trace->options.part, run);
 	else
 		report_note_estimated(trace->options.table, run);
 	return table_end(trace->options.table, err);

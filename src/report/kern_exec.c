@@ -70,15 +70,14 @@ static void add_notes(struct kern_exec *exec, const struct run_info *run)
 	uint64_t unmatched = join_unmatched(exec->join);
 
 	if (!exec->any) {
-		report_note_no_gpu_times(exec->options.table, exec->options.part);
+		report_note_no_gpu_times(exec->options.table, exec->options.part, run);
 		return;
 	}
 	report_note_whole_graphs(exec->options.table, exec->whole_graphs);
 	if (unmatched)
 		table_note(exec->options.table,
-		           "kernels left out, whose launch was not recorded or more than %d "
-		           "launches ago: %llu",
-		           JOIN_KEPT, (unsigned long long)unmatched);
+		           "kernels left out, whose launch was not recorded or is no longer known: %llu",
+		           (unsigned long long)unmatched);
 	report_note_estimated(exec->options.table, run);
 }
 
@@ -187,6 +186,7 @@ static int trace_pair(void *data, const struct join_launch *launch, const struct
 	buf_reset(&exec->name);
 	add_kernel_name(&exec->name, activity->kernel, exec->options.names);
 	table_text(table, text_of(&exec->name));
+	table_key(table, launch->begin_ns);
 	table_end_row(table);
 	return table_failed(table, err);
 }
@@ -200,6 +200,7 @@ static int trace_begin(struct consumer *self, const struct run_info *run, struct
 	report_title(exec->report, title, sizeof(title));
 	table_begin(exec->options.table, NULL, title, trace_columns,
 	            sizeof(trace_columns) / sizeof(*trace_columns));
+	table_in_order(exec->options.table);
 	return 0;
 }
 

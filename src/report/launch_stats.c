@@ -190,11 +190,11 @@ static void write_notes(struct at_end *self, const struct run_info *run, bool ro
 		           "took; Long Calls, Long Delays: over 50 us and 100 us, as HTA "
 		           "counts");
 	if (!all->any)
-		report_note_no_gpu_times(table, self->options.part);
+		report_note_no_gpu_times(table, self->options.part, run);
 	else if (unmatched)
 		table_note(table,
-		           "kernels left out, whose launch was not recorded or too long ago: "
-		           "%llu",
+		           "kernels left out, whose launch was not recorded or is no longer "
+		           "known: %llu",
 		           (unsigned long long)unmatched);
 	at_end_note_counts(self, run);
 }

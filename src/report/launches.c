@@ -8,6 +8,7 @@
 #include "analysis/kernel_launches.h"
 #include "analysis/launch_gaps.h"
 #include "base/buf.h"
+#include "base/number.h"
 #include "base/xalloc.h"
 #include "report/at_end.h"
 #include "report/reports.h"
@@ -138,7 +139,7 @@ static void write_gap_row(struct table *table, struct gap_row *row)
 		table_end_row(table);
 		return;
 	}
-	table_u64(table, (uint64_t)(spread_average(&row->gaps) + 0.5));
+	table_u64(table, number_rounded(spread_average(&row->gaps)));
 	table_u64(table, spread_percentile(&row->gaps, 0.5));
 	table_u64(table, spread_percentile(&row->gaps, 0.99));
 	table_u64(table, row->gaps.max);

@@ -60,8 +60,8 @@ static void note_what_is_not_followed(struct table *table, const struct memory *
 		           all->replaced.count == 1 ? "" : "s");
 	if (all->untracked.count)
 		table_note(table,
-		           "%llu allocation%s without a recorded return: only Count and Allocated "
-		           "have them",
+		           "%llu allocation%s without a recorded return, or while 65,536 others "
+		           "were live: only Count and Allocated have them",
 		           (unsigned long long)all->untracked.count,
 		           all->untracked.count == 1 ? "" : "s");
 }

@@ -48,6 +48,7 @@ struct nvtx_gpu {
 	struct kernel_row *kernels;
 	struct buf key;
 	uint64_t others, left_out;
+	bool ran; /* something, on a GPU */
 };
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -148,7 +149,10 @@ static void *make_projected(const struct report_options *options)
 
 static void see_gpu(void *analysis, const struct event *event)
 {
-	range_work_event(((struct nvtx_gpu *)analysis)->work, event);
+	struct nvtx_gpu *gpu = analysis;
+
+	gpu->ran = gpu->ran || event->type == EVENT_ACTIVITY;
+	range_work_event(gpu->work, event);
 }
 
 static void free_gpu(void *analysis)
@@ -187,10 +191,8 @@ static void add_notes(struct at_end *self, const struct run_info *run, bool exac
 {
 	const struct nvtx_gpu *gpu = self->analysis;
 	struct table *table = self->options.table;
-	uint64_t cut = range_work_cut(gpu->work);
 
-	if (!gpu->ranges)
-		nvtx_note_none(&self->options, run);
+	nvtx_note_no_work(&self->options, run, gpu->ranges, gpu->ran);
 	if (!exact)
 		report_note_median(table);
 	if (gpu->others)
@@ -199,11 +201,7 @@ static void add_notes(struct at_end *self, const struct run_info *run, bool exac
 	if (gpu->left_out)
 		table_note(table, "kernels left out, after %d rows: %llu", KERNEL_ROWS,
 		           (unsigned long long)gpu->left_out);
-	if (cut)
-		table_note(table,
-		           "ranges that were open during more than %u pieces of work, of which "
-		           "only the last ones count: %llu",
-		           RANGE_WORK_PIECES, (unsigned long long)cut);
+	nvtx_note_cut(table, range_work_cut(gpu->work));
 }
 
 /* ---- nvtx_kern_sum ------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 #include <uthash.h>
 
+#include "analysis/range_work.h"
 #include "analysis/spread.h"
 #include "base/xalloc.h"
 #include "report/at_end.h"
@@ -23,13 +24,45 @@ void nvtx_add_name(struct buf *out, const struct range *range)
 	buf_puts(out, range->name);
 }
 
-void nvtx_note_none(const struct report_options *options, const struct run_info *run)
+void nvtx_note_none(const struct report_options *options, const struct run_info *run, bool ran)
 {
-	if (!run->gpu_times)
-		report_note_no_gpu_times(options->table, options->part);
-	else
-		table_note(options->table, "there are no NVTX ranges in it: the program made none, "
-		                           "or --gpu was told to leave them out");
+	const char *where = options->part ? " in this part of the trace" : "";
+
+	if (ran || run->gpu_times) {
+		table_note(
+			options->table,
+			"there are no NVTX ranges%s: the program made none, or --gpu was told to "
+			"leave them out",
+			*where ? where : " in it");
+		return;
+	}
+	table_note(
+		options->table,
+		"NVTX ranges were not recorded%s (cuscope record --gpu does, or --gpu=nvtx alone)",
+		where);
+	report_note_gpu_lost(options->table, run);
+}
+
+void nvtx_note_no_work(const struct report_options *options, const struct run_info *run, bool any,
+                       bool ran)
+{
+	if (!any && !ran && !run->gpu_times)
+		report_note_no_gpu_times(options->table, options->part, run);
+	else if (!any)
+		nvtx_note_none(options, run, ran);
+	else if (!ran)
+		table_note(options->table,
+		           "there are NVTX ranges, but nothing that ran on a GPU was recorded "
+		           "(--gpu=kernels,copies,sets,nvtx records both)");
+}
+
+void nvtx_note_cut(struct table *table, uint64_t cut)
+{
+	if (cut)
+		table_note(table,
+		           "ranges that were open during more than %u pieces of work, of which "
+		           "only the last ones count: %llu",
+		           RANGE_WORK_PIECES, (unsigned long long)cut);
 }
 
 /* ---- counting ------------------------------------------------------------------------------ */
@@ -44,6 +77,7 @@ struct nvtx_sum {
 	struct row *rows;
 	struct buf key;
 	uint64_t others; /* ranges in the row of the others */
+	bool ran;        /* something, on a GPU */
 };
 
 static void *make_sum(const struct report_options *options)
@@ -85,9 +119,11 @@ static struct row *row_of(struct nvtx_sum *sum, const struct range *range)
 
 static void see_sum(void *analysis, const struct event *event)
 {
+	struct nvtx_sum *sum = analysis;
+
 	if (event->type == EVENT_RANGE && nvtx_style(event->range->kind))
-		spread_add(&row_of(analysis, event->range)->values,
-		           range_duration_ns(event->range));
+		spread_add(&row_of(sum, event->range)->values, range_duration_ns(event->range));
+	sum->ran = sum->ran || event->type == EVENT_ACTIVITY;
 }
 
 static void free_sum(void *analysis)
@@ -184,7 +220,7 @@ static int write_sum(struct at_end *self, const struct run_info *run, struct err
 		print_row(table, rows[i], total, style);
 	free(rows);
 	if (!n)
-		nvtx_note_none(&self->options, run);
+		nvtx_note_none(&self->options, run, sum->ran);
 	if (!exact)
 		report_note_median(table);
 	if (sum->others)

@@ -11,6 +11,7 @@
 #include "analysis/calls.h"
 #include "analysis/missed.h"
 #include "base/buf.h"
+#include "base/number.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "report/reports.h"
@@ -288,7 +289,7 @@ static void write_function(struct table *table, const struct sums_row *row)
 
 	table_known(table, known, row->values.sum);
 	table_u64(table, row->count);
-	table_known(table, known, (uint64_t)(spread_average(&row->values) + 0.5));
+	table_known(table, known, number_rounded(spread_average(&row->values)));
 	table_known(table, known, row->values.max);
 	table_text(table, row->name);
 	table_end_row(table);
@@ -345,14 +346,16 @@ static int write_kernels(struct at_end *self, const struct run_info *run, struct
 	return rc;
 }
 
-static void transfer_row(struct table *table, const char *name, const struct memory_count *count)
+static void transfer_row(struct table *table, const char *name, const struct transfer_count *count)
 {
+	uint64_t sized = count->count - count->unsized;
+
 	if (!count->count)
 		return;
 	table_text(table, name);
 	table_u64(table, count->count);
-	table_u64(table, count->bytes);
-	table_u64(table, count->bytes / count->count);
+	table_known(table, sized, count->bytes);
+	table_known(table, sized, sized ? count->bytes / sized : 0);
 	table_end_row(table);
 }
 
@@ -421,8 +424,6 @@ static int write_missed(struct at_end *self, const struct run_info *run, struct 
 	char *line, *rest;
 
 	missed_text(&text, run);
-	if (run->cut_short)
-		buf_puts(&text, "  the file was cut short: what came after its end is not known\n");
 	table_begin(table, "missed", "What was missed", columns, COUNT(columns));
 	table_whole(table);
 	rest = text.data;

@@ -98,13 +98,14 @@ static void if_kept(const struct overview *o, const struct run_info *run, struct
 
 static void if_small_copies(const struct overview *o, const struct run_info *run, struct buf *why)
 {
-	const struct memory_count *copies = &o->tally->all_copies;
+	const struct transfer_count *copies = &o->tally->all_copies;
+	uint64_t sized = copies->count - copies->unsized;
 
-	if (copies->count < MANY_COPIES || copies->bytes / copies->count >= SMALL_COPY)
+	if (sized < MANY_COPIES || copies->bytes / sized >= SMALL_COPY)
 		return;
-	buf_u64(why, copies->count);
+	buf_u64(why, sized);
 	buf_puts(why, " copies of ");
-	buf_bytes(why, copies->bytes / copies->count);
+	buf_bytes(why, copies->bytes / sized);
 	buf_puts(why, " on average: fewer and larger ones cost less");
 }
 

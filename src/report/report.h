@@ -61,8 +61,11 @@ int report_choose(const char *word, struct report_choice *choice, struct err *er
 /* "cuda_api_sum: CUDA calls by total time" */
 void report_title(const struct report *report, char *title, size_t size);
 
-/* The note of a report that needs GPU times and saw none. */
-void report_note_no_gpu_times(struct table *table, bool part);
+/*
+ * The note of a report that needs GPU times and saw none: that they were not recorded, or that
+ * nothing ran. `run`: NULL where it is not known whether they were.
+ */
+void report_note_no_gpu_times(struct table *table, bool part, const struct run_info *run);
 
 /* Graph launches that were recorded as wholes, in a report of kernels; nothing of 0. */
 void report_note_whole_graphs(struct table *table, uint64_t count);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/spread.h"
+#include "base/buf.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
 
@@ -14,8 +15,12 @@ const struct report reports[] = {
 	  .parts = true,
 	  .create = overview_report_new },
 	{ .name = "cuda_api_sum", .help = "CUDA calls by total time", .create = sums_report_new },
+	{ .name = "cuda_api_gpu_sum",
+	  .help = "CUDA calls, and what ran on the GPU, by total time",
+	  .kernel_names = true,
+	  .create = sums_report_new },
 	{ .name = "cuda_api_trace",
-	  .help = "every CUDA call, in the order of their ends",
+	  .help = "every CUDA call, in the order of their begins",
 	  .create = api_trace_report_new },
 	{ .name = "cuda_gpu_kern_sum",
 	  .help = "kernels by total time on the GPU",
@@ -41,7 +46,7 @@ const struct report reports[] = {
 	  .kernel_names = true,
 	  .create = sums_report_new },
 	{ .name = "cuda_gpu_trace",
-	  .help = "all that ran on the GPU, in the order of the ends",
+	  .help = "all that ran on the GPU, in the order of the begins",
 	  .gpu_times = true,
 	  .kernel_names = true,
 	  .create = gpu_trace_report_new },
@@ -103,6 +108,10 @@ const struct report reports[] = {
 	  .help = "NVTX ranges by the time of their work on the GPU",
 	  .gpu_times = true,
 	  .create = nvtx_gpu_proj_sum_report_new },
+	{ .name = "nvtx_gpu_proj_trace",
+	  .help = "every NVTX range with the time of its work on the GPU",
+	  .gpu_times = true,
+	  .create = nvtx_gpu_proj_trace_report_new },
 	{ .name = "summary",
 	  .help = "what 'cuscope trace' prints at its end",
 	  .page = true,
@@ -223,8 +232,15 @@ uint64_t report_duration_ns(const struct report_options *options, const struct r
 	return to > options->from_ns ? to - options->from_ns : 0;
 }
 
-void report_note_no_gpu_times(struct table *table, bool part)
+void report_note_no_gpu_times(struct table *table, bool part, const struct run_info *run)
 {
+	if (run && run->gpu_times) {
+		table_note(table,
+		           "nothing of this kind ran on a GPU%s, or --gpu was told to leave "
+		           "it out",
+		           part ? " in this part of the trace" : "");
+		return;
+	}
 	if (part) {
 		table_note(table, "nothing ran on a GPU in this part of the trace, or GPU times "
 		                  "were not recorded");
@@ -233,6 +249,8 @@ void report_note_no_gpu_times(struct table *table, bool part)
 	table_note(table,
 	           "GPU times were not recorded (cuscope record --gpu does): this trace has the "
 	           "calls only (cuda_api_sum, launches and memory need no GPU times)");
+	if (run)
+		report_note_gpu_lost(table, run);
 }
 
 void report_note_whole_graphs(struct table *table, uint64_t count)
@@ -288,8 +306,34 @@ void report_note_median(struct table *table)
 	           100 * SKETCH_ERROR);
 }
 
+#define PARTIAL_SHOWN 8
+
+/* Functions that the governor unhooked while they were called: see missed_partly(). */
+static void note_partial(struct table *table, const struct run_info *run)
+{
+	struct buf names = { 0 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->n_misses; i++) {
+		const struct miss *miss = &run->misses[i];
+
+		if (miss->kind != MISS_UNHOOKED || !miss->name || n++ >= PARTIAL_SHOWN)
+			continue;
+		buf_printf(&names, "%s%s", n > 1 ? ", " : "", miss->name);
+	}
+	if (n > PARTIAL_SHOWN)
+		buf_printf(&names, " and %zu more", n - PARTIAL_SHOWN);
+	if (n)
+		table_note(table,
+		           "unhooked while they were called, so that counts and times are of what "
+		           "came before: %s",
+		           names.data);
+	buf_free(&names);
+}
+
 void report_note_estimated(struct table *table, const struct run_info *run)
 {
+	note_partial(table, run);
 	if (run->estimate_scale > 1)
 		table_note(table,
 		           "calls were recorded in windows of time: about %.2f times as much "

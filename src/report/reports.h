@@ -65,6 +65,8 @@ struct consumer *nvtx_pushpop_trace_report_new(const struct report *report,
 
 struct consumer *nvtx_kern_sum_report_new(const struct report *report,
                                           const struct report_options *options);
+struct consumer *nvtx_gpu_proj_trace_report_new(const struct report *report,
+                                                const struct report_options *options);
 struct consumer *nvtx_gpu_proj_sum_report_new(const struct report *report,
                                               const struct report_options *options);
 

@@ -7,13 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/lines.h"
+#include "base/temporary.h"
 #include "base/xalloc.h"
 
 struct member {
-	char *name; /* as it was chosen: "cuda_gpu_kern_sum:base" */
-	FILE *out;  /* a file in the folder, a temporary one, or the stream itself */
-	char *path; /* in the folder, else NULL */
+	char *name;           /* as it was chosen: "cuda_gpu_kern_sum:base" */
+	FILE *out;            /* a file in the folder, a temporary one, or the stream itself */
+	struct new_file file; /* in the folder; `out` is its stream */
 	struct table *table;
 };
 
@@ -29,36 +31,27 @@ struct report_set {
 
 static int open_in_folder(const struct report_set *set, struct member *member, struct err *err)
 {
-	int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (set->options.replace ? O_TRUNC : O_EXCL), fd;
+	const struct new_file_options options = { .replace = set->options.replace,
+		                                  .mode = set->options.mode };
+	char *path = xasprintf("%s/%s%s", set->options.folder, member->name,
+	                       table_form_ending(set->options.table.form));
+	int rc;
 
-	member->path = xasprintf("%s/%s%s", set->options.folder, member->name,
-	                         table_form_ending(set->options.table.form));
-	for (char *colon = strrchr(member->path, '/'); (colon = strchr(colon, ':'));)
+	for (char *colon = strrchr(path, '/'); (colon = strchr(colon, ':'));)
 		*colon = '_'; /* as nsys names its files */
-	fd = open(member->path, flags, 0644);
-	if (fd < 0 && errno == EEXIST)
-		return err_set(err, EEXIST, "%s exists already: --force overwrites it",
-		               member->path);
-	if (fd < 0)
-		return err_set(err, errno, "cannot write %s: %s", member->path, strerror(errno));
-	member->out = fdopen(fd, "w");
-	return 0;
+	rc = new_file_open(&member->file, path, &options, err);
+	member->out = member->file.out;
+	free(path);
+	return rc;
 }
 
-/* Not in memory, as /tmp often is: a report that streams can be longer than the trace. */
 static int open_temporary(struct member *member, struct err *err)
 {
-	const char *folder = getenv("TMPDIR");
-	int fd;
+	int fd = temporary_open(err);
 
-	folder = folder && *folder ? folder : "/var/tmp";
-	fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	member->out = fd >= 0 ? fdopen(fd, "w+") : tmpfile();
-	if (!member->out)
-		return err_set(err, errno,
-		               "cannot make a temporary file in %s: %s (TMPDIR chooses another "
-		               "place)",
-		               folder, strerror(errno));
+	if (fd < 0)
+		return fd;
+	member->out = fdopen(fd, "w+");
 	return 0;
 }
 
@@ -131,9 +124,10 @@ void report_set_free(struct report_set *set)
 		if (set->consumers[i])
 			set->consumers[i]->ops->free(set->consumers[i]);
 		table_close(member->table);
-		if (member->out && member->out != set->options.table.out)
+		if (member->file.out)
+			new_file_drop(&member->file);
+		else if (member->out && member->out != set->options.table.out)
 			fclose(member->out);
-		free(member->path);
 		free(member->name);
 	}
 	lines_free(&set->lines);
@@ -184,12 +178,8 @@ static int copy_member(struct report_set *set, size_t i, struct err *err)
 
 static int close_in_folder(struct member *member, struct err *err)
 {
-	int rc = 0;
-
-	if (fclose(member->out))
-		rc = err_set(err, errno, "writing %s: %s", member->path, strerror(errno));
 	member->out = NULL;
-	return rc;
+	return new_file_keep(&member->file, err);
 }
 
 int report_set_finish(struct report_set *set, struct err *err)

@@ -6,12 +6,15 @@
 #ifndef CUSCOPE_REPORT_SET_H
 #define CUSCOPE_REPORT_SET_H
 
+#include <sys/types.h>
+
 #include "report/report.h"
 
 struct report_set_options {
 	struct table_options table; /* `out` is ignored with a folder */
 	const char *folder;      /* each report goes to FOLDER/NAME.csv; NULL: all to table.out */
 	bool replace;            /* files that exist */
+	mode_t mode;             /* of files that are made; 0: FILE_MODE */
 	uint64_t from_ns, to_ns; /* see struct report_options */
 	uint64_t gap_ns;
 	bool part;

@@ -86,7 +86,7 @@ static const struct sums_kind kinds[] = {
 	  .n_labels = 1,
 	  .memory = true },
 	{ .report = "cuda_gpu_mem_size_sum",
-	  .type = TABLE_BYTES,
+	  .type = TABLE_MB,
 	  .count_name = "Count",
 	  .labels = { { "Operation", TABLE_TEXT } },
 	  .n_labels = 1,
@@ -96,6 +96,15 @@ static const struct sums_kind kinds[] = {
 	  .count_name = "Instances",
 	  .labels = { { "Category", TABLE_TEXT }, { "Operation", TABLE_TEXT } },
 	  .n_labels = 2,
+	  .kernels = true,
+	  .memory = true,
+	  .graphs = true },
+	{ .report = "cuda_api_gpu_sum",
+	  .type = TABLE_DURATION,
+	  .count_name = "Instances",
+	  .labels = { { "Category", TABLE_TEXT }, { "Operation", TABLE_TEXT } },
+	  .n_labels = 2,
+	  .calls = true,
 	  .kernels = true,
 	  .memory = true,
 	  .graphs = true },
@@ -209,7 +218,7 @@ static void add_call(struct sums *sums, const struct call *call)
 
 static uint64_t value_of(const struct sums *sums, const struct activity *activity)
 {
-	return sums->kind->type == TABLE_BYTES ? activity->bytes : activity_duration_ns(activity);
+	return sums->kind->type == TABLE_MB ? activity->bytes : activity_duration_ns(activity);
 }
 
 static void add_activity(struct sums *sums, const struct activity *activity)
@@ -245,13 +254,18 @@ static int sums_begin(struct consumer *self, const struct run_info *run, struct 
 	return 0;
 }
 
+static bool is_of_gpu(const struct sums_kind *kind)
+{
+	return kind->kernels || kind->memory;
+}
+
 static int sums_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct sums *sums = sums_of(self);
 
 	if (event->type == EVENT_CALL && sums->kind->calls) {
 		add_call(sums, event->call);
-	} else if (event->type == EVENT_ACTIVITY && !sums->kind->calls) {
+	} else if (event->type == EVENT_ACTIVITY && is_of_gpu(sums->kind)) {
 		sums->has_source = true;
 		add_activity(sums, event->activity);
 	}
@@ -279,7 +293,10 @@ static void add_row(struct sums *sums, struct group *group)
 
 	memset(row, 0, sizeof(*row));
 	row->name = group_name(sums, group);
-	row->category = group->kernel ? "CUDA_KERNEL" : graph ? "CUDA_GRAPH" : "MEMORY_OPER";
+	row->category = group->function ? "CUDA_API"
+	                : group->kernel ? "CUDA_KERNEL"
+	                : graph         ? "CUDA_GRAPH"
+	                                : "MEMORY_OPER";
 	memcpy(row->grid, group->key.grid, sizeof(row->grid));
 	memcpy(row->block, group->key.block, sizeof(row->block));
 	row->count = group->count;
@@ -420,10 +437,10 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 {
 	struct table *table = sums->options.table;
 
-	if (!sums_has_source(&sums->consumer)) {
-		report_note_no_gpu_times(table, sums->options.part);
+	if (is_of_gpu(sums->kind) && !sums->has_source)
+		report_note_no_gpu_times(table, sums->options.part, run);
+	if (!sums_has_source(&sums->consumer))
 		return;
-	}
 	if (!exact)
 		report_note_median(table);
 	report_note_nested(table, sums->nested);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "report/table_form.h"
 
@@ -45,6 +47,8 @@ void table_close(struct table *table)
 	buf_free(&table->notes);
 	buf_free(&table->keys);
 	buf_free(&table->layout.cells);
+	buf_free(&table->sort.offered);
+	table_order_free(table->order);
 	free(table);
 }
 
@@ -61,6 +65,8 @@ void table_begin(struct table *table, const char *key, const char *title,
 	table->at = 0;
 	table->rows = table->left_out = 0;
 	table->whole = false;
+	if (table_sort_begin(table))
+		table_order_by_column(table);
 	table->ops->begin(table, key, title);
 	table->tables++;
 }
@@ -89,6 +95,10 @@ static void add_cell(struct table *table, const struct table_value *value)
 	bool as_set = table->as_set;
 
 	table->as_set = false;
+	if (table->order) {
+		table_order_cell(table, as_set ? table->as : table->columns[table->at].type, value);
+		return;
+	}
 	if (is_left_out(table))
 		return;
 	if (!table->at && table->ops->begin_row)
@@ -155,28 +165,37 @@ void table_as(struct table *table, enum table_type type)
 	table->as_set = true;
 }
 
-void table_end_row(struct table *table)
+void table_write_row(struct table *table)
 {
-	if (is_left_out(table)) {
-		table->left_out++;
-		return;
-	}
 	table->ops->end_row(table);
 	table->at = 0;
 	table->rows++;
 	lines_added(&table->lines, NULL); /* a failure is kept */
 }
 
+void table_end_row(struct table *table)
+{
+	if (table->order)
+		table_order_row(table);
+	else if (is_left_out(table))
+		table->left_out++;
+	else
+		table_write_row(table);
+}
+
 /* ---- ends ---------------------------------------------------------------------------------- */
 
 void table_note(struct table *table, const char *fmt, ...)
 {
+	struct buf note = { 0 };
 	va_list ap;
 
 	va_start(ap, fmt);
-	buf_vprintf(&table->notes, fmt, ap);
+	buf_vprintf(&note, fmt, ap);
 	va_end(ap);
+	text_add_safe(&table->notes, note.data ? note.data : ""); /* names may stand in it */
 	buf_putc(&table->notes, '\n');
+	buf_free(&note);
 }
 
 int table_failed(const struct table *table, struct err *err)
@@ -198,6 +217,8 @@ static void tell_notes(struct table *table)
 
 int table_end(struct table *table, struct err *err)
 {
+	if (table->order)
+		table_order_write(table);
 	if (table->left_out)
 		table_note(table, "rows left out by --top: %zu", table->left_out);
 	table->ops->end(table);
@@ -208,6 +229,7 @@ int table_end(struct table *table, struct err *err)
 
 int table_finish(struct table *table, struct err *err)
 {
+	table_sort_end(table);
 	if (table->ops->finish)
 		table->ops->finish(table);
 	return lines_flush(&table->lines, err);
@@ -218,8 +240,10 @@ int table_finish(struct table *table, struct err *err)
 void table_make_keys(struct table *table)
 {
 	static const char *const unit[TABLE_TYPES] = {
-		[TABLE_DURATION] = " (ns)",  [TABLE_TIME] = " (ns)",   [TABLE_BYTES] = " (bytes)",
-		[TABLE_RATE] = " (bytes/s)", [TABLE_PERCENT] = " (%)", [TABLE_CHANGE] = " (%)",
+		[TABLE_DURATION] = " (ns)", [TABLE_TIME] = " (ns)",
+		[TABLE_BYTES] = " (bytes)", [TABLE_RATE] = " (bytes/s)",
+		[TABLE_PERCENT] = " (%)",   [TABLE_CHANGE] = " (%)",
+		[TABLE_MB] = " (MB)",       [TABLE_MB_RATE] = " (MB/s)",
 	};
 
 	buf_reset(&table->keys);
@@ -243,7 +267,7 @@ void table_add_real(struct buf *out, double value, unsigned decimals)
 	}
 	if (value < 0 && -value * scale[decimals] >= 0.5)
 		buf_putc(out, '-');
-	buf_fixed(out, (unsigned long long)(fabs(value) * scale[decimals] + 0.5), decimals);
+	buf_fixed(out, number_rounded(fabs(value) * scale[decimals]), decimals);
 }
 
 void table_add_significant(struct buf *out, double value, int digits)
@@ -254,9 +278,21 @@ void table_add_significant(struct buf *out, double value, int digits)
 		buf_printf(out, "%.*g", digits, value);
 }
 
+static double number_of(const struct table_value *value)
+{
+	if (value->kind == VALUE_U64)
+		return (double)value->u64;
+	return value->kind == VALUE_REAL ? value->real : (double)value->s64;
+}
+
 void table_add_number(struct buf *out, const struct table_column *column,
                       const struct table_value *value)
 {
+	if (value->kind != VALUE_UNKNOWN &&
+	    (column->type == TABLE_MB || column->type == TABLE_MB_RATE)) {
+		table_add_real(out, number_of(value) / 1e6, 3);
+		return;
+	}
 	switch (value->kind) {
 	case VALUE_U64:
 		buf_u64(out, value->u64);

@@ -6,8 +6,8 @@
  *   csv    RFC 4180: numbers as they are, their unit in the heading, "Total Time (ns)"
  *   json   an array of objects with those headings as keys, numbers as numbers, null for unknown
  *
- * Rows are written as they come. The first ones decide how wide the columns of the text are, so a
- * table of any length needs no memory.
+ * Rows are written as they come, or in an order (table_in_order). The first ones decide how wide
+ * the columns of the text are, so a table of any length needs no memory.
  *
  *     table_begin(table, NULL, "CUDA API calls", columns, 2);
  *     table_u64(table, 1200);       a cell for each column, in their order
@@ -39,7 +39,9 @@ enum table_type {
 	TABLE_DURATION, /* ns */
 	TABLE_TIME,     /* ns since the trace's begin */
 	TABLE_BYTES,
-	TABLE_RATE, /* bytes a second */
+	TABLE_RATE,    /* bytes a second */
+	TABLE_MB,      /* bytes, as nsys shows them: in millions */
+	TABLE_MB_RATE, /* bytes a second, the same */
 	TABLE_PERCENT,
 	TABLE_CHANGE, /* percent, with its sign */
 	TABLE_REAL,   /* anything else */
@@ -59,6 +61,8 @@ struct table_options {
 	size_t width; /* text: columns of the terminal, to which the last column is cut; 0: not */
 	bool color;   /* text: titles in bold */
 	size_t top;   /* rows of a table at most, the rest is counted in a note; 0: all */
+	const char *sort; /* "Total Time", "calls:asc": the column by which rows are put in order, */
+			  /* of tables that have it; NULL: as the report says. Kept, not copied */
 	/* csv and json have no place for notes: they are told here instead. May be NULL. */
 	void (*note)(void *data, const char *name, const char *text);
 	void *data;
@@ -102,6 +106,14 @@ void table_known(struct table *table, bool known, uint64_t value); /* or table_u
 void table_as(struct table *table, enum table_type type);
 
 void table_end_row(struct table *table);
+
+/*
+ * After table_begin(): rows are written at the end, in the order of their keys, the smallest
+ * first, and those with the same key as they came. table_key() comes before table_end_row().
+ * Memory is bounded, however many rows there are: what does not fit goes to a temporary file.
+ */
+void table_in_order(struct table *table); /* but options->sort is stronger */
+void table_key(struct table *table, uint64_t key);
 
 /* A sentence below the table that is open or will be next. */
 void table_note(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -43,10 +43,36 @@ struct table {
 
 	struct columns layout; /* text */
 	char align[COLUMNS_MAX + 1];
-	struct json json; /* json */
-	struct buf keys;  /* csv and json: headings with units, each ends with a NUL */
-	const char *key;  /* of the column `at` */
+	struct json json;          /* json */
+	struct buf keys;           /* csv and json: headings with units, each ends with a NUL */
+	const char *key;           /* of the column `at` */
+	struct table_sort {
+		size_t column; /* of the table that is open */
+		bool on, down, text;
+		bool known;         /* some table had that column */
+		struct buf offered; /* the columns that there were */
+	} sort;
+	struct table_order *order; /* rows that are held back, see table_in_order(); else NULL */
 };
+
+/* The table's side of table_order.c: a cell, a row, and the end instead of what is done at once. */
+void table_order_cell(struct table *table, enum table_type type, const struct table_value *value);
+void table_order_row(struct table *table);
+void table_order_write(struct table *table);
+void table_order_free(struct table_order *order);
+
+void table_order_by_column(struct table *table);
+
+/*
+ * The table's side of table_sort.c: whether options->sort names a column of the table that is open,
+ * what stands in its place in the order, and a failure where no table had such a column.
+ */
+bool table_sort_begin(struct table *table);
+uint64_t table_sort_key(const struct table *table, const struct table_value *value);
+void table_sort_end(struct table *table);
+
+/* The cells of a row are there. */
+void table_write_row(struct table *table);
 
 /* Each appends whole lines to table->lines.pending; end_row() and end() may leave some pending. */
 struct table_form_ops {

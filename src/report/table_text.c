@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/number.h"
 #include "report/table_form.h"
 
 #define PIECE_ROWS 256 /* laid out together; the first so many decide the widths */
@@ -27,6 +28,10 @@ static void add_headings(struct table *table)
 			buf_puts(&headings, " (%)");
 		else if (column->type == TABLE_TIME)
 			buf_puts(&headings, " (ms)");
+		else if (column->type == TABLE_MB)
+			buf_puts(&headings, " (MB)");
+		else if (column->type == TABLE_MB_RATE)
+			buf_puts(&headings, " (MB/s)");
 		table->align[i] = is_text(column) ? 'l' : 'r';
 	}
 	table->align[table->n_columns] = '\0';
@@ -39,11 +44,14 @@ static void add_headings(struct table *table)
 static void text_begin(struct table *table, const char *key, const char *title)
 {
 	struct buf *out = &table->lines.pending;
+	size_t from;
 
 	if (table->tables)
 		buf_putc(out, '\n');
+	from = out->len;
 	if (title)
 		buf_printf(out, table->options.color ? "\033[1m%s\033[0m\n" : "%s\n", title);
+	text_wrap_lines(out, from, table->options.width);
 	add_headings(table);
 }
 
@@ -69,7 +77,7 @@ static bool is_nothing(const struct table_column *column, const struct table_val
 
 static uint64_t whole(const struct table_value *value)
 {
-	return value->kind == VALUE_U64 ? value->u64 : (uint64_t)(magnitude(value) + 0.5);
+	return value->kind == VALUE_U64 ? value->u64 : number_rounded(magnitude(value));
 }
 
 static void add_number(struct buf *out, const struct table_column *column,
@@ -88,6 +96,10 @@ static void add_number(struct buf *out, const struct table_column *column,
 	case TABLE_RATE:
 		buf_bytes(out, whole(value));
 		buf_puts(out, "/s");
+		break;
+	case TABLE_MB:
+	case TABLE_MB_RATE:
+		table_add_real(out, magnitude(value) / 1e6, 3);
 		break;
 	case TABLE_PERCENT:
 	case TABLE_CHANGE:
@@ -147,16 +159,19 @@ static void text_end_row(struct table *table)
 static void text_end(struct table *table)
 {
 	struct buf *out = &table->lines.pending;
+	size_t from;
 
 	if (table->rows)
 		columns_print(&table->layout, out);
 	else if (!table->notes.len)
 		buf_puts(out, "  none\n");
 	buf_free(&table->layout.cells);
+	from = out->len;
 	for (const char *note = table->notes.data; note && *note; note = strchr(note, '\n') + 1) {
 		buf_puts(out, "  ");
 		buf_add(out, note, strchr(note, '\n') + 1 - note);
 	}
+	text_wrap_lines(out, from, table->options.width);
 }
 
 const struct table_form_ops table_text_form = {

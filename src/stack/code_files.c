@@ -13,9 +13,10 @@
 #include <uthash.h>
 
 #include "base/xalloc.h"
+#include "probe/helper.h"
 #include "stack/function_table.h"
 
-#define TABLES_BYTES ((size_t)128 << 20)
+#define TABLES_BYTES ((size_t)64 << 20)
 #define OPEN_MAX     4096
 #define FREE_NS      200000000ull
 
@@ -171,7 +172,7 @@ static void read_table(struct code_files *files, struct code_file *file)
 	uint64_t begin_ns = now_ns();
 	struct stat st;
 
-	if (fstat(file->fd, &st) < 0)
+	if (file_stat(file->fd, &st) < 0)
 		return;
 	if ((file->table || file->unreadable) && (is_as_read(file, &st) || is_dear(file, begin_ns)))
 		return;

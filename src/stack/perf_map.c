@@ -2,21 +2,20 @@
 #include "stack/perf_map.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "base/xalloc.h"
+#include "probe/helper.h"
 
-#define TEXT_MAX  (64u << 20)
-#define LINES_MAX (1u << 20)
+#define TEXT_MAX   (8u << 20)
+#define LINE_BYTES 32 /* few are shorter; of a file of shorter ones not all are kept */
 
 struct line {
 	uint64_t start, size;
@@ -31,6 +30,9 @@ struct perf_map {
 	struct line *lines;
 	size_t count;
 	uint64_t again_ns; /* not to be read again before */
+	struct budget *budget;
+	uint32_t owner;
+	size_t taken;
 };
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -57,26 +59,6 @@ static pid_t own_pid(pid_t pid)
 	return own;
 }
 
-/* A path of the process's, looked at before it is opened: a FIFO would block. */
-static int open_path(pid_t pid)
-{
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	char root[64], path[64];
-	int root_fd, fd;
-
-	snprintf(root, sizeof(root), "/proc/%d/root", pid);
-	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return -1;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", own_pid(pid));
-	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	close(root_fd);
-	return fd;
-}
-
 /* Others can write to /tmp as well, and would give names to this process's code. */
 static bool is_its_own(int fd, pid_t pid)
 {
@@ -84,7 +66,7 @@ static bool is_its_own(int fd, pid_t pid)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && stat(path, &process) == 0 &&
+	return file_stat(fd, &file) == 0 && S_ISREG(file.st_mode) && stat(path, &process) == 0 &&
 	       (file.st_uid == process.st_uid || file.st_uid == 0);
 }
 
@@ -96,19 +78,24 @@ struct perf_map *perf_map_open_file(int fd)
 	return map;
 }
 
-struct perf_map *perf_map_open(pid_t pid)
+struct perf_map *perf_map_open(pid_t pid, struct budget *budget)
 {
-	int path_fd = open_path(pid), fd = -1;
-	char self[64];
+	struct perf_map *map;
+	char path[64];
+	int fd;
 
-	if (path_fd < 0)
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", own_pid(pid));
+	fd = helper_open_in_root(pid, path);
+	if (fd < 0)
 		return NULL;
-	if (is_its_own(path_fd, pid)) {
-		snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-		fd = open(self, O_RDONLY | O_CLOEXEC);
+	if (!is_its_own(fd, pid)) {
+		close(fd);
+		return NULL;
 	}
-	close(path_fd);
-	return fd >= 0 ? perf_map_open_file(fd) : NULL;
+	map = perf_map_open_file(fd);
+	map->budget = budget;
+	map->owner = (uint32_t)pid;
+	return map;
 }
 
 void perf_map_free(struct perf_map *map)
@@ -116,6 +103,7 @@ void perf_map_free(struct perf_map *map)
 	if (!map)
 		return;
 	close(map->fd);
+	budget_give(map->budget, map->owner, map->taken);
 	free(map->text);
 	free(map->lines);
 	free(map);
@@ -149,16 +137,15 @@ static int compare_lines(const void *left, const void *right)
 }
 
 /* Splits the text into lines; one that is not whole yet is left for the next time. */
-static void parse_text(struct perf_map *map)
+static void parse_text(struct perf_map *map, size_t len)
 {
-	size_t room = 0;
+	size_t room = 0, most = len / LINE_BYTES + 1024;
 	char *next, *name;
 
 	map->count = 0;
-	for (char *at = map->text; (next = strchr(at, '\n')) && map->count < LINES_MAX;
-	     at = next + 1) {
+	for (char *at = map->text; (next = strchr(at, '\n')) && map->count < most; at = next + 1) {
 		if (map->count == room) {
-			room = room ? 2 * room : 1024;
+			room = room && 2 * room < most ? 2 * room : room ? most : 1024;
 			map->lines = xrealloc(map->lines, room * sizeof(*map->lines));
 		}
 		*next = '\0';
@@ -180,13 +167,25 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static bool take_room(struct perf_map *map, size_t bytes)
+{
+	if (bytes <= map->taken)
+		return true;
+	if (!budget_take(map->budget, map->owner, bytes - map->taken))
+		return false;
+	map->taken = bytes;
+	return true;
+}
+
 static void read_whole(struct perf_map *map, off_t size)
 {
 	size_t want = size < (off_t)TEXT_MAX ? (size_t)size : TEXT_MAX, have = 0;
 
+	if (!take_room(map, want + (want / LINE_BYTES + 1024) * sizeof(*map->lines)))
+		return;
 	map->text = xrealloc(map->text, want + 1);
 	while (have < want) {
-		ssize_t got = pread(map->fd, map->text + have, want - have, (off_t)have);
+		ssize_t got = helper_pread(map->fd, map->text + have, want - have, have);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -196,7 +195,7 @@ static void read_whole(struct perf_map *map, off_t size)
 	}
 	map->text[have] = '\0';
 	map->read = size;
-	parse_text(map);
+	parse_text(map, have);
 }
 
 /*
@@ -208,7 +207,7 @@ static bool read_again(struct perf_map *map)
 	uint64_t begin_ns = now_ns();
 	struct stat st;
 
-	if (fstat(map->fd, &st) < 0 || st.st_size == map->read || begin_ns < map->again_ns)
+	if (file_stat(map->fd, &st) < 0 || st.st_size == map->read || begin_ns < map->again_ns)
 		return false;
 	read_whole(map, st.st_size);
 	map->again_ns = begin_ns + 10 * (now_ns() - begin_ns);

@@ -11,21 +11,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct budget;
 struct perf_map;
 
 /*
  * Opens the map of a running process, in its mount namespace and under the pid that it has for
  * itself. Only a regular file of the process's user or of root is taken, as perf does. NULL where
- * there is none. It stays readable when the process has ended.
+ * there is none. It stays readable when the process has ended. What is read of it is taken from the
+ * budget (may be NULL), whose owner is the pid.
  */
-struct perf_map *perf_map_open(pid_t pid);
+struct perf_map *perf_map_open(pid_t pid, struct budget *budget);
 struct perf_map *perf_map_open_file(int fd); /* takes the descriptor; for tests */
 void perf_map_free(struct perf_map *map);    /* NULL is allowed */
 
 /*
  * The function at an address, and how far into it that is; NULL where none is known. Of the file
- * the first 64 MiB and a million functions are read, again when it has grown and what was read
- * does not tell. Of functions that overlap the one written last is meant. The name belongs to the
+ * the first 8 MiB are read, and a function for each 32 bytes of them, again when it has grown and
+ * what was read does not tell; none where the budget has no room. Of functions that overlap the one written last is meant. The name belongs to the
  * map, until the next call.
  */
 const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes);

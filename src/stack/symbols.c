@@ -9,6 +9,7 @@
 
 #include <uthash.h>
 
+#include "base/budget.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "probe/maps.h"
@@ -16,10 +17,13 @@
 #include "stack/function_name.h"
 #include "stack/perf_map.h"
 
-#define MAPPINGS_MAX 65536 /* vm.max_map_count is 65,530 */
-#define NAMES_BYTES  ((size_t)64 << 20)
-#define LOOKS_MAX    256 /* processes that were looked at and not asked about */
-#define MISSES       64  /* addresses with nothing at them for which a process is seen again */
+#define MAPPINGS_MAX  65536 /* vm.max_map_count is 65,530 */
+#define NAMES_BYTES   ((size_t)16 << 20)
+#define EACH_BYTES    ((size_t)16 << 20) /* of a process: its mappings and its perf map */
+#define ALL_BYTES     ((size_t)32 << 20)
+#define MAPPING_BYTES (sizeof(struct code) + 192) /* with the file that it is of */
+#define LOOKS_MAX     256 /* processes that were looked at and not asked about */
+#define MISSES        64  /* addresses with nothing at them for which a process is seen again */
 
 struct name {
 	UT_hash_handle hh;
@@ -45,7 +49,7 @@ struct program { /* a process */
 	uint64_t started; /* since boot, as /proc says: tells it from a later one of the same pid */
 	bool over;        /* its pid is another's, or another program's, by now */
 	struct code *code;
-	size_t n_code;
+	size_t n_code, taken; /* from the budget, for these */
 	struct perf_map *perf_map;
 	uint64_t missed[MISSES];
 	size_t n_missed;
@@ -63,6 +67,7 @@ struct look { /* what a pid had mapped when it was last looked at */
 	pid_t pid;
 	uint64_t started;
 	struct listing listing;
+	size_t taken; /* from the budget */
 	UT_hash_handle hh;
 };
 
@@ -74,6 +79,7 @@ struct symbols {
 	struct name *names;
 	struct demangled *demangled;
 	size_t names_bytes;
+	struct budget *budget; /* of mappings and perf maps, by pid */
 };
 
 /* ---- names, each kept once ------------------------------------------------------------------- */
@@ -281,8 +287,24 @@ static void drop_listing(struct symbols *symbols, struct listing *listing)
 	free(listing->code);
 }
 
-static int list_code(struct symbols *symbols, pid_t pid, struct listing *listing, struct err *err)
+/* The account of one list, which was of `*taken` bytes. False where there is no room for more. */
+static bool take_room(struct symbols *symbols, pid_t pid, size_t *taken, size_t count)
 {
+	size_t bytes = count * MAPPING_BYTES;
+
+	budget_give(symbols->budget, (uint32_t)pid, *taken);
+	*taken = 0;
+	if (!budget_take(symbols->budget, (uint32_t)pid, bytes))
+		return false;
+	*taken = bytes;
+	return true;
+}
+
+/* `taken` is what the list that it takes the place of has taken, and what it takes then. */
+static int list_code(struct symbols *symbols, pid_t pid, struct listing *listing, size_t *taken,
+                     struct err *err)
+{
+	const size_t before = *taken;
 	int rc;
 
 	*listing = (struct listing){ .symbols = symbols, .pid = pid };
@@ -290,6 +312,10 @@ static int list_code(struct symbols *symbols, pid_t pid, struct listing *listing
 	/* Of a process that has ended and was not waited for, the file is empty. */
 	if (rc >= 0 && !listing->count)
 		rc = err_set(err, ESRCH, "process %d has ended", pid);
+	if (rc >= 0 && !take_room(symbols, pid, taken, listing->count)) {
+		take_room(symbols, pid, taken, before / MAPPING_BYTES);
+		rc = err_set(err, ENOMEM, "process %d has more mapped than is kept of it", pid);
+	}
 	if (rc < 0)
 		drop_listing(symbols, listing);
 	return rc < 0 ? rc : 0;
@@ -299,6 +325,7 @@ static void free_look(struct symbols *symbols, struct look *look)
 {
 	HASH_DEL(symbols->looks, look);
 	drop_listing(symbols, &look->listing);
+	take_room(symbols, look->pid, &look->taken, 0);
 	free(look);
 }
 
@@ -321,6 +348,9 @@ static int recall(struct symbols *symbols, struct program *program, struct err *
 	merge(symbols, program, &look->listing);
 	look->listing.count = 0;
 	look->listing.code = NULL;
+	budget_give(symbols->budget, (uint32_t)program->pid, program->taken);
+	program->taken = look->taken;
+	look->taken = 0;
 	free_look(symbols, look);
 	return 0;
 }
@@ -334,12 +364,12 @@ static int see(struct symbols *symbols, struct program *program, struct err *err
 		return err_set(err, ESRCH, "process %d has ended", program->pid);
 	if (program->started && program->started != started)
 		return recall(symbols, program, err);
-	if (list_code(symbols, program->pid, &listing, err))
+	if (list_code(symbols, program->pid, &listing, &program->taken, err))
 		return recall(symbols, program, err);
 	program->started = started;
 	merge(symbols, program, &listing);
 	if (!program->perf_map)
-		program->perf_map = perf_map_open(program->pid);
+		program->perf_map = perf_map_open(program->pid, symbols->budget);
 	return 0;
 }
 
@@ -347,9 +377,10 @@ void symbols_look(struct symbols *symbols, pid_t pid)
 {
 	struct listing listing;
 	struct look *look;
+	size_t taken = 0;
 
 	pthread_mutex_lock(&symbols->lock);
-	if (list_code(symbols, pid, &listing, NULL) == 0) {
+	if (list_code(symbols, pid, &listing, &taken, NULL) == 0) {
 		look = find_look(symbols, pid);
 		if (look)
 			free_look(symbols, look);
@@ -359,6 +390,7 @@ void symbols_look(struct symbols *symbols, pid_t pid)
 		look->pid = pid;
 		look->started = start_time(pid);
 		look->listing = listing;
+		look->taken = taken;
 		HASH_ADD_INT(symbols->looks, pid, look);
 	}
 	pthread_mutex_unlock(&symbols->lock);
@@ -383,6 +415,7 @@ static void free_program(struct symbols *symbols, struct program *program)
 	for (size_t i = 0; i < program->n_code; i++)
 		code_files_drop(symbols->files, program->code[i].file);
 	free(program->code);
+	take_room(symbols, program->pid, &program->taken, 0);
 	perf_map_free(program->perf_map);
 	free(program);
 }
@@ -406,6 +439,7 @@ struct symbols *symbols_new(void)
 {
 	struct symbols *symbols = xcalloc(1, sizeof(*symbols));
 
+	symbols->budget = budget_new(EACH_BYTES, ALL_BYTES);
 	pthread_mutex_init(&symbols->lock, NULL);
 	symbols->files = code_files_new();
 	return symbols;
@@ -424,6 +458,7 @@ void symbols_free(struct symbols *symbols)
 	code_files_free(symbols->files);
 	free_names(symbols);
 	pthread_mutex_destroy(&symbols->lock);
+	budget_free(symbols->budget);
 	free(symbols);
 }
 

@@ -13,9 +13,10 @@
  * A process is a `struct process`: after an exec it is another one with the same pid, and of the
  * one before it what was seen last stays.
  *
- * Memory: the tables of the files that were asked about, 128 MiB at most (then those that were not
- * used for longest go, and are read again if need be); names that were found, 64 MiB at most (then
- * frames have no names); one open descriptor for each file, 4096 at most.
+ * Memory: the tables of the files that were asked about, 64 MiB at most (then those that were not
+ * used for longest go, and are read again if need be); names that were found, 16 MiB at most (then
+ * frames have no names); of a process, what it has mapped and its perf map, 16 MiB at most and 32 of
+ * all (then they are not seen anew); one open descriptor for each file, 4096 at most.
  */
 #ifndef CUSCOPE_STACK_SYMBOLS_H
 #define CUSCOPE_STACK_SYMBOLS_H

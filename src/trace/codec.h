@@ -44,6 +44,10 @@ enum call_value {
 #define SHAPE_DIRECTION(shape)  ((shape) >> 8 & 0xff)
 #define SHAPE_HAS_STREAM(shape) ((shape) >> 16 & 1)
 
+/* Above the flags of a call: its overhead_ns; since 1.2. Older readers leave it out. */
+#define FLAGS_OVERHEAD_SHIFT 16
+#define FLAGS_OVERHEAD_MOST  (UINT64_MAX >> FLAGS_OVERHEAD_SHIFT)
+
 /* The values of an activity, in the same way; of none is expected that it follows another. */
 enum activity_value {
 	ACTIVITY_DEVICE,
@@ -78,6 +82,8 @@ enum range_value {
 	RANGE_VALUE_CONTEXT,
 	RANGE_VALUE_STREAM,
 	RANGE_VALUE_CORRELATION,
+	RANGE_VALUE_CATEGORY, /* these two: since 1.2 */
+	RANGE_VALUE_COLOR,
 	RANGE_VALUE_KEPT,
 };
 

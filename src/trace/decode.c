@@ -15,17 +15,21 @@
 #define EVENT_BYTES_MAX ((VALUE_COUNT + 1) * VARINT_MAX)
 _Static_assert(EVENT_BYTES_MAX < UNPACK_SPARE, "an event that is cut off is read to its end");
 
-#define KNOWN_FLAGS (CALL_NESTED | CALL_NO_RETURN | CALL_UNFINISHED | CALL_CAPTURED | CALL_FAILED)
+#define KNOWN_FLAGS                                                                                \
+	(CALL_NESTED | CALL_NO_RETURN | CALL_UNFINISHED | CALL_CAPTURED | CALL_FAILED |            \
+	 CALL_SIZE_UNKNOWN)
 
 struct numbered_thread {
-	const struct process *process;
-	uint32_t tid;
+	const struct process *process; /* NULL: lost */
+	uint32_t process_id, tid;
 };
 
 struct decoder {
 	struct codec codec;
 	struct objects *objects;
 	struct names *names;
+	bool names_lost;
+	bool lost; /* of the event that is read: something that it refers to */
 	const uint8_t *at[COLUMN_COUNT], *end[COLUMN_COUNT];
 	uint32_t events; /* that are left */
 	struct numbered_thread *threads;
@@ -59,7 +63,14 @@ void decoder_free(struct decoder *decoder)
 
 bool decoder_names(struct decoder *decoder, const uint8_t *raw, size_t bytes)
 {
+	decoder->names_lost = false;
 	return names_read(decoder->names, raw, bytes);
+}
+
+void decoder_lose_names(struct decoder *decoder)
+{
+	names_read(decoder->names, NULL, 0);
+	decoder->names_lost = true;
 }
 
 bool decoder_begin(struct decoder *decoder, const struct chunk_head *head, const uint8_t *raw)
@@ -97,8 +108,8 @@ static uint64_t next_number(struct decoder *decoder, enum column column)
 
 static bool add_thread(struct decoder *decoder)
 {
-	const struct process *process =
-		objects_process(decoder->objects, next_number(decoder, COLUMN_HEADS));
+	uint64_t id = next_number(decoder, COLUMN_HEADS);
+	const struct process *process = objects_process(decoder->objects, id);
 	uint32_t tid = (uint32_t)next_number(decoder, COLUMN_HEADS);
 
 	if (decoder->n_threads == decoder->threads_room) {
@@ -106,8 +117,11 @@ static bool add_thread(struct decoder *decoder)
 		decoder->threads = xrealloc(decoder->threads,
 		                            decoder->threads_room * sizeof(*decoder->threads));
 	}
-	decoder->threads[decoder->n_threads++] = (struct numbered_thread){ process, tid };
-	return process != NULL;
+	if (!process && !objects_lost(decoder->objects, OBJECT_PROCESS, id))
+		return false;
+	decoder->threads[decoder->n_threads++] =
+		(struct numbered_thread){ process, (uint32_t)id, tid };
+	return true;
 }
 
 static bool read_thread(struct decoder *decoder, uint64_t head, struct event *event)
@@ -124,6 +138,7 @@ static bool read_thread(struct decoder *decoder, uint64_t head, struct event *ev
 		return false;
 	event->process = decoder->thread->process;
 	event->tid = decoder->thread->tid;
+	decoder->lost |= !event->process;
 	return true;
 }
 
@@ -134,7 +149,10 @@ static bool read_kernel(struct decoder *decoder, uint64_t head, struct last_kern
 	if (head & HEAD_KERNEL)
 		last->kernel = (uint32_t)next_number(decoder, COLUMN_HEADS);
 	*kernel = last->kernel ? objects_kernel(decoder->objects, last->kernel - 1) : NULL;
-	return *kernel || !last->kernel;
+	if (*kernel || !last->kernel)
+		return true;
+	decoder->lost = true;
+	return objects_lost(decoder->objects, OBJECT_KERNEL, last->kernel - 1);
 }
 
 /* The event's time and when it began. Nothing begins after its end. */
@@ -222,16 +240,33 @@ static void fill_args(struct api_call *args, const uint64_t *values, size_t n_ar
 	}
 }
 
+static struct last_correlation *correlation_of(struct decoder *decoder)
+{
+	return codec_correlation(&decoder->codec, decoder->thread->process_id);
+}
+
 static uint64_t read_correlation(struct decoder *decoder, uint32_t mask, uint64_t *last)
 {
 	*last += mask >> VALUE_CORRELATION & 1 ? unfold(next_number(decoder, COLUMN_VALUES)) : 1;
 	return *last;
 }
 
+/* What stands for a function that was lost: how its values are told does not depend on it. */
+static const struct function *function_of(struct decoder *decoder, uint64_t id)
+{
+	static const struct function none = { .name = "", .lib = "" };
+	const struct function *function = objects_function(decoder->objects, id);
+
+	if (function || !objects_lost(decoder->objects, OBJECT_FUNCTION, id))
+		return function;
+	decoder->lost = true;
+	return &none;
+}
+
 static enum decoded read_call(struct decoder *decoder, uint64_t head, struct event *event)
 {
 	uint64_t id = (head >> HEAD_SHIFT) - CODE_CALL;
-	const struct function *function = objects_function(decoder->objects, id);
+	const struct function *function = function_of(decoder, id);
 	struct codec *codec = &decoder->codec;
 	struct call *call = &decoder->call;
 	struct last_kernel *last;
@@ -241,24 +276,24 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 
 	if (!function || !read_thread(decoder, head, event))
 		return DECODED_DAMAGE;
-	last = codec_kernel(codec, KERNEL_OF_FUNCTION(function->id));
+	last = codec_kernel(codec, KERNEL_OF_FUNCTION((uint32_t)id));
 	if (!read_kernel(decoder, head, last, &call->kernel))
 		return DECODED_DAMAGE;
 	call->function = function;
 	call->op = function->api ? api_op(function->api) : OP_NONE;
-	if (call->op == OP_LAUNCH && !call->kernel)
+	if (call->op == OP_LAUNCH && !call->kernel && !decoder->lost)
 		return DECODED_DAMAGE;
 	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
 	if (!read_times(decoder, event, &call->begin_ns))
 		return DECODED_DAMAGE;
-	slot = codec_slot(codec, function->id, last->kernel);
+	slot = codec_slot(codec, (uint32_t)id, last->kernel);
 	read_values(decoder, slot, mask);
 	fill_args(&call->args, slot->last, function->api ? api_args(function->api, &args) : 0);
 	call->flags = (uint32_t)slot->last[VALUE_FLAGS] & KNOWN_FLAGS;
+	call->overhead_ns = slot->last[VALUE_FLAGS] >> FLAGS_OVERHEAD_SHIFT;
 	call->depth = (uint32_t)slot->last[VALUE_DEPTH];
 	call->result = (int32_t)slot->last[VALUE_RESULT];
-	call->correlation = read_correlation(decoder, mask,
-	                                     &codec_correlation(codec, event->process->id)->call);
+	call->correlation = read_correlation(decoder, mask, &correlation_of(decoder)->call);
 	call->end_ns = call_has_end(call) ? event->time_ns : 0;
 	if (mask >> VALUE_END & 1 && !read_end(decoder, event, &call->end_ns))
 		return DECODED_DAMAGE;
@@ -267,7 +302,7 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 		return DECODED_DAMAGE;
 	event->type = EVENT_CALL;
 	event->call = call;
-	return DECODED_EVENT;
+	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 
 /* ---- activities ---------------------------------------------------------------------------- */
@@ -319,7 +354,7 @@ static enum decoded read_activity(struct decoder *decoder, uint64_t head, uint64
 
 	last = codec_kernel(codec, (uint32_t)kind);
 	if (!read_kernel(decoder, head, last, &activity->kernel) ||
-	    (kind == ACTIVITY_KERNEL && !activity->kernel))
+	    (kind == ACTIVITY_KERNEL && !activity->kernel && !decoder->lost))
 		return DECODED_DAMAGE;
 	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
 	if (!read_times(decoder, event, &activity->begin_ns))
@@ -328,14 +363,15 @@ static enum decoded read_activity(struct decoder *decoder, uint64_t head, uint64
 	read_activity_values(decoder, slot, mask);
 	fill_activity(activity, slot->last);
 	activity->kind = (enum activity_kind)kind;
-	activity->correlation = read_correlation(
-		decoder, mask, &codec_correlation(codec, event->process->id)->activity);
+	activity->correlation = read_correlation(decoder, mask, &correlation_of(decoder)->activity);
 	activity->end_ns = event->time_ns;
 	if (mask >> ACTIVITY_END & 1 && !read_end(decoder, event, &activity->end_ns))
 		return DECODED_DAMAGE;
 	event->type = EVENT_ACTIVITY;
 	event->activity = activity;
-	return kind < ACTIVITY_COUNT ? DECODED_EVENT : DECODED_NOTHING;
+	if (kind >= ACTIVITY_COUNT)
+		return DECODED_NOTHING;
+	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 
 /* ---- ranges -------------------------------------------------------------------------------- */
@@ -354,6 +390,8 @@ static bool fill_range(struct decoder *decoder, const uint64_t *values)
 	range->context = (uint32_t)values[RANGE_VALUE_CONTEXT];
 	range->stream = (uint32_t)values[RANGE_VALUE_STREAM];
 	range->correlation = values[RANGE_VALUE_CORRELATION];
+	range->category = (uint32_t)values[RANGE_VALUE_CATEGORY];
+	range->color = (uint32_t)values[RANGE_VALUE_COLOR];
 	return range->name && (range->domain || !values[RANGE_VALUE_DOMAIN]);
 }
 
@@ -371,8 +409,7 @@ static enum decoded read_range(struct decoder *decoder, uint64_t head, struct ev
 		return DECODED_DAMAGE;
 	slot = codec_slot(&decoder->codec, SLOT_OF_KIND(FORMAT_KIND_RANGE), 0);
 	read_activity_values(decoder, slot, mask);
-	read_correlation(decoder, mask,
-	                 &codec_correlation(&decoder->codec, event->process->id)->activity);
+	read_correlation(decoder, mask, &correlation_of(decoder)->activity);
 	range->end_ns = event->time_ns;
 	if (mask >> ACTIVITY_END & 1 && !read_end(decoder, event, &range->end_ns))
 		return DECODED_DAMAGE;
@@ -380,7 +417,9 @@ static enum decoded read_range(struct decoder *decoder, uint64_t head, struct ev
 		return DECODED_NOTHING;
 	event->type = EVENT_RANGE;
 	event->range = range;
-	return fill_range(decoder, slot->last) ? DECODED_EVENT : DECODED_DAMAGE;
+	if (!fill_range(decoder, slot->last))
+		return decoder->names_lost ? DECODED_LOST : DECODED_DAMAGE;
+	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -390,9 +429,9 @@ static enum decoded read_exit(struct decoder *decoder, uint64_t head, struct eve
 	uint64_t begin_ns;
 
 	event->type = EVENT_EXIT;
-	return read_thread(decoder, head, event) && read_times(decoder, event, &begin_ns)
-	               ? DECODED_EVENT
-	               : DECODED_DAMAGE;
+	if (!read_thread(decoder, head, event) || !read_times(decoder, event, &begin_ns))
+		return DECODED_DAMAGE;
+	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 
 static enum decoded read_of_kind(struct decoder *decoder, uint64_t head, struct event *event)
@@ -408,14 +447,20 @@ static enum decoded read_of_kind(struct decoder *decoder, uint64_t head, struct 
 	                                 : read_activity(decoder, head, kind, event);
 }
 
+static enum decoded read_announced(struct decoder *decoder, struct event *event)
+{
+	if (objects_take(decoder->objects, event, &decoder->announced))
+		return event->process ? DECODED_EVENT : DECODED_LOST;
+	return objects_lost_any(decoder->objects) ? DECODED_LOST : DECODED_DAMAGE;
+}
+
 static enum decoded read_event(struct decoder *decoder, struct event *event)
 {
 	uint64_t head = next_number(decoder, COLUMN_HEADS);
 
 	switch (head >> HEAD_SHIFT) {
 	case CODE_ANNOUNCED:
-		return objects_take(decoder->objects, event, &decoder->announced) ? DECODED_EVENT
-		                                                                  : DECODED_DAMAGE;
+		return read_announced(decoder, event);
 	case CODE_EXIT:
 		return read_exit(decoder, head, event);
 	case CODE_ACTIVITY:
@@ -440,6 +485,7 @@ enum decoded decoder_next(struct decoder *decoder, struct event *event)
 	}
 	decoder->events--;
 	*event = (struct event){ 0 };
+	decoder->lost = false;
 	decoded = read_event(decoder, event);
 	for (size_t i = 0; i < COLUMN_COUNT; i++) {
 		if (decoder->at[i] > decoder->end[i])

@@ -159,6 +159,8 @@ void encode_announced(struct encoder *encoder, uint64_t time_ns)
 static void list_values(const struct call *call, uint64_t values[VALUE_CORRELATION])
 {
 	const struct api_call *args = &call->args;
+	uint64_t overhead =
+		call->overhead_ns < FLAGS_OVERHEAD_MOST ? call->overhead_ns : FLAGS_OVERHEAD_MOST;
 
 	memcpy(values + VALUE_ARG, args->arg, sizeof(args->arg));
 	values[VALUE_HANDLE] = args->handle;
@@ -172,7 +174,7 @@ static void list_values(const struct call *call, uint64_t values[VALUE_CORRELATI
 		values[VALUE_GRID + i] = args->grid[i];
 		values[VALUE_BLOCK + i] = args->block[i];
 	}
-	values[VALUE_FLAGS] = call->flags;
+	values[VALUE_FLAGS] = call->flags | overhead << FLAGS_OVERHEAD_SHIFT;
 	values[VALUE_DEPTH] = call->depth;
 	values[VALUE_RESULT] = (uint64_t)(int64_t)call->result;
 	values[VALUE_SHAPE] = SHAPE(args->n_args, args->direction, args->has_stream);
@@ -322,6 +324,8 @@ static void encode_range(struct encoder *encoder, const struct event *event,
 		[RANGE_VALUE_CONTEXT] = range->context,
 		[RANGE_VALUE_STREAM] = range->stream,
 		[RANGE_VALUE_CORRELATION] = range->correlation,
+		[RANGE_VALUE_CATEGORY] = range->category,
+		[RANGE_VALUE_COLOR] = range->color,
 	};
 	uint8_t *at = column_at(encoder, COLUMN_HEADS);
 	uint32_t mask = 0;

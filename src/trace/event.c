@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "trace/event.h"
 
+#include "base/number.h"
+
 static const char *const texts[LOST_COUNT] = {
 	[LOST_RING_FULL] = "ring full: the reader did not keep up (--ring-size makes it larger)",
 	[LOST_THREADS_FULL] = "more threads or processes than there is room for",
@@ -10,7 +12,19 @@ static const char *const texts[LOST_COUNT] = {
 	[LOST_LATE] = "delivered too late for their place in time (shown out of order)",
 	[LOST_GPU_RING] = "GPU times: the target's ring was full (--ring-size makes it larger)",
 	[LOST_GPU_BUFFERS] = "GPU times: CUPTI had no buffer left",
-	[LOST_GPU_TIMES] = "GPU times: activities with impossible times, left out",
+	[LOST_GPU_TIMES] = "GPU times: activities and ranges with impossible times, left out",
+	[LOST_RECORDS] = "ring full: news of processes, threads, names and libraries "
+			 "(--ring-size makes it larger)",
+	[LOST_TARGETS_FULL] = "processes that were not traced: more than there is room for",
+	[LOST_TEXTS] = "names and other texts that were cut or could not be read",
+	[LOST_NOT_RUN] = "times that the kernel left an eBPF program out, as it was under way",
+	[LOST_GPU_CALLS] = "GPU times: work whose call is not known",
+	[LOST_SUMS] = "calls that found no room in the kernel's maps: sums are short of them",
+	[LOST_GPU_RECORDS] = "GPU times: records that made no sense, left out",
+	[LOST_NO_ANSWER] = "reads of a target's memory or files that were not answered",
+	[LOST_OVER_BUDGET] = "names, stacks and records beyond the memory that is kept of a target",
+	[LOST_GPU_UNRECORDED] = "GPU times: launches whose work still ran, or was not handed over, "
+				"when their process ended",
 };
 
 const char *lost_reason_text(enum lost_reason reason)
@@ -20,9 +34,7 @@ const char *lost_reason_text(enum lost_reason reason)
 
 uint64_t run_scaled(const struct run_info *run, uint64_t count)
 {
-	double scaled = (double)count * run->estimate_scale + 0.5;
-
 	if (run->estimate_scale <= 1)
 		return count;
-	return scaled < 0x1p64 ? (uint64_t)scaled : UINT64_MAX;
+	return number_rounded((double)count * run->estimate_scale);
 }

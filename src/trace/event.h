@@ -56,6 +56,7 @@ enum call_flags {
 			/* or an exception skipped it, or the trace ended first */
 	CALL_CAPTURED = 1 << 3, /* recorded into a graph, did not run */
 	CALL_FAILED = 1 << 4,   /* returned an error (a poll's "not ready" is none) */
+	CALL_SIZE_UNKNOWN = 1 << 5, /* OP_COPY, OP_SET: how many bytes cannot be seen in the call */
 };
 
 struct call {
@@ -63,6 +64,7 @@ struct call {
 	uint64_t correlation; /* number of the call in its process, from 1; 0: not followed */
 	uint64_t begin_ns;
 	uint64_t end_ns; /* 0 with CALL_NO_RETURN and CALL_UNFINISHED */
+	uint64_t overhead_ns; /* between the two, and the agent's: loading CUPTI in cuInit */
 	uint32_t flags;
 	uint32_t depth;              /* 0 for a call that no other traced call made */
 	int32_t result;              /* cudaError_t or CUresult; 0 where there is none */
@@ -136,6 +138,8 @@ struct range {
 	uint32_t depth;           /* RANGE_PUSHPOP: ranges around it in its thread and domain */
 	uint64_t correlation;     /* RANGE_SYNC: of its call; 0: not known */
 	uint32_t context, stream; /* RANGE_SYNC: as of activities; 0: none */
+	uint32_t category;        /* NVTX: the program's own number; 0: none */
+	uint32_t color;           /* NVTX: alpha, red, green, blue, from the highest byte; 0: none */
 };
 
 enum event_type {
@@ -178,7 +182,17 @@ enum lost_reason {
 	LOST_LATE,         /* came after its place in time had been written: order only */
 	LOST_GPU_RING,     /* GPU times: the agent's ring was full */
 	LOST_GPU_BUFFERS,  /* CUPTI had no buffer for them */
-	LOST_GPU_TIMES,    /* activities whose times were impossible, left out */
+	LOST_GPU_TIMES,    /* activities and ranges whose times were impossible, left out */
+	LOST_RECORDS,      /* ring full, too: what told of processes, threads, names, mappings */
+	LOST_TARGETS_FULL, /* processes that are not traced: the eBPF side has no room for more */
+	LOST_TEXTS,        /* texts that were cut or could not be read; their calls are there */
+	LOST_NOT_RUN,      /* the kernel left an eBPF program out, which was under way already */
+	LOST_GPU_CALLS,    /* activities that are there, but the call that asked for them is not */
+	LOST_GPU_RECORDS,  /* what an agent told and made no sense, left out */
+	LOST_SUMS,         /* calls that no sum had room for: memleak, launches, bandwidth */
+	LOST_NO_ANSWER,    /* reads of a target's memory or files that came to no end */
+	LOST_OVER_BUDGET,  /* what a target told beyond the memory that is kept of it */
+	LOST_GPU_UNRECORDED, /* launches whose work was not told of when their process ended */
 	LOST_COUNT,
 };
 
@@ -193,17 +207,37 @@ struct miss {
 		MISS_ENTRY_ONLY,  /* no returns for this process or function; why */
 		MISS_ESTIMATED,   /* measured in windows; why says which share of the time */
 		MISS_GPU_TIMES,   /* no GPU times of this process, or of a part of the time; why */
+		MISS_NO_ANSWER,   /* process; its memory and files are not read any more; why */
+		MISS_OVER_BUDGET, /* process; it told more than is kept; why says what */
+		MISS_UNSEEN,      /* processes ended before their files could be looked into; why */
+		MISS_LAST = MISS_UNSEEN,
 	} kind;
 	const char *name;
 	const char *lib;
 	uint32_t pid; /* 0: all */
 	const char *why;
+	uint64_t processes; /* that it stands for; 0: it counts none */
 };
+
+/* A GPU of the machine, whichever process used it. 0 and "": not known. */
+struct run_gpu {
+	char name[96]; /* "NVIDIA H200" */
+	char uuid[48]; /* "GPU-8c0d...", as nvidia-smi shows it */
+	char bus[32];  /* "00000000:18:00.0" */
+	uint64_t memory_bytes;
+	uint64_t clock_hz;         /* the highest of its multiprocessors */
+	uint64_t memory_bandwidth; /* bytes a second, by clock and width */
+	uint32_t major, minor;     /* compute capability */
+	uint32_t multiprocessors;
+};
+
+#define RUN_GPUS_MAX 64 /* in a file; GPUS_MAX of src/cuda is what is asked for */
 
 /* How a run went: filled by the source, read by consumers in end(). */
 struct run_info {
 	uint64_t begin_ns, end_ns;  /* of the trace */
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the begin */
+	int64_t boottime_offset_ns; /* CLOCK_BOOTTIME minus it: how long the machine had slept */
 	uint64_t lost[LOST_COUNT];
 	const struct miss *misses;
 	size_t n_misses;
@@ -213,9 +247,19 @@ struct run_info {
 	uint64_t gpu_clock_error_ns; /* of activities' times against calls'; 0: one clock */
 	uint64_t holds;              /* how often a command's thread waited while a file that it */
 	uint64_t longest_hold_ns;    /* had mapped was looked into, and hooked */
+	/* what tracing cost the busiest thread, of its own time: on average, in the worst 250 ms */
+	double overhead_percent, overhead_most_percent;
 	bool cut_short; /* a trace file without its end: counts of losses are not known */
+	bool end_damaged; /* its end is in a damaged part: neither are they; not with cut_short */
+	uint64_t damaged_chunks; /* of a trace file, which were left out; known in end() */
+	uint64_t damaged_events; /* in them, or of no use without them; as far as is known */
 	/* where it was recorded; NULL: not known */
 	const char *hostname, *kernel_release, *driver_version, *command;
+	const char *machine;        /* as `uname -m` has it: "x86_64" */
+	uint32_t cpus;              /* CPUs that are online; 0: not known */
+	uint64_t memory_bytes;      /* of the host; 0: not known */
+	const struct run_gpu *gpus; /* in the order of their PCI buses; known in end() */
+	size_t n_gpus;
 };
 
 /* A count as it would be had all been seen; at most UINT64_MAX. */
@@ -237,10 +281,12 @@ struct consumer_ops {
 	void (*free)(struct consumer *self);
 };
 
-/* Duration in ns, 0 where the end is not known. */
+/* The call's own duration in ns, without what the agent took; 0 where the end is not known. */
 static inline uint64_t call_duration_ns(const struct call *call)
 {
-	return call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
+	uint64_t ns = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
+
+	return ns > call->overhead_ns ? ns - call->overhead_ns : 0;
 }
 
 /* Of what ran on a GPU. A damaged trace can say that it ended before it began: 0 then. */

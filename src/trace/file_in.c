@@ -49,7 +49,7 @@ static void add_chunk(struct file_in *in, const struct chunk_head *head, uint64_
 	if ((in->n_chunks & (in->n_chunks - 1)) == 0)
 		in->chunks = xrealloc(in->chunks,
 		                      (in->n_chunks ? 2 * in->n_chunks : 1) * sizeof(*in->chunks));
-	in->chunks[in->n_chunks++] = (struct chunk_at){ *head, offset };
+	in->chunks[in->n_chunks++] = (struct chunk_at){ .head = *head, .offset = offset };
 }
 
 /* Whether a chunk begins there that is whole. */
@@ -91,6 +91,7 @@ static bool read_index(struct file_in *in)
 	    memcmp(trailer + 16, FORMAT_MAGIC, FORMAT_MAGIC_BYTES) ||
 	    get_fixed(trailer + 12, 4) != crc32(0, trailer, 12))
 		return false;
+	in->has_trailer = true;
 	at = get_fixed(trailer, 8);
 	if (at < FORMAT_HEADER_BYTES || at > in->bytes || !chunk_whole(in, at, &index) ||
 	    index.head.type != CHUNK_INDEX || index.head.raw_bytes > in->bytes)
@@ -122,32 +123,87 @@ static bool only_zeros(const struct file_in *in, uint64_t offset)
 	return true;
 }
 
-/* A chunk that has a good head and no end was being written when the writing stopped. */
+/*
+ * A chunk that has a good head and no end was being written when the writing stopped. But the
+ * writing of a file with a trailer did not: it lacks bytes in the middle. Behind the end they are
+ * no loss.
+ */
 static bool cut_off(const struct file_in *in, const struct chunk_at *chunk)
 {
 	uint8_t head[FORMAT_CHUNK_BYTES];
 	struct chunk_head unused;
 
+	if (in->has_trailer &&
+	    !(in->n_chunks && in->chunks[in->n_chunks - 1].head.type == CHUNK_END))
+		return false;
 	return in->bytes - chunk->offset < sizeof(head) ||
 	       (read_at(in, chunk->offset, head, sizeof(head)) && chunk_head_read(head, &unused)) ||
 	       only_zeros(in, chunk->offset);
 }
 
+static bool head_at(const struct file_in *in, uint64_t offset)
+{
+	uint8_t head[FORMAT_CHUNK_BYTES];
+	struct chunk_head unused;
+
+	return in->bytes - offset >= sizeof(head) && read_at(in, offset, head, sizeof(head)) &&
+	       chunk_head_read(head, &unused);
+}
+
+/* The first place from `offset` on where a chunk begins; 0: none. */
+static uint64_t next_head(const struct file_in *in, uint64_t offset)
+{
+	char block[1 << 16];
+	uint8_t magic[4];
+
+	put_fixed(magic, FORMAT_CHUNK_MAGIC, sizeof(magic));
+	while (in->bytes - offset >= FORMAT_CHUNK_BYTES) {
+		uint64_t left = in->bytes - offset;
+		size_t n = left < sizeof(block) ? (size_t)left : sizeof(block);
+		char *at = block;
+
+		if (!read_at(in, offset, block, n))
+			return 0;
+		while ((at = memmem(at, n - (size_t)(at - block), magic, sizeof(magic)))) {
+			if (head_at(in, offset + (uint64_t)(at - block)))
+				return offset + (uint64_t)(at - block);
+			at++;
+		}
+		if (n == left)
+			break;
+		offset += n - (sizeof(magic) - 1);
+	}
+	return 0;
+}
+
 static void walk(struct file_in *in)
 {
-	uint64_t offset = FORMAT_HEADER_BYTES;
+	uint64_t offset = FORMAT_HEADER_BYTES, gap = 0;
 	struct chunk_at chunk;
 
-	while (chunk_whole(in, offset, &chunk)) {
+	for (;;) {
+		if (!chunk_whole(in, offset, &chunk)) {
+			uint64_t next = cut_off(in, &chunk) ? 0 : next_head(in, offset + 1);
+
+			if (!next)
+				break;
+			gap += next - offset;
+			offset = next;
+			continue;
+		}
 		if (chunk.head.type == CHUNK_INDEX) {
 			in->complete = true;
-			return;
+			break;
 		}
 		add_chunk(in, &chunk.head, offset);
+		in->chunks[in->n_chunks - 1].gap = gap;
+		in->has_gaps |= gap != 0;
+		gap = 0;
 		offset += FORMAT_CHUNK_BYTES + (uint64_t)chunk.head.stored_bytes;
 	}
-	if (!cut_off(in, &chunk))
-		in->damaged_at = offset;
+	if (gap || (!in->complete && !cut_off(in, &chunk)))
+		in->damaged_at = offset - gap;
+	in->has_gaps |= in->damaged_at != 0;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace file as chunks: which there are and where, by its index or, where a crash left none, by
- * walking from one to the next.
+ * walking from one to the next, over what is damaged to the next head.
  */
 #ifndef CUSCOPE_TRACE_FILE_IN_H
 #define CUSCOPE_TRACE_FILE_IN_H
@@ -13,6 +13,7 @@
 struct chunk_at {
 	struct chunk_head head;
 	uint64_t offset; /* of the head */
+	uint64_t gap;    /* without an index: bytes before it that are no chunk */
 };
 
 struct file_in {
@@ -23,7 +24,10 @@ struct file_in {
 	struct chunk_at *chunks;
 	size_t n_chunks;
 	bool complete;       /* ends as a writer ends it */
-	uint64_t damaged_at; /* without an index: where bytes begin that are no chunk; 0: nowhere */
+	bool has_trailer;    /* its last bytes are what a writer ends a file with */
+	bool has_gaps;       /* without an index: bytes that are no chunk lie between chunks */
+	uint64_t damaged_at; /* without an index: where bytes begin that are no chunk, up to the */
+			     /* end; 0: nowhere */
 	struct unpacker *unpacker;
 	struct buf payload;
 };

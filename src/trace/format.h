@@ -18,7 +18,7 @@
 	"CUSCOPE" /* the first byte tells it from text */
 #define FORMAT_MAGIC_BYTES 8
 #define FORMAT_MAJOR       1
-#define FORMAT_MINOR       1
+#define FORMAT_MINOR       2
 
 #define FORMAT_HEADER_BYTES  16          /* magic, u16 major, u16 minor, u32 0 */
 #define FORMAT_CHUNK_BYTES   64          /* struct chunk_head, as chunk.c writes it */
@@ -63,8 +63,13 @@ enum run_field {
 	RUN_KERNEL_RELEASE,
 	RUN_DRIVER_VERSION,
 	RUN_COMMAND,
-	RUN_WRITER, /* "cuscope 0.1.0" */
-	RUN_GPU,    /* whether there were GPU times, error of their clock; since 1.1 */
+	RUN_WRITER,          /* "cuscope 0.1.0" */
+	RUN_GPU,             /* whether there were GPU times, error of their clock; since 1.1 */
+	RUN_MACHINE,         /* architecture, CPUs, memory; since 1.2 */
+	RUN_DEVICE,          /* a GPU of the machine; since 1.2 */
+	RUN_BOOTTIME_OFFSET, /* since 1.2 */
+	RUN_OVERHEAD,        /* of the busiest thread, in hundredths of a percent: on average, most;
+	                        since 1.2 */
 };
 
 /* The columns of an event chunk. */

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "trace/objects.h"
 
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/xalloc.h"
 #include "cuda/row_text.h"
 #include "trace/format.h"
+
+#define HOLES_MAX (1u << 20) /* that damage may leave among the numbers of each kind */
 
 struct known_function {
 	struct function function;
@@ -26,6 +30,8 @@ struct objects {
 	size_t n_old_names;
 	struct waiting *waiting; /* from `taken` on */
 	size_t n_waiting, taken, waiting_room;
+	uint64_t lost; /* definitions, at most HOLES_MAX */
+	uint64_t holes[OBJECT_KERNEL + 1]; /* of each kind, among the numbers that there are */
 };
 
 struct objects *objects_new(void)
@@ -33,8 +39,19 @@ struct objects *objects_new(void)
 	return xcalloc(1, sizeof(struct objects));
 }
 
+static void kernel_free(struct kernel *kernel)
+{
+	if (!kernel)
+		return;
+	free((char *)kernel->name);
+	free((char *)kernel->mangled);
+	free(kernel);
+}
+
 static void function_free(struct known_function *known)
 {
+	if (!known)
+		return;
 	free((char *)known->function.name);
 	free((char *)known->function.lib);
 	api_free(known->made);
@@ -49,11 +66,8 @@ void objects_free(struct objects *objects)
 		free(objects->processes[i]);
 	for (uint32_t i = 0; i < objects->n_functions; i++)
 		function_free(objects->functions[i]);
-	for (uint32_t i = 0; i < objects->n_kernels; i++) {
-		free((char *)objects->kernels[i]->name);
-		free((char *)objects->kernels[i]->mangled);
-		free(objects->kernels[i]);
-	}
+	for (uint32_t i = 0; i < objects->n_kernels; i++)
+		kernel_free(objects->kernels[i]);
 	for (size_t i = 0; i < objects->n_old_names; i++)
 		free(objects->old_names[i]);
 	free(objects->processes);
@@ -71,7 +85,9 @@ const struct process *objects_process(const struct objects *objects, uint64_t id
 
 const struct function *objects_function(const struct objects *objects, uint64_t id)
 {
-	return id < objects->n_functions ? &objects->functions[id]->function : NULL;
+	return id < objects->n_functions && objects->functions[id]
+	               ? &objects->functions[id]->function
+	               : NULL;
 }
 
 const struct kernel *objects_kernel(const struct objects *objects, uint64_t id)
@@ -79,19 +95,59 @@ const struct kernel *objects_kernel(const struct objects *objects, uint64_t id)
 	return id < objects->n_kernels ? objects->kernels[id] : NULL;
 }
 
-uint32_t objects_processes(const struct objects *objects)
+/* ---- what was lost ------------------------------------------------------------------------- */
+
+void objects_lose(struct objects *objects, uint64_t definitions)
 {
-	return objects->n_processes;
+	objects->lost += definitions < HOLES_MAX ? definitions : HOLES_MAX;
+	if (objects->lost > HOLES_MAX)
+		objects->lost = HOLES_MAX;
 }
 
-uint32_t objects_functions(const struct objects *objects)
+bool objects_lost_any(const struct objects *objects)
 {
-	return objects->n_functions;
+	return objects->lost != 0;
 }
 
-uint32_t objects_kernels(const struct objects *objects)
+/* A number below the count that has nothing is a hole; one above may have been in the last chunk.
+ */
+bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t id)
 {
-	return objects->n_kernels;
+	const uint32_t counts[] = { [OBJECT_PROCESS] = objects->n_processes,
+		                    [OBJECT_FUNCTION] = objects->n_functions,
+		                    [OBJECT_KERNEL] = objects->n_kernels };
+
+	return objects->lost && id < counts[kind] + objects->lost;
+}
+
+/* One more element in a table whose size doubles. */
+static void *table_grow(void *table, uint32_t count)
+{
+	if (count & (count - 1))
+		return table;
+	return xrealloc(table, (count ? 2 * (size_t)count : 1) * sizeof(void *));
+}
+
+/*
+ * Whether `id` is the next number, or one behind what was lost, which makes holes: no more of them
+ * in all than were lost, whatever the file says.
+ */
+static bool is_next(struct objects *objects, enum object_kind kind, uint32_t count, uint64_t id)
+{
+	if (id < count || id - count > objects->lost - objects->holes[kind])
+		return false;
+	objects->holes[kind] += id - count;
+	return true;
+}
+
+/* Room for the element `id`, with a hole before it where something was lost. */
+static void *make_room(void *table, uint32_t *count, uint64_t id)
+{
+	for (; *count <= id; ++*count) {
+		table = table_grow(table, *count);
+		memset((void **)table + *count, 0, sizeof(void *));
+	}
+	return table;
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -124,14 +180,6 @@ static void read_comm(struct bytes *body, char comm[16])
 	free(text);
 }
 
-/* One more element in a table whose size doubles. */
-static void *table_grow(void *table, uint32_t count)
-{
-	if (count & (count - 1))
-		return table;
-	return xrealloc(table, (count ? 2 * (size_t)count : 1) * sizeof(void *));
-}
-
 /* ---- objects ------------------------------------------------------------------------------- */
 
 static bool read_process(struct objects *objects, struct bytes *body)
@@ -139,20 +187,32 @@ static bool read_process(struct objects *objects, struct bytes *body)
 	uint64_t id = bytes_varint(body), pid = bytes_varint(body);
 	struct process *process;
 
-	if (id != objects->n_processes)
+	if (!is_next(objects, OBJECT_PROCESS, objects->n_processes, id))
 		return false;
+	objects->processes = make_room(objects->processes, &objects->n_processes, id);
 	process = xcalloc(1, sizeof(*process));
 	process->id = (uint32_t)id;
 	process->pid = (uint32_t)pid;
 	read_comm(body, process->comm);
-	objects->processes = table_grow(objects->processes, objects->n_processes);
-	objects->processes[objects->n_processes++] = process;
+	objects->processes[id] = process;
 	return !body->bad;
+}
+
+/* A function's name is a word of C, as it is when it comes from a library. */
+static char *read_name(struct bytes *body)
+{
+	char *name = record_string(body);
+
+	for (char *at = name; *at; at++) {
+		if (!isalnum((unsigned char)*at) && *at != '_')
+			*at = '?';
+	}
+	return name;
 }
 
 static void read_row(struct known_function *known, struct bytes *body)
 {
-	char *name = record_string(body), *spec;
+	char *name = read_name(body), *spec;
 	struct api_text row = { .name = name };
 
 	row.cls = (uint32_t)bytes_varint(body);
@@ -172,11 +232,12 @@ static bool read_function(struct objects *objects, struct bytes *body)
 	uint64_t id = bytes_varint(body), layer, cls;
 	struct known_function *known;
 
-	if (id != objects->n_functions)
+	if (!is_next(objects, OBJECT_FUNCTION, objects->n_functions, id))
 		return false;
+	objects->functions = make_room(objects->functions, &objects->n_functions, id);
 	known = xcalloc(1, sizeof(*known));
 	known->function.id = (uint32_t)id;
-	known->function.name = record_string(body);
+	known->function.name = read_name(body);
 	known->function.lib = record_string(body);
 	layer = bytes_varint(body);
 	cls = bytes_varint(body);
@@ -184,8 +245,7 @@ static bool read_function(struct objects *objects, struct bytes *body)
 	known->function.cls = cls < CLASS_COUNT ? (enum api_class)cls : CLASS_OTHER;
 	if (bytes_varint(body))
 		read_row(known, body);
-	objects->functions = table_grow(objects->functions, objects->n_functions);
-	objects->functions[objects->n_functions++] = known;
+	objects->functions[id] = known;
 	return !body->bad;
 }
 
@@ -203,12 +263,11 @@ static bool read_kernel(struct objects *objects, struct bytes *body)
 	uint64_t id = bytes_varint(body);
 	struct kernel *kernel;
 
-	if (id > objects->n_kernels)
+	if (id >= objects->n_kernels && !is_next(objects, OBJECT_KERNEL, objects->n_kernels, id))
 		return false;
-	if (id == objects->n_kernels) {
-		objects->kernels = table_grow(objects->kernels, objects->n_kernels);
-		objects->kernels[objects->n_kernels++] = xcalloc(1, sizeof(*kernel));
-	}
+	objects->kernels = make_room(objects->kernels, &objects->n_kernels, id);
+	if (!objects->kernels[id])
+		objects->kernels[id] = xcalloc(1, sizeof(*kernel));
 	kernel = objects->kernels[id];
 	keep_old(objects, kernel->name);
 	keep_old(objects, kernel->mangled);
@@ -238,11 +297,14 @@ static bool read_event(struct objects *objects, struct bytes *body, enum event_t
 {
 	struct event event = { .type = type };
 	struct waiting *waiting;
+	uint64_t id;
 
-	event.process = objects_process(objects, bytes_varint(body));
+	id = bytes_varint(body);
+	event.process = objects_process(objects, id);
 	event.tid = (uint32_t)bytes_varint(body);
 	event.time_ns = bytes_varint(body);
-	if (!event.process || event.time_ns >= FORMAT_TIME_MAX)
+	if ((!event.process && !objects_lost(objects, OBJECT_PROCESS, id)) ||
+	    event.time_ns >= FORMAT_TIME_MAX)
 		return false;
 	waiting = waiting_add(objects);
 	waiting->event = event;

@@ -22,11 +22,21 @@ const struct process *objects_process(const struct objects *objects, uint64_t id
 const struct function *objects_function(const struct objects *objects, uint64_t id);
 const struct kernel *objects_kernel(const struct objects *objects, uint64_t id);
 
-uint32_t objects_processes(const struct objects *objects); /* how many */
-uint32_t objects_functions(const struct objects *objects);
-uint32_t objects_kernels(const struct objects *objects);
+/*
+ * A chunk with so many definitions could not be read. Numbers that are not there may be of those
+ * from then on; the next chunk goes on behind them.
+ */
+void objects_lose(struct objects *objects, uint64_t definitions);
 
-/* Events that were read and not yet taken, oldest first; `thread` is for event->thread. */
+/* Whether a number that is not defined may be one of those. */
+enum object_kind { OBJECT_PROCESS, OBJECT_FUNCTION, OBJECT_KERNEL };
+bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t id);
+bool objects_lost_any(const struct objects *objects);
+
+/*
+ * Events that were read and not yet taken, oldest first; `thread` is for event->thread. One whose
+ * process was lost has none.
+ */
 size_t objects_waiting(const struct objects *objects);
 bool objects_take(struct objects *objects, struct event *event, struct thread *thread);
 

@@ -9,6 +9,7 @@
 #include "trace/consumers.h"
 #include "trace/decode.h"
 #include "trace/file_in.h"
+#include "trace/filter.h"
 #include "trace/objects.h"
 #include "trace/run_record.h"
 
@@ -17,16 +18,34 @@ struct trace_file {
 	char *path;
 	struct kept_run run;
 	uint64_t events;
+	uint64_t damaged_at; /* the first damage; 0: none so far */
+	uint64_t opened_damaged_at;
 	struct objects *objects;
 	struct decoder *decoder;
 };
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static int damaged(const struct trace_file *file, uint64_t offset, struct err *err)
+/* Where the first damage is; 0 is the header's place and stands for none. */
+static void note_damage(struct trace_file *file, uint64_t offset, uint64_t events)
 {
-	return err_set(err, EBADMSG, "%s is damaged at byte %llu: what comes before that was read",
-	               file->path, (unsigned long long)offset);
+	if (!file->damaged_at || offset < file->damaged_at)
+		file->damaged_at = offset;
+	file->run.info.damaged_chunks++;
+	file->run.info.damaged_events += events;
+}
+
+static int tell_damage(const struct trace_file *file, struct err *err)
+{
+	const struct run_info *run = &file->run.info;
+
+	return err_set(err, EBADMSG,
+	               "%s is damaged at byte %llu: %llu part%s of it and at least %llu event%s "
+	               "were left out, all else was read",
+	               file->path, (unsigned long long)file->damaged_at,
+	               (unsigned long long)run->damaged_chunks, run->damaged_chunks == 1 ? "" : "s",
+	               (unsigned long long)run->damaged_events,
+	               run->damaged_events == 1 ? "" : "s");
 }
 
 static const struct chunk_at *last_of_type(const struct trace_file *file, enum chunk_type type)
@@ -45,12 +64,19 @@ static bool read_run(struct trace_file *file, const struct chunk_at *chunk)
 	return raw && run_read(&file->run, raw, chunk->head.raw_bytes);
 }
 
-/* Of a file that was cut short: until its last event. */
+/* A file that was ended by its writer has a damaged end, or had it where bytes are damaged. */
+static bool has_damaged_end(const struct trace_file *file, const struct chunk_at *end)
+{
+	const struct file_in *in = &file->in;
+
+	return end || ((in->has_trailer || in->complete) && in->has_gaps);
+}
+
+/* Of a file whose end was not written or cannot be read: until its last event. */
 static void guess_end(struct trace_file *file)
 {
 	struct run_info *run = &file->run.info;
 
-	run->cut_short = true;
 	run->end_ns = run->begin_ns;
 	for (size_t i = 0; i < file->in.n_chunks; i++) {
 		const struct chunk_head *head = &file->in.chunks[i].head;
@@ -62,10 +88,17 @@ static void guess_end(struct trace_file *file)
 
 static int take_run(struct trace_file *file, struct err *err)
 {
-	if (read_run(file, last_of_type(file, CHUNK_END)))
+	const struct chunk_at *end = last_of_type(file, CHUNK_END);
+
+	if (read_run(file, end))
 		return 0;
 	if (read_run(file, last_of_type(file, CHUNK_RUN))) {
 		guess_end(file);
+		file->run.info.end_damaged = has_damaged_end(file, end);
+		file->run.info.cut_short = !file->run.info.end_damaged;
+		if (end)
+			note_damage(file, end->offset, 0);
+		file->opened_damaged_at = file->damaged_at;
 		return 0;
 	}
 	if (file->in.n_chunks || file->in.damaged_at)
@@ -91,8 +124,6 @@ int trace_open(const char *path, struct trace_file **result, struct err *err)
 		if (file->in.chunks[i].head.type == CHUNK_EVENTS)
 			file->events += file->in.chunks[i].head.events;
 	}
-	file->objects = objects_new();
-	file->decoder = decoder_new(file->objects);
 	*result = file;
 	return 0;
 }
@@ -146,6 +177,15 @@ struct reading {
 	size_t n_consumers;
 };
 
+static bool of_process(const struct trace_read_options *o, const struct process *process)
+{
+	for (size_t i = 0; i < o->n_pids; i++) {
+		if (o->pids[i] == process->pid)
+			return true;
+	}
+	return !o->n_pids;
+}
+
 static bool is_wanted(const struct reading *reading, const struct event *event)
 {
 	const struct trace_read_options *o = &reading->options;
@@ -154,11 +194,7 @@ static bool is_wanted(const struct reading *reading, const struct event *event)
 
 	if (early || event->time_ns > o->to_ns)
 		return false;
-	for (size_t i = 0; i < o->n_pids; i++) {
-		if (o->pids[i] == event->process->pid)
-			return true;
-	}
-	return !o->n_pids;
+	return of_process(o, event->process) && (!o->filter || filter_wants(o->filter, event));
 }
 
 /*
@@ -179,6 +215,10 @@ static int pass_on_range(struct reading *reading, const struct event *event, str
 
 static int pass_on(struct reading *reading, const struct event *event, struct err *err)
 {
+	if (!event->process) { /* which was defined in a chunk that is damaged */
+		reading->file->run.info.damaged_events++;
+		return 0;
+	}
 	if (!is_wanted(reading, event))
 		return 0;
 	if (event->type == EVENT_RANGE)
@@ -206,57 +246,95 @@ static int pass_on_waiting(struct reading *reading, size_t but, struct err *err)
 }
 
 /* The names for the events at `index`: the chunk before it, or none. */
-static int read_names(struct reading *reading, size_t index, struct err *err)
+static void read_names(struct reading *reading, size_t index)
 {
+	struct decoder *decoder = reading->file->decoder;
 	struct file_in *in = &reading->file->in;
 	const struct chunk_at *chunk = index ? &in->chunks[index - 1] : NULL;
 	const uint8_t *raw;
 
-	if (!chunk || chunk->head.type != CHUNK_NAMES)
-		return decoder_names(reading->file->decoder, NULL, 0) ? 0 : -EBADMSG;
+	if (!chunk || chunk->head.type != CHUNK_NAMES || in->chunks[index].gap) {
+		decoder_names(decoder, NULL, 0);
+		if (in->chunks[index].gap) /* they may have been there */
+			decoder_lose_names(decoder);
+		return;
+	}
 	raw = file_in_chunk(in, chunk);
-	if (!raw || !decoder_names(reading->file->decoder, raw, chunk->head.raw_bytes))
-		return damaged(reading->file, chunk->offset, err);
-	return 0;
+	if (raw && decoder_names(decoder, raw, chunk->head.raw_bytes))
+		return;
+	decoder_lose_names(decoder);
+	note_damage(reading->file, chunk->offset, 0);
 }
 
-static int read_events(struct reading *reading, size_t index, struct err *err)
+/* Of a chunk of events, `left` of which were not read. Those that were announced are there. */
+static int lose_events(struct reading *reading, const struct chunk_at *chunk, uint64_t left,
+                       struct err *err)
 {
-	const struct chunk_at *chunk = &reading->file->in.chunks[index];
-	struct decoder *decoder = reading->file->decoder;
-	const uint8_t *raw;
-	struct event event;
-	int r = read_names(reading, index, err);
+	size_t announced = objects_waiting(reading->file->objects);
 
-	if (r)
-		return r;
-	raw = file_in_chunk(&reading->file->in, chunk);
-	if (!raw || !decoder_begin(decoder, &chunk->head, raw))
-		return damaged(reading->file, chunk->offset, err);
-	r = pass_on_waiting(reading, chunk->head.announced, err);
-	while (!r) {
-		switch (decoder_next(decoder, &event)) {
+	note_damage(reading->file, chunk->offset, left > announced ? left - announced : 0);
+	return pass_on_waiting(reading, 0, err);
+}
+
+/* Passes on what is in the chunk that the decoder has begun; `left` of it are not read. */
+static int read_event_chunk(struct reading *reading, uint64_t *left, struct err *err)
+{
+	struct event event;
+	int r = 0;
+
+	for (; !r; --*left) {
+		switch (decoder_next(reading->file->decoder, &event)) {
 		case DECODED_EVENT:
 			r = pass_on(reading, &event, err);
+			break;
+		case DECODED_LOST:
+			reading->file->run.info.damaged_events++;
 			break;
 		case DECODED_NOTHING:
 			break;
 		case DECODED_END:
 			return 0;
 		case DECODED_DAMAGE:
-			return damaged(reading->file, chunk->offset, err);
+			return -EBADMSG;
 		}
 	}
 	return r;
 }
 
-static int read_definitions(struct reading *reading, const struct chunk_at *chunk, struct err *err)
+static int read_events(struct reading *reading, size_t index, struct err *err)
+{
+	const struct chunk_at *chunk = &reading->file->in.chunks[index];
+	uint64_t left = chunk->head.events;
+	const uint8_t *raw;
+	int r;
+
+	read_names(reading, index);
+	raw = file_in_chunk(&reading->file->in, chunk);
+	if (!raw || !decoder_begin(reading->file->decoder, &chunk->head, raw))
+		return lose_events(reading, chunk, left, err);
+	r = pass_on_waiting(reading, chunk->head.announced, err);
+	if (!r)
+		r = read_event_chunk(reading, &left, err);
+	return r == -EBADMSG ? lose_events(reading, chunk, left, err) : r;
+}
+
+static void read_definitions(struct reading *reading, const struct chunk_at *chunk)
 {
 	const uint8_t *raw = file_in_chunk(&reading->file->in, chunk);
 
-	if (!raw || !objects_read(reading->file->objects, raw, chunk->head.raw_bytes))
-		return damaged(reading->file, chunk->offset, err);
-	return 0;
+	if (raw && objects_read(reading->file->objects, raw, chunk->head.raw_bytes))
+		return;
+	objects_lose(reading->file->objects, chunk->head.definitions);
+	note_damage(reading->file, chunk->offset, 0);
+}
+
+/* Bytes that are no chunk, in a file without an index: what was there is not known. */
+static void pass_gap(struct reading *reading, const struct chunk_at *chunk)
+{
+	if (!chunk->gap)
+		return;
+	objects_lose(reading->file->objects, UINT64_MAX);
+	note_damage(reading->file, chunk->offset - chunk->gap, 0);
 }
 
 static int read_chunk(struct reading *reading, size_t index, struct err *err)
@@ -264,8 +342,9 @@ static int read_chunk(struct reading *reading, size_t index, struct err *err)
 	const struct chunk_at *chunk = &reading->file->in.chunks[index];
 	const struct chunk_head *head = &chunk->head;
 
+	pass_gap(reading, chunk);
 	if (head->type == CHUNK_DEFINITIONS)
-		return read_definitions(reading, chunk, err);
+		read_definitions(reading, chunk);
 	if (head->type != CHUNK_EVENTS)
 		return 0;
 	if (head->last_ns < reading->options.from_ns || head->first_ns > reading->options.to_ns)
@@ -291,11 +370,27 @@ static int read_chunks(struct reading *reading, struct err *err)
 			return 0;
 		r = read_chunk(reading, i, err);
 	}
-	if (!r && in->damaged_at)
-		r = damaged(reading->file, in->damaged_at, err);
+	if (!r && in->damaged_at) /* and no chunk after it */
+		note_damage(reading->file, in->damaged_at, 0);
 	if (!r)
 		is_stopped(reading, in->bytes);
 	return r;
+}
+
+static void forget_objects(struct trace_file *file)
+{
+	decoder_free(file->decoder);
+	objects_free(file->objects);
+	file->objects = objects_new();
+	file->decoder = decoder_new(file->objects);
+}
+
+/* Of a reading before: what opening the file has found stays. */
+static void forget_damage(struct trace_file *file)
+{
+	file->damaged_at = file->opened_damaged_at;
+	file->run.info.damaged_chunks = file->damaged_at != 0;
+	file->run.info.damaged_events = 0;
 }
 
 int trace_read(struct trace_file *file, const struct trace_read_options *options,
@@ -311,13 +406,18 @@ int trace_read(struct trace_file *file, const struct trace_read_options *options
 		reading.options = *options;
 	if (!reading.options.to_ns)
 		reading.options.to_ns = UINT64_MAX;
+	forget_objects(file);
+	forget_damage(file);
 	r = consumers_begin(consumers, n_consumers, &file->run.info, err);
 	if (r)
 		return r;
 	r = read_chunks(&reading, err);
 	end = consumers_end(consumers, n_consumers, &file->run.info, &at_end);
-	if (r || !end)
+	if (r)
 		return r;
-	*err = at_end;
-	return end;
+	if (end) {
+		*err = at_end;
+		return end;
+	}
+	return file->damaged_at ? tell_damage(file, err) : 0;
 }

@@ -9,6 +9,7 @@
 #include "trace/event.h"
 
 struct trace_file;
+struct filter;
 
 /*
  * Opens and checks a file. A failure's sentence says what is wrong with it: empty, not a trace,
@@ -39,6 +40,7 @@ struct trace_read_options {
 	uint64_t from_ns, to_ns;
 	const uint32_t *pids; /* only events of these */
 	size_t n_pids;        /* 0: of all */
+	struct filter *filter; /* trace/filter.h: NULL for none */
 	/* Told now and then of the share of the file that was read, 0 to 1; may be NULL. False ends
 	 * the reading as if the file ended there. */
 	bool (*progress)(void *data, double share);
@@ -47,8 +49,10 @@ struct trace_read_options {
 
 /*
  * begin, every event in order of time, end. Memory does not grow with the file, but for functions,
- * kernels, processes and strings. Damage found under way: consumers get their end first, with what
- * could be read, and -EBADMSG and a sentence is returned. Can be called once for a file.
+ * kernels, processes and strings. A chunk that is damaged is left out, and so is what refers to
+ * definitions in it; all else is read, consumers get their end, with what was left out in the
+ * run_info, and -EBADMSG and a sentence is returned. Can be called again: processes, functions and
+ * kernels have the same numbers then, but the objects of the reading before are gone.
  */
 int trace_read(struct trace_file *file, const struct trace_read_options *options,
                struct consumer *const *consumers, size_t n_consumers, struct err *err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "trace/run_record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,17 +41,52 @@ static void add_optional_text(struct buf *body, const char *text)
 	record_text(body, text);
 }
 
+/* A path may be 4 KiB long, and there may be any number of them: what is written has a bound. */
+#define MISS_TEXT_MAX  1024
+#define MISS_BYTES_MAX (2u << 20)
+_Static_assert(MISS_BYTES_MAX + 4 * MISS_TEXT_MAX + 8 * FORMAT_TEXT_MAX < FORMAT_RAW_MAX,
+               "the run fits in a chunk, whatever was missed");
+
+static void add_miss_text(struct buf *body, const char *text)
+{
+	char cut[MISS_TEXT_MAX];
+
+	if (text && strnlen(text, sizeof(cut)) == sizeof(cut)) {
+		snprintf(cut, sizeof(cut), "%.*s...", (int)sizeof(cut) - 4, text);
+		text = cut;
+	}
+	add_optional_text(body, text);
+}
+
 static void add_miss(struct buf *raw, const struct miss *miss)
 {
 	struct buf body = { 0 };
 
 	record_varint(&body, miss->kind);
 	record_varint(&body, miss->pid);
-	add_optional_text(&body, miss->name);
-	add_optional_text(&body, miss->lib);
-	add_optional_text(&body, miss->why);
+	add_miss_text(&body, miss->name);
+	add_miss_text(&body, miss->lib);
+	add_miss_text(&body, miss->why);
+	record_varint(&body, miss->processes);
 	record_add(raw, RUN_MISS, &body);
 	buf_free(&body);
+}
+
+static void add_misses(struct buf *raw, const struct run_info *run)
+{
+	struct miss rest = { 0 };
+	size_t begin = raw->len, i = 0;
+	char why[80];
+
+	for (; i < run->n_misses && raw->len - begin < MISS_BYTES_MAX; i++)
+		add_miss(raw, &run->misses[i]);
+	if (i == run->n_misses)
+		return;
+	snprintf(why, sizeof(why), "%zu more such things were missed and are not listed",
+	         run->n_misses - i);
+	rest.kind = run->misses[i].kind;
+	rest.why = why;
+	add_miss(raw, &rest);
 }
 
 static void add_scale(struct buf *raw, double scale)
@@ -66,6 +102,41 @@ static void add_scale(struct buf *raw, double scale)
 	buf_free(&body);
 }
 
+static void add_machine(struct buf *raw, const struct run_info *run)
+{
+	struct buf body = { 0 };
+
+	if (!run->machine)
+		return;
+	record_text(&body, run->machine);
+	record_varint(&body, run->cpus);
+	record_varint(&body, run->memory_bytes);
+	record_add(raw, RUN_MACHINE, &body);
+	buf_free(&body);
+}
+
+static void add_device(struct buf *raw, const struct run_gpu *gpu)
+{
+	const uint64_t numbers[] = { gpu->memory_bytes, gpu->clock_hz, gpu->memory_bandwidth,
+		                     gpu->major,        gpu->minor,    gpu->multiprocessors };
+	struct buf body = { 0 };
+
+	record_text(&body, gpu->name);
+	record_text(&body, gpu->uuid);
+	record_text(&body, gpu->bus);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		record_varint(&body, numbers[i]);
+	record_add(raw, RUN_DEVICE, &body);
+	buf_free(&body);
+}
+
+static void add_overhead(struct buf *raw, const struct run_info *run)
+{
+	uint64_t most = (uint64_t)(100 * run->overhead_most_percent + 0.5);
+
+	add_numbers(raw, RUN_OVERHEAD, (uint64_t)(100 * run->overhead_percent + 0.5), &most);
+}
+
 void run_write(const struct run_info *run, struct buf *raw)
 {
 	buf_reset(raw);
@@ -73,21 +144,26 @@ void run_write(const struct run_info *run, struct buf *raw)
 	add_numbers(raw, RUN_BEGIN, run->begin_ns, NULL);
 	add_numbers(raw, RUN_END, run->end_ns, NULL);
 	add_numbers(raw, RUN_REALTIME_OFFSET, fold((uint64_t)run->realtime_offset_ns), NULL);
+	add_numbers(raw, RUN_BOOTTIME_OFFSET, fold((uint64_t)run->boottime_offset_ns), NULL);
 	for (uint64_t i = 0; i < LOST_COUNT; i++) {
 		if (run->lost[i])
 			add_numbers(raw, RUN_LOST, i, &run->lost[i]);
 	}
-	for (size_t i = 0; i < run->n_misses; i++)
-		add_miss(raw, &run->misses[i]);
+	add_misses(raw, run);
 	add_scale(raw, run->estimate_scale);
 	add_numbers(raw, RUN_RETURNS, run->returns, NULL);
 	add_numbers(raw, RUN_HOLDS, run->holds, &run->longest_hold_ns);
+	if (run->overhead_most_percent > 0)
+		add_overhead(raw, run);
 	add_text(raw, RUN_HOSTNAME, run->hostname);
 	add_text(raw, RUN_KERNEL_RELEASE, run->kernel_release);
 	add_text(raw, RUN_DRIVER_VERSION, run->driver_version);
 	add_text(raw, RUN_COMMAND, run->command);
 	if (run->gpu_times)
 		add_numbers(raw, RUN_GPU, true, &run->gpu_clock_error_ns);
+	add_machine(raw, run);
+	for (size_t i = 0; i < run->n_gpus; i++)
+		add_device(raw, &run->gpus[i]);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -106,6 +182,8 @@ void run_free(struct kept_run *run)
 	free((char *)run->info.kernel_release);
 	free((char *)run->info.driver_version);
 	free((char *)run->info.command);
+	free((char *)run->info.machine);
+	free((struct run_gpu *)run->info.gpus);
 	free(run->writer);
 	memset(run, 0, sizeof(*run));
 }
@@ -139,11 +217,13 @@ static void read_miss(struct run_info *run, struct bytes *body)
 			xrealloc(misses, (run->n_misses ? 2 * run->n_misses : 1) * sizeof(*misses));
 	run->misses = misses;
 	miss = &misses[run->n_misses++];
-	miss->kind = kind <= MISS_GPU_TIMES ? (enum miss_kind)kind : MISS_NOT_HOOKED;
+	miss->kind = kind <= MISS_LAST ? (enum miss_kind)kind : MISS_NOT_HOOKED;
 	miss->pid = (uint32_t)bytes_varint(body);
 	miss->name = read_optional_text(body);
 	miss->lib = read_optional_text(body);
 	miss->why = read_optional_text(body);
+	/* not there in older files */
+	miss->processes = body->at < body->end ? bytes_varint(body) : 0;
 }
 
 static void read_scale(struct run_info *run, struct bytes *body)
@@ -165,6 +245,50 @@ static void read_text(const char **text, struct bytes *body)
 	*text = record_string(body);
 }
 
+static void read_machine(struct run_info *run, struct bytes *body)
+{
+	read_text(&run->machine, body);
+	run->cpus = (uint32_t)bytes_varint(body);
+	run->memory_bytes = bytes_varint(body);
+}
+
+static void read_into(char *text, size_t size, struct bytes *body)
+{
+	char *all = record_string(body);
+
+	snprintf(text, size, "%s", all);
+	free(all);
+}
+
+/* What is beyond the most is left out, as a damaged file's ten thousandth GPU is no loss. */
+static void read_device(struct run_info *run, struct bytes *body)
+{
+	struct run_gpu *gpus = (struct run_gpu *)run->gpus, *gpu;
+
+	if (run->n_gpus == RUN_GPUS_MAX)
+		return;
+	if (!gpus)
+		run->gpus = gpus = xcalloc(RUN_GPUS_MAX, sizeof(*gpus));
+	gpu = &gpus[run->n_gpus++];
+	read_into(gpu->name, sizeof(gpu->name), body);
+	read_into(gpu->uuid, sizeof(gpu->uuid), body);
+	read_into(gpu->bus, sizeof(gpu->bus), body);
+	gpu->memory_bytes = bytes_varint(body);
+	gpu->clock_hz = bytes_varint(body);
+	gpu->memory_bandwidth = bytes_varint(body);
+	gpu->major = (uint32_t)bytes_varint(body);
+	gpu->minor = (uint32_t)bytes_varint(body);
+	gpu->multiprocessors = (uint32_t)bytes_varint(body);
+}
+
+/* Tracing costs at most nine times a thread's own time: governor.c knows it no better. */
+static double read_percent(struct bytes *body)
+{
+	uint64_t hundredths = bytes_varint(body);
+
+	return (hundredths < 100000 ? (double)hundredths : 100000) / 100;
+}
+
 static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body)
 {
 	struct run_info *run = &kept->info;
@@ -178,6 +302,9 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		break;
 	case RUN_REALTIME_OFFSET:
 		run->realtime_offset_ns = (int64_t)unfold(bytes_varint(body));
+		break;
+	case RUN_BOOTTIME_OFFSET:
+		run->boottime_offset_ns = (int64_t)unfold(bytes_varint(body));
 		break;
 	case RUN_LOST:
 		read_lost(run, body);
@@ -195,6 +322,10 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		run->holds = bytes_varint(body);
 		run->longest_hold_ns = bytes_varint(body);
 		break;
+	case RUN_OVERHEAD:
+		run->overhead_percent = read_percent(body);
+		run->overhead_most_percent = read_percent(body);
+		break;
 	case RUN_HOSTNAME:
 		read_text(&run->hostname, body);
 		break;
@@ -211,6 +342,12 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		run->gpu_times = bytes_varint(body) != 0;
 		run->gpu_clock_error_ns = bytes_varint(body);
 		break;
+	case RUN_MACHINE:
+		read_machine(run, body);
+		break;
+	case RUN_DEVICE:
+		read_device(run, body);
+		break;
 	case RUN_WRITER:
 		read_text((const char **)&kept->writer, body);
 		break;
@@ -219,12 +356,15 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 	}
 }
 
+static bool offset_fits(int64_t offset_ns)
+{
+	return offset_ns < (int64_t)FORMAT_TIME_MAX && offset_ns > -(int64_t)FORMAT_TIME_MAX;
+}
+
 static bool times_fit(const struct run_info *run)
 {
-	int64_t offset_ns = run->realtime_offset_ns;
-
 	return run->begin_ns < FORMAT_TIME_MAX && run->end_ns < FORMAT_TIME_MAX &&
-	       offset_ns < (int64_t)FORMAT_TIME_MAX && offset_ns > -(int64_t)FORMAT_TIME_MAX;
+	       offset_fits(run->realtime_offset_ns) && offset_fits(run->boottime_offset_ns);
 }
 
 bool run_read(struct kept_run *run, const uint8_t *raw, size_t bytes)

@@ -152,6 +152,29 @@ static void messages_come_in_every_form(void **state)
 	assert_string_equal(range(5)->text, "plain");
 }
 
+static void categories_and_colours_are_kept(void **state)
+{
+	struct nvtx_attributes both = message(NVTX_ASCII, "both"),
+			       other = message(NVTX_ASCII, "none");
+
+	both.category = 7;
+	both.color_type = NVTX_ARGB;
+	both.color = 0xff00ff80;
+	other.color_type = 0; /* its colour means nothing */
+	other.color = 1;
+	PUSH_EX(&both);
+	PUSH_EX(&other);
+	POP();
+	POP();
+	PUSH("plain");
+	POP();
+	assert_int_equal(range(0)->category, 0);
+	assert_int_equal(range(0)->color, 0);
+	assert_int_equal(range(1)->category, 7);
+	assert_int_equal(range(1)->color, 0xff00ff80);
+	assert_int_equal(range(2)->color, 0);
+}
+
 static void domains_have_names_and_lie_across_each_other(void **state)
 {
 	struct nvtx_domain *domain = CREATE("trainer");
@@ -301,6 +324,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_RING(a_range_has_a_name_times_and_a_depth),
 		WITH_RING(messages_come_in_every_form),
+		WITH_RING(categories_and_colours_are_kept),
 		WITH_RING(domains_have_names_and_lie_across_each_other),
 		WITH_RING(a_started_range_may_end_on_another_thread),
 		WITH_RING(a_mark_is_a_moment),

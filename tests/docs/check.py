@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds the documentation to the program: options, commands, links.
+"""Holds the documentation to the program: options, commands, samples of what is printed, links.
 
     tests/docs/check.py build/cuscope
 """
@@ -8,8 +8,11 @@
 import glob
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
@@ -92,10 +95,72 @@ def check_links():
                 yield f"{page}: {target}: no such heading"
 
 
+def check_named_tests():
+    """A page that names a file of the tests names one that is there."""
+    for page in pages():
+        for path in re.findall(r"`((?:tests|bench)/[\w/.-]+\.\w+)`", prose(page)):
+            if not os.path.exists(os.path.join(ROOT, path)):
+                yield f"{page}: {path} does not exist"
+
+
+# What the pages call these traces is one of tests/golden; where it is several, one of them has to print the sample.
+SAMPLES = {"run.cuscope": ("gpu",), "train.cuscope": ("plain", "gpu", "idle", "steady")}
+SAMPLED = ("docs/export.md", "docs/info.md", "docs/report.md", "docs/timeline.md")
+
+
+def samples():
+    """(page, command line, lines) of each sample that is of a golden trace and writes no file."""
+    for page in SAMPLED:
+        for block in re.findall(r"^```\n(.*?)^```", read(page), re.M | re.S):
+            for sample in re.split(r"^\$ ", block, flags=re.M)[1:]:
+                line, *printed = sample.rstrip().split("\n")
+                words = shlex.split(line, comments=True)
+                named = [word for word in words if word in SAMPLES or word.startswith("tests/golden/")]
+                if words[0] == "cuscope" and named and printed and not {"-o", "--output"} & set(words):
+                    yield page, words, printed
+
+
+def is_printed(sample, printed):
+    """Whether the lines of the sample are printed, with others only where it has '...'."""
+    at, anywhere = 0, False
+    for line in sample:
+        if line.strip() == "...":
+            anywhere = True
+            continue
+        if line not in printed[at:] or not anywhere and printed[at] != line:
+            return False
+        at, anywhere = printed.index(line, at) + 1, False
+    return anywhere or at == len(printed)
+
+
+def print_sample(cuscope, words, trace, with_errors):
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(os.path.join(ROOT, "tests"), os.path.join(folder, "tests"))
+        for name in SAMPLES:
+            shutil.copy(os.path.join(ROOT, "tests", "golden", trace + ".cuscope"), os.path.join(folder, name))
+        done = subprocess.run([cuscope] + words[1:], cwd=folder, capture_output=True, text=True,
+                              env={**os.environ, "LC_ALL": "C.UTF-8"})
+    text = done.stdout + (done.stderr if with_errors else "")
+    return [line.rstrip() for line in text.rstrip().split("\n")]
+
+
+def check_samples(cuscope):
+    seen = 0
+    for page, words, sample in samples():
+        seen += 1
+        traces = next((SAMPLES[word] for word in words if word in SAMPLES), ("gpu",))
+        errors = any(line.startswith("cuscope:") or line.startswith("cuscope " + words[1] + ":") for line in sample)
+        if not any(is_printed(sample, print_sample(cuscope, words, trace, errors)) for trace in traces):
+            yield f"{page}: this is not what '{shlex.join(words)}' prints"
+    if seen < 20:
+        yield f"only {seen} samples were found"
+
+
 def main():
     cuscope = os.path.abspath(sys.argv[1])
     checks = [(f"options of {command}", check_options(cuscope, command)) for command in commands(cuscope)]
-    checks += [("command lines", check_lines(cuscope)), ("links", check_links())]
+    checks += [("command lines", check_lines(cuscope)), ("samples", check_samples(cuscope))]
+    checks += [("links", check_links()), ("named tests", check_named_tests())]
     failed = 0
     for name, findings in checks:
         findings = list(findings)

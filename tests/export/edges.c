@@ -173,6 +173,10 @@ int main(int argc, char **argv)
 	evil = new_kernel("k\"\\\x1b[31m\n\xff<\"x\">", true);
 	plain = new_kernel("plain(int)", true);
 	run.end_ns = US(2000);
+	run.gpu_times = true;
+	run.boottime_offset_ns = 3600000000000; /* the machine had slept for an hour */
+	run.kernel_release = "6.8.0\xff";
+	run.machine = "x86_64";
 	run.command = "sh -c 'echo \"\x1b]0;x\\'";
 	put_process(&scene, 1, process);
 	overlapping(&scene);

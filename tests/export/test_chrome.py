@@ -41,6 +41,19 @@ def test_chrome_names_are_as_they_were(case):
     equal("kernels", {"plain(int)", 'k"\\\x1b[31m\n\ufffd<"x">'}, names)
 
 
+def test_chrome_a_gpu_is_named_after_itself_and_its_rows_after_who_uses_it(case):
+    names = {}
+    for event in chrome(case, "gpu")["traceEvents"]:
+        if event["name"] in ("process_name", "thread_name") and event["pid"] < 2:
+            names[event["pid"], event["tid"] if event["name"] == "thread_name" else "all"] = event["args"]["name"]
+    equal("names", {(0, "all"): "GPU 0", (0, 7): "stream 7 of vectorAdd 4242",
+                    (0, 100000014): "stream 14 of python3 5151", (0, 100000013): "stream 13 of python3 5151",
+                    (1, "all"): "GPU 1", (1, 13): "stream 13"}, names)
+    alone = {event["args"]["name"] for event in chrome(case, "gpu", "--pid", "5151", name="one.json")["traceEvents"]
+             if event["name"] == "thread_name" and event["pid"] == 0}
+    equal("rows of the only process", {"stream 14", "stream 13"}, alone)
+
+
 def test_chrome_compressed_is_the_same(case):
     path = case.export("gpu", "gpu.json.gz")
     obeys(path)

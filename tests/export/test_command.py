@@ -42,7 +42,7 @@ def on_terminal(case, *arguments):
 def test_command_wants_a_trace_and_a_format(case):
     said(case, 2, "which trace?")
     said(case, 2, "to which format?", case.trace("gpu"))
-    said(case, 2, "has the ending of no format", case.trace("gpu"), "-o", case.path("x.txt"))
+    said(case, 2, "has the ending of no format", case.trace("gpu"), "-o", case.path("x.xml"))
     said(case, 2, "did you mean 'perfetto'?", case.trace("gpu"), "--format", "perfeto")
     said(case, 2, "is a second one", case.trace("gpu"), case.trace("plain"))
 

@@ -70,8 +70,24 @@ def test_perfetto_an_arrow_leads_to_a_graphs_first_node_only(case):
         equal(f"flows of {trace} that end once", sorted(set(ends)), sorted(ends))
 
 
+def test_perfetto_says_how_long_the_machine_had_slept(case):
+    clocks = {}
+    for trace in ("edges", "gpu"):  # the second does not know it
+        snapshot = packets(decoded(case.export(trace, trace + ".pftrace")))[0]
+        clocks[trace] = {int(clock): int(time) for clock, time in
+                         re.findall(r"clock_id: (\d+) timestamp: (\d+)", snapshot)}
+    equal("seconds", [3600, 0], [(times[6] - times[3]) / 1e9 for times in clocks.values()])
+
+
+def test_perfetto_a_system_has_a_machine(case):
+    described = {trace: next(packet for packet in packets(decoded(case.export(trace, trace + ".pftrace")))
+                             if "system_info" in packet) for trace in ("edges", "lost")}
+    equal("of a file that says it", True, 'machine: "x86_64"' in described["edges"])
+    equal("of one that does not", False, "utsname" in described["lost"])
+
+
 def test_perfetto_rules_see_what_is_broken(case):
-    script("perfetto_broken.py", case.export("gpu", "gpu.pftrace"))
+    script("perfetto_broken.py", case.export("edges", "edges.pftrace"))
 
 
 def test_perfetto_endings_and_name_are_one_format(case):

@@ -169,3 +169,48 @@ def test_sqlite_part_of_a_trace(case):
     with sqlite3.connect(case.export("plain", "part.sqlite", "--pid", "4242")) as db:
         pids = db.execute(f"SELECT DISTINCT globalTid {PID} FROM CUPTI_ACTIVITY_KIND_RUNTIME")
         equal("processes", [(4242,)], pids.fetchall())
+
+
+def test_sqlite_properties_of_the_machine_have_keys(case):
+    rows = ask(case, "gpu", "SELECT nameEnum, name, value FROM TARGET_INFO_SYSTEM_ENV")
+    values = {key: (name, value) for key, name, value in rows}
+    equal("one row a key", len(rows), len(values))
+    equal("CPUs", [("CpuCores", "96")], [row for row in values.values() if row[0] == "CpuCores"])
+
+
+def test_sqlite_ranges_by_the_number_of_their_text(case):
+    rows = ask(case, "ranges", """
+        SELECT COUNT(*), COUNT(s.id) FROM NVTX_EVENTS n
+        LEFT JOIN StringIds s ON s.id = n.textId AND s.value = n.text""")
+    equal("with a number", rows[0][0], rows[0][1])
+    equal("any", True, rows[0][0] > 10)
+
+
+def test_sqlite_devices_are_gpus_of_the_machine(case):
+    rows = ask(case, "ranges", """
+        SELECT c.cudaId, g.name, g.busLocation, g.smCount, g.uuid = c.uuid, c.numMultiprocessors
+        FROM TARGET_INFO_GPU g JOIN TARGET_INFO_CUDA_DEVICE c ON c.gpuId = g.id GROUP BY c.cudaId""")
+    equal("device", [(0, "NVIDIA H200", "0000:18:00.0", 132, 1, 132)], rows)
+    rows = ask(case, "gpu", "SELECT cudaId, gpuId, numMultiprocessors FROM TARGET_INFO_CUDA_DEVICE")
+    equal("of two GPUs", [(0, None, 132), (0, None, 132), (1, None, 132)], rows)
+
+
+def test_sqlite_calls_that_wait(case):
+    rows = ask(case, "gpu", """
+        SELECT e.label, n.value, s.end - s.start = r.end - r.start
+        FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION s JOIN ENUM_CUPTI_SYNC_TYPE e ON e.id = s.syncType
+        JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = s.correlationId
+        JOIN StringIds n ON n.id = r.nameId ORDER BY s.start""")
+    equal("waits", [("Context Sync", "cudaDeviceSynchronize", 1),
+                    ("Stream Sync", "cudaStreamSynchronize", 1),
+                    ("Stream Wait Event", "cudaStreamWaitEvent", 1),
+                    ("Event Sync", "cudaEventSynchronize", 1),
+                    ("Stream Sync", "cudaStreamSynchronize", 1)], rows)
+
+
+def test_sqlite_what_was_missed_is_a_warning(case):
+    rows = ask(case, "lost", """
+        SELECT e.name, COUNT(*) FROM DIAGNOSTIC_EVENT d
+        JOIN ENUM_DIAGNOSTIC_SEVERITY_LEVEL e ON e.id = d.severity GROUP BY 1""")
+    equal("warnings", [("Warning", 8)], rows)
+    equal("nothing missed", [], ask(case, "gpu", "SELECT * FROM DIAGNOSTIC_EVENT"))

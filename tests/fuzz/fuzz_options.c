@@ -32,7 +32,8 @@ static const struct argp_option options[] = { { "output", 'o', "FILE", 0, "", 0 
 	                                      { "verbose", 'v', 0, 0, "", 0 },
 	                                      { "duration", 3000, "TIME", 0, "", 0 },
 	                                      { 0 } };
-static const struct argp_child children[] = { { &cli_target_argp, 0, NULL, 0 },
+static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
+	                                      { &cli_start_argp, 0, NULL, 0 },
 	                                      { &cli_selection_argp, 0, NULL, 0 },
 	                                      { 0 } };
 static const struct argp argp = { .options = options, .children = children };

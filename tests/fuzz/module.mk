@@ -2,27 +2,26 @@
 # make fuzz: every tests/fuzz/fuzz_*.c under libFuzzer, AddressSanitizer and UBSan, one after the
 # other on one core, FUZZ_SECONDS each (make fuzz-NAME: one of them). It stops at the first finding
 # and leaves the input that caused it in build/fuzz/NAME.found/. What was learned stays in
-# build/fuzz/NAME.corpus/ for the next time.
+# build/fuzz/NAME.corpus/ for the next time. make test-fuzz: each for ten seconds, as a part of the tests.
 #
-# A new fuzzer is one file. If what it tests is not in src/base, src/cuda or the parsers of
-# src/probe, add its sources to FUZZ_SRC; if it wants input to start from, write some in seeds.sh.
+# A new fuzzer is one file; if it wants input to start from, write some in seeds.sh.
 
 FUZZ_SECONDS ?= 600
-FUZZ_SRC     += $(wildcard src/base/*.c src/cuda/*.c src/probe/elf_*.c) src/probe/maps.c src/agent/agent_ring.c \
-                src/probe/placement.c src/probe/selection.c src/stack/function_name.c \
-                src/stack/function_table.c src/stack/perf_map.c src/stack/place.c src/cli/options.c src/cli/parse.c \
-                src/cli/scan.c $(wildcard src/trace/*.c src/analysis/*.c)
+# All layers: the linker takes from the archive what a fuzzer calls.
+FUZZ_SRC     := $(LIB_SRC) $(filter-out src/cli/main.c,$(CLI_SRC)) \
+                $(filter-out tests/fuzz/fuzz_% %/trace_seeds.c,$(wildcard tests/fuzz/*.c))
 
 FUZZERS     := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_FLAGS  := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-FUZZ_CFLAGS := $(filter-out $(WARN),$(CFLAGS)) $(FUZZ_FLAGS) -DFUZZING
+FUZZ_FLAGS  := -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=all
+FUZZ_CFLAGS := $(filter-out $(WARN),$(CFLAGS)) $(FUZZ_FLAGS) -I. -DFUZZING
 FUZZ_OBJ    := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(sort $(FUZZ_SRC)))
+FUZZ_CARRIED := $(B)/bpf/embed.o $(B)/agent/embedded.o $(B)/src/agent/inject_code.o
 
-$(B)/fuzz/obj/%.o: %.c
+$(B)/fuzz/obj/%.o: %.c Makefile tests/fuzz/module.mk
 	@mkdir -p $(@D)
 	$(CLANG) $(FUZZ_CFLAGS) -c -o $@ $<
 
-$(B)/fuzz/libfuzzed.a: $(FUZZ_OBJ)
+$(B)/fuzz/libfuzzed.a: $(FUZZ_OBJ) $(FUZZ_CARRIED)
 	@rm -f $@
 	ar rcs $@ $^
 
@@ -34,20 +33,26 @@ $(B)/tests/fuzz/trace_seeds: $(B)/tests/fuzz/trace_seeds.o $(B)/libcuscope.a
 
 $(B)/fuzz/seeds: tests/fuzz/seeds.sh $(B)/tests/fuzz/trace_seeds $(wildcard tests/golden/*.cuscope)
 	CC="$(CC)" tests/fuzz/seeds.sh $@
-	@mkdir -p $@/trace
-	$(B)/tests/fuzz/trace_seeds $@/trace tests/golden/*.cuscope
+	$(B)/tests/fuzz/trace_seeds $@ tests/golden/*.cuscope
 	@touch $@
 
 # -rss_limit_mb and -malloc_limit_mb are part of the test: no input may ask for much memory.
+FUZZ_OPTIONS := -print_final_stats=1 -verbosity=0 -timeout=10 -malloc_limit_mb=300 -max_len=16384
+
 fuzz-%: $(B)/fuzz/fuzz_% $(B)/fuzz/seeds
 	@mkdir -p $(B)/fuzz/$*.corpus $(B)/fuzz/$*.found $(B)/fuzz/seeds/$*
-	$(B)/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -verbosity=0 \
-		-timeout=10 -malloc_limit_mb=300 -max_len=16384 -artifact_prefix=$(B)/fuzz/$*.found/ \
-		$(B)/fuzz/$*.corpus $(B)/fuzz/seeds/$*
+	$(B)/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) $(FUZZ_OPTIONS) \
+		-artifact_prefix=$(B)/fuzz/$*.found/ $(B)/fuzz/$*.corpus $(B)/fuzz/seeds/$*
+
+fuzzers: $(FUZZERS:%=$(B)/fuzz/fuzz_%) $(B)/fuzz/seeds
 
 # One at a time whatever -j says: two fuzzers on one core learn half as much each.
-fuzz: $(FUZZERS:%=$(B)/fuzz/fuzz_%) $(B)/fuzz/seeds
+fuzz: fuzzers
 	@set -e; for name in $(FUZZERS); do $(MAKE) --no-print-directory fuzz-$$name; done
 
-.PHONY: fuzz
+# Every fuzzer for ten seconds, each a test.
+test-fuzz: fuzzers
+	@FUZZ_OPTIONS='$(FUZZ_OPTIONS)' tests/fuzz/run $(B)/fuzz $(FUZZERS)
+
+.PHONY: fuzz fuzzers test-fuzz
 .SECONDARY: $(FUZZERS:%=$(B)/fuzz/obj/tests/fuzz/fuzz_%.o)

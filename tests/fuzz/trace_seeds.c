@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: MIT
 /*
- * trace_seeds FOLDER FILE...: trace files as fuzz_trace takes them, each as it is and unpacked.
+ * trace_seeds FOLDER FILE...: trace files as the fuzzers of traces take them, in folders of their
+ * names: for fuzz_trace each as it is and unpacked, for the others behind their settings.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "trace/file_in.h"
 
-static void save(const char *folder, const char *name, const char *kind, const struct buf *seed)
+#define SETTINGS 0x40 /* of reports and exports: as many, one after the other */
+
+static void save(const char *folder, const char *fuzzer, const char *name, const char *kind,
+                 const struct buf *seed)
 {
 	const char *slash = strrchr(name, '/');
 	char path[4096];
 	FILE *out;
 
-	snprintf(path, sizeof(path), "%s/%s.%s", folder, slash ? slash + 1 : name, kind);
+	snprintf(path, sizeof(path), "%s/%s", folder, fuzzer);
+	mkdir(path, 0777);
+	snprintf(path, sizeof(path), "%s/%s/%s.%s", folder, fuzzer, slash ? slash + 1 : name, kind);
 	out = fopen(path, "we");
 	if (!out || fwrite(seed->data, 1, seed->len, out) != seed->len || fclose(out)) {
 		fprintf(stderr, "trace_seeds: %s: %s\n", path, strerror(errno));
@@ -23,12 +30,11 @@ static void save(const char *folder, const char *name, const char *kind, const s
 	}
 }
 
-static void add_whole(const struct file_in *in, struct buf *seed)
+static void add_file(const struct file_in *in, struct buf *seed)
 {
 	FILE *file = fopen(in->path, "re");
 	int byte;
 
-	buf_putc(seed, 'F');
 	while (file && (byte = getc(file)) != EOF)
 		buf_putc(seed, (char)byte);
 	if (file)
@@ -51,10 +57,46 @@ static void add_unpacked(struct file_in *in, struct buf *seed)
 	}
 }
 
+/* Every report and format once, a form after the other. */
+static void save_with_settings(const char *folder, const char *name, const struct buf *file)
+{
+	for (unsigned i = 0; i < SETTINGS; i++) {
+		char report[] = { (char)(i < 0x3e ? i : i << 4 | 0xe0), (char)(i % 64), 0 };
+		char export[] = { (char)i, (char)(i / 8) };
+		struct buf seed = { 0 };
+		char kind[16];
+
+		snprintf(kind, sizeof(kind), "%02x", i);
+		buf_add(&seed, report, sizeof(report));
+		buf_add(&seed, file->data, file->len);
+		save(folder, "reports", name, kind, &seed);
+		buf_reset(&seed);
+		buf_add(&seed, export, sizeof(export));
+		buf_add(&seed, file->data, file->len);
+		save(folder, "exports", name, kind, &seed);
+		buf_free(&seed);
+	}
+}
+
+static void save_pair(const char *folder, const char *name, const struct buf *file)
+{
+	for (char form = 0; form < 8; form++) {
+		char kind[] = { '0' + form, '\0' };
+		const char settings[] = { form, (char)file->len, (char)(file->len >> 8) };
+		struct buf seed = { 0 };
+
+		buf_add(&seed, settings, sizeof(settings));
+		buf_add(&seed, file->data, file->len);
+		buf_add(&seed, file->data, file->len);
+		save(folder, "diff", name, kind, &seed);
+		buf_free(&seed);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	for (int i = 2; i < argc; i++) {
-		struct buf whole = { 0 }, unpacked = { 0 };
+		struct buf whole = { 0 }, unpacked = { 0 }, file = { 0 };
 		struct err err = { 0 };
 		struct file_in in;
 
@@ -62,12 +104,18 @@ int main(int argc, char **argv)
 			fprintf(stderr, "trace_seeds: %s\n", err.text);
 			return 1;
 		}
-		add_whole(&in, &whole);
+		add_file(&in, &file);
+		buf_putc(&whole, 'F');
+		buf_add(&whole, file.data, file.len);
 		add_unpacked(&in, &unpacked);
-		save(argv[1], argv[i], "whole", &whole);
-		save(argv[1], argv[i], "unpacked", &unpacked);
+		save(argv[1], "trace", argv[i], "whole", &whole);
+		save(argv[1], "trace", argv[i], "unpacked", &unpacked);
+		save(argv[1], "chunks", argv[i], "whole", &whole);
+		save_with_settings(argv[1], argv[i], &file);
+		save_pair(argv[1], argv[i], &file);
 		buf_free(&whole);
 		buf_free(&unpacked);
+		buf_free(&file);
 		file_in_close(&in);
 	}
 	return 0;

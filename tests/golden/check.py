@@ -45,13 +45,15 @@ MORE = (
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
     ("findings", "steady", ["findings"]),
     ("overlap", "steady", ["overlap"]),
+    ("overlap_steps", "ranges", ["overlap"]),
+    ("overlap_windows", "idle", ["overlap"]),
     ("expert", "steady", ["cuda_memcpy_async", "cuda_api_sync", "--top", "5"]),
 )
 
 # what is told of the trace with ranges, beside the formats
 REPORTS_OF_RANGES = ("summary", "overview", "cuda_gpu_trace", "cuda_gpu_sum", "cuda_gpu_kern_sum", "cuda_kern_exec_sum", "streams",
                      "processes", "nvtx_sum", "nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_pushpop_trace",
-                     "nvtx_kern_sum", "nvtx_gpu_proj_sum")
+                     "nvtx_kern_sum", "nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace")
 
 # name of the output, trace, character set, arguments
 TIMELINES = (
@@ -140,6 +142,13 @@ def plain(value):
     return str(value)
 
 
+def same(field, value):
+    """A field of csv and a value of json; csv has numbers with all their decimals."""
+    if isinstance(value, float) and field:
+        return float(field) == value
+    return plain(value) == field
+
+
 def tables_of_json(value):
     """The tables in a report, or in several: arrays of rows."""
     if isinstance(value, list):
@@ -174,7 +183,7 @@ def compare_forms(csv_text, json_text):
             if list(row) != headings:
                 return f"keys {list(row)} are not the headings {headings}"
             for heading, field, value in zip(headings, fields, row.values()):
-                if plain(value) != field and "\\x" not in field:
+                if not same(field, value) and "\\x" not in field:
                     return f"{heading}: {field!r} in csv, {value!r} in json"
     return None
 

@@ -547,21 +547,45 @@ static struct run_info run_info(double end_us)
 	run.end_ns = US(end_us);
 	run.hostname = "gpu-box";
 	run.kernel_release = "6.8.0-45-generic";
+	run.machine = "x86_64";
 	run.driver_version = "580.65.06";
 	run.command = "python3 train.py --batch '64 x 2'";
+	run.machine = "x86_64";
+	run.cpus = 96;
+	run.memory_bytes = 1ull << 40;
 	return run;
+}
+
+/* Two of which the processes used one or both; `n` of them. */
+static void put_gpus(struct run_info *run, size_t n)
+{
+	static struct run_gpu gpus[2];
+
+	for (int i = 0; i < 2; i++) {
+		gpus[i] = (struct run_gpu){ .name = "NVIDIA H200",
+			                    .memory_bytes = 150754820096,
+			                    .clock_hz = 1980000000,
+			                    .memory_bandwidth = 4916736000000,
+			                    .major = 9,
+			                    .multiprocessors = 132 };
+		snprintf(gpus[i].uuid, sizeof(gpus[i].uuid),
+		         "GPU-8c0d2f6e-0000-4000-8000-00000000000%d", i);
+		snprintf(gpus[i].bus, sizeof(gpus[i].bus), "00000000:%d:00.0", 18 + 80 * i);
+	}
+	run->gpus = gpus;
+	run->n_gpus = n;
 }
 
 static void write_lost(struct scene *scene, const char *path)
 {
 	static const struct miss misses[] = {
 		{ MISS_NOT_HOOKED, "cuLaunchKernelEx", "libcuda.so.1", 0,
-		  "its first instruction cannot be moved" },
-		{ MISS_HOOKED_LATE, NULL, "libcudart.so.13", 5151, "96.4 ms after it was loaded" },
+		  "its first instruction cannot be moved", 0 },
+		{ MISS_HOOKED_LATE, NULL, "libcudart.so.13", 5151, "96.4 ms after it was loaded", 0 },
 		{ MISS_UNHOOKED, "cudaGetLastError", "libcudart.so.13", 0,
-		  "cost 4.2 % of a thread" },
-		{ MISS_ENTRY_ONLY, NULL, NULL, 5151, "the process is under seccomp" },
-		{ MISS_ESTIMATED, NULL, NULL, 0, "40 % of the time was measured" },
+		  "cost 4.2 % of a thread", 0 },
+		{ MISS_ENTRY_ONLY, NULL, NULL, 5151, "the process is under seccomp", 0 },
+		{ MISS_ESTIMATED, NULL, NULL, 0, "40 % of the time was measured", 0 },
 	};
 	struct run_info run = run_info(20000);
 
@@ -575,6 +599,7 @@ static void write_lost(struct scene *scene, const char *path)
 	run.longest_hold_ns = 4200000;
 	run.command = NULL;
 	run.driver_version = NULL;
+	run.machine = NULL;
 	write_scene(scene, &run, path);
 }
 
@@ -582,10 +607,11 @@ static void write_ranges(struct scene *scene, const char *path)
 {
 	static const struct miss misses[] = {
 		{ MISS_GPU_TIMES, NULL, NULL, 6161,
-		  "another profiler has CUPTI: one program at a time can have it" },
+		  "another profiler has CUPTI: one program at a time can have it", 0 },
 	};
 	struct run_info run = run_info(80000);
 
+	put_gpus(&run, 1);
 	run.gpu_times = true;
 	run.gpu_clock_error_ns = 1250;
 	run.lost[LOST_GPU_RING] = 17;
@@ -609,6 +635,8 @@ int main(int argc, char **argv)
 	write_scene(&scene, &run, path);
 	snprintf(path, sizeof(path), "%s/gpu.cuscope", argv[1]);
 	plain(&scene);
+	put_gpus(&run, 2);
+	run.gpu_times = true;
 	gpu_of_vectors(&scene);
 	gpu_of_python(&scene);
 	write_scene(&scene, &run, path);

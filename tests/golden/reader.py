@@ -22,7 +22,7 @@ KINDS = ("kernel", "memcpy", "memset", "graph")
 RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead", "not_measured")
 RANGE = 7
 DIRECTIONS = ("", "H2D", "D2H", "D2D", "H2H", "P2P", "default")
-FLAGS = ("nested", "no_return", "unfinished", "captured", "failed")
+FLAGS = ("nested", "no_return", "unfinished", "captured", "failed", "size_unknown")
 MASK = 2 ** 64 - 1
 
 
@@ -274,7 +274,7 @@ class Chunk:
         mask = self.heads.varint()
         values = self.slot(2 ** 32 - 1 - RANGE, 0).values
         self.read_times(event)
-        for bit in range(7):
+        for bit in range(9):
             if mask >> bit & 1:
                 values[bit] = (values[bit] + self.values.signed()) & MASK
         self.correlation(event, "activity", mask)

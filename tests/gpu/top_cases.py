@@ -63,5 +63,6 @@ def top(report, cuscope, folder, program):
     if problems:
         return
     report.test("top: kernels", kernels(page, counts))
-    report.test("top: nothing lost", [] if page["missed"]["complete"] else [str(page["missed"]["lost"])])
+    report.test("top: nothing lost", [
+        f"lost: {n}: {reason}" for reason, n in page["missed"]["lost"].items() if n and reason != "late"])
     report.test("top: GPUs", gpus(page))

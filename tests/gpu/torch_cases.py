@@ -18,8 +18,8 @@ ADD = "CUDAFunctorOnSelf_add<float>"
 class Loop:
     """torch_loop.py serve. Started early: importing torch takes as long as most other tests."""
 
-    def __init__(self, folder):
-        self.log = open(os.path.join(folder, "torch-serve.log"), "w+")
+    def __init__(self, folder, name="torch-serve"):
+        self.log = open(os.path.join(folder, name + ".log"), "w+")
         self.process = subprocess.Popen([sys.executable, LOOP, "serve"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.pid = None  # until it is ready

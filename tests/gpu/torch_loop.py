@@ -94,7 +94,7 @@ def serve():
         if what == "graph" and not graph:
             graph = captured(x)
         launches, begin = 0, time.monotonic()
-        while launches < int(amount) if what == "launch" else time.monotonic() - begin < int(amount):
+        while launches < int(amount) if what == "launch" else time.monotonic() - begin < float(amount):
             if what == "graph":
                 graph.replay()
             else:

@@ -455,6 +455,39 @@ static void work_exit(void)
 	_exit(0);
 }
 
+/*
+ * Puts the file TARGET_SWAP, of a tmpfs, in place of every memfd that is made in it, as soon as it
+ * is there: who then writes to it writes to the file.
+ */
+static void *swap_main(void *argument)
+{
+	int file = open(getenv("TARGET_SWAP"), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	char path[64], link[64];
+
+	if (file < 0 || fcntl(file, F_DUPFD_CLOEXEC, 100) < 0)
+		wrong("TARGET_SWAP: %s", strerror(errno));
+	while (!atomic_load(&stop)) {
+		for (int fd = 3; fd < 10; fd++) {
+			ssize_t n;
+
+			snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+			n = readlink(path, link, sizeof(link) - 1);
+			if (n > 7 && strncmp(link, "/memfd:", 7) == 0)
+				dup2(file, fd);
+		}
+	}
+	return argument;
+}
+
+static void work_swap(void)
+{
+	static pthread_t thread;
+
+	if (!thread && pthread_create(&thread, NULL, swap_main, NULL))
+		wrong("pthread_create");
+	work_poll();
+}
+
 /* ---- threads ----------------------------------------------------------------------------------
  */
 
@@ -483,6 +516,7 @@ static const struct work {
 	{ "fork", work_fork },
 	{ "musl", work_musl },
 	{ "seccomp", work_seccomp },
+	{ "swap", work_swap },
 };
 
 /* SIGTERM is blocked everywhere, and ends no wait. */

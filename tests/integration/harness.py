@@ -228,21 +228,39 @@ class Case:
 
 
 class Runner:
-    """Runs tests and sums up, one line each."""
+    """Runs tests and sums up, one line each. One that fails is run once more when nothing else runs:
+    what it failed by at first is said, and that it failed at all is in the closing lines."""
 
     def __init__(self, folder):
         self.folder = folder
         self.counts = {"ok": 0, "FAIL": 0, "SKIP": 0}
+        self.again = None  # tests to be run once more; None: no more
+        self.twice = []
         self.lock = threading.Lock()
         shutil.rmtree(folder, ignore_errors=True)
 
     def run_all(self, tests, workers=2):
         """Two at a time: a test mostly waits for the kernel to take probes away."""
+        self.again = []
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(self.run, [t for t in tests if not hasattr(t, "alone")]))
         for test in tests:
             if hasattr(test, "alone"):
                 self.run(test)
+        again, self.again = self.again, None
+        for test in again:
+            folder = os.path.join(self.folder, test.__name__.removeprefix("test_"))
+            os.rename(folder, folder + ".once")
+            self.run(test)
+        self.twice = [test.__name__.removeprefix("test_") for test in again]
+
+    def failed(self, test, name, reason):
+        if self.again is None or name != test.__name__.removeprefix("test_"):
+            self.say("FAIL", f"FAIL: {name}: {reason}")
+            return
+        self.again.append(test)
+        with self.lock:
+            print(f"once {name}: {reason}".replace("\n", " / "), flush=True)
 
     def run(self, test, name=None, options=()):
         name = name or test.__name__.removeprefix("test_")
@@ -254,13 +272,13 @@ class Runner:
         except Skip as reason:
             self.say("SKIP", f"SKIP: {name}: {reason}")
         except (Failure, AssertionError) as reason:
-            self.say("FAIL", f"FAIL: {name}: {reason}")
+            self.failed(test, name, reason)
         except Exception as error:  # what cuscope wrote was not even readable
             line = error.__traceback__
             while line.tb_next:
                 line = line.tb_next
-            self.say("FAIL", f"FAIL: {name}: {type(error).__name__}: {error} "
-                             f"({line.tb_frame.f_code.co_name}:{line.tb_lineno})")
+            self.failed(test, name, f"{type(error).__name__}: {error} "
+                                    f"({line.tb_frame.f_code.co_name}:{line.tb_lineno})")
         finally:
             case.end()
 
@@ -270,6 +288,8 @@ class Runner:
             print(line.replace("\n", " / "), flush=True)
 
     def end(self):
+        if self.twice:
+            print(f"run twice, as they failed once: {', '.join(self.twice)}", flush=True)
         skipped = f", {self.counts['SKIP']} skipped" if self.counts["SKIP"] else ""
         print(f"{self.counts['ok']} passed, {self.counts['FAIL']} failed{skipped}", flush=True)
         return 1 if self.counts["FAIL"] else 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # make test-integration    cuscope itself on the programs of tests/programs (root)
+# make stress              all of it that takes long: storms of 4,000 short processes, agents that come and go (root)
 # make stress-gpu          agents that come and go a thousand times, and deaths at any moment (root)
 
 test-integration: $(B)/cuscope programs simcuda simnvml
@@ -8,4 +9,7 @@ test-integration: $(B)/cuscope programs simcuda simnvml
 stress-gpu: $(B)/cuscope programs simcuda
 	GPU_ROUNDS=1000 tests/integration/run --build $(B) 'gpu_stress_*'
 
-.PHONY: test-integration stress-gpu
+stress: stress-gpu
+	STORM_PROCESSES=4000 tests/integration/run --build $(B) 'storm_*'
+
+.PHONY: test-integration stress stress-gpu

@@ -30,7 +30,7 @@ def trace_that_is_over(case, *command, **options):
 
 
 def test_library_loaded_after_the_trace_with_signals_blocked(case):
-    """A thread that blocks SIGURG is held by SIGSTOP: nobody may send it one any more.
+    """A thread that blocks SIGWINCH is held by SIGSTOP: nobody may send it one any more.
 
     One that is held would stay so for good: the limit is long, since closing links waits in the
     kernel for grace periods, seconds on a loaded machine.

@@ -149,7 +149,8 @@ def test_nested_calls_of_a_runtime_are_marked(case):
     if not nested:
         raise Failure("no nested calls in the file")
     checks.equal("layers of nested calls", {"driver"}, {c["layer"] for c in nested})
-    checks.equal("durations of nested calls", 0, sum("duration_us" in c for c in nested))
+    checks.equal("nested calls with a duration", ["cuInit"],  # it tells whether the driver works
+                 [c["name"] for c in nested if "duration_us" in c])
     result = case.trace("runtime13", options=["-v"], name="verbose")
     checks.equal("nested calls without a duration, -v", 0,
                  sum("duration_us" not in c for c in result.calls(nested=True)))

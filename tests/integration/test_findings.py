@@ -42,11 +42,13 @@ def test_findings_expert_rules_find_what_sql_finds(case):
 
 def test_findings_of_all_copies_that_ran(case):
     path = record(case, "gpucopies", 3)
-    ran = [row for row in report(case, path, "cuda_gpu_trace") if row["Bytes (bytes)"] is not None]
+    ran = [row for row in report(case, path, "cuda_gpu_trace") if row["Bytes (MB)"] is not None]
     groups = report(case, path, "copies")
     checks.equal("copies and sets", len(ran), sum(group["Count"] for group in groups))
-    checks.equal("bytes", sum(row["Bytes (bytes)"] for row in ran),
-                 sum(group["Bytes (bytes)"] for group in groups))
+    rounded = sum(row["Bytes (MB)"] for row in ran) * 1e6  # each to 1,000 bytes, as nsys has it
+    exact = sum(group["Bytes (bytes)"] for group in groups)
+    if abs(rounded - exact) > 500 * len(ran):
+        raise Failure(f"bytes: {rounded} in the trace, {exact} in groups")
 
 
 def test_findings_overlap_and_gaps_are_busy_for_as_long(case):

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -147,6 +148,36 @@ def test_gpu_entries_only(case):
     one_call_each(trace)
 
 
+def test_gpu_what_cuscope_takes_in_cuinit_is_not_cuinits(case):
+    """CUPTI is loaded within it: told as overhead, and taken off the call, live and from the file."""
+    case.env = {"SIMCUPTI_LOAD_MS": "1000"}
+    trace = record(case, "gpuloop", 1, 50, 1)
+    out = case.path("trace.jsonl")
+    export = case.cuscope("export", case.path("trace.cuscope"), "-o", out)
+    checks.equal("status of the export", 0, export.wait())
+    with open(out) as lines:
+        events = [json.loads(line) for line in lines]
+    init = [e for e in events if e.get("name") == "cuInit"]
+    loading = [e for e in events if e.get("name") == "CUPTI Loading"]
+    checks.equal("cuInit, and loading", (1, 1), (len(init), len(loading)))
+    took = loading[0]["duration_us"]
+    if took < 1_000_000 or init[0]["duration_us"] > 500_000:
+        raise Failure(f"loading took {took} us, and cuInit {init[0]['duration_us']}")
+    checks.equal("threads", init[0]["tid"], loading[0]["tid"])
+    rows = case.cuscope("report", case.path("trace.cuscope"), "cuda_api_sum", "--format", "csv")
+    checks.equal("status", 0, rows.wait())
+    total = next(line.split(",") for line in rows.out().splitlines() if line.endswith(",cuInit"))
+    if int(total[1]) > 500_000_000:
+        raise Failure(f"cuda_api_sum has {total}")
+    trace_out = case.start_trace(["--gpu", "--cupti", Places.simcuda("libcupti.so.13")],
+                                 ["--", Places.program("gpuloop"), "1", "50", "1"], name="live")
+    live = case.result(trace_out, name="live").calls(name="cuInit")
+    if live[0]["duration_us"] > 500_000:
+        raise Failure(f"live, cuInit took {live[0]['duration_us']} us")
+    if len(trace.kernels) < 50:
+        raise Failure("no kernels")
+
+
 # ---- what libcupti may do ------------------------------------------------------------------------
 
 
@@ -251,9 +282,45 @@ def test_gpu_the_end_of_a_process_comes_after_its_last_kernel(case):
     sensible(trace)
 
 
+def not_recorded(case, trace, of):
+    """Each launch has its kernel or is counted, and none is twice."""
+    checks.equal("launches", of, len(trace.launches()))
+    checks.equal("kernels, and launches without", of,
+                 len(trace.kernels) + lost(case, "gpu_not_recorded"))
+
+
+def test_gpu_what_is_with_cupti_at_an_exit_at_once_is_counted(case):
+    trace = record(case, "gpulast", 2000, "exit")
+    not_recorded(case, trace, 2000)
+    if len(trace.kernels) == 2000:
+        raise Failure("nothing was with CUPTI")
+
+
+def test_gpu_kernels_that_still_run_at_the_exit_are_counted(case):
+    case.env = {"SIMCUDA_TIME_SCALE": "1000"}
+    trace = record(case, "gpulast", 300)
+    not_recorded(case, trace, 300)
+    if len(trace.kernels) == 300:
+        raise Failure("all kernels had ended")
+
+
+def test_gpu_what_is_with_cupti_at_an_exec_is_counted(case):
+    trace = record(case, "/bin/sh", "-c", f"{Places.program('gpulast')} 500 exit; "
+                   f"exec {Places.program('gpulast')} 700 exit")
+    not_recorded(case, trace, 1200)
+
+
+def test_gpu_launches_into_graphs_are_not_missed(case):
+    """Nor any launch of programs that wait for their work."""
+    record(case, "gpugraphs", 5, 4)
+    checks.equal("not recorded", 0, lost(case, "gpu_not_recorded"))
+    record(case, "gpustreams", 20, options=["--force"])
+    checks.equal("not recorded", 0, lost(case, "gpu_not_recorded"))
+
+
 def test_gpu_as_another_user(case):
     os.chmod(case.folder, 0o777)
-    trace = record(case, "gpuloop", 1, 50, 1, options=["--user", "nobody"])
+    trace = record(case, "gpuloop", 1, 50, 1, options=["--user", "nobody", "--env", "S*"])
     if not trace.kernels:
         raise Failure("no kernels")
     sensible(trace)
@@ -557,3 +624,27 @@ def test_gpu_killed_the_agent_leaves_by_itself(case):
     costs = [int(line.split()[1]) for line in program.out().splitlines()[1:] if line]
     if min(costs[-2:]) > min(costs[:2]) * 1.5 + 1000:
         raise Failure(f"it stayed slow: {costs}")
+
+
+# ---- the GPUs of the machine --------------------------------------------------------------------
+
+
+def test_gpu_the_machine_tells_its_gpus(case):
+    """NVML's answers stand in the file, and in its exports the tables that join them have rows."""
+    case.env["LD_LIBRARY_PATH"] = Places.libraries() + ":" + os.path.join(Places.build, "simnvml")
+    record(case, "gpuloop", 1, 50, 1)
+    with sqlite3.connect(case.path("trace.sqlite")) as db:
+        gpus = db.execute("SELECT name, uuid, busLocation, smCount, computeMajor, clockRate, totalMemory "
+                          "FROM TARGET_INFO_GPU").fetchall()
+        devices = db.execute("SELECT c.cudaId, g.name FROM TARGET_INFO_CUDA_DEVICE c "
+                             "JOIN TARGET_INFO_GPU g ON g.id = c.gpuId").fetchall()
+    checks.equal("GPUs", [("NVIDIA Simulated 0", "GPU-00000000-0000-0000-0000-000000000000",
+                           "0000:18:00.0", 132, 9, 1980000000, 80 << 30)], gpus)
+    checks.equal("devices", [(0, "NVIDIA Simulated 0")], devices)
+
+
+def test_gpu_a_management_library_that_hangs_holds_nothing_up(case):
+    case.env["LD_LIBRARY_PATH"] = Places.libraries() + ":" + os.path.join(Places.build, "simnvml")
+    case.env["SIMNVML_SLOW"] = "60000"
+    trace = record(case, "gpuloop", 1, 50, 1)
+    equal_kernels(trace, counts_of(case))

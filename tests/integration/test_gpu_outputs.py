@@ -92,6 +92,45 @@ def test_gpu_outputs_of_live_copies(case):
     live(case, ("[copy]", " GB/s ", "[set]", "\nGPU\n", "COPIES ON THE GPU"), "gpucopies")
 
 
+def live_file(case, name, *arguments):
+    """Written while the program runs, by `trace -o`."""
+    path = case.path(name)
+    process = case.cuscope("trace", "--cupti", Places.simcuda("libcupti.so.13"), KINDS[0], "-o", path,
+                           *program(*arguments))
+    checks.equal(f"status: {process.err()}", 0, process.wait())
+    return path
+
+
+def test_gpu_outputs_of_live_text_files(case):
+    path = live_file(case, "live.jsonl", "gpuloop", 1, 50, 1)
+    obeys("check.py", os.path.join(SCHEMA, "..", "..", "docs", "jsonl.schema.json"), path)
+    with open(path) as file:
+        lines = [json.loads(line) for line in file]
+    launches = {line["correlation"] for line in lines if line["type"] == "kernel" and line["depth"] == 0}
+    kernels = [line["correlation"] for line in lines if line["type"] == "gpu" and line["op"] == "kernel"]
+    checks.equal("kernels of jsonl have each its launch", sorted(launches), sorted(kernels))
+    with open(live_file(case, "live.csv", "gpuloop", 1, 50, 1)) as file:
+        rows = [row["function"] for row in csv.DictReader(file)]
+    checks.equal("kernels of csv", rows.count("cuLaunchKernel"), rows.count("kernel"))
+    with open(live_file(case, "live.log", "gpuloop", 1, 50, 1)) as file:
+        text = file.read()
+    checks.equal("kernels of the log", text.count("[cuLaunchKernel]"), text.count("[gpu kernel]"))
+    checks.equal("launches of them", True, "cuLaunchKernel" in rows and "[cuLaunchKernel]" in text)
+
+
+def test_gpu_outputs_of_live_timelines(case):
+    path = live_file(case, "live.pftrace", "gpuloop", 1, 50, 1)
+    obeys("perfetto.py", path)  # each launch has its kernel: no flow leads nowhere
+    path = live_file(case, "live.json", "gpuloop", 1, 50, 1)
+    obeys("hta_rules.py", path)
+    with open(path) as file:
+        trace = json.load(file)
+    checks.equal("joined", False, "not_joined" in trace["cuscope"])
+    ends = [event for event in trace["traceEvents"] if event["ph"] == "f"]
+    work = [event for event in trace["traceEvents"] if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    checks.equal("work that its call leads to", len(work), len(ends))
+
+
 def test_gpu_outputs_of_the_summary_as_json(case):
     path = case.path("summary.json")
     process = case.cuscope("trace", "--cupti", Places.simcuda("libcupti.so.13"), "--gpu", "--json-summary", path,

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import time
 
 import checks
-from harness import Failure, Places, Skip, wait_until
+from harness import Failure, Places, Skip, alone, wait_until
 
 
 def refuses(process, wanted, status=None, seconds=20):
@@ -69,6 +70,9 @@ def test_no_target_and_two_targets(case):
     refuses(case.cuscope("trace", "--all", "-p", "1"), "one kind of target", 2)
     refuses(case.cuscope("trace", "-p", "1", "--", "true"), "one kind of target", 2)
     refuses(case.cuscope("trace", "--user", "nobody", "--all"), "--user goes with a command", 2)
+    refuses(case.cuscope("trace", "--env", "A=1", "--all"), "--env goes with a command", 2)
+    refuses(case.cuscope("trace", "--env", "=1", "--", "true"), "'=1' is no variable", 2)
+    refuses(case.cuscope("trace", "--keep-env", "--", "true"), "--keep-env goes with --user", 2)
 
 
 def test_no_such_pid(case):
@@ -107,6 +111,51 @@ def test_not_root(case):
     process = case.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                          Places.cuscope(), "trace", "--", "true")
     refuses(process, r"(?s)(root|sudo).*CAP_|CAP_.*(root|sudo)")
+    checks.equal("sentences", 1, len(process.err().splitlines()))
+
+
+def test_without_the_capability_to_attach(case):
+    """Said at once, rather than found in every feature that seems to be missing."""
+    os.chmod(case.folder, 0o777)
+    process = case.start("setpriv", "--bounding-set=-perfmon,-sys_admin",
+                         Places.cuscope(), "trace", "--", "true")
+    refuses(process, r"CAP_PERFMON")
+    checks.equal("sentences", 1, len(process.err().splitlines()))
+
+
+def test_targets_that_are_nothing(case):
+    refuses(case.cuscope("trace", "--name", ""), "'' is no name", 2)
+    refuses(case.cuscope("trace", "--cgroup", ""), "'' is no path", 2)
+    refuses(case.cuscope("trace", "--class", "foo", "--", "true"), r"'foo' \(launch, memory", 2)
+    refuses(case.cuscope("trace", "-p", "2"), "thread of the kernel")
+
+
+@alone
+def test_of_many_processes_under_valgrind_the_last_miss_stands_for_all_others(case):
+    os.mkdir(case.path("valgrind"))
+    program = shutil.copy("/bin/sleep", case.path("valgrind/memcheck-amd64-linux"))
+    result = case.trace("/bin/sh", "-c", f"for i in $(seq 70); do {program} 0.3 & done; wait")
+    told = [hook for hook in result.summary["missed"]["hooks"] if "valgrind" in hook["why"]]
+    checks.equal("misses", 65, len(told))
+    checks.contains("the last", "more processes than these run under valgrind", told[-1]["why"])
+
+
+@alone
+def test_valgrind_is_not_traced(case):
+    """Breakpoints would end it: a command is refused, and a process that is met is left alone."""
+    if not os.path.exists("/usr/bin/valgrind"):
+        raise Skip("valgrind is not installed")
+    refuses(case.cuscope("trace", "--", "valgrind", Places.program("threads")), "valgrind")
+    # of its own: probes of a trace before, of the same file, would end it as well
+    shutil.copy(Places.simcuda("push", "libcuda.so.1"), case.folder)
+    case.env = {"LD_LIBRARY_PATH": case.folder}
+    result = case.trace("/usr/bin/env", "valgrind", "-q", Places.program("tight"), "10")
+    checks.contains("what it said", r"process \d+ runs under valgrind", result.err)
+    checks.equal("calls", 0, result.summary["calls"]["total"])
+    checks.equal("complete", False, result.summary["missed"]["complete"])
+    program = case.start("valgrind", "-q", "sleep", "60")
+    wait_until(lambda: "valgrind/" in os.readlink(f"/proc/{program.pid}/exe"), "valgrind to begin")
+    refuses(case.cuscope("trace", "-p", program.pid), "runs under valgrind")
 
 
 def test_probes_without_root(case):
@@ -319,6 +368,21 @@ def test_help_and_version_everywhere(case):
         checks.equal(f"stderr of {arguments}", "", process.err())
         if len(process.out()) < 10:
             raise Failure(f"{arguments} says nothing")
+
+
+@alone
+def test_no_probe_is_left_in_the_kernel_by_a_short_run(case):
+    """What tries the kernel's features is taken away on threads, which the end of the program killed."""
+    def leaks():
+        log = subprocess.run(["dmesg"], capture_output=True, text=True)
+        if log.returncode:
+            raise Skip("the kernel's log cannot be read")
+        return log.stdout.count("leaking uprobe")
+
+    before = leaks()
+    for round_ in range(10):
+        case.cuscope("doctor", "--without", "btf", name=f"doctor{round_}").wait()
+    checks.equal("leaked probes", before, leaks())
 
 
 def test_doctor(case):

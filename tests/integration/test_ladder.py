@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The same is seen with each mechanism that a kernel may have, best to plainest."""
 
+import signal
+
 import checks
-from harness import Failure, alone
+from harness import Failure, Places, alone
 
 # Single links are taken away one after the other here, each with a grace period: a few hooks only.
 FEW = ["--only", "cuLaunchKernel", "--only", "cuMemAlloc_v2", "--only", "cuModuleGetFunction"]
@@ -73,6 +75,34 @@ def test_without_events_of_mappings(case):
         raise Failure(f"{seen} calls seen, {late} were made 200 ms after loading")
     if seen < result.counts.of("calls")["cuDriverGetVersion"]:
         checks.contains("told", "hooked late", result.out + result.err)
+
+
+@alone
+def test_without_events_of_mappings_all_processes_are_looked_at(case):
+    """One that starts under the trace, and loads CUDA later."""
+    environment = case.environment()
+    environment.pop("LD_LIBRARY_PATH")  # no library is known beforehand
+    trace = case.start_trace([], ["--without", "tracefs", "--all"], env=environment)
+    case.attached(trace)
+    script = ("import ctypes, time\n"
+              "time.sleep(0.5)\n"
+              f"cuda = ctypes.CDLL('{Places.simcuda('push', 'libcuda.so.1')}')\n"
+              "time.sleep(3)\n"
+              "for i in range(100): cuda.cuInit(0)\n")
+    checks.equal("status", 0, case.start("/usr/bin/python3", "-c", script).wait())
+    trace.signal(signal.SIGINT)
+    result = case.result(trace)
+    checks.equal("cuInit", 100, result.names()["cuInit"])
+
+
+@alone
+def test_without_events_of_mappings_a_run_is_never_complete(case):
+    """Who lives too short to be looked at is counted by nobody."""
+    result = case.trace("threads", "1", "1", options=["--without", "tracefs"])
+    checks.equal("complete", False, result.summary["missed"]["complete"])
+    checks.equal("told", 1, sum(hook["kind"] == "unseen" for hook in result.summary["missed"]["hooks"]))
+    checks.contains("text", "not looked into: this kernel does not report what processes map",
+                    result.out)
 
 
 def test_a_feature_that_does_not_exist(case):

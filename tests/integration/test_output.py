@@ -4,16 +4,39 @@
 import json
 import os
 import re
+import signal
 import subprocess
+import time
 
 import checks
-from harness import Failure, Places, alone
+from harness import Failure, Places, alone, wait_until
 
 
 def text_trace(case, options, program, *arguments, **more):
     process = case.cuscope("trace", *options, "--", Places.program(program), *arguments, **more)
     status = process.wait()
     return process, status
+
+
+def test_sigusr1_prints_the_summary_so_far(case):
+    program = case.program("loop", 60, 100, stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the program to begin")
+    process = case.start_trace([], ["-p", program.pid])
+    case.attached(process)
+    time.sleep(0.5)
+    process.signal(signal.SIGUSR2)
+    wait_until(lambda: "SIGUSR2" in process.err(), "a sentence")
+    for n in (1, 2):
+        process.signal(signal.SIGUSR1)
+        wait_until(lambda: process.out().count("WHAT WAS MISSED") == n, "the summary")
+    calls = [int(n) for n in re.findall(r"Total CUDA API calls: (\d+)", process.out())]
+    launches = [int(n) for n in re.findall(r"\n +(\d+)  \w+\(", process.out())]
+    if not 0 < calls[0] <= calls[1] or not 0 < launches[0] <= launches[1]:
+        raise Failure(f"{calls} calls, {launches} launches of a kernel")
+    program.process.stdin.close()
+    checks.equal("status", 0, process.wait())
+    checks.equal("summaries", 3, process.out().count("WHAT WAS MISSED"))
+    checks.equal("status of the program", 0, program.wait())
 
 
 def test_table_says_what_each_call_did(case):

@@ -50,6 +50,28 @@ def start_loop(case, options=(), rate=2000, name="trace"):
 # ---- what is recorded --------------------------------------------------------------------------
 
 
+def test_record_failed_and_max_events(case):
+    path = case.path("failed.cuscope")
+    process = case.cuscope("record", "--failed", "-o", path, "--", Places.program("errors"))
+    checks.equal("status", 0, process.wait())
+    failed = case.trace("errors", lines=False).summary["calls"]["failed"]
+    listed = case.cuscope("export", path, "-o", case.path("failed.jsonl"))
+    checks.equal("status of export", 0, listed.wait())
+    with open(case.path("failed.jsonl")) as file:
+        calls = [e for e in map(json.loads, file) if e.get("phase") == "X" and not e.get("nested")]
+    checks.equal("calls that did not fail", [], [c for c in calls if "error" not in c])
+    checks.equal("failed calls", failed, len(calls))
+    path = case.path("few.cuscope")
+    process = case.cuscope("record", "--max-events", "5", "-o", path, "--", Places.program("errors"))
+    checks.equal("status", 0, process.wait())
+    report = case.cuscope("report", path, "cuda_api_trace", "--format", "csv")
+    checks.equal("status of report", 0, report.wait())
+    checks.equal("calls", 5, len(report.out().strip().splitlines()) - 1)
+    refused = case.cuscope("record", "--failed", "--no-returns", "-o", path, "--", "true")
+    checks.equal("status", 2, refused.wait())
+    checks.contains("error", "--failed needs returns", refused.err())
+
+
 def test_recorded_calls_are_those_that_the_program_made(case):
     for program in ("runtime13", "capture", "copies", "memory", "threads"):
         case.env = {"SAMPLE_COUNTS": case.path("counts-" + program)}
@@ -137,7 +159,7 @@ def test_killed_recording_is_read_up_to_a_second_before(case):
     if not 1e9 < told["duration_ns"] < 10e9 or told["calls"] < 1000:
         raise Failure(f"{told['calls']} calls in {told['duration_ns']} ns are left")
     report = case.cuscope("report", case.path("trace.cuscope"), "cuda_api_sum")
-    checks.equal("status of report", 0, report.wait())
+    checks.equal("status of report", 1, report.wait())
     checks.contains("the report", "cuLaunchKernel", report.out())
 
 
@@ -239,6 +261,24 @@ def test_a_last_part_that_is_nothing_is_refused(case):
 
 
 # ---- info --------------------------------------------------------------------------------------
+
+
+def test_info_tells_a_damaged_file_from_one_without_its_end(case):
+    golden = os.path.join(Places.root, "tests", "golden", "plain.cuscope")
+    with open(golden, "rb") as file:
+        whole = file.read()
+    middle, end = len(whole) // 2, "it has no end"
+    kinds = {"hole": (whole[:middle - 500] + whole[-700:], "is damaged at byte", end),
+             "cut": (whole[:middle], end, "is damaged"),
+             "both": (whole[:300] + b"?" * 20 + whole[320:-700], "; and " + end, "among")}
+    for name, (content, said, unsaid) in kinds.items():
+        with open(case.path(name + ".cuscope"), "wb") as file:
+            file.write(content)
+        process = case.cuscope("info", case.path(name + ".cuscope"))
+        process.wait()
+        line = " ".join(process.out().split("recorded  ")[0].split())
+        checks.contains(f"what is told of {name}", said, line)
+        checks.equal(f"what is not told of {name}", False, unsaid in line)
 
 
 def test_files_that_are_no_traces_are_told_apart(case):

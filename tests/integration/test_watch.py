@@ -422,7 +422,7 @@ def test_watch_output_that_exists_or_cannot_be_made(case):
 def test_watch_output_that_cannot_be_written(case):
     process = case.cuscope("launches", "--interval", "100ms", "-o", "/dev/full", "--", Places.program("loop"), "5")
     checks.equal("status", True, process.wait() != 0)
-    checks.contains("said", "writing /dev/full: No space left", process.err())
+    checks.contains("said", "cannot write /dev/full: No space left", process.err())
 
 
 def test_watch_table_and_classic(case):

@@ -4,9 +4,9 @@
 PROG      := tests/programs
 PROG_B    := $(B)/programs
 PROG_PLAIN := threads fork exec dlopen capture errors tight longjmp threadexit waitload loop seccomp \
-              memory copies toolkit blocked reload nested waits live \
+              memory copies toolkit ptsz blocked reload nested waits live \
               gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices
-PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 \
+PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
              $(PROG_B)/static $(PROG_B)/static-stripped
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
@@ -35,6 +35,9 @@ $(PROG_B)/runtime%.o: $(PROG)/runtime.c
 	$(CC) $(PROG_CFLAGS) -DCUDART_MAJOR=$* -c -o $@ $<
 
 $(PROG_B)/runtime%: $(PROG_B)/runtime%.o $(PROG_B)/sample.o $(B)/simcuda/libcudart.so.%
+	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+
+$(PROG_B)/refused: $(PROG_B)/refused.o $(PROG_B)/sample.o $(B)/simcuda/libcudart.so.13
 	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
 
 $(PROG_B)/static: $(PROG_B)/runtime13.o $(PROG_B)/sample.o $(B)/simcuda/libcudart_static.a

@@ -4,9 +4,8 @@
 
     tests/schema/perfetto.py FILE.pftrace [--open-flows]
 
-Prints what is wrong, a line each, and ends with 1 where something is. A flow that begins and leads
-nowhere is none: trace_processor passes over it, and work that was not done by the end of a trace is
-no mistake. --open-flows: the trace was cut or filtered, so that a flow may lack its begin, too.
+Prints what is wrong, a line each, and ends with 1 where something is. --open-flows: it was written
+while the program ran, when it is not known which calls have work: flows may lead nowhere.
 """
 
 import argparse
@@ -20,7 +19,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLEARED, NEEDS = 1, 2
-MONOTONIC = 3
+REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
 
 
 def use_distribution():
@@ -84,14 +83,22 @@ class Checker:
             self.say("the first packet does not clear the sequence's state")
         if packets and packets[0].trace_packet_defaults.timestamp_clock_id != MONOTONIC:
             self.say("the default clock is not CLOCK_MONOTONIC")
-        clocks = {clock.clock_id for clock in packets[0].clock_snapshot.clocks} if packets else set()
-        if not {1, MONOTONIC} <= clocks:
-            self.say("there is no snapshot of the real and the monotonic clock")
+        snapshot = packets[0].clock_snapshot if packets else pb.ClockSnapshot()
+        # trace_processor: what it cannot relate to BOOTTIME is clock_sync_unrelatable_clock_domains
+        if not {REALTIME, MONOTONIC, BOOTTIME} <= {clock.clock_id for clock in snapshot.clocks}:
+            self.say("there is no snapshot of the real, the monotonic and the boot clock")
+        if snapshot.primary_trace_clock != MONOTONIC:
+            self.say("the trace's clock is not CLOCK_MONOTONIC")
         for i, packet in enumerate(packets):
             if not packet.trusted_packet_sequence_id:
                 self.say(f"packet {i} is of no sequence")
             if i and packet.sequence_flags != NEEDS:
                 self.say(f"packet {i} does not say that it needs the sequence's state")
+
+    def system(self, info):
+        """trace_processor: "Unknown architecture" where there is a utsname without one that it knows."""
+        if info.HasField("utsname") and not info.utsname.machine:
+            self.say("the system has no machine")
 
     def intern(self, data):
         for kind, known in self.names.items():
@@ -148,6 +155,8 @@ class Checker:
             kind = packet.WhichOneof("data")
             if kind == "track_descriptor":
                 self.describe(packet.track_descriptor)
+            elif kind == "system_info":
+                self.system(packet.system_info)
             elif kind == "track_event":
                 self.event(packet)
                 self.events.append((packet.timestamp, place, packet))
@@ -194,8 +203,12 @@ class Checker:
 
     def check_flows(self, may_be_open):
         for flow, (begins, ends) in self.flows.items():
-            if not begins and not may_be_open:
+            if not begins:
                 self.say(f"flow {flow:#x} ends and never began")
+            if not ends and not may_be_open:
+                self.say(f"flow {flow:#x} leads nowhere")
+            if len(begins) > 1:
+                self.say(f"flow {flow:#x} begins {len(begins)} times")
             if ends and begins and min(begins) > min(ends):
                 self.say(f"flow {flow:#x} ends before it begins")
             if len(ends) > 1:

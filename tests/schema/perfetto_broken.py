@@ -59,6 +59,11 @@ def open_flow(trace):
             del packet.track_event.flow_ids[:]
 
 
+def twice(trace):
+    packet = next(packet for packet in events(trace, type=BEGIN) if packet.track_event.flow_ids)
+    packet.track_event.flow_ids.append(packet.track_event.flow_ids[0])
+
+
 def turn_flow(trace):
     flow = with_flow(trace).track_event.terminating_flow_ids[0]
     for packet in events(trace):
@@ -71,6 +76,9 @@ CHANGES = [
     ("does not clear", lambda t: setattr(t.packet[0], "sequence_flags", 2)),
     ("default clock", lambda t: t.packet[0].ClearField("trace_packet_defaults")),
     ("no snapshot", lambda t: t.packet[0].clock_snapshot.ClearField("clocks")),
+    ("no snapshot", lambda t: t.packet[0].clock_snapshot.clocks.pop()),  # the boot clock is the last
+    ("the trace's clock", lambda t: t.packet[0].clock_snapshot.ClearField("primary_trace_clock")),
+    ("no machine", lambda t: t.packet[1].system_info.utsname.ClearField("machine")),
     ("of no sequence", lambda t: t.packet[5].ClearField("trusted_packet_sequence_id")),
     ("does not say that it needs", lambda t: t.packet[5].ClearField("sequence_flags")),
     ("event_names: ", lambda t: drop_interned(t, "event_names")),
@@ -92,6 +100,8 @@ CHANGES = [
     ("not the innermost", swap_times),
     ("the counter", lambda t: setattr(first(t, type=COUNTER).track_event, "counter_value", -1)),
     ("never began", open_flow),
+    ("leads nowhere", lambda t: with_flow(t).track_event.ClearField("terminating_flow_ids")),
+    ("begins 2 times", twice),
     ("ends before", turn_flow),
     ("ends 2 times", lambda t: with_flow(t).track_event.terminating_flow_ids.append(
         with_flow(t).track_event.terminating_flow_ids[0])),

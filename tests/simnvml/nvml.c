@@ -30,6 +30,12 @@ struct memory_v2 {
 	unsigned long long total, reserved, free, used;
 };
 
+struct pci_info {
+	char legacy[16];
+	unsigned domain, bus, device, id, subsystem;
+	char bus_id[32];
+};
+
 static int devices[64]; /* a handle points at its number */
 
 static unsigned number(const char *name, unsigned otherwise)
@@ -60,6 +66,12 @@ int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
                                             struct process_info *infos);
+int nvmlDeviceGetUUID(void *device, char *uuid, unsigned size);
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *pci);
+int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor);
+int nvmlDeviceGetMaxClockInfo(void *device, int clock, unsigned *mhz);
+int nvmlDeviceGetMemoryBusWidth(void *device, unsigned *bits);
+int nvmlDeviceGetNumGpuCores(void *device, unsigned *cores);
 const char *nvmlErrorString(int result);
 
 int nvmlInit_v2(void)
@@ -144,6 +156,44 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
 	if (pid)
 		infos[0] = (struct process_info){ pid, 1ull << 30, ~0u, ~0u };
 	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetUUID(void *device, char *uuid, unsigned size)
+{
+	snprintf(uuid, size, "GPU-00000000-0000-0000-0000-00000000000%x", *(int *)device);
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *pci)
+{
+	snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%02x:00.0", 0x18 + *(int *)device);
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor)
+{
+	*major = 9;
+	*minor = 0;
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+/* 1: of multiprocessors, 2: of memory. */
+int nvmlDeviceGetMaxClockInfo(void *device, int clock, unsigned *mhz)
+{
+	*mhz = clock == 2 ? 3201 : 1980;
+	return fails("figures") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetMemoryBusWidth(void *device, unsigned *bits)
+{
+	*bits = 6144;
+	return fails("figures") || fails("v2") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetNumGpuCores(void *device, unsigned *cores)
+{
+	*cores = 16896;
+	return fails("figures") || fails("v2") ? NOT_SUPPORTED : SUCCESS;
 }
 
 const char *nvmlErrorString(int result)

@@ -15,7 +15,7 @@ unit: $(UNIT_BIN)
 
 unit-sanitized:
 	$(MAKE) B=build/asan \
-		SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" unit
+		SANITIZE="-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all" unit
 
 .PHONY: unit unit-sanitized
 

@@ -4,10 +4,12 @@
 
 #include "agent/agent_library.h"
 #include "agents_scene.h"
+#include "base/xalloc.h"
 #include "elf_build.h"
 #include "fake_library.h"
 
 #define NAME "libcuscope-agent.so"
+#define MADE "/cuscope/agent-616e206964206f662032302062797465732e2e00/" NAME /* by its build id */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -65,7 +67,7 @@ static void assert_not_used(const char *path)
 {
 	if (!strncmp(path, dir, strlen(dir)))
 		fail_msg("%s was used", path);
-	assert_non_null(strstr(path, "/cuscope-agent."));
+	assert_non_null(strstr(path, MADE));
 }
 
 static void a_library_of_another_build_is_not_used(void **state)
@@ -106,55 +108,141 @@ static void a_library_in_a_folder_that_others_may_write_to_is_not_used(void **st
 
 	path_found_beside("bin/" NAME, &embedded_agent, 0644);
 	run("chmod 777 bin && bin/cuscope --where >found && ! grep bin/ found");
-	run("chmod 1777 bin && bin/cuscope --where >found && grep -q bin/ found");
-	if (geteuid() == 0)
-		run("chmod 755 bin && chown 1 bin && bin/cuscope --where >found && ! grep bin/ "
-		    "found");
+	run("chmod 1777 bin && bin/cuscope --where >found && ! grep bin/ found");
+	run("chmod 775 bin && bin/cuscope --where >found && ! grep bin/ found");
+	run("chmod 755 bin && bin/cuscope --where >found && grep -q bin/ found");
+	run("chown 1 bin && bin/cuscope --where >found && ! grep bin/ found");
+	run("chown 0 bin && chmod 1777 . && bin/cuscope --where >found && ! grep bin/ found");
 	path = path_found_beside("bin/" NAME, &embedded_agent, 0644);
 	assert_string_equal(path, in_dir("bin/" NAME));
 }
 
-static void without_one_a_file_is_made_for_the_run(void **state)
+static void assert_like_embedded(const char *path)
 {
-	struct agent_library *library;
 	struct fake_library copy = { 0 };
-	char path[256], folder[256];
-	int fd;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	umask(077);
-	assert_int_equal(agent_library_open(&library, NULL), 0);
-	snprintf(path, sizeof(path), "%s", agent_library_path(library));
-	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
-	assert_int_equal(mode_of(path), 0644);
-	assert_int_equal(mode_of(folder), 0755);
-	assert_true(agent_library_is_at(path));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(read(fd, &copy, sizeof(copy)), sizeof(copy));
 	close(fd);
 	assert_memory_equal(&copy, &embedded_agent, sizeof(copy));
-	agent_library_free(library);
-	assert_int_equal(access(path, F_OK), -1);
-	assert_int_equal(access(folder, F_OK), -1);
 }
 
-/* As after kill -9: the folder is there and nobody has its lock. */
-static void what_a_killed_run_left_is_taken_away(void **state)
+static char *folder_of(const char *path)
 {
-	struct agent_library *living, *library;
-	char parent[256], left[300], file[400];
+	return xasprintf("%.*s", (int)(strrchr(path, '/') - path), path);
+}
 
-	assert_int_equal(agent_library_open(&living, NULL), 0);
-	snprintf(parent, sizeof(parent), "%s", agent_library_path(living));
-	strstr(parent, "/cuscope-agent.")[0] = '\0';
-	snprintf(left, sizeof(left), "%s/cuscope-agent.left", parent);
-	snprintf(file, sizeof(file), "%s/" NAME, left);
-	assert_int_equal(mkdir(left, 0755), 0);
-	write_bytes(file, "x", 1, 0644);
+/* Nobody but root can put anything else there, from "/" on. */
+static void assert_only_root_changes(const char *path)
+{
+	char *above = xasprintf("%s", path), *slash;
+	struct stat st;
+
+	while ((slash = strrchr(above, '/'))) {
+		assert_int_equal(lstat(*above ? above : "/", &st), 0);
+		assert_false(S_ISLNK(st.st_mode));
+		assert_int_equal(st.st_uid, 0);
+		assert_int_equal(st.st_mode & (S_IWGRP | S_IWOTH), 0);
+		*slash = '\0';
+	}
+	free(above);
+}
+
+static void without_one_a_file_is_made_and_kept(void **state)
+{
+	struct agent_library *library;
+	char *path, *folder;
+
+	umask(077);
 	assert_int_equal(agent_library_open(&library, NULL), 0);
-	assert_int_equal(access(left, F_OK), -1);
-	assert_int_equal(access(agent_library_path(living), F_OK), 0);
+	path = xasprintf("%s", agent_library_path(library));
+	folder = folder_of(path);
+	assert_non_null(strstr(path, MADE));
+	assert_int_equal(mode_of(path), 0644);
+	assert_int_equal(mode_of(folder), 0755);
+	assert_only_root_changes(path);
+	assert_true(agent_library_is_at(path));
+	assert_like_embedded(path);
+	agent_library_free(library); /* a process that is started later may load it */
+	assert_like_embedded(path);
+	free(folder);
+	free(path);
+}
+
+static void tmpdir_says_nothing(void **state)
+{
+	struct agent_library *library;
+
+	setenv("TMPDIR", dir, 1);
+	assert_int_equal(agent_library_open(&library, NULL), 0);
+	assert_not_used(agent_library_path(library));
 	agent_library_free(library);
-	agent_library_free(living);
+	unsetenv("TMPDIR");
+}
+
+static void a_file_that_is_not_the_library_is_replaced(void **state)
+{
+	struct fake_library cut = embedded_agent;
+	struct agent_library *library;
+	char *path, *folder;
+
+	assert_int_equal(agent_library_open(&library, NULL), 0);
+	path = xasprintf("%s", agent_library_path(library));
+	folder = folder_of(path);
+	agent_library_free(library);
+	cut.notes[0].id[0]++; /* its build id is the same */
+	write_bytes(path, &cut, sizeof(cut), 0644);
+	assert_int_equal(agent_library_open(&library, NULL), 0);
+	assert_like_embedded(path);
+	agent_library_free(library);
+	write_bytes(path, &embedded_agent, sizeof(embedded_agent), 0666);
+	assert_int_equal(agent_library_open(&library, NULL), 0);
+	assert_int_equal(mode_of(path), 0644);
+	agent_library_free(library);
+	unlink(path);
+	assert_int_equal(symlink(in_dir("elsewhere"), path), 0);
+	assert_int_equal(agent_library_open(&library, NULL), 0);
+	assert_like_embedded(path);
+	agent_library_free(library);
+	free(folder);
+	free(path);
+}
+
+/* Namespaces of its own: /run is what `mount` says there. */
+static void assert_where(const char *mount, const char *found)
+{
+	char command[1024];
+
+	run("rm -rf bin && mkdir bin");
+	run("cp /proc/%d/exe bin/cuscope", getpid());
+	snprintf(command, sizeof(command),
+	         "unshare -m sh -c '%s; %s/bin/cuscope --where' >%s 2>&1; grep -q \"%s\" %s || "
+	         "{ cat %s; false; }",
+	         mount, dir, in_dir("found"), found, in_dir("found"), in_dir("found"));
+	assert_int_equal(system(command), 0);
+}
+
+static void where_run_is_mounted_noexec_it_is_in_var_lib(void **state)
+{
+	char mount[512];
+
+	/* this folder is in /run itself */
+	snprintf(mount, sizeof(mount),
+	         "mount -o bind,noexec /run /run; mount --bind %s %s; mount -o "
+	         "remount,bind,exec %s; mount -t tmpfs t /var/lib -o mode=755",
+	         dir, dir, dir);
+	assert_where(mount, "^/var/lib/cuscope/agent-");
+}
+
+static void without_such_a_place_it_is_refused(void **state)
+{
+	char mount[512];
+
+	snprintf(mount, sizeof(mount),
+	         "mount -o bind,noexec /run /run; mount --bind %s %s; mount -o "
+	         "remount,bind,exec %s; mount -t tmpfs t /var/lib -o mode=1777",
+	         dir, dir, dir);
+	assert_where(mount, "/run is mounted noexec, /var/lib is not only root.s to change");
 }
 
 static void files_that_are_no_libraries_are_not_it(void **state)
@@ -297,9 +385,12 @@ static void a_cupti_is_sent_along(void **state)
 static int say_where(void)
 {
 	struct agent_library *library;
+	struct err err = { 0 };
 
-	if (agent_library_open(&library, NULL))
+	if (agent_library_open(&library, &err)) {
+		printf("%s", err.text);
 		return 1;
+	}
 	printf("%s", agent_library_path(library));
 	agent_library_free(library);
 	return 0;
@@ -326,8 +417,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_library_that_others_cannot_read_is_not_used),
 		cmocka_unit_test(a_library_where_others_cannot_come_is_not_used),
 		cmocka_unit_test(a_library_in_a_folder_that_others_may_write_to_is_not_used),
-		cmocka_unit_test(without_one_a_file_is_made_for_the_run),
-		cmocka_unit_test(what_a_killed_run_left_is_taken_away),
+		cmocka_unit_test(without_one_a_file_is_made_and_kept),
+		cmocka_unit_test(tmpdir_says_nothing),
+		cmocka_unit_test(a_file_that_is_not_the_library_is_replaced),
+		cmocka_unit_test(where_run_is_mounted_noexec_it_is_in_var_lib),
+		cmocka_unit_test(without_such_a_place_it_is_refused),
 		cmocka_unit_test(files_that_are_no_libraries_are_not_it),
 		IN_CLEAN(a_command_is_told_where_library_and_socket_are),
 		IN_CLEAN(what_was_to_be_injected_is_passed_on_to),
@@ -342,5 +436,10 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		return say_where();
+	if (geteuid() != 0) {
+		printf("test_agent_library: needs root, whose library it is\n");
+		return 1;
+	}
+	strcpy(dir, "/run/test_agentlib.XXXXXX"); /* not in /tmp, where nothing is used */
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

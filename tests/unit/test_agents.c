@@ -165,6 +165,25 @@ static void few_processes_are_entered_at_once(void **state)
 	assert_int_equal(injection.begun, begun + 1);
 }
 
+static void those_that_hang_keep_nobody_out(void **state)
+{
+	struct scene *scene = *state;
+	int begun;
+
+	scene_open(scene);
+	injection.pending = true;
+	for (int pid = 5000; pid < 5100; pid++)
+		agents_enter(scene->agents, pid);
+	scene_turn(scene);
+	begun = injection.begun;
+	scene_pass(scene, 19 * SECOND);
+	assert_int_equal(injection.begun, begun);
+	scene_pass(scene, 2 * SECOND);
+	assert_failed(scene, "attaching to it hangs in the kernel");
+	scene_turn(scene);
+	assert_int_equal(injection.begun, 2 * begun);
+}
+
 static void all_are_entered_in_the_end(void **state)
 {
 	struct scene *scene = *state;
@@ -524,6 +543,7 @@ int main(void)
 		SCENE_TEST(why_a_process_was_not_entered_is_told),
 		SCENE_TEST(why_entering_was_not_begun_is_told),
 		SCENE_TEST(few_processes_are_entered_at_once),
+		SCENE_TEST(those_that_hang_keep_nobody_out),
 		SCENE_TEST(all_are_entered_in_the_end),
 		SCENE_TEST(records_come_with_each_turn),
 		SCENE_TEST(a_broken_ring_ends_its_agent_only),

@@ -340,12 +340,32 @@ static void test_the_same_kernel_of_two_processes_is_one_row(void **state)
 	close_run(&run);
 }
 
+static void test_functions_that_were_unhooked_are_marked(void **state)
+{
+	const struct call call = call_at("cudaGetDevice", 1, 5);
+	struct miss miss = { MISS_UNHOOKED, "cudaGetDevice", call.function->lib, 0, "4.1 %", 0 };
+
+	begin_calls();
+	run.info.misses = &miss;
+	run.info.n_misses = 1;
+	run.info.overhead_percent = 12.34;
+	run.info.overhead_most_percent = 36.4;
+	push_call(&run, call);
+	push_call(&run, call_at("cudaGetLastError", 9, 5));
+	end_run(&run);
+	assert_has(run.text, "\n  cudaGetDevice        1+  5.00 us");
+	assert_has(run.text, "\n  cudaGetLastError      1  5.00 us");
+	assert_has(run.text, "\nTracing cost the busiest thread: 12.3 % of its own time, at most "
+	                     "36 %\n");
+	close_run(&run);
+}
+
 static const struct miss misses[] = {
-	{ MISS_NOT_HOOKED, "cuA", "libcuda.so.1", 0, "the entry is data" },
-	{ MISS_NOT_HOOKED, "cuB", "libcuda.so.1", 0, "the entry is data" },
-	{ MISS_HOOKED_LATE, NULL, "libcudart.so.12", 4242, "153 ms after it was mapped" },
-	{ MISS_UNHOOKED, "cudaGetDevice", "libcudart.so.13", 0, "4.1 % of the time" },
-	{ MISS_ENTRY_ONLY, NULL, NULL, 77, "it runs under seccomp" },
+	{ MISS_NOT_HOOKED, "cuA", "libcuda.so.1", 0, "the entry is data", 0 },
+	{ MISS_NOT_HOOKED, "cuB", "libcuda.so.1", 0, "the entry is data", 0 },
+	{ MISS_HOOKED_LATE, NULL, "libcudart.so.12", 4242, "153 ms after it was mapped", 0 },
+	{ MISS_UNHOOKED, "cudaGetDevice", "libcudart.so.13", 0, "4.1 % of the time", 0 },
+	{ MISS_ENTRY_ONLY, NULL, NULL, 77, "it runs under seccomp", 0 },
 };
 
 static void test_what_was_missed_is_told_in_full(void **state)
@@ -405,7 +425,7 @@ static void test_json_has_the_same_figures(void **state)
 	text = read_file(path);
 	assert_has(text, "\n    \"total\": 9,");
 	assert_has(text, "\n    \"kernels\": 3,");
-	assert_has(text, "\"H2D\": {\"count\": 1, \"bytes\": 4096}");
+	assert_has(text, "\"H2D\": {\"count\": 1, \"bytes\": 4096, \"unknown_size\": 0}");
 	assert_has(text, "{\"function\": \"cudaMalloc\", \"code\": 2, "
 	                 "\"error\": \"cudaErrorMemoryAllocation\", \"count\": 1}");
 	assert_has(text, "{\"name\": \"vectorAdd(float const*, int)\", \"resolved\": true, "
@@ -413,6 +433,39 @@ static void test_json_has_the_same_figures(void **state)
 	assert_has(text, "\n    \"complete\": true,");
 	unlink(path);
 	assert_int_equal(rmdir(dir), 0); /* no temporary file stayed */
+}
+
+/* An array copy from the device to the host; two of the other direction, one with its size. */
+static void push_copies_of_unknown_size(void)
+{
+	struct call copy = copy_at("cudaMemcpy", 100, DIRECTION_D2H, 0);
+
+	copy.flags |= CALL_SIZE_UNKNOWN;
+	push_call(&run, copy);
+	push_call(&run, copy_at("cudaMemcpy", 200, DIRECTION_H2D, 4096));
+	copy = copy_at("cudaMemcpy", 300, DIRECTION_H2D, 0);
+	copy.flags |= CALL_SIZE_UNKNOWN;
+	push_call(&run, copy);
+}
+
+static void test_bytes_that_calls_do_not_say_are_not_zero(void **state)
+{
+	begin_calls();
+	push_copies_of_unknown_size();
+	end_run(&run);
+	assert_has(run.text, "  DIRECTION  COUNT     BYTES   AVERAGE\n"
+	                     "  H2D            2  4.00 KiB  4.00 KiB\n"
+	                     "  D2H            1         -         -\n"
+	                     "  calls that do not say how many bytes, in COUNT only: 2\n");
+	close_run(&run);
+	open_run(&run);
+	begin_run(&run, calls_new(&(struct calls_options){ .json_stream = run.out }));
+	push_copies_of_unknown_size();
+	end_run(&run);
+	assert_has(run.text, "\"D2H\": {\"count\": 1, \"bytes\": null, \"unknown_size\": 1}");
+	assert_has(run.text, "\"H2D\": {\"count\": 2, \"bytes\": 4096, \"unknown_size\": 1}");
+	assert_has(run.text, "\"sets\": {\n    \"count\": 0,\n    \"bytes\": 0,\n    \"unknown_size\": 0\n");
+	close_run(&run);
 }
 
 static void test_json_replaces_the_old_file_at_once(void **state)
@@ -478,8 +531,10 @@ int main(void)
 		cmocka_unit_test(test_memory_that_outlives_the_trace_or_its_process_is_told_apart),
 		cmocka_unit_test(test_a_name_found_late_counts_for_all_launches),
 		cmocka_unit_test(test_the_same_kernel_of_two_processes_is_one_row),
+		cmocka_unit_test(test_functions_that_were_unhooked_are_marked),
 		cmocka_unit_test(test_what_was_missed_is_told_in_full),
 		cmocka_unit_test(test_json_has_the_same_figures),
+		cmocka_unit_test(test_bytes_that_calls_do_not_say_are_not_zero),
 		cmocka_unit_test(test_json_replaces_the_old_file_at_once),
 		cmocka_unit_test(test_json_that_cannot_be_written_is_an_error),
 		cmocka_unit_test(test_text_that_cannot_be_written_is_an_error),

@@ -2,6 +2,8 @@
 /* Times are in microseconds. Numbers of calls are those that a process's calls had otherwise. */
 #include "unit.h"
 
+#include <malloc.h>
+
 #include "capture/correlate.h"
 
 #define PROCESS 100
@@ -319,6 +321,40 @@ static void what_a_new_program_did_is_kept(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 
+/* A process can tell of calls that never come, in all its threads. */
+static void what_waits_has_a_bound(void **state)
+{
+	struct correlate *c = *state;
+	size_t before = mallinfo2().uordblks;
+	uint64_t number, begin_ns;
+
+	for (uint32_t i = 0; i < 64u * 20000; i++) {
+		const struct correlate_span call = { .pid = 77,
+			                             .tid = 1000 + i % 64,
+			                             .begin_ns = 1000000 + i,
+			                             .end_ns = 1000001 + i };
+
+		correlate_agent_call(c, &call, (struct correlate_id){ 5, i + 1 });
+	}
+	assert_true(mallinfo2().uordblks - before < 12 << 20);
+
+	/* another's thread still has its calls */
+	correlate_agent_call(c,
+	                     &(struct correlate_span){
+				     .pid = 78, .tid = 78, .begin_ns = 2000100, .end_ns = 2000200 },
+	                     (struct correlate_id){ 6, 1 });
+	correlate_call(c,
+	               &(struct correlate_span){ .pid = 78,
+	                                         .tid = 78,
+	                                         .begin_ns = 2000000,
+	                                         .end_ns = 2000300,
+	                                         .work = true },
+	               9);
+	assert_int_equal(correlate_find(c, (struct correlate_id){ 6, 1 }, &number, &begin_ns),
+	                 CORRELATE_KNOWN);
+	assert_int_equal(number, 9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +380,7 @@ int main(void)
 		TEST(what_waits_for_a_second_waits_in_vain),
 		TEST(a_process_that_ended_is_forgotten),
 		TEST(what_a_new_program_did_is_kept),
+		TEST(what_waits_has_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

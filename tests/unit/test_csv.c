@@ -31,6 +31,63 @@ static void assert_rows(const char *expected)
 	assert_string_equal(strchr(run.text, '\n') + 1, expected);
 }
 
+static uint64_t unjoined;
+
+/* As end_run(), but it is asked first what was not joined. */
+static void end_and_ask(void)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(run.consumer->ops->end(run.consumer, &run.info, &err), 0);
+	unjoined = sink_unjoined(run.consumer);
+	run.consumer->ops->free(run.consumer);
+	fflush(run.out);
+}
+
+/* Kernels that become known after so many launches; how many rows have no time that they waited. */
+static unsigned kernels_without_delay(uint64_t launches)
+{
+	struct activity kernel = { .kind = ACTIVITY_KERNEL, .stream = 7 };
+	struct call launch;
+	unsigned without = 0;
+
+	open_run(&run);
+	run.info.gpu_times = true;
+	begin_run(&run, sink_format_by_name("csv")->create(
+				&(struct sink_options){ .out = run.out }));
+	for (kernel.correlation = 1; kernel.correlation <= launches; kernel.correlation++) {
+		launch = launch_at("cuLaunchKernel", (double)kernel.correlation, NULL);
+		launch.correlation = kernel.correlation;
+		push_call(&run, launch);
+	}
+	for (kernel.correlation = 1; kernel.correlation <= launches; kernel.correlation++) {
+		kernel.begin_ns = US(kernel.correlation + 100);
+		kernel.end_ns = US(kernel.correlation + 200);
+		push_work(&run, kernel);
+	}
+	end_and_ask();
+	/* not by strstr, with which AddressSanitizer measures the rest of the text at each call */
+	for (const char *at = run.text; *at; at++)
+		without += at[0] == ',' && at[1] == '\n';
+	return without - (unsigned)launches; /* rows of calls have none */
+}
+
+static void test_kernels_that_come_late_find_their_calls(void **state)
+{
+	assert_int_equal(kernels_without_delay(300000), 0);
+	assert_int_equal(unjoined, 0);
+	close_run(&run);
+}
+
+static void test_kernels_whose_calls_were_forgotten_are_counted(void **state)
+{
+	unsigned without = kernels_without_delay(500000);
+
+	assert_in_range(without, 1, 200000);
+	assert_int_equal(unjoined, without);
+	close_run(&run);
+}
+
 static void test_header_names_every_column(void **state)
 {
 	end_run(&run);
@@ -256,6 +313,8 @@ int main(void)
 		CSV_TEST(test_what_ended_before_it_began_took_no_time),
 		CSV_TEST(test_hostile_names_stay_in_their_field),
 		CSV_TEST(test_every_row_has_as_many_fields_as_the_header),
+		cmocka_unit_test(test_kernels_that_come_late_find_their_calls),
+		cmocka_unit_test(test_kernels_whose_calls_were_forgotten_are_counted),
 		cmocka_unit_test(test_max_events_keeps_what_ran_until_then),
 		cmocka_unit_test(test_closed_pipe_is_an_error),
 	};

@@ -141,10 +141,12 @@ static void runtime_copies_in_three_dimensions(void **state)
 	assert_int_equal(call.source, 0x1000);
 	assert_int_equal(call.address, 0x2000);
 	assert_int_equal(call.bytes, 6000);
+	assert_false(call.size_unknown);
 	raw.blob[0] = 0xa0; /* srcArray: the width counts elements of unknown size */
 	call = decode_x86("cudaMemcpy3DAsync", raw);
 	assert_int_equal(call.source, 0xa0);
 	assert_int_equal(call.bytes, 0);
+	assert_true(call.size_unknown);
 }
 
 static void a_copy_struct_that_could_not_be_read_has_no_direction(void **state)
@@ -154,6 +156,19 @@ static void a_copy_struct_that_could_not_be_read_has_no_direction(void **state)
 
 	assert_int_equal(call.direction, DIRECTION_NONE);
 	assert_int_equal(call.bytes, 0);
+	assert_true(call.size_unknown);
+}
+
+static void a_batch_does_not_say_how_many_bytes(void **state)
+{
+	struct api_call call = decode_x86("cuMemcpyBatchAsync",
+	                                  (struct api_raw){ .reg = { 0x1000, 0x2000, 0x3000, 4 } });
+
+	assert_int_equal(call.bytes, 0);
+	assert_true(call.size_unknown);
+	call = decode_x86("cuMemcpyHtoD_v2", (struct api_raw){ .reg = { 0x1000, 0x2000, 0 } });
+	assert_int_equal(call.bytes, 0);
+	assert_false(call.size_unknown); /* it says so */
 }
 
 static void sets_count_words_of_their_width(void **state)
@@ -182,6 +197,7 @@ int main(void)
 		cmocka_unit_test(driver_copies_in_three_dimensions),
 		cmocka_unit_test(runtime_copies_in_three_dimensions),
 		cmocka_unit_test(a_copy_struct_that_could_not_be_read_has_no_direction),
+		cmocka_unit_test(a_batch_does_not_say_how_many_bytes),
 		cmocka_unit_test(sets_count_words_of_their_width),
 	};
 

@@ -2,6 +2,8 @@
 /* Which files are CUDA modules: by shape of file, and the ones that NVIDIA ships. */
 #include "elf_build.h"
 
+#include <time.h>
+
 /* ---- drivers --------------------------------------------------------------------------------- */
 
 static const char driver_names[] =
@@ -259,6 +261,80 @@ static void program_linked_with_the_shared_runtime_is_no_module(void **state)
 	expect_answer(fd, ELF_WHOLE, 1);
 }
 
+/* ---- files that are made to take long -------------------------------------------------------- */
+
+#define HOSTILE_SYMBOLS (1u << 22)
+#define HOSTILE_PLACES  255
+
+/*
+ * A .symtab of 100 MB, whose symbols are functions, and that often the name that is looked for:
+ * none of them is any symbol's.
+ */
+static int build_hostile_symtab(size_t places)
+{
+	static const char name[] = "cudaLaunchKernel";
+	size_t symtab = 4096, strings = symtab + HOSTILE_SYMBOLS * sizeof(Elf64_Sym);
+	size_t strings_bytes = places * sizeof(name) + 1;
+	Elf64_Shdr sections[3] = {
+		{ 0 },
+		{ .sh_type = SHT_SYMTAB,
+		  .sh_offset = symtab,
+		  .sh_size = HOSTILE_SYMBOLS * sizeof(Elf64_Sym),
+		  .sh_entsize = sizeof(Elf64_Sym),
+		  .sh_link = 2 },
+		{ .sh_type = SHT_STRTAB, .sh_offset = strings, .sh_size = strings_bytes },
+	};
+	Elf64_Sym *part = calloc(65536, sizeof(*part));
+	int fd = build(runtime, PROGRAM);
+	Elf64_Ehdr head;
+
+	assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
+	close(fd);
+	head.e_shoff = 1024;
+	head.e_shnum = 3;
+	head.e_phnum = 1; /* PT_NULL */
+	head.e_phoff = 512;
+	head.e_shstrndx = 0;
+	fd = open(in_dir("hostile"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_int_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(pwrite(fd, sections, sizeof(sections), 1024), sizeof(sections));
+	for (size_t i = 0; i < 65536; i++)
+		part[i] = (Elf64_Sym){ .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+			               .st_shndx = 1 };
+	for (size_t i = 0; i < HOSTILE_SYMBOLS; i += 65536)
+		assert_int_equal(pwrite(fd, part, 65536 * sizeof(*part),
+		                        (off_t)(symtab + i * sizeof(*part))),
+		                 65536 * sizeof(*part));
+	for (size_t i = 0; i < places; i++)
+		assert_int_equal(pwrite(fd, name, sizeof(name),
+		                        (off_t)(strings + 1 + i * sizeof(name))),
+		                 sizeof(name));
+	free(part);
+	return fd;
+}
+
+static double seconds_to_answer(int fd, enum elf_depth depth, int answer)
+{
+	double begin = (double)clock();
+
+	expect_answer(fd, depth, answer);
+	return ((double)clock() - begin) / CLOCKS_PER_SEC;
+}
+
+/* Compared one by one they took thirteen times as long as a single one. */
+static void symbols_times_places_are_not_compared(void **state)
+{
+	double one = seconds_to_answer(build_hostile_symtab(1), ELF_WHOLE, 1);
+	int fd = build_hostile_symtab(HOSTILE_PLACES);
+	double many;
+
+	seconds_to_answer(dup(fd), ELF_SMALL_SYMTAB, 2); /* too many symbols for who waits */
+	many = seconds_to_answer(fd, ELF_WHOLE, 1);
+	if (many > 5 * one)
+		fail_msg("%.3f s with many places, %.3f s with one", many, one);
+	unlink(in_dir("hostile"));
+}
+
 static void longer_names_are_no_runtime(void **state)
 {
 	expect_answer(build("int start(void) { return 1; }\n"
@@ -408,6 +484,7 @@ int main(void)
 		cmocka_unit_test(large_symtab_is_read_only_when_told),
 		cmocka_unit_test(caller_of_the_runtime_is_no_module),
 		cmocka_unit_test(program_linked_with_the_shared_runtime_is_no_module),
+		cmocka_unit_test(symbols_times_places_are_not_compared),
 		cmocka_unit_test(longer_names_are_no_runtime),
 		cmocka_unit_test(name_that_shares_the_string_of_a_longer_one_is_found),
 		cmocka_unit_test(name_anywhere_in_the_strings_is_found),

@@ -19,6 +19,7 @@ static struct wire_call *begin(const char *symbol)
 	assert_non_null(api);
 	memset(call, 0, sizeof(*call));
 	fold_plan(api, ABI_X86_64, &plans[0]);
+	plans[0].per_thread = api_is_per_thread(symbol);
 	bpf_map_update_elem(&fold_plans, &hook, &plans[0], BPF_ANY);
 	call->head.type = WIRE_CALL;
 	call->head.tgid = native_thread.tgid;
@@ -473,9 +474,9 @@ static void stream_call(const char *symbol, __u64 stream, __u64 event)
 	end(call);
 }
 
-static bool captured(__u64 stream)
+static bool captured_by(const char *symbol, __u32 tid, __u64 stream)
 {
-	struct wire_call *call = begin("cuMemcpyHtoDAsync_v2");
+	struct wire_call *call = begin(symbol);
 	struct fold_copies_key key = { .born_ns = 900,
 		                       .tgid = 100,
 		                       .direction = DIRECTION_H2D,
@@ -489,9 +490,29 @@ static bool captured(__u64 stream)
 		before = row->captured;
 	call->word[WIRE_AT_REG + 2] = 64;
 	call->word[WIRE_AT_REG + 3] = stream;
+	call->head.tid = tid;
 	end(call);
 	row = bpf_map_lookup_elem(&fold_copies, &key);
 	return row->captured > before;
+}
+
+static bool captured(__u64 stream)
+{
+	return captured_by("cuMemcpyHtoDAsync_v2", native_thread.tgid, stream);
+}
+
+/* Stream 0 of a _ptsz call is the thread's own, which is known as stream 2, too. */
+static void a_thread_s_own_stream_is_captured_for_it_alone(void **state_of_test)
+{
+	__u32 own = native_thread.tgid, other = own + 1;
+
+	stream_call("cuStreamBeginCapture_v2_ptsz", 0, 0);
+	assert_true(captured_by("cuMemcpyHtoDAsync_v2_ptsz", own, 0));
+	assert_true(captured_by("cuMemcpyHtoDAsync_v2", own, 2));
+	assert_false(captured_by("cuMemcpyHtoDAsync_v2", own, 0));
+	assert_false(captured_by("cuMemcpyHtoDAsync_v2_ptsz", other, 0));
+	stream_call("cuStreamEndCapture_ptsz", 0, 0);
+	assert_false(captured_by("cuMemcpyHtoDAsync_v2_ptsz", own, 0));
 }
 
 static void a_capture_spreads_by_events(void **state_of_test)
@@ -526,6 +547,7 @@ int main(void)
 		TEST(any_address_in_a_pinned_range),
 		TEST(pinned_memory_goes_with_its_context),
 		TEST(a_capture_spreads_by_events),
+		TEST(a_thread_s_own_stream_is_captured_for_it_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,6 +194,7 @@ static void test_nothing_that_explains_it(void **state)
 static void test_a_trace_without_gpu_times_says_so(void **state)
 {
 	begin_report(TABLE_FORM_TEXT, 0, 0);
+	run.info.gpu_times = false;
 	ask("cuLaunchKernel", 0, 5);
 	end_report();
 	assert_has(run.text, "GPU times were not recorded");

@@ -21,7 +21,7 @@ static struct {
 	struct module module[2];
 	struct wire_state state;
 	enum mechanism mechanism;
-	bool attached[2];
+	bool attached[2], paused;
 	int locked;
 	char done[2048]; /* "unhooked cuA" "misses: ..." */
 } world;
@@ -35,11 +35,6 @@ __attribute__((format(printf, 1, 2))) static void write_down(const char *fmt, ..
 	va_start(ap, fmt);
 	vsnprintf(world.done + len, sizeof(world.done) - len, fmt, ap);
 	va_end(ap);
-}
-
-bool modules_have_driver(const struct modules *modules)
-{
-	return true;
 }
 
 size_t modules_count(const struct modules *modules)
@@ -94,15 +89,25 @@ int module_attach(struct module *module, struct programs *programs, bool returns
 	return 0;
 }
 
+void modules_pause(struct modules *modules, bool pause)
+{
+	world.paused = pause;
+}
+
 void module_detach(struct module *module)
 {
 	world.attached[module - world.module] = false;
 }
 
-void module_relink_little(struct module *module, struct programs *programs, bool returns)
+bool module_relink_little(struct module *module, struct programs *programs, bool returns)
 {
+	bool any = false;
+
+	for (size_t i = 0; i < module->n_hooks; i++)
+		any |= module->hooks[i].hooked && module->hooks[i].given_up;
 	for (size_t i = 0; i < module->n_hooks; i++)
 		module->hooks[i].hooked &= !module->hooks[i].given_up;
+	return any;
 }
 
 void module_drop_returns(struct module *module, struct programs *programs)
@@ -293,7 +298,9 @@ static void the_most_frequent_getters_go_until_the_rest_is_within_the_limit(void
 	assert_non_null(strstr(said, "15 %"));
 	assert_non_null(strstr(said, "2 functions"));
 	assert_done("unhooked cudaGetDevice libcudart.so.13: 80000 calls a second cost 9.2 %\n"
-	            "unhooked cudaGetLastError libcudart.so.13: 40000 calls a second cost 4.6 %\n");
+	            "unhooked cudaGetLastError libcudart.so.13: 40000 calls a second cost 4.6 %\n"
+	            "unhooked - libcudart.so.13: everything that tells little, for 0 ms while some "
+	            "of it was taken away\n");
 	assert_int_equal(world.state.mode[6], HOOK_IGNORE);
 	assert_int_equal(world.state.mode[5], HOOK_IGNORE);
 	assert_int_equal(world.state.mode[2], 0);
@@ -315,7 +322,7 @@ static void what_is_unhooked_is_not_given_up_again(void **state)
 
 /* ---- without a limit of the user's --------------------------------------------------------- */
 
-static void what_tells_much_is_kept_and_the_cost_is_said_once(void **state)
+static void what_tells_much_is_kept_and_the_cost_is_said(void **state)
 {
 	const char *said;
 
@@ -331,6 +338,36 @@ static void what_tells_much_is_kept_and_the_cost_is_said_once(void **state)
 	assert_true(governor_scale(governor, now_ns) == 1);
 }
 
+static void the_cost_is_said_again_when_it_has_doubled(void **state)
+{
+	govern(0);
+	hit("cuLaunchKernel", 4 * PERCENT);
+	assert_non_null(strstr(tick_after(250), "about 4 %"));
+	hit("cuLaunchKernel", 7 * PERCENT);
+	assert_null(tick_after(250));
+	hit("cuLaunchKernel", 20 * PERCENT);
+	assert_non_null(strstr(tick_after(250), "about 25 %"));
+	hit("cuLaunchKernel", 4 * PERCENT);
+	assert_null(tick_after(250));
+	hit("cuLaunchKernel", 30 * PERCENT);
+	assert_null(tick_after(250));
+	hit("cuLaunchKernel", 60 * PERCENT);
+	assert_non_null(strstr(tick_after(250), "about 150 %"));
+}
+
+static void at_the_end_there_is_the_average_and_the_most(void **state)
+{
+	double percent, most;
+
+	govern(0);
+	hit("cuLaunchKernel", 20 * PERCENT);
+	tick_after(250);
+	tick_after(250);
+	governor_cost(governor, &percent, &most);
+	assert_true(percent > 11.3 && percent < 11.4); /* of 550 ms */
+	assert_true(most > 24.9 && most < 25.1);
+}
+
 /* ---- returns ------------------------------------------------------------------------------- */
 
 static void returns_go_where_getters_were_not_enough(void **state)
@@ -341,6 +378,8 @@ static void returns_go_where_getters_were_not_enough(void **state)
 	hit("cudaMalloc", PERCENT);
 	tick_after(250);
 	assert_done("unhooked cudaGetDevice libcudart.so.13: 20000 calls a second cost 2.2 %\n"
+	            "unhooked - libcudart.so.13: everything that tells little, for 0 ms while some "
+	            "of it was taken away\n"
 	            "entry only cuLaunchKernel libcuda.so.1: durations and results given up for "
 	            "--max-overhead 5%\n");
 	assert_int_equal(world.state.mode[0], HOOK_ENTRY_ONLY);
@@ -410,10 +449,12 @@ static void windows_close_and_open(void **state)
 	for (int i = 0; i < 3; i++) {
 		tick_after(1);
 		assert_false(world.attached[0] || world.attached[1]);
+		assert_true(world.paused);
 		tick_after(997);
 		assert_false(world.attached[0] || world.attached[1]);
 		tick_after(5);
 		assert_true(world.attached[0] && world.attached[1]);
+		assert_false(world.paused);
 		tick_after(997);
 		assert_true(world.attached[0] && world.attached[1]);
 		tick_after(5);
@@ -436,6 +477,20 @@ static void assert_scale(double seen_ms, double all_ms)
 
 	if (scale < 0.99 * expected || scale > 1.01 * expected)
 		fail_msg("%.2f is not %.2f", scale, expected);
+}
+
+/* Half of its time in a window goes to tracing: outside, it makes twice as many calls. */
+static void a_thread_that_tracing_slows_down_does_more_outside_of_windows(void **state)
+{
+	begin_windows();
+	tick_after(1);
+	tick_after(1003);
+	hit("cuLaunchKernel", 1000 * MS / ENTRY_NS / 2);
+	tick_after(1003);
+	assert_false(world.attached[0]);
+	tick_after(1003);
+	/* 301 ms before, a second open and two closed, which count twice */
+	assert_scale(1304, 1304 + 2 * 2006);
 }
 
 static void counts_are_scaled_by_the_time_that_was_seen(void **state)
@@ -476,7 +531,10 @@ int main(void)
 		TEST(below_the_limit_nothing_is_given_up),
 		TEST(the_most_frequent_getters_go_until_the_rest_is_within_the_limit),
 		TEST(what_is_unhooked_is_not_given_up_again),
-		TEST(what_tells_much_is_kept_and_the_cost_is_said_once),
+		TEST(what_tells_much_is_kept_and_the_cost_is_said),
+		TEST(the_cost_is_said_again_when_it_has_doubled),
+		TEST(at_the_end_there_is_the_average_and_the_most),
+		TEST(a_thread_that_tracing_slows_down_does_more_outside_of_windows),
 		TEST(returns_go_where_getters_were_not_enough),
 		TEST(returns_that_hang_together_go_together),
 		TEST(a_limit_that_is_kept_takes_no_returns),

@@ -33,6 +33,31 @@ static void it_is_the_kernel_of_the_launch_where_that_has_a_name(void **state)
 	assert_ptr_equal(last_activity(scene)->kernel, launched);
 }
 
+static void work_whose_call_nobody_told_of_is_counted(void **state)
+{
+	struct scene *scene = *state;
+
+	shapes();
+	launch(scene, 10);
+	agent_launch(500, 10);
+	kernel(500, 25, 40);
+	kernel(501, 45, 50); /* the record of its launch was lost */
+	kernel(0, 55, 60);   /* of no call at all */
+	turn(scene, MS(6000));
+	assert_int_equal(n_activities(scene), 3);
+	assert_int_equal(lost(scene, LOST_GPU_CALLS), 1);
+}
+
+static void what_an_agent_tells_without_sense_is_counted(void **state)
+{
+	struct scene *scene = *state;
+
+	kernel(0, 25, 40); /* its shape was not given */
+	turn(scene, LATER);
+	assert_int_equal(n_activities(scene), 0);
+	assert_int_equal(lost(scene, LOST_GPU_RECORDS), 1);
+}
+
 static void activities_wait_for_those_that_ended_before(void **state)
 {
 	struct scene *scene = *state;
@@ -203,6 +228,7 @@ static void activities_come_before_the_exit(void **state)
 	assert_int_equal(last_activity(scene)->correlation, 1);
 	assert_int_equal(fake.gone, PROCESS);
 	feed_process(scene->feed, WIRE_EXIT, PROCESS, PROCESS, 0, "app");
+	assert_int_equal(stream_flush(scene->feed->stream, &(struct err){ 0 }), 0);
 	assert_int_equal(last_seen(scene->feed)->type, EVENT_EXIT);
 }
 
@@ -444,6 +470,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_kernel_has_the_number_of_its_launch),
 		TEST(it_is_the_kernel_of_the_launch_where_that_has_a_name),
+		TEST(work_whose_call_nobody_told_of_is_counted),
+		TEST(what_an_agent_tells_without_sense_is_counted),
 		TEST(activities_wait_for_those_that_ended_before),
 		TEST(one_that_comes_after_its_place_is_counted),
 		TEST(several_activities_have_one_call),

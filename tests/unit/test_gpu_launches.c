@@ -154,6 +154,38 @@ static void an_agent_that_is_late_tells_of_nothing_anew(void **state)
 	assert_int_equal(fetch(scene), 1);
 }
 
+static bool next_told_is_double(struct scene *scene)
+{
+	struct order_source source = gpu_source(scene->gpu);
+	const struct wire_head *record;
+	size_t bytes;
+	bool is;
+
+	while ((record = source.peek(source.data, &bytes)) && record->type != WIRE_CALL)
+		source.advance(source.data);
+	assert_non_null(record);
+	is = gpu_is_double(scene->gpu, record);
+	source.advance(source.data);
+	return is;
+}
+
+/* One that comes late and is alone stands between the two of another launch. */
+static void what_is_late_hides_no_double(void **state)
+{
+	struct scene *scene = *state;
+	struct wire_call seen = launch_of(scene->feed, HANDLE, 0);
+
+	open_told(scene);
+	agents_tell_from(scene, MS(400));
+	seen.begin_ns = START + AT(500103);
+	seen.head.time_ns = START + AT(500106);
+	assert_false(gpu_is_double(scene->gpu, &seen.head));
+	agent_tells(499000);
+	assert_false(next_told_is_double(scene));
+	agent_tells(500104);
+	assert_true(next_told_is_double(scene));
+}
+
 static void a_new_process_brings_the_probes_back(void **state)
 {
 	struct scene *scene = *state;
@@ -276,6 +308,7 @@ int main(void)
 		TEST(probes_go_when_nobody_is_in_a_launch),
 		TEST(what_both_saw_is_one_call),
 		TEST(an_agent_that_is_late_tells_of_nothing_anew),
+		TEST(what_is_late_hides_no_double),
 		TEST(a_new_process_brings_the_probes_back),
 		TEST(probes_that_cannot_come_back_are_missed),
 		TEST(a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call),

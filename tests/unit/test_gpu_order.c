@@ -126,6 +126,25 @@ static void the_last_of_a_process(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 
+static void texts_fill_it_as_items_do(void **state)
+{
+	struct gpu_item item = { .is_range = true, .kind = RANGE_MARK };
+	const uint32_t bytes = 300;
+	uint32_t n = 0;
+
+	while (!gpu_order_is_full(*state)) {
+		item.end_ns = 1000 + n++;
+		item.range.name = calloc(1, bytes);
+		item.range.domain = NULL;
+		item.range.text_bytes = bytes;
+		gpu_order_add(*state, &item);
+	}
+	assert_true(n <= GPU_ORDER_TEXTS_MAX / bytes + 1);
+	gpu_order_take(*state, &item);
+	gpu_item_free(&item);
+	assert_false(gpu_order_is_full(*state));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +154,7 @@ int main(void)
 		TEST(many_in_any_order),
 		TEST(each_is_looked_at_once_after_a_while),
 		TEST(the_last_of_a_process),
+		TEST(texts_fill_it_as_items_do),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

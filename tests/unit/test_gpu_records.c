@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "agent_words.h"
 
+#include <malloc.h>
+
 #include "capture/gpu_records.h"
 
 struct fixture {
@@ -28,7 +30,8 @@ static int make(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->records = gpu_records_new(kernel_named, f);
+	f->records =
+		gpu_records_new(&(struct gpu_records_options){ .kernel = kernel_named, .data = f });
 	*state = f;
 	return 0;
 }
@@ -226,7 +229,11 @@ static void ranges_of_nvtx_have_name_domain_and_depth(void **state)
 	take(*state, name_words(4, "torch"));
 	words.nvtx.domain = 4;
 	words.nvtx.depth = 2;
+	words.nvtx.category = 7;
+	words.nvtx.color = 0xff00ff80;
 	range = taken_range(*state, words);
+	assert_int_equal(range.category, 7);
+	assert_int_equal(range.color, 0xff00ff80);
 	assert_int_equal(range.kind, RANGE_PUSHPOP);
 	assert_string_equal(range.name, "forward");
 	assert_string_equal(range.domain, "torch");
@@ -234,6 +241,52 @@ static void ranges_of_nvtx_have_name_domain_and_depth(void **state)
 	range = taken_range(*state, nvtx_words(AGENT_NVTX_MARK, "here", 30, 30));
 	assert_int_equal(range.kind, RANGE_MARK);
 	assert_null(range.domain);
+}
+
+/* The agent cuts texts; whoever writes longer ones is none. */
+static void long_texts_of_nvtx_are_cut(void **state)
+{
+	char text[420];
+	union agent_words words;
+	struct range range;
+
+	memset(text, 'n', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	take(*state, name_words(4, text));
+	words = nvtx_words(AGENT_NVTX_PUSHPOP, text, 10, 20);
+	words.nvtx.domain = 4;
+	range = taken_range(*state, words);
+	assert_int_equal(strlen(range.name), AGENT_NVTX_TEXT - 1);
+	assert_int_equal(strlen(range.domain), AGENT_NVTX_TEXT - 1);
+	assert_int_equal(((struct fixture *)*state)->item.range.text_bytes, 2 * AGENT_NVTX_TEXT);
+}
+
+static void names_and_shapes_are_taken_from_the_budget(void **state)
+{
+	struct fixture *f = *state;
+	struct budget *budget = budget_new(1 << 20, 4 << 20);
+	struct gpu_records_options options = {
+		.kernel = kernel_named, .data = f, .budget = budget, .owner = 7
+	};
+	struct gpu_records *records = gpu_records_new(&options);
+	size_t before = mallinfo2().uordblks;
+	struct gpu_item item;
+
+	for (uint32_t i = 1; i < 200000; i++) {
+		union agent_words name = name_words(i, "a name that is not very long"),
+				  shape = shape_words(i % 30000, 1, 1);
+
+		gpu_records_take(records, &name.head, &item);
+		gpu_records_take(records, &shape.head, &item);
+	}
+	assert_true(mallinfo2().uordblks - before < 2 << 20);
+	assert_true(budget_used(budget) <= 1 << 20);
+	assert_true(budget_refused(budget) > 100000);
+	assert_non_null(gpu_records_name(records, 1));
+	assert_null(gpu_records_name(records, 199999));
+	gpu_records_free(records);
+	assert_int_equal(budget_used(budget), 0);
+	budget_free(budget);
 }
 
 /* ---- what makes no sense ------------------------------------------------------------------- */
@@ -255,7 +308,7 @@ static void too_short_a_record_is_left_out(void **state)
 	for (int type = 0; type < 256; type++) {
 		union agent_words words = words_of(type, sizeof(struct agent_head));
 
-		assert_int_equal(take(*state, words), GPU_RECORD_NOTHING);
+		assert_int_equal(take(*state, words), GPU_RECORD_BAD);
 	}
 }
 
@@ -263,9 +316,9 @@ static void numbers_that_were_not_given(void **state)
 {
 	union agent_words words = copy_words(1, 1, 1, 10, 20);
 
-	assert_int_equal(take(*state, kernel_words(9, 1, 10, 20)), GPU_RECORD_NOTHING);
+	assert_int_equal(take(*state, kernel_words(9, 1, 10, 20)), GPU_RECORD_BAD);
 	assert_int_equal(take(*state, shape_words(UINT32_MAX, 1, 1)), GPU_RECORD_NOTHING);
-	assert_int_equal(take(*state, kernel_words(UINT32_MAX, 1, 10, 20)), GPU_RECORD_NOTHING);
+	assert_int_equal(take(*state, kernel_words(UINT32_MAX, 1, 10, 20)), GPU_RECORD_BAD);
 	take(*state, name_words(UINT32_MAX, "x"));
 	assert_null(gpu_records_name(((struct fixture *)*state)->records, UINT32_MAX));
 	words.head.place = 60000;
@@ -280,7 +333,7 @@ static void impossible_times_are_told(void **state)
 	assert_int_equal(take(*state, copy_words(1, 1, 1, 20, 10)), GPU_RECORD_BAD_TIMES);
 	assert_int_equal(take(*state, copy_words(1, 1, 1, 0, 10)), GPU_RECORD_BAD_TIMES);
 	assert_int_equal(take(*state, nvtx_words(AGENT_NVTX_MARK, "x", 20, 10)),
-	                 GPU_RECORD_NOTHING);
+	                 GPU_RECORD_BAD_TIMES);
 }
 
 static void a_call_with_more_words_than_it_has_is_left_out(void **state)
@@ -289,11 +342,11 @@ static void a_call_with_more_words_than_it_has_is_left_out(void **state)
 
 	assert_int_equal(take(*state, words), GPU_RECORD_CALL);
 	words.call.arguments = 1;
-	assert_int_equal(take(*state, words), GPU_RECORD_NOTHING);
+	assert_int_equal(take(*state, words), GPU_RECORD_BAD);
 	words.head.bytes += 16;
 	assert_int_equal(take(*state, words), GPU_RECORD_CALL);
 	words.call.blob = UINT32_MAX;
-	assert_int_equal(take(*state, words), GPU_RECORD_NOTHING);
+	assert_int_equal(take(*state, words), GPU_RECORD_BAD);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
@@ -315,6 +368,8 @@ int main(void)
 		TEST(numbers_that_were_not_given),
 		TEST(impossible_times_are_told),
 		TEST(a_call_with_more_words_than_it_has_is_left_out),
+		TEST(long_texts_of_nvtx_are_cut),
+		TEST(names_and_shapes_are_taken_from_the_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "unit.h"
 
+#include <sys/utsname.h>
+
 #include "capture/host.h"
 
 static void assert_version(const char *text, const char *expected)
@@ -38,6 +40,7 @@ static void the_words_of_a_command_are_quoted_as_a_shell_wants_them(void **state
 	assert_string_equal(run.command, "./app --size=4 'two words' 'it'\\''s' ''");
 	assert_non_null(run.hostname);
 	assert_non_null(run.kernel_release);
+	assert_non_null(run.machine);
 	host_free(host);
 }
 
@@ -51,6 +54,29 @@ static void without_a_command_there_is_none(void **state)
 	host_free(host);
 }
 
+static void test_the_machine_and_its_gpus_are_told(void **state)
+{
+	struct host *host = host_new(NULL);
+	struct gpus_sample sample = { .n = 1 };
+	struct run_info run = { 0 };
+	struct utsname name;
+
+	uname(&name);
+	sample.gpus[0] = (struct gpu){ .name = "NVIDIA H200",
+		                       .memory_total_bytes = GPU_UNKNOWN,
+		                       .compute_major = 9,
+		                       .multiprocessors = 132 };
+	host_take_gpus(host, &sample);
+	host_describe(host, &run);
+	assert_string_equal(run.machine, name.machine);
+	assert_true(run.cpus > 0 && run.memory_bytes > 0);
+	assert_int_equal(run.n_gpus, 1);
+	assert_string_equal(run.gpus[0].name, "NVIDIA H200");
+	assert_int_equal(run.gpus[0].multiprocessors, 132);
+	assert_int_equal(run.gpus[0].memory_bytes, 0);
+	host_free(host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -58,6 +84,7 @@ int main(void)
 		cmocka_unit_test(a_text_without_a_version_has_none),
 		cmocka_unit_test(the_words_of_a_command_are_quoted_as_a_shell_wants_them),
 		cmocka_unit_test(without_a_command_there_is_none),
+		cmocka_unit_test(test_the_machine_and_its_gpus_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,30 @@ static void test_transfer_that_is_waited_for_has_a_bandwidth(void **state)
 	close_run(&run);
 }
 
+static void test_a_size_that_the_call_does_not_say_is_null(void **state)
+{
+	struct call call = copy_at("cudaMemcpy", 1, DIRECTION_D2H, 0);
+
+	call.flags |= CALL_SIZE_UNKNOWN;
+	begin_jsonl((struct sink_options){ 0 });
+	push_call(&run, call);
+	end_run(&run);
+	assert_has(line(2), "\"direction\":\"D2H\",\"size\":null,\"dst\":");
+	close_run(&run);
+}
+
+static void test_a_bandwidth_that_cannot_be_is_the_largest_number(void **state)
+{
+	struct call call = copy_at("cudaMemcpy", 1, DIRECTION_D2H, UINT64_MAX);
+
+	call.end_ns = call.begin_ns + 1;
+	begin_jsonl((struct sink_options){ 0 });
+	push_call(&run, call);
+	end_run(&run);
+	assert_has(line(2), "\"bandwidth_gbps\":18446744073709.551615,");
+	close_run(&run);
+}
+
 static void test_other_arguments_are_in_args(void **state)
 {
 	struct call call = call_at("cuModuleGetFunction", 1, 1);
@@ -188,7 +212,7 @@ static void test_a_kernel_name_that_is_found_late_is_not_kept_from_before(void *
 
 static void test_first_and_last_line_are_about_the_trace(void **state)
 {
-	static const struct miss miss = { MISS_NOT_HOOKED, "cuA", "libcuda.so.1", 0, "data" };
+	static const struct miss miss = { MISS_NOT_HOOKED, "cuA", "libcuda.so.1", 0, "data", 0 };
 
 	begin_jsonl((struct sink_options){ 0 });
 	run.info.lost[LOST_RING_FULL] = 7;
@@ -203,7 +227,10 @@ static void test_first_and_last_line_are_about_the_trace(void **state)
 	                    "\"estimate_scale\":1.000000,\"complete\":false,"
 	                    "\"lost\":{\"ring_full\":7,\"threads_full\":0,\"no_entry\":0,"
 	                    "\"too_deep\":0,\"unreadable\":0,\"late\":0,"
-	                    "\"gpu_ring_full\":0,\"gpu_buffers\":0,\"gpu_bad_times\":0},"
+	                    "\"gpu_ring_full\":0,\"gpu_buffers\":0,\"gpu_bad_times\":0,"
+	                    "\"records\":0,\"processes_full\":0,\"texts\":0,\"not_run\":0,"
+	                    "\"gpu_no_call\":0,\"gpu_bad_records\":0,\"no_room\":0,"
+	                    "\"no_answer\":0,\"over_budget\":0,\"gpu_not_recorded\":0},"
 	                    "\"hooks\":[{\"kind\":\"not_hooked\",\"name\":\"cuA\","
 	                    "\"lib\":\"libcuda.so.1\",\"why\":\"data\"}]}\n");
 	close_run(&run);
@@ -460,6 +487,8 @@ int main(void)
 		cmocka_unit_test(test_allocation_and_free_follow_the_live_bytes),
 		cmocka_unit_test(test_live_bytes_include_calls_that_a_filter_left_out),
 		cmocka_unit_test(test_transfer_that_is_waited_for_has_a_bandwidth),
+		cmocka_unit_test(test_a_bandwidth_that_cannot_be_is_the_largest_number),
+		cmocka_unit_test(test_a_size_that_the_call_does_not_say_is_null),
 		cmocka_unit_test(test_other_arguments_are_in_args),
 		cmocka_unit_test(test_flags_are_keys),
 		cmocka_unit_test(test_a_kernel_name_that_is_found_late_is_not_kept_from_before),

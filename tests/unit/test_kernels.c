@@ -2,9 +2,16 @@
 /* This process is its own target where a target's memory or symbols are looked at. */
 #include "unit.h"
 
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "capture/kernels.h"
 
 /* Beyond the largest pid that Linux gives out: processes of which /proc knows nothing. */
@@ -13,7 +20,7 @@
 
 static int make(void **state)
 {
-	*state = kernels_new();
+	*state = kernels_new(NULL);
 	return 0;
 }
 
@@ -188,6 +195,126 @@ static void an_address_without_a_symbol_is_its_place_in_its_file(void **state)
 	assert_int_equal(strtoull(strchr(offset, '+') + 1, NULL, 16) % 4096, address % 4096);
 }
 
+/* ---- a process that wants all of the time -------------------------------------------------- */
+
+#define MAPPINGS 6000u
+#define LAUNCHES 3000u
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* One page of a file, again and again: each is a mapping of its own. */
+static pid_t start_with_mappings(uint64_t *first)
+{
+	size_t page = (size_t)getpagesize();
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	char *at = mmap(NULL, MAPPINGS * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid_t child = fork();
+
+	assert_true(file >= 0 && at != MAP_FAILED && child >= 0);
+	*first = (uintptr_t)at;
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (size_t i = 0; i < MAPPINGS; i++)
+			mmap(at + i * page, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+			     file, 0);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	waitpid(child, NULL, WUNTRACED);
+	munmap(at, MAPPINGS * page);
+	close(file);
+	return child;
+}
+
+/* Each pointer had all of its mappings read: four seconds for a thousand launches. */
+static void many_addresses_take_a_share_of_the_time(void **state)
+{
+	size_t page = (size_t)getpagesize();
+	uint64_t first;
+	pid_t child = start_with_mappings(&first);
+	double begin = seconds(), all, known;
+
+	kernels_find(*state, (uint32_t)child, first);
+	known = seconds() - begin; /* they were read once, and the file as well */
+	for (size_t i = 1; i < LAUNCHES; i++)
+		kernels_find(*state, (uint32_t)child, first + i * page);
+	for (size_t i = 1; i < LAUNCHES; i++) /* nor are those that lead nowhere looked for */
+		kernels_find(*state, (uint32_t)child, 64 * i);
+	all = seconds() - begin;
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	print_message("the first %.1f ms, %u in all %.1f ms\n", known * 1e3, 2 * LAUNCHES - 1,
+	              all * 1e3);
+	assert_true(all < 4);
+}
+
+/* What was looked for too early is found when it is launched again. */
+static void a_mapping_that_is_new_is_found_a_moment_later(void **state)
+{
+	size_t page = (size_t)getpagesize();
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const struct kernel *kernel;
+	uint64_t address;
+	char *at;
+
+	kernels_find(*state, (uint32_t)getpid(), 0x40);
+	at = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+	assert_true(at != MAP_FAILED);
+	address = (uintptr_t)at + 0x10;
+	kernels_find(*state, (uint32_t)getpid(), address);
+	usleep(150000);
+	kernel = kernels_find(*state, (uint32_t)getpid(), address);
+	assert_string_equal(kernel->name, "test_kernels+0x10");
+	munmap(at, page);
+	close(file);
+}
+
+/* One that is known is not kept for another file that came in its place. */
+static void what_is_mapped_is_read_again(void **state)
+{
+	size_t page = (size_t)getpagesize();
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	char *at = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+	uint64_t address = (uintptr_t)at;
+
+	kernels_find(*state, (uint32_t)getpid(), address);
+	munmap(at, page);
+	usleep(150000);
+	assert_null(strchr(kernels_find(*state, (uint32_t)getpid(), address + 1)->name, '+'));
+	close(file);
+}
+
+/* A module that one process unloads costs nothing of the handles of all. */
+static void forgetting_costs_what_the_process_has(void **state)
+{
+	double few, many;
+
+	named(*state, OTHER, 0x10, "theirs", NAME_OF_CALL);
+	few = seconds();
+	for (unsigned i = 0; i < 20000; i++)
+		kernels_expire(*state, OTHER);
+	few = seconds() - few;
+	for (uint64_t i = 1; i <= 50000; i++)
+		kernels_alias(*state, OTHER, 64 * i, 0x10);
+	many = seconds();
+	for (unsigned i = 0; i < 20000; i++) {
+		named(*state, PROCESS, 0x10, "mine", NAME_OF_CALL);
+		kernels_expire(*state, OTHER);
+		kernels_expire(*state, PROCESS);
+		kernels_forget(*state, PROCESS);
+	}
+	many = seconds() - many;
+	print_message("20,000 times: %.2f ms, beside 50,000 handles %.2f ms\n", few * 1e3,
+	              many * 1e3);
+	assert_true(many < 2);
+}
+
 /* ---- forgetting ---------------------------------------------------------------------------- */
 
 static void after_a_module_is_unloaded_what_handles_hold_counts(void **state)
@@ -300,6 +427,66 @@ static void a_process_that_cannot_be_read_changes_nothing(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 
+/* ---- what a process can make us keep ------------------------------------------------------- */
+
+static size_t allocated(void)
+{
+	return mallinfo2().uordblks;
+}
+
+/* "f(x...x, x...x, ...)": 650 bytes that say 35,000. */
+static const char *long_name(unsigned i)
+{
+	static char name[1024];
+	int at = snprintf(name, sizeof(name), "_Z1f500x%08u", i);
+
+	memset(name + at, 'x', 491);
+	at += 491;
+	for (int n = 0; n < 70; n++, at += 2)
+		memcpy(name + at, "S_", 3);
+	return name;
+}
+
+static void names_beyond_the_budget_are_one_kernel(void **state)
+{
+	struct budget *budget = budget_new(4 << 20, 16 << 20);
+	struct kernels *kernels = kernels_new(budget);
+	size_t before = allocated();
+
+	for (unsigned i = 0; i < 20000; i++)
+		named(kernels, PROCESS, 0x1000 + 64 * i, long_name(i), NAME_OF_CALL);
+	assert_true(allocated() - before < 6 << 20);
+	assert_int_equal(strncmp(kernels_find(kernels, PROCESS, 0x1000)->name, "f(x00000000", 11),
+	                 0);
+	assert_string_equal(kernels_find(kernels, PROCESS, 0x1000 + 64 * 19999)->name,
+	                    KERNELS_OTHERS);
+	assert_true(budget_refused(budget) > 10000);
+
+	/* another process has its own */
+	named(kernels, OTHER, 0x1000, "_Z5otherv", NAME_OF_CALL);
+	assert_kernel(kernels, OTHER, 0x1000, "other()");
+	kernels_free(kernels);
+	budget_free(budget);
+}
+
+static void handles_are_given_back_at_the_end_of_a_process(void **state)
+{
+	struct budget *budget = budget_new(1 << 20, 4 << 20);
+	struct kernels *kernels = kernels_new(budget);
+	size_t used;
+
+	named(kernels, PROCESS, 0x1000, "_Z5firstv", NAME_OF_CALL);
+	used = budget_used(budget);
+	for (unsigned i = 1; i < 100000; i++)
+		kernels_alias(kernels, PROCESS, 0x1000 + 64 * i, 0x1000);
+	assert_true(budget_refused(budget) > 0);
+	assert_true(budget_used(budget) <= 1 << 20);
+	kernels_forget(kernels, PROCESS);
+	assert_true(budget_used(budget) <= used);
+	kernels_free(kernels);
+	budget_free(budget);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +503,10 @@ int main(void)
 		TEST(a_name_that_comes_later_counts_from_then_on),
 		TEST(a_host_stub_is_named_by_its_symbol),
 		TEST(an_address_without_a_symbol_is_its_place_in_its_file),
+		TEST(many_addresses_take_a_share_of_the_time),
+		TEST(a_mapping_that_is_new_is_found_a_moment_later),
+		TEST(what_is_mapped_is_read_again),
+		TEST(forgetting_costs_what_the_process_has),
 		TEST(after_a_module_is_unloaded_what_handles_hold_counts),
 		TEST(a_process_that_is_gone_is_forgotten),
 		TEST(kernels_outlive_their_processes),
@@ -326,6 +517,8 @@ int main(void)
 		cmocka_unit_test(a_handle_without_a_name_has_no_place),
 		cmocka_unit_test(a_handle_may_end_where_memory_ends),
 		cmocka_unit_test(a_process_that_cannot_be_read_changes_nothing),
+		cmocka_unit_test(names_beyond_the_budget_are_one_kernel),
+		cmocka_unit_test(handles_are_given_back_at_the_end_of_a_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

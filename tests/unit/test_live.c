@@ -94,9 +94,9 @@ static void test_copies_are_counted_by_direction_and_stream(void **state)
 	assert_rate(&process->numbers[LIVE_COPY_BYTES + DIRECTION_H2D], 4 * KIB, 2 * KIB);
 	assert_rate(&process->numbers[LIVE_COPIES + DIRECTION_D2H], 1, 0.5);
 	assert_int_equal(process->n_streams, 2);
-	assert_int_equal(process->streams[0].handle, 0x55d0);
+	assert_int_equal(process->streams[0].key.handle, 0x55d0);
 	assert_rate(&process->streams[0].copy_bytes, 4 * KIB, 2 * KIB);
-	assert_int_equal(process->streams[1].handle, 0);
+	assert_int_equal(process->streams[1].key.handle, 0);
 }
 
 static void test_what_failed_or_was_nested_did_no_work(void **state)

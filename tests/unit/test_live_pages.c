@@ -176,7 +176,7 @@ static void test_what_was_lost_is_told_at_once(void **state)
 	lost[LOST_RING_FULL] = 12;
 	page.lost_rows = 3;
 	has(text(), "lost 12");
-	has(text(), "3 calls found no room");
+	has(text(), "lost 3: calls that found no room");
 	has(json(), "\"complete\":false");
 	has(json(), "\"no_room\":3");
 }

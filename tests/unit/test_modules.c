@@ -6,10 +6,14 @@
 #include "elf_build.h"
 #include "unit.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sysmacros.h>
 
 #include "probe/fold.h"
-#include "probe/modules.h"
+#include "probe/modules_inside.h"
+#include "probe/shares.h"
 
 /* ---- stand-ins ----------------------------------------------------------------------------- */
 
@@ -19,6 +23,8 @@ struct attachment {
 
 static size_t attached; /* hooks, at this moment */
 static size_t known_files;
+static struct wire_file last_known;
+static uint64_t last_flags;
 static bool refuse_all;
 static struct wire_state state_of_hooks;
 
@@ -56,14 +62,16 @@ struct wire_state *programs_state(struct programs *programs)
 	return &state_of_hooks;
 }
 
-int fold_hook(struct programs *programs, uint16_t hook, const struct api *api)
+int fold_hook(struct programs *programs, uint16_t hook, const struct api *api, bool per_thread)
 {
 	return 0;
 }
 
-void programs_file_known(struct programs *programs, uint32_t dev, uint64_t inode)
+void programs_file_known(struct programs *programs, const struct wire_file *file, uint64_t flags)
 {
 	known_files++;
+	last_known = *file;
+	last_flags = flags;
 }
 
 /* ---- libraries, and this process that maps them -------------------------------------------- */
@@ -121,7 +129,7 @@ static int build_all(void **state)
 	close(fd);
 	run("mv a.out huge.so");
 	build_large_library();
-	run("cp large.so large-copy.so && cp huge.so huge-copy.so");
+	run("cp huge.so huge-copy.so");
 	return 0;
 }
 
@@ -250,6 +258,8 @@ static void a_number_leads_to_its_hook(void **state)
 	for (size_t m = 0; m < 2; m++) {
 		for (size_t i = 0; i < modules_at(modules, m)->n_hooks; i++) {
 			hook = &modules_at(modules, m)->hooks[i];
+			if (hook->group == HOOK_OFF)
+				continue;
 			assert_ptr_equal(modules_hook(modules, hook->id, &module), hook);
 			assert_ptr_equal(module, modules_at(modules, m));
 		}
@@ -258,16 +268,27 @@ static void a_number_leads_to_its_hook(void **state)
 	assert_null(modules_hook(modules, UINT16_MAX, &module));
 }
 
-static void when_numbers_run_out_that_is_told(void **state)
+/* Its user shall not take what others need. */
+static void a_file_has_no_more_hooks_than_its_share(void **state)
 {
 	map_library("large.so");
 	assert_int_equal(look(LOOK_RUNNING).hooked, 1);
-	map_library("large-copy.so");
-	assert_int_equal(look(LOOK_RUNNING).hooked, 0);
-	assert_int_equal(modules_count(modules), 1);
+	assert_int_equal(attached, SHARE_FILE);
 	assert_int_equal(the_miss()->kind, MISS_NOT_HOOKED);
-	assert_non_null(strstr(the_miss()->lib, "large-copy.so"));
-	assert_non_null(strstr(the_miss()->why, "functions in all modules"));
+	assert_string_equal(the_miss()->lib, "large.so");
+	assert_non_null(strstr(the_miss()->why, "6154 of its 8202 functions: one file has"));
+}
+
+static void functions_that_are_known_have_hooks_first(void **state)
+{
+	map_library("large.so");
+	look(LOOK_RUNNING);
+	for (size_t i = 0; i < modules_at(modules, 0)->n_hooks; i++) {
+		const struct hook *hook = &modules_at(modules, 0)->hooks[i];
+
+		if (hook->api)
+			assert_true(hook->hooked);
+	}
 }
 
 /* ---- launches ------------------------------------------------------------------------------ */
@@ -294,8 +315,21 @@ static void launches_are_hooked_in_the_runtime_until_the_driver_appears(void **s
 	assert_int_equal(state_of_hooks.driver_tells, 0);
 	map_library("driver.so");
 	look(LOOK_RUNNING);
-	assert_false(runtime_launch_is_hooked());
+	assert_false(wire_runtime_launches(&state_of_hooks)); /* the session takes them away */
 	assert_int_equal(state_of_hooks.driver_tells, 1);
+}
+
+static void of_a_new_process_the_first_call_tells_whether_the_driver_works(void **state)
+{
+	modules_free(modules);
+	modules =
+		modules_new(&(struct modules_options){ .selection = &selection, .returns = true });
+	map_library("driver.so");
+	look(LOOK_HELD);
+	assert_true(wire_runtime_launches(&state_of_hooks));
+	map_library("runtime.so");
+	look(LOOK_HELD);
+	assert_true(runtime_launch_is_hooked());
 }
 
 static void with_the_driver_there_they_are_not_hooked_in_the_runtime(void **state)
@@ -414,6 +448,355 @@ static void what_was_put_off_may_stay_so(void **state)
 	map_library("huge.so");
 	look(LOOK_HELD);
 	look(LOOK_HELD);
+	assert_int_equal(the_miss()->kind, MISS_NOT_HOOKED); /* if the trace ended now */
+	assert_non_null(strstr(the_miss()->why, "1 file with a large symbol table was not read"));
+	assert_true(modules_decide(modules));
+	assert_int_equal(the_miss()->kind, MISS_HOOKED_LATE);
+}
+
+static void what_there_is_no_room_to_put_off_is_told(void **state)
+{
+	map_library("huge-copy.so");
+	modules->n_undecided = 64;
+	look(LOOK_HELD);
+	look(LOOK_HELD);
+	modules->n_undecided = 0;
+	assert_int_equal(the_miss()->kind, MISS_NOT_HOOKED);
+	assert_non_null(strstr(the_miss()->lib, "huge-copy.so"));
+	assert_non_null(strstr(the_miss()->why, "symbol table is large"));
+}
+
+/* ---- what is told to be mapped -------------------------------------------------------------- */
+
+#define GONE 5000001 /* no process */
+
+/* What the kernel tells of a file: the identity that it has now, and its path. */
+static struct wire_map_path *told(const char *name, uint32_t pid)
+{
+	static struct wire_map_path record;
+	char *path = realpath(in_dir(name), NULL), *slash;
+	struct stat st;
+
+	assert_non_null(path);
+	assert_int_equal(stat(path, &st), 0);
+	memset(&record, 0, sizeof(record));
+	record.map.head.tgid = pid;
+	record.map.head.time_ns = 1;
+	record.map.parent = (uint32_t)getpid();
+	record.map.file = (struct wire_file){
+		.inode = st.st_ino,
+		.dev = (uint64_t)major(st.st_dev) << 20 | minor(st.st_dev),
+		.stamp = wire_file_stamp((uint64_t)st.st_size, (uint64_t)st.st_ctim.tv_sec,
+		                         (uint64_t)st.st_ctim.tv_nsec),
+	};
+	while ((slash = strrchr(path, '/'))) {
+		char *to = record.names + record.map.head.bytes;
+
+		record.map.head.bytes += (uint16_t)sprintf(to, "%s", slash + 1) + 1;
+		*slash = '\0';
+	}
+	free(path);
+	return &record;
+}
+
+static struct look_result mapped_by(const struct wire_map_path *record)
+{
+	struct look_result result;
+
+	modules_mapped(modules, &record->map, &result);
+	return result;
+}
+
+static void a_file_of_a_process_that_is_gone_is_found_by_its_path(void **state)
+{
+	assert_int_equal(mapped_by(told("driver.so", GONE)).modules, 1);
+	assert_int_equal(modules_count(modules), 1);
+	assert_int_equal(the_miss()->kind, MISS_HOOKED_LATE);
+	assert_int_equal(the_miss()->pid, GONE);
+	assert_int_equal(last_known.stamp, told("driver.so", GONE)->map.file.stamp);
+}
+
+static void another_file_at_its_path_is_not_taken_for_it(void **state)
+{
+	struct wire_map_path *record = told("driver.so", GONE);
+
+	record->map.file.inode++;
+	assert_int_equal(mapped_by(record).modules, 0);
+	record->map.file.inode--;
+	record->map.file.stamp++; /* the same number, used again */
+	assert_int_equal(mapped_by(record).modules, 0);
+	assert_int_equal(modules_count(modules), 0);
+}
+
+static void processes_whose_files_nobody_saw_are_counted_once_each(void **state)
+{
+	struct wire_map_path *record = told("driver.so", GONE);
+
+	record->map.file.stamp++;
+	for (uint32_t pid = GONE; pid < GONE + 40; pid++) {
+		record->map.head.tgid = pid;
+		for (int file = 0; file < 3; file++) {
+			record->map.file.inode++;
+			mapped_by(record);
+		}
+		record->map.file.inode -= 3;
+	}
+	assert_int_equal(the_miss()->kind, MISS_UNSEEN);
+	assert_int_equal(the_miss()->processes, 40);
+	assert_non_null(strstr(the_miss()->why, "40 processes ended before"));
+	assert_non_null(strstr(the_miss()->why, "driver.so"));
+	assert_int_equal(the_miss()->processes, 40); /* asked twice */
+}
+
+static void those_that_were_too_early_are_late_when_the_file_is_read(void **state)
+{
+	struct wire_map_path *record = told("huge.so", GONE);
+	const struct miss *misses;
+
+	mapped_by(record); /* put off */
+	for (uint32_t pid = GONE + 1; pid < GONE + 20; pid++) {
+		record->map.head.tgid = pid;
+		mapped_by(record);
+	}
+	assert_true(modules_decide(modules));
+	assert_int_equal(modules_misses(modules, &misses), 9);
+	for (size_t i = 0; i < 9; i++)
+		assert_int_equal(misses[i].kind, MISS_HOOKED_LATE);
+	assert_int_equal(misses[8].processes, 12);
+	record->map.head.tgid = GONE + 30;
+	record->map.head.time_ns = UINT64_MAX;
+	mapped_by(record); /* in time */
+	modules_misses(modules, &misses);
+	assert_int_equal(misses[8].processes, 12);
+}
+
+static void what_has_no_functions_of_cuda_concerns_nobody(void **state)
+{
+	mapped_by(told("other.so", GONE));
+	mapped_by(told("text.so", GONE));
+	assert_null(the_miss());
+}
+
+/* A number that was of no module is a module's now. */
+static void a_number_that_is_used_again_is_looked_at_again(void **state)
+{
+	run("cp other.so reused.so && sleep 1.1");
+	map_library("reused.so");
+	assert_int_equal(look(LOOK_RUNNING).modules, 0);
+	run("cat driver.so >reused.so");
+	assert_int_equal(mapped_by(told("reused.so", (uint32_t)getpid())).modules, 1);
+	assert_int_equal(modules_count(modules), 1);
+	run("rm reused.so");
+}
+
+static void *tell_often(void *argument)
+{
+	const struct wire_map_path *record = argument;
+	struct look_result result;
+
+	for (int i = 0; i < 300; i++)
+		modules_mapped(modules, &record->map, &result);
+	return NULL;
+}
+
+/* Each forgets what the other has just found: a young file may be another each time. */
+static void a_file_may_be_forgotten_by_another_thread_meanwhile(void **state)
+{
+	struct wire_map_path *record;
+	pthread_t other;
+
+	run("cp other.so young.so");
+	map_library("young.so");
+	map_library("driver.so");
+	record = told("young.so", (uint32_t)getpid());
+	record->map.file.stamp++;
+	assert_int_equal(pthread_create(&other, NULL, tell_often, record), 0);
+	tell_often(record);
+	pthread_join(other, NULL);
+	assert_int_equal(modules_count(modules), 1);
+	run("rm young.so");
+}
+
+/* As a process can make and map them for hours. */
+static void of_files_without_number_the_oldest_are_forgotten(void **state)
+{
+	run("mkdir many && cd many && seq %u | xargs touch", SEEN_FILES_MAX + 50);
+	mapped_by(told("driver.so", GONE));
+	for (unsigned i = 1; i <= SEEN_FILES_MAX + 50; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "many/%u", i);
+		mapped_by(told(name, GONE));
+	}
+	assert_int_equal(HASH_COUNT(modules->files), SEEN_FILES_MAX);
+	assert_int_equal(mapped_by(told("driver.so", GONE)).modules, 1);
+	assert_int_equal(modules_count(modules), 1); /* not read again */
+	run("rm -r many");
+}
+
+static void a_library_that_is_written_anew_is_hooked_anew(void **state)
+{
+	const struct miss *misses;
+
+	run("cp driver.so updated.so");
+	map_library("updated.so");
+	look(LOOK_RUNNING);
+	run("touch updated.so && chmod 700 updated.so");
+	modules_check_files(modules);
+	assert_int_equal(modules_count(modules), 2); /* touched: it may be another */
+	modules_check_files(modules);
+	run("chmod 755 updated.so");
+	modules_check_files(modules);
+	assert_int_equal(modules_count(modules), 2);
+	run("cat runtime.so >updated.so");
+	modules_check_files(modules);
+	assert_int_equal(modules_count(modules), 3);
+	assert_int_equal(modules_at(modules, 2)->has[LAYER_RUNTIME], true);
+	assert_int_equal(attached, modules_hooked(modules));
+	assert_int_equal(modules_misses(modules, &misses), 2);
+	assert_non_null(strstr(misses[1].why, "written anew while it was hooked"));
+	run("rm updated.so");
+}
+
+/* ---- what cannot be looked into ------------------------------------------------------------- */
+
+static void of_too_many_misses_it_is_told_how_many_were_left_out(void **state)
+{
+	struct wire_map_path *record;
+	const struct miss *misses;
+
+	for (int i = 0; i < 4096 + 10; i++)
+		modules_miss(modules, MISS_ENTRY_ONLY, NULL, NULL, (uint32_t)i + 1, "refused");
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(modules_misses(modules, &misses), 4097);
+	assert_int_equal(misses[4096].kind, MISS_ENTRY_ONLY);
+	assert_non_null(strstr(misses[4096].why, "10 more such things were missed"));
+	/* and processes that nobody saw are counted all the same */
+	record = told("driver.so", GONE);
+	record->map.file.stamp++;
+	mapped_by(record);
+	assert_int_equal(modules_misses(modules, &misses), 4098);
+	assert_int_equal(misses[4096].kind, MISS_UNSEEN);
+}
+
+/* Room for one descriptor: for maps, and not for a file that is looked at before it is opened. */
+static void leave_one_descriptor(struct rlimit *before)
+{
+	int free_one = dup(0);
+	struct rlimit limit;
+
+	close(free_one);
+	getrlimit(RLIMIT_NOFILE, before);
+	limit = *before;
+	limit.rlim_cur = (rlim_t)free_one + 1;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* How many misses say that driver.so was not opened. */
+static size_t not_opened(void)
+{
+	const struct miss *misses;
+	size_t count = modules_misses(modules, &misses), n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += misses[i].kind == MISS_NOT_HOOKED && misses[i].pid == (uint32_t)getpid() &&
+		     strstr(misses[i].lib, "driver.so") &&
+		     strstr(misses[i].why, "Too many open files");
+	return n;
+}
+
+static void a_mapped_file_that_cannot_be_opened_is_told_once(void **state)
+{
+	struct rlimit before;
+
+	map_library("driver.so");
+	leave_one_descriptor(&before);
+	look(LOOK_RUNNING);
+	look(LOOK_LATE);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_int_equal(modules_count(modules), 0);
+	assert_int_equal(not_opened(), 1);
+	assert_int_equal(look(LOOK_LATE).hooked, 1); /* and tried again */
+}
+
+static void of_a_process_that_is_there_it_is_not_said_that_it_ended(void **state)
+{
+	struct wire_map_path *record = told("driver.so", (uint32_t)getpid());
+	const struct miss *misses;
+	struct rlimit before;
+	size_t count;
+
+	map_library("driver.so");
+	leave_one_descriptor(&before);
+	mapped_by(record);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_int_equal(not_opened(), 1);
+	count = modules_misses(modules, &misses);
+	for (size_t i = 0; i < count; i++)
+		assert_int_not_equal(misses[i].kind, MISS_UNSEEN);
+}
+
+static void maps_that_cannot_be_read_are_told(void **state)
+{
+	struct look_result result;
+	struct err err = { 0 };
+	struct rlimit before, none;
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = before;
+	none.rlim_cur = 0;
+	map_library("driver.so");
+	setrlimit(RLIMIT_NOFILE, &none);
+	assert_true(modules_look(modules, getpid(), LOOK_RUNNING, 0, &result, &err) < 0);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_int_equal(the_miss()->kind, MISS_NOT_HOOKED);
+	assert_non_null(strstr(the_miss()->why, "cannot read the memory map"));
+}
+
+static void a_device_that_is_mapped_is_no_library(void **state)
+{
+	int fd = open("/dev/zero", O_RDONLY);
+
+	mapped[n_mapped].len = 4096;
+	mapped[n_mapped].at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_true(mapped[n_mapped++].at != MAP_FAILED);
+	close(fd);
+	look(LOOK_RUNNING);
+	assert_null(the_miss());
+}
+
+/* ---- before anything is mapped ------------------------------------------------------------- */
+
+static void expect(const char *name)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(modules_expect(modules, open(in_dir(name), O_RDONLY), name, &err), 0);
+}
+
+static void what_is_known_beforehand_is_hooked_and_waits_for_a_user(void **state)
+{
+	expect("runtime.so");
+	expect("driver.so");
+	assert_true(attached >= 3);
+	assert_true(runtime_launch_is_hooked()); /* nobody has the driver yet */
+	assert_int_equal(state_of_hooks.driver_tells, 0);
+	assert_int_equal(last_flags, KNOWN_TELL);
+	map_library("driver.so");
+	assert_true(mapped_by(told("driver.so", (uint32_t)getpid())).driver);
+	assert_int_equal(state_of_hooks.driver_tells, 1);
+	assert_int_equal(last_flags, 0);
+}
+
+static void its_first_user_is_not_late(void **state)
+{
+	struct wire_map_path *record;
+
+	expect("driver.so");
+	record = told("driver.so", GONE);
+	record->map.known = 1;
+	record->map.head.time_ns = UINT64_MAX;
+	assert_int_equal(mapped_by(record).modules, 1);
 	assert_null(the_miss());
 }
 
@@ -429,8 +812,10 @@ int main(void)
 		TEST(every_file_is_read_once),
 		TEST(a_process_that_is_gone_is_an_error),
 		TEST(a_number_leads_to_its_hook),
-		TEST(when_numbers_run_out_that_is_told),
+		TEST(a_file_has_no_more_hooks_than_its_share),
+		TEST(functions_that_are_known_have_hooks_first),
 		TEST(launches_are_hooked_in_the_runtime_until_the_driver_appears),
+		TEST(of_a_new_process_the_first_call_tells_whether_the_driver_works),
 		TEST(with_the_driver_there_they_are_not_hooked_in_the_runtime),
 		TEST(where_the_user_chose_functions_the_driver_does_not_tell_all),
 		TEST(a_module_that_runs_already_is_hooked_late),
@@ -438,10 +823,27 @@ int main(void)
 		TEST(functions_that_cannot_be_hooked_are_told),
 		TEST(a_corrupt_library_is_told),
 		TEST(files_that_are_none_of_our_business_are_not_told),
+		TEST(of_too_many_misses_it_is_told_how_many_were_left_out),
+		TEST(a_mapped_file_that_cannot_be_opened_is_told_once),
+		TEST(of_a_process_that_is_there_it_is_not_said_that_it_ended),
+		TEST(maps_that_cannot_be_read_are_told),
+		TEST(a_device_that_is_mapped_is_no_library),
 		TEST(a_huge_library_is_decided_when_nobody_waits),
 		TEST(huge_libraries_are_decided_one_at_a_time),
 		TEST(nothing_is_decided_where_nothing_was_put_off),
 		TEST(what_was_put_off_may_stay_so),
+		TEST(what_there_is_no_room_to_put_off_is_told),
+		TEST(a_file_of_a_process_that_is_gone_is_found_by_its_path),
+		TEST(another_file_at_its_path_is_not_taken_for_it),
+		TEST(processes_whose_files_nobody_saw_are_counted_once_each),
+		TEST(those_that_were_too_early_are_late_when_the_file_is_read),
+		TEST(what_has_no_functions_of_cuda_concerns_nobody),
+		TEST(a_number_that_is_used_again_is_looked_at_again),
+		TEST(a_file_may_be_forgotten_by_another_thread_meanwhile),
+		TEST(of_files_without_number_the_oldest_are_forgotten),
+		TEST(a_library_that_is_written_anew_is_hooked_anew),
+		TEST(what_is_known_beforehand_is_hooked_and_waits_for_a_user),
+		TEST(its_first_user_is_not_late),
 	};
 
 	return cmocka_run_group_tests(tests, build_all, remove_dir);

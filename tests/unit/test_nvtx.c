@@ -108,6 +108,33 @@ static void test_no_ranges_are_explained(void **state)
 	begin_report("nvtx_sum");
 	assert_rows("");
 	assert_has(told, "there are no NVTX ranges in it");
+	begin_report("nvtx_pushpop_sum");
+	run.info.gpu_times = false;
+	assert_rows("");
+	assert_has(told, "NVTX ranges were not recorded (cuscope record --gpu does");
+}
+
+/* GPU times are there, whatever the head of the file says of them. */
+static void test_a_trace_with_gpu_work_has_gpu_times(void **state)
+{
+	static const char *const names[] = { "nvtx_sum", "nvtx_pushpop_trace", "nvtx_kern_sum" };
+
+	for (size_t i = 0; i < 3; i++) {
+		begin_report(names[i]);
+		run.info.gpu_times = false;
+		push_work(&run, (struct activity){ .kind = ACTIVITY_SET, .end_ns = US(1) });
+		assert_rows("");
+		assert_has(told, "there are no NVTX ranges in it");
+		assert_has_not(told, "not recorded");
+	}
+}
+
+static void test_ranges_without_any_work_are_explained(void **state)
+{
+	begin_report("nvtx_gpu_proj_sum");
+	push_named(7, NULL, "a", 0, 0, 30);
+	assert_rows("");
+	assert_has(told, "nothing that ran on a GPU was recorded");
 }
 
 /* ---- the trace ----------------------------------------------------------------------------- */
@@ -122,12 +149,12 @@ static void test_ranges_know_those_around_and_inside_of_them(void **state)
 	push_named(7, NULL, "e", 1, 6, 8);
 	push_named(7, NULL, "a", 0, 0, 10);
 	push_named(7, NULL, "f", 0, 10, 11);
-	assert_rows("2000,3000,1000,0,1000,c,4242,7,2,0,3,2,:1:2:3,    c\n"
+	assert_rows("0,10000,10000,7000,3000,a,4242,7,0,2,1,,:1,a\n"
 	            "1000,4000,3000,0,3000,x,4242,9,0,0,4,,:4,x\n"
-	            "3000,5000,2000,0,2000,d,4242,7,2,0,5,2,:1:2:5,    d\n"
 	            "1000,6000,5000,3000,2000,b,4242,7,1,2,2,1,:1:2,  b\n"
+	            "2000,3000,1000,0,1000,c,4242,7,2,0,3,2,:1:2:3,    c\n"
+	            "3000,5000,2000,0,2000,d,4242,7,2,0,5,2,:1:2:5,    d\n"
 	            "6000,8000,2000,0,2000,e,4242,7,1,0,6,1,:1:6,  e\n"
-	            "0,10000,10000,7000,3000,a,4242,7,0,2,1,,:1,a\n"
 	            "10000,11000,1000,0,1000,f,4242,7,0,0,7,,:7,f\n");
 }
 
@@ -136,8 +163,33 @@ static void test_domains_of_a_thread_are_trees_of_their_own(void **state)
 	begin_report("nvtx_pushpop_trace");
 	push_named(7, "NCCL", "sum", 0, 2, 3);
 	push_named(7, NULL, "a", 0, 0, 10);
-	assert_rows("2000,3000,1000,0,1000,NCCL:sum,4242,7,0,0,1,,:1,NCCL:sum\n"
-	            "0,10000,10000,0,10000,a,4242,7,0,0,2,,:2,a\n");
+	assert_rows("0,10000,10000,0,10000,a,4242,7,0,0,2,,:2,a\n"
+	            "2000,3000,1000,0,1000,NCCL:sum,4242,7,0,0,1,,:1,NCCL:sum\n");
+}
+
+/* Of a call in the inner range, and of one in the outer alone; a range without any has no row. */
+static void test_ranges_are_projected_each_by_itself(void **state)
+{
+	struct call inner = call_at("cudaLaunchKernel", 2, 1), outer = call_at("cudaMemcpy", 6, 1);
+
+	begin_report("nvtx_gpu_proj_trace");
+	inner.correlation = 1;
+	outer.correlation = 2;
+	push_call_of(&run, the_process(), 7, &inner);
+	push_named(7, NULL, "b", 1, 1, 5);
+	push_call_of(&run, the_process(), 7, &outer);
+	push_named(7, NULL, "c", 1, 8, 9);
+	push_named(7, NULL, "a", 0, 0, 10);
+	push_work(&run, (struct activity){ .kind = ACTIVITY_SET,
+	                                   .begin_ns = US(20),
+	                                   .end_ns = US(25),
+	                                   .correlation = 1 });
+	push_work(&run, (struct activity){ .kind = ACTIVITY_COPY,
+	                                   .begin_ns = US(12),
+	                                   .end_ns = US(14),
+	                                   .correlation = 2 });
+	assert_rows("a,12000,13000,0,10000,PushPop,4242,7,2,0,2,1,,:1\n"
+	            "b,20000,5000,1000,4000,PushPop,4242,7,1,1,0,2,1,:1:2\n");
 }
 
 /* A damaged file, or a program that pushes without end. */
@@ -160,8 +212,11 @@ int main(void)
 		cmocka_unit_test(test_the_sum_of_all_has_styles),
 		cmocka_unit_test(test_names_without_end_share_a_row),
 		cmocka_unit_test(test_no_ranges_are_explained),
+		cmocka_unit_test(test_a_trace_with_gpu_work_has_gpu_times),
+		cmocka_unit_test(test_ranges_without_any_work_are_explained),
 		cmocka_unit_test(test_ranges_know_those_around_and_inside_of_them),
 		cmocka_unit_test(test_domains_of_a_thread_are_trees_of_their_own),
+		cmocka_unit_test(test_ranges_are_projected_each_by_itself),
 		cmocka_unit_test(test_any_depth_is_survived),
 	};
 

@@ -2,6 +2,8 @@
 /* Times are in microseconds; the window in which order is put right is a millisecond. */
 #include "fake_ring.h"
 
+#include <time.h>
+
 #include "capture/order.h"
 
 #define RINGS 3
@@ -268,6 +270,45 @@ static void a_window_may_hold_many_records(void **state)
 	assert_int_equal(order_late(f->order), 0);
 }
 
+/* Times that fall were sorted by insertion once: 40 s for these. */
+static void falling_times_take_no_longer_than_others(void **state)
+{
+	struct fixture *f = *state;
+	struct wire_head head = { .type = WIRE_CALL };
+	const uint64_t count = 200000;
+	clock_t begin = clock();
+
+	for (uint64_t i = 0; i < count; i++) {
+		head.time_ns = US(2 * count - i);
+		order_add(f->order, &head, sizeof(head));
+	}
+	order_finish(f->order);
+	assert_int_equal(f->out.count, count);
+	assert_int_equal(order_late(f->order), 0);
+	assert_true(clock() - begin < 4 * CLOCKS_PER_SEC);
+}
+
+/* Whichever way it came: at the end of the circle or through the heap. */
+static void of_one_time_the_first_to_come_is_the_first_to_go(void **state)
+{
+	static const struct {
+		uint32_t number;
+		uint64_t time_us;
+	} records[] = {
+		{ 5, 20 }, { 1, 10 }, { 2, 10 }, { 6, 20 }, { 3, 10 }, { 7, 20 }, { 4, 15 }
+	};
+	struct fixture *f = *state;
+	struct wire_head head = { .type = WIRE_CALL };
+
+	for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++) {
+		head.tid = records[i].number;
+		head.time_ns = US(records[i].time_us);
+		order_add(f->order, &head, sizeof(head));
+	}
+	order_finish(f->order);
+	assert_came(f, "1 2 3 4 5 6 7");
+}
+
 static void long_records_are_kept_whole(void **state)
 {
 	struct fixture *f = *state;
@@ -346,6 +387,8 @@ int main(void)
 		TEST(order_is_put_right_while_a_long_run_is_read),
 		TEST(a_backlog_is_passed_on_while_it_is_read),
 		TEST(a_window_may_hold_many_records),
+		TEST(falling_times_take_no_longer_than_others),
+		TEST(of_one_time_the_first_to_come_is_the_first_to_go),
 		TEST(long_records_are_kept_whole),
 		TEST(records_from_elsewhere_find_their_place),
 		TEST(the_end_passes_on_what_is_left),

@@ -92,6 +92,21 @@ static void test_small_copies_are_told(void **state)
 	close_run(&run);
 }
 
+static void test_copies_of_unknown_size_are_no_small_ones(void **state)
+{
+	begin_report("overview", 0);
+	for (int i = 0; i < 1000; i++) {
+		struct call copy = copy_at("cudaMemcpy", 20 * i, DIRECTION_H2D, 0);
+
+		copy.flags |= CALL_SIZE_UNKNOWN;
+		push_call(&run, copy);
+	}
+	end_report();
+	assert_has(run.text, "\n  H2D          1000      -        -\n");
+	assert_has_not(run.text, "on average");
+	close_run(&run);
+}
+
 static void test_an_overview_of_nothing_has_three_hints(void **state)
 {
 	begin_report("overview", 0);
@@ -276,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_a_gap_without_calls_says_so),
 		cmocka_unit_test(test_a_command_is_told_once_for_the_more_urgent_reason),
 		cmocka_unit_test(test_small_copies_are_told),
+		cmocka_unit_test(test_copies_of_unknown_size_are_no_small_ones),
 		cmocka_unit_test(test_an_overview_of_nothing_has_three_hints),
 		cmocka_unit_test(test_losses_come_first),
 		cmocka_unit_test(test_the_facts_are_all_there_whatever_top_says),

@@ -2,11 +2,13 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "stack/perf_map.h"
 
 static int file_with(const char *text)
@@ -114,16 +116,49 @@ static void map_of_a_process_is_found(void **state)
 	FILE *file;
 
 	own_path(path, sizeof(path));
-	assert_null(perf_map_open(getpid()));
+	assert_null(perf_map_open(getpid(), NULL));
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fputs("1000 10 mine\n", file);
 	fclose(file);
-	map = perf_map_open(getpid());
+	map = perf_map_open(getpid(), NULL);
 	unlink(path);
 	assert_non_null(map);
 	expect(map, 0x1001, "mine", 1);
 	perf_map_free(map);
+}
+
+/* Half a million lines, and the file goes on. */
+static void a_map_takes_from_the_budget_what_it_keeps(void **state)
+{
+	struct budget *budget = budget_new(16 << 20, 32 << 20);
+	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd, now;
+	struct perf_map *map, *none;
+	uint64_t into = 0;
+	char path[64];
+	FILE *file;
+
+	own_path(path, sizeof(path));
+	file = fopen(path, "w");
+	for (unsigned i = 0; i < 500000; i++)
+		fprintf(file, "%x 10 a_name_that_is_not_short_%u\n", 0x1000 + 16 * i, i);
+	fclose(file);
+	map = perf_map_open(getpid(), budget);
+	expect(map, 0x1001, "a_name_that_is_not_short_0", 1);
+	assert_null(perf_map_find(map, 0x1000 + 16 * 499999, &into));
+	now = mallinfo2().uordblks + mallinfo2().hblkhd;
+	assert_true(now - before < 16 << 20);
+	assert_true(budget_used(budget) > 8 << 20 && budget_used(budget) <= 16 << 20);
+
+	/* the same process's again: it has taken what it may */
+	none = perf_map_open(getpid(), budget);
+	assert_null(perf_map_find(none, 0x1001, &into));
+	assert_int_equal(budget_refused(budget), 1);
+	perf_map_free(none);
+	perf_map_free(map);
+	unlink(path);
+	assert_int_equal(budget_used(budget), 0);
+	budget_free(budget);
 }
 
 static void map_of_somebody_else_is_refused(void **state)
@@ -136,7 +171,7 @@ static void map_of_somebody_else_is_refused(void **state)
 	own_path(path, sizeof(path));
 	close(open(path, O_CREAT | O_WRONLY, 0644));
 	assert_int_equal(chown(path, 4242, 4242), 0);
-	map = perf_map_open(getpid());
+	map = perf_map_open(getpid(), NULL);
 	unlink(path);
 	assert_null(map);
 }
@@ -148,7 +183,7 @@ static void pipe_is_refused_and_not_waited_for(void **state)
 
 	own_path(path, sizeof(path));
 	assert_int_equal(mkfifo(path, 0644), 0);
-	map = perf_map_open(getpid());
+	map = perf_map_open(getpid(), NULL);
 	unlink(path);
 	assert_null(map);
 }
@@ -160,7 +195,7 @@ static void link_is_not_followed(void **state)
 
 	own_path(path, sizeof(path));
 	assert_int_equal(symlink("/etc/passwd", path), 0);
-	map = perf_map_open(getpid());
+	map = perf_map_open(getpid(), NULL);
 	unlink(path);
 	assert_null(map);
 }
@@ -177,6 +212,7 @@ int main(void)
 		cmocka_unit_test(map_of_somebody_else_is_refused),
 		cmocka_unit_test(pipe_is_refused_and_not_waited_for),
 		cmocka_unit_test(link_is_not_followed),
+		cmocka_unit_test(a_map_takes_from_the_budget_what_it_keeps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,13 @@ static void test_a_name_that_is_found_late_is_told(void **state)
 	assert_true(said("vectorAdd()"));
 }
 
+/* Older files do not say which machine they are of, and trace_processor wants that of a system. */
+static void test_a_system_without_a_machine_is_not_told_of(void **state)
+{
+	end_run(&run);
+	assert_false(said("Linux"));
+}
+
 /* ---- the queue ----------------------------------------------------------------------------- */
 
 /* The values of the counter in order of time, "1@10 0@30" in microseconds. */
@@ -134,6 +141,8 @@ static void test_kernels_that_come_at_once_count_the_same(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_system_without_a_machine_is_not_told_of,
+		                                set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_name_that_is_found_late_is_told, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(

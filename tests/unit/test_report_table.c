@@ -258,6 +258,146 @@ static void test_large_rates_are_numbers_that_people_count_with(void **state)
 	}
 }
 
+static void test_a_note_can_do_nothing_to_a_terminal(void **state)
+{
+	static const struct table_column one[] = { { "Count", TABLE_NUMBER } };
+	struct table *table = start_table((struct table_options){ 0 }, false);
+
+	table_begin(table, NULL, "x", one, 1);
+	table_note(table, "lost in %s", "\033]0;title\007\x9b\n31m");
+	assert_int_equal(table_end(table, NULL), 0);
+	finish_table(table);
+	assert_has(text, "  lost in \\x1b]0;title\\x07\\x9b\\x0a31m\n");
+	free(text);
+}
+
+/* ---- rows in an order ---------------------------------------------------------------------- */
+
+static void add_keyed_row(struct table *table, uint64_t key, const char *name)
+{
+	table_u64(table, key);
+	table_triple(table, (uint32_t[]){ 1, 2, (uint32_t)key });
+	table_s64(table, -(int64_t)key);
+	table_as(table, TABLE_BYTES);
+	table_u64(table, 2048);
+	table_real(table, 1234567);
+	table_unknown(table);
+	table_text(table, name);
+	table_key(table, key);
+	table_end_row(table);
+}
+
+static void write_ordered(struct table_options options)
+{
+	static const struct table_column ordered[] = {
+		{ "Key", TABLE_NUMBER },  { "Grid", TABLE_TRIPLE }, { "Start", TABLE_TIME },
+		{ "Some", TABLE_NUMBER }, { "Size", TABLE_MB },     { "Rate", TABLE_MB_RATE },
+		{ "Name", TABLE_TEXT },
+	};
+	struct table *table = start_table(options, false);
+	struct err err = { 0 };
+
+	table_begin(table, NULL, "ordered", ordered, sizeof(ordered) / sizeof(*ordered));
+	table_in_order(table);
+	add_keyed_row(table, 7000000, "a name that is long enough to be kept only once");
+	add_keyed_row(table, 3000000, "three");
+	add_keyed_row(table, 7000000, "a name that is long enough to be kept only once");
+	add_keyed_row(table, 5000000, "");
+	assert_int_equal(table_end(table, &err), 0);
+	finish_table(table);
+}
+
+static void test_rows_come_in_the_order_of_their_keys(void **state)
+{
+	write_ordered((struct table_options){ .form = TABLE_FORM_CSV });
+	assert_string_equal(text, "Key,Grid,Start (ns),Some,Size (MB),Rate (MB/s),Name\n"
+	                          "3000000,1 2 3000000,-3000000,2048,1.235,,three\n"
+	                          "5000000,1 2 5000000,-5000000,2048,1.235,,\n"
+	                          "7000000,1 2 7000000,-7000000,2048,1.235,,"
+	                          "a name that is long enough to be kept only once\n"
+	                          "7000000,1 2 7000000,-7000000,2048,1.235,,"
+	                          "a name that is long enough to be kept only once\n");
+	free(text);
+}
+
+static void test_of_ordered_rows_the_first_are_the_top(void **state)
+{
+	write_ordered((struct table_options){ .form = TABLE_FORM_TEXT, .top = 2 });
+	assert_string_equal(
+		text, "ordered\n"
+		      "      Key           Grid  Start (ms)      Some  Size (MB)  Rate (MB/s)  "
+		      "Name\n"
+		      "  3000000  (1,2,3000000)      -3.000  2.00 KiB      1.235            -  "
+		      "three\n"
+		      "  5000000  (1,2,5000000)      -5.000  2.00 KiB      1.235            -  \n"
+		      "  rows left out by --top: 2\n");
+	free(text);
+}
+
+/* Names of equal beginnings, numbers of three kinds, and what is unknown. */
+static void write_sorted(enum table_form form, const char *sort, size_t top)
+{
+	static const struct table_column two[] = { { "Num Calls", TABLE_NUMBER },
+		                                   { "Name", TABLE_TEXT } };
+	static const char *const names[] = { "cudaMemcpyAsync", "cuInit", "cudaMemcpy", NULL };
+	struct table *table = start_table(
+		(struct table_options){ .form = form, .sort = sort, .top = top }, false);
+	struct err err = { 0 };
+
+	table_begin(table, NULL, "x", two, 2);
+	for (int i = 0; i < 4; i++) {
+		if (i == 1)
+			table_unknown(table);
+		else if (i == 2)
+			table_real(table, 2.5);
+		else
+			table_u64(table, i ? 7 : 1);
+		table_text(table, names[i]);
+		table_end_row(table);
+	}
+	table_end(table, &err);
+	finish_table(table);
+}
+
+static void test_rows_go_by_a_column(void **state)
+{
+	write_sorted(TABLE_FORM_CSV, "num_calls", 0);
+	assert_string_equal(
+		text, "Num Calls,Name\n7,\n2.5,cudaMemcpy\n1,cudaMemcpyAsync\n,cuInit\n");
+	free(text);
+	write_sorted(TABLE_FORM_CSV, "Num Calls:asc", 2);
+	assert_string_equal(text, "Num Calls,Name\n1,cudaMemcpyAsync\n2.5,cudaMemcpy\n");
+	free(text);
+	write_sorted(TABLE_FORM_JSON, "NAME", 3);
+	assert_has(text, "\"cuInit\"},\n  {\"Num Calls\": 2.5, \"Name\": \"cudaMemcpy\"},\n"
+	                 "  {\"Num Calls\": 1, \"Name\": \"cudaMemcpyAsync\"}\n");
+	free(text);
+	write_sorted(TABLE_FORM_TEXT, "name:desc", 0);
+	assert_has(text, "cudaMemcpyAsync\n          3  cudaMemcpy\n          -  cuInit\n"
+	                 "          7  -\n  rows by Name, from Z to A (--sort)\n");
+	free(text);
+}
+
+static void test_a_column_that_is_not_there_is_told_with_those_that_are(void **state)
+{
+	static const struct table_column two[] = { { "Count", TABLE_NUMBER },
+		                                   { "Name", TABLE_TEXT } };
+	struct table *table = start_table((struct table_options){ .sort = "Cuont" }, false);
+	struct err err = { 0 };
+
+	table_begin(table, NULL, "x", two, 2);
+	table_u64(table, 1);
+	table_text(table, "cuInit");
+	table_end_row(table);
+	assert_int_equal(table_end(table, &err), -EINVAL);
+	assert_string_equal(
+		err.text, "--sort: report has no column 'Cuont'; its columns are Count, Name");
+	table_close(table);
+	fclose(out);
+	assert_string_equal(text, "");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +412,11 @@ int main(void)
 		cmocka_unit_test(test_large_rates_are_numbers_that_people_count_with),
 		cmocka_unit_test(test_a_wide_cell_far_down_moves_only_its_row),
 		cmocka_unit_test(test_a_full_disk_is_told_at_the_end),
+		cmocka_unit_test(test_rows_go_by_a_column),
+		cmocka_unit_test(test_a_column_that_is_not_there_is_told_with_those_that_are),
+		cmocka_unit_test(test_a_note_can_do_nothing_to_a_terminal),
+		cmocka_unit_test(test_rows_come_in_the_order_of_their_keys),
+		cmocka_unit_test(test_of_ordered_rows_the_first_are_the_top),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,11 +92,27 @@ static void what_is_not_known_is_none_and_ends_the_arguments(void **state)
 	api_free(made);
 }
 
+static void a_name_that_would_need_an_escape_ends_the_arguments(void **state)
+{
+	static const char *const specs[] = { "a:int b\x01:int", "a:int \"b:int",
+		                             "a:int \x1b[31m:int" };
+	const struct api_arg *args;
+	struct api *made;
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+		struct api_text text = { .name = "cuFromElsewhere", .spec = specs[i] };
+
+		assert_int_equal(api_args(api_from_text(&text, &made), &args), 1);
+		api_free(made);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_built_in_row_is_found_again),
 		cmocka_unit_test(a_row_that_differs_is_made_anew),
+		cmocka_unit_test(a_name_that_would_need_an_escape_ends_the_arguments),
 		cmocka_unit_test(a_difference_in_any_field_makes_another_row),
 		cmocka_unit_test(what_is_not_known_is_none_and_ends_the_arguments),
 	};

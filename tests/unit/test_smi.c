@@ -30,6 +30,10 @@ static void test_a_line_is_a_gpu(void **state)
 
 static void test_what_is_not_told_is_unknown(void **state)
 {
+	smi_parse("0, NVIDIA H200, 1, 2, 3, 4, 5, 6, GPU-8c0d, 00000000:18:00.0, 1980", &sample);
+	assert_string_equal(sample.gpus[0].uuid, "GPU-8c0d");
+	assert_string_equal(sample.gpus[0].bus, "00000000:18:00.0");
+	assert_int_equal(sample.gpus[0].clock_hz, 1980000000);
 	smi_parse("0, NVIDIA A100 MIG, [N/A], 1, 2, [Not Supported], nan, -3", &sample);
 	assert_int_equal(sample.gpus[0].busy_percent, GPU_UNKNOWN);
 	assert_int_equal(sample.gpus[0].power_mw, GPU_UNKNOWN);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -13,11 +12,14 @@ static char folder[] = "/tmp/test_sqlite.XXXXXX";
 static char path[64];
 static struct run run;
 static sqlite3 *db;
+static FILE *file;
 
 static int begin_database(void **state)
 {
-	struct sink_options options = { .path = path, .place = path };
+	struct sink_options options = { .path = path, .out = file };
 
+	options.out = file = fopen(path, "w+");
+	assert_non_null(file);
 	open_run(&run);
 	run.info.hostname = "gpu1";
 	run.info.command = "./app --x";
@@ -31,15 +33,21 @@ static int end_database(void **state)
 	if (db)
 		sqlite3_close(db);
 	db = NULL;
+	fclose(file);
 	unlink(path);
 	return 0;
+}
+
+static void finish_open(void)
+{
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
 }
 
 /* Ends the run and opens what it wrote. */
 static void finish(void)
 {
 	end_run(&run);
-	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	finish_open();
 }
 
 /* Rows as "a|b;c|d". */
@@ -220,6 +228,88 @@ static void test_session_start_and_machine_are_told(void **state)
 	assert_string_equal(ask("SELECT count(*) FROM TARGET_INFO_GPU"), "0");
 }
 
+static void test_no_two_properties_of_the_machine_have_a_number(void **state)
+{
+	run.info.kernel_release = "6.8";
+	run.info.driver_version = "580.65.06";
+	run.info.machine = "aarch64";
+	run.info.cpus = 72;
+	run.info.memory_bytes = 1ull << 39;
+	assert_string_equal(ask("SELECT count(*), count(DISTINCT nameEnum), min(nameEnum) > 0 "
+	                        "FROM TARGET_INFO_SYSTEM_ENV"),
+	                    "6|6|1");
+	assert_string_equal(ask("SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name LIKE 'Cpu%' "
+	                        "ORDER BY name"),
+	                    "aarch64;72");
+}
+
+static const struct run_gpu h200 = { .name = "NVIDIA H200",
+	                             .uuid = "GPU-8c0d",
+	                             .bus = "00000000:18:00.0",
+	                             .memory_bytes = 150754820096,
+	                             .clock_hz = 1980000000,
+	                             .memory_bandwidth = 4916736000000,
+	                             .major = 9,
+	                             .multiprocessors = 132 };
+
+static void test_gpus_have_what_is_known_of_them(void **state)
+{
+	run.info.gpus = &h200;
+	run.info.n_gpus = 1;
+	assert_string_equal(ask("SELECT id, cuDevice, name, uuid, busLocation, totalMemory, "
+	                        "memoryBandwidth, clockRate, smCount, computeMajor, computeMinor, "
+	                        "smMajor, l2CacheSize FROM TARGET_INFO_GPU"),
+	                    "0|0|NVIDIA H200|GPU-8c0d|0000:18:00.0|150754820096|4916736000000|"
+	                    "1980000000|132|9|0|9|NULL");
+	assert_string_equal(
+		ask("SELECT maxRegistersPerSm, maxShmemPerSm, maxShmemPerBlockOptin, "
+	            "maxWarpsPerSm, maxBlocksPerSm, threadsPerWarp, maxThreadsPerBlock, "
+	            "maxBlockDimZ, maxGridDimX, maxGridDimZ, constantMemory "
+	            "FROM TARGET_INFO_GPU"),
+		"65536|233472|232448|64|32|32|1024|64|2147483647|65535|65536");
+}
+
+static void test_an_unknown_gpu_has_no_sizes(void **state)
+{
+	static const struct run_gpu gpu = { .name = "later", .major = 99 };
+
+	run.info.gpus = &gpu;
+	run.info.n_gpus = 1;
+	assert_string_equal(ask("SELECT name, uuid, maxRegistersPerBlock, threadsPerWarp, "
+	                        "maxGridDimZ, computeMajor, smMajor FROM TARGET_INFO_GPU"),
+	                    "later|NULL|NULL|NULL|NULL|99|99");
+}
+
+static void push_work_on(uint32_t device)
+{
+	push_activity(the_process(), &(struct activity){ .kind = ACTIVITY_SET,
+	                                                 .begin_ns = 10,
+	                                                 .end_ns = 20,
+	                                                 .device = device });
+}
+
+#define DEVICES                                                                                    \
+	"SELECT cudaId, gpuId, uuid, numMultiprocessors FROM TARGET_INFO_CUDA_DEVICE ORDER BY 1"
+
+static void test_the_only_gpu_is_the_one_that_was_used(void **state)
+{
+	run.info.gpus = &h200;
+	run.info.n_gpus = 1;
+	push_work_on(0);
+	assert_string_equal(ask(DEVICES), "0|0|GPU-8c0d|132");
+}
+
+static void test_which_of_two_gpus_it_was_is_not_guessed(void **state)
+{
+	struct run_gpu gpus[2] = { h200, h200 };
+
+	run.info.gpus = gpus;
+	run.info.n_gpus = 2;
+	push_work_on(1);
+	push_work_on(0);
+	assert_string_equal(ask(DEVICES), "0|NULL|NULL|132;1|NULL|NULL|132");
+}
+
 static void test_a_thread_has_its_last_name_once(void **state)
 {
 	struct thread thread = { .comm = "worker", .priority = 20 };
@@ -262,6 +352,20 @@ static void test_view_of_calls_has_arguments_by_name(void **state)
 	            "direction, resultName FROM cuscope_call ORDER BY start"),
 		"driver|launch|cuLaunchKernel|add(int)|196|256|0|NULL|NULL|CUDA_SUCCESS;"
 		"runtime|transfer|cudaMemcpyAsync|NULL|NULL|NULL|85|512|D2H|cudaSuccess");
+}
+
+static void test_bytes_that_a_call_does_not_say_are_null(void **state)
+{
+	struct call copy = copy_at("cudaMemcpyAsync", 30, DIRECTION_D2H, 0);
+
+	push_process(&run, the_process(), 0);
+	push_call(&run, copy);
+	copy.begin_ns++;
+	copy.flags |= CALL_SIZE_UNKNOWN;
+	push_call(&run, copy);
+	assert_string_equal(
+		ask("SELECT direction, bytes, failed, captured FROM cuscope_call ORDER BY start"),
+		"D2H|0|0|0;D2H|NULL|0|0");
 }
 
 static void test_calls_without_an_end_have_no_duration_and_result(void **state)
@@ -339,6 +443,101 @@ static void test_losses_are_told(void **state)
 	assert_string_equal(ask("SELECT reason, count FROM cuscope_lost"), "ring_full|12");
 	assert_string_equal(ask("SELECT kind, name, pid, why FROM cuscope_missed"),
 	                    "not_hooked|cuFoo|NULL|no room");
+	assert_string_equal(ask("SELECT e.name, s.name, d.text FROM DIAGNOSTIC_EVENT d "
+	                        "JOIN ENUM_DIAGNOSTIC_SEVERITY_LEVEL e ON e.id = d.severity "
+	                        "JOIN ENUM_DIAGNOSTIC_SOURCE_TYPE s ON s.id = d.source "
+	                        "WHERE d.text NOT LIKE '12 events: %'"),
+	                    "Warning|Analysis|not_hooked cuFoo: no room");
+	assert_string_equal(ask("SELECT count(*) FROM DIAGNOSTIC_EVENT"), "2");
+}
+
+/* Of readers some take the text, some join by its number. */
+static void test_texts_of_ranges_have_a_number_too(void **state)
+{
+	push_range(&run, 51,
+	           (struct range){
+			   .kind = RANGE_PUSHPOP, .end_ns = 2, .name = "step", .domain = "ai" });
+	push_range(&run, 51, (struct range){ .kind = RANGE_MARK, .end_ns = 3, .name = "step" });
+	assert_string_equal(ask("SELECT n.eventType, n.text, s.value FROM NVTX_EVENTS n "
+	                        "JOIN StringIds s ON s.id = n.textId ORDER BY n.rowid"),
+	                    "75|ai|ai;59|step|step;34|step|step");
+}
+
+static void test_ranges_have_category_and_colour(void **state)
+{
+	push_range(&run, 51,
+	           (struct range){ .kind = RANGE_PUSHPOP,
+	                           .end_ns = 2,
+	                           .name = "a",
+	                           .category = 7,
+	                           .color = 0xff00ff80 });
+	push_range(&run, 51, (struct range){ .kind = RANGE_PUSHPOP, .end_ns = 3, .name = "b" });
+	assert_string_equal(ask("SELECT text, category, color FROM NVTX_EVENTS ORDER BY rowid"),
+	                    "a|7|4278255488;b|NULL|NULL");
+}
+
+/* More than are remembered: 40,000 texts of half a KiB. */
+static void test_any_number_of_texts_is_written(void **state)
+{
+	char text[520];
+
+	for (int i = 0; i < 40000; i++) {
+		snprintf(text, sizeof(text), "%0512d", i);
+		push_range(&run, 51,
+		           (struct range){ .kind = RANGE_MARK, .end_ns = 3, .name = text });
+	}
+	assert_string_equal(ask("SELECT count(*), count(DISTINCT s.id) FROM NVTX_EVENTS n "
+	                        "JOIN StringIds s ON s.id = n.textId AND s.value = n.text"),
+	                    "40000|40000");
+}
+
+static void test_overhead_is_in_both_tables_of_it(void **state)
+{
+	push_range(&run, 51,
+	           (struct range){ .kind = RANGE_OVERHEAD,
+	                           .begin_ns = 1,
+	                           .end_ns = 8,
+	                           .name = "Buffer Flush" });
+	assert_string_equal(ask("SELECT s.value, p.end - p.start, p.overheadType, o.overheadType "
+	                        "FROM PROFILER_OVERHEAD p JOIN StringIds s ON s.id = p.nameId "
+	                        "JOIN CUPTI_ACTIVITY_KIND_OVERHEAD o USING (start)"),
+	                    "Buffer Flush|7|3|3");
+}
+
+#define WAITS                                                                                      \
+	"SELECT e.label, s.end - s.start, r.rowid FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION s "     \
+	"JOIN ENUM_CUPTI_SYNC_TYPE e ON e.id = s.syncType "                                        \
+	"LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId) ORDER BY s.start"
+
+static void push_wait(const char *function, double begin_us, double duration_us, uint64_t number)
+{
+	struct call call = call_at(function, begin_us, duration_us);
+
+	call.correlation = number;
+	push_call(&run, call);
+}
+
+static void test_calls_that_wait_are_waits_where_nothing_else_tells(void **state)
+{
+	push_wait("cudaDeviceSynchronize", 1, 5, 1);
+	push_wait("cudaStreamSynchronize_ptsz", 10, 6, 2);
+	push_wait("cudaEventSynchronize", 20, 7, 3);
+	push_wait("cudaStreamWaitEvent", 30, 8, 4);
+	push_wait("cudaSetDevice", 40, 9, 5);
+	assert_string_equal(ask(WAITS), "Context Sync|5000|1;Stream Sync|6000|2;"
+	                                "Event Sync|7000|3;Stream Wait Event|8000|4");
+}
+
+static void test_calls_of_a_process_whose_waits_are_told_are_no_second_ones(void **state)
+{
+	push_wait("cudaDeviceSynchronize", 1, 5, 1);
+	push_range(&run, 51,
+	           (struct range){ .kind = RANGE_SYNC,
+	                           .begin_ns = US(2),
+	                           .end_ns = US(4),
+	                           .correlation = 1,
+	                           .name = "Context Sync" });
+	assert_string_equal(ask(WAITS), "Context Sync|2000|1");
 }
 
 static void test_names_are_valid_text_whatever_a_program_chose(void **state)
@@ -356,26 +555,42 @@ static void test_a_trace_without_events_has_all_tables(void **state)
 
 /* ---- what cannot be written ---------------------------------------------------------------- */
 
-static void test_a_folder_that_is_not_there_is_one_sentence(void **state)
+static void test_a_file_that_cannot_be_written_is_one_sentence(void **state)
 {
-	struct sink_options options = { .place = "/nowhere/x.sqlite" };
+	struct sink_options options = { .out = fopen("/dev/full", "r+") };
 	struct consumer *consumer = sink_format_by_name("sqlite")->create(&options);
 	struct run_info info = default_run_info();
 	struct err err = { 0 };
+	int rc = consumer->ops->begin(consumer, &info, &err);
 
-	assert_int_equal(consumer->ops->begin(consumer, &info, &err), -ENOENT);
-	assert_string_equal(err.text, "cannot write the database: No such file or directory");
-	consumer->ops->end(consumer, &info, NULL);
+	assert_int_equal(rc ? rc : consumer->ops->end(consumer, &info, &err), -ENOSPC);
+	assert_string_equal(err.text, "cannot write the database: No space left on device");
+	assert_false(sink_ended(consumer));
 	consumer->ops->free(consumer);
+	fclose(options.out);
 }
 
-static void test_a_consumer_that_is_never_ended_leaves_nothing(void **state)
+static void test_a_consumer_that_is_never_ended_says_so(void **state)
 {
-	struct stat st;
-
 	push_call(&run, alloc_at("cudaMalloc", 1, 0x10, 4096));
+	assert_false(sink_ended(run.consumer)); /* whoever made the file takes it away */
 	run.consumer->ops->free(run.consumer);
-	assert_int_equal(stat(path, &st), -1);
+}
+
+static void test_what_lies_beside_the_database_is_left_alone(void **state)
+{
+	char journal[80];
+	FILE *planted;
+
+	snprintf(journal, sizeof(journal), "%s-journal", path);
+	planted = fopen(journal, "w");
+	fputs("not a journal", planted);
+	fclose(planted);
+	push_call(&run, alloc_at("cudaMalloc", 1, 0x10, 4096));
+	end_run(&run);
+	assert_int_equal(unlink(journal), 0); /* SQLite would have rolled it back, and removed it */
+	finish_open();
+	assert_string_equal(ask("SELECT count(*) FROM cuscope_call"), "1");
 }
 
 int main(void)
@@ -392,6 +607,7 @@ int main(void)
 		DATABASE_TEST(test_a_thread_has_its_last_name_once),
 		DATABASE_TEST(test_times_before_the_session_are_negative),
 		DATABASE_TEST(test_view_of_calls_has_arguments_by_name),
+		DATABASE_TEST(test_bytes_that_a_call_does_not_say_are_null),
 		DATABASE_TEST(test_calls_without_an_end_have_no_duration_and_result),
 		DATABASE_TEST(test_failed_and_nested_calls_are_marked),
 		DATABASE_TEST(test_one_function_in_two_libraries_is_one_row_a_call),
@@ -400,8 +616,20 @@ int main(void)
 		DATABASE_TEST(test_losses_are_told),
 		DATABASE_TEST(test_names_are_valid_text_whatever_a_program_chose),
 		DATABASE_TEST(test_a_trace_without_events_has_all_tables),
-		cmocka_unit_test(test_a_folder_that_is_not_there_is_one_sentence),
-		DATABASE_TEST(test_a_consumer_that_is_never_ended_leaves_nothing),
+		DATABASE_TEST(test_no_two_properties_of_the_machine_have_a_number),
+		DATABASE_TEST(test_gpus_have_what_is_known_of_them),
+		DATABASE_TEST(test_an_unknown_gpu_has_no_sizes),
+		DATABASE_TEST(test_the_only_gpu_is_the_one_that_was_used),
+		DATABASE_TEST(test_which_of_two_gpus_it_was_is_not_guessed),
+		DATABASE_TEST(test_texts_of_ranges_have_a_number_too),
+		DATABASE_TEST(test_ranges_have_category_and_colour),
+		DATABASE_TEST(test_any_number_of_texts_is_written),
+		DATABASE_TEST(test_overhead_is_in_both_tables_of_it),
+		DATABASE_TEST(test_calls_that_wait_are_waits_where_nothing_else_tells),
+		DATABASE_TEST(test_calls_of_a_process_whose_waits_are_told_are_no_second_ones),
+		cmocka_unit_test(test_a_file_that_cannot_be_written_is_one_sentence),
+		DATABASE_TEST(test_a_consumer_that_is_never_ended_says_so),
+		DATABASE_TEST(test_what_lies_beside_the_database_is_left_alone),
 	};
 	int failed;
 

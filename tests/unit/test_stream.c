@@ -197,6 +197,24 @@ static void a_nested_call_is_marked(void **state)
 	assert_int_equal(last_call(feed)->depth, 1);
 }
 
+static void a_copy_that_does_not_say_its_size_has_that_of_the_call_within_it(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call outer = call_of(feed, "cudaMemcpyBatchAsync");
+	struct wire_call inner = call_of(feed, "cuMemcpyHtoD_v2");
+
+	set_reg(&inner, 2, 4096);
+	nest(&inner, 1);
+	feed_record(feed, &inner);
+	outer.head.time_ns = inner.head.time_ns + 100;
+	feed_record(feed, &outer);
+	assert_int_equal(last_call(feed)->args.bytes, 4096);
+	assert_int_equal(last_call(feed)->flags & CALL_SIZE_UNKNOWN, 0);
+	feed_call(feed, "cudaMemcpyBatchAsync", 0, 0); /* nothing within it */
+	assert_int_equal(last_call(feed)->args.bytes, 0);
+	assert_int_equal(last_call(feed)->flags & CALL_SIZE_UNKNOWN, CALL_SIZE_UNKNOWN);
+}
+
 /* ---- what is hooked for its sake only ------------------------------------------------------ */
 
 static void a_support_hook_is_not_shown_but_told_to_the_governor(void **state)
@@ -267,6 +285,7 @@ int main(void)
 		TEST(a_call_that_never_returned_is_unfinished),
 		TEST(a_begin_is_an_event_of_its_own),
 		TEST(a_nested_call_is_marked),
+		TEST(a_copy_that_does_not_say_its_size_has_that_of_the_call_within_it),
 		TEST(a_support_hook_is_not_shown_but_told_to_the_governor),
 		TEST(a_consumer_that_fails_stops_the_stream),
 		TEST(every_consumer_gets_its_end_and_the_first_failure_is_told),

@@ -48,10 +48,47 @@ static void a_process_ends_and_its_pid_may_come_again(void **state)
 
 	feed_call(feed, "cudaMalloc", 0, 0);
 	feed_process(feed, WIRE_EXIT, PROCESS, PROCESS, 0, "");
+	feed->now_ns += 2000000;
 	feed_call(feed, "cudaMalloc", 0, 0);
 	assert_seen(feed, "process call(cudaMalloc) exit process call(cudaMalloc)");
 	assert_int_equal(feed->recorder.seen[2].process.id, 0);
 	assert_int_equal(last_seen(feed)->process.id, 1);
+}
+
+/* Both threads find themselves the last; the later one was in a call. */
+static void a_process_that_ends_twice_ends_once(void **state)
+{
+	struct feed *feed = *state;
+	struct wire_call late;
+
+	feed_call(feed, "cudaMalloc", 0, 0);
+	feed_process(feed, WIRE_EXIT, PROCESS, PROCESS, 0, "");
+	late = call_of(feed, "cudaDeviceSynchronize");
+	late.head.flags = WIRE_UNFINISHED;
+	feed_record(feed, &late);
+	feed_process(feed, WIRE_EXIT, PROCESS, THREAD, 0, "");
+	assert_seen(feed, "process call(cudaMalloc) call(cudaDeviceSynchronize) exit");
+	feed->now_ns += 2000000;
+	feed_process(feed, WIRE_FORK, CHILD + 1, CHILD + 1, CHILD, "sh");
+	assert_seen(feed, "process call(cudaMalloc) call(cudaDeviceSynchronize) exit process");
+}
+
+/* One that is told of once, as nearly all are, is believed a little later. */
+static void the_end_of_a_process_with_threads_comes_in_order(void **state)
+{
+	struct feed *feed = *state;
+	uint64_t exit_ns;
+
+	feed_call(feed, "cudaMalloc", 0, 0);
+	feed_process(feed, WIRE_EXIT, PROCESS, PROCESS, 0, "");
+	exit_ns = feed->now_ns;
+	feed_process(feed, WIRE_FORK, CHILD + 1, CHILD + 1, CHILD, "sh");
+	assert_seen(feed, "process call(cudaMalloc) process");
+	assert_int_equal(stream_flush(feed->stream, &(struct err){ 0 }), 0);
+	assert_seen(feed, "process call(cudaMalloc) process exit");
+	assert_int_equal(last_seen(feed)->process.pid, PROCESS);
+	assert_true(last_seen(feed)->time_ns >= exit_ns);
+	assert_true(last_seen(feed)->time_ns >= feed->recorder.seen[2].time_ns);
 }
 
 static void the_end_of_an_unknown_process_is_nothing(void **state)
@@ -524,6 +561,8 @@ int main(void)
 		TEST(a_thread_brings_the_name_of_its_process),
 		TEST(a_child_is_a_process_from_its_fork_on),
 		TEST(a_process_ends_and_its_pid_may_come_again),
+		TEST(a_process_that_ends_twice_ends_once),
+		TEST(the_end_of_a_process_with_threads_comes_in_order),
 		TEST(the_end_of_an_unknown_process_is_nothing),
 		TEST(exec_ends_one_process_and_begins_another),
 		TEST(the_name_of_a_living_process_is_the_present_one),

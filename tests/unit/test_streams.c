@@ -90,7 +90,7 @@ static void test_default_streams_have_names(void **state)
 	rows = streams_rows(streams, &n);
 	assert_int_equal(n, 2);
 	assert_name(&rows[0], "legacy");
-	assert_name(&rows[1], "per-thread");
+	assert_name(&rows[1], "per-thread 1");
 	assert_int_equal(rows[1].launches, 2);
 }
 

@@ -121,6 +121,20 @@ static void test_verbose_indents_nested_calls(void **state)
 	close_run(&run);
 }
 
+static void test_a_depth_of_a_damaged_file_makes_no_endless_line(void **state)
+{
+	struct call inner = alloc_at("cuMemAlloc_v2", 2, 0x7f12c0000000, 4096);
+
+	inner.flags |= CALL_NESTED;
+	inner.depth = UINT32_MAX;
+	begin_table((struct sink_options){ .verbose = true });
+	push_call(&run, inner);
+	end_run(&run);
+	assert_has(run.text, "cuMemAlloc_v2");
+	assert_true(strlen(run.text) < 1000);
+	close_run(&run);
+}
+
 static void test_narrow_terminal_shortens_the_kernel_first(void **state)
 {
 	begin_table((struct sink_options){ .width = 146 });
@@ -152,7 +166,7 @@ static void test_details_go_on_in_the_next_line_of_a_narrow_terminal(void **stat
 	close_run(&run);
 }
 
-static void test_template_fills_no_more_than_two_lines_of_a_narrow_terminal(void **state)
+static void test_template_fills_no_more_than_three_lines_of_a_narrow_terminal(void **state)
 {
 	static char name[600];
 	struct call call;
@@ -165,7 +179,7 @@ static void test_template_fills_no_more_than_two_lines_of_a_narrow_terminal(void
 	push_call(&run, call);
 	end_run(&run);
 	assert_has(run.text, "vectorized_elementwise_kernel<...>(...)");
-	assert_true(strlen(strchr(run.text, '\n') + 1) <= 160 + 1);
+	assert_true(strlen(strstr(run.text, "DETAILS\n") + strlen("DETAILS\n")) <= 240 + 1);
 	close_run(&run);
 }
 
@@ -276,7 +290,8 @@ static void test_formats_are_found_by_name_and_ending(void **state)
 	assert_string_equal(sink_format_by_ending("/tmp/a.jsonl")->name, "jsonl");
 	assert_string_equal(sink_format_by_ending("a.log")->name, "log");
 	assert_null(sink_format_by_name("tabl"));
-	assert_null(sink_format_by_ending("a.txt"));
+	assert_string_equal(sink_format_by_ending("a.txt")->name, "table");
+	assert_null(sink_format_by_ending("a.text"));
 	assert_null(sink_format_by_ending(".log"));
 }
 
@@ -289,10 +304,11 @@ int main(void)
 		cmocka_unit_test(test_calls_without_an_end_show_that),
 		cmocka_unit_test(test_nested_calls_are_hidden),
 		cmocka_unit_test(test_verbose_indents_nested_calls),
+		cmocka_unit_test(test_a_depth_of_a_damaged_file_makes_no_endless_line),
 		cmocka_unit_test(test_narrow_terminal_shortens_the_kernel_first),
 		cmocka_unit_test(test_narrow_terminal_keeps_the_error),
 		cmocka_unit_test(test_details_go_on_in_the_next_line_of_a_narrow_terminal),
-		cmocka_unit_test(test_template_fills_no_more_than_two_lines_of_a_narrow_terminal),
+		cmocka_unit_test(test_template_fills_no_more_than_three_lines_of_a_narrow_terminal),
 		cmocka_unit_test(test_process_name_cannot_drive_the_terminal),
 		cmocka_unit_test(test_colours_mark_failures_and_only_when_asked),
 		cmocka_unit_test(test_failed_leaves_out_what_succeeded),

@@ -85,6 +85,29 @@ static void test_brackets_without_content_get_no_dots(void **state)
 	            "kernel<>()::operator()(...) const");
 }
 
+static void wrapped(const char *text, size_t columns, const char *expected)
+{
+	struct buf out = { 0 };
+
+	buf_puts(&out, "not this line, however wide\n");
+	buf_puts(&out, text);
+	text_wrap_lines(&out, strlen("not this line, however wide\n"), columns);
+	assert_string_equal(out.data + strlen("not this line, however wide\n"), expected);
+	buf_free(&out);
+}
+
+static void lines_are_wrapped_between_words(void **state)
+{
+	wrapped("one two three\nfour\n", 8, "one two\n  three\nfour\n");
+	wrapped("one two three", 13, "one two three");
+	wrapped("one two three", 0, "one two three");
+	wrapped("  in  a table\n", 9, "  in  a\n    table\n");
+	wrapped("a cudaErrorMemoryAllocation b\n", 10, "a\n  cudaErrorMemoryAllocation\n  b\n");
+	wrapped("\033[1mone two\033[0m three\n", 8, "\033[1mone two\033[0m\n  three\n");
+	wrapped("\u00e4\u00f6 \u4e2d\u6587\n\n", 7, "\u00e4\u00f6 \u4e2d\u6587\n\n");
+	wrapped("\u00e4\u00f6 \u4e2d\u6587\n", 6, "\u00e4\u00f6\n  \u4e2d\u6587\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -95,6 +118,7 @@ int main(void)
 		cmocka_unit_test(test_a_name_that_fits_is_whole),
 		cmocka_unit_test(test_a_name_gives_way_from_the_inside),
 		cmocka_unit_test(test_brackets_without_content_get_no_dots),
+		cmocka_unit_test(lines_are_wrapped_between_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static void add_details(struct live_process *process)
 	functions[1] = (struct live_function){ .function = the_function("cuMemAlloc_v2") };
 	set_count(&functions[0].calls, 1000, 200);
 	set_count(&functions[1].calls, 2, 0);
-	streams[1].handle = 0x55d000001000;
+	streams[1].key.handle = 0x55d000001000;
 	set_count(&streams[0].launches, 900, 190);
 	set_count(&streams[1].copies, 7, 1);
 	set_count(&streams[1].copy_bytes, 7 * MIB, 1.0 * MIB);

@@ -11,6 +11,7 @@
 #include "trace/bytes.h"
 #include "trace/chunk.h"
 #include "trace/file_out.h"
+#include "trace/objects.h"
 
 /* ---- a small file of many chunks ----------------------------------------------------------- */
 
@@ -36,6 +37,7 @@ static void add_event(struct image *image, unsigned i)
 	struct call call;
 	struct event event = { .process = the_process(), .tid = 4243 };
 	struct thread thread = { "worker", 20 };
+	struct range range = { .kind = RANGE_PUSHPOP, .name = "step" };
 
 	if (!kernel)
 		kernel = new_kernel("tick()", true);
@@ -46,6 +48,13 @@ static void add_event(struct image *image, unsigned i)
 	event.call = i % 8 ? &call : NULL;
 	event.thread = i % 8 ? NULL : &thread;
 	event.time_ns = call.end_ns;
+	if (i % 8 == 5) {
+		event.type = EVENT_RANGE;
+		event.call = NULL;
+		event.range = &range;
+		range.begin_ns = call.begin_ns;
+		range.end_ns = call.end_ns;
+	}
 	keep_event(&image->list, &event);
 }
 
@@ -106,9 +115,25 @@ static int free_image(void **state)
 struct outcome {
 	int opened, read; /* what trace_open and trace_read returned */
 	size_t events;
-	bool cut_short;
+	uint64_t last_ns; /* of the last of them */
+	bool cut_short, end_damaged;
+	uint64_t damaged_chunks, damaged_events;
 	struct err err;
 };
+
+/* What was read is what was written, in its order, with nothing but gaps. */
+static void assert_in_order(struct kept_list *written, struct kept_list *read)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < read->count; i++, at++) {
+		while (at < written->count &&
+		       event_of(&written->at[at]).time_ns != event_of(&read->at[i]).time_ns)
+			at++;
+		assert_true(at < written->count);
+		assert_same_event(&written->at[at], &read->at[i]);
+	}
+}
 
 static struct outcome read_bytes(struct image *image, const void *data, size_t bytes)
 {
@@ -123,11 +148,15 @@ static struct outcome read_bytes(struct image *image, const void *data, size_t b
 	if (!outcome.opened) {
 		outcome.read = trace_read(file, NULL, &consumer, 1, &outcome.err);
 		outcome.cut_short = trace_run(file)->cut_short;
+		outcome.end_damaged = trace_run(file)->end_damaged;
 		outcome.events = keeper.list.count;
 		assert_int_equal(keeper.ended, 1);
-		assert_true(keeper.list.count <= image->list.count);
-		for (size_t i = 0; i < keeper.list.count; i++)
-			assert_same_event(&image->list.at[i], &keeper.list.at[i]);
+		outcome.damaged_chunks = trace_run(file)->damaged_chunks;
+		outcome.damaged_events = trace_run(file)->damaged_events;
+		if (outcome.events)
+			outcome.last_ns = event_of(&keeper.list.at[outcome.events - 1]).time_ns;
+		assert_in_order(&image->list, &keeper.list);
+		assert_int_equal(!outcome.read, !outcome.damaged_chunks);
 		trace_close(file);
 	}
 	if (outcome.opened || outcome.read)
@@ -205,18 +234,151 @@ static void no_flipped_bit_makes_a_wrong_event(void **state)
 	}
 }
 
-static void damage_in_the_middle_is_told_and_what_came_before_is_read(void **state)
+struct place {
+	struct chunk_head head;
+	size_t offset;
+};
+
+static size_t find_chunks(const struct image *image, struct place *places, size_t room)
 {
-	struct image *image = *state;
+	size_t at = FORMAT_HEADER_BYTES, n = 0;
+
+	while (at + FORMAT_CHUNK_BYTES <= image->bytes && n < room &&
+	       chunk_head_read(image->data + at, &places[n].head)) {
+		places[n].offset = at;
+		at += FORMAT_CHUNK_BYTES + places[n++].head.stored_bytes;
+	}
+	assert_in_range(n, 12, room - 1);
+	return n;
+}
+
+static struct outcome read_altered(struct image *image, size_t at, size_t bytes)
+{
 	struct outcome outcome;
 
-	image->data[image->bytes / 2] ^= 0x10;
-	outcome = read_bytes(image, image->data, image->bytes);
-	image->data[image->bytes / 2] ^= 0x10;
+	image->data[at] ^= 0x10;
+	outcome = read_bytes(image, image->data, bytes);
+	image->data[at] ^= 0x10;
 	assert_int_equal(outcome.opened, 0);
-	assert_int_equal(outcome.read, -EBADMSG);
-	assert_in_range(outcome.events, 1, EVENTS - 1);
-	assert_has(outcome.err.text, "is damaged at byte");
+	return outcome;
+}
+
+static void a_bad_byte_costs_its_chunk_and_what_refers_to_it(void **state)
+{
+	struct image *image = *state;
+	struct place places[100];
+	size_t n = find_chunks(image, places, 100), met[CHUNK_NAMES + 1] = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		enum chunk_type type = places[i].head.type;
+		size_t payload = places[i].offset + FORMAT_CHUNK_BYTES;
+		struct outcome outcome = read_altered(
+			image, payload + places[i].head.stored_bytes / 2, image->bytes);
+
+		met[type]++;
+		assert_int_equal(outcome.events + outcome.damaged_events, EVENTS);
+		if (type == CHUNK_RUN || type == CHUNK_INDEX) { /* another says the same */
+			assert_int_equal(outcome.read, 0);
+			assert_int_equal(outcome.events, EVENTS);
+			continue;
+		}
+		assert_int_equal(outcome.damaged_chunks, 1);
+		assert_has(outcome.err.text, "is damaged at byte");
+		if (type == CHUNK_END)
+			assert_int_equal(outcome.events, EVENTS);
+		else if (type == CHUNK_EVENTS)
+			assert_in_range(outcome.damaged_events, 1, EACH);
+		else
+			assert_in_range(outcome.damaged_events, 1, EVENTS);
+		assert_false(outcome.cut_short);
+		assert_int_equal(outcome.end_damaged, type == CHUNK_END);
+	}
+	for (enum chunk_type type = CHUNK_RUN; type <= CHUNK_NAMES; type++)
+		assert_int_not_equal(met[type], 0);
+}
+
+static void a_bad_head_costs_nothing_where_there_is_an_index(void **state)
+{
+	struct image *image = *state;
+	struct place places[100];
+	size_t n = find_chunks(image, places, 100);
+
+	for (size_t i = 0; i + 1 < n; i++) {
+		struct outcome outcome = read_altered(image, places[i].offset + 20, image->bytes);
+
+		assert_int_equal(outcome.read, 0);
+		assert_int_equal(outcome.events, EVENTS);
+	}
+}
+
+static void without_an_index_the_next_head_is_looked_for(void **state)
+{
+	struct image *image = *state;
+	struct place places[100];
+	size_t n = find_chunks(image, places, 100), end = places[n - 2].offset;
+	uint64_t last_ns = read_bytes(image, image->data, end).last_ns;
+
+	for (size_t i = 1; i < n - 2; i++) {
+		struct outcome outcome = read_altered(image, places[i].offset + 20, end);
+
+		assert_int_equal(outcome.read, -EBADMSG);
+		assert_true(outcome.cut_short);
+		if (places[i].head.type == CHUNK_EVENTS && i < n - 3)
+			assert_int_equal(outcome.last_ns, last_ns);
+	}
+}
+
+/* A file that lacks bytes in the middle has an end, and is not one whose writer was stopped. */
+static void what_is_missing_in_the_middle_is_damage_and_no_missing_end(void **state)
+{
+	struct image *image = *state;
+	struct place places[100];
+	size_t n = find_chunks(image, places, 100), end = places[n - 2].offset;
+	unsigned char *data = calloc(1, image->bytes);
+
+	assert_int_equal(places[n - 2].head.type, CHUNK_END);
+	/* from behind a head on, more and more: at last all chunks up to the end, and the end */
+	for (size_t i = n - 3; i > 1; i--) {
+		for (size_t k = i + 1; k < n; k++) {
+			size_t from = places[i].offset + FORMAT_CHUNK_BYTES;
+			size_t to = places[k].offset;
+			struct outcome outcome;
+
+			if (to == from) /* an empty chunk */
+				continue;
+			memcpy(data, image->data, from);
+			memcpy(data + from, image->data + to, image->bytes - to);
+			outcome = read_bytes(image, data, image->bytes - (to - from));
+			assert_int_equal(outcome.opened, 0);
+			assert_int_equal(outcome.read, -EBADMSG);
+			assert_has(outcome.err.text, "is damaged at byte");
+			assert_false(outcome.cut_short);
+			if (to > end)
+				assert_true(outcome.end_damaged);
+		}
+	}
+	free(data);
+}
+
+static void two_bad_bytes_are_counted(void **state)
+{
+	struct image *image = *state;
+	struct place places[100];
+	size_t n = find_chunks(image, places, 100), first = 0;
+	struct outcome outcome;
+
+	while (places[first].head.type != CHUNK_EVENTS)
+		first++;
+	for (size_t i = first + 1; i < n; i++) {
+		if (places[i].head.type != CHUNK_EVENTS)
+			continue;
+		image->data[places[first].offset + FORMAT_CHUNK_BYTES] ^= 1;
+		outcome = read_altered(image, places[i].offset + FORMAT_CHUNK_BYTES, image->bytes);
+		image->data[places[first].offset + FORMAT_CHUNK_BYTES] ^= 1;
+		assert_int_equal(outcome.damaged_chunks, 2);
+		assert_int_equal(outcome.events + outcome.damaged_events, EVENTS);
+		assert_has(outcome.err.text, "2 parts of it");
+	}
 }
 
 /* ---- other files --------------------------------------------------------------------------- */
@@ -281,6 +443,44 @@ static void chunks_and_records_that_are_not_known_are_passed_over(void **state)
 	packer_free(packer);
 }
 
+static bool define_process(struct objects *objects, uint8_t id)
+{
+	const uint8_t raw[] = { DEFINE_PROCESS, 3, id, 47, 0 /* no name */ };
+
+	return objects_read(objects, raw, sizeof(raw));
+}
+
+/* A file could take a million holes, of 8 MiB, with each of its records. */
+static void there_are_no_more_holes_than_were_lost(void **state)
+{
+	struct objects *objects = objects_new();
+
+	objects_lose(objects, 10);
+	assert_true(define_process(objects, 4));  /* 0 to 3 */
+	assert_true(define_process(objects, 11)); /* 5 to 10 */
+	assert_true(define_process(objects, 12));
+	assert_false(define_process(objects, 14));
+	objects_lose(objects, 1);
+	assert_true(define_process(objects, 14));
+	assert_false(define_process(objects, 16));
+	objects_free(objects);
+}
+
+static void the_name_of_a_function_is_a_word(void **state)
+{
+	static const unsigned char function[] = { 0, 6, 'c', 'u', '\033', '[', 'm', 0xff, 0, 0, 0, 0 };
+	struct objects *objects = objects_new();
+	struct buf raw = { 0 };
+
+	buf_putc(&raw, DEFINE_FUNCTION);
+	buf_putc(&raw, sizeof(function));
+	buf_add(&raw, function, sizeof(function));
+	assert_true(objects_read(objects, (const uint8_t *)raw.data, raw.len));
+	assert_string_equal(objects_function(objects, 0)->name, "cu??m?");
+	objects_free(objects);
+	buf_free(&raw);
+}
+
 /* ---- writing ------------------------------------------------------------------------------- */
 
 static void limit_files_to(rlim_t bytes)
@@ -320,12 +520,18 @@ int main(void)
 		cmocka_unit_test(a_file_without_its_end_says_so),
 		cmocka_unit_test(zeros_behind_the_last_chunk_are_what_a_crash_leaves),
 		cmocka_unit_test(no_flipped_bit_makes_a_wrong_event),
-		cmocka_unit_test(damage_in_the_middle_is_told_and_what_came_before_is_read),
+		cmocka_unit_test(a_bad_byte_costs_its_chunk_and_what_refers_to_it),
+		cmocka_unit_test(a_bad_head_costs_nothing_where_there_is_an_index),
+		cmocka_unit_test(without_an_index_the_next_head_is_looked_for),
+		cmocka_unit_test(what_is_missing_in_the_middle_is_damage_and_no_missing_end),
+		cmocka_unit_test(two_bad_bytes_are_counted),
 		cmocka_unit_test(an_empty_file_is_told_from_a_foreign_one),
 		cmocka_unit_test(a_newer_format_is_refused_and_a_newer_minor_one_is_read),
 		cmocka_unit_test(what_cannot_be_read_at_all_is_refused),
 		cmocka_unit_test(chunks_and_records_that_are_not_known_are_passed_over),
 		cmocka_unit_test(a_chunk_that_does_not_fit_is_cut_off_again),
+		cmocka_unit_test(there_are_no_more_holes_than_were_lost),
+		cmocka_unit_test(the_name_of_a_function_is_a_word),
 	};
 
 	return cmocka_run_group_tests(tests, make_image, free_image);

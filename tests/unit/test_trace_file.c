@@ -155,6 +155,8 @@ static void add_range(struct kept_list *list, uint64_t now)
 		.correlation = below(2) ? some_value() : 0,
 		.context = (uint32_t)some_value(),
 		.stream = (uint32_t)some_value(),
+		.category = (uint32_t)some_value(),
+		.color = (uint32_t)some_value(),
 	};
 	struct event event = { .type = EVENT_RANGE,
 		               .time_ns = end_ns + below(2),
@@ -216,6 +218,39 @@ static void check_list(struct kept_list *list)
 	file = read_list(fd, NULL, &keeper);
 	assert_int_equal(trace_events(file), list->count);
 	assert_same_list(list, &keeper.list);
+	trace_close(file);
+	keeper_free(&keeper);
+	close(fd);
+}
+
+/* 4,000 broken ELF files with paths of 4 KiB are 24 MB: more than a chunk may have. */
+static void any_number_of_misses_fits_in_a_file(void **state)
+{
+	static struct miss misses[4000];
+	struct run_info run = default_run_info();
+	struct kept_list list = { 0 };
+	struct trace_file *file;
+	struct keeper keeper;
+	char path[4096], why[2048];
+	int fd = memory_file();
+	const struct run_info *read;
+
+	memset(path, 'p', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	memset(why, 'w', sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
+	for (size_t i = 0; i < 4000; i++)
+		misses[i] = (struct miss){ .kind = MISS_NOT_HOOKED, .lib = path, .why = why };
+	run.misses = misses;
+	run.n_misses = 4000;
+	write_list(fd, &run, &list);
+	file = read_list(fd, NULL, &keeper);
+	read = trace_run(file);
+	assert_false(read->cut_short);
+	assert_in_range(read->n_misses, 500, 3999);
+	assert_int_equal(strlen(read->misses[0].lib), 1023);
+	assert_string_equal(read->misses[0].lib + 1020, "...");
+	assert_int_equal(atoi(read->misses[read->n_misses - 1].why), 4001 - (int)read->n_misses);
 	trace_close(file);
 	keeper_free(&keeper);
 	close(fd);
@@ -355,6 +390,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_field_of_random_events_comes_back),
+		cmocka_unit_test(any_number_of_misses_fits_in_a_file),
 		cmocka_unit_test(what_fills_many_chunks_comes_back),
 		cmocka_unit_test(a_trace_without_events_is_one),
 		cmocka_unit_test(the_begin_of_a_call_is_not_kept),

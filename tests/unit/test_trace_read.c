@@ -2,6 +2,8 @@
 /* Reading parts of a trace file, what is known of its run, and writing its last part only. */
 #include "trace_events.h"
 
+#include "trace/filter.h"
+
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -187,6 +189,19 @@ static void only_the_processes_that_are_asked_for_are_passed_on(void **state)
 	trace_close(read_list(scratch, &options, &keeper));
 	assert_read(&keeper, "process@101 call@120 exit@200");
 	keeper_free(&keeper);
+}
+
+static void only_the_calls_that_are_asked_for_are_passed_on(void **state)
+{
+	struct filter_choice choice = { .max_calls = 2 };
+	struct trace_read_options options = { .filter = filter_new(&choice) };
+	struct keeper keeper;
+
+	write_three_chunks();
+	trace_close(read_list(scratch, &options, &keeper));
+	assert_read(&keeper, "process@1 thread@2 call@20 call@100 process@101 exit@200");
+	keeper_free(&keeper);
+	filter_free(options.filter);
 }
 
 /* An event chunk that is damaged does not matter to who does not want it. */
@@ -377,10 +392,11 @@ static void a_window_drops_ranges_and_their_names(void **state)
 static void all_that_is_known_of_a_run_comes_back(void **state)
 {
 	static const struct miss misses[] = {
-		{ MISS_NOT_HOOKED, "cuFoo", "libcuda.so.1", 0, "too short" },
-		{ MISS_HOOKED_LATE, NULL, "libcudart.so.13", 42, "1 ms" },
-		{ MISS_ESTIMATED, NULL, NULL, 0, NULL },
-		{ MISS_GPU_TIMES, NULL, NULL, 42, "another profiler runs" },
+		{ MISS_NOT_HOOKED, "cuFoo", "libcuda.so.1", 0, "too short", 0 },
+		{ MISS_HOOKED_LATE, NULL, "libcudart.so.13", 42, "1 ms", 0 },
+		{ MISS_ESTIMATED, NULL, NULL, 0, NULL, 0 },
+		{ MISS_GPU_TIMES, NULL, NULL, 42, "another profiler runs", 0 },
+		{ MISS_UNSEEN, NULL, NULL, 0, "ended before", 4001 },
 	};
 	struct run_info run = default_run_info();
 	const struct run_info *read;
@@ -392,15 +408,19 @@ static void all_that_is_known_of_a_run_comes_back(void **state)
 	for (unsigned i = 0; i < LOST_COUNT; i++)
 		run.lost[i] = i * 1000;
 	run.misses = misses;
-	run.n_misses = 4;
+	run.n_misses = 5;
 	run.gpu_times = true;
 	run.gpu_clock_error_ns = 1250;
 	run.realtime_offset_ns = -5;
+	run.boottime_offset_ns = 3600000000000;
 	run.estimate_scale = 2.5;
 	run.holds = 7;
 	run.longest_hold_ns = 8;
+	run.overhead_percent = 12.25;
+	run.overhead_most_percent = 36.5;
 	run.hostname = "host";
 	run.kernel_release = "6.1";
+	run.machine = "aarch64";
 	run.command = "app 'a b'";
 	write_list(fd, &run, &none);
 	file = read_list(fd, NULL, &keeper);
@@ -408,22 +428,26 @@ static void all_that_is_known_of_a_run_comes_back(void **state)
 	assert_int_equal(read->begin_ns, run.begin_ns);
 	assert_int_equal(read->end_ns, run.end_ns);
 	assert_int_equal(read->realtime_offset_ns, -5);
+	assert_int_equal(read->boottime_offset_ns, 3600000000000);
 	assert_memory_equal(read->lost, run.lost, sizeof(run.lost));
 	assert_true(read->estimate_scale == 2.5 && read->returns && !read->cut_short);
 	assert_int_equal(read->holds, 7);
 	assert_int_equal(read->longest_hold_ns, 8);
+	assert_true(read->overhead_percent == 12.25 && read->overhead_most_percent == 36.5);
 	assert_true(read->gpu_times);
 	assert_int_equal(read->gpu_clock_error_ns, 1250);
-	assert_int_equal(read->n_misses, 4);
+	assert_int_equal(read->n_misses, 5);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(read->misses[i].kind, misses[i].kind);
 		assert_int_equal(read->misses[i].pid, misses[i].pid);
+		assert_int_equal(read->misses[i].processes, misses[i].processes);
 		assert_same_text(read->misses[i].name, misses[i].name);
 		assert_same_text(read->misses[i].lib, misses[i].lib);
 		assert_same_text(read->misses[i].why, misses[i].why);
 	}
 	assert_same_text(read->hostname, "host");
 	assert_same_text(read->kernel_release, "6.1");
+	assert_same_text(read->machine, "aarch64");
 	assert_same_text(read->driver_version, NULL);
 	assert_same_text(read->command, "app 'a b'");
 	trace_close(file);
@@ -477,6 +501,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_part_has_the_events_of_its_time_and_the_processes_before),
 		cmocka_unit_test(only_the_processes_that_are_asked_for_are_passed_on),
+		cmocka_unit_test(only_the_calls_that_are_asked_for_are_passed_on),
 		cmocka_unit_test(chunks_outside_of_the_time_are_not_touched),
 		cmocka_unit_test(reading_that_is_stopped_ends_well),
 		cmocka_unit_test(what_comes_late_is_found_by_its_time),

@@ -257,6 +257,8 @@ static inline void assert_same_range(const struct range *a, const struct range *
 	assert_same_text(a->name, b->name);
 	assert_same_text(a->domain, b->domain);
 	assert_int_equal(a->depth, b->depth);
+	assert_int_equal(a->category, b->category);
+	assert_int_equal(a->color, b->color);
 	assert_int_equal(a->correlation, b->correlation);
 	assert_int_equal(a->context, b->context);
 	assert_int_equal(a->stream, b->stream);

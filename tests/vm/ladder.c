@@ -91,7 +91,7 @@ static uint64_t lost(struct programs *programs)
 {
 	uint64_t sum = 0;
 
-	for (int i = 0; i < LOST_LATE; i++)
+	for (int i = 0; i < WIRE_LOST; i++)
 		sum += programs_state(programs)->lost[i];
 	return sum;
 }
@@ -135,6 +135,32 @@ static int load_folding(const struct programs_options *options, struct err *err)
 	return r;
 }
 
+/*
+ * Processes that are chosen by name or by cgroup: parts of the programs that the verifier never sees
+ * when all processes are targets. They are attached too.
+ */
+static int load_choosing(const struct programs_options *options, uint32_t fold, struct err *err)
+{
+	struct programs_options choosing = *options;
+	struct programs *programs = NULL;
+	bool mmap_seen;
+	int r = 0;
+
+	choosing.settings.all = 0;
+	choosing.settings.follow = 1;
+	choosing.settings.fold = fold;
+	for (int by_cgroup = 0; by_cgroup <= 1 && !r; by_cgroup++) {
+		choosing.settings.name = !by_cgroup;
+		choosing.settings.cgroup = by_cgroup;
+		r = programs_load(&choosing, &programs, err);
+		if (!r)
+			r = programs_watch_processes(programs, &mmap_seen, err);
+		programs_free(programs);
+		programs = NULL;
+	}
+	return r;
+}
+
 static bool climb(const struct rung *rung)
 {
 	struct programs_options options = { .settings = { .returns = 1, .all = 1 } };
@@ -159,6 +185,9 @@ static bool climb(const struct rung *rung)
 		       rung->name, CALLS, seen.right, seen.wrong, (unsigned long)lost(programs));
 	else if (load_folding(&options, &err))
 		printf("FAIL: %s: summing up: %s\n", rung->name, err.text);
+	else if (load_choosing(&options, 0, &err) ||
+	         load_choosing(&options, FOLD_TOOL_MEMORY, &err))
+		printf("FAIL: %s: choosing by name or cgroup: %s\n", rung->name, err.text);
 	else
 		good = true;
 	if (good)

@@ -17,6 +17,7 @@
 #include "agent/lib/activities.h"
 #include "agent/lib/buffers.h"
 #include "agent/lib/channel.h"
+#include "agent/lib/clock.h"
 #include "agent/lib/leave.h"
 #include "agent/lib/nvtx.h"
 #include "agent/lib/session.h"
@@ -131,7 +132,7 @@ static void *run(void *begun)
 	if (begun)
 		run_session();
 	while ((socket = take_next()) >= 0) {
-		if (!session_begin(&session, socket, false))
+		if (!session_begin(&session, socket, 0))
 			continue;
 		watch_exit();
 		run_session();
@@ -253,12 +254,13 @@ static void give_up_claim(void)
 /* Returns only when the first call can be measured. Without the lock: others may fork meanwhile. */
 static void begin_started(const char *address)
 {
+	uint64_t from_ns = clock_now();
 	int socket;
 
 	if (!claim())
 		return;
 	socket = channel_connect(address);
-	if (socket < 0 || !session_begin(&session, socket, true)) {
+	if (socket < 0 || !session_begin(&session, socket, from_ns)) {
 		give_up_claim();
 		return;
 	}

@@ -179,10 +179,11 @@ static const char *const toolkits[] = {
 	"/opt/cuda/lib64",
 };
 
+/* Not from a path that means another folder since the process went elsewhere. */
 static bool try_beside(struct search *search, const char *runtime)
 {
 	char pattern[PATH_MAX + 64];
-	const char *end = strrchr(runtime, '/');
+	const char *end = *runtime == '/' ? strrchr(runtime, '/') : NULL;
 
 	for (size_t i = 0; end && i < sizeof(beside_runtime) / sizeof(*beside_runtime); i++) {
 		snprintf(pattern, sizeof(pattern), "%.*s%s/libcupti.so.*", (int)(end - runtime),
@@ -218,8 +219,54 @@ static bool try_toolkits(struct search *search)
 	return false;
 }
 
+/* Where the loader looks, apart from its cache; NULL: that is not known. To be freed. */
+static Dl_serinfo *search_path(void)
+{
+	void *program = dlopen(NULL, RTLD_LAZY);
+	Dl_serinfo size, *path;
+
+	if (!program || dlinfo(program, RTLD_DI_SERINFOSIZE, &size))
+		return NULL;
+	path = malloc(size.dls_size);
+	if (!path)
+		return NULL;
+	if (dlinfo(program, RTLD_DI_SERINFOSIZE, path) || dlinfo(program, RTLD_DI_SERINFO, path)) {
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
+/*
+ * LD_LIBRARY_PATH that begins or ends with ':' means the folder that the process is in, which may
+ * be anybody's: nothing that the program does not load itself is loaded from there. Then the others
+ * are looked through one by one.
+ */
+static bool has_relative(const Dl_serinfo *path)
+{
+	for (unsigned i = 0; i < path->dls_cnt; i++) {
+		if (path->dls_serpath[i].dls_name[0] != '/')
+			return true;
+	}
+	return false;
+}
+
+static bool try_absolute(struct search *search, const Dl_serinfo *path)
+{
+	char pattern[PATH_MAX + 64];
+
+	for (unsigned i = 0; i < path->dls_cnt; i++) {
+		const char *folder = path->dls_serpath[i].dls_name;
+
+		snprintf(pattern, sizeof(pattern), "%s/libcupti.so.*", folder);
+		if (*folder == '/' && try_pattern(search, pattern))
+			return true;
+	}
+	return false;
+}
+
 /* CUDA 11 put its minor version into the name: libcupti.so.11.8. */
-static bool try_loader(struct search *search)
+static bool try_names(struct search *search)
 {
 	char name[32];
 
@@ -236,6 +283,15 @@ static bool try_loader(struct search *search)
 		}
 	}
 	return false;
+}
+
+static bool try_loader(struct search *search)
+{
+	Dl_serinfo *path = search_path();
+	bool found = path && has_relative(path) ? try_absolute(search, path) : try_names(search);
+
+	free(path);
+	return found;
 }
 
 /* The user's own choice: it alone, whatever the runtime is. Its path is told, not a number. */

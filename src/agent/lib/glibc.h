@@ -12,8 +12,10 @@
 
 #if defined(__x86_64__)
 #define GLIBC_OLDEST "GLIBC_2.2.5"
+#define GLIBC_DLINFO "GLIBC_2.3.3"
 #elif defined(__aarch64__)
 #define GLIBC_OLDEST "GLIBC_2.17"
+#define GLIBC_DLINFO GLIBC_OLDEST
 #endif
 
 #ifdef GLIBC_OLDEST
@@ -22,6 +24,7 @@
 GLIBC_OLD(dlopen); /* 2.34, when libdl and libpthread became parts of libc */
 GLIBC_OLD(dlsym);
 GLIBC_OLD(dlerror);
+__asm__(".symver dlinfo,dlinfo@" GLIBC_DLINFO);
 GLIBC_OLD(pthread_create);
 GLIBC_OLD(pthread_detach);
 GLIBC_OLD(pthread_key_create);

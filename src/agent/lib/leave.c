@@ -8,6 +8,7 @@
 #include "agent/lib/cupti.h"
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
+#include "agent/lib/writer.h"
 
 enum phase { LEAVE_NOT, LEAVE_WANTED, LEAVE_NOW, LEAVE_DONE };
 
@@ -60,6 +61,7 @@ static void leave_here(void)
 		return;
 	cupti_leave();
 	took_ns = clock_now() - begin;
+	writer_own_time(AGENT_OWN_LEAVING, begin); /* the session ends only after this */
 	__atomic_store_n(&phase, LEAVE_DONE, __ATOMIC_RELEASE);
 	if (write(wake, &one, sizeof(one)) < 0) { /* it looks by itself, a little later */
 	}

@@ -30,6 +30,7 @@ struct range {
 	uint64_t id;       /* of those that were started; 0: none */
 	uint64_t since_ns; /* when measuring began that saw it begin */
 	struct nvtx_domain *domain;
+	uint32_t category, color;
 	char text[AGENT_NVTX_TEXT];
 };
 
@@ -151,6 +152,8 @@ static void write_range(struct ring *ring, const struct range *range, enum agent
 	record.nvtx.tid = writer_tid();
 	record.nvtx.depth = depth;
 	record.nvtx.domain = domain_number(ring, range->domain);
+	record.nvtx.category = range->category;
+	record.nvtx.color = range->color;
 	memcpy(record.nvtx.text, range->text, length);
 	ring_put(ring, &record.nvtx.head);
 }
@@ -189,7 +192,15 @@ static struct stack *stack_of_thread(uint64_t since_ns)
 	return own_stack;
 }
 
-int nvtx_push(struct nvtx_domain *domain, const char *text)
+static void keep(struct range *range, struct nvtx_domain *domain, const struct nvtx_event *event)
+{
+	range->domain = domain;
+	range->category = event->category;
+	range->color = event->color;
+	copy_text(range->text, event->text);
+}
+
+int nvtx_push(struct nvtx_domain *domain, const struct nvtx_event *event)
 {
 	struct ring *ring = writer_hold(AGENT_WANT_NVTX);
 	struct stack *stack;
@@ -204,8 +215,7 @@ int nvtx_push(struct nvtx_domain *domain, const char *text)
 	if (stack->depth == DEEP)
 		return (int)(DEEP + stack->deeper++);
 	range = &stack->ranges[stack->depth];
-	range->domain = domain;
-	copy_text(range->text, text);
+	keep(range, domain, event);
 	range->begin_ns = clock_now();
 	return (int)stack->depth++;
 }
@@ -244,7 +254,7 @@ int nvtx_pop(struct nvtx_domain *domain)
 	return depth;
 }
 
-uint64_t nvtx_start(struct nvtx_domain *domain, const char *text)
+uint64_t nvtx_start(struct nvtx_domain *domain, const struct nvtx_event *event)
 {
 	uint64_t id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	struct ring *ring = writer_hold(AGENT_WANT_NVTX);
@@ -255,8 +265,7 @@ uint64_t nvtx_start(struct nvtx_domain *domain, const char *text)
 	pthread_mutex_lock(&lock);
 	range->id = id;
 	range->since_ns = since(ring);
-	range->domain = domain;
-	copy_text(range->text, text);
+	keep(range, domain, event);
 	range->begin_ns = clock_now();
 	pthread_mutex_unlock(&lock);
 	writer_release();
@@ -281,16 +290,15 @@ void nvtx_end(uint64_t id)
 	writer_release();
 }
 
-void nvtx_mark(struct nvtx_domain *domain, const char *text)
+void nvtx_mark(struct nvtx_domain *domain, const struct nvtx_event *event)
 {
 	struct ring *ring = writer_hold(AGENT_WANT_NVTX);
 	struct range mark;
 
 	if (!ring)
 		return;
-	mark.domain = domain;
 	mark.begin_ns = clock_now();
-	copy_text(mark.text, text);
+	keep(&mark, domain, event);
 	write_range(ring, &mark, AGENT_NVTX_MARK, 0, mark.begin_ns);
 	writer_release();
 }

@@ -16,12 +16,19 @@ struct nvtx_domain *nvtx_domain(const char *name); /* the same for the same name
 struct nvtx_text *nvtx_text(const char *text);     /* a registered string; or NULL */
 const char *nvtx_text_of(const struct nvtx_text *text);
 
+/* What a program says of a range or mark. */
+struct nvtx_event {
+	const char *text;
+	uint32_t category; /* 0: none */
+	uint32_t color;    /* as struct agent_nvtx has it; 0: none */
+};
+
 /* NULL is the default domain. A push or pop returns the depth, or NVTX_NOT_TRACKED. */
-int nvtx_push(struct nvtx_domain *domain, const char *text);
+int nvtx_push(struct nvtx_domain *domain, const struct nvtx_event *event);
 int nvtx_pop(struct nvtx_domain *domain);
-uint64_t nvtx_start(struct nvtx_domain *domain, const char *text);
+uint64_t nvtx_start(struct nvtx_domain *domain, const struct nvtx_event *event);
 void nvtx_end(uint64_t range);
-void nvtx_mark(struct nvtx_domain *domain, const char *text);
+void nvtx_mark(struct nvtx_domain *domain, const struct nvtx_event *event);
 
 void nvtx_forked(void); /* in the child */
 

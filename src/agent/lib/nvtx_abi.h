@@ -53,7 +53,7 @@ enum nvtx_message { NVTX_ASCII = 1, NVTX_UNICODE = 2, NVTX_REGISTERED = 3 };
 struct nvtx_attributes {
 	uint16_t version, bytes;
 	uint32_t category;
-	int32_t color_type;
+	int32_t color_type; /* NVTX_ARGB, or there is none */
 	uint32_t color;
 	int32_t payload_type;
 	int32_t reserved0;
@@ -61,6 +61,8 @@ struct nvtx_attributes {
 	int32_t message_type; /* enum nvtx_message */
 	const void *message;
 };
+
+#define NVTX_ARGB 1
 
 #define NVTX_NOT_TRACKED (-2) /* what push and pop return where nobody counts */
 

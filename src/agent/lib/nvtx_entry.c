@@ -52,20 +52,40 @@ static const char *message_of(const struct nvtx_attributes *attributes, char wid
 	}
 }
 
+/* Newer attributes may be longer, and have the same beginning. */
+static struct nvtx_event event_of(const struct nvtx_attributes *attributes,
+                                  char wide[AGENT_NVTX_TEXT])
+{
+	struct nvtx_event event = { .text = message_of(attributes, wide) };
+
+	if (!attributes || attributes->bytes < sizeof(*attributes))
+		return event;
+	event.category = attributes->category;
+	event.color = attributes->color_type == NVTX_ARGB ? attributes->color : 0;
+	return event;
+}
+
+static struct nvtx_event plain(const char *text)
+{
+	return (struct nvtx_event){ .text = text ? text : "" };
+}
+
 /* ---- domains ------------------------------------------------------------------------------- */
 
 static void domain_mark(struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
 {
 	char wide[AGENT_NVTX_TEXT];
+	struct nvtx_event event = event_of(attributes, wide);
 
-	nvtx_mark(domain, message_of(attributes, wide));
+	nvtx_mark(domain, &event);
 }
 
 static uint64_t domain_start(struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
 {
 	char wide[AGENT_NVTX_TEXT];
+	struct nvtx_event event = event_of(attributes, wide);
 
-	return nvtx_start(domain, message_of(attributes, wide));
+	return nvtx_start(domain, &event);
 }
 
 static void domain_end(struct nvtx_domain *domain, uint64_t range)
@@ -76,8 +96,9 @@ static void domain_end(struct nvtx_domain *domain, uint64_t range)
 static int domain_push(struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
 {
 	char wide[AGENT_NVTX_TEXT];
+	struct nvtx_event event = event_of(attributes, wide);
 
-	return nvtx_push(domain, message_of(attributes, wide));
+	return nvtx_push(domain, &event);
 }
 
 static struct nvtx_text *register_string(struct nvtx_domain *domain, const char *text)
@@ -118,14 +139,17 @@ static void mark_attributes(const struct nvtx_attributes *attributes)
 
 static void mark(const char *text)
 {
-	nvtx_mark(NULL, text ? text : "");
+	struct nvtx_event event = plain(text);
+
+	nvtx_mark(NULL, &event);
 }
 
 static void mark_wide(const wchar_t *text)
 {
 	char wide[AGENT_NVTX_TEXT];
+	struct nvtx_event event = plain(text ? narrow(wide, text) : NULL);
 
-	nvtx_mark(NULL, text ? narrow(wide, text) : "");
+	nvtx_mark(NULL, &event);
 }
 
 static uint64_t start_attributes(const struct nvtx_attributes *attributes)
@@ -135,14 +159,17 @@ static uint64_t start_attributes(const struct nvtx_attributes *attributes)
 
 static uint64_t start(const char *text)
 {
-	return nvtx_start(NULL, text ? text : "");
+	struct nvtx_event event = plain(text);
+
+	return nvtx_start(NULL, &event);
 }
 
 static uint64_t start_wide(const wchar_t *text)
 {
 	char wide[AGENT_NVTX_TEXT];
+	struct nvtx_event event = plain(text ? narrow(wide, text) : NULL);
 
-	return nvtx_start(NULL, text ? narrow(wide, text) : "");
+	return nvtx_start(NULL, &event);
 }
 
 static int push_attributes(const struct nvtx_attributes *attributes)
@@ -152,14 +179,17 @@ static int push_attributes(const struct nvtx_attributes *attributes)
 
 static int push(const char *text)
 {
-	return nvtx_push(NULL, text ? text : "");
+	struct nvtx_event event = plain(text);
+
+	return nvtx_push(NULL, &event);
 }
 
 static int push_wide(const wchar_t *text)
 {
 	char wide[AGENT_NVTX_TEXT];
+	struct nvtx_event event = plain(text ? narrow(wide, text) : NULL);
 
-	return nvtx_push(NULL, text ? narrow(wide, text) : "");
+	return nvtx_push(NULL, &event);
 }
 
 static int pop(void)

@@ -110,13 +110,13 @@ static void refuse(struct session *session)
 	say_state(session, AGENT_FAILED);
 }
 
-bool session_begin(struct session *session, int socket, bool from_the_begin)
+bool session_begin(struct session *session, int socket, uint64_t from_ns)
 {
 	struct agent_message hello = { 0 };
 	int fds[2], got;
 
 	*session = (struct session){
-		.socket = socket, .wake = -1, .cupti = -1, .from_the_begin = from_the_begin
+		.socket = socket, .wake = -1, .cupti = -1, .from_the_begin = from_ns != 0
 	};
 	got = channel_receive(socket, HELLO_MOST_MS, &hello, fds);
 	session->cupti = fds[1];
@@ -140,6 +140,8 @@ bool session_begin(struct session *session, int socket, bool from_the_begin)
 	} else {
 		measure(session);
 	}
+	if (from_ns)
+		writer_own_time(AGENT_OWN_LOADING, from_ns);
 	if (session->state == AGENT_FAILED)
 		close_all(session);
 	return session->state != AGENT_FAILED;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/lib/calls.h"
+#include "agent/lib/clock.h"
 
 #define GATES         64
 #define CLOSE_MOST_MS 2000
@@ -105,6 +106,23 @@ void writer_forked(void)
 	own_tid = 0;
 	memset(&ring, 0, sizeof(ring)); /* the child does not have the memory */
 	memset(gates, 0, sizeof(gates));
+}
+
+void writer_own_time(uint32_t kind, uint64_t begin_ns)
+{
+	const struct agent_wait record = {
+		.head = { .bytes = sizeof(record), .type = AGENT_OVERHEAD },
+		.begin_ns = begin_ns,
+		.end_ns = clock_now(),
+		.kind = kind,
+		.tid = writer_tid(),
+	};
+	struct ring *to = writer_hold(WRITER_OPEN);
+
+	if (!to)
+		return;
+	ring_put(to, &record.head);
+	writer_release();
 }
 
 struct agent_shared *writer_shared(void)

@@ -29,6 +29,9 @@ uint32_t writer_kinds(uint32_t kinds);
 struct ring *writer_hold(uint32_t kinds);
 void writer_release(void);
 
+/* Time of the calling thread that was ours: AGENT_OWN_*, from then until now. */
+void writer_own_time(uint32_t kind, uint64_t begin_ns);
+
 /* The part that both sides see. To be used by the one who opens and closes. */
 struct agent_shared *writer_shared(void);
 

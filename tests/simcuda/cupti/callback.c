@@ -2,6 +2,7 @@
 /* Subscribing, and callbacks around calls. */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cupti.h"
@@ -180,6 +181,9 @@ enum result cuptiSubscribe(struct subscriber **handle, callback call, void *user
 		return RESULT_INVALID_PARAMETER;
 	if (settings.busy || atomic_load(&subscriber))
 		return RESULT_MULTIPLE_SUBSCRIBERS;
+	nanosleep(&(struct timespec){ (time_t)(settings.load_ms / 1000),
+	                              (long)(settings.load_ms % 1000) * 1000000 },
+	          NULL);
 	enum result result = session_begin();
 	if (result != RESULT_SUCCESS)
 		return result;

@@ -19,6 +19,7 @@
  *   SIMCUPTI_BAD_TIMES=N          every Nth piece of work has times 0, backwards or in the future
  *   SIMCUPTI_FIRST_CORRELATION=N  what is counted from; 0 is left out
  *   SIMCUPTI_FLUSH_MS=N           cuptiActivityFlushAll takes that long
+ *   SIMCUPTI_LOAD_MS=N            cuptiSubscribe takes that long, as loading CUPTI does
  *   SIMCUPTI_COST_NS=N            what every call costs until cuptiFinalize
  *   SIMCUDA_FAIL=...              results on demand, as for the driver's functions (fault.h)
  */
@@ -48,7 +49,7 @@
 
 struct settings {
 	bool busy, strict, shuffle;
-	unsigned long late_ms, bad_times, flush_ms, cost_ns;
+	unsigned long late_ms, bad_times, flush_ms, load_ms, cost_ns;
 	uint32_t first_correlation;
 };
 

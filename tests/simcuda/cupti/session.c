@@ -70,6 +70,7 @@ __attribute__((constructor)) static void prepare(void)
 		.late_ms = setting("SIMCUPTI_LATE_MS"),
 		.bad_times = setting("SIMCUPTI_BAD_TIMES"),
 		.flush_ms = setting("SIMCUPTI_FLUSH_MS"),
+		.load_ms = setting("SIMCUPTI_LOAD_MS"),
 		.cost_ns = setting("SIMCUPTI_COST_NS"),
 		.first_correlation = (uint32_t)setting("SIMCUPTI_FIRST_CORRELATION"),
 	};

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What the scripts that test the simulated libraries and the programs share. BUILD is their argument.
 set -u
-B=$1
+B=$(realpath "$1") || exit 1 # the agent loads nothing by a relative LD_LIBRARY_PATH
 SIM=$B/simcuda
 PROG=$B/programs
 passed=0

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Accounts of memory that targets can make grow: one for each owner (a process, by its pid) and one
+ * for all. What is kept because a target said or did something is taken from them first; where
+ * there is no room it is left out and counted, and who it was is told once.
+ *
+ * A small part is each owner's even when all is taken, so that one who takes everything does not
+ * leave the others without a name. Sums are of bytes asked for: what malloc adds is a tenth.
+ *
+ * Not for several threads at a time. NULL is a budget without limits.
+ */
+#ifndef CUSCOPE_BASE_BUDGET_H
+#define CUSCOPE_BASE_BUDGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BUDGET_SMALL  (32u << 10) /* an owner's in any case */
+#define BUDGET_OWNERS 256u        /* for so many at a time: 8 MiB above the limit of all */
+
+struct budget;
+
+struct budget *budget_new(size_t each, size_t all);
+void budget_free(struct budget *budget);
+
+/* False, and counted, where there is no room. */
+bool budget_take(struct budget *budget, uint32_t owner, size_t bytes);
+void budget_give(struct budget *budget, uint32_t owner, size_t bytes);
+
+/* The owner is gone, and its number may be another's: what it still holds is nobody's but all's. */
+void budget_end(struct budget *budget, uint32_t owner);
+
+size_t budget_used(const struct budget *budget);
+uint64_t budget_refused(const struct budget *budget); /* how often, ever */
+
+/* An owner that was refused, each once and 64 at most; *all: it was all that had no room. */
+bool budget_news(struct budget *budget, uint32_t *owner, bool *all);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Real numbers as whole ones. A conversion that does not fit is undefined in C, and what a damaged
+ * or a hostile file says can be any number: rates of 2^64 bytes in one nanosecond among them.
+ */
+#ifndef CUSCOPE_BASE_NUMBER_H
+#define CUSCOPE_BASE_NUMBER_H
+
+#include <stdint.h>
+
+/* Without its fraction; what is below 0 or no number is 0, what is too large the largest. */
+static inline uint64_t number_u64(double value)
+{
+	return value >= 0x1p64 ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
+}
+
+static inline uint64_t number_rounded(double value)
+{
+	return number_u64(value + 0.5);
+}
+
+#endif

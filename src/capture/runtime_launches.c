@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "capture/runtime_launches.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+
+#define LOOK_NS 50000000ull /* between looks at who is still in a launch */
+
+struct runtime_launches {
+	struct runtime_launches_options options;
+	bool may_put_back;
+	bool refused;     /* a call failed as launches would */
+	uint64_t look_ns; /* when to look next; 0: nothing is to go */
+	char text[192];
+};
+
+struct runtime_launches *runtime_launches_new(const struct runtime_launches_options *options)
+{
+	struct runtime_launches *l = xcalloc(1, sizeof(*l));
+	const struct selection *s = options->selection;
+
+	l->options = *options;
+	/* what agents tell of launches stands beside a runtime's call, not within it */
+	l->may_put_back = options->returns && s->layers == LAYERS_AUTO && !s->n_only && !s->fold &&
+	                  !s->agents && !s->failed;
+	return l;
+}
+
+void runtime_launches_free(struct runtime_launches *l)
+{
+	free(l);
+}
+
+/*
+ * Errors, the same in both layers, after which the runtime refuses launches by itself. Those that a
+ * program may well get while it tries what there is (a device that does not exist, an image that is
+ * none, CUDA that is not initialised yet) are not among them.
+ */
+static bool launches_will_fail(int result)
+{
+	static const int codes[] = {
+		9,   /* invalid configuration: of a launch */
+		34,  /* a stub library */
+		35,  /* the driver is too old */
+		46,  /* devices unavailable */
+		98,  /* invalid device function */
+		100, /* no device */
+		102, /* no license */
+		209, /* no kernel image for this device */
+		222, /* PTX of a newer toolkit */
+		701, /* too many resources for a launch */
+		802, /* system not ready */
+		803, /* driver and library do not match */
+		804, /* compatibility mode not supported here */
+	};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		if (codes[i] == result)
+			return true;
+	}
+	return false;
+}
+
+void runtime_launches_called(struct runtime_launches *l, const struct wire_call *call)
+{
+	struct wire_state *state = programs_state(l->options.programs);
+	const struct hook *hook;
+
+	if (call->head.flags & WIRE_UNFINISHED)
+		return;
+	if (state->driver_works && (!call->result || !l->may_put_back || l->refused))
+		return;
+	hook = modules_hook(l->options.modules, call->head.hook, NULL);
+	if (!hook)
+		return;
+	if (!call->result && hook->layer == LAYER_DRIVER && hook->api &&
+	    api_op(hook->api) == OP_LAUNCH) /* its first call may have come before the probes */
+		state->driver_works = 1;
+	else if (state->driver_works && launches_will_fail(call->result))
+		l->refused = api_returns_status(hook->name);
+}
+
+static void put_back(struct runtime_launches *l)
+{
+	struct modules *modules = l->options.modules;
+	struct err err = { 0 };
+
+	programs_state(l->options.programs)->launches_refused = 1;
+	modules_lock(modules);
+	for (size_t i = 0; i < modules_count(modules); i++) {
+		struct module *module = modules_at(modules, i);
+
+		if (module_hook_runtime_launches(module, l->options.programs, l->options.returns,
+		                                 &err))
+			modules_miss(modules, MISS_NOT_HOOKED, "cudaLaunchKernel and its like",
+			             module->name, 0, "%s", err.text);
+	}
+	modules_miss(modules, MISS_HOOKED_LATE, "cudaLaunchKernel and its like", NULL, 0,
+	             "after a call had failed as if launches would; those that the runtime refused "
+	             "before are not known (--failed hooks them from the begin)");
+	modules_unlock(modules);
+}
+
+/* ---- taking away --------------------------------------------------------------------------- */
+
+struct search {
+	const struct runtime_launches *launches;
+	bool found;
+};
+
+static void look_at_call(void *data, const struct wire_head *record, size_t bytes)
+{
+	struct search *search = data;
+	const struct hook *hook =
+		modules_hook(search->launches->options.modules, record->hook, NULL);
+
+	search->found |= hook && hook->group == HOOK_RUNTIME_LAUNCH;
+}
+
+static bool any_hooked(const struct runtime_launches *l)
+{
+	for (size_t i = 0; i < modules_count(l->options.modules); i++) {
+		if (modules_at(l->options.modules, i)->runtime_launches)
+			return true;
+	}
+	return false;
+}
+
+/* A call that began before would lose its return with the probe. */
+static bool someone_launches(const struct runtime_launches *l)
+{
+	struct search search = { l, false };
+
+	programs_open_calls(l->options.programs, look_at_call, &search);
+	return search.found;
+}
+
+static void take_away(struct runtime_launches *l, uint64_t now_ns)
+{
+	struct modules *modules = l->options.modules;
+
+	if (!any_hooked(l))
+		return;
+	if (!l->look_ns || now_ns < l->look_ns) { /* entries that are not through yet */
+		l->look_ns = l->look_ns ? l->look_ns : now_ns + LOOK_NS;
+		return;
+	}
+	l->look_ns = now_ns + LOOK_NS;
+	if (someone_launches(l))
+		return;
+	l->look_ns = 0;
+	modules_lock(modules);
+	for (size_t i = 0; i < modules_count(modules); i++)
+		module_drop_runtime_launches(modules_at(modules, i));
+	modules_unlock(modules);
+}
+
+const char *runtime_launches_turn(struct runtime_launches *l, uint64_t now_ns)
+{
+	const struct wire_state *state = programs_state(l->options.programs);
+
+	if (l->refused && !state->launches_refused) {
+		put_back(l);
+		snprintf(l->text, sizeof(l->text),
+		         "a call failed as if launches would: they are hooked in the runtime as "
+		         "well, since those that it refuses do not reach the driver");
+		return l->text;
+	}
+	if (!wire_runtime_launches(state))
+		take_away(l, now_ns);
+	return NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether launches are looked at in the runtime, too (layer auto). The runtime refuses some by
+ * itself, and those never reach the driver: all of them where the driver does not work (no device,
+ * too old), until it has been seen to. What is asked for by the first launch, which initialises
+ * CUDA, is one call that lasts: the probe is there until it has returned. Where calls fail as if
+ * launches would, the probes are put back.
+ */
+#ifndef CUSCOPE_CAPTURE_RUNTIME_LAUNCHES_H
+#define CUSCOPE_CAPTURE_RUNTIME_LAUNCHES_H
+
+#include "probe/modules.h"
+#include "probe/programs.h"
+
+struct runtime_launches;
+
+struct runtime_launches_options {
+	struct modules *modules;
+	struct programs *programs;
+	const struct selection *selection;
+	bool returns;
+};
+
+struct runtime_launches *runtime_launches_new(const struct runtime_launches_options *options);
+void runtime_launches_free(struct runtime_launches *launches);
+
+/* To be told of each call. */
+void runtime_launches_called(struct runtime_launches *launches, const struct wire_call *call);
+
+/* Does what is due. Returns a sentence for the user, or NULL. */
+const char *runtime_launches_turn(struct runtime_launches *launches, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CUDA libraries that are known before a target maps them: of the loader's cache, of the usual
+ * places, of LD_LIBRARY_PATH, of processes that run. Probes belong to files, so with these even
+ * the first process is traced from its first call.
+ *
+ * Only files that root alone can change, found by folders that root alone can change: others are
+ * hooked when a target maps them, since probes cost every process that uses the file.
+ */
+#ifndef CUSCOPE_PROBE_BEFOREHAND_H
+#define CUSCOPE_PROBE_BEFOREHAND_H
+
+#include <stdbool.h>
+
+/* Calls `each` with files, opened for it to close, and their paths; some more than once. */
+void beforehand_each(bool running, void (*each)(void *data, int fd, const char *path), void *data);
+
+/*
+ * Opens the file of a path, if nobody but root can change it or the way to it. A descriptor or a
+ * negative errno.
+ */
+int beforehand_open(const char *path);
+
+/* What the loader's cache says of CUDA libraries, in the text of it; for tests. */
+void beforehand_cache(const char *cache, unsigned long bytes,
+                      void (*each)(void *data, const char *path), void *data);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads of targets that may never end, done by a process that can be given up.
+ *
+ * A page of a target can be one of a FUSE file, or be served by userfaultfd, whose server does not
+ * answer; so can a file that it runs. Who reads it waits in the kernel, and not even SIGKILL ends
+ * that. So cuscope itself reads neither the memory of targets nor files of file systems that
+ * somebody serves: a process does, one at a time, and is waited for with a limit. One that does not
+ * answer is left to its fate, the target is given up with a sentence, and another takes its place.
+ * The limits are for a target, for the user who runs it, and for all.
+ *
+ * What it costs is two switches of process, some 20 us, and it is asked for names that the eBPF
+ * programs could not read, for /proc/PID/maps, and for files that no look has met before.
+ *
+ * There is one for the whole program, since what reads memory and files is far below what knows of
+ * targets. Without helper_begin, and in a process that was forked since, everything is done here
+ * and may hang. On any thread.
+ */
+#ifndef CUSCOPE_PROBE_HELPER_H
+#define CUSCOPE_PROBE_HELPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct mapping;
+
+/*
+ * To be called before there is much in memory or open, and before there are threads: all helpers
+ * are forked from what is there now. 0, or a negative errno with a sentence.
+ */
+int helper_begin(struct err *err);
+void helper_end(void);
+
+/* All of it or false. */
+bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
+
+/* Calls `each` with the text of /proc/PID/maps, in pieces that end anywhere, until it returns
+ * non-zero, and returns that; or a negative errno. */
+int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data), void *data);
+
+/*
+ * The file of a mapping, as mapping_open has it, or a regular file at a path under the root of the
+ * process. A descriptor that the caller closes, or a negative errno; *by_map is what opening it by
+ * map_files said. Of a file that somebody serves, it is one of O_PATH, so that nothing that is done
+ * with it, and not even closing it, waits for that server: it is read by helper_pread.
+ */
+int helper_open_mapping(pid_t pid, const struct mapping *mapping, int *by_map);
+int helper_open_in_root(pid_t pid, const char *path);
+
+/* pread of a descriptor of these two, of a copy by helper_dup, or of any other. */
+ssize_t helper_pread(int fd, void *to, size_t bytes, uint64_t offset);
+int helper_dup(int fd); /* F_DUPFD_CLOEXEC */
+
+/*
+ * Whether a file that was opened by these is served by a process of a user's (FUSE): no probe may
+ * be put there. The kernel reads the page of a probe while no process can fork, and would wait for
+ * that server: the whole machine with it.
+ */
+bool helper_is_users(int fd);
+
+/* fstat that takes what is known rather than ask the server of the file system. 0 or -1. */
+int file_stat(int fd, struct stat *st);
+int path_stat(const char *path, struct stat *st);
+
+/* Whether nothing of this process is read any more; also when it has ended meanwhile. */
+bool helper_gave_up(pid_t pid);
+
+/* Reads that were not answered, or not tried any more for that reason; ever. */
+uint64_t helper_unanswered(void);
+
+/* A sentence on a target that was given up, once each; false: there is none. */
+bool helper_news(pid_t *pid, char *text, size_t size);
+
+#endif

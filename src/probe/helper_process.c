@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+/* The other side of helper.h: the process that makes helpers, and what they do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "probe/helper_inside.h"
+
+#define HELPERS_MAX 64 /* that were made and have not ended */
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+union control {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+int helper_send(int socket, const void *message, size_t bytes, int fd)
+{
+	union control control = { 0 };
+	struct iovec data = { (void *)message, bytes };
+	struct msghdr head = { .msg_iov = &data, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (fd >= 0) {
+		head.msg_control = &control;
+		head.msg_controllen = sizeof(control);
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	}
+	do
+		n = sendmsg(socket, &head, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+ssize_t helper_receive(int socket, void *message, size_t bytes, int *fd)
+{
+	union control control = { 0 };
+	struct iovec data = { message, bytes };
+	struct msghdr head = { .msg_iov = &data,
+		               .msg_iovlen = 1,
+		               .msg_control = &control,
+		               .msg_controllen = sizeof(control) };
+	struct cmsghdr *first;
+	ssize_t n;
+
+	*fd = -1;
+	do
+		n = recvmsg(socket, &head, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	first = n > 0 ? CMSG_FIRSTHDR(&head) : NULL;
+	if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS &&
+	    first->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(first), sizeof(*fd));
+	return n < 0 ? -errno : n;
+}
+
+/* ---- what helpers do ----------------------------------------------------------------------- */
+
+static int64_t read_memory(const struct helper_request *request, char *to)
+{
+	struct iovec local = { to, request->bytes };
+	struct iovec remote = { (void *)(uintptr_t)request->address, request->bytes };
+	ssize_t n = process_vm_readv(request->pid, &local, 1, &remote, 1, 0);
+
+	return n < 0 ? -errno : n;
+}
+
+/* A file of /proc gives a page at a time. */
+static int64_t read_on(int fd, char *to)
+{
+	size_t have = 0;
+
+	while (have < HELPER_BYTES) {
+		ssize_t n = read(fd, to + have, HELPER_BYTES - have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	return (int64_t)have;
+}
+
+static int64_t read_maps(const struct helper_request *request, char *to, int *fd)
+{
+	char path[64];
+	int64_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", request->pid);
+	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0)
+		return -errno;
+	n = read_on(*fd, to);
+	if (n < HELPER_BYTES) {
+		close(*fd);
+		*fd = -1;
+	}
+	return n;
+}
+
+/* Opened for the one read: what helpers have open they would have to close, which may hang too. */
+static int64_t read_file(int path_fd, uint64_t offset, uint64_t bytes, char *to)
+{
+	char self[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+	fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	do
+		n = pread(fd, to, bytes, (off_t)offset);
+	while (n < 0 && errno == EINTR);
+	n = n < 0 ? -errno : n;
+	close(fd);
+	return n;
+}
+
+void helper_do(const struct helper_request *request, int fd, bool aside,
+               struct helper_answer *answer, int *fd_out)
+{
+	struct mapping mapping = request->mapping;
+	bool is_path = false;
+
+	*fd_out = -1;
+	mapping.path = request->path;
+	switch ((enum helper_op)request->op) {
+	case HELPER_MEMORY:
+		answer->result = read_memory(request, answer->data);
+		break;
+	case HELPER_MAPS:
+		answer->result = read_maps(request, answer->data, fd_out);
+		break;
+	case HELPER_MAPS_ON:
+		answer->result = read_on(fd, answer->data);
+		break;
+	case HELPER_PREAD:
+		answer->result = read_file(fd, request->address, request->bytes, answer->data);
+		break;
+	case HELPER_OPEN_MAPPING:
+		*fd_out = mapping_open_here(request->pid, &mapping, aside ? &is_path : NULL,
+		                            &answer->by_map);
+		break;
+	case HELPER_OPEN_IN_ROOT:
+		*fd_out = path_open_here(request->pid, request->path, aside ? &is_path : NULL);
+		break;
+	}
+	if (request->op == HELPER_OPEN_MAPPING || request->op == HELPER_OPEN_IN_ROOT)
+		answer->result = *fd_out < 0 ? *fd_out : 0;
+	answer->is_path = is_path;
+	answer->is_users = is_path && file_is_served_by_user(request->pid, *fd_out);
+}
+
+static size_t answer_bytes(const struct helper_request *request, const struct helper_answer *answer)
+{
+	bool data = request->op != HELPER_OPEN_MAPPING && request->op != HELPER_OPEN_IN_ROOT;
+
+	return offsetof(struct helper_answer, data) +
+	       (data && answer->result > 0 ? (size_t)answer->result : 0);
+}
+
+__attribute__((noreturn)) static void serve(int socket)
+{
+	static struct helper_request request;
+	static struct helper_answer answer;
+	int32_t pid = getpid();
+	int fd, out;
+
+	if (helper_send(socket, &pid, sizeof(pid), -1))
+		_exit(1);
+	while (helper_receive(socket, &request, sizeof(request), &fd) > 0) {
+		request.path[sizeof(request.path) - 1] = '\0';
+		if (request.bytes > HELPER_BYTES)
+			request.bytes = HELPER_BYTES;
+		helper_do(&request, fd, true, &answer, &out);
+		if (helper_send(socket, &answer, answer_bytes(&request, &answer), out))
+			break;
+		if (out >= 0)
+			close(out);
+		if (fd >= 0)
+			close(fd);
+	}
+	_exit(0);
+}
+
+/* ---- the process that makes them ----------------------------------------------------------- */
+
+/* Nothing that cuscope has open is to live as long as something that hangs. */
+static void close_all_but(int keep)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i < 3; i++)
+		if (null >= 0)
+			dup2(null, i);
+	if (keep > 3)
+		syscall(SYS_close_range, 3, (unsigned)keep - 1, 0);
+	if (!syscall(SYS_close_range, (unsigned)keep + 1, ~0u, 0))
+		return;
+	for (int fd = 3; fd < 65536; fd++) /* Linux 5.8 has no close_range */
+		if (fd != keep)
+			close(fd);
+}
+
+/* They end when cuscope does, and not before: what a terminal or systemd sends to all is its. */
+static void leave_signals_to_cuscope(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void forget_ended(pid_t *helpers)
+{
+	for (int i = 0; i < HELPERS_MAX; i++)
+		if (helpers[i] && waitpid(helpers[i], NULL, WNOHANG) == helpers[i])
+			helpers[i] = 0;
+}
+
+static void make_helper(pid_t *helpers, int socket)
+{
+	int slot = 0;
+	pid_t maker = getpid(), pid;
+
+	while (slot < HELPERS_MAX && helpers[slot])
+		slot++;
+	if (slot == HELPERS_MAX)
+		return; /* cuscope sees its socket close */
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != maker)
+			_exit(1);
+		close_all_but(socket);
+		serve(socket);
+	}
+	helpers[slot] = pid > 0 ? pid : 0;
+}
+
+/* Only its own children: none is waited for in between, so no pid is another's by now. */
+static void end_helper(const pid_t *helpers, pid_t pid)
+{
+	for (int i = 0; i < HELPERS_MAX; i++)
+		if (pid > 0 && helpers[i] == pid)
+			kill(pid, SIGKILL);
+}
+
+void helper_process_main(int control)
+{
+	pid_t helpers[HELPERS_MAX] = { 0 };
+	struct helper_order order;
+	int socket;
+
+	prctl(PR_SET_NAME, "cuscope-read");
+	leave_signals_to_cuscope();
+	close_all_but(control);
+	while (helper_receive(control, &order, sizeof(order), &socket) == sizeof(order)) {
+		end_helper(helpers, order.kill);
+		forget_ended(helpers);
+		if (socket >= 0) {
+			make_helper(helpers, socket);
+			close(socket);
+		}
+	}
+	_exit(0); /* and they with it */
+}

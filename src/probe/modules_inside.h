@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of struct modules: shared by modules.c (taking in, telling) and the files of looking.
+ */
+#ifndef CUSCOPE_PROBE_MODULES_INSIDE_H
+#define CUSCOPE_PROBE_MODULES_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include <uthash.h>
+
+#include "probe/maps.h"
+#include "probe/modules.h"
+#include "probe/shares.h"
+#include "probe/unseen.h"
+
+#define UNDECIDED 2 /* what module_open says of a file that has to be read whole */
+
+/* The list of modules does not move: it is read without the lock. */
+#define MODULES_MAX 4096
+
+/* Of what was looked into while a process waited, the news comes up to some 100 ms later. */
+#define HELD_FILES 1024
+
+/* A process can make and map files as long as it runs: what is kept of them is 2 MiB. */
+#define SEEN_FILES_MAX 16384
+
+struct file_key {
+	uint64_t dev, inode; /* as /proc/PID/maps has them, or stat where that differs */
+};
+
+/* A file that was looked into: a module, or none (NULL). */
+struct seen_file {
+	struct file_key key;
+	uint64_t stamp; /* wire_file_stamp of when it was read; 0: too young to be sure of */
+	struct module *module;
+	bool foreign;
+	bool reading; /* by a thread that let the lock go for it */
+	bool put_off; /* to modules_decide */
+	UT_hash_handle hh;
+};
+
+/* A file whose .symtab was too large for a look, kept open until there is time to read it. */
+struct undecided {
+	struct file_key key;
+	int fd;
+	char *path;
+	pid_t pid; /* that showed it, and when */
+	uint64_t since_ns;
+	struct undecided *next;
+};
+
+struct hook_slot {
+	_Atomic(const struct hook *) hook;
+	const struct module *module; /* written before hook */
+};
+
+struct modules {
+	struct modules_options options;
+	pthread_mutex_t lock;
+	pthread_cond_t read; /* a file was */
+	struct seen_file *files;
+	struct undecided *undecided;
+	size_t n_undecided;
+	bool deciding; /* one more, which modules_decide reads */
+	struct unseen *unseen;
+	struct wire_file held[HELD_FILES]; /* looked into last while their processes waited */
+	size_t n_held;
+	struct shares shares;
+	struct module *list[MODULES_MAX];
+	_Atomic(size_t) count;
+	int next_hook;
+	bool driver_seen;
+	enum look looking; /* of the look that goes on */
+	bool paused;       /* modules are found, and hooked later */
+	bool expecting;    /* what is taken in now is hooked beforehand */
+	uint64_t whole_ns; /* time spent reading whole what ran when tracing began */
+	struct hook_slot slots[WIRE_HOOKS_MAX];
+	struct miss *misses;
+	size_t n_misses, misses_left_out;
+	size_t n_told;                /* behind n_misses: made by modules_misses, for the moment */
+	enum miss_kind left_out_kind; /* of the first that was */
+};
+
+uint64_t modules_now_ns(void);
+
+/*
+ * Takes in what module_open found in a file, or notes what it said of it. The module is NULL
+ * afterwards where it is not hooked.
+ */
+void modules_settle(struct modules *modules, struct seen_file *file, int answer,
+                    struct module *module, const char *path, struct err *err);
+
+/* A target has a module mapped: one that was hooked beforehand counts from now on. */
+void modules_used(struct modules *modules, struct module *module);
+
+/* Process `pid` had the module mapped since `since_ns`, before it was hooked. */
+void modules_late(struct modules *modules, struct module *module, uint32_t pid, uint64_t since_ns);
+
+/*
+ * A file, or a process' list of them, that could not be looked into, told once for each path, with
+ * the lock held.
+ */
+void modules_not_looked_into(struct modules *modules, const char *path, uint32_t pid,
+                             const char *why);
+
+/* ---- files (seen_files.c) ------------------------------------------------------------------- */
+
+struct file_key modules_key(const struct wire_file *file);
+struct seen_file *modules_file(struct modules *modules, struct file_key key);
+
+/*
+ * Reads the file behind `fd`, which becomes the modules', with the lock held, which is let go
+ * meanwhile. What is at the key already has to be out of date.
+ */
+struct seen_file *modules_read(struct modules *modules, struct file_key key, int fd,
+                               const char *path, enum elf_depth depth, enum look look,
+                               struct err *err);
+
+/* Whether what is open is still what was read as this file. */
+bool modules_is_same(const struct seen_file *file, int fd);
+
+/* Forgets a file; a module is unhooked, and said to have been written anew. */
+void modules_forget(struct modules *modules, struct seen_file *file);
+
+#endif

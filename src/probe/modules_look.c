@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: MIT
+/* Looking at processes, and at what they were seen to map. */
+#include "probe/modules_inside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "probe/helper.h"
+
+/* Files that wait to be read whole: each is kept open. */
+#define UNDECIDED_MAX 64
+
+/* For reading whole what runs when tracing begins; then it waits like all others. */
+#define WHOLE_NS 2000000000ull
+
+struct search {
+	struct modules *modules;
+	pid_t pid;
+	enum look look;
+	uint64_t since_ns;
+	const struct wire_file *told; /* this one may be another than it was */
+	bool told_found;              /* it was looked into, and had this stamp */
+	uint64_t told_stamp;
+	bool every;                   /* so may all */
+	struct look_result *result;
+	uint64_t exe_inode;
+	bool failed;      /* to open what is mapped: it may have been replaced just then */
+	bool second_time; /* that it still is, tells that it was not */
+	bool told_failed; /* the file that was told of is one of these */
+};
+
+static uint64_t exe_inode(pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return path_stat(path, &st) ? 0 : st.st_ino;
+}
+
+/* ---- what looks had no time for ------------------------------------------------------------ */
+
+/* What is held waits for a look, and a huge .symtab takes long: it is read when nobody waits. */
+static void put_off(struct modules *modules, struct file_key key, int fd, const char *path,
+                    pid_t pid, uint64_t since_ns)
+{
+	struct undecided *undecided;
+
+	if (modules->n_undecided >= UNDECIDED_MAX || fd < 0) {
+		modules_not_looked_into(modules, path, (uint32_t)pid,
+		                        fd < 0 ? "its symbol table is large, and there was no file "
+		                                 "descriptor left to read it later"
+		                               : "its symbol table is large, and 64 such files "
+		                                 "wait to be read already");
+		modules_forget(modules, modules_file(modules, key)); /* the next look tries again */
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	undecided = xcalloc(1, sizeof(*undecided));
+	*undecided = (struct undecided){ .key = key,
+		                         .fd = fd,
+		                         .path = xstrdup(path),
+		                         .pid = pid,
+		                         .since_ns = since_ns,
+		                         .next = modules->undecided };
+	modules->undecided = undecided;
+	modules->n_undecided++;
+}
+
+static struct undecided *next_undecided(struct modules *modules)
+{
+	struct undecided *first;
+
+	pthread_mutex_lock(&modules->lock);
+	first = modules->undecided;
+	if (first) {
+		modules->undecided = first->next;
+		modules->n_undecided--;
+		modules->deciding = true;
+	}
+	pthread_mutex_unlock(&modules->lock);
+	return first;
+}
+
+struct settled {
+	struct modules *modules;
+	struct module *module;
+};
+
+static void tell_late(void *data, const struct unseen_user *user)
+{
+	struct settled *settled = data;
+
+	if (user->time_ns < settled->module->hooked_ns)
+		modules_late(settled->modules, settled->module, user->pid, user->time_ns);
+}
+
+/* Those that were seen to map a file before it was read. */
+static void settle_users(struct modules *modules, const struct wire_file *id, struct module *module)
+{
+	struct settled settled = { modules, module };
+
+	unseen_settle(modules->unseen, id, module ? tell_late : NULL, &settled);
+}
+
+static struct wire_file id_of(const struct seen_file *file, uint64_t stamp)
+{
+	return (struct wire_file){ .inode = file->key.inode,
+		                   .dev = (uint64_t)major(file->key.dev) << 20 |
+		                          minor(file->key.dev),
+		                   .stamp = stamp };
+}
+
+/* The kernel need not tell of a file any more whose answer will be the same. */
+static void settled(struct modules *modules, const struct seen_file *file, uint64_t stamp)
+{
+	const struct wire_file id = id_of(file, stamp);
+
+	if (file->reading || file->put_off)
+		return;
+	settle_users(modules, &id, file->module);
+	if (file->stamp)
+		programs_file_known(modules->options.programs, &id, 0);
+}
+
+bool modules_undecided(struct modules *modules)
+{
+	bool any;
+
+	pthread_mutex_lock(&modules->lock);
+	any = modules->undecided;
+	pthread_mutex_unlock(&modules->lock);
+	return any;
+}
+
+bool modules_decide(struct modules *modules)
+{
+	struct undecided *undecided = next_undecided(modules);
+	struct module *module = NULL;
+	struct seen_file *file;
+	uint64_t stamp;
+	struct err err = { 0 };
+	bool found = false;
+	int answer;
+
+	if (!undecided)
+		return false;
+	stamp = module_file_stamp(undecided->fd);
+	/* without the lock: a look must not wait for this */
+	answer = module_open(undecided->fd, undecided->path, ELF_WHOLE, modules->options.selection,
+	                     &module, &err);
+	pthread_mutex_lock(&modules->lock);
+	modules->looking = LOOK_LATE;
+	modules->deciding = false;
+	file = modules_file(modules, undecided->key);
+	if (file && file->put_off) {
+		file->put_off = false;
+		modules_settle(modules, file, answer, module, undecided->path, &err);
+		found = file->module;
+		if (found)
+			modules_late(modules, file->module, undecided->pid, undecided->since_ns);
+		settled(modules, file, stamp);
+	} else {
+		module_free(module); /* it was written anew meanwhile, and read */
+	}
+	pthread_mutex_unlock(&modules->lock);
+	free(undecided->path);
+	free(undecided);
+	return found;
+}
+
+/* ---- looking at a process ------------------------------------------------------------------ */
+
+/* The program itself may have cudart linked in, and be called into at once. */
+static enum elf_depth depth_of(struct search *search, const struct mapping *mapping)
+{
+	if (mapping->inode != search->exe_inode)
+		return ELF_SMALL_SYMTAB;
+	if (search->look == LOOK_HELD)
+		return ELF_WHOLE;
+	return search->look == LOOK_RUNNING && search->modules->whole_ns < WHOLE_NS
+	               ? ELF_WHOLE
+	               : ELF_SMALL_SYMTAB;
+}
+
+/* Reads a file that no look has met before. */
+static struct seen_file *see_file(struct search *search, const struct mapping *mapping,
+                                  struct file_key key, int fd)
+{
+	struct modules *modules = search->modules;
+	size_t before = modules->count;
+	uint64_t begin_ns = modules_now_ns(), stamp = module_file_stamp(fd);
+	int again = helper_dup(fd); /* if it has to be put off */
+	struct err err = { 0 };
+	struct seen_file *file =
+		modules_read(modules, key, fd, mapping->path, depth_of(search, mapping), search->look, &err);
+
+	if (search->look == LOOK_RUNNING)
+		modules->whole_ns += modules_now_ns() - begin_ns;
+	if (file->put_off) {
+		put_off(modules, key, again, mapping->path, search->pid,
+		        search->look == LOOK_LATE ? search->since_ns : modules_now_ns());
+		return NULL;
+	}
+	if (again >= 0)
+		close(again);
+	settled(modules, file, stamp);
+	if (file->module && modules->count > before) {
+		search->result->hooked++;
+		if (search->look == LOOK_LATE)
+			modules_late(modules, file->module, (uint32_t)search->pid,
+			             search->since_ns);
+	}
+	return file;
+}
+
+/* Another thread reads it: who is held waits for that, others are told of by what they map. */
+static struct seen_file *wait_for(struct search *search, struct file_key key)
+{
+	struct seen_file *file = modules_file(search->modules, key);
+
+	while (file && file->reading && search->look != LOOK_AGAIN) {
+		pthread_cond_wait(&search->modules->read, &search->modules->lock);
+		file = modules_file(search->modules, key);
+	}
+	return file;
+}
+
+static bool is_told(const struct search *search, const struct file_key *key)
+{
+	struct file_key told;
+
+	if (!search->told)
+		return false;
+	told = modules_key(search->told);
+	return !memcmp(&told, key, sizeof(told));
+}
+
+static bool may_be_another(const struct search *search, const struct seen_file *file)
+{
+	if (file->reading || file->put_off)
+		return false;
+	return search->every || (is_told(search, &file->key) && search->told->stamp != file->stamp);
+}
+
+static void found(struct search *search, struct module *module)
+{
+	struct look_result *result = search->result;
+
+	result->modules++;
+	result->driver |= module->has[LAYER_DRIVER];
+	search->modules->looking = search->look;
+	modules_used(search->modules, module);
+}
+
+static void tell_found(struct search *search, const struct seen_file *file)
+{
+	search->told_found = !file->reading && !file->put_off;
+	search->told_stamp = file->stamp;
+}
+
+/*
+ * What cannot be opened is tried a second time, from maps read anew: a process that is gone has
+ * none then, and what was replaced meanwhile is another. What hangs is told of by itself.
+ */
+static void not_opened(struct search *search, const struct mapping *mapping, const struct err *err)
+{
+	const struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
+
+	if (err->code == -ENODEV || err->code == -ETIMEDOUT)
+		return;
+	search->failed = true;
+	if (!search->second_time)
+		return;
+	search->told_failed |= is_told(search, &key);
+	modules_not_looked_into(search->modules, mapping->path, (uint32_t)search->pid, err->text);
+}
+
+/* The list of what it has mapped, of a process that is there. */
+static void not_listed(struct search *search, const struct err *err)
+{
+	char path[64];
+
+	if (err->code == -ESRCH || err->code == -ETIMEDOUT)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/maps", search->pid);
+	modules_not_looked_into(search->modules, path, (uint32_t)search->pid, err->text);
+}
+
+static int look_at(const struct mapping *mapping, void *data)
+{
+	struct search *search = data;
+	struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
+	struct seen_file *file = wait_for(search, key);
+	struct err err = { 0 };
+	int fd = -1;
+
+	if (!file || may_be_another(search, file)) {
+		fd = mapping_open(search->pid, mapping, &err);
+		if (fd < 0) {
+			not_opened(search, mapping, &err);
+			return 0; /* the next look tries again */
+		}
+		if (file && modules_is_same(file, fd)) {
+			close(fd);
+		} else {
+			if (file)
+				modules_forget(search->modules, file);
+			file = see_file(search, mapping, key, fd);
+		}
+	}
+	if (!file)
+		return 0;
+	if (is_told(search, &key))
+		tell_found(search, file);
+	if (file->module && mapping->offset <= file->module->hooks[0].entry)
+		found(search, file->module);
+	if (file->foreign && mapping->inode == search->exe_inode)
+		search->result->foreign = true;
+	return 0;
+}
+
+static int search_all(struct search *search, struct err *err)
+{
+	struct look_result unused;
+	struct err own = { 0 };
+	int r;
+
+	if (!search->result)
+		search->result = &unused;
+	memset(search->result, 0, sizeof(*search->result));
+	pthread_mutex_lock(&search->modules->lock);
+	search->exe_inode = exe_inode(search->pid);
+	r = maps_each(search->pid, look_at, search, &own);
+	if (!r && search->failed) {
+		search->second_time = true;
+		*search->result = (struct look_result){ .hooked = search->result->hooked };
+		maps_each(search->pid, look_at, search, NULL);
+	}
+	if (r)
+		not_listed(search, &own);
+	pthread_mutex_unlock(&search->modules->lock);
+	if (err)
+		*err = own;
+	return r;
+}
+
+int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
+                 struct look_result *result, struct err *err)
+{
+	struct search search = {
+		.modules = modules, .pid = pid, .look = look, .since_ns = since_ns, .result = result
+	};
+
+	return search_all(&search, err);
+}
+
+int modules_look_held(struct modules *modules, pid_t tid, const struct wire_file *file,
+                      struct look_result *result, struct err *err)
+{
+	struct search search = { .modules = modules,
+		                 .pid = tid,
+		                 .look = LOOK_HELD,
+		                 .told = file,
+		                 .result = result };
+	int r = search_all(&search, err);
+
+	pthread_mutex_lock(&modules->lock);
+	if (search.told_found)
+		modules->held[modules->n_held++ % HELD_FILES] = *file;
+	pthread_mutex_unlock(&modules->lock);
+	return r;
+}
+
+/* Its number may be another file's by the time that this is asked. */
+static bool was_held_for(const struct modules *modules, const struct wire_file *file)
+{
+	for (size_t i = 0; i < HELD_FILES && i < modules->n_held; i++) {
+		if (!memcmp(&modules->held[i], file, sizeof(*file)))
+			return true;
+	}
+	return false;
+}
+
+int modules_look_joined(struct modules *modules, pid_t pid, uint64_t since_ns,
+                        struct look_result *result, struct err *err)
+{
+	struct search search = { .modules = modules,
+		                 .pid = pid,
+		                 .look = LOOK_LATE,
+		                 .since_ns = since_ns,
+		                 .every = true,
+		                 .result = result };
+
+	return search_all(&search, err);
+}
+
+/* ---- what was seen to be mapped ------------------------------------------------------------ */
+
+/* The path that the kernel told, "" where it told none. */
+static void read_path(const struct wire_map *map, char path[WIRE_PATH_MAX + 2])
+{
+	const char *names = ((const struct wire_map_path *)map)->names, *name = names;
+	char *at = path + WIRE_PATH_MAX + 1;
+
+	*at = '\0';
+	for (; name < names + map->head.bytes; name += strlen(name) + 1) {
+		size_t len = strnlen(name, (size_t)(names + map->head.bytes - name));
+
+		if (len + 1 > (size_t)(at - path) || name[len])
+			break; /* cannot be */
+		at -= len + 1;
+		at[0] = '/';
+		memcpy(at + 1, name, len);
+	}
+	memmove(path, at, strlen(at) + 1);
+}
+
+static struct seen_file *read_by_path(struct modules *modules, const struct wire_map *map,
+                                      struct seen_file *old, struct file_key key, const char *path)
+{
+	struct search search = { .modules = modules,
+		                 .pid = (pid_t)map->head.tgid,
+		                 .look = LOOK_AGAIN,
+		                 .result = &(struct look_result){ 0 } };
+	struct mapping mapping = { .dev = key.dev, .inode = key.inode, .path = path };
+	/* where it did not come to an end it would not by its path: others are not to be blamed */
+	bool tried = helper_gave_up((pid_t)map->head.tgid);
+	int fd = *path && !tried ? mapping_open_gone((pid_t)map->parent, &mapping) : -ENOENT;
+
+	if (fd >= 0 && module_file_stamp(fd) != map->file.stamp) {
+		close(fd); /* the number is another file's by now */
+		fd = -ESTALE;
+	}
+	if (fd < 0)
+		return NULL;
+	if (old)
+		modules_forget(modules, old);
+	return see_file(&search, &mapping, key, fd);
+}
+
+/*
+ * What is known of the file that was told of: found in the process, or before. A thread that was
+ * held had it looked into, if it is still what it was then. Otherwise its path may lead to it.
+ */
+static struct seen_file *file_told(struct modules *modules, const struct search *search,
+                                   const struct wire_map *map, const char *path)
+{
+	struct file_key key = modules_key(&map->file);
+	struct seen_file *file = modules_file(modules, key);
+	bool found_so = search->told_found && file && file->stamp == search->told_stamp;
+	bool known = file && (found_so || file->stamp == map->file.stamp ||
+	                      (map->held && !file->stamp));
+
+	if (file && (file->reading || file->put_off))
+		return NULL;
+	if (known)
+		return file;
+	return read_by_path(modules, map, file, key, path);
+}
+
+static void remember_user(struct modules *modules, const struct wire_map *map, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const struct unseen_user user = { .pid = map->head.tgid,
+		                          .born_ns = map->born_ns,
+		                          .time_ns = map->held ? UINT64_MAX : map->head.time_ns };
+
+	unseen_add(modules->unseen, &map->file, slash ? slash + 1 : path, &user);
+}
+
+void modules_mapped(struct modules *modules, const struct wire_map *map, struct look_result *result)
+{
+	struct search search = { .modules = modules,
+		                 .pid = (pid_t)map->head.tgid,
+		                 .look = LOOK_AGAIN,
+		                 .told = &map->file,
+		                 .result = result };
+	char path[WIRE_PATH_MAX + 2];
+	struct seen_file *file;
+
+	memset(result, 0, sizeof(*result));
+	read_path(map, path);
+	if (!map->held)
+		search_all(&search, NULL); /* it may be gone */
+	pthread_mutex_lock(&modules->lock);
+	file = file_told(modules, &search, map, path);
+	if (!file && map->held && was_held_for(modules, &map->file)) {
+		; /* it was looked into, and hooked if it was to be */
+	} else if (!file && search.told_failed) {
+		; /* the process is there, and why was told */
+	} else if (!file) {
+		remember_user(modules, map, path);
+	} else {
+		settled(modules, file, map->file.stamp);
+		if (file->module && !result->modules)
+			found(&search, file->module);
+		if (file->module && !map->held && map->head.time_ns < file->module->hooked_ns)
+			modules_late(modules, file->module, map->head.tgid, map->head.time_ns);
+	}
+	pthread_mutex_unlock(&modules->lock);
+}
+
+/* ---- before anything is mapped ------------------------------------------------------------- */
+
+int modules_expect(struct modules *modules, int fd, const char *path, struct err *err)
+{
+	struct file_key key;
+	struct seen_file *file;
+	struct stat st;
+	int r = 1;
+
+	if (file_stat(fd, &st)) {
+		close(fd);
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	}
+	key = (struct file_key){ .dev = st.st_dev, .inode = st.st_ino };
+	pthread_mutex_lock(&modules->lock);
+	modules->expecting = true;
+	file = modules_file(modules, key);
+	if (file)
+		close(fd);
+	else
+		file = modules_read(modules, key, fd, path, ELF_WHOLE, LOOK_LATE, err);
+	modules->expecting = false;
+	if (file->module) {
+		const struct wire_file id = id_of(file, file->stamp);
+
+		if (file->module->expected)
+			programs_file_known(modules->options.programs, &id, KNOWN_TELL);
+		r = 0;
+	}
+	pthread_mutex_unlock(&modules->lock);
+	return err && err->code ? err->code : r;
+}

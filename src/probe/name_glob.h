@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A glob on names of processes and programs, as fnmatch has it in the C locale, in a form that the
+ * eBPF programs can run as well: so the kernel and user space agree on who is a target.
+ *
+ * The glob is a row of places, each a set of bytes; a star lets the place that it stands before
+ * wait. A name is matched by a set of bits, one for each place that may be next.
+ */
+#ifndef CUSCOPE_PROBE_NAME_GLOB_H
+#define CUSCOPE_PROBE_NAME_GLOB_H
+
+#include <stdbool.h>
+
+#include "bpf/wire.h"
+
+/* Returns false where the glob has more places than a name can have bytes: it matches none. */
+bool name_glob_compile(const char *text, struct wire_glob *glob);
+
+/* Of a name longer than 255 bytes, which no file has, only those are looked at. */
+bool name_glob_matches(const struct wire_glob *glob, const char *name);
+
+#endif

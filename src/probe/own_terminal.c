@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+#include "probe/own_terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "probe/terminal_relay.h"
+
+#define END_MOST_MS 1000
+
+struct own_terminal {
+	int slave;   /* -1: handed on */
+	int control; /* to the relay */
+	pid_t relay;
+};
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/* A pair with the settings and the size of `like`. */
+static int open_pair(int like, uid_t owner, int *master, int *slave)
+{
+	struct termios settings;
+	struct winsize size;
+	char name[64];
+
+	*master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	*slave = -1;
+	if (*master < 0 || grantpt(*master) || unlockpt(*master) ||
+	    ptsname_r(*master, name, sizeof(name)))
+		return -errno;
+	*slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (*slave < 0 || fchown(*slave, owner, (gid_t)-1))
+		return -errno;
+	if (tcgetattr(like, &settings) == 0)
+		tcsetattr(*slave, TCSANOW, &settings);
+	if (ioctl(like, TIOCGWINSZ, &size) == 0)
+		ioctl(*master, TIOCSWINSZ, &size);
+	return 0;
+}
+
+/* Nobody's child, so that who waits for all children does not meet it. */
+static int start_relay(const struct relay *relay, int ours)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child < 0)
+		return -errno;
+	if (child == 0) {
+		close(ours);
+		child = fork();
+		if (child == 0)
+			relay_run(relay);
+		_exit(child < 0);
+	}
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
+}
+
+static int begin(struct own_terminal *terminal, struct relay *relay, uid_t owner)
+{
+	int pair[2] = { -1, -1 }, rc;
+
+	rc = open_pair(relay->out, owner, &relay->master, &relay->slave);
+	if (!rc && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		rc = -errno;
+	relay->control = pair[1];
+	if (!rc)
+		rc = start_relay(relay, pair[0]);
+	if (!rc && read(pair[0], &terminal->relay, sizeof(pid_t)) != sizeof(pid_t))
+		rc = -EPIPE;
+	terminal->slave = relay->slave;
+	terminal->control = pair[0];
+	if (relay->master >= 0)
+		close(relay->master);
+	if (pair[1] >= 0)
+		close(pair[1]);
+	return rc;
+}
+
+int own_terminal_new(const int *streams, uid_t owner, struct own_terminal **terminal_out,
+                     struct err *err)
+{
+	static const int order[] = { STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO };
+	struct relay relay = { .in = -1, .out = -1, .owner = getpid() };
+	struct own_terminal *terminal;
+	int rc;
+
+	*terminal_out = NULL;
+	for (size_t i = 0; i < 3; i++) {
+		int fd = streams ? streams[order[i]] : order[i];
+
+		if (!isatty(fd))
+			continue;
+		relay.out = relay.out < 0 ? fd : relay.out;
+		relay.in = fd; /* at last the standard input, if it is one */
+	}
+	if (relay.out < 0)
+		return 0;
+	terminal = xcalloc(1, sizeof(*terminal));
+	terminal->slave = terminal->control = -1;
+	rc = begin(terminal, &relay, owner);
+	if (rc) {
+		own_terminal_free(terminal);
+		return err_set(err, rc,
+		               "--user: cannot make a terminal of its own for the command: %s; "
+		               "without one redirect its input and output (</dev/null, | cat)",
+		               strerror(-rc));
+	}
+	*terminal_out = terminal;
+	return 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+int own_terminal_enter(const struct own_terminal *terminal)
+{
+	if (setsid() < 0)
+		return errno;
+	if (!terminal)
+		return 0;
+	if (ioctl(terminal->slave, TIOCSCTTY, 0))
+		return errno;
+	for (int i = 0; i < 3; i++) {
+		if (isatty(i) && dup2(terminal->slave, i) < 0)
+			return errno;
+	}
+	return 0;
+}
+
+void own_terminal_made(struct own_terminal *terminal)
+{
+	if (terminal && terminal->slave >= 0) {
+		close(terminal->slave);
+		terminal->slave = -1;
+	}
+}
+
+pid_t own_terminal_sender(const struct own_terminal *terminal)
+{
+	return terminal ? terminal->relay : 0;
+}
+
+void own_terminal_end(struct own_terminal *terminal)
+{
+	struct pollfd done = { .fd = terminal ? terminal->control : -1, .events = POLLIN };
+
+	if (!terminal || terminal->control < 0)
+		return;
+	if (write(terminal->control, "e", 1) == 1)
+		poll(&done, 1, END_MOST_MS);
+	close(terminal->control);
+	terminal->control = -1;
+}
+
+void own_terminal_free(struct own_terminal *terminal)
+{
+	if (!terminal)
+		return;
+	own_terminal_made(terminal);
+	own_terminal_end(terminal);
+	free(terminal);
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+/* What user space and the programs tell each other of processes and files, in maps. */
+#include "probe/programs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <bpf/bpf.h>
+
+#include "base/xalloc.h"
+
+int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
+{
+	uint32_t key = tgid;
+
+	return bpf_map_update_elem(programs_map(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
+}
+
+bool programs_target_has(struct programs *p, pid_t tgid)
+{
+	uint32_t key = tgid, flags;
+
+	return bpf_map_lookup_elem(programs_map(p, "targets"), &key, &flags) == 0;
+}
+
+void programs_target_remove(struct programs *p, pid_t tgid)
+{
+	uint32_t key = tgid;
+
+	bpf_map_delete_elem(programs_map(p, "targets"), &key);
+}
+
+void programs_thread_forget(struct programs *p, pid_t tid)
+{
+	uint32_t key = tid;
+
+	bpf_map_delete_elem(programs_map(p, "threads"), &key);
+}
+
+enum held programs_thread_held(struct programs *p, pid_t tid)
+{
+	int map = programs_map(p, "held_threads");
+	uint32_t key = (uint32_t)tid;
+	uint8_t held = HELD_NOT;
+
+	if (bpf_map_lookup_elem(map, &key, &held))
+		return HELD_NOT;
+	bpf_map_delete_elem(map, &key);
+	return held;
+}
+
+bool programs_thread_in_call(const struct programs *p, pid_t tid, uint64_t *begin_ns)
+{
+	struct wire_thread *thread = xmalloc(sizeof(*thread));
+	uint32_t key = (uint32_t)tid;
+	bool in_call =
+		bpf_map_lookup_elem(programs_map(p, "threads"), &key, thread) == 0 && thread->depth;
+
+	if (in_call)
+		*begin_ns = thread->frame[0].call.begin_ns;
+	free(thread);
+	return in_call;
+}
+
+int programs_cgroup_set(struct programs *p, int cgroup_fd)
+{
+	uint32_t zero = 0;
+
+	return bpf_map_update_elem(programs_map(p, "cgroups"), &zero, &cgroup_fd, BPF_ANY) ? -errno
+	                                                                                   : 0;
+}
+
+int programs_name_set(struct programs *p, const struct wire_glob *glob)
+{
+	uint32_t zero = 0;
+
+	return bpf_map_update_elem(programs_map(p, "name_glob"), &zero, glob, BPF_ANY) ? -errno : 0;
+}
+
+void programs_file_known(struct programs *p, const struct wire_file *file, uint64_t flags)
+{
+	const uint64_t key[2] = { file->inode, file->dev };
+	const struct wire_known known = { .stamp = file->stamp, .flags = flags };
+
+	bpf_map_update_elem(programs_map(p, "known_files"), key, &known, BPF_ANY);
+}
+
+bool programs_held_for(struct programs *p, pid_t tid, struct wire_file *file)
+{
+	uint32_t key = (uint32_t)tid;
+
+	return bpf_map_lookup_elem(programs_map(p, "held_for"), &key, file) == 0;
+}

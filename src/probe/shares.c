@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "probe/shares.h"
+
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "bpf/wire.h"
+
+#define HOOKS_MAX (WIRE_HOOKS_MAX - 1) /* the last number is cost.c's */
+
+static struct share *share_of(struct shares *shares, uid_t owner)
+{
+	for (size_t i = 0; i < shares->n_users; i++) {
+		if (shares->users[i].owner == owner)
+			return &shares->users[i];
+	}
+	shares->users = xrealloc(shares->users, (shares->n_users + 1) * sizeof(*shares->users));
+	shares->users[shares->n_users] = (struct share){ .owner = owner };
+	return &shares->users[shares->n_users++];
+}
+
+static void limit(size_t *get, size_t left, const char *reason, const char **why)
+{
+	if (*get <= left)
+		return;
+	*get = left;
+	*why = reason;
+}
+
+size_t shares_take(struct shares *shares, uid_t owner, size_t wanted, const char **why)
+{
+	struct share *share = share_of(shares, owner);
+	size_t get = wanted;
+
+	*why = NULL;
+	limit(&get, SHARE_FILE, "one file has 2,048 hooks at most", why);
+	limit(&get, HOOKS_MAX - shares->taken, "there are 16,384 hooks in all", why);
+	if (owner) {
+		limit(&get, SHARE_USER - share->taken,
+		      "the files of one user have 8,192 hooks at most", why);
+		limit(&get, HOOKS_MAX - SHARE_ROOT - shares->taken_by_users,
+		      "files of users other than root have 12,287 hooks at most", why);
+		share->taken += get;
+		shares->taken_by_users += get;
+	}
+	shares->taken += get;
+	return get;
+}
+
+const char *shares_take_file(struct shares *shares, uid_t owner)
+{
+	struct share *share = share_of(shares, owner);
+
+	if (!owner)
+		return NULL;
+	if (share->files >= SHARE_USER_FILES)
+		return "there are 1,024 CUDA libraries and programs of one user at most";
+	if (shares->files_of_users >= SHARE_USERS_FILES)
+		return "there are 3,072 CUDA libraries and programs of users other than root at "
+		       "most";
+	share->files++;
+	shares->files_of_users++;
+	return NULL;
+}
+
+void shares_free(struct shares *shares)
+{
+	free(shares->users);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+#include "trace/filter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "cuda/name_match.h"
+
+/* What a glob said of a name, by the id of the function or the kernel: asked once each. */
+struct answers {
+	enum answer { NOT_ASKED, NO, YES } * of;
+	size_t n;
+};
+
+struct filter {
+	struct filter_choice choice;
+	struct answers functions, kernels;
+	uint64_t calls, last_ns; /* passed on; the end of the last of them */
+};
+
+bool filter_is_any(const struct filter_choice *choice)
+{
+	return choice->failed || choice->function || choice->kernel || choice->max_calls;
+}
+
+struct filter *filter_new(const struct filter_choice *choice)
+{
+	struct filter *filter = xcalloc(1, sizeof(*filter));
+
+	filter->choice = *choice;
+	return filter;
+}
+
+void filter_free(struct filter *filter)
+{
+	if (!filter)
+		return;
+	free(filter->functions.of);
+	free(filter->kernels.of);
+	free(filter);
+}
+
+static enum answer *answer_of(struct answers *answers, uint32_t id)
+{
+	if (id >= answers->n) {
+		size_t n = 2 * (size_t)id + 64;
+
+		answers->of = xrealloc(answers->of, n * sizeof(*answers->of));
+		memset(answers->of + answers->n, 0, (n - answers->n) * sizeof(*answers->of));
+		answers->n = n;
+	}
+	return &answers->of[id];
+}
+
+static bool is_function(struct filter *filter, const struct function *function)
+{
+	enum answer *answer;
+
+	if (!filter->choice.function)
+		return true;
+	answer = answer_of(&filter->functions, function->id);
+	if (*answer == NOT_ASKED)
+		*answer = name_match_function(filter->choice.function, function->name) ? YES : NO;
+	return *answer == YES;
+}
+
+/* A kernel that is not resolved yet gets another name later. */
+static bool is_kernel(struct filter *filter, const struct kernel *kernel)
+{
+	enum answer *answer;
+
+	if (!filter->choice.kernel)
+		return true;
+	if (!kernel)
+		return false;
+	answer = answer_of(&filter->kernels, kernel->id);
+	if (*answer == NOT_ASKED || !kernel->resolved)
+		*answer = name_match_kernel(filter->choice.kernel, kernel->name, kernel->mangled)
+		                  ? YES
+		                  : NO;
+	return *answer == YES;
+}
+
+static bool wants_call(struct filter *filter, const struct event *event)
+{
+	const struct filter_choice *choice = &filter->choice;
+	const struct call *call = event->call;
+
+	if ((choice->max_calls && filter->calls >= choice->max_calls) ||
+	    (choice->failed && !(call->flags & CALL_FAILED)) ||
+	    !is_function(filter, call->function) || !is_kernel(filter, call->kernel))
+		return false;
+	filter->calls++;
+	filter->last_ns = event->time_ns;
+	return true;
+}
+
+/* What is known late belongs to the calls that are passed on if it began before the last ended. */
+static bool in_time(const struct filter *filter, uint64_t begin_ns)
+{
+	return !filter->choice.max_calls || filter->calls < filter->choice.max_calls ||
+	       begin_ns <= filter->last_ns;
+}
+
+bool filter_wants(struct filter *filter, const struct event *event)
+{
+	const struct filter_choice *choice = &filter->choice;
+	bool calls_only = choice->failed || choice->function;
+
+	switch (event->type) {
+	case EVENT_CALL:
+		return wants_call(filter, event);
+	case EVENT_ACTIVITY:
+		return !calls_only && in_time(filter, event->activity->begin_ns) &&
+		       is_kernel(filter, event->activity->kernel);
+	case EVENT_RANGE:
+		return !calls_only && !choice->kernel && in_time(filter, event->range->begin_ns);
+	default:
+		return true;
+	}
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which events of a trace are asked for by what they are: failed calls, a function, a kernel, the
+ * first so many. Calls, and what ran on the GPU, are chosen; processes, threads and their ends come
+ * in any case. What an event has not, it cannot be asked for: a copy has no kernel, and what ran on
+ * a GPU is no call, so it has no function and did not fail.
+ */
+#ifndef CUSCOPE_TRACE_FILTER_H
+#define CUSCOPE_TRACE_FILTER_H
+
+#include "trace/event.h"
+
+/* Zeroed: everything. Texts are kept, not copied. */
+struct filter_choice {
+	bool failed;          /* calls that returned an error */
+	const char *function; /* a glob, as name_match_function() takes it */
+	const char *kernel;   /* a glob, as name_match_kernel() takes it */
+	uint64_t max_calls; /* and what ran on the GPU until the last of them ended; 0: no limit */
+};
+
+struct filter;
+
+bool filter_is_any(const struct filter_choice *choice); /* whether anything is left out */
+
+struct filter *filter_new(const struct filter_choice *choice);
+void filter_free(struct filter *filter);
+
+/* Of one file only, in its order: ids and the number of calls so far are remembered. */
+bool filter_wants(struct filter *filter, const struct event *event);
+
+#endif

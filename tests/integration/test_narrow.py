@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""A terminal of 40 columns: no line runs over, and none is broken within a word."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+
+from harness import Failure, Places
+
+COLUMNS = 40
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
+
+
+def shown(case, *command):
+    """What a command writes to a terminal of that width, without colours and what moves the cursor."""
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 30, COLUMNS, 0, 0))
+    process = subprocess.Popen([*command], stdin=subprocess.DEVNULL, stdout=end, stderr=subprocess.DEVNULL,
+                               env=dict(case.environment(), TERM="xterm", LC_ALL="C.UTF-8"))
+    os.close(end)
+    pieces = []
+    try:
+        while piece := os.read(terminal, 65536):
+            pieces.append(piece)
+    except OSError:  # the other end is closed
+        pass
+    process.wait(timeout=60)
+    os.close(terminal)
+    text = b"".join(pieces).decode(errors="replace").replace("\r\n", "\n")
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+def check_lines(what, text, least=1):
+    lines = text.split("\n")
+    if len(lines) < least:
+        raise Failure(f"{what}: {len(lines)} lines only: {text[-300:]!r}")
+    for line in lines:
+        # a word that is wider than the terminal stays whole, alone in its line
+        if len(line) > COLUMNS and len(line.split()) > 1:
+            raise Failure(f"{what}: {len(line)} columns: {line!r}")
+
+
+def reports():
+    text = subprocess.run([Places.cuscope(), "report", "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^  ([a-z][a-z_]+)  ", text[text.index("Reports:"):], re.M)
+
+
+def test_narrow_reports(case):
+    for name in reports():
+        for trace in ("gpu", "lost", "ranges"):
+            text = shown(case, Places.cuscope(), "report", os.path.join(GOLDEN, trace + ".cuscope"), name, "--nested")
+            check_lines(f"report {name} of {trace}", text)
+
+
+def test_narrow_commands_on_files(case):
+    file, other = os.path.join(GOLDEN, "gpu.cuscope"), os.path.join(GOLDEN, "plain.cuscope")
+    for command in (("info", file), ("timeline", file), ("diff", other, file), ("export", file, "--format", "table")):
+        check_lines(command[0], shown(case, Places.cuscope(), *command), 10)
+
+
+def test_narrow_words_stay_whole(case):
+    """The same words, in the same order, as where there is room; but for names, which are cut."""
+    trace = os.path.join(GOLDEN, "plain.cuscope")
+    narrow = shown(case, Places.cuscope(), "report", trace, "summary").split()
+    wide = subprocess.run([Places.cuscope(), "report", trace, "summary"], capture_output=True, text=True, check=True,
+                          env=case.environment()).stdout.split()
+    whole = {word.strip("(),") for word in wide}
+    broken = [word for word in narrow if word.strip("(),") not in whole and "..." not in word]
+    if broken:
+        raise Failure(f"no words of the whole page: {broken[:10]}")
+
+
+def test_narrow_trace(case):
+    text = shown(case, Places.cuscope(), "trace", *case.options, "--", Places.program("memory"))
+    check_lines("trace", text, 30)
+
+
+def test_narrow_live_tools(case):
+    for tool in ("memleak", "launches", "bandwidth"):
+        text = shown(case, Places.cuscope(), tool, *case.options, "--", Places.program("loop"), "2000")
+        check_lines(tool, text, 5)

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+# make test-security    what hostile users of the machine try against cuscope as root (root)
+
+SECURITY   := tests/security
+SECURITY_B := $(B)/programs
+
+$(SECURITY_B)/hostile-%: $(SECURITY)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(PROG_CFLAGS) -fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic -o $@ $<
+
+security-programs: $(SECURITY_B)/hostile-fuse $(SECURITY_B)/hostile-hangs $(SECURITY_B)/hostile-floods
+
+test-security: $(B)/cuscope programs simcuda simnvml inject-programs security-programs
+	@tests/integration/run --build $(B) --tests tests/security
+
+.PHONY: test-security security-programs

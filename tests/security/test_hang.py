@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Targets whose memory and files do not answer: cuscope gives them up and goes on.
+
+Who reads such a page, or opens such a file, waits in the kernel, and SIGKILL does not end it."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+import checks
+from harness import Failure, Places, Skip, wait_until
+
+CALLS = 2000
+MADE = 1 + 2 * CALLS  # cuInit, then a name and a launch each
+LIMIT = 20            # the file system is gone after 30 s: it is not to be what ends the wait
+
+
+@contextlib.contextmanager
+def serve(case, content, *user):
+    """A file that no process of cuscope's gets an answer about."""
+    if not os.path.exists("/dev/fuse"):
+        raise Skip("no /dev/fuse")
+    folder = case.path("mount")
+    os.makedirs(folder)
+    server = case.program("hostile-fuse", folder, content, 30, *user, name="server")
+    try:
+        wait_until(lambda: "ready" in server.out() or server.process.poll() is not None, "the server")
+        if "ready" not in server.out():
+            raise Skip(f"FUSE cannot be mounted here: {server.err()}")
+        yield server, os.path.join(folder, "file")
+    finally:
+        server.stop()
+        subprocess.run(["umount", "-l", folder], stderr=subprocess.DEVNULL, check=False)
+
+
+def text_of(case, text):
+    path = case.path("content")
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def end_within(case, trace, seconds, server=None):
+    """Its result. Where it hangs, the file system has to end first, or nothing ever does."""
+    try:
+        trace.process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        with open(f"/proc/{trace.pid}/stat") as stat:
+            state = stat.read().rsplit(")", 1)[1].split()[0]
+        trace.signal(9)
+        time.sleep(1)
+        ended = trace.process.poll() is not None
+        if server:
+            server.stop()
+        raise Failure(f"cuscope hangs (state {state}); SIGKILL ended it: {ended}") from None
+    return case.result(trace, seconds=1)
+
+
+def check_given_up(result, calls=MADE):
+    checks.equal("status", 0, result.status)
+    checks.equal("calls", calls, result.summary["calls"]["total"])
+    checks.equal("complete", False, result.summary["missed"]["complete"])
+    if not result.summary["missed"]["lost"]["no_answer"]:
+        raise Failure(f"nothing is counted: {result.summary['missed']}")
+    checks.contains("what the user is told", "was not answered within .* s", result.err)
+    checks.equal("the list of what was missed", 1, len(result.said("no_answer")))
+
+
+def test_a_kernel_name_in_a_file_that_is_never_read(case):
+    with serve(case, text_of(case, "_Z8unreadv")) as (server, file):
+        trace = case.start_trace(["--layer", "driver"],
+                                 ["--", Places.program("hostile-hangs"), "memory", file, CALLS])
+        check_given_up(end_within(case, trace, LIMIT, server))
+
+
+def test_a_kernel_name_in_a_page_that_is_never_served(case):
+    trace = case.start_trace(["--layer", "driver"],
+                             ["--", Places.program("hostile-hangs"), "page", "-", CALLS])
+    check_given_up(end_within(case, trace, LIMIT))
+
+
+def test_a_mapped_file_that_cannot_be_opened(case):
+    """A held command: what it maps is looked into before it goes on."""
+    with serve(case, Places.simcuda("push", "libcuda.so.1")) as (server, file):
+        trace = case.start_trace(["--layer", "driver"],
+                                 ["--", Places.program("hostile-hangs"), "code", file, CALLS])
+        result = end_within(case, trace, LIMIT, server)
+        check_given_up(result)
+        checks.contains("the server", "no answer to process", server.err())
+
+
+def mapped_driver(case, *user):
+    """A trace of a program that maps a driver from FUSE; what was hooked of that."""
+    with serve(case, Places.simcuda("push", "libcuda.so.1"), *user) as (server, file):
+        trace = case.start_trace(["--layer", "driver"],
+                                 ["--", Places.program("hostile-hangs"), "code", file, CALLS])
+        result = end_within(case, trace, LIMIT, server)
+    checks.equal("status", 0, result.status)
+    checks.equal("calls", MADE, result.summary["calls"]["total"])
+    return result.said("FUSE")
+
+
+def test_no_probe_is_put_into_a_file_that_a_user_serves(case):
+    """Its page would be read while no process of the machine can fork."""
+    checks.equal("misses", 1, len(mapped_driver(case, 1000)))
+
+
+def test_a_file_that_root_serves_is_hooked(case):
+    checks.equal("misses", 0, len(mapped_driver(case, 0)))
+
+
+def test_one_that_hangs_does_not_cost_another_its_names(case):
+    """Both are targets of one trace; the harmless one has all its kernels by name."""
+    with serve(case, text_of(case, "_Z8unreadv")) as (server, file):
+        script = case.path("both.sh")
+        with open(script, "w") as out:
+            program = Places.program("hostile-hangs")
+            out.write(f"{program} memory {file} {CALLS}\n{program} none - {CALLS}\n")
+        trace = case.start_trace(["--layer", "driver"], ["--", "/bin/sh", script])
+        result = end_within(case, trace, LIMIT, server)
+        check_given_up(result, 2 * MADE)
+        named = sum(call.get("kernel") == "harmless()" for call in result.calls(name="cuLaunchKernel"))
+        checks.equal("launches by name", CALLS, named)
+
+
+def test_nothing_of_cuscope_stays_behind(case):
+    """A helper that waits has nothing of the trace open: what reads its output sees the end."""
+    with serve(case, text_of(case, "_Z8unreadv")) as (server, file):
+        trace = case.start_trace(["--layer", "driver"],
+                                 ["--", Places.program("hostile-hangs"), "memory", file, CALLS])
+        end_within(case, trace, LIMIT, server)
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/comm") as comm:
+                    if comm.read().strip() != "cuscope-read":
+                        continue
+                fds = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+            except OSError:
+                continue
+            bad = [fd for fd in fds if not fd.startswith(("/dev/null", "socket:"))]
+            if bad and "mount" not in " ".join(bad):
+                raise Failure(f"process {pid} still has open: {bad}")
+        server.stop()

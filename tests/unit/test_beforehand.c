@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+/* Libraries that are known beforehand: only those that root alone can change. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "probe/beforehand.h"
+
+/* ---- the loader's cache -------------------------------------------------------------------- */
+
+struct entry {
+	int32_t flags;
+	uint32_t name, path, version;
+	uint64_t hardware;
+};
+
+static char cache[512];
+static size_t cache_bytes;
+
+/* Entries of a name and a path each; `before`: bytes of an older format. */
+static void write_cache(size_t before, const char *const (*entries)[2], uint32_t n)
+{
+	char *head = cache + before;
+	uint32_t at = 48 + n * (uint32_t)sizeof(struct entry);
+
+	memset(cache, 'x', sizeof(cache));
+	memset(head, 0, sizeof(cache) - before);
+	memcpy(head, "glibc-ld.so.cache1.1", 20);
+	memcpy(head + 20, &n, sizeof(n));
+	for (uint32_t i = 0; i < n; i++) {
+		struct entry entry = { .name = at };
+
+		at += (uint32_t)sprintf(head + at, "%s", entries[i][0]) + 1;
+		entry.path = at;
+		at += (uint32_t)sprintf(head + at, "%s", entries[i][1]) + 1;
+		memcpy(head + 48 + i * sizeof(entry), &entry, sizeof(entry));
+	}
+	cache_bytes = before + at;
+}
+
+static void add_path(void *data, const char *path)
+{
+	strcat(strcat(data, path), " ");
+}
+
+static const char *paths(size_t bytes)
+{
+	static char all[512];
+
+	all[0] = '\0';
+	beforehand_cache(cache, bytes, add_path, all);
+	return all;
+}
+
+static const char *const some[][2] = { { "libc.so.6", "/lib/libc.so.6" },
+	                               { "libcuda.so.1", "/usr/lib/libcuda.so.1" },
+	                               { "libcudart.so.13", "/opt/libcudart.so.13" } };
+
+static void cuda_libraries_of_the_cache_are_found(void **state)
+{
+	write_cache(0, some, 3);
+	assert_string_equal(paths(cache_bytes), "/usr/lib/libcuda.so.1 /opt/libcudart.so.13 ");
+	write_cache(24, some, 3);
+	assert_string_equal(paths(cache_bytes), "/usr/lib/libcuda.so.1 /opt/libcudart.so.13 ");
+}
+
+static void a_cache_that_is_cut_or_damaged_does_no_harm(void **state)
+{
+	uint32_t many = UINT32_MAX;
+
+	write_cache(0, some, 3);
+	for (size_t bytes = 0; bytes < cache_bytes; bytes++)
+		paths(bytes);
+	for (size_t at = 20; at < 120; at++) {
+		write_cache(0, some, 3);
+		cache[at] = (char)0xff;
+		paths(cache_bytes);
+	}
+	memcpy(cache + 20, &many, sizeof(many));
+	assert_string_equal(paths(cache_bytes), "");
+}
+
+/* ---- who may change it --------------------------------------------------------------------- */
+
+static void files_of_root_are_opened(void **state)
+{
+	int fd = beforehand_open("/bin/sh");
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void files_that_others_can_change_or_replace_are_not(void **state)
+{
+	char folder[] = "/tmp/beforehand-XXXXXX", path[64];
+	int fd;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/libcuda.so.1", folder);
+	fd = open(path, O_WRONLY | O_CREAT, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(beforehand_open(path), -EACCES); /* /tmp is everyone's */
+	assert_true(beforehand_open("/nonexistent/libcuda.so.1") < 0);
+	assert_int_equal(beforehand_open("/usr"), -EACCES);
+	assert_int_equal(beforehand_open("/dev/null"), -EACCES);
+	unlink(path);
+	rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cuda_libraries_of_the_cache_are_found),
+		cmocka_unit_test(a_cache_that_is_cut_or_damaged_does_no_harm),
+		cmocka_unit_test(files_of_root_are_opened),
+		cmocka_unit_test(files_that_others_can_change_or_replace_are_not),
+	};
+
+	return cmocka_run_group_tests_name("beforehand", tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "unit.h"
+
+#include "base/budget.h"
+
+#define EACH 100000u
+#define ALL  250000u
+
+static int make(void **state)
+{
+	*state = budget_new(EACH, ALL);
+	return 0;
+}
+
+static int destroy(void **state)
+{
+	budget_free(*state);
+	return 0;
+}
+
+static void each_has_its_limit(void **state)
+{
+	struct budget *budget = *state;
+
+	assert_true(budget_take(budget, 1, EACH - 1));
+	assert_false(budget_take(budget, 1, 2));
+	assert_true(budget_take(budget, 1, 1));
+	assert_false(budget_take(budget, 1, SIZE_MAX));
+	assert_true(budget_take(budget, 2, EACH));
+	assert_int_equal(budget_refused(budget), 2);
+	assert_int_equal(budget_used(budget), 2 * EACH);
+}
+
+static void all_together_have_one(void **state)
+{
+	struct budget *budget = *state;
+
+	assert_true(budget_take(budget, 1, EACH));
+	assert_true(budget_take(budget, 2, EACH));
+	assert_false(budget_take(budget, 3, EACH));
+	assert_true(budget_take(budget, 3, ALL - 2 * EACH));
+	assert_int_equal(budget_used(budget), ALL);
+}
+
+static void a_small_part_is_everybodys_own(void **state)
+{
+	struct budget *budget = *state;
+
+	budget_take(budget, 1, EACH);
+	budget_take(budget, 2, EACH);
+	budget_take(budget, 3, ALL - 2 * EACH);
+	assert_true(budget_take(budget, 4, BUDGET_SMALL));
+	assert_false(budget_take(budget, 4, 1));
+	budget_give(budget, 4, BUDGET_SMALL);
+	assert_true(budget_take(budget, 4, BUDGET_SMALL));
+	assert_int_equal(budget_used(budget), ALL);
+}
+
+/* Else a thousand processes with a small part each would be a limit of their own. */
+static void the_small_parts_are_bounded_too(void **state)
+{
+	struct budget *budget = *state;
+	uint32_t got = 0;
+
+	budget_take(budget, 1, EACH);
+	budget_take(budget, 2, EACH);
+	budget_take(budget, 3, ALL - 2 * EACH);
+	for (uint32_t owner = 10; owner < 10000; owner++)
+		got += budget_take(budget, owner, BUDGET_SMALL);
+	assert_true(got <= BUDGET_OWNERS);
+	assert_true(got > BUDGET_OWNERS / 2);
+}
+
+static void what_is_given_back_can_be_taken_again(void **state)
+{
+	struct budget *budget = *state;
+
+	for (int i = 0; i < 1000; i++) {
+		assert_true(budget_take(budget, 1, EACH));
+		budget_give(budget, 1, EACH);
+	}
+	assert_int_equal(budget_used(budget), 0);
+	assert_int_equal(budget_refused(budget), 0);
+}
+
+static void what_an_owner_leaves_behind_counts_for_all(void **state)
+{
+	struct budget *budget = *state;
+
+	budget_take(budget, 1, EACH);
+	budget_end(budget, 1);
+	assert_int_equal(budget_used(budget), EACH);
+	assert_true(budget_take(budget, 1, EACH)); /* another process with that pid */
+	budget_end(budget, 1);
+	assert_false(budget_take(budget, 1, EACH));
+	budget_give(budget, 9, EACH); /* of one that is gone */
+	assert_int_equal(budget_used(budget), EACH);
+}
+
+static void who_was_refused_is_told_once(void **state)
+{
+	struct budget *budget = *state;
+	uint32_t owner = 0;
+	bool all = true;
+
+	assert_false(budget_news(budget, &owner, &all));
+	budget_take(budget, 7, EACH + 1);
+	budget_take(budget, 7, EACH + 1);
+	assert_true(budget_news(budget, &owner, &all));
+	assert_int_equal(owner, 7);
+	assert_false(all);
+	assert_false(budget_news(budget, &owner, &all));
+	budget_take(budget, 1, EACH);
+	budget_take(budget, 2, EACH);
+	budget_take(budget, 3, EACH);
+	assert_true(budget_news(budget, &owner, &all));
+	assert_int_equal(owner, 3);
+	assert_true(all);
+}
+
+static void none_is_without_limits(void **state)
+{
+	assert_true(budget_take(NULL, 1, SIZE_MAX));
+	budget_give(NULL, 1, 5);
+	budget_end(NULL, 1);
+	assert_int_equal(budget_refused(NULL), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_has_its_limit),
+		TEST(all_together_have_one),
+		TEST(a_small_part_is_everybodys_own),
+		TEST(the_small_parts_are_bounded_too),
+		TEST(what_is_given_back_can_be_taken_again),
+		TEST(what_an_owner_leaves_behind_counts_for_all),
+		TEST(who_was_refused_is_told_once),
+		TEST(none_is_without_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

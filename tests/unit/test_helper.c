@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+/* A FIFO that nobody writes to stands for a file whose server does not answer. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "probe/helper.h"
+#include "probe/helper_inside.h"
+#include "probe/maps.h"
+#include "probe/memory.h"
+
+static char folder[] = "/tmp/cuscope-helper-XXXXXX";
+
+static int begin(void **state)
+{
+	struct err err = { 0 };
+
+	return helper_begin(&err);
+}
+
+static int end(void **state)
+{
+	helper_end();
+	return 0;
+}
+
+/* A child that waits to be killed, so that there is another process to be asked about. */
+static pid_t make_target(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void end_target(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void memory_is_read(void **state)
+{
+	static const char text[] = "what the parent had when it forked";
+	char seen[sizeof(text)] = "";
+	pid_t pid = make_target();
+
+	assert_true(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_string_equal(seen, text);
+	assert_false(memory_read(pid, 8, seen, sizeof(seen)));
+	end_target(pid);
+	assert_int_equal(helper_unanswered(), 0);
+}
+
+static int count_code(const struct mapping *mapping, void *data)
+{
+	++*(size_t *)data;
+	return 0;
+}
+
+static int stop_at_first(const struct mapping *mapping, void *data)
+{
+	++*(size_t *)data;
+	return -77;
+}
+
+static void maps_are_read(void **state)
+{
+	size_t count = 0, one = 0;
+	pid_t pid = make_target();
+	struct err err = { 0 };
+
+	assert_int_equal(maps_each(pid, count_code, &count, &err), 0);
+	assert_true(count > 2);
+	assert_int_equal(maps_each(pid, stop_at_first, &one, &err), -77);
+	assert_int_equal(one, 1);
+	end_target(pid);
+	assert_int_equal(maps_each(pid, count_code, &count, &err), -ESRCH);
+}
+
+/* Its answers are 64 KiB each: more than one of them. */
+static void long_maps_are_read_whole(void **state)
+{
+	size_t before = 0, after = 0;
+	struct err err = { 0 };
+	const size_t pages = 4000;
+	char *memory = mmap(NULL, pages * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	assert_int_equal(maps_each_code(getpid(), count_code, &before, &err), 0);
+	for (size_t i = 0; i < pages; i += 2)
+		mprotect(memory + i * 4096, 4096, PROT_READ | PROT_EXEC);
+	pid = make_target();
+	assert_int_equal(maps_each_code(pid, count_code, &after, &err), 0);
+	assert_int_equal(after, before + pages / 2);
+	end_target(pid);
+	munmap(memory, pages * 4096);
+}
+
+static int open_first(const struct mapping *mapping, void *data)
+{
+	*(int *)data = mapping_open(getpid(), mapping, NULL);
+	return 1;
+}
+
+static void files_are_opened_and_read(void **state)
+{
+	char magic[4];
+	struct stat st;
+	int fd = -1;
+
+	maps_each(getpid(), open_first, &fd, NULL);
+	assert_true(fd >= 0);
+	assert_int_equal(helper_pread(fd, magic, 4, 0), 4);
+	assert_memory_equal(magic, "\177ELF", 4);
+	assert_int_equal(file_stat(fd, &st), 0);
+	assert_true(st.st_size > 4096 && S_ISREG(st.st_mode));
+	close(fd);
+}
+
+/* No regular file, no link as its last part. */
+static void only_regular_files_are_opened_by_path(void **state)
+{
+	char path[64], other[64];
+
+	snprintf(path, sizeof(path), "%s/file", folder);
+	snprintf(other, sizeof(other), "%s/link", folder);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(symlink("file", other), 0);
+	close(helper_open_in_root(getpid(), path));
+	assert_true(helper_open_in_root(getpid(), path) >= 0);
+	assert_true(helper_open_in_root(getpid(), other) < 0);
+	assert_int_equal(helper_open_in_root(getpid(), folder), -EINVAL);
+}
+
+static void who_does_not_answer_is_given_up(void **state)
+{
+	static const char text[] = "still there";
+	pid_t pid = make_target(), other = make_target();
+	char path[64], seen[sizeof(text)] = "", why[512];
+	uint64_t before = helper_unanswered();
+	pid_t told = 0;
+	int fd;
+
+	assert_false(helper_news(&told, why, sizeof(why)));
+	snprintf(path, sizeof(path), "%s/fifo", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_PATH);
+	helper_note(fd, pid);
+	assert_int_equal(helper_pread(fd, seen, 1, 0), -1);
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_int_equal(helper_unanswered(), before + 1);
+	assert_true(helper_news(&told, why, sizeof(why)));
+	assert_int_equal(told, pid);
+	assert_non_null(strstr(why, "was not answered within 2 s"));
+	assert_false(helper_news(&told, why, sizeof(why)));
+
+	/* nothing of it is read any more; another is not its fault */
+	assert_false(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_int_equal(helper_unanswered(), before + 2);
+	assert_true(memory_read(other, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_string_equal(seen, text);
+	close(fd);
+	end_target(pid);
+	end_target(other);
+}
+
+static void a_helper_that_was_killed_is_replaced(void **state)
+{
+	static const char text[] = "read twice";
+	char seen[sizeof(text)] = "";
+	pid_t pid = make_target();
+
+	assert_true(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_int_equal(kill(helper_now(), SIGKILL), 0);
+	memset(seen, 0, sizeof(seen));
+	assert_true(memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen)));
+	assert_string_equal(seen, text);
+	end_target(pid);
+}
+
+/* What was forked since has nobody to ask, and must not take its parent's answers. */
+static void a_child_reads_by_itself(void **state)
+{
+	static const char text[] = "by itself";
+	char seen[sizeof(text)] = "";
+	pid_t pid = make_target(), child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		bool ok = memory_read(pid, (uint64_t)(uintptr_t)text, seen, sizeof(seen));
+
+		_exit(ok && !strcmp(seen, text) ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	end_target(pid);
+}
+
+static int make_folder(void **state)
+{
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(memory_is_read),
+		TEST(maps_are_read),
+		TEST(long_maps_are_read_whole),
+		TEST(files_are_opened_and_read),
+		TEST(only_regular_files_are_opened_by_path),
+		TEST(a_helper_that_was_killed_is_replaced),
+		TEST(a_child_reads_by_itself),
+		TEST(who_does_not_answer_is_given_up),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

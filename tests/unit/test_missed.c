@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+/* A run is complete where nothing at all is told of what was missed, and only there. */
+#include "support.h"
+
+#include "analysis/missed.h"
+
+static struct run_info whole_run(void)
+{
+	return (struct run_info){ .estimate_scale = 1, .returns = true };
+}
+
+static void assert_incomplete(const struct run_info *run, const char *said)
+{
+	struct json json = { .out = &(struct buf){ 0 } };
+	struct buf text = { 0 };
+
+	missed_text(&text, run);
+	json_open(&json, NULL, '{');
+	missed_json(&json, run);
+	json_close(&json, '}');
+	assert_false(missed_nothing(run));
+	assert_has(text.data, said);
+	assert_has_not(text.data, "nothing was lost");
+	assert_has(json.out->data, "\"complete\":false");
+	buf_free(json.out);
+	buf_free(&text);
+}
+
+static void test_a_whole_run_is_complete(void **state)
+{
+	const struct run_info run = whole_run();
+	struct buf text = { 0 };
+
+	missed_text(&text, &run);
+	assert_string_equal(text.data, "  nothing was lost\n");
+	assert_true(missed_nothing(&run));
+	buf_free(&text);
+}
+
+static void test_each_reason_has_its_words_and_makes_it_incomplete(void **state)
+{
+	for (enum lost_reason reason = 0; reason < LOST_COUNT; reason++) {
+		struct run_info run = whole_run();
+
+		run.lost[reason] = 4660;
+		assert_non_null(missed_lost_key(reason));
+		assert_incomplete(&run, " 4660: ");
+	}
+}
+
+static void test_each_kind_of_miss_makes_it_incomplete(void **state)
+{
+	for (int kind = MISS_NOT_HOOKED; kind <= MISS_LAST; kind++) {
+		const struct miss miss = { .kind = (enum miss_kind)kind, .why = "of a test" };
+		struct run_info run = whole_run();
+
+		run.misses = &miss;
+		run.n_misses = 1;
+		assert_non_null(missed_kind_key(miss.kind));
+		assert_incomplete(&run, "of a test");
+	}
+}
+
+static void test_an_estimate_and_a_file_without_end_are_incomplete(void **state)
+{
+	struct run_info run = whole_run();
+
+	run.estimate_scale = 40;
+	assert_incomplete(&run, "about 40.00 times as much");
+	run = whole_run();
+	run.cut_short = true;
+	assert_incomplete(&run, "the trace file was cut short");
+	run = whole_run();
+	run.damaged_chunks = 1;
+	run.damaged_events = 3;
+	assert_incomplete(&run, "1 part of the trace file is damaged and left out, with at least 3");
+	run.end_damaged = true;
+	assert_incomplete(&run, "3 events; its end is damaged, too: how much was lost");
+}
+
+static void test_what_came_late_is_no_event_that_was_lost(void **state)
+{
+	struct run_info run = whole_run();
+
+	run.lost[LOST_LATE] = 3;
+	assert_int_equal(missed_events(&run), 0);
+	run.lost[LOST_RING_FULL] = 4;
+	run.lost[LOST_RECORDS] = 5;
+	assert_int_equal(missed_events(&run), 9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_whole_run_is_complete),
+		cmocka_unit_test(test_each_reason_has_its_words_and_makes_it_incomplete),
+		cmocka_unit_test(test_each_kind_of_miss_makes_it_incomplete),
+		cmocka_unit_test(test_an_estimate_and_a_file_without_end_are_incomplete),
+		cmocka_unit_test(test_what_came_late_is_no_event_that_was_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+/* Which launches had no work told of. */
+#include "support.h"
+
+#include "capture/unrecorded.h"
+
+static void launch(struct unrecorded *u, uint64_t from, uint64_t to)
+{
+	for (uint64_t number = from; number <= to; number++)
+		unrecorded_launched(u, number);
+}
+
+static void told(struct unrecorded *u, uint64_t from, uint64_t to)
+{
+	for (uint64_t number = from; number <= to; number++)
+		unrecorded_told(u, number);
+}
+
+static void what_is_told_of_is_not_left(void **state)
+{
+	struct unrecorded u = { 0 };
+
+	launch(&u, 1, 1000);
+	told(&u, 1, 1000);
+	assert_int_equal(unrecorded_end(&u), 0);
+	launch(&u, 1, 1000);
+	told(&u, 501, 1000); /* in any order */
+	told(&u, 1, 499);
+	assert_int_equal(unrecorded_end(&u), 1);
+}
+
+static void several_of_one_launch_are_one(void **state)
+{
+	struct unrecorded u = { 0 };
+
+	launch(&u, 1, 3);
+	for (int i = 0; i < 10; i++) /* a graph's */
+		unrecorded_told(&u, 2);
+	assert_int_equal(unrecorded_end(&u), 2);
+}
+
+static void work_may_be_told_before_its_launch(void **state)
+{
+	struct unrecorded u = { 0 };
+
+	launch(&u, 1, 5);
+	unrecorded_told(&u, 7);
+	launch(&u, 6, 8);
+	told(&u, 1, 6);
+	unrecorded_told(&u, 8);
+	assert_int_equal(unrecorded_end(&u), 0);
+}
+
+static void numbers_that_come_late_find_their_place(void **state)
+{
+	struct unrecorded u = { 0 };
+
+	unrecorded_launched(&u, 5);
+	unrecorded_launched(&u, 9);
+	unrecorded_launched(&u, 7);
+	told(&u, 9, 9);
+	told(&u, 7, 7);
+	assert_int_equal(unrecorded_end(&u), 1);
+}
+
+static void work_of_an_unknown_call_is_of_one_of_them(void **state)
+{
+	struct unrecorded u = { 0 };
+
+	launch(&u, 1, 3);
+	unrecorded_told(&u, 0);
+	assert_int_equal(unrecorded_end(&u), 2);
+	unrecorded_told(&u, 0);
+	assert_int_equal(unrecorded_end(&u), 0);
+}
+
+static void many_are_held_in_a_bound(void **state)
+{
+	struct unrecorded u = { 0 };
+
+	launch(&u, 1, 1000000);
+	assert_true(u.capacity <= (size_t)1 << 18);
+	assert_int_equal(unrecorded_end(&u), 1 << 18);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_told_of_is_not_left),
+		cmocka_unit_test(several_of_one_launch_are_one),
+		cmocka_unit_test(work_may_be_told_before_its_launch),
+		cmocka_unit_test(numbers_that_come_late_find_their_place),
+		cmocka_unit_test(work_of_an_unknown_call_is_of_one_of_them),
+		cmocka_unit_test(many_are_held_in_a_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
