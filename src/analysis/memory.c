@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <uthash.h>
+#include <utlist.h>
 
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
@@ -12,6 +13,9 @@
 /* Live at a time, 384 bytes each; those beyond are counted as untracked: their frees are unknown.
  */
 #define ALLOCATIONS_MAX 65536
+
+/* Addresses that wait for the end of a late free, beside those; see remove_allocation(). */
+#define LATE_MAX 1024
 
 /* Handles of cuMemCreate and reserved ranges are numbers of their own: 1 can be both. */
 enum space { SPACE_ADDRESS, SPACE_HANDLE, SPACE_RANGE };
@@ -27,6 +31,8 @@ struct allocation {
 	bool with_context; /* thought to have gone with a context, see forget_context() */
 	bool has_replaced;
 	struct memory_allocation replaced; /* what stood here before, and was not freed yet */
+	bool late;                         /* freed itself; here for the free of `replaced` */
+	struct allocation *prev, *next;    /* of those */
 	UT_hash_handle hh;
 };
 
@@ -48,7 +54,9 @@ struct memory {
 	size_t n_functions;
 	struct memory_totals totals[MEMORY_COUNT];
 	uint64_t unknown_frees;
-	size_t n_allocations;
+	size_t n_allocations;    /* but the late ones */
+	struct allocation *late; /* oldest first */
+	size_t n_late;
 	void (*changed)(void *data, const struct memory_change *change);
 	void *data;
 };
@@ -215,11 +223,34 @@ static struct allocation *find(struct process_memory *process, const struct key 
 	return a;
 }
 
+/* It is in the table still, and what is in the table is live no longer. */
+static void take_out(struct memory *memory, struct process_memory *process, struct allocation *a)
+{
+	if (a->late) {
+		DL_DELETE(memory->late, a);
+		memory->n_late--;
+	} else {
+		memory->n_allocations--;
+	}
+	HASH_DELETE(hh, process->allocations, a);
+}
+
 static void drop(struct memory *memory, struct process_memory *process, struct allocation *a)
 {
-	memory->n_allocations--;
-	HASH_DELETE(hh, process->allocations, a);
+	take_out(memory, process, a);
 	free(a);
+}
+
+static void become_late(struct memory *memory, struct allocation *a)
+{
+	struct allocation *oldest = memory->late;
+
+	if (memory->n_late >= LATE_MAX)
+		drop(memory, find_process(memory, oldest->about.process->id), oldest);
+	a->late = true;
+	DL_APPEND(memory->late, a);
+	memory->n_late++;
+	memory->n_allocations--;
 }
 
 static struct memory_allocation about(const struct event *event, enum api_memory kind)
@@ -237,15 +268,30 @@ static struct memory_allocation about(const struct event *event, enum api_memory
 	};
 }
 
-static struct allocation *keep(struct process_memory *process, const struct key *key,
-                               const struct memory_allocation *wanted)
+static struct allocation *keep(struct memory *memory, struct process_memory *process,
+                               const struct key *key, const struct memory_allocation *wanted)
 {
 	struct allocation *a = xcalloc(1, sizeof(*a));
 
 	a->key = *key;
 	a->about = *wanted;
 	HASH_ADD(hh, process->allocations, key, sizeof(a->key), a);
+	memory->n_allocations++;
 	return a;
+}
+
+/* What stood at its address until `made` was given it. */
+static void set_replaced(struct memory *memory, struct allocation *made,
+                         const struct allocation *old)
+{
+	if (old->late) {
+		made->has_replaced = true;
+		made->replaced = old->replaced;
+	} else if (!old->with_context) {
+		become_dead(memory, &old->about, MEMORY_REPLACED, made->about.time_ns);
+		made->has_replaced = true;
+		made->replaced = old->about;
+	}
 }
 
 static uint64_t add_allocation(struct memory *memory, const struct event *event,
@@ -263,19 +309,15 @@ static uint64_t add_allocation(struct memory *memory, const struct event *event,
 	COUNT(&books, allocated, made.bytes);
 	process = the_process(memory, made.process);
 	old = find(process, &key);
-	if (!made.address || (!old && memory->n_allocations >= ALLOCATIONS_MAX)) {
+	if (!made.address || ((!old || old->late) && memory->n_allocations >= ALLOCATIONS_MAX)) {
 		COUNT(&books, untracked, made.bytes);
 		return made.bytes;
 	}
-	memory->n_allocations += !old;
 	if (old)
-		HASH_DELETE(hh, process->allocations, old);
-	new = keep(process, &key, &made);
-	if (old && !old->with_context) {
-		become_dead(memory, &old->about, MEMORY_REPLACED, made.time_ns);
-		new->has_replaced = true;
-		new->replaced = old->about;
-	}
+		take_out(memory, process, old);
+	new = keep(memory, process, &key, &made);
+	if (old)
+		set_replaced(memory, new, old);
 	free(old);
 	become_live(memory, &made);
 	return made.bytes;
@@ -302,11 +344,11 @@ static void take_back_from_context(struct memory *memory, const struct memory_al
  * A free that began before what stands at its address was there freed what stood there before:
  * another thread was given the address, and its call ended first.
  */
-static uint64_t remove_replaced(struct memory *memory, struct allocation *a)
+static uint64_t remove_replaced(struct memory *memory, struct allocation *a, uint64_t begin_ns)
 {
 	struct books books;
 
-	if (!a->has_replaced) {
+	if (!a->has_replaced || begin_ns >= a->about.time_ns) {
 		memory->unknown_frees++;
 		return 0;
 	}
@@ -315,6 +357,18 @@ static uint64_t remove_replaced(struct memory *memory, struct allocation *a)
 	COUNT(&books, freed, a->replaced.bytes);
 	a->has_replaced = false;
 	return a->replaced.bytes;
+}
+
+/*
+ * Calls come in the order of their ends. What replaced another one at its address may itself be
+ * freed before the free of that other one ends: one thread was interrupted on its way out of it.
+ */
+static void leave(struct memory *memory, struct process_memory *process, struct allocation *a)
+{
+	if (a->has_replaced)
+		become_late(memory, a);
+	else
+		drop(memory, process, a);
 }
 
 static uint64_t remove_allocation(struct memory *memory, const struct event *event,
@@ -331,14 +385,18 @@ static uint64_t remove_allocation(struct memory *memory, const struct event *eve
 		memory->unknown_frees++;
 		return 0;
 	}
-	if (event->call->begin_ns < a->about.time_ns)
-		return remove_replaced(memory, a);
+	if (a->late || event->call->begin_ns < a->about.time_ns) {
+		bytes = remove_replaced(memory, a, event->call->begin_ns);
+		if (a->late && !a->has_replaced)
+			drop(memory, process, a);
+		return bytes;
+	}
 	bytes = a->about.bytes;
 	if (a->with_context)
 		take_back_from_context(memory, &a->about);
 	else
 		become_dead(memory, &a->about, MEMORY_FREED, event->time_ns);
-	drop(memory, process, a);
+	leave(memory, process, a);
 	return bytes;
 }
 
@@ -358,7 +416,7 @@ static void forget_context(struct memory *memory, const struct event *event)
 	HASH_ITER (hh, process->allocations, a, next) {
 		if (a->key.space != SPACE_ADDRESS)
 			continue;
-		if (a->with_context) {
+		if (a->with_context || a->late) {
 			drop(memory, process, a);
 			continue;
 		}
@@ -374,7 +432,7 @@ static void end_process(struct memory *memory, struct process_memory *process, u
 	if (!process)
 		return;
 	HASH_ITER (hh, process->allocations, a, next) {
-		if (!a->with_context)
+		if (!a->with_context && !a->late)
 			become_dead(memory, &a->about, MEMORY_WENT_WITH_PROCESS, now_ns);
 		drop(memory, process, a);
 	}
@@ -451,7 +509,7 @@ void memory_each_live(const struct memory *memory,
 		if (!memory->processes[i])
 			continue;
 		HASH_ITER (hh, memory->processes[i]->allocations, a, next) {
-			if (!a->with_context)
+			if (!a->with_context && !a->late)
 				each(data, &a->about);
 		}
 	}

@@ -144,8 +144,6 @@ def memory(result):
 
     allocs, frees = result.counts.of("allocs"), result.counts.of("frees")
     differences("allocations", allocs, seen("alloc", lambda c: f"{c['memory']} {c['size']}"))
-    if late_may_happen and result.summary["missed"]["lost"]["late"]:
-        return  # a free that comes before its allocation frees nothing that is known
     sizes = collections.Counter()
     for key, n in frees.items():
         sizes[key.split()[1]] += n

@@ -117,6 +117,99 @@ static void test_peaks_can_begin_anew(void **state)
 	assert_int_equal(memory_totals(memory, MEMORY_DEVICE)->peak_bytes, 1 * KIB);
 }
 
+/* Begins with a call at `begin` and ends with one at `end`. */
+static struct call slow_free_at(uint64_t address, uint64_t begin, uint64_t end)
+{
+	struct call call = free_at("cudaFree", begin, address);
+
+	call.end_ns = free_at("cudaFree", end, address).end_ns;
+	return call;
+}
+
+static void assert_all_freed(unsigned n)
+{
+	assert_int_equal(live(), 0);
+	assert_int_equal(memory_unknown_frees(memory), 0);
+	assert_int_equal(memory_totals(memory, MEMORY_NONE)->freed.count, n);
+	assert_count(memory_totals(memory, MEMORY_NONE)->replaced, 0, 0);
+	assert_count(memory_totals(memory, MEMORY_NONE)->exit, 0, 0);
+}
+
+/* The first free is the last to return: its address is given out and freed again meanwhile. */
+static void test_a_free_may_return_after_the_next_free_of_its_address(void **state)
+{
+	follow(the_process(), alloc_at("cudaMalloc", 0, A, KIB));
+	follow(the_process(), alloc_at("cudaMalloc", 2, A, 2 * KIB));
+	assert_int_equal(follow(the_process(), free_at("cudaFree", 3, A)), 2 * KIB);
+	assert_int_equal(follow(the_process(), slow_free_at(A, 1, 4)), KIB);
+	assert_all_freed(2);
+	follow(the_process(), free_at("cudaFree", 5, A));
+	assert_int_equal(memory_unknown_frees(memory), 1);
+}
+
+static void test_a_late_free_is_known_after_more_allocations_there(void **state)
+{
+	follow(the_process(), alloc_at("cudaMalloc", 0, A, KIB));
+	follow(the_process(), alloc_at("cudaMalloc", 2, A, 2 * KIB));
+	follow(the_process(), free_at("cudaFree", 3, A));
+	follow(the_process(), alloc_at("cudaMalloc", 4, A, 4 * KIB));
+	assert_int_equal(live(), 4 * KIB);
+	assert_int_equal(follow(the_process(), slow_free_at(A, 1, 5)), KIB);
+	follow(the_process(), free_at("cudaFree", 6, A));
+	assert_all_freed(3);
+}
+
+static void test_a_free_that_began_too_late_leaves_the_late_one_its_allocation(void **state)
+{
+	follow(the_process(), alloc_at("cudaMalloc", 0, A, KIB));
+	follow(the_process(), alloc_at("cudaMalloc", 2, A, 2 * KIB));
+	follow(the_process(), free_at("cudaFree", 3, A));
+	follow(the_process(), free_at("cudaFree", 4, A));
+	assert_int_equal(memory_unknown_frees(memory), 1);
+	assert_int_equal(follow(the_process(), slow_free_at(A, 1, 5)), KIB);
+	assert_int_equal(memory_unknown_frees(memory), 1);
+}
+
+static void count_one(void *data, const struct memory_allocation *allocation)
+{
+	++*(unsigned *)data;
+}
+
+static void test_what_waits_for_a_late_free_is_not_live(void **state)
+{
+	unsigned n = 0;
+
+	follow(the_process(), alloc_at("cudaMalloc", 0, A, KIB));
+	follow(the_process(), alloc_at("cudaMalloc", 2, A, 2 * KIB));
+	follow(the_process(), free_at("cudaFree", 3, A));
+	memory_each_live(memory, count_one, &n);
+	assert_int_equal(n, 0);
+	follow(the_process(), call_at("cudaDeviceReset", 4, 1));
+	assert_count(memory_totals(memory, MEMORY_NONE)->context, 0, 0);
+	follow(the_process(), alloc_at("cudaMalloc", 6, B, KIB));
+	follow(the_process(), alloc_at("cudaMalloc", 7, B, 2 * KIB));
+	follow(the_process(), free_at("cudaFree", 8, B));
+	follow_process(the_process(), EVENT_EXIT);
+	assert_count(memory_totals(memory, MEMORY_NONE)->exit, 0, 0);
+}
+
+/* 1,024 are kept; of one more the oldest is not waited for any longer. */
+static void test_only_so_many_late_frees_are_waited_for(void **state)
+{
+	for (uint64_t i = 0; i < 1025; i++) {
+		follow(the_process(), alloc_at("cudaMalloc", 4 * i, A + i * KIB, KIB));
+		follow(the_process(), alloc_at("cudaMalloc", 4 * i + 2, A + i * KIB, KIB));
+		follow(the_process(), free_at("cudaFree", 4 * i + 3, A + i * KIB));
+	}
+	assert_int_equal(follow(the_process(), slow_free_at(A, 1, 5000)), 0);
+	assert_int_equal(memory_unknown_frees(memory), 1);
+	for (uint64_t i = 1; i < 1025; i++)
+		assert_int_equal(
+			follow(the_process(), slow_free_at(A + i * KIB, 4 * i + 1, 5000 + i)), KIB);
+	assert_int_equal(memory_unknown_frees(memory), 1);
+	assert_count(memory_totals(memory, MEMORY_NONE)->replaced, 1, KIB);
+}
+
 static void test_a_free_of_an_unknown_address_is_counted_apart(void **state)
 {
 	assert_int_equal(follow(the_process(), free_at("cudaFree", 0, A)), 0);
@@ -365,6 +458,11 @@ int main(void)
 		TEST(test_allocations_and_frees_balance),
 		TEST(test_a_free_through_the_other_layer_finds_the_allocation),
 		TEST(test_a_free_may_return_after_its_address_was_given_out_again),
+		TEST(test_a_free_may_return_after_the_next_free_of_its_address),
+		TEST(test_a_late_free_is_known_after_more_allocations_there),
+		TEST(test_a_free_that_began_too_late_leaves_the_late_one_its_allocation),
+		TEST(test_what_waits_for_a_late_free_is_not_live),
+		TEST(test_only_so_many_late_frees_are_waited_for),
 		TEST(test_the_kind_of_the_allocation_counts_and_not_that_of_the_free),
 		TEST(test_two_processes_may_have_the_same_address),
 		TEST(test_peaks_can_begin_anew),
