@@ -300,4 +300,7 @@ def fail_at_signal(number, frame):
 
 
 signal.signal(signal.SIGTERM, fail_at_signal)
+# A shell starts what it puts into the background without job control with both ignored, and programs inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "schema"))
