@@ -32,8 +32,8 @@ HARDEN_LDFLAGS  := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-co
 # libstdc++ for __cxa_demangle only
 LIBS     := -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
 
-LAYERS   := base cuda trace probe stack agent capture analysis output report
-LIB_SRC  := $(sort $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c)))
+LAYERS   := base table cuda gpus trace probe stack agent capture analysis output report live
+LIB_SRC  := $(sort $(filter-out src/agent/lib/%,$(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c src/$(l)/*/*.c))))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(B)/%.o)

@@ -8,7 +8,7 @@
  *   work waited 501.25 us for the GPU (median; 99 %: 1.388 ms)
  */
 #include "analysis/calls.h"
-#include "analysis/columns.h"
+#include "table/columns.h"
 #include "analysis/tally.h"
 #include "base/json.h"
 #include "base/number.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "analysis/calls.h"
-#include "analysis/columns.h"
+#include "table/columns.h"
 #include "analysis/missed.h"
 #include "analysis/tally.h"
 #include "base/number.h"
@@ -213,7 +213,8 @@ static void print_memory_notes(const struct printer *p)
 	note(p, &all->exit, "never freed: released by process exit");
 	note(p, &all->context, "released with a context or device reset");
 	note(p, &all->replaced, "whose free was not seen: the address was given out again");
-	note(p, &all->untracked, "not followed: no address was recorded, or 65,536 others were live");
+	note(p, &all->untracked,
+	     "not followed: no address was recorded, or 65,536 others were live");
 	if (unknown) {
 		buf_puts(p->out, "  ");
 		add_count(p, p->out, unknown);

@@ -59,7 +59,7 @@ enum wire_flags {
 	WIRE_BEGUN = 1 << 4,      /* a WIRE_BEGIN of this call went before */
 	WIRE_TRUNCATED = 1 << 5,  /* a string longer than WIRE_STRING_MAX */
 	WIRE_FOLDED = 1 << 6,     /* the first call of a row of sums, where it is counted */
-	WIRE_BY_AGENT = 1 << 7,   /* no program saw it: an agent told of it, see capture/gpu.h */
+	WIRE_BY_AGENT = 1 << 7, /* no program saw it: an agent told of it, see capture/gpu/gpu.h */
 };
 
 struct wire_head {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "capture/target.h"
-#include "capture/watch.h"
+#include "capture/watch/watch.h"
 #include "probe/selection.h"
 #include "trace/event.h"
 

@@ -3,7 +3,7 @@
 #ifndef CUSCOPE_CAPTURE_HOST_H
 #define CUSCOPE_CAPTURE_HOST_H
 
-#include "cuda/gpus.h"
+#include "gpus/gpus.h"
 #include "trace/event.h"
 
 struct host;

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "capture/capture.h"
 #include "probe/selection.h"
-#include "report/table.h"
+#include "table/table.h"
 #include "trace/filter.h"
 #include "trace/reader.h"
 

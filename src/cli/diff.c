@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "report/diff.h"
+#include "report/diff/diff.h"
 
 struct options {
 	struct cli_range range;

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "analysis/columns.h"
-#include "analysis/contents.h"
+#include "table/columns.h"
+#include "report/contents.h"
 #include "analysis/missed.h"
 #include "base/json.h"
 #include "base/text.h"

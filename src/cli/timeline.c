@@ -11,7 +11,7 @@
 #include "base/lines.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "output/timeline_text.h"
+#include "output/timeline/timeline_text.h"
 
 #define WIDTH_DEFAULT 100 /* where it goes to no terminal */
 #define WIDTH_MOST    2000

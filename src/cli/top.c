@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
-#include "cli/top_screen.h"
+#include "live/top/top_screen.h"
 
 #define INTERVAL_NS       1000000000ull
 #define INTERVAL_LEAST_NS 100000000ull
@@ -228,6 +228,7 @@ static int top(struct top_options *o, struct err *err)
 	}
 	name = name_target(o);
 	o->screen.target = name;
+	o->screen.say = cli_say;
 	screen = top_screen_new(&o->screen);
 	if (command && !o->output)
 		top_screen_notice(screen, "what the command prints goes to /dev/null; --output "

@@ -14,8 +14,8 @@
 #include "base/suggest.h"
 #include "base/xalloc.h"
 #include "base/file.h"
-#include "output/live.h"
-#include "output/live_plot.h"
+#include "live/live.h"
+#include "live/live_plot.h"
 
 #define INTERVAL_NS 5000000000ull
 #define OLDER_NS    10000000000ull

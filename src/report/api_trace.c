@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "analysis/by_id.h"
-#include "analysis/threads.h"
+#include "report/thread_names.h"
 #include "report/names.h"
 #include "report/reports.h"
 
@@ -17,7 +17,7 @@ struct api_trace {
 	struct consumer consumer; /* first: what callers hold */
 	const struct report *report;
 	struct report_options options;
-	struct threads *threads;
+	struct thread_names *threads;
 	char **names; /* of functions, by id */
 	size_t n_names;
 	uint64_t begin_ns;
@@ -56,7 +56,7 @@ static int api_trace_begin(struct consumer *self, const struct run_info *run, st
 
 static void add_row(struct api_trace *trace, const struct event *event)
 {
-	const struct thread *thread = threads_find(trace->threads, event->process, event->tid);
+	const struct thread *thread = thread_names_find(trace->threads, event->process, event->tid);
 	struct table *table = trace->options.table;
 	const struct call *call = event->call;
 
@@ -89,7 +89,7 @@ static int api_trace_event(struct consumer *self, const struct event *event, str
 {
 	struct api_trace *trace = trace_of(self);
 
-	threads_event(trace->threads, event);
+	thread_names_event(trace->threads, event);
 	if (event->type != EVENT_CALL)
 		return 0;
 	if ((event->call->flags & CALL_NESTED) && !trace->options.nested)
@@ -115,7 +115,7 @@ static void api_trace_free(struct consumer *self)
 	for (size_t i = 0; i < trace->n_names; i++)
 		free(trace->names[i]);
 	free(trace->names);
-	threads_free(trace->threads);
+	thread_names_free(trace->threads);
 	free(trace);
 }
 
@@ -134,6 +134,6 @@ struct consumer *api_trace_report_new(const struct report *report,
 	trace->consumer.ops = &api_trace_ops;
 	trace->report = report;
 	trace->options = *options;
-	trace->threads = threads_new();
+	trace->threads = thread_names_new();
 	return &trace->consumer;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The report `memory`: by kind, by the function that made it, and the biggest that stayed. */
-#include "analysis/memory_use.h"
+#include "report/memory_use.h"
 #include "base/buf.h"
 #include "report/at_end.h"
 #include "report/reports.h"

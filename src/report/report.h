@@ -10,7 +10,7 @@
 #ifndef CUSCOPE_REPORT_REPORT_H
 #define CUSCOPE_REPORT_REPORT_H
 
-#include "report/table.h"
+#include "table/table.h"
 #include "trace/event.h"
 
 /* What a kernel is called: cuda_gpu_kern_sum, :base, :mangled. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The report `threads`: what each thread did, and how much of its time CUDA took. */
-#include "analysis/thread_use.h"
+#include "report/thread_use.h"
 #include "report/at_end.h"
 #include "report/reports.h"
 

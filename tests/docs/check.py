@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import layers
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
@@ -161,6 +163,7 @@ def main():
     checks = [(f"options of {command}", check_options(cuscope, command)) for command in commands(cuscope)]
     checks += [("command lines", check_lines(cuscope)), ("samples", check_samples(cuscope))]
     checks += [("links", check_links()), ("named tests", check_named_tests())]
+    checks += [("layers", layers.broken(ROOT))]
     failed = 0
     for name, findings in checks:
         findings = list(findings)

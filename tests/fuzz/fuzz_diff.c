@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "report/diff.h"
+#include "report/diff/diff.h"
 #include "tests/fuzz/run_command.h"
 #include "tests/fuzz/trace_mutator.h"
 

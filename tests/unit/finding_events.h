@@ -5,7 +5,7 @@
 
 #include "support.h"
 
-#include "analysis/findings.h"
+#include "report/findings/findings.h"
 
 static struct findings *findings;
 static struct run_info info;

@@ -9,7 +9,7 @@
 #include "records.h"
 
 #include "agent_words.h"
-#include "capture/gpu.h"
+#include "capture/gpu/gpu.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unit.h"
 
-#include "output/axis.h"
+#include "output/svg/axis.h"
 
 static void assert_bytes(uint64_t bytes, const char *expected)
 {

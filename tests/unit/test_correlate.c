@@ -4,7 +4,7 @@
 
 #include <malloc.h>
 
-#include "capture/correlate.h"
+#include "capture/gpu/correlate.h"
 
 #define PROCESS 100
 #define OTHER   200

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "analysis/welch.h"
-#include "report/diff.h"
+#include "report/diff/welch.h"
+#include "report/diff/diff.h"
 
 /* ---- the test ------------------------------------------------------------------------------ */
 

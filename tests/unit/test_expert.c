@@ -4,9 +4,9 @@
 #include "support.h"
 
 #include "analysis/asked.h"
-#include "analysis/long_gaps.h"
+#include "report/expert/long_gaps.h"
 #include "report/report.h"
-#include "report/table.h"
+#include "table/table.h"
 
 static struct run run;
 static struct table *table;

@@ -5,7 +5,7 @@
 #include "analysis/gpu_ids.h"
 #include "analysis/gpu_windows.h"
 #include "analysis/gpu_work.h"
-#include "analysis/long_gaps.h"
+#include "report/expert/long_gaps.h"
 
 static uint64_t seed;
 

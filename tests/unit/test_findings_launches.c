@@ -2,7 +2,7 @@
 /* Short kernels, launch-bound threads, sequences, and allocation in the loop. */
 #include "finding_events.h"
 
-#include "analysis/repeats.h"
+#include "report/findings/repeats.h"
 
 /* Launches of 5 us every 10 us, whose kernels begin 4 us after the launch's begin and take `ns`:
  * the GPU is idle between them, and waits for each launch. */

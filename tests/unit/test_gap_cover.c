@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "support.h"
 
-#include "analysis/gap_cover.h"
+#include "report/gaps/gap_cover.h"
 
 static struct gap_cover cover;
 static uint64_t gaps_ns;

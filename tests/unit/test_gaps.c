@@ -2,7 +2,7 @@
 /* Gaps whose cause is known, since the events around them were made for it. */
 #include "support.h"
 
-#include "analysis/gaps.h"
+#include "report/gaps/gaps.h"
 
 #define STREAM_A 0x55d0aa000010
 #define STREAM_B 0x55d0aa000020

@@ -2,7 +2,7 @@
 /* Launches that agents tell of, and the probes that are away meanwhile. */
 #include "gpu_scene.h"
 
-#include "capture/gpu_targets.h"
+#include "capture/gpu/gpu_targets.h"
 
 /* A process with an agent that measures, long enough ago; its launches are hooked as they may be.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unit.h"
 
-#include "capture/gpu_order.h"
+#include "capture/gpu/gpu_order.h"
 
 static int make(void **state)
 {

@@ -3,7 +3,7 @@
 
 #include <malloc.h>
 
-#include "capture/gpu_records.h"
+#include "capture/gpu/gpu_records.h"
 
 struct fixture {
 	struct gpu_records *records;

@@ -2,7 +2,7 @@
 /* The rules of Holistic Trace Analysis; its own figures for the golden traces were the same. */
 #include "support.h"
 
-#include "analysis/hta.h"
+#include "report/overlap/hta.h"
 
 static struct hta *hta;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "support.h"
 
-#include "analysis/kernel_launches.h"
+#include "report/launches/kernel_launches.h"
 
 static struct kernel_launches *launches;
 

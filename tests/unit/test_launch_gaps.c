@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "support.h"
 
-#include "analysis/launch_gaps.h"
+#include "report/launches/launch_gaps.h"
 
 static struct launch_gaps *gaps;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "support.h"
 
-#include "analysis/live.h"
+#include "live/top/live.h"
 
 #define KIB    1024ull
 #define A      0x7f0000000000ull

@@ -2,8 +2,8 @@
 /* A page of memleak, made by hand, as text, as JSON and as a picture. */
 #include "unit.h"
 
-#include "output/live.h"
-#include "output/live_plot.h"
+#include "live/live.h"
+#include "live/live_plot.h"
 
 #define SECOND 1000000000ull
 #define KIB    1024ull

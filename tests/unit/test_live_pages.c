@@ -2,7 +2,7 @@
 /* Pages of launches and bandwidth: tables, JSON, and the lines of gpuprobe. */
 #include "unit.h"
 
-#include "output/live.h"
+#include "live/live.h"
 
 static const struct process app = { .pid = 7, .comm = "app\033[31m" };
 static const struct kernel tick = { .mangled = "_Z4tickv", .name = "tick()", .resolved = true };

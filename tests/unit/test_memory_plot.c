@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "support.h"
 
-#include "output/memory_history.h"
-#include "output/memory_plot.h"
+#include "output/svg/memory_history.h"
+#include "output/svg/memory_plot.h"
 
 #define MIB (1ull << 20)
 

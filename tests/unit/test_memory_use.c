@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "support.h"
 
-#include "analysis/memory_use.h"
+#include "report/memory_use.h"
 
 static struct memory_use *use;
 

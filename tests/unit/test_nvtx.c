@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "report/report.h"
-#include "report/table.h"
+#include "table/table.h"
 
 static struct run run;
 static struct table *table;

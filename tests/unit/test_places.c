@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "analysis/places.h"
+#include "live/places.h"
 
 #define SECOND 1000000000ull
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "output/protobuf.h"
+#include "output/perfetto/protobuf.h"
 #include "unit.h"
 
 static struct buf out;

@@ -2,7 +2,7 @@
 /* Which work on GPUs is that of which range, held against counting it all. */
 #include "support.h"
 
-#include "analysis/range_work.h"
+#include "report/nvtx/range_work.h"
 
 #define RANGES  2000
 #define CALLS   4000

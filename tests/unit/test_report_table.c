@@ -2,7 +2,7 @@
 #include "support.h"
 
 #include <errno.h>
-#include "report/table.h"
+#include "table/table.h"
 
 static const struct table_column columns[] = {
 	{ "Time", TABLE_PERCENT },    { "Total Time", TABLE_DURATION },
@@ -362,8 +362,8 @@ static void write_sorted(enum table_form form, const char *sort, size_t top)
 static void test_rows_go_by_a_column(void **state)
 {
 	write_sorted(TABLE_FORM_CSV, "num_calls", 0);
-	assert_string_equal(
-		text, "Num Calls,Name\n7,\n2.5,cudaMemcpy\n1,cudaMemcpyAsync\n,cuInit\n");
+	assert_string_equal(text,
+	                    "Num Calls,Name\n7,\n2.5,cudaMemcpy\n1,cudaMemcpyAsync\n,cuInit\n");
 	free(text);
 	write_sorted(TABLE_FORM_CSV, "Num Calls:asc", 2);
 	assert_string_equal(text, "Num Calls,Name\n1,cudaMemcpyAsync\n2.5,cudaMemcpy\n");
@@ -390,8 +390,8 @@ static void test_a_column_that_is_not_there_is_told_with_those_that_are(void **s
 	table_text(table, "cuInit");
 	table_end_row(table);
 	assert_int_equal(table_end(table, &err), -EINVAL);
-	assert_string_equal(
-		err.text, "--sort: report has no column 'Cuont'; its columns are Count, Name");
+	assert_string_equal(err.text,
+	                    "--sort: report has no column 'Cuont'; its columns are Count, Name");
 	table_close(table);
 	fclose(out);
 	assert_string_equal(text, "");

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "report/report.h"
-#include "report/table.h"
+#include "table/table.h"
 
 static struct run run;
 static struct table *table;
@@ -535,7 +535,8 @@ static void test_kernels_are_matched_within_their_process(void **state)
 	push_launch(the_process(), 4243, 1);
 	push_kernel(other, 1, 18, 20);
 	assert_string_equal(end_report(), "");
-	assert_has(told, "kernels left out, whose launch was not recorded or is no longer known: 1\n");
+	assert_has(told,
+	           "kernels left out, whose launch was not recorded or is no longer known: 1\n");
 	close_run(&run);
 }
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cuda/smi.h"
+#include "gpus/smi.h"
 
 static struct gpus_sample sample;
 

@@ -2,7 +2,7 @@
 #include "support.h"
 
 #include "analysis/thread_ids.h"
-#include "analysis/thread_use.h"
+#include "report/thread_use.h"
 
 static struct thread_use *use;
 

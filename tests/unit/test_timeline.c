@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "support.h"
 
-#include "analysis/timeline.h"
-#include "output/timeline_text.h"
+#include "output/timeline/timeline.h"
+#include "output/timeline/timeline_text.h"
 
 static struct timeline *timeline;
 

@@ -2,7 +2,7 @@
 #include "support.h"
 
 #include "base/text.h"
-#include "output/top_tables.h"
+#include "live/top/top_tables.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)

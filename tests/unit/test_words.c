@@ -2,7 +2,7 @@
 /* Texts that go on in the next rows of a table. */
 #include "support.h"
 
-#include "report/words.h"
+#include "table/words.h"
 
 static struct buf line;
 

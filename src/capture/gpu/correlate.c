@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT
+#include "capture/gpu/correlate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+#define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */
+#define WAITING_MAX 131072 /* of a thread, a power of two */
+#define WAITING_NS  1000000000 /* behind the thread's next ones: calls come sooner */
+#define WAITING_FEW 16         /* more room than this is given back when it is empty */
+#define WAITING_ALL                                                                                \
+	262144            /* room of all threads, 32 bytes each; beyond, a call is not waited for */
+#define WAITING_EACH 1024 /* a thread's, where half of that is taken */
+#define THREADS_MAX  4096 /* 2 KiB each; beyond, the thread that came first is forgotten */
+#define WAYS         4
+#define GROUP        64
+#define GROUPS_BITS  11
+#define SETS         (GROUP << GROUPS_BITS) /* 2^19 calls, 32 bytes each */
+
+/* Both sides read the same clock, the kernel by its fast variant, which may be off by a tick. */
+#define SLOP_NS 200
+
+#define NUMBER_WAITS 0
+#define NUMBER_NONE  UINT64_MAX
+
+struct entry {
+	struct correlate_id id;
+	uint32_t tid;
+	uint64_t number; /* or NUMBER_WAITS, NUMBER_NONE */
+	uint64_t begin_ns;
+};
+
+struct seen_call {
+	uint64_t begin_ns, end_ns, number;
+	bool work;
+};
+
+struct waiting {
+	struct correlate_id id;
+	uint64_t begin_ns, end_ns;
+};
+
+struct thread {
+	uint32_t tid, pid;
+	struct seen_call last[LAST];
+	uint64_t calls; /* ever: the last one is at (calls - 1) % LAST */
+	struct waiting *waiting;
+	uint32_t first, count, capacity; /* a circle; capacity is a power of two */
+	UT_hash_handle hh;
+};
+
+#define OWN_MAX 256
+
+struct correlate {
+	struct correlate_span own[OWN_MAX]; /* a circle */
+	uint32_t owns;                      /* ever */
+	uint64_t own_until_ns;              /* the latest end of these */
+	struct thread *threads, *recent;
+	size_t waiting_room;   /* of all threads */
+	struct entry *entries; /* SETS times WAYS; in a set the newest first */
+};
+
+struct correlate *correlate_new(void)
+{
+	struct correlate *c = xcalloc(1, sizeof(*c));
+
+	c->entries = xcalloc((size_t)SETS * WAYS, sizeof(*c->entries));
+	return c;
+}
+
+static void thread_drop(struct correlate *c, struct thread *thread)
+{
+	c->recent = NULL;
+	c->waiting_room -= thread->capacity;
+	HASH_DEL(c->threads, thread);
+	free(thread->waiting);
+	free(thread);
+}
+
+void correlate_free(struct correlate *c)
+{
+	struct thread *thread, *next;
+
+	if (!c)
+		return;
+	HASH_ITER (hh, c->threads, thread, next) {
+		thread_drop(c, thread);
+	}
+	free(c->entries);
+	free(c);
+}
+
+static struct thread *thread_get(struct correlate *c, uint32_t pid, uint32_t tid)
+{
+	struct thread *thread = c->recent;
+
+	if (!thread || thread->tid != tid)
+		HASH_FIND_INT(c->threads, &tid, thread);
+	if (thread && thread->pid != pid) { /* the tid was given to another process */
+		thread_drop(c, thread);
+		thread = NULL;
+	}
+	if (!thread) {
+		if (HASH_COUNT(c->threads) >= THREADS_MAX)
+			thread_drop(c, c->threads);
+		thread = xcalloc(1, sizeof(*thread));
+		thread->tid = tid;
+		thread->pid = pid;
+		HASH_ADD_INT(c->threads, tid, thread);
+	}
+	c->recent = thread;
+	return thread;
+}
+
+/* ---- CUPTI's numbers ----------------------------------------------------------------------- */
+
+/*
+ * Calls that follow each other lie side by side, which the processor's caches want; groups of them
+ * are spread (Knuth 6.4), and turned within, since numbers come with gaps of some regularity.
+ */
+static struct entry *set_of(const struct correlate *c, struct correlate_id id)
+{
+	uint32_t group = id.number / GROUP + id.agent * 0x9e3779b1u, hash = group * 2654435769u;
+	uint32_t at = (hash >> (32 - GROUPS_BITS)) * GROUP + (id.number + (hash >> 10)) % GROUP;
+
+	return &c->entries[(size_t)at * WAYS];
+}
+
+static struct entry *entry_find(const struct correlate *c, struct correlate_id id)
+{
+	struct entry *set = set_of(c, id);
+
+	for (int i = 0; i < WAYS; i++) {
+		if (set[i].id.agent == id.agent && set[i].id.number == id.number && set[i].begin_ns)
+			return &set[i];
+	}
+	return NULL;
+}
+
+/* The oldest of the set makes room. */
+static void entry_add(struct correlate *c, const struct correlate_span *call,
+                      struct correlate_id id)
+{
+	struct entry *set = set_of(c, id), *old = entry_find(c, id);
+	size_t older = old ? (size_t)(old - set) : WAYS - 1;
+
+	memmove(set + 1, set, older * sizeof(*set));
+	set[0] = (struct entry){ id, call->tid, NUMBER_WAITS, call->begin_ns };
+}
+
+/* ---- whose call it is ---------------------------------------------------------------------- */
+
+/* Around the agent's call; or within it, where only the driver's call inside it is hooked. */
+static bool belongs(const struct seen_call *call, uint64_t begin_ns, uint64_t end_ns)
+{
+	if (call->end_ns && call->begin_ns <= begin_ns + SLOP_NS &&
+	    call->end_ns + SLOP_NS >= end_ns)
+		return true;
+	return call->work && call->begin_ns + SLOP_NS >= begin_ns &&
+	       (call->end_ns ? call->end_ns : call->begin_ns) <= end_ns + SLOP_NS;
+}
+
+static struct seen_call *find_call(struct thread *thread, uint64_t begin_ns, uint64_t end_ns)
+{
+	for (uint64_t i = thread->calls; i > 0 && thread->calls - i < LAST; i--) {
+		struct seen_call *call = &thread->last[(i - 1) % LAST];
+
+		if (belongs(call, begin_ns, end_ns))
+			return call;
+		if (call->end_ns && call->end_ns + SLOP_NS < begin_ns)
+			return NULL; /* it is older, and so are those before it */
+	}
+	return NULL;
+}
+
+/* Of calls without an end: the latest that began before. */
+static const struct seen_call *find_entered(const struct thread *thread, uint64_t begin_ns)
+{
+	for (uint64_t i = thread->calls; i > 0 && thread->calls - i < LAST; i--) {
+		const struct seen_call *call = &thread->last[(i - 1) % LAST];
+
+		if (call->begin_ns <= begin_ns + SLOP_NS)
+			return call->end_ns ? NULL : call;
+	}
+	return NULL;
+}
+
+static struct waiting *waiting_first(struct thread *thread)
+{
+	return thread->count ? &thread->waiting[thread->first] : NULL;
+}
+
+static void waiting_drop(struct correlate *c, struct thread *thread)
+{
+	thread->first = (thread->first + 1) & (thread->capacity - 1);
+	if (--thread->count || thread->capacity <= WAITING_FEW)
+		return;
+	free(thread->waiting);
+	thread->waiting = NULL;
+	c->waiting_room -= thread->capacity;
+	thread->capacity = thread->first = 0;
+}
+
+static void settle(struct correlate *c, struct correlate_id id, const struct seen_call *call)
+{
+	struct entry *entry = entry_find(c, id);
+
+	if (!entry || entry->number != NUMBER_WAITS)
+		return;
+	entry->number = call ? call->number : NUMBER_NONE;
+	if (call && call->begin_ns < entry->begin_ns)
+		entry->begin_ns = call->begin_ns;
+}
+
+/* The number that was reserved for this call, if one was. */
+static uint64_t reserved(const struct correlate *c, struct thread *thread,
+                         const struct seen_call *call)
+{
+	for (uint32_t i = 0; i < thread->count; i++) {
+		const struct waiting *w =
+			&thread->waiting[(thread->first + i) & (thread->capacity - 1)];
+		const struct entry *entry;
+
+		if (w->begin_ns > (call->end_ns ? call->end_ns : call->begin_ns) + SLOP_NS)
+			break;
+		if (!belongs(call, w->begin_ns, w->end_ns))
+			continue;
+		entry = entry_find(c, w->id);
+		if (entry && entry->number != NUMBER_WAITS && entry->number != NUMBER_NONE)
+			return entry->number;
+	}
+	return 0;
+}
+
+/* What waited for this call, or can wait no longer now that it has come. */
+static void settle_waiting(struct correlate *c, struct thread *thread, const struct seen_call *call)
+{
+	struct waiting *w;
+
+	while ((w = waiting_first(thread))) {
+		if (belongs(call, w->begin_ns, w->end_ns))
+			settle(c, w->id, call);
+		else if (w->begin_ns < call->begin_ns &&
+		         (!call->end_ns || w->end_ns < call->begin_ns))
+			settle(c, w->id, find_entered(thread, w->begin_ns));
+		else
+			break;
+		waiting_drop(c, thread);
+	}
+}
+
+uint64_t correlate_call(struct correlate *c, const struct correlate_span *span, uint64_t next)
+{
+	struct thread *thread = thread_get(c, span->pid, span->tid);
+	struct seen_call call = { .begin_ns = span->begin_ns,
+		                  .end_ns = span->end_ns,
+		                  .work = span->work };
+	uint64_t number = reserved(c, thread, &call);
+
+	call.number = number ? number : next;
+	settle_waiting(c, thread, &call);
+	thread->last[thread->calls++ % LAST] = call;
+	return call.number;
+}
+
+static void wait_for_call(struct correlate *c, struct thread *thread, struct waiting waiting)
+{
+	while (thread->count && (thread->count == WAITING_MAX ||
+	                         waiting_first(thread)->end_ns + WAITING_NS < waiting.begin_ns)) {
+		settle(c, waiting_first(thread)->id, NULL);
+		waiting_drop(c, thread);
+	}
+	if (thread->count == thread->capacity) {
+		uint32_t capacity = thread->capacity ? 2 * thread->capacity : 16;
+		size_t room = c->waiting_room + capacity - thread->capacity;
+		struct waiting *more;
+
+		if (room > WAITING_ALL || (room > WAITING_ALL / 2 && capacity > WAITING_EACH)) {
+			settle(c, waiting.id, NULL); /* its work is of no known call */
+			return;
+		}
+		c->waiting_room = room;
+		more = xcalloc(capacity, sizeof(*more));
+
+		for (uint32_t i = 0; i < thread->count; i++)
+			more[i] = thread->waiting[(thread->first + i) & (thread->capacity - 1)];
+		free(thread->waiting);
+		thread->waiting = more;
+		thread->first = 0;
+		thread->capacity = capacity;
+	}
+	thread->waiting[(thread->first + thread->count++) & (thread->capacity - 1)] = waiting;
+}
+
+/* The driver's call and the runtime's around it have one number, and may both be told of. */
+static bool told_already(const struct correlate *c, const struct correlate_span *call,
+                         struct correlate_id id)
+{
+	const struct entry *entry = entry_find(c, id);
+
+	return entry && entry->begin_ns + SLOP_NS >= call->begin_ns &&
+	       entry->begin_ns <= call->end_ns && entry->number != NUMBER_NONE;
+}
+
+void correlate_agent_call(struct correlate *c, const struct correlate_span *span,
+                          struct correlate_id id)
+{
+	struct thread *thread = thread_get(c, span->pid, span->tid);
+	const struct seen_call *call;
+
+	if (told_already(c, span, id))
+		return;
+	entry_add(c, span, id);
+	call = find_call(thread, span->begin_ns, span->end_ns);
+	if (call)
+		settle(c, id, call);
+	else
+		wait_for_call(c, thread, (struct waiting){ id, span->begin_ns, span->end_ns });
+}
+
+enum correlate_answer correlate_find(struct correlate *c, struct correlate_id id, uint64_t *number,
+                                     uint64_t *begin_ns)
+{
+	const struct entry *entry = entry_find(c, id);
+
+	if (!entry)
+		return CORRELATE_UNKNOWN;
+	*begin_ns = entry->begin_ns;
+	*number = 0;
+	if (entry->number == NUMBER_WAITS)
+		return CORRELATE_WAITS;
+	if (entry->number == NUMBER_NONE)
+		return CORRELATE_NONE;
+	*number = entry->number;
+	return CORRELATE_KNOWN;
+}
+
+/* ---- time of the agent's own ---------------------------------------------------------------- */
+
+void correlate_own_time(struct correlate *c, const struct correlate_span *own)
+{
+	c->own[c->owns++ % OWN_MAX] = *own;
+	if (own->end_ns > c->own_until_ns)
+		c->own_until_ns = own->end_ns;
+}
+
+uint64_t correlate_own_ns(const struct correlate *c, const struct correlate_span *call)
+{
+	uint64_t sum = 0;
+
+	if (call->begin_ns > c->own_until_ns) /* as a rule: it is at the begin of processes */
+		return 0;
+	for (uint32_t i = 0; i < c->owns && i < OWN_MAX; i++) {
+		const struct correlate_span *own = &c->own[i];
+
+		if (own->tid == call->tid && own->pid == call->pid &&
+		    own->begin_ns + SLOP_NS >= call->begin_ns &&
+		    own->end_ns <= call->end_ns + SLOP_NS)
+			sum += own->end_ns - own->begin_ns;
+	}
+	return sum;
+}
+
+/* ---- numbers before their calls ------------------------------------------------------------ */
+
+/* What waits in a thread is in order of time. */
+static bool waits_in(const struct thread *thread, const struct entry *entry)
+{
+	uint32_t low = 0, high = thread->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct waiting *w =
+			&thread->waiting[(thread->first + middle) & (thread->capacity - 1)];
+
+		if (w->begin_ns == entry->begin_ns)
+			return w->id.number == entry->id.number && w->id.agent == entry->id.agent;
+		if (w->begin_ns < entry->begin_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
+static struct thread *waits_where(const struct correlate *c, const struct entry *entry)
+{
+	struct thread *thread;
+
+	if (!entry || entry->number != NUMBER_WAITS)
+		return NULL;
+	HASH_FIND_INT(c->threads, &entry->tid, thread);
+	return thread && waits_in(thread, entry) ? thread : NULL;
+}
+
+bool correlate_waits(const struct correlate *c, struct correlate_id id, uint32_t *tid,
+                     uint64_t *begin_ns)
+{
+	const struct entry *entry = entry_find(c, id);
+
+	if (!waits_where(c, entry))
+		return false;
+	*begin_ns = entry->begin_ns;
+	*tid = entry->tid;
+	return true;
+}
+
+bool correlate_reserve(struct correlate *c, struct correlate_id id, uint64_t next, uint64_t *number)
+{
+	struct entry *entry = entry_find(c, id);
+	const struct seen_call *call = NULL;
+	struct thread *thread;
+
+	*number = 0;
+	if (!entry || entry->number != NUMBER_WAITS)
+		return false;
+	thread = waits_where(c, entry);
+	if (thread)
+		call = find_entered(thread, entry->begin_ns);
+	*number = call ? call->number : thread ? next : 0;
+	entry->number = *number ? *number : NUMBER_NONE;
+	return next && *number == next && !call;
+}
+
+void correlate_forget(struct correlate *c, uint32_t pid, uint64_t time_ns)
+{
+	struct thread *thread, *next;
+
+	HASH_ITER (hh, c->threads, thread, next) {
+		if (thread->pid != pid)
+			continue;
+		while (thread->count && waiting_first(thread)->begin_ns < time_ns)
+			waiting_drop(c, thread);
+		if (!thread->count)
+			thread_drop(c, thread);
+	}
+}

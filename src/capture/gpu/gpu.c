@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+#include "capture/gpu/gpu_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "capture/proc.h"
+
+#define CALLS_NS        50000000ull /* by then the call of an activity has come, nearly always */
+#define TOLD_RING_BYTES (32u << 20) /* an agent that tells of launches writes six times as much */
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static const struct kernel *kernel_named(void *data, const char *mangled)
+{
+	const struct gpu_process *process = data;
+
+	return stream_kernel_named(process->gpu->options.stream, process->pid, mangled);
+}
+
+static struct gpu_records *new_records(struct gpu_process *process)
+{
+	const struct gpu_records_options options = { .kernel = kernel_named,
+		                                     .data = process,
+		                                     .budget = process->gpu->options.budget,
+		                                     .owner = process->pid };
+
+	return gpu_records_new(&options);
+}
+
+struct gpu_process *gpu_process_get(struct gpu *gpu, uint32_t pid)
+{
+	struct gpu_process *process = gpu->recent;
+
+	if (process && process->pid == pid)
+		return process;
+	HASH_FIND_INT(gpu->processes, &pid, process);
+	if (!process) {
+		process = xcalloc(1, sizeof(*process));
+		process->gpu = gpu;
+		process->pid = pid;
+		process->agent = ++gpu->n_agents;
+		process->records = new_records(process);
+		HASH_ADD_INT(gpu->processes, pid, process);
+	}
+	return gpu->recent = process;
+}
+
+static void process_drop(struct gpu *gpu, struct gpu_process *process)
+{
+	gpu->recent = NULL;
+	HASH_DEL(gpu->processes, process);
+	gpu->unrecorded += unrecorded_end(&process->unrecorded);
+	gpu_records_free(process->records);
+	free(process->hooks);
+	free(process->told);
+	free(process);
+}
+
+void gpu_records_renew(struct gpu *gpu, struct gpu_process *process)
+{
+	gpu_records_free(process->records);
+	process->records = new_records(process);
+	process->agent = ++gpu->n_agents;
+	free(process->hooks);
+	process->hooks = NULL;
+	process->n_hooks = 0;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------- */
+
+/*
+ * Whether a process that brings its agent along is a target. The name of the socket is no secret
+ * (/proc/net/unix): a stranger's process that connects is to be turned away, not believed.
+ */
+static bool is_wanted(void *data, pid_t pid)
+{
+	const struct gpu *gpu = data;
+	bool wanted = gpu->options.programs ? programs_target_has(gpu->options.programs, pid)
+	                                    : gpu->options.follow || pid == gpu->command;
+
+	if (wanted) /* it waits for an answer: later it may be gone, and nobody knows its name */
+		stream_process(gpu->options.stream, (uint32_t)pid);
+	return wanted;
+}
+
+static void tell_no_agent(struct gpu *gpu, pid_t pid)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+	         "no GPU times of process %d: it uses CUDA, but no agent came along: was its "
+	         "environment cleaned (env -i, sudo)? With --no-hold it is entered",
+	         pid);
+	gpu_tell_trouble(gpu, gpu_process_get(gpu, (uint32_t)pid), text, true);
+}
+
+static void enter(void *data, pid_t pid)
+{
+	struct gpu *gpu = data;
+
+	if (gpu->held)
+		tell_no_agent(gpu, pid);
+	else
+		agents_enter(gpu->agents, pid);
+}
+
+static void note_windows(struct gpu *gpu)
+{
+	const struct capture_gpu *settings = gpu->options.settings;
+
+	if (!settings->window_ns)
+		return;
+	modules_lock(gpu->options.modules);
+	modules_miss(gpu->options.modules, MISS_GPU_TIMES, NULL, NULL, 0,
+	             "GPU times of %g s in every %g s only (--gpu-window)",
+	             settings->window_ns / 1e9, settings->period_ns / 1e9);
+	modules_unlock(gpu->options.modules);
+}
+
+int gpu_open(const struct gpu_options *options, struct gpu **result, struct err *err)
+{
+	const struct capture_gpu *settings = options->settings;
+	struct gpu *gpu = xcalloc(1, sizeof(*gpu));
+	const struct agents_options agents = {
+		.kinds = settings->kinds | (options->launches ? AGENT_WANT_ARGUMENTS : 0),
+		.window_ns = settings->window_ns,
+		.period_ns = settings->period_ns,
+		.ring_bytes = options->ring_bytes ? options->ring_bytes
+		              : options->launches ? TOLD_RING_BYTES
+		                                  : 0,
+		.cupti = settings->cupti,
+		.record = gpu_on_record,
+		.state = gpu_on_state,
+		.unmeasured = gpu_on_unmeasured,
+		.wanted = is_wanted,
+		.data = gpu,
+	};
+	int r;
+
+	gpu->options = *options;
+	gpu->order = gpu_order_new();
+	gpu->tids = tids_new();
+	gpu->targets = gpu_targets_new(options->target == TARGET_COMMAND, enter, gpu);
+	r = agents_new(&agents, &gpu->agents, err);
+	if (r) {
+		gpu->agents = NULL;
+		gpu_free(gpu);
+		return r;
+	}
+	note_windows(gpu);
+	if (options->launches) {
+		gpu->calls = gpu_calls_new(programs_state(options->programs));
+		gpu->launches = gpu_launches_new(options->modules, options->programs, true);
+	}
+	*result = gpu;
+	return 0;
+}
+
+void gpu_free(struct gpu *gpu)
+{
+	struct gpu_process *process, *next;
+
+	if (!gpu)
+		return;
+	agents_free(gpu->agents);
+	gpu_targets_free(gpu->targets);
+	gpu_calls_free(gpu->calls);
+	gpu_launches_free(gpu->launches);
+	gpu_order_free(gpu->order);
+	tids_free(gpu->tids);
+	HASH_ITER (hh, gpu->processes, process, next) {
+		process_drop(gpu, process);
+	}
+	free(gpu);
+}
+
+struct order_source gpu_source(struct gpu *gpu)
+{
+	struct order_source source = { 0 };
+
+	if (gpu->calls)
+		source = (struct order_source){ gpu_calls_peek, gpu_calls_advance, gpu->calls };
+	return source;
+}
+
+int gpu_environment(struct gpu *gpu, char *const **environment, struct err *err)
+{
+	return agents_environment(gpu->agents, environment, err);
+}
+
+void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command, bool held)
+{
+	gpu->held = held;
+	gpu->begin_ns = gpu->now_ns = now_ns;
+	gpu->command = command;
+}
+
+int gpu_fd(const struct gpu *gpu)
+{
+	return agents_fd(gpu->agents);
+}
+
+void gpu_running(struct gpu *gpu, pid_t pid)
+{
+	if (proc_has_open(pid, "/dev/nvidia"))
+		gpu_targets_running(gpu->targets, pid, gpu->now_ns);
+}
+
+void gpu_called(struct gpu *gpu, const struct wire_call *call)
+{
+	const struct module *module = NULL;
+	const struct hook *hook = modules_hook(gpu->options.modules, call->head.hook, &module);
+
+	gpu_targets_called(gpu->targets, call, hook, module, gpu->now_ns);
+}
+
+void gpu_forked(struct gpu *gpu)
+{
+	if (gpu->launches)
+		gpu_launches_unsettle(gpu->launches, gpu->now_ns);
+}
+
+/* Whether what it launches is to be told of, whatever it consists of. */
+static bool has_work(const struct gpu *gpu, const struct call *call)
+{
+	const uint32_t nodes = AGENT_WANT_KERNELS | AGENT_WANT_COPIES | AGENT_WANT_SETS;
+	uint32_t kinds = gpu->options.settings->kinds;
+
+	if (call->op == OP_LAUNCH)
+		return kinds & AGENT_WANT_KERNELS;
+	return kinds & AGENT_WANT_GRAPHS || (kinds & nodes) == nodes;
+}
+
+void gpu_launched(struct gpu *gpu, uint32_t pid, const struct call *call)
+{
+	struct gpu_process *process;
+
+	HASH_FIND_INT(gpu->processes, &pid, process);
+	if (!process || !process->since_ns || !gpu->options.all_launches ||
+	    gpu->options.settings->window_ns || !has_work(gpu, call))
+		return;
+	if (call->begin_ns >= process->since_ns &&
+	    (!process->until_ns || call->begin_ns < process->until_ns))
+		unrecorded_launched(&process->unrecorded, call->correlation);
+}
+
+bool gpu_is_double(struct gpu *gpu, const struct wire_head *record)
+{
+	const struct hook *hook;
+
+	if (!gpu->calls || record->type != WIRE_CALL)
+		return false;
+	hook = modules_hook(gpu->options.modules, record->hook, NULL);
+	return hook && hook->group == HOOK_LAUNCH &&
+	       gpu_calls_is_double(gpu->calls, (const struct wire_call *)record);
+}
+
+/* ---- turns --------------------------------------------------------------------------------- */
+
+/* What a consumer said while agents were read. */
+static int failed(const struct gpu *gpu, struct err *err)
+{
+	if (gpu->failure.code)
+		*err = gpu->failure;
+	return gpu->failure.code;
+}
+
+static bool tells_of_launches(void *data, pid_t pid)
+{
+	const struct gpu *gpu = data;
+	const struct gpu_process *process;
+
+	HASH_FIND_INT(gpu->processes, &pid, process);
+	return process && process->running && gpu_targets_driver(gpu->targets, pid);
+}
+
+int gpu_turn(struct gpu *gpu, uint64_t now_ns, struct err *err)
+{
+	const struct gpu_item *first;
+	int r;
+
+	gpu->now_ns = now_ns;
+	agents_turn(gpu->agents, now_ns);
+	r = failed(gpu, err);
+	gpu_order_each_new(gpu->order, now_ns - CALLS_NS, gpu_find_call, gpu);
+	while (!r && (first = gpu_order_first(gpu->order)) && gpu_may_pass(gpu, first))
+		r = gpu_pass_first(gpu, err);
+	if (gpu->stopping)
+		return r;
+	gpu_targets_turn(gpu->targets, now_ns);
+	if (gpu->launches)
+		gpu_launches_turn(gpu->launches,
+		                  gpu_targets_all(gpu->targets, tells_of_launches, gpu), now_ns);
+	return r;
+}
+
+/* What a program had before this time, passed on; and that it had been there, forgotten. */
+static int settle(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
+{
+	const struct process *process;
+	int r = failed(gpu, err);
+
+	if (!r && gpu_order_count(gpu->order)) {
+		process = stream_process(gpu->options.stream, (uint32_t)pid);
+		r = gpu_pass_until(gpu, gpu_order_last_of(gpu->order, process, time_ns), err);
+	}
+	correlate_forget(gpu->options.correlate, (uint32_t)pid, time_ns);
+	tids_forget(gpu->tids, (uint32_t)pid);
+	gpu_targets_forget(gpu->targets, pid);
+	if (gpu->calls)
+		gpu_calls_forget(gpu->calls, (uint32_t)pid);
+	return r;
+}
+
+static struct gpu_process *process_find(const struct gpu *gpu, pid_t pid)
+{
+	struct gpu_process *process;
+
+	HASH_FIND_INT(gpu->processes, &pid, process);
+	return process;
+}
+
+int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
+{
+	struct gpu_process *process = process_find(gpu, pid);
+	int r;
+
+	agents_gone(gpu->agents, pid);
+	if (!process && !(process = process_find(gpu, pid))) {
+		if (!gpu_targets_forget(gpu->targets, pid) || !gpu->held)
+			return 0;
+		tell_no_agent(gpu, pid);
+		process = process_find(gpu, pid);
+	}
+	r = settle(gpu, pid, UINT64_MAX, err);
+	process_drop(gpu, process);
+	return r;
+}
+
+int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
+{
+	struct gpu_process *process;
+	int r;
+
+	agents_turn(gpu->agents, gpu->now_ns); /* what the program before wrote last */
+	gpu_forked(gpu);
+	if (!process_find(gpu, pid)) {
+		gpu_targets_forget(gpu->targets, pid);
+		return 0;
+	}
+	if (gpu_order_count(gpu->order)) {
+		gpu->exec_from = stream_process(gpu->options.stream, (uint32_t)pid);
+		gpu->exec_ns = time_ns;
+	}
+	r = settle(gpu, pid, time_ns, err);
+	process = process_find(gpu, pid);
+	gpu->unrecorded += unrecorded_end(&process->unrecorded); /* calls are numbered anew */
+	if (process->state_ns > time_ns) /* the new program's agent is there already */
+		gpu_targets_came(gpu->targets, pid);
+	return r;
+}
+
+void gpu_execed(struct gpu *gpu, pid_t pid)
+{
+	if (!gpu->exec_from)
+		return;
+	gpu_order_move(gpu->order, gpu->exec_from, gpu->exec_ns,
+	               stream_process(gpu->options.stream, (uint32_t)pid));
+	gpu->exec_from = NULL;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+void gpu_stop(struct gpu *gpu)
+{
+	gpu->stopping = true;
+	if (gpu->launches)
+		gpu_launches_put_back(gpu->launches, gpu->now_ns);
+	agents_stop(gpu->agents);
+}
+
+bool gpu_stopped(const struct gpu *gpu)
+{
+	return agents_stopped(gpu->agents);
+}
+
+int gpu_finish(struct gpu *gpu, struct err *err)
+{
+	int r;
+
+	agents_turn(gpu->agents, gpu->now_ns);
+	if (!agents_stopped(gpu->agents))
+		agents_abandon(gpu->agents);
+	r = failed(gpu, err);
+	return r ? r : gpu_pass_until(gpu, UINT64_MAX, err);
+}
+
+void gpu_fill_lost(const struct gpu *gpu, uint64_t lost[LOST_COUNT])
+{
+	struct agents_lost agents;
+
+	agents_lost(gpu->agents, &agents);
+	lost[LOST_LATE] += gpu->late;
+	lost[LOST_GPU_RING] += agents.ring;
+	lost[LOST_GPU_BUFFERS] += agents.buffers;
+	lost[LOST_GPU_TIMES] += agents.times + gpu->bad_times;
+	lost[LOST_GPU_CALLS] += gpu->no_call;
+	lost[LOST_GPU_RECORDS] += gpu->bad_records;
+	lost[LOST_GPU_UNRECORDED] += gpu->unrecorded;
+	if (gpu->calls)
+		lost[LOST_UNREADABLE] += gpu_calls_unreadable(gpu->calls);
+	if (gpu->calls)
+		lost[LOST_OVER_BUDGET] += gpu_calls_refused(gpu->calls);
+}
+
+void gpu_fill_run(const struct gpu *gpu, struct run_info *run)
+{
+	run->gpu_times = gpu->measured;
+	run->gpu_clock_error_ns = gpu->clock_error_ns;
+}

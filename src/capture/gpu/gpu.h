@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPU times in a capture: agents are brought into the targets, and what they tell becomes events.
+ * Activities and ranges wait until what ended before them must have come, so they are passed on
+ * about a second after their end.
+ *
+ *   gpu_open, gpu_environment
+ *   gpu_running, gpu_called      what shows that a process has CUDA
+ *   gpu_turn                     often; before the records of calls are read
+ *   gpu_exec, gpu_exit           before the stream is told
+ *   gpu_stop, gpu_finish, gpu_free
+ *
+ * What goes wrong with agents is told to the user and becomes a miss; the capture goes on.
+ */
+#ifndef CUSCOPE_CAPTURE_GPU_GPU_H
+#define CUSCOPE_CAPTURE_GPU_GPU_H
+
+#include "capture/capture.h"
+#include "capture/gpu/correlate.h"
+#include "capture/order.h"
+#include "capture/stream.h"
+#include "probe/modules.h"
+#include "probe/programs.h"
+
+struct gpu;
+
+struct gpu_options {
+	const struct capture_gpu *settings;
+	enum target_kind target;
+	bool follow; /* what a command starts is a target, too */
+	struct stream *stream;
+	struct modules *modules;
+	struct programs *programs; /* is asked which calls threads are in; NULL: nothing is */
+	struct correlate *correlate;
+	bool all_launches;     /* that can have work are seen, and known to be no graph's */
+	bool launches;         /* agents may tell of launches instead of probes */
+	size_t ring_bytes;     /* of each agent's ring; 0: by what it has to tell */
+	struct budget *budget; /* of what agents make it keep; may be NULL */
+	void (*notice)(void *data, const char *text);
+	void *data;
+};
+
+int gpu_open(const struct gpu_options *options, struct gpu **gpu, struct err *err);
+void gpu_free(struct gpu *gpu);
+
+/* The launches that agents told of, as records. */
+struct order_source gpu_source(struct gpu *gpu);
+
+/* What a command is to have in its environment; owned by `gpu`. */
+int gpu_environment(struct gpu *gpu, char *const **environment, struct err *err);
+
+/*
+ * The trace begins now; `command` is the process that is started, 0 where there is none. `held`:
+ * it and what it starts are traced by ptrace already, so that nothing else can enter them.
+ */
+void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command, bool held);
+
+int gpu_fd(const struct gpu *gpu); /* for epoll: readable when there is something to do */
+
+/* See stream_options.launched. */
+void gpu_launched(struct gpu *gpu, uint32_t pid, const struct call *call);
+
+void gpu_running(struct gpu *gpu, pid_t pid); /* ran before, and has the driver */
+void gpu_called(struct gpu *gpu, const struct wire_call *call);
+
+void gpu_forked(struct gpu *gpu); /* a target has a child */
+
+/* Whether this is a launch that an agent told of already. To be asked of each record, in order. */
+bool gpu_is_double(struct gpu *gpu, const struct wire_head *record);
+
+/* These pass events on. They return 0, or what a consumer returned, with `err` set. */
+int gpu_turn(struct gpu *gpu, uint64_t now_ns, struct err *err);
+int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err);
+int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err);
+
+/* After the stream was told: what the new program did already is its own. */
+void gpu_execed(struct gpu *gpu, pid_t pid);
+
+/* Agents are told to leave. True when all have. */
+void gpu_stop(struct gpu *gpu);
+bool gpu_stopped(const struct gpu *gpu);
+
+/* There will be no more calls: passes on what is left. Those agents that are still there are told
+ * about. */
+int gpu_finish(struct gpu *gpu, struct err *err);
+
+/* Adds to lost[]; sets gpu_times and gpu_clock_error_ns. */
+void gpu_fill_lost(const struct gpu *gpu, uint64_t lost[LOST_COUNT]);
+void gpu_fill_run(const struct gpu *gpu, struct run_info *run);
+
+#endif

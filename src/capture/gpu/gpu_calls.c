@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+#include "capture/gpu/gpu_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "probe/memory.h"
+
+#define LAST        256   /* calls of a thread that a double may be of; a power of two */
+#define OLDER       8     /* in a row: those before are older, too, though some come late */
+#define THREADS_MAX 1024  /* 6 KiB each; beyond, the thread that came first is forgotten */
+#define NAMED       65536 /* kernels whose names were given; beyond, they are given again */
+#define SLOP_NS     200   /* see correlate.c */
+
+/* Of records that wait: a queue holds what an agent's ring did, and agents' times are not believed.
+ */
+#define QUEUE_MAX  ((size_t)32 << 20)
+#define QUEUES_MAX ((size_t)64 << 20)
+#define QUEUE_FEW  ((size_t)256 << 10) /* more room than this is given back when it is empty */
+
+struct told {
+	uint64_t begin_ns, end_ns;
+	uint16_t hook;
+	bool by_agent;
+};
+
+struct thread {
+	uint32_t tid, pid;
+	struct told last[LAST];
+	uint64_t count; /* ever */
+	UT_hash_handle hh;
+};
+
+struct key {
+	uint64_t handle, pid;
+};
+
+struct named {
+	struct key key;
+	UT_hash_handle hh;
+};
+
+/* Records of one process that wait to be fetched: each behind its length. */
+struct queue {
+	uint32_t pid;
+	char *bytes;
+	size_t begin, end, capacity;
+	bool over; /* its process ended: it goes when it is empty */
+	UT_hash_handle hh;
+};
+
+struct gpu_calls {
+	const struct wire_state *state;
+	struct queue *queues;
+	struct queue *front; /* the one whose first record is the oldest; NULL: to be found */
+	struct thread *threads;
+	struct named *named;
+	uint64_t generation; /* of the names */
+	size_t room;         /* of all queues */
+	uint64_t refused;    /* records */
+	uint64_t unreadable;
+};
+
+struct gpu_calls *gpu_calls_new(const struct wire_state *state)
+{
+	struct gpu_calls *calls = xcalloc(1, sizeof(*calls));
+
+	calls->state = state;
+	return calls;
+}
+
+/* ---- records that wait --------------------------------------------------------------------- */
+
+static struct queue *queue_get(struct gpu_calls *calls, uint32_t pid)
+{
+	struct queue *queue;
+
+	HASH_FIND_INT(calls->queues, &pid, queue);
+	if (queue) {
+		queue->over = false;
+		return queue;
+	}
+	queue = xcalloc(1, sizeof(*queue));
+	queue->pid = pid;
+	HASH_ADD_INT(calls->queues, pid, queue);
+	return queue;
+}
+
+static void queue_empty(struct gpu_calls *calls, struct queue *queue)
+{
+	calls->room -= queue->capacity;
+	free(queue->bytes);
+	queue->bytes = NULL;
+	queue->begin = queue->end = queue->capacity = 0;
+}
+
+static void queue_drop(struct gpu_calls *calls, struct queue *queue)
+{
+	calls->front = NULL;
+	calls->room -= queue->capacity;
+	HASH_DEL(calls->queues, queue);
+	free(queue->bytes);
+	free(queue);
+}
+
+static bool make_room(struct gpu_calls *calls, struct queue *queue, size_t need)
+{
+	size_t capacity = queue->capacity;
+
+	if (queue->end + need > queue->capacity && queue->begin > queue->capacity / 2) {
+		memmove(queue->bytes, queue->bytes + queue->begin, queue->end - queue->begin);
+		queue->end -= queue->begin;
+		queue->begin = 0;
+	}
+	while (queue->end + need > capacity)
+		capacity = capacity ? 2 * capacity : 65536;
+	if (capacity == queue->capacity)
+		return true;
+	if (capacity > QUEUE_MAX || calls->room - queue->capacity + capacity > QUEUES_MAX)
+		return false;
+	queue->bytes = xrealloc(queue->bytes, capacity);
+	calls->room += capacity - queue->capacity;
+	queue->capacity = capacity;
+	return true;
+}
+
+static void push(struct gpu_calls *calls, const struct wire_head *record, uint64_t bytes)
+{
+	struct queue *queue = queue_get(calls, record->tgid);
+	size_t need = sizeof(bytes) + ((bytes + 7) & ~(uint64_t)7);
+
+	if (queue->begin == queue->end) {
+		queue->begin = queue->end = 0;
+		calls->front = NULL;
+	}
+	if (!make_room(calls, queue, need)) {
+		calls->refused++;
+		return;
+	}
+	memcpy(queue->bytes + queue->end, &bytes, sizeof(bytes));
+	memcpy(queue->bytes + queue->end + sizeof(bytes), record, bytes);
+	queue->end += need;
+}
+
+static const struct wire_head *first_of(const struct queue *queue)
+{
+	if (queue->begin == queue->end)
+		return NULL;
+	return (const void *)(queue->bytes + queue->begin + sizeof(uint64_t));
+}
+
+static void find_front(struct gpu_calls *calls)
+{
+	const struct wire_head *oldest = NULL;
+
+	calls->front = NULL;
+	for (struct queue *queue = calls->queues; queue; queue = queue->hh.next) {
+		const struct wire_head *first = first_of(queue);
+
+		if (first && (!oldest || first->time_ns < oldest->time_ns)) {
+			oldest = first;
+			calls->front = queue;
+		}
+	}
+}
+
+const struct wire_head *gpu_calls_peek(void *data, size_t *bytes)
+{
+	struct gpu_calls *calls = data;
+	uint64_t length;
+
+	if (!calls->front)
+		find_front(calls);
+	if (!calls->front)
+		return NULL;
+	memcpy(&length, calls->front->bytes + calls->front->begin, sizeof(length));
+	*bytes = length;
+	return first_of(calls->front);
+}
+
+void gpu_calls_advance(void *data)
+{
+	struct gpu_calls *calls = data;
+	struct queue *queue = calls->front;
+	uint64_t length;
+
+	memcpy(&length, queue->bytes + queue->begin, sizeof(length));
+	queue->begin += sizeof(length) + ((length + 7) & ~(uint64_t)7);
+	calls->front = NULL;
+	if (queue->begin < queue->end)
+		return;
+	if (queue->over)
+		queue_drop(calls, queue);
+	else if (queue->capacity > QUEUE_FEW)
+		queue_empty(calls, queue);
+}
+
+uint64_t gpu_calls_refused(const struct gpu_calls *calls)
+{
+	return calls->refused;
+}
+
+/* ---- forgetting ---------------------------------------------------------------------------- */
+
+static void forget_names(struct gpu_calls *calls)
+{
+	struct named *named, *next;
+
+	HASH_ITER (hh, calls->named, named, next) {
+		HASH_DEL(calls->named, named);
+		free(named);
+	}
+}
+
+static void thread_drop(struct gpu_calls *calls, struct thread *thread)
+{
+	HASH_DEL(calls->threads, thread);
+	free(thread);
+}
+
+void gpu_calls_free(struct gpu_calls *calls)
+{
+	struct thread *thread, *next;
+	struct queue *queue, *next_queue;
+
+	if (!calls)
+		return;
+	HASH_ITER (hh, calls->threads, thread, next) {
+		thread_drop(calls, thread);
+	}
+	HASH_ITER (hh, calls->queues, queue, next_queue) {
+		queue_drop(calls, queue);
+	}
+	forget_names(calls);
+	free(calls);
+}
+
+void gpu_calls_forget(struct gpu_calls *calls, uint32_t pid)
+{
+	struct thread *thread, *next_thread;
+	struct named *named, *next;
+	struct queue *queue;
+
+	HASH_FIND_INT(calls->queues, &pid, queue);
+	if (queue && queue->begin == queue->end)
+		queue_drop(calls, queue);
+	else if (queue)
+		queue->over = true;
+	HASH_ITER (hh, calls->threads, thread, next_thread) {
+		if (thread->pid == pid)
+			thread_drop(calls, thread);
+	}
+	HASH_ITER (hh, calls->named, named, next) {
+		if (named->key.pid != pid)
+			continue;
+		HASH_DEL(calls->named, named);
+		free(named);
+	}
+}
+
+const struct hook *gpu_calls_hook(const struct module *driver, const char *name)
+{
+	for (size_t i = 0; i < driver->n_hooks; i++) {
+		const struct hook *hook = &driver->hooks[i];
+
+		if (hook->group == HOOK_LAUNCH && !strcmp(hook->name, name))
+			return hook;
+	}
+	return NULL;
+}
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+/* As the programs do it: by the pointer in the handle. The text is read by who gets the record. */
+static void add_name(struct gpu_calls *calls, const struct wire_call *call, uint64_t handle)
+{
+	struct wire_name name = { .head = call->head, .key = handle, .source = NAME_OF_HANDLE };
+
+	if (calls->state->name_offset == WIRE_NO_OFFSET ||
+	    !memory_read((pid_t)call->head.tgid, handle + calls->state->name_offset, &name.from,
+	                 sizeof(name.from)) ||
+	    !name.from)
+		return;
+	name.head.type = WIRE_NAME;
+	name.head.flags = 0;
+	name.head.bytes = 0;
+	name.head.time_ns = call->begin_ns;
+	push(calls, &name.head, WIRE_NAME_BYTES(0));
+}
+
+static void name_kernel(struct gpu_calls *calls, const struct wire_call *call, uint64_t handle)
+{
+	struct key key = { .handle = handle, .pid = call->head.tgid };
+	struct named *named;
+
+	if (calls->generation != calls->state->kernels_generation ||
+	    HASH_COUNT(calls->named) >= NAMED)
+		forget_names(calls);
+	calls->generation = calls->state->kernels_generation;
+	HASH_FIND(hh, calls->named, &key, sizeof(key), named);
+	if (named || !handle)
+		return;
+	named = xcalloc(1, sizeof(*named));
+	named->key = key;
+	HASH_ADD(hh, calls->named, key, sizeof(key), named);
+	add_name(calls, call, handle);
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static struct thread *thread_get(struct gpu_calls *calls, uint32_t pid, uint32_t tid)
+{
+	struct thread *thread;
+
+	HASH_FIND_INT(calls->threads, &tid, thread);
+	if (!thread) {
+		if (HASH_COUNT(calls->threads) >= THREADS_MAX)
+			thread_drop(calls, calls->threads);
+		thread = xcalloc(1, sizeof(*thread));
+		thread->tid = tid;
+		HASH_ADD_INT(calls->threads, tid, thread);
+	}
+	thread->pid = pid;
+	return thread;
+}
+
+/* Arguments in the order of the prototype are the registers', then those on the stack. */
+static void put_words(struct wire_call *call, const struct hook *hook,
+                      const struct agent_call *record)
+{
+	const struct capture_plan *plan = &hook->plan;
+	const uint64_t *blob = record->word + record->arguments;
+	uint32_t n = record->blob < plan->blob_words ? record->blob : plan->blob_words;
+
+	for (uint32_t i = 0; i < record->arguments && i < WIRE_REGS + plan->stack; i++) {
+		if (i < WIRE_REGS)
+			call->word[WIRE_AT_REG + i] = record->word[i];
+		else
+			call->word[WIRE_AT_STACK + i - WIRE_REGS] = record->word[i];
+	}
+	if (plan->blob == PLAN_NO_ARG)
+		return;
+	if (n < plan->blob_words)
+		call->head.flags |= WIRE_UNREADABLE;
+	memcpy(&call->word[WIRE_AT_BLOB], blob, n * sizeof(*blob));
+}
+
+void gpu_calls_add(struct gpu_calls *calls, uint32_t pid, uint32_t tid, const struct hook *hook,
+                   const struct agent_call *record)
+{
+	struct wire_call call = { .head = { .type = WIRE_CALL,
+		                            .flags = WIRE_BY_AGENT,
+		                            .hook = hook->id,
+		                            .tgid = pid,
+		                            .tid = tid,
+		                            .time_ns = record->end_ns },
+		                  .begin_ns = record->begin_ns,
+		                  .result = record->result };
+
+	call.head.words = (uint8_t)cookie_words(hook_cookie(hook));
+	put_words(&call, hook, record);
+	calls->unreadable += (call.head.flags & WIRE_UNREADABLE) != 0;
+	if (hook->plan.kernel < WIRE_REGS)
+		name_kernel(calls, &call, call.word[WIRE_AT_REG + hook->plan.kernel]);
+	push(calls, &call.head, WIRE_CALL_BYTES(call.head.words));
+}
+
+uint64_t gpu_calls_unreadable(const struct gpu_calls *calls)
+{
+	return calls->unreadable;
+}
+
+static void remember(struct gpu_calls *calls, const struct wire_call *call)
+{
+	struct thread *thread = thread_get(calls, call->head.tgid, call->head.tid);
+
+	thread->last[thread->count++ % LAST] =
+		(struct told){ call->begin_ns, call->head.time_ns, call->head.hook,
+		               call->head.flags & WIRE_BY_AGENT };
+}
+
+/* Whether both are of one launch: what the programs saw lies around what the agent did. */
+static bool are_one(const struct told *told, const struct wire_call *call)
+{
+	const struct told other = { call->begin_ns, call->head.time_ns, call->head.hook,
+		                    call->head.flags & WIRE_BY_AGENT };
+	const struct told *inner = told->by_agent ? told : &other;
+	const struct told *outer = told->by_agent ? &other : told;
+
+	return told->hook == other.hook && told->by_agent != other.by_agent &&
+	       outer->begin_ns <= inner->begin_ns + SLOP_NS &&
+	       outer->end_ns + SLOP_NS >= inner->end_ns;
+}
+
+bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call)
+{
+	const struct thread *thread;
+	uint32_t tid = call->head.tid, older = 0;
+
+	HASH_FIND_INT(calls->threads, &tid, thread);
+	if (thread && thread->pid != call->head.tgid)
+		thread = NULL;
+	for (uint64_t i = thread ? thread->count : 0; i > 0 && thread->count - i < LAST; i--) {
+		const struct told *told = &thread->last[(i - 1) % LAST];
+
+		if (are_one(told, call))
+			return true;
+		older = told->end_ns < call->begin_ns ? older + 1 : 0;
+		if (older == OLDER)
+			break;
+	}
+	remember(calls, call);
+	return false;
+}

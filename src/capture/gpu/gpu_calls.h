@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Launches that agents tell of and no program saw: put into the form in which the programs send
+ * calls, so that all that follows is the same. A callback of CUPTI costs a tenth of a probe.
+ *
+ * While probes are taken away or put back, both tell of a launch. The agent's comes first, since
+ * its callback ends before the function does, unless something holds its ring up: whichever comes
+ * second is a double.
+ */
+#ifndef CUSCOPE_CAPTURE_GPU_GPU_CALLS_H
+#define CUSCOPE_CAPTURE_GPU_GPU_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/wire.h"
+#include "bpf/wire.h"
+#include "probe/module.h"
+
+struct gpu_calls;
+
+struct gpu_calls *gpu_calls_new(const struct wire_state *state);
+void gpu_calls_free(struct gpu_calls *calls);
+
+/* The hook of a launch by its name in the driver that a process uses; NULL: agents do not tell of
+ * it instead of programs. */
+const struct hook *gpu_calls_hook(const struct module *driver, const char *name);
+
+/* Adds a call, and the name of its kernel where that is not known yet. */
+void gpu_calls_add(struct gpu_calls *calls, uint32_t pid, uint32_t tid, const struct hook *hook,
+                   const struct agent_call *record);
+
+/* The records, of all processes in about their order in time: for order_add_source. */
+const struct wire_head *gpu_calls_peek(void *calls, size_t *bytes);
+void gpu_calls_advance(void *calls);
+
+/* Launches that were told of and had no room to wait for their place in time. */
+uint64_t gpu_calls_refused(const struct gpu_calls *calls);
+
+/* Launches that were told of without all their arguments. */
+uint64_t gpu_calls_unreadable(const struct gpu_calls *calls);
+
+/* Whether an agent told of this launch that a program saw, or the other way round. To be asked of
+ * each launch of both, as they are passed on. */
+bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call);
+
+void gpu_calls_forget(struct gpu_calls *calls, uint32_t pid);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of gpu.h: gpu.c (opening, turns, ends of processes), gpu_told.c (what agents tell),
+ * gpu_pass.c (what becomes of it).
+ */
+#ifndef CUSCOPE_CAPTURE_GPU_GPU_INSIDE_H
+#define CUSCOPE_CAPTURE_GPU_GPU_INSIDE_H
+
+#include <uthash.h>
+
+#include "agent/agents.h"
+#include "capture/gpu/gpu.h"
+#include "capture/gpu/gpu_calls.h"
+#include "capture/gpu/gpu_launches.h"
+#include "capture/gpu/gpu_order.h"
+#include "capture/gpu/gpu_records.h"
+#include "capture/gpu/gpu_targets.h"
+#include "capture/tids.h"
+#include "capture/gpu/unrecorded.h"
+
+/* A process that has an agent, or had one. */
+struct gpu_process {
+	struct gpu *gpu;
+	uint32_t pid;
+	uint32_t agent; /* number of the agent, and of its times with CUPTI */
+	struct gpu_records *records;
+	const struct hook **hooks; /* of launches, by the number of their name */
+	uint32_t n_hooks;
+	bool running;      /* its agent measures */
+	uint64_t state_ns; /* when its agent said last that it is there */
+	bool told_running;
+	uint64_t clock_error_ns;
+	uint64_t since_ns, until_ns; /* it measures; until 0: still */
+	struct unrecorded unrecorded;
+	char *told; /* the last sentence on what went wrong */
+	UT_hash_handle hh;
+};
+
+struct gpu {
+	struct gpu_options options;
+	struct agents *agents;
+	struct gpu_targets *targets;
+	struct gpu_order *order;
+	struct tids *tids;
+	struct gpu_calls *calls; /* these two: NULL where probes tell of all launches */
+	struct gpu_launches *launches;
+	struct gpu_process *processes, *recent;
+	uint64_t begin_ns, now_ns;
+	pid_t command;
+	bool held;         /* the command is */
+	uint32_t n_agents; /* ever */
+	bool measured;     /* an agent did */
+	bool stopping;
+	const struct process *exec_from; /* between gpu_exec and gpu_execed */
+	uint64_t exec_ns;
+	uint64_t clock_error_ns;
+	uint64_t late, bad_times, bad_records, no_call, unrecorded; /* see gpu_fill_lost */
+	struct err failure; /* of a consumer, while agents were read */
+};
+
+struct gpu_process *gpu_process_get(struct gpu *gpu, uint32_t pid);
+
+/* Its numbers of names and shapes are those of an agent that is no more. */
+void gpu_records_renew(struct gpu *gpu, struct gpu_process *process);
+
+/* For agents_options; `data` is the struct gpu. */
+void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record);
+void gpu_on_unmeasured(void *data, uint32_t pid, uint64_t from_ns, uint64_t until_ns);
+void gpu_on_state(void *data, const struct agent_status *status);
+
+/* A sentence on a process, to the user, once; `missed`: it has no GPU times for that. */
+void gpu_tell_trouble(struct gpu *gpu, struct gpu_process *process, const char *why, bool missed);
+
+/* The number of an item's call, as soon as it is known: only the last ones are remembered. */
+void gpu_find_call(void *gpu, struct gpu_item *item);
+
+/* Whether what ended before it must have come, and its call as well. */
+bool gpu_may_pass(const struct gpu *gpu, const struct gpu_item *item);
+
+/* Pass on the first, and all that ended until then. 0, or what a consumer said. */
+int gpu_pass_first(struct gpu *gpu, struct err *err);
+int gpu_pass_until(struct gpu *gpu, uint64_t end_ns, struct err *err);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Activities and ranges in order of their ends. They come in buffers, each of a context, in no
+ * order among themselves, and wait here until what ended before them must have come.
+ */
+#ifndef CUSCOPE_CAPTURE_GPU_GPU_ORDER_H
+#define CUSCOPE_CAPTURE_GPU_GPU_ORDER_H
+
+#include <stddef.h>
+
+#include "capture/gpu/gpu_records.h"
+
+/* Items (46 MiB) and bytes of their texts; beyond, the oldest do not wait any longer. */
+#define GPU_ORDER_MAX       (1u << 18)
+#define GPU_ORDER_TEXTS_MAX (8u << 20)
+
+struct gpu_order;
+
+struct gpu_order *gpu_order_new(void);
+void gpu_order_free(struct gpu_order *order);
+
+/* Takes what the item holds. */
+void gpu_order_add(struct gpu_order *order, const struct gpu_item *item);
+
+/* The one that ended first, NULL for none; valid until the next call. */
+struct gpu_item *gpu_order_first(const struct gpu_order *order);
+size_t gpu_order_count(const struct gpu_order *order);
+bool gpu_order_is_full(const struct gpu_order *order);
+
+/* Takes the first out; true when one that ended after it was taken out before. The caller frees. */
+bool gpu_order_take(struct gpu_order *order, struct gpu_item *item);
+
+/* Those that arrived before `until_ns` and were not given to `each` yet. */
+void gpu_order_each_new(struct gpu_order *order, uint64_t until_ns,
+                        void (*each)(void *data, struct gpu_item *item), void *data);
+
+/*
+ * When the last item ended of those that a process had before `until_ns`; 0: there is none.
+ */
+uint64_t gpu_order_last_of(const struct gpu_order *order, const struct process *process,
+                           uint64_t until_ns);
+
+/* Items of a process that began later are another one's. */
+void gpu_order_move(struct gpu_order *order, const struct process *from, uint64_t since_ns,
+                    const struct process *to);
+
+#endif

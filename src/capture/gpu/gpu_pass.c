@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "capture/gpu/gpu_inside.h"
+
+#define HOLD_NS 1500000000ull /* agents ask CUPTI for records every second */
+#define WAIT_NS 500000000ull  /* longer, for what is told of a call later than of its work */
+
+static struct correlate_id id_of(const struct gpu_item *item)
+{
+	return (struct correlate_id){ item->agent, item->correlation };
+}
+
+/* Of a thread that is in a call around it, the number is taken before the call has ended. */
+static bool is_in_call(const struct gpu *gpu, const struct gpu_item *item)
+{
+	uint64_t begin_ns, open_ns;
+	uint32_t tid;
+
+	return gpu->options.programs &&
+	       correlate_waits(gpu->options.correlate, id_of(item), &tid, &begin_ns) &&
+	       programs_thread_in_call(gpu->options.programs, (pid_t)tid, &open_ns) &&
+	       open_ns <= begin_ns;
+}
+
+void gpu_find_call(void *data, struct gpu_item *item)
+{
+	const struct gpu *gpu = data;
+	uint64_t number, begin_ns;
+
+	if (!item->number && item->correlation &&
+	    correlate_find(gpu->options.correlate, id_of(item), &number, &begin_ns) ==
+	            CORRELATE_KNOWN) {
+		item->number = number;
+		item->call_ns = begin_ns;
+	}
+}
+
+bool gpu_may_pass(const struct gpu *gpu, const struct gpu_item *item)
+{
+	uint64_t number, begin_ns;
+
+	if (gpu->now_ns < item->end_ns + HOLD_NS)
+		return false;
+	if (!item->correlation || item->number ||
+	    gpu->now_ns >= item->arrived_ns + HOLD_NS + WAIT_NS)
+		return true;
+	switch (correlate_find(gpu->options.correlate, id_of(item), &number, &begin_ns)) {
+	case CORRELATE_KNOWN:
+	case CORRELATE_NONE:
+		return true;
+	case CORRELATE_WAITS:
+		return is_in_call(gpu, item);
+	case CORRELATE_UNKNOWN:
+		break;
+	}
+	return false;
+}
+
+/* The number of its call, 0 for none; *begin_ns: when that began, 0 where it is not known. */
+static uint64_t number_of(struct gpu *gpu, const struct gpu_item *item, uint64_t *begin_ns)
+{
+	struct correlate *correlate = gpu->options.correlate;
+	uint64_t number = item->number, next = 0;
+
+	*begin_ns = item->call_ns;
+	if (number)
+		return number;
+	if (!item->correlation ||
+	    correlate_find(correlate, id_of(item), &number, begin_ns) != CORRELATE_WAITS)
+		return number;
+	if (is_in_call(gpu, item))
+		next = stream_next_call(gpu->options.stream, item->pid);
+	if (correlate_reserve(correlate, id_of(item), next, &number))
+		stream_take_number(gpu->options.stream, item->pid);
+	return number;
+}
+
+static uint64_t error_of(const struct gpu *gpu, uint32_t pid)
+{
+	const struct gpu_process *process;
+
+	HASH_FIND_INT(gpu->processes, &pid, process);
+	return process ? process->clock_error_ns : gpu->clock_error_ns;
+}
+
+/* Copies and sets may be of calls of their own, but a graph may consist of them. */
+static void note_told(const struct gpu *gpu, const struct gpu_item *item, uint64_t number)
+{
+	struct gpu_process *process;
+
+	HASH_FIND_INT(gpu->processes, &item->pid, process);
+	if (process && (number || item->kind == ACTIVITY_KERNEL))
+		unrecorded_told(&process->unrecorded, number);
+}
+
+static int pass_activity(struct gpu *gpu, const struct gpu_item *item, struct event *event,
+                         struct err *err)
+{
+	struct activity activity;
+	uint64_t begin_ns, number = number_of(gpu, item, &begin_ns);
+
+	note_told(gpu, item, number);
+	if (item->begin_ns + error_of(gpu, item->pid) < begin_ns) {
+		gpu->bad_times++;
+		return 0;
+	}
+	gpu_item_activity(item, &activity);
+	activity.correlation = number;
+	gpu->no_call += item->correlation && !begin_ns; /* nobody told of such a call */
+	event->type = EVENT_ACTIVITY;
+	event->activity = &activity;
+	return stream_pass(gpu->options.stream, event, err);
+}
+
+static int pass_range(struct gpu *gpu, const struct gpu_item *item, struct event *event,
+                      struct err *err)
+{
+	struct range range;
+	uint64_t begin_ns;
+
+	gpu_item_range(item, &range);
+	range.correlation = number_of(gpu, item, &begin_ns);
+	event->type = EVENT_RANGE;
+	event->range = &range;
+	return stream_pass(gpu->options.stream, event, err);
+}
+
+int gpu_pass_first(struct gpu *gpu, struct err *err)
+{
+	struct event event = { 0 };
+	struct gpu_item item;
+	int r;
+
+	gpu->late += gpu_order_take(gpu->order, &item);
+	event.time_ns = item.end_ns;
+	event.process = item.process;
+	event.tid = item.tid;
+	r = item.is_range ? pass_range(gpu, &item, &event, err)
+	                  : pass_activity(gpu, &item, &event, err);
+	gpu_item_free(&item);
+	return r;
+}
+
+int gpu_pass_until(struct gpu *gpu, uint64_t end_ns, struct err *err)
+{
+	const struct gpu_item *first;
+	int r = 0;
+
+	while (!r && (first = gpu_order_first(gpu->order)) && first->end_ns <= end_ns)
+		r = gpu_pass_first(gpu, err);
+	return r;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+#include "capture/gpu/gpu_targets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+/* An agent that comes with the environment is there when cuInit returns. */
+#define BY_ITSELF_NS 500000000ull
+
+struct target {
+	pid_t pid;
+	bool done; /* an agent is there, or was sent */
+	bool due;
+	bool cuda; /* works there */
+	const struct module *driver;
+	uint64_t due_ns;
+	UT_hash_handle hh;
+};
+
+struct gpu_targets {
+	bool by_itself;
+	void (*enter)(void *data, pid_t pid);
+	void *data;
+	struct target *targets, *recent;
+	size_t n_due;
+};
+
+struct gpu_targets *gpu_targets_new(bool by_itself, void (*enter)(void *data, pid_t pid),
+                                    void *data)
+{
+	struct gpu_targets *t = xcalloc(1, sizeof(*t));
+
+	t->by_itself = by_itself;
+	t->enter = enter;
+	t->data = data;
+	return t;
+}
+
+static void drop(struct gpu_targets *t, struct target *target)
+{
+	t->recent = NULL;
+	t->n_due -= target->due;
+	HASH_DEL(t->targets, target);
+	free(target);
+}
+
+void gpu_targets_free(struct gpu_targets *t)
+{
+	struct target *target, *next;
+
+	if (!t)
+		return;
+	HASH_ITER (hh, t->targets, target, next) {
+		drop(t, target);
+	}
+	free(t);
+}
+
+static struct target *get(struct gpu_targets *t, pid_t pid)
+{
+	struct target *target = t->recent;
+
+	if (target && target->pid == pid)
+		return target;
+	HASH_FIND_INT(t->targets, &pid, target);
+	if (!target) {
+		target = xcalloc(1, sizeof(*target));
+		target->pid = pid;
+		HASH_ADD_INT(t->targets, pid, target);
+	}
+	return t->recent = target;
+}
+
+static void set_due(struct gpu_targets *t, struct target *target, uint64_t due_ns)
+{
+	if (target->done || target->due)
+		return;
+	target->due = true;
+	target->due_ns = due_ns;
+	t->n_due++;
+}
+
+static void set_done(struct gpu_targets *t, struct target *target)
+{
+	t->n_due -= target->due;
+	target->due = false;
+	target->done = true;
+}
+
+void gpu_targets_running(struct gpu_targets *t, pid_t pid, uint64_t now_ns)
+{
+	get(t, pid)->cuda = true; /* its first call may be a launch: probes are to be there */
+	set_due(t, get(t, pid), now_ns);
+}
+
+/* Whether CUDA works in a process that made this call. */
+static bool shows_cuda(const struct wire_call *call, const struct hook *hook)
+{
+	if (!hook || !hook->api || call->head.flags & WIRE_UNFINISHED || call->result)
+		return false;
+	if (!strcmp(hook->name, "cuInit"))
+		return !(call->head.flags & WIRE_NO_RETURN);
+	return api_op(hook->api) != OP_NONE && api_op(hook->api) != OP_NAME_KERNEL;
+}
+
+void gpu_targets_called(struct gpu_targets *t, const struct wire_call *call,
+                        const struct hook *hook, const struct module *module, uint64_t now_ns)
+{
+	struct target *target = get(t, (pid_t)call->head.tgid);
+
+	if (!target->driver && hook && hook->layer == LAYER_DRIVER)
+		target->driver = module;
+	if (target->cuda || !shows_cuda(call, hook))
+		return;
+	target->cuda = true;
+	set_due(t, target, now_ns + (t->by_itself ? BY_ITSELF_NS : 0));
+}
+
+const struct module *gpu_targets_driver(const struct gpu_targets *t, pid_t pid)
+{
+	const struct target *target;
+
+	HASH_FIND_INT(t->targets, &pid, target);
+	return target ? target->driver : NULL;
+}
+
+bool gpu_targets_all(const struct gpu_targets *t, bool (*each)(void *data, pid_t pid), void *data)
+{
+	bool any = false;
+
+	for (const struct target *target = t->targets; target; target = target->hh.next) {
+		if (target->cuda && !each(data, target->pid))
+			return false;
+		any |= target->cuda;
+	}
+	return any;
+}
+
+void gpu_targets_came(struct gpu_targets *t, pid_t pid)
+{
+	set_done(t, get(t, pid));
+}
+
+bool gpu_targets_forget(struct gpu_targets *t, pid_t pid)
+{
+	struct target *target;
+	bool due;
+
+	HASH_FIND_INT(t->targets, &pid, target);
+	if (!target)
+		return false;
+	due = target->due;
+	drop(t, target);
+	return due;
+}
+
+void gpu_targets_turn(struct gpu_targets *t, uint64_t now_ns)
+{
+	struct target *target, *next;
+
+	if (!t->n_due)
+		return;
+	HASH_ITER (hh, t->targets, target, next) {
+		if (!target->due || target->due_ns > now_ns)
+			continue;
+		set_done(t, target);
+		t->enter(t->data, target->pid);
+	}
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rows of one map of counters, read now and then. A row outlives its entry in the map: that is
+ * taken out once its process has ended, so that the map has room for others.
+ */
+#ifndef CUSCOPE_CAPTURE_WATCH_LEDGER_H
+#define CUSCOPE_CAPTURE_WATCH_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include "probe/programs.h"
+
+/* A process as the programs know it: see wire_fold.h. */
+struct ledger_process {
+	uint64_t born_ns;
+	uint64_t tgid;
+};
+
+struct ledger_row {
+	const void *key;
+	const uint64_t *now;    /* the counters when they were last read */
+	const uint64_t *before; /* and when ledger_turn was last called */
+	bool ended;             /* its process */
+	void *data;             /* the reader's own: freed with the row */
+	UT_hash_handle hh;
+};
+
+struct ledger_layout {
+	const char *map;
+	size_t key_bytes, words;
+	size_t tgid_at; /* in the key, of 32 bits; born_ns is where born_at says */
+	size_t born_at;
+	size_t max_at; /* the word that is a maximum rather than a sum; 0: none */
+};
+
+struct ledger;
+
+struct ledger *ledger_new(struct programs *programs, const struct ledger_layout *layout);
+void ledger_free(struct ledger *ledger);
+
+/* 0 or a negative errno. */
+int ledger_read(struct ledger *ledger);
+
+/* What is now becomes what was before: after a page. */
+void ledger_turn(struct ledger *ledger);
+
+/* Reads the rows of a process that has ended for the last time. */
+int ledger_settle(struct ledger *ledger, struct ledger_process process);
+
+size_t ledger_count(const struct ledger *ledger);
+struct ledger_row *ledger_first(struct ledger *ledger); /* and on by hh.next */
+
+/* Adds a row to that of another key, which no call is counted in, and takes it out of the map. */
+struct ledger_row *ledger_merge(struct ledger *ledger, struct ledger_row *row, const void *key);
+
+/* A row by its key; made, with zeroes, where there is none. */
+struct ledger_row *ledger_row(struct ledger *ledger, const void *key);
+
+struct ledger_process ledger_process_of(const struct ledger *ledger, const void *key);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the live tools show: the kernel sums calls up in maps, and now and then they are read and
+ * become a page. A page says how things stand since the beginning; what a renderer wants per
+ * interval it takes from the counts of the page before, which rows carry along.
+ *
+ *   watch_options -> capture_options.watch -> page() at each interval, and a last time at the end
+ *
+ * Of processes that have ended the last 512 to 1,024 are told apart; those before them are one
+ * process, "[ended]", with the sums of all (of peaks the highest).
+ *
+ * Knows nothing of eBPF, so that analyses and outputs can include it. Processes, functions and
+ * kernels are those of event.h and live as long as the capture; rows live during page() only.
+ */
+#ifndef CUSCOPE_CAPTURE_WATCH_WATCH_H
+#define CUSCOPE_CAPTURE_WATCH_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trace/event.h"
+
+enum watch_tool {
+	WATCH_MEMORY = 1 << 0,
+	WATCH_LAUNCHES = 1 << 1,
+	WATCH_COPIES = 1 << 2,
+};
+
+#define WATCH_STACK_MAX 127 /* frames, the kernel's own limit (kernel.perf_event_max_stack) */
+#define WATCH_LOGS      40  /* of a histogram: [i] counts values from 2^i on; [0] also 0 */
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/*
+ * Where something was allocated: the user stack at the return of the allocating call, by frame
+ * pointers. frames[0] is the return address in the function that made the call, frames[1] that in
+ * its caller, and so on: what made a call is at the address less one. The walk ends where a frame
+ * pointer leads nowhere, which is the thread's beginning or a function that was compiled without
+ * them; which, only symbols tell. The same stack of another process is another one.
+ */
+struct watch_stack {
+	uint32_t id; /* dense, from 1 */
+	const struct process *process;
+	const uint64_t *frames;
+	size_t n_frames;
+	bool deep; /* there are more frames than WATCH_STACK_MAX */
+};
+
+/* A live allocation. */
+struct watch_allocation {
+	const struct process *process;
+	enum api_memory kind;            /* MEMORY_VMM_VA is in the list, but in no total */
+	const struct function *function; /* that made it; NULL: not known */
+	const struct watch_stack *stack; /* NULL: none was asked for, or it could not be kept */
+	uint64_t address;                /* of MEMORY_VMM a handle */
+	uint64_t bytes;
+	uint64_t time_ns;
+};
+
+/* Live allocations of one process, kind, function and stack. */
+struct watch_place {
+	const struct process *process;
+	enum api_memory kind;
+	const struct function *function;
+	const struct watch_stack *stack;
+	uint64_t count, bytes;
+	uint64_t older_count, older_bytes; /* of these, older than watch_options.older_ns */
+	uint64_t oldest_ns, newest_ns;     /* when they were made */
+};
+
+struct watch_count {
+	uint64_t count, bytes;
+};
+
+/* One kind of one process; allocated is the sum of the six columns after it. */
+struct watch_memory_totals {
+	const struct process *process;
+	bool ended; /* the process */
+	enum api_memory kind;
+	struct watch_count allocated;
+	struct watch_count freed;     /* by a call */
+	struct watch_count replaced;  /* its address was given out again: its free was not seen */
+	struct watch_count context;   /* went with its context or with a device reset */
+	struct watch_count exit;      /* never freed: went with its process */
+	struct watch_count untracked; /* its address was not seen, or there was no room */
+	struct watch_count live;
+};
+
+struct watch_process_memory {
+	const struct process *process;
+	bool ended;
+	struct watch_count live; /* all kinds but MEMORY_VMM_VA */
+	uint64_t peak_bytes;     /* of these; taken at each allocation, so pages cannot miss it */
+	uint64_t unknown_frees;  /* of addresses whose allocation was not seen */
+	uint64_t failed;         /* allocations */
+};
+
+/* Allocations that failed. */
+struct watch_failure {
+	const struct process *process;
+	const struct function *function;
+	int32_t result;
+	uint64_t count, bytes; /* bytes that were asked for, where they are known without the */
+			       /* call's outputs */
+};
+
+struct watch_memory {
+	uint64_t older_ns;                          /* of watch_options */
+	const struct watch_allocation *allocations; /* by process, then by age, the oldest first */
+	size_t n_allocations;
+	const struct watch_place *places; /* the most bytes first */
+	size_t n_places;
+	const struct watch_place *left; /* what processes had not freed that ended since the page */
+	size_t n_left;                  /* before, as if it were still live */
+	const struct watch_memory_totals *totals; /* by process, then kind */
+	size_t n_totals;
+	const struct watch_process_memory *processes; /* also those that have ended */
+	size_t n_processes;
+	const struct watch_failure *failures; /* the most first */
+	size_t n_failures;
+	uint64_t no_stack; /* allocations whose stack could not be kept */
+};
+
+/* The first row of a process in the totals, or where it would be. */
+static inline size_t watch_totals_find(const struct watch_memory *memory,
+                                       const struct process *process)
+{
+	size_t low = 0, high = memory->n_totals;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (memory->totals[middle].process->id < process->id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---- launches ------------------------------------------------------------------------------ */
+
+/* One kernel in one grid and block; of a graph launch, one executable graph. */
+struct watch_shape {
+	uint32_t grid[3], block[3]; /* all 0: further shapes, for which there was no room */
+	uint64_t count;
+};
+
+struct watch_kernel {
+	const struct process *process;
+	bool ended;                  /* the process */
+	const struct kernel *kernel; /* NULL: a graph */
+	uint64_t handle;
+	uint64_t count, before;           /* before: at the page before */
+	uint64_t captured;                /* recorded into a graph, did not run; not in count */
+	uint64_t failed;                  /* nor these */
+	uint64_t ns, max_ns;              /* in the launching calls; 0 without returns */
+	uint64_t timed;                   /* how many of them were timed */
+	const struct watch_shape *shapes; /* the most used first */
+	size_t n_shapes;
+	uint64_t threads[WATCH_LOGS];  /* by threads of a launch, of all its blocks */
+	uint64_t duration[WATCH_LOGS]; /* by ns in the launching call */
+};
+
+struct watch_launches {
+	const struct watch_kernel *kernels; /* the most launched first */
+	size_t n_kernels;
+};
+
+/* ---- copies -------------------------------------------------------------------------------- */
+
+enum watch_host {                     /* what is known of the host memory of a copy */
+	          WATCH_HOST_NONE,    /* there is none, or which side is host is not said */
+	          WATCH_HOST_UNKNOWN, /* pageable, or allocated before the watch */
+	          WATCH_HOST_PINNED,  /* cuMemAllocHost, cuMemHostRegister and their like */
+	          WATCH_HOST_MANAGED,
+	          WATCH_HOST_COUNT,
+};
+
+struct watch_copies_row {
+	const struct process *process;
+	bool ended; /* the process */
+	bool set;   /* fills rather than copies; direction is DIRECTION_NONE */
+	enum api_direction direction;
+	bool async;
+	enum watch_host host;
+	uint64_t calls, calls_before; /* before: at the page before */
+	uint64_t bytes, bytes_before;
+	uint64_t unsized;           /* of the calls: bytes not known, and not counted */
+	uint64_t captured, failed;  /* not in calls */
+	uint64_t ns, max_ns;        /* in the calls; 0 without returns */
+	uint64_t sizes[WATCH_LOGS]; /* calls by bytes */
+};
+
+struct watch_copies {
+	const struct watch_copies_row *rows; /* the most bytes first */
+	size_t n_rows;
+};
+
+/* ---- a page -------------------------------------------------------------------------------- */
+
+struct watch_page {
+	uint64_t number; /* from 1 */
+	bool last;
+	uint64_t time_ns;             /* CLOCK_MONOTONIC */
+	uint64_t begin_ns, before_ns; /* of the watch; of the page before, or begin_ns */
+	int64_t realtime_offset_ns;
+	const struct watch_memory *memory; /* NULL where the tool was not asked for */
+	const struct watch_launches *launches;
+	const struct watch_copies *copies;
+	uint64_t lost_rows;   /* calls that no map had room for */
+	const uint64_t *lost; /* by enum lost_reason */
+	const struct miss *misses;
+	size_t n_misses;
+};
+
+struct watch_options {
+	unsigned tools; /* enum watch_tool */
+	uint64_t interval_ns;
+	uint64_t older_ns; /* 0: all */
+	bool stacks;       /* of allocations */
+
+	/*
+	 * A process that has CUDA is there to be asked, and does not run on where it is held, until
+	 * this returns. On any thread, again when it has mapped more. May be NULL.
+	 */
+	void (*look)(void *data, uint32_t pid);
+
+	/* A stack that was not seen before, as long as its process is there to be asked. */
+	void (*stack)(void *data, const struct watch_stack *stack); /* may be NULL */
+
+	/* 0, or a negative errno with `err` set, which ends the watch. */
+	int (*page)(void *data, const struct watch_page *page, struct err *err);
+	void *data;
+};
+
+#endif

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: MIT
+#include "capture/watch/watch_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "probe/fold.h"
+
+/* fold_launch_key.graph of rows that only user space has: see retire(). */
+#define MERGED_KERNEL 2
+#define MERGED_GRAPH  3
+
+/* Names that kernels had when they were first launched. */
+struct name_key {
+	uint64_t handle;
+	uint32_t process;    /* struct process's id */
+	uint32_t generation; /* see fold_launch_key */
+};
+
+struct launch_name {
+	struct name_key key;
+	const struct kernel *kernel;
+	UT_hash_handle hh;
+};
+
+/* A row on its way to a page. */
+struct launch {
+	const struct fold_launch_key *key;
+	const struct fold_launch *now, *before;
+	const struct watched *process;
+	const struct kernel *kernel; /* NULL: a graph */
+	const struct kernel *merged; /* the same of a row of MERGED_KERNEL */
+};
+
+struct watch_launches_part {
+	struct watcher *watcher;
+	struct ledger *ledger;
+	struct launch_name *names;
+	uint16_t generation; /* at the page before */
+	struct watch_launches page;
+	struct launch *rows;
+	struct watch_kernel *kernels;
+	struct watch_shape *shapes;
+};
+
+struct watch_launches_part *watch_launches_new(struct watcher *watcher)
+{
+	static const struct ledger_layout layout = {
+		.map = "fold_launches",
+		.key_bytes = sizeof(struct fold_launch_key),
+		.words = sizeof(struct fold_launch) / 8,
+		.tgid_at = offsetof(struct fold_launch_key, tgid),
+		.born_at = offsetof(struct fold_launch_key, born_ns),
+		.max_at = offsetof(struct fold_launch, max_ns) / 8,
+	};
+	struct watch_launches_part *part = xcalloc(1, sizeof(*part));
+
+	part->watcher = watcher;
+	part->ledger = ledger_new(watcher_options_of(watcher)->programs, &layout);
+	return part;
+}
+
+static void drop_page(struct watch_launches_part *part)
+{
+	free(part->rows);
+	free(part->kernels);
+	free(part->shapes);
+	part->rows = NULL;
+	part->kernels = NULL;
+	part->shapes = NULL;
+}
+
+void watch_launches_free(struct watch_launches_part *part)
+{
+	struct launch_name *name, *next;
+
+	if (!part)
+		return;
+	HASH_ITER (hh, part->names, name, next) {
+		HASH_DEL(part->names, name);
+		free(name);
+	}
+	ledger_free(part->ledger);
+	drop_page(part);
+	free(part);
+}
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+static struct launch_name *find_name(struct watch_launches_part *part, struct name_key key)
+{
+	struct launch_name *name;
+
+	HASH_FIND(hh, part->names, &key, sizeof(key), name);
+	return name;
+}
+
+static const struct kernel *set_name(struct watch_launches_part *part, struct name_key key,
+                                     uint32_t pid)
+{
+	struct stream *stream = watcher_options_of(part->watcher)->stream;
+	struct launch_name *name = find_name(part, key);
+
+	if (!name) {
+		name = xcalloc(1, sizeof(*name));
+		name->key = key;
+		HASH_ADD(hh, part->names, key, sizeof(name->key), name);
+	}
+	name->kernel = stream_kernel(stream, pid, key.handle);
+	return name->kernel;
+}
+
+void watch_launches_first(struct watch_launches_part *part, const struct wire_call *record)
+{
+	const struct watcher_options *options = watcher_options_of(part->watcher);
+	const struct hook *hook = modules_hook(options->modules, record->head.hook, NULL);
+	const struct process *process;
+	struct name_key key = { .generation = record->generation };
+	struct fold_plan plan;
+
+	if (!hook || !hook->api)
+		return;
+	fold_plan(hook->api, ABI_NATIVE, &plan);
+	if (plan.op != FOLD_LAUNCH || !plan.at[FOLD_AT_HANDLE])
+		return;
+	memcpy(&key.handle, (const char *)record->word + FOLD_PLACE_BYTE(plan.at[FOLD_AT_HANDLE]),
+	       sizeof(key.handle));
+	process = stream_process(options->stream, record->head.tgid);
+	key.process = process->id;
+	set_name(part, key, record->head.tgid);
+}
+
+static struct name_key name_key_of(const struct launch *row)
+{
+	return (struct name_key){ .handle = row->key->handle,
+		                  .process = row->process->process->id,
+		                  .generation = row->key->generation };
+}
+
+/*
+ * As long as the process runs, a name that was not readable may have become so. Before the first
+ * call of a row has arrived, what its handle stands for is a guess: it may still be the kernel of
+ * a module that was unloaded since.
+ */
+static const struct kernel *kernel_of(struct watch_launches_part *part, const struct launch *row)
+{
+	struct stream *stream = watcher_options_of(part->watcher)->stream;
+	const struct launch_name *name = find_name(part, name_key_of(row));
+
+	if (row->key->graph)
+		return row->merged;
+	if (!name && !row->process->ended)
+		return stream_kernel(stream, row->key->tgid, row->key->handle);
+	if (!name) /* its first call was lost; at its end, once: later the pid may be another's */
+		return set_name(part, name_key_of(row), row->key->tgid);
+	if (name->kernel->resolved || row->process->ended)
+		return name->kernel;
+	return set_name(part, name_key_of(row), row->key->tgid);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+static size_t gather(struct watch_launches_part *part)
+{
+	size_t count = 0;
+
+	part->rows = xcalloc(ledger_count(part->ledger) + 1, sizeof(*part->rows));
+	for (struct ledger_row *r = ledger_first(part->ledger); r; r = r->hh.next) {
+		struct launch *row = &part->rows[count++];
+
+		row->key = r->key;
+		row->now = (const struct fold_launch *)r->now;
+		row->before = (const struct fold_launch *)r->before;
+		row->process =
+			watcher_process(part->watcher, ledger_process_of(part->ledger, r->key));
+		row->merged = r->data ? *(const struct kernel **)r->data : NULL;
+		row->kernel = kernel_of(part, row);
+	}
+	return count;
+}
+
+int watch_launches_settle(struct watch_launches_part *part, struct ledger_process process)
+{
+	int r = ledger_settle(part->ledger, process);
+
+	drop_page(part);
+	gather(part); /* names are found as long as the process is known */
+	return r;
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* Rows of one kernel next to each other. */
+static int by_kernel(const struct launch *a, const struct launch *b)
+{
+	int order = compare(a->process->process->id, b->process->process->id);
+
+	if (!order)
+		order = compare(!!a->kernel, !!b->kernel);
+	if (!order)
+		order = a->kernel ? compare(a->kernel->id, b->kernel->id)
+		                  : compare(a->key->handle, b->key->handle);
+	return order;
+}
+
+static int by_shape(const void *left, const void *right)
+{
+	const struct launch *a = left, *b = right;
+	int order = by_kernel(a, b);
+
+	if (!order)
+		order = memcmp(a->key->grid, b->key->grid, sizeof(a->key->grid));
+	return order ? order : memcmp(a->key->block, b->key->block, sizeof(a->key->block));
+}
+
+static int most_used(const void *left, const void *right)
+{
+	const struct watch_shape *a = left, *b = right;
+
+	return compare(b->count, a->count);
+}
+
+static int most_launched(const void *left, const void *right)
+{
+	const struct watch_kernel *a = left, *b = right;
+	int order = compare(b->count, a->count);
+
+	if (!order)
+		order = compare(b->captured, a->captured);
+	return order ? order : compare(a->process->id, b->process->id);
+}
+
+static unsigned log_of(uint64_t value)
+{
+	unsigned log = value ? 63 - __builtin_clzll(value) : 0;
+
+	return log < WATCH_LOGS ? log : WATCH_LOGS - 1;
+}
+
+/* Threads of a launch; 0 where its shape is not known. */
+static uint64_t threads_of(const struct fold_launch_key *key)
+{
+	uint64_t threads = 1;
+
+	for (int i = 0; i < 3; i++)
+		threads *= (uint64_t)key->grid[i] * key->block[i];
+	return threads;
+}
+
+static void add_shape(struct watch_kernel *kernel, const struct launch *row)
+{
+	struct watch_shape *shape = (struct watch_shape *)kernel->shapes + kernel->n_shapes;
+	uint64_t threads = threads_of(row->key);
+
+	if (kernel->n_shapes && !memcmp(shape[-1].grid, row->key->grid, sizeof(shape->grid)) &&
+	    !memcmp(shape[-1].block, row->key->block, sizeof(shape->block))) {
+		shape--;
+	} else {
+		memcpy(shape->grid, row->key->grid, sizeof(shape->grid));
+		memcpy(shape->block, row->key->block, sizeof(shape->block));
+		kernel->n_shapes++;
+	}
+	shape->count += row->now->count;
+	if (threads)
+		kernel->threads[log_of(threads)] += row->now->count;
+}
+
+static void add_row(struct watch_kernel *kernel, const struct launch *row)
+{
+	if (row->key->graph != MERGED_KERNEL)
+		kernel->handle = row->key->handle;
+	kernel->count += row->now->count;
+	kernel->before += row->before->count;
+	kernel->captured += row->now->captured;
+	kernel->failed += row->now->failed;
+	kernel->ns += row->now->ns;
+	kernel->timed += row->now->timed;
+	if (row->now->max_ns > kernel->max_ns)
+		kernel->max_ns = row->now->max_ns;
+	for (int i = 0; i < WATCH_LOGS; i++)
+		kernel->duration[i] += row->now->duration[i];
+	add_shape(kernel, row);
+}
+
+static void drop_name(struct watch_launches_part *part, const struct launch *row)
+{
+	struct launch_name *name =
+		find_name(part, (struct name_key){ .handle = row->key->handle,
+	                                           .process = row->process->process->id,
+	                                           .generation = row->key->generation });
+
+	if (!name)
+		return;
+	HASH_DEL(part->names, name);
+	free(name);
+}
+
+/*
+ * A row of handles that were unloaded since counts nothing any more. It is merged into one that
+ * goes by the kernel, so that a program that loads and unloads for days fills neither the map nor
+ * this process.
+ */
+static void retire(struct watch_launches_part *part, const struct launch *row)
+{
+	struct ledger_row *from = ledger_row(part->ledger, row->key), *into;
+	struct fold_launch_key key = *row->key;
+
+	drop_name(part, row);
+	key.generation = 0;
+	key.graph = row->kernel ? MERGED_KERNEL : MERGED_GRAPH;
+	key.handle = row->kernel ? row->kernel->id : row->key->handle;
+	into = ledger_merge(part->ledger, from, &key);
+	if (!into->data)
+		into->data = xmalloc(sizeof(row->kernel));
+	memcpy(into->data, &row->kernel, sizeof(row->kernel));
+}
+
+/*
+ * Of kernels of processes that are not told apart any more, shapes are not either: what is left of
+ * them is a row for each kernel, and one for all graphs.
+ */
+static void fold_row(struct watch_launches_part *part, const struct launch *row)
+{
+	const struct ledger_process ended = watched_ended();
+	struct ledger_row *from = ledger_row(part->ledger, row->key), *into;
+	struct fold_launch_key key = { .born_ns = ended.born_ns, .tgid = (uint32_t)ended.tgid };
+
+	drop_name(part, row);
+	key.graph = row->kernel ? MERGED_KERNEL : MERGED_GRAPH;
+	key.handle = row->kernel ? row->kernel->id : 0;
+	into = ledger_merge(part->ledger, from, &key);
+	if (!into->data)
+		into->data = xmalloc(sizeof(row->kernel));
+	memcpy(into->data, &row->kernel, sizeof(row->kernel));
+}
+
+void watch_launches_fold(struct watch_launches_part *part)
+{
+	size_t count;
+
+	drop_page(part);
+	count = gather(part);
+	for (size_t i = 0; i < count; i++)
+		if (part->rows[i].process->folded)
+			fold_row(part, &part->rows[i]);
+	drop_page(part);
+}
+
+/* A generation that was over at the page before, and whose first call has arrived. */
+static bool is_over(struct watch_launches_part *part, const struct launch *row, uint16_t now)
+{
+	return row->key->graph < MERGED_KERNEL && !row->process->ended &&
+	       row->key->generation != now && row->key->generation != part->generation &&
+	       (row->key->graph || find_name(part, name_key_of(row)));
+}
+
+void watch_launches_turn(struct watch_launches_part *part)
+{
+	struct programs *programs = watcher_options_of(part->watcher)->programs;
+	uint16_t now = (uint16_t)programs_state(programs)->kernels_generation;
+	size_t count;
+
+	ledger_turn(part->ledger);
+	drop_page(part);
+	count = gather(part);
+	for (size_t i = 0; i < count; i++) {
+		const struct launch *row = &part->rows[i];
+
+		if (is_over(part, row, now))
+			retire(part, row);
+	}
+	drop_page(part);
+	part->generation = now;
+}
+
+_Static_assert(WATCH_LOGS == FOLD_LOGS, "the programs' histograms are shown as they are");
+
+int watch_launches_page(struct watch_launches_part *part, const struct watch_launches **page)
+{
+	struct watch_kernel *kernel = NULL;
+	size_t count, n_kernels = 0;
+	int r;
+
+	r = ledger_read(part->ledger);
+	drop_page(part);
+	count = gather(part);
+	qsort(part->rows, count, sizeof(*part->rows), by_shape);
+	part->kernels = xcalloc(count + 1, sizeof(*part->kernels));
+	part->shapes = xcalloc(count + 1, sizeof(*part->shapes));
+	for (size_t i = 0; i < count; i++) {
+		const struct launch *row = &part->rows[i];
+
+		if (!i || by_kernel(row, &row[-1])) {
+			kernel = &part->kernels[n_kernels++];
+			kernel->process = row->process->process;
+			kernel->ended = row->process->ended;
+			kernel->kernel = row->kernel;
+			kernel->shapes = part->shapes + i; /* no more shapes than rows */
+		}
+		add_row(kernel, row);
+	}
+	for (size_t i = 0; i < n_kernels; i++)
+		qsort((void *)part->kernels[i].shapes, part->kernels[i].n_shapes,
+		      sizeof(*part->shapes), most_used);
+	qsort(part->kernels, n_kernels, sizeof(*part->kernels), most_launched);
+	part->page = (struct watch_launches){ part->kernels, n_kernels };
+	*page = &part->page;
+	return r;
+}

@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: MIT
+#include "capture/watch/watch_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/budget.h"
+#include "base/xalloc.h"
+#include "probe/fold.h"
+
+/* Map "fold_processes", word by word. */
+enum { CONTEXT_NS, LIVE_BYTES, HANDLE_BYTES, PEAK_BYTES, UNKNOWN_FREES, FAILED };
+
+/* Of a stack without its frames: here, and with those who name and show it. */
+#define STACK_BYTES  1024
+#define FAILURES_MAX 4096 /* rows; then those of folded processes are one for each function */
+
+struct stack_key {
+	uint64_t hash;
+	struct ledger_process process;
+};
+
+struct known_stack {
+	struct stack_key key;
+	struct watch_stack stack;
+	unsigned pages; /* that it is still wanted for, once its process has ended; else 0 */
+	UT_hash_handle hh;
+};
+
+/* What became of a process's live allocations when it ended; data of a row of totals. */
+struct leftover {
+	struct watch_count exit, context;
+};
+
+struct watch_memory_part {
+	struct watcher *watcher;
+	struct programs *programs;
+	struct ledger *totals, *processes, *failures;
+	struct known_stack *stacks;
+	uint32_t next_stack;
+	uint64_t no_room;              /* stacks that were not kept */
+	struct fold_table live;        /* as it was last read */
+	struct watch_allocation *left; /* by processes that ended since the page before */
+	size_t n_left, left_room;
+	struct watch_memory page;
+};
+
+static struct ledger *new_ledger(const struct watch_memory_part *part, const char *map,
+                                 size_t key_bytes, size_t value_bytes, size_t max_at)
+{
+	/* all three keys begin alike */
+	const struct ledger_layout layout = { .map = map,
+		                              .key_bytes = key_bytes,
+		                              .words = value_bytes / 8,
+		                              .tgid_at = 8,
+		                              .born_at = 0,
+		                              .max_at = max_at };
+
+	return ledger_new(part->programs, &layout);
+}
+
+struct watch_memory_part *watch_memory_new(struct watcher *watcher)
+{
+	struct watch_memory_part *part = xcalloc(1, sizeof(*part));
+
+	part->watcher = watcher;
+	part->programs = watcher_options_of(watcher)->programs;
+	part->totals = new_ledger(part, "fold_totals", sizeof(struct fold_process_key),
+	                          sizeof(struct fold_totals), 0);
+	part->processes = new_ledger(part, "fold_processes", sizeof(struct fold_process_key),
+	                             sizeof(struct fold_process), PEAK_BYTES);
+	part->failures = new_ledger(part, "fold_failures", sizeof(struct fold_failure_key),
+	                            sizeof(struct fold_count), 0);
+	return part;
+}
+
+static void stack_free(struct watch_memory_part *part, struct known_stack *stack)
+{
+	HASH_DEL(part->stacks, stack);
+	budget_give(watcher_options_of(part->watcher)->budget, (uint32_t)stack->key.process.tgid,
+	            STACK_BYTES + stack->stack.n_frames * sizeof(uint64_t));
+	free((void *)stack->stack.frames);
+	free(stack);
+}
+
+/* The page that tells what a process left behind is the last one that its stacks are in. */
+static void drop_stacks(struct watch_memory_part *part)
+{
+	struct known_stack *stack, *next;
+
+	HASH_ITER (hh, part->stacks, stack, next) {
+		if (stack->pages && !--stack->pages)
+			stack_free(part, stack);
+	}
+}
+
+static void drop_page(struct watch_memory_part *part)
+{
+	free((void *)part->page.allocations);
+	free((void *)part->page.places);
+	free((void *)part->page.left);
+	free((void *)part->page.totals);
+	free((void *)part->page.processes);
+	free((void *)part->page.failures);
+	memset(&part->page, 0, sizeof(part->page));
+	fold_table_free(&part->live);
+}
+
+void watch_memory_free(struct watch_memory_part *part)
+{
+	struct known_stack *stack, *next;
+
+	if (!part)
+		return;
+	HASH_ITER (hh, part->stacks, stack, next) {
+		stack_free(part, stack);
+	}
+	free(part->left);
+	ledger_free(part->totals);
+	ledger_free(part->processes);
+	ledger_free(part->failures);
+	drop_page(part);
+	free(part);
+}
+
+/* ---- stacks -------------------------------------------------------------------------------- */
+
+static struct known_stack *find_stack(const struct watch_memory_part *part, struct stack_key key)
+{
+	struct known_stack *stack;
+
+	HASH_FIND(hh, part->stacks, &key, sizeof(key), stack);
+	return stack;
+}
+
+void watch_memory_stack(struct watch_memory_part *part, const struct wire_stack *record)
+{
+	const struct watch_options *watch = watcher_options_of(part->watcher)->watch;
+	struct stack_key key = { record->hash, { record->born_ns, record->head.tgid } };
+	size_t bytes = record->frames * sizeof(uint64_t);
+	struct known_stack *stack = find_stack(part, key);
+	uint64_t *frames;
+
+	if (stack) /* the programs had forgotten that they sent it */
+		return;
+	if (!budget_take(watcher_options_of(part->watcher)->budget, record->head.tgid,
+	                 STACK_BYTES + bytes)) {
+		part->no_room++;
+		return;
+	}
+	stack = xcalloc(1, sizeof(*stack));
+	stack->key = key;
+	stack->stack.id = ++part->next_stack;
+	stack->stack.process = watcher_process(part->watcher, key.process)->process;
+	stack->stack.frames = frames = xmalloc(bytes ? bytes : 1);
+	memcpy(frames, record->frame, bytes);
+	stack->stack.n_frames = record->frames;
+	stack->stack.deep = record->frames == WIRE_FRAMES_MAX;
+	HASH_ADD(hh, part->stacks, key, sizeof(stack->key), stack);
+	if (watch->stack)
+		watch->stack(watch->data, &stack->stack);
+}
+
+/* ---- live allocations ---------------------------------------------------------------------- */
+
+struct live {
+	const struct fold_memory_key *key;
+	const struct fold_allocation *value;
+};
+
+static struct live live_at(const struct watch_memory_part *part, size_t i)
+{
+	return (struct live){ (const struct fold_memory_key *)part->live.keys + i,
+		              (const struct fold_allocation *)part->live.values + i };
+}
+
+static int read_live(struct watch_memory_part *part)
+{
+	fold_table_free(&part->live);
+	return fold_read(part->programs, "fold_live", sizeof(struct fold_memory_key),
+	                 sizeof(struct fold_allocation), &part->live);
+}
+
+static struct fold_process_key process_key(const struct fold_memory_key *key, uint32_t memory)
+{
+	return (struct fold_process_key){ .born_ns = key->born_ns,
+		                          .tgid = key->tgid,
+		                          .memory = memory };
+}
+
+/* See with_context() of the programs. */
+static bool with_context(const struct watch_memory_part *part, struct live live)
+{
+	const struct fold_process_key key = process_key(live.key, 0);
+
+	return live.key->space == FOLD_SPACE_ADDRESS &&
+	       live.value->time_ns < ledger_row(part->processes, &key)->now[CONTEXT_NS];
+}
+
+static struct leftover *leftover_of(struct watch_memory_part *part, struct fold_process_key key)
+{
+	struct ledger_row *row = ledger_row(part->totals, &key);
+
+	if (!row->data)
+		row->data = xcalloc(1, sizeof(struct leftover));
+	return row->data;
+}
+
+static void add(struct watch_count *count, uint64_t bytes)
+{
+	count->count++;
+	count->bytes += bytes;
+}
+
+static void fill_allocation(struct watch_memory_part *part, struct live live,
+                            struct watch_allocation *a)
+{
+	struct ledger_process process = { live.key->born_ns, live.key->tgid };
+	struct stack_key key = { live.value->stack, process };
+	const struct known_stack *stack = live.value->stack ? find_stack(part, key) : NULL;
+	struct stream *stream = watcher_options_of(part->watcher)->stream;
+
+	a->process = watcher_process(part->watcher, process)->process;
+	a->kind = live.value->memory;
+	a->function = stream_function(stream, live.value->hook);
+	a->stack = stack ? &stack->stack : NULL;
+	a->address = live.key->address;
+	a->bytes = live.value->bytes;
+	a->time_ns = live.value->time_ns;
+}
+
+static void keep_left(struct watch_memory_part *part, struct live live)
+{
+	if (part->n_left == part->left_room) {
+		part->left_room = part->left_room ? 2 * part->left_room : 64;
+		part->left = xrealloc(part->left, part->left_room * sizeof(*part->left));
+	}
+	fill_allocation(part, live, &part->left[part->n_left++]);
+}
+
+/* Most processes that end never had any memory: for them the map need not be read. */
+static bool had_memory(struct watch_memory_part *part, struct ledger_process process)
+{
+	for (struct ledger_row *row = ledger_first(part->totals); row; row = row->hh.next) {
+		struct ledger_process of = ledger_process_of(part->totals, row->key);
+
+		if (of.born_ns == process.born_ns && of.tgid == process.tgid)
+			return true;
+	}
+	return false;
+}
+
+static void last_page_of(struct watch_memory_part *part, struct ledger_process process)
+{
+	struct known_stack *stack, *next;
+
+	HASH_ITER (hh, part->stacks, stack, next) {
+		if (stack->key.process.born_ns == process.born_ns &&
+		    stack->key.process.tgid == process.tgid)
+			stack->pages = 2; /* one is dropped before the next is made */
+	}
+}
+
+int watch_memory_settle(struct watch_memory_part *part, struct ledger_process process)
+{
+	int r = ledger_settle(part->processes, process);
+
+	if (!r)
+		r = ledger_settle(part->totals, process);
+	if (!r)
+		r = ledger_settle(part->failures, process);
+	if (r || !had_memory(part, process))
+		return r;
+	last_page_of(part, process);
+	r = read_live(part);
+	for (size_t i = 0; i < part->live.count; i++) {
+		struct live live = live_at(part, i);
+		struct leftover *left;
+
+		if (live.key->born_ns != process.born_ns || live.key->tgid != process.tgid)
+			continue;
+		left = leftover_of(part, process_key(live.key, live.value->memory));
+		add(with_context(part, live) ? &left->context : &left->exit, live.value->bytes);
+		if (!with_context(part, live))
+			keep_left(part, live);
+		fold_delete(part->programs, "fold_live", live.key);
+	}
+	return r;
+}
+
+/* ---- processes that are not told apart any more --------------------------------------------- */
+
+/* The key that a row of a folded process goes by from now on; false: it stays. */
+static bool fold_key(const struct watch_memory_part *part, const struct ledger *ledger,
+                     const struct ledger_row *row, void *key, size_t bytes)
+{
+	const struct ledger_process process = ledger_process_of(ledger, row->key);
+	struct fold_process_key *begin = key; /* all three keys begin alike */
+
+	if (!watcher_process(part->watcher, process)->folded)
+		return false;
+	memcpy(key, row->key, bytes);
+	begin->born_ns = watched_ended().born_ns;
+	begin->tgid = (uint32_t)watched_ended().tgid;
+	return true;
+}
+
+static void add_leftover(struct leftover *into, const struct leftover *from)
+{
+	into->exit.count += from->exit.count;
+	into->exit.bytes += from->exit.bytes;
+	into->context.count += from->context.count;
+	into->context.bytes += from->context.bytes;
+}
+
+static void fold_totals(struct watch_memory_part *part)
+{
+	struct ledger_row *row, *next;
+	struct fold_process_key key;
+
+	for (row = ledger_first(part->totals); row; row = next) {
+		struct leftover left = { 0 };
+
+		next = row->hh.next;
+		if (!fold_key(part, part->totals, row, &key, sizeof(key)))
+			continue;
+		if (row->data)
+			left = *(const struct leftover *)row->data;
+		ledger_merge(part->totals, row, &key);
+		add_leftover(leftover_of(part, key), &left);
+	}
+}
+
+static void fold_processes(struct watch_memory_part *part)
+{
+	struct ledger_row *row, *next;
+	struct fold_process_key key;
+
+	for (row = ledger_first(part->processes); row; row = next) {
+		next = row->hh.next;
+		if (fold_key(part, part->processes, row, &key, sizeof(key)))
+			ledger_merge(part->processes, row, &key);
+	}
+}
+
+static void fold_failures(struct watch_memory_part *part)
+{
+	struct ledger_row *row, *next;
+	struct fold_failure_key key;
+
+	for (row = ledger_first(part->failures); row; row = next) {
+		next = row->hh.next;
+		if (!fold_key(part, part->failures, row, &key, sizeof(key)))
+			continue;
+		if (ledger_count(part->failures) > FAILURES_MAX)
+			key.result = INT32_MAX; /* no library has so many errors */
+		ledger_merge(part->failures, row, &key);
+	}
+}
+
+void watch_memory_fold(struct watch_memory_part *part)
+{
+	drop_page(part);
+	fold_totals(part);
+	fold_processes(part);
+	fold_failures(part);
+}
+
+/* ---- pages --------------------------------------------------------------------------------- */
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_age(const void *left, const void *right)
+{
+	const struct watch_allocation *a = left, *b = right;
+	int order = compare(a->process->id, b->process->id);
+
+	if (!order)
+		order = compare(a->time_ns, b->time_ns);
+	return order ? order : compare(a->address, b->address);
+}
+
+/* Those that went with their context are live in the map, so that a late free finds them. */
+static void page_allocations(struct watch_memory_part *part)
+{
+	struct watch_allocation *list = xcalloc(part->live.count + 1, sizeof(*list));
+	size_t count = 0;
+
+	for (size_t i = 0; i < part->live.count; i++) {
+		struct live live = live_at(part, i);
+
+		if (!with_context(part, live))
+			fill_allocation(part, live, &list[count++]);
+	}
+	qsort(list, count, sizeof(*list), by_age);
+	part->page.allocations = list;
+	part->page.n_allocations = count;
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+static int by_place(const void *left, const void *right)
+{
+	const struct watch_allocation *a = left, *b = right;
+	int order = compare(a->process->id, b->process->id);
+
+	if (!order)
+		order = compare(a->kind, b->kind);
+	if (!order)
+		order = compare((uintptr_t)a->function, (uintptr_t)b->function);
+	if (!order)
+		order = compare((uintptr_t)a->stack, (uintptr_t)b->stack);
+	return order;
+}
+
+static int most_bytes(const void *left, const void *right)
+{
+	const struct watch_place *a = left, *b = right;
+	int order = compare(b->bytes, a->bytes);
+
+	if (!order)
+		order = compare(b->count, a->count);
+	return order ? order : compare(a->oldest_ns, b->oldest_ns);
+}
+
+static void add_to_place(struct watch_place *place, const struct watch_allocation *a, bool older)
+{
+	place->process = a->process;
+	place->kind = a->kind;
+	place->function = a->function;
+	place->stack = a->stack;
+	place->count++;
+	place->bytes += a->bytes;
+	place->older_count += older;
+	place->older_bytes += older ? a->bytes : 0;
+	if (!place->oldest_ns || a->time_ns < place->oldest_ns)
+		place->oldest_ns = a->time_ns;
+	if (a->time_ns > place->newest_ns)
+		place->newest_ns = a->time_ns;
+}
+
+/* Sums allocations up by place. The caller frees the result. */
+static struct watch_place *places_of(const struct watch_memory_part *part,
+                                     const struct watch_allocation *allocations, size_t n,
+                                     uint64_t now_ns, size_t *n_places)
+{
+	struct watch_allocation *list = xcalloc(n + 1, sizeof(*list));
+	struct watch_place *places = xcalloc(n + 1, sizeof(*places));
+	size_t count = 0;
+
+	if (n)
+		memcpy(list, allocations, n * sizeof(*list));
+	qsort(list, n, sizeof(*list), by_place);
+	for (size_t i = 0; i < n; i++) {
+		count += !i || by_place(&list[i], &list[i - 1]);
+		add_to_place(&places[count - 1], &list[i],
+		             list[i].time_ns + part->page.older_ns <= now_ns);
+	}
+	free(list);
+	qsort(places, count, sizeof(*places), most_bytes);
+	*n_places = count;
+	return places;
+}
+
+static void page_places(struct watch_memory_part *part, uint64_t now_ns)
+{
+	struct watch_memory *page = &part->page;
+
+	page->places =
+		places_of(part, page->allocations, page->n_allocations, now_ns, &page->n_places);
+	page->left = places_of(part, part->left, part->n_left, now_ns, &page->n_left);
+	part->n_left = 0;
+}
+
+/* ---- totals -------------------------------------------------------------------------------- */
+
+static int by_process_and_kind(const void *left, const void *right)
+{
+	const struct watch_memory_totals *a = left, *b = right;
+	int order = compare(a->process->id, b->process->id);
+
+	return order ? order : compare(a->kind, b->kind);
+}
+
+static struct watch_count fold_to_watch(struct fold_count count)
+{
+	return (struct watch_count){ count.count, count.bytes };
+}
+
+static void fill_totals(struct watch_memory_part *part, struct ledger_row *row,
+                        struct watch_memory_totals *totals)
+{
+	const struct fold_process_key *key = row->key;
+	const struct fold_totals *now = (const struct fold_totals *)row->now;
+	const struct leftover *left = row->data;
+	const struct watched *process =
+		watcher_process(part->watcher, ledger_process_of(part->totals, row->key));
+
+	totals->process = process->process;
+	totals->ended = process->ended;
+	totals->kind = key->memory;
+	totals->allocated = fold_to_watch(now->allocated);
+	totals->freed = fold_to_watch(now->freed);
+	totals->replaced = fold_to_watch(now->replaced);
+	totals->context = fold_to_watch(now->context);
+	totals->untracked = fold_to_watch(now->untracked);
+	if (left) {
+		totals->exit = left->exit;
+		totals->context.count += left->context.count;
+		totals->context.bytes += left->context.bytes;
+	}
+}
+
+static struct watch_memory_totals *find_totals(struct watch_memory_totals *list, size_t count,
+                                               const struct process *process, enum api_memory kind)
+{
+	const struct watch_memory_totals key = { .process = process, .kind = kind };
+
+	return bsearch(&key, list, count, sizeof(*list), by_process_and_kind);
+}
+
+static void page_totals(struct watch_memory_part *part)
+{
+	struct watch_memory_totals *list = xcalloc(ledger_count(part->totals) + 1, sizeof(*list));
+	size_t count = 0;
+
+	for (struct ledger_row *row = ledger_first(part->totals); row; row = row->hh.next)
+		fill_totals(part, row, &list[count++]);
+	qsort(list, count, sizeof(*list), by_process_and_kind);
+	for (size_t i = 0; i < part->live.count; i++) {
+		struct live live = live_at(part, i);
+		struct ledger_process process = { live.key->born_ns, live.key->tgid };
+		struct watch_memory_totals *totals =
+			find_totals(list, count, watcher_process(part->watcher, process)->process,
+		                    live.value->memory);
+
+		if (totals)
+			add(with_context(part, live) ? &totals->context : &totals->live,
+			    live.value->bytes);
+	}
+	part->page.totals = list;
+	part->page.n_totals = count;
+}
+
+/* ---- processes and failures ---------------------------------------------------------------- */
+
+static int by_id(const void *left, const void *right)
+{
+	const struct watch_process_memory *a = left, *b = right;
+
+	return compare(a->process->id, b->process->id);
+}
+
+/* Its live memory of all kinds but address space: its totals are next to each other. */
+static struct watch_count live_of(const struct watch_memory *page, const struct process *process)
+{
+	struct watch_count live = { 0 };
+
+	for (size_t i = watch_totals_find(page, process);
+	     i < page->n_totals && page->totals[i].process == process; i++) {
+		if (page->totals[i].kind == MEMORY_VMM_VA)
+			continue;
+		live.count += page->totals[i].live.count;
+		live.bytes += page->totals[i].live.bytes;
+	}
+	return live;
+}
+
+static void page_processes(struct watch_memory_part *part)
+{
+	struct watch_process_memory *list =
+		xcalloc(ledger_count(part->processes) + 1, sizeof(*list));
+	size_t count = 0;
+
+	for (struct ledger_row *row = ledger_first(part->processes); row; row = row->hh.next) {
+		const struct watched *process = watcher_process(
+			part->watcher, ledger_process_of(part->processes, row->key));
+		struct watch_process_memory *memory = &list[count++];
+
+		memory->process = process->process;
+		memory->ended = process->ended;
+		memory->peak_bytes = row->now[PEAK_BYTES];
+		memory->unknown_frees = row->now[UNKNOWN_FREES];
+		memory->failed = row->now[FAILED];
+		memory->live = live_of(&part->page, process->process);
+	}
+	qsort(list, count, sizeof(*list), by_id);
+	part->page.processes = list;
+	part->page.n_processes = count;
+}
+
+static int most_failed(const void *left, const void *right)
+{
+	const struct watch_failure *a = left, *b = right;
+	int order = compare(b->count, a->count);
+
+	return order ? order : compare(a->process->id, b->process->id);
+}
+
+static void page_failures(struct watch_memory_part *part)
+{
+	struct stream *stream = watcher_options_of(part->watcher)->stream;
+	struct watch_failure *list = xcalloc(ledger_count(part->failures) + 1, sizeof(*list));
+	size_t count = 0;
+
+	for (struct ledger_row *row = ledger_first(part->failures); row; row = row->hh.next) {
+		const struct fold_failure_key *key = row->key;
+
+		list[count++] = (struct watch_failure){
+			.process = watcher_process(part->watcher,
+			                           ledger_process_of(part->failures, key))
+			                   ->process,
+			.function = stream_function(stream, key->hook),
+			.result = key->result,
+			.count = row->now[0],
+			.bytes = row->now[1],
+		};
+	}
+	qsort(list, count, sizeof(*list), most_failed);
+	part->page.failures = list;
+	part->page.n_failures = count;
+}
+
+int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
+                      const struct watch_memory **page)
+{
+	int r;
+
+	drop_page(part);
+	drop_stacks(part);
+	r = ledger_read(part->processes);
+	if (!r)
+		r = ledger_read(part->totals);
+	if (!r)
+		r = ledger_read(part->failures);
+	if (!r)
+		r = read_live(part);
+	part->page.older_ns = watcher_options_of(part->watcher)->watch->older_ns;
+	part->page.no_stack = programs_state(part->programs)->lost_stacks + part->no_room;
+	page_allocations(part);
+	page_places(part, now_ns);
+	page_totals(part);
+	page_processes(part);
+	page_failures(part);
+	*page = &part->page;
+	return r;
+}

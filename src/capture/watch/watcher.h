@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader of the sums that the kernel keeps: learns from the records that still travel which
+ * processes, kernels and stacks the sums are of, takes the sums of a process in when it ends, and
+ * makes the pages of watch.h.
+ */
+#ifndef CUSCOPE_CAPTURE_WATCH_WATCHER_H
+#define CUSCOPE_CAPTURE_WATCH_WATCHER_H
+
+#include "bpf/wire.h"
+#include "capture/stream.h"
+#include "capture/watch/watch.h"
+
+struct watcher;
+
+struct watcher_options {
+	const struct watch_options *watch;
+	struct programs *programs;
+	struct modules *modules;
+	struct budget *budget; /* of the stacks that are kept; may be NULL */
+	struct stream *stream;
+};
+
+struct watcher *watcher_new(const struct watcher_options *options);
+void watcher_free(struct watcher *watcher);
+
+void watcher_begin(struct watcher *watcher, const struct run_info *run);
+
+/* Around what the stream does with a record. True from the first: it is not for the stream. */
+bool watcher_before(struct watcher *watcher, const struct wire_head *record);
+void watcher_after(struct watcher *watcher, const struct wire_head *record);
+
+/* A page, if it is time for one; and the last one. 0, or what page() said. */
+int watcher_tick(struct watcher *watcher, uint64_t now_ns, struct err *err);
+int watcher_end(struct watcher *watcher, const struct run_info *run, struct err *err);
+
+#endif

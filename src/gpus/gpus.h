@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the GPUs of this machine are doing, as NVIDIA's management library (NVML) tells it: read
+ * now and then on a thread of its own, since a driver that wakes a GPU up takes seconds for that.
+ *
+ * The library is looked for at run time. Where cuscope is linked statically and cannot load one,
+ * nvidia-smi is asked, which does not tell of processes here. Where there is neither, names come
+ * from /proc/driver/nvidia, and a sentence says why there is no more.
+ */
+#ifndef CUSCOPE_GPUS_GPUS_H
+#define CUSCOPE_GPUS_GPUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPUS_MAX          16
+#define GPU_PROCESSES_MAX 512
+#define GPU_UNKNOWN       -1 /* in any field: this GPU or driver does not tell */
+
+struct gpu {
+	char name[96];
+	int busy_percent; /* of the last sample period, a kernel ran for this share of it */
+	int64_t memory_used_bytes, memory_total_bytes;
+	int64_t power_mw, power_limit_mw;
+	int temperature_c;
+	/* what does not change */
+	char uuid[48], bus[32]; /* empty: not known */
+	int compute_major, compute_minor;
+	int multiprocessors;
+	int64_t clock_hz;         /* the highest of its multiprocessors */
+	int64_t memory_bandwidth; /* bytes a second */
+};
+
+/* Device memory of a process on all GPUs together, contexts and code included. */
+struct gpu_process {
+	uint32_t pid;
+	uint64_t bytes;
+};
+
+struct gpus_sample {
+	size_t n;
+	struct gpu gpus[GPUS_MAX];
+	size_t n_processes;
+	struct gpu_process processes[GPU_PROCESSES_MAX];
+	char why[256]; /* why nothing more is known; empty where all is */
+};
+
+/* Of one process, GPU_UNKNOWN where it is not listed. */
+int64_t gpus_process_bytes(const struct gpus_sample *sample, uint32_t pid);
+
+struct gpus;
+
+/* Starts the thread. */
+struct gpus *gpus_new(uint64_t interval_ns);
+
+/* The latest sample; waits up to `patience_ns` for the first one. False while there is none. */
+bool gpus_read(struct gpus *gpus, uint64_t patience_ns, struct gpus_sample *sample);
+
+/* Does not wait for a library that hangs: what it holds is given up. */
+void gpus_free(struct gpus *gpus);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows of a Chrome trace: processes with threads, GPUs with streams. Each is told of in metadata
+ * events before its first event. Private to src/output.
+ */
+#ifndef CUSCOPE_OUTPUT_CHROME_CHROME_H
+#define CUSCOPE_OUTPUT_CHROME_CHROME_H
+
+#include "base/buf.h"
+#include "trace/event.h"
+
+/* The separator before every event but the first, and what all begin with. */
+struct chrome_writer {
+	struct buf *out;
+	uint64_t base_ns; /* of CLOCK_MONOTONIC: what times are relative to */
+	bool comma;
+	uint64_t last_id; /* of ranges that are not slices */
+};
+
+void chrome_begin_event(struct chrome_writer *writer);
+
+/* Microseconds since the base, with three decimals. */
+void chrome_add_time(struct chrome_writer *writer, uint64_t time_ns);
+
+struct chrome_rows;
+
+struct chrome_rows *chrome_rows_new(struct chrome_writer *writer);
+void chrome_rows_free(struct chrome_rows *rows);
+
+void chrome_rows_process(struct chrome_rows *rows, const struct process *process);
+
+/* `thread`: EVENT_THREAD's, or NULL. */
+void chrome_rows_thread(struct chrome_rows *rows, const struct process *process, uint32_t tid,
+                        const struct thread *thread);
+void chrome_rows_ended(struct chrome_rows *rows, const struct process *process);
+
+/* The thread number of a row of the stream in which nothing else runs at that time. */
+uint32_t chrome_rows_activity(struct chrome_rows *rows, const struct process *process,
+                              const struct activity *activity);
+
+/*
+ * The thread number of a row for waits, "stream 7 (sync)", of the device that the context is known
+ * to be of, which is told in `device`. `stream` 0: waits for the whole context.
+ */
+uint32_t chrome_rows_wait(struct chrome_rows *rows, const struct process *process,
+                          const struct range *range, uint32_t *device);
+
+/* A row of the process -1, in which Kineto has what measuring took. */
+uint32_t chrome_rows_overhead(struct chrome_rows *rows, const struct range *range);
+
+/* Numbers of the GPUs that something ran on, in order of appearance. */
+const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n);
+
+/* chrome_run.c: what stands around the events, which are a list. */
+struct sink;
+struct sink_options;
+
+void chrome_run_begin(struct chrome_writer *writer, const struct sink_options *options,
+                      const struct run_info *run);
+void chrome_run_end(struct chrome_writer *writer, const struct chrome_rows *rows,
+                    const struct sink *sink, const struct run_info *run);
+
+/* chrome_ranges.c: NVTX ranges, waits, overhead. */
+void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,
+                      const struct event *event);
+
+/* A number that is unique in the file for a number that is the process's own. */
+uint64_t chrome_correlation(uint32_t process, uint64_t correlation);
+
+#endif

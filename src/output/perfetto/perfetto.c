@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The native format of Perfetto's trace viewer. A call is a slice on its thread's track, what ran
+ * on the GPU is one on its stream's; flows lead from one to the other. docs/export.md says what is
+ * shown.
+ *
+ * Packets need not be in order of time: a slice is written when it has ended, its begin and its end
+ * one after the other. trace_processor sorts, keeping the order of what has the same time.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/correlations.h"
+#include "analysis/memory.h"
+#include "analysis/pairs.h"
+#include "base/xalloc.h"
+#include "output/args.h"
+#include "output/perfetto/perfetto.h"
+
+static struct perfetto *perfetto_of(struct sink *sink)
+{
+	return (struct perfetto *)sink;
+}
+
+static void add_slice_end(struct buf *out, uint64_t time_ns, uint64_t track)
+{
+	event_end(out, event_begin(out, time_ns, TYPE_END, track));
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static void annotate_arg(struct perfetto *p, const struct call *call, enum api_type type,
+                         uint32_t name, uint64_t value)
+{
+	switch (type) {
+	case T_INT:
+	case T_DEVICE:
+		annotate(p, name, ANNOTATION_INT, (uint64_t)(int64_t)(int32_t)value);
+		break;
+	case T_UINT:
+	case T_U64:
+	case T_BYTES:
+	case T_SIZE:
+	case T_SHMEM:
+	case T_COPYKIND:
+		annotate(p, name, ANNOTATION_UINT, value);
+		break;
+	case T_FLOAT:
+		annotate_double(p, name, (double)arg_float(value));
+		break;
+	case T_STREAM:
+		annotate(p, name, ANNOTATION_STRING_IID, perfetto_stream(p->names, call, value));
+		break;
+	case T_GRID:
+		annotate(p, name, ANNOTATION_STRING_IID, perfetto_dims(p->names, call->args.grid));
+		break;
+	case T_BLOCK:
+		annotate(p, name, ANNOTATION_STRING_IID, perfetto_dims(p->names, call->args.block));
+		break;
+	case T_STRING:
+		if (call->text) {
+			annotate_text(p, name, call->text);
+			break;
+		}
+		/* fall through */
+	default:
+		annotate(p, name, ANNOTATION_POINTER, value);
+		break;
+	}
+}
+
+static void annotate_args(struct perfetto *p, const struct call *call,
+                          const struct function_names *function)
+{
+	const struct api_arg *args;
+	size_t n = call_args(call, &args);
+	bool outputs = call_has_output(call);
+
+	for (size_t i = 0; i < n; i++) {
+		if (function->args[i] && (!args[i].out || outputs))
+			annotate_arg(p, call, args[i].type, function->args[i], call->args.arg[i]);
+	}
+}
+
+/* What a call asked for, where its arguments alone do not say it. */
+static void annotate_work(struct perfetto *p, const struct call *call)
+{
+	if (call->kernel)
+		annotate(p, annotation(p, "kernel"), ANNOTATION_STRING_IID,
+		         perfetto_kernel_value(p->names, call->kernel));
+	if ((call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC) &&
+	    !(call->flags & CALL_SIZE_UNKNOWN))
+		annotate_u64(p, "bytes", call->args.bytes);
+	if (call->op == OP_COPY)
+		annotate(p, annotation(p, "direction"), ANNOTATION_STRING_IID,
+		         perfetto_direction(p->names, call->args.direction));
+}
+
+static void annotate_flag(struct perfetto *p, const struct call *call, uint32_t flag,
+                          const char *name)
+{
+	if (call->flags & flag)
+		annotate(p, annotation(p, name), ANNOTATION_BOOL, 1);
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+/* Process and number of the call: unique in the trace, and never 0. */
+static uint64_t flow_id(const struct process *process, uint64_t correlation)
+{
+	return (uint64_t)(process->id + 1) << 40 | (correlation & ((1ull << 40) - 1));
+}
+
+/*
+ * A flow has two ends. In a file that is exported it is known beforehand which calls have work.
+ * While a program is traced it is not, and a call cannot wait with all that its thread did after
+ * it: there each call that asks for work begins a flow, which leads nowhere where no work came.
+ */
+static bool begins_flow(struct perfetto *p, const struct event *event)
+{
+	if (!call_asks_for_work(event->call))
+		return false;
+	if (!p->sink.joined)
+		return p->has_activities && perfetto_queue_flow_begins(p->queue, event);
+	return correlations_marks(p->sink.joined, event->process->id, event->call->correlation) &
+	       CORRELATION_WORK;
+}
+
+/*
+ * Of a graph's nodes only at the first: slices of one flow are a chain to Perfetto, and an arrow
+ * from each node to the next would say that the one asked for the other.
+ */
+static bool ends_flow(struct perfetto *p, const struct event *event)
+{
+	uint64_t correlation = event->activity->correlation;
+	unsigned marks;
+
+	if (!correlation)
+		return false;
+	if (!p->sink.joined)
+		return perfetto_queue_flow_ends(p->queue, event);
+	marks = correlations_marks(p->sink.joined, event->process->id, correlation);
+	if (!(marks & CORRELATION_CALL) || marks & CORRELATION_MET)
+		return false;
+	correlations_mark(p->sink.joined, event->process->id, correlation, CORRELATION_MET);
+	return true;
+}
+
+/*
+ * A call that never returned lasts until that was known: a longjmp had skipped it, its thread had
+ * ended, or the trace. 0: an instant.
+ */
+static uint64_t end_of(const struct event *event)
+{
+	const struct call *call = event->call;
+
+	if (call_has_end(call))
+		return call->end_ns;
+	return call->flags & CALL_UNFINISHED && event->time_ns > call->begin_ns ? event->time_ns
+	                                                                        : 0;
+}
+
+/* Leaves the event in p->packet; returns the length of its first packet. */
+static size_t make_call(struct perfetto *p, const struct event *event, uint64_t track)
+{
+	const struct call *call = event->call;
+	const struct function_names *function = perfetto_function(p->names, call->function);
+	uint64_t end_ns = end_of(event);
+	struct open_event open;
+	size_t begin_len;
+
+	buf_reset(&p->packet);
+	open = event_begin(&p->packet, call->begin_ns, end_ns ? TYPE_BEGIN : TYPE_INSTANT, track);
+	event_add_name(&p->packet, function->category, function->name);
+	annotate_work(p, call);
+	annotate_args(p, call, function);
+	if (call_has_end(call) && function->has_status)
+		annotate(p, annotation(p, "result"), ANNOTATION_STRING_IID,
+		         perfetto_result(p->names, call));
+	annotate_flag(p, call, CALL_UNFINISHED, "unfinished");
+	annotate_flag(p, call, CALL_CAPTURED, "captured");
+	if (begins_flow(p, event))
+		pb_fixed64(&p->packet, EVENT_FLOW_IDS, flow_id(event->process, call->correlation));
+	event_end(&p->packet, open);
+	begin_len = p->packet.len;
+	if (end_ns)
+		add_slice_end(&p->packet, end_ns, track);
+	return begin_len;
+}
+
+static void add_call(struct perfetto *p, const struct event *event)
+{
+	struct perfetto_thread *thread =
+		perfetto_thread(p->tracks, event->process, event->tid, NULL);
+	size_t begin_len = make_call(p, event, thread->uuid);
+
+	nest_add(&thread->nest, event->call->begin_ns, event->call->depth, &p->packet, begin_len,
+	         &p->sink.lines.pending);
+}
+
+/* ---- activities ----------------------------------------------------------------------------- */
+
+static void annotate_kernel(struct perfetto *p, const struct activity *activity)
+{
+	annotate(p, annotation(p, "grid"), ANNOTATION_STRING_IID,
+	         perfetto_dims(p->names, activity->grid));
+	annotate(p, annotation(p, "block"), ANNOTATION_STRING_IID,
+	         perfetto_dims(p->names, activity->block));
+	annotate_u64(p, "registers per thread", activity->registers);
+	annotate_u64(p, "static shared memory", activity->shmem_static);
+	annotate_u64(p, "dynamic shared memory", activity->shmem_dynamic);
+}
+
+static void annotate_activity(struct perfetto *p, const struct activity *activity)
+{
+	annotate_u64(p, "device", activity->device);
+	annotate_u64(p, "context", activity->context);
+	annotate_u64(p, "stream", activity->stream);
+	if (activity->correlation)
+		annotate_u64(p, "correlation", activity->correlation);
+	if (activity->kind == ACTIVITY_KERNEL)
+		annotate_kernel(p, activity);
+	else if (activity->kind != ACTIVITY_GRAPH_RUN)
+		annotate_u64(p, "bytes", activity->bytes);
+	if (activity->kind == ACTIVITY_COPY && activity->direction == DIRECTION_P2P)
+		annotate_u64(p, "to device", activity->peer_device);
+	if (activity->graph)
+		annotate_u64(p, "graph", activity->graph);
+	if (activity->graph_node)
+		annotate_u64(p, "graph node", activity->graph_node);
+}
+
+static const char *activity_category(enum activity_kind kind)
+{
+	static const char *const categories[ACTIVITY_COUNT] = {
+		[ACTIVITY_KERNEL] = "kernel",
+		[ACTIVITY_COPY] = "copy",
+		[ACTIVITY_SET] = "set",
+		[ACTIVITY_GRAPH_RUN] = "graph",
+	};
+
+	return categories[kind];
+}
+
+static void add_activity(struct perfetto *p, const struct event *event)
+{
+	const struct activity *activity = event->activity;
+	uint64_t track = perfetto_stream_row(p->tracks, event->process, activity);
+	uint32_t name = perfetto_activity_name(p->names, activity);
+	uint32_t category =
+		perfetto_constant(p->names, NAME_CATEGORY, activity_category(activity->kind));
+	struct open_event open;
+
+	buf_reset(&p->packet);
+	open = event_begin(&p->packet, activity->begin_ns, TYPE_BEGIN, track);
+	event_add_name(&p->packet, category, name);
+	annotate_activity(p, activity);
+	if (ends_flow(p, event))
+		pb_fixed64(&p->packet, EVENT_TERMINATING_FLOW_IDS,
+		           flow_id(event->process, activity->correlation));
+	event_end(&p->packet, open);
+	add_slice_end(&p->packet, activity->end_ns, track);
+	buf_add(&p->sink.lines.pending, p->packet.data, p->packet.len);
+}
+
+/* ---- the format ----------------------------------------------------------------------------- */
+
+static void perfetto_begin(struct sink *sink, const struct run_info *run)
+{
+	struct perfetto *p = perfetto_of(sink);
+
+	p->has_activities = run->gpu_times;
+	perfetto_run_begin(p, run);
+}
+
+static void perfetto_watch(struct sink *sink, const struct event *event)
+{
+	perfetto_count(perfetto_of(sink), event);
+}
+
+static void perfetto_event(struct sink *sink, const struct event *event)
+{
+	struct perfetto *p = perfetto_of(sink);
+
+	switch (event->type) {
+	case EVENT_CALL:
+		add_call(p, event);
+		break;
+	case EVENT_ACTIVITY:
+		add_activity(p, event);
+		break;
+	case EVENT_PROCESS:
+		perfetto_process(p->tracks, event->process);
+		break;
+	case EVENT_THREAD:
+		perfetto_thread(p->tracks, event->process, event->tid, event->thread);
+		break;
+	case EVENT_EXIT:
+		perfetto_process_ended(p->tracks, event->process);
+		perfetto_ranges_ended(p->ranges, event->process);
+		break;
+	case EVENT_RANGE:
+		perfetto_add_range(p->ranges, event);
+		break;
+	case EVENT_CALL_BEGIN:
+		break;
+	}
+}
+
+static void perfetto_end(struct sink *sink, const struct run_info *run)
+{
+	struct perfetto *p = perfetto_of(sink);
+
+	perfetto_queue_end(p->queue);
+	perfetto_ranges_flush(p->ranges);
+	perfetto_tracks_flush(p->tracks);
+	sink->unjoined += perfetto_queue_unjoined(p->queue);
+	perfetto_run_end(p, run);
+}
+
+static void perfetto_free(struct sink *sink)
+{
+	struct perfetto *p = perfetto_of(sink);
+
+	perfetto_names_free(p->names);
+	perfetto_tracks_free(p->tracks);
+	perfetto_queue_free(p->queue);
+	perfetto_ranges_free(p->ranges);
+	memory_free(p->memory);
+	buf_free(&p->packet);
+	free(p);
+}
+
+static const struct sink_ops perfetto_ops = {
+	.begin = perfetto_begin,
+	.watch = perfetto_watch,
+	.event = perfetto_event,
+	.end = perfetto_end,
+	.free = perfetto_free,
+};
+
+struct consumer *perfetto_new(const struct sink_options *options)
+{
+	struct perfetto *p = xcalloc(1, sizeof(*p));
+	struct consumer *consumer = sink_init(&p->sink, &perfetto_ops, options);
+
+	p->sink.gpu = true;
+	p->sink.asks_for_work = call_asks_for_work;
+	p->sink.lines.binary = true;
+	p->memory = memory_new();
+	p->names = perfetto_names_new(&p->sink.lines.pending);
+	p->tracks = perfetto_tracks_new(&p->sink.lines.pending);
+	p->queue = perfetto_queue_new(p);
+	p->ranges = perfetto_ranges_new(p);
+	return consumer;
+}

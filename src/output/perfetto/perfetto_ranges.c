@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Ranges: what the program says of itself (NVTX), waits for the GPU, and what measuring takes.
+ *
+ * Those that a thread pushes and pops nest, and are slices of a row beside the thread's calls, one
+ * for each domain: in the calls' own row they would have to nest with calls, too, whose times are
+ * taken by others. All else may overlap, and has rows as streams have.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "output/activity.h"
+#include "output/perfetto/perfetto.h"
+
+#define DOMAIN_BYTES 64   /* of a domain's name that tell it apart */
+#define TRACKS_MOST  4096 /* more are shown in the row of no domain and no stream */
+
+struct range_key {
+	uint32_t process;
+	uint32_t tid;  /* RANGE_PUSHPOP and RANGE_MARK; else 0 */
+	uint32_t kind; /* of marks: RANGE_PUSHPOP */
+	uint32_t context, stream;
+	char domain[DOMAIN_BYTES];
+};
+
+struct range_tracks {
+	struct range_key key;
+	uint64_t parent;
+	uint64_t uuid[ROWS_MAX];
+	struct rows rows;
+	struct nest nest;
+	UT_hash_handle hh;
+};
+
+struct perfetto_ranges {
+	struct perfetto *p;
+	struct range_tracks *tracks;
+};
+
+struct perfetto_ranges *perfetto_ranges_new(struct perfetto *p)
+{
+	struct perfetto_ranges *ranges = xcalloc(1, sizeof(*ranges));
+
+	ranges->p = p;
+	return ranges;
+}
+
+static void forget(struct perfetto_ranges *ranges, uint32_t process, bool all)
+{
+	struct range_tracks *tracks, *next;
+
+	HASH_ITER (hh, ranges->tracks, tracks, next) {
+		if (!all && tracks->key.process != process)
+			continue;
+		HASH_DEL(ranges->tracks, tracks);
+		nest_flush(&tracks->nest, &ranges->p->sink.lines.pending);
+		nest_free(&tracks->nest);
+		free(tracks);
+	}
+}
+
+void perfetto_ranges_ended(struct perfetto_ranges *ranges, const struct process *process)
+{
+	forget(ranges, process->id, false);
+}
+
+void perfetto_ranges_flush(struct perfetto_ranges *ranges)
+{
+	forget(ranges, 0, true);
+}
+
+void perfetto_ranges_free(struct perfetto_ranges *ranges)
+{
+	forget(ranges, 0, true);
+	free(ranges);
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static bool is_of_thread(const struct range *range)
+{
+	return range->kind == RANGE_PUSHPOP || range->kind == RANGE_MARK;
+}
+
+static uint64_t parent_of(struct perfetto_ranges *ranges, const struct event *event)
+{
+	struct perfetto_tracks *tracks = ranges->p->tracks;
+
+	if (is_of_thread(event->range) && event->tid)
+		return perfetto_thread(tracks, event->process, event->tid, NULL)->uuid;
+	return event->range->kind == RANGE_SYNC ? perfetto_cuda_track(tracks, event->process)
+	                                        : perfetto_process(tracks, event->process)->uuid;
+}
+
+static struct range_tracks *tracks_of(struct perfetto_ranges *ranges, const struct event *event)
+{
+	const struct range *range = event->range;
+	struct range_key key = { .process = event->process->id, .kind = range->kind };
+	struct range_tracks *found;
+
+	if (is_of_thread(range)) {
+		key.tid = event->tid;
+		key.kind = RANGE_PUSHPOP;
+	}
+	if (range->kind == RANGE_SYNC) {
+		key.context = range->context;
+		key.stream = range->stream;
+	}
+	if (range->domain)
+		strncpy(key.domain, range->domain, sizeof(key.domain) - 1);
+	HASH_FIND(hh, ranges->tracks, &key, sizeof(key), found);
+	if (found)
+		return found;
+	if (HASH_COUNT(ranges->tracks) >= TRACKS_MOST && (range->domain || range->stream)) {
+		struct range other = *range;
+		struct event event_of_other = *event;
+
+		other.domain = NULL;
+		other.stream = other.context = 0;
+		event_of_other.range = &other;
+		return tracks_of(ranges, &event_of_other);
+	}
+	found = xcalloc(1, sizeof(*found));
+	found->key = key;
+	found->parent = parent_of(ranges, event);
+	HASH_ADD(hh, ranges->tracks, key, sizeof(key), found);
+	return found;
+}
+
+static void add_row_name(const struct range *range, struct buf *name)
+{
+	if (range->kind == RANGE_SYNC && range->stream)
+		buf_printf(name, "waits for stream %u", range->stream);
+	else if (range->kind == RANGE_SYNC)
+		buf_puts(name, "waits");
+	else if (range->kind == RANGE_OVERHEAD)
+		buf_puts(name, "overhead of measuring");
+	else if (range->kind == RANGE_NOT_MEASURED)
+		buf_puts(name, "GPU times not measured");
+	else
+		buf_puts(name, range->kind == RANGE_STARTEND ? "NVTX start-end" : "NVTX");
+	if (range->domain && *range->domain) {
+		buf_puts(name, ": ");
+		text_add_safe(name, range->domain);
+	}
+}
+
+/* The first row is that of what nests. */
+static uint64_t row_of(struct perfetto_ranges *ranges, struct range_tracks *tracks,
+                       const struct range *range)
+{
+	unsigned row = is_of_thread(range)
+	                       ? 0
+	                       : rows_choose_span(&tracks->rows, range->begin_ns, range->end_ns);
+	struct buf name = { 0 };
+
+	if (!tracks->uuid[row]) {
+		add_row_name(range, &name);
+		tracks->uuid[row] =
+			perfetto_named_track(ranges->p->tracks, tracks->parent, name.data);
+		buf_free(&name);
+	}
+	return tracks->uuid[row];
+}
+
+/* ---- slices --------------------------------------------------------------------------------- */
+
+static const char *category_of(enum range_kind kind)
+{
+	static const char *const categories[RANGE_COUNT] = {
+		[RANGE_PUSHPOP] = "nvtx",      [RANGE_STARTEND] = "nvtx",
+		[RANGE_MARK] = "nvtx",         [RANGE_SYNC] = "wait",
+		[RANGE_OVERHEAD] = "overhead", [RANGE_NOT_MEASURED] = "not measured",
+	};
+
+	return categories[kind];
+}
+
+static void annotate_range(struct perfetto *p, const struct event *event)
+{
+	const struct range *range = event->range;
+
+	if (range->context)
+		annotate_u64(p, "context", range->context);
+	if (range->stream)
+		annotate_u64(p, "stream", range->stream);
+	if (range->correlation)
+		annotate_u64(p, "correlation", range->correlation);
+	if (!is_of_thread(range) && event->tid)
+		annotate_u64(p, "thread", event->tid);
+}
+
+/* Some kinds need no name. */
+static const char *range_title(const struct range *range)
+{
+	return *range->name ? range->name : category_of(range->kind);
+}
+
+void perfetto_add_range(struct perfetto_ranges *ranges, const struct event *event)
+{
+	const struct range *range = event->range;
+	struct perfetto *p = ranges->p;
+	struct range_tracks *tracks = tracks_of(ranges, event);
+	uint64_t track = row_of(ranges, tracks, range);
+	uint32_t name = perfetto_range_name(p->names, range_title(range));
+	uint32_t category = perfetto_constant(p->names, NAME_CATEGORY, category_of(range->kind));
+	bool mark = range->kind == RANGE_MARK;
+	struct open_event open;
+	size_t begin_len;
+
+	buf_reset(&p->packet);
+	open = event_begin(&p->packet, range->begin_ns, mark ? TYPE_INSTANT : TYPE_BEGIN, track);
+	event_add_name(&p->packet, category, name);
+	annotate_range(p, event);
+	event_end(&p->packet, open);
+	begin_len = p->packet.len;
+	if (!mark)
+		event_end(&p->packet, event_begin(&p->packet, range->end_ns, TYPE_END, track));
+	if (range->kind == RANGE_PUSHPOP)
+		nest_add(&tracks->nest, range->begin_ns, range->depth, &p->packet, begin_len,
+		         &p->sink.lines.pending);
+	else
+		buf_add(&p->sink.lines.pending, p->packet.data, p->packet.len);
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "analysis/by_id.h"
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "output/activity.h"
+#include "output/perfetto/perfetto.h"
+
+enum track_field {
+	TRACK_UUID = 1,
+	TRACK_NAME = 2,
+	TRACK_PROCESS = 3,
+	TRACK_THREAD = 4,
+	TRACK_PARENT = 5,
+	TRACK_COUNTER = 8,
+};
+
+enum process_field { PROCESS_PID = 1, PROCESS_NAME = 6 };
+enum thread_field { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
+enum counter_field { COUNTER_UNIT = 3 };
+enum counter_unit { UNIT_COUNT = 2, UNIT_SIZE_BYTES = 3 };
+
+struct thread_key {
+	uint32_t process, tid;
+};
+
+struct thread_track {
+	struct perfetto_thread thread;
+	struct thread_key key;
+	UT_hash_handle hh;
+};
+
+struct stream_key {
+	uint32_t process, device, context, stream;
+};
+
+struct stream_tracks {
+	struct stream_key key;
+	uint64_t parent;
+	uint64_t uuid[ROWS_MAX];
+	struct rows rows;
+	UT_hash_handle hh;
+};
+
+/* A device as one process sees it. */
+struct device_track {
+	struct stream_key key; /* context and stream 0 */
+	uint64_t uuid;
+	UT_hash_handle hh;
+};
+
+struct perfetto_tracks {
+	struct buf *out;
+	struct buf text; /* scratch */
+	uint64_t last_uuid;
+	uint64_t own;
+	struct perfetto_process *processes; /* by id */
+	size_t n_processes;
+	struct thread_track *threads, *last_thread;
+	struct stream_tracks *streams, *last_stream;
+	struct device_track *devices;
+};
+
+struct perfetto_tracks *perfetto_tracks_new(struct buf *out)
+{
+	struct perfetto_tracks *tracks = xcalloc(1, sizeof(*tracks));
+
+	tracks->out = out;
+	return tracks;
+}
+
+/* Of one process, or of all with `all`. */
+static void forget(struct perfetto_tracks *tracks, uint32_t process, bool all)
+{
+	struct thread_track *thread, *next_thread;
+	struct stream_tracks *stream, *next_stream;
+	struct device_track *device, *next_device;
+
+	tracks->last_thread = NULL;
+	tracks->last_stream = NULL;
+	HASH_ITER (hh, tracks->threads, thread, next_thread) {
+		if (all || thread->key.process == process) {
+			HASH_DEL(tracks->threads, thread);
+			nest_flush(&thread->thread.nest, tracks->out);
+			nest_free(&thread->thread.nest);
+			free(thread);
+		}
+	}
+	HASH_ITER (hh, tracks->streams, stream, next_stream) {
+		if (all || stream->key.process == process) {
+			HASH_DEL(tracks->streams, stream);
+			free(stream);
+		}
+	}
+	HASH_ITER (hh, tracks->devices, device, next_device) {
+		if (all || device->key.process == process) {
+			HASH_DEL(tracks->devices, device);
+			free(device);
+		}
+	}
+}
+
+void perfetto_tracks_flush(struct perfetto_tracks *tracks)
+{
+	forget(tracks, 0, true);
+}
+
+void perfetto_process_ended(struct perfetto_tracks *tracks, const struct process *process)
+{
+	forget(tracks, process->id, false);
+}
+
+void perfetto_tracks_free(struct perfetto_tracks *tracks)
+{
+	forget(tracks, 0, true);
+	free(tracks->processes);
+	buf_free(&tracks->text);
+	free(tracks);
+}
+
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+struct descriptor {
+	size_t packet, track;
+	uint64_t uuid;
+};
+
+static struct descriptor open_track(struct perfetto_tracks *tracks, uint64_t parent,
+                                    const char *name)
+{
+	struct descriptor d = { .uuid = ++tracks->last_uuid };
+
+	d.packet = packet_begin(tracks->out, SEQUENCE_NEEDS);
+	d.track = pb_begin(tracks->out, PACKET_TRACK_DESCRIPTOR);
+	pb_varint(tracks->out, TRACK_UUID, d.uuid);
+	if (parent)
+		pb_varint(tracks->out, TRACK_PARENT, parent);
+	if (name)
+		pb_string(tracks->out, TRACK_NAME, name);
+	return d;
+}
+
+static uint64_t close_track(struct perfetto_tracks *tracks, const struct descriptor *d)
+{
+	pb_end(tracks->out, d->track);
+	pb_end(tracks->out, d->packet);
+	return d->uuid;
+}
+
+uint64_t perfetto_named_track(struct perfetto_tracks *tracks, uint64_t parent, const char *name)
+{
+	struct descriptor d = open_track(tracks, parent, name);
+
+	return close_track(tracks, &d);
+}
+
+static void add_comm(struct perfetto_tracks *tracks, uint32_t field, const char *comm)
+{
+	buf_reset(&tracks->text);
+	text_add_safe(&tracks->text, comm);
+	if (tracks->text.len)
+		pb_string(tracks->out, field, tracks->text.data);
+}
+
+uint64_t perfetto_own_track(struct perfetto_tracks *tracks)
+{
+	if (!tracks->own)
+		tracks->own = perfetto_named_track(tracks, 0, "cuscope");
+	return tracks->own;
+}
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+static void describe_process(struct perfetto_tracks *tracks, struct perfetto_process *into,
+                             const struct process *process)
+{
+	struct descriptor d = open_track(tracks, 0, NULL);
+	size_t message = pb_begin(tracks->out, TRACK_PROCESS);
+
+	pb_varint(tracks->out, PROCESS_PID, process->pid);
+	add_comm(tracks, PROCESS_NAME, process->comm);
+	pb_end(tracks->out, message);
+	into->uuid = close_track(tracks, &d);
+}
+
+struct perfetto_process *perfetto_process(struct perfetto_tracks *tracks,
+                                          const struct process *process)
+{
+	tracks->processes = by_id_room(tracks->processes, &tracks->n_processes,
+	                               sizeof(*tracks->processes), process->id);
+	if (!tracks->processes[process->id].uuid)
+		describe_process(tracks, &tracks->processes[process->id], process);
+	return &tracks->processes[process->id];
+}
+
+struct perfetto_process *perfetto_process_by_id(struct perfetto_tracks *tracks, uint32_t id)
+{
+	return &tracks->processes[id];
+}
+
+uint64_t perfetto_counter_track(struct perfetto_tracks *tracks, const struct process *process,
+                                enum api_memory kind)
+{
+	struct perfetto_process *p = perfetto_process(tracks, process);
+	struct perfetto_counter *counter = &p->counters[kind];
+	struct descriptor d;
+	char name[64];
+	size_t message;
+
+	if (counter->uuid)
+		return counter->uuid;
+	if (kind == MEMORY_NONE)
+		snprintf(name, sizeof(name), "GPU work asked for and not done");
+	else
+		snprintf(name, sizeof(name), "live memory: %s", api_memory_name(kind));
+	d = open_track(tracks, p->uuid, name);
+	message = pb_begin(tracks->out, TRACK_COUNTER);
+	pb_varint(tracks->out, COUNTER_UNIT, kind == MEMORY_NONE ? UNIT_COUNT : UNIT_SIZE_BYTES);
+	pb_end(tracks->out, message);
+	counter->uuid = close_track(tracks, &d);
+	return counter->uuid;
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+static uint64_t describe_thread(struct perfetto_tracks *tracks, const struct process *process,
+                                uint32_t tid, const char *comm)
+{
+	uint64_t parent = perfetto_process(tracks, process)->uuid;
+	struct descriptor d = open_track(tracks, parent, NULL);
+	size_t message = pb_begin(tracks->out, TRACK_THREAD);
+
+	pb_varint(tracks->out, THREAD_PID, process->pid);
+	pb_varint(tracks->out, THREAD_TID, tid);
+	add_comm(tracks, THREAD_NAME, comm);
+	pb_end(tracks->out, message);
+	return close_track(tracks, &d);
+}
+
+struct perfetto_thread *perfetto_thread(struct perfetto_tracks *tracks,
+                                        const struct process *process, uint32_t tid,
+                                        const struct thread *thread)
+{
+	struct thread_key key = { process->id, tid };
+	struct thread_track *found = tracks->last_thread;
+	const char *comm = thread ? thread->comm : tid == process->pid ? process->comm : "";
+
+	if (!found || found->key.process != key.process || found->key.tid != key.tid)
+		HASH_FIND(hh, tracks->threads, &key, sizeof(key), found);
+	if (found && !thread) {
+		tracks->last_thread = found;
+		return &found->thread;
+	}
+	if (!found) {
+		found = xcalloc(1, sizeof(*found));
+		found->key = key;
+		HASH_ADD(hh, tracks->threads, key, sizeof(key), found);
+	}
+	nest_flush(&found->thread.nest, tracks->out); /* of the one before it of that number */
+	found->thread.uuid = describe_thread(tracks, process, tid, comm);
+	tracks->last_thread = found;
+	return &found->thread;
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+uint64_t perfetto_cuda_track(struct perfetto_tracks *tracks, const struct process *process)
+{
+	struct perfetto_process *p = perfetto_process(tracks, process);
+
+	if (!p->cuda_uuid)
+		p->cuda_uuid = perfetto_named_track(tracks, p->uuid, "CUDA");
+	return p->cuda_uuid;
+}
+
+static uint64_t device_track(struct perfetto_tracks *tracks, const struct process *process,
+                             uint32_t device)
+{
+	struct stream_key key = { .process = process->id, .device = device };
+	struct device_track *found;
+	char name[32];
+
+	HASH_FIND(hh, tracks->devices, &key, sizeof(key), found);
+	if (found)
+		return found->uuid;
+	found = xcalloc(1, sizeof(*found));
+	found->key = key;
+	snprintf(name, sizeof(name), "device %u", device);
+	found->uuid = perfetto_named_track(tracks, perfetto_cuda_track(tracks, process), name);
+	HASH_ADD(hh, tracks->devices, key, sizeof(key), found);
+	return found->uuid;
+}
+
+static struct stream_tracks *stream_tracks(struct perfetto_tracks *tracks,
+                                           const struct process *process,
+                                           const struct activity *activity)
+{
+	struct stream_key key = { process->id, activity->device, activity->context,
+		                  activity->stream };
+	struct stream_tracks *found = tracks->last_stream;
+
+	if (!found || memcmp(&found->key, &key, sizeof(key)))
+		HASH_FIND(hh, tracks->streams, &key, sizeof(key), found);
+	if (!found) {
+		found = xcalloc(1, sizeof(*found));
+		found->key = key;
+		found->parent = device_track(tracks, process, activity->device);
+		HASH_ADD(hh, tracks->streams, key, sizeof(key), found);
+	}
+	tracks->last_stream = found;
+	return found;
+}
+
+/* Tracks of the same name and parent are drawn as one; what overlaps in it gets a second row. */
+uint64_t perfetto_stream_row(struct perfetto_tracks *tracks, const struct process *process,
+                             const struct activity *activity)
+{
+	struct stream_tracks *stream = stream_tracks(tracks, process, activity);
+	uint64_t *uuid = &stream->uuid[rows_choose(&stream->rows, activity)];
+	char name[64];
+
+	if (*uuid)
+		return *uuid;
+	/* a program with more than one context is rare: only then it is part of the name */
+	if (activity->context > 1)
+		snprintf(name, sizeof(name), "stream %u (context %u)", activity->stream,
+		         activity->context);
+	else
+		snprintf(name, sizeof(name), "stream %u", activity->stream);
+	return *uuid = perfetto_named_track(tracks, stream->parent, name);
+}

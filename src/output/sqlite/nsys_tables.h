@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of a database, as rows of one table: Nsight Systems' own, with its names and columns,
+ * so that queries written for its export run, and cuscope's, for what that has no place for.
+ * Private to src/output.
+ */
+#ifndef CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H
+#define CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum nsys_table {
+	TABLE_STRING,
+	TABLE_PROCESS,
+	TABLE_THREAD,
+	TABLE_RUNTIME,
+	TABLE_KERNEL,
+	TABLE_MEMCPY,
+	TABLE_MEMSET,
+	TABLE_GRAPH_TRACE,
+	TABLE_SYNCHRONIZATION,
+	TABLE_OVERHEAD,
+	TABLE_PROFILER_OVERHEAD,
+	TABLE_GRAPH_NODE,
+	TABLE_NVTX,
+	TABLE_MEMORY_USAGE,
+	TABLE_START_TIME,
+	TABLE_SYSTEM,
+	TABLE_GPU,
+	TABLE_CUDA_DEVICE,
+	TABLE_NVTX_DEVICE,
+	TABLE_DIAGNOSTIC,
+	TABLE_SESSION,
+	TABLE_CAPTURE,
+	TABLE_EXPORT,
+	TABLE_CALL,
+	TABLE_FUNCTION,
+	TABLE_RESULT,
+	TABLE_MEMORY,
+	TABLE_SYNC_CALL,
+	TABLE_LOST,
+	TABLE_MISSED,
+	TABLE_NOT_MEASURED,
+	TABLE_COUNT,
+};
+
+struct nsys_table_layout {
+	const char *name;
+	const char *columns; /* as CREATE TABLE has them, one line each, no comma inside */
+	const char *unique;  /* columns that make a row the same; NULL: none do */
+	bool frequent;       /* a row for each event, about */
+};
+
+extern const struct nsys_table_layout nsys_tables[TABLE_COUNT];
+
+/* Tables of names for numbers: id, name, label. */
+struct nsys_enum_row {
+	const char *table; /* NULL: the same as the row before */
+	int id;
+	const char *name, *label;
+};
+
+extern const struct nsys_enum_row nsys_enums[];
+extern const size_t n_nsys_enums;
+
+/* The number that such a table has for a label; `unknown` where it has none. */
+int nsys_enum_of_label(const char *table, const char *label, int unknown);
+
+/* Indices and views, each ended by a semicolon; for when all rows are there. */
+extern const char nsys_closing_sql[];
+
+/* The version of Nsight Systems' schema that these are. */
+#define NSYS_SCHEMA_MAJOR 3
+#define NSYS_SCHEMA_MINOR 16
+#define NSYS_SCHEMA_MICRO 1
+
+/* ENUM_NSYS_EVENT_CLASS, as CUPTI_ACTIVITY_KIND_RUNTIME has it. */
+enum { NSYS_CLASS_RUNTIME = 0, NSYS_CLASS_DRIVER = 1 };
+
+/* eventType of NVTX_EVENTS. */
+enum {
+	NSYS_NVTX_MARK = 34,
+	NSYS_NVTX_PUSHPOP = 59,
+	NSYS_NVTX_STARTEND = 60,
+	NSYS_NVTX_DOMAIN = 75,
+};
+
+enum { NSYS_SEVERITY_INFO = 1, NSYS_SEVERITY_WARNING, NSYS_SEVERITY_ERROR };
+enum { NSYS_SOURCE_ANALYSIS = 3 };
+enum { NSYS_TIME_OF_TARGET = 1 };
+
+/* ENUM_CUPTI_SYNC_TYPE, CUPTI's numbers. */
+enum { NSYS_SYNC_EVENT = 1, NSYS_SYNC_STREAM_WAIT, NSYS_SYNC_STREAM, NSYS_SYNC_CONTEXT };
+
+/* ENUM_CUDA_MEM_KIND: CUPTI's numbers less one, and what is not known at the end. */
+enum { NSYS_MEMORY_PINNED = 1, NSYS_MEMORY_DEVICE, NSYS_MEMORY_ARRAY, NSYS_MEMORY_MANAGED };
+#define NSYS_MEMORY_UNKNOWN 7
+
+#endif

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A database in the form of Nsight Systems' export, with tables of our own beside it: see
+ * nsys_tables.c, and docs/export.md for what differs.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/by_id.h"
+#include "base/xalloc.h"
+#include "cuda/error.h"
+#include "cuda/kernel_name.h"
+#include "output/args.h"
+#include "output/sqlite/sqlite.h"
+
+static struct sqlite *sqlite_of(struct sink *sink)
+{
+	return (struct sqlite *)sink;
+}
+
+/* ---- small things ---------------------------------------------------------------------------- */
+
+static int event_class(const struct function *function)
+{
+	return function->layer == LAYER_RUNTIME ? NSYS_CLASS_RUNTIME : NSYS_CLASS_DRIVER;
+}
+
+/*
+ * A correlation is a number within its process. Many queries join by it alone, so it is made
+ * unique here; the first process, mostly the only one, keeps its numbers.
+ */
+void add_correlation(struct database *db, const struct process *process, uint64_t number)
+{
+	if (number)
+		row_int(db, (int64_t)((uint64_t)process->id << 40 | number));
+	else
+		row_null(db);
+}
+
+void add_three(struct database *db, const uint32_t dims[3], bool known)
+{
+	for (int i = 0; i < 3; i++) {
+		if (known)
+			row_int(db, dims[i]);
+		else
+			row_null(db);
+	}
+}
+
+void add_or_null(struct database *db, uint64_t value, bool known)
+{
+	if (known)
+		row_int(db, (int64_t)value);
+	else
+		row_null(db);
+}
+
+/* ---- functions, kernels, results ------------------------------------------------------------- */
+
+static int64_t function_id(struct sqlite *sqlite, const struct function *function)
+{
+	struct database *db = sqlite->db;
+	int64_t *id;
+
+	sqlite->functions = by_id_room(sqlite->functions, &sqlite->n_functions,
+	                               sizeof(*sqlite->functions), function->id);
+	id = &sqlite->functions[function->id];
+	if (*id)
+		return *id;
+	*id = database_string(db, function->name);
+	row_begin(db, TABLE_FUNCTION);
+	row_int(db, *id);
+	row_int(db, event_class(function));
+	row_static(db, api_class_name(function->cls));
+	row_text(db, function->lib);
+	row_end(db);
+	return *id;
+}
+
+static struct kernel_ids make_kernel_ids(struct database *db, const struct kernel *kernel)
+{
+	struct kernel_ids ids = { .demangled = database_string(db, kernel->name) };
+	size_t len;
+	const char *base = kernel_name_base(kernel->name, &len);
+	char *copy = xstrndup(base, len);
+
+	ids.base = database_string(db, copy);
+	if (kernel->mangled)
+		ids.mangled = database_string(db, kernel->mangled);
+	free(copy);
+	return ids;
+}
+
+/* A name that is still to be found is not kept. */
+struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *kernel)
+{
+	struct kernel_ids *ids;
+
+	if (!kernel->resolved)
+		return make_kernel_ids(sqlite->db, kernel);
+	sqlite->kernels = by_id_room(sqlite->kernels, &sqlite->n_kernels, sizeof(*sqlite->kernels),
+	                             kernel->id);
+	ids = &sqlite->kernels[kernel->id];
+	if (!ids->demangled)
+		*ids = make_kernel_ids(sqlite->db, kernel);
+	return *ids;
+}
+
+static void note_result(struct sqlite *sqlite, const struct call *call)
+{
+	enum api_layer layer = call->function->layer;
+	uint32_t code = (uint32_t)call->result;
+	uint64_t *word, bit = 1ull << (code % 64);
+
+	if (code >= CODES)
+		return;
+	word = &sqlite->results[layer][code / 64];
+	if (*word & bit)
+		return;
+	*word |= bit;
+	row_begin(sqlite->db, TABLE_RESULT);
+	row_int(sqlite->db, event_class(call->function));
+	row_int(sqlite->db, call->result);
+	row_static(sqlite->db, cuda_error_name(layer, call->result));
+	row_end(sqlite->db);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* Whether a call's bytes are known, and are not a zero that stands for nothing. */
+static bool has_bytes(const struct call *call, uint64_t bytes)
+{
+	if (call->flags & CALL_SIZE_UNKNOWN)
+		return false;
+	return call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC || bytes;
+}
+
+static int64_t add_runtime(struct sqlite *sqlite, const struct event *event)
+{
+	struct database *db = sqlite->db;
+	const struct call *call = event->call;
+	int64_t name = function_id(sqlite, call->function);
+
+	row_begin(db, TABLE_RUNTIME);
+	row_int(db, since_begin(sqlite, call->begin_ns));
+	row_int(db, since_begin(sqlite, call_has_end(call) ? call->end_ns : call->begin_ns));
+	row_int(db, event_class(call->function));
+	row_int(db, global_tid(event));
+	add_correlation(db, event->process, call->correlation);
+	row_int(db, name);
+	row_int(db, call_has_end(call) ? call->result : 0);
+	row_null(db);
+	return row_end(db);
+}
+
+static void add_arguments(struct sqlite *sqlite, int64_t id, const struct event *event)
+{
+	struct database *db = sqlite->db;
+	const struct call *call = event->call;
+	const struct api_call *args = &call->args;
+	bool launch = call->op == OP_LAUNCH, copy = call->op == OP_COPY;
+	bool memory = call->op == OP_ALLOC || call->op == OP_FREE;
+	uint64_t bytes = call->op == OP_FREE ? sqlite->memory_bytes : args->bytes;
+	int64_t kernel = call->kernel ? sqlite_kernel_ids(sqlite, call->kernel).demangled : 0;
+
+	row_begin(db, TABLE_CALL);
+	row_int(db, id);
+	row_int(db, call->flags);
+	row_int(db, call->depth);
+	add_or_null(db, (uint64_t)kernel, kernel);
+	add_three(db, args->grid, launch);
+	add_three(db, args->block, launch);
+	add_or_null(db, args->shmem_bytes, launch);
+	add_or_null(db, args->stream, call_has_stream(call));
+	add_or_null(db, bytes, has_bytes(call, bytes));
+	row_static(db, copy && args->direction ? api_direction_name(args->direction) : NULL);
+	add_or_null(db, args->address, args->address);
+	add_or_null(db, args->source, copy);
+	row_static(db, memory ? api_memory_name(api_memory(call->function->api)) : NULL);
+	row_end(db);
+}
+
+/*
+ * What a call waited for, as CUPTI would number it; 0: nothing. The runtime's functions and the
+ * driver's differ by their beginning.
+ */
+static int sync_type(const struct call *call)
+{
+	static const struct {
+		const char *name;
+		int type;
+	} waits[] = {
+		{ "DeviceSynchronize", NSYS_SYNC_CONTEXT },
+		{ "CtxSynchronize", NSYS_SYNC_CONTEXT },
+		{ "ThreadSynchronize", NSYS_SYNC_CONTEXT },
+		{ "StreamSynchronize", NSYS_SYNC_STREAM },
+		{ "EventSynchronize", NSYS_SYNC_EVENT },
+		{ "StreamWaitEvent", NSYS_SYNC_STREAM_WAIT },
+	};
+	const char *name = call->function->name;
+
+	if (call->op != OP_SYNC && call->op != OP_EVENT_WAIT)
+		return 0;
+	name += strncmp(name, "cuda", 4) ? 2 : 4;
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+		size_t len = strlen(waits[i].name);
+
+		if (!strncmp(name, waits[i].name, len) && (!name[len] || name[len] == '_'))
+			return waits[i].type;
+	}
+	return 0;
+}
+
+static void add_sync(struct sqlite *sqlite, int64_t id, const struct call *call)
+{
+	int type = sync_type(call);
+
+	if (!type || (call->flags & (CALL_NESTED | CALL_CAPTURED)) || !call_has_end(call))
+		return;
+	row_begin(sqlite->db, TABLE_SYNC_CALL);
+	row_int(sqlite->db, id);
+	row_int(sqlite->db, type);
+	row_end(sqlite->db);
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+static void add_call(struct sqlite *sqlite, const struct event *event)
+{
+	const struct call *call = event->call;
+	int64_t id = add_runtime(sqlite, event);
+
+	if (call_has_end(call))
+		note_result(sqlite, call);
+	if (call->op != OP_NONE || call->flags || call->args.has_stream)
+		add_arguments(sqlite, id, event);
+	add_sync(sqlite, id, call);
+	sqlite_add_memory(sqlite, event, id);
+}
+
+static void add_process(struct sqlite *sqlite, const struct event *event)
+{
+	row_begin(sqlite->db, TABLE_PROCESS);
+	row_int(sqlite->db, global_pid(event->process));
+	row_int(sqlite->db, event->process->pid);
+	row_text(sqlite->db, event->process->comm);
+	row_end(sqlite->db);
+}
+
+static void add_thread(struct sqlite *sqlite, const struct event *event)
+{
+	int64_t name = database_string(sqlite->db, event->thread->comm);
+
+	row_begin(sqlite->db, TABLE_THREAD);
+	row_int(sqlite->db, name);
+	add_or_null(sqlite->db, (uint64_t)event->thread->priority, event->thread->priority);
+	row_int(sqlite->db, global_tid(event));
+	row_end(sqlite->db);
+}
+
+/* ---- the format ------------------------------------------------------------------------------ */
+
+static void sqlite_begin(struct sink *sink, const struct run_info *run)
+{
+	sqlite_of(sink)->db = database_open(fileno(sink->options.out), &sink->lines.failure);
+}
+
+static void sqlite_watch(struct sink *sink, const struct event *event)
+{
+	struct sqlite *sqlite = sqlite_of(sink);
+
+	sqlite->n_changes = 0;
+	sqlite->memory_bytes = memory_event(sqlite->memory, event);
+}
+
+static void sqlite_event(struct sink *sink, const struct event *event)
+{
+	struct sqlite *sqlite = sqlite_of(sink);
+
+	if (!sqlite->db)
+		return;
+	switch (event->type) {
+	case EVENT_CALL:
+		add_call(sqlite, event);
+		break;
+	case EVENT_PROCESS:
+		add_process(sqlite, event);
+		sqlite_add_memory(sqlite, event, 0); /* of what its pid was before */
+		break;
+	case EVENT_EXIT:
+		sqlite_add_memory(sqlite, event, 0);
+		break;
+	case EVENT_THREAD:
+		add_thread(sqlite, event);
+		break;
+	case EVENT_ACTIVITY:
+		sqlite_add_activity(sqlite, event);
+		break;
+	case EVENT_RANGE:
+		sqlite_add_range(sqlite, event);
+		break;
+	case EVENT_CALL_BEGIN:
+		break;
+	}
+	if (!sink->lines.failure.code)
+		database_failed(sqlite->db, &sink->lines.failure);
+}
+
+static void close_database(struct sqlite *sqlite, bool drop)
+{
+	struct err err = { 0 };
+
+	if (!sqlite->db)
+		return;
+	if (database_close(sqlite->db, drop, &err) && !sqlite->sink.lines.failure.code)
+		sqlite->sink.lines.failure = err;
+	sqlite->db = NULL;
+}
+
+static void sqlite_end(struct sink *sink, const struct run_info *run)
+{
+	struct sqlite *sqlite = sqlite_of(sink);
+
+	if (!sqlite->db)
+		return;
+	sqlite_add_run(sqlite, run);
+	close_database(sqlite, database_failed(sqlite->db, NULL));
+}
+
+static void sqlite_free(struct sink *sink)
+{
+	struct sqlite *sqlite = sqlite_of(sink);
+
+	close_database(sqlite, true);
+	memory_free(sqlite->memory);
+	free(sqlite->changes);
+	free(sqlite->functions);
+	free(sqlite->kernels);
+	free(sqlite->devices);
+	contexts_free(sqlite->contexts);
+	sqlite_free_domains(sqlite);
+	free(sqlite);
+}
+
+static const struct sink_ops sqlite_ops = {
+	.begin = sqlite_begin,
+	.watch = sqlite_watch,
+	.event = sqlite_event,
+	.end = sqlite_end,
+	.free = sqlite_free,
+};
+
+struct consumer *sqlite_new(const struct sink_options *options)
+{
+	struct sqlite *sqlite = xcalloc(1, sizeof(*sqlite));
+
+	sqlite->sink.gpu = true;
+	sqlite->contexts = contexts_new();
+	sqlite->memory = memory_new();
+	memory_watch(sqlite->memory, sqlite_note_change, sqlite);
+	return sink_init(&sqlite->sink, &sqlite_ops, options);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of the database format share: sqlite.c writes calls, processes and threads,
+ * sqlite_memory.c what became of memory, sqlite_gpu.c what ran on the GPU, sqlite_ranges.c NVTX
+ * ranges, waits and overhead, sqlite_run.c how it was recorded and what was missed,
+ * sqlite_target.c the machine and its GPUs. Private to those.
+ */
+#ifndef CUSCOPE_OUTPUT_SQLITE_SQLITE_H
+#define CUSCOPE_OUTPUT_SQLITE_SQLITE_H
+
+#include "analysis/memory.h"
+#include "output/contexts.h"
+#include "output/sqlite/database.h"
+#include "output/format.h"
+
+/* A serialized GlobalId: hardware 8 bits, machine 8, pid 24, tid 24. There is one machine. */
+#define MACHINE   (1ll << 48)
+#define PID_SHIFT 24
+#define LOW_24    0xffffff
+
+#define CODES 1024 /* results below this are remembered in a bitmap */
+
+/* Ids of strings; 0: none, or not asked for yet. */
+struct kernel_ids {
+	int64_t demangled, base, mangled;
+};
+
+struct sqlite_change {
+	struct memory_allocation allocation;
+	enum memory_fate fate;
+	uint64_t kind_live, live; /* of the process, after it */
+};
+
+/* That a process had work on, a bit each. */
+struct sqlite_devices {
+	uint32_t pid;
+	uint64_t used;
+};
+
+struct sqlite {
+	struct sink sink; /* first */
+	struct database *db;
+	struct memory *memory;
+	uint64_t memory_bytes;         /* that the current call made or freed */
+	struct sqlite_change *changes; /* that the current event made */
+	size_t n_changes, max_changes;
+	int64_t *functions; /* by id: of their names */
+	size_t n_functions;
+	struct kernel_ids *kernels; /* by id */
+	size_t n_kernels;
+	struct sqlite_devices *devices; /* by process id */
+	size_t n_devices;
+	struct contexts *contexts;
+	struct sqlite_domain *domains;   /* of NVTX, by process and name */
+	uint64_t results[2][CODES / 64]; /* by layer: those that are in cuscope_result */
+};
+
+struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *kernel);
+
+/* Columns. */
+void add_correlation(struct database *db, const struct process *process, uint64_t number);
+void add_three(struct database *db, const uint32_t dims[3], bool known);
+void add_or_null(struct database *db, uint64_t value, bool known);
+
+/* For memory_watch(); `data` is the struct sqlite. Kept until it is known whether the event shows.
+ */
+void sqlite_note_change(void *data, const struct memory_change *change);
+
+/* What the event did to memory; `id` is the call's row, 0 where it is none. */
+void sqlite_add_memory(struct sqlite *sqlite, const struct event *event, int64_t id);
+
+void sqlite_add_activity(struct sqlite *sqlite, const struct event *event);
+void sqlite_add_range(struct sqlite *sqlite, const struct event *event);
+void sqlite_free_domains(struct sqlite *sqlite);
+void sqlite_note_device(struct sqlite *sqlite, const struct event *event);
+void sqlite_add_target(struct sqlite *sqlite, const struct run_info *run);
+void sqlite_add_run(struct sqlite *sqlite, const struct run_info *run);
+
+static inline int64_t global_pid(const struct process *process)
+{
+	return MACHINE | (int64_t)(process->pid & LOW_24) << PID_SHIFT;
+}
+
+static inline int64_t global_tid(const struct event *event)
+{
+	return global_pid(event->process) | (event->tid & LOW_24);
+}
+
+/* Since the session's start, as all times in these databases are. */
+static inline int64_t since_begin(const struct sqlite *sqlite, uint64_t time_ns)
+{
+	return (int64_t)(time_ns - sqlite->sink.begin_ns);
+}
+
+#endif

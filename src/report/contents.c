@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "report/contents.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/by_id.h"
+
+/* Which numbers were met. */
+struct met {
+	bool *is;
+	size_t count;
+};
+
+struct counter {
+	struct consumer consumer; /* first */
+	struct contents contents;
+	struct met functions, kernels;
+};
+
+/* True at the first time. */
+static bool meet(struct met *met, uint32_t id)
+{
+	met->is = by_id_room(met->is, &met->count, sizeof(*met->is), id);
+	if (met->is[id])
+		return false;
+	met->is[id] = true;
+	return true;
+}
+
+static struct contents_process *process_of(struct contents *contents, const struct process *process)
+{
+	size_t count = (size_t)process->id + 1;
+
+	if (count > contents->n_processes) {
+		contents->processes =
+			xrealloc(contents->processes, count * sizeof(*contents->processes));
+		memset(contents->processes + contents->n_processes, 0,
+		       (count - contents->n_processes) * sizeof(*contents->processes));
+		contents->n_processes = count;
+	}
+	contents->processes[process->id].process = *process;
+	return &contents->processes[process->id];
+}
+
+static void count_call(struct counter *counter, const struct call *call)
+{
+	struct contents *contents = &counter->contents;
+
+	contents->calls++;
+	contents->failed += (call->flags & CALL_FAILED) != 0;
+	contents->unfinished += (call->flags & CALL_UNFINISHED) != 0;
+	contents->nested += (call->flags & CALL_NESTED) != 0;
+	contents->captured += (call->flags & CALL_CAPTURED) != 0;
+	contents->functions += meet(&counter->functions, call->function->id);
+	if (call->kernel)
+		contents->kernels += meet(&counter->kernels, call->kernel->id);
+}
+
+static void count_activity(struct counter *counter, const struct activity *activity)
+{
+	counter->contents.activities[activity->kind]++;
+	if (activity->kernel)
+		counter->contents.kernels += meet(&counter->kernels, activity->kernel->id);
+}
+
+static int counter_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct counter *counter = (struct counter *)self;
+	struct contents_process *process = process_of(&counter->contents, event->process);
+
+	switch (event->type) {
+	case EVENT_CALL:
+		process->calls++;
+		count_call(counter, event->call);
+		break;
+	case EVENT_ACTIVITY:
+		process->activities++;
+		count_activity(counter, event->activity);
+		break;
+	case EVENT_RANGE:
+		counter->contents.ranges[event->range->kind]++;
+		break;
+	case EVENT_THREAD:
+		process->threads++;
+		counter->contents.threads++;
+		break;
+	case EVENT_EXIT:
+		process->ended = true;
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+static int counter_run(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	return 0;
+}
+
+static void counter_free(struct consumer *self)
+{
+	struct counter *counter = (struct counter *)self;
+
+	free(counter->contents.processes);
+	free(counter->functions.is);
+	free(counter->kernels.is);
+	free(counter);
+}
+
+static const struct consumer_ops counter_ops = {
+	.begin = counter_run,
+	.event = counter_event,
+	.end = counter_run,
+	.free = counter_free,
+};
+
+struct consumer *contents_new(void)
+{
+	struct counter *counter = xcalloc(1, sizeof(*counter));
+
+	counter->consumer.ops = &counter_ops;
+	return &counter->consumer;
+}
+
+const struct contents *contents_of(const struct consumer *consumer)
+{
+	return &((const struct counter *)consumer)->contents;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What a trace consists of: events by kind, processes, functions, kernels. */
+#ifndef CUSCOPE_REPORT_CONTENTS_H
+#define CUSCOPE_REPORT_CONTENTS_H
+
+#include "trace/event.h"
+
+struct contents_process {
+	struct process process;
+	uint64_t calls, threads, activities; /* threads: as often as one was met first */
+	bool ended;
+};
+
+struct contents {
+	uint64_t calls, failed, unfinished, nested, captured;
+	uint64_t threads;                    /* EVENT_THREAD */
+	uint64_t activities[ACTIVITY_COUNT]; /* by kind */
+	uint64_t ranges[RANGE_COUNT];
+	uint64_t functions, kernels;        /* that were met */
+	struct contents_process *processes; /* by their numbers */
+	size_t n_processes;
+};
+
+struct consumer *contents_new(void);
+
+/* Owned by the consumer. */
+const struct contents *contents_of(const struct consumer *consumer);
+
+#endif

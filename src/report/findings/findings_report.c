@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The report `findings`: what costs time, the most first, each with what was seen, how the loss is
+ * estimated, an example and what to try; and the rules that could not be judged.
+ */
+#include "report/findings/findings.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "report/at_end.h"
+#include "report/names.h"
+#include "report/reports.h"
+#include "table/words.h"
+
+#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
+#define WIDTH          100 /* of text that is not for a terminal */
+#define BEFORE_TEXT    17  /* columns before it: "  12  estimate  " and one to spare */
+#define NAME_WIDTH     120 /* of a kernel, for people */
+
+AT_END_ANALYSIS(findings)
+
+/* ---- what costs time ----------------------------------------------------------------------- */
+
+static const struct table_column columns[] = {
+	{ "No", TABLE_NUMBER },     { "Time Lost", TABLE_DURATION }, { "Of Run", TABLE_PERCENT },
+	{ "Count", TABLE_NUMBER },  { "PID", TABLE_NUMBER },         { "Device", TABLE_NUMBER },
+	{ "Example", TABLE_TIME },  { "TID", TABLE_NUMBER },         { "Rule", TABLE_TEXT },
+	{ "Finding", TABLE_WORDS },
+};
+
+static void write_row(struct at_end *self, const struct run_info *run,
+                      const struct finding *finding, size_t number)
+{
+	struct table *table = self->options.table;
+
+	table_u64(table, number);
+	table_known(table, finding->lost_known, finding->lost_ns);
+	if (finding->lost_known && finding->span_ns)
+		table_real(table, 100 * (double)finding->lost_ns / (double)finding->span_ns);
+	else
+		table_unknown(table);
+	table_u64(table, finding->count);
+	table_u64(table, finding->process->pid);
+	table_known(table, finding->of_device, finding->device);
+	if (finding->has_example)
+		at_end_time(self, run, finding->example.begin_ns);
+	else
+		table_unknown(table);
+	table_known(table, finding->example.tid, finding->example.tid);
+	table_text(table, finding->rule);
+	table_text(table, finding->title);
+	table_end_row(table);
+}
+
+static int write_findings(struct at_end *self, const struct run_info *run,
+                          const struct finding *rows, size_t n, struct err *err)
+{
+	struct table *table = self->options.table;
+	char title[128];
+
+	report_title(self->report, title, sizeof(title));
+	table_begin(table, "findings", title, columns, COUNT(columns));
+	for (size_t i = 0; i < n; i++)
+		write_row(self, run, &rows[i], i + 1);
+	if (!n)
+		table_note(table, "nothing found");
+	else
+		table_note(table,
+		           "Of Run: of the time from the process's first call or work on a "
+		           "GPU to its last; findings can share a cause, so that their times "
+		           "do not add up");
+	at_end_note_counts(self, run);
+	return table_end(table, err);
+}
+
+/* ---- the evidence -------------------------------------------------------------------------- */
+
+static const struct table_column detail_columns[] = {
+	{ "No", TABLE_NUMBER },
+	{ "About", TABLE_TEXT },
+	{ "Text", TABLE_WORDS },
+};
+
+/* One row; for people as many as the text has lines. */
+static void write_detail(struct at_end *self, size_t number, const char *about, const char *text)
+{
+	struct table *table = self->options.table;
+	size_t width = words_width(table, BEFORE_TEXT, WIDTH - BEFORE_TEXT);
+	struct buf line = { 0 };
+	bool more;
+
+	table_u64(table, number);
+	table_text(table, about);
+	for (;;) {
+		more = words_line(&text, width, &line);
+		table_text(table, line.data);
+		table_end_row(table);
+		if (!more)
+			break;
+		table_text(table, "");
+		table_text(table, "");
+	}
+	buf_free(&line);
+}
+
+static void add_kernel(const struct kernel *kernel, bool for_people, struct buf *out)
+{
+	if (for_people)
+		text_add_name(out, kernel->name, NAME_WIDTH);
+	else
+		buf_puts(out, kernel->name);
+}
+
+/* "cuLaunchKernel of vectorAdd", "cudaMemcpy of 2.00 KiB"; of the GPU alone "vectorAdd". */
+static void add_what(const struct finding_example *example, bool for_people, struct buf *out)
+{
+	if (example->function)
+		add_function_name(out, example->function);
+	else if (example->kernel)
+		add_kernel(example->kernel, for_people, out);
+	else if (example->bytes)
+		buf_puts(out, "a copy");
+	if (example->function && example->kernel) {
+		buf_puts(out, " of ");
+		add_kernel(example->kernel, for_people, out);
+	}
+	if (example->bytes) {
+		buf_puts(out, " of ");
+		buf_bytes(out, example->bytes);
+	}
+	if (example->function || example->kernel || example->bytes)
+		buf_puts(out, ", ");
+}
+
+/* "at 5.123 ms in thread 4242: cuLaunchKernel of vectorAdd, 12.00 us, lost 3.00 us" */
+static void add_example(const struct finding *finding, const struct run_info *run, bool for_people,
+                        struct buf *out)
+{
+	const struct finding_example *example = &finding->example;
+	uint64_t at_ns = example->begin_ns > run->begin_ns ? example->begin_ns - run->begin_ns : 0;
+
+	buf_puts(out, "at ");
+	buf_fixed(out, (at_ns + 500) / 1000, 3);
+	buf_puts(out, " ms");
+	if (example->tid)
+		buf_printf(out, " in thread %u", example->tid);
+	else
+		buf_printf(out, " on GPU %u", finding->device);
+	buf_puts(out, ": ");
+	add_what(example, for_people, out);
+	buf_duration(out, example->duration_ns);
+	if (example->cost_ns && example->cost_ns != example->duration_ns) {
+		buf_puts(out, ", lost ");
+		buf_duration(out, example->cost_ns);
+	}
+}
+
+static int write_details(struct at_end *self, const struct run_info *run,
+                         const struct finding *rows, size_t n, struct err *err)
+{
+	struct table *table = self->options.table;
+	bool for_people = table_options(table)->form == TABLE_FORM_TEXT;
+	size_t top = table_options(table)->top;
+	struct buf example = { 0 };
+
+	table_begin(table, "details", "What was seen, and what to try", detail_columns,
+	            COUNT(detail_columns));
+	table_whole(table);
+	for (size_t i = 0; i < n && (!top || i < top); i++) {
+		write_detail(self, i + 1, "seen", rows[i].evidence);
+		if (rows[i].has_example) {
+			buf_reset(&example);
+			add_example(&rows[i], run, for_people, &example);
+			write_detail(self, i + 1, "example", example.data);
+		}
+		write_detail(self, i + 1, "estimate", rows[i].estimate);
+		write_detail(self, i + 1, "try", rows[i].suggestion);
+	}
+	buf_free(&example);
+	return table_end(table, err);
+}
+
+/* ---- what is not known --------------------------------------------------------------------- */
+
+static const struct table_column unjudged_columns[] = {
+	{ "Rule", TABLE_TEXT },
+	{ "Finding", TABLE_TEXT },
+	{ "Why", TABLE_WORDS },
+};
+
+static int write_unjudged(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	struct table *table = self->options.table;
+	size_t n, without = findings_without_gpu_times(self->analysis);
+	const struct finding_unjudged *rows;
+
+	rows = findings_unjudged(self->analysis, &n);
+	table_begin(table, "not_judged", "Rules that could not be judged", unjudged_columns,
+	            COUNT(unjudged_columns));
+	table_whole(table);
+	for (size_t i = 0; i < n; i++) {
+		table_text(table, rows[i].rule);
+		table_text(table, rows[i].title);
+		table_text(table, rows[i].why);
+		table_end_row(table);
+	}
+	if (without)
+		table_note(table,
+		           "processes without GPU times, of which only calls were judged: %zu",
+		           without);
+	report_note_gpu_lost(table, run);
+	table_note(table, "rules: %zu, judged: %zu", findings_rules(), findings_rules() - n);
+	return table_end(table, err);
+}
+
+static int write_all(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	const struct finding *rows;
+	size_t n;
+	int rc;
+
+	rows = findings_rows(self->analysis, run, &n);
+	rc = write_findings(self, run, rows, n, err);
+	if (!rc)
+		rc = write_details(self, run, rows, n, err);
+	return rc ? rc : write_unjudged(self, run, err);
+}
+
+static const struct at_end_ops ops = { make_findings, see_findings, write_all, free_findings };
+
+struct consumer *findings_report_new(const struct report *report,
+                                     const struct report_options *options)
+{
+	return at_end_new(report, options, &ops);
+}

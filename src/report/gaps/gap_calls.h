@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of the last while, for the analysis of gaps: an activity finds the call that asked for
+ * it, and from there one can go back through the calls of the same thread. The last
+ * GAP_CALLS_KEPT are kept, and no more: activities come seconds late, and at 300,000 launches a
+ * second, which is as fast as they come, that is more than three seconds of them.
+ */
+#ifndef CUSCOPE_REPORT_GAPS_GAP_CALLS_H
+#define CUSCOPE_REPORT_GAPS_GAP_CALLS_H
+
+#include "trace/event.h"
+
+#define GAP_CALLS_KEPT (1u << 20) /* a power of two; 64 bytes each */
+
+struct gap_call_kept {
+	uint64_t begin_ns, end_ns; /* end: the begin where it is not known */
+	uint64_t stream;           /* 0: the default one, also where it names none */
+	uint64_t correlation;
+	uint32_t process; /* id */
+	uint32_t tid;
+	uint32_t function, waited; /* ids; waited: plus one, see gap_call_waited() */
+	uint32_t thread;           /* dense id */
+	uint32_t back, chain;      /* to the one before of this thread, of this bucket; 0: none */
+	uint8_t op;                /* enum api_op */
+	bool nested, async;
+	bool nonblocking; /* the stream does not wait for the default one */
+};
+
+struct gap_calls;
+
+struct gap_calls *gap_calls_new(void);
+void gap_calls_free(struct gap_calls *calls);
+void gap_calls_event(struct gap_calls *calls, const struct event *event);
+
+/* All that follows is valid until the next event. */
+
+/* The call that an activity names; NULL: not seen, not yet, or too long ago. */
+const struct gap_call_kept *gap_calls_find(const struct gap_calls *calls, uint32_t process,
+                                           uint64_t correlation);
+
+/* The one that the same thread ended before, of those that no other call made; NULL: none. */
+const struct gap_call_kept *gap_calls_before(const struct gap_calls *calls,
+                                             const struct gap_call_kept *call);
+
+const struct function *gap_call_function(const struct gap_calls *calls,
+                                         const struct gap_call_kept *call);
+
+/*
+ * What was put on the stream between this call and the work before it that makes the stream wait:
+ * cudaStreamWaitEvent, cudaLaunchHostFunc; NULL: nothing.
+ */
+const struct function *gap_call_waited(const struct gap_calls *calls,
+                                       const struct gap_call_kept *call);
+
+#endif

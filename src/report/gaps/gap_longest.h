@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The longest gaps, and which of them are apart: the few that do not belong to what a program does
+ * most of the time, such as its start, or the pause between two epochs.
+ *
+ * A gap is apart if it lasts GAP_APART_NS or more, and more than a second or a twentieth of what is
+ * left of the time without those that are longer. Nothing is apart where more than GAP_APART_MOST
+ * are (what happens so often is what the program does), or where fewer than GAP_APART_OTHERS other
+ * gaps are left to judge by.
+ */
+#ifndef CUSCOPE_REPORT_GAPS_GAP_LONGEST_H
+#define CUSCOPE_REPORT_GAPS_GAP_LONGEST_H
+
+#include "report/gaps/gaps.h"
+
+#define GAP_APART_NS     10000000   /* below, it is a part of a step */
+#define GAP_APART_ANY_NS 1000000000 /* whatever the share */
+#define GAP_APART_SHARE  20         /* the twentieth */
+#define GAP_APART_MOST   8
+#define GAP_APART_OTHERS 100
+
+struct gap_longest {
+	struct gpu_gap *gaps; /* the longest first, of equal ones the earlier */
+	size_t n, most;
+};
+
+void gap_longest_init(struct gap_longest *longest, size_t most);
+void gap_longest_free(struct gap_longest *longest);
+void gap_longest_keep(struct gap_longest *longest, const struct gpu_gap *gap);
+
+/*
+ * How many of them, from the first on, are apart; of those of a line with `n_gaps` gaps, that is
+ * busy and idle for `span_ns` together. More than GAP_APART_MOST have to be kept.
+ */
+size_t gap_longest_apart(const struct gap_longest *longest, uint64_t n_gaps, uint64_t span_ns);
+
+#endif

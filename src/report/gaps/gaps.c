@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: MIT
+#include "report/gaps/gaps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "report/gaps/gap_cover.h"
+#include "report/gaps/gap_functions.h"
+#include "report/gaps/gap_longest.h"
+#include "base/xalloc.h"
+
+/* Pieces that are not settled: a device's can be covered late, by kernels beside many others. */
+#define DEVICE_PIECES  16384
+#define PROCESS_PIECES 1024
+#define STREAM_PIECES  256
+
+#define RECENT       1024  /* ends on a device that are remembered; a power of two */
+#define NOT_MEASURED 1024  /* times without measuring that are remembered; a power of two */
+#define SWEEP_EVENTS 65536 /* between two looks at gaps whose call was not known */
+
+#define DEFAULT_STREAM   7     /* CUPTI's number of a context's default stream */
+#define RELEASE_NS       10000 /* from the end of what a stream waited for to its own next */
+#define RELEASE_ERROR_NS 1000  /* by which the two can seem to overlap */
+
+enum kind { KIND_DEVICE, KIND_PROCESS, KIND_STREAM, KIND_COUNT };
+
+struct line_key {
+	uint32_t kind, device, process, context, stream;
+};
+
+struct recent_end {
+	uint64_t end_ns;
+	uint32_t process, context, stream;
+	bool nonblocking; /* the stream is */
+	enum activity_kind kind;
+};
+
+/* What only a device has. */
+struct device {
+	struct recent_end recent[RECENT];
+	uint64_t n_recent;
+	struct {
+		uint64_t begin_ns, end_ns;
+	} not_measured[NOT_MEASURED];
+	uint64_t n_not_measured;
+	struct gap_longest giants;
+};
+
+struct line {
+	struct gap_line row; /* first: what callers see */
+	struct line_key key;
+	struct gap_cover cover;
+	struct line *on, *of; /* a stream's device and its process on it */
+	bool nonblocking;     /* a stream that does not wait for the default one */
+	/* KIND_DEVICE only: */
+	struct device *device;
+	struct gap_functions functions[GAP_CAUSES];
+	UT_hash_handle hh;
+};
+
+struct gaps {
+	struct gaps_options options;
+	struct gap_calls *calls;
+	struct line *lines, *last; /* hash; last: the stream of the last activity */
+	size_t n_lines[KIND_COUNT];
+	const struct gap_line **rows[KIND_COUNT];
+	struct gap_longest of_devices, of_streams;
+	uint64_t events;
+	bool finished;
+	struct gaps_limits limits;
+};
+
+struct gaps *gaps_new(const struct gaps_options *options)
+{
+	struct gaps *gaps = xcalloc(1, sizeof(*gaps));
+
+	gaps->options = *options;
+	gaps->calls = gap_calls_new();
+	gap_longest_init(&gaps->of_devices, options->longest);
+	gap_longest_init(&gaps->of_streams, options->longest);
+	return gaps;
+}
+
+static void free_line(struct line *line)
+{
+	for (size_t i = 0; i < GAP_CAUSES; i++)
+		gap_functions_free(&line->functions[i]);
+	gap_cover_free(&line->cover);
+	if (line->device)
+		gap_longest_free(&line->device->giants);
+	free(line->device);
+	free(line);
+}
+
+void gaps_free(struct gaps *gaps)
+{
+	struct line *line, *next;
+
+	if (!gaps)
+		return;
+	HASH_ITER (hh, gaps->lines, line, next) {
+		HASH_DELETE(hh, gaps->lines, line);
+		free_line(line);
+	}
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		free(gaps->rows[i]);
+	gap_calls_free(gaps->calls);
+	gap_longest_free(&gaps->of_devices);
+	gap_longest_free(&gaps->of_streams);
+	free(gaps);
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+static struct line *find_line(const struct gaps *gaps, const struct line_key *key)
+{
+	struct line *found;
+
+	HASH_FIND(hh, gaps->lines, key, sizeof(*key), found);
+	return found;
+}
+
+/* NULL: there are too many. */
+static struct line *line_of(struct gaps *gaps, struct line_key key, const struct event *event)
+{
+	static const size_t most[] = { GAPS_DEVICES, GAPS_PROCESSES, GAPS_STREAMS };
+	static const size_t pieces[] = { DEVICE_PIECES, PROCESS_PIECES, STREAM_PIECES };
+	struct line *line = find_line(gaps, &key);
+
+	if (line || gaps->n_lines[key.kind] == most[key.kind])
+		return line;
+	gaps->n_lines[key.kind]++;
+	line = xcalloc(1, sizeof(*line));
+	line->key = key;
+	line->row.device = key.device;
+	line->row.process = key.kind == KIND_DEVICE ? NULL : event->process;
+	line->row.context = key.context;
+	line->row.stream = key.stream;
+	gap_cover_init(&line->cover, pieces[key.kind]);
+	if (key.kind == KIND_DEVICE) {
+		line->device = xcalloc(1, sizeof(*line->device));
+		gap_longest_init(&line->device->giants, GAP_APART_MOST + 1);
+	}
+	HASH_ADD(hh, gaps->lines, key, sizeof(line->key), line);
+	return line;
+}
+
+static struct line *device_line(struct gaps *gaps, const struct event *event)
+{
+	return line_of(gaps, (struct line_key){ KIND_DEVICE, event->activity->device, 0, 0, 0 },
+	               event);
+}
+
+static struct line *process_line(struct gaps *gaps, const struct event *event)
+{
+	return line_of(gaps,
+	               (struct line_key){ KIND_PROCESS, event->activity->device, event->process->id,
+	                                  0, 0 },
+	               event);
+}
+
+/* With its device and process; NULL: there are too many of one of them. */
+static struct line *stream_line(struct gaps *gaps, const struct event *event)
+{
+	const struct activity *activity = event->activity;
+	struct line_key key = { KIND_STREAM, activity->device, event->process->id,
+		                activity->context, activity->stream };
+	struct line *line = gaps->last, *on, *of;
+
+	if (line && !memcmp(&line->key, &key, sizeof(key)))
+		return line;
+	line = find_line(gaps, &key);
+	if (line)
+		return gaps->last = line;
+	on = device_line(gaps, event);
+	of = on ? process_line(gaps, event) : NULL;
+	line = of ? line_of(gaps, key, event) : NULL;
+	if (!line)
+		return NULL;
+	line->on = on;
+	line->of = of;
+	return gaps->last = line;
+}
+
+/* ---- gaps ---------------------------------------------------------------------------------- */
+
+/* Those that come later end later: once one ends before the gap begins, all before it do. */
+static bool was_measured(const struct line *line, uint64_t begin_ns, uint64_t end_ns)
+{
+	const struct device *device = line->device ? line->device : line->on->device;
+	uint64_t n = device->n_not_measured < NOT_MEASURED ? device->n_not_measured : NOT_MEASURED;
+
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t at = (device->n_not_measured - i) & (NOT_MEASURED - 1);
+
+		if (device->not_measured[at].end_ns <= begin_ns)
+			return true;
+		if (device->not_measured[at].begin_ns < end_ns)
+			return false;
+	}
+	return true;
+}
+
+/* The call that a gap counts for, and how long it was in it. */
+static const struct function *function_of(const struct gap_verdict *verdict, uint64_t gap_ns,
+                                          uint64_t *ns)
+{
+	*ns = verdict->late ? verdict->longest_ns : gap_ns;
+	if (verdict->late)
+		return verdict->longest;
+	return verdict->by ? verdict->by : verdict->ask;
+}
+
+static void count_calls(struct line *line, const struct gap_verdict *verdict, uint64_t gap_ns)
+{
+	struct gap_sum *sum = &line->row.cause[verdict->cause];
+	uint64_t ns;
+	const struct function *function = function_of(verdict, gap_ns, &ns);
+
+	if (verdict->late) {
+		sum->host_ns += verdict->host_ns;
+		sum->cuda_ns += verdict->cuda_ns;
+	}
+	if (function && line->device)
+		gap_functions_add(&line->functions[verdict->cause], function, ns);
+}
+
+static void count_length(struct gaps *gaps, struct gap_sum *sum, uint64_t ns)
+{
+	if (ns < gaps->options.threshold_ns) {
+		sum->short_count++;
+		sum->short_ns += ns;
+		return;
+	}
+	sum->count++;
+	sum->ns += ns;
+	if (ns > sum->longest_ns)
+		sum->longest_ns = ns;
+}
+
+static void count_gap(struct gaps *gaps, struct line *line, const struct gap_work *before,
+                      uint64_t begin_ns, const struct gap_piece *piece)
+{
+	const struct gap_verdict *verdict = &piece->verdict;
+	uint64_t ns = piece->begin_ns - begin_ns;
+	struct gpu_gap gap = {
+		.device = line->row.device,
+		.begin_ns = begin_ns,
+		.end_ns = piece->begin_ns,
+		.before = *before,
+		.after = piece->first,
+		.verdict = *verdict,
+	};
+
+	line->row.idle_ns += ns;
+	if (!line->device)
+		line->row.hta_ns[verdict->hta] += ns;
+	count_length(gaps, &line->row.cause[verdict->cause], ns);
+	count_calls(line, verdict, ns);
+	if (line->device && ns >= GAP_APART_NS)
+		gap_longest_keep(&line->device->giants, &gap);
+	if (ns < gaps->options.threshold_ns)
+		return;
+	gap_longest_keep(line->device ? &gaps->of_devices : &gaps->of_streams, &gap);
+	if (line->device && !verdict->asked)
+		gaps->limits.no_call++;
+}
+
+static void judge(struct gaps *gaps, struct line *line, size_t i)
+{
+	struct gap_piece *piece = gap_cover_piece(&line->cover, i);
+	const struct gap_work *before;
+	uint64_t begin_ns;
+
+	if (piece->judged || !gap_cover_gap(&line->cover, i, &begin_ns, &before))
+		return;
+	piece->judged = gap_judge(gaps->calls, begin_ns, before, &piece->first, piece->release,
+	                          &piece->verdict);
+}
+
+static void settle(struct gaps *gaps, struct line *line)
+{
+	const struct gap_work *before;
+	struct gap_piece *piece;
+	uint64_t begin_ns;
+
+	if (line->key.kind != KIND_PROCESS && gap_cover_gap(&line->cover, 0, &begin_ns, &before)) {
+		piece = gap_cover_piece(&line->cover, 0);
+		judge(gaps, line, 0);
+		if (piece->not_measured)
+			line->row.not_measured_ns += piece->begin_ns - begin_ns;
+		else
+			count_gap(gaps, line, before, begin_ns, piece);
+	}
+	gap_cover_settle(&line->cover);
+}
+
+/* ---- activities ---------------------------------------------------------------------------- */
+
+static void remember_end(struct device *device, const struct event *event, bool nonblocking)
+{
+	device->recent[device->n_recent++ & (RECENT - 1)] = (struct recent_end){
+		.end_ns = event->activity->end_ns,
+		.process = event->process->id,
+		.context = event->activity->context,
+		.stream = event->activity->stream,
+		.nonblocking = nonblocking,
+		.kind = event->activity->kind,
+	};
+}
+
+/* What ended just before this began, and after its stream's gap did: so it is of another one. */
+static unsigned release_of(const struct line *line, const struct gap_work *work, uint64_t begin_ns)
+{
+	const struct device *device = line->on->device;
+	uint64_t n = device->n_recent < RECENT ? device->n_recent : RECENT;
+
+	for (uint64_t i = 1; i <= n; i++) {
+		const struct recent_end *end =
+			&device->recent[(device->n_recent - i) & (RECENT - 1)];
+		unsigned release = GAP_RELEASE_WORK;
+
+		if (end->end_ns > work->begin_ns + RELEASE_ERROR_NS)
+			continue;
+		if (end->end_ns <= begin_ns || end->end_ns + RELEASE_NS < work->begin_ns)
+			return 0;
+		if (end->kind == ACTIVITY_COPY || end->kind == ACTIVITY_SET)
+			release |= GAP_RELEASE_COPY;
+		if (!end->nonblocking && !line->nonblocking && end->process == work->process->id &&
+		    end->context == work->context &&
+		    (end->stream == DEFAULT_STREAM || work->stream == DEFAULT_STREAM))
+			release |= GAP_RELEASE_DEFAULT;
+		return release;
+	}
+	return 0;
+}
+
+static void add_work(struct gaps *gaps, struct line *line, const struct gap_work *work)
+{
+	const struct gap_work *before;
+	struct gap_piece *piece;
+	uint64_t begin_ns;
+	size_t at;
+
+	line->row.activities++;
+	while (gap_cover_is_full(&line->cover))
+		settle(gaps, line);
+	piece = gap_cover_add(&line->cover, work);
+	if (!piece || piece->judged || line->key.kind == KIND_PROCESS)
+		return; /* the gap before it is as it was, or nobody asks */
+	at = gap_cover_place(&line->cover, piece);
+	if (!gap_cover_gap(&line->cover, at, &begin_ns, &before))
+		return;
+	piece->not_measured = !was_measured(line, begin_ns, piece->begin_ns);
+	if (line->on && piece->begin_ns - begin_ns >= gaps->options.threshold_ns)
+		piece->release = release_of(line, &piece->first, begin_ns);
+	judge(gaps, line, at);
+}
+
+static void learn_handle(struct gaps *gaps, struct line *line, const struct gap_work *work)
+{
+	const struct gap_call_kept *call =
+		gap_calls_find(gaps->calls, work->process->id, work->correlation);
+
+	if (!call || call->op == OP_GRAPH_LAUNCH) /* whose nodes can be on other streams */
+		return;
+	line->row.knows_handle = true;
+	line->row.handle = call->stream;
+	line->nonblocking = call->nonblocking;
+}
+
+static void count_activity(struct gaps *gaps, const struct event *event)
+{
+	const struct activity *activity = event->activity;
+	struct line *line = stream_line(gaps, event);
+	struct gap_work work = {
+		.process = event->process,
+		.kernel = activity->kernel,
+		.begin_ns = activity->begin_ns,
+		.end_ns = activity->begin_ns + activity_duration_ns(activity),
+		.correlation = activity->correlation,
+		.context = activity->context,
+		.stream = activity->stream,
+		.kind = activity->kind,
+		.direction = activity->direction,
+	};
+
+	if (!line) { /* its device can still be one of those that are known */
+		gaps->limits.left_out++;
+		line = device_line(gaps, event);
+		if (line)
+			add_work(gaps, line, &work);
+		return;
+	}
+	if (!line->row.knows_handle)
+		learn_handle(gaps, line, &work);
+	add_work(gaps, line, &work);
+	add_work(gaps, line->of, &work);
+	add_work(gaps, line->on, &work);
+	remember_end(line->on->device, event, line->nonblocking);
+}
+
+/* ---- other events -------------------------------------------------------------------------- */
+
+/* A device was not measured when one of the processes that use it was not. */
+static void count_not_measured(struct gaps *gaps, const struct event *event)
+{
+	struct line *line, *next;
+
+	HASH_ITER (hh, gaps->lines, line, next) {
+		struct line_key key = { KIND_PROCESS, line->key.device, event->process->id, 0, 0 };
+		struct device *device = line->device;
+		uint64_t at;
+
+		if (!device || !find_line(gaps, &key))
+			continue;
+		at = device->n_not_measured++ & (NOT_MEASURED - 1);
+		device->not_measured[at].begin_ns = event->range->begin_ns;
+		device->not_measured[at].end_ns = event->range->end_ns;
+	}
+}
+
+/* Calls that an activity came before are known by now, and will be forgotten later. */
+static void sweep(struct gaps *gaps)
+{
+	struct line *line, *next;
+
+	HASH_ITER (hh, gaps->lines, line, next) {
+		for (size_t i = line->cover.n; i-- && line->key.kind != KIND_PROCESS;)
+			judge(gaps, line, i);
+	}
+}
+
+void gaps_event(struct gaps *gaps, const struct event *event)
+{
+	gap_calls_event(gaps->calls, event);
+	if (event->type == EVENT_ACTIVITY)
+		count_activity(gaps, event);
+	else if (event->type == EVENT_RANGE && event->range->kind == RANGE_NOT_MEASURED)
+		count_not_measured(gaps, event);
+	if (++gaps->events % SWEEP_EVENTS == 0)
+		sweep(gaps);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static void find_most(const struct line *line, enum gap_cause cause, struct gap_sum *sum)
+{
+	struct gap_function most = gap_functions_most(&line->functions[cause]);
+
+	sum->most = most.function;
+	sum->most_ns = most.ns;
+}
+
+static void leave_out(struct gaps *gaps, struct line *line, const struct gpu_gap *gap)
+{
+	const struct gap_verdict *verdict = &gap->verdict;
+	struct gap_sum *sum = &line->row.steady[verdict->cause];
+	uint64_t gap_ns = gpu_gap_ns(gap), ns;
+	const struct function *function = function_of(verdict, gap_ns, &ns);
+	bool is_short = gap_ns < gaps->options.threshold_ns;
+
+	*(is_short ? &sum->short_count : &sum->count) -= 1;
+	*(is_short ? &sum->short_ns : &sum->ns) -= gap_ns;
+	if (verdict->late) {
+		sum->host_ns -= verdict->host_ns;
+		sum->cuda_ns -= verdict->cuda_ns;
+	}
+	if (function)
+		gap_functions_take(&line->functions[verdict->cause], function, ns);
+	line->row.apart_ns += gap_ns;
+}
+
+/* After all of its gaps are counted. */
+static void find_steady(struct gaps *gaps, struct line *line)
+{
+	const struct gap_longest *giants = &line->device->giants;
+	struct gap_line *row = &line->row;
+	uint64_t n_gaps = 0;
+
+	for (size_t i = 0; i < GAP_CAUSES; i++) {
+		find_most(line, (enum gap_cause)i, &row->cause[i]);
+		row->steady[i] = row->cause[i];
+		row->steady[i].longest_ns = 0;
+		n_gaps += row->cause[i].count + row->cause[i].short_count;
+	}
+	row->apart = giants->gaps;
+	row->n_apart = gap_longest_apart(giants, n_gaps, gap_line_span_ns(row));
+	for (size_t i = 0; i < row->n_apart; i++)
+		leave_out(gaps, line, &giants->gaps[i]);
+	for (size_t i = 0; i < GAP_CAUSES; i++)
+		find_most(line, (enum gap_cause)i, &row->steady[i]);
+}
+
+void gaps_finish(struct gaps *gaps)
+{
+	struct line *line, *next;
+
+	if (gaps->finished)
+		return;
+	gaps->finished = true;
+	HASH_ITER (hh, gaps->lines, line, next) {
+		while (line->cover.n)
+			settle(gaps, line);
+		line->row.first_ns = line->cover.first_ns;
+		line->row.last_ns = line->cover.last_ns;
+		line->row.busy_ns = line->cover.busy_ns;
+		if (!line->device)
+			continue;
+		gaps->limits.late += line->cover.late;
+		find_steady(gaps, line);
+	}
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+uint64_t gap_line_span_ns(const struct gap_line *line)
+{
+	return line->busy_ns + line->idle_ns;
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_place(const void *left, const void *right)
+{
+	const struct gap_line *a = *(const struct gap_line *const *)left;
+	const struct gap_line *b = *(const struct gap_line *const *)right;
+	int order = compare(a->device, b->device);
+
+	if (!order && a->process)
+		order = compare(a->process->id, b->process->id);
+	if (!order)
+		order = compare(a->context, b->context);
+	return order ? order : compare(a->stream, b->stream);
+}
+
+static const struct gap_line *const *rows_of(struct gaps *gaps, enum kind kind, size_t *n)
+{
+	struct line *line, *next;
+
+	free(gaps->rows[kind]);
+	gaps->rows[kind] = xcalloc(gaps->n_lines[kind] + 1, sizeof(struct gap_line *));
+	*n = 0;
+	HASH_ITER (hh, gaps->lines, line, next) {
+		if (line->key.kind == kind)
+			gaps->rows[kind][(*n)++] = &line->row;
+	}
+	qsort(gaps->rows[kind], *n, sizeof(struct gap_line *), by_place);
+	return gaps->rows[kind];
+}
+
+const struct gap_line *const *gaps_devices(struct gaps *gaps, size_t *n)
+{
+	return rows_of(gaps, KIND_DEVICE, n);
+}
+
+const struct gap_line *const *gaps_processes(struct gaps *gaps, size_t *n)
+{
+	return rows_of(gaps, KIND_PROCESS, n);
+}
+
+const struct gap_line *const *gaps_streams(struct gaps *gaps, size_t *n)
+{
+	return rows_of(gaps, KIND_STREAM, n);
+}
+
+const struct gpu_gap *gaps_longest(const struct gaps *gaps, size_t *n)
+{
+	*n = gaps->of_devices.n;
+	return gaps->of_devices.gaps;
+}
+
+const struct gpu_gap *gaps_longest_of_streams(const struct gaps *gaps, size_t *n)
+{
+	*n = gaps->of_streams.n;
+	return gaps->of_streams.gaps;
+}
+
+struct gaps_limits gaps_limits(const struct gaps *gaps)
+{
+	return gaps->limits;
+}

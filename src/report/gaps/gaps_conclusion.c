@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+/* What the gaps of a GPU come to: how busy it is, why not more, and what to try. */
+#include "report/gaps/gaps_report.h"
+
+#define BUSY_ENOUGH 90      /* percent: more cannot be gained by asking earlier */
+#define MOST_OF     50      /* percent of the idle time that make a cause the one to name */
+#define STEP_NS     1000000 /* gaps of the host that are longer on average are not single launches' */
+
+double gaps_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100 * (double)part / (double)whole : 0;
+}
+
+/* A GPU that has to wait until the host has asked, and until it has been heard, lacks the same. */
+enum reason {
+	REASON_HOST,
+	REASON_SYNC,
+	REASON_COPY,
+	REASON_WAITING,
+	REASON_TURNAROUND,
+	REASON_UNKNOWN,
+	REASONS
+};
+
+static const enum reason reason_of[GAP_CAUSES] = {
+	[GAP_HOST] = REASON_HOST,          [GAP_SYNC] = REASON_SYNC,
+	[GAP_COPY] = REASON_COPY,          [GAP_LATENCY] = REASON_HOST,
+	[GAP_WAITING] = REASON_WAITING,    [GAP_TURNAROUND] = REASON_TURNAROUND,
+	[GAP_OTHER_WORK] = REASON_UNKNOWN, [GAP_UNKNOWN] = REASON_UNKNOWN,
+};
+
+static const struct {
+	const char *verdict, *busy, *try;
+} reasons[REASONS] = {
+	[REASON_HOST] = { "launch-bound", "waiting for the host to ask", NULL },
+	[REASON_SYNC] = { "synchronisation-bound", "lost to waits of the host",
+	                  "ask for the next work before waiting, or wait less often" },
+	[REASON_COPY] = { "copy-bound", "waiting for the host, which copied",
+	                  "pinned memory and asynchronous copies let the host go on" },
+	[REASON_WAITING] = { "stream-bound", "streams waiting for events or each other",
+	                     "the longest gaps below name what they waited for" },
+	[REASON_TURNAROUND] = { "many small kernels", "between one and the next",
+	                        "fewer and larger kernels, or graphs, have fewer of them" },
+	[REASON_UNKNOWN] = { "not known", "idle, and nothing recorded tells why",
+	                     "lost records, or programs that were not traced, can be why: "
+	                     "record again with those, and a larger --ring-size" },
+};
+
+static const char try_fewer[] =
+	"fewer and larger launches: fused kernels, CUDA graphs (torch.compile with "
+	"mode=\"reduce-overhead\"), larger batches";
+static const char try_host[] =
+	"prepare work while the GPU runs (loading and transforming data in other threads or "
+	"processes); a profiler of the CPU shows what the host does";
+
+struct sum {
+	uint64_t ns, count, long_ns, long_count; /* long: of the threshold on */
+	uint64_t host_ns, cuda_ns, most_ns;
+	const struct function *most;
+};
+
+static void sum_up(const struct gap_line *gpu, struct sum *sums)
+{
+	for (size_t i = 0; i < GAP_CAUSES; i++) {
+		const struct gap_sum *from = &gpu->steady[i];
+		struct sum *sum = &sums[reason_of[i]];
+
+		sum->ns += from->ns + from->short_ns;
+		sum->count += from->count + from->short_count;
+		sum->long_ns += from->ns;
+		sum->long_count += from->count;
+		sum->host_ns += from->host_ns;
+		sum->cuda_ns += from->cuda_ns;
+		if (from->most_ns > sum->most_ns) {
+			sum->most_ns = from->most_ns;
+			sum->most = from->most;
+		}
+	}
+}
+
+uint64_t gaps_steady_ns(const struct gap_line *gpu)
+{
+	return gap_line_span_ns(gpu) - gpu->apart_ns;
+}
+
+static void add_percent(struct buf *out, double percent)
+{
+	buf_printf(out, "%.*f %%", (percent < 1 && percent > 0) || (percent > 99 && percent < 100),
+	           percent);
+}
+
+static void add_gaps(struct buf *out, const struct sum *sum)
+{
+	buf_u64(out, sum->count);
+	buf_printf(out, " gap%s of ", sum->count == 1 ? "" : "s");
+	buf_duration(out, sum->count ? sum->ns / sum->count : 0);
+	if (sum->count != 1)
+		buf_puts(out, " on average");
+}
+
+/* Small gaps say that launches take long, large ones that the host is busy with something else. */
+static void explain_host(const struct sum *sum, struct gaps_conclusion *conclusion)
+{
+	struct buf *out = &conclusion->why;
+	bool launches = sum->host_ns < sum->ns / 2;
+	uint64_t long_ns = sum->long_count ? sum->long_ns / sum->long_count : 0;
+
+	if (launches)
+		buf_puts(out, ", most of it while the host was asking");
+	else
+		buf_printf(out, "; until it asked, the host was outside of CUDA for %.0f %%",
+		           gaps_percent(sum->host_ns - sum->cuda_ns, sum->host_ns));
+	if (sum->most && sum->most_ns >= sum->ns / 10)
+		buf_printf(out, launches ? ", in %s" : "; of calls, %s took most", sum->most->name);
+	conclusion->try = launches || long_ns < STEP_NS ? try_fewer : try_host;
+}
+
+static void explain(enum reason reason, const struct sum *sum, struct gaps_conclusion *conclusion)
+{
+	add_gaps(&conclusion->why, sum);
+	conclusion->try = reasons[reason].try;
+	if (reason == REASON_HOST)
+		explain_host(sum, conclusion);
+	else if (sum->most && (reason == REASON_SYNC || reason == REASON_COPY))
+		buf_printf(&conclusion->why, ", most in %s", sum->most->name);
+}
+
+/* "apart from 3 gaps of 5.100 s, the longest of 4.222 s at 6.234 s (host); with them, ..." */
+static void tell_apart(const struct gap_line *gpu, uint64_t begin_ns, struct buf *out)
+{
+	const struct gpu_gap *longest = gpu->apart;
+	size_t n = gpu->n_apart;
+
+	if (!n)
+		return;
+	buf_puts(out, "apart from ");
+	if (n > 1) {
+		buf_printf(out, "%zu gaps of ", n);
+		buf_duration(out, gpu->apart_ns);
+		buf_puts(out, " in all, the longest ");
+	} else {
+		buf_puts(out, "one gap ");
+	}
+	buf_puts(out, "of ");
+	buf_duration(out, gpu_gap_ns(longest));
+	buf_puts(out, " at ");
+	buf_duration(out, longest->begin_ns > begin_ns ? longest->begin_ns - begin_ns : 0);
+	buf_printf(out, " (cause: %s); with %s, busy ", gap_cause_name(longest->verdict.cause),
+	           n > 1 ? "them" : "it");
+	add_percent(out, gaps_percent(gpu->busy_ns, gap_line_span_ns(gpu)));
+	buf_puts(out, " of ");
+	buf_duration(out, gap_line_span_ns(gpu));
+}
+
+static void say_busy(const struct gap_line *gpu, struct buf *out)
+{
+	uint64_t ns = gaps_steady_ns(gpu);
+
+	buf_puts(out, "busy ");
+	add_percent(out, gaps_percent(gpu->busy_ns, ns));
+	buf_puts(out, " of ");
+	buf_duration(out, ns);
+}
+
+static void conclude_idle(const struct gap_line *gpu, struct gaps_conclusion *conclusion)
+{
+	struct sum sums[REASONS] = { 0 };
+	enum reason most = 0;
+
+	sum_up(gpu, sums);
+	for (enum reason i = 1; i < REASONS; i++)
+		most = sums[i].ns > sums[most].ns ? i : most;
+	conclusion->verdict = reasons[most].verdict;
+	conclusion->mostly = gaps_percent(sums[most].ns, gpu->idle_ns - gpu->apart_ns) < MOST_OF;
+	buf_printf(&conclusion->busy, "; %.0f %% %s",
+	           gaps_percent(sums[most].ns, gaps_steady_ns(gpu)), reasons[most].busy);
+	explain(most, &sums[most], conclusion);
+}
+
+void gaps_conclude(const struct gap_line *gpu, uint64_t begin_ns,
+                   struct gaps_conclusion *conclusion)
+{
+	double busy = gaps_percent(gpu->busy_ns, gaps_steady_ns(gpu));
+
+	say_busy(gpu, &conclusion->busy);
+	tell_apart(gpu, begin_ns, &conclusion->apart);
+	if (!gpu->idle_ns && gpu->activities == 1) {
+		conclusion->verdict = "not known";
+		buf_puts(&conclusion->why, "a single activity has no gaps");
+	} else if (busy >= BUSY_ENOUGH) {
+		conclusion->verdict = "GPU-bound";
+		buf_printf(&conclusion->why, "without any gap it would take %.1f %% less time",
+		           100 - busy);
+		conclusion->try = "faster kernels and copies gain more: 'cuscope report FILE "
+				  "cuda_gpu_kern_sum' has them by time";
+	} else {
+		conclude_idle(gpu, conclusion);
+	}
+}
+
+void gaps_conclusion_free(struct gaps_conclusion *conclusion)
+{
+	buf_free(&conclusion->busy);
+	buf_free(&conclusion->apart);
+	buf_free(&conclusion->why);
+}

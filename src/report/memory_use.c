@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+#include "report/memory_use.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/by_id.h"
+
+/* The biggest that were seen to stay, in order. */
+struct biggest {
+	struct kept_allocation row[MEMORY_BIGGEST];
+	size_t n;
+};
+
+struct memory_use {
+	struct memory *memory;
+	const struct process **processes;  /* by id: those that allocated */
+	const struct function **functions; /* by id: those that did it */
+	size_t n_processes, n_functions;
+	struct biggest exited; /* so far */
+	struct biggest kept;   /* and what is live: made for memory_use_kept() */
+	struct memory_kind_row *kinds;
+	struct memory_function_row *by_function;
+};
+
+static bool is_bigger(const struct memory_allocation *a, const struct memory_allocation *b)
+{
+	return a->bytes != b->bytes ? a->bytes > b->bytes : a->time_ns < b->time_ns;
+}
+
+static void keep_big(struct biggest *biggest, const struct memory_allocation *allocation,
+                     bool exited)
+{
+	size_t at = biggest->n;
+
+	if (allocation->kind == MEMORY_VMM_VA) /* no memory */
+		return;
+	while (at && is_bigger(allocation, &biggest->row[at - 1].allocation))
+		at--;
+	if (at == MEMORY_BIGGEST)
+		return;
+	if (biggest->n < MEMORY_BIGGEST)
+		biggest->n++;
+	memmove(&biggest->row[at + 1], &biggest->row[at],
+	        (biggest->n - at - 1) * sizeof(*biggest->row));
+	biggest->row[at] = (struct kept_allocation){ *allocation, exited };
+}
+
+static void changed(void *data, const struct memory_change *change)
+{
+	struct memory_use *use = data;
+
+	if (change->fate == MEMORY_WENT_WITH_PROCESS)
+		keep_big(&use->exited, change->allocation, true);
+}
+
+struct memory_use *memory_use_new(void)
+{
+	struct memory_use *use = xcalloc(1, sizeof(*use));
+
+	use->memory = memory_new();
+	memory_watch(use->memory, changed, use);
+	return use;
+}
+
+void memory_use_event(struct memory_use *use, const struct event *event)
+{
+	const struct call *call = event->call;
+
+	memory_event(use->memory, event);
+	if (event->type != EVENT_CALL || call->op != OP_ALLOC)
+		return;
+	use->processes = by_id_room(use->processes, &use->n_processes, sizeof(*use->processes),
+	                            event->process->id);
+	use->processes[event->process->id] = event->process;
+	use->functions = by_id_room(use->functions, &use->n_functions, sizeof(*use->functions),
+	                            call->function->id);
+	use->functions[call->function->id] = call->function;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+static bool has_anything(const struct memory_totals *totals)
+{
+	return totals && (totals->allocated.count || totals->failed.count);
+}
+
+static void add_kinds(struct memory_use *use, const struct process *process, size_t *n)
+{
+	for (int kind = MEMORY_NONE; kind < MEMORY_COUNT; kind++) {
+		const struct memory_totals *totals =
+			process ? memory_process_totals(use->memory, process, kind)
+				: memory_totals(use->memory, kind);
+
+		if (has_anything(totals))
+			use->kinds[(*n)++] = (struct memory_kind_row){ process, kind, totals };
+	}
+}
+
+const struct memory_kind_row *memory_use_kinds(struct memory_use *use, size_t *n)
+{
+	size_t processes = 0;
+
+	for (size_t i = 0; i < use->n_processes; i++)
+		processes += use->processes[i] != NULL;
+	free(use->kinds);
+	use->kinds = xcalloc((processes + 1) * MEMORY_COUNT, sizeof(*use->kinds));
+	*n = 0;
+	if (processes > 1)
+		add_kinds(use, NULL, n);
+	for (size_t i = 0; i < use->n_processes; i++) {
+		if (use->processes[i])
+			add_kinds(use, use->processes[i], n);
+	}
+	return use->kinds;
+}
+
+static int by_bytes(const void *left, const void *right)
+{
+	const struct memory_function_row *a = left, *b = right;
+
+	if (a->totals->allocated.bytes != b->totals->allocated.bytes)
+		return a->totals->allocated.bytes < b->totals->allocated.bytes ? 1 : -1;
+	return strcmp(a->function->name, b->function->name);
+}
+
+const struct memory_function_row *memory_use_functions(struct memory_use *use, size_t *n)
+{
+	free(use->by_function);
+	use->by_function = xcalloc(use->n_functions + 1, sizeof(*use->by_function));
+	*n = 0;
+	for (size_t i = 0; i < use->n_functions; i++) {
+		const struct function *function = use->functions[i];
+		const struct memory_totals *totals =
+			function ? memory_function_totals(use->memory, function) : NULL;
+
+		if (has_anything(totals))
+			use->by_function[(*n)++] = (struct memory_function_row){ function, totals };
+	}
+	qsort(use->by_function, *n, sizeof(*use->by_function), by_bytes);
+	return use->by_function;
+}
+
+static void keep_live(void *data, const struct memory_allocation *allocation)
+{
+	keep_big(data, allocation, false);
+}
+
+const struct kept_allocation *memory_use_kept(struct memory_use *use, size_t *n)
+{
+	use->kept = use->exited;
+	memory_each_live(use->memory, keep_live, &use->kept);
+	*n = use->kept.n;
+	return use->kept.row;
+}
+
+const struct memory *memory_use_memory(const struct memory_use *use)
+{
+	return use->memory;
+}
+
+void memory_use_free(struct memory_use *use)
+{
+	if (!use)
+		return;
+	memory_free(use->memory);
+	free(use->processes);
+	free(use->functions);
+	free(use->kinds);
+	free(use->by_function);
+	free(use);
+}

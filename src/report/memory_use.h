@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* What memory was used for: by kind, by the function that made it, and what stayed. */
+#ifndef CUSCOPE_REPORT_MEMORY_USE_H
+#define CUSCOPE_REPORT_MEMORY_USE_H
+
+#include "analysis/memory.h"
+
+#define MEMORY_BIGGEST 20
+
+struct memory_kind_row {
+	const struct process *process; /* NULL: all together */
+	enum api_memory kind;          /* MEMORY_NONE: all together */
+	const struct memory_totals *totals;
+};
+
+struct memory_function_row {
+	const struct function *function; /* where two libraries have it, one for each */
+	const struct memory_totals *totals;
+};
+
+/* One that was never freed. */
+struct kept_allocation {
+	struct memory_allocation allocation;
+	bool exited; /* went with its process; else it was live at the end of the trace */
+};
+
+struct memory_use;
+
+struct memory_use *memory_use_new(void);
+void memory_use_free(struct memory_use *use);
+void memory_use_event(struct memory_use *use, const struct event *event);
+
+/* The rows of each: owned by `use`, until the next event. */
+
+/* Each process by itself, in their order; with more than one, all of them together first. */
+const struct memory_kind_row *memory_use_kinds(struct memory_use *use, size_t *n);
+
+/* Most bytes first. */
+const struct memory_function_row *memory_use_functions(struct memory_use *use, size_t *n);
+
+/* The biggest, MEMORY_BIGGEST at most; of equal ones the oldest. */
+const struct kept_allocation *memory_use_kept(struct memory_use *use, size_t *n);
+
+const struct memory *memory_use_memory(const struct memory_use *use);
+
+#endif

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT
+/*
+ * nvtx_kern_sum and nvtx_gpu_proj_sum: what ran on GPUs for the ranges that threads pushed and
+ * popped. A kernel counts for every range around its launch.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "report/nvtx/range_work.h"
+#include "analysis/spread.h"
+#include "base/xalloc.h"
+#include "report/at_end.h"
+#include "report/names.h"
+#include "report/nvtx/nvtx.h"
+#include "report/reports.h"
+
+#define KERNEL_ROWS 262144 /* ranges by kernels; what comes after so many is left out */
+
+/* All ranges of a name; in nvtx_kern_sum of a thread. */
+struct range_row {
+	char *key; /* process, thread, name */
+	const char *name;
+	uint32_t pid, tid;
+	uint64_t instances;
+	struct spread projected; /* of those that had work */
+	uint64_t range_ns, ops, levels, children;
+	UT_hash_handle hh;
+};
+
+struct kernel_key {
+	const struct range_row *range;
+	const struct kernel *kernel;
+};
+
+struct kernel_row {
+	struct kernel_key key;
+	struct spread values;
+	char *name; /* made at the end */
+	UT_hash_handle hh;
+};
+
+struct nvtx_gpu {
+	struct range_work *work;
+	bool by_kernel; /* nvtx_kern_sum */
+	struct range_row *ranges;
+	struct kernel_row *kernels;
+	struct buf key;
+	uint64_t others, left_out;
+	bool ran; /* something, on a GPU */
+};
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+static struct range_row *make_row(struct nvtx_gpu *gpu, const struct event *event, size_t name_at)
+{
+	struct range_row *row = xcalloc(1, sizeof(*row));
+
+	row->key = xstrdup(gpu->key.data);
+	row->name = row->key + name_at;
+	row->pid = event->process->pid;
+	row->tid = event->tid;
+	HASH_ADD_KEYPTR(hh, gpu->ranges, row->key, strlen(row->key), row);
+	return row;
+}
+
+static void *row_of(void *data, const struct event *event)
+{
+	struct nvtx_gpu *gpu = data;
+	struct range_row *row;
+	size_t name_at;
+
+	buf_reset(&gpu->key);
+	if (gpu->by_kernel)
+		buf_printf(&gpu->key, "%u %u", event->process->id, event->tid);
+	buf_putc(&gpu->key, ' ');
+	name_at = gpu->key.len;
+	nvtx_add_name(&gpu->key, event->range);
+	HASH_FIND_STR(gpu->ranges, gpu->key.data, row);
+	if (!row && HASH_COUNT(gpu->ranges) >= NVTX_NAMES) {
+		gpu->others++;
+		gpu->key.len = name_at;
+		buf_puts(&gpu->key, NVTX_NAMES_ALL);
+		HASH_FIND_STR(gpu->ranges, gpu->key.data, row);
+	}
+	if (!row)
+		row = make_row(gpu, event, name_at);
+	row->instances++;
+	return row;
+}
+
+static void count_work(void *data, void *range, const struct kernel *kernel, uint64_t ns)
+{
+	struct kernel_key key = { range, kernel };
+	struct nvtx_gpu *gpu = data;
+	struct kernel_row *row;
+
+	if (!gpu->by_kernel || !kernel)
+		return;
+	HASH_FIND(hh, gpu->kernels, &key, sizeof(key), row);
+	if (!row && HASH_COUNT(gpu->kernels) >= KERNEL_ROWS) {
+		gpu->left_out++;
+		return;
+	}
+	if (!row) {
+		row = xcalloc(1, sizeof(*row));
+		row->key = key;
+		HASH_ADD(hh, gpu->kernels, key, sizeof(row->key), row);
+	}
+	spread_add(&row->values, ns);
+}
+
+static void count_done(void *data, void *range, const struct range_work_done *done)
+{
+	struct range_row *row = range;
+
+	if (!done->ops)
+		return;
+	spread_add(&row->projected,
+	           done->end_ns > done->begin_ns ? done->end_ns - done->begin_ns : 0);
+	row->range_ns += done->range_ns;
+	row->ops += done->ops;
+	row->levels += done->depth;
+	row->children += done->children;
+}
+
+/* ---- the analysis -------------------------------------------------------------------------- */
+
+static struct nvtx_gpu *make_gpu(bool by_kernel)
+{
+	static const struct range_work_ops ops = { row_of, count_work, count_done };
+	struct nvtx_gpu *gpu = xcalloc(1, sizeof(*gpu));
+
+	gpu->by_kernel = by_kernel;
+	gpu->work = range_work_new(&ops, gpu);
+	return gpu;
+}
+
+static void *make_by_kernel(const struct report_options *options)
+{
+	return make_gpu(true);
+}
+
+static void *make_projected(const struct report_options *options)
+{
+	return make_gpu(false);
+}
+
+static void see_gpu(void *analysis, const struct event *event)
+{
+	struct nvtx_gpu *gpu = analysis;
+
+	gpu->ran = gpu->ran || event->type == EVENT_ACTIVITY;
+	range_work_event(gpu->work, event);
+}
+
+static void free_gpu(void *analysis)
+{
+	struct nvtx_gpu *gpu = analysis;
+	struct range_row *range, *next_range;
+	struct kernel_row *kernel, *next;
+
+	HASH_ITER (hh, gpu->kernels, kernel, next) {
+		HASH_DELETE(hh, gpu->kernels, kernel);
+		spread_free(&kernel->values);
+		free(kernel->name);
+		free(kernel);
+	}
+	HASH_ITER (hh, gpu->ranges, range, next_range) {
+		HASH_DELETE(hh, gpu->ranges, range);
+		spread_free(&range->projected);
+		free(range->key);
+		free(range);
+	}
+	range_work_free(gpu->work);
+	buf_free(&gpu->key);
+	free(gpu);
+}
+
+static void add_spread(struct table *table, struct spread *values)
+{
+	table_real(table, spread_average(values));
+	table_real(table, spread_median(values));
+	table_u64(table, values->min);
+	table_u64(table, values->max);
+	table_real(table, spread_deviation(values));
+}
+
+static void add_notes(struct at_end *self, const struct run_info *run, bool exact)
+{
+	const struct nvtx_gpu *gpu = self->analysis;
+	struct table *table = self->options.table;
+
+	nvtx_note_no_work(&self->options, run, gpu->ranges, gpu->ran);
+	if (!exact)
+		report_note_median(table);
+	if (gpu->others)
+		table_note(table, "ranges in " NVTX_NAMES_ALL ", after %d names: %llu", NVTX_NAMES,
+		           (unsigned long long)gpu->others);
+	if (gpu->left_out)
+		table_note(table, "kernels left out, after %d rows: %llu", KERNEL_ROWS,
+		           (unsigned long long)gpu->left_out);
+	nvtx_note_cut(table, range_work_cut(gpu->work));
+}
+
+/* ---- nvtx_kern_sum ------------------------------------------------------------------------- */
+
+static int by_kernel_total(const void *left, const void *right)
+{
+	const struct kernel_row *a = *(struct kernel_row *const *)left;
+	const struct kernel_row *b = *(struct kernel_row *const *)right;
+	int order;
+
+	if (a->values.sum != b->values.sum)
+		return a->values.sum < b->values.sum ? 1 : -1;
+	order = strcmp(a->key.range->key, b->key.range->key);
+	return order ? order : strcmp(a->name, b->name);
+}
+
+static int write_by_kernel(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static const struct table_column columns[] = {
+		{ "NVTX Range", TABLE_TEXT },     { "Style", TABLE_TEXT },
+		{ "PID", TABLE_NUMBER },          { "TID", TABLE_NUMBER },
+		{ "NVTX Inst", TABLE_NUMBER },    { "Kern Inst", TABLE_NUMBER },
+		{ "Total Time", TABLE_DURATION }, { "Avg", TABLE_DURATION },
+		{ "Med", TABLE_DURATION },        { "Min", TABLE_DURATION },
+		{ "Max", TABLE_DURATION },        { "StdDev", TABLE_DURATION },
+		{ "Kernel Name", TABLE_TEXT },
+	};
+	struct nvtx_gpu *gpu = self->analysis;
+	struct table *table = self->options.table;
+	struct kernel_row **rows, *row, *next;
+	bool exact = true;
+	size_t n = 0;
+
+	range_work_finish(gpu->work);
+	rows = xcalloc(HASH_COUNT(gpu->kernels) + 1, sizeof(*rows));
+	HASH_ITER (hh, gpu->kernels, row, next) {
+		struct buf name = { 0 };
+
+		add_kernel_name(&name, row->key.kernel, self->options.names);
+		row->name = name.data ? name.data : xstrdup("");
+		exact = exact && spread_is_exact(&row->values);
+		rows[n++] = row;
+	}
+	qsort(rows, n, sizeof(*rows), by_kernel_total);
+	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	for (size_t i = 0; i < n; i++) {
+		const struct range_row *range = rows[i]->key.range;
+
+		table_text(table, range->name);
+		table_text(table, nvtx_style(RANGE_PUSHPOP));
+		table_u64(table, range->pid);
+		table_u64(table, range->tid);
+		table_u64(table, range->instances);
+		table_u64(table, rows[i]->values.count);
+		table_u64(table, rows[i]->values.sum);
+		add_spread(table, &rows[i]->values);
+		table_text(table, rows[i]->name);
+		table_end_row(table);
+	}
+	free(rows);
+	add_notes(self, run, exact);
+	return table_end(table, err);
+}
+
+/* ---- nvtx_gpu_proj_sum --------------------------------------------------------------------- */
+
+static int by_projected(const void *left, const void *right)
+{
+	const struct range_row *a = *(struct range_row *const *)left;
+	const struct range_row *b = *(struct range_row *const *)right;
+
+	if (a->projected.sum != b->projected.sum)
+		return a->projected.sum < b->projected.sum ? 1 : -1;
+	return strcmp(a->key, b->key);
+}
+
+static void print_projected(struct table *table, struct range_row *row)
+{
+	double n = (double)row->projected.count;
+
+	table_text(table, row->name);
+	table_text(table, nvtx_style(RANGE_PUSHPOP));
+	table_u64(table, row->projected.sum);
+	table_u64(table, row->range_ns);
+	table_u64(table, row->projected.count);
+	add_spread(table, &row->projected);
+	table_u64(table, row->ops);
+	table_real(table, (double)row->ops / n);
+	table_real(table, (double)row->levels / n);
+	table_real(table, (double)row->children / n);
+	table_end_row(table);
+}
+
+static int write_projected(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static const struct table_column columns[] = {
+		{ "Range", TABLE_TEXT },
+		{ "Style", TABLE_TEXT },
+		{ "Total Proj Time", TABLE_DURATION },
+		{ "Total Range Time", TABLE_DURATION },
+		{ "Range Instances", TABLE_NUMBER },
+		{ "Proj Avg", TABLE_DURATION },
+		{ "Proj Med", TABLE_DURATION },
+		{ "Proj Min", TABLE_DURATION },
+		{ "Proj Max", TABLE_DURATION },
+		{ "Proj StdDev", TABLE_DURATION },
+		{ "Total GPU Ops", TABLE_NUMBER },
+		{ "Avg GPU Ops", TABLE_REAL },
+		{ "Avg Range Lvl", TABLE_REAL },
+		{ "Avg Num Child", TABLE_REAL },
+	};
+	struct nvtx_gpu *gpu = self->analysis;
+	struct table *table = self->options.table;
+	struct range_row **rows, *row, *next;
+	bool exact = true;
+	size_t n = 0;
+
+	range_work_finish(gpu->work);
+	rows = xcalloc(HASH_COUNT(gpu->ranges) + 1, sizeof(*rows));
+	HASH_ITER (hh, gpu->ranges, row, next) {
+		exact = exact && spread_is_exact(&row->projected);
+		if (row->projected.count)
+			rows[n++] = row;
+	}
+	qsort(rows, n, sizeof(*rows), by_projected);
+	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	for (size_t i = 0; i < n; i++)
+		print_projected(table, rows[i]);
+	free(rows);
+	add_notes(self, run, exact);
+	return table_end(table, err);
+}
+
+/* ---- the reports --------------------------------------------------------------------------- */
+
+static const struct at_end_ops by_kernel = { make_by_kernel, see_gpu, write_by_kernel, free_gpu };
+static const struct at_end_ops projected = { make_projected, see_gpu, write_projected, free_gpu };
+
+struct consumer *nvtx_kern_sum_report_new(const struct report *report,
+                                          const struct report_options *options)
+{
+	return at_end_new(report, options, &by_kernel);
+}
+
+struct consumer *nvtx_gpu_proj_sum_report_new(const struct report *report,
+                                              const struct report_options *options)
+{
+	return at_end_new(report, options, &projected);
+}

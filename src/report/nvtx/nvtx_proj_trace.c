@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+/*
+ * nvtx_gpu_proj_trace: every range that a thread pushed and popped and that had work on a GPU, with
+ * the time from the begin of the first to the end of the last of it, in the order of these begins.
+ */
+#include <stdlib.h>
+
+#include "report/nvtx/range_work.h"
+#include "base/xalloc.h"
+#include "report/nvtx/nvtx.h"
+#include "report/nvtx/nvtx_stack.h"
+#include "report/reports.h"
+
+static const struct table_column columns[] = {
+	{ "Name", TABLE_TEXT },
+	{ "Projected Start", TABLE_TIME },
+	{ "Projected Duration", TABLE_DURATION },
+	{ "Orig Start", TABLE_TIME },
+	{ "Orig Duration", TABLE_DURATION },
+	{ "Style", TABLE_TEXT },
+	{ "PID", TABLE_NUMBER },
+	{ "TID", TABLE_NUMBER },
+	{ "NumGPUOps", TABLE_NUMBER },
+	{ "Lvl", TABLE_NUMBER },
+	{ "NumChild", TABLE_NUMBER },
+	{ "RangeId", TABLE_NUMBER },
+	{ "ParentId", TABLE_NUMBER },
+	{ "RangeStack", TABLE_TEXT },
+};
+
+/* A range that ended, of which work may still come. */
+struct waiting {
+	struct nvtx_place place; /* its stack is the row's own */
+	uint32_t pid, tid;
+	uint64_t begin_ns;
+	char *name, *stack;
+};
+
+struct proj_trace {
+	struct consumer consumer; /* first */
+	const struct report *report;
+	struct report_options options;
+	struct nvtx_stacks *stacks;
+	struct range_work *work;
+	uint64_t begin_ns;
+	bool any, ran; /* a range; something on a GPU */
+};
+
+static struct proj_trace *trace_of(struct consumer *consumer)
+{
+	return (struct proj_trace *)consumer;
+}
+
+static void *row_of(void *data, const struct event *event)
+{
+	struct waiting *row = xcalloc(1, sizeof(*row));
+	struct proj_trace *trace = data;
+	struct buf name = { 0 };
+
+	nvtx_add_name(&name, event->range);
+	trace->any = true;
+	row->place = nvtx_stacks_place(trace->stacks, event);
+	row->stack = xstrdup(row->place.stack);
+	row->name = name.data ? name.data : xstrdup("");
+	row->pid = event->process->pid;
+	row->tid = event->tid;
+	row->begin_ns = event->range->begin_ns;
+	return row;
+}
+
+static void see_work(void *data, void *row, const struct kernel *kernel, uint64_t ns)
+{
+}
+
+static void add_row(struct proj_trace *trace, const struct waiting *row,
+                    const struct range_work_done *done)
+{
+	struct table *table = trace->options.table;
+
+	table_text(table, row->name);
+	table_s64(table, (int64_t)(done->begin_ns - trace->begin_ns));
+	table_u64(table, done->end_ns > done->begin_ns ? done->end_ns - done->begin_ns : 0);
+	table_s64(table, (int64_t)(row->begin_ns - trace->begin_ns));
+	table_u64(table, done->range_ns);
+	table_text(table, nvtx_style(RANGE_PUSHPOP));
+	table_u64(table, row->pid);
+	table_u64(table, row->tid);
+	table_u64(table, done->ops);
+	table_u64(table, done->depth);
+	table_u64(table, row->place.children);
+	table_u64(table, row->place.id);
+	table_known(table, row->place.parent, row->place.parent);
+	table_text(table, row->stack);
+	table_key(table, done->begin_ns);
+	table_end_row(table);
+}
+
+static void see_done(void *data, void *range, const struct range_work_done *done)
+{
+	struct waiting *row = range;
+
+	if (done->ops)
+		add_row(data, row, done);
+	free(row->name);
+	free(row->stack);
+	free(row);
+}
+
+/* ---- the consumer -------------------------------------------------------------------------- */
+
+static int trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct proj_trace *trace = trace_of(self);
+	char title[160];
+
+	trace->begin_ns = run->begin_ns;
+	report_title(trace->report, title, sizeof(title));
+	table_begin(trace->options.table, NULL, title, columns, sizeof(columns) / sizeof(*columns));
+	table_in_order(trace->options.table);
+	return 0;
+}
+
+static int trace_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct proj_trace *trace = trace_of(self);
+
+	trace->ran = trace->ran || event->type == EVENT_ACTIVITY;
+	range_work_event(trace->work, event);
+	return table_failed(trace->options.table, err);
+}
+
+static int trace_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct proj_trace *trace = trace_of(self);
+
+	range_work_finish(trace->work);
+	nvtx_note_no_work(&trace->options, run, trace->any, trace->ran);
+	nvtx_note_cut(trace->options.table, range_work_cut(trace->work));
+	return table_end(trace->options.table, err);
+}
+
+static void trace_free(struct consumer *self)
+{
+	struct proj_trace *trace = trace_of(self);
+
+	range_work_finish(trace->work); /* frees the rows that wait */
+	range_work_free(trace->work);
+	nvtx_stacks_free(trace->stacks);
+	free(trace);
+}
+
+static const struct consumer_ops ops = {
+	.begin = trace_begin,
+	.event = trace_event,
+	.end = trace_end,
+	.free = trace_free,
+};
+
+struct consumer *nvtx_gpu_proj_trace_report_new(const struct report *report,
+                                                const struct report_options *options)
+{
+	static const struct range_work_ops work = { row_of, see_work, see_done };
+	struct proj_trace *trace = xcalloc(1, sizeof(*trace));
+
+	trace->consumer.ops = &ops;
+	trace->report = report;
+	trace->options = *options;
+	trace->stacks = nvtx_stacks_new();
+	trace->work = range_work_new(&work, trace);
+	return &trace->consumer;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which ranges are around and inside of each that a thread pushed and popped. They come in the
+ * order of their ends, a range after those inside of it: what these took is known by then, and the
+ * number of the range around it is given out before that has ended.
+ */
+#ifndef CUSCOPE_REPORT_NVTX_NVTX_STACK_H
+#define CUSCOPE_REPORT_NVTX_NVTX_STACK_H
+
+#include "trace/event.h"
+
+struct nvtx_stacks;
+
+struct nvtx_place {
+	uint64_t id, parent;         /* numbers of ranges, from 1; parent 0: there is none */
+	uint64_t child_ns, children; /* of those directly inside */
+	uint32_t depth;              /* as it is shown: at most 63 */
+	const char *stack; /* ":1:2:3", of this range and those around it; until the next */
+};
+
+struct nvtx_stacks *nvtx_stacks_new(void);
+void nvtx_stacks_free(struct nvtx_stacks *stacks);
+
+/* Of a RANGE_PUSHPOP; each is to be told once. */
+struct nvtx_place nvtx_stacks_place(struct nvtx_stacks *stacks, const struct event *event);
+
+#endif

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+/* nvtx_sum, nvtx_pushpop_sum, nvtx_startend_sum: NVTX ranges by their names. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "report/nvtx/range_work.h"
+#include "analysis/spread.h"
+#include "base/xalloc.h"
+#include "report/at_end.h"
+#include "report/nvtx/nvtx.h"
+#include "report/reports.h"
+
+const char *nvtx_style(enum range_kind kind)
+{
+	return kind == RANGE_PUSHPOP ? "PushPop" : kind == RANGE_STARTEND ? "StartEnd" : NULL;
+}
+
+void nvtx_add_name(struct buf *out, const struct range *range)
+{
+	if (range->domain && *range->domain)
+		buf_printf(out, "%s:", range->domain);
+	buf_puts(out, range->name);
+}
+
+void nvtx_note_none(const struct report_options *options, const struct run_info *run, bool ran)
+{
+	const char *where = options->part ? " in this part of the trace" : "";
+
+	if (ran || run->gpu_times) {
+		table_note(
+			options->table,
+			"there are no NVTX ranges%s: the program made none, or --gpu was told to "
+			"leave them out",
+			*where ? where : " in it");
+		return;
+	}
+	table_note(
+		options->table,
+		"NVTX ranges were not recorded%s (cuscope record --gpu does, or --gpu=nvtx alone)",
+		where);
+	report_note_gpu_lost(options->table, run);
+}
+
+void nvtx_note_no_work(const struct report_options *options, const struct run_info *run, bool any,
+                       bool ran)
+{
+	if (!any && !ran && !run->gpu_times)
+		report_note_no_gpu_times(options->table, options->part, run);
+	else if (!any)
+		nvtx_note_none(options, run, ran);
+	else if (!ran)
+		table_note(options->table,
+		           "there are NVTX ranges, but nothing that ran on a GPU was recorded "
+		           "(--gpu=kernels,copies,sets,nvtx records both)");
+}
+
+void nvtx_note_cut(struct table *table, uint64_t cut)
+{
+	if (cut)
+		table_note(table,
+		           "ranges that were open during more than %u pieces of work, of which "
+		           "only the last ones count: %llu",
+		           RANGE_WORK_PIECES, (unsigned long long)cut);
+}
+
+/* ---- counting ------------------------------------------------------------------------------ */
+
+struct row {
+	char *key; /* a digit for the style, then the name */
+	struct spread values;
+	UT_hash_handle hh;
+};
+
+struct nvtx_sum {
+	struct row *rows;
+	struct buf key;
+	uint64_t others; /* ranges in the row of the others */
+	bool ran;        /* something, on a GPU */
+};
+
+static void *make_sum(const struct report_options *options)
+{
+	return xcalloc(1, sizeof(struct nvtx_sum));
+}
+
+static struct row *find_row(struct nvtx_sum *sum)
+{
+	struct row *row;
+
+	HASH_FIND_STR(sum->rows, sum->key.data, row);
+	return row;
+}
+
+static struct row *row_of(struct nvtx_sum *sum, const struct range *range)
+{
+	struct row *row;
+
+	buf_reset(&sum->key);
+	buf_putc(&sum->key, (char)('0' + range->kind));
+	nvtx_add_name(&sum->key, range);
+	row = find_row(sum);
+	if (row)
+		return row;
+	if (HASH_COUNT(sum->rows) >= NVTX_NAMES) {
+		sum->others++;
+		buf_reset(&sum->key);
+		buf_printf(&sum->key, "%c" NVTX_NAMES_ALL, '0' + (int)range->kind);
+		row = find_row(sum);
+		if (row)
+			return row;
+	}
+	row = xcalloc(1, sizeof(*row));
+	row->key = xstrdup(sum->key.data);
+	HASH_ADD_KEYPTR(hh, sum->rows, row->key, strlen(row->key), row);
+	return row;
+}
+
+static void see_sum(void *analysis, const struct event *event)
+{
+	struct nvtx_sum *sum = analysis;
+
+	if (event->type == EVENT_RANGE && nvtx_style(event->range->kind))
+		spread_add(&row_of(sum, event->range)->values, range_duration_ns(event->range));
+	sum->ran = sum->ran || event->type == EVENT_ACTIVITY;
+}
+
+static void free_sum(void *analysis)
+{
+	struct nvtx_sum *sum = analysis;
+	struct row *row, *next;
+
+	HASH_ITER (hh, sum->rows, row, next) {
+		HASH_DELETE(hh, sum->rows, row);
+		spread_free(&row->values);
+		free(row->key);
+		free(row);
+	}
+	buf_free(&sum->key);
+	free(sum);
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+/* Which ranges a report is of: RANGE_COUNT, all. */
+static enum range_kind kind_of(const struct report *report)
+{
+	return strstr(report->name, "pushpop")    ? RANGE_PUSHPOP
+	       : strstr(report->name, "startend") ? RANGE_STARTEND
+	                                          : RANGE_COUNT;
+}
+
+static bool is_of(const struct row *row, enum range_kind kind)
+{
+	return kind == RANGE_COUNT || row->key[0] == '0' + (int)kind;
+}
+
+static int by_total(const void *left, const void *right)
+{
+	const struct row *a = *(struct row *const *)left, *b = *(struct row *const *)right;
+
+	if (a->values.sum != b->values.sum)
+		return a->values.sum < b->values.sum ? 1 : -1;
+	return strcmp(a->key, b->key);
+}
+
+static void print_row(struct table *table, struct row *row, double total, bool style)
+{
+	struct spread *values = &row->values;
+
+	if (total > 0)
+		table_real(table, 100 * (double)values->sum / total);
+	else
+		table_unknown(table);
+	table_u64(table, values->sum);
+	table_u64(table, values->count);
+	table_real(table, spread_average(values));
+	table_real(table, spread_median(values));
+	table_u64(table, values->min);
+	table_u64(table, values->max);
+	table_real(table, spread_deviation(values));
+	if (style)
+		table_text(table, nvtx_style((enum range_kind)(row->key[0] - '0')));
+	table_text(table, row->key + 1);
+	table_end_row(table);
+}
+
+static int write_sum(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static const struct table_column columns[] = {
+		{ "Time", TABLE_PERCENT },     { "Total Time", TABLE_DURATION },
+		{ "Instances", TABLE_NUMBER }, { "Avg", TABLE_DURATION },
+		{ "Med", TABLE_DURATION },     { "Min", TABLE_DURATION },
+		{ "Max", TABLE_DURATION },     { "StdDev", TABLE_DURATION },
+		{ "Range", TABLE_TEXT },
+	};
+	enum range_kind kind = kind_of(self->report);
+	struct table_column with_style[10];
+	struct nvtx_sum *sum = self->analysis;
+	struct table *table = self->options.table;
+	bool style = kind == RANGE_COUNT, exact = true;
+	struct row **rows = xcalloc(HASH_COUNT(sum->rows) + 1, sizeof(*rows)), *row, *next;
+	double total = 0;
+	size_t n = 0;
+
+	HASH_ITER (hh, sum->rows, row, next) {
+		if (!is_of(row, kind))
+			continue;
+		rows[n++] = row;
+		total += (double)row->values.sum;
+		exact = exact && spread_is_exact(&row->values);
+	}
+	qsort(rows, n, sizeof(*rows), by_total);
+	memcpy(with_style, columns, sizeof(columns));
+	with_style[8] = (struct table_column){ "Style", TABLE_TEXT };
+	with_style[9] = columns[8];
+	at_end_begin(self, style ? with_style : columns, style ? 10 : 9);
+	for (size_t i = 0; i < n; i++)
+		print_row(table, rows[i], total, style);
+	free(rows);
+	if (!n)
+		nvtx_note_none(&self->options, run, sum->ran);
+	if (!exact)
+		report_note_median(table);
+	if (sum->others)
+		table_note(table, "ranges in " NVTX_NAMES_ALL ", after %d names: %llu", NVTX_NAMES,
+		           (unsigned long long)sum->others);
+	return table_end(table, err);
+}
+
+static const struct at_end_ops ops = { make_sum, see_sum, write_sum, free_sum };
+
+struct consumer *nvtx_sum_report_new(const struct report *report,
+                                     const struct report_options *options)
+{
+	return at_end_new(report, options, &ops);
+}

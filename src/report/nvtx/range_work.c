@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+#include "report/nvtx/range_work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "analysis/asked.h"
+#include "base/xalloc.h"
+
+#define LEVELS       64 /* deeper ranges have none around them */
+#define DOMAIN_BYTES 64 /* of a domain's name that tell it apart */
+#define NONE         UINT64_MAX
+
+/* Of one activity. */
+struct piece {
+	uint64_t asked_ns; /* when its call began */
+	uint64_t begin_ns, end_ns;
+	const struct kernel *kernel;
+};
+
+/* A range that ended. */
+struct ended {
+	uint64_t begin_ns, end_ns;
+	uint64_t parent; /* its number in the line; NONE: not known */
+	uint64_t next;   /* another one of its level without a parent */
+	void *row;
+	struct range_work_done done;
+};
+
+struct line_key {
+	uint64_t thread;
+	char domain[DOMAIN_BYTES];
+};
+
+/* A thread in a domain: its ranges in the order of their ends, by number. */
+struct line {
+	struct line_key key;
+	struct ended *ranges; /* a ring */
+	uint64_t first, next, room;
+	uint64_t orphans[LEVELS]; /* the last one of each level whose parent has not ended */
+	struct line *sibling;     /* another domain of the thread */
+	UT_hash_handle hh;
+};
+
+/* A thread: its pieces, sorted by when they were asked for. */
+struct asker {
+	uint64_t id; /* process and tid */
+	struct piece *pieces;
+	size_t first, n, room;
+	uint64_t lost_until_ns; /* pieces up to here were let go */
+	struct line *lines;
+	UT_hash_handle hh;
+};
+
+struct range_work {
+	struct range_work_ops ops;
+	void *data;
+	struct asked *asked;
+	struct asker *threads, *last;
+	struct line *lines;
+	size_t n_pieces, n_ranges;
+	uint64_t cut;
+};
+
+/* ---- threads and lines --------------------------------------------------------------------- */
+
+static struct asker *asker_of(struct range_work *work, const struct process *process, uint32_t tid)
+{
+	uint64_t id = (uint64_t)process->id << 32 | tid;
+	struct asker *thread = work->last;
+
+	if (thread && thread->id == id)
+		return thread;
+	HASH_FIND(hh, work->threads, &id, sizeof(id), thread);
+	if (!thread) {
+		thread = xcalloc(1, sizeof(*thread));
+		thread->id = id;
+		HASH_ADD(hh, work->threads, id, sizeof(thread->id), thread);
+	}
+	return work->last = thread;
+}
+
+static struct line *line_of(struct range_work *work, struct asker *thread, const char *domain)
+{
+	struct line_key key = { .thread = thread->id };
+	struct line *line;
+
+	if (domain)
+		strncpy(key.domain, domain, sizeof(key.domain) - 1);
+	HASH_FIND(hh, work->lines, &key, sizeof(key), line);
+	if (line)
+		return line;
+	line = xcalloc(1, sizeof(*line));
+	line->key = key;
+	memset(line->orphans, 0xff, sizeof(line->orphans)); /* NONE */
+	line->sibling = thread->lines;
+	thread->lines = line;
+	HASH_ADD(hh, work->lines, key, sizeof(line->key), line);
+	return line;
+}
+
+/* ---- pieces -------------------------------------------------------------------------------- */
+
+/* The first piece that was asked for then or later. */
+static size_t piece_from(const struct asker *thread, uint64_t time_ns)
+{
+	size_t low = thread->first, high = thread->first + thread->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->pieces[middle].asked_ns < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void let_piece_go(struct range_work *work, struct asker *thread)
+{
+	thread->lost_until_ns = thread->pieces[thread->first].asked_ns;
+	thread->first++;
+	thread->n--;
+	work->n_pieces--;
+}
+
+/* The thread that has most of them gives way. */
+static void make_room(struct range_work *work)
+{
+	struct asker *thread, *next, *most = NULL;
+
+	HASH_ITER (hh, work->threads, thread, next) {
+		if (!most || thread->n > most->n)
+			most = thread;
+	}
+	for (size_t i = most->n / 4 + 1; i; i--)
+		let_piece_go(work, most);
+}
+
+static void keep_piece(struct range_work *work, struct asker *thread, const struct piece *piece)
+{
+	size_t at, end = thread->first + thread->n;
+
+	if (work->n_pieces == RANGE_WORK_PIECES)
+		make_room(work);
+	if (thread->first && thread->first >= thread->n) {
+		memmove(thread->pieces, thread->pieces + thread->first,
+		        thread->n * sizeof(*thread->pieces));
+		thread->first = 0;
+	}
+	end = thread->first + thread->n;
+	if (end == thread->room) {
+		thread->room = thread->room ? 2 * thread->room : 64;
+		thread->pieces = xrealloc(thread->pieces, thread->room * sizeof(*thread->pieces));
+	}
+	at = piece_from(thread, piece->asked_ns + 1);
+	memmove(thread->pieces + at + 1, thread->pieces + at, (end - at) * sizeof(*thread->pieces));
+	thread->pieces[at] = *piece;
+	thread->n++;
+	work->n_pieces++;
+}
+
+/* ---- ranges -------------------------------------------------------------------------------- */
+
+static struct ended *range_at(const struct line *line, uint64_t number)
+{
+	if (number == NONE || number < line->first)
+		return NULL;
+	return &line->ranges[number % line->room];
+}
+
+static void count(struct range_work *work, struct ended *range, const struct piece *piece)
+{
+	struct range_work_done *done = &range->done;
+
+	if (!done->ops || piece->begin_ns < done->begin_ns)
+		done->begin_ns = piece->begin_ns;
+	if (!done->ops || piece->end_ns > done->end_ns)
+		done->end_ns = piece->end_ns;
+	done->ops++;
+	work->ops.work(work->data, range->row, piece->kernel,
+	               piece->end_ns > piece->begin_ns ? piece->end_ns - piece->begin_ns : 0);
+}
+
+static void let_range_go(struct range_work *work, struct line *line)
+{
+	const struct ended *range = range_at(line, line->first);
+
+	work->ops.done(work->data, range->row, &range->done);
+	line->first++;
+	work->n_ranges--;
+}
+
+/* The ring twice as large, with each at the place of its number. */
+static void grow_ring(struct line *line)
+{
+	uint64_t room = line->room ? 2 * line->room : 64;
+	struct ended *ranges = xcalloc(room, sizeof(*ranges));
+
+	for (uint64_t number = line->first; number < line->next; number++)
+		ranges[number % room] = line->ranges[number % line->room];
+	free(line->ranges);
+	line->ranges = ranges;
+	line->room = room;
+}
+
+static void make_room_for_range(struct range_work *work, struct line *line)
+{
+	struct line *other, *next;
+
+	if (work->n_ranges >= RANGE_WORK_RANGES && line->next == line->first) {
+		HASH_ITER (hh, work->lines, other, next) {
+			while (other->first < other->next)
+				let_range_go(work, other);
+		}
+	}
+	if (work->n_ranges >= RANGE_WORK_RANGES)
+		let_range_go(work, line);
+	if (line->next - line->first == line->room)
+		grow_ring(line);
+}
+
+/* Those one level deeper that ended since are inside of it. */
+static void adopt(struct line *line, uint64_t number, uint32_t depth)
+{
+	struct ended *range = range_at(line, number), *child;
+
+	if (depth > LEVELS) /* as a damaged file may say: one more of it is none */
+		depth = LEVELS;
+
+	if (depth + 1 < LEVELS) {
+		for (uint64_t at = line->orphans[depth + 1]; (child = range_at(line, at));
+		     at = child->next) {
+			child->parent = number;
+			range->done.children++;
+		}
+	}
+	for (uint32_t i = depth + 1; i < LEVELS; i++)
+		line->orphans[i] = NONE;
+	if (depth < LEVELS) {
+		range->next = line->orphans[depth];
+		line->orphans[depth] = number;
+	}
+	if (!depth) /* nothing is around it */
+		line->orphans[0] = NONE;
+}
+
+static void see_range(struct range_work *work, const struct event *event)
+{
+	const struct range *about = event->range;
+	struct asker *thread = asker_of(work, event->process, event->tid);
+	struct line *line = line_of(work, thread, about->domain);
+	struct ended *range;
+	uint64_t number;
+
+	make_room_for_range(work, line);
+	number = line->next++;
+	work->n_ranges++;
+	range = range_at(line, number);
+	*range = (struct ended){
+		.begin_ns = about->begin_ns,
+		.end_ns = about->end_ns,
+		.parent = NONE,
+		.next = NONE,
+		.row = work->ops.row(work->data, event),
+		.done = { .range_ns = range_duration_ns(about), .depth = about->depth },
+	};
+	adopt(line, number, about->depth);
+	work->cut += about->begin_ns < thread->lost_until_ns;
+	for (size_t at = piece_from(thread, about->begin_ns);
+	     at < thread->first + thread->n && thread->pieces[at].asked_ns <= about->end_ns; at++)
+		count(work, range, &thread->pieces[at]);
+}
+
+/* ---- work ---------------------------------------------------------------------------------- */
+
+/* The first that ended then or later. */
+static uint64_t range_from(const struct line *line, uint64_t time_ns)
+{
+	uint64_t low = line->first, high = line->next;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (range_at(line, middle)->end_ns < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Ranges that ended already; one that began later leads to those around it all the same. */
+static void count_in_ended(struct range_work *work, const struct line *line,
+                           const struct piece *piece)
+{
+	uint64_t at = range_from(line, piece->asked_ns);
+	struct ended *range = at < line->next ? range_at(line, at) : NULL;
+
+	while (range) {
+		if (range->begin_ns <= piece->asked_ns)
+			count(work, range, piece);
+		range = range_at(line, range->parent);
+	}
+}
+
+static void see_work(void *data, const struct asked_activity *activity,
+                     const struct asked_call *call)
+{
+	struct range_work *work = data;
+	struct asker *thread;
+	struct piece piece;
+
+	if (!call)
+		return;
+	piece = (struct piece){ call->begin_ns, activity->activity.begin_ns,
+		                activity->activity.end_ns, activity->activity.kernel };
+	thread = asker_of(work, call->process, call->tid);
+	for (const struct line *line = thread->lines; line; line = line->sibling)
+		count_in_ended(work, line, &piece);
+	keep_piece(work, thread, &piece);
+}
+
+void range_work_event(struct range_work *work, const struct event *event)
+{
+	asked_event(work->asked, event);
+	if (event->type == EVENT_RANGE && event->range->kind == RANGE_PUSHPOP)
+		see_range(work, event);
+}
+
+/* ---- the outside --------------------------------------------------------------------------- */
+
+struct range_work *range_work_new(const struct range_work_ops *ops, void *data)
+{
+	struct range_work *work = xcalloc(1, sizeof(*work));
+
+	work->ops = *ops;
+	work->data = data;
+	work->asked = asked_new(see_work, work);
+	return work;
+}
+
+void range_work_finish(struct range_work *work)
+{
+	struct line *line, *next;
+
+	asked_finish(work->asked);
+	HASH_ITER (hh, work->lines, line, next) {
+		while (line->first < line->next)
+			let_range_go(work, line);
+	}
+}
+
+uint64_t range_work_cut(const struct range_work *work)
+{
+	return work->cut;
+}
+
+void range_work_free(struct range_work *work)
+{
+	struct asker *thread, *next_thread;
+	struct line *line, *next;
+
+	if (!work)
+		return;
+	HASH_ITER (hh, work->lines, line, next) {
+		HASH_DELETE(hh, work->lines, line);
+		free(line->ranges);
+		free(line);
+	}
+	HASH_ITER (hh, work->threads, thread, next_thread) {
+		HASH_DELETE(hh, work->threads, thread);
+		free(thread->pieces);
+		free(thread);
+	}
+	asked_free(work->asked);
+	free(work);
+}

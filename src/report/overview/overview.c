@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The report `overview`: one page on a trace. First facts, one of each: for people below each
+ * other, for programs one row; then the first rows of what other reports tell in full.
+ */
+#include "report/overview/overview.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "analysis/calls.h"
+#include "analysis/missed.h"
+#include "base/buf.h"
+#include "base/number.h"
+#include "base/xalloc.h"
+#include "cuda/error.h"
+#include "report/reports.h"
+#include "report/sums.h"
+
+#define NS_PER_SECOND 1000000000
+
+/* ---- counting ------------------------------------------------------------------------------ */
+
+static void *make_overview(const struct report_options *options)
+{
+	struct overview *overview = xcalloc(1, sizeof(*overview));
+
+	overview->calls = calls_new(&(struct calls_options){ 0 });
+	overview->tally = calls_tally(overview->calls);
+	overview->functions = sums_new(sums_kind("cuda_api_sum"), NAMES_FULL, false);
+	overview->processes = processes_new();
+	return overview;
+}
+
+static void see_overview(void *analysis, const struct event *event)
+{
+	struct overview *overview = analysis;
+
+	overview->calls->ops->event(overview->calls, event, NULL);
+	overview->functions->ops->event(overview->functions, event, NULL);
+	processes_event(overview->processes, event);
+	if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
+		overview->class_ns[event->call->function->cls] += call_duration_ns(event->call);
+}
+
+static void free_overview(void *analysis)
+{
+	struct overview *overview = analysis;
+
+	overview->calls->ops->free(overview->calls);
+	overview->functions->ops->free(overview->functions);
+	processes_free(overview->processes);
+	free(overview);
+}
+
+uint64_t overview_call_ns(const struct overview *overview)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < CLASS_COUNT; i++)
+		sum += overview->class_ns[i];
+	return sum;
+}
+
+/* ---- facts --------------------------------------------------------------------------------- */
+
+struct fact {
+	struct table_column column;
+	enum { FACT_TEXT, FACT_NUMBER, FACT_SHARE, FACT_UNKNOWN } kind;
+	const char *text;
+	uint64_t number;
+	double share; /* percent */
+};
+
+#define FACTS_MAX 24
+
+struct facts {
+	struct fact fact[FACTS_MAX];
+	size_t n;
+};
+
+static void add_text(struct facts *facts, const char *name, const char *text)
+{
+	facts->fact[facts->n++] = (struct fact){ .column = { name, TABLE_TEXT },
+		                                 .kind = text ? FACT_TEXT : FACT_UNKNOWN,
+		                                 .text = text };
+}
+
+static void add_number(struct facts *facts, const char *name, enum table_type type, uint64_t number)
+{
+	facts->fact[facts->n++] =
+		(struct fact){ .column = { name, type }, .kind = FACT_NUMBER, .number = number };
+}
+
+static void add_known(struct facts *facts, const char *name, enum table_type type, bool known,
+                      uint64_t number)
+{
+	add_number(facts, name, type, number);
+	if (!known)
+		facts->fact[facts->n - 1].kind = FACT_UNKNOWN;
+}
+
+static void add_share(struct facts *facts, const char *name, uint64_t part, uint64_t whole)
+{
+	facts->fact[facts->n++] = (struct fact){
+		.column = { name, TABLE_PERCENT },
+		.kind = whole ? FACT_SHARE : FACT_UNKNOWN,
+		.share = whole ? 100 * (double)part / (double)whole : 0,
+	};
+}
+
+static void wall_clock(const struct run_info *run, char *text, size_t size)
+{
+	time_t seconds =
+		(time_t)(((int64_t)run->begin_ns + run->realtime_offset_ns) / NS_PER_SECOND);
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(text, size, "%Y-%m-%d %H:%M:%S UTC", &tm);
+}
+
+static void add_facts(struct facts *facts, const struct overview *overview,
+                      const struct run_info *run, const char *recorded)
+{
+	const struct tally *tally = overview->tally;
+	const struct memory_totals *memory = memory_totals(tally->memory, MEMORY_NONE);
+	uint64_t calls_ns = overview_call_ns(overview);
+	bool all = run->estimate_scale <= 1; /* else what is live is not known */
+
+	add_text(facts, "Recorded", recorded);
+	add_text(facts, "Host", run->hostname);
+	add_text(facts, "Kernel", run->kernel_release);
+	add_text(facts, "Driver", run->driver_version);
+	add_text(facts, "Command", run->command);
+	add_number(facts, "Duration", TABLE_DURATION, overview->duration_ns);
+	add_number(facts, "Processes", TABLE_NUMBER, tally->processes);
+	add_number(facts, "Calls", TABLE_NUMBER, tally->calls);
+	add_number(facts, "Failed Calls", TABLE_NUMBER, tally->failed);
+	add_number(facts, "Failed At Exit", TABLE_NUMBER, tally->after_shutdown);
+	add_known(facts, "In CUDA Calls", TABLE_DURATION, run->returns, calls_ns);
+	add_share(facts, "Of That Waiting", tally->sync_ns, run->returns ? calls_ns : 0);
+	add_number(facts, "Kernel Launches", TABLE_NUMBER, tally->launches);
+	add_number(facts, "Graph Launches", TABLE_NUMBER, tally->graph_launches);
+	add_known(facts, "Memory Peak", TABLE_BYTES, all, memory->peak_bytes);
+	add_known(facts, "Live At The End", TABLE_BYTES, all, memory->live.bytes);
+	add_known(facts, "Released By Exit", TABLE_BYTES, all, memory->exit.bytes);
+	add_number(facts, "Copied", TABLE_BYTES, tally->all_copies.bytes);
+	add_share(facts, "GPU Busy", gpu_tally_busy_ns(tally->gpu),
+	          gpu_tally_measured_ns(tally->gpu));
+	add_known(facts, "GPU Queue Median", TABLE_DURATION, tally->gpu->queue.count > 0,
+	          sketch_percentile(&tally->gpu->queue, 0.5));
+	add_known(facts, "GPU Queue 99 %", TABLE_DURATION, tally->gpu->queue.count > 0,
+	          sketch_percentile(&tally->gpu->queue, 0.99));
+	add_known(facts, "GPU Clock Error", TABLE_DURATION, gpu_tally_any(tally->gpu),
+	          run->gpu_clock_error_ns);
+}
+
+static void write_value(struct table *table, const struct fact *fact)
+{
+	if (fact->kind == FACT_UNKNOWN)
+		table_unknown(table);
+	else if (fact->kind == FACT_TEXT)
+		table_text(table, fact->text);
+	else if (fact->kind == FACT_SHARE)
+		table_real(table, fact->share);
+	else
+		table_u64(table, fact->number);
+}
+
+/* One row for programs. */
+static int write_facts_row(struct at_end *self, const struct facts *facts, const char *title,
+                           struct err *err)
+{
+	struct table_column columns[FACTS_MAX];
+	struct table *table = self->options.table;
+
+	for (size_t i = 0; i < facts->n; i++)
+		columns[i] = facts->fact[i].column;
+	table_begin(table, "trace", title, columns, facts->n);
+	for (size_t i = 0; i < facts->n; i++)
+		write_value(table, &facts->fact[i]);
+	table_end_row(table);
+	return table_end(table, err);
+}
+
+static void add_words(struct buf *out, const struct fact *fact)
+{
+	if (fact->kind == FACT_TEXT)
+		buf_puts(out, fact->text);
+	else if (fact->kind == FACT_SHARE)
+		buf_printf(out, "%.1f %%", fact->share);
+	else if (fact->column.type == TABLE_DURATION)
+		buf_duration(out, fact->number);
+	else if (fact->column.type == TABLE_BYTES)
+		buf_bytes(out, fact->number);
+	else
+		buf_u64(out, fact->number);
+}
+
+/* A column for people, without what is not known or did not happen. */
+static int write_facts_column(struct at_end *self, const struct facts *facts, const char *title,
+                              struct err *err)
+{
+	static const struct table_column columns[] = { { "What", TABLE_TEXT },
+		                                       { "Value", TABLE_WORDS } };
+	struct table *table = self->options.table;
+	struct buf words = { 0 };
+
+	table_begin(table, "trace", title, columns, COUNT(columns));
+	table_whole(table);
+	for (size_t i = 0; i < facts->n; i++) {
+		const struct fact *fact = &facts->fact[i];
+
+		if (fact->kind == FACT_UNKNOWN || (fact->kind == FACT_NUMBER && !fact->number))
+			continue;
+		buf_reset(&words);
+		add_words(&words, fact);
+		table_text(table, fact->column.name);
+		table_text(table, words.data);
+		table_end_row(table);
+	}
+	buf_free(&words);
+	return table_end(table, err);
+}
+
+static int write_facts(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	struct facts facts = { 0 };
+	char recorded[64], title[128];
+
+	wall_clock(run, recorded, sizeof(recorded));
+	add_facts(&facts, self->analysis, run, recorded);
+	report_title(self->report, title, sizeof(title));
+	at_end_note_durations(self, run);
+	at_end_note_counts(self, run);
+	if (!((struct overview *)self->analysis)->tally->calls)
+		table_note(self->options.table, "there were no CUDA calls");
+	return table_options(self->options.table)->form == TABLE_FORM_TEXT
+	               ? write_facts_column(self, &facts, title, err)
+	               : write_facts_row(self, &facts, title, err);
+}
+
+/* ---- the first rows of other reports ------------------------------------------------------- */
+
+void overview_note_more(struct table *table, size_t n, const char *report)
+{
+	if (n > OVERVIEW_ROWS)
+		table_note(table, "%zu more: cuscope report FILE %s", n - OVERVIEW_ROWS, report);
+}
+
+bool overview_left_out(const struct at_end *self, size_t n)
+{
+	return !n && table_options(self->options.table)->form == TABLE_FORM_TEXT;
+}
+
+static int write_processes(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static const struct table_column columns[] = {
+		{ "PID", TABLE_NUMBER }, { "Calls", TABLE_NUMBER }, { "Launches", TABLE_NUMBER },
+		{ "Peak", TABLE_BYTES }, { "Copied", TABLE_BYTES }, { "Errors", TABLE_NUMBER },
+		{ "Name", TABLE_TEXT },
+	};
+	struct overview *overview = self->analysis;
+	struct table *table = self->options.table;
+	const struct process_row *rows;
+	size_t n;
+
+	rows = processes_rows(overview->processes, &n);
+	if (overview_left_out(self, n))
+		return 0;
+	table_begin(table, "processes", "Processes", columns, COUNT(columns));
+	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
+		table_u64(table, rows[i].process->pid);
+		table_u64(table, rows[i].calls);
+		table_u64(table, rows[i].launches);
+		table_u64(table, rows[i].peak_bytes);
+		table_u64(table, rows[i].copies.bytes);
+		table_u64(table, rows[i].failed);
+		table_text(table, rows[i].process->comm);
+		table_end_row(table);
+	}
+	overview_note_more(table, n, "processes");
+	return table_end(table, err);
+}
+
+static void write_function(struct table *table, const struct sums_row *row)
+{
+	bool known = row->values.count > 0;
+
+	table_known(table, known, row->values.sum);
+	table_u64(table, row->count);
+	table_known(table, known, number_rounded(spread_average(&row->values)));
+	table_known(table, known, row->values.max);
+	table_text(table, row->name);
+	table_end_row(table);
+}
+
+static int write_functions(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static const struct table_column columns[] = {
+		{ "Total", TABLE_DURATION },   { "Calls", TABLE_NUMBER },
+		{ "Average", TABLE_DURATION }, { "Max", TABLE_DURATION },
+		{ "Function", TABLE_TEXT },
+	};
+	struct overview *overview = self->analysis;
+	struct table *table = self->options.table;
+	const struct sums_row *rows;
+	size_t n;
+
+	rows = sums_rows(overview->functions, &n);
+	if (overview_left_out(self, n))
+		return 0;
+	table_begin(table, "functions", run->returns ? "Functions by time" : "Functions by calls",
+	            columns, COUNT(columns));
+	for (size_t i = 0; i < FIRST_ROWS(n); i++)
+		write_function(table, &rows[i]);
+	overview_note_more(table, n, "cuda_api_sum");
+	return table_end(table, err);
+}
+
+static int write_kernels(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static const struct table_column columns[] = {
+		{ "Launches", TABLE_NUMBER },
+		{ "Kernel", TABLE_TEXT },
+	};
+	const struct overview *overview = self->analysis;
+	struct table *table = self->options.table;
+	const struct kernel_tally **rows;
+	size_t n;
+	int rc = 0;
+
+	rows = tally_kernels(overview->tally, &n);
+	if (!overview_left_out(self, n)) {
+		table_begin(table, "kernels", "Kernels by launches", columns, COUNT(columns));
+		table_fit(table, OVERVIEW_NAMES_WIDTH);
+		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
+			table_u64(table, rows[i]->launches);
+			table_text(table, rows[i]->name);
+			table_end_row(table);
+		}
+		overview_note_more(table, n, "launches");
+		rc = table_end(table, err);
+	}
+	free(rows);
+	return rc;
+}
+
+static void transfer_row(struct table *table, const char *name, const struct transfer_count *count)
+{
+	uint64_t sized = count->count - count->unsized;
+
+	if (!count->count)
+		return;
+	table_text(table, name);
+	table_u64(table, count->count);
+	table_known(table, sized, count->bytes);
+	table_known(table, sized, sized ? count->bytes / sized : 0);
+	table_end_row(table);
+}
+
+static int write_transfers(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static const struct table_column columns[] = {
+		{ "Direction", TABLE_TEXT },
+		{ "Copies", TABLE_NUMBER },
+		{ "Bytes", TABLE_BYTES },
+		{ "Average", TABLE_BYTES },
+	};
+	const struct tally *tally = ((struct overview *)self->analysis)->tally;
+	struct table *table = self->options.table;
+
+	if (overview_left_out(self, tally->all_copies.count + tally->sets.count))
+		return 0;
+	table_begin(table, "transfers", "Transfers", columns, COUNT(columns));
+	table_whole(table);
+	for (int d = DIRECTION_NONE + 1; d < DIRECTION_COUNT; d++)
+		transfer_row(table, api_direction_name(d), &tally->copies[d]);
+	transfer_row(table, "unknown", &tally->copies[DIRECTION_NONE]);
+	transfer_row(table, "set", &tally->sets);
+	return table_end(table, err);
+}
+
+static int write_errors(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static const struct table_column columns[] = {
+		{ "Count", TABLE_NUMBER },
+		{ "Function", TABLE_TEXT },
+		{ "Code", TABLE_NUMBER },
+		{ "Error", TABLE_TEXT },
+	};
+	const struct overview *overview = self->analysis;
+	struct table *table = self->options.table;
+	const struct error_tally **rows;
+	size_t n;
+	int rc = 0;
+
+	rows = tally_errors(overview->tally, &n);
+	if (!overview_left_out(self, n)) {
+		table_begin(table, "errors", "Errors", columns, COUNT(columns));
+		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
+			const struct function *function = rows[i]->key.function->function;
+			int code = (int)rows[i]->key.code;
+
+			table_u64(table, rows[i]->count);
+			table_text(table, function->name);
+			table_u64(table, (uint32_t)code);
+			table_text(table, cuda_error_name(function->layer, code));
+			table_end_row(table);
+		}
+		report_note_shutdown(table, overview->tally->after_shutdown);
+		overview_note_more(table, n, "errors");
+		rc = table_end(table, err);
+	}
+	free(rows);
+	return rc;
+}
+
+static int write_missed(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static const struct table_column columns[] = { { "Finding", TABLE_WORDS } };
+	struct table *table = self->options.table;
+	struct buf text = { 0 };
+	char *line, *rest;
+
+	missed_text(&text, run);
+	table_begin(table, "missed", "What was missed", columns, COUNT(columns));
+	table_whole(table);
+	rest = text.data;
+	while ((line = strsep(&rest, "\n")) && *line) {
+		table_text(table, line + strspn(line, " "));
+		table_end_row(table);
+	}
+	buf_free(&text);
+	return table_end(table, err);
+}
+
+/* ---- the page ------------------------------------------------------------------------------ */
+
+static int write_overview(struct at_end *self, const struct run_info *run, struct err *err)
+{
+	static int (*const parts[])(struct at_end * self, const struct run_info *run,
+	                            struct err *err) = {
+		write_facts,   write_processes,      write_functions, write_kernels,
+		overview_gpus, overview_gpu_kernels, write_transfers, overview_gpu_copies,
+		write_errors,  write_missed,         overview_hints,
+	};
+	struct overview *overview = self->analysis;
+	int rc = overview->calls->ops->end(overview->calls, run, err);
+
+	overview->duration_ns = report_duration_ns(&self->options, run);
+
+	if (!rc)
+		rc = overview->functions->ops->end(overview->functions, run, err);
+	for (size_t i = 0; i < COUNT(parts) && !rc; i++)
+		rc = parts[i](self, run, err);
+	return rc;
+}
+
+static const struct at_end_ops ops = { make_overview, see_overview, write_overview, free_overview };
+
+struct consumer *overview_report_new(const struct report *report,
+                                     const struct report_options *options)
+{
+	return at_end_new(report, options, &ops);
+}

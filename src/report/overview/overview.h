@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the overview share. Private to it. */
+#ifndef CUSCOPE_REPORT_OVERVIEW_OVERVIEW_H
+#define CUSCOPE_REPORT_OVERVIEW_OVERVIEW_H
+
+#include "analysis/processes.h"
+#include "analysis/tally.h"
+#include "report/at_end.h"
+
+struct overview {
+	struct consumer *calls;
+	const struct tally *tally;  /* its own */
+	struct consumer *functions; /* sums.h: of calls that no other call made */
+	struct processes *processes;
+	uint64_t duration_ns;           /* of what was read */
+	uint64_t class_ns[CLASS_COUNT]; /* in calls that no other call made */
+};
+
+/* Time in CUDA calls, of all threads. */
+uint64_t overview_call_ns(const struct overview *overview);
+
+#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
+
+#define OVERVIEW_ROWS        5   /* of each table */
+#define OVERVIEW_NAMES_WIDTH 120 /* columns of a table of kernels that goes to no terminal */
+
+#define FIRST_ROWS(n) ((n) < OVERVIEW_ROWS ? (n) : OVERVIEW_ROWS)
+
+/* An empty part says nothing to people; programs find it at its place. */
+bool overview_left_out(const struct at_end *self, size_t n);
+
+/* A note where a table goes on in another report. */
+void overview_note_more(struct table *table, size_t n, const char *report);
+
+/* Tables of GPUs: overview_gpu.c. */
+int overview_gpus(struct at_end *self, const struct run_info *run, struct err *err);
+int overview_gpu_kernels(struct at_end *self, const struct run_info *run, struct err *err);
+int overview_gpu_copies(struct at_end *self, const struct run_info *run, struct err *err);
+
+/* The table of what to look at next: HINTS_LEAST to HINTS_MOST rows. */
+#define HINTS_LEAST 3
+#define HINTS_MOST  6
+
+int overview_hints(struct at_end *self, const struct run_info *run, struct err *err);
+
+#endif

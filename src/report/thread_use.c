@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "report/thread_use.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/by_id.h"
+#include "analysis/memory.h"
+#include "analysis/thread_ids.h"
+
+struct thread_use {
+	struct thread_ids *ids;
+	struct thread_use_row *by_id; /* process NULL: not seen */
+	size_t n;
+	struct thread_use_row *rows;
+};
+
+struct thread_use *thread_use_new(void)
+{
+	struct thread_use *use = xcalloc(1, sizeof(*use));
+
+	use->ids = thread_ids_new();
+	return use;
+}
+
+static struct thread_use_row *row_of(struct thread_use *use, const struct event *event)
+{
+	uint32_t id = thread_ids_of(use->ids, event);
+	struct thread_use_row *row;
+
+	use->by_id = by_id_room(use->by_id, &use->n, sizeof(*use->by_id), id);
+	row = &use->by_id[id];
+	if (!row->process) {
+		row->process = event->process;
+		row->tid = id == THREAD_ID_OTHERS ? 0 : event->tid;
+	}
+	return row;
+}
+
+/* A tid that comes with another name once it has made calls belongs to another thread. */
+static void name_thread(struct thread_use *use, const struct event *event)
+{
+	struct thread_use_row *row = row_of(use, event);
+
+	if (!row->tid)
+		return;
+	if (row->calls && strncmp(row->comm, event->thread->comm, sizeof(row->comm))) {
+		thread_ids_renew(use->ids, event);
+		row = row_of(use, event);
+	}
+	memcpy(row->comm, event->thread->comm, sizeof(row->comm));
+}
+
+static void count_call(struct thread_use_row *row, const struct event *event)
+{
+	const struct call *call = event->call;
+	uint64_t ns = call_duration_ns(call);
+
+	if (!row->calls || call->begin_ns < row->first_ns)
+		row->first_ns = call->begin_ns;
+	if (event->time_ns > row->last_ns)
+		row->last_ns = event->time_ns;
+	row->calls++;
+	row->call_ns += ns;
+	row->failed += !!(call->flags & CALL_FAILED);
+	if (call_has_end(call) && (!row->longest || ns > row->longest_ns)) {
+		row->longest_ns = ns;
+		row->longest = call->function;
+	}
+	if (!call_counts(call))
+		return;
+	row->launches += call->op == OP_LAUNCH;
+	row->graph_launches += call->op == OP_GRAPH_LAUNCH;
+	row->sync_ns += call->op == OP_SYNC ? ns : 0;
+}
+
+void thread_use_event(struct thread_use *use, const struct event *event)
+{
+	if (event->type == EVENT_THREAD)
+		name_thread(use, event);
+	else if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
+		count_call(row_of(use, event), event);
+}
+
+static int by_time(const void *left, const void *right)
+{
+	const struct thread_use_row *a = left, *b = right;
+
+	if (a->call_ns != b->call_ns)
+		return a->call_ns < b->call_ns ? 1 : -1;
+	if (a->calls != b->calls)
+		return a->calls < b->calls ? 1 : -1;
+	return (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+const struct thread_use_row *thread_use_rows(struct thread_use *use, size_t *n)
+{
+	free(use->rows);
+	use->rows = xcalloc(use->n + 1, sizeof(*use->rows));
+	*n = 0;
+	for (size_t i = 0; i < use->n; i++) {
+		if (use->by_id[i].calls)
+			use->rows[(*n)++] = use->by_id[i];
+	}
+	qsort(use->rows, *n, sizeof(*use->rows), by_time);
+	return use->rows;
+}
+
+void thread_use_free(struct thread_use *use)
+{
+	if (!use)
+		return;
+	thread_ids_free(use->ids);
+	free(use->by_id);
+	free(use->rows);
+	free(use);
+}

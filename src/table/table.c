@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+#include "table/table.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "table/table_form.h"
+
+static const struct table_form_ops *const forms[TABLE_FORM_COUNT] = {
+	[TABLE_FORM_TEXT] = &table_text_form,
+	[TABLE_FORM_CSV] = &table_csv_form,
+	[TABLE_FORM_JSON] = &table_json_form,
+};
+
+const char *table_form_name(enum table_form form)
+{
+	return forms[form]->name;
+}
+
+const char *table_form_ending(enum table_form form)
+{
+	return forms[form]->ending;
+}
+
+struct table *table_open(const struct table_options *options, bool parts)
+{
+	struct table *table = xcalloc(1, sizeof(*table));
+
+	table->options = *options;
+	table->parts = parts;
+	table->ops = forms[options->form];
+	lines_init(&table->lines, options->out, "the report");
+	table->json = (struct json){ .out = &table->lines.pending, .lines = parts ? 2 : 1 };
+	return table;
+}
+
+void table_close(struct table *table)
+{
+	if (!table)
+		return;
+	lines_free(&table->lines);
+	buf_free(&table->notes);
+	buf_free(&table->keys);
+	buf_free(&table->layout.cells);
+	buf_free(&table->sort.offered);
+	table_order_free(table->order);
+	free(table);
+}
+
+const struct table_options *table_options(const struct table *table)
+{
+	return &table->options;
+}
+
+void table_begin(struct table *table, const char *key, const char *title,
+                 const struct table_column *columns, size_t n)
+{
+	memcpy(table->columns, columns, n * sizeof(*columns));
+	table->n_columns = n;
+	table->at = 0;
+	table->rows = table->left_out = 0;
+	table->whole = false;
+	if (table_sort_begin(table))
+		table_order_by_column(table);
+	table->ops->begin(table, key, title);
+	table->tables++;
+}
+
+void table_whole(struct table *table)
+{
+	table->whole = true;
+}
+
+void table_fit(struct table *table, size_t width)
+{
+	if (!table->layout.screen)
+		table->layout.screen = width;
+}
+
+/* ---- cells --------------------------------------------------------------------------------- */
+
+static bool is_left_out(const struct table *table)
+{
+	return table->options.top && !table->whole && table->rows >= table->options.top;
+}
+
+static void add_cell(struct table *table, const struct table_value *value)
+{
+	struct table_column column;
+	bool as_set = table->as_set;
+
+	table->as_set = false;
+	if (table->order) {
+		table_order_cell(table, as_set ? table->as : table->columns[table->at].type, value);
+		return;
+	}
+	if (is_left_out(table))
+		return;
+	if (!table->at && table->ops->begin_row)
+		table->ops->begin_row(table);
+	column = table->columns[table->at];
+	if (as_set)
+		column.type = table->as;
+	table->ops->cell(table, &column, value);
+	table->at++;
+}
+
+void table_u64(struct table *table, uint64_t value)
+{
+	add_cell(table, &(struct table_value){ .kind = VALUE_U64, .u64 = value });
+}
+
+void table_s64(struct table *table, int64_t value)
+{
+	add_cell(table, &(struct table_value){ .kind = VALUE_S64, .s64 = value });
+}
+
+void table_difference(struct table *table, int64_t value)
+{
+	add_cell(table, &(struct table_value){ .kind = VALUE_DIFFERENCE, .s64 = value });
+}
+
+void table_real(struct table *table, double value)
+{
+	if (isfinite(value))
+		add_cell(table, &(struct table_value){ .kind = VALUE_REAL, .real = value });
+	else
+		table_unknown(table);
+}
+
+void table_text(struct table *table, const char *text)
+{
+	if (text)
+		add_cell(table, &(struct table_value){ .kind = VALUE_TEXT, .text = text });
+	else
+		table_unknown(table);
+}
+
+void table_triple(struct table *table, const uint32_t value[3])
+{
+	add_cell(table, &(struct table_value){ .kind = VALUE_TRIPLE, .triple = value });
+}
+
+void table_unknown(struct table *table)
+{
+	add_cell(table, &(struct table_value){ .kind = VALUE_UNKNOWN });
+}
+
+void table_known(struct table *table, bool known, uint64_t value)
+{
+	if (known)
+		table_u64(table, value);
+	else
+		table_unknown(table);
+}
+
+void table_as(struct table *table, enum table_type type)
+{
+	table->as = type;
+	table->as_set = true;
+}
+
+void table_write_row(struct table *table)
+{
+	table->ops->end_row(table);
+	table->at = 0;
+	table->rows++;
+	lines_added(&table->lines, NULL); /* a failure is kept */
+}
+
+void table_end_row(struct table *table)
+{
+	if (table->order)
+		table_order_row(table);
+	else if (is_left_out(table))
+		table->left_out++;
+	else
+		table_write_row(table);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+void table_note(struct table *table, const char *fmt, ...)
+{
+	struct buf note = { 0 };
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&note, fmt, ap);
+	va_end(ap);
+	text_add_safe(&table->notes, note.data ? note.data : ""); /* names may stand in it */
+	buf_putc(&table->notes, '\n');
+	buf_free(&note);
+}
+
+int table_failed(const struct table *table, struct err *err)
+{
+	if (table->lines.failure.code && err)
+		*err = table->lines.failure;
+	return table->lines.failure.code;
+}
+
+static void tell_notes(struct table *table)
+{
+	char *rest = table->notes.data, *line;
+
+	if (table->options.form == TABLE_FORM_TEXT || !table->options.note)
+		return;
+	while ((line = strsep(&rest, "\n")) && *line)
+		table->options.note(table->options.data, table->options.name, line);
+}
+
+int table_end(struct table *table, struct err *err)
+{
+	if (table->order)
+		table_order_write(table);
+	if (table->left_out)
+		table_note(table, "rows left out by --top: %zu", table->left_out);
+	table->ops->end(table);
+	tell_notes(table);
+	buf_reset(&table->notes);
+	return lines_flush(&table->lines, err);
+}
+
+int table_finish(struct table *table, struct err *err)
+{
+	table_sort_end(table);
+	if (table->ops->finish)
+		table->ops->finish(table);
+	return lines_flush(&table->lines, err);
+}
+
+/* ---- what csv and json share ----------------------------------------------------------------- */
+
+void table_make_keys(struct table *table)
+{
+	static const char *const unit[TABLE_TYPES] = {
+		[TABLE_DURATION] = " (ns)", [TABLE_TIME] = " (ns)",
+		[TABLE_BYTES] = " (bytes)", [TABLE_RATE] = " (bytes/s)",
+		[TABLE_PERCENT] = " (%)",   [TABLE_CHANGE] = " (%)",
+		[TABLE_MB] = " (MB)",       [TABLE_MB_RATE] = " (MB/s)",
+	};
+
+	buf_reset(&table->keys);
+	for (size_t i = 0; i < table->n_columns; i++) {
+		const struct table_column *column = &table->columns[i];
+
+		buf_puts(&table->keys, column->name);
+		if (unit[column->type])
+			buf_puts(&table->keys, unit[column->type]);
+		buf_putc(&table->keys, '\0');
+	}
+}
+
+void table_add_real(struct buf *out, double value, unsigned decimals)
+{
+	static const double scale[] = { 1, 10, 100, 1000 };
+
+	if (fabs(value) > 1e15) { /* beyond what fits below */
+		buf_printf(out, "%.*f", (int)decimals, value);
+		return;
+	}
+	if (value < 0 && -value * scale[decimals] >= 0.5)
+		buf_putc(out, '-');
+	buf_fixed(out, number_rounded(fabs(value) * scale[decimals]), decimals);
+}
+
+void table_add_significant(struct buf *out, double value, int digits)
+{
+	if (fabs(value) >= pow(10, digits) - 0.5 && fabs(value) < 1e15)
+		buf_printf(out, "%.0f", value);
+	else
+		buf_printf(out, "%.*g", digits, value);
+}
+
+static double number_of(const struct table_value *value)
+{
+	if (value->kind == VALUE_U64)
+		return (double)value->u64;
+	return value->kind == VALUE_REAL ? value->real : (double)value->s64;
+}
+
+void table_add_number(struct buf *out, const struct table_column *column,
+                      const struct table_value *value)
+{
+	if (value->kind != VALUE_UNKNOWN &&
+	    (column->type == TABLE_MB || column->type == TABLE_MB_RATE)) {
+		table_add_real(out, number_of(value) / 1e6, 3);
+		return;
+	}
+	switch (value->kind) {
+	case VALUE_U64:
+		buf_u64(out, value->u64);
+		break;
+	case VALUE_S64:
+	case VALUE_DIFFERENCE:
+		buf_s64(out, value->s64);
+		break;
+	case VALUE_REAL:
+		if (column->type == TABLE_REAL)
+			table_add_significant(out, value->real, 6);
+		else
+			table_add_real(out, value->real, 1);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+/* Tables for people. */
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/number.h"
+#include "table/table_form.h"
+
+#define PIECE_ROWS 256 /* laid out together; the first so many decide the widths */
+
+static bool is_text(const struct table_column *column)
+{
+	return column->type == TABLE_TEXT || column->type == TABLE_WORDS;
+}
+
+static void add_headings(struct table *table)
+{
+	struct buf headings = { 0 };
+
+	for (size_t i = 0; i < table->n_columns; i++) {
+		const struct table_column *column = &table->columns[i];
+
+		if (i)
+			buf_putc(&headings, '|');
+		buf_puts(&headings, column->name);
+		if (column->type == TABLE_PERCENT || column->type == TABLE_CHANGE)
+			buf_puts(&headings, " (%)");
+		else if (column->type == TABLE_TIME)
+			buf_puts(&headings, " (ms)");
+		else if (column->type == TABLE_MB)
+			buf_puts(&headings, " (MB)");
+		else if (column->type == TABLE_MB_RATE)
+			buf_puts(&headings, " (MB/s)");
+		table->align[i] = is_text(column) ? 'l' : 'r';
+	}
+	table->align[table->n_columns] = '\0';
+	columns_init(&table->layout, table->align, headings.data);
+	table->layout.screen = table->options.width;
+	table->layout.words = table->columns[table->n_columns - 1].type == TABLE_WORDS;
+	buf_free(&headings);
+}
+
+static void text_begin(struct table *table, const char *key, const char *title)
+{
+	struct buf *out = &table->lines.pending;
+	size_t from;
+
+	if (table->tables)
+		buf_putc(out, '\n');
+	from = out->len;
+	if (title)
+		buf_printf(out, table->options.color ? "\033[1m%s\033[0m\n" : "%s\n", title);
+	text_wrap_lines(out, from, table->options.width);
+	add_headings(table);
+}
+
+static double magnitude(const struct table_value *value)
+{
+	if (value->kind == VALUE_U64)
+		return (double)value->u64;
+	return fabs(value->kind == VALUE_REAL ? value->real : (double)value->s64);
+}
+
+static bool is_negative(const struct table_value *value)
+{
+	if (value->kind == VALUE_REAL)
+		return value->real < 0;
+	return value->kind != VALUE_U64 && value->s64 < 0;
+}
+
+/* What is shown as 0.0 has no sign. */
+static bool is_nothing(const struct table_column *column, const struct table_value *value)
+{
+	return magnitude(value) < (column->type == TABLE_CHANGE ? 0.05 : 1e-300);
+}
+
+static uint64_t whole(const struct table_value *value)
+{
+	return value->kind == VALUE_U64 ? value->u64 : number_rounded(magnitude(value));
+}
+
+static void add_number(struct buf *out, const struct table_column *column,
+                       const struct table_value *value)
+{
+	switch (column->type) {
+	case TABLE_DURATION:
+		buf_duration(out, whole(value));
+		break;
+	case TABLE_TIME:
+		buf_fixed(out, (whole(value) + 500) / 1000, 3);
+		break;
+	case TABLE_BYTES:
+		buf_bytes(out, whole(value));
+		break;
+	case TABLE_RATE:
+		buf_bytes(out, whole(value));
+		buf_puts(out, "/s");
+		break;
+	case TABLE_MB:
+	case TABLE_MB_RATE:
+		table_add_real(out, magnitude(value) / 1e6, 3);
+		break;
+	case TABLE_PERCENT:
+	case TABLE_CHANGE:
+		table_add_real(out, magnitude(value), 1);
+		break;
+	case TABLE_REAL:
+		table_add_significant(out, magnitude(value), 4);
+		break;
+	default:
+		buf_u64(out, whole(value));
+		break;
+	}
+}
+
+static bool has_sign(const struct table_column *column, const struct table_value *value)
+{
+	return value->kind == VALUE_DIFFERENCE || column->type == TABLE_CHANGE;
+}
+
+static void text_cell(struct table *table, const struct table_column *column,
+                      const struct table_value *value)
+{
+	struct buf *out = &table->layout.cells;
+
+	switch (value->kind) {
+	case VALUE_UNKNOWN:
+		buf_putc(out, '-');
+		break;
+	case VALUE_TEXT:
+		text_add_safe(out, value->text);
+		break;
+	case VALUE_TRIPLE:
+		buf_putc(out, '(');
+		for (int i = 0; i < 3; i++) {
+			buf_u64(out, value->triple[i]);
+			buf_putc(out, i < 2 ? ',' : ')');
+		}
+		break;
+	default:
+		if (is_negative(value) && !is_nothing(column, value))
+			buf_putc(out, '-');
+		else if (has_sign(column, value) && !is_nothing(column, value))
+			buf_putc(out, '+');
+		add_number(out, column, value);
+		break;
+	}
+	columns_end_cell(&table->layout);
+}
+
+static void text_end_row(struct table *table)
+{
+	if (table->rows % PIECE_ROWS == PIECE_ROWS - 1)
+		columns_piece(&table->layout, &table->lines.pending);
+}
+
+/* A table without rows is its notes, or says that there is nothing. */
+static void text_end(struct table *table)
+{
+	struct buf *out = &table->lines.pending;
+	size_t from;
+
+	if (table->rows)
+		columns_print(&table->layout, out);
+	else if (!table->notes.len)
+		buf_puts(out, "  none\n");
+	buf_free(&table->layout.cells);
+	from = out->len;
+	for (const char *note = table->notes.data; note && *note; note = strchr(note, '\n') + 1) {
+		buf_puts(out, "  ");
+		buf_add(out, note, strchr(note, '\n') + 1 - note);
+	}
+	text_wrap_lines(out, from, table->options.width);
+}
+
+const struct table_form_ops table_text_form = {
+	.name = "table",
+	.ending = ".txt",
+	.begin = text_begin,
+	.cell = text_cell,
+	.end_row = text_end_row,
+	.end = text_end,
+};

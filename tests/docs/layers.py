@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Who includes whom: a folder of src includes those above it in design.md's list only, and of src/bpf
+two folders the headers that both sides share."""
+
+import glob
+import os
+import re
+
+READERS = ("probe", "capture")
+
+
+def broken(root):
+    """A sentence for each include that goes down the list."""
+    with open(os.path.join(root, "docs", "design.md"), encoding="utf-8") as page:
+        order = re.findall(r"^src/(\w+)/ ", page.read(), re.M)
+    for missing in set(os.listdir(os.path.join(root, "src"))) - set(order):
+        yield f"design.md does not list src/{missing}"
+    for path in sorted(glob.glob(os.path.join(root, "src", "**", "*.[ch]"), recursive=True)):
+        name = os.path.relpath(path, os.path.join(root, "src"))
+        folder = name.split("/")[0]
+        with open(path, encoding="utf-8") as source:
+            included = re.findall(r'^#include "((\w+)/[^"]+)"', source.read(), re.M)
+        for header, other in included:
+            if other == "bpf" != folder and (folder not in READERS or not header.startswith("bpf/wire")):
+                yield f"src/{name} includes {header}: of src/bpf wire*.h, in {' and '.join(READERS)}"
+            elif other != "bpf" and order.index(other) > order.index(folder):
+                yield f"src/{name} includes {header}: src/{other} is below src/{folder}"
