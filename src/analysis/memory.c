@@ -10,7 +10,8 @@
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
 
-/* Live at a time, 384 bytes each; those beyond are counted as untracked: their frees are unknown.
+/* Live at a time, 240 bytes each with their place in the table; those beyond are counted as
+ * untracked: their frees are unknown.
  */
 #define ALLOCATIONS_MAX 65536
 
