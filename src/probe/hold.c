@@ -82,7 +82,8 @@ static void child_main(struct hold *hold)
 	if (!failure)
 		failure = identity_become(&hold->identity);
 	if (!failure) {
-		execvpe(hold->command.argv[0], hold->command.argv, hold->environment);
+		environ = hold->environment; /* a PATH of --env is where the command is looked for */
+		execvp(hold->command.argv[0], hold->command.argv);
 		failure = errno;
 	}
 	if (write(hold->exec_pipe[1], &failure, sizeof(failure)) < 0)

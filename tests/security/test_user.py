@@ -266,6 +266,20 @@ def test_user_gets_no_secrets_by_the_environment(case):
     checks.equal("all", ("root's", "nobody"), (kept["A_SECRET"], kept["USER"]))
 
 
+def test_user_command_is_looked_for_in_the_path_that_env_sets(case):
+    """As that of a conda environment, which sudo has taken out of cuscope's own."""
+    folder = case.path("bin")
+    os.mkdir(folder)
+    os.symlink("/bin/echo", os.path.join(folder, "of-the-environment"))
+    for at in (folder, os.path.dirname(folder)):
+        os.chmod(at, 0o755)
+    for user in ("root", "nobody"):
+        process = case.start_trace(["--user", user, "--env", f"PATH={folder}"],
+                                   ["--", "of-the-environment", "was found"], name=user)
+        checks.equal("status", 0, process.wait())
+        checks.contains("output", "was found", process.out())
+
+
 def test_user_gets_no_descriptor_of_root_s(case):
     with open(case.path("secret"), "w") as file:
         os.set_inheritable(file.fileno(), True)
