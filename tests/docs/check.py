@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import layers
+import picture
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
@@ -158,10 +159,17 @@ def check_samples(cuscope):
         yield f"only {seen} samples were found"
 
 
+def check_picture(cuscope):
+    """The picture in README.md is the one that this program's output draws."""
+    if read("docs/timeline.svg") != picture.draw(cuscope):
+        yield f"docs/timeline.svg: it was changed, or what it shows: tests/docs/picture.py {sys.argv[1]} > docs/timeline.svg"
+
+
 def main():
     cuscope = os.path.abspath(sys.argv[1])
     checks = [(f"options of {command}", check_options(cuscope, command)) for command in commands(cuscope)]
     checks += [("command lines", check_lines(cuscope)), ("samples", check_samples(cuscope))]
+    checks += [("picture", check_picture(cuscope))]
     checks += [("links", check_links()), ("named tests", check_named_tests())]
     checks += [("layers", layers.broken(ROOT))]
     failed = 0
