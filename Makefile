@@ -16,6 +16,7 @@ BPF_ARCH := $(if $(filter aarch64,$(ARCH)),arm64,x86)
 
 CFLAGS   ?= -O2 -g
 WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter \
+            -Wno-missing-field-initializers \
             -Wpointer-arith -Wformat=2 -Wno-format-nonliteral
 override CFLAGS += -std=gnu17 $(WARN) -Isrc -D_GNU_SOURCE -DCUSCOPE_VERSION='"$(VERSION)"' -pthread -MMD -MP $(SANITIZE)
 # Of all that runs as root or inside of targets; tests/hardening reads it back. FORTIFY_SOURCE wants an optimizer, and hides

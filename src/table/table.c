@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "table/table.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -33,9 +34,16 @@ struct table *table_open(const struct table_options *options, bool parts)
 
 	table->options = *options;
 	table->parts = parts;
-	table->ops = forms[options->form];
-	lines_init(&table->lines, options->out, "the report");
-	table->json = (struct json){ .out = &table->lines.pending, .lines = parts ? 2 : 1 };
+	if (options->json)
+		table->ops = &table_members_form;
+	else
+		table->ops = forms[options->page ? TABLE_FORM_TEXT : options->form];
+	table->out = options->page ? options->page : &table->lines.pending;
+	if (options->page || options->json)
+		table->lines.what = "the page";
+	else
+		lines_init(&table->lines, options->out, "the report");
+	table->json = (struct json){ .out = table->out, .lines = parts ? 2 : 1 };
 	return table;
 }
 
@@ -60,8 +68,11 @@ const struct table_options *table_options(const struct table *table)
 void table_begin(struct table *table, const char *key, const char *title,
                  const struct table_column *columns, size_t n)
 {
-	memcpy(table->columns, columns, n * sizeof(*columns));
-	table->n_columns = n;
+	table->n_columns = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (table_shows(table, &columns[i]))
+			table->columns[table->n_columns++] = columns[i];
+	}
 	table->at = 0;
 	table->rows = table->left_out = 0;
 	table->whole = false;
@@ -86,27 +97,29 @@ void table_fit(struct table *table, size_t width)
 
 static bool is_left_out(const struct table *table)
 {
-	return table->options.top && !table->whole && table->rows >= table->options.top;
+	return table->options.top && !table->options.json && !table->whole &&
+	       table->rows >= table->options.top;
 }
 
 static void add_cell(struct table *table, const struct table_value *value)
 {
 	struct table_column column;
-	bool as_set = table->as_set;
 
-	table->as_set = false;
-	if (table->order) {
-		table_order_cell(table, as_set ? table->as : table->columns[table->at].type, value);
+	if (table->at >= table->n_columns) {
+		table->at++; /* told at the row's end */
 		return;
 	}
-	if (is_left_out(table))
-		return;
-	if (!table->at && table->ops->begin_row)
-		table->ops->begin_row(table);
 	column = table->columns[table->at];
-	if (as_set)
+	if (table->as_set)
 		column.type = table->as;
-	table->ops->cell(table, &column, value);
+	table->as_set = false;
+	if (table->order) {
+		table_order_cell(table, column.type, value);
+	} else if (!is_left_out(table)) {
+		if (!table->at && table->ops->begin_row)
+			table->ops->begin_row(table);
+		table->ops->cell(table, &column, value);
+	}
 	table->at++;
 }
 
@@ -159,6 +172,33 @@ void table_known(struct table *table, bool known, uint64_t value)
 		table_unknown(table);
 }
 
+void table_bool(struct table *table, bool value)
+{
+	add_cell(table, &(struct table_value){ .kind = VALUE_BOOL, .u64 = value });
+}
+
+void table_fields(struct table *table, const void *row)
+{
+	struct table_value value;
+
+	for (; table->at < table->n_columns && table->columns[table->at].field;) {
+		table_read(table, &table->columns[table->at], row, &value);
+		add_cell(table, &value);
+	}
+}
+
+void table_row(struct table *table, const void *row)
+{
+	table_fields(table, row);
+	table_end_row(table);
+}
+
+void table_rows(struct table *table, const void *rows, size_t n, size_t row_bytes)
+{
+	for (size_t i = 0; i < n; i++)
+		table_row(table, (const char *)rows + i * row_bytes);
+}
+
 void table_as(struct table *table, enum table_type type)
 {
 	table->as = type;
@@ -168,19 +208,36 @@ void table_as(struct table *table, enum table_type type)
 void table_write_row(struct table *table)
 {
 	table->ops->end_row(table);
-	table->at = 0;
 	table->rows++;
-	lines_added(&table->lines, NULL); /* a failure is kept */
+	if (table->out == &table->lines.pending)
+		lines_added(&table->lines, NULL); /* a failure is kept */
+}
+
+/* A mistake of the program: a row whose cells stand below others' headings is worse than none. */
+static bool is_whole(struct table *table)
+{
+	if (table->at == table->n_columns)
+		return true;
+	if (!table->lines.failure.code)
+		err_set(&table->lines.failure, EBADMSG,
+		        "a row has %zu cells in a table of %zu columns, of which the first is "
+		        "'%s': this is a mistake in cuscope",
+		        table->at, table->n_columns, table->columns[0].name);
+	table->at = 0;
+	return false;
 }
 
 void table_end_row(struct table *table)
 {
+	if (!is_whole(table))
+		return;
 	if (table->order)
 		table_order_row(table);
-	else if (is_left_out(table))
-		table->left_out++;
-	else
+	else if (!is_left_out(table))
 		table_write_row(table);
+	else
+		table->left_out++;
+	table->at = 0;
 }
 
 /* ---- ends ---------------------------------------------------------------------------------- */
@@ -215,16 +272,24 @@ static void tell_notes(struct table *table)
 		table->options.note(table->options.data, table->options.name, line);
 }
 
+/* What goes to a page is written by whoever made the page. */
+static int flush(struct table *table, struct err *err)
+{
+	if (table->out != &table->lines.pending || table->options.json)
+		return table_failed(table, err);
+	return lines_flush(&table->lines, err);
+}
+
 int table_end(struct table *table, struct err *err)
 {
 	if (table->order)
 		table_order_write(table);
-	if (table->left_out)
+	if (table->left_out && !table->options.page)
 		table_note(table, "rows left out by --top: %zu", table->left_out);
 	table->ops->end(table);
 	tell_notes(table);
 	buf_reset(&table->notes);
-	return lines_flush(&table->lines, err);
+	return flush(table, err);
 }
 
 int table_finish(struct table *table, struct err *err)
@@ -232,7 +297,7 @@ int table_finish(struct table *table, struct err *err)
 	table_sort_end(table);
 	if (table->ops->finish)
 		table->ops->finish(table);
-	return lines_flush(&table->lines, err);
+	return flush(table, err);
 }
 
 /* ---- what csv and json share ----------------------------------------------------------------- */
@@ -300,6 +365,9 @@ void table_add_number(struct buf *out, const struct table_column *column,
 	case VALUE_S64:
 	case VALUE_DIFFERENCE:
 		buf_s64(out, value->s64);
+		break;
+	case VALUE_BOOL:
+		buf_puts(out, value->u64 ? "true" : "false");
 		break;
 	case VALUE_REAL:
 		if (column->type == TABLE_REAL)

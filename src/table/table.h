@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing tables. One description of the columns serves three forms:
+ * Writing tables. One description of the columns serves all forms:
  *
  *   table  for people: aligned, durations and sizes with units, a title above and notes below
  *   csv    RFC 4180: numbers as they are, their unit in the heading, "Total Time (ns)"
  *   json   an array of objects with those headings as keys, numbers as numbers, null for unknown
  *
+ *   page   a part of a text, or of an object of json whose members have short keys, "total_ns"
+ *
  * Rows are written as they come, or in an order (table_in_order). The first ones decide how wide
  * the columns of the text are, so a table of any length needs no memory.
  *
- *     table_begin(table, NULL, "CUDA API calls", columns, 2);
- *     table_u64(table, 1200);       a cell for each column, in their order
- *     table_text(table, "cuInit");
- *     table_end_row(table);
+ *     static const struct table_column columns[] = {
+ *             { "Calls", TABLE_NUMBER, TABLE_AT(struct function_row, calls) },
+ *             { "Share", TABLE_PERCENT },
+ *             { "Name", TABLE_TEXT, TABLE_AT(struct function_row, name) },
+ *     };
+ *
+ *     table_begin(table, NULL, "CUDA API calls", TABLE_COLUMNS(columns));
+ *     table_fields(table, row);     the cells up to the next column that is at no place of a row
+ *     table_real(table, 12.5);      a cell by hand
+ *     table_row(table, row);        the others, and the row's end
  *     table_end(table);
  *
  * A failure to write is kept: nothing more is written then, and table_end() returns it. Who writes
@@ -22,10 +30,13 @@
 #define CUSCOPE_TABLE_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 
 enum table_form { TABLE_FORM_TEXT, TABLE_FORM_CSV, TABLE_FORM_JSON, TABLE_FORM_COUNT };
 
@@ -35,6 +46,7 @@ const char *table_form_ending(enum table_form form); /* ".txt", ".csv", ".json" 
 enum table_type {
 	TABLE_TEXT,   /* a name where it is the last column: what is in brackets gives way first */
 	TABLE_WORDS,  /* text whose end gives way */
+	TABLE_FIGURE, /* text that stands right, as numbers do: "20000+" */
 	TABLE_NUMBER, /* a count, an id */
 	TABLE_DURATION, /* ns */
 	TABLE_TIME,     /* ns since the trace's begin */
@@ -49,11 +61,57 @@ enum table_type {
 	TABLE_TYPES,
 };
 
+/* What stands at a place of a row. */
+enum table_field {
+	FIELD_NONE, /* the cell is written by hand */
+	FIELD_U64,
+	FIELD_U32,
+	FIELD_S64,
+	FIELD_S32,
+	FIELD_REAL,
+	FIELD_BOOL,
+	FIELD_TEXT,
+	FIELD_BUF,
+	FIELD_TRIPLE,
+};
+
+/* A number that is not known; of real ones NAN, of texts NULL. */
+#define TABLE_NOT_KNOWN UINT64_MAX
+
+enum {
+	TABLE_SCALED = 1, /* by options->scale where that is above 1, with a ~ in the text */
+	TABLE_EXACT = 2,  /* not known where counts are scaled: ? in the text */
+	TABLE_ZERO = 4,   /* 0: not known */
+	/* in a page's json: */
+	TABLE_ABSENT = 8, /* no member where it is not known; else null */
+	TABLE_MEMBER = 16 /* of the first column: rows are members of an object with this as key */
+};
+
 /* A static row of a description. */
 struct table_column {
-	const char *name;
+	const char *name; /* NULL: a page's json has it alone */
 	enum table_type type;
+	enum table_field field;
+	unsigned offset;
+	/* For pages: */
+	const char *key;        /* "total_ns"; "freed.count" and "freed.bytes" are one object; */
+				/* NULL: the text has it alone */
+	unsigned char flags;    /* TABLE_SCALED... */
+	unsigned char decimals; /* in json: of a real number; of a whole one, which has as many */
+	unsigned needs;         /* bits of options->has without which there is no such column */
 };
+
+#define TABLE_FIELD_OF(pointer)                                                                    \
+	_Generic(pointer, uint64_t *: FIELD_U64, uint32_t *: FIELD_U32, int64_t *: FIELD_S64,      \
+	         int32_t *: FIELD_S32, double *: FIELD_REAL, bool *: FIELD_BOOL,                   \
+	         char **: FIELD_TEXT, const char **: FIELD_TEXT, struct buf *: FIELD_BUF,          \
+	         uint32_t (*)[3]: FIELD_TRIPLE)
+
+/* The place of a column: `member` of `row`, a struct. */
+#define TABLE_AT(row, member) TABLE_FIELD_OF(&((row *)0)->member), offsetof(row, member)
+
+/* An array of them, and how many they are. */
+#define TABLE_COLUMNS(columns) columns, sizeof(columns) / sizeof(*(columns))
 
 struct table_options {
 	enum table_form form;
@@ -63,11 +121,19 @@ struct table_options {
 	size_t top;   /* rows of a table at most, the rest is counted in a note; 0: all */
 	const char
 		*sort; /* "Total Time", "calls:asc": the column by which rows are put in order, */
-		       /* of tables that have it; NULL: as the report says. Kept, not copied */
+	/* of tables that have it; NULL: as the report says. Kept, not copied */
 	/* csv and json have no place for notes: they are told here instead. May be NULL. */
 	void (*note)(void *data, const char *name, const char *text);
 	void *data;
 	const char *name; /* passed to note(), kept */
+	/*
+	 * Pages: one of the two is set, `form` and `out` are not. The text leaves out a table
+	 * without rows, and those beyond `top`; the json has all.
+	 */
+	struct buf *page;  /* the text so far; stays the caller's */
+	struct json *json; /* its object that is open */
+	unsigned has;      /* see table_column.needs */
+	double scale;      /* above 1: counts are of a part of the time */
 };
 
 struct table;
@@ -90,6 +156,20 @@ void table_whole(struct table *table);
 /* Its last column is cut, as a terminal of that width would do it; a real one has its own width. */
 void table_fit(struct table *table, size_t width);
 
+/*
+ * From a struct that the columns tell of: the cells up to the next column without a place in it,
+ * and, table_row(), the end of the row.
+ */
+void table_fields(struct table *table, const void *row);
+void table_row(struct table *table, const void *row);
+
+/* A whole table of rows that lie one behind the other. */
+void table_rows(struct table *table, const void *rows, size_t n, size_t row_bytes);
+
+/* In a page's json: members of the object that is open, without a table. In a text nothing. */
+void table_members(struct table *table, const struct table_column *columns, size_t n,
+                   const void *row);
+
 /* One cell each. What a type cannot show is the caller's mistake. */
 void table_u64(struct table *table, uint64_t value);
 void table_s64(struct table *table, int64_t value);
@@ -99,6 +179,7 @@ void table_text(struct table *table, const char *text); /* NULL: unknown */
 void table_triple(struct table *table, const uint32_t value[3]);
 void table_unknown(struct table *table);
 void table_known(struct table *table, bool known, uint64_t value); /* or table_unknown() */
+void table_bool(struct table *table, bool value);                  /* the text: yes, no */
 
 /*
  * The next cell alone is of another type than its column: for tables whose rows are of different
@@ -106,6 +187,7 @@ void table_known(struct table *table, bool known, uint64_t value); /* or table_u
  */
 void table_as(struct table *table, enum table_type type);
 
+/* A row that has other cells than the table has columns is a failure, and is not written. */
 void table_end_row(struct table *table);
 
 /*

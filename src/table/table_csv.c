@@ -10,7 +10,7 @@
 
 static struct buf *out_of(struct table *table)
 {
-	return &table->lines.pending;
+	return table->out;
 }
 
 /* Quotes around what could be taken for something else. */

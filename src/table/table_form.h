@@ -16,8 +16,10 @@ struct table_value {
 		VALUE_DIFFERENCE,
 		VALUE_REAL,
 		VALUE_TEXT,
-		VALUE_TRIPLE
+		VALUE_TRIPLE,
+		VALUE_BOOL
 	} kind;
+	bool scaled; /* an estimate */
 	union {
 		uint64_t u64;
 		int64_t s64;
@@ -32,6 +34,7 @@ struct table {
 	const struct table_form_ops *ops;
 	bool parts;
 	struct lines lines;
+	struct buf *out; /* what is pending of the lines, or the text of a page */
 
 	struct table_column columns[COLUMNS_MAX]; /* of the table that is open */
 	enum table_type as;                       /* of the next cell, where `as_set` */
@@ -43,9 +46,12 @@ struct table {
 
 	struct columns layout; /* text */
 	char align[COLUMNS_MAX + 1];
-	struct json json; /* json */
-	struct buf keys;  /* csv and json: headings with units, each ends with a NUL */
-	const char *key;  /* of the column `at` */
+	const char *title;     /* of a page's text, until there are rows */
+	struct json json;      /* json */
+	size_t group;          /* a page's json: characters of the key before its point, */
+	const char *group_key; /* where an object of that name is open */
+	struct buf keys;       /* csv and json: headings with units, each ends with a NUL */
+	const char *key;       /* of the column `at` */
 	struct table_sort {
 		size_t column; /* of the table that is open */
 		bool on, down, text;
@@ -74,7 +80,7 @@ void table_sort_end(struct table *table);
 /* The cells of a row are there. */
 void table_write_row(struct table *table);
 
-/* Each appends whole lines to table->lines.pending; end_row() and end() may leave some pending. */
+/* Each appends whole lines to table->out; end_row() and end() may leave some pending. */
 struct table_form_ops {
 	const char *name, *ending;
 	void (*begin)(struct table *table, const char *key, const char *title);
@@ -86,7 +92,15 @@ struct table_form_ops {
 	void (*finish)(struct table *table); /* may be NULL */
 };
 
-extern const struct table_form_ops table_text_form, table_csv_form, table_json_form;
+extern const struct table_form_ops table_text_form, table_csv_form, table_json_form,
+	table_members_form;
+
+/* Whether the form that is written has that column. */
+bool table_shows(const struct table *table, const struct table_column *column);
+
+/* The cell of a column in a row. */
+void table_read(const struct table *table, const struct table_column *column, const void *row,
+                struct table_value *value);
 
 /* Fills table->keys. */
 void table_make_keys(struct table *table);

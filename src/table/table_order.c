@@ -155,7 +155,6 @@ void table_order_cell(struct table *table, enum table_type type, const struct ta
 		buf_add(&order->row, &value->u64, sizeof(value->u64));
 		break;
 	}
-	table->at++;
 }
 
 void table_order_row(struct table *table)
@@ -172,7 +171,6 @@ void table_order_row(struct table *table)
 		sorter_add(order->sorter, order->key, row->data, row->len, &table->lines.failure);
 	buf_reset(&order->row);
 	buf_reset(&order->by);
-	table->at = 0;
 	order->rows++;
 }
 
@@ -225,6 +223,7 @@ static int write_row(void *data, const void *record, size_t bytes)
 		return 0;
 	if (table->ops->begin_row)
 		table->ops->begin_row(table);
+	table->at = 0;
 	while (at < end)
 		write_cell(table, &at);
 	table_write_row(table);

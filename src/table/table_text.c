@@ -14,6 +14,13 @@ static bool is_text(const struct table_column *column)
 	return column->type == TABLE_TEXT || column->type == TABLE_WORDS;
 }
 
+/* "12.5" below "% HIDDEN", "BUSY (%)" */
+static bool wants_percent(const struct table_column *column)
+{
+	return (column->type == TABLE_PERCENT || column->type == TABLE_CHANGE) &&
+	       !strchr(column->name, '%');
+}
+
 static void add_headings(struct table *table)
 {
 	struct buf headings = { 0 };
@@ -24,7 +31,7 @@ static void add_headings(struct table *table)
 		if (i)
 			buf_putc(&headings, '|');
 		buf_puts(&headings, column->name);
-		if (column->type == TABLE_PERCENT || column->type == TABLE_CHANGE)
+		if (wants_percent(column))
 			buf_puts(&headings, " (%)");
 		else if (column->type == TABLE_TIME)
 			buf_puts(&headings, " (ms)");
@@ -41,17 +48,24 @@ static void add_headings(struct table *table)
 	buf_free(&headings);
 }
 
-static void text_begin(struct table *table, const char *key, const char *title)
+static void add_title(struct table *table, const char *title, bool apart)
 {
-	struct buf *out = &table->lines.pending;
+	struct buf *out = table->out;
 	size_t from;
 
-	if (table->tables)
+	if (apart)
 		buf_putc(out, '\n');
 	from = out->len;
 	if (title)
 		buf_printf(out, table->options.color ? "\033[1m%s\033[0m\n" : "%s\n", title);
 	text_wrap_lines(out, from, table->options.width);
+}
+
+static void text_begin(struct table *table, const char *key, const char *title)
+{
+	table->title = title;
+	if (!table->options.page)
+		add_title(table, title, table->tables > 0);
 	add_headings(table);
 }
 
@@ -124,9 +138,14 @@ static void text_cell(struct table *table, const struct table_column *column,
 {
 	struct buf *out = &table->layout.cells;
 
+	if (value->scaled)
+		buf_putc(out, '~');
 	switch (value->kind) {
 	case VALUE_UNKNOWN:
-		buf_putc(out, '-');
+		buf_putc(out, table->options.scale > 1 && column->flags & TABLE_EXACT ? '?' : '-');
+		break;
+	case VALUE_BOOL:
+		buf_puts(out, value->u64 ? "yes" : "no");
 		break;
 	case VALUE_TEXT:
 		text_add_safe(out, value->text);
@@ -151,19 +170,21 @@ static void text_cell(struct table *table, const struct table_column *column,
 
 static void text_end_row(struct table *table)
 {
-	if (table->rows % PIECE_ROWS == PIECE_ROWS - 1)
-		columns_piece(&table->layout, &table->lines.pending);
+	if (!table->options.page && table->rows % PIECE_ROWS == PIECE_ROWS - 1)
+		columns_piece(&table->layout, table->out);
 }
 
 /* A table without rows is its notes, or says that there is nothing. */
 static void text_end(struct table *table)
 {
-	struct buf *out = &table->lines.pending;
+	struct buf *out = table->out;
 	size_t from;
 
+	if (table->rows && table->options.page && table->title)
+		add_title(table, table->title, true);
 	if (table->rows)
 		columns_print(&table->layout, out);
-	else if (!table->notes.len)
+	else if (!table->notes.len && !table->options.page)
 		buf_puts(out, "  none\n");
 	buf_free(&table->layout.cells);
 	from = out->len;

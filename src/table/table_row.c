@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+/* Cells from a row: what its description says stands where. */
+#include <math.h>
+
+#include "base/number.h"
+#include "table/table_form.h"
+
+bool table_shows(const struct table *table, const struct table_column *column)
+{
+	if (column->needs & ~table->options.has)
+		return false;
+	return table->options.json ? column->key != NULL : column->name != NULL;
+}
+
+static struct table_value unsigned_value(uint64_t number)
+{
+	return (struct table_value){ .kind = number == TABLE_NOT_KNOWN ? VALUE_UNKNOWN : VALUE_U64,
+		                     .u64 = number };
+}
+
+static struct table_value text_value(const char *text)
+{
+	return (struct table_value){ .kind = text ? VALUE_TEXT : VALUE_UNKNOWN, .text = text };
+}
+
+static struct table_value value_at(enum table_field field, const void *at)
+{
+	switch (field) {
+	case FIELD_U64:
+		return unsigned_value(*(const uint64_t *)at);
+	case FIELD_U32:
+		return unsigned_value(*(const uint32_t *)at);
+	case FIELD_S64:
+		return (struct table_value){ .kind = VALUE_S64, .s64 = *(const int64_t *)at };
+	case FIELD_S32:
+		return (struct table_value){ .kind = VALUE_S64, .s64 = *(const int32_t *)at };
+	case FIELD_BOOL:
+		return (struct table_value){ .kind = VALUE_BOOL, .u64 = *(const bool *)at };
+	case FIELD_REAL:
+		return (struct table_value){ .kind = isfinite(*(const double *)at) ? VALUE_REAL
+			                                                           : VALUE_UNKNOWN,
+			                     .real = *(const double *)at };
+	case FIELD_TEXT:
+		return text_value(*(const char *const *)at);
+	case FIELD_BUF:
+		return text_value(((const struct buf *)at)->data);
+	case FIELD_TRIPLE:
+		return (struct table_value){ .kind = VALUE_TRIPLE, .triple = at };
+	default:
+		return (struct table_value){ .kind = VALUE_UNKNOWN };
+	}
+}
+
+/* Counts of a part of the time: those that grow with it are multiplied, others are not known. */
+static void scale(const struct table_column *column, double times, struct table_value *value)
+{
+	if (column->flags & TABLE_EXACT) {
+		value->kind = VALUE_UNKNOWN;
+	} else if (column->flags & TABLE_SCALED && value->kind == VALUE_U64) {
+		value->u64 = number_rounded((double)value->u64 * times);
+		value->scaled = true;
+	}
+}
+
+void table_read(const struct table *table, const struct table_column *column, const void *row,
+                struct table_value *value)
+{
+	*value = value_at(column->field, (const char *)row + column->offset);
+	if (column->flags & TABLE_ZERO && value->kind == VALUE_U64 && !value->u64)
+		value->kind = VALUE_UNKNOWN;
+	if (table->options.scale > 1)
+		scale(column, table->options.scale, value);
+}
