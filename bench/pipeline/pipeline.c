@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/calls.h"
+#include "report/summary/summary.h"
 #include "base/xalloc.h"
 #include "capture/order.h"
 #include "capture/stream.h"
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 		writer_stats(p.consumer, &stats);
 		p.consumer->ops->free(p.consumer);
 		read_s = read_into(argv[3], &nothing);
-		summary_s = read_into(argv[3], calls_new(&(struct calls_options){
+		summary_s = read_into(argv[3], summary_new(&(struct summary_options){
 						       .text = fopen("/dev/null", "we") }));
 		printf(", \"events\": %llu, \"bytes\": %llu, \"late\": %llu, "
 		       "\"read_s\": %.4f, \"summary_s\": %.4f",

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/calls.h"
+#include "report/summary/summary.h"
 #include "base/file.h"
 #include "capture/capture.h"
 #include "output/sink.h"
@@ -195,7 +195,7 @@ static void print_summary(void *data, const struct run_info *run)
 {
 	const struct tracing *tracing = data;
 
-	calls_print(tracing->calls, run, &(struct err){ 0 });
+	summary_print(tracing->calls, run, &(struct err){ 0 });
 }
 
 static int choose_format(struct trace_options *o, struct err *err)
@@ -243,7 +243,7 @@ static int run(struct trace_options *o, struct consumer **consumers, size_t coun
 
 static int trace(struct trace_options *o, struct err *err)
 {
-	struct calls_options calls = { .json = o->json_summary, .json_mode = o->mode };
+	struct summary_options calls = { .json = o->json_summary, .json_mode = o->mode };
 	struct consumer *consumers[3], *sink = NULL;
 	struct tracing tracing = { 0 };
 	size_t count = 0;
@@ -265,7 +265,7 @@ static int trace(struct trace_options *o, struct err *err)
 	if (!o->summary_only)
 		consumers[count++] = sink = o->format->create(&o->sink);
 	tracing.sink = sink;
-	consumers[count++] = tracing.calls = calls_new(&calls);
+	consumers[count++] = tracing.calls = summary_new(&calls);
 	status = run(o, consumers, count, &tracing, err);
 	if (sink)
 		cli_say_unjoined(sink, "cuscope record, and export of its file, join all");

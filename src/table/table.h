@@ -97,7 +97,7 @@ struct table_column {
 	const char *key;        /* "total_ns"; "freed.count" and "freed.bytes" are one object; */
 				/* NULL: the text has it alone */
 	unsigned char flags;    /* TABLE_SCALED... */
-	unsigned char decimals; /* in json: of a real number; of a whole one, which has as many */
+	unsigned char decimals; /* of a real number; of a whole one in json, which has as many */
 	unsigned needs;         /* bits of options->has without which there is no such column */
 };
 
@@ -109,6 +109,9 @@ struct table_column {
 
 /* The place of a column: `member` of `row`, a struct. */
 #define TABLE_AT(row, member) TABLE_FIELD_OF(&((row *)0)->member), offsetof(row, member)
+
+/* One that a page's json has alone, and is a number or what the place says. */
+#define TABLE_JSON(row, member, key) NULL, TABLE_NUMBER, TABLE_AT(row, member), key
 
 /* An array of them, and how many they are. */
 #define TABLE_COLUMNS(columns) columns, sizeof(columns) / sizeof(*(columns))

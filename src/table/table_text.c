@@ -120,7 +120,10 @@ static void add_number(struct buf *out, const struct table_column *column,
 		table_add_real(out, magnitude(value), 1);
 		break;
 	case TABLE_REAL:
-		table_add_significant(out, magnitude(value), 4);
+		if (column->decimals)
+			table_add_real(out, magnitude(value), column->decimals);
+		else
+			table_add_significant(out, magnitude(value), 4);
 		break;
 	default:
 		buf_u64(out, whole(value));
@@ -174,15 +177,16 @@ static void text_end_row(struct table *table)
 		columns_piece(&table->layout, table->out);
 }
 
-/* A table without rows is its notes, or says that there is nothing. */
+/* A table without rows is its notes, or says that there is nothing; in a page it is not there. */
 static void text_end(struct table *table)
 {
+	bool shown = table->rows || (table->options.page && table->notes.len);
 	struct buf *out = table->out;
 	size_t from;
 
-	if (table->rows && table->options.page && table->title)
+	if (shown && table->options.page && table->title)
 		add_title(table, table->title, true);
-	if (table->rows)
+	if (shown)
 		columns_print(&table->layout, out);
 	else if (!table->notes.len && !table->options.page)
 		buf_puts(out, "  none\n");

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/calls.h"
+#include "report/summary/summary.h"
 #include "tests/fuzz/run_command.h"
 #include "trace/reader.h"
 
@@ -102,7 +102,7 @@ void look_at_file(const void *data, size_t size, bool part)
 		nowhere = fopen("/dev/null", "we");
 	if (trace_open(command_file(0, data, size), &file, &err))
 		return;
-	consumers[1] = calls_new(&(struct calls_options){ .text = nowhere });
+	consumers[1] = summary_new(&(struct summary_options){ .text = nowhere });
 	trace_read(file, &options, consumers, 2, &err);
 	consumers[1]->ops->free(consumers[1]);
 	trace_close(file);

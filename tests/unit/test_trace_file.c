@@ -2,7 +2,7 @@
 /* What is written to a trace file is read from it again. */
 #include "trace_events.h"
 
-#include "analysis/calls.h"
+#include "report/summary/summary.h"
 
 /* ---- random events ------------------------------------------------------------------------- */
 
@@ -348,7 +348,7 @@ static char *summary_of(const struct run_info *run, struct kept_list *list)
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
-	calls = calls_new(&(struct calls_options){ .text = out });
+	calls = summary_new(&(struct summary_options){ .text = out });
 	assert_int_equal(calls->ops->begin(calls, run, &err), 0);
 	for (size_t i = 0; i < list->count; i++) {
 		struct event event = event_of(&list->at[i]);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/calls.h"
+#include "report/summary/summary.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
 #include "report/diff/diff_totals.h"
@@ -91,7 +91,7 @@ static int add_part(struct diff *diff, const char *word, bool optional, struct e
 static struct consumer *new_consumer(const struct part *part, bool nested)
 {
 	if (!part->kind)
-		return calls_new(&(struct calls_options){ 0 });
+		return summary_new(&(struct summary_options){ 0 });
 	return sums_new(part->kind, part->choice.names, nested);
 }
 

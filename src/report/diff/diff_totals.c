@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "analysis/tally.h"
+#include "report/summary/tally.h"
 
 struct side {
 	const struct tally *tally;
@@ -159,8 +159,8 @@ static void add_unknown(struct table *table)
 void diff_totals_print(const char *name, const struct consumer *a, const struct consumer *b,
                        const struct run_info *const runs[DIFF_SIDES], struct table *table)
 {
-	const struct side sides[DIFF_SIDES] = { { calls_tally(a), runs[DIFF_A] },
-		                                { calls_tally(b), runs[DIFF_B] } };
+	const struct side sides[DIFF_SIDES] = { { summary_tally(a), runs[DIFF_A] },
+		                                { summary_tally(b), runs[DIFF_B] } };
 	const bool known[NEEDS_COUNT] = {
 		[NEEDS_NOTHING] = true,
 		[NEEDS_ALL_CALLS] =

@@ -5,7 +5,7 @@
 
 #include "report/diff/diff.h"
 
-/* The table without its end. `a` and `b` are what calls_new() made, after their ends. */
+/* The table without its end. `a` and `b` are what summary_new() made, after their ends. */
 void diff_totals_print(const char *name, const struct consumer *a, const struct consumer *b,
                        const struct run_info *const runs[DIFF_SIDES], struct table *table);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "analysis/calls.h"
+#include "report/summary/summary.h"
 #include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/number.h"
@@ -25,8 +25,8 @@ static void *make_overview(const struct report_options *options)
 {
 	struct overview *overview = xcalloc(1, sizeof(*overview));
 
-	overview->calls = calls_new(&(struct calls_options){ 0 });
-	overview->tally = calls_tally(overview->calls);
+	overview->calls = summary_new(&(struct summary_options){ 0 });
+	overview->tally = summary_tally(overview->calls);
 	overview->functions = sums_new(sums_kind("cuda_api_sum"), NAMES_FULL, false);
 	overview->processes = processes_new();
 	return overview;

@@ -4,7 +4,7 @@
 #define CUSCOPE_REPORT_OVERVIEW_OVERVIEW_H
 
 #include "analysis/processes.h"
-#include "analysis/tally.h"
+#include "report/summary/tally.h"
 #include "report/at_end.h"
 
 struct overview {

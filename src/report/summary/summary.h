@@ -4,8 +4,8 @@
  * was missed. A consumer; its memory is bounded by the number of functions, kernels and live
  * allocations, not by the number of events.
  */
-#ifndef CUSCOPE_ANALYSIS_CALLS_H
-#define CUSCOPE_ANALYSIS_CALLS_H
+#ifndef CUSCOPE_REPORT_SUMMARY_SUMMARY_H
+#define CUSCOPE_REPORT_SUMMARY_SUMMARY_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "trace/event.h"
 
-struct calls_options {
+struct summary_options {
 	FILE *text;        /* where end() prints "=== TRACE SUMMARY ==="; NULL: nowhere */
 	const char *json;  /* path that end() writes the same to as JSON, atomically; NULL: no */
 	mode_t json_mode;  /* of that file; 0: FILE_MODE */
@@ -24,9 +24,9 @@ struct calls_options {
 	size_t top;   /* rows of each table; 0: 20 */
 };
 
-struct consumer *calls_new(const struct calls_options *options);
+struct consumer *summary_new(const struct summary_options *options);
 
-/* Prints the text as it is so far, to options.text; `calls` is what calls_new returned. */
-int calls_print(struct consumer *calls, const struct run_info *run, struct err *err);
+/* Prints the text as it is so far, to options.text; `summary` is what summary_new returned. */
+int summary_print(struct consumer *summary, const struct run_info *run, struct err *err);
 
 #endif

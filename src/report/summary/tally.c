@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/tally.h"
+#include "report/summary/tally.h"
 
 #include <stdlib.h>
 #include <string.h>

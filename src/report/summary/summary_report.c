@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* The report `summary`: what a trace prints at its end, of a file. */
-#include "analysis/calls.h"
+#include "report/summary/summary.h"
 #include "report/reports.h"
 
 struct consumer *summary_report_new(const struct report *report,
                                     const struct report_options *options)
 {
 	const struct table_options *table = table_options(options->table);
-	struct calls_options calls = {
+	struct summary_options calls = {
 		.color = table->color,
 		.width = table->width,
 		.top = table->top,
@@ -17,5 +17,5 @@ struct consumer *summary_report_new(const struct report *report,
 		calls.json_stream = table->out;
 	else
 		calls.text = table->out;
-	return calls_new(&calls);
+	return summary_new(&calls);
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "analysis/calls.h"
+#include "report/summary/summary.h"
 #include "failing_output.h"
 
 static struct run run;
@@ -12,7 +12,7 @@ static struct run run;
 static void begin_calls(void)
 {
 	open_run(&run);
-	begin_run(&run, calls_new(&(struct calls_options){ .text = run.out }));
+	begin_run(&run, summary_new(&(struct summary_options){ .text = run.out }));
 }
 
 /* A little of everything. */
@@ -68,47 +68,19 @@ static void test_summary_of_a_small_program(void **state)
 		"  cudaMalloc      1  cudaErrorMemoryAllocation (2)\n"
 		"\n"
 		"FUNCTIONS BY CALL COUNT\n"
-		"  FUNCTION               CALLS      TOTAL    AVERAGE        P50        P95"
+		"  FUNCTION               CALLS      TOTAL  #    AVERAGE  #        P50        P95"
 		"        P99        MAX\n"
-		"  cuLaunchKernel             3   15.00 us    5.00 us    5.00 us    5.00 us"
+		"  cuLaunchKernel             3   15.00 us  4    5.00 us  5    5.00 us    5.00 us"
 		"    5.00 us    5.00 us\n"
-		"  cudaMalloc                 2   20.00 us   10.00 us   10.00 us   10.00 us"
+		"  cudaMalloc                 2   20.00 us  2   10.00 us  3   10.00 us   10.00 us"
 		"   10.00 us   10.00 us\n"
-		"  cudaMemcpy                 2   20.00 us   10.00 us   10.00 us   10.00 us"
+		"  cudaMemcpy                 2   20.00 us  3   10.00 us  4   10.00 us   10.00 us"
 		"   10.00 us   10.00 us\n"
-		"  cudaDeviceSynchronize      1  250.00 us  250.00 us  250.00 us  250.00 us"
+		"  cudaDeviceSynchronize      1  250.00 us  1  250.00 us  1  250.00 us  250.00 us"
 		"  250.00 us  250.00 us\n"
-		"  cudaFree                   1   10.00 us   10.00 us   10.00 us   10.00 us"
+		"  cudaFree                   1   10.00 us  5   10.00 us  2   10.00 us   10.00 us"
 		"   10.00 us   10.00 us\n"
-		"\n"
-		"FUNCTIONS BY TOTAL TIME\n"
-		"  FUNCTION               CALLS      TOTAL    AVERAGE        P50        P95"
-		"        P99        MAX\n"
-		"  cudaDeviceSynchronize      1  250.00 us  250.00 us  250.00 us  250.00 us"
-		"  250.00 us  250.00 us\n"
-		"  cudaMalloc                 2   20.00 us   10.00 us   10.00 us   10.00 us"
-		"   10.00 us   10.00 us\n"
-		"  cudaMemcpy                 2   20.00 us   10.00 us   10.00 us   10.00 us"
-		"   10.00 us   10.00 us\n"
-		"  cuLaunchKernel             3   15.00 us    5.00 us    5.00 us    5.00 us"
-		"    5.00 us    5.00 us\n"
-		"  cudaFree                   1   10.00 us   10.00 us   10.00 us   10.00 us"
-		"   10.00 us   10.00 us\n"
-		"\n"
-		"FUNCTIONS BY AVERAGE TIME PER CALL\n"
-		"  FUNCTION               CALLS      TOTAL    AVERAGE        P50        P95"
-		"        P99        MAX\n"
-		"  cudaDeviceSynchronize      1  250.00 us  250.00 us  250.00 us  250.00 us"
-		"  250.00 us  250.00 us\n"
-		"  cudaFree                   1   10.00 us   10.00 us   10.00 us   10.00 us"
-		"   10.00 us   10.00 us\n"
-		"  cudaMalloc                 2   20.00 us   10.00 us   10.00 us   10.00 us"
-		"   10.00 us   10.00 us\n"
-		"  cudaMemcpy                 2   20.00 us   10.00 us   10.00 us   10.00 us"
-		"   10.00 us   10.00 us\n"
-		"  cuLaunchKernel             3   15.00 us    5.00 us    5.00 us    5.00 us"
-		"    5.00 us    5.00 us\n"
-		"  (P50, P95 and P99 within 0.8 %)\n"
+		"  (#: places by total and by average time; P50, P95 and P99 within 0.8 %)\n"
 		"\n"
 		"KERNELS BY LAUNCHES\n"
 		"  LAUNCHES  KERNEL\n"
@@ -131,7 +103,7 @@ static void test_a_run_without_calls_says_so(void **state)
 static void begin_on_terminal(size_t width)
 {
 	open_run(&run);
-	begin_run(&run, calls_new(&(struct calls_options){
+	begin_run(&run, summary_new(&(struct summary_options){
 				.text = run.out, .apart = true, .width = width, .top = 2 }));
 }
 
@@ -158,6 +130,22 @@ static void test_summary_below_a_table_stands_apart_and_says_what_it_leaves_out(
 	close_run(&run);
 }
 
+static void test_functions_that_do_not_all_fit_are_shown_in_three_orders(void **state)
+{
+	begin_on_terminal(80);
+	push_small_program();
+	end_run(&run);
+	assert_has(run.text, "\nTOP 2 OF 5 FUNCTIONS BY CALL COUNT\n"
+	                     "  FUNCTION        CALLS     TOTAL   AVERAGE       P95       MAX\n"
+	                     "  cuLaunchKernel      3  15.00 us   5.00 us   5.00 us   5.00 us\n"
+	                     "  cudaMalloc          2  20.00 us  10.00 us  10.00 us  10.00 us\n"
+	                     "\nTOP 2 OF 5 FUNCTIONS BY TOTAL TIME\n");
+	assert_has(run.text, "\nTOP 2 OF 5 FUNCTIONS BY AVERAGE TIME PER CALL\n");
+	assert_has(run.text, "\n  (P95 within 0.8 %)\n");
+	assert_has_not(run.text, "#");
+	close_run(&run);
+}
+
 static void test_summary_fits_into_a_narrow_terminal(void **state)
 {
 	static char name[600];
@@ -169,7 +157,7 @@ static void test_summary_fits_into_a_narrow_terminal(void **state)
 	push_call(&run, launch_at("cuLaunchKernel", 1, new_kernel(name, true)));
 	push_call(&run, call_at("cudaDeviceGetStreamPriorityRange", 2, 123456));
 	end_run(&run);
-	assert_has(run.text, "  FUNCTION                CALLS       TOTAL     AVERAGE         P95"
+	assert_has(run.text, "  FUNCTION                CALLS       TOTAL  #     AVERAGE  #"
 	                     "         MAX\n");
 	assert_has(run.text, "  cudaDeviceGetStream...      1  123.456 ms");
 	assert_has(run.text, "         1  void gemm<...>(...)\n");
@@ -177,7 +165,7 @@ static void test_summary_fits_into_a_narrow_terminal(void **state)
 	close_run(&run);
 }
 
-static void test_only_processes_that_call_are_counted(void **state)
+static void test_processes_without_a_call_are_counted_apart(void **state)
 {
 	const struct process *shell = new_process(10, "sh"), *app = new_process(11, "app");
 	struct call call = call_at("cuInit", 1, 1);
@@ -188,7 +176,7 @@ static void test_only_processes_that_call_are_counted(void **state)
 	push_call_of(&run, app, 11, &call);
 	push_call_of(&run, app, 12, &call);
 	end_run(&run);
-	assert_has(run.text, "\nProcesses with CUDA calls: 1\n");
+	assert_has(run.text, "\nProcesses with CUDA calls: 1, 1 without\n");
 	close_run(&run);
 }
 
@@ -408,7 +396,7 @@ static char *read_file(const char *path)
 static void run_json(const char *path)
 {
 	open_run(&run);
-	begin_run(&run, calls_new(&(struct calls_options){ .json = path }));
+	begin_run(&run, summary_new(&(struct summary_options){ .json = path }));
 	push_small_program();
 	end_run(&run);
 	close_run(&run);
@@ -459,12 +447,13 @@ static void test_bytes_that_calls_do_not_say_are_not_zero(void **state)
 	                     "  calls that do not say how many bytes, in COUNT only: 2\n");
 	close_run(&run);
 	open_run(&run);
-	begin_run(&run, calls_new(&(struct calls_options){ .json_stream = run.out }));
+	begin_run(&run, summary_new(&(struct summary_options){ .json_stream = run.out }));
 	push_copies_of_unknown_size();
 	end_run(&run);
 	assert_has(run.text, "\"D2H\": {\"count\": 1, \"bytes\": null, \"unknown_size\": 1}");
 	assert_has(run.text, "\"H2D\": {\"count\": 2, \"bytes\": 4096, \"unknown_size\": 1}");
-	assert_has(run.text, "\"sets\": {\n    \"count\": 0,\n    \"bytes\": 0,\n    \"unknown_size\": 0\n");
+	assert_has(run.text,
+	           "\"sets\": {\n    \"count\": 0,\n    \"bytes\": 0,\n    \"unknown_size\": 0\n");
 	close_run(&run);
 }
 
@@ -491,24 +480,24 @@ static void test_json_replaces_the_old_file_at_once(void **state)
 static void test_json_that_cannot_be_written_is_an_error(void **state)
 {
 	struct err err = feed_until_error(
-		calls_new(&(struct calls_options){ .json = "/no/such/directory/s.json" }), 1);
+		summary_new(&(struct summary_options){ .json = "/no/such/directory/s.json" }), 1);
 
 	assert_int_equal(err.code, -ENOENT);
 	assert_has(err.text, "cannot write /no/such/directory/s.json: No such file");
-	err = feed_until_error(calls_new(&(struct calls_options){ .json = "/dev/full" }), 1);
+	err = feed_until_error(summary_new(&(struct summary_options){ .json = "/dev/full" }), 1);
 	assert_int_equal(err.code, -ENOSPC);
 }
 
 static void test_text_that_cannot_be_written_is_an_error(void **state)
 {
 	FILE *out = full_disk();
-	struct err err = feed_until_error(calls_new(&(struct calls_options){ .text = out }), 1);
+	struct err err = feed_until_error(summary_new(&(struct summary_options){ .text = out }), 1);
 
 	assert_int_equal(err.code, -ENOSPC);
 	assert_has(err.text, "cannot write the summary");
 	fclose(out);
 	out = closed_pipe();
-	err = feed_until_error(calls_new(&(struct calls_options){ .text = out }), 1);
+	err = feed_until_error(summary_new(&(struct summary_options){ .text = out }), 1);
 	assert_int_equal(err.code, -EPIPE);
 	fclose(out);
 }
@@ -521,7 +510,8 @@ int main(void)
 		cmocka_unit_test(
 			test_summary_below_a_table_stands_apart_and_says_what_it_leaves_out),
 		cmocka_unit_test(test_summary_fits_into_a_narrow_terminal),
-		cmocka_unit_test(test_only_processes_that_call_are_counted),
+		cmocka_unit_test(test_processes_without_a_call_are_counted_apart),
+		cmocka_unit_test(test_functions_that_do_not_all_fit_are_shown_in_three_orders),
 		cmocka_unit_test(test_a_nested_pair_counts_once),
 		cmocka_unit_test(test_captured_launches_are_not_run),
 		cmocka_unit_test(test_failed_and_unfinished_launches_are_not_run),

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What calls.c counts, and the summaries and the overview print. */
-#ifndef CUSCOPE_ANALYSIS_TALLY_H
-#define CUSCOPE_ANALYSIS_TALLY_H
+/* What the summary counts; the overview and comparisons look at it, too. */
+#ifndef CUSCOPE_REPORT_SUMMARY_TALLY_H
+#define CUSCOPE_REPORT_SUMMARY_TALLY_H
 
 #include <uthash.h>
 
 #include "analysis/gpu_tally.h"
 #include "analysis/memory.h"
 #include "analysis/sketch.h"
-#include "base/buf.h"
 #include "trace/event.h"
 
 /* All functions of one name, whatever their module: two copies of a library are one row. */
@@ -49,6 +48,7 @@ struct transfer_count {
  */
 struct tally {
 	uint64_t processes; /* that made calls */
+	uint64_t processes_without_calls;
 	uint64_t calls, failed, unfinished, entry_only, nested;
 	uint64_t after_shutdown; /* of the failed: see cuda_error_is_shutdown() */
 	uint64_t launches, graph_launches, host_launches;
@@ -76,19 +76,7 @@ const struct error_tally **tally_errors(const struct tally *tally, size_t *n);
 /* Kernels without a name, and how often they were launched. */
 struct memory_count tally_unresolved(const struct tally *tally);
 
-/* Of the consumer that calls_new() made; `kernels` is filled by its end. */
-const struct tally *calls_tally(const struct consumer *calls);
-
-struct calls_options;
-
-void summary_text(const struct tally *tally, const struct run_info *run,
-                  const struct calls_options *options, struct buf *out);
-void summary_json(const struct tally *tally, const struct run_info *run, struct buf *out);
-
-/* summary_gpu.c: nothing where GPU times were not recorded. */
-void summary_gpu_text(const struct tally *tally, const struct run_info *run,
-                      const struct calls_options *options, struct buf *out);
-struct json;
-void summary_gpu_json(const struct tally *tally, const struct run_info *run, struct json *json);
+/* Of the consumer that summary_new() made; `kernels` is filled by its end. */
+const struct tally *summary_tally(const struct consumer *summary);
 
 #endif

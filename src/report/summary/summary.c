@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+#include "report/summary/summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/by_id.h"
+#include "analysis/errors.h"
+#include "report/summary/summary_page.h"
+#include "base/file.h"
+#include "base/lines.h"
+#include "base/xalloc.h"
+#include "cuda/error.h"
+
+struct summary {
+	struct consumer consumer; /* first: what callers hold */
+	struct summary_options options;
+	char *json_path;
+	struct tally tally;
+	struct gpu_tally gpu;
+
+	struct function_tally **function_by_id; /* a shortcut past the hash by name */
+	size_t n_functions;
+
+	/* By id, and by name only at the end: a kernel's name may be found after its launches. */
+	struct kernel_count {
+		const struct kernel *kernel;
+		uint64_t launches, captured;
+	} * kernel_by_id;
+	size_t n_kernels;
+
+	enum met { UNMET, SEEN, CALLED } * processes; /* by id */
+	size_t n_processes;
+};
+
+static struct summary *summary_of(struct consumer *consumer)
+{
+	return (struct summary *)consumer;
+}
+
+static struct function_tally *function_tally(struct summary *summary,
+                                             const struct function *function)
+{
+	struct function_tally *row;
+
+	summary->function_by_id = by_id_room(summary->function_by_id, &summary->n_functions,
+	                                     sizeof(*summary->function_by_id), function->id);
+	row = summary->function_by_id[function->id];
+	if (row)
+		return row;
+	HASH_FIND_STR(summary->tally.functions, function->name, row);
+	if (!row) {
+		row = xcalloc(1, sizeof(*row));
+		row->function = function;
+		HASH_ADD_KEYPTR(hh, summary->tally.functions, function->name,
+		                strlen(function->name), row);
+	}
+	return summary->function_by_id[function->id] = row;
+}
+
+static struct kernel_count *kernel_count(struct summary *summary, const struct kernel *kernel)
+{
+	summary->kernel_by_id = by_id_room(summary->kernel_by_id, &summary->n_kernels,
+	                                   sizeof(*summary->kernel_by_id), kernel->id);
+	summary->kernel_by_id[kernel->id].kernel = kernel;
+	return &summary->kernel_by_id[kernel->id];
+}
+
+static void add_kernel(struct tally *tally, const struct kernel_count *count)
+{
+	const struct kernel *kernel = count->kernel;
+	struct kernel_tally *row;
+
+	HASH_FIND_STR(tally->kernels, kernel->name, row);
+	if (!row) {
+		row = xcalloc(1, sizeof(*row));
+		row->name = kernel->name;
+		row->resolved = kernel->resolved;
+		HASH_ADD_KEYPTR(hh, tally->kernels, row->name, strlen(row->name), row);
+	}
+	row->launches += count->launches;
+	row->captured += count->captured;
+}
+
+static void count_error(struct tally *tally, const struct function_tally *function, int32_t code)
+{
+	struct error_key key = { function, code };
+	struct error_tally *row;
+
+	if (HASH_COUNT(tally->errors) >= ERRORS_MAX)
+		HASH_FIND(hh, tally->errors, &key, sizeof(key), row);
+	if (HASH_COUNT(tally->errors) >= ERRORS_MAX && !row)
+		key.code = INT32_MAX;
+
+	HASH_FIND(hh, tally->errors, &key, sizeof(key), row);
+	if (!row) {
+		row = xcalloc(1, sizeof(*row));
+		row->key = key;
+		HASH_ADD(hh, tally->errors, key, sizeof(row->key), row);
+	}
+	row->count++;
+}
+
+static void count_function(struct function_tally *row, const struct call *call)
+{
+	row->calls++;
+	row->nested += !!(call->flags & CALL_NESTED);
+	row->failed += !!(call->flags & CALL_FAILED);
+	row->unfinished += !!(call->flags & CALL_UNFINISHED);
+	if (call_has_end(call))
+		sketch_add(&row->durations, call_duration_ns(call));
+}
+
+static void add_transfer(struct transfer_count *into, const struct call *call)
+{
+	into->count++;
+	if (call->flags & CALL_SIZE_UNKNOWN)
+		into->unsized++;
+	else
+		into->bytes += call->args.bytes;
+}
+
+/* What a call that did its work did. */
+static void count_work(struct summary *summary, const struct call *call)
+{
+	struct tally *tally = &summary->tally;
+
+	switch (call->op) {
+	case OP_LAUNCH:
+		tally->launches++;
+		if (call->kernel)
+			kernel_count(summary, call->kernel)->launches++;
+		break;
+	case OP_GRAPH_LAUNCH:
+		tally->graph_launches++;
+		break;
+	case OP_HOST_LAUNCH:
+		tally->host_launches++;
+		break;
+	case OP_COPY:
+		add_transfer(&tally->copies[call->args.direction], call);
+		add_transfer(&tally->all_copies, call);
+		break;
+	case OP_SET:
+		add_transfer(&tally->sets, call);
+		break;
+	case OP_SYNC:
+		tally->syncs++;
+		tally->sync_ns += call_duration_ns(call);
+		break;
+	default:
+		break;
+	}
+}
+
+static void count_captured(struct summary *summary, const struct call *call)
+{
+	if (call->op != OP_LAUNCH) {
+		summary->tally.captured_other++;
+		return;
+	}
+	summary->tally.captured_launches++;
+	if (call->kernel)
+		kernel_count(summary, call->kernel)->captured++;
+}
+
+static void count_call(struct summary *summary, const struct call *call)
+{
+	struct function_tally *function = function_tally(summary, call->function);
+	struct tally *tally = &summary->tally;
+
+	count_function(function, call);
+	if (call->flags & CALL_NESTED) {
+		tally->nested++;
+		return;
+	}
+	tally->calls++;
+	tally->entry_only += !!(call->flags & CALL_NO_RETURN);
+	if (call->flags & CALL_UNFINISHED) {
+		tally->unfinished++;
+	} else if (call->flags & CALL_FAILED) {
+		tally->failed++;
+		tally->after_shutdown +=
+			cuda_error_is_shutdown(call->function->layer, call->result);
+		count_error(tally, function, call->result);
+	} else if (call->flags & CALL_CAPTURED) {
+		count_captured(summary, call);
+	} else {
+		count_work(summary, call);
+	}
+}
+
+/* Many never call CUDA: a shell, what comes before an exec. */
+static void count_process(struct summary *summary, const struct process *process, bool calls)
+{
+	struct tally *tally = &summary->tally;
+	enum met *met;
+
+	summary->processes = by_id_room(summary->processes, &summary->n_processes,
+	                                sizeof(*summary->processes), process->id);
+	met = &summary->processes[process->id];
+	if (*met == CALLED || (*met == SEEN && !calls))
+		return;
+	tally->processes_without_calls += calls ? 0 : 1;
+	tally->processes_without_calls -= *met == SEEN;
+	tally->processes += calls;
+	*met = calls ? CALLED : SEEN;
+}
+
+static int summary_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	return 0;
+}
+
+static int summary_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct summary *summary = summary_of(self);
+
+	memory_event(summary->tally.memory, event);
+	gpu_tally_event(&summary->gpu, event);
+	if (event->type == EVENT_PROCESS || event->type == EVENT_CALL)
+		count_process(summary, event->process, event->type == EVENT_CALL);
+	if (event->type != EVENT_CALL)
+		return 0;
+	count_call(summary, event->call);
+	return 0;
+}
+
+static int print(struct summary *summary, const struct run_info *run, FILE *out, bool json,
+                 struct err *err)
+{
+	struct lines lines;
+	int rc;
+
+	lines_init(&lines, out, "the summary");
+	rc = json ? summary_json(&summary->tally, run, &lines.pending, err)
+	          : summary_text(&summary->tally, run, &summary->options, &lines.pending, err);
+	rc = rc ? rc : lines_flush(&lines, err);
+	lines_free(&lines);
+	return rc;
+}
+
+static int write_json(struct summary *summary, const struct run_info *run, struct err *err)
+{
+	struct buf text = { 0 };
+	int rc = summary_json(&summary->tally, run, &text, err);
+
+	rc = rc ? rc : file_replace(summary->json_path, summary->options.json_mode, &text, err);
+	buf_free(&text);
+	return rc;
+}
+
+/* Names of kernels may be found after their launches: rows by name are made when they are shown. */
+static void name_kernels(struct summary *summary)
+{
+	struct kernel_tally *row, *next;
+
+	HASH_ITER (hh, summary->tally.kernels, row, next) {
+		HASH_DELETE(hh, summary->tally.kernels, row);
+		free(row);
+	}
+	for (size_t i = 0; i < summary->n_kernels; i++) {
+		if (summary->kernel_by_id[i].kernel)
+			add_kernel(&summary->tally, &summary->kernel_by_id[i]);
+	}
+}
+
+int summary_print(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct summary *summary = summary_of(self);
+
+	name_kernels(summary);
+	return print(summary, run, summary->options.text, false, err);
+}
+
+/* A summary that cannot be written in one form is still written in the other. */
+static int summary_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct summary *summary = summary_of(self);
+	int rc = 0, rc_text = 0;
+
+	name_kernels(summary);
+	if (summary->json_path)
+		rc = write_json(summary, run, err);
+	if (summary->options.json_stream && !rc)
+		rc = print(summary, run, summary->options.json_stream, true, err);
+	if (summary->options.text)
+		rc_text = print(summary, run, summary->options.text, false, rc ? NULL : err);
+	return rc ? rc : rc_text;
+}
+
+static void summary_free(struct consumer *self)
+{
+	struct summary *summary = summary_of(self);
+	struct function_tally *function, *next_function;
+	struct kernel_tally *kernel, *next_kernel;
+	struct error_tally *error, *next_error;
+
+	HASH_ITER (hh, summary->tally.errors, error, next_error) {
+		HASH_DELETE(hh, summary->tally.errors, error);
+		free(error);
+	}
+	HASH_ITER (hh, summary->tally.kernels, kernel, next_kernel) {
+		HASH_DELETE(hh, summary->tally.kernels, kernel);
+		free(kernel);
+	}
+	HASH_ITER (hh, summary->tally.functions, function, next_function) {
+		HASH_DELETE(hh, summary->tally.functions, function);
+		sketch_free(&function->durations);
+		free(function);
+	}
+	memory_free(summary->tally.memory);
+	gpu_tally_free(&summary->gpu);
+	free(summary->function_by_id);
+	free(summary->kernel_by_id);
+	free(summary->processes);
+	free(summary->json_path);
+	free(summary);
+}
+
+static const struct consumer_ops summary_ops = {
+	.begin = summary_begin,
+	.event = summary_event,
+	.end = summary_end,
+	.free = summary_free,
+};
+
+const struct tally *summary_tally(const struct consumer *summary)
+{
+	return &((const struct summary *)summary)->tally;
+}
+
+struct consumer *summary_new(const struct summary_options *options)
+{
+	struct summary *summary = xcalloc(1, sizeof(*summary));
+
+	summary->consumer.ops = &summary_ops;
+	summary->options = *options;
+	summary->json_path = options->json ? xstrdup(options->json) : NULL;
+	summary->tally.memory = memory_new();
+	gpu_tally_init(&summary->gpu);
+	summary->tally.gpu = &summary->gpu;
+	return &summary->consumer;
+}

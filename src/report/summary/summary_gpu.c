@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What the summary says of GPUs, where their times were recorded:
+ *
+ * GPU
+ *   GPU    BUSY      %  KERNELS  COPIES  SETS  GRAPHS  NCCL      HIDDEN
+ *     0  8.2 ms  10.2%        4       0     0       2  2.000 ms  41.3%
+ *   work waited 501.25 us for the GPU (median; 99 %: 1.388 ms)
+ */
+#include "report/summary/summary_page.h"
+
+static double share(uint64_t part, uint64_t whole)
+{
+	return whole ? 100 * (double)part / (double)whole : 0;
+}
+
+/* ---- devices ------------------------------------------------------------------------------- */
+
+struct device_line {
+	struct gpu_line of;
+	double busy_percent, hidden_percent;
+};
+
+static const struct table_column device_columns[] = {
+	{ "GPU", TABLE_NUMBER, TABLE_AT(struct device_line, of.device), "device" },
+	{ "BUSY", TABLE_DURATION, TABLE_AT(struct device_line, of.busy_ns), "busy_ns" },
+	{ "%", TABLE_PERCENT, TABLE_AT(struct device_line, busy_percent), "busy_percent",
+	  .decimals = 3 },
+	{ "KERNELS", TABLE_NUMBER, TABLE_AT(struct device_line, of.kernels), "kernels" },
+	{ "COPIES", TABLE_NUMBER, TABLE_AT(struct device_line, of.copies), "copies" },
+	{ "SETS", TABLE_NUMBER, TABLE_AT(struct device_line, of.sets), "sets" },
+	{ "GRAPHS", TABLE_NUMBER, TABLE_AT(struct device_line, of.graphs), "graphs" },
+	{ "NCCL", TABLE_DURATION, TABLE_AT(struct device_line, of.communication_ns),
+	  "communication_ns", .needs = SUMMARY_NCCL },
+	{ TABLE_JSON(struct device_line, of.beside_ns, "communication_beside_compute_ns") },
+	{ "% HIDDEN", TABLE_PERCENT, TABLE_AT(struct device_line, hidden_percent),
+	  .needs = SUMMARY_NCCL },
+};
+
+bool summary_has_nccl(const struct tally *tally)
+{
+	const struct gpu_line *lines;
+	bool any = false;
+	size_t n;
+
+	lines = gpu_tally_lines(tally->gpu, &n);
+	for (size_t i = 0; i < n; i++)
+		any |= lines[i].communication_ns > 0;
+	return any;
+}
+
+/* From a call's end to the begin of its work. */
+struct queue {
+	uint64_t count, not_queued, unmatched, p50_ns, p99_ns, max_ns;
+};
+
+static const struct table_column queue_members[] = {
+	{ TABLE_JSON(struct queue, count, "queue.count") },
+	{ TABLE_JSON(struct queue, not_queued, "queue.not_queued") },
+	{ TABLE_JSON(struct queue, unmatched, "queue.unmatched") },
+	{ TABLE_JSON(struct queue, p50_ns, "queue.p50_ns") },
+	{ TABLE_JSON(struct queue, p99_ns, "queue.p99_ns") },
+	{ TABLE_JSON(struct queue, max_ns, "queue.max_ns") },
+};
+
+static void note_queue(struct table *table, const struct queue *queue)
+{
+	struct buf note = { 0 };
+
+	if (!queue->count)
+		return;
+	buf_puts(&note, "from a call's end to the begin of its work: ");
+	buf_duration(&note, queue->p50_ns);
+	buf_puts(&note, " in the median, ");
+	buf_duration(&note, queue->p99_ns);
+	buf_printf(&note, " at 99 %%, of %llu calls", (unsigned long long)queue->count);
+	if (queue->not_queued)
+		buf_printf(&note, " (%llu more did not wait)",
+		           (unsigned long long)queue->not_queued);
+	table_note(table, "%s", note.data);
+	buf_free(&note);
+}
+
+static void note_clock(struct table *table, const struct run_info *run)
+{
+	struct buf error = { 0 };
+
+	if (!run->gpu_clock_error_ns)
+		return;
+	buf_duration(&error, run->gpu_clock_error_ns);
+	table_note(table, "times of the GPU are within %s of those of calls", error.data);
+	buf_free(&error);
+}
+
+static void add_devices(const struct summary_page *p)
+{
+	struct gpu_tally *gpu = p->tally->gpu;
+	const struct queue queue = {
+		.count = gpu->queue.count,
+		.not_queued = gpu->not_queued,
+		.unmatched = gpu->unmatched,
+		.p50_ns = sketch_percentile(&gpu->queue, 0.5),
+		.p99_ns = sketch_percentile(&gpu->queue, 0.99),
+		.max_ns = gpu->queue.max,
+	};
+	const struct gpu_line *lines;
+	size_t n;
+
+	lines = gpu_tally_lines(gpu, &n);
+	table_begin(p->table, "devices", "GPU", TABLE_COLUMNS(device_columns));
+	table_whole(p->table);
+	for (size_t i = 0; i < n; i++) {
+		struct device_line line = { .of = lines[i] };
+
+		line.busy_percent = share(line.of.busy_ns, gpu_line_measured_ns(&line.of));
+		line.hidden_percent = share(line.of.beside_ns, line.of.communication_ns);
+		table_row(p->table, &line);
+	}
+	table_note(p->table, "(%%: from its first work to its last, where it was measured)");
+	if (table_options(p->table)->has & SUMMARY_NCCL)
+		table_note(p->table, "(%% HIDDEN: of the time of NCCL's kernels, in which others "
+		                     "ran beside them)");
+	note_queue(p->table, &queue);
+	note_clock(p->table, p->run);
+	table_end(p->table, NULL);
+	table_members(p->table, TABLE_COLUMNS(queue_members), &queue);
+}
+
+/* ---- kernels and copies -------------------------------------------------------------------- */
+
+struct kernel_line {
+	const char *name;
+	uint64_t ns, runs, average_ns;
+	double percent;
+};
+
+static const struct table_column kernel_columns[] = {
+	{ TABLE_JSON(struct kernel_line, name, "name") },
+	{ TABLE_JSON(struct kernel_line, runs, "runs") },
+	{ "TIME", TABLE_DURATION, TABLE_AT(struct kernel_line, ns), "total_ns" },
+	{ "%", TABLE_PERCENT, TABLE_AT(struct kernel_line, percent) },
+	{ "RUNS", TABLE_NUMBER, TABLE_AT(struct kernel_line, runs) },
+	{ "AVERAGE", TABLE_DURATION, TABLE_AT(struct kernel_line, average_ns) },
+	{ "KERNEL", TABLE_TEXT, TABLE_AT(struct kernel_line, name) },
+};
+
+static void add_kernels(const struct summary_page *p)
+{
+	const struct gpu_kernel *rows;
+	uint64_t sum = 0;
+	size_t n;
+
+	rows = gpu_use_kernels(p->tally->gpu->use, &n);
+	for (size_t i = 0; i < n; i++)
+		sum += rows[i].ns;
+	table_begin(p->table, "kernels", "KERNELS BY TIME ON THE GPU",
+	            TABLE_COLUMNS(kernel_columns));
+	for (size_t i = 0; i < n; i++) {
+		const struct kernel_line line = {
+			.name = rows[i].name,
+			.ns = rows[i].ns,
+			.runs = rows[i].count,
+			.average_ns = rows[i].ns / rows[i].count,
+			.percent = share(rows[i].ns, sum),
+		};
+
+		table_row(p->table, &line);
+	}
+	table_end(p->table, NULL);
+}
+
+struct copies_line {
+	const char *direction;
+	struct gpu_copies of;
+	double rate;
+};
+
+static const struct table_column copies_columns[] = {
+	{ "DIRECTION", TABLE_TEXT, TABLE_AT(struct copies_line, direction), "", TABLE_MEMBER },
+	{ "COUNT", TABLE_NUMBER, TABLE_AT(struct copies_line, of.count), "count" },
+	{ "BYTES", TABLE_BYTES, TABLE_AT(struct copies_line, of.bytes), "bytes" },
+	{ "TIME", TABLE_DURATION, TABLE_AT(struct copies_line, of.ns), "total_ns" },
+	{ "GB/S", TABLE_REAL, TABLE_AT(struct copies_line, rate), .decimals = 1 },
+};
+
+static void add_copies_row(struct table *table, const char *direction,
+                           const struct gpu_copies *copies)
+{
+	const struct copies_line line = { direction, *copies, gpu_copies_rate(copies) };
+
+	if (copies->count)
+		table_row(table, &line);
+}
+
+static void add_copies(const struct summary_page *p)
+{
+	const struct gpu_tally *gpu = p->tally->gpu;
+
+	table_begin(p->table, "copies", "COPIES ON THE GPU", TABLE_COLUMNS(copies_columns));
+	table_whole(p->table);
+	for (int i = 0; i < DIRECTION_COUNT; i++) {
+		int d = summary_direction(p, i);
+
+		add_copies_row(p->table, d ? api_direction_name(d) : "unknown", &gpu->copies[d]);
+	}
+	add_copies_row(p->table, "set", &gpu->sets);
+	table_end(p->table, NULL);
+}
+
+void summary_gpu(const struct summary_page *p)
+{
+	if (!gpu_tally_any(p->tally->gpu)) {
+		if (p->json)
+			json_null(p->json, "gpu");
+		else if (p->run->gpu_times)
+			buf_puts(p->text,
+			         "\nNothing ran on a GPU while GPU times were recorded.\n");
+		return;
+	}
+	if (p->json) {
+		json_open(p->json, "gpu", '{');
+		json_u64(p->json, "clock_error_ns", p->run->gpu_clock_error_ns);
+	}
+	add_devices(p);
+	add_kernels(p);
+	add_copies(p);
+	if (p->json)
+		json_close(p->json, '}');
+}

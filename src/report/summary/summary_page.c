@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: MIT
+/* Text and json have the same parts in the same order; each table is described once. */
+#include "report/summary/summary_page.h"
+
+#include <stdlib.h>
+
+#include "analysis/missed.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "cuda/error.h"
+
+#define FORMAT_VERSION 1
+#define TOP_DEFAULT    20
+
+const char *summary_title(const struct summary_page *p, size_t n, const char *what, char *title,
+                          size_t size)
+{
+	if (n > p->top)
+		snprintf(title, size, "TOP %zu OF %zu %s", p->top, n, what);
+	else
+		snprintf(title, size, "%s", what);
+	return title;
+}
+
+int summary_direction(const struct summary_page *p, int i)
+{
+	return p->text ? (i + 1) % DIRECTION_COUNT : i;
+}
+
+/* ---- the run and its calls: members of the json; the text has them in its head ------------- */
+
+static const struct table_column run_members[] = {
+	{ TABLE_JSON(struct run_info, holds, "holds") },
+	{ TABLE_JSON(struct run_info, longest_hold_ns, "longest_hold_ns") },
+	{ TABLE_JSON(struct run_info, overhead_percent, "overhead_percent"), .decimals = 2 },
+	{ TABLE_JSON(struct run_info, overhead_most_percent, "overhead_most_percent"),
+	  .decimals = 2 },
+};
+
+static const struct table_column call_members[] = {
+	{ TABLE_JSON(struct tally, calls, "calls.total"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, failed, "calls.failed"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, unfinished, "calls.unfinished"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, entry_only, "calls.entry_only"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, nested, "calls.nested"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, launches, "launches.kernels"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, graph_launches, "launches.graphs"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, host_launches, "launches.host_functions"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, captured_launches, "launches.captured_kernels"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, captured_other, "launches.captured_other"), TABLE_SCALED },
+};
+
+static void add_run(const struct summary_page *p)
+{
+	const struct run_info *run = p->run;
+
+	json_u64(p->json, "format", FORMAT_VERSION);
+	json_fixed(p->json, "duration_seconds", run->end_ns - run->begin_ns, 9);
+	json_s64(p->json, "begin_realtime_ns", (int64_t)run->begin_ns + run->realtime_offset_ns);
+	json_bool(p->json, "returns", run->returns);
+	json_bool(p->json, "estimated", run->estimate_scale > 1);
+	json_u64(p->json, "processes", p->tally->processes);
+	json_u64(p->json, "processes_without_calls", p->tally->processes_without_calls);
+	table_members(p->table, TABLE_COLUMNS(run_members), run);
+	table_members(p->table, TABLE_COLUMNS(call_members), p->tally);
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+struct memory_line {
+	const char *kind;
+	struct memory_totals of;
+};
+
+/* Peaks and what is live are known only where every allocation and free was seen. */
+static const struct table_column memory_columns[] = {
+	{ "KIND", TABLE_TEXT, TABLE_AT(struct memory_line, kind), "", TABLE_MEMBER },
+	{ "COUNT", TABLE_NUMBER, TABLE_AT(struct memory_line, of.allocated.count),
+	  "allocated.count", TABLE_SCALED },
+	{ "ALLOCATED", TABLE_BYTES, TABLE_AT(struct memory_line, of.allocated.bytes),
+	  "allocated.bytes", TABLE_SCALED },
+	{ TABLE_JSON(struct memory_line, of.freed.count, "freed.count"), TABLE_SCALED },
+	{ "FREED", TABLE_BYTES, TABLE_AT(struct memory_line, of.freed.bytes), "freed.bytes",
+	  TABLE_SCALED },
+	{ "PEAK", TABLE_BYTES, TABLE_AT(struct memory_line, of.peak_bytes), "peak_bytes",
+	  TABLE_EXACT },
+	{ TABLE_JSON(struct memory_line, of.live.count, "live_count"), TABLE_EXACT },
+	{ "LIVE AT END", TABLE_BYTES, TABLE_AT(struct memory_line, of.live.bytes), "live_bytes",
+	  TABLE_EXACT },
+	{ "RELEASED BY EXIT", TABLE_BYTES, TABLE_AT(struct memory_line, of.exit.bytes), NULL,
+	  TABLE_EXACT },
+	{ TABLE_JSON(struct memory_line, of.exit.count, "released_by_exit.count"), TABLE_SCALED },
+	{ TABLE_JSON(struct memory_line, of.exit.bytes, "released_by_exit.bytes"), TABLE_SCALED },
+	{ TABLE_JSON(struct memory_line, of.context.count, "released_with_context.count"),
+	  TABLE_SCALED },
+	{ TABLE_JSON(struct memory_line, of.context.bytes, "released_with_context.bytes"),
+	  TABLE_SCALED },
+	{ TABLE_JSON(struct memory_line, of.replaced.count, "replaced.count"), TABLE_SCALED },
+	{ TABLE_JSON(struct memory_line, of.replaced.bytes, "replaced.bytes"), TABLE_SCALED },
+	{ TABLE_JSON(struct memory_line, of.untracked.count, "untracked.count"), TABLE_SCALED },
+	{ TABLE_JSON(struct memory_line, of.untracked.bytes, "untracked.bytes"), TABLE_SCALED },
+};
+
+static void note_memory(const struct summary_page *p, const struct memory_count *n,
+                        const char *what)
+{
+	struct buf note = { 0 };
+
+	if (!n->count)
+		return;
+	summary_count(p, &note, n->count);
+	buf_printf(&note, " allocation%s (%s", n->count == 1 ? "" : "s",
+	           p->run->estimate_scale > 1 ? "~" : "");
+	buf_bytes(&note, run_scaled(p->run, n->bytes));
+	table_note(p->table, "%s) %s", note.data, what);
+	buf_free(&note);
+}
+
+static void note_count(const struct summary_page *p, const char *before, uint64_t n,
+                       const char *behind)
+{
+	struct buf count = { 0 };
+
+	if (!n)
+		return;
+	summary_count(p, &count, n);
+	table_note(p->table, "%s%s%s", before, count.data, behind);
+	buf_free(&count);
+}
+
+static void note_all_memory(const struct summary_page *p, const struct memory_totals *all,
+                            uint64_t unknown)
+{
+	note_memory(p, &all->exit, "never freed: released by process exit");
+	note_memory(p, &all->context, "released with a context or device reset");
+	note_memory(p, &all->replaced, "whose free was not seen: the address was given out again");
+	note_memory(p, &all->untracked,
+	            "not followed: no address was recorded, or 65,536 others were live");
+	note_count(p, "", unknown,
+	           unknown == 1 ? " free of memory whose allocation was not recorded"
+	                        : " frees of memory whose allocation was not recorded");
+}
+
+static void add_memory(const struct summary_page *p)
+{
+	const struct memory *memory = p->tally->memory;
+	struct memory_line all = { .of = *memory_totals(memory, MEMORY_NONE) };
+	uint64_t unknown = memory_unknown_frees(memory);
+	size_t n = sizeof(memory_columns) / sizeof(*memory_columns);
+
+	if (p->json) {
+		json_open(p->json, "memory", '{');
+		table_members(p->table, memory_columns + 1, n - 1, &all);
+		json_u64(p->json, "unknown_frees", run_scaled(p->run, unknown));
+	}
+	table_begin(p->table, "kinds", "MEMORY BY KIND", memory_columns, n);
+	table_whole(p->table);
+	for (int kind = MEMORY_NONE + 1; kind < MEMORY_COUNT; kind++) {
+		struct memory_line line = { api_memory_name(kind), *memory_totals(memory, kind) };
+
+		if (line.of.allocated.count)
+			table_row(p->table, &line);
+	}
+	note_all_memory(p, &all.of, unknown);
+	table_end(p->table, NULL);
+	if (p->json)
+		json_close(p->json, '}');
+}
+
+/* ---- transfers ----------------------------------------------------------------------------- */
+
+struct transfer_line {
+	const char *direction;
+	uint64_t count, bytes, average, unsized;
+};
+
+static const struct table_column transfer_columns[] = {
+	{ "DIRECTION", TABLE_TEXT, TABLE_AT(struct transfer_line, direction), "", TABLE_MEMBER },
+	{ "COUNT", TABLE_NUMBER, TABLE_AT(struct transfer_line, count), "count", TABLE_SCALED },
+	{ "BYTES", TABLE_BYTES, TABLE_AT(struct transfer_line, bytes), "bytes", TABLE_SCALED },
+	{ "AVERAGE", TABLE_BYTES, TABLE_AT(struct transfer_line, average) },
+	{ TABLE_JSON(struct transfer_line, unsized, "unknown_size"), TABLE_SCALED },
+};
+
+static const struct table_column sync_members[] = {
+	{ TABLE_JSON(struct tally, syncs, "syncs.count"), TABLE_SCALED },
+	{ TABLE_JSON(struct tally, sync_ns, "syncs.blocked_ns"), TABLE_SCALED },
+};
+
+/* Bytes of calls none of which says them are not known, which is not 0. */
+static struct transfer_line transfer_line(const char *direction, const struct transfer_count *n)
+{
+	uint64_t sized = n->count - n->unsized;
+
+	return (struct transfer_line){
+		.direction = direction,
+		.count = n->count,
+		.bytes = n->count && !sized ? TABLE_NOT_KNOWN : n->bytes,
+		.average = sized ? n->bytes / sized : TABLE_NOT_KNOWN,
+		.unsized = n->unsized,
+	};
+}
+
+static void add_transfer(const struct summary_page *p, const char *direction,
+                         const struct transfer_count *n)
+{
+	struct transfer_line line = transfer_line(direction, n);
+
+	if (line.count)
+		table_row(p->table, &line);
+}
+
+/* An object that is open by its key, or the one around it. */
+static void transfer_members(const struct summary_page *p, const char *key,
+                             const struct transfer_count *n)
+{
+	struct transfer_line line = transfer_line(NULL, n);
+
+	json_open(p->json, key, '{');
+	table_members(p->table, transfer_columns + 1,
+	              sizeof(transfer_columns) / sizeof(*transfer_columns) - 1, &line);
+}
+
+static void add_transfers(const struct summary_page *p)
+{
+	const struct tally *t = p->tally;
+
+	if (p->json)
+		transfer_members(p, "transfers", &t->all_copies);
+	table_begin(p->table, "directions", "TRANSFERS BY DIRECTION",
+	            TABLE_COLUMNS(transfer_columns));
+	table_whole(p->table);
+	for (int i = 0; i < DIRECTION_COUNT; i++) {
+		int d = summary_direction(p, i);
+
+		add_transfer(p, d ? api_direction_name(d) : "unknown", &t->copies[d]);
+	}
+	if (p->text)
+		add_transfer(p, "set", &t->sets);
+	note_count(p, "calls that do not say how many bytes, in COUNT only: ",
+	           t->all_copies.unsized + t->sets.unsized, "");
+	table_end(p->table, NULL);
+	if (!p->json)
+		return;
+	json_close(p->json, '}');
+	transfer_members(p, "sets", &t->sets);
+	json_close(p->json, '}');
+	table_members(p->table, TABLE_COLUMNS(sync_members), t);
+}
+
+/* ---- errors and kernels -------------------------------------------------------------------- */
+
+struct error_line {
+	const char *function, *name;
+	int64_t code;
+	uint64_t count;
+	struct buf shown; /* "cudaErrorMemoryAllocation (2)" */
+};
+
+static const struct table_column error_columns[] = {
+	{ "FUNCTION", TABLE_TEXT, TABLE_AT(struct error_line, function), "function" },
+	{ TABLE_JSON(struct error_line, code, "code") },
+	{ TABLE_JSON(struct error_line, name, "error") },
+	{ "COUNT", TABLE_NUMBER, TABLE_AT(struct error_line, count), "count", TABLE_SCALED },
+	{ "ERROR", TABLE_TEXT, TABLE_AT(struct error_line, shown) },
+};
+
+static void add_error(const struct summary_page *p, const struct error_tally *row)
+{
+	const struct function *function = row->key.function->function;
+	const char *name = cuda_error_name(function->layer, (int)row->key.code);
+	struct error_line line = {
+		.function = function->name,
+		.name = name ? name : "",
+		.code = row->key.code,
+		.count = row->count,
+	};
+
+	buf_printf(&line.shown, "%s (%d)", name ? name : "unknown error", (int)row->key.code);
+	table_row(p->table, &line);
+	buf_free(&line.shown);
+}
+
+static void add_errors(const struct summary_page *p)
+{
+	const struct error_tally **rows;
+	size_t n;
+
+	rows = tally_errors(p->tally, &n);
+	table_begin(p->table, "errors", "ERRORS", TABLE_COLUMNS(error_columns));
+	table_whole(p->table);
+	for (size_t i = 0; i < n; i++)
+		add_error(p, rows[i]);
+	note_count(p, "harmless: ", p->tally->after_shutdown,
+	           " that came at the end of the process, when CUDA was shut down already");
+	table_end(p->table, NULL);
+	free(rows);
+}
+
+static const struct table_column kernel_columns[] = {
+	{ TABLE_JSON(struct kernel_tally, name, "name") },
+	{ TABLE_JSON(struct kernel_tally, resolved, "resolved") },
+	{ "LAUNCHES", TABLE_NUMBER, TABLE_AT(struct kernel_tally, launches), "launches",
+	  TABLE_SCALED },
+	{ "CAPTURED", TABLE_NUMBER, TABLE_AT(struct kernel_tally, captured), "captured",
+	  TABLE_SCALED, .needs = SUMMARY_CAPTURED },
+	{ "KERNEL", TABLE_TEXT, TABLE_AT(struct kernel_tally, name) },
+};
+
+static void add_kernels(const struct summary_page *p)
+{
+	const struct kernel_tally **rows;
+	char title[80];
+	size_t n;
+
+	rows = tally_kernels(p->tally, &n);
+	table_begin(p->table, "kernels",
+	            summary_title(p, n, "KERNELS BY LAUNCHES", title, sizeof(title)),
+	            TABLE_COLUMNS(kernel_columns));
+	for (size_t i = 0; i < n; i++)
+		table_row(p->table, rows[i]);
+	table_end(p->table, NULL);
+	free(rows);
+}
+
+/* ---- what was missed, and the whole -------------------------------------------------------- */
+
+static void add_missed_text(const struct summary_page *p, const struct memory_count *unresolved)
+{
+	buf_printf(p->text, p->options->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n",
+	           "WHAT WAS MISSED");
+	if (p->run->estimate_scale > 1)
+		buf_printf(p->text, "  counts marked ~ are estimates: multiplied by %.2f\n",
+		           p->run->estimate_scale);
+	missed_text(p->text, p->run);
+	if (unresolved->count)
+		buf_printf(p->text, "  kernel names not resolved: %llu (launches: %llu)\n",
+		           (unsigned long long)unresolved->count,
+		           (unsigned long long)unresolved->bytes);
+}
+
+static void add_missed(const struct summary_page *p)
+{
+	struct memory_count unresolved = tally_unresolved(p->tally);
+
+	if (p->text) {
+		add_missed_text(p, &unresolved);
+		return;
+	}
+	json_open(p->json, "missed", '{');
+	missed_json(p->json, p->run);
+	json_u64(p->json, "unresolved_kernels", unresolved.count);
+	json_u64(p->json, "unresolved_launches", unresolved.bytes);
+	json_close(p->json, '}');
+}
+
+static unsigned what_there_is(const struct summary_page *p)
+{
+	const struct tally *t = p->tally;
+	bool wide = !p->options->width || p->options->width >= SUMMARY_ROOM;
+	bool ranks = p->run->returns && HASH_COUNT(t->functions) <= p->top;
+
+	if (p->json)
+		return ~0u;
+	return (wide ? SUMMARY_WIDE : 0) | (wide || !ranks ? SUMMARY_P95 : 0) |
+	       (p->run->returns ? SUMMARY_RETURNS : 0) | (ranks ? SUMMARY_RANKS : 0) |
+	       (t->nested ? SUMMARY_NESTED : 0) | (t->captured_launches ? SUMMARY_CAPTURED : 0) |
+	       (summary_has_nccl(t) ? SUMMARY_NCCL : 0);
+}
+
+static void add_all(const struct summary_page *p)
+{
+	if (p->text)
+		summary_head(p);
+	else
+		add_run(p);
+	add_memory(p);
+	add_transfers(p);
+	add_errors(p);
+	if (p->json)
+		json_fixed(p->json, "percentile_error", (uint64_t)(SKETCH_ERROR * 1e6), 6);
+	summary_functions(p);
+	add_kernels(p);
+	summary_gpu(p);
+	add_missed(p);
+}
+
+static int write_page(struct summary_page *p, struct err *err)
+{
+	struct table_options table = {
+		.page = p->text,
+		.json = p->json,
+		.width = p->options->width,
+		.color = p->options->color,
+		.top = p->top,
+		.scale = p->run->estimate_scale,
+		.has = what_there_is(p),
+	};
+	int rc;
+
+	p->table = table_open(&table, false);
+	add_all(p);
+	rc = table_failed(p->table, err);
+	table_close(p->table);
+	return rc;
+}
+
+int summary_text(const struct tally *tally, const struct run_info *run,
+                 const struct summary_options *options, struct buf *out, struct err *err)
+{
+	struct summary_page page = { .tally = tally, .run = run, .options = options, .text = out };
+	size_t from = out->len;
+	int rc;
+
+	page.top = options->top ? options->top : TOP_DEFAULT;
+	rc = write_page(&page, err);
+	text_wrap_lines(out, from, options->width);
+	return rc;
+}
+
+int summary_json(const struct tally *tally, const struct run_info *run, struct buf *out,
+                 struct err *err)
+{
+	static const struct summary_options options;
+	struct json json = { .out = out, .lines = 2 };
+	struct summary_page page = {
+		.tally = tally, .run = run, .options = &options, .json = &json
+	};
+	int rc;
+
+	json_open(&json, NULL, '{');
+	rc = write_page(&page, err);
+	json_close(&json, '}');
+	buf_putc(out, '\n');
+	return rc;
+}
