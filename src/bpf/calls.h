@@ -47,23 +47,36 @@ static __always_inline __u64 return_trampoline(void)
  * it tells a hooked function that ended in a jump to this one (both will return) from a longjmp
  * back to a loop (the first never will).
  */
-static __always_inline int frame_is_live(const struct wire_frame *frame, struct pt_regs *ctx,
-                                         __u64 trampoline)
+static __always_inline int frame_is_live(__u64 frame_sp, struct pt_regs *ctx, __u64 trampoline)
 {
 	__u64 sp = PT_REGS_SP(ctx);
 
-	if (frame->sp < sp)
+	if (frame_sp < sp)
 		return 0;
 #ifdef __TARGET_ARCH_arm64
 	/* the return address is in a register, and who knows where on the stack later */
-	return frame->sp > sp || (trampoline && PT_REGS_RET(ctx) == trampoline);
+	return frame_sp > sp || (trampoline && PT_REGS_RET(ctx) == trampoline);
 #else
 	__u64 back = 0;
 
-	if (!trampoline || bpf_probe_read_user(&back, sizeof(back), (void *)frame->sp))
-		return frame->sp > sp;
+	if (!trampoline || bpf_probe_read_user(&back, sizeof(back), (void *)frame_sp))
+		return frame_sp > sp;
 	return back == trampoline;
 #endif
+}
+
+/*
+ * Calls that were not looked at, and that a longjmp has left or whose returns were taken away
+ * meanwhile, are waited for until the stack pointer shows that the outermost of them is over.
+ */
+static __always_inline void drop_stale_declined(struct wire_thread *thread, struct pt_regs *ctx)
+{
+	__u64 sp = PT_REGS_SP(ctx);
+
+	if (!thread->declined || sp < thread->declined_sp)
+		return;
+	if (!frame_is_live(thread->declined_sp, ctx, return_trampoline()))
+		thread->declined = 0;
 }
 
 static __always_inline void drop_stale_frames(struct wire_thread *thread, struct pt_regs *ctx,
@@ -81,11 +94,12 @@ static __always_inline void drop_stale_frames(struct wire_thread *thread, struct
 		if (top >= WIRE_DEPTH_MAX)
 			return;
 		frame = frame_at(thread, top);
-		if (frame_is_live(frame, ctx, trampoline))
+		if (frame_is_live(frame->sp, ctx, trampoline))
 			return;
 		frame_abandon(frame, now);
 		thread->depth = top;
-		thread->deep = 0;
+		if (thread->declined_sp <= frame->sp)
+			thread->declined = 0;
 	}
 }
 
@@ -252,6 +266,7 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 
 	if (!thread || (mode & HOOK_IGNORE) || same_trap(thread, ctx, hook, now))
 		return 1;
+	drop_stale_declined(thread, ctx);
 	if (cookie_runtime_launch(cookie) && !wire_runtime_launches(&state))
 		return 1;
 	drop_stale_frames(thread, ctx, now);
@@ -298,14 +313,17 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 }
 
 /* Without sessions the return comes all the same of an entry that was not looked at. */
-static __always_inline void call_declined(void)
+static __always_inline void call_declined(struct pt_regs *ctx, __u64 cookie)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tid = id;
+	__u32 tid = id, mode = state.mode[cookie_hook(cookie) & (WIRE_HOOKS_MAX - 1)];
 	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
 
-	if (settings.returns && thread && thread->tgid == id >> 32)
-		thread->deep++;
+	if (!settings.returns || (mode & HOOK_RETURN_GONE) || !thread || thread->tgid != id >> 32)
+		return;
+	if (!thread->declined || thread->declined_sp < PT_REGS_SP(ctx))
+		thread->declined_sp = PT_REGS_SP(ctx);
+	thread->declined++;
 }
 
 /* The frame of the call that returns now; frames above it were skipped and are sent as such. */
@@ -338,10 +356,12 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 
 	if (!thread || thread->tgid != id >> 32)
 		return 0;
+	if (thread->declined_sp < RETURN_SP(ctx))
+		thread->declined = 0;
 	frame = frame_of_return(thread, RETURN_SP(ctx), now);
 	if (!frame) {
-		if (thread->deep)
-			thread->deep--;
+		if (thread->declined)
+			thread->declined--;
 		else if (thread->return_sp != RETURN_SP(ctx) ||
 		         now - thread->return_ns >= SAME_TRAP_NS) /* see same_trap() */
 			count_lost(LOST_NO_ENTRY);

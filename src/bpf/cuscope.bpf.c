@@ -53,9 +53,11 @@ int call_session(struct pt_regs *ctx)
 SEC("kprobe/enter")
 int call_enter(struct pt_regs *ctx)
 {
+	__u64 cookie = hook_cookie(ctx);
+
 	keep_ordinary_stack(ctx);
-	if (call_entered(ctx, hook_cookie(ctx)))
-		call_declined();
+	if (call_entered(ctx, cookie))
+		call_declined(ctx, cookie);
 	return 0;
 }
 

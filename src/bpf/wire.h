@@ -179,10 +179,11 @@ struct wire_thread {
 	struct wire_freed freed;
 	__u32 tgid; /* a mismatch means that the tid was reused */
 	__u32 depth;
-	__u32 deep; /* calls that were not looked at and whose returns are still to come */
-	__u32 hook; /* of the last entry, with the next four: see same_trap() */
+	__u32 declined; /* calls that were not looked at and whose returns are still to come */
+	__u32 hook;     /* of the last entry, with the next five: see same_trap() */
 	__u64 entry_ip, entry_sp, entry_ns;
 	__u64 return_sp, return_ns;
+	__u64 declined_sp;         /* of the outermost call that was not looked at */
 	__u64 recent_generation;   /* of the names: older ones are void */
 	__u64 recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
 	struct wire_frame frame[WIRE_DEPTH_MAX];
@@ -257,6 +258,8 @@ wire_glob_ended(const struct wire_glob *glob, const __u64 at[WIRE_GLOB_WORDS])
 enum hook_mode {
 	HOOK_IGNORE = 1 << 0,     /* hits are dropped; for the time until its link is closed */
 	HOOK_ENTRY_ONLY = 1 << 1, /* sessions decline the return */
+	HOOK_RETURN_GONE =
+		1 << 2, /* set later than the one above: no return probe is left either */
 };
 
 /*

@@ -345,11 +345,13 @@ int module_hook_runtime_launches(struct module *module, struct programs *program
 void module_ignore_launches(struct module *module, struct programs *programs, bool ignore)
 {
 	struct wire_state *state = programs_state(programs);
-	uint8_t otherwise = module->no_returns ? HOOK_ENTRY_ONLY : 0;
+	uint8_t mode = module->no_returns ? HOOK_ENTRY_ONLY | HOOK_RETURN_GONE : 0;
 
+	if (ignore)
+		mode |= HOOK_IGNORE;
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		if (module->hooks[i].group == HOOK_LAUNCH)
-			state->mode[module->hooks[i].id] = ignore ? HOOK_IGNORE : otherwise;
+			state->mode[module->hooks[i].id] = mode;
 	}
 }
 
@@ -388,19 +390,25 @@ bool module_relink_little(struct module *module, struct programs *programs, bool
 	return true;
 }
 
-void module_drop_returns(struct module *module, struct programs *programs)
+static void add_mode(const struct module *module, struct programs *programs, enum hook_mode mode)
 {
 	struct wire_state *state = programs_state(programs);
 
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		if (in_groups(&module->hooks[i], ALWAYS | 1u << HOOK_LAUNCH))
-			state->mode[module->hooks[i].id] = HOOK_ENTRY_ONLY;
+			state->mode[module->hooks[i].id] |= mode;
 	}
+}
+
+void module_drop_returns(struct module *module, struct programs *programs)
+{
+	add_mode(module, programs, HOOK_ENTRY_ONLY);
 	module->no_returns = true;
 	if (module->core)
 		attachment_drop_returns(module->core);
 	if (module->launches)
 		attachment_drop_returns(module->launches);
+	add_mode(module, programs, HOOK_RETURN_GONE);
 }
 
 void module_detach(struct module *module)

@@ -56,6 +56,51 @@ def test_without_session_multi_and_cookie(case):
     same_with(case, "session,multi,cookie", FEW)
 
 
+def nested_deeply_with(case, *without):
+    """Calls that are not followed return like others: none of their returns is without an entry."""
+    result = case.trace("nested", "10", "5", options=["-v", *without, "--only", "cuSimCallback"])
+    lost = result.summary["missed"]["lost"]
+    made = result.counts.of("calls")["cuSimCallback"]
+    checks.equal("seen and lost are all", made, result.names()["cuSimCallback"] + lost["too_deep"])
+    checks.equal("too deep", True, lost["too_deep"] > 0)
+    checks.equal("returns without an entry", 0, lost["no_entry"])
+
+
+def test_nested_deeply_with_session(case):
+    nested_deeply_with(case)
+
+
+def test_nested_deeply_without_session(case):
+    nested_deeply_with(case, "--without", "session")
+
+
+def test_nested_deeply_without_session_and_multi(case):
+    nested_deeply_with(case, "--without", "session,multi")
+
+
+def returns_given_up_with(case, *without):
+    """Calls come all the time while their returns are taken away, some of them still with one."""
+    result = case.trace("tight", "1000000", options=[*without, "--only", "cuCtxSetCurrent", "--summary-only",
+                                                    "--max-overhead", "1%"], lines=False)
+    checks.equal("returns are given up", 1, len(result.said("entry_only")))
+    checks.equal("returns without an entry", 0, result.summary["missed"]["lost"]["no_entry"])
+
+
+@alone
+def test_returns_given_up_with_session(case):
+    returns_given_up_with(case)
+
+
+@alone
+def test_returns_given_up_without_session(case):
+    returns_given_up_with(case, "--without", "session")
+
+
+@alone
+def test_returns_given_up_without_session_and_multi(case):
+    returns_given_up_with(case, "--without", "session,multi")
+
+
 def test_without_session_and_multi_no_returns(case):
     result = case.trace("threads", "2", "5",
                         options=["--without", "session,multi", "--no-returns", *FEW])

@@ -78,8 +78,13 @@ void attachment_free_later(struct attachment *attachment)
 	free(attachment);
 }
 
+/* Hooks whose returns the programs took for gone before they went. */
+static size_t gone_too_early;
+
 void attachment_drop_returns(struct attachment *attachment)
 {
+	for (size_t i = 0; i < WIRE_HOOKS_MAX; i++)
+		gone_too_early += (state_of_hooks.mode[i] & HOOK_RETURN_GONE) != 0;
 	write_down('-', attachment, "returns");
 }
 
@@ -349,9 +354,12 @@ static void returns_that_were_given_up_stay_so(void **state)
 	attach_module(false);
 	log_text[0] = '\0';
 	module_drop_returns(module, NULL);
+	assert_int_equal(gone_too_early, 0);
 	assert_log("-cuInit cuLaunchKernel cuMemAlloc_v2 cuNotYetKnown cudaMalloc returns\n");
-	assert_int_equal(state_of_hooks.mode[hook_named("cuInit")->id], HOOK_ENTRY_ONLY);
-	assert_int_equal(state_of_hooks.mode[hook_named("cudaMalloc")->id], HOOK_ENTRY_ONLY);
+	assert_int_equal(state_of_hooks.mode[hook_named("cuInit")->id],
+	                 HOOK_ENTRY_ONLY | HOOK_RETURN_GONE);
+	assert_int_equal(state_of_hooks.mode[hook_named("cudaMalloc")->id],
+	                 HOOK_ENTRY_ONLY | HOOK_RETURN_GONE);
 	assert_int_equal(state_of_hooks.mode[hook_named("cuCtxGetCurrent")->id], 0);
 	module_detach(module);
 	log_text[0] = '\0';

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+/* Which return belongs to which entry, and which one is counted as without an entry. */
+#include "bpf_native.h"
+
+struct pt_regs {
+	__u64 ip, sp, r9, result;
+};
+
+struct task_struct;
+
+#define TRAMPOLINE               0x7ffff000u
+#define PT_REGS_IP(ctx)          ((ctx)->ip)
+#define PT_REGS_SP(ctx)          ((ctx)->sp)
+#define PT_REGS_RC(ctx)          ((ctx)->result)
+#define PT_REGS_PARM1(ctx)       0
+#define PT_REGS_PARM2(ctx)       0
+#define PT_REGS_PARM3(ctx)       0
+#define PT_REGS_PARM4(ctx)       0
+#define PT_REGS_PARM5(ctx)       0
+#define BPF_CORE_READ(task, ...) ((void)(task), TRAMPOLINE)
+#define bpf_get_func_ip(ctx)     ((ctx)->ip)
+#define bpf_get_current_task()   ((__u64)0)
+#define bpf_probe_read_user(into, bytes, from)                                                     \
+	((from) ? (memcpy(into, from, bytes), 0L) : (long)-EFAULT)
+#define bpf_probe_read_user_str(into, most, from) ((void)(into), (void)(from), (long)-EFAULT)
+
+#undef __TARGET_ARCH_arm64 /* the frames of the other one, on every machine */
+#include "bpf/calls.h"
+
+enum { LAUNCH, ALLOC, CALLBACK, HOOKS };
+
+#define LEVELS 64
+
+static __u64 stack_words[LEVELS]; /* of the target: it grows downwards */
+static __u32 me = 100;
+
+static __u64 sp_of(int level)
+{
+	return (uintptr_t)&stack_words[LEVELS - 2 - level];
+}
+
+static struct wire_thread *thread(void)
+{
+	return bpf_map_lookup_elem(&threads, &me);
+}
+
+static __u64 no_entry(void)
+{
+	return state.lost[LOST_NO_ENTRY];
+}
+
+/* A call at a level of the stack, as call_enter does it. */
+static void enter(__u32 hook, int level)
+{
+	struct pt_regs regs = { .ip = 0x1000 + hook, .sp = sp_of(level) };
+	__u64 cookie = cookie_with_hook(hook) | cookie_with_words(2) |
+	               cookie_with_out0(COOKIE_NONE) | cookie_with_out1(COOKIE_NONE) |
+	               cookie_with_blob(COOKIE_NONE) | cookie_with_string(COOKIE_NONE) |
+	               cookie_with_kernel(COOKIE_NONE) | cookie_with_name_key(COOKIE_NONE);
+
+	native_now_ns += 1000000;
+	if (call_entered(&regs, cookie))
+		call_declined(&regs, cookie);
+	if (!(state.mode[hook] & HOOK_RETURN_GONE))
+		stack_words[LEVELS - 2 - level] = TRAMPOLINE;
+}
+
+static void leave(int level)
+{
+	struct pt_regs regs = { .sp = sp_of(level) + 8 };
+
+	native_now_ns += 1000000;
+	stack_words[LEVELS - 2 - level] = 0;
+	call_returned(&regs);
+}
+
+/* The target has gone back to a level otherwise, and its stack is used for something else. */
+static void jump_to(int level)
+{
+	for (int i = level; i < LEVELS - 1; i++)
+		stack_words[LEVELS - 2 - i] = 0;
+}
+
+static int fresh(void **unused)
+{
+	static struct wire_thread blank;
+	__u32 zero = 0, ring = 1, target = 0;
+
+	native_forget();
+	native_now_ns = 1000;
+	memset(native_records, 0, sizeof(native_records));
+	memset(&state, 0, sizeof(state));
+	memset(stack_words, 0, sizeof(stack_words));
+	settings = (struct wire_settings){ .returns = 1, .nested_returns = 1 };
+	bpf_map_update_elem(&blank_thread, &zero, &blank, BPF_ANY);
+	bpf_map_update_elem(&rings, &zero, &ring, BPF_ANY);
+	bpf_map_update_elem(&targets, &me, &target, BPF_ANY);
+	return 0;
+}
+
+static int forget(void **unused)
+{
+	native_forget();
+	return 0;
+}
+
+/* ---- returns that are expected -------------------------------------------------------------- */
+
+static void a_return_finds_its_entry(void **unused)
+{
+	enter(ALLOC, 0);
+	enter(LAUNCH, 2);
+	leave(2);
+	leave(0);
+	assert_int_equal(native_records[WIRE_CALL], 2);
+	assert_int_equal(thread()->depth, 0);
+	assert_int_equal(no_entry(), 0);
+}
+
+static void a_return_without_an_entry_is_counted(void **unused)
+{
+	enter(ALLOC, 0);
+	leave(0);
+	leave(0);
+	assert_int_equal(no_entry(), 1);
+}
+
+static void returns_of_calls_too_deep_are_no_loss(void **unused)
+{
+	for (int i = 0; i < 20; i++)
+		enter(CALLBACK, i);
+	for (int i = 19; i >= 0; i--)
+		leave(i);
+	assert_int_equal(state.lost[LOST_TOO_DEEP], 20 - WIRE_DEPTH_MAX);
+	assert_int_equal(native_records[WIRE_CALL], WIRE_DEPTH_MAX);
+	assert_int_equal(no_entry(), 0);
+	leave(0);
+	assert_int_equal(no_entry(), 1);
+}
+
+/* Its probe is on its way out: some returns still come. */
+static void returns_that_are_given_up_but_still_come_are_no_loss(void **unused)
+{
+	state.mode[LAUNCH] = HOOK_ENTRY_ONLY;
+	enter(LAUNCH, 1);
+	leave(1);
+	assert_int_equal(no_entry(), 0);
+}
+
+static void both_returns_of_a_jump_between_functions_are_no_loss(void **unused)
+{
+	state.mode[LAUNCH] = state.mode[ALLOC] = HOOK_ENTRY_ONLY;
+	enter(CALLBACK, 0);
+	enter(LAUNCH, 3);
+	enter(ALLOC, 3); /* in the place of the one before */
+	stack_words[LEVELS - 2 - 3] = TRAMPOLINE;
+	leave(3);
+	stack_words[LEVELS - 2 - 3] = TRAMPOLINE;
+	leave(3);
+	leave(0);
+	assert_int_equal(no_entry(), 0);
+}
+
+/* ---- returns that will not come hide no others ---------------------------------------------- */
+
+static void a_hook_without_a_return_hides_no_loss(void **unused)
+{
+	state.mode[LAUNCH] = HOOK_ENTRY_ONLY | HOOK_RETURN_GONE;
+	enter(CALLBACK, 0);
+	for (int i = 0; i < 10; i++)
+		enter(LAUNCH, 2);
+	leave(2);
+	assert_int_equal(no_entry(), 1);
+	leave(0);
+	assert_int_equal(no_entry(), 1);
+}
+
+static void a_hook_without_a_return_that_is_too_deep_hides_no_loss(void **unused)
+{
+	state.mode[LAUNCH] = HOOK_ENTRY_ONLY | HOOK_RETURN_GONE;
+	for (int i = 0; i < WIRE_DEPTH_MAX; i++)
+		enter(CALLBACK, i);
+	enter(LAUNCH, WIRE_DEPTH_MAX);
+	assert_int_equal(state.lost[LOST_TOO_DEEP], 1);
+	leave(WIRE_DEPTH_MAX);
+	assert_int_equal(no_entry(), 1);
+}
+
+/* It began before the probes of returns went. */
+static void a_return_that_was_taken_away_hides_no_loss_after_its_call(void **unused)
+{
+	state.mode[LAUNCH] = HOOK_ENTRY_ONLY;
+	enter(LAUNCH, 2);
+	state.mode[LAUNCH] |= HOOK_RETURN_GONE;
+	jump_to(2);
+	enter(ALLOC, 2);
+	leave(2);
+	leave(2);
+	assert_int_equal(no_entry(), 1);
+}
+
+static void a_longjmp_across_calls_too_deep_hides_no_loss(void **unused)
+{
+	for (int i = 1; i < 20; i++)
+		enter(CALLBACK, i);
+	jump_to(0);
+	enter(ALLOC, 0);
+	leave(0);
+	leave(0);
+	assert_int_equal(no_entry(), 1);
+}
+
+static void a_longjmp_and_more_calls_below_hide_no_loss(void **unused)
+{
+	for (int i = 1; i < 20; i++)
+		enter(CALLBACK, i);
+	jump_to(0);
+	enter(ALLOC, 30);
+	leave(30);
+	leave(30);
+	assert_int_equal(no_entry(), 1);
+}
+
+static void a_longjmp_within_a_call_that_was_not_looked_at_ends_it_not(void **unused)
+{
+	state.mode[LAUNCH] = HOOK_IGNORE;
+	enter(LAUNCH, 1);
+	enter(CALLBACK, 3);
+	jump_to(2);
+	enter(ALLOC, 2);
+	leave(2);
+	leave(1);
+	assert_int_equal(no_entry(), 0);
+}
+
+static void a_return_from_above_calls_too_deep_ends_them(void **unused)
+{
+	for (int i = 1; i < 20; i++)
+		enter(CALLBACK, i);
+	leave(0); /* entered before the hooks, and left by nothing but this */
+	assert_int_equal(no_entry(), 1);
+	leave(15);
+	assert_int_equal(no_entry(), 2);
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, forget)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_return_finds_its_entry),
+		TEST(a_return_without_an_entry_is_counted),
+		TEST(returns_of_calls_too_deep_are_no_loss),
+		TEST(returns_that_are_given_up_but_still_come_are_no_loss),
+		TEST(both_returns_of_a_jump_between_functions_are_no_loss),
+		TEST(a_hook_without_a_return_hides_no_loss),
+		TEST(a_hook_without_a_return_that_is_too_deep_hides_no_loss),
+		TEST(a_return_that_was_taken_away_hides_no_loss_after_its_call),
+		TEST(a_longjmp_across_calls_too_deep_hides_no_loss),
+		TEST(a_longjmp_and_more_calls_below_hide_no_loss),
+		TEST(a_longjmp_within_a_call_that_was_not_looked_at_ends_it_not),
+		TEST(a_return_from_above_calls_too_deep_ends_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
