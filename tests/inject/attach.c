@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,18 @@ static void answer_of(int socket, char *answer, size_t size)
 	ssize_t n = poll(&fd, 1, 5000) == 1 ? recv(socket, answer, size - 1, 0) : -1;
 
 	answer[n > 0 ? n : 0] = '\0';
+}
+
+/* Others may attach on this machine at the same time: theirs are other programs. */
+static bool is_ours(pid_t pid)
+{
+	char path[64], theirs[4096], ours[4096];
+	ssize_t n, m;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, theirs, sizeof(theirs));
+	m = readlink("/proc/self/exe", ours, sizeof(ours));
+	return n > 0 && n == m && memcmp(theirs, ours, (size_t)n) == 0;
 }
 
 /* Pids are given in turn: it is among the youngest. 0 when it has ended, or has no name yet. */
@@ -47,7 +60,7 @@ static pid_t find_attacher(void)
 			comm[0] = '\0';
 		if (file)
 			fclose(file);
-		if (strcmp(comm, "cuscope-attach\n") == 0)
+		if (strcmp(comm, "cuscope-attach\n") == 0 && is_ours(pid))
 			return pid;
 	}
 	return 0;
