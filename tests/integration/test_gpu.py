@@ -65,14 +65,31 @@ def test_gpu_streams_that_wait_for_one_another(case):
     sensible(trace)
 
 
+def ended_by_the_waits(trace):
+    """What a thread had launched before it waited has ended when it goes on; clocks differ a little."""
+    ends = sorted((trace.call_of(k)["start"], k["end"]) for k in trace.kernels)
+    waits = sorted((c["start"], c["end"]) for c in trace.calls if c["name"] == "cuStreamSynchronize")
+    last, n = 0, 0
+    for begin, end in waits:
+        while n < len(ends) and ends[n][0] < begin:
+            last, n = max(last, ends[n][1]), n + 1
+        if last > end + 5_000_000:
+            raise Failure(f"a kernel ended {last - end} ns after the wait for it")
+    checks.equal("kernels before the last wait", len(ends), n)
+
+
 def test_gpu_a_queue_of_kernels_takes_its_time(case):
     """A kernel that waits behind others begins long after its launch, never before it."""
-    case.env = {"SIMCUDA_TIME_SCALE": "1"}
+    case.env = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "2000"}
     trace = record(case, "gpuloop", 1, 100, 1)
     sensible(trace)
-    delays = sorted(k["start"] - trace.call_of(k)["start"] for k in trace.kernels)
-    if delays[-1] < 4000 or delays[-1] > 100_000_000:
-        raise Failure(f"the longest delay is {delays[-1]} ns")
+    delays = [k["start"] - trace.call_of(k)["start"] for k in trace.kernels]
+    if max(delays) < 4_000_000:  # of two kernels; a hundred are launched before each wait
+        raise Failure(f"the longest delay is {max(delays)} ns")
+    times = sorted((k["start"], k["end"]) for k in trace.kernels)
+    checks.equal("kernels that began before the one before had ended", 0,
+                 sum(later[0] < earlier[1] for earlier, later in zip(times, times[1:])))
+    ended_by_the_waits(trace)
 
 
 def test_gpu_copies_and_sets(case):

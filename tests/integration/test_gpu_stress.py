@@ -25,6 +25,18 @@ def footprint(pid):
             "threads": len(os.listdir(f"/proc/{pid}/task")), "code": len(mapped)}
 
 
+def settled(pid):
+    """What it has when cuscope is gone: an agent's thread ends some time later."""
+    seen = [footprint(pid)]
+
+    def still():
+        time.sleep(0.3)
+        seen.append(footprint(pid))
+        return seen[-1] == seen[-2]
+    wait_until(still, "what the program has to stay as it is")
+    return seen[-1]
+
+
 def start_loop(case, name=None):
     program = case.program("gpuloop", 600, 20, 2, stdin=subprocess.PIPE, name=name)
     wait_until(lambda: "ready" in program.out(), "the program to begin")
@@ -34,6 +46,13 @@ def start_loop(case, name=None):
 def attach(case, program, *options, name="trace"):
     return case.cuscope("record", "--force", "-o", case.path(name + ".cuscope"), "--gpu", "--cupti",
                         Places.simcuda("libcupti.so.13"), "-p", program.pid, *options)
+
+
+def enter_and_leave(case, program):
+    process = attach(case, program)
+    gpu_trace.measures(process)
+    process.signal(signal.SIGINT)
+    checks.equal("status", 0, process.wait())
 
 
 def attachers():
@@ -70,8 +89,7 @@ def test_gpu_stress_attach_and_detach(case):
         if program.process.poll() is not None:
             raise Failure(f"the program ended in round {i}: {program.err()}")
         if i in (1, ROUNDS - 1):
-            time.sleep(0.2)
-            sizes.append(footprint(program.pid))
+            sizes.append(settled(program.pid))
     checks.equal("what it has", sizes[0], sizes[-1])
     program.process.stdin.close()
     checks.equal("status of the program", 0, program.wait())
@@ -83,7 +101,8 @@ def test_gpu_stress_kill_cuscope(case):
     case.env = {"SIMCUDA_TIME_SCALE": "1"}
     random.seed(1)
     before, program = leftovers(), start_loop(case)
-    size = None
+    enter_and_leave(case, program)
+    size = settled(program.pid)
     for i in range(ROUNDS):
         process = attach(case, program)
         time.sleep(random.uniform(0, 0.25))
@@ -91,16 +110,10 @@ def test_gpu_stress_kill_cuscope(case):
         process.wait()
         if program.process.poll() is not None:
             raise Failure(f"the program ended in round {i}: {program.err()}")
-        if i == 2:
-            time.sleep(1.5)
-            size = footprint(program.pid)
-    time.sleep(1.5)
-    checks.equal("threads", size["threads"], footprint(program.pid)["threads"])
-    checks.equal("descriptors", size["descriptors"], footprint(program.pid)["descriptors"])
     wait_until(lambda: not attachers(), "the processes that enter others to end")
-    process = attach(case, program, "--duration", "3s")  # a loaded machine takes a while
-    checks.equal("status", 0, process.wait())
-    checks.contains("what it said", "GPU times of process", process.err())
+    for what in ("threads", "descriptors"):
+        wait_until(lambda w=what: footprint(program.pid)[w] == size[w], f"{size[what]} {what}")
+    enter_and_leave(case, program)
     program.process.stdin.close()
     checks.equal("status of the program", 0, program.wait())
     checks.equal("files that were left", before, leftovers())

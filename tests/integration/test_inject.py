@@ -58,6 +58,13 @@ def says(lines, *parts):
             raise Failure(f"not said: {part}; but {lines[:3]}")
 
 
+def has_descriptors(target, count):
+    """Its thread closes the last one after it has told how it went."""
+    def there():
+        return len(os.listdir(f"/proc/{target.pid}/fd"))
+    wait_until(lambda: there() == count, f"{count} descriptors, of {there()}")
+
+
 # ---- where threads wait ----------------------------------------------------------------------------
 
 
@@ -67,7 +74,7 @@ def wait_test(work, threads):
         before = len(os.listdir(f"/proc/{target.pid}/fd"))
         lines = attach(case, target.pid, times=3)
         all_ok(lines, 3)
-        checks.equal("descriptors", before, len(os.listdir(f"/proc/{target.pid}/fd")))
+        has_descriptors(target, before)
         checks.equal("answers", ["hello 1", "hello 2", "hello 3"],
                      [" ".join(line.split()[2:]) for line in lines])
         ends_well(target)
@@ -257,14 +264,14 @@ def test_inject_passes_on_what_the_loader_says(case):
         file.write(b"\x7fELF" + bytes(4000))
     target = start_target(case, "poll")
     says(attach(case, target.pid, library=garbage), "the loader of process", "ELF")
-    checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
+    has_descriptors(target, 3 + inherited())
     ends_well(target)
 
 
 def test_inject_passes_on_what_the_function_returns(case):
     target = start_target(case, "poll")
     says(attach(case, target.pid, "refuse"), "could not start", "not supported")
-    checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
+    has_descriptors(target, 3 + inherited())
     ends_well(target)
 
 
@@ -295,7 +302,7 @@ def test_inject_says_that_there_is_no_descriptor(case):
     target = start_target(case, "poll")
     subprocess.run(["prlimit", f"--pid={target.pid}", "--nofile=4:"], check=True)
     says(attach(case, target.pid), "sockets", "open files")
-    checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
+    has_descriptors(target, 3 + inherited())
     ends_well(target)
 
 
@@ -307,7 +314,7 @@ def test_inject_a_function_that_makes_a_thread(case):
     checks.equal("answers", ["stays 1", "stays 2", "stays 3"],
                  [" ".join(line.split()[2:]) for line in lines])
     wait_until(lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 3, "the thread to end")
-    checks.equal("descriptors", 3, len(os.listdir(f"/proc/{target.pid}/fd")) - inherited())
+    has_descriptors(target, 3 + inherited())
     ends_well(target)
 
 
@@ -326,7 +333,7 @@ def test_inject_does_not_wait_for_the_loaders_lock(case):
     before = len(os.listdir(f"/proc/{target.pid}/fd"))
     says(attach(case, target.pid, limit_ms=500), "the loader's lock", "0.5 s")
     wait_until(lambda: "loaded" in target.out(), "the lock to be free")
-    wait_until(lambda: len(os.listdir(f"/proc/{target.pid}/fd")) == before, "descriptors to close")
+    has_descriptors(target, before)
     ends_well(target)
 
 
