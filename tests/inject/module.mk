@@ -23,10 +23,12 @@ $(INJ_B)/registers.o: $(INJ)/registers.S
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c -o $@ $<
 
-$(INJ_B)/target: $(INJ_B)/target.o $(INJ_B)/registers.o
+TARGET_OBJ := $(INJ_B)/target.o $(INJ_B)/target_waits.o $(INJ_B)/registers.o
+
+$(INJ_B)/target: $(TARGET_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
 
-$(INJ_B)/target-static: $(INJ_B)/target.o $(INJ_B)/registers.o
+$(INJ_B)/target-static: $(TARGET_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ 2>/dev/null # dlopen in a static program: a warning
 
 .PHONY: inject-programs
