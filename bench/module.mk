@@ -3,7 +3,7 @@
 # make bench-programs   only the programs that it runs
 # make bench-pipeline   from the rings to a trace file and back, on one core; needs no root
 # make bench-sums       what a call costs that is summed up in the kernel (root)
-# make bench-questions  what reports and exports of a large trace file cost; needs no root
+# make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
 # bench/step/run is for a machine with a GPU and PyTorch and needs nothing built but cuscope.
 
 BENCH      := $(B)/bench
@@ -24,12 +24,16 @@ $(BENCH)/sums: bench/sums/caller.c $(B)/programs/sample.o
 	@mkdir -p $(@D)
 	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
 
-bench-questions: $(B)/cuscope $(BENCH)/pipeline
-	bench/pipeline/questions --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
+bench-questions: $(B)/cuscope $(BENCH)/pipeline $(BENCH)/training
+	bench/questions/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
 
 $(BENCH)/pipeline: bench/pipeline/pipeline.c bench/pipeline/workload.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BENCH)/training: bench/questions/training.c $(B)/libcuscope.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BENCH)/libentries.so: bench/calls/entries.S
 	@mkdir -p $(@D)
