@@ -508,7 +508,7 @@ void capture_free(struct capture *c)
 	gpus_free(c->gpus);
 	host_free(c->host);
 	free(c->watched);
-	free(c->told_seccomp);
-	free(c->told_valgrind);
+	free(c->told_seccomp.pids);
+	free(c->told_valgrind.pids);
 	free(c);
 }

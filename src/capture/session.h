@@ -23,6 +23,13 @@
 #include "probe/modules.h"
 #include "probe/programs.h"
 
+/* Processes that the user was told something of. */
+struct told_processes {
+	pid_t *pids;
+	size_t n;
+	bool more; /* that there are more of them */
+};
+
 struct capture {
 	struct capture_options options;
 	struct kernel_features *features;
@@ -55,11 +62,8 @@ struct capture {
 
 	pid_t *watched; /* processes by pid or name that have not ended */
 	size_t n_watched;
-	pid_t *told_seccomp; /* processes that only entries are recorded of */
-	size_t n_told_seccomp;
-	pid_t *told_valgrind; /* processes that are left alone: under the modules' lock */
-	size_t n_told_valgrind;
-	bool told_more_valgrind; /* that there are more of them */
+	struct told_processes told_seccomp;  /* that only entries are recorded of */
+	struct told_processes told_valgrind; /* that are left alone: under the modules' lock */
 	bool told_waiting;
 	struct err failure; /* of a record: what a consumer said */
 	int epoll, timer, signals;

@@ -27,24 +27,48 @@ static bool watched_remove(struct capture *c, pid_t pid)
 	return false;
 }
 
+#define TOLD_MAX 64 /* processes, each by itself; one more sentence for all others */
+
+/* Whether a process is to be told of; false if it was, or is one of those beyond. */
+static bool tell_of(struct told_processes *told, pid_t pid, bool *first_beyond)
+{
+	*first_beyond = false;
+	for (size_t i = 0; i < told->n; i++) {
+		if (told->pids[i] == pid)
+			return false;
+	}
+	if (told->n == TOLD_MAX) { /* whoever starts thousands */
+		*first_beyond = !told->more;
+		told->more = true;
+		return false;
+	}
+	told->pids = xrealloc(told->pids, (told->n + 1) * sizeof(*told->pids));
+	told->pids[told->n++] = pid;
+	return true;
+}
+
 static void say_seccomp(struct capture *c, pid_t pid)
 {
-	for (size_t i = 0; i < c->n_told_seccomp; i++) {
-		if (c->told_seccomp[i] == pid)
-			return;
-	}
-	c->told_seccomp =
-		xrealloc(c->told_seccomp, (c->n_told_seccomp + 1) * sizeof(*c->told_seccomp));
-	c->told_seccomp[c->n_told_seccomp++] = pid;
+	bool beyond, tell = tell_of(&c->told_seccomp, pid, &beyond);
+
+	if (!tell && !beyond)
+		return;
 	modules_lock(c->modules);
-	modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, pid,
-	             "the process is under seccomp and this kernel's return probes would kill it: "
-	             "no durations and results");
+	if (beyond)
+		modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, 0,
+		             "more processes than these are under seccomp: no durations and "
+		             "results of theirs");
+	if (tell)
+		modules_miss(c->modules, MISS_ENTRY_ONLY, NULL, NULL, pid,
+		             "the process is under seccomp and this kernel's return probes would "
+		             "kill it: no durations and results");
 	modules_unlock(c->modules);
-	capture_notice(c,
-	               "process %d is under seccomp: only entries are hooked for it (no durations "
-	               "and results), since this kernel's return probes would kill it",
-	               pid);
+	if (tell)
+		capture_notice(c,
+		               "process %d is under seccomp: only entries are hooked for it (no "
+		               "durations and results), since this kernel's return probes would "
+		               "kill it",
+		               pid);
 }
 
 /* Under seccomp a return probe could kill the process on some kernels: entries only. */
@@ -73,34 +97,23 @@ void capture_found(struct capture *c, pid_t pid)
 		options->look(options->data, (uint32_t)pid);
 }
 
-#define TOLD_VALGRIND_MAX 64
-
 bool session_keeps_off(struct capture *c, pid_t pid)
 {
-	bool told = false;
+	bool beyond, tell;
 
 	if (!target_is_valgrind(pid))
 		return false;
 	modules_lock(c->modules);
-	for (size_t i = 0; i < c->n_told_valgrind; i++)
-		told |= c->told_valgrind[i] == pid;
-	if (!told && c->n_told_valgrind >= TOLD_VALGRIND_MAX) { /* whoever starts thousands */
-		told = true;
-		if (!c->told_more_valgrind)
-			modules_miss(c->modules, MISS_NOT_HOOKED, NULL, NULL, 0,
-			             "more processes than these run under valgrind, which "
-			             "breakpoints would end");
-		c->told_more_valgrind = true;
-	}
-	if (!told) {
-		c->told_valgrind = xrealloc(c->told_valgrind,
-		                            (c->n_told_valgrind + 1) * sizeof(*c->told_valgrind));
-		c->told_valgrind[c->n_told_valgrind++] = pid;
+	tell = tell_of(&c->told_valgrind, pid, &beyond);
+	if (beyond)
+		modules_miss(c->modules, MISS_NOT_HOOKED, NULL, NULL, 0,
+		             "more processes than these run under valgrind, which breakpoints "
+		             "would end");
+	if (tell)
 		modules_miss(c->modules, MISS_NOT_HOOKED, NULL, NULL, pid,
 		             "the process runs under valgrind, which breakpoints would end");
-	}
 	modules_unlock(c->modules);
-	if (!told)
+	if (tell)
 		capture_notice(c, TARGET_VALGRIND, pid);
 	return true;
 }

@@ -107,6 +107,15 @@ def test_target_under_seccomp_survives_on_a_kernel_that_would_kill_it(case):
         raise Failure(f"not said: {hooks}")
 
 
+def test_of_many_processes_under_seccomp_the_last_miss_stands_for_all_others(case):
+    program = Places.program("seccomp")
+    result = case.trace("/bin/sh", "-c", f"for i in $(seq 70); do {program}; done",
+                        options=["--without", "seccomp"])
+    told = [hook for hook in result.summary["missed"]["hooks"] if "under seccomp" in hook["why"]]
+    checks.equal("misses", 65, len(told))
+    checks.contains("the last", "more processes than these are under seccomp", told[-1]["why"])
+
+
 def test_running_target_under_seccomp(case):
     """A filter that is there before the trace is found in /proc."""
     target = case.start("/bin/sh", "-c", "exec \"$@\"", "sh", Places.program("loop"), "30", "100",
