@@ -8,7 +8,7 @@
 
 #define HOOKS_MAX (WIRE_HOOKS_MAX - 1) /* the last number is cost.c's */
 
-static struct share *share_of(struct shares *shares, uid_t owner)
+static struct share *share_of(struct shares *shares, uint64_t owner)
 {
 	for (size_t i = 0; i < shares->n_users; i++) {
 		if (shares->users[i].owner == owner)
@@ -27,7 +27,7 @@ static void limit(size_t *get, size_t left, const char *reason, const char **why
 	*why = reason;
 }
 
-size_t shares_take(struct shares *shares, uid_t owner, size_t wanted, const char **why)
+size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const char **why)
 {
 	struct share *share = share_of(shares, owner);
 	size_t get = wanted;
@@ -47,7 +47,7 @@ size_t shares_take(struct shares *shares, uid_t owner, size_t wanted, const char
 	return get;
 }
 
-const char *shares_take_file(struct shares *shares, uid_t owner)
+const char *shares_take_file(struct shares *shares, uint64_t owner)
 {
 	struct share *share = share_of(shares, owner);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who may have how many hooks. There are 16,384, and files that anyone can write would take them
- * all: so each file has a share, each user (the one who owns the files), and all users but root
- * together, whose files are the system's.
+ * all: so each file has a share, each user (person.h: who maps the files first, or owns them), and
+ * all users but root together, whose files are the system's.
  */
 #ifndef CUSCOPE_PROBE_SHARES_H
 #define CUSCOPE_PROBE_SHARES_H
 
 #include <stddef.h>
-#include <sys/types.h>
+#include <stdint.h>
 
 #define SHARE_FILE 2048 /* libcuda has 680 functions, libcudart 420 */
 #define SHARE_USER 8192 /* forty programs with cudart linked in */
@@ -20,7 +20,7 @@
 
 struct shares {
 	struct share {
-		uid_t owner;
+		uint64_t owner;
 		size_t taken, files;
 	} * users;
 	size_t n_users;
@@ -29,10 +29,10 @@ struct shares {
 };
 
 /* One more file of this owner: NULL, or why not (static). */
-const char *shares_take_file(struct shares *shares, uid_t owner);
+const char *shares_take_file(struct shares *shares, uint64_t owner);
 
 /* How many of `wanted` hooks a file of this owner gets, and why not more (static; else NULL). */
-size_t shares_take(struct shares *shares, uid_t owner, size_t wanted, const char **why);
+size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const char **why);
 
 void shares_free(struct shares *shares);
 

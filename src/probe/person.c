@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+#include "probe/person.h"
+
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "base/xalloc.h"
+
+#define NESTED_MAX 33 /* user namespaces, as the kernel has it */
+
+/* ---- ranges of uids ------------------------------------------------------------------------ */
+
+struct range {
+	uint64_t first, count, person;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	const char *ranges_path, *users_path;
+	struct timespec read; /* change of the file that was read */
+	struct range *ranges;
+	size_t n;
+} known = { .lock = PTHREAD_MUTEX_INITIALIZER,
+	    .ranges_path = "/etc/subuid",
+	    .users_path = "/etc/passwd" };
+
+/* By the file itself: asking name services could take as long as they like. 0: not found. */
+static uint64_t uid_of_name(const char *name)
+{
+	FILE *users = fopen(known.users_path, "re");
+	struct passwd *entry = NULL;
+	uint64_t uid = 0;
+
+	while (users && !uid && (entry = fgetpwent(users)))
+		if (!strcmp(entry->pw_name, name))
+			uid = entry->pw_uid;
+	if (users)
+		fclose(users);
+	return uid;
+}
+
+/* "name:100000:65536", where the name may be a number. */
+static bool parse_range(char *line, struct range *range)
+{
+	char *rest = line, *name = strsep(&rest, ":"), *first = strsep(&rest, ":");
+
+	if (!rest)
+		return false;
+	rest[strcspn(rest, "\n")] = '\0';
+	if (!parse_number(first, UINT32_MAX - 1, &range->first) ||
+	    !parse_number(rest, UINT32_MAX, &range->count))
+		return false;
+	if (!parse_number(name, UINT32_MAX - 1, &range->person))
+		range->person = uid_of_name(name);
+	if (!range->person)
+		range->person = PERSON_RANGE | range->first;
+	return true;
+}
+
+static void read_ranges(void)
+{
+	struct stat st;
+	char line[256];
+	FILE *file;
+
+	if (stat(known.ranges_path, &st) ||
+	    (st.st_mtim.tv_sec == known.read.tv_sec && st.st_mtim.tv_nsec == known.read.tv_nsec))
+		return;
+	known.read = st.st_mtim;
+	known.n = 0;
+	file = fopen(known.ranges_path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		known.ranges = xrealloc(known.ranges, (known.n + 1) * sizeof(*known.ranges));
+		if (parse_range(line, &known.ranges[known.n]))
+			known.n++;
+	}
+	if (file)
+		fclose(file);
+}
+
+void person_files(const char *ranges, const char *users)
+{
+	pthread_mutex_lock(&known.lock);
+	known.ranges_path = ranges ? ranges : "/etc/subuid";
+	known.users_path = users ? users : "/etc/passwd";
+	known.read = (struct timespec){ 0 };
+	known.n = 0;
+	pthread_mutex_unlock(&known.lock);
+}
+
+uint64_t person_of_uid(uid_t uid)
+{
+	uint64_t person = uid;
+
+	if (!uid)
+		return PERSON_ROOT;
+	pthread_mutex_lock(&known.lock);
+	read_ranges();
+	for (size_t i = 0; i < known.n; i++)
+		if (uid >= known.ranges[i].first &&
+		    uid - known.ranges[i].first < known.ranges[i].count)
+			person = known.ranges[i].person;
+	pthread_mutex_unlock(&known.lock);
+	return person;
+}
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static uint64_t person_of_status(pid_t pid)
+{
+	char path[64], line[256];
+	uint64_t person = PERSON_UNKNOWN;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status))
+		if (!strncmp(line, "Uid:\t", 5))
+			person = person_of_uid((uid_t)strtoul(line + 5, NULL, 10));
+	if (status)
+		fclose(status);
+	return person;
+}
+
+static int open_namespace(pid_t pid, const char *kind)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool is_same(int fd, int other)
+{
+	struct stat st, other_st;
+
+	return fstat(fd, &st) == 0 && fstat(other, &other_st) == 0 && st.st_ino == other_st.st_ino;
+}
+
+/* The owner of a namespace below ours. */
+static uint64_t owner_of(int namespace)
+{
+	struct stat st;
+	uid_t owner;
+
+	if (ioctl(namespace, NS_GET_OWNER_UID, &owner) || fstat(namespace, &st))
+		return PERSON_UNKNOWN;
+	return owner ? person_of_uid(owner) : PERSON_NAMESPACE | st.st_ino;
+}
+
+/* Closes `namespace`. PERSON_UNKNOWN: it is ours, or not below it. */
+static uint64_t owner_of_outermost(int namespace, int ours)
+{
+	uint64_t person = PERSON_UNKNOWN;
+	bool end = is_same(namespace, ours);
+
+	for (int i = 0; i < NESTED_MAX && !end; i++) {
+		int parent = ioctl(namespace, NS_GET_PARENT);
+
+		end = parent < 0 || is_same(parent, ours);
+		if (end && parent >= 0)
+			person = owner_of(namespace);
+		close(namespace);
+		namespace = parent;
+	}
+	if (namespace >= 0)
+		close(namespace);
+	return person;
+}
+
+static uint64_t person_of_namespace(pid_t pid)
+{
+	int ours = open_namespace(getpid(), "user"), its = open_namespace(pid, "user");
+	uint64_t person = PERSON_UNKNOWN;
+
+	if (ours >= 0 && its >= 0)
+		person = owner_of_outermost(its, ours);
+	else if (its >= 0)
+		close(its);
+	if (ours >= 0)
+		close(ours);
+	return person;
+}
+
+/* Most processes; opening namespaces would cost more than what is asked of the process. */
+static bool is_in_ours(pid_t pid)
+{
+	struct stat ours, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	return stat("/proc/self/ns/user", &ours) == 0 && stat(path, &its) == 0 &&
+	       ours.st_ino == its.st_ino;
+}
+
+uint64_t person_of_process(pid_t pid)
+{
+	uint64_t person = is_in_ours(pid) ? PERSON_UNKNOWN : person_of_namespace(pid);
+
+	return person == PERSON_UNKNOWN ? person_of_status(pid) : person;
+}
+
+uint64_t person_of_file(uid_t owner, uint64_t mapped_by)
+{
+	if (!owner)
+		return PERSON_ROOT;
+	return mapped_by == PERSON_ROOT || mapped_by == PERSON_UNKNOWN ? person_of_uid(owner)
+	                                                               : mapped_by;
+}
+
+bool person_mounts_are_roots(pid_t pid)
+{
+	int ours = open_namespace(getpid(), "user"), mounts = open_namespace(pid, "mnt");
+	int its = mounts < 0 ? -1 : ioctl(mounts, NS_GET_USERNS);
+	bool same = ours >= 0 && its >= 0 && is_same(ours, its);
+
+	if (ours >= 0)
+		close(ours);
+	if (mounts >= 0)
+		close(mounts);
+	if (its >= 0)
+		close(its);
+	return same;
+}
