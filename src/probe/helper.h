@@ -7,7 +7,9 @@
  * that. So cuscope itself reads neither the memory of targets nor files of file systems that
  * somebody serves: a process does, one at a time, and is waited for with a limit. One that does not
  * answer is left to its fate, the target is given up with a sentence, and another takes its place.
- * The limits are for a target, for the user who runs it, and for all.
+ * The limits are for a target, for the user who runs it, and for all. Who answers each time just
+ * within the limit is asked a while later again: each user has an account of what cuscope has
+ * waited for (account.h).
  *
  * What it costs is two switches of process, some 20 us, and it is asked for names that the eBPF
  * programs could not read, for /proc/PID/maps, and for files that no look has met before.
@@ -52,9 +54,16 @@ int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data)
 int helper_open_mapping(pid_t pid, const struct mapping *mapping, int *by_map);
 int helper_open_in_root(pid_t pid, const char *path);
 
+/* The file of a mapping of a process that is gone, by its path under the root of another, who is
+ * not to be blamed for what comes of it. */
+int helper_open_gone(pid_t under, const struct mapping *mapping);
+
 /* pread of a descriptor of these two, of a copy by helper_dup, or of any other. */
 ssize_t helper_pread(int fd, void *to, size_t bytes, uint64_t offset);
 int helper_dup(int fd); /* F_DUPFD_CLOEXEC */
+
+/* Whether a read of it got no answer: what was made of the file is not all that is in it. */
+bool helper_was_unanswered(int fd);
 
 /*
  * Whether a file that was opened by these is served by a process of a user's (FUSE): no probe may
@@ -63,17 +72,21 @@ int helper_dup(int fd); /* F_DUPFD_CLOEXEC */
  */
 bool helper_is_users(int fd);
 
+/* Who (person.h) a descriptor was opened for; PERSON_UNKNOWN where that is not known. */
+uint64_t helper_mapped_by(int fd);
+
 /* fstat that takes what is known rather than ask the server of the file system. 0 or -1. */
 int file_stat(int fd, struct stat *st);
 int path_stat(const char *path, struct stat *st);
 
-/* Whether nothing of this process is read any more; also when it has ended meanwhile. */
+/* Whether nothing of this process is read now; also when it has ended meanwhile. */
 bool helper_gave_up(pid_t pid);
 
-/* Reads that were not answered, or not tried any more for that reason; ever. */
+/* Reads that were not answered, or not tried for that reason; ever. */
 uint64_t helper_unanswered(void);
 
-/* A sentence on a target that was given up, once each; false: there is none. */
+/* A sentence on a target that was given up, or whose user has made cuscope wait too long, once
+ * each; false: there is none. */
 bool helper_news(pid_t *pid, char *text, size_t size);
 
 #endif

@@ -25,15 +25,18 @@ struct helper_request {
 	uint32_t op;
 	int32_t pid;
 	uint64_t address, bytes;
+	uint32_t is_roots;        /* as the answer had it when the file was opened */
 	struct mapping mapping;   /* its path is the one below */
 	char path[PATH_MAX + 16]; /* what is sent ends with its NUL */
 };
 
 struct helper_answer {
-	int64_t result;    /* a negative errno, or the bytes of data */
-	int32_t by_map;    /* HELPER_OPEN_MAPPING */
-	uint16_t is_path;  /* the descriptor is one of O_PATH */
-	uint16_t is_users; /* and its file is served by a process of a user's */
+	int64_t result;     /* a negative errno, or the bytes of data */
+	int32_t by_map;     /* HELPER_OPEN_MAPPING */
+	uint16_t is_path;   /* the descriptor is one of O_PATH */
+	uint16_t is_users;  /* and its file is served by a process of a user's */
+	uint16_t is_roots;  /* and no user can make reading it slow but by the disk or network */
+	uint64_t waited_ns; /* for somebody, not for a processor, nor for a file that is root's */
 	char data[HELPER_BYTES];
 };
 
@@ -52,8 +55,39 @@ ssize_t helper_receive(int socket, void *message, size_t bytes, int *fd);
 /* Never returns. `control`: the socket that orders come by. */
 void helper_process_main(int control) __attribute__((noreturn));
 
+/* ---- between helper.c, helper_files.c and helper_waits.c, with the lock held --------------- */
+
+void helper_lock(void);
+void helper_unlock(void);
+
+/* Not in a process that was forked since helper_begin: the socket is its parent's. */
+bool helper_is_there(void);
+
+/* The request that is to be filled in, for a person (person.h). */
+struct helper_request *helper_request(enum helper_op op, pid_t pid, uint64_t person);
+
+/* Has that done. *rc: 0, or what failed before anything was done. The answer is good until the
+ * next. */
+const struct helper_answer *helper_ask(int fd, int *fd_out, int *rc);
+
+/* Who is to be charged for what is asked of a process; PERSON_UNKNOWN for this one. */
+uint64_t helper_person(pid_t pid);
+uint64_t waits_person(pid_t pid);
+
+/* Whether nothing is asked of this process of this person now. */
+bool waits_refuse(pid_t pid, uint64_t person);
+void waits_charge(pid_t pid, uint64_t person, uint64_t waited_ns);
+
+/* The helper behind `socket`, which becomes waits', hangs. */
+void waits_give_up(pid_t pid, uint64_t person, const char *what, int ms, int socket);
+void waits_unanswered(void);
+
+void waits_end(void);
+void files_end(void);
+uint64_t helper_now_ns(void);
+
 /* For tests: a descriptor is from now on one that helper_pread reads aside; the helper there is. */
-void helper_note(int fd, pid_t pid);
+void helper_note(int fd, pid_t pid, uint64_t person);
 pid_t helper_now(void);
 
 /* What helpers do, also done here where there is none. `aside`: files that somebody serves are not

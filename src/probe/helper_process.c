@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probe/helper_inside.h"
+#include "probe/mounts.h"
 
 #define HELPERS_MAX 64 /* that were made and have not ended */
 
@@ -114,9 +117,67 @@ static int64_t read_maps(const struct helper_request *request, char *to, int *fd
 	return n;
 }
 
-/* Opened for the one read: what helpers have open they would have to close, which may hang too. */
-static int64_t read_file(int path_fd, uint64_t offset, uint64_t bytes, char *to)
+/* ---- how long it waited -------------------------------------------------------------------- */
+
+static int queue_fd = -1; /* /proc/self/schedstat, where the kernel has it */
+
+struct moment {
+	uint64_t ns;
+	uint64_t busy_ns; /* it ran until then, or waited for a processor */
+	long switches;    /* because it waited for something else */
+};
+
+/* For a processor: the second number. */
+static uint64_t queued_ns(void)
 {
+	char text[128] = "", *at = text;
+
+	if (queue_fd < 0 || pread(queue_fd, text, sizeof(text) - 1, 0) <= 0)
+		return 0;
+	strtoull(at, &at, 10); /* that it ran */
+	return strtoull(at, &at, 10);
+}
+
+static uint64_t ran_ns(const struct rusage *usage)
+{
+	return (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
+}
+
+static struct moment now(void)
+{
+	struct timespec clock;
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	clock_gettime(CLOCK_MONOTONIC, &clock);
+	return (struct moment){ (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec,
+		                ran_ns(&usage) + queued_ns(), usage.ru_nvcsw };
+}
+
+/* Most requests wait for nothing, and cost no more than this. */
+static uint64_t waited_since(const struct moment *before)
+{
+	struct rusage usage;
+	struct moment after;
+	int64_t waited;
+
+	getrusage(RUSAGE_SELF, &usage);
+	if (usage.ru_nvcsw == before->switches)
+		return 0;
+	after = now();
+	waited = (int64_t)(after.ns - before->ns) - (int64_t)(after.busy_ns - before->busy_ns);
+	return waited > 0 ? (uint64_t)waited : 0; /* the clocks are not read at once */
+}
+
+/*
+ * Opened for the one read: what helpers have open they would have to close, which may hang too.
+ * Only the read itself is root's: opening waits for whoever has a lease on the file.
+ */
+static int64_t read_file(int path_fd, const struct helper_request *request,
+                         struct helper_answer *answer)
+{
+	struct moment before = { 0 };
 	char self[64];
 	ssize_t n;
 	int fd;
@@ -125,10 +186,14 @@ static int64_t read_file(int path_fd, uint64_t offset, uint64_t bytes, char *to)
 	fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
+	if (request->is_roots)
+		before = now();
 	do
-		n = pread(fd, to, bytes, (off_t)offset);
+		n = pread(fd, answer->data, request->bytes, (off_t)request->address);
 	while (n < 0 && errno == EINTR);
 	n = n < 0 ? -errno : n;
+	if (request->is_roots)
+		answer->waited_ns = waited_since(&before);
 	close(fd);
 	return n;
 }
@@ -137,7 +202,7 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
                struct helper_answer *answer, int *fd_out)
 {
 	struct mapping mapping = request->mapping;
-	bool is_path = false;
+	bool is_path = false, is_users = false, is_roots = false;
 
 	*fd_out = -1;
 	mapping.path = request->path;
@@ -152,7 +217,7 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 		answer->result = read_on(fd, answer->data);
 		break;
 	case HELPER_PREAD:
-		answer->result = read_file(fd, request->address, request->bytes, answer->data);
+		answer->result = read_file(fd, request, answer);
 		break;
 	case HELPER_OPEN_MAPPING:
 		*fd_out = mapping_open_here(request->pid, &mapping, aside ? &is_path : NULL,
@@ -165,7 +230,10 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 	if (request->op == HELPER_OPEN_MAPPING || request->op == HELPER_OPEN_IN_ROOT)
 		answer->result = *fd_out < 0 ? *fd_out : 0;
 	answer->is_path = is_path;
-	answer->is_users = is_path && file_is_served_by_user(request->pid, *fd_out);
+	if (is_path)
+		file_served_by(request->pid, *fd_out, &is_users, &is_roots);
+	answer->is_users = is_users;
+	answer->is_roots = is_roots;
 }
 
 static size_t answer_bytes(const struct helper_request *request, const struct helper_answer *answer)
@@ -180,16 +248,23 @@ __attribute__((noreturn)) static void serve(int socket)
 {
 	static struct helper_request request;
 	static struct helper_answer answer;
+	struct moment before;
+	uint64_t waited;
 	int32_t pid = getpid();
 	int fd, out;
 
+	queue_fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
 	if (helper_send(socket, &pid, sizeof(pid), -1))
 		_exit(1);
 	while (helper_receive(socket, &request, sizeof(request), &fd) > 0) {
 		request.path[sizeof(request.path) - 1] = '\0';
 		if (request.bytes > HELPER_BYTES)
 			request.bytes = HELPER_BYTES;
+		before = now();
+		answer.waited_ns = 0; /* for root's files */
 		helper_do(&request, fd, true, &answer, &out);
+		waited = waited_since(&before);
+		answer.waited_ns = waited > answer.waited_ns ? waited - answer.waited_ns : 0;
 		if (helper_send(socket, &answer, answer_bytes(&request, &answer), out))
 			break;
 		if (out >= 0)

@@ -17,14 +17,11 @@
 
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "probe/mounts.h"
 
-#ifndef FUSE_SUPER_MAGIC /* not in the headers of Linux 5.15 */
-#define FUSE_SUPER_MAGIC 0x65735546
-#endif
 #ifndef BCACHEFS_SUPER_MAGIC /* Linux 6.7 */
 #define BCACHEFS_SUPER_MAGIC 0xca451a4e
 #endif
-#define ZFS_SUPER_MAGIC 0x2fc12fc1 /* not the kernel's own */
 
 /* ---- one line -------------------------------------------------------------------------------- */
 
@@ -236,24 +233,6 @@ static bool is_same_file(int fd, const struct statfs *fs, const struct mapping *
 }
 
 /*
- * Whether reading a file waits for nothing but this machine's own devices. Not overlayfs: it hands
- * on to file systems below, which in a user's namespace may be any.
- */
-static bool is_local(const struct statfs *fs)
-{
-	static const uint32_t types[] = {
-		EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,    TMPFS_MAGIC,
-		RAMFS_MAGIC,      F2FS_SUPER_MAGIC,     BCACHEFS_SUPER_MAGIC, SQUASHFS_MAGIC,
-		ZFS_SUPER_MAGIC,  EROFS_SUPER_MAGIC_V1, ISOFS_SUPER_MAGIC,    HUGETLBFS_MAGIC,
-	};
-
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
-		if ((uint32_t)fs->f_type == types[i])
-			return true;
-	return false;
-}
-
-/*
  * A file of an untrusted process is looked at before it is opened for reading: opening a FIFO would
  * block, opening a device may do anything. Where `is_path` is given, one that somebody serves is
  * not opened at all: closing it again would wait for the server, in the kernel and for good.
@@ -263,7 +242,7 @@ static int open_for_reading(int path_fd, const struct statfs *fs, bool *is_path)
 	char self[64];
 	int fd;
 
-	if (is_path && !is_local(fs)) {
+	if (is_path && !mount_is_local(fs)) {
 		*is_path = true;
 		return path_fd;
 	}
@@ -272,43 +251,6 @@ static int open_for_reading(int path_fd, const struct statfs *fs, bool *is_path)
 	fd = fd < 0 ? -errno : fd;
 	close(path_fd);
 	return fd;
-}
-
-/* -1: the mount is not in the list. "36 35 0:52 / /mnt rw - fuse sshfs rw,user_id=1000,..." */
-static int mount_is_users(pid_t pid, uint64_t mount)
-{
-	char path[64], *line = NULL;
-	size_t room = 0;
-	int users = -1;
-	FILE *list;
-
-	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
-	list = fopen(path, "re");
-	while (list && users < 0 && getline(&line, &room, list) >= 0) {
-		const char *options = strstr(line, " - ");
-
-		if (strtoull(line, NULL, 10) == mount)
-			users = !options || !strstr(options, "user_id=0,");
-	}
-	free(line);
-	if (list)
-		fclose(list);
-	return users;
-}
-
-bool file_is_served_by_user(pid_t pid, int fd)
-{
-	struct statfs fs;
-	struct statx x;
-	int users;
-
-	if (fstatfs(fd, &fs) < 0 || fs.f_type != FUSE_SUPER_MAGIC)
-		return false;
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &x) ||
-	    !(x.stx_mask & STATX_MNT_ID))
-		return true; /* Linux 5.8 tells it */
-	users = mount_is_users(pid, x.stx_mnt_id);
-	return users < 0 ? mount_is_users(getpid(), x.stx_mnt_id) != 0 : users;
 }
 
 static int open_checked(int path_fd, const struct mapping *mapping, bool by_path, bool *is_path)
@@ -453,7 +395,7 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
 
 int mapping_open_gone(pid_t parent, const struct mapping *mapping)
 {
-	int by_map, fd = helper_open_mapping(parent, mapping, &by_map);
+	int fd = helper_open_gone(parent, mapping);
 
-	return fd >= 0 ? fd : helper_open_mapping(getpid(), mapping, &by_map);
+	return fd >= 0 ? fd : helper_open_gone(getpid(), mapping);
 }

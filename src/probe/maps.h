@@ -51,12 +51,9 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err);
 int mapping_open_here(pid_t pid, const struct mapping *mapping, bool *is_path, int *by_map);
 int path_open_here(pid_t pid, const char *path, bool *is_path);
 
-/* Whether a file that the process has open or mapped is of a FUSE that another than root mounted. */
-bool file_is_served_by_user(pid_t pid, int fd);
-
 /*
- * mapping_open of a process that is gone, by the mapping's path from the root of its parent, or of this
- * process. No sentence.
+ * mapping_open of a process that is gone, by the mapping's path from the root of its parent, or of
+ * this process. No sentence.
  */
 int mapping_open_gone(pid_t parent, const struct mapping *mapping);
 

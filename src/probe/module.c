@@ -12,6 +12,7 @@
 
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "probe/person.h"
 
 /* Bytes of a function that are looked through for jumps to the chosen place. */
 #define CODE_WINDOW 4096
@@ -120,18 +121,21 @@ int module_open(int fd, const char *path, enum elf_depth depth, const struct sel
 
 	if (!r && helper_is_users(fd)) {
 		elf_file_free(file);
-		r = err_set(err, EREMOTE,
-		            "%s is of a file system that a user's program serves (FUSE), which could "
-		            "stop the machine when probes are put there: use a copy elsewhere",
-		            path);
+		r = err_set(
+			err, EREMOTE,
+			"%s is of a file system that a user's program serves (FUSE), which could "
+			"stop the machine when probes are put there: use a copy elsewhere",
+			path);
 	}
+	if (r < 0 && helper_was_unanswered(fd))
+		r = err_set(err, ETIMEDOUT, "cannot read %s: no answer came in time", path);
 	if (r) {
 		close(fd);
 		return r;
 	}
 	m = xcalloc(1, sizeof(*m));
 	file_stat(fd, &st);
-	m->owner = st.st_uid;
+	m->owner = person_of_file(st.st_uid, helper_mapped_by(fd));
 	m->stamp = stamp;
 	m->written = written;
 	m->dev = st.st_dev;

@@ -49,7 +49,7 @@ struct module {
 	char *path;       /* as the process that showed it names it */
 	const char *name; /* its last part */
 	int fd;
-	uid_t owner;        /* of the file */
+	uint64_t owner;     /* a person: person.h */
 	uint64_t stamp;     /* module_file_stamp of the file as it was read */
 	uint64_t written;   /* and module_file_written */
 	bool has[2];        /* enum api_layer */

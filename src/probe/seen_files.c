@@ -6,6 +6,7 @@
  */
 #include "probe/modules_inside.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -122,7 +123,7 @@ struct seen_file *modules_read(struct modules *modules, struct file_key key, int
 	if (!file->put_off)
 		modules_settle(modules, file, answer, module, path, err);
 	/* a module stays open, so its number is its own */
-	file->stamp = young && !file->module ? 0 : stamp;
+	file->stamp = (young && !file->module) || answer == -ETIMEDOUT ? 0 : stamp;
 	return file;
 }
 

@@ -2,8 +2,10 @@
 /*
  * A file system of one file that answers everybody but cuscope:
  *
- *   fuse FOLDER FILE SECONDS       serves FILE as FOLDER/file for so long, and prints "ready"
- *   fuse FOLDER FILE SECONDS UID   answers cuscope as well, but is mounted as that user
+ *   fuse FOLDER FILE SECONDS         serves FILE as FOLDER/file for so long, and prints "ready"
+ *   fuse FOLDER FILE SECONDS UID     answers cuscope as well, but is mounted as that user
+ *   fuse FOLDER FILE SECONDS UID MS  answers it so late each time; -1: never where it looks for
+ *                                    CUDA libraries, and at once otherwise (it may be its loader)
  *
  * Whoever asks for something that is not answered waits in the kernel until this ends, and no
  * signal helps. Speaks the kernel's protocol itself, so that nothing has to be installed.
@@ -28,7 +30,8 @@ struct server {
 	int device;
 	char *content;
 	uint64_t size;
-	bool answers_all;
+	bool never;   /* there is no answer for cuscope */
+	long late_ms; /* or such a one; -1: none to what looks for CUDA libraries */
 };
 
 static void fail(const char *what)
@@ -99,6 +102,20 @@ static void on_lookup(const struct server *server, const struct fuse_in_header *
 		answer(server, in, 0, &entry, sizeof(entry));
 }
 
+static bool leaves_waiting(const struct server *server, const struct fuse_in_header *in)
+{
+	bool looks = in->opcode == FUSE_OPENDIR || in->opcode == FUSE_READDIR ||
+	             (in->opcode == FUSE_LOOKUP && !strncmp((const char *)(in + 1), "libcud", 6));
+	bool never = server->never || (server->late_ms < 0 && looks);
+
+	if (never || server->late_ms > 0)
+		fprintf(stderr, "%s answer to process %u, operation %u\n", never ? "no" : "late",
+		        in->pid, in->opcode);
+	if (!never && server->late_ms > 0)
+		usleep((unsigned)server->late_ms * 1000);
+	return never;
+}
+
 static void serve(const struct server *server, const struct fuse_in_header *in)
 {
 	struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION,
@@ -112,10 +129,8 @@ static void serve(const struct server *server, const struct fuse_in_header *in)
 	if (in->opcode == FUSE_FORGET || in->opcode == FUSE_BATCH_FORGET ||
 	    in->opcode == FUSE_INTERRUPT)
 		return; /* these want no answer */
-	if (in->opcode != FUSE_INIT && !server->answers_all && is_cuscope(in->pid)) {
-		fprintf(stderr, "no answer to process %u, operation %u\n", in->pid, in->opcode);
+	if (in->opcode != FUSE_INIT && is_cuscope(in->pid) && leaves_waiting(server, in))
 		return;
-	}
 	switch (in->opcode) {
 	case FUSE_INIT:
 		answer(server, in, 0, &init, sizeof(init));
@@ -167,17 +182,18 @@ int main(int argc, char **argv)
 	char options[128];
 	time_t end;
 
-	if (argc != 4 && argc != 5)
+	if (argc < 4 || argc > 6)
 		return 2;
 	end = time(NULL) + atoi(argv[3]);
 	load(&server, argv[2]);
 	server.device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (server.device < 0)
 		fail("/dev/fuse");
-	server.answers_all = argc == 5;
+	server.never = argc == 4;
+	server.late_ms = argc == 6 ? atol(argv[5]) : 0;
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%s,group_id=0,allow_other",
-	         server.device, argc == 5 ? argv[4] : "0");
-	if (mount("fuse", argv[1], "fuse", MS_NOSUID | MS_NODEV, options))
+	         server.device, argc >= 5 ? argv[4] : "0");
+	if (mount("user_id=0,", argv[1], "fuse", MS_NOSUID | MS_NODEV, options))
 		fail("mount");
 	puts("ready");
 	fflush(stdout);

@@ -4,6 +4,7 @@
  *
  *   hangs memory FILE CALLS    they lie in FILE, of a file system that does not answer cuscope
  *   hangs page - CALLS         in a page of userfaultfd that is never served
+ *   hangs pages FILE CALLS     each in another page of FILE, over and over again
  *   hangs code FILE CALLS      names are harmless, but FILE is mapped as code
  *   hangs none - CALLS         harmless
  *
@@ -20,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define BYTES  (64 * 4096)
 #define EXPORT __attribute__((visibility("default"), noipa))
 
 EXPORT int cuInit(unsigned flags);
@@ -61,7 +63,7 @@ static void fail(const char *what)
 static void *of_file(const char *path, int protection)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *memory = fd < 0 ? MAP_FAILED : mmap(NULL, 65536, protection, MAP_PRIVATE, fd, 0);
+	void *memory = fd < 0 ? MAP_FAILED : mmap(NULL, BYTES, protection, MAP_PRIVATE, fd, 0);
 
 	if (memory == MAP_FAILED)
 		fail(path);
@@ -90,7 +92,7 @@ int main(int argc, char **argv)
 
 	if (argc != 4)
 		return 2;
-	if (!strcmp(argv[1], "memory"))
+	if (!strcmp(argv[1], "memory") || !strcmp(argv[1], "pages"))
 		name = of_file(argv[2], PROT_READ);
 	else if (!strcmp(argv[1], "page"))
 		name = of_nobody();
@@ -100,6 +102,8 @@ int main(int argc, char **argv)
 	for (long i = 0; i < calls; i++) {
 		void *function;
 
+		if (!strcmp(argv[1], "pages") && i)
+			name += i % 64 ? 4096 : -63 * 4096;
 		cuModuleGetFunction(&function, handles[i % 64], name);
 		cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
 	}
@@ -107,5 +111,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strcmp(argv[1], "page"))
 		sleep(3); /* its end lets go who reads it */
+	else if (!strcmp(argv[1], "pages"))
+		sleep(8);
 	return 0;
 }

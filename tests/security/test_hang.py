@@ -124,6 +124,85 @@ def test_one_that_hangs_does_not_cost_another_its_names(case):
         checks.equal("launches by name", CALLS, named)
 
 
+def pages_of(case):
+    """64 pages with a kernel's name each."""
+    path = case.path("pages")
+    with open(path, "wb") as file:
+        for page in range(64):
+            file.write(f"_Z5late{page % 10}v".encode().ljust(4096, b"\0"))
+    return path
+
+
+def test_a_server_that_is_always_just_in_time_is_not_waited_for_for_ever(case):
+    """0.4 s each, of 0.5: 20 pages in the 8 s that it lives. What root runs has its names."""
+    with serve(case, pages_of(case), 1234, 400) as (server, file):
+        program = Places.program("hostile-hangs")
+        script = case.path("both.sh")
+        with open(script, "w") as out:
+            out.write(f"setpriv --reuid 1234 --clear-groups {program} pages {file} 64\n{program} none - {CALLS}\n")
+        trace = case.start_trace(["--layer", "driver"], ["--", "/bin/sh", script])
+        result = end_within(case, trace, LIMIT, server)
+        late = server.err().count("late answer")
+    checks.equal("status", 0, result.status)
+    checks.equal("calls", MADE + 2 * 64 + 1, result.summary["calls"]["total"])
+    if late > 14:
+        raise Failure(f"{late} late answers were waited for")
+    if not result.summary["missed"]["lost"]["no_answer"]:
+        raise Failure(f"nothing is counted: {result.summary['missed']}")
+    checks.equal("the list of what was missed", 1, len(result.said("no_answer")))
+    checks.contains("what the user is told", "have made cuscope wait for 4 s", result.err)
+    named = sum(call.get("kernel") == "harmless()" for call in result.calls(name="cuLaunchKernel"))
+    checks.equal("launches by name", CALLS, named)
+
+
+CONTAINER = """
+import ctypes, os, sys
+begin, go = os.pipe(), os.pipe()
+container = os.fork()
+if container:
+    os.read(begin[0], 1)
+    for kind in "uid", "gid":
+        with open(f"/proc/{container}/{kind}_map", "w") as file:
+            file.write("0 100000 10")
+    os.write(go[1], b"x")
+    os.waitpid(container, 0)
+    sys.exit()
+ctypes.CDLL(None).unshare(0x10000000)
+os.write(begin[1], b"x")
+os.read(go[0], 1)
+for user in 1, 2:
+    if not os.fork():
+        os.setgroups([]), os.setuid(user)
+        os.execv(sys.argv[1], sys.argv[1:])
+os.wait(), os.wait()
+"""
+
+
+def test_one_with_many_uids_is_waited_for_like_one(case):
+    """Two processes of one user namespace, of a user each: together they get what one would."""
+    with serve(case, pages_of(case), 1234, 400) as (server, file):
+        trace = case.start_trace(["--layer", "driver"],
+                                 ["--", "python3", "-c", CONTAINER, Places.program("hostile-hangs"),
+                                  "pages", file, 32])
+        result = end_within(case, trace, LIMIT, server)
+        late = server.err().count("late answer")
+    checks.equal("calls", 2 * (1 + 2 * 32), result.summary["calls"]["total"])
+    if not 8 < late < 15:
+        raise Failure(f"{late} late answers were waited for")
+
+
+def test_a_slow_disk_is_not_taken_for_that(case):
+    """Mapped by a server of root's, 25 ms a page: all is read."""
+    with serve(case, pages_of(case), 0, 25) as (server, file):
+        trace = case.start_trace(["--layer", "driver"],
+                                 ["--", Places.program("hostile-hangs"), "pages", file, 64])
+        result = end_within(case, trace, LIMIT, server)
+        late = server.err().count("late answer")
+    checks.equal("complete", True, result.summary["missed"]["complete"])
+    if late < 64:
+        raise Failure(f"only {late} answers were late: the test says nothing")
+
+
 def test_nothing_of_cuscope_stays_behind(case):
     """A helper that waits has nothing of the trace open: what reads its output sees the end."""
     with serve(case, text_of(case, "_Z8unreadv")) as (server, file):
@@ -138,7 +217,7 @@ def test_nothing_of_cuscope_stays_behind(case):
                 fds = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
             except OSError:
                 continue
-            bad = [fd for fd in fds if not fd.startswith(("/dev/null", "socket:"))]
+            bad = [fd for fd in fds if not fd.startswith(("/dev/null", "socket:", f"/proc/{pid}/schedstat"))]
             if bad and "mount" not in " ".join(bad):
                 raise Failure(f"process {pid} still has open: {bad}")
         server.stop()

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "probe/helper_inside.h"
 #include "probe/maps.h"
 #include "probe/memory.h"
+#include "probe/person.h"
 
 static char folder[] = "/tmp/cuscope-helper-XXXXXX";
 
@@ -155,7 +157,7 @@ static void who_does_not_answer_is_given_up(void **state)
 	snprintf(path, sizeof(path), "%s/fifo", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	fd = open(path, O_PATH);
-	helper_note(fd, pid);
+	helper_note(fd, pid, person_of_process(pid));
 	assert_int_equal(helper_pread(fd, seen, 1, 0), -1);
 	assert_int_equal(errno, ETIMEDOUT);
 	assert_int_equal(helper_unanswered(), before + 1);
@@ -172,6 +174,124 @@ static void who_does_not_answer_is_given_up(void **state)
 	close(fd);
 	end_target(pid);
 	end_target(other);
+}
+
+/* Who answers late, and in time. */
+static pid_t answer_after(const char *path, unsigned ms)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		usleep(ms * 1000);
+		_exit(open(path, O_WRONLY) < 0);
+	}
+	return pid;
+}
+
+static bool is_refused(pid_t pid, uint64_t person)
+{
+	bool refused;
+
+	helper_lock();
+	refused = waits_refuse(pid, person);
+	helper_unlock();
+	return refused;
+}
+
+static void charge(pid_t pid, uint64_t person, uint64_t ms)
+{
+	helper_lock();
+	waits_charge(pid, person, ms * 1000000);
+	helper_unlock();
+}
+
+static void who_answers_late_again_and_again_is_not_waited_for(void **state)
+{
+	const uint64_t person = 4711;
+	char path[64], seen[1], why[512];
+	pid_t pid = make_target(), told = 0, server;
+	uint64_t before = helper_unanswered();
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/late", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_PATH);
+	helper_note(fd, pid, person);
+	charge(pid, person, 3800);
+	assert_false(is_refused(pid, person));
+	server = answer_after(path, 500);
+	assert_int_equal(helper_pread(fd, seen, 1, 0), -1);
+	assert_int_equal(errno, ESPIPE); /* that is an answer */
+	waitpid(server, NULL, 0);
+
+	assert_true(is_refused(pid, person));
+	assert_false(is_refused(pid, person + 1));
+	assert_false(helper_was_unanswered(fd));
+	assert_int_equal(helper_pread(fd, seen, 1, 0), -1);
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_true(helper_was_unanswered(fd));
+	assert_int_equal(helper_unanswered(), before + 1);
+	assert_true(helper_news(&told, why, sizeof(why)));
+	assert_int_equal(told, pid);
+	assert_non_null(strstr(why, ": memory and files of this user's processes have made"));
+	close(fd);
+	end_target(pid);
+}
+
+/* A machine that is busy, and files of root's servers, are nobody's fault. */
+static void reading_what_answers_at_once_costs_nothing(void **state)
+{
+	const uint64_t person = 4712;
+	char path[64], text[HELPER_BYTES] = "", seen[HELPER_BYTES];
+	pid_t pid = make_target();
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/plain", folder);
+	fd = open(path, O_CREAT | O_RDWR, 0600);
+	assert_int_equal(write(fd, text, sizeof(text)), sizeof(text));
+	helper_note(fd, pid, person);
+	charge(pid, person, 3900);
+	for (int i = 0; i < 2000; i++)
+		assert_true(helper_pread(fd, seen, 1, (uint64_t)i * 7 % sizeof(text)) == 1);
+	assert_false(is_refused(pid, person));
+	close(fd);
+	end_target(pid);
+}
+
+static void helpers_that_hang_count_until_they_end(void **state)
+{
+	const uint64_t person = 4713;
+	int pairs[4][2];
+
+	for (int i = 0; i < 4; i++) {
+		assert_false(is_refused(getppid(), person));
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pairs[i]), 0);
+		helper_lock();
+		waits_give_up(i + 1000000, person, "a page", 500, pairs[i][0]);
+		helper_unlock();
+	}
+	assert_true(is_refused(getppid(), person));
+	assert_false(is_refused(getppid(), person + 1));
+	close(pairs[0][1]); /* as when its helper ends */
+	usleep(150000);
+	assert_false(is_refused(getppid(), person));
+	for (int i = 1; i < 4; i++)
+		close(pairs[i][1]);
+}
+
+/* One of a process that is gone, by the root of another: that one is not to blame. */
+static void who_is_gone_is_not_given_up_for_others(void **state)
+{
+	pid_t pid = make_target();
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	helper_lock();
+	waits_give_up(pid, PERSON_UNKNOWN, "a file", 2000, pair[0]);
+	helper_unlock();
+	assert_false(helper_gave_up(pid));
+	close(pair[1]);
+	end_target(pid);
 }
 
 static void a_helper_that_was_killed_is_replaced(void **state)
@@ -232,6 +352,10 @@ int main(void)
 		TEST(a_helper_that_was_killed_is_replaced),
 		TEST(a_child_reads_by_itself),
 		TEST(who_does_not_answer_is_given_up),
+		TEST(who_answers_late_again_and_again_is_not_waited_for),
+		TEST(reading_what_answers_at_once_costs_nothing),
+		TEST(helpers_that_hang_count_until_they_end),
+		TEST(who_is_gone_is_not_given_up_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

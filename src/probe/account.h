@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long somebody has made cuscope wait. What is waited is put in and leaks out again; who has
+ * too much of it is not waited for until half of that has gone. A server that answers each time
+ * just before the limit gets a tenth of the time by that, and no more than ACCOUNT_MOST_NS at once.
+ *
+ * What is honest fits in: waits for this machine's disks and root's file servers are not put in
+ * where they can be told (helper_inside.h), and 200 pages that a bad disk needs 20 ms for can be
+ * waited for at once.
+ */
+#ifndef CUSCOPE_PROBE_ACCOUNT_H
+#define CUSCOPE_PROBE_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ACCOUNT_MOST_NS  4000000000ull
+#define ACCOUNT_AGAIN_NS 2000000000ull
+#define ACCOUNT_LEAK     10 /* of ten seconds, one */
+
+struct account {
+	uint64_t waited_ns, at_ns;
+	bool over;
+};
+
+/* True: that was too much, and was not before. */
+bool account_charge(struct account *account, uint64_t waited_ns, uint64_t now_ns);
+
+/* Whether nothing is to be waited for now. */
+bool account_is_over(struct account *account, uint64_t now_ns);
+
+bool account_is_empty(struct account *account, uint64_t now_ns);
+
+#endif

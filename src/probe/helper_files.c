@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+/* Of helper.h: files, and what is known of those that are open. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "probe/helper.h"
+#include "probe/helper_inside.h"
+#include "probe/person.h"
+
+#define NOTES_MAX 16384 /* descriptors; those beyond are opened for their path only */
+#define CACHED_NS 20000000ull
+
+/* What is known of a descriptor that was opened for a target. */
+struct note {
+	pid_t pid;
+	uint32_t number; /* of the opening: a descriptor may be another file's by now */
+	uint64_t person;
+	bool is_path, is_users, is_roots, unanswered;
+};
+
+static struct {
+	struct note notes[NOTES_MAX];
+	uint32_t openings;
+	/* the last piece of a file that was read: tables are read a few bytes at a time */
+	bool any_cached;
+	int cached_fd;
+	uint32_t cached_number;
+	uint64_t cached_at, cached_len, cached_ns;
+	char cached[HELPER_BYTES];
+} files;
+
+void files_end(void)
+{
+	files.any_cached = false;
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static void note_opening(int fd, const struct note *note)
+{
+	if (fd < 0 || fd >= NOTES_MAX)
+		return;
+	files.notes[fd] = *note;
+	files.notes[fd].number = ++files.openings;
+}
+
+void helper_note(int fd, pid_t pid, uint64_t person)
+{
+	helper_lock();
+	note_opening(fd, &(struct note){ .pid = pid, .person = person, .is_path = true });
+	helper_unlock();
+}
+
+/* What was asked for by `request`: the descriptor, or what went wrong. */
+static int open_file(const struct helper_request *request, uint64_t person, int *by_map)
+{
+	const struct helper_answer *answer;
+	int fd, rc;
+
+	answer = helper_ask(-1, &fd, &rc);
+	if (!rc && by_map)
+		*by_map = answer->by_map;
+	if (!rc && answer->result < 0)
+		rc = (int)answer->result;
+	if (!rc && fd < 0)
+		rc = -EMFILE;
+	if (!rc && fd >= NOTES_MAX && answer->is_path) {
+		close(fd); /* it could not be told from others */
+		rc = -EMFILE;
+	}
+	if (rc)
+		return rc;
+	note_opening(fd, &(struct note){ .pid = request->pid,
+	                                 .person = person,
+	                                 .is_path = answer->is_path,
+	                                 .is_users = answer->is_users,
+	                                 .is_roots = answer->is_roots });
+	return fd;
+}
+
+static int put_path(struct helper_request *request, const char *path)
+{
+	size_t len = strlen(path);
+
+	if (len >= sizeof(request->path))
+		return -ENAMETOOLONG;
+	memcpy(request->path, path, len + 1);
+	return 0;
+}
+
+static int open_mapping(pid_t pid, uint64_t person, const struct mapping *mapping, int *by_map)
+{
+	struct helper_request *request = helper_request(HELPER_OPEN_MAPPING, pid, person);
+
+	request->mapping = *mapping;
+	put_path(request, mapping->path); /* without it, by map_files only */
+	return open_file(request, person, by_map);
+}
+
+int helper_open_mapping(pid_t pid, const struct mapping *mapping, int *by_map)
+{
+	int fd;
+
+	helper_lock();
+	fd = open_mapping(pid, helper_person(pid), mapping, by_map);
+	helper_unlock();
+	return fd;
+}
+
+int helper_open_gone(pid_t under, const struct mapping *mapping)
+{
+	int by_map, fd;
+
+	helper_lock();
+	fd = open_mapping(under, PERSON_UNKNOWN, mapping, &by_map);
+	helper_unlock();
+	return fd;
+}
+
+int helper_open_in_root(pid_t pid, const char *path)
+{
+	struct helper_request *request;
+	uint64_t person;
+	int fd;
+
+	helper_lock();
+	person = helper_person(pid);
+	request = helper_request(HELPER_OPEN_IN_ROOT, pid, person);
+	fd = put_path(request, path);
+	if (!fd)
+		fd = open_file(request, person, NULL);
+	helper_unlock();
+	return fd;
+}
+
+int helper_dup(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy < 0)
+		return copy;
+	helper_lock();
+	if (copy < NOTES_MAX)
+		files.notes[copy] = fd < NOTES_MAX ? files.notes[fd] : (struct note){ 0 };
+	helper_unlock();
+	return copy;
+}
+
+uint64_t helper_mapped_by(int fd)
+{
+	uint64_t person = PERSON_UNKNOWN;
+
+	if (!helper_is_there() || fd < 0 || fd >= NOTES_MAX)
+		return PERSON_UNKNOWN;
+	helper_lock();
+	if (files.notes[fd].pid)
+		person = files.notes[fd].person;
+	helper_unlock();
+	return person;
+}
+
+bool helper_was_unanswered(int fd)
+{
+	bool unanswered;
+
+	if (!helper_is_there() || fd < 0 || fd >= NOTES_MAX)
+		return false;
+	helper_lock();
+	unanswered = files.notes[fd].is_path && files.notes[fd].unanswered;
+	helper_unlock();
+	return unanswered;
+}
+
+bool helper_is_users(int fd)
+{
+	bool is_users;
+
+	if (!helper_is_there() || fd < 0 || fd >= NOTES_MAX)
+		return false;
+	helper_lock();
+	is_users = files.notes[fd].is_path && files.notes[fd].is_users;
+	helper_unlock();
+	return is_users;
+}
+
+static bool is_cached(int fd, const struct note *note, uint64_t offset)
+{
+	return files.any_cached && files.cached_fd == fd && files.cached_number == note->number &&
+	       offset >= files.cached_at && offset - files.cached_at < files.cached_len &&
+	       helper_now_ns() - files.cached_ns < CACHED_NS;
+}
+
+/* The piece of the file that begins at `offset`. */
+static int fill_cache(int fd, const struct note *note, uint64_t offset)
+{
+	struct helper_request *request = helper_request(HELPER_PREAD, note->pid, note->person);
+	const struct helper_answer *answer;
+	int none, rc;
+
+	files.any_cached = false;
+	request->address = offset;
+	request->bytes = HELPER_BYTES;
+	request->is_roots = note->is_roots;
+	answer = helper_ask(fd, &none, &rc);
+	if (rc || answer->result < 0)
+		return rc ? rc : (int)answer->result;
+	files.any_cached = true;
+	files.cached_fd = fd;
+	files.cached_number = note->number;
+	files.cached_at = offset;
+	files.cached_len = (uint64_t)answer->result;
+	files.cached_ns = helper_now_ns();
+	memcpy(files.cached, answer->data, (size_t)answer->result);
+	return 0;
+}
+
+/* Of a copy, too: who reads a file keeps one of its own. */
+static void note_unanswered(uint32_t number)
+{
+	for (size_t i = 0; i < NOTES_MAX; i++)
+		if (files.notes[i].number == number)
+			files.notes[i].unanswered = true;
+}
+
+static ssize_t pread_aside(int fd, const struct note *note, void *to, size_t bytes, uint64_t offset)
+{
+	uint64_t into;
+	int rc;
+
+	if (!is_cached(fd, note, offset)) {
+		rc = fill_cache(fd, note, offset);
+		if (rc == -ETIMEDOUT)
+			note_unanswered(note->number);
+		if (rc) {
+			errno = -rc;
+			return -1;
+		}
+	}
+	into = offset - files.cached_at;
+	if (into >= files.cached_len)
+		return 0;
+	if (bytes > files.cached_len - into)
+		bytes = files.cached_len - into;
+	memcpy(to, files.cached + into, bytes);
+	return (ssize_t)bytes;
+}
+
+ssize_t helper_pread(int fd, void *to, size_t bytes, uint64_t offset)
+{
+	struct note note = { 0 };
+	ssize_t n = -1;
+
+	if (helper_is_there() && fd >= 0 && fd < NOTES_MAX) {
+		helper_lock();
+		note = files.notes[fd];
+		if (note.is_path)
+			n = pread_aside(fd, &note, to, bytes, offset);
+		helper_unlock();
+	}
+	return note.is_path ? n : pread(fd, to, bytes, (off_t)offset);
+}
+
+/* ---- stat ---------------------------------------------------------------------------------- */
+
+static int known_stat(int folder, const char *path, int flags, struct stat *st)
+{
+	struct statx x;
+
+	if (statx(folder, path, flags | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &x))
+		return -1;
+	memset(st, 0, sizeof(*st));
+	st->st_dev = makedev(x.stx_dev_major, x.stx_dev_minor);
+	st->st_ino = x.stx_ino;
+	st->st_mode = x.stx_mode;
+	st->st_uid = x.stx_uid;
+	st->st_gid = x.stx_gid;
+	st->st_nlink = x.stx_nlink;
+	st->st_size = (off_t)x.stx_size;
+	st->st_mtim = (struct timespec){ x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec };
+	st->st_ctim = (struct timespec){ x.stx_ctime.tv_sec, x.stx_ctime.tv_nsec };
+	return 0;
+}
+
+int file_stat(int fd, struct stat *st)
+{
+	return known_stat(fd, "", AT_EMPTY_PATH, st);
+}
+
+int path_stat(const char *path, struct stat *st)
+{
+	return known_stat(AT_FDCWD, path, 0, st);
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT
+/* Of helper.h: who is not asked any more, for good or for a while, and what is said of that. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "probe/account.h"
+#include "probe/helper.h"
+#include "probe/helper_inside.h"
+#include "probe/person.h"
+
+#define OF_USER_MAX 4   /* helpers that hang for a user; then all of his targets are given up */
+#define OF_ALL_MAX  16  /* and for all; then nobody's memory is read any more */
+#define NEWS_MAX    64  /* sentences; who goes on is counted only */
+#define KEPT_MAX    512 /* targets, and users, before those that do not matter are forgotten */
+#define ENDED_NS    100000000ull /* how often helpers are looked at that hang */
+#define PERSON_NS   10000000ull  /* how long a process is taken for the same user's */
+
+/* A target that did not answer. */
+struct given_up {
+	pid_t pid;
+	uint64_t started; /* tells it from a later one of the same pid */
+	UT_hash_handle hh;
+};
+
+struct user {
+	uint64_t person;
+	unsigned hung;
+	struct account account;
+	bool told;
+	UT_hash_handle hh;
+};
+
+/* A helper that hangs; its end closes the socket's other end. */
+struct hanging {
+	int socket;
+	uint64_t person;
+};
+
+struct news {
+	pid_t pid;
+	char text[512];
+};
+
+static struct {
+	uint64_t unanswered;
+	struct given_up *given_up;
+	struct user *users;
+	struct hanging hanging[OF_ALL_MAX];
+	unsigned n_hanging;
+	uint64_t looked_ns; /* at them */
+	struct news news[NEWS_MAX];
+	size_t n_news, told_news;
+	/* asked last */
+	pid_t pid;
+	uint64_t person, person_ns;
+} waits;
+
+uint64_t helper_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- who it is ----------------------------------------------------------------------------- */
+
+/* Before anything is asked: who waits for long may find the process gone. */
+uint64_t waits_person(pid_t pid)
+{
+	uint64_t now = helper_now_ns();
+
+	if (pid == getpid())
+		return PERSON_UNKNOWN;
+	if (waits.pid != pid || now - waits.person_ns > PERSON_NS) {
+		waits.person = person_of_process(pid);
+		waits.person_ns = now;
+		waits.pid = pid;
+	}
+	return waits.person;
+}
+
+/* Does not wait for the process's memory. 0: it is gone. */
+static uint64_t start_time(pid_t pid)
+{
+	char path[64], line[1024], *at;
+	int spaces = 0;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	stat = fopen(path, "re");
+	if (!stat)
+		return 0;
+	at = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
+	fclose(stat);
+	for (; at && *at && spaces < 20; at++)
+		spaces += *at == ' ';
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static struct user *find_user(uint64_t person)
+{
+	struct user *user;
+
+	HASH_FIND(hh, waits.users, &person, sizeof(person), user);
+	return user;
+}
+
+static void forget_users(void)
+{
+	uint64_t now = helper_now_ns();
+	struct user *user, *next;
+
+	HASH_ITER (hh, waits.users, user, next) {
+		if (!user->hung && account_is_empty(&user->account, now)) {
+			HASH_DEL(waits.users, user);
+			free(user);
+		}
+	}
+}
+
+static struct user *get_user(uint64_t person)
+{
+	struct user *user = find_user(person);
+
+	if (user)
+		return user;
+	if (HASH_COUNT(waits.users) >= KEPT_MAX)
+		forget_users();
+	user = xcalloc(1, sizeof(*user));
+	user->person = person;
+	HASH_ADD(hh, waits.users, person, sizeof(user->person), user);
+	return user;
+}
+
+/* ---- helpers that hang --------------------------------------------------------------------- */
+
+static void forget_ended(void)
+{
+	uint64_t now = helper_now_ns();
+
+	if (now - waits.looked_ns < ENDED_NS)
+		return;
+	waits.looked_ns = now;
+	for (unsigned i = waits.n_hanging; i-- > 0;) {
+		struct pollfd end = { .fd = waits.hanging[i].socket };
+
+		if (poll(&end, 1, 0) <= 0)
+			continue;
+		close(end.fd);
+		get_user(waits.hanging[i].person)->hung--;
+		waits.hanging[i] = waits.hanging[--waits.n_hanging];
+	}
+}
+
+bool waits_refuse(pid_t pid, uint64_t person)
+{
+	struct given_up *given_up;
+	struct user *user;
+	uint64_t started;
+
+	if (waits.n_hanging)
+		forget_ended();
+	if (waits.n_hanging >= OF_ALL_MAX)
+		return true;
+	HASH_FIND_INT(waits.given_up, &pid, given_up);
+	started = given_up ? start_time(pid) : 0;
+	if (given_up && (!started || given_up->started == started))
+		return true;
+	user = find_user(person);
+	return user &&
+	       (user->hung >= OF_USER_MAX || account_is_over(&user->account, helper_now_ns()));
+}
+
+/* ---- giving up ----------------------------------------------------------------------------- */
+
+static struct news *add_news(pid_t pid)
+{
+	if (waits.n_news == NEWS_MAX)
+		return NULL;
+	waits.news[waits.n_news].pid = pid;
+	return &waits.news[waits.n_news++];
+}
+
+static void tell(pid_t pid, const char *what, int ms, const char *more)
+{
+	struct news *news = add_news(pid);
+
+	if (news)
+		snprintf(news->text, sizeof(news->text),
+		         "process %d: reading %s was not answered within %g s (by a FUSE file, "
+		         "userfaultfd or a file server?): neither its memory nor its files are "
+		         "read any more, so kernels may stay without names and libraries "
+		         "unhooked%s",
+		         pid, what, ms / 1000.0, more);
+}
+
+static void tell_over(pid_t pid)
+{
+	struct news *news = add_news(pid);
+
+	if (news)
+		snprintf(news->text, sizeof(news->text),
+		         "process %d: memory and files of this user's processes have made cuscope "
+		         "wait for %g s (a FUSE file, userfaultfd or a file server?): they are not "
+		         "read for some %g s, and again when they go on so, so kernels may stay "
+		         "without names and libraries unhooked",
+		         pid, ACCOUNT_MOST_NS / 1e9,
+		         (ACCOUNT_MOST_NS - ACCOUNT_AGAIN_NS) * ACCOUNT_LEAK / 1e9);
+}
+
+void waits_charge(pid_t pid, uint64_t person, uint64_t waited_ns)
+{
+	struct user *user = get_user(person);
+	bool over = account_charge(&user->account, waited_ns, helper_now_ns());
+
+	if (over && !user->told)
+		tell_over(pid);
+	user->told |= over;
+}
+
+static void forget_given_up(void)
+{
+	struct given_up *given_up, *next;
+
+	HASH_ITER (hh, waits.given_up, given_up, next) {
+		if (start_time(given_up->pid) != given_up->started) {
+			HASH_DEL(waits.given_up, given_up);
+			free(given_up);
+		}
+	}
+}
+
+static void add_given_up(pid_t pid)
+{
+	struct given_up *given_up;
+
+	HASH_FIND_INT(waits.given_up, &pid, given_up);
+	if (!given_up) {
+		if (HASH_COUNT(waits.given_up) >= KEPT_MAX)
+			forget_given_up();
+		given_up = xcalloc(1, sizeof(*given_up));
+		given_up->pid = pid;
+		HASH_ADD_INT(waits.given_up, pid, given_up);
+	}
+	given_up->started = start_time(pid);
+}
+
+/* Of a process that is gone there is nothing more to be read, and its paths are looked for under
+ * the root of others. */
+void waits_give_up(pid_t pid, uint64_t person, const char *what, int ms, int socket)
+{
+	struct user *user = get_user(person);
+
+	waits.hanging[waits.n_hanging++] = (struct hanging){ socket, person };
+	user->hung++;
+	if (person != PERSON_UNKNOWN)
+		add_given_up(pid);
+	if (waits.n_hanging == OF_ALL_MAX)
+		tell(pid, what, ms, "; as too many hang, nobody's are until some have ended");
+	else if (user->hung == OF_USER_MAX)
+		tell(pid, what, ms,
+		     "; nor are those of other processes of this user, while four such reads hang");
+	else
+		tell(pid, what, ms, "");
+	waits_charge(pid, person, (uint64_t)ms * 1000000);
+}
+
+void waits_unanswered(void)
+{
+	waits.unanswered++;
+}
+
+void waits_end(void)
+{
+	struct given_up *given_up, *next_given_up;
+	struct user *user, *next;
+
+	while (waits.n_hanging)
+		close(waits.hanging[--waits.n_hanging].socket);
+	HASH_ITER (hh, waits.given_up, given_up, next_given_up) {
+		HASH_DEL(waits.given_up, given_up);
+		free(given_up);
+	}
+	HASH_ITER (hh, waits.users, user, next) {
+		HASH_DEL(waits.users, user);
+		free(user);
+	}
+	waits.pid = 0;
+}
+
+/* ---- what is asked of outside -------------------------------------------------------------- */
+
+bool helper_gave_up(pid_t pid)
+{
+	bool gave_up;
+
+	helper_lock();
+	gave_up = waits_refuse(pid, waits_person(pid));
+	helper_unlock();
+	return gave_up;
+}
+
+uint64_t helper_unanswered(void)
+{
+	uint64_t n;
+
+	helper_lock();
+	n = waits.unanswered;
+	helper_unlock();
+	return n;
+}
+
+bool helper_news(pid_t *pid, char *text, size_t size)
+{
+	bool any;
+
+	helper_lock();
+	any = waits.told_news < waits.n_news;
+	if (any) {
+		*pid = waits.news[waits.told_news].pid;
+		snprintf(text, size, "%s", waits.news[waits.told_news].text);
+		waits.told_news++;
+	}
+	helper_unlock();
+	return any;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Who stands behind a file system: this machine, root, or a user by FUSE. */
+#ifndef CUSCOPE_PROBE_MOUNTS_H
+#define CUSCOPE_PROBE_MOUNTS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/vfs.h>
+
+/* Whether reading a file waits for nothing but this machine's own devices. */
+bool mount_is_local(const struct statfs *fs);
+
+/*
+ * Whether a file that the process has open or mapped is of a FUSE that another than root has
+ * mounted, and whether it is of a file system that root has, so that who makes it slow is none of
+ * its users. Of some neither is known. Asks the file system's server.
+ */
+void file_served_by(pid_t pid, int fd, bool *user, bool *root);
+
+/* Whether a file was found in a mount of this process that is root's. Asks nobody. */
+bool file_is_on_roots_mount(int fd);
+
+#endif
