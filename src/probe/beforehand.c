@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "probe/helper.h"
 #include "probe/libraries.h"
 #include "probe/maps.h"
+#include "probe/roots_path.h"
 
 #define CACHE_MAX (32u << 20)
 #define FILES_MAX 64 /* each costs some 10 ms */
@@ -35,35 +35,23 @@ static bool is_cuda_name(const char *name)
 
 /* ---- who may change it --------------------------------------------------------------------- */
 
-static bool is_roots(const struct stat *st)
-{
-	return st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
 int beforehand_open(const char *path)
 {
-	char *real = realpath(path, NULL), *slash;
+	int by_path = roots_path_open(path), fd;
+	char self[64];
 	struct stat st;
-	int fd = -1;
 
-	if (!real)
-		return -errno;
-	for (slash = real; slash; slash = strchr(slash + 1, '/')) {
-		char after = slash[1];
-
-		slash[1] = '\0'; /* "/", "/usr/", ... */
-		if (lstat(real, &st) || !S_ISDIR(st.st_mode) || !is_roots(&st))
-			break;
-		slash[1] = after;
+	if (by_path < 0)
+		return by_path;
+	if (file_stat(by_path, &st) || !S_ISREG(st.st_mode)) {
+		close(by_path);
+		return -EACCES;
 	}
-	if (!slash)
-		fd = open(real, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	free(real);
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_roots(&st))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -EACCES;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", by_path);
+	fd = open(self, O_RDONLY | O_CLOEXEC);
+	fd = fd < 0 ? -errno : fd;
+	close(by_path);
+	return fd;
 }
 
 static int found(void *data, const char *path)
@@ -149,39 +137,18 @@ static void look_in_cache(struct finding *finding)
 
 /* ---- LD_LIBRARY_PATH of this process ------------------------------------------------------- */
 
-/* Before anything in it is looked for: each folder of the way, and each link, is root's. */
-static bool is_roots_folder(const char *folder)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	if (snprintf(path, sizeof(path) - 1, "%s", folder) >= (int)sizeof(path) - 1)
-		return false;
-	for (char *slash = path; slash; slash = strchr(slash + 1, '/')) {
-		char at = *slash;
-
-		if (slash > path)
-			*slash = '\0';
-		if (lstat(slash > path ? path : "/", &st) || st.st_uid ||
-		    (!S_ISLNK(st.st_mode) && !is_roots(&st)))
-			return false;
-		*slash = at;
-	}
-	return lstat(path, &st) == 0 && !st.st_uid && (S_ISLNK(st.st_mode) || is_roots(&st));
-}
-
 static void look_in_folder(struct finding *finding, const char *folder)
 {
 	static const char *const names[] = { "libcuda.so.1", "libcudart.so.*" };
 	char pattern[PATH_MAX];
 	glob_t files;
 
-	if (folder[0] != '/' || strpbrk(folder, "*?[\\") || !is_roots_folder(folder))
+	if (folder[0] != '/' || strpbrk(folder, "*?[\\"))
 		return;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (snprintf(pattern, sizeof(pattern), "%s/%s", folder, names[i]) >=
 		            (int)sizeof(pattern) ||
-		    glob(pattern, 0, NULL, &files))
+		    roots_path_glob(pattern, &files))
 			continue;
 		for (size_t k = 0; k < files.gl_pathc; k++)
 			found(finding, files.gl_pathv[k]);

@@ -2,9 +2,13 @@
 #include "probe/libraries.h"
 
 #include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "probe/roots_path.h"
 
 /* Drivers first. The places of packages, containers (/usr/local/nvidia), toolkits, wheels, conda.
  */
@@ -46,7 +50,18 @@ static const char *const cupti_places[] = {
 
 #define SEEN_MAX 64
 
-static int each_place(const char *const *patterns, size_t count,
+/* Where it lies, if it is to be taken; the caller frees it. */
+static char *real_path(const char *path, bool roots_only)
+{
+	int fd = roots_only ? roots_path_open(path) : -1;
+	char *real = fd >= 0 ? roots_path_real(fd) : NULL;
+
+	if (fd >= 0)
+		close(fd);
+	return roots_only ? real : realpath(path, NULL);
+}
+
+static int each_place(const char *const *patterns, size_t count, bool roots_only,
                       int (*each)(void *data, const char *path), void *data)
 {
 	char *seen[SEEN_MAX];
@@ -56,10 +71,11 @@ static int each_place(const char *const *patterns, size_t count,
 	for (size_t i = 0; i < count && !r; i++) {
 		glob_t found;
 
-		if (glob(patterns[i], 0, NULL, &found))
+		if (roots_only ? roots_path_glob(patterns[i], &found)
+		               : glob(patterns[i], 0, NULL, &found))
 			continue;
 		for (size_t k = 0; k < found.gl_pathc && !r && n_seen < SEEN_MAX; k++) {
-			char *real = realpath(found.gl_pathv[k], NULL);
+			char *real = real_path(found.gl_pathv[k], roots_only);
 			size_t s = 0;
 
 			while (real && s < n_seen && strcmp(seen[s], real))
@@ -80,15 +96,16 @@ static int each_place(const char *const *patterns, size_t count,
 
 int libraries_each(int (*each)(void *data, const char *path), void *data)
 {
-	return each_place(places, PLACES, each, data);
+	return each_place(places, PLACES, false, each, data);
 }
 
 int libraries_cupti_each(int (*each)(void *data, const char *path), void *data)
 {
-	return each_place(cupti_places, sizeof(cupti_places) / sizeof(*cupti_places), each, data);
+	return each_place(cupti_places, sizeof(cupti_places) / sizeof(*cupti_places), false, each,
+	                  data);
 }
 
 int libraries_system_each(int (*each)(void *data, const char *path), void *data)
 {
-	return each_place(places, PLACES - USERS_LAST, each, data);
+	return each_place(places, PLACES - USERS_LAST, true, each, data);
 }

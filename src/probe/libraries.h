@@ -9,7 +9,7 @@
  */
 int libraries_each(int (*each)(void *data, const char *path), void *data);
 
-/* The same without the folders of users. */
+/* The same without the folders of users, by ways that are root's only (roots_path.h). */
 int libraries_system_each(int (*each)(void *data, const char *path), void *data);
 
 /* The same for libcupti, which GPU times are had by. */

@@ -6,6 +6,7 @@ Who reads such a page, or opens such a file, waits in the kernel, and SIGKILL do
 import contextlib
 import os
 import subprocess
+import tempfile
 import time
 
 import checks
@@ -17,11 +18,11 @@ LIMIT = 20            # the file system is gone after 30 s: it is not to be what
 
 
 @contextlib.contextmanager
-def serve(case, content, *user):
+def serve(case, content, *user, folder=None):
     """A file that no process of cuscope's gets an answer about."""
     if not os.path.exists("/dev/fuse"):
         raise Skip("no /dev/fuse")
-    folder = case.path("mount")
+    folder = folder or case.path("mount")
     os.makedirs(folder)
     server = case.program("hostile-fuse", folder, content, 30, *user, name="server")
     try:
@@ -201,6 +202,28 @@ def test_a_slow_disk_is_not_taken_for_that(case):
     checks.equal("complete", True, result.summary["missed"]["complete"])
     if late < 64:
         raise Failure(f"only {late} answers were late: the test says nothing")
+
+
+def look_in(case, through_link):
+    """A trace by root whose LD_LIBRARY_PATH leads to a user's server, from a folder of root's."""
+    with tempfile.TemporaryDirectory(dir="/run") as roots:
+        place = os.path.join(roots, "place")
+        mount = case.path("mount") if through_link else place
+        with serve(case, text_of(case, "nothing"), 1234, -1, folder=mount) as (server, _):
+            if through_link:
+                os.symlink(mount, place)
+            trace = case.start_trace(["--duration", 0.5], ["--name", "nobody-is-called-so"],
+                                     env=dict(case.environment(), LD_LIBRARY_PATH=place))
+            result = end_within(case, trace, LIMIT, server)
+    checks.equal("status", 0, result.status)
+
+
+def test_a_folder_of_libraries_that_hangs(case):
+    look_in(case, through_link=False)
+
+
+def test_a_link_of_roots_to_a_folder_of_libraries_that_hangs(case):
+    look_in(case, through_link=True)
 
 
 def test_nothing_of_cuscope_stays_behind(case):
