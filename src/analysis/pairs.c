@@ -287,17 +287,3 @@ void pairs_end(struct pairs *pairs)
 			let_go(pairs, at(pairs, pairs->waiting[call].oldest));
 	}
 }
-
-bool call_asks_for_work(const struct call *call)
-{
-	switch (call->op) {
-	case OP_LAUNCH:
-	case OP_GRAPH_LAUNCH:
-	case OP_COPY:
-	case OP_SET:
-		return call->correlation && !(call->flags & (CALL_NESTED | CALL_FAILED |
-		                                             CALL_CAPTURED | CALL_UNFINISHED));
-	default:
-		return false;
-	}
-}

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/event.h"
+#include "analysis/work.h"
 
 /* What a table takes at most, where activities come: of a file, and beside other things while a
  * program is traced. */
@@ -68,9 +68,5 @@ void pairs_end(struct pairs *pairs);
 
 /* Halves whose other one had left before for want of room. */
 uint64_t pairs_unjoined(const struct pairs *pairs);
-
-/* Whether a call asks for work that would show as an activity; of nested calls the outer one does.
- */
-bool call_asks_for_work(const struct call *call);
 
 #endif

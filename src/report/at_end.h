@@ -28,10 +28,15 @@ struct consumer *at_end_new(const struct report *report, const struct report_opt
                             const struct at_end_ops *ops);
 
 /* make, event and free of an analysis with NAME_new(void), NAME_event() and NAME_free(). */
-#define AT_END_ANALYSIS(name)                                                                      \
+#define AT_END_ANALYSIS(name) AT_END_MADE_BY(name, name##_new())
+
+/* The same with NAME_new(struct work *): one that asks which calls asked for what ran. */
+#define AT_END_WORK(name) AT_END_MADE_BY(name, name##_new(options->work))
+
+#define AT_END_MADE_BY(name, made)                                                                 \
 	static void *make_##name(const struct report_options *options)                             \
 	{                                                                                          \
-		return name##_new();                                                               \
+		return made;                                                                       \
 	}                                                                                          \
 	static void see_##name(void *analysis, const struct event *event)                          \
 	{                                                                                          \

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <uthash.h>
 
-#include "analysis/join.h"
 #include "analysis/spread.h"
+#include "analysis/work.h"
 #include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"
@@ -19,7 +19,7 @@ struct times {
 	bool has_api, has_queue; /* api: its end is known */
 };
 
-static struct times times_of(const struct join_launch *launch, const struct activity *kernel)
+static struct times times_of(const struct work_call *launch, const struct activity *kernel)
 {
 	uint64_t end_ns = kernel->end_ns > launch->end_ns ? kernel->end_ns : launch->end_ns;
 
@@ -48,11 +48,19 @@ struct row {
 	UT_hash_handle hh;
 };
 
+struct kern_exec;
+
+/* Told of each launch and kernel. */
+typedef void exec_pair(struct kern_exec *exec, const struct work_call *launch,
+                       const struct activity *activity);
+
 struct kern_exec {
 	struct consumer consumer; /* first: what callers hold */
 	const struct report *report;
 	struct report_options options;
-	struct join *join;
+	struct work *work;
+	exec_pair *pair;
+	uint64_t unmatched;
 	struct buf name;
 	uint64_t begin_ns;
 	bool any;
@@ -67,18 +75,29 @@ static struct kern_exec *exec_of(struct consumer *consumer)
 
 static void add_notes(struct kern_exec *exec, const struct run_info *run)
 {
-	uint64_t unmatched = join_unmatched(exec->join);
 
 	if (!exec->any) {
 		report_note_no_gpu_times(exec->options.table, exec->options.part, run);
 		return;
 	}
 	report_note_whole_graphs(exec->options.table, exec->whole_graphs);
-	if (unmatched)
+	if (exec->unmatched)
 		table_note(exec->options.table,
-		           "kernels left out, whose launch was not recorded or is no longer known: %llu",
-		           (unsigned long long)unmatched);
+		           "kernels left out, whose launch was not recorded or is no longer known: "
+		           "%llu",
+		           (unsigned long long)exec->unmatched);
+	report_note_unjoined(&exec->options);
 	report_note_estimated(exec->options.table, run);
+}
+
+static void see_work(void *data, const struct work_done *done, const struct work_call *call)
+{
+	struct kern_exec *exec = data;
+
+	if (work_is_launched(done, call))
+		exec->pair(exec, call, done->activity);
+	else
+		exec->unmatched += done->activity->kind == ACTIVITY_KERNEL;
 }
 
 static int exec_event(struct consumer *self, const struct event *event, struct err *err)
@@ -88,7 +107,8 @@ static int exec_event(struct consumer *self, const struct event *event, struct e
 	exec->any = exec->any || event->type == EVENT_ACTIVITY;
 	exec->whole_graphs +=
 		event->type == EVENT_ACTIVITY && event->activity->kind == ACTIVITY_GRAPH_RUN;
-	return join_event(exec->join, event, err);
+	work_join(exec->work, event, see_work, exec);
+	return table_failed(exec->options.table, err);
 }
 
 static void exec_free(struct consumer *self)
@@ -106,12 +126,12 @@ static void exec_free(struct consumer *self)
 		free(row->kernel_name);
 		free(row);
 	}
-	join_free(exec->join);
+	work_free(exec->work);
 	buf_free(&exec->name);
 	free(exec);
 }
 
-static struct kern_exec *exec_new(const struct consumer_ops *ops, join_pair pair,
+static struct kern_exec *exec_new(const struct consumer_ops *ops, exec_pair *pair,
                                   const struct report *report, const struct report_options *options)
 {
 	struct kern_exec *exec = xcalloc(1, sizeof(*exec));
@@ -119,7 +139,8 @@ static struct kern_exec *exec_new(const struct consumer_ops *ops, join_pair pair
 	exec->consumer.ops = ops;
 	exec->report = report;
 	exec->options = *options;
-	exec->join = join_new(pair, exec);
+	exec->pair = pair;
+	exec->work = work_share(options->work);
 	return exec;
 }
 
@@ -140,7 +161,7 @@ static void add_time(struct kern_exec *exec, uint64_t time_ns)
 	table_s64(exec->options.table, (int64_t)(time_ns - exec->begin_ns));
 }
 
-static void add_times(struct kern_exec *exec, const struct join_launch *launch,
+static void add_times(struct kern_exec *exec, const struct work_call *launch,
                       const struct activity *activity)
 {
 	struct times times = times_of(launch, activity);
@@ -168,10 +189,9 @@ static const char *text_of(struct buf *name)
 	return name->data ? name->data : "";
 }
 
-static int trace_pair(void *data, const struct join_launch *launch, const struct activity *activity,
-                      struct err *err)
+static void trace_pair(struct kern_exec *exec, const struct work_call *launch,
+                       const struct activity *activity)
 {
-	struct kern_exec *exec = data;
 	struct table *table = exec->options.table;
 
 	add_times(exec, launch, activity);
@@ -188,7 +208,6 @@ static int trace_pair(void *data, const struct join_launch *launch, const struct
 	table_text(table, text_of(&exec->name));
 	table_key(table, launch->begin_ns);
 	table_end_row(table);
-	return table_failed(table, err);
 }
 
 static int trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
@@ -208,6 +227,7 @@ static int trace_end(struct consumer *self, const struct run_info *run, struct e
 {
 	struct kern_exec *exec = exec_of(self);
 
+	work_tell_rest(exec->work, see_work, exec);
 	add_notes(exec, run);
 	return table_end(exec->options.table, err);
 }
@@ -239,11 +259,10 @@ static const struct table_column sum_columns[] = {
 	{ "KStdDev", TABLE_DURATION }, { "API Name", TABLE_TEXT },    { "Kernel Name", TABLE_TEXT },
 };
 
-static int sum_pair(void *data, const struct join_launch *launch, const struct activity *activity,
-                    struct err *err)
+static void sum_pair(struct kern_exec *exec, const struct work_call *launch,
+                     const struct activity *activity)
 {
 	struct times times = times_of(launch, activity);
-	struct kern_exec *exec = data;
 	struct row_key key = {
 		.process = launch->process->id,
 		.function = launch->function->id,
@@ -268,7 +287,6 @@ static int sum_pair(void *data, const struct join_launch *launch, const struct a
 		spread_add(&row->api, times.api_ns);
 	if (times.has_queue)
 		spread_add(&row->queue, times.queue_ns);
-	return 0;
 }
 
 /* The names that stand for a row: different kernels and functions can have the same. */
@@ -378,6 +396,7 @@ static int sum_end(struct consumer *self, const struct run_info *run, struct err
 
 	report_title(exec->report, title, sizeof(title));
 	table_begin(table, NULL, title, sum_columns, sizeof(sum_columns) / sizeof(*sum_columns));
+	work_tell_rest(exec->work, see_work, exec);
 	rows = sorted_rows(exec, &n);
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->total);

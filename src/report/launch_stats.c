@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-#include "analysis/join.h"
 #include "analysis/spread.h"
+#include "analysis/work.h"
 #include "base/buf.h"
 #include "report/at_end.h"
 #include "report/names.h"
@@ -28,17 +28,17 @@ struct stats {
 };
 
 struct launch_stats {
-	struct join *join;
+	struct work *work;
 	struct stats *kernels; /* by id */
 	size_t n;
+	uint64_t unmatched;
 	bool any;
 };
 
-static int add_pair(void *data, const struct join_launch *launch, const struct activity *activity,
-                    struct err *err)
+static void add_pair(struct launch_stats *all, const struct work_call *launch,
+                     const struct activity *activity)
 {
 	uint64_t run_ns = activity_duration_ns(activity), call_ns;
-	struct launch_stats *all = data;
 	struct stats *stats;
 
 	all->kernels =
@@ -48,23 +48,32 @@ static int add_pair(void *data, const struct join_launch *launch, const struct a
 	stats->launches++;
 	spread_add(&stats->run, run_ns);
 	if (!launch->end_ns)
-		return 0;
-	call_ns = launch->end_ns > launch->begin_ns ? launch->end_ns - launch->begin_ns : 0;
+		return;
+	call_ns = work_call_ns(launch);
 	spread_add(&stats->call, call_ns);
 	stats->shorter += run_ns < call_ns;
 	stats->long_calls += call_ns > LONG_CALL_NS;
 	if (activity->begin_ns < launch->end_ns)
-		return 0;
+		return;
 	spread_add(&stats->delay, activity->begin_ns - launch->end_ns);
 	stats->long_delays += activity->begin_ns - launch->end_ns > LONG_DELAY_NS;
-	return 0;
+}
+
+static void see_work(void *data, const struct work_done *done, const struct work_call *call)
+{
+	struct launch_stats *all = data;
+
+	if (work_is_launched(done, call))
+		add_pair(all, call, done->activity);
+	else
+		all->unmatched += done->activity->kind == ACTIVITY_KERNEL;
 }
 
 static void *make_stats(const struct report_options *options)
 {
 	struct launch_stats *all = xcalloc(1, sizeof(*all));
 
-	all->join = join_new(add_pair, all);
+	all->work = work_share(options->work);
 	return all;
 }
 
@@ -73,7 +82,7 @@ static void see_stats(void *analysis, const struct event *event)
 	struct launch_stats *all = analysis;
 
 	all->any |= event->type == EVENT_ACTIVITY;
-	join_event(all->join, event, NULL);
+	work_join(all->work, event, see_work, all);
 }
 
 static void free_spreads(struct stats *stats)
@@ -91,7 +100,7 @@ static void free_stats(void *analysis)
 	for (size_t i = 0; i < all->n; i++)
 		free_spreads(&all->kernels[i]);
 	free(all->kernels);
-	join_free(all->join);
+	work_free(all->work);
 	free(all);
 }
 
@@ -179,7 +188,6 @@ static void write_notes(struct at_end *self, const struct run_info *run, bool ro
 {
 	struct launch_stats *all = self->analysis;
 	struct table *table = self->options.table;
-	uint64_t unmatched = join_unmatched(all->join);
 
 	if (!exact)
 		report_note_median(table);
@@ -191,23 +199,26 @@ static void write_notes(struct at_end *self, const struct run_info *run, bool ro
 		           "counts");
 	if (!all->any)
 		report_note_no_gpu_times(table, self->options.part, run);
-	else if (unmatched)
+	else if (all->unmatched)
 		table_note(table,
 		           "kernels left out, whose launch was not recorded or is no longer "
 		           "known: %llu",
-		           (unsigned long long)unmatched);
+		           (unsigned long long)all->unmatched);
+	report_note_unjoined(&self->options);
 	at_end_note_counts(self, run);
 }
 
 static int write_stats(struct at_end *self, const struct run_info *run, struct err *err)
 {
+	struct launch_stats *all = self->analysis;
 	struct table *table = self->options.table;
 	struct stats **rows;
 	bool exact = true;
 	size_t n;
 
+	work_tell_rest(all->work, see_work, all);
 	at_end_begin(self, columns, COUNT(columns));
-	rows = make_rows(self->analysis, self->options.names, &n);
+	rows = make_rows(all, self->options.names, &n);
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->run);
 		table_u64(table, rows[i]->launches);

@@ -26,7 +26,9 @@ struct report_options {
 	bool nested;             /* also calls made inside other traced calls */
 	uint64_t from_ns, to_ns; /* what is read of the trace, after its begin; to 0: to its end */
 	uint64_t gap_ns;         /* gaps from this length on are told of; 0: the default */
-	bool part; /* that, or only some processes: what is not there may be elsewhere */
+	struct work
+		*work; /* which calls asked for what ran, fed before the report; NULL: none is */
+	bool part;     /* that, or only some processes: what is not there may be elsewhere */
 };
 
 struct report {
@@ -85,6 +87,9 @@ void report_note_median(struct table *table);
 /* The notes on activities that were lost, and on processes whose GPU times are not whole: what is
  * not there looks idle. None where all is there. */
 void report_note_gpu_lost(struct table *table, const struct run_info *run);
+
+/* The note on work whose call was forgotten for want of room; nothing where none was. */
+void report_note_unjoined(const struct report_options *options);
 
 /* The note that figures are of a part of the time, where they are. */
 void report_note_estimated(struct table *table, const struct run_info *run);

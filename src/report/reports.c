@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/spread.h"
+#include "analysis/work.h"
 #include "base/buf.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
@@ -329,6 +330,15 @@ static void note_partial(struct table *table, const struct run_info *run)
 		           "came before: %s",
 		           names.data);
 	buf_free(&names);
+}
+
+void report_note_unjoined(const struct report_options *options)
+{
+	uint64_t unjoined = options->work ? work_unjoined(options->work) : 0;
+
+	if (unjoined)
+		table_note(options->table, "work whose call was forgotten for want of room: %llu",
+		           (unsigned long long)unjoined);
 }
 
 void report_note_estimated(struct table *table, const struct run_info *run)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/work.h"
 #include "base/file.h"
 #include "base/lines.h"
 #include "base/temporary.h"
@@ -22,8 +23,9 @@ struct member {
 struct report_set {
 	struct report_set_options options;
 	struct member *members;
-	struct consumer **consumers;
+	struct consumer **consumers; /* the first is the window of calls and work */
 	size_t n;
+	struct work *work;  /* of all of them */
 	struct lines lines; /* to the common stream: what is no report's own */
 };
 
@@ -77,6 +79,7 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 		                          .from_ns = set->options.from_ns,
 		                          .to_ns = set->options.to_ns,
 		                          .gap_ns = set->options.gap_ns,
+		                          .work = set->work,
 		                          .part = set->options.part };
 	int rc;
 
@@ -87,7 +90,7 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 	table.out = member->out;
 	table.name = member->name;
 	options.table = member->table = table_open(&table, choice->report->parts);
-	set->consumers[i] = choice->report->create(choice->report, &options);
+	set->consumers[i + 1] = choice->report->create(choice->report, &options);
 	return 0;
 }
 
@@ -100,7 +103,9 @@ int report_set_new(const struct report_choice *choices, size_t n,
 
 	s->options = *options;
 	s->members = xcalloc(n, sizeof(*s->members));
-	s->consumers = xcalloc(n, sizeof(struct consumer *));
+	s->consumers = xcalloc(n + 1, sizeof(struct consumer *));
+	s->work = work_new(WORK_BYTES);
+	s->consumers[0] = work_consumer(s->work);
 	s->n = n;
 	if (!options->folder)
 		lines_init(&s->lines, options->table.out, "the report");
@@ -121,8 +126,8 @@ void report_set_free(struct report_set *set)
 	for (size_t i = 0; i < set->n; i++) {
 		struct member *member = &set->members[i];
 
-		if (set->consumers[i])
-			set->consumers[i]->ops->free(set->consumers[i]);
+		if (set->consumers[i + 1])
+			set->consumers[i + 1]->ops->free(set->consumers[i + 1]);
 		table_close(member->table);
 		if (member->file.out)
 			new_file_drop(&member->file);
@@ -130,6 +135,7 @@ void report_set_free(struct report_set *set)
 			fclose(member->out);
 		free(member->name);
 	}
+	work_free(set->work);
 	lines_free(&set->lines);
 	free(set->members);
 	free(set->consumers);
@@ -138,7 +144,7 @@ void report_set_free(struct report_set *set)
 
 struct consumer *const *report_set_consumers(const struct report_set *set, size_t *n)
 {
-	*n = set->n;
+	*n = set->n + 1;
 	return set->consumers;
 }
 

@@ -28,7 +28,7 @@ int report_set_new(const struct report_choice *choices, size_t n,
                    struct err *err);
 void report_set_free(struct report_set *set);
 
-/* One for each report, owned by the set. */
+/* What they share and one for each report, owned by the set. */
 struct consumer *const *report_set_consumers(const struct report_set *set, size_t *n);
 
 /* After the consumers have had their end: prints what waited, closes files. */

@@ -13,7 +13,7 @@ static uint64_t correlation;
 
 static inline int set_up(void **state)
 {
-	findings = findings_new();
+	findings = findings_new(NULL);
 	info = default_run_info();
 	correlation = 0;
 	return 0;

@@ -3,7 +3,7 @@
  */
 #include "support.h"
 
-#include "analysis/asked.h"
+#include "analysis/work.h"
 #include "report/expert/long_gaps.h"
 #include "report/report.h"
 #include "table/table.h"
@@ -12,6 +12,7 @@ static struct run run;
 static struct table *table;
 static char told[512];
 static uint64_t correlation;
+static struct work *window; /* NULL: each report has its own */
 
 static void note(void *data, const char *name, const char *text)
 {
@@ -21,7 +22,7 @@ static void note(void *data, const char *name, const char *text)
 static void begin_report_with(const char *word, size_t top)
 {
 	struct table_options options = { .form = TABLE_FORM_CSV, .note = note, .top = top };
-	struct report_options report_options = { 0 };
+	struct report_options report_options = { .work = window };
 	struct report_choice choice;
 	struct err err = { 0 };
 
@@ -273,6 +274,27 @@ static void test_launches_have_a_call_a_delay_and_a_run(void **state)
 	            "vectorAdd\n");
 }
 
+static void test_work_whose_call_was_forgotten_is_told_of(void **state)
+{
+	static const char *const words[] = { "launch_stats", "cuda_kern_exec_sum",
+		                             "findings",     "cuda_memcpy_async",
+		                             "overlap",      "nvtx_kern_sum" };
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		window = work_new(10000);
+		begin_report(words[i]);
+		for (unsigned j = 0; j < 1000; j++)
+			push_numbered(launch_at("cuLaunchKernel", j, NULL));
+		push_ran((struct activity){ .kind = ACTIVITY_KERNEL }, 1, 1, 5);
+		end_run(&run);
+		assert_has(told, "work whose call was forgotten for want of room: 1");
+		table_close(table);
+		close_run(&run);
+		work_free(window);
+	}
+	window = NULL;
+}
+
 static void test_overlap_takes_unions(void **state)
 {
 	static const struct kernel reduce = { .id = 60, .name = "ncclKernel_AllReduce" };
@@ -326,101 +348,6 @@ static void test_without_gpu_times_a_report_says_so(void **state)
 	}
 }
 
-/* ---- calls and what they asked for --------------------------------------------------------- */
-
-static unsigned with_call, without_call;
-
-static void count(void *data, const struct asked_activity *activity, const struct asked_call *call)
-{
-	with_call += call != NULL;
-	without_call += call == NULL;
-}
-
-static void ask(struct asked *asked, uint64_t number)
-{
-	struct call call = launch_at("cuLaunchKernel", 0, NULL);
-	struct event event;
-
-	call.correlation = number;
-	event = call_event(the_process(), 1, &call);
-	asked_event(asked, &event);
-}
-
-static void answer(struct asked *asked, uint64_t number)
-{
-	struct activity activity = { .correlation = number, .begin_ns = US(1), .end_ns = US(2) };
-	struct event event = activity_event(the_process(), &activity);
-
-	asked_event(asked, &event);
-}
-
-static void test_an_activity_waits_for_its_call(void **state)
-{
-	struct asked *asked = asked_new(count, NULL);
-
-	with_call = without_call = 0;
-	answer(asked, 5); /* two of one call, and one of another */
-	answer(asked, 6);
-	answer(asked, 5);
-	assert_int_equal(with_call, 0);
-	ask(asked, 5);
-	assert_int_equal(with_call, 2);
-	ask(asked, 6);
-	assert_int_equal(with_call, 3);
-	answer(asked, 6);
-	assert_int_equal(with_call, 4);
-	asked_finish(asked);
-	assert_int_equal(without_call, 0);
-	asked_free(asked);
-}
-
-static void test_what_waits_in_vain_is_told_without_a_call(void **state)
-{
-	struct asked *asked = asked_new(count, NULL);
-
-	with_call = without_call = 0;
-	answer(asked, 0);
-	assert_int_equal(without_call, 1);
-	for (uint64_t i = 1; i <= ASKED_WAITING + 10; i++)
-		answer(asked, i);
-	assert_int_equal(without_call, 11);
-	asked_finish(asked);
-	assert_int_equal(without_call, ASKED_WAITING + 11);
-	assert_int_equal(with_call, 0);
-	asked_free(asked);
-}
-
-static void test_a_call_is_known_however_many_come_after_it(void **state)
-{
-	struct asked *asked = asked_new(count, NULL);
-	const uint64_t n = 700000;
-
-	with_call = without_call = 0;
-	for (uint64_t i = 1; i <= n; i++) {
-		ask(asked, i);
-		if (i > 1)
-			answer(asked, i);
-	}
-	answer(asked, 1);
-	asked_finish(asked);
-	assert_int_equal(with_call, n);
-	asked_free(asked);
-}
-
-static void test_a_call_that_is_too_old_is_not_taken_for_another(void **state)
-{
-	struct asked *asked = asked_new(count, NULL);
-
-	with_call = without_call = 0;
-	for (uint64_t i = 1; i <= 700000; i++)
-		ask(asked, i);
-	answer(asked, 1);
-	asked_finish(asked);
-	assert_int_equal(with_call, 0);
-	assert_int_equal(without_call, 1);
-	asked_free(asked);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,13 +365,10 @@ int main(void)
 		cmocka_unit_test(test_bandwidth_is_bytes_by_time_on_the_gpu),
 		cmocka_unit_test(test_copies_without_a_duration_have_no_bandwidth),
 		cmocka_unit_test(test_launches_have_a_call_a_delay_and_a_run),
+		cmocka_unit_test(test_work_whose_call_was_forgotten_is_told_of),
 		cmocka_unit_test(test_overlap_takes_unions),
 		cmocka_unit_test(test_what_was_not_measured_is_neither_idle_nor_busy),
 		cmocka_unit_test(test_without_gpu_times_a_report_says_so),
-		cmocka_unit_test(test_an_activity_waits_for_its_call),
-		cmocka_unit_test(test_what_waits_in_vain_is_told_without_a_call),
-		cmocka_unit_test(test_a_call_is_known_however_many_come_after_it),
-		cmocka_unit_test(test_a_call_that_is_too_old_is_not_taken_for_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@ static struct hta *hta;
 
 static int begin_hta(void **state)
 {
-	hta = hta_new();
+	hta = hta_new(NULL);
 	return 0;
 }
 

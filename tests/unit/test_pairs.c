@@ -173,24 +173,6 @@ static void test_a_number_that_comes_again_replaces_the_first(void **state)
 	pairs_free(pairs);
 }
 
-static void test_calls_that_ask_for_work(void **state)
-{
-	struct kernel *kernel = new_kernel("k", true);
-	struct call call = launch_at("cuLaunchKernel", 0, kernel), other;
-
-	assert_false(call_asks_for_work(&call)); /* without a number nothing can be its work */
-	call.correlation = 1;
-	assert_true(call_asks_for_work(&call));
-	for (uint32_t flag = CALL_NESTED; flag <= CALL_FAILED; flag <<= 1) {
-		other = call;
-		other.flags = flag;
-		assert_int_equal(call_asks_for_work(&other), flag == CALL_NO_RETURN);
-	}
-	other = alloc_at("cudaMalloc", 0, 1, 1);
-	other.correlation = 1;
-	assert_false(call_asks_for_work(&other));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,7 +186,6 @@ int main(void)
 		cmocka_unit_test(test_what_comes_after_its_other_had_to_leave_is_counted),
 		cmocka_unit_test(test_activities_do_not_push_out_calls),
 		cmocka_unit_test(test_a_number_that_comes_again_replaces_the_first),
-		cmocka_unit_test(test_calls_that_ask_for_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

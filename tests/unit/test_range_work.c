@@ -72,7 +72,7 @@ static int set_up(void **state)
 
 	memset(ranges, 0, sizeof(ranges));
 	n_ranges = n_calls = 0;
-	work = range_work_new(&ops, NULL);
+	work = range_work_new(&ops, NULL, NULL);
 	return 0;
 }
 

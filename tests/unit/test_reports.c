@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "analysis/work.h"
 #include "report/report.h"
 #include "table/table.h"
 
@@ -21,10 +22,12 @@ static void note(void *data, const char *name, const char *text)
 }
 
 /* The report's csv: what is compared is figures. */
+static struct work *window; /* NULL: the report has its own */
+
 static void begin_report_with(const char *word, bool nested, size_t top)
 {
 	struct table_options options = { .form = TABLE_FORM_CSV, .note = note, .top = top };
-	struct report_options report_options = { .nested = nested };
+	struct report_options report_options = { .nested = nested, .work = window };
 	struct report_choice choice;
 	struct err err = { 0 };
 
@@ -583,16 +586,20 @@ static void test_groups_are_threads_and_sorted_by_the_average_total(void **state
 
 static void test_what_is_kept_for_a_match_is_bounded(void **state)
 {
+	window = work_new(1 << 20);
 	begin_report("cuda_kern_exec_sum");
-	for (uint64_t i = 1; i <= 600000; i++)
+	for (uint64_t i = 1; i <= 60000; i++)
 		push_launch(the_process(), 4243, i);
-	push_kernel(the_process(), 1, 20, 10);      /* no longer known */
-	push_kernel(the_process(), 600000, 20, 10); /* just now */
-	for (uint64_t i = 600001; i <= 900000; i++)
+	push_kernel(the_process(), 1, 20, 10);     /* no longer known */
+	push_kernel(the_process(), 60000, 20, 10); /* just now */
+	for (uint64_t i = 60001; i <= 360000; i++)
 		push_kernel(the_process(), i, 20, 10); /* never launched */
 	assert_has(end_report(), "4242,4243,0,1,1,");
 	assert_has(told, "no longer known: 300001\n");
+	assert_has(told, "work whose call was forgotten for want of room: 1\n");
 	close_run(&run);
+	work_free(window);
+	window = NULL;
 }
 
 /* Launches that have met their kernels do not push out one that waits. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/asked.h"
+#include "analysis/work.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
@@ -31,7 +31,7 @@ struct row {
 
 struct expert {
 	enum rule rule;
-	struct asked *asked;
+	struct work *work;
 	struct row *rows; /* the longest first */
 	size_t n, most;
 	uint64_t left_out;
@@ -105,9 +105,9 @@ static void keep(struct expert *expert, const struct row *row)
 	expert->rows[at] = *row;
 }
 
-static void see_asked(void *data, const struct asked_activity *asked, const struct asked_call *call)
+static void see_asked(void *data, const struct work_done *done, const struct work_call *call)
 {
-	const struct activity *activity = &asked->activity;
+	const struct activity *activity = done->activity;
 	struct expert *expert = data;
 	const char *name = call ? call->function->name : "";
 
@@ -128,7 +128,7 @@ static void see_event(void *analysis, const struct event *event)
 
 	expert->any |= event->type == EVENT_ACTIVITY;
 	if (expert->rule != API_SYNC)
-		asked_event(expert->asked, event);
+		work_join(expert->work, event, see_asked, expert);
 	else if (event->type == EVENT_CALL && !(call->flags & CALL_NESTED) && call_has_end(call) &&
 	         is_sync(call->function->name))
 		keep(expert, &(struct row){ .ns = call_duration_ns(call),
@@ -142,14 +142,14 @@ static void see_event(void *analysis, const struct event *event)
 
 static const struct table_column copy_columns[] = {
 	{ "Duration", TABLE_DURATION }, { "Start", TABLE_TIME },     { "Src Kind", TABLE_TEXT },
-	{ "Dst Kind", TABLE_TEXT },     { "Bytes", TABLE_MB },    { "PID", TABLE_NUMBER },
+	{ "Dst Kind", TABLE_TEXT },     { "Bytes", TABLE_MB },       { "PID", TABLE_NUMBER },
 	{ "Device", TABLE_NUMBER },     { "Context", TABLE_NUMBER }, { "GreenCtx", TABLE_NUMBER },
 	{ "Stream", TABLE_NUMBER },     { "API Name", TABLE_TEXT },
 };
 
 static const struct table_column set_columns[] = {
 	{ "Duration", TABLE_DURATION }, { "Start", TABLE_TIME },      { "Memory Kind", TABLE_TEXT },
-	{ "Bytes", TABLE_MB },       { "PID", TABLE_NUMBER },      { "Device", TABLE_NUMBER },
+	{ "Bytes", TABLE_MB },          { "PID", TABLE_NUMBER },      { "Device", TABLE_NUMBER },
 	{ "Context", TABLE_NUMBER },    { "GreenCtx", TABLE_NUMBER }, { "Stream", TABLE_NUMBER },
 	{ "API Name", TABLE_TEXT },
 };
@@ -209,14 +209,14 @@ static void write_notes(struct at_end *self, const struct run_info *run)
 		table_note(self->options.table, "nothing found");
 	if (expert->rule == API_SYNC)
 		at_end_note_durations(self, run);
+	else
+		report_note_unjoined(&self->options);
 }
 
 static int write_expert(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	struct expert *expert = self->analysis;
 
-	if (expert->asked)
-		asked_finish(expert->asked);
 	if (expert->rule == API_SYNC)
 		at_end_begin(self, sync_columns, COUNT(sync_columns));
 	else if (expert->rule == MEMSET_SYNC)
@@ -241,7 +241,7 @@ static void *make(const struct report_options *options, enum rule rule)
 	expert->most = top ? top : ROWS_DEFAULT;
 	expert->rows = xcalloc(expert->most + 1, sizeof(*expert->rows));
 	if (rule != API_SYNC)
-		expert->asked = asked_new(see_asked, expert);
+		expert->work = work_share(options->work);
 	return expert;
 }
 
@@ -249,7 +249,7 @@ static void free_expert(void *analysis)
 {
 	struct expert *expert = analysis;
 
-	asked_free(expert->asked);
+	work_free(expert->work);
 	free(expert->rows);
 	free(expert);
 }

@@ -25,7 +25,7 @@ struct seen_process {
 
 struct findings {
 	void *states[N_RULES];
-	struct asked *asked;
+	struct work *work;
 	struct thread_ids *threads;
 	struct seen_process *processes; /* by id */
 	size_t n_processes;
@@ -43,14 +43,13 @@ size_t findings_rules(void)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-static void tell_asked(void *data, const struct asked_activity *activity,
-                       const struct asked_call *call)
+static void tell_asked(void *data, const struct work_done *done, const struct work_call *call)
 {
 	struct findings *findings = data;
 
 	for (size_t i = 0; call && i < N_RULES; i++) {
 		if (rules[i]->asked)
-			rules[i]->asked(findings->states[i], activity, call);
+			rules[i]->asked(findings->states[i], done, call);
 	}
 }
 
@@ -131,7 +130,7 @@ void findings_event(struct findings *findings, const struct event *event)
 		see_activity(findings, event);
 	else if (event->type == EVENT_RANGE)
 		see_range(findings, event);
-	asked_event(findings->asked, event);
+	work_join(findings->work, event, tell_asked, findings);
 }
 
 /* ---- what rules keep ----------------------------------------------------------------------- */
@@ -306,7 +305,6 @@ const struct finding *findings_rows(struct findings *findings, const struct run_
 {
 	struct finding_process *processes = xcalloc(findings->n_processes + 1, sizeof(*processes));
 
-	asked_finish(findings->asked);
 	forget_rows(findings);
 	for (size_t i = 0; i < findings->n_processes; i++) {
 		const struct seen_process *seen = &findings->processes[i];
@@ -340,11 +338,11 @@ size_t findings_without_gpu_times(const struct findings *findings)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-struct findings *findings_new(void)
+struct findings *findings_new(struct work *work)
 {
 	struct findings *findings = xcalloc(1, sizeof(*findings));
 
-	findings->asked = asked_new(tell_asked, findings);
+	findings->work = work_share(work);
 	findings->threads = thread_ids_new();
 	for (size_t i = 0; i < N_RULES; i++)
 		findings->states[i] = rules[i]->make();
@@ -358,7 +356,7 @@ void findings_free(struct findings *findings)
 	for (size_t i = 0; i < N_RULES; i++)
 		rules[i]->free(findings->states[i]);
 	forget_rows(findings);
-	asked_free(findings->asked);
+	work_free(findings->work);
 	thread_ids_free(findings->threads);
 	free(findings->processes);
 	free(findings);

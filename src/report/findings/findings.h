@@ -46,7 +46,8 @@ struct finding_unjudged {
 
 struct findings;
 
-struct findings *findings_new(void);
+struct work;
+struct findings *findings_new(struct work *work); /* its window, or NULL: see work_share() */
 void findings_free(struct findings *findings);
 void findings_event(struct findings *findings, const struct event *event);
 

@@ -15,17 +15,16 @@ static bool is_managed_or_pinned(enum activity_memory memory)
 	       memory == ACTIVITY_MEMORY_MANAGED_STATIC;
 }
 
-static struct finding_example example_of(const struct asked_activity *activity,
-                                         const struct asked_call *call)
+static struct finding_example example_of(const struct work_done *done, const struct work_call *call)
 {
-	uint64_t ns = asked_call_ns(call);
+	uint64_t ns = work_call_ns(call);
 
 	return (struct finding_example){
 		.function = call->function,
 		.tid = call->tid,
 		.begin_ns = call->begin_ns,
 		.duration_ns = ns,
-		.bytes = activity->activity.bytes,
+		.bytes = done->activity->bytes,
 		.cost_ns = ns,
 	};
 }
@@ -76,15 +75,15 @@ static void sync_copies_call(void *state, const struct finding_call *call)
 	copies->to_host += direction == DIRECTION_D2H;
 }
 
-static void sync_copies_asked(void *state, const struct asked_activity *activity,
-                              const struct asked_call *call)
+static void sync_copies_asked(void *state, const struct work_done *done,
+                              const struct work_call *call)
 {
 	struct by_process *all = state;
 
-	if (activity->activity.kind == ACTIVITY_COPY && call->op == OP_COPY &&
-	    !api_is_async(call->function->api) && crosses(activity->activity.direction))
+	if (done->activity->kind == ACTIVITY_COPY && call->op == OP_COPY &&
+	    !api_is_async(call->function->api) && crosses(done->activity->direction))
 		FINDING_AT(all->copies, all->n, call->process->id)->gpu_ns +=
-			activity_duration_ns(&activity->activity);
+			activity_duration_ns(done->activity);
 }
 
 static void judge_sync_copies(void *state, const struct finding_rule *rule,
@@ -138,17 +137,15 @@ const struct finding_rule rule_sync_copies = {
 /* ---- synchronous sets ---------------------------------------------------------------------- */
 
 /* On device memory cudaMemset does not wait, so the kind of memory decides. */
-static void sync_sets_asked(void *state, const struct asked_activity *activity,
-                            const struct asked_call *call)
+static void sync_sets_asked(void *state, const struct work_done *done, const struct work_call *call)
 {
 	struct by_process *all = state;
 	struct finding_example example;
 
-	if (activity->activity.kind != ACTIVITY_SET || call->op != OP_SET ||
-	    api_is_async(call->function->api) ||
-	    !is_managed_or_pinned(activity->activity.destination))
+	if (done->activity->kind != ACTIVITY_SET || call->op != OP_SET ||
+	    api_is_async(call->function->api) || !is_managed_or_pinned(done->activity->destination))
 		return;
-	example = example_of(activity, call);
+	example = example_of(done, call);
 	finding_case(&FINDING_AT(all->copies, all->n, call->process->id)->all, &example);
 }
 
@@ -191,10 +188,9 @@ const struct finding_rule rule_sync_sets = {
 
 /* ---- asynchronous copies from and to pageable memory --------------------------------------- */
 
-static void pageable_asked(void *state, const struct asked_activity *asked,
-                           const struct asked_call *call)
+static void pageable_asked(void *state, const struct work_done *done, const struct work_call *call)
 {
-	const struct activity *activity = &asked->activity;
+	const struct activity *activity = done->activity;
 	struct by_process *all = state;
 	struct finding_example example;
 	struct copies *copies;
@@ -205,7 +201,7 @@ static void pageable_asked(void *state, const struct asked_activity *asked,
 	     activity->destination != ACTIVITY_MEMORY_PAGEABLE))
 		return;
 	copies = FINDING_AT(all->copies, all->n, call->process->id);
-	example = example_of(asked, call);
+	example = example_of(done, call);
 	finding_case(&copies->all, &example);
 	copies->to_device += activity->direction == DIRECTION_H2D;
 	copies->to_host += activity->direction == DIRECTION_D2H;

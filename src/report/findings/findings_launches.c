@@ -194,39 +194,38 @@ static void short_call(void *state, const struct finding_call *call)
 }
 
 /* When the GPU fell idle, the call had not returned: it waited for this launch. */
-static uint64_t gap_of(const struct asked_activity *activity, const struct asked_call *call)
+static uint64_t gap_of(const struct work_done *done, const struct work_call *call)
 {
 	uint64_t gap_ns;
 
-	if (!activity->idle_since_ns || call->end_ns <= activity->idle_since_ns)
+	if (!done->idle_since_ns || call->end_ns <= done->idle_since_ns)
 		return 0;
-	gap_ns = activity->activity.begin_ns - activity->idle_since_ns;
+	gap_ns = done->activity->begin_ns - done->idle_since_ns;
 	return gap_ns <= LIMIT_LAUNCH_GAP_NS ? gap_ns : 0;
 }
 
-static void short_asked(void *state, const struct asked_activity *activity,
-                        const struct asked_call *call)
+static void short_asked(void *state, const struct work_done *done, const struct work_call *call)
 {
-	uint64_t ns = activity_duration_ns(&activity->activity), call_ns;
+	uint64_t ns = activity_duration_ns(done->activity), call_ns;
 	struct short_kernels *all = state;
 	struct kernels *kernels;
 
-	if (activity->activity.kind != ACTIVITY_KERNEL || call->op != OP_LAUNCH)
+	if (done->activity->kind != ACTIVITY_KERNEL || call->op != OP_LAUNCH)
 		return; /* a graph's are launched together already */
 	kernels = FINDING_AT(all->processes, all->n_processes, call->process->id);
 	kernels->n++;
-	call_ns = asked_call_ns(call);
+	call_ns = work_call_ns(call);
 	if (ns > LIMIT_SHORT_KERNEL_NS && ns > call_ns)
 		return;
 	kernels->n_short++;
 	kernels->short_ns += ns;
 	kernels->call_ns += call_ns;
-	if (gap_of(activity, call))
-		open_gap(&kernels->open[activity->activity.device % GAPS_DEVICES],
-		         &(struct gap){ .begin_ns = activity->idle_since_ns,
-		                        .end_ns = activity->activity.begin_ns,
+	if (gap_of(done, call))
+		open_gap(&kernels->open[done->activity->device % GAPS_DEVICES],
+		         &(struct gap){ .begin_ns = done->idle_since_ns,
+		                        .end_ns = done->activity->begin_ns,
 		                        .before = { .function = call->function,
-		                                    .kernel = activity->activity.kernel,
+		                                    .kernel = done->activity->kernel,
 		                                    .tid = call->tid,
 		                                    .begin_ns = call->begin_ns,
 		                                    .duration_ns = call_ns } },

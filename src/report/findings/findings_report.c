@@ -19,7 +19,7 @@
 #define BEFORE_TEXT    17  /* columns before it: "  12  estimate  " and one to spare */
 #define NAME_WIDTH     120 /* of a kernel, for people */
 
-AT_END_ANALYSIS(findings)
+AT_END_WORK(findings)
 
 /* ---- what costs time ----------------------------------------------------------------------- */
 
@@ -211,6 +211,7 @@ static int write_unjudged(struct at_end *self, const struct run_info *run, struc
 		           "processes without GPU times, of which only calls were judged: %zu",
 		           without);
 	report_note_gpu_lost(table, run);
+	report_note_unjoined(&self->options);
 	table_note(table, "rules: %zu, judged: %zu", findings_rules(), findings_rules() - n);
 	return table_end(table, err);
 }

@@ -3,7 +3,7 @@
 #ifndef CUSCOPE_REPORT_FINDINGS_FINDINGS_RULES_H
 #define CUSCOPE_REPORT_FINDINGS_FINDINGS_RULES_H
 
-#include "analysis/asked.h"
+#include "analysis/work.h"
 #include "analysis/by_id.h"
 #include "report/findings/findings.h"
 #include "report/findings/findings_limits.h"
@@ -48,8 +48,8 @@ struct finding_rule {
 	void (*call)(void *state, const struct finding_call *call);
 	void (*activity)(void *state, const struct event *event);
 	void (*range)(void *state, const struct event *event);
-	void (*asked)(void *state, const struct asked_activity *activity,
-	              const struct asked_call *call); /* call: not NULL */
+	void (*asked)(void *state, const struct work_done *done,
+	              const struct work_call *call); /* call: not NULL */
 	/* Adds findings, or says why it cannot (findings_cannot_judge()). */
 	void (*judge)(void *state, const struct finding_rule *rule,
 	              const struct finding_verdicts *verdicts);

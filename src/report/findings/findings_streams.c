@@ -186,7 +186,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 }
 
 /* When it could have begun, and when what it had to let pass ended. */
-static void default_times(const struct ends *ends, const struct asked_call *call, uint64_t *ready,
+static void default_times(const struct ends *ends, const struct work_call *call, uint64_t *ready,
                           uint64_t *passed)
 {
 	*ready = later(call->end_ns, ends->thread_ns[call->tid % THREADS]);
@@ -195,10 +195,9 @@ static void default_times(const struct ends *ends, const struct asked_call *call
 		*passed = later(*passed, ends->default_ns);
 }
 
-static void default_asked(void *state, const struct asked_activity *asked,
-                          const struct asked_call *call)
+static void default_asked(void *state, const struct work_done *done, const struct work_call *call)
 {
-	const struct activity *activity = &asked->activity;
+	const struct activity *activity = done->activity;
 	uint64_t ready = 0, passed = 0, end_ns = activity->end_ns;
 	struct default_stream *all = state;
 	struct default_process *process = FINDING_AT(all->processes, all->n, call->process->id);
@@ -229,7 +228,7 @@ static void default_asked(void *state, const struct asked_activity *asked,
 		                                        .kernel = activity->kernel,
 		                                        .tid = call->tid,
 		                                        .begin_ns = call->begin_ns,
-		                                        .duration_ns = asked_call_ns(call),
+		                                        .duration_ns = work_call_ns(call),
 		                                        .bytes = activity->bytes,
 		                                        .cost_ns = passed - ready });
 }

@@ -127,24 +127,24 @@ static void count_done(void *data, void *range, const struct range_work_done *do
 
 /* ---- the analysis -------------------------------------------------------------------------- */
 
-static struct nvtx_gpu *make_gpu(bool by_kernel)
+static struct nvtx_gpu *make_gpu(const struct report_options *options, bool by_kernel)
 {
 	static const struct range_work_ops ops = { row_of, count_work, count_done };
 	struct nvtx_gpu *gpu = xcalloc(1, sizeof(*gpu));
 
 	gpu->by_kernel = by_kernel;
-	gpu->work = range_work_new(&ops, gpu);
+	gpu->work = range_work_new(&ops, gpu, options->work);
 	return gpu;
 }
 
 static void *make_by_kernel(const struct report_options *options)
 {
-	return make_gpu(true);
+	return make_gpu(options, true);
 }
 
 static void *make_projected(const struct report_options *options)
 {
-	return make_gpu(false);
+	return make_gpu(options, false);
 }
 
 static void see_gpu(void *analysis, const struct event *event)
@@ -202,6 +202,7 @@ static void add_notes(struct at_end *self, const struct run_info *run, bool exac
 		table_note(table, "kernels left out, after %d rows: %llu", KERNEL_ROWS,
 		           (unsigned long long)gpu->left_out);
 	nvtx_note_cut(table, range_work_cut(gpu->work));
+	report_note_unjoined(&self->options);
 }
 
 /* ---- nvtx_kern_sum ------------------------------------------------------------------------- */

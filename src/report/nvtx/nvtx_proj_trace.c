@@ -136,6 +136,7 @@ static int trace_end(struct consumer *self, const struct run_info *run, struct e
 	range_work_finish(trace->work);
 	nvtx_note_no_work(&trace->options, run, trace->any, trace->ran);
 	nvtx_note_cut(trace->options.table, range_work_cut(trace->work));
+	report_note_unjoined(&trace->options);
 	return table_end(trace->options.table, err);
 }
 
@@ -166,6 +167,6 @@ struct consumer *nvtx_gpu_proj_trace_report_new(const struct report *report,
 	trace->report = report;
 	trace->options = *options;
 	trace->stacks = nvtx_stacks_new();
-	trace->work = range_work_new(&work, trace);
+	trace->work = range_work_new(&work, trace, options->work);
 	return &trace->consumer;
 }

@@ -6,7 +6,7 @@
 
 #include <uthash.h>
 
-#include "analysis/asked.h"
+#include "analysis/work.h"
 #include "base/xalloc.h"
 
 #define LEVELS       64 /* deeper ranges have none around them */
@@ -57,7 +57,7 @@ struct asker {
 struct range_work {
 	struct range_work_ops ops;
 	void *data;
-	struct asked *asked;
+	struct work *calls;
 	struct asker *threads, *last;
 	struct line *lines;
 	size_t n_pieces, n_ranges;
@@ -307,8 +307,7 @@ static void count_in_ended(struct range_work *work, const struct line *line,
 	}
 }
 
-static void see_work(void *data, const struct asked_activity *activity,
-                     const struct asked_call *call)
+static void see_work(void *data, const struct work_done *done, const struct work_call *call)
 {
 	struct range_work *work = data;
 	struct asker *thread;
@@ -316,8 +315,8 @@ static void see_work(void *data, const struct asked_activity *activity,
 
 	if (!call)
 		return;
-	piece = (struct piece){ call->begin_ns, activity->activity.begin_ns,
-		                activity->activity.end_ns, activity->activity.kernel };
+	piece = (struct piece){ call->begin_ns, done->activity->begin_ns, done->activity->end_ns,
+		                done->activity->kernel };
 	thread = asker_of(work, call->process, call->tid);
 	for (const struct line *line = thread->lines; line; line = line->sibling)
 		count_in_ended(work, line, &piece);
@@ -326,20 +325,20 @@ static void see_work(void *data, const struct asked_activity *activity,
 
 void range_work_event(struct range_work *work, const struct event *event)
 {
-	asked_event(work->asked, event);
+	work_join(work->calls, event, see_work, work);
 	if (event->type == EVENT_RANGE && event->range->kind == RANGE_PUSHPOP)
 		see_range(work, event);
 }
 
 /* ---- the outside --------------------------------------------------------------------------- */
 
-struct range_work *range_work_new(const struct range_work_ops *ops, void *data)
+struct range_work *range_work_new(const struct range_work_ops *ops, void *data, struct work *calls)
 {
 	struct range_work *work = xcalloc(1, sizeof(*work));
 
 	work->ops = *ops;
 	work->data = data;
-	work->asked = asked_new(see_work, work);
+	work->calls = work_share(calls);
 	return work;
 }
 
@@ -347,7 +346,6 @@ void range_work_finish(struct range_work *work)
 {
 	struct line *line, *next;
 
-	asked_finish(work->asked);
 	HASH_ITER (hh, work->lines, line, next) {
 		while (line->first < line->next)
 			let_range_go(work, line);
@@ -376,6 +374,6 @@ void range_work_free(struct range_work *work)
 		free(thread->pieces);
 		free(thread);
 	}
-	asked_free(work->asked);
+	work_free(work->calls);
 	free(work);
 }

@@ -33,7 +33,9 @@ struct range_work_ops {
 
 struct range_work;
 
-struct range_work *range_work_new(const struct range_work_ops *ops, void *data);
+/* `calls`: its window, or NULL: see work_share(). */
+struct work;
+struct range_work *range_work_new(const struct range_work_ops *ops, void *data, struct work *calls);
 void range_work_free(struct range_work *work);
 void range_work_event(struct range_work *work, const struct event *event);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/asked.h"
+#include "analysis/work.h"
 #include "analysis/by_id.h"
 #include "base/sorter.h"
 #include "base/xalloc.h"
@@ -37,7 +37,7 @@ struct state {
 };
 
 struct hta {
-	struct asked *asked;
+	struct work *work;
 	struct sorter *sorter;
 	struct state *states; /* by process id */
 	size_t n_states;
@@ -111,17 +111,16 @@ static void keep(struct hta *hta, const struct ran *ran)
 		sorter_add(hta->sorter, ran->begin_ns, ran, sizeof(*ran), &hta->failure);
 }
 
-static void see_activity(void *data, const struct asked_activity *activity,
-                         const struct asked_call *call)
+static void see_activity(void *data, const struct work_done *done, const struct work_call *call)
 {
 	struct hta *hta = data;
 
-	state_of(hta, activity->process);
-	keep(hta, &(struct ran){ .begin_ns = activity->activity.begin_ns,
-	                         .end_ns = activity->activity.end_ns,
+	state_of(hta, done->process);
+	keep(hta, &(struct ran){ .begin_ns = done->activity->begin_ns,
+	                         .end_ns = done->activity->end_ns,
 	                         .asked_ns = call ? call->begin_ns : NEVER,
-	                         .process = activity->process->id,
-	                         .class = class_of(&activity->activity) });
+	                         .process = done->process->id,
+	                         .class = class_of(done->activity) });
 }
 
 /* In the export a wait on a stream is a row beside it; one for a context has no stream. */
@@ -152,7 +151,7 @@ static void see_step(struct hta *hta, const struct event *event)
 
 void hta_event(struct hta *hta, const struct event *event)
 {
-	asked_event(hta->asked, event);
+	work_join(hta->work, event, see_activity, hta);
 	if (event->type != EVENT_RANGE)
 		return;
 	if (event->range->kind == RANGE_SYNC)
@@ -215,7 +214,7 @@ static struct hta_row row_of(struct state *state)
 
 int hta_rows(struct hta *hta, const struct hta_row **rows, size_t *n, struct err *err)
 {
-	asked_finish(hta->asked);
+	work_tell_rest(hta->work, see_activity, hta);
 	*n = 0;
 	*rows = hta->rows = xcalloc(hta->n_states + 1, sizeof(*hta->rows));
 	if (!hta->failure.code)
@@ -233,11 +232,11 @@ int hta_rows(struct hta *hta, const struct hta_row **rows, size_t *n, struct err
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-struct hta *hta_new(void)
+struct hta *hta_new(struct work *work)
 {
 	struct hta *hta = xcalloc(1, sizeof(*hta));
 
-	hta->asked = asked_new(see_activity, hta);
+	hta->work = work_share(work);
 	hta->sorter = sorter_new(RECORDS_BYTES, 0);
 	return hta;
 }
@@ -246,7 +245,7 @@ void hta_free(struct hta *hta)
 {
 	if (!hta)
 		return;
-	asked_free(hta->asked);
+	work_free(hta->work);
 	sorter_free(hta->sorter);
 	free(hta->states);
 	free(hta->rows);

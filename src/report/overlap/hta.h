@@ -29,7 +29,8 @@ struct hta_row {
 
 struct hta;
 
-struct hta *hta_new(void);
+struct work;
+struct hta *hta_new(struct work *work); /* its window, or NULL: see work_share() */
 void hta_free(struct hta *hta);
 void hta_event(struct hta *hta, const struct event *event);
 

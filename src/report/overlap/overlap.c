@@ -24,7 +24,7 @@ static void *make_overlap(const struct report_options *options)
 	struct overlap *overlap = xcalloc(1, sizeof(*overlap));
 
 	overlap->works = gpu_works_new();
-	overlap->hta = hta_new();
+	overlap->hta = hta_new(options->work);
 	return overlap;
 }
 
@@ -195,6 +195,7 @@ static int write_hta(struct at_end *self, struct err *err)
 		           "left out, as HTA does where there are ProfilerSteps: activities whose "
 		           "call is not known: %llu",
 		           (unsigned long long)unasked);
+	report_note_unjoined(&self->options);
 	return table_end(table, err);
 }
 
