@@ -88,6 +88,11 @@ bool missed_of_file(const struct run_info *run, struct buf *out)
 		           run->damaged_chunks == 1 ? "is" : "are",
 		           (unsigned long long)run->damaged_events,
 		           run->damaged_events == 1 ? "" : "s");
+	if (run->over_budget)
+		buf_printf(out,
+		           "; at least %llu of its definitions and rows are more than is kept of "
+		           "one file",
+		           (unsigned long long)run->over_budget);
 	if (run->end_damaged)
 		buf_puts(out, "; its end is damaged, too: how much was lost while it was recorded "
 		              "is not known");
@@ -117,6 +122,8 @@ void missed_json(struct json *json, const struct run_info *run)
 		json_u64(json, "damaged_chunks", run->damaged_chunks);
 		json_u64(json, "damaged_events", run->damaged_events);
 	}
+	if (run->over_budget)
+		json_u64(json, "file_over_budget", run->over_budget);
 	json_open(json, "lost", '{');
 	for (size_t i = 0; i < LOST_COUNT; i++)
 		json_u64(json, lost_rows[i].key, run->lost[i]);

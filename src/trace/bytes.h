@@ -78,6 +78,11 @@ struct bytes {
 	bool bad;
 };
 
+static inline struct bytes bytes_of(const void *data, size_t len)
+{
+	return (struct bytes){ data, len ? (const uint8_t *)data + len : data, false };
+}
+
 static inline uint64_t bytes_varint(struct bytes *in)
 {
 	uint64_t value = 0;

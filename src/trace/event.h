@@ -54,8 +54,8 @@ enum call_flags {
 	CALL_UNFINISHED =
 		1 << 2, /* never returned: the thread died, the process exec'ed, a longjmp */
 			/* or an exception skipped it, or the trace ended first */
-	CALL_CAPTURED = 1 << 3, /* recorded into a graph, did not run */
-	CALL_FAILED = 1 << 4,   /* returned an error (a poll's "not ready" is none) */
+	CALL_CAPTURED = 1 << 3,     /* recorded into a graph, did not run */
+	CALL_FAILED = 1 << 4,       /* returned an error (a poll's "not ready" is none) */
 	CALL_SIZE_UNKNOWN = 1 << 5, /* OP_COPY, OP_SET: how many bytes cannot be seen in the call */
 };
 
@@ -63,7 +63,7 @@ struct call {
 	const struct function *function;
 	uint64_t correlation; /* number of the call in its process, from 1; 0: not followed */
 	uint64_t begin_ns;
-	uint64_t end_ns; /* 0 with CALL_NO_RETURN and CALL_UNFINISHED */
+	uint64_t end_ns;      /* 0 with CALL_NO_RETURN and CALL_UNFINISHED */
 	uint64_t overhead_ns; /* between the two, and the agent's: loading CUPTI in cuInit */
 	uint32_t flags;
 	uint32_t depth;              /* 0 for a call that no other traced call made */
@@ -139,7 +139,7 @@ struct range {
 	uint64_t correlation;     /* RANGE_SYNC: of its call; 0: not known */
 	uint32_t context, stream; /* RANGE_SYNC: as of activities; 0: none */
 	uint32_t category;        /* NVTX: the program's own number; 0: none */
-	uint32_t color;           /* NVTX: alpha, red, green, blue, from the highest byte; 0: none */
+	uint32_t color; /* NVTX: alpha, red, green, blue, from the highest byte; 0: none */
 };
 
 enum event_type {
@@ -249,10 +249,13 @@ struct run_info {
 	uint64_t longest_hold_ns;    /* had mapped was looked into, and hooked */
 	/* what tracing cost the busiest thread, of its own time: on average, in the worst 250 ms */
 	double overhead_percent, overhead_most_percent;
-	bool cut_short; /* a trace file without its end: counts of losses are not known */
+	bool cut_short;   /* a trace file without its end: counts of losses are not known */
 	bool end_damaged; /* its end is in a damaged part: neither are they; not with cut_short */
 	uint64_t damaged_chunks; /* of a trace file, which were left out; known in end() */
 	uint64_t damaged_events; /* in them, or of no use without them; as far as is known */
+	uint64_t over_budget; /* of a trace file: definitions, and events that ask for a row, beyond
+	                       */
+	/* what is kept of one; the parts that they are in are damaged ones */
 	/* where it was recorded; NULL: not known */
 	const char *hostname, *kernel_release, *driver_version, *command;
 	const char *machine;        /* as `uname -m` has it: "x86_64" */

@@ -5,11 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/xalloc.h"
 #include "cuda/row_text.h"
 #include "trace/format.h"
 
 #define HOLES_MAX (1u << 20) /* that damage may leave among the numbers of each kind */
+
+/* What each takes besides its texts, with what tables of all reports keep of it. */
+#define PROCESS_BYTES  4096
+#define FUNCTION_BYTES 2048
+#define KERNEL_BYTES   512
+#define RENAMED_BYTES  96
 
 struct known_function {
 	struct function function;
@@ -30,13 +37,17 @@ struct objects {
 	size_t n_old_names;
 	struct waiting *waiting; /* from `taken` on */
 	size_t n_waiting, taken, waiting_room;
-	uint64_t lost; /* definitions, at most HOLES_MAX */
+	uint64_t lost;                     /* definitions, at most HOLES_MAX */
 	uint64_t holes[OBJECT_KERNEL + 1]; /* of each kind, among the numbers that there are */
+	struct budget *budget;
 };
 
 struct objects *objects_new(void)
 {
-	return xcalloc(1, sizeof(struct objects));
+	struct objects *objects = xcalloc(1, sizeof(*objects));
+
+	objects->budget = budget_new(OBJECTS_BYTES_MAX, OBJECTS_BYTES_MAX);
+	return objects;
 }
 
 static void kernel_free(struct kernel *kernel)
@@ -75,6 +86,7 @@ void objects_free(struct objects *objects)
 	free(objects->kernels);
 	free(objects->old_names);
 	free(objects->waiting);
+	budget_free(objects->budget);
 	free(objects);
 }
 
@@ -120,6 +132,11 @@ bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t
 	return objects->lost && id < counts[kind] + objects->lost;
 }
 
+uint64_t objects_over_budget(const struct objects *objects)
+{
+	return budget_refused(objects->budget);
+}
+
 /* One more element in a table whose size doubles. */
 static void *table_grow(void *table, uint32_t count)
 {
@@ -132,9 +149,25 @@ static void *table_grow(void *table, uint32_t count)
  * Whether `id` is the next number, or one behind what was lost, which makes holes: no more of them
  * in all than were lost, whatever the file says.
  */
-static bool is_next(struct objects *objects, enum object_kind kind, uint32_t count, uint64_t id)
+static bool is_next(const struct objects *objects, enum object_kind kind, uint32_t count,
+                    uint64_t id)
 {
-	if (id < count || id - count > objects->lost - objects->holes[kind])
+	return id >= count && id - count <= objects->lost - objects->holes[kind];
+}
+
+/* What a definition takes. One that there is no room for is lost, as if it were damaged. */
+static bool take(struct objects *objects, size_t bytes, const struct bytes *body)
+{
+	if (budget_take(objects->budget, 0, bytes + (size_t)(body->end - body->at)))
+		return true;
+	objects_lose(objects, 1);
+	return false;
+}
+
+static bool take_next(struct objects *objects, enum object_kind kind, uint32_t count, uint64_t id,
+                      size_t bytes, const struct bytes *body)
+{
+	if (!take(objects, bytes, body))
 		return false;
 	objects->holes[kind] += id - count;
 	return true;
@@ -189,6 +222,8 @@ static bool read_process(struct objects *objects, struct bytes *body)
 
 	if (!is_next(objects, OBJECT_PROCESS, objects->n_processes, id))
 		return false;
+	if (!take_next(objects, OBJECT_PROCESS, objects->n_processes, id, PROCESS_BYTES, body))
+		return true;
 	objects->processes = make_room(objects->processes, &objects->n_processes, id);
 	process = xcalloc(1, sizeof(*process));
 	process->id = (uint32_t)id;
@@ -234,6 +269,8 @@ static bool read_function(struct objects *objects, struct bytes *body)
 
 	if (!is_next(objects, OBJECT_FUNCTION, objects->n_functions, id))
 		return false;
+	if (!take_next(objects, OBJECT_FUNCTION, objects->n_functions, id, FUNCTION_BYTES, body))
+		return true;
 	objects->functions = make_room(objects->functions, &objects->n_functions, id);
 	known = xcalloc(1, sizeof(*known));
 	known->function.id = (uint32_t)id;
@@ -258,14 +295,10 @@ static void keep_old(struct objects *objects, const char *name)
 	objects->old_names[objects->n_old_names++] = (char *)name;
 }
 
-static bool read_kernel(struct objects *objects, struct bytes *body)
+static bool name_kernel(struct objects *objects, uint64_t id, struct bytes *body)
 {
-	uint64_t id = bytes_varint(body);
 	struct kernel *kernel;
 
-	if (id >= objects->n_kernels && !is_next(objects, OBJECT_KERNEL, objects->n_kernels, id))
-		return false;
-	objects->kernels = make_room(objects->kernels, &objects->n_kernels, id);
 	if (!objects->kernels[id])
 		objects->kernels[id] = xcalloc(1, sizeof(*kernel));
 	kernel = objects->kernels[id];
@@ -278,12 +311,35 @@ static bool read_kernel(struct objects *objects, struct bytes *body)
 	return !body->bad;
 }
 
+/* A kernel, or a new name of one. */
+static bool read_kernel(struct objects *objects, struct bytes *body)
+{
+	uint64_t id = bytes_varint(body);
+	uint32_t count = objects->n_kernels;
+
+	if (id < count) {
+		size_t bytes = objects->kernels[id] ? RENAMED_BYTES : KERNEL_BYTES;
+
+		return !take(objects, bytes, body) || name_kernel(objects, id, body);
+	}
+	if (!is_next(objects, OBJECT_KERNEL, count, id))
+		return false;
+	if (!take_next(objects, OBJECT_KERNEL, count, id, KERNEL_BYTES, body))
+		return true;
+	objects->kernels = make_room(objects->kernels, &objects->n_kernels, id);
+	return name_kernel(objects, id, body);
+}
+
 /* ---- events -------------------------------------------------------------------------------- */
 
 static struct waiting *waiting_add(struct objects *objects)
 {
-	if (objects->taken == objects->n_waiting)
-		objects->taken = objects->n_waiting = 0;
+	if (2 * objects->taken >= objects->n_waiting) { /* what was taken makes room */
+		objects->n_waiting -= objects->taken;
+		memmove(objects->waiting, objects->waiting + objects->taken,
+		        objects->n_waiting * sizeof(*objects->waiting));
+		objects->taken = 0;
+	}
 	if (objects->n_waiting == objects->waiting_room) {
 		objects->waiting_room = objects->waiting_room ? 2 * objects->waiting_room : 16;
 		objects->waiting = xrealloc(objects->waiting,
@@ -354,14 +410,14 @@ static bool read_record(struct objects *objects, uint64_t tag, struct bytes *bod
 	}
 }
 
-bool objects_read(struct objects *objects, const uint8_t *raw, size_t bytes)
+bool objects_read(struct objects *objects, struct bytes *in)
 {
-	struct bytes in = { raw, raw + bytes, false }, body;
+	struct bytes body;
 	uint64_t tag;
 
-	while (record_next(&in, &tag, &body)) {
+	while (objects_waiting(objects) < OBJECTS_WAITING_MAX && record_next(in, &tag, &body)) {
 		if (!read_record(objects, tag, &body))
 			return false;
 	}
-	return !in.bad;
+	return !in->bad;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reader's side of definitions: the processes, functions and kernels of a file by their
- * numbers, and the events that stand among the definitions.
+ * numbers, and the events that stand among the definitions. A file of some kilobytes can define any
+ * number of them, so what is kept has a bound, and so have the events that wait.
  */
 #ifndef CUSCOPE_TRACE_OBJECTS_H
 #define CUSCOPE_TRACE_OBJECTS_H
@@ -9,13 +10,22 @@
 #include "trace/bytes.h"
 #include "trace/event.h"
 
+/* Of definitions, each with its texts and what reports keep of it: 140,000 kernels of 1.3 KiB. */
+#define OBJECTS_BYTES_MAX ((size_t)256 << 20)
+
+/* A writer announces no more than half of this with one chunk of definitions. */
+#define OBJECTS_WAITING_MAX (128u << 10)
+
 struct objects;
 
 struct objects *objects_new(void);
 void objects_free(struct objects *objects);
 
-/* Reads the payload of a definition chunk. False where it is damaged. */
-bool objects_read(struct objects *objects, const uint8_t *raw, size_t bytes);
+/*
+ * Reads the payload of a definition chunk up to its end, or until as many events wait as may: some
+ * have to be taken then, and it be called again. False where it is damaged.
+ */
+bool objects_read(struct objects *objects, struct bytes *in);
 
 /* NULL where the file has not defined that number. They live as long as `objects`. */
 const struct process *objects_process(const struct objects *objects, uint64_t id);
@@ -32,6 +42,9 @@ void objects_lose(struct objects *objects, uint64_t definitions);
 enum object_kind { OBJECT_PROCESS, OBJECT_FUNCTION, OBJECT_KERNEL };
 bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t id);
 bool objects_lost_any(const struct objects *objects);
+
+/* Definitions that there was no room for: they are lost in the same way. */
+uint64_t objects_over_budget(const struct objects *objects);
 
 /*
  * Events that were read and not yet taken, oldest first; `thread` is for event->thread. One whose

@@ -11,6 +11,7 @@
 #include "trace/file_in.h"
 #include "trace/filter.h"
 #include "trace/objects.h"
+#include "trace/rows.h"
 #include "trace/run_record.h"
 
 struct trace_file {
@@ -22,6 +23,7 @@ struct trace_file {
 	uint64_t opened_damaged_at;
 	struct objects *objects;
 	struct decoder *decoder;
+	struct rows *rows;
 };
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -39,6 +41,15 @@ static int tell_damage(const struct trace_file *file, struct err *err)
 {
 	const struct run_info *run = &file->run.info;
 
+	if (run->over_budget)
+		return err_set(
+			err, EBADMSG,
+			"%s holds more than is kept of one file: at least %llu of its processes, "
+			"functions, kernels, threads, streams and other rows, and "
+			"%llu event%s, were left out, all else was read",
+			file->path, (unsigned long long)run->over_budget,
+			(unsigned long long)run->damaged_events,
+			run->damaged_events == 1 ? "" : "s");
 	return err_set(err, EBADMSG,
 	               "%s is damaged at byte %llu: %llu part%s of it and at least %llu event%s "
 	               "were left out, all else was read",
@@ -90,8 +101,12 @@ static int take_run(struct trace_file *file, struct err *err)
 {
 	const struct chunk_at *end = last_of_type(file, CHUNK_END);
 
-	if (read_run(file, end))
+	if (read_run(file, end)) {
+		if (file->run.over_budget)
+			note_damage(file, end->offset, 0);
+		file->opened_damaged_at = file->damaged_at;
 		return 0;
+	}
 	if (read_run(file, last_of_type(file, CHUNK_RUN))) {
 		guess_end(file);
 		file->run.info.end_damaged = has_damaged_end(file, end);
@@ -134,6 +149,7 @@ void trace_close(struct trace_file *file)
 		return;
 	decoder_free(file->decoder);
 	objects_free(file->objects);
+	rows_free(file->rows);
 	run_free(&file->run);
 	file_in_close(&file->in);
 	free(file->path);
@@ -221,14 +237,18 @@ static int pass_on(struct reading *reading, const struct event *event, struct er
 	}
 	if (!is_wanted(reading, event))
 		return 0;
+	if (!rows_take(reading->file->rows, event)) {
+		reading->file->run.info.damaged_events++;
+		return 0;
+	}
 	if (event->type == EVENT_RANGE)
 		return pass_on_range(reading, event, err);
 	return consumers_event(reading->consumers, reading->n_consumers, event, err);
 }
 
 /*
- * Events of the definitions whose places are in event chunks that are not read: skipped for their
- * time, or not in the file, which a recording with --last leaves out.
+ * All that wait but `but`. Events of the definitions whose places are in event chunks that are not
+ * read: skipped for their time, or not in the file, which a recording with --last leaves out.
  */
 static int pass_on_waiting(struct reading *reading, size_t but, struct err *err)
 {
@@ -318,14 +338,23 @@ static int read_events(struct reading *reading, size_t index, struct err *err)
 	return r == -EBADMSG ? lose_events(reading, chunk, left, err) : r;
 }
 
-static void read_definitions(struct reading *reading, const struct chunk_at *chunk)
+static int read_definitions(struct reading *reading, const struct chunk_at *chunk, struct err *err)
 {
+	struct objects *objects = reading->file->objects;
 	const uint8_t *raw = file_in_chunk(&reading->file->in, chunk);
+	struct bytes in = bytes_of(raw, raw ? chunk->head.raw_bytes : 0);
+	int r = 0;
 
-	if (raw && objects_read(reading->file->objects, raw, chunk->head.raw_bytes))
-		return;
-	objects_lose(reading->file->objects, chunk->head.definitions);
+	while (!r && raw && objects_read(objects, &in)) {
+		if (in.at == in.end)
+			return 0;
+		r = pass_on_waiting(reading, OBJECTS_WAITING_MAX / 2, err);
+	}
+	if (r)
+		return r;
+	objects_lose(objects, chunk->head.definitions);
 	note_damage(reading->file, chunk->offset, 0);
+	return 0;
 }
 
 /* Bytes that are no chunk, in a file without an index: what was there is not known. */
@@ -337,19 +366,44 @@ static void pass_gap(struct reading *reading, const struct chunk_at *chunk)
 	note_damage(reading->file, chunk->offset - chunk->gap, 0);
 }
 
-static int read_chunk(struct reading *reading, size_t index, struct err *err)
+static uint64_t over_budget(const struct trace_file *file)
+{
+	return objects_over_budget(file->objects) + rows_refused(file->rows);
+}
+
+/* What there was no room for is a part that is left out. */
+static void note_over_budget(struct trace_file *file, const struct chunk_at *chunk)
+{
+	uint64_t before = file->run.info.over_budget;
+
+	file->run.info.over_budget = file->run.over_budget + over_budget(file);
+	if (file->run.info.over_budget != before)
+		note_damage(file, chunk->offset, 0);
+}
+
+static int read_chunk_of_type(struct reading *reading, size_t index, struct err *err)
 {
 	const struct chunk_at *chunk = &reading->file->in.chunks[index];
 	const struct chunk_head *head = &chunk->head;
 
-	pass_gap(reading, chunk);
 	if (head->type == CHUNK_DEFINITIONS)
-		read_definitions(reading, chunk);
+		return read_definitions(reading, chunk, err);
 	if (head->type != CHUNK_EVENTS)
 		return 0;
 	if (head->last_ns < reading->options.from_ns || head->first_ns > reading->options.to_ns)
 		return pass_on_waiting(reading, 0, err);
 	return read_events(reading, index, err);
+}
+
+static int read_chunk(struct reading *reading, size_t index, struct err *err)
+{
+	const struct chunk_at *chunk = &reading->file->in.chunks[index];
+	int r;
+
+	pass_gap(reading, chunk);
+	r = read_chunk_of_type(reading, index, err);
+	note_over_budget(reading->file, chunk);
+	return r;
 }
 
 static bool is_stopped(const struct reading *reading, uint64_t offset)
@@ -383,6 +437,8 @@ static void forget_objects(struct trace_file *file)
 	objects_free(file->objects);
 	file->objects = objects_new();
 	file->decoder = decoder_new(file->objects);
+	rows_free(file->rows);
+	file->rows = rows_new(ROWS_OF_FILE);
 }
 
 /* Of a reading before: what opening the file has found stays. */
@@ -391,6 +447,7 @@ static void forget_damage(struct trace_file *file)
 	file->damaged_at = file->opened_damaged_at;
 	file->run.info.damaged_chunks = file->damaged_at != 0;
 	file->run.info.damaged_events = 0;
+	file->run.info.over_budget = file->run.over_budget;
 }
 
 int trace_read(struct trace_file *file, const struct trace_read_options *options,

@@ -38,8 +38,8 @@ struct trace_read_options {
 	/* Of CLOCK_MONOTONIC; 0: from the first, to the last. Events whose time is outside are not
 	 * passed on; EVENT_PROCESS and EVENT_THREAD are, of what began before `to_ns`. */
 	uint64_t from_ns, to_ns;
-	const uint32_t *pids; /* only events of these */
-	size_t n_pids;        /* 0: of all */
+	const uint32_t *pids;  /* only events of these */
+	size_t n_pids;         /* 0: of all */
 	struct filter *filter; /* trace/filter.h: NULL for none */
 	/* Told now and then of the share of the file that was read, 0 to 1; may be NULL. False ends
 	 * the reading as if the file ended there. */
@@ -49,7 +49,8 @@ struct trace_read_options {
 
 /*
  * begin, every event in order of time, end. Memory does not grow with the file, but for functions,
- * kernels, processes and strings. A chunk that is damaged is left out, and so is what refers to
+ * kernels, processes and strings, of which so much is kept (objects.h, rows.h): what is beyond is
+ * left out like what is damaged. A chunk that is damaged is left out, and so is what refers to
  * definitions in it; all else is read, consumers get their end, with what was left out in the
  * run_info, and -EBADMSG and a sentence is returned. Can be called again: processes, functions and
  * kernels have the same numbers then, but the objects of the reading before are gone.

@@ -207,11 +207,16 @@ static char *read_optional_text(struct bytes *body)
 	return NULL;
 }
 
-static void read_miss(struct run_info *run, struct bytes *body)
+static void read_miss(struct kept_run *kept, struct bytes *body)
 {
+	struct run_info *run = &kept->info;
 	struct miss *misses = (struct miss *)run->misses, *miss;
 	uint64_t kind = bytes_varint(body);
 
+	if (run->n_misses == RUN_MISSES_MAX) {
+		kept->over_budget++;
+		return;
+	}
 	if ((run->n_misses & (run->n_misses - 1)) == 0)
 		misses =
 			xrealloc(misses, (run->n_misses ? 2 * run->n_misses : 1) * sizeof(*misses));
@@ -310,7 +315,7 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		read_lost(run, body);
 		break;
 	case RUN_MISS:
-		read_miss(run, body);
+		read_miss(kept, body);
 		break;
 	case RUN_SCALE:
 		read_scale(run, body);

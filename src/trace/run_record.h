@@ -9,10 +9,13 @@
 /* The payload of a CHUNK_RUN or CHUNK_END. */
 void run_write(const struct run_info *run, struct buf *raw);
 
+#define RUN_MISSES_MAX 65536 /* that are read: hooks are 16,384 */
+
 /* A run_info with all that it points at. */
 struct kept_run {
 	struct run_info info;
-	char *writer; /* which program wrote the file: "cuscope 0.1.0"; NULL: not known */
+	char *writer;         /* which program wrote the file: "cuscope 0.1.0"; NULL: not known */
+	uint64_t over_budget; /* misses beyond RUN_MISSES_MAX, which are not in `info` */
 };
 
 /* A later one replaces what an earlier one said. False where it is damaged. */

@@ -447,7 +447,9 @@ static bool define_process(struct objects *objects, uint8_t id)
 {
 	const uint8_t raw[] = { DEFINE_PROCESS, 3, id, 47, 0 /* no name */ };
 
-	return objects_read(objects, raw, sizeof(raw));
+	struct bytes in = bytes_of(raw, sizeof(raw));
+
+	return objects_read(objects, &in);
 }
 
 /* A file could take a million holes, of 8 MiB, with each of its records. */
@@ -468,14 +470,18 @@ static void there_are_no_more_holes_than_were_lost(void **state)
 
 static void the_name_of_a_function_is_a_word(void **state)
 {
-	static const unsigned char function[] = { 0, 6, 'c', 'u', '\033', '[', 'm', 0xff, 0, 0, 0, 0 };
+	static const unsigned char function[] = {
+		0, 6, 'c', 'u', '\033', '[', 'm', 0xff, 0, 0, 0, 0
+	};
 	struct objects *objects = objects_new();
 	struct buf raw = { 0 };
+	struct bytes in;
 
 	buf_putc(&raw, DEFINE_FUNCTION);
 	buf_putc(&raw, sizeof(function));
 	buf_add(&raw, function, sizeof(function));
-	assert_true(objects_read(objects, (const uint8_t *)raw.data, raw.len));
+	in = bytes_of(raw.data, raw.len);
+	assert_true(objects_read(objects, &in));
 	assert_string_equal(objects_function(objects, 0)->name, "cu??m?");
 	objects_free(objects);
 	buf_free(&raw);
