@@ -47,8 +47,19 @@ static bool crc_is(uint64_t expected, const void *data, size_t bytes)
 	return crc32(0, data, (uInt)bytes) == expected;
 }
 
+/* Cheap, and what most of a file's bytes that look like a head fail at. */
+static bool sizes_fit(const uint8_t *from)
+{
+	return from[4] == CHUNK_INDEX || /* as long as the file asks for */
+	       (get_fixed(from + 12, 4) <= FORMAT_RAW_MAX &&
+	        get_fixed(from + 8, 4) <= ZSTD_compressBound(FORMAT_RAW_MAX));
+}
+
 bool chunk_head_read(const uint8_t from[FORMAT_CHUNK_BYTES], struct chunk_head *head)
 {
+	if (get_fixed(from, 4) != FORMAT_CHUNK_MAGIC || !sizes_fit(from) ||
+	    !crc_is(get_fixed(from + FORMAT_CHUNK_BYTES - 4, 4), from, FORMAT_CHUNK_BYTES - 4))
+		return false;
 	*head = (struct chunk_head){
 		.type = from[4],
 		.stored_bytes = (uint32_t)get_fixed(from + 8, 4),
@@ -61,12 +72,7 @@ bool chunk_head_read(const uint8_t from[FORMAT_CHUNK_BYTES], struct chunk_head *
 		.definitions = (uint32_t)get_fixed(from + 48, 4),
 		.payload_crc = (uint32_t)get_fixed(from + 52, 4),
 	};
-	return get_fixed(from, 4) == FORMAT_CHUNK_MAGIC &&
-	       crc_is(get_fixed(from + FORMAT_CHUNK_BYTES - 4, 4), from, FORMAT_CHUNK_BYTES - 4) &&
-	       head->first_ns <= head->last_ns &&
-	       (head->type == CHUNK_INDEX || /* as long as the file asks for */
-	        (head->raw_bytes <= FORMAT_RAW_MAX &&
-	         head->stored_bytes <= ZSTD_compressBound(FORMAT_RAW_MAX)));
+	return head->first_ns <= head->last_ns;
 }
 
 /* ---- packing ------------------------------------------------------------------------------- */

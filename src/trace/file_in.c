@@ -13,6 +13,9 @@
 #include "base/xalloc.h"
 #include "trace/bytes.h"
 
+#define BLOCK_BYTES     ((size_t)64 << 10) /* of what is looked through for heads */
+#define INDEX_BYTES_MAX (FORMAT_CHUNKS_MAX * (size_t)FORMAT_CHUNK_BYTES)
+
 static bool read_at(const struct file_in *in, uint64_t offset, void *into, size_t bytes)
 {
 	char *at = into;
@@ -42,6 +45,45 @@ const uint8_t *file_in_chunk(struct file_in *in, const struct chunk_at *chunk)
 	return unpacker_open(in->unpacker, &chunk->head, in->payload.data);
 }
 
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+static bool in_block(const struct file_in *in, uint64_t offset)
+{
+	return offset >= in->block_at &&
+	       offset + FORMAT_CHUNK_BYTES <= in->block_at + in->block_bytes;
+}
+
+/* What lies there, of which `n` bytes can be read: a head's at least. NULL where it cannot be. */
+static const uint8_t *look_at(struct file_in *in, uint64_t offset, size_t *n)
+{
+	uint64_t left = in->bytes - offset;
+
+	if (!in_block(in, offset)) {
+		if (!in->block)
+			in->block = xmalloc(BLOCK_BYTES);
+		in->block_at = offset;
+		in->block_bytes = left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
+		if (!read_at(in, offset, in->block, in->block_bytes)) {
+			in->block_bytes = 0;
+			return NULL;
+		}
+	}
+	*n = in->block_bytes - (size_t)(offset - in->block_at);
+	return in->block + (offset - in->block_at);
+}
+
+/* From the block where it is there: who looks for a head finds one after the other in a block. */
+static bool read_head(const struct file_in *in, uint64_t offset, struct chunk_head *head)
+{
+	uint8_t bytes[FORMAT_CHUNK_BYTES];
+
+	if (in->bytes - offset < sizeof(bytes))
+		return false;
+	if (in_block(in, offset))
+		return chunk_head_read(in->block + (offset - in->block_at), head);
+	return read_at(in, offset, bytes, sizeof(bytes)) && chunk_head_read(bytes, head);
+}
+
 /* ---- which chunks there are ---------------------------------------------------------------- */
 
 static void add_chunk(struct file_in *in, const struct chunk_head *head, uint64_t offset)
@@ -55,12 +97,9 @@ static void add_chunk(struct file_in *in, const struct chunk_head *head, uint64_
 /* Whether a chunk begins there that is whole. */
 static bool chunk_whole(struct file_in *in, uint64_t offset, struct chunk_at *chunk)
 {
-	uint8_t head[FORMAT_CHUNK_BYTES];
-
 	chunk->offset = offset;
-	return in->bytes - offset >= sizeof(head) && read_at(in, offset, head, sizeof(head)) &&
-	       chunk_head_read(head, &chunk->head) &&
-	       chunk->head.stored_bytes <= in->bytes - offset - sizeof(head);
+	return read_head(in, offset, &chunk->head) &&
+	       chunk->head.stored_bytes <= in->bytes - offset - FORMAT_CHUNK_BYTES;
 }
 
 /* The chunks that an index lists; they have to fill the file up to the index. */
@@ -79,6 +118,14 @@ static bool take_index(struct file_in *in, const uint8_t *raw, size_t bytes, uin
 	return offset == end && in->n_chunks == bytes / FORMAT_CHUNK_BYTES;
 }
 
+/* That of an index can be longer than any other. */
+static void forget_payload(struct file_in *in)
+{
+	buf_free(&in->payload);
+	unpacker_free(in->unpacker);
+	in->unpacker = unpacker_new();
+}
+
 static bool read_index(struct file_in *in)
 {
 	uint8_t trailer[FORMAT_TRAILER_BYTES];
@@ -94,11 +141,15 @@ static bool read_index(struct file_in *in)
 	in->has_trailer = true;
 	at = get_fixed(trailer, 8);
 	if (at < FORMAT_HEADER_BYTES || at > in->bytes || !chunk_whole(in, at, &index) ||
-	    index.head.type != CHUNK_INDEX || index.head.raw_bytes > in->bytes)
+	    index.head.type != CHUNK_INDEX || index.head.raw_bytes > in->bytes ||
+	    index.head.raw_bytes > INDEX_BYTES_MAX || index.head.stored_bytes > INDEX_BYTES_MAX)
 		return false;
 	raw = file_in_chunk(in, &index);
-	if (raw && take_index(in, raw, index.head.raw_bytes, at))
+	if (raw && take_index(in, raw, index.head.raw_bytes, at)) {
+		forget_payload(in);
 		return true;
+	}
+	forget_payload(in);
 	in->n_chunks = 0;
 	return false;
 }
@@ -130,48 +181,45 @@ static bool only_zeros(const struct file_in *in, uint64_t offset)
  */
 static bool cut_off(const struct file_in *in, const struct chunk_at *chunk)
 {
-	uint8_t head[FORMAT_CHUNK_BYTES];
 	struct chunk_head unused;
 
 	if (in->has_trailer &&
 	    !(in->n_chunks && in->chunks[in->n_chunks - 1].head.type == CHUNK_END))
 		return false;
-	return in->bytes - chunk->offset < sizeof(head) ||
-	       (read_at(in, chunk->offset, head, sizeof(head)) && chunk_head_read(head, &unused)) ||
-	       only_zeros(in, chunk->offset);
+	return in->bytes - chunk->offset < FORMAT_CHUNK_BYTES ||
+	       read_head(in, chunk->offset, &unused) || only_zeros(in, chunk->offset);
 }
 
-static bool head_at(const struct file_in *in, uint64_t offset)
+/* Where the first head begins that lies in these bytes as a whole; n: none does. */
+static size_t head_within(const uint8_t *bytes, size_t n)
 {
-	uint8_t head[FORMAT_CHUNK_BYTES];
+	uint8_t magic[4];
+	size_t places = n - FORMAT_CHUNK_BYTES + sizeof(magic);
+	const uint8_t *at = bytes;
 	struct chunk_head unused;
 
-	return in->bytes - offset >= sizeof(head) && read_at(in, offset, head, sizeof(head)) &&
-	       chunk_head_read(head, &unused);
+	put_fixed(magic, FORMAT_CHUNK_MAGIC, sizeof(magic));
+	while ((at = memmem(at, places - (size_t)(at - bytes), magic, sizeof(magic)))) {
+		if (chunk_head_read(at, &unused))
+			return (size_t)(at - bytes);
+		at++;
+	}
+	return n;
 }
 
 /* The first place from `offset` on where a chunk begins; 0: none. */
-static uint64_t next_head(const struct file_in *in, uint64_t offset)
+static uint64_t next_head(struct file_in *in, uint64_t offset)
 {
-	char block[1 << 16];
-	uint8_t magic[4];
+	while (offset < in->bytes && in->bytes - offset >= FORMAT_CHUNK_BYTES) {
+		size_t n, at;
+		const uint8_t *bytes = look_at(in, offset, &n);
 
-	put_fixed(magic, FORMAT_CHUNK_MAGIC, sizeof(magic));
-	while (in->bytes - offset >= FORMAT_CHUNK_BYTES) {
-		uint64_t left = in->bytes - offset;
-		size_t n = left < sizeof(block) ? (size_t)left : sizeof(block);
-		char *at = block;
-
-		if (!read_at(in, offset, block, n))
+		if (!bytes)
 			return 0;
-		while ((at = memmem(at, n - (size_t)(at - block), magic, sizeof(magic)))) {
-			if (head_at(in, offset + (uint64_t)(at - block)))
-				return offset + (uint64_t)(at - block);
-			at++;
-		}
-		if (n == left)
-			break;
-		offset += n - (sizeof(magic) - 1);
+		at = head_within(bytes, n);
+		if (at < n)
+			return offset + at;
+		offset += n - (FORMAT_CHUNK_BYTES - 1);
 	}
 	return 0;
 }
@@ -181,7 +229,7 @@ static void walk(struct file_in *in)
 	uint64_t offset = FORMAT_HEADER_BYTES, gap = 0;
 	struct chunk_at chunk;
 
-	for (;;) {
+	while (in->n_chunks < FORMAT_CHUNKS_MAX) {
 		if (!chunk_whole(in, offset, &chunk)) {
 			uint64_t next = cut_off(in, &chunk) ? 0 : next_head(in, offset + 1);
 
@@ -201,7 +249,7 @@ static void walk(struct file_in *in)
 		gap = 0;
 		offset += FORMAT_CHUNK_BYTES + (uint64_t)chunk.head.stored_bytes;
 	}
-	if (gap || (!in->complete && !cut_off(in, &chunk)))
+	if (gap || in->n_chunks == FORMAT_CHUNKS_MAX || (!in->complete && !cut_off(in, &chunk)))
 		in->damaged_at = offset - gap;
 	in->has_gaps |= in->damaged_at != 0;
 }
@@ -277,5 +325,6 @@ void file_in_close(struct file_in *in)
 		close(in->fd);
 	unpacker_free(in->unpacker);
 	buf_free(&in->payload);
+	free(in->block);
 	free(in->chunks);
 }

@@ -30,6 +30,9 @@ struct file_in {
 			     /* end; 0: nowhere */
 	struct unpacker *unpacker;
 	struct buf payload;
+	uint8_t *block; /* of the file, which heads are looked for in */
+	uint64_t block_at;
+	size_t block_bytes;
 };
 
 int file_in_open(struct file_in *in, const char *path, struct err *err);

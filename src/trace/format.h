@@ -29,6 +29,8 @@
 #define FORMAT_RAW_MAX  (8u << 20)   /* of a chunk that is not the index, uncompressed */
 #define FORMAT_TEXT_MAX (256u << 10) /* of one string */
 #define FORMAT_ARGS_MAX 12
+#define FORMAT_CHUNKS_MAX                                                                          \
+	(4u << 20) /* of a file, 72 bytes each in memory: three weeks of a recording */
 #define FORMAT_TIME_MAX (1ull << 62) /* ns, so that sums and differences of two do not overflow */
 
 enum chunk_type {

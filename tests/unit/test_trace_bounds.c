@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Trace files that ask for more than is kept of one. */
+/* Trace files that ask for more than is kept of one, or for more work than they are worth. */
 #include "trace_events.h"
 
 #include <errno.h>
@@ -383,6 +383,56 @@ static void misses_without_number_are_cut_off_and_told_of(void **state)
 	assert_int_equal(outcome.run.over_budget, 3);
 }
 
+/* ---- looking for a head -------------------------------------------------------------------- */
+
+static long reads_so_far(void)
+{
+	FILE *file = fopen("/proc/self/io", "re");
+	char line[64];
+	long reads = 0;
+
+	if (!file)
+		skip(); /* a kernel that does not count them */
+	while (fgets(line, sizeof(line), file))
+		sscanf(line, "syscr: %ld", &reads);
+	fclose(file);
+	return reads;
+}
+
+/* From the second one on, each is looked at; what is behind them is found. */
+static void a_file_full_of_magics_is_read_in_blocks(void **state)
+{
+	size_t room = 4u << 20;
+	int fd = memory_file(), kept = dup(fd);
+	struct consumer *writer = begin(fd);
+	struct call call = call_at("cuInit", 10, 5);
+	struct event event = call_event(the_process(), 4242, &call);
+	char *magics = malloc(room), *data = malloc(1 << 16);
+	struct outcome outcome;
+	int hostile = memory_file();
+	ssize_t bytes, first;
+	long before;
+
+	add(writer, &event);
+	end(writer);
+	bytes = pread(kept, data, 1 << 16, 0);
+	first = FORMAT_HEADER_BYTES + FORMAT_CHUNK_BYTES +
+	        (ssize_t)get_fixed((uint8_t *)data + FORMAT_HEADER_BYTES + 8, 4);
+	for (size_t i = 0; i < room; i += 4)
+		memcpy(magics + i, "CHNK", 4);
+	assert_int_equal(write(hostile, data, (size_t)first), first);
+	assert_int_equal(write(hostile, magics, room), room);
+	assert_int_equal(write(hostile, data + first, (size_t)(bytes - first)), bytes - first);
+	before = reads_so_far();
+	outcome = read_file(hostile);
+	assert_in_range(reads_so_far() - before, 1, 1000);
+	assert_int_equal(outcome.read, -EBADMSG);
+	assert_int_equal(outcome.events, 1);
+	close(kept);
+	free(magics);
+	free(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,6 +445,7 @@ int main(void)
 		cmocka_unit_test(activities_and_ranges_have_rows_of_their_own),
 		cmocka_unit_test(a_file_with_threads_without_number_is_read_and_told_of),
 		cmocka_unit_test(misses_without_number_are_cut_off_and_told_of),
+		cmocka_unit_test(a_file_full_of_magics_is_read_in_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
