@@ -127,6 +127,45 @@ static __always_inline struct fold_process *fold_process(const struct folded *f)
 	return FOLD_ROW(&fold_processes, &key, &made);
 }
 
+/* ---- shares -------------------------------------------------------------------------------- */
+
+static __always_inline struct fold_share *fold_share(const struct folded *f)
+{
+	struct fold_process_key key = { .born_ns = f->born_ns, .tgid = f->tgid };
+	int made;
+
+	return FOLD_ROW(&fold_shares, &key, &made);
+}
+
+/* Whether the process may have another row. NULL is a share that is not known, and as large. */
+static __always_inline int share_has_room(const struct fold_share *share, enum fold_share_of of,
+                                          enum fold_share_of most)
+{
+	return !share || share->rows[of] < (__s64)settings.share[most];
+}
+
+static __always_inline void share_add(struct fold_share *share, enum fold_share_of of, __u64 rows)
+{
+	if (share)
+		FOLD_ADD(share->rows[of], rows);
+}
+
+/* As FOLD_ROW, within the share of the process. */
+#define FOLD_SHARED_ROW(f, map, key, of, most, made)                                               \
+	({                                                                                         \
+		void *shared_ = bpf_map_lookup_elem(map, key);                                     \
+		struct fold_share *share_;                                                         \
+		*(made) = 0;                                                                       \
+		if (!shared_) {                                                                    \
+			share_ = fold_share(f);                                                    \
+			if (share_has_room(share_, of, most))                                      \
+				shared_ = FOLD_ROW(map, key, made);                                \
+			if (*(made))                                                               \
+				share_add(share_, of, 1);                                          \
+		}                                                                                  \
+		shared_;                                                                           \
+	})
+
 /* ---- bytes --------------------------------------------------------------------------------- */
 
 /* A factor that a function does not have is 1. */

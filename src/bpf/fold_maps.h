@@ -73,6 +73,7 @@ FOLD_MAP(fold_copies, struct fold_copies_key, struct fold_copies);
 FOLD_MAP(fold_open_captures, __u64, struct fold_open_capture);
 FOLD_CACHE(fold_pinned, struct fold_pinned_key, struct fold_pinned);
 FOLD_CACHE(fold_captures, struct fold_capture_key, __u64);
+FOLD_CACHE(fold_shares, struct fold_process_key, struct fold_share);
 FOLD_CACHE(fold_stacks, struct fold_stack_key, __u8);
 
 /* Stacks are walked into these: another thread's program may have preempted one that does so. */

@@ -125,7 +125,8 @@ static __always_inline void memory_failed(const struct folded *f)
 
 	if (process)
 		FOLD_ADD(process->failed, 1);
-	row = FOLD_ROW(&fold_failures, &key, &made);
+	row = FOLD_SHARED_ROW(f, &fold_failures, &key, FOLD_SHARE_FAILURES, FOLD_SHARE_FAILURES,
+	                      &made);
 	if (row)
 		fold_count(row, f->plan->flags & FOLD_ARRAY ? 0 : fold_bytes(f));
 	else
@@ -166,6 +167,7 @@ static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 	struct fold_memory_key key = memory_key(f);
 	struct fold_process *process = fold_process(f);
 	struct fold_totals *totals = totals_of(f, f->plan->memory);
+	struct fold_share *share = fold_share(f);
 
 	a.bytes = fold_alloc_bytes(f);
 	if (!key.address && !a.bytes) /* nothing asked for, nothing given */
@@ -183,11 +185,13 @@ static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 	if (old)
 		memory_replaced(f, process, old);
 	a.stack = stack_of(ctx, f);
-	if (bpf_map_update_elem(&fold_live, &key, &a, BPF_ANY)) {
+	if ((!old && !share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE)) ||
+	    bpf_map_update_elem(&fold_live, &key, &a, BPF_ANY)) {
 		fold_count(&totals->untracked, a.bytes);
 		fold_lost_row();
 		return;
 	}
+	share_add(share, FOLD_SHARE_LIVE, !old);
 	live_add(process, a.memory, key.space, a.bytes);
 }
 
@@ -232,6 +236,7 @@ static __always_inline void memory_freed(struct wire_thread *thread, const struc
 		FOLD_ADD(process->unknown_frees, 1);
 		return;
 	}
+	share_add(fold_share(f), FOLD_SHARE_LIVE, -1ull);
 	totals = totals_of(f, freed->memory);
 	if (totals)
 		fold_count(&totals->freed, freed->bytes);

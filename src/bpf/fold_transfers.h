@@ -44,11 +44,13 @@ static __always_inline struct fold_launch *launch_row(const struct folded *f)
 		key.grid[i] = fold_place(f->call, grid) + (flat & ~(grid >> 15));
 		key.block[i] = FOLD_VALUE(f, FOLD_AT_BLOCK + i);
 	}
-	row = FOLD_ROW(&fold_launches, &key, &made);
+	row = FOLD_SHARED_ROW(f, &fold_launches, &key, FOLD_SHARE_LAUNCHES, FOLD_SHARE_SHAPES,
+	                      &made);
 	if (!row) {
 		for (int i = 0; i < 3; i++)
 			key.grid[i] = key.block[i] = 0;
-		row = FOLD_ROW(&fold_launches, &key, &made);
+		row = FOLD_SHARED_ROW(f, &fold_launches, &key, FOLD_SHARE_LAUNCHES,
+		                      FOLD_SHARE_LAUNCHES, &made);
 	}
 	if (made)
 		send_first(f);
@@ -102,13 +104,13 @@ static __always_inline void pinned_key(const struct folded *f, const struct fold
 	key->epoch = process->pinned_epoch;
 }
 
-static __always_inline void pin_in_block(const struct fold_pinned_key *key,
+static __always_inline void pin_in_block(const struct folded *f, const struct fold_pinned_key *key,
                                          const struct fold_range *range)
 {
 	struct fold_pinned *block;
 	int made;
 
-	block = FOLD_ROW(&fold_pinned, key, &made);
+	block = FOLD_SHARED_ROW(f, &fold_pinned, key, FOLD_SHARE_PINNED, FOLD_SHARE_PINNED, &made);
 	if (!block) {
 		fold_lost_row();
 		return;
@@ -141,11 +143,11 @@ static __always_inline void host_pinned(const struct folded *f)
 	range.size = size;
 	process->pinned_sizes |= 1ull << (size & 63);
 	pinned_key(f, process, range.begin, size, &key);
-	pin_in_block(&key, &range);
+	pin_in_block(f, &key, &range);
 	first = key.block;
 	key.block = (range.end - 1) >> (size & 63);
 	if (key.block != first)
-		pin_in_block(&key, &range);
+		pin_in_block(f, &key, &range);
 }
 
 /* The range that an address lies in, NULL for none. */
@@ -202,8 +204,8 @@ static __always_inline void unpin_in_block(const struct folded *f,
 			block->range[i].begin = block->range[i].end = 0;
 		left |= block->range[i].end;
 	}
-	if (!left)
-		bpf_map_delete_elem(&fold_pinned, &key);
+	if (!left && !bpf_map_delete_elem(&fold_pinned, &key))
+		share_add(fold_share(f), FOLD_SHARE_PINNED, -1ull);
 }
 
 static __always_inline void host_unpinned(const struct folded *f)
@@ -226,7 +228,10 @@ static __always_inline void host_unpinned(const struct folded *f)
 static __always_inline void pinned_context_ended(const struct folded *f)
 {
 	struct fold_process *process = fold_process(f);
+	struct fold_share *share = fold_share(f);
 
+	if (share) /* nobody asks for those any more: others push them out */
+		share->rows[FOLD_SHARE_PINNED] = 0;
 	if (!process)
 		return;
 	process->pinned_epoch++;

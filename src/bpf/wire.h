@@ -34,6 +34,7 @@
 #define WIRE_NAME_MAX   256   /* bytes of a file's name with its NUL */
 #define WIRE_RINGS_MAX  64
 #define WIRE_LOST       32 /* reasons; those that are not the programs' stay 0 */
+#define WIRE_SHARES     5
 #define WIRE_NO_OFFSET  (~0ull)
 #define WIRE_RECENT     16 /* a power of two; saves the look-up of most launches */
 
@@ -291,6 +292,7 @@ struct wire_settings {
 	__u8 follow;             /* those that become targets by name: TARGET_FOLLOW */
 	__u8 fold;   /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
 	__u8 stacks; /* of allocations that are folded */
+	__u32 share[WIRE_SHARES]; /* enum fold_share_of: rows that one process may have */
 };
 
 /* Written by both sides while running. */

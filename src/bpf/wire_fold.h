@@ -116,6 +116,24 @@ struct fold_process {
 	__u64 pinned_sizes; /* bit k: something of at most 2^k bytes was pinned in this epoch */
 };
 
+/*
+ * Of a map of all processes one alone may fill a part: rows that a process has, in map
+ * "fold_shares". With shapes it may have fewer launches than without, so that each kernel has a
+ * row.
+ */
+enum fold_share_of {
+	FOLD_SHARE_LIVE,
+	FOLD_SHARE_FAILURES,
+	FOLD_SHARE_LAUNCHES,
+	FOLD_SHARE_PINNED,
+	FOLD_SHARE_SHAPES, /* counted among the launches */
+};
+_Static_assert(FOLD_SHARE_SHAPES < WIRE_SHARES, "as many as settings have");
+
+struct fold_share {
+	__s64 rows[FOLD_SHARE_SHAPES];
+};
+
 struct fold_count {
 	__u64 count, bytes;
 };

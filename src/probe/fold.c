@@ -14,6 +14,21 @@
 
 /* ---- maps ---------------------------------------------------------------------------------- */
 
+#define LIVE_ROOM     131072
+#define FAILURES_ROOM 4096
+#define LAUNCHES_ROOM 16384
+#define PINNED_ROOM   32768
+
+/* One process may fill three quarters of what is for all; with shapes of its kernels, half. */
+void fold_set_shares(struct wire_settings *settings)
+{
+	settings->share[FOLD_SHARE_LIVE] = LIVE_ROOM / 4 * 3;
+	settings->share[FOLD_SHARE_FAILURES] = FAILURES_ROOM / 4 * 3;
+	settings->share[FOLD_SHARE_LAUNCHES] = LAUNCHES_ROOM / 4 * 3;
+	settings->share[FOLD_SHARE_PINNED] = PINNED_ROOM / 4 * 3;
+	settings->share[FOLD_SHARE_SHAPES] = LAUNCHES_ROOM / 2;
+}
+
 /*
  * What a map holds when one of its tools is on; about 60 bytes are added to each entry. Those that
  * forget what was not used for long (LRU) keep up to 128 free entries for each CPU, and must not be
@@ -28,12 +43,13 @@ static const struct room {
 	{ "fold_born", EVERY_TOOL, 16384 },
 	{ "fold_processes", FOLD_TOOL_MEMORY | FOLD_TOOL_COPIES, 16384 },
 	{ "fold_totals", FOLD_TOOL_MEMORY, 16384 },
-	{ "fold_live", FOLD_TOOL_MEMORY, 131072 },
-	{ "fold_failures", FOLD_TOOL_MEMORY, 4096 },
+	{ "fold_live", FOLD_TOOL_MEMORY, LIVE_ROOM },
+	{ "fold_failures", FOLD_TOOL_MEMORY, FAILURES_ROOM },
+	{ "fold_shares", EVERY_TOOL, 16384 },
 	{ "fold_stacks", FOLD_TOOL_MEMORY, 16384 },
-	{ "fold_launches", FOLD_TOOL_LAUNCHES, 16384 },
+	{ "fold_launches", FOLD_TOOL_LAUNCHES, LAUNCHES_ROOM },
 	{ "fold_copies", FOLD_TOOL_COPIES, 16384 },
-	{ "fold_pinned", FOLD_TOOL_COPIES, 32768 },
+	{ "fold_pinned", FOLD_TOOL_COPIES, PINNED_ROOM },
 	{ "fold_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 32768 },
 	{ "fold_open_captures", FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES, 1024 },
 };

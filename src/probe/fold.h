@@ -15,6 +15,9 @@
 
 struct bpf_object;
 
+/* What one process may have of them. */
+void fold_set_shares(struct wire_settings *settings);
+
 /* Gives the maps their room: before the object is loaded. `tools` of enum fold_tool. */
 int fold_size_maps(struct bpf_object *object, unsigned tools);
 

@@ -318,6 +318,7 @@ static int open_object(struct programs *p, const struct programs_options *option
 		settings.nested_returns = 1;     /* their traps cannot be declined, so use them */
 		settings.seccomp_entry_only = 0; /* not decided at the hit: see attach.h */
 	}
+	fold_set_shares(&settings);
 	r = write_settings(p, &settings);
 	if (!r)
 		r = fold_size_maps(p->object, settings.fold);

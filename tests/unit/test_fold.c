@@ -60,6 +60,8 @@ static int fresh(void **state_of_test)
 	native_thread.born_ns = 900;
 	settings.fold = FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES;
 	settings.stacks = 1;
+	for (size_t i = 0; i < WIRE_SHARES; i++)
+		settings.share[i] = 1u << 20;
 	bpf_map_update_elem(&blank_thread, &zero, &blank, BPF_ANY);
 	bpf_map_update_elem(&fold_stack_slots, &zero, &slots, BPF_ANY);
 	bpf_map_update_elem(&rings, &zero, &ring, BPF_ANY);
@@ -530,6 +532,106 @@ static void a_capture_spreads_by_events(void **state_of_test)
 	assert_int_equal(0, state.open_captures);
 }
 
+/* ---- shares -------------------------------------------------------------------------------- */
+
+static void one_process_has_a_share_of_live_allocations(void **state_of_test)
+{
+	struct free_under_way under_way;
+
+	settings.share[FOLD_SHARE_LIVE] = 3;
+	for (__u64 i = 1; i <= 5; i++)
+		alloc(i << 12, 100);
+	assert_int_equal(3, native_count(&fold_live));
+	assert_int_equal(2, device_totals()->untracked.count);
+	assert_int_equal(2, state.lost_rows);
+	native_thread.tgid = 200; /* another one has room */
+	alloc(0x1000, 100);
+	assert_int_equal(4, native_count(&fold_live));
+	native_thread.tgid = 100;
+	alloc(0x1000, 50); /* in the place of another */
+	assert_int_equal(4, native_count(&fold_live));
+	assert_int_equal(2, state.lost_rows);
+	under_way = begin_free(0x1000);
+	end_free(&under_way, 700);
+	alloc(0x8000, 100); /* nothing was freed */
+	assert_int_equal(3, state.lost_rows);
+	free_at(0x1000);
+	alloc(0x8000, 100);
+	assert_int_equal(3, state.lost_rows);
+	assert_int_equal(4, native_count(&fold_live));
+}
+
+static void launch(__u64 handle, __u64 grid)
+{
+	struct wire_call *call = begin("cuLaunchKernel");
+
+	for (size_t i = 0; i < WIRE_WORDS; i++)
+		call->word[i] = 1;
+	call->word[WIRE_AT_REG] = handle;
+	call->word[WIRE_AT_REG + 1] = grid;
+	end(call);
+}
+
+static void one_process_has_a_share_of_launches_and_fewer_with_shapes(void **state_of_test)
+{
+	settings.share[FOLD_SHARE_SHAPES] = 2;
+	settings.share[FOLD_SHARE_LAUNCHES] = 4;
+	for (__u64 grid = 1; grid <= 4; grid++)
+		launch(0x100, grid); /* the last two are one row, without */
+	assert_int_equal(3, native_count(&fold_launches));
+	launch(0x200, 1);
+	assert_int_equal(4, native_count(&fold_launches));
+	assert_int_equal(0, state.lost_rows);
+	launch(0x300, 1);
+	assert_int_equal(1, state.lost_rows);
+	launch(0x200, 9);
+	assert_int_equal(1, state.lost_rows);
+	native_thread.tgid = 200;
+	launch(0x300, 1);
+	assert_int_equal(5, native_count(&fold_launches));
+	assert_int_equal(1, state.lost_rows);
+}
+
+static void fail_alloc(__s32 result)
+{
+	struct wire_call *call = begin("cuMemAlloc_v2");
+
+	call->result = result;
+	end(call);
+}
+
+static void one_process_has_a_share_of_failures(void **state_of_test)
+{
+	settings.share[FOLD_SHARE_FAILURES] = 2;
+	for (__s32 result = 1; result <= 4; result++)
+		fail_alloc(result);
+	fail_alloc(1);
+	assert_int_equal(2, native_count(&fold_failures));
+	assert_int_equal(2, state.lost_rows);
+	native_thread.tgid = 200;
+	fail_alloc(3);
+	assert_int_equal(3, native_count(&fold_failures));
+}
+
+static void one_process_has_a_share_of_pinned_memory(void **state_of_test)
+{
+	settings.share[FOLD_SHARE_PINNED] = 2;
+	pin(0x10000, 4096);
+	pin(0x20000, 4096);
+	pin(0x30000, 4096);
+	assert_int_equal(1, state.lost_rows);
+	assert_false(is_pinned(0x30000));
+	assert_true(is_pinned(0x10000));
+	unpin(0x10000);
+	pin(0x30000, 4096);
+	assert_true(is_pinned(0x30000));
+	end(begin("cuCtxDestroy_v2")); /* what it had pinned is not asked for any more */
+	pin(0x40000, 4096);
+	pin(0x50000, 4096);
+	assert_true(is_pinned(0x50000));
+	assert_int_equal(1, state.lost_rows);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, forget)
@@ -548,6 +650,10 @@ int main(void)
 		TEST(pinned_memory_goes_with_its_context),
 		TEST(a_capture_spreads_by_events),
 		TEST(a_thread_s_own_stream_is_captured_for_it_alone),
+		TEST(one_process_has_a_share_of_live_allocations),
+		TEST(one_process_has_a_share_of_launches_and_fewer_with_shapes),
+		TEST(one_process_has_a_share_of_failures),
+		TEST(one_process_has_a_share_of_pinned_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
