@@ -29,6 +29,7 @@ struct budget {
 	struct account *accounts;
 	struct news news[NEWS_MAX];
 	size_t n_news, told;
+	uint64_t unnamed;
 };
 
 struct budget *budget_new(size_t each, size_t all)
@@ -80,9 +81,13 @@ static struct account *get(struct budget *budget, uint32_t owner)
 static void refuse(struct budget *budget, struct account *account, bool all)
 {
 	budget->refused++;
-	if (account->told || budget->n_news == NEWS_MAX)
+	if (account->told)
 		return;
 	account->told = true;
+	if (budget->n_news == NEWS_MAX) {
+		budget->unnamed++;
+		return;
+	}
 	budget->news[budget->n_news++] = (struct news){ account->owner, all };
 }
 
@@ -154,4 +159,9 @@ bool budget_news(struct budget *budget, uint32_t *owner, bool *all)
 	*owner = budget->news[budget->told].owner;
 	*all = budget->news[budget->told++].all;
 	return true;
+}
+
+uint64_t budget_unnamed(const struct budget *budget)
+{
+	return budget ? budget->unnamed : 0;
 }

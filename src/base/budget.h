@@ -37,4 +37,6 @@ uint64_t budget_refused(const struct budget *budget); /* how often, ever */
 /* An owner that was refused, each once and 64 at most; *all: it was all that had no room. */
 bool budget_news(struct budget *budget, uint32_t *owner, bool *all);
 
+uint64_t budget_unnamed(const struct budget *budget); /* owners that were refused after those */
+
 #endif

@@ -299,6 +299,9 @@ static void tell_over_budget(struct capture *c)
 			      "kernels, handles and stacks of it are left out");
 		modules_unlock(c->modules);
 	}
+	modules_lock(c->modules);
+	modules_refused(c->modules, budget_unnamed(c->budget));
+	modules_unlock(c->modules);
 }
 
 static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])

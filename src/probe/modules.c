@@ -12,9 +12,10 @@
 #include "base/xalloc.h"
 #include "probe/fold.h"
 
-#define MISSES_MAX 4096 /* whatever targets do */
-#define TOLD_MAX   4    /* and those that are made anew whenever they are asked for */
-#define LATE_NAMED 8    /* processes of a module that are told of one by one */
+#define MISSES_MAX    4096 /* whatever targets do */
+#define FUNCTIONS_MAX 2048 /* of these may be single functions: any file can have thousands */
+#define TOLD_MAX      (MISS_LAST + 5) /* and those that are made anew whenever they are asked for */
+#define LATE_NAMED    8               /* processes of a module that are told of one by one */
 
 uint64_t modules_now_ns(void)
 {
@@ -90,15 +91,16 @@ void modules_free(struct modules *modules)
 /* The place of the new miss, counted from 1; 0: there was no room. */
 static size_t add_miss(struct modules *modules, struct miss miss)
 {
-	if (modules->n_misses == MISSES_MAX) {
-		if (!modules->misses_left_out++)
-			modules->left_out_kind = miss.kind;
+	if (modules->n_misses == MISSES_MAX ||
+	    (miss.name && modules->n_functions_missed == FUNCTIONS_MAX)) {
+		modules->left_out[miss.kind]++;
 		miss_free(&miss);
 		return 0;
 	}
+	modules->n_functions_missed += miss.name != NULL;
 	drop_told(modules);
-	modules->misses = xrealloc(modules->misses, (modules->n_misses + 1 + TOLD_MAX) *
-	                                                    sizeof(*modules->misses));
+	modules->misses = xrealloc(modules->misses,
+	                           (modules->n_misses + 1 + TOLD_MAX) * sizeof(*modules->misses));
 	modules->misses[modules->n_misses++] = miss;
 	return modules->n_misses;
 }
@@ -125,6 +127,11 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 	va_end(ap);
 	miss.name = name ? xstrdup(name) : NULL;
 	add_miss(modules, miss);
+}
+
+void modules_refused(struct modules *modules, uint64_t processes)
+{
+	modules->refused = processes;
 }
 
 void modules_not_looked_into(struct modules *modules, const char *path, uint32_t pid,
@@ -168,8 +175,8 @@ tell_now(struct modules *modules, enum miss_kind kind, uint64_t processes, const
 	struct miss *miss;
 	va_list ap;
 
-	modules->misses = xrealloc(modules->misses, (modules->n_misses + TOLD_MAX) *
-	                                                    sizeof(*modules->misses));
+	modules->misses = xrealloc(modules->misses,
+	                           (modules->n_misses + TOLD_MAX) * sizeof(*modules->misses));
 	miss = &modules->misses[modules->n_misses + modules->n_told++];
 	va_start(ap, fmt);
 	*miss = make_miss(kind, NULL, 0, fmt, ap);
@@ -206,10 +213,16 @@ size_t modules_misses(struct modules *modules, const struct miss **misses)
 	tell_unseen(modules, true, "their CUDA libraries");
 	tell_unseen(modules, false, "their programs or other files");
 	tell_undecided(modules);
-	if (modules->misses_left_out)
-		tell_now(modules, modules->left_out_kind, 0,
-		         "%zu more such things were missed and are not listed",
-		         modules->misses_left_out);
+	if (modules->refused)
+		tell_now(modules, MISS_OVER_BUDGET, modules->refused,
+		         "%llu more processes told more than is kept",
+		         (unsigned long long)modules->refused);
+	for (size_t kind = 0; kind <= MISS_LAST; kind++) {
+		if (modules->left_out[kind])
+			tell_now(modules, (enum miss_kind)kind, 0,
+			         "%zu more such things were missed and are not listed",
+			         modules->left_out[kind]);
+	}
 	*misses = modules->misses;
 	return modules->n_misses + modules->n_told;
 }

@@ -78,9 +78,10 @@ struct modules {
 	uint64_t whole_ns; /* time spent reading whole what ran when tracing began */
 	struct hook_slot slots[WIRE_HOOKS_MAX];
 	struct miss *misses;
-	size_t n_misses, misses_left_out;
-	size_t n_told;                /* behind n_misses: made by modules_misses, for the moment */
-	enum miss_kind left_out_kind; /* of the first that was */
+	size_t n_misses, n_functions_missed; /* the second: of the first */
+	size_t left_out[MISS_LAST + 1];      /* beyond */
+	uint64_t refused;                    /* processes over the budget that are not named */
+	size_t n_told; /* behind n_misses: made by modules_misses, for the moment */
 };
 
 uint64_t modules_now_ns(void);

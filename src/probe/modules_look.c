@@ -26,7 +26,7 @@ struct search {
 	const struct wire_file *told; /* this one may be another than it was */
 	bool told_found;              /* it was looked into, and had this stamp */
 	uint64_t told_stamp;
-	bool every;                   /* so may all */
+	bool every; /* so may all */
 	struct look_result *result;
 	uint64_t exe_inode;
 	bool failed;      /* to open what is mapped: it may have been replaced just then */
@@ -105,8 +105,12 @@ static void tell_late(void *data, const struct unseen_user *user)
 static void settle_users(struct modules *modules, const struct wire_file *id, struct module *module)
 {
 	struct settled settled = { modules, module };
+	uint64_t more = unseen_settle(modules->unseen, id, module ? tell_late : NULL, &settled);
 
-	unseen_settle(modules->unseen, id, module ? tell_late : NULL, &settled);
+	if (module && more)
+		modules_miss(modules, MISS_HOOKED_LATE, NULL, module->name, 0,
+		             "and %llu more times it was loaded before it was hooked",
+		             (unsigned long long)more);
 }
 
 static struct wire_file id_of(const struct seen_file *file, uint64_t stamp)
@@ -198,8 +202,8 @@ static struct seen_file *see_file(struct search *search, const struct mapping *m
 	uint64_t begin_ns = modules_now_ns(), stamp = module_file_stamp(fd);
 	int again = helper_dup(fd); /* if it has to be put off */
 	struct err err = { 0 };
-	struct seen_file *file =
-		modules_read(modules, key, fd, mapping->path, depth_of(search, mapping), search->look, &err);
+	struct seen_file *file = modules_read(modules, key, fd, mapping->path,
+	                                      depth_of(search, mapping), search->look, &err);
 
 	if (search->look == LOOK_RUNNING)
 		modules->whole_ns += modules_now_ns() - begin_ns;
@@ -364,11 +368,9 @@ int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t si
 int modules_look_held(struct modules *modules, pid_t tid, const struct wire_file *file,
                       struct look_result *result, struct err *err)
 {
-	struct search search = { .modules = modules,
-		                 .pid = tid,
-		                 .look = LOOK_HELD,
-		                 .told = file,
-		                 .result = result };
+	struct search search = {
+		.modules = modules, .pid = tid, .look = LOOK_HELD, .told = file, .result = result
+	};
 	int r = search_all(&search, err);
 
 	pthread_mutex_lock(&modules->lock);
@@ -455,8 +457,8 @@ static struct seen_file *file_told(struct modules *modules, const struct search 
 	struct file_key key = modules_key(&map->file);
 	struct seen_file *file = modules_file(modules, key);
 	bool found_so = search->told_found && file && file->stamp == search->told_stamp;
-	bool known = file && (found_so || file->stamp == map->file.stamp ||
-	                      (map->held && !file->stamp));
+	bool known =
+		file && (found_so || file->stamp == map->file.stamp || (map->held && !file->stamp));
 
 	if (file && (file->reading || file->put_off))
 		return NULL;

@@ -9,8 +9,9 @@
 #include "base/text.h"
 #include "base/xalloc.h"
 
-/* All together; beyond, processes are counted by the file and no more told apart. */
+/* All together, and of one file; beyond, processes are counted by the file and not told apart. */
 #define USERS_MAX   65536
+#define USERS_EACH  16384
 #define NAME_BYTES  64
 #define NAMES_SHOWN 4
 
@@ -85,7 +86,7 @@ void unseen_add(struct unseen *unseen, const struct wire_file *id, const char *n
 	}
 	if (has_user(file, user))
 		return;
-	if (unseen->n_users >= USERS_MAX) {
+	if (unseen->n_users >= USERS_MAX || file->n_users >= USERS_EACH) {
 		file->more++;
 		return;
 	}
@@ -96,16 +97,19 @@ void unseen_add(struct unseen *unseen, const struct wire_file *id, const char *n
 	unseen->n_users++;
 }
 
-void unseen_settle(struct unseen *unseen, const struct wire_file *id,
-                   void (*each)(void *data, const struct unseen_user *user), void *data)
+uint64_t unseen_settle(struct unseen *unseen, const struct wire_file *id,
+                       void (*each)(void *data, const struct unseen_user *user), void *data)
 {
 	struct unseen_file *file = find(unseen, id);
+	uint64_t more;
 
 	if (!file)
-		return;
+		return 0;
+	more = file->more;
 	for (size_t i = 0; each && i < file->n_users; i++)
 		each(data, &file->users[i]);
 	drop(unseen, file);
+	return more;
 }
 
 /* ---- at the end ---------------------------------------------------------------------------- */

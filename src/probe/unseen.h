@@ -29,9 +29,12 @@ void unseen_free(struct unseen *unseen);
 void unseen_add(struct unseen *unseen, const struct wire_file *file, const char *name,
                 const struct unseen_user *user);
 
-/* The file was read: takes it out, after `each` was called for those that had it mapped. */
-void unseen_settle(struct unseen *unseen, const struct wire_file *file,
-                   void (*each)(void *data, const struct unseen_user *user), void *data);
+/*
+ * The file was read: takes it out, after `each` was called for those that had it mapped. Returns
+ * how often others mapped it, whom there was no room to tell apart.
+ */
+uint64_t unseen_settle(struct unseen *unseen, const struct wire_file *file,
+                       void (*each)(void *data, const struct unseen_user *user), void *data);
 
 /*
  * Processes that had mapped files which nobody could look into: those whose name is one of a CUDA

@@ -118,6 +118,23 @@ static void who_was_refused_is_told_once(void **state)
 	assert_true(all);
 }
 
+static void those_who_are_not_named_are_counted(void **state)
+{
+	struct budget *budget = *state;
+	uint32_t owner;
+	bool all;
+
+	for (uint32_t i = 1; i <= 100; i++) {
+		budget_take(budget, i, EACH + 1);
+		budget_take(budget, i, EACH + 1);
+	}
+	for (uint32_t i = 1; i <= 64; i++)
+		assert_true(budget_news(budget, &owner, &all));
+	assert_false(budget_news(budget, &owner, &all));
+	assert_int_equal(budget_unnamed(budget), 36);
+	assert_int_equal(budget_unnamed(NULL), 0);
+}
+
 static void none_is_without_limits(void **state)
 {
 	assert_true(budget_take(NULL, 1, SIZE_MAX));
@@ -138,6 +155,7 @@ int main(void)
 		TEST(what_is_given_back_can_be_taken_again),
 		TEST(what_an_owner_leaves_behind_counts_for_all),
 		TEST(who_was_refused_is_told_once),
+		TEST(those_who_are_not_named_are_counted),
 		TEST(none_is_without_limits),
 	};
 

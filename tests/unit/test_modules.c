@@ -679,6 +679,38 @@ static void of_too_many_misses_it_is_told_how_many_were_left_out(void **state)
 	assert_int_equal(misses[4096].kind, MISS_UNSEEN);
 }
 
+/* A file of anybody's has thousands of functions that cannot be hooked. */
+static void functions_do_not_push_out_what_is_missed_of_others(void **state)
+{
+	const struct miss *misses;
+	size_t count;
+
+	for (int i = 0; i < 5000; i++)
+		modules_miss(modules, MISS_NOT_HOOKED, "cuSomething", "bad.so", 0, "refused");
+	modules_miss(modules, MISS_HOOKED_LATE, NULL, "good.so", 4242, "5 ms after it was loaded");
+	for (uint32_t pid = 1; pid <= 3000; pid++)
+		modules_miss(modules, MISS_ENTRY_ONLY, NULL, NULL, pid, "refused");
+	count = modules_misses(modules, &misses);
+	assert_int_equal(count, 4096 + 2);
+	assert_string_equal(misses[2048].lib, "good.so");
+	/* of each kind how many there were is known */
+	assert_int_equal(misses[4096].kind, MISS_NOT_HOOKED);
+	assert_non_null(strstr(misses[4096].why, "2952 more such things"));
+	assert_int_equal(misses[4097].kind, MISS_ENTRY_ONLY);
+	assert_non_null(strstr(misses[4097].why, "953 more such things"));
+}
+
+static void processes_over_the_budget_that_are_not_named_are_counted(void **state)
+{
+	const struct miss *misses;
+
+	modules_refused(modules, 7);
+	modules_refused(modules, 9);
+	assert_int_equal(modules_misses(modules, &misses), 1);
+	assert_int_equal(misses[0].kind, MISS_OVER_BUDGET);
+	assert_int_equal(misses[0].processes, 9);
+}
+
 /* Room for one descriptor: for maps, and not for a file that is looked at before it is opened. */
 static void leave_one_descriptor(struct rlimit *before)
 {
@@ -824,6 +856,8 @@ int main(void)
 		TEST(a_corrupt_library_is_told),
 		TEST(files_that_are_none_of_our_business_are_not_told),
 		TEST(of_too_many_misses_it_is_told_how_many_were_left_out),
+		TEST(functions_do_not_push_out_what_is_missed_of_others),
+		TEST(processes_over_the_budget_that_are_not_named_are_counted),
 		TEST(a_mapped_file_that_cannot_be_opened_is_told_once),
 		TEST(of_a_process_that_is_there_it_is_not_said_that_it_ended),
 		TEST(maps_that_cannot_be_read_are_told),
