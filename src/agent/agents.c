@@ -214,7 +214,9 @@ static struct agent *add(struct agents *agents, pid_t pid)
 	HASH_ADD_INT(agents->all, pid, agent);
 	if (HASH_COUNT(agents->all) <= AGENTS_MOST)
 		return agent;
-	if (!agents->told_full)
+	if (agents->told_full)
+		agents->common.lost.turned_away++;
+	else
 		agent_fail(agent,
 		           "no GPU times of process %d and others: GPU times of at most %d "
 		           "processes are taken at once",

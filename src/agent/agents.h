@@ -97,6 +97,7 @@ void agents_abandon(struct agents *agents);
 /* Sums over all agents that ever were. */
 struct agents_lost {
 	uint64_t ring, buffers, times;
+	uint64_t turned_away; /* processes there was no room for, but the first, which is named */
 };
 void agents_lost(const struct agents *agents, struct agents_lost *lost);
 

@@ -300,7 +300,7 @@ static void tell_over_budget(struct capture *c)
 		modules_unlock(c->modules);
 	}
 	modules_lock(c->modules);
-	modules_refused(c->modules, budget_unnamed(c->budget));
+	modules_more(c->modules, MISS_OVER_BUDGET, budget_unnamed(c->budget));
 	modules_unlock(c->modules);
 }
 
@@ -385,6 +385,8 @@ static void fill_run(struct capture *c)
 	if (c->gpu)
 		gpu_fill_run(c->gpu, run);
 	modules_lock(c->modules);
+	if (c->gpu)
+		modules_more(c->modules, MISS_GPU_TIMES, gpu_turned_away(c->gpu));
 	run->n_misses = modules_misses(c->modules, &run->misses);
 	modules_unlock(c->modules);
 }

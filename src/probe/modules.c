@@ -14,8 +14,9 @@
 
 #define MISSES_MAX    4096 /* whatever targets do */
 #define FUNCTIONS_MAX 2048 /* of these may be single functions: any file can have thousands */
-#define TOLD_MAX      (MISS_LAST + 5) /* and those that are made anew whenever they are asked for */
-#define LATE_NAMED    8               /* processes of a module that are told of one by one */
+#define TOLD_MAX      (2 * MISS_LAST + 5) /* and those that are made anew whenever they are asked for \
+	                                   */
+#define LATE_NAMED 8                      /* processes of a module that are told of one by one */
 
 uint64_t modules_now_ns(void)
 {
@@ -129,9 +130,9 @@ void modules_miss(struct modules *modules, enum miss_kind kind, const char *name
 	add_miss(modules, miss);
 }
 
-void modules_refused(struct modules *modules, uint64_t processes)
+void modules_more(struct modules *modules, enum miss_kind kind, uint64_t processes)
 {
-	modules->refused = processes;
+	modules->more[kind] = processes;
 }
 
 void modules_not_looked_into(struct modules *modules, const char *path, uint32_t pid,
@@ -207,22 +208,27 @@ static void tell_undecided(struct modules *modules)
 		         n == 1 ? "" : "s", n == 1 ? "was" : "were");
 }
 
+/* How many there are of a kind beside those that have a miss each. */
+static void tell_unlisted(struct modules *modules, enum miss_kind kind)
+{
+	uint64_t more = modules->more[kind];
+
+	if (more)
+		tell_now(modules, kind, more, "%llu more process%s, not named",
+		         (unsigned long long)more, more == 1 ? "" : "es");
+	if (modules->left_out[kind])
+		tell_now(modules, kind, 0, "%zu more such things were missed and are not listed",
+		         modules->left_out[kind]);
+}
+
 size_t modules_misses(struct modules *modules, const struct miss **misses)
 {
 	drop_told(modules);
 	tell_unseen(modules, true, "their CUDA libraries");
 	tell_unseen(modules, false, "their programs or other files");
 	tell_undecided(modules);
-	if (modules->refused)
-		tell_now(modules, MISS_OVER_BUDGET, modules->refused,
-		         "%llu more processes told more than is kept",
-		         (unsigned long long)modules->refused);
-	for (size_t kind = 0; kind <= MISS_LAST; kind++) {
-		if (modules->left_out[kind])
-			tell_now(modules, (enum miss_kind)kind, 0,
-			         "%zu more such things were missed and are not listed",
-			         modules->left_out[kind]);
-	}
+	for (size_t kind = 0; kind <= MISS_LAST; kind++)
+		tell_unlisted(modules, (enum miss_kind)kind);
 	*misses = modules->misses;
 	return modules->n_misses + modules->n_told;
 }

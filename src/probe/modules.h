@@ -89,8 +89,8 @@ void modules_unlock(struct modules *modules);
 /* What could not be hooked, and what was hooked late; texts are owned by the modules. */
 size_t modules_misses(struct modules *modules, const struct miss **misses);
 
-/* So many processes told more than is kept, beside those that a miss names. */
-void modules_refused(struct modules *modules, uint64_t processes);
+/* So many processes there are of this kind beside those that a miss names. */
+void modules_more(struct modules *modules, enum miss_kind kind, uint64_t processes);
 
 void modules_miss(struct modules *modules, enum miss_kind kind, const char *name, const char *lib,
                   uint32_t pid, const char *fmt, ...) __attribute__((format(printf, 6, 7)));

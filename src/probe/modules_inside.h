@@ -80,7 +80,7 @@ struct modules {
 	struct miss *misses;
 	size_t n_misses, n_functions_missed; /* the second: of the first */
 	size_t left_out[MISS_LAST + 1];      /* beyond */
-	uint64_t refused;                    /* processes over the budget that are not named */
+	uint64_t more[MISS_LAST + 1];        /* processes over the budget that are not named */
 	size_t n_told; /* behind n_misses: made by modules_misses, for the moment */
 };
 

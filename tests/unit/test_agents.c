@@ -531,6 +531,20 @@ static void a_thousand_may_come_and_go(void **state)
 	assert_int_equal(open_files(), files);
 }
 
+static void of_too_many_processes_one_is_named_and_the_others_are_counted(void **state)
+{
+	struct scene *scene = *state;
+	struct agents_lost lost;
+
+	scene_open(scene);
+	injection.pending = true;
+	for (pid_t pid = 5000; pid < 5000 + 4096 + 10; pid++)
+		agents_enter(scene->agents, pid);
+	assert_why(scene, "at most 4096 processes");
+	agents_lost(scene->agents, &lost);
+	assert_int_equal(lost.turned_away, 9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -562,6 +576,7 @@ int main(void)
 		SCENE_TEST(a_state_that_there_is_not_ends_it),
 		SCENE_TEST(a_process_that_execs_gets_a_new_agent),
 		SCENE_TEST(a_thousand_may_come_and_go),
+		SCENE_TEST(of_too_many_processes_one_is_named_and_the_others_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

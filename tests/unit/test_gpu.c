@@ -208,10 +208,11 @@ static void what_agents_lost_is_added(void **state)
 {
 	struct scene *scene = *state;
 
-	fake.lost = (struct agents_lost){ 1, 2, 3 };
+	fake.lost = (struct agents_lost){ 1, 2, 3, 4 };
 	assert_int_equal(lost(scene, LOST_GPU_RING), 1);
 	assert_int_equal(lost(scene, LOST_GPU_BUFFERS), 2);
 	assert_int_equal(lost(scene, LOST_GPU_TIMES), 3);
+	assert_int_equal(gpu_turned_away(scene->gpu), 4);
 }
 
 /* ---- processes that end -------------------------------------------------------------------- */

@@ -704,8 +704,8 @@ static void processes_over_the_budget_that_are_not_named_are_counted(void **stat
 {
 	const struct miss *misses;
 
-	modules_refused(modules, 7);
-	modules_refused(modules, 9);
+	modules_more(modules, MISS_OVER_BUDGET, 7);
+	modules_more(modules, MISS_OVER_BUDGET, 9);
 	assert_int_equal(modules_misses(modules, &misses), 1);
 	assert_int_equal(misses[0].kind, MISS_OVER_BUDGET);
 	assert_int_equal(misses[0].processes, 9);

@@ -415,6 +415,14 @@ void gpu_fill_lost(const struct gpu *gpu, uint64_t lost[LOST_COUNT])
 		lost[LOST_OVER_BUDGET] += gpu_calls_refused(gpu->calls);
 }
 
+uint64_t gpu_turned_away(const struct gpu *gpu)
+{
+	struct agents_lost agents;
+
+	agents_lost(gpu->agents, &agents);
+	return agents.turned_away;
+}
+
 void gpu_fill_run(const struct gpu *gpu, struct run_info *run)
 {
 	run->gpu_times = gpu->measured;

@@ -87,5 +87,6 @@ int gpu_finish(struct gpu *gpu, struct err *err);
 /* Adds to lost[]; sets gpu_times and gpu_clock_error_ns. */
 void gpu_fill_lost(const struct gpu *gpu, uint64_t lost[LOST_COUNT]);
 void gpu_fill_run(const struct gpu *gpu, struct run_info *run);
+uint64_t gpu_turned_away(const struct gpu *gpu); /* processes beyond those that are measured */
 
 #endif
