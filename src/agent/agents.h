@@ -85,13 +85,12 @@ void agents_turn(struct agents *agents, uint64_t now_ns);
 
 void agents_gone(struct agents *agents, pid_t pid);
 
-/* Tells all to leave. agents_turn is still to be called until agents_stopped, or for as long as one
- * is willing to wait: agents that found no safe point say AGENT_ENDING, and leave by themselves. */
+/* Tells all to leave. Call agents_turn until agents_stopped, or until you give up: agents that
+ * found no safe point say AGENT_ENDING, and leave by themselves. */
 void agents_stop(struct agents *agents);
 bool agents_stopped(const struct agents *agents);
 
-/* No more patience: those that have not left are told once more, with a sentence on how they will.
- */
+/* Gives up waiting. For each agent that has not left, a notice says when it will. */
 void agents_abandon(struct agents *agents);
 
 /* Sums over all agents that ever were. */

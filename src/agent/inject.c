@@ -31,8 +31,8 @@ struct outcome {
 
 /* ---- the process that does it ---------------------------------------------------------------- */
 
-/* It may outlive cuscope: what cuscope has open (hooks, terminals, pipes) is not to live with it.
- */
+/* It may outlive cuscope: what cuscope has open (hooks, terminals, pipes) is not to live
+ * with it. */
 static void close_all_but(int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -56,8 +56,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Below the red zone of the thread's own stack. What the thread takes back, in the order of pops.
- */
+/* Below the red zone of the thread's own stack. What the thread takes back, in the order
+ * of pops. */
 struct frame {
 	uint64_t mask;       /* of signals, as it was */
 	uint64_t block;      /* signals to be blocked meanwhile */

@@ -7,8 +7,8 @@
 
 #define INJECT_COMM "cuscope-attach" /* of that process */
 
-/* Blocks until it is over, at most options->limit_ns. As inject_result. SIGCHLD is to be blocked.
- */
+/* Blocks until it is over, at most options->limit_ns. As inject_result. SIGCHLD is to
+ * be blocked. */
 int inject_run(const struct inject_options *options, struct inject_result *result, struct err *err);
 
 #endif

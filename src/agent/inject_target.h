@@ -18,8 +18,7 @@ struct target {
 	pid_t pid;
 	pid_t alive; /* a thread whose /proc tells of the memory: that of a main thread that has
 	              * ended does not */
-	int memory;  /* /proc/PID/mem: stays with this program, also when the process execs another
-	              */
+	int memory;  /* /proc/PID/mem: stays with this program even if the process execs another */
 	uint64_t dlopen, dlsym, dlerror, errno_location; /* addresses of functions */
 	uint64_t mode;                                   /* for dlopen */
 	uint64_t loaded;    /* the function, where the library is there already; else 0 */

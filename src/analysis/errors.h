@@ -8,7 +8,8 @@
 
 #include "trace/event.h"
 
-/* Functions with their codes; further ones, which no real library has, are one of code INT32_MAX. */
+/* Functions with their codes; further ones, which no real library has, are one of
+ * code INT32_MAX. */
 #define ERRORS_MAX 4096
 
 struct error_row {

@@ -17,8 +17,7 @@
 struct stream_row {
 	const struct process *process;
 	enum stream_kind {
-		STREAM_HANDLE,   /* id is the handle; one that was given out again is the same row
-		                  */
+		STREAM_HANDLE, /* id is the handle; if it is given out again, the row is the same */
 		STREAM_ACTIVITY, /* id is CUPTI's number */
 		STREAM_OTHERS,   /* all beyond STREAMS_MAX */
 	} kind;

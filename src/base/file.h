@@ -30,8 +30,7 @@ struct new_file {        /* all 0: none */
 	char *path;      /* as the user gave it */
 	FILE *out;       /* of a regular file its descriptor can be read, too */
 	char *name;      /* in the folder; NULL: a pipe or a device, written to as it is */
-	char *temporary; /* the name it has there until it takes the other; NULL: none, or no more
-	                  */
+	char *temporary; /* its name there until it takes the other; NULL: none, or no more */
 	int folder;      /* -1: none */
 	bool replace, placed;
 	bool begun; /* new_file_place() was called */

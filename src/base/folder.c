@@ -99,8 +99,8 @@ static int step_over_link(struct walk *walk, const char *part, struct err *err)
 	return rc;
 }
 
-/* One part of the path, which is not its last. O_DIRECTORY has what is mounted on demand mounted.
- */
+/* One part of the path, which is not its last. O_DIRECTORY has what is mounted on
+ * demand mounted. */
 static int step(struct walk *walk, const char *part, struct err *err)
 {
 	int fd = openat(walk->fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
-/* Files that targets map for execution: those that are not known yet are told of, with their path.
- */
+/* Files that targets map for execution: those that are not known yet are told of, with
+ * their path. */
 #ifndef CUSCOPE_BPF_FILES_H
 #define CUSCOPE_BPF_FILES_H
 

@@ -47,8 +47,8 @@ static __always_inline int fold_has_return(const struct folded *f)
 	return !(f->call->head.flags & WIRE_NO_RETURN);
 }
 
-/* The row of a key, made with zeroes where there is none; *made tells. NULL when there is no room.
- */
+/* The row of a key, made with zeroes where there is none; *made tells. NULL when there is
+ * no room. */
 #define FOLD_ROW(map, key, made)                                                                   \
 	({                                                                                         \
 		void *row_ = bpf_map_lookup_elem(map, key);                                        \

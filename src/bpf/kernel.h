@@ -139,8 +139,8 @@ struct task_struct {
 	char comm[16];
 } __ksym_struct;
 
-/* The layout of the syscalls:sys_enter_mmap tracepoint: stable since it is derived from the call.
- */
+/* The layout of the syscalls:sys_enter_mmap tracepoint: stable since it is derived from
+ * the call. */
 struct sys_enter_mmap {
 	__u64 common;
 	__s64 nr;

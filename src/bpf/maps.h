@@ -182,8 +182,8 @@ struct ring {
 	__uint(max_entries, 4096); /* user space makes the real ones, all of one size */
 };
 
-/* One ring for a CPU, or for a few: a single ring's lock is what sixteen launching threads meet at.
- */
+/* One ring for a CPU, or for a few: a single ring's lock is what sixteen launching threads
+ * meet at. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, WIRE_RINGS_MAX);

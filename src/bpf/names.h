@@ -98,8 +98,8 @@ static __always_inline int kernel_name(const struct wire_call *call, __u64 handl
 	return 1;
 }
 
-/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing a slot.
- */
+/* Handles are 16-byte aligned heap memory and often 64 or more apart: mix before choosing
+ * a slot. */
 static __always_inline void kernel_seen(struct wire_thread *thread, const struct wire_call *call,
                                         __u64 handle)
 {

@@ -224,8 +224,7 @@ struct wire_thread {
 	}
 COOKIE_FIELDS(COOKIE_ACCESSORS)
 
-/* ---- which names are meant --------------------------------------------------------------------
- */
+/* ---- which names are meant ---------------------------------------------------------------- */
 
 #define WIRE_GLOB_WORDS 4 /* a bit for each byte of a name, and one for its end */
 

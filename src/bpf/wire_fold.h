@@ -178,9 +178,8 @@ struct fold_stack_key {
 	__u32 reserved;
 };
 
-#define WIRE_FRAMES_MAX                                                                            \
-	127 /* frames: kernel.perf_event_max_stack is that unless it was changed                   \
-	     */
+/* Frames: kernel.perf_event_max_stack is that unless it was changed. */
+#define WIRE_FRAMES_MAX 127
 
 struct wire_stack {
 	struct wire_head head;

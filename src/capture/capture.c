@@ -83,7 +83,8 @@ static int load_programs(struct capture *c, struct err *err)
 	};
 	int r = 0;
 
-	if (kernel_refuses(c->features)) /* else each feature seems to be missing */
+	if (kernel_refuses(
+		    c->features)) /* without rights, every feature would seem to be missing */
 		return err_set(err, EPERM, PROGRAMS_REFUSED);
 	if (!kernel_has(c->features, FEATURE_PIDS))
 		return err_set(
@@ -156,9 +157,9 @@ static void discard_records(struct programs *programs)
 }
 
 /*
- * Whether agents may tell of launches instead of probes. Not where processes can begin unseen, nor
- * where agents pause, nor where more is wanted of a launch than its begin, end and arguments; and
- * only sessions leave the return of a launch alone whose entry was.
+ * Whether agents may tell of launches instead of probes. They may not if processes can begin
+ * unseen, if agents pause, or if more is wanted of a launch than its begin, end and arguments. Only
+ * sessions can do without the return of a launch whose entry they left alone.
  */
 static bool agents_may_tell(const struct capture *c)
 {

@@ -48,8 +48,8 @@ struct capture_options {
 	void (*notice)(void *data, const char *text); /* a line for the user */
 	/* Told a few dozen times a second, after consumers got what there was; may be NULL. */
 	void (*progress)(void *data, const struct capture_state *state);
-	/* SIGUSR2 came, or SIGUSR1: `run` is as it is now. NULL: a notice says that it is not for
-	 */
+	/* SIGUSR2 came, or SIGUSR1: `run` is as it is now. NULL: a notice says that it is
+	 * not for */
 	/* this. */
 	void (*snapshot)(void *data, const struct run_info *run);
 	void (*summary)(void *data, const struct run_info *run);

@@ -15,8 +15,8 @@ struct hit_cost {
 	double call_ns;  /* entry, return and record */
 };
 
-/* Takes about ten milliseconds. On failure the fields are guesses and a negative errno comes back.
- */
+/* Takes about ten milliseconds. On failure the fields are guesses and a negative errno
+ * comes back. */
 int cost_measure(struct programs *programs, bool returns, struct hit_cost *cost, struct err *err);
 
 #endif

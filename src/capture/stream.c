@@ -18,13 +18,11 @@
 #include "probe/memory.h"
 #include "trace/consumers.h"
 
-#define RECENT      64         /* a power of two */
-#define THREADS_MAX 16384      /* beyond, the one that came first is forgotten */
-#define LINGER_NS   1000000ull /* see process_exited(); in the time of records */
-#define OVERDUE_NS                                                                                 \
-	50000000ull         /* where there are none: longer than records wait for their order      \
-	                     */
-#define PROCESSES_MAX 32768 /* ever; beyond, all that come are one: see others() */
+#define RECENT        64          /* a power of two */
+#define THREADS_MAX   16384       /* beyond, the one that came first is forgotten */
+#define LINGER_NS     1000000ull  /* see process_exited(); in the time of records */
+#define OVERDUE_NS    50000000ull /* without records: longer than they wait for their order */
+#define PROCESSES_MAX 32768       /* ever; beyond, all that come are one: see others() */
 
 struct known_process {
 	uint32_t pid;

@@ -28,8 +28,8 @@ struct stream_options {
 	size_t n_consumers;
 	stream_hit_fn hit;
 	void *data;
-	/* Told of each launch that succeeded and ran at once, of kernels or a graph; may be NULL.
-	 */
+	/* Told of each launch that succeeded and ran at once, of kernels or a graph; may
+	 * be NULL. */
 	void (*launched)(void *data, uint32_t pid, const struct call *call);
 	struct correlate *correlate; /* knows which calls have activities; NULL: none have */
 	struct budget *budget;       /* of what targets make it keep; may be NULL */

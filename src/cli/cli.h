@@ -91,8 +91,8 @@ struct target_choice {
 	size_t n_env;
 };
 
-/* Settles on one target; `argv` is what stood after "--", or NULL. A sentence when it is not one.
- */
+/* Settles on one target; `argv` is what stood after "--", or NULL. A sentence when it is
+ * not one. */
 int cli_target_settle(struct target_choice *choice, char **argv, struct err *err);
 
 /* --only, --skip, --class, --layer, --all-calls. Input: struct selection. */
@@ -113,8 +113,8 @@ extern const struct argp cli_gpu_argp;
 /* The same options, each with a sentence on which commands have them. No input. */
 extern const struct argp cli_no_gpu_argp;
 
-/* All of these, and the command after "--": what trace, record and top share. Input: this struct.
- */
+/* All of these, and the command after "--": what trace, record and top share. Input:
+ * this struct. */
 struct cli_attach {
 	struct target_choice choice;
 	struct selection selection;

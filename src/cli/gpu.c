@@ -164,7 +164,7 @@ static error_t refuse(int key, char *arg, struct argp_state *state)
 	if (key != OPT_GPU && key != OPT_WINDOW && key != OPT_CUPTI)
 		return ARGP_ERR_UNKNOWN;
 	fprintf(stderr,
-	        "%s: there is no option '--%s' here: what is summed up in the kernel are calls; "
+	        "%s: there is no option '--%s' here, because this command counts calls only; "
 	        "trace, record and top have it\n",
 	        state->name,
 	        key == OPT_GPU      ? "gpu"

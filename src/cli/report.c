@@ -23,7 +23,16 @@ struct options {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_FORMAT = 3000, OPT_FORCE, OPT_OUTPUT, OPT_TOP, OPT_NESTED, OPT_GAP, OPT_COLOR, OPT_SORT };
+enum {
+	OPT_FORMAT = 3000,
+	OPT_FORCE,
+	OPT_OUTPUT,
+	OPT_TOP,
+	OPT_NESTED,
+	OPT_GAP,
+	OPT_COLOR,
+	OPT_SORT
+};
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "What is shown:", 2 },

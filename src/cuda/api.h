@@ -71,8 +71,7 @@ enum api_memory { /* kind of memory of OP_ALLOC and OP_FREE */
 	          MEMORY_HOST,   /* pinned host memory */
 	          MEMORY_ARRAY,  /* cudaArray, mipmapped array */
 	          MEMORY_VMM,    /* cuMemCreate handle: physical memory */
-	          MEMORY_VMM_VA, /* reserved address range: no physical memory, not counted as bytes
-	                          */
+	          MEMORY_VMM_VA, /* reserved addresses: no physical memory, not counted as bytes */
 	          MEMORY_COUNT,
 };
 
@@ -143,8 +142,8 @@ bool api_is_symbol(const char *symbol);
 /* Whether it is a variant, _ptsz or _ptds, for which the default stream is the thread's own. */
 bool api_is_per_thread(const char *symbol);
 
-/* Handles of streams that are no pointers: cudaStreamLegacy, cudaStreamPerThread; in both layers.
- */
+/* Handles of streams that are no pointers: cudaStreamLegacy, cudaStreamPerThread; in
+ * both layers. */
 #define STREAM_LEGACY     1
 #define STREAM_PER_THREAD 2
 
@@ -254,9 +253,9 @@ enum api_direction api_types_direction(uint64_t from, uint64_t to);
 
 struct api_call {
 	uint8_t n_args;
-	uint64_t arg[API_ARGS_MAX]; /* one for each api_args() entry; outputs hold what was written,
-	                             */
-				    /* or 0. T_GRID and T_BLOCK hold 0: see grid and block. */
+	/* One for each api_args() entry. Outputs hold what was written, or 0; T_GRID and T_BLOCK
+	 * hold 0: see grid and block. */
+	uint64_t arg[API_ARGS_MAX];
 	uint64_t handle; /* T_KERNEL: function of a launch; T_GRAPHEXEC of a graph launch. */
 			 /* OP_NAME_KERNEL: what the string names or, where there is no */
 			 /* string, whose kernel the handle in the output (arg[0]) is too */
@@ -265,9 +264,9 @@ struct api_call {
 	bool has_stream;
 	uint32_t grid[3], block[3];
 	uint64_t shmem_bytes;
-	uint64_t address; /* OP_ALLOC, OP_FREE; destination of OP_COPY and OP_SET */
-	uint64_t source;  /* OP_COPY */
-	uint64_t bytes;   /* OP_ALLOC, OP_COPY, OP_SET */
+	uint64_t address;  /* OP_ALLOC, OP_FREE; destination of OP_COPY and OP_SET */
+	uint64_t source;   /* OP_COPY */
+	uint64_t bytes;    /* OP_ALLOC, OP_COPY, OP_SET */
 	bool size_unknown; /* OP_COPY, OP_SET: the call does not say it, bytes are 0 */
 	enum api_direction direction;
 };

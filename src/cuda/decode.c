@@ -45,8 +45,8 @@ static bool read_value(const struct api_raw *raw, struct place place, const stru
 	return true;
 }
 
-/* CUarray_format and the bits of one channel; formats that are compressed or planar are left out.
- */
+/* CUarray_format and the bits of one channel; formats that are compressed or planar are
+ * left out. */
 static const struct format {
 	uint8_t first, last, bits;
 } formats[] = {

@@ -481,8 +481,8 @@ const struct api_row driver_rows[] = {
 	{ "cuDeviceGetByPCIBusId", CLASS_DEVICE, PLAIN, OFF, "dev:*device pciBusId:string" },
 	{ "cuDriverGetVersion", CLASS_DEVICE, PLAIN, OFF, "driverVersion:*int" },
 	{ "cuDevicePrimaryCtxRetain", CLASS_DEVICE, PLAIN, ON, "pctx:*context dev:device" },
-	/* Releases a reference: memory dies with the last one, which only the reset says for sure.
-	 */
+	/* Releases a reference: memory dies with the last one, which only the reset says
+	 * for sure. */
 	{ "cuDevicePrimaryCtxRelease", CLASS_DEVICE, PLAIN, V2, "dev:device" },
 	{ "cuDevicePrimaryCtxReset", CLASS_DEVICE, OP(CONTEXT_DESTROY), V2, "dev:device" },
 	{ "cuDevicePrimaryCtxSetFlags", CLASS_DEVICE, PLAIN, V2, "dev:device flags:hex" },

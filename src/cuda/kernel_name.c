@@ -25,9 +25,9 @@
 extern char *__cxa_demangle(const char *mangled, char *output, size_t *length, int *status);
 
 /*
- * The same without malloc, for std::terminate's use: in libstdc++.a, not in libstdc++.so. Back
- * references let 236 characters stand for 36 MB, every eleven more for twice that, and the names
- * come from the traced program: here alone it can be stopped. Where it is not linked, it is not.
+ * The same, without malloc and in pieces: libstdc++.a has it for std::terminate, libstdc++.so does
+ * not. Names come from the traced program, and back references let 236 characters stand for 36 MB,
+ * and every eleven more for twice that. A callback can stop that; __cxa_demangle cannot be stopped.
  */
 extern int __gcclibcxx_demangle_callback(const char *mangled,
                                          void (*add)(const char *, size_t, void *), void *opaque)

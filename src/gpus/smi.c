@@ -137,8 +137,8 @@ static const char *find(void)
 	return NULL;
 }
 
-/* Only async-signal-safe calls: other threads exist. A broken pipe does not end it, SIGKILL does.
- */
+/* Only async-signal-safe calls: other threads exist. A broken pipe does not end it,
+ * SIGKILL does. */
 static void child_main(const char *path, char *const *argv, const int output[2], pid_t parent)
 {
 	int null = open("/dev/null", O_RDWR);

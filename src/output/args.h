@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One decoded argument of a call as text: the words that the formats share. Private to src/output.
- */
+/* One decoded argument of a call as text: the words that the formats share. Private
+ * to src/output. */
 #ifndef CUSCOPE_OUTPUT_ARGS_H
 #define CUSCOPE_OUTPUT_ARGS_H
 

@@ -34,8 +34,7 @@ struct csv {
 	struct buf safe;
 };
 
-/* ---- fields ------------------------------------------------------------------------------------
- */
+/* ---- fields ------------------------------------------------------------------------------- */
 
 /* In quotes where it could be taken for something else, and harmless on a terminal. */
 static void add_text(struct csv *csv, struct buf *out, const char *text)
@@ -131,8 +130,7 @@ static void add_kernel(struct csv *csv, struct buf *out, const struct kernel *ke
 		buf_reset(text);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------
- */
+/* ---- calls -------------------------------------------------------------------------------- */
 
 static void add_result_fields(struct buf *out, const struct call *call)
 {
@@ -238,8 +236,7 @@ static void add_call(struct csv *csv, const struct event *event)
 	buf_puts(out, ",,,,,,,,\n");
 }
 
-/* ---- activities --------------------------------------------------------------------------------
- */
+/* ---- activities --------------------------------------------------------------------------- */
 
 static void add_kernel_fields(struct csv *csv, struct buf *out, const struct activity *a)
 {
@@ -317,8 +314,7 @@ static void add_activity(struct csv *csv, const struct event *event)
 	buf_putc(out, '\n');
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------
- */
+/* ---- ranges ------------------------------------------------------------------------------- */
 
 static void add_range(struct csv *csv, const struct event *event)
 {
@@ -363,8 +359,7 @@ static void add_range(struct csv *csv, const struct event *event)
 	buf_puts(out, ",,,\n");
 }
 
-/* ---- the format --------------------------------------------------------------------------------
- */
+/* ---- the format --------------------------------------------------------------------------- */
 
 static struct csv *csv_of(struct sink *sink)
 {

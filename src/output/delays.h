@@ -11,8 +11,8 @@
 
 struct delays;
 
-/* sink->unjoined is set to how much work there was whose call had to be forgotten for want of room.
- */
+/* sink->unjoined is set to how much work there was whose call had to be forgotten for want
+ * of room. */
 struct sink;
 struct delays *delays_new(struct sink *sink);
 void delays_free(struct delays *delays);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The DETAILS of a line in the three parts that the table fits into a line. Private to src/output.
- */
+/* The DETAILS of a line in the three parts that the table fits into a line. Private
+ * to src/output. */
 #ifndef CUSCOPE_OUTPUT_DESCRIBE_H
 #define CUSCOPE_OUTPUT_DESCRIBE_H
 

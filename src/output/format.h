@@ -42,8 +42,8 @@ struct sink {
 
 	/* Calls and work: scout.c. */
 	bool (*asks_for_work)(const struct call *call); /* NULL: the format need not know */
-	struct correlations *joined; /* which calls have work and which work its call; NULL: not */
-	/* known beforehand */
+	/* Which calls have work, and which work has its call; NULL: not known beforehand. */
+	struct correlations *joined;
 	struct consumer scout;
 	uint64_t unjoined; /* left for want of room; the format adds its own at its end */
 };

@@ -132,7 +132,8 @@ static bool call_wanted(const struct sink *sink, const struct call *call)
 	return !(sink->hide_nested && (call->flags & CALL_NESTED));
 }
 
-/* What failed did not run; which calls asked for what ran is not asked here. */
+/* A call that failed ran nothing, so --failed shows no activities. Other filters of calls do not
+ * apply to them. */
 static bool activity_wanted(const struct sink *sink, const struct activity *activity)
 {
 	return sink->gpu && !sink->options.failed_only &&

@@ -4,8 +4,7 @@
  *
  *   TIME(ms) PROCESS       PID    TID  EVENT             DURATION  DETAILS
  *      0.412 vectorAdd    4242   4242  cudaMalloc        101.2 us  size=1.00 MiB -> 0x7f12c0000000
- *      0.530 vectorAdd    4242   4242  [kernel]           12.1 us  vectorAdd(..) grid=(..) GPU 0
- * stream 7
+ *      0.530 vectorAdd    4242   4242  [kernel]           12.1 us  vectorAdd(..) GPU 0 stream 7
  *
  * Columns start narrow and widen when something needs it, so that they stay aligned from there on
  * and a terminal's width is left to the details.
@@ -176,8 +175,8 @@ static void fit(struct table *table, size_t room)
 	}
 }
 
-/* The line is going to be wrapped between words, and no word of a name is to be too wide for that.
- */
+/* The line is going to be wrapped between words, and no word of a name is to be too wide
+ * for that. */
 static void fit_narrow(struct table *table, size_t width)
 {
 	struct description *d = &table->details;

@@ -176,8 +176,8 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 	if (!len || !api_is_symbol(name) || is_written_by_nvcc(name) ||
 	    layer_of(name) != listing->layer)
 		return 0;
-	/* What lies in no executable segment is never run: the file is odd or the symbol is wrong.
-	 */
+	/* What lies in no executable segment is never run: the file is odd or the symbol
+	 * is wrong. */
 	segment = elf_image_segment(&file->image, symbol->st_value, 1);
 	if (!segment || !(segment->p_flags & PF_X))
 		return 0;

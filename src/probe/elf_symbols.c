@@ -403,8 +403,8 @@ static bool search_strings(const struct lookup *lookup, struct places *places)
 			n = symbols->strings_bytes - at;
 		ok = elf_image_read(lookup->image, symbols->strings + at, part + keep, n) &&
 		     note_places(lookup, part, keep + n, at - keep, places);
-		/* The name may lie across the end of this part: its last bytes are searched again.
-		 */
+		/* The name may lie across the end of this part: its last bytes are
+		 * searched again. */
 		memmove(part, part + (keep + n < lookup->len ? 0 : keep + n - lookup->len),
 		        keep + n < lookup->len ? keep + n : lookup->len);
 		keep = keep + n < lookup->len ? keep + n : lookup->len;

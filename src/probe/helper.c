@@ -15,8 +15,8 @@
 #include "probe/helper_inside.h"
 #include "probe/person.h"
 
-/* Memory answers in microseconds, or in some milliseconds from a disk; a server far away is slow.
- */
+/* Memory answers in microseconds, or in some milliseconds from a disk; a server far away
+ * is slow. */
 #define MEMORY_MS 500
 #define FILE_MS   2000
 #define BUSY_MS   10000  /* for a helper that the machine does not let run */

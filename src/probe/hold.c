@@ -82,7 +82,7 @@ static void child_main(struct hold *hold)
 	if (!failure)
 		failure = identity_become(&hold->identity);
 	if (!failure) {
-		environ = hold->environment; /* a PATH of --env is where the command is looked for */
+		environ = hold->environment; /* its PATH is where the command is looked for */
 		execvp(hold->command.argv[0], hold->command.argv);
 		failure = errno;
 	}
@@ -105,8 +105,8 @@ static void look(struct hold *hold, pid_t pid)
 }
 
 /*
- * Of two that are pending the thread's own comes first, which is how ours was sent. The sender tells
- * nothing: terminals' and sockets' signals are the kernel's too. See hold_thread() there.
+ * Of two that are pending the thread's own comes first, which is how ours was sent. The sender
+ * tells nothing: terminals' and sockets' signals are the kernel's too. See hold_thread() there.
  */
 static enum held held_by(struct hold *hold, pid_t tid, int sig)
 {

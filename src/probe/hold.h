@@ -27,8 +27,7 @@ struct command {
 	char *const *argv;           /* argv[0] is looked up in PATH */
 	const struct origin *origin; /* restored for it; NULL: it inherits cuscope's own */
 	const char *user;            /* run as this user with its groups; NULL: as cuscope runs */
-	const int *streams;          /* three descriptors that become its standard input, output */
-	/* and error; NULL: it has cuscope's own */
+	const int *streams; /* become its standard input, output, error; NULL: cuscope's own */
 	struct environment environment;
 	bool hold;   /* use ptrace; else libraries loaded later are hooked as they are seen */
 	bool follow; /* trace the processes that it starts */

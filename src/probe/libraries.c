@@ -10,8 +10,8 @@
 
 #include "probe/roots_path.h"
 
-/* Drivers first. The places of packages, containers (/usr/local/nvidia), toolkits, wheels, conda.
- */
+/* Drivers first. The places of packages, containers (/usr/local/nvidia), toolkits,
+ * wheels, conda. */
 static const char *const places[] = {
 	"/usr/lib/*-linux-gnu/libcuda.so.1",
 	"/usr/lib64/libcuda.so.1",

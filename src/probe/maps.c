@@ -214,8 +214,9 @@ static bool has_two_devices(const struct statfs *fs)
  *   show the overlay's (and whose "xino" option puts the layer's number into the top bits of the
  *   inode that stat gives);
  * - btrfs and bcachefs, where maps shows the device of the whole and stat that of the subvolume.
- * There another file with the same path and inode number in another layer would be taken for the
- * mapped one, which is possible and not likely. By map_files, only a mapping that was replaced
+ *
+ * On these, a file with the same path and inode number in another layer would be taken for the
+ * mapped one. That is possible, but not likely. By map_files, only a mapping that was replaced
  * since maps was read can be the wrong one, and then its inode differs.
  */
 static bool is_same_file(int fd, const struct statfs *fs, const struct mapping *mapping,

@@ -63,8 +63,8 @@ void modules_mapped(struct modules *modules, const struct wire_map *map,
  */
 int modules_expect(struct modules *modules, int fd, const char *path, struct err *err);
 
-/* Looks whether files of modules were written anew, and hooks them again then. To be called often.
- */
+/* Looks whether files of modules were written anew, and hooks them again then. To be
+ * called often. */
 void modules_check_files(struct modules *modules);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of struct modules: shared by modules.c (taking in, telling) and the files of looking.
- */
+/* The inside of struct modules: shared by modules.c (taking in, telling) and the files
+ * of looking. */
 #ifndef CUSCOPE_PROBE_MODULES_INSIDE_H
 #define CUSCOPE_PROBE_MODULES_INSIDE_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What cuscope changes in its own process and a command inherits by fork and exec: limits, the
- * signal mask, the fate of SIGPIPE, SIGCHLD and SIGXFSZ. Saved before anything is changed and restored
- * in the child, so that the command finds what it would find without cuscope (nohup's ignored SIGHUP,
- * too).
+ * signal mask, the fate of SIGPIPE, SIGCHLD and SIGXFSZ. Saved before anything is changed and
+ * restored in the child, so that the command finds what it would find without cuscope (nohup's
+ * ignored SIGHUP, too).
  */
 #ifndef CUSCOPE_PROBE_ORIGIN_H
 #define CUSCOPE_PROBE_ORIGIN_H

@@ -42,8 +42,8 @@ struct programs;
 	"the kernel refuses eBPF programs: cuscope needs root, or CAP_BPF, CAP_PERFMON, "          \
 	"CAP_SYS_PTRACE and CAP_SYS_ADMIN (try sudo)"
 
-/* -EPERM names the capabilities that are missing; other failures carry the verifier's last words.
- */
+/* -EPERM names the capabilities that are missing; other failures carry the verifier's
+ * last words. */
 int programs_load(const struct programs_options *options, struct programs **programs,
                   struct err *err);
 void programs_free(struct programs *programs); /* detaches everything */
@@ -54,8 +54,8 @@ void programs_free(struct programs *programs); /* detaches everything */
  */
 int programs_watch_processes(struct programs *programs, bool *mmap_seen, struct err *err);
 
-/* From now on no thread is stopped and no mapping reported. Those that were sent a signal have it.
- */
+/* From now on no thread is stopped and no mapping reported. Those that were sent a signal
+ * have it. */
 void programs_stop_holding(struct programs *programs);
 
 enum mechanism programs_mechanism(const struct programs *programs);

@@ -18,8 +18,7 @@ struct unseen;
 struct unseen_user {
 	uint32_t pid;
 	uint64_t born_ns; /* with it, a name that is not used again */
-	uint64_t time_ns; /* when it mapped the file; UINT64_MAX: it waits until the file is hooked
-	                   */
+	uint64_t time_ns; /* when it mapped the file; UINT64_MAX: until the file is hooked */
 };
 
 struct unseen *unseen_new(void);

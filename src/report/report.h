@@ -38,8 +38,8 @@ struct report {
 	bool kernel_names; /* takes :base and :mangled */
 	bool parts;        /* writes more than one table, see table_open() */
 	bool page;         /* no tables, but text or an object of json: there is no csv of it */
-	/* The consumer keeps `options->table` and copies the rest; it writes in event() and end().
-	 */
+	/* The consumer keeps `options->table` and copies the rest; it writes in event()
+	 * and end(). */
 	struct consumer *(*create)(const struct report *report,
 	                           const struct report_options *options);
 };

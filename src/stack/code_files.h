@@ -17,8 +17,8 @@ struct code_file;
 struct code_files *code_files_new(void);
 void code_files_free(struct code_files *files);
 
-/* The file of a mapping, opened if it is new. Never NULL; one that cannot be opened has no names.
- */
+/* The file of a mapping, opened if it is new. Never NULL; one that cannot be opened has
+ * no names. */
 struct code_file *code_files_hold(struct code_files *files, pid_t pid,
                                   const struct mapping *mapping);
 void code_files_drop(struct code_files *files, struct code_file *file);

@@ -12,14 +12,17 @@
 #include "stack/symbols.h"
 
 struct place {
-	size_t frames; /* how many of the stack's can be trusted: what a register without a frame */
-	/* pointer in it led to is no code, and cut off */
-	size_t named; /* index of the first frame that is not CUDA's own and no wrapper of it; */
-	/* with `frames` 0, and where all are: 0 */
-	bool whole;          /* it reaches to the begin of the program or of a thread */
-	bool deep;           /* it was cut at the greatest depth that is recorded */
-	const char *ends_in; /* not whole, not deep: the module of its last frame, which seems to */
-	/* have been built without frame pointers; NULL without frames */
+	/* How many frames can be trusted. A register that holds no frame pointer leads to what is
+	 * no code: such frames are cut off. */
+	size_t frames;
+	/* Index of the first frame that is neither CUDA's own nor a wrapper of it; 0 if there is
+	 * none. */
+	size_t named;
+	bool whole; /* it reaches to the begin of the program or of a thread */
+	bool deep;  /* it was cut at the greatest depth that is recorded */
+	/* Neither whole nor deep: the module of its last frame, which seems to have been built
+	 * without frame pointers. NULL without frames. */
+	const char *ends_in;
 };
 
 /* `frames`: innermost first; `deep`: there were more than were recorded. */

@@ -13,10 +13,13 @@
  * A process is a `struct process`: after an exec it is another one with the same pid, and of the
  * one before it what was seen last stays.
  *
- * Memory: the tables of the files that were asked about, 64 MiB at most (then those that were not
- * used for longest go, and are read again if need be); names that were found, 16 MiB at most (then
- * frames have no names); of a process, what it has mapped and its perf map, 16 MiB at most and 32 of
- * all (then they are not seen anew); one open descriptor for each file, 4096 at most.
+ * Memory:
+ * - tables of the files that were asked about: 64 MiB. Then those that were not used for longest
+ *   go, and are read again if need be.
+ * - names that were found: 16 MiB. Then frames have no names.
+ * - what processes have mapped, and their perf maps: 16 MiB of one, 32 MiB of all. Then they are
+ *   not seen anew.
+ * - open descriptors: one for each file, 4096 at most.
  */
 #ifndef CUSCOPE_STACK_SYMBOLS_H
 #define CUSCOPE_STACK_SYMBOLS_H
@@ -36,8 +39,9 @@ struct symbols;
 struct frame {
 	uint64_t address;
 	const char *function; /* demangled; NULL where it has no name */
-	const char *module;   /* last part of the file's name, "[anon]", "[vdso]"; NULL where */
-	/* nothing executable is known at the address */
+	/* Last part of the file's name, "[anon]" or "[vdso]"; NULL where nothing executable is
+	 * known at the address. */
+	const char *module;
 	const char *path;    /* of the file, as the process names it; module where it is no file */
 	uint64_t into_bytes; /* from the begin of the function, or of file or memory without one */
 };

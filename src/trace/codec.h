@@ -15,8 +15,8 @@
 #include "trace/event.h"
 #include "trace/format.h"
 
-/* The values of a call. A set bit of the mask says that the value differs from what was expected.
- */
+/* The values of a call. A set bit of the mask says that the value differs from what
+ * was expected. */
 enum call_value {
 	VALUE_ARG,                               /* and eleven more */
 	VALUE_HANDLE = VALUE_ARG + API_ARGS_MAX, /* to VALUE_SHMEM: may follow an argument */

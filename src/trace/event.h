@@ -51,9 +51,9 @@ struct kernel {
 enum call_flags {
 	CALL_NESTED = 1 << 0,    /* made inside another traced call of the same thread */
 	CALL_NO_RETURN = 1 << 1, /* only the entry was hooked: no end, no result */
-	CALL_UNFINISHED =
-		1 << 2, /* never returned: the thread died, the process exec'ed, a longjmp */
-			/* or an exception skipped it, or the trace ended first */
+	/* It never returned: the thread died, the process exec'ed, a longjmp or an exception
+	 * skipped it, or the trace ended first. */
+	CALL_UNFINISHED = 1 << 2,
 	CALL_CAPTURED = 1 << 3,     /* recorded into a graph, did not run */
 	CALL_FAILED = 1 << 4,       /* returned an error (a poll's "not ready" is none) */
 	CALL_SIZE_UNKNOWN = 1 << 5, /* OP_COPY, OP_SET: how many bytes cannot be seen in the call */
@@ -144,8 +144,7 @@ struct range {
 
 enum event_type {
 	EVENT_CALL,       /* a call that ended, or that will not be followed to its end */
-	EVENT_CALL_BEGIN, /* only where begin and end were asked for: outputs and result not yet set
-	                   */
+	EVENT_CALL_BEGIN, /* only with --begin-end: outputs and result are not set yet */
 	EVENT_PROCESS,    /* a process is watched from now on */
 	EVENT_EXIT,       /* it ended */
 	EVENT_THREAD,     /* before the first call of a thread: its name */
@@ -245,8 +244,9 @@ struct run_info {
 	bool returns;          /* durations and results were recorded */
 	bool gpu_times;        /* were asked for; in end(): and at least one process had them */
 	uint64_t gpu_clock_error_ns; /* of activities' times against calls'; 0: one clock */
-	uint64_t holds;              /* how often a command's thread waited while a file that it */
-	uint64_t longest_hold_ns;    /* had mapped was looked into, and hooked */
+	/* How often a command's thread waited while a file that it had mapped was looked into and
+	 * hooked, and the longest of these. */
+	uint64_t holds, longest_hold_ns;
 	/* what tracing cost the busiest thread, of its own time: on average, in the worst 250 ms */
 	double overhead_percent, overhead_most_percent;
 	bool cut_short;   /* a trace file without its end: counts of losses are not known */

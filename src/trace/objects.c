@@ -121,8 +121,8 @@ bool objects_lost_any(const struct objects *objects)
 	return objects->lost != 0;
 }
 
-/* A number below the count that has nothing is a hole; one above may have been in the last chunk.
- */
+/* A number below the count that has nothing is a hole; one above may have been in the
+ * last chunk. */
 bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t id)
 {
 	const uint32_t counts[] = { [OBJECT_PROCESS] = objects->n_processes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* cuscope's side of the agents, the agent itself and a process: on the simulated driver and CUPTI.
- */
+/* cuscope's side of the agents, the agent itself and a process: on the simulated driver
+ * and CUPTI. */
 #include "agent/agents.h"
 #include "target.h"
 

@@ -142,8 +142,8 @@ static void a_pause_can_be_the_end(void **state)
 	host_free(host);
 }
 
-/* A graph whose nodes were measured would go on writing where CUPTI was: see enum agent_leftover.
- */
+/* A graph whose nodes were measured would go on writing where CUPTI was: see
+ * enum agent_leftover. */
 static void a_graph_that_comes_while_it_ends_keeps_cupti(void **state)
 {
 	struct host *host;

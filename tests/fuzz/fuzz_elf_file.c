@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* The whole life of an elf_file on any bytes: open at any depth, list, read code, name addresses.
- */
+/* The whole life of an elf_file on any bytes: open at any depth, list, read code,
+ * name addresses. */
 #include <elf.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -581,9 +581,10 @@ static void write_lost(struct scene *scene, const char *path)
 	static const struct miss misses[] = {
 		{ MISS_NOT_HOOKED, "cuLaunchKernelEx", "libcuda.so.1", 0,
 		  "its first instruction cannot be moved", 0 },
-		{ MISS_HOOKED_LATE, NULL, "libcudart.so.13", 5151, "96.4 ms after it was loaded", 0 },
-		{ MISS_UNHOOKED, "cudaGetLastError", "libcudart.so.13", 0,
-		  "cost 4.2 % of a thread", 0 },
+		{ MISS_HOOKED_LATE, NULL, "libcudart.so.13", 5151, "96.4 ms after it was loaded",
+		  0 },
+		{ MISS_UNHOOKED, "cudaGetLastError", "libcudart.so.13", 0, "cost 4.2 % of a thread",
+		  0 },
 		{ MISS_ENTRY_ONLY, NULL, NULL, 5151, "the process is under seccomp", 0 },
 		{ MISS_ESTIMATED, NULL, NULL, 0, "40 % of the time was measured", 0 },
 	};

@@ -42,8 +42,8 @@ __attribute__((format(printf, 1, 2))) static inline void count_line(const char *
 	}
 }
 
-/* A kernel by its demangled name. `stream`: 0 for the default one, which layers name differently.
- */
+/* A kernel by its demangled name. `stream`: 0 for the default one, which layers
+ * name differently. */
 static inline void count_launches(int times, const char *kernel, struct shape s, const void *stream,
                                   bool captured)
 {

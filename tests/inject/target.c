@@ -94,8 +94,7 @@ static void work_registers(void)
 
 #endif
 
-/* ---- no waits ---------------------------------------------------------------------------------
- */
+/* ---- no waits ----------------------------------------------------------------------------- */
 
 static void work_compute(void)
 {
@@ -124,8 +123,7 @@ static void work_busy(void)
 		wrong("getppid");
 }
 
-/* ---- signals ----------------------------------------------------------------------------------
- */
+/* ---- signals ------------------------------------------------------------------------------ */
 
 static atomic_ullong signals_sent, signals_taken;
 
@@ -184,8 +182,7 @@ static void work_epoll_signal(void)
 	fflush(stdout);
 }
 
-/* ---- exec -------------------------------------------------------------------------------------
- */
+/* ---- exec --------------------------------------------------------------------------------- */
 
 static char **the_argv;
 
@@ -341,8 +338,7 @@ static void work_swap(void)
 	work_poll();
 }
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads ------------------------------------------------------------------------------ */
 
 static const struct work {
 	const char *name;
@@ -398,8 +394,8 @@ static void *thread_main(void *argument)
 	bool last = false;
 	void *volatile memory = malloc(200000);
 
-	/* the allocator makes room for a thread at its first use: it is not to be taken for a leak
-	 */
+	/* the allocator makes room for a thread at its first use: it is not to be taken for
+	 * a leak */
 	free(memory);
 	if (work->begin)
 		work->begin();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* nested DEPTH [ROUNDS]: calls within calls, DEPTH of them, that all return; ordinary ones between.
- */
+/* nested DEPTH [ROUNDS]: calls within calls, DEPTH of them, that all return; ordinary
+ * ones between. */
 #include "sample.h"
 
 static void descend(void *depth)

@@ -254,8 +254,7 @@ void sample_run(CUfunction kernel, const char *name, struct shape s, CUstream st
 	count_ran_kernels(1, name, s);
 }
 
-/* ---- threads, time, arguments -----------------------------------------------------------------
- */
+/* ---- threads, time, arguments ------------------------------------------------------------- */
 
 long sample_tid(void)
 {

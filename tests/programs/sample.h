@@ -135,8 +135,7 @@ void sample_launch(CUfunction kernel, const char *name, struct shape shape, CUst
 /* The same, and what the device is to run for it. */
 void sample_run(CUfunction kernel, const char *name, struct shape shape, CUstream stream);
 
-/* ---- threads, time, arguments -----------------------------------------------------------------
- */
+/* ---- threads, time, arguments ------------------------------------------------------------- */
 
 long sample_tid(void);
 double sample_seconds(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The types of the CUDA runtime API, as far as the simulated runtime and the programs use them: see
- */
+/* The types of the CUDA runtime API, as far as the simulated runtime and the programs use
+ * them: see */
 /* driver_types.h. Structs that changed with CUDA 13 have their form of CUDA 13. */
 #ifndef SIMCUDA_RUNTIME_TYPES_H
 #define SIMCUDA_RUNTIME_TYPES_H

@@ -53,8 +53,8 @@ static unsigned kernels_without_delay(uint64_t launches)
 
 	open_run(&run);
 	run.info.gpu_times = true;
-	begin_run(&run, sink_format_by_name("csv")->create(
-				&(struct sink_options){ .out = run.out }));
+	begin_run(&run,
+	          sink_format_by_name("csv")->create(&(struct sink_options){ .out = run.out }));
 	for (kernel.correlation = 1; kernel.correlation <= launches; kernel.correlation++) {
 		launch = launch_at("cuLaunchKernel", (double)kernel.correlation, NULL);
 		launch.correlation = kernel.correlation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* The tables of functions: well-formed, found by every variant of a name, with the right defaults.
- */
+/* The tables of functions: well-formed, found by every variant of a name, with the
+ * right defaults. */
 #include "unit.h"
 
 #include "cuda/row.h"

@@ -306,9 +306,9 @@ static int build_hostile_symtab(size_t places)
 		                        (off_t)(symtab + i * sizeof(*part))),
 		                 65536 * sizeof(*part));
 	for (size_t i = 0; i < places; i++)
-		assert_int_equal(pwrite(fd, name, sizeof(name),
-		                        (off_t)(strings + 1 + i * sizeof(name))),
-		                 sizeof(name));
+		assert_int_equal(
+			pwrite(fd, name, sizeof(name), (off_t)(strings + 1 + i * sizeof(name))),
+			sizeof(name));
 	free(part);
 	return fd;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Which functions of a module are listed, where their code is, and which symbol covers an address.
- */
+/* Which functions of a module are listed, where their code is, and which symbol covers
+ * an address. */
 #include "elf_build.h"
 
 /* ---- which functions ------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Reports of what ran on the GPU, from events made by hand: nsys' expert rules, copies, launches.
- */
+/* Reports of what ran on the GPU, from events made by hand: nsys' expert rules,
+ * copies, launches. */
 #include "support.h"
 
 #include "analysis/work.h"

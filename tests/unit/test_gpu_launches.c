@@ -4,8 +4,8 @@
 
 #include "capture/gpu/gpu_targets.h"
 
-/* A process with an agent that measures, long enough ago; its launches are hooked as they may be.
- */
+/* A process with an agent that measures, long enough ago; its launches are hooked as they
+ * may be. */
 static void open_told(struct scene *scene)
 {
 	hooks[hook_of("cuLaunchKernel")].group = HOOK_LAUNCH;

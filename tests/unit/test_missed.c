@@ -73,7 +73,8 @@ static void test_an_estimate_and_a_file_without_end_are_incomplete(void **state)
 	run = whole_run();
 	run.damaged_chunks = 1;
 	run.damaged_events = 3;
-	assert_incomplete(&run, "1 part of the trace file is damaged and left out, with at least 3");
+	assert_incomplete(&run,
+	                  "1 part of the trace file is damaged and left out, with at least 3");
 	run.end_damaged = true;
 	assert_incomplete(&run, "3 events; its end is damaged, too: how much was lost");
 }

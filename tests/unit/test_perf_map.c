@@ -100,8 +100,7 @@ static void empty_file_knows_nothing(void **state)
 	perf_map_free(map);
 }
 
-/* ---- the file of a process ---------------------------------------------------------------------
- */
+/* ---- the file of a process ---------------------------------------------------------------- */
 
 static void own_path(char *path, size_t size)
 {

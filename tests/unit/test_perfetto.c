@@ -58,8 +58,8 @@ static void assert_queue(const char *expected)
 	} found[32];
 	size_t n = 0;
 
-	/* packet { timestamp 8: varint, sequence 10, event 11 { type 9: 4, track 11, value 30 } }
-	 */
+	/* packet { timestamp 8: varint, sequence 10, event 11 { type 9: 4, track 11, value 30
+	 * } } */
 	for (size_t i = 0; i + 2 < run.len; i++) {
 		const uint8_t *at = (const uint8_t *)run.text + i;
 		uint64_t time_ns = 0;

@@ -136,8 +136,8 @@ static int load_folding(const struct programs_options *options, struct err *err)
 }
 
 /*
- * Processes that are chosen by name or by cgroup: parts of the programs that the verifier never sees
- * when all processes are targets. They are attached too.
+ * Processes that are chosen by name or by cgroup: parts of the programs that the verifier never
+ * sees when all processes are targets. They are attached too.
  */
 static int load_choosing(const struct programs_options *options, uint32_t fold, struct err *err)
 {

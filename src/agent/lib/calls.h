@@ -14,8 +14,8 @@
 /* Before the first callback, each time that measuring begins. */
 void calls_prepare(void);
 
-/* Which of a domain's callbacks are needed for `kinds`, one after another from *at = 0; 0: no more.
- */
+/* Which of a domain's callbacks are needed for `kinds`, one after another from *at = 0; 0:
+ * no more. */
 uint32_t calls_next(uint32_t domain, uint32_t kinds, unsigned *at);
 
 /* A cupti_callback's part at all times: whether graphs are used while something is measured. */

@@ -48,8 +48,8 @@ void cupti_mute(void);
 /* and others can subscribe. */
 void cupti_unsubscribe(void);
 
-/* All callbacks of the driver and the runtime, so that one comes soon at which CUPTI can be left.
- */
+/* All callbacks of the driver and the runtime, so that one comes soon at which CUPTI can
+ * be left. */
 void cupti_watch_all(void);
 
 /* To be called where leaving is safe, once activities are disabled. */

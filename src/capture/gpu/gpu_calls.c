@@ -15,8 +15,8 @@
 #define NAMED       65536 /* kernels whose names were given; beyond, they are given again */
 #define SLOP_NS     200   /* see correlate.c */
 
-/* Of records that wait: a queue holds what an agent's ring did, and agents' times are not believed.
- */
+/* Of records that wait: a queue holds what an agent's ring did, and agents' times are
+ * not believed. */
 #define QUEUE_MAX  ((size_t)32 << 20)
 #define QUEUES_MAX ((size_t)64 << 20)
 #define QUEUE_FEW  ((size_t)256 << 10) /* more room than this is given back when it is empty */

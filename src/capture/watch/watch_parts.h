@@ -34,8 +34,8 @@ struct watch_memory_part;
 struct watch_memory_part *watch_memory_new(struct watcher *watcher);
 void watch_memory_free(struct watch_memory_part *part);
 void watch_memory_stack(struct watch_memory_part *part, const struct wire_stack *record);
-/* Rows of folded processes become those of watched_ended(); with the page that was shown last gone.
- */
+/* Rows of folded processes become those of watched_ended(); with the page that was shown
+ * last gone. */
 void watch_memory_fold(struct watch_memory_part *part);
 int watch_memory_settle(struct watch_memory_part *part, struct ledger_process process);
 

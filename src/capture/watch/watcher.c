@@ -97,7 +97,10 @@ static void ended_process(struct watcher *watcher)
 	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
 }
 
-/* Captures that a process left open count among the open ones, which the programs look at first. */
+/*
+ * Forgets the graph captures that a process left open. The programs look for captures only while
+ * the number of open ones is not 0.
+ */
 static void close_captures(struct watcher *watcher, const struct watched *process)
 {
 	struct programs *programs = watcher->options.programs;
@@ -121,7 +124,7 @@ static void close_captures(struct watcher *watcher, const struct watched *proces
 	}
 }
 
-/* Where memory is not watched, nobody reads what is known of a process itself. */
+/* Drops a process's own sums where memory is not watched: no page shows them. */
 static void forget_process(struct watcher *watcher, const struct watched *process)
 {
 	const struct fold_process_key key = { .born_ns = process->key.born_ns,
@@ -132,9 +135,9 @@ static void forget_process(struct watcher *watcher, const struct watched *proces
 }
 
 /*
- * Takes in what a process did, as long as its kernels have names. Of threads that end at the same
- * time several may tell the end of their process, and the earlier of them before the later has put
- * a free back that it was in: each time what came since is taken in.
+ * Takes in what a process did, while its kernels still have names. Threads that end at the same
+ * time may each tell the end of their process. An earlier one does so before a later one has put
+ * back the free that it was in. So each time what came since is taken in.
  */
 static void process_ended(struct watcher *watcher, const struct wire_head *record)
 {

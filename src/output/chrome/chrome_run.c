@@ -39,8 +39,8 @@ void chrome_run_begin(struct chrome_writer *writer, const struct sink_options *o
 	buf_puts(out, "  \"traceEvents\": [\n");
 }
 
-/* Devices only by their numbers: which of the machine's GPUs a program's number is, is not known.
- */
+/* Devices only by their numbers: which of the machine's GPUs a program's number is, is
+ * not known. */
 static void add_devices(struct buf *out, const struct chrome_rows *rows)
 {
 	size_t n;

@@ -343,8 +343,7 @@ int64_t database_text(struct database *db, const char *text)
 	                                        : write_string(db, text);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------
- */
+/* ---- beginning and end -------------------------------------------------------------------- */
 
 struct database *database_open(int fd, struct err *err)
 {

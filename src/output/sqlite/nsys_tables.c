@@ -231,8 +231,8 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                         "value TEXT" },
 	[TABLE_EXPORT] = { "META_DATA_EXPORT", "name TEXT NOT NULL,\n"
 	                                       "value TEXT" },
-	/* The arguments of a call; a call without any, that nothing is to be said of, has no row.
-	 */
+	/* The arguments of a call; a call without any, that nothing is to be said of, has
+	 * no row. */
 	[TABLE_CALL] = { "cuscope_argument",
 	                 "callId INTEGER NOT NULL PRIMARY KEY,\n"
 	                 "flags INTEGER NOT NULL,\n"

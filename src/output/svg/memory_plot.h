@@ -23,8 +23,8 @@
 
 struct memory_plot;
 
-/* `begin_ns`: the left edge. All times are of one clock, in ns; one that goes back counts as now.
- */
+/* `begin_ns`: the left edge. All times are of one clock, in ns; one that goes back counts
+ * as now. */
 struct memory_plot *memory_plot_new(uint64_t begin_ns);
 void memory_plot_free(struct memory_plot *plot);
 

@@ -6,8 +6,9 @@
 #include "report/sums.h"
 
 /*
- * The table without its end: the largest change of the total first. Without rows where one side
- * could not see any: that they are in the other only would be wrong.
+ * Prints a row for each name, those whose total changed most first; the caller ends the table. If
+ * one of the traces could not see such things at all, there are no rows: they would all look as if
+ * they were new.
  */
 void diff_rows_print(const struct sums_kind *kind, const char *name, const char *help,
                      struct consumer *a, struct consumer *b, struct table *table);

@@ -87,9 +87,12 @@ void finding_case(struct finding_cases *cases, const struct finding_example *exa
 /* An example of a call. */
 struct finding_example finding_example_of(const struct finding_call *call);
 
-/* What of them happened since the last but one doubling of the process's launches. */
+/*
+ * Cases since the process's number of launches doubled for the last time but one. Older ones are
+ * forgotten: they belong to the start of the program.
+ */
 struct finding_loop {
-	unsigned octave; /* of `now`; `before` is of the one before */
+	unsigned octave; /* which doubling `now` is of; `before` is of the one before */
 	struct finding_cases now, before;
 };
 

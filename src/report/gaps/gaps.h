@@ -65,8 +65,7 @@ uint64_t gap_line_span_ns(const struct gap_line *line);
 
 /* What could not be told rightly; all 0: nothing. */
 struct gaps_limits {
-	uint64_t late; /* activities that began so long before others that had ended that gaps */
-	/* which they cover were counted already */
+	uint64_t late;     /* activities that came when the gaps they cover were counted already */
 	uint64_t left_out; /* activities of devices, processes or streams beyond those */
 	uint64_t no_call;  /* gaps of at least the threshold: the call after them is not known */
 };

@@ -152,24 +152,24 @@ static void note_limits(struct at_end *self, const struct run_info *run, bool an
 		return;
 	}
 	if (lost)
-		table_note(table, "%llu activities were lost: a part of the gaps is where they ran",
+		table_note(table, "%llu activities were lost: gaps are counted where they ran",
 		           (unsigned long long)lost);
 	if (limits.no_call)
 		table_note(table,
-		           "unknown, since the call that asked for what followed was not recorded, "
-		           "or more than %u calls ago: %llu gap%s",
-		           GAP_CALLS_KEPT, (unsigned long long)limits.no_call,
-		           limits.no_call == 1 ? "" : "s");
+		           "cause unknown of %llu gap%s: the call that asked for the next work was "
+		           "not recorded, or is more than %u calls back",
+		           (unsigned long long)limits.no_call, limits.no_call == 1 ? "" : "s",
+		           GAP_CALLS_KEPT);
 	if (limits.late)
 		table_note(table,
-		           "idle times are too long: %llu activities had begun before gaps that "
-		           "were counted already when they ended",
+		           "idle times are too long: %llu activities became known after the gaps "
+		           "that they fill had been counted",
 		           (unsigned long long)limits.late);
 	if (limits.left_out)
 		table_note(table,
-		           "activities of streams beyond the first %d, or of GPUs beyond %d, are "
-		           "left out of the tables of streams: %llu",
-		           GAPS_STREAMS, GAPS_DEVICES, (unsigned long long)limits.left_out);
+		           "the tables of streams leave %llu activities out: those of streams "
+		           "beyond the first %d, and of GPUs beyond %d",
+		           (unsigned long long)limits.left_out, GAPS_STREAMS, GAPS_DEVICES);
 	note_clock(table, run);
 	report_note_estimated(table, run);
 }

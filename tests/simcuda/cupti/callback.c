@@ -31,8 +31,7 @@ static __thread struct {
 	bool at_exit;
 } me;
 
-/* ---- what the driver and the runtime tell ------------------------------------------------------
- */
+/* ---- what the driver and the runtime tell ------------------------------------------------- */
 
 /* Never 0, which means none. */
 static uint32_t next_correlation(void)

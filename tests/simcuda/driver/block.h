@@ -48,8 +48,8 @@ bool block_add(const struct block *block);
 /* The block that holds all of [address, address + bytes), of one of `kinds`. */
 bool block_find(uint64_t address, size_t bytes, unsigned int kinds, struct block *found);
 
-/* Claims the block that starts at `start` for a free that runs later: false where there is none of
- */
+/* Claims the block that starts at `start` for a free that runs later: false where there is
+ * none of */
 /* `kinds`, or another free has claimed it. It stays to be found until block_take. */
 bool block_claim(uint64_t start, unsigned int kinds);
 

@@ -21,8 +21,8 @@ static bool side_is_valid(enum side side, uint64_t address, size_t bytes)
 		return false;
 	if (side == SIDE_DEVICE)
 		return is_device(address, bytes);
-	/* Beyond the end of a known block is wrong whatever the call; unknown memory is the host's.
-	 */
+	/* Beyond the end of a known block is wrong whatever the call; unknown memory is
+	 * the host's. */
 	return is_device(address, bytes) ||
 	       !block_find(address, 1, BLOCK_ON_DEVICE | BLOCK_PINNED, &block);
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first four bytes: what nvcc's constructors register, what it points at, and cubins. None of
- */
+/* The first four bytes: what nvcc's constructors register, what it points at, and cubins.
+ * None of */
 /* them is zero, so that comparing stops at the end of any shorter text. */
 #define FATBIN_WRAPPER_MAGIC "\xb1\x43\x62\x46"
 #define FATBIN_MAGIC         "\x50\xed\x55\xba"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Stream-ordered allocation. The address is given out at once; a free takes effect when the stream
- */
+/* Stream-ordered allocation. The address is given out at once; a free takes effect when
+ * the stream */
 /* comes to it. */
 #include "block.h"
 #include "capture.h"

@@ -187,8 +187,8 @@ out:
 
 static bool stream_start_thread(CUstream stream)
 {
-	/* Signals are the program's: its handlers must not run on a thread that it does not know.
-	 */
+	/* Signals are the program's: its handlers must not run on a thread that it does
+	 * not know. */
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -180,8 +180,8 @@ static void *submit_graph(const struct task *task, const struct sim_hooks *hooks
                           const struct sim_work *run)
 {
 	size_t n = 1 + plan_works(task->plan);
-	/* One more: the last node may be none of the device's, and is written before it is known.
-	 */
+	/* One more: the last node may be none of the device's, and is written before it
+	 * is known. */
 	struct sim_work *work = calloc(n + 1, sizeof(*work));
 	if (!work)
 		return NULL;

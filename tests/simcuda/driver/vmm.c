@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Virtual memory management: address ranges, physical memory, and the mapping of one to the other.
- */
+/* Virtual memory management: address ranges, physical memory, and the mapping of one to
+ * the other. */
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -30,8 +30,8 @@ static inline bool runtime_is_hooked(void)
 	return profiler_hooks(__atomic_load_n(&runtime_profiler, __ATOMIC_ACQUIRE)) != NULL;
 }
 
-/* Remembers an error for cudaGetLastError and passes it on. The driver's codes are the runtime's.
- */
+/* Remembers an error for cudaGetLastError and passes it on. The driver's codes are
+ * the runtime's. */
 cudaError_t runtime_result(int result);
 
 #define RT_ENTRY(name, params, ready, variant, ...)                                                \

@@ -379,8 +379,7 @@ static void on_demand_fail(void **state)
 	SUCCEEDS(cuptiFinalize());
 }
 
-/* ---- what ends the process --------------------------------------------------------------------
- */
+/* ---- what ends the process ---------------------------------------------------------------- */
 
 /* Each of these does something that it must not survive: it ends with the status of SIGABRT. */
 static void expect_the_end(void)
@@ -460,8 +459,7 @@ static void fatal_held_thread(void **state)
 	cuptiFinalize();
 }
 
-/* ---- on demand, the rest -----------------------------------------------------------------------
- */
+/* ---- on demand, the rest ------------------------------------------------------------------ */
 
 static void on_demand_wrap(void **state)
 {
