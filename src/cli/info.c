@@ -6,11 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "table/columns.h"
 #include "report/contents.h"
 #include "analysis/missed.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "table/table.h"
 #include "trace/reader.h"
 
 struct info_options {
@@ -95,6 +95,43 @@ static const struct {
 	[RANGE_OVERHEAD] = { "overheads", "overheads" },
 	[RANGE_NOT_MEASURED] = { "not_measured", "times without measuring" },
 };
+
+/* ---- processes, in both forms -------------------------------------------------------------- */
+
+static const struct table_column process_columns[] = {
+	{ "PID", TABLE_NUMBER, TABLE_AT(struct contents_process, process.pid), "pid" },
+	{ "PROCESS", TABLE_WORDS, TABLE_AT(struct contents_process, process.comm), "comm" },
+	{ "THREADS", TABLE_NUMBER, TABLE_AT(struct contents_process, threads), "threads" },
+	{ "CALLS", TABLE_NUMBER, TABLE_AT(struct contents_process, calls), "calls" },
+	{ "ON THE GPU", TABLE_NUMBER, TABLE_AT(struct contents_process, activities), "activities" },
+	{ "ENDED", TABLE_WORDS, TABLE_AT(struct contents_process, ended), "ended" },
+};
+
+/* For people those that did nothing with CUDA, shells and the like, are a number. */
+static int add_processes(const struct contents *contents, struct buf *text, struct json *json,
+                         struct err *err)
+{
+	struct table *table =
+		table_open(&(struct table_options){ .page = text, .json = json }, false);
+	size_t others = 0;
+	int rc;
+
+	table_begin(table, "processes", "PROCESSES", TABLE_COLUMNS(process_columns));
+	for (size_t i = 0; i < contents->n_processes; i++) {
+		const struct contents_process *process = &contents->processes[i];
+
+		if (json || process->calls || process->activities)
+			table_row(table, process);
+		else
+			others++;
+	}
+	if (others)
+		table_note(table, "and %zu process%s without a CUDA call", others,
+		           others == 1 ? "" : "es");
+	rc = table_end(table, err);
+	table_close(table);
+	return rc;
+}
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -212,6 +249,15 @@ static void add_where(struct buf *out, const struct run_info *run)
 	add_text_line(out, "command", run->command);
 }
 
+static uint64_t sum(const uint64_t *counts, size_t n)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < n; i++)
+		all += counts[i];
+	return all;
+}
+
 static void add_part(struct buf *out, uint64_t count, const char *what)
 {
 	if (count)
@@ -221,14 +267,11 @@ static void add_part(struct buf *out, uint64_t count, const char *what)
 static void add_gpu(struct buf *out, const struct info *info)
 {
 	const struct contents *contents = info->contents;
-	uint64_t error_ns = info->run->gpu_clock_error_ns, activities = 0, ranges = 0;
+	uint64_t error_ns = info->run->gpu_clock_error_ns;
+	uint64_t ranges = sum(contents->ranges, RANGE_COUNT);
 
-	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
-		activities += contents->activities[i];
-	for (size_t i = 0; i < RANGE_COUNT; i++)
-		ranges += contents->ranges[i];
 	add_label(out, "on the GPU");
-	if (!activities && !info->run->gpu_times) {
+	if (!sum(contents->activities, ACTIVITY_COUNT) && !info->run->gpu_times) {
 		buf_puts(out, "not recorded (cuscope record --gpu)\n");
 		return;
 	}
@@ -254,13 +297,10 @@ static void add_gpu(struct buf *out, const struct info *info)
 static void add_kinds(struct buf *out, const struct info *info)
 {
 	const struct contents *contents = info->contents;
-	uint64_t activities = 0, ranges = 0, damaged = info->run->damaged_events, known;
-
-	for (size_t i = 0; i < ACTIVITY_COUNT; i++)
-		activities += contents->activities[i];
-	for (size_t i = 0; i < RANGE_COUNT; i++)
-		ranges += contents->ranges[i];
-	known = contents->calls + activities + ranges + damaged;
+	uint64_t activities = sum(contents->activities, ACTIVITY_COUNT);
+	uint64_t ranges = sum(contents->ranges, RANGE_COUNT);
+	uint64_t damaged = info->run->damaged_events;
+	uint64_t known = contents->calls + activities + ranges + damaged;
 	buf_printf(out, ": %llu calls", (unsigned long long)contents->calls);
 	add_part(out, activities, "on the GPU");
 	add_part(out, ranges, "ranges");
@@ -295,38 +335,19 @@ static void add_events(struct buf *out, const struct info *info)
 	           (unsigned long long)contents->kernels);
 }
 
-static void add_processes(struct buf *out, const struct contents *contents)
+static int print_text(const struct info *info, struct buf *out, struct err *err)
 {
-	struct columns table;
+	int rc;
 
-	columns_init(&table, "rlrrrl", "PID|PROCESS|THREADS|CALLS|ON THE GPU|ENDED");
-	for (size_t i = 0; i < contents->n_processes; i++) {
-		const struct contents_process *process = &contents->processes[i];
-
-		buf_u64(&table.cells, process->process.pid);
-		columns_end_cell(&table);
-		columns_text(&table, process->process.comm);
-		buf_u64(&table.cells, process->threads);
-		columns_end_cell(&table);
-		buf_u64(&table.cells, process->calls);
-		columns_end_cell(&table);
-		buf_u64(&table.cells, process->activities);
-		columns_end_cell(&table);
-		columns_text(&table, process->ended ? "yes" : "no");
-	}
-	buf_puts(out, "\nPROCESSES\n");
-	columns_print(&table, out);
-}
-
-static void print_text(const struct info *info, struct buf *out)
-{
 	add_file(out, info);
 	add_when(out, info->run);
 	add_where(out, info->run);
 	add_events(out, info);
-	add_processes(out, info->contents);
+	rc = add_processes(info->contents, out, NULL, err);
 	buf_puts(out, "\nWHAT WAS MISSED\n");
 	missed_text(out, info->run);
+	text_wrap_lines(out, 0, cli_width(stdout));
+	return rc;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -418,32 +439,21 @@ static void json_events(struct json *json, const struct info *info)
 	json_u64(json, "kernels", contents->kernels);
 }
 
-static void print_json(const struct info *info, struct buf *out)
+static int print_json(const struct info *info, struct buf *out, struct err *err)
 {
 	struct json json = { .out = out, .lines = 2 };
+	int rc;
 
 	json_open(&json, NULL, '{');
 	json_file(&json, info);
 	json_events(&json, info);
-	json_open(&json, "processes", '[');
-	for (size_t i = 0; i < info->contents->n_processes; i++) {
-		const struct contents_process *process = &info->contents->processes[i];
-
-		json_open(&json, NULL, '{');
-		json_u64(&json, "pid", process->process.pid);
-		json_string(&json, "comm", process->process.comm);
-		json_u64(&json, "threads", process->threads);
-		json_u64(&json, "calls", process->calls);
-		json_u64(&json, "activities", process->activities);
-		json_bool(&json, "ended", process->ended);
-		json_close(&json, '}');
-	}
-	json_close(&json, ']');
+	rc = add_processes(info->contents, NULL, &json, err);
 	json_open(&json, "missed", '{');
 	missed_json(&json, info->run);
 	json_close(&json, '}');
 	json_close(&json, '}');
 	buf_putc(out, '\n');
+	return rc;
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
@@ -451,15 +461,9 @@ static void print_json(const struct info *info, struct buf *out)
 static int print(const struct info *info, bool json, struct err *err)
 {
 	struct buf out = { 0 };
-	int r = 0;
+	int r = json ? print_json(info, &out, err) : print_text(info, &out, err);
 
-	if (json)
-		print_json(info, &out);
-	else
-		print_text(info, &out);
-	if (!json)
-		text_wrap_lines(&out, 0, cli_width(stdout));
-	if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout))
+	if (!r && (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout)))
 		r = err_set(err, errno, "cannot write: %s", strerror(errno));
 	buf_free(&out);
 	return r;

@@ -71,6 +71,7 @@ enum table_field {
 	FIELD_REAL,
 	FIELD_BOOL,
 	FIELD_TEXT,
+	FIELD_CHARS,
 	FIELD_BUF,
 	FIELD_TRIPLE,
 };
@@ -93,6 +94,7 @@ struct table_column {
 	enum table_type type;
 	enum table_field field;
 	unsigned offset;
+	unsigned via; /* a pointer to what the offset is in, and 1; 0: it is in the row itself */
 	/* For pages: */
 	const char *key;        /* "total_ns"; "freed.count" and "freed.bytes" are one object; */
 				/* NULL: the text has it alone */
@@ -101,17 +103,25 @@ struct table_column {
 	unsigned needs;         /* bits of options->has without which there is no such column */
 };
 
+/* Of a pointer to it. */
 #define TABLE_FIELD_OF(pointer)                                                                    \
-	_Generic(pointer, uint64_t *: FIELD_U64, uint32_t *: FIELD_U32, int64_t *: FIELD_S64,      \
-	         int32_t *: FIELD_S32, double *: FIELD_REAL, bool *: FIELD_BOOL,                   \
-	         char **: FIELD_TEXT, const char **: FIELD_TEXT, struct buf *: FIELD_BUF,          \
-	         uint32_t (*)[3]: FIELD_TRIPLE)
+	_Generic(pointer, const uint64_t *: FIELD_U64, const uint32_t *: FIELD_U32,                \
+	         const int64_t *: FIELD_S64, const int32_t *: FIELD_S32,                           \
+	         const double *: FIELD_REAL, const bool *: FIELD_BOOL,                             \
+	         char *const *: FIELD_TEXT, const char *const *: FIELD_TEXT,                       \
+	         const char (*)[16]: FIELD_CHARS, const struct buf *: FIELD_BUF,                   \
+	         const uint32_t (*)[3]: FIELD_TRIPLE)
 
 /* The place of a column: `member` of `row`, a struct. */
-#define TABLE_AT(row, member) TABLE_FIELD_OF(&((row *)0)->member), offsetof(row, member)
+#define TABLE_AT(row, member) TABLE_FIELD_OF(&((const row *)0)->member), offsetof(row, member), 0
 
-/* One that a page's json has alone, and is a number or what the place says. */
-#define TABLE_JSON(row, member, key) NULL, TABLE_NUMBER, TABLE_AT(row, member), key
+/* `member` of the struct that a pointer of the row leads to. */
+#define TABLE_VIA(row, pointer, member)                                                            \
+	TABLE_FIELD_OF((const __typeof__(((row *)0)->pointer->member) *)0),                        \
+		offsetof(__typeof__(*((row *)0)->pointer), member), offsetof(row, pointer) + 1
+
+/* A column that a page's json has alone: its place, and its key. */
+#define TABLE_JSON(place, key) NULL, TABLE_NUMBER, place, key
 
 /* An array of them, and how many they are. */
 #define TABLE_COLUMNS(columns) columns, sizeof(columns) / sizeof(*(columns))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Cells from a row: what its description says stands where. */
 #include <math.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "table/table_form.h"
@@ -42,6 +43,8 @@ static struct table_value value_at(enum table_field field, const void *at)
 			                     .real = *(const double *)at };
 	case FIELD_TEXT:
 		return text_value(*(const char *const *)at);
+	case FIELD_CHARS:
+		return text_value(at);
 	case FIELD_BUF:
 		return text_value(((const struct buf *)at)->data);
 	case FIELD_TRIPLE:
@@ -62,11 +65,18 @@ static void scale(const struct table_column *column, double times, struct table_
 	}
 }
 
+static bool is_zero(const struct table_value *value)
+{
+	return value->kind == VALUE_U64 ? !value->u64 : value->kind == VALUE_TEXT && !*value->text;
+}
+
 void table_read(const struct table *table, const struct table_column *column, const void *row,
                 struct table_value *value)
 {
+	if (column->via)
+		memcpy(&row, (const char *)row + column->via - 1, sizeof(row));
 	*value = value_at(column->field, (const char *)row + column->offset);
-	if (column->flags & TABLE_ZERO && value->kind == VALUE_U64 && !value->u64)
+	if (column->flags & TABLE_ZERO && is_zero(value))
 		value->kind = VALUE_UNKNOWN;
 	if (table->options.scale > 1)
 		scale(column, table->options.scale, value);

@@ -90,6 +90,21 @@ def test_recorded_processes_are_followed_through_fork_and_exec(case):
     checks.equal("calls", len(result.calls()), told["calls"])
 
 
+def test_processes_without_a_call_are_a_number(case):
+    process = start_record(case, ["--", "/bin/sh", "-c", Places.program("memory") + "; exit 0"])
+    checks.equal("status", 0, process.wait())
+    calling = [p for p in info(case)["processes"] if p["calls"]]
+    checks.equal("processes with calls", 1, len(calling))
+    told = case.cuscope("info", case.path("trace.cuscope"))
+    checks.equal("status of info", 0, told.wait())
+    checks.contains("info", r"\n +%d  \S+ .*\n  and \d process(es)? without a CUDA call\n" % calling[0]["pid"], told.out())
+    if re.search(r"^ +\d+  sh ", told.out(), re.M):
+        raise Failure("the shell has a row:\n" + told.out())
+    summary = case.cuscope("report", case.path("trace.cuscope"), "summary")
+    checks.equal("status of the summary", 0, summary.wait())
+    checks.contains("summary", r"\nProcesses with CUDA calls: 1, \d without\n", summary.out())
+
+
 def test_record_says_what_it_did_and_what_is_next(case):
     result = record(case, "memory")
     checks.contains("the closing line", r"trace\.cuscope: \d+ events in [\d.]+ KiB, none lost; "

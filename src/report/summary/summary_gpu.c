@@ -32,7 +32,8 @@ static const struct table_column device_columns[] = {
 	{ "GRAPHS", TABLE_NUMBER, TABLE_AT(struct device_line, of.graphs), "graphs" },
 	{ "NCCL", TABLE_DURATION, TABLE_AT(struct device_line, of.communication_ns),
 	  "communication_ns", .needs = SUMMARY_NCCL },
-	{ TABLE_JSON(struct device_line, of.beside_ns, "communication_beside_compute_ns") },
+	{ TABLE_JSON(TABLE_AT(struct device_line, of.beside_ns),
+	             "communication_beside_compute_ns") },
 	{ "% HIDDEN", TABLE_PERCENT, TABLE_AT(struct device_line, hidden_percent),
 	  .needs = SUMMARY_NCCL },
 };
@@ -55,12 +56,12 @@ struct queue {
 };
 
 static const struct table_column queue_members[] = {
-	{ TABLE_JSON(struct queue, count, "queue.count") },
-	{ TABLE_JSON(struct queue, not_queued, "queue.not_queued") },
-	{ TABLE_JSON(struct queue, unmatched, "queue.unmatched") },
-	{ TABLE_JSON(struct queue, p50_ns, "queue.p50_ns") },
-	{ TABLE_JSON(struct queue, p99_ns, "queue.p99_ns") },
-	{ TABLE_JSON(struct queue, max_ns, "queue.max_ns") },
+	{ TABLE_JSON(TABLE_AT(struct queue, count), "queue.count") },
+	{ TABLE_JSON(TABLE_AT(struct queue, not_queued), "queue.not_queued") },
+	{ TABLE_JSON(TABLE_AT(struct queue, unmatched), "queue.unmatched") },
+	{ TABLE_JSON(TABLE_AT(struct queue, p50_ns), "queue.p50_ns") },
+	{ TABLE_JSON(TABLE_AT(struct queue, p99_ns), "queue.p99_ns") },
+	{ TABLE_JSON(TABLE_AT(struct queue, max_ns), "queue.max_ns") },
 };
 
 static void note_queue(struct table *table, const struct queue *queue)
@@ -135,8 +136,8 @@ struct kernel_line {
 };
 
 static const struct table_column kernel_columns[] = {
-	{ TABLE_JSON(struct kernel_line, name, "name") },
-	{ TABLE_JSON(struct kernel_line, runs, "runs") },
+	{ TABLE_JSON(TABLE_AT(struct kernel_line, name), "name") },
+	{ TABLE_JSON(TABLE_AT(struct kernel_line, runs), "runs") },
 	{ "TIME", TABLE_DURATION, TABLE_AT(struct kernel_line, ns), "total_ns" },
 	{ "%", TABLE_PERCENT, TABLE_AT(struct kernel_line, percent) },
 	{ "RUNS", TABLE_NUMBER, TABLE_AT(struct kernel_line, runs) },

@@ -30,24 +30,28 @@ int summary_direction(const struct summary_page *p, int i)
 /* ---- the run and its calls: members of the json; the text has them in its head ------------- */
 
 static const struct table_column run_members[] = {
-	{ TABLE_JSON(struct run_info, holds, "holds") },
-	{ TABLE_JSON(struct run_info, longest_hold_ns, "longest_hold_ns") },
-	{ TABLE_JSON(struct run_info, overhead_percent, "overhead_percent"), .decimals = 2 },
-	{ TABLE_JSON(struct run_info, overhead_most_percent, "overhead_most_percent"),
+	{ TABLE_JSON(TABLE_AT(struct run_info, holds), "holds") },
+	{ TABLE_JSON(TABLE_AT(struct run_info, longest_hold_ns), "longest_hold_ns") },
+	{ TABLE_JSON(TABLE_AT(struct run_info, overhead_percent), "overhead_percent"),
+	  .decimals = 2 },
+	{ TABLE_JSON(TABLE_AT(struct run_info, overhead_most_percent), "overhead_most_percent"),
 	  .decimals = 2 },
 };
 
 static const struct table_column call_members[] = {
-	{ TABLE_JSON(struct tally, calls, "calls.total"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, failed, "calls.failed"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, unfinished, "calls.unfinished"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, entry_only, "calls.entry_only"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, nested, "calls.nested"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, launches, "launches.kernels"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, graph_launches, "launches.graphs"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, host_launches, "launches.host_functions"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, captured_launches, "launches.captured_kernels"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, captured_other, "launches.captured_other"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, calls), "calls.total"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, failed), "calls.failed"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, unfinished), "calls.unfinished"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, entry_only), "calls.entry_only"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, nested), "calls.nested"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, launches), "launches.kernels"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, graph_launches), "launches.graphs"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, host_launches), "launches.host_functions"),
+	  TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, captured_launches), "launches.captured_kernels"),
+	  TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, captured_other), "launches.captured_other"),
+	  TABLE_SCALED },
 };
 
 static void add_run(const struct summary_page *p)
@@ -79,26 +83,32 @@ static const struct table_column memory_columns[] = {
 	  "allocated.count", TABLE_SCALED },
 	{ "ALLOCATED", TABLE_BYTES, TABLE_AT(struct memory_line, of.allocated.bytes),
 	  "allocated.bytes", TABLE_SCALED },
-	{ TABLE_JSON(struct memory_line, of.freed.count, "freed.count"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.freed.count), "freed.count"), TABLE_SCALED },
 	{ "FREED", TABLE_BYTES, TABLE_AT(struct memory_line, of.freed.bytes), "freed.bytes",
 	  TABLE_SCALED },
 	{ "PEAK", TABLE_BYTES, TABLE_AT(struct memory_line, of.peak_bytes), "peak_bytes",
 	  TABLE_EXACT },
-	{ TABLE_JSON(struct memory_line, of.live.count, "live_count"), TABLE_EXACT },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.live.count), "live_count"), TABLE_EXACT },
 	{ "LIVE AT END", TABLE_BYTES, TABLE_AT(struct memory_line, of.live.bytes), "live_bytes",
 	  TABLE_EXACT },
 	{ "RELEASED BY EXIT", TABLE_BYTES, TABLE_AT(struct memory_line, of.exit.bytes), NULL,
 	  TABLE_EXACT },
-	{ TABLE_JSON(struct memory_line, of.exit.count, "released_by_exit.count"), TABLE_SCALED },
-	{ TABLE_JSON(struct memory_line, of.exit.bytes, "released_by_exit.bytes"), TABLE_SCALED },
-	{ TABLE_JSON(struct memory_line, of.context.count, "released_with_context.count"),
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.exit.count), "released_by_exit.count"),
 	  TABLE_SCALED },
-	{ TABLE_JSON(struct memory_line, of.context.bytes, "released_with_context.bytes"),
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.exit.bytes), "released_by_exit.bytes"),
 	  TABLE_SCALED },
-	{ TABLE_JSON(struct memory_line, of.replaced.count, "replaced.count"), TABLE_SCALED },
-	{ TABLE_JSON(struct memory_line, of.replaced.bytes, "replaced.bytes"), TABLE_SCALED },
-	{ TABLE_JSON(struct memory_line, of.untracked.count, "untracked.count"), TABLE_SCALED },
-	{ TABLE_JSON(struct memory_line, of.untracked.bytes, "untracked.bytes"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.context.count), "released_with_context.count"),
+	  TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.context.bytes), "released_with_context.bytes"),
+	  TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.replaced.count), "replaced.count"),
+	  TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.replaced.bytes), "replaced.bytes"),
+	  TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.untracked.count), "untracked.count"),
+	  TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.untracked.bytes), "untracked.bytes"),
+	  TABLE_SCALED },
 };
 
 static void note_memory(const struct summary_page *p, const struct memory_count *n,
@@ -179,12 +189,12 @@ static const struct table_column transfer_columns[] = {
 	{ "COUNT", TABLE_NUMBER, TABLE_AT(struct transfer_line, count), "count", TABLE_SCALED },
 	{ "BYTES", TABLE_BYTES, TABLE_AT(struct transfer_line, bytes), "bytes", TABLE_SCALED },
 	{ "AVERAGE", TABLE_BYTES, TABLE_AT(struct transfer_line, average) },
-	{ TABLE_JSON(struct transfer_line, unsized, "unknown_size"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct transfer_line, unsized), "unknown_size"), TABLE_SCALED },
 };
 
 static const struct table_column sync_members[] = {
-	{ TABLE_JSON(struct tally, syncs, "syncs.count"), TABLE_SCALED },
-	{ TABLE_JSON(struct tally, sync_ns, "syncs.blocked_ns"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, syncs), "syncs.count"), TABLE_SCALED },
+	{ TABLE_JSON(TABLE_AT(struct tally, sync_ns), "syncs.blocked_ns"), TABLE_SCALED },
 };
 
 /* Bytes of calls none of which says them are not known, which is not 0. */
@@ -259,8 +269,8 @@ struct error_line {
 
 static const struct table_column error_columns[] = {
 	{ "FUNCTION", TABLE_TEXT, TABLE_AT(struct error_line, function), "function" },
-	{ TABLE_JSON(struct error_line, code, "code") },
-	{ TABLE_JSON(struct error_line, name, "error") },
+	{ TABLE_JSON(TABLE_AT(struct error_line, code), "code") },
+	{ TABLE_JSON(TABLE_AT(struct error_line, name), "error") },
 	{ "COUNT", TABLE_NUMBER, TABLE_AT(struct error_line, count), "count", TABLE_SCALED },
 	{ "ERROR", TABLE_TEXT, TABLE_AT(struct error_line, shown) },
 };
@@ -298,8 +308,8 @@ static void add_errors(const struct summary_page *p)
 }
 
 static const struct table_column kernel_columns[] = {
-	{ TABLE_JSON(struct kernel_tally, name, "name") },
-	{ TABLE_JSON(struct kernel_tally, resolved, "resolved") },
+	{ TABLE_JSON(TABLE_AT(struct kernel_tally, name), "name") },
+	{ TABLE_JSON(TABLE_AT(struct kernel_tally, resolved), "resolved") },
 	{ "LAUNCHES", TABLE_NUMBER, TABLE_AT(struct kernel_tally, launches), "launches",
 	  TABLE_SCALED },
 	{ "CAPTURED", TABLE_NUMBER, TABLE_AT(struct kernel_tally, captured), "captured",
