@@ -23,7 +23,7 @@ void slowest_event(struct slowest *slowest, const struct event *event);
 /* Calls that have no end, so that their place is not known. */
 uint64_t slowest_unfinished(const struct slowest *slowest);
 
-/* Longest first; of equal ones, the earliest. Owned by `slowest`, and the end of its counting. */
+/* Longest first; of equal ones, the earliest. Owned by `slowest`, until the next call of this. */
 const struct slow_call *slowest_rows(struct slowest *slowest, size_t *n);
 
 #endif

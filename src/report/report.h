@@ -81,6 +81,9 @@ uint64_t report_duration_ns(const struct report_options *options, const struct r
 /* The note on failed calls that are none to worry about: cuda_error_is_shutdown(). None for 0. */
 void report_note_shutdown(struct table *table, uint64_t calls);
 
+/* The note on rows that stand for several: of the longest `n` calls or gaps. */
+void report_note_grouped(struct table *table, const char *what, size_t n);
+
 /* The note on medians of more values than are kept. */
 void report_note_median(struct table *table);
 

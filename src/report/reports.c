@@ -301,6 +301,14 @@ void report_note_gpu_lost(struct table *table, const struct run_info *run)
 	}
 }
 
+void report_note_grouped(struct table *table, const char *what, size_t n)
+{
+	table_note(table,
+	           "Count: %s that are alike, of the longest %zu; all else is of the longest of "
+	           "them",
+	           what, n);
+}
+
 void report_note_median(struct table *table)
 {
 	table_note(table, "medians of more than %d values are within %.1f %%", SPREAD_EXACT,

@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: MIT
-/* The report `slowest`: the longest calls, with what they were called with. */
+/*
+ * The report `slowest`: the longest calls, with what they were called with. Those that are alike
+ * are one row: a loop's would fill the table.
+ */
+#include <stdlib.h>
+#include <string.h>
+
 #include "analysis/slowest.h"
 #include "base/buf.h"
+#include "base/xalloc.h"
 #include "output/sink.h"
 #include "report/at_end.h"
 #include "report/reports.h"
+#include "table/longest.h"
 
 #define SLOWEST_DEFAULT 20
 
+/* A call with its arguments as a text. */
+struct row {
+	const struct slow_call *of;
+	const char *details;
+	size_t asked; /* characters of these that are not what it gave back */
+};
+
 static const struct table_column columns[] = {
-	{ "Duration", TABLE_DURATION }, { "Begin", TABLE_TIME },   { "PID", TABLE_NUMBER },
-	{ "TID", TABLE_NUMBER },        { "Process", TABLE_TEXT }, { "Function", TABLE_TEXT },
-	{ "Details", TABLE_WORDS },
+	{ "Count", TABLE_NUMBER },  { "Duration", TABLE_DURATION }, { "Begin", TABLE_TIME },
+	{ "PID", TABLE_NUMBER },    { "TID", TABLE_NUMBER },        { "Process", TABLE_TEXT },
+	{ "Function", TABLE_TEXT }, { "Details", TABLE_WORDS },
 };
 
 static void *make_slowest(const struct report_options *options)
 {
 	size_t top = table_options(options->table)->top;
 
-	return slowest_new(top ? top : SLOWEST_DEFAULT);
+	return slowest_new(top > LONGEST_GROUPED ? top : LONGEST_GROUPED);
 }
 
 static void see_slowest(void *analysis, const struct event *event)
@@ -31,34 +46,87 @@ static void free_slowest(void *analysis)
 	slowest_free(analysis);
 }
 
+static bool alike(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+
+	return a->of->process == b->of->process && a->of->tid == b->of->tid &&
+	       a->of->call.function == b->of->call.function &&
+	       a->of->call.result == b->of->call.result && a->asked == b->asked &&
+	       !strncmp(a->details, b->details, a->asked);
+}
+
+/* The caller frees the array, and `texts`, which they stand in. */
+static struct row *make_rows(const struct slow_call *calls, size_t n, struct buf *texts)
+{
+	struct row *rows = xcalloc(n + 1, sizeof(*rows));
+	const char *text;
+
+	for (size_t i = 0; i < n; i++) {
+		describe_call(&calls[i].call, texts);
+		buf_putc(texts, '\0');
+	}
+	text = texts->data;
+	for (size_t i = 0; i < n; i++, text += strlen(text) + 1) {
+		const char *gives = strstr(text, "-> ");
+
+		rows[i] = (struct row){ &calls[i], text,
+			                gives ? (size_t)(gives - text) : strlen(text) };
+	}
+	return rows;
+}
+
+/* `count`: of those that are alike; 0: without that column. */
+static void write_row(struct at_end *self, const struct run_info *run, const struct row *row,
+                      uint64_t count)
+{
+	struct table *table = self->options.table;
+
+	if (count)
+		table_u64(table, count);
+	table_u64(table, call_duration_ns(&row->of->call));
+	at_end_time(self, run, row->of->call.begin_ns);
+	table_u64(table, row->of->process->pid);
+	table_u64(table, row->of->tid);
+	table_text(table, row->of->process->comm);
+	table_text(table, row->of->call.function->name);
+	table_text(table, row->details);
+	table_end_row(table);
+}
+
+static void write_rows(struct at_end *self, const struct run_info *run)
+{
+	const struct table_options *options = table_options(self->options.table);
+	size_t n, n_groups, most = options->top ? options->top : SLOWEST_DEFAULT;
+	const struct slow_call *calls = slowest_rows(self->analysis, &n);
+	uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
+	struct buf texts = { 0 };
+	struct row *rows = make_rows(calls, n, &texts);
+	bool single;
+
+	n_groups = longest_group(rows, n, sizeof(*rows), alike, counts);
+	n_groups = n_groups < most ? n_groups : most;
+	single = options->form == TABLE_FORM_TEXT && longest_all_single(counts, n_groups);
+	at_end_begin(self, columns + single, sizeof(columns) / sizeof(*columns) - single);
+	for (size_t i = 0; i < n_groups; i++)
+		write_row(self, run, &rows[i], single ? 0 : counts[i]);
+	if (!longest_all_single(counts, n_groups))
+		report_note_grouped(self->options.table, "calls", n);
+	buf_free(&texts);
+	free(rows);
+	free(counts);
+}
+
 static int write_slowest(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	uint64_t unfinished = slowest_unfinished(self->analysis);
 	struct table *table = self->options.table;
-	const struct slow_call *rows;
-	struct buf details = { 0 };
-	size_t n;
 
-	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
-	rows = slowest_rows(self->analysis, &n);
-	for (size_t i = 0; i < n; i++) {
-		buf_reset(&details);
-		buf_puts(&details, "");
-		describe_call(&rows[i].call, &details);
-		table_u64(table, call_duration_ns(&rows[i].call));
-		at_end_time(self, run, rows[i].call.begin_ns);
-		table_u64(table, rows[i].process->pid);
-		table_u64(table, rows[i].tid);
-		table_text(table, rows[i].process->comm);
-		table_text(table, rows[i].call.function->name);
-		table_text(table, details.data);
-		table_end_row(table);
-	}
+	write_rows(self, run);
 	if (unfinished)
 		table_note(table, "%llu call%s never returned: how long is not known",
 		           (unsigned long long)unfinished, unfinished == 1 ? "" : "s");
 	at_end_note_durations(self, run);
-	buf_free(&details);
 	return table_end(table, err);
 }
 

@@ -233,22 +233,60 @@ static void test_the_threshold_can_be_chosen(void **state)
 	close_run(&run);
 }
 
-static void test_top_is_how_many_of_the_longest(void **state)
+/* In each of twenty gaps the host is in a call of that name. */
+static void twenty_gaps(const char *(*name)(int i))
 {
-	static const char part[] = "cudaFree";
-	size_t n = 0;
-
-	begin_report(TABLE_FORM_TEXT, 0, 12);
 	for (int i = 0; i < 20; i++) {
 		uint64_t asked = ask("cuLaunchKernel", 1000 * i, 5);
 
 		kernel(asked, 1000 * i + 8, 1000 * i + 100);
-		ask("cudaFree", 1000 * i + 200, 50);
+		ask(name(i), 1000 * i + 200, 50 + i);
 	}
-	end_report();
+}
+
+static size_t count_of(const char *part)
+{
+	size_t n = 0;
+
 	for (const char *at = run.text; (at = strstr(at, part)); at += strlen(part))
 		n++;
-	assert_int_equal(n, 1 + 12); /* in the causes, too */
+	return n;
+}
+
+static const char *a_name_each(int i)
+{
+	static char names[20][16];
+
+	snprintf(names[i], sizeof(names[i]), "cudaFree_%d", i);
+	return names[i];
+}
+
+static const char *always_the_same(int i)
+{
+	return "cudaFree";
+}
+
+static void test_top_is_how_many_of_the_longest(void **state)
+{
+	begin_report(TABLE_FORM_TEXT, 0, 12);
+	twenty_gaps(a_name_each);
+	end_report();
+	assert_int_equal(count_of("  in cudaFree_"), 12);
+	assert_has_not(run.text, "Count");
+	close_run(&run);
+}
+
+static void test_gaps_that_are_alike_are_one_row(void **state)
+{
+	begin_report(TABLE_FORM_TEXT, 0, 0);
+	twenty_gaps(always_the_same);
+	end_report();
+	assert_has(run.text, "\nLongest gaps\n  Count  Begin (ms)        Gap  ");
+	assert_has(run.text, "\n     19       0.100  908.00 us    0  ");
+	assert_int_equal(count_of("  in cudaFree 5"), 1);
+	assert_has(run.text,
+	           "\n  Count: gaps that are alike, of the longest 19; all else is of the "
+	           "longest of them\n");
 	close_run(&run);
 }
 
@@ -291,7 +329,7 @@ static void test_calls_of_less_than_a_hundredth_of_a_gap_are_not_told(void **sta
 {
 	begin_report(TABLE_FORM_TEXT, 0, 0);
 	kernel(ask("cuLaunchKernel", 0, 5), 10, 100);
-	ask("cudaSetDevice", 200, 4);
+	ask("cudaGetDevice", 200, 4);
 	kernel(ask("cuLaunchKernel", 500, 5), 510, 600);
 	ask("cudaSetDevice", 700, 5);
 	kernel(ask("cuLaunchKernel", 1000, 5), 1010, 1100);
@@ -370,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_programs_find_all_parts_also_of_nothing),
 		cmocka_unit_test(test_the_threshold_can_be_chosen),
 		cmocka_unit_test(test_top_is_how_many_of_the_longest),
+		cmocka_unit_test(test_gaps_that_are_alike_are_one_row),
 		cmocka_unit_test(test_a_long_gap_tells_all),
 		cmocka_unit_test(test_calls_of_less_than_a_hundredth_of_a_gap_are_not_told),
 		cmocka_unit_test(test_hardly_busy_is_more_than_nothing),

@@ -151,14 +151,45 @@ static void test_without_returns_there_are_no_durations(void **state)
 	close_run(&run);
 }
 
+static struct call copy_of(double at_us, double took_us, uint64_t bytes)
+{
+	struct call call = copy_at("cudaMemcpy", at_us, DIRECTION_H2D, bytes);
+
+	call.end_ns = call.begin_ns + (uint64_t)(took_us * 1000);
+	return call;
+}
+
 static void test_the_slowest_are_as_many_as_top_says(void **state)
 {
 	begin_report("slowest", 3);
 	for (int i = 0; i < 30; i++)
-		push_call(&run, call_at("cudaSetDevice", 100.0 * i, i));
+		push_call(&run, copy_of(100.0 * i, i, i));
 	end_report();
-	assert_has(run.text, "  29.00 us       2.900  4242  4243  vectorAdd  cudaSetDevice");
-	assert_int_equal(count_of(run.text, "cudaSetDevice"), 3);
+	assert_has(run.text, "  29.00 us       2.900  4242  4243  vectorAdd  cudaMemcpy");
+	assert_has_not(run.text, "Count");
+	assert_int_equal(count_of(run.text, "cudaMemcpy"), 3);
+	close_run(&run);
+}
+
+/* What they gave back aside. */
+static void test_slow_calls_that_are_alike_are_one_row(void **state)
+{
+	begin_report("slowest", 0);
+	for (int i = 0; i < 30; i++)
+		push_call(&run, alloc_at("cudaMalloc", 100.0 * i, 0x7f0000000000 + i, 4096));
+	push_call(&run, alloc_at("cudaMalloc", 9000, 0x7f0000000000, 8192));
+	push_call(&run, copy_of(10000, 500, 64));
+	end_report();
+	assert_has(run.text, "\n  Count   Duration  Begin (ms)   PID   TID  Process    Function    "
+	                     "Details\n"
+	                     "      1  500.00 us      10.000  4242  4243  vectorAdd  cudaMemcpy  "
+	                     "H2D 64 B\n"
+	                     "     30   10.00 us       0.000  4242  4243  vectorAdd  cudaMalloc  "
+	                     "size=4.00 KiB -> 0x7f0000000000\n"
+	                     "      1   10.00 us       9.000  4242  4243  vectorAdd  cudaMalloc  "
+	                     "size=8.00 KiB -> 0x7f0000000000\n"
+	                     "  Count: calls that are alike, of the longest 32; all else is of the "
+	                     "longest of them\n");
 	close_run(&run);
 }
 
@@ -297,6 +328,7 @@ int main(void)
 		cmocka_unit_test(test_the_facts_are_all_there_whatever_top_says),
 		cmocka_unit_test(test_without_returns_there_are_no_durations),
 		cmocka_unit_test(test_the_slowest_are_as_many_as_top_says),
+		cmocka_unit_test(test_slow_calls_that_are_alike_are_one_row),
 		cmocka_unit_test(test_failures_after_the_shutdown_of_cuda_are_harmless),
 		cmocka_unit_test(test_true_failures_are_told_before_harmless_ones),
 		cmocka_unit_test(test_memory_that_stays_until_the_exit_is_no_alarm),

@@ -12,6 +12,7 @@
 #define CUSCOPE_REPORT_GAPS_GAP_LONGEST_H
 
 #include "report/gaps/gaps.h"
+#include "table/longest.h"
 
 #define GAP_APART_NS     10000000   /* below, it is a part of a step */
 #define GAP_APART_ANY_NS 1000000000 /* whatever the share */
@@ -19,19 +20,14 @@
 #define GAP_APART_MOST   8
 #define GAP_APART_OTHERS 100
 
-struct gap_longest {
-	struct gpu_gap *gaps; /* the longest first, of equal ones the earlier */
-	size_t n, most;
-};
-
-void gap_longest_init(struct gap_longest *longest, size_t most);
-void gap_longest_free(struct gap_longest *longest);
-void gap_longest_keep(struct gap_longest *longest, const struct gpu_gap *gap);
+/* The order of struct longest. */
+int gap_longer(const void *left, const void *right);
 
 /*
- * How many of them, from the first on, are apart; of those of a line with `n_gaps` gaps, that is
- * busy and idle for `span_ns` together. More than GAP_APART_MOST have to be kept.
+ * How many of the longest ones, from the first on, are apart; of those of a line with `n_gaps`
+ * gaps, that is busy and idle for `span_ns` together. More than GAP_APART_MOST have to be kept.
  */
-size_t gap_longest_apart(const struct gap_longest *longest, uint64_t n_gaps, uint64_t span_ns);
+size_t gap_longest_apart(const struct gpu_gap *longest, size_t n_longest, uint64_t n_gaps,
+                         uint64_t span_ns);
 
 #endif

@@ -45,7 +45,7 @@ struct device {
 		uint64_t begin_ns, end_ns;
 	} not_measured[NOT_MEASURED];
 	uint64_t n_not_measured;
-	struct gap_longest giants;
+	struct longest giants;
 };
 
 struct line {
@@ -66,7 +66,7 @@ struct gaps {
 	struct line *lines, *last; /* hash; last: the stream of the last activity */
 	size_t n_lines[KIND_COUNT];
 	const struct gap_line **rows[KIND_COUNT];
-	struct gap_longest of_devices, of_streams;
+	struct longest of_devices, of_streams;
 	uint64_t events;
 	bool finished;
 	struct gaps_limits limits;
@@ -78,8 +78,8 @@ struct gaps *gaps_new(const struct gaps_options *options)
 
 	gaps->options = *options;
 	gaps->calls = gap_calls_new();
-	gap_longest_init(&gaps->of_devices, options->longest);
-	gap_longest_init(&gaps->of_streams, options->longest);
+	longest_init(&gaps->of_devices, sizeof(struct gpu_gap), options->longest, gap_longer);
+	longest_init(&gaps->of_streams, sizeof(struct gpu_gap), options->longest, gap_longer);
 	return gaps;
 }
 
@@ -89,7 +89,7 @@ static void free_line(struct line *line)
 		gap_functions_free(&line->functions[i]);
 	gap_cover_free(&line->cover);
 	if (line->device)
-		gap_longest_free(&line->device->giants);
+		longest_free(&line->device->giants);
 	free(line->device);
 	free(line);
 }
@@ -107,8 +107,8 @@ void gaps_free(struct gaps *gaps)
 	for (size_t i = 0; i < KIND_COUNT; i++)
 		free(gaps->rows[i]);
 	gap_calls_free(gaps->calls);
-	gap_longest_free(&gaps->of_devices);
-	gap_longest_free(&gaps->of_streams);
+	longest_free(&gaps->of_devices);
+	longest_free(&gaps->of_streams);
 	free(gaps);
 }
 
@@ -141,7 +141,8 @@ static struct line *line_of(struct gaps *gaps, struct line_key key, const struct
 	gap_cover_init(&line->cover, pieces[key.kind]);
 	if (key.kind == KIND_DEVICE) {
 		line->device = xcalloc(1, sizeof(*line->device));
-		gap_longest_init(&line->device->giants, GAP_APART_MOST + 1);
+		longest_init(&line->device->giants, sizeof(struct gpu_gap), GAP_APART_MOST + 1,
+		             gap_longer);
 	}
 	HASH_ADD(hh, gaps->lines, key, sizeof(line->key), line);
 	return line;
@@ -260,10 +261,10 @@ static void count_gap(struct gaps *gaps, struct line *line, const struct gap_wor
 	count_length(gaps, &line->row.cause[verdict->cause], ns);
 	count_calls(line, verdict, ns);
 	if (line->device && ns >= GAP_APART_NS)
-		gap_longest_keep(&line->device->giants, &gap);
+		longest_keep(&line->device->giants, &gap);
 	if (ns < gaps->options.threshold_ns)
 		return;
-	gap_longest_keep(line->device ? &gaps->of_devices : &gaps->of_streams, &gap);
+	longest_keep(line->device ? &gaps->of_devices : &gaps->of_streams, &gap);
 	if (line->device && !verdict->asked)
 		gaps->limits.no_call++;
 }
@@ -476,7 +477,8 @@ static void leave_out(struct gaps *gaps, struct line *line, const struct gpu_gap
 /* After all of its gaps are counted. */
 static void find_steady(struct gaps *gaps, struct line *line)
 {
-	const struct gap_longest *giants = &line->device->giants;
+	size_t n_giants;
+	const struct gpu_gap *giants = longest_rows(&line->device->giants, &n_giants);
 	struct gap_line *row = &line->row;
 	uint64_t n_gaps = 0;
 
@@ -486,10 +488,10 @@ static void find_steady(struct gaps *gaps, struct line *line)
 		row->steady[i].longest_ns = 0;
 		n_gaps += row->cause[i].count + row->cause[i].short_count;
 	}
-	row->apart = giants->gaps;
-	row->n_apart = gap_longest_apart(giants, n_gaps, gap_line_span_ns(row));
+	row->apart = giants;
+	row->n_apart = gap_longest_apart(giants, n_giants, n_gaps, gap_line_span_ns(row));
 	for (size_t i = 0; i < row->n_apart; i++)
-		leave_out(gaps, line, &giants->gaps[i]);
+		leave_out(gaps, line, &giants[i]);
 	for (size_t i = 0; i < GAP_CAUSES; i++)
 		find_most(line, (enum gap_cause)i, &row->steady[i]);
 }
@@ -569,16 +571,14 @@ const struct gap_line *const *gaps_streams(struct gaps *gaps, size_t *n)
 	return rows_of(gaps, KIND_STREAM, n);
 }
 
-const struct gpu_gap *gaps_longest(const struct gaps *gaps, size_t *n)
+struct gpu_gap *gaps_longest(struct gaps *gaps, size_t *n)
 {
-	*n = gaps->of_devices.n;
-	return gaps->of_devices.gaps;
+	return longest_rows(&gaps->of_devices, n);
 }
 
-const struct gpu_gap *gaps_longest_of_streams(const struct gaps *gaps, size_t *n)
+struct gpu_gap *gaps_longest_of_streams(struct gaps *gaps, size_t *n)
 {
-	*n = gaps->of_streams.n;
-	return gaps->of_streams.gaps;
+	return longest_rows(&gaps->of_streams, n);
 }
 
 struct gaps_limits gaps_limits(const struct gaps *gaps)

@@ -84,9 +84,9 @@ const struct gap_line *const *gaps_devices(struct gaps *gaps, size_t *n);
 const struct gap_line *const *gaps_processes(struct gaps *gaps, size_t *n);
 const struct gap_line *const *gaps_streams(struct gaps *gaps, size_t *n);
 
-/* The longest first, of equal ones the earlier; owned by `gaps`. */
-const struct gpu_gap *gaps_longest(const struct gaps *gaps, size_t *n);
-const struct gpu_gap *gaps_longest_of_streams(const struct gaps *gaps, size_t *n);
+/* The longest first, of equal ones the earlier; owned by `gaps`, until the next call of each. */
+struct gpu_gap *gaps_longest(struct gaps *gaps, size_t *n);
+struct gpu_gap *gaps_longest_of_streams(struct gaps *gaps, size_t *n);
 
 struct gaps_limits gaps_limits(const struct gaps *gaps);
 

@@ -5,9 +5,13 @@
  */
 #include "report/gaps/gaps_report.h"
 
+#include <stdlib.h>
+
 #include "base/text.h"
+#include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"
+#include "table/longest.h"
 #include "table/words.h"
 
 #define LONGEST_DEFAULT 10
@@ -23,8 +27,9 @@ static void *make_gaps(const struct report_options *options)
 {
 	size_t top = table_options(options->table)->top;
 
-	return gaps_new(&(struct gaps_options){ .threshold_ns = threshold_of(options),
-	                                        .longest = top ? top : LONGEST_DEFAULT });
+	return gaps_new(
+		&(struct gaps_options){ .threshold_ns = threshold_of(options),
+	                                .longest = top > LONGEST_GROUPED ? top : LONGEST_GROUPED });
 }
 
 static void see_gaps(void *analysis, const struct event *event)
@@ -308,10 +313,10 @@ static int write_processes(struct at_end *self, struct err *err)
 /* ---- the longest --------------------------------------------------------------------------- */
 
 static const struct table_column long_columns[] = {
-	{ "Begin", TABLE_TIME }, { "Gap", TABLE_DURATION }, { "GPU", TABLE_NUMBER },
-	{ "PID", TABLE_NUMBER }, { "TID", TABLE_NUMBER },   { "Strm", TABLE_NUMBER },
-	{ "Cause", TABLE_TEXT }, { "Host", TABLE_TEXT },    { "Before", TABLE_TEXT },
-	{ "After", TABLE_TEXT },
+	{ "Count", TABLE_NUMBER }, { "Begin", TABLE_TIME }, { "Gap", TABLE_DURATION },
+	{ "GPU", TABLE_NUMBER },   { "PID", TABLE_NUMBER }, { "TID", TABLE_NUMBER },
+	{ "Strm", TABLE_NUMBER },  { "Cause", TABLE_TEXT }, { "Host", TABLE_TEXT },
+	{ "Before", TABLE_TEXT },  { "After", TABLE_TEXT },
 };
 
 static void add_part(struct buf *out, const char *what, uint64_t ns, uint64_t whole_ns)
@@ -379,31 +384,66 @@ static void write_work(struct at_end *self, const struct gap_work *work)
 	buf_free(&cut);
 }
 
-static int write_longest(struct at_end *self, const struct run_info *run, const char *key,
-                         const char *title, const struct gpu_gap *gaps, size_t n, struct err *err)
+static bool is_same_work(const struct gap_work *a, const struct gap_work *b)
+{
+	return a->process == b->process && a->kernel == b->kernel && a->kind == b->kind &&
+	       a->direction == b->direction && a->stream == b->stream;
+}
+
+/* But for how long they took. */
+static bool are_alike(const void *left, const void *right)
+{
+	const struct gpu_gap *a = left, *b = right;
+	const struct gap_verdict *one = &a->verdict, *other = &b->verdict;
+
+	return a->device == b->device && one->cause == other->cause && one->asked == other->asked &&
+	       one->late == other->late && one->in_graph == other->in_graph &&
+	       one->tid == other->tid && one->ask == other->ask && one->by == other->by &&
+	       one->longest == other->longest && is_same_work(&a->before, &b->before) &&
+	       is_same_work(&a->after, &b->after);
+}
+
+/* `count`: of those that are alike; 0: without that column. */
+static void write_long(struct at_end *self, const struct run_info *run, const struct gpu_gap *gap,
+                       uint64_t count)
 {
 	struct table *table = self->options.table;
 	struct buf host = { 0 };
 
-	table_begin(table, key, title, long_columns, COUNT(long_columns));
-	for (size_t i = 0; i < n; i++) {
-		const struct gpu_gap *gap = &gaps[i];
-
-		buf_reset(&host);
-		add_host(&host, gap);
-		at_end_time(self, run, gap->begin_ns);
-		table_u64(table, gap->end_ns - gap->begin_ns);
-		table_u64(table, gap->device);
-		table_u64(table, gap->after.process->pid);
-		table_known(table, gap->verdict.asked, gap->verdict.tid);
-		table_u64(table, gap->after.stream);
-		table_text(table, gap_cause_name(gap->verdict.cause));
-		table_text(table, host.data);
-		write_work(self, &gap->before);
-		write_work(self, &gap->after);
-		table_end_row(table);
-	}
+	add_host(&host, gap);
+	if (count)
+		table_u64(table, count);
+	at_end_time(self, run, gap->begin_ns);
+	table_u64(table, gap->end_ns - gap->begin_ns);
+	table_u64(table, gap->device);
+	table_u64(table, gap->after.process->pid);
+	table_known(table, gap->verdict.asked, gap->verdict.tid);
+	table_u64(table, gap->after.stream);
+	table_text(table, gap_cause_name(gap->verdict.cause));
+	table_text(table, host.data);
+	write_work(self, &gap->before);
+	write_work(self, &gap->after);
+	table_end_row(table);
 	buf_free(&host);
+}
+
+static int write_longest(struct at_end *self, const struct run_info *run, const char *key,
+                         const char *title, struct gpu_gap *gaps, size_t n, struct err *err)
+{
+	struct table *table = self->options.table;
+	size_t top = table_options(table)->top, most = top ? top : LONGEST_DEFAULT, n_groups;
+	uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
+	bool single;
+
+	n_groups = longest_group(gaps, n, sizeof(*gaps), are_alike, counts);
+	n_groups = n_groups < most ? n_groups : most;
+	single = for_people(self) && longest_all_single(counts, n_groups);
+	table_begin(table, key, title, long_columns + single, COUNT(long_columns) - single);
+	for (size_t i = 0; i < n_groups; i++)
+		write_long(self, run, &gaps[i], single ? 0 : counts[i]);
+	if (!longest_all_single(counts, n_groups))
+		report_note_grouped(table, "gaps", n);
+	free(counts);
 	return table_end(table, err);
 }
 
@@ -478,7 +518,7 @@ static int write_streams(struct at_end *self, struct err *err)
 /* A GPU with one stream has been told of already; programs find all parts in any case. */
 static int write_parts_of_streams(struct at_end *self, const struct run_info *run, struct err *err)
 {
-	const struct gpu_gap *gaps;
+	struct gpu_gap *gaps;
 	size_t n, n_streams, n_gpus;
 	int rc = write_streams(self, err);
 
@@ -495,7 +535,7 @@ static int write_parts_of_streams(struct at_end *self, const struct run_info *ru
 
 static int write_gaps(struct at_end *self, const struct run_info *run, struct err *err)
 {
-	const struct gpu_gap *gaps;
+	struct gpu_gap *gaps;
 	size_t n, n_gpus;
 	int rc;
 

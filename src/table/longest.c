@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "table/longest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+
+struct longest_place {
+	uint64_t seen; /* how many had come before it */
+	size_t at;     /* of its row */
+};
+
+void longest_init(struct longest *longest, size_t row_bytes, size_t most,
+                  int (*order)(const void *a, const void *b))
+{
+	*longest = (struct longest){ .row_bytes = row_bytes, .most = most, .order = order };
+	longest->heap = xcalloc(most + 1, sizeof(*longest->heap));
+	longest->rows = xcalloc(most + 1, row_bytes); /* the last one: what went */
+}
+
+void longest_free(struct longest *longest)
+{
+	free(longest->heap);
+	free(longest->rows);
+	free(longest->sorted);
+}
+
+static char *row_at(const struct longest *longest, size_t at)
+{
+	return longest->rows + at * longest->row_bytes;
+}
+
+static bool goes_first(const struct longest *longest, const struct longest_place *a,
+                       const struct longest_place *b)
+{
+	int order = longest->order(row_at(longest, a->at), row_at(longest, b->at));
+
+	return order ? order > 0 : a->seen > b->seen;
+}
+
+static void swap(struct longest_place *a, struct longest_place *b)
+{
+	struct longest_place old = *a;
+
+	*a = *b;
+	*b = old;
+}
+
+static void sift_up(struct longest *longest, size_t at)
+{
+	struct longest_place *heap = longest->heap;
+
+	for (; at && goes_first(longest, &heap[at], &heap[(at - 1) / 2]); at = (at - 1) / 2)
+		swap(&heap[at], &heap[(at - 1) / 2]);
+}
+
+static void sift_down(struct longest *longest, size_t at)
+{
+	struct longest_place *heap = longest->heap;
+
+	for (size_t child; (child = 2 * at + 1) < longest->n; at = child) {
+		if (child + 1 < longest->n && goes_first(longest, &heap[child + 1], &heap[child]))
+			child++;
+		if (!goes_first(longest, &heap[child], &heap[at]))
+			return;
+		swap(&heap[at], &heap[child]);
+	}
+}
+
+bool longest_wants(const struct longest *longest, const void *row)
+{
+	if (longest->n < longest->most)
+		return true;
+	return longest->most && longest->order(row, row_at(longest, longest->heap[0].at)) < 0;
+}
+
+const void *longest_keep(struct longest *longest, const void *row)
+{
+	struct longest_place *place = &longest->heap[longest->n];
+	char *gone = row_at(longest, longest->most);
+
+	if (!longest_wants(longest, row))
+		return NULL;
+	if (longest->n < longest->most) {
+		*place = (struct longest_place){ longest->seen++, longest->n };
+		memcpy(row_at(longest, place->at), row, longest->row_bytes);
+		sift_up(longest, longest->n++);
+		return NULL;
+	}
+	place = &longest->heap[0];
+	memcpy(gone, row_at(longest, place->at), longest->row_bytes);
+	memcpy(row_at(longest, place->at), row, longest->row_bytes);
+	place->seen = longest->seen++;
+	sift_down(longest, 0);
+	return gone;
+}
+
+void *longest_rows(struct longest *longest, size_t *n)
+{
+	struct longest_place *heap = longest->heap;
+	size_t all = longest->n;
+
+	free(longest->sorted);
+	longest->sorted = xcalloc(all + 1, longest->row_bytes);
+	while (longest->n) {
+		memcpy(longest->sorted + (longest->n - 1) * longest->row_bytes,
+		       row_at(longest, heap[0].at), longest->row_bytes);
+		swap(&heap[0], &heap[--longest->n]);
+		sift_down(longest, 0);
+	}
+	for (size_t i = 0; i < all / 2; i++) /* what goes first is the root again */
+		swap(&heap[i], &heap[all - 1 - i]);
+	*n = longest->n = all;
+	return longest->sorted;
+}
+
+size_t longest_group(void *rows, size_t n, size_t row_bytes,
+                     bool (*alike)(const void *a, const void *b), uint64_t *counts)
+{
+	size_t groups = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *row = (const char *)rows + i * row_bytes;
+		size_t group = 0;
+
+		while (group < groups && !alike((const char *)rows + group * row_bytes, row))
+			group++;
+		if (group == groups) {
+			memmove((char *)rows + groups * row_bytes, row, row_bytes);
+			counts[groups++] = 0;
+		}
+		counts[group]++;
+	}
+	return groups;
+}
+
+bool longest_all_single(const uint64_t *counts, size_t n)
+{
+	while (n && counts[n - 1] == 1)
+		n--;
+	return !n;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The longest of many, or the largest, or whatever comes first in an order: all are shown to it, it
+ * keeps copies of the first N. Then those that are alike can be put together, with their number.
+ */
+#ifndef CUSCOPE_TABLE_LONGEST_H
+#define CUSCOPE_TABLE_LONGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How many a report looks at that groups them. */
+#define LONGEST_GROUPED 1000
+
+struct longest {
+	size_t row_bytes, n, most;
+	/* As for qsort: below 0 where `a` stands first; of equal rows the earlier does. */
+	int (*order)(const void *a, const void *b);
+	struct longest_place *heap; /* whose root goes first */
+	char *rows, *sorted;
+	uint64_t seen;
+};
+
+void longest_init(struct longest *longest, size_t row_bytes, size_t most,
+                  int (*order)(const void *a, const void *b));
+void longest_free(struct longest *longest);
+
+/* Whether a row like this one would be kept. */
+bool longest_wants(const struct longest *longest, const void *row);
+
+/* Keeps a copy. The row that had to go for it, until the next one is kept; NULL: none. */
+const void *longest_keep(struct longest *longest, const void *row);
+
+/* In order, one behind the other, until the next call of this. Owned by `longest`. */
+void *longest_rows(struct longest *longest, size_t *n);
+
+/*
+ * Of rows that are alike only the first remains. Returns how many rows remain; how many each stands
+ * for is in `counts`, which has room for `n`.
+ */
+size_t longest_group(void *rows, size_t n, size_t row_bytes,
+                     bool (*alike)(const void *a, const void *b), uint64_t *counts);
+
+/* Whether each of these stands for itself alone. */
+bool longest_all_single(const uint64_t *counts, size_t n);
+
+#endif
