@@ -87,6 +87,7 @@ class Process:
 
     def wait(self, seconds=LIMIT_SECONDS):
         """Its exit status, negative for a signal as subprocess has it."""
+        seconds *= patience
         try:
             return self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -102,8 +103,13 @@ class Process:
             self.process.stdin.close()
 
 
+# How much longer than here a machine may take for anything.
+patience = 1
+
+
 def wait_until(condition, what, seconds=15):
     """Looks every 5 ms; returns what the condition returned."""
+    seconds *= patience
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
