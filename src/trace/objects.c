@@ -334,7 +334,8 @@ static bool read_kernel(struct objects *objects, struct bytes *body)
 
 static struct waiting *waiting_add(struct objects *objects)
 {
-	if (2 * objects->taken >= objects->n_waiting) { /* what was taken makes room */
+	if (objects->taken &&
+	    2 * objects->taken >= objects->n_waiting) { /* what was taken makes room */
 		objects->n_waiting -= objects->taken;
 		memmove(objects->waiting, objects->waiting + objects->taken,
 		        objects->n_waiting * sizeof(*objects->waiting));
