@@ -8,14 +8,17 @@
 The csv and json of a report are read and compared with each other, too.
 """
 
+import contextlib
 import csv
 import difflib
 import io
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # name of the outputs, A, B, arguments
@@ -70,8 +73,9 @@ TIMELINES = (
     ("timeline", "lost", "ASCII", []),
     ("timeline", "ranges", "UTF-8", []),
 )
-# The formats that are text and are held to an output by nobody else (see tests/export), and the page on the file.
-TEXTS = ("table", "jsonl", "log", "csv")
+# Every format: those that are text as they are, the others as their own tools print them. tests/export asks what they mean.
+TEXTS = ("table", "jsonl", "log", "csv", "svg", "chrome")
+SCHEMA = os.path.join(HERE, "..", "schema")
 LOCALES = {"UTF-8": "C.UTF-8", "ASCII": "C"}
 
 
@@ -108,6 +112,42 @@ def outputs_of_formats():
         yield trace, "info.txt", ["info", trace + ".cuscope"]
         for form in TEXTS:
             yield trace, "export." + form, ["export", trace + ".cuscope", "--format", form]
+
+
+def exported(cuscope, trace, form, path):
+    subprocess.run([cuscope, "export", trace + ".cuscope", "--format", form, "-o", path, "--force"], check=True, cwd=HERE,
+                   stderr=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"})
+
+
+def perfetto_text(cuscope, trace, path):
+    exported(cuscope, trace, "perfetto", path)
+    with open(path, "rb") as made:
+        return subprocess.run(["protoc", "--proto_path=" + SCHEMA, "--decode=perfetto.protos.Trace", "perfetto_subset.proto"],
+                              stdin=made, capture_output=True, check=True).stdout.decode()
+
+
+def sqlite_text(cuscope, trace, path):
+    exported(cuscope, trace, "sqlite", path)
+    lines = []
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall():
+            rows = base.execute(f"SELECT * FROM {table} ORDER BY rowid")
+            lines.append(f"{table}: {', '.join(column[0] for column in rows.description)}")
+            lines += ["    " + json.dumps(row) for row in rows]
+        indexes = base.execute("SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY name")
+        lines += [sql for (sql,) in indexes]
+    return "\n".join(lines) + "\n"
+
+
+def check_binary_formats(cuscope, update):
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "made")
+        for trace in ("gpu", "ranges"):
+            for name, text in (("export.perfetto", perfetto_text), ("export.sqlite", sqlite_text)):
+                good = check(os.path.join(HERE, "expected", trace, name), text(cuscope, trace, path), update)
+                passed, failed = passed + good, failed + (not good)
+    return passed, failed
 
 
 def run(cuscope, arguments, charset="UTF-8"):
@@ -247,6 +287,8 @@ def main():
     cuscope, update = os.path.abspath(sys.argv[1]), "--update" in sys.argv
     passed, failed = check_timelines(cuscope, update)
     good, bad = check_late(cuscope)
+    passed, failed = passed + good, failed + bad
+    good, bad = check_binary_formats(cuscope, update)
     passed, failed = passed + good, failed + bad
     for folder, name, command in outputs_of_formats():
         good = check(os.path.join(HERE, "expected", folder, name), run(cuscope, command), update)
