@@ -6,23 +6,12 @@
 
 #include "base/xalloc.h"
 
-/* Calls whose end is remembered: activities come seconds later. A power of two; 24 bytes each. */
-#define ENDS  (1u << 18)
-#define EARLY UINT64_MAX /* the work was known before its call had returned */
-
-struct gpu_ends {
-	struct call_end {
-		uint64_t correlation; /* 0: free */
-		uint64_t end_ns;      /* 0: not known, or counted; EARLY */
-		uint32_t process;
-	} of[ENDS];
-};
-
-void gpu_tally_init(struct gpu_tally *tally)
+void gpu_tally_init(struct gpu_tally *tally, struct work *work)
 {
 	memset(tally, 0, sizeof(*tally));
 	tally->use = gpu_use_new();
 	tally->works = gpu_works_new();
+	tally->work = work_share(work);
 }
 
 void gpu_tally_free(struct gpu_tally *tally)
@@ -30,78 +19,35 @@ void gpu_tally_free(struct gpu_tally *tally)
 	gpu_use_free(tally->use);
 	gpu_works_free(tally->works);
 	sketch_free(&tally->queue);
-	free(tally->ends);
+	work_free(tally->work);
 	free(tally->lines);
 }
 
 /* ---- how long work waited ------------------------------------------------------------------ */
 
-static struct call_end *end_of(struct gpu_tally *tally, const struct event *event,
-                               uint64_t correlation)
+static void count_queued(struct gpu_tally *tally, const struct work_call *call, uint64_t begin_ns)
 {
-	uint64_t place = correlation + event->process->id * 0x9e3779b1ull;
-
-	if (!tally->ends)
-		tally->ends = xcalloc(1, sizeof(*tally->ends));
-	return &tally->ends->of[place % ENDS];
-}
-
-static bool is_of(const struct call_end *end, const struct event *event, uint64_t correlation)
-{
-	return end->correlation == correlation && end->process == event->process->id;
-}
-
-static bool asks_for_work(const struct call *call)
-{
-	return call->correlation && !(call->flags & (CALL_NESTED | CALL_FAILED | CALL_CAPTURED)) &&
-	       (call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH || call->op == OP_COPY ||
-	        call->op == OP_SET);
-}
-
-static void see_call(struct gpu_tally *tally, const struct event *event)
-{
-	const struct call *call = event->call;
-	struct call_end *end;
-
-	if (!asks_for_work(call))
-		return;
-	end = end_of(tally, event, call->correlation);
-	if (is_of(end, event, call->correlation) && end->end_ns == EARLY) {
-		tally->unmatched--;
-		tally->not_queued += call_has_end(call);
-		end->end_ns = 0;
-		return;
-	}
-	*end = (struct call_end){ call->correlation, call_has_end(call) ? call->end_ns : 0,
-		                  event->process->id };
+	if (call->end_ns && begin_ns >= call->end_ns)
+		sketch_add(&tally->queue, begin_ns - call->end_ns);
+	else
+		tally->not_queued += call->end_ns > 0;
 }
 
 /* Of a graph's nodes only the first waits for the call; the others wait for each other. */
 static void count_delay(struct gpu_tally *tally, const struct event *event)
 {
-	const struct activity *activity = event->activity;
-	struct call_end *end;
+	const struct work_now *now = work_now(tally->work);
 
-	if (!activity->correlation) {
-		tally->unmatched++;
-		return;
+	if (now->early) { /* its work was unmatched until now */
+		tally->unmatched--;
+		tally->not_queued += now->call->end_ns > 0;
 	}
-	end = end_of(tally, event, activity->correlation);
-	if (!is_of(end, event, activity->correlation)) {
-		tally->unmatched++;
-		if (end->correlation <
-		    activity->correlation) /* else it is of a call that is gone */
-			*end = (struct call_end){ activity->correlation, EARLY,
-				                  event->process->id };
+	if (event->type != EVENT_ACTIVITY)
 		return;
-	}
-	if (end->end_ns == EARLY) /* another node of a graph */
-		return;
-	if (end->end_ns && activity->begin_ns >= end->end_ns)
-		sketch_add(&tally->queue, activity->begin_ns - end->end_ns);
-	else
-		tally->not_queued += end->end_ns > 0;
-	end->end_ns = 0;
+	if (!now->call)
+		tally->unmatched += !now->waits || now->first;
+	else if (now->first)
+		count_queued(tally, now->call, event->activity->begin_ns);
 }
 
 /* ---- activities ---------------------------------------------------------------------------- */
@@ -115,13 +61,12 @@ static void count_copy(struct gpu_copies *copies, const struct activity *activit
 
 void gpu_tally_event(struct gpu_tally *tally, const struct event *event)
 {
-	if (event->type == EVENT_CALL)
-		see_call(tally, event);
+	work_event(tally->work, event);
+	count_delay(tally, event);
 	gpu_works_event(tally->works, event);
 	if (event->type != EVENT_ACTIVITY)
 		return;
 	gpu_use_event(tally->use, event);
-	count_delay(tally, event);
 	if (event->activity->kind == ACTIVITY_COPY)
 		count_copy(&tally->copies[event->activity->direction], event->activity);
 	else if (event->activity->kind == ACTIVITY_SET)

@@ -9,6 +9,7 @@
 #include "analysis/gpu_use.h"
 #include "analysis/gpu_work.h"
 #include "analysis/sketch.h"
+#include "analysis/work.h"
 
 struct gpu_copies {
 	uint64_t count, bytes, ns; /* ns: of each, overlaps counted twice */
@@ -29,14 +30,15 @@ struct gpu_tally {
 	struct gpu_use *use;
 	struct gpu_works *works;
 	struct gpu_copies copies[DIRECTION_COUNT], sets;
-	struct sketch queue;   /* ns from a call's end to the begin of its work */
-	uint64_t not_queued;   /* work that began before its call had returned */
-	uint64_t unmatched;    /* whose call was not seen, or is long ago */
-	struct gpu_ends *ends; /* of calls */
+	struct sketch queue; /* ns from a call's end to the begin of its work */
+	uint64_t not_queued; /* work that began before its call had returned */
+	uint64_t unmatched;  /* whose call was not seen, or had to be forgotten */
+	struct work *work;
 	struct gpu_line *lines;
 };
 
-void gpu_tally_init(struct gpu_tally *tally);
+/* `work`: its window, or NULL: see work_share(). */
+void gpu_tally_init(struct gpu_tally *tally, struct work *work);
 void gpu_tally_free(struct gpu_tally *tally);
 void gpu_tally_event(struct gpu_tally *tally, const struct event *event);
 

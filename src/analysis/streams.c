@@ -8,10 +8,8 @@
 
 #include "analysis/busy.h"
 #include "analysis/by_id.h"
+#include "analysis/work.h"
 #include "base/buf.h"
-
-/* Correlations that are remembered until their other half comes; a power of two. */
-#define REMEMBERED 32768 /* calls of a process: activities come late */
 
 /* The stream that an activity is of, in its process. */
 #define ACTIVITY_ID(activity) ((uint64_t)(activity)->context << 32 | (activity)->stream)
@@ -38,28 +36,24 @@ struct gpu_stream {
 	UT_hash_handle hh;
 };
 
-/* An activity ends before a call that waits for it does, and after one that does not wait. */
-struct remembered {
-	uint64_t correlation;
-	struct stream *stream;  /* of a call that came first */
-	struct gpu_stream *gpu; /* of an activity that came first */
-};
-
 struct process_streams {
 	struct stream *streams, *last;
 	struct gpu_stream *gpu;
-	struct remembered *remembered; /* by correlation; made when a first one is known */
 };
 
 struct streams {
+	struct work *work;
 	struct process_streams **processes; /* by id */
 	size_t n_processes;
 	struct stream_row *rows;
 };
 
-struct streams *streams_new(void)
+struct streams *streams_new(struct work *work)
 {
-	return xcalloc(1, sizeof(struct streams));
+	struct streams *streams = xcalloc(1, sizeof(*streams));
+
+	streams->work = work_share(work);
+	return streams;
 }
 
 uint64_t call_stream(const struct call *call)
@@ -165,35 +159,6 @@ static void count_work(struct stream_row *row, const struct call *call)
 	}
 }
 
-static struct remembered *remembered_of(struct process_streams *process, uint64_t correlation)
-{
-	struct remembered *slot;
-
-	if (!process->remembered)
-		process->remembered = xcalloc(REMEMBERED, sizeof(*process->remembered));
-	slot = &process->remembered[correlation % REMEMBERED];
-	if (slot->correlation != correlation)
-		*slot = (struct remembered){ .correlation = correlation };
-	return slot;
-}
-
-/* Ties the stream of a call and that of its activity together, whichever of the two comes last. */
-static void correlate(struct process_streams *process, uint64_t correlation, struct stream *stream,
-                      struct gpu_stream *gpu)
-{
-	struct remembered *slot;
-
-	if (!correlation)
-		return;
-	slot = remembered_of(process, correlation);
-	if (stream)
-		slot->stream = stream;
-	if (gpu)
-		slot->gpu = gpu;
-	if (slot->gpu && slot->stream && !slot->gpu->stream)
-		slot->gpu->stream = slot->stream;
-}
-
 static void count_call(struct streams *streams, const struct event *event)
 {
 	const struct call *call = event->call;
@@ -202,13 +167,10 @@ static void count_call(struct streams *streams, const struct event *event)
 
 	if (!call->args.has_stream && call->op != OP_COPY && call->op != OP_SET)
 		return;
-	if (!call_counts(call) && !(call->flags & CALL_NESTED)) /* a nested one may be what */
-		return;                                         /* an activity refers to */
+	if (!call_counts(call))
+		return;
 	process = process_of(streams, event->process);
 	stream = stream_of(process, event, STREAM_HANDLE, call_stream(call));
-	correlate(process, call->correlation, stream, NULL);
-	if (call->flags & CALL_NESTED)
-		return;
 	used(&stream->row, call->begin_ns, event->time_ns);
 	count_work(&stream->row, call);
 }
@@ -248,8 +210,6 @@ static void count_activity(struct streams *streams, const struct event *event)
 	struct process_streams *process = process_of(streams, event->process);
 	struct gpu_stream *gpu = gpu_of(process, event);
 
-	if (!gpu->stream && gpu->id != ACTIVITY_OTHERS)
-		correlate(process, activity->correlation, NULL, gpu);
 	gpu->activities++;
 	if (activity->begin_ns < gpu->first_ns)
 		gpu->first_ns = activity->begin_ns;
@@ -258,12 +218,29 @@ static void count_activity(struct streams *streams, const struct event *event)
 	busy_add(&gpu->busy, activity->begin_ns, activity->end_ns);
 }
 
+/* One call tells of which stream all is that has the same number at CUPTI's. */
+static void tie(void *data, const struct work_done *done, const struct work_call *call)
+{
+	struct process_streams *process = process_of(data, done->process);
+	struct gpu_stream *gpu = find_gpu(process, ACTIVITY_ID(done->activity));
+	struct key key;
+
+	if (!gpu || gpu->stream || !call)
+		return;
+	key = (struct key){ STREAM_HANDLE, call->stream,
+		            call->stream == STREAM_PER_THREAD ? call->tid : 0 };
+	gpu->stream = find(process, key);
+	if (!gpu->stream)
+		gpu->stream = find(process, (struct key){ STREAM_OTHERS, 0, 0 });
+}
+
 void streams_event(struct streams *streams, const struct event *event)
 {
 	if (event->type == EVENT_CALL)
 		count_call(streams, event);
 	else if (event->type == EVENT_ACTIVITY)
 		count_activity(streams, event);
+	work_join(streams->work, event, tie, streams);
 }
 
 /* ---- the outside --------------------------------------------------------------------------- */
@@ -279,7 +256,7 @@ static int by_first_use(const void *left, const void *right)
 	return (a->id > b->id) - (a->id < b->id);
 }
 
-/* The rows that calls know: those that more than a nested call named. */
+/* The rows that calls know. */
 static void add_streams(struct streams *streams, struct process_streams *process, size_t *n)
 {
 	struct stream *stream, *next;
@@ -312,18 +289,6 @@ static void add_gpu_streams(struct streams *streams, struct process_streams *pro
 	}
 }
 
-/* Only a nested call named it, and nothing ran on it. */
-static size_t without_unused(struct stream_row *rows, size_t n)
-{
-	size_t to = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (rows[i].last_ns)
-			rows[to++] = rows[i];
-	}
-	return to;
-}
-
 const struct stream_row *streams_rows(struct streams *streams, size_t *n)
 {
 	size_t room = 1;
@@ -342,7 +307,6 @@ const struct stream_row *streams_rows(struct streams *streams, size_t *n)
 		add_streams(streams, streams->processes[i], n);
 		add_gpu_streams(streams, streams->processes[i], n);
 	}
-	*n = without_unused(streams->rows, *n);
 	qsort(streams->rows, *n, sizeof(*streams->rows), by_first_use);
 	return streams->rows;
 }
@@ -379,7 +343,6 @@ static void free_process(struct process_streams *process)
 		HASH_DELETE(hh, process->streams, stream);
 		free(stream);
 	}
-	free(process->remembered);
 	free(process);
 }
 
@@ -389,6 +352,7 @@ void streams_free(struct streams *streams)
 		return;
 	for (size_t i = 0; i < streams->n_processes; i++)
 		free_process(streams->processes[i]);
+	work_free(streams->work);
 	free(streams->processes);
 	free(streams->rows);
 	free(streams);

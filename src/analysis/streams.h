@@ -33,7 +33,8 @@ struct stream_row {
 
 struct streams;
 
-struct streams *streams_new(void);
+struct work;
+struct streams *streams_new(struct work *work); /* its window, or NULL: see work_share() */
 void streams_free(struct streams *streams);
 void streams_event(struct streams *streams, const struct event *event);
 

@@ -11,12 +11,13 @@
 #include "base/xalloc.h"
 
 #define PLACES     (1u << 10) /* at first; it grows as they are needed */
-#define PLACES_FEW (1u << 16) /* from here on calls whose work came make room */
+#define PLACES_FEW (1u << 16) /* from here on graphs whose work came make room */
+#define MET_MOST   (1u << 12) /* launches and copies whose work came, and should be all of it */
 #define CHAINS     (1u << 13) /* of work that came early; a power of two */
 #define NONE       UINT32_MAX
 
 /* What a place is in: see queue_of(). */
-enum { FREE, OPEN, SYNC, MET };
+enum { FREE, OPEN, SYNC, MET, MET_GRAPH };
 
 /* By age. */
 struct queue {
@@ -49,7 +50,7 @@ struct work {
 	struct queue *open;           /* by process id */
 	size_t n_open;
 	uint32_t heaviest, processes; /* id of a process with many open calls; that have any */
-	struct queue syncs, met;
+	struct queue syncs, met, met_graphs;
 	uint64_t open_calls, number;
 
 	struct early *early; /* a ring */
@@ -123,21 +124,23 @@ static void grow(struct work *work)
 	}
 }
 
-static struct place *find(const struct work *work, uint32_t process, uint64_t correlation)
+static struct place *find(const struct work *work, const struct process *process,
+                          uint64_t correlation)
 {
 	if (!work->n)
 		return NULL;
-	for (uint32_t i = work->chains[hash(process, correlation) & (work->n_chains - 1)];
+	for (uint32_t i = work->chains[hash(process->id, correlation) & (work->n_chains - 1)];
 	     i != NONE; i = work->places[i].chain) {
 		const struct work_call *call = &work->places[i].call;
 
-		if (call->correlation == correlation && call->process->id == process)
+		if (call->correlation == correlation && call->process == process)
 			return &work->places[i];
 	}
 	return NULL;
 }
 
-const struct work_call *work_find(const struct work *work, uint32_t process, uint64_t correlation)
+const struct work_call *work_find(const struct work *work, const struct process *process,
+                                  uint64_t correlation)
 {
 	const struct place *place = correlation ? find(work, process, correlation) : NULL;
 
@@ -160,7 +163,9 @@ static struct queue *queue_of(struct work *work, const struct work_call *call)
 {
 	if (call->queue == OPEN)
 		return open_of(work, call->process->id);
-	return call->queue == SYNC ? &work->syncs : &work->met;
+	if (call->queue == SYNC)
+		return &work->syncs;
+	return call->queue == MET ? &work->met : &work->met_graphs;
 }
 
 static void into_queue(struct work *work, struct place *place, uint8_t which)
@@ -254,12 +259,13 @@ static struct queue *heaviest(struct work *work)
 
 static void make_room(struct work *work)
 {
-	bool many_met = work->met.n > work->n / 2 && work->n >= PLACES_FEW;
+	const struct queue *met = work->met_graphs.n ? &work->met_graphs : &work->met;
+	bool many_graphs = work->met_graphs.n > work->n / 2 && work->n >= PLACES_FEW;
 
-	if (work->n < work->most && !many_met)
+	if (work->n < work->most && !many_graphs)
 		grow(work);
-	else if (work->met.n)
-		let_go(work, &work->places[work->met.oldest]);
+	else if (met->n)
+		let_go(work, &work->places[met->oldest]);
 	else
 		push_out(work, &work->places[heaviest(work)->oldest]);
 }
@@ -380,7 +386,7 @@ static bool can_wait(const struct call *call)
 static struct work_call *keep_call(struct work *work, const struct event *event, uint8_t queue)
 {
 	const struct call *call = event->call;
-	struct place *place = find(work, event->process->id, call->correlation);
+	struct place *place = find(work, event->process, call->correlation);
 
 	if (place)
 		let_go(work, place);
@@ -403,12 +409,23 @@ static struct work_call *keep_call(struct work *work, const struct event *event,
 	return &place->call;
 }
 
+static bool has_met(const struct work_call *call)
+{
+	return call->queue == MET || call->queue == MET_GRAPH;
+}
+
 static void meet(struct work *work, struct place *place)
 {
-	if (place->call.queue == MET)
+	if (has_met(&place->call))
 		return;
 	out_of_queue(work, place);
+	if (place->call.op == OP_GRAPH_LAUNCH) {
+		into_queue(work, place, MET_GRAPH);
+		return;
+	}
 	into_queue(work, place, MET);
+	if (work->met.n > MET_MOST)
+		let_go(work, &work->places[work->met.oldest]);
 }
 
 static void see_call(struct work *work, const struct event *event)
@@ -446,7 +463,7 @@ static uint64_t idle_since(struct work *work, const struct event *event)
 
 static struct place *find_other(struct work *work, const struct event *event, uint64_t correlation)
 {
-	struct place *place = correlation ? find(work, event->process->id, correlation) : NULL;
+	struct place *place = correlation ? find(work, event->process, correlation) : NULL;
 
 	if (place && event->activity && !place->call.number) /* of a wait */
 		place = NULL;
@@ -465,7 +482,7 @@ static void see_activity(struct work *work, const struct event *event)
 	work->expected = true;
 	work->done = (struct work_done){ event->process, event->activity, idle_since(work, event) };
 	if (place) {
-		work->now.first = place->call.queue != MET;
+		work->now.first = !has_met(&place->call);
 		meet(work, place);
 	} else if (correlation) {
 		work->now.waits = true;
@@ -556,7 +573,10 @@ static int front_begin(struct consumer *self, const struct run_info *run, struct
 
 static int front_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	feed((struct work *)self, event);
+	struct work *work = (struct work *)self;
+
+	if (work->owners > 1) /* somebody asks */
+		feed(work, event);
 	return 0;
 }
 
@@ -586,7 +606,7 @@ struct work *work_new(size_t bytes)
 	work->expected = true;
 	work->most = (uint32_t)(bytes / (sizeof(*work->places) + sizeof(*work->chains)));
 	work->free = work->joined = NONE;
-	work->syncs = work->met = empty;
+	work->syncs = work->met = work->met_graphs = empty;
 	work->gpus = gpu_ids_new();
 	return work;
 }

@@ -5,9 +5,9 @@
  * before; and what ran is known up to seconds later.
  *
  * A call is kept until its work comes, however many calls are made meanwhile: what bounds the
- * window is how much is open, not how far apart the two are. Where it is full, room is made by the
- * oldest call whose work has come (which is kept for more of it: a graph's nodes), and where there
- * is none by the oldest of the process that has most calls open: no process can take the room of
+ * window is how much is open, not how far apart the two are. A graph's launch is kept for more of
+ * its nodes after the first has come, but makes room where that is needed. Where there is none, the
+ * oldest call of the process that has most calls open leaves: no process can take the room of
  * another. Of work that came before its call WORK_EARLY pieces wait. What had to leave and was
  * missed is counted.
  *
@@ -90,7 +90,8 @@ void work_join(struct work *work, const struct event *event, work_tell tell, voi
 void work_tell_rest(const struct work *work, work_tell tell, void *data);
 
 /* NULL where it is not, or no longer, or not yet known. */
-const struct work_call *work_find(const struct work *work, uint32_t process, uint64_t correlation);
+const struct work_call *work_find(const struct work *work, const struct process *process,
+                                  uint64_t correlation);
 
 /* Work, and calls with work, whose other half had left for want of room. */
 uint64_t work_unjoined(const struct work *work);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "analysis/work.h"
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -244,7 +245,7 @@ static int run(struct trace_options *o, struct consumer **consumers, size_t coun
 static int trace(struct trace_options *o, struct err *err)
 {
 	struct summary_options calls = { .json = o->json_summary, .json_mode = o->mode };
-	struct consumer *consumers[3], *sink = NULL;
+	struct consumer *consumers[4], *sink = NULL;
 	struct tracing tracing = { 0 };
 	size_t count = 0;
 	int status;
@@ -260,6 +261,8 @@ static int trace(struct trace_options *o, struct err *err)
 	o->sink.color = cli_color(o->color, out);
 	o->sink.width = cli_width(out);
 	o->sink.verbose = o->verbose;
+	calls.work = work_new(WORK_BYTES_LIVE);
+	consumers[count++] = work_consumer(calls.work);
 	if (out != stdout && !o->format->whole_file)
 		consumers[count++] = cli_placer(&o->file);
 	if (!o->summary_only)

@@ -4,7 +4,7 @@
 #include "report/at_end.h"
 #include "report/reports.h"
 
-AT_END_ANALYSIS(streams)
+AT_END_WORK(streams)
 
 static const struct table_column columns[] = {
 	{ "PID", TABLE_NUMBER },    { "Launches", TABLE_NUMBER },    { "Graphs", TABLE_NUMBER },
@@ -63,6 +63,7 @@ static int write_streams(struct at_end *self, const struct run_info *run, struct
 		           self->options.part
 		                   ? "there are no GPU times in this part of the trace"
 		                   : "GPU times were not recorded (cuscope record --gpu does)");
+	report_note_unjoined(&self->options);
 	at_end_note_counts(self, run);
 	return table_end(self->options.table, err);
 }

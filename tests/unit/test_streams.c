@@ -7,7 +7,7 @@ static struct streams *streams;
 
 static int set_up(void **state)
 {
-	streams = streams_new();
+	streams = streams_new(NULL);
 	return 0;
 }
 
@@ -163,6 +163,22 @@ static void test_streams_without_end_share_a_row(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void test_a_stream_is_known_however_many_calls_came_since(void **state)
+{
+	struct call first = on(launch_at("cuLaunchKernel", 10, NULL), 0x55d0);
+	struct call other = launch_at("cuLaunchKernel", 20, NULL);
+	size_t n;
+
+	first.correlation = 1;
+	see(first);
+	for (other.correlation = 2; other.correlation <= 40000; other.correlation++)
+		see(other);
+	run(13, 1, 20, 30);
+	assert_name(&streams_rows(streams, &n)[0], "0x55d0");
+	assert_int_equal(n, 2);
+	assert_int_equal(streams_rows(streams, &n)[0].activities, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +188,7 @@ int main(void)
 		TEST(test_activities_go_to_the_stream_of_their_call),
 		TEST(test_an_activity_may_end_before_the_call_that_waits_for_it),
 		TEST(test_streams_without_end_share_a_row),
+		TEST(test_a_stream_is_known_however_many_calls_came_since),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -335,7 +335,7 @@ static void test_nothing_is_kept_where_nothing_can_come(void **state)
 	work_begin(work, &run);
 	ask(1);
 	assert_null(work_now(work)->call);
-	assert_null(work_find(work, the_process()->id, 1));
+	assert_null(work_find(work, the_process(), 1));
 	answer(2); /* but something comes */
 	ask(3);
 	answer(3);

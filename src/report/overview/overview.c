@@ -25,7 +25,7 @@ static void *make_overview(const struct report_options *options)
 {
 	struct overview *overview = xcalloc(1, sizeof(*overview));
 
-	overview->calls = summary_new(&(struct summary_options){ 0 });
+	overview->calls = summary_new(&(struct summary_options){ .work = options->work });
 	overview->tally = summary_tally(overview->calls);
 	overview->functions = sums_new(sums_kind("cuda_api_sum"), NAMES_FULL, false);
 	overview->processes = processes_new();

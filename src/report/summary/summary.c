@@ -209,6 +209,7 @@ static void count_process(struct summary *summary, const struct process *process
 
 static int summary_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	work_begin(summary_of(self)->gpu.work, run);
 	return 0;
 }
 
@@ -338,7 +339,7 @@ struct consumer *summary_new(const struct summary_options *options)
 	summary->options = *options;
 	summary->json_path = options->json ? xstrdup(options->json) : NULL;
 	summary->tally.memory = memory_new();
-	gpu_tally_init(&summary->gpu);
+	gpu_tally_init(&summary->gpu, options->work);
 	summary->tally.gpu = &summary->gpu;
 	return &summary->consumer;
 }

@@ -19,9 +19,10 @@ struct summary_options {
 	mode_t json_mode;  /* of that file; 0: FILE_MODE */
 	FILE *json_stream; /* the same JSON to a stream; NULL: nowhere */
 	bool color;
-	bool apart;   /* an empty line first: something else stands above */
-	size_t width; /* columns of the terminal, 0: cut nothing */
-	size_t top;   /* rows of each table; 0: 20 */
+	bool apart;        /* an empty line first: something else stands above */
+	size_t width;      /* columns of the terminal, 0: cut nothing */
+	size_t top;        /* rows of each table; 0: 20 */
+	struct work *work; /* which calls asked for what ran, fed before this; NULL: none is */
 };
 
 struct consumer *summary_new(const struct summary_options *options);

@@ -11,6 +11,7 @@ struct consumer *summary_report_new(const struct report *report,
 		.color = table->color,
 		.width = table->width,
 		.top = table->top,
+		.work = options->work,
 	};
 
 	if (table->form == TABLE_FORM_JSON)
