@@ -5,45 +5,34 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-
-/* The biggest that were seen to stay, in order. */
-struct biggest {
-	struct kept_allocation row[MEMORY_BIGGEST];
-	size_t n;
-};
+#include "table/longest.h"
 
 struct memory_use {
 	struct memory *memory;
 	const struct process **processes;  /* by id: those that allocated */
 	const struct function **functions; /* by id: those that did it */
 	size_t n_processes, n_functions;
-	struct biggest exited; /* so far */
-	struct biggest kept;   /* and what is live: made for memory_use_kept() */
+	struct longest exited; /* struct kept_allocation, so far */
+	struct longest kept;   /* and what is live: made for memory_use_kept() */
 	struct memory_kind_row *kinds;
 	struct memory_function_row *by_function;
 };
 
-static bool is_bigger(const struct memory_allocation *a, const struct memory_allocation *b)
+static int bigger(const void *left, const void *right)
 {
-	return a->bytes != b->bytes ? a->bytes > b->bytes : a->time_ns < b->time_ns;
+	const struct memory_allocation *a = &((const struct kept_allocation *)left)->allocation;
+	const struct memory_allocation *b = &((const struct kept_allocation *)right)->allocation;
+
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
 }
 
-static void keep_big(struct biggest *biggest, const struct memory_allocation *allocation,
+static void keep_big(struct longest *biggest, const struct memory_allocation *allocation,
                      bool exited)
 {
-	size_t at = biggest->n;
-
-	if (allocation->kind == MEMORY_VMM_VA) /* no memory */
-		return;
-	while (at && is_bigger(allocation, &biggest->row[at - 1].allocation))
-		at--;
-	if (at == MEMORY_BIGGEST)
-		return;
-	if (biggest->n < MEMORY_BIGGEST)
-		biggest->n++;
-	memmove(&biggest->row[at + 1], &biggest->row[at],
-	        (biggest->n - at - 1) * sizeof(*biggest->row));
-	biggest->row[at] = (struct kept_allocation){ *allocation, exited };
+	if (allocation->kind != MEMORY_VMM_VA) /* no memory */
+		longest_keep(biggest, &(struct kept_allocation){ *allocation, exited });
 }
 
 static void changed(void *data, const struct memory_change *change)
@@ -60,6 +49,8 @@ struct memory_use *memory_use_new(void)
 
 	use->memory = memory_new();
 	memory_watch(use->memory, changed, use);
+	longest_init(&use->exited, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);
+	longest_init(&use->kept, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);
 	return use;
 }
 
@@ -148,10 +139,13 @@ static void keep_live(void *data, const struct memory_allocation *allocation)
 
 const struct kept_allocation *memory_use_kept(struct memory_use *use, size_t *n)
 {
-	use->kept = use->exited;
+	const struct kept_allocation *exited = longest_rows(&use->exited, n);
+
+	longest_clear(&use->kept);
+	for (size_t i = 0; i < *n; i++)
+		longest_keep(&use->kept, &exited[i]);
 	memory_each_live(use->memory, keep_live, &use->kept);
-	*n = use->kept.n;
-	return use->kept.row;
+	return longest_rows(&use->kept, n);
 }
 
 const struct memory *memory_use_memory(const struct memory_use *use)
@@ -164,6 +158,8 @@ void memory_use_free(struct memory_use *use)
 	if (!use)
 		return;
 	memory_free(use->memory);
+	longest_free(&use->exited);
+	longest_free(&use->kept);
 	free(use->processes);
 	free(use->functions);
 	free(use->kinds);

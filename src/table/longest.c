@@ -80,10 +80,11 @@ const void *longest_keep(struct longest *longest, const void *row)
 	struct longest_place *place = &longest->heap[longest->n];
 	char *gone = row_at(longest, longest->most);
 
+	longest->seen++;
 	if (!longest_wants(longest, row))
 		return NULL;
 	if (longest->n < longest->most) {
-		*place = (struct longest_place){ longest->seen++, longest->n };
+		*place = (struct longest_place){ longest->seen, longest->n };
 		memcpy(row_at(longest, place->at), row, longest->row_bytes);
 		sift_up(longest, longest->n++);
 		return NULL;
@@ -91,7 +92,7 @@ const void *longest_keep(struct longest *longest, const void *row)
 	place = &longest->heap[0];
 	memcpy(gone, row_at(longest, place->at), longest->row_bytes);
 	memcpy(row_at(longest, place->at), row, longest->row_bytes);
-	place->seen = longest->seen++;
+	place->seen = longest->seen;
 	sift_down(longest, 0);
 	return gone;
 }

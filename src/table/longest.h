@@ -19,12 +19,18 @@ struct longest {
 	int (*order)(const void *a, const void *b);
 	struct longest_place *heap; /* whose root goes first */
 	char *rows, *sorted;
-	uint64_t seen;
+	uint64_t seen; /* rows that it was shown */
 };
 
 void longest_init(struct longest *longest, size_t row_bytes, size_t most,
                   int (*order)(const void *a, const void *b));
 void longest_free(struct longest *longest);
+
+/* All that were kept are forgotten. */
+static inline void longest_clear(struct longest *longest)
+{
+	longest->n = longest->seen = 0;
+}
 
 /* Whether a row like this one would be kept. */
 bool longest_wants(const struct longest *longest, const void *row);

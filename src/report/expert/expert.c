@@ -14,6 +14,7 @@
 #include "report/at_end.h"
 #include "report/names.h"
 #include "report/reports.h"
+#include "table/longest.h"
 
 #define ROWS_DEFAULT   50
 #define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
@@ -32,10 +33,8 @@ struct row {
 struct expert {
 	enum rule rule;
 	struct work *work;
-	struct row *rows; /* the longest first */
-	size_t n, most;
-	uint64_t left_out;
-	bool any; /* activities */
+	struct longest longest; /* struct row */
+	bool any;               /* activities */
 };
 
 /* ---- criteria ------------------------------------------------------------------------------ */
@@ -85,24 +84,14 @@ static bool is_sync(const char *name)
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 /* Of equal ones the earlier comes first. */
-static bool goes_before(const struct row *a, const struct row *b)
+static int longer(const void *left, const void *right)
 {
-	return a->ns != b->ns ? a->ns > b->ns : a->activity.begin_ns < b->activity.begin_ns;
-}
+	const struct row *a = left, *b = right;
 
-static void keep(struct expert *expert, const struct row *row)
-{
-	size_t at = expert->n;
-
-	while (at && goes_before(row, &expert->rows[at - 1]))
-		at--;
-	expert->left_out += expert->n == expert->most;
-	if (at == expert->most)
-		return;
-	expert->n += expert->n < expert->most;
-	memmove(&expert->rows[at + 1], &expert->rows[at],
-	        (expert->n - at - 1) * sizeof(*expert->rows));
-	expert->rows[at] = *row;
+	if (a->ns != b->ns)
+		return a->ns < b->ns ? 1 : -1;
+	return (a->activity.begin_ns > b->activity.begin_ns) -
+	       (a->activity.begin_ns < b->activity.begin_ns);
 }
 
 static void see_asked(void *data, const struct work_done *done, const struct work_call *call)
@@ -114,11 +103,11 @@ static void see_asked(void *data, const struct work_done *done, const struct wor
 	if (expert->rule == MEMCPY_ASYNC  ? is_pageable_copy(activity, name)
 	    : expert->rule == MEMCPY_SYNC ? is_sync_copy(activity, name)
 	                                  : is_sync_set(activity, name))
-		keep(expert, &(struct row){ .ns = activity_duration_ns(activity),
-		                            .process = call->process,
-		                            .tid = call->tid,
-		                            .function = call->function,
-		                            .activity = *activity });
+		longest_keep(&expert->longest, &(struct row){ .ns = activity_duration_ns(activity),
+		                                              .process = call->process,
+		                                              .tid = call->tid,
+		                                              .function = call->function,
+		                                              .activity = *activity });
 }
 
 static void see_event(void *analysis, const struct event *event)
@@ -131,7 +120,8 @@ static void see_event(void *analysis, const struct event *event)
 		work_join(expert->work, event, see_asked, expert);
 	else if (event->type == EVENT_CALL && !(call->flags & CALL_NESTED) && call_has_end(call) &&
 	         is_sync(call->function->name))
-		keep(expert, &(struct row){ .ns = call_duration_ns(call),
+		longest_keep(&expert->longest,
+		             &(struct row){ .ns = call_duration_ns(call),
 		                            .process = event->process,
 		                            .tid = event->tid,
 		                            .function = call->function,
@@ -199,13 +189,14 @@ static void write_row(struct at_end *self, const struct run_info *run, const str
 static void write_notes(struct at_end *self, const struct run_info *run)
 {
 	const struct expert *expert = self->analysis;
+	uint64_t left_out = expert->longest.seen - expert->longest.n;
 
-	if (expert->left_out)
+	if (left_out)
 		table_note(self->options.table, "shorter ones, left out: %llu",
-		           (unsigned long long)expert->left_out);
+		           (unsigned long long)left_out);
 	if (expert->rule != API_SYNC && !expert->any)
 		report_note_no_gpu_times(self->options.table, self->options.part, run);
-	else if (!expert->n)
+	else if (!expert->longest.n)
 		table_note(self->options.table, "nothing found");
 	if (expert->rule == API_SYNC)
 		at_end_note_durations(self, run);
@@ -216,7 +207,10 @@ static void write_notes(struct at_end *self, const struct run_info *run)
 static int write_expert(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	struct expert *expert = self->analysis;
+	const struct row *rows;
+	size_t n;
 
+	rows = longest_rows(&expert->longest, &n);
 	if (expert->rule == API_SYNC)
 		at_end_begin(self, sync_columns, COUNT(sync_columns));
 	else if (expert->rule == MEMSET_SYNC)
@@ -224,8 +218,8 @@ static int write_expert(struct at_end *self, const struct run_info *run, struct 
 	else
 		at_end_begin(self, copy_columns, COUNT(copy_columns));
 	table_whole(self->options.table);
-	for (size_t i = 0; i < expert->n; i++)
-		write_row(self, run, &expert->rows[i]);
+	for (size_t i = 0; i < n; i++)
+		write_row(self, run, &rows[i]);
 	write_notes(self, run);
 	return table_end(self->options.table, err);
 }
@@ -238,8 +232,7 @@ static void *make(const struct report_options *options, enum rule rule)
 	size_t top = table_options(options->table)->top;
 
 	expert->rule = rule;
-	expert->most = top ? top : ROWS_DEFAULT;
-	expert->rows = xcalloc(expert->most + 1, sizeof(*expert->rows));
+	longest_init(&expert->longest, sizeof(struct row), top ? top : ROWS_DEFAULT, longer);
 	if (rule != API_SYNC)
 		expert->work = work_share(options->work);
 	return expert;
@@ -250,7 +243,7 @@ static void free_expert(void *analysis)
 	struct expert *expert = analysis;
 
 	work_free(expert->work);
-	free(expert->rows);
+	longest_free(&expert->longest);
 	free(expert);
 }
 

@@ -6,6 +6,7 @@
 
 #include "analysis/gpu_ids.h"
 #include "base/xalloc.h"
+#include "table/longest.h"
 
 /* Gaps that something which ends later may still fill. */
 #define OPEN_GAPS 64
@@ -24,20 +25,31 @@ struct long_gaps {
 	uint64_t least_ns;
 	struct gpu_ids *ids;
 	struct device *devices[GPU_IDS_MAX]; /* by id */
-	struct long_gap *longest;
-	size_t n, most;
-	uint64_t left_out;
+	struct longest longest;              /* struct long_gap */
 	bool finished;
 };
+
+static uint64_t length(const struct long_gap *gap)
+{
+	return gap->end_ns - gap->begin_ns;
+}
+
+static int longer(const void *left, const void *right)
+{
+	const struct long_gap *a = left, *b = right;
+
+	if (length(a) != length(b))
+		return length(a) < length(b) ? 1 : -1;
+	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
+}
 
 struct long_gaps *long_gaps_new(uint64_t least_ns, size_t most)
 {
 	struct long_gaps *gaps = xcalloc(1, sizeof(*gaps));
 
 	gaps->least_ns = least_ns;
-	gaps->most = most;
 	gaps->ids = gpu_ids_new();
-	gaps->longest = xcalloc(most + 1, sizeof(*gaps->longest));
+	longest_init(&gaps->longest, sizeof(struct long_gap), most, longer);
 	return gaps;
 }
 
@@ -48,33 +60,8 @@ void long_gaps_free(struct long_gaps *gaps)
 	for (uint32_t i = 0; i < gpu_ids_count(gaps->ids); i++)
 		free(gaps->devices[i]);
 	gpu_ids_free(gaps->ids);
-	free(gaps->longest);
+	longest_free(&gaps->longest);
 	free(gaps);
-}
-
-static uint64_t length(const struct long_gap *gap)
-{
-	return gap->end_ns - gap->begin_ns;
-}
-
-static bool goes_before(const struct long_gap *a, const struct long_gap *b)
-{
-	return length(a) != length(b) ? length(a) > length(b) : a->begin_ns < b->begin_ns;
-}
-
-static void keep(struct long_gaps *gaps, const struct long_gap *gap)
-{
-	size_t at = gaps->n;
-
-	while (at && goes_before(gap, &gaps->longest[at - 1]))
-		at--;
-	gaps->left_out += gaps->n == gaps->most;
-	if (at == gaps->most)
-		return;
-	gaps->n += gaps->n < gaps->most;
-	memmove(&gaps->longest[at + 1], &gaps->longest[at],
-	        (gaps->n - at - 1) * sizeof(*gaps->longest));
-	gaps->longest[at] = *gap;
 }
 
 static void open_gap(struct long_gaps *gaps, struct device *device, uint64_t begin_ns,
@@ -83,7 +70,7 @@ static void open_gap(struct long_gaps *gaps, struct device *device, uint64_t beg
 	if (end_ns - begin_ns <= gaps->least_ns)
 		return;
 	if (device->n_open == OPEN_GAPS) {
-		keep(gaps, &device->open[0]);
+		longest_keep(&gaps->longest, &device->open[0]);
 		memmove(device->open, device->open + 1, --device->n_open * sizeof(*device->open));
 	}
 	device->open[device->n_open++] = (struct long_gap){ .process = device->process,
@@ -155,12 +142,11 @@ const struct long_gap *long_gaps_rows(struct long_gaps *gaps, size_t *n)
 
 		for (size_t i = 0; i < device->n_open; i++) {
 			if (device->open[i].begin_ns < device->end_ns)
-				keep(gaps, &device->open[i]);
+				longest_keep(&gaps->longest, &device->open[i]);
 		}
 	}
 	gaps->finished = true;
-	*n = gaps->n;
-	return gaps->longest;
+	return longest_rows(&gaps->longest, n);
 }
 
 bool long_gaps_any_work(const struct long_gaps *gaps)
@@ -170,5 +156,5 @@ bool long_gaps_any_work(const struct long_gaps *gaps)
 
 uint64_t long_gaps_left_out(const struct long_gaps *gaps)
 {
-	return gaps->left_out;
+	return gaps->longest.seen - gaps->longest.n;
 }

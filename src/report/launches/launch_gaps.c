@@ -7,6 +7,7 @@
 #include "analysis/by_id.h"
 #include "analysis/memory.h"
 #include "analysis/thread_ids.h"
+#include "table/longest.h"
 
 struct thread_state {
 	struct gap_row row;
@@ -17,16 +18,24 @@ struct launch_gaps {
 	struct thread_ids *ids;
 	struct thread_state **threads; /* by id */
 	size_t n_threads;
-	struct gap longest[GAPS_LONGEST];
-	size_t n_longest;
+	struct longest longest; /* struct gap */
 	struct gap_row **rows;
 };
+
+static int longer(const void *left, const void *right)
+{
+	const struct gap *a = left, *b = right;
+	uint64_t one = a->end_ns - a->begin_ns, other = b->end_ns - b->begin_ns;
+
+	return (one < other) - (one > other);
+}
 
 struct launch_gaps *launch_gaps_new(void)
 {
 	struct launch_gaps *gaps = xcalloc(1, sizeof(*gaps));
 
 	gaps->ids = thread_ids_new();
+	longest_init(&gaps->longest, sizeof(struct gap), GAPS_LONGEST, longer);
 	return gaps;
 }
 
@@ -84,24 +93,6 @@ static int by_time(const void *left, const void *right)
 	return strcmp(a->function->name, b->function->name);
 }
 
-/* Keeps the ten longest in order; of equal ones the earlier. */
-static void keep_long(struct launch_gaps *gaps, const struct gap *gap)
-{
-	uint64_t length = gap->end_ns - gap->begin_ns;
-	size_t at = gaps->n_longest;
-
-	while (at && length > gaps->longest[at - 1].end_ns - gaps->longest[at - 1].begin_ns)
-		at--;
-	if (at == GAPS_LONGEST)
-		return;
-	if (gaps->n_longest < GAPS_LONGEST)
-		gaps->n_longest++;
-	memmove(&gaps->longest[at + 1], &gaps->longest[at],
-	        (gaps->n_longest - at - 1) * sizeof(*gap));
-	gaps->longest[at] = *gap;
-	qsort(gaps->longest[at].call, gap->n_calls, sizeof(*gap->call), by_time);
-}
-
 static void end_gap(struct launch_gaps *gaps, struct thread_state *thread, uint64_t at_ns)
 {
 	struct gap *gap = &thread->now;
@@ -111,7 +102,7 @@ static void end_gap(struct launch_gaps *gaps, struct thread_state *thread, uint6
 	gap->tid = thread->row.tid;
 	thread->row.cuda_ns += gap->cuda_ns;
 	spread_add(&thread->row.gaps, gap->end_ns - gap->begin_ns);
-	keep_long(gaps, gap);
+	longest_keep(&gaps->longest, gap);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -165,10 +156,13 @@ struct gap_row *const *launch_gaps_rows(struct launch_gaps *gaps, size_t *n)
 	return gaps->rows;
 }
 
-const struct gap *launch_gaps_longest(const struct launch_gaps *gaps, size_t *n)
+const struct gap *launch_gaps_longest(struct launch_gaps *gaps, size_t *n)
 {
-	*n = gaps->n_longest;
-	return gaps->longest;
+	struct gap *rows = longest_rows(&gaps->longest, n);
+
+	for (size_t i = 0; i < *n; i++)
+		qsort(rows[i].call, rows[i].n_calls, sizeof(*rows[i].call), by_time);
+	return rows;
 }
 
 void launch_gaps_free(struct launch_gaps *gaps)
@@ -180,6 +174,7 @@ void launch_gaps_free(struct launch_gaps *gaps)
 			spread_free(&gaps->threads[i]->row.gaps);
 		free(gaps->threads[i]);
 	}
+	longest_free(&gaps->longest);
 	thread_ids_free(gaps->ids);
 	free(gaps->threads);
 	free(gaps->rows);

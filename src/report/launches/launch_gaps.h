@@ -46,6 +46,6 @@ void launch_gaps_event(struct launch_gaps *gaps, const struct event *event);
 struct gap_row *const *launch_gaps_rows(struct launch_gaps *gaps, size_t *n);
 
 /* Of all threads, longest first. Owned by `gaps`, until the next event. */
-const struct gap *launch_gaps_longest(const struct launch_gaps *gaps, size_t *n);
+const struct gap *launch_gaps_longest(struct launch_gaps *gaps, size_t *n);
 
 #endif
