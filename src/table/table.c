@@ -343,7 +343,7 @@ void table_add_significant(struct buf *out, double value, int digits)
 		buf_printf(out, "%.*g", digits, value);
 }
 
-static double number_of(const struct table_value *value)
+double table_number_of(const struct table_value *value)
 {
 	if (value->kind == VALUE_U64)
 		return (double)value->u64;
@@ -355,7 +355,7 @@ void table_add_number(struct buf *out, const struct table_column *column,
 {
 	if (value->kind != VALUE_UNKNOWN &&
 	    (column->type == TABLE_MB || column->type == TABLE_MB_RATE)) {
-		table_add_real(out, number_of(value) / 1e6, 3);
+		table_add_real(out, table_number_of(value) / 1e6, 3);
 		return;
 	}
 	switch (value->kind) {

@@ -176,6 +176,9 @@ void table_fit(struct table *table, size_t width);
 void table_fields(struct table *table, const void *row);
 void table_row(struct table *table, const void *row);
 
+/* What stands at a column's place, as a number; NAN: it is not known, or none. */
+double table_number_at(const struct table_column *column, const void *row);
+
 /* A whole table of rows that lie one behind the other. */
 void table_rows(struct table *table, const void *rows, size_t n, size_t row_bytes);
 

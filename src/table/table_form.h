@@ -105,6 +105,8 @@ void table_read(const struct table *table, const struct table_column *column, co
 /* Fills table->keys. */
 void table_make_keys(struct table *table);
 
+double table_number_of(const struct table_value *value);
+
 /* A number as csv and json have it. */
 void table_add_number(struct buf *out, const struct table_column *column,
                       const struct table_value *value);

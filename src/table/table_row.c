@@ -65,6 +65,21 @@ static void scale(const struct table_column *column, double times, struct table_
 	}
 }
 
+static struct table_value value_of(const struct table_column *column, const void *row)
+{
+	if (column->via)
+		memcpy(&row, (const char *)row + column->via - 1, sizeof(row));
+	return value_at(column->field, (const char *)row + column->offset);
+}
+
+double table_number_at(const struct table_column *column, const void *row)
+{
+	struct table_value value = value_of(column, row);
+
+	return value.kind == VALUE_UNKNOWN || value.kind == VALUE_TEXT ? NAN
+	                                                               : table_number_of(&value);
+}
+
 static bool is_zero(const struct table_value *value)
 {
 	return value->kind == VALUE_U64 ? !value->u64 : value->kind == VALUE_TEXT && !*value->text;
@@ -73,9 +88,7 @@ static bool is_zero(const struct table_value *value)
 void table_read(const struct table *table, const struct table_column *column, const void *row,
                 struct table_value *value)
 {
-	if (column->via)
-		memcpy(&row, (const char *)row + column->via - 1, sizeof(row));
-	*value = value_at(column->field, (const char *)row + column->offset);
+	*value = value_of(column, row);
 	if (column->flags & TABLE_ZERO && is_zero(value))
 		value->kind = VALUE_UNKNOWN;
 	if (table->options.scale > 1)

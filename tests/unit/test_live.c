@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "support.h"
 
+#include "table/table.h"
+
 #include "live/top/live.h"
 
 #define KIB    1024ull
@@ -308,7 +310,7 @@ static void test_calls_without_returns_say_nothing_of_times(void **state)
 	push_call(&run, call);
 	process = look_at(SECOND);
 	assert_true(process->entries_only);
-	assert_false(process->functions[0].timed);
+	assert_true(process->functions[0].p50_ns == TABLE_NOT_KNOWN);
 	push_call(&run, call_at("cuInit", 2 * SECOND, 1));
 	assert_false(look_at(3 * SECOND)->entries_only);
 }

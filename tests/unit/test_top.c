@@ -57,9 +57,11 @@ static void add_details(struct live_process *process)
 	functions[0] = (struct live_function){ .function = the_function("cuLaunchKernel"),
 		                               .time_ns = 7000000,
 		                               .p50_ns = 6900,
-		                               .p99_ns = 12300,
-		                               .timed = true };
-	functions[1] = (struct live_function){ .function = the_function("cuMemAlloc_v2") };
+		                               .p99_ns = 12300 };
+	functions[1] = (struct live_function){ .function = the_function("cuMemAlloc_v2"),
+		                               .time_ns = TABLE_NOT_KNOWN,
+		                               .p50_ns = TABLE_NOT_KNOWN,
+		                               .p99_ns = TABLE_NOT_KNOWN };
 	set_count(&functions[0].calls, 1000, 200);
 	set_count(&functions[1].calls, 2, 0);
 	streams[1].key.handle = 0x55d000001000;

@@ -46,8 +46,8 @@ struct live_function {
 	const struct function *function; /* the first of that name */
 	struct live_count calls;
 	uint64_t failed;
-	uint64_t time_ns, p50_ns, p99_ns; /* of calls that have an end, within SKETCH_ERROR */
-	bool timed;                       /* there were such calls */
+	/* Of calls that have an end, within SKETCH_ERROR; TABLE_NOT_KNOWN where there were none. */
+	uint64_t time_ns, p50_ns, p99_ns;
 };
 
 struct live_kernel {

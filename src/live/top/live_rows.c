@@ -6,6 +6,7 @@
 
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
+#include "table/table.h"
 
 #define GPUS_MAX    64 /* told apart by their number, modulo this */
 #define THREAD_KEPT 16 /* intervals without a call, after which a thread is forgotten */
@@ -296,10 +297,12 @@ void rows_tick(struct process_row *process, double seconds, uint64_t interval)
 static void copy_function(const struct function_row *row, struct live_function *into)
 {
 	*into = row->shown;
-	into->timed = row->durations.count > 0;
+	into->time_ns = into->p50_ns = into->p99_ns = TABLE_NOT_KNOWN;
+	if (!row->durations.count)
+		return;
 	into->time_ns = row->durations.sum;
-	into->p50_ns = into->timed ? sketch_percentile(&row->durations, 0.5) : 0;
-	into->p99_ns = into->timed ? sketch_percentile(&row->durations, 0.99) : 0;
+	into->p50_ns = sketch_percentile(&row->durations, 0.5);
+	into->p99_ns = sketch_percentile(&row->durations, 0.99);
 }
 
 void rows_copy_details(const struct process_row *process, struct live_process *into)

@@ -28,128 +28,142 @@ static void add_known(struct json *json, const char *key, int64_t value)
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-static const struct number_row {
-	enum live_number number;
-	const char *total, *rate; /* keys */
-} number_rows[] = {
-	{ LIVE_CALLS, "calls", "calls_per_second" },
-	{ LIVE_ERRORS, "errors", "errors_per_second" },
-	{ LIVE_LAUNCHES, "launches", "launches_per_second" },
-	{ LIVE_GRAPH_LAUNCHES, "graph_launches", "graph_launches_per_second" },
-	{ LIVE_SET_BYTES, "set_bytes", "set_bytes_per_second" },
-	{ LIVE_SYNC_NS, "sync_ns", NULL },
+#define TOTAL(number) TABLE_AT(struct live_process, numbers[number].total)
+#define RATE(number)  TABLE_AT(struct live_process, numbers[number].rate)
+
+static const struct table_column number_members[] = {
+	{ TABLE_JSON(TOTAL(LIVE_CALLS), "calls") },
+	{ TABLE_JSON(RATE(LIVE_CALLS), "calls_per_second"), .decimals = 2 },
+	{ TABLE_JSON(TOTAL(LIVE_ERRORS), "errors") },
+	{ TABLE_JSON(RATE(LIVE_ERRORS), "errors_per_second"), .decimals = 2 },
+	{ TABLE_JSON(TOTAL(LIVE_LAUNCHES), "launches") },
+	{ TABLE_JSON(RATE(LIVE_LAUNCHES), "launches_per_second"), .decimals = 2 },
+	{ TABLE_JSON(TOTAL(LIVE_GRAPH_LAUNCHES), "graph_launches") },
+	{ TABLE_JSON(RATE(LIVE_GRAPH_LAUNCHES), "graph_launches_per_second"), .decimals = 2 },
+	{ TABLE_JSON(TOTAL(LIVE_SET_BYTES), "set_bytes") },
+	{ TABLE_JSON(RATE(LIVE_SET_BYTES), "set_bytes_per_second"), .decimals = 2 },
+	{ TABLE_JSON(TOTAL(LIVE_SYNC_NS), "sync_ns") },
 };
 
-static void add_numbers(struct json *json, const struct live_process *process)
-{
-	for (size_t i = 0; i < sizeof(number_rows) / sizeof(*number_rows); i++) {
-		const struct number_row *row = &number_rows[i];
+struct memory_line {
+	const char *kind;
+	struct live_memory of;
+};
 
-		json_u64(json, row->total, process->numbers[row->number].total);
-		if (row->rate)
-			add_rate(json, row->rate, process->numbers[row->number].rate);
-	}
-}
+static const struct table_column memory_columns[] = {
+	{ TABLE_JSON(TABLE_AT(struct memory_line, kind), ""), TABLE_MEMBER },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.count), "allocations") },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.bytes), "bytes") },
+	{ TABLE_JSON(TABLE_AT(struct memory_line, of.peak_bytes), "peak_bytes") },
+};
 
-static void add_memory(struct json *json, const struct live_process *process)
+struct transfer_line {
+	const char *direction;
+	struct live_count copies, bytes;
+};
+
+static const struct table_column transfer_columns[] = {
+	{ TABLE_JSON(TABLE_AT(struct transfer_line, direction), ""), TABLE_MEMBER },
+	{ TABLE_JSON(TABLE_AT(struct transfer_line, copies.total), "copies") },
+	{ TABLE_JSON(TABLE_AT(struct transfer_line, copies.rate), "copies_per_second"),
+	  .decimals = 2 },
+	{ TABLE_JSON(TABLE_AT(struct transfer_line, bytes.total), "bytes") },
+	{ TABLE_JSON(TABLE_AT(struct transfer_line, bytes.rate), "bytes_per_second"),
+	  .decimals = 2 },
+};
+
+static const struct table_column function_columns[] = {
+	{ TABLE_JSON(TABLE_VIA(struct live_function, function, name), "name") },
+	{ TABLE_JSON(TABLE_AT(struct live_function, calls.total), "calls") },
+	{ TABLE_JSON(TABLE_AT(struct live_function, calls.rate), "calls_per_second"),
+	  .decimals = 2 },
+	{ TABLE_JSON(TABLE_AT(struct live_function, failed), "errors") },
+	{ TABLE_JSON(TABLE_AT(struct live_function, time_ns), "time_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(TABLE_AT(struct live_function, p50_ns), "p50_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(TABLE_AT(struct live_function, p99_ns), "p99_ns"), TABLE_ABSENT },
+};
+
+static const struct table_column kernel_columns[] = {
+	{ TABLE_JSON(TABLE_VIA(struct live_kernel, kernel, name), "name") },
+	{ TABLE_JSON(TABLE_VIA(struct live_kernel, kernel, resolved), "resolved") },
+	{ TABLE_JSON(TABLE_AT(struct live_kernel, launches.total), "launches") },
+	{ TABLE_JSON(TABLE_AT(struct live_kernel, launches.rate), "launches_per_second"),
+	  .decimals = 2 },
+	{ TABLE_JSON(TABLE_AT(struct live_kernel, gpu_runs), "gpu_runs") },
+	{ TABLE_JSON(TABLE_AT(struct live_kernel, gpu_ns), "gpu_time_ns") },
+};
+
+static const struct table_column stream_columns[] = {
+	{ .key = "stream" },
+	{ TABLE_JSON(TABLE_AT(struct live_stream, key.tid), "tid"), TABLE_ZERO | TABLE_ABSENT },
+	{ TABLE_JSON(TABLE_AT(struct live_stream, launches.total), "launches") },
+	{ TABLE_JSON(TABLE_AT(struct live_stream, launches.rate), "launches_per_second"),
+	  .decimals = 2 },
+	{ TABLE_JSON(TABLE_AT(struct live_stream, copies.total), "copies") },
+	{ TABLE_JSON(TABLE_AT(struct live_stream, copy_bytes.total), "copy_bytes") },
+	{ TABLE_JSON(TABLE_AT(struct live_stream, copy_bytes.rate), "copy_bytes_per_second"),
+	  .decimals = 2 },
+};
+
+static void add_memory(struct table *table, const struct live_process *process)
 {
-	json_open(json, "memory", '{');
+	table_begin(table, "memory", NULL, TABLE_COLUMNS(memory_columns));
 	for (int kind = 0; kind < MEMORY_COUNT; kind++) {
-		const struct live_memory *usage = &process->memory[kind];
+		const struct memory_line line = { kind == MEMORY_NONE ? "all"
+			                                              : api_memory_name(kind),
+			                          process->memory[kind] };
 
-		if (kind != MEMORY_NONE && !usage->peak_bytes)
-			continue;
-		json_open(json, kind == MEMORY_NONE ? "all" : api_memory_name(kind), '{');
-		json_u64(json, "allocations", usage->count);
-		json_u64(json, "bytes", usage->bytes);
-		json_u64(json, "peak_bytes", usage->peak_bytes);
-		json_close(json, '}');
+		if (kind == MEMORY_NONE || line.of.peak_bytes)
+			table_row(table, &line);
 	}
-	json_close(json, '}');
+	table_end(table, NULL);
 }
 
-static void add_transfers(struct json *json, const struct live_process *process)
+static void add_transfers(struct table *table, const struct live_process *process)
 {
-	json_open(json, "transfers", '{');
+	table_begin(table, "transfers", NULL, TABLE_COLUMNS(transfer_columns));
 	for (int d = 0; d < DIRECTION_COUNT; d++) {
-		const struct live_count *copies = &process->numbers[LIVE_COPIES + d];
-		const struct live_count *bytes = &process->numbers[LIVE_COPY_BYTES + d];
+		const struct transfer_line line = {
+			d == DIRECTION_NONE ? "unknown" : api_direction_name(d),
+			process->numbers[LIVE_COPIES + d],
+			process->numbers[LIVE_COPY_BYTES + d],
+		};
 
-		if (!copies->total)
-			continue;
-		json_open(json, d == DIRECTION_NONE ? "unknown" : api_direction_name(d), '{');
-		json_u64(json, "copies", copies->total);
-		add_rate(json, "copies_per_second", copies->rate);
-		json_u64(json, "bytes", bytes->total);
-		add_rate(json, "bytes_per_second", bytes->rate);
-		json_close(json, '}');
+		if (line.copies.total)
+			table_row(table, &line);
 	}
-	json_close(json, '}');
+	table_end(table, NULL);
 }
 
-static void add_functions(struct json *json, const struct live_process *process)
+static void add_streams(struct table *table, const struct live_process *process)
 {
-	json_open(json, "functions", '[');
-	for (size_t i = 0; i < process->n_functions; i++) {
-		const struct live_function *function = &process->functions[i];
-
-		json_open(json, NULL, '{');
-		json_string(json, "name", function->function->name);
-		json_u64(json, "calls", function->calls.total);
-		add_rate(json, "calls_per_second", function->calls.rate);
-		json_u64(json, "errors", function->failed);
-		if (function->timed) {
-			json_u64(json, "time_ns", function->time_ns);
-			json_u64(json, "p50_ns", function->p50_ns);
-			json_u64(json, "p99_ns", function->p99_ns);
-		}
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-static void add_kernels(struct json *json, const struct live_process *process)
-{
-	json_open(json, "kernels", '[');
-	for (size_t i = 0; i < process->n_kernels; i++) {
-		const struct live_kernel *kernel = &process->kernels[i];
-
-		json_open(json, NULL, '{');
-		json_string(json, "name", kernel->kernel->name);
-		json_bool(json, "resolved", kernel->kernel->resolved);
-		json_u64(json, "launches", kernel->launches.total);
-		add_rate(json, "launches_per_second", kernel->launches.rate);
-		json_u64(json, "gpu_runs", kernel->gpu_runs);
-		json_u64(json, "gpu_time_ns", kernel->gpu_ns);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-static void add_streams(struct json *json, const struct live_process *process)
-{
-	json_open(json, "streams", '[');
+	table_begin(table, "streams", NULL, TABLE_COLUMNS(stream_columns));
 	for (size_t i = 0; i < process->n_streams; i++) {
 		const struct live_stream *stream = &process->streams[i];
 		struct buf handle = { 0 };
 
 		buf_hex(&handle, stream->key.handle);
-		json_open(json, NULL, '{');
-		json_string(json, "stream", stream->others ? "others" : handle.data);
-		if (stream->key.tid)
-			json_u64(json, "tid", stream->key.tid);
-		json_u64(json, "launches", stream->launches.total);
-		add_rate(json, "launches_per_second", stream->launches.rate);
-		json_u64(json, "copies", stream->copies.total);
-		json_u64(json, "copy_bytes", stream->copy_bytes.total);
-		add_rate(json, "copy_bytes_per_second", stream->copy_bytes.rate);
-		json_close(json, '}');
+		table_text(table, stream->others ? "others" : handle.data);
+		table_row(table, stream);
 		buf_free(&handle);
 	}
-	json_close(json, ']');
+	table_end(table, NULL);
 }
 
-static void add_process(struct json *json, const struct top_page *page,
+static void add_details(struct table *table, const struct live_process *process)
+{
+	add_memory(table, process);
+	add_transfers(table, process);
+	table_begin(table, "functions", NULL, TABLE_COLUMNS(function_columns));
+	table_rows(table, process->functions, process->n_functions, sizeof(*process->functions));
+	table_end(table, NULL);
+	table_begin(table, "kernels", NULL, TABLE_COLUMNS(kernel_columns));
+	table_rows(table, process->kernels, process->n_kernels, sizeof(*process->kernels));
+	table_end(table, NULL);
+	add_streams(table, process);
+}
+
+static void add_process(struct json *json, struct table *table, const struct top_page *page,
                         const struct live_process *process)
 {
 	int64_t gpu_bytes = GPU_UNKNOWN;
@@ -162,7 +176,7 @@ static void add_process(struct json *json, const struct top_page *page,
 	json_bool(json, "ended", process->ended);
 	json_bool(json, "entries_only", process->entries_only);
 	json_u64(json, "threads", process->threads);
-	add_numbers(json, process);
+	table_members(table, TABLE_COLUMNS(number_members), process);
 	if (process->threads && !process->entries_only)
 		json_fixed(json, "sync_share", number_rounded(1e4 * process->sync_share), 4);
 	else
@@ -173,15 +187,11 @@ static void add_process(struct json *json, const struct top_page *page,
 	else
 		json_null(json, "gpu_share");
 	json_u64(json, "gpu_time_ns", process->gpu_ns);
-	add_memory(json, process);
-	add_transfers(json, process);
-	add_functions(json, process);
-	add_kernels(json, process);
-	add_streams(json, process);
+	add_details(table, process);
 	json_close(json, '}');
 }
 
-static void add_processes(struct json *json, const struct top_page *page)
+static void add_processes(struct json *json, struct table *table, const struct top_page *page)
 {
 	struct top_view view;
 	struct top_row *rows;
@@ -191,19 +201,19 @@ static void add_processes(struct json *json, const struct top_page *page)
 	rows = top_rows(page, &view, &n);
 	json_open(json, "processes", '[');
 	for (size_t i = 0; i < n; i++)
-		add_process(json, page, rows[i].process);
+		add_process(json, table, page, rows[i].process);
 	json_close(json, ']');
 	free(rows);
 }
 
-static void add_sum(struct json *json, const char *key, size_t processes,
+static void add_sum(struct json *json, struct table *table, const char *key, size_t processes,
                     const struct live_process *sum)
 {
 	json_open(json, key, '{');
 	json_u64(json, "processes", processes);
-	add_numbers(json, sum);
-	add_memory(json, sum);
-	add_transfers(json, sum);
+	table_members(table, TABLE_COLUMNS(number_members), sum);
+	add_memory(table, sum);
+	add_transfers(table, sum);
 	json_close(json, '}');
 }
 
@@ -234,15 +244,16 @@ void top_json(const struct top_page *page, const struct run_info *run, struct bu
 {
 	const struct live_snapshot *snapshot = page->snapshot;
 	struct json json = { .out = out, .lines = DEEP_LINES };
+	struct table *table = table_open(&(struct table_options){ .json = &json }, false);
 
 	json_open(&json, NULL, '{');
 	json_string(&json, "target", page->target);
 	json_u64(&json, "interval_ns", snapshot->interval_ns);
 	json_u64(&json, "counting_ns", snapshot->time_ns - snapshot->begin_ns);
 	add_gpus(&json, page->gpus);
-	add_processes(&json, page);
-	add_sum(&json, "gone", snapshot->n_gone, &snapshot->gone);
-	add_sum(&json, "total", snapshot->n_processes + snapshot->n_gone, &snapshot->total);
+	add_processes(&json, table, page);
+	add_sum(&json, table, "gone", snapshot->n_gone, &snapshot->gone);
+	add_sum(&json, table, "total", snapshot->n_processes + snapshot->n_gone, &snapshot->total);
 	add_rate(&json, "overhead_percent", page->overhead_percent);
 	add_rate(&json, "estimate_scale", page->estimate_scale);
 	add_rate(&json, "own_cpu_percent", page->own_percent);
@@ -251,4 +262,5 @@ void top_json(const struct top_page *page, const struct run_info *run, struct bu
 	json_close(&json, '}');
 	json_close(&json, '}');
 	buf_putc(out, '\n');
+	table_close(table);
 }

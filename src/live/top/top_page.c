@@ -342,8 +342,8 @@ static enum screen_style row_style(const struct painter *p, const struct top_row
 static void paint_sums(struct painter *p)
 {
 	const struct live_snapshot *snapshot = p->page->snapshot;
-	const struct top_row gone = { .process = &snapshot->gone };
-	const struct top_row total = { .process = &snapshot->total };
+	const struct top_row gone = { .process = &snapshot->gone, .item = &snapshot->gone };
+	const struct top_row total = { .process = &snapshot->total, .item = &snapshot->total };
 	size_t all = snapshot->n_processes + snapshot->n_gone;
 	char label[64];
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "live/top/top_tables.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,72 +64,44 @@ void top_add_time(struct buf *out, double ns)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-static double process_pid(const struct top_page *page, const struct top_row *row, unsigned which)
+static double process_pid(const struct top_page *page, const struct top_row *row)
 {
 	return row->process->process ? row->process->process->pid : TOP_UNKNOWN;
 }
 
-static double process_rate(const struct top_page *page, const struct top_row *row, unsigned which)
-{
-	return row->process->numbers[which].rate;
-}
-
-static double process_total(const struct top_page *page, const struct top_row *row, unsigned which)
-{
-	return (double)row->process->numbers[which].total;
-}
-
 /* Without results nothing is known to have failed. */
-static double process_errors(const struct top_page *page, const struct top_row *row, unsigned which)
+static double process_errors(const struct top_page *page, const struct top_row *row)
 {
-	if (row->process->entries_only)
-		return TOP_UNKNOWN;
-	return (double)row->process->numbers[LIVE_ERRORS].total;
+	return row->process->entries_only ? TOP_UNKNOWN
+	                                  : (double)row->process->numbers[LIVE_ERRORS].total;
 }
 
-static double process_live(const struct top_page *page, const struct top_row *row, unsigned which)
+static double process_live(const struct top_page *page, const struct top_row *row)
 {
-	if (row->process->entries_only)
-		return TOP_UNKNOWN;
-	return (double)row->process->memory[MEMORY_NONE].bytes;
+	return row->process->entries_only ? TOP_UNKNOWN
+	                                  : (double)row->process->memory[MEMORY_NONE].bytes;
 }
 
-static double process_peak(const struct top_page *page, const struct top_row *row, unsigned which)
+static double process_peak(const struct top_page *page, const struct top_row *row)
 {
-	if (row->process->entries_only)
-		return TOP_UNKNOWN;
-	return (double)row->process->memory[MEMORY_NONE].peak_bytes;
+	return row->process->entries_only ? TOP_UNKNOWN
+	                                  : (double)row->process->memory[MEMORY_NONE].peak_bytes;
 }
 
-static double process_sync(const struct top_page *page, const struct top_row *row, unsigned which)
+static double process_sync(const struct top_page *page, const struct top_row *row)
 {
-	if (row->process->entries_only || !row->process->threads)
-		return TOP_UNKNOWN;
-	return row->process->sync_share;
+	return row->process->entries_only || !row->process->threads ? TOP_UNKNOWN
+	                                                            : row->process->sync_share;
 }
 
-static double process_threads(const struct top_page *page, const struct top_row *row,
-                              unsigned which)
-{
-	return (double)row->process->threads;
-}
-
-static double process_gpu(const struct top_page *page, const struct top_row *row, unsigned which)
+static double process_gpu(const struct top_page *page, const struct top_row *row)
 {
 	if (!page->gpus || !row->process->process || row->process->ended)
 		return TOP_UNKNOWN;
 	return (double)gpus_process_bytes(page->gpus, row->process->process->pid);
 }
 
-static double kernel_launches(const struct top_page *page, const struct top_row *row,
-                              unsigned which)
-{
-	const struct live_kernel *kernel = row->item;
-
-	return which ? kernel->launches.rate : (double)kernel->launches.total;
-}
-
-static double kernel_share(const struct top_page *page, const struct top_row *row, unsigned which)
+static double kernel_share(const struct top_page *page, const struct top_row *row)
 {
 	const struct live_kernel *kernel = row->item;
 	uint64_t all = row->process->numbers[LIVE_LAUNCHES].total;
@@ -136,77 +109,55 @@ static double kernel_share(const struct top_page *page, const struct top_row *ro
 	return all ? (double)kernel->launches.total / (double)all : TOP_UNKNOWN;
 }
 
-static double process_gpu_share(const struct top_page *page, const struct top_row *row,
-                                unsigned which)
-{
-	return row->process->gpu_share < 0 ? TOP_UNKNOWN : row->process->gpu_share;
-}
-
-enum { KERNEL_TIME, KERNEL_AVERAGE };
-
-static double kernel_gpu(const struct top_page *page, const struct top_row *row, unsigned which)
+static double kernel_gpu_time(const struct top_page *page, const struct top_row *row)
 {
 	const struct live_kernel *kernel = row->item;
 
-	if (!kernel->gpu_runs)
-		return TOP_UNKNOWN;
-	return (double)kernel->gpu_ns / (which == KERNEL_AVERAGE ? (double)kernel->gpu_runs : 1);
+	return kernel->gpu_runs ? (double)kernel->gpu_ns : TOP_UNKNOWN;
 }
 
-enum { FUNCTION_CALLS, FUNCTION_RATE, FUNCTION_ERRORS, FUNCTION_P50, FUNCTION_P99, FUNCTION_TIME };
-
-static double function_value(const struct top_page *page, const struct top_row *row, unsigned which)
+static double kernel_gpu_average(const struct top_page *page, const struct top_row *row)
 {
-	const struct live_function *function = row->item;
+	const struct live_kernel *kernel = row->item;
 
-	switch (which) {
-	case FUNCTION_CALLS:
-		return (double)function->calls.total;
-	case FUNCTION_RATE:
-		return function->calls.rate;
-	case FUNCTION_ERRORS:
-		return (double)function->failed;
-	}
-	if (!function->timed)
-		return TOP_UNKNOWN;
-	return (double)(which == FUNCTION_P50   ? function->p50_ns
-	                : which == FUNCTION_P99 ? function->p99_ns
-	                                        : function->time_ns);
+	return kernel->gpu_runs ? (double)kernel->gpu_ns / (double)kernel->gpu_runs : TOP_UNKNOWN;
 }
 
-enum { STREAM_LAUNCHES, STREAM_COPIES, STREAM_BYTES, STREAM_RATE };
-
-/* STREAM_RATE is added to one of the others. */
-static double stream_value(const struct top_page *page, const struct top_row *row, unsigned which)
+static const struct live_count *transfer(const struct top_row *row, unsigned first)
 {
-	const struct live_stream *stream = row->item;
-	unsigned of = which % STREAM_RATE;
-	const struct live_count *count = of == STREAM_LAUNCHES ? &stream->launches
-	                                 : of == STREAM_COPIES ? &stream->copies
-	                                                       : &stream->copy_bytes;
-
-	return which >= STREAM_RATE ? count->rate : (double)count->total;
+	return &row->process->numbers[first + row->index];
 }
 
-enum { MEMORY_LIVE, MEMORY_PEAK, MEMORY_ALLOCATIONS };
-
-static double memory_value(const struct top_page *page, const struct top_row *row, unsigned which)
+static double transfer_copies(const struct top_page *page, const struct top_row *row)
 {
-	const struct live_memory *usage = &row->process->memory[row->index];
-
-	return (double)(which == MEMORY_LIVE   ? usage->bytes
-	                : which == MEMORY_PEAK ? usage->peak_bytes
-	                                       : usage->count);
+	return (double)transfer(row, LIVE_COPIES)->total;
 }
 
-/* `which`: LIVE_COPIES or LIVE_COPY_BYTES; TRANSFER_RATE is added for a rate. */
-#define TRANSFER_RATE LIVE_NUMBERS
-
-static double transfer_value(const struct top_page *page, const struct top_row *row, unsigned which)
+static double transfer_copies_rate(const struct top_page *page, const struct top_row *row)
 {
-	const struct live_count *count = &row->process->numbers[which % TRANSFER_RATE + row->index];
+	return transfer(row, LIVE_COPIES)->rate;
+}
 
-	return which >= TRANSFER_RATE ? count->rate : (double)count->total;
+static double transfer_bytes(const struct top_page *page, const struct top_row *row)
+{
+	return (double)transfer(row, LIVE_COPY_BYTES)->total;
+}
+
+static double transfer_bytes_rate(const struct top_page *page, const struct top_row *row)
+{
+	return transfer(row, LIVE_COPY_BYTES)->rate;
+}
+
+static double value_of(const struct top_column *column, const struct top_page *page,
+                       const struct top_row *row)
+{
+	const struct table_column place = { .field = column->field,
+		                            .offset = column->offset,
+		                            .via = column->via };
+	double value =
+		column->value ? column->value(page, row) : table_number_at(&place, row->item);
+
+	return isnan(value) ? TOP_UNKNOWN : value;
 }
 
 /* ---- texts --------------------------------------------------------------------------------- */
@@ -258,79 +209,83 @@ static void direction(const struct top_row *row, struct buf *out)
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
+#define OF_PROCESS(number, member) TABLE_AT(struct live_process, numbers[number].member)
+
 static const struct top_column process_columns[] = {
-	{ "PID", 'd', 0, 7, TOP_NUMBER, process_pid, 0, NULL },
-	{ "NAME", 'n', 0, 0, TOP_TEXT, NULL, 0, process_name },
-	{ "THR", 't', 100, 4, TOP_COUNT, process_threads, 0, NULL },
-	{ "CALLS", 0, 120, 8, TOP_COUNT, process_total, LIVE_CALLS, NULL },
-	{ "CALLS/s", 'c', 0, 7, TOP_COUNT, process_rate, LIVE_CALLS, NULL },
-	{ "LAUNCHES", 0, 120, 8, TOP_COUNT, process_total, LIVE_LAUNCHES, NULL },
-	{ "LAUNCH/s", 'l', 0, 8, TOP_COUNT, process_rate, LIVE_LAUNCHES, NULL },
-	{ "GRAPH/s", 0, 120, 7, TOP_COUNT, process_rate, LIVE_GRAPH_LAUNCHES, NULL },
-	{ "MEMORY", 'm', 0, 6, TOP_BYTES, process_live, 0, NULL },
-	{ "PEAK", 'x', 0, 5, TOP_BYTES, process_peak, 0, NULL },
-	{ "GPUMEM", 'g', 100, 6, TOP_BYTES, process_gpu, 0, NULL },
-	{ "H2D/s", 'i', 0, 5, TOP_BYTES, process_rate, LIVE_COPY_BYTES + DIRECTION_H2D, NULL },
-	{ "D2H/s", 'o', 0, 5, TOP_BYTES, process_rate, LIVE_COPY_BYTES + DIRECTION_D2H, NULL },
-	{ "ERRORS", 'e', 0, 6, TOP_COUNT, process_errors, 0, NULL },
-	{ "SYNC", 's', 0, 4, TOP_SHARE, process_sync, 0, NULL },
-	{ "GPU", 'b', TOP_WITH_GPU, 4, TOP_SHARE, process_gpu_share, 0, NULL },
+	{ "PID", 'd', 0, 7, TOP_NUMBER, .value = process_pid },
+	{ "NAME", 'n', 0, 0, TOP_TEXT, .text = process_name },
+	{ "THR", 't', 100, 4, TOP_COUNT, TABLE_AT(struct live_process, threads) },
+	{ "CALLS", 0, 120, 8, TOP_COUNT, OF_PROCESS(LIVE_CALLS, total) },
+	{ "CALLS/s", 'c', 0, 7, TOP_COUNT, OF_PROCESS(LIVE_CALLS, rate) },
+	{ "LAUNCHES", 0, 120, 8, TOP_COUNT, OF_PROCESS(LIVE_LAUNCHES, total) },
+	{ "LAUNCH/s", 'l', 0, 8, TOP_COUNT, OF_PROCESS(LIVE_LAUNCHES, rate) },
+	{ "GRAPH/s", 0, 120, 7, TOP_COUNT, OF_PROCESS(LIVE_GRAPH_LAUNCHES, rate) },
+	{ "MEMORY", 'm', 0, 6, TOP_BYTES, .value = process_live },
+	{ "PEAK", 'x', 0, 5, TOP_BYTES, .value = process_peak },
+	{ "GPUMEM", 'g', 100, 6, TOP_BYTES, .value = process_gpu },
+	{ "H2D/s", 'i', 0, 5, TOP_BYTES, OF_PROCESS(LIVE_COPY_BYTES + DIRECTION_H2D, rate) },
+	{ "D2H/s", 'o', 0, 5, TOP_BYTES, OF_PROCESS(LIVE_COPY_BYTES + DIRECTION_D2H, rate) },
+	{ "ERRORS", 'e', 0, 6, TOP_COUNT, .value = process_errors },
+	{ "SYNC", 's', 0, 4, TOP_SHARE, .value = process_sync },
+	{ "GPU", 'b', TOP_WITH_GPU, 4, TOP_SHARE, TABLE_AT(struct live_process, gpu_share) },
 };
 
 static const struct top_column kernel_columns[] = {
-	{ "KERNEL", 'n', 0, 0, TOP_NAME, NULL, 0, kernel_name },
-	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, kernel_launches, 0, NULL },
-	{ "LAUNCH/s", 's', 0, 8, TOP_COUNT, kernel_launches, 1, NULL },
-	{ "SHARE", 0, 0, 5, TOP_SHARE, kernel_share, 0, NULL },
-	{ "GPUTIME", 't', TOP_WITH_GPU, 7, TOP_TIME, kernel_gpu, KERNEL_TIME, NULL },
-	{ "AVERAGE", 'a', TOP_WITH_GPU, 7, TOP_TIME, kernel_gpu, KERNEL_AVERAGE, NULL },
+	{ "KERNEL", 'n', 0, 0, TOP_NAME, .text = kernel_name },
+	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, TABLE_AT(struct live_kernel, launches.total) },
+	{ "LAUNCH/s", 's', 0, 8, TOP_COUNT, TABLE_AT(struct live_kernel, launches.rate) },
+	{ "SHARE", 0, 0, 5, TOP_SHARE, .value = kernel_share },
+	{ "GPUTIME", 't', TOP_WITH_GPU, 7, TOP_TIME, .value = kernel_gpu_time },
+	{ "AVERAGE", 'a', TOP_WITH_GPU, 7, TOP_TIME, .value = kernel_gpu_average },
 };
 
 static const struct top_column function_columns[] = {
-	{ "FUNCTION", 'n', 0, 0, TOP_TEXT, NULL, 0, function_name },
-	{ "CALLS", 'c', 0, 8, TOP_COUNT, function_value, FUNCTION_CALLS, NULL },
-	{ "CALLS/s", 's', 0, 7, TOP_COUNT, function_value, FUNCTION_RATE, NULL },
-	{ "ERRORS", 'e', 0, 6, TOP_COUNT, function_value, FUNCTION_ERRORS, NULL },
-	{ "P50", 0, 0, 7, TOP_TIME, function_value, FUNCTION_P50, NULL },
-	{ "P99", 0, 0, 7, TOP_TIME, function_value, FUNCTION_P99, NULL },
-	{ "TIME", 't', 0, 7, TOP_TIME, function_value, FUNCTION_TIME, NULL },
+	{ "FUNCTION", 'n', 0, 0, TOP_TEXT, .text = function_name },
+	{ "CALLS", 'c', 0, 8, TOP_COUNT, TABLE_AT(struct live_function, calls.total) },
+	{ "CALLS/s", 's', 0, 7, TOP_COUNT, TABLE_AT(struct live_function, calls.rate) },
+	{ "ERRORS", 'e', 0, 6, TOP_COUNT, TABLE_AT(struct live_function, failed) },
+	{ "P50", 0, 0, 7, TOP_TIME, TABLE_AT(struct live_function, p50_ns) },
+	{ "P99", 0, 0, 7, TOP_TIME, TABLE_AT(struct live_function, p99_ns) },
+	{ "TIME", 't', 0, 7, TOP_TIME, TABLE_AT(struct live_function, time_ns) },
 };
 
 static const struct top_column stream_columns[] = {
-	{ "STREAM", 0, 0, 0, TOP_TEXT, NULL, 0, stream_name },
-	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, stream_value, STREAM_LAUNCHES, NULL },
-	{ "LAUNCH/s", 0, 0, 8, TOP_COUNT, stream_value, STREAM_LAUNCHES + STREAM_RATE, NULL },
-	{ "COPIES", 'c', 0, 8, TOP_COUNT, stream_value, STREAM_COPIES, NULL },
-	{ "COPIES/s", 0, 0, 8, TOP_COUNT, stream_value, STREAM_COPIES + STREAM_RATE, NULL },
-	{ "BYTES", 'b', 0, 6, TOP_BYTES, stream_value, STREAM_BYTES, NULL },
-	{ "BYTES/s", 0, 0, 7, TOP_BYTES, stream_value, STREAM_BYTES + STREAM_RATE, NULL },
+	{ "STREAM", 0, 0, 0, TOP_TEXT, .text = stream_name },
+	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, TABLE_AT(struct live_stream, launches.total) },
+	{ "LAUNCH/s", 0, 0, 8, TOP_COUNT, TABLE_AT(struct live_stream, launches.rate) },
+	{ "COPIES", 'c', 0, 8, TOP_COUNT, TABLE_AT(struct live_stream, copies.total) },
+	{ "COPIES/s", 0, 0, 8, TOP_COUNT, TABLE_AT(struct live_stream, copies.rate) },
+	{ "BYTES", 'b', 0, 6, TOP_BYTES, TABLE_AT(struct live_stream, copy_bytes.total) },
+	{ "BYTES/s", 0, 0, 7, TOP_BYTES, TABLE_AT(struct live_stream, copy_bytes.rate) },
 };
 
 static const struct top_column memory_columns[] = {
-	{ "KIND", 0, 0, 0, TOP_TEXT, NULL, 0, memory_kind },
-	{ "ALLOCATIONS", 0, 0, 11, TOP_COUNT, memory_value, MEMORY_ALLOCATIONS, NULL },
-	{ "MEMORY", 'm', 0, 8, TOP_BYTES, memory_value, MEMORY_LIVE, NULL },
-	{ "PEAK", 'x', 0, 8, TOP_BYTES, memory_value, MEMORY_PEAK, NULL },
+	{ "KIND", 0, 0, 0, TOP_TEXT, .text = memory_kind },
+	{ "ALLOCATIONS", 0, 0, 11, TOP_COUNT, TABLE_AT(struct live_memory, count) },
+	{ "MEMORY", 'm', 0, 8, TOP_BYTES, TABLE_AT(struct live_memory, bytes) },
+	{ "PEAK", 'x', 0, 8, TOP_BYTES, TABLE_AT(struct live_memory, peak_bytes) },
 };
 
 static const struct top_column transfer_columns[] = {
-	{ "DIRECTION", 0, 0, 0, TOP_TEXT, NULL, 0, direction },
-	{ "COPIES", 'c', 0, 8, TOP_COUNT, transfer_value, LIVE_COPIES, NULL },
-	{ "COPIES/s", 0, 0, 8, TOP_COUNT, transfer_value, LIVE_COPIES + TRANSFER_RATE, NULL },
-	{ "BYTES", 'b', 0, 6, TOP_BYTES, transfer_value, LIVE_COPY_BYTES, NULL },
-	{ "BYTES/s", 0, 0, 7, TOP_BYTES, transfer_value, LIVE_COPY_BYTES + TRANSFER_RATE, NULL },
+	{ "DIRECTION", 0, 0, 0, TOP_TEXT, .text = direction },
+	{ "COPIES", 'c', 0, 8, TOP_COUNT, .value = transfer_copies },
+	{ "COPIES/s", 0, 0, 8, TOP_COUNT, .value = transfer_copies_rate },
+	{ "BYTES", 'b', 0, 6, TOP_BYTES, .value = transfer_bytes },
+	{ "BYTES/s", 0, 0, 7, TOP_BYTES, .value = transfer_bytes_rate },
 };
 
-#define COLUMNS(table) table, sizeof(table) / sizeof(*(table))
-
 const struct top_table_description top_tables[TOP_TABLES] = {
-	[TOP_PROCESSES] = { "processes", "no process has called CUDA yet", COLUMNS(process_columns),
-	                    4 },
-	[TOP_KERNELS] = { "kernels", "no kernel was launched yet", COLUMNS(kernel_columns), 1 },
-	[TOP_FUNCTIONS] = { "functions", "no call yet", COLUMNS(function_columns), 6 },
-	[TOP_STREAMS] = { "streams", "no launch and no copy yet", COLUMNS(stream_columns), 1 },
-	[TOP_MEMORY] = { "memory", "no memory was allocated yet", COLUMNS(memory_columns), 2 },
-	[TOP_TRANSFERS] = { "transfers", "nothing was copied yet", COLUMNS(transfer_columns), 3 },
+	[TOP_PROCESSES] = { "processes", "no process has called CUDA yet",
+	                    TABLE_COLUMNS(process_columns), 4 },
+	[TOP_KERNELS] = { "kernels", "no kernel was launched yet", TABLE_COLUMNS(kernel_columns),
+	                  1 },
+	[TOP_FUNCTIONS] = { "functions", "no call yet", TABLE_COLUMNS(function_columns), 6 },
+	[TOP_STREAMS] = { "streams", "no launch and no copy yet", TABLE_COLUMNS(stream_columns),
+	                  1 },
+	[TOP_MEMORY] = { "memory", "no memory was allocated yet", TABLE_COLUMNS(memory_columns),
+	                 2 },
+	[TOP_TRANSFERS] = { "transfers", "nothing was copied yet", TABLE_COLUMNS(transfer_columns),
+	                    3 },
 };
 
 bool top_column_shown(const struct top_column *column, size_t columns, bool gpu_times)
@@ -355,7 +310,7 @@ void top_cell(const struct top_column *column, const struct top_page *page,
 		buf_free(&text);
 		return;
 	}
-	value = column->value(page, row, column->which);
+	value = value_of(column, page, row);
 	if (value < 0)
 		buf_putc(out, '-');
 	else if (column->format == TOP_NUMBER)
@@ -381,7 +336,7 @@ const struct live_process *top_opened(const struct top_page *page, const struct 
 	return NULL;
 }
 
-/* The item of row `i`, NULL where that row is an index; false where there is no such row. */
+/* Row `i` and its item, NULL for directions; false where there is no such row. */
 static bool row_at(const struct live_process *process, enum top_table table, size_t i,
                    struct top_row *row)
 {
@@ -397,6 +352,7 @@ static bool row_at(const struct live_process *process, enum top_table table, siz
 		row->item = &process->streams[i];
 		return i < process->n_streams;
 	case TOP_MEMORY:
+		row->item = &process->memory[i];
 		return i < MEMORY_COUNT;
 	default:
 		return i < DIRECTION_COUNT;
@@ -465,8 +421,7 @@ static int compare(const void *one, const void *two, void *data)
 	if (s->column->text) {
 		order = compare_texts(s->column, a, b);
 	} else {
-		double x = s->column->value(s->page, a, s->column->which);
-		double y = s->column->value(s->page, b, s->column->which);
+		double x = value_of(s->column, s->page, a), y = value_of(s->column, s->page, b);
 
 		order = x < y ? 1 : x > y ? -1 : 0;
 		if (s->column->format == TOP_NUMBER)
@@ -497,7 +452,8 @@ struct top_row *top_rows(const struct top_page *page, const struct top_view *vie
 	if (opened)
 		*n = detail_rows(opened, view->table, rows);
 	for (; view->table == TOP_PROCESSES && *n < snapshot->n_processes; (*n)++)
-		rows[*n].process = &snapshot->processes[*n];
+		rows[*n] = (struct top_row){ .process = &snapshot->processes[*n],
+			                     .item = &snapshot->processes[*n] };
 	if (*n)
 		qsort_r(rows, *n, sizeof(*rows), compare, &sorting);
 	return rows;

@@ -4,12 +4,13 @@
 #define CUSCOPE_LIVE_TOP_TOP_TABLES_H
 
 #include "live/top/top.h"
+#include "table/table.h"
 
 #define TOP_UNKNOWN (-1.0) /* a value that is shown as "-" */
 
 struct top_row {
 	const struct live_process *process;
-	const void *item; /* live_function, live_kernel, live_stream; NULL: the process itself */
+	const void *item; /* live_process, live_function, live_kernel, live_stream, live_memory */
 	unsigned index;   /* kind of memory, direction */
 };
 
@@ -24,8 +25,10 @@ struct top_column {
 			     /* TOP_WITH_GPU: where GPU times are recorded */
 	unsigned char width; /* 0: takes what the others leave, once in a table */
 	enum top_format format;
-	double (*value)(const struct top_page *page, const struct top_row *row, unsigned which);
-	unsigned which;
+	/* A number is at a place of the row's item, or comes from a function, as texts do. */
+	enum table_field field;
+	unsigned offset, via;
+	double (*value)(const struct top_page *page, const struct top_row *row);
 	void (*text)(const struct top_row *row, struct buf *out); /* TOP_TEXT, TOP_NAME */
 };
 
