@@ -21,6 +21,15 @@ void live_add_process(struct buf *out, const struct process *process)
 	buf_putc(out, ')');
 }
 
+void live_process_cell(struct table *table, const struct process *process)
+{
+	struct buf text = { 0 };
+
+	live_add_process(&text, process);
+	table_text(table, text.data);
+	buf_free(&text);
+}
+
 void live_json_process(struct json *json, const struct process *process)
 {
 	json_u64(json, "pid", process->pid);
@@ -114,10 +123,22 @@ void live_histogram_json(struct json *json, const char *key, const uint64_t logs
 	json_close(json, ']');
 }
 
-void live_more(struct buf *out, size_t rows, const struct live_options *options)
+struct table *live_table(const struct live_out *out)
 {
-	if (rows > options->top)
-		buf_printf(out, "  ... and %zu more (--top)\n", rows - options->top);
+	return table_open(
+		&(struct table_options){ .page = out->text,
+	                                 .json = out->json,
+	                                 .width = out->options->width,
+	                                 .color = out->options->color,
+	                                 .top = out->options->top,
+	                                 .has = out->options->returns ? LIVE_RETURNS : 0 },
+		false);
+}
+
+void live_note_more(const struct live_out *out, size_t rows)
+{
+	if (rows > out->options->top)
+		table_note(out->table, "... and %zu more (--top)", rows - out->options->top);
 }
 
 /* ---- what a page says of itself ------------------------------------------------------------ */
@@ -153,6 +174,21 @@ static void add_losses(const struct watch_page *page, struct buf *out)
 		missed_text(out, &run);
 }
 
+static void add_parts(const struct watch_page *page, const struct live_options *options,
+                      struct buf *text, struct json *json)
+{
+	struct live_out out = { .page = page, .options = options, .text = text, .json = json };
+
+	out.table = live_table(&out);
+	if (page->memory)
+		(json ? live_memory_json : live_memory_text)(&out);
+	if (page->launches)
+		live_launches(&out);
+	if (page->copies)
+		live_copies(&out);
+	table_close(out.table);
+}
+
 void live_text(const struct watch_page *page, const struct live_options *options, struct buf *out)
 {
 	size_t from = out->len;
@@ -161,12 +197,7 @@ void live_text(const struct watch_page *page, const struct live_options *options
 	buf_puts(out, page->last ? ", at the end, after " : ", after ");
 	buf_duration(out, page->time_ns - page->begin_ns);
 	buf_putc(out, '\n');
-	if (page->memory)
-		live_memory_text(page, options, out);
-	if (page->launches)
-		live_launches_text(page, options, out);
-	if (page->copies)
-		live_copies_text(page, options, out);
+	add_parts(page, options, out, NULL);
 	add_losses(page, out);
 	buf_putc(out, '\n');
 	text_wrap_lines(out, from, options->width);
@@ -185,12 +216,7 @@ void live_json(const struct watch_page *page, const struct live_options *options
 	json_u64(&json, "time_ns", page->time_ns + page->realtime_offset_ns);
 	json_fixed(&json, "elapsed_s", (page->time_ns - page->begin_ns) / 1000000, 3);
 	json_fixed(&json, "interval_s", (page->time_ns - page->before_ns) / 1000000, 3);
-	if (page->memory)
-		live_memory_json(page, options, &json);
-	if (page->launches)
-		live_launches_json(page, options, &json);
-	if (page->copies)
-		live_copies_json(page, options, &json);
+	add_parts(page, options, NULL, &json);
 	json_open(&json, "missed", '{');
 	missed_json(&json, &run);
 	json_u64(&json, "no_room", page->lost_rows);

@@ -9,6 +9,7 @@
 #include "live/places.h"
 #include "base/json.h"
 #include "capture/watch/watch.h"
+#include "table/table.h"
 
 struct live_options {
 	size_t width;                /* columns of the terminal, 0: do not cut lines */
@@ -30,23 +31,30 @@ void live_json(const struct watch_page *page, const struct live_options *options
 void live_classic(const struct watch_page *page, const struct live_options *options,
                   struct buf *out);
 
-/* ---- parts of it; private to src/output ---------------------------------------------------- */
+/* ---- parts of it; private to src/live ------------------------------------------------------ */
 
-void live_memory_text(const struct watch_page *page, const struct live_options *options,
-                      struct buf *out);
-void live_memory_json(const struct watch_page *page, const struct live_options *options,
-                      struct json *json);
-void live_launches_text(const struct watch_page *page, const struct live_options *options,
-                        struct buf *out);
-void live_launches_json(const struct watch_page *page, const struct live_options *options,
-                        struct json *json);
-void live_copies_text(const struct watch_page *page, const struct live_options *options,
-                      struct buf *out);
-void live_copies_json(const struct watch_page *page, const struct live_options *options,
-                      struct json *json);
+enum { LIVE_RETURNS = 1 }; /* what columns need: calls were timed */
 
-/* "1234 (train)" as one cell's text. */
+struct live_out {
+	const struct watch_page *page;
+	const struct live_options *options;
+	struct table *table;
+	struct buf *text;  /* NULL: json */
+	struct json *json; /* NULL: text */
+};
+
+/* The table that a page writes its rows with; its caller closes it. */
+struct table *live_table(const struct live_out *out);
+
+void live_memory_text(const struct live_out *out);
+void live_memory_json(const struct live_out *out);
+void live_memory_failures(const struct live_out *out);
+void live_launches(const struct live_out *out);
+void live_copies(const struct live_out *out);
+
+/* "1234 (train)", and as a cell. */
 void live_add_process(struct buf *out, const struct process *process);
+void live_process_cell(struct table *table, const struct process *process);
 
 /* The keys "pid" and "process". */
 void live_json_process(struct json *json, const struct process *process);
@@ -66,7 +74,7 @@ void live_histogram_text(const uint64_t logs[WATCH_LOGS], enum live_unit unit, s
 /* [{"from": 256, "count": 12}, ...]: only those that count. */
 void live_histogram_json(struct json *json, const char *key, const uint64_t logs[WATCH_LOGS]);
 
-/* "  ... and 12 more (--top)", if there are. */
-void live_more(struct buf *out, size_t rows, const struct live_options *options);
+/* In a text: "... and 12 more (--top)", if there are. */
+void live_note_more(const struct live_out *out, size_t rows);
 
 #endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
+/* What was copied and set, by process, direction and memory of the host. */
 #include "live/live.h"
 
-#include "table/columns.h"
 #include "base/number.h"
-#include "base/text.h"
 
 static const char *const host_texts[WATCH_HOST_COUNT] = {
 	[WATCH_HOST_NONE] = "-",
@@ -18,10 +17,29 @@ static const char *const host_names[WATCH_HOST_COUNT] = {
 	[WATCH_HOST_MANAGED] = "managed",
 };
 
-static const char *direction_of(const struct watch_copies_row *row)
-{
-	return row->set ? "set" : row->direction ? api_direction_name(row->direction) : "?";
-}
+#define AT(member) TABLE_AT(struct watch_copies_row, member)
+
+static const struct table_column columns[] = {
+	{ "PROCESS", TABLE_WORDS },
+	{ TABLE_JSON(TABLE_VIA(struct watch_copies_row, process, pid), "pid") },
+	{ TABLE_JSON(TABLE_VIA(struct watch_copies_row, process, comm), "process") },
+	{ TABLE_JSON(AT(ended), "ended") },
+	{ "DIRECTION", TABLE_WORDS, .key = "direction" },
+	{ "CALL", TABLE_WORDS },
+	{ TABLE_JSON(AT(async), "async") },
+	{ "HOST MEMORY", TABLE_WORDS },
+	{ .key = "host", .flags = TABLE_ABSENT },
+	{ "CALLS", TABLE_NUMBER, AT(calls), "calls" },
+	{ "BYTES", TABLE_BYTES, AT(bytes), "bytes" },
+	{ .key = "calls_per_second", .decimals = 3 },
+	{ "NOW", TABLE_RATE, .key = "bytes_per_second", .flags = TABLE_NO_ZERO },
+	{ TABLE_JSON(AT(unsized), "unknown_size") },
+	{ TABLE_JSON(AT(captured), "captured") },
+	{ TABLE_JSON(AT(failed), "failed") },
+	{ "IN CALLS", TABLE_DURATION, AT(ns), "call_ns", .needs = LIVE_RETURNS },
+	{ "LONGEST", TABLE_DURATION, AT(max_ns), "max_call_ns", .needs = LIVE_RETURNS },
+	{ "WHILE IN CALL", TABLE_RATE, .flags = TABLE_NO_ZERO, .needs = LIVE_RETURNS },
+};
 
 /* Bytes a second of the time that was spent in the calls: 0 where that says nothing. */
 static uint64_t rate_in_calls(const struct watch_copies_row *row)
@@ -31,43 +49,35 @@ static uint64_t rate_in_calls(const struct watch_copies_row *row)
 	return number_u64((double)row->bytes * 1e9 / (double)row->ns);
 }
 
-static void add_speed(struct columns *table, uint64_t bytes)
+static const char *direction_of(const struct watch_copies_row *row)
 {
-	if (bytes) {
-		buf_bytes(&table->cells, bytes);
-		buf_puts(&table->cells, "/s");
-	} else {
-		buf_putc(&table->cells, '-');
-	}
-	columns_end_cell(table);
+	return row->set ? "set" : row->direction ? api_direction_name(row->direction) : "?";
 }
 
-static void add_row(struct columns *table, const struct watch_page *page,
-                    const struct watch_copies_row *row, bool returns)
+static void add_row(const struct live_out *out, const struct watch_copies_row *row)
 {
-	struct buf *cells = &table->cells;
+	struct table *table = out->table;
 
-	live_add_process(cells, row->process);
-	columns_end_cell(table);
-	columns_text(table, direction_of(row));
-	columns_text(table, row->async ? "async" : "sync");
-	columns_text(table, host_texts[row->host]);
-	buf_u64(cells, row->calls);
-	columns_end_cell(table);
-	buf_bytes(cells, row->bytes);
-	columns_end_cell(table);
-	add_speed(table, live_rate_thousandths(page, row->bytes, row->bytes_before) / 1000);
-	if (!returns)
-		return;
-	buf_duration(cells, row->ns);
-	columns_end_cell(table);
-	buf_duration(cells, row->max_ns);
-	columns_end_cell(table);
-	add_speed(table, rate_in_calls(row));
+	live_process_cell(table, row->process);
+	table_fields(table, row);
+	table_text(table, direction_of(row));
+	table_text(table, row->async ? "async" : "sync");
+	table_fields(table, row);
+	table_text(table, host_texts[row->host]);
+	table_text(table, host_names[row->host]);
+	table_fields(table, row);
+	table_u64(table, live_rate_thousandths(out->page, row->calls, row->calls_before));
+	table_u64(table, live_rate_thousandths(out->page, row->bytes, row->bytes_before) / 1000);
+	table_fields(table, row);
+	table_u64(table, rate_in_calls(row));
+	if (out->json)
+		live_histogram_json(out->json, "calls_by_bytes", row->sizes);
+	table_end_row(table);
 }
 
-static void add_notes(const struct watch_copies *copies, struct buf *out)
+static void add_notes(const struct live_out *out)
 {
+	const struct watch_copies *copies = out->page->copies;
 	uint64_t unsized = 0, captured = 0, failed = 0;
 
 	for (size_t i = 0; i < copies->n_rows; i++) {
@@ -76,13 +86,13 @@ static void add_notes(const struct watch_copies *copies, struct buf *out)
 		failed += copies->rows[i].failed;
 	}
 	if (unsized)
-		buf_printf(out, "  %llu of the calls are of an unknown size: batches, arrays\n",
+		table_note(out->table, "%llu of the calls are of an unknown size: batches, arrays",
 		           (unsigned long long)unsized);
 	if (captured)
-		buf_printf(out, "  %llu calls were recorded into a graph and did not run\n",
+		table_note(out->table, "%llu calls were recorded into a graph and did not run",
 		           (unsigned long long)captured);
 	if (failed)
-		buf_printf(out, "  %llu calls failed\n", (unsigned long long)failed);
+		table_note(out->table, "%llu calls failed", (unsigned long long)failed);
 }
 
 static void add_sizes(const struct watch_copies *copies, struct buf *out)
@@ -106,79 +116,44 @@ static uint64_t sum(const struct watch_copies *copies, bool before)
 	return total;
 }
 
-void live_copies_text(const struct watch_page *page, const struct live_options *options,
-                      struct buf *out)
+static void add_head(const struct live_out *out)
 {
-	const struct watch_copies *copies = page->copies;
-	struct columns table;
+	const struct watch_copies *copies = out->page->copies;
+	uint64_t bytes = sum(copies, false);
+	uint64_t now = live_rate_thousandths(out->page, bytes, sum(copies, true)) / 1000;
+
+	if (out->json) {
+		json_u64(out->json, "bytes", bytes);
+		json_u64(out->json, "bytes_per_second", now);
+		return;
+	}
+	buf_puts(out->text, "Copies and sets: ");
+	buf_bytes(out->text, bytes);
+	buf_puts(out->text, ", ");
+	buf_bytes(out->text, now);
+	buf_puts(out->text, " a second\n");
+}
+
+void live_copies(const struct live_out *out)
+{
+	const struct watch_copies *copies = out->page->copies;
 	size_t shown = 0;
 
-	buf_puts(out, "Copies and sets: ");
-	buf_bytes(out, sum(copies, false));
-	buf_puts(out, ", ");
-	buf_bytes(out, live_rate_thousandths(page, sum(copies, false), sum(copies, true)) / 1000);
-	buf_puts(out, " a second\n");
-	if (!copies->n_rows)
-		return;
-	if (options->returns)
-		columns_init(&table, "llllrrrrrr",
-		             "PROCESS|DIRECTION|CALL|HOST MEMORY|CALLS|BYTES|NOW|IN CALLS|LONGEST|"
-		             "WHILE IN CALL");
-	else
-		columns_init(&table, "llllrrr",
-		             "PROCESS|DIRECTION|CALL|HOST MEMORY|CALLS|BYTES|NOW");
+	if (out->json)
+		json_open(out->json, "bandwidth", '{');
+	add_head(out);
+	table_begin(out->table, "rows", NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < copies->n_rows; i++) {
-		if (copies->rows[i].calls && shown++ < options->top)
-			add_row(&table, page, &copies->rows[i], options->returns);
+		if (!out->json && !copies->rows[i].calls)
+			continue;
+		add_row(out, &copies->rows[i]);
+		shown++;
 	}
-	table.screen = options->width;
-	columns_print(&table, out);
-	live_more(out, shown, options);
-	add_notes(copies, out);
-	add_sizes(copies, out);
-}
-
-/* ---- JSON ---------------------------------------------------------------------------------- */
-
-static void row_json(struct json *json, const struct watch_page *page,
-                     const struct watch_copies_row *row, bool returns)
-{
-	json_open(json, NULL, '{');
-	live_json_process(json, row->process);
-	json_bool(json, "ended", row->ended);
-	json_string(json, "direction", direction_of(row));
-	json_bool(json, "async", row->async);
-	if (row->host)
-		json_string(json, "host", host_names[row->host]);
-	json_u64(json, "calls", row->calls);
-	json_u64(json, "bytes", row->bytes);
-	json_fixed(json, "calls_per_second",
-	           live_rate_thousandths(page, row->calls, row->calls_before), 3);
-	json_u64(json, "bytes_per_second",
-	         live_rate_thousandths(page, row->bytes, row->bytes_before) / 1000);
-	json_u64(json, "unknown_size", row->unsized);
-	json_u64(json, "captured", row->captured);
-	json_u64(json, "failed", row->failed);
-	if (returns) {
-		json_u64(json, "call_ns", row->ns);
-		json_u64(json, "max_call_ns", row->max_ns);
-	}
-	live_histogram_json(json, "calls_by_bytes", row->sizes);
-	json_close(json, '}');
-}
-
-void live_copies_json(const struct watch_page *page, const struct live_options *options,
-                      struct json *json)
-{
-	const struct watch_copies *copies = page->copies;
-
-	json_open(json, "bandwidth", '{');
-	json_u64(json, "bytes", sum(copies, false));
-	json_u64(json, "bytes_per_second",
-	         live_rate_thousandths(page, sum(copies, false), sum(copies, true)) / 1000);
-	json_open(json, "rows", '[');
-	for (size_t i = 0; i < copies->n_rows; i++)
-		row_json(json, page, &copies->rows[i], options->returns);
-	json_close(json, ']');
-	json_close(json, '}');
+	live_note_more(out, shown);
+	add_notes(out);
+	table_end(out->table, NULL);
+	if (out->json)
+		json_close(out->json, '}');
+	else if (copies->n_rows)
+		add_sizes(copies, out->text);
 }

@@ -1,11 +1,34 @@
 // SPDX-License-Identifier: MIT
+/* What was launched, by process and kernel. */
 #include "live/live.h"
 
-#include "table/columns.h"
-#include "base/text.h"
+#include <string.h>
 
 #define SHAPES_TEXT 3 /* shapes of a kernel, on its line */
 #define SHAPES_JSON 32
+
+#define AT(member) TABLE_AT(struct watch_kernel, member)
+
+static const struct table_column columns[] = {
+	{ "PROCESS", TABLE_WORDS },
+	{ TABLE_JSON(TABLE_VIA(struct watch_kernel, process, pid), "pid") },
+	{ TABLE_JSON(TABLE_VIA(struct watch_kernel, process, comm), "process") },
+	{ TABLE_JSON(AT(ended), "ended") },
+	{ TABLE_JSON(TABLE_VIA(struct watch_kernel, kernel, name), "kernel"), TABLE_ABSENT },
+	{ TABLE_JSON(TABLE_VIA(struct watch_kernel, kernel, resolved), "resolved"), TABLE_ABSENT },
+	{ .key = "graph", .flags = TABLE_ABSENT },
+	{ "LAUNCHES", TABLE_NUMBER, AT(count), "launches" },
+	{ "/S", TABLE_FIGURE },
+	{ .key = "per_second", .decimals = 3 },
+	{ "AVG CALL", TABLE_FIGURE, .needs = LIVE_RETURNS },
+	{ "MAX CALL", TABLE_FIGURE, .needs = LIVE_RETURNS },
+	{ "CAPTURED", TABLE_NUMBER, AT(captured), "captured" },
+	{ "FAILED", TABLE_NUMBER, AT(failed), "failed" },
+	{ TABLE_JSON(AT(ns), "call_ns"), .needs = LIVE_RETURNS },
+	{ TABLE_JSON(AT(max_ns), "max_call_ns"), .needs = LIVE_RETURNS },
+	{ "GRID x BLOCK", TABLE_WORDS },
+	{ "KERNEL", TABLE_TEXT },
+};
 
 /* "(196,1,1)x(256,1,1)" */
 static void add_shape(struct buf *out, const struct watch_shape *shape)
@@ -32,113 +55,6 @@ static void add_shapes(struct buf *out, const struct watch_kernel *kernel)
 		buf_printf(out, " +%zu", kernel->n_shapes - SHAPES_TEXT);
 }
 
-static void add_name(struct buf *out, const struct watch_kernel *kernel)
-{
-	if (kernel->kernel)
-		text_add_safe(out, kernel->kernel->name);
-	else
-		buf_printf(out, "graph 0x%llx", (unsigned long long)kernel->handle);
-}
-
-/* Launches of kernels, or of graphs, in all and at the page before. */
-static struct totals {
-	uint64_t now, before;
-} sum(const struct watch_launches *launches, bool graphs)
-{
-	struct totals totals = { 0 };
-
-	for (size_t i = 0; i < launches->n_kernels; i++) {
-		const struct watch_kernel *kernel = &launches->kernels[i];
-
-		if (!kernel->kernel != graphs)
-			continue;
-		totals.now += kernel->count;
-		totals.before += kernel->before;
-	}
-	return totals;
-}
-
-static void add_row(struct columns *table, const struct watch_page *page,
-                    const struct watch_kernel *kernel, bool returns)
-{
-	struct buf *cells = &table->cells;
-
-	live_add_process(cells, kernel->process);
-	columns_end_cell(table);
-	buf_u64(cells, kernel->count);
-	columns_end_cell(table);
-	live_add_rate(cells, page, kernel->count, kernel->before);
-	columns_end_cell(table);
-	if (returns) {
-		if (kernel->timed)
-			buf_duration(cells, kernel->ns / kernel->timed);
-		columns_end_cell(table);
-		if (kernel->timed)
-			buf_duration(cells, kernel->max_ns);
-		columns_end_cell(table);
-	}
-	buf_u64(cells, kernel->captured);
-	columns_end_cell(table);
-	buf_u64(cells, kernel->failed);
-	columns_end_cell(table);
-	add_shapes(cells, kernel);
-	columns_end_cell(table);
-	add_name(cells, kernel);
-	columns_end_cell(table);
-}
-
-static void add_histogram(const struct watch_launches *launches, const char *title, bool durations,
-                          struct buf *out)
-{
-	uint64_t logs[WATCH_LOGS] = { 0 };
-
-	for (size_t k = 0; k < launches->n_kernels; k++) {
-		const struct watch_kernel *kernel = &launches->kernels[k];
-
-		for (int i = 0; i < WATCH_LOGS; i++)
-			logs[i] += durations ? kernel->duration[i] : kernel->threads[i];
-	}
-	buf_puts(out, title);
-	live_histogram_text(logs, durations ? LIVE_NS : LIVE_NUMBER, out);
-}
-
-void live_launches_text(const struct watch_page *page, const struct live_options *options,
-                        struct buf *out)
-{
-	const struct watch_launches *launches = page->launches;
-	struct totals kernels = sum(launches, false), graphs = sum(launches, true);
-	struct columns table;
-
-	buf_printf(out, "Launches: %llu kernels, ", (unsigned long long)kernels.now);
-	live_add_rate(out, page, kernels.now, kernels.before);
-	buf_puts(out, " a second");
-	if (graphs.now) {
-		buf_printf(out, "; %llu graphs, ", (unsigned long long)graphs.now);
-		live_add_rate(out, page, graphs.now, graphs.before);
-		buf_puts(out, " a second");
-	}
-	buf_putc(out, '\n');
-	if (!launches->n_kernels)
-		return;
-	if (options->returns)
-		columns_init(&table, "lrrrrrrll",
-		             "PROCESS|LAUNCHES|/S|AVG CALL|MAX CALL|CAPTURED|FAILED|GRID x BLOCK|"
-		             "KERNEL");
-	else
-		columns_init(&table, "lrrrrll",
-		             "PROCESS|LAUNCHES|/S|CAPTURED|FAILED|GRID x BLOCK|KERNEL");
-	table.screen = options->width;
-	for (size_t i = 0; i < launches->n_kernels && i < options->top; i++)
-		add_row(&table, page, &launches->kernels[i], options->returns);
-	columns_print(&table, out);
-	live_more(out, launches->n_kernels, options);
-	add_histogram(launches, "  threads of a launch\n", false, out);
-	if (options->returns)
-		add_histogram(launches, "  time in the launching call\n", true, out);
-}
-
-/* ---- JSON ---------------------------------------------------------------------------------- */
-
 static void dims_json(struct json *json, const char *key, const uint32_t dims[3])
 {
 	json_open(json, key, '[');
@@ -164,50 +80,136 @@ static void shapes_json(struct json *json, const struct watch_kernel *kernel)
 	json_close(json, ']');
 }
 
-static void kernel_json(struct json *json, const struct watch_page *page,
-                        const struct watch_kernel *kernel, bool returns)
+static void details_json(const struct live_out *out, const struct watch_kernel *kernel)
 {
-	char handle[24];
-
-	json_open(json, NULL, '{');
-	live_json_process(json, kernel->process);
-	json_bool(json, "ended", kernel->ended);
-	if (kernel->kernel) {
-		json_string(json, "kernel", kernel->kernel->name);
-		json_bool(json, "resolved", kernel->kernel->resolved);
-	} else {
-		snprintf(handle, sizeof(handle), "0x%llx", (unsigned long long)kernel->handle);
-		json_string(json, "graph", handle);
-	}
-	json_u64(json, "launches", kernel->count);
-	json_fixed(json, "per_second", live_rate_thousandths(page, kernel->count, kernel->before),
-	           3);
-	json_u64(json, "captured", kernel->captured);
-	json_u64(json, "failed", kernel->failed);
-	if (returns) {
-		json_u64(json, "call_ns", kernel->ns);
-		json_u64(json, "max_call_ns", kernel->max_ns);
-		live_histogram_json(json, "calls_by_ns", kernel->duration);
-	}
-	live_histogram_json(json, "launches_by_threads", kernel->threads);
-	shapes_json(json, kernel);
-	json_close(json, '}');
+	if (out->options->returns)
+		live_histogram_json(out->json, "calls_by_ns", kernel->duration);
+	live_histogram_json(out->json, "launches_by_threads", kernel->threads);
+	shapes_json(out->json, kernel);
 }
 
-void live_launches_json(const struct watch_page *page, const struct live_options *options,
-                        struct json *json)
+static void duration_cell(struct table *table, const struct watch_kernel *kernel, uint64_t ns)
 {
-	const struct watch_launches *launches = page->launches;
+	struct buf text = { 0 };
 
-	struct totals kernels = sum(launches, false), graphs = sum(launches, true);
+	buf_puts(&text, "");
+	if (kernel->timed)
+		buf_duration(&text, ns);
+	table_text(table, text.data);
+	buf_free(&text);
+}
 
-	json_open(json, "launches", '{');
-	json_u64(json, "kernel_launches", kernels.now);
-	json_u64(json, "graph_launches", graphs.now);
-	json_fixed(json, "per_second", live_rate_thousandths(page, kernels.now, kernels.before), 3);
-	json_open(json, "kernels", '[');
+static void shapes_cell(struct table *table, const struct watch_kernel *kernel)
+{
+	struct buf text = { 0 };
+
+	buf_puts(&text, "");
+	add_shapes(&text, kernel);
+	table_text(table, text.data);
+	buf_free(&text);
+}
+
+static void add_row(const struct live_out *out, const struct watch_kernel *kernel)
+{
+	struct buf graph = { 0 }, rate = { 0 };
+	struct table *table = out->table;
+
+	if (!kernel->kernel)
+		buf_printf(&graph, "graph 0x%llx", (unsigned long long)kernel->handle);
+	live_add_rate(&rate, out->page, kernel->count, kernel->before);
+	live_process_cell(table, kernel->process);
+	table_fields(table, kernel);
+	table_text(table, graph.data ? graph.data + strlen("graph ") : NULL);
+	table_fields(table, kernel);
+	table_text(table, rate.data);
+	table_u64(table, live_rate_thousandths(out->page, kernel->count, kernel->before));
+	duration_cell(table, kernel, kernel->timed ? kernel->ns / kernel->timed : 0);
+	duration_cell(table, kernel, kernel->max_ns);
+	table_fields(table, kernel);
+	shapes_cell(table, kernel);
+	table_text(table, graph.data ? graph.data : kernel->kernel->name);
+	if (out->json)
+		details_json(out, kernel);
+	table_end_row(table);
+	buf_free(&graph);
+	buf_free(&rate);
+}
+
+/* Launches of kernels, or of graphs, in all and at the page before. */
+static struct totals {
+	uint64_t now, before;
+} sum(const struct watch_launches *launches, bool graphs)
+{
+	struct totals totals = { 0 };
+
+	for (size_t i = 0; i < launches->n_kernels; i++) {
+		const struct watch_kernel *kernel = &launches->kernels[i];
+
+		if (!kernel->kernel != graphs)
+			continue;
+		totals.now += kernel->count;
+		totals.before += kernel->before;
+	}
+	return totals;
+}
+
+static void add_histogram(const struct watch_launches *launches, const char *title, bool durations,
+                          struct buf *out)
+{
+	uint64_t logs[WATCH_LOGS] = { 0 };
+
+	for (size_t k = 0; k < launches->n_kernels; k++) {
+		const struct watch_kernel *kernel = &launches->kernels[k];
+
+		for (int i = 0; i < WATCH_LOGS; i++)
+			logs[i] += durations ? kernel->duration[i] : kernel->threads[i];
+	}
+	buf_puts(out, title);
+	live_histogram_text(logs, durations ? LIVE_NS : LIVE_NUMBER, out);
+}
+
+static void add_head(const struct live_out *out)
+{
+	struct totals kernels = sum(out->page->launches, false);
+	struct totals graphs = sum(out->page->launches, true);
+
+	if (out->json) {
+		json_u64(out->json, "kernel_launches", kernels.now);
+		json_u64(out->json, "graph_launches", graphs.now);
+		json_fixed(out->json, "per_second",
+		           live_rate_thousandths(out->page, kernels.now, kernels.before), 3);
+		return;
+	}
+	buf_printf(out->text, "Launches: %llu kernels, ", (unsigned long long)kernels.now);
+	live_add_rate(out->text, out->page, kernels.now, kernels.before);
+	buf_puts(out->text, " a second");
+	if (graphs.now) {
+		buf_printf(out->text, "; %llu graphs, ", (unsigned long long)graphs.now);
+		live_add_rate(out->text, out->page, graphs.now, graphs.before);
+		buf_puts(out->text, " a second");
+	}
+	buf_putc(out->text, '\n');
+}
+
+void live_launches(const struct live_out *out)
+{
+	const struct watch_launches *launches = out->page->launches;
+
+	if (out->json)
+		json_open(out->json, "launches", '{');
+	add_head(out);
+	table_begin(out->table, "kernels", NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < launches->n_kernels; i++)
-		kernel_json(json, page, &launches->kernels[i], options->returns);
-	json_close(json, ']');
-	json_close(json, '}');
+		add_row(out, &launches->kernels[i]);
+	live_note_more(out, launches->n_kernels);
+	table_end(out->table, NULL);
+	if (out->json) {
+		json_close(out->json, '}');
+		return;
+	}
+	if (!launches->n_kernels)
+		return;
+	add_histogram(launches, "  threads of a launch\n", false, out->text);
+	if (out->options->returns)
+		add_histogram(launches, "  time in the launching call\n", true, out->text);
 }

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "table/columns.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cuda/error.h"
@@ -13,50 +12,26 @@
 #define PLACE_MOST   100 /* where no terminal says how much there is */
 #define FAILURES_MAX 5
 
-struct printer {
-	const struct watch_page *page;
-	const struct live_options *options;
-	struct buf *out;
-};
-
 /* ---- pieces -------------------------------------------------------------------------------- */
 
-static void title(const struct printer *p, const char *text)
+static void title(const struct live_out *p, const char *text)
 {
-	buf_printf(p->out, p->options->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
-}
-
-static void end_cell(struct columns *table)
-{
-	columns_end_cell(table);
-}
-
-static void bytes_cell(struct columns *table, uint64_t bytes)
-{
-	buf_bytes(&table->cells, bytes);
-	end_cell(table);
-}
-
-static void count_cell(struct columns *table, uint64_t n)
-{
-	buf_u64(&table->cells, n);
-	end_cell(table);
+	buf_printf(p->text, p->options->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
 }
 
 /* "+1.20 MiB/s" */
-static void rate_cell(const struct printer *p, struct columns *table, int64_t bytes)
+static void add_growth(const struct live_out *p, struct buf *out, int64_t bytes)
 {
 	uint64_t ns = p->page->time_ns - p->page->before_ns;
 	double rate = ns ? (double)bytes * 1e9 / (double)ns : 0;
 
-	if (rate) {
-		buf_putc(&table->cells, rate < 0 ? '-' : '+');
-		buf_bytes(&table->cells, number_u64(rate < 0 ? -rate : rate));
-		buf_puts(&table->cells, "/s");
-	} else {
-		buf_putc(&table->cells, '0');
+	if (!rate) {
+		buf_putc(out, '0');
+		return;
 	}
-	end_cell(table);
+	buf_putc(out, rate < 0 ? '-' : '+');
+	buf_bytes(out, number_u64(rate < 0 ? -rate : rate));
+	buf_puts(out, "/s");
 }
 
 /* "812 ms", "9.1 s", "4 min", "3 h" */
@@ -74,15 +49,7 @@ static void add_age(struct buf *out, uint64_t ns)
 		buf_printf(out, "%llu h", (unsigned long long)seconds / 3600);
 }
 
-static void process_cell(struct columns *table, const struct process *process, bool ended)
-{
-	live_add_process(&table->cells, process);
-	if (ended)
-		buf_puts(&table->cells, ", ended");
-	end_cell(table);
-}
-
-static uint64_t age_ns(const struct printer *p, uint64_t time_ns)
+static uint64_t age_ns(const struct live_out *p, uint64_t time_ns)
 {
 	return p->page->time_ns > time_ns ? p->page->time_ns - time_ns : 0;
 }
@@ -90,7 +57,7 @@ static uint64_t age_ns(const struct printer *p, uint64_t time_ns)
 /* ---- the head ------------------------------------------------------------------------------ */
 
 /* "Memory: 2 processes hold 1.20 GiB"; for one that ran before nothing is not the whole truth. */
-static void print_head(const struct printer *p)
+static void print_head(const struct live_out *p)
 {
 	const struct held_process *processes;
 	size_t n = places_processes(p->options->places, &processes), holding = 0;
@@ -101,27 +68,38 @@ static void print_head(const struct printer *p)
 		bytes += processes[i].memory->ended ? 0 : processes[i].memory->live.bytes;
 	}
 	if (!n) {
-		buf_puts(p->out,
+		buf_puts(p->text,
 		         "Memory: nothing was allocated since the watch began (what was there "
 		         "before is not known)\n");
 		return;
 	}
-	buf_printf(p->out, "Memory: %zu process%s hold%s ", holding, holding == 1 ? "" : "es",
+	buf_printf(p->text, "Memory: %zu process%s hold%s ", holding, holding == 1 ? "" : "es",
 	           holding == 1 ? "s" : "");
-	buf_bytes(p->out, bytes);
-	buf_putc(p->out, '\n');
+	buf_bytes(p->text, bytes);
+	buf_putc(p->text, '\n');
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static void kind_row(struct columns *table, const struct watch_memory_totals *totals)
+/* A process, or below it what it holds of one kind. */
+static const struct table_column process_columns[] = {
+	{ "PROCESS", TABLE_WORDS },        { "LIVE", TABLE_BYTES },    { "COUNT", TABLE_NUMBER },
+	{ "PEAK", TABLE_BYTES },           { "GROWTH", TABLE_FIGURE }, { "FAILED", TABLE_NUMBER },
+	{ "FREES UNKNOWN", TABLE_NUMBER },
+};
+
+static void kind_row(struct table *table, const struct watch_memory_totals *totals)
 {
-	buf_printf(&table->cells, "  %s", api_memory_name(totals->kind));
-	end_cell(table);
-	bytes_cell(table, totals->live.bytes);
-	count_cell(table, totals->live.count);
+	struct buf name = { 0 };
+
+	buf_printf(&name, "  %s", api_memory_name(totals->kind));
+	table_text(table, name.data);
+	table_u64(table, totals->live.bytes);
+	table_u64(table, totals->live.count);
 	for (int i = 0; i < 4; i++)
-		columns_text(table, "-");
+		table_unknown(table);
+	table_end_row(table);
+	buf_free(&name);
 }
 
 /* Kinds are told apart where there is something to tell apart. */
@@ -133,49 +111,54 @@ static bool is_all_device(const struct held_process *process)
 	return true;
 }
 
-static void process_rows(const struct printer *p, struct columns *table,
-                         const struct held_process *process)
+static void process_rows(const struct live_out *p, const struct held_process *process)
 {
 	const struct watch_process_memory *memory = process->memory;
+	struct buf who = { 0 }, growth = { 0 };
 
-	process_cell(table, memory->process, memory->ended);
-	bytes_cell(table, memory->live.bytes);
-	count_cell(table, memory->live.count);
-	bytes_cell(table, memory->peak_bytes);
-	rate_cell(p, table, process->grown_bytes);
-	count_cell(table, memory->failed);
-	count_cell(table, memory->unknown_frees);
+	live_add_process(&who, memory->process);
+	buf_puts(&who, memory->ended ? ", ended" : "");
+	add_growth(p, &growth, process->grown_bytes);
+	table_text(p->table, who.data);
+	table_u64(p->table, memory->live.bytes);
+	table_u64(p->table, memory->live.count);
+	table_u64(p->table, memory->peak_bytes);
+	table_text(p->table, growth.data);
+	table_u64(p->table, memory->failed);
+	table_u64(p->table, memory->unknown_frees);
+	table_end_row(p->table);
 	for (size_t i = 0; i < process->n_totals && !is_all_device(process); i++)
 		if (process->totals[i].live.count)
-			kind_row(table, &process->totals[i]);
+			kind_row(p->table, &process->totals[i]);
+	buf_free(&who);
+	buf_free(&growth);
 }
 
 /* Those that still run come first: of a long watch the last page has all that ever ended. */
-static void print_processes(const struct printer *p)
+static void print_processes(const struct live_out *p)
 {
 	const struct held_process *processes;
 	size_t n = places_processes(p->options->places, &processes), shown = 0;
-	struct columns table;
 
 	if (!n)
 		return;
-	columns_init(&table, "lrrrrrr", "PROCESS|LIVE|COUNT|PEAK|GROWTH|FAILED|FREES UNKNOWN");
+	buf_putc(p->text, '\n');
+	table_begin(p->table, NULL, NULL, TABLE_COLUMNS(process_columns));
+	table_whole(p->table);
 	for (int ended = 0; ended < 2; ended++) {
 		for (size_t i = 0; i < n && shown < p->options->top; i++) {
 			if (processes[i].memory->ended != ended)
 				continue;
-			process_rows(p, &table, &processes[i]);
+			process_rows(p, &processes[i]);
 			shown++;
 		}
 	}
-	buf_putc(p->out, '\n');
-	table.screen = p->options->width;
-	columns_print(&table, p->out);
-	live_more(p->out, n, p->options);
+	live_note_more(p, n);
+	table_end(p->table, NULL);
 }
 
 /* "12 (python) ended; it had not freed 3 allocations, 12.00 MiB" */
-static void print_ended(const struct printer *p)
+static void print_ended(const struct live_out *p)
 {
 	const struct held_process *processes;
 	size_t n = places_processes(p->options->places, &processes), ended = 0;
@@ -185,25 +168,26 @@ static void print_ended(const struct printer *p)
 
 		if (!process->memory->ended || ended++ >= p->options->top)
 			continue;
-		buf_putc(p->out, '\n');
-		live_add_process(p->out, process->memory->process);
-		buf_puts(p->out, " ended; ");
+		buf_putc(p->text, '\n');
+		live_add_process(p->text, process->memory->process);
+		buf_puts(p->text, " ended; ");
 		if (!process->unfreed.count) {
-			buf_puts(p->out, "it had freed everything\n");
+			buf_puts(p->text, "it had freed everything\n");
 			continue;
 		}
-		buf_printf(p->out, "it had not freed %llu allocation%s, ",
+		buf_printf(p->text, "it had not freed %llu allocation%s, ",
 		           (unsigned long long)process->unfreed.count,
 		           process->unfreed.count == 1 ? "" : "s");
-		buf_bytes(p->out, process->unfreed.bytes);
-		buf_putc(p->out, '\n');
+		buf_bytes(p->text, process->unfreed.bytes);
+		buf_putc(p->text, '\n');
 	}
-	live_more(p->out, ended, p->options);
+	if (ended > p->options->top)
+		buf_printf(p->text, "  ... and %zu more (--top)\n", ended - p->options->top);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static size_t place_width(const struct printer *p)
+static size_t place_width(const struct live_out *p)
 {
 	size_t width = p->options->width;
 
@@ -228,16 +212,14 @@ static void add_frame(struct buf *out, const struct frame *frame, size_t width)
 	buf_free(&short_name);
 }
 
-static void place_cell(const struct printer *p, struct columns *table,
-                       const struct held_place *place)
+static void add_place(const struct live_out *p, struct buf *out, const struct held_place *place)
 {
 	if (place->frames && place->place.frames)
-		add_frame(&table->cells, &place->frames[place->place.named], place_width(p));
+		add_frame(out, &place->frames[place->place.named], place_width(p));
 	else
-		buf_puts(&table->cells, "(no stack)");
+		buf_puts(out, "(no stack)");
 	if (place->stacks > 1)
-		buf_printf(&table->cells, "  by %zu ways", place->stacks);
-	end_cell(table);
+		buf_printf(out, "  by %zu ways", place->stacks);
 }
 
 static void add_trend(struct buf *out, const struct held_place *place)
@@ -251,62 +233,74 @@ static void add_trend(struct buf *out, const struct held_place *place)
 		buf_printf(out, " %ux", place->grew);
 }
 
-static void place_row(const struct printer *p, struct columns *table,
-                      const struct held_place *place)
+static const struct table_column place_columns[] = {
+	{ "BYTES", TABLE_BYTES }, { "COUNT", TABLE_NUMBER }, { "OLDEST", TABLE_FIGURE },
+	{ "TREND", TABLE_WORDS }, { "PID", TABLE_NUMBER },   { "FUNCTION", TABLE_WORDS },
+	{ "PLACE", TABLE_TEXT },
+};
+
+static void place_row(const struct live_out *p, struct table *table, const struct held_place *place)
 {
-	bytes_cell(table, place->ended ? place->bytes : place->older_bytes);
-	count_cell(table, place->ended ? place->count : place->older_count);
-	add_age(&table->cells, age_ns(p, place->oldest_ns));
-	end_cell(table);
-	add_trend(&table->cells, place);
-	end_cell(table);
-	buf_u64(&table->cells, place->process->pid);
-	end_cell(table);
-	columns_text(table, place->function ? place->function->name : api_memory_name(place->kind));
-	place_cell(p, table, place);
+	struct buf age = { 0 }, trend = { 0 }, where = { 0 };
+
+	add_age(&age, age_ns(p, place->oldest_ns));
+	add_trend(&trend, place);
+	add_place(p, &where, place);
+	table_u64(table, place->ended ? place->bytes : place->older_bytes);
+	table_u64(table, place->ended ? place->count : place->older_count);
+	table_text(table, age.data);
+	table_text(table, trend.data);
+	table_u64(table, place->process->pid);
+	table_text(table, place->function ? place->function->name : api_memory_name(place->kind));
+	table_text(table, where.data);
+	table_end_row(table);
+	buf_free(&age);
+	buf_free(&trend);
+	buf_free(&where);
 }
 
-static void print_stack(const struct printer *p, const struct held_place *place)
+static void print_stack(const struct live_out *p, const struct held_place *place)
 {
 	const struct place *where = &place->place;
 
 	for (size_t i = 0; place->frames && i < where->frames; i++) {
-		buf_printf(p->out, "    %s#%zu  ", i < 10 ? " " : "", i);
-		add_frame(p->out, &place->frames[i],
+		buf_printf(p->text, "    %s#%zu  ", i < 10 ? " " : "", i);
+		add_frame(p->text, &place->frames[i],
 		          p->options->width > 30 ? p->options->width - 20 : 400);
-		buf_putc(p->out, '\n');
+		buf_putc(p->text, '\n');
 	}
 	if (place->frames && where->deep)
-		buf_printf(p->out, "     ...  more frames than are recorded\n");
+		buf_printf(p->text, "     ...  more frames than are recorded\n");
 	else if (place->frames && where->ends_in) {
-		buf_puts(p->out, "     ...  cut short: no frame pointers in ");
-		text_add_safe(p->out, where->ends_in);
-		buf_putc(p->out, '\n');
+		buf_puts(p->text, "     ...  cut short: no frame pointers in ");
+		text_add_safe(p->text, where->ends_in);
+		buf_putc(p->text, '\n');
 	}
 }
 
 /* One line of a table; returns the next one. */
-static const char *print_line(const struct printer *p, const char *line, bool red)
+static const char *print_line(const struct live_out *p, const char *line, bool red)
 {
 	size_t len = strcspn(line, "\n");
 
-	buf_puts(p->out, red ? "\033[31m" : "");
-	buf_add(p->out, line, len);
-	buf_puts(p->out, red ? "\033[0m\n" : "\n");
+	buf_puts(p->text, red ? "\033[31m" : "");
+	buf_add(p->text, line, len);
+	buf_puts(p->text, red ? "\033[0m\n" : "\n");
 	return line + len + 1;
 }
 
 /* Each row with its stack below it: one table all the same, so that its columns are in line. */
-static void print_rows(const struct printer *p, const struct held_place *list, size_t n)
+static void print_rows(const struct live_out *p, const struct held_place *list, size_t n)
 {
-	struct columns table;
 	struct buf text = { 0 };
+	struct table *table = table_open(&(struct table_options){ .page = &text }, false);
 	const char *line;
 
-	columns_init(&table, "rrrlrll", "BYTES|COUNT|OLDEST|TREND|PID|FUNCTION|PLACE");
+	table_begin(table, NULL, NULL, TABLE_COLUMNS(place_columns));
 	for (size_t i = 0; i < n; i++)
-		place_row(p, &table, &list[i]);
-	columns_print(&table, &text);
+		place_row(p, table, &list[i]);
+	table_end(table, NULL);
+	table_close(table);
 	line = print_line(p, text.data, false);
 	for (size_t i = 0; i < n; i++) {
 		bool suspect = list[i].trend == TREND_SUSPECT && !list[i].ended;
@@ -318,7 +312,7 @@ static void print_rows(const struct printer *p, const struct held_place *list, s
 	buf_free(&text);
 }
 
-static void print_places(const struct printer *p, const struct held_place *list, size_t n,
+static void print_places(const struct live_out *p, const struct held_place *list, size_t n,
                          const char *what)
 {
 	size_t shown = p->options->top && n > p->options->top ? p->options->top : n;
@@ -334,15 +328,15 @@ static void print_places(const struct printer *p, const struct held_place *list,
 	print_rows(p, list, shown);
 }
 
-static void print_nothing_old(const struct printer *p, uint64_t older_ns)
+static void print_nothing_old(const struct live_out *p, uint64_t older_ns)
 {
-	buf_puts(p->out, "  nothing of it is older than ");
-	add_age(p->out, older_ns);
-	buf_putc(p->out, '\n');
+	buf_puts(p->text, "  nothing of it is older than ");
+	add_age(p->text, older_ns);
+	buf_putc(p->text, '\n');
 }
 
 /* The list has old places first, then young ones, then those of processes that have ended. */
-static void print_all_places(const struct printer *p)
+static void print_all_places(const struct live_out *p)
 {
 	const struct held_place *list;
 	size_t n = places_list(p->options->places, &list), old = 0, live;
@@ -367,7 +361,7 @@ static void print_all_places(const struct printer *p)
 }
 
 /* Which modules cut stacks short: said once, below. */
-static void print_cut_short(const struct printer *p)
+static void print_cut_short(const struct live_out *p)
 {
 	const struct held_place *list;
 	size_t n = places_list(p->options->places, &list), cut = 0;
@@ -386,60 +380,71 @@ static void print_cut_short(const struct printer *p)
 	}
 	if (!cut || p->options->stacks)
 		return;
-	buf_printf(p->out,
+	buf_printf(p->text,
 	           "  %zu of these have stacks that may be cut short: no frame pointers in ", cut);
-	text_add_safe(p->out, module);
-	buf_puts(p->out, others ? " and others; --stacks shows which\n" : "\n");
+	text_add_safe(p->text, module);
+	buf_puts(p->text, others ? " and others; --stacks shows which\n" : "\n");
 }
 
 /* ---- failures, losses ------------------------------------------------------------------------ */
 
-static void print_failures(const struct printer *p)
+#define AT(member) TABLE_AT(struct watch_failure, member)
+
+static const struct table_column failure_columns[] = {
+	{ TABLE_JSON(TABLE_VIA(struct watch_failure, process, pid), "pid") },
+	{ TABLE_JSON(TABLE_VIA(struct watch_failure, process, comm), "process") },
+	{ TABLE_JSON(TABLE_VIA(struct watch_failure, function, name), "function"), TABLE_ABSENT },
+	{ TABLE_JSON(AT(result), "code") },
+	{ .key = "error", .flags = TABLE_ABSENT },
+	{ "COUNT", TABLE_NUMBER, AT(count), "count" },
+	{ "BYTES", TABLE_BYTES, AT(bytes), "bytes" },
+	{ "PID", TABLE_NUMBER, TABLE_VIA(struct watch_failure, process, pid) },
+	{ "FUNCTION", TABLE_WORDS },
+	{ "RESULT", TABLE_TEXT },
+};
+
+static void failure_row(struct table *table, const struct watch_failure *failure)
 {
-	const struct watch_memory *memory = p->page->memory;
-	struct columns table;
+	const struct function *function = failure->function;
+	const char *error = function ? cuda_error_name(function->layer, failure->result) : NULL;
 
-	if (!memory->n_failures)
-		return;
-	title(p, "FAILED ALLOCATIONS");
-	columns_init(&table, "rrrll", "COUNT|BYTES|PID|FUNCTION|RESULT");
-	for (size_t i = 0; i < memory->n_failures && i < FAILURES_MAX; i++) {
-		const struct watch_failure *failure = &memory->failures[i];
-		const char *result = failure->function ? cuda_error_name(failure->function->layer,
-		                                                         failure->result)
-		                                       : NULL;
-
-		count_cell(&table, failure->count);
-		bytes_cell(&table, failure->bytes);
-		count_cell(&table, failure->process->pid);
-		columns_text(&table, failure->function ? failure->function->name : "?");
-		if (result)
-			buf_puts(&table.cells, result);
-		else
-			buf_s64(&table.cells, failure->result);
-		end_cell(&table);
-	}
-	table.screen = p->options->width;
-	columns_print(&table, p->out);
+	table_fields(table, failure);
+	table_text(table, error);
+	table_fields(table, failure);
+	table_text(table, function ? function->name : "?");
+	if (error)
+		table_text(table, error);
+	else
+		table_s64(table, failure->result);
+	table_end_row(table);
 }
 
-static void print_missed(const struct printer *p)
+void live_memory_failures(const struct live_out *p)
+{
+	const struct watch_memory *memory = p->page->memory;
+
+	table_begin(p->table, "failures", "FAILED ALLOCATIONS", TABLE_COLUMNS(failure_columns));
+	table_whole(p->table);
+	for (size_t i = 0; i < memory->n_failures && (p->json || i < FAILURES_MAX); i++)
+		failure_row(p->table, &memory->failures[i]);
+	table_end(p->table, NULL);
+}
+
+static void print_missed(const struct live_out *p)
 {
 	if (p->page->memory->no_stack)
-		buf_printf(p->out, "  %llu allocations without a place: their stack was not kept\n",
+		buf_printf(p->text,
+		           "  %llu allocations without a place: their stack was not kept\n",
 		           (unsigned long long)p->page->memory->no_stack);
 }
 
-void live_memory_text(const struct watch_page *page, const struct live_options *options,
-                      struct buf *out)
+void live_memory_text(const struct live_out *p)
 {
-	struct printer p = { page, options, out };
-
-	print_head(&p);
-	print_processes(&p);
-	print_ended(&p);
-	print_all_places(&p);
-	print_cut_short(&p);
-	print_failures(&p);
-	print_missed(&p);
+	print_head(p);
+	print_processes(p);
+	print_ended(p);
+	print_all_places(p);
+	print_cut_short(p);
+	live_memory_failures(p);
+	print_missed(p);
 }

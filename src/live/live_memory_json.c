@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "live/live.h"
 
-#include "cuda/error.h"
-
 static uint64_t age_ns(const struct watch_page *page, uint64_t time_ns)
 {
 	return page->time_ns > time_ns ? page->time_ns - time_ns : 0;
@@ -114,27 +112,12 @@ static void add_place(struct json *json, const struct watch_page *page,
 	json_close(json, '}');
 }
 
-static void add_failure(struct json *json, const struct watch_failure *failure)
+void live_memory_json(const struct live_out *out)
 {
-	const struct function *function = failure->function;
-	const char *name = function ? cuda_error_name(function->layer, failure->result) : NULL;
-
-	json_open(json, NULL, '{');
-	live_json_process(json, failure->process);
-	if (function)
-		json_string(json, "function", function->name);
-	json_s64(json, "code", failure->result);
-	if (name)
-		json_string(json, "error", name);
-	json_u64(json, "count", failure->count);
-	json_u64(json, "bytes", failure->bytes);
-	json_close(json, '}');
-}
-
-void live_memory_json(const struct watch_page *page, const struct live_options *options,
-                      struct json *json)
-{
+	const struct live_options *options = out->options;
+	const struct watch_page *page = out->page;
 	const struct watch_memory *memory = page->memory;
+	struct json *json = out->json;
 	const struct held_place *list;
 	size_t n = places_list(options->places, &list);
 
@@ -153,10 +136,7 @@ void live_memory_json(const struct watch_page *page, const struct live_options *
 	for (size_t i = 0; i < n; i++)
 		add_place(json, page, &list[i]);
 	json_close(json, ']');
-	json_open(json, "failures", '[');
-	for (size_t i = 0; i < memory->n_failures; i++)
-		add_failure(json, &memory->failures[i]);
-	json_close(json, ']');
+	live_memory_failures(out);
 	json_u64(json, "without_stack", memory->no_stack);
 	json_close(json, '}');
 }

@@ -68,11 +68,8 @@ const struct table_options *table_options(const struct table *table)
 void table_begin(struct table *table, const char *key, const char *title,
                  const struct table_column *columns, size_t n)
 {
-	table->n_columns = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (table_shows(table, &columns[i]))
-			table->columns[table->n_columns++] = columns[i];
-	}
+	memcpy(table->columns, columns, n * sizeof(*columns));
+	table->n_columns = n;
 	table->at = 0;
 	table->rows = table->left_out = 0;
 	table->whole = false;
@@ -118,7 +115,8 @@ static void add_cell(struct table *table, const struct table_value *value)
 	} else if (!is_left_out(table)) {
 		if (!table->at && table->ops->begin_row)
 			table->ops->begin_row(table);
-		table->ops->cell(table, &column, value);
+		if (table_shows(table, &column))
+			table->ops->cell(table, &column, value);
 	}
 	table->at++;
 }

@@ -80,9 +80,10 @@ enum table_field {
 #define TABLE_NOT_KNOWN UINT64_MAX
 
 enum {
-	TABLE_SCALED = 1, /* by options->scale where that is above 1, with a ~ in the text */
-	TABLE_EXACT = 2,  /* not known where counts are scaled: ? in the text */
-	TABLE_ZERO = 4,   /* 0: not known */
+	TABLE_SCALED = 1,   /* by options->scale where that is above 1, with a ~ in the text */
+	TABLE_EXACT = 2,    /* not known where counts are scaled: ? in the text */
+	TABLE_ZERO = 4,     /* 0: not known */
+	TABLE_NO_ZERO = 32, /* the text has - for 0 */
 	/* in a page's json: */
 	TABLE_ABSENT = 8, /* no member where it is not known; else null */
 	TABLE_MEMBER = 16 /* of the first column: rows are members of an object with this as key */
@@ -115,7 +116,7 @@ struct table_column {
 /* The place of a column: `member` of `row`, a struct. */
 #define TABLE_AT(row, member) TABLE_FIELD_OF(&((const row *)0)->member), offsetof(row, member), 0
 
-/* `member` of the struct that a pointer of the row leads to. */
+/* `member` of the struct that a pointer of the row leads to; NULL: it is not known. */
 #define TABLE_VIA(row, pointer, member)                                                            \
 	TABLE_FIELD_OF((const __typeof__(((row *)0)->pointer->member) *)0),                        \
 		offsetof(__typeof__(*((row *)0)->pointer), member), offsetof(row, pointer) + 1
@@ -186,7 +187,10 @@ void table_rows(struct table *table, const void *rows, size_t n, size_t row_byte
 void table_members(struct table *table, const struct table_column *columns, size_t n,
                    const void *row);
 
-/* One cell each. What a type cannot show is the caller's mistake. */
+/*
+ * One cell each, also for columns that the form at hand does not have. What a type cannot show is
+ * the caller's mistake.
+ */
 void table_u64(struct table *table, uint64_t value);
 void table_s64(struct table *table, int64_t value);
 void table_difference(struct table *table, int64_t value); /* the text shows a + */

@@ -69,6 +69,8 @@ static struct table_value value_of(const struct table_column *column, const void
 {
 	if (column->via)
 		memcpy(&row, (const char *)row + column->via - 1, sizeof(row));
+	if (!row)
+		return (struct table_value){ .kind = VALUE_UNKNOWN };
 	return value_at(column->field, (const char *)row + column->offset);
 }
 

@@ -21,30 +21,40 @@ static bool wants_percent(const struct table_column *column)
 	       !strchr(column->name, '%');
 }
 
+static void add_heading(struct buf *headings, const struct table_column *column)
+{
+	buf_puts(headings, column->name);
+	if (wants_percent(column))
+		buf_puts(headings, " (%)");
+	else if (column->type == TABLE_TIME)
+		buf_puts(headings, " (ms)");
+	else if (column->type == TABLE_MB)
+		buf_puts(headings, " (MB)");
+	else if (column->type == TABLE_MB_RATE)
+		buf_puts(headings, " (MB/s)");
+}
+
 static void add_headings(struct table *table)
 {
+	const struct table_column *last = NULL;
 	struct buf headings = { 0 };
+	size_t n = 0;
 
 	for (size_t i = 0; i < table->n_columns; i++) {
 		const struct table_column *column = &table->columns[i];
 
-		if (i)
+		if (!table_shows(table, column))
+			continue;
+		if (n)
 			buf_putc(&headings, '|');
-		buf_puts(&headings, column->name);
-		if (wants_percent(column))
-			buf_puts(&headings, " (%)");
-		else if (column->type == TABLE_TIME)
-			buf_puts(&headings, " (ms)");
-		else if (column->type == TABLE_MB)
-			buf_puts(&headings, " (MB)");
-		else if (column->type == TABLE_MB_RATE)
-			buf_puts(&headings, " (MB/s)");
-		table->align[i] = is_text(column) ? 'l' : 'r';
+		add_heading(&headings, column);
+		table->align[n++] = is_text(column) ? 'l' : 'r';
+		last = column;
 	}
-	table->align[table->n_columns] = '\0';
+	table->align[n] = '\0';
 	columns_init(&table->layout, table->align, headings.data);
 	table->layout.screen = table->options.width;
-	table->layout.words = table->columns[table->n_columns - 1].type == TABLE_WORDS;
+	table->layout.words = last->type == TABLE_WORDS;
 	buf_free(&headings);
 }
 
@@ -161,6 +171,10 @@ static void text_cell(struct table *table, const struct table_column *column,
 		}
 		break;
 	default:
+		if (column->flags & TABLE_NO_ZERO && !magnitude(value)) {
+			buf_putc(out, '-');
+			break;
+		}
 		if (is_negative(value) && !is_nothing(column, value))
 			buf_putc(out, '-');
 		else if (has_sign(column, value) && !is_nothing(column, value))

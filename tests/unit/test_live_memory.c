@@ -77,10 +77,14 @@ static struct watch_process_memory *add_process(struct scene *scene, const struc
 
 static const char *text_of(struct scene *scene)
 {
+	struct live_out out = { &scene->page, &scene->options, NULL, .text = &scene->out };
+
 	places_take(scene->made, &scene->page);
 	buf_reset(&scene->out);
 	buf_puts(&scene->out, "");
-	live_memory_text(&scene->page, &scene->options, &scene->out);
+	out.table = live_table(&out);
+	live_memory_text(&out);
+	table_close(out.table);
 	return scene->out.data;
 }
 
@@ -266,13 +270,16 @@ static void json_has_the_same(void **state)
 {
 	struct scene scene;
 	struct json json;
+	struct live_out out = { &scene.page, &scene.options, NULL, .json = &json };
 
 	begin(&scene);
 	add_process(&scene, &train, 64 * KIB);
 	add_place(&scene, &train, 64 * KIB);
 	places_take(scene.made, &scene.page);
 	json = (struct json){ .out = &scene.out };
-	live_memory_json(&scene.page, &scene.options, &json);
+	out.table = live_table(&out);
+	live_memory_json(&out);
+	table_close(out.table);
 	HAS(scene.out.data, "\"places\":[{\"pid\":12,\"process\":\"train\",\"ended\":false,"
 	                    "\"kind\":\"device\",\"function\":\"cudaMalloc\",\"count\":2,"
 	                    "\"bytes\":65536,\"older_count\":2,\"older_bytes\":65536,"
