@@ -11,11 +11,13 @@ The csv and json of a report are read and compared with each other, too.
 import contextlib
 import csv
 import difflib
+import glob
 import io
 import json
 import os
 import re
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -265,6 +267,23 @@ def check_late(cuscope):
     return passed, failed
 
 
+def check_older(cuscope):
+    """The traces in older/VERSION are of that version, and tell the same as today's of the same name."""
+    passed = failed = 0
+    for path in sorted(glob.glob(os.path.join(HERE, "older", "*", "*.cuscope"))):
+        version, name = path.split(os.sep)[-2:]
+        with open(path, "rb") as file:
+            found = "%d.%d" % struct.unpack_from("<HH", file.read(12), 8)
+        wrong = [f"the file is of version {found}"] if found != version else []
+        for form in ("csv", "log"):
+            old, new = (run(cuscope, ["export", trace, "--format", form]) for trace in (path, name))
+            wrong += list(difflib.unified_diff(new.splitlines(), old.splitlines(), "today's", "its", lineterm=""))
+        if wrong:
+            print(f"FAIL: {path}", *wrong, sep="\n")
+        passed, failed = passed + (not wrong), failed + bool(wrong)
+    return passed, failed
+
+
 def check_timelines(cuscope, update):
     """Counts of good and bad ones. No line may be wider than what was asked for."""
     passed = failed = 0
@@ -286,8 +305,8 @@ def check_timelines(cuscope, update):
 def main():
     cuscope, update = os.path.abspath(sys.argv[1]), "--update" in sys.argv
     passed, failed = check_timelines(cuscope, update)
-    good, bad = check_late(cuscope)
-    passed, failed = passed + good, failed + bad
+    for good, bad in (check_late(cuscope), check_older(cuscope)):
+        passed, failed = passed + good, failed + bad
     good, bad = check_binary_formats(cuscope, update)
     passed, failed = passed + good, failed + bad
     for folder, name, command in outputs_of_formats():

@@ -14,8 +14,8 @@
  *   idle     two GPUs, of which one waits for every reason that there is (idle.c)
  *   steady   a loop with most of what the report findings is for
  *
- * Golden outputs are made of them, so what is in them stays as it is. The first three are kept as
- * format 1.0 wrote them: older files are to be read.
+ * Golden outputs are made of them, so what is in them stays as it is. The folder `older` has some
+ * of them as earlier versions of the format wrote them; nothing here writes there.
  */
 #include "idle.h"
 #include "scene.h"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# make golden      writes the traces in tests/golden anew: after a change of the format
+# make golden      writes the traces in tests/golden anew: after a change of the format. Before it, traces of a version that
+#                  was released are copied to tests/golden/older/VERSION, where nothing writes.
 
 $(B)/tests/golden/make: $(B)/tests/golden/make.o $(B)/tests/golden/idle.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
@@ -23,6 +24,6 @@ golden-update: $(B)/cuscope
 # make test-format     the golden traces, read by what was written from docs/trace-format.md alone
 
 test-format: $(B)/cuscope
-	@tests/golden/reader.py --check $(B)/cuscope tests/golden/*.cuscope
+	@tests/golden/reader.py --check $(B)/cuscope tests/golden/*.cuscope tests/golden/older/*/*.cuscope
 
 .PHONY: test-format
