@@ -3,6 +3,7 @@
 # make dist       dist/cuscope-VERSION-ARCH.tar.gz: one static program, its library for commands, its documents
 # make test       every test, or the parts in TEST_PARTS; see tests/parts
 # make fuzz       libFuzzer on every parser, FUZZ_SECONDS each
+# make coverage   which lines and functions of src the tests reach
 # make bench      costs, against peers in the same run
 # make DESTDIR= PREFIX=/usr/local install
 
