@@ -551,11 +551,6 @@ size_t programs_rings(const struct programs *p)
 	return p->n_rings;
 }
 
-size_t programs_ring_bytes(const struct programs *p)
-{
-	return p->ring_bytes;
-}
-
 struct ring *programs_ring(struct programs *p, size_t index)
 {
 	return p->rings[index];

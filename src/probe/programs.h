@@ -104,7 +104,6 @@ bool programs_held_for(struct programs *programs, pid_t tid, struct wire_file *f
 
 size_t programs_rings(const struct programs *programs);
 struct ring *programs_ring(struct programs *programs, size_t index);
-size_t programs_ring_bytes(const struct programs *programs); /* memory of all rings */
 
 /* To be called before the rings are read: from now on a ring that fills up may wake us again. */
 void programs_awake(struct programs *programs);

@@ -124,11 +124,6 @@ enum table_type sums_type(const struct sums_kind *kind)
 	return kind->type;
 }
 
-const char *sums_count_name(const struct sums_kind *kind)
-{
-	return kind->count_name;
-}
-
 const struct table_column *sums_labels(const struct sums_kind *kind, size_t *n)
 {
 	*n = kind->n_labels;

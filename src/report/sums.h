@@ -23,8 +23,7 @@ struct sums_kind;
 /* The kind of the report of that name, NULL: it is no such report. */
 const struct sums_kind *sums_kind(const char *report);
 
-enum table_type sums_type(const struct sums_kind *kind);   /* TABLE_DURATION or TABLE_BYTES */
-const char *sums_count_name(const struct sums_kind *kind); /* "Num Calls" */
+enum table_type sums_type(const struct sums_kind *kind); /* TABLE_DURATION or TABLE_BYTES */
 
 /* The columns that name a row, and its cells in them. */
 const struct table_column *sums_labels(const struct sums_kind *kind, size_t *n);

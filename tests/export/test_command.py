@@ -55,6 +55,14 @@ def test_command_refuses_bad_values(case):
     said(case, 2, "goes with --format jsonl", case.trace("gpu"), "-o", case.path("x.json"), "--begin-end")
 
 
+def test_command_gives_the_file_the_mode_that_is_asked_for(case):
+    for mode in ("0640", "400"):
+        case.export("gpu", mode + ".json", "--mode", mode)
+        equal("mode", int(mode, 8), os.stat(case.path(mode + ".json")).st_mode & 0o7777)
+    for mode in ("rw", "1777", "0200", ""):
+        said(case, 2, f"'{mode}' is no mode in octal digits", case.trace("gpu"), "-o", case.path("x.json"), f"--mode={mode}")
+
+
 def test_command_refuses_what_is_no_trace(case):
     path = case.path("x.cuscope")
     for content in (b"", b"not a trace at all, but long enough to be one" * 10):

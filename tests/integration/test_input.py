@@ -166,6 +166,16 @@ def test_probes_without_root(case):
     checks.contains("list", r"cuMemAlloc_v2\s+memory\s+on", process.out())
 
 
+def test_probes_of_a_process(case):
+    """What it has loaded, and once each."""
+    program = case.program("loop", 600, stdin=subprocess.PIPE)
+    wait_until(lambda: "libcuda.so.1" in open(f"/proc/{program.pid}/maps").read(), "the driver to be loaded")
+    process = case.cuscope("probes", "-p", program.pid, "--", "cuMemAlloc_v2")
+    checks.equal("status", 0, process.wait())
+    checks.equal("places", 1, len(re.findall(r"cuMemAlloc_v2\s+memory\s+on", process.out())))
+    refuses(case.cuscope("probes", "-p", os.getpid()), "none of these processes has loaded CUDA")
+
+
 def test_output_file_that_exists(case):
     path = case.path("there.jsonl")
     with open(path, "w") as file:

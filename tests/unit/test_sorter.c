@@ -2,7 +2,10 @@
 /* Records in order, whether they fit into memory or not. */
 #include "unit.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sorter.h"
 
@@ -126,6 +129,50 @@ static void test_who_is_told_can_end_it(void **state)
 	sorter_free(sorter);
 }
 
+/* /proc has no files without names. */
+static void test_a_file_system_without_temporary_files_will_do(void **state)
+{
+	setenv("TMPDIR", "/proc", 1);
+	put_in_order(SMALL, 5000);
+	unsetenv("TMPDIR");
+}
+
+/* The descriptor of the one file of this process that has no name, -1: there is none. */
+static int nameless_file(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	struct dirent *entry;
+	int found = -1;
+
+	assert_non_null(folder);
+	while ((entry = readdir(folder))) {
+		char target[4096] = "";
+
+		if (readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1) > 0 &&
+		    !strncmp(target, "/var/tmp/", 9))
+			found = atoi(entry->d_name);
+	}
+	closedir(folder);
+	return found;
+}
+
+static void test_a_damaged_file_is_told(void **state)
+{
+	struct sorter *sorter = sorter_new(SMALL, 0);
+	struct seen seen = { 0 };
+	struct err err = { 0 };
+	uint8_t nonsense[64];
+
+	for (uint64_t i = 0; i < 1000; i++)
+		add(sorter, 1, i);
+	memset(nonsense, 0xff, sizeof(nonsense));
+	assert_int_equal(pwrite(nameless_file(), nonsense, sizeof(nonsense), 0), sizeof(nonsense));
+	assert_int_equal(sorter_each(sorter, see, &seen, &err), -EIO);
+	assert_string_equal(err.text,
+	                    "cannot read a temporary file back: it is not what was written");
+	sorter_free(sorter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +181,8 @@ int main(void)
 		cmocka_unit_test(test_nothing_is_no_record),
 		cmocka_unit_test(test_only_those_that_are_wanted_are_kept),
 		cmocka_unit_test(test_who_is_told_can_end_it),
+		cmocka_unit_test(test_a_file_system_without_temporary_files_will_do),
+		cmocka_unit_test(test_a_damaged_file_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
