@@ -203,8 +203,8 @@ void agent_abandon(struct agent *agent)
 		           agent->pid);
 	else
 		buf_printf(&why,
-		           "the agent in process %d %s and did not answer: it leaves when it sees "
-		           "that cuscope is gone",
+		           "the agent in process %d %s and did not answer; it leaves when it "
+		           "notices that cuscope is gone",
 		           agent->pid, name_of(agent->state));
 	say(agent, &shared, agent->state <= AGENT_FAILED ? agent->state : AGENT_STARTING, why.data);
 	buf_free(&why);
@@ -459,10 +459,11 @@ void agent_end(struct agent *agent)
 	if (agent->over)
 		return;
 	if (!agent->spoke && agent->ring && !process_ends(agent->pid)) {
-		agent_fail(agent,
-		           "no GPU times of process %d: its agent left before it had begun; it "
-		           "found no memory, or cuscope was too busy to answer it within 2 s",
-		           agent->pid);
+		agent_fail(
+			agent,
+			"no GPU times of process %d: its agent left before it had begun, because "
+		        "it found no memory, or cuscope was too busy to answer within 2 s",
+			agent->pid);
 		return;
 	}
 	shared_of(agent, &shared);

@@ -53,9 +53,10 @@ static void add_text(struct buf *out, const char *before, const char *text, cons
 static void add_busy(struct buf *out, pid_t pid)
 {
 	buf_printf(out,
-	           "another profiler (nsys, torch.profiler) is using CUPTI in process %d: GPU "
-	           "times need it alone until CUDA 13.3; end it (torch.profiler gives it back "
-	           "only with TEARDOWN_CUPTI=1 in the environment), or go on without",
+	           "another profiler (nsys, torch.profiler) is using CUPTI in process %d, and "
+	           "until CUDA 13.3 CUPTI serves one at a time: end that profiler (torch.profiler "
+	           "gives CUPTI back only with TEARDOWN_CUPTI=1 in the environment), or go on "
+	           "without GPU times",
 	           pid);
 }
 
@@ -133,21 +134,21 @@ void agent_note_text(struct buf *out, pid_t pid, enum agent_state state,
 	if (state == AGENT_RUNNING && shared->nodes_instead)
 		buf_printf(
 			out,
-			"graph launches of process %d are measured node by node: as wholes they "
-			"can be only where cuscope starts the program, and measures all the time",
+			"graph launches of process %d are measured node by node: measuring them as "
+		        "wholes works only if cuscope starts the program and measures all the time",
 			pid);
 	if (state != AGENT_OFF || !shared->leftover)
 		return;
 	if (shared->cupti_version && shared->cupti_version < LEAVABLE)
-		buf_printf(out,
-		           "CUPTI stays in process %d, since one older than that of CUDA 12.6 is "
-		           "not left: until it ends, some of its cost stays",
-		           pid);
-	else
 		buf_printf(
 			out,
-			"CUPTI stays in process %d, since it used CUDA graphs while it was "
-			"measured: until it ends, a launch costs it about 0.3 us more and a graph "
-			"launch 0.9 us (on an H200)",
+			"CUPTI stays in process %d, because a CUPTI older than that of CUDA 12.6 "
+		        "cannot be left safely: some of its cost stays until the process ends",
 			pid);
+	else
+		buf_printf(out,
+		           "CUPTI stays in process %d, because it used CUDA graphs while it was "
+		           "measured: until it ends, each launch takes about 0.3 us more and each "
+		           "graph launch 0.9 us (on an H200)",
+		           pid);
 }

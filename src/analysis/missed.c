@@ -77,8 +77,8 @@ bool missed_nothing(const struct run_info *run)
 bool missed_of_file(const struct run_info *run, struct buf *out)
 {
 	if (run->cut_short)
-		buf_puts(out, "the trace file was cut short: what came after its last whole part, "
-		              "and how much was lost, is not known");
+		buf_puts(out, "the trace file was cut short: nobody knows what came after its last "
+		              "whole part, and how much was lost");
 	if (run->damaged_chunks)
 		buf_printf(out,
 		           "%s%llu part%s of the trace file %s damaged and left out, with at least "

@@ -202,8 +202,8 @@ static int look(const struct new_file *file, bool replace, struct stat *st, bool
 		return cannot_write(file->path, EISDIR, err);
 	if (is_anothers(st))
 		return err_set(err, EACCES,
-		               "cannot write %s: it is no ordinary file and belongs to user %u: "
-		               "give another name, or write to - and lead that there",
+		               "cannot write %s: it is no ordinary file and belongs to user %u; "
+		               "give another name, or write to - and redirect that to it",
 		               file->path, (unsigned)st->st_uid);
 	if ((S_ISREG(st->st_mode) || S_ISLNK(st->st_mode)) && !replace)
 		return exists_already(file->path, st, err);

@@ -67,11 +67,10 @@ static int follow(struct walk *walk, int link, const struct stat *st, struct err
 	int rc = 0;
 
 	if (!geteuid() && !folder_trusts(st->st_uid))
-		return err_set(
-			err, EPERM,
-			"cannot write %s: a link on the way belongs to user %u, who can lead "
-			"it anywhere: give the folder's own name",
-			walk->path, (unsigned)st->st_uid);
+		return err_set(err, EPERM,
+		               "cannot write %s: a link on the way belongs to user %u, who can "
+		               "point it anywhere; give the folder's own name",
+		               walk->path, (unsigned)st->st_uid);
 	len = readlinkat(link, "", target, sizeof(target));
 	if (len < 0 || len == sizeof(target) || ++walk->links > LINKS_MAX)
 		return err_set(err, len < 0 ? errno : ELOOP, "cannot write %s: %s", walk->path,

@@ -36,9 +36,10 @@ static void check_returns(struct capture *c, enum mechanism mechanism)
 		return;
 	c->options.returns = c->run.returns = false;
 	c->seccomp_safe = true;
-	capture_notice(c, "this kernel's return probes kill processes under seccomp and cannot be "
-	                  "left out for those alone: only entries are hooked (no durations and "
-	                  "results); newer stable releases of this kernel are free of that");
+	capture_notice(
+		c, "only entries are hooked, so there are no durations and results: this kernel's "
+	           "return probes kill processes under seccomp, and cannot be left out for those "
+	           "alone; newer stable releases of this kernel are free of that");
 }
 
 static int set_name(struct capture *c, struct err *err)

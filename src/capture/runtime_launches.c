@@ -97,9 +97,10 @@ static void put_back(struct runtime_launches *l)
 			modules_miss(modules, MISS_NOT_HOOKED, "cudaLaunchKernel and its like",
 			             module->name, 0, "%s", err.text);
 	}
-	modules_miss(modules, MISS_HOOKED_LATE, "cudaLaunchKernel and its like", NULL, 0,
-	             "after a call had failed as if launches would; those that the runtime refused "
-	             "before are not known (--failed hooks them from the begin)");
+	modules_miss(
+		modules, MISS_HOOKED_LATE, "cudaLaunchKernel and its like", NULL, 0,
+		"after a call had failed with an error that launches would get, too; launches that "
+	        "the runtime refused before are not known (--failed hooks them from the start)");
 	modules_unlock(modules);
 }
 
@@ -164,8 +165,9 @@ const char *runtime_launches_turn(struct runtime_launches *l, uint64_t now_ns)
 	if (l->refused && !state->launches_refused) {
 		put_back(l);
 		snprintf(l->text, sizeof(l->text),
-		         "a call failed as if launches would: they are hooked in the runtime as "
-		         "well, since those that it refuses do not reach the driver");
+		         "a call failed with an error that launches would get, too; launches that "
+		         "the runtime refuses do not reach the driver, so they are hooked in the "
+		         "runtime as well from now on");
 		return l->text;
 	}
 	if (!wire_runtime_launches(state))

@@ -293,10 +293,10 @@ static void tell_over_budget(struct capture *c)
 		modules_lock(c->modules);
 		modules_miss(
 			c->modules, MISS_OVER_BUDGET, NULL, NULL, pid,
-			all ? "the memory that is kept of all targets (24 MiB) is taken: further "
-			      "kernels, handles and stacks of it are left out"
-			    : "it has taken the memory that is kept of one target (8 MiB): further "
-			      "kernels, handles and stacks of it are left out");
+			all ? "the memory for all targets (24 MiB) is used up: further kernels, "
+			      "handles and stacks of this process are left out"
+			    : "the memory for one target (8 MiB) is used up: further kernels, "
+			      "handles and stacks of this process are left out");
 		modules_unlock(c->modules);
 	}
 	modules_lock(c->modules);

@@ -83,8 +83,8 @@ void cli_say_unjoined(const struct consumer *sink, const char *advice)
 	uint64_t unjoined = sink_unjoined(sink);
 
 	if (unjoined)
-		cli_say("%llu times a call and its work on a GPU were written without saying that "
-		        "they belong together, as they came too far apart or in another order: %s",
+		cli_say("%llu times the file does not say that a call and its work on a GPU belong "
+		        "together, because they came too far apart or in another order: %s",
 		        (unsigned long long)unjoined, advice);
 }
 

@@ -195,10 +195,9 @@ static void tell(pid_t pid, const char *what, int ms, const char *more)
 
 	if (news)
 		snprintf(news->text, sizeof(news->text),
-		         "process %d: reading %s was not answered within %g s (by a FUSE file, "
-		         "userfaultfd or a file server?): neither its memory nor its files are "
-		         "read any more, so kernels may stay without names and libraries "
-		         "unhooked%s",
+		         "process %d: %s could not be read within %g s (a FUSE file, userfaultfd "
+		         "or a file server?); its memory and files are not read any more, and "
+		         "kernels may stay without names and libraries unhooked%s",
 		         pid, what, ms / 1000.0, more);
 }
 
@@ -209,9 +208,9 @@ static void tell_over(pid_t pid)
 	if (news)
 		snprintf(news->text, sizeof(news->text),
 		         "process %d: memory and files of this user's processes have made cuscope "
-		         "wait for %g s (a FUSE file, userfaultfd or a file server?): they are not "
-		         "read for some %g s, and again when they go on so, so kernels may stay "
-		         "without names and libraries unhooked",
+		         "wait for %g s (a FUSE file, userfaultfd or a file server?); they are not "
+		         "read for the next %g s or so, and kernels may stay without names and "
+		         "libraries unhooked",
 		         pid, ACCOUNT_MOST_NS / 1e9,
 		         (ACCOUNT_MOST_NS - ACCOUNT_AGAIN_NS) * ACCOUNT_LEAK / 1e9);
 }

@@ -375,14 +375,13 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
 	if (by_map >= 0) /* it was opened, and did not get here */
 		by_map = fd;
 	if (fd == -ETIMEDOUT)
-		return err_set(
-			err, fd,
-			"cannot open %s as process %d has it mapped: opening it did not come "
-			"to an end, and the process was given up",
-			mapping->path, pid);
+		return err_set(err, fd,
+		               "cannot open %s, which process %d has mapped: opening it did not "
+		               "end, and the process was given up",
+		               mapping->path, pid);
 	if (by_map == -EPERM || by_map == -EACCES)
 		return err_set(err, by_map,
-		               "cannot open %s as process %d has it mapped: %s; run as root or "
+		               "cannot open %s, which process %d has mapped: %s; run as root or "
 		               "with CAP_CHECKPOINT_RESTORE and CAP_SYS_PTRACE",
 		               mapping->path, pid, strerror(-by_map));
 	if (by_map == -ENOENT || by_map == -ESTALE)

@@ -60,8 +60,8 @@ static void note_what_is_not_followed(struct table *table, const struct memory *
 		           all->replaced.count == 1 ? "" : "s");
 	if (all->untracked.count)
 		table_note(table,
-		           "%llu allocation%s without a recorded return, or while 65,536 others "
-		           "were live: only Count and Allocated have them",
+		           "only Count and Allocated have %llu allocation%s that had no recorded "
+		           "return, or came while 65,536 others were live",
 		           (unsigned long long)all->untracked.count,
 		           all->untracked.count == 1 ? "" : "s");
 }

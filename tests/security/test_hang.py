@@ -64,7 +64,7 @@ def check_given_up(result, calls=MADE):
     checks.equal("complete", False, result.summary["missed"]["complete"])
     if not result.summary["missed"]["lost"]["no_answer"]:
         raise Failure(f"nothing is counted: {result.summary['missed']}")
-    checks.contains("what the user is told", "was not answered within .* s", result.err)
+    checks.contains("what the user is told", "could not be read within .* s", result.err)
     checks.equal("the list of what was missed", 1, len(result.said("no_answer")))
 
 

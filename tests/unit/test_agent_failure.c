@@ -16,9 +16,10 @@ static void assert_says(const struct agent_shared *shared, const char *wanted)
 static void another_profiler_is_named(void **state)
 {
 	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_BUSY },
-	            "another profiler (nsys, torch.profiler) is using CUPTI in process 123: GPU "
-	            "times need it alone until CUDA 13.3; end it (torch.profiler gives it back "
-	            "only with TEARDOWN_CUPTI=1 in the environment), or go on without");
+	            "another profiler (nsys, torch.profiler) is using CUPTI in process 123, and "
+	            "until CUDA 13.3 CUPTI serves one at a time: end that profiler "
+	            "(torch.profiler gives CUPTI back only with TEARDOWN_CUPTI=1 in the "
+	            "environment), or go on without GPU times");
 }
 
 static void what_was_tried_and_what_to_install_is_named(void **state)
@@ -113,13 +114,13 @@ static void what_stays_in_the_process_is_told_at_the_end(void **state)
 	const struct agent_shared stays = { .leftover = AGENT_LEFT_CUPTI };
 
 	assert_notes(AGENT_OFF, &stays,
-	             "CUPTI stays in process 123, since it used CUDA graphs while it was measured: "
-	             "until it ends, a launch costs it about 0.3 us more and a graph launch 0.9 us "
-	             "(on an H200)");
+	             "CUPTI stays in process 123, because it used CUDA graphs while it was "
+	             "measured: until it ends, each launch takes about 0.3 us more and each graph "
+	             "launch 0.9 us (on an H200)");
 	assert_notes(AGENT_OFF,
 	             &(struct agent_shared){ .leftover = AGENT_LEFT_CUPTI, .cupti_version = 22 },
-	             "CUPTI stays in process 123, since one older than that of CUDA 12.6 is not "
-	             "left: until it ends, some of its cost stays");
+	             "CUPTI stays in process 123, because a CUPTI older than that of CUDA 12.6 "
+	             "cannot be left safely: some of its cost stays until the process ends");
 	assert_notes(AGENT_PAUSED, &stays, "");
 	assert_notes(AGENT_OFF, &(struct agent_shared){ 0 }, "");
 }
@@ -129,8 +130,8 @@ static void nodes_instead_of_graphs_are_told_when_it_begins(void **state)
 	const struct agent_shared nodes = { .nodes_instead = 1 };
 
 	assert_notes(AGENT_RUNNING, &nodes,
-	             "graph launches of process 123 are measured node by node: as wholes they can "
-	             "be only where cuscope starts the program, and measures all the time");
+	             "graph launches of process 123 are measured node by node: measuring them as "
+	             "wholes works only if cuscope starts the program and measures all the time");
 	assert_notes(AGENT_OFF, &nodes, "");
 	assert_notes(AGENT_RUNNING, &(struct agent_shared){ 0 }, "");
 }

@@ -354,8 +354,8 @@ static void test_an_error_of_the_clock_is_told(void **state)
 	run.info.gpu_clock_error_ns = 3500;
 	run_model(10, 6, 2, false);
 	end_report();
-	assert_has(run.text, "times of the GPU are within 3.50 us of those of calls: causes of "
-	                     "gaps of that length and less can be wrong\n");
+	assert_has(run.text, "times of the GPU can be off by 3.50 us against those of calls, so "
+	                     "causes of gaps that are not longer can be wrong\n");
 	close_run(&run);
 }
 

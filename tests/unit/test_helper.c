@@ -163,7 +163,7 @@ static void who_does_not_answer_is_given_up(void **state)
 	assert_int_equal(helper_unanswered(), before + 1);
 	assert_true(helper_news(&told, why, sizeof(why)));
 	assert_int_equal(told, pid);
-	assert_non_null(strstr(why, "was not answered within 2 s"));
+	assert_non_null(strstr(why, "could not be read within 2 s"));
 	assert_false(helper_news(&told, why, sizeof(why)));
 
 	/* nothing of it is read any more; another is not its fault */

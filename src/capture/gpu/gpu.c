@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* GPU times of a run: which agents are wanted, what they say, and when they leave. */
 #include "capture/gpu/gpu_inside.h"
 
 #include <stdio.h>
@@ -90,8 +91,8 @@ static void tell_no_agent(struct gpu *gpu, pid_t pid)
 	char text[256];
 
 	snprintf(text, sizeof(text),
-	         "no GPU times of process %d: it uses CUDA, but no agent came along: was its "
-	         "environment cleaned (env -i, sudo)? With --no-hold it is entered",
+	         "no GPU times of process %d: it uses CUDA, but has no agent; was its environment "
+	         "cleaned (env -i, sudo)? With --no-hold cuscope enters it",
 	         pid);
 	gpu_tell_trouble(gpu, gpu_process_get(gpu, (uint32_t)pid), text, true);
 }

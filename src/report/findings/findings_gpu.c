@@ -110,8 +110,8 @@ static void judge_copies(void *state, const struct finding_rule *rule,
 		buf_puts(&text, "a kernel ran as well; kernels alone ran for ");
 		buf_duration(&text, rows[i].union_ns[WORK_ALL] - rows[i].union_ns[WORK_MEMORY]);
 		finding_say(finding, &text);
-		finding->estimate = "at best, if all that can be at the same time is; what depends "
-				    "on each other cannot";
+		finding->estimate = "at best, if everything that can run at the same time does; "
+		                    "work that depends on other work cannot";
 		finding->suggestion = "copy the next piece on a stream of its own, asynchronously "
 				      "and from pinned memory, while kernels work on this one";
 	}

@@ -380,8 +380,9 @@ static void judge_launch_calls(void *state, const struct finding_rule *rule,
 		finding = findings_add(verdicts, rule, process);
 		finding_set_cases(finding, launches);
 		finding_say(finding, &text);
-		finding->estimate = "the time in these calls. The GPU kept up, as hardly anybody "
-				    "waited for it; how long it was idle takes GPU times (--gpu)";
+		finding->estimate =
+			"the time in these calls. The GPU kept up, as hardly anybody waited for "
+		        "it; only GPU times (--gpu) tell how long it was idle";
 		finding->suggestion = launch_advice(repeats);
 	}
 }

@@ -85,8 +85,8 @@ static void judge_allocation(void *state, const struct finding_rule *rule,
 		finding = findings_add(verdicts, rule, process);
 		finding_set_cases(finding, &calls);
 		finding_say(finding, &text);
-		finding->estimate = "the time in these calls; that frees and pinned allocations "
-				    "also wait for the GPU, which then runs dry, comes on top";
+		finding->estimate = "the time in these calls; frees and pinned allocations also "
+		                    "wait for the GPU, which then runs dry, and that comes on top";
 		finding->suggestion = "allocate before the loop and keep it, or allocate from a "
 				      "pool (cudaMallocAsync, a caching allocator)";
 	}

@@ -100,8 +100,8 @@ int gaps_write_causes(struct at_end *self, struct err *err)
 	if (apart)
 		table_note(table, "gaps that are apart count here like all others");
 	if (n)
-		table_note(table, "Share: of busy and idle time together; Not In CUDA: the thread "
-		                  "that asked next, until it did");
+		table_note(table, "Share: of busy and idle time together; Not In CUDA: how much of "
+		                  "the gap the thread that asked next spent outside of CUDA");
 	return table_end(table, err);
 }
 

@@ -42,8 +42,8 @@ static const struct {
 	[REASON_TURNAROUND] = { "many small kernels", "between one and the next",
 	                        "fewer and larger kernels, or graphs, have fewer of them" },
 	[REASON_UNKNOWN] = { "not known", "idle, and nothing recorded tells why",
-	                     "lost records, or programs that were not traced, can be why: "
-	                     "record again with those, and a larger --ring-size" },
+	                     "perhaps records were lost, or a program that uses the GPU was not "
+	                     "traced: record again with that program, and a larger --ring-size" },
 };
 
 static const char try_fewer[] =

@@ -139,8 +139,8 @@ static void note_clock(struct table *table, const struct run_info *run)
 		return;
 	buf_duration(&error, run->gpu_clock_error_ns);
 	table_note(table,
-	           "times of the GPU are within %s of those of calls: causes of gaps of that "
-	           "length and less can be wrong",
+	           "times of the GPU can be off by %s against those of calls, so causes of gaps "
+	           "that are not longer can be wrong",
 	           error.data);
 	buf_free(&error);
 }
