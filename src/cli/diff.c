@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope diff`: two traces side by side. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope doctor`: what this machine allows, tried out, and what to do about the rest. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope export`: a trace in the format of another tool. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope info`: what is in a trace file. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The table of commands, and what is printed without one. */
 #include "cli/cli.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What commands say on standard error and output, and how they parse their options. */
 #include "cli/cli.h"
 
 #include <stdarg.h>

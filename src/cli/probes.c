@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope probes`: the functions that would be hooked, and where. */
 #include "cli/cli.h"
 
 #include <errno.h>

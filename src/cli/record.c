@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope record`: what trace would show, into a file. */
 #include "cli/cli.h"
 
 #include <errno.h>

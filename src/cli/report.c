@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope report`: tables from a trace file. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope timeline`: when each thread was doing what. */
 #include "cli/cli.h"
 
 #include <errno.h>

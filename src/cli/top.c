@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope top`: a live screen of all processes. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* `cuscope trace`: calls as they happen, and the summary. */
 #include "analysis/work.h"
 #include "cli/cli.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The page of `cuscope memleak`: live memory by process and by place. */
 #include "live/live.h"
 
 #include <string.h>

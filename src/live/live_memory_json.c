@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The page of `cuscope memleak` as an object of JSON. */
 #include "live/live.h"
 
 static uint64_t age_ns(const struct watch_page *page, uint64_t time_ns)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The symbol tables of an ELF file: functions by name, and names by address. */
 #include "probe/elf_image.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The modules of a run: those that were found and hooked, and what could not be. */
 #include "probe/modules_inside.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The ways in which a thread of the target waits, so that each can be borrowed in it. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

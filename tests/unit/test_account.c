@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* How long targets may keep cuscope waiting. */
 #include "unit.h"
 
 #include "probe/account.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Reading an agent's ring, whatever is written into it. */
 #include "agent/agent_ring.h"
 
 #include <fcntl.h>

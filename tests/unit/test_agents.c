@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Agents of processes that begin, run, fail and end, played by this test. */
 #include "agents_scene.h"
 #include "fake_library.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Marks and labels on the axes of pictures. */
 #include "unit.h"
 
 #include "output/svg/axis.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Who gets memory for what targets make cuscope keep. */
 #include "unit.h"
 
 #include "base/budget.h"

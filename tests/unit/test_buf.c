@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Strings that grow, and numbers, sizes and durations in them. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* How long a GPU was busy when pieces of work overlap and come late. */
 #include "unit.h"
 
 #include "analysis/busy.h"

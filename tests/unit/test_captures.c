@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Which calls are recorded into a CUDA graph and do not run. */
 #include "unit.h"
 
 #include "capture/captures.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Marks on calls and work that are there for any number of them. */
 #include "analysis/correlations.h"
 
 #include "unit.h"

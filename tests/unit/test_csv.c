@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The csv format of calls, activities and ranges. */
 #include "support.h"
 
 #include <errno.h>

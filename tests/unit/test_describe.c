@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The DETAILS of a call, in words. */
 #include "support.h"
 
 #include "base/buf.h"

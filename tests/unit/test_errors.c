@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Which calls failed, how often, first and last. */
 #include "support.h"
 
 #include "analysis/errors.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Rules of findings on copies and sets. */
 #include "finding_events.h"
 
 static void test_synchronous_copies_cost_the_time_of_their_calls(void **state)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Rules of findings on waits and polls. */
 #include "finding_events.h"
 
 /* A round of the loop: a launch, a wait of 50 us from 20 us on, and then the next launch, 30 us

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Names of functions on stacks: C, C++, Rust. */
 #include "unit.h"
 
 #include "stack/function_name.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The gaps between pieces of work that overlap and come late. */
 #include "support.h"
 
 #include "report/gaps/gap_cover.h"

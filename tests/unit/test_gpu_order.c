@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The order in which activities are passed on. */
 #include "unit.h"
 
 #include "capture/gpu/gpu_order.h"

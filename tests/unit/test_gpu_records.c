@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* An agent's records become activities and ranges, or are counted as bad. */
 #include "agent_words.h"
 
 #include <malloc.h>

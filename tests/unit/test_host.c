@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What a run tells of the machine that it ran on. */
 #include "unit.h"
 
 #include <sys/utsname.h>

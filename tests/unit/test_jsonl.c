@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The jsonl format of calls. */
 #include "support.h"
 
 #include <errno.h>

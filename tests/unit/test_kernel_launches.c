@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Launches by kernel, as the report has them. */
 #include "support.h"
 
 #include "report/launches/kernel_launches.h"

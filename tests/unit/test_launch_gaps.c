@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Gaps between the launches of a thread. */
 #include "support.h"
 
 #include "report/launches/launch_gaps.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What `cuscope top` counts of processes, functions, kernels and streams. */
 #include "support.h"
 
 #include "table/table.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The log format. */
 #include "support.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Lines of /proc/PID/maps. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

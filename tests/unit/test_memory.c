@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What memory is live: allocations and frees, in any order and layer. */
 #include "support.h"
 
 #include "analysis/memory.h"

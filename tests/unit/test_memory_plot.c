@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The picture of memory over time. */
 #include "support.h"
 
 #include "output/svg/memory_history.h"

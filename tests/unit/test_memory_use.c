@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The report of memory by kind and function. */
 #include "support.h"
 
 #include "report/memory_use.h"

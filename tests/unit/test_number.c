@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Floating point numbers that become integers. */
 #include "unit.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Calls and their work, each waiting for the other in a bounded table. */
 #include "analysis/pairs.h"
 
 #include "support.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Durations, sizes and numbers as users write them. */
 #include "unit.h"
 
 #include "base/parse.h"

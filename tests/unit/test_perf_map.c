@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Names of code that was made at run time, from /tmp/perf-PID.map. */
 #include "unit.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Where in a function the probe goes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

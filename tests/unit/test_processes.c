@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What each process did. */
 #include "support.h"
 
 #include "analysis/processes.h"

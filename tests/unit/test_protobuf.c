@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Protocol buffers, byte by byte. */
 #include "output/perfetto/protobuf.h"
 #include "unit.h"
 

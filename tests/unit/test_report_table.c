@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Tables as text, csv and json. */
 #include "support.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Reading a ring buffer of the kernel, played by memory of this test. */
 #include "fake_ring.h"
 
 static int open_ring(void **state)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Reading a command line before argp does: options, values, mistakes. */
 #include "unit.h"
 
 #include "cli/scan.h"

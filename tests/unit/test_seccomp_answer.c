@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What a seccomp filter would answer. */
 #include <linux/audit.h>
 #include <stdbool.h>
 #include <sys/syscall.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Which functions --only, --skip, --class and --layer choose. */
 #include "unit.h"
 
 #include "probe/selection.h"

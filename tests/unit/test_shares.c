@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* How many files with hooks each user may have. */
 #include "unit.h"
 
 #include "probe/shares.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Percentiles of many values in little memory. */
 #include "support.h"
 
 #include "analysis/sketch.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The longest calls of a trace. */
 #include "support.h"
 
 #include "analysis/slowest.h"

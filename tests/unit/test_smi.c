@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What nvidia-smi says, read as it runs and when it hangs. */
 #include "unit.h"
 
 #include <signal.h>

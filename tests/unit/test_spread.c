@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Average, deviation, median and the like of many values. */
 #include "unit.h"
 
 #include <math.h>

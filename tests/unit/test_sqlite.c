@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The SQLite export, read back by SQL. */
 #include "support.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What each stream did. */
 #include "support.h"
 
 #include "analysis/streams.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The nearest name to one that was misspelt. */
 #include "unit.h"
 
 #include "base/suggest.h"

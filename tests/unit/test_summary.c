@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The text of the summary. */
 #include "support.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The svg format: a picture for each kind of trace. */
 #include "support.h"
 
 #include "output/sink.h"

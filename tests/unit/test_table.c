@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The table of calls for people. */
 #include "support.h"
 
 #include <errno.h>

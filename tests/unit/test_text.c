@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Text for a terminal: made harmless, cut, wrapped. */
 #include "support.h"
 
 #include "base/buf.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What each thread did. */
 #include "support.h"
 
 #include "analysis/thread_ids.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Numbers of threads in other pid namespaces. */
 #include "unit.h"
 
 #include <unistd.h>

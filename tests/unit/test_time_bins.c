@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Time in bins that grow with the trace. */
 #include "unit.h"
 
 #include "analysis/time_bins.h"

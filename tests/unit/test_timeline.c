@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The lanes, sums and lists of the timeline. */
 #include "support.h"
 
 #include "output/timeline/timeline.h"

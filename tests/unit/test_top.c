@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The screen of `cuscope top`, its keys and its JSON. */
 #include "support.h"
 
 #include "base/text.h"

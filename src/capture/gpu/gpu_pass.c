@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Agents' records as events, each with its call and in its place in time. */
 #include "capture/gpu/gpu_inside.h"
 
 #define HOLD_NS 1500000000ull /* agents ask CUPTI for records every second */

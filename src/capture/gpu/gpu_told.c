@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What an agent tells of itself and of its calls: notices, and launches in place of the probes. */
 #include "capture/gpu/gpu_inside.h"
 
 #include <stdio.h>

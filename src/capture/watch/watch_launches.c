@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The sums of launches by kernel and shape, read from the maps of the eBPF programs. */
 #include "capture/watch/watch_parts.h"
 
 #include <stdlib.h>

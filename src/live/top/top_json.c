@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The page of `cuscope top` as an object of JSON. */
 #include <stdlib.h>
 
 #include "analysis/missed.h"

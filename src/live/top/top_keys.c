@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* What the keys of `cuscope top` do. */
 #include <stdlib.h>
 
 #include "live/top/top_tables.h"

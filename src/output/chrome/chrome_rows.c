@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Rows of the Chrome format: the pid and tid that threads, streams and their waits have there. */
 #include "output/chrome/chrome.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Names in a Perfetto trace: each is written once, and then meant by its number. */
 #include <stdlib.h>
 #include <string.h>
 

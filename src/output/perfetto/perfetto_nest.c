@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Keeps the slices of a row nested, as Perfetto wants them. */
 #include <string.h>
 
 #include "output/perfetto/perfetto.h"

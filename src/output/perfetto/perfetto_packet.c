@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The packets of a Perfetto trace, as bytes. */
 #include "base/text.h"
 #include "output/perfetto/perfetto.h"
 

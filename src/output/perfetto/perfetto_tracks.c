@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* The tracks of a Perfetto trace: processes, threads, streams and counters. */
 #include <stdlib.h>
 #include <string.h>
 

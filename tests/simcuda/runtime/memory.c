@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Allocations, copies and sets of the simulated runtime. */
 #include <string.h>
 
 #include "runtime.h"
