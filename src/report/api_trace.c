@@ -45,11 +45,9 @@ static const char *name_of(struct api_trace *trace, const struct function *funct
 static int api_trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct api_trace *trace = trace_of(self);
-	char title[160];
 
 	trace->begin_ns = run->begin_ns;
-	report_title(trace->report, title, sizeof(title));
-	table_begin(trace->options.table, NULL, title, columns, sizeof(columns) / sizeof(*columns));
+	report_begin(trace->report, trace->options.table, NULL, TABLE_COLUMNS(columns));
 	table_in_order(trace->options.table);
 	return 0;
 }

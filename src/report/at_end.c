@@ -54,10 +54,8 @@ struct consumer *at_end_new(const struct report *report, const struct report_opt
 
 void at_end_begin(struct at_end *self, const struct table_column *columns, size_t n)
 {
-	char title[128];
 
-	report_title(self->report, title, sizeof(title));
-	table_begin(self->options.table, NULL, title, columns, n);
+	report_begin(self->report, self->options.table, NULL, columns, n);
 }
 
 void at_end_time(struct at_end *self, const struct run_info *run, uint64_t time_ns)

@@ -15,8 +15,6 @@
 #include "report/names.h"
 #include "report/reports.h"
 
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-
 struct group_key {
 	uint32_t process, device, kind, direction, source, destination;
 };
@@ -160,7 +158,7 @@ static int write_copies(struct at_end *self, const struct run_info *run, struct 
 	HASH_ITER (hh, copies->groups, group, next)
 		rows[n++] = group;
 	qsort(rows, n, sizeof(*rows), by_bytes);
-	at_end_begin(self, columns, COUNT(columns));
+	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->rates);
 		write_group(table, rows[i]);

@@ -35,7 +35,7 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 	size_t n;
 
 	rows = errors_rows(self->analysis, &n);
-	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		write_row(self, run, &rows[i]);
 		if (cuda_error_is_shutdown(rows[i].function->layer, rows[i].code))

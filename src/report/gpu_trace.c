@@ -49,12 +49,10 @@ static const char *name_of_gpus(const struct run_info *run)
 static int gpu_trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct gpu_trace *trace = trace_of(self);
-	char title[160];
 
 	trace->begin_ns = run->begin_ns;
 	trace->gpus = name_of_gpus(run);
-	report_title(trace->report, title, sizeof(title));
-	table_begin(trace->options.table, NULL, title, columns, sizeof(columns) / sizeof(*columns));
+	report_begin(trace->report, trace->options.table, NULL, TABLE_COLUMNS(columns));
 	table_in_order(trace->options.table);
 	return 0;
 }

@@ -213,12 +213,9 @@ static void trace_pair(struct kern_exec *exec, const struct work_call *launch,
 static int trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct kern_exec *exec = exec_of(self);
-	char title[160];
 
 	exec->begin_ns = run->begin_ns;
-	report_title(exec->report, title, sizeof(title));
-	table_begin(exec->options.table, NULL, title, trace_columns,
-	            sizeof(trace_columns) / sizeof(*trace_columns));
+	report_begin(exec->report, exec->options.table, NULL, TABLE_COLUMNS(trace_columns));
 	table_in_order(exec->options.table);
 	return 0;
 }
@@ -391,11 +388,9 @@ static int sum_end(struct consumer *self, const struct run_info *run, struct err
 	struct table *table = exec->options.table;
 	struct row **rows;
 	bool exact = true;
-	char title[160];
 	size_t n;
 
-	report_title(exec->report, title, sizeof(title));
-	table_begin(table, NULL, title, sum_columns, sizeof(sum_columns) / sizeof(*sum_columns));
+	report_begin(exec->report, table, NULL, TABLE_COLUMNS(sum_columns));
 	work_tell_rest(exec->work, see_work, exec);
 	rows = sorted_rows(exec, &n);
 	for (size_t i = 0; i < n; i++) {

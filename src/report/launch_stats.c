@@ -18,8 +18,6 @@
 #define LONG_CALL_NS  50000
 #define LONG_DELAY_NS 100000
 
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-
 struct stats {
 	const struct kernel *kernel; /* NULL: none was launched */
 	char *name;                  /* made at the end */
@@ -217,7 +215,7 @@ static int write_stats(struct at_end *self, const struct run_info *run, struct e
 	size_t n;
 
 	work_tell_rest(all->work, see_work, all);
-	at_end_begin(self, columns, COUNT(columns));
+	at_end_begin(self, TABLE_COLUMNS(columns));
 	rows = make_rows(all, self->options.names, &n);
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->run);

@@ -5,8 +5,6 @@
 #include "report/at_end.h"
 #include "report/reports.h"
 
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-
 AT_END_ANALYSIS(memory_use)
 
 /* ---- by kind ------------------------------------------------------------------------------- */
@@ -71,11 +69,9 @@ static int write_kinds(struct at_end *self, const struct run_info *run, struct e
 	const struct memory *memory = memory_use_memory(self->analysis);
 	struct table *table = self->options.table;
 	const struct memory_kind_row *rows;
-	char title[128];
 	size_t n;
 
-	report_title(self->report, title, sizeof(title));
-	table_begin(table, "kinds", title, kind_columns, COUNT(kind_columns));
+	report_begin(self->report, table, "kinds", TABLE_COLUMNS(kind_columns));
 	rows = memory_use_kinds(self->analysis, &n);
 	for (size_t i = 0; i < n; i++)
 		write_kind(self, run, &rows[i]);
@@ -102,8 +98,8 @@ static int write_functions(struct at_end *self, struct err *err)
 	const struct memory_function_row *rows;
 	size_t n;
 
-	table_begin(table, "functions", "By the function that allocated", function_columns,
-	            COUNT(function_columns));
+	table_begin(table, "functions", "By the function that allocated",
+	            TABLE_COLUMNS(function_columns));
 	rows = memory_use_functions(self->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		const struct memory_totals *totals = rows[i].totals;
@@ -138,8 +134,7 @@ static int write_kept(struct at_end *self, const struct run_info *run, struct er
 	struct buf address = { 0 };
 	size_t n;
 
-	table_begin(table, "kept", "Biggest that were never freed", kept_columns,
-	            COUNT(kept_columns));
+	table_begin(table, "kept", "Biggest that were never freed", TABLE_COLUMNS(kept_columns));
 	rows = memory_use_kept(self->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		const struct memory_allocation *a = &rows[i].allocation;

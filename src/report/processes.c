@@ -48,7 +48,7 @@ static int write_processes(struct at_end *self, const struct run_info *run, stru
 	size_t n;
 
 	rows = processes_rows(self->analysis, &n);
-	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		write_row(self, run, &rows[i]);
 		running |= !rows[i].ended;

@@ -63,6 +63,10 @@ int report_choose(const char *word, struct report_choice *choice, struct err *er
 /* "cuda_api_sum: CUDA calls by total time" */
 void report_title(const struct report *report, char *title, size_t size);
 
+/* Begins the table that stands below it; `key` as for table_begin(). */
+void report_begin(const struct report *report, struct table *table, const char *key,
+                  const struct table_column *columns, size_t n);
+
 /*
  * The note of a report that needs GPU times and saw none: that they were not recorded, or that
  * nothing ran. `run`: NULL where it is not known whether they were.

@@ -225,6 +225,15 @@ void report_title(const struct report *report, char *title, size_t size)
 	snprintf(title, size, "%s: %s", report->name, report->help);
 }
 
+void report_begin(const struct report *report, struct table *table, const char *key,
+                  const struct table_column *columns, size_t n)
+{
+	char title[160];
+
+	report_title(report, title, sizeof(title));
+	table_begin(table, key, title, columns, n);
+}
+
 uint64_t report_duration_ns(const struct report_options *options, const struct run_info *run)
 {
 	uint64_t all = run->end_ns - run->begin_ns;

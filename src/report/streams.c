@@ -51,7 +51,7 @@ static int write_streams(struct at_end *self, const struct run_info *run, struct
 	rows = streams_rows(self->analysis, &n);
 	for (size_t i = 0; i < n; i++)
 		gpu_times |= rows[i].activities > 0;
-	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
 		write_row(self, run, &rows[i], gpu_times);
 	if (n)

@@ -452,10 +452,8 @@ static int print_table(struct sums *sums, const struct run_info *run, struct err
 	size_t n = make_columns(sums->kind, columns);
 	double total = 0;
 	bool exact = true;
-	char title[160];
 
-	report_title(sums->report, title, sizeof(title));
-	table_begin(sums->options.table, NULL, title, columns, n);
+	report_begin(sums->report, sums->options.table, NULL, columns, n);
 	for (size_t i = 0; i < sums->n_rows; i++) {
 		total += (double)sums->rows[i].values.sum;
 		exact = exact && spread_is_exact(&sums->rows[i].values);

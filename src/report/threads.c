@@ -58,7 +58,7 @@ static int write_threads(struct at_end *self, const struct run_info *run, struct
 	size_t n;
 
 	rows = thread_use_rows(self->analysis, &n);
-	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
 		write_row(self->options.table, &rows[i], run->returns);
 	if (n)

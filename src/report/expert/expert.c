@@ -16,9 +16,7 @@
 #include "report/reports.h"
 #include "table/longest.h"
 
-#define ROWS_DEFAULT   50
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-
+#define ROWS_DEFAULT 50
 enum rule { MEMCPY_ASYNC, MEMCPY_SYNC, MEMSET_SYNC, API_SYNC };
 
 /* A call, or what ran for it on a GPU. */
@@ -212,11 +210,11 @@ static int write_expert(struct at_end *self, const struct run_info *run, struct 
 
 	rows = longest_rows(&expert->longest, &n);
 	if (expert->rule == API_SYNC)
-		at_end_begin(self, sync_columns, COUNT(sync_columns));
+		at_end_begin(self, TABLE_COLUMNS(sync_columns));
 	else if (expert->rule == MEMSET_SYNC)
-		at_end_begin(self, set_columns, COUNT(set_columns));
+		at_end_begin(self, TABLE_COLUMNS(set_columns));
 	else
-		at_end_begin(self, copy_columns, COUNT(copy_columns));
+		at_end_begin(self, TABLE_COLUMNS(copy_columns));
 	table_whole(self->options.table);
 	for (size_t i = 0; i < n; i++)
 		write_row(self, run, &rows[i]);

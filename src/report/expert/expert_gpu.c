@@ -9,11 +9,9 @@
 #include "report/at_end.h"
 #include "report/reports.h"
 
-#define ROWS_DEFAULT   50
-#define LONG_GAP_NS    500000000
-#define LOW_USE        0.5
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-
+#define ROWS_DEFAULT 50
+#define LONG_GAP_NS  500000000
+#define LOW_USE      0.5
 /* ---- gpu_gaps ------------------------------------------------------------------------------ */
 
 static const struct table_column gap_columns[] = {
@@ -45,7 +43,7 @@ static int write_gaps(struct at_end *self, const struct run_info *run, struct er
 	uint64_t left_out;
 	size_t n;
 
-	at_end_begin(self, gap_columns, COUNT(gap_columns));
+	at_end_begin(self, TABLE_COLUMNS(gap_columns));
 	table_whole(table);
 	rows = long_gaps_rows(self->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
@@ -121,7 +119,7 @@ static int write_use(struct at_end *self, const struct run_info *run, struct err
 	const struct gpu_windows_row *rows;
 	size_t n, number = 0;
 
-	at_end_begin(self, use_columns, COUNT(use_columns));
+	at_end_begin(self, TABLE_COLUMNS(use_columns));
 	rows = gpu_windows_rows(self->analysis, &n);
 	for (size_t i = 0; i < n; i++)
 		number = write_device(self, run, &rows[i], number);

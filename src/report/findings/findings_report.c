@@ -14,10 +14,9 @@
 #include "report/reports.h"
 #include "table/words.h"
 
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-#define WIDTH          100 /* of text that is not for a terminal */
-#define BEFORE_TEXT    17  /* columns before it: "  12  estimate  " and one to spare */
-#define NAME_WIDTH     120 /* of a kernel, for people */
+#define WIDTH       100 /* of text that is not for a terminal */
+#define BEFORE_TEXT 17  /* columns before it: "  12  estimate  " and one to spare */
+#define NAME_WIDTH  120 /* of a kernel, for people */
 
 AT_END_WORK(findings)
 
@@ -58,10 +57,8 @@ static int write_findings(struct at_end *self, const struct run_info *run,
                           const struct finding *rows, size_t n, struct err *err)
 {
 	struct table *table = self->options.table;
-	char title[128];
 
-	report_title(self->report, title, sizeof(title));
-	table_begin(table, "findings", title, columns, COUNT(columns));
+	report_begin(self->report, table, "findings", TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
 		write_row(self, run, &rows[i], i + 1);
 	if (!n)
@@ -165,8 +162,8 @@ static int write_details(struct at_end *self, const struct run_info *run,
 	size_t top = table_options(table)->top;
 	struct buf example = { 0 };
 
-	table_begin(table, "details", "What was seen, and what to try", detail_columns,
-	            COUNT(detail_columns));
+	table_begin(table, "details", "What was seen, and what to try",
+	            TABLE_COLUMNS(detail_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n && (!top || i < top); i++) {
 		write_detail(self, i + 1, "seen", rows[i].evidence);
@@ -197,8 +194,8 @@ static int write_unjudged(struct at_end *self, const struct run_info *run, struc
 	const struct finding_unjudged *rows;
 
 	rows = findings_unjudged(self->analysis, &n);
-	table_begin(table, "not_judged", "Rules that could not be judged", unjudged_columns,
-	            COUNT(unjudged_columns));
+	table_begin(table, "not_judged", "Rules that could not be judged",
+	            TABLE_COLUMNS(unjudged_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++) {
 		table_text(table, rows[i].rule);

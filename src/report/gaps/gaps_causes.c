@@ -91,7 +91,7 @@ int gaps_write_causes(struct at_end *self, struct err *err)
 	size_t n;
 
 	gpus = gaps_devices(self->analysis, &n);
-	table_begin(table, "causes", "Why they were idle", columns, COUNT(columns));
+	table_begin(table, "causes", "Why they were idle", TABLE_COLUMNS(columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++)
 		write_causes_of_gpu(table, gpus[i]);
@@ -139,8 +139,7 @@ int gaps_write_causes_of_streams(struct at_end *self, struct err *err)
 	size_t n;
 
 	rows = gaps_streams(self->analysis, &n);
-	table_begin(table, "stream_causes", "Why streams were idle", stream_columns,
-	            COUNT(stream_columns));
+	table_begin(table, "stream_causes", "Why streams were idle", TABLE_COLUMNS(stream_columns));
 	for (size_t i = 0; i < n; i++)
 		write_causes_of_stream(table, rows[i]);
 	return table_end(table, err);

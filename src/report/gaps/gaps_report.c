@@ -183,16 +183,13 @@ static int write_conclusions(struct at_end *self, const struct run_info *run, st
 {
 	struct table *table = self->options.table;
 	const struct gap_line *const *gpus;
-	char title[128];
 	size_t n;
 
 	gpus = gaps_devices(self->analysis, &n);
-	report_title(self->report, title, sizeof(title));
 	if (for_people(self))
-		table_begin(table, "conclusion", title, conclusion_lines, COUNT(conclusion_lines));
+		report_begin(self->report, table, "conclusion", TABLE_COLUMNS(conclusion_lines));
 	else
-		table_begin(table, "conclusion", title, conclusion_columns,
-		            COUNT(conclusion_columns));
+		report_begin(self->report, table, "conclusion", TABLE_COLUMNS(conclusion_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++)
 		write_conclusion(self, run, gpus[i]);
@@ -230,7 +227,7 @@ static int write_gpus(struct at_end *self, const struct run_info *run, struct er
 	size_t n;
 
 	gpus = gaps_devices(self->analysis, &n);
-	table_begin(table, "gpus", "GPUs", gpu_columns, COUNT(gpu_columns));
+	table_begin(table, "gpus", "GPUs", TABLE_COLUMNS(gpu_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++) {
 		const struct gap_line *gpu = gpus[i];
@@ -294,8 +291,7 @@ static int write_processes(struct at_end *self, struct err *err)
 	rows = gaps_processes(self->analysis, &n);
 	if (for_people(self) && n == n_gpus) /* each GPU has one */
 		return 0;
-	table_begin(table, "processes", "Processes on them", process_columns,
-	            COUNT(process_columns));
+	table_begin(table, "processes", "Processes on them", TABLE_COLUMNS(process_columns));
 	for (size_t i = 0; i < n; i++) {
 		table_u64(table, rows[i]->device);
 		table_u64(table, rows[i]->process->pid);
@@ -438,7 +434,8 @@ static int write_longest(struct at_end *self, const struct run_info *run, const 
 	n_groups = longest_group(gaps, n, sizeof(*gaps), are_alike, counts);
 	n_groups = n_groups < most ? n_groups : most;
 	single = for_people(self) && longest_all_single(counts, n_groups);
-	table_begin(table, key, title, long_columns + single, COUNT(long_columns) - single);
+	table_begin(table, key, title, long_columns + single,
+	            sizeof(long_columns) / sizeof(*long_columns) - single);
 	for (size_t i = 0; i < n_groups; i++)
 		write_long(self, run, &gaps[i], single ? 0 : counts[i]);
 	if (!longest_all_single(counts, n_groups))
@@ -504,7 +501,7 @@ static int write_streams(struct at_end *self, struct err *err)
 	size_t n;
 
 	rows = gaps_streams(self->analysis, &n);
-	table_begin(table, "streams", "Streams", stream_columns, COUNT(stream_columns));
+	table_begin(table, "streams", "Streams", TABLE_COLUMNS(stream_columns));
 	for (size_t i = 0; i < n; i++)
 		write_stream(table, rows[i]);
 	if (n)

@@ -7,8 +7,6 @@
 #include "base/buf.h"
 #include "report/at_end.h"
 
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-
 /* Phrases without full stops; one that is empty has nothing to say. */
 struct gaps_conclusion {
 	const char *verdict; /* "launch-bound" */

@@ -14,8 +14,6 @@
 #include "report/reports.h"
 
 #define MEANWHILE_SHOWN 3 /* functions of a gap that are named */
-#define COUNT(columns)  (sizeof(columns) / sizeof(*(columns)))
-
 struct launches {
 	struct kernel_launches *kernels;
 	struct launch_gaps *gaps;
@@ -82,11 +80,9 @@ static int write_kernels(struct at_end *self, const struct run_info *run, struct
 	struct table *table = self->options.table;
 	const struct kernel_row *rows;
 	bool more_shapes = false;
-	char title[128];
 	size_t n;
 
-	report_title(self->report, title, sizeof(title));
-	table_begin(table, "kernels", title, kernel_columns, COUNT(kernel_columns));
+	report_begin(self->report, table, "kernels", TABLE_COLUMNS(kernel_columns));
 	rows = kernel_launches_rows(launches->kernels, &n);
 	for (size_t i = 0; i < n; i++) {
 		table_u64(table, rows[i].process->pid);
@@ -156,8 +152,8 @@ static int write_gaps(struct at_end *self, const struct run_info *run, struct er
 	bool exact = true;
 	size_t n;
 
-	table_begin(table, "gaps", "Gaps between the launches of a thread", gap_columns,
-	            COUNT(gap_columns));
+	table_begin(table, "gaps", "Gaps between the launches of a thread",
+	            TABLE_COLUMNS(gap_columns));
 	rows = launch_gaps_rows(launches->gaps, &n);
 	for (size_t i = 0; i < n; i++) {
 		write_gap_row(table, rows[i]);
@@ -216,8 +212,8 @@ static int write_longest(struct at_end *self, const struct run_info *run, struct
 	struct buf text = { 0 };
 	size_t n;
 
-	table_begin(table, "longest", "Longest gaps, and what the thread did in them", long_columns,
-	            COUNT(long_columns));
+	table_begin(table, "longest", "Longest gaps, and what the thread did in them",
+	            TABLE_COLUMNS(long_columns));
 	rows = launch_gaps_longest(launches->gaps, &n);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t length = rows[i].end_ns - rows[i].begin_ns;

@@ -247,7 +247,7 @@ static int write_by_kernel(struct at_end *self, const struct run_info *run, stru
 		rows[n++] = row;
 	}
 	qsort(rows, n, sizeof(*rows), by_kernel_total);
-	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		const struct range_row *range = rows[i]->key.range;
 
@@ -328,7 +328,7 @@ static int write_projected(struct at_end *self, const struct run_info *run, stru
 			rows[n++] = row;
 	}
 	qsort(rows, n, sizeof(*rows), by_projected);
-	at_end_begin(self, columns, sizeof(columns) / sizeof(*columns));
+	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
 		print_projected(table, rows[i]);
 	free(rows);

@@ -111,11 +111,9 @@ static void see_done(void *data, void *range, const struct range_work_done *done
 static int trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct proj_trace *trace = trace_of(self);
-	char title[160];
 
 	trace->begin_ns = run->begin_ns;
-	report_title(trace->report, title, sizeof(title));
-	table_begin(trace->options.table, NULL, title, columns, sizeof(columns) / sizeof(*columns));
+	report_begin(trace->report, trace->options.table, NULL, TABLE_COLUMNS(columns));
 	table_in_order(trace->options.table);
 	return 0;
 }

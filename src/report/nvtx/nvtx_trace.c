@@ -72,11 +72,9 @@ static void add_row(struct nvtx_trace *trace, const struct event *event,
 static int trace_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct nvtx_trace *trace = trace_of(self);
-	char title[160];
 
 	trace->begin_ns = run->begin_ns;
-	report_title(trace->report, title, sizeof(title));
-	table_begin(trace->options.table, NULL, title, columns, sizeof(columns) / sizeof(*columns));
+	report_begin(trace->report, trace->options.table, NULL, TABLE_COLUMNS(columns));
 	table_in_order(trace->options.table);
 	return 0;
 }

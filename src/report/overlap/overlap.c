@@ -12,8 +12,6 @@
 #include "report/at_end.h"
 #include "report/reports.h"
 
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-
 struct overlap {
 	struct gpu_works *works;
 	struct hta *hta;
@@ -132,12 +130,10 @@ static int write_busy(struct at_end *self, const struct run_info *run,
 {
 	const struct overlap *overlap = self->analysis;
 	struct table *table = self->options.table;
-	char title[128];
 	uint64_t not_measured = 0;
 	bool graphs = false;
 
-	report_title(self->report, title, sizeof(title));
-	table_begin(table, "busy", title, columns, COUNT(columns));
+	report_begin(self->report, table, "busy", TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		write_row(table, &rows[i]);
 		graphs |= rows[i].graphs > 0;
@@ -175,7 +171,7 @@ static int write_hta(struct at_end *self, struct err *err)
 		return rc;
 	table_begin(table, "hta",
 	            "As HTA counts: temporal breakdown, overlap of communication and computing",
-	            hta_columns, COUNT(hta_columns));
+	            TABLE_COLUMNS(hta_columns));
 	for (size_t i = 0; i < n; i++) {
 		write_hta_row(table, &rows[i]);
 		left_out += rows[i].left_out;

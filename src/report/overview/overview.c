@@ -206,7 +206,7 @@ static int write_facts_column(struct at_end *self, const struct facts *facts, co
 	struct table *table = self->options.table;
 	struct buf words = { 0 };
 
-	table_begin(table, "trace", title, columns, COUNT(columns));
+	table_begin(table, "trace", title, TABLE_COLUMNS(columns));
 	table_whole(table);
 	for (size_t i = 0; i < facts->n; i++) {
 		const struct fact *fact = &facts->fact[i];
@@ -268,7 +268,7 @@ static int write_processes(struct at_end *self, const struct run_info *run, stru
 	rows = processes_rows(overview->processes, &n);
 	if (overview_left_out(self, n))
 		return 0;
-	table_begin(table, "processes", "Processes", columns, COUNT(columns));
+	table_begin(table, "processes", "Processes", TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 		table_u64(table, rows[i].process->pid);
 		table_u64(table, rows[i].calls);
@@ -311,7 +311,7 @@ static int write_functions(struct at_end *self, const struct run_info *run, stru
 	if (overview_left_out(self, n))
 		return 0;
 	table_begin(table, "functions", run->returns ? "Functions by time" : "Functions by calls",
-	            columns, COUNT(columns));
+	            TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < FIRST_ROWS(n); i++)
 		write_function(table, &rows[i]);
 	overview_note_more(table, n, "cuda_api_sum");
@@ -332,7 +332,7 @@ static int write_kernels(struct at_end *self, const struct run_info *run, struct
 
 	rows = tally_kernels(overview->tally, &n);
 	if (!overview_left_out(self, n)) {
-		table_begin(table, "kernels", "Kernels by launches", columns, COUNT(columns));
+		table_begin(table, "kernels", "Kernels by launches", TABLE_COLUMNS(columns));
 		table_fit(table, OVERVIEW_NAMES_WIDTH);
 		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 			table_u64(table, rows[i]->launches);
@@ -372,7 +372,7 @@ static int write_transfers(struct at_end *self, const struct run_info *run, stru
 
 	if (overview_left_out(self, tally->all_copies.count + tally->sets.count))
 		return 0;
-	table_begin(table, "transfers", "Transfers", columns, COUNT(columns));
+	table_begin(table, "transfers", "Transfers", TABLE_COLUMNS(columns));
 	table_whole(table);
 	for (int d = DIRECTION_NONE + 1; d < DIRECTION_COUNT; d++)
 		transfer_row(table, api_direction_name(d), &tally->copies[d]);
@@ -397,7 +397,7 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 
 	rows = tally_errors(overview->tally, &n);
 	if (!overview_left_out(self, n)) {
-		table_begin(table, "errors", "Errors", columns, COUNT(columns));
+		table_begin(table, "errors", "Errors", TABLE_COLUMNS(columns));
 		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 			const struct function *function = rows[i]->key.function->function;
 			int code = (int)rows[i]->key.code;
@@ -424,7 +424,7 @@ static int write_missed(struct at_end *self, const struct run_info *run, struct 
 	char *line, *rest;
 
 	missed_text(&text, run);
-	table_begin(table, "missed", "What was missed", columns, COUNT(columns));
+	table_begin(table, "missed", "What was missed", TABLE_COLUMNS(columns));
 	table_whole(table);
 	rest = text.data;
 	while ((line = strsep(&rest, "\n")) && *line) {
@@ -452,7 +452,7 @@ static int write_overview(struct at_end *self, const struct run_info *run, struc
 
 	if (!rc)
 		rc = overview->functions->ops->end(overview->functions, run, err);
-	for (size_t i = 0; i < COUNT(parts) && !rc; i++)
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !rc; i++)
 		rc = parts[i](self, run, err);
 	return rc;
 }

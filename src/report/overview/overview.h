@@ -19,8 +19,6 @@ struct overview {
 /* Time in CUDA calls, of all threads. */
 uint64_t overview_call_ns(const struct overview *overview);
 
-#define COUNT(columns) (sizeof(columns) / sizeof(*(columns)))
-
 #define OVERVIEW_ROWS        5   /* of each table */
 #define OVERVIEW_NAMES_WIDTH 120 /* columns of a table of kernels that goes to no terminal */
 

@@ -28,7 +28,7 @@ int overview_gpus(struct at_end *self, const struct run_info *run, struct err *e
 	lines = gpu_tally_lines(overview->tally->gpu, &n);
 	if (overview_left_out(self, n))
 		return 0;
-	table_begin(table, "gpus", "GPUs", columns, COUNT(columns));
+	table_begin(table, "gpus", "GPUs", TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		table_u64(table, lines[i].device);
 		table_u64(table, lines[i].busy_ns);
@@ -62,7 +62,7 @@ int overview_gpu_kernels(struct at_end *self, const struct run_info *run, struct
 	rows = gpu_use_kernels(overview->tally->gpu->use, &n);
 	if (overview_left_out(self, n))
 		return 0;
-	table_begin(table, "gpu_kernels", "Kernels by time on the GPU", columns, COUNT(columns));
+	table_begin(table, "gpu_kernels", "Kernels by time on the GPU", TABLE_COLUMNS(columns));
 	table_fit(table, OVERVIEW_NAMES_WIDTH);
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 		table_u64(table, rows[i].ns);
@@ -104,7 +104,7 @@ int overview_gpu_copies(struct at_end *self, const struct run_info *run, struct 
 		any += gpu->copies[d].count;
 	if (overview_left_out(self, any))
 		return 0;
-	table_begin(table, "gpu_transfers", "Transfers on the GPU", columns, COUNT(columns));
+	table_begin(table, "gpu_transfers", "Transfers on the GPU", TABLE_COLUMNS(columns));
 	table_whole(table);
 	for (int d = DIRECTION_NONE + 1; d < DIRECTION_COUNT; d++)
 		gpu_copies_row(table, api_direction_name(d), &gpu->copies[d]);

@@ -179,8 +179,7 @@ int overview_hints(struct at_end *self, const struct run_info *run, struct err *
 	struct buf why = { 0 };
 	size_t n = 0;
 
-	table_begin(table, "next", "What to look at next", columns,
-	            sizeof(columns) / sizeof(*columns));
+	table_begin(table, "next", "What to look at next", TABLE_COLUMNS(columns));
 	table_whole(table);
 	for (size_t i = 0; i < sizeof(hints) / sizeof(*hints) && n < HINTS_MOST; i++) {
 		buf_reset(&why);
