@@ -23,6 +23,8 @@ static int at_end_event(struct consumer *self, const struct event *event, struct
 
 static int at_end_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	table_of_run(at_end_of(self)->options.table, run->returns ? REPORT_RETURNS : 0,
+	             run->begin_ns);
 	return at_end_of(self)->ops->write(at_end_of(self), run, err);
 }
 

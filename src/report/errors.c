@@ -7,22 +7,22 @@
 
 AT_END_ANALYSIS(errors)
 
+#define AT(member) TABLE_AT(struct error_row, member)
+
 static const struct table_column columns[] = {
-	{ "Count", TABLE_NUMBER }, { "First", TABLE_TIME }, { "Last", TABLE_TIME },
-	{ "PID", TABLE_NUMBER },   { "TID", TABLE_NUMBER }, { "Function", TABLE_TEXT },
-	{ "Code", TABLE_NUMBER },  { "Error", TABLE_TEXT },
+	{ "Count", TABLE_NUMBER, AT(count) },
+	{ "First", TABLE_TIME, AT(first_ns) },
+	{ "Last", TABLE_TIME, AT(last_ns) },
+	{ "PID", TABLE_NUMBER, TABLE_VIA(struct error_row, process, pid) },
+	{ "TID", TABLE_NUMBER, AT(tid) },
+	{ "Function", TABLE_TEXT, TABLE_VIA(struct error_row, function, name) },
+	{ "Code", TABLE_NUMBER },
+	{ "Error", TABLE_TEXT },
 };
 
-static void write_row(struct at_end *self, const struct run_info *run, const struct error_row *row)
+static void write_row(struct table *table, const struct error_row *row)
 {
-	struct table *table = self->options.table;
-
-	table_u64(table, row->count);
-	at_end_time(self, run, row->first_ns);
-	at_end_time(self, run, row->last_ns);
-	table_u64(table, row->process->pid);
-	table_u64(table, row->tid);
-	table_text(table, row->function->name);
+	table_fields(table, row);
 	table_u64(table, (uint32_t)row->code);
 	table_text(table, cuda_error_name(row->function->layer, row->code));
 	table_end_row(table);
@@ -37,7 +37,7 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 	rows = errors_rows(self->analysis, &n);
 	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
-		write_row(self, run, &rows[i]);
+		write_row(self->options.table, &rows[i]);
 		if (cuda_error_is_shutdown(rows[i].function->layer, rows[i].code))
 			harmless += rows[i].count;
 	}

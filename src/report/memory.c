@@ -9,35 +9,25 @@ AT_END_ANALYSIS(memory_use)
 
 /* ---- by kind ------------------------------------------------------------------------------- */
 
+#define OF_KIND(member) TABLE_VIA(struct memory_kind_row, totals, member)
+
 static const struct table_column kind_columns[] = {
-	{ "PID", TABLE_NUMBER },    { "Count", TABLE_NUMBER },     { "Allocated", TABLE_BYTES },
-	{ "Freed", TABLE_BYTES },   { "By Context", TABLE_BYTES }, { "By Exit", TABLE_BYTES },
-	{ "Live", TABLE_BYTES },    { "Peak", TABLE_BYTES },       { "Peak At", TABLE_TIME },
-	{ "Failed", TABLE_NUMBER }, { "Kind", TABLE_TEXT },
+	{ "PID", TABLE_NUMBER, TABLE_VIA(struct memory_kind_row, process, pid) },
+	{ "Count", TABLE_NUMBER, OF_KIND(allocated.count) },
+	{ "Allocated", TABLE_BYTES, OF_KIND(allocated.bytes) },
+	{ "Freed", TABLE_BYTES, OF_KIND(freed.bytes) },
+	{ "By Context", TABLE_BYTES, OF_KIND(context.bytes) },
+	{ "By Exit", TABLE_BYTES, OF_KIND(exit.bytes) },
+	{ "Live", TABLE_BYTES, OF_KIND(live.bytes) },
+	{ "Peak", TABLE_BYTES, OF_KIND(peak_bytes) },
+	{ "Peak At", TABLE_TIME, OF_KIND(peak_ns), .flags = TABLE_ZERO },
+	{ "Failed", TABLE_NUMBER, OF_KIND(failed.count) },
+	{ "Kind", TABLE_TEXT },
 };
 
-static void write_kind(struct at_end *self, const struct run_info *run,
-                       const struct memory_kind_row *row)
+static void write_kind(struct table *table, const struct memory_kind_row *row)
 {
-	const struct memory_totals *totals = row->totals;
-	struct table *table = self->options.table;
-
-	if (row->process)
-		table_u64(table, row->process->pid);
-	else
-		table_unknown(table);
-	table_u64(table, totals->allocated.count);
-	table_u64(table, totals->allocated.bytes);
-	table_u64(table, totals->freed.bytes);
-	table_u64(table, totals->context.bytes);
-	table_u64(table, totals->exit.bytes);
-	table_u64(table, totals->live.bytes);
-	table_u64(table, totals->peak_bytes);
-	if (totals->peak_ns)
-		at_end_time(self, run, totals->peak_ns);
-	else
-		table_unknown(table);
-	table_u64(table, totals->failed.count);
+	table_fields(table, row);
 	table_text(table, row->kind == MEMORY_NONE ? "all" : api_memory_name(row->kind));
 	table_end_row(table);
 }
@@ -74,7 +64,7 @@ static int write_kinds(struct at_end *self, const struct run_info *run, struct e
 	report_begin(self->report, table, "kinds", TABLE_COLUMNS(kind_columns));
 	rows = memory_use_kinds(self->analysis, &n);
 	for (size_t i = 0; i < n; i++)
-		write_kind(self, run, &rows[i]);
+		write_kind(table, &rows[i]);
 	if (n)
 		table_note(table, "By Context, By Exit: never freed, gone with a context or device "
 		                  "reset, or with the process");
@@ -85,11 +75,19 @@ static int write_kinds(struct at_end *self, const struct run_info *run, struct e
 
 /* ---- by function --------------------------------------------------------------------------- */
 
+#define OF_FUNCTION(member) TABLE_VIA(struct memory_function_row, totals, member)
+
 static const struct table_column function_columns[] = {
-	{ "Count", TABLE_NUMBER },  { "Allocated", TABLE_BYTES },   { "Freed", TABLE_BYTES },
-	{ "By Exit", TABLE_BYTES }, { "Live", TABLE_BYTES },        { "Peak", TABLE_BYTES },
-	{ "Failed", TABLE_NUMBER }, { "Failed Size", TABLE_BYTES }, { "Kind", TABLE_TEXT },
-	{ "Function", TABLE_TEXT },
+	{ "Count", TABLE_NUMBER, OF_FUNCTION(allocated.count) },
+	{ "Allocated", TABLE_BYTES, OF_FUNCTION(allocated.bytes) },
+	{ "Freed", TABLE_BYTES, OF_FUNCTION(freed.bytes) },
+	{ "By Exit", TABLE_BYTES, OF_FUNCTION(exit.bytes) },
+	{ "Live", TABLE_BYTES, OF_FUNCTION(live.bytes) },
+	{ "Peak", TABLE_BYTES, OF_FUNCTION(peak_bytes) },
+	{ "Failed", TABLE_NUMBER, OF_FUNCTION(failed.count) },
+	{ "Failed Size", TABLE_BYTES, OF_FUNCTION(failed.bytes) },
+	{ "Kind", TABLE_TEXT },
+	{ "Function", TABLE_TEXT, TABLE_VIA(struct memory_function_row, function, name) },
 };
 
 static int write_functions(struct at_end *self, struct err *err)
@@ -102,19 +100,9 @@ static int write_functions(struct at_end *self, struct err *err)
 	            TABLE_COLUMNS(function_columns));
 	rows = memory_use_functions(self->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
-		const struct memory_totals *totals = rows[i].totals;
-
-		table_u64(table, totals->allocated.count);
-		table_u64(table, totals->allocated.bytes);
-		table_u64(table, totals->freed.bytes);
-		table_u64(table, totals->exit.bytes);
-		table_u64(table, totals->live.bytes);
-		table_u64(table, totals->peak_bytes);
-		table_u64(table, totals->failed.count);
-		table_u64(table, totals->failed.bytes);
+		table_fields(table, &rows[i]);
 		table_text(table, api_memory_name(api_memory(rows[i].function->api)));
-		table_text(table, rows[i].function->name);
-		table_end_row(table);
+		table_row(table, &rows[i]);
 	}
 	return table_end(table, err);
 }

@@ -6,40 +6,23 @@
 
 AT_END_ANALYSIS(processes)
 
+#define AT(member) TABLE_AT(struct process_row, member)
+
 static const struct table_column columns[] = {
-	{ "PID", TABLE_NUMBER },      { "Calls", TABLE_NUMBER },  { "In CUDA", TABLE_DURATION },
-	{ "Launches", TABLE_NUMBER }, { "Graphs", TABLE_NUMBER }, { "Peak", TABLE_BYTES },
-	{ "Live", TABLE_BYTES },      { "Copies", TABLE_NUMBER }, { "Copied", TABLE_BYTES },
-	{ "Errors", TABLE_NUMBER },   { "Begin", TABLE_TIME },    { "End", TABLE_TIME },
-	{ "Name", TABLE_TEXT },
+	{ "PID", TABLE_NUMBER, TABLE_VIA(struct process_row, process, pid) },
+	{ "Calls", TABLE_NUMBER, AT(calls) },
+	{ "In CUDA", TABLE_DURATION, AT(call_ns), .needs = REPORT_RETURNS },
+	{ "Launches", TABLE_NUMBER, AT(launches) },
+	{ "Graphs", TABLE_NUMBER, AT(graph_launches) },
+	{ "Peak", TABLE_BYTES, AT(peak_bytes) },
+	{ "Live", TABLE_BYTES, AT(live_bytes) },
+	{ "Copies", TABLE_NUMBER, AT(copies.count) },
+	{ "Copied", TABLE_BYTES, AT(copies.bytes) },
+	{ "Errors", TABLE_NUMBER, AT(failed) },
+	{ "Begin", TABLE_TIME, AT(begin_ns) },
+	{ "End", TABLE_TIME },
+	{ "Name", TABLE_TEXT, TABLE_VIA(struct process_row, process, comm) },
 };
-
-static void write_row(struct at_end *self, const struct run_info *run,
-                      const struct process_row *row)
-{
-	struct table *table = self->options.table;
-
-	table_u64(table, row->process->pid);
-	table_u64(table, row->calls);
-	if (run->returns)
-		table_u64(table, row->call_ns);
-	else
-		table_unknown(table);
-	table_u64(table, row->launches);
-	table_u64(table, row->graph_launches);
-	table_u64(table, row->peak_bytes);
-	table_u64(table, row->live_bytes);
-	table_u64(table, row->copies.count);
-	table_u64(table, row->copies.bytes);
-	table_u64(table, row->failed);
-	at_end_time(self, run, row->begin_ns);
-	if (row->ended)
-		at_end_time(self, run, row->end_ns);
-	else
-		table_unknown(table);
-	table_text(table, row->process->comm);
-	table_end_row(table);
-}
 
 static int write_processes(struct at_end *self, const struct run_info *run, struct err *err)
 {
@@ -50,7 +33,12 @@ static int write_processes(struct at_end *self, const struct run_info *run, stru
 	rows = processes_rows(self->analysis, &n);
 	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
-		write_row(self, run, &rows[i]);
+		table_fields(self->options.table, &rows[i]);
+		if (rows[i].ended)
+			at_end_time(self, run, rows[i].end_ns);
+		else
+			table_unknown(self->options.table);
+		table_row(self->options.table, &rows[i]);
 		running |= !rows[i].ended;
 	}
 	if (n)

@@ -31,6 +31,9 @@ struct report_options {
 	bool part;     /* that, or only some processes: what is not there may be elsewhere */
 };
 
+/* What columns of the reports can need, see table_of_run(). */
+enum { REPORT_RETURNS = 1, REPORT_GPU_TIMES = 2 };
+
 struct report {
 	const char *name;
 	const char *help;  /* half a line; stands above its table, too */

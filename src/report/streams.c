@@ -6,37 +6,29 @@
 
 AT_END_WORK(streams)
 
+#define AT(member) TABLE_AT(struct stream_row, member)
+
 static const struct table_column columns[] = {
-	{ "PID", TABLE_NUMBER },    { "Launches", TABLE_NUMBER },    { "Graphs", TABLE_NUMBER },
-	{ "Copies", TABLE_NUMBER }, { "Copied", TABLE_BYTES },       { "Sets", TABLE_NUMBER },
-	{ "Syncs", TABLE_NUMBER },  { "Sync Time", TABLE_DURATION }, { "GPU Busy", TABLE_DURATION },
-	{ "First", TABLE_TIME },    { "Last", TABLE_TIME },          { "Stream", TABLE_TEXT },
+	{ "PID", TABLE_NUMBER, TABLE_VIA(struct stream_row, process, pid) },
+	{ "Launches", TABLE_NUMBER, AT(launches) },
+	{ "Graphs", TABLE_NUMBER, AT(graph_launches) },
+	{ "Copies", TABLE_NUMBER, AT(copies.count) },
+	{ "Copied", TABLE_BYTES, AT(copies.bytes) },
+	{ "Sets", TABLE_NUMBER, AT(sets.count) },
+	{ "Syncs", TABLE_NUMBER, AT(syncs) },
+	{ "Sync Time", TABLE_DURATION, AT(sync_ns), .needs = REPORT_RETURNS },
+	{ "GPU Busy", TABLE_DURATION, AT(busy_ns), .needs = REPORT_GPU_TIMES },
+	{ "First", TABLE_TIME, AT(first_ns) },
+	{ "Last", TABLE_TIME, AT(last_ns) },
+	{ "Stream", TABLE_TEXT },
 };
 
-static void write_row(struct at_end *self, const struct run_info *run, const struct stream_row *row,
-                      bool gpu_times)
+static void write_row(struct table *table, const struct stream_row *row)
 {
-	struct table *table = self->options.table;
 	struct buf name = { 0 };
 
-	table_u64(table, row->process->pid);
-	table_u64(table, row->launches);
-	table_u64(table, row->graph_launches);
-	table_u64(table, row->copies.count);
-	table_u64(table, row->copies.bytes);
-	table_u64(table, row->sets.count);
-	table_u64(table, row->syncs);
-	if (run->returns)
-		table_u64(table, row->sync_ns);
-	else
-		table_unknown(table);
-	if (gpu_times)
-		table_u64(table, row->busy_ns);
-	else
-		table_unknown(table);
-	at_end_time(self, run, row->first_ns);
-	at_end_time(self, run, row->last_ns);
 	stream_name(row, &name);
+	table_fields(table, row);
 	table_text(table, name.data);
 	table_end_row(table);
 	buf_free(&name);
@@ -51,9 +43,13 @@ static int write_streams(struct at_end *self, const struct run_info *run, struct
 	rows = streams_rows(self->analysis, &n);
 	for (size_t i = 0; i < n; i++)
 		gpu_times |= rows[i].activities > 0;
+	if (gpu_times)
+		table_of_run(self->options.table,
+		             table_options(self->options.table)->has | REPORT_GPU_TIMES,
+		             run->begin_ns);
 	at_end_begin(self, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
-		write_row(self, run, &rows[i], gpu_times);
+		write_row(self->options.table, &rows[i]);
 	if (n)
 		table_note(self->options.table,
 		           "Sync Time: in calls that wait for this stream or an event on it; "

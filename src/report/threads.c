@@ -1,53 +1,46 @@
 // SPDX-License-Identifier: MIT
 /* The report `threads`: what each thread did, and how much of its time CUDA took. */
 #include "report/thread_use.h"
+
+#include <math.h>
+
 #include "report/at_end.h"
 #include "report/reports.h"
 
 AT_END_ANALYSIS(thread_use)
 
+#define AT(member) TABLE_AT(struct thread_use_row, member)
+
 static const struct table_column columns[] = {
-	{ "PID", TABLE_NUMBER },        { "TID", TABLE_NUMBER },      { "Calls", TABLE_NUMBER },
-	{ "In CUDA", TABLE_DURATION },  { "In CUDA", TABLE_PERCENT }, { "Waiting", TABLE_DURATION },
-	{ "Launches", TABLE_NUMBER },   { "Errors", TABLE_NUMBER },   { "Longest", TABLE_DURATION },
-	{ "Longest Call", TABLE_TEXT }, { "Name", TABLE_TEXT },
+	{ "PID", TABLE_NUMBER, TABLE_VIA(struct thread_use_row, process, pid) },
+	{ "TID", TABLE_NUMBER, AT(tid), .flags = TABLE_ZERO },
+	{ "Calls", TABLE_NUMBER, AT(calls) },
+	{ "In CUDA", TABLE_DURATION, AT(call_ns), .needs = REPORT_RETURNS },
+	{ "In CUDA", TABLE_PERCENT },
+	{ "Waiting", TABLE_DURATION, AT(sync_ns), .needs = REPORT_RETURNS },
+	{ "Launches", TABLE_NUMBER },
+	{ "Errors", TABLE_NUMBER, AT(failed) },
+	{ "Longest", TABLE_DURATION },
+	{ "Longest Call", TABLE_TEXT, TABLE_VIA(struct thread_use_row, longest, name) },
+	{ "Name", TABLE_TEXT },
 };
 
-static void write_durations(struct table *table, const struct thread_use_row *row, bool returns)
+static double percent(const struct thread_use_row *row, bool returns)
 {
 	uint64_t life = row->last_ns - row->first_ns;
 
-	if (!returns) {
-		for (int i = 0; i < 3; i++)
-			table_unknown(table);
-		return;
-	}
-	table_u64(table, row->call_ns);
-	if (life && row->tid)
-		table_real(table, 100.0 * (double)row->call_ns / (double)life);
-	else
-		table_unknown(table);
-	table_u64(table, row->sync_ns);
+	return returns && life && row->tid ? 100.0 * (double)row->call_ns / (double)life : NAN;
 }
 
 static void write_row(struct table *table, const struct thread_use_row *row, bool returns)
 {
-	table_u64(table, row->process->pid);
-	if (row->tid)
-		table_u64(table, row->tid);
-	else
-		table_unknown(table);
-	table_u64(table, row->calls);
-	write_durations(table, row, returns);
+	table_fields(table, row);
+	table_real(table, percent(row, returns));
+	table_fields(table, row);
 	table_u64(table, row->launches + row->graph_launches);
-	table_u64(table, row->failed);
-	if (row->longest) {
-		table_u64(table, row->longest_ns);
-		table_text(table, row->longest->name);
-	} else {
-		table_unknown(table);
-		table_unknown(table);
-	}
+	table_fields(table, row);
+	table_known(table, row->longest, row->longest_ns);
+	table_fields(table, row);
 	table_text(table, !row->tid ? "(all others)" : row->comm[0] ? row->comm : NULL);
 	table_end_row(table);
 }

@@ -84,6 +84,12 @@ void table_whole(struct table *table)
 	table->whole = true;
 }
 
+void table_of_run(struct table *table, unsigned has, uint64_t begin_ns)
+{
+	table->options.has = has;
+	table->begin_ns = begin_ns;
+}
+
 void table_fit(struct table *table, size_t width)
 {
 	if (!table->layout.screen)

@@ -101,7 +101,7 @@ struct table_column {
 				/* NULL: the text has it alone */
 	unsigned char flags;    /* TABLE_SCALED... */
 	unsigned char decimals; /* of a real number; of a whole one in json, which has as many */
-	unsigned needs;         /* bits of options->has without which there is no such column */
+	unsigned needs;         /* bits of options->has without which a page has no such column */
 };
 
 /* Of a pointer to it. */
@@ -166,6 +166,12 @@ void table_begin(struct table *table, const char *key, const char *title,
 
 /* The table that is open is shown whole, whatever `top` says. */
 void table_whole(struct table *table);
+
+/*
+ * Of the rows of reports: `has` as in the options, where what a column needs and is not there is
+ * not known, and the begin that times of TABLE_TIME count from.
+ */
+void table_of_run(struct table *table, unsigned has, uint64_t begin_ns);
 
 /* Its last column is cut, as a terminal of that width would do it; a real one has its own width. */
 void table_fit(struct table *table, size_t width);

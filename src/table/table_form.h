@@ -41,8 +41,9 @@ struct table {
 	bool as_set;
 	size_t n_columns, at; /* at: the column of the next cell */
 	size_t rows, left_out, tables;
-	bool whole;       /* the one that is open, see table_whole() */
-	struct buf notes; /* each ends with a newline */
+	uint64_t begin_ns; /* of the run */
+	bool whole;        /* the one that is open, see table_whole() */
+	struct buf notes;  /* each ends with a newline */
 
 	struct columns layout; /* text */
 	char align[COLUMNS_MAX + 1];

@@ -6,11 +6,17 @@
 #include "base/number.h"
 #include "table/table_form.h"
 
+static bool has_needs(const struct table *table, const struct table_column *column)
+{
+	return !(column->needs & ~table->options.has);
+}
+
 bool table_shows(const struct table *table, const struct table_column *column)
 {
-	if (column->needs & ~table->options.has)
-		return false;
-	return table->options.json ? column->key != NULL : column->name != NULL;
+	if (table->options.json || table->options.page)
+		return has_needs(table, column) &&
+		       (table->options.json ? column->key : column->name) != NULL;
+	return column->name != NULL;
 }
 
 static struct table_value unsigned_value(uint64_t number)
@@ -91,8 +97,12 @@ void table_read(const struct table *table, const struct table_column *column, co
                 struct table_value *value)
 {
 	*value = value_of(column, row);
+	if (!has_needs(table, column))
+		value->kind = VALUE_UNKNOWN;
 	if (column->flags & TABLE_ZERO && is_zero(value))
 		value->kind = VALUE_UNKNOWN;
+	if (column->type == TABLE_TIME && value->kind == VALUE_U64)
+		value->u64 = value->u64 > table->begin_ns ? value->u64 - table->begin_ns : 0;
 	if (table->options.scale > 1)
 		scale(column, table->options.scale, value);
 }
