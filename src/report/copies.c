@@ -177,10 +177,4 @@ static int write_copies(struct at_end *self, const struct run_info *run, struct 
 	return table_end(table, err);
 }
 
-static const struct at_end_ops ops = { make_copies, see_copies, write_copies, free_copies };
-
-struct consumer *copies_report_new(const struct report *report,
-                                   const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops copies_report = { make_copies, see_copies, write_copies, free_copies };

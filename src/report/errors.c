@@ -53,10 +53,4 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 	return table_end(self->options.table, err);
 }
 
-static const struct at_end_ops ops = { make_errors, see_errors, write_errors, free_errors };
-
-struct consumer *errors_report_new(const struct report *report,
-                                   const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops errors_report = { make_errors, see_errors, write_errors, free_errors };

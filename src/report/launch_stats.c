@@ -234,10 +234,4 @@ static int write_stats(struct at_end *self, const struct run_info *run, struct e
 	return table_end(table, err);
 }
 
-static const struct at_end_ops ops = { make_stats, see_stats, write_stats, free_stats };
-
-struct consumer *launch_stats_report_new(const struct report *report,
-                                         const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops launch_stats_report = { make_stats, see_stats, write_stats, free_stats };

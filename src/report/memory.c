@@ -154,11 +154,5 @@ static int write_memory(struct at_end *self, const struct run_info *run, struct 
 	return rc ? rc : write_kept(self, run, err);
 }
 
-static const struct at_end_ops ops = { make_memory_use, see_memory_use, write_memory,
-	                               free_memory_use };
-
-struct consumer *memory_report_new(const struct report *report,
-                                   const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops memory_report = { make_memory_use, see_memory_use, write_memory,
+	                                  free_memory_use };

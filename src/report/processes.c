@@ -50,11 +50,5 @@ static int write_processes(struct at_end *self, const struct run_info *run, stru
 	return table_end(self->options.table, err);
 }
 
-static const struct at_end_ops ops = { make_processes, see_processes, write_processes,
-	                               free_processes };
-
-struct consumer *processes_report_new(const struct report *report,
-                                      const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops processes_report = { make_processes, see_processes, write_processes,
+	                                     free_processes };

@@ -4,8 +4,8 @@
  * and a consumer that writes its tables, either as events come or in its end(). Names and columns
  * of the cuda_* ones are those of Nsight Systems (docs/report.md).
  *
- * A new report is one file with a create function, declared in report/reports.h, and one row in
- * report/reports.c.
+ * A new report is one file with its struct at_end_ops (or a create function, where it writes rows as
+ * events come), declared in report/reports.h, and one row in report/reports.c.
  */
 #ifndef CUSCOPE_REPORT_REPORT_H
 #define CUSCOPE_REPORT_REPORT_H
@@ -41,13 +41,16 @@ struct report {
 	bool kernel_names; /* takes :base and :mangled */
 	bool parts;        /* writes more than one table, see table_open() */
 	bool page;         /* no tables, but text or an object of json: there is no csv of it */
-	/* The consumer keeps `options->table` and copies the rest; it writes in event()
-	 * and end(). */
+	/* One of the two: for what writes as events come, and for what counts first. */
 	struct consumer *(*create)(const struct report *report,
 	                           const struct report_options *options);
+	const struct at_end_ops *at_end;
 };
 
 extern const struct report reports[]; /* ends with a NULL name */
+
+/* It keeps `options->table` and copies the rest; it writes in event() and end(). */
+struct consumer *report_new(const struct report *report, const struct report_options *options);
 
 /* A report as users name it. */
 struct report_choice {

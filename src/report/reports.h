@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The reports' create functions, for the rows in reports.c. */
+/* What makes the reports, for the rows in reports.c. */
 #ifndef CUSCOPE_REPORT_REPORTS_H
 #define CUSCOPE_REPORT_REPORTS_H
 
-#include "report/report.h"
+#include "report/at_end.h"
 
 struct consumer *sums_report_new(const struct report *report, const struct report_options *options);
 struct consumer *api_trace_report_new(const struct report *report,
@@ -18,56 +18,35 @@ struct consumer *summary_report_new(const struct report *report,
                                     const struct report_options *options);
 
 /* The expert rules of Nsight Systems. */
-struct consumer *cuda_memcpy_async_report_new(const struct report *report,
-                                              const struct report_options *options);
-struct consumer *cuda_memcpy_sync_report_new(const struct report *report,
-                                             const struct report_options *options);
-struct consumer *cuda_memset_sync_report_new(const struct report *report,
-                                             const struct report_options *options);
-struct consumer *cuda_api_sync_report_new(const struct report *report,
-                                          const struct report_options *options);
-struct consumer *gpu_gaps_report_new(const struct report *report,
-                                     const struct report_options *options);
-struct consumer *gpu_time_util_report_new(const struct report *report,
-                                          const struct report_options *options);
+extern const struct at_end_ops cuda_memcpy_async_report;
+extern const struct at_end_ops cuda_memcpy_sync_report;
+extern const struct at_end_ops cuda_memset_sync_report;
+extern const struct at_end_ops cuda_api_sync_report;
+extern const struct at_end_ops gpu_gaps_report;
+extern const struct at_end_ops gpu_time_util_report;
 
 /* Ours: what Nsight Systems has no report for. */
-struct consumer *overview_report_new(const struct report *report,
-                                     const struct report_options *options);
-struct consumer *errors_report_new(const struct report *report,
-                                   const struct report_options *options);
-struct consumer *streams_report_new(const struct report *report,
-                                    const struct report_options *options);
-struct consumer *threads_report_new(const struct report *report,
-                                    const struct report_options *options);
-struct consumer *processes_report_new(const struct report *report,
-                                      const struct report_options *options);
-struct consumer *memory_report_new(const struct report *report,
-                                   const struct report_options *options);
-struct consumer *launches_report_new(const struct report *report,
-                                     const struct report_options *options);
-struct consumer *gaps_report_new(const struct report *report, const struct report_options *options);
-struct consumer *slowest_report_new(const struct report *report,
-                                    const struct report_options *options);
-struct consumer *findings_report_new(const struct report *report,
-                                     const struct report_options *options);
-struct consumer *overlap_report_new(const struct report *report,
-                                    const struct report_options *options);
-struct consumer *copies_report_new(const struct report *report,
-                                   const struct report_options *options);
-struct consumer *launch_stats_report_new(const struct report *report,
-                                         const struct report_options *options);
+extern const struct at_end_ops overview_report;
+extern const struct at_end_ops errors_report;
+extern const struct at_end_ops streams_report;
+extern const struct at_end_ops threads_report;
+extern const struct at_end_ops processes_report;
+extern const struct at_end_ops memory_report;
+extern const struct at_end_ops launches_report;
+extern const struct at_end_ops gaps_report;
+extern const struct at_end_ops slowest_report;
+extern const struct at_end_ops findings_report;
+extern const struct at_end_ops overlap_report;
+extern const struct at_end_ops copies_report;
+extern const struct at_end_ops launch_stats_report;
 
-struct consumer *nvtx_sum_report_new(const struct report *report,
-                                     const struct report_options *options);
+extern const struct at_end_ops nvtx_sum_report;
 struct consumer *nvtx_pushpop_trace_report_new(const struct report *report,
                                                const struct report_options *options);
 
-struct consumer *nvtx_kern_sum_report_new(const struct report *report,
-                                          const struct report_options *options);
+extern const struct at_end_ops nvtx_kern_sum_report;
 struct consumer *nvtx_gpu_proj_trace_report_new(const struct report *report,
                                                 const struct report_options *options);
-struct consumer *nvtx_gpu_proj_sum_report_new(const struct report *report,
-                                              const struct report_options *options);
+extern const struct at_end_ops nvtx_gpu_proj_sum_report;
 
 #endif

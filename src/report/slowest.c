@@ -130,10 +130,4 @@ static int write_slowest(struct at_end *self, const struct run_info *run, struct
 	return table_end(table, err);
 }
 
-static const struct at_end_ops ops = { make_slowest, see_slowest, write_slowest, free_slowest };
-
-struct consumer *slowest_report_new(const struct report *report,
-                                    const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops slowest_report = { make_slowest, see_slowest, write_slowest, free_slowest };

@@ -64,10 +64,4 @@ static int write_streams(struct at_end *self, const struct run_info *run, struct
 	return table_end(self->options.table, err);
 }
 
-static const struct at_end_ops ops = { make_streams, see_streams, write_streams, free_streams };
-
-struct consumer *streams_report_new(const struct report *report,
-                                    const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops streams_report = { make_streams, see_streams, write_streams, free_streams };

@@ -63,11 +63,5 @@ static int write_threads(struct at_end *self, const struct run_info *run, struct
 	return table_end(self->options.table, err);
 }
 
-static const struct at_end_ops ops = { make_thread_use, see_thread_use, write_threads,
-	                               free_thread_use };
-
-struct consumer *threads_report_new(const struct report *report,
-                                    const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops threads_report = { make_thread_use, see_thread_use, write_threads,
+	                                   free_thread_use };

@@ -245,20 +245,34 @@ static void free_expert(void *analysis)
 	free(expert);
 }
 
-#define EXPERT_REPORT(name, rule)                                                                  \
-	static void *make_##name(const struct report_options *options)                             \
-	{                                                                                          \
-		return make(options, rule);                                                        \
-	}                                                                                          \
-	struct consumer *name##_report_new(const struct report *report,                            \
-	                                   const struct report_options *options)                   \
-	{                                                                                          \
-		static const struct at_end_ops ops = { make_##name, see_event, write_expert,       \
-			                               free_expert };                              \
-		return at_end_new(report, options, &ops);                                          \
-	}
+static void *make_memcpy_async(const struct report_options *options)
+{
+	return make(options, MEMCPY_ASYNC);
+}
 
-EXPERT_REPORT(cuda_memcpy_async, MEMCPY_ASYNC)
-EXPERT_REPORT(cuda_memcpy_sync, MEMCPY_SYNC)
-EXPERT_REPORT(cuda_memset_sync, MEMSET_SYNC)
-EXPERT_REPORT(cuda_api_sync, API_SYNC)
+const struct at_end_ops cuda_memcpy_async_report = { make_memcpy_async, see_event, write_expert,
+	                                             free_expert };
+
+static void *make_memcpy_sync(const struct report_options *options)
+{
+	return make(options, MEMCPY_SYNC);
+}
+
+const struct at_end_ops cuda_memcpy_sync_report = { make_memcpy_sync, see_event, write_expert,
+	                                            free_expert };
+
+static void *make_memset_sync(const struct report_options *options)
+{
+	return make(options, MEMSET_SYNC);
+}
+
+const struct at_end_ops cuda_memset_sync_report = { make_memset_sync, see_event, write_expert,
+	                                            free_expert };
+
+static void *make_api_sync(const struct report_options *options)
+{
+	return make(options, API_SYNC);
+}
+
+const struct at_end_ops cuda_api_sync_report = { make_api_sync, see_event, write_expert,
+	                                         free_expert };

@@ -67,13 +67,7 @@ static int write_gaps(struct at_end *self, const struct run_info *run, struct er
 	return table_end(table, err);
 }
 
-struct consumer *gpu_gaps_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	static const struct at_end_ops ops = { make_gaps, see_gaps, write_gaps, free_gaps };
-
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops gpu_gaps_report = { make_gaps, see_gaps, write_gaps, free_gaps };
 
 /* ---- gpu_time_util ------------------------------------------------------------------------- */
 
@@ -136,11 +130,5 @@ static int write_use(struct at_end *self, const struct run_info *run, struct err
 	return table_end(table, err);
 }
 
-struct consumer *gpu_time_util_report_new(const struct report *report,
-                                          const struct report_options *options)
-{
-	static const struct at_end_ops ops = { make_gpu_windows, see_gpu_windows, write_use,
-		                               free_gpu_windows };
-
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops gpu_time_util_report = { make_gpu_windows, see_gpu_windows, write_use,
+	                                         free_gpu_windows };

@@ -226,10 +226,4 @@ static int write_all(struct at_end *self, const struct run_info *run, struct err
 	return rc ? rc : write_unjudged(self, run, err);
 }
 
-static const struct at_end_ops ops = { make_findings, see_findings, write_all, free_findings };
-
-struct consumer *findings_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops findings_report = { make_findings, see_findings, write_all, free_findings };

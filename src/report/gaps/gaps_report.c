@@ -549,9 +549,4 @@ static int write_gaps(struct at_end *self, const struct run_info *run, struct er
 	return rc ? rc : write_parts_of_streams(self, run, err);
 }
 
-static const struct at_end_ops ops = { make_gaps, see_gaps, write_gaps, free_gaps };
-
-struct consumer *gaps_report_new(const struct report *report, const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops gaps_report = { make_gaps, see_gaps, write_gaps, free_gaps };

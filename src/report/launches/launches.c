@@ -241,10 +241,5 @@ static int write_launches(struct at_end *self, const struct run_info *run, struc
 	return rc ? rc : write_longest(self, run, err);
 }
 
-static const struct at_end_ops ops = { make_launches, see_launches, write_launches, free_launches };
-
-struct consumer *launches_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops launches_report = { make_launches, see_launches, write_launches,
+	                                    free_launches };

@@ -338,17 +338,7 @@ static int write_projected(struct at_end *self, const struct run_info *run, stru
 
 /* ---- the reports --------------------------------------------------------------------------- */
 
-static const struct at_end_ops by_kernel = { make_by_kernel, see_gpu, write_by_kernel, free_gpu };
-static const struct at_end_ops projected = { make_projected, see_gpu, write_projected, free_gpu };
-
-struct consumer *nvtx_kern_sum_report_new(const struct report *report,
-                                          const struct report_options *options)
-{
-	return at_end_new(report, options, &by_kernel);
-}
-
-struct consumer *nvtx_gpu_proj_sum_report_new(const struct report *report,
-                                              const struct report_options *options)
-{
-	return at_end_new(report, options, &projected);
-}
+const struct at_end_ops nvtx_kern_sum_report = { make_by_kernel, see_gpu, write_by_kernel,
+	                                         free_gpu };
+const struct at_end_ops nvtx_gpu_proj_sum_report = { make_projected, see_gpu, write_projected,
+	                                             free_gpu };

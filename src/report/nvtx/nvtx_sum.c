@@ -229,10 +229,4 @@ static int write_sum(struct at_end *self, const struct run_info *run, struct err
 	return table_end(table, err);
 }
 
-static const struct at_end_ops ops = { make_sum, see_sum, write_sum, free_sum };
-
-struct consumer *nvtx_sum_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops nvtx_sum_report = { make_sum, see_sum, write_sum, free_sum };

@@ -207,10 +207,4 @@ static int write_overlap(struct at_end *self, const struct run_info *run, struct
 	return rc ? rc : write_hta(self, err);
 }
 
-static const struct at_end_ops ops = { make_overlap, see_overlap, write_overlap, free_overlap };
-
-struct consumer *overlap_report_new(const struct report *report,
-                                    const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops overlap_report = { make_overlap, see_overlap, write_overlap, free_overlap };

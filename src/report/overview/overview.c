@@ -457,10 +457,5 @@ static int write_overview(struct at_end *self, const struct run_info *run, struc
 	return rc;
 }
 
-static const struct at_end_ops ops = { make_overview, see_overview, write_overview, free_overview };
-
-struct consumer *overview_report_new(const struct report *report,
-                                     const struct report_options *options)
-{
-	return at_end_new(report, options, &ops);
-}
+const struct at_end_ops overview_report = { make_overview, see_overview, write_overview,
+	                                    free_overview };
