@@ -5,12 +5,14 @@
  *
  * That path lives on in the environment of what the command starts, root's processes among them,
  * after cuscope has ended. So it is one that only root can ever change (base/guarded.h), and that
- * stays: the file beside the program or in ../lib/cuscope, if it is the same library, else one in
- * /run/cuscope, or where that is mounted noexec in /var/lib/cuscope, in a folder named by its build
- * id, which is made once and kept. Never /tmp nor TMPDIR: what is removed there can be made again
- * by anybody. Nor a descriptor's path, /proc/PID/fd/N or /proc/self/fd/N: the pid, or the number in
- * a child that closes what it does not know, comes to mean something else. Where there is no such
- * place it is refused.
+ * stays:
+ * - the file beside the program or in ../lib/cuscope, if it is the same library;
+ * - else one in /run/cuscope, or in /var/lib/cuscope if /run is mounted noexec. It lies in a folder
+ *   that is named by its build id, is made once, and kept.
+ *
+ * Never in /tmp or TMPDIR, where anybody can make again what was removed. Never by a descriptor's
+ * path, /proc/PID/fd/N or /proc/self/fd/N: the pid comes to mean another process, and the number
+ * another file. Where there is no such place the library is refused.
  */
 #ifndef CUSCOPE_AGENT_AGENT_LIBRARY_H
 #define CUSCOPE_AGENT_AGENT_LIBRARY_H

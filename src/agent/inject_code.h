@@ -3,11 +3,11 @@
  * What a borrowed thread runs inside a target: a few hundred bytes of machine code that need
  * nobody.
  *
- * From the moment that the thread's registers are set, everything goes on by itself: the code
- * blocks signals, maps an area, works through a list of steps that was written there (system calls
- * and calls of functions, on a stack in the area), puts every register back, unmaps the area and
- * jumps to where the thread was. Whoever wrote the steps may be killed at any time. Where there are
- * none (it was killed earlier) the thread just goes back.
+ * From the moment that the thread's registers are set, everything goes on by itself. The code
+ * blocks signals, maps an area, and works through a list of steps that was written there: system
+ * calls and calls of functions, on a stack in the area. Then it puts every register back, unmaps
+ * the area and jumps to where the thread was. Whoever wrote the steps may be killed at any time. If
+ * it was killed before it wrote any, the thread just goes back.
  *
  * The code lies in the unused end of a page of code that the target has mapped already, mostly of
  * the vdso, so that no memory is ever writable and executable.

@@ -171,9 +171,10 @@ static void again(struct point *point, uint64_t rax, unsigned interrupts)
 }
 
 /*
- * A call that was interrupted begins again: by itself, or, where the kernel keeps what is left of
- * its time, by restart_syscall, of which a handler's return makes an EINTR. epoll_wait has no such
- * way and gives EINTR to whoever was stopped and continued; it begins again as well, its time too.
+ * A call that was interrupted begins again. Most do so by themselves. Where the kernel keeps what
+ * is left of a call's time, it is restart_syscall that goes on, and a handler's return makes an
+ * EINTR of that. epoll_wait has no such way, and gives EINTR to a thread that was stopped and
+ * continued. It is begun again as well, with all of its time.
  */
 static void find_point(struct point *point)
 {

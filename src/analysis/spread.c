@@ -100,8 +100,8 @@ double spread_average(const struct spread *spread)
 
 /*
  * The textbook's sum of squares minus square of the sum loses all digits where values are large
- * and close together. With q the average rounded down and r what is left over, the sum of (x-q)^2
- * is exact in integers, also when single terms overflow, since it fits itself; and it is only r^2/n
+ * and close together. Let q be the average rounded down, and r what is left over. The sum of
+ * (x-q)^2 fits into an integer, so it is exact even when single terms overflow. It is only r^2/n
  * away from the sum of the squared distances from the true average.
  */
 double spread_deviation(const struct spread *spread)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows of time spent, by category, in bins that are all equally long. Neither begin nor end need be
- * known before: the bins become twice as long, to the left or to the right, when a time does not
- * fit, so that memory depends on their number and never on the length of what they show.
+ * known before. When a time does not fit, the bins become twice as long, to the left or to the
+ * right. So memory depends on their number, and never on the length of what they show.
  */
 #ifndef CUSCOPE_ANALYSIS_TIME_BINS_H
 #define CUSCOPE_ANALYSIS_TIME_BINS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Errors: a function that can fail takes a `struct err *`, returns 0 or a negative errno, and on
- * failure leaves in it one sentence for the user: what was being done, to what, why it failed and
- * what to try. Nothing below src/cli prints it.
+ * Errors. A function that can fail takes a `struct err *` and returns 0 or a negative errno. On
+ * failure it leaves one sentence for the user there: what was being done, to what, why it failed
+ * and what to try. Nothing below src/cli prints it.
  */
 #ifndef CUSCOPE_BASE_ERR_H
 #define CUSCOPE_BASE_ERR_H

@@ -3,9 +3,9 @@
  * Entry and return of API calls. What to record of a function stands in the hook's cookie, so one
  * pair of programs serves all functions of all modules.
  *
- * A return is matched with its entry by the stack pointer, not by counting: longjmp and C++
- * exceptions skip returns, and then the frames that are still on the stack of calls lie below the
- * current stack pointer and are sent as unfinished.
+ * A return is matched with its entry by the stack pointer, not by counting, because longjmp and C++
+ * exceptions skip returns. The frames that they leave on the stack of calls lie below the current
+ * stack pointer, and are sent as unfinished.
  */
 #ifndef CUSCOPE_BPF_CALLS_H
 #define CUSCOPE_BPF_CALLS_H
@@ -42,10 +42,10 @@ static __always_inline __u64 return_trampoline(void)
 /*
  * Whether a call that was entered is still under way, at another entry. One whose frame the stack
  * pointer has left is not. One whose frame lies above may have been left by longjmp or an exception
- * all the same, and other functions are using that stack now: then its return address, which the
- * return probe had replaced by the trampoline, is overwritten as a rule. At the same stack pointer
- * it tells a hooked function that ended in a jump to this one (both will return) from a longjmp
- * back to a loop (the first never will).
+ * all the same. Then other functions use that stack now, and as a rule they have overwritten its
+ * return address, which the return probe had replaced by the trampoline. At the same stack pointer
+ * the address tells two cases apart: a hooked function that ended in a jump to this one (both will
+ * return), and a longjmp back to a loop (the first never will).
  */
 static __always_inline int frame_is_live(__u64 frame_sp, struct pt_regs *ctx, __u64 trampoline)
 {

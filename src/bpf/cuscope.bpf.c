@@ -70,13 +70,15 @@ int call_return(struct pt_regs *ctx)
 
 /*
  * Since 7.0 raw tracepoints run preemptible, and the kernel does not enter a program that is under
- * way on this CPU: when a thread is preempted in on_exit, most likely by the reader that it has
- * just woken, and another ends there meanwhile, on_exit is left out for that one. Seen on 7.2.13
- * with one CPU: on_exit up to 5 times a trace, in 11 of 57 traces, and on_fork once in one of them.
- * So there are two for each event, of which the first that runs does the work, and an event is
+ * way on this CPU. A thread may be preempted in on_exit, most likely by the reader that it has just
+ * woken. If another one ends there meanwhile, on_exit is left out for that one. Seen on 7.2.13 with
+ * one CPU: on_exit up to 5 times a trace, in 11 of 57 traces, and on_fork once in one of them.
+ *
+ * So there are two programs for each event. The first that runs does the work, and an event is
  * missed when both are left out. The other one for ends goes by way of perf, which runs with
- * preemption off: it is left out only where a bpf() call for a map was preempted on this CPU, not
- * once in those traces. (Before 6.7 nobody counts that, but there the first is never left out.)
+ * preemption off. It is left out only if a bpf() call for a map was preempted on this CPU, which
+ * never happened in those traces. (Before 6.7 nobody counts that, but there the first is never left
+ * out.)
  */
 SEC("raw_tp/sched_process_fork")
 int on_fork(struct bpf_raw_tracepoint_args *ctx)

@@ -102,13 +102,13 @@ static __always_inline __u32 file_path_read(struct map_scratch *s, struct file *
 }
 
 /*
- * Stops the current thread for its tracer on the way out of the system call. By SIGWINCH, since its
- * default is to be ignored if the tracer is gone by then, a program that gets one too many looks at
- * its terminal's size once more, and terminals send it to processes, not to threads, so that theirs
- * and ours are not made one. (SIGURG is what Go sends its threads all the time.) A thread that
- * blocks it gets SIGSTOP, which cannot be blocked, and which the tracer takes away as soon as it
- * sees it. That it is ours is written down: the kernel's own signals look the same. Returns 1 if it
- * is to stop.
+ * Stops the current thread for its tracer on the way out of the system call; returns 1 if it is to
+ * stop. The signal is SIGWINCH. It is ignored by default, if the tracer is gone by then. A program
+ * that gets one too many looks at its terminal's size once more. And terminals send it to
+ * processes, not to threads, so that theirs and ours are not made one. (SIGURG is what Go sends its
+ * threads all the time.) A thread that blocks it gets SIGSTOP, which cannot be blocked, and which
+ * the tracer takes away as soon as it sees it. That a signal is ours is written down, because the
+ * kernel's own look the same.
  */
 static __always_inline int hold_thread(__u32 tid)
 {

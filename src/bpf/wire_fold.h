@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What eBPF programs and user space share where calls are summed up in the kernel: the plan of a
- * hook, which says where in a recorded call its address, bytes or grid are, and the keys and values
- * of the maps that sums are kept in. Values are counters of 64 bits throughout.
+ * What eBPF programs and user space share where calls are summed up in the kernel. The plan of a
+ * hook says where in a recorded call its address, bytes or grid are. Then come the keys and values
+ * of the maps that sums are kept in; values are counters of 64 bits throughout.
  *
  * A process is known by its id and by when it was first seen: an exec or a reused id is another.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process has mapped of files to run, kept for a moment: a program launches hundreds of
- * kernels by addresses in a few libraries, and reading /proc/PID/maps for each would let one
- * process with thousands of mappings take all of the time of the loop that asks.
+ * The mappings of code of a process, kept for a moment. A program launches hundreds of kernels by
+ * addresses in a few libraries. If /proc/PID/maps were read for each, one process with thousands of
+ * mappings could take all of the time of the loop that asks.
  *
- * A process's is read at most every 100 ms, or fifty times as long as reading took if that is less;
- * the mappings of all take a tenth of the time, after half a second at once.
+ * The mappings of one process are read at most every 100 ms, or after fifty times as long as
+ * reading took if that is less. Those of all take a tenth of the time, after half a second at once.
  */
 #ifndef CUSCOPE_CAPTURE_CODE_MAPS_H
 #define CUSCOPE_CAPTURE_CODE_MAPS_H

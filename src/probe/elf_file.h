@@ -3,10 +3,10 @@
  * The CUDA functions of one ELF file: whether it is a module at all, which of libcuda and libcudart
  * it plays, and every exported cu* and cuda* function with its place in the file.
  *
- * A file is recognised by content, not by name: it exports cuInit and cuLaunchKernel (driver), or
- * holds cudaLaunchKernel in .dynsym or .symtab as a defined function (runtime; an executable or
- * library with cudart linked in has it in .symtab only). Files that are not modules are the usual
- * case, so that answer must be quick: .dynsym by its hash table, .symtab by one pass.
+ * A file is recognised by content, not by name. A driver exports cuInit and cuLaunchKernel. A
+ * runtime holds cudaLaunchKernel in .dynsym or .symtab as a defined function; an executable or
+ * library with cudart linked in has it in .symtab only. Most files are no modules, so that answer
+ * must be quick: .dynsym by its hash table, .symtab by one pass.
  */
 #ifndef CUSCOPE_PROBE_ELF_FILE_H
 #define CUSCOPE_PROBE_ELF_FILE_H
@@ -35,10 +35,12 @@ enum elf_depth {
 };
 
 /*
- * Reads `fd` (not closed, not needed afterwards). Returns 0 with *file set; 1 when it is no CUDA
- * module (then *file is NULL); 2 when that could not be decided at this depth; a negative errno
- * with a sentence for what is no readable 64-bit ELF of this machine (-ENOEXEC, -EBADMSG: corrupt,
- * -EPROTONOSUPPORT: 32-bit or another machine). `what` names the file in sentences.
+ * Reads `fd` (not closed, not needed afterwards). `what` names the file in sentences. Returns
+ * - 0 with *file set;
+ * - 1 when it is no CUDA module, with *file NULL;
+ * - 2 when that could not be decided at this depth;
+ * - a negative errno with a sentence when it is no readable 64-bit ELF of this machine: -ENOEXEC,
+ *   -EBADMSG (corrupt), -EPROTONOSUPPORT (32-bit or another machine).
  */
 int elf_file_open(int fd, const char *what, enum elf_depth depth, struct elf_file **file,
                   struct err *err);

@@ -4,9 +4,9 @@
  * that it loads later.
  *
  * The command and what it starts are traced with ptrace, but stopped at three moments only: when a
- * task is born, at exec, and when one of them maps a file that no hook has been decided for (the
- * eBPF side then sends the thread a signal, see src/bpf/processes.h). At the last two the callback
- * looks at what is mapped and hooks it, while that one thread waits, usually well under a
+ * task is born, at exec, and when one of them maps a file that no hook has been decided for. In the
+ * last case the eBPF side sends the thread a signal, see src/bpf/files.h. At the last two moments
+ * the callback looks at what is mapped and hooks it. That one thread waits, usually well under a
  * millisecond. Between such moments nothing is slowed down. When cuscope dies, the kernel detaches.
  *
  * SIGSTOP would do without ptrace, but shells, sudo and timeout see their child stop and act on it.
@@ -53,8 +53,8 @@ int hold_go(struct hold *hold, struct err *err);
 bool hold_gone(const struct hold *hold); /* was let go */
 
 /*
- * A signal that came to us from process `from` (0: the kernel, or not known) is passed on to the
- * command, if it has not got it already: Ctrl-C reaches all in a terminal's foreground, the command
+ * Passes a signal on to the command, unless the command got it as well. It came to us from process
+ * `from` (0: the kernel, or not known). Ctrl-C reaches all in a terminal's foreground, the command
  * too, unless it has a session of its own.
  */
 void hold_pass_on(struct hold *hold, int sig, pid_t from);

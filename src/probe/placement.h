@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where in a function a probe is cheap. The kernel emulates push, nop, call, jmp and jcc and
- * single-steps everything else at 2.7 to 13 times the cost, so the probe goes on the first emulated
- * instruction at which the argument registers, the stack pointer, the return address and the stack
- * arguments are still those of the entry, and to which nothing in the function jumps; otherwise it
- * goes on the entry.
+ * Where in a function a probe is cheap. The kernel emulates push, nop, call, jmp and jcc, and
+ * single-steps everything else at 2.7 to 13 times the cost. So the probe goes on the first emulated
+ * instruction at which nothing has changed since the entry: argument registers, stack pointer,
+ * return address and stack arguments. Nothing in the function may jump to that instruction. If
+ * there is none, the probe goes on the entry.
  */
 #ifndef CUSCOPE_PROBE_PLACEMENT_H
 #define CUSCOPE_PROBE_PLACEMENT_H

@@ -4,11 +4,11 @@
 #define CUSCOPE_STACK_FUNCTION_NAME_H
 
 /*
- * "leaky::Model::grow_cache(int)" for "_ZN5leaky5Model10grow_cacheEi"; Rust's names, old and new,
- * without the hash at their end; what compilers split off or fitted to its callers
- * (".cold", ".constprop.0") by the name of the whole function; a name that is not mangled, or whose
- * plain form is longer than 64 KiB, as it is. The caller frees the result. It may hold any bytes:
- * text.h before it is shown.
+ * "leaky::Model::grow_cache(int)" for "_ZN5leaky5Model10grow_cacheEi". Rust's names, old and new,
+ * lose the hash at their end. What compilers split off or fitted to its callers (".cold",
+ * ".constprop.0") gets the name of the whole function. A name that is not mangled, or whose plain
+ * form is longer than 64 KiB, stays as it is. The caller frees the result. It may hold any bytes:
+ * see text.h before it is shown.
  */
 char *function_name_demangle(const char *linked);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How calls are told by what differs. Writer and reader keep the same state, and both expect of
- * each value of a call what it was in the last call of the same function (and, for launches, of
- * the same kernel), or that it equals one of the call's arguments where it did before; only what
- * is not as expected is in the file. The state begins anew with each chunk.
+ * How calls are told by what differs. Writer and reader keep the same state, and both expect each
+ * value of a call to be what it was in the last call of the same function (and, for launches, of
+ * the same kernel). A value that equalled one of the call's arguments is expected to do so again.
+ * Only what is not as expected is in the file. The state begins anew with each chunk.
  */
 #ifndef CUSCOPE_TRACE_CODEC_H
 #define CUSCOPE_TRACE_CODEC_H

@@ -36,10 +36,10 @@ void cupti_disable(void);
 /*
  * Whether this CUPTI can be left and entered again. CUPTI of CUDA 11.0 to 12.5 crashes then when
  * the program uses CUDA graphs: pytorch/pytorch#112507 and #146604, pytorch/kineto#1264 (which
- * leaves it from 12.6 on only). With later ones programs that launch graphs die as well: measured
- * on an H200 with those of CUDA 12.9 and 13.0, by error 700 or 719 at the next synchronisation,
- * where several threads launched graphs, graphs were measured as wholes, or one was launched after
- * activities were disabled. So it is kept once a graph was seen, disabled, with what that costs.
+ * leaves it from 12.6 on only). With later ones programs that launch graphs die as well, by error
+ * 700 or 719 at the next synchronisation. That was measured on an H200 with those of CUDA 12.9 and
+ * 13.0, when several threads launched graphs, when graphs were measured as wholes, and when one was
+ * launched after activities were disabled. So once a graph was seen, CUPTI is disabled and kept.
  */
 bool cupti_leavable(void);
 

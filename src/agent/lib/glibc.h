@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets the library load with any glibc from 2.17 on (CentOS 7, in whose containers CUDA 11 is still
- * found), wherever it was built: functions that moved or changed since are asked for by their old
- * versions, which glibc keeps. tests/agent/glibc.sh holds it.
+ * Lets the library load with any glibc from 2.17 on, wherever it was built. (2.17 is that of
+ * CentOS 7, in whose containers CUDA 11 is still found.) Functions that moved or changed since are
+ * asked for by their old versions, which glibc keeps. tests/agent/glibc.sh holds it.
  */
 #ifndef CUSCOPE_AGENT_LIB_GLIBC_H
 #define CUSCOPE_AGENT_LIB_GLIBC_H

@@ -35,9 +35,9 @@ enum watch_tool {
 /*
  * Where something was allocated: the user stack at the return of the allocating call, by frame
  * pointers. frames[0] is the return address in the function that made the call, frames[1] that in
- * its caller, and so on: what made a call is at the address less one. The walk ends where a frame
- * pointer leads nowhere, which is the thread's beginning or a function that was compiled without
- * them; which, only symbols tell. The same stack of another process is another one.
+ * its caller, and so on. The call itself is at the address less one. The walk ends where a frame
+ * pointer leads nowhere: at the thread's beginning, or in a function that was compiled without
+ * them. Only symbols tell which. The same stack of another process is another one.
  */
 struct watch_stack {
 	uint32_t id; /* dense, from 1 */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the database format share: sqlite.c writes calls, processes and threads,
- * sqlite_memory.c what became of memory, sqlite_gpu.c what ran on the GPU, sqlite_ranges.c NVTX
- * ranges, waits and overhead, sqlite_run.c how it was recorded and what was missed,
- * sqlite_target.c the machine and its GPUs. Private to those.
+ * What the parts of the database format share. Private to those, which write:
+ * - sqlite.c: calls, processes and threads
+ * - sqlite_memory.c: what became of memory
+ * - sqlite_gpu.c: what ran on the GPU
+ * - sqlite_ranges.c: NVTX ranges, waits and overhead
+ * - sqlite_run.c: how it was recorded and what was missed
+ * - sqlite_target.c: the machine and its GPUs
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_SQLITE_H
 #define CUSCOPE_OUTPUT_SQLITE_SQLITE_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When each thread, and each stream of a GPU, was doing what: a lane for each, the time in CUDA by
- * category in each of its columns, the sums of the whole window, the longest calls, and the calls
- * themselves where they are few. Memory depends on the number of columns and lanes only.
+ * When each thread, and each stream of a GPU, was doing what. Each has a lane, with the time in
+ * CUDA by category in each of its columns. Beside that: the sums of the whole window, the longest
+ * calls, and, if they are few, the calls themselves. Memory depends on the number of columns and
+ * lanes only.
  *
  * Calls made inside others are in the list of calls and in nothing else.
  */

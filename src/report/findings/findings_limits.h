@@ -8,9 +8,9 @@
 /* Of the process's time: what costs less is not worth a change of the program. */
 #define LIMIT_LOST_SHARE 0.01
 
-/* Launches before a loop is spoken of. What counts there is the last half of the launches or more
- * (from the last but one power of two on), so that what happens once, while caches and pools
- * fill, is left out: PyTorch allocates between kernels in its first step and then never again. */
+/* Launches before a loop is spoken of. The last half of the launches or more counts there, from the
+ * last but one power of two on. That leaves out what happens once, while caches and pools fill:
+ * PyTorch allocates between kernels in its first step and then never again. */
 #define LIMIT_LOOP_LAUNCHES 64
 
 /* Rounds of a loop that show the same: fewer can be chance. */
