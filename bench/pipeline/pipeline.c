@@ -21,7 +21,7 @@
 #include "report/summary/summary.h"
 #include "base/xalloc.h"
 #include "capture/order.h"
-#include "capture/stream.h"
+#include "capture/pipeline.h"
 #include "probe/ring.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
@@ -67,11 +67,11 @@ static void feeder_put(struct feeder *feeder, const void *record, uint32_t bytes
 
 /* ---- the run ------------------------------------------------------------------------------- */
 
-struct pipeline {
+struct measured {
 	struct feeder feeders[RINGS];
 	struct ring *rings[RINGS];
 	struct order *order;
-	struct stream *stream;
+	struct pipeline *pipeline;
 	struct consumer *consumer;
 	struct wire_state state;
 	struct err err;
@@ -89,9 +89,9 @@ static double now_s(void)
 
 static int take(void *data, const struct wire_head *record)
 {
-	struct pipeline *p = data;
+	struct measured *p = data;
 
-	return p->order_only ? 0 : stream_record(p->stream, record, &p->err);
+	return p->order_only ? 0 : pipeline_record(p->pipeline, record, &p->err);
 }
 
 /* A consumer that does nothing. */
@@ -122,7 +122,7 @@ static void check(int r, const struct err *err)
 	exit(1);
 }
 
-static uint64_t fill_rings(struct pipeline *p, struct workload *workload, uint64_t events)
+static uint64_t fill_rings(struct measured *p, struct workload *workload, uint64_t events)
 {
 	uint64_t last_ns = 0;
 
@@ -137,12 +137,12 @@ static uint64_t fill_rings(struct pipeline *p, struct workload *workload, uint64
 	return last_ns;
 }
 
-static void run(struct pipeline *p, struct workload *workload, uint64_t events)
+static void run(struct measured *p, struct workload *workload, uint64_t events)
 {
 	struct run_info info = { .begin_ns = 1, .estimate_scale = 1, .returns = true };
 	double begin;
 
-	check(stream_begin(p->stream, &info, &p->err), &p->err);
+	check(pipeline_begin(p->pipeline, &info, &p->err), &p->err);
 	while (events) {
 		uint64_t n = events < BATCH ? events : BATCH;
 		uint64_t last_ns = fill_rings(p, workload, n);
@@ -151,12 +151,12 @@ static void run(struct pipeline *p, struct workload *workload, uint64_t events)
 		info.end_ns = last_ns;
 		begin = now_s();
 		check(order_read(p->order, p->rings, RINGS, last_ns - 8000000), &p->err);
-		check(stream_flush(p->stream, &p->err), &p->err);
+		check(pipeline_flush(p->pipeline, &p->err), &p->err);
 		p->busy_s += now_s() - begin;
 	}
 	begin = now_s();
 	check(order_finish(p->order), &p->err);
-	check(stream_end(p->stream, &info, &p->err), &p->err);
+	check(pipeline_end(p->pipeline, &info, &p->err), &p->err);
 	p->busy_s += now_s() - begin;
 }
 
@@ -205,10 +205,10 @@ static double read_into(const char *path, struct consumer *consumer)
 
 int main(int argc, char **argv)
 {
-	static struct pipeline p;
-	struct stream_options options = { .state = &p.state,
-		                          .consumers = &p.consumer,
-		                          .n_consumers = 1 };
+	static struct measured p;
+	struct pipeline_options options = { .state = &p.state,
+		                            .consumers = &p.consumer,
+		                            .n_consumers = 1 };
 	const char *stage = argc > 4 ? argv[4] : "all";
 	uint64_t events = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
 	struct writer_stats stats = { 0 };
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
 	}
 	p.order_only = !strcmp(stage, "order");
 	p.consumer = strcmp(stage, "all") ? &nothing : writer_new(fd, argv[3]);
-	p.stream = stream_new(&options);
+	p.pipeline = pipeline_new(&options);
 	p.order = order_new(take, &p);
 	run(&p, workload, events);
 	printf("{\"workload\": \"%s\", \"stage\": \"%s\", \"records\": %llu, \"busy_s\": %.4f, "
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
 		       (unsigned long long)order_late(p.order), read_s, summary_s);
 	}
 	puts("}");
-	stream_free(p.stream);
+	pipeline_free(p.pipeline);
 	order_free(p.order);
 	workload_free(workload);
 	return 0;

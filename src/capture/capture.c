@@ -178,12 +178,12 @@ static void make_parts(struct capture *c)
 	const struct modules_options modules = { .programs = c->programs,
 		                                 .selection = &c->options.selection,
 		                                 .returns = c->options.returns };
-	struct stream_options stream = { .state = programs_state(c->programs),
-		                         .consumers = c->options.consumers,
-		                         .n_consumers = c->options.n_consumers,
-		                         .hit = hit,
-		                         .launched = launched,
-		                         .data = c };
+	struct pipeline_options stream = { .state = programs_state(c->programs),
+		                           .consumers = c->options.consumers,
+		                           .n_consumers = c->options.n_consumers,
+		                           .hit = hit,
+		                           .launched = launched,
+		                           .data = c };
 	struct governor_options governor = { .programs = c->programs,
 		                             .max_percent = c->options.max_overhead,
 		                             .returns = c->options.returns };
@@ -200,13 +200,13 @@ static void make_parts(struct capture *c)
 		stream.correlate = c->correlate = correlate_new();
 	stream.modules = governor.modules = c->modules;
 	c->budget = stream.budget = budget_new(BUDGET_EACH, BUDGET_ALL);
-	c->stream = stream_new(&stream);
+	c->pipeline = pipeline_new(&stream);
 	if (c->options.watch) {
 		const struct watcher_options watcher = { .watch = c->options.watch,
 			                                 .budget = c->budget,
 			                                 .programs = c->programs,
 			                                 .modules = c->modules,
-			                                 .stream = c->stream };
+			                                 .pipeline = c->pipeline };
 
 		c->watcher = watcher_new(&watcher);
 	}
@@ -242,7 +242,7 @@ static int open_gpu(struct capture *c, struct err *err)
 	const struct gpu_options options = { .settings = c->options.gpu,
 		                             .target = c->options.target.kind,
 		                             .follow = c->options.target.follow,
-		                             .stream = c->stream,
+		                             .pipeline = c->pipeline,
 		                             .modules = c->modules,
 		                             .programs = c->programs,
 		                             .correlate = c->correlate,
@@ -498,7 +498,7 @@ void capture_free(struct capture *c)
 	watcher_free(c->watcher);
 	gpu_free(c->gpu);
 	c->gpu = NULL;
-	stream_free(c->stream);
+	pipeline_free(c->pipeline);
 	correlate_free(c->correlate);
 	budget_free(c->budget);
 	if (c->programs && programs_mechanism(c->programs) >= MECHANISM_SINGLE) {

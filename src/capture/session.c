@@ -77,7 +77,7 @@ void capture_notice(struct capture *c, const char *fmt, ...)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* To the stream, with what belongs before and after the end of a program. */
+/* To the pipeline, with what belongs before and after the end of a program. */
 static int to_stream(struct capture *c, const struct wire_head *record)
 {
 	int r = 0;
@@ -91,7 +91,7 @@ static int to_stream(struct capture *c, const struct wire_head *record)
 	else if (c->gpu && record->type == WIRE_EXEC)
 		r = gpu_exec(c->gpu, (pid_t)record->tgid, record->time_ns, &c->failure);
 	if (!r)
-		r = stream_record(c->stream, record, &c->failure);
+		r = pipeline_record(c->pipeline, record, &c->failure);
 	if (!r && c->gpu && record->type == WIRE_EXEC)
 		gpu_execed(c->gpu, (pid_t)record->tgid);
 	return r;
@@ -309,8 +309,8 @@ static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
 	memset(lost, 0, LOST_COUNT * sizeof(*lost));
 	programs_lost(c->programs, lost);
 	lost[LOST_LATE] += order_late(c->order);
-	lost[LOST_TEXTS] += stream_lost_texts(c->stream);
-	lost[LOST_OVER_BUDGET] += budget_refused(c->budget) + stream_other_processes(c->stream);
+	lost[LOST_TEXTS] += pipeline_lost_texts(c->pipeline);
+	lost[LOST_OVER_BUDGET] += budget_refused(c->budget) + pipeline_other_processes(c->pipeline);
 	lost[LOST_NO_ANSWER] = helper_unanswered() - c->unanswered_before;
 	if (c->gpu)
 		gpu_fill_lost(c->gpu, lost);
@@ -339,7 +339,7 @@ static void tell_open_call(void *data, const struct wire_head *record, size_t by
 
 	if (record->flags & WIRE_NESTED)
 		return;
-	told.function = stream_function(open->capture->stream, record->hook);
+	told.function = pipeline_function(open->capture->pipeline, record->hook);
 	if (told.function)
 		open->each(open->data, &told);
 }
@@ -424,7 +424,7 @@ static int turn(struct capture *c, struct err *err)
 		*err = c->failure;
 		return r;
 	}
-	r = stream_flush(c->stream, err);
+	r = pipeline_flush(c->pipeline, err);
 	if (!r && c->watcher)
 		r = watcher_tick(c->watcher, now, err);
 	if (r)
@@ -534,7 +534,7 @@ int capture_run(struct capture *c, struct err *err)
 	if (c->watcher)
 		watcher_begin(c->watcher, &c->run);
 	if (!r)
-		r = stream_begin(c->stream, &c->run, err);
+		r = pipeline_begin(c->pipeline, &c->run, err);
 	if (!r && c->hold)
 		r = hold_go(c->hold, err);
 	if (r) {
@@ -557,7 +557,7 @@ int capture_run(struct capture *c, struct err *err)
 	}
 	c->reader_hangs = !file_reader_stop(c->reader);
 	fill_run(c);
-	at_end = stream_end(c->stream, &c->run, &end);
+	at_end = pipeline_end(c->pipeline, &c->run, &end);
 	if (!at_end && c->watcher)
 		at_end = watcher_end(c->watcher, &c->run, &end);
 	if (!r && at_end) {

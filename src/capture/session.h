@@ -15,7 +15,7 @@
 #include "capture/host.h"
 #include "capture/order.h"
 #include "capture/runtime_launches.h"
-#include "capture/stream.h"
+#include "capture/pipeline.h"
 #include "capture/watch/watcher.h"
 #include "cuda/kernel_name.h"
 #include "probe/helper.h"
@@ -37,7 +37,7 @@ struct capture {
 	struct modules *modules;
 	struct file_reader *reader; /* while the capture runs */
 	bool reader_hangs;          /* and has the modules for good */
-	struct stream *stream;
+	struct pipeline *pipeline;
 	struct budget *budget;       /* of what targets make it keep */
 	struct correlate *correlate; /* these two: NULL without GPU times */
 	struct gpu *gpu;

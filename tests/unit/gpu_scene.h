@@ -209,7 +209,7 @@ static inline void open_gpu(struct scene *scene, enum target_kind target)
 		.settings = &scene->settings,
 		.target = target,
 		.follow = true,
-		.stream = scene->feed->stream,
+		.pipeline = scene->feed->pipeline,
 		.programs = (struct programs *)scene, /* the fake above does not look */
 		.correlate = scene->correlate,
 		.launches = scene->launches,
@@ -225,16 +225,16 @@ static inline void open_gpu(struct scene *scene, enum target_kind target)
 static inline int make(void **state)
 {
 	struct scene *scene = calloc(1, sizeof(*scene));
-	struct stream_options options;
+	struct pipeline_options options;
 
 	feed_open((void **)&scene->feed);
-	stream_free(scene->feed->stream);
+	pipeline_free(scene->feed->pipeline);
 	scene->correlate = correlate_new();
-	options = (struct stream_options){ .state = &scene->feed->state,
-		                           .consumers = scene->feed->consumers,
-		                           .n_consumers = 1,
-		                           .correlate = scene->correlate };
-	scene->feed->stream = stream_new(&options);
+	options = (struct pipeline_options){ .state = &scene->feed->state,
+		                             .consumers = scene->feed->consumers,
+		                             .n_consumers = 1,
+		                             .correlate = scene->correlate };
+	scene->feed->pipeline = pipeline_new(&options);
 	scene->settings.kinds = AGENT_WANT_KERNELS;
 	memset(&in_call, 0, sizeof(in_call));
 	missed[0] = '\0';

@@ -7,7 +7,7 @@
 #ifndef TESTS_UNIT_RECORDS_H
 #define TESTS_UNIT_RECORDS_H
 
-#include "capture/stream.h"
+#include "capture/pipeline.h"
 #include "probe/modules.h"
 #include "unit.h"
 
@@ -130,7 +130,7 @@ static const struct consumer_ops recorder_ops = { .begin = recorder_begin,
 /* ---- a stream with its records ------------------------------------------------------------- */
 
 struct feed {
-	struct stream *stream;
+	struct pipeline *pipeline;
 	struct recorder recorder;
 	struct consumer *consumers[2];
 	struct wire_state state;
@@ -146,18 +146,18 @@ static inline void count_hit(void *data, const struct wire_call *call)
 static inline int feed_open(void **state)
 {
 	struct feed *feed = calloc(1, sizeof(*feed));
-	struct stream_options options = { .state = &feed->state,
-		                          .consumers = feed->consumers,
-		                          .n_consumers = 1,
-		                          .hit = count_hit,
-		                          .data = feed };
+	struct pipeline_options options = { .state = &feed->state,
+		                            .consumers = feed->consumers,
+		                            .n_consumers = 1,
+		                            .hit = count_hit,
+		                            .data = feed };
 
 	n_hooks = 0;
 	memset(hooks, 0, sizeof(hooks));
 	feed->recorder.consumer.ops = &recorder_ops;
 	feed->consumers[0] = &feed->recorder.consumer;
 	feed->now_ns = 1000;
-	feed->stream = stream_new(&options);
+	feed->pipeline = pipeline_new(&options);
 	*state = feed;
 	return 0;
 }
@@ -166,7 +166,7 @@ static inline int feed_close(void **state)
 {
 	struct feed *feed = *state;
 
-	stream_free(feed->stream);
+	pipeline_free(feed->pipeline);
 	free(feed);
 	return 0;
 }
@@ -175,7 +175,7 @@ static inline void feed_record(struct feed *feed, const void *record)
 {
 	struct err err = { 0 };
 
-	assert_int_equal(stream_record(feed->stream, record, &err), 0);
+	assert_int_equal(pipeline_record(feed->pipeline, record, &err), 0);
 }
 
 /* ---- calls --------------------------------------------------------------------------------- */

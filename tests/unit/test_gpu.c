@@ -230,7 +230,7 @@ static void activities_come_before_the_exit(void **state)
 	assert_int_equal(last_activity(scene)->correlation, 1);
 	assert_int_equal(fake.gone, PROCESS);
 	feed_process(scene->feed, WIRE_EXIT, PROCESS, PROCESS, 0, "app");
-	assert_int_equal(stream_flush(scene->feed->stream, &(struct err){ 0 }), 0);
+	assert_int_equal(pipeline_flush(scene->feed->pipeline, &(struct err){ 0 }), 0);
 	assert_int_equal(last_seen(scene->feed)->type, EVENT_EXIT);
 }
 

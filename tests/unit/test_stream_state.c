@@ -84,7 +84,7 @@ static void the_end_of_a_process_with_threads_comes_in_order(void **state)
 	exit_ns = feed->now_ns;
 	feed_process(feed, WIRE_FORK, CHILD + 1, CHILD + 1, CHILD, "sh");
 	assert_seen(feed, "process call(cudaMalloc) process");
-	assert_int_equal(stream_flush(feed->stream, &(struct err){ 0 }), 0);
+	assert_int_equal(pipeline_flush(feed->pipeline, &(struct err){ 0 }), 0);
 	assert_seen(feed, "process call(cudaMalloc) process exit");
 	assert_int_equal(last_seen(feed)->process.pid, PROCESS);
 	assert_true(last_seen(feed)->time_ns >= exit_ns);

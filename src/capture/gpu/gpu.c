@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* GPU times of a run: which agents are wanted, what they say, and when they leave. */
-#include "capture/gpu/gpu_inside.h"
+#include "capture/gpu/gpu_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const struct kernel *kernel_named(void *data, const char *mangled)
 {
 	const struct gpu_process *process = data;
 
-	return stream_kernel_named(process->gpu->options.stream, process->pid, mangled);
+	return pipeline_kernel_named(process->gpu->options.pipeline, process->pid, mangled);
 }
 
 static struct gpu_records *new_records(struct gpu_process *process)
@@ -82,7 +82,7 @@ static bool is_wanted(void *data, pid_t pid)
 	                                    : gpu->options.follow || pid == gpu->command;
 
 	if (wanted) /* it waits for an answer: later it may be gone, and nobody knows its name */
-		stream_process(gpu->options.stream, (uint32_t)pid);
+		pipeline_process(gpu->options.pipeline, (uint32_t)pid);
 	return wanted;
 }
 
@@ -304,7 +304,7 @@ static int settle(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 	int r = failed(gpu, err);
 
 	if (!r && gpu_order_count(gpu->order)) {
-		process = stream_process(gpu->options.stream, (uint32_t)pid);
+		process = pipeline_process(gpu->options.pipeline, (uint32_t)pid);
 		r = gpu_pass_until(gpu, gpu_order_last_of(gpu->order, process, time_ns), err);
 	}
 	correlate_forget(gpu->options.correlate, (uint32_t)pid, time_ns);
@@ -352,7 +352,7 @@ int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 		return 0;
 	}
 	if (gpu_order_count(gpu->order)) {
-		gpu->exec_from = stream_process(gpu->options.stream, (uint32_t)pid);
+		gpu->exec_from = pipeline_process(gpu->options.pipeline, (uint32_t)pid);
 		gpu->exec_ns = time_ns;
 	}
 	r = settle(gpu, pid, time_ns, err);
@@ -368,7 +368,7 @@ void gpu_execed(struct gpu *gpu, pid_t pid)
 	if (!gpu->exec_from)
 		return;
 	gpu_order_move(gpu->order, gpu->exec_from, gpu->exec_ns,
-	               stream_process(gpu->options.stream, (uint32_t)pid));
+	               pipeline_process(gpu->options.pipeline, (uint32_t)pid));
 	gpu->exec_from = NULL;
 }
 

@@ -7,7 +7,7 @@
  *   gpu_open, gpu_environment
  *   gpu_running, gpu_called      what shows that a process has CUDA
  *   gpu_turn                     often; before the records of calls are read
- *   gpu_exec, gpu_exit           before the stream is told
+ *   gpu_exec, gpu_exit           before the pipeline is told
  *   gpu_stop, gpu_finish, gpu_free
  *
  * What goes wrong with agents is told to the user and becomes a miss; the capture goes on.
@@ -18,7 +18,7 @@
 #include "capture/capture.h"
 #include "capture/gpu/correlate.h"
 #include "capture/order.h"
-#include "capture/stream.h"
+#include "capture/pipeline.h"
 #include "probe/modules.h"
 #include "probe/programs.h"
 
@@ -28,7 +28,7 @@ struct gpu_options {
 	const struct capture_gpu *settings;
 	enum target_kind target;
 	bool follow; /* what a command starts is a target, too */
-	struct stream *stream;
+	struct pipeline *pipeline;
 	struct modules *modules;
 	struct programs *programs; /* is asked which calls threads are in; NULL: nothing is */
 	struct correlate *correlate;
@@ -57,7 +57,7 @@ void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command, bool held);
 
 int gpu_fd(const struct gpu *gpu); /* for epoll: readable when there is something to do */
 
-/* See stream_options.launched. */
+/* See pipeline_options.launched. */
 void gpu_launched(struct gpu *gpu, uint32_t pid, const struct call *call);
 
 void gpu_running(struct gpu *gpu, pid_t pid); /* ran before, and has the driver */
@@ -73,7 +73,7 @@ int gpu_turn(struct gpu *gpu, uint64_t now_ns, struct err *err);
 int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err);
 int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err);
 
-/* After the stream was told: what the new program did already is its own. */
+/* After the pipeline was told: what the new program did already is its own. */
 void gpu_execed(struct gpu *gpu, pid_t pid);
 
 /* Agents are told to leave. True when all have. */

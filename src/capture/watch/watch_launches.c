@@ -100,7 +100,7 @@ static struct launch_name *find_name(struct watch_launches_part *part, struct na
 static const struct kernel *set_name(struct watch_launches_part *part, struct name_key key,
                                      uint32_t pid)
 {
-	struct stream *stream = watcher_options_of(part->watcher)->stream;
+	struct pipeline *pipeline = watcher_options_of(part->watcher)->pipeline;
 	struct launch_name *name = find_name(part, key);
 
 	if (!name) {
@@ -108,7 +108,7 @@ static const struct kernel *set_name(struct watch_launches_part *part, struct na
 		name->key = key;
 		HASH_ADD(hh, part->names, key, sizeof(name->key), name);
 	}
-	name->kernel = stream_kernel(stream, pid, key.handle);
+	name->kernel = pipeline_kernel(pipeline, pid, key.handle);
 	return name->kernel;
 }
 
@@ -127,7 +127,7 @@ void watch_launches_first(struct watch_launches_part *part, const struct wire_ca
 		return;
 	memcpy(&key.handle, (const char *)record->word + FOLD_PLACE_BYTE(plan.at[FOLD_AT_HANDLE]),
 	       sizeof(key.handle));
-	process = stream_process(options->stream, record->head.tgid);
+	process = pipeline_process(options->pipeline, record->head.tgid);
 	key.process = process->id;
 	set_name(part, key, record->head.tgid);
 }
@@ -146,13 +146,13 @@ static struct name_key name_key_of(const struct launch *row)
  */
 static const struct kernel *kernel_of(struct watch_launches_part *part, const struct launch *row)
 {
-	struct stream *stream = watcher_options_of(part->watcher)->stream;
+	struct pipeline *pipeline = watcher_options_of(part->watcher)->pipeline;
 	const struct launch_name *name = find_name(part, name_key_of(row));
 
 	if (row->key->graph)
 		return row->merged;
 	if (!name && !row->process->ended)
-		return stream_kernel(stream, row->key->tgid, row->key->handle);
+		return pipeline_kernel(pipeline, row->key->tgid, row->key->handle);
 	if (!name) /* its first call was lost; at its end, once: later the pid may be another's */
 		return set_name(part, name_key_of(row), row->key->tgid);
 	if (name->kernel->resolved || row->process->ended)

@@ -219,11 +219,11 @@ static void fill_allocation(struct watch_memory_part *part, struct live live,
 	struct ledger_process process = { live.key->born_ns, live.key->tgid };
 	struct stack_key key = { live.value->stack, process };
 	const struct known_stack *stack = live.value->stack ? find_stack(part, key) : NULL;
-	struct stream *stream = watcher_options_of(part->watcher)->stream;
+	struct pipeline *pipeline = watcher_options_of(part->watcher)->pipeline;
 
 	a->process = watcher_process(part->watcher, process)->process;
 	a->kind = live.value->memory;
-	a->function = stream_function(stream, live.value->hook);
+	a->function = pipeline_function(pipeline, live.value->hook);
 	a->stack = stack ? &stack->stack : NULL;
 	a->address = live.key->address;
 	a->bytes = live.value->bytes;
@@ -603,7 +603,7 @@ static int most_failed(const void *left, const void *right)
 
 static void page_failures(struct watch_memory_part *part)
 {
-	struct stream *stream = watcher_options_of(part->watcher)->stream;
+	struct pipeline *pipeline = watcher_options_of(part->watcher)->pipeline;
 	struct watch_failure *list = xcalloc(ledger_count(part->failures) + 1, sizeof(*list));
 	size_t count = 0;
 
@@ -614,7 +614,7 @@ static void page_failures(struct watch_memory_part *part)
 			.process = watcher_process(part->watcher,
 			                           ledger_process_of(part->failures, key))
 			                   ->process,
-			.function = stream_function(stream, key->hook),
+			.function = pipeline_function(pipeline, key->hook),
 			.result = key->result,
 			.count = row->now[0],
 			.bytes = row->now[1],

@@ -77,7 +77,7 @@ struct watched *watcher_process(struct watcher *watcher, struct ledger_process k
 		return process;
 	process = xcalloc(1, sizeof(*process));
 	process->key = key;
-	process->process = stream_process(watcher->options.stream, (uint32_t)key.tgid);
+	process->process = pipeline_process(watcher->options.pipeline, (uint32_t)key.tgid);
 	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
 	return process;
 }
@@ -93,7 +93,7 @@ static void ended_process(struct watcher *watcher)
 	process = xcalloc(1, sizeof(*process));
 	process->key = key;
 	process->ended = true;
-	process->process = stream_ended(watcher->options.stream);
+	process->process = pipeline_ended(watcher->options.pipeline);
 	HASH_ADD(hh, watcher->processes, key, sizeof(process->key), process);
 }
 
@@ -178,8 +178,8 @@ bool watcher_before(struct watcher *watcher, const struct wire_head *record)
 }
 
 /*
- * The first hit of a thread: the stream knows its process by now. A page may have met it before in
- * a map, when what its pid stood for was still the program before an exec.
+ * The first hit of a thread: the pipeline knows its process by now. A page may have met it before
+ * in a map, when what its pid stood for was still the program before an exec.
  */
 void watcher_after(struct watcher *watcher, const struct wire_head *record)
 {
@@ -191,7 +191,7 @@ void watcher_after(struct watcher *watcher, const struct wire_head *record)
 	process =
 		watcher_process(watcher, (struct ledger_process){ thread->born_ns, record->tgid });
 	if (!process->ended)
-		process->process = stream_process(watcher->options.stream, record->tgid);
+		process->process = pipeline_process(watcher->options.pipeline, record->tgid);
 }
 
 /* A watch that runs for months does not grow with what has ended in it. */

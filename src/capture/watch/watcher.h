@@ -8,7 +8,7 @@
 #define CUSCOPE_CAPTURE_WATCH_WATCHER_H
 
 #include "bpf/wire.h"
-#include "capture/stream.h"
+#include "capture/pipeline.h"
 #include "capture/watch/watch.h"
 
 struct watcher;
@@ -18,7 +18,7 @@ struct watcher_options {
 	struct programs *programs;
 	struct modules *modules;
 	struct budget *budget; /* of the stacks that are kept; may be NULL */
-	struct stream *stream;
+	struct pipeline *pipeline;
 };
 
 struct watcher *watcher_new(const struct watcher_options *options);
@@ -26,7 +26,7 @@ void watcher_free(struct watcher *watcher);
 
 void watcher_begin(struct watcher *watcher, const struct run_info *run);
 
-/* Around what the stream does with a record. True from the first: it is not for the stream. */
+/* Around what the pipeline does with a record. True from the first: it is not for the pipeline. */
 bool watcher_before(struct watcher *watcher, const struct wire_head *record);
 void watcher_after(struct watcher *watcher, const struct wire_head *record);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Agents' records as events, each with its call and in its place in time. */
-#include "capture/gpu/gpu_inside.h"
+#include "capture/gpu/gpu_private.h"
 
 #define HOLD_NS 1500000000ull /* agents ask CUPTI for records every second */
 #define WAIT_NS 500000000ull  /* longer, for what is told of a call later than of its work */
@@ -69,9 +69,9 @@ static uint64_t number_of(struct gpu *gpu, const struct gpu_item *item, uint64_t
 	    correlate_find(correlate, id_of(item), &number, begin_ns) != CORRELATE_WAITS)
 		return number;
 	if (is_in_call(gpu, item))
-		next = stream_next_call(gpu->options.stream, item->pid);
+		next = pipeline_next_call(gpu->options.pipeline, item->pid);
 	if (correlate_reserve(correlate, id_of(item), next, &number))
-		stream_take_number(gpu->options.stream, item->pid);
+		pipeline_take_number(gpu->options.pipeline, item->pid);
 	return number;
 }
 
@@ -109,7 +109,7 @@ static int pass_activity(struct gpu *gpu, const struct gpu_item *item, struct ev
 	gpu->no_call += item->correlation && !begin_ns; /* nobody told of such a call */
 	event->type = EVENT_ACTIVITY;
 	event->activity = &activity;
-	return stream_pass(gpu->options.stream, event, err);
+	return pipeline_pass(gpu->options.pipeline, event, err);
 }
 
 static int pass_range(struct gpu *gpu, const struct gpu_item *item, struct event *event,
@@ -122,7 +122,7 @@ static int pass_range(struct gpu *gpu, const struct gpu_item *item, struct event
 	range.correlation = number_of(gpu, item, &begin_ns);
 	event->type = EVENT_RANGE;
 	event->range = &range;
-	return stream_pass(gpu->options.stream, event, err);
+	return pipeline_pass(gpu->options.pipeline, event, err);
 }
 
 int gpu_pass_first(struct gpu *gpu, struct err *err)

@@ -3,8 +3,8 @@
  * From records to events: the state that gives a record its meaning (processes, functions, names of
  * kernels, graph capture, nesting) and the consumers that the events go to.
  */
-#ifndef CUSCOPE_CAPTURE_STREAM_H
-#define CUSCOPE_CAPTURE_STREAM_H
+#ifndef CUSCOPE_CAPTURE_PIPELINE_H
+#define CUSCOPE_CAPTURE_PIPELINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,17 +16,17 @@
 
 struct budget;
 struct correlate;
-struct stream;
+struct pipeline;
 
 /* Told of every call that was seen, whether it is shown or not: the governor's food. */
-typedef void (*stream_hit_fn)(void *data, const struct wire_call *call);
+typedef void (*pipeline_hit_fn)(void *data, const struct wire_call *call);
 
-struct stream_options {
+struct pipeline_options {
 	struct modules *modules;
 	struct wire_state *state; /* its name_offset is corrected when another is found */
 	struct consumer *const *consumers;
 	size_t n_consumers;
-	stream_hit_fn hit;
+	pipeline_hit_fn hit;
 	void *data;
 	/* Told of each launch that succeeded and ran at once, of kernels or a graph; may
 	 * be NULL. */
@@ -35,41 +35,42 @@ struct stream_options {
 	struct budget *budget;       /* of what targets make it keep; may be NULL */
 };
 
-struct stream *stream_new(const struct stream_options *options);
-void stream_free(struct stream *stream);
+struct pipeline *pipeline_new(const struct pipeline_options *options);
+void pipeline_free(struct pipeline *pipeline);
 
 /* One record, in order of time. Returns what a consumer returned when it failed. */
-int stream_record(struct stream *stream, const struct wire_head *record, struct err *err);
+int pipeline_record(struct pipeline *pipeline, const struct wire_head *record, struct err *err);
 
-int stream_begin(struct stream *stream, const struct run_info *run, struct err *err);
-int stream_flush(struct stream *stream, struct err *err);
-int stream_end(struct stream *stream, const struct run_info *run, struct err *err);
+int pipeline_begin(struct pipeline *pipeline, const struct run_info *run, struct err *err);
+int pipeline_flush(struct pipeline *pipeline, struct err *err);
+int pipeline_end(struct pipeline *pipeline, const struct run_info *run, struct err *err);
 
 /* For what has only numbers: what they stand for now. Not NULL, but for the function of a hook that
  * was never given out. Consumers learn of the process with the first event that has it. */
-const struct process *stream_process(struct stream *stream, uint32_t pid);
-const struct kernel *stream_kernel(struct stream *stream, uint32_t pid, uint64_t handle);
-const struct function *stream_function(struct stream *stream, uint16_t hook);
+const struct process *pipeline_process(struct pipeline *pipeline, uint32_t pid);
+const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t pid, uint64_t handle);
+const struct function *pipeline_function(struct pipeline *pipeline, uint16_t hook);
 
 /* For what did not come as a record: a kernel by its mangled name; the number of a call that is
  * still to come, taken now, or only looked at. */
-const struct kernel *stream_kernel_named(struct stream *stream, uint32_t pid, const char *mangled);
-uint64_t stream_next_call(struct stream *stream, uint32_t pid);
-void stream_take_number(struct stream *stream, uint32_t pid);
+const struct kernel *pipeline_kernel_named(struct pipeline *pipeline, uint32_t pid,
+                                           const char *mangled);
+uint64_t pipeline_next_call(struct pipeline *pipeline, uint32_t pid);
+void pipeline_take_number(struct pipeline *pipeline, uint32_t pid);
 
-/* An activity or a range, of a process that stream_process gave. */
-int stream_pass(struct stream *stream, const struct event *event, struct err *err);
+/* An activity or a range, of a process that pipeline_process gave. */
+int pipeline_pass(struct pipeline *pipeline, const struct event *event, struct err *err);
 
 /* Texts of calls that could not be read where they were. */
-uint64_t stream_lost_texts(const struct stream *stream);
+uint64_t pipeline_lost_texts(const struct pipeline *pipeline);
 
-uint64_t stream_calls(const struct stream *stream); /* calls passed on so far */
+uint64_t pipeline_calls(const struct pipeline *pipeline); /* calls passed on so far */
 
 /* What stands for processes that ended so long ago that they are not told apart any more; by nobody
  * announced. */
-const struct process *stream_ended(const struct stream *stream);
+const struct process *pipeline_ended(const struct pipeline *pipeline);
 
 /* Processes whose calls are told as those of one, "[others]": there were too many. */
-uint64_t stream_other_processes(const struct stream *stream);
+uint64_t pipeline_other_processes(const struct pipeline *pipeline);
 
 #endif

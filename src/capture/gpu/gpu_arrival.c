@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* What an agent tells of itself and of its calls: notices, and launches in place of the probes. */
-#include "capture/gpu/gpu_inside.h"
+#include "capture/gpu/gpu_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void take_item(struct gpu *gpu, struct gpu_process *process, struct gpu_i
 		                                             .tid = item->tid,
 		                                             .begin_ns = item->begin_ns,
 		                                             .end_ns = item->end_ns });
-	item->process = stream_process(gpu->options.stream, item->pid);
+	item->process = pipeline_process(gpu->options.pipeline, item->pid);
 	gpu_find_call(gpu, item);
 	if (gpu_order_is_full(gpu->order))
 		note_failure(gpu, gpu_pass_first(gpu, err));

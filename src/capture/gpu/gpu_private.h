@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of gpu.h: gpu.c (opening, turns, ends of processes), gpu_told.c (what agents tell),
- * gpu_pass.c (what becomes of it).
+ * The inside of gpu.h: gpu.c (opening, turns, ends of processes), gpu_arrival.c (what agents tell),
+ * gpu_release.c (what becomes of it).
  */
-#ifndef CUSCOPE_CAPTURE_GPU_GPU_INSIDE_H
-#define CUSCOPE_CAPTURE_GPU_GPU_INSIDE_H
+#ifndef CUSCOPE_CAPTURE_GPU_GPU_PRIVATE_H
+#define CUSCOPE_CAPTURE_GPU_GPU_PRIVATE_H
 
 #include <uthash.h>
 

@@ -2,7 +2,7 @@
 /* Which calls are recorded into a CUDA graph and do not run. */
 #include "unit.h"
 
-#include "capture/captures.h"
+#include "capture/graph_captures.h"
 
 #define PROCESS 100
 #define OTHER   200
@@ -12,49 +12,49 @@
 
 static int make(void **state)
 {
-	*state = captures_new();
+	*state = graph_captures_new();
 	return 0;
 }
 
 static int destroy(void **state)
 {
-	captures_free(*state);
+	graph_captures_free(*state);
 	return 0;
 }
 
 /* ---- what a process does ------------------------------------------------------------------- */
 
-static void does(struct captures *captures, uint32_t tgid, uint32_t tid, enum api_op op,
+static void does(struct graph_captures *captures, uint32_t tgid, uint32_t tid, enum api_op op,
                  uint64_t stream, uint64_t event)
 {
 	const struct call call = { .op = op, .args = { .stream = stream, .event = event } };
 
-	captures_follow(captures, tgid, tid, &call);
+	graph_captures_follow(captures, tgid, tid, &call);
 }
 
-static void begins(struct captures *captures, uint64_t stream)
+static void begins(struct graph_captures *captures, uint64_t stream)
 {
 	does(captures, PROCESS, THREAD, OP_CAPTURE_BEGIN, stream, 0);
 }
 
-static void ends(struct captures *captures, uint64_t stream)
+static void ends(struct graph_captures *captures, uint64_t stream)
 {
 	does(captures, PROCESS, THREAD, OP_CAPTURE_END, stream, 0);
 }
 
-static void records(struct captures *captures, uint64_t event, uint64_t stream)
+static void records(struct graph_captures *captures, uint64_t event, uint64_t stream)
 {
 	does(captures, PROCESS, THREAD, OP_EVENT_RECORD, stream, event);
 }
 
-static void waits(struct captures *captures, uint64_t stream, uint64_t event)
+static void waits(struct graph_captures *captures, uint64_t stream, uint64_t event)
 {
 	does(captures, PROCESS, THREAD, OP_EVENT_WAIT, stream, event);
 }
 
-static bool captured(const struct captures *captures, uint64_t stream)
+static bool captured(const struct graph_captures *captures, uint64_t stream)
 {
-	return captures_stream(captures, PROCESS, THREAD, stream);
+	return graph_captures_stream(captures, PROCESS, THREAD, stream);
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -174,27 +174,27 @@ static void runtime_and_driver_may_both_tell_of_one_capture(void **state)
 static void each_thread_has_a_stream_of_its_own(void **state)
 {
 	does(*state, PROCESS, 101, OP_CAPTURE_BEGIN, PER_THREAD, 0);
-	assert_true(captures_stream(*state, PROCESS, 101, PER_THREAD));
-	assert_false(captures_stream(*state, PROCESS, 102, PER_THREAD));
+	assert_true(graph_captures_stream(*state, PROCESS, 101, PER_THREAD));
+	assert_false(graph_captures_stream(*state, PROCESS, 102, PER_THREAD));
 	does(*state, PROCESS, 102, OP_CAPTURE_END, PER_THREAD, 0);
-	assert_true(captures_stream(*state, PROCESS, 101, PER_THREAD));
+	assert_true(graph_captures_stream(*state, PROCESS, 101, PER_THREAD));
 	does(*state, PROCESS, 101, OP_CAPTURE_END, PER_THREAD, 0);
-	assert_false(captures_stream(*state, PROCESS, 101, PER_THREAD));
+	assert_false(graph_captures_stream(*state, PROCESS, 101, PER_THREAD));
 }
 
 static void other_streams_belong_to_all_threads(void **state)
 {
 	does(*state, PROCESS, 101, OP_CAPTURE_BEGIN, 10, 0);
-	assert_true(captures_stream(*state, PROCESS, 102, 10));
+	assert_true(graph_captures_stream(*state, PROCESS, 102, 10));
 }
 
 static void handles_of_two_processes_may_be_equal(void **state)
 {
 	begins(*state, 10);
-	assert_false(captures_stream(*state, OTHER, 201, 10));
+	assert_false(graph_captures_stream(*state, OTHER, 201, 10));
 	records(*state, 0xe1, 10);
 	does(*state, OTHER, 201, OP_EVENT_WAIT, 11, 0xe1);
-	assert_false(captures_stream(*state, OTHER, 201, 11));
+	assert_false(graph_captures_stream(*state, OTHER, 201, 11));
 	does(*state, OTHER, 201, OP_CAPTURE_END, 10, 0);
 	assert_true(captured(*state, 10));
 }
@@ -204,11 +204,11 @@ static void a_process_that_is_gone_is_forgotten(void **state)
 	begins(*state, 10);
 	records(*state, 0xe1, 10);
 	does(*state, OTHER, 201, OP_CAPTURE_BEGIN, 10, 0);
-	captures_forget(*state, PROCESS);
+	graph_captures_forget(*state, PROCESS);
 	assert_false(captured(*state, 10));
 	waits(*state, 11, 0xe1);
 	assert_false(captured(*state, 11));
-	assert_true(captures_stream(*state, OTHER, 201, 10));
+	assert_true(graph_captures_stream(*state, OTHER, 201, 10));
 }
 
 static void other_calls_change_nothing(void **state)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "capture/stream.h"
+#include "capture/pipeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/budget.h"
 #include "base/xalloc.h"
 #include "capture/call_words.h"
-#include "capture/captures.h"
+#include "capture/graph_captures.h"
 #include "capture/gpu/correlate.h"
 #include "capture/kernels.h"
 #include "capture/proc.h"
@@ -52,8 +52,8 @@ struct known_thread {
 	UT_hash_handle hh;
 };
 
-struct stream {
-	struct stream_options options;
+struct pipeline {
+	struct pipeline_options options;
 	struct known_process *processes;
 	struct known_thread *threads;
 	/* the last ones met, by their numbers' low bits: a look-up at every call costs more */
@@ -68,71 +68,73 @@ struct stream {
 	struct known_function *functions[WIRE_HOOKS_MAX];
 	uint32_t n_functions;
 	struct kernels *kernels;
-	struct captures *captures;
+	struct graph_captures *captures;
 	uint64_t calls, time_ns; /* time of the last record */
 	uint64_t lost_texts;
 	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
 };
 
-struct stream *stream_new(const struct stream_options *options)
+struct pipeline *pipeline_new(const struct pipeline_options *options)
 {
-	struct stream *stream = xcalloc(1, sizeof(*stream));
+	struct pipeline *pipeline = xcalloc(1, sizeof(*pipeline));
 
-	stream->options = *options;
-	stream->ended = (struct process){ .id = PROCESSES_MAX + 1, .comm = "[ended]" };
-	stream->kernels = kernels_new(options->budget);
-	stream->captures = captures_new();
-	return stream;
+	pipeline->options = *options;
+	pipeline->ended = (struct process){ .id = PROCESSES_MAX + 1, .comm = "[ended]" };
+	pipeline->kernels = kernels_new(options->budget);
+	pipeline->captures = graph_captures_new();
+	return pipeline;
 }
 
-static void thread_drop(struct stream *stream, struct known_thread *thread)
+static void thread_drop(struct pipeline *pipeline, struct known_thread *thread)
 {
-	stream->recent_thread[thread->tid % RECENT] = NULL;
-	HASH_DEL(stream->threads, thread);
+	pipeline->recent_thread[thread->tid % RECENT] = NULL;
+	HASH_DEL(pipeline->threads, thread);
 	free(thread->text);
 	free(thread);
 }
 
-void stream_free(struct stream *stream)
+void pipeline_free(struct pipeline *pipeline)
 {
 	struct known_process *process, *next_process;
 	struct known_thread *thread, *next_thread;
 
-	if (!stream)
+	if (!pipeline)
 		return;
-	HASH_ITER (hh, stream->threads, thread, next_thread) {
-		thread_drop(stream, thread);
+	HASH_ITER (hh, pipeline->threads, thread, next_thread) {
+		thread_drop(pipeline, thread);
 	}
-	HASH_ITER (hh, stream->processes, process, next_process) {
-		HASH_DEL(stream->processes, process);
+	HASH_ITER (hh, pipeline->processes, process, next_process) {
+		HASH_DEL(pipeline->processes, process);
 		free(process);
 	}
-	for (size_t i = 0; i < stream->n_all; i++)
-		free(stream->all[i]);
-	free(stream->others);
+	for (size_t i = 0; i < pipeline->n_all; i++)
+		free(pipeline->all[i]);
+	free(pipeline->others);
 	for (size_t i = 0; i < WIRE_HOOKS_MAX; i++)
-		free(stream->functions[i]);
-	free(stream->all);
-	captures_free(stream->captures);
-	kernels_free(stream->kernels);
-	free(stream);
+		free(pipeline->functions[i]);
+	free(pipeline->all);
+	graph_captures_free(pipeline->captures);
+	kernels_free(pipeline->kernels);
+	free(pipeline);
 }
 
-static int settle_ends(struct stream *stream, uint64_t until_ns, struct err *err);
+static int settle_ends(struct pipeline *pipeline, uint64_t until_ns, struct err *err);
 
 /* ---- consumers ----------------------------------------------------------------------------- */
 
-static int push(struct stream *stream, const struct event *event, struct err *err)
+static int push(struct pipeline *pipeline, const struct event *event, struct err *err)
 {
-	return consumers_event(stream->options.consumers, stream->options.n_consumers, event, err);
+	return consumers_event(pipeline->options.consumers, pipeline->options.n_consumers, event,
+	                       err);
 }
 
-int stream_begin(struct stream *stream, const struct run_info *run, struct err *err)
+int pipeline_begin(struct pipeline *pipeline, const struct run_info *run, struct err *err)
 {
-	return consumers_begin(stream->options.consumers, stream->options.n_consumers, run, err);
+	return consumers_begin(pipeline->options.consumers, pipeline->options.n_consumers, run,
+	                       err);
 }
 
-int stream_flush(struct stream *stream, struct err *err)
+int pipeline_flush(struct pipeline *pipeline, struct err *err)
 {
 	struct timespec now;
 	uint64_t until_ns;
@@ -140,150 +142,150 @@ int stream_flush(struct stream *stream, struct err *err)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	until_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	r = until_ns > OVERDUE_NS ? settle_ends(stream, until_ns - OVERDUE_NS, err) : 0;
+	r = until_ns > OVERDUE_NS ? settle_ends(pipeline, until_ns - OVERDUE_NS, err) : 0;
 	if (r)
 		return r;
-	return consumers_flush(stream->options.consumers, stream->options.n_consumers, err);
+	return consumers_flush(pipeline->options.consumers, pipeline->options.n_consumers, err);
 }
 
-int stream_end(struct stream *stream, const struct run_info *run, struct err *err)
+int pipeline_end(struct pipeline *pipeline, const struct run_info *run, struct err *err)
 {
-	int r = settle_ends(stream, UINT64_MAX, err);
+	int r = settle_ends(pipeline, UINT64_MAX, err);
 
 	if (r)
 		return r;
-	return consumers_end(stream->options.consumers, stream->options.n_consumers, run, err);
+	return consumers_end(pipeline->options.consumers, pipeline->options.n_consumers, run, err);
 }
 
-uint64_t stream_calls(const struct stream *stream)
+uint64_t pipeline_calls(const struct pipeline *pipeline)
 {
-	return stream->calls;
+	return pipeline->calls;
 }
 
-uint64_t stream_lost_texts(const struct stream *stream)
+uint64_t pipeline_lost_texts(const struct pipeline *pipeline)
 {
-	return stream->lost_texts;
+	return pipeline->lost_texts;
 }
 
 /* ---- processes and threads ----------------------------------------------------------------- */
 
-static int announce(struct stream *stream, enum event_type type, const struct process *process,
+static int announce(struct pipeline *pipeline, enum event_type type, const struct process *process,
                     uint64_t now_ns, struct err *err)
 {
 	const struct event event = {
 		.type = type, .time_ns = now_ns, .process = process, .tid = process->pid
 	};
 
-	return push(stream, &event, err);
+	return push(pipeline, &event, err);
 }
 
 /*
  * Consumers keep what they know of a process to the end, so there is a limit to how many they are
  * told of. The processes that come after share one, which never ends, and its numbers of calls.
  */
-static struct process *others(struct stream *stream)
+static struct process *others(struct pipeline *pipeline)
 {
-	stream->n_others++;
-	if (!stream->others) {
-		stream->others = xcalloc(1, sizeof(*stream->others));
-		stream->others->id = PROCESSES_MAX;
-		snprintf(stream->others->comm, sizeof(stream->others->comm), "[others]");
+	pipeline->n_others++;
+	if (!pipeline->others) {
+		pipeline->others = xcalloc(1, sizeof(*pipeline->others));
+		pipeline->others->id = PROCESSES_MAX;
+		snprintf(pipeline->others->comm, sizeof(pipeline->others->comm), "[others]");
 	}
-	return stream->others;
+	return pipeline->others;
 }
 
-const struct process *stream_ended(const struct stream *stream)
+const struct process *pipeline_ended(const struct pipeline *pipeline)
 {
-	return &stream->ended;
+	return &pipeline->ended;
 }
 
-uint64_t stream_other_processes(const struct stream *stream)
+uint64_t pipeline_other_processes(const struct pipeline *pipeline)
 {
-	return stream->n_others;
+	return pipeline->n_others;
 }
 
 /* A new incarnation: at its first sight, and after exec. */
-static struct known_process *process_make(struct stream *stream, uint32_t pid, const char *comm)
+static struct known_process *process_make(struct pipeline *pipeline, uint32_t pid, const char *comm)
 {
 	struct known_process *known;
 
-	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
+	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	if (!known) {
 		known = xcalloc(1, sizeof(*known));
 		known->pid = pid;
-		HASH_ADD(hh, stream->processes, pid, sizeof(known->pid), known);
+		HASH_ADD(hh, pipeline->processes, pid, sizeof(known->pid), known);
 	}
 	known->announced = false;
 	known->calibrated = false;
 	known->calls = 0;
-	if (stream->n_all >= PROCESSES_MAX) {
-		known->process = others(stream);
+	if (pipeline->n_all >= PROCESSES_MAX) {
+		known->process = others(pipeline);
 		return known;
 	}
 	known->process = xcalloc(1, sizeof(*known->process));
-	known->process->id = (uint32_t)stream->n_all;
+	known->process->id = (uint32_t)pipeline->n_all;
 	known->process->pid = pid;
 	proc_comm(pid, known->process->comm, comm);
-	stream->all = xrealloc(stream->all, (stream->n_all + 1) * sizeof(*stream->all));
-	stream->all[stream->n_all++] = known->process;
+	pipeline->all = xrealloc(pipeline->all, (pipeline->n_all + 1) * sizeof(*pipeline->all));
+	pipeline->all[pipeline->n_all++] = known->process;
 	return known;
 }
 
 /* Consumers learn of a process with the first of its events: what names it may come before that. */
-static int process_announce(struct stream *stream, struct known_process *known, const char *comm,
-                            uint64_t now_ns, struct err *err)
+static int process_announce(struct pipeline *pipeline, struct known_process *known,
+                            const char *comm, uint64_t now_ns, struct err *err)
 {
 	if (known->announced)
 		return 0;
 	known->announced = true;
-	if (known->process == stream->others) {
-		if (stream->others_announced)
+	if (known->process == pipeline->others) {
+		if (pipeline->others_announced)
 			return 0;
-		stream->others_announced = true;
+		pipeline->others_announced = true;
 	}
 	if (comm && !known->process->comm[0])
 		snprintf(known->process->comm, sizeof(known->process->comm), "%.15s", comm);
-	return announce(stream, EVENT_PROCESS, known->process, now_ns, err);
+	return announce(pipeline, EVENT_PROCESS, known->process, now_ns, err);
 }
 
-static int process_get(struct stream *stream, uint32_t pid, const char *comm, uint64_t now_ns,
+static int process_get(struct pipeline *pipeline, uint32_t pid, const char *comm, uint64_t now_ns,
                        struct known_process **process, struct err *err)
 {
-	struct known_process **recent = &stream->recent_process[pid % RECENT];
+	struct known_process **recent = &pipeline->recent_process[pid % RECENT];
 
 	if (*recent && (*recent)->pid == pid) {
 		*process = *recent;
 		return 0;
 	}
-	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), *process);
+	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), *process);
 	if (!*process)
-		*process = process_make(stream, pid, comm);
+		*process = process_make(pipeline, pid, comm);
 	*recent = *process;
-	return process_announce(stream, *process, comm, now_ns, err);
+	return process_announce(pipeline, *process, comm, now_ns, err);
 }
 
-static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, struct err *err)
+static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns, struct err *err)
 {
 	struct known_thread *thread, *next;
 	struct known_process *known;
 	int r;
 
-	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
+	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	if (!known)
 		return 0;
-	r = known->announced && known->process != stream->others
-	            ? announce(stream, EVENT_EXIT, known->process, now_ns, err)
+	r = known->announced && known->process != pipeline->others
+	            ? announce(pipeline, EVENT_EXIT, known->process, now_ns, err)
 	            : 0;
-	stream->recent_process[pid % RECENT] = NULL;
-	stream->n_ending -= known->exit_ns != 0;
-	HASH_DEL(stream->processes, known);
+	pipeline->recent_process[pid % RECENT] = NULL;
+	pipeline->n_ending -= known->exit_ns != 0;
+	HASH_DEL(pipeline->processes, known);
 	free(known);
-	kernels_forget(stream->kernels, pid);
-	captures_forget(stream->captures, pid);
-	budget_end(stream->options.budget, pid);
-	HASH_ITER (hh, stream->threads, thread, next) {
+	kernels_forget(pipeline->kernels, pid);
+	graph_captures_forget(pipeline->captures, pid);
+	budget_end(pipeline->options.budget, pid);
+	HASH_ITER (hh, pipeline->threads, thread, next) {
 		if (thread->tgid == pid)
-			thread_drop(stream, thread);
+			thread_drop(pipeline, thread);
 	}
 	return r;
 }
@@ -295,57 +297,58 @@ static int process_gone(struct stream *stream, uint32_t pid, uint64_t now_ns, st
  * may yet tell of a call that it was in. So the end of a process with more threads is believed a
  * little later, or when it is told of again, and comes once, behind everything of it.
  */
-static bool has_other_threads(const struct stream *stream, uint32_t pid, uint32_t tid)
+static bool has_other_threads(const struct pipeline *pipeline, uint32_t pid, uint32_t tid)
 {
 	const struct known_thread *thread;
 
-	for (thread = stream->threads; thread; thread = thread->hh.next)
+	for (thread = pipeline->threads; thread; thread = thread->hh.next)
 		if (thread->tgid == pid && thread->tid != tid)
 			return true;
 	return false;
 }
 
-static int process_exited(struct stream *stream, const struct wire_head *head, struct err *err)
+static int process_exited(struct pipeline *pipeline, const struct wire_head *head, struct err *err)
 {
 	struct known_process *known;
 
-	HASH_FIND(hh, stream->processes, &head->tgid, sizeof(head->tgid), known);
+	HASH_FIND(hh, pipeline->processes, &head->tgid, sizeof(head->tgid), known);
 	if (!known)
 		return 0;
-	if (known->exit_ns || !has_other_threads(stream, head->tgid, head->tid))
-		return process_gone(stream, head->tgid, head->time_ns, err);
+	if (known->exit_ns || !has_other_threads(pipeline, head->tgid, head->tid))
+		return process_gone(pipeline, head->tgid, head->time_ns, err);
 	known->exit_ns = head->time_ns;
-	stream->n_ending++;
+	pipeline->n_ending++;
 	return 0;
 }
 
 /* Believes the ends that were told of before `until_ns`; they come in order of time. */
-static int settle_ends(struct stream *stream, uint64_t until_ns, struct err *err)
+static int settle_ends(struct pipeline *pipeline, uint64_t until_ns, struct err *err)
 {
 	struct known_process *known, *next;
 	int r = 0;
 
-	if (!stream->n_ending)
+	if (!pipeline->n_ending)
 		return 0;
-	HASH_ITER (hh, stream->processes, known, next) {
-		uint64_t at = known->exit_ns > stream->time_ns ? known->exit_ns : stream->time_ns;
+	HASH_ITER (hh, pipeline->processes, known, next) {
+		uint64_t at =
+			known->exit_ns > pipeline->time_ns ? known->exit_ns : pipeline->time_ns;
 
 		if (!r && known->exit_ns && known->exit_ns < until_ns)
-			r = process_gone(stream, known->pid, at, err);
+			r = process_gone(pipeline, known->pid, at, err);
 	}
 	return r;
 }
 
 /* A pid that is given out again. */
-static int settle_end_of(struct stream *stream, uint32_t pid, uint64_t now_ns, struct err *err)
+static int settle_end_of(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns, struct err *err)
 {
 	struct known_process *known;
 
-	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
-	return known && known->exit_ns ? process_gone(stream, pid, now_ns, err) : 0;
+	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
+	return known && known->exit_ns ? process_gone(pipeline, pid, now_ns, err) : 0;
 }
 
-static int on_thread(struct stream *stream, const struct wire_process *record, struct err *err)
+static int on_thread(struct pipeline *pipeline, const struct wire_process *record, struct err *err)
 {
 	const struct wire_head *head = &record->head;
 	struct known_process *process;
@@ -354,20 +357,20 @@ static int on_thread(struct stream *stream, const struct wire_process *record, s
 	struct event event = { .type = EVENT_THREAD, .time_ns = head->time_ns, .tid = head->tid };
 	int r;
 
-	HASH_FIND(hh, stream->threads, &head->tid, sizeof(head->tid), known);
+	HASH_FIND(hh, pipeline->threads, &head->tid, sizeof(head->tid), known);
 	if (known) /* a reused tid starts afresh */
-		thread_drop(stream, known);
-	r = process_get(stream, head->tgid, record->comm, head->time_ns, &process, err);
+		thread_drop(pipeline, known);
+	r = process_get(pipeline, head->tgid, record->comm, head->time_ns, &process, err);
 	if (r)
 		return r;
 	snprintf(thread.comm, sizeof(thread.comm), "%.15s", record->comm);
 	thread.priority = proc_priority(head->tgid, head->tid);
 	event.process = process->process;
 	event.thread = &thread;
-	return push(stream, &event, err);
+	return push(pipeline, &event, err);
 }
 
-static int on_process(struct stream *stream, const struct wire_process *record, struct err *err)
+static int on_process(struct pipeline *pipeline, const struct wire_process *record, struct err *err)
 {
 	const struct wire_head *head = &record->head;
 	struct known_process *process;
@@ -375,58 +378,58 @@ static int on_process(struct stream *stream, const struct wire_process *record, 
 
 	switch (head->type) {
 	case WIRE_FORK:
-		r = settle_end_of(stream, record->other, head->time_ns, err);
+		r = settle_end_of(pipeline, record->other, head->time_ns, err);
 		return r ? r
-		         : process_get(stream, record->other, record->comm, head->time_ns, &process,
-		                       err);
+		         : process_get(pipeline, record->other, record->comm, head->time_ns,
+		                       &process, err);
 	case WIRE_EXIT:
-		return process_exited(stream, head, err);
+		return process_exited(pipeline, head, err);
 	case WIRE_EXEC:
 		/* what the old program held is gone: for the consumers it ends here */
-		HASH_FIND(hh, stream->processes, &head->tgid, sizeof(head->tgid), process);
+		HASH_FIND(hh, pipeline->processes, &head->tgid, sizeof(head->tgid), process);
 		if (!process)
 			return 0; /* no target yet: the capture decides (--name) */
-		r = process_gone(stream, head->tgid, head->time_ns, err);
+		r = process_gone(pipeline, head->tgid, head->time_ns, err);
 		return r ? r
-		         : process_get(stream, head->tgid, record->comm, head->time_ns, &process,
+		         : process_get(pipeline, head->tgid, record->comm, head->time_ns, &process,
 		                       err);
 	default: /* WIRE_THREAD */
-		return on_thread(stream, record, err);
+		return on_thread(pipeline, record, err);
 	}
 }
 
-static struct known_thread *thread_get(struct stream *stream, uint32_t tgid, uint32_t tid)
+static struct known_thread *thread_get(struct pipeline *pipeline, uint32_t tgid, uint32_t tid)
 {
-	struct known_thread **recent = &stream->recent_thread[tid % RECENT];
+	struct known_thread **recent = &pipeline->recent_thread[tid % RECENT];
 	struct known_thread *thread = *recent;
 
 	if (thread && thread->tid == tid)
 		return thread;
-	HASH_FIND(hh, stream->threads, &tid, sizeof(tid), thread);
+	HASH_FIND(hh, pipeline->threads, &tid, sizeof(tid), thread);
 	if (thread) {
 		*recent = thread;
 		return thread;
 	}
-	if (HASH_COUNT(stream->threads) >= THREADS_MAX)
-		thread_drop(stream, stream->threads);
+	if (HASH_COUNT(pipeline->threads) >= THREADS_MAX)
+		thread_drop(pipeline, pipeline->threads);
 	thread = xcalloc(1, sizeof(*thread));
 	thread->tid = tid;
 	thread->tgid = tgid;
-	HASH_ADD(hh, stream->threads, tid, sizeof(thread->tid), thread);
+	HASH_ADD(hh, pipeline->threads, tid, sizeof(thread->tid), thread);
 	return thread;
 }
 
 /* ---- names --------------------------------------------------------------------------------- */
 
 /* The first handle whose name a call gave tells whether handles hold it where we look. */
-static void calibrate(struct stream *stream, const struct wire_name *name)
+static void calibrate(struct pipeline *pipeline, const struct wire_name *name)
 {
 	struct known_process *process;
-	struct wire_state *state = stream->options.state;
+	struct wire_state *state = pipeline->options.state;
 	const struct module *module;
-	const struct hook *hook = modules_hook(stream->options.modules, name->head.hook, &module);
+	const struct hook *hook = modules_hook(pipeline->options.modules, name->head.hook, &module);
 
-	HASH_FIND(hh, stream->processes, &name->head.tgid, sizeof(name->head.tgid), process);
+	HASH_FIND(hh, pipeline->processes, &name->head.tgid, sizeof(name->head.tgid), process);
 	if (!process || process->calibrated || !hook || hook->layer != LAYER_DRIVER)
 		return;
 	process->calibrated = true;
@@ -442,27 +445,27 @@ static bool name_text(const struct wire_name *name, struct wire_name *whole)
 	       memory_read_string(name->head.tgid, name->from, whole->text, sizeof(whole->text));
 }
 
-static void on_name(struct stream *stream, const struct wire_name *record)
+static void on_name(struct pipeline *pipeline, const struct wire_name *record)
 {
-	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, NULL);
-	struct wire_name *name = &stream->name;
+	const struct hook *hook = modules_hook(pipeline->options.modules, record->head.hook, NULL);
+	struct wire_name *name = &pipeline->name;
 	struct known_thread *thread;
 
 	if (!name_text(record, name)) {
 		/* a launch's own name is asked for again by the next, and else not resolved */
-		stream->lost_texts += record->source != NAME_OF_HANDLE;
+		pipeline->lost_texts += record->source != NAME_OF_HANDLE;
 		return;
 	}
 	if (name->source == NAME_OF_HANDLE) {
-		kernels_named(stream->kernels, name);
+		kernels_named(pipeline->kernels, name);
 		return;
 	}
 	if (hook && hook->api && api_op(hook->api) == OP_NAME_KERNEL) {
 		if (name->source == NAME_OF_CALL)
-			calibrate(stream, name);
-		kernels_named(stream->kernels, name);
+			calibrate(pipeline, name);
+		kernels_named(pipeline->kernels, name);
 	}
-	thread = thread_get(stream, name->head.tgid, name->head.tid);
+	thread = thread_get(pipeline, name->head.tgid, name->head.tid);
 	free(thread->text);
 	thread->text = xstrdup(name->text);
 	thread->text_hook = name->head.hook;
@@ -470,10 +473,10 @@ static void on_name(struct stream *stream, const struct wire_name *record)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-static const struct known_function *function_get(struct stream *stream, const struct hook *hook,
+static const struct known_function *function_get(struct pipeline *pipeline, const struct hook *hook,
                                                  const struct module *module)
 {
-	struct known_function *known = stream->functions[hook->id];
+	struct known_function *known = pipeline->functions[hook->id];
 	struct function *function;
 
 	if (known)
@@ -482,21 +485,21 @@ static const struct known_function *function_get(struct stream *stream, const st
 	known->returns_status = api_returns_status(hook->name);
 	known->per_thread = api_is_per_thread(hook->name);
 	function = &known->function;
-	function->id = stream->n_functions++;
+	function->id = pipeline->n_functions++;
 	function->name = hook->name;
 	function->lib = module->name;
 	function->layer = hook->layer;
 	function->cls = api_class(hook->name);
 	function->api = hook->api;
-	stream->functions[hook->id] = known;
+	pipeline->functions[hook->id] = known;
 	return known;
 }
 
 /* The kernel of a launch; an outer launch without a name takes the one of the call inside it. */
-static void find_kernel(struct stream *stream, struct call *call, uint32_t tgid,
+static void find_kernel(struct pipeline *pipeline, struct call *call, uint32_t tgid,
                         struct known_thread *thread)
 {
-	call->kernel = kernels_find(stream->kernels, tgid, call->args.handle);
+	call->kernel = kernels_find(pipeline->kernels, tgid, call->args.handle);
 	if (!call->kernel->resolved && thread->launched && thread->launched->resolved &&
 	    thread->launched_ns > call->begin_ns)
 		call->kernel = thread->launched;
@@ -505,7 +508,7 @@ static void find_kernel(struct stream *stream, struct call *call, uint32_t tgid,
 }
 
 /* cuKernelGetFunction, __cudaGetKernel: a new handle for a kernel that is known by another. */
-static void alias_kernel(struct stream *stream, const struct call *call, uint32_t tgid)
+static void alias_kernel(struct pipeline *pipeline, const struct call *call, uint32_t tgid)
 {
 	const struct api_arg *args;
 	size_t count = api_args(call->function->api, &args);
@@ -519,22 +522,22 @@ static void alias_kernel(struct stream *stream, const struct call *call, uint32_
 		else
 			known = call->args.arg[i];
 	}
-	kernels_alias(stream->kernels, tgid, made, known);
+	kernels_alias(pipeline->kernels, tgid, made, known);
 }
 
-static void follow_state(struct stream *stream, struct call *call, uint32_t tgid, uint32_t tid)
+static void follow_state(struct pipeline *pipeline, struct call *call, uint32_t tgid, uint32_t tid)
 {
 	if ((call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH || call->op == OP_COPY ||
 	     call->op == OP_SET || call->op == OP_HOST_LAUNCH) &&
-	    captures_stream(stream->captures, tgid, tid, call->args.stream))
+	    graph_captures_stream(pipeline->captures, tgid, tid, call->args.stream))
 		call->flags |= CALL_CAPTURED;
 	if (!call_took_effect(call))
 		return;
-	captures_follow(stream->captures, tgid, tid, call);
+	graph_captures_follow(pipeline->captures, tgid, tid, call);
 	if (call->op == OP_NAME_KERNEL)
-		alias_kernel(stream, call, tgid);
+		alias_kernel(pipeline, call, tgid);
 	else if (call->op == OP_MODULE_UNLOAD)
-		kernels_expire(stream->kernels, tgid);
+		kernels_expire(pipeline->kernels, tgid);
 }
 
 /*
@@ -556,7 +559,7 @@ static void find_size(struct known_thread *thread, struct call *call)
 	}
 }
 
-static void interpret(struct stream *stream, struct call *call, const struct hook *hook,
+static void interpret(struct pipeline *pipeline, struct call *call, const struct hook *hook,
                       bool per_thread, const struct wire_call *record, struct known_thread *thread)
 {
 	uint32_t tgid = record->head.tgid, tid = record->head.tid;
@@ -572,22 +575,22 @@ static void interpret(struct stream *stream, struct call *call, const struct hoo
 	if (per_thread && call->args.has_stream && !call->args.stream)
 		call->args.stream = STREAM_PER_THREAD;
 	if (call->op == OP_LAUNCH)
-		find_kernel(stream, call, tgid, thread);
+		find_kernel(pipeline, call, tgid, thread);
 	find_size(thread, call);
 	if (record->head.type == WIRE_CALL)
-		follow_state(stream, call, tgid, tid);
+		follow_state(pipeline, call, tgid, tid);
 }
 
-static uint64_t *calls_of(struct stream *stream, struct known_process *process)
+static uint64_t *calls_of(struct pipeline *pipeline, struct known_process *process)
 {
-	return process->process == stream->others ? &stream->others_calls : &process->calls;
+	return process->process == pipeline->others ? &pipeline->others_calls : &process->calls;
 }
 
 /*
  * The number of a call in its process; one that an activity asked for already keeps it. And what of
  * its time was the agent's.
  */
-static uint64_t number_call(struct stream *stream, struct known_process *process,
+static uint64_t number_call(struct pipeline *pipeline, struct known_process *process,
                             const struct wire_head *head, struct call *call)
 {
 	const struct correlate_span span = {
@@ -598,31 +601,32 @@ static uint64_t number_call(struct stream *stream, struct known_process *process
 		.work = call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH ||
 		        call->op == OP_COPY || call->op == OP_SET,
 	};
-	uint64_t *calls = calls_of(stream, process), next = *calls + 1, number = next;
+	uint64_t *calls = calls_of(pipeline, process), next = *calls + 1, number = next;
 
-	if (stream->options.correlate && call_has_end(call))
-		call->overhead_ns = correlate_own_ns(stream->options.correlate, &span);
-	if (stream->options.correlate && !(call->flags & CALL_NESTED))
-		number = correlate_call(stream->options.correlate, &span, next);
+	if (pipeline->options.correlate && call_has_end(call))
+		call->overhead_ns = correlate_own_ns(pipeline->options.correlate, &span);
+	if (pipeline->options.correlate && !(call->flags & CALL_NESTED))
+		number = correlate_call(pipeline->options.correlate, &span, next);
 	if (number == next)
 		*calls = next;
 	return number;
 }
 
-static void tell_launch(struct stream *stream, uint32_t pid, const struct call *call)
+static void tell_launch(struct pipeline *pipeline, uint32_t pid, const struct call *call)
 {
 	const uint32_t none =
 		CALL_NESTED | CALL_NO_RETURN | CALL_UNFINISHED | CALL_CAPTURED | CALL_FAILED;
 
-	if (stream->options.launched && !(call->flags & none) &&
+	if (pipeline->options.launched && !(call->flags & none) &&
 	    (call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH))
-		stream->options.launched(stream->options.data, pid, call);
+		pipeline->options.launched(pipeline->options.data, pid, call);
 }
 
-static int on_call(struct stream *stream, const struct wire_call *record, struct err *err)
+static int on_call(struct pipeline *pipeline, const struct wire_call *record, struct err *err)
 {
 	const struct module *module;
-	const struct hook *hook = modules_hook(stream->options.modules, record->head.hook, &module);
+	const struct hook *hook =
+		modules_hook(pipeline->options.modules, record->head.hook, &module);
 	struct event event = { .type = record->head.type == WIRE_BEGIN ? EVENT_CALL_BEGIN
 		                                                       : EVENT_CALL,
 		               .time_ns = record->head.time_ns,
@@ -635,25 +639,25 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 
 	if (!hook)
 		return 0; /* cuscope's own calibration */
-	r = process_get(stream, record->head.tgid, NULL, event.time_ns, &process, err);
+	r = process_get(pipeline, record->head.tgid, NULL, event.time_ns, &process, err);
 	if (r)
 		return r;
-	function = function_get(stream, hook, module);
+	function = function_get(pipeline, hook, module);
 	call.function = &function->function;
 	call_words_result(&call, record, function->returns_status);
-	thread = thread_get(stream, record->head.tgid, event.tid);
-	interpret(stream, &call, hook, function->per_thread, record, thread);
-	if (event.type == EVENT_CALL && stream->options.hit)
-		stream->options.hit(stream->options.data, record);
+	thread = thread_get(pipeline, record->head.tgid, event.tid);
+	interpret(pipeline, &call, hook, function->per_thread, record, thread);
+	if (event.type == EVENT_CALL && pipeline->options.hit)
+		pipeline->options.hit(pipeline->options.data, record);
 	event.process = process->process;
 	event.call = &call;
 	if (hook->group != HOOK_SUPPORT) {
-		stream->calls += event.type == EVENT_CALL;
+		pipeline->calls += event.type == EVENT_CALL;
 		if (event.type == EVENT_CALL) {
-			call.correlation = number_call(stream, process, &record->head, &call);
-			tell_launch(stream, record->head.tgid, &call);
+			call.correlation = number_call(pipeline, process, &record->head, &call);
+			tell_launch(pipeline, record->head.tgid, &call);
 		}
-		r = push(stream, &event, err);
+		r = push(pipeline, &event, err);
 	}
 	if (call.text && event.type == EVENT_CALL) {
 		free(thread->text);
@@ -664,80 +668,82 @@ static int on_call(struct stream *stream, const struct wire_call *record, struct
 
 /* ---- what numbers stand for ---------------------------------------------------------------- */
 
-const struct process *stream_process(struct stream *stream, uint32_t pid)
+const struct process *pipeline_process(struct pipeline *pipeline, uint32_t pid)
 {
 	struct known_process *known;
 
-	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
-	return (known ? known : process_make(stream, pid, NULL))->process;
+	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
+	return (known ? known : process_make(pipeline, pid, NULL))->process;
 }
 
-const struct kernel *stream_kernel(struct stream *stream, uint32_t pid, uint64_t handle)
+const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t pid, uint64_t handle)
 {
-	return kernels_find(stream->kernels, pid, handle);
+	return kernels_find(pipeline->kernels, pid, handle);
 }
 
-const struct function *stream_function(struct stream *stream, uint16_t id)
+const struct function *pipeline_function(struct pipeline *pipeline, uint16_t id)
 {
 	const struct module *module;
-	const struct hook *hook = modules_hook(stream->options.modules, id, &module);
+	const struct hook *hook = modules_hook(pipeline->options.modules, id, &module);
 
-	return hook ? &function_get(stream, hook, module)->function : NULL;
+	return hook ? &function_get(pipeline, hook, module)->function : NULL;
 }
 
-const struct kernel *stream_kernel_named(struct stream *stream, uint32_t pid, const char *mangled)
+const struct kernel *pipeline_kernel_named(struct pipeline *pipeline, uint32_t pid,
+                                           const char *mangled)
 {
-	return kernels_by_name(stream->kernels, pid, mangled);
+	return kernels_by_name(pipeline->kernels, pid, mangled);
 }
 
-uint64_t stream_next_call(struct stream *stream, uint32_t pid)
-{
-	struct known_process *known;
-
-	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
-	return known ? *calls_of(stream, known) + 1 : 0;
-}
-
-void stream_take_number(struct stream *stream, uint32_t pid)
+uint64_t pipeline_next_call(struct pipeline *pipeline, uint32_t pid)
 {
 	struct known_process *known;
 
-	HASH_FIND(hh, stream->processes, &pid, sizeof(pid), known);
+	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
+	return known ? *calls_of(pipeline, known) + 1 : 0;
+}
+
+void pipeline_take_number(struct pipeline *pipeline, uint32_t pid)
+{
+	struct known_process *known;
+
+	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
 	if (known)
-		++*calls_of(stream, known);
+		++*calls_of(pipeline, known);
 }
 
-int stream_pass(struct stream *stream, const struct event *event, struct err *err)
+int pipeline_pass(struct pipeline *pipeline, const struct event *event, struct err *err)
 {
 	struct known_process *known;
 	int r = 0;
 
-	HASH_FIND(hh, stream->processes, &event->process->pid, sizeof(known->pid), known);
+	HASH_FIND(hh, pipeline->processes, &event->process->pid, sizeof(known->pid), known);
 	if (known && known->process == event->process)
-		r = process_announce(stream, known, NULL, event->time_ns, err);
-	return r ? r : push(stream, event, err);
+		r = process_announce(pipeline, known, NULL, event->time_ns, err);
+	return r ? r : push(pipeline, event, err);
 }
 
-int stream_record(struct stream *stream, const struct wire_head *record, struct err *err)
+int pipeline_record(struct pipeline *pipeline, const struct wire_head *record, struct err *err)
 {
-	int r = record->time_ns > LINGER_NS ? settle_ends(stream, record->time_ns - LINGER_NS, err)
-	                                    : 0;
+	int r = record->time_ns > LINGER_NS
+	                ? settle_ends(pipeline, record->time_ns - LINGER_NS, err)
+	                : 0;
 
 	if (r)
 		return r;
-	stream->time_ns = record->time_ns;
+	pipeline->time_ns = record->time_ns;
 	switch (record->type) {
 	case WIRE_CALL:
 	case WIRE_BEGIN:
-		return on_call(stream, (const struct wire_call *)record, err);
+		return on_call(pipeline, (const struct wire_call *)record, err);
 	case WIRE_NAME:
-		on_name(stream, (const struct wire_name *)record);
+		on_name(pipeline, (const struct wire_name *)record);
 		return 0;
 	case WIRE_THREAD:
 	case WIRE_FORK:
 	case WIRE_EXEC:
 	case WIRE_EXIT:
-		return on_process(stream, (const struct wire_process *)record, err);
+		return on_process(pipeline, (const struct wire_process *)record, err);
 	default:
 		return 0; /* WIRE_MAP is the capture's */
 	}

@@ -5,25 +5,26 @@
  * event recorded on a capturing stream joins its capture, until the first stream ends it.
  * Source: CUDA programming guide, "Cross-stream Dependencies and Events" of graph capture.
  */
-#ifndef CUSCOPE_CAPTURE_CAPTURES_H
-#define CUSCOPE_CAPTURE_CAPTURES_H
+#ifndef CUSCOPE_CAPTURE_GRAPH_CAPTURES_H
+#define CUSCOPE_CAPTURE_GRAPH_CAPTURES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "trace/event.h"
 
-struct captures;
+struct graph_captures;
 
-struct captures *captures_new(void);
-void captures_free(struct captures *captures);
+struct graph_captures *graph_captures_new(void);
+void graph_captures_free(struct graph_captures *captures);
 
 /* Follows a call that succeeded: capture begin and end, event record and wait. */
-void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid,
-                     const struct call *call);
+void graph_captures_follow(struct graph_captures *captures, uint32_t tgid, uint32_t tid,
+                           const struct call *call);
 
-bool captures_stream(const struct captures *captures, uint32_t tgid, uint32_t tid, uint64_t stream);
+bool graph_captures_stream(const struct graph_captures *captures, uint32_t tgid, uint32_t tid,
+                           uint64_t stream);
 
-void captures_forget(struct captures *captures, uint32_t tgid);
+void graph_captures_forget(struct graph_captures *captures, uint32_t tgid);
 
 #endif

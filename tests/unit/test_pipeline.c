@@ -180,7 +180,7 @@ static void a_begin_is_an_event_of_its_own(void **state)
 	feed_record(feed, &record);
 	assert_seen(feed, "process begin(cudaMalloc) call(cudaMalloc)");
 	assert_int_equal(last_call(feed)->flags, 0);
-	assert_int_equal(stream_calls(feed->stream), 1);
+	assert_int_equal(pipeline_calls(feed->pipeline), 1);
 	assert_int_equal(feed->hits, 1);
 }
 
@@ -225,9 +225,9 @@ static void a_support_hook_is_not_shown_but_told_to_the_governor(void **state)
 	feed_call(feed, "cudaEventRecord", 0xe1, 0x10);
 	assert_seen(feed, "process");
 	assert_int_equal(feed->hits, 1);
-	assert_int_equal(stream_calls(feed->stream), 0);
+	assert_int_equal(pipeline_calls(feed->pipeline), 0);
 	feed_call(feed, "cudaMalloc", 0, 0);
-	assert_int_equal(stream_calls(feed->stream), 1);
+	assert_int_equal(pipeline_calls(feed->pipeline), 1);
 }
 
 /* ---- consumers ----------------------------------------------------------------------------- */
@@ -240,7 +240,7 @@ static void a_consumer_that_fails_stops_the_stream(void **state)
 
 	feed_record(feed, &record);
 	feed->recorder.fail = -28;
-	assert_int_equal(stream_record(feed->stream, &record.head, &err), -28);
+	assert_int_equal(pipeline_record(feed->pipeline, &record.head, &err), -28);
 	assert_string_equal(err.text, "event");
 }
 
@@ -248,23 +248,23 @@ static void every_consumer_gets_its_end_and_the_first_failure_is_told(void **sta
 {
 	static struct recorder first, second;
 	struct consumer *const consumers[] = { &first.consumer, &second.consumer };
-	struct stream_options options = { .consumers = consumers, .n_consumers = 2 };
-	struct stream *stream = stream_new(&options);
+	struct pipeline_options options = { .consumers = consumers, .n_consumers = 2 };
+	struct pipeline *pipeline = pipeline_new(&options);
 	const struct run_info run = { 0 };
 	struct err err = { 0 };
 
 	first.consumer.ops = second.consumer.ops = &recorder_ops;
 	first.fail = -28;
 	second.fail = -32;
-	assert_int_equal(stream_begin(stream, &run, &err), 0);
-	assert_int_equal(stream_flush(stream, &err), 0);
-	assert_int_equal(stream_end(stream, &run, &err), -28);
+	assert_int_equal(pipeline_begin(pipeline, &run, &err), 0);
+	assert_int_equal(pipeline_flush(pipeline, &err), 0);
+	assert_int_equal(pipeline_end(pipeline, &run, &err), -28);
 	assert_string_equal(err.text, "end -28");
 	assert_int_equal(first.begun + second.begun, 2);
 	assert_int_equal(first.flushed + second.flushed, 2);
 	assert_int_equal(first.ended, 1);
 	assert_int_equal(second.ended, 1);
-	stream_free(stream);
+	pipeline_free(pipeline);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, feed_open, feed_close)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "capture/captures.h"
+#include "capture/graph_captures.h"
 
 #include <stdlib.h>
 
@@ -20,14 +20,14 @@ struct member {
 	UT_hash_handle hh;
 };
 
-struct captures {
+struct graph_captures {
 	struct member *streams, *events;
 	uint64_t next;
 };
 
-struct captures *captures_new(void)
+struct graph_captures *graph_captures_new(void)
 {
-	return xcalloc(1, sizeof(struct captures));
+	return xcalloc(1, sizeof(struct graph_captures));
 }
 
 static void drop(struct member **table, uint32_t tgid, uint64_t capture)
@@ -42,7 +42,7 @@ static void drop(struct member **table, uint32_t tgid, uint64_t capture)
 	}
 }
 
-void captures_free(struct captures *captures)
+void graph_captures_free(struct graph_captures *captures)
 {
 	if (!captures)
 		return;
@@ -88,7 +88,7 @@ static void leave(struct member **table, struct key key)
 	}
 }
 
-static void end_capture(struct captures *captures, struct key key)
+static void end_capture(struct graph_captures *captures, struct key key)
 {
 	const struct member *stream = find(captures->streams, key);
 	uint64_t capture;
@@ -100,8 +100,8 @@ static void end_capture(struct captures *captures, struct key key)
 	drop(&captures->events, 0, capture);
 }
 
-void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid,
-                     const struct call *call)
+void graph_captures_follow(struct graph_captures *captures, uint32_t tgid, uint32_t tid,
+                           const struct call *call)
 {
 	struct key stream = stream_key(tgid, tid, call->args.stream);
 	struct key event = { .handle = call->args.event, .tgid = tgid };
@@ -132,12 +132,13 @@ void captures_follow(struct captures *captures, uint32_t tgid, uint32_t tid,
 	}
 }
 
-bool captures_stream(const struct captures *captures, uint32_t tgid, uint32_t tid, uint64_t stream)
+bool graph_captures_stream(const struct graph_captures *captures, uint32_t tgid, uint32_t tid,
+                           uint64_t stream)
 {
 	return captures->streams && find(captures->streams, stream_key(tgid, tid, stream));
 }
 
-void captures_forget(struct captures *captures, uint32_t tgid)
+void graph_captures_forget(struct graph_captures *captures, uint32_t tgid)
 {
 	drop(&captures->streams, tgid, 0);
 	drop(&captures->events, tgid, 0);
