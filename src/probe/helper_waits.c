@@ -263,7 +263,7 @@ void waits_give_up(pid_t pid, uint64_t person, const char *what, int ms, int soc
 	if (person != PERSON_UNKNOWN)
 		add_given_up(pid);
 	if (waits.n_hanging == OF_ALL_MAX)
-		tell(pid, what, ms, "; as too many hang, nobody's are until some have ended");
+		tell(pid, what, ms, "; too many hang, so nobody's memory and files are read until some have ended");
 	else if (user->hung == OF_USER_MAX)
 		tell(pid, what, ms,
 		     "; nor are those of other processes of this user, while four such reads hang");
