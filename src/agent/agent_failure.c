@@ -12,7 +12,7 @@ static const struct advice {
 	int32_t code;
 	const char *text;
 } advices[] = {
-	{ 8, "memory of the process or the GPU is out" },
+	{ 8, "the process or the GPU is out of memory" },
 	{ 27, "CUPTI does not support this GPU or this system" },
 	{ 33, "this is a virtual GPU that does not allow profiling: its host can allow it" },
 	{ 35, "the driver lets only root profile: run the program as root, or load the nvidia "
@@ -79,7 +79,7 @@ static void add_foreign(struct buf *out, pid_t pid, const struct agent_shared *s
 	buf_puts(out, " does not fit its driver or is too old");
 	add_text(out, " (", shared->text, ")");
 	if (major == 12 || major == 13)
-		buf_printf(out, ": it is to be of CUDA %u or %u", major - 1, major);
+		buf_printf(out, ": it has to be of CUDA %u or %u", major - 1, major);
 	buf_printf(out, ": `pip install %s`, or name another one by --cupti PATH",
 	           wheel(shared->driver_version));
 }
@@ -135,7 +135,7 @@ void agent_note_text(struct buf *out, pid_t pid, enum agent_state state,
 		buf_printf(
 			out,
 			"graph launches of process %d are measured node by node: measuring them as "
-		        "wholes works only if cuscope starts the program and measures all the time",
+			"wholes works only if cuscope starts the program and measures all the time",
 			pid);
 	if (state != AGENT_OFF || !shared->leftover)
 		return;
@@ -143,7 +143,7 @@ void agent_note_text(struct buf *out, pid_t pid, enum agent_state state,
 		buf_printf(
 			out,
 			"CUPTI stays in process %d, because a CUPTI older than that of CUDA 12.6 "
-		        "cannot be left safely: some of its cost stays until the process ends",
+			"cannot be left safely: some of its cost stays until the process ends",
 			pid);
 	else
 		buf_printf(out,

@@ -187,8 +187,8 @@ int inject_result(struct inject *inject, struct inject_result *result, struct er
 	result->stopped_ns = outcome.stopped_ns;
 	if (n != (ssize_t)sizeof(outcome))
 		return err_set(err, ECHILD,
-		               "attaching to process %d did not come to an end: the process "
-		               "cuscope-attach was killed",
+		               "attaching to process %d did not end: the process cuscope-attach "
+		               "was killed",
 		               inject->pid);
 	if (outcome.code)
 		return err_set(err, outcome.code, "%s", outcome.text);

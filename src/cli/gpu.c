@@ -107,11 +107,11 @@ static void parse_window(const struct argp_state *state, struct capture_gpu *set
 		              "window (1s/30s measures one second of every thirty)");
 	free(copy);
 	if (settings->window_ns >= settings->period_ns)
-		bad_usage(state, "--gpu-window: the window is to be shorter than the period; "
+		bad_usage(state, "--gpu-window: the window has to be shorter than the period; "
 		                 "without --gpu-window all the time is measured");
 	if (settings->window_ns < WINDOW_LEAST_NS)
-		bad_usage(state, "--gpu-window: the window is to be 10ms or longer: CUPTI takes as "
-		                 "long to begin");
+		bad_usage(state, "--gpu-window: the window has to be 10ms or longer, because CUPTI "
+		                 "takes that long to begin");
 }
 
 static void check(const struct argp_state *state, const struct cli_gpu *gpu)

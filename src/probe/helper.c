@@ -84,7 +84,7 @@ int helper_begin(struct err *err)
 	close(pair[1]);
 	if (rc) {
 		close(pair[0]);
-		return err_set(err, rc, "making the process that reads targets' memory: %s",
+		return err_set(err, rc, "cannot make the process that reads targets' memory: %s",
 		               strerror(-rc));
 	}
 	helper.control = pair[0];

@@ -112,10 +112,10 @@ int mapping_parse(char *line, struct mapping *mapping)
 static int read_error(pid_t pid, int code, struct err *err)
 {
 	if (code == ETIMEDOUT)
-		return err_set(err, code,
-		               "process %d was given up: reading its memory or its files did not "
-		               "come to an end",
-		               pid);
+		return err_set(
+			err, code,
+			"process %d was given up: reading its memory or its files did not end",
+			pid);
 	if (code == ENOENT || code == ESRCH)
 		return err_set(err, ESRCH, "no process has the pid %d", pid);
 	if (code == EACCES || code == EPERM)
@@ -389,8 +389,8 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
 		               "process %d has %s no longer mapped at 0x%llx, and the file at its "
 		               "path is another one",
 		               pid, mapping->path, (unsigned long long)mapping->start);
-	return err_set(err, by_map, "cannot open %s as process %d has it mapped: %s", mapping->path,
-	               pid, strerror(-by_map));
+	return err_set(err, by_map, "cannot open %s, which process %d has mapped: %s",
+	               mapping->path, pid, strerror(-by_map));
 }
 
 int mapping_open_gone(pid_t parent, const struct mapping *mapping)

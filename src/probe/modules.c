@@ -15,9 +15,10 @@
 
 #define MISSES_MAX    4096 /* whatever targets do */
 #define FUNCTIONS_MAX 2048 /* of these may be single functions: any file can have thousands */
-#define TOLD_MAX      (2 * MISS_LAST + 5) /* and those that are made anew whenever they are asked for \
-	                                   */
-#define LATE_NAMED 8                      /* processes of a module that are told of one by one */
+#define TOLD_MAX                                                                                   \
+	(2 * MISS_LAST + 5) /* and those that are made anew whenever they are asked for            \
+	                     */
+#define LATE_NAMED 8        /* processes of a module that are told of one by one */
 
 uint64_t modules_now_ns(void)
 {
@@ -334,7 +335,7 @@ static int give_hooks(struct modules *modules, struct module *module, struct err
 {
 	size_t wants = module_wants(module), gets;
 	const char *why = modules->count == MODULES_MAX
-	                          ? "there are more CUDA libraries and programs than 4,096"
+	                          ? "there are more than 4,096 CUDA libraries and programs"
 	                          : shares_take_file(&modules->shares, module->owner);
 
 	if (why)
@@ -368,7 +369,7 @@ static int take_in(struct modules *modules, struct module *module, struct err *e
 	if (module->has[LAYER_DRIVER] && !module->expected)
 		driver_appeared(modules, module);
 	if (r)
-		err_set(err, r, "telling the eBPF programs what to sum up: %s", strerror(-r));
+		err_set(err, r, "cannot tell the eBPF programs what to sum up: %s", strerror(-r));
 	else if (modules->paused)
 		return 0;
 	else

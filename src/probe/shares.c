@@ -37,9 +37,9 @@ size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const c
 	limit(&get, HOOKS_MAX - shares->taken, "there are 16,384 hooks in all", why);
 	if (owner) {
 		limit(&get, SHARE_USER - share->taken,
-		      "the files of one user have 8,192 hooks at most", why);
+		      "the files of one user can have 8,192 hooks at most", why);
 		limit(&get, HOOKS_MAX - SHARE_ROOT - shares->taken_by_users,
-		      "files of users other than root have 12,287 hooks at most", why);
+		      "files of users other than root can have 12,287 hooks at most", why);
 		share->taken += get;
 		shares->taken_by_users += get;
 	}
@@ -54,10 +54,10 @@ const char *shares_take_file(struct shares *shares, uint64_t owner)
 	if (!owner)
 		return NULL;
 	if (share->files >= SHARE_USER_FILES)
-		return "there are 1,024 CUDA libraries and programs of one user at most";
+		return "of one user, 1,024 CUDA libraries and programs can be hooked at most";
 	if (shares->files_of_users >= SHARE_USERS_FILES)
-		return "there are 3,072 CUDA libraries and programs of users other than root at "
-		       "most";
+		return "of users other than root, 3,072 CUDA libraries and programs can be hooked "
+		       "at most";
 	share->files++;
 	shares->files_of_users++;
 	return NULL;

@@ -62,7 +62,7 @@ static void a_library_that_does_not_fit_is_named(void **state)
 	                                    .text = "CUPTI of CUDA 11.2",
 	                                    .cupti_path = "/opt/libcupti.so" },
 	            "the libcupti of process 123, /opt/libcupti.so, does not fit its driver or is "
-	            "too old (CUPTI of CUDA 11.2): it is to be of CUDA 12 or 13: `pip install "
+	            "too old (CUPTI of CUDA 11.2): it has to be of CUDA 12 or 13: `pip install "
 	            "nvidia-cuda-cupti`, or name another one by --cupti PATH");
 }
 
