@@ -99,11 +99,16 @@ def check_links():
                 yield f"{page}: {target}: no such heading"
 
 
-def check_named_tests():
-    """A page that names a file of the tests names one that is there."""
-    for page in pages():
-        for path in re.findall(r"`((?:tests|bench)/[\w/.-]+\.\w+)`", prose(page)):
-            if not os.path.exists(os.path.join(ROOT, path)):
+def check_named_files():
+    """A page that names a file of the sources or the tests, by its path or the end of it, names one that is there."""
+    there = set()
+    for folder in ("src", "tests", "bench", "examples"):
+        for path in glob.glob(os.path.join(ROOT, folder, "**", "*.*"), recursive=True):
+            parts = os.path.relpath(path, ROOT).split(os.sep)
+            there.update("/".join(parts[i:]) for i in range(len(parts)))
+    for page in pages() + sorted(os.path.relpath(path, ROOT) for path in glob.glob(ROOT + "/docs/results/*.md")):
+        for path in re.findall(r"`([\w/.-]+\.(?:[ch]|py|sh)|(?:tests|bench)/[\w/.-]+\.\w+)`", prose(page)):
+            if path not in there:
                 yield f"{page}: {path} does not exist"
 
 
@@ -171,7 +176,7 @@ def main():
     checks = [(f"options of {command}", check_options(cuscope, command)) for command in commands(cuscope)]
     checks += [("command lines", check_lines(cuscope)), ("samples", check_samples(cuscope))]
     checks += [("picture", check_picture(cuscope))]
-    checks += [("links", check_links()), ("named tests", check_named_tests())]
+    checks += [("links", check_links()), ("named files", check_named_files())]
     checks += [("layers", layers.broken(ROOT)), ("first lines", first_lines.silent(ROOT))]
     failed = 0
     for name, findings in checks:
