@@ -143,7 +143,7 @@ static const char *const loop_words[] = { "20", "500", NULL };
 
 /* ---- started --------------------------------------------------------------------------------- */
 
-static void every_kernel_of_a_command_is_told(void **state)
+static void test_every_kernel_of_a_command_is_told(void **state)
 {
 	struct live *live = *state;
 	struct target target;
@@ -159,7 +159,7 @@ static void every_kernel_of_a_command_is_told(void **state)
 	assert_true(live->kernels > 100);
 }
 
-static void a_given_cupti_is_used(void **state)
+static void test_a_given_cupti_is_used(void **state)
 {
 	struct live *live = *state;
 	struct target target;
@@ -173,7 +173,7 @@ static void a_given_cupti_is_used(void **state)
 	unlink(target.counts);
 }
 
-static void another_profiler_is_told_of(void **state)
+static void test_another_profiler_is_told_of(void **state)
 {
 	struct live *live = *state;
 	struct target target;
@@ -186,7 +186,7 @@ static void another_profiler_is_told_of(void **state)
 	unlink(target.counts);
 }
 
-static void a_killed_command_s_last_kernels_are_read(void **state)
+static void test_a_killed_command_s_last_kernels_are_read(void **state)
 {
 	struct live *live = *state;
 	struct target target;
@@ -201,7 +201,7 @@ static void a_killed_command_s_last_kernels_are_read(void **state)
 	unlink(target.counts);
 }
 
-static void a_command_that_nobody_listens_to_runs_as_ever(void **state)
+static void test_a_command_that_nobody_listens_to_runs_as_ever(void **state)
 {
 	struct live *live = *state;
 	struct target target;
@@ -216,7 +216,7 @@ static void a_command_that_nobody_listens_to_runs_as_ever(void **state)
 
 /* ---- entered --------------------------------------------------------------------------------- */
 
-static void a_running_process_is_entered_and_left(void **state)
+static void test_a_running_process_is_entered_and_left(void **state)
 {
 	struct live *live = *state;
 	struct target target;
@@ -238,7 +238,7 @@ static void a_running_process_is_entered_and_left(void **state)
 	assert_true(target_launches(&target) > kernels);
 }
 
-static void it_can_be_entered_again_and_again(void **state)
+static void test_it_can_be_entered_again_and_again(void **state)
 {
 	struct target target;
 
@@ -262,7 +262,7 @@ static void it_can_be_entered_again_and_again(void **state)
 	unlink(target.counts);
 }
 
-static void measuring_a_part_of_the_time_leaves_gaps(void **state)
+static void test_measuring_a_part_of_the_time_leaves_gaps(void **state)
 {
 	struct live *live = *state;
 	struct target target;
@@ -324,7 +324,7 @@ static size_t threads_of(pid_t pid)
 	return n;
 }
 
-static void agents_leave_when_cuscope_is_killed(void **state)
+static void test_agents_leave_when_cuscope_is_killed(void **state)
 {
 	struct live *live = *state;
 	struct target target;
@@ -355,15 +355,15 @@ static void agents_leave_when_cuscope_is_killed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		LIVE_TEST(every_kernel_of_a_command_is_told),
-		LIVE_TEST(a_given_cupti_is_used),
-		LIVE_TEST(another_profiler_is_told_of),
-		LIVE_TEST(a_killed_command_s_last_kernels_are_read),
-		LIVE_TEST(a_command_that_nobody_listens_to_runs_as_ever),
-		LIVE_TEST(a_running_process_is_entered_and_left),
-		LIVE_TEST(it_can_be_entered_again_and_again),
-		LIVE_TEST(measuring_a_part_of_the_time_leaves_gaps),
-		LIVE_TEST(agents_leave_when_cuscope_is_killed),
+		LIVE_TEST(test_every_kernel_of_a_command_is_told),
+		LIVE_TEST(test_a_given_cupti_is_used),
+		LIVE_TEST(test_another_profiler_is_told_of),
+		LIVE_TEST(test_a_killed_command_s_last_kernels_are_read),
+		LIVE_TEST(test_a_command_that_nobody_listens_to_runs_as_ever),
+		LIVE_TEST(test_a_running_process_is_entered_and_left),
+		LIVE_TEST(test_it_can_be_entered_again_and_again),
+		LIVE_TEST(test_measuring_a_part_of_the_time_leaves_gaps),
+		LIVE_TEST(test_agents_leave_when_cuscope_is_killed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ static void end_working(pthread_t thread)
 
 /* ---- tests ---- */
 
-static void a_program_at_work_is_left_at_one_of_its_calls(void **state)
+static void test_a_program_at_work_is_left_at_one_of_its_calls(void **state)
 {
 	pthread_t thread = start_working();
 	struct host *host = enter();
@@ -91,7 +91,7 @@ static void a_program_at_work_is_left_at_one_of_its_calls(void **state)
 	host_free(host);
 }
 
-static void a_program_without_calls_is_left_as_well(void **state)
+static void test_a_program_without_calls_is_left_as_well(void **state)
 {
 	struct host *host = enter();
 	uint64_t begin;
@@ -104,7 +104,7 @@ static void a_program_without_calls_is_left_as_well(void **state)
 	host_free(host);
 }
 
-static void a_pause_is_not_measured(void **state)
+static void test_a_pause_is_not_measured(void **state)
 {
 	struct host *host = enter();
 	uint64_t until;
@@ -130,7 +130,7 @@ static void a_pause_is_not_measured(void **state)
 	host_free(host);
 }
 
-static void a_pause_can_be_the_end(void **state)
+static void test_a_pause_can_be_the_end(void **state)
 {
 	struct host *host = enter();
 
@@ -144,7 +144,7 @@ static void a_pause_can_be_the_end(void **state)
 
 /* A graph whose nodes were measured would go on writing where CUPTI was: see
  * enum agent_leftover. */
-static void a_graph_that_comes_while_it_ends_keeps_cupti(void **state)
+static void test_a_graph_that_comes_while_it_ends_keeps_cupti(void **state)
 {
 	struct host *host;
 
@@ -172,7 +172,7 @@ static void a_graph_that_comes_while_it_ends_keeps_cupti(void **state)
 	host_free(host);
 }
 
-static void when_cuscope_dies_all_is_turned_off(void **state)
+static void test_when_cuscope_dies_all_is_turned_off(void **state)
 {
 	pthread_t thread = start_working();
 	size_t threads = count_threads(), fds = count_fds();
@@ -192,7 +192,7 @@ static void when_cuscope_dies_all_is_turned_off(void **state)
 	assert_int_equal(count_mappings("memfd:ring"), 0);
 }
 
-static void when_cuscope_dies_before_it_said_anything_nothing_happens(void **state)
+static void test_when_cuscope_dies_before_it_said_anything_nothing_happens(void **state)
 {
 	size_t threads = count_threads(), fds = count_fds();
 	struct host *host = host_new(KIB(64));
@@ -203,7 +203,7 @@ static void when_cuscope_dies_before_it_said_anything_nothing_happens(void **sta
 	assert_int_equal(count_fds(), fds);
 }
 
-static void a_second_cuscope_is_told_to_go(void **state)
+static void test_a_second_cuscope_is_told_to_go(void **state)
 {
 	struct host *host = enter(), *second = host_new(KIB(64));
 
@@ -216,7 +216,7 @@ static void a_second_cuscope_is_told_to_go(void **state)
 	host_free(host);
 }
 
-static void one_that_comes_while_another_ends_waits(void **state)
+static void test_one_that_comes_while_another_ends_waits(void **state)
 {
 	struct host *host = enter(), *next;
 	int code;
@@ -250,7 +250,7 @@ static size_t resident_bytes(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void a_thousand_rounds_leave_nothing_behind(void **state)
+static void test_a_thousand_rounds_leave_nothing_behind(void **state)
 {
 	const char *rounds = getenv("TEST_ROUNDS");
 	int n = rounds ? atoi(rounds) : ROUNDS;
@@ -287,7 +287,7 @@ static void a_thousand_rounds_leave_nothing_behind(void **state)
 	end_working(thread);
 }
 
-static void calls_that_began_before_are_not_told(void **state)
+static void test_calls_that_began_before_are_not_told(void **state)
 {
 	struct host *host = enter();
 
@@ -308,7 +308,7 @@ static void calls_that_began_before_are_not_told(void **state)
 	host_free(host);
 }
 
-static void a_hello_of_another_version_is_refused(void **state)
+static void test_a_hello_of_another_version_is_refused(void **state)
 {
 	struct host *host = host_new(KIB(64));
 
@@ -323,18 +323,18 @@ static void a_hello_of_another_version_is_refused(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_program_at_work_is_left_at_one_of_its_calls),
-		cmocka_unit_test(a_program_without_calls_is_left_as_well),
-		cmocka_unit_test(a_pause_is_not_measured),
-		cmocka_unit_test(a_pause_can_be_the_end),
-		cmocka_unit_test(when_cuscope_dies_all_is_turned_off),
-		cmocka_unit_test(when_cuscope_dies_before_it_said_anything_nothing_happens),
-		cmocka_unit_test(a_second_cuscope_is_told_to_go),
-		cmocka_unit_test(one_that_comes_while_another_ends_waits),
-		cmocka_unit_test(calls_that_began_before_are_not_told),
-		cmocka_unit_test(a_hello_of_another_version_is_refused),
-		cmocka_unit_test(a_thousand_rounds_leave_nothing_behind),
-		cmocka_unit_test(a_graph_that_comes_while_it_ends_keeps_cupti), /* for good */
+		cmocka_unit_test(test_a_program_at_work_is_left_at_one_of_its_calls),
+		cmocka_unit_test(test_a_program_without_calls_is_left_as_well),
+		cmocka_unit_test(test_a_pause_is_not_measured),
+		cmocka_unit_test(test_a_pause_can_be_the_end),
+		cmocka_unit_test(test_when_cuscope_dies_all_is_turned_off),
+		cmocka_unit_test(test_when_cuscope_dies_before_it_said_anything_nothing_happens),
+		cmocka_unit_test(test_a_second_cuscope_is_told_to_go),
+		cmocka_unit_test(test_one_that_comes_while_another_ends_waits),
+		cmocka_unit_test(test_calls_that_began_before_are_not_told),
+		cmocka_unit_test(test_a_hello_of_another_version_is_refused),
+		cmocka_unit_test(test_a_thousand_rounds_leave_nothing_behind),
+		cmocka_unit_test(test_a_graph_that_comes_while_it_ends_keeps_cupti), /* for good */
 	};
 
 	if (argc > 1)

@@ -45,7 +45,7 @@ static void finish(struct host *host)
 
 /* ---- kernels ---- */
 
-static void every_kernel_has_its_call_name_and_shape(void **state)
+static void test_every_kernel_has_its_call_name_and_shape(void **state)
 {
 	struct host *host = measure(ALL);
 	uint64_t begin = host_now();
@@ -82,7 +82,7 @@ static void every_kernel_has_its_call_name_and_shape(void **state)
 	host_free(host);
 }
 
-static void a_kernel_is_32_bytes_and_its_name_is_said_once(void **state)
+static void test_a_kernel_is_32_bytes_and_its_name_is_said_once(void **state)
 {
 	struct host *host = measure(AGENT_WANT_KERNELS);
 	const struct agent_kernel *kernel;
@@ -99,7 +99,7 @@ static void a_kernel_is_32_bytes_and_its_name_is_said_once(void **state)
 	host_free(host);
 }
 
-static void arguments_come_where_they_were_asked_for(void **state)
+static void test_arguments_come_where_they_were_asked_for(void **state)
 {
 	struct host *host = measure(ALL | AGENT_WANT_ARGUMENTS);
 	const struct agent_call *call;
@@ -121,7 +121,7 @@ static void arguments_come_where_they_were_asked_for(void **state)
 	host_free(host);
 }
 
-static void a_launch_by_a_struct_carries_the_struct(void **state)
+static void test_a_launch_by_a_struct_carries_the_struct(void **state)
 {
 	struct host *host = measure(ALL | AGENT_WANT_ARGUMENTS);
 	const struct agent_call *call;
@@ -141,7 +141,7 @@ static void a_launch_by_a_struct_carries_the_struct(void **state)
 	host_free(host);
 }
 
-static void calls_come_without_arguments_otherwise(void **state)
+static void test_calls_come_without_arguments_otherwise(void **state)
 {
 	struct host *host = measure(ALL);
 	const struct agent_call *call;
@@ -157,7 +157,7 @@ static void calls_come_without_arguments_otherwise(void **state)
 
 /* ---- copies, sets, graphs ---- */
 
-static void copies_and_sets_tell_their_bytes(void **state)
+static void test_copies_and_sets_tell_their_bytes(void **state)
 {
 	struct host *host = measure(ALL);
 	const struct agent_copy *copy, *set;
@@ -181,7 +181,7 @@ static void copies_and_sets_tell_their_bytes(void **state)
 	host_free(host);
 }
 
-static void a_call_of_the_runtime_is_told_once(void **state)
+static void test_a_call_of_the_runtime_is_told_once(void **state)
 {
 	struct host *host;
 	const struct agent_copy *copy;
@@ -201,7 +201,7 @@ static void a_call_of_the_runtime_is_told_once(void **state)
 	host_free(host);
 }
 
-static void a_graph_has_its_nodes_under_one_call(void **state)
+static void test_a_graph_has_its_nodes_under_one_call(void **state)
 {
 	struct host *host;
 	const struct agent_kernel_long *first, *second;
@@ -224,7 +224,7 @@ static void a_graph_has_its_nodes_under_one_call(void **state)
 }
 
 /* That one crashes the real CUPTI where the graph is older than the agent. */
-static void a_graph_as_a_whole_is_not_asked_for_late(void **state)
+static void test_a_graph_as_a_whole_is_not_asked_for_late(void **state)
 {
 	struct host *host;
 
@@ -239,7 +239,7 @@ static void a_graph_as_a_whole_is_not_asked_for_late(void **state)
 }
 
 /* It would write to memory that CUPTI gave back: see enum agent_leftover. */
-static void cupti_stays_once_a_graph_was_measured(void **state)
+static void test_cupti_stays_once_a_graph_was_measured(void **state)
 {
 	struct host *host = measure(ALL);
 
@@ -257,7 +257,7 @@ static void cupti_stays_once_a_graph_was_measured(void **state)
 	host_free(host);
 }
 
-static void waits_come_where_they_were_asked_for(void **state)
+static void test_waits_come_where_they_were_asked_for(void **state)
 {
 	struct host *host = measure(ALL | AGENT_WANT_SYNC);
 	const struct agent_wait *wait;
@@ -272,7 +272,7 @@ static void waits_come_where_they_were_asked_for(void **state)
 	host_free(host);
 }
 
-static void only_what_was_asked_for_comes(void **state)
+static void test_only_what_was_asked_for_comes(void **state)
 {
 	struct host *host = measure(AGENT_WANT_COPIES);
 
@@ -290,7 +290,7 @@ static void only_what_was_asked_for_comes(void **state)
 
 /* ---- how they come ---- */
 
-static void records_come_while_it_runs(void **state)
+static void test_records_come_while_it_runs(void **state)
 {
 	struct host *host = measure(ALL);
 	size_t seen = 0;
@@ -307,7 +307,7 @@ static void records_come_while_it_runs(void **state)
 	host_free(host);
 }
 
-static void a_full_ring_loses_and_counts(void **state)
+static void test_a_full_ring_loses_and_counts(void **state)
 {
 	struct host *host = host_new(65536);
 
@@ -333,7 +333,7 @@ static void *launch_many(void *data)
 	return NULL;
 }
 
-static void threads_do_not_disturb_each_other(void **state)
+static void test_threads_do_not_disturb_each_other(void **state)
 {
 	struct host *host = host_new(MIB(4));
 	pthread_t threads[4];
@@ -358,7 +358,7 @@ static void threads_do_not_disturb_each_other(void **state)
 	host_free(host);
 }
 
-static void a_given_libcupti_is_the_one_in_use(void **state)
+static void test_a_given_libcupti_is_the_one_in_use(void **state)
 {
 	struct host *host = measure(ALL);
 	const char *path = getenv("TEST_LIBCUPTI");
@@ -375,22 +375,22 @@ static void a_given_libcupti_is_the_one_in_use(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_given_libcupti_is_the_one_in_use), /* it stays: the first */
-		cmocka_unit_test(every_kernel_has_its_call_name_and_shape),
-		cmocka_unit_test(a_kernel_is_32_bytes_and_its_name_is_said_once),
-		cmocka_unit_test(arguments_come_where_they_were_asked_for),
-		cmocka_unit_test(a_launch_by_a_struct_carries_the_struct),
-		cmocka_unit_test(calls_come_without_arguments_otherwise),
-		cmocka_unit_test(copies_and_sets_tell_their_bytes),
-		cmocka_unit_test(a_call_of_the_runtime_is_told_once),
-		cmocka_unit_test(a_graph_has_its_nodes_under_one_call),
-		cmocka_unit_test(a_graph_as_a_whole_is_not_asked_for_late),
-		cmocka_unit_test(cupti_stays_once_a_graph_was_measured),
-		cmocka_unit_test(waits_come_where_they_were_asked_for),
-		cmocka_unit_test(only_what_was_asked_for_comes),
-		cmocka_unit_test(records_come_while_it_runs),
-		cmocka_unit_test(a_full_ring_loses_and_counts),
-		cmocka_unit_test(threads_do_not_disturb_each_other),
+		cmocka_unit_test(test_a_given_libcupti_is_the_one_in_use), /* it stays: the first */
+		cmocka_unit_test(test_every_kernel_has_its_call_name_and_shape),
+		cmocka_unit_test(test_a_kernel_is_32_bytes_and_its_name_is_said_once),
+		cmocka_unit_test(test_arguments_come_where_they_were_asked_for),
+		cmocka_unit_test(test_a_launch_by_a_struct_carries_the_struct),
+		cmocka_unit_test(test_calls_come_without_arguments_otherwise),
+		cmocka_unit_test(test_copies_and_sets_tell_their_bytes),
+		cmocka_unit_test(test_a_call_of_the_runtime_is_told_once),
+		cmocka_unit_test(test_a_graph_has_its_nodes_under_one_call),
+		cmocka_unit_test(test_a_graph_as_a_whole_is_not_asked_for_late),
+		cmocka_unit_test(test_cupti_stays_once_a_graph_was_measured),
+		cmocka_unit_test(test_waits_come_where_they_were_asked_for),
+		cmocka_unit_test(test_only_what_was_asked_for_comes),
+		cmocka_unit_test(test_records_come_while_it_runs),
+		cmocka_unit_test(test_a_full_ring_loses_and_counts),
+		cmocka_unit_test(test_threads_do_not_disturb_each_other),
 	};
 
 	return cmocka_run_group_tests_name("agent: measuring", tests, begin_work, NULL);

@@ -102,7 +102,7 @@ static const struct agent_nvtx *range(size_t which)
 
 /* ---- tests ---- */
 
-static void a_range_has_a_name_times_and_a_depth(void **state)
+static void test_a_range_has_a_name_times_and_a_depth(void **state)
 {
 	const struct agent_nvtx *inner, *outer;
 	uint64_t begin = clock_now();
@@ -123,7 +123,7 @@ static void a_range_has_a_name_times_and_a_depth(void **state)
 	            inner->end_ns <= outer->end_ns);
 }
 
-static void messages_come_in_every_form(void **state)
+static void test_messages_come_in_every_form(void **state)
 {
 	struct nvtx_attributes ascii = message(NVTX_ASCII, "ascii");
 	struct nvtx_attributes wide = message(NVTX_UNICODE, L"w\u00efde \u20ac \U0001f600");
@@ -152,7 +152,7 @@ static void messages_come_in_every_form(void **state)
 	assert_string_equal(range(5)->text, "plain");
 }
 
-static void categories_and_colours_are_kept(void **state)
+static void test_categories_and_colours_are_kept(void **state)
 {
 	struct nvtx_attributes both = message(NVTX_ASCII, "both"),
 			       other = message(NVTX_ASCII, "none");
@@ -175,7 +175,7 @@ static void categories_and_colours_are_kept(void **state)
 	assert_int_equal(range(2)->color, 0);
 }
 
-static void domains_have_names_and_lie_across_each_other(void **state)
+static void test_domains_have_names_and_lie_across_each_other(void **state)
 {
 	struct nvtx_domain *domain = CREATE("trainer");
 	struct nvtx_attributes text = message(NVTX_ASCII, "in the domain");
@@ -200,7 +200,7 @@ static void *end_it(void *data)
 	return NULL;
 }
 
-static void a_started_range_may_end_on_another_thread(void **state)
+static void test_a_started_range_may_end_on_another_thread(void **state)
 {
 	uint64_t id = START("across"), other = START("never ended");
 	pthread_t thread;
@@ -216,7 +216,7 @@ static void a_started_range_may_end_on_another_thread(void **state)
 	assert_int_equal(range(0)->head.flags, AGENT_NVTX_STARTEND);
 }
 
-static void a_mark_is_a_moment(void **state)
+static void test_a_mark_is_a_moment(void **state)
 {
 	MARK("here");
 	assert_string_equal(range(0)->text, "here");
@@ -224,7 +224,7 @@ static void a_mark_is_a_moment(void **state)
 	assert_int_equal(range(0)->begin_ns, range(0)->end_ns);
 }
 
-static void a_range_that_was_begun_before_is_not_told(void **state)
+static void test_a_range_that_was_begun_before_is_not_told(void **state)
 {
 	writer_measure(0);
 	assert_int_equal(PUSH("before"), NVTX_NOT_TRACKED);
@@ -239,7 +239,7 @@ static void a_range_that_was_begun_before_is_not_told(void **state)
 	assert_int_equal(host_count(host, AGENT_NVTX), 0);
 }
 
-static void too_deep_ranges_do_not_mix_up_the_others(void **state)
+static void test_too_deep_ranges_do_not_mix_up_the_others(void **state)
 {
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(PUSH("deep"), i);
@@ -251,7 +251,7 @@ static void too_deep_ranges_do_not_mix_up_the_others(void **state)
 	assert_int_equal(range(63)->depth, 0);
 }
 
-static void a_long_name_is_cut(void **state)
+static void test_a_long_name_is_cut(void **state)
 {
 	char name[1000];
 
@@ -272,7 +272,7 @@ static void *push_and_pop(void *data)
 	return NULL;
 }
 
-static void threads_have_ranges_of_their_own(void **state)
+static void test_threads_have_ranges_of_their_own(void **state)
 {
 	static char *const names[] = { "one", "two", "three" };
 	pthread_t threads[3];
@@ -305,7 +305,7 @@ static void *end_with_ranges(void *data)
 	return NULL;
 }
 
-static void ranges_may_come_at_a_threads_end(void **state)
+static void test_ranges_may_come_at_a_threads_end(void **state)
 {
 	pthread_t thread;
 
@@ -322,17 +322,17 @@ static void ranges_may_come_at_a_threads_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_RING(a_range_has_a_name_times_and_a_depth),
-		WITH_RING(messages_come_in_every_form),
-		WITH_RING(categories_and_colours_are_kept),
-		WITH_RING(domains_have_names_and_lie_across_each_other),
-		WITH_RING(a_started_range_may_end_on_another_thread),
-		WITH_RING(a_mark_is_a_moment),
-		WITH_RING(a_range_that_was_begun_before_is_not_told),
-		WITH_RING(too_deep_ranges_do_not_mix_up_the_others),
-		WITH_RING(a_long_name_is_cut),
-		WITH_RING(threads_have_ranges_of_their_own),
-		WITH_RING(ranges_may_come_at_a_threads_end),
+		WITH_RING(test_a_range_has_a_name_times_and_a_depth),
+		WITH_RING(test_messages_come_in_every_form),
+		WITH_RING(test_categories_and_colours_are_kept),
+		WITH_RING(test_domains_have_names_and_lie_across_each_other),
+		WITH_RING(test_a_started_range_may_end_on_another_thread),
+		WITH_RING(test_a_mark_is_a_moment),
+		WITH_RING(test_a_range_that_was_begun_before_is_not_told),
+		WITH_RING(test_too_deep_ranges_do_not_mix_up_the_others),
+		WITH_RING(test_a_long_name_is_cut),
+		WITH_RING(test_threads_have_ranges_of_their_own),
+		WITH_RING(test_ranges_may_come_at_a_threads_end),
 	};
 
 	return cmocka_run_group_tests_name("agent: nvtx", tests, load, NULL);

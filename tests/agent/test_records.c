@@ -67,7 +67,7 @@ static void *produce(void *data)
 	return NULL;
 }
 
-static void producers_lose_nothing_but_what_they_count(void **state)
+static void test_producers_lose_nothing_but_what_they_count(void **state)
 {
 	struct producer producers[THREADS];
 	uint32_t last[THREADS] = { 0 };
@@ -99,7 +99,7 @@ static void producers_lose_nothing_but_what_they_count(void **state)
 	}
 }
 
-static void a_full_ring_is_used_again_once_it_was_read(void **state)
+static void test_a_full_ring_is_used_again_once_it_was_read(void **state)
 {
 	struct agent_call record = { .head = { .bytes = sizeof(record), .type = AGENT_CALL } };
 	struct ring *ring = writer_hold(WRITER_OPEN);
@@ -129,7 +129,7 @@ static void *hold_a_while(void *data)
 	return close_later(NULL);
 }
 
-static void closing_waits_for_those_that_write(void **state)
+static void test_closing_waits_for_those_that_write(void **state)
 {
 	bool holding = false;
 	pthread_t thread;
@@ -145,7 +145,7 @@ static void closing_waits_for_those_that_write(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void a_memfd_that_is_no_ring_is_refused(void **state)
+static void test_a_memfd_that_is_no_ring_is_refused(void **state)
 {
 	struct host *odd = host_new(RING + 4096);
 	struct host *small = host_new(32768);
@@ -176,7 +176,7 @@ static struct cupti_kernel a_kernel(const char *name, int32_t grid)
 		                      .stream = 7 };
 }
 
-static void a_shape_is_told_once(void **state)
+static void test_a_shape_is_told_once(void **state)
 {
 	struct intern *intern = intern_new(next_number);
 	struct ring *ring = writer_hold(WRITER_OPEN);
@@ -193,7 +193,7 @@ static void a_shape_is_told_once(void **state)
 	intern_free(intern);
 }
 
-static void another_name_at_the_same_place_is_another_shape(void **state)
+static void test_another_name_at_the_same_place_is_another_shape(void **state)
 {
 	struct intern *intern = intern_new(next_number);
 	struct ring *ring = writer_hold(WRITER_OPEN);
@@ -210,7 +210,7 @@ static void another_name_at_the_same_place_is_another_shape(void **state)
 	intern_free(intern);
 }
 
-static void names_without_end_do_not_fill_memory(void **state)
+static void test_names_without_end_do_not_fill_memory(void **state)
 {
 	struct intern *intern = intern_new(next_number);
 	struct ring *ring = writer_hold(WRITER_OPEN);
@@ -234,7 +234,7 @@ static void names_without_end_do_not_fill_memory(void **state)
 	intern_free(intern);
 }
 
-static void a_name_of_any_length_fits(void **state)
+static void test_a_name_of_any_length_fits(void **state)
 {
 	struct intern *intern = intern_new(next_number);
 	struct ring *ring = writer_hold(WRITER_OPEN);
@@ -255,7 +255,7 @@ static void a_name_of_any_length_fits(void **state)
 	free(name);
 }
 
-static void what_a_full_ring_did_not_take_is_told_again(void **state)
+static void test_what_a_full_ring_did_not_take_is_told_again(void **state)
 {
 	struct agent_call filler = { .head = { .bytes = sizeof(filler), .type = AGENT_CALL } };
 	struct intern *intern = intern_new(next_number);
@@ -297,7 +297,7 @@ static void write_buffer(size_t n)
 	host_read(host);
 }
 
-static void impossible_times_are_counted_and_left_out(void **state)
+static void test_impossible_times_are_counted_and_left_out(void **state)
 {
 	uint64_t now = host_now();
 	const uint64_t times[][2] = {
@@ -323,7 +323,7 @@ static void impossible_times_are_counted_and_left_out(void **state)
 	assert_int_equal(host_count(host, AGENT_KERNEL), 1);
 }
 
-static void the_clocks_error_is_allowed_for(void **state)
+static void test_the_clocks_error_is_allowed_for(void **state)
 {
 	uint64_t now = host_now();
 
@@ -339,7 +339,7 @@ static void the_clocks_error_is_allowed_for(void **state)
 	assert_int_equal(host->shared->activities, 1);
 }
 
-static void work_from_before_calls_are_told_is_no_error(void **state)
+static void test_work_from_before_calls_are_told_is_no_error(void **state)
 {
 	uint64_t now = host_now();
 
@@ -353,7 +353,7 @@ static void work_from_before_calls_are_told_is_no_error(void **state)
 	assert_int_equal(host->shared->activities, 0);
 }
 
-static void work_unfinished_at_the_end_or_later_is_no_error(void **state)
+static void test_work_unfinished_at_the_end_or_later_is_no_error(void **state)
 {
 	uint64_t now = host_now();
 
@@ -368,7 +368,7 @@ static void work_unfinished_at_the_end_or_later_is_no_error(void **state)
 	assert_int_equal(host->shared->activities, 0);
 }
 
-static void kinds_that_nobody_asked_for_are_counted(void **state)
+static void test_kinds_that_nobody_asked_for_are_counted(void **state)
 {
 	activities_configure(AGENT_WANT_COPIES, CUPTI_VERSION_13_0, 0);
 	buffer[0] = a_kernel("k", 1);
@@ -378,7 +378,7 @@ static void kinds_that_nobody_asked_for_are_counted(void **state)
 	assert_int_equal(host->n_kept, 0);
 }
 
-static void a_kernel_of_five_seconds_keeps_its_end(void **state)
+static void test_a_kernel_of_five_seconds_keeps_its_end(void **state)
 {
 	const struct agent_kernel_long *kernel;
 	uint64_t now = host_now();
@@ -393,7 +393,7 @@ static void a_kernel_of_five_seconds_keeps_its_end(void **state)
 	assert_int_equal(kernel->end_ns - kernel->kernel.begin_ns, 5000000000);
 }
 
-static void a_graph_is_told_only_where_records_have_it(void **state)
+static void test_a_graph_is_told_only_where_records_have_it(void **state)
 {
 	uint64_t now = host_now();
 
@@ -429,7 +429,7 @@ static uint32_t read_nothing(uint64_t *ns)
 	return CUPTI_UNKNOWN;
 }
 
-static void another_clock_is_compared_and_its_drift_is_an_error(void **state)
+static void test_another_clock_is_compared_and_its_drift_is_an_error(void **state)
 {
 	uint64_t error, now;
 
@@ -456,7 +456,7 @@ static void call_at(uint32_t site, uint32_t correlation)
 	calls_callback(CUPTI_DOMAIN_DRIVER, CUPTI_ID_cuLaunchKernel, &data);
 }
 
-static void correlations_may_come_again_after_a_pause(void **state)
+static void test_correlations_may_come_again_after_a_pause(void **state)
 {
 	calls_prepare();
 	writer_measure(AGENT_WANT_KERNELS);
@@ -474,24 +474,24 @@ static void correlations_may_come_again_after_a_pause(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_RING(producers_lose_nothing_but_what_they_count),
-		WITH_RING(a_full_ring_is_used_again_once_it_was_read),
-		WITH_RING(closing_waits_for_those_that_write),
-		WITH_RING(a_memfd_that_is_no_ring_is_refused),
-		WITH_RING(a_shape_is_told_once),
-		WITH_RING(another_name_at_the_same_place_is_another_shape),
-		WITH_RING(names_without_end_do_not_fill_memory),
-		WITH_RING(a_name_of_any_length_fits),
-		WITH_RING(what_a_full_ring_did_not_take_is_told_again),
-		WITH_RING(impossible_times_are_counted_and_left_out),
-		WITH_RING(the_clocks_error_is_allowed_for),
-		WITH_RING(work_from_before_calls_are_told_is_no_error),
-		WITH_RING(work_unfinished_at_the_end_or_later_is_no_error),
-		WITH_RING(kinds_that_nobody_asked_for_are_counted),
-		WITH_RING(a_kernel_of_five_seconds_keeps_its_end),
-		WITH_RING(a_graph_is_told_only_where_records_have_it),
-		WITH_RING(correlations_may_come_again_after_a_pause),
-		WITH_RING(another_clock_is_compared_and_its_drift_is_an_error),
+		WITH_RING(test_producers_lose_nothing_but_what_they_count),
+		WITH_RING(test_a_full_ring_is_used_again_once_it_was_read),
+		WITH_RING(test_closing_waits_for_those_that_write),
+		WITH_RING(test_a_memfd_that_is_no_ring_is_refused),
+		WITH_RING(test_a_shape_is_told_once),
+		WITH_RING(test_another_name_at_the_same_place_is_another_shape),
+		WITH_RING(test_names_without_end_do_not_fill_memory),
+		WITH_RING(test_a_name_of_any_length_fits),
+		WITH_RING(test_what_a_full_ring_did_not_take_is_told_again),
+		WITH_RING(test_impossible_times_are_counted_and_left_out),
+		WITH_RING(test_the_clocks_error_is_allowed_for),
+		WITH_RING(test_work_from_before_calls_are_told_is_no_error),
+		WITH_RING(test_work_unfinished_at_the_end_or_later_is_no_error),
+		WITH_RING(test_kinds_that_nobody_asked_for_are_counted),
+		WITH_RING(test_a_kernel_of_five_seconds_keeps_its_end),
+		WITH_RING(test_a_graph_is_told_only_where_records_have_it),
+		WITH_RING(test_correlations_may_come_again_after_a_pause),
+		WITH_RING(test_another_clock_is_compared_and_its_drift_is_an_error),
 	};
 
 	return cmocka_run_group_tests_name("agent: records", tests, NULL, NULL);

@@ -268,7 +268,7 @@ static bool is_closed(struct host *host, int within_ms)
 
 /* ---- tests --------------------------------------------------------------------------------- */
 
-static void the_first_and_the_last_kernel_are_seen(void **state)
+static void test_the_first_and_the_last_kernel_are_seen(void **state)
 {
 	pid_t pid;
 	struct host *host = start_measured("exit", &pid);
@@ -284,7 +284,7 @@ static void the_first_and_the_last_kernel_are_seen(void **state)
 	host_free(host);
 }
 
-static void a_graph_as_a_whole_has_no_nodes(void **state)
+static void test_a_graph_as_a_whole_has_no_nodes(void **state)
 {
 	pid_t pid;
 	struct host *host = start_wanting(AGENT_WANT_KERNELS | AGENT_WANT_GRAPHS, "graph", &pid);
@@ -297,7 +297,7 @@ static void a_graph_as_a_whole_has_no_nodes(void **state)
 	host_free(host);
 }
 
-static void without_cuscope_nothing_happens(void **state)
+static void test_without_cuscope_nothing_happens(void **state)
 {
 	char nobody[64];
 
@@ -310,7 +310,7 @@ static void without_cuscope_nothing_happens(void **state)
 	assert_int_equal(status_of(start("exit")), 0);
 }
 
-static void a_cuscope_that_says_nothing_is_waited_for_two_seconds(void **state)
+static void test_a_cuscope_that_says_nothing_is_waited_for_two_seconds(void **state)
 {
 	struct host *host = host_new(KIB(64));
 	int listening = host_listen();
@@ -324,7 +324,7 @@ static void a_cuscope_that_says_nothing_is_waited_for_two_seconds(void **state)
 	host_free(host);
 }
 
-static void signals_do_not_end_the_wait_for_cuscope(void **state)
+static void test_signals_do_not_end_the_wait_for_cuscope(void **state)
 {
 	struct host *host = host_new(KIB(256));
 	int listening = host_listen();
@@ -341,7 +341,7 @@ static void signals_do_not_end_the_wait_for_cuscope(void **state)
 	host_free(host);
 }
 
-static void nobody_who_forks_waits_for_cuscope(void **state)
+static void test_nobody_who_forks_waits_for_cuscope(void **state)
 {
 	struct host *host = host_new(KIB(64));
 	int listening = host_listen();
@@ -364,7 +364,7 @@ static int listen_as_nobody(void)
 	return listening;
 }
 
-static void another_user_s_socket_is_not_believed(void **state)
+static void test_another_user_s_socket_is_not_believed(void **state)
 {
 	struct host *host;
 	int listening;
@@ -382,7 +382,7 @@ static void another_user_s_socket_is_not_believed(void **state)
 	host_free(host);
 }
 
-static void the_library_that_was_named_before_is_initialized_too(void **state)
+static void test_the_library_that_was_named_before_is_initialized_too(void **state)
 {
 	struct host *host;
 	pid_t pid;
@@ -394,7 +394,7 @@ static void the_library_that_was_named_before_is_initialized_too(void **state)
 	host_free(host);
 }
 
-static void a_chain_that_comes_back_to_the_library_ends(void **state)
+static void test_a_chain_that_comes_back_to_the_library_ends(void **state)
 {
 	struct host *host;
 	pid_t pid;
@@ -408,7 +408,7 @@ static void a_chain_that_comes_back_to_the_library_ends(void **state)
 	host_free(host);
 }
 
-static void destructors_are_no_moment_to_leave(void **state)
+static void test_destructors_are_no_moment_to_leave(void **state)
 {
 	pid_t pid;
 	struct host *host = start_measured("calls-late", &pid);
@@ -420,14 +420,14 @@ static void destructors_are_no_moment_to_leave(void **state)
 	host_free(host);
 }
 
-static void a_fork_at_once_keeps_the_child_s_descriptors(void **state)
+static void test_a_fork_at_once_keeps_the_child_s_descriptors(void **state)
 {
 	unsetenv(AGENT_ENV);
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(status_of(start("entered")), 0);
 }
 
-static void a_forks_child_is_silent_and_holds_nothing(void **state)
+static void test_a_forks_child_is_silent_and_holds_nothing(void **state)
 {
 	pid_t pid;
 	struct host *host = start_measured("fork", &pid);
@@ -437,7 +437,7 @@ static void a_forks_child_is_silent_and_holds_nothing(void **state)
 	host_free(host);
 }
 
-static void a_forks_child_ends_as_it_would(void **state)
+static void test_a_forks_child_ends_as_it_would(void **state)
 {
 	pid_t pid;
 	struct host *host = start_measured("fork-and-wait", &pid);
@@ -448,7 +448,7 @@ static void a_forks_child_ends_as_it_would(void **state)
 	host_free(host);
 }
 
-static void exec_closes_all(void **state)
+static void test_exec_closes_all(void **state)
 {
 	pid_t pid;
 	struct host *host = start_measured("exec", &pid);
@@ -460,7 +460,7 @@ static void exec_closes_all(void **state)
 	host_free(host);
 }
 
-static void the_programs_signals_are_its_own(void **state)
+static void test_the_programs_signals_are_its_own(void **state)
 {
 	pid_t pid;
 	struct host *host = start_measured("signals", &pid);
@@ -469,7 +469,7 @@ static void the_programs_signals_are_its_own(void **state)
 	host_free(host);
 }
 
-static void a_kill_at_any_moment_leaves_what_was_written(void **state)
+static void test_a_kill_at_any_moment_leaves_what_was_written(void **state)
 {
 	for (unsigned i = 0; i < 30; i++) {
 		pid_t pid;
@@ -483,7 +483,7 @@ static void a_kill_at_any_moment_leaves_what_was_written(void **state)
 	}
 }
 
-static void a_command_goes_on_when_cuscope_dies(void **state)
+static void test_a_command_goes_on_when_cuscope_dies(void **state)
 {
 	pid_t pid;
 	struct host *host = start_measured("loop", &pid);
@@ -501,23 +501,23 @@ static void a_command_goes_on_when_cuscope_dies(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_and_the_last_kernel_are_seen),
-		cmocka_unit_test(a_graph_as_a_whole_has_no_nodes),
-		cmocka_unit_test(without_cuscope_nothing_happens),
-		cmocka_unit_test(a_cuscope_that_says_nothing_is_waited_for_two_seconds),
-		cmocka_unit_test(signals_do_not_end_the_wait_for_cuscope),
-		cmocka_unit_test(nobody_who_forks_waits_for_cuscope),
-		cmocka_unit_test(another_user_s_socket_is_not_believed),
-		cmocka_unit_test(the_library_that_was_named_before_is_initialized_too),
-		cmocka_unit_test(a_chain_that_comes_back_to_the_library_ends),
-		cmocka_unit_test(destructors_are_no_moment_to_leave),
-		cmocka_unit_test(a_fork_at_once_keeps_the_child_s_descriptors),
-		cmocka_unit_test(a_forks_child_is_silent_and_holds_nothing),
-		cmocka_unit_test(a_forks_child_ends_as_it_would),
-		cmocka_unit_test(exec_closes_all),
-		cmocka_unit_test(the_programs_signals_are_its_own),
-		cmocka_unit_test(a_kill_at_any_moment_leaves_what_was_written),
-		cmocka_unit_test(a_command_goes_on_when_cuscope_dies),
+		cmocka_unit_test(test_the_first_and_the_last_kernel_are_seen),
+		cmocka_unit_test(test_a_graph_as_a_whole_has_no_nodes),
+		cmocka_unit_test(test_without_cuscope_nothing_happens),
+		cmocka_unit_test(test_a_cuscope_that_says_nothing_is_waited_for_two_seconds),
+		cmocka_unit_test(test_signals_do_not_end_the_wait_for_cuscope),
+		cmocka_unit_test(test_nobody_who_forks_waits_for_cuscope),
+		cmocka_unit_test(test_another_user_s_socket_is_not_believed),
+		cmocka_unit_test(test_the_library_that_was_named_before_is_initialized_too),
+		cmocka_unit_test(test_a_chain_that_comes_back_to_the_library_ends),
+		cmocka_unit_test(test_destructors_are_no_moment_to_leave),
+		cmocka_unit_test(test_a_fork_at_once_keeps_the_child_s_descriptors),
+		cmocka_unit_test(test_a_forks_child_is_silent_and_holds_nothing),
+		cmocka_unit_test(test_a_forks_child_ends_as_it_would),
+		cmocka_unit_test(test_exec_closes_all),
+		cmocka_unit_test(test_the_programs_signals_are_its_own),
+		cmocka_unit_test(test_a_kill_at_any_moment_leaves_what_was_written),
+		cmocka_unit_test(test_a_command_goes_on_when_cuscope_dies),
 	};
 
 	if (argc > 2 && strcmp(argv[1], "target") == 0)

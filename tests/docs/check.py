@@ -16,6 +16,7 @@ import tempfile
 
 import first_lines
 import layers
+import names
 import picture
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -178,6 +179,7 @@ def main():
     checks += [("picture", check_picture(cuscope))]
     checks += [("links", check_links()), ("named files", check_named_files())]
     checks += [("layers", layers.broken(ROOT)), ("first lines", first_lines.silent(ROOT))]
+    checks += [("names of tests", names.unlike(ROOT))]
     failed = 0
     for name, findings in checks:
         findings = list(findings)

@@ -26,7 +26,7 @@ static double share_of(uint64_t ms, uint64_t seconds)
 	return (double)waited / (double)(seconds * SEC);
 }
 
-static void who_always_waits_gets_a_tenth(void **state)
+static void test_who_always_waits_gets_a_tenth(void **state)
 {
 	assert_true(share_of(490, 600) < 0.12);
 	assert_true(share_of(1, 600) < 0.12);
@@ -34,7 +34,7 @@ static void who_always_waits_gets_a_tenth(void **state)
 }
 
 /* A bad disk: 20 ms a page. */
-static void two_hundred_slow_pages_are_waited_for_at_once(void **state)
+static void test_two_hundred_slow_pages_are_waited_for_at_once(void **state)
 {
 	struct account account = { 0 };
 	uint64_t now = 100 * SEC;
@@ -46,7 +46,7 @@ static void two_hundred_slow_pages_are_waited_for_at_once(void **state)
 	}
 }
 
-static void five_slow_pages_a_second_are_for_ever(void **state)
+static void test_five_slow_pages_a_second_are_for_ever(void **state)
 {
 	struct account account = { 0 };
 
@@ -54,7 +54,7 @@ static void five_slow_pages_a_second_are_for_ever(void **state)
 		assert_false(account_charge(&account, 20 * MS, now));
 }
 
-static void who_is_over_comes_back_when_half_has_gone(void **state)
+static void test_who_is_over_comes_back_when_half_has_gone(void **state)
 {
 	struct account account = { 0 };
 	uint64_t now = 100 * SEC;
@@ -71,10 +71,10 @@ static void who_is_over_comes_back_when_half_has_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_always_waits_gets_a_tenth),
-		cmocka_unit_test(two_hundred_slow_pages_are_waited_for_at_once),
-		cmocka_unit_test(five_slow_pages_a_second_are_for_ever),
-		cmocka_unit_test(who_is_over_comes_back_when_half_has_gone),
+		cmocka_unit_test(test_who_always_waits_gets_a_tenth),
+		cmocka_unit_test(test_two_hundred_slow_pages_are_waited_for_at_once),
+		cmocka_unit_test(test_five_slow_pages_a_second_are_for_ever),
+		cmocka_unit_test(test_who_is_over_comes_back_when_half_has_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

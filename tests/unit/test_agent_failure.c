@@ -13,7 +13,7 @@ static void assert_says(const struct agent_shared *shared, const char *wanted)
 	buf_free(&text);
 }
 
-static void another_profiler_is_named(void **state)
+static void test_another_profiler_is_named(void **state)
 {
 	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_BUSY },
 	            "another profiler (nsys, torch.profiler) is using CUPTI in process 123, and "
@@ -22,7 +22,7 @@ static void another_profiler_is_named(void **state)
 	            "environment), or go on without GPU times");
 }
 
-static void what_was_tried_and_what_to_install_is_named(void **state)
+static void test_what_was_tried_and_what_to_install_is_named(void **state)
 {
 	assert_says(&(struct agent_shared){ .failure = AGENT_NO_CUPTI,
 	                                    .driver_version = 12080,
@@ -32,7 +32,7 @@ static void what_was_tried_and_what_to_install_is_named(void **state)
 	            "--cupti PATH");
 }
 
-static void the_wheel_is_that_of_the_driver(void **state)
+static void test_the_wheel_is_that_of_the_driver(void **state)
 {
 	static const struct {
 		uint32_t driver;
@@ -55,7 +55,7 @@ static void the_wheel_is_that_of_the_driver(void **state)
 	}
 }
 
-static void a_library_that_does_not_fit_is_named(void **state)
+static void test_a_library_that_does_not_fit_is_named(void **state)
 {
 	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_FOREIGN,
 	                                    .driver_version = 13000,
@@ -66,7 +66,7 @@ static void a_library_that_does_not_fit_is_named(void **state)
 	            "nvidia-cuda-cupti`, or name another one by --cupti PATH");
 }
 
-static void what_cupti_said_comes_with_advice(void **state)
+static void test_what_cupti_said_comes_with_advice(void **state)
 {
 	assert_says(&(struct agent_shared){ .failure = AGENT_CUPTI_ERROR,
 	                                    .code = 35,
@@ -78,14 +78,14 @@ static void what_cupti_said_comes_with_advice(void **state)
 	            "CUPTI does not work in process 123: error 999");
 }
 
-static void texts_of_the_target_cannot_reach_the_terminal(void **state)
+static void test_texts_of_the_target_cannot_reach_the_terminal(void **state)
 {
 	assert_says(&(struct agent_shared){ .failure = AGENT_NO_CUDA, .text = "\033[2J\xff" },
 	            "CUDA does not work in process 123 (\\x1b[2J\\xff): GPU times need its "
 	            "libcuda.so.1 and a GPU");
 }
 
-static void every_failure_has_a_sentence(void **state)
+static void test_every_failure_has_a_sentence(void **state)
 {
 	for (uint32_t failure = AGENT_FINE; failure <= AGENT_BAD_HELLO + 1; failure++) {
 		struct buf text = { 0 };
@@ -109,7 +109,7 @@ static void assert_notes(enum agent_state state, const struct agent_shared *shar
 	buf_free(&text);
 }
 
-static void what_stays_in_the_process_is_told_at_the_end(void **state)
+static void test_what_stays_in_the_process_is_told_at_the_end(void **state)
 {
 	const struct agent_shared stays = { .leftover = AGENT_LEFT_CUPTI };
 
@@ -125,7 +125,7 @@ static void what_stays_in_the_process_is_told_at_the_end(void **state)
 	assert_notes(AGENT_OFF, &(struct agent_shared){ 0 }, "");
 }
 
-static void nodes_instead_of_graphs_are_told_when_it_begins(void **state)
+static void test_nodes_instead_of_graphs_are_told_when_it_begins(void **state)
 {
 	const struct agent_shared nodes = { .nodes_instead = 1 };
 
@@ -139,15 +139,15 @@ static void nodes_instead_of_graphs_are_told_when_it_begins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_profiler_is_named),
-		cmocka_unit_test(what_was_tried_and_what_to_install_is_named),
-		cmocka_unit_test(the_wheel_is_that_of_the_driver),
-		cmocka_unit_test(a_library_that_does_not_fit_is_named),
-		cmocka_unit_test(what_cupti_said_comes_with_advice),
-		cmocka_unit_test(texts_of_the_target_cannot_reach_the_terminal),
-		cmocka_unit_test(what_stays_in_the_process_is_told_at_the_end),
-		cmocka_unit_test(nodes_instead_of_graphs_are_told_when_it_begins),
-		cmocka_unit_test(every_failure_has_a_sentence),
+		cmocka_unit_test(test_another_profiler_is_named),
+		cmocka_unit_test(test_what_was_tried_and_what_to_install_is_named),
+		cmocka_unit_test(test_the_wheel_is_that_of_the_driver),
+		cmocka_unit_test(test_a_library_that_does_not_fit_is_named),
+		cmocka_unit_test(test_what_cupti_said_comes_with_advice),
+		cmocka_unit_test(test_texts_of_the_target_cannot_reach_the_terminal),
+		cmocka_unit_test(test_what_stays_in_the_process_is_told_at_the_end),
+		cmocka_unit_test(test_nodes_instead_of_graphs_are_told_when_it_begins),
+		cmocka_unit_test(test_every_failure_has_a_sentence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

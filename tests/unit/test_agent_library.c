@@ -49,14 +49,14 @@ static const char *path_found_beside(const char *where, const struct fake_librar
 	return path;
 }
 
-static void the_library_beside_the_program_is_used(void **state)
+static void test_the_library_beside_the_program_is_used(void **state)
 {
 	static const char beside[] = "bin/" NAME;
 
 	assert_string_equal(path_found_beside(beside, &embedded_agent, 0644), in_dir(beside));
 }
 
-static void the_library_of_an_installation_is_used(void **state)
+static void test_the_library_of_an_installation_is_used(void **state)
 {
 	static const char installed[] = "lib/cuscope/" NAME;
 
@@ -70,7 +70,7 @@ static void assert_not_used(const char *path)
 	assert_non_null(strstr(path, MADE));
 }
 
-static void a_library_of_another_build_is_not_used(void **state)
+static void test_a_library_of_another_build_is_not_used(void **state)
 {
 	struct fake_library other = embedded_agent;
 
@@ -78,18 +78,18 @@ static void a_library_of_another_build_is_not_used(void **state)
 	assert_not_used(path_found_beside("bin/" NAME, &other, 0644));
 }
 
-static void a_library_that_others_may_write_to_is_not_used(void **state)
+static void test_a_library_that_others_may_write_to_is_not_used(void **state)
 {
 	assert_not_used(path_found_beside("bin/" NAME, &embedded_agent, 0666));
 	assert_not_used(path_found_beside("bin/" NAME, &embedded_agent, 0664));
 }
 
-static void a_library_that_others_cannot_read_is_not_used(void **state)
+static void test_a_library_that_others_cannot_read_is_not_used(void **state)
 {
 	assert_not_used(path_found_beside("bin/" NAME, &embedded_agent, 0600));
 }
 
-static void a_library_where_others_cannot_come_is_not_used(void **state)
+static void test_a_library_where_others_cannot_come_is_not_used(void **state)
 {
 	const char *path;
 
@@ -102,7 +102,7 @@ static void a_library_where_others_cannot_come_is_not_used(void **state)
 	assert_not_used(path);
 }
 
-static void a_library_in_a_folder_that_others_may_write_to_is_not_used(void **state)
+static void test_a_library_in_a_folder_that_others_may_write_to_is_not_used(void **state)
 {
 	const char *path;
 
@@ -148,7 +148,7 @@ static void assert_only_root_changes(const char *path)
 	free(above);
 }
 
-static void without_one_a_file_is_made_and_kept(void **state)
+static void test_without_one_a_file_is_made_and_kept(void **state)
 {
 	struct agent_library *library;
 	char *path, *folder;
@@ -169,7 +169,7 @@ static void without_one_a_file_is_made_and_kept(void **state)
 	free(path);
 }
 
-static void tmpdir_says_nothing(void **state)
+static void test_tmpdir_says_nothing(void **state)
 {
 	struct agent_library *library;
 
@@ -180,7 +180,7 @@ static void tmpdir_says_nothing(void **state)
 	unsetenv("TMPDIR");
 }
 
-static void a_file_that_is_not_the_library_is_replaced(void **state)
+static void test_a_file_that_is_not_the_library_is_replaced(void **state)
 {
 	struct fake_library cut = embedded_agent;
 	struct agent_library *library;
@@ -222,7 +222,7 @@ static void assert_where(const char *mount, const char *found)
 	assert_int_equal(system(command), 0);
 }
 
-static void where_run_is_mounted_noexec_it_is_in_var_lib(void **state)
+static void test_where_run_is_mounted_noexec_it_is_in_var_lib(void **state)
 {
 	char mount[512];
 
@@ -234,7 +234,7 @@ static void where_run_is_mounted_noexec_it_is_in_var_lib(void **state)
 	assert_where(mount, "^/var/lib/cuscope/agent-");
 }
 
-static void without_such_a_place_it_is_refused(void **state)
+static void test_without_such_a_place_it_is_refused(void **state)
 {
 	char mount[512];
 
@@ -245,7 +245,7 @@ static void without_such_a_place_it_is_refused(void **state)
 	assert_where(mount, "/run is mounted noexec, /var/lib is not only root.s to change");
 }
 
-static void files_that_are_no_libraries_are_not_it(void **state)
+static void test_files_that_are_no_libraries_are_not_it(void **state)
 {
 	static const char *const paths[] = { "/nowhere", "/proc/self/exe", "/", "/dev/null" };
 	struct fake_library cut = embedded_agent;
@@ -275,7 +275,7 @@ static int clean_environment(void **state)
 	return scene_new(state);
 }
 
-static void a_command_is_told_where_library_and_socket_are(void **state)
+static void test_a_command_is_told_where_library_and_socket_are(void **state)
 {
 	struct scene *scene = *state;
 
@@ -287,7 +287,7 @@ static void a_command_is_told_where_library_and_socket_are(void **state)
 	assert_null(scene_variable(scene, "NVTX_INJECTION64_PATH"));
 }
 
-static void what_was_to_be_injected_is_passed_on_to(void **state)
+static void test_what_was_to_be_injected_is_passed_on_to(void **state)
 {
 	struct scene *scene = *state;
 
@@ -296,7 +296,7 @@ static void what_was_to_be_injected_is_passed_on_to(void **state)
 	assert_string_equal(scene_variable(scene, AGENT_ENV_NEXT), "/opt/other.so");
 }
 
-static void it_does_not_pass_on_to_itself(void **state)
+static void test_it_does_not_pass_on_to_itself(void **state)
 {
 	struct scene *scene = *state;
 	struct agent_library *library;
@@ -308,7 +308,7 @@ static void it_does_not_pass_on_to_itself(void **state)
 	agent_library_free(library);
 }
 
-static void a_cuscope_in_a_cuscope_keeps_what_was_before_both(void **state)
+static void test_a_cuscope_in_a_cuscope_keeps_what_was_before_both(void **state)
 {
 	struct scene *scene = *state;
 	struct agent_library *library;
@@ -321,7 +321,7 @@ static void a_cuscope_in_a_cuscope_keeps_what_was_before_both(void **state)
 	agent_library_free(library);
 }
 
-static void ranges_come_by_a_variable_of_their_own(void **state)
+static void test_ranges_come_by_a_variable_of_their_own(void **state)
 {
 	struct scene *scene = *state;
 
@@ -331,7 +331,7 @@ static void ranges_come_by_a_variable_of_their_own(void **state)
 	                    scene_variable(scene, "CUDA_INJECTION64_PATH"));
 }
 
-static void somebody_else_s_ranges_are_left_alone(void **state)
+static void test_somebody_else_s_ranges_are_left_alone(void **state)
 {
 	struct scene *scene = *state;
 
@@ -352,7 +352,7 @@ static void assert_refused(struct scene *scene, const char *cupti, const char *w
 		fail_msg("'%s' does not say '%s'", scene->err.text, why);
 }
 
-static void a_cupti_that_cannot_be_used_is_refused(void **state)
+static void test_a_cupti_that_cannot_be_used_is_refused(void **state)
 {
 	struct scene *scene = *state;
 
@@ -364,7 +364,7 @@ static void a_cupti_that_cannot_be_used_is_refused(void **state)
 	assert_refused(scene, in_dir("none.so"), "it has no function cuptiSubscribe");
 }
 
-static void a_cupti_is_sent_along(void **state)
+static void test_a_cupti_is_sent_along(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -396,7 +396,7 @@ static int say_where(void)
 	return 0;
 }
 
-static void another_cuscope_is_not_passed_on_to(void **state)
+static void test_another_cuscope_is_not_passed_on_to(void **state)
 {
 	struct scene *scene = *state;
 
@@ -410,28 +410,28 @@ static void another_cuscope_is_not_passed_on_to(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_library_beside_the_program_is_used),
-		cmocka_unit_test(the_library_of_an_installation_is_used),
-		cmocka_unit_test(a_library_of_another_build_is_not_used),
-		cmocka_unit_test(a_library_that_others_may_write_to_is_not_used),
-		cmocka_unit_test(a_library_that_others_cannot_read_is_not_used),
-		cmocka_unit_test(a_library_where_others_cannot_come_is_not_used),
-		cmocka_unit_test(a_library_in_a_folder_that_others_may_write_to_is_not_used),
-		cmocka_unit_test(without_one_a_file_is_made_and_kept),
-		cmocka_unit_test(tmpdir_says_nothing),
-		cmocka_unit_test(a_file_that_is_not_the_library_is_replaced),
-		cmocka_unit_test(where_run_is_mounted_noexec_it_is_in_var_lib),
-		cmocka_unit_test(without_such_a_place_it_is_refused),
-		cmocka_unit_test(files_that_are_no_libraries_are_not_it),
-		IN_CLEAN(a_command_is_told_where_library_and_socket_are),
-		IN_CLEAN(what_was_to_be_injected_is_passed_on_to),
-		IN_CLEAN(it_does_not_pass_on_to_itself),
-		IN_CLEAN(another_cuscope_is_not_passed_on_to),
-		IN_CLEAN(a_cuscope_in_a_cuscope_keeps_what_was_before_both),
-		IN_CLEAN(ranges_come_by_a_variable_of_their_own),
-		IN_CLEAN(somebody_else_s_ranges_are_left_alone),
-		IN_CLEAN(a_cupti_that_cannot_be_used_is_refused),
-		IN_CLEAN(a_cupti_is_sent_along),
+		cmocka_unit_test(test_the_library_beside_the_program_is_used),
+		cmocka_unit_test(test_the_library_of_an_installation_is_used),
+		cmocka_unit_test(test_a_library_of_another_build_is_not_used),
+		cmocka_unit_test(test_a_library_that_others_may_write_to_is_not_used),
+		cmocka_unit_test(test_a_library_that_others_cannot_read_is_not_used),
+		cmocka_unit_test(test_a_library_where_others_cannot_come_is_not_used),
+		cmocka_unit_test(test_a_library_in_a_folder_that_others_may_write_to_is_not_used),
+		cmocka_unit_test(test_without_one_a_file_is_made_and_kept),
+		cmocka_unit_test(test_tmpdir_says_nothing),
+		cmocka_unit_test(test_a_file_that_is_not_the_library_is_replaced),
+		cmocka_unit_test(test_where_run_is_mounted_noexec_it_is_in_var_lib),
+		cmocka_unit_test(test_without_such_a_place_it_is_refused),
+		cmocka_unit_test(test_files_that_are_no_libraries_are_not_it),
+		IN_CLEAN(test_a_command_is_told_where_library_and_socket_are),
+		IN_CLEAN(test_what_was_to_be_injected_is_passed_on_to),
+		IN_CLEAN(test_it_does_not_pass_on_to_itself),
+		IN_CLEAN(test_another_cuscope_is_not_passed_on_to),
+		IN_CLEAN(test_a_cuscope_in_a_cuscope_keeps_what_was_before_both),
+		IN_CLEAN(test_ranges_come_by_a_variable_of_their_own),
+		IN_CLEAN(test_somebody_else_s_ranges_are_left_alone),
+		IN_CLEAN(test_a_cupti_that_cannot_be_used_is_refused),
+		IN_CLEAN(test_a_cupti_is_sent_along),
 	};
 
 	if (argc > 1)

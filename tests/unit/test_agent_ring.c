@@ -54,7 +54,7 @@ static int64_t read_all(struct ring_test *test)
 	return agent_ring_read(test->ring, take, test, &test->err);
 }
 
-static void an_empty_ring_has_no_records(void **state)
+static void test_an_empty_ring_has_no_records(void **state)
 {
 	struct ring_test *test = *state;
 
@@ -63,7 +63,7 @@ static void an_empty_ring_has_no_records(void **state)
 	assert_false(agent_ring_waits(test->ring));
 }
 
-static void sizes_are_powers_of_two(void **state)
+static void test_sizes_are_powers_of_two(void **state)
 {
 	struct agent_ring *ring;
 	struct stat st;
@@ -76,7 +76,7 @@ static void sizes_are_powers_of_two(void **state)
 	close(memfd);
 }
 
-static void the_memory_cannot_be_cut_short(void **state)
+static void test_the_memory_cannot_be_cut_short(void **state)
 {
 	struct ring_test *test = *state;
 
@@ -85,7 +85,7 @@ static void the_memory_cannot_be_cut_short(void **state)
 	assert_int_not_equal(fcntl(test->agent.memfd, F_ADD_SEALS, F_SEAL_WRITE), 0);
 }
 
-static void a_record_is_read_once(void **state)
+static void test_a_record_is_read_once(void **state)
 {
 	struct ring_test *test = *state;
 
@@ -98,7 +98,7 @@ static void a_record_is_read_once(void **state)
 	assert_int_equal(test->last.head.bytes, sizeof(struct agent_kernel));
 }
 
-static void records_go_round_the_ring(void **state)
+static void test_records_go_round_the_ring(void **state)
 {
 	struct ring_test *test = *state;
 	struct agent_kernel_long record = { .kernel = a_kernel(1) };
@@ -116,7 +116,7 @@ static void records_go_round_the_ring(void **state)
 	assert_true(test->agent.shared->head > test->agent.bytes);
 }
 
-static void a_full_ring_is_read_whole_and_has_room_again(void **state)
+static void test_a_full_ring_is_read_whole_and_has_room_again(void **state)
 {
 	struct ring_test *test = *state;
 	size_t n = 0;
@@ -129,7 +129,7 @@ static void a_full_ring_is_read_whole_and_has_room_again(void **state)
 	assert_true(fake_agent_kernel(&test->agent, 1));
 }
 
-static void what_was_read_is_zeroed(void **state)
+static void test_what_was_read_is_zeroed(void **state)
 {
 	struct ring_test *test = *state;
 
@@ -139,7 +139,7 @@ static void what_was_read_is_zeroed(void **state)
 		assert_int_equal(test->agent.ring[i], 0);
 }
 
-static void a_record_that_is_being_written_holds_up_those_after_it(void **state)
+static void test_a_record_that_is_being_written_holds_up_those_after_it(void **state)
 {
 	struct ring_test *test = *state;
 	struct agent_kernel late = a_kernel(1);
@@ -153,7 +153,7 @@ static void a_record_that_is_being_written_holds_up_those_after_it(void **state)
 	assert_int_equal(test->records, 2);
 }
 
-static void padding_is_skipped(void **state)
+static void test_padding_is_skipped(void **state)
 {
 	struct ring_test *test = *state;
 	struct agent_head pad[3] = { { .type = AGENT_PAD } };
@@ -165,7 +165,7 @@ static void padding_is_skipped(void **state)
 	assert_int_equal(test->sum, 3);
 }
 
-static void every_type_of_record_is_passed_on_at_its_smallest(void **state)
+static void test_every_type_of_record_is_passed_on_at_its_smallest(void **state)
 {
 	static const struct {
 		uint8_t type, flags;
@@ -198,7 +198,7 @@ static void every_type_of_record_is_passed_on_at_its_smallest(void **state)
 	}
 }
 
-static void a_call_brings_its_words(void **state)
+static void test_a_call_brings_its_words(void **state)
 {
 	struct ring_test *test = *state;
 	uint64_t memory[sizeof(struct agent_call) / 8 + 3] = { 0 };
@@ -223,7 +223,7 @@ static void assert_broken(struct ring_test *test, const char *why)
 		fail_msg("'%s' does not say '%s'", test->err.text, why);
 }
 
-static void a_head_ahead_of_the_ring_breaks_it(void **state)
+static void test_a_head_ahead_of_the_ring_breaks_it(void **state)
 {
 	struct ring_test *test = *state;
 
@@ -231,7 +231,7 @@ static void a_head_ahead_of_the_ring_breaks_it(void **state)
 	assert_broken(test, "head");
 }
 
-static void a_head_behind_the_tail_breaks_it(void **state)
+static void test_a_head_behind_the_tail_breaks_it(void **state)
 {
 	struct ring_test *test = *state;
 
@@ -239,7 +239,7 @@ static void a_head_behind_the_tail_breaks_it(void **state)
 	assert_broken(test, "head");
 }
 
-static void a_head_within_a_word_breaks_it(void **state)
+static void test_a_head_within_a_word_breaks_it(void **state)
 {
 	struct ring_test *test = *state;
 
@@ -247,7 +247,7 @@ static void a_head_within_a_word_breaks_it(void **state)
 	assert_broken(test, "head");
 }
 
-static void a_tail_that_the_agent_moved_changes_nothing(void **state)
+static void test_a_tail_that_the_agent_moved_changes_nothing(void **state)
 {
 	struct ring_test *test = *state;
 
@@ -257,7 +257,7 @@ static void a_tail_that_the_agent_moved_changes_nothing(void **state)
 	assert_int_equal(test->sum, 4);
 }
 
-static void lengths_that_cannot_be_break_it(void **state)
+static void test_lengths_that_cannot_be_break_it(void **state)
 {
 	static const uint32_t lengths[] = { 1, 7, 33, 40, AGENT_RECORD_MAX + 8, 0x80000000, ~0u };
 	struct ring_test *test = *state;
@@ -269,7 +269,7 @@ static void lengths_that_cannot_be_break_it(void **state)
 	}
 }
 
-static void a_long_record_breaks_it_even_where_there_is_room(void **state)
+static void test_a_long_record_breaks_it_even_where_there_is_room(void **state)
 {
 	struct ring_test *test = *state;
 	uint32_t bytes = AGENT_RECORD_MAX + 8;
@@ -279,7 +279,7 @@ static void a_long_record_breaks_it_even_where_there_is_room(void **state)
 	assert_broken(test, "4104 bytes");
 }
 
-static void types_that_there_are_not_break_it(void **state)
+static void test_types_that_there_are_not_break_it(void **state)
 {
 	static const uint8_t types[] = { 0, AGENT_NVTX + 1, 255 };
 
@@ -294,7 +294,7 @@ static void types_that_there_are_not_break_it(void **state)
 	}
 }
 
-static void a_record_shorter_than_its_type_breaks_it(void **state)
+static void test_a_record_shorter_than_its_type_breaks_it(void **state)
 {
 	for (uint8_t type = AGENT_NAME; type <= AGENT_NVTX; type++) {
 		struct ring_test *test;
@@ -309,7 +309,7 @@ static void a_record_shorter_than_its_type_breaks_it(void **state)
 	}
 }
 
-static void a_long_kernel_has_its_second_half(void **state)
+static void test_a_long_kernel_has_its_second_half(void **state)
 {
 	struct ring_test *test = *state;
 	struct agent_kernel record = a_kernel(1);
@@ -319,7 +319,7 @@ static void a_long_kernel_has_its_second_half(void **state)
 	assert_broken(test, "only 32 bytes");
 }
 
-static void a_text_without_an_end_breaks_it(void **state)
+static void test_a_text_without_an_end_breaks_it(void **state)
 {
 	struct ring_test *test = *state;
 	union {
@@ -333,7 +333,7 @@ static void a_text_without_an_end_breaks_it(void **state)
 	assert_broken(test, "without an end");
 }
 
-static void a_range_without_an_end_of_its_name_breaks_it(void **state)
+static void test_a_range_without_an_end_of_its_name_breaks_it(void **state)
 {
 	struct ring_test *test = *state;
 	union {
@@ -347,7 +347,7 @@ static void a_range_without_an_end_of_its_name_breaks_it(void **state)
 	assert_broken(test, "without an end");
 }
 
-static void arguments_that_are_not_there_break_it(void **state)
+static void test_arguments_that_are_not_there_break_it(void **state)
 {
 	static const uint32_t counts[][2] = {
 		{ 2, 0 }, { 0, 2 }, { 1, 1 }, { ~0u, 2 }, { 1, ~0u }
@@ -372,7 +372,7 @@ static void arguments_that_are_not_there_break_it(void **state)
 
 /* ---- what it says of itself ------------------------------------------------------------------ */
 
-static void texts_in_the_first_page_are_ended(void **state)
+static void test_texts_in_the_first_page_are_ended(void **state)
 {
 	struct ring_test *test = *state;
 	struct agent_shared copy;
@@ -389,30 +389,30 @@ static void texts_in_the_first_page_are_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RING_TEST(an_empty_ring_has_no_records),
-		RING_TEST(sizes_are_powers_of_two),
-		RING_TEST(the_memory_cannot_be_cut_short),
-		RING_TEST(a_record_is_read_once),
-		RING_TEST(records_go_round_the_ring),
-		RING_TEST(a_full_ring_is_read_whole_and_has_room_again),
-		RING_TEST(what_was_read_is_zeroed),
-		RING_TEST(a_record_that_is_being_written_holds_up_those_after_it),
-		RING_TEST(padding_is_skipped),
-		RING_TEST(every_type_of_record_is_passed_on_at_its_smallest),
-		RING_TEST(a_call_brings_its_words),
-		RING_TEST(a_head_ahead_of_the_ring_breaks_it),
-		RING_TEST(a_head_behind_the_tail_breaks_it),
-		RING_TEST(a_head_within_a_word_breaks_it),
-		RING_TEST(a_tail_that_the_agent_moved_changes_nothing),
-		RING_TEST(lengths_that_cannot_be_break_it),
-		RING_TEST(a_long_record_breaks_it_even_where_there_is_room),
-		RING_TEST(types_that_there_are_not_break_it),
-		RING_TEST(a_record_shorter_than_its_type_breaks_it),
-		RING_TEST(a_long_kernel_has_its_second_half),
-		RING_TEST(a_text_without_an_end_breaks_it),
-		RING_TEST(a_range_without_an_end_of_its_name_breaks_it),
-		RING_TEST(arguments_that_are_not_there_break_it),
-		RING_TEST(texts_in_the_first_page_are_ended),
+		RING_TEST(test_an_empty_ring_has_no_records),
+		RING_TEST(test_sizes_are_powers_of_two),
+		RING_TEST(test_the_memory_cannot_be_cut_short),
+		RING_TEST(test_a_record_is_read_once),
+		RING_TEST(test_records_go_round_the_ring),
+		RING_TEST(test_a_full_ring_is_read_whole_and_has_room_again),
+		RING_TEST(test_what_was_read_is_zeroed),
+		RING_TEST(test_a_record_that_is_being_written_holds_up_those_after_it),
+		RING_TEST(test_padding_is_skipped),
+		RING_TEST(test_every_type_of_record_is_passed_on_at_its_smallest),
+		RING_TEST(test_a_call_brings_its_words),
+		RING_TEST(test_a_head_ahead_of_the_ring_breaks_it),
+		RING_TEST(test_a_head_behind_the_tail_breaks_it),
+		RING_TEST(test_a_head_within_a_word_breaks_it),
+		RING_TEST(test_a_tail_that_the_agent_moved_changes_nothing),
+		RING_TEST(test_lengths_that_cannot_be_break_it),
+		RING_TEST(test_a_long_record_breaks_it_even_where_there_is_room),
+		RING_TEST(test_types_that_there_are_not_break_it),
+		RING_TEST(test_a_record_shorter_than_its_type_breaks_it),
+		RING_TEST(test_a_long_kernel_has_its_second_half),
+		RING_TEST(test_a_text_without_an_end_breaks_it),
+		RING_TEST(test_a_range_without_an_end_of_its_name_breaks_it),
+		RING_TEST(test_arguments_that_are_not_there_break_it),
+		RING_TEST(test_texts_in_the_first_page_are_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

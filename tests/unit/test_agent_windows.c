@@ -13,7 +13,7 @@ static void open_with(struct scene *scene, uint64_t window_ns, uint64_t period_n
 	scene_open(scene);
 }
 
-static void without_windows_it_is_never_paused(void **state)
+static void test_without_windows_it_is_never_paused(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -24,7 +24,7 @@ static void without_windows_it_is_never_paused(void **state)
 	fake_agent_die(&agent);
 }
 
-static void a_window_as_long_as_its_period_is_always(void **state)
+static void test_a_window_as_long_as_its_period_is_always(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -39,7 +39,7 @@ static void a_window_as_long_as_its_period_is_always(void **state)
 	fake_agent_die(&agent);
 }
 
-static void it_is_paused_and_run_again_in_time(void **state)
+static void test_it_is_paused_and_run_again_in_time(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -59,7 +59,7 @@ static void it_is_paused_and_run_again_in_time(void **state)
 	fake_agent_die(&agent);
 }
 
-static void the_first_window_is_whole_however_long_starting_took(void **state)
+static void test_the_first_window_is_whole_however_long_starting_took(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -78,7 +78,7 @@ static void the_first_window_is_whole_however_long_starting_took(void **state)
 	fake_agent_die(&agent);
 }
 
-static void one_that_comes_between_windows_waits_for_the_next(void **state)
+static void test_one_that_comes_between_windows_waits_for_the_next(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent first, second;
@@ -98,7 +98,7 @@ static void one_that_comes_between_windows_waits_for_the_next(void **state)
 	fake_agent_die(&second);
 }
 
-static void windows_are_not_told(void **state)
+static void test_windows_are_not_told(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -123,7 +123,7 @@ static void windows_are_not_told(void **state)
 	fake_agent_die(&agent);
 }
 
-static void the_end_tells_from_the_first_window_to_the_last(void **state)
+static void test_the_end_tells_from_the_first_window_to_the_last(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -144,7 +144,7 @@ static void the_end_tells_from_the_first_window_to_the_last(void **state)
 	fake_agent_die(&agent);
 }
 
-static void the_time_between_windows_is_told_as_not_measured(void **state)
+static void test_the_time_between_windows_is_told_as_not_measured(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -168,7 +168,7 @@ static void the_time_between_windows_is_told_as_not_measured(void **state)
 	fake_agent_die(&agent);
 }
 
-static void failing_between_windows_is_told(void **state)
+static void test_failing_between_windows_is_told(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -183,7 +183,7 @@ static void failing_between_windows_is_told(void **state)
 	fake_agent_die(&agent);
 }
 
-static void a_paused_one_is_told_to_stop(void **state)
+static void test_a_paused_one_is_told_to_stop(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -200,7 +200,7 @@ static void a_paused_one_is_told_to_stop(void **state)
 }
 
 /* The one test here by a real clock. */
-static void the_descriptor_wakes_at_the_end_of_a_window(void **state)
+static void test_the_descriptor_wakes_at_the_end_of_a_window(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -223,17 +223,17 @@ static void the_descriptor_wakes_at_the_end_of_a_window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SCENE_TEST(without_windows_it_is_never_paused),
-		SCENE_TEST(a_window_as_long_as_its_period_is_always),
-		SCENE_TEST(it_is_paused_and_run_again_in_time),
-		SCENE_TEST(the_first_window_is_whole_however_long_starting_took),
-		SCENE_TEST(one_that_comes_between_windows_waits_for_the_next),
-		SCENE_TEST(windows_are_not_told),
-		SCENE_TEST(the_end_tells_from_the_first_window_to_the_last),
-		SCENE_TEST(the_time_between_windows_is_told_as_not_measured),
-		SCENE_TEST(failing_between_windows_is_told),
-		SCENE_TEST(a_paused_one_is_told_to_stop),
-		SCENE_TEST(the_descriptor_wakes_at_the_end_of_a_window),
+		SCENE_TEST(test_without_windows_it_is_never_paused),
+		SCENE_TEST(test_a_window_as_long_as_its_period_is_always),
+		SCENE_TEST(test_it_is_paused_and_run_again_in_time),
+		SCENE_TEST(test_the_first_window_is_whole_however_long_starting_took),
+		SCENE_TEST(test_one_that_comes_between_windows_waits_for_the_next),
+		SCENE_TEST(test_windows_are_not_told),
+		SCENE_TEST(test_the_end_tells_from_the_first_window_to_the_last),
+		SCENE_TEST(test_the_time_between_windows_is_told_as_not_measured),
+		SCENE_TEST(test_failing_between_windows_is_told),
+		SCENE_TEST(test_a_paused_one_is_told_to_stop),
+		SCENE_TEST(test_the_descriptor_wakes_at_the_end_of_a_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 
 /* ---- coming in ------------------------------------------------------------------------------- */
 
-static void hello_says_what_is_wanted(void **state)
+static void test_hello_says_what_is_wanted(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -25,7 +25,7 @@ static void hello_says_what_is_wanted(void **state)
 	fake_agent_die(&agent);
 }
 
-static void a_process_that_is_not_wanted_gets_nothing(void **state)
+static void test_a_process_that_is_not_wanted_gets_nothing(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -41,7 +41,7 @@ static void a_process_that_is_not_wanted_gets_nothing(void **state)
 	close(socket);
 }
 
-static void each_state_is_told_once(void **state)
+static void test_each_state_is_told_once(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -63,7 +63,7 @@ static void each_state_is_told_once(void **state)
 	fake_agent_die(&agent);
 }
 
-static void a_state_says_what_the_agent_found(void **state)
+static void test_a_state_says_what_the_agent_found(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -89,7 +89,7 @@ static void a_state_says_what_the_agent_found(void **state)
 	fake_agent_die(&agent);
 }
 
-static void the_descriptor_tells_when_there_is_something_to_do(void **state)
+static void test_the_descriptor_tells_when_there_is_something_to_do(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -106,7 +106,7 @@ static void the_descriptor_tells_when_there_is_something_to_do(void **state)
 	assert_int_equal(poll(&poll_fd, 1, 0), 1);
 }
 
-static void a_running_process_is_entered(void **state)
+static void test_a_running_process_is_entered(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -124,7 +124,7 @@ static void a_running_process_is_entered(void **state)
 	fake_agent_die(&agent);
 }
 
-static void why_a_process_was_not_entered_is_told(void **state)
+static void test_why_a_process_was_not_entered_is_told(void **state)
 {
 	struct scene *scene = *state;
 
@@ -135,7 +135,7 @@ static void why_a_process_was_not_entered_is_told(void **state)
 	assert_failed(scene, "process 4242: it is a static program");
 }
 
-static void why_entering_was_not_begun_is_told(void **state)
+static void test_why_entering_was_not_begun_is_told(void **state)
 {
 	struct scene *scene = *state;
 
@@ -148,7 +148,7 @@ static void why_entering_was_not_begun_is_told(void **state)
 	assert_int_equal(injection.begun, 1);
 }
 
-static void few_processes_are_entered_at_once(void **state)
+static void test_few_processes_are_entered_at_once(void **state)
 {
 	struct scene *scene = *state;
 	int begun;
@@ -166,7 +166,7 @@ static void few_processes_are_entered_at_once(void **state)
 	assert_int_equal(injection.begun, begun + 1);
 }
 
-static void those_that_hang_keep_nobody_out(void **state)
+static void test_those_that_hang_keep_nobody_out(void **state)
 {
 	struct scene *scene = *state;
 	int begun;
@@ -185,7 +185,7 @@ static void those_that_hang_keep_nobody_out(void **state)
 	assert_int_equal(injection.begun, 2 * begun);
 }
 
-static void all_are_entered_in_the_end(void **state)
+static void test_all_are_entered_in_the_end(void **state)
 {
 	struct scene *scene = *state;
 
@@ -201,7 +201,7 @@ static void all_are_entered_in_the_end(void **state)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static void records_come_with_each_turn(void **state)
+static void test_records_come_with_each_turn(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -216,7 +216,7 @@ static void records_come_with_each_turn(void **state)
 	fake_agent_die(&agent);
 }
 
-static void a_broken_ring_ends_its_agent_only(void **state)
+static void test_a_broken_ring_ends_its_agent_only(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent, other;
@@ -237,7 +237,7 @@ static void a_broken_ring_ends_its_agent_only(void **state)
 	fake_agent_die(&other);
 }
 
-static void a_record_that_is_never_ended_ends_the_agent(void **state)
+static void test_a_record_that_is_never_ended_ends_the_agent(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -253,7 +253,7 @@ static void a_record_that_is_never_ended_ends_the_agent(void **state)
 	fake_agent_die(&agent);
 }
 
-static void losses_are_summed_over_all_that_ever_were(void **state)
+static void test_losses_are_summed_over_all_that_ever_were(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -280,7 +280,7 @@ static void losses_are_summed_over_all_that_ever_were(void **state)
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-static void the_rest_is_read_when_the_socket_closes(void **state)
+static void test_the_rest_is_read_when_the_socket_closes(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -296,7 +296,7 @@ static void the_rest_is_read_when_the_socket_closes(void **state)
 	assert_int_equal(scene->last.active_until_ns, scene->now_ns);
 }
 
-static void the_rest_is_read_when_the_process_is_gone(void **state)
+static void test_the_rest_is_read_when_the_process_is_gone(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -312,7 +312,7 @@ static void the_rest_is_read_when_the_process_is_gone(void **state)
 	fake_agent_die(&agent);
 }
 
-static void records_before_its_end_come_before_the_news_of_it(void **state)
+static void test_records_before_its_end_come_before_the_news_of_it(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -330,7 +330,7 @@ static void records_before_its_end_come_before_the_news_of_it(void **state)
 }
 
 /* Whatever it had done by then, nothing hangs, and the next one is as welcome. */
-static void an_agent_may_die_at_any_moment(void **state)
+static void test_an_agent_may_die_at_any_moment(void **state)
 {
 	struct scene *scene = *state;
 
@@ -376,7 +376,7 @@ static pid_t fork_with_copies(const struct fake_agent *agent)
 	_exit(0);
 }
 
-static void copies_of_its_socket_do_not_bring_it_back(void **state)
+static void test_copies_of_its_socket_do_not_bring_it_back(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -399,7 +399,7 @@ static void copies_of_its_socket_do_not_bring_it_back(void **state)
 	assert_int_equal(told, 0);
 }
 
-static void nothing_is_told_of_a_process_that_ended_before_it_was_measured(void **state)
+static void test_nothing_is_told_of_a_process_that_ended_before_it_was_measured(void **state)
 {
 	struct scene *scene = *state;
 
@@ -418,7 +418,7 @@ static void nothing_is_told_of_a_process_that_ended_before_it_was_measured(void 
 	waitpid(scene->child, NULL, 0);
 }
 
-static void one_that_says_nothing_is_given_up(void **state)
+static void test_one_that_says_nothing_is_given_up(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -432,7 +432,7 @@ static void one_that_says_nothing_is_given_up(void **state)
 	fake_agent_die(&agent);
 }
 
-static void another_version_is_refused(void **state)
+static void test_another_version_is_refused(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -445,7 +445,7 @@ static void another_version_is_refused(void **state)
 	fake_agent_die(&agent);
 }
 
-static void a_message_of_another_version_is_refused(void **state)
+static void test_a_message_of_another_version_is_refused(void **state)
 {
 	struct agent_message message = { .type = AGENT_STATE, .abi = AGENT_ABI + 1 };
 	struct scene *scene = *state;
@@ -458,7 +458,7 @@ static void a_message_of_another_version_is_refused(void **state)
 	fake_agent_die(&agent);
 }
 
-static void a_message_of_another_length_is_refused(void **state)
+static void test_a_message_of_another_length_is_refused(void **state)
 {
 	struct agent_message messages[2] = { { .type = AGENT_STATE, .abi = AGENT_ABI } };
 	struct scene *scene = *state;
@@ -471,7 +471,7 @@ static void a_message_of_another_length_is_refused(void **state)
 	fake_agent_die(&agent);
 }
 
-static void a_state_that_there_is_not_ends_it(void **state)
+static void test_a_state_that_there_is_not_ends_it(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -483,7 +483,7 @@ static void a_state_that_there_is_not_ends_it(void **state)
 	fake_agent_die(&agent);
 }
 
-static void a_process_that_execs_gets_a_new_agent(void **state)
+static void test_a_process_that_execs_gets_a_new_agent(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent before, after;
@@ -512,7 +512,7 @@ static size_t open_files(void)
 	return n;
 }
 
-static void a_thousand_may_come_and_go(void **state)
+static void test_a_thousand_may_come_and_go(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -532,7 +532,7 @@ static void a_thousand_may_come_and_go(void **state)
 	assert_int_equal(open_files(), files);
 }
 
-static void of_too_many_processes_one_is_named_and_the_others_are_counted(void **state)
+static void test_of_too_many_processes_one_is_named_and_the_others_are_counted(void **state)
 {
 	struct scene *scene = *state;
 	struct agents_lost lost;
@@ -549,35 +549,35 @@ static void of_too_many_processes_one_is_named_and_the_others_are_counted(void *
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SCENE_TEST(hello_says_what_is_wanted),
-		SCENE_TEST(a_process_that_is_not_wanted_gets_nothing),
-		SCENE_TEST(each_state_is_told_once),
-		SCENE_TEST(a_state_says_what_the_agent_found),
-		SCENE_TEST(the_descriptor_tells_when_there_is_something_to_do),
-		SCENE_TEST(a_running_process_is_entered),
-		SCENE_TEST(why_a_process_was_not_entered_is_told),
-		SCENE_TEST(why_entering_was_not_begun_is_told),
-		SCENE_TEST(few_processes_are_entered_at_once),
-		SCENE_TEST(those_that_hang_keep_nobody_out),
-		SCENE_TEST(all_are_entered_in_the_end),
-		SCENE_TEST(records_come_with_each_turn),
-		SCENE_TEST(a_broken_ring_ends_its_agent_only),
-		SCENE_TEST(a_record_that_is_never_ended_ends_the_agent),
-		SCENE_TEST(losses_are_summed_over_all_that_ever_were),
-		SCENE_TEST(the_rest_is_read_when_the_socket_closes),
-		SCENE_TEST(the_rest_is_read_when_the_process_is_gone),
-		SCENE_TEST(records_before_its_end_come_before_the_news_of_it),
-		SCENE_TEST(an_agent_may_die_at_any_moment),
-		SCENE_TEST(copies_of_its_socket_do_not_bring_it_back),
-		SCENE_TEST(nothing_is_told_of_a_process_that_ended_before_it_was_measured),
-		SCENE_TEST(one_that_says_nothing_is_given_up),
-		SCENE_TEST(another_version_is_refused),
-		SCENE_TEST(a_message_of_another_version_is_refused),
-		SCENE_TEST(a_message_of_another_length_is_refused),
-		SCENE_TEST(a_state_that_there_is_not_ends_it),
-		SCENE_TEST(a_process_that_execs_gets_a_new_agent),
-		SCENE_TEST(a_thousand_may_come_and_go),
-		SCENE_TEST(of_too_many_processes_one_is_named_and_the_others_are_counted),
+		SCENE_TEST(test_hello_says_what_is_wanted),
+		SCENE_TEST(test_a_process_that_is_not_wanted_gets_nothing),
+		SCENE_TEST(test_each_state_is_told_once),
+		SCENE_TEST(test_a_state_says_what_the_agent_found),
+		SCENE_TEST(test_the_descriptor_tells_when_there_is_something_to_do),
+		SCENE_TEST(test_a_running_process_is_entered),
+		SCENE_TEST(test_why_a_process_was_not_entered_is_told),
+		SCENE_TEST(test_why_entering_was_not_begun_is_told),
+		SCENE_TEST(test_few_processes_are_entered_at_once),
+		SCENE_TEST(test_those_that_hang_keep_nobody_out),
+		SCENE_TEST(test_all_are_entered_in_the_end),
+		SCENE_TEST(test_records_come_with_each_turn),
+		SCENE_TEST(test_a_broken_ring_ends_its_agent_only),
+		SCENE_TEST(test_a_record_that_is_never_ended_ends_the_agent),
+		SCENE_TEST(test_losses_are_summed_over_all_that_ever_were),
+		SCENE_TEST(test_the_rest_is_read_when_the_socket_closes),
+		SCENE_TEST(test_the_rest_is_read_when_the_process_is_gone),
+		SCENE_TEST(test_records_before_its_end_come_before_the_news_of_it),
+		SCENE_TEST(test_an_agent_may_die_at_any_moment),
+		SCENE_TEST(test_copies_of_its_socket_do_not_bring_it_back),
+		SCENE_TEST(test_nothing_is_told_of_a_process_that_ended_before_it_was_measured),
+		SCENE_TEST(test_one_that_says_nothing_is_given_up),
+		SCENE_TEST(test_another_version_is_refused),
+		SCENE_TEST(test_a_message_of_another_version_is_refused),
+		SCENE_TEST(test_a_message_of_another_length_is_refused),
+		SCENE_TEST(test_a_state_that_there_is_not_ends_it),
+		SCENE_TEST(test_a_process_that_execs_gets_a_new_agent),
+		SCENE_TEST(test_a_thousand_may_come_and_go),
+		SCENE_TEST(test_of_too_many_processes_one_is_named_and_the_others_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

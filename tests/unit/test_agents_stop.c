@@ -3,7 +3,7 @@
 #include "agents_scene.h"
 #include "fake_library.h"
 
-static void all_are_told_to_stop(void **state)
+static void test_all_are_told_to_stop(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -25,7 +25,7 @@ static void all_are_told_to_stop(void **state)
 	fake_agent_die(&agent);
 }
 
-static void one_that_found_no_safe_point_is_told_honestly(void **state)
+static void test_one_that_found_no_safe_point_is_told_honestly(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -40,7 +40,7 @@ static void one_that_found_no_safe_point_is_told_honestly(void **state)
 	fake_agent_die(&agent);
 }
 
-static void one_that_does_not_answer_is_told_honestly(void **state)
+static void test_one_that_does_not_answer_is_told_honestly(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -53,7 +53,7 @@ static void one_that_does_not_answer_is_told_honestly(void **state)
 	fake_agent_die(&agent);
 }
 
-static void nobody_comes_in_after_the_stop(void **state)
+static void test_nobody_comes_in_after_the_stop(void **state)
 {
 	struct scene *scene = *state;
 	int socket;
@@ -74,7 +74,7 @@ static void nobody_comes_in_after_the_stop(void **state)
 	close(socket);
 }
 
-static void freeing_closes_the_sockets(void **state)
+static void test_freeing_closes_the_sockets(void **state)
 {
 	struct scene *scene = *state;
 	struct fake_agent agent;
@@ -89,11 +89,11 @@ static void freeing_closes_the_sockets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SCENE_TEST(all_are_told_to_stop),
-		SCENE_TEST(one_that_found_no_safe_point_is_told_honestly),
-		SCENE_TEST(one_that_does_not_answer_is_told_honestly),
-		SCENE_TEST(nobody_comes_in_after_the_stop),
-		SCENE_TEST(freeing_closes_the_sockets),
+		SCENE_TEST(test_all_are_told_to_stop),
+		SCENE_TEST(test_one_that_found_no_safe_point_is_told_honestly),
+		SCENE_TEST(test_one_that_does_not_answer_is_told_honestly),
+		SCENE_TEST(test_nobody_comes_in_after_the_stop),
+		SCENE_TEST(test_freeing_closes_the_sockets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

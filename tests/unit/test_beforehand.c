@@ -59,7 +59,7 @@ static const char *const some[][2] = { { "libc.so.6", "/lib/libc.so.6" },
 	                               { "libcuda.so.1", "/usr/lib/libcuda.so.1" },
 	                               { "libcudart.so.13", "/opt/libcudart.so.13" } };
 
-static void cuda_libraries_of_the_cache_are_found(void **state)
+static void test_cuda_libraries_of_the_cache_are_found(void **state)
 {
 	write_cache(0, some, 3);
 	assert_string_equal(paths(cache_bytes), "/usr/lib/libcuda.so.1 /opt/libcudart.so.13 ");
@@ -67,7 +67,7 @@ static void cuda_libraries_of_the_cache_are_found(void **state)
 	assert_string_equal(paths(cache_bytes), "/usr/lib/libcuda.so.1 /opt/libcudart.so.13 ");
 }
 
-static void a_cache_that_is_cut_or_damaged_does_no_harm(void **state)
+static void test_a_cache_that_is_cut_or_damaged_does_no_harm(void **state)
 {
 	uint32_t many = UINT32_MAX;
 
@@ -85,7 +85,7 @@ static void a_cache_that_is_cut_or_damaged_does_no_harm(void **state)
 
 /* ---- who may change it --------------------------------------------------------------------- */
 
-static void files_of_root_are_opened(void **state)
+static void test_files_of_root_are_opened(void **state)
 {
 	int fd = beforehand_open("/bin/sh");
 
@@ -93,7 +93,7 @@ static void files_of_root_are_opened(void **state)
 	close(fd);
 }
 
-static void files_that_others_can_change_or_replace_are_not(void **state)
+static void test_files_that_others_can_change_or_replace_are_not(void **state)
 {
 	char folder[] = "/tmp/beforehand-XXXXXX", path[64];
 	int fd;
@@ -114,10 +114,10 @@ static void files_that_others_can_change_or_replace_are_not(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cuda_libraries_of_the_cache_are_found),
-		cmocka_unit_test(a_cache_that_is_cut_or_damaged_does_no_harm),
-		cmocka_unit_test(files_of_root_are_opened),
-		cmocka_unit_test(files_that_others_can_change_or_replace_are_not),
+		cmocka_unit_test(test_cuda_libraries_of_the_cache_are_found),
+		cmocka_unit_test(test_a_cache_that_is_cut_or_damaged_does_no_harm),
+		cmocka_unit_test(test_files_of_root_are_opened),
+		cmocka_unit_test(test_files_that_others_can_change_or_replace_are_not),
 	};
 
 	return cmocka_run_group_tests_name("beforehand", tests, NULL, NULL);

@@ -19,7 +19,7 @@ static int destroy(void **state)
 	return 0;
 }
 
-static void each_has_its_limit(void **state)
+static void test_each_has_its_limit(void **state)
 {
 	struct budget *budget = *state;
 
@@ -32,7 +32,7 @@ static void each_has_its_limit(void **state)
 	assert_int_equal(budget_used(budget), 2 * EACH);
 }
 
-static void all_together_have_one(void **state)
+static void test_all_together_have_one(void **state)
 {
 	struct budget *budget = *state;
 
@@ -43,7 +43,7 @@ static void all_together_have_one(void **state)
 	assert_int_equal(budget_used(budget), ALL);
 }
 
-static void a_small_part_is_everybodys_own(void **state)
+static void test_a_small_part_is_everybodys_own(void **state)
 {
 	struct budget *budget = *state;
 
@@ -58,7 +58,7 @@ static void a_small_part_is_everybodys_own(void **state)
 }
 
 /* Else a thousand processes with a small part each would be a limit of their own. */
-static void the_small_parts_are_bounded_too(void **state)
+static void test_the_small_parts_are_bounded_too(void **state)
 {
 	struct budget *budget = *state;
 	uint32_t got = 0;
@@ -72,7 +72,7 @@ static void the_small_parts_are_bounded_too(void **state)
 	assert_true(got > BUDGET_OWNERS / 2);
 }
 
-static void what_is_given_back_can_be_taken_again(void **state)
+static void test_what_is_given_back_can_be_taken_again(void **state)
 {
 	struct budget *budget = *state;
 
@@ -84,7 +84,7 @@ static void what_is_given_back_can_be_taken_again(void **state)
 	assert_int_equal(budget_refused(budget), 0);
 }
 
-static void what_an_owner_leaves_behind_counts_for_all(void **state)
+static void test_what_an_owner_leaves_behind_counts_for_all(void **state)
 {
 	struct budget *budget = *state;
 
@@ -98,7 +98,7 @@ static void what_an_owner_leaves_behind_counts_for_all(void **state)
 	assert_int_equal(budget_used(budget), EACH);
 }
 
-static void who_was_refused_is_told_once(void **state)
+static void test_who_was_refused_is_told_once(void **state)
 {
 	struct budget *budget = *state;
 	uint32_t owner = 0;
@@ -119,7 +119,7 @@ static void who_was_refused_is_told_once(void **state)
 	assert_true(all);
 }
 
-static void those_who_are_not_named_are_counted(void **state)
+static void test_those_who_are_not_named_are_counted(void **state)
 {
 	struct budget *budget = *state;
 	uint32_t owner;
@@ -136,7 +136,7 @@ static void those_who_are_not_named_are_counted(void **state)
 	assert_int_equal(budget_unnamed(NULL), 0);
 }
 
-static void none_is_without_limits(void **state)
+static void test_none_is_without_limits(void **state)
 {
 	assert_true(budget_take(NULL, 1, SIZE_MAX));
 	budget_give(NULL, 1, 5);
@@ -149,15 +149,15 @@ static void none_is_without_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(each_has_its_limit),
-		TEST(all_together_have_one),
-		TEST(a_small_part_is_everybodys_own),
-		TEST(the_small_parts_are_bounded_too),
-		TEST(what_is_given_back_can_be_taken_again),
-		TEST(what_an_owner_leaves_behind_counts_for_all),
-		TEST(who_was_refused_is_told_once),
-		TEST(those_who_are_not_named_are_counted),
-		TEST(none_is_without_limits),
+		TEST(test_each_has_its_limit),
+		TEST(test_all_together_have_one),
+		TEST(test_a_small_part_is_everybodys_own),
+		TEST(test_the_small_parts_are_bounded_too),
+		TEST(test_what_is_given_back_can_be_taken_again),
+		TEST(test_what_an_owner_leaves_behind_counts_for_all),
+		TEST(test_who_was_refused_is_told_once),
+		TEST(test_those_who_are_not_named_are_counted),
+		TEST(test_none_is_without_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ static void expect(struct buf *buf, const char *text)
 	buf_reset(buf);
 }
 
-static void zeroed_buffer_is_empty(void **state)
+static void test_zeroed_buffer_is_empty(void **state)
 {
 	struct buf *buf = *state;
 
@@ -45,7 +45,7 @@ static void zeroed_buffer_is_empty(void **state)
 	expect(buf, "");
 }
 
-static void pieces_are_appended(void **state)
+static void test_pieces_are_appended(void **state)
 {
 	struct buf *buf = *state;
 
@@ -56,7 +56,7 @@ static void pieces_are_appended(void **state)
 	expect(buf, "one two 3");
 }
 
-static void zero_bytes_are_kept(void **state)
+static void test_zero_bytes_are_kept(void **state)
 {
 	struct buf *buf = *state;
 
@@ -65,7 +65,7 @@ static void zero_bytes_are_kept(void **state)
 	assert_memory_equal(buf->data, "a\0b", 4);
 }
 
-static void grows_over_many_additions(void **state)
+static void test_grows_over_many_additions(void **state)
 {
 	struct buf *buf = *state;
 
@@ -76,7 +76,7 @@ static void grows_over_many_additions(void **state)
 	assert_int_equal(buf->data[100000], '\0');
 }
 
-static void printf_longer_than_the_room_is_whole(void **state)
+static void test_printf_longer_than_the_room_is_whole(void **state)
 {
 	struct buf *buf = *state;
 	char word[5001];
@@ -92,7 +92,7 @@ static void printf_longer_than_the_room_is_whole(void **state)
 	}
 }
 
-static void reset_keeps_memory_and_free_does_not(void **state)
+static void test_reset_keeps_memory_and_free_does_not(void **state)
 {
 	struct buf *buf = *state;
 
@@ -106,7 +106,7 @@ static void reset_keeps_memory_and_free_does_not(void **state)
 	assert_int_equal(buf->cap, 0);
 }
 
-static void numbers_agree_with_printf(void **state)
+static void test_numbers_agree_with_printf(void **state)
 {
 	static const unsigned long long values[] = {
 		0, 1, 9, 10, 99, 1234567890, LLONG_MAX, 1ull << 63, ULLONG_MAX,
@@ -129,7 +129,7 @@ static void numbers_agree_with_printf(void **state)
 
 /* ---- JSON strings ---------------------------------------------------------------------------- */
 
-static void json_string_has_quotes(void **state)
+static void test_json_string_has_quotes(void **state)
 {
 	buf_json_string(*state, "cuInit");
 	expect(*state, "\"cuInit\"");
@@ -137,25 +137,25 @@ static void json_string_has_quotes(void **state)
 	expect(*state, "\"\"");
 }
 
-static void json_string_escapes_quotes_and_backslashes(void **state)
+static void test_json_string_escapes_quotes_and_backslashes(void **state)
 {
 	buf_json_string(*state, "a\"b\\c");
 	expect(*state, "\"a\\\"b\\\\c\"");
 }
 
-static void json_string_escapes_control_characters(void **state)
+static void test_json_string_escapes_control_characters(void **state)
 {
 	buf_json_string(*state, "a\nb\x01\x1f\x7f");
 	expect(*state, "\"a\\u000ab\\u0001\\u001f\\u007f\"");
 }
 
-static void json_string_keeps_utf8(void **state)
+static void test_json_string_keeps_utf8(void **state)
 {
 	buf_json_string(*state, "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
 	expect(*state, "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
 }
 
-static void json_string_replaces_what_is_not_utf8(void **state)
+static void test_json_string_replaces_what_is_not_utf8(void **state)
 {
 	static const struct {
 		const char *text, *json;
@@ -178,7 +178,7 @@ static void json_string_replaces_what_is_not_utf8(void **state)
 
 /* ---- units ----------------------------------------------------------------------------------- */
 
-static void bytes_have_binary_units(void **state)
+static void test_bytes_have_binary_units(void **state)
 {
 	static const struct {
 		unsigned long long bytes;
@@ -201,7 +201,7 @@ static void bytes_have_binary_units(void **state)
 	}
 }
 
-static void durations_have_the_fitting_unit(void **state)
+static void test_durations_have_the_fitting_unit(void **state)
 {
 	static const struct {
 		unsigned long long ns;
@@ -222,20 +222,20 @@ static void durations_have_the_fitting_unit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(zeroed_buffer_is_empty),
-		TEST(pieces_are_appended),
-		TEST(zero_bytes_are_kept),
-		TEST(grows_over_many_additions),
-		TEST(printf_longer_than_the_room_is_whole),
-		TEST(reset_keeps_memory_and_free_does_not),
-		TEST(numbers_agree_with_printf),
-		TEST(json_string_has_quotes),
-		TEST(json_string_escapes_quotes_and_backslashes),
-		TEST(json_string_escapes_control_characters),
-		TEST(json_string_keeps_utf8),
-		TEST(json_string_replaces_what_is_not_utf8),
-		TEST(bytes_have_binary_units),
-		TEST(durations_have_the_fitting_unit),
+		TEST(test_zeroed_buffer_is_empty),
+		TEST(test_pieces_are_appended),
+		TEST(test_zero_bytes_are_kept),
+		TEST(test_grows_over_many_additions),
+		TEST(test_printf_longer_than_the_room_is_whole),
+		TEST(test_reset_keeps_memory_and_free_does_not),
+		TEST(test_numbers_agree_with_printf),
+		TEST(test_json_string_has_quotes),
+		TEST(test_json_string_escapes_quotes_and_backslashes),
+		TEST(test_json_string_escapes_control_characters),
+		TEST(test_json_string_keeps_utf8),
+		TEST(test_json_string_replaces_what_is_not_utf8),
+		TEST(test_bytes_have_binary_units),
+		TEST(test_durations_have_the_fitting_unit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ static struct hook hook_of(const char *symbol, uint16_t id)
 
 /* ---- fields -------------------------------------------------------------------------------- */
 
-static void fields_stand_side_by_side(void **state)
+static void test_fields_stand_side_by_side(void **state)
 {
 	uint64_t taken = 0;
 
@@ -33,7 +33,7 @@ static void fields_stand_side_by_side(void **state)
 #undef FIELD
 }
 
-static void fields_are_wide_enough(void **state)
+static void test_fields_are_wide_enough(void **state)
 {
 	assert_int_equal(cookie_hook(cookie_with_hook(WIRE_HOOKS_MAX - 1)), WIRE_HOOKS_MAX - 1);
 	assert_int_equal(cookie_words(cookie_with_words(WIRE_WORDS)), WIRE_WORDS);
@@ -107,26 +107,26 @@ static void assert_cookies_of(const struct api_row *rows, size_t count, enum api
 	}
 }
 
-static void every_driver_function_has_a_cookie_that_says_its_plan(void **state)
+static void test_every_driver_function_has_a_cookie_that_says_its_plan(void **state)
 {
 	assert_cookies_of(driver_rows, n_driver_rows, LAYER_DRIVER);
 }
 
-static void every_runtime_function_has_a_cookie_that_says_its_plan(void **state)
+static void test_every_runtime_function_has_a_cookie_that_says_its_plan(void **state)
 {
 	assert_cookies_of(runtime_rows, n_runtime_rows, LAYER_RUNTIME);
 }
 
 /* ---- how long a record is ------------------------------------------------------------------ */
 
-static void a_record_ends_after_the_last_register_of_its_function(void **state)
+static void test_a_record_ends_after_the_last_register_of_its_function(void **state)
 {
 	struct hook hook = hook_of("cudaMalloc", 1);
 
 	assert_int_equal(cookie_words(hook_cookie(&hook)), WIRE_AT_REG + hook.plan.regs);
 }
 
-static void a_record_ends_after_the_last_stack_word_of_its_function(void **state)
+static void test_a_record_ends_after_the_last_stack_word_of_its_function(void **state)
 {
 	struct hook hook = hook_of("cuLaunchKernel", 1);
 
@@ -134,7 +134,7 @@ static void a_record_ends_after_the_last_stack_word_of_its_function(void **state
 	assert_int_equal(cookie_words(hook_cookie(&hook)), WIRE_AT_STACK + hook.plan.stack);
 }
 
-static void a_record_ends_after_the_struct_of_its_function(void **state)
+static void test_a_record_ends_after_the_struct_of_its_function(void **state)
 {
 	struct hook hook = hook_of("cuMemcpy3D_v2", 1);
 
@@ -145,13 +145,13 @@ static void a_record_ends_after_the_struct_of_its_function(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fields_stand_side_by_side),
-		cmocka_unit_test(fields_are_wide_enough),
-		cmocka_unit_test(every_driver_function_has_a_cookie_that_says_its_plan),
-		cmocka_unit_test(every_runtime_function_has_a_cookie_that_says_its_plan),
-		cmocka_unit_test(a_record_ends_after_the_last_register_of_its_function),
-		cmocka_unit_test(a_record_ends_after_the_last_stack_word_of_its_function),
-		cmocka_unit_test(a_record_ends_after_the_struct_of_its_function),
+		cmocka_unit_test(test_fields_stand_side_by_side),
+		cmocka_unit_test(test_fields_are_wide_enough),
+		cmocka_unit_test(test_every_driver_function_has_a_cookie_that_says_its_plan),
+		cmocka_unit_test(test_every_runtime_function_has_a_cookie_that_says_its_plan),
+		cmocka_unit_test(test_a_record_ends_after_the_last_register_of_its_function),
+		cmocka_unit_test(test_a_record_ends_after_the_last_stack_word_of_its_function),
+		cmocka_unit_test(test_a_record_ends_after_the_struct_of_its_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

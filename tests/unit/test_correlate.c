@@ -76,14 +76,14 @@ static void assert_number(struct correlate *c, uint32_t id, uint64_t expected)
 
 /* ---- which call ---------------------------------------------------------------------------- */
 
-static void a_call_that_came_before_the_agent_told(void **state)
+static void test_a_call_that_came_before_the_agent_told(void **state)
 {
 	assert_int_equal(call(*state, 10, 20, 7), 7);
 	agent(*state, 1000, 12, 18);
 	assert_number(*state, 1000, 7);
 }
 
-static void a_call_that_comes_after_the_agent_told(void **state)
+static void test_a_call_that_comes_after_the_agent_told(void **state)
 {
 	agent(*state, 1000, 12, 18);
 	assert_answer(*state, 1000, CORRELATE_WAITS);
@@ -91,13 +91,13 @@ static void a_call_that_comes_after_the_agent_told(void **state)
 	assert_number(*state, 1000, 7);
 }
 
-static void a_number_that_nobody_told_of_is_unknown(void **state)
+static void test_a_number_that_nobody_told_of_is_unknown(void **state)
 {
 	agent(*state, 1000, 12, 18);
 	assert_answer(*state, 1001, CORRELATE_UNKNOWN);
 }
 
-static void calls_one_after_the_other_keep_theirs(void **state)
+static void test_calls_one_after_the_other_keep_theirs(void **state)
 {
 	for (uint64_t i = 0; i < 100; i++)
 		agent(*state, (uint32_t)i, 10 * i + 2, 10 * i + 8);
@@ -107,7 +107,7 @@ static void calls_one_after_the_other_keep_theirs(void **state)
 		assert_number(*state, (uint32_t)i, i + 1);
 }
 
-static void threads_are_told_apart(void **state)
+static void test_threads_are_told_apart(void **state)
 {
 	struct correlate_span other = span(10, 20);
 
@@ -119,7 +119,7 @@ static void threads_are_told_apart(void **state)
 	assert_number(*state, 1000, 2);
 }
 
-static void processes_are_told_apart(void **state)
+static void test_processes_are_told_apart(void **state)
 {
 	struct correlate_span other = span(10, 20);
 	uint64_t number, begin_ns;
@@ -136,7 +136,7 @@ static void processes_are_told_apart(void **state)
 }
 
 /* The runtime's launches are not hooked where a driver is: the agent's call lies around. */
-static void the_drivers_launch_within_the_runtimes(void **state)
+static void test_the_drivers_launch_within_the_runtimes(void **state)
 {
 	agent(*state, 1000, 10, 30);
 	launch(*state, 12, 25, 4);
@@ -146,7 +146,7 @@ static void the_drivers_launch_within_the_runtimes(void **state)
 	assert_number(*state, 1001, 5);
 }
 
-static void a_getter_within_the_runtimes_launch_is_not_it(void **state)
+static void test_a_getter_within_the_runtimes_launch_is_not_it(void **state)
 {
 	agent(*state, 1000, 10, 30);
 	call(*state, 11, 12, 3);
@@ -155,7 +155,7 @@ static void a_getter_within_the_runtimes_launch_is_not_it(void **state)
 	assert_number(*state, 1000, 4);
 }
 
-static void runtime_and_driver_may_both_tell(void **state)
+static void test_runtime_and_driver_may_both_tell(void **state)
 {
 	agent(*state, 1000, 12, 18);
 	agent(*state, 1000, 11, 19);
@@ -163,14 +163,14 @@ static void runtime_and_driver_may_both_tell(void **state)
 	assert_number(*state, 1000, 7);
 }
 
-static void what_later_calls_have_passed_belongs_to_none(void **state)
+static void test_what_later_calls_have_passed_belongs_to_none(void **state)
 {
 	agent(*state, 1000, 12, 18);
 	call(*state, 20, 30, 7);
 	assert_answer(*state, 1000, CORRELATE_NONE);
 }
 
-static void a_copy_may_begin_when_the_call_around_it_did(void **state)
+static void test_a_copy_may_begin_when_the_call_around_it_did(void **state)
 {
 	uint64_t number, begin_ns;
 
@@ -184,7 +184,7 @@ static void a_copy_may_begin_when_the_call_around_it_did(void **state)
 
 /* ---- calls that were entered only ---------------------------------------------------------- */
 
-static void without_returns_it_is_the_latest_that_began_before(void **state)
+static void test_without_returns_it_is_the_latest_that_began_before(void **state)
 {
 	agent(*state, 1000, 12, 18);
 	agent(*state, 1001, 22, 28);
@@ -195,7 +195,7 @@ static void without_returns_it_is_the_latest_that_began_before(void **state)
 	assert_number(*state, 1001, 2);
 }
 
-static void the_last_one_entered_is_found_when_it_is_asked_for(void **state)
+static void test_the_last_one_entered_is_found_when_it_is_asked_for(void **state)
 {
 	uint64_t number;
 
@@ -209,7 +209,7 @@ static void the_last_one_entered_is_found_when_it_is_asked_for(void **state)
 
 /* ---- numbers before their calls ------------------------------------------------------------ */
 
-static void a_reserved_number_is_the_calls(void **state)
+static void test_a_reserved_number_is_the_calls(void **state)
 {
 	uint64_t number;
 
@@ -223,7 +223,7 @@ static void a_reserved_number_is_the_calls(void **state)
 	assert_int_equal(call(*state, 50, 900, 8), 7);
 }
 
-static void what_waits_tells_of_its_thread(void **state)
+static void test_what_waits_tells_of_its_thread(void **state)
 {
 	uint64_t begin_ns;
 	uint32_t tid;
@@ -238,7 +238,7 @@ static void what_waits_tells_of_its_thread(void **state)
 		correlate_waits(*state, (struct correlate_id){ AGENT, 1001 }, &tid, &begin_ns));
 }
 
-static void with_nothing_reserved_it_belongs_to_none(void **state)
+static void test_with_nothing_reserved_it_belongs_to_none(void **state)
 {
 	uint64_t number;
 
@@ -250,7 +250,7 @@ static void with_nothing_reserved_it_belongs_to_none(void **state)
 
 /* ---- bounds -------------------------------------------------------------------------------- */
 
-static void ids_that_wrap_are_new_calls(void **state)
+static void test_ids_that_wrap_are_new_calls(void **state)
 {
 	agent(*state, UINT32_MAX, 12, 18);
 	call(*state, 10, 20, 1);
@@ -262,7 +262,7 @@ static void ids_that_wrap_are_new_calls(void **state)
 	assert_number(*state, UINT32_MAX, 3);
 }
 
-static void a_hundred_thousand_calls_are_remembered(void **state)
+static void test_a_hundred_thousand_calls_are_remembered(void **state)
 {
 	size_t lost = 0;
 
@@ -279,7 +279,7 @@ static void a_hundred_thousand_calls_are_remembered(void **state)
 	assert_in_range(lost, 0, 100);
 }
 
-static void what_waits_in_vain_makes_room(void **state)
+static void test_what_waits_in_vain_makes_room(void **state)
 {
 	for (uint64_t i = 0; i < 140000; i++)
 		agent(*state, (uint32_t)i, 5 * i + 2, 5 * i + 4);
@@ -289,7 +289,7 @@ static void what_waits_in_vain_makes_room(void **state)
 	assert_number(*state, 139999, 1);
 }
 
-static void what_waits_for_a_second_waits_in_vain(void **state)
+static void test_what_waits_for_a_second_waits_in_vain(void **state)
 {
 	agent(*state, 1, 12, 18);
 	agent(*state, 2, 500012, 500018);
@@ -298,7 +298,7 @@ static void what_waits_for_a_second_waits_in_vain(void **state)
 	assert_answer(*state, 2, CORRELATE_WAITS);
 }
 
-static void a_process_that_ended_is_forgotten(void **state)
+static void test_a_process_that_ended_is_forgotten(void **state)
 {
 	agent(*state, 1000, 12, 18);
 	call(*state, 10, 20, 7);
@@ -308,7 +308,7 @@ static void a_process_that_ended_is_forgotten(void **state)
 	assert_answer(*state, 1001, CORRELATE_WAITS);
 }
 
-static void what_a_new_program_did_is_kept(void **state)
+static void test_what_a_new_program_did_is_kept(void **state)
 {
 	agent(*state, 1000, 12, 18);
 	call(*state, 10, 20, 7);
@@ -322,7 +322,7 @@ static void what_a_new_program_did_is_kept(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 
 /* A process can tell of calls that never come, in all its threads. */
-static void what_waits_has_a_bound(void **state)
+static void test_what_waits_has_a_bound(void **state)
 {
 	struct correlate *c = *state;
 	size_t before = mallinfo2().uordblks;
@@ -358,29 +358,29 @@ static void what_waits_has_a_bound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_call_that_came_before_the_agent_told),
-		TEST(a_call_that_comes_after_the_agent_told),
-		TEST(a_number_that_nobody_told_of_is_unknown),
-		TEST(calls_one_after_the_other_keep_theirs),
-		TEST(threads_are_told_apart),
-		TEST(processes_are_told_apart),
-		TEST(the_drivers_launch_within_the_runtimes),
-		TEST(a_getter_within_the_runtimes_launch_is_not_it),
-		TEST(runtime_and_driver_may_both_tell),
-		TEST(what_later_calls_have_passed_belongs_to_none),
-		TEST(a_copy_may_begin_when_the_call_around_it_did),
-		TEST(without_returns_it_is_the_latest_that_began_before),
-		TEST(the_last_one_entered_is_found_when_it_is_asked_for),
-		TEST(a_reserved_number_is_the_calls),
-		TEST(what_waits_tells_of_its_thread),
-		TEST(with_nothing_reserved_it_belongs_to_none),
-		TEST(ids_that_wrap_are_new_calls),
-		TEST(a_hundred_thousand_calls_are_remembered),
-		TEST(what_waits_in_vain_makes_room),
-		TEST(what_waits_for_a_second_waits_in_vain),
-		TEST(a_process_that_ended_is_forgotten),
-		TEST(what_a_new_program_did_is_kept),
-		TEST(what_waits_has_a_bound),
+		TEST(test_a_call_that_came_before_the_agent_told),
+		TEST(test_a_call_that_comes_after_the_agent_told),
+		TEST(test_a_number_that_nobody_told_of_is_unknown),
+		TEST(test_calls_one_after_the_other_keep_theirs),
+		TEST(test_threads_are_told_apart),
+		TEST(test_processes_are_told_apart),
+		TEST(test_the_drivers_launch_within_the_runtimes),
+		TEST(test_a_getter_within_the_runtimes_launch_is_not_it),
+		TEST(test_runtime_and_driver_may_both_tell),
+		TEST(test_what_later_calls_have_passed_belongs_to_none),
+		TEST(test_a_copy_may_begin_when_the_call_around_it_did),
+		TEST(test_without_returns_it_is_the_latest_that_began_before),
+		TEST(test_the_last_one_entered_is_found_when_it_is_asked_for),
+		TEST(test_a_reserved_number_is_the_calls),
+		TEST(test_what_waits_tells_of_its_thread),
+		TEST(test_with_nothing_reserved_it_belongs_to_none),
+		TEST(test_ids_that_wrap_are_new_calls),
+		TEST(test_a_hundred_thousand_calls_are_remembered),
+		TEST(test_what_waits_in_vain_makes_room),
+		TEST(test_what_waits_for_a_second_waits_in_vain),
+		TEST(test_a_process_that_ended_is_forgotten),
+		TEST(test_what_a_new_program_did_is_kept),
+		TEST(test_what_waits_has_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void assert_plans(enum api_abi abi, const struct expectation *list, size_
 
 #define ASSERT_PLANS(abi, list) assert_plans(abi, list, sizeof(list) / sizeof(*(list)))
 
-static void x86_64_launches(void **state)
+static void test_x86_64_launches(void **state)
 {
 	static const struct expectation list[] = {
 		/* f gx gy gz bx by | bz shmem stream params extra */
@@ -77,7 +77,7 @@ static void x86_64_launches(void **state)
 	ASSERT_PLANS(ABI_X86_64, list);
 }
 
-static void aarch64_launches(void **state)
+static void test_aarch64_launches(void **state)
 {
 	static const struct expectation list[] = {
 		/* f gx gy gz bx by bz shmem | stream params extra */
@@ -94,7 +94,7 @@ static void aarch64_launches(void **state)
 	ASSERT_PLANS(ABI_AARCH64, list);
 }
 
-static void outputs_are_read_through_their_registers(void **state)
+static void test_outputs_are_read_through_their_registers(void **state)
 {
 	static const struct expectation list[] = {
 		{ "cuMemAlloc_v2", "regs 2 stack 0 out 0/8" },
@@ -112,7 +112,7 @@ static void outputs_are_read_through_their_registers(void **state)
 	ASSERT_PLANS(ABI_AARCH64, list);
 }
 
-static void names_of_kernels_are_tied_to_handles(void **state)
+static void test_names_of_kernels_are_tied_to_handles(void **state)
 {
 	static const struct expectation list[] = {
 		{ "cuModuleGetFunction", "regs 3 stack 0 out 0/8 string 2" },
@@ -130,7 +130,7 @@ static void names_of_kernels_are_tied_to_handles(void **state)
 	ASSERT_PLANS(ABI_AARCH64, list);
 }
 
-static void copy_structs_are_recorded_whole(void **state)
+static void test_copy_structs_are_recorded_whole(void **state)
 {
 	static const struct expectation list[] = {
 		{ "cuMemcpy2D_v2", "regs 1 stack 0 blob 0*16" },
@@ -145,7 +145,7 @@ static void copy_structs_are_recorded_whole(void **state)
 	ASSERT_PLANS(ABI_AARCH64, list);
 }
 
-static void later_arguments_are_on_the_stack(void **state)
+static void test_later_arguments_are_on_the_stack(void **state)
 {
 	static const struct expectation x86[] = {
 		{ "cudaMemcpy2D", "regs 6 stack 1" },
@@ -163,7 +163,7 @@ static void later_arguments_are_on_the_stack(void **state)
 }
 
 /* cudaExtent, cudaPitchedPtr, IPC handles: on the stack here, behind a hidden pointer there. */
-static void large_structs_by_value(void **state)
+static void test_large_structs_by_value(void **state)
 {
 	static const struct expectation x86[] = {
 		{ "cudaMalloc3D", "regs 0 stack 3 out 0/8 blob 0*2 on return" },
@@ -202,7 +202,7 @@ static void assert_place(const struct api *api, enum api_abi abi, size_t i, enum
 }
 
 /* No CUDA function does this, but the two ABIs part here. */
-static void a_dim3_that_does_not_fit_goes_to_the_stack_whole(void **state)
+static void test_a_dim3_that_does_not_fit_goes_to_the_stack_whole(void **state)
 {
 	struct api x86 = parse("a:int b:int c:int d:int e:int g:grid z:int");
 	struct api arm = parse("a:int b:int c:int d:int e:int h:int i:int g:grid z:int");
@@ -215,7 +215,7 @@ static void a_dim3_that_does_not_fit_goes_to_the_stack_whole(void **state)
 	assert_place(&arm, ABI_AARCH64, 10, IN_STACK, 16); /* no register after that */
 }
 
-static void a_dim3_lies_in_two_registers(void **state)
+static void test_a_dim3_lies_in_two_registers(void **state)
 {
 	struct api api = parse("a:addr g:grid z:int");
 
@@ -225,7 +225,7 @@ static void a_dim3_lies_in_two_registers(void **state)
 	assert_place(&api, ABI_X86_64, 4, IN_REG, 24);
 }
 
-static void what_is_out_of_reach_is_nowhere(void **state)
+static void test_what_is_out_of_reach_is_nowhere(void **state)
 {
 	struct api many = parse("a:int b:int c:int d:int e:int f:int g:int h:int i:int j:int k:int "
 	                        "l:int");
@@ -240,7 +240,7 @@ static void what_is_out_of_reach_is_nowhere(void **state)
 }
 
 /* The fields of a hook's cookie have no more bits than this. */
-static void every_plan_is_within_the_limits(void **state)
+static void test_every_plan_is_within_the_limits(void **state)
 {
 	const struct api_row *tables[] = { driver_rows, runtime_rows };
 	const size_t counts[] = { n_driver_rows, n_runtime_rows };
@@ -260,17 +260,17 @@ static void every_plan_is_within_the_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(x86_64_launches),
-		cmocka_unit_test(aarch64_launches),
-		cmocka_unit_test(outputs_are_read_through_their_registers),
-		cmocka_unit_test(names_of_kernels_are_tied_to_handles),
-		cmocka_unit_test(copy_structs_are_recorded_whole),
-		cmocka_unit_test(later_arguments_are_on_the_stack),
-		cmocka_unit_test(large_structs_by_value),
-		cmocka_unit_test(a_dim3_that_does_not_fit_goes_to_the_stack_whole),
-		cmocka_unit_test(a_dim3_lies_in_two_registers),
-		cmocka_unit_test(what_is_out_of_reach_is_nowhere),
-		cmocka_unit_test(every_plan_is_within_the_limits),
+		cmocka_unit_test(test_x86_64_launches),
+		cmocka_unit_test(test_aarch64_launches),
+		cmocka_unit_test(test_outputs_are_read_through_their_registers),
+		cmocka_unit_test(test_names_of_kernels_are_tied_to_handles),
+		cmocka_unit_test(test_copy_structs_are_recorded_whole),
+		cmocka_unit_test(test_later_arguments_are_on_the_stack),
+		cmocka_unit_test(test_large_structs_by_value),
+		cmocka_unit_test(test_a_dim3_that_does_not_fit_goes_to_the_stack_whole),
+		cmocka_unit_test(test_a_dim3_lies_in_two_registers),
+		cmocka_unit_test(test_what_is_out_of_reach_is_nowhere),
+		cmocka_unit_test(test_every_plan_is_within_the_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static uint64_t xy(uint32_t x, uint32_t y)
 
 /* ---- launches ------------------------------------------------------------------------------ */
 
-static void driver_launch_has_its_tail_on_the_stack(void **state)
+static void test_driver_launch_has_its_tail_on_the_stack(void **state)
 {
 	struct api_raw raw = {
 		.reg = { 0xf00, GARBAGE | 196, GARBAGE | 2, GARBAGE | 3, GARBAGE | 256,
@@ -45,7 +45,7 @@ static void driver_launch_has_its_tail_on_the_stack(void **state)
 	assert_launch(&call);
 }
 
-static void driver_launch_on_aarch64(void **state)
+static void test_driver_launch_on_aarch64(void **state)
 {
 	struct api_raw raw = {
 		.reg = { 0xf00, GARBAGE | 196, GARBAGE | 2, GARBAGE | 3, GARBAGE | 256, GARBAGE | 4,
@@ -58,7 +58,7 @@ static void driver_launch_on_aarch64(void **state)
 	assert_int_equal(arg("cuLaunchKernel", &call, "kernelParams"), 0x7ffd0000);
 }
 
-static void runtime_launch_has_dims_in_two_registers_each(void **state)
+static void test_runtime_launch_has_dims_in_two_registers_each(void **state)
 {
 	struct api_raw raw = {
 		.reg = { 0xf00, xy(196, 2), GARBAGE | 3, xy(256, 4), GARBAGE | 5, 0x7ffd0000 },
@@ -75,7 +75,7 @@ static void runtime_launch_has_dims_in_two_registers_each(void **state)
 	}
 }
 
-static void runtime_launch_on_aarch64(void **state)
+static void test_runtime_launch_on_aarch64(void **state)
 {
 	struct api_raw raw = { .reg = { 0xf00, xy(196, 2), GARBAGE | 3, xy(256, 4), GARBAGE | 5,
 		                        0x7ffd0000, 4096, 0x57 } };
@@ -84,7 +84,7 @@ static void runtime_launch_on_aarch64(void **state)
 	assert_launch(&call);
 }
 
-static void extended_launches_have_a_struct(void **state)
+static void test_extended_launches_have_a_struct(void **state)
 {
 	struct api_raw driver = {
 		.reg = { 0x7ffd1000, 0xf00, 0x7ffd0000, 0 },
@@ -101,7 +101,7 @@ static void extended_launches_have_a_struct(void **state)
 	assert_launch(&call);
 }
 
-static void a_struct_that_could_not_be_read_leaves_zeros(void **state)
+static void test_a_struct_that_could_not_be_read_leaves_zeros(void **state)
 {
 	struct api_raw raw = {
 		.reg = { 0x7ffd1000, 0xf00, 0, 0 },
@@ -116,7 +116,7 @@ static void a_struct_that_could_not_be_read_leaves_zeros(void **state)
 	assert_int_equal(call.stream, 0);
 }
 
-static void old_launches_have_flat_grids(void **state)
+static void test_old_launches_have_flat_grids(void **state)
 {
 	struct api_raw raw = { .reg = { 0xf00, 12, 34, 0x57 } };
 	struct api_call call = decode_x86("cuLaunchGridAsync", raw);
@@ -128,7 +128,7 @@ static void old_launches_have_flat_grids(void **state)
 	assert_false(call.has_stream);
 }
 
-static void graph_launch_has_its_graph_and_stream(void **state)
+static void test_graph_launch_has_its_graph_and_stream(void **state)
 {
 	struct api_call call =
 		decode_x86("cudaGraphLaunch", (struct api_raw){ .reg = { 0xe0, 0x57 } });
@@ -139,7 +139,7 @@ static void graph_launch_has_its_graph_and_stream(void **state)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-static void allocation_has_address_and_bytes(void **state)
+static void test_allocation_has_address_and_bytes(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 1 << 20, 0x57 },
 		               .out = { 0x7f12c0000000 },
@@ -156,7 +156,7 @@ static void allocation_has_address_and_bytes(void **state)
 	assert_int_equal(api_memory(api_find("cudaMallocAsync")), MEMORY_ASYNC);
 }
 
-static void failed_allocation_has_bytes_and_no_address(void **state)
+static void test_failed_allocation_has_bytes_and_no_address(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 1ull << 40 }, .out = { UNUSED } };
 	struct api_call call = decode_x86("cudaMalloc", raw);
@@ -165,7 +165,7 @@ static void failed_allocation_has_bytes_and_no_address(void **state)
 	assert_int_equal(call.bytes, 1ull << 40);
 }
 
-static void cuda_3_allocation_is_32_bits_wide(void **state)
+static void test_cuda_3_allocation_is_32_bits_wide(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, GARBAGE | 512 },
 		               .out = { GARBAGE | 0x1000 },
@@ -176,7 +176,7 @@ static void cuda_3_allocation_is_32_bits_wide(void **state)
 	assert_int_equal(call.bytes, 512);
 }
 
-static void pitched_allocation_counts_the_padding(void **state)
+static void test_pitched_allocation_counts_the_padding(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 0x7ffd0008, 1000, 16 },
 		               .out = { 0x7f00, 1024 },
@@ -192,7 +192,7 @@ static void pitched_allocation_counts_the_padding(void **state)
 	assert_int_equal(call.bytes, 1000 * 16);
 }
 
-static void allocation_in_three_dimensions(void **state)
+static void test_allocation_in_three_dimensions(void **state)
 {
 	struct api_raw x86 = { .reg = { 0x7ffd0000 },
 		               .stack = { 1000, 16, 4 },
@@ -217,7 +217,7 @@ static void allocation_in_three_dimensions(void **state)
 	assert_int_equal(call.bytes, 1000 * 16 * 4);
 }
 
-static void array_bytes_come_from_its_format(void **state)
+static void test_array_bytes_come_from_its_format(void **state)
 {
 	struct api_raw runtime = { .reg = { 0x7ffd0000, 0x7ffd0040, 64, 32, 0 },
 		                   .out = { 0xa0 },
@@ -243,7 +243,7 @@ static void array_bytes_come_from_its_format(void **state)
 	assert_int_equal(call.bytes, 0);
 }
 
-static void mipmaps_add_their_levels(void **state)
+static void test_mipmaps_add_their_levels(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 0x7ffd0040, 3 },
 		               .out = { 0xa0 },
@@ -258,7 +258,7 @@ static void mipmaps_add_their_levels(void **state)
 	assert_int_equal(call.bytes, 4 * (2048 + 512 + 128 + 32 + 8 + 2 + 26));
 }
 
-static void a_structs_depth_that_is_not_recorded_leaves_bytes_unknown(void **state)
+static void test_a_structs_depth_that_is_not_recorded_leaves_bytes_unknown(void **state)
 {
 	struct api_raw raw = { .reg = { 0, 0x57 }, .stack = { 0x7f00, 1024, 1000, 16, 1000, 16 } };
 	struct api_call call = decode_x86("cudaMemset3DAsync", raw);
@@ -268,7 +268,7 @@ static void a_structs_depth_that_is_not_recorded_leaves_bytes_unknown(void **sta
 	assert_int_equal(call.stream, 0x57);
 }
 
-static void frees_have_the_address(void **state)
+static void test_frees_have_the_address(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7f12c0000000, 0x57 } };
 	static const char *const symbols[] = {
@@ -284,7 +284,7 @@ static void frees_have_the_address(void **state)
 	}
 }
 
-static void registered_host_memory_is_an_allocation(void **state)
+static void test_registered_host_memory_is_an_allocation(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7f0012340000, 4096, 0 } };
 	struct api_call call = decode_x86("cudaHostRegister", raw);
@@ -294,7 +294,7 @@ static void registered_host_memory_is_an_allocation(void **state)
 	assert_int_equal(call.bytes, 4096);
 }
 
-static void virtual_memory_is_told_from_physical(void **state)
+static void test_virtual_memory_is_told_from_physical(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 2 << 20 }, .out = { 0xb0 }, .out_valid = true };
 	struct api_call call = decode_x86("cuMemCreate", raw);
@@ -308,7 +308,7 @@ static void virtual_memory_is_told_from_physical(void **state)
 
 /* ---- the rest ------------------------------------------------------------------------------ */
 
-static void streams_and_events(void **state)
+static void test_streams_and_events(void **state)
 {
 	struct api_raw made = { .reg = { 0x7ffd0000, 1 }, .out = { 0x57 }, .out_valid = true };
 	struct api_raw raw = { .reg = { 0xe1, 0x57 } };
@@ -328,7 +328,7 @@ static void streams_and_events(void **state)
 	assert_int_equal(call.stream, 0);
 }
 
-static void captures_begin_and_end_on_a_stream(void **state)
+static void test_captures_begin_and_end_on_a_stream(void **state)
 {
 	struct api_raw raw = { .reg = { 0x57, 0x7ffd0000 }, .out = { 0x9a }, .out_valid = true };
 	struct api_call call = decode_x86("cudaStreamEndCapture", raw);
@@ -340,7 +340,7 @@ static void captures_begin_and_end_on_a_stream(void **state)
 	assert_int_equal(decode_x86("cuStreamBeginCapture_v2", raw).stream, 0x57);
 }
 
-static void names_of_kernels_go_to_handles(void **state)
+static void test_names_of_kernels_go_to_handles(void **state)
 {
 	struct api_raw named = { .reg = { 0x7ffd0000, 0x3d, 0x4000 },
 		                 .out = { 0xf00 },
@@ -361,7 +361,7 @@ static void names_of_kernels_go_to_handles(void **state)
 	assert_int_equal(call.handle, 0xc0de);
 }
 
-static void small_values_are_cut_and_signed(void **state)
+static void test_small_values_are_cut_and_signed(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 1, GARBAGE | 0xfffffffb }, /* priority -5 */
 		               .out = { 0x57 },
@@ -377,7 +377,7 @@ static void small_values_are_cut_and_signed(void **state)
 }
 
 /* A class of calls that moves nothing must not look as if it did. */
-static void hints_move_no_bytes(void **state)
+static void test_hints_move_no_bytes(void **state)
 {
 	struct api_raw raw = { .reg = { 0x1000, 4096, 0, 0x57 } };
 	struct api_call call = decode_x86("cuMemPrefetchAsync", raw);
@@ -388,7 +388,7 @@ static void hints_move_no_bytes(void **state)
 	assert_int_equal(arg("cuMemPrefetchAsync", &call, "count"), 4096);
 }
 
-static void any_words_decode(void **state)
+static void test_any_words_decode(void **state)
 {
 	const struct api_row *tables[] = { driver_rows, runtime_rows };
 	const size_t counts[] = { n_driver_rows, n_runtime_rows };
@@ -409,31 +409,31 @@ static void any_words_decode(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(driver_launch_has_its_tail_on_the_stack),
-		cmocka_unit_test(driver_launch_on_aarch64),
-		cmocka_unit_test(runtime_launch_has_dims_in_two_registers_each),
-		cmocka_unit_test(runtime_launch_on_aarch64),
-		cmocka_unit_test(extended_launches_have_a_struct),
-		cmocka_unit_test(a_struct_that_could_not_be_read_leaves_zeros),
-		cmocka_unit_test(old_launches_have_flat_grids),
-		cmocka_unit_test(graph_launch_has_its_graph_and_stream),
-		cmocka_unit_test(allocation_has_address_and_bytes),
-		cmocka_unit_test(failed_allocation_has_bytes_and_no_address),
-		cmocka_unit_test(cuda_3_allocation_is_32_bits_wide),
-		cmocka_unit_test(pitched_allocation_counts_the_padding),
-		cmocka_unit_test(allocation_in_three_dimensions),
-		cmocka_unit_test(array_bytes_come_from_its_format),
-		cmocka_unit_test(mipmaps_add_their_levels),
-		cmocka_unit_test(a_structs_depth_that_is_not_recorded_leaves_bytes_unknown),
-		cmocka_unit_test(frees_have_the_address),
-		cmocka_unit_test(registered_host_memory_is_an_allocation),
-		cmocka_unit_test(virtual_memory_is_told_from_physical),
-		cmocka_unit_test(streams_and_events),
-		cmocka_unit_test(captures_begin_and_end_on_a_stream),
-		cmocka_unit_test(names_of_kernels_go_to_handles),
-		cmocka_unit_test(small_values_are_cut_and_signed),
-		cmocka_unit_test(hints_move_no_bytes),
-		cmocka_unit_test(any_words_decode),
+		cmocka_unit_test(test_driver_launch_has_its_tail_on_the_stack),
+		cmocka_unit_test(test_driver_launch_on_aarch64),
+		cmocka_unit_test(test_runtime_launch_has_dims_in_two_registers_each),
+		cmocka_unit_test(test_runtime_launch_on_aarch64),
+		cmocka_unit_test(test_extended_launches_have_a_struct),
+		cmocka_unit_test(test_a_struct_that_could_not_be_read_leaves_zeros),
+		cmocka_unit_test(test_old_launches_have_flat_grids),
+		cmocka_unit_test(test_graph_launch_has_its_graph_and_stream),
+		cmocka_unit_test(test_allocation_has_address_and_bytes),
+		cmocka_unit_test(test_failed_allocation_has_bytes_and_no_address),
+		cmocka_unit_test(test_cuda_3_allocation_is_32_bits_wide),
+		cmocka_unit_test(test_pitched_allocation_counts_the_padding),
+		cmocka_unit_test(test_allocation_in_three_dimensions),
+		cmocka_unit_test(test_array_bytes_come_from_its_format),
+		cmocka_unit_test(test_mipmaps_add_their_levels),
+		cmocka_unit_test(test_a_structs_depth_that_is_not_recorded_leaves_bytes_unknown),
+		cmocka_unit_test(test_frees_have_the_address),
+		cmocka_unit_test(test_registered_host_memory_is_an_allocation),
+		cmocka_unit_test(test_virtual_memory_is_told_from_physical),
+		cmocka_unit_test(test_streams_and_events),
+		cmocka_unit_test(test_captures_begin_and_end_on_a_stream),
+		cmocka_unit_test(test_names_of_kernels_go_to_handles),
+		cmocka_unit_test(test_small_values_are_cut_and_signed),
+		cmocka_unit_test(test_hints_move_no_bytes),
+		cmocka_unit_test(test_any_words_decode),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /* From hand-made words to what a call did: copies and sets. */
 #include "cuda_words.h"
 
-static void copies_have_the_direction_of_their_names(void **state)
+static void test_copies_have_the_direction_of_their_names(void **state)
 {
 	static const struct {
 		const char *symbol;
@@ -28,7 +28,7 @@ static void copies_have_the_direction_of_their_names(void **state)
 	}
 }
 
-static void runtime_copies_have_the_direction_of_their_kind(void **state)
+static void test_runtime_copies_have_the_direction_of_their_kind(void **state)
 {
 	static const enum api_direction directions[] = { DIRECTION_H2H,     DIRECTION_H2D,
 		                                         DIRECTION_D2H,     DIRECTION_D2D,
@@ -43,7 +43,7 @@ static void runtime_copies_have_the_direction_of_their_kind(void **state)
 	}
 }
 
-static void copies_between_devices(void **state)
+static void test_copies_between_devices(void **state)
 {
 	struct api_raw raw = { .reg = { 0x1000, 1, 0x2000, 0, 4096, 0x57 } };
 	struct api_call call = decode_x86("cudaMemcpyPeerAsync", raw);
@@ -54,7 +54,7 @@ static void copies_between_devices(void **state)
 	assert_int_equal(call.bytes, 4096);
 }
 
-static void copies_in_two_dimensions(void **state)
+static void test_copies_in_two_dimensions(void **state)
 {
 	struct api_raw raw = { .reg = { 0x1000, 1024, 0x2000, 2048, 1000, 16 },
 		               .stack = { 1, 0x57 } };
@@ -84,7 +84,7 @@ static struct api_call decode_memcpy2d(uint64_t from, uint64_t to)
 	return decode_x86("cuMemcpy2DAsync_v2", raw);
 }
 
-static void driver_structs_say_which_end_is_where(void **state)
+static void test_driver_structs_say_which_end_is_where(void **state)
 {
 	struct api_call call = decode_memcpy2d(HOST, DEVICE);
 
@@ -103,7 +103,7 @@ static void driver_structs_say_which_end_is_where(void **state)
 	assert_int_equal(decode_memcpy2d(UNIFIED, DEVICE).source, 0x12);
 }
 
-static void driver_copies_in_three_dimensions(void **state)
+static void test_driver_copies_in_three_dimensions(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000 }, .blob_valid = true };
 	struct api_call call;
@@ -125,7 +125,7 @@ static void driver_copies_in_three_dimensions(void **state)
 	assert_int_equal(call.bytes, 6000);
 }
 
-static void runtime_copies_in_three_dimensions(void **state)
+static void test_runtime_copies_in_three_dimensions(void **state)
 {
 	struct api_raw raw = { .reg = { 0x7ffd0000, 0x57 }, .blob_valid = true };
 	struct api_call call;
@@ -149,7 +149,7 @@ static void runtime_copies_in_three_dimensions(void **state)
 	assert_true(call.size_unknown);
 }
 
-static void a_copy_struct_that_could_not_be_read_has_no_direction(void **state)
+static void test_a_copy_struct_that_could_not_be_read_has_no_direction(void **state)
 {
 	struct api_call call =
 		decode_x86("cuMemcpy2D_v2", (struct api_raw){ .reg = { 0x7ffd0000 } });
@@ -159,7 +159,7 @@ static void a_copy_struct_that_could_not_be_read_has_no_direction(void **state)
 	assert_true(call.size_unknown);
 }
 
-static void a_batch_does_not_say_how_many_bytes(void **state)
+static void test_a_batch_does_not_say_how_many_bytes(void **state)
 {
 	struct api_call call = decode_x86("cuMemcpyBatchAsync",
 	                                  (struct api_raw){ .reg = { 0x1000, 0x2000, 0x3000, 4 } });
@@ -171,7 +171,7 @@ static void a_batch_does_not_say_how_many_bytes(void **state)
 	assert_false(call.size_unknown); /* it says so */
 }
 
-static void sets_count_words_of_their_width(void **state)
+static void test_sets_count_words_of_their_width(void **state)
 {
 	struct api_raw raw = { .reg = { 0x1000, 0xff, 100, 0x57 } };
 	struct api_raw raw_2d = { .reg = { 0x1000, 512, 0xff, 100, 8 } };
@@ -189,16 +189,16 @@ static void sets_count_words_of_their_width(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_have_the_direction_of_their_names),
-		cmocka_unit_test(runtime_copies_have_the_direction_of_their_kind),
-		cmocka_unit_test(copies_between_devices),
-		cmocka_unit_test(copies_in_two_dimensions),
-		cmocka_unit_test(driver_structs_say_which_end_is_where),
-		cmocka_unit_test(driver_copies_in_three_dimensions),
-		cmocka_unit_test(runtime_copies_in_three_dimensions),
-		cmocka_unit_test(a_copy_struct_that_could_not_be_read_has_no_direction),
-		cmocka_unit_test(a_batch_does_not_say_how_many_bytes),
-		cmocka_unit_test(sets_count_words_of_their_width),
+		cmocka_unit_test(test_copies_have_the_direction_of_their_names),
+		cmocka_unit_test(test_runtime_copies_have_the_direction_of_their_kind),
+		cmocka_unit_test(test_copies_between_devices),
+		cmocka_unit_test(test_copies_in_two_dimensions),
+		cmocka_unit_test(test_driver_structs_say_which_end_is_where),
+		cmocka_unit_test(test_driver_copies_in_three_dimensions),
+		cmocka_unit_test(test_runtime_copies_in_three_dimensions),
+		cmocka_unit_test(test_a_copy_struct_that_could_not_be_read_has_no_direction),
+		cmocka_unit_test(test_a_batch_does_not_say_how_many_bytes),
+		cmocka_unit_test(test_sets_count_words_of_their_width),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

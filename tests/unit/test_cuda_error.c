@@ -6,7 +6,7 @@
 
 #include "cuda/error.h"
 
-static void the_two_numberings_are_told_apart(void **state)
+static void test_the_two_numberings_are_told_apart(void **state)
 {
 	assert_string_equal(cuda_error_name(LAYER_RUNTIME, 0), "cudaSuccess");
 	assert_string_equal(cuda_error_name(LAYER_DRIVER, 0), "CUDA_SUCCESS");
@@ -17,7 +17,7 @@ static void the_two_numberings_are_told_apart(void **state)
 }
 
 /* Numbered one after the other, as an earlier tracer did, these come out wrong. */
-static void names_follow_the_gaps_in_the_numbers(void **state)
+static void test_names_follow_the_gaps_in_the_numbers(void **state)
 {
 	assert_string_equal(cuda_error_name(LAYER_RUNTIME, 12), "cudaErrorInvalidPitchValue");
 	assert_string_equal(cuda_error_name(LAYER_RUNTIME, 35), "cudaErrorInsufficientDriver");
@@ -33,7 +33,7 @@ static void names_follow_the_gaps_in_the_numbers(void **state)
 	assert_string_equal(cuda_error_name(LAYER_DRIVER, 719), "CUDA_ERROR_LAUNCH_FAILED");
 }
 
-static void numbers_without_a_name_have_none(void **state)
+static void test_numbers_without_a_name_have_none(void **state)
 {
 	assert_null(cuda_error_name(LAYER_RUNTIME, -1));
 	assert_null(cuda_error_name(LAYER_RUNTIME, 99));
@@ -41,7 +41,7 @@ static void numbers_without_a_name_have_none(void **state)
 	assert_null(cuda_error_name(LAYER_DRIVER, 123456));
 }
 
-static void not_ready_is_no_failure(void **state)
+static void test_not_ready_is_no_failure(void **state)
 {
 	assert_true(cuda_error_is_status(LAYER_RUNTIME, 600));
 	assert_true(cuda_error_is_status(LAYER_DRIVER, 600));
@@ -117,7 +117,7 @@ static int known(enum api_layer layer)
 	return count;
 }
 
-static void every_error_of_the_headers_has_its_name(void **state)
+static void test_every_error_of_the_headers_has_its_name(void **state)
 {
 	FILE *runtime = open_header("driver_types.h"), *driver = open_header("cuda.h");
 
@@ -141,11 +141,11 @@ static void every_error_of_the_headers_has_its_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_two_numberings_are_told_apart),
-		cmocka_unit_test(names_follow_the_gaps_in_the_numbers),
-		cmocka_unit_test(numbers_without_a_name_have_none),
-		cmocka_unit_test(not_ready_is_no_failure),
-		cmocka_unit_test(every_error_of_the_headers_has_its_name),
+		cmocka_unit_test(test_the_two_numberings_are_told_apart),
+		cmocka_unit_test(test_names_follow_the_gaps_in_the_numbers),
+		cmocka_unit_test(test_numbers_without_a_name_have_none),
+		cmocka_unit_test(test_not_ready_is_no_failure),
+		cmocka_unit_test(test_every_error_of_the_headers_has_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,12 +298,12 @@ static void check_table(struct headers *h, const struct api_row *rows, size_t co
 	assert_true(compared > least);
 }
 
-static void driver_rows_match_their_prototypes(void **state)
+static void test_driver_rows_match_their_prototypes(void **state)
 {
 	check_table(*state, driver_rows, n_driver_rows, 300);
 }
 
-static void runtime_rows_match_their_prototypes(void **state)
+static void test_runtime_rows_match_their_prototypes(void **state)
 {
 	check_table(*state, runtime_rows, n_runtime_rows, 190);
 }
@@ -311,8 +311,8 @@ static void runtime_rows_match_their_prototypes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(driver_rows_match_their_prototypes),
-		cmocka_unit_test(runtime_rows_match_their_prototypes),
+		cmocka_unit_test(test_driver_rows_match_their_prototypes),
+		cmocka_unit_test(test_runtime_rows_match_their_prototypes),
 	};
 
 	return cmocka_run_group_tests(tests, read_headers, free_headers);

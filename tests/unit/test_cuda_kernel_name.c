@@ -12,7 +12,7 @@ static void assert_demangles(const char *mangled, const char *expected)
 	free(name);
 }
 
-static void mangled_names_are_read(void **state)
+static void test_mangled_names_are_read(void **state)
 {
 	assert_demangles("_Z9vectorAddPKfS0_Pfi",
 	                 "vectorAdd(float const*, float const*, float*, int)");
@@ -22,7 +22,7 @@ static void mangled_names_are_read(void **state)
 	                 "(anonymous namespace)::anon(int*)");
 }
 
-static void plain_names_stay(void **state)
+static void test_plain_names_stay(void **state)
 {
 	assert_demangles("vectorAdd", "vectorAdd");
 	assert_demangles("triton_poi_fused_add_0", "triton_poi_fused_add_0");
@@ -31,7 +31,7 @@ static void plain_names_stay(void **state)
 	assert_demangles("", "");
 }
 
-static void host_stubs_stand_for_their_kernels(void **state)
+static void test_host_stubs_stand_for_their_kernels(void **state)
 {
 	const char *expected = "vectorAdd(float const*, float const*, float*, int)";
 
@@ -47,7 +47,7 @@ static void host_stubs_stand_for_their_kernels(void **state)
 	assert_demangles("__device_stub_plain", "plain");
 }
 
-static void broken_names_stay(void **state)
+static void test_broken_names_stay(void **state)
 {
 	static const char *const broken[] = {
 		"_Z",
@@ -66,7 +66,7 @@ static void broken_names_stay(void **state)
 }
 
 /* Of a stub whose length is wrong, what can be read. */
-static void a_stub_that_is_broken_inside_shows_the_inside(void **state)
+static void test_a_stub_that_is_broken_inside_shows_the_inside(void **state)
 {
 	assert_demangles("_ZL33__device_stub__Z9vectorAddPKfS0_PfiPKfS0_Pfi",
 	                 "_Z9vectorAddPKfS0_P");
@@ -87,7 +87,7 @@ static char *long_name(size_t len)
 	return name;
 }
 
-static void names_too_long_for_the_demangler_lose_their_arguments(void **state)
+static void test_names_too_long_for_the_demangler_lose_their_arguments(void **state)
 {
 	char *name = long_name(2000);
 
@@ -96,7 +96,7 @@ static void names_too_long_for_the_demangler_lose_their_arguments(void **state)
 }
 
 /* foo<A, A>, foo<that, that>, and so on: 2 to the power of `steps` letters. */
-static void names_that_explode_are_not_read(void **state)
+static void test_names_that_explode_are_not_read(void **state)
 {
 	char name[512] = "_Z1f1A3fooIS_S_E";
 
@@ -115,7 +115,7 @@ static void names_that_explode_are_not_read(void **state)
 	assert_demangles(name, name);
 }
 
-static void random_text_does_no_harm(void **state)
+static void test_random_text_does_no_harm(void **state)
 {
 	static const char alphabet[] = "_ZNLISEKPRTFfivjx0123456789device_stub__.$ ";
 	char text[64];
@@ -132,7 +132,7 @@ static void random_text_does_no_harm(void **state)
 	}
 }
 
-static void what_looks_like_a_kernel_is_plausible(void **state)
+static void test_what_looks_like_a_kernel_is_plausible(void **state)
 {
 	assert_true(kernel_name_plausible("vectorAdd"));
 	assert_true(kernel_name_plausible("_Z9vectorAddPKfS0_Pfi"));
@@ -142,7 +142,7 @@ static void what_looks_like_a_kernel_is_plausible(void **state)
 	assert_true(kernel_name_plausible("foo$bar.1"));
 }
 
-static void other_text_is_not(void **state)
+static void test_other_text_is_not(void **state)
 {
 	assert_false(kernel_name_plausible(""));
 	assert_false(kernel_name_plausible("two words"));
@@ -166,7 +166,7 @@ static void assert_base(const char *name, const char *expected)
 	assert_string_equal(base, expected);
 }
 
-static void base_names_have_no_types_scopes_or_arguments(void **state)
+static void test_base_names_have_no_types_scopes_or_arguments(void **state)
 {
 	assert_base("vectorAdd(float const*, int)", "vectorAdd");
 	assert_base("vectorAdd", "vectorAdd");
@@ -184,7 +184,7 @@ static void base_names_have_no_types_scopes_or_arguments(void **state)
 	assert_base("0x55d0", "0x55d0");
 }
 
-static void base_names_of_broken_ones_are_not_empty(void **state)
+static void test_base_names_of_broken_ones_are_not_empty(void **state)
 {
 	assert_base("", "");
 	assert_base("<<<<", "<<<<");
@@ -197,18 +197,18 @@ static void base_names_of_broken_ones_are_not_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mangled_names_are_read),
-		cmocka_unit_test(plain_names_stay),
-		cmocka_unit_test(host_stubs_stand_for_their_kernels),
-		cmocka_unit_test(broken_names_stay),
-		cmocka_unit_test(a_stub_that_is_broken_inside_shows_the_inside),
-		cmocka_unit_test(names_too_long_for_the_demangler_lose_their_arguments),
-		cmocka_unit_test(names_that_explode_are_not_read),
-		cmocka_unit_test(random_text_does_no_harm),
-		cmocka_unit_test(base_names_have_no_types_scopes_or_arguments),
-		cmocka_unit_test(base_names_of_broken_ones_are_not_empty),
-		cmocka_unit_test(what_looks_like_a_kernel_is_plausible),
-		cmocka_unit_test(other_text_is_not),
+		cmocka_unit_test(test_mangled_names_are_read),
+		cmocka_unit_test(test_plain_names_stay),
+		cmocka_unit_test(test_host_stubs_stand_for_their_kernels),
+		cmocka_unit_test(test_broken_names_stay),
+		cmocka_unit_test(test_a_stub_that_is_broken_inside_shows_the_inside),
+		cmocka_unit_test(test_names_too_long_for_the_demangler_lose_their_arguments),
+		cmocka_unit_test(test_names_that_explode_are_not_read),
+		cmocka_unit_test(test_random_text_does_no_harm),
+		cmocka_unit_test(test_base_names_have_no_types_scopes_or_arguments),
+		cmocka_unit_test(test_base_names_of_broken_ones_are_not_empty),
+		cmocka_unit_test(test_what_looks_like_a_kernel_is_plausible),
+		cmocka_unit_test(test_other_text_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,12 +21,12 @@ static void check_parses(const struct api_row *row)
 		fail_msg("%s: \"%s\"", row->name, row->spec);
 }
 
-static void every_spec_parses(void **state)
+static void test_every_spec_parses(void **state)
 {
 	each_row(check_parses);
 }
 
-static void wrong_specs_are_refused(void **state)
+static void test_wrong_specs_are_refused(void **state)
 {
 	static const char *const specs[] = {
 		"x",
@@ -60,7 +60,7 @@ static void check_found(const struct api_row *row)
 		fail_msg("%s is there twice", row->name);
 }
 
-static void every_row_is_found_by_its_name_once(void **state)
+static void test_every_row_is_found_by_its_name_once(void **state)
 {
 	each_row(check_found);
 }
@@ -71,7 +71,7 @@ static void check_symbol(const struct api_row *row)
 		fail_msg("%s", row->name);
 }
 
-static void every_row_is_a_symbol(void **state)
+static void test_every_row_is_a_symbol(void **state)
 {
 	each_row(check_symbol);
 }
@@ -92,7 +92,7 @@ static void check_reachable(const struct api_row *row)
 	}
 }
 
-static void all_that_is_counted_is_recorded(void **state)
+static void test_all_that_is_counted_is_recorded(void **state)
 {
 	each_row(check_reachable);
 }
@@ -132,12 +132,12 @@ static void check_op(const struct api_row *row)
 		fail_msg("%s: memory kind", row->name);
 }
 
-static void every_op_has_its_values(void **state)
+static void test_every_op_has_its_values(void **state)
 {
 	each_row(check_op);
 }
 
-static void symbols_are_told_from_other_names(void **state)
+static void test_symbols_are_told_from_other_names(void **state)
 {
 	assert_true(api_is_symbol("cuInit"));
 	assert_true(api_is_symbol("cudaMalloc"));
@@ -163,7 +163,7 @@ static void assert_same_row(const char *symbol, const char *name)
 	assert_string_equal(api->row->name, name);
 }
 
-static void variants_share_a_row(void **state)
+static void test_variants_share_a_row(void **state)
 {
 	assert_same_row("cuLaunchKernel_ptsz", "cuLaunchKernel");
 	assert_same_row("cudaMemcpyAsync_ptsz", "cudaMemcpyAsync");
@@ -174,7 +174,7 @@ static void variants_share_a_row(void **state)
 	assert_same_row("cudaEventElapsedTime_v2", "cudaEventElapsedTime");
 }
 
-static void versions_with_other_arguments_have_their_own(void **state)
+static void test_versions_with_other_arguments_have_their_own(void **state)
 {
 	assert_same_row("cuMemAlloc", "cuMemAlloc");
 	assert_same_row("cuMemAlloc_v2", "cuMemAlloc_v2");
@@ -183,7 +183,7 @@ static void versions_with_other_arguments_have_their_own(void **state)
 	assert_same_row("cuMemPrefetchAsync_v2_ptsz", "cuMemPrefetchAsync_v2");
 }
 
-static void versions_yet_to_come_have_none_but_are_filed(void **state)
+static void test_versions_yet_to_come_have_none_but_are_filed(void **state)
 {
 	assert_null(api_find("cuMemAlloc_v3"));
 	assert_null(api_find("cuCtxCreate_v5"));
@@ -194,7 +194,7 @@ static void versions_yet_to_come_have_none_but_are_filed(void **state)
 	assert_false(api_default_on("cuCtxGetDevice_v3"));
 }
 
-static void unknown_names_are_no_row(void **state)
+static void test_unknown_names_are_no_row(void **state)
 {
 	char longest[300];
 
@@ -211,7 +211,7 @@ static void unknown_names_are_no_row(void **state)
 	assert_null(api_find("cuMemAlloc_v99999999999999999999"));
 }
 
-static void getters_and_polls_are_off(void **state)
+static void test_getters_and_polls_are_off(void **state)
 {
 	static const char *const off[] = {
 		"cudaGetDevice",
@@ -256,7 +256,7 @@ static void getters_and_polls_are_off(void **state)
 			fail_msg("%s is on", off[i]);
 }
 
-static void what_tells_something_is_on(void **state)
+static void test_what_tells_something_is_on(void **state)
 {
 	static const char *const on[] = {
 		"cuLaunchKernel",
@@ -289,14 +289,14 @@ static void what_tells_something_is_on(void **state)
 }
 
 /* It jumps to cudaLaunchKernel: with both hooked, a launch would be two events. */
-static void cuda_13_launches_are_hooked_once(void **state)
+static void test_cuda_13_launches_are_hooked_once(void **state)
 {
 	assert_false(api_default_on("__cudaLaunchKernel"));
 	assert_false(api_default_on("__cudaLaunchKernel_ptsz"));
 	assert_true(api_default_on("cudaLaunchKernel"));
 }
 
-static void classes_are_guessed_from_names(void **state)
+static void test_classes_are_guessed_from_names(void **state)
 {
 	assert_int_equal(api_class("cuLaunchSomething"), CLASS_LAUNCH);
 	assert_int_equal(api_class("cudaMallocSomewhere"), CLASS_MEMORY);
@@ -311,7 +311,7 @@ static void classes_are_guessed_from_names(void **state)
 	assert_int_equal(api_class("cuProfilerStart"), CLASS_OTHER);
 }
 
-static void classes_are_parsed_from_what_they_print_as(void **state)
+static void test_classes_are_parsed_from_what_they_print_as(void **state)
 {
 	for (int cls = 0; cls < CLASS_COUNT; cls++)
 		assert_int_equal(api_class_parse(api_class_name(cls)), cls);
@@ -320,7 +320,7 @@ static void classes_are_parsed_from_what_they_print_as(void **state)
 	assert_int_equal(api_class_parse(""), -1);
 }
 
-static void every_direction_and_memory_has_a_name(void **state)
+static void test_every_direction_and_memory_has_a_name(void **state)
 {
 	for (int i = 0; i < DIRECTION_COUNT; i++)
 		assert_non_null(api_direction_name(i));
@@ -330,7 +330,7 @@ static void every_direction_and_memory_has_a_name(void **state)
 	assert_string_equal(api_memory_name(MEMORY_DEVICE), "device");
 }
 
-static void functions_without_a_status_are_known(void **state)
+static void test_functions_without_a_status_are_known(void **state)
 {
 	assert_true(api_returns_status("cudaMalloc"));
 	assert_true(api_returns_status("__cudaGetKernel"));
@@ -340,7 +340,7 @@ static void functions_without_a_status_are_known(void **state)
 }
 
 /* The names in the lines of the log format. */
-static void arguments_have_the_names_of_the_log_format(void **state)
+static void test_arguments_have_the_names_of_the_log_format(void **state)
 {
 	static const struct {
 		const char *symbol;
@@ -369,25 +369,25 @@ static void arguments_have_the_names_of_the_log_format(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_spec_parses),
-		cmocka_unit_test(wrong_specs_are_refused),
-		cmocka_unit_test(every_row_is_found_by_its_name_once),
-		cmocka_unit_test(every_row_is_a_symbol),
-		cmocka_unit_test(all_that_is_counted_is_recorded),
-		cmocka_unit_test(every_op_has_its_values),
-		cmocka_unit_test(symbols_are_told_from_other_names),
-		cmocka_unit_test(variants_share_a_row),
-		cmocka_unit_test(versions_with_other_arguments_have_their_own),
-		cmocka_unit_test(versions_yet_to_come_have_none_but_are_filed),
-		cmocka_unit_test(unknown_names_are_no_row),
-		cmocka_unit_test(getters_and_polls_are_off),
-		cmocka_unit_test(what_tells_something_is_on),
-		cmocka_unit_test(cuda_13_launches_are_hooked_once),
-		cmocka_unit_test(classes_are_guessed_from_names),
-		cmocka_unit_test(classes_are_parsed_from_what_they_print_as),
-		cmocka_unit_test(every_direction_and_memory_has_a_name),
-		cmocka_unit_test(functions_without_a_status_are_known),
-		cmocka_unit_test(arguments_have_the_names_of_the_log_format),
+		cmocka_unit_test(test_every_spec_parses),
+		cmocka_unit_test(test_wrong_specs_are_refused),
+		cmocka_unit_test(test_every_row_is_found_by_its_name_once),
+		cmocka_unit_test(test_every_row_is_a_symbol),
+		cmocka_unit_test(test_all_that_is_counted_is_recorded),
+		cmocka_unit_test(test_every_op_has_its_values),
+		cmocka_unit_test(test_symbols_are_told_from_other_names),
+		cmocka_unit_test(test_variants_share_a_row),
+		cmocka_unit_test(test_versions_with_other_arguments_have_their_own),
+		cmocka_unit_test(test_versions_yet_to_come_have_none_but_are_filed),
+		cmocka_unit_test(test_unknown_names_are_no_row),
+		cmocka_unit_test(test_getters_and_polls_are_off),
+		cmocka_unit_test(test_what_tells_something_is_on),
+		cmocka_unit_test(test_cuda_13_launches_are_hooked_once),
+		cmocka_unit_test(test_classes_are_guessed_from_names),
+		cmocka_unit_test(test_classes_are_parsed_from_what_they_print_as),
+		cmocka_unit_test(test_every_direction_and_memory_has_a_name),
+		cmocka_unit_test(test_functions_without_a_status_are_known),
+		cmocka_unit_test(test_arguments_have_the_names_of_the_log_format),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

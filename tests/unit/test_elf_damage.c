@@ -10,28 +10,28 @@ static int file_with(const char *text)
 	return reopen();
 }
 
-static void text_is_no_elf(void **state)
+static void test_text_is_no_elf(void **state)
 {
 	expect_answer(file_with("#!/bin/sh\necho this is a script that is longer than a header\n"),
 	              ELF_WHOLE, -ENOEXEC);
 }
 
-static void empty_file_is_no_elf(void **state)
+static void test_empty_file_is_no_elf(void **state)
 {
 	expect_answer(file_with(""), ELF_WHOLE, -ENOEXEC);
 }
 
-static void directory_is_no_elf(void **state)
+static void test_directory_is_no_elf(void **state)
 {
 	expect_answer(open(dir, O_RDONLY), ELF_WHOLE, -ENOEXEC);
 }
 
-static void object_file_is_no_module(void **state)
+static void test_object_file_is_no_module(void **state)
 {
 	expect_answer(build(driver, "-c"), ELF_WHOLE, -ENOEXEC);
 }
 
-static void file_of_32_bits_is_refused_with_the_reason(void **state)
+static void test_file_of_32_bits_is_refused_with_the_reason(void **state)
 {
 	int fd = build(driver, LIBRARY);
 	struct elf_file *file;
@@ -43,7 +43,7 @@ static void file_of_32_bits_is_refused_with_the_reason(void **state)
 	close(fd);
 }
 
-static void file_of_another_machine_is_refused(void **state)
+static void test_file_of_another_machine_is_refused(void **state)
 {
 	int fd = build(driver, LIBRARY);
 
@@ -51,7 +51,7 @@ static void file_of_another_machine_is_refused(void **state)
 	expect_answer(fd, ELF_WHOLE, -EPROTONOSUPPORT);
 }
 
-static void file_without_program_headers_is_damaged(void **state)
+static void test_file_without_program_headers_is_damaged(void **state)
 {
 	int fd = build(driver, LIBRARY);
 
@@ -59,7 +59,7 @@ static void file_without_program_headers_is_damaged(void **state)
 	expect_answer(fd, ELF_WHOLE, -EBADMSG);
 }
 
-static void cut_file_gives_an_answer_at_every_length(void **state)
+static void test_cut_file_gives_an_answer_at_every_length(void **state)
 {
 	int fd = build(driver, LIBRARY " -Wl,-z,max-page-size=64 -Wl,-z,noseparate-code");
 	struct stat st;
@@ -81,7 +81,7 @@ static void cut_file_gives_an_answer_at_every_length(void **state)
 }
 
 /* Its owner may do that at any time: with a mapping it would be SIGBUS. */
-static void file_that_shrinks_while_it_is_open_gives_nothing(void **state)
+static void test_file_that_shrinks_while_it_is_open_gives_nothing(void **state)
 {
 	int fd = build(marked, LIBRARY);
 	struct elf_file *file = open_module(dup(fd), ELF_DYNSYM_ONLY);
@@ -97,7 +97,7 @@ static void file_that_shrinks_while_it_is_open_gives_nothing(void **state)
 	close(fd);
 }
 
-static void symbol_table_larger_than_the_file_is_damaged(void **state)
+static void test_symbol_table_larger_than_the_file_is_damaged(void **state)
 {
 	int fd = build(runtime, PROGRAM);
 	struct stat st;
@@ -111,16 +111,16 @@ static void symbol_table_larger_than_the_file_is_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_is_no_elf),
-		cmocka_unit_test(empty_file_is_no_elf),
-		cmocka_unit_test(directory_is_no_elf),
-		cmocka_unit_test(object_file_is_no_module),
-		cmocka_unit_test(file_of_32_bits_is_refused_with_the_reason),
-		cmocka_unit_test(file_of_another_machine_is_refused),
-		cmocka_unit_test(file_without_program_headers_is_damaged),
-		cmocka_unit_test(cut_file_gives_an_answer_at_every_length),
-		cmocka_unit_test(file_that_shrinks_while_it_is_open_gives_nothing),
-		cmocka_unit_test(symbol_table_larger_than_the_file_is_damaged),
+		cmocka_unit_test(test_text_is_no_elf),
+		cmocka_unit_test(test_empty_file_is_no_elf),
+		cmocka_unit_test(test_directory_is_no_elf),
+		cmocka_unit_test(test_object_file_is_no_module),
+		cmocka_unit_test(test_file_of_32_bits_is_refused_with_the_reason),
+		cmocka_unit_test(test_file_of_another_machine_is_refused),
+		cmocka_unit_test(test_file_without_program_headers_is_damaged),
+		cmocka_unit_test(test_cut_file_gives_an_answer_at_every_length),
+		cmocka_unit_test(test_file_that_shrinks_while_it_is_open_gives_nothing),
+		cmocka_unit_test(test_symbol_table_larger_than_the_file_is_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -20,17 +20,17 @@ static void expect_driver(int fd)
 	elf_file_free(file);
 }
 
-static void driver_is_found_by_gnu_hash(void **state)
+static void test_driver_is_found_by_gnu_hash(void **state)
 {
 	expect_driver(build(driver, LIBRARY " -Wl,--hash-style=gnu"));
 }
 
-static void driver_is_found_by_sysv_hash(void **state)
+static void test_driver_is_found_by_sysv_hash(void **state)
 {
 	expect_driver(build(driver, LIBRARY " -Wl,--hash-style=sysv"));
 }
 
-static void driver_is_found_with_both_hashes(void **state)
+static void test_driver_is_found_with_both_hashes(void **state)
 {
 	expect_driver(build(driver, LIBRARY " -Wl,--hash-style=both"));
 }
@@ -60,7 +60,7 @@ static void hide_dynamic(int fd, int64_t tag)
 	}
 }
 
-static void driver_without_a_hash_table_is_found(void **state)
+static void test_driver_without_a_hash_table_is_found(void **state)
 {
 	int fd = build(driver, LIBRARY " -Wl,--hash-style=gnu");
 
@@ -68,7 +68,7 @@ static void driver_without_a_hash_table_is_found(void **state)
 	expect_driver(fd);
 }
 
-static void library_without_a_hash_table_is_no_module(void **state)
+static void test_library_without_a_hash_table_is_no_module(void **state)
 {
 	int fd = build("int xcuInitx(void) { return 1; }", LIBRARY " -s -Wl,--hash-style=gnu");
 
@@ -76,12 +76,12 @@ static void library_without_a_hash_table_is_no_module(void **state)
 	expect_answer(fd, ELF_WHOLE, 1);
 }
 
-static void stripped_driver_is_found(void **state)
+static void test_stripped_driver_is_found(void **state)
 {
 	expect_driver(build(driver, LIBRARY " -s"));
 }
 
-static void driver_without_section_headers_is_found(void **state)
+static void test_driver_without_section_headers_is_found(void **state)
 {
 	Elf64_Ehdr header;
 	int fd = build(driver, LIBRARY);
@@ -93,7 +93,7 @@ static void driver_without_section_headers_is_found(void **state)
 	expect_driver(fd);
 }
 
-static void driver_with_wrong_section_headers_is_found(void **state)
+static void test_driver_with_wrong_section_headers_is_found(void **state)
 {
 	Elf64_Ehdr header;
 	int fd = build(driver, LIBRARY);
@@ -104,12 +104,12 @@ static void driver_with_wrong_section_headers_is_found(void **state)
 	expect_driver(fd);
 }
 
-static void cu_init_alone_makes_no_driver(void **state)
+static void test_cu_init_alone_makes_no_driver(void **state)
 {
 	expect_answer(build("int cuInit(int n) { return n; }", LIBRARY " -s"), ELF_WHOLE, 1);
 }
 
-static void driver_called_but_not_defined_makes_no_driver(void **state)
+static void test_driver_called_but_not_defined_makes_no_driver(void **state)
 {
 	expect_answer(build("int cuInit(int); int cuLaunchKernel(int);\n"
 	                    "int f(void) { return cuInit(0) + cuLaunchKernel(1); }",
@@ -117,14 +117,14 @@ static void driver_called_but_not_defined_makes_no_driver(void **state)
 	              ELF_WHOLE, 1);
 }
 
-static void driver_functions_hidden_from_others_make_no_driver(void **state)
+static void test_driver_functions_hidden_from_others_make_no_driver(void **state)
 {
 	int fd = build(driver, LIBRARY " -fvisibility=hidden");
 
 	expect_answer(fd, ELF_WHOLE, 1);
 }
 
-static void other_libraries_of_the_toolkit_are_no_modules(void **state)
+static void test_other_libraries_of_the_toolkit_are_no_modules(void **state)
 {
 	expect_answer(build("int cufftExecC2C(void) { return 1; }\n"
 	                    "int cublasCreate_v2(void) { return 2; }\n"
@@ -150,13 +150,13 @@ static void expect_runtime(int fd, enum elf_depth depth)
 	elf_file_free(file);
 }
 
-static void shared_runtime_is_found(void **state)
+static void test_shared_runtime_is_found(void **state)
 {
 	expect_runtime(build(runtime, LIBRARY " -s"), ELF_DYNSYM_ONLY);
 }
 
 /* With so many symbols that a wrong hash leads to a wrong bucket. */
-static void runtime_functions_are_found_among_many(void **state)
+static void test_runtime_functions_are_found_among_many(void **state)
 {
 	struct buf source = { 0 };
 
@@ -168,13 +168,13 @@ static void runtime_functions_are_found_among_many(void **state)
 	buf_free(&source);
 }
 
-static void versioned_runtime_has_plain_names(void **state)
+static void test_versioned_runtime_has_plain_names(void **state)
 {
 	write_file(in_dir("map"), "libcudart.so.13 { cuda*; __cuda*; };");
 	expect_runtime(build(runtime, LIBRARY " -s -Wl,--version-script=map"), ELF_DYNSYM_ONLY);
 }
 
-static void every_version_of_a_function_is_found(void **state)
+static void test_every_version_of_a_function_is_found(void **state)
 {
 	struct elf_file *file;
 
@@ -190,12 +190,12 @@ static void every_version_of_a_function_is_found(void **state)
 	elf_file_free(file);
 }
 
-static void static_runtime_in_a_program_is_found(void **state)
+static void test_static_runtime_in_a_program_is_found(void **state)
 {
 	expect_runtime(build(runtime, PROGRAM), ELF_SMALL_SYMTAB);
 }
 
-static void static_runtime_in_a_dynamic_program_is_found(void **state)
+static void test_static_runtime_in_a_dynamic_program_is_found(void **state)
 {
 	expect_runtime(build(runtime, "-pie -fPIE -nostdlib -Wl,-e,start "
 	                              "-Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2"),
@@ -203,14 +203,14 @@ static void static_runtime_in_a_dynamic_program_is_found(void **state)
 }
 
 /* As nvcc's default leaves it in an executable: the calls are local symbols. */
-static void local_symbols_of_a_static_runtime_are_found(void **state)
+static void test_local_symbols_of_a_static_runtime_are_found(void **state)
 {
 	build(runtime, PROGRAM);
 	run("objcopy -L cudaLaunchKernel -L cudaMalloc a.out");
 	expect_runtime(reopen(), ELF_SMALL_SYMTAB);
 }
 
-static void versions_in_symtab_are_taken_off(void **state)
+static void test_versions_in_symtab_are_taken_off(void **state)
 {
 	build(runtime, PROGRAM);
 	run("objcopy --redefine-sym cudaLaunchKernel=cudaLaunchKernel@@libcudart.so.13 "
@@ -218,19 +218,19 @@ static void versions_in_symtab_are_taken_off(void **state)
 	expect_runtime(reopen(), ELF_SMALL_SYMTAB);
 }
 
-static void stripped_static_runtime_is_not_found(void **state)
+static void test_stripped_static_runtime_is_not_found(void **state)
 {
 	build(runtime, PROGRAM);
 	run("strip a.out");
 	expect_answer(reopen(), ELF_WHOLE, 1);
 }
 
-static void symtab_is_left_alone_when_told(void **state)
+static void test_symtab_is_left_alone_when_told(void **state)
 {
 	expect_answer(build(runtime, PROGRAM), ELF_DYNSYM_ONLY, 2);
 }
 
-static void large_symtab_is_read_only_when_told(void **state)
+static void test_large_symtab_is_read_only_when_told(void **state)
 {
 	int fd = build(runtime, PROGRAM);
 
@@ -239,7 +239,7 @@ static void large_symtab_is_read_only_when_told(void **state)
 	expect_runtime(fd, ELF_WHOLE);
 }
 
-static void caller_of_the_runtime_is_no_module(void **state)
+static void test_caller_of_the_runtime_is_no_module(void **state)
 {
 	expect_answer(build("int cudaLaunchKernel(int);\n"
 	                    "int f(void) { return cudaLaunchKernel(0); }",
@@ -248,7 +248,7 @@ static void caller_of_the_runtime_is_no_module(void **state)
 }
 
 /* Its own table then has the function's type, but no place. */
-static void program_linked_with_the_shared_runtime_is_no_module(void **state)
+static void test_program_linked_with_the_shared_runtime_is_no_module(void **state)
 {
 	int fd;
 
@@ -322,7 +322,7 @@ static double seconds_to_answer(int fd, enum elf_depth depth, int answer)
 }
 
 /* Compared one by one they took thirteen times as long as a single one. */
-static void symbols_times_places_are_not_compared(void **state)
+static void test_symbols_times_places_are_not_compared(void **state)
 {
 	double one = seconds_to_answer(build_hostile_symtab(1), ELF_WHOLE, 1);
 	int fd = build_hostile_symtab(HOSTILE_PLACES);
@@ -335,7 +335,7 @@ static void symbols_times_places_are_not_compared(void **state)
 	unlink(in_dir("hostile"));
 }
 
-static void longer_names_are_no_runtime(void **state)
+static void test_longer_names_are_no_runtime(void **state)
 {
 	expect_answer(build("int start(void) { return 1; }\n"
 	                    "int cudaLaunchKernelExC(void) { return 1; }\n"
@@ -345,7 +345,7 @@ static void longer_names_are_no_runtime(void **state)
 }
 
 /* The name is also the tail of a longer one, and linkers store such names once. */
-static void name_that_shares_the_string_of_a_longer_one_is_found(void **state)
+static void test_name_that_shares_the_string_of_a_longer_one_is_found(void **state)
 {
 	struct elf_file *file = open_module(build("int __cudaLaunchKernel(void) { return 1; }\n"
 	                                          "int cudaLaunchKernel(void) { return 2; }\n"
@@ -358,7 +358,7 @@ static void name_that_shares_the_string_of_a_longer_one_is_found(void **state)
 }
 
 /* The search reads 64 KiB of the strings at a time: no name may be lost between two parts. */
-static void name_anywhere_in_the_strings_is_found(void **state)
+static void test_name_anywhere_in_the_strings_is_found(void **state)
 {
 	int fd = build(runtime, PROGRAM);
 	uint32_t at = string_of(fd, "cudaLaunchKernel");
@@ -406,7 +406,7 @@ static size_t count_by_nm(const char *options, const char *path, const char *pat
 	return n;
 }
 
-static void real_shared_runtime(void **state)
+static void test_real_shared_runtime(void **state)
 {
 	struct elf_file *file = open_module(open_toolkit("lib64/libcudart.so"), ELF_DYNSYM_ONLY);
 
@@ -417,7 +417,7 @@ static void real_shared_runtime(void **state)
 	elf_file_free(file);
 }
 
-static void real_driver_stub(void **state)
+static void test_real_driver_stub(void **state)
 {
 	struct elf_file *file = open_module(open_toolkit("lib/stubs/libcuda.so"), ELF_DYNSYM_ONLY);
 
@@ -428,7 +428,7 @@ static void real_driver_stub(void **state)
 	elf_file_free(file);
 }
 
-static void real_static_runtime(void **state)
+static void test_real_static_runtime(void **state)
 {
 	struct elf_file *file;
 	char path[128];
@@ -451,7 +451,7 @@ static void real_static_runtime(void **state)
 	elf_file_free(file);
 }
 
-static void real_library_that_only_calls_cuda(void **state)
+static void test_real_library_that_only_calls_cuda(void **state)
 {
 	expect_answer(open_toolkit("lib64/libcublasLt.so"), ELF_WHOLE, 1);
 }
@@ -459,39 +459,39 @@ static void real_library_that_only_calls_cuda(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(driver_is_found_by_gnu_hash),
-		cmocka_unit_test(driver_is_found_by_sysv_hash),
-		cmocka_unit_test(driver_is_found_with_both_hashes),
-		cmocka_unit_test(driver_without_a_hash_table_is_found),
-		cmocka_unit_test(library_without_a_hash_table_is_no_module),
-		cmocka_unit_test(stripped_driver_is_found),
-		cmocka_unit_test(driver_without_section_headers_is_found),
-		cmocka_unit_test(driver_with_wrong_section_headers_is_found),
-		cmocka_unit_test(cu_init_alone_makes_no_driver),
-		cmocka_unit_test(driver_called_but_not_defined_makes_no_driver),
-		cmocka_unit_test(driver_functions_hidden_from_others_make_no_driver),
-		cmocka_unit_test(other_libraries_of_the_toolkit_are_no_modules),
-		cmocka_unit_test(shared_runtime_is_found),
-		cmocka_unit_test(runtime_functions_are_found_among_many),
-		cmocka_unit_test(versioned_runtime_has_plain_names),
-		cmocka_unit_test(every_version_of_a_function_is_found),
-		cmocka_unit_test(static_runtime_in_a_program_is_found),
-		cmocka_unit_test(static_runtime_in_a_dynamic_program_is_found),
-		cmocka_unit_test(local_symbols_of_a_static_runtime_are_found),
-		cmocka_unit_test(versions_in_symtab_are_taken_off),
-		cmocka_unit_test(stripped_static_runtime_is_not_found),
-		cmocka_unit_test(symtab_is_left_alone_when_told),
-		cmocka_unit_test(large_symtab_is_read_only_when_told),
-		cmocka_unit_test(caller_of_the_runtime_is_no_module),
-		cmocka_unit_test(program_linked_with_the_shared_runtime_is_no_module),
-		cmocka_unit_test(symbols_times_places_are_not_compared),
-		cmocka_unit_test(longer_names_are_no_runtime),
-		cmocka_unit_test(name_that_shares_the_string_of_a_longer_one_is_found),
-		cmocka_unit_test(name_anywhere_in_the_strings_is_found),
-		cmocka_unit_test(real_shared_runtime),
-		cmocka_unit_test(real_driver_stub),
-		cmocka_unit_test(real_static_runtime),
-		cmocka_unit_test(real_library_that_only_calls_cuda),
+		cmocka_unit_test(test_driver_is_found_by_gnu_hash),
+		cmocka_unit_test(test_driver_is_found_by_sysv_hash),
+		cmocka_unit_test(test_driver_is_found_with_both_hashes),
+		cmocka_unit_test(test_driver_without_a_hash_table_is_found),
+		cmocka_unit_test(test_library_without_a_hash_table_is_no_module),
+		cmocka_unit_test(test_stripped_driver_is_found),
+		cmocka_unit_test(test_driver_without_section_headers_is_found),
+		cmocka_unit_test(test_driver_with_wrong_section_headers_is_found),
+		cmocka_unit_test(test_cu_init_alone_makes_no_driver),
+		cmocka_unit_test(test_driver_called_but_not_defined_makes_no_driver),
+		cmocka_unit_test(test_driver_functions_hidden_from_others_make_no_driver),
+		cmocka_unit_test(test_other_libraries_of_the_toolkit_are_no_modules),
+		cmocka_unit_test(test_shared_runtime_is_found),
+		cmocka_unit_test(test_runtime_functions_are_found_among_many),
+		cmocka_unit_test(test_versioned_runtime_has_plain_names),
+		cmocka_unit_test(test_every_version_of_a_function_is_found),
+		cmocka_unit_test(test_static_runtime_in_a_program_is_found),
+		cmocka_unit_test(test_static_runtime_in_a_dynamic_program_is_found),
+		cmocka_unit_test(test_local_symbols_of_a_static_runtime_are_found),
+		cmocka_unit_test(test_versions_in_symtab_are_taken_off),
+		cmocka_unit_test(test_stripped_static_runtime_is_not_found),
+		cmocka_unit_test(test_symtab_is_left_alone_when_told),
+		cmocka_unit_test(test_large_symtab_is_read_only_when_told),
+		cmocka_unit_test(test_caller_of_the_runtime_is_no_module),
+		cmocka_unit_test(test_program_linked_with_the_shared_runtime_is_no_module),
+		cmocka_unit_test(test_symbols_times_places_are_not_compared),
+		cmocka_unit_test(test_longer_names_are_no_runtime),
+		cmocka_unit_test(test_name_that_shares_the_string_of_a_longer_one_is_found),
+		cmocka_unit_test(test_name_anywhere_in_the_strings_is_found),
+		cmocka_unit_test(test_real_shared_runtime),
+		cmocka_unit_test(test_real_driver_stub),
+		cmocka_unit_test(test_real_static_runtime),
+		cmocka_unit_test(test_real_library_that_only_calls_cuda),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -5,7 +5,7 @@
 
 /* ---- which functions ------------------------------------------------------------------------- */
 
-static void driver_names_in_a_runtime_are_not_listed(void **state)
+static void test_driver_names_in_a_runtime_are_not_listed(void **state)
 {
 	struct elf_file *file = open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
 	                                          "int cuFFTsomething(void) { return 2; }",
@@ -16,7 +16,7 @@ static void driver_names_in_a_runtime_are_not_listed(void **state)
 	elf_file_free(file);
 }
 
-static void runtime_names_in_a_driver_are_not_listed(void **state)
+static void test_runtime_names_in_a_driver_are_not_listed(void **state)
 {
 	struct elf_file *file = open_module(build("int cuInit(void) { return 1; }\n"
 	                                          "int cuLaunchKernel(void) { return 2; }\n"
@@ -29,7 +29,7 @@ static void runtime_names_in_a_driver_are_not_listed(void **state)
 	elf_file_free(file);
 }
 
-static void file_with_both_layers_lists_both(void **state)
+static void test_file_with_both_layers_lists_both(void **state)
 {
 	struct elf_file *file = open_module(build("int cuInit(void) { return 1; }\n"
 	                                          "int cuLaunchKernel(void) { return 2; }\n"
@@ -43,7 +43,7 @@ static void file_with_both_layers_lists_both(void **state)
 	elf_file_free(file);
 }
 
-static void data_is_not_listed(void **state)
+static void test_data_is_not_listed(void **state)
 {
 	struct elf_file *file = open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
 	                                          "int cudaTable[4] = { 1 };",
@@ -54,7 +54,7 @@ static void data_is_not_listed(void **state)
 	elf_file_free(file);
 }
 
-static void resolvers_are_not_listed(void **state)
+static void test_resolvers_are_not_listed(void **state)
 {
 	struct elf_file *file =
 		open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
@@ -67,7 +67,7 @@ static void resolvers_are_not_listed(void **state)
 	elf_file_free(file);
 }
 
-static void fragments_of_functions_are_not_listed(void **state)
+static void test_fragments_of_functions_are_not_listed(void **state)
 {
 	struct elf_file *file = open_module(build("int cudaLaunchKernel(void) { return 1; }\n"
 	                                          "int cold(void) __asm__(\"cudaMalloc.cold\");\n"
@@ -82,7 +82,7 @@ static void fragments_of_functions_are_not_listed(void **state)
 	elf_file_free(file);
 }
 
-static void registration_that_nvcc_writes_is_not_listed(void **state)
+static void test_registration_that_nvcc_writes_is_not_listed(void **state)
 {
 	struct elf_file *file = open_module(
 		build("int cudaLaunchKernel(void) { return 1; }\n"
@@ -94,7 +94,7 @@ static void registration_that_nvcc_writes_is_not_listed(void **state)
 	elf_file_free(file);
 }
 
-static void of_aliases_the_shortest_name_is_listed(void **state)
+static void test_of_aliases_the_shortest_name_is_listed(void **state)
 {
 	struct elf_file *file = open_module(
 		build("int cudaLaunchKernel(void) { return 1; }\n"
@@ -125,7 +125,7 @@ static void expect_marked(const struct elf_file *file)
 	assert_int_equal(elf_file_address_of(file, function->offset + 3), function->address + 3);
 }
 
-static void offset_leads_to_the_code_of_a_library(void **state)
+static void test_offset_leads_to_the_code_of_a_library(void **state)
 {
 	struct elf_file *file = open_module(build(marked, LIBRARY), ELF_DYNSYM_ONLY);
 
@@ -133,7 +133,7 @@ static void offset_leads_to_the_code_of_a_library(void **state)
 	elf_file_free(file);
 }
 
-static void offset_leads_to_the_code_of_a_fixed_program(void **state)
+static void test_offset_leads_to_the_code_of_a_fixed_program(void **state)
 {
 	struct elf_file *file = open_module(build(marked, PROGRAM " -no-pie"), ELF_WHOLE);
 
@@ -142,7 +142,7 @@ static void offset_leads_to_the_code_of_a_fixed_program(void **state)
 	elf_file_free(file);
 }
 
-static void bytes_end_with_the_file(void **state)
+static void test_bytes_end_with_the_file(void **state)
 {
 	int fd = build(marked, LIBRARY);
 	struct stat st;
@@ -161,7 +161,7 @@ static void bytes_end_with_the_file(void **state)
 	elf_file_free(file);
 }
 
-static void offset_outside_of_all_segments_has_no_address(void **state)
+static void test_offset_outside_of_all_segments_has_no_address(void **state)
 {
 	struct elf_file *file = open_module(build(marked, LIBRARY), ELF_DYNSYM_ONLY);
 
@@ -169,7 +169,7 @@ static void offset_outside_of_all_segments_has_no_address(void **state)
 	elf_file_free(file);
 }
 
-static void symbol_covers_the_addresses_of_its_body(void **state)
+static void test_symbol_covers_the_addresses_of_its_body(void **state)
 {
 	struct elf_file *file = open_module(build(marked, PROGRAM), ELF_WHOLE);
 	uint64_t address = find(file, "cudaMarked")->address, start = 0;
@@ -183,7 +183,7 @@ static void symbol_covers_the_addresses_of_its_body(void **state)
 	elf_file_free(file);
 }
 
-static void symbol_ends_with_its_last_byte(void **state)
+static void test_symbol_ends_with_its_last_byte(void **state)
 {
 	struct elf_file *file = open_module(build(marked, PROGRAM), ELF_WHOLE);
 	uint64_t address = find(file, "cudaMarked")->address, start = 0;
@@ -195,7 +195,7 @@ static void symbol_ends_with_its_last_byte(void **state)
 	elf_file_free(file);
 }
 
-static void symbols_of_a_stripped_library_come_from_dynsym(void **state)
+static void test_symbols_of_a_stripped_library_come_from_dynsym(void **state)
 {
 	struct elf_file *file = open_module(build(marked, LIBRARY " -s"), ELF_DYNSYM_ONLY);
 	uint64_t start;
@@ -205,7 +205,7 @@ static void symbols_of_a_stripped_library_come_from_dynsym(void **state)
 	elf_file_free(file);
 }
 
-static void host_stub_that_is_local_has_a_name(void **state)
+static void test_host_stub_that_is_local_has_a_name(void **state)
 {
 	struct elf_file *file = open_module(
 		build("int cudaLaunchKernel(void) { return 1; }\n"
@@ -226,22 +226,22 @@ static void host_stub_that_is_local_has_a_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(driver_names_in_a_runtime_are_not_listed),
-		cmocka_unit_test(runtime_names_in_a_driver_are_not_listed),
-		cmocka_unit_test(file_with_both_layers_lists_both),
-		cmocka_unit_test(data_is_not_listed),
-		cmocka_unit_test(resolvers_are_not_listed),
-		cmocka_unit_test(fragments_of_functions_are_not_listed),
-		cmocka_unit_test(registration_that_nvcc_writes_is_not_listed),
-		cmocka_unit_test(of_aliases_the_shortest_name_is_listed),
-		cmocka_unit_test(offset_leads_to_the_code_of_a_library),
-		cmocka_unit_test(offset_leads_to_the_code_of_a_fixed_program),
-		cmocka_unit_test(bytes_end_with_the_file),
-		cmocka_unit_test(offset_outside_of_all_segments_has_no_address),
-		cmocka_unit_test(symbol_covers_the_addresses_of_its_body),
-		cmocka_unit_test(symbol_ends_with_its_last_byte),
-		cmocka_unit_test(symbols_of_a_stripped_library_come_from_dynsym),
-		cmocka_unit_test(host_stub_that_is_local_has_a_name),
+		cmocka_unit_test(test_driver_names_in_a_runtime_are_not_listed),
+		cmocka_unit_test(test_runtime_names_in_a_driver_are_not_listed),
+		cmocka_unit_test(test_file_with_both_layers_lists_both),
+		cmocka_unit_test(test_data_is_not_listed),
+		cmocka_unit_test(test_resolvers_are_not_listed),
+		cmocka_unit_test(test_fragments_of_functions_are_not_listed),
+		cmocka_unit_test(test_registration_that_nvcc_writes_is_not_listed),
+		cmocka_unit_test(test_of_aliases_the_shortest_name_is_listed),
+		cmocka_unit_test(test_offset_leads_to_the_code_of_a_library),
+		cmocka_unit_test(test_offset_leads_to_the_code_of_a_fixed_program),
+		cmocka_unit_test(test_bytes_end_with_the_file),
+		cmocka_unit_test(test_offset_outside_of_all_segments_has_no_address),
+		cmocka_unit_test(test_symbol_covers_the_addresses_of_its_body),
+		cmocka_unit_test(test_symbol_ends_with_its_last_byte),
+		cmocka_unit_test(test_symbols_of_a_stripped_library_come_from_dynsym),
+		cmocka_unit_test(test_host_stub_that_is_local_has_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -56,12 +56,12 @@ static bool wants_other(enum event_type type)
 	return filter_wants(filter, &(struct event){ .type = type });
 }
 
-static void nothing_asked_for_is_everything(void **state)
+static void test_nothing_asked_for_is_everything(void **state)
 {
 	assert_false(filter_is_any(&(struct filter_choice){ 0 }));
 }
 
-static void failed_calls_alone(void **state)
+static void test_failed_calls_alone(void **state)
 {
 	begin((struct filter_choice){ .failed = true });
 	assert_true(wants_failed("cudaMalloc"));
@@ -73,7 +73,7 @@ static void failed_calls_alone(void **state)
 	filter_free(filter);
 }
 
-static void functions_with_and_without_their_variant(void **state)
+static void test_functions_with_and_without_their_variant(void **state)
 {
 	begin((struct filter_choice){ .function = "cuMemAlloc" });
 	assert_true(wants_call(call_at("cuMemAlloc_v2", 1, 1)));
@@ -83,7 +83,7 @@ static void functions_with_and_without_their_variant(void **state)
 	filter_free(filter);
 }
 
-static void kernels_by_any_of_their_names(void **state)
+static void test_kernels_by_any_of_their_names(void **state)
 {
 	static const char *const globs[] = { "gemm", "*cutlass::gemm<*", "_ZN7cutlass*" };
 
@@ -100,7 +100,7 @@ static void kernels_by_any_of_their_names(void **state)
 	}
 }
 
-static void all_that_is_asked_for_has_to_be_so(void **state)
+static void test_all_that_is_asked_for_has_to_be_so(void **state)
 {
 	struct call launch = launch_at("cuLaunchKernel", 1, &gemm);
 
@@ -113,7 +113,7 @@ static void all_that_is_asked_for_has_to_be_so(void **state)
 	filter_free(filter);
 }
 
-static void the_first_calls_and_what_ran_until_they_ended(void **state)
+static void test_the_first_calls_and_what_ran_until_they_ended(void **state)
 {
 	struct call call = call_at("cudaMalloc", 1, 1);
 
@@ -131,12 +131,12 @@ static void the_first_calls_and_what_ran_until_they_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_asked_for_is_everything),
-		cmocka_unit_test(failed_calls_alone),
-		cmocka_unit_test(functions_with_and_without_their_variant),
-		cmocka_unit_test(kernels_by_any_of_their_names),
-		cmocka_unit_test(all_that_is_asked_for_has_to_be_so),
-		cmocka_unit_test(the_first_calls_and_what_ran_until_they_ended),
+		cmocka_unit_test(test_nothing_asked_for_is_everything),
+		cmocka_unit_test(test_failed_calls_alone),
+		cmocka_unit_test(test_functions_with_and_without_their_variant),
+		cmocka_unit_test(test_kernels_by_any_of_their_names),
+		cmocka_unit_test(test_all_that_is_asked_for_has_to_be_so),
+		cmocka_unit_test(test_the_first_calls_and_what_ran_until_they_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,7 +190,7 @@ static void compare_row(const struct api_row *row)
 	fresh(NULL);
 }
 
-static void every_row_is_folded_as_it_is_decoded(void **state_of_test)
+static void test_every_row_is_folded_as_it_is_decoded(void **state_of_test)
 {
 	for (size_t i = 0; i < n_driver_rows; i++)
 		compare_row(&driver_rows[i]);
@@ -198,7 +198,7 @@ static void every_row_is_folded_as_it_is_decoded(void **state_of_test)
 		compare_row(&runtime_rows[i]);
 }
 
-static void logarithms(void **state_of_test)
+static void test_logarithms(void **state_of_test)
 {
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(i, fold_log(1ull << i));
@@ -244,7 +244,7 @@ static struct fold_process *process_row(void)
 	return bpf_map_lookup_elem(&fold_processes, &key);
 }
 
-static void live_bytes_and_peak(void **state_of_test)
+static void test_live_bytes_and_peak(void **state_of_test)
 {
 	alloc(0x1000, 100);
 	alloc(0x2000, 50);
@@ -288,7 +288,7 @@ static void end_free(const struct free_under_way *under_way, __s32 result)
 	end(call);
 }
 
-static void a_free_that_returns_after_the_next_allocation(void **state_of_test)
+static void test_a_free_that_returns_after_the_next_allocation(void **state_of_test)
 {
 	struct free_under_way under_way;
 
@@ -304,7 +304,7 @@ static void a_free_that_returns_after_the_next_allocation(void **state_of_test)
 	assert_int_equal(0, process_row()->live_bytes);
 }
 
-static void a_free_that_fails_frees_nothing(void **state_of_test)
+static void test_a_free_that_fails_frees_nothing(void **state_of_test)
 {
 	struct free_under_way under_way;
 
@@ -319,7 +319,7 @@ static void a_free_that_fails_frees_nothing(void **state_of_test)
 	assert_int_equal(100, device_totals()->freed.bytes);
 }
 
-static void a_free_that_does_not_return_frees_nothing(void **state_of_test)
+static void test_a_free_that_does_not_return_frees_nothing(void **state_of_test)
 {
 	struct wire_call *call;
 
@@ -336,7 +336,7 @@ static void a_free_that_does_not_return_frees_nothing(void **state_of_test)
 }
 
 /* However many addresses were given out meanwhile. */
-static void an_old_allocation_is_found(void **state_of_test)
+static void test_an_old_allocation_is_found(void **state_of_test)
 {
 	alloc(0x1000, 100);
 	for (int i = 0; i < 300; i++) {
@@ -349,7 +349,7 @@ static void an_old_allocation_is_found(void **state_of_test)
 	assert_int_equal(0, process_row()->unknown_frees);
 }
 
-static void memory_that_goes_with_a_context(void **state_of_test)
+static void test_memory_that_goes_with_a_context(void **state_of_test)
 {
 	alloc(0x1000, 100);
 	alloc(0x2000, 50);
@@ -364,7 +364,7 @@ static void memory_that_goes_with_a_context(void **state_of_test)
 	assert_int_equal(10, process_row()->live_bytes);
 }
 
-static void no_room_is_counted(void **state_of_test)
+static void test_no_room_is_counted(void **state_of_test)
 {
 	native_most = 1000;
 	for (int i = 0; i < 1010; i++)
@@ -375,7 +375,7 @@ static void no_room_is_counted(void **state_of_test)
 	assert_int_equal(10000, process_row()->live_bytes);
 }
 
-static void failures_allocate_nothing(void **state_of_test)
+static void test_failures_allocate_nothing(void **state_of_test)
 {
 	struct fold_failure_key key = { .born_ns = 900, .tgid = 100, .result = 2 };
 	struct wire_call *call = begin("cuMemAlloc_v2");
@@ -421,7 +421,7 @@ static bool is_pinned(__u64 address)
 }
 
 /* Against a plain list of ranges, that come and go at random and never overlap. */
-static void any_address_in_a_pinned_range(void **state_of_test)
+static void test_any_address_in_a_pinned_range(void **state_of_test)
 {
 	enum { RANGES = 40, SLOT = 1 << 16 };
 	struct {
@@ -452,7 +452,7 @@ static void any_address_in_a_pinned_range(void **state_of_test)
 	}
 }
 
-static void pinned_memory_goes_with_its_context(void **state_of_test)
+static void test_pinned_memory_goes_with_its_context(void **state_of_test)
 {
 	pin(0x10000, 4096);
 	assert_true(is_pinned(0x10fff));
@@ -504,7 +504,7 @@ static bool captured(__u64 stream)
 }
 
 /* Stream 0 of a _ptsz call is the thread's own, which is known as stream 2, too. */
-static void a_thread_s_own_stream_is_captured_for_it_alone(void **state_of_test)
+static void test_a_thread_s_own_stream_is_captured_for_it_alone(void **state_of_test)
 {
 	__u32 own = native_thread.tgid, other = own + 1;
 
@@ -517,7 +517,7 @@ static void a_thread_s_own_stream_is_captured_for_it_alone(void **state_of_test)
 	assert_false(captured_by("cuMemcpyHtoDAsync_v2_ptsz", own, 0));
 }
 
-static void a_capture_spreads_by_events(void **state_of_test)
+static void test_a_capture_spreads_by_events(void **state_of_test)
 {
 	assert_false(captured(0x10));
 	stream_call("cuStreamBeginCapture_v2", 0x10, 0);
@@ -534,7 +534,7 @@ static void a_capture_spreads_by_events(void **state_of_test)
 
 /* ---- shares -------------------------------------------------------------------------------- */
 
-static void one_process_has_a_share_of_live_allocations(void **state_of_test)
+static void test_one_process_has_a_share_of_live_allocations(void **state_of_test)
 {
 	struct free_under_way under_way;
 
@@ -572,7 +572,7 @@ static void launch(__u64 handle, __u64 grid)
 	end(call);
 }
 
-static void one_process_has_a_share_of_launches_and_fewer_with_shapes(void **state_of_test)
+static void test_one_process_has_a_share_of_launches_and_fewer_with_shapes(void **state_of_test)
 {
 	settings.share[FOLD_SHARE_SHAPES] = 2;
 	settings.share[FOLD_SHARE_LAUNCHES] = 4;
@@ -600,7 +600,7 @@ static void fail_alloc(__s32 result)
 	end(call);
 }
 
-static void one_process_has_a_share_of_failures(void **state_of_test)
+static void test_one_process_has_a_share_of_failures(void **state_of_test)
 {
 	settings.share[FOLD_SHARE_FAILURES] = 2;
 	for (__s32 result = 1; result <= 4; result++)
@@ -613,7 +613,7 @@ static void one_process_has_a_share_of_failures(void **state_of_test)
 	assert_int_equal(3, native_count(&fold_failures));
 }
 
-static void one_process_has_a_share_of_pinned_memory(void **state_of_test)
+static void test_one_process_has_a_share_of_pinned_memory(void **state_of_test)
 {
 	settings.share[FOLD_SHARE_PINNED] = 2;
 	pin(0x10000, 4096);
@@ -636,24 +636,24 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, forget)
 	const struct CMUnitTest tests[] = {
-		TEST(every_row_is_folded_as_it_is_decoded),
-		TEST(logarithms),
-		TEST(live_bytes_and_peak),
-		TEST(a_free_that_returns_after_the_next_allocation),
-		TEST(a_free_that_fails_frees_nothing),
-		TEST(a_free_that_does_not_return_frees_nothing),
-		TEST(an_old_allocation_is_found),
-		TEST(memory_that_goes_with_a_context),
-		TEST(no_room_is_counted),
-		TEST(failures_allocate_nothing),
-		TEST(any_address_in_a_pinned_range),
-		TEST(pinned_memory_goes_with_its_context),
-		TEST(a_capture_spreads_by_events),
-		TEST(a_thread_s_own_stream_is_captured_for_it_alone),
-		TEST(one_process_has_a_share_of_live_allocations),
-		TEST(one_process_has_a_share_of_launches_and_fewer_with_shapes),
-		TEST(one_process_has_a_share_of_failures),
-		TEST(one_process_has_a_share_of_pinned_memory),
+		TEST(test_every_row_is_folded_as_it_is_decoded),
+		TEST(test_logarithms),
+		TEST(test_live_bytes_and_peak),
+		TEST(test_a_free_that_returns_after_the_next_allocation),
+		TEST(test_a_free_that_fails_frees_nothing),
+		TEST(test_a_free_that_does_not_return_frees_nothing),
+		TEST(test_an_old_allocation_is_found),
+		TEST(test_memory_that_goes_with_a_context),
+		TEST(test_no_room_is_counted),
+		TEST(test_failures_allocate_nothing),
+		TEST(test_any_address_in_a_pinned_range),
+		TEST(test_pinned_memory_goes_with_its_context),
+		TEST(test_a_capture_spreads_by_events),
+		TEST(test_a_thread_s_own_stream_is_captured_for_it_alone),
+		TEST(test_one_process_has_a_share_of_live_allocations),
+		TEST(test_one_process_has_a_share_of_launches_and_fewer_with_shapes),
+		TEST(test_one_process_has_a_share_of_failures),
+		TEST(test_one_process_has_a_share_of_pinned_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,19 +12,19 @@ static void expect(const char *linked, const char *shown)
 	free(name);
 }
 
-static void names_of_cplusplus_are_demangled(void **state)
+static void test_names_of_cplusplus_are_demangled(void **state)
 {
 	expect("_ZN5leaky5Model10grow_cacheEm", "leaky::Model::grow_cache(unsigned long)");
 }
 
-static void names_of_c_stay_as_they_are(void **state)
+static void test_names_of_c_stay_as_they_are(void **state)
 {
 	expect("main", "main");
 	expect("Resize", "Resize"); /* begins as Rust's new names do */
 	expect("i", "i");
 }
 
-static void old_names_of_rust_lose_their_hash(void **state)
+static void test_old_names_of_rust_lose_their_hash(void **state)
 {
 	expect("_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar"
 	       "17h930b740aa94f1d3aE",
@@ -32,13 +32,13 @@ static void old_names_of_rust_lose_their_hash(void **state)
 	expect("_ZN4leak5Model10grow_cache17h0123456789abcdefE", "leak::Model::grow_cache");
 }
 
-static void new_names_of_rust_are_demangled(void **state)
+static void test_new_names_of_rust_are_demangled(void **state)
 {
 	expect("_RNvMs_NtCs1234_4leak5modelNtB4_5Model10grow_cache",
 	       "<leak::model::Model>::grow_cache");
 }
 
-static void parts_of_a_function_have_its_name(void **state)
+static void test_parts_of_a_function_have_its_name(void **state)
 {
 	expect("pin.constprop.0.isra.0", "pin");
 	expect("_ZN5leaky5Model10grow_cacheEm.cold", "leaky::Model::grow_cache(unsigned long)");
@@ -47,7 +47,7 @@ static void parts_of_a_function_have_its_name(void **state)
 }
 
 /* Each back reference doubles what comes before it: 60 bytes would become gigabytes. */
-static void name_that_would_be_huge_stays_mangled(void **state)
+static void test_name_that_would_be_huge_stays_mangled(void **state)
 {
 	char linked[512] = "_RINvC1a1bTxxE";
 	char *name;
@@ -71,12 +71,12 @@ static void name_that_would_be_huge_stays_mangled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_of_cplusplus_are_demangled),
-		cmocka_unit_test(names_of_c_stay_as_they_are),
-		cmocka_unit_test(old_names_of_rust_lose_their_hash),
-		cmocka_unit_test(new_names_of_rust_are_demangled),
-		cmocka_unit_test(parts_of_a_function_have_its_name),
-		cmocka_unit_test(name_that_would_be_huge_stays_mangled),
+		cmocka_unit_test(test_names_of_cplusplus_are_demangled),
+		cmocka_unit_test(test_names_of_c_stay_as_they_are),
+		cmocka_unit_test(test_old_names_of_rust_lose_their_hash),
+		cmocka_unit_test(test_new_names_of_rust_are_demangled),
+		cmocka_unit_test(test_parts_of_a_function_have_its_name),
+		cmocka_unit_test(test_name_that_would_be_huge_stays_mangled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

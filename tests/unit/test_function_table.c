@@ -58,28 +58,28 @@ static void expect_mark(const char *flags)
 	close(fd);
 }
 
-static void function_of_a_program_with_fixed_addresses(void **state)
+static void test_function_of_a_program_with_fixed_addresses(void **state)
 {
 	expect_mark("-no-pie -static -nostdlib -Wl,-e,start");
 }
 
-static void function_of_a_position_independent_program(void **state)
+static void test_function_of_a_position_independent_program(void **state)
 {
 	expect_mark("-pie -fPIE -nostdlib -Wl,-e,start");
 }
 
-static void function_of_a_library(void **state)
+static void test_function_of_a_library(void **state)
 {
 	expect_mark(LIBRARY);
 }
 
-static void addresses_need_not_be_offsets(void **state)
+static void test_addresses_need_not_be_offsets(void **state)
 {
 	expect_mark(LIBRARY " -Wl,-Ttext=0x1234500");
 	expect_mark(LIBRARY " -Wl,-z,noseparate-code -Wl,-Ttext-segment=0x7000000");
 }
 
-static void stripped_library_has_what_it_exports(void **state)
+static void test_stripped_library_has_what_it_exports(void **state)
 {
 	int fd = build(program, LIBRARY " -Wl,-s");
 	struct function_table *table = open_table(fd);
@@ -90,7 +90,7 @@ static void stripped_library_has_what_it_exports(void **state)
 	close(fd);
 }
 
-static void stripped_program_has_none(void **state)
+static void test_stripped_program_has_none(void **state)
 {
 	int fd = build(program, PROGRAM " -Wl,-s");
 	struct function_table *table = open_table(fd);
@@ -107,7 +107,7 @@ static int open_kept_debug(const uint8_t *id, size_t len)
 	return open(in_dir("a.debug"), O_RDONLY);
 }
 
-static void names_that_were_stripped_off_come_from_the_debug_file(void **state)
+static void test_names_that_were_stripped_off_come_from_the_debug_file(void **state)
 {
 	int fd = build(program, "-pie -fPIE -nostdlib -Wl,-e,start -Wl,--build-id=sha1 -g");
 	struct function_table *table = NULL;
@@ -121,7 +121,7 @@ static void names_that_were_stripped_off_come_from_the_debug_file(void **state)
 	close(fd);
 }
 
-static void function_without_a_size_reaches_to_the_next(void **state)
+static void test_function_without_a_size_reaches_to_the_next(void **state)
 {
 	int fd = build("__asm__(\".text\\n.globl marked\\n.type marked, %function\\n\"\n"
 	               "\"marked: .ascii \\\"MARKED BY TEST\\\"\\n.fill 18, 1, 0x90\\n\"\n"
@@ -137,7 +137,7 @@ static void function_without_a_size_reaches_to_the_next(void **state)
 	close(fd);
 }
 
-static void what_lies_behind_a_nested_function_is_the_outer_one(void **state)
+static void test_what_lies_behind_a_nested_function_is_the_outer_one(void **state)
 {
 	int fd = build("__asm__(\".text\\n.globl outer\\n.type outer, %function\\n\"\n"
 	               "\"outer: .ascii \\\"MARKED BY TEST\\\"\\n.fill 18, 1, 0x90\\n\"\n"
@@ -155,7 +155,7 @@ static void what_lies_behind_a_nested_function_is_the_outer_one(void **state)
 	close(fd);
 }
 
-static void of_two_names_the_one_that_others_can_use_is_taken(void **state)
+static void test_of_two_names_the_one_that_others_can_use_is_taken(void **state)
 {
 	int fd = build("__asm__(\".text\\n.globl known\\n.type known, %function\\n\"\n"
 	               "\".type a_local, %function\\na_local:\\n\"\n"
@@ -169,7 +169,7 @@ static void of_two_names_the_one_that_others_can_use_is_taken(void **state)
 	close(fd);
 }
 
-static void name_is_read_whole_however_long(void **state)
+static void test_name_is_read_whole_however_long(void **state)
 {
 	struct buf source = { 0 }, name = { 0 };
 	struct function_table *table;
@@ -190,7 +190,7 @@ static void name_is_read_whole_however_long(void **state)
 	buf_free(&name);
 }
 
-static void text_is_no_table(void **state)
+static void test_text_is_no_table(void **state)
 {
 	struct function_table *table;
 	struct err err = { 0 };
@@ -204,7 +204,7 @@ static void text_is_no_table(void **state)
 }
 
 /* Its owner may do that at any time. */
-static void file_that_shrinks_gives_no_names(void **state)
+static void test_file_that_shrinks_gives_no_names(void **state)
 {
 	int fd = build(program, LIBRARY);
 	struct function_table *table = open_table(fd);
@@ -216,7 +216,7 @@ static void file_that_shrinks_gives_no_names(void **state)
 	close(fd);
 }
 
-static void cut_file_gives_an_answer_at_every_length(void **state)
+static void test_cut_file_gives_an_answer_at_every_length(void **state)
 {
 	int fd = build(program, LIBRARY " -Wl,-z,max-page-size=64 -Wl,-z,noseparate-code "
 	                                "-Wl,--build-id=sha1");
@@ -239,20 +239,20 @@ static void cut_file_gives_an_answer_at_every_length(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(function_of_a_program_with_fixed_addresses),
-		cmocka_unit_test(function_of_a_position_independent_program),
-		cmocka_unit_test(function_of_a_library),
-		cmocka_unit_test(addresses_need_not_be_offsets),
-		cmocka_unit_test(stripped_library_has_what_it_exports),
-		cmocka_unit_test(stripped_program_has_none),
-		cmocka_unit_test(names_that_were_stripped_off_come_from_the_debug_file),
-		cmocka_unit_test(function_without_a_size_reaches_to_the_next),
-		cmocka_unit_test(what_lies_behind_a_nested_function_is_the_outer_one),
-		cmocka_unit_test(of_two_names_the_one_that_others_can_use_is_taken),
-		cmocka_unit_test(name_is_read_whole_however_long),
-		cmocka_unit_test(text_is_no_table),
-		cmocka_unit_test(file_that_shrinks_gives_no_names),
-		cmocka_unit_test(cut_file_gives_an_answer_at_every_length),
+		cmocka_unit_test(test_function_of_a_program_with_fixed_addresses),
+		cmocka_unit_test(test_function_of_a_position_independent_program),
+		cmocka_unit_test(test_function_of_a_library),
+		cmocka_unit_test(test_addresses_need_not_be_offsets),
+		cmocka_unit_test(test_stripped_library_has_what_it_exports),
+		cmocka_unit_test(test_stripped_program_has_none),
+		cmocka_unit_test(test_names_that_were_stripped_off_come_from_the_debug_file),
+		cmocka_unit_test(test_function_without_a_size_reaches_to_the_next),
+		cmocka_unit_test(test_what_lies_behind_a_nested_function_is_the_outer_one),
+		cmocka_unit_test(test_of_two_names_the_one_that_others_can_use_is_taken),
+		cmocka_unit_test(test_name_is_read_whole_however_long),
+		cmocka_unit_test(test_text_is_no_table),
+		cmocka_unit_test(test_file_that_shrinks_gives_no_names),
+		cmocka_unit_test(test_cut_file_gives_an_answer_at_every_length),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -213,7 +213,7 @@ static void assert_percent(double least, double most)
 
 /* ---- the share ----------------------------------------------------------------------------- */
 
-static void the_share_is_of_the_threads_own_time(void **state)
+static void test_the_share_is_of_the_threads_own_time(void **state)
 {
 	govern(50);
 	hit("cuLaunchKernel", 20 * PERCENT);
@@ -221,7 +221,7 @@ static void the_share_is_of_the_threads_own_time(void **state)
 	assert_percent(24.9, 25.1); /* 50 ms of tracing beside 200 ms of work */
 }
 
-static void the_busiest_thread_counts(void **state)
+static void test_the_busiest_thread_counts(void **state)
 {
 	govern(50);
 	hit_on(11, "cuLaunchKernel", PERCENT);
@@ -231,7 +231,7 @@ static void the_busiest_thread_counts(void **state)
 	assert_percent(2.0, 2.1);
 }
 
-static void an_entry_alone_costs_less(void **state)
+static void test_an_entry_alone_costs_less(void **state)
 {
 	govern(50);
 	world.state.mode[0] = HOOK_ENTRY_ONLY;
@@ -240,7 +240,7 @@ static void an_entry_alone_costs_less(void **state)
 	assert_percent(2.0, 2.1);
 }
 
-static void every_interval_begins_at_nothing(void **state)
+static void test_every_interval_begins_at_nothing(void **state)
 {
 	govern(50);
 	hit("cuLaunchKernel", 2 * PERCENT);
@@ -254,7 +254,7 @@ static void every_interval_begins_at_nothing(void **state)
 	assert_non_null(strstr(world.done, "600000 calls a second"));
 }
 
-static void nothing_is_decided_within_an_interval(void **state)
+static void test_nothing_is_decided_within_an_interval(void **state)
 {
 	govern(3);
 	hit("cudaGetDevice", 30 * PERCENT);
@@ -263,7 +263,7 @@ static void nothing_is_decided_within_an_interval(void **state)
 	assert_non_null(tick_after(1));
 }
 
-static void a_burst_at_the_begin_is_met_soon(void **state)
+static void test_a_burst_at_the_begin_is_met_soon(void **state)
 {
 	govern(3);
 	governor_free(governor);
@@ -274,7 +274,7 @@ static void a_burst_at_the_begin_is_met_soon(void **state)
 	assert_non_null(tick_after(1));
 }
 
-static void below_the_limit_nothing_is_given_up(void **state)
+static void test_below_the_limit_nothing_is_given_up(void **state)
 {
 	govern(0);
 	hit("cudaGetDevice", 2 * PERCENT);
@@ -285,7 +285,7 @@ static void below_the_limit_nothing_is_given_up(void **state)
 
 /* ---- getters ------------------------------------------------------------------------------- */
 
-static void the_most_frequent_getters_go_until_the_rest_is_within_the_limit(void **state)
+static void test_the_most_frequent_getters_go_until_the_rest_is_within_the_limit(void **state)
 {
 	const char *said;
 
@@ -309,7 +309,7 @@ static void the_most_frequent_getters_go_until_the_rest_is_within_the_limit(void
 	assert_int_equal(world.locked, 0);
 }
 
-static void what_is_unhooked_is_not_given_up_again(void **state)
+static void test_what_is_unhooked_is_not_given_up_again(void **state)
 {
 	govern(0);
 	hit("cudaGetDevice", 8 * PERCENT);
@@ -322,7 +322,7 @@ static void what_is_unhooked_is_not_given_up_again(void **state)
 
 /* ---- without a limit of the user's --------------------------------------------------------- */
 
-static void what_tells_much_is_kept_and_the_cost_is_said(void **state)
+static void test_what_tells_much_is_kept_and_the_cost_is_said(void **state)
 {
 	const char *said;
 
@@ -338,7 +338,7 @@ static void what_tells_much_is_kept_and_the_cost_is_said(void **state)
 	assert_true(governor_scale(governor, now_ns) == 1);
 }
 
-static void the_cost_is_said_again_when_it_has_doubled(void **state)
+static void test_the_cost_is_said_again_when_it_has_doubled(void **state)
 {
 	govern(0);
 	hit("cuLaunchKernel", 4 * PERCENT);
@@ -355,7 +355,7 @@ static void the_cost_is_said_again_when_it_has_doubled(void **state)
 	assert_non_null(strstr(tick_after(250), "about 150 %"));
 }
 
-static void at_the_end_there_is_the_average_and_the_most(void **state)
+static void test_at_the_end_there_is_the_average_and_the_most(void **state)
 {
 	double percent, most;
 
@@ -370,7 +370,7 @@ static void at_the_end_there_is_the_average_and_the_most(void **state)
 
 /* ---- returns ------------------------------------------------------------------------------- */
 
-static void returns_go_where_getters_were_not_enough(void **state)
+static void test_returns_go_where_getters_were_not_enough(void **state)
 {
 	govern(5);
 	hit("cudaGetDevice", 2 * PERCENT);
@@ -386,7 +386,7 @@ static void returns_go_where_getters_were_not_enough(void **state)
 	assert_int_equal(world.state.mode[4], 0);
 }
 
-static void returns_that_hang_together_go_together(void **state)
+static void test_returns_that_hang_together_go_together(void **state)
 {
 	world.mechanism = MECHANISM_MULTI;
 	govern(5);
@@ -402,7 +402,7 @@ static void returns_that_hang_together_go_together(void **state)
 	assert_percent(4.6, 4.7);
 }
 
-static void a_limit_that_is_kept_takes_no_returns(void **state)
+static void test_a_limit_that_is_kept_takes_no_returns(void **state)
 {
 	govern(5);
 	hit("cuLaunchKernel", 4 * PERCENT);
@@ -411,7 +411,7 @@ static void a_limit_that_is_kept_takes_no_returns(void **state)
 }
 
 /* What the loss of returns has saved is seen in the next interval. */
-static void after_returns_one_interval_is_waited_for(void **state)
+static void test_after_returns_one_interval_is_waited_for(void **state)
 {
 	govern(1);
 	hit("cuLaunchKernel", 50 * PERCENT);
@@ -434,7 +434,7 @@ static void begin_windows(void)
 	tick_after(250);
 }
 
-static void at_last_everything_is_measured_in_windows(void **state)
+static void test_at_last_everything_is_measured_in_windows(void **state)
 {
 	begin_windows();
 	assert_done("estimated - -: measured in windows of 1000 ms every 2.0 s for "
@@ -443,7 +443,7 @@ static void at_last_everything_is_measured_in_windows(void **state)
 }
 
 /* Half of every two seconds, a millisecond more or less. */
-static void windows_close_and_open(void **state)
+static void test_windows_close_and_open(void **state)
 {
 	begin_windows();
 	for (int i = 0; i < 3; i++) {
@@ -462,7 +462,7 @@ static void windows_close_and_open(void **state)
 	assert_int_equal(world.locked, 0);
 }
 
-static void a_window_has_a_least_length(void **state)
+static void test_a_window_has_a_least_length(void **state)
 {
 	govern(0.1);
 	world.state.mode[0] = HOOK_ENTRY_ONLY;
@@ -480,7 +480,7 @@ static void assert_scale(double seen_ms, double all_ms)
 }
 
 /* Half of its time in a window goes to tracing: outside, it makes twice as many calls. */
-static void a_thread_that_tracing_slows_down_does_more_outside_of_windows(void **state)
+static void test_a_thread_that_tracing_slows_down_does_more_outside_of_windows(void **state)
 {
 	begin_windows();
 	tick_after(1);
@@ -493,7 +493,7 @@ static void a_thread_that_tracing_slows_down_does_more_outside_of_windows(void *
 	assert_scale(1304, 1304 + 2 * 2006);
 }
 
-static void counts_are_scaled_by_the_time_that_was_seen(void **state)
+static void test_counts_are_scaled_by_the_time_that_was_seen(void **state)
 {
 	begin_windows();
 	assert_scale(300, 300);
@@ -508,7 +508,7 @@ static void counts_are_scaled_by_the_time_that_was_seen(void **state)
 	assert_scale(1300, 3000);
 }
 
-static void in_windows_nothing_more_is_given_up(void **state)
+static void test_in_windows_nothing_more_is_given_up(void **state)
 {
 	begin_windows();
 	world.done[0] = '\0';
@@ -522,28 +522,28 @@ static void in_windows_nothing_more_is_given_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(the_share_is_of_the_threads_own_time),
-		TEST(the_busiest_thread_counts),
-		TEST(an_entry_alone_costs_less),
-		TEST(every_interval_begins_at_nothing),
-		TEST(nothing_is_decided_within_an_interval),
-		TEST(a_burst_at_the_begin_is_met_soon),
-		TEST(below_the_limit_nothing_is_given_up),
-		TEST(the_most_frequent_getters_go_until_the_rest_is_within_the_limit),
-		TEST(what_is_unhooked_is_not_given_up_again),
-		TEST(what_tells_much_is_kept_and_the_cost_is_said),
-		TEST(the_cost_is_said_again_when_it_has_doubled),
-		TEST(at_the_end_there_is_the_average_and_the_most),
-		TEST(a_thread_that_tracing_slows_down_does_more_outside_of_windows),
-		TEST(returns_go_where_getters_were_not_enough),
-		TEST(returns_that_hang_together_go_together),
-		TEST(a_limit_that_is_kept_takes_no_returns),
-		TEST(after_returns_one_interval_is_waited_for),
-		TEST(at_last_everything_is_measured_in_windows),
-		TEST(windows_close_and_open),
-		TEST(a_window_has_a_least_length),
-		TEST(counts_are_scaled_by_the_time_that_was_seen),
-		TEST(in_windows_nothing_more_is_given_up),
+		TEST(test_the_share_is_of_the_threads_own_time),
+		TEST(test_the_busiest_thread_counts),
+		TEST(test_an_entry_alone_costs_less),
+		TEST(test_every_interval_begins_at_nothing),
+		TEST(test_nothing_is_decided_within_an_interval),
+		TEST(test_a_burst_at_the_begin_is_met_soon),
+		TEST(test_below_the_limit_nothing_is_given_up),
+		TEST(test_the_most_frequent_getters_go_until_the_rest_is_within_the_limit),
+		TEST(test_what_is_unhooked_is_not_given_up_again),
+		TEST(test_what_tells_much_is_kept_and_the_cost_is_said),
+		TEST(test_the_cost_is_said_again_when_it_has_doubled),
+		TEST(test_at_the_end_there_is_the_average_and_the_most),
+		TEST(test_a_thread_that_tracing_slows_down_does_more_outside_of_windows),
+		TEST(test_returns_go_where_getters_were_not_enough),
+		TEST(test_returns_that_hang_together_go_together),
+		TEST(test_a_limit_that_is_kept_takes_no_returns),
+		TEST(test_after_returns_one_interval_is_waited_for),
+		TEST(test_at_last_everything_is_measured_in_windows),
+		TEST(test_windows_close_and_open),
+		TEST(test_a_window_has_a_least_length),
+		TEST(test_counts_are_scaled_by_the_time_that_was_seen),
+		TEST(test_in_windows_nothing_more_is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

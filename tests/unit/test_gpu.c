@@ -4,7 +4,7 @@
 
 /* ---- activities and calls ------------------------------------------------------------------ */
 
-static void a_kernel_has_the_number_of_its_launch(void **state)
+static void test_a_kernel_has_the_number_of_its_launch(void **state)
 {
 	struct scene *scene = *state;
 
@@ -20,7 +20,7 @@ static void a_kernel_has_the_number_of_its_launch(void **state)
 	assert_string_equal(last_activity(scene)->kernel->mangled, "_Z3addPf");
 }
 
-static void it_is_the_kernel_of_the_launch_where_that_has_a_name(void **state)
+static void test_it_is_the_kernel_of_the_launch_where_that_has_a_name(void **state)
 {
 	struct scene *scene = *state;
 	const struct kernel *launched;
@@ -34,7 +34,7 @@ static void it_is_the_kernel_of_the_launch_where_that_has_a_name(void **state)
 	assert_ptr_equal(last_activity(scene)->kernel, launched);
 }
 
-static void work_whose_call_nobody_told_of_is_counted(void **state)
+static void test_work_whose_call_nobody_told_of_is_counted(void **state)
 {
 	struct scene *scene = *state;
 
@@ -49,7 +49,7 @@ static void work_whose_call_nobody_told_of_is_counted(void **state)
 	assert_int_equal(lost(scene, LOST_GPU_CALLS), 1);
 }
 
-static void what_an_agent_tells_without_sense_is_counted(void **state)
+static void test_what_an_agent_tells_without_sense_is_counted(void **state)
 {
 	struct scene *scene = *state;
 
@@ -59,7 +59,7 @@ static void what_an_agent_tells_without_sense_is_counted(void **state)
 	assert_int_equal(lost(scene, LOST_GPU_RECORDS), 1);
 }
 
-static void activities_wait_for_those_that_ended_before(void **state)
+static void test_activities_wait_for_those_that_ended_before(void **state)
 {
 	struct scene *scene = *state;
 
@@ -74,7 +74,7 @@ static void activities_wait_for_those_that_ended_before(void **state)
 	assert_int_equal(lost(scene, LOST_LATE), 0);
 }
 
-static void one_that_comes_after_its_place_is_counted(void **state)
+static void test_one_that_comes_after_its_place_is_counted(void **state)
 {
 	struct scene *scene = *state;
 
@@ -87,7 +87,7 @@ static void one_that_comes_after_its_place_is_counted(void **state)
 	assert_int_equal(lost(scene, LOST_LATE), 1);
 }
 
-static void several_activities_have_one_call(void **state)
+static void test_several_activities_have_one_call(void **state)
 {
 	struct scene *scene = *state;
 
@@ -101,7 +101,7 @@ static void several_activities_have_one_call(void **state)
 	assert_int_equal(last_activity(scene)->correlation, 1);
 }
 
-static void one_whose_call_is_not_told_yet_waits(void **state)
+static void test_one_whose_call_is_not_told_yet_waits(void **state)
 {
 	struct scene *scene = *state;
 
@@ -116,7 +116,7 @@ static void one_whose_call_is_not_told_yet_waits(void **state)
 	assert_int_equal(last_activity(scene)->correlation, 1);
 }
 
-static void one_whose_call_is_never_told_has_none(void **state)
+static void test_one_whose_call_is_never_told_has_none(void **state)
 {
 	struct scene *scene = *state;
 
@@ -127,7 +127,7 @@ static void one_whose_call_is_never_told_has_none(void **state)
 }
 
 /* The thread is still in the call around: its number is taken now. */
-static void a_call_that_has_not_ended_gets_the_number_of_its_copy(void **state)
+static void test_a_call_that_has_not_ended_gets_the_number_of_its_copy(void **state)
 {
 	struct scene *scene = *state;
 
@@ -145,7 +145,7 @@ static void a_call_that_has_not_ended_gets_the_number_of_its_copy(void **state)
 	assert_int_equal(last_call(scene->feed)->correlation, 3);
 }
 
-static void a_function_that_is_not_hooked_takes_no_number(void **state)
+static void test_a_function_that_is_not_hooked_takes_no_number(void **state)
 {
 	struct scene *scene = *state;
 
@@ -160,7 +160,7 @@ static void a_function_that_is_not_hooked_takes_no_number(void **state)
 
 /* ---- times that cannot be ------------------------------------------------------------------ */
 
-static void before_its_call_is_impossible(void **state)
+static void test_before_its_call_is_impossible(void **state)
 {
 	struct scene *scene = *state;
 
@@ -173,7 +173,7 @@ static void before_its_call_is_impossible(void **state)
 	assert_int_equal(lost(scene, LOST_GPU_TIMES), 1);
 }
 
-static void a_clock_error_makes_it_possible(void **state)
+static void test_a_clock_error_makes_it_possible(void **state)
 {
 	struct scene *scene = *state;
 	const struct agent_status status = { .pid = PROCESS,
@@ -195,7 +195,7 @@ static void a_clock_error_makes_it_possible(void **state)
 	assert_int_equal(run.gpu_clock_error_ns, 5000);
 }
 
-static void an_end_in_the_future_is_impossible(void **state)
+static void test_an_end_in_the_future_is_impossible(void **state)
 {
 	struct scene *scene = *state;
 
@@ -205,7 +205,7 @@ static void an_end_in_the_future_is_impossible(void **state)
 	assert_int_equal(lost(scene, LOST_GPU_TIMES), 1);
 }
 
-static void what_agents_lost_is_added(void **state)
+static void test_what_agents_lost_is_added(void **state)
 {
 	struct scene *scene = *state;
 
@@ -218,7 +218,7 @@ static void what_agents_lost_is_added(void **state)
 
 /* ---- processes that end -------------------------------------------------------------------- */
 
-static void activities_come_before_the_exit(void **state)
+static void test_activities_come_before_the_exit(void **state)
 {
 	struct scene *scene = *state;
 
@@ -234,7 +234,7 @@ static void activities_come_before_the_exit(void **state)
 	assert_int_equal(last_seen(scene->feed)->type, EVENT_EXIT);
 }
 
-static void a_new_program_keeps_what_it_did(void **state)
+static void test_a_new_program_keeps_what_it_did(void **state)
 {
 	struct scene *scene = *state;
 	uint32_t old;
@@ -253,7 +253,7 @@ static void a_new_program_keeps_what_it_did(void **state)
 }
 
 /* Its agent is heard before its calls are passed on, and it may have ended by then. */
-static void a_process_has_the_name_that_its_first_record_gives(void **state)
+static void test_a_process_has_the_name_that_its_first_record_gives(void **state)
 {
 	struct scene *scene = *state;
 	const struct recorder *recorder = &scene->feed->recorder;
@@ -270,7 +270,7 @@ static void a_process_has_the_name_that_its_first_record_gives(void **state)
 	assert_string_equal(last_seen(scene->feed)->process.comm, "app");
 }
 
-static void a_process_that_only_worked_on_the_gpu_is_told_of_before_its_work(void **state)
+static void test_a_process_that_only_worked_on_the_gpu_is_told_of_before_its_work(void **state)
 {
 	struct scene *scene = *state;
 	const struct recorder *recorder = &scene->feed->recorder;
@@ -283,7 +283,7 @@ static void a_process_that_only_worked_on_the_gpu_is_told_of_before_its_work(voi
 	assert_int_equal(last_seen(scene->feed)->type, EVENT_ACTIVITY);
 }
 
-static void at_the_end_nothing_is_waited_for(void **state)
+static void test_at_the_end_nothing_is_waited_for(void **state)
 {
 	struct scene *scene = *state;
 
@@ -296,7 +296,7 @@ static void at_the_end_nothing_is_waited_for(void **state)
 	assert_true(fake.abandoned);
 }
 
-static void a_consumer_that_fails_ends_it(void **state)
+static void test_a_consumer_that_fails_ends_it(void **state)
 {
 	struct scene *scene = *state;
 	struct err err = { 0 };
@@ -310,7 +310,7 @@ static void a_consumer_that_fails_ends_it(void **state)
 
 /* ---- ranges -------------------------------------------------------------------------------- */
 
-static void ranges_are_of_their_thread(void **state)
+static void test_ranges_are_of_their_thread(void **state)
 {
 	struct scene *scene = *state;
 	union agent_words words = nvtx_words(AGENT_NVTX_PUSHPOP, "step", 20, 30);
@@ -327,7 +327,7 @@ static void ranges_are_of_their_thread(void **state)
 
 /* ---- how agents are ------------------------------------------------------------------------ */
 
-static void where_the_times_come_from_is_told_once(void **state)
+static void test_where_the_times_come_from_is_told_once(void **state)
 {
 	struct scene *scene = *state;
 	char expected[256];
@@ -343,7 +343,7 @@ static void where_the_times_come_from_is_told_once(void **state)
 	assert_int_equal(scene->n_notices, 1);
 }
 
-static void a_failure_is_told_once_and_missed(void **state)
+static void test_a_failure_is_told_once_and_missed(void **state)
 {
 	struct scene *scene = *state;
 	struct run_info run = { 0 };
@@ -356,7 +356,7 @@ static void a_failure_is_told_once_and_missed(void **state)
 	assert_false(run.gpu_times);
 }
 
-static void windows_are_in_what_was_missed(void **state)
+static void test_windows_are_in_what_was_missed(void **state)
 {
 	struct scene *scene = *state;
 
@@ -368,7 +368,7 @@ static void windows_are_in_what_was_missed(void **state)
 
 /* ---- which processes are entered ----------------------------------------------------------- */
 
-static void a_process_is_entered_after_its_first_call_that_worked(void **state)
+static void test_a_process_is_entered_after_its_first_call_that_worked(void **state)
 {
 	struct scene *scene = *state;
 
@@ -387,7 +387,7 @@ static void a_process_is_entered_after_its_first_call_that_worked(void **state)
 	assert_int_equal(fake.n_entered, 1);
 }
 
-static void a_command_brings_its_agent_along(void **state)
+static void test_a_command_brings_its_agent_along(void **state)
 {
 	struct scene *scene = *state;
 
@@ -399,14 +399,14 @@ static void a_command_brings_its_agent_along(void **state)
 	assert_int_equal(fake.n_entered, 0);
 }
 
-static void a_stranger_is_turned_away(void **state)
+static void test_a_stranger_is_turned_away(void **state)
 {
 	open_gpu(*state, TARGET_COMMAND);
 	assert_true(fake.options.wanted(fake.options.data, PROCESS));
 	assert_false(fake.options.wanted(fake.options.data, CHILD));
 }
 
-static void one_whose_environment_was_cleaned_is_entered(void **state)
+static void test_one_whose_environment_was_cleaned_is_entered(void **state)
 {
 	struct scene *scene = *state;
 
@@ -418,7 +418,7 @@ static void one_whose_environment_was_cleaned_is_entered(void **state)
 	assert_int_equal(fake.n_entered, 1);
 }
 
-static void one_that_is_held_cannot_be_entered(void **state)
+static void test_one_that_is_held_cannot_be_entered(void **state)
 {
 	struct scene *scene = *state;
 
@@ -430,7 +430,7 @@ static void one_that_is_held_cannot_be_entered(void **state)
 	assert_non_null(strstr(missed, "With --no-hold cuscope enters it"));
 }
 
-static void one_that_ended_before_its_agent_could_come_is_told_of(void **state)
+static void test_one_that_ended_before_its_agent_could_come_is_told_of(void **state)
 {
 	struct scene *scene = *state;
 
@@ -443,7 +443,7 @@ static void one_that_ended_before_its_agent_could_come_is_told_of(void **state)
 	assert_non_null(strstr(missed, "has no agent"));
 }
 
-static void at_the_end_nobody_is_entered(void **state)
+static void test_at_the_end_nobody_is_entered(void **state)
 {
 	struct scene *scene = *state;
 
@@ -453,7 +453,7 @@ static void at_the_end_nobody_is_entered(void **state)
 	assert_int_equal(fake.n_entered, 0);
 }
 
-static void a_bad_cupti_is_a_failure(void **state)
+static void test_a_bad_cupti_is_a_failure(void **state)
 {
 	struct scene *scene = *state;
 	const struct gpu_options options = { .settings = &scene->settings };
@@ -470,39 +470,39 @@ static void a_bad_cupti_is_a_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_kernel_has_the_number_of_its_launch),
-		TEST(it_is_the_kernel_of_the_launch_where_that_has_a_name),
-		TEST(work_whose_call_nobody_told_of_is_counted),
-		TEST(what_an_agent_tells_without_sense_is_counted),
-		TEST(activities_wait_for_those_that_ended_before),
-		TEST(one_that_comes_after_its_place_is_counted),
-		TEST(several_activities_have_one_call),
-		TEST(one_whose_call_is_not_told_yet_waits),
-		TEST(one_whose_call_is_never_told_has_none),
-		TEST(a_call_that_has_not_ended_gets_the_number_of_its_copy),
-		TEST(a_function_that_is_not_hooked_takes_no_number),
-		TEST(before_its_call_is_impossible),
-		TEST(a_clock_error_makes_it_possible),
-		TEST(an_end_in_the_future_is_impossible),
-		TEST(what_agents_lost_is_added),
-		TEST(activities_come_before_the_exit),
-		TEST(a_new_program_keeps_what_it_did),
-		TEST(a_process_has_the_name_that_its_first_record_gives),
-		TEST(a_process_that_only_worked_on_the_gpu_is_told_of_before_its_work),
-		TEST(at_the_end_nothing_is_waited_for),
-		TEST(a_consumer_that_fails_ends_it),
-		TEST(ranges_are_of_their_thread),
-		TEST(where_the_times_come_from_is_told_once),
-		TEST(a_failure_is_told_once_and_missed),
-		TEST(windows_are_in_what_was_missed),
-		TEST(a_process_is_entered_after_its_first_call_that_worked),
-		TEST(a_command_brings_its_agent_along),
-		TEST(a_stranger_is_turned_away),
-		TEST(one_whose_environment_was_cleaned_is_entered),
-		TEST(one_that_is_held_cannot_be_entered),
-		TEST(one_that_ended_before_its_agent_could_come_is_told_of),
-		TEST(at_the_end_nobody_is_entered),
-		TEST(a_bad_cupti_is_a_failure),
+		TEST(test_a_kernel_has_the_number_of_its_launch),
+		TEST(test_it_is_the_kernel_of_the_launch_where_that_has_a_name),
+		TEST(test_work_whose_call_nobody_told_of_is_counted),
+		TEST(test_what_an_agent_tells_without_sense_is_counted),
+		TEST(test_activities_wait_for_those_that_ended_before),
+		TEST(test_one_that_comes_after_its_place_is_counted),
+		TEST(test_several_activities_have_one_call),
+		TEST(test_one_whose_call_is_not_told_yet_waits),
+		TEST(test_one_whose_call_is_never_told_has_none),
+		TEST(test_a_call_that_has_not_ended_gets_the_number_of_its_copy),
+		TEST(test_a_function_that_is_not_hooked_takes_no_number),
+		TEST(test_before_its_call_is_impossible),
+		TEST(test_a_clock_error_makes_it_possible),
+		TEST(test_an_end_in_the_future_is_impossible),
+		TEST(test_what_agents_lost_is_added),
+		TEST(test_activities_come_before_the_exit),
+		TEST(test_a_new_program_keeps_what_it_did),
+		TEST(test_a_process_has_the_name_that_its_first_record_gives),
+		TEST(test_a_process_that_only_worked_on_the_gpu_is_told_of_before_its_work),
+		TEST(test_at_the_end_nothing_is_waited_for),
+		TEST(test_a_consumer_that_fails_ends_it),
+		TEST(test_ranges_are_of_their_thread),
+		TEST(test_where_the_times_come_from_is_told_once),
+		TEST(test_a_failure_is_told_once_and_missed),
+		TEST(test_windows_are_in_what_was_missed),
+		TEST(test_a_process_is_entered_after_its_first_call_that_worked),
+		TEST(test_a_command_brings_its_agent_along),
+		TEST(test_a_stranger_is_turned_away),
+		TEST(test_one_whose_environment_was_cleaned_is_entered),
+		TEST(test_one_that_is_held_cannot_be_entered),
+		TEST(test_one_that_ended_before_its_agent_could_come_is_told_of),
+		TEST(test_at_the_end_nobody_is_entered),
+		TEST(test_a_bad_cupti_is_a_failure),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

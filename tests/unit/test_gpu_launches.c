@@ -60,7 +60,7 @@ static size_t fetch(struct scene *scene)
 	return n;
 }
 
-static void a_launch_that_an_agent_tells_of_is_a_call(void **state)
+static void test_a_launch_that_an_agent_tells_of_is_a_call(void **state)
 {
 	struct scene *scene = *state;
 	const struct call *call;
@@ -84,7 +84,7 @@ static void a_launch_that_an_agent_tells_of_is_a_call(void **state)
 	assert_int_equal(last_activity(scene)->correlation, call->correlation);
 }
 
-static void before_all_have_agents_probes_tell(void **state)
+static void test_before_all_have_agents_probes_tell(void **state)
 {
 	struct scene *scene = *state;
 
@@ -95,7 +95,7 @@ static void before_all_have_agents_probes_tell(void **state)
 	assert_false(probes.ignored);
 }
 
-static void probes_go_when_nobody_is_in_a_launch(void **state)
+static void test_probes_go_when_nobody_is_in_a_launch(void **state)
 {
 	struct scene *scene = *state;
 
@@ -109,7 +109,7 @@ static void probes_go_when_nobody_is_in_a_launch(void **state)
 	assert_false(probes.hooked);
 }
 
-static void what_both_saw_is_one_call(void **state)
+static void test_what_both_saw_is_one_call(void **state)
 {
 	struct scene *scene = *state;
 	struct wire_call seen = launch_of(scene->feed, HANDLE, 0), other;
@@ -131,7 +131,7 @@ static void what_both_saw_is_one_call(void **state)
 }
 
 /* A thread of the program that is held up while it writes into the ring holds up what is behind. */
-static void an_agent_that_is_late_tells_of_nothing_anew(void **state)
+static void test_an_agent_that_is_late_tells_of_nothing_anew(void **state)
 {
 	struct scene *scene = *state;
 	struct wire_call seen = launch_of(scene->feed, HANDLE, 0);
@@ -170,7 +170,7 @@ static bool next_told_is_double(struct scene *scene)
 }
 
 /* One that comes late and is alone stands between the two of another launch. */
-static void what_is_late_hides_no_double(void **state)
+static void test_what_is_late_hides_no_double(void **state)
 {
 	struct scene *scene = *state;
 	struct wire_call seen = launch_of(scene->feed, HANDLE, 0);
@@ -186,7 +186,7 @@ static void what_is_late_hides_no_double(void **state)
 	assert_true(next_told_is_double(scene));
 }
 
-static void a_new_process_brings_the_probes_back(void **state)
+static void test_a_new_process_brings_the_probes_back(void **state)
 {
 	struct scene *scene = *state;
 
@@ -199,7 +199,7 @@ static void a_new_process_brings_the_probes_back(void **state)
 	assert_false(probes.ignored);
 }
 
-static void probes_that_cannot_come_back_are_missed(void **state)
+static void test_probes_that_cannot_come_back_are_missed(void **state)
 {
 	struct scene *scene = *state;
 
@@ -222,7 +222,7 @@ static void enter_nobody(void *data, pid_t pid)
 }
 
 /* It has the device open; its next call may be a launch, which nobody else would tell of. */
-static void a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call(void **state)
+static void test_a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call(void **state)
 {
 	struct gpu_targets *targets = gpu_targets_new(false, enter_nobody, NULL);
 
@@ -236,7 +236,7 @@ static void a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call(v
 }
 
 /* Taking them away and putting them back takes its time, too. */
-static void probes_that_were_away_for_a_moment_stay_longer(void **state)
+static void test_probes_that_were_away_for_a_moment_stay_longer(void **state)
 {
 	struct scene *scene = *state;
 
@@ -255,7 +255,7 @@ static void probes_that_were_away_for_a_moment_stay_longer(void **state)
 	assert_true(probes.ignored);
 }
 
-static void an_agent_that_fails_brings_the_probes_back(void **state)
+static void test_an_agent_that_fails_brings_the_probes_back(void **state)
 {
 	struct scene *scene = *state;
 
@@ -267,7 +267,7 @@ static void an_agent_that_fails_brings_the_probes_back(void **state)
 	assert_true(probes.hooked);
 }
 
-static void at_the_end_the_probes_are_back(void **state)
+static void test_at_the_end_the_probes_are_back(void **state)
 {
 	struct scene *scene = *state;
 
@@ -278,7 +278,7 @@ static void at_the_end_the_probes_are_back(void **state)
 	assert_true(probes.hooked);
 }
 
-static void a_launch_in_the_future_is_none(void **state)
+static void test_a_launch_in_the_future_is_none(void **state)
 {
 	struct scene *scene = *state;
 
@@ -288,7 +288,7 @@ static void a_launch_in_the_future_is_none(void **state)
 	assert_int_equal(fetch(scene), 0);
 }
 
-static void without_arguments_nothing_is_made_up(void **state)
+static void test_without_arguments_nothing_is_made_up(void **state)
 {
 	struct scene *scene = *state;
 
@@ -303,20 +303,20 @@ static void without_arguments_nothing_is_made_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_launch_that_an_agent_tells_of_is_a_call),
-		TEST(before_all_have_agents_probes_tell),
-		TEST(probes_go_when_nobody_is_in_a_launch),
-		TEST(what_both_saw_is_one_call),
-		TEST(an_agent_that_is_late_tells_of_nothing_anew),
-		TEST(what_is_late_hides_no_double),
-		TEST(a_new_process_brings_the_probes_back),
-		TEST(probes_that_cannot_come_back_are_missed),
-		TEST(a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call),
-		TEST(probes_that_were_away_for_a_moment_stay_longer),
-		TEST(an_agent_that_fails_brings_the_probes_back),
-		TEST(at_the_end_the_probes_are_back),
-		TEST(a_launch_in_the_future_is_none),
-		TEST(without_arguments_nothing_is_made_up),
+		TEST(test_a_launch_that_an_agent_tells_of_is_a_call),
+		TEST(test_before_all_have_agents_probes_tell),
+		TEST(test_probes_go_when_nobody_is_in_a_launch),
+		TEST(test_what_both_saw_is_one_call),
+		TEST(test_an_agent_that_is_late_tells_of_nothing_anew),
+		TEST(test_what_is_late_hides_no_double),
+		TEST(test_a_new_process_brings_the_probes_back),
+		TEST(test_probes_that_cannot_come_back_are_missed),
+		TEST(test_a_process_that_has_a_gpu_is_to_have_an_agent_before_its_first_call),
+		TEST(test_probes_that_were_away_for_a_moment_stay_longer),
+		TEST(test_an_agent_that_fails_brings_the_probes_back),
+		TEST(test_at_the_end_the_probes_are_back),
+		TEST(test_a_launch_in_the_future_is_none),
+		TEST(test_without_arguments_nothing_is_made_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ static void assert_next(struct gpu_order *order, uint32_t number, bool late)
 	assert_int_equal(item.correlation, number);
 }
 
-static void they_come_in_order_of_their_ends(void **state)
+static void test_they_come_in_order_of_their_ends(void **state)
 {
 	add(*state, 30, 3);
 	add(*state, 10, 1);
@@ -45,7 +45,7 @@ static void they_come_in_order_of_their_ends(void **state)
 	assert_null(gpu_order_first(*state));
 }
 
-static void those_that_end_together_keep_their_order(void **state)
+static void test_those_that_end_together_keep_their_order(void **state)
 {
 	for (uint32_t i = 0; i < 100; i++)
 		add(*state, 10, i);
@@ -53,7 +53,7 @@ static void those_that_end_together_keep_their_order(void **state)
 		assert_next(*state, i, false);
 }
 
-static void one_that_comes_too_late_is_told(void **state)
+static void test_one_that_comes_too_late_is_told(void **state)
 {
 	add(*state, 20, 2);
 	assert_next(*state, 2, false);
@@ -63,7 +63,7 @@ static void one_that_comes_too_late_is_told(void **state)
 	assert_next(*state, 3, false);
 }
 
-static void many_in_any_order(void **state)
+static void test_many_in_any_order(void **state)
 {
 	uint64_t seed = 1, last = 0;
 	struct gpu_item item;
@@ -87,7 +87,7 @@ static void count(void *data, struct gpu_item *item)
 	*sum = *sum * 10 + item->correlation;
 }
 
-static void each_is_looked_at_once_after_a_while(void **state)
+static void test_each_is_looked_at_once_after_a_while(void **state)
 {
 	struct gpu_item item = { .kind = ACTIVITY_COPY, .arrived_ns = 10, .correlation = 1 };
 	uint32_t seen = 0;
@@ -106,7 +106,7 @@ static void each_is_looked_at_once_after_a_while(void **state)
 	assert_int_equal(seen, 23);
 }
 
-static void the_last_of_a_process(void **state)
+static void test_the_last_of_a_process(void **state)
 {
 	const struct process mine = { 0 }, other = { .id = 1 };
 	struct gpu_item item = { .kind = ACTIVITY_COPY, .process = &mine };
@@ -127,7 +127,7 @@ static void the_last_of_a_process(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 
-static void texts_fill_it_as_items_do(void **state)
+static void test_texts_fill_it_as_items_do(void **state)
 {
 	struct gpu_item item = { .is_range = true, .kind = RANGE_MARK };
 	const uint32_t bytes = 300;
@@ -149,13 +149,13 @@ static void texts_fill_it_as_items_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(they_come_in_order_of_their_ends),
-		TEST(those_that_end_together_keep_their_order),
-		TEST(one_that_comes_too_late_is_told),
-		TEST(many_in_any_order),
-		TEST(each_is_looked_at_once_after_a_while),
-		TEST(the_last_of_a_process),
-		TEST(texts_fill_it_as_items_do),
+		TEST(test_they_come_in_order_of_their_ends),
+		TEST(test_those_that_end_together_keep_their_order),
+		TEST(test_one_that_comes_too_late_is_told),
+		TEST(test_many_in_any_order),
+		TEST(test_each_is_looked_at_once_after_a_while),
+		TEST(test_the_last_of_a_process),
+		TEST(test_texts_fill_it_as_items_do),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static struct range taken_range(struct fixture *f, union agent_words words)
 
 /* ---- tests --------------------------------------------------------------------------------- */
 
-static void a_kernel_has_its_name_shape_and_place(void **state)
+static void test_a_kernel_has_its_name_shape_and_place(void **state)
 {
 	union agent_words words = kernel_words(5, 77, 100, 130);
 	struct activity activity;
@@ -111,7 +111,7 @@ static void a_kernel_has_its_name_shape_and_place(void **state)
 	assert_int_equal(((struct fixture *)*state)->item.correlation, 77);
 }
 
-static void a_long_kernel_of_a_graph(void **state)
+static void test_a_long_kernel_of_a_graph(void **state)
 {
 	union agent_words words = kernel_words(1, 77, 100, 100);
 	struct activity activity;
@@ -129,7 +129,7 @@ static void a_long_kernel_of_a_graph(void **state)
 	assert_int_equal(activity.graph_node, 12);
 }
 
-static void a_shape_number_may_be_given_anew(void **state)
+static void test_a_shape_number_may_be_given_anew(void **state)
 {
 	struct fixture *f = *state;
 	struct activity old;
@@ -143,7 +143,7 @@ static void a_shape_number_may_be_given_anew(void **state)
 	assert_int_equal(taken(f, kernel_words(1, 2, 102, 103)).grid[0], 20);
 }
 
-static void an_item_outlives_the_records(void **state)
+static void test_an_item_outlives_the_records(void **state)
 {
 	struct fixture *f = *state;
 	struct activity activity;
@@ -157,7 +157,7 @@ static void an_item_outlives_the_records(void **state)
 	assert_int_equal(activity.grid[0], 10);
 }
 
-static void copies_have_bytes_direction_and_memories(void **state)
+static void test_copies_have_bytes_direction_and_memories(void **state)
 {
 	union agent_words words = copy_words(1, 4096, 9, 10, 20);
 	struct activity activity;
@@ -176,7 +176,7 @@ static void copies_have_bytes_direction_and_memories(void **state)
 	assert_int_equal(taken(*state, copy_words(200, 1, 9, 10, 20)).direction, DIRECTION_NONE);
 }
 
-static void a_set_has_no_direction(void **state)
+static void test_a_set_has_no_direction(void **state)
 {
 	union agent_words words = copy_words(1, 4096, 9, 10, 20);
 	struct activity activity;
@@ -189,7 +189,7 @@ static void a_set_has_no_direction(void **state)
 	assert_int_equal(activity.destination, ACTIVITY_MEMORY_DEVICE);
 }
 
-static void a_graph_run(void **state)
+static void test_a_graph_run(void **state)
 {
 	union agent_words words = words_of(AGENT_GRAPH, sizeof(struct agent_graph));
 	struct activity activity;
@@ -202,7 +202,7 @@ static void a_graph_run(void **state)
 	assert_int_equal(activity.graph, 6);
 }
 
-static void waits_and_overhead_are_ranges_by_name(void **state)
+static void test_waits_and_overhead_are_ranges_by_name(void **state)
 {
 	union agent_words words = words_of(AGENT_SYNC, sizeof(struct agent_wait));
 
@@ -222,7 +222,7 @@ static void waits_and_overhead_are_ranges_by_name(void **state)
 	assert_string_equal(taken_range(*state, words).name, "Overhead");
 }
 
-static void ranges_of_nvtx_have_name_domain_and_depth(void **state)
+static void test_ranges_of_nvtx_have_name_domain_and_depth(void **state)
 {
 	union agent_words words = nvtx_words(AGENT_NVTX_PUSHPOP, "forward", 10, 20);
 	struct range range;
@@ -245,7 +245,7 @@ static void ranges_of_nvtx_have_name_domain_and_depth(void **state)
 }
 
 /* The agent cuts texts; whoever writes longer ones is none. */
-static void long_texts_of_nvtx_are_cut(void **state)
+static void test_long_texts_of_nvtx_are_cut(void **state)
 {
 	char text[420];
 	union agent_words words;
@@ -262,7 +262,7 @@ static void long_texts_of_nvtx_are_cut(void **state)
 	assert_int_equal(((struct fixture *)*state)->item.range.text_bytes, 2 * AGENT_NVTX_TEXT);
 }
 
-static void names_and_shapes_are_taken_from_the_budget(void **state)
+static void test_names_and_shapes_are_taken_from_the_budget(void **state)
 {
 	struct fixture *f = *state;
 	struct budget *budget = budget_new(1 << 20, 4 << 20);
@@ -292,7 +292,7 @@ static void names_and_shapes_are_taken_from_the_budget(void **state)
 
 /* ---- what makes no sense ------------------------------------------------------------------- */
 
-static void a_text_without_its_end_is_cut(void **state)
+static void test_a_text_without_its_end_is_cut(void **state)
 {
 	union agent_words words = name_words(1, "abcdefghijkl"), range;
 
@@ -304,7 +304,7 @@ static void a_text_without_its_end_is_cut(void **state)
 	assert_string_equal(taken_range(*state, range).name, "abcd");
 }
 
-static void too_short_a_record_is_left_out(void **state)
+static void test_too_short_a_record_is_left_out(void **state)
 {
 	for (int type = 0; type < 256; type++) {
 		union agent_words words = words_of(type, sizeof(struct agent_head));
@@ -313,7 +313,7 @@ static void too_short_a_record_is_left_out(void **state)
 	}
 }
 
-static void numbers_that_were_not_given(void **state)
+static void test_numbers_that_were_not_given(void **state)
 {
 	union agent_words words = copy_words(1, 1, 1, 10, 20);
 
@@ -329,7 +329,7 @@ static void numbers_that_were_not_given(void **state)
 	                    "unknown_kernel");
 }
 
-static void impossible_times_are_told(void **state)
+static void test_impossible_times_are_told(void **state)
 {
 	assert_int_equal(take(*state, copy_words(1, 1, 1, 20, 10)), GPU_RECORD_BAD_TIMES);
 	assert_int_equal(take(*state, copy_words(1, 1, 1, 0, 10)), GPU_RECORD_BAD_TIMES);
@@ -337,7 +337,7 @@ static void impossible_times_are_told(void **state)
 	                 GPU_RECORD_BAD_TIMES);
 }
 
-static void a_call_with_more_words_than_it_has_is_left_out(void **state)
+static void test_a_call_with_more_words_than_it_has_is_left_out(void **state)
 {
 	union agent_words words = call_words(1, 2, 10, 20);
 
@@ -355,22 +355,22 @@ static void a_call_with_more_words_than_it_has_is_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_kernel_has_its_name_shape_and_place),
-		TEST(a_long_kernel_of_a_graph),
-		TEST(a_shape_number_may_be_given_anew),
-		TEST(an_item_outlives_the_records),
-		TEST(copies_have_bytes_direction_and_memories),
-		TEST(a_set_has_no_direction),
-		TEST(a_graph_run),
-		TEST(waits_and_overhead_are_ranges_by_name),
-		TEST(ranges_of_nvtx_have_name_domain_and_depth),
-		TEST(a_text_without_its_end_is_cut),
-		TEST(too_short_a_record_is_left_out),
-		TEST(numbers_that_were_not_given),
-		TEST(impossible_times_are_told),
-		TEST(a_call_with_more_words_than_it_has_is_left_out),
-		TEST(long_texts_of_nvtx_are_cut),
-		TEST(names_and_shapes_are_taken_from_the_budget),
+		TEST(test_a_kernel_has_its_name_shape_and_place),
+		TEST(test_a_long_kernel_of_a_graph),
+		TEST(test_a_shape_number_may_be_given_anew),
+		TEST(test_an_item_outlives_the_records),
+		TEST(test_copies_have_bytes_direction_and_memories),
+		TEST(test_a_set_has_no_direction),
+		TEST(test_a_graph_run),
+		TEST(test_waits_and_overhead_are_ranges_by_name),
+		TEST(test_ranges_of_nvtx_have_name_domain_and_depth),
+		TEST(test_a_text_without_its_end_is_cut),
+		TEST(test_too_short_a_record_is_left_out),
+		TEST(test_numbers_that_were_not_given),
+		TEST(test_impossible_times_are_told),
+		TEST(test_a_call_with_more_words_than_it_has_is_left_out),
+		TEST(test_long_texts_of_nvtx_are_cut),
+		TEST(test_names_and_shapes_are_taken_from_the_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

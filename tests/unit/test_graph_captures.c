@@ -59,7 +59,7 @@ static bool captured(const struct graph_captures *captures, uint64_t stream)
 
 /* ---- tests --------------------------------------------------------------------------------- */
 
-static void a_stream_is_captured_from_begin_to_end(void **state)
+static void test_a_stream_is_captured_from_begin_to_end(void **state)
 {
 	assert_false(captured(*state, 10));
 	begins(*state, 10);
@@ -69,7 +69,7 @@ static void a_stream_is_captured_from_begin_to_end(void **state)
 	assert_false(captured(*state, 10));
 }
 
-static void a_capture_spreads_by_an_event(void **state)
+static void test_a_capture_spreads_by_an_event(void **state)
 {
 	begins(*state, 10);
 	records(*state, 0xe1, 10);
@@ -78,7 +78,7 @@ static void a_capture_spreads_by_an_event(void **state)
 	assert_true(captured(*state, 11));
 }
 
-static void it_spreads_on_from_the_streams_that_joined(void **state)
+static void test_it_spreads_on_from_the_streams_that_joined(void **state)
 {
 	begins(*state, 10);
 	records(*state, 0xe1, 10);
@@ -88,7 +88,7 @@ static void it_spreads_on_from_the_streams_that_joined(void **state)
 	assert_true(captured(*state, 12));
 }
 
-static void the_end_is_the_end_for_all_that_joined(void **state)
+static void test_the_end_is_the_end_for_all_that_joined(void **state)
 {
 	begins(*state, 10);
 	records(*state, 0xe1, 10);
@@ -99,7 +99,7 @@ static void the_end_is_the_end_for_all_that_joined(void **state)
 	assert_false(captured(*state, 12));
 }
 
-static void an_event_of_no_capture_spreads_nothing(void **state)
+static void test_an_event_of_no_capture_spreads_nothing(void **state)
 {
 	begins(*state, 10);
 	records(*state, 0xe1, 11);
@@ -109,7 +109,7 @@ static void an_event_of_no_capture_spreads_nothing(void **state)
 	assert_false(captured(*state, 13));
 }
 
-static void an_event_recorded_elsewhere_leaves_the_capture(void **state)
+static void test_an_event_recorded_elsewhere_leaves_the_capture(void **state)
 {
 	begins(*state, 10);
 	records(*state, 0xe1, 10);
@@ -118,14 +118,14 @@ static void an_event_recorded_elsewhere_leaves_the_capture(void **state)
 	assert_false(captured(*state, 12));
 }
 
-static void a_captured_stream_that_waits_for_another_event_stays(void **state)
+static void test_a_captured_stream_that_waits_for_another_event_stays(void **state)
 {
 	begins(*state, 10);
 	waits(*state, 10, 0xe1);
 	assert_true(captured(*state, 10));
 }
 
-static void captures_end_each_for_itself(void **state)
+static void test_captures_end_each_for_itself(void **state)
 {
 	begins(*state, 10);
 	begins(*state, 20);
@@ -140,7 +140,7 @@ static void captures_end_each_for_itself(void **state)
 	assert_true(captured(*state, 21));
 }
 
-static void the_end_of_nothing_is_nothing(void **state)
+static void test_the_end_of_nothing_is_nothing(void **state)
 {
 	begins(*state, 10);
 	ends(*state, 20);
@@ -148,7 +148,7 @@ static void the_end_of_nothing_is_nothing(void **state)
 }
 
 /* An end that was not seen: its process was not yet traced, or its hook was given up. */
-static void a_new_capture_of_a_stream_ends_its_last(void **state)
+static void test_a_new_capture_of_a_stream_ends_its_last(void **state)
 {
 	begins(*state, 10);
 	records(*state, 0xe1, 10);
@@ -158,7 +158,7 @@ static void a_new_capture_of_a_stream_ends_its_last(void **state)
 	assert_false(captured(*state, 11));
 }
 
-static void runtime_and_driver_may_both_tell_of_one_capture(void **state)
+static void test_runtime_and_driver_may_both_tell_of_one_capture(void **state)
 {
 	begins(*state, 10);
 	begins(*state, 10);
@@ -171,7 +171,7 @@ static void runtime_and_driver_may_both_tell_of_one_capture(void **state)
 	assert_false(captured(*state, 11));
 }
 
-static void each_thread_has_a_stream_of_its_own(void **state)
+static void test_each_thread_has_a_stream_of_its_own(void **state)
 {
 	does(*state, PROCESS, 101, OP_CAPTURE_BEGIN, PER_THREAD, 0);
 	assert_true(graph_captures_stream(*state, PROCESS, 101, PER_THREAD));
@@ -182,13 +182,13 @@ static void each_thread_has_a_stream_of_its_own(void **state)
 	assert_false(graph_captures_stream(*state, PROCESS, 101, PER_THREAD));
 }
 
-static void other_streams_belong_to_all_threads(void **state)
+static void test_other_streams_belong_to_all_threads(void **state)
 {
 	does(*state, PROCESS, 101, OP_CAPTURE_BEGIN, 10, 0);
 	assert_true(graph_captures_stream(*state, PROCESS, 102, 10));
 }
 
-static void handles_of_two_processes_may_be_equal(void **state)
+static void test_handles_of_two_processes_may_be_equal(void **state)
 {
 	begins(*state, 10);
 	assert_false(graph_captures_stream(*state, OTHER, 201, 10));
@@ -199,7 +199,7 @@ static void handles_of_two_processes_may_be_equal(void **state)
 	assert_true(captured(*state, 10));
 }
 
-static void a_process_that_is_gone_is_forgotten(void **state)
+static void test_a_process_that_is_gone_is_forgotten(void **state)
 {
 	begins(*state, 10);
 	records(*state, 0xe1, 10);
@@ -211,7 +211,7 @@ static void a_process_that_is_gone_is_forgotten(void **state)
 	assert_true(graph_captures_stream(*state, OTHER, 201, 10));
 }
 
-static void other_calls_change_nothing(void **state)
+static void test_other_calls_change_nothing(void **state)
 {
 	begins(*state, 10);
 	does(*state, PROCESS, THREAD, OP_LAUNCH, 10, 0);
@@ -225,22 +225,22 @@ static void other_calls_change_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_stream_is_captured_from_begin_to_end),
-		TEST(a_capture_spreads_by_an_event),
-		TEST(it_spreads_on_from_the_streams_that_joined),
-		TEST(the_end_is_the_end_for_all_that_joined),
-		TEST(an_event_of_no_capture_spreads_nothing),
-		TEST(an_event_recorded_elsewhere_leaves_the_capture),
-		TEST(a_captured_stream_that_waits_for_another_event_stays),
-		TEST(captures_end_each_for_itself),
-		TEST(the_end_of_nothing_is_nothing),
-		TEST(a_new_capture_of_a_stream_ends_its_last),
-		TEST(runtime_and_driver_may_both_tell_of_one_capture),
-		TEST(each_thread_has_a_stream_of_its_own),
-		TEST(other_streams_belong_to_all_threads),
-		TEST(handles_of_two_processes_may_be_equal),
-		TEST(a_process_that_is_gone_is_forgotten),
-		TEST(other_calls_change_nothing),
+		TEST(test_a_stream_is_captured_from_begin_to_end),
+		TEST(test_a_capture_spreads_by_an_event),
+		TEST(test_it_spreads_on_from_the_streams_that_joined),
+		TEST(test_the_end_is_the_end_for_all_that_joined),
+		TEST(test_an_event_of_no_capture_spreads_nothing),
+		TEST(test_an_event_recorded_elsewhere_leaves_the_capture),
+		TEST(test_a_captured_stream_that_waits_for_another_event_stays),
+		TEST(test_captures_end_each_for_itself),
+		TEST(test_the_end_of_nothing_is_nothing),
+		TEST(test_a_new_capture_of_a_stream_ends_its_last),
+		TEST(test_runtime_and_driver_may_both_tell_of_one_capture),
+		TEST(test_each_thread_has_a_stream_of_its_own),
+		TEST(test_other_streams_belong_to_all_threads),
+		TEST(test_handles_of_two_processes_may_be_equal),
+		TEST(test_a_process_that_is_gone_is_forgotten),
+		TEST(test_other_calls_change_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static void end_target(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static void memory_is_read(void **state)
+static void test_memory_is_read(void **state)
 {
 	static const char text[] = "what the parent had when it forked";
 	char seen[sizeof(text)] = "";
@@ -75,7 +75,7 @@ static int stop_at_first(const struct mapping *mapping, void *data)
 	return -77;
 }
 
-static void maps_are_read(void **state)
+static void test_maps_are_read(void **state)
 {
 	size_t count = 0, one = 0;
 	pid_t pid = make_target();
@@ -90,7 +90,7 @@ static void maps_are_read(void **state)
 }
 
 /* Its answers are 64 KiB each: more than one of them. */
-static void long_maps_are_read_whole(void **state)
+static void test_long_maps_are_read_whole(void **state)
 {
 	size_t before = 0, after = 0;
 	struct err err = { 0 };
@@ -114,7 +114,7 @@ static int open_first(const struct mapping *mapping, void *data)
 	return 1;
 }
 
-static void files_are_opened_and_read(void **state)
+static void test_files_are_opened_and_read(void **state)
 {
 	char magic[4];
 	struct stat st;
@@ -130,7 +130,7 @@ static void files_are_opened_and_read(void **state)
 }
 
 /* No regular file, no link as its last part. */
-static void only_regular_files_are_opened_by_path(void **state)
+static void test_only_regular_files_are_opened_by_path(void **state)
 {
 	char path[64], other[64];
 
@@ -144,7 +144,7 @@ static void only_regular_files_are_opened_by_path(void **state)
 	assert_int_equal(helper_open_in_root(getpid(), folder), -EINVAL);
 }
 
-static void who_does_not_answer_is_given_up(void **state)
+static void test_who_does_not_answer_is_given_up(void **state)
 {
 	static const char text[] = "still there";
 	pid_t pid = make_target(), other = make_target();
@@ -205,7 +205,7 @@ static void charge(pid_t pid, uint64_t person, uint64_t ms)
 	helper_unlock();
 }
 
-static void who_answers_late_again_and_again_is_not_waited_for(void **state)
+static void test_who_answers_late_again_and_again_is_not_waited_for(void **state)
 {
 	const uint64_t person = 4711;
 	char path[64], seen[1], why[512];
@@ -239,7 +239,7 @@ static void who_answers_late_again_and_again_is_not_waited_for(void **state)
 }
 
 /* A machine that is busy, and files of root's servers, are nobody's fault. */
-static void reading_what_answers_at_once_costs_nothing(void **state)
+static void test_reading_what_answers_at_once_costs_nothing(void **state)
 {
 	const uint64_t person = 4712;
 	char path[64], text[HELPER_BYTES] = "", seen[HELPER_BYTES];
@@ -258,7 +258,7 @@ static void reading_what_answers_at_once_costs_nothing(void **state)
 	end_target(pid);
 }
 
-static void helpers_that_hang_count_until_they_end(void **state)
+static void test_helpers_that_hang_count_until_they_end(void **state)
 {
 	const uint64_t person = 4713;
 	int pairs[4][2];
@@ -280,7 +280,7 @@ static void helpers_that_hang_count_until_they_end(void **state)
 }
 
 /* One of a process that is gone, by the root of another: that one is not to blame. */
-static void who_is_gone_is_not_given_up_for_others(void **state)
+static void test_who_is_gone_is_not_given_up_for_others(void **state)
 {
 	pid_t pid = make_target();
 	int pair[2];
@@ -294,7 +294,7 @@ static void who_is_gone_is_not_given_up_for_others(void **state)
 	end_target(pid);
 }
 
-static void a_helper_that_was_killed_is_replaced(void **state)
+static void test_a_helper_that_was_killed_is_replaced(void **state)
 {
 	static const char text[] = "read twice";
 	char seen[sizeof(text)] = "";
@@ -309,7 +309,7 @@ static void a_helper_that_was_killed_is_replaced(void **state)
 }
 
 /* What was forked since has nobody to ask, and must not take its parent's answers. */
-static void a_child_reads_by_itself(void **state)
+static void test_a_child_reads_by_itself(void **state)
 {
 	static const char text[] = "by itself";
 	char seen[sizeof(text)] = "";
@@ -344,18 +344,18 @@ static int remove_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(memory_is_read),
-		TEST(maps_are_read),
-		TEST(long_maps_are_read_whole),
-		TEST(files_are_opened_and_read),
-		TEST(only_regular_files_are_opened_by_path),
-		TEST(a_helper_that_was_killed_is_replaced),
-		TEST(a_child_reads_by_itself),
-		TEST(who_does_not_answer_is_given_up),
-		TEST(who_answers_late_again_and_again_is_not_waited_for),
-		TEST(reading_what_answers_at_once_costs_nothing),
-		TEST(helpers_that_hang_count_until_they_end),
-		TEST(who_is_gone_is_not_given_up_for_others),
+		TEST(test_memory_is_read),
+		TEST(test_maps_are_read),
+		TEST(test_long_maps_are_read_whole),
+		TEST(test_files_are_opened_and_read),
+		TEST(test_only_regular_files_are_opened_by_path),
+		TEST(test_a_helper_that_was_killed_is_replaced),
+		TEST(test_a_child_reads_by_itself),
+		TEST(test_who_does_not_answer_is_given_up),
+		TEST(test_who_answers_late_again_and_again_is_not_waited_for),
+		TEST(test_reading_what_answers_at_once_costs_nothing),
+		TEST(test_helpers_that_hang_count_until_they_end),
+		TEST(test_who_is_gone_is_not_given_up_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -14,7 +14,7 @@ static void assert_version(const char *text, const char *expected)
 	assert_string_equal(version, expected);
 }
 
-static void the_driver_says_its_version_in_a_sentence(void **state)
+static void test_the_driver_says_its_version_in_a_sentence(void **state)
 {
 	assert_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 "
 	               "22:23:56 UTC 2024\n",
@@ -25,13 +25,13 @@ static void the_driver_says_its_version_in_a_sentence(void **state)
 	assert_version("570.124.06\n", "570.124.06");
 }
 
-static void a_text_without_a_version_has_none(void **state)
+static void test_a_text_without_a_version_has_none(void **state)
 {
 	assert_version("", "");
 	assert_version("NVRM version: unknown x86_64 2024\n", "");
 }
 
-static void the_words_of_a_command_are_quoted_as_a_shell_wants_them(void **state)
+static void test_the_words_of_a_command_are_quoted_as_a_shell_wants_them(void **state)
 {
 	char *const command[] = { "./app", "--size=4", "two words", "it's", "", NULL };
 	struct host *host = host_new(command);
@@ -45,7 +45,7 @@ static void the_words_of_a_command_are_quoted_as_a_shell_wants_them(void **state
 	host_free(host);
 }
 
-static void without_a_command_there_is_none(void **state)
+static void test_without_a_command_there_is_none(void **state)
 {
 	struct host *host = host_new(NULL);
 	struct run_info run = { 0 };
@@ -81,10 +81,10 @@ static void test_the_machine_and_its_gpus_are_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_driver_says_its_version_in_a_sentence),
-		cmocka_unit_test(a_text_without_a_version_has_none),
-		cmocka_unit_test(the_words_of_a_command_are_quoted_as_a_shell_wants_them),
-		cmocka_unit_test(without_a_command_there_is_none),
+		cmocka_unit_test(test_the_driver_says_its_version_in_a_sentence),
+		cmocka_unit_test(test_a_text_without_a_version_has_none),
+		cmocka_unit_test(test_the_words_of_a_command_are_quoted_as_a_shell_wants_them),
+		cmocka_unit_test(test_without_a_command_there_is_none),
 		cmocka_unit_test(test_the_machine_and_its_gpus_are_told),
 	};
 

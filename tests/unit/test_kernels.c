@@ -52,7 +52,7 @@ static void assert_kernel(struct kernels *kernels, uint32_t tgid, uint64_t handl
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-static void a_name_is_demangled(void **state)
+static void test_a_name_is_demangled(void **state)
 {
 	const struct kernel *kernel;
 
@@ -63,7 +63,7 @@ static void a_name_is_demangled(void **state)
 	assert_string_equal(kernel->name, "vectorAdd(float const*, float*, int)");
 }
 
-static void a_name_given_by_a_call_wins_over_one_read_through_the_handle(void **state)
+static void test_a_name_given_by_a_call_wins_over_one_read_through_the_handle(void **state)
 {
 	named(*state, PROCESS, 0x10, "given", NAME_OF_CALL);
 	named(*state, PROCESS, 0x10, "found", NAME_OF_HANDLE);
@@ -73,7 +73,7 @@ static void a_name_given_by_a_call_wins_over_one_read_through_the_handle(void **
 	assert_kernel(*state, PROCESS, 0x11, "given");
 }
 
-static void the_last_name_of_a_kind_counts(void **state)
+static void test_the_last_name_of_a_kind_counts(void **state)
 {
 	named(*state, PROCESS, 0x10, "first", NAME_OF_CALL);
 	named(*state, PROCESS, 0x10, "second", NAME_OF_CALL);
@@ -83,7 +83,7 @@ static void the_last_name_of_a_kind_counts(void **state)
 	assert_kernel(*state, PROCESS, 0x11, "second");
 }
 
-static void what_cannot_be_a_name_is_none(void **state)
+static void test_what_cannot_be_a_name_is_none(void **state)
 {
 	named(*state, PROCESS, 0x10, "", NAME_OF_HANDLE);
 	named(*state, PROCESS, 0x10, "\x7f\x45LF\x02", NAME_OF_HANDLE);
@@ -92,7 +92,7 @@ static void what_cannot_be_a_name_is_none(void **state)
 	assert_kernel(*state, PROCESS, 0, "0x0");
 }
 
-static void one_kernel_however_many_handles_and_processes_lead_to_it(void **state)
+static void test_one_kernel_however_many_handles_and_processes_lead_to_it(void **state)
 {
 	const struct kernel *kernel;
 
@@ -104,7 +104,7 @@ static void one_kernel_however_many_handles_and_processes_lead_to_it(void **stat
 	assert_ptr_equal(kernels_find(*state, OTHER, 0x10), kernel);
 }
 
-static void handles_of_two_processes_may_be_equal(void **state)
+static void test_handles_of_two_processes_may_be_equal(void **state)
 {
 	named(*state, PROCESS, 0x10, "mine", NAME_OF_CALL);
 	named(*state, OTHER, 0x10, "yours", NAME_OF_CALL);
@@ -112,7 +112,7 @@ static void handles_of_two_processes_may_be_equal(void **state)
 	assert_kernel(*state, OTHER, 0x10, "yours");
 }
 
-static void kernels_are_numbered_without_gaps(void **state)
+static void test_kernels_are_numbered_without_gaps(void **state)
 {
 	named(*state, PROCESS, 0x10, "a", NAME_OF_CALL);
 	named(*state, PROCESS, 0x20, "b", NAME_OF_CALL);
@@ -124,7 +124,7 @@ static void kernels_are_numbered_without_gaps(void **state)
 
 /* ---- another handle of a kernel ------------------------------------------------------------ */
 
-static void an_alias_has_the_name(void **state)
+static void test_an_alias_has_the_name(void **state)
 {
 	named(*state, PROCESS, 0x10, "vectorAdd", NAME_OF_CALL);
 	kernels_alias(*state, PROCESS, 0x20, 0x10);
@@ -133,7 +133,7 @@ static void an_alias_has_the_name(void **state)
 	assert_kernel(*state, PROCESS, 0x20, "vectorAdd");
 }
 
-static void an_alias_of_nothing_is_nothing(void **state)
+static void test_an_alias_of_nothing_is_nothing(void **state)
 {
 	kernels_alias(*state, PROCESS, 0x20, 0x10);
 	assert_kernel(*state, PROCESS, 0x20, "0x20");
@@ -146,7 +146,7 @@ static void an_alias_of_nothing_is_nothing(void **state)
 
 /* ---- without a name ------------------------------------------------------------------------ */
 
-static void a_kernel_without_a_name_is_its_handle(void **state)
+static void test_a_kernel_without_a_name_is_its_handle(void **state)
 {
 	const struct kernel *kernel = kernels_find(*state, PROCESS, 0x55d0c0ffee);
 
@@ -156,7 +156,7 @@ static void a_kernel_without_a_name_is_its_handle(void **state)
 	assert_ptr_equal(kernels_find(*state, PROCESS, 0x55d0c0ffee), kernel);
 }
 
-static void a_name_that_comes_later_counts_from_then_on(void **state)
+static void test_a_name_that_comes_later_counts_from_then_on(void **state)
 {
 	assert_kernel(*state, PROCESS, 0x10, "0x10");
 	named(*state, PROCESS, 0x10, "vectorAdd", NAME_OF_HANDLE);
@@ -171,7 +171,7 @@ __attribute__((noinline, noclone)) void _Z9vectorAddPKfPfi(void)
 	__asm__ volatile("");
 }
 
-static void a_host_stub_is_named_by_its_symbol(void **state)
+static void test_a_host_stub_is_named_by_its_symbol(void **state)
 {
 	uint64_t stub = (uintptr_t)_Z9vectorAddPKfPfi;
 	const struct kernel *kernel = kernels_find(*state, getpid(), stub);
@@ -184,7 +184,7 @@ static void a_host_stub_is_named_by_its_symbol(void **state)
 extern const char code_without_a_name[];
 __asm__(".text\ncode_without_a_name: .skip 64\n");
 
-static void an_address_without_a_symbol_is_its_place_in_its_file(void **state)
+static void test_an_address_without_a_symbol_is_its_place_in_its_file(void **state)
 {
 	uint64_t address = (uintptr_t)code_without_a_name;
 	const struct kernel *kernel = kernels_find(*state, getpid(), address);
@@ -233,7 +233,7 @@ static pid_t start_with_mappings(uint64_t *first)
 }
 
 /* Each pointer had all of its mappings read: four seconds for a thousand launches. */
-static void many_addresses_take_a_share_of_the_time(void **state)
+static void test_many_addresses_take_a_share_of_the_time(void **state)
 {
 	size_t page = (size_t)getpagesize();
 	uint64_t first;
@@ -255,7 +255,7 @@ static void many_addresses_take_a_share_of_the_time(void **state)
 }
 
 /* What was looked for too early is found when it is launched again. */
-static void a_mapping_that_is_new_is_found_a_moment_later(void **state)
+static void test_a_mapping_that_is_new_is_found_a_moment_later(void **state)
 {
 	size_t page = (size_t)getpagesize();
 	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -276,7 +276,7 @@ static void a_mapping_that_is_new_is_found_a_moment_later(void **state)
 }
 
 /* One that is known is not kept for another file that came in its place. */
-static void what_is_mapped_is_read_again(void **state)
+static void test_what_is_mapped_is_read_again(void **state)
 {
 	size_t page = (size_t)getpagesize();
 	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -291,7 +291,7 @@ static void what_is_mapped_is_read_again(void **state)
 }
 
 /* A module that one process unloads costs nothing of the handles of all. */
-static void forgetting_costs_what_the_process_has(void **state)
+static void test_forgetting_costs_what_the_process_has(void **state)
 {
 	double few, many;
 
@@ -317,7 +317,7 @@ static void forgetting_costs_what_the_process_has(void **state)
 
 /* ---- forgetting ---------------------------------------------------------------------------- */
 
-static void after_a_module_is_unloaded_what_handles_hold_counts(void **state)
+static void test_after_a_module_is_unloaded_what_handles_hold_counts(void **state)
 {
 	named(*state, PROCESS, 0x10, "old", NAME_OF_CALL);
 	named(*state, OTHER, 0x10, "theirs", NAME_OF_CALL);
@@ -329,7 +329,7 @@ static void after_a_module_is_unloaded_what_handles_hold_counts(void **state)
 	assert_kernel(*state, OTHER, 0x10, "theirs");
 }
 
-static void a_process_that_is_gone_is_forgotten(void **state)
+static void test_a_process_that_is_gone_is_forgotten(void **state)
 {
 	named(*state, PROCESS, 0x10, "mine", NAME_OF_CALL);
 	named(*state, OTHER, 0x10, "theirs", NAME_OF_CALL);
@@ -339,7 +339,7 @@ static void a_process_that_is_gone_is_forgotten(void **state)
 }
 
 /* Events that were pushed point at kernels. */
-static void kernels_outlive_their_processes(void **state)
+static void test_kernels_outlive_their_processes(void **state)
 {
 	const struct kernel *kernel;
 
@@ -365,14 +365,14 @@ static uint64_t calibrate(const struct kernel_handle *handle, const char *name, 
 	return kernels_calibrate(getpid(), (uintptr_t)handle, name, offset);
 }
 
-static void the_place_of_a_name_is_confirmed(void **state)
+static void test_the_place_of_a_name_is_confirmed(void **state)
 {
 	static const struct kernel_handle handle = { .name = "vectorAdd" };
 
 	assert_int_equal(calibrate(&handle, "vectorAdd", NAME_AT), NAME_AT);
 }
 
-static void the_place_of_a_name_is_found(void **state)
+static void test_the_place_of_a_name_is_found(void **state)
 {
 	static const struct kernel_handle handle = { .name = "vectorAdd" };
 
@@ -380,7 +380,7 @@ static void the_place_of_a_name_is_found(void **state)
 	assert_int_equal(calibrate(&handle, "vectorAdd", UINT64_MAX), NAME_AT);
 }
 
-static void the_whole_name_is_compared(void **state)
+static void test_the_whole_name_is_compared(void **state)
 {
 	static const struct kernel_handle handle = { .name = "vectorAdd" };
 
@@ -388,7 +388,7 @@ static void the_whole_name_is_compared(void **state)
 	assert_true(calibrate(&handle, "vectorAdd2", NAME_AT) == UINT64_MAX);
 }
 
-static void of_a_very_long_name_the_beginning_will_do(void **state)
+static void test_of_a_very_long_name_the_beginning_will_do(void **state)
 {
 	static char name[3000];
 	const struct kernel_handle handle = { .name = name };
@@ -397,7 +397,7 @@ static void of_a_very_long_name_the_beginning_will_do(void **state)
 	assert_int_equal(calibrate(&handle, name, NAME_AT), NAME_AT);
 }
 
-static void a_handle_without_a_name_has_no_place(void **state)
+static void test_a_handle_without_a_name_has_no_place(void **state)
 {
 	static const struct kernel_handle handle = { .before = { 1, 2, 3 } };
 
@@ -405,7 +405,7 @@ static void a_handle_without_a_name_has_no_place(void **state)
 }
 
 /* A handle that ends at the end of a page is looked through as far as it goes. */
-static void a_handle_may_end_where_memory_ends(void **state)
+static void test_a_handle_may_end_where_memory_ends(void **state)
 {
 	size_t page = (size_t)getpagesize();
 	char *memory =
@@ -419,7 +419,7 @@ static void a_handle_may_end_where_memory_ends(void **state)
 	munmap(memory, page);
 }
 
-static void a_process_that_cannot_be_read_changes_nothing(void **state)
+static void test_a_process_that_cannot_be_read_changes_nothing(void **state)
 {
 	assert_int_equal(kernels_calibrate(PROCESS, 0x1000, "vectorAdd", 8), 8);
 	assert_int_equal(kernels_calibrate(getpid(), 8, "vectorAdd", 16), 16);
@@ -447,7 +447,7 @@ static const char *long_name(unsigned i)
 	return name;
 }
 
-static void names_beyond_the_budget_are_one_kernel(void **state)
+static void test_names_beyond_the_budget_are_one_kernel(void **state)
 {
 	struct budget *budget = budget_new(4 << 20, 16 << 20);
 	struct kernels *kernels = kernels_new(budget);
@@ -469,7 +469,7 @@ static void names_beyond_the_budget_are_one_kernel(void **state)
 	budget_free(budget);
 }
 
-static void handles_are_given_back_at_the_end_of_a_process(void **state)
+static void test_handles_are_given_back_at_the_end_of_a_process(void **state)
 {
 	struct budget *budget = budget_new(1 << 20, 4 << 20);
 	struct kernels *kernels = kernels_new(budget);
@@ -490,35 +490,35 @@ static void handles_are_given_back_at_the_end_of_a_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_name_is_demangled),
-		TEST(a_name_given_by_a_call_wins_over_one_read_through_the_handle),
-		TEST(the_last_name_of_a_kind_counts),
-		TEST(what_cannot_be_a_name_is_none),
-		TEST(one_kernel_however_many_handles_and_processes_lead_to_it),
-		TEST(handles_of_two_processes_may_be_equal),
-		TEST(kernels_are_numbered_without_gaps),
-		TEST(an_alias_has_the_name),
-		TEST(an_alias_of_nothing_is_nothing),
-		TEST(a_kernel_without_a_name_is_its_handle),
-		TEST(a_name_that_comes_later_counts_from_then_on),
-		TEST(a_host_stub_is_named_by_its_symbol),
-		TEST(an_address_without_a_symbol_is_its_place_in_its_file),
-		TEST(many_addresses_take_a_share_of_the_time),
-		TEST(a_mapping_that_is_new_is_found_a_moment_later),
-		TEST(what_is_mapped_is_read_again),
-		TEST(forgetting_costs_what_the_process_has),
-		TEST(after_a_module_is_unloaded_what_handles_hold_counts),
-		TEST(a_process_that_is_gone_is_forgotten),
-		TEST(kernels_outlive_their_processes),
-		cmocka_unit_test(the_place_of_a_name_is_confirmed),
-		cmocka_unit_test(the_place_of_a_name_is_found),
-		cmocka_unit_test(the_whole_name_is_compared),
-		cmocka_unit_test(of_a_very_long_name_the_beginning_will_do),
-		cmocka_unit_test(a_handle_without_a_name_has_no_place),
-		cmocka_unit_test(a_handle_may_end_where_memory_ends),
-		cmocka_unit_test(a_process_that_cannot_be_read_changes_nothing),
-		cmocka_unit_test(names_beyond_the_budget_are_one_kernel),
-		cmocka_unit_test(handles_are_given_back_at_the_end_of_a_process),
+		TEST(test_a_name_is_demangled),
+		TEST(test_a_name_given_by_a_call_wins_over_one_read_through_the_handle),
+		TEST(test_the_last_name_of_a_kind_counts),
+		TEST(test_what_cannot_be_a_name_is_none),
+		TEST(test_one_kernel_however_many_handles_and_processes_lead_to_it),
+		TEST(test_handles_of_two_processes_may_be_equal),
+		TEST(test_kernels_are_numbered_without_gaps),
+		TEST(test_an_alias_has_the_name),
+		TEST(test_an_alias_of_nothing_is_nothing),
+		TEST(test_a_kernel_without_a_name_is_its_handle),
+		TEST(test_a_name_that_comes_later_counts_from_then_on),
+		TEST(test_a_host_stub_is_named_by_its_symbol),
+		TEST(test_an_address_without_a_symbol_is_its_place_in_its_file),
+		TEST(test_many_addresses_take_a_share_of_the_time),
+		TEST(test_a_mapping_that_is_new_is_found_a_moment_later),
+		TEST(test_what_is_mapped_is_read_again),
+		TEST(test_forgetting_costs_what_the_process_has),
+		TEST(test_after_a_module_is_unloaded_what_handles_hold_counts),
+		TEST(test_a_process_that_is_gone_is_forgotten),
+		TEST(test_kernels_outlive_their_processes),
+		cmocka_unit_test(test_the_place_of_a_name_is_confirmed),
+		cmocka_unit_test(test_the_place_of_a_name_is_found),
+		cmocka_unit_test(test_the_whole_name_is_compared),
+		cmocka_unit_test(test_of_a_very_long_name_the_beginning_will_do),
+		cmocka_unit_test(test_a_handle_without_a_name_has_no_place),
+		cmocka_unit_test(test_a_handle_may_end_where_memory_ends),
+		cmocka_unit_test(test_a_process_that_cannot_be_read_changes_nothing),
+		cmocka_unit_test(test_names_beyond_the_budget_are_one_kernel),
+		cmocka_unit_test(test_handles_are_given_back_at_the_end_of_a_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

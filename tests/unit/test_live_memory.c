@@ -97,7 +97,7 @@ static void end(struct scene *scene)
 #define HAS(text, part)     assert_non_null(strstr(text, part))
 #define HAS_NOT(text, part) assert_null(strstr(text, part))
 
-static void page_tells_processes_and_places(void **state)
+static void test_page_tells_processes_and_places(void **state)
 {
 	struct scene scene;
 
@@ -117,7 +117,7 @@ static void page_tells_processes_and_places(void **state)
 	end(&scene);
 }
 
-static void young_memory_is_not_shown(void **state)
+static void test_young_memory_is_not_shown(void **state)
 {
 	struct watch_place *place;
 	struct scene scene;
@@ -131,7 +131,7 @@ static void young_memory_is_not_shown(void **state)
 	end(&scene);
 }
 
-static void kinds_are_told_apart_where_there_are_others_than_device(void **state)
+static void test_kinds_are_told_apart_where_there_are_others_than_device(void **state)
 {
 	struct scene scene;
 
@@ -146,7 +146,7 @@ static void kinds_are_told_apart_where_there_are_others_than_device(void **state
 	end(&scene);
 }
 
-static void top_says_how_many_there_are(void **state)
+static void test_top_says_how_many_there_are(void **state)
 {
 	struct scene scene;
 
@@ -161,7 +161,7 @@ static void top_says_how_many_there_are(void **state)
 	end(&scene);
 }
 
-static void what_was_there_before_is_not_taken_for_nothing(void **state)
+static void test_what_was_there_before_is_not_taken_for_nothing(void **state)
 {
 	struct scene scene;
 
@@ -171,7 +171,7 @@ static void what_was_there_before_is_not_taken_for_nothing(void **state)
 	end(&scene);
 }
 
-static void process_that_ended_leaves_what_it_had_not_freed(void **state)
+static void test_process_that_ended_leaves_what_it_had_not_freed(void **state)
 {
 	struct scene scene;
 
@@ -187,7 +187,7 @@ static void process_that_ended_leaves_what_it_had_not_freed(void **state)
 	end(&scene);
 }
 
-static void process_that_freed_everything_is_praised(void **state)
+static void test_process_that_freed_everything_is_praised(void **state)
 {
 	struct scene scene;
 
@@ -197,7 +197,7 @@ static void process_that_freed_everything_is_praised(void **state)
 	end(&scene);
 }
 
-static void of_many_processes_those_that_run_are_shown(void **state)
+static void test_of_many_processes_those_that_run_are_shown(void **state)
 {
 	struct scene scene;
 
@@ -211,7 +211,7 @@ static void of_many_processes_those_that_run_are_shown(void **state)
 	end(&scene);
 }
 
-static void of_many_that_ended_as_many_as_asked_for_are_told(void **state)
+static void test_of_many_that_ended_as_many_as_asked_for_are_told(void **state)
 {
 	struct scene scene;
 
@@ -225,7 +225,7 @@ static void of_many_that_ended_as_many_as_asked_for_are_told(void **state)
 	end(&scene);
 }
 
-static void failures_have_their_names(void **state)
+static void test_failures_have_their_names(void **state)
 {
 	struct scene scene;
 
@@ -238,7 +238,7 @@ static void failures_have_their_names(void **state)
 	end(&scene);
 }
 
-static void names_of_processes_cannot_reach_the_terminal(void **state)
+static void test_names_of_processes_cannot_reach_the_terminal(void **state)
 {
 	struct scene scene;
 
@@ -249,7 +249,7 @@ static void names_of_processes_cannot_reach_the_terminal(void **state)
 	end(&scene);
 }
 
-static void suspects_are_red_where_there_are_colours(void **state)
+static void test_suspects_are_red_where_there_are_colours(void **state)
 {
 	struct scene scene;
 
@@ -266,7 +266,7 @@ static void suspects_are_red_where_there_are_colours(void **state)
 	end(&scene);
 }
 
-static void json_has_the_same(void **state)
+static void test_json_has_the_same(void **state)
 {
 	struct scene scene;
 	struct json json;
@@ -288,7 +288,7 @@ static void json_has_the_same(void **state)
 	end(&scene);
 }
 
-static void picture_has_the_process_and_its_failures(void **state)
+static void test_picture_has_the_process_and_its_failures(void **state)
 {
 	const struct memory_plot_frame frame = { .end_ns = 100 * SECOND };
 	struct memory_plot *plot = memory_plot_new(50 * SECOND);
@@ -311,20 +311,20 @@ static void picture_has_the_process_and_its_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(page_tells_processes_and_places),
-		cmocka_unit_test(young_memory_is_not_shown),
-		cmocka_unit_test(kinds_are_told_apart_where_there_are_others_than_device),
-		cmocka_unit_test(top_says_how_many_there_are),
-		cmocka_unit_test(what_was_there_before_is_not_taken_for_nothing),
-		cmocka_unit_test(process_that_ended_leaves_what_it_had_not_freed),
-		cmocka_unit_test(process_that_freed_everything_is_praised),
-		cmocka_unit_test(of_many_processes_those_that_run_are_shown),
-		cmocka_unit_test(of_many_that_ended_as_many_as_asked_for_are_told),
-		cmocka_unit_test(failures_have_their_names),
-		cmocka_unit_test(names_of_processes_cannot_reach_the_terminal),
-		cmocka_unit_test(suspects_are_red_where_there_are_colours),
-		cmocka_unit_test(json_has_the_same),
-		cmocka_unit_test(picture_has_the_process_and_its_failures),
+		cmocka_unit_test(test_page_tells_processes_and_places),
+		cmocka_unit_test(test_young_memory_is_not_shown),
+		cmocka_unit_test(test_kinds_are_told_apart_where_there_are_others_than_device),
+		cmocka_unit_test(test_top_says_how_many_there_are),
+		cmocka_unit_test(test_what_was_there_before_is_not_taken_for_nothing),
+		cmocka_unit_test(test_process_that_ended_leaves_what_it_had_not_freed),
+		cmocka_unit_test(test_process_that_freed_everything_is_praised),
+		cmocka_unit_test(test_of_many_processes_those_that_run_are_shown),
+		cmocka_unit_test(test_of_many_that_ended_as_many_as_asked_for_are_told),
+		cmocka_unit_test(test_failures_have_their_names),
+		cmocka_unit_test(test_names_of_processes_cannot_reach_the_terminal),
+		cmocka_unit_test(test_suspects_are_red_where_there_are_colours),
+		cmocka_unit_test(test_json_has_the_same),
+		cmocka_unit_test(test_picture_has_the_process_and_its_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static int parse(const char *text, struct mapping *mapping)
 	return mapping_parse(line, mapping);
 }
 
-static void line_of_a_library(void **state)
+static void test_line_of_a_library(void **state)
 {
 	struct mapping mapping;
 
@@ -51,7 +51,7 @@ static void line_of_a_library(void **state)
 	assert_string_equal(mapping.path, "/usr/lib/libc.so.6");
 }
 
-static void line_of_shared_writable_memory(void **state)
+static void test_line_of_shared_writable_memory(void **state)
 {
 	struct mapping mapping;
 
@@ -64,7 +64,7 @@ static void line_of_shared_writable_memory(void **state)
 	assert_string_equal(mapping.path, "/dev/zero");
 }
 
-static void anonymous_memory_has_an_empty_path(void **state)
+static void test_anonymous_memory_has_an_empty_path(void **state)
 {
 	struct mapping mapping;
 
@@ -75,7 +75,7 @@ static void anonymous_memory_has_an_empty_path(void **state)
 	assert_string_equal(mapping.path, "");
 }
 
-static void special_mappings_keep_their_name(void **state)
+static void test_special_mappings_keep_their_name(void **state)
 {
 	struct mapping mapping;
 
@@ -83,7 +83,7 @@ static void special_mappings_keep_their_name(void **state)
 	assert_string_equal(mapping.path, "[vdso]");
 }
 
-static void the_highest_page_is_no_overflow(void **state)
+static void test_the_highest_page_is_no_overflow(void **state)
 {
 	struct mapping mapping;
 
@@ -94,7 +94,7 @@ static void the_highest_page_is_no_overflow(void **state)
 	assert_int_equal(mapping.start, 0xffffffffff600000);
 }
 
-static void path_with_spaces_is_whole(void **state)
+static void test_path_with_spaces_is_whole(void **state)
 {
 	struct mapping mapping;
 
@@ -102,7 +102,7 @@ static void path_with_spaces_is_whole(void **state)
 	assert_string_equal(mapping.path, "/opt/my  lib/a b.so ");
 }
 
-static void deleted_is_taken_off_the_path(void **state)
+static void test_deleted_is_taken_off_the_path(void **state)
 {
 	struct mapping mapping;
 
@@ -111,7 +111,7 @@ static void deleted_is_taken_off_the_path(void **state)
 	assert_string_equal(mapping.path, "/tmp/x");
 }
 
-static void deleted_within_the_path_stays(void **state)
+static void test_deleted_within_the_path_stays(void **state)
 {
 	struct mapping mapping;
 
@@ -120,7 +120,7 @@ static void deleted_within_the_path_stays(void **state)
 	assert_string_equal(mapping.path, "/tmp/x (deleted)/y");
 }
 
-static void device_and_inode_may_be_large(void **state)
+static void test_device_and_inode_may_be_large(void **state)
 {
 	struct mapping mapping;
 
@@ -129,7 +129,7 @@ static void device_and_inode_may_be_large(void **state)
 	assert_int_equal(mapping.inode, UINT64_MAX);
 }
 
-static void what_is_no_maps_line_is_refused(void **state)
+static void test_what_is_no_maps_line_is_refused(void **state)
 {
 	static const char *const lines[] = {
 		"",
@@ -261,7 +261,7 @@ static void needs_map_files(void)
 	}
 }
 
-static void executable_mappings_are_listed(void **state)
+static void test_executable_mappings_are_listed(void **state)
 {
 	struct mapped mapped;
 
@@ -277,7 +277,7 @@ static int stop_at_second(const struct mapping *mapping, void *data)
 	return ++*(int *)data == 2 ? 42 : 0;
 }
 
-static void listing_stops_when_told(void **state)
+static void test_listing_stops_when_told(void **state)
 {
 	struct err err = { 0 };
 	int calls = 0;
@@ -286,7 +286,7 @@ static void listing_stops_when_told(void **state)
 	assert_int_equal(calls, 2);
 }
 
-static void unknown_pid_is_an_error(void **state)
+static void test_unknown_pid_is_an_error(void **state)
 {
 	struct err err = { 0 };
 	int calls = 0;
@@ -296,7 +296,7 @@ static void unknown_pid_is_an_error(void **state)
 	assert_non_null(strstr(err.text, "2147483646"));
 }
 
-static void mapped_file_is_opened(void **state)
+static void test_mapped_file_is_opened(void **state)
 {
 	struct mapped mapped;
 
@@ -305,7 +305,7 @@ static void mapped_file_is_opened(void **state)
 	unmap_file(&mapped);
 }
 
-static void deleted_file_is_opened(void **state)
+static void test_deleted_file_is_opened(void **state)
 {
 	struct mapped mapped;
 
@@ -319,7 +319,7 @@ static void deleted_file_is_opened(void **state)
 	unmap_file(&mapped);
 }
 
-static void file_of_another_process_is_opened(void **state)
+static void test_file_of_another_process_is_opened(void **state)
 {
 	struct mapped mapped;
 	struct err err = { 0 };
@@ -341,7 +341,7 @@ static void file_of_another_process_is_opened(void **state)
 	unmap_file(&mapped);
 }
 
-static void without_map_files_the_path_is_opened(void **state)
+static void test_without_map_files_the_path_is_opened(void **state)
 {
 	struct mapped mapped;
 
@@ -351,7 +351,7 @@ static void without_map_files_the_path_is_opened(void **state)
 	unmap_file(&mapped);
 }
 
-static void path_with_a_newline_is_opened(void **state)
+static void test_path_with_a_newline_is_opened(void **state)
 {
 	struct mapped mapped;
 
@@ -362,7 +362,7 @@ static void path_with_a_newline_is_opened(void **state)
 	unmap_file(&mapped);
 }
 
-static void path_with_a_literal_012_is_opened(void **state)
+static void test_path_with_a_literal_012_is_opened(void **state)
 {
 	struct mapped mapped;
 
@@ -372,7 +372,7 @@ static void path_with_a_literal_012_is_opened(void **state)
 	unmap_file(&mapped);
 }
 
-static void file_named_deleted_is_opened(void **state)
+static void test_file_named_deleted_is_opened(void **state)
 {
 	struct mapped mapped;
 
@@ -383,7 +383,7 @@ static void file_named_deleted_is_opened(void **state)
 	unmap_file(&mapped);
 }
 
-static void another_file_at_the_path_is_refused(void **state)
+static void test_another_file_at_the_path_is_refused(void **state)
 {
 	struct mapped mapped;
 	char other[300];
@@ -400,7 +400,7 @@ static void another_file_at_the_path_is_refused(void **state)
 	unmap_file(&mapped);
 }
 
-static void another_mapping_at_the_address_is_refused(void **state)
+static void test_another_mapping_at_the_address_is_refused(void **state)
 {
 	struct mapped mapped;
 
@@ -411,7 +411,7 @@ static void another_mapping_at_the_address_is_refused(void **state)
 	unmap_file(&mapped);
 }
 
-static void fifo_at_the_path_does_not_block(void **state)
+static void test_fifo_at_the_path_does_not_block(void **state)
 {
 	struct mapped mapped;
 	struct stat st;
@@ -431,29 +431,29 @@ static void fifo_at_the_path_does_not_block(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(line_of_a_library),
-		cmocka_unit_test(line_of_shared_writable_memory),
-		cmocka_unit_test(anonymous_memory_has_an_empty_path),
-		cmocka_unit_test(special_mappings_keep_their_name),
-		cmocka_unit_test(the_highest_page_is_no_overflow),
-		cmocka_unit_test(path_with_spaces_is_whole),
-		cmocka_unit_test(deleted_is_taken_off_the_path),
-		cmocka_unit_test(deleted_within_the_path_stays),
-		cmocka_unit_test(device_and_inode_may_be_large),
-		cmocka_unit_test(what_is_no_maps_line_is_refused),
-		cmocka_unit_test(executable_mappings_are_listed),
-		cmocka_unit_test(listing_stops_when_told),
-		cmocka_unit_test(unknown_pid_is_an_error),
-		cmocka_unit_test(mapped_file_is_opened),
-		cmocka_unit_test(deleted_file_is_opened),
-		cmocka_unit_test(file_of_another_process_is_opened),
-		cmocka_unit_test(without_map_files_the_path_is_opened),
-		cmocka_unit_test(path_with_a_newline_is_opened),
-		cmocka_unit_test(path_with_a_literal_012_is_opened),
-		cmocka_unit_test(file_named_deleted_is_opened),
-		cmocka_unit_test(another_file_at_the_path_is_refused),
-		cmocka_unit_test(another_mapping_at_the_address_is_refused),
-		cmocka_unit_test(fifo_at_the_path_does_not_block),
+		cmocka_unit_test(test_line_of_a_library),
+		cmocka_unit_test(test_line_of_shared_writable_memory),
+		cmocka_unit_test(test_anonymous_memory_has_an_empty_path),
+		cmocka_unit_test(test_special_mappings_keep_their_name),
+		cmocka_unit_test(test_the_highest_page_is_no_overflow),
+		cmocka_unit_test(test_path_with_spaces_is_whole),
+		cmocka_unit_test(test_deleted_is_taken_off_the_path),
+		cmocka_unit_test(test_deleted_within_the_path_stays),
+		cmocka_unit_test(test_device_and_inode_may_be_large),
+		cmocka_unit_test(test_what_is_no_maps_line_is_refused),
+		cmocka_unit_test(test_executable_mappings_are_listed),
+		cmocka_unit_test(test_listing_stops_when_told),
+		cmocka_unit_test(test_unknown_pid_is_an_error),
+		cmocka_unit_test(test_mapped_file_is_opened),
+		cmocka_unit_test(test_deleted_file_is_opened),
+		cmocka_unit_test(test_file_of_another_process_is_opened),
+		cmocka_unit_test(test_without_map_files_the_path_is_opened),
+		cmocka_unit_test(test_path_with_a_newline_is_opened),
+		cmocka_unit_test(test_path_with_a_literal_012_is_opened),
+		cmocka_unit_test(test_file_named_deleted_is_opened),
+		cmocka_unit_test(test_another_file_at_the_path_is_refused),
+		cmocka_unit_test(test_another_mapping_at_the_address_is_refused),
+		cmocka_unit_test(test_fifo_at_the_path_does_not_block),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

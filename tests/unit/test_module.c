@@ -157,7 +157,7 @@ static void attach_module(bool runtime_launches)
 
 /* ---- its hooks ----------------------------------------------------------------------------- */
 
-static void every_function_has_a_hook(void **state)
+static void test_every_function_has_a_hook(void **state)
 {
 	size_t on = 0;
 
@@ -172,7 +172,7 @@ static void every_function_has_a_hook(void **state)
 	}
 }
 
-static void a_hook_knows_its_function(void **state)
+static void test_a_hook_knows_its_function(void **state)
 {
 	const struct hook *hook;
 
@@ -191,7 +191,7 @@ static void a_hook_knows_its_function(void **state)
 
 #ifdef __x86_64__
 /* A place that the kernel emulates, not the mark that it would single-step. */
-static void a_hook_has_its_place_within_the_function(void **state)
+static void test_a_hook_has_its_place_within_the_function(void **state)
 {
 	open_selected(&defaults);
 	assert_int_equal(hook_named("cuInit")->place.skip, 4);
@@ -199,7 +199,7 @@ static void a_hook_has_its_place_within_the_function(void **state)
 }
 #endif
 
-static void what_only_jumps_to_another_function_is_not_hooked(void **state)
+static void test_what_only_jumps_to_another_function_is_not_hooked(void **state)
 {
 	const struct hook *hook;
 
@@ -209,7 +209,7 @@ static void what_only_jumps_to_another_function_is_not_hooked(void **state)
 	assert_non_null(strstr(hook->why, "only jumps"));
 }
 
-static void hooks_have_no_numbers_beyond_the_last(void **state)
+static void test_hooks_have_no_numbers_beyond_the_last(void **state)
 {
 	int wants;
 
@@ -221,7 +221,7 @@ static void hooks_have_no_numbers_beyond_the_last(void **state)
 	assert_int_equal(module_number_hooks(module, WIRE_HOOKS_MAX - wants), -ENOSPC);
 }
 
-static void what_holds_no_functions_is_no_module(void **state)
+static void test_what_holds_no_functions_is_no_module(void **state)
 {
 	struct module *none = NULL;
 	struct err err = { 0 };
@@ -235,7 +235,7 @@ static void what_holds_no_functions_is_no_module(void **state)
 
 /* ---- attaching ----------------------------------------------------------------------------- */
 
-static void by_default_what_tells_much_is_attached_together(void **state)
+static void test_by_default_what_tells_much_is_attached_together(void **state)
 {
 	open_selected(&defaults);
 	attach_module(false);
@@ -245,7 +245,7 @@ static void by_default_what_tells_much_is_attached_together(void **state)
 	assert_false(hook_named("cudaLaunchKernel")->hooked);
 }
 
-static void without_a_driver_launches_are_attached_in_the_runtime(void **state)
+static void test_without_a_driver_launches_are_attached_in_the_runtime(void **state)
 {
 	open_selected(&defaults);
 	attach_module(true);
@@ -267,7 +267,7 @@ static void give_up(const char *name)
 	module_relink_little(module, NULL, true);
 }
 
-static void what_tells_little_is_attached_apart(void **state)
+static void test_what_tells_little_is_attached_apart(void **state)
 {
 	open_selected(&everything);
 	attach_module(false);
@@ -283,7 +283,7 @@ static void what_tells_little_is_attached_apart(void **state)
 	assert_log("-cuCtxGetCurrent \n");
 }
 
-static void a_function_that_is_refused_keeps_no_other_from_being_hooked(void **state)
+static void test_a_function_that_is_refused_keeps_no_other_from_being_hooked(void **state)
 {
 	open_selected(&everything);
 	refused = "cuMemAlloc_v2";
@@ -294,7 +294,7 @@ static void a_function_that_is_refused_keeps_no_other_from_being_hooked(void **s
 	assert_true(hook_named("cuInit")->hooked);
 }
 
-static void where_nothing_can_be_hooked_that_is_an_error(void **state)
+static void test_where_nothing_can_be_hooked_that_is_an_error(void **state)
 {
 	const char *only[] = { "cudaMalloc" };
 	const struct selection selection = { .only = only, .n_only = 1 };
@@ -307,7 +307,7 @@ static void where_nothing_can_be_hooked_that_is_an_error(void **state)
 	assert_int_equal(hook_named("cudaMalloc")->error, -EINVAL);
 }
 
-static void detaching_leaves_nothing(void **state)
+static void test_detaching_leaves_nothing(void **state)
 {
 	open_selected(&everything);
 	attach_module(true);
@@ -321,7 +321,7 @@ static void detaching_leaves_nothing(void **state)
 
 /* ---- attaching again, as measuring in windows does ----------------------------------------- */
 
-static void what_is_attached_is_not_attached_twice(void **state)
+static void test_what_is_attached_is_not_attached_twice(void **state)
 {
 	open_selected(&everything);
 	attach_module(false);
@@ -335,7 +335,7 @@ static void what_is_attached_is_not_attached_twice(void **state)
 	           "+cuCtxGetCurrent cuDeviceGetCount returns\n");
 }
 
-static void what_was_given_up_is_not_attached_again(void **state)
+static void test_what_was_given_up_is_not_attached_again(void **state)
 {
 	open_selected(&everything);
 	attach_module(false);
@@ -348,7 +348,7 @@ static void what_was_given_up_is_not_attached_again(void **state)
 	assert_false(hook_named("cuCtxGetCurrent")->hooked);
 }
 
-static void returns_that_were_given_up_stay_so(void **state)
+static void test_returns_that_were_given_up_stay_so(void **state)
 {
 	open_selected(&everything);
 	attach_module(false);
@@ -380,23 +380,23 @@ static int build_library(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_function_has_a_hook),
-		TEST(a_hook_knows_its_function),
+		TEST(test_every_function_has_a_hook),
+		TEST(test_a_hook_knows_its_function),
 #ifdef __x86_64__
-		TEST(a_hook_has_its_place_within_the_function),
+		TEST(test_a_hook_has_its_place_within_the_function),
 #endif
-		TEST(what_only_jumps_to_another_function_is_not_hooked),
-		TEST(hooks_have_no_numbers_beyond_the_last),
-		TEST(what_holds_no_functions_is_no_module),
-		TEST(by_default_what_tells_much_is_attached_together),
-		TEST(without_a_driver_launches_are_attached_in_the_runtime),
-		TEST(what_tells_little_is_attached_apart),
-		TEST(a_function_that_is_refused_keeps_no_other_from_being_hooked),
-		TEST(where_nothing_can_be_hooked_that_is_an_error),
-		TEST(detaching_leaves_nothing),
-		TEST(what_is_attached_is_not_attached_twice),
-		TEST(what_was_given_up_is_not_attached_again),
-		TEST(returns_that_were_given_up_stay_so),
+		TEST(test_what_only_jumps_to_another_function_is_not_hooked),
+		TEST(test_hooks_have_no_numbers_beyond_the_last),
+		TEST(test_what_holds_no_functions_is_no_module),
+		TEST(test_by_default_what_tells_much_is_attached_together),
+		TEST(test_without_a_driver_launches_are_attached_in_the_runtime),
+		TEST(test_what_tells_little_is_attached_apart),
+		TEST(test_a_function_that_is_refused_keeps_no_other_from_being_hooked),
+		TEST(test_where_nothing_can_be_hooked_that_is_an_error),
+		TEST(test_detaching_leaves_nothing),
+		TEST(test_what_is_attached_is_not_attached_twice),
+		TEST(test_what_was_given_up_is_not_attached_again),
+		TEST(test_returns_that_were_given_up_stay_so),
 	};
 
 	return cmocka_run_group_tests(tests, build_library, remove_dir);

@@ -181,7 +181,7 @@ static const struct miss *the_miss(void)
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
-static void a_process_without_modules(void **state)
+static void test_a_process_without_modules(void **state)
 {
 	struct look_result result = look(LOOK_RUNNING);
 
@@ -191,7 +191,7 @@ static void a_process_without_modules(void **state)
 	assert_null(the_miss());
 }
 
-static void a_module_is_hooked_when_it_is_first_seen(void **state)
+static void test_a_module_is_hooked_when_it_is_first_seen(void **state)
 {
 	struct look_result result;
 
@@ -207,7 +207,7 @@ static void a_module_is_hooked_when_it_is_first_seen(void **state)
 	assert_int_equal(modules_count(modules), 1);
 }
 
-static void several_copies_are_several_modules(void **state)
+static void test_several_copies_are_several_modules(void **state)
 {
 	map_library("driver.so");
 	map_library("copy.so");
@@ -216,14 +216,14 @@ static void several_copies_are_several_modules(void **state)
 	assert_string_not_equal(modules_at(modules, 0)->name, modules_at(modules, 1)->name);
 }
 
-static void two_mappings_of_a_file_are_one_module(void **state)
+static void test_two_mappings_of_a_file_are_one_module(void **state)
 {
 	map_library("driver.so");
 	map_library("driver.so");
 	assert_int_equal(look(LOOK_RUNNING).hooked, 1);
 }
 
-static void every_file_is_read_once(void **state)
+static void test_every_file_is_read_once(void **state)
 {
 	size_t first;
 
@@ -236,7 +236,7 @@ static void every_file_is_read_once(void **state)
 	assert_int_equal(known_files, first);
 }
 
-static void a_process_that_is_gone_is_an_error(void **state)
+static void test_a_process_that_is_gone_is_an_error(void **state)
 {
 	struct look_result result;
 	struct err err = { 0 };
@@ -247,7 +247,7 @@ static void a_process_that_is_gone_is_an_error(void **state)
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
-static void a_number_leads_to_its_hook(void **state)
+static void test_a_number_leads_to_its_hook(void **state)
 {
 	const struct module *module = NULL;
 	const struct hook *hook;
@@ -269,7 +269,7 @@ static void a_number_leads_to_its_hook(void **state)
 }
 
 /* Its user shall not take what others need. */
-static void a_file_has_no_more_hooks_than_its_share(void **state)
+static void test_a_file_has_no_more_hooks_than_its_share(void **state)
 {
 	map_library("large.so");
 	assert_int_equal(look(LOOK_RUNNING).hooked, 1);
@@ -279,7 +279,7 @@ static void a_file_has_no_more_hooks_than_its_share(void **state)
 	assert_non_null(strstr(the_miss()->why, "6154 of its 8202 functions: one file has"));
 }
 
-static void functions_that_are_known_have_hooks_first(void **state)
+static void test_functions_that_are_known_have_hooks_first(void **state)
 {
 	map_library("large.so");
 	look(LOOK_RUNNING);
@@ -307,7 +307,7 @@ static bool runtime_launch_is_hooked(void)
 	return false;
 }
 
-static void launches_are_hooked_in_the_runtime_until_the_driver_appears(void **state)
+static void test_launches_are_hooked_in_the_runtime_until_the_driver_appears(void **state)
 {
 	map_library("runtime.so");
 	look(LOOK_RUNNING);
@@ -319,7 +319,7 @@ static void launches_are_hooked_in_the_runtime_until_the_driver_appears(void **s
 	assert_int_equal(state_of_hooks.driver_tells, 1);
 }
 
-static void of_a_new_process_the_first_call_tells_whether_the_driver_works(void **state)
+static void test_of_a_new_process_the_first_call_tells_whether_the_driver_works(void **state)
 {
 	modules_free(modules);
 	modules =
@@ -332,7 +332,7 @@ static void of_a_new_process_the_first_call_tells_whether_the_driver_works(void 
 	assert_true(runtime_launch_is_hooked());
 }
 
-static void with_the_driver_there_they_are_not_hooked_in_the_runtime(void **state)
+static void test_with_the_driver_there_they_are_not_hooked_in_the_runtime(void **state)
 {
 	map_library("driver.so");
 	look(LOOK_RUNNING);
@@ -341,7 +341,7 @@ static void with_the_driver_there_they_are_not_hooked_in_the_runtime(void **stat
 	assert_false(runtime_launch_is_hooked());
 }
 
-static void where_the_user_chose_functions_the_driver_does_not_tell_all(void **state)
+static void test_where_the_user_chose_functions_the_driver_does_not_tell_all(void **state)
 {
 	const char *only[] = { "cudaLaunchKernel" };
 
@@ -356,7 +356,7 @@ static void where_the_user_chose_functions_the_driver_does_not_tell_all(void **s
 
 /* ---- misses -------------------------------------------------------------------------------- */
 
-static void a_module_that_runs_already_is_hooked_late(void **state)
+static void test_a_module_that_runs_already_is_hooked_late(void **state)
 {
 	map_library("driver.so");
 	look(LOOK_LATE);
@@ -367,14 +367,14 @@ static void a_module_that_runs_already_is_hooked_late(void **state)
 	assert_non_null(strstr(the_miss()->why, "ms after"));
 }
 
-static void one_whose_process_waits_is_not(void **state)
+static void test_one_whose_process_waits_is_not(void **state)
 {
 	map_library("driver.so");
 	look(LOOK_HELD);
 	assert_null(the_miss());
 }
 
-static void functions_that_cannot_be_hooked_are_told(void **state)
+static void test_functions_that_cannot_be_hooked_are_told(void **state)
 {
 	const struct miss *misses;
 	size_t count, functions = 0;
@@ -391,7 +391,7 @@ static void functions_that_cannot_be_hooked_are_told(void **state)
 	assert_int_equal(modules_hooked(modules), 0);
 }
 
-static void a_corrupt_library_is_told(void **state)
+static void test_a_corrupt_library_is_told(void **state)
 {
 	map_library("cut.so");
 	look(LOOK_RUNNING);
@@ -400,7 +400,7 @@ static void a_corrupt_library_is_told(void **state)
 	assert_non_null(strstr(the_miss()->lib, "cut.so"));
 }
 
-static void files_that_are_none_of_our_business_are_not_told(void **state)
+static void test_files_that_are_none_of_our_business_are_not_told(void **state)
 {
 	map_library("text.so");
 	map_library("other.so");
@@ -410,7 +410,7 @@ static void files_that_are_none_of_our_business_are_not_told(void **state)
 
 /* ---- what looks have no time for ----------------------------------------------------------- */
 
-static void a_huge_library_is_decided_when_nobody_waits(void **state)
+static void test_a_huge_library_is_decided_when_nobody_waits(void **state)
 {
 	map_library("huge.so");
 	assert_int_equal(look(LOOK_HELD).modules, 0);
@@ -425,7 +425,7 @@ static void a_huge_library_is_decided_when_nobody_waits(void **state)
 	assert_true(fcntl(modules_at(modules, 0)->fd, F_GETFD) >= 0); /* still its own */
 }
 
-static void huge_libraries_are_decided_one_at_a_time(void **state)
+static void test_huge_libraries_are_decided_one_at_a_time(void **state)
 {
 	map_library("huge.so");
 	map_library("huge-copy.so");
@@ -436,14 +436,14 @@ static void huge_libraries_are_decided_one_at_a_time(void **state)
 	assert_int_equal(modules_count(modules), 2);
 }
 
-static void nothing_is_decided_where_nothing_was_put_off(void **state)
+static void test_nothing_is_decided_where_nothing_was_put_off(void **state)
 {
 	map_library("driver.so");
 	look(LOOK_RUNNING);
 	assert_false(modules_decide(modules));
 }
 
-static void what_was_put_off_may_stay_so(void **state)
+static void test_what_was_put_off_may_stay_so(void **state)
 {
 	map_library("huge.so");
 	look(LOOK_HELD);
@@ -454,7 +454,7 @@ static void what_was_put_off_may_stay_so(void **state)
 	assert_int_equal(the_miss()->kind, MISS_HOOKED_LATE);
 }
 
-static void what_there_is_no_room_to_put_off_is_told(void **state)
+static void test_what_there_is_no_room_to_put_off_is_told(void **state)
 {
 	map_library("huge-copy.so");
 	modules->n_undecided = 64;
@@ -507,7 +507,7 @@ static struct look_result mapped_by(const struct wire_map_path *record)
 	return result;
 }
 
-static void a_file_of_a_process_that_is_gone_is_found_by_its_path(void **state)
+static void test_a_file_of_a_process_that_is_gone_is_found_by_its_path(void **state)
 {
 	assert_int_equal(mapped_by(told("driver.so", GONE)).modules, 1);
 	assert_int_equal(modules_count(modules), 1);
@@ -516,7 +516,7 @@ static void a_file_of_a_process_that_is_gone_is_found_by_its_path(void **state)
 	assert_int_equal(last_known.stamp, told("driver.so", GONE)->map.file.stamp);
 }
 
-static void another_file_at_its_path_is_not_taken_for_it(void **state)
+static void test_another_file_at_its_path_is_not_taken_for_it(void **state)
 {
 	struct wire_map_path *record = told("driver.so", GONE);
 
@@ -528,7 +528,7 @@ static void another_file_at_its_path_is_not_taken_for_it(void **state)
 	assert_int_equal(modules_count(modules), 0);
 }
 
-static void processes_whose_files_nobody_saw_are_counted_once_each(void **state)
+static void test_processes_whose_files_nobody_saw_are_counted_once_each(void **state)
 {
 	struct wire_map_path *record = told("driver.so", GONE);
 
@@ -548,7 +548,7 @@ static void processes_whose_files_nobody_saw_are_counted_once_each(void **state)
 	assert_int_equal(the_miss()->processes, 40); /* asked twice */
 }
 
-static void those_that_were_too_early_are_late_when_the_file_is_read(void **state)
+static void test_those_that_were_too_early_are_late_when_the_file_is_read(void **state)
 {
 	struct wire_map_path *record = told("huge.so", GONE);
 	const struct miss *misses;
@@ -570,7 +570,7 @@ static void those_that_were_too_early_are_late_when_the_file_is_read(void **stat
 	assert_int_equal(misses[8].processes, 12);
 }
 
-static void what_has_no_functions_of_cuda_concerns_nobody(void **state)
+static void test_what_has_no_functions_of_cuda_concerns_nobody(void **state)
 {
 	mapped_by(told("other.so", GONE));
 	mapped_by(told("text.so", GONE));
@@ -578,7 +578,7 @@ static void what_has_no_functions_of_cuda_concerns_nobody(void **state)
 }
 
 /* A number that was of no module is a module's now. */
-static void a_number_that_is_used_again_is_looked_at_again(void **state)
+static void test_a_number_that_is_used_again_is_looked_at_again(void **state)
 {
 	run("cp other.so reused.so && sleep 1.1");
 	map_library("reused.so");
@@ -600,7 +600,7 @@ static void *tell_often(void *argument)
 }
 
 /* Each forgets what the other has just found: a young file may be another each time. */
-static void a_file_may_be_forgotten_by_another_thread_meanwhile(void **state)
+static void test_a_file_may_be_forgotten_by_another_thread_meanwhile(void **state)
 {
 	struct wire_map_path *record;
 	pthread_t other;
@@ -618,7 +618,7 @@ static void a_file_may_be_forgotten_by_another_thread_meanwhile(void **state)
 }
 
 /* As a process can make and map them for hours. */
-static void of_files_without_number_the_oldest_are_forgotten(void **state)
+static void test_of_files_without_number_the_oldest_are_forgotten(void **state)
 {
 	run("mkdir many && cd many && seq %u | xargs touch", SEEN_FILES_MAX + 50);
 	mapped_by(told("driver.so", GONE));
@@ -634,7 +634,7 @@ static void of_files_without_number_the_oldest_are_forgotten(void **state)
 	run("rm -r many");
 }
 
-static void a_library_that_is_written_anew_is_hooked_anew(void **state)
+static void test_a_library_that_is_written_anew_is_hooked_anew(void **state)
 {
 	const struct miss *misses;
 
@@ -660,7 +660,7 @@ static void a_library_that_is_written_anew_is_hooked_anew(void **state)
 
 /* ---- what cannot be looked into ------------------------------------------------------------- */
 
-static void of_too_many_misses_it_is_told_how_many_were_left_out(void **state)
+static void test_of_too_many_misses_it_is_told_how_many_were_left_out(void **state)
 {
 	struct wire_map_path *record;
 	const struct miss *misses;
@@ -680,7 +680,7 @@ static void of_too_many_misses_it_is_told_how_many_were_left_out(void **state)
 }
 
 /* A file of anybody's has thousands of functions that cannot be hooked. */
-static void functions_do_not_push_out_what_is_missed_of_others(void **state)
+static void test_functions_do_not_push_out_what_is_missed_of_others(void **state)
 {
 	const struct miss *misses;
 	size_t count;
@@ -700,7 +700,7 @@ static void functions_do_not_push_out_what_is_missed_of_others(void **state)
 	assert_non_null(strstr(misses[4097].why, "953 more such things"));
 }
 
-static void processes_over_the_budget_that_are_not_named_are_counted(void **state)
+static void test_processes_over_the_budget_that_are_not_named_are_counted(void **state)
 {
 	const struct miss *misses;
 
@@ -737,7 +737,7 @@ static size_t not_opened(void)
 	return n;
 }
 
-static void a_mapped_file_that_cannot_be_opened_is_told_once(void **state)
+static void test_a_mapped_file_that_cannot_be_opened_is_told_once(void **state)
 {
 	struct rlimit before;
 
@@ -751,7 +751,7 @@ static void a_mapped_file_that_cannot_be_opened_is_told_once(void **state)
 	assert_int_equal(look(LOOK_LATE).hooked, 1); /* and tried again */
 }
 
-static void of_a_process_that_is_there_it_is_not_said_that_it_ended(void **state)
+static void test_of_a_process_that_is_there_it_is_not_said_that_it_ended(void **state)
 {
 	struct wire_map_path *record = told("driver.so", (uint32_t)getpid());
 	const struct miss *misses;
@@ -768,7 +768,7 @@ static void of_a_process_that_is_there_it_is_not_said_that_it_ended(void **state
 		assert_int_not_equal(misses[i].kind, MISS_UNSEEN);
 }
 
-static void maps_that_cannot_be_read_are_told(void **state)
+static void test_maps_that_cannot_be_read_are_told(void **state)
 {
 	struct look_result result;
 	struct err err = { 0 };
@@ -785,7 +785,7 @@ static void maps_that_cannot_be_read_are_told(void **state)
 	assert_non_null(strstr(the_miss()->why, "cannot read the memory map"));
 }
 
-static void a_device_that_is_mapped_is_no_library(void **state)
+static void test_a_device_that_is_mapped_is_no_library(void **state)
 {
 	int fd = open("/dev/zero", O_RDONLY);
 
@@ -806,7 +806,7 @@ static void expect(const char *name)
 	assert_int_equal(modules_expect(modules, open(in_dir(name), O_RDONLY), name, &err), 0);
 }
 
-static void what_is_known_beforehand_is_hooked_and_waits_for_a_user(void **state)
+static void test_what_is_known_beforehand_is_hooked_and_waits_for_a_user(void **state)
 {
 	expect("runtime.so");
 	expect("driver.so");
@@ -820,7 +820,7 @@ static void what_is_known_beforehand_is_hooked_and_waits_for_a_user(void **state
 	assert_int_equal(last_flags, 0);
 }
 
-static void its_first_user_is_not_late(void **state)
+static void test_its_first_user_is_not_late(void **state)
 {
 	struct wire_map_path *record;
 
@@ -837,47 +837,47 @@ static void its_first_user_is_not_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_process_without_modules),
-		TEST(a_module_is_hooked_when_it_is_first_seen),
-		TEST(several_copies_are_several_modules),
-		TEST(two_mappings_of_a_file_are_one_module),
-		TEST(every_file_is_read_once),
-		TEST(a_process_that_is_gone_is_an_error),
-		TEST(a_number_leads_to_its_hook),
-		TEST(a_file_has_no_more_hooks_than_its_share),
-		TEST(functions_that_are_known_have_hooks_first),
-		TEST(launches_are_hooked_in_the_runtime_until_the_driver_appears),
-		TEST(of_a_new_process_the_first_call_tells_whether_the_driver_works),
-		TEST(with_the_driver_there_they_are_not_hooked_in_the_runtime),
-		TEST(where_the_user_chose_functions_the_driver_does_not_tell_all),
-		TEST(a_module_that_runs_already_is_hooked_late),
-		TEST(one_whose_process_waits_is_not),
-		TEST(functions_that_cannot_be_hooked_are_told),
-		TEST(a_corrupt_library_is_told),
-		TEST(files_that_are_none_of_our_business_are_not_told),
-		TEST(of_too_many_misses_it_is_told_how_many_were_left_out),
-		TEST(functions_do_not_push_out_what_is_missed_of_others),
-		TEST(processes_over_the_budget_that_are_not_named_are_counted),
-		TEST(a_mapped_file_that_cannot_be_opened_is_told_once),
-		TEST(of_a_process_that_is_there_it_is_not_said_that_it_ended),
-		TEST(maps_that_cannot_be_read_are_told),
-		TEST(a_device_that_is_mapped_is_no_library),
-		TEST(a_huge_library_is_decided_when_nobody_waits),
-		TEST(huge_libraries_are_decided_one_at_a_time),
-		TEST(nothing_is_decided_where_nothing_was_put_off),
-		TEST(what_was_put_off_may_stay_so),
-		TEST(what_there_is_no_room_to_put_off_is_told),
-		TEST(a_file_of_a_process_that_is_gone_is_found_by_its_path),
-		TEST(another_file_at_its_path_is_not_taken_for_it),
-		TEST(processes_whose_files_nobody_saw_are_counted_once_each),
-		TEST(those_that_were_too_early_are_late_when_the_file_is_read),
-		TEST(what_has_no_functions_of_cuda_concerns_nobody),
-		TEST(a_number_that_is_used_again_is_looked_at_again),
-		TEST(a_file_may_be_forgotten_by_another_thread_meanwhile),
-		TEST(of_files_without_number_the_oldest_are_forgotten),
-		TEST(a_library_that_is_written_anew_is_hooked_anew),
-		TEST(what_is_known_beforehand_is_hooked_and_waits_for_a_user),
-		TEST(its_first_user_is_not_late),
+		TEST(test_a_process_without_modules),
+		TEST(test_a_module_is_hooked_when_it_is_first_seen),
+		TEST(test_several_copies_are_several_modules),
+		TEST(test_two_mappings_of_a_file_are_one_module),
+		TEST(test_every_file_is_read_once),
+		TEST(test_a_process_that_is_gone_is_an_error),
+		TEST(test_a_number_leads_to_its_hook),
+		TEST(test_a_file_has_no_more_hooks_than_its_share),
+		TEST(test_functions_that_are_known_have_hooks_first),
+		TEST(test_launches_are_hooked_in_the_runtime_until_the_driver_appears),
+		TEST(test_of_a_new_process_the_first_call_tells_whether_the_driver_works),
+		TEST(test_with_the_driver_there_they_are_not_hooked_in_the_runtime),
+		TEST(test_where_the_user_chose_functions_the_driver_does_not_tell_all),
+		TEST(test_a_module_that_runs_already_is_hooked_late),
+		TEST(test_one_whose_process_waits_is_not),
+		TEST(test_functions_that_cannot_be_hooked_are_told),
+		TEST(test_a_corrupt_library_is_told),
+		TEST(test_files_that_are_none_of_our_business_are_not_told),
+		TEST(test_of_too_many_misses_it_is_told_how_many_were_left_out),
+		TEST(test_functions_do_not_push_out_what_is_missed_of_others),
+		TEST(test_processes_over_the_budget_that_are_not_named_are_counted),
+		TEST(test_a_mapped_file_that_cannot_be_opened_is_told_once),
+		TEST(test_of_a_process_that_is_there_it_is_not_said_that_it_ended),
+		TEST(test_maps_that_cannot_be_read_are_told),
+		TEST(test_a_device_that_is_mapped_is_no_library),
+		TEST(test_a_huge_library_is_decided_when_nobody_waits),
+		TEST(test_huge_libraries_are_decided_one_at_a_time),
+		TEST(test_nothing_is_decided_where_nothing_was_put_off),
+		TEST(test_what_was_put_off_may_stay_so),
+		TEST(test_what_there_is_no_room_to_put_off_is_told),
+		TEST(test_a_file_of_a_process_that_is_gone_is_found_by_its_path),
+		TEST(test_another_file_at_its_path_is_not_taken_for_it),
+		TEST(test_processes_whose_files_nobody_saw_are_counted_once_each),
+		TEST(test_those_that_were_too_early_are_late_when_the_file_is_read),
+		TEST(test_what_has_no_functions_of_cuda_concerns_nobody),
+		TEST(test_a_number_that_is_used_again_is_looked_at_again),
+		TEST(test_a_file_may_be_forgotten_by_another_thread_meanwhile),
+		TEST(test_of_files_without_number_the_oldest_are_forgotten),
+		TEST(test_a_library_that_is_written_anew_is_hooked_anew),
+		TEST(test_what_is_known_beforehand_is_hooked_and_waits_for_a_user),
+		TEST(test_its_first_user_is_not_late),
 	};
 
 	return cmocka_run_group_tests(tests, build_all, remove_dir);

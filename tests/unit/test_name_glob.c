@@ -22,7 +22,7 @@ static void agree(const char *text, const char *name)
 		fail_msg("'%s' on '%s': should be %d", text, name, expected);
 }
 
-static void names_are_matched_whole(void **state)
+static void test_names_are_matched_whole(void **state)
 {
 	assert_true(matches("python3", "python3"));
 	assert_false(matches("python3", "python3.11"));
@@ -35,7 +35,7 @@ static void names_are_matched_whole(void **state)
 	assert_false(matches("?", ""));
 }
 
-static void it_is_what_fnmatch_says(void **state)
+static void test_it_is_what_fnmatch_says(void **state)
 {
 	static const char *const globs[] = {
 		"[a-c]x",
@@ -77,7 +77,7 @@ static void it_is_what_fnmatch_says(void **state)
 	}
 }
 
-static void random_ones_as_well(void **state)
+static void test_random_ones_as_well(void **state)
 {
 	static const char letters[] = "ab*?*ab[]!-\\1:";
 	unsigned seed = 1;
@@ -93,7 +93,7 @@ static void random_ones_as_well(void **state)
 	}
 }
 
-static void long_names_cross_the_words(void **state)
+static void test_long_names_cross_the_words(void **state)
 {
 	char text[300], name[300];
 
@@ -109,7 +109,7 @@ static void long_names_cross_the_words(void **state)
 	}
 }
 
-static void more_places_than_a_name_has_are_refused(void **state)
+static void test_more_places_than_a_name_has_are_refused(void **state)
 {
 	char text[300];
 	struct wire_glob glob;
@@ -124,11 +124,11 @@ static void more_places_than_a_name_has_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_matched_whole),
-		cmocka_unit_test(it_is_what_fnmatch_says),
-		cmocka_unit_test(random_ones_as_well),
-		cmocka_unit_test(long_names_cross_the_words),
-		cmocka_unit_test(more_places_than_a_name_has_are_refused),
+		cmocka_unit_test(test_names_are_matched_whole),
+		cmocka_unit_test(test_it_is_what_fnmatch_says),
+		cmocka_unit_test(test_random_ones_as_well),
+		cmocka_unit_test(test_long_names_cross_the_words),
+		cmocka_unit_test(test_more_places_than_a_name_has_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("name_glob", tests, NULL, NULL);

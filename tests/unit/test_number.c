@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 
-static void a_number_that_fits_loses_its_fraction(void **state)
+static void test_a_number_that_fits_loses_its_fraction(void **state)
 {
 	assert_int_equal(number_u64(0), 0);
 	assert_int_equal(number_u64(2.9), 2);
@@ -14,7 +14,7 @@ static void a_number_that_fits_loses_its_fraction(void **state)
 	assert_int_equal(number_u64(0x1p63), 1ull << 63);
 }
 
-static void one_that_does_not_is_the_nearest(void **state)
+static void test_one_that_does_not_is_the_nearest(void **state)
 {
 	assert_int_equal(number_u64(-1), 0);
 	assert_int_equal(number_u64(-INFINITY), 0);
@@ -23,7 +23,7 @@ static void one_that_does_not_is_the_nearest(void **state)
 	assert_int_equal(number_rounded(INFINITY), UINT64_MAX);
 }
 
-static void what_is_no_number_is_nothing(void **state)
+static void test_what_is_no_number_is_nothing(void **state)
 {
 	assert_int_equal(number_u64(NAN), 0);
 	assert_int_equal(number_rounded(NAN), 0);
@@ -32,9 +32,9 @@ static void what_is_no_number_is_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_number_that_fits_loses_its_fraction),
-		cmocka_unit_test(one_that_does_not_is_the_nearest),
-		cmocka_unit_test(what_is_no_number_is_nothing),
+		cmocka_unit_test(test_a_number_that_fits_loses_its_fraction),
+		cmocka_unit_test(test_one_that_does_not_is_the_nearest),
+		cmocka_unit_test(test_what_is_no_number_is_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void assert_came(struct fixture *f, const char *numbers)
 	assert_string_equal(f->out.text, numbers);
 }
 
-static void rings_are_merged_by_time(void **state)
+static void test_rings_are_merged_by_time(void **state)
 {
 	struct fixture *f = *state;
 
@@ -113,7 +113,7 @@ static void advance(void *data)
 	((struct list *)data)->first++;
 }
 
-static void another_source_is_merged_with_the_rings(void **state)
+static void test_another_source_is_merged_with_the_rings(void **state)
 {
 	struct fixture *f = *state;
 	struct list list = { .count = 3,
@@ -130,7 +130,7 @@ static void another_source_is_merged_with_the_rings(void **state)
 	assert_int_equal(order_late(f->order), 0);
 }
 
-static void records_of_the_same_time_keep_their_order(void **state)
+static void test_records_of_the_same_time_keep_their_order(void **state)
 {
 	struct fixture *f = *state;
 
@@ -141,7 +141,7 @@ static void records_of_the_same_time_keep_their_order(void **state)
 	assert_came(f, "1 2 3");
 }
 
-static void order_within_a_ring_is_put_right(void **state)
+static void test_order_within_a_ring_is_put_right(void **state)
 {
 	struct fixture *f = *state;
 
@@ -154,7 +154,7 @@ static void order_within_a_ring_is_put_right(void **state)
 	assert_int_equal(order_late(f->order), 0);
 }
 
-static void what_is_too_new_waits(void **state)
+static void test_what_is_too_new_waits(void **state)
 {
 	struct fixture *f = *state;
 
@@ -168,7 +168,7 @@ static void what_is_too_new_waits(void **state)
 }
 
 /* Record 2 is due, but stands behind one that is not. */
-static void a_record_that_is_too_new_does_not_hide_an_older_one(void **state)
+static void test_a_record_that_is_too_new_does_not_hide_an_older_one(void **state)
 {
 	struct fixture *f = *state;
 
@@ -183,7 +183,7 @@ static void a_record_that_is_too_new_does_not_hide_an_older_one(void **state)
 	assert_int_equal(order_late(f->order), 0);
 }
 
-static void reading_ends_though_the_target_goes_on(void **state)
+static void test_reading_ends_though_the_target_goes_on(void **state)
 {
 	struct fixture *f = *state;
 
@@ -194,7 +194,7 @@ static void reading_ends_though_the_target_goes_on(void **state)
 	assert_int_equal(*fake_ring_consumer(&f->fake[0]), f->fake[0].at / 2);
 }
 
-static void a_late_record_is_passed_on_and_counted(void **state)
+static void test_a_late_record_is_passed_on_and_counted(void **state)
 {
 	struct fixture *f = *state;
 
@@ -207,7 +207,7 @@ static void a_late_record_is_passed_on_and_counted(void **state)
 	assert_int_equal(order_late(f->order), 1);
 }
 
-static void two_late_records_are_two(void **state)
+static void test_two_late_records_are_two(void **state)
 {
 	struct fixture *f = *state;
 
@@ -220,7 +220,7 @@ static void two_late_records_are_two(void **state)
 	assert_int_equal(order_late(f->order), 2);
 }
 
-static void order_is_put_right_while_a_long_run_is_read(void **state)
+static void test_order_is_put_right_while_a_long_run_is_read(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t last = 0, n = 0;
@@ -238,7 +238,7 @@ static void order_is_put_right_while_a_long_run_is_read(void **state)
 }
 
 /* So that memory does not grow with what has piled up in the rings. */
-static void a_backlog_is_passed_on_while_it_is_read(void **state)
+static void test_a_backlog_is_passed_on_while_it_is_read(void **state)
 {
 	struct fixture *f = *state;
 
@@ -251,7 +251,7 @@ static void a_backlog_is_passed_on_while_it_is_read(void **state)
 }
 
 /* The circle of the window doubles several times, at different places of its beginning. */
-static void a_window_may_hold_many_records(void **state)
+static void test_a_window_may_hold_many_records(void **state)
 {
 	struct fixture *f = *state;
 	struct wire_head head = { .type = WIRE_CALL };
@@ -271,7 +271,7 @@ static void a_window_may_hold_many_records(void **state)
 }
 
 /* Times that fall were sorted by insertion once: 40 s for these. */
-static void falling_times_take_no_longer_than_others(void **state)
+static void test_falling_times_take_no_longer_than_others(void **state)
 {
 	struct fixture *f = *state;
 	struct wire_head head = { .type = WIRE_CALL };
@@ -289,7 +289,7 @@ static void falling_times_take_no_longer_than_others(void **state)
 }
 
 /* Whichever way it came: at the end of the circle or through the heap. */
-static void of_one_time_the_first_to_come_is_the_first_to_go(void **state)
+static void test_of_one_time_the_first_to_come_is_the_first_to_go(void **state)
 {
 	static const struct {
 		uint32_t number;
@@ -309,7 +309,7 @@ static void of_one_time_the_first_to_come_is_the_first_to_go(void **state)
 	assert_came(f, "1 2 3 4 5 6 7");
 }
 
-static void long_records_are_kept_whole(void **state)
+static void test_long_records_are_kept_whole(void **state)
 {
 	struct fixture *f = *state;
 	static struct wire_name name;
@@ -323,7 +323,7 @@ static void long_records_are_kept_whole(void **state)
 	assert_came(f, "3 2 1");
 }
 
-static void records_from_elsewhere_find_their_place(void **state)
+static void test_records_from_elsewhere_find_their_place(void **state)
 {
 	struct fixture *f = *state;
 	struct wire_head head = { .type = WIRE_CALL, .tid = 9, .time_ns = US(15) };
@@ -335,7 +335,7 @@ static void records_from_elsewhere_find_their_place(void **state)
 	assert_came(f, "1 9 2");
 }
 
-static void the_end_passes_on_what_is_left(void **state)
+static void test_the_end_passes_on_what_is_left(void **state)
 {
 	struct fixture *f = *state;
 	struct wire_head head = { .type = WIRE_CALL, .tid = 9, .time_ns = US(5000) };
@@ -347,7 +347,7 @@ static void the_end_passes_on_what_is_left(void **state)
 	assert_came(f, "9");
 }
 
-static void a_failing_consumer_stops_the_reading(void **state)
+static void test_a_failing_consumer_stops_the_reading(void **state)
 {
 	struct fixture *f = *state;
 
@@ -360,7 +360,7 @@ static void a_failing_consumer_stops_the_reading(void **state)
 	assert_came(f, "1 2 3 4");
 }
 
-static void what_never_came_out_is_freed(void **state)
+static void test_what_never_came_out_is_freed(void **state)
 {
 	struct fixture *f = *state;
 	struct wire_head head = { .type = WIRE_CALL, .time_ns = US(5) };
@@ -375,25 +375,25 @@ static void what_never_came_out_is_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(rings_are_merged_by_time),
-		TEST(another_source_is_merged_with_the_rings),
-		TEST(records_of_the_same_time_keep_their_order),
-		TEST(order_within_a_ring_is_put_right),
-		TEST(what_is_too_new_waits),
-		TEST(a_record_that_is_too_new_does_not_hide_an_older_one),
-		TEST(reading_ends_though_the_target_goes_on),
-		TEST(a_late_record_is_passed_on_and_counted),
-		TEST(two_late_records_are_two),
-		TEST(order_is_put_right_while_a_long_run_is_read),
-		TEST(a_backlog_is_passed_on_while_it_is_read),
-		TEST(a_window_may_hold_many_records),
-		TEST(falling_times_take_no_longer_than_others),
-		TEST(of_one_time_the_first_to_come_is_the_first_to_go),
-		TEST(long_records_are_kept_whole),
-		TEST(records_from_elsewhere_find_their_place),
-		TEST(the_end_passes_on_what_is_left),
-		TEST(a_failing_consumer_stops_the_reading),
-		TEST(what_never_came_out_is_freed),
+		TEST(test_rings_are_merged_by_time),
+		TEST(test_another_source_is_merged_with_the_rings),
+		TEST(test_records_of_the_same_time_keep_their_order),
+		TEST(test_order_within_a_ring_is_put_right),
+		TEST(test_what_is_too_new_waits),
+		TEST(test_a_record_that_is_too_new_does_not_hide_an_older_one),
+		TEST(test_reading_ends_though_the_target_goes_on),
+		TEST(test_a_late_record_is_passed_on_and_counted),
+		TEST(test_two_late_records_are_two),
+		TEST(test_order_is_put_right_while_a_long_run_is_read),
+		TEST(test_a_backlog_is_passed_on_while_it_is_read),
+		TEST(test_a_window_may_hold_many_records),
+		TEST(test_falling_times_take_no_longer_than_others),
+		TEST(test_of_one_time_the_first_to_come_is_the_first_to_go),
+		TEST(test_long_records_are_kept_whole),
+		TEST(test_records_from_elsewhere_find_their_place),
+		TEST(test_the_end_passes_on_what_is_left),
+		TEST(test_a_failing_consumer_stops_the_reading),
+		TEST(test_what_never_came_out_is_freed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static void assert_no_duration(const char *text)
 	assert_int_equal(value, UNTOUCHED);
 }
 
-static void durations_have_units(void **state)
+static void test_durations_have_units(void **state)
 {
 	assert_duration("7ns", 7);
 	assert_duration("10us", 10000);
@@ -39,14 +39,14 @@ static void durations_have_units(void **state)
 	assert_duration("10 MS", 10000000);
 }
 
-static void durations_without_a_unit_are_seconds(void **state)
+static void test_durations_without_a_unit_are_seconds(void **state)
 {
 	assert_duration("2", 2000000000);
 	assert_duration(".5", 500000000);
 	assert_duration("0", 0);
 }
 
-static void durations_end_at_285_years(void **state)
+static void test_durations_end_at_285_years(void **state)
 {
 	assert_duration("9e9s", 9000000000000000000);
 	assert_no_duration("9.1e9s");
@@ -54,7 +54,7 @@ static void durations_end_at_285_years(void **state)
 	assert_no_duration("1e999");
 }
 
-static void what_is_no_duration_is_refused(void **state)
+static void test_what_is_no_duration_is_refused(void **state)
 {
 	static const char *const bad[] = { "",     "s",     "10x",  "-1s", "+1s", " 1s",
 		                           "1s ",  "1 2",   "0x10", "nan", "inf", ".",
@@ -75,7 +75,7 @@ static void assert_bytes(const char *text, uint64_t bytes)
 	assert_int_equal(value, bytes);
 }
 
-static void sizes_are_powers_of_1024(void **state)
+static void test_sizes_are_powers_of_1024(void **state)
 {
 	assert_bytes("4096", 4096);
 	assert_bytes("12B", 12);
@@ -86,7 +86,7 @@ static void sizes_are_powers_of_1024(void **state)
 	assert_bytes("2 tib", 2ull << 40);
 }
 
-static void what_is_no_size_is_refused(void **state)
+static void test_what_is_no_size_is_refused(void **state)
 {
 	static const char *const bad[] = { "", "k", "1kk", "-4k", "1KiBs", "64 k b", "9e18k" };
 	uint64_t value = UNTOUCHED;
@@ -100,7 +100,7 @@ static void what_is_no_size_is_refused(void **state)
 
 /* ---- shares and numbers -------------------------------------------------------------------- */
 
-static void shares_may_carry_their_sign(void **state)
+static void test_shares_may_carry_their_sign(void **state)
 {
 	double percent = 0;
 
@@ -111,7 +111,7 @@ static void shares_may_carry_their_sign(void **state)
 	assert_true(parse_percent("10000%", &percent));
 }
 
-static void shares_are_more_than_nothing(void **state)
+static void test_shares_are_more_than_nothing(void **state)
 {
 	double percent = 7;
 
@@ -124,7 +124,7 @@ static void shares_are_more_than_nothing(void **state)
 	assert_true(percent == 7);
 }
 
-static void numbers_are_decimal_and_end_at_their_limit(void **state)
+static void test_numbers_are_decimal_and_end_at_their_limit(void **state)
 {
 	uint64_t number = 0;
 
@@ -136,7 +136,7 @@ static void numbers_are_decimal_and_end_at_their_limit(void **state)
 	assert_true(number == UINT64_MAX);
 }
 
-static void what_is_no_number_is_refused(void **state)
+static void test_what_is_no_number_is_refused(void **state)
 {
 	static const char *const bad[] = {
 		"", "11", "-1", "+1", " 1", "1 ", "1x", "x", "0x1", "1.", "18446744073709551616"
@@ -152,7 +152,7 @@ static void what_is_no_number_is_refused(void **state)
 
 /* ---- process ids --------------------------------------------------------------------------- */
 
-static void process_ids_are_added_to_those_before(void **state)
+static void test_process_ids_are_added_to_those_before(void **state)
 {
 	size_t count = 0;
 	int *pids = NULL;
@@ -166,7 +166,7 @@ static void process_ids_are_added_to_those_before(void **state)
 	free(pids);
 }
 
-static void a_bad_list_of_process_ids_adds_nothing(void **state)
+static void test_a_bad_list_of_process_ids_adds_nothing(void **state)
 {
 	static const char *const bad[] = { "",     ",",  "1,", ",1",  "1,,2", "1,x",
 		                           "1, 2", "-1", "0",  "1 2", "1;2",  "99999999999" };
@@ -186,18 +186,18 @@ static void a_bad_list_of_process_ids_adds_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(durations_have_units),
-		cmocka_unit_test(durations_without_a_unit_are_seconds),
-		cmocka_unit_test(durations_end_at_285_years),
-		cmocka_unit_test(what_is_no_duration_is_refused),
-		cmocka_unit_test(sizes_are_powers_of_1024),
-		cmocka_unit_test(what_is_no_size_is_refused),
-		cmocka_unit_test(shares_may_carry_their_sign),
-		cmocka_unit_test(shares_are_more_than_nothing),
-		cmocka_unit_test(numbers_are_decimal_and_end_at_their_limit),
-		cmocka_unit_test(what_is_no_number_is_refused),
-		cmocka_unit_test(process_ids_are_added_to_those_before),
-		cmocka_unit_test(a_bad_list_of_process_ids_adds_nothing),
+		cmocka_unit_test(test_durations_have_units),
+		cmocka_unit_test(test_durations_without_a_unit_are_seconds),
+		cmocka_unit_test(test_durations_end_at_285_years),
+		cmocka_unit_test(test_what_is_no_duration_is_refused),
+		cmocka_unit_test(test_sizes_are_powers_of_1024),
+		cmocka_unit_test(test_what_is_no_size_is_refused),
+		cmocka_unit_test(test_shares_may_carry_their_sign),
+		cmocka_unit_test(test_shares_are_more_than_nothing),
+		cmocka_unit_test(test_numbers_are_decimal_and_end_at_their_limit),
+		cmocka_unit_test(test_what_is_no_number_is_refused),
+		cmocka_unit_test(test_process_ids_are_added_to_those_before),
+		cmocka_unit_test(test_a_bad_list_of_process_ids_adds_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

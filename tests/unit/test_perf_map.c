@@ -35,7 +35,7 @@ static void expect(struct perf_map *map, uint64_t address, const char *name, uin
 	assert_int_equal(found, into);
 }
 
-static void functions_are_found_by_any_address_in_them(void **state)
+static void test_functions_are_found_by_any_address_in_them(void **state)
 {
 	struct perf_map *map = perf_map_open_file(file_with("1000 20 py::train:/app/train.py\n"
 	                                                    "0x2000 0x10 a name with blanks\n"));
@@ -49,7 +49,7 @@ static void functions_are_found_by_any_address_in_them(void **state)
 }
 
 /* Code is thrown away and its place used again. */
-static void the_function_written_last_is_meant(void **state)
+static void test_the_function_written_last_is_meant(void **state)
 {
 	struct perf_map *map =
 		perf_map_open_file(file_with("1000 100 first\n1000 40 second\n1020 8 third\n"));
@@ -60,7 +60,7 @@ static void the_function_written_last_is_meant(void **state)
 	perf_map_free(map);
 }
 
-static void what_is_written_later_is_found_later(void **state)
+static void test_what_is_written_later_is_found_later(void **state)
 {
 	int fd = file_with("1000 10 early\n2000 10 la");
 	struct perf_map *map = perf_map_open_file(fd);
@@ -74,7 +74,7 @@ static void what_is_written_later_is_found_later(void **state)
 	perf_map_free(map);
 }
 
-static void what_is_no_line_is_passed_over(void **state)
+static void test_what_is_no_line_is_passed_over(void **state)
 {
 	struct perf_map *map = perf_map_open_file(file_with("\n"
 	                                                    "hello\n"
@@ -93,7 +93,7 @@ static void what_is_no_line_is_passed_over(void **state)
 	perf_map_free(map);
 }
 
-static void empty_file_knows_nothing(void **state)
+static void test_empty_file_knows_nothing(void **state)
 {
 	struct perf_map *map = perf_map_open_file(file_with(""));
 
@@ -109,7 +109,7 @@ static void own_path(char *path, size_t size)
 	unlink(path);
 }
 
-static void map_of_a_process_is_found(void **state)
+static void test_map_of_a_process_is_found(void **state)
 {
 	struct perf_map *map;
 	char path[64];
@@ -129,7 +129,7 @@ static void map_of_a_process_is_found(void **state)
 }
 
 /* Half a million lines, and the file goes on. */
-static void a_map_takes_from_the_budget_what_it_keeps(void **state)
+static void test_a_map_takes_from_the_budget_what_it_keeps(void **state)
 {
 	struct budget *budget = budget_new(16 << 20, 32 << 20);
 	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd, now;
@@ -161,7 +161,7 @@ static void a_map_takes_from_the_budget_what_it_keeps(void **state)
 	budget_free(budget);
 }
 
-static void map_of_somebody_else_is_refused(void **state)
+static void test_map_of_somebody_else_is_refused(void **state)
 {
 	struct perf_map *map;
 	char path[64];
@@ -176,7 +176,7 @@ static void map_of_somebody_else_is_refused(void **state)
 	assert_null(map);
 }
 
-static void pipe_is_refused_and_not_waited_for(void **state)
+static void test_pipe_is_refused_and_not_waited_for(void **state)
 {
 	struct perf_map *map;
 	char path[64];
@@ -188,7 +188,7 @@ static void pipe_is_refused_and_not_waited_for(void **state)
 	assert_null(map);
 }
 
-static void link_is_not_followed(void **state)
+static void test_link_is_not_followed(void **state)
 {
 	struct perf_map *map;
 	char path[64];
@@ -203,16 +203,16 @@ static void link_is_not_followed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(functions_are_found_by_any_address_in_them),
-		cmocka_unit_test(the_function_written_last_is_meant),
-		cmocka_unit_test(what_is_written_later_is_found_later),
-		cmocka_unit_test(what_is_no_line_is_passed_over),
-		cmocka_unit_test(empty_file_knows_nothing),
-		cmocka_unit_test(map_of_a_process_is_found),
-		cmocka_unit_test(map_of_somebody_else_is_refused),
-		cmocka_unit_test(pipe_is_refused_and_not_waited_for),
-		cmocka_unit_test(link_is_not_followed),
-		cmocka_unit_test(a_map_takes_from_the_budget_what_it_keeps),
+		cmocka_unit_test(test_functions_are_found_by_any_address_in_them),
+		cmocka_unit_test(test_the_function_written_last_is_meant),
+		cmocka_unit_test(test_what_is_written_later_is_found_later),
+		cmocka_unit_test(test_what_is_no_line_is_passed_over),
+		cmocka_unit_test(test_empty_file_knows_nothing),
+		cmocka_unit_test(test_map_of_a_process_is_found),
+		cmocka_unit_test(test_map_of_somebody_else_is_refused),
+		cmocka_unit_test(test_pipe_is_refused_and_not_waited_for),
+		cmocka_unit_test(test_link_is_not_followed),
+		cmocka_unit_test(test_a_map_takes_from_the_budget_what_it_keeps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static int end(void **state)
 	return rmdir(folder);
 }
 
-static void a_range_of_uids_is_its_users(void **state)
+static void test_a_range_of_uids_is_its_users(void **state)
 {
 	assert_int_equal(person_of_uid(0), PERSON_ROOT);
 	assert_int_equal(person_of_uid(1000), 1000);
@@ -64,13 +64,13 @@ static void a_range_of_uids_is_its_users(void **state)
 }
 
 /* A container that root has made is not root. */
-static void ranges_of_root_and_of_nobody_are_persons_of_their_own(void **state)
+static void test_ranges_of_root_and_of_nobody_are_persons_of_their_own(void **state)
 {
 	assert_int_equal(person_of_uid(300003), PERSON_RANGE | 300000);
 	assert_int_equal(person_of_uid(400003), PERSON_RANGE | 400000);
 }
 
-static void ranges_that_change_are_read_again(void **state)
+static void test_ranges_that_change_are_read_again(void **state)
 {
 	struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
 
@@ -80,7 +80,7 @@ static void ranges_that_change_are_read_again(void **state)
 	assert_int_equal(person_of_uid(100000), 100000);
 }
 
-static void one_person_with_many_uids_has_one_share(void **state)
+static void test_one_person_with_many_uids_has_one_share(void **state)
 {
 	struct shares shares = { 0 };
 	unsigned n = 0;
@@ -91,7 +91,7 @@ static void one_person_with_many_uids_has_one_share(void **state)
 	shares_free(&shares);
 }
 
-static void a_file_is_of_who_maps_it_unless_root_does_or_owns_it(void **state)
+static void test_a_file_is_of_who_maps_it_unless_root_does_or_owns_it(void **state)
 {
 	assert_int_equal(person_of_file(0, 1000), PERSON_ROOT);
 	assert_int_equal(person_of_file(1000, 1001), 1001);
@@ -163,26 +163,26 @@ static uint64_t person_in(uid_t uid, int namespaces)
 	return person;
 }
 
-static void a_process_is_of_its_user(void **state)
+static void test_a_process_is_of_its_user(void **state)
 {
 	assert_int_equal(person_in(1000, 0), 1000);
 	assert_int_equal(person_in(100001, 0), 1000);
 	assert_int_equal(person_in(0, 0), PERSON_ROOT);
 }
 
-static void namespaces_are_of_who_made_the_outermost(void **state)
+static void test_namespaces_are_of_who_made_the_outermost(void **state)
 {
 	assert_int_equal(person_in(1000, 1), 1000);
 	assert_int_equal(person_in(1000, 3), 1000);
 	assert_int_equal(person_in(100001, 2), 1000);
 }
 
-static void a_namespace_that_root_made_is_a_person(void **state)
+static void test_a_namespace_that_root_made_is_a_person(void **state)
 {
 	assert_true(person_in(0, 1) & PERSON_NAMESPACE);
 }
 
-static void a_process_that_is_gone_is_of_nobody(void **state)
+static void test_a_process_that_is_gone_is_of_nobody(void **state)
 {
 	pid_t pid = start(1000, 0);
 
@@ -196,15 +196,15 @@ static void a_process_that_is_gone_is_of_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_range_of_uids_is_its_users),
-		TEST(ranges_of_root_and_of_nobody_are_persons_of_their_own),
-		TEST(ranges_that_change_are_read_again),
-		TEST(one_person_with_many_uids_has_one_share),
-		TEST(a_file_is_of_who_maps_it_unless_root_does_or_owns_it),
-		TEST(a_process_is_of_its_user),
-		TEST(namespaces_are_of_who_made_the_outermost),
-		TEST(a_namespace_that_root_made_is_a_person),
-		TEST(a_process_that_is_gone_is_of_nobody),
+		TEST(test_a_range_of_uids_is_its_users),
+		TEST(test_ranges_of_root_and_of_nobody_are_persons_of_their_own),
+		TEST(test_ranges_that_change_are_read_again),
+		TEST(test_one_person_with_many_uids_has_one_share),
+		TEST(test_a_file_is_of_who_maps_it_unless_root_does_or_owns_it),
+		TEST(test_a_process_is_of_its_user),
+		TEST(test_namespaces_are_of_who_made_the_outermost),
+		TEST(test_a_namespace_that_root_made_is_a_person),
+		TEST(test_a_process_that_is_gone_is_of_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

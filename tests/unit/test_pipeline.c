@@ -4,7 +4,7 @@
 
 /* ---- one call ------------------------------------------------------------------------------ */
 
-static void a_call_has_its_function_its_times_and_its_place(void **state)
+static void test_a_call_has_its_function_its_times_and_its_place(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_of(feed, "cudaDeviceSynchronize");
@@ -27,7 +27,7 @@ static void a_call_has_its_function_its_times_and_its_place(void **state)
 	assert_int_equal(function->cls, CLASS_SYNC);
 }
 
-static void arguments_are_decoded(void **state)
+static void test_arguments_are_decoded(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_with(feed, "cudaMalloc", 0x7ffc0000, 1 << 20);
@@ -41,7 +41,7 @@ static void arguments_are_decoded(void **state)
 	assert_int_equal(call->args.bytes, 1 << 20);
 }
 
-static void a_function_without_a_row_has_name_and_result_only(void **state)
+static void test_a_function_without_a_row_has_name_and_result_only(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_with(feed, "cuFrobnicateLater", 1, 2);
@@ -56,7 +56,7 @@ static void a_function_without_a_row_has_name_and_result_only(void **state)
 	assert_int_equal(last_call(feed)->args.n_args, 0);
 }
 
-static void functions_are_numbered_as_they_are_met(void **state)
+static void test_functions_are_numbered_as_they_are_met(void **state)
 {
 	struct feed *feed = *state;
 	const struct function *first;
@@ -71,7 +71,7 @@ static void functions_are_numbered_as_they_are_met(void **state)
 	assert_ptr_equal(last_call(feed)->function, first);
 }
 
-static void a_hook_that_was_never_given_out_is_ignored(void **state)
+static void test_a_hook_that_was_never_given_out_is_ignored(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_of(feed, "cudaMalloc");
@@ -82,7 +82,7 @@ static void a_hook_that_was_never_given_out_is_ignored(void **state)
 	assert_int_equal(feed->hits, 0);
 }
 
-static void what_could_not_be_read_is_zero(void **state)
+static void test_what_could_not_be_read_is_zero(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_with(feed, "cuMemcpy2D_v2", 0x7ffc0000, 0);
@@ -98,7 +98,7 @@ static void what_could_not_be_read_is_zero(void **state)
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-static void a_failed_call_is_marked_and_has_no_outputs(void **state)
+static void test_a_failed_call_is_marked_and_has_no_outputs(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_with(feed, "cudaMalloc", 0x7ffc0000, 1 << 20);
@@ -112,7 +112,7 @@ static void a_failed_call_is_marked_and_has_no_outputs(void **state)
 	assert_int_equal(last_call(feed)->args.bytes, 1 << 20);
 }
 
-static void a_poll_that_came_too_early_did_not_fail(void **state)
+static void test_a_poll_that_came_too_early_did_not_fail(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_of(feed, "cuStreamQuery");
@@ -123,7 +123,7 @@ static void a_poll_that_came_too_early_did_not_fail(void **state)
 	assert_int_equal(last_call(feed)->flags, 0);
 }
 
-static void what_returns_no_status_has_no_result(void **state)
+static void test_what_returns_no_status_has_no_result(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_of(feed, "cudaGetErrorString");
@@ -136,7 +136,7 @@ static void what_returns_no_status_has_no_result(void **state)
 
 /* ---- calls without an end ------------------------------------------------------------------ */
 
-static void a_call_whose_return_is_not_hooked_has_no_end_and_no_result(void **state)
+static void test_a_call_whose_return_is_not_hooked_has_no_end_and_no_result(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_with(feed, "cudaMalloc", 0x7ffc0000, 1 << 20);
@@ -151,7 +151,7 @@ static void a_call_whose_return_is_not_hooked_has_no_end_and_no_result(void **st
 	assert_int_equal(last_seen(feed)->time_ns, record.begin_ns);
 }
 
-static void a_call_that_never_returned_is_unfinished(void **state)
+static void test_a_call_that_never_returned_is_unfinished(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_of(feed, "cudaDeviceSynchronize");
@@ -164,7 +164,7 @@ static void a_call_that_never_returned_is_unfinished(void **state)
 	assert_int_equal(last_call(feed)->result, 0);
 }
 
-static void a_begin_is_an_event_of_its_own(void **state)
+static void test_a_begin_is_an_event_of_its_own(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_with(feed, "cudaMalloc", 0x7ffc0000, 4096);
@@ -186,7 +186,7 @@ static void a_begin_is_an_event_of_its_own(void **state)
 
 /* ---- calls within calls -------------------------------------------------------------------- */
 
-static void a_nested_call_is_marked(void **state)
+static void test_a_nested_call_is_marked(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_of(feed, "cuMemAlloc_v2");
@@ -197,7 +197,7 @@ static void a_nested_call_is_marked(void **state)
 	assert_int_equal(last_call(feed)->depth, 1);
 }
 
-static void a_copy_that_does_not_say_its_size_has_that_of_the_call_within_it(void **state)
+static void test_a_copy_that_does_not_say_its_size_has_that_of_the_call_within_it(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call outer = call_of(feed, "cudaMemcpyBatchAsync");
@@ -217,7 +217,7 @@ static void a_copy_that_does_not_say_its_size_has_that_of_the_call_within_it(voi
 
 /* ---- what is hooked for its sake only ------------------------------------------------------ */
 
-static void a_support_hook_is_not_shown_but_told_to_the_governor(void **state)
+static void test_a_support_hook_is_not_shown_but_told_to_the_governor(void **state)
 {
 	struct feed *feed = *state;
 
@@ -232,7 +232,7 @@ static void a_support_hook_is_not_shown_but_told_to_the_governor(void **state)
 
 /* ---- consumers ----------------------------------------------------------------------------- */
 
-static void a_consumer_that_fails_stops_the_stream(void **state)
+static void test_a_consumer_that_fails_stops_the_stream(void **state)
 {
 	struct feed *feed = *state;
 	struct err err = { 0 };
@@ -244,7 +244,7 @@ static void a_consumer_that_fails_stops_the_stream(void **state)
 	assert_string_equal(err.text, "event");
 }
 
-static void every_consumer_gets_its_end_and_the_first_failure_is_told(void **state)
+static void test_every_consumer_gets_its_end_and_the_first_failure_is_told(void **state)
 {
 	static struct recorder first, second;
 	struct consumer *const consumers[] = { &first.consumer, &second.consumer };
@@ -272,23 +272,23 @@ static void every_consumer_gets_its_end_and_the_first_failure_is_told(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_call_has_its_function_its_times_and_its_place),
-		TEST(arguments_are_decoded),
-		TEST(a_function_without_a_row_has_name_and_result_only),
-		TEST(functions_are_numbered_as_they_are_met),
-		TEST(a_hook_that_was_never_given_out_is_ignored),
-		TEST(what_could_not_be_read_is_zero),
-		TEST(a_failed_call_is_marked_and_has_no_outputs),
-		TEST(a_poll_that_came_too_early_did_not_fail),
-		TEST(what_returns_no_status_has_no_result),
-		TEST(a_call_whose_return_is_not_hooked_has_no_end_and_no_result),
-		TEST(a_call_that_never_returned_is_unfinished),
-		TEST(a_begin_is_an_event_of_its_own),
-		TEST(a_nested_call_is_marked),
-		TEST(a_copy_that_does_not_say_its_size_has_that_of_the_call_within_it),
-		TEST(a_support_hook_is_not_shown_but_told_to_the_governor),
-		TEST(a_consumer_that_fails_stops_the_stream),
-		TEST(every_consumer_gets_its_end_and_the_first_failure_is_told),
+		TEST(test_a_call_has_its_function_its_times_and_its_place),
+		TEST(test_arguments_are_decoded),
+		TEST(test_a_function_without_a_row_has_name_and_result_only),
+		TEST(test_functions_are_numbered_as_they_are_met),
+		TEST(test_a_hook_that_was_never_given_out_is_ignored),
+		TEST(test_what_could_not_be_read_is_zero),
+		TEST(test_a_failed_call_is_marked_and_has_no_outputs),
+		TEST(test_a_poll_that_came_too_early_did_not_fail),
+		TEST(test_what_returns_no_status_has_no_result),
+		TEST(test_a_call_whose_return_is_not_hooked_has_no_end_and_no_result),
+		TEST(test_a_call_that_never_returned_is_unfinished),
+		TEST(test_a_begin_is_an_event_of_its_own),
+		TEST(test_a_nested_call_is_marked),
+		TEST(test_a_copy_that_does_not_say_its_size_has_that_of_the_call_within_it),
+		TEST(test_a_support_hook_is_not_shown_but_told_to_the_governor),
+		TEST(test_a_consumer_that_fails_stops_the_stream),
+		TEST(test_every_consumer_gets_its_end_and_the_first_failure_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static size_t named(struct frame first, struct frame second, struct frame third)
 	return place.named;
 }
 
-static void caller_of_the_runtime_is_the_place(void **state)
+static void test_caller_of_the_runtime_is_the_place(void **state)
 {
 	assert_int_equal(
 		named(frame("Model::grow()", "app"), frame("main", "app"), frame("_start", "app")),
@@ -31,7 +31,7 @@ static void caller_of_the_runtime_is_the_place(void **state)
 	                 2);
 }
 
-static void runtime_that_is_linked_in_is_passed_over(void **state)
+static void test_runtime_that_is_linked_in_is_passed_over(void **state)
 {
 	assert_int_equal(named(frame("libcudart_static_4e1b6bd8", "app"),
 	                       frame("cudaMalloc", "app"), frame("main", "app")),
@@ -41,7 +41,7 @@ static void runtime_that_is_linked_in_is_passed_over(void **state)
 	                 1);
 }
 
-static void allocators_are_passed_over(void **state)
+static void test_allocators_are_passed_over(void **state)
 {
 	assert_int_equal(
 		named(frame("c10::cuda::CUDACachingAllocator::Native::(anonymous namespace)::"
@@ -52,7 +52,7 @@ static void allocators_are_passed_over(void **state)
 		2);
 }
 
-static void function_that_only_looks_like_an_allocator_is_a_place(void **state)
+static void test_function_that_only_looks_like_an_allocator_is_a_place(void **state)
 {
 	assert_false(place_is_wrapper("my::c10::cuda::CUDACachingAllocator::malloc()"));
 	assert_false(place_is_wrapper("run(thrust::device_vector<int>&)"));
@@ -61,13 +61,13 @@ static void function_that_only_looks_like_an_allocator_is_a_place(void **state)
 	assert_true(place_is_wrapper("void* thrust::cuda_cub::get<int>(unsigned long)"));
 }
 
-static void trampoline_of_a_probe_is_passed_over(void **state)
+static void test_trampoline_of_a_probe_is_passed_over(void **state)
 {
 	assert_int_equal(
 		named(frame(NULL, "[uprobes]"), frame("main", "app"), frame("_start", "app")), 1);
 }
 
-static void stack_of_cuda_alone_is_named_by_its_first_frame(void **state)
+static void test_stack_of_cuda_alone_is_named_by_its_first_frame(void **state)
 {
 	assert_int_equal(named(frame(NULL, "libcudart.so.13"), frame(NULL, "libcuda.so.1"),
 	                       frame(NULL, "libcuda.so.1")),
@@ -83,7 +83,7 @@ static struct place last_is(struct frame last, bool deep)
 	return place;
 }
 
-static void stack_that_reaches_the_begin_is_whole(void **state)
+static void test_stack_that_reaches_the_begin_is_whole(void **state)
 {
 	assert_true(last_is(frame("_start", "app"), false).whole);
 	assert_true(last_is(frame("__libc_start_call_main", "libc.so.6"), false).whole);
@@ -91,7 +91,7 @@ static void stack_that_reaches_the_begin_is_whole(void **state)
 	assert_true(last_is(frame(NULL, "libc.so.6"), false).whole);
 }
 
-static void stack_that_does_not_names_the_module_that_ended_it(void **state)
+static void test_stack_that_does_not_names_the_module_that_ended_it(void **state)
 {
 	struct place place = last_is(frame("torch::run()", "libtorch_cpu.so"), false);
 
@@ -100,7 +100,7 @@ static void stack_that_does_not_names_the_module_that_ended_it(void **state)
 	assert_string_equal(last_is(frame("qsort", "libc.so.6"), false).ends_in, "libc.so.6");
 }
 
-static void stack_that_is_too_deep_is_not_blamed_on_anybody(void **state)
+static void test_stack_that_is_too_deep_is_not_blamed_on_anybody(void **state)
 {
 	struct place place = last_is(frame("recurse()", "app"), true);
 
@@ -109,7 +109,7 @@ static void stack_that_is_too_deep_is_not_blamed_on_anybody(void **state)
 	assert_null(place.ends_in);
 }
 
-static void deep_stack_of_which_the_rest_is_no_code_is_not_deep(void **state)
+static void test_deep_stack_of_which_the_rest_is_no_code_is_not_deep(void **state)
 {
 	struct place place = last_is(frame(NULL, NULL), true);
 
@@ -117,7 +117,7 @@ static void deep_stack_of_which_the_rest_is_no_code_is_not_deep(void **state)
 	assert_string_equal(place.ends_in, "app");
 }
 
-static void what_is_no_code_is_cut_off(void **state)
+static void test_what_is_no_code_is_cut_off(void **state)
 {
 	const struct frame frames[] = { frame("work()", "app"), frame(NULL, NULL),
 		                        frame("main", "app") };
@@ -128,7 +128,7 @@ static void what_is_no_code_is_cut_off(void **state)
 	assert_string_equal(place.ends_in, "app");
 }
 
-static void empty_stack_has_no_place(void **state)
+static void test_empty_stack_has_no_place(void **state)
 {
 	struct place place;
 
@@ -141,18 +141,18 @@ static void empty_stack_has_no_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(caller_of_the_runtime_is_the_place),
-		cmocka_unit_test(runtime_that_is_linked_in_is_passed_over),
-		cmocka_unit_test(allocators_are_passed_over),
-		cmocka_unit_test(function_that_only_looks_like_an_allocator_is_a_place),
-		cmocka_unit_test(trampoline_of_a_probe_is_passed_over),
-		cmocka_unit_test(stack_of_cuda_alone_is_named_by_its_first_frame),
-		cmocka_unit_test(stack_that_reaches_the_begin_is_whole),
-		cmocka_unit_test(stack_that_does_not_names_the_module_that_ended_it),
-		cmocka_unit_test(stack_that_is_too_deep_is_not_blamed_on_anybody),
-		cmocka_unit_test(deep_stack_of_which_the_rest_is_no_code_is_not_deep),
-		cmocka_unit_test(what_is_no_code_is_cut_off),
-		cmocka_unit_test(empty_stack_has_no_place),
+		cmocka_unit_test(test_caller_of_the_runtime_is_the_place),
+		cmocka_unit_test(test_runtime_that_is_linked_in_is_passed_over),
+		cmocka_unit_test(test_allocators_are_passed_over),
+		cmocka_unit_test(test_function_that_only_looks_like_an_allocator_is_a_place),
+		cmocka_unit_test(test_trampoline_of_a_probe_is_passed_over),
+		cmocka_unit_test(test_stack_of_cuda_alone_is_named_by_its_first_frame),
+		cmocka_unit_test(test_stack_that_reaches_the_begin_is_whole),
+		cmocka_unit_test(test_stack_that_does_not_names_the_module_that_ended_it),
+		cmocka_unit_test(test_stack_that_is_too_deep_is_not_blamed_on_anybody),
+		cmocka_unit_test(test_deep_stack_of_which_the_rest_is_no_code_is_not_deep),
+		cmocka_unit_test(test_what_is_no_code_is_cut_off),
+		cmocka_unit_test(test_empty_stack_has_no_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

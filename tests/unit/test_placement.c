@@ -65,7 +65,7 @@ static void expect(struct placement place, uint32_t skip, bool emulated, const c
 
 /* ---- what is emulated ------------------------------------------------------------------------ */
 
-static void push_at_entry_is_taken(void **state)
+static void test_push_at_entry_is_taken(void **state)
 {
 	struct placement place = CHOOSE(PUSH_RBP, MOV_RSP_RBP, RET);
 
@@ -73,57 +73,57 @@ static void push_at_entry_is_taken(void **state)
 	assert_string_equal(place.why, "entry is push");
 }
 
-static void push_of_upper_register_is_taken(void **state)
+static void test_push_of_upper_register_is_taken(void **state)
 {
 	expect(CHOOSE(PUSH_R12, RET), 0, true, "push");
 }
 
-static void push_with_another_prefix_is_stepped(void **state)
+static void test_push_with_another_prefix_is_stepped(void **state)
 {
 	expect(CHOOSE(0x48, 0x55, RET), 0, false, "push"); /* rex.W push %rbp */
 	expect(CHOOSE(0x66, 0x55, RET), 0, false, "push"); /* push %bp */
 }
 
-static void call_at_entry_is_taken(void **state)
+static void test_call_at_entry_is_taken(void **state)
 {
 	expect(CHOOSE(CALL_FAR_AWAY, RET), 0, true, "call");
 }
 
-static void jmp_at_entry_is_taken(void **state)
+static void test_jmp_at_entry_is_taken(void **state)
 {
 	expect(CHOOSE(JMP_FAR_AWAY), 0, true, "jmp");
 	expect(CHOOSE(JMP_SHORT(0x40)), 0, true, "jmp");
 }
 
-static void conditional_jump_at_entry_is_taken(void **state)
+static void test_conditional_jump_at_entry_is_taken(void **state)
 {
 	expect(CHOOSE(JE_SHORT(0x40), RET), 0, true, "je");
 	expect(CHOOSE(JNE_FAR_AWAY, RET), 0, true, "jne");
 }
 
-static void prefixed_branch_is_stepped(void **state)
+static void test_prefixed_branch_is_stepped(void **state)
 {
 	expect(CHOOSE(0xf2, JMP_FAR_AWAY), 0, false, "jmp");       /* bnd jmp */
 	expect(CHOOSE(0x3e, JMP_SHORT(0x40)), 0, false, "jmp");    /* notrack jmp */
 	expect(CHOOSE(0x3e, JE_SHORT(0x40), RET), 0, false, "je"); /* branch hint */
 }
 
-static void indirect_jmp_is_stepped(void **state)
+static void test_indirect_jmp_is_stepped(void **state)
 {
 	expect(CHOOSE(JMP_TABLE_RIP), 0, false, "jmp");
 }
 
-static void loop_is_stepped(void **state)
+static void test_loop_is_stepped(void **state)
 {
 	expect(CHOOSE(0xe2, 0x40, RET), 0, false, "loop");
 }
 
-static void one_byte_nop_is_taken(void **state)
+static void test_one_byte_nop_is_taken(void **state)
 {
 	expect(CHOOSE(NOP, RET), 0, true, "nop");
 }
 
-static void five_byte_nop_is_taken_where_the_kernel_emulates_it(void **state)
+static void test_five_byte_nop_is_taken_where_the_kernel_emulates_it(void **state)
 {
 	const uint8_t code[] = { NOP5, RET };
 
@@ -131,7 +131,7 @@ static void five_byte_nop_is_taken_where_the_kernel_emulates_it(void **state)
 	expect(choose_on(&old_kernel, code, sizeof(code)), 0, false, "nop");
 }
 
-static void other_long_nop_is_never_taken(void **state)
+static void test_other_long_nop_is_never_taken(void **state)
 {
 	const uint8_t code[] = { 0x0f, 0x1f, 0x40, 0x00, RET };
 
@@ -140,12 +140,12 @@ static void other_long_nop_is_never_taken(void **state)
 
 /* ---- what may come before -------------------------------------------------------------------- */
 
-static void push_after_endbr64_is_taken(void **state)
+static void test_push_after_endbr64_is_taken(void **state)
 {
 	expect(CHOOSE(ENDBR64, PUSH_RBP, RET), 4, true, "push");
 }
 
-static void je_after_cmpl_is_taken(void **state)
+static void test_je_after_cmpl_is_taken(void **state)
 {
 	struct placement place = CHOOSE(CMPL_IMM_RIP, JE_SHORT(6), JMP_TABLE_RIP, RET);
 
@@ -153,19 +153,19 @@ static void je_after_cmpl_is_taken(void **state)
 	assert_string_equal(place.why, "conditional jump with the arguments still in place");
 }
 
-static void five_byte_nop_is_stepped_over_where_it_is_not_emulated(void **state)
+static void test_five_byte_nop_is_stepped_over_where_it_is_not_emulated(void **state)
 {
 	expect(CHOOSE(NOP5, PUSH_RBP, RET), 5, true, "push");
 }
 
-static void harmless_instructions_are_stepped_over(void **state)
+static void test_harmless_instructions_are_stepped_over(void **state)
 {
 	expect(CHOOSE(ENDBR64, XOR_EAX_EAX, MOV_EDI_EAX, MOV_RIP_RAX, TEST_RDI_RDI, JE_SHORT(0x40),
 	              RET),
 	       4 + 2 + 2 + 7 + 3, true, "je");
 }
 
-static void changed_argument_ends_the_search(void **state)
+static void test_changed_argument_ends_the_search(void **state)
 {
 	struct placement place = CHOOSE(XOR_ESI_ESI, PUSH_RBP, RET);
 
@@ -173,7 +173,7 @@ static void changed_argument_ends_the_search(void **state)
 	assert_string_equal(place.why, "an argument changes before anything emulated");
 }
 
-static void each_argument_register_counts(void **state)
+static void test_each_argument_register_counts(void **state)
 {
 	/* mov $1,REG: rcx, rdx, rsi, rdi, r8, r9 */
 	const struct placement places[] = {
@@ -191,12 +191,12 @@ static void each_argument_register_counts(void **state)
 	}
 }
 
-static void part_of_an_argument_register_counts(void **state)
+static void test_part_of_an_argument_register_counts(void **state)
 {
 	expect(CHOOSE(MOV_AL_DL, PUSH_RBP, RET), 0, false, "mov");
 }
 
-static void moved_stack_pointer_ends_the_search(void **state)
+static void test_moved_stack_pointer_ends_the_search(void **state)
 {
 	struct placement place = CHOOSE(SUB_8_RSP, CALL_FAR_AWAY, RET);
 
@@ -204,17 +204,17 @@ static void moved_stack_pointer_ends_the_search(void **state)
 	assert_string_equal(place.why, "the stack pointer changes before anything emulated");
 }
 
-static void changed_frame_pointer_ends_the_search(void **state)
+static void test_changed_frame_pointer_ends_the_search(void **state)
 {
 	expect(CHOOSE(MOV_RSP_RBP, CALL_FAR_AWAY, RET), 0, false, "mov");
 }
 
-static void write_to_the_stack_ends_the_search(void **state)
+static void test_write_to_the_stack_ends_the_search(void **state)
 {
 	expect(CHOOSE(MOV_EAX_8_RSP, PUSH_RBP, RET), 0, false, "mov");
 }
 
-static void write_through_a_pointer_ends_the_search(void **state)
+static void test_write_through_a_pointer_ends_the_search(void **state)
 {
 	struct placement place = CHOOSE(MOV_EAX_AT_RDI, PUSH_RBP, RET);
 
@@ -222,17 +222,17 @@ static void write_through_a_pointer_ends_the_search(void **state)
 	assert_string_equal(place.why, "memory is written before anything emulated");
 }
 
-static void write_to_the_modules_own_data_is_stepped_over(void **state)
+static void test_write_to_the_modules_own_data_is_stepped_over(void **state)
 {
 	expect(CHOOSE(MOV_EAX_RIP, PUSH_RBP, RET), 6, true, "push");
 }
 
-static void ret_ends_the_search(void **state)
+static void test_ret_ends_the_search(void **state)
 {
 	expect(CHOOSE(XOR_EAX_EAX, RET, PUSH_RBP), 0, false, "xor");
 }
 
-static void indirect_jump_ends_the_search(void **state)
+static void test_indirect_jump_ends_the_search(void **state)
 {
 	struct placement place = CHOOSE(CMPL_IMM_RIP, JMP_TABLE_RIP, PUSH_RBP);
 
@@ -240,12 +240,12 @@ static void indirect_jump_ends_the_search(void **state)
 	assert_string_equal(place.why, "the function branches before anything emulated");
 }
 
-static void system_call_ends_the_search(void **state)
+static void test_system_call_ends_the_search(void **state)
 {
 	expect(CHOOSE(SYSCALL, PUSH_RBP, RET), 0, false, "syscall");
 }
 
-static void instruction_with_side_effects_ends_the_search(void **state)
+static void test_instruction_with_side_effects_ends_the_search(void **state)
 {
 	expect(CHOOSE(0x0f, 0xa2, PUSH_RBP, RET), 0, false, "cpuid");
 	expect(CHOOSE(0xf4, PUSH_RBP, RET), 0, false, "hlt");
@@ -254,13 +254,13 @@ static void instruction_with_side_effects_ends_the_search(void **state)
 	expect(CHOOSE(0x8e, 0xd8, PUSH_RBP, RET), 0, false, "mov"); /* mov %eax,%ds */
 }
 
-static void undecodable_bytes_end_the_search(void **state)
+static void test_undecodable_bytes_end_the_search(void **state)
 {
 	expect(CHOOSE(ENDBR64, NOT_AN_INSTRUCTION, PUSH_RBP), 0, false, "endbr64");
 	expect(CHOOSE(NOT_AN_INSTRUCTION), 0, false, "");
 }
 
-static void search_stops_after_64_bytes(void **state)
+static void test_search_stops_after_64_bytes(void **state)
 {
 	uint8_t code[7 * 11 + 1];
 
@@ -271,7 +271,7 @@ static void search_stops_after_64_bytes(void **state)
 	expect(choose_on(&old_kernel, code + 7 * 2, sizeof(code) - 7 * 2), 63, true, "push");
 }
 
-static void search_stops_after_16_instructions(void **state)
+static void test_search_stops_after_16_instructions(void **state)
 {
 	uint8_t code[2 * 16 + 1];
 
@@ -282,7 +282,7 @@ static void search_stops_after_16_instructions(void **state)
 	expect(choose_on(&old_kernel, code + 2, sizeof(code) - 2), 30, true, "push");
 }
 
-static void search_stops_at_the_end_of_the_function(void **state)
+static void test_search_stops_at_the_end_of_the_function(void **state)
 {
 	static const uint8_t code[] = { ENDBR64, PUSH_RBP };
 	struct placement place;
@@ -293,7 +293,7 @@ static void search_stops_at_the_end_of_the_function(void **state)
 
 /* ---- jumps back ------------------------------------------------------------------------------ */
 
-static void jump_to_the_place_sends_the_probe_to_the_entry(void **state)
+static void test_jump_to_the_place_sends_the_probe_to_the_entry(void **state)
 {
 	struct placement place = CHOOSE(ENDBR64, PUSH_RBP, XOR_EAX_EAX, JMP_SHORT(-5), RET);
 
@@ -301,40 +301,40 @@ static void jump_to_the_place_sends_the_probe_to_the_entry(void **state)
 	assert_string_equal(place.why, "a jump leads back to before the emulated instruction");
 }
 
-static void jump_to_what_runs_into_the_place_does_as_well(void **state)
+static void test_jump_to_what_runs_into_the_place_does_as_well(void **state)
 {
 	expect(CHOOSE(ENDBR64, TEST_RDI_RDI, PUSH_RBP, JMP_SHORT(-6), RET), 0, false, "endbr64");
 	expect(CHOOSE(ENDBR64, PUSH_RBP, JE_SHORT(-7), RET), 0, false, "endbr64");
 }
 
-static void jump_to_just_after_the_place_does_not_matter(void **state)
+static void test_jump_to_just_after_the_place_does_not_matter(void **state)
 {
 	expect(CHOOSE(ENDBR64, PUSH_RBP, XOR_EAX_EAX, JMP_SHORT(-4), RET), 4, true, "push");
 }
 
-static void jump_out_of_the_function_does_not_matter(void **state)
+static void test_jump_out_of_the_function_does_not_matter(void **state)
 {
 	expect(CHOOSE(ENDBR64, PUSH_RBP, XOR_EAX_EAX, JMP_SHORT(-10)), 4, true, "push");
 	expect(CHOOSE(ENDBR64, PUSH_RBP, XOR_EAX_EAX, JMP_FAR_AWAY), 4, true, "push");
 }
 
-static void jump_back_behind_undecodable_bytes_is_found(void **state)
+static void test_jump_back_behind_undecodable_bytes_is_found(void **state)
 {
 	expect(CHOOSE(ENDBR64, PUSH_RBP, RET, NOT_AN_INSTRUCTION, JMP_SHORT(-5)), 0, false,
 	       "endbr64");
 }
 
-static void recursive_call_does_not_matter(void **state)
+static void test_recursive_call_does_not_matter(void **state)
 {
 	expect(CHOOSE(ENDBR64, PUSH_RBP, CALL(-10), RET), 4, true, "push");
 }
 
-static void jump_back_to_an_emulated_entry_changes_nothing(void **state)
+static void test_jump_back_to_an_emulated_entry_changes_nothing(void **state)
 {
 	expect(CHOOSE(PUSH_RBP, XOR_EAX_EAX, JMP_SHORT(-5), RET), 0, true, "push");
 }
 
-static void jumps_of_the_next_function_do_not_matter(void **state)
+static void test_jumps_of_the_next_function_do_not_matter(void **state)
 {
 	static const uint8_t code[] = { ENDBR64, PUSH_RBP, RET, JMP_SHORT(-4) };
 	struct placement place;
@@ -343,7 +343,7 @@ static void jumps_of_the_next_function_do_not_matter(void **state)
 	expect(place, 4, true, "push");
 }
 
-static void unknown_size_is_searched_for_4_kib(void **state)
+static void test_unknown_size_is_searched_for_4_kib(void **state)
 {
 	static uint8_t code[8192] = { ENDBR64, PUSH_RBP };
 	struct placement place;
@@ -360,7 +360,7 @@ static void unknown_size_is_searched_for_4_kib(void **state)
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
-static void no_code_gives_the_entry(void **state)
+static void test_no_code_gives_the_entry(void **state)
 {
 	static const uint8_t code[] = { RET };
 	struct placement place;
@@ -369,12 +369,12 @@ static void no_code_gives_the_entry(void **state)
 	expect(place, 0, false, "");
 }
 
-static void cut_instruction_gives_the_entry(void **state)
+static void test_cut_instruction_gives_the_entry(void **state)
 {
 	expect(CHOOSE(0xe9, 0x00, 0x10), 0, false, "");
 }
 
-static void aarch64_always_gives_the_entry(void **state)
+static void test_aarch64_always_gives_the_entry(void **state)
 {
 	static const uint8_t code[] = { 0x3f, 0x23, 0x03, 0xd5 }; /* paciasp */
 	struct placement place;
@@ -386,50 +386,50 @@ static void aarch64_always_gives_the_entry(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(push_at_entry_is_taken),
-		cmocka_unit_test(push_of_upper_register_is_taken),
-		cmocka_unit_test(push_with_another_prefix_is_stepped),
-		cmocka_unit_test(call_at_entry_is_taken),
-		cmocka_unit_test(jmp_at_entry_is_taken),
-		cmocka_unit_test(conditional_jump_at_entry_is_taken),
-		cmocka_unit_test(prefixed_branch_is_stepped),
-		cmocka_unit_test(indirect_jmp_is_stepped),
-		cmocka_unit_test(loop_is_stepped),
-		cmocka_unit_test(one_byte_nop_is_taken),
-		cmocka_unit_test(five_byte_nop_is_taken_where_the_kernel_emulates_it),
-		cmocka_unit_test(other_long_nop_is_never_taken),
-		cmocka_unit_test(push_after_endbr64_is_taken),
-		cmocka_unit_test(je_after_cmpl_is_taken),
-		cmocka_unit_test(five_byte_nop_is_stepped_over_where_it_is_not_emulated),
-		cmocka_unit_test(harmless_instructions_are_stepped_over),
-		cmocka_unit_test(changed_argument_ends_the_search),
-		cmocka_unit_test(each_argument_register_counts),
-		cmocka_unit_test(part_of_an_argument_register_counts),
-		cmocka_unit_test(moved_stack_pointer_ends_the_search),
-		cmocka_unit_test(changed_frame_pointer_ends_the_search),
-		cmocka_unit_test(write_to_the_stack_ends_the_search),
-		cmocka_unit_test(write_through_a_pointer_ends_the_search),
-		cmocka_unit_test(write_to_the_modules_own_data_is_stepped_over),
-		cmocka_unit_test(ret_ends_the_search),
-		cmocka_unit_test(indirect_jump_ends_the_search),
-		cmocka_unit_test(system_call_ends_the_search),
-		cmocka_unit_test(instruction_with_side_effects_ends_the_search),
-		cmocka_unit_test(undecodable_bytes_end_the_search),
-		cmocka_unit_test(search_stops_after_64_bytes),
-		cmocka_unit_test(search_stops_after_16_instructions),
-		cmocka_unit_test(search_stops_at_the_end_of_the_function),
-		cmocka_unit_test(jump_to_the_place_sends_the_probe_to_the_entry),
-		cmocka_unit_test(jump_to_what_runs_into_the_place_does_as_well),
-		cmocka_unit_test(jump_to_just_after_the_place_does_not_matter),
-		cmocka_unit_test(jump_out_of_the_function_does_not_matter),
-		cmocka_unit_test(jump_back_behind_undecodable_bytes_is_found),
-		cmocka_unit_test(recursive_call_does_not_matter),
-		cmocka_unit_test(jump_back_to_an_emulated_entry_changes_nothing),
-		cmocka_unit_test(jumps_of_the_next_function_do_not_matter),
-		cmocka_unit_test(unknown_size_is_searched_for_4_kib),
-		cmocka_unit_test(no_code_gives_the_entry),
-		cmocka_unit_test(cut_instruction_gives_the_entry),
-		cmocka_unit_test(aarch64_always_gives_the_entry),
+		cmocka_unit_test(test_push_at_entry_is_taken),
+		cmocka_unit_test(test_push_of_upper_register_is_taken),
+		cmocka_unit_test(test_push_with_another_prefix_is_stepped),
+		cmocka_unit_test(test_call_at_entry_is_taken),
+		cmocka_unit_test(test_jmp_at_entry_is_taken),
+		cmocka_unit_test(test_conditional_jump_at_entry_is_taken),
+		cmocka_unit_test(test_prefixed_branch_is_stepped),
+		cmocka_unit_test(test_indirect_jmp_is_stepped),
+		cmocka_unit_test(test_loop_is_stepped),
+		cmocka_unit_test(test_one_byte_nop_is_taken),
+		cmocka_unit_test(test_five_byte_nop_is_taken_where_the_kernel_emulates_it),
+		cmocka_unit_test(test_other_long_nop_is_never_taken),
+		cmocka_unit_test(test_push_after_endbr64_is_taken),
+		cmocka_unit_test(test_je_after_cmpl_is_taken),
+		cmocka_unit_test(test_five_byte_nop_is_stepped_over_where_it_is_not_emulated),
+		cmocka_unit_test(test_harmless_instructions_are_stepped_over),
+		cmocka_unit_test(test_changed_argument_ends_the_search),
+		cmocka_unit_test(test_each_argument_register_counts),
+		cmocka_unit_test(test_part_of_an_argument_register_counts),
+		cmocka_unit_test(test_moved_stack_pointer_ends_the_search),
+		cmocka_unit_test(test_changed_frame_pointer_ends_the_search),
+		cmocka_unit_test(test_write_to_the_stack_ends_the_search),
+		cmocka_unit_test(test_write_through_a_pointer_ends_the_search),
+		cmocka_unit_test(test_write_to_the_modules_own_data_is_stepped_over),
+		cmocka_unit_test(test_ret_ends_the_search),
+		cmocka_unit_test(test_indirect_jump_ends_the_search),
+		cmocka_unit_test(test_system_call_ends_the_search),
+		cmocka_unit_test(test_instruction_with_side_effects_ends_the_search),
+		cmocka_unit_test(test_undecodable_bytes_end_the_search),
+		cmocka_unit_test(test_search_stops_after_64_bytes),
+		cmocka_unit_test(test_search_stops_after_16_instructions),
+		cmocka_unit_test(test_search_stops_at_the_end_of_the_function),
+		cmocka_unit_test(test_jump_to_the_place_sends_the_probe_to_the_entry),
+		cmocka_unit_test(test_jump_to_what_runs_into_the_place_does_as_well),
+		cmocka_unit_test(test_jump_to_just_after_the_place_does_not_matter),
+		cmocka_unit_test(test_jump_out_of_the_function_does_not_matter),
+		cmocka_unit_test(test_jump_back_behind_undecodable_bytes_is_found),
+		cmocka_unit_test(test_recursive_call_does_not_matter),
+		cmocka_unit_test(test_jump_back_to_an_emulated_entry_changes_nothing),
+		cmocka_unit_test(test_jumps_of_the_next_function_do_not_matter),
+		cmocka_unit_test(test_unknown_size_is_searched_for_4_kib),
+		cmocka_unit_test(test_no_code_gives_the_entry),
+		cmocka_unit_test(test_cut_instruction_gives_the_entry),
+		cmocka_unit_test(test_aarch64_always_gives_the_entry),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

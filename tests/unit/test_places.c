@@ -100,7 +100,7 @@ static enum trend trend_of(const uint64_t *bytes, size_t n)
 	trend_of((const uint64_t[]){ __VA_ARGS__ },                                                \
 	         sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
 
-static void trends_follow_the_last_three_intervals(void **state)
+static void test_trends_follow_the_last_three_intervals(void **state)
 {
 	assert_int_equal(TREND(100), TREND_NEW);
 	assert_int_equal(TREND(100, 200, 300), TREND_NEW);
@@ -113,7 +113,7 @@ static void trends_follow_the_last_three_intervals(void **state)
 	assert_int_equal(TREND(100, 200, 300, 300, 300, 300), TREND_STEADY);
 }
 
-static void place_that_was_empty_begins_anew(void **state)
+static void test_place_that_was_empty_begins_anew(void **state)
 {
 	struct places *places = places_new(NULL, false);
 	struct watch_place one = row(100, NULL);
@@ -128,7 +128,7 @@ static void place_that_was_empty_begins_anew(void **state)
 	places_free(places);
 }
 
-static void growth_is_since_the_page_before(void **state)
+static void test_growth_is_since_the_page_before(void **state)
 {
 	struct places *places = places_new(NULL, false);
 	struct watch_place one = row(100, NULL);
@@ -146,7 +146,7 @@ static void growth_is_since_the_page_before(void **state)
 	places_free(places);
 }
 
-static void old_memory_comes_before_young(void **state)
+static void test_old_memory_comes_before_young(void **state)
 {
 	struct places *places = places_new(NULL, false);
 	struct watch_place rows[] = { row(900, NULL), row(100, NULL) };
@@ -158,7 +158,7 @@ static void old_memory_comes_before_young(void **state)
 	places_free(places);
 }
 
-static void kinds_functions_and_processes_are_places_of_their_own(void **state)
+static void test_kinds_functions_and_processes_are_places_of_their_own(void **state)
 {
 	struct places *places = places_new(NULL, false);
 	struct watch_place rows[] = { row(100, NULL), row(200, NULL), row(300, NULL),
@@ -175,7 +175,7 @@ static void kinds_functions_and_processes_are_places_of_their_own(void **state)
 	places_free(places);
 }
 
-static void ways_to_one_function_come_together(void **state)
+static void test_ways_to_one_function_come_together(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct places *places = places_new(symbols, false);
@@ -196,7 +196,7 @@ static void ways_to_one_function_come_together(void **state)
 	symbols_free(symbols);
 }
 
-static void by_stack_they_stay_apart(void **state)
+static void test_by_stack_they_stay_apart(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct places *places = places_new(symbols, true);
@@ -211,7 +211,7 @@ static void by_stack_they_stay_apart(void **state)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static void end_of_a_process_is_told_once(void **state)
+static void test_end_of_a_process_is_told_once(void **state)
 {
 	struct places *places = places_new(NULL, false);
 	const struct watch_memory_totals totals[] = {
@@ -244,7 +244,7 @@ static void end_of_a_process_is_told_once(void **state)
 	places_free(places);
 }
 
-static void last_page_tells_of_all_that_ended(void **state)
+static void test_last_page_tells_of_all_that_ended(void **state)
 {
 	struct places *places = places_new(NULL, false);
 	struct watch_place one = row(200, NULL);
@@ -266,7 +266,7 @@ static void last_page_tells_of_all_that_ended(void **state)
 	places_free(places);
 }
 
-static void growth_and_failures_of_a_process_are_since_the_page_before(void **state)
+static void test_growth_and_failures_of_a_process_are_since_the_page_before(void **state)
 {
 	struct places *places = places_new(NULL, false);
 	struct watch_process_memory row_of = { .process = &process,
@@ -289,16 +289,16 @@ static void growth_and_failures_of_a_process_are_since_the_page_before(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(trends_follow_the_last_three_intervals),
-		cmocka_unit_test(place_that_was_empty_begins_anew),
-		cmocka_unit_test(growth_is_since_the_page_before),
-		cmocka_unit_test(old_memory_comes_before_young),
-		cmocka_unit_test(kinds_functions_and_processes_are_places_of_their_own),
-		cmocka_unit_test(ways_to_one_function_come_together),
-		cmocka_unit_test(by_stack_they_stay_apart),
-		cmocka_unit_test(end_of_a_process_is_told_once),
-		cmocka_unit_test(last_page_tells_of_all_that_ended),
-		cmocka_unit_test(growth_and_failures_of_a_process_are_since_the_page_before),
+		cmocka_unit_test(test_trends_follow_the_last_three_intervals),
+		cmocka_unit_test(test_place_that_was_empty_begins_anew),
+		cmocka_unit_test(test_growth_is_since_the_page_before),
+		cmocka_unit_test(test_old_memory_comes_before_young),
+		cmocka_unit_test(test_kinds_functions_and_processes_are_places_of_their_own),
+		cmocka_unit_test(test_ways_to_one_function_come_together),
+		cmocka_unit_test(test_by_stack_they_stay_apart),
+		cmocka_unit_test(test_end_of_a_process_is_told_once),
+		cmocka_unit_test(test_last_page_tells_of_all_that_ended),
+		cmocka_unit_test(test_growth_and_failures_of_a_process_are_since_the_page_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,7 @@ static int forget(void **unused)
 
 /* ---- returns that are expected -------------------------------------------------------------- */
 
-static void a_return_finds_its_entry(void **unused)
+static void test_a_return_finds_its_entry(void **unused)
 {
 	enter(ALLOC, 0);
 	enter(LAUNCH, 2);
@@ -117,7 +117,7 @@ static void a_return_finds_its_entry(void **unused)
 	assert_int_equal(no_entry(), 0);
 }
 
-static void a_return_without_an_entry_is_counted(void **unused)
+static void test_a_return_without_an_entry_is_counted(void **unused)
 {
 	enter(ALLOC, 0);
 	leave(0);
@@ -125,7 +125,7 @@ static void a_return_without_an_entry_is_counted(void **unused)
 	assert_int_equal(no_entry(), 1);
 }
 
-static void returns_of_calls_too_deep_are_no_loss(void **unused)
+static void test_returns_of_calls_too_deep_are_no_loss(void **unused)
 {
 	for (int i = 0; i < 20; i++)
 		enter(CALLBACK, i);
@@ -139,7 +139,7 @@ static void returns_of_calls_too_deep_are_no_loss(void **unused)
 }
 
 /* Its probe is on its way out: some returns still come. */
-static void returns_that_are_given_up_but_still_come_are_no_loss(void **unused)
+static void test_returns_that_are_given_up_but_still_come_are_no_loss(void **unused)
 {
 	state.mode[LAUNCH] = HOOK_ENTRY_ONLY;
 	enter(LAUNCH, 1);
@@ -147,7 +147,7 @@ static void returns_that_are_given_up_but_still_come_are_no_loss(void **unused)
 	assert_int_equal(no_entry(), 0);
 }
 
-static void both_returns_of_a_jump_between_functions_are_no_loss(void **unused)
+static void test_both_returns_of_a_jump_between_functions_are_no_loss(void **unused)
 {
 	state.mode[LAUNCH] = state.mode[ALLOC] = HOOK_ENTRY_ONLY;
 	enter(CALLBACK, 0);
@@ -163,7 +163,7 @@ static void both_returns_of_a_jump_between_functions_are_no_loss(void **unused)
 
 /* ---- returns that will not come hide no others ---------------------------------------------- */
 
-static void a_hook_without_a_return_hides_no_loss(void **unused)
+static void test_a_hook_without_a_return_hides_no_loss(void **unused)
 {
 	state.mode[LAUNCH] = HOOK_ENTRY_ONLY | HOOK_RETURN_GONE;
 	enter(CALLBACK, 0);
@@ -175,7 +175,7 @@ static void a_hook_without_a_return_hides_no_loss(void **unused)
 	assert_int_equal(no_entry(), 1);
 }
 
-static void a_hook_without_a_return_that_is_too_deep_hides_no_loss(void **unused)
+static void test_a_hook_without_a_return_that_is_too_deep_hides_no_loss(void **unused)
 {
 	state.mode[LAUNCH] = HOOK_ENTRY_ONLY | HOOK_RETURN_GONE;
 	for (int i = 0; i < WIRE_DEPTH_MAX; i++)
@@ -187,7 +187,7 @@ static void a_hook_without_a_return_that_is_too_deep_hides_no_loss(void **unused
 }
 
 /* It began before the probes of returns went. */
-static void a_return_that_was_taken_away_hides_no_loss_after_its_call(void **unused)
+static void test_a_return_that_was_taken_away_hides_no_loss_after_its_call(void **unused)
 {
 	state.mode[LAUNCH] = HOOK_ENTRY_ONLY;
 	enter(LAUNCH, 2);
@@ -199,7 +199,7 @@ static void a_return_that_was_taken_away_hides_no_loss_after_its_call(void **unu
 	assert_int_equal(no_entry(), 1);
 }
 
-static void a_longjmp_across_calls_too_deep_hides_no_loss(void **unused)
+static void test_a_longjmp_across_calls_too_deep_hides_no_loss(void **unused)
 {
 	for (int i = 1; i < 20; i++)
 		enter(CALLBACK, i);
@@ -210,7 +210,7 @@ static void a_longjmp_across_calls_too_deep_hides_no_loss(void **unused)
 	assert_int_equal(no_entry(), 1);
 }
 
-static void a_longjmp_and_more_calls_below_hide_no_loss(void **unused)
+static void test_a_longjmp_and_more_calls_below_hide_no_loss(void **unused)
 {
 	for (int i = 1; i < 20; i++)
 		enter(CALLBACK, i);
@@ -221,7 +221,7 @@ static void a_longjmp_and_more_calls_below_hide_no_loss(void **unused)
 	assert_int_equal(no_entry(), 1);
 }
 
-static void a_longjmp_within_a_call_that_was_not_looked_at_ends_it_not(void **unused)
+static void test_a_longjmp_within_a_call_that_was_not_looked_at_ends_it_not(void **unused)
 {
 	state.mode[LAUNCH] = HOOK_IGNORE;
 	enter(LAUNCH, 1);
@@ -233,7 +233,7 @@ static void a_longjmp_within_a_call_that_was_not_looked_at_ends_it_not(void **un
 	assert_int_equal(no_entry(), 0);
 }
 
-static void a_return_from_above_calls_too_deep_ends_them(void **unused)
+static void test_a_return_from_above_calls_too_deep_ends_them(void **unused)
 {
 	for (int i = 1; i < 20; i++)
 		enter(CALLBACK, i);
@@ -250,18 +250,18 @@ static void a_return_from_above_calls_too_deep_ends_them(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_return_finds_its_entry),
-		TEST(a_return_without_an_entry_is_counted),
-		TEST(returns_of_calls_too_deep_are_no_loss),
-		TEST(returns_that_are_given_up_but_still_come_are_no_loss),
-		TEST(both_returns_of_a_jump_between_functions_are_no_loss),
-		TEST(a_hook_without_a_return_hides_no_loss),
-		TEST(a_hook_without_a_return_that_is_too_deep_hides_no_loss),
-		TEST(a_return_that_was_taken_away_hides_no_loss_after_its_call),
-		TEST(a_longjmp_across_calls_too_deep_hides_no_loss),
-		TEST(a_longjmp_and_more_calls_below_hide_no_loss),
-		TEST(a_longjmp_within_a_call_that_was_not_looked_at_ends_it_not),
-		TEST(a_return_from_above_calls_too_deep_ends_them),
+		TEST(test_a_return_finds_its_entry),
+		TEST(test_a_return_without_an_entry_is_counted),
+		TEST(test_returns_of_calls_too_deep_are_no_loss),
+		TEST(test_returns_that_are_given_up_but_still_come_are_no_loss),
+		TEST(test_both_returns_of_a_jump_between_functions_are_no_loss),
+		TEST(test_a_hook_without_a_return_hides_no_loss),
+		TEST(test_a_hook_without_a_return_that_is_too_deep_hides_no_loss),
+		TEST(test_a_return_that_was_taken_away_hides_no_loss_after_its_call),
+		TEST(test_a_longjmp_across_calls_too_deep_hides_no_loss),
+		TEST(test_a_longjmp_and_more_calls_below_hide_no_loss),
+		TEST(test_a_longjmp_within_a_call_that_was_not_looked_at_ends_it_not),
+		TEST(test_a_return_from_above_calls_too_deep_ends_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,12 +34,12 @@ static void assert_nothing(struct fake_ring *fake)
 	assert_null(ring_peek(fake->ring, &len));
 }
 
-static void an_empty_ring_has_no_record(void **state)
+static void test_an_empty_ring_has_no_record(void **state)
 {
 	assert_nothing(*state);
 }
 
-static void records_come_in_the_order_of_their_reservation(void **state)
+static void test_records_come_in_the_order_of_their_reservation(void **state)
 {
 	struct fake_ring *fake = *state;
 
@@ -55,7 +55,7 @@ static void records_come_in_the_order_of_their_reservation(void **state)
 	assert_nothing(fake);
 }
 
-static void looking_twice_shows_the_same_record(void **state)
+static void test_looking_twice_shows_the_same_record(void **state)
 {
 	struct fake_ring *fake = *state;
 
@@ -65,7 +65,7 @@ static void looking_twice_shows_the_same_record(void **state)
 	assert_next(fake, 1, WIRE_CALL_BYTES(4));
 }
 
-static void space_is_given_back_by_advancing_only(void **state)
+static void test_space_is_given_back_by_advancing_only(void **state)
 {
 	struct fake_ring *fake = *state;
 
@@ -76,7 +76,7 @@ static void space_is_given_back_by_advancing_only(void **state)
 	assert_int_equal(*fake_ring_consumer(fake), fake->at);
 }
 
-static void a_record_that_is_being_written_holds_up_those_after_it(void **state)
+static void test_a_record_that_is_being_written_holds_up_those_after_it(void **state)
 {
 	struct fake_ring *fake = *state;
 	uint32_t *busy = fake_ring_begin(fake, 1, 1, 64);
@@ -87,7 +87,7 @@ static void a_record_that_is_being_written_holds_up_those_after_it(void **state)
 	assert_next(fake, 1, 64);
 }
 
-static void a_discarded_record_is_stepped_over(void **state)
+static void test_a_discarded_record_is_stepped_over(void **state)
 {
 	struct fake_ring *fake = *state;
 
@@ -101,7 +101,7 @@ static void a_discarded_record_is_stepped_over(void **state)
 }
 
 /* Many times around, with lengths that meet the border at every place. */
-static void records_are_whole_across_the_border(void **state)
+static void test_records_are_whole_across_the_border(void **state)
 {
 	struct fake_ring *fake = *state;
 
@@ -120,7 +120,7 @@ static void records_are_whole_across_the_border(void **state)
 	assert_true(fake->at > 10 * FAKE_RING_BYTES);
 }
 
-static void reading_begins_where_an_earlier_reader_stopped(void **state)
+static void test_reading_begins_where_an_earlier_reader_stopped(void **state)
 {
 	struct fake_ring *fake = *state;
 	struct ring *again;
@@ -136,7 +136,7 @@ static void reading_begins_where_an_earlier_reader_stopped(void **state)
 	ring_free(again);
 }
 
-static void what_is_no_ring_is_refused(void **state)
+static void test_what_is_no_ring_is_refused(void **state)
 {
 	assert_null(ring_open(-1, FAKE_RING_BYTES));
 }
@@ -146,15 +146,15 @@ static void what_is_no_ring_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(an_empty_ring_has_no_record),
-		TEST(records_come_in_the_order_of_their_reservation),
-		TEST(looking_twice_shows_the_same_record),
-		TEST(space_is_given_back_by_advancing_only),
-		TEST(a_record_that_is_being_written_holds_up_those_after_it),
-		TEST(a_discarded_record_is_stepped_over),
-		TEST(records_are_whole_across_the_border),
-		TEST(reading_begins_where_an_earlier_reader_stopped),
-		TEST(what_is_no_ring_is_refused),
+		TEST(test_an_empty_ring_has_no_record),
+		TEST(test_records_come_in_the_order_of_their_reservation),
+		TEST(test_looking_twice_shows_the_same_record),
+		TEST(test_space_is_given_back_by_advancing_only),
+		TEST(test_a_record_that_is_being_written_holds_up_those_after_it),
+		TEST(test_a_discarded_record_is_stepped_over),
+		TEST(test_records_are_whole_across_the_border),
+		TEST(test_reading_begins_where_an_earlier_reader_stopped),
+		TEST(test_what_is_no_ring_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

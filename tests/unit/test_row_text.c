@@ -13,7 +13,7 @@ static struct api_text text_of(const char *function)
 	return text;
 }
 
-static void every_built_in_row_is_found_again(void **state)
+static void test_every_built_in_row_is_found_again(void **state)
 {
 	for (size_t i = 0; i < n_driver_rows + n_runtime_rows; i++) {
 		const char *name = i < n_driver_rows ? driver_rows[i].name
@@ -26,7 +26,7 @@ static void every_built_in_row_is_found_again(void **state)
 	}
 }
 
-static void a_row_that_differs_is_made_anew(void **state)
+static void test_a_row_that_differs_is_made_anew(void **state)
 {
 	struct api_text text = text_of("cudaMalloc");
 	const struct api_arg *args;
@@ -54,7 +54,7 @@ static void assert_made_anew(const struct api_text *text)
 	api_free(made);
 }
 
-static void a_difference_in_any_field_makes_another_row(void **state)
+static void test_a_difference_in_any_field_makes_another_row(void **state)
 {
 	struct api_text text;
 	uint32_t *fields[] = { &text.cls, &text.op, &text.memory, &text.direction, &text.flags };
@@ -72,7 +72,7 @@ static void a_difference_in_any_field_makes_another_row(void **state)
 	assert_made_anew(&text);
 }
 
-static void what_is_not_known_is_none_and_ends_the_arguments(void **state)
+static void test_what_is_not_known_is_none_and_ends_the_arguments(void **state)
 {
 	struct api_text text = { .name = "cuFromTheFuture",
 		                 .spec = "a:int b:quaternion c:int",
@@ -92,7 +92,7 @@ static void what_is_not_known_is_none_and_ends_the_arguments(void **state)
 	api_free(made);
 }
 
-static void a_name_that_would_need_an_escape_ends_the_arguments(void **state)
+static void test_a_name_that_would_need_an_escape_ends_the_arguments(void **state)
 {
 	static const char *const specs[] = { "a:int b\x01:int", "a:int \"b:int",
 		                             "a:int \x1b[31m:int" };
@@ -110,11 +110,11 @@ static void a_name_that_would_need_an_escape_ends_the_arguments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_built_in_row_is_found_again),
-		cmocka_unit_test(a_row_that_differs_is_made_anew),
-		cmocka_unit_test(a_name_that_would_need_an_escape_ends_the_arguments),
-		cmocka_unit_test(a_difference_in_any_field_makes_another_row),
-		cmocka_unit_test(what_is_not_known_is_none_and_ends_the_arguments),
+		cmocka_unit_test(test_every_built_in_row_is_found_again),
+		cmocka_unit_test(test_a_row_that_differs_is_made_anew),
+		cmocka_unit_test(test_a_name_that_would_need_an_escape_ends_the_arguments),
+		cmocka_unit_test(test_a_difference_in_any_field_makes_another_row),
+		cmocka_unit_test(test_what_is_not_known_is_none_and_ends_the_arguments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,19 +48,19 @@ static void assert_unknown(const char *line, const char *typed, const char *near
 		assert_null(unknown.near);
 }
 
-static void options_that_exist(void **state)
+static void test_options_that_exist(void **state)
 {
 	assert_good("--verbose --all -p 1 --pid 2 --duration=3s -v");
 	assert_good("--help --usage --version");
 }
 
-static void the_beginning_of_a_name_will_do(void **state)
+static void test_the_beginning_of_a_name_will_do(void **state)
 {
 	assert_good("--verb --dur 3s");
 	assert_good("--al"); /* two begin so: argp says that it is ambiguous */
 }
 
-static void an_unknown_option_has_the_nearest_name(void **state)
+static void test_an_unknown_option_has_the_nearest_name(void **state)
 {
 	assert_unknown("--durration 3s", "durration", "duration");
 	assert_unknown("-v --alll", "alll", "all");
@@ -68,12 +68,12 @@ static void an_unknown_option_has_the_nearest_name(void **state)
 	assert_unknown("--xyzzy", "xyzzy", NULL);
 }
 
-static void a_value_is_no_part_of_a_name(void **state)
+static void test_a_value_is_no_part_of_a_name(void **state)
 {
 	assert_unknown("--durration=3s", "durration", "duration");
 }
 
-static void a_value_may_look_like_an_option(void **state)
+static void test_a_value_may_look_like_an_option(void **state)
 {
 	assert_good("--duration --what");
 	assert_good("-p --what");
@@ -83,18 +83,18 @@ static void a_value_may_look_like_an_option(void **state)
 	assert_unknown("-v --what", "what", NULL);
 }
 
-static void what_follows_two_dashes_is_not_looked_at(void **state)
+static void test_what_follows_two_dashes_is_not_looked_at(void **state)
 {
 	assert_good("-v -- --what");
 	assert_unknown("--duration -- --what", "what", NULL); /* there they are its value */
 }
 
-static void words_are_stepped_over(void **state)
+static void test_words_are_stepped_over(void **state)
 {
 	assert_unknown("file - --what", "what", NULL);
 }
 
-static void a_commands_own_options_are_not_looked_at(void **state)
+static void test_a_commands_own_options_are_not_looked_at(void **state)
 {
 	assert_true(scan("-v ./app --what", true));
 	assert_false(scan("-v --what ./app", true));
@@ -102,7 +102,7 @@ static void a_commands_own_options_are_not_looked_at(void **state)
 	assert_true(scan("- --what", true));
 }
 
-static void a_very_long_option_is_cut(void **state)
+static void test_a_very_long_option_is_cut(void **state)
 {
 	char line[300] = "--";
 
@@ -114,15 +114,15 @@ static void a_very_long_option_is_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_that_exist),
-		cmocka_unit_test(the_beginning_of_a_name_will_do),
-		cmocka_unit_test(an_unknown_option_has_the_nearest_name),
-		cmocka_unit_test(a_value_is_no_part_of_a_name),
-		cmocka_unit_test(a_value_may_look_like_an_option),
-		cmocka_unit_test(what_follows_two_dashes_is_not_looked_at),
-		cmocka_unit_test(words_are_stepped_over),
-		cmocka_unit_test(a_commands_own_options_are_not_looked_at),
-		cmocka_unit_test(a_very_long_option_is_cut),
+		cmocka_unit_test(test_options_that_exist),
+		cmocka_unit_test(test_the_beginning_of_a_name_will_do),
+		cmocka_unit_test(test_an_unknown_option_has_the_nearest_name),
+		cmocka_unit_test(test_a_value_is_no_part_of_a_name),
+		cmocka_unit_test(test_a_value_may_look_like_an_option),
+		cmocka_unit_test(test_what_follows_two_dashes_is_not_looked_at),
+		cmocka_unit_test(test_words_are_stepped_over),
+		cmocka_unit_test(test_a_commands_own_options_are_not_looked_at),
+		cmocka_unit_test(test_a_very_long_option_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

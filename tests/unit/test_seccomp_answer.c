@@ -17,7 +17,7 @@ static const struct seccomp_data data = {
 	.args = { 0x1122334455667788, 7 },
 };
 
-static void a_call_is_known_by_its_number(void **state)
+static void test_a_call_is_known_by_its_number(void **state)
 {
 	const struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -32,7 +32,7 @@ static void a_call_is_known_by_its_number(void **state)
 	assert_int_equal(ANSWER(filter, &other), SECCOMP_RET_ALLOW);
 }
 
-static void arguments_are_looked_at_in_halves(void **state)
+static void test_arguments_are_looked_at_in_halves(void **state)
 {
 	const struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 4),
@@ -45,7 +45,7 @@ static void arguments_are_looked_at_in_halves(void **state)
 	assert_int_equal(ANSWER(filter, &data), 0x55667788);
 }
 
-static void memory_and_index_keep_values(void **state)
+static void test_memory_and_index_keep_values(void **state)
 {
 	const struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_IMM, 40),         BPF_STMT(BPF_ST, 3),
@@ -58,7 +58,7 @@ static void memory_and_index_keep_values(void **state)
 	assert_int_equal(ANSWER(filter, &data), 84);
 }
 
-static void jumps_compare(void **state)
+static void test_jumps_compare(void **state)
 {
 	const struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
@@ -73,7 +73,7 @@ static void jumps_compare(void **state)
 	assert_int_equal(ANSWER(filter, &data), SECCOMP_RET_ALLOW);
 }
 
-static void nonsense_is_taken_as_deadly(void **state)
+static void test_nonsense_is_taken_as_deadly(void **state)
 {
 	const struct sock_filter runs_off[] = { BPF_STMT(BPF_LD | BPF_IMM, 1) };
 	const struct sock_filter jumps_off[] = { BPF_JUMP(BPF_JMP | BPF_JA, 1000000, 0, 0), ALLOW };
@@ -89,11 +89,11 @@ static void nonsense_is_taken_as_deadly(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_call_is_known_by_its_number),
-		cmocka_unit_test(arguments_are_looked_at_in_halves),
-		cmocka_unit_test(memory_and_index_keep_values),
-		cmocka_unit_test(jumps_compare),
-		cmocka_unit_test(nonsense_is_taken_as_deadly),
+		cmocka_unit_test(test_a_call_is_known_by_its_number),
+		cmocka_unit_test(test_arguments_are_looked_at_in_halves),
+		cmocka_unit_test(test_memory_and_index_keep_values),
+		cmocka_unit_test(test_jumps_compare),
+		cmocka_unit_test(test_nonsense_is_taken_as_deadly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

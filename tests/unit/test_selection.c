@@ -23,7 +23,7 @@ static const char *why_of(const struct selection *selection, const char *name)
 
 /* ---- globs --------------------------------------------------------------------------------- */
 
-static void a_glob_matches_the_whole_name(void **state)
+static void test_a_glob_matches_the_whole_name(void **state)
 {
 	assert_true(selection_matches("cudaMalloc", "cudaMalloc"));
 	assert_true(selection_matches("cuda*", "cudaMalloc"));
@@ -33,7 +33,7 @@ static void a_glob_matches_the_whole_name(void **state)
 	assert_false(selection_matches("cudaMalloc", "cudaMallocAsync"));
 }
 
-static void a_glob_matches_without_variant_suffixes(void **state)
+static void test_a_glob_matches_without_variant_suffixes(void **state)
 {
 	assert_true(selection_matches("cuMemAlloc", "cuMemAlloc_v2"));
 	assert_true(selection_matches("cuLaunchKernel", "cuLaunchKernel_ptsz"));
@@ -42,14 +42,14 @@ static void a_glob_matches_without_variant_suffixes(void **state)
 	assert_true(selection_matches("cuMemAlloc_v2", "cuMemAlloc_v2"));
 }
 
-static void a_glob_with_a_suffix_means_that_variant_only(void **state)
+static void test_a_glob_with_a_suffix_means_that_variant_only(void **state)
 {
 	assert_false(selection_matches("cuMemAlloc_v2", "cuMemAlloc"));
 	assert_false(selection_matches("cuMemAlloc_v2", "cuMemAlloc_v3"));
 	assert_false(selection_matches("cuLaunchKernel_ptsz", "cuLaunchKernel"));
 }
 
-static void what_only_looks_like_a_suffix_stays(void **state)
+static void test_what_only_looks_like_a_suffix_stays(void **state)
 {
 	assert_false(selection_matches("cuMem", "cuMem_vmm"));
 	assert_false(selection_matches("", "_ptsz"));
@@ -57,7 +57,7 @@ static void what_only_looks_like_a_suffix_stays(void **state)
 
 /* ---- the defaults -------------------------------------------------------------------------- */
 
-static void launches_that_agents_may_tell_of_are_apart(void **state)
+static void test_launches_that_agents_may_tell_of_are_apart(void **state)
 {
 	const struct selection told = { .agents = true };
 	const struct selection runtime = { .agents = true, .layers = LAYERS_BOTH };
@@ -71,7 +71,7 @@ static void launches_that_agents_may_tell_of_are_apart(void **state)
 	assert_int_equal(group_of(&none, "cuLaunchKernel"), HOOK_CORE);
 }
 
-static void by_default_launches_are_hooked_in_the_driver(void **state)
+static void test_by_default_launches_are_hooked_in_the_driver(void **state)
 {
 	const struct selection all = { 0 };
 
@@ -81,7 +81,7 @@ static void by_default_launches_are_hooked_in_the_driver(void **state)
 	assert_int_equal(group_of(&all, "cudaGraphLaunch"), HOOK_RUNTIME_LAUNCH);
 }
 
-static void by_default_the_rest_is_hooked_in_both_layers(void **state)
+static void test_by_default_the_rest_is_hooked_in_both_layers(void **state)
 {
 	const struct selection all = { 0 };
 
@@ -90,7 +90,7 @@ static void by_default_the_rest_is_hooked_in_both_layers(void **state)
 	assert_null(why_of(&all, "cudaMalloc"));
 }
 
-static void by_default_getters_are_left_alone(void **state)
+static void test_by_default_getters_are_left_alone(void **state)
 {
 	const struct selection all = { 0 };
 
@@ -99,7 +99,7 @@ static void by_default_getters_are_left_alone(void **state)
 	assert_non_null(strstr(why_of(&all, "cudaGetLastError"), "--all-calls"));
 }
 
-static void functions_without_a_row_are_hooked(void **state)
+static void test_functions_without_a_row_are_hooked(void **state)
 {
 	const struct selection all = { 0 };
 
@@ -107,7 +107,7 @@ static void functions_without_a_row_are_hooked(void **state)
 	assert_int_equal(group_of(&all, "cuFrobnicateLater"), HOOK_CORE);
 }
 
-static void all_calls_hooks_getters_as_what_is_given_up_first(void **state)
+static void test_all_calls_hooks_getters_as_what_is_given_up_first(void **state)
 {
 	const struct selection all = { .all_calls = true };
 
@@ -117,7 +117,7 @@ static void all_calls_hooks_getters_as_what_is_given_up_first(void **state)
 
 /* ---- what the user asks for ---------------------------------------------------------------- */
 
-static void layers(void **state)
+static void test_layers(void **state)
 {
 	struct selection selection = { .layers = LAYERS_DRIVER };
 
@@ -132,7 +132,7 @@ static void layers(void **state)
 	assert_int_equal(group_of(&selection, "cudaLaunchKernel"), HOOK_CORE);
 }
 
-static void classes(void **state)
+static void test_classes(void **state)
 {
 	const struct selection selection = { .classes = 1u << CLASS_MEMORY | 1u << CLASS_SYNC };
 
@@ -142,7 +142,7 @@ static void classes(void **state)
 	assert_string_equal(why_of(&selection, "cuLaunchKernel"), "--class");
 }
 
-static void only_hooks_what_it_names_whatever_else_is_said(void **state)
+static void test_only_hooks_what_it_names_whatever_else_is_said(void **state)
 {
 	const char *only[] = { "cudaLaunchKernel", "cudaGet*" };
 	const struct selection selection = {
@@ -156,7 +156,7 @@ static void only_hooks_what_it_names_whatever_else_is_said(void **state)
 	assert_string_equal(why_of(&selection, "cudaMalloc"), "--only");
 }
 
-static void skip_wins_over_only(void **state)
+static void test_skip_wins_over_only(void **state)
 {
 	const char *only[] = { "cudaM*" }, *skip[] = { "cudaMemset*" };
 	const struct selection selection = { .only = only, .n_only = 1, .skip = skip, .n_skip = 1 };
@@ -168,7 +168,7 @@ static void skip_wins_over_only(void **state)
 
 /* ---- what is needed to understand the rest ------------------------------------------------- */
 
-static void graph_capture_is_followed_whatever_is_asked_for(void **state)
+static void test_graph_capture_is_followed_whatever_is_asked_for(void **state)
 {
 	static const char *const needed[] = { "cuStreamBeginCapture_v2", "cudaStreamEndCapture",
 		                              "cuEventRecord", "cudaStreamWaitEvent_ptsz",
@@ -183,7 +183,7 @@ static void graph_capture_is_followed_whatever_is_asked_for(void **state)
 	}
 }
 
-static void registering_of_kernels_is_followed_where_stubs_must_be_named(void **state)
+static void test_registering_of_kernels_is_followed_where_stubs_must_be_named(void **state)
 {
 	const char *only[] = { "cudaLaunchKernel" };
 	struct selection selection = { .layers = LAYERS_AUTO };
@@ -200,22 +200,22 @@ static void registering_of_kernels_is_followed_where_stubs_must_be_named(void **
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_glob_matches_the_whole_name),
-		cmocka_unit_test(a_glob_matches_without_variant_suffixes),
-		cmocka_unit_test(a_glob_with_a_suffix_means_that_variant_only),
-		cmocka_unit_test(what_only_looks_like_a_suffix_stays),
-		cmocka_unit_test(launches_that_agents_may_tell_of_are_apart),
-		cmocka_unit_test(by_default_launches_are_hooked_in_the_driver),
-		cmocka_unit_test(by_default_the_rest_is_hooked_in_both_layers),
-		cmocka_unit_test(by_default_getters_are_left_alone),
-		cmocka_unit_test(functions_without_a_row_are_hooked),
-		cmocka_unit_test(all_calls_hooks_getters_as_what_is_given_up_first),
-		cmocka_unit_test(layers),
-		cmocka_unit_test(classes),
-		cmocka_unit_test(only_hooks_what_it_names_whatever_else_is_said),
-		cmocka_unit_test(skip_wins_over_only),
-		cmocka_unit_test(graph_capture_is_followed_whatever_is_asked_for),
-		cmocka_unit_test(registering_of_kernels_is_followed_where_stubs_must_be_named),
+		cmocka_unit_test(test_a_glob_matches_the_whole_name),
+		cmocka_unit_test(test_a_glob_matches_without_variant_suffixes),
+		cmocka_unit_test(test_a_glob_with_a_suffix_means_that_variant_only),
+		cmocka_unit_test(test_what_only_looks_like_a_suffix_stays),
+		cmocka_unit_test(test_launches_that_agents_may_tell_of_are_apart),
+		cmocka_unit_test(test_by_default_launches_are_hooked_in_the_driver),
+		cmocka_unit_test(test_by_default_the_rest_is_hooked_in_both_layers),
+		cmocka_unit_test(test_by_default_getters_are_left_alone),
+		cmocka_unit_test(test_functions_without_a_row_are_hooked),
+		cmocka_unit_test(test_all_calls_hooks_getters_as_what_is_given_up_first),
+		cmocka_unit_test(test_layers),
+		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_only_hooks_what_it_names_whatever_else_is_said),
+		cmocka_unit_test(test_skip_wins_over_only),
+		cmocka_unit_test(test_graph_capture_is_followed_whatever_is_asked_for),
+		cmocka_unit_test(test_registering_of_kernels_is_followed_where_stubs_must_be_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@ static unsigned files_of(struct shares *shares, uid_t owner)
 	return n;
 }
 
-static void one_user_does_not_fill_the_list_of_files(void **state)
+static void test_one_user_does_not_fill_the_list_of_files(void **state)
 {
 	struct shares shares = { 0 };
 
@@ -23,7 +23,7 @@ static void one_user_does_not_fill_the_list_of_files(void **state)
 	shares_free(&shares);
 }
 
-static void all_users_leave_some_to_root(void **state)
+static void test_all_users_leave_some_to_root(void **state)
 {
 	struct shares shares = { 0 };
 
@@ -38,8 +38,8 @@ static void all_users_leave_some_to_root(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_user_does_not_fill_the_list_of_files),
-		cmocka_unit_test(all_users_leave_some_to_root),
+		cmocka_unit_test(test_one_user_does_not_fill_the_list_of_files),
+		cmocka_unit_test(test_all_users_leave_some_to_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

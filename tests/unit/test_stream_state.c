@@ -6,7 +6,7 @@
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-static void a_process_is_announced_once_before_its_first_call(void **state)
+static void test_a_process_is_announced_once_before_its_first_call(void **state)
 {
 	struct feed *feed = *state;
 
@@ -19,7 +19,7 @@ static void a_process_is_announced_once_before_its_first_call(void **state)
 	assert_int_equal(feed->recorder.seen[2].call.correlation, 2);
 }
 
-static void a_thread_brings_the_name_of_its_process(void **state)
+static void test_a_thread_brings_the_name_of_its_process(void **state)
 {
 	struct feed *feed = *state;
 
@@ -30,7 +30,7 @@ static void a_thread_brings_the_name_of_its_process(void **state)
 	assert_int_equal(feed->recorder.seen[1].tid, THREAD);
 }
 
-static void a_child_is_a_process_from_its_fork_on(void **state)
+static void test_a_child_is_a_process_from_its_fork_on(void **state)
 {
 	struct feed *feed = *state;
 
@@ -42,7 +42,7 @@ static void a_child_is_a_process_from_its_fork_on(void **state)
 	assert_string_equal(last_seen(feed)->process.comm, "train");
 }
 
-static void a_process_ends_and_its_pid_may_come_again(void **state)
+static void test_a_process_ends_and_its_pid_may_come_again(void **state)
 {
 	struct feed *feed = *state;
 
@@ -56,7 +56,7 @@ static void a_process_ends_and_its_pid_may_come_again(void **state)
 }
 
 /* Both threads find themselves the last; the later one was in a call. */
-static void a_process_that_ends_twice_ends_once(void **state)
+static void test_a_process_that_ends_twice_ends_once(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call late;
@@ -74,7 +74,7 @@ static void a_process_that_ends_twice_ends_once(void **state)
 }
 
 /* One that is told of once, as nearly all are, is believed a little later. */
-static void the_end_of_a_process_with_threads_comes_in_order(void **state)
+static void test_the_end_of_a_process_with_threads_comes_in_order(void **state)
 {
 	struct feed *feed = *state;
 	uint64_t exit_ns;
@@ -91,14 +91,14 @@ static void the_end_of_a_process_with_threads_comes_in_order(void **state)
 	assert_true(last_seen(feed)->time_ns >= feed->recorder.seen[2].time_ns);
 }
 
-static void the_end_of_an_unknown_process_is_nothing(void **state)
+static void test_the_end_of_an_unknown_process_is_nothing(void **state)
 {
 	feed_process(*state, WIRE_EXIT, PROCESS, PROCESS, 0, "");
 	feed_process(*state, WIRE_EXEC, PROCESS, PROCESS, 0, "sh");
 	assert_seen(*state, "");
 }
 
-static void exec_ends_one_process_and_begins_another(void **state)
+static void test_exec_ends_one_process_and_begins_another(void **state)
 {
 	struct feed *feed = *state;
 
@@ -111,7 +111,7 @@ static void exec_ends_one_process_and_begins_another(void **state)
 	assert_string_equal(last_seen(feed)->process.comm, "train");
 }
 
-static void the_name_of_a_living_process_is_the_present_one(void **state)
+static void test_the_name_of_a_living_process_is_the_present_one(void **state)
 {
 	struct feed *feed = *state;
 
@@ -122,7 +122,7 @@ static void the_name_of_a_living_process_is_the_present_one(void **state)
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
-static void a_string_argument_belongs_to_the_next_call_of_its_function(void **state)
+static void test_a_string_argument_belongs_to_the_next_call_of_its_function(void **state)
 {
 	struct feed *feed = *state;
 
@@ -135,7 +135,7 @@ static void a_string_argument_belongs_to_the_next_call_of_its_function(void **st
 	assert_string_equal(last_seen(feed)->text, "");
 }
 
-static void begin_and_end_of_a_call_have_its_text(void **state)
+static void test_begin_and_end_of_a_call_have_its_text(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record;
@@ -151,7 +151,7 @@ static void begin_and_end_of_a_call_have_its_text(void **state)
 }
 
 /* The eBPF side cannot wait for a page that is not resident, and sends the address alone. */
-static void a_name_without_its_text_is_read_from_the_process(void **state)
+static void test_a_name_without_its_text_is_read_from_the_process(void **state)
 {
 	static const char path[] = "/tmp/a.ptx";
 	struct feed *feed = *state;
@@ -174,7 +174,7 @@ static void a_name_without_its_text_is_read_from_the_process(void **state)
 	assert_string_equal(last_seen(feed)->text, "");
 }
 
-static void a_name_that_names_what_was_made_is_a_text_too(void **state)
+static void test_a_name_that_names_what_was_made_is_a_text_too(void **state)
 {
 	struct feed *feed = *state;
 
@@ -183,7 +183,7 @@ static void a_name_that_names_what_was_made_is_a_text_too(void **state)
 	assert_string_equal(last_seen(feed)->text, "/tmp/a.cubin");
 }
 
-static void texts_of_threads_are_apart(void **state)
+static void test_texts_of_threads_are_apart(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call other = call_of(feed, "cuLinkAddFile_v2");
@@ -195,7 +195,7 @@ static void texts_of_threads_are_apart(void **state)
 }
 
 /* A thread that died within a call, and another that got its number. */
-static void a_thread_with_a_used_number_begins_afresh(void **state)
+static void test_a_thread_with_a_used_number_begins_afresh(void **state)
 {
 	struct feed *feed = *state;
 
@@ -205,7 +205,7 @@ static void a_thread_with_a_used_number_begins_afresh(void **state)
 	assert_string_equal(last_seen(feed)->text, "");
 }
 
-static void threads_end_with_their_process(void **state)
+static void test_threads_end_with_their_process(void **state)
 {
 	struct feed *feed = *state;
 
@@ -218,7 +218,7 @@ static void threads_end_with_their_process(void **state)
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-static void a_launch_has_the_name_that_its_handle_was_given(void **state)
+static void test_a_launch_has_the_name_that_its_handle_was_given(void **state)
 {
 	struct feed *feed = *state;
 
@@ -231,7 +231,7 @@ static void a_launch_has_the_name_that_its_handle_was_given(void **state)
 	assert_string_equal(last_seen(feed)->kernel, "0x55e0");
 }
 
-static void a_launch_has_the_name_that_its_handle_leads_to(void **state)
+static void test_a_launch_has_the_name_that_its_handle_leads_to(void **state)
 {
 	struct feed *feed = *state;
 
@@ -241,7 +241,7 @@ static void a_launch_has_the_name_that_its_handle_leads_to(void **state)
 	assert_string_equal(last_seen(feed)->text, "");
 }
 
-static void names_of_other_things_name_no_kernel(void **state)
+static void test_names_of_other_things_name_no_kernel(void **state)
 {
 	struct feed *feed = *state;
 
@@ -250,7 +250,7 @@ static void names_of_other_things_name_no_kernel(void **state)
 	assert_string_equal(last_seen(feed)->kernel, "0x55d0");
 }
 
-static void a_handle_made_from_a_kernel_has_its_name(void **state)
+static void test_a_handle_made_from_a_kernel_has_its_name(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record;
@@ -263,7 +263,7 @@ static void a_handle_made_from_a_kernel_has_its_name(void **state)
 	assert_string_equal(last_seen(feed)->kernel, "vectorAdd");
 }
 
-static void a_call_that_failed_makes_no_handle(void **state)
+static void test_a_call_that_failed_makes_no_handle(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record;
@@ -277,7 +277,7 @@ static void a_call_that_failed_makes_no_handle(void **state)
 	assert_string_equal(last_seen(feed)->kernel, "0x20");
 }
 
-static void after_a_module_is_unloaded_a_handle_may_mean_another_kernel(void **state)
+static void test_after_a_module_is_unloaded_a_handle_may_mean_another_kernel(void **state)
 {
 	struct feed *feed = *state;
 
@@ -291,7 +291,7 @@ static void after_a_module_is_unloaded_a_handle_may_mean_another_kernel(void **s
 	assert_string_equal(last_seen(feed)->kernel, "second");
 }
 
-static void names_of_kernels_end_with_their_process(void **state)
+static void test_names_of_kernels_end_with_their_process(void **state)
 {
 	struct feed *feed = *state;
 
@@ -312,7 +312,7 @@ static void launch_nested(struct feed *feed, uint64_t handle, uint8_t depth)
 	feed_record(feed, &record);
 }
 
-static void an_outer_launch_takes_the_name_of_the_one_within(void **state)
+static void test_an_outer_launch_takes_the_name_of_the_one_within(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call outer = call_with(feed, "cudaLaunchKernel", 0x400100, 0);
@@ -325,7 +325,7 @@ static void an_outer_launch_takes_the_name_of_the_one_within(void **state)
 	assert_string_equal(last_seen(feed)->kernel, "0x400200");
 }
 
-static void through_three_launches_the_name_reaches_the_outermost(void **state)
+static void test_through_three_launches_the_name_reaches_the_outermost(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call outer = call_with(feed, "cudaLaunchKernelExC", 0x400100, 0x400100);
@@ -340,7 +340,7 @@ static void through_three_launches_the_name_reaches_the_outermost(void **state)
 	assert_string_equal(last_seen(feed)->kernel, "vectorAdd");
 }
 
-static void launches_side_by_side_keep_their_names_apart(void **state)
+static void test_launches_side_by_side_keep_their_names_apart(void **state)
 {
 	struct feed *feed = *state;
 
@@ -350,7 +350,7 @@ static void launches_side_by_side_keep_their_names_apart(void **state)
 	assert_string_equal(last_seen(feed)->kernel, "0x55e0");
 }
 
-static void a_launch_within_that_has_no_name_lends_none(void **state)
+static void test_a_launch_within_that_has_no_name_lends_none(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call outer = call_with(feed, "cudaLaunchKernel", 0x400100, 0);
@@ -361,7 +361,7 @@ static void a_launch_within_that_has_no_name_lends_none(void **state)
 }
 
 /* cudaMemset may launch a kernel of its own. */
-static void a_launch_within_an_earlier_call_lends_no_name(void **state)
+static void test_a_launch_within_an_earlier_call_lends_no_name(void **state)
 {
 	struct feed *feed = *state;
 
@@ -371,7 +371,7 @@ static void a_launch_within_an_earlier_call_lends_no_name(void **state)
 	assert_string_equal(last_seen(feed)->kernel, "0x400200");
 }
 
-static void an_outer_launch_that_has_a_name_keeps_it(void **state)
+static void test_an_outer_launch_that_has_a_name_keeps_it(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call outer = call_with(feed, "cudaLaunchKernel", 0x400100, 0);
@@ -404,7 +404,7 @@ static void get_function_of_this_process(struct feed *feed, const struct kernel_
 	feed_record(feed, &name);
 }
 
-static void the_first_named_handle_of_a_process_tells_where_names_are(void **state)
+static void test_the_first_named_handle_of_a_process_tells_where_names_are(void **state)
 {
 	static const struct kernel_handle handle = { .name = "vectorAdd" };
 	static const struct kernel_handle nameless = { .name = "other" };
@@ -426,7 +426,7 @@ static bool launch_is_captured(struct feed *feed, uint64_t stream)
 	return last_call(feed)->flags & CALL_CAPTURED;
 }
 
-static void a_launch_on_a_capturing_stream_is_marked(void **state)
+static void test_a_launch_on_a_capturing_stream_is_marked(void **state)
 {
 	struct feed *feed = *state;
 
@@ -437,7 +437,7 @@ static void a_launch_on_a_capturing_stream_is_marked(void **state)
 	assert_false(launch_is_captured(feed, 0x10));
 }
 
-static void what_else_runs_on_the_device_is_marked_too(void **state)
+static void test_what_else_runs_on_the_device_is_marked_too(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call copy = call_of(feed, "cuMemcpyAsync");
@@ -454,7 +454,7 @@ static void what_else_runs_on_the_device_is_marked_too(void **state)
 	assert_int_equal(last_call(feed)->flags, 0);
 }
 
-static void capture_is_followed_by_hooks_that_are_not_shown(void **state)
+static void test_capture_is_followed_by_hooks_that_are_not_shown(void **state)
 {
 	struct feed *feed = *state;
 
@@ -468,7 +468,7 @@ static void capture_is_followed_by_hooks_that_are_not_shown(void **state)
 	assert_seen(feed, "process call(cuLaunchKernel)");
 }
 
-static void a_capture_that_did_not_begin_captures_nothing(void **state)
+static void test_a_capture_that_did_not_begin_captures_nothing(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_with(feed, "cuStreamBeginCapture_v2", 0x10, 0);
@@ -478,7 +478,7 @@ static void a_capture_that_did_not_begin_captures_nothing(void **state)
 	assert_false(launch_is_captured(feed, 0x10));
 }
 
-static void a_broken_capture_ends_by_an_end_that_fails(void **state)
+static void test_a_broken_capture_ends_by_an_end_that_fails(void **state)
 {
 	static const int32_t results[] = { 901, 904 }; /* invalidated; forked and not joined */
 	struct feed *feed = *state;
@@ -494,7 +494,7 @@ static void a_broken_capture_ends_by_an_end_that_fails(void **state)
 	}
 }
 
-static void an_end_by_the_wrong_thread_ends_nothing(void **state)
+static void test_an_end_by_the_wrong_thread_ends_nothing(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record;
@@ -506,7 +506,7 @@ static void an_end_by_the_wrong_thread_ends_nothing(void **state)
 	assert_true(launch_is_captured(feed, 0x10));
 }
 
-static void without_returns_captures_are_followed_as_if_all_went_well(void **state)
+static void test_without_returns_captures_are_followed_as_if_all_went_well(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call record = call_with(feed, "cuStreamBeginCapture_v2", 0x10, 0);
@@ -521,7 +521,7 @@ static void without_returns_captures_are_followed_as_if_all_went_well(void **sta
 }
 
 /* With its return given up, a nested begin may have failed: the call around it knows. */
-static void a_nested_begin_without_a_return_is_the_outer_calls_business(void **state)
+static void test_a_nested_begin_without_a_return_is_the_outer_calls_business(void **state)
 {
 	struct feed *feed = *state;
 	struct wire_call outer = call_with(feed, "cudaStreamBeginCapture", 0x10, 0);
@@ -535,7 +535,7 @@ static void a_nested_begin_without_a_return_is_the_outer_calls_business(void **s
 	assert_false(launch_is_captured(feed, 0x10));
 }
 
-static void captures_end_with_their_process(void **state)
+static void test_captures_end_with_their_process(void **state)
 {
 	struct feed *feed = *state;
 
@@ -544,7 +544,7 @@ static void captures_end_with_their_process(void **state)
 	assert_false(launch_is_captured(feed, 0x10));
 }
 
-static void mappings_are_not_the_streams_business(void **state)
+static void test_mappings_are_not_the_streams_business(void **state)
 {
 	const struct wire_map map = { .head = { .type = WIRE_MAP, .tgid = PROCESS } };
 
@@ -557,46 +557,46 @@ static void mappings_are_not_the_streams_business(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_process_is_announced_once_before_its_first_call),
-		TEST(a_thread_brings_the_name_of_its_process),
-		TEST(a_child_is_a_process_from_its_fork_on),
-		TEST(a_process_ends_and_its_pid_may_come_again),
-		TEST(a_process_that_ends_twice_ends_once),
-		TEST(the_end_of_a_process_with_threads_comes_in_order),
-		TEST(the_end_of_an_unknown_process_is_nothing),
-		TEST(exec_ends_one_process_and_begins_another),
-		TEST(the_name_of_a_living_process_is_the_present_one),
-		TEST(a_string_argument_belongs_to_the_next_call_of_its_function),
-		TEST(begin_and_end_of_a_call_have_its_text),
-		TEST(a_name_without_its_text_is_read_from_the_process),
-		TEST(a_name_that_names_what_was_made_is_a_text_too),
-		TEST(texts_of_threads_are_apart),
-		TEST(a_thread_with_a_used_number_begins_afresh),
-		TEST(threads_end_with_their_process),
-		TEST(a_launch_has_the_name_that_its_handle_was_given),
-		TEST(a_launch_has_the_name_that_its_handle_leads_to),
-		TEST(names_of_other_things_name_no_kernel),
-		TEST(a_handle_made_from_a_kernel_has_its_name),
-		TEST(a_call_that_failed_makes_no_handle),
-		TEST(after_a_module_is_unloaded_a_handle_may_mean_another_kernel),
-		TEST(names_of_kernels_end_with_their_process),
-		TEST(an_outer_launch_takes_the_name_of_the_one_within),
-		TEST(through_three_launches_the_name_reaches_the_outermost),
-		TEST(launches_side_by_side_keep_their_names_apart),
-		TEST(a_launch_within_that_has_no_name_lends_none),
-		TEST(a_launch_within_an_earlier_call_lends_no_name),
-		TEST(an_outer_launch_that_has_a_name_keeps_it),
-		TEST(the_first_named_handle_of_a_process_tells_where_names_are),
-		TEST(a_launch_on_a_capturing_stream_is_marked),
-		TEST(what_else_runs_on_the_device_is_marked_too),
-		TEST(capture_is_followed_by_hooks_that_are_not_shown),
-		TEST(a_capture_that_did_not_begin_captures_nothing),
-		TEST(a_broken_capture_ends_by_an_end_that_fails),
-		TEST(an_end_by_the_wrong_thread_ends_nothing),
-		TEST(without_returns_captures_are_followed_as_if_all_went_well),
-		TEST(a_nested_begin_without_a_return_is_the_outer_calls_business),
-		TEST(captures_end_with_their_process),
-		TEST(mappings_are_not_the_streams_business),
+		TEST(test_a_process_is_announced_once_before_its_first_call),
+		TEST(test_a_thread_brings_the_name_of_its_process),
+		TEST(test_a_child_is_a_process_from_its_fork_on),
+		TEST(test_a_process_ends_and_its_pid_may_come_again),
+		TEST(test_a_process_that_ends_twice_ends_once),
+		TEST(test_the_end_of_a_process_with_threads_comes_in_order),
+		TEST(test_the_end_of_an_unknown_process_is_nothing),
+		TEST(test_exec_ends_one_process_and_begins_another),
+		TEST(test_the_name_of_a_living_process_is_the_present_one),
+		TEST(test_a_string_argument_belongs_to_the_next_call_of_its_function),
+		TEST(test_begin_and_end_of_a_call_have_its_text),
+		TEST(test_a_name_without_its_text_is_read_from_the_process),
+		TEST(test_a_name_that_names_what_was_made_is_a_text_too),
+		TEST(test_texts_of_threads_are_apart),
+		TEST(test_a_thread_with_a_used_number_begins_afresh),
+		TEST(test_threads_end_with_their_process),
+		TEST(test_a_launch_has_the_name_that_its_handle_was_given),
+		TEST(test_a_launch_has_the_name_that_its_handle_leads_to),
+		TEST(test_names_of_other_things_name_no_kernel),
+		TEST(test_a_handle_made_from_a_kernel_has_its_name),
+		TEST(test_a_call_that_failed_makes_no_handle),
+		TEST(test_after_a_module_is_unloaded_a_handle_may_mean_another_kernel),
+		TEST(test_names_of_kernels_end_with_their_process),
+		TEST(test_an_outer_launch_takes_the_name_of_the_one_within),
+		TEST(test_through_three_launches_the_name_reaches_the_outermost),
+		TEST(test_launches_side_by_side_keep_their_names_apart),
+		TEST(test_a_launch_within_that_has_no_name_lends_none),
+		TEST(test_a_launch_within_an_earlier_call_lends_no_name),
+		TEST(test_an_outer_launch_that_has_a_name_keeps_it),
+		TEST(test_the_first_named_handle_of_a_process_tells_where_names_are),
+		TEST(test_a_launch_on_a_capturing_stream_is_marked),
+		TEST(test_what_else_runs_on_the_device_is_marked_too),
+		TEST(test_capture_is_followed_by_hooks_that_are_not_shown),
+		TEST(test_a_capture_that_did_not_begin_captures_nothing),
+		TEST(test_a_broken_capture_ends_by_an_end_that_fails),
+		TEST(test_an_end_by_the_wrong_thread_ends_nothing),
+		TEST(test_without_returns_captures_are_followed_as_if_all_went_well),
+		TEST(test_a_nested_begin_without_a_return_is_the_outer_calls_business),
+		TEST(test_captures_end_with_their_process),
+		TEST(test_mappings_are_not_the_streams_business),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static void assert_near(const char *typed, const char *name)
 	assert_string_equal(near(typed), name);
 }
 
-static void one_letter_wrong_missing_or_too_many(void **state)
+static void test_one_letter_wrong_missing_or_too_many(void **state)
 {
 	assert_near("trade", "trace");
 	assert_near("trce", "trace");
@@ -28,30 +28,30 @@ static void one_letter_wrong_missing_or_too_many(void **state)
 	assert_near("al", "all");
 }
 
-static void the_name_itself(void **state)
+static void test_the_name_itself(void **state)
 {
 	assert_near("doctor", "doctor");
 }
 
-static void swapped_neighbours_count_once(void **state)
+static void test_swapped_neighbours_count_once(void **state)
 {
 	assert_near("rtace", "trace");
 	/* two swaps are two edits of six; four would be too many */
 	assert_near("odctro", "doctor");
 }
 
-static void the_nearest_of_several(void **state)
+static void test_the_nearest_of_several(void **state)
 {
 	assert_near("durations", "duration");
 	assert_near("mn-duration", "min-duration");
 }
 
-static void longer_names_may_differ_more(void **state)
+static void test_longer_names_may_differ_more(void **state)
 {
 	assert_near("mim-durasjon", "min-duration");
 }
 
-static void nothing_where_more_than_a_third_would_change(void **state)
+static void test_nothing_where_more_than_a_third_would_change(void **state)
 {
 	assert_null(near("xyz"));
 	assert_null(near("tracing"));
@@ -60,7 +60,7 @@ static void nothing_where_more_than_a_third_would_change(void **state)
 	assert_null(suggest("trace", names, 0));
 }
 
-static void words_without_end_are_near_to_nothing(void **state)
+static void test_words_without_end_are_near_to_nothing(void **state)
 {
 	char typed[1000], name[64], longest[65];
 	const char *one = name, *too_long = longest;
@@ -81,13 +81,13 @@ static void words_without_end_are_near_to_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_letter_wrong_missing_or_too_many),
-		cmocka_unit_test(the_name_itself),
-		cmocka_unit_test(swapped_neighbours_count_once),
-		cmocka_unit_test(the_nearest_of_several),
-		cmocka_unit_test(longer_names_may_differ_more),
-		cmocka_unit_test(nothing_where_more_than_a_third_would_change),
-		cmocka_unit_test(words_without_end_are_near_to_nothing),
+		cmocka_unit_test(test_one_letter_wrong_missing_or_too_many),
+		cmocka_unit_test(test_the_name_itself),
+		cmocka_unit_test(test_swapped_neighbours_count_once),
+		cmocka_unit_test(test_the_nearest_of_several),
+		cmocka_unit_test(test_longer_names_may_differ_more),
+		cmocka_unit_test(test_nothing_where_more_than_a_third_would_change),
+		cmocka_unit_test(test_words_without_end_are_near_to_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

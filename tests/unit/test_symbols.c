@@ -149,17 +149,17 @@ static void expect_found(const char *flags)
 	symbols_free(symbols);
 }
 
-static void function_of_a_position_independent_program(void **state)
+static void test_function_of_a_position_independent_program(void **state)
 {
 	expect_found("-fPIE -pie");
 }
 
-static void function_of_a_program_with_fixed_addresses(void **state)
+static void test_function_of_a_program_with_fixed_addresses(void **state)
 {
 	expect_found("-fno-PIE -no-pie");
 }
 
-static void place_without_a_name_is_given_in_the_file(void **state)
+static void test_place_without_a_name_is_given_in_the_file(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told;
@@ -176,7 +176,7 @@ static void place_without_a_name_is_given_in_the_file(void **state)
 	symbols_free(symbols);
 }
 
-static void library_loaded_later_is_found(void **state)
+static void test_library_loaded_later_is_found(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told;
@@ -192,7 +192,7 @@ static void library_loaded_later_is_found(void **state)
 	symbols_free(symbols);
 }
 
-static void process_that_has_ended_is_still_known(void **state)
+static void test_process_that_has_ended_is_still_known(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told;
@@ -212,7 +212,7 @@ static void process_that_has_ended_is_still_known(void **state)
 	symbols_free(symbols);
 }
 
-static void process_that_was_never_seen_has_no_names(void **state)
+static void test_process_that_was_never_seen_has_no_names(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct process process;
@@ -229,7 +229,7 @@ static void process_that_was_never_seen_has_no_names(void **state)
 	symbols_free(symbols);
 }
 
-static void deleted_file_is_read(void **state)
+static void test_deleted_file_is_read(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told;
@@ -244,7 +244,7 @@ static void deleted_file_is_read(void **state)
 	symbols_free(symbols);
 }
 
-static void file_that_took_its_place_is_not(void **state)
+static void test_file_that_took_its_place_is_not(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told;
@@ -260,7 +260,7 @@ static void file_that_took_its_place_is_not(void **state)
 }
 
 /* Code at an address changes hands: the later library is meant, once the process was seen again. */
-static void exec_makes_another_process(void **state)
+static void test_exec_makes_another_process(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct process before, after;
@@ -284,7 +284,7 @@ static void exec_makes_another_process(void **state)
 	symbols_free(symbols);
 }
 
-static void code_made_at_run_time_has_no_name(void **state)
+static void test_code_made_at_run_time_has_no_name(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told;
@@ -298,7 +298,7 @@ static void code_made_at_run_time_has_no_name(void **state)
 	symbols_free(symbols);
 }
 
-static void code_made_at_run_time_is_named_by_its_perf_map(void **state)
+static void test_code_made_at_run_time_is_named_by_its_perf_map(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told;
@@ -314,7 +314,7 @@ static void code_made_at_run_time_is_named_by_its_perf_map(void **state)
 	symbols_free(symbols);
 }
 
-static void address_outside_of_everything_is_shown_as_it_is(void **state)
+static void test_address_outside_of_everything_is_shown_as_it_is(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told;
@@ -328,7 +328,7 @@ static void address_outside_of_everything_is_shown_as_it_is(void **state)
 }
 
 /* A call that never returns may be the last instruction of its function. */
-static void call_belongs_to_the_function_before_its_return_address(void **state)
+static void test_call_belongs_to_the_function_before_its_return_address(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct frame frame;
@@ -348,7 +348,7 @@ static void call_belongs_to_the_function_before_its_return_address(void **state)
 	symbols_free(symbols);
 }
 
-static void prepared_addresses_are_found_after_the_end(void **state)
+static void test_prepared_addresses_are_found_after_the_end(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct process process;
@@ -367,7 +367,7 @@ static void prepared_addresses_are_found_after_the_end(void **state)
 	symbols_free(symbols);
 }
 
-static void process_that_was_looked_at_is_known_after_its_end(void **state)
+static void test_process_that_was_looked_at_is_known_after_its_end(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct process process;
@@ -383,7 +383,7 @@ static void process_that_was_looked_at_is_known_after_its_end(void **state)
 }
 
 /* As cp does: the inode stays, what is in it does not. */
-static void file_that_was_written_over_is_read_again(void **state)
+static void test_file_that_was_written_over_is_read_again(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told, second;
@@ -406,7 +406,7 @@ static const char many_functions[] =
 	".section .note.GNU-stack,\"\",@progbits\n";
 
 /* A fifth of a second is free, then it is a tenth of the time; else it would be several seconds. */
-static void file_that_is_written_to_all_the_time_is_not_read_each_time(void **state)
+static void test_file_that_is_written_to_all_the_time_is_not_read_each_time(void **state)
 {
 	struct symbols *symbols = symbols_new();
 	struct told told;
@@ -434,23 +434,23 @@ static void file_that_is_written_to_all_the_time_is_not_read_each_time(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(function_of_a_position_independent_program),
-		cmocka_unit_test(function_of_a_program_with_fixed_addresses),
-		cmocka_unit_test(place_without_a_name_is_given_in_the_file),
-		cmocka_unit_test(library_loaded_later_is_found),
-		cmocka_unit_test(process_that_has_ended_is_still_known),
-		cmocka_unit_test(process_that_was_never_seen_has_no_names),
-		cmocka_unit_test(deleted_file_is_read),
-		cmocka_unit_test(file_that_took_its_place_is_not),
-		cmocka_unit_test(exec_makes_another_process),
-		cmocka_unit_test(code_made_at_run_time_has_no_name),
-		cmocka_unit_test(code_made_at_run_time_is_named_by_its_perf_map),
-		cmocka_unit_test(address_outside_of_everything_is_shown_as_it_is),
-		cmocka_unit_test(call_belongs_to_the_function_before_its_return_address),
-		cmocka_unit_test(prepared_addresses_are_found_after_the_end),
-		cmocka_unit_test(process_that_was_looked_at_is_known_after_its_end),
-		cmocka_unit_test(file_that_was_written_over_is_read_again),
-		cmocka_unit_test(file_that_is_written_to_all_the_time_is_not_read_each_time),
+		cmocka_unit_test(test_function_of_a_position_independent_program),
+		cmocka_unit_test(test_function_of_a_program_with_fixed_addresses),
+		cmocka_unit_test(test_place_without_a_name_is_given_in_the_file),
+		cmocka_unit_test(test_library_loaded_later_is_found),
+		cmocka_unit_test(test_process_that_has_ended_is_still_known),
+		cmocka_unit_test(test_process_that_was_never_seen_has_no_names),
+		cmocka_unit_test(test_deleted_file_is_read),
+		cmocka_unit_test(test_file_that_took_its_place_is_not),
+		cmocka_unit_test(test_exec_makes_another_process),
+		cmocka_unit_test(test_code_made_at_run_time_has_no_name),
+		cmocka_unit_test(test_code_made_at_run_time_is_named_by_its_perf_map),
+		cmocka_unit_test(test_address_outside_of_everything_is_shown_as_it_is),
+		cmocka_unit_test(test_call_belongs_to_the_function_before_its_return_address),
+		cmocka_unit_test(test_prepared_addresses_are_found_after_the_end),
+		cmocka_unit_test(test_process_that_was_looked_at_is_known_after_its_end),
+		cmocka_unit_test(test_file_that_was_written_over_is_read_again),
+		cmocka_unit_test(test_file_that_is_written_to_all_the_time_is_not_read_each_time),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -103,7 +103,7 @@ static int reset(void **state)
 
 /* ---- by pid -------------------------------------------------------------------------------- */
 
-static void given_pids_are_the_targets(void **state)
+static void test_given_pids_are_the_targets(void **state)
 {
 	pid_t one = start("cuscope-one", NULL), two = start("cuscope-two", NULL);
 	const pid_t pids[] = { two, one };
@@ -117,7 +117,7 @@ static void given_pids_are_the_targets(void **state)
 	end(two);
 }
 
-static void a_pid_that_does_not_exist_is_an_error(void **state)
+static void test_a_pid_that_does_not_exist_is_an_error(void **state)
 {
 	const pid_t pids[] = { NO_PROCESS };
 	const struct target target = { .kind = TARGET_PIDS, .pids = pids, .n_pids = 1 };
@@ -130,7 +130,7 @@ static void a_pid_that_does_not_exist_is_an_error(void **state)
 
 /* ---- by name ------------------------------------------------------------------------------- */
 
-static void processes_are_found_by_their_name(void **state)
+static void test_processes_are_found_by_their_name(void **state)
 {
 	pid_t one = start("cuscope-one", NULL), other = start("other", NULL);
 	const struct target target = { .kind = TARGET_NAME, .glob = "cuscope-*" };
@@ -143,7 +143,7 @@ static void processes_are_found_by_their_name(void **state)
 	end(other);
 }
 
-static void processes_are_found_by_the_file_of_their_program(void **state)
+static void test_processes_are_found_by_the_file_of_their_program(void **state)
 {
 	pid_t pid = start("renamed", NULL);
 	const struct target target = { .kind = TARGET_NAME, .glob = "test_targe?" };
@@ -158,7 +158,7 @@ static void processes_are_found_by_the_file_of_their_program(void **state)
 }
 
 /* Longer than the 15 characters that a process's name can have. */
-static void a_program_that_was_deleted_has_its_name_still(void **state)
+static void test_a_program_that_was_deleted_has_its_name_still(void **state)
 {
 	const struct target target = { .kind = TARGET_NAME, .glob = "cuscope-deleted-program" };
 	const char *path = in_dir("cuscope-deleted-program");
@@ -178,7 +178,7 @@ static void a_program_that_was_deleted_has_its_name_still(void **state)
 	end(pid);
 }
 
-static void one_name_of_a_process_may_match(void **state)
+static void test_one_name_of_a_process_may_match(void **state)
 {
 	const struct target target = { .kind = TARGET_NAME, .glob = "cuscope-one" };
 	pid_t one = start("cuscope-one", NULL), other = start("other", NULL);
@@ -192,7 +192,7 @@ static void one_name_of_a_process_may_match(void **state)
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
-static void all_are_all_but_this_one(void **state)
+static void test_all_are_all_but_this_one(void **state)
 {
 	pid_t pid = start("cuscope-one", NULL);
 	const struct target target = { .kind = TARGET_ALL };
@@ -204,7 +204,7 @@ static void all_are_all_but_this_one(void **state)
 	end(pid);
 }
 
-static void a_command_is_not_there_yet(void **state)
+static void test_a_command_is_not_there_yet(void **state)
 {
 	const struct target target = { .kind = TARGET_COMMAND };
 	struct err err;
@@ -213,7 +213,7 @@ static void a_command_is_not_there_yet(void **state)
 	assert_int_equal(found.count, 0);
 }
 
-static void what_stops_the_search_is_passed_on(void **state)
+static void test_what_stops_the_search_is_passed_on(void **state)
 {
 	const struct target target = { .kind = TARGET_ALL };
 	struct err err;
@@ -249,7 +249,7 @@ static const char *make_cgroups(void)
 	return folder;
 }
 
-static void a_cgroup_means_those_below_it_too(void **state)
+static void test_a_cgroup_means_those_below_it_too(void **state)
 {
 	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
 	struct err err;
@@ -259,7 +259,7 @@ static void a_cgroup_means_those_below_it_too(void **state)
 	assert_true(was_found(11) && was_found(12) && was_found(21) && was_found(31));
 }
 
-static void the_search_of_a_cgroup_can_be_stopped(void **state)
+static void test_the_search_of_a_cgroup_can_be_stopped(void **state)
 {
 	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
 	struct err err;
@@ -280,7 +280,7 @@ static size_t open_descriptors(void)
 	return count;
 }
 
-static void no_descriptor_is_left_open(void **state)
+static void test_no_descriptor_is_left_open(void **state)
 {
 	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
 	size_t before = open_descriptors();
@@ -290,7 +290,7 @@ static void no_descriptor_is_left_open(void **state)
 	assert_int_equal(open_descriptors(), before);
 }
 
-static void a_folder_that_is_no_cgroup_is_an_error(void **state)
+static void test_a_folder_that_is_no_cgroup_is_an_error(void **state)
 {
 	const struct target target = { .kind = TARGET_CGROUP, .cgroup = dir };
 	struct err err;
@@ -301,7 +301,7 @@ static void a_folder_that_is_no_cgroup_is_an_error(void **state)
 	assert_non_null(strstr(err.text, dir));
 }
 
-static void a_cgroup_of_version_1_is_none(void **state)
+static void test_a_cgroup_of_version_1_is_none(void **state)
 {
 	const struct target target = { .kind = TARGET_CGROUP, .cgroup = make_cgroups() };
 	struct err err;
@@ -313,7 +313,7 @@ static void a_cgroup_of_version_1_is_none(void **state)
 
 /* ---- seccomp ------------------------------------------------------------------------------- */
 
-static void a_process_under_a_filter_is_known(void **state)
+static void test_a_process_under_a_filter_is_known(void **state)
 {
 	pid_t pid = start("filtered", filter_system_calls);
 
@@ -321,7 +321,7 @@ static void a_process_under_a_filter_is_known(void **state)
 	end(pid);
 }
 
-static void a_process_that_is_gone_has_no_filter(void **state)
+static void test_a_process_that_is_gone_has_no_filter(void **state)
 {
 	assert_int_equal(target_seccomp_mode(NO_PROCESS), 0);
 }
@@ -331,22 +331,22 @@ static void a_process_that_is_gone_has_no_filter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(given_pids_are_the_targets),
-		TEST(a_pid_that_does_not_exist_is_an_error),
-		TEST(processes_are_found_by_their_name),
-		TEST(processes_are_found_by_the_file_of_their_program),
-		TEST(a_program_that_was_deleted_has_its_name_still),
-		TEST(one_name_of_a_process_may_match),
-		TEST(all_are_all_but_this_one),
-		TEST(a_command_is_not_there_yet),
-		TEST(what_stops_the_search_is_passed_on),
-		TEST(a_cgroup_means_those_below_it_too),
-		TEST(the_search_of_a_cgroup_can_be_stopped),
-		TEST(no_descriptor_is_left_open),
-		TEST(a_folder_that_is_no_cgroup_is_an_error),
-		TEST(a_cgroup_of_version_1_is_none),
-		TEST(a_process_under_a_filter_is_known),
-		TEST(a_process_that_is_gone_has_no_filter),
+		TEST(test_given_pids_are_the_targets),
+		TEST(test_a_pid_that_does_not_exist_is_an_error),
+		TEST(test_processes_are_found_by_their_name),
+		TEST(test_processes_are_found_by_the_file_of_their_program),
+		TEST(test_a_program_that_was_deleted_has_its_name_still),
+		TEST(test_one_name_of_a_process_may_match),
+		TEST(test_all_are_all_but_this_one),
+		TEST(test_a_command_is_not_there_yet),
+		TEST(test_what_stops_the_search_is_passed_on),
+		TEST(test_a_cgroup_means_those_below_it_too),
+		TEST(test_the_search_of_a_cgroup_can_be_stopped),
+		TEST(test_no_descriptor_is_left_open),
+		TEST(test_a_folder_that_is_no_cgroup_is_an_error),
+		TEST(test_a_cgroup_of_version_1_is_none),
+		TEST(test_a_process_under_a_filter_is_known),
+		TEST(test_a_process_that_is_gone_has_no_filter),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -112,18 +112,18 @@ static void assert_all_is_shown(int flags)
 	close(scene.out);
 }
 
-static void what_is_written_is_shown_to_a_slow_reader(void **state)
+static void test_what_is_written_is_shown_to_a_slow_reader(void **state)
 {
 	assert_all_is_shown(0);
 }
 
-static void nor_is_a_byte_lost_where_somebody_set_o_nonblock(void **state)
+static void test_nor_is_a_byte_lost_where_somebody_set_o_nonblock(void **state)
 {
 	assert_all_is_shown(O_NONBLOCK);
 }
 
 /* Nobody reads any more: what is written is dropped, and the command does not wait. */
-static void what_nobody_reads_keeps_nobody(void **state)
+static void test_what_nobody_reads_keeps_nobody(void **state)
 {
 	struct scene scene;
 	pid_t writer;
@@ -142,9 +142,9 @@ static void what_nobody_reads_keeps_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_is_shown_to_a_slow_reader),
-		cmocka_unit_test(nor_is_a_byte_lost_where_somebody_set_o_nonblock),
-		cmocka_unit_test(what_nobody_reads_keeps_nobody),
+		cmocka_unit_test(test_what_is_written_is_shown_to_a_slow_reader),
+		cmocka_unit_test(test_nor_is_a_byte_lost_where_somebody_set_o_nonblock),
+		cmocka_unit_test(test_what_nobody_reads_keeps_nobody),
 	};
 
 	alarm(120);

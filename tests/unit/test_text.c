@@ -97,7 +97,7 @@ static void wrapped(const char *text, size_t columns, const char *expected)
 	buf_free(&out);
 }
 
-static void lines_are_wrapped_between_words(void **state)
+static void test_lines_are_wrapped_between_words(void **state)
 {
 	wrapped("one two three\nfour\n", 8, "one two\n  three\nfour\n");
 	wrapped("one two three", 13, "one two three");
@@ -119,7 +119,7 @@ int main(void)
 		cmocka_unit_test(test_a_name_that_fits_is_whole),
 		cmocka_unit_test(test_a_name_gives_way_from_the_inside),
 		cmocka_unit_test(test_brackets_without_content_get_no_dots),
-		cmocka_unit_test(lines_are_wrapped_between_words),
+		cmocka_unit_test(test_lines_are_wrapped_between_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,19 +6,19 @@
 
 #include "capture/tids.h"
 
-static void the_innermost_number_counts(void **state)
+static void test_the_innermost_number_counts(void **state)
 {
 	assert_int_equal(tids_innermost("Name:\tx\nNSpid:\t4711\t12\t7\nNSpgid:\t1\n"), 7);
 	assert_int_equal(tids_innermost("Name:\tx\nNSpid:\t4711\nNSpgid:\t99\n"), 4711);
 }
 
-static void a_kernel_that_does_not_tell(void **state)
+static void test_a_kernel_that_does_not_tell(void **state)
 {
 	assert_int_equal(tids_innermost("Name:\tx\nPid:\t4711\n"), 0);
 	assert_int_equal(tids_innermost(""), 0);
 }
 
-static void in_the_initial_namespace_threads_are_what_they_are(void **state)
+static void test_in_the_initial_namespace_threads_are_what_they_are(void **state)
 {
 	struct tids *tids = tids_new();
 
@@ -28,7 +28,7 @@ static void in_the_initial_namespace_threads_are_what_they_are(void **state)
 	tids_free(tids);
 }
 
-static void threads_of_other_processes_are_none_of_its_own(void **state)
+static void test_threads_of_other_processes_are_none_of_its_own(void **state)
 {
 	struct tids *tids = tids_new();
 
@@ -37,7 +37,7 @@ static void threads_of_other_processes_are_none_of_its_own(void **state)
 	tids_free(tids);
 }
 
-static void a_process_that_is_gone_counts_like_us(void **state)
+static void test_a_process_that_is_gone_counts_like_us(void **state)
 {
 	struct tids *tids = tids_new();
 
@@ -48,11 +48,11 @@ static void a_process_that_is_gone_counts_like_us(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_innermost_number_counts),
-		cmocka_unit_test(a_kernel_that_does_not_tell),
-		cmocka_unit_test(in_the_initial_namespace_threads_are_what_they_are),
-		cmocka_unit_test(threads_of_other_processes_are_none_of_its_own),
-		cmocka_unit_test(a_process_that_is_gone_counts_like_us),
+		cmocka_unit_test(test_the_innermost_number_counts),
+		cmocka_unit_test(test_a_kernel_that_does_not_tell),
+		cmocka_unit_test(test_in_the_initial_namespace_threads_are_what_they_are),
+		cmocka_unit_test(test_threads_of_other_processes_are_none_of_its_own),
+		cmocka_unit_test(test_a_process_that_is_gone_counts_like_us),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

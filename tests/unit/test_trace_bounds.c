@@ -143,7 +143,7 @@ static char *long_name(void)
 	return name;
 }
 
-static void definitions_beyond_the_budget_are_lost_and_no_damage(void **state)
+static void test_definitions_beyond_the_budget_are_lost_and_no_damage(void **state)
 {
 	struct objects *objects = objects_new();
 	char *name = long_name();
@@ -168,7 +168,7 @@ static void definitions_beyond_the_budget_are_lost_and_no_damage(void **state)
 	free(name);
 }
 
-static void a_hundred_thousand_kernels_are_kept(void **state)
+static void test_a_hundred_thousand_kernels_are_kept(void **state)
 {
 	struct objects *objects = objects_new();
 	struct buf raw = { 0 };
@@ -185,7 +185,7 @@ static void a_hundred_thousand_kernels_are_kept(void **state)
 	buf_free(&raw);
 }
 
-static void a_file_with_too_many_names_is_read_and_told_of(void **state)
+static void test_a_file_with_too_many_names_is_read_and_told_of(void **state)
 {
 	uint64_t most = OBJECTS_BYTES_MAX / FORMAT_TEXT_MAX, calls = most + 100;
 	int fd = memory_file(), kept = dup(fd);
@@ -234,7 +234,7 @@ static void fill_announced(struct buf *raw)
 		announce(raw, 1000000 + i);
 }
 
-static void no_more_events_wait_than_may(void **state)
+static void test_no_more_events_wait_than_may(void **state)
 {
 	struct objects *objects = objects_new();
 	uint64_t taken = 0, last_ns = 0;
@@ -261,7 +261,7 @@ static void no_more_events_wait_than_may(void **state)
 }
 
 /* As --last leaves it: the chunks that the events belong to are gone. */
-static void events_that_wait_for_what_is_not_there_are_passed_on_in_order(void **state)
+static void test_events_that_wait_for_what_is_not_there_are_passed_on_in_order(void **state)
 {
 	static const uint8_t header[FORMAT_HEADER_BYTES] = FORMAT_MAGIC "\x01";
 	struct run_info run = default_run_info();
@@ -293,7 +293,7 @@ static void events_that_wait_for_what_is_not_there_are_passed_on_in_order(void *
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-static void each_row_is_counted_once(void **state)
+static void test_each_row_is_counted_once(void **state)
 {
 	struct rows *rows = rows_new(3);
 	struct call call = launch_at("cuLaunchKernel", 10, new_kernel("a()", true));
@@ -315,7 +315,7 @@ static void each_row_is_counted_once(void **state)
 	rows_free(rows);
 }
 
-static void activities_and_ranges_have_rows_of_their_own(void **state)
+static void test_activities_and_ranges_have_rows_of_their_own(void **state)
 {
 	struct rows *rows = rows_new(6);
 	struct activity activity = { .kind = ACTIVITY_KERNEL, .kernel = new_kernel("c()", true) };
@@ -341,7 +341,7 @@ static void activities_and_ranges_have_rows_of_their_own(void **state)
 	rows_free(rows);
 }
 
-static void a_file_with_threads_without_number_is_read_and_told_of(void **state)
+static void test_a_file_with_threads_without_number_is_read_and_told_of(void **state)
 {
 	int fd = memory_file(), kept = dup(fd);
 	struct consumer *writer = begin(fd);
@@ -364,7 +364,7 @@ static void a_file_with_threads_without_number_is_read_and_told_of(void **state)
 
 /* ---- what is told of the run --------------------------------------------------------------- */
 
-static void misses_without_number_are_cut_off_and_told_of(void **state)
+static void test_misses_without_number_are_cut_off_and_told_of(void **state)
 {
 	static struct miss misses[RUN_MISSES_MAX + 3];
 	struct run_info run = default_run_info();
@@ -400,7 +400,7 @@ static long reads_so_far(void)
 }
 
 /* From the second one on, each is looked at; what is behind them is found. */
-static void a_file_full_of_magics_is_read_in_blocks(void **state)
+static void test_a_file_full_of_magics_is_read_in_blocks(void **state)
 {
 	size_t room = 4u << 20;
 	int fd = memory_file(), kept = dup(fd);
@@ -436,16 +436,17 @@ static void a_file_full_of_magics_is_read_in_blocks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(definitions_beyond_the_budget_are_lost_and_no_damage),
-		cmocka_unit_test(a_hundred_thousand_kernels_are_kept),
-		cmocka_unit_test(a_file_with_too_many_names_is_read_and_told_of),
-		cmocka_unit_test(no_more_events_wait_than_may),
-		cmocka_unit_test(events_that_wait_for_what_is_not_there_are_passed_on_in_order),
-		cmocka_unit_test(each_row_is_counted_once),
-		cmocka_unit_test(activities_and_ranges_have_rows_of_their_own),
-		cmocka_unit_test(a_file_with_threads_without_number_is_read_and_told_of),
-		cmocka_unit_test(misses_without_number_are_cut_off_and_told_of),
-		cmocka_unit_test(a_file_full_of_magics_is_read_in_blocks),
+		cmocka_unit_test(test_definitions_beyond_the_budget_are_lost_and_no_damage),
+		cmocka_unit_test(test_a_hundred_thousand_kernels_are_kept),
+		cmocka_unit_test(test_a_file_with_too_many_names_is_read_and_told_of),
+		cmocka_unit_test(test_no_more_events_wait_than_may),
+		cmocka_unit_test(
+			test_events_that_wait_for_what_is_not_there_are_passed_on_in_order),
+		cmocka_unit_test(test_each_row_is_counted_once),
+		cmocka_unit_test(test_activities_and_ranges_have_rows_of_their_own),
+		cmocka_unit_test(test_a_file_with_threads_without_number_is_read_and_told_of),
+		cmocka_unit_test(test_misses_without_number_are_cut_off_and_told_of),
+		cmocka_unit_test(test_a_file_full_of_magics_is_read_in_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

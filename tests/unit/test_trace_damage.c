@@ -176,7 +176,7 @@ static void assert_refused(struct image *image, const void *data, size_t bytes, 
 
 /* ---- cut off ------------------------------------------------------------------------------- */
 
-static void what_is_cut_off_anywhere_is_read_up_to_the_last_whole_chunk(void **state)
+static void test_what_is_cut_off_anywhere_is_read_up_to_the_last_whole_chunk(void **state)
 {
 	struct image *image = *state;
 	size_t before = 0;
@@ -191,7 +191,7 @@ static void what_is_cut_off_anywhere_is_read_up_to_the_last_whole_chunk(void **s
 	assert_int_equal(before, EVENTS);
 }
 
-static void a_file_without_its_end_says_so(void **state)
+static void test_a_file_without_its_end_says_so(void **state)
 {
 	struct image *image = *state;
 	struct outcome whole = read_bytes(image, image->data, image->bytes);
@@ -203,7 +203,7 @@ static void a_file_without_its_end_says_so(void **state)
 	assert_in_range(half.events, EACH, EVENTS - 1);
 }
 
-static void zeros_behind_the_last_chunk_are_what_a_crash_leaves(void **state)
+static void test_zeros_behind_the_last_chunk_are_what_a_crash_leaves(void **state)
 {
 	struct image *image = *state;
 	size_t cut = image->bytes / 2;
@@ -221,7 +221,7 @@ static void zeros_behind_the_last_chunk_are_what_a_crash_leaves(void **state)
 
 /* ---- altered ------------------------------------------------------------------------------- */
 
-static void no_flipped_bit_makes_a_wrong_event(void **state)
+static void test_no_flipped_bit_makes_a_wrong_event(void **state)
 {
 	struct image *image = *state;
 
@@ -263,7 +263,7 @@ static struct outcome read_altered(struct image *image, size_t at, size_t bytes)
 	return outcome;
 }
 
-static void a_bad_byte_costs_its_chunk_and_what_refers_to_it(void **state)
+static void test_a_bad_byte_costs_its_chunk_and_what_refers_to_it(void **state)
 {
 	struct image *image = *state;
 	struct place places[100];
@@ -297,7 +297,7 @@ static void a_bad_byte_costs_its_chunk_and_what_refers_to_it(void **state)
 		assert_int_not_equal(met[type], 0);
 }
 
-static void a_bad_head_costs_nothing_where_there_is_an_index(void **state)
+static void test_a_bad_head_costs_nothing_where_there_is_an_index(void **state)
 {
 	struct image *image = *state;
 	struct place places[100];
@@ -311,7 +311,7 @@ static void a_bad_head_costs_nothing_where_there_is_an_index(void **state)
 	}
 }
 
-static void without_an_index_the_next_head_is_looked_for(void **state)
+static void test_without_an_index_the_next_head_is_looked_for(void **state)
 {
 	struct image *image = *state;
 	struct place places[100];
@@ -329,7 +329,7 @@ static void without_an_index_the_next_head_is_looked_for(void **state)
 }
 
 /* A file that lacks bytes in the middle has an end, and is not one whose writer was stopped. */
-static void what_is_missing_in_the_middle_is_damage_and_no_missing_end(void **state)
+static void test_what_is_missing_in_the_middle_is_damage_and_no_missing_end(void **state)
 {
 	struct image *image = *state;
 	struct place places[100];
@@ -360,7 +360,7 @@ static void what_is_missing_in_the_middle_is_damage_and_no_missing_end(void **st
 	free(data);
 }
 
-static void two_bad_bytes_are_counted(void **state)
+static void test_two_bad_bytes_are_counted(void **state)
 {
 	struct image *image = *state;
 	struct place places[100];
@@ -383,7 +383,7 @@ static void two_bad_bytes_are_counted(void **state)
 
 /* ---- other files --------------------------------------------------------------------------- */
 
-static void an_empty_file_is_told_from_a_foreign_one(void **state)
+static void test_an_empty_file_is_told_from_a_foreign_one(void **state)
 {
 	struct image *image = *state;
 
@@ -394,7 +394,7 @@ static void an_empty_file_is_told_from_a_foreign_one(void **state)
 	assert_refused(image, image->data, 40, "nothing was recorded");
 }
 
-static void a_newer_format_is_refused_and_a_newer_minor_one_is_read(void **state)
+static void test_a_newer_format_is_refused_and_a_newer_minor_one_is_read(void **state)
 {
 	struct image *image = *state;
 	unsigned char major = image->data[8];
@@ -407,7 +407,7 @@ static void a_newer_format_is_refused_and_a_newer_minor_one_is_read(void **state
 	image->data[8] = major;
 }
 
-static void what_cannot_be_read_at_all_is_refused(void **state)
+static void test_what_cannot_be_read_at_all_is_refused(void **state)
 {
 	struct trace_file *file;
 	struct err err = { 0 };
@@ -425,7 +425,7 @@ static void what_cannot_be_read_at_all_is_refused(void **state)
 
 /* ---- what a later version may add ---------------------------------------------------------- */
 
-static void chunks_and_records_that_are_not_known_are_passed_over(void **state)
+static void test_chunks_and_records_that_are_not_known_are_passed_over(void **state)
 {
 	struct image *image = *state;
 	struct chunk_head head = { .type = 77 }, definitions = { .type = CHUNK_DEFINITIONS };
@@ -453,7 +453,7 @@ static bool define_process(struct objects *objects, uint8_t id)
 }
 
 /* A file could take a million holes, of 8 MiB, with each of its records. */
-static void there_are_no_more_holes_than_were_lost(void **state)
+static void test_there_are_no_more_holes_than_were_lost(void **state)
 {
 	struct objects *objects = objects_new();
 
@@ -468,7 +468,7 @@ static void there_are_no_more_holes_than_were_lost(void **state)
 	objects_free(objects);
 }
 
-static void the_name_of_a_function_is_a_word(void **state)
+static void test_the_name_of_a_function_is_a_word(void **state)
 {
 	static const unsigned char function[] = {
 		0, 6, 'c', 'u', '\033', '[', 'm', 0xff, 0, 0, 0, 0
@@ -497,7 +497,7 @@ static void limit_files_to(rlim_t bytes)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void a_chunk_that_does_not_fit_is_cut_off_again(void **state)
+static void test_a_chunk_that_does_not_fit_is_cut_off_again(void **state)
 {
 	struct image *image = *state;
 	struct file_out out;
@@ -522,22 +522,22 @@ static void a_chunk_that_does_not_fit_is_cut_off_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_cut_off_anywhere_is_read_up_to_the_last_whole_chunk),
-		cmocka_unit_test(a_file_without_its_end_says_so),
-		cmocka_unit_test(zeros_behind_the_last_chunk_are_what_a_crash_leaves),
-		cmocka_unit_test(no_flipped_bit_makes_a_wrong_event),
-		cmocka_unit_test(a_bad_byte_costs_its_chunk_and_what_refers_to_it),
-		cmocka_unit_test(a_bad_head_costs_nothing_where_there_is_an_index),
-		cmocka_unit_test(without_an_index_the_next_head_is_looked_for),
-		cmocka_unit_test(what_is_missing_in_the_middle_is_damage_and_no_missing_end),
-		cmocka_unit_test(two_bad_bytes_are_counted),
-		cmocka_unit_test(an_empty_file_is_told_from_a_foreign_one),
-		cmocka_unit_test(a_newer_format_is_refused_and_a_newer_minor_one_is_read),
-		cmocka_unit_test(what_cannot_be_read_at_all_is_refused),
-		cmocka_unit_test(chunks_and_records_that_are_not_known_are_passed_over),
-		cmocka_unit_test(a_chunk_that_does_not_fit_is_cut_off_again),
-		cmocka_unit_test(there_are_no_more_holes_than_were_lost),
-		cmocka_unit_test(the_name_of_a_function_is_a_word),
+		cmocka_unit_test(test_what_is_cut_off_anywhere_is_read_up_to_the_last_whole_chunk),
+		cmocka_unit_test(test_a_file_without_its_end_says_so),
+		cmocka_unit_test(test_zeros_behind_the_last_chunk_are_what_a_crash_leaves),
+		cmocka_unit_test(test_no_flipped_bit_makes_a_wrong_event),
+		cmocka_unit_test(test_a_bad_byte_costs_its_chunk_and_what_refers_to_it),
+		cmocka_unit_test(test_a_bad_head_costs_nothing_where_there_is_an_index),
+		cmocka_unit_test(test_without_an_index_the_next_head_is_looked_for),
+		cmocka_unit_test(test_what_is_missing_in_the_middle_is_damage_and_no_missing_end),
+		cmocka_unit_test(test_two_bad_bytes_are_counted),
+		cmocka_unit_test(test_an_empty_file_is_told_from_a_foreign_one),
+		cmocka_unit_test(test_a_newer_format_is_refused_and_a_newer_minor_one_is_read),
+		cmocka_unit_test(test_what_cannot_be_read_at_all_is_refused),
+		cmocka_unit_test(test_chunks_and_records_that_are_not_known_are_passed_over),
+		cmocka_unit_test(test_a_chunk_that_does_not_fit_is_cut_off_again),
+		cmocka_unit_test(test_there_are_no_more_holes_than_were_lost),
+		cmocka_unit_test(test_the_name_of_a_function_is_a_word),
 	};
 
 	return cmocka_run_group_tests(tests, make_image, free_image);

@@ -224,7 +224,7 @@ static void check_list(struct kept_list *list)
 }
 
 /* 4,000 broken ELF files with paths of 4 KiB are 24 MB: more than a chunk may have. */
-static void any_number_of_misses_fits_in_a_file(void **state)
+static void test_any_number_of_misses_fits_in_a_file(void **state)
 {
 	static struct miss misses[4000];
 	struct run_info run = default_run_info();
@@ -256,7 +256,7 @@ static void any_number_of_misses_fits_in_a_file(void **state)
 	close(fd);
 }
 
-static void every_field_of_random_events_comes_back(void **state)
+static void test_every_field_of_random_events_comes_back(void **state)
 {
 	for (uint64_t i = 1; i <= 20; i++) {
 		struct kept_list list;
@@ -268,7 +268,7 @@ static void every_field_of_random_events_comes_back(void **state)
 	}
 }
 
-static void what_fills_many_chunks_comes_back(void **state)
+static void test_what_fills_many_chunks_comes_back(void **state)
 {
 	struct kept_list list = random_list(60000);
 
@@ -276,14 +276,14 @@ static void what_fills_many_chunks_comes_back(void **state)
 	free(list.at);
 }
 
-static void a_trace_without_events_is_one(void **state)
+static void test_a_trace_without_events_is_one(void **state)
 {
 	struct kept_list list = { 0 };
 
 	check_list(&list);
 }
 
-static void the_begin_of_a_call_is_not_kept(void **state)
+static void test_the_begin_of_a_call_is_not_kept(void **state)
 {
 	struct run_info run = default_run_info();
 	struct kept_list list = { 0 };
@@ -312,7 +312,7 @@ static void the_begin_of_a_call_is_not_kept(void **state)
 }
 
 /* A reader takes it for damage, and would miss all that follows. */
-static void a_call_that_begins_after_its_time_is_kept_as_one_of_no_length(void **state)
+static void test_a_call_that_begins_after_its_time_is_kept_as_one_of_no_length(void **state)
 {
 	struct run_info run = default_run_info();
 	struct kept_list list = { 0 };
@@ -361,7 +361,7 @@ static char *summary_of(const struct run_info *run, struct kept_list *list)
 	return text;
 }
 
-static void an_analysis_cannot_tell_a_file_from_the_run(void **state)
+static void test_an_analysis_cannot_tell_a_file_from_the_run(void **state)
 {
 	struct run_info run = default_run_info();
 	struct kept_list list = random_list(2000);
@@ -389,13 +389,14 @@ static void an_analysis_cannot_tell_a_file_from_the_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_field_of_random_events_comes_back),
-		cmocka_unit_test(any_number_of_misses_fits_in_a_file),
-		cmocka_unit_test(what_fills_many_chunks_comes_back),
-		cmocka_unit_test(a_trace_without_events_is_one),
-		cmocka_unit_test(the_begin_of_a_call_is_not_kept),
-		cmocka_unit_test(a_call_that_begins_after_its_time_is_kept_as_one_of_no_length),
-		cmocka_unit_test(an_analysis_cannot_tell_a_file_from_the_run),
+		cmocka_unit_test(test_every_field_of_random_events_comes_back),
+		cmocka_unit_test(test_any_number_of_misses_fits_in_a_file),
+		cmocka_unit_test(test_what_fills_many_chunks_comes_back),
+		cmocka_unit_test(test_a_trace_without_events_is_one),
+		cmocka_unit_test(test_the_begin_of_a_call_is_not_kept),
+		cmocka_unit_test(
+			test_a_call_that_begins_after_its_time_is_kept_as_one_of_no_length),
+		cmocka_unit_test(test_an_analysis_cannot_tell_a_file_from_the_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,7 +159,7 @@ static void read_part(double from_us, double to_us, struct keeper *keeper)
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-static void a_part_has_the_events_of_its_time_and_the_processes_before(void **state)
+static void test_a_part_has_the_events_of_its_time_and_the_processes_before(void **state)
 {
 	struct keeper keeper;
 
@@ -179,7 +179,7 @@ static void a_part_has_the_events_of_its_time_and_the_processes_before(void **st
 	keeper_free(&keeper);
 }
 
-static void only_the_processes_that_are_asked_for_are_passed_on(void **state)
+static void test_only_the_processes_that_are_asked_for_are_passed_on(void **state)
 {
 	static const uint32_t pids[] = { 200, 7 };
 	struct trace_read_options options = { .pids = pids, .n_pids = 2 };
@@ -191,7 +191,7 @@ static void only_the_processes_that_are_asked_for_are_passed_on(void **state)
 	keeper_free(&keeper);
 }
 
-static void only_the_calls_that_are_asked_for_are_passed_on(void **state)
+static void test_only_the_calls_that_are_asked_for_are_passed_on(void **state)
 {
 	struct filter_choice choice = { .max_calls = 2 };
 	struct trace_read_options options = { .filter = filter_new(&choice) };
@@ -205,7 +205,7 @@ static void only_the_calls_that_are_asked_for_are_passed_on(void **state)
 }
 
 /* An event chunk that is damaged does not matter to who does not want it. */
-static void chunks_outside_of_the_time_are_not_touched(void **state)
+static void test_chunks_outside_of_the_time_are_not_touched(void **state)
 {
 	struct keeper keeper = { .consumer.ops = &keeper_ops };
 	struct consumer *consumer = &keeper.consumer;
@@ -245,7 +245,7 @@ static bool stop_at_once(void *data, double share)
 	return false;
 }
 
-static void reading_that_is_stopped_ends_well(void **state)
+static void test_reading_that_is_stopped_ends_well(void **state)
 {
 	struct trace_read_options options = { .progress = stop_at_once };
 	struct keeper keeper;
@@ -257,7 +257,7 @@ static void reading_that_is_stopped_ends_well(void **state)
 }
 
 /* What ran on the GPU may come a second after calls of its time, in a later chunk. */
-static void what_comes_late_is_found_by_its_time(void **state)
+static void test_what_comes_late_is_found_by_its_time(void **state)
 {
 	struct consumer *writer = open_window(0, 0);
 	struct keeper keeper;
@@ -287,7 +287,7 @@ static void what_comes_late_is_found_by_its_time(void **state)
 
 /* ---- the last part ------------------------------------------------------------------------- */
 
-static void a_window_in_time_drops_what_is_older(void **state)
+static void test_a_window_in_time_drops_what_is_older(void **state)
 {
 	struct consumer *writer = open_window(100000, 0);
 	struct trace_file *file;
@@ -311,7 +311,7 @@ static void a_window_in_time_drops_what_is_older(void **state)
 	writer->ops->free(writer);
 }
 
-static void a_window_in_bytes_keeps_no_more_and_at_least_one_chunk(void **state)
+static void test_a_window_in_bytes_keeps_no_more_and_at_least_one_chunk(void **state)
 {
 	struct consumer *writer = open_window(0, 4000);
 	struct writer_stats stats;
@@ -333,7 +333,7 @@ static void a_window_in_bytes_keeps_no_more_and_at_least_one_chunk(void **state)
 	writer->ops->free(writer);
 }
 
-static void a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks(void **state)
+static void test_a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks(void **state)
 {
 	struct consumer *writer = open_window(0, 8000);
 	struct writer_stats stats;
@@ -356,7 +356,7 @@ static void a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks(void **s
 }
 
 /* Their names go with the ranges, and a range that was open all the time is cut at the begin. */
-static void a_window_drops_ranges_and_their_names(void **state)
+static void test_a_window_drops_ranges_and_their_names(void **state)
 {
 	struct consumer *writer = open_window(100000, 0);
 	struct trace_file *file;
@@ -389,7 +389,7 @@ static void a_window_drops_ranges_and_their_names(void **state)
 
 /* ---- the run ------------------------------------------------------------------------------- */
 
-static void all_that_is_known_of_a_run_comes_back(void **state)
+static void test_all_that_is_known_of_a_run_comes_back(void **state)
 {
 	static const struct miss misses[] = {
 		{ MISS_NOT_HOOKED, "cuFoo", "libcuda.so.1", 0, "too short", 0 },
@@ -468,7 +468,7 @@ static void put_launch(struct consumer *writer, const struct kernel *kernel, dou
 	push_to(writer, &event);
 }
 
-static void a_kernel_that_is_named_later_has_its_new_name_from_then_on(void **state)
+static void test_a_kernel_that_is_named_later_has_its_new_name_from_then_on(void **state)
 {
 	struct kernel *kernel = new_kernel("0x55d0", false), *other = new_kernel("other()", true);
 	struct consumer *writer = open_window(0, 0);
@@ -499,18 +499,18 @@ static void a_kernel_that_is_named_later_has_its_new_name_from_then_on(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_part_has_the_events_of_its_time_and_the_processes_before),
-		cmocka_unit_test(only_the_processes_that_are_asked_for_are_passed_on),
-		cmocka_unit_test(only_the_calls_that_are_asked_for_are_passed_on),
-		cmocka_unit_test(chunks_outside_of_the_time_are_not_touched),
-		cmocka_unit_test(reading_that_is_stopped_ends_well),
-		cmocka_unit_test(what_comes_late_is_found_by_its_time),
-		cmocka_unit_test(a_window_drops_ranges_and_their_names),
-		cmocka_unit_test(a_window_in_time_drops_what_is_older),
-		cmocka_unit_test(a_window_in_bytes_keeps_no_more_and_at_least_one_chunk),
-		cmocka_unit_test(a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks),
-		cmocka_unit_test(all_that_is_known_of_a_run_comes_back),
-		cmocka_unit_test(a_kernel_that_is_named_later_has_its_new_name_from_then_on),
+		cmocka_unit_test(test_a_part_has_the_events_of_its_time_and_the_processes_before),
+		cmocka_unit_test(test_only_the_processes_that_are_asked_for_are_passed_on),
+		cmocka_unit_test(test_only_the_calls_that_are_asked_for_are_passed_on),
+		cmocka_unit_test(test_chunks_outside_of_the_time_are_not_touched),
+		cmocka_unit_test(test_reading_that_is_stopped_ends_well),
+		cmocka_unit_test(test_what_comes_late_is_found_by_its_time),
+		cmocka_unit_test(test_a_window_drops_ranges_and_their_names),
+		cmocka_unit_test(test_a_window_in_time_drops_what_is_older),
+		cmocka_unit_test(test_a_window_in_bytes_keeps_no_more_and_at_least_one_chunk),
+		cmocka_unit_test(test_a_window_in_bytes_is_no_larger_when_nothing_ends_its_chunks),
+		cmocka_unit_test(test_all_that_is_known_of_a_run_comes_back),
+		cmocka_unit_test(test_a_kernel_that_is_named_later_has_its_new_name_from_then_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ static void told(struct unrecorded *u, uint64_t from, uint64_t to)
 		unrecorded_told(u, number);
 }
 
-static void what_is_told_of_is_not_left(void **state)
+static void test_what_is_told_of_is_not_left(void **state)
 {
 	struct unrecorded u = { 0 };
 
@@ -29,7 +29,7 @@ static void what_is_told_of_is_not_left(void **state)
 	assert_int_equal(unrecorded_end(&u), 1);
 }
 
-static void several_of_one_launch_are_one(void **state)
+static void test_several_of_one_launch_are_one(void **state)
 {
 	struct unrecorded u = { 0 };
 
@@ -39,7 +39,7 @@ static void several_of_one_launch_are_one(void **state)
 	assert_int_equal(unrecorded_end(&u), 2);
 }
 
-static void work_may_be_told_before_its_launch(void **state)
+static void test_work_may_be_told_before_its_launch(void **state)
 {
 	struct unrecorded u = { 0 };
 
@@ -51,7 +51,7 @@ static void work_may_be_told_before_its_launch(void **state)
 	assert_int_equal(unrecorded_end(&u), 0);
 }
 
-static void numbers_that_come_late_find_their_place(void **state)
+static void test_numbers_that_come_late_find_their_place(void **state)
 {
 	struct unrecorded u = { 0 };
 
@@ -63,7 +63,7 @@ static void numbers_that_come_late_find_their_place(void **state)
 	assert_int_equal(unrecorded_end(&u), 1);
 }
 
-static void work_of_an_unknown_call_is_of_one_of_them(void **state)
+static void test_work_of_an_unknown_call_is_of_one_of_them(void **state)
 {
 	struct unrecorded u = { 0 };
 
@@ -74,7 +74,7 @@ static void work_of_an_unknown_call_is_of_one_of_them(void **state)
 	assert_int_equal(unrecorded_end(&u), 0);
 }
 
-static void many_are_held_in_a_bound(void **state)
+static void test_many_are_held_in_a_bound(void **state)
 {
 	struct unrecorded u = { 0 };
 
@@ -86,12 +86,12 @@ static void many_are_held_in_a_bound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_told_of_is_not_left),
-		cmocka_unit_test(several_of_one_launch_are_one),
-		cmocka_unit_test(work_may_be_told_before_its_launch),
-		cmocka_unit_test(numbers_that_come_late_find_their_place),
-		cmocka_unit_test(work_of_an_unknown_call_is_of_one_of_them),
-		cmocka_unit_test(many_are_held_in_a_bound),
+		cmocka_unit_test(test_what_is_told_of_is_not_left),
+		cmocka_unit_test(test_several_of_one_launch_are_one),
+		cmocka_unit_test(test_work_may_be_told_before_its_launch),
+		cmocka_unit_test(test_numbers_that_come_late_find_their_place),
+		cmocka_unit_test(test_work_of_an_unknown_call_is_of_one_of_them),
+		cmocka_unit_test(test_many_are_held_in_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ static void count(void *data, const struct unseen_user *user)
 	++*(uint64_t *)data;
 }
 
-static void a_file_has_a_share_and_what_is_beyond_is_counted(void **state)
+static void test_a_file_has_a_share_and_what_is_beyond_is_counted(void **state)
 {
 	struct unseen *unseen = unseen_new();
 	const struct wire_file greedy = { .inode = 1 }, other = { .inode = 2 };
@@ -46,7 +46,7 @@ static void a_file_has_a_share_and_what_is_beyond_is_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_file_has_a_share_and_what_is_beyond_is_counted),
+		cmocka_unit_test(test_a_file_has_a_share_and_what_is_beyond_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@ static const uint32_t all_work[] = { KIND_CONCURRENT_KERNEL, KIND_MEMCPY, KIND_M
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-static void a_kind_that_is_not_enabled_gives_nothing(void **state)
+static void test_a_kind_that_is_not_enabled_gives_nothing(void **state)
 {
 	char host[100] = { 0 };
 	CUdeviceptr memory;
@@ -32,7 +32,7 @@ static void a_kind_that_is_not_enabled_gives_nothing(void **state)
 	OK(cuMemFree_v2, memory);
 }
 
-static void kinds_that_are_not_known_are_refused(void **state)
+static void test_kinds_that_are_not_known_are_refused(void **state)
 {
 	REFUSED(RESULT_INVALID_KIND, cuptiActivityEnable(0));
 	REFUSED(RESULT_INVALID_KIND, cuptiActivityEnable(KINDS));
@@ -41,7 +41,7 @@ static void kinds_that_are_not_known_are_refused(void **state)
 		REFUSED(RESULT_INVALID_KIND, cuptiActivityEnable(KIND_GRAPH_TRACE));
 }
 
-static void work_from_before_is_not_reported(void **state)
+static void test_work_from_before_is_not_reported(void **state)
 {
 	launch(NULL);
 	scene_start(all_work);
@@ -52,7 +52,7 @@ static void work_from_before_is_not_reported(void **state)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static void a_kernel_is_told_as_it_was_launched(void **state)
+static void test_a_kernel_is_told_as_it_was_launched(void **state)
 {
 	CUstream stream = new_stream();
 	handle subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
@@ -78,7 +78,7 @@ static void a_kernel_is_told_as_it_was_launched(void **state)
 }
 
 /* What CUDA 11.0 did not tell is not what a program that asks the version would read. */
-static void the_graph_is_told_since_11_1(void **state)
+static void test_the_graph_is_told_since_11_1(void **state)
 {
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	launch(NULL);
@@ -87,7 +87,7 @@ static void the_graph_is_told_since_11_1(void **state)
 	assert_int_equal(graph == 0, version >= 14);
 }
 
-static void records_are_as_long_as_the_release_has_them(void **state)
+static void test_records_are_as_long_as_the_release_has_them(void **state)
 {
 	static const struct {
 		uint32_t kind;
@@ -118,7 +118,7 @@ static void records_are_as_long_as_the_release_has_them(void **state)
 	}
 }
 
-static void memory_kinds_and_directions_are_those_of_the_pointers(void **state)
+static void test_memory_kinds_and_directions_are_those_of_the_pointers(void **state)
 {
 	static char pageable[3000];
 	CUdeviceptr device, managed;
@@ -155,7 +155,7 @@ static void memory_kinds_and_directions_are_those_of_the_pointers(void **state)
 	OK(cuMemFreeHost, pinned);
 }
 
-static void waits_are_told_with_what_was_waited_for(void **state)
+static void test_waits_are_told_with_what_was_waited_for(void **state)
 {
 	CUstream stream = new_stream(), other = new_stream();
 	CUevent event;
@@ -189,7 +189,7 @@ static void waits_are_told_with_what_was_waited_for(void **state)
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-static void a_graphs_kernels_share_its_correlation_and_have_their_nodes(void **state)
+static void test_a_graphs_kernels_share_its_correlation_and_have_their_nodes(void **state)
 {
 	CUgraphExec exec = two_kernels();
 	CUstream stream = new_stream();
@@ -216,7 +216,7 @@ static void a_graphs_kernels_share_its_correlation_and_have_their_nodes(void **s
 	OK(cuStreamDestroy_v2, stream);
 }
 
-static void the_trace_of_graphs_hides_their_nodes(void **state)
+static void test_the_trace_of_graphs_hides_their_nodes(void **state)
 {
 	if (version < 17)
 		return;
@@ -237,7 +237,7 @@ static void the_trace_of_graphs_hides_their_nodes(void **state)
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-static void work_runs_between_its_call_and_the_end_of_the_wait(void **state)
+static void test_work_runs_between_its_call_and_the_end_of_the_wait(void **state)
 {
 	if (!cuptiActivityRegisterTimestampCallback)
 		return;
@@ -255,7 +255,7 @@ static void work_runs_between_its_call_and_the_end_of_the_wait(void **state)
 	}
 }
 
-static void work_of_a_stream_does_not_overlap(void **state)
+static void test_work_of_a_stream_does_not_overlap(void **state)
 {
 	CUstream stream[2] = { new_stream(), new_stream() };
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
@@ -274,7 +274,7 @@ static void work_of_a_stream_does_not_overlap(void **state)
 	OK(cuStreamDestroy_v2, stream[1]);
 }
 
-static void the_clock_is_the_wall_clock_unless_told_otherwise(void **state)
+static void test_the_clock_is_the_wall_clock_unless_told_otherwise(void **state)
 {
 	handle subscriber;
 	uint64_t ns, wall = (uint64_t)time(NULL);
@@ -299,14 +299,14 @@ static void the_clock_is_the_wall_clock_unless_told_otherwise(void **state)
 	assert_in_range(ns, monotonic() - 1000000000u, monotonic());
 }
 
-static void the_clock_came_with_11_6(void **state)
+static void test_the_clock_came_with_11_6(void **state)
 {
 	assert_int_equal(cuptiActivityRegisterTimestampCallback != NULL, version >= 17);
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
-static void only_what_was_enabled_is_told(void **state)
+static void test_only_what_was_enabled_is_told(void **state)
 {
 	handle subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	launch(NULL);
@@ -327,7 +327,7 @@ static void only_what_was_enabled_is_told(void **state)
 	assert_int_equal(seen.n_told, 4);
 }
 
-static void a_callback_tells_the_call(void **state)
+static void test_a_callback_tells_the_call(void **state)
 {
 	handle subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	manner.params_bytes = 64;
@@ -360,7 +360,7 @@ static void a_callback_tells_the_call(void **state)
 	assert_int_equal(seen.told[3].result, CUDA_ERROR_INVALID_VALUE);
 }
 
-static void the_drivers_call_in_a_runtime_call_has_its_correlation(void **state)
+static void test_the_drivers_call_in_a_runtime_call_has_its_correlation(void **state)
 {
 	void *runtime = dlopen("libcudart.so.13", RTLD_NOW);
 	int (*copy)(void *, const void *, size_t, int) = dlsym(runtime, "cudaMemcpy");
@@ -389,7 +389,7 @@ static void the_drivers_call_in_a_runtime_call_has_its_correlation(void **state)
 	OK(cuMemFree_v2, memory);
 }
 
-static void functions_have_names_by_number(void **state)
+static void test_functions_have_names_by_number(void **state)
 {
 	const char *name;
 	SUCCEEDS(cuptiGetCallbackName(1, SITE_LAUNCH, &name));
@@ -400,7 +400,7 @@ static void functions_have_names_by_number(void **state)
 	REFUSED(RESULT_INVALID_PARAMETER, cuptiGetCallbackName(4, 1, &name));
 }
 
-static void a_second_subscriber_is_refused(void **state)
+static void test_a_second_subscriber_is_refused(void **state)
 {
 	handle first = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL)), second;
 	REFUSED(RESULT_MULTIPLE_SUBSCRIBERS, cuptiSubscribe(&second, tell, NULL));
@@ -410,7 +410,7 @@ static void a_second_subscriber_is_refused(void **state)
 	SUCCEEDS(cuptiUnsubscribe(second));
 }
 
-static void wrong_arguments_are_refused(void **state)
+static void test_wrong_arguments_are_refused(void **state)
 {
 	handle subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	uint8_t buffer[16] = { 0 };
@@ -442,7 +442,7 @@ static void wrong_arguments_are_refused(void **state)
 	assert_int_equal(value, 1);
 }
 
-static void flushing_needs_functions_for_buffers(void **state)
+static void test_flushing_needs_functions_for_buffers(void **state)
 {
 	SUCCEEDS(cuptiActivityEnable(KIND_CONCURRENT_KERNEL));
 	launch(NULL);
@@ -454,28 +454,28 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_teardown(name, scene_clean)
-		TEST(a_kind_that_is_not_enabled_gives_nothing),
-		TEST(kinds_that_are_not_known_are_refused),
-		TEST(work_from_before_is_not_reported),
-		TEST(a_kernel_is_told_as_it_was_launched),
-		TEST(the_graph_is_told_since_11_1),
-		TEST(records_are_as_long_as_the_release_has_them),
-		TEST(memory_kinds_and_directions_are_those_of_the_pointers),
-		TEST(waits_are_told_with_what_was_waited_for),
-		TEST(work_runs_between_its_call_and_the_end_of_the_wait),
-		TEST(work_of_a_stream_does_not_overlap),
-		TEST(the_clock_is_the_wall_clock_unless_told_otherwise),
-		TEST(the_clock_came_with_11_6),
-		TEST(only_what_was_enabled_is_told),
-		TEST(a_callback_tells_the_call),
-		TEST(the_drivers_call_in_a_runtime_call_has_its_correlation),
-		TEST(functions_have_names_by_number),
-		TEST(a_second_subscriber_is_refused),
-		TEST(wrong_arguments_are_refused),
-		TEST(flushing_needs_functions_for_buffers),
+		TEST(test_a_kind_that_is_not_enabled_gives_nothing),
+		TEST(test_kinds_that_are_not_known_are_refused),
+		TEST(test_work_from_before_is_not_reported),
+		TEST(test_a_kernel_is_told_as_it_was_launched),
+		TEST(test_the_graph_is_told_since_11_1),
+		TEST(test_records_are_as_long_as_the_release_has_them),
+		TEST(test_memory_kinds_and_directions_are_those_of_the_pointers),
+		TEST(test_waits_are_told_with_what_was_waited_for),
+		TEST(test_work_runs_between_its_call_and_the_end_of_the_wait),
+		TEST(test_work_of_a_stream_does_not_overlap),
+		TEST(test_the_clock_is_the_wall_clock_unless_told_otherwise),
+		TEST(test_the_clock_came_with_11_6),
+		TEST(test_only_what_was_enabled_is_told),
+		TEST(test_a_callback_tells_the_call),
+		TEST(test_the_drivers_call_in_a_runtime_call_has_its_correlation),
+		TEST(test_functions_have_names_by_number),
+		TEST(test_a_second_subscriber_is_refused),
+		TEST(test_wrong_arguments_are_refused),
+		TEST(test_flushing_needs_functions_for_buffers),
 		/* After these CUPTI cannot be finalized any more. */
-		TEST(a_graphs_kernels_share_its_correlation_and_have_their_nodes),
-		TEST(the_trace_of_graphs_hides_their_nodes),
+		TEST(test_a_graphs_kernels_share_its_correlation_and_have_their_nodes),
+		TEST(test_the_trace_of_graphs_hides_their_nodes),
 	};
 	return cmocka_run_group_tests(tests, scene_open, NULL);
 }

@@ -53,7 +53,7 @@ static void open_gate(CUstream stream)
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-static void a_flush_keeps_buffers_with_work_that_still_runs(void **state)
+static void test_a_flush_keeps_buffers_with_work_that_still_runs(void **state)
 {
 	CUstream stream = blocked_stream();
 	CUstream other = new_stream();
@@ -70,7 +70,7 @@ static void a_flush_keeps_buffers_with_work_that_still_runs(void **state)
 	OK(cuStreamDestroy_v2, other);
 }
 
-static void a_forced_flush_brings_it_without_times(void **state)
+static void test_a_forced_flush_brings_it_without_times(void **state)
 {
 	CUstream stream = blocked_stream();
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
@@ -84,7 +84,7 @@ static void a_forced_flush_brings_it_without_times(void **state)
 	assert_int_equal(seen.n, 1);
 }
 
-static void full_buffers_come_by_themselves_on_another_thread(void **state)
+static void test_full_buffers_come_by_themselves_on_another_thread(void **state)
 {
 	manner.buffer_bytes = 1000; /* four kernels, or six */
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
@@ -100,7 +100,7 @@ static void full_buffers_come_by_themselves_on_another_thread(void **state)
 	assert_int_equal(seen.requested, seen.buffers - 1);
 }
 
-static void with_a_period_they_come_when_it_is_over(void **state)
+static void test_with_a_period_they_come_when_it_is_over(void **state)
 {
 	if (!cuptiActivityFlushPeriod)
 		return;
@@ -118,7 +118,7 @@ static void with_a_period_they_come_when_it_is_over(void **state)
 	assert_int_equal(seen.n, 2);
 }
 
-static void a_buffer_holds_no_more_records_than_it_may(void **state)
+static void test_a_buffer_holds_no_more_records_than_it_may(void **state)
 {
 	manner.max_records = 3;
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
@@ -129,7 +129,7 @@ static void a_buffer_holds_no_more_records_than_it_may(void **state)
 	assert_int_equal(seen.buffers, 3);
 }
 
-static void records_without_a_buffer_are_dropped_and_counted(void **state)
+static void test_records_without_a_buffer_are_dropped_and_counted(void **state)
 {
 	size_t dropped;
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
@@ -154,7 +154,7 @@ static void *launch_once(void *ctx)
 }
 
 /* As the attribute's default is since CUDA 13. */
-static void each_thread_has_its_buffer_where_that_is_so(void **state)
+static void test_each_thread_has_its_buffer_where_that_is_so(void **state)
 {
 	CUcontext ctx;
 	pthread_t thread[3];
@@ -178,7 +178,7 @@ static void each_thread_has_its_buffer_where_that_is_so(void **state)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-static void it_can_be_left_at_a_calls_exit(void **state)
+static void test_it_can_be_left_at_a_calls_exit(void **state)
 {
 	handle subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	SUCCEEDS(cuptiEnableCallback(1, subscriber, 1, SITE_LAUNCH));
@@ -197,7 +197,7 @@ static void it_can_be_left_at_a_calls_exit(void **state)
 	assert_int_equal(seen.n_told, told);
 }
 
-static void the_driver_is_as_before_after_it(void **state)
+static void test_the_driver_is_as_before_after_it(void **state)
 {
 	const struct sim_profiler *profiler = dlsym(driver_library, SIM_PROFILER_NAME);
 	assert_null(profiler->hooks);
@@ -207,7 +207,7 @@ static void the_driver_is_as_before_after_it(void **state)
 	assert_null(profiler->hooks);
 }
 
-static void it_can_be_started_again(void **state)
+static void test_it_can_be_started_again(void **state)
 {
 	for (int i = 1; i <= 3; i++) {
 		handle subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
@@ -221,7 +221,7 @@ static void it_can_be_started_again(void **state)
 	}
 }
 
-static void work_of_a_session_that_ended_is_not_told_in_the_next(void **state)
+static void test_work_of_a_session_that_ended_is_not_told_in_the_next(void **state)
 {
 	CUstream stream = blocked_stream();
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
@@ -236,7 +236,7 @@ static void work_of_a_session_that_ended_is_not_told_in_the_next(void **state)
 	assert_int_equal(nth(KIND_CONCURRENT_KERNEL, 0)->kernel.stream, 7);
 }
 
-static void what_was_registered_is_forgotten(void **state)
+static void test_what_was_registered_is_forgotten(void **state)
 {
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	scene_clean(NULL);
@@ -293,7 +293,7 @@ static void nothing(void)
 {
 }
 
-static void use_after_the_end_aborts(void **state)
+static void test_use_after_the_end_aborts(void **state)
 {
 	old_subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	scene_clean(NULL);
@@ -311,7 +311,7 @@ static void launch_in_child(void)
 	_exit(seen.n_told == 0 && status == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
 }
 
-static void a_forked_child_is_told_nothing(void **state)
+static void test_a_forked_child_is_told_nothing(void **state)
 {
 	handle subscriber = scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	SUCCEEDS(cuptiEnableDomain(1, subscriber, 1));
@@ -337,7 +337,7 @@ static void *keep_launching(void *ctx)
 	return NULL;
 }
 
-static void it_begins_and_ends_while_others_launch(void **state)
+static void test_it_begins_and_ends_while_others_launch(void **state)
 {
 	CUcontext ctx;
 	pthread_t thread[4];
@@ -605,21 +605,21 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_teardown(name, scene_clean)
-		TEST(a_flush_keeps_buffers_with_work_that_still_runs),
-		TEST(a_forced_flush_brings_it_without_times),
-		TEST(full_buffers_come_by_themselves_on_another_thread),
-		TEST(with_a_period_they_come_when_it_is_over),
-		TEST(a_buffer_holds_no_more_records_than_it_may),
-		TEST(records_without_a_buffer_are_dropped_and_counted),
-		TEST(each_thread_has_its_buffer_where_that_is_so),
-		TEST(it_can_be_left_at_a_calls_exit),
-		TEST(the_driver_is_as_before_after_it),
-		TEST(it_can_be_started_again),
-		TEST(work_of_a_session_that_ended_is_not_told_in_the_next),
-		TEST(what_was_registered_is_forgotten),
-		TEST(use_after_the_end_aborts),
-		TEST(a_forked_child_is_told_nothing),
-		TEST(it_begins_and_ends_while_others_launch),
+		TEST(test_a_flush_keeps_buffers_with_work_that_still_runs),
+		TEST(test_a_forced_flush_brings_it_without_times),
+		TEST(test_full_buffers_come_by_themselves_on_another_thread),
+		TEST(test_with_a_period_they_come_when_it_is_over),
+		TEST(test_a_buffer_holds_no_more_records_than_it_may),
+		TEST(test_records_without_a_buffer_are_dropped_and_counted),
+		TEST(test_each_thread_has_its_buffer_where_that_is_so),
+		TEST(test_it_can_be_left_at_a_calls_exit),
+		TEST(test_the_driver_is_as_before_after_it),
+		TEST(test_it_can_be_started_again),
+		TEST(test_work_of_a_session_that_ended_is_not_told_in_the_next),
+		TEST(test_what_was_registered_is_forgotten),
+		TEST(test_use_after_the_end_aborts),
+		TEST(test_a_forked_child_is_told_nothing),
+		TEST(test_it_begins_and_ends_while_others_launch),
 	};
 	if (argc < 2)
 		return cmocka_run_group_tests(tests, scene_open, NULL);

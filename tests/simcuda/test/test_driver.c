@@ -97,7 +97,7 @@ static float element(CUdeviceptr vector, int i)
 	return value;
 }
 
-static void a_function_and_a_kernel_hold_their_name_at_byte_8(void **state)
+static void test_a_function_and_a_kernel_hold_their_name_at_byte_8(void **state)
 {
 	CUlibrary code;
 	CUkernel handle;
@@ -108,7 +108,7 @@ static void a_function_and_a_kernel_hold_their_name_at_byte_8(void **state)
 	OK(cuLibraryUnload, code);
 }
 
-static void kernels_are_read_from_ptx(void **state)
+static void test_kernels_are_read_from_ptx(void **state)
 {
 	CUlibrary code;
 	CUfunction function;
@@ -125,7 +125,7 @@ static void kernels_are_read_from_ptx(void **state)
 	FAILS(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData, &(CUmodule){ NULL }, "no code");
 }
 
-static void handles_of_an_unloaded_module_are_used_again(void **state)
+static void test_handles_of_an_unloaded_module_are_used_again(void **state)
 {
 	CUmodule first, second;
 	CUfunction before, after;
@@ -140,7 +140,7 @@ static void handles_of_an_unloaded_module_are_used_again(void **state)
 	OK(cuModuleUnload, second);
 }
 
-static void vector_add_computes(void **state)
+static void test_vector_add_computes(void **state)
 {
 	CUdeviceptr vector[3];
 	vectors(vector);
@@ -151,7 +151,7 @@ static void vector_add_computes(void **state)
 	free_vectors(vector);
 }
 
-static void parameters_are_copied_by_the_launch(void **state)
+static void test_parameters_are_copied_by_the_launch(void **state)
 {
 	CUdeviceptr vector[3];
 	vectors(vector);
@@ -163,7 +163,7 @@ static void parameters_are_copied_by_the_launch(void **state)
 	free_vectors(zero);
 }
 
-static void work_runs_later_and_synchronising_waits(void **state)
+static void test_work_runs_later_and_synchronising_waits(void **state)
 {
 	CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
 	CUevent start, end;
@@ -186,7 +186,7 @@ static void work_runs_later_and_synchronising_waits(void **state)
 	OK(cuStreamDestroy_v2, stream);
 }
 
-static void the_legacy_stream_waits_for_blocking_streams(void **state)
+static void test_the_legacy_stream_waits_for_blocking_streams(void **state)
 {
 	CUdeviceptr vector[3];
 	CUstream blocking = new_stream(CU_STREAM_DEFAULT);
@@ -197,7 +197,7 @@ static void the_legacy_stream_waits_for_blocking_streams(void **state)
 	OK(cuStreamDestroy_v2, blocking);
 }
 
-static void a_stream_waits_for_an_event_of_another(void **state)
+static void test_a_stream_waits_for_an_event_of_another(void **state)
 {
 	CUdeviceptr vector[3];
 	CUstream first = new_stream(CU_STREAM_NON_BLOCKING);
@@ -218,7 +218,7 @@ static void a_stream_waits_for_an_event_of_another(void **state)
 	free_vectors(vector);
 }
 
-static void a_captured_launch_does_not_run_and_its_graph_does(void **state)
+static void test_a_captured_launch_does_not_run_and_its_graph_does(void **state)
 {
 	CUdeviceptr vector[3];
 	CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -243,7 +243,7 @@ static void a_captured_launch_does_not_run_and_its_graph_does(void **state)
 	free_vectors(vector);
 }
 
-static void a_capture_spreads_through_events(void **state)
+static void test_a_capture_spreads_through_events(void **state)
 {
 	CUstream first = new_stream(CU_STREAM_NON_BLOCKING);
 	CUstream second = new_stream(CU_STREAM_NON_BLOCKING);
@@ -273,7 +273,7 @@ static void a_capture_spreads_through_events(void **state)
 	OK(cuStreamDestroy_v2, second);
 }
 
-static void a_branch_that_does_not_come_back_fails_the_capture(void **state)
+static void test_a_branch_that_does_not_come_back_fails_the_capture(void **state)
 {
 	CUstream first = new_stream(CU_STREAM_NON_BLOCKING);
 	CUstream second = new_stream(CU_STREAM_NON_BLOCKING);
@@ -290,7 +290,7 @@ static void a_branch_that_does_not_come_back_fails_the_capture(void **state)
 	OK(cuStreamDestroy_v2, second);
 }
 
-static void waiting_for_a_capturing_stream_ends_the_capture(void **state)
+static void test_waiting_for_a_capturing_stream_ends_the_capture(void **state)
 {
 	CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
 	CUgraph graph;
@@ -301,7 +301,7 @@ static void waiting_for_a_capturing_stream_ends_the_capture(void **state)
 	OK(cuStreamDestroy_v2, stream);
 }
 
-static void allocating_during_a_global_capture_is_refused(void **state)
+static void test_allocating_during_a_global_capture_is_refused(void **state)
 {
 	CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
 	CUdeviceptr address;
@@ -312,7 +312,7 @@ static void allocating_during_a_global_capture_is_refused(void **state)
 	OK(cuStreamDestroy_v2, stream);
 }
 
-static void a_built_graph_runs_in_the_order_of_its_edges(void **state)
+static void test_a_built_graph_runs_in_the_order_of_its_edges(void **state)
 {
 	CUdeviceptr address;
 	CUgraph graph;
@@ -338,7 +338,7 @@ static void a_built_graph_runs_in_the_order_of_its_edges(void **state)
 	OK(cuMemFree_v2, address);
 }
 
-static void memory_runs_out_at_its_limit(void **state)
+static void test_memory_runs_out_at_its_limit(void **state)
 {
 	size_t unused, total;
 	CUdeviceptr address, more;
@@ -350,7 +350,7 @@ static void memory_runs_out_at_its_limit(void **state)
 	OK(cuMemFree_v2, more);
 }
 
-static void a_pointer_is_freed_once(void **state)
+static void test_a_pointer_is_freed_once(void **state)
 {
 	CUdeviceptr address;
 	OK(cuMemAlloc_v2, &address, 100);
@@ -363,7 +363,7 @@ static void a_pointer_is_freed_once(void **state)
 	OK(cuCtxSynchronize);
 }
 
-static void bad_handles_are_told(void **state)
+static void test_bad_handles_are_told(void **state)
 {
 	int on_the_stack;
 	FAILS(CUDA_ERROR_INVALID_HANDLE, cuStreamSynchronize, (CUstream)&on_the_stack);
@@ -374,7 +374,7 @@ static void bad_handles_are_told(void **state)
 	FAILS(CUDA_ERROR_INVALID_HANDLE, cuStreamDestroy_v2, stream);
 }
 
-static void copies_are_checked(void **state)
+static void test_copies_are_checked(void **state)
 {
 	char text[64];
 	CUdeviceptr address;
@@ -385,7 +385,7 @@ static void copies_are_checked(void **state)
 	OK(cuMemFree_v2, address);
 }
 
-static void proc_address_gives_exported_functions(void **state)
+static void test_proc_address_gives_exported_functions(void **state)
 {
 	static const struct {
 		const char *name;
@@ -438,13 +438,13 @@ static bool has_thread(const char *name)
 }
 
 /* As the real driver's, which is cut to what a thread's name may be. */
-static void there_is_an_event_thread_unless_it_is_left_out(void **state)
+static void test_there_is_an_event_thread_unless_it_is_left_out(void **state)
 {
 	assert_int_equal(has_thread("cuda-EvtHandlr"), !getenv("SIMCUDA_NO_EVENT_THREAD"));
 }
 
 /* Last: the context is of no use after it. */
-static void a_kernel_with_a_bad_pointer_leaves_a_sticky_error(void **state)
+static void test_a_kernel_with_a_bad_pointer_leaves_a_sticky_error(void **state)
 {
 	CUdeviceptr nowhere[3] = { 4096, 4096, 4096 };
 	CUdeviceptr address;
@@ -462,27 +462,27 @@ static void a_kernel_with_a_bad_pointer_leaves_a_sticky_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_function_and_a_kernel_hold_their_name_at_byte_8),
-		cmocka_unit_test(kernels_are_read_from_ptx),
-		cmocka_unit_test(handles_of_an_unloaded_module_are_used_again),
-		cmocka_unit_test(vector_add_computes),
-		cmocka_unit_test(parameters_are_copied_by_the_launch),
-		cmocka_unit_test(work_runs_later_and_synchronising_waits),
-		cmocka_unit_test(the_legacy_stream_waits_for_blocking_streams),
-		cmocka_unit_test(a_stream_waits_for_an_event_of_another),
-		cmocka_unit_test(a_captured_launch_does_not_run_and_its_graph_does),
-		cmocka_unit_test(a_capture_spreads_through_events),
-		cmocka_unit_test(a_branch_that_does_not_come_back_fails_the_capture),
-		cmocka_unit_test(waiting_for_a_capturing_stream_ends_the_capture),
-		cmocka_unit_test(allocating_during_a_global_capture_is_refused),
-		cmocka_unit_test(a_built_graph_runs_in_the_order_of_its_edges),
-		cmocka_unit_test(memory_runs_out_at_its_limit),
-		cmocka_unit_test(a_pointer_is_freed_once),
-		cmocka_unit_test(bad_handles_are_told),
-		cmocka_unit_test(copies_are_checked),
-		cmocka_unit_test(proc_address_gives_exported_functions),
-		cmocka_unit_test(there_is_an_event_thread_unless_it_is_left_out),
-		cmocka_unit_test(a_kernel_with_a_bad_pointer_leaves_a_sticky_error),
+		cmocka_unit_test(test_a_function_and_a_kernel_hold_their_name_at_byte_8),
+		cmocka_unit_test(test_kernels_are_read_from_ptx),
+		cmocka_unit_test(test_handles_of_an_unloaded_module_are_used_again),
+		cmocka_unit_test(test_vector_add_computes),
+		cmocka_unit_test(test_parameters_are_copied_by_the_launch),
+		cmocka_unit_test(test_work_runs_later_and_synchronising_waits),
+		cmocka_unit_test(test_the_legacy_stream_waits_for_blocking_streams),
+		cmocka_unit_test(test_a_stream_waits_for_an_event_of_another),
+		cmocka_unit_test(test_a_captured_launch_does_not_run_and_its_graph_does),
+		cmocka_unit_test(test_a_capture_spreads_through_events),
+		cmocka_unit_test(test_a_branch_that_does_not_come_back_fails_the_capture),
+		cmocka_unit_test(test_waiting_for_a_capturing_stream_ends_the_capture),
+		cmocka_unit_test(test_allocating_during_a_global_capture_is_refused),
+		cmocka_unit_test(test_a_built_graph_runs_in_the_order_of_its_edges),
+		cmocka_unit_test(test_memory_runs_out_at_its_limit),
+		cmocka_unit_test(test_a_pointer_is_freed_once),
+		cmocka_unit_test(test_bad_handles_are_told),
+		cmocka_unit_test(test_copies_are_checked),
+		cmocka_unit_test(test_proc_address_gives_exported_functions),
+		cmocka_unit_test(test_there_is_an_event_thread_unless_it_is_left_out),
+		cmocka_unit_test(test_a_kernel_with_a_bad_pointer_leaves_a_sticky_error),
 	};
 	return cmocka_run_group_tests_name("driver", tests, open_driver, NULL);
 }

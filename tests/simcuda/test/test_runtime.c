@@ -74,7 +74,7 @@ static cudaError_t launch(void **args, cudaStream_t stream)
 #endif
 }
 
-static void a_launch_computes(void **state)
+static void test_a_launch_computes(void **state)
 {
 	float values[N], *a, *b, *c;
 	int n = N;
@@ -95,7 +95,7 @@ static void a_launch_computes(void **state)
 }
 
 #if CUDART_MAJOR >= 13
-static void a_kernel_handle_holds_its_name_at_byte_8(void **state)
+static void test_a_kernel_handle_holds_its_name_at_byte_8(void **state)
 {
 	cudaKernel_t handle;
 	OK(__cudaGetKernel(&handle, (const void *)host_stub));
@@ -104,7 +104,7 @@ static void a_kernel_handle_holds_its_name_at_byte_8(void **state)
 }
 
 /* As in the real one: the launch then says what is wrong. */
-static void a_kernel_that_is_not_registered_is_its_own_handle(void **state)
+static void test_a_kernel_that_is_not_registered_is_its_own_handle(void **state)
 {
 	cudaKernel_t handle;
 	assert_int_equal(__cudaGetKernel(&handle, (const void *)launch),
@@ -112,7 +112,7 @@ static void a_kernel_that_is_not_registered_is_its_own_handle(void **state)
 	assert_ptr_equal(handle, launch);
 }
 #else
-static void a_stub_that_is_not_registered_cannot_be_launched(void **state)
+static void test_a_stub_that_is_not_registered_cannot_be_launched(void **state)
 {
 	dim3 one = { 1, 1, 1 };
 	assert_int_equal(cudaLaunchKernel((const void *)launch, one, one, NULL, 0, NULL),
@@ -120,7 +120,7 @@ static void a_stub_that_is_not_registered_cannot_be_launched(void **state)
 }
 #endif
 
-static void a_variable_is_reached_by_its_symbol(void **state)
+static void test_a_variable_is_reached_by_its_symbol(void **state)
 {
 	char text[sizeof(table)] = "on the device", back[sizeof(table)];
 	OK(cudaMemcpyToSymbol(table, text, sizeof(text), 0, cudaMemcpyHostToDevice));
@@ -130,7 +130,7 @@ static void a_variable_is_reached_by_its_symbol(void **state)
 	                 cudaErrorInvalidSymbol);
 }
 
-static void an_error_is_remembered_until_it_is_asked_for(void **state)
+static void test_an_error_is_remembered_until_it_is_asked_for(void **state)
 {
 	void *address;
 	cudaGetLastError();
@@ -141,7 +141,7 @@ static void an_error_is_remembered_until_it_is_asked_for(void **state)
 	assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
-static void allocating_nothing_gives_null(void **state)
+static void test_allocating_nothing_gives_null(void **state)
 {
 	void *address = &address;
 	OK(cudaMalloc(&address, 0));
@@ -149,7 +149,7 @@ static void allocating_nothing_gives_null(void **state)
 	OK(cudaFree(NULL));
 }
 
-static void a_reset_frees_what_was_allocated(void **state)
+static void test_a_reset_frees_what_was_allocated(void **state)
 {
 	size_t before, after, total;
 	void *address;
@@ -164,17 +164,17 @@ static void a_reset_frees_what_was_allocated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_launch_computes),
+		cmocka_unit_test(test_a_launch_computes),
 #if CUDART_MAJOR >= 13
-		cmocka_unit_test(a_kernel_handle_holds_its_name_at_byte_8),
-		cmocka_unit_test(a_kernel_that_is_not_registered_is_its_own_handle),
+		cmocka_unit_test(test_a_kernel_handle_holds_its_name_at_byte_8),
+		cmocka_unit_test(test_a_kernel_that_is_not_registered_is_its_own_handle),
 #else
-		cmocka_unit_test(a_stub_that_is_not_registered_cannot_be_launched),
+		cmocka_unit_test(test_a_stub_that_is_not_registered_cannot_be_launched),
 #endif
-		cmocka_unit_test(a_variable_is_reached_by_its_symbol),
-		cmocka_unit_test(an_error_is_remembered_until_it_is_asked_for),
-		cmocka_unit_test(allocating_nothing_gives_null),
-		cmocka_unit_test(a_reset_frees_what_was_allocated),
+		cmocka_unit_test(test_a_variable_is_reached_by_its_symbol),
+		cmocka_unit_test(test_an_error_is_remembered_until_it_is_asked_for),
+		cmocka_unit_test(test_allocating_nothing_gives_null),
+		cmocka_unit_test(test_a_reset_frees_what_was_allocated),
 	};
 	return cmocka_run_group_tests_name("runtime", tests, register_all, unregister_all);
 }
