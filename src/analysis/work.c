@@ -10,11 +10,12 @@
 #include "analysis/streams.h"
 #include "base/xalloc.h"
 
-#define PLACES     (1u << 10) /* at first; it grows as they are needed */
-#define PLACES_FEW (1u << 16) /* from here on graphs whose work came make room */
-#define MET_MOST   (1u << 12) /* launches and copies whose work came, and should be all of it */
-#define CHAINS     (1u << 13) /* of work that came early; a power of two */
-#define NONE       UINT32_MAX
+#define PLACES            (1u << 10) /* at first; it grows as they are needed */
+#define PLACES_FEW        (1u << 16) /* from here on graphs whose work came make room */
+#define MET_MOST          (1u << 12) /* launches and copies whose work came, and should be all of it */
+#define PLACES_UNEXPECTED (1u << 12) /* older files do not always say that activities come */
+#define CHAINS            (1u << 13) /* of work that came early; a power of two */
+#define NONE              UINT32_MAX
 
 /* What a place is in: see queue_of(). */
 enum { FREE, OPEN, SYNC, MET, MET_GRAPH };
@@ -41,7 +42,7 @@ struct work {
 	struct consumer consumer; /* first */
 	bool fed;                 /* by the consumer */
 	unsigned owners;
-	bool expected; /* activities may come */
+	uint32_t limit; /* of places: `most`, or few where no activity is expected */
 
 	struct place *places; /* those from `used` on were never used */
 	uint32_t *chains;
@@ -111,7 +112,7 @@ static void grow(struct work *work)
 {
 	uint32_t n = work->n ? 2 * work->n : PLACES;
 
-	work->n = n < work->most ? n : work->most;
+	work->n = n < work->limit ? n : work->limit;
 	work->places = xrealloc(work->places, work->n * sizeof(*work->places));
 	if (work->n_chains >= work->n)
 		return;
@@ -211,6 +212,7 @@ static void let_go(struct work *work, struct place *place)
 	if (place->call.queue == OPEN) {
 		work->left = place->call;
 		work->now.left = &work->left;
+		work->now.left_place = place_of(work, place);
 	}
 	out_of_queue(work, place);
 	out_of_chain(work, place);
@@ -262,7 +264,7 @@ static void make_room(struct work *work)
 	const struct queue *met = work->met_graphs.n ? &work->met_graphs : &work->met;
 	bool many_graphs = work->met_graphs.n > work->n / 2 && work->n >= PLACES_FEW;
 
-	if (work->n < work->most && !many_graphs)
+	if (work->n < work->limit && !many_graphs)
 		grow(work);
 	else if (met->n)
 		let_go(work, &work->places[met->oldest]);
@@ -378,19 +380,25 @@ bool call_asks_for_work(const struct call *call)
 	}
 }
 
+static void set_now(struct work *work, struct place *place)
+{
+	work->now.call = &place->call;
+	work->now.place = place_of(work, place);
+}
+
 static bool can_wait(const struct call *call)
 {
 	return call->op == OP_SYNC && call->correlation && !(call->flags & CALL_NESTED);
 }
 
-static struct work_call *keep_call(struct work *work, const struct event *event, uint8_t queue)
+static struct place *keep_call(struct work *work, const struct event *event, uint8_t queue)
 {
 	const struct call *call = event->call;
 	struct place *place = find(work, event->process, call->correlation);
 
 	if (place)
 		let_go(work, place);
-	if (queue == SYNC && work->syncs.n >= work->most / 8)
+	if (queue == SYNC && work->syncs.n >= work->limit / 8)
 		push_out(work, &work->places[work->syncs.oldest]);
 	place = free_place(work);
 	place->call = (struct work_call){
@@ -406,7 +414,7 @@ static struct work_call *keep_call(struct work *work, const struct event *event,
 	};
 	into_chain(work, place);
 	into_queue(work, place, queue);
-	return &place->call;
+	return place;
 }
 
 static bool has_met(const struct work_call *call)
@@ -432,9 +440,9 @@ static void see_call(struct work *work, const struct event *event)
 {
 	bool asks = call_asks_for_work(event->call);
 
-	if (!work->expected || (!asks && !can_wait(event->call)))
+	if (!asks && !can_wait(event->call))
 		return;
-	work->now.call = keep_call(work, event, asks ? OPEN : SYNC);
+	set_now(work, keep_call(work, event, asks ? OPEN : SYNC));
 	if (!asks)
 		return;
 	work->unjoined +=
@@ -468,7 +476,7 @@ static struct place *find_other(struct work *work, const struct event *event, ui
 	if (place && event->activity && !place->call.number) /* of a wait */
 		place = NULL;
 	if (place)
-		work->now.call = &place->call;
+		set_now(work, place);
 	else if (correlation)
 		work->unjoined += is_gone(work, event->process->id, correlation, CORRELATION_CALL);
 	return place;
@@ -479,7 +487,7 @@ static void see_activity(struct work *work, const struct event *event)
 	uint64_t correlation = event->activity->correlation;
 	struct place *place = find_other(work, event, correlation);
 
-	work->expected = true;
+	work->limit = work->most;
 	work->done = (struct work_done){ event->process, event->activity, idle_since(work, event) };
 	if (place) {
 		work->now.first = !has_met(&place->call);
@@ -506,7 +514,8 @@ static void feed(struct work *work, const struct event *event)
 
 void work_begin(struct work *work, const struct run_info *run)
 {
-	work->expected = run->gpu_times;
+	if (!run->gpu_times && work->limit > PLACES_UNEXPECTED)
+		work->limit = PLACES_UNEXPECTED;
 }
 
 void work_event(struct work *work, const struct event *event)
@@ -534,6 +543,11 @@ static void tell_early(const struct early *early, const struct work_call *call, 
 void work_join(struct work *work, const struct event *event, work_tell tell, void *data)
 {
 	work_event(work, event);
+	work_tell_joined(work, tell, data);
+}
+
+void work_tell_joined(const struct work *work, work_tell tell, void *data)
+{
 	if (work->early_gone.process)
 		tell_early(&work->early_gone, NULL, tell, data);
 	if (work->done.activity && !work->now.waits)
@@ -555,6 +569,18 @@ void work_tell_rest(const struct work *work, work_tell tell, void *data)
 
 		if (early->process)
 			tell_early(early, NULL, tell, data);
+	}
+}
+
+void work_each_open(const struct work *work,
+                    void (*tell)(void *data, const struct work_call *call, uint32_t place),
+                    void *data)
+{
+	for (size_t i = 0; i < work->n_open; i++) {
+		uint32_t at = work->open[i].n ? work->open[i].oldest : NONE;
+
+		for (; at != NONE; at = work->places[at].newer)
+			tell(data, &work->places[at].call, at);
 	}
 }
 
@@ -603,8 +629,8 @@ struct work *work_new(size_t bytes)
 
 	work->consumer.ops = &front_ops;
 	work->owners = 1;
-	work->expected = true;
 	work->most = (uint32_t)(bytes / (sizeof(*work->places) + sizeof(*work->chains)));
+	work->limit = work->most;
 	work->free = work->joined = NONE;
 	work->syncs = work->met = work->met_graphs = empty;
 	work->gpus = gpu_ids_new();

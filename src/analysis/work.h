@@ -61,6 +61,7 @@ struct work_now {
 	bool first; /* the first activity of its call; with `waits`, the first that waits for it */
 	bool early; /* a call: what ran for it had come before */
 	const struct work_call *left; /* another call, which left for want of room; NULL: none */
+	uint32_t place, left_place;   /* of the two in the window: small numbers, used again */
 };
 
 struct work;
@@ -73,7 +74,7 @@ void work_free(struct work *work);
 /* The consumer that feeds it, in front of those that share it. Its free() is work_free(). */
 struct consumer *work_consumer(struct work *work);
 
-/* Optional: without GPU times no call has to be kept. */
+/* Optional: where no GPU times were recorded only few calls are kept. */
 void work_begin(struct work *work, const struct run_info *run);
 void work_event(struct work *work, const struct event *event);
 
@@ -85,9 +86,15 @@ typedef void (*work_tell)(void *data, const struct work_done *done, const struct
 /* As work_event(), and tells what the event has joined, and what it ended the waiting of. Work
  * whose call comes later is told then: not in the order of its ends. */
 void work_join(struct work *work, const struct event *event, work_tell tell, void *data);
+void work_tell_joined(const struct work *work, work_tell tell, void *data);
 
 /* After the last event: those that still wait for their call. */
 void work_tell_rest(const struct work *work, work_tell tell, void *data);
+
+/* After the last event: the calls whose work has not come, and their places. */
+void work_each_open(const struct work *work,
+                    void (*tell)(void *data, const struct work_call *call, uint32_t place),
+                    void *data);
 
 /* NULL where it is not, or no longer, or not yet known. */
 const struct work_call *work_find(const struct work *work, const struct process *process,

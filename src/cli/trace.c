@@ -262,7 +262,7 @@ static int trace(struct trace_options *o, struct err *err)
 	o->sink.color = cli_color(o->color, out);
 	o->sink.width = cli_width(out);
 	o->sink.verbose = o->verbose;
-	calls.work = work_new(WORK_BYTES_LIVE);
+	o->sink.work = calls.work = work_new(WORK_BYTES_LIVE);
 	consumers[count++] = work_consumer(calls.work);
 	if (out != stdout && !o->format->whole_file)
 		consumers[count++] = cli_placer(&o->file);

@@ -29,7 +29,6 @@ struct csv {
 	struct memory *memory;
 	uint64_t memory_bytes; /* of the allocation that the current call made or freed */
 	struct thread_ids *thread_ids;
-	struct delays *delays;
 	struct fragments threads, processes, functions, kernels;
 	struct buf safe;
 };
@@ -285,7 +284,7 @@ static void add_activity(struct csv *csv, const struct event *event)
 	};
 	struct buf *out = &csv->sink.lines.pending;
 	const struct activity *a = event->activity;
-	struct delay delay = delay_of(csv->delays, event);
+	struct delay delay = delay_of(&csv->sink, event);
 
 	add_time(csv, out, a->begin_ns);
 	next(out);
@@ -386,7 +385,6 @@ static void csv_watch(struct sink *sink, const struct event *event)
 	struct csv *csv = csv_of(sink);
 
 	csv->memory_bytes = memory_event(csv->memory, event);
-	delays_event(csv->delays, event);
 	if (event->type == EVENT_THREAD)
 		name_thread(csv, event);
 }
@@ -427,7 +425,6 @@ static void csv_free(struct sink *sink)
 	fragments_free(&csv->kernels);
 	thread_ids_free(csv->thread_ids);
 	memory_free(csv->memory);
-	delays_free(csv->delays);
 	buf_free(&csv->safe);
 	free(csv);
 }
@@ -446,7 +443,7 @@ struct consumer *csv_new(const struct sink_options *options)
 
 	csv->sink.gpu = true;
 	csv->memory = memory_new();
-	csv->delays = delays_new(&csv->sink);
+	csv->sink.joins = true;
 	csv->thread_ids = thread_ids_new();
 	return sink_init(&csv->sink, &csv_ops, options);
 }

@@ -10,6 +10,7 @@
 #include "output/sink.h"
 
 struct sink;
+struct work_call;
 
 /*
  * Each appends whole lines (or packets, where lines.binary is set) to sink->lines.pending. One that
@@ -18,8 +19,10 @@ struct sink;
  */
 struct sink_ops {
 	void (*begin)(struct sink *sink, const struct run_info *run); /* may be NULL */
-	void (*watch)(struct sink *sink, const struct event *event);  /* all events, before any */
-								      /* is left out; may be NULL */
+	/* A call left the window before its work came, and its place is free; may be NULL. */
+	void (*left)(struct sink *sink, const struct work_call *call, uint32_t place);
+	void (*watch)(struct sink *sink, const struct event *event); /* all events, before any */
+								     /* is left out; may be NULL */
 	void (*event)(struct sink *sink, const struct event *event);
 	void (*end)(struct sink *sink, const struct run_info *run); /* may be NULL */
 	void (*free)(struct sink *sink);
@@ -40,12 +43,14 @@ struct sink {
 	uint64_t calls;   /* written */
 	uint64_t last_ns; /* the end of the last of them */
 
-	/* Calls and work: scout.c. */
+	/* Calls and work: scout.c, and where that is not asked work_now(work), for each event. */
+	struct work *work;
+	bool joins;                                     /* the format asks for it */
 	bool (*asks_for_work)(const struct call *call); /* NULL: the format need not know */
 	/* Which calls have work, and which work has its call; NULL: not known beforehand. */
 	struct correlations *joined;
 	struct consumer scout;
-	uint64_t unjoined; /* left for want of room; the format adds its own at its end */
+	uint64_t unjoined; /* left for want of room */
 };
 
 /* Whether the filters let it through. */

@@ -25,8 +25,7 @@ struct jsonl {
 	uint64_t next_id;
 	struct memory *memory; /* of all calls, shown or not, for total_allocated */
 	uint64_t memory_bytes; /* of the allocation that the current call made or freed */
-	struct delays *delays;
-	bool gpu; /* there are GPU times: calls tell their numbers */
+	bool gpu;              /* there are GPU times: calls tell their numbers */
 	struct fragments names, functions, processes, kernels;
 };
 
@@ -450,7 +449,7 @@ static void add_process(struct jsonl *jsonl, const struct event *event, const ch
 static void add_activity(struct jsonl *jsonl, const struct event *event)
 {
 	struct buf *out = &jsonl->sink.lines.pending;
-	struct delay delay = delay_of(jsonl->delays, event);
+	struct delay delay = delay_of(&jsonl->sink, event);
 
 	begin_line(jsonl, out, event->activity->begin_ns);
 	jsonl_begin_activity(out, event->activity, &delay);
@@ -464,7 +463,7 @@ static void add_range(struct jsonl *jsonl, const struct event *event)
 	struct buf *out = &jsonl->sink.lines.pending;
 
 	begin_line(jsonl, out, event->range->begin_ns);
-	jsonl_begin_range(out, event->range, delay_of(jsonl->delays, event).tid);
+	jsonl_begin_range(out, event->range, delay_of(&jsonl->sink, event).tid);
 	add_fragment(out, process_fragment(jsonl, event->process));
 	jsonl_add_range(out, event->range);
 	end_line(out);
@@ -494,7 +493,6 @@ static void jsonl_watch(struct sink *sink, const struct event *event)
 	struct jsonl *jsonl = jsonl_of(sink);
 
 	jsonl->memory_bytes = memory_event(jsonl->memory, event);
-	delays_event(jsonl->delays, event);
 	jsonl->gpu |= event->type == EVENT_ACTIVITY;
 }
 
@@ -565,7 +563,6 @@ static void jsonl_free(struct sink *sink)
 	fragments_free(&jsonl->processes);
 	fragments_free(&jsonl->kernels);
 	memory_free(jsonl->memory);
-	delays_free(jsonl->delays);
 	free(jsonl);
 }
 
@@ -583,7 +580,7 @@ struct consumer *jsonl_new(const struct sink_options *options)
 
 	jsonl->next_id = 1;
 	jsonl->memory = memory_new();
-	jsonl->delays = delays_new(&jsonl->sink);
+	jsonl->sink.joins = true;
 	jsonl->sink.gpu = true;
 	return sink_init(&jsonl->sink, &jsonl_ops, options);
 }

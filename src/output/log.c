@@ -25,7 +25,6 @@ struct log {
 	struct sink sink; /* first */
 	time_t second;    /* that `stamp` is of */
 	char stamp[32];   /* "2024-06-20 15:39:15" in local time */
-	struct delays *delays;
 };
 
 static void add_wall_time(struct log *log, struct buf *out, uint64_t time_ns)
@@ -175,7 +174,7 @@ static void add_activity(struct log *log, const struct event *event)
 		[ACTIVITY_GRAPH_RUN] = "gpu graph",
 	};
 	const struct activity *a = event->activity;
-	struct delay delay = delay_of(log->delays, event);
+	struct delay delay = delay_of(&log->sink, event);
 	struct buf *out = &log->sink.lines.pending;
 
 	begin_other(log, event, words[a->kind], delay.tid, a->begin_ns, a->end_ns);
@@ -213,7 +212,7 @@ static void add_range(struct log *log, const struct event *event)
 	const struct range *range = event->range;
 	struct buf *out = &log->sink.lines.pending;
 
-	begin_other(log, event, words[range->kind], delay_of(log->delays, event).tid,
+	begin_other(log, event, words[range->kind], delay_of(&log->sink, event).tid,
 	            range->begin_ns, range->end_ns);
 	if (range->kind == RANGE_PUSHPOP)
 		add_u64(out, "depth", range->depth);
@@ -243,11 +242,6 @@ static void add_call(struct log *log, const struct event *event)
 	add_args(out, call);
 	add_outcome(out, call);
 	buf_putc(out, '\n');
-}
-
-static void log_watch(struct sink *sink, const struct event *event)
-{
-	delays_event(((struct log *)sink)->delays, event);
 }
 
 static void log_event(struct sink *sink, const struct event *event)
@@ -280,12 +274,10 @@ static void log_end(struct sink *sink, const struct run_info *run)
 
 static void log_free(struct sink *sink)
 {
-	delays_free(((struct log *)sink)->delays);
 	free(sink);
 }
 
 static const struct sink_ops log_ops = {
-	.watch = log_watch,
 	.event = log_event,
 	.end = log_end,
 	.free = log_free,
@@ -296,6 +288,6 @@ struct consumer *log_new(const struct sink_options *options)
 	struct log *log = xcalloc(1, sizeof(*log));
 
 	log->sink.gpu = true;
-	log->delays = delays_new(&log->sink);
+	log->sink.joins = true;
 	return sink_init(&log->sink, &log_ops, options);
 }

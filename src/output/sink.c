@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/correlations.h"
+#include "analysis/work.h"
 #include "base/buf.h"
 #include "output/format.h"
 
@@ -202,15 +203,27 @@ static int sink_begin(struct consumer *self, const struct run_info *run, struct 
 	sink->begin_ns = run->begin_ns;
 	sink->realtime_offset_ns = run->realtime_offset_ns;
 	sink->gpu_times = run->gpu_times;
+	work_begin(sink->work, run);
 	if (sink->ops->begin)
 		sink->ops->begin(sink, run);
 	return lines_flush(&sink->lines, err);
+}
+
+static void join(struct sink *sink, const struct event *event)
+{
+	const struct work_now *now = work_now(sink->work);
+
+	work_event(sink->work, event);
+	if (now->left && sink->ops->left)
+		sink->ops->left(sink, now->left, now->left_place);
 }
 
 static int sink_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct sink *sink = sink_of(self);
 
+	if (sink->joins)
+		join(sink, event);
 	if (sink->ops->watch && !is_over(sink, event))
 		sink->ops->watch(sink, event);
 	if (!sink_wants(sink, event))
@@ -229,6 +242,8 @@ static int sink_end(struct consumer *self, const struct run_info *run, struct er
 {
 	struct sink *sink = sink_of(self);
 
+	if (sink->joins && !sink->joined)
+		sink->unjoined += work_unjoined(sink->work);
 	if (sink->ops->end)
 		sink->ops->end(sink, run);
 	sink->ended = !lines_end(&sink->lines, err);
@@ -241,6 +256,7 @@ static void sink_free(struct consumer *self)
 
 	lines_free(&sink->lines);
 	correlations_free(sink->joined);
+	work_free(sink->work);
 	sink->ops->free(sink);
 }
 
@@ -258,6 +274,7 @@ struct consumer *sink_init(struct sink *sink, const struct sink_ops *ops,
 	sink->consumer.ops = &sink_consumer_ops;
 	sink->ops = ops;
 	sink->options = *options;
+	sink->work = work_share(options->work);
 	lines_init(&sink->lines, options->out, "the trace");
 	if (options->path && ends_with(options->path, ".gz"))
 		lines_compress(&sink->lines);

@@ -42,7 +42,6 @@ struct table {
 	size_t process_columns, pid_columns, tid_columns, event_columns;
 	struct buf cell; /* scratch */
 	struct description details;
-	struct delays *delays;
 };
 
 /* Colours tell what matters at a glance: work for the GPU, data on the way, waiting. */
@@ -310,7 +309,7 @@ static void add_activity(struct table *table, const struct event *event)
 		[ACTIVITY_GRAPH_RUN] = "[graph]",
 	};
 	const struct activity *activity = event->activity;
-	struct delay delay = delay_of(table->delays, event);
+	struct delay delay = delay_of(&table->sink, event);
 	size_t used = begin_line(table, event, activity->begin_ns, delay.tid);
 
 	describe_activity(activity, &delay, &table->details);
@@ -325,7 +324,7 @@ static void add_range(struct table *table, const struct event *event)
 		[RANGE_OVERHEAD] = "[overhead]", [RANGE_NOT_MEASURED] = "[not measured]",
 	};
 	const struct range *range = event->range;
-	struct delay delay = delay_of(table->delays, event);
+	struct delay delay = delay_of(&table->sink, event);
 	size_t used = begin_line(table, event, range->begin_ns, delay.tid);
 
 	describe_range(range, &table->details);
@@ -358,11 +357,6 @@ static void table_event(struct sink *sink, const struct event *event)
 	text_wrap_lines(&sink->lines.pending, from, sink->options.width);
 }
 
-static void table_watch(struct sink *sink, const struct event *event)
-{
-	delays_event(table_of(sink)->delays, event);
-}
-
 static void table_end(struct sink *sink, const struct run_info *run)
 {
 	struct buf why = { 0 };
@@ -379,13 +373,11 @@ static void table_free(struct sink *sink)
 	struct table *table = table_of(sink);
 
 	description_free(&table->details);
-	delays_free(table->delays);
 	buf_free(&table->cell);
 	free(table);
 }
 
 static const struct sink_ops table_ops = {
-	.watch = table_watch,
 	.event = table_event,
 	.end = table_end,
 	.free = table_free,
@@ -399,7 +391,7 @@ struct consumer *table_new(const struct sink_options *options)
 	table->pid_columns = table->tid_columns = PID_COLUMNS;
 	table->event_columns = EVENT_COLUMNS;
 	buf_puts(&table->cell, ""); /* never NULL from here on */
-	table->delays = delays_new(&table->sink);
+	table->sink.joins = true;
 	table->sink.gpu = true;
 	table->sink.hide_nested = !options->verbose;
 	return sink_init(&table->sink, &table_ops, options);

@@ -9,6 +9,7 @@ static struct run run;
 static int set_up(void **state)
 {
 	open_run(&run);
+	run.info.gpu_times = true;
 	begin_run(
 		&run,
 		sink_format_by_name("perfetto")->create(&(struct sink_options){ .out = run.out }));

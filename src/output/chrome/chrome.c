@@ -6,13 +6,13 @@
  *
  * Only what is a pair carries a correlation on its call and a flow: HTA counts both and wants as
  * many of each. What is a pair is known beforehand where a file is exported (sink.joined); else a
- * call that asked for GPU work waits for the work, and work for its call.
+ * call that asked for GPU work is written when the work comes, or when it has left the window.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/correlations.h"
-#include "analysis/pairs.h"
+#include "analysis/work.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/xalloc.h"
@@ -23,31 +23,24 @@
 #include "output/format.h"
 #include "output/fragments.h"
 
+/* What a call that waits for its work shows beside what the window keeps of it. */
+struct details {
+	const struct kernel *kernel;
+	uint64_t bytes;
+	uint32_t grid[3], block[3];
+	bool has_bytes;
+};
+
+/* Marks of calls in the window: not written yet, and with a flow that begins there. */
+enum { WAITS = 1, TIED };
+
 struct chrome {
 	struct sink sink; /* first */
 	struct chrome_writer writer;
 	struct chrome_rows *rows;
-	struct pairs *pairs;        /* where sink.joined is not known */
+	struct details *waiting; /* of calls that wait, by their places in the window */
+	uint32_t n_waiting;
 	struct fragments functions; /* what all events of a function begin with */
-	bool is_over;               /* nothing is written any more */
-};
-
-/* A call or an activity that waits for the other half. */
-struct waiting {
-	struct half half; /* first */
-	uint32_t pid, tid;
-	union {
-		struct waiting_call {
-			uint64_t begin_ns, end_ns;
-			const struct function *function;
-			const struct kernel *kernel;
-			uint32_t grid[3], block[3];
-			uint64_t bytes;
-			enum api_op op;
-			bool has_bytes;
-		} call;
-		struct activity *activity; /* its own */
-	};
 };
 
 #define ADD(out, text) buf_add(out, text, sizeof(text) - 1)
@@ -162,34 +155,30 @@ static void begin_call(struct chrome *chrome, const struct function *function, u
 }
 
 /* What the tools do not ask for; no "stream", by which HTA knows what ran on a GPU. */
-static void add_work(struct buf *out, const struct waiting_call *call)
+static void add_details(struct buf *out, const struct details *details)
 {
-	if (call->kernel) {
+	if (details->kernel) {
 		ADD(out, ", \"kernel\": ");
-		buf_json_string(out, call->kernel->name);
-		add_triple(out, ", \"grid\": ", call->grid);
-		add_triple(out, ", \"block\": ", call->block);
+		buf_json_string(out, details->kernel->name);
+		add_triple(out, ", \"grid\": ", details->grid);
+		add_triple(out, ", \"block\": ", details->block);
 	}
-	if (call->has_bytes)
-		add_u64(out, ", \"bytes\": ", call->bytes);
+	if (details->has_bytes)
+		add_u64(out, ", \"bytes\": ", details->bytes);
 }
 
-static struct waiting_call work_of(const struct call *call)
+static struct details details_of(const struct call *call)
 {
-	struct waiting_call work = {
-		.begin_ns = call->begin_ns,
-		.end_ns = call->end_ns,
-		.function = call->function,
+	struct details details = {
 		.kernel = call->kernel,
 		.bytes = call->args.bytes,
-		.op = call->op,
 		.has_bytes = (call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC) &&
 		             !(call->flags & CALL_SIZE_UNKNOWN),
 	};
 
-	memcpy(work.grid, call->args.grid, sizeof(work.grid));
-	memcpy(work.block, call->args.block, sizeof(work.block));
-	return work;
+	memcpy(details.grid, call->args.grid, sizeof(details.grid));
+	memcpy(details.block, call->args.block, sizeof(details.block));
+	return details;
 }
 
 /* Closes the args; what stands first in them has no comma before it. */
@@ -207,29 +196,10 @@ uint64_t chrome_correlation(uint32_t process, uint64_t correlation)
 	return correlation + ((uint64_t)process << 40);
 }
 
-static uint64_t correlation_id(const struct half *half)
-{
-	return chrome_correlation(half->process, half->correlation);
-}
-
-static void write_waiting_call(struct chrome *chrome, const struct waiting *w, bool paired)
-{
-	struct buf *out = chrome->writer.out;
-	size_t args;
-
-	begin_call(chrome, w->call.function, w->pid, w->tid, w->call.begin_ns, w->call.end_ns);
-	args = out->len;
-	if (paired)
-		add_u64(out, ", \"correlation\": ", correlation_id(&w->half));
-	add_work(out, &w->call);
-	end_args(out, args);
-}
-
-/* A call that has nothing to wait for. */
-static void write_call(struct chrome *chrome, const struct event *event)
+static void write_call(struct chrome *chrome, const struct event *event, bool paired)
 {
 	const struct call *call = event->call;
-	struct waiting_call work = work_of(call);
+	struct details details = details_of(call);
 	struct buf *out = chrome->writer.out;
 	uint64_t end_ns = call->flags & CALL_UNFINISHED ? event->time_ns : call->end_ns;
 	const char *error = cuda_error_name(call->function->layer, call->result);
@@ -238,7 +208,10 @@ static void write_call(struct chrome *chrome, const struct event *event)
 	begin_call(chrome, call->function, event->process->pid, event->tid, call->begin_ns,
 	           end_ns > call->begin_ns || call_has_end(call) ? end_ns : 0);
 	args = out->len;
-	add_work(out, &work);
+	if (paired)
+		add_u64(out, ", \"correlation\": ",
+		        chrome_correlation(event->process->id, call->correlation));
+	add_details(out, &details);
 	if (call->flags & CALL_FAILED) {
 		ADD(out, ", \"error\": ");
 		buf_json_string(out, error ? error : "unknown error");
@@ -247,6 +220,23 @@ static void write_call(struct chrome *chrome, const struct event *event)
 		ADD(out, ", \"unfinished\": true");
 	if (call->flags & CALL_CAPTURED)
 		ADD(out, ", \"captured\": true");
+	end_args(out, args);
+}
+
+/* One that waited. */
+static void write_waiting_call(struct chrome *chrome, const struct work_call *call, uint32_t place,
+                               bool paired)
+{
+	struct buf *out = chrome->writer.out;
+	size_t args;
+
+	begin_call(chrome, call->function, call->process->pid, call->tid, call->begin_ns,
+	           call->end_ns);
+	args = out->len;
+	if (paired)
+		add_u64(out, ", \"correlation\": ",
+		        chrome_correlation(call->process->id, call->correlation));
+	add_details(out, &chrome->waiting[place]);
 	end_args(out, args);
 }
 
@@ -332,111 +322,109 @@ static void write_flow(struct chrome *chrome, const char *phase, uint64_t id, ui
 	ADD(out, ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}");
 }
 
-static void write_paired_call(struct chrome *chrome, const struct waiting *w)
+static void begin_flow(struct chrome *chrome, const struct process *process, uint32_t tid,
+                       uint64_t correlation, uint64_t begin_ns)
 {
-	write_waiting_call(chrome, w, true);
-	write_flow(chrome, "\"ph\": \"s\"", correlation_id(&w->half), w->pid, w->tid,
-	           w->call.begin_ns);
+	write_flow(chrome, "\"ph\": \"s\"", chrome_correlation(process->id, correlation),
+	           process->pid, tid, begin_ns);
 }
 
-static void write_paired_activity(struct chrome *chrome, uint32_t process,
-                                  const struct activity *activity, uint32_t tid)
+static void end_flow(struct chrome *chrome, uint32_t process, const struct activity *activity,
+                     uint32_t tid)
 {
-	write_activity(chrome, process, activity, tid);
 	write_flow(chrome, "\"ph\": \"f\", \"bp\": \"e\"",
 	           chrome_correlation(process, activity->correlation), activity->device, tid,
 	           activity->begin_ns);
 }
 
-/* ---- pairs ---------------------------------------------------------------------------------- */
+/* ---- pairs that are known beforehand --------------------------------------------------------- */
 
 static bool asks_for_work(const struct call *call)
 {
 	return call_asks_for_work(call) && call_has_end(call);
 }
 
-static void leave(void *data, const struct half *half)
+static bool is_pair(const struct chrome *chrome, const struct event *event, uint64_t correlation,
+                    enum correlation_mark other)
+{
+	return correlation &&
+	       correlations_marks(chrome->sink.joined, event->process->id, correlation) & other;
+}
+
+static void add_known_call(struct chrome *chrome, const struct event *event)
+{
+	const struct call *call = event->call;
+	bool paired =
+		asks_for_work(call) && is_pair(chrome, event, call->correlation, CORRELATION_WORK);
+
+	write_call(chrome, event, paired);
+	if (paired)
+		begin_flow(chrome, event->process, event->tid, call->correlation, call->begin_ns);
+}
+
+/* ---- pairs that the window joins ------------------------------------------------------------- */
+
+static void keep_details(struct chrome *chrome, uint32_t place, const struct call *call)
+{
+	while (place >= chrome->n_waiting) {
+		chrome->n_waiting = chrome->n_waiting ? 2 * chrome->n_waiting : 1024;
+		chrome->waiting =
+			xrealloc(chrome->waiting, chrome->n_waiting * sizeof(*chrome->waiting));
+	}
+	chrome->waiting[place] = details_of(call);
+}
+
+/* What ran for it before it returned was written then: but for its flow. */
+static void tie_early(void *data, const struct work_done *done, const struct work_call *call)
 {
 	struct chrome *chrome = data;
-	const struct waiting *waiting = (const struct waiting *)half;
+	struct event event = { .type = EVENT_ACTIVITY,
+		               .process = done->process,
+		               .activity = done->activity };
 
-	if (half->call && !chrome->is_over)
-		write_waiting_call(chrome, waiting, false);
-	else if (!half->call && !chrome->is_over)
-		write_activity(chrome, half->process, waiting->activity, waiting->tid);
-	if (!half->call)
-		free(waiting->activity);
+	if (sink_wants(&chrome->sink, &event))
+		end_flow(chrome, done->process->id, done->activity,
+		         chrome_rows_activity(chrome->rows, done->process, done->activity));
 }
 
-static void keep_call(struct chrome *chrome, const struct waiting *call)
+static void add_call(struct chrome *chrome, const struct event *event)
 {
-	struct waiting *place =
-		pairs_add(chrome->pairs, call->half.process, call->half.correlation, true);
+	const struct work_now *now = work_now(chrome->sink.work);
+	const struct call *call = event->call;
 
-	place->pid = call->pid;
-	place->tid = call->tid;
-	place->call = call->call;
-}
-
-static void add_asking_call(struct chrome *chrome, const struct event *event)
-{
-	uint32_t process = event->process->id;
-	uint64_t correlation = event->call->correlation;
-	struct waiting *other = pairs_find(chrome->pairs, process, correlation);
-	struct waiting call = {
-		.half = { .correlation = correlation, .process = process, .call = true },
-		.pid = event->process->pid,
-		.tid = event->tid,
-		.call = work_of(event->call),
-	};
-	unsigned marks;
-
-	if (chrome->sink.joined) {
-		marks = correlations_marks(chrome->sink.joined, process, correlation);
-		if (marks & CORRELATION_WORK)
-			write_paired_call(chrome, &call);
-		else
-			write_waiting_call(chrome, &call, false);
-	} else if (!other || other->half.call) {
-		keep_call(chrome, &call);
+	if (!now->call || !asks_for_work(call)) {
+		write_call(chrome, event, false);
+	} else if (now->early) {
+		write_call(chrome, event, true);
+		begin_flow(chrome, event->process, event->tid, call->correlation, call->begin_ns);
+		now->call->mark = TIED;
+		work_tell_joined(chrome->sink.work, tie_early, chrome);
 	} else {
-		write_paired_call(chrome, &call);
-		write_paired_activity(chrome, process, other->activity, other->tid);
-		free(other->activity);
-		pairs_remove(chrome->pairs, other);
+		keep_details(chrome, now->place, call);
+		now->call->mark = WAITS;
 	}
 }
 
-/* It came before its call has returned. */
-static void keep_activity(struct chrome *chrome, const struct event *event, uint32_t tid)
+static void write_in_vain(void *data, const struct work_call *call, uint32_t place)
 {
-	struct waiting *place =
-		pairs_add(chrome->pairs, event->process->id, event->activity->correlation, false);
-
-	place->tid = tid;
-	place->activity = xmalloc(sizeof(*place->activity));
-	*place->activity = *event->activity;
+	if (call->mark == WAITS)
+		write_waiting_call(data, call, place, false);
 }
 
-static void join_activity(struct chrome *chrome, const struct event *event, uint32_t tid)
+/* Whether a flow is to end at an activity; it begins with the first that its call has. */
+static bool tie(struct chrome *chrome)
 {
-	uint32_t process = event->process->id;
-	uint64_t correlation = event->activity->correlation;
-	struct waiting *other = NULL;
+	const struct work_now *now = work_now(chrome->sink.work);
+	struct work_call *call = now->call;
 
-	pairs_expect_late(chrome->pairs, PAIRS_BYTES);
-	if (correlation)
-		other = pairs_find(chrome->pairs, process, correlation);
-	if (other && other->half.call) {
-		if (!other->half.met)
-			write_paired_call(chrome, other);
-		pairs_meet(chrome->pairs, other);
-		write_paired_activity(chrome, process, event->activity, tid);
-	} else if (correlation && !other) {
-		keep_activity(chrome, event, tid);
-	} else {
-		write_activity(chrome, process, event->activity, tid);
+	if (!call || !call->mark)
+		return false;
+	if (call->mark == WAITS) {
+		write_waiting_call(chrome, call, now->place, true);
+		begin_flow(chrome, call->process, call->tid, call->correlation, call->begin_ns);
+		call->mark = TIED;
 	}
+	return true;
 }
 
 static void add_activity(struct chrome *chrome, const struct event *event)
@@ -444,15 +432,13 @@ static void add_activity(struct chrome *chrome, const struct event *event)
 	const struct activity *activity = event->activity;
 	uint32_t process = event->process->id;
 	uint32_t tid = chrome_rows_activity(chrome->rows, event->process, activity);
+	bool paired = chrome->sink.joined
+	                      ? is_pair(chrome, event, activity->correlation, CORRELATION_CALL)
+	                      : tie(chrome);
 
-	if (!chrome->sink.joined)
-		join_activity(chrome, event, tid);
-	else if (activity->correlation &&
-	         correlations_marks(chrome->sink.joined, process, activity->correlation) &
-	                 CORRELATION_CALL)
-		write_paired_activity(chrome, process, activity, tid);
-	else
-		write_activity(chrome, process, activity, tid);
+	write_activity(chrome, process, activity, tid);
+	if (paired)
+		end_flow(chrome, process, activity, tid);
 }
 
 /* ---- the format ----------------------------------------------------------------------------- */
@@ -466,9 +452,14 @@ static void chrome_begin(struct sink *sink, const struct run_info *run)
 {
 	struct chrome *chrome = chrome_of(sink);
 
-	if (run->gpu_times)
-		pairs_expect_late(chrome->pairs, PAIRS_BYTES);
+	sink->joins = !sink->joined;
 	chrome_run_begin(&chrome->writer, &sink->options, run);
+}
+
+/* It has waited in vain. */
+static void chrome_left(struct sink *sink, const struct work_call *call, uint32_t place)
+{
+	write_in_vain(chrome_of(sink), call, place);
 }
 
 static void chrome_event(struct sink *sink, const struct event *event)
@@ -478,10 +469,10 @@ static void chrome_event(struct sink *sink, const struct event *event)
 	switch (event->type) {
 	case EVENT_CALL:
 		chrome_rows_thread(chrome->rows, event->process, event->tid, NULL);
-		if (asks_for_work(event->call))
-			add_asking_call(chrome, event);
+		if (sink->joined)
+			add_known_call(chrome, event);
 		else
-			write_call(chrome, event);
+			add_call(chrome, event);
 		break;
 	case EVENT_ACTIVITY:
 		add_activity(chrome, event);
@@ -507,8 +498,8 @@ static void chrome_end(struct sink *sink, const struct run_info *run)
 {
 	struct chrome *chrome = chrome_of(sink);
 
-	pairs_end(chrome->pairs);
-	sink->unjoined += pairs_unjoined(chrome->pairs);
+	if (!sink->joined)
+		work_each_open(sink->work, write_in_vain, chrome);
 	chrome_run_end(&chrome->writer, chrome->rows, sink, run);
 }
 
@@ -516,16 +507,15 @@ static void chrome_free(struct sink *sink)
 {
 	struct chrome *chrome = chrome_of(sink);
 
-	chrome->is_over = true;
-	pairs_end(chrome->pairs);
 	fragments_free(&chrome->functions);
 	chrome_rows_free(chrome->rows);
-	pairs_free(chrome->pairs);
+	free(chrome->waiting);
 	free(chrome);
 }
 
 static const struct sink_ops chrome_ops = {
 	.begin = chrome_begin,
+	.left = chrome_left,
 	.event = chrome_event,
 	.end = chrome_end,
 	.free = chrome_free,
@@ -541,6 +531,5 @@ struct consumer *chrome_new(const struct sink_options *options)
 	chrome->writer.out = &chrome->sink.lines.pending;
 	chrome->rows = chrome_rows_new(&chrome->writer);
 	chrome->sink.asks_for_work = asks_for_work;
-	chrome->pairs = pairs_new(sizeof(struct waiting), leave, chrome);
 	return consumer;
 }

@@ -12,7 +12,7 @@
 
 #include "analysis/correlations.h"
 #include "analysis/memory.h"
-#include "analysis/pairs.h"
+#include "analysis/work.h"
 #include "base/xalloc.h"
 #include "output/args.h"
 #include "output/perfetto/perfetto.h"
@@ -273,6 +273,11 @@ static void perfetto_begin(struct sink *sink, const struct run_info *run)
 	perfetto_run_begin(p, run);
 }
 
+static void perfetto_left(struct sink *sink, const struct work_call *call, uint32_t place)
+{
+	perfetto_queue_gave_up(perfetto_of(sink)->queue, call);
+}
+
 static void perfetto_watch(struct sink *sink, const struct event *event)
 {
 	perfetto_count(perfetto_of(sink), event);
@@ -333,6 +338,7 @@ static void perfetto_free(struct sink *sink)
 
 static const struct sink_ops perfetto_ops = {
 	.begin = perfetto_begin,
+	.left = perfetto_left,
 	.watch = perfetto_watch,
 	.event = perfetto_event,
 	.end = perfetto_end,
@@ -346,6 +352,7 @@ struct consumer *perfetto_new(const struct sink_options *options)
 
 	p->sink.gpu = true;
 	p->sink.asks_for_work = call_asks_for_work;
+	p->sink.joins = true;
 	p->sink.lines.binary = true;
 	p->memory = memory_new();
 	p->names = perfetto_names_new(&p->sink.lines.pending);

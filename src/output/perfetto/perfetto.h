@@ -104,6 +104,9 @@ void perfetto_set_counter(struct perfetto *p, const struct process *process, uin
 struct perfetto_queue *perfetto_queue_new(struct perfetto *p);
 void perfetto_queue_free(struct perfetto_queue *queue);
 void perfetto_queue_event(struct perfetto_queue *queue, const struct event *event);
+/* No activity came for a call: whatever became of it, it is not in the queue any more. */
+struct work_call;
+void perfetto_queue_gave_up(struct perfetto_queue *queue, const struct work_call *call);
 void perfetto_queue_end(struct perfetto_queue *queue); /* writes what still waits */
 
 /*
@@ -231,7 +234,6 @@ struct perfetto_process {
 
 struct perfetto_process *perfetto_process(struct perfetto_tracks *tracks,
                                           const struct process *process);
-struct perfetto_process *perfetto_process_by_id(struct perfetto_tracks *tracks, uint32_t id);
 uint64_t perfetto_counter_track(struct perfetto_tracks *tracks, const struct process *process,
                                 enum api_memory kind);
 

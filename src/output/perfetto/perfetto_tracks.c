@@ -198,11 +198,6 @@ struct perfetto_process *perfetto_process(struct perfetto_tracks *tracks,
 	return &tracks->processes[process->id];
 }
 
-struct perfetto_process *perfetto_process_by_id(struct perfetto_tracks *tracks, uint32_t id)
-{
-	return &tracks->processes[id];
-}
-
 uint64_t perfetto_counter_track(struct perfetto_tracks *tracks, const struct process *process,
                                 enum api_memory kind)
 {
