@@ -104,8 +104,9 @@ static bool is_left_out(const struct table *table)
 	       table->rows >= table->options.top;
 }
 
-static void add_cell(struct table *table, const struct table_value *value)
+static void add_cell(struct table *table, const struct table_value *given)
 {
+	struct table_value value = *given;
 	struct table_column column;
 
 	if (table->at >= table->n_columns) {
@@ -116,13 +117,14 @@ static void add_cell(struct table *table, const struct table_value *value)
 	if (table->as_set)
 		column.type = table->as;
 	table->as_set = false;
+	table_scale(table, &column, &value);
 	if (table->order) {
-		table_order_cell(table, column.type, value);
+		table_order_cell(table, column.type, &value);
 	} else if (!is_left_out(table)) {
 		if (!table->at && table->ops->begin_row)
 			table->ops->begin_row(table);
 		if (table_shows(table, &column))
-			table->ops->cell(table, &column, value);
+			table->ops->cell(table, &column, &value);
 	}
 	table->at++;
 }

@@ -108,6 +108,10 @@ void table_make_keys(struct table *table);
 
 double table_number_of(const struct table_value *value);
 
+/* Counts of a part of the time: those that grow with it are multiplied, others are not known. */
+void table_scale(const struct table *table, const struct table_column *column,
+                 struct table_value *value);
+
 /* A number as csv and json have it. */
 void table_add_number(struct buf *out, const struct table_column *column,
                       const struct table_value *value);

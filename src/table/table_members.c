@@ -78,6 +78,7 @@ void table_members(struct table *table, const struct table_column *columns, size
 		if (!table_shows(table, &columns[i]))
 			continue;
 		table_read(table, &columns[i], row, &value);
+		table_scale(table, &columns[i], &value);
 		members_cell(table, &columns[i], &value);
 	}
 	close_group(table);

@@ -60,17 +60,6 @@ static struct table_value value_at(enum table_field field, const void *at)
 	}
 }
 
-/* Counts of a part of the time: those that grow with it are multiplied, others are not known. */
-static void scale(const struct table_column *column, double times, struct table_value *value)
-{
-	if (column->flags & TABLE_EXACT) {
-		value->kind = VALUE_UNKNOWN;
-	} else if (column->flags & TABLE_SCALED && value->kind == VALUE_U64) {
-		value->u64 = number_rounded((double)value->u64 * times);
-		value->scaled = true;
-	}
-}
-
 static struct table_value value_of(const struct table_column *column, const void *row)
 {
 	if (column->via)
@@ -103,6 +92,17 @@ void table_read(const struct table *table, const struct table_column *column, co
 		value->kind = VALUE_UNKNOWN;
 	if (column->type == TABLE_TIME && value->kind == VALUE_U64)
 		value->u64 = value->u64 > table->begin_ns ? value->u64 - table->begin_ns : 0;
-	if (table->options.scale > 1)
-		scale(column, table->options.scale, value);
+}
+
+void table_scale(const struct table *table, const struct table_column *column,
+                 struct table_value *value)
+{
+	if (table->options.scale <= 1)
+		return;
+	if (column->flags & TABLE_EXACT) {
+		value->kind = VALUE_UNKNOWN;
+	} else if (column->flags & TABLE_SCALED && value->kind == VALUE_U64) {
+		value->u64 = number_rounded((double)value->u64 * table->options.scale);
+		value->scaled = true;
+	}
 }

@@ -51,11 +51,13 @@ struct memory_line {
 	struct live_memory of;
 };
 
+#define MEMORY(member) TABLE_AT(struct memory_line, member)
+
 static const struct table_column memory_columns[] = {
-	{ TABLE_JSON(TABLE_AT(struct memory_line, kind), ""), TABLE_MEMBER },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.count), "allocations") },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.bytes), "bytes") },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.peak_bytes), "peak_bytes") },
+	{ TABLE_JSON(MEMORY(kind), ""), TABLE_MEMBER },
+	{ TABLE_JSON(MEMORY(of.count), "allocations") },
+	{ TABLE_JSON(MEMORY(of.bytes), "bytes") },
+	{ TABLE_JSON(MEMORY(of.peak_bytes), "peak_bytes") },
 };
 
 struct transfer_line {
@@ -63,47 +65,49 @@ struct transfer_line {
 	struct live_count copies, bytes;
 };
 
+#define TRANSFER(member) TABLE_AT(struct transfer_line, member)
+
 static const struct table_column transfer_columns[] = {
-	{ TABLE_JSON(TABLE_AT(struct transfer_line, direction), ""), TABLE_MEMBER },
-	{ TABLE_JSON(TABLE_AT(struct transfer_line, copies.total), "copies") },
-	{ TABLE_JSON(TABLE_AT(struct transfer_line, copies.rate), "copies_per_second"),
-	  .decimals = 2 },
-	{ TABLE_JSON(TABLE_AT(struct transfer_line, bytes.total), "bytes") },
-	{ TABLE_JSON(TABLE_AT(struct transfer_line, bytes.rate), "bytes_per_second"),
-	  .decimals = 2 },
+	{ TABLE_JSON(TRANSFER(direction), ""), TABLE_MEMBER },
+	{ TABLE_JSON(TRANSFER(copies.total), "copies") },
+	{ TABLE_JSON(TRANSFER(copies.rate), "copies_per_second"), .decimals = 2 },
+	{ TABLE_JSON(TRANSFER(bytes.total), "bytes") },
+	{ TABLE_JSON(TRANSFER(bytes.rate), "bytes_per_second"), .decimals = 2 },
 };
+
+#define FUNCTION(member) TABLE_AT(struct live_function, member)
 
 static const struct table_column function_columns[] = {
 	{ TABLE_JSON(TABLE_VIA(struct live_function, function, name), "name") },
-	{ TABLE_JSON(TABLE_AT(struct live_function, calls.total), "calls") },
-	{ TABLE_JSON(TABLE_AT(struct live_function, calls.rate), "calls_per_second"),
-	  .decimals = 2 },
-	{ TABLE_JSON(TABLE_AT(struct live_function, failed), "errors") },
-	{ TABLE_JSON(TABLE_AT(struct live_function, time_ns), "time_ns"), TABLE_ABSENT },
-	{ TABLE_JSON(TABLE_AT(struct live_function, p50_ns), "p50_ns"), TABLE_ABSENT },
-	{ TABLE_JSON(TABLE_AT(struct live_function, p99_ns), "p99_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(FUNCTION(calls.total), "calls") },
+	{ TABLE_JSON(FUNCTION(calls.rate), "calls_per_second"), .decimals = 2 },
+	{ TABLE_JSON(FUNCTION(failed), "errors") },
+	{ TABLE_JSON(FUNCTION(time_ns), "time_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(FUNCTION(p50_ns), "p50_ns"), TABLE_ABSENT },
+	{ TABLE_JSON(FUNCTION(p99_ns), "p99_ns"), TABLE_ABSENT },
 };
+
+#define KERNEL(member) TABLE_AT(struct live_kernel, member)
 
 static const struct table_column kernel_columns[] = {
 	{ TABLE_JSON(TABLE_VIA(struct live_kernel, kernel, name), "name") },
 	{ TABLE_JSON(TABLE_VIA(struct live_kernel, kernel, resolved), "resolved") },
-	{ TABLE_JSON(TABLE_AT(struct live_kernel, launches.total), "launches") },
-	{ TABLE_JSON(TABLE_AT(struct live_kernel, launches.rate), "launches_per_second"),
-	  .decimals = 2 },
-	{ TABLE_JSON(TABLE_AT(struct live_kernel, gpu_runs), "gpu_runs") },
-	{ TABLE_JSON(TABLE_AT(struct live_kernel, gpu_ns), "gpu_time_ns") },
+	{ TABLE_JSON(KERNEL(launches.total), "launches") },
+	{ TABLE_JSON(KERNEL(launches.rate), "launches_per_second"), .decimals = 2 },
+	{ TABLE_JSON(KERNEL(gpu_runs), "gpu_runs") },
+	{ TABLE_JSON(KERNEL(gpu_ns), "gpu_time_ns") },
 };
+
+#define STREAM(member) TABLE_AT(struct live_stream, member)
 
 static const struct table_column stream_columns[] = {
 	{ .key = "stream" },
-	{ TABLE_JSON(TABLE_AT(struct live_stream, key.tid), "tid"), TABLE_ZERO | TABLE_ABSENT },
-	{ TABLE_JSON(TABLE_AT(struct live_stream, launches.total), "launches") },
-	{ TABLE_JSON(TABLE_AT(struct live_stream, launches.rate), "launches_per_second"),
-	  .decimals = 2 },
-	{ TABLE_JSON(TABLE_AT(struct live_stream, copies.total), "copies") },
-	{ TABLE_JSON(TABLE_AT(struct live_stream, copy_bytes.total), "copy_bytes") },
-	{ TABLE_JSON(TABLE_AT(struct live_stream, copy_bytes.rate), "copy_bytes_per_second"),
-	  .decimals = 2 },
+	{ TABLE_JSON(STREAM(key.tid), "tid"), TABLE_ZERO | TABLE_ABSENT },
+	{ TABLE_JSON(STREAM(launches.total), "launches") },
+	{ TABLE_JSON(STREAM(launches.rate), "launches_per_second"), .decimals = 2 },
+	{ TABLE_JSON(STREAM(copies.total), "copies") },
+	{ TABLE_JSON(STREAM(copy_bytes.total), "copy_bytes") },
+	{ TABLE_JSON(STREAM(copy_bytes.rate), "copy_bytes_per_second"), .decimals = 2 },
 };
 
 static void add_memory(struct table *table, const struct live_process *process)

@@ -12,84 +12,32 @@
 
 #define NARROW_FUNCTION 22 /* columns of a function's name on a terminal without room */
 
-/* A function as it is shown. */
-struct line {
-	struct buf shown, marked; /* the name as it fits; calls, "20000+" */
-	const char *name, *layer, *class;
-	uint64_t calls, nested, failed, unfinished;
-	bool partial;
-	uint64_t total_ns, average_ns, min_ns, p50_ns, p95_ns, p99_ns, max_ns;
-	uint64_t total_rank, average_rank;
-};
+#define AT(member) TABLE_AT(struct function_tally, member)
 
 /* Of durations: not known of functions none of whose calls has an end. */
 static const struct table_column columns[] = {
-	{ "FUNCTION", TABLE_TEXT, TABLE_AT(struct line, shown) },
-	{ TABLE_JSON(TABLE_AT(struct line, name), "name") },
-	{ TABLE_JSON(TABLE_AT(struct line, layer), "layer") },
-	{ TABLE_JSON(TABLE_AT(struct line, class), "class") },
-	{ "CALLS", TABLE_FIGURE, TABLE_AT(struct line, marked) },
-	{ TABLE_JSON(TABLE_AT(struct line, calls), "calls"), TABLE_SCALED },
-	{ "NESTED", TABLE_NUMBER, TABLE_AT(struct line, nested), "nested", TABLE_SCALED,
-	  .needs = SUMMARY_NESTED },
-	{ TABLE_JSON(TABLE_AT(struct line, failed), "failed"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct line, unfinished), "unfinished"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct line, partial), "partial") },
-	{ "TOTAL", TABLE_DURATION, TABLE_AT(struct line, total_ns), "total_ns",
-	  TABLE_SCALED | TABLE_ABSENT, .needs = SUMMARY_RETURNS },
-	{ "#", TABLE_NUMBER, TABLE_AT(struct line, total_rank), .needs = SUMMARY_RANKS },
-	{ "AVERAGE", TABLE_DURATION, TABLE_AT(struct line, average_ns), "average_ns", TABLE_ABSENT,
+	{ "FUNCTION", TABLE_TEXT },
+	{ TABLE_JSON(TABLE_VIA(struct function_tally, function, name), "name") },
+	{ .key = "layer" },
+	{ .key = "class" },
+	{ "CALLS", TABLE_FIGURE },
+	{ TABLE_JSON(AT(calls), "calls"), TABLE_SCALED },
+	{ "NESTED", TABLE_NUMBER, AT(nested), "nested", TABLE_SCALED, .needs = SUMMARY_NESTED },
+	{ TABLE_JSON(AT(failed), "failed"), TABLE_SCALED },
+	{ TABLE_JSON(AT(unfinished), "unfinished"), TABLE_SCALED },
+	{ .key = "partial" },
+	{ "TOTAL", TABLE_DURATION, .key = "total_ns", .flags = TABLE_SCALED | TABLE_ABSENT,
 	  .needs = SUMMARY_RETURNS },
-	{ "#", TABLE_NUMBER, TABLE_AT(struct line, average_rank), .needs = SUMMARY_RANKS },
-	{ TABLE_JSON(TABLE_AT(struct line, min_ns), "min_ns"), TABLE_ABSENT },
-	{ "P50", TABLE_DURATION, TABLE_AT(struct line, p50_ns), "p50_ns", TABLE_ABSENT,
-	  .needs = SUMMARY_RETURNS | SUMMARY_WIDE },
-	{ "P95", TABLE_DURATION, TABLE_AT(struct line, p95_ns), "p95_ns", TABLE_ABSENT,
-	  .needs = SUMMARY_RETURNS | SUMMARY_P95 },
-	{ "P99", TABLE_DURATION, TABLE_AT(struct line, p99_ns), "p99_ns", TABLE_ABSENT,
-	  .needs = SUMMARY_RETURNS | SUMMARY_WIDE },
-	{ "MAX", TABLE_DURATION, TABLE_AT(struct line, max_ns), "max_ns", TABLE_ABSENT,
+	{ "#", TABLE_NUMBER, .needs = SUMMARY_RANKS },
+	{ "AVERAGE", TABLE_DURATION, .key = "average_ns", .flags = TABLE_ABSENT,
 	  .needs = SUMMARY_RETURNS },
+	{ "#", TABLE_NUMBER, .needs = SUMMARY_RANKS },
+	{ .key = "min_ns", .flags = TABLE_ABSENT },
+	{ "P50", TABLE_DURATION, .key = "p50_ns", .flags = TABLE_ABSENT, .needs = SUMMARY_WIDE },
+	{ "P95", TABLE_DURATION, .key = "p95_ns", .flags = TABLE_ABSENT, .needs = SUMMARY_P95 },
+	{ "P99", TABLE_DURATION, .key = "p99_ns", .flags = TABLE_ABSENT, .needs = SUMMARY_WIDE },
+	{ "MAX", TABLE_DURATION, .key = "max_ns", .flags = TABLE_ABSENT, .needs = SUMMARY_RETURNS },
 };
-
-/* From 1 on; of a function that is not in this order nothing is known. */
-static uint64_t rank(const struct function_tally *function, const struct function_tally **order,
-                     size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (order[i] == function)
-			return i + 1;
-	}
-	return TABLE_NOT_KNOWN;
-}
-
-static void add_durations(struct line *line, const struct sketch *durations)
-{
-	line->total_ns = durations->sum;
-	line->average_ns = number_rounded(sketch_average(durations));
-	line->min_ns = durations->min;
-	line->p50_ns = sketch_percentile(durations, 0.50);
-	line->p95_ns = sketch_percentile(durations, 0.95);
-	line->p99_ns = sketch_percentile(durations, 0.99);
-	line->max_ns = durations->max;
-}
-
-static void no_durations(struct line *line)
-{
-	line->total_ns = line->average_ns = line->min_ns = TABLE_NOT_KNOWN;
-	line->p50_ns = line->p95_ns = line->p99_ns = line->max_ns = TABLE_NOT_KNOWN;
-}
-
-/* "20000+": there were more after the function was unhooked. */
-static void add_texts(const struct summary_page *p, struct line *line)
-{
-	bool wide = !p->options->width || p->options->width >= SUMMARY_ROOM;
-
-	text_add_cut(&line->shown, line->name, wide ? (size_t)-1 : NARROW_FUNCTION);
-	summary_count(p, &line->marked, line->calls);
-	if (line->partial)
-		buf_putc(&line->marked, '+');
-}
 
 /* What functions are ordered by, beside the order of the table. */
 struct orders {
@@ -97,31 +45,62 @@ struct orders {
 	size_t n;
 };
 
+/* From 1 on; of a function that is not in this order nothing is known. */
+static void rank_cell(struct table *table, const struct function_tally *function,
+                      const struct function_tally **order, size_t n)
+{
+	size_t at = 0;
+
+	while (at < n && order[at] != function)
+		at++;
+	table_known(table, at < n, at + 1);
+}
+
+static void duration_cells(const struct summary_page *p, const struct function_tally *row,
+                           const struct orders *orders)
+{
+	const struct sketch *durations = &row->durations;
+	struct table *table = p->table;
+	bool any = durations->count > 0;
+
+	table_known(table, any, durations->sum);
+	rank_cell(table, row, orders->total, orders->n);
+	table_known(table, any, number_rounded(sketch_average(durations)));
+	rank_cell(table, row, orders->average, orders->n);
+	table_known(table, any, durations->min);
+	table_known(table, any, sketch_percentile(durations, 0.50));
+	table_known(table, any, sketch_percentile(durations, 0.95));
+	table_known(table, any, sketch_percentile(durations, 0.99));
+	table_known(table, any, durations->max);
+}
+
+static bool is_wide(const struct summary_page *p)
+{
+	return !p->options->width || p->options->width >= SUMMARY_ROOM;
+}
+
+/* "20000+": there were more after the function was unhooked. */
 static void write_function(const struct summary_page *p, const struct function_tally *row,
                            const struct orders *orders)
 {
 	const struct function *function = row->function;
-	struct line line = {
-		.name = function->name,
-		.layer = function->layer == LAYER_DRIVER ? "driver" : "runtime",
-		.class = api_class_name(function->cls),
-		.calls = row->calls,
-		.nested = row->nested,
-		.failed = row->failed,
-		.unfinished = row->unfinished,
-		.partial = missed_partly(p->run, function),
-		.total_rank = rank(row, orders->total, orders->n),
-		.average_rank = rank(row, orders->average, orders->n),
-	};
+	bool partly = missed_partly(p->run, function);
+	struct buf name = { 0 }, calls = { 0 };
 
-	if (row->durations.count)
-		add_durations(&line, &row->durations);
-	else
-		no_durations(&line);
-	add_texts(p, &line);
-	table_row(p->table, &line);
-	buf_free(&line.shown);
-	buf_free(&line.marked);
+	text_add_cut(&name, function->name, is_wide(p) ? (size_t)-1 : NARROW_FUNCTION);
+	summary_count(p, &calls, row->calls);
+	buf_puts(&calls, partly ? "+" : "");
+	table_text(p->table, name.data);
+	table_fields(p->table, row);
+	table_text(p->table, function->layer == LAYER_DRIVER ? "driver" : "runtime");
+	table_text(p->table, api_class_name(function->cls));
+	table_text(p->table, calls.data);
+	table_fields(p->table, row);
+	table_bool(p->table, partly);
+	duration_cells(p, row, orders);
+	table_end_row(p->table);
+	buf_free(&name);
+	buf_free(&calls);
 }
 
 /* "TOP 20 OF 133 FUNCTIONS BY CALL COUNT" */
@@ -143,7 +122,7 @@ static void write_functions(const struct summary_page *p, enum function_order by
 
 static void note_durations(const struct summary_page *p, bool ranks)
 {
-	bool wide = !p->options->width || p->options->width >= SUMMARY_ROOM;
+	bool wide = is_wide(p);
 
 	if (!p->run->returns) {
 		if (p->tally->calls)

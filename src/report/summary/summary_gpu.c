@@ -21,21 +21,20 @@ struct device_line {
 	double busy_percent, hidden_percent;
 };
 
+#define DEVICE(member) TABLE_AT(struct device_line, member)
+
 static const struct table_column device_columns[] = {
-	{ "GPU", TABLE_NUMBER, TABLE_AT(struct device_line, of.device), "device" },
-	{ "BUSY", TABLE_DURATION, TABLE_AT(struct device_line, of.busy_ns), "busy_ns" },
-	{ "%", TABLE_PERCENT, TABLE_AT(struct device_line, busy_percent), "busy_percent",
-	  .decimals = 3 },
-	{ "KERNELS", TABLE_NUMBER, TABLE_AT(struct device_line, of.kernels), "kernels" },
-	{ "COPIES", TABLE_NUMBER, TABLE_AT(struct device_line, of.copies), "copies" },
-	{ "SETS", TABLE_NUMBER, TABLE_AT(struct device_line, of.sets), "sets" },
-	{ "GRAPHS", TABLE_NUMBER, TABLE_AT(struct device_line, of.graphs), "graphs" },
-	{ "NCCL", TABLE_DURATION, TABLE_AT(struct device_line, of.communication_ns),
-	  "communication_ns", .needs = SUMMARY_NCCL },
-	{ TABLE_JSON(TABLE_AT(struct device_line, of.beside_ns),
-	             "communication_beside_compute_ns") },
-	{ "% HIDDEN", TABLE_PERCENT, TABLE_AT(struct device_line, hidden_percent),
+	{ "GPU", TABLE_NUMBER, DEVICE(of.device), "device" },
+	{ "BUSY", TABLE_DURATION, DEVICE(of.busy_ns), "busy_ns" },
+	{ "%", TABLE_PERCENT, DEVICE(busy_percent), "busy_percent", .decimals = 3 },
+	{ "KERNELS", TABLE_NUMBER, DEVICE(of.kernels), "kernels" },
+	{ "COPIES", TABLE_NUMBER, DEVICE(of.copies), "copies" },
+	{ "SETS", TABLE_NUMBER, DEVICE(of.sets), "sets" },
+	{ "GRAPHS", TABLE_NUMBER, DEVICE(of.graphs), "graphs" },
+	{ "NCCL", TABLE_DURATION, DEVICE(of.communication_ns), "communication_ns",
 	  .needs = SUMMARY_NCCL },
+	{ TABLE_JSON(DEVICE(of.beside_ns), "communication_beside_compute_ns") },
+	{ "% HIDDEN", TABLE_PERCENT, DEVICE(hidden_percent), .needs = SUMMARY_NCCL },
 };
 
 bool summary_has_nccl(const struct tally *tally)
@@ -55,13 +54,15 @@ struct queue {
 	uint64_t count, not_queued, unmatched, p50_ns, p99_ns, max_ns;
 };
 
+#define QUEUE(member) TABLE_AT(struct queue, member)
+
 static const struct table_column queue_members[] = {
-	{ TABLE_JSON(TABLE_AT(struct queue, count), "queue.count") },
-	{ TABLE_JSON(TABLE_AT(struct queue, not_queued), "queue.not_queued") },
-	{ TABLE_JSON(TABLE_AT(struct queue, unmatched), "queue.unmatched") },
-	{ TABLE_JSON(TABLE_AT(struct queue, p50_ns), "queue.p50_ns") },
-	{ TABLE_JSON(TABLE_AT(struct queue, p99_ns), "queue.p99_ns") },
-	{ TABLE_JSON(TABLE_AT(struct queue, max_ns), "queue.max_ns") },
+	{ TABLE_JSON(QUEUE(count), "queue.count") },
+	{ TABLE_JSON(QUEUE(not_queued), "queue.not_queued") },
+	{ TABLE_JSON(QUEUE(unmatched), "queue.unmatched") },
+	{ TABLE_JSON(QUEUE(p50_ns), "queue.p50_ns") },
+	{ TABLE_JSON(QUEUE(p99_ns), "queue.p99_ns") },
+	{ TABLE_JSON(QUEUE(max_ns), "queue.max_ns") },
 };
 
 static void note_queue(struct table *table, const struct queue *queue)
@@ -135,14 +136,16 @@ struct kernel_line {
 	double percent;
 };
 
+#define KERNEL(member) TABLE_AT(struct kernel_line, member)
+
 static const struct table_column kernel_columns[] = {
-	{ TABLE_JSON(TABLE_AT(struct kernel_line, name), "name") },
-	{ TABLE_JSON(TABLE_AT(struct kernel_line, runs), "runs") },
-	{ "TIME", TABLE_DURATION, TABLE_AT(struct kernel_line, ns), "total_ns" },
-	{ "%", TABLE_PERCENT, TABLE_AT(struct kernel_line, percent) },
-	{ "RUNS", TABLE_NUMBER, TABLE_AT(struct kernel_line, runs) },
-	{ "AVERAGE", TABLE_DURATION, TABLE_AT(struct kernel_line, average_ns) },
-	{ "KERNEL", TABLE_TEXT, TABLE_AT(struct kernel_line, name) },
+	{ TABLE_JSON(KERNEL(name), "name") },
+	{ TABLE_JSON(KERNEL(runs), "runs") },
+	{ "TIME", TABLE_DURATION, KERNEL(ns), "total_ns" },
+	{ "%", TABLE_PERCENT, KERNEL(percent) },
+	{ "RUNS", TABLE_NUMBER, KERNEL(runs) },
+	{ "AVERAGE", TABLE_DURATION, KERNEL(average_ns) },
+	{ "KERNEL", TABLE_TEXT, KERNEL(name) },
 };
 
 static void add_kernels(const struct summary_page *p)
@@ -176,12 +179,14 @@ struct copies_line {
 	double rate;
 };
 
+#define COPIES(member) TABLE_AT(struct copies_line, member)
+
 static const struct table_column copies_columns[] = {
-	{ "DIRECTION", TABLE_TEXT, TABLE_AT(struct copies_line, direction), "", TABLE_MEMBER },
-	{ "COUNT", TABLE_NUMBER, TABLE_AT(struct copies_line, of.count), "count" },
-	{ "BYTES", TABLE_BYTES, TABLE_AT(struct copies_line, of.bytes), "bytes" },
-	{ "TIME", TABLE_DURATION, TABLE_AT(struct copies_line, of.ns), "total_ns" },
-	{ "GB/S", TABLE_REAL, TABLE_AT(struct copies_line, rate), .decimals = 1 },
+	{ "DIRECTION", TABLE_TEXT, COPIES(direction), "", TABLE_MEMBER },
+	{ "COUNT", TABLE_NUMBER, COPIES(of.count), "count" },
+	{ "BYTES", TABLE_BYTES, COPIES(of.bytes), "bytes" },
+	{ "TIME", TABLE_DURATION, COPIES(of.ns), "total_ns" },
+	{ "GB/S", TABLE_REAL, COPIES(rate), .decimals = 1 },
 };
 
 static void add_copies_row(struct table *table, const char *direction,

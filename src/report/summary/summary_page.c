@@ -38,20 +38,19 @@ static const struct table_column run_members[] = {
 	  .decimals = 2 },
 };
 
+#define OF_ALL(member) TABLE_AT(struct tally, member)
+
 static const struct table_column call_members[] = {
-	{ TABLE_JSON(TABLE_AT(struct tally, calls), "calls.total"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, failed), "calls.failed"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, unfinished), "calls.unfinished"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, entry_only), "calls.entry_only"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, nested), "calls.nested"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, launches), "launches.kernels"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, graph_launches), "launches.graphs"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, host_launches), "launches.host_functions"),
-	  TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, captured_launches), "launches.captured_kernels"),
-	  TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, captured_other), "launches.captured_other"),
-	  TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(calls), "calls.total"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(failed), "calls.failed"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(unfinished), "calls.unfinished"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(entry_only), "calls.entry_only"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(nested), "calls.nested"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(launches), "launches.kernels"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(graph_launches), "launches.graphs"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(host_launches), "launches.host_functions"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(captured_launches), "launches.captured_kernels"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(captured_other), "launches.captured_other"), TABLE_SCALED },
 };
 
 static void add_run(const struct summary_page *p)
@@ -76,39 +75,27 @@ struct memory_line {
 	struct memory_totals of;
 };
 
+#define OF(member) TABLE_AT(struct memory_line, of.member)
+
 /* Peaks and what is live are known only where every allocation and free was seen. */
 static const struct table_column memory_columns[] = {
 	{ "KIND", TABLE_TEXT, TABLE_AT(struct memory_line, kind), "", TABLE_MEMBER },
-	{ "COUNT", TABLE_NUMBER, TABLE_AT(struct memory_line, of.allocated.count),
-	  "allocated.count", TABLE_SCALED },
-	{ "ALLOCATED", TABLE_BYTES, TABLE_AT(struct memory_line, of.allocated.bytes),
-	  "allocated.bytes", TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.freed.count), "freed.count"), TABLE_SCALED },
-	{ "FREED", TABLE_BYTES, TABLE_AT(struct memory_line, of.freed.bytes), "freed.bytes",
-	  TABLE_SCALED },
-	{ "PEAK", TABLE_BYTES, TABLE_AT(struct memory_line, of.peak_bytes), "peak_bytes",
-	  TABLE_EXACT },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.live.count), "live_count"), TABLE_EXACT },
-	{ "LIVE AT END", TABLE_BYTES, TABLE_AT(struct memory_line, of.live.bytes), "live_bytes",
-	  TABLE_EXACT },
-	{ "RELEASED BY EXIT", TABLE_BYTES, TABLE_AT(struct memory_line, of.exit.bytes), NULL,
-	  TABLE_EXACT },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.exit.count), "released_by_exit.count"),
-	  TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.exit.bytes), "released_by_exit.bytes"),
-	  TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.context.count), "released_with_context.count"),
-	  TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.context.bytes), "released_with_context.bytes"),
-	  TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.replaced.count), "replaced.count"),
-	  TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.replaced.bytes), "replaced.bytes"),
-	  TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.untracked.count), "untracked.count"),
-	  TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct memory_line, of.untracked.bytes), "untracked.bytes"),
-	  TABLE_SCALED },
+	{ "COUNT", TABLE_NUMBER, OF(allocated.count), "allocated.count", TABLE_SCALED },
+	{ "ALLOCATED", TABLE_BYTES, OF(allocated.bytes), "allocated.bytes", TABLE_SCALED },
+	{ TABLE_JSON(OF(freed.count), "freed.count"), TABLE_SCALED },
+	{ "FREED", TABLE_BYTES, OF(freed.bytes), "freed.bytes", TABLE_SCALED },
+	{ "PEAK", TABLE_BYTES, OF(peak_bytes), "peak_bytes", TABLE_EXACT },
+	{ TABLE_JSON(OF(live.count), "live_count"), TABLE_EXACT },
+	{ "LIVE AT END", TABLE_BYTES, OF(live.bytes), "live_bytes", TABLE_EXACT },
+	{ "RELEASED BY EXIT", TABLE_BYTES, OF(exit.bytes), NULL, TABLE_EXACT },
+	{ TABLE_JSON(OF(exit.count), "released_by_exit.count"), TABLE_SCALED },
+	{ TABLE_JSON(OF(exit.bytes), "released_by_exit.bytes"), TABLE_SCALED },
+	{ TABLE_JSON(OF(context.count), "released_with_context.count"), TABLE_SCALED },
+	{ TABLE_JSON(OF(context.bytes), "released_with_context.bytes"), TABLE_SCALED },
+	{ TABLE_JSON(OF(replaced.count), "replaced.count"), TABLE_SCALED },
+	{ TABLE_JSON(OF(replaced.bytes), "replaced.bytes"), TABLE_SCALED },
+	{ TABLE_JSON(OF(untracked.count), "untracked.count"), TABLE_SCALED },
+	{ TABLE_JSON(OF(untracked.bytes), "untracked.bytes"), TABLE_SCALED },
 };
 
 static void note_memory(const struct summary_page *p, const struct memory_count *n,
@@ -184,17 +171,19 @@ struct transfer_line {
 	uint64_t count, bytes, average, unsized;
 };
 
+#define LINE(member) TABLE_AT(struct transfer_line, member)
+
 static const struct table_column transfer_columns[] = {
-	{ "DIRECTION", TABLE_TEXT, TABLE_AT(struct transfer_line, direction), "", TABLE_MEMBER },
-	{ "COUNT", TABLE_NUMBER, TABLE_AT(struct transfer_line, count), "count", TABLE_SCALED },
-	{ "BYTES", TABLE_BYTES, TABLE_AT(struct transfer_line, bytes), "bytes", TABLE_SCALED },
-	{ "AVERAGE", TABLE_BYTES, TABLE_AT(struct transfer_line, average) },
-	{ TABLE_JSON(TABLE_AT(struct transfer_line, unsized), "unknown_size"), TABLE_SCALED },
+	{ "DIRECTION", TABLE_TEXT, LINE(direction), "", TABLE_MEMBER },
+	{ "COUNT", TABLE_NUMBER, LINE(count), "count", TABLE_SCALED },
+	{ "BYTES", TABLE_BYTES, LINE(bytes), "bytes", TABLE_SCALED },
+	{ "AVERAGE", TABLE_BYTES, LINE(average) },
+	{ TABLE_JSON(LINE(unsized), "unknown_size"), TABLE_SCALED },
 };
 
 static const struct table_column sync_members[] = {
-	{ TABLE_JSON(TABLE_AT(struct tally, syncs), "syncs.count"), TABLE_SCALED },
-	{ TABLE_JSON(TABLE_AT(struct tally, sync_ns), "syncs.blocked_ns"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(syncs), "syncs.count"), TABLE_SCALED },
+	{ TABLE_JSON(OF_ALL(sync_ns), "syncs.blocked_ns"), TABLE_SCALED },
 };
 
 /* Bytes of calls none of which says them are not known, which is not 0. */
@@ -307,14 +296,15 @@ static void add_errors(const struct summary_page *p)
 	free(rows);
 }
 
+#define KERNEL(member) TABLE_AT(struct kernel_tally, member)
+
 static const struct table_column kernel_columns[] = {
-	{ TABLE_JSON(TABLE_AT(struct kernel_tally, name), "name") },
-	{ TABLE_JSON(TABLE_AT(struct kernel_tally, resolved), "resolved") },
-	{ "LAUNCHES", TABLE_NUMBER, TABLE_AT(struct kernel_tally, launches), "launches",
-	  TABLE_SCALED },
-	{ "CAPTURED", TABLE_NUMBER, TABLE_AT(struct kernel_tally, captured), "captured",
-	  TABLE_SCALED, .needs = SUMMARY_CAPTURED },
-	{ "KERNEL", TABLE_TEXT, TABLE_AT(struct kernel_tally, name) },
+	{ TABLE_JSON(KERNEL(name), "name") },
+	{ TABLE_JSON(KERNEL(resolved), "resolved") },
+	{ "LAUNCHES", TABLE_NUMBER, KERNEL(launches), "launches", TABLE_SCALED },
+	{ "CAPTURED", TABLE_NUMBER, KERNEL(captured), "captured", TABLE_SCALED,
+	  .needs = SUMMARY_CAPTURED },
+	{ "KERNEL", TABLE_TEXT, KERNEL(name) },
 };
 
 static void add_kernels(const struct summary_page *p)
@@ -372,7 +362,8 @@ static unsigned what_there_is(const struct summary_page *p)
 
 	if (p->json)
 		return ~0u;
-	return (wide ? SUMMARY_WIDE : 0) | (wide || !ranks ? SUMMARY_P95 : 0) |
+	return (p->run->returns && wide ? SUMMARY_WIDE : 0) |
+	       (p->run->returns && (wide || !ranks) ? SUMMARY_P95 : 0) |
 	       (p->run->returns ? SUMMARY_RETURNS : 0) | (ranks ? SUMMARY_RANKS : 0) |
 	       (t->nested ? SUMMARY_NESTED : 0) | (t->captured_launches ? SUMMARY_CAPTURED : 0) |
 	       (summary_has_nccl(t) ? SUMMARY_NCCL : 0);

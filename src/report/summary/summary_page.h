@@ -29,7 +29,7 @@ int summary_json(const struct tally *tally, const struct run_info *run, struct b
 
 /* What columns need in the text; the json has all of them. */
 enum {
-	SUMMARY_WIDE = 1, /* a terminal with room */
+	SUMMARY_WIDE = 1, /* durations, and a terminal with room */
 	SUMMARY_P95 = 2,
 	SUMMARY_RETURNS = 4,
 	SUMMARY_NESTED = 8,
