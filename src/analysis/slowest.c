@@ -33,13 +33,15 @@ struct slowest *slowest_new(size_t most)
 void slowest_event(struct slowest *slowest, const struct event *event)
 {
 	const struct call *call = event->call;
+	const struct slow_call *last = longest_last(&slowest->calls), *gone;
 	struct slow_call row;
-	const struct slow_call *gone;
 
 	if (event->type != EVENT_CALL || call->flags & CALL_NESTED)
 		return;
 	slowest->unfinished += !!(call->flags & CALL_UNFINISHED);
 	if (!call_has_end(call))
+		return;
+	if (last && call_duration_ns(call) < call_duration_ns(&last->call)) /* nearly all are */
 		return;
 	row = (struct slow_call){ *call, event->process, event->tid };
 	if (!longest_wants(&slowest->calls, &row))

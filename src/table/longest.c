@@ -68,6 +68,12 @@ static void sift_down(struct longest *longest, size_t at)
 	}
 }
 
+const void *longest_last(const struct longest *longest)
+{
+	return longest->most && longest->n == longest->most ? row_at(longest, longest->heap[0].at)
+	                                                    : NULL;
+}
+
 bool longest_wants(const struct longest *longest, const void *row)
 {
 	if (longest->n < longest->most)

@@ -32,6 +32,9 @@ static inline void longest_clear(struct longest *longest)
 	longest->n = longest->seen = 0;
 }
 
+/* The row that goes for the next one that is kept; NULL: there is room. */
+const void *longest_last(const struct longest *longest);
+
 /* Whether a row like this one would be kept. */
 bool longest_wants(const struct longest *longest, const void *row);
 
