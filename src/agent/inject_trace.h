@@ -2,8 +2,8 @@
 /*
  * The moment under ptrace: one thread is stopped where it waits, gets the code and the steps, is
  * followed until its descriptors are there, and is let go. Everything that is written before its
- * registers is written where nobody looks (below its stack, behind its code), and everything after
- * is the thread's own doing: a tracer that is killed at any point leaves a thread that goes back.
+ * registers is written where nobody looks: below its stack, behind its code. Everything after is
+ * the thread's own doing. So a tracer that is killed at any point leaves a thread that goes back.
  */
 #ifndef CUSCOPE_AGENT_INJECT_TRACE_H
 #define CUSCOPE_AGENT_INJECT_TRACE_H

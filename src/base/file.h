@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files that cuscope makes, in folders that others may write as well. A name that a user gives is
- * looked up once: its folder is held by descriptor, its last part is never followed if it is a
+ * looked up once, and its folder is held by descriptor. Its last part is never followed if it is a
  * link, and never opened for writing if it is a file that exists. What is written is a new file,
  * which takes the place of an old one by rename, so that a link, hard or symbolic, that somebody
  * put there leads nowhere.

@@ -225,10 +225,10 @@ struct fold_copies {
 };
 
 /*
- * Map "fold_pinned": an address lies in pinned memory. Each range is entered under the one or two
- * aligned blocks of 2^size bytes, 2^size the least power of two that it fits in, that it touches;
- * no such block is touched by more than three such ranges, since they do not overlap and are longer
- * than half of it.
+ * Map "fold_pinned": an address lies in pinned memory. Let 2^size be the least power of two that a
+ * range fits in. The range is entered under the one or two aligned blocks of 2^size bytes that it
+ * touches. No such block is touched by more than three such ranges, since they do not overlap and
+ * are longer than half of it.
  */
 struct fold_pinned_key {
 	__u64 block; /* address >> size */

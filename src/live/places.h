@@ -3,9 +3,9 @@
  * Memory that is live, by the place that allocated it, over the pages of a watch.
  *
  * Live is not leaked: nobody but the program knows whether it will still use what it holds. What
- * can be seen is how old memory is and whether a place holds more of it every time one looks; so
- * each place has a trend, made from the memory older than watch_options.older_ns, which the come
- * and go of short-lived memory does not touch.
+ * can be seen is how old memory is, and whether a place holds more of it every time one looks. So
+ * each place has a trend. It is made from the memory older than watch_options.older_ns, which the
+ * come and go of short-lived memory does not touch.
  *
  * A place is what made the allocation: process, kind of memory, CUDA function, and the function
  * that place.h names; or, if wanted, the whole stack.

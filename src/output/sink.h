@@ -50,9 +50,10 @@ void sink_format_names(struct buf *out);
 void sink_format_endings(struct buf *out);
 
 /*
- * For a format that has to know which calls have work on a GPU before it writes them, which is
- * known seconds later: what is to be fed with a whole trace before the sink itself is, which then
- * knows. NULL for other formats. The sink's; without it, joined is what is still in memory.
+ * For a format that has to know which calls have work on a GPU before it writes them. That is known
+ * only seconds later in the trace. So this consumer is fed with the whole trace first, and then the
+ * sink itself, which now knows. NULL for other formats. The sink's; without it, joined is what is
+ * still in memory.
  */
 struct consumer *sink_scout(struct consumer *sink);
 

@@ -5,8 +5,8 @@
  * The files belong to the processes that are watched, and the reader is root. So every byte comes
  * by pread, never by mmap: a file that its owner truncates meanwhile gives a short read, where a
  * mapping would give SIGBUS. Files that somebody serves are read aside, see helper.h. Nothing in
- * the file is trusted: each read is checked against the size of the file, memory is bounded, and so
- * is the time spent following tables. libelf reads whole sections and knows no hash tables; the few
+ * the file is trusted. Each read is checked against the size of the file, memory is bounded, and so
+ * is the time spent following tables. libelf reads whole sections and knows no hash tables. The few
  * structs that are needed here come from <elf.h>.
  */
 #ifndef CUSCOPE_PROBE_ELF_IMAGE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A glob on names of processes and programs, as fnmatch has it in the C locale, in a form that the
- * eBPF programs can run as well: so the kernel and user space agree on who is a target.
+ * A glob on names of processes and programs, as fnmatch has it in the C locale. Its form is one
+ * that the eBPF programs can run as well, so that the kernel and user space agree on who is a
+ * target.
  *
  * The glob is a row of places, each a set of bytes; a star lets the place that it stands before
  * wait. A name is matched by a set of bits, one for each place that may be next.

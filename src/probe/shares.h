@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who may have how many hooks. There are 16,384, and files that anyone can write would take them
- * all: so each file has a share, each user (person.h: who maps the files first, or owns them), and
- * all users but root together, whose files are the system's.
+ * all. So each file has a share, and each user (person.h: who maps the files first, or owns them).
+ * All users but root together have one, too; root's files are the system's.
  */
 #ifndef CUSCOPE_PROBE_SHARES_H
 #define CUSCOPE_PROBE_SHARES_H

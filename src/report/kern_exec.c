@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda_kern_exec_trace and cuda_kern_exec_sum: a launch and the kernel that it started, as one:
- * how long the call took (A), how long the kernel then waited (Q) and ran (K), and all together
- * (T), from the call's begin to whichever ended last. A kernel that began before its call had
- * returned did not wait: it has no Q, rather than a negative one.
+ * cuda_kern_exec_trace and cuda_kern_exec_sum show a launch and the kernel that it started as one.
+ * They tell how long the call took (A), how long the kernel then waited (Q) and ran (K), and all
+ * together (T), from the call's begin to whichever ended last. A kernel that began before its call
+ * had returned did not wait: it has no Q, rather than a negative one.
  */
 #include <stdlib.h>
 #include <uthash.h>

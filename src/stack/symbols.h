@@ -2,8 +2,8 @@
 /*
  * From addresses in processes to functions.
  *
- * What a process has mapped is noted when it is first seen, and its files are opened then: its
- * stacks can be read when it has ended, when a file was deleted or replaced, or when it lives in
+ * What a process has mapped is noted when it is first seen, and its files are opened then. So its
+ * stacks can be read when it has ended, when a file was deleted or replaced, and when it lives in
  * another mount namespace. A file is known by device and inode and read once, whoever maps it.
  *
  *   symbols_see(symbols, process, NULL);               at first sight, and when it maps more

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of the ranges of one event chunk, each once, numbered from 1; 0 is none. They go into
- * a chunk of their own before it, and are forgotten after it: a program can have any number of
- * them ("step 41", "step 42"), and what is thrown away with its events takes no room.
+ * The names of the ranges of one event chunk, each once, numbered from 1; 0 is none. They go into a
+ * chunk of their own before it, and are forgotten after it. A program can have any number of them
+ * ("step 41", "step 42"), and what is thrown away with its events takes no room.
  */
 #ifndef CUSCOPE_TRACE_NAMES_H
 #define CUSCOPE_TRACE_NAMES_H

@@ -51,9 +51,9 @@ struct trace_read_options {
  * begin, every event in order of time, end. Memory does not grow with the file, but for functions,
  * kernels, processes and strings, of which so much is kept (objects.h, rows.h): what is beyond is
  * left out like what is damaged. A chunk that is damaged is left out, and so is what refers to
- * definitions in it; all else is read, consumers get their end, with what was left out in the
- * run_info, and -EBADMSG and a sentence is returned. Can be called again: processes, functions and
- * kernels have the same numbers then, but the objects of the reading before are gone.
+ * definitions in it. All else is read. Consumers get their end, with what was left out in the
+ * run_info. Then -EBADMSG and a sentence are returned. Can be called again: processes, functions
+ * and kernels have the same numbers then, but the objects of the reading before are gone.
  */
 int trace_read(struct trace_file *file, const struct trace_read_options *options,
                struct consumer *const *consumers, size_t n_consumers, struct err *err);

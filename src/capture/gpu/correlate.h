@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which call asked for an activity. Agents tell of each launch, copy and set the number that CUPTI
- * gave it, its thread, begin and end; that interval lies within one call that the eBPF programs
- * saw, or around it where only the driver's call is hooked. Either of the two may come first:
+ * Which call asked for an activity. Of each launch, copy and set, agents tell the number that CUPTI
+ * gave it, its thread, begin and end. That interval lies within one call that the eBPF programs
+ * saw, or around it if only the driver's call is hooked. Either of the two may come first:
  *
  *   correlate_call         a call is passed on: the number that it is to have
  *   correlate_agent_call   what an agent said of a call

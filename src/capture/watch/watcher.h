@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader of the sums that the kernel keeps: learns from the records that still travel which
- * processes, kernels and stacks the sums are of, takes the sums of a process in when it ends, and
- * makes the pages of watch.h.
+ * The reader of the sums that the kernel keeps. From the records that still travel it learns which
+ * processes, kernels and stacks the sums are of. It takes the sums of a process in when it ends,
+ * and makes the pages of watch.h.
  */
 #ifndef CUSCOPE_CAPTURE_WATCH_WATCHER_H
 #define CUSCOPE_CAPTURE_WATCH_WATCHER_H

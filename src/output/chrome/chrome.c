@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Chrome's JSON as PyTorch's profiler (Kineto) writes it, for the tools that read that: its
- * viewers, Holistic Trace Analysis (HTA), and whatever looks for cudaLaunchKernel by name.
- * docs/export.md lists what those tools take for granted; the comments here say where it shows.
+ * viewers, Holistic Trace Analysis (HTA), and whatever looks for cudaLaunchKernel by name. What
+ * those tools take for granted is listed in docs/export.md. The comments here say where it shows.
  *
  * Only what is a pair carries a correlation on its call and a flow: HTA counts both and wants as
  * many of each. What is a pair is known beforehand where a file is exported (sink.joined); else a
@@ -89,9 +89,8 @@ static void cut_version(char *name)
 
 /*
  * The name as CUPTI has it, without version or per-thread variant. Launches are hooked in the
- * driver only, where all pass, but it was the runtime that nearly every program called, and HTA
- * takes a trace without a cudaLaunchKernel for one of another vendor's GPU: so they have the
- * runtime's name.
+ * driver only, where all pass. But nearly every program called the runtime, and HTA takes a trace
+ * without a cudaLaunchKernel for one of another vendor's GPU. So they have the runtime's name.
  */
 static void add_function_name(struct buf *out, const struct function *function)
 {

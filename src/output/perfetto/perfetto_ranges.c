@@ -2,9 +2,9 @@
 /*
  * Ranges: what the program says of itself (NVTX), waits for the GPU, and what measuring takes.
  *
- * Those that a thread pushes and pops nest, and are slices of a row beside the thread's calls, one
- * for each domain: in the calls' own row they would have to nest with calls, too, whose times are
- * taken by others. All else may overlap, and has rows as streams have.
+ * Those that a thread pushes and pops nest. They are slices of a row beside the thread's calls, one
+ * for each domain. In the calls' own row they would have to nest with calls as well, whose times
+ * are taken by others. All else may overlap, and has rows as streams have.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -9,9 +9,9 @@
  *	memory_plot_draw(plot, &(struct memory_plot_frame){ .end_ns = now }, &svg);
  *	file_replace("memory.svg", &svg, err);
  *
- * Its memory, about 700 KiB, does not grow with the number of samples: time is divided into 512
- * buckets, of which each keeps its lowest, highest and last moment, and which are merged in pairs
- * when they no longer reach. It grows with the processes that hold memory.
+ * Its memory, about 700 KiB, does not grow with the number of samples. Time is divided into 512
+ * buckets, of which each keeps its lowest, highest and last moment. When they no longer reach, they
+ * are merged in pairs. Only processes that hold memory add to it.
  */
 #ifndef CUSCOPE_OUTPUT_SVG_MEMORY_PLOT_H
 #define CUSCOPE_OUTPUT_SVG_MEMORY_PLOT_H

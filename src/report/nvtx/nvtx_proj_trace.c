@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * nvtx_gpu_proj_trace: every range that a thread pushed and popped and that had work on a GPU, with
- * the time from the begin of the first to the end of the last of it, in the order of these begins.
+ * nvtx_gpu_proj_trace: every range that a thread pushed and popped and that had work on a GPU. Its
+ * time goes from the begin of the first work to the end of the last; rows are in the order of these
+ * begins.
  */
 #include <stdlib.h>
 
