@@ -150,6 +150,8 @@ void missed_json(struct json *json, const struct run_info *run)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
+/* By hand: sentences, each of which says in its own words what was lost and where. */
+
 /* Misses that differ in the function's name only. */
 struct story {
 	const struct miss *miss; /* the first of them */

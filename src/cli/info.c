@@ -136,6 +136,8 @@ static int add_processes(const struct contents *contents, struct buf *text, stru
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
+/* By hand, but for the processes: each line has words of its own around what is known. */
+
 static void add_label(struct buf *out, const char *label)
 {
 	buf_printf(out, "%-12s", label);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The layout of a small table of text: columns are as wide as their widest cell. A long table is
- * printed in pieces, and the first piece decides the widths: a wider cell in a later one pushes
- * its row to the right.
+ * The layout of a table's text, private to the tables: columns are as wide as their widest cell. A
+ * long table is printed in pieces, and the first piece decides the widths: a wider cell in a later
+ * one pushes its row to the right.
  */
 #ifndef CUSCOPE_TABLE_COLUMNS_H
 #define CUSCOPE_TABLE_COLUMNS_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of `cuscope top`: what columns they have, and their rows in order. Private to top. */
+/*
+ * The tables of `cuscope top`: what columns they have, and their rows in order. Private to top. Not
+ * struct table: a screen's columns have keys and widths of their own, and rows their styles.
+ */
 #ifndef CUSCOPE_LIVE_TOP_TOP_TABLES_H
 #define CUSCOPE_LIVE_TOP_TOP_TABLES_H
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "output/timeline/timeline_text.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "table/columns.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "output/describe.h"
 #include "output/timeline/timeline_chart.h"
+#include "table/table.h"
 
 #define TIME_COLUMNS     10
 #define DURATION_COLUMNS 10
@@ -112,54 +113,52 @@ static size_t gather(const struct timeline_sum sums[CATEGORY_COUNT], const char 
 	return n;
 }
 
-static void add_stage_duration(struct columns *table, const struct stage *stage, uint64_t ns)
-{
-	if (stage->known)
-		buf_duration(&table->cells, ns);
-	else
-		buf_putc(&table->cells, '-');
-	columns_end_cell(table);
-}
+static const struct table_column stage_columns[] = {
+	{ "STAGE", TABLE_WORDS }, { "CALLS", TABLE_NUMBER },     { "TIME", TABLE_DURATION },
+	{ "%", TABLE_PERCENT },   { "AVERAGE", TABLE_DURATION }, { "LONGEST", TABLE_DURATION },
+	{ "SHARE", TABLE_TEXT },
+};
 
-static void add_stage(const struct timeline_printer *p, struct columns *table,
+static void add_stage(const struct timeline_printer *p, struct table *table,
                       const struct stage *stage)
 {
 	const struct timeline_sum *sum = stage->sum;
 	double share = stage->all_ns ? (double)sum->ns / (double)stage->all_ns : 0;
+	struct buf name = { 0 }, bar = { 0 };
 
-	buf_printf(&table->cells, "%s%s", stage->what, category_name(stage->category));
-	columns_end_cell(table);
-	buf_u64(&table->cells, sum->calls);
-	columns_end_cell(table);
-	add_stage_duration(table, stage, sum->ns);
-	if (stage->known)
-		buf_printf(&table->cells, "%.1f", 100 * share);
-	else
-		buf_putc(&table->cells, '-');
-	columns_end_cell(table);
-	add_stage_duration(table, stage, sum->ns / sum->calls);
-	add_stage_duration(table, stage, sum->longest_ns);
+	buf_printf(&name, "%s%s", stage->what, category_name(stage->category));
+	buf_puts(&bar, "");
 	if (sum->ns)
-		timeline_add_bar(p, &table->cells, share * STAGE_BAR, STAGE_BAR);
-	columns_end_cell(table);
+		timeline_add_bar(p, &bar, share * STAGE_BAR, STAGE_BAR);
+	table_text(table, name.data);
+	table_u64(table, sum->calls);
+	table_known(table, stage->known, sum->ns);
+	table_real(table, stage->known ? 100 * share : NAN);
+	table_known(table, stage->known, sum->ns / sum->calls);
+	table_known(table, stage->known, sum->longest_ns);
+	table_text(table, bar.data);
+	table_end_row(table);
+	buf_free(&name);
+	buf_free(&bar);
 }
 
 static void add_stages(const struct timeline_printer *p)
 {
+	struct table *table = table_open(
+		&(struct table_options){ .page = p->out, .width = p->options->width }, false);
 	struct stage stages[2 * CATEGORY_COUNT];
-	struct columns table;
 	size_t n;
 
 	n = gather(p->view->calls, "", p->run->returns, stages);
 	n += gather(p->view->gpu, "GPU ", true, stages + n);
 	timeline_title(p, "PIPELINE SUMMARY");
-	columns_init(&table, "lrrrrrl", "STAGE|CALLS|TIME|%|AVERAGE|LONGEST|SHARE");
-	table.screen = p->options->width;
+	table_begin(table, NULL, NULL, TABLE_COLUMNS(stage_columns));
 	for (size_t i = 0; i < n; i++)
-		add_stage(p, &table, &stages[i]);
-	columns_print(&table, p->out);
+		add_stage(p, table, &stages[i]);
 	if (!p->run->returns)
-		buf_puts(p->out, "  (no durations: this trace was recorded without returns)\n");
+		table_note(table, "(no durations: this trace was recorded without returns)");
+	table_end(table, NULL);
+	table_close(table);
 }
 
 /* ---- calls --------------------------------------------------------------------------------- */
