@@ -66,9 +66,9 @@ int helper_dup(int fd); /* F_DUPFD_CLOEXEC */
 bool helper_was_unanswered(int fd);
 
 /*
- * Whether a file that was opened by these is served by a process of a user's (FUSE): no probe may
- * be put there. The kernel reads the page of a probe while no process can fork, and would wait for
- * that server: the whole machine with it.
+ * Whether a file that was opened by these may be served by a process of a user's, by FUSE or by
+ * that below an overlay of the user's: no probe may be put there. The kernel reads the page of a
+ * probe while no process can fork, and would wait for that server: the whole machine with it.
  */
 bool helper_is_users(int fd);
 

@@ -18,7 +18,7 @@ struct note {
 	pid_t pid;
 	uint32_t number; /* of the opening: a descriptor may be another file's by now */
 	uint64_t person;
-	bool is_path, is_users, is_roots, unanswered;
+	bool is_path, is_roots, unanswered;
 };
 
 static struct {
@@ -76,7 +76,6 @@ static int open_file(const struct helper_request *request, uint64_t person, int 
 	note_opening(fd, &(struct note){ .pid = request->pid,
 	                                 .person = person,
 	                                 .is_path = answer->is_path,
-	                                 .is_users = answer->is_users,
 	                                 .is_roots = answer->is_roots });
 	return fd;
 }
@@ -181,7 +180,7 @@ bool helper_is_users(int fd)
 	if (!helper_is_there() || fd < 0 || fd >= NOTES_MAX)
 		return false;
 	helper_lock();
-	is_users = files.notes[fd].is_path && files.notes[fd].is_users;
+	is_users = files.notes[fd].is_path && !files.notes[fd].is_roots;
 	helper_unlock();
 	return is_users;
 }

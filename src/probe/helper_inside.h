@@ -34,7 +34,6 @@ struct helper_answer {
 	int64_t result;     /* a negative errno, or the bytes of data */
 	int32_t by_map;     /* HELPER_OPEN_MAPPING */
 	uint16_t is_path;   /* the descriptor is one of O_PATH */
-	uint16_t is_users;  /* and its file is served by a process of a user's */
 	uint16_t is_roots;  /* and no user can make reading it slow but by the disk or network */
 	uint64_t waited_ns; /* for somebody, not for a processor, nor for a file that is root's */
 	char data[HELPER_BYTES];

@@ -202,7 +202,7 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
                struct helper_answer *answer, int *fd_out)
 {
 	struct mapping mapping = request->mapping;
-	bool is_path = false, is_users = false, is_roots = false;
+	bool is_path = false;
 
 	*fd_out = -1;
 	mapping.path = request->path;
@@ -230,10 +230,7 @@ void helper_do(const struct helper_request *request, int fd, bool aside,
 	if (request->op == HELPER_OPEN_MAPPING || request->op == HELPER_OPEN_IN_ROOT)
 		answer->result = *fd_out < 0 ? *fd_out : 0;
 	answer->is_path = is_path;
-	if (is_path)
-		file_served_by(request->pid, *fd_out, &is_users, &is_roots);
-	answer->is_users = is_users;
-	answer->is_roots = is_roots;
+	answer->is_roots = is_path && file_is_on_roots_file_system(request->pid, *fd_out);
 }
 
 static size_t answer_bytes(const struct helper_request *request, const struct helper_answer *answer)

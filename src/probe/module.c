@@ -121,11 +121,11 @@ int module_open(int fd, const char *path, enum elf_depth depth, const struct sel
 
 	if (!r && helper_is_users(fd)) {
 		elf_file_free(file);
-		r = err_set(
-			err, EREMOTE,
-			"%s is of a file system that a user's program serves (FUSE), which could "
-			"stop the machine when probes are put there: use a copy elsewhere",
-			path);
+		r = err_set(err, EREMOTE,
+		            "%s is of a file system that a user has mounted (FUSE, or an overlay, "
+		            "which may lie on one): its server could stop the machine when probes "
+		            "are put there: use a copy elsewhere",
+		            path);
 	}
 	if (r < 0 && helper_was_unanswered(fd))
 		r = err_set(err, ETIMEDOUT, "cannot read %s: no answer came in time", path);

@@ -94,13 +94,11 @@ static bool is_mounted_by_root(pid_t pid, int fd, const struct statfs *fs)
 	return mounted == BY_ROOT;
 }
 
-void file_served_by(pid_t pid, int fd, bool *user, bool *root)
+bool file_is_on_roots_file_system(pid_t pid, int fd)
 {
 	struct statfs fs;
-	bool known = fstatfs(fd, &fs) == 0;
 
-	*root = known && is_mounted_by_root(pid, fd, &fs);
-	*user = known && !*root && fs.f_type == FUSE_SUPER_MAGIC;
+	return fstatfs(fd, &fs) == 0 && is_mounted_by_root(pid, fd, &fs);
 }
 
 bool file_is_on_roots_mount(int fd)

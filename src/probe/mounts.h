@@ -11,11 +11,11 @@
 bool mount_is_local(const struct statfs *fs);
 
 /*
- * Whether a file that the process has open or mapped is of a FUSE that another than root has
- * mounted, and whether it is of a file system that root has, so that who makes it slow is none of
- * its users. Of some neither is known. Asks the file system's server.
+ * Whether a file that the process has open or mapped is of a file system that root has, so that who
+ * makes it slow is none of its users. Else it may be served by a user's program: of a FUSE, or of
+ * an overlay in a user's namespace, which can lie on one. Asks the file system's server.
  */
-void file_served_by(pid_t pid, int fd, bool *user, bool *root);
+bool file_is_on_roots_file_system(pid_t pid, int fd);
 
 /* Whether a file was found in a mount of this process that is root's. Asks nobody. */
 bool file_is_on_roots_mount(int fd);

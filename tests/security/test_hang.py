@@ -107,6 +107,31 @@ def test_no_probe_is_put_into_a_file_that_a_user_serves(case):
     checks.equal("misses", 1, len(mapped_driver(case, 1000)))
 
 
+OVERLAY = """
+cd $1 && mkdir fuse empty overlay
+$2/hostile-fuse fuse $3 20 0 0 > out &
+until grep -q ready out; do kill -0 $! || exit 77; sleep 0.05; done
+mount -t overlay -o lowerdir=fuse:empty none overlay || exit 77
+$2/hostile-hangs code overlay/file $4
+status=$?
+kill $!
+exit $status
+"""
+
+
+def test_no_probe_is_put_into_an_overlay_of_a_users(case):
+    """It may lie on a file system that the user serves, and does so here."""
+    trace = case.start_trace(["--layer", "driver"],
+                             ["--", "unshare", "-U", "-r", "-m", "sh", "-c", OVERLAY, "sh", case.folder,
+                              os.path.dirname(Places.program("hostile-fuse")),
+                              Places.simcuda("push", "libcuda.so.1"), CALLS])
+    result = end_within(case, trace, LIMIT)
+    if result.status == 77:
+        raise Skip("no FUSE, or overlay, in a user namespace here")
+    checks.equal("calls", MADE, result.summary["calls"]["total"])
+    checks.equal("misses", 1, len(result.said("FUSE")))
+
+
 def test_a_file_that_root_serves_is_hooked(case):
     checks.equal("misses", 0, len(mapped_driver(case, 0)))
 

@@ -15,6 +15,7 @@
 #include "probe/helper_inside.h"
 #include "probe/maps.h"
 #include "probe/memory.h"
+#include "probe/mounts.h"
 #include "probe/person.h"
 
 static char folder[] = "/tmp/cuscope-helper-XXXXXX";
@@ -142,6 +143,16 @@ static void test_only_regular_files_are_opened_by_path(void **state)
 	assert_true(helper_open_in_root(getpid(), path) >= 0);
 	assert_true(helper_open_in_root(getpid(), other) < 0);
 	assert_int_equal(helper_open_in_root(getpid(), folder), -EINVAL);
+}
+
+/* Its server may have answered before, and can be a user's. */
+static void test_a_file_system_that_gives_no_answer_is_not_roots(void **state)
+{
+	int fd = open(folder, O_PATH);
+
+	assert_true(file_is_on_roots_file_system(getpid(), fd));
+	close(fd);
+	assert_false(file_is_on_roots_file_system(getpid(), fd));
 }
 
 static void test_who_does_not_answer_is_given_up(void **state)
@@ -351,6 +362,7 @@ int main(void)
 		TEST(test_only_regular_files_are_opened_by_path),
 		TEST(test_a_helper_that_was_killed_is_replaced),
 		TEST(test_a_child_reads_by_itself),
+		TEST(test_a_file_system_that_gives_no_answer_is_not_roots),
 		TEST(test_who_does_not_answer_is_given_up),
 		TEST(test_who_answers_late_again_and_again_is_not_waited_for),
 		TEST(test_reading_what_answers_at_once_costs_nothing),
