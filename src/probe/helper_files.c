@@ -148,41 +148,49 @@ int helper_dup(int fd)
 	return copy;
 }
 
+/* With the lock. A number that was closed may be one by now that was not opened here. */
+static struct note note_of(int fd)
+{
+	struct note note = { 0 };
+	int flags;
+
+	if (!helper_is_there() || fd < 0 || fd >= NOTES_MAX || !files.notes[fd].pid)
+		return note;
+	flags = fcntl(fd, F_GETFL);
+	if (flags >= 0 && !(flags & O_PATH) == !files.notes[fd].is_path)
+		note = files.notes[fd];
+	return note;
+}
+
+static struct note take_note(int fd)
+{
+	struct note note;
+
+	helper_lock();
+	note = note_of(fd);
+	helper_unlock();
+	return note;
+}
+
 uint64_t helper_mapped_by(int fd)
 {
-	uint64_t person = PERSON_UNKNOWN;
+	struct note note = take_note(fd);
 
-	if (!helper_is_there() || fd < 0 || fd >= NOTES_MAX)
-		return PERSON_UNKNOWN;
-	helper_lock();
-	if (files.notes[fd].pid)
-		person = files.notes[fd].person;
-	helper_unlock();
-	return person;
+	return note.pid ? note.person : PERSON_UNKNOWN;
 }
 
 bool helper_was_unanswered(int fd)
 {
-	bool unanswered;
+	struct note note = take_note(fd);
 
-	if (!helper_is_there() || fd < 0 || fd >= NOTES_MAX)
-		return false;
-	helper_lock();
-	unanswered = files.notes[fd].is_path && files.notes[fd].unanswered;
-	helper_unlock();
-	return unanswered;
+	return note.is_path && note.unanswered;
 }
 
 bool helper_is_users(int fd)
 {
-	bool is_users;
+	struct note note = take_note(fd);
 
-	if (!helper_is_there() || fd < 0 || fd >= NOTES_MAX)
-		return false;
-	helper_lock();
-	is_users = files.notes[fd].is_path && !files.notes[fd].is_roots;
-	helper_unlock();
-	return is_users;
+	return note.is_path && !note.is_roots;
 }
 
 static bool is_cached(int fd, const struct note *note, uint64_t offset)
@@ -249,16 +257,14 @@ static ssize_t pread_aside(int fd, const struct note *note, void *to, size_t byt
 
 ssize_t helper_pread(int fd, void *to, size_t bytes, uint64_t offset)
 {
-	struct note note = { 0 };
+	struct note note;
 	ssize_t n = -1;
 
-	if (helper_is_there() && fd >= 0 && fd < NOTES_MAX) {
-		helper_lock();
-		note = files.notes[fd];
-		if (note.is_path)
-			n = pread_aside(fd, &note, to, bytes, offset);
-		helper_unlock();
-	}
+	helper_lock();
+	note = note_of(fd);
+	if (note.is_path)
+		n = pread_aside(fd, &note, to, bytes, offset);
+	helper_unlock();
 	return note.is_path ? n : pread(fd, to, bytes, (off_t)offset);
 }
 

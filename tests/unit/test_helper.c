@@ -145,6 +145,28 @@ static void test_only_regular_files_are_opened_by_path(void **state)
 	assert_int_equal(helper_open_in_root(getpid(), folder), -EINVAL);
 }
 
+/* What was known of a descriptor is not believed of another that has its number. */
+static void test_a_number_that_is_used_again_is_another_file(void **state)
+{
+	char path[64], seen[6] = "";
+	int served, fd;
+
+	snprintf(path, sizeof(path), "%s/again", folder);
+	fd = open(path, O_CREAT | O_RDWR, 0600);
+	assert_int_equal(write(fd, "plain", 6), 6);
+	served = open(path, O_PATH);
+	helper_note(served, getpid(), 1234);
+	assert_true(helper_is_users(served));
+	assert_int_equal(helper_mapped_by(served), 1234);
+	assert_int_equal(dup2(fd, served), served);
+	close(fd);
+	assert_false(helper_is_users(served));
+	assert_true(helper_mapped_by(served) == PERSON_UNKNOWN);
+	assert_int_equal(helper_pread(served, seen, 6, 0), 6);
+	assert_string_equal(seen, "plain");
+	close(served);
+}
+
 /* Its server may have answered before, and can be a user's. */
 static void test_a_file_system_that_gives_no_answer_is_not_roots(void **state)
 {
@@ -260,6 +282,8 @@ static void test_reading_what_answers_at_once_costs_nothing(void **state)
 	snprintf(path, sizeof(path), "%s/plain", folder);
 	fd = open(path, O_CREAT | O_RDWR, 0600);
 	assert_int_equal(write(fd, text, sizeof(text)), sizeof(text));
+	close(fd);
+	fd = open(path, O_PATH);
 	helper_note(fd, pid, person);
 	charge(pid, person, 3900);
 	for (int i = 0; i < 2000; i++)
@@ -362,6 +386,7 @@ int main(void)
 		TEST(test_only_regular_files_are_opened_by_path),
 		TEST(test_a_helper_that_was_killed_is_replaced),
 		TEST(test_a_child_reads_by_itself),
+		TEST(test_a_number_that_is_used_again_is_another_file),
 		TEST(test_a_file_system_that_gives_no_answer_is_not_roots),
 		TEST(test_who_does_not_answer_is_given_up),
 		TEST(test_who_answers_late_again_and_again_is_not_waited_for),
