@@ -143,6 +143,23 @@ void fold_delete(struct programs *programs, const char *map, const void *key)
 	bpf_map_delete_elem(programs_map(programs, map), key);
 }
 
+/*
+ * Not at once: a row that the process makes in these microseconds may not be counted. That is one
+ * of thousands, and it is asked for once a page.
+ */
+void fold_give_back(struct programs *programs, uint64_t born_ns, uint32_t tgid,
+                    enum fold_share_of of, uint64_t rows)
+{
+	const struct fold_process_key key = { .born_ns = born_ns, .tgid = tgid };
+	int map = programs_map(programs, "fold_shares");
+	struct fold_share share;
+
+	if (bpf_map_lookup_elem(map, &key, &share))
+		return;
+	share.rows[of] -= (int64_t)rows;
+	bpf_map_update_elem(map, &key, &share, BPF_EXIST);
+}
+
 int fold_hook(struct programs *programs, uint16_t hook, const struct api *api, bool per_thread)
 {
 	struct fold_plan plan;

@@ -40,4 +40,8 @@ void fold_table_free(struct fold_table *table);
 
 void fold_delete(struct programs *programs, const char *map, const void *key);
 
+/* So many rows of a process that goes on were deleted: it may have others in their place. */
+void fold_give_back(struct programs *programs, uint64_t born_ns, uint32_t tgid,
+                    enum fold_share_of of, uint64_t rows);
+
 #endif

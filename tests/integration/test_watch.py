@@ -223,6 +223,13 @@ def test_watch_handles_that_mean_another_kernel_later(case):
         launches(pages)
 
 
+def test_watch_kernels_that_are_loaded_anew_without_end(case):
+    """20,000 rows, of which a process may have 12,288 at a time: those of what was unloaded are given back."""
+    pages = watch(case, "launches", "reload", "10000", options=["--interval", "20ms"])
+    nothing_missed(pages)
+    launches(pages)
+
+
 # ---- memory ------------------------------------------------------------------------------------
 
 

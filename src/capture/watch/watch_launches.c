@@ -29,7 +29,7 @@ struct launch_name {
 struct launch {
 	const struct fold_launch_key *key;
 	const struct fold_launch *now, *before;
-	const struct watched *process;
+	struct watched *process;
 	const struct kernel *kernel; /* NULL: a graph */
 	const struct kernel *merged; /* the same of a row of MERGED_KERNEL */
 };
@@ -359,6 +359,15 @@ static bool is_over(struct watch_launches_part *part, const struct launch *row, 
 	       (row->key->graph || find_name(part, name_key_of(row)));
 }
 
+static void give_back(struct programs *programs, struct watched *process)
+{
+	if (!process->retired)
+		return;
+	fold_give_back(programs, process->key.born_ns, (uint32_t)process->key.tgid,
+	               FOLD_SHARE_LAUNCHES, process->retired);
+	process->retired = 0;
+}
+
 void watch_launches_turn(struct watch_launches_part *part)
 {
 	struct programs *programs = watcher_options_of(part->watcher)->programs;
@@ -371,9 +380,13 @@ void watch_launches_turn(struct watch_launches_part *part)
 	for (size_t i = 0; i < count; i++) {
 		const struct launch *row = &part->rows[i];
 
-		if (is_over(part, row, now))
-			retire(part, row);
+		if (!is_over(part, row, now))
+			continue;
+		retire(part, row);
+		row->process->retired++;
 	}
+	for (size_t i = 0; i < count; i++)
+		give_back(programs, part->rows[i].process);
 	drop_page(part);
 	part->generation = now;
 }

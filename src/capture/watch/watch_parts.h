@@ -12,7 +12,8 @@ struct watched {
 	struct ledger_process key;
 	const struct process *process;
 	bool ended;
-	bool folded; /* it is about to be one of those that are not told apart */
+	bool folded;      /* it is about to be one of those that are not told apart */
+	uint64_t retired; /* rows of launches that were deleted, and not yet given back */
 	UT_hash_handle hh;
 };
 
