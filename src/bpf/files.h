@@ -178,6 +178,7 @@ static __always_inline void file_used(struct file *file, __u64 id, int hold, int
 	head_fill(&map.head, WIRE_MAP, id, bpf_ktime_get_ns());
 	map.born_ns = BPF_CORE_READ(task, group_leader, start_time);
 	map.parent = BPF_CORE_READ(task, real_parent, tgid);
+	map.uid = bpf_get_current_uid_gid();
 	map.program = program;
 	if (hold && !map.known) {
 		bpf_map_update_elem(&held_for, &tid, &map.file, BPF_ANY);

@@ -133,10 +133,11 @@ struct wire_map {
 	struct wire_file file;
 	__u64 born_ns; /* of the process: with its id, a name that is not used again */
 	__u32 parent;  /* of the process */
+	__u32 uid;     /* its real one */
 	__u8 held;     /* the thread stops on its way out of mmap */
 	__u8 program;  /* by exec: it is the process's program */
 	__u8 known;    /* it was hooked beforehand, and this is its first user */
-	__u8 reserved;
+	__u8 reserved[5];
 };
 
 #define WIRE_PATH_MAX   4096 /* a power of two */

@@ -207,14 +207,18 @@ static const char *name_of(enum helper_op op)
 	}
 }
 
+static pid_t to_blame(void)
+{
+	return helper.request.of_gone ? 0 : helper.request.pid;
+}
+
 /* The helper is left alone: it ends when what it waits for does, or when it is killed. */
 static void give_up(int ms)
 {
 	struct helper_order order = { .kill = helper.pid };
 
 	helper_send(helper.control, &order, sizeof(order), -1);
-	waits_give_up(helper.request.pid, helper.person, name_of(helper.request.op), ms,
-	              helper.socket);
+	waits_give_up(to_blame(), helper.person, name_of(helper.request.op), ms, helper.socket);
 	helper.socket = -1;
 	helper.pid = 0;
 }
@@ -236,7 +240,7 @@ static int ask_helper(int fd, int *fd_out)
 	else if (rc)
 		drop_helper();
 	else if (helper.answer.waited_ns >= FREE_NS)
-		waits_charge(helper.request.pid, helper.person, helper.answer.waited_ns);
+		waits_charge(to_blame(), helper.person, helper.answer.waited_ns);
 	return rc;
 }
 
@@ -258,7 +262,7 @@ struct helper_request *helper_request(enum helper_op op, pid_t pid, uint64_t per
 	helper.request.op = op;
 	helper.request.pid = pid;
 	helper.request.address = helper.request.bytes = 0;
-	helper.request.is_roots = false;
+	helper.request.is_roots = helper.request.of_gone = false;
 	helper.request.path[0] = '\0';
 	helper.person = person;
 	return &helper.request;

@@ -54,9 +54,9 @@ int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data)
 int helper_open_mapping(pid_t pid, const struct mapping *mapping, int *by_map);
 int helper_open_in_root(pid_t pid, const char *path);
 
-/* The file of a mapping of a process that is gone, by its path under the root of another, who is
- * not to be blamed for what comes of it. */
-int helper_open_gone(pid_t under, const struct mapping *mapping);
+/* The file of a mapping of a process of `person` (person.h) that is gone, by its path under the
+ * root of another, which is not to be blamed for what comes of it. */
+int helper_open_gone(pid_t under, uint64_t person, const struct mapping *mapping);
 
 /* pread of a descriptor of these two, of a copy by helper_dup, or of any other. */
 ssize_t helper_pread(int fd, void *to, size_t bytes, uint64_t offset);

@@ -18,7 +18,7 @@ struct note {
 	pid_t pid;
 	uint32_t number; /* of the opening: a descriptor may be another file's by now */
 	uint64_t person;
-	bool is_path, is_roots, unanswered;
+	bool is_path, is_roots, of_gone, unanswered;
 };
 
 static struct {
@@ -76,7 +76,8 @@ static int open_file(const struct helper_request *request, uint64_t person, int 
 	note_opening(fd, &(struct note){ .pid = request->pid,
 	                                 .person = person,
 	                                 .is_path = answer->is_path,
-	                                 .is_roots = answer->is_roots });
+	                                 .is_roots = answer->is_roots,
+	                                 .of_gone = request->of_gone });
 	return fd;
 }
 
@@ -90,10 +91,12 @@ static int put_path(struct helper_request *request, const char *path)
 	return 0;
 }
 
-static int open_mapping(pid_t pid, uint64_t person, const struct mapping *mapping, int *by_map)
+static int open_mapping(pid_t pid, uint64_t person, bool gone, const struct mapping *mapping,
+                        int *by_map)
 {
 	struct helper_request *request = helper_request(HELPER_OPEN_MAPPING, pid, person);
 
+	request->of_gone = gone;
 	request->mapping = *mapping;
 	put_path(request, mapping->path); /* without it, by map_files only */
 	return open_file(request, person, by_map);
@@ -104,17 +107,17 @@ int helper_open_mapping(pid_t pid, const struct mapping *mapping, int *by_map)
 	int fd;
 
 	helper_lock();
-	fd = open_mapping(pid, helper_person(pid), mapping, by_map);
+	fd = open_mapping(pid, helper_person(pid), false, mapping, by_map);
 	helper_unlock();
 	return fd;
 }
 
-int helper_open_gone(pid_t under, const struct mapping *mapping)
+int helper_open_gone(pid_t under, uint64_t person, const struct mapping *mapping)
 {
 	int by_map, fd;
 
 	helper_lock();
-	fd = open_mapping(under, PERSON_UNKNOWN, mapping, &by_map);
+	fd = open_mapping(under, person, true, mapping, &by_map);
 	helper_unlock();
 	return fd;
 }
@@ -211,6 +214,7 @@ static int fill_cache(int fd, const struct note *note, uint64_t offset)
 	request->address = offset;
 	request->bytes = HELPER_BYTES;
 	request->is_roots = note->is_roots;
+	request->of_gone = note->of_gone;
 	answer = helper_ask(fd, &none, &rc);
 	if (rc || answer->result < 0)
 		return rc ? rc : (int)answer->result;

@@ -25,7 +25,8 @@ struct helper_request {
 	uint32_t op;
 	int32_t pid;
 	uint64_t address, bytes;
-	uint32_t is_roots;        /* as the answer had it when the file was opened */
+	uint16_t is_roots;        /* as the answer had it when the file was opened */
+	uint16_t of_gone;         /* for a process that is gone, and `pid` is another */
 	struct mapping mapping;   /* its path is the one below */
 	char path[PATH_MAX + 16]; /* what is sent ends with its NUL */
 };
@@ -77,7 +78,8 @@ uint64_t waits_person(pid_t pid);
 bool waits_refuse(pid_t pid, uint64_t person);
 void waits_charge(pid_t pid, uint64_t person, uint64_t waited_ns);
 
-/* The helper behind `socket`, which becomes waits', hangs. */
+/* The helper behind `socket`, which becomes waits', hangs. Here and above 0 is a process that is
+ * gone. */
 void waits_give_up(pid_t pid, uint64_t person, const char *what, int ms, int socket);
 void waits_unanswered(void);
 

@@ -189,29 +189,39 @@ static struct news *add_news(pid_t pid)
 	return &waits.news[waits.n_news++];
 }
 
+/* "process 12" */
+static const char *process_text(pid_t pid, char text[32])
+{
+	if (pid)
+		snprintf(text, 32, "process %d", pid);
+	return pid ? text : "a process that is gone";
+}
+
 static void tell(pid_t pid, const char *what, int ms, const char *more)
 {
 	struct news *news = add_news(pid);
+	char process[32];
 
 	if (news)
 		snprintf(news->text, sizeof(news->text),
-		         "process %d: %s could not be read within %g s (a FUSE file, userfaultfd "
+		         "%s: %s could not be read within %g s (a FUSE file, userfaultfd "
 		         "or a file server?); its memory and files are not read any more, and "
 		         "kernels may stay without names and libraries unhooked%s",
-		         pid, what, ms / 1000.0, more);
+		         process_text(pid, process), what, ms / 1000.0, more);
 }
 
 static void tell_over(pid_t pid)
 {
 	struct news *news = add_news(pid);
+	char process[32];
 
 	if (news)
 		snprintf(news->text, sizeof(news->text),
-		         "process %d: memory and files of this user's processes have made cuscope "
+		         "%s: memory and files of this user's processes have made cuscope "
 		         "wait for %g s (a FUSE file, userfaultfd or a file server?); they are not "
 		         "read for the next %g s or so, and kernels may stay without names and "
 		         "libraries unhooked",
-		         pid, ACCOUNT_MOST_NS / 1e9,
+		         process_text(pid, process), ACCOUNT_MOST_NS / 1e9,
 		         (ACCOUNT_MOST_NS - ACCOUNT_AGAIN_NS) * ACCOUNT_LEAK / 1e9);
 }
 
@@ -260,10 +270,12 @@ void waits_give_up(pid_t pid, uint64_t person, const char *what, int ms, int soc
 
 	waits.hanging[waits.n_hanging++] = (struct hanging){ socket, person };
 	user->hung++;
-	if (person != PERSON_UNKNOWN)
+	if (pid && person != PERSON_UNKNOWN)
 		add_given_up(pid);
 	if (waits.n_hanging == OF_ALL_MAX)
-		tell(pid, what, ms, "; too many hang, so nobody's memory and files are read until some have ended");
+		tell(pid, what, ms,
+		     "; too many hang, so nobody's memory and files are read until some have "
+		     "ended");
 	else if (user->hung == OF_USER_MAX)
 		tell(pid, what, ms,
 		     "; nor are those of other processes of this user, while four such reads hang");

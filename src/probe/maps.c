@@ -393,9 +393,9 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
 	               mapping->path, pid, strerror(-by_map));
 }
 
-int mapping_open_gone(pid_t parent, const struct mapping *mapping)
+int mapping_open_gone(pid_t parent, uint64_t person, const struct mapping *mapping)
 {
-	int fd = helper_open_gone(parent, mapping);
+	int fd = helper_open_gone(parent, person, mapping);
 
-	return fd >= 0 ? fd : helper_open_gone(getpid(), mapping);
+	return fd >= 0 ? fd : helper_open_gone(getpid(), person, mapping);
 }

@@ -53,8 +53,8 @@ int path_open_here(pid_t pid, const char *path, bool *is_path);
 
 /*
  * mapping_open of a process that is gone, by the mapping's path from the root of its parent, or of
- * this process. No sentence.
+ * this process. `person` (person.h) is who ran it. No sentence.
  */
-int mapping_open_gone(pid_t parent, const struct mapping *mapping);
+int mapping_open_gone(pid_t parent, uint64_t person, const struct mapping *mapping);
 
 #endif

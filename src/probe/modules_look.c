@@ -11,6 +11,7 @@
 
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "probe/person.h"
 
 /* Files that wait to be read whole: each is kept open. */
 #define UNDECIDED_MAX 64
@@ -434,7 +435,9 @@ static struct seen_file *read_by_path(struct modules *modules, const struct wire
 	struct mapping mapping = { .dev = key.dev, .inode = key.inode, .path = path };
 	/* where it did not come to an end it would not by its path: others are not to be blamed */
 	bool tried = helper_gave_up((pid_t)map->head.tgid);
-	int fd = *path && !tried ? mapping_open_gone((pid_t)map->parent, &mapping) : -ENOENT;
+	int fd = *path && !tried
+	                 ? mapping_open_gone((pid_t)map->parent, person_of_uid(map->uid), &mapping)
+	                 : -ENOENT;
 
 	if (fd >= 0 && module_file_stamp(fd) != map->file.stamp) {
 		close(fd); /* the number is another file's by now */

@@ -315,18 +315,55 @@ static void test_helpers_that_hang_count_until_they_end(void **state)
 }
 
 /* One of a process that is gone, by the root of another: that one is not to blame. */
+/* Opening it waits for this process, for 45 s or until that ends. */
+static pid_t lease(const char *path)
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		int fd = open(path, O_CREAT | O_RDWR, 0600);
+
+		signal(SIGIO, SIG_IGN);
+		if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0 && write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+/* Who ran it is charged: neither its parent, by whose root its file is looked for, nor all whose
+ * processes are gone. */
 static void test_who_is_gone_is_not_given_up_for_others(void **state)
 {
-	pid_t pid = make_target();
-	int pair[2];
+	const uint64_t person = 4720;
+	pid_t parent = make_target(), holder, told;
+	struct mapping mapping = { 0 };
+	char path[64], why[512];
+	struct stat st;
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	helper_lock();
-	waits_give_up(pid, PERSON_UNKNOWN, "a file", 2000, pair[0]);
-	helper_unlock();
-	assert_false(helper_gave_up(pid));
-	close(pair[1]);
-	end_target(pid);
+	while (helper_news(&told, why, sizeof(why))) /* of the tests before */
+		;
+	snprintf(path, sizeof(path), "%s/leased", folder);
+	holder = lease(path);
+	assert_int_equal(stat(path, &st), 0);
+	mapping = (struct mapping){ .path = path, .inode = st.st_ino, .dev = st.st_dev };
+	charge(0, person, 2500);
+	assert_int_equal(helper_open_gone(parent, person, &mapping), -ETIMEDOUT);
+	assert_true(is_refused(0, person)); /* with 2 s for that it is over */
+	assert_false(is_refused(0, PERSON_UNKNOWN));
+	assert_false(helper_gave_up(parent));
+	assert_true(helper_news(&told, why, sizeof(why)));
+	assert_int_equal(told, 0);
+	assert_non_null(strstr(why, "a process that is gone: "));
+	end_target(holder);
+	end_target(parent);
 }
 
 static void test_a_helper_that_was_killed_is_replaced(void **state)
