@@ -308,6 +308,15 @@ static int open_under_root(pid_t pid, const struct mapping *mapping, const char 
 	return fd < 0 ? fd : open_checked(fd, mapping, true, is_path);
 }
 
+/*
+ * A user can mount such a file over any of his own. Some have another process's memory in them, and
+ * some do something when root reads them.
+ */
+static bool is_of_the_kernel(const struct statfs *fs)
+{
+	return fs->f_type == PROC_SUPER_MAGIC || fs->f_type == SYSFS_MAGIC;
+}
+
 int path_open_here(pid_t pid, const char *path, bool *is_path)
 {
 	int fd = path_under_root(pid, path, O_NOFOLLOW);
@@ -316,7 +325,8 @@ int path_open_here(pid_t pid, const char *path, bool *is_path)
 
 	if (fd < 0)
 		return fd;
-	if (fstatfs(fd, &fs) == 0 && file_stat(fd, &st) == 0 && S_ISREG(st.st_mode))
+	if (fstatfs(fd, &fs) == 0 && file_stat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    !is_of_the_kernel(&fs))
 		return open_for_reading(fd, &fs, is_path);
 	close(fd);
 	return -EINVAL;

@@ -143,6 +143,7 @@ static void test_only_regular_files_are_opened_by_path(void **state)
 	assert_true(helper_open_in_root(getpid(), path) >= 0);
 	assert_true(helper_open_in_root(getpid(), other) < 0);
 	assert_int_equal(helper_open_in_root(getpid(), folder), -EINVAL);
+	assert_int_equal(helper_open_in_root(getpid(), "/proc/self/cmdline"), -EINVAL);
 }
 
 /* What was known of a descriptor is not believed of another that has its number. */
