@@ -7,7 +7,17 @@
 
 #include "base/xalloc.h"
 
-enum row_kind { ROW_THREAD, ROW_STREAM, ROW_WORK, ROW_SIZES, ROW_RANGES };
+#define KEY_WORDS 4
+#define RECENT    256 /* a power of two */
+#define THREADS   16
+
+enum row_kind { ROW_THREAD = 1, ROW_STREAM, ROW_WORK, ROW_SIZES, ROW_RANGES };
+
+/* What a row is known by; words that its kind has no use for are 0. */
+struct row_key {
+	uint64_t words[KEY_WORDS];
+	enum row_kind kind;
+};
 
 /*
  * Rows are known by a hash of 64 bits, with a secret: who writes the file cannot make two that have
@@ -17,8 +27,8 @@ struct rows {
 	uint64_t *slots; /* 0: free; at most half of them are taken */
 	uint32_t n_slots, count, most;
 	uint64_t secret, refused;
-	uint64_t last_thread;
-	bool has_thread;
+	uint64_t threads[THREADS];     /* the same of threads, by their tid */
+	struct row_key recent[RECENT]; /* taken before: most events ask for what others just had */
 };
 
 struct rows *rows_new(uint32_t most)
@@ -56,13 +66,12 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static uint64_t hash_of(const struct rows *rows, enum row_kind kind, const uint64_t *words,
-                        size_t n)
+static uint64_t hash_of(const struct rows *rows, const struct row_key *key)
 {
-	uint64_t hash = rows->secret ^ kind;
+	uint64_t hash = rows->secret ^ key->kind;
 
-	for (size_t i = 0; i < n; i++)
-		hash = mix(hash ^ words[i], rows->secret + i * 0x9e3779b97f4a7c15u);
+	for (size_t i = 0; i < KEY_WORDS; i++)
+		hash = mix(hash ^ key->words[i], rows->secret + i * 0x9e3779b97f4a7c15u);
 	return hash ? hash : 1;
 }
 
@@ -89,9 +98,9 @@ static void grow(struct rows *rows)
 	free(old);
 }
 
-static bool take(struct rows *rows, enum row_kind kind, const uint64_t *words, size_t n)
+static bool take_new(struct rows *rows, const struct row_key *key)
 {
-	uint64_t hash = hash_of(rows, kind, words, n), *slot = slot_of(rows, hash);
+	uint64_t hash = hash_of(rows, key), *slot = slot_of(rows, hash);
 
 	if (*slot)
 		return true;
@@ -104,25 +113,52 @@ static bool take(struct rows *rows, enum row_kind kind, const uint64_t *words, s
 	return true;
 }
 
+/* Both run for every event: written out, since loops took twice as long. */
+static inline bool is_key(const struct row_key *a, const struct row_key *b)
+{
+	return a->words[0] == b->words[0] && a->words[1] == b->words[1] &&
+	       a->words[2] == b->words[2] && a->words[3] == b->words[3] && a->kind == b->kind;
+}
+
+/* Where a key is looked for that was taken a moment ago. */
+static inline struct row_key *recent_of(struct rows *rows, const struct row_key *key)
+{
+	uint64_t sum = key->words[0] + key->words[1] + key->words[2] + key->words[3] + key->kind;
+
+	return &rows->recent[(sum ^ sum >> 12 ^ sum >> 32) % RECENT];
+}
+
+static inline bool take(struct rows *rows, struct row_key key)
+{
+	struct row_key *recent = recent_of(rows, &key);
+
+	if (is_key(recent, &key))
+		return true;
+	if (!take_new(rows, &key))
+		return false;
+	*recent = key;
+	return true;
+}
+
 /* ---- events -------------------------------------------------------------------------------- */
 
-#define TAKE(rows, kind, ...)                                                                      \
-	take(rows, kind, (const uint64_t[]){ __VA_ARGS__ },                                        \
-	     sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+#define TAKE(rows, kind, ...) take(rows, (struct row_key){ { __VA_ARGS__ }, kind })
 
 static uint64_t thread_of(const struct event *event)
 {
 	return (uint64_t)event->process->id << 32 | event->tid;
 }
 
-/* Most events are of the thread of the one before. */
-static bool take_thread(struct rows *rows, uint64_t thread)
+static inline bool take_thread(struct rows *rows, const struct event *event)
 {
-	if (rows->has_thread && rows->last_thread == thread)
+	uint64_t thread = thread_of(event), *recent = &rows->threads[event->tid % THREADS];
+
+	if (*recent == thread && thread)
 		return true;
-	rows->has_thread = TAKE(rows, ROW_THREAD, thread);
-	rows->last_thread = thread;
-	return rows->has_thread;
+	if (!TAKE(rows, ROW_THREAD, thread))
+		return false;
+	*recent = thread;
+	return true;
 }
 
 static bool take_call(struct rows *rows, const struct event *event)
@@ -164,7 +200,7 @@ static bool take_range(struct rows *rows, const struct event *event)
 
 static bool has_rows(struct rows *rows, const struct event *event)
 {
-	if (!take_thread(rows, thread_of(event)))
+	if (!take_thread(rows, event))
 		return false;
 	switch (event->type) {
 	case EVENT_CALL:
