@@ -129,11 +129,12 @@ size_t longest_group(void *rows, size_t n, size_t row_bytes,
 
 	for (size_t i = 0; i < n; i++) {
 		const char *row = (const char *)rows + i * row_bytes;
-		size_t group = 0;
+		size_t looked_at = groups < LONGEST_GROUPED ? groups : LONGEST_GROUPED, group = 0;
 
-		while (group < groups && !alike((const char *)rows + group * row_bytes, row))
+		while (group < looked_at && !alike((const char *)rows + group * row_bytes, row))
 			group++;
-		if (group == groups) {
+		if (group == looked_at) {
+			group = groups;
 			memmove((char *)rows + groups * row_bytes, row, row_bytes);
 			counts[groups++] = 0;
 		}

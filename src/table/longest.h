@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many a report looks at that groups them. */
+/* How many a report looks at that groups them, and with how many a row is compared. */
 #define LONGEST_GROUPED 1000
 
 struct longest {
@@ -45,8 +45,8 @@ const void *longest_keep(struct longest *longest, const void *row);
 void *longest_rows(struct longest *longest, size_t *n);
 
 /*
- * Of rows that are alike only the first remains. Returns how many rows remain; how many each stands
- * for is in `counts`, which has room for `n`.
+ * Of rows that are like one of the first LONGEST_GROUPED that remain only that one remains. Returns
+ * how many rows remain; how many each stands for is in `counts`, which has room for `n`.
  */
 size_t longest_group(void *rows, size_t n, size_t row_bytes,
                      bool (*alike)(const void *a, const void *b), uint64_t *counts);

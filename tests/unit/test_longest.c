@@ -110,6 +110,22 @@ static void test_rows_that_are_alike_are_one_with_their_number(void **state)
 	assert_int_equal(counts[2], 1);
 }
 
+/* Else a million rows would be compared with a million. */
+static void test_only_the_first_groups_are_looked_at(void **state)
+{
+	static struct row rows[3 * LONGEST_GROUPED];
+	static uint64_t counts[3 * LONGEST_GROUPED];
+	size_t n = sizeof(rows) / sizeof(*rows);
+
+	for (size_t i = 0; i < n; i++)
+		rows[i].number = (int)(i % (n / 2));
+	assert_int_equal(longest_group(rows, n, sizeof(*rows), same_number, counts),
+	                 2 * LONGEST_GROUPED);
+	assert_int_equal(counts[0], 2);
+	assert_int_equal(counts[LONGEST_GROUPED - 1], 2);
+	assert_int_equal(counts[LONGEST_GROUPED], 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +134,7 @@ int main(void)
 		cmocka_unit_test(test_what_has_to_go_is_handed_back),
 		cmocka_unit_test(test_none_may_be_asked_for),
 		cmocka_unit_test(test_rows_that_are_alike_are_one_with_their_number),
+		cmocka_unit_test(test_only_the_first_groups_are_looked_at),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
