@@ -18,7 +18,7 @@
 #define NONE              UINT32_MAX
 
 /* What a place is in: see queue_of(). */
-enum { FREE, OPEN, SYNC, MET, MET_GRAPH };
+enum { FREE, OPEN, MAY, MET, MET_GRAPH };
 
 /* By age. */
 struct queue {
@@ -51,7 +51,7 @@ struct work {
 	struct queue *open;           /* by process id */
 	size_t n_open;
 	uint32_t heaviest, processes; /* id of a process with many open calls; that have any */
-	struct queue syncs, met, met_graphs;
+	struct queue maybes, met, met_graphs;
 	uint64_t open_calls, number;
 
 	struct early *early; /* a ring */
@@ -164,8 +164,8 @@ static struct queue *queue_of(struct work *work, const struct work_call *call)
 {
 	if (call->queue == OPEN)
 		return open_of(work, call->process->id);
-	if (call->queue == SYNC)
-		return &work->syncs;
+	if (call->queue == MAY)
+		return &work->maybes;
 	return call->queue == MET ? &work->met : &work->met_graphs;
 }
 
@@ -386,9 +386,13 @@ static void set_now(struct work *work, struct place *place)
 	work->now.place = place_of(work, place);
 }
 
-static bool can_wait(const struct call *call)
+/* A wait, which a range can name; and who knows what a function does that cuscope does not know. */
+static bool may_be_named(const struct call *call)
 {
-	return call->op == OP_SYNC && call->correlation && !(call->flags & CALL_NESTED);
+	if (!call->correlation || call->flags & CALL_NESTED)
+		return false;
+	return call->op == OP_SYNC ||
+	       (!call->function->api && !(call->flags & (CALL_FAILED | CALL_CAPTURED)));
 }
 
 static struct place *keep_call(struct work *work, const struct event *event, uint8_t queue)
@@ -398,19 +402,20 @@ static struct place *keep_call(struct work *work, const struct event *event, uin
 
 	if (place)
 		let_go(work, place);
-	if (queue == SYNC && work->syncs.n >= work->limit / 8)
-		push_out(work, &work->places[work->syncs.oldest]);
+	if (queue == MAY && work->maybes.n >= work->limit / 8)
+		push_out(work, &work->places[work->maybes.oldest]);
 	place = free_place(work);
 	place->call = (struct work_call){
 		.process = event->process,
 		.function = call->function,
 		.correlation = call->correlation,
-		.number = queue == OPEN ? ++work->number : 0,
+		.number = call->op == OP_SYNC ? 0 : ++work->number,
 		.begin_ns = call->begin_ns,
 		.end_ns = call_has_end(call) ? call->end_ns : 0,
 		.stream = call_stream(call),
 		.tid = event->tid,
 		.op = (uint8_t)call->op,
+		.asks = queue == OPEN,
 	};
 	into_chain(work, place);
 	into_queue(work, place, queue);
@@ -440,11 +445,9 @@ static void see_call(struct work *work, const struct event *event)
 {
 	bool asks = call_asks_for_work(event->call);
 
-	if (!asks && !can_wait(event->call))
+	if (!asks && !may_be_named(event->call))
 		return;
-	set_now(work, keep_call(work, event, asks ? OPEN : SYNC));
-	if (!asks)
-		return;
+	set_now(work, keep_call(work, event, asks ? OPEN : MAY));
 	work->unjoined +=
 		is_gone(work, event->process->id, event->call->correlation, CORRELATION_WORK);
 	if (work->n_early)
@@ -632,7 +635,7 @@ struct work *work_new(size_t bytes)
 	work->most = (uint32_t)(bytes / (sizeof(*work->places) + sizeof(*work->chains)));
 	work->limit = work->most;
 	work->free = work->joined = NONE;
-	work->syncs = work->met = work->met_graphs = empty;
+	work->maybes = work->met = work->met_graphs = empty;
 	work->gpus = gpu_ids_new();
 	return work;
 }

@@ -28,11 +28,13 @@ struct work_call {
 	const struct process *process;
 	const struct function *function;
 	uint64_t correlation;
-	uint64_t number;           /* of those that ask for work, in the order in which they came */
+	uint64_t number; /* of those that work can name, in the order in which they came; 0: a wait
+	                  */
 	uint64_t begin_ns, end_ns; /* end: 0 where it is not known */
 	uint64_t stream;           /* as call_stream() says */
 	uint32_t tid;
 	uint8_t op;    /* enum api_op */
+	uint8_t asks;  /* call_asks_for_work() */
 	uint8_t queue; /* work.c's own */
 	uint8_t mark;  /* for the sink, of which there is one: 0 at first */
 };

@@ -278,7 +278,8 @@ static void test_work_whose_call_was_forgotten_is_told_of(void **state)
 {
 	static const char *const words[] = { "launch_stats", "cuda_kern_exec_sum",
 		                             "findings",     "cuda_memcpy_async",
-		                             "overlap",      "nvtx_kern_sum" };
+		                             "overlap",      "nvtx_kern_sum",
+		                             "gaps" };
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		window = work_new(10000);

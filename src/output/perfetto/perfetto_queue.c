@@ -72,7 +72,8 @@ static void see_call(struct perfetto_queue *queue, const struct event *event,
 		count_first(queue);
 	*asked_at(queue, queue->next++) = (struct asked){
 		event->time_ns,
-		now->early ? NULL : event->process, /* done before the call had ended */
+		now->early || !now->call->asks ? NULL
+					       : event->process, /* early: done before it ended */
 	};
 	queue->came_first += now->early;
 }
@@ -83,7 +84,7 @@ static void see_activity(struct perfetto_queue *queue, const struct event *event
 	perfetto_process(queue->p->tracks, event->process)->has_activities = true;
 	queue->p->has_activities = true;
 	count_until(queue, event->time_ns);
-	if (!now->call || !now->first) /* another node of a graph */
+	if (!now->call || !now->first || !now->call->asks) /* not first: another node of a graph */
 		return;
 	if (now->call->number < queue->first)
 		change(queue, event->process, event->time_ns, -1);

@@ -10,11 +10,11 @@
 #include "analysis/memory.h"
 #include "report/gaps/nonblocking.h"
 #include "analysis/streams.h"
+#include "analysis/work.h"
 #include "analysis/thread_ids.h"
 
-#define ROOM_FIRST  4096u
-#define WAITS_MOST  65536u /* streams with a wait that no work followed yet */
-#define HASH_FACTOR 0x9e3779b97f4a7c15ull
+#define ROOM_FIRST 4096u
+#define WAITS_MOST 65536u /* streams with a wait that no work followed yet */
 
 struct wait_key {
 	uint64_t process, stream;
@@ -29,8 +29,9 @@ struct wait {
 
 struct gap_calls {
 	struct gap_call_kept *kept; /* a ring: number n is at n modulo room, from 1 on */
-	uint64_t *buckets;          /* the last number of each; 0: none */
 	uint64_t room, last;        /* room: a power of two; last: number of the last call */
+	uint64_t *asking;           /* numbers by those of work.h, modulo room */
+	const struct work *work;    /* the caller's */
 	struct thread_ids *ids;
 	struct nonblocking *nonblocking;
 	uint64_t *threads; /* by id: number of the thread's last call */
@@ -40,10 +41,11 @@ struct gap_calls {
 	struct wait *waits;
 };
 
-struct gap_calls *gap_calls_new(void)
+struct gap_calls *gap_calls_new(const struct work *work)
 {
 	struct gap_calls *calls = xcalloc(1, sizeof(*calls));
 
+	calls->work = work;
 	calls->ids = thread_ids_new();
 	calls->nonblocking = nonblocking_new();
 	return calls;
@@ -67,7 +69,7 @@ void gap_calls_free(struct gap_calls *calls)
 	thread_ids_free(calls->ids);
 	nonblocking_free(calls->nonblocking);
 	free(calls->kept);
-	free(calls->buckets);
+	free(calls->asking);
 	free(calls->threads);
 	free(calls->functions);
 	free(calls);
@@ -80,13 +82,6 @@ static struct gap_call_kept *at(const struct gap_calls *calls, uint64_t number)
 	return &calls->kept[number & (calls->room - 1)];
 }
 
-static uint64_t *bucket_of(const struct gap_calls *calls, uint32_t process, uint64_t correlation)
-{
-	uint64_t mixed = (correlation + ((uint64_t)process << 40)) * HASH_FACTOR;
-
-	return &calls->buckets[mixed >> 32 & (calls->room - 1)];
-}
-
 /* From one number to an earlier one, if that will be there as long as the later one is. */
 static uint32_t distance(uint64_t from, uint64_t to)
 {
@@ -95,15 +90,10 @@ static uint32_t distance(uint64_t from, uint64_t to)
 
 static void enter(struct gap_calls *calls, uint64_t number)
 {
-	struct gap_call_kept *kept = at(calls, number);
-	uint64_t *bucket;
+	const struct gap_call_kept *kept = at(calls, number);
 
-	kept->chain = 0;
-	if (!kept->correlation)
-		return;
-	bucket = bucket_of(calls, kept->process, kept->correlation);
-	kept->chain = distance(number, *bucket);
-	*bucket = number;
+	if (kept->number)
+		calls->asking[kept->number & (calls->room - 1)] = number;
 }
 
 static void make_room(struct gap_calls *calls)
@@ -115,8 +105,8 @@ static void make_room(struct gap_calls *calls)
 		return;
 	calls->room = had ? 2 * had : ROOM_FIRST;
 	calls->kept = xmalloc(calls->room * sizeof(*calls->kept));
-	free(calls->buckets);
-	calls->buckets = xcalloc(calls->room, sizeof(*calls->buckets));
+	free(calls->asking);
+	calls->asking = xcalloc(calls->room, sizeof(*calls->asking));
 	for (uint64_t i = 1; i <= calls->last; i++) { /* before it is as large as can be, nothing */
 		*at(calls, i) = old[i & (had - 1)];   /* was let go */
 		enter(calls, i);
@@ -156,9 +146,8 @@ static void keep_wait(struct gap_calls *calls, const struct event *event, uint64
 	wait->function = event->call->function;
 }
 
-/* Work that no other call made is what the wait was for: the one within it comes first. */
-static const struct function *find_wait(struct gap_calls *calls, const struct event *event,
-                                        uint64_t stream, bool take)
+static const struct function *take_wait(struct gap_calls *calls, const struct event *event,
+                                        uint64_t stream)
 {
 	struct wait_key key = wait_key(event, stream);
 	const struct function *function;
@@ -170,19 +159,12 @@ static const struct function *find_wait(struct gap_calls *calls, const struct ev
 	if (!wait)
 		return NULL;
 	function = wait->function;
-	if (take) {
-		HASH_DELETE(hh, calls->waits, wait);
-		free(wait);
-	}
+	HASH_DELETE(hh, calls->waits, wait);
+	free(wait);
 	return function;
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
-
-static bool asks_for_work(enum api_op op)
-{
-	return op == OP_LAUNCH || op == OP_GRAPH_LAUNCH || op == OP_COPY || op == OP_SET;
-}
 
 static uint64_t stream_of(const struct call *call)
 {
@@ -208,36 +190,34 @@ static void link_to_thread(struct gap_calls *calls, struct gap_call_kept *kept)
 	last = &calls->threads[kept->thread];
 	if (kept->thread != THREAD_ID_OTHERS) /* several threads: no order among their calls */
 		kept->back = distance(calls->last, *last);
-	if (!kept->nested)
-		*last = calls->last;
+	*last = calls->last;
 }
 
-static void keep_call(struct gap_calls *calls, const struct event *event, bool asks)
+static void keep_call(struct gap_calls *calls, const struct event *event)
 {
 	const struct call *call = event->call;
 	uint64_t stream = stream_of(call);
 	const struct function *waited = NULL;
+	const struct work_call *asked = work_now(calls->work)->call;
 	struct gap_call_kept *kept;
-	bool nested = call->flags & CALL_NESTED;
+	bool asks = call_asks_for_work(call);
 
 	make_room(calls);
 	calls->last++;
 	kept = at(calls, calls->last);
 	if (asks)
-		waited = find_wait(calls, event, stream, !nested);
+		waited = take_wait(calls, event, stream);
 	*kept = (struct gap_call_kept){
 		.begin_ns = call->begin_ns,
 		.end_ns = call_has_end(call) && call->end_ns > call->begin_ns ? call->end_ns
 		                                                              : call->begin_ns,
 		.stream = stream,
-		.correlation = call->correlation,
-		.process = event->process->id,
+		.number = asked ? asked->number : 0,
 		.tid = event->tid,
 		.function = function_id(calls, call->function),
 		.waited = waited ? function_id(calls, waited) + 1 : 0,
 		.thread = thread_ids_of(calls->ids, event),
 		.op = (uint8_t)call->op,
-		.nested = nested,
 		.nonblocking = nonblocking_has(calls->nonblocking, event->process->id, stream),
 		.async = call->function->api && api_is_async(call->function->api),
 	};
@@ -248,44 +228,27 @@ static void keep_call(struct gap_calls *calls, const struct event *event, bool a
 void gap_calls_event(struct gap_calls *calls, const struct event *event)
 {
 	const struct call *call = event->call;
-	bool nested;
 
 	if (event->type == EVENT_THREAD) /* its number can have been another thread's */
 		thread_ids_renew(calls->ids, event);
 	if (event->type != EVENT_CALL)
 		return;
 	nonblocking_event(calls->nonblocking, event);
-	nested = call->flags & CALL_NESTED;
 	if ((call->op == OP_EVENT_WAIT || call->op == OP_HOST_LAUNCH) && call_counts(call))
 		keep_wait(calls, event, stream_of(call));
-	/* Which of two calls, one within the other, an activity names is for the source to say; and
-	 * there are calls that ask for work whose arguments are not known. */
-	if (asks_for_work(call->op) && !(call->flags & (CALL_FAILED | CALL_CAPTURED)))
-		keep_call(calls, event, true);
-	else if (!nested)
-		keep_call(calls, event, false);
+	if (!(call->flags & CALL_NESTED))
+		keep_call(calls, event);
 }
 
 /* ---- looking up ---------------------------------------------------------------------------- */
 
-const struct gap_call_kept *gap_calls_find(const struct gap_calls *calls, uint32_t process,
-                                           uint64_t correlation)
+const struct gap_call_kept *gap_calls_find(const struct gap_calls *calls, uint64_t number)
 {
-	uint64_t number;
+	uint64_t found = number && calls->room ? calls->asking[number & (calls->room - 1)] : 0;
 
-	if (!correlation || !calls->last)
+	if (!found || calls->last - found >= calls->room || at(calls, found)->number != number)
 		return NULL;
-	number = *bucket_of(calls, process, correlation);
-	if (!number || calls->last - number >= calls->room)
-		return NULL;
-	while (number) {
-		const struct gap_call_kept *kept = at(calls, number);
-
-		if (kept->correlation == correlation && kept->process == process)
-			return kept;
-		number = before(calls, number, kept->chain);
-	}
-	return NULL;
+	return at(calls, found);
 }
 
 /* A call's place in the ring tells its number: of the last `room` ones, the one that is there. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of the last while, for the analysis of gaps: an activity finds the call that asked for
- * it, and from there one can go back through the calls of the same thread. The last
+ * The calls of the last while, for the analysis of gaps: from the call that asked for an activity,
+ * which work.h knows, one can go back through the calls of the same thread. The last
  * GAP_CALLS_KEPT are kept, and no more: activities come seconds late, and at 300,000 launches a
  * second, which is as fast as they come, that is more than three seconds of them.
  */
@@ -15,28 +15,28 @@
 struct gap_call_kept {
 	uint64_t begin_ns, end_ns; /* end: the begin where it is not known */
 	uint64_t stream;           /* 0: the default one, also where it names none */
-	uint64_t correlation;
-	uint32_t process; /* id */
+	uint64_t number;           /* as work.h counts those that ask for work; 0: it does not */
 	uint32_t tid;
 	uint32_t function, waited; /* ids; waited: plus one, see gap_call_waited() */
 	uint32_t thread;           /* dense id */
-	uint32_t back, chain;      /* to the one before of this thread, of this bucket; 0: none */
+	uint32_t back;             /* to the one before of this thread; 0: none */
 	uint8_t op;                /* enum api_op */
-	bool nested, async;
+	bool async;
 	bool nonblocking; /* the stream does not wait for the default one */
 };
 
 struct gap_calls;
 
-struct gap_calls *gap_calls_new(void);
+/* `work` is fed with each event before. */
+struct work;
+struct gap_calls *gap_calls_new(const struct work *work);
 void gap_calls_free(struct gap_calls *calls);
 void gap_calls_event(struct gap_calls *calls, const struct event *event);
 
 /* All that follows is valid until the next event. */
 
-/* The call that an activity names; NULL: not seen, not yet, or too long ago. */
-const struct gap_call_kept *gap_calls_find(const struct gap_calls *calls, uint32_t process,
-                                           uint64_t correlation);
+/* The call with this number; NULL: too long ago, or 0. */
+const struct gap_call_kept *gap_calls_find(const struct gap_calls *calls, uint64_t number);
 
 /* The one that the same thread ended before, of those that no other call made; NULL: none. */
 const struct gap_call_kept *gap_calls_before(const struct gap_calls *calls,

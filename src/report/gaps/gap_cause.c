@@ -105,8 +105,7 @@ static bool held_the_host(const struct gap_call_kept *call, uint64_t begin_ns,
 		return waits(call);
 	if (call->end_ns < begin_ns)
 		return false;
-	return waits(call) ||
-	       (call->correlation == before->correlation && call->process == before->process->id);
+	return waits(call) || (call->number && call->number == before->ask);
 }
 
 /* Back from the call that asked, to the begin of the gap. The call that held the host, or NULL. */
@@ -222,7 +221,7 @@ bool gap_judge(const struct gap_calls *calls, uint64_t begin_ns, const struct ga
 	uint64_t late_ns, asked_ns;
 
 	memset(verdict, 0, sizeof(*verdict));
-	ask = gap_calls_find(calls, next->process->id, next->correlation);
+	ask = gap_calls_find(calls, next->ask);
 	verdict->hta = hta_of(ask, begin_ns, next);
 	verdict->cause = GAP_UNKNOWN;
 	if (!ask)

@@ -36,6 +36,7 @@ struct gap_work {
 	const struct kernel *kernel; /* NULL: none, or none that is known */
 	uint64_t begin_ns, end_ns;
 	uint64_t correlation;
+	uint64_t ask; /* number of its call, see work.h; 0: not known (yet) */
 	uint32_t context, stream;
 	enum activity_kind kind;
 	enum api_direction direction;

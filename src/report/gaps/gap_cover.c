@@ -43,6 +43,34 @@ bool gap_cover_gap(const struct gap_cover *cover, size_t i, uint64_t *begin_ns,
 	return true;
 }
 
+static void learn(struct gap_work *work, const struct process *process,
+                  const struct activity *activity, uint64_t ask)
+{
+	if (work->begin_ns == activity->begin_ns && work->correlation == activity->correlation &&
+	    work->process == process)
+		work->ask = ask;
+}
+
+void gap_cover_learn(struct gap_cover *cover, const struct process *process,
+                     const struct activity *activity, uint64_t ask)
+{
+	size_t low = 0, high = cover->n;
+
+	learn(&cover->settled, process, activity, ask);
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (gap_cover_piece(cover, middle)->begin_ns > activity->begin_ns)
+			high = middle;
+		else
+			low = middle;
+	}
+	if (low < high) {
+		learn(&gap_cover_piece(cover, low)->first, process, activity, ask);
+		learn(&gap_cover_piece(cover, low)->last, process, activity, ask);
+	}
+}
+
 static void grow(struct gap_cover *cover)
 {
 	size_t room = cover->room ? 2 * cover->room : 16;

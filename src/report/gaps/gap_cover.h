@@ -46,6 +46,10 @@ struct gap_piece *gap_cover_piece(const struct gap_cover *cover, size_t i);
 bool gap_cover_gap(const struct gap_cover *cover, size_t i, uint64_t *begin_ns,
                    const struct gap_work **before);
 
+/* The number of the call of a work that was added is known: gap_work's `ask`. */
+void gap_cover_learn(struct gap_cover *cover, const struct process *process,
+                     const struct activity *activity, uint64_t ask);
+
 /* The place of a piece. */
 size_t gap_cover_place(const struct gap_cover *cover, const struct gap_piece *piece);
 

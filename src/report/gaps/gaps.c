@@ -6,6 +6,7 @@
 
 #include <uthash.h>
 
+#include "analysis/work.h"
 #include "report/gaps/gap_cover.h"
 #include "report/gaps/gap_functions.h"
 #include "report/gaps/gap_longest.h"
@@ -62,6 +63,7 @@ struct line {
 
 struct gaps {
 	struct gaps_options options;
+	struct work *work;
 	struct gap_calls *calls;
 	struct line *lines, *last; /* hash; last: the stream of the last activity */
 	size_t n_lines[KIND_COUNT];
@@ -77,7 +79,8 @@ struct gaps *gaps_new(const struct gaps_options *options)
 	struct gaps *gaps = xcalloc(1, sizeof(*gaps));
 
 	gaps->options = *options;
-	gaps->calls = gap_calls_new();
+	gaps->work = work_share(options->work);
+	gaps->calls = gap_calls_new(gaps->work);
 	longest_init(&gaps->of_devices, sizeof(struct gpu_gap), options->longest, gap_longer);
 	longest_init(&gaps->of_streams, sizeof(struct gpu_gap), options->longest, gap_longer);
 	return gaps;
@@ -107,6 +110,7 @@ void gaps_free(struct gaps *gaps)
 	for (size_t i = 0; i < KIND_COUNT; i++)
 		free(gaps->rows[i]);
 	gap_calls_free(gaps->calls);
+	work_free(gaps->work);
 	longest_free(&gaps->of_devices);
 	longest_free(&gaps->of_streams);
 	free(gaps);
@@ -360,10 +364,9 @@ static void add_work(struct gaps *gaps, struct line *line, const struct gap_work
 	judge(gaps, line, at);
 }
 
-static void learn_handle(struct gaps *gaps, struct line *line, const struct gap_work *work)
+static void learn_handle(struct gaps *gaps, struct line *line, uint64_t ask)
 {
-	const struct gap_call_kept *call =
-		gap_calls_find(gaps->calls, work->process->id, work->correlation);
+	const struct gap_call_kept *call = gap_calls_find(gaps->calls, ask);
 
 	if (!call || call->op == OP_GRAPH_LAUNCH) /* whose nodes can be on other streams */
 		return;
@@ -376,8 +379,10 @@ static void count_activity(struct gaps *gaps, const struct event *event)
 {
 	const struct activity *activity = event->activity;
 	struct line *line = stream_line(gaps, event);
+	const struct work_call *ask = work_now(gaps->work)->call;
 	struct gap_work work = {
 		.process = event->process,
+		.ask = ask ? ask->number : 0,
 		.kernel = activity->kernel,
 		.begin_ns = activity->begin_ns,
 		.end_ns = activity->begin_ns + activity_duration_ns(activity),
@@ -396,11 +401,27 @@ static void count_activity(struct gaps *gaps, const struct event *event)
 		return;
 	}
 	if (!line->row.knows_handle)
-		learn_handle(gaps, line, &work);
+		learn_handle(gaps, line, work.ask);
 	add_work(gaps, line, &work);
 	add_work(gaps, line->of, &work);
 	add_work(gaps, line->on, &work);
 	remember_end(line->on->device, event, line->nonblocking);
+}
+
+/* The call of what ran before it returned: it was not known then. */
+static void learn_call(void *data, const struct work_done *done, const struct work_call *call)
+{
+	const struct event event = { .type = EVENT_ACTIVITY,
+		                     .process = done->process,
+		                     .activity = done->activity };
+	struct line *line = stream_line(data, &event);
+
+	if (!line)
+		return;
+	if (!line->row.knows_handle)
+		learn_handle(data, line, call->number);
+	gap_cover_learn(&line->cover, done->process, done->activity, call->number);
+	gap_cover_learn(&line->on->cover, done->process, done->activity, call->number);
 }
 
 /* ---- other events -------------------------------------------------------------------------- */
@@ -436,7 +457,10 @@ static void sweep(struct gaps *gaps)
 
 void gaps_event(struct gaps *gaps, const struct event *event)
 {
+	work_event(gaps->work, event);
 	gap_calls_event(gaps->calls, event);
+	if (work_now(gaps->work)->early)
+		work_tell_joined(gaps->work, learn_call, gaps);
 	if (event->type == EVENT_ACTIVITY)
 		count_activity(gaps, event);
 	else if (event->type == EVENT_RANGE && event->range->kind == RANGE_NOT_MEASURED)

@@ -15,9 +15,12 @@
 #define GAPS_PROCESSES 1024 /* on all devices; */
 #define GAPS_STREAMS   1024 /* of all processes: what is beyond counts for the others only */
 
+struct work;
+
 struct gaps_options {
 	uint64_t threshold_ns;
-	size_t longest; /* gaps kept of GPUs, and as many of streams */
+	size_t longest;    /* gaps kept of GPUs, and as many of streams */
+	struct work *work; /* its window, or NULL: see work_share() */
 };
 
 struct gap_sum {

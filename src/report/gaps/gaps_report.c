@@ -29,6 +29,7 @@ static void *make_gaps(const struct report_options *options)
 
 	return gaps_new(
 		&(struct gaps_options){ .threshold_ns = threshold_of(options),
+	                                .work = options->work,
 	                                .longest = top > LONGEST_GROUPED ? top : LONGEST_GROUPED });
 }
 
@@ -175,6 +176,7 @@ static void note_limits(struct at_end *self, const struct run_info *run, bool an
 		           "the tables of streams leave %llu activities out: those of streams "
 		           "beyond the first %d, and of GPUs beyond %d",
 		           (unsigned long long)limits.left_out, GAPS_STREAMS, GAPS_DEVICES);
+	report_note_unjoined(&self->options);
 	note_clock(table, run);
 	report_note_estimated(table, run);
 }
