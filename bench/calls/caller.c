@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 typedef int entry_fn(int a, long b);
 entry_fn cuBenchPush, cuBenchEndbr, cuBenchStub, cuBenchPaced, cuFiller1000, cuFiller2094;
 
@@ -40,7 +42,7 @@ static const struct shape shapes[] = {
 	{ "endbr64", cuBenchEndbr },
 	{ "stub", cuBenchStub },
 };
-#define N_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+#define N_SHAPES (ARRAY_SIZE(shapes))
 
 static uint64_t now_ns(void)
 {
@@ -132,7 +134,7 @@ static uint64_t timed_call(entry_fn *fn)
 /* The first hook can be any of these: those of each shape, and the ends of the library. */
 static entry_fn *const watched[] = { cuFiller1000, cuBenchPush, cuBenchEndbr, cuBenchStub,
 	                             cuFiller2094 };
-#define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
+#define N_WATCHED (ARRAY_SIZE(watched))
 
 static bool is_hooked(entry_fn *fn)
 {

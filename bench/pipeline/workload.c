@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "probe/modules.h"
 
@@ -13,7 +14,6 @@
 #define KERNELS  24
 #define THREADS  4
 #define NAMES    (KERNELS * 2)
-#define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 /* ---- hooks: this file stands in for src/probe/modules.c ------------------------------------ */
 
@@ -43,7 +43,7 @@ enum {
 
 static void make_hooks(void)
 {
-	for (size_t i = 0; i < COUNT(hooks); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
 		struct hook *hook = &hooks[i];
 
 		hook->id = (uint16_t)i;
@@ -60,7 +60,7 @@ const struct hook *modules_hook(const struct modules *modules, uint16_t id,
 	static const struct module libraries[] = { { .name = "libcuda.so.1" },
 		                                   { .name = "libcudart.so.13" } };
 
-	if (id >= COUNT(hooks))
+	if (id >= ARRAY_SIZE(hooks))
 		return NULL;
 	if (module)
 		*module = &libraries[hooks[id].layer];
@@ -203,7 +203,7 @@ static void alloc(struct workload *w, struct maker *maker)
 
 	runtime_call(w, maker, ALLOC, 3, args, 1500);
 	maker->outer.word[0] = 0x7f2b00000000 + (any(w) % 65536 << 9);
-	if (maker->n_addresses < COUNT(maker->addresses))
+	if (maker->n_addresses < ARRAY_SIZE(maker->addresses))
 		maker->addresses[maker->n_addresses++] = maker->outer.word[0];
 }
 

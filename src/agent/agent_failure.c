@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "base/array.h"
 #include "base/text.h"
 
 #define LEAVABLE 24 /* cuptiGetVersion from which agents finalize it */
@@ -26,7 +27,7 @@ static const struct advice {
 
 static void add_advice(struct buf *out, int32_t code)
 {
-	for (size_t i = 0; i < sizeof(advices) / sizeof(*advices); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
 		if (advices[i].code == code)
 			buf_printf(out, ": %s", advices[i].text);
 	}

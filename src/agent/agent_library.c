@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/guarded.h"
 #include "base/xalloc.h"
@@ -193,7 +194,7 @@ static char *find_beside(void)
 	char own[PATH_MAX];
 
 	own_folder(own);
-	for (size_t i = 0; *own && i < sizeof(places) / sizeof(*places); i++) {
+	for (size_t i = 0; *own && i < ARRAY_SIZE(places); i++) {
 		char *named = xasprintf(places[i], own), *folder = realpath(named, NULL);
 		char *path = folder && is_in(folder) ? xasprintf("%s/" NAME, folder) : NULL;
 
@@ -332,7 +333,7 @@ static int make_somewhere(struct agent_library *library, struct err *err)
 {
 	char own[32];
 	const char *parents[] = { "/run", "/var/lib" };
-	size_t n = sizeof(parents) / sizeof(*parents);
+	size_t n = ARRAY_SIZE(parents);
 	struct buf tried = { 0 };
 	int rc = -ENOENT;
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -121,7 +122,7 @@ void agent_ring_free(struct agent_ring *ring)
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* By type: the bytes that must be there, and where a text begins that must end in the record. */
-static const struct layout {
+static const struct agent_ring_layout {
 	uint16_t least, text;
 } layouts[] = {
 	[AGENT_PAD] = { sizeof(struct agent_head), 0 },
@@ -138,7 +139,7 @@ static const struct layout {
 	[AGENT_NVTX] = { sizeof(struct agent_nvtx), offsetof(struct agent_nvtx, text) },
 };
 
-#define TYPES (sizeof(layouts) / sizeof(*layouts))
+#define TYPES (ARRAY_SIZE(layouts))
 
 static size_t least_bytes(const struct agent_head *record)
 {

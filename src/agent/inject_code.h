@@ -58,7 +58,7 @@
 
 /* Below the red zone of the thread's own stack. What the thread takes back, in the order
  * of pops. */
-struct frame {
+struct inject_frame {
 	uint64_t mask;       /* of signals, as it was */
 	uint64_t block;      /* signals to be blocked meanwhile */
 	uint64_t interrupts; /* INTERRUPTS_* */
@@ -93,11 +93,11 @@ struct area_head {
 #define INJECT_AT(type, member, offset)                                                            \
 	_Static_assert(offsetof(struct type, member) == (offset), "what inject_code.S uses")
 
-INJECT_AT(frame, mask, FRAME_MASK);
-INJECT_AT(frame, interrupts, FRAME_INTERRUPTS);
-INJECT_AT(frame, flags, FRAME_FLAGS);
-INJECT_AT(frame, rax, FRAME_RAX);
-INJECT_AT(frame, rip, FRAME_RIP);
+INJECT_AT(inject_frame, mask, FRAME_MASK);
+INJECT_AT(inject_frame, interrupts, FRAME_INTERRUPTS);
+INJECT_AT(inject_frame, flags, FRAME_FLAGS);
+INJECT_AT(inject_frame, rax, FRAME_RAX);
+INJECT_AT(inject_frame, rip, FRAME_RIP);
 INJECT_AT(area_head, first, AREA_FIRST);
 INJECT_AT(area_head, errno_location, AREA_ERRNO);
 INJECT_AT(area_head, xsave, AREA_XSAVE);
@@ -115,8 +115,8 @@ INJECT_AT(step, otherwise, STEP_OTHERWISE);
 _Static_assert(sizeof(struct step) == STEP_BYTES, "what inject_code.S uses");
 
 /*
- * The code, to be copied. It is entered with rsp at a struct frame, r12 the size of the area, and
- * the registers of rt_sigprocmask(SIG_BLOCK, &frame->block, &frame->mask, 8).
+ * The code, to be copied. It is entered with rsp at a struct inject_frame, r12 the size of the
+ * area, and the registers of rt_sigprocmask(SIG_BLOCK, &frame->block, &frame->mask, 8).
  */
 extern const uint8_t inject_code[], inject_code_end[];
 /* After its mmap, after the system call of a step, and size_t length(const char *) in it. */

@@ -19,7 +19,7 @@
 #define PIDFD_THREAD O_EXCL
 #endif
 
-static int get_descriptor(const struct target *target, pid_t tid, int number)
+static int get_descriptor(const struct inject_target *target, pid_t tid, int number)
 {
 	/* its own table of descriptors, also when the main thread has ended */
 	int pidfd = (int)syscall(SYS_pidfd_open, tid, PIDFD_THREAD), fd;
@@ -63,7 +63,7 @@ static void write_path(char *path, size_t size, uint64_t salt, int number)
 }
 
 /* What the target's own calls answered. */
-static int check_made(const struct target *target, const struct area *area, struct err *err)
+static int check_made(const struct inject_target *target, const struct area *area, struct err *err)
 {
 	int memfd = (int)area->step[STEP_MEMFD].result, pair = (int)area->step[STEP_PAIR].result;
 	int report = (int)area->step[STEP_REPORT_PAIR].result;
@@ -96,7 +96,7 @@ static bool is_fresh_memfd(int fd)
 	       !st.st_nlink && !st.st_size && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
-static int fill_library(const struct inject_options *options, const struct target *target,
+static int fill_library(const struct inject_options *options, const struct inject_target *target,
                         pid_t tid, const struct plan *plan, uint64_t base, const struct area *area,
                         struct err *err)
 {
@@ -132,7 +132,7 @@ static bool is_our_kind(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-static int take_sockets(const struct target *target, pid_t tid, const struct area *area,
+static int take_sockets(const struct inject_target *target, pid_t tid, const struct area *area,
                         struct borrowed *borrowed, struct err *err)
 {
 	int rc;
@@ -147,7 +147,7 @@ static int take_sockets(const struct target *target, pid_t tid, const struct are
 	              : 0;
 }
 
-int handover(const struct inject_options *options, const struct target *target, pid_t tid,
+int handover(const struct inject_options *options, const struct inject_target *target, pid_t tid,
              const struct plan *plan, uint64_t base, struct borrowed *borrowed, struct err *err)
 {
 	uint64_t go = SYS_getpid;

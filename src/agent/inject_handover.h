@@ -10,7 +10,7 @@
  * once it is let go. 0 or a negative errno with a sentence; what was taken then stays in
  * `borrowed`.
  */
-int handover(const struct inject_options *options, const struct target *target, pid_t tid,
+int handover(const struct inject_options *options, const struct inject_target *target, pid_t tid,
              const struct plan *plan, uint64_t base, struct borrowed *borrowed, struct err *err);
 
 #endif

@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 #ifndef MFD_EXEC /* Linux 6.3 */
 #define MFD_EXEC 0x10u
 #endif
@@ -53,7 +55,7 @@ static uint64_t memfd_flags(void)
 }
 
 /* One row a step. `load` has a bit for each argument that is where the value stands. */
-struct row {
+struct inject_plan_row {
 	enum plan_step step;
 	uint64_t code;
 	uint64_t arg[6];
@@ -67,7 +69,7 @@ struct row {
 #define LOAD(i)        (1u << (i))
 #define SOCKETS        (SOCK_SEQPACKET | SOCK_CLOEXEC)
 
-static void add_rows(struct area *area, uint64_t base, const struct row *rows, size_t n)
+static void add_rows(struct area *area, uint64_t base, const struct inject_plan_row *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct step *step = &area->step[rows[i].step];
@@ -83,7 +85,7 @@ static void add_rows(struct area *area, uint64_t base, const struct row *rows, s
 
 static void make_descriptors(struct area *area, uint64_t base)
 {
-	const struct row rows[] = {
+	const struct inject_plan_row rows[] = {
 		{ STEP_MEMFD,
 		  SYS_memfd_create,
 		  { AT(name), memfd_flags() },
@@ -116,14 +118,15 @@ static void make_descriptors(struct area *area, uint64_t base)
 		{ STEP_CLOSE_REPORT, SYS_close, { AT(report[1]) }, LOAD(0), FAILS_NEVER, 0 },
 	};
 
-	add_rows(area, base, rows, sizeof(rows) / sizeof(*rows));
+	add_rows(area, base, rows, ARRAY_SIZE(rows));
 }
 
-static void make_calls(struct area *area, uint64_t base, const struct target *target, uint64_t mark)
+static void make_calls(struct area *area, uint64_t base, const struct inject_target *target,
+                       uint64_t mark)
 {
 	uint64_t call = AT(step) + STEP_CALL * sizeof(struct step);
 	uint64_t mark_at = call + offsetof(struct step, arg[5]);
-	const struct row rows[] = {
+	const struct inject_plan_row rows[] = {
 		{ STEP_DLOPEN,
 		  target->dlopen,
 		  { AT(path), target->mode },
@@ -170,13 +173,13 @@ static void make_calls(struct area *area, uint64_t base, const struct target *ta
 		  0 },
 	};
 
-	add_rows(area, base, rows, sizeof(rows) / sizeof(*rows));
+	add_rows(area, base, rows, ARRAY_SIZE(rows));
 }
 
 /* Where the library is there already: nothing to close, nothing to open. */
-static void make_short(struct area *area, uint64_t base, const struct target *target)
+static void make_short(struct area *area, uint64_t base, const struct inject_target *target)
 {
-	const struct row jump = { STEP_DLOPEN, 0, { 0 }, 0, FAILS_NEVER, STEP_LOADED };
+	const struct inject_plan_row jump = { STEP_DLOPEN, 0, { 0 }, 0, FAILS_NEVER, STEP_LOADED };
 
 	if (!target->loaded)
 		return;
@@ -185,8 +188,8 @@ static void make_short(struct area *area, uint64_t base, const struct target *ta
 	area->step[STEP_CALL].loads &= ~(uint64_t)LOAD(LOADS_CODE);
 }
 
-void plan_make(struct plan *plan, const struct target *target, const struct inject_options *options,
-               uint64_t base)
+void plan_make(struct plan *plan, const struct inject_target *target,
+               const struct inject_options *options, uint64_t base)
 {
 	struct area *area = &plan->area;
 
@@ -205,7 +208,7 @@ void plan_make(struct plan *plan, const struct target *target, const struct inje
 	make_short(area, base, target);
 }
 
-uint64_t plan_first(const struct plan *plan, const struct target *target, uint64_t base)
+uint64_t plan_first(const struct plan *plan, const struct inject_target *target, uint64_t base)
 {
 	return AT(step) + (target->loaded ? STEP_PAIR : STEP_MEMFD) * sizeof(struct step);
 }

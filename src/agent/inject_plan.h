@@ -57,11 +57,11 @@ struct plan {
 };
 
 /* For an area at `base`. area.head.first stays 0. */
-void plan_make(struct plan *plan, const struct target *target, const struct inject_options *options,
-               uint64_t base);
+void plan_make(struct plan *plan, const struct inject_target *target,
+               const struct inject_options *options, uint64_t base);
 
 /* Address of the first step, to be written last. */
-uint64_t plan_first(const struct plan *plan, const struct target *target, uint64_t base);
+uint64_t plan_first(const struct plan *plan, const struct inject_target *target, uint64_t base);
 
 /* Whether this processor's vectors fit. */
 bool plan_fits(void);

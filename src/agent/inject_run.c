@@ -28,7 +28,7 @@
 
 struct run {
 	const struct inject_options *options;
-	struct target target;
+	struct inject_target target;
 	uint64_t begin_ns, deadline_ns;
 	size_t turn; /* of the threads that run */
 	size_t threads, stopped;
@@ -36,15 +36,15 @@ struct run {
 
 /* ---- how it went ----------------------------------------------------------------------------- */
 
-struct report {
+struct inject_outcome {
 	bool loaded, told;
 	int returned;
 	char text[704]; /* dlerror's */
 };
 
 /* One message of the target, which is not trusted: any bytes may come. */
-static void take_message(struct report *report, const struct borrowed *borrowed, const void *data,
-                         size_t n)
+static void take_message(struct inject_outcome *report, const struct borrowed *borrowed,
+                         const void *data, size_t n)
 {
 	const struct step *step = data;
 
@@ -64,12 +64,12 @@ static void take_message(struct report *report, const struct borrowed *borrowed,
  * too late. The end of the socket alone may not come: what another thread forks meanwhile has it.
  */
 static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
-                         struct report *report)
+                         struct inject_outcome *report)
 {
 	struct pollfd fd = { .fd = borrowed->report, .events = POLLIN };
 	_Alignas(8) char message[1024];
 
-	*report = (struct report){ 0 };
+	*report = (struct inject_outcome){ 0 };
 	for (;;) {
 		uint64_t now = trace_now_ns();
 		ssize_t n;
@@ -92,7 +92,7 @@ static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
 	}
 }
 
-static int not_loaded(const struct run *run, const struct report *report, struct err *err)
+static int not_loaded(const struct run *run, const struct inject_outcome *report, struct err *err)
 {
 	struct buf safe = { 0 };
 	int rc;
@@ -104,7 +104,7 @@ static int not_loaded(const struct run *run, const struct report *report, struct
 	return rc;
 }
 
-static int too_late(const struct run *run, const struct report *report, struct err *err)
+static int too_late(const struct run *run, const struct inject_outcome *report, struct err *err)
 {
 	if (!report->loaded)
 		return err_set(
@@ -120,7 +120,7 @@ static int too_late(const struct run *run, const struct report *report, struct e
 static int conclude(const struct run *run, struct borrowed *borrowed, struct inject_result *result,
                     struct err *err)
 {
-	struct report report;
+	struct inject_outcome report;
 	bool ended = await_report(borrowed, run->deadline_ns, &report);
 	int rc = 0;
 
@@ -192,7 +192,7 @@ static int no_point(const struct run *run, struct err *err)
 }
 
 /* Whether the process still has the program that was looked at. */
-static bool is_same_program(const struct target *target)
+static bool is_same_program(const struct inject_target *target)
 {
 	uint64_t there;
 

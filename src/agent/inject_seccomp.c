@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
 #define FILTERS_MAX 64 /* a container's, a service's and a sandbox's are three */
@@ -187,7 +188,7 @@ static bool is_deadly(uint32_t answer)
 
 static const char *forbidden_by(const struct sock_filter *filter, size_t n)
 {
-	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
 		struct seccomp_data data = { .nr = needed[i].call, .arch = NATIVE_ARCH };
 
 		memcpy(data.args, needed[i].arg, sizeof(data.args));

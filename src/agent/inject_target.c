@@ -13,6 +13,7 @@
 #include "agent/inject_code.h"
 #include "agent/inject_run.h"
 #include "agent/inject_thread.h"
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/xalloc.h"
@@ -23,12 +24,13 @@
 #define STRINGS_MAX  (4u << 20) /* of a C library's .dynsym: 30 KiB */
 #define ALIVE_TRIES  16
 
-bool target_read(const struct target *target, uint64_t address, void *to, size_t bytes)
+bool target_read(const struct inject_target *target, uint64_t address, void *to, size_t bytes)
 {
 	return pread(target->memory, to, bytes, (off_t)address) == (ssize_t)bytes;
 }
 
-bool target_write(const struct target *target, uint64_t address, const void *from, size_t bytes)
+bool target_write(const struct inject_target *target, uint64_t address, const void *from,
+                  size_t bytes)
 {
 	return pwrite(target->memory, from, bytes, (off_t)address) == (ssize_t)bytes;
 }
@@ -136,7 +138,7 @@ static bool has_memory(pid_t tid)
 	return memory;
 }
 
-static int find_alive(struct target *target, struct err *err)
+static int find_alive(struct inject_target *target, struct err *err)
 {
 	pid_t pid = target->pid, tid, tracer;
 
@@ -264,7 +266,7 @@ static const struct {
 	{ "__libc_dlopen_mode", "__libc_dlsym", RTLD_NOW | 0x80000000 },
 };
 
-static void find_in_library(struct target *target, const struct elf_image *image,
+static void find_in_library(struct inject_target *target, const struct elf_image *image,
                             const struct mapping *mapping, size_t way)
 {
 	uint64_t open_at = function_at(image, mapping, loaders[way].dlopen);
@@ -314,9 +316,10 @@ static int no_loader(const struct mappings *mappings, pid_t pid, struct err *err
 	               pid);
 }
 
-static int find_loader(struct target *target, const struct mappings *mappings, struct err *err)
+static int find_loader(struct inject_target *target, const struct mappings *mappings,
+                       struct err *err)
 {
-	for (size_t way = 0; way < sizeof(loaders) / sizeof(*loaders); way++) {
+	for (size_t way = 0; way < ARRAY_SIZE(loaders); way++) {
 		for (size_t i = 0; i < mappings->n; i++) {
 			const struct mapping *mapping = &mappings->at[i];
 			struct elf_image image;
@@ -345,7 +348,7 @@ static int find_loader(struct target *target, const struct mappings *mappings, s
  * Whether what is mapped at `base` is this library: all of its segments that nobody writes to, with
  * code, constants and build id. Read from memory, which takes no more rights than the rest does.
  */
-static bool is_library(const struct target *target, const struct elf_image *image,
+static bool is_library(const struct inject_target *target, const struct elf_image *image,
                        const struct inject_options *options, uint64_t base)
 {
 	const uint8_t *bytes = options->library;
@@ -373,7 +376,7 @@ static bool is_library(const struct target *target, const struct elf_image *imag
 }
 
 /* The function in an earlier copy, of which `mapping` may be the code; 0 if it is not. */
-static uint64_t find_in_copy(const struct target *target, const struct elf_image *image,
+static uint64_t find_in_copy(const struct inject_target *target, const struct elf_image *image,
                              const struct inject_options *options, const struct mapping *mapping)
 {
 	for (size_t i = 0; i < image->n_segments; i++) {
@@ -391,7 +394,7 @@ static uint64_t find_in_copy(const struct target *target, const struct elf_image
 	return 0;
 }
 
-static void find_loaded(struct target *target, const struct mappings *mappings,
+static void find_loaded(struct inject_target *target, const struct mappings *mappings,
                         const struct inject_options *options)
 {
 	int fd = memfd_create(options->name, MFD_CLOEXEC);
@@ -418,7 +421,7 @@ static void find_loaded(struct target *target, const struct mappings *mappings,
  * an instruction that nobody means. The place depends on the mapping alone, so that the next one
  * finds what this one left.
  */
-static bool look_for_place(struct target *target, const struct mapping *mapping)
+static bool look_for_place(struct inject_target *target, const struct mapping *mapping)
 {
 	const size_t bytes = (size_t)(inject_code_end - inject_code), around = 32;
 	uint64_t at = (mapping->end - bytes) & ~63ull;
@@ -439,7 +442,8 @@ static bool look_for_place(struct target *target, const struct mapping *mapping)
 	return true;
 }
 
-static int find_place(struct target *target, const struct mappings *mappings, struct err *err)
+static int find_place(struct inject_target *target, const struct mappings *mappings,
+                      struct err *err)
 {
 	for (size_t i = 0; i < mappings->n; i++)
 		if (strcmp(mappings->at[i].path, "[vdso]") == 0 &&
@@ -457,7 +461,7 @@ static int find_place(struct target *target, const struct mappings *mappings, st
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static int check_program(const struct target *target, struct err *err)
+static int check_program(const struct inject_target *target, struct err *err)
 {
 	pid_t pid = target->pid;
 	struct elf_image image;
@@ -476,13 +480,13 @@ static int check_program(const struct target *target, struct err *err)
 	return rc;
 }
 
-int target_look(const struct inject_options *options, struct target *target, struct err *err)
+int target_look(const struct inject_options *options, struct inject_target *target, struct err *err)
 {
 	struct mappings mappings = { 0 };
 	char path[64];
 	int rc;
 
-	*target = (struct target){ .pid = options->pid, .memory = -1 };
+	*target = (struct inject_target){ .pid = options->pid, .memory = -1 };
 	rc = find_alive(target, err);
 	if (!rc)
 		rc = check_program(target, err);
@@ -505,7 +509,7 @@ int target_look(const struct inject_options *options, struct target *target, str
 	return rc;
 }
 
-void target_close(struct target *target)
+void target_close(struct inject_target *target)
 {
 	if (target->memory >= 0)
 		close(target->memory);

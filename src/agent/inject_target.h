@@ -14,7 +14,7 @@
 #include "agent/inject.h"
 #include "base/err.h"
 
-struct target {
+struct inject_target {
 	pid_t pid;
 	pid_t alive; /* a thread whose /proc tells of the memory: that of a main thread that has
 	              * ended does not */
@@ -30,12 +30,14 @@ struct target {
  * Looks at the process. 0, or a negative errno with a sentence for the user; -ESTALE when it
  * changed meanwhile (exec) and is to be looked at again.
  */
-int target_look(const struct inject_options *options, struct target *target, struct err *err);
-void target_close(struct target *target);
+int target_look(const struct inject_options *options, struct inject_target *target,
+                struct err *err);
+void target_close(struct inject_target *target);
 
 /* All of it or false; also false once the process has another program. */
-bool target_read(const struct target *target, uint64_t address, void *to, size_t bytes);
-bool target_write(const struct target *target, uint64_t address, const void *from, size_t bytes);
+bool target_read(const struct inject_target *target, uint64_t address, void *to, size_t bytes);
+bool target_write(const struct inject_target *target, uint64_t address, const void *from,
+                  size_t bytes);
 
 /* Why a thread cannot be traced, as a sentence. `code` is ptrace's errno. -ESTALE: look again. */
 int target_refused(pid_t pid, pid_t tid, int code, struct err *err);

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 enum care {
@@ -73,7 +75,7 @@ static const struct harmless {
 
 static const struct harmless *find_harmless(long call)
 {
-	for (size_t i = 0; i < sizeof(harmless) / sizeof(*harmless); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
 		if (harmless[i].call == call)
 			return &harmless[i];
 	return NULL;
@@ -88,7 +90,7 @@ static bool is_stream(pid_t pid, pid_t tid, uint64_t fd)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%u", pid, tid, (unsigned)fd);
 	len = readlink(path, to, sizeof(to) - 1);
 	to[len < 0 ? 0 : len] = '\0';
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (strncmp(to, kinds[i], strlen(kinds[i])) == 0)
 			return true;
 	return false;

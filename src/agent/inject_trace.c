@@ -18,6 +18,7 @@
 
 #include "agent/inject_handover.h"
 #include "agent/inject_seccomp.h"
+#include "base/array.h"
 
 #define HELD_MAX_NS 40000000u /* a thread is let go after this, whatever was reached */
 #define RED_ZONE    128u
@@ -106,7 +107,7 @@ static bool is_ending(pid_t pid, pid_t tid)
 	return !end || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X';
 }
 
-static int seize(const struct target *target, pid_t tid, struct err *err)
+static int seize(const struct inject_target *target, pid_t tid, struct err *err)
 {
 	int code;
 
@@ -142,7 +143,7 @@ static bool set_regs(pid_t tid, struct user_regs_struct *regs)
 }
 
 /* Behind a `syscall` instruction, and in the program that was looked at. */
-static bool is_behind_call(const struct target *target, pid_t tid,
+static bool is_behind_call(const struct inject_target *target, pid_t tid,
                            const struct user_regs_struct *regs)
 {
 	uint64_t there = 0;
@@ -156,7 +157,7 @@ static bool is_behind_call(const struct target *target, pid_t tid,
 }
 
 /* Whether a signal is about to be handled: the call that it ends is left to it. */
-static bool has_signal(const struct target *target, pid_t tid)
+static bool has_signal(const struct inject_target *target, pid_t tid)
 {
 	struct thread_status status;
 
@@ -205,7 +206,7 @@ static void find_point(struct point *point)
  * Undoes an EINTR that only PTRACE_INTERRUPT has made, of a thread that it has stopped; all other
  * calls the kernel takes up again by itself.
  */
-static void undo_eintr(const struct target *target, pid_t tid)
+static void undo_eintr(const struct inject_target *target, pid_t tid)
 {
 	struct user_regs_struct regs;
 
@@ -220,7 +221,7 @@ static void undo_eintr(const struct target *target, pid_t tid)
 }
 
 /* Lets such a thread go, which is not wanted. */
-static int let_go_on(const struct target *target, pid_t tid)
+static int let_go_on(const struct inject_target *target, pid_t tid)
 {
 	undo_eintr(target, tid);
 	return let_go(tid, 0);
@@ -230,7 +231,7 @@ static int let_go_on(const struct target *target, pid_t tid)
  * A thread that runs cannot be detached: it is stopped first, and if it takes until the deadline,
  * since one that stops later would stay so for as long as we live.
  */
-static int stop_and_let_go(const struct target *target, pid_t tid, uint64_t deadline_ns)
+static int stop_and_let_go(const struct inject_target *target, pid_t tid, uint64_t deadline_ns)
 {
 	enum stop stop;
 	int sig;
@@ -246,7 +247,7 @@ static int stop_and_let_go(const struct target *target, pid_t tid, uint64_t dead
 
 /* ---- sending it to the code ------------------------------------------------------------------ */
 
-static bool put_code(struct target *target, pid_t tid)
+static bool put_code(struct inject_target *target, pid_t tid)
 {
 	size_t bytes = (size_t)(inject_code_end - inject_code);
 
@@ -269,16 +270,16 @@ static uint64_t signals_to_block(void)
 	static const int own[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS };
 	uint64_t mask = ~0ull;
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		mask &= ~(1ull << (own[i] - 1));
 	return mask;
 }
 
-static struct frame make_frame(const struct point *point)
+static struct inject_frame make_frame(const struct point *point)
 {
 	const struct user_regs_struct *regs = &point->regs;
 
-	return (struct frame){
+	return (struct inject_frame){
 		.block = signals_to_block(),
 		.interrupts = point->interrupts,
 		.flags = regs->eflags,
@@ -301,10 +302,10 @@ static struct frame make_frame(const struct point *point)
 	};
 }
 
-static int send_to_code(struct target *target, pid_t tid, const struct point *point)
+static int send_to_code(struct inject_target *target, pid_t tid, const struct point *point)
 {
 	struct user_regs_struct regs = point->regs;
-	struct frame frame = make_frame(point);
+	struct inject_frame frame = make_frame(point);
 	uint64_t at = (regs.rsp - RED_ZONE - sizeof(frame)) & ~15ull;
 
 	if (!target_write(target, at, &frame, sizeof(frame)) || !put_code(target, tid))
@@ -314,8 +315,8 @@ static int send_to_code(struct target *target, pid_t tid, const struct point *po
 	regs.orig_rax = ~0ull; /* no call that the kernel could start again */
 	regs.rax = SYS_rt_sigprocmask;
 	regs.rdi = SIG_BLOCK;
-	regs.rsi = at + offsetof(struct frame, block);
-	regs.rdx = at + offsetof(struct frame, mask);
+	regs.rsi = at + offsetof(struct inject_frame, block);
+	regs.rdx = at + offsetof(struct inject_frame, mask);
 	regs.r10 = 8;
 	regs.r12 = AREA_BYTES;
 	regs.eflags &= ~0x400ull; /* direction */
@@ -344,13 +345,13 @@ static enum stop to_next_call(pid_t tid, uint64_t deadline_ns, struct __ptrace_s
 	return stop;
 }
 
-static bool is_at(const struct target *target, const struct __ptrace_syscall_info *info,
+static bool is_at(const struct inject_target *target, const struct __ptrace_syscall_info *info,
                   const uint8_t *place)
 {
 	return info->instruction_pointer == target->code + (uint64_t)(place - inject_code);
 }
 
-static bool write_steps(const struct target *target, const struct plan *plan, uint64_t base)
+static bool write_steps(const struct inject_target *target, const struct plan *plan, uint64_t base)
 {
 	uint64_t first = plan_first(plan, target, base);
 
@@ -359,7 +360,7 @@ static bool write_steps(const struct target *target, const struct plan *plan, ui
 	                    sizeof(first));
 }
 
-static int refused_memory(const struct target *target, pid_t tid, int code, struct err *err)
+static int refused_memory(const struct inject_target *target, pid_t tid, int code, struct err *err)
 {
 	let_go(tid, 0);
 	return err_set(err, code, "process %d could not map %u KiB of memory: %s", target->pid,
@@ -367,9 +368,9 @@ static int refused_memory(const struct target *target, pid_t tid, int code, stru
 }
 
 /* Until it has made its descriptors. Stopped then; or let go, or gone. */
-static int follow(const struct inject_options *options, const struct target *target, pid_t tid,
-                  uint64_t until_ns, uint64_t deadline_ns, struct plan *plan, uint64_t *base,
-                  struct err *err)
+static int follow(const struct inject_options *options, const struct inject_target *target,
+                  pid_t tid, uint64_t until_ns, uint64_t deadline_ns, struct plan *plan,
+                  uint64_t *base, struct err *err)
 {
 	struct __ptrace_syscall_info info;
 	enum stop stop;
@@ -408,7 +409,7 @@ static void forget(struct borrowed *borrowed)
 }
 
 /* The thread is stopped at `point`; comes back with it let go. */
-static int borrow(const struct inject_options *options, struct target *target,
+static int borrow(const struct inject_options *options, struct inject_target *target,
                   const struct point *point, uint64_t deadline_ns, struct borrowed *borrowed,
                   struct err *err)
 {
@@ -444,7 +445,7 @@ static int borrow(const struct inject_options *options, struct target *target,
 
 /* ---- the two ways ---------------------------------------------------------------------------- */
 
-int borrow_waiting(const struct inject_options *options, struct target *target,
+int borrow_waiting(const struct inject_options *options, struct inject_target *target,
                    const struct waiting *waiting, uint64_t deadline_ns, struct borrowed *borrowed,
                    struct err *err)
 {
@@ -474,7 +475,7 @@ int borrow_waiting(const struct inject_options *options, struct target *target,
 }
 
 /* The thread stands at the entry of a call; `point` is how it would make it again. */
-static bool can_borrow_here(const struct target *target, pid_t tid,
+static bool can_borrow_here(const struct inject_target *target, pid_t tid,
                             const struct __ptrace_syscall_info *info, struct point *point)
 {
 	struct thread_status status;
@@ -490,7 +491,7 @@ static bool can_borrow_here(const struct target *target, pid_t tid,
 	return true;
 }
 
-int borrow_running(const struct inject_options *options, struct target *target, pid_t tid,
+int borrow_running(const struct inject_options *options, struct inject_target *target, pid_t tid,
                    uint64_t until_ns, uint64_t deadline_ns, struct borrowed *borrowed,
                    struct err *err)
 {

@@ -29,12 +29,12 @@ struct borrowed {
  * Tries a thread that waits. 0; -EAGAIN when it is no longer where it was, and another may do;
  * other negative errnos with a sentence. Whatever comes back, nobody is stopped any more.
  */
-int borrow_waiting(const struct inject_options *options, struct target *target,
+int borrow_waiting(const struct inject_options *options, struct inject_target *target,
                    const struct waiting *waiting, uint64_t deadline_ns, struct borrowed *borrowed,
                    struct err *err);
 
 /* The same with a thread that runs, when it enters a harmless call before `until_ns`. */
-int borrow_running(const struct inject_options *options, struct target *target, pid_t tid,
+int borrow_running(const struct inject_options *options, struct inject_target *target, pid_t tid,
                    uint64_t until_ns, uint64_t deadline_ns, struct borrowed *borrowed,
                    struct err *err);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 static const struct {
 	const char *name;
 	char letter;
@@ -30,7 +32,7 @@ static const char *const init_beginnings[] = {
 
 enum category category_of(const struct function *function)
 {
-	for (size_t i = 0; i < sizeof(init_beginnings) / sizeof(*init_beginnings); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(init_beginnings); i++) {
 		if (!strncmp(function->name, init_beginnings[i], strlen(init_beginnings[i])))
 			return CATEGORY_INIT;
 	}

@@ -9,19 +9,19 @@
 #include "base/xalloc.h"
 #include "cuda/error.h"
 
-struct key {
+struct error_key_here {
 	uint64_t function; /* id; as wide as it is so that there is no padding to hash */
 	int64_t code;
 };
 
-struct kept {
-	struct key key;
+struct error_kept {
+	struct error_key_here key;
 	struct error_row row;
 	UT_hash_handle hh;
 };
 
 struct errors {
-	struct kept *kept;
+	struct error_kept *kept;
 	struct error_row *rows;
 };
 
@@ -30,9 +30,10 @@ struct errors *errors_new(void)
 	return xcalloc(1, sizeof(struct errors));
 }
 
-static struct kept *make(struct errors *errors, const struct event *event, struct key key)
+static struct error_kept *make(struct errors *errors, const struct event *event,
+                               struct error_key_here key)
 {
-	struct kept *made = xcalloc(1, sizeof(*made));
+	struct error_kept *made = xcalloc(1, sizeof(*made));
 
 	made->key = key;
 	made->row = (struct error_row){
@@ -48,13 +49,13 @@ static struct kept *make(struct errors *errors, const struct event *event, struc
 
 void errors_event(struct errors *errors, const struct event *event)
 {
-	struct kept *kept;
-	struct key key;
+	struct error_kept *kept;
+	struct error_key_here key;
 
 	if (event->type != EVENT_CALL ||
 	    (event->call->flags & (CALL_FAILED | CALL_NESTED)) != CALL_FAILED)
 		return;
-	key = (struct key){ event->call->function->id, event->call->result };
+	key = (struct error_key_here){ event->call->function->id, event->call->result };
 	HASH_FIND(hh, errors->kept, &key, sizeof(key), kept);
 	if (!kept && HASH_COUNT(errors->kept) >= ERRORS_MAX) {
 		key.code = INT32_MAX;
@@ -114,7 +115,7 @@ static size_t join(struct error_row *rows, size_t n)
 
 const struct error_row *errors_rows(struct errors *errors, size_t *n)
 {
-	struct kept *kept, *next;
+	struct error_kept *kept, *next;
 	size_t count = 0;
 
 	free(errors->rows);
@@ -129,7 +130,7 @@ const struct error_row *errors_rows(struct errors *errors, size_t *n)
 
 void errors_free(struct errors *errors)
 {
-	struct kept *kept, *next;
+	struct error_kept *kept, *next;
 
 	if (!errors)
 		return;

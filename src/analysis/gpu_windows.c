@@ -16,7 +16,7 @@
 #define USED         CATEGORY_OTHER
 #define NOT_MEASURED CATEGORY_INIT
 
-struct device {
+struct gpu_windows_device {
 	struct gpu_windows_row row;
 	struct busy busy;
 	struct time_bins *bins; /* one row */
@@ -24,7 +24,7 @@ struct device {
 
 struct gpu_windows {
 	struct gpu_ids *ids;
-	struct device *devices[GPU_IDS_MAX]; /* by id */
+	struct gpu_windows_device *devices[GPU_IDS_MAX]; /* by id */
 	struct gpu_windows_row *rows;
 };
 
@@ -52,14 +52,14 @@ void gpu_windows_free(struct gpu_windows *windows)
 
 static void add_used(void *data, uint64_t begin_ns, uint64_t end_ns)
 {
-	struct device *device = data;
+	struct gpu_windows_device *device = data;
 
 	time_bins_add(device->bins, 0, USED, begin_ns, end_ns);
 }
 
-static struct device *make_device(const struct event *event)
+static struct gpu_windows_device *make_device(const struct event *event)
 {
-	struct device *device = xcalloc(1, sizeof(*device));
+	struct gpu_windows_device *device = xcalloc(1, sizeof(*device));
 
 	device->row.process = event->process;
 	device->row.device = event->activity->device;
@@ -77,7 +77,7 @@ static void see_activity(struct gpu_windows *windows, const struct event *event)
 {
 	const struct activity *activity = event->activity;
 	uint32_t id = gpu_ids_of(windows->ids, event);
-	struct device *device;
+	struct gpu_windows_device *device;
 
 	if (id == GPU_ID_NONE)
 		return;
@@ -113,7 +113,7 @@ static double at_most_one(double share)
 	return share > 1 ? 1 : share; /* by a part of a bin */
 }
 
-static void read_windows(struct device *device)
+static void read_windows(struct gpu_windows_device *device)
 {
 	struct gpu_windows_row *row = &device->row;
 	double out[GPU_WINDOWS * CATEGORY_COUNT];

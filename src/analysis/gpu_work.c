@@ -7,18 +7,18 @@
 #include "analysis/by_id.h"
 #include "analysis/gpu_ids.h"
 
-struct device {
+struct gpu_work_device {
 	struct gpu_work_row row;
 	struct busy busy[WORK_ALL + 1];
 	uint64_t not_measured_ns; /* since its last work: counts once there is more */
 };
 
-enum known { NOT_LOOKED_AT, IS_COMPUTE, IS_COMMUNICATION };
+enum launch_known { NOT_LOOKED_AT, IS_COMPUTE, IS_COMMUNICATION };
 
 struct gpu_works {
 	struct gpu_ids *ids;
-	struct device *devices[GPU_IDS_MAX]; /* by id */
-	uint8_t *kernels;                    /* enum known, by id */
+	struct gpu_work_device *devices[GPU_IDS_MAX]; /* by id */
+	uint8_t *kernels;                             /* enum launch_known, by id */
 	size_t n_kernels;
 	struct gpu_work_row *rows;
 };
@@ -68,10 +68,10 @@ static bool is_communication(struct gpu_works *works, const struct kernel *kerne
 }
 
 /* NULL: there are too many. */
-static struct device *device_of(struct gpu_works *works, const struct event *event)
+static struct gpu_work_device *device_of(struct gpu_works *works, const struct event *event)
 {
 	uint32_t id = gpu_ids_of(works->ids, event);
-	struct device *device;
+	struct gpu_work_device *device;
 
 	if (id == GPU_ID_NONE)
 		return NULL;
@@ -134,7 +134,7 @@ static void count_not_measured(struct gpu_works *works, const struct event *even
 void gpu_works_event(struct gpu_works *works, const struct event *event)
 {
 	const struct activity *activity = event->activity;
-	struct device *device;
+	struct gpu_work_device *device;
 	unsigned class;
 
 	if (event->type == EVENT_RANGE && event->range->kind == RANGE_NOT_MEASURED)
@@ -171,7 +171,7 @@ const struct gpu_work_row *gpu_works_rows(struct gpu_works *works, size_t *n)
 	free(works->rows);
 	works->rows = xcalloc(gpu_ids_count(works->ids) + 1, sizeof(*works->rows));
 	for (*n = 0; *n < gpu_ids_count(works->ids); (*n)++) {
-		struct device *device = works->devices[*n];
+		struct gpu_work_device *device = works->devices[*n];
 
 		for (unsigned classes = 1; classes <= WORK_ALL; classes++)
 			device->row.union_ns[classes] = busy_ns(&device->busy[classes]);

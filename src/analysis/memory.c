@@ -21,13 +21,13 @@
 /* Handles of cuMemCreate and reserved ranges are numbers of their own: 1 can be both. */
 enum space { SPACE_ADDRESS, SPACE_HANDLE, SPACE_RANGE };
 
-struct key {
+struct memory_key {
 	uint64_t address;
 	uint64_t space; /* as wide as the address: no padding for the hash to read */
 };
 
 struct allocation {
-	struct key key;
+	struct memory_key key;
 	struct memory_allocation about;
 	bool with_context; /* thought to have gone with a context, see forget_context() */
 	bool has_replaced;
@@ -215,7 +215,7 @@ static void become_dead(struct memory *memory, const struct memory_allocation *a
 
 /* ---- allocations --------------------------------------------------------------------------- */
 
-static struct allocation *find(struct process_memory *process, const struct key *key)
+static struct allocation *find(struct process_memory *process, const struct memory_key *key)
 {
 	struct allocation *a = NULL;
 
@@ -270,7 +270,7 @@ static struct memory_allocation about(const struct event *event, enum api_memory
 }
 
 static struct allocation *keep(struct memory *memory, struct process_memory *process,
-                               const struct key *key, const struct memory_allocation *wanted)
+                               const struct memory_key *key, const struct memory_allocation *wanted)
 {
 	struct allocation *a = xcalloc(1, sizeof(*a));
 
@@ -299,7 +299,7 @@ static uint64_t add_allocation(struct memory *memory, const struct event *event,
                                enum api_memory kind)
 {
 	struct memory_allocation made = about(event, kind);
-	struct key key = { made.address, space_of(kind) };
+	struct memory_key key = { made.address, space_of(kind) };
 	struct process_memory *process;
 	struct allocation *old, *new;
 	struct books books;
@@ -376,7 +376,7 @@ static uint64_t remove_allocation(struct memory *memory, const struct event *eve
                                   enum api_memory kind)
 {
 	struct process_memory *process = find_process(memory, event->process->id);
-	struct key key = { event->call->args.address, space_of(kind) };
+	struct memory_key key = { event->call->args.address, space_of(kind) };
 	struct allocation *a = find(process, &key);
 	uint64_t bytes;
 

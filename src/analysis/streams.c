@@ -15,12 +15,12 @@
 #define ACTIVITY_ID(activity) ((uint64_t)(activity)->context << 32 | (activity)->stream)
 #define ACTIVITY_OTHERS       UINT64_MAX
 
-struct key {
+struct stream_key_here {
 	uint64_t kind, id, tid; /* tid: of a thread's own stream, else 0 */
 };
 
-struct stream {
-	struct key key;
+struct tracked_stream {
+	struct stream_key_here key;
 	struct stream_row row;
 	size_t at; /* in the rows, while they are made */
 	UT_hash_handle hh;
@@ -29,7 +29,7 @@ struct stream {
 /* A stream as CUPTI counts them, and the one that calls know, once one of them has told. */
 struct gpu_stream {
 	uint64_t id;
-	struct stream *stream; /* NULL: not known */
+	struct tracked_stream *stream; /* NULL: not known */
 	const struct process *process;
 	uint64_t activities, first_ns, last_ns;
 	struct busy busy;
@@ -37,7 +37,7 @@ struct gpu_stream {
 };
 
 struct process_streams {
-	struct stream *streams, *last;
+	struct tracked_stream *streams, *last;
 	struct gpu_stream *gpu;
 };
 
@@ -74,18 +74,18 @@ static struct process_streams *process_of(struct streams *streams, const struct 
 	return streams->processes[process->id];
 }
 
-static struct stream *find(struct process_streams *process, struct key key)
+static struct tracked_stream *find(struct process_streams *process, struct stream_key_here key)
 {
-	struct stream *found;
+	struct tracked_stream *found;
 
 	HASH_FIND(hh, process->streams, &key, sizeof(key), found);
 	return found;
 }
 
-static struct stream *add(struct process_streams *process, const struct event *event,
-                          struct key key)
+static struct tracked_stream *add(struct process_streams *process, const struct event *event,
+                                  struct stream_key_here key)
 {
-	struct stream *made = xcalloc(1, sizeof(*made));
+	struct tracked_stream *made = xcalloc(1, sizeof(*made));
 
 	made->key = key;
 	made->row.process = event->process;
@@ -97,18 +97,18 @@ static struct stream *add(struct process_streams *process, const struct event *e
 	return made;
 }
 
-static struct stream *stream_of(struct process_streams *process, const struct event *event,
-                                enum stream_kind kind, uint64_t id)
+static struct tracked_stream *stream_of(struct process_streams *process, const struct event *event,
+                                        enum stream_kind kind, uint64_t id)
 {
-	struct stream *stream = process->last;
-	struct key key = { kind, id, id == STREAM_PER_THREAD ? event->tid : 0 };
+	struct tracked_stream *stream = process->last;
+	struct stream_key_here key = { kind, id, id == STREAM_PER_THREAD ? event->tid : 0 };
 
 	if (stream && stream->key.kind == key.kind && stream->key.id == key.id &&
 	    stream->key.tid == key.tid)
 		return stream;
 	stream = find(process, key);
 	if (!stream && HASH_COUNT(process->streams) >= STREAMS_MAX) {
-		key = (struct key){ STREAM_OTHERS, 0, 0 };
+		key = (struct stream_key_here){ STREAM_OTHERS, 0, 0 };
 		stream = find(process, key);
 	}
 	if (!stream)
@@ -163,7 +163,7 @@ static void count_call(struct streams *streams, const struct event *event)
 {
 	const struct call *call = event->call;
 	struct process_streams *process;
-	struct stream *stream;
+	struct tracked_stream *stream;
 
 	if (!call->args.has_stream && call->op != OP_COPY && call->op != OP_SET)
 		return;
@@ -223,15 +223,15 @@ static void tie(void *data, const struct work_done *done, const struct work_call
 {
 	struct process_streams *process = process_of(data, done->process);
 	struct gpu_stream *gpu = find_gpu(process, ACTIVITY_ID(done->activity));
-	struct key key;
+	struct stream_key_here key;
 
 	if (!gpu || gpu->stream || !call)
 		return;
-	key = (struct key){ STREAM_HANDLE, call->stream,
-		            call->stream == STREAM_PER_THREAD ? call->tid : 0 };
+	key = (struct stream_key_here){ STREAM_HANDLE, call->stream,
+		                        call->stream == STREAM_PER_THREAD ? call->tid : 0 };
 	gpu->stream = find(process, key);
 	if (!gpu->stream)
-		gpu->stream = find(process, (struct key){ STREAM_OTHERS, 0, 0 });
+		gpu->stream = find(process, (struct stream_key_here){ STREAM_OTHERS, 0, 0 });
 }
 
 void streams_event(struct streams *streams, const struct event *event)
@@ -259,7 +259,7 @@ static int by_first_use(const void *left, const void *right)
 /* The rows that calls know. */
 static void add_streams(struct streams *streams, struct process_streams *process, size_t *n)
 {
-	struct stream *stream, *next;
+	struct tracked_stream *stream, *next;
 
 	HASH_ITER (hh, process->streams, stream, next) {
 		stream->at = *n;
@@ -330,7 +330,7 @@ void stream_name(const struct stream_row *row, struct buf *out)
 static void free_process(struct process_streams *process)
 {
 	struct gpu_stream *gpu, *next_gpu;
-	struct stream *stream, *next;
+	struct tracked_stream *stream, *next;
 
 	if (!process)
 		return;

@@ -9,19 +9,19 @@
 
 #define RECENT 64 /* found without hashing; a power of two */
 
-struct thread_key {
+struct thread_id_key {
 	uint32_t process, tid;
 };
 
-struct known_thread {
-	struct thread_key key;
+struct thread_id {
+	struct thread_id_key key;
 	uint32_t id;
 	UT_hash_handle hh;
 };
 
 struct thread_ids {
-	struct known_thread *known;
-	struct known_thread *recent[RECENT]; /* by the low bits of the tid */
+	struct thread_id *known;
+	struct thread_id *recent[RECENT]; /* by the low bits of the tid */
 	uint32_t n;
 };
 
@@ -30,22 +30,22 @@ struct thread_ids *thread_ids_new(void)
 	return xcalloc(1, sizeof(struct thread_ids));
 }
 
-static struct known_thread **recent_of(struct thread_ids *ids, struct thread_key key)
+static struct thread_id **recent_of(struct thread_ids *ids, struct thread_id_key key)
 {
 	return &ids->recent[key.tid % RECENT];
 }
 
-static struct known_thread *find(struct thread_ids *ids, struct thread_key key)
+static struct thread_id *find(struct thread_ids *ids, struct thread_id_key key)
 {
-	struct known_thread *found;
+	struct thread_id *found;
 
 	HASH_FIND(hh, ids->known, &key, sizeof(key), found);
 	return found;
 }
 
-static struct known_thread *add(struct thread_ids *ids, struct thread_key key)
+static struct thread_id *add(struct thread_ids *ids, struct thread_id_key key)
 {
-	struct known_thread *made = xcalloc(1, sizeof(*made));
+	struct thread_id *made = xcalloc(1, sizeof(*made));
 
 	made->key = key;
 	made->id = ids->n++;
@@ -55,8 +55,8 @@ static struct known_thread *add(struct thread_ids *ids, struct thread_key key)
 
 uint32_t thread_ids_of(struct thread_ids *ids, const struct event *event)
 {
-	struct thread_key key = { event->process->id, event->tid };
-	struct known_thread **recent = recent_of(ids, key), *found = *recent;
+	struct thread_id_key key = { event->process->id, event->tid };
+	struct thread_id **recent = recent_of(ids, key), *found = *recent;
 
 	if (found && found->key.tid == key.tid && found->key.process == key.process)
 		return found->id;
@@ -71,8 +71,8 @@ uint32_t thread_ids_of(struct thread_ids *ids, const struct event *event)
 
 void thread_ids_renew(struct thread_ids *ids, const struct event *event)
 {
-	struct thread_key key = { event->process->id, event->tid };
-	struct known_thread *found = find(ids, key);
+	struct thread_id_key key = { event->process->id, event->tid };
+	struct thread_id *found = find(ids, key);
 
 	if (!found)
 		return;
@@ -84,7 +84,7 @@ void thread_ids_renew(struct thread_ids *ids, const struct event *event)
 
 void thread_ids_free(struct thread_ids *ids)
 {
-	struct known_thread *thread, *next;
+	struct thread_id *thread, *next;
 
 	if (!ids)
 		return;

@@ -21,11 +21,11 @@
 enum { FREE, OPEN, MAY, MET, MET_GRAPH };
 
 /* By age. */
-struct queue {
+struct work_queue {
 	uint32_t oldest, newest, n;
 };
 
-struct place {
+struct work_place {
 	struct work_call call;
 	uint32_t chain; /* the next place of the same hash; of a free one, the next free one */
 	uint32_t newer, older; /* of its queue */
@@ -44,14 +44,14 @@ struct work {
 	unsigned owners;
 	uint32_t limit; /* of places: `most`, or few where no activity is expected */
 
-	struct place *places; /* those from `used` on were never used */
+	struct work_place *places; /* those from `used` on were never used */
 	uint32_t *chains;
 	uint32_t n, used, most, free; /* n: a power of two, but for the last step to `most` */
 	uint32_t n_chains;            /* a power of two */
-	struct queue *open;           /* by process id */
+	struct work_queue *open;      /* by process id */
 	size_t n_open;
 	uint32_t heaviest, processes; /* id of a process with many open calls; that have any */
-	struct queue maybes, met, met_graphs;
+	struct work_queue maybes, met, met_graphs;
 	uint64_t open_calls, number;
 
 	struct early *early; /* a ring */
@@ -71,11 +71,11 @@ struct work {
 	struct early early_gone; /* what left to make room for `done` */
 };
 
-static const struct queue empty = { NONE, NONE, 0 };
+static const struct work_queue empty = { NONE, NONE, 0 };
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-static uint32_t place_of(const struct work *work, const struct place *place)
+static uint32_t place_of(const struct work *work, const struct work_place *place)
 {
 	return (uint32_t)(place - work->places);
 }
@@ -91,7 +91,7 @@ static uint32_t *chain_of(const struct work *work, const struct work_call *call)
 	return &work->chains[hash(call->process->id, call->correlation) & (work->n_chains - 1)];
 }
 
-static void into_chain(struct work *work, struct place *place)
+static void into_chain(struct work *work, struct work_place *place)
 {
 	uint32_t *chain = chain_of(work, &place->call);
 
@@ -99,7 +99,7 @@ static void into_chain(struct work *work, struct place *place)
 	*chain = place_of(work, place);
 }
 
-static void out_of_chain(struct work *work, const struct place *place)
+static void out_of_chain(struct work *work, const struct work_place *place)
 {
 	uint32_t *link = chain_of(work, &place->call);
 
@@ -125,8 +125,8 @@ static void grow(struct work *work)
 	}
 }
 
-static struct place *find(const struct work *work, const struct process *process,
-                          uint64_t correlation)
+static struct work_place *find(const struct work *work, const struct process *process,
+                               uint64_t correlation)
 {
 	if (!work->n)
 		return NULL;
@@ -143,14 +143,14 @@ static struct place *find(const struct work *work, const struct process *process
 const struct work_call *work_find(const struct work *work, const struct process *process,
                                   uint64_t correlation)
 {
-	const struct place *place = correlation ? find(work, process, correlation) : NULL;
+	const struct work_place *place = correlation ? find(work, process, correlation) : NULL;
 
 	return place ? &place->call : NULL;
 }
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
-static struct queue *open_of(struct work *work, uint32_t process)
+static struct work_queue *open_of(struct work *work, uint32_t process)
 {
 	size_t had = work->n_open;
 
@@ -160,7 +160,7 @@ static struct queue *open_of(struct work *work, uint32_t process)
 	return &work->open[process];
 }
 
-static struct queue *queue_of(struct work *work, const struct work_call *call)
+static struct work_queue *queue_of(struct work *work, const struct work_call *call)
 {
 	if (call->queue == OPEN)
 		return open_of(work, call->process->id);
@@ -169,10 +169,10 @@ static struct queue *queue_of(struct work *work, const struct work_call *call)
 	return call->queue == MET ? &work->met : &work->met_graphs;
 }
 
-static void into_queue(struct work *work, struct place *place, uint8_t which)
+static void into_queue(struct work *work, struct work_place *place, uint8_t which)
 {
 	uint32_t at = place_of(work, place);
-	struct queue *queue;
+	struct work_queue *queue;
 
 	place->call.queue = which;
 	queue = queue_of(work, &place->call);
@@ -188,9 +188,9 @@ static void into_queue(struct work *work, struct place *place, uint8_t which)
 	work->processes += which == OPEN && queue->n == 1;
 }
 
-static void out_of_queue(struct work *work, const struct place *place)
+static void out_of_queue(struct work *work, const struct work_place *place)
 {
-	struct queue *queue = queue_of(work, &place->call);
+	struct work_queue *queue = queue_of(work, &place->call);
 
 	if (place->older == NONE)
 		queue->oldest = place->newer;
@@ -207,7 +207,7 @@ static void out_of_queue(struct work *work, const struct place *place)
 
 /* ---- room ----------------------------------------------------------------------------------- */
 
-static void let_go(struct work *work, struct place *place)
+static void let_go(struct work *work, struct work_place *place)
 {
 	if (place->call.queue == OPEN) {
 		work->left = place->call;
@@ -236,7 +236,7 @@ static bool is_gone(const struct work *work, uint32_t process, uint64_t correlat
 }
 
 /* Its work may come yet: then it is known that they were not joined. */
-static void push_out(struct work *work, struct place *place)
+static void push_out(struct work *work, struct work_place *place)
 {
 	mark_gone(work, place->call.process->id, place->call.correlation, CORRELATION_CALL);
 	let_go(work, place);
@@ -246,9 +246,9 @@ static void push_out(struct work *work, struct place *place)
  * One that has at least half as many as they have on average, and was the one that had most when
  * it was last looked: so looking is rare, and none that has little loses anything.
  */
-static struct queue *heaviest(struct work *work)
+static struct work_queue *heaviest(struct work *work)
 {
-	struct queue *open = &work->open[work->heaviest];
+	struct work_queue *open = &work->open[work->heaviest];
 
 	if (2ull * open->n * work->processes > work->open_calls)
 		return open;
@@ -261,7 +261,7 @@ static struct queue *heaviest(struct work *work)
 
 static void make_room(struct work *work)
 {
-	const struct queue *met = work->met_graphs.n ? &work->met_graphs : &work->met;
+	const struct work_queue *met = work->met_graphs.n ? &work->met_graphs : &work->met;
 	bool many_graphs = work->met_graphs.n > work->n / 2 && work->n >= PLACES_FEW;
 
 	if (work->n < work->limit && !many_graphs)
@@ -272,9 +272,9 @@ static void make_room(struct work *work)
 		push_out(work, &work->places[heaviest(work)->oldest]);
 }
 
-static struct place *free_place(struct work *work)
+static struct work_place *free_place(struct work *work)
 {
-	struct place *place;
+	struct work_place *place;
 
 	if (work->free == NONE && work->used == work->n)
 		make_room(work);
@@ -380,7 +380,7 @@ bool call_asks_for_work(const struct call *call)
 	}
 }
 
-static void set_now(struct work *work, struct place *place)
+static void set_now(struct work *work, struct work_place *place)
 {
 	work->now.call = &place->call;
 	work->now.place = place_of(work, place);
@@ -395,10 +395,10 @@ static bool may_be_named(const struct call *call)
 	       (!call->function->api && !(call->flags & (CALL_FAILED | CALL_CAPTURED)));
 }
 
-static struct place *keep_call(struct work *work, const struct event *event, uint8_t queue)
+static struct work_place *keep_call(struct work *work, const struct event *event, uint8_t queue)
 {
 	const struct call *call = event->call;
-	struct place *place = find(work, event->process, call->correlation);
+	struct work_place *place = find(work, event->process, call->correlation);
 
 	if (place)
 		let_go(work, place);
@@ -427,7 +427,7 @@ static bool has_met(const struct work_call *call)
 	return call->queue == MET || call->queue == MET_GRAPH;
 }
 
-static void meet(struct work *work, struct place *place)
+static void meet(struct work *work, struct work_place *place)
 {
 	if (has_met(&place->call))
 		return;
@@ -454,7 +454,7 @@ static void see_call(struct work *work, const struct event *event)
 		join_early(work, work->now.call);
 	work->now.early = work->joined != NONE;
 	if (work->now.early)
-		meet(work, (struct place *)work->now.call);
+		meet(work, (struct work_place *)work->now.call);
 }
 
 /* Since when the GPU was idle that an activity ran on. */
@@ -472,9 +472,10 @@ static uint64_t idle_since(struct work *work, const struct event *event)
 	return end_ns <= activity->begin_ns ? end_ns : 0;
 }
 
-static struct place *find_other(struct work *work, const struct event *event, uint64_t correlation)
+static struct work_place *find_other(struct work *work, const struct event *event,
+                                     uint64_t correlation)
 {
-	struct place *place = correlation ? find(work, event->process, correlation) : NULL;
+	struct work_place *place = correlation ? find(work, event->process, correlation) : NULL;
 
 	if (place && event->activity && !place->call.number) /* of a wait */
 		place = NULL;
@@ -488,7 +489,7 @@ static struct place *find_other(struct work *work, const struct event *event, ui
 static void see_activity(struct work *work, const struct event *event)
 {
 	uint64_t correlation = event->activity->correlation;
-	struct place *place = find_other(work, event, correlation);
+	struct work_place *place = find_other(work, event, correlation);
 
 	work->limit = work->most;
 	work->done = (struct work_done){ event->process, event->activity, idle_since(work, event) };

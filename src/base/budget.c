@@ -10,7 +10,7 @@
 #define NEWS_MAX     64
 #define ACCOUNTS_MAX 16384 /* beyond, the first one is closed: nobody said that its owner ended */
 
-struct account {
+struct budget_account {
 	uint32_t owner;
 	bool told;
 	size_t used;
@@ -18,7 +18,7 @@ struct account {
 	UT_hash_handle hh;
 };
 
-struct news {
+struct budget_news {
 	uint32_t owner;
 	bool all;
 };
@@ -26,8 +26,8 @@ struct news {
 struct budget {
 	size_t each, all, used;
 	uint64_t refused;
-	struct account *accounts;
-	struct news news[NEWS_MAX];
+	struct budget_account *accounts;
+	struct budget_news news[NEWS_MAX];
 	size_t n_news, told;
 	uint64_t unnamed;
 };
@@ -41,7 +41,7 @@ struct budget *budget_new(size_t each, size_t all)
 	return budget;
 }
 
-static void account_drop(struct budget *budget, struct account *account)
+static void account_drop(struct budget *budget, struct budget_account *account)
 {
 	HASH_DEL(budget->accounts, account);
 	free(account);
@@ -56,17 +56,17 @@ void budget_free(struct budget *budget)
 	free(budget);
 }
 
-static struct account *find(const struct budget *budget, uint32_t owner)
+static struct budget_account *find(const struct budget *budget, uint32_t owner)
 {
-	struct account *account;
+	struct budget_account *account;
 
 	HASH_FIND(hh, budget->accounts, &owner, sizeof(owner), account);
 	return account;
 }
 
-static struct account *get(struct budget *budget, uint32_t owner)
+static struct budget_account *get(struct budget *budget, uint32_t owner)
 {
-	struct account *account = find(budget, owner);
+	struct budget_account *account = find(budget, owner);
 
 	if (account)
 		return account;
@@ -78,7 +78,7 @@ static struct account *get(struct budget *budget, uint32_t owner)
 	return account;
 }
 
-static void refuse(struct budget *budget, struct account *account, bool all)
+static void refuse(struct budget *budget, struct budget_account *account, bool all)
 {
 	budget->refused++;
 	if (account->told)
@@ -88,12 +88,12 @@ static void refuse(struct budget *budget, struct account *account, bool all)
 		budget->unnamed++;
 		return;
 	}
-	budget->news[budget->n_news++] = (struct news){ account->owner, all };
+	budget->news[budget->n_news++] = (struct budget_news){ account->owner, all };
 }
 
 bool budget_take(struct budget *budget, uint32_t owner, size_t bytes)
 {
-	struct account *account;
+	struct budget_account *account;
 	bool all, own;
 
 	if (!budget)
@@ -118,7 +118,7 @@ bool budget_take(struct budget *budget, uint32_t owner, size_t bytes)
 
 void budget_give(struct budget *budget, uint32_t owner, size_t bytes)
 {
-	struct account *account = budget ? find(budget, owner) : NULL;
+	struct budget_account *account = budget ? find(budget, owner) : NULL;
 	size_t beyond = 0;
 
 	if (!budget)
@@ -134,7 +134,7 @@ void budget_give(struct budget *budget, uint32_t owner, size_t bytes)
 
 void budget_end(struct budget *budget, uint32_t owner)
 {
-	struct account *account = budget ? find(budget, owner) : NULL;
+	struct budget_account *account = budget ? find(budget, owner) : NULL;
 
 	if (!account)
 		return;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 
@@ -183,7 +184,7 @@ void buf_bytes(struct buf *buf, unsigned long long bytes)
 		buf_printf(buf, "%llu B", bytes);
 		return;
 	}
-	while (value >= 1024 && i + 1 < sizeof(unit) / sizeof(*unit)) {
+	while (value >= 1024 && i + 1 < ARRAY_SIZE(unit)) {
 		value /= 1024;
 		i++;
 	}

@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/folder.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
@@ -49,7 +50,7 @@ static int standing_for(const char *path)
 		return STDOUT_FILENO;
 	if (!strcmp(path, "/dev/stderr"))
 		return STDERR_FILENO;
-	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		size_t len = strlen(folders[i]);
 
 		if (!strncmp(path, folders[i], len) && parse_number(path + len, INT32_MAX, &fd))

@@ -40,14 +40,14 @@ bool folder_trusts(uid_t user)
 }
 
 /* Where a walk is: the folder so far, and what of the path is still to be gone. */
-struct walk {
+struct folder_walk {
 	const char *path; /* as the user gave it, for sentences */
 	int fd;
 	char *rest;
 	unsigned links;
 };
 
-static int begin(struct walk *walk)
+static int begin(struct folder_walk *walk)
 {
 	int fd = open(walk->rest[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -60,7 +60,7 @@ static int begin(struct walk *walk)
 }
 
 /* Puts what a link says before what is left of the path. */
-static int follow(struct walk *walk, int link, const struct stat *st, struct err *err)
+static int follow(struct folder_walk *walk, int link, const struct stat *st, struct err *err)
 {
 	char target[4096], *rest;
 	ssize_t len;
@@ -84,7 +84,7 @@ static int follow(struct walk *walk, int link, const struct stat *st, struct err
 }
 
 /* What is no folder: a link that is followed, or the end of the way. */
-static int step_over_link(struct walk *walk, const char *part, struct err *err)
+static int step_over_link(struct folder_walk *walk, const char *part, struct err *err)
 {
 	int fd = openat(walk->fd, part, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc;
 	struct stat st;
@@ -100,7 +100,7 @@ static int step_over_link(struct walk *walk, const char *part, struct err *err)
 
 /* One part of the path, which is not its last. O_DIRECTORY has what is mounted on
  * demand mounted. */
-static int step(struct walk *walk, const char *part, struct err *err)
+static int step(struct folder_walk *walk, const char *part, struct err *err)
 {
 	int fd = openat(walk->fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -114,7 +114,7 @@ static int step(struct walk *walk, const char *part, struct err *err)
 }
 
 /* Takes the first part off the rest; NULL where it is the last one. */
-static char *next_part(struct walk *walk)
+static char *next_part(struct folder_walk *walk)
 {
 	char *at = walk->rest + strspn(walk->rest, "/"), *slash = strchr(at, '/'), *part, *rest;
 
@@ -127,7 +127,7 @@ static char *next_part(struct walk *walk)
 	return part;
 }
 
-static int walk_to_end(struct walk *walk, struct err *err)
+static int walk_to_end(struct folder_walk *walk, struct err *err)
 {
 	char *part;
 	int rc = 0;
@@ -147,7 +147,7 @@ static bool is_name(const char *part)
 
 int folder_open(const char *path, char **name, struct err *err)
 {
-	struct walk walk = { .path = path, .fd = -1, .rest = xstrdup(path) };
+	struct folder_walk walk = { .path = path, .fd = -1, .rest = xstrdup(path) };
 	int rc = *path ? begin(&walk) : -ENOENT;
 	const char *last;
 

@@ -8,16 +8,17 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
-struct unit {
+struct parse_unit {
 	const char *name;
 	double factor;
 };
 
 /* A decimal number with a unit after it; no sign, no hexadecimal, no blank before. */
-static bool parse_scaled(const char *text, const struct unit *units, size_t count, double most,
-                         double *value)
+static bool parse_scaled(const char *text, const struct parse_unit *units, size_t count,
+                         double most, double *value)
 {
 	double number;
 	char *end;
@@ -44,17 +45,15 @@ static bool parse_scaled(const char *text, const struct unit *units, size_t coun
 	return false;
 }
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 bool parse_duration_ns(const char *text, uint64_t *ns)
 {
-	static const struct unit units[] = {
+	static const struct parse_unit units[] = {
 		{ "", 1e9 },  { "ns", 1 },   { "us", 1e3 },   { "\xc2\xb5s", 1e3 }, { "ms", 1e6 },
 		{ "s", 1e9 }, { "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 }
 	};
 	double value;
 
-	if (!parse_scaled(text, units, COUNT(units), 9e18, &value))
+	if (!parse_scaled(text, units, ARRAY_SIZE(units), 9e18, &value))
 		return false;
 	*ns = value;
 	return true;
@@ -62,7 +61,7 @@ bool parse_duration_ns(const char *text, uint64_t *ns)
 
 bool parse_bytes(const char *text, uint64_t *bytes)
 {
-	static const struct unit units[] = {
+	static const struct parse_unit units[] = {
 		{ "", 1 },        { "b", 1 },        { "k", 1024 },      { "kb", 1024 },
 		{ "kib", 1024 },  { "m", 1 << 20 },  { "mb", 1 << 20 },  { "mib", 1 << 20 },
 		{ "g", 1 << 30 }, { "gb", 1 << 30 }, { "gib", 1 << 30 }, { "t", 0x1p40 },
@@ -70,7 +69,7 @@ bool parse_bytes(const char *text, uint64_t *bytes)
 	};
 	double value;
 
-	if (!parse_scaled(text, units, COUNT(units), 9e18, &value))
+	if (!parse_scaled(text, units, ARRAY_SIZE(units), 9e18, &value))
 		return false;
 	*bytes = value;
 	return true;
@@ -78,10 +77,10 @@ bool parse_bytes(const char *text, uint64_t *bytes)
 
 bool parse_percent(const char *text, double *percent)
 {
-	static const struct unit units[] = { { "", 1 }, { "%", 1 } };
+	static const struct parse_unit units[] = { { "", 1 }, { "%", 1 } };
 	double value;
 
-	if (!parse_scaled(text, units, COUNT(units), 10000, &value) || value <= 0)
+	if (!parse_scaled(text, units, ARRAY_SIZE(units), 10000, &value) || value <= 0)
 		return false;
 	*percent = value;
 	return true;

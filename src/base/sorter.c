@@ -14,7 +14,7 @@
 #define READ_BYTES  (32u << 10) /* of a stretch at a time, when they are merged */
 #define WRITE_BYTES (256u << 10)
 
-struct place {
+struct sorter_place {
 	uint64_t key;
 	size_t at; /* in `records`: later ones are further behind */
 	uint32_t bytes;
@@ -37,7 +37,7 @@ struct sorter {
 	size_t memory, keep;
 	int (*tie)(const void *a, const void *b); /* may be NULL */
 	struct buf records;
-	struct place *places;
+	struct sorter_place *places;
 	size_t n, room;
 	int file; /* -1: none yet */
 	off_t file_end;
@@ -78,7 +78,7 @@ void sorter_free(struct sorter *sorter)
 
 static int compare(const void *left, const void *right, void *data)
 {
-	const struct place *a = left, *b = right;
+	const struct sorter_place *a = left, *b = right;
 	const struct sorter *sorter = data;
 	int tie = 0;
 
@@ -102,7 +102,7 @@ static void sort(struct sorter *sorter)
 		return;
 	sorter->n = sorter->keep;
 	for (size_t i = 0; i < sorter->n; i++) {
-		struct place *place = &sorter->places[i];
+		struct sorter_place *place = &sorter->places[i];
 		size_t at = kept.len;
 
 		buf_add(&kept, sorter->records.data + place->at, place->bytes);
@@ -154,7 +154,7 @@ static int spill(struct sorter *sorter, struct err *err)
 	stretch = &sorter->stretches[sorter->n_stretches++];
 	*stretch = (struct stretch){ .at = sorter->file_end };
 	for (size_t i = 0; i < sorter->n && !rc; i++) {
-		const struct place *place = &sorter->places[i];
+		const struct sorter_place *place = &sorter->places[i];
 		const struct head head = { place->key, place->bytes };
 
 		buf_add(&out, (const char *)&head, sizeof(head));
@@ -185,8 +185,9 @@ int sorter_add(struct sorter *sorter, uint64_t key, const void *record, size_t b
 		sorter->room = 2 * sorter->room + 64;
 		sorter->places = xrealloc(sorter->places, sorter->room * sizeof(*sorter->places));
 	}
-	sorter->places[sorter->n++] =
-		(struct place){ .key = key, .at = sorter->records.len, .bytes = (uint32_t)bytes };
+	sorter->places[sorter->n++] = (struct sorter_place){ .key = key,
+		                                             .at = sorter->records.len,
+		                                             .bytes = (uint32_t)bytes };
 	buf_add(&sorter->records, record, bytes);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 
 static const char dots[] = "...";
@@ -31,11 +32,11 @@ size_t text_utf8(const char *text, unsigned *code_out)
 	return len;
 }
 
-struct range {
+struct text_range {
 	unsigned first, last;
 };
 
-static bool in_ranges(const struct range *ranges, size_t n, unsigned code)
+static bool in_ranges(const struct text_range *ranges, size_t n, unsigned code)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (code >= ranges[i].first && code <= ranges[i].last)
@@ -46,29 +47,29 @@ static bool in_ranges(const struct range *ranges, size_t n, unsigned code)
 
 bool text_is_hostile(unsigned code)
 {
-	static const struct range hostile[] = {
+	static const struct text_range hostile[] = {
 		{ 0, 0x1f },        { 0x7f, 0x9f },     { 0x61c, 0x61c },
 		{ 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2066, 0x2069 },
 	};
 
-	return in_ranges(hostile, sizeof(hostile) / sizeof(*hostile), code);
+	return in_ranges(hostile, ARRAY_SIZE(hostile), code);
 }
 
 static size_t code_columns(unsigned code)
 {
-	static const struct range none[] = { { 0x300, 0x36f },
-		                             { 0x200b, 0x200f },
-		                             { 0xfe00, 0xfe0f } };
-	static const struct range two[] = {
+	static const struct text_range none[] = { { 0x300, 0x36f },
+		                                  { 0x200b, 0x200f },
+		                                  { 0xfe00, 0xfe0f } };
+	static const struct text_range two[] = {
 		{ 0x1100, 0x115f }, { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 },   { 0xf900, 0xfaff },
 		{ 0xfe30, 0xfe6f }, { 0xff00, 0xff60 }, { 0x1f300, 0x1f64f }, { 0x20000, 0x3fffd },
 	};
 
 	if (code < 0x300)
 		return 1;
-	if (in_ranges(none, sizeof(none) / sizeof(*none), code))
+	if (in_ranges(none, ARRAY_SIZE(none), code))
 		return 0;
-	return in_ranges(two, sizeof(two) / sizeof(*two), code) ? 2 : 1;
+	return in_ranges(two, ARRAY_SIZE(two), code) ? 2 : 1;
 }
 
 /* Bytes at the start of `text` that are printable ASCII: nearly all of nearly every name. */

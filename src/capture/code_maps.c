@@ -32,7 +32,7 @@ void code_maps_drop(struct code_maps *maps, struct budget *budget, uint32_t tgid
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-struct reading {
+struct code_maps_reading {
 	struct code_maps *maps;
 	struct budget *budget;
 	uint32_t tgid;
@@ -41,7 +41,7 @@ struct reading {
 /* What grows by doubling is paid for twice. */
 static int note(const struct mapping *mapping, void *data)
 {
-	struct reading *reading = data;
+	struct code_maps_reading *reading = data;
 	struct code_maps *maps = reading->maps;
 	size_t bytes = 2 * sizeof(*mapping) + strlen(mapping->path) + 1 + 16;
 
@@ -81,7 +81,7 @@ static bool has_credit(struct code_maps_share *share, uint64_t now)
 static bool read_again(struct code_maps *maps, struct code_maps_share *share, struct budget *budget,
                        uint32_t tgid)
 {
-	struct reading reading = { .maps = maps, .budget = budget, .tgid = tgid };
+	struct code_maps_reading reading = { .maps = maps, .budget = budget, .tgid = tgid };
 	uint64_t begin = now_ns(), took;
 
 	if (begin < maps->again_ns || !has_credit(share, begin))

@@ -7,21 +7,21 @@
 
 #include "base/xalloc.h"
 
-struct key {
+struct graph_captures_key {
 	uint64_t handle; /* of a stream or an event */
 	uint32_t tgid;
 	uint32_t tid; /* of the per-thread stream, else 0 */
 };
 
 /* A stream or event that belongs to a capture. */
-struct member {
-	struct key key;
+struct graph_captures_member {
+	struct graph_captures_key key;
 	uint64_t capture; /* number of the capture */
 	UT_hash_handle hh;
 };
 
 struct graph_captures {
-	struct member *streams, *events;
+	struct graph_captures_member *streams, *events;
 	uint64_t next;
 };
 
@@ -30,9 +30,9 @@ struct graph_captures *graph_captures_new(void)
 	return xcalloc(1, sizeof(struct graph_captures));
 }
 
-static void drop(struct member **table, uint32_t tgid, uint64_t capture)
+static void drop(struct graph_captures_member **table, uint32_t tgid, uint64_t capture)
 {
-	struct member *member, *next;
+	struct graph_captures_member *member, *next;
 
 	HASH_ITER (hh, *table, member, next) {
 		if (tgid ? member->key.tgid == tgid : !capture || member->capture == capture) {
@@ -51,24 +51,26 @@ void graph_captures_free(struct graph_captures *captures)
 	free(captures);
 }
 
-static struct key stream_key(uint32_t tgid, uint32_t tid, uint64_t stream)
+static struct graph_captures_key stream_key(uint32_t tgid, uint32_t tid, uint64_t stream)
 {
-	return (struct key){ .handle = stream,
-		             .tgid = tgid,
-		             .tid = stream == STREAM_PER_THREAD ? tid : 0 };
+	return (struct graph_captures_key){ .handle = stream,
+		                            .tgid = tgid,
+		                            .tid = stream == STREAM_PER_THREAD ? tid : 0 };
 }
 
-static struct member *find(struct member *table, struct key key)
+static struct graph_captures_member *find(struct graph_captures_member *table,
+                                          struct graph_captures_key key)
 {
-	struct member *member;
+	struct graph_captures_member *member;
 
 	HASH_FIND(hh, table, &key, sizeof(key), member);
 	return member;
 }
 
-static void join(struct member **table, struct key key, uint64_t capture)
+static void join(struct graph_captures_member **table, struct graph_captures_key key,
+                 uint64_t capture)
 {
-	struct member *member = find(*table, key);
+	struct graph_captures_member *member = find(*table, key);
 
 	if (!member) {
 		member = xcalloc(1, sizeof(*member));
@@ -78,9 +80,9 @@ static void join(struct member **table, struct key key, uint64_t capture)
 	member->capture = capture;
 }
 
-static void leave(struct member **table, struct key key)
+static void leave(struct graph_captures_member **table, struct graph_captures_key key)
 {
-	struct member *member = find(*table, key);
+	struct graph_captures_member *member = find(*table, key);
 
 	if (member) {
 		HASH_DEL(*table, member);
@@ -88,9 +90,9 @@ static void leave(struct member **table, struct key key)
 	}
 }
 
-static void end_capture(struct graph_captures *captures, struct key key)
+static void end_capture(struct graph_captures *captures, struct graph_captures_key key)
 {
-	const struct member *stream = find(captures->streams, key);
+	const struct graph_captures_member *stream = find(captures->streams, key);
 	uint64_t capture;
 
 	if (!stream)
@@ -103,9 +105,9 @@ static void end_capture(struct graph_captures *captures, struct key key)
 void graph_captures_follow(struct graph_captures *captures, uint32_t tgid, uint32_t tid,
                            const struct call *call)
 {
-	struct key stream = stream_key(tgid, tid, call->args.stream);
-	struct key event = { .handle = call->args.event, .tgid = tgid };
-	const struct member *from;
+	struct graph_captures_key stream = stream_key(tgid, tid, call->args.stream);
+	struct graph_captures_key event = { .handle = call->args.event, .tgid = tgid };
+	const struct graph_captures_member *from;
 
 	switch (call->op) {
 	case OP_CAPTURE_BEGIN:

@@ -12,7 +12,7 @@
 #define SLOT_BYTES 448  /* a call with the longest plan; names are larger and rare */
 #define SLOTS_MAX  8192 /* 3.5 MiB: what a window of the fastest program needs */
 
-struct item {
+struct order_item {
 	uint64_t time_ns;
 	uint64_t number;          /* of arrival: those of one time keep their order */
 	struct wire_head *record; /* a copy */
@@ -27,9 +27,9 @@ struct order {
 	 * `first`, `count` of them, sorted. The others go into a heap, so that no order of arrival,
 	 * not even one that a target chose, costs more than a logarithm.
 	 */
-	struct item *items;
+	struct order_item *items;
 	size_t first, count, capacity;
-	struct item *heap;
+	struct order_item *heap;
 	size_t n_heap, heap_room;
 	uint64_t arrivals;
 	void *slots[SLOTS_MAX]; /* free copies of SLOT_BYTES */
@@ -49,7 +49,7 @@ struct order *order_new(order_record_fn each, void *data)
 	return order;
 }
 
-static struct item *item_at(struct order *order, size_t index)
+static struct order_item *item_at(struct order *order, size_t index)
 {
 	return &order->items[(order->first + index) & (order->capacity - 1)];
 }
@@ -72,7 +72,7 @@ void order_free(struct order *order)
 /* Doubles the circle and straightens it. */
 static void grow(struct order *order)
 {
-	struct item *items = xcalloc(2 * order->capacity, sizeof(*items));
+	struct order_item *items = xcalloc(2 * order->capacity, sizeof(*items));
 
 	for (size_t i = 0; i < order->count; i++)
 		items[i] = *item_at(order, i);
@@ -93,7 +93,7 @@ static void *copy_of(struct order *order, const void *record, size_t bytes)
 	return memcpy(copy, record, bytes);
 }
 
-static void release(struct order *order, const struct item *item)
+static void release(struct order *order, const struct order_item *item)
 {
 	if (item->bytes <= SLOT_BYTES && order->n_slots < SLOTS_MAX)
 		order->slots[order->n_slots++] = item->record;
@@ -103,12 +103,12 @@ static void release(struct order *order, const struct item *item)
 
 /* ---- the heap ------------------------------------------------------------------------------ */
 
-static bool is_before(const struct item *a, const struct item *b)
+static bool is_before(const struct order_item *a, const struct order_item *b)
 {
 	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->number < b->number;
 }
 
-static void heap_add(struct order *order, struct item item)
+static void heap_add(struct order *order, struct order_item item)
 {
 	size_t at = order->n_heap++;
 
@@ -123,9 +123,9 @@ static void heap_add(struct order *order, struct item item)
 	order->heap[at] = item;
 }
 
-static struct item heap_take(struct order *order)
+static struct order_item heap_take(struct order *order)
 {
-	struct item *heap = order->heap, first = heap[0], last = heap[--order->n_heap];
+	struct order_item *heap = order->heap, first = heap[0], last = heap[--order->n_heap];
 	size_t at = 0, child;
 
 	while ((child = 2 * at + 1) < order->n_heap) {
@@ -143,9 +143,9 @@ static struct item heap_take(struct order *order)
 
 void order_add(struct order *order, const struct wire_head *record, size_t bytes)
 {
-	struct item item = { .time_ns = record->time_ns,
-		             .number = order->arrivals++,
-		             .bytes = bytes };
+	struct order_item item = { .time_ns = record->time_ns,
+		                   .number = order->arrivals++,
+		                   .bytes = bytes };
 
 	item.record = copy_of(order, record, bytes);
 	if (order->count && item_at(order, order->count - 1)->time_ns > item.time_ns) {
@@ -158,9 +158,9 @@ void order_add(struct order *order, const struct wire_head *record, size_t bytes
 }
 
 /* The oldest of both, taken out if it is older than that. */
-static bool take_first(struct order *order, uint64_t until_ns, struct item *item)
+static bool take_first(struct order *order, uint64_t until_ns, struct order_item *item)
 {
-	const struct item *first = order->count ? item_at(order, 0) : NULL;
+	const struct order_item *first = order->count ? item_at(order, 0) : NULL;
 	bool heap = order->n_heap && (!first || is_before(&order->heap[0], first));
 
 	if (heap)
@@ -179,7 +179,7 @@ static bool take_first(struct order *order, uint64_t until_ns, struct item *item
 
 static int pass_on(struct order *order, uint64_t until_ns)
 {
-	struct item item;
+	struct order_item item;
 	int r = 0;
 
 	while (!r && take_first(order, until_ns, &item)) {

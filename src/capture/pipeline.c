@@ -35,13 +35,13 @@ struct known_process {
 };
 
 /* One function, with what is asked about it at every call. */
-struct known_function {
+struct pipeline_known_function {
 	struct function function;
 	bool returns_status;
 	bool per_thread; /* its stream 0 is the thread's own */
 };
 
-struct known_thread {
+struct pipeline_known_thread {
 	uint32_t tid, tgid;
 	char *text; /* a string argument that waits for its call */
 	uint16_t text_hook;
@@ -55,17 +55,17 @@ struct known_thread {
 struct pipeline {
 	struct pipeline_options options;
 	struct known_process *processes;
-	struct known_thread *threads;
+	struct pipeline_known_thread *threads;
 	/* the last ones met, by their numbers' low bits: a look-up at every call costs more */
 	struct known_process *recent_process[RECENT];
-	struct known_thread *recent_thread[RECENT];
+	struct pipeline_known_thread *recent_thread[RECENT];
 	struct process **all; /* every process ever, for freeing */
 	size_t n_all, n_ending;
 	struct process ended;
 	struct process *others; /* NULL until there are more than PROCESSES_MAX */
 	bool others_announced;
 	uint64_t others_calls, n_others;
-	struct known_function *functions[WIRE_HOOKS_MAX];
+	struct pipeline_known_function *functions[WIRE_HOOKS_MAX];
 	uint32_t n_functions;
 	struct kernels *kernels;
 	struct graph_captures *captures;
@@ -85,7 +85,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *options)
 	return pipeline;
 }
 
-static void thread_drop(struct pipeline *pipeline, struct known_thread *thread)
+static void thread_drop(struct pipeline *pipeline, struct pipeline_known_thread *thread)
 {
 	pipeline->recent_thread[thread->tid % RECENT] = NULL;
 	HASH_DEL(pipeline->threads, thread);
@@ -96,7 +96,7 @@ static void thread_drop(struct pipeline *pipeline, struct known_thread *thread)
 void pipeline_free(struct pipeline *pipeline)
 {
 	struct known_process *process, *next_process;
-	struct known_thread *thread, *next_thread;
+	struct pipeline_known_thread *thread, *next_thread;
 
 	if (!pipeline)
 		return;
@@ -266,7 +266,7 @@ static int process_get(struct pipeline *pipeline, uint32_t pid, const char *comm
 
 static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns, struct err *err)
 {
-	struct known_thread *thread, *next;
+	struct pipeline_known_thread *thread, *next;
 	struct known_process *known;
 	int r;
 
@@ -299,7 +299,7 @@ static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns
  */
 static bool has_other_threads(const struct pipeline *pipeline, uint32_t pid, uint32_t tid)
 {
-	const struct known_thread *thread;
+	const struct pipeline_known_thread *thread;
 
 	for (thread = pipeline->threads; thread; thread = thread->hh.next)
 		if (thread->tgid == pid && thread->tid != tid)
@@ -352,7 +352,7 @@ static int on_thread(struct pipeline *pipeline, const struct wire_process *recor
 {
 	const struct wire_head *head = &record->head;
 	struct known_process *process;
-	struct known_thread *known;
+	struct pipeline_known_thread *known;
 	struct thread thread = { 0 };
 	struct event event = { .type = EVENT_THREAD, .time_ns = head->time_ns, .tid = head->tid };
 	int r;
@@ -398,10 +398,11 @@ static int on_process(struct pipeline *pipeline, const struct wire_process *reco
 	}
 }
 
-static struct known_thread *thread_get(struct pipeline *pipeline, uint32_t tgid, uint32_t tid)
+static struct pipeline_known_thread *thread_get(struct pipeline *pipeline, uint32_t tgid,
+                                                uint32_t tid)
 {
-	struct known_thread **recent = &pipeline->recent_thread[tid % RECENT];
-	struct known_thread *thread = *recent;
+	struct pipeline_known_thread **recent = &pipeline->recent_thread[tid % RECENT];
+	struct pipeline_known_thread *thread = *recent;
 
 	if (thread && thread->tid == tid)
 		return thread;
@@ -449,7 +450,7 @@ static void on_name(struct pipeline *pipeline, const struct wire_name *record)
 {
 	const struct hook *hook = modules_hook(pipeline->options.modules, record->head.hook, NULL);
 	struct wire_name *name = &pipeline->name;
-	struct known_thread *thread;
+	struct pipeline_known_thread *thread;
 
 	if (!name_text(record, name)) {
 		/* a launch's own name is asked for again by the next, and else not resolved */
@@ -473,10 +474,10 @@ static void on_name(struct pipeline *pipeline, const struct wire_name *record)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-static const struct known_function *function_get(struct pipeline *pipeline, const struct hook *hook,
-                                                 const struct module *module)
+static const struct pipeline_known_function *
+function_get(struct pipeline *pipeline, const struct hook *hook, const struct module *module)
 {
-	struct known_function *known = pipeline->functions[hook->id];
+	struct pipeline_known_function *known = pipeline->functions[hook->id];
 	struct function *function;
 
 	if (known)
@@ -497,7 +498,7 @@ static const struct known_function *function_get(struct pipeline *pipeline, cons
 
 /* The kernel of a launch; an outer launch without a name takes the one of the call inside it. */
 static void find_kernel(struct pipeline *pipeline, struct call *call, uint32_t tgid,
-                        struct known_thread *thread)
+                        struct pipeline_known_thread *thread)
 {
 	call->kernel = kernels_find(pipeline->kernels, tgid, call->args.handle);
 	if (!call->kernel->resolved && thread->launched && thread->launched->resolved &&
@@ -544,7 +545,7 @@ static void follow_state(struct pipeline *pipeline, struct call *call, uint32_t 
  * What a call of the runtime does not say, the driver's call within it may: a copy from or to an
  * array counts elements in the one and bytes in the other.
  */
-static void find_size(struct known_thread *thread, struct call *call)
+static void find_size(struct pipeline_known_thread *thread, struct call *call)
 {
 	if (call->op != OP_COPY && call->op != OP_SET)
 		return;
@@ -560,7 +561,8 @@ static void find_size(struct known_thread *thread, struct call *call)
 }
 
 static void interpret(struct pipeline *pipeline, struct call *call, const struct hook *hook,
-                      bool per_thread, const struct wire_call *record, struct known_thread *thread)
+                      bool per_thread, const struct wire_call *record,
+                      struct pipeline_known_thread *thread)
 {
 	uint32_t tgid = record->head.tgid, tid = record->head.tid;
 	struct api_raw raw;
@@ -631,9 +633,9 @@ static int on_call(struct pipeline *pipeline, const struct wire_call *record, st
 		                                                       : EVENT_CALL,
 		               .time_ns = record->head.time_ns,
 		               .tid = record->head.tid };
-	const struct known_function *function;
+	const struct pipeline_known_function *function;
 	struct known_process *process;
-	struct known_thread *thread;
+	struct pipeline_known_thread *thread;
 	struct call call = { 0 };
 	int r;
 

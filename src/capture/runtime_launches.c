@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
 #define LOOK_NS 50000000ull /* between looks at who is still in a launch */
@@ -56,7 +57,7 @@ static bool launches_will_fail(int result)
 		804, /* compatibility mode not supported here */
 	};
 
-	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
 		if (codes[i] == result)
 			return true;
 	}
@@ -100,20 +101,20 @@ static void put_back(struct runtime_launches *l)
 	modules_miss(
 		modules, MISS_HOOKED_LATE, "cudaLaunchKernel and its like", NULL, 0,
 		"after a call had failed with an error that launches would get, too; launches that "
-	        "the runtime refused before are not known (--failed hooks them from the start)");
+		"the runtime refused before are not known (--failed hooks them from the start)");
 	modules_unlock(modules);
 }
 
 /* ---- taking away --------------------------------------------------------------------------- */
 
-struct search {
+struct runtime_launches_search {
 	const struct runtime_launches *launches;
 	bool found;
 };
 
 static void look_at_call(void *data, const struct wire_head *record, size_t bytes)
 {
-	struct search *search = data;
+	struct runtime_launches_search *search = data;
 	const struct hook *hook =
 		modules_hook(search->launches->options.modules, record->hook, NULL);
 
@@ -132,7 +133,7 @@ static bool any_hooked(const struct runtime_launches *l)
 /* A call that began before would lose its return with the probe. */
 static bool someone_launches(const struct runtime_launches *l)
 {
-	struct search search = { l, false };
+	struct runtime_launches_search search = { l, false };
 
 	programs_open_calls(l->options.programs, look_at_call, &search);
 	return search.found;

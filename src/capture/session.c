@@ -12,6 +12,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/lines.h"
 #include "base/xalloc.h"
 
@@ -205,7 +206,7 @@ static void on_signal(struct capture *c)
 static bool wait_for_work(struct capture *c)
 {
 	struct epoll_event events[WIRE_RINGS_MAX + 4];
-	int n = epoll_wait(c->epoll, events, sizeof(events) / sizeof(*events), -1);
+	int n = epoll_wait(c->epoll, events, ARRAY_SIZE(events), -1);
 	bool ring = false;
 	uint64_t count;
 

@@ -40,7 +40,7 @@ struct capture {
 	struct pipeline *pipeline;
 	struct budget *budget;       /* of what targets make it keep */
 	struct correlate *correlate; /* these two: NULL without GPU times */
-	struct gpu *gpu;
+	struct gpu_times *gpu;
 	struct watcher *watcher; /* NULL: calls go to consumers */
 	struct governor *governor;
 	struct runtime_launches *runtime_launches;

@@ -16,6 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "probe/name_glob.h"
 
 static bool glob_matches_link(const struct wire_glob *glob, const char *path)
@@ -239,7 +240,7 @@ int target_cgroup_open(const struct target *target, struct err *err)
 	char path[PATH_MAX];
 	struct statfs fs;
 
-	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
 		int fd;
 
 		snprintf(path, sizeof(path), "%s%s", roots[i], target->cgroup);

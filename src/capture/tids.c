@@ -15,12 +15,12 @@
 #define AGAIN_MOST_NS 100000000ull
 #define THREADS_MAX   16384
 
-struct key {
+struct tid_key {
 	uint32_t pid, tid;
 };
 
-struct known {
-	struct key key;
+struct tid_known {
+	struct tid_key key;
 	uint32_t host;
 	UT_hash_handle hh;
 };
@@ -35,7 +35,7 @@ struct namespace
 };
 
 struct tids {
-	struct known *known;
+	struct tid_known *known;
 	struct namespace *namespaces, *recent;
 };
 
@@ -44,7 +44,7 @@ struct tids *tids_new(void)
 	return xcalloc(1, sizeof(struct tids));
 }
 
-static void known_drop(struct tids *tids, struct known *known)
+static void known_drop(struct tids *tids, struct tid_known *known)
 {
 	HASH_DEL(tids->known, known);
 	free(known);
@@ -60,7 +60,7 @@ static void namespace_drop(struct tids *tids, struct namespace *namespace)
 void tids_free(struct tids *tids)
 {
 	struct namespace *namespace, *next_namespace;
-	struct known *known, *next;
+	struct tid_known *known, *next;
 
 	if (!tids)
 		return;
@@ -105,8 +105,8 @@ static uint32_t innermost_of(uint32_t pid, const char *task)
 
 static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host)
 {
-	struct key key = { pid, tid };
-	struct known *known;
+	struct tid_key key = { pid, tid };
+	struct tid_known *known;
 
 	HASH_FIND(hh, tids->known, &key, sizeof(key), known);
 	if (!known) {
@@ -178,9 +178,9 @@ static bool is_another_process(uint32_t pid, uint32_t tid)
 	return line && strtoul(line + strlen("\nTgid:"), NULL, 10) != pid;
 }
 
-static uint32_t find(const struct tids *tids, struct key key)
+static uint32_t find(const struct tids *tids, struct tid_key key)
 {
-	struct known *known;
+	struct tid_known *known;
 
 	HASH_FIND(hh, tids->known, &key, sizeof(key), known);
 	return known ? known->host : 0;
@@ -189,7 +189,7 @@ static uint32_t find(const struct tids *tids, struct key key)
 uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_ns)
 {
 	struct namespace *namespace = namespace_of(tids, pid);
-	struct key key = { pid, tid };
+	struct tid_key key = { pid, tid };
 	uint32_t host;
 
 	host = find(tids, key);
@@ -213,7 +213,7 @@ uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_n
 void tids_forget(struct tids *tids, uint32_t pid)
 {
 	struct namespace *namespace;
-	struct known *known, *next;
+	struct tid_known *known, *next;
 
 	HASH_FIND_INT(tids->namespaces, &pid, namespace);
 	if (!namespace)

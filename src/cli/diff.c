@@ -13,7 +13,7 @@
 #include "base/xalloc.h"
 #include "report/diff/diff.h"
 
-struct options {
+struct diff_command {
 	struct cli_range range;
 	struct table_options table;
 	const char *paths[DIFF_SIDES];
@@ -38,7 +38,7 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static void add_word(struct options *o, const char *word)
+static void add_word(struct diff_command *o, const char *word)
 {
 	if (o->n_paths < DIFF_SIDES) {
 		o->paths[o->n_paths++] = word;
@@ -50,7 +50,7 @@ static void add_word(struct options *o, const char *word)
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct options *o = state->input;
+	struct diff_command *o = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -108,7 +108,7 @@ static void tell_note(void *data, const char *name, const char *text)
 	cli_say("%s", text);
 }
 
-static int read_side(const struct options *o, struct diff *diff, enum diff_side side,
+static int read_side(const struct diff_command *o, struct diff *diff, enum diff_side side,
                      struct trace_file *file, struct err *err)
 {
 	struct consumer *const *consumers;
@@ -131,7 +131,7 @@ static struct run_info part_of(const struct run_info *run, const struct cli_rang
 	return part;
 }
 
-static void print_sides(const struct options *o, const struct run_info *const runs[DIFF_SIDES])
+static void print_sides(const struct diff_command *o, const struct run_info *const runs[DIFF_SIDES])
 {
 	struct buf out = { 0 };
 
@@ -151,7 +151,7 @@ static void print_sides(const struct options *o, const struct run_info *const ru
 	buf_free(&out);
 }
 
-static int compare(struct options *o, struct diff *diff, struct trace_file *files[DIFF_SIDES],
+static int compare(struct diff_command *o, struct diff *diff, struct trace_file *files[DIFF_SIDES],
                    struct err *err)
 {
 	struct run_info part[DIFF_SIDES];
@@ -183,7 +183,7 @@ static int compare(struct options *o, struct diff *diff, struct trace_file *file
 	return rc ? rc : rc_side;
 }
 
-static int diff_files(struct options *o, struct err *err)
+static int diff_files(struct diff_command *o, struct err *err)
 {
 	struct trace_file *files[DIFF_SIDES] = { NULL };
 	struct diff *diff;
@@ -208,7 +208,7 @@ int cli_diff(int argc, char **argv)
 		.args_doc = "A B [NAME...]",
 		.children = children,
 	};
-	struct options o = { 0 };
+	struct diff_command o = { 0 };
 	struct err err = { 0 };
 	char *doc = make_doc();
 	int status;

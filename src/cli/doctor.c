@@ -13,6 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "capture/cost.h"
 #include "probe/kernel_features.h"
@@ -22,17 +23,17 @@
 
 enum verdict { OK, DEGRADED, MISSING };
 
-struct report {
+struct doctor_page {
 	struct kernel_features *features;
 	bool color;
 	bool blocked; /* tracing cannot work here */
 	size_t libraries;
 };
 
-static void line(const struct report *report, enum verdict verdict, const char *what,
+static void line(const struct doctor_page *report, enum verdict verdict, const char *what,
                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-static void line(const struct report *report, enum verdict verdict, const char *what,
+static void line(const struct doctor_page *report, enum verdict verdict, const char *what,
                  const char *fmt, ...)
 {
 	static const char *const names[] = { "ok", "degraded", "missing" };
@@ -88,12 +89,12 @@ static unsigned long long effective_capabilities(void)
 	return mask;
 }
 
-static void check_privileges(struct report *report)
+static void check_privileges(struct doctor_page *report)
 {
 	unsigned long long mask = effective_capabilities();
 	bool all = true;
 
-	for (size_t i = 0; i < sizeof(capabilities) / sizeof(*capabilities); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
 		bool has = mask >> capabilities[i].number & 1;
 
 		if (has)
@@ -115,7 +116,7 @@ static void check_privileges(struct report *report)
 
 /* ---- kernel -------------------------------------------------------------------------------- */
 
-static void check_features(struct report *report)
+static void check_features(struct doctor_page *report)
 {
 	for (int i = 0; i < FEATURE_COUNT; i++) {
 		const struct feature_info *info = feature_info(i);
@@ -135,7 +136,7 @@ static void check_features(struct report *report)
 	}
 }
 
-static void check_load(struct report *report)
+static void check_load(struct doctor_page *report)
 {
 	struct programs_options options = { .settings = { .returns = 1 }, .ring_bytes = 1 << 20 };
 	struct programs *programs;
@@ -161,7 +162,7 @@ static void check_load(struct report *report)
 	programs_free(programs);
 }
 
-static void check_hazards(struct report *report)
+static void check_hazards(struct doctor_page *report)
 {
 	char text[256], *mode;
 
@@ -185,7 +186,7 @@ static void check_hazards(struct report *report)
 
 /* ---- NVIDIA -------------------------------------------------------------------------------- */
 
-static void check_driver(struct report *report)
+static void check_driver(struct doctor_page *report)
 {
 	char text[256];
 	const char *at;
@@ -213,7 +214,7 @@ static void check_driver(struct report *report)
 static int report_library(void *data, const char *path)
 {
 	const struct selection selection = { 0 };
-	struct report *report = data;
+	struct doctor_page *report = data;
 	struct module *module;
 	struct err err = { 0 };
 	size_t cheap = 0, hooked = 0;
@@ -239,7 +240,7 @@ static int report_library(void *data, const char *path)
 	return 0;
 }
 
-static void check_libraries(struct report *report)
+static void check_libraries(struct doctor_page *report)
 {
 	libraries_each(report_library, report);
 	if (!report->libraries)
@@ -259,7 +260,7 @@ static int note_cupti(void *data, const char *path)
 }
 
 /* Starting a program needs less than entering one that runs. */
-static void check_entering(struct report *report)
+static void check_entering(struct doctor_page *report)
 {
 	char text[16];
 
@@ -275,7 +276,7 @@ static void check_entering(struct report *report)
 		line(report, OK, "entering", "--gpu works for programs that run already");
 }
 
-static void check_gpu_times(struct report *report)
+static void check_gpu_times(struct doctor_page *report)
 {
 	char path[PATH_MAX] = "";
 
@@ -319,7 +320,7 @@ static const struct argp argp = {
 
 int cli_doctor(int argc, char **argv)
 {
-	struct report report = { .color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
+	struct doctor_page report = { .color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
 	const char *without = NULL;
 	struct utsname name = { 0 };
 	struct err err = { 0 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/wire.h"
+#include "base/array.h"
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
@@ -27,7 +28,7 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static const struct kind {
+static const struct gpu_kind {
 	const char *name;
 	enum agent_kind kind;
 	bool by_default;
@@ -37,7 +38,7 @@ static const struct kind {
 	{ "graphs", AGENT_WANT_GRAPHS, false },     { "nvtx", AGENT_WANT_NVTX, true },
 	{ "overhead", AGENT_WANT_OVERHEAD, false },
 };
-#define KINDS (sizeof(kinds) / sizeof(*kinds))
+#define KINDS (ARRAY_SIZE(kinds))
 
 static uint32_t parse_kind(const struct argp_state *state, const char *name)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
 
@@ -48,7 +49,7 @@ static void print_help(FILE *out)
 
 static int unknown_command(const char *typed)
 {
-	const char *names[sizeof(cli_commands) / sizeof(*cli_commands)], *near;
+	const char *names[ARRAY_SIZE(cli_commands)], *near;
 	size_t count = 0;
 
 	for (const struct cli_command *c = cli_commands; c->name; c++)

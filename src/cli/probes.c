@@ -29,7 +29,7 @@ struct shown {
 	uint64_t inode;
 };
 
-struct listing {
+struct probes_listing {
 	const struct selection *selection;
 	const char *glob;
 	pid_t pid;           /* whose maps are being read */
@@ -105,7 +105,7 @@ static void print_hook(const struct hook *hook)
 	buf_free(&place);
 }
 
-static void print_module(struct listing *listing, const struct module *module)
+static void print_module(struct probes_listing *listing, const struct module *module)
 {
 	size_t hooked = 0;
 
@@ -133,7 +133,7 @@ static void print_module(struct listing *listing, const struct module *module)
 /* ---- finding ------------------------------------------------------------------------------- */
 
 /* Prints the module behind `fd`, once. Returns what module_open says. Takes `fd` over. */
-static int list_fd(struct listing *listing, int fd, const char *path, struct err *err)
+static int list_fd(struct probes_listing *listing, int fd, const char *path, struct err *err)
 {
 	struct module *module;
 	struct stat st = { 0 };
@@ -158,7 +158,7 @@ static int list_fd(struct listing *listing, int fd, const char *path, struct err
 
 static int list_mapping(const struct mapping *mapping, void *data)
 {
-	struct listing *listing = data;
+	struct probes_listing *listing = data;
 	int fd = mapping_open(listing->pid, mapping, NULL);
 
 	if (fd >= 0)
@@ -168,7 +168,7 @@ static int list_mapping(const struct mapping *mapping, void *data)
 
 static int list_process(void *data, pid_t pid)
 {
-	struct listing *listing = data;
+	struct probes_listing *listing = data;
 
 	listing->pid = pid;
 	maps_each(pid, list_mapping, listing, NULL); /* gone, or not ours to read */
@@ -184,7 +184,7 @@ static int list_library(void *data, const char *path)
 	return 0;
 }
 
-static int list_file(struct listing *listing, const char *path, struct err *err)
+static int list_file(struct probes_listing *listing, const char *path, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
 
@@ -199,7 +199,7 @@ static int list_file(struct listing *listing, const char *path, struct err *err)
 	return r;
 }
 
-static int list(struct probes_options *o, struct listing *listing, struct err *err)
+static int list(struct probes_options *o, struct probes_listing *listing, struct err *err)
 {
 	bool file = o->n_words && access(o->word[0], F_OK) == 0;
 	int r;
@@ -233,7 +233,7 @@ static int list(struct probes_options *o, struct listing *listing, struct err *e
 int cli_probes(int argc, char **argv)
 {
 	struct probes_options o = { 0 };
-	struct listing listing = { .selection = &o.selection };
+	struct probes_listing listing = { .selection = &o.selection };
 	struct err err = { 0 };
 
 	cli_parse(&argp, argc, argv, false, &o);

@@ -14,7 +14,7 @@
 
 #define DEFAULT_REPORT "overview"
 
-struct options {
+struct report_command {
 	struct cli_range range;
 	struct report_set_options set;
 	struct report_choice *choices;
@@ -55,7 +55,7 @@ static const struct argp_option options[] = {
 };
 
 /* The same report twice says nothing more. */
-static void add_choice(struct options *o, const struct report_choice *choice)
+static void add_choice(struct report_command *o, const struct report_choice *choice)
 {
 	for (size_t i = 0; i < o->n_choices; i++) {
 		if (o->choices[i].report == choice->report && o->choices[i].names == choice->names)
@@ -65,7 +65,7 @@ static void add_choice(struct options *o, const struct report_choice *choice)
 	o->choices[o->n_choices++] = *choice;
 }
 
-static void parse_word(const struct argp_state *state, struct options *o, const char *word)
+static void parse_word(const struct argp_state *state, struct report_command *o, const char *word)
 {
 	struct report_choice choice;
 	struct err err = { 0 };
@@ -83,7 +83,7 @@ static void parse_word(const struct argp_state *state, struct options *o, const 
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct options *o = state->input;
+	struct report_command *o = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -172,7 +172,7 @@ static int make_folder(const char *folder, struct err *err)
 	return 0;
 }
 
-static int print_reports(struct options *o, struct trace_file *file, struct err *err)
+static int print_reports(struct report_command *o, struct trace_file *file, struct err *err)
 {
 	struct consumer *const *consumers;
 	struct report_set *set;
@@ -195,7 +195,7 @@ static int print_reports(struct options *o, struct trace_file *file, struct err 
 	return rc ? rc : cli_say_missed(o->path, trace_run(file), err);
 }
 
-static int check_form(const struct options *o, struct err *err)
+static int check_form(const struct report_command *o, struct err *err)
 {
 	for (size_t i = 0; i < o->n_choices; i++) {
 		if (o->choices[i].report->page && o->set.table.sort)
@@ -212,7 +212,7 @@ static int check_form(const struct options *o, struct err *err)
 	return 0;
 }
 
-static int report(struct options *o, struct err *err)
+static int report(struct report_command *o, struct err *err)
 {
 	struct report_choice choice;
 	struct trace_file *file;
@@ -249,7 +249,7 @@ int cli_report(int argc, char **argv)
 		.args_doc = "FILE [NAME...]",
 		.children = children,
 	};
-	struct options o = { 0 };
+	struct report_command o = { 0 };
 	struct err err = { 0 };
 	char *doc = make_doc();
 	int status = 0;

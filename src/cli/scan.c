@@ -8,7 +8,7 @@
 
 #define OPTIONS_MAX 128
 
-struct known {
+struct scan_known {
 	const struct argp_option *option[OPTIONS_MAX];
 	const char *name[OPTIONS_MAX];
 	size_t count;
@@ -19,7 +19,7 @@ static const struct argp_option own_options[] = { { "help", '?', 0, 0, 0, 0 },
 	                                          { "version", 'V', 0, 0, 0, 0 },
 	                                          { 0 } };
 
-static void collect(const struct argp_option *options, struct known *known)
+static void collect(const struct argp_option *options, struct scan_known *known)
 {
 	for (; options && (options->name || options->key || options->doc); options++) {
 		if (!options->name || known->count == OPTIONS_MAX)
@@ -29,7 +29,7 @@ static void collect(const struct argp_option *options, struct known *known)
 	}
 }
 
-static void collect_all(const struct argp *argp, struct known *known)
+static void collect_all(const struct argp *argp, struct scan_known *known)
 {
 	collect(argp->options, known);
 	for (const struct argp_child *c = argp->children; c && c->argp; c++)
@@ -37,7 +37,8 @@ static void collect_all(const struct argp *argp, struct known *known)
 }
 
 /* The option that a long name means: exact, or the only one that begins so. */
-static const struct argp_option *find_long(const struct known *known, const char *name, size_t len)
+static const struct argp_option *find_long(const struct scan_known *known, const char *name,
+                                           size_t len)
 {
 	const struct argp_option *found = NULL;
 	size_t hits = 0;
@@ -54,7 +55,7 @@ static const struct argp_option *find_long(const struct known *known, const char
 }
 
 /* Whether a group of short options ends in one that takes its value from the next word. */
-static bool short_takes_next(const struct known *known, const char *word)
+static bool short_takes_next(const struct scan_known *known, const char *word)
 {
 	for (const char *c = word + 1; *c; c++) {
 		for (size_t i = 0; i < known->count; i++) {
@@ -65,7 +66,7 @@ static bool short_takes_next(const struct known *known, const char *word)
 	return false;
 }
 
-static void describe(const struct known *known, const char *name, size_t len,
+static void describe(const struct scan_known *known, const char *name, size_t len,
                      struct unknown_option *unknown)
 {
 	snprintf(unknown->typed, sizeof(unknown->typed), "%.*s", (int)len, name);
@@ -75,7 +76,7 @@ static void describe(const struct known *known, const char *name, size_t len,
 bool scan_options(const struct argp *argp, int argc, char *const *argv, bool command,
                   struct unknown_option *unknown)
 {
-	struct known known = { .count = 0 };
+	struct scan_known known = { .count = 0 };
 
 	collect_all(argp, &known);
 	collect(own_options, &known);

@@ -19,7 +19,7 @@
 #define TOP_DEFAULT   10
 #define TOP_MOST      10000
 
-struct options {
+struct timeline_command {
 	struct cli_range range;
 	const char *path, *color;
 	uint64_t tid, width, top;
@@ -41,7 +41,7 @@ static const struct argp_option options[] = {
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct options *o = state->input;
+	struct timeline_command *o = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -129,8 +129,8 @@ static const struct consumer_ops feed_ops = {
  * A call belongs to the window if any of it lies there, but comes when it ends: so events after the
  * window are read as well, until the timeline has enough.
  */
-static int read_window(const struct options *o, struct trace_file *file, struct timeline *timeline,
-                       struct err *err)
+static int read_window(const struct timeline_command *o, struct trace_file *file,
+                       struct timeline *timeline, struct err *err)
 {
 	struct feed feed = { .consumer = { &feed_ops }, .timeline = timeline };
 	struct consumer *const consumers[] = { &feed.consumer };
@@ -150,7 +150,7 @@ static bool is_utf8(void)
 	return !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 
-static size_t chosen_width(const struct options *o)
+static size_t chosen_width(const struct timeline_command *o)
 {
 	size_t width = o->width ? o->width : cli_width(stdout);
 
@@ -166,7 +166,7 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static int print(const struct options *o, const struct timeline_view *view,
+static int print(const struct timeline_command *o, const struct timeline_view *view,
                  const struct run_info *run, size_t width, struct err *err)
 {
 	struct timeline_text_options text = {
@@ -186,7 +186,7 @@ static int print(const struct options *o, const struct timeline_view *view,
 	return rc;
 }
 
-static int show(const struct options *o, struct trace_file *file, struct err *err)
+static int show(const struct timeline_command *o, struct trace_file *file, struct err *err)
 {
 	const struct run_info *run = trace_run(file);
 	size_t width = chosen_width(o);
@@ -213,7 +213,7 @@ static int show(const struct options *o, struct trace_file *file, struct err *er
 
 int cli_timeline(int argc, char **argv)
 {
-	struct options o = { .top = TOP_DEFAULT };
+	struct timeline_command o = { .top = TOP_DEFAULT };
 	struct trace_file *file;
 	struct err err = { 0 };
 	int rc;

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/lines.h"
 #include "base/parse.h"
 #include "base/suggest.h"
@@ -51,11 +52,11 @@ static const struct tool {
 	  "  sudo cuscope watch memleak,launches -p 1234\n"
 	  "  sudo cuscope watch memleak,launches,bandwidth -- ./app\n" },
 };
-#define TOOLS      (sizeof(tools) / sizeof(*tools))
+#define TOOLS      (ARRAY_SIZE(tools))
 #define WATCH_TOOL (&tools[TOOLS - 1])
 #define ALL_TOOLS  (WATCH_MEMORY | WATCH_LAUNCHES | WATCH_COPIES)
 
-static const struct format {
+static const struct watch_format {
 	const char *name;
 	void (*print)(const struct watch_page *page, const struct live_options *options,
 	              struct buf *out);
@@ -65,7 +66,7 @@ static const struct format {
 	{ "json", live_json, false },
 	{ "classic", live_classic, false },
 };
-#define FORMATS (sizeof(formats) / sizeof(*formats))
+#define FORMATS (ARRAY_SIZE(formats))
 
 struct watch_command {
 	const struct tool *tool;
@@ -74,7 +75,7 @@ struct watch_command {
 	struct capture_options capture;
 	struct watch_options watch;
 	struct live_options live;
-	const struct format *format;
+	const struct watch_format *format;
 	const char *output;
 	const char *plot_file;
 	mode_t mode;
@@ -143,7 +144,7 @@ static const struct {
 	  { "without", OPT_WITHOUT, "LIST", 0,
 	    "kernel features not to use, as 'cuscope doctor' names them", 0 } },
 };
-#define OPTIONS (sizeof(all_options) / sizeof(*all_options))
+#define OPTIONS (ARRAY_SIZE(all_options))
 
 static void parse_format(const struct argp_state *state, struct watch_command *c, const char *arg)
 {

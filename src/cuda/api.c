@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
-
-#define COUNT(table) (sizeof(table) / sizeof(*(table)))
 
 static const char *const class_names[CLASS_COUNT] = {
 	[CLASS_LAUNCH] = "launch", [CLASS_MEMORY] = "memory", [CLASS_TRANSFER] = "transfer",
@@ -35,7 +34,7 @@ static const char *const memory_names[MEMORY_COUNT] = {
 #define NAME_MAX_BYTES 96 /* the longest of CUDA 13 has 61 */
 
 /* A symbol taken apart: cuMemcpyHtoD_v2_ptds. */
-struct name {
+struct api_name {
 	char versioned[NAME_MAX_BYTES]; /* cuMemcpyHtoD_v2 */
 	char base[NAME_MAX_BYTES];      /* cuMemcpyHtoD */
 	unsigned version;               /* 2; 1 where none is said */
@@ -70,7 +69,7 @@ static unsigned cut_version(char *name)
 	return (unsigned)version;
 }
 
-static bool take_apart(const char *symbol, struct name *name)
+static bool take_apart(const char *symbol, struct api_name *name)
 {
 	size_t len = strlen(symbol);
 
@@ -87,7 +86,7 @@ bool api_is_symbol(const char *symbol)
 {
 	static const char *const prefixes[] = { "cu", "cuda", "__cuda" };
 
-	for (size_t i = 0; i < COUNT(prefixes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
 		size_t len = strlen(prefixes[i]);
 
 		if (strncmp(symbol, prefixes[i], len) || !isupper((unsigned char)symbol[len]))
@@ -148,7 +147,7 @@ static const struct api *find_exactly(const char *name)
 const struct api *api_find(const char *symbol)
 {
 	const struct api *api;
-	struct name name;
+	struct api_name name;
 
 	if (!take_apart(symbol, &name))
 		return NULL;
@@ -160,7 +159,7 @@ const struct api *api_find(const char *symbol)
 }
 
 /* For class and default alone, where any version will do. */
-static const struct api *find_relative(const char *symbol, struct name *name)
+static const struct api *find_relative(const char *symbol, struct api_name *name)
 {
 	const struct api *api = api_find(symbol);
 
@@ -171,7 +170,7 @@ static const struct api *find_relative(const char *symbol, struct name *name)
 
 enum api_class api_class(const char *symbol)
 {
-	struct name name;
+	struct api_name name;
 	const struct api *api = find_relative(symbol, &name);
 
 	return api ? api->row->cls : guess_class(name.base);
@@ -179,7 +178,7 @@ enum api_class api_class(const char *symbol)
 
 bool api_default_on(const char *symbol)
 {
-	struct name name;
+	struct api_name name;
 	const struct api *api = find_relative(symbol, &name);
 
 	return api ? !(api->row->flags & OFF) : guess_default_on(name.base);
@@ -192,7 +191,7 @@ bool api_returns_status(const char *symbol)
 		"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc",
 	};
 
-	for (size_t i = 0; i < COUNT(beginnings); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
 		if (!strncmp(symbol, beginnings[i], strlen(beginnings[i])))
 			return false;
 	return true;

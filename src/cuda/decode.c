@@ -4,8 +4,10 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 /* What the values of a call add up to. */
-struct sum {
+struct decode_sum {
 	bool has_bytes;   /* a factor was seen */
 	bool missing;     /* a factor was not recorded: the bytes are not known */
 	bool out_missing; /* the same of an output, for which a spare may stand in */
@@ -19,7 +21,7 @@ struct sum {
 };
 
 /* False where the value was not recorded; it is 0 then. */
-static bool read_value(const struct api_raw *raw, struct place place, const struct piece *piece,
+static bool read_value(const struct api_raw *raw, struct row_place place, const struct piece *piece,
                        uint64_t *value)
 {
 	const void *base = NULL;
@@ -47,7 +49,7 @@ static bool read_value(const struct api_raw *raw, struct place place, const stru
 
 /* CUarray_format and the bits of one channel; formats that are compressed or planar are
  * left out. */
-static const struct format {
+static const struct decode_format {
 	uint8_t first, last, bits;
 } formats[] = {
 	{ 0x01, 0x01, 8 },  /* UNSIGNED_INT8 */
@@ -66,7 +68,7 @@ static const struct format {
 
 unsigned api_format_bits(uint32_t value)
 {
-	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
 		if (value >= formats[i].first && value <= formats[i].last)
 			return formats[i].bits;
 	return 0;
@@ -81,7 +83,8 @@ enum api_direction api_kind_direction(uint64_t kind)
 }
 
 /* Sums up what cannot be said from one value alone. */
-static void add_to_sum(struct sum *sum, const struct piece *piece, uint64_t value, bool known)
+static void add_to_sum(struct decode_sum *sum, const struct piece *piece, uint64_t value,
+                       bool known)
 {
 	switch (piece->part) {
 	case PART_FACTOR:
@@ -173,7 +176,7 @@ static void apply(struct api_call *call, const struct piece *piece, uint64_t val
 }
 
 /* Elements of an array with all levels of its mipmap; an extent of 0 means: not that many dims. */
-static uint64_t array_elements(const struct sum *sum)
+static uint64_t array_elements(const struct decode_sum *sum)
 {
 	uint64_t levels = sum->levels ? sum->levels : 1, total = 0;
 
@@ -188,7 +191,7 @@ static uint64_t array_elements(const struct sum *sum)
 	return total;
 }
 
-static uint64_t total_bytes(const struct sum *sum)
+static uint64_t total_bytes(const struct decode_sum *sum)
 {
 	uint64_t bytes = sum->bytes;
 
@@ -227,7 +230,7 @@ static uint64_t end_address(const uint64_t *end)
 }
 
 /* CUDA_MEMCPY2D and its larger relatives. */
-static void decode_driver_copy(const struct sum *sum, struct api_call *call)
+static void decode_driver_copy(const struct decode_sum *sum, struct api_call *call)
 {
 	const uint64_t *from = sum->copy, *to = sum->copy + (PART_DST_TYPE - PART_SRC_TYPE);
 
@@ -242,7 +245,7 @@ static void decode_driver_copy(const struct sum *sum, struct api_call *call)
  * counts its elements, whose size is not to be seen here, so the bytes stay unknown; the driver's
  * call below this one has them.
  */
-static void decode_runtime_copy(const struct sum *sum, struct api_call *call)
+static void decode_runtime_copy(const struct decode_sum *sum, struct api_call *call)
 {
 	uint64_t from = sum->copy[PART_SRC_ARRAY - PART_SRC_TYPE];
 	uint64_t to = sum->copy[PART_DST_ARRAY - PART_SRC_TYPE];
@@ -257,7 +260,7 @@ static void decode_runtime_copy(const struct sum *sum, struct api_call *call)
 }
 
 /* Whether something that the size is made of was not recorded, or lies where nothing is. */
-static bool size_is_unknown(const struct sum *sum)
+static bool size_is_unknown(const struct decode_sum *sum)
 {
 	return sum->missing || (sum->out_missing && !sum->spare) ||
 	       (!sum->has_bytes && !sum->n_dims);
@@ -271,7 +274,7 @@ static bool moves_bytes(enum api_op op)
 void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *raw,
                 struct api_call *call)
 {
-	struct sum sum = { .bytes = 1 };
+	struct decode_sum sum = { .bytes = 1 };
 	uint64_t value;
 
 	memset(call, 0, sizeof(*call));

@@ -9,6 +9,8 @@
  */
 #include "cuda/row.h"
 
+#include "base/array.h"
+
 /* The struct behind the pointer before: CUDA_MEMCPY2D_v2, CUDA_MEMCPY3D_v2, CUDA_MEMCPY3D_PEER. */
 #define COPY_2D                                                                                    \
 	"pCopy:addr WidthInBytes:bytes@112 Height:times@120 "                                      \
@@ -538,4 +540,4 @@ const struct api_row driver_rows[] = {
 	  "dynamicSmemSize:*size func:kernel numBlocks:int blockSize:int" },
 };
 
-const size_t n_driver_rows = sizeof(driver_rows) / sizeof(*driver_rows);
+const size_t n_driver_rows = ARRAY_SIZE(driver_rows);

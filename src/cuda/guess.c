@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define COUNT(table) (sizeof(table) / sizeof(*(table)))
+#include "base/array.h"
 
 /* Class by the beginning of the name behind cu, cuda or __cuda; the first that fits. */
 static const struct {
@@ -86,7 +86,7 @@ static const char *behind_prefix(const char *base)
 {
 	static const char *const prefixes[] = { "__cuda", "cuda", "cu" };
 
-	for (size_t i = 0; i < COUNT(prefixes); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
 		if (begins(base, prefixes[i]))
 			return base + strlen(prefixes[i]);
 	return base;
@@ -110,7 +110,7 @@ enum api_class guess_class(const char *base)
 
 	if (has_word(name, "Synchronize"))
 		return CLASS_SYNC;
-	for (size_t i = 0; i < COUNT(beginnings); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
 		if (begins(name, beginnings[i].begin))
 			return beginnings[i].cls;
 	return CLASS_OTHER;
@@ -120,13 +120,13 @@ bool guess_default_on(const char *base)
 {
 	const char *name = behind_prefix(base);
 
-	for (size_t i = 0; i < COUNT(off_beginnings); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(off_beginnings); i++)
 		if (begins(base, off_beginnings[i]))
 			return false;
-	for (size_t i = 0; i < COUNT(on_words); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(on_words); i++)
 		if (strstr(name, on_words[i]))
 			return true;
-	for (size_t i = 0; i < COUNT(off_words); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(off_words); i++)
 		if (has_word(name, off_words[i]))
 			return false;
 	return true;

@@ -119,14 +119,14 @@ static char *outer_name(const char *mangled)
 	return out.data;
 }
 
-struct growing {
+struct kernel_name_growing {
 	struct buf text;
 	jmp_buf too_long;
 };
 
 static void add_text(const char *text, size_t len, void *opaque)
 {
-	struct growing *out = opaque;
+	struct kernel_name_growing *out = opaque;
 
 	/* The demangler holds nothing but its stack, and takes no answer. */
 	if (out->text.len + len > LONGEST)
@@ -134,7 +134,7 @@ static void add_text(const char *text, size_t len, void *opaque)
 	buf_add(&out->text, text, len);
 }
 
-static bool demangle_into(struct growing *out, const char *mangled)
+static bool demangle_into(struct kernel_name_growing *out, const char *mangled)
 {
 	return setjmp(out->too_long) == 0 &&
 	       __gcclibcxx_demangle_callback(mangled, add_text, out) == 0 && out->text.len;
@@ -142,7 +142,7 @@ static bool demangle_into(struct growing *out, const char *mangled)
 
 static char *demangle_bounded(const char *mangled)
 {
-	struct growing out = { 0 };
+	struct kernel_name_growing out = { 0 };
 
 	if (demangle_into(&out, mangled))
 		return out.text.data;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static struct api_place public_place(struct place place, const struct piece *piece)
+static struct api_place public_place(struct row_place place, const struct piece *piece)
 {
 	static const uint16_t base[] = {
 		[IN_REG] = offsetof(struct api_raw, reg),

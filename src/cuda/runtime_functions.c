@@ -11,6 +11,8 @@
  */
 #include "cuda/row.h"
 
+#include "base/array.h"
+
 #define LAUNCH  "gridDim:grid blockDim:block args:addr sharedMem:shmem stream:stream"
 #define COPY_2D "dst:dst dpitch:size src:src spitch:size width:bytes height:times kind:copykind"
 #define COPY_2D_TO_ARRAY                                                                           \
@@ -394,4 +396,4 @@ const struct api_row runtime_rows[] = {
 	  "dynamicSmemSize:*size func:kernel numBlocks:int blockSize:int" },
 };
 
-const size_t n_runtime_rows = sizeof(runtime_rows) / sizeof(*runtime_rows);
+const size_t n_runtime_rows = ARRAY_SIZE(runtime_rows);

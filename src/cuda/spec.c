@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* The words for types. `width` is what C passes: upper halves of 4-byte arguments are garbage. */
 static const struct word {
 	const char *word;
@@ -69,7 +71,7 @@ static const struct dims {
 };
 
 /* One `name:type` of a spec, taken apart. */
-struct item {
+struct spec_item {
 	char name[24];
 	char word[16];
 	bool out;
@@ -115,7 +117,7 @@ static bool is_name(const char *name)
 }
 
 /* Reads the item at `*at` and moves on to the next. */
-static bool take_item(const char **at, struct item *item)
+static bool take_item(const char **at, struct spec_item *item)
 {
 	memset(item, 0, sizeof(*item));
 	if (!take(at, ": ", item->name, sizeof(item->name)) || !item->name[0] ||
@@ -147,7 +149,7 @@ static bool add_param(struct api *api, unsigned bytes)
 	return true;
 }
 
-static bool add_arg(struct api *api, const struct item *item, uint8_t type, uint8_t *index)
+static bool add_arg(struct api *api, const struct spec_item *item, uint8_t type, uint8_t *index)
 {
 	struct api_arg *arg = &api->arg[api->n_args];
 
@@ -163,7 +165,7 @@ static bool add_arg(struct api *api, const struct item *item, uint8_t type, uint
 	return true;
 }
 
-static bool add_piece(struct api *api, const struct item *item, struct piece piece)
+static bool add_piece(struct api *api, const struct spec_item *item, struct piece piece)
 {
 	if (!api->n_params || api->n_pieces == PIECES_MAX)
 		return false;
@@ -176,7 +178,7 @@ static bool add_piece(struct api *api, const struct item *item, struct piece pie
 }
 
 /* Grid and block: `count` values shown as one argument. */
-static bool add_dims(struct api *api, const struct item *item, const struct dims *d)
+static bool add_dims(struct api *api, const struct spec_item *item, const struct dims *d)
 {
 	struct piece piece = { .type = d->type, .width = 4 };
 
@@ -195,7 +197,7 @@ static bool add_dims(struct api *api, const struct item *item, const struct dims
 	return true;
 }
 
-static bool add_value(struct api *api, const struct item *item, const struct word *w)
+static bool add_value(struct api *api, const struct spec_item *item, const struct word *w)
 {
 	struct piece piece = {
 		.type = w->type,
@@ -210,16 +212,16 @@ static bool add_value(struct api *api, const struct item *item, const struct wor
 	return add_arg(api, item, w->type, &piece.arg) && add_piece(api, item, piece);
 }
 
-static bool add_item(struct api *api, const struct item *item)
+static bool add_item(struct api *api, const struct spec_item *item)
 {
 	if (!item->word[0])
 		return !strcmp(item->name, "-") && add_param(api, 8);
 	if (!strncmp(item->word, "struct", 6))
 		return add_param(api, (unsigned)atoi(item->word + 6));
-	for (size_t i = 0; i < sizeof(dims) / sizeof(*dims); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(dims); i++)
 		if (!strcmp(dims[i].word, item->word))
 			return add_dims(api, item, &dims[i]);
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (!strcmp(words[i].word, item->word))
 			return add_value(api, item, &words[i]);
 	return false;
@@ -228,7 +230,7 @@ static bool add_item(struct api *api, const struct item *item)
 bool api_parse(struct api *api, const struct api_row *row)
 {
 	const char *at = row->spec;
-	struct item item;
+	struct spec_item item;
 
 	memset(api, 0, sizeof(*api));
 	api->row = row;

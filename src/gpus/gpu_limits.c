@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "base/array.h"
+
 static const struct gpu_limits all[] = {
 	{ 5, 0, 128, 64, 32, 65536, 64, 48 },    { 5, 2, 128, 64, 32, 65536, 96, 48 },
 	{ 5, 3, 128, 64, 32, 65536, 64, 48 },    { 6, 0, 64, 64, 32, 65536, 64, 48 },
@@ -17,7 +19,7 @@ static const struct gpu_limits all[] = {
 
 const struct gpu_limits *gpu_limits(uint32_t major, uint32_t minor)
 {
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		if (all[i].major == major && all[i].minor == minor)
 			return &all[i];
 	}

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "gpus/gpu_limits.h"
 
@@ -29,7 +30,7 @@ struct utilization { /* nvmlUtilization_t: percent */
 	unsigned gpu, memory;
 };
 
-struct memory { /* nvmlMemory_t: bytes; `used` has what the driver keeps for itself in it */
+struct nvml_memory { /* nvmlMemory_t: bytes; `used` has what the driver keeps for itself in it */
 	unsigned long long total, free, used;
 };
 
@@ -65,7 +66,7 @@ struct nvml {
 	int (*handle)(unsigned index, gpu_handle *gpu);
 	int (*name)(gpu_handle handle, char *name, unsigned size);
 	int (*utilization)(gpu_handle handle, struct utilization *utilization);
-	int (*memory)(gpu_handle handle, struct memory *memory);
+	int (*memory)(gpu_handle handle, struct nvml_memory *memory);
 	int (*memory_v2)(gpu_handle handle, struct memory_v2 *memory); /* since driver 510 */
 	int (*power)(gpu_handle handle, unsigned *milliwatts);
 	int (*power_limit)(gpu_handle handle, unsigned *milliwatts);
@@ -84,7 +85,7 @@ struct nvml {
 
 /* ---- loading ------------------------------------------------------------------------------- */
 
-struct function {
+struct nvml_function {
 	const char *name;
 	size_t offset;
 	bool needed;
@@ -95,7 +96,7 @@ struct function {
 		name, offsetof(struct nvml, member), needed                                        \
 	}
 
-static const struct function functions[] = {
+static const struct nvml_function functions[] = {
 	ROW(init, "nvmlInit_v2", true),
 	ROW(shutdown, "nvmlShutdown", true),
 	ROW(count, "nvmlDeviceGetCount_v2", true),
@@ -121,7 +122,7 @@ static const struct function functions[] = {
 /* What is not there stays NULL; of rows for one member the first that is there counts. */
 static const char *find_functions(struct nvml *nvml)
 {
-	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
 		void **slot = (void **)((char *)nvml + functions[i].offset);
 
 		if (!*slot)
@@ -203,7 +204,7 @@ void nvml_close(struct nvml *nvml)
 static void read_memory(struct nvml *nvml, gpu_handle handle, struct gpu *gpu)
 {
 	struct memory_v2 v2 = { .version = MEMORY_V2 };
-	struct memory v1;
+	struct nvml_memory v1;
 
 	if (nvml->memory_v2 && nvml->memory_v2(handle, &v2) == SUCCESS) {
 		gpu->memory_used_bytes = (int64_t)v2.used;

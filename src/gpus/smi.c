@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 
@@ -130,7 +131,7 @@ static const char *find(void)
 		                              "/usr/local/nvidia/bin/nvidia-smi",
 		                              "/opt/bin/nvidia-smi" };
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		if (access(places[i], X_OK) == 0)
 			return places[i];
 	}

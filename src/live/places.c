@@ -8,7 +8,7 @@
 
 #include "base/xalloc.h"
 
-struct key {
+struct place_key {
 	uint64_t what; /* number of the stack, or the address of a name, or an address */
 	uint64_t module;
 	uint32_t process, kind, function, unused;
@@ -16,7 +16,7 @@ struct key {
 
 /* What is known of a place from the pages before. */
 struct history {
-	struct key key;
+	struct place_key key;
 	uint64_t older_bytes, before_bytes; /* on this page and on the one before */
 	int8_t steps[PLACES_TREND];         /* the last intervals: 1 grew, 0 same, -1 shrank */
 	unsigned known;                     /* intervals, at most PLACES_TREND */
@@ -225,13 +225,13 @@ size_t places_processes(const struct places *places, const struct held_process *
 /* ---- one page -------------------------------------------------------------------------------- */
 
 /* Names are kept once by the symbols, so that their addresses tell them apart. */
-static struct key key_of(const struct places *places, const struct watch_place *row,
-                         const struct told_stack *told)
+static struct place_key key_of(const struct places *places, const struct watch_place *row,
+                               const struct told_stack *told)
 {
 	const struct frame *frame = told ? &told->frames[told->place.named] : NULL;
-	struct key key = { .process = row->process->id,
-		           .kind = row->kind,
-		           .function = row->function ? row->function->id + 1 : 0 };
+	struct place_key key = { .process = row->process->id,
+		                 .kind = row->kind,
+		                 .function = row->function ? row->function->id + 1 : 0 };
 
 	if (!frame)
 		return key;
@@ -244,7 +244,7 @@ static struct key key_of(const struct places *places, const struct watch_place *
 	return key;
 }
 
-static struct history *history_of(struct places *places, const struct key *key)
+static struct history *history_of(struct places *places, const struct place_key *key)
 {
 	struct history *history;
 
@@ -289,7 +289,7 @@ static void show_stack(struct places *places, size_t index, const struct told_st
 static void take_row(struct places *places, const struct watch_place *row, bool ended)
 {
 	const struct told_stack *told = tell(places, row->stack);
-	struct key key = key_of(places, row, told);
+	struct place_key key = key_of(places, row, told);
 	struct history *history = history_of(places, &key);
 	struct held_place *place;
 

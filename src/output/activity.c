@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "base/array.h"
+
 static const char *const directions[DIRECTION_COUNT] = {
 	[DIRECTION_NONE] = "Unknown",    [DIRECTION_H2D] = "HtoD", [DIRECTION_D2H] = "DtoH",
 	[DIRECTION_D2D] = "DtoD",        [DIRECTION_H2H] = "HtoH", [DIRECTION_P2P] = "PtoP",
@@ -22,7 +24,7 @@ static const char *const memories[] = {
 
 const char *activity_memory_name(enum activity_memory memory)
 {
-	return memory < sizeof(memories) / sizeof(*memories) ? memories[memory] : "Unknown";
+	return memory < ARRAY_SIZE(memories) ? memories[memory] : "Unknown";
 }
 
 static const char *direction_name(enum api_direction direction)

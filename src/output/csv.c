@@ -10,6 +10,7 @@
 #include "analysis/memory.h"
 #include "analysis/missed.h"
 #include "analysis/thread_ids.h"
+#include "base/array.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
@@ -199,7 +200,7 @@ static void add_flags(struct buf *out, uint32_t flags)
 		      { CALL_FAILED, "failed" } };
 	bool any = false;
 
-	for (size_t i = 0; flags && i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; flags && i < ARRAY_SIZE(names); i++) {
 		if (!(flags & names[i].flag))
 			continue;
 		if (any)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "output/describe.h"
 
+#include "base/array.h"
 #include "base/text.h"
 #include "output/args.h"
 #include "output/sink.h"
@@ -212,7 +213,7 @@ void describe_call(const struct call *call, struct buf *out)
 	bool any = false;
 
 	describe(call, &d);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		if (!parts[i]->len)
 			continue;
 		buf_puts(out, any ? " " : "");

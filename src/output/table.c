@@ -36,7 +36,7 @@
 #define STYLE_RED    "\033[1;31m"
 #define STYLE_YELLOW "\033[33m"
 
-struct table {
+struct text_table {
 	struct sink sink; /* first */
 	bool headed;
 	size_t process_columns, pid_columns, tid_columns, event_columns;
@@ -52,7 +52,7 @@ static const char *const class_style[CLASS_COUNT] = {
 	[CLASS_SYNC] = STYLE_YELLOW,
 };
 
-static void style(struct table *table, const char *code)
+static void style(struct text_table *table, const char *code)
 {
 	if (table->sink.options.color && code)
 		buf_puts(&table->sink.lines.pending, code);
@@ -74,7 +74,7 @@ static void add_blanks(struct buf *out, size_t n)
 }
 
 /* The scratch cell, padded on the left or the right; returns the columns it took. */
-static size_t add_cell(struct table *table, size_t columns, bool left, const char *code)
+static size_t add_cell(struct text_table *table, size_t columns, bool left, const char *code)
 {
 	struct buf *out = &table->sink.lines.pending;
 	size_t used = text_columns(table->cell.data);
@@ -90,7 +90,7 @@ static size_t add_cell(struct table *table, size_t columns, bool left, const cha
 	return used + blanks;
 }
 
-static size_t add_number_cell(struct table *table, size_t *columns, uint32_t number)
+static size_t add_number_cell(struct text_table *table, size_t *columns, uint32_t number)
 {
 	buf_u64(&table->cell, number);
 	widen(columns, table->cell.len, table->cell.len);
@@ -98,7 +98,7 @@ static size_t add_number_cell(struct table *table, size_t *columns, uint32_t num
 }
 
 /* "-" where no thread asked for it that is known. */
-static size_t add_tid_cell(struct table *table, uint32_t tid)
+static size_t add_tid_cell(struct text_table *table, uint32_t tid)
 {
 	if (tid)
 		return add_number_cell(table, &table->tid_columns, tid);
@@ -106,7 +106,7 @@ static size_t add_tid_cell(struct table *table, uint32_t tid)
 	return add_cell(table, table->tid_columns, false, NULL);
 }
 
-static void add_duration(struct table *table, const struct call *call)
+static void add_duration(struct text_table *table, const struct call *call)
 {
 	const char *code = NULL;
 
@@ -134,7 +134,7 @@ static size_t room_beside(size_t room, size_t others, size_t least)
 	return room > others + least ? room - others : least;
 }
 
-static void add_part(struct table *table, const struct buf *part, bool after, const char *code)
+static void add_part(struct text_table *table, const struct buf *part, bool after, const char *code)
 {
 	struct buf *out = &table->sink.lines.pending;
 
@@ -152,7 +152,7 @@ static void add_part(struct table *table, const struct buf *part, bool after, co
  * Makes the details fit: first a kernel's name gives way, then the end of the words; the result
  * stays, since a failure is what a reader looks for.
  */
-static void fit(struct table *table, size_t room)
+static void fit(struct text_table *table, size_t room)
 {
 	struct description *d = &table->details;
 	size_t result = d->result.len ? columns_of(&d->result) + 1 : 0;
@@ -176,7 +176,7 @@ static void fit(struct table *table, size_t room)
 
 /* The line is going to be wrapped between words, and no word of a name is to be too wide
  * for that. */
-static void fit_narrow(struct table *table, size_t width)
+static void fit_narrow(struct text_table *table, size_t width)
 {
 	struct description *d = &table->details;
 	size_t line = room_beside(width, INDENT, SUBJECT_LEAST);
@@ -191,7 +191,7 @@ static void fit_narrow(struct table *table, size_t width)
 	buf_reset(&table->cell);
 }
 
-static void add_details(struct table *table, bool failed, size_t used)
+static void add_details(struct text_table *table, bool failed, size_t used)
 {
 	struct description *d = &table->details;
 	size_t width = table->sink.options.width;
@@ -207,7 +207,7 @@ static void add_details(struct table *table, bool failed, size_t used)
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-static void add_header(struct table *table)
+static void add_header(struct text_table *table)
 {
 	struct buf *out = &table->sink.lines.pending;
 
@@ -222,7 +222,7 @@ static void add_header(struct table *table)
 }
 
 /* The first process decides how wide its columns begin, so the header waits for it. */
-static void prepare(struct table *table, const struct event *event)
+static void prepare(struct text_table *table, const struct event *event)
 {
 	text_add_safe(&table->cell, event->process->comm);
 	widen(&table->process_columns, text_columns(table->cell.data), PROCESS_MOST);
@@ -232,7 +232,7 @@ static void prepare(struct table *table, const struct event *event)
 }
 
 /* Up to the event; returns the columns that are taken by then, with those that come. */
-static size_t begin_line(struct table *table, const struct event *event, uint64_t begin_ns,
+static size_t begin_line(struct text_table *table, const struct event *event, uint64_t begin_ns,
                          uint32_t tid)
 {
 	struct buf *out = &table->sink.lines.pending;
@@ -264,7 +264,7 @@ static size_t indent(uint32_t depth)
 	return 2 * (size_t)(depth < DEPTH_MOST ? depth : DEPTH_MOST);
 }
 
-static void add_call(struct table *table, const struct event *event)
+static void add_call(struct text_table *table, const struct event *event)
 {
 	struct buf *out = &table->sink.lines.pending;
 	const struct call *call = event->call;
@@ -286,7 +286,7 @@ static void add_call(struct table *table, const struct event *event)
 }
 
 /* What is no call stands in brackets. */
-static void add_other(struct table *table, const char *name, uint64_t duration_ns, size_t used)
+static void add_other(struct text_table *table, const char *name, uint64_t duration_ns, size_t used)
 {
 	struct buf *out = &table->sink.lines.pending;
 
@@ -300,7 +300,7 @@ static void add_other(struct table *table, const char *name, uint64_t duration_n
 	end_line(out);
 }
 
-static void add_activity(struct table *table, const struct event *event)
+static void add_activity(struct text_table *table, const struct event *event)
 {
 	static const char *const names[ACTIVITY_COUNT] = {
 		[ACTIVITY_KERNEL] = "[kernel]",
@@ -316,7 +316,7 @@ static void add_activity(struct table *table, const struct event *event)
 	add_other(table, names[activity->kind], activity_duration_ns(activity), used);
 }
 
-static void add_range(struct table *table, const struct event *event)
+static void add_range(struct text_table *table, const struct event *event)
 {
 	static const char *const names[RANGE_COUNT] = {
 		[RANGE_PUSHPOP] = "[range]",     [RANGE_STARTEND] = "[range]",
@@ -333,14 +333,14 @@ static void add_range(struct table *table, const struct event *event)
 
 /* ---- the format ---------------------------------------------------------------------------- */
 
-static struct table *table_of(struct sink *sink)
+static struct text_table *table_of(struct sink *sink)
 {
-	return (struct table *)sink;
+	return (struct text_table *)sink;
 }
 
 static void table_event(struct sink *sink, const struct event *event)
 {
-	struct table *table = table_of(sink);
+	struct text_table *table = table_of(sink);
 	size_t from;
 
 	if (event->type != EVENT_CALL && event->type != EVENT_ACTIVITY &&
@@ -370,7 +370,7 @@ static void table_end(struct sink *sink, const struct run_info *run)
 
 static void table_free(struct sink *sink)
 {
-	struct table *table = table_of(sink);
+	struct text_table *table = table_of(sink);
 
 	description_free(&table->details);
 	buf_free(&table->cell);
@@ -385,7 +385,7 @@ static const struct sink_ops table_ops = {
 
 struct consumer *table_new(const struct sink_options *options)
 {
-	struct table *table = xcalloc(1, sizeof(*table));
+	struct text_table *table = xcalloc(1, sizeof(*table));
 
 	table->process_columns = strlen("PROCESS");
 	table->pid_columns = table->tid_columns = PID_COLUMNS;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/libraries.h"
@@ -22,7 +23,7 @@
 #define CACHE_MAX (32u << 20)
 #define FILES_MAX 64 /* each costs some 10 ms */
 
-struct finding {
+struct beforehand_finding {
 	void (*each)(void *data, int fd, const char *path);
 	void *data;
 	size_t n;
@@ -56,7 +57,7 @@ int beforehand_open(const char *path)
 
 static int found(void *data, const char *path)
 {
-	struct finding *finding = data;
+	struct beforehand_finding *finding = data;
 	int fd = finding->n < FILES_MAX ? beforehand_open(path) : -1;
 
 	if (fd >= 0) {
@@ -116,7 +117,7 @@ void beforehand_cache(const char *cache, unsigned long bytes,
 	}
 }
 
-static void look_in_cache(struct finding *finding)
+static void look_in_cache(struct beforehand_finding *finding)
 {
 	int fd = beforehand_open("/etc/ld.so.cache");
 	struct stat st;
@@ -137,7 +138,7 @@ static void look_in_cache(struct finding *finding)
 
 /* ---- LD_LIBRARY_PATH of this process ------------------------------------------------------- */
 
-static void look_in_folder(struct finding *finding, const char *folder)
+static void look_in_folder(struct beforehand_finding *finding, const char *folder)
 {
 	static const char *const names[] = { "libcuda.so.1", "libcudart.so.*" };
 	char pattern[PATH_MAX];
@@ -145,7 +146,7 @@ static void look_in_folder(struct finding *finding, const char *folder)
 
 	if (folder[0] != '/' || strpbrk(folder, "*?[\\"))
 		return;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (snprintf(pattern, sizeof(pattern), "%s/%s", folder, names[i]) >=
 		            (int)sizeof(pattern) ||
 		    roots_path_glob(pattern, &files))
@@ -156,7 +157,7 @@ static void look_in_folder(struct finding *finding, const char *folder)
 	}
 }
 
-static void look_in_folders(struct finding *finding, const char *list)
+static void look_in_folders(struct beforehand_finding *finding, const char *list)
 {
 	char *copy = xstrdup(list), *rest = copy;
 	const char *folder;
@@ -168,14 +169,14 @@ static void look_in_folders(struct finding *finding, const char *list)
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-struct process {
-	struct finding *finding;
+struct beforehand_process {
+	struct beforehand_finding *finding;
 	pid_t pid;
 };
 
 static int look_at_mapping(const struct mapping *mapping, void *data)
 {
-	const struct process *process = data;
+	const struct beforehand_process *process = data;
 	const char *slash = strrchr(mapping->path, '/');
 	struct stat st;
 	int fd;
@@ -194,13 +195,13 @@ static int look_at_mapping(const struct mapping *mapping, void *data)
 	return 0;
 }
 
-static void look_at_processes(struct finding *finding)
+static void look_at_processes(struct beforehand_finding *finding)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 
 	while (proc && (entry = readdir(proc))) {
-		struct process process = { finding, atoi(entry->d_name) };
+		struct beforehand_process process = { finding, atoi(entry->d_name) };
 
 		if (isdigit((unsigned char)entry->d_name[0]) && process.pid != getpid())
 			maps_each(process.pid, look_at_mapping, &process, NULL);
@@ -211,7 +212,7 @@ static void look_at_processes(struct finding *finding)
 
 void beforehand_each(bool running, void (*each)(void *data, int fd, const char *path), void *data)
 {
-	struct finding finding = { .each = each, .data = data };
+	struct beforehand_finding finding = { .each = each, .data = data };
 	const char *folders = getenv("LD_LIBRARY_PATH");
 
 	look_in_cache(&finding);

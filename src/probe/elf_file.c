@@ -116,7 +116,7 @@ static int find_roles(struct elf_file *file, enum elf_depth depth, struct roles 
 
 /* ---- listing the functions ------------------------------------------------------------------- */
 
-struct listing {
+struct elf_file_listing {
 	struct elf_file *file;
 	enum api_layer layer;
 	char *strings;
@@ -160,7 +160,7 @@ static enum api_layer layer_of(const char *name)
 
 static int add_function(const Elf64_Sym *symbol, void *data)
 {
-	struct listing *listing = data;
+	struct elf_file_listing *listing = data;
 	struct elf_file *file = listing->file;
 	struct elf_function *function;
 	const Elf64_Phdr *segment;
@@ -199,7 +199,7 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 static int list_layer(struct elf_file *file, const struct elf_symbols *symbols,
                       enum api_layer layer)
 {
-	struct listing listing = { file, layer, NULL, symbols->strings_bytes };
+	struct elf_file_listing listing = { file, layer, NULL, symbols->strings_bytes };
 	int rc = -EBADMSG;
 
 	if (symbols->strings_bytes > MODULE_STRINGS_MAX ||
@@ -345,7 +345,7 @@ uint64_t elf_file_address_of(const struct elf_file *file, uint64_t offset)
 
 /* ---- symbols by address ---------------------------------------------------------------------- */
 
-struct search {
+struct elf_file_search {
 	uint64_t address;
 	Elf64_Sym best;
 	bool any;
@@ -354,7 +354,7 @@ struct search {
 /* Of several, the one that other files can name: its name is the one that people know. */
 static int consider(const Elf64_Sym *symbol, void *data)
 {
-	struct search *search = data;
+	struct elf_file_search *search = data;
 	uint64_t into = search->address - symbol->st_value;
 
 	if (search->address < symbol->st_value || into >= (symbol->st_size ? symbol->st_size : 1))
@@ -403,7 +403,7 @@ const char *elf_file_symbol_at(const struct elf_file *file, uint64_t address, ui
 		}
 	}
 	for (size_t i = 0; i < 2; i++) {
-		struct search search = { .address = address };
+		struct elf_file_search search = { .address = address };
 		struct found found;
 
 		if (elf_symbols_each(&file->image, tables[i], consider, &search) < 0 || !search.any)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
 /*
@@ -227,7 +228,7 @@ int elf_symbols_each(const struct elf_image *image, const struct elf_symbols *sy
                      int (*each)(const Elf64_Sym *symbol, void *data), void *data)
 {
 	Elf64_Sym part[CHUNK / sizeof(Elf64_Sym)];
-	const size_t room = sizeof(part) / sizeof(*part);
+	const size_t room = ARRAY_SIZE(part);
 	size_t n;
 
 	for (uint64_t i = 0; i < symbols->count; i += n) {
@@ -349,7 +350,7 @@ static int sysv_hash_find(const struct lookup *lookup)
 }
 
 /* Where in the strings the name stands; any tail of a longer name is a name too. */
-struct places {
+struct elf_symbols_places {
 	uint32_t at[PLACES_MAX];
 	size_t n;
 };
@@ -364,7 +365,7 @@ static int compare_places(const void *left, const void *right)
 /* There may be sixteen million symbols, and hundreds of places. */
 static int is_at_place(const Elf64_Sym *symbol, void *data)
 {
-	const struct places *places = data;
+	const struct elf_symbols_places *places = data;
 
 	return bsearch(&symbol->st_name, places->at, places->n, sizeof(*places->at),
 	               compare_places) != NULL;
@@ -372,7 +373,7 @@ static int is_at_place(const Elf64_Sym *symbol, void *data)
 
 /* Notes the whole names in one part of the strings that begins at `base`. */
 static bool note_places(const struct lookup *lookup, const char *part, size_t have, uint64_t base,
-                        struct places *places)
+                        struct elf_symbols_places *places)
 {
 	const char *hit = part;
 
@@ -390,7 +391,7 @@ static bool note_places(const struct lookup *lookup, const char *part, size_t ha
 }
 
 /* A search at memory speed: the answer for nearly every file is that the name is not there. */
-static bool search_strings(const struct lookup *lookup, struct places *places)
+static bool search_strings(const struct lookup *lookup, struct elf_symbols_places *places)
 {
 	const struct elf_symbols *symbols = lookup->symbols;
 	char *part = xmalloc(CHUNK);
@@ -418,7 +419,7 @@ int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *
                        const char *name)
 {
 	struct lookup lookup = { image, symbols, name, strlen(name) };
-	struct places places;
+	struct elf_symbols_places places;
 
 	if (symbols->gnu_hash)
 		return gnu_hash_find(&lookup);

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
 #define EVERY_TOOL (FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES)
@@ -56,7 +57,7 @@ static const struct room {
 
 int fold_size_maps(struct bpf_object *object, unsigned tools)
 {
-	for (size_t i = 0; i < sizeof(rooms) / sizeof(*rooms); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
 		struct bpf_map *map = bpf_object__find_map_by_name(object, rooms[i].map);
 		int r = rooms[i].tools & tools ? bpf_map__set_max_entries(map, rooms[i].entries)
 		                               : 0;

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/array.h"
+
 _Static_assert(FOLD_H2D == (int)DIRECTION_H2D && FOLD_D2H == (int)DIRECTION_D2H,
                "the programs look for the host's end by the numbers of enum api_direction");
 _Static_assert(FOLD_VMM_VA == (int)MEMORY_VMM_VA, "the programs leave address space out of totals");
@@ -30,7 +32,7 @@ static const struct wish {
 	{ OP_NAME_KERNEL, FOLD_SEND, FOLD_TOOL_LAUNCHES },
 	{ OP_MODULE_UNLOAD, FOLD_SEND, FOLD_TOOL_LAUNCHES },
 };
-#define WISHES (sizeof(wishes) / sizeof(*wishes))
+#define WISHES (ARRAY_SIZE(wishes))
 
 unsigned fold_ops(unsigned tools)
 {

@@ -121,7 +121,7 @@ static int64_t read_maps(const struct helper_request *request, char *to, int *fd
 
 static int queue_fd = -1; /* /proc/self/schedstat, where the kernel has it */
 
-struct moment {
+struct helper_process_moment {
 	uint64_t ns;
 	uint64_t busy_ns; /* it ran until then, or waited for a processor */
 	long switches;    /* because it waited for something else */
@@ -144,22 +144,23 @@ static uint64_t ran_ns(const struct rusage *usage)
 	       (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
 }
 
-static struct moment now(void)
+static struct helper_process_moment now(void)
 {
 	struct timespec clock;
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
 	clock_gettime(CLOCK_MONOTONIC, &clock);
-	return (struct moment){ (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec,
-		                ran_ns(&usage) + queued_ns(), usage.ru_nvcsw };
+	return (struct helper_process_moment){ (uint64_t)clock.tv_sec * 1000000000 +
+		                                       (uint64_t)clock.tv_nsec,
+		                               ran_ns(&usage) + queued_ns(), usage.ru_nvcsw };
 }
 
 /* Most requests wait for nothing, and cost no more than this. */
-static uint64_t waited_since(const struct moment *before)
+static uint64_t waited_since(const struct helper_process_moment *before)
 {
 	struct rusage usage;
-	struct moment after;
+	struct helper_process_moment after;
 	int64_t waited;
 
 	getrusage(RUSAGE_SELF, &usage);
@@ -177,7 +178,7 @@ static uint64_t waited_since(const struct moment *before)
 static int64_t read_file(int path_fd, const struct helper_request *request,
                          struct helper_answer *answer)
 {
-	struct moment before = { 0 };
+	struct helper_process_moment before = { 0 };
 	char self[64];
 	ssize_t n;
 	int fd;
@@ -245,7 +246,7 @@ __attribute__((noreturn)) static void serve(int socket)
 {
 	static struct helper_request request;
 	static struct helper_answer answer;
-	struct moment before;
+	struct helper_process_moment before;
 	uint64_t waited;
 	int32_t pid = getpid();
 	int fd, out;

@@ -43,7 +43,7 @@ struct hanging {
 	uint64_t person;
 };
 
-struct news {
+struct helper_waits_news {
 	pid_t pid;
 	char text[512];
 };
@@ -55,7 +55,7 @@ static struct {
 	struct hanging hanging[OF_ALL_MAX];
 	unsigned n_hanging;
 	uint64_t looked_ns; /* at them */
-	struct news news[NEWS_MAX];
+	struct helper_waits_news news[NEWS_MAX];
 	size_t n_news, told_news;
 	/* asked last */
 	pid_t pid;
@@ -181,7 +181,7 @@ bool waits_refuse(pid_t pid, uint64_t person)
 
 /* ---- giving up ----------------------------------------------------------------------------- */
 
-static struct news *add_news(pid_t pid)
+static struct helper_waits_news *add_news(pid_t pid)
 {
 	if (waits.n_news == NEWS_MAX)
 		return NULL;
@@ -199,7 +199,7 @@ static const char *process_text(pid_t pid, char text[32])
 
 static void tell(pid_t pid, const char *what, int ms, const char *more)
 {
-	struct news *news = add_news(pid);
+	struct helper_waits_news *news = add_news(pid);
 	char process[32];
 
 	if (news)
@@ -212,7 +212,7 @@ static void tell(pid_t pid, const char *what, int ms, const char *more)
 
 static void tell_over(pid_t pid)
 {
-	struct news *news = add_news(pid);
+	struct helper_waits_news *news = add_news(pid);
 	char process[32];
 
 	if (news)

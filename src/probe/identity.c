@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC /* Linux 5.11 */
@@ -96,7 +97,7 @@ static bool goes_along(const struct identity *identity, const struct environment
 {
 	bool along = !identity->change || from->keep;
 
-	for (size_t i = 0; !along && i < sizeof(open_names) / sizeof(*open_names); i++)
+	for (size_t i = 0; !along && i < ARRAY_SIZE(open_names); i++)
 		along = is_named(variable, open_names[i]);
 	for (size_t i = 0; !along && i < from->n_wanted; i++)
 		along = !strchr(from->wanted[i], '=') && is_named(variable, from->wanted[i]);

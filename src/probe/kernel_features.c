@@ -17,6 +17,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/array.h"
 #include "base/later.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
@@ -160,7 +161,7 @@ static void call_under_seccomp(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
-	struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
+	struct sock_fprog program = { .len = ARRAY_SIZE(code), .filter = code };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
@@ -194,7 +195,7 @@ int tracefs_open(const char *path)
 	char full[256];
 	int fd;
 
-	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
 		snprintf(full, sizeof(full), "%s/%s", roots[i], path);
 		fd = open(full, O_RDONLY | O_CLOEXEC);
 		if (fd >= 0)

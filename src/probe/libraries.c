@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "probe/roots_path.h"
 
 /* Drivers first. The places of packages, containers (/usr/local/nvidia), toolkits,
@@ -31,7 +32,7 @@ static const char *const places[] = {
 	"/home/*/*conda*/lib/libcudart.so.*",
 	"/home/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcudart.so.*",
 };
-#define PLACES     (sizeof(places) / sizeof(*places))
+#define PLACES     (ARRAY_SIZE(places))
 #define USERS_LAST 2 /* of them are folders of users */
 
 /* Toolkits have it twice, packages of distributions beside their libraries. */
@@ -101,8 +102,7 @@ int libraries_each(int (*each)(void *data, const char *path), void *data)
 
 int libraries_cupti_each(int (*each)(void *data, const char *path), void *data)
 {
-	return each_place(cupti_places, sizeof(cupti_places) / sizeof(*cupti_places), false, each,
-	                  data);
+	return each_place(cupti_places, ARRAY_SIZE(cupti_places), false, each, data);
 }
 
 int libraries_system_each(int (*each)(void *data, const char *path), void *data)

@@ -131,7 +131,7 @@ static int read_error(pid_t pid, int code, struct err *err)
 #define LINE_MAX_BYTES (4 * PATH_MAX + 256)
 
 /* What came of the text of maps, a line at a time. */
-struct lines {
+struct maps_text {
 	bool files_only;
 	int (*each)(const struct mapping *mapping, void *data);
 	void *data;
@@ -140,7 +140,7 @@ struct lines {
 	char line[LINE_MAX_BYTES];
 };
 
-static int end_line(struct lines *lines)
+static int end_line(struct maps_text *lines)
 {
 	struct mapping mapping;
 
@@ -155,7 +155,7 @@ static int end_line(struct lines *lines)
 
 static int take_text(const char *text, size_t len, void *data)
 {
-	struct lines *lines = data;
+	struct maps_text *lines = data;
 	int rc = 0;
 
 	for (size_t i = 0; i < len && !rc; i++) {
@@ -171,7 +171,7 @@ static int each_executable(pid_t pid, bool files_only,
                            int (*each)(const struct mapping *mapping, void *data), void *data,
                            struct err *err)
 {
-	struct lines *lines = xmalloc(sizeof(*lines));
+	struct maps_text *lines = xmalloc(sizeof(*lines));
 	int rc, stopped;
 
 	lines->files_only = files_only;

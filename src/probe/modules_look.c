@@ -19,7 +19,7 @@
 /* For reading whole what runs when tracing begins; then it waits like all others. */
 #define WHOLE_NS 2000000000ull
 
-struct search {
+struct modules_look_search {
 	struct modules *modules;
 	pid_t pid;
 	enum look look;
@@ -183,7 +183,7 @@ bool modules_decide(struct modules *modules)
 /* ---- looking at a process ------------------------------------------------------------------ */
 
 /* The program itself may have cudart linked in, and be called into at once. */
-static enum elf_depth depth_of(struct search *search, const struct mapping *mapping)
+static enum elf_depth depth_of(struct modules_look_search *search, const struct mapping *mapping)
 {
 	if (mapping->inode != search->exe_inode)
 		return ELF_SMALL_SYMTAB;
@@ -195,7 +195,7 @@ static enum elf_depth depth_of(struct search *search, const struct mapping *mapp
 }
 
 /* Reads a file that no look has met before. */
-static struct seen_file *see_file(struct search *search, const struct mapping *mapping,
+static struct seen_file *see_file(struct modules_look_search *search, const struct mapping *mapping,
                                   struct file_key key, int fd)
 {
 	struct modules *modules = search->modules;
@@ -226,7 +226,7 @@ static struct seen_file *see_file(struct search *search, const struct mapping *m
 }
 
 /* Another thread reads it: who is held waits for that, others are told of by what they map. */
-static struct seen_file *wait_for(struct search *search, struct file_key key)
+static struct seen_file *wait_for(struct modules_look_search *search, struct file_key key)
 {
 	struct seen_file *file = modules_file(search->modules, key);
 
@@ -237,7 +237,7 @@ static struct seen_file *wait_for(struct search *search, struct file_key key)
 	return file;
 }
 
-static bool is_told(const struct search *search, const struct file_key *key)
+static bool is_told(const struct modules_look_search *search, const struct file_key *key)
 {
 	struct file_key told;
 
@@ -247,14 +247,14 @@ static bool is_told(const struct search *search, const struct file_key *key)
 	return !memcmp(&told, key, sizeof(told));
 }
 
-static bool may_be_another(const struct search *search, const struct seen_file *file)
+static bool may_be_another(const struct modules_look_search *search, const struct seen_file *file)
 {
 	if (file->reading || file->put_off)
 		return false;
 	return search->every || (is_told(search, &file->key) && search->told->stamp != file->stamp);
 }
 
-static void found(struct search *search, struct module *module)
+static void found(struct modules_look_search *search, struct module *module)
 {
 	struct look_result *result = search->result;
 
@@ -264,7 +264,7 @@ static void found(struct search *search, struct module *module)
 	modules_used(search->modules, module);
 }
 
-static void tell_found(struct search *search, const struct seen_file *file)
+static void tell_found(struct modules_look_search *search, const struct seen_file *file)
 {
 	search->told_found = !file->reading && !file->put_off;
 	search->told_stamp = file->stamp;
@@ -274,7 +274,8 @@ static void tell_found(struct search *search, const struct seen_file *file)
  * What cannot be opened is tried a second time, from maps read anew: a process that is gone has
  * none then, and what was replaced meanwhile is another. What hangs is told of by itself.
  */
-static void not_opened(struct search *search, const struct mapping *mapping, const struct err *err)
+static void not_opened(struct modules_look_search *search, const struct mapping *mapping,
+                       const struct err *err)
 {
 	const struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
 
@@ -288,7 +289,7 @@ static void not_opened(struct search *search, const struct mapping *mapping, con
 }
 
 /* The list of what it has mapped, of a process that is there. */
-static void not_listed(struct search *search, const struct err *err)
+static void not_listed(struct modules_look_search *search, const struct err *err)
 {
 	char path[64];
 
@@ -300,7 +301,7 @@ static void not_listed(struct search *search, const struct err *err)
 
 static int look_at(const struct mapping *mapping, void *data)
 {
-	struct search *search = data;
+	struct modules_look_search *search = data;
 	struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
 	struct seen_file *file = wait_for(search, key);
 	struct err err = { 0 };
@@ -331,7 +332,7 @@ static int look_at(const struct mapping *mapping, void *data)
 	return 0;
 }
 
-static int search_all(struct search *search, struct err *err)
+static int search_all(struct modules_look_search *search, struct err *err)
 {
 	struct look_result unused;
 	struct err own = { 0 };
@@ -359,7 +360,7 @@ static int search_all(struct search *search, struct err *err)
 int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
                  struct look_result *result, struct err *err)
 {
-	struct search search = {
+	struct modules_look_search search = {
 		.modules = modules, .pid = pid, .look = look, .since_ns = since_ns, .result = result
 	};
 
@@ -369,7 +370,7 @@ int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t si
 int modules_look_held(struct modules *modules, pid_t tid, const struct wire_file *file,
                       struct look_result *result, struct err *err)
 {
-	struct search search = {
+	struct modules_look_search search = {
 		.modules = modules, .pid = tid, .look = LOOK_HELD, .told = file, .result = result
 	};
 	int r = search_all(&search, err);
@@ -394,12 +395,12 @@ static bool was_held_for(const struct modules *modules, const struct wire_file *
 int modules_look_joined(struct modules *modules, pid_t pid, uint64_t since_ns,
                         struct look_result *result, struct err *err)
 {
-	struct search search = { .modules = modules,
-		                 .pid = pid,
-		                 .look = LOOK_LATE,
-		                 .since_ns = since_ns,
-		                 .every = true,
-		                 .result = result };
+	struct modules_look_search search = { .modules = modules,
+		                              .pid = pid,
+		                              .look = LOOK_LATE,
+		                              .since_ns = since_ns,
+		                              .every = true,
+		                              .result = result };
 
 	return search_all(&search, err);
 }
@@ -428,10 +429,10 @@ static void read_path(const struct wire_map *map, char path[WIRE_PATH_MAX + 2])
 static struct seen_file *read_by_path(struct modules *modules, const struct wire_map *map,
                                       struct seen_file *old, struct file_key key, const char *path)
 {
-	struct search search = { .modules = modules,
-		                 .pid = (pid_t)map->head.tgid,
-		                 .look = LOOK_AGAIN,
-		                 .result = &(struct look_result){ 0 } };
+	struct modules_look_search search = { .modules = modules,
+		                              .pid = (pid_t)map->head.tgid,
+		                              .look = LOOK_AGAIN,
+		                              .result = &(struct look_result){ 0 } };
 	struct mapping mapping = { .dev = key.dev, .inode = key.inode, .path = path };
 	/* where it did not come to an end it would not by its path: others are not to be blamed */
 	bool tried = helper_gave_up((pid_t)map->head.tgid);
@@ -454,7 +455,8 @@ static struct seen_file *read_by_path(struct modules *modules, const struct wire
  * What is known of the file that was told of: found in the process, or before. A thread that was
  * held had it looked into, if it is still what it was then. Otherwise its path may lead to it.
  */
-static struct seen_file *file_told(struct modules *modules, const struct search *search,
+static struct seen_file *file_told(struct modules *modules,
+                                   const struct modules_look_search *search,
                                    const struct wire_map *map, const char *path)
 {
 	struct file_key key = modules_key(&map->file);
@@ -482,11 +484,11 @@ static void remember_user(struct modules *modules, const struct wire_map *map, c
 
 void modules_mapped(struct modules *modules, const struct wire_map *map, struct look_result *result)
 {
-	struct search search = { .modules = modules,
-		                 .pid = (pid_t)map->head.tgid,
-		                 .look = LOOK_AGAIN,
-		                 .told = &map->file,
-		                 .result = result };
+	struct modules_look_search search = { .modules = modules,
+		                              .pid = (pid_t)map->head.tgid,
+		                              .look = LOOK_AGAIN,
+		                              .told = &map->file,
+		                              .result = result };
 	char path[WIRE_PATH_MAX + 2];
 	struct seen_file *file;
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "probe/person.h"
 
 #ifndef FUSE_SUPER_MAGIC /* not in the headers of Linux 5.15 */
@@ -29,7 +30,7 @@ bool mount_is_local(const struct statfs *fs)
 		ZFS_SUPER_MAGIC,  EROFS_SUPER_MAGIC_V1, ISOFS_SUPER_MAGIC,    HUGETLBFS_MAGIC,
 	};
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		if ((uint32_t)fs->f_type == types[i])
 			return true;
 	return false;

@@ -19,7 +19,7 @@
 
 /* ---- ranges of uids ------------------------------------------------------------------------ */
 
-struct range {
+struct person_range {
 	uint64_t first, count, person;
 };
 
@@ -27,7 +27,7 @@ static struct {
 	pthread_mutex_t lock;
 	const char *ranges_path, *users_path;
 	struct timespec read; /* change of the file that was read */
-	struct range *ranges;
+	struct person_range *ranges;
 	size_t n;
 } known = { .lock = PTHREAD_MUTEX_INITIALIZER,
 	    .ranges_path = "/etc/subuid",
@@ -49,7 +49,7 @@ static uint64_t uid_of_name(const char *name)
 }
 
 /* "name:100000:65536", where the name may be a number. */
-static bool parse_range(char *line, struct range *range)
+static bool parse_range(char *line, struct person_range *range)
 {
 	char *rest = line, *name = strsep(&rest, ":"), *first = strsep(&rest, ":");
 

@@ -6,6 +6,8 @@
 
 #include <Zydis/Zydis.h>
 
+#include "base/array.h"
+
 /* How far from the entry a place is looked for: real ones are at 4 (endbr64) and 10 (cmpl). */
 #define WALK_INSTRUCTIONS 16
 #define WALK_BYTES        64
@@ -15,7 +17,7 @@
 
 /* ---- what the kernel emulates ---------------------------------------------------------------- */
 
-enum kind {
+enum placement_kind {
 	KIND_PUSH,
 	KIND_NOP,
 	KIND_CALL,
@@ -46,7 +48,8 @@ static const char *const why_later[] = {
  * cannot be probed at all there, and other prefixes (bnd, notrack, branch hints) are not worth
  * finding out about: the length shows that there is none.
  */
-static enum kind kind_of(const uint8_t *code, size_t len, const struct emulation *emulation)
+static enum placement_kind kind_of(const uint8_t *code, size_t len,
+                                   const struct emulation *emulation)
 {
 	static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
@@ -81,7 +84,7 @@ static bool is_plain(ZydisMnemonic mnemonic)
 		ZYDIS_MNEMONIC_ADD,     ZYDIS_MNEMONIC_SUB,
 	};
 
-	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
 		if (plain[i] == mnemonic)
 			return true;
 	return false;
@@ -212,7 +215,7 @@ static void name_instruction(const ZydisDecoder *decoder, const uint8_t *code, s
 /* Where a walk from the entry ended: at an emulated instruction, or for another reason. */
 struct end {
 	size_t at;
-	enum kind kind;
+	enum placement_kind kind;
 	const char *why;
 };
 

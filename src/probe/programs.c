@@ -16,6 +16,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
 #include "probe/fold.h"
@@ -116,7 +117,7 @@ static void choose_programs(struct programs *p)
 		                                [MECHANISM_SINGLE] = 0,
 		                                [MECHANISM_STUB] = 0 };
 
-	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		struct bpf_program *prog =
 			bpf_object__find_program_by_name(p->object, calls[i].name);
 
@@ -372,7 +373,7 @@ void programs_free(struct programs *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < sizeof(p->process_links) / sizeof(*p->process_links); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(p->process_links); i++)
 		bpf_link__destroy(p->process_links[i]);
 	end_ring_map(p);
 	if (p->ring_map > 0)
@@ -410,12 +411,12 @@ static struct bpf_link *attach_by_perf(struct bpf_program *program, const char *
 static const char *const process_programs[] = { "on_fork",       "on_exec",        "on_exit",
 	                                        "on_rename",     "on_cgroup",      "on_fork_again",
 	                                        "on_exec_again", "on_rename_again" };
-#define MMAP_LINK (sizeof(process_programs) / sizeof(*process_programs))
+#define MMAP_LINK (ARRAY_SIZE(process_programs))
 #define EXIT_LINK (MMAP_LINK + 1)
 
 int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *err)
 {
-	for (size_t i = 0; i < sizeof(process_programs) / sizeof(*process_programs); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(process_programs); i++) {
 		struct bpf_program *prog =
 			bpf_object__find_program_by_name(p->object, process_programs[i]);
 
@@ -515,7 +516,7 @@ static uint64_t left_out_both(const struct programs *p, const char *const names[
 
 static bool is_twin(const char *name)
 {
-	for (size_t i = 0; i < sizeof(twins) / sizeof(*twins); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(twins); i++) {
 		if (!strcmp(name, twins[i][0]) || !strcmp(name, twins[i][1]))
 			return true;
 	}
@@ -527,7 +528,7 @@ static uint64_t times_not_run(const struct programs *p)
 	struct bpf_program *program;
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < sizeof(twins) / sizeof(*twins); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(twins); i++)
 		sum += left_out_both(p, twins[i]);
 	bpf_object__for_each_program(program, p->object)
 	{

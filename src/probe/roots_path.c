@@ -17,7 +17,7 @@
 
 #define LINKS_MAX 40 /* as the kernel has it */
 
-struct walk {
+struct roots_path_walk {
 	int fd;     /* of the folder so far, which is root's */
 	char *rest; /* of the path */
 	unsigned links;
@@ -30,7 +30,7 @@ bool is_roots(const struct stat *st)
 }
 
 /* Without asking a server: its answers would not be believed either. */
-static int check(struct walk *walk, int fd, struct stat *st)
+static int check(struct roots_path_walk *walk, int fd, struct stat *st)
 {
 	if (file_stat(fd, st))
 		return -errno;
@@ -42,7 +42,7 @@ static int check(struct walk *walk, int fd, struct stat *st)
 	return is_roots(st) ? 0 : -EACCES;
 }
 
-static int begin(struct walk *walk)
+static int begin(struct roots_path_walk *walk)
 {
 	struct stat st;
 
@@ -53,7 +53,7 @@ static int begin(struct walk *walk)
 }
 
 /* Puts what a link says before the rest. */
-static int follow(struct walk *walk, int link)
+static int follow(struct roots_path_walk *walk, int link)
 {
 	char target[PATH_MAX], *rest;
 	ssize_t len = readlinkat(link, "", target, sizeof(target));
@@ -66,7 +66,7 @@ static int follow(struct walk *walk, int link)
 	return rest[0] == '/' ? begin(walk) : 0;
 }
 
-static int step(struct walk *walk, const char *part)
+static int step(struct roots_path_walk *walk, const char *part)
 {
 	int fd = openat(walk->fd, part, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc;
 	struct stat st;
@@ -86,7 +86,7 @@ static int step(struct walk *walk, const char *part)
 }
 
 /* Takes the first part off the rest; NULL: there is none. */
-static char *next_part(struct walk *walk)
+static char *next_part(struct roots_path_walk *walk)
 {
 	char *at = walk->rest + strspn(walk->rest, "/"), *part, *rest;
 	size_t len = strcspn(at, "/");
@@ -102,7 +102,7 @@ static char *next_part(struct walk *walk)
 
 int roots_path_open(const char *path)
 {
-	struct walk walk = { .fd = -1, .rest = xstrdup(path), .mount = (dev_t)-1 };
+	struct roots_path_walk walk = { .fd = -1, .rest = xstrdup(path), .mount = (dev_t)-1 };
 	int rc = path[0] == '/' ? begin(&walk) : -EINVAL;
 	char *part;
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "cuda/name_match.h"
 #include "probe/fold_plan.h"
 
@@ -56,7 +57,7 @@ static bool agents_tell(const char *name)
 	static const char *const names[] = { "cuLaunchKernel", "cuLaunchKernelEx",
 		                             "cuLaunchCooperativeKernel" };
 
-	return any_matches(names, sizeof(names) / sizeof(*names), name);
+	return any_matches(names, ARRAY_SIZE(names), name);
 }
 
 static enum hook_group wanted_group(const struct selection *s, const char *name,

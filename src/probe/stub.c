@@ -12,6 +12,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/array.h"
 #include "probe/stub.h"
 
 #define INSN(op, d, s, o, i)                                                                       \
@@ -45,5 +46,5 @@ int stub_load(int scratch_fd, int exit_fd, uint64_t cookie)
 	};
 
 	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "cuscope_stub", "Dual MIT/GPL", insns,
-	                     sizeof(insns) / sizeof(*insns), NULL);
+	                     ARRAY_SIZE(insns), NULL);
 }

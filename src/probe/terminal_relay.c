@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 #define LOOK_MS    300 /* whether we are in the foreground again */
 #define DRAIN_MS   20  /* the kernel brings over what was written a moment ago */
 #define HANDLE_MS  100 /* for a program that does something before it stops */
@@ -19,7 +21,7 @@
 #define CHUNK      16384
 #define TYPED_MOST 1024
 
-struct state {
+struct terminal_relay_state {
 	struct relay relay;
 	struct termios before; /* of our terminal */
 	bool raw;              /* it is ours to read, and nothing but bytes to it */
@@ -33,14 +35,14 @@ static volatile sig_atomic_t resized, stopped, continued;
 
 /* ---- our terminal ---------------------------------------------------------------------------- */
 
-static bool in_foreground(const struct state *s)
+static bool in_foreground(const struct terminal_relay_state *s)
 {
 	pid_t group = s->relay.in < 0 ? 0 : tcgetpgrp(s->relay.in);
 
 	return group == getpgrp() || (group < 0 && errno == ENOTTY); /* of no session: no jobs */
 }
 
-static void set_raw(struct state *s)
+static void set_raw(struct terminal_relay_state *s)
 {
 	struct termios raw;
 
@@ -58,14 +60,14 @@ static void set_raw(struct state *s)
 }
 
 /* Only in the foreground: else its settings are somebody else's, as a rule the shell's. */
-static void set_back(struct state *s)
+static void set_back(struct terminal_relay_state *s)
 {
 	if (s->raw && in_foreground(s))
 		tcsetattr(s->relay.in, TCSANOW, &s->before);
 	s->raw = s->raw_output = false;
 }
 
-static void follow_size(const struct state *s)
+static void follow_size(const struct terminal_relay_state *s)
 {
 	struct winsize size;
 
@@ -74,7 +76,7 @@ static void follow_size(const struct state *s)
 }
 
 /* After whatever may have changed. */
-static void look(struct state *s)
+static void look(struct terminal_relay_state *s)
 {
 	bool foreground = !s->ended && in_foreground(s);
 
@@ -115,7 +117,7 @@ static void stop_group(void)
  * Nobody in the command's session looks after its jobs, so the kernel lets Ctrl-Z do nothing there.
  * The command is stopped here, and cuscope as well; both go on together.
  */
-static void stop_both(struct state *s, pid_t group)
+static void stop_both(struct terminal_relay_state *s, pid_t group)
 {
 	pause_ms(HANDLE_MS);
 	kill(-group, SIGSTOP);
@@ -124,7 +126,7 @@ static void stop_both(struct state *s, pid_t group)
 	stop_group();
 }
 
-static void stop(struct state *s)
+static void stop(struct terminal_relay_state *s)
 {
 	pid_t group = tcgetpgrp(s->relay.master);
 
@@ -135,7 +137,7 @@ static void stop(struct state *s)
 	look(s);
 }
 
-static void hand_on(struct state *s)
+static void hand_on(struct terminal_relay_state *s)
 {
 	ssize_t n = write(s->relay.master, s->typed, s->n_typed);
 
@@ -146,7 +148,7 @@ static void hand_on(struct state *s)
 }
 
 /* What keys mean is for the command's terminal to say. */
-static bool has_key(const struct state *s, int which)
+static bool has_key(const struct terminal_relay_state *s, int which)
 {
 	struct termios settings;
 
@@ -154,7 +156,7 @@ static bool has_key(const struct state *s, int which)
 	       memchr(s->typed, settings.c_cc[which], s->n_typed);
 }
 
-static void read_keys(struct state *s)
+static void read_keys(struct terminal_relay_state *s)
 {
 	ssize_t n = read(s->relay.in, s->typed, sizeof(s->typed));
 	bool interrupts, stops;
@@ -222,7 +224,7 @@ static size_t without_returns(char *bytes, size_t n)
 }
 
 /* Whether there was something. */
-static bool show(struct state *s)
+static bool show(struct terminal_relay_state *s)
 {
 	char bytes[CHUNK];
 	struct termios settings;
@@ -247,7 +249,7 @@ static bool show(struct state *s)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* Processes that the command has left behind may write on: that is shown until they are gone. */
-static void end(struct state *s)
+static void end(struct terminal_relay_state *s)
 {
 	struct pollfd more = { .fd = s->relay.master, .events = POLLIN };
 
@@ -287,13 +289,13 @@ static void set_signals(sigset_t *during_poll)
 
 	sigprocmask(SIG_SETMASK, NULL, during_poll);
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(noted) / sizeof(*noted); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(noted); i++) {
 		sigaction(noted[i], &action, NULL);
 		sigaddset(&set, noted[i]);
 		sigdelset(during_poll, noted[i]);
 	}
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		signal(ignored[i], SIG_IGN);
 }
 
@@ -305,7 +307,7 @@ static void close_others(const struct relay *relay)
 	for (int fd = 0; fd < 1024; fd++) {
 		bool keep = false;
 
-		for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
 			keep |= kept[i] == fd;
 		if (!keep)
 			close(fd);
@@ -313,7 +315,7 @@ static void close_others(const struct relay *relay)
 	syscall(SYS_close_range, 1024u, ~0u, 0u);
 }
 
-static void turn(struct state *s, const sigset_t *during_poll)
+static void turn(struct terminal_relay_state *s, const sigset_t *during_poll)
 {
 	struct pollfd fds[] = {
 		{ s->relay.master, (short)(POLLIN | (s->n_typed ? POLLOUT : 0)), 0 },
@@ -344,7 +346,7 @@ static void turn(struct state *s, const sigset_t *during_poll)
 
 void relay_run(const struct relay *relay)
 {
-	struct state s = { .relay = *relay };
+	struct terminal_relay_state s = { .relay = *relay };
 	sigset_t during_poll;
 	pid_t self = getpid();
 

@@ -15,12 +15,12 @@
 #include "report/names.h"
 #include "report/reports.h"
 
-struct group_key {
+struct copy_group_key {
 	uint32_t process, device, kind, direction, source, destination;
 };
 
-struct group {
-	struct group_key key;
+struct copy_group {
+	struct copy_group_key key;
 	const struct process *process;
 	const char *operation;
 	uint64_t count, bytes, ns;
@@ -29,7 +29,7 @@ struct group {
 };
 
 struct copies {
-	struct group *groups, *last;
+	struct copy_group *groups, *last;
 	bool any; /* activities of any kind */
 };
 
@@ -41,7 +41,7 @@ static void *make_copies(const struct report_options *options)
 static void free_copies(void *analysis)
 {
 	struct copies *copies = analysis;
-	struct group *group, *next;
+	struct copy_group *group, *next;
 
 	HASH_ITER (hh, copies->groups, group, next) {
 		HASH_DELETE(hh, copies->groups, group);
@@ -51,17 +51,17 @@ static void free_copies(void *analysis)
 	free(copies);
 }
 
-static struct group *group_of(struct copies *copies, const struct event *event)
+static struct copy_group *group_of(struct copies *copies, const struct event *event)
 {
 	const struct activity *activity = event->activity;
 	bool copy = activity->kind == ACTIVITY_COPY;
-	struct group_key key = { event->process->id,
-		                 activity->device,
-		                 activity->kind,
-		                 copy ? activity->direction : 0,
-		                 copy ? activity->source : 0,
-		                 activity->destination };
-	struct group *group = copies->last;
+	struct copy_group_key key = { event->process->id,
+		                      activity->device,
+		                      activity->kind,
+		                      copy ? activity->direction : 0,
+		                      copy ? activity->source : 0,
+		                      activity->destination };
+	struct copy_group *group = copies->last;
 
 	if (group && !memcmp(&group->key, &key, sizeof(key)))
 		return group;
@@ -80,7 +80,7 @@ static void see_copies(void *analysis, const struct event *event)
 {
 	struct copies *copies = analysis;
 	const struct activity *activity = event->activity;
-	struct group *group;
+	struct copy_group *group;
 	uint64_t ns;
 
 	if (event->type != EVENT_ACTIVITY)
@@ -109,7 +109,8 @@ static const struct table_column columns[] = {
 
 static int by_bytes(const void *left, const void *right)
 {
-	const struct group *a = *(struct group *const *)left, *b = *(struct group *const *)right;
+	const struct copy_group *a = *(struct copy_group *const *)left,
+				*b = *(struct copy_group *const *)right;
 
 	if (a->bytes != b->bytes)
 		return a->bytes < b->bytes ? 1 : -1;
@@ -118,7 +119,7 @@ static int by_bytes(const void *left, const void *right)
 	return memcmp(&a->key, &b->key, sizeof(a->key));
 }
 
-static void write_rates(struct table *table, struct group *group)
+static void write_rates(struct table *table, struct copy_group *group)
 {
 	if (!group->rates.count) {
 		for (int i = 0; i < 4; i++)
@@ -131,7 +132,7 @@ static void write_rates(struct table *table, struct group *group)
 	table_u64(table, group->rates.max);
 }
 
-static void write_group(struct table *table, struct group *group)
+static void write_group(struct table *table, struct copy_group *group)
 {
 	table_u64(table, group->process->pid);
 	table_u64(table, group->key.device);
@@ -149,9 +150,10 @@ static void write_group(struct table *table, struct group *group)
 static int write_copies(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	struct copies *copies = self->analysis;
-	struct group **rows = xcalloc(HASH_COUNT(copies->groups) + 1, sizeof(struct group *));
+	struct copy_group **rows =
+		xcalloc(HASH_COUNT(copies->groups) + 1, sizeof(struct copy_group *));
 	struct table *table = self->options.table;
-	struct group *group, *next;
+	struct copy_group *group, *next;
 	bool exact = true;
 	size_t n = 0;
 

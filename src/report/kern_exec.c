@@ -33,13 +33,13 @@ static struct times times_of(const struct work_call *launch, const struct activi
 	};
 }
 
-struct row_key {
+struct kern_exec_row_key {
 	uint64_t process, function, kernel;
 	uint32_t tid, device;
 };
 
-struct row {
-	struct row_key key;
+struct kern_exec_row {
+	struct kern_exec_row_key key;
 	uint32_t pid;
 	const struct function *function;
 	const struct kernel *kernel;
@@ -65,7 +65,7 @@ struct kern_exec {
 	uint64_t begin_ns;
 	bool any;
 	uint64_t whole_graphs;
-	struct row *rows; /* the sum's: a hash */
+	struct kern_exec_row *rows; /* the sum's: a hash */
 };
 
 static struct kern_exec *exec_of(struct consumer *consumer)
@@ -114,7 +114,7 @@ static int exec_event(struct consumer *self, const struct event *event, struct e
 static void exec_free(struct consumer *self)
 {
 	struct kern_exec *exec = exec_of(self);
-	struct row *row, *next;
+	struct kern_exec_row *row, *next;
 
 	HASH_ITER (hh, exec->rows, row, next) {
 		HASH_DELETE(hh, exec->rows, row);
@@ -260,14 +260,14 @@ static void sum_pair(struct kern_exec *exec, const struct work_call *launch,
                      const struct activity *activity)
 {
 	struct times times = times_of(launch, activity);
-	struct row_key key = {
+	struct kern_exec_row_key key = {
 		.process = launch->process->id,
 		.function = launch->function->id,
 		.kernel = activity->kernel->id,
 		.tid = launch->tid,
 		.device = activity->device,
 	};
-	struct row *row;
+	struct kern_exec_row *row;
 
 	HASH_FIND(hh, exec->rows, &key, sizeof(key), row);
 	if (!row) {
@@ -287,7 +287,7 @@ static void sum_pair(struct kern_exec *exec, const struct work_call *launch,
 }
 
 /* The names that stand for a row: different kernels and functions can have the same. */
-static int compare_groups(const struct row *a, const struct row *b)
+static int compare_groups(const struct kern_exec_row *a, const struct kern_exec_row *b)
 {
 	int order = a->pid < b->pid ? -1 : a->pid > b->pid;
 
@@ -302,12 +302,14 @@ static int compare_groups(const struct row *a, const struct row *b)
 
 static int compare_labels(const void *left, const void *right)
 {
-	return compare_groups(*(struct row *const *)left, *(struct row *const *)right);
+	return compare_groups(*(struct kern_exec_row *const *)left,
+	                      *(struct kern_exec_row *const *)right);
 }
 
 static int compare_averages(const void *left, const void *right)
 {
-	struct row *a = *(struct row *const *)left, *b = *(struct row *const *)right;
+	struct kern_exec_row *a = *(struct kern_exec_row *const *)left,
+			     *b = *(struct kern_exec_row *const *)right;
 	double average_a = spread_average(&a->total), average_b = spread_average(&b->total);
 
 	if (average_a != average_b)
@@ -316,9 +318,10 @@ static int compare_averages(const void *left, const void *right)
 }
 
 /* The caller frees the array. */
-static struct row **sorted_rows(struct kern_exec *exec, size_t *n)
+static struct kern_exec_row **sorted_rows(struct kern_exec *exec, size_t *n)
 {
-	struct row **rows = xcalloc(HASH_COUNT(exec->rows) + 1, sizeof(*rows)), *row, *next;
+	struct kern_exec_row **rows = xcalloc(HASH_COUNT(exec->rows) + 1, sizeof(*rows)), *row,
+			     *next;
 	size_t all = 0;
 
 	HASH_ITER (hh, exec->rows, row, next) {
@@ -361,7 +364,7 @@ static void add_spread(struct table *table, struct spread *spread)
 	table_real(table, spread_deviation(spread));
 }
 
-static void add_sum_row(struct table *table, struct row *row)
+static void add_sum_row(struct table *table, struct kern_exec_row *row)
 {
 	table_u64(table, row->pid);
 	table_u64(table, row->key.tid);
@@ -386,7 +389,7 @@ static int sum_end(struct consumer *self, const struct run_info *run, struct err
 {
 	struct kern_exec *exec = exec_of(self);
 	struct table *table = exec->options.table;
-	struct row **rows;
+	struct kern_exec_row **rows;
 	bool exact = true;
 	size_t n;
 

@@ -13,7 +13,7 @@
 #include "base/temporary.h"
 #include "base/xalloc.h"
 
-struct member {
+struct set_member {
 	char *name;           /* as it was chosen: "cuda_gpu_kern_sum:base" */
 	FILE *out;            /* a file in the folder, a temporary one, or the stream itself */
 	struct new_file file; /* in the folder; `out` is its stream */
@@ -22,7 +22,7 @@ struct member {
 
 struct report_set {
 	struct report_set_options options;
-	struct member *members;
+	struct set_member *members;
 	struct consumer **consumers; /* the first is the window of calls and work */
 	size_t n;
 	struct work *work;  /* of all of them */
@@ -31,7 +31,7 @@ struct report_set {
 
 /* ---- where a report goes ------------------------------------------------------------------- */
 
-static int open_in_folder(const struct report_set *set, struct member *member, struct err *err)
+static int open_in_folder(const struct report_set *set, struct set_member *member, struct err *err)
 {
 	const struct new_file_options options = { .replace = set->options.replace,
 		                                  .mode = set->options.mode };
@@ -47,7 +47,7 @@ static int open_in_folder(const struct report_set *set, struct member *member, s
 	return rc;
 }
 
-static int open_temporary(struct member *member, struct err *err)
+static int open_temporary(struct set_member *member, struct err *err)
 {
 	int fd = temporary_open(err);
 
@@ -59,7 +59,7 @@ static int open_temporary(struct member *member, struct err *err)
 
 static int open_member(const struct report_set *set, size_t i, struct err *err)
 {
-	struct member *member = &set->members[i];
+	struct set_member *member = &set->members[i];
 
 	if (set->options.folder)
 		return open_in_folder(set, member, err);
@@ -72,7 +72,7 @@ static int open_member(const struct report_set *set, size_t i, struct err *err)
 static int make_member(struct report_set *set, size_t i, const struct report_choice *choice,
                        struct err *err)
 {
-	struct member *member = &set->members[i];
+	struct set_member *member = &set->members[i];
 	struct table_options table = set->options.table;
 	struct report_options options = { .names = choice->names,
 		                          .nested = set->options.nested,
@@ -124,7 +124,7 @@ void report_set_free(struct report_set *set)
 	if (!set)
 		return;
 	for (size_t i = 0; i < set->n; i++) {
-		struct member *member = &set->members[i];
+		struct set_member *member = &set->members[i];
 
 		if (set->consumers[i + 1])
 			set->consumers[i + 1]->ops->free(set->consumers[i + 1]);
@@ -163,7 +163,7 @@ static void add_beginning(struct report_set *set, size_t i)
 
 static int copy_member(struct report_set *set, size_t i, struct err *err)
 {
-	struct member *member = &set->members[i];
+	struct set_member *member = &set->members[i];
 	bool json = set->options.table.form == TABLE_FORM_JSON;
 	char piece[1 << 16];
 	size_t len;
@@ -182,7 +182,7 @@ static int copy_member(struct report_set *set, size_t i, struct err *err)
 	return rc;
 }
 
-static int close_in_folder(struct member *member, struct err *err)
+static int close_in_folder(struct set_member *member, struct err *err)
 {
 	member->out = NULL;
 	return new_file_keep(&member->file, err);
@@ -193,7 +193,7 @@ int report_set_finish(struct report_set *set, struct err *err)
 	int rc = 0;
 
 	for (size_t i = 0; i < set->n && !rc; i++) {
-		struct member *member = &set->members[i];
+		struct set_member *member = &set->members[i];
 
 		rc = table_finish(member->table, err);
 		if (!rc && set->options.folder)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/slowest.h"
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "output/sink.h"
@@ -17,7 +18,7 @@
 #define SLOWEST_DEFAULT 20
 
 /* A call with its arguments as a text. */
-struct row {
+struct slowest_row {
 	const struct slow_call *of;
 	const char *details;
 	size_t asked; /* characters of these that are not what it gave back */
@@ -48,7 +49,7 @@ static void free_slowest(void *analysis)
 
 static bool alike(const void *left, const void *right)
 {
-	const struct row *a = left, *b = right;
+	const struct slowest_row *a = left, *b = right;
 
 	return a->of->process == b->of->process && a->of->tid == b->of->tid &&
 	       a->of->call.function == b->of->call.function &&
@@ -57,9 +58,9 @@ static bool alike(const void *left, const void *right)
 }
 
 /* The caller frees the array, and `texts`, which they stand in. */
-static struct row *make_rows(const struct slow_call *calls, size_t n, struct buf *texts)
+static struct slowest_row *make_rows(const struct slow_call *calls, size_t n, struct buf *texts)
 {
-	struct row *rows = xcalloc(n + 1, sizeof(*rows));
+	struct slowest_row *rows = xcalloc(n + 1, sizeof(*rows));
 	const char *text;
 
 	for (size_t i = 0; i < n; i++) {
@@ -70,15 +71,15 @@ static struct row *make_rows(const struct slow_call *calls, size_t n, struct buf
 	for (size_t i = 0; i < n; i++, text += strlen(text) + 1) {
 		const char *gives = strstr(text, "-> ");
 
-		rows[i] = (struct row){ &calls[i], text,
-			                gives ? (size_t)(gives - text) : strlen(text) };
+		rows[i] = (struct slowest_row){ &calls[i], text,
+			                        gives ? (size_t)(gives - text) : strlen(text) };
 	}
 	return rows;
 }
 
 /* `count`: of those that are alike; 0: without that column. */
-static void write_row(struct at_end *self, const struct run_info *run, const struct row *row,
-                      uint64_t count)
+static void write_row(struct at_end *self, const struct run_info *run,
+                      const struct slowest_row *row, uint64_t count)
 {
 	struct table *table = self->options.table;
 
@@ -101,13 +102,13 @@ static void write_rows(struct at_end *self, const struct run_info *run)
 	const struct slow_call *calls = slowest_rows(self->analysis, &n);
 	uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
 	struct buf texts = { 0 };
-	struct row *rows = make_rows(calls, n, &texts);
+	struct slowest_row *rows = make_rows(calls, n, &texts);
 	bool single;
 
 	n_groups = longest_group(rows, n, sizeof(*rows), alike, counts);
 	n_groups = n_groups < most ? n_groups : most;
 	single = options->form == TABLE_FORM_TEXT && longest_all_single(counts, n_groups);
-	at_end_begin(self, columns + single, sizeof(columns) / sizeof(*columns) - single);
+	at_end_begin(self, columns + single, ARRAY_SIZE(columns) - single);
 	for (size_t i = 0; i < n_groups; i++)
 		write_row(self, run, &rows[i], single ? 0 : counts[i]);
 	if (!longest_all_single(counts, n_groups))

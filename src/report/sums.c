@@ -6,19 +6,20 @@
 #include <uthash.h>
 
 #include "analysis/by_id.h"
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "report/names.h"
 #include "report/reports.h"
 
 /* What is counted together while events come. Names are looked at only at the end: a kernel's can
  * be found after its launches. */
-struct group_key {
+struct sum_group_key {
 	uint32_t id; /* of a function or kernel; a direction */
 	uint32_t grid[3], block[3];
 };
 
-struct group {
-	struct group_key key;
+struct sum_group {
+	struct sum_group_key key;
 	const struct function *function; /* one of these */
 	const struct kernel *kernel;
 	const char *operation;
@@ -28,9 +29,9 @@ struct group {
 };
 
 struct groups {
-	struct group **by_id;
+	struct sum_group **by_id;
 	size_t n_by_id;
-	struct group *by_key; /* hash, where sizes are a part of the key */
+	struct sum_group *by_key; /* hash, where sizes are a part of the key */
 };
 
 struct sums {
@@ -112,7 +113,7 @@ static const struct sums_kind kinds[] = {
 
 const struct sums_kind *sums_kind(const char *report)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		if (!strcmp(kinds[i].report, report))
 			return &kinds[i];
 	}
@@ -148,9 +149,9 @@ static struct sums *sums_of(struct consumer *consumer)
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-static struct group *group_by_id(struct groups *groups, uint32_t id)
+static struct sum_group *group_by_id(struct groups *groups, uint32_t id)
 {
-	struct group **place;
+	struct sum_group **place;
 
 	groups->by_id = by_id_room(groups->by_id, &groups->n_by_id, sizeof(*groups->by_id), id);
 	place = &groups->by_id[id];
@@ -159,10 +160,10 @@ static struct group *group_by_id(struct groups *groups, uint32_t id)
 	return *place;
 }
 
-static struct group *group_by_sizes(struct groups *groups, const struct activity *activity)
+static struct sum_group *group_by_sizes(struct groups *groups, const struct activity *activity)
 {
-	struct group_key key = { .id = activity->kernel->id };
-	struct group *group;
+	struct sum_group_key key = { .id = activity->kernel->id };
+	struct sum_group *group;
 
 	memcpy(key.grid, activity->grid, sizeof(key.grid));
 	memcpy(key.block, activity->block, sizeof(key.block));
@@ -177,7 +178,7 @@ static struct group *group_by_sizes(struct groups *groups, const struct activity
 
 static void groups_free(struct groups *groups)
 {
-	struct group *group, *next;
+	struct sum_group *group, *next;
 
 	HASH_ITER (hh, groups->by_key, group, next) {
 		HASH_DELETE(hh, groups->by_key, group);
@@ -196,7 +197,7 @@ static void groups_free(struct groups *groups)
 
 static void add_call(struct sums *sums, const struct call *call)
 {
-	struct group *group;
+	struct sum_group *group;
 
 	if ((call->flags & CALL_NESTED) && !sums->options.nested) {
 		sums->nested++;
@@ -218,7 +219,7 @@ static uint64_t value_of(const struct sums *sums, const struct activity *activit
 
 static void add_activity(struct sums *sums, const struct activity *activity)
 {
-	struct group *group;
+	struct sum_group *group;
 
 	if (activity->kind == ACTIVITY_KERNEL) {
 		if (!sums->kind->kernels || !activity->kernel)
@@ -269,7 +270,7 @@ static int sums_event(struct consumer *self, const struct event *event, struct e
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-static char *group_name(const struct sums *sums, const struct group *group)
+static char *group_name(const struct sums *sums, const struct sum_group *group)
 {
 	struct buf name = { 0 };
 
@@ -281,7 +282,7 @@ static char *group_name(const struct sums *sums, const struct group *group)
 	return name.data;
 }
 
-static void add_row(struct sums *sums, struct group *group)
+static void add_row(struct sums *sums, struct sum_group *group)
 {
 	struct sums_row *row = &sums->rows[sums->n_rows++];
 	bool graph = group == (sums->graphs.n_by_id ? sums->graphs.by_id[0] : NULL);
@@ -302,7 +303,7 @@ static void add_row(struct sums *sums, struct group *group)
 static void add_rows(struct sums *sums, struct groups *groups)
 {
 	size_t most = sums->n_rows + HASH_COUNT(groups->by_key) + groups->n_by_id;
-	struct group *group, *next;
+	struct sum_group *group, *next;
 
 	sums->rows = xrealloc(sums->rows, (most + 1) * sizeof(*sums->rows));
 	HASH_ITER (hh, groups->by_key, group, next)

@@ -6,15 +6,15 @@
 
 #include "base/xalloc.h"
 
-struct entry {
+struct named_thread {
 	uint64_t key; /* process id and tid */
 	struct thread thread;
 	UT_hash_handle hh;
 };
 
 struct thread_names {
-	struct entry *entries;
-	const struct entry *last; /* found: most calls follow one of their own thread */
+	struct named_thread *entries;
+	const struct named_thread *last; /* found: most calls follow one of their own thread */
 };
 
 static uint64_t key_of(const struct process *process, uint32_t tid)
@@ -22,9 +22,9 @@ static uint64_t key_of(const struct process *process, uint32_t tid)
 	return (uint64_t)process->id << 32 | tid;
 }
 
-static struct entry *find(struct thread_names *threads, uint64_t key)
+static struct named_thread *find(struct thread_names *threads, uint64_t key)
 {
-	struct entry *entry;
+	struct named_thread *entry;
 
 	HASH_FIND(hh, threads->entries, &key, sizeof(key), entry);
 	return entry;
@@ -38,7 +38,7 @@ struct thread_names *thread_names_new(void)
 /* Of one process, or of all where it is NULL. */
 static void forget(struct thread_names *threads, const struct process *process)
 {
-	struct entry *entry, *next;
+	struct named_thread *entry, *next;
 
 	threads->last = NULL;
 	HASH_ITER (hh, threads->entries, entry, next) {
@@ -59,7 +59,7 @@ void thread_names_free(struct thread_names *threads)
 
 void thread_names_event(struct thread_names *threads, const struct event *event)
 {
-	struct entry *entry;
+	struct named_thread *entry;
 	uint64_t key;
 
 	if (event->type == EVENT_EXIT)
@@ -82,7 +82,7 @@ const struct thread *thread_names_find(struct thread_names *threads, const struc
 	uint64_t key = key_of(process, tid);
 
 	if (!threads->last || threads->last->key != key) {
-		const struct entry *entry = find(threads, key);
+		const struct named_thread *entry = find(threads, key);
 
 		if (!entry)
 			return NULL;

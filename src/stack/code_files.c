@@ -20,12 +20,12 @@
 #define OPEN_MAX     4096
 #define FREE_NS      200000000ull
 
-struct key {
+struct code_file_key {
 	uint64_t dev, inode; /* as wide as each other: no padding for the hash to read */
 };
 
 struct code_file {
-	struct key key;
+	struct code_file_key key;
 	size_t holders;
 	int fd; /* -1: not opened */
 	struct function_table *table;
@@ -84,7 +84,7 @@ void code_files_free(struct code_files *files)
 struct code_file *code_files_hold(struct code_files *files, pid_t pid,
                                   const struct mapping *mapping)
 {
-	struct key key = { mapping->dev, mapping->inode };
+	struct code_file_key key = { mapping->dev, mapping->inode };
 	struct code_file *file;
 
 	HASH_FIND(hh, files->files, &key, sizeof(key), file);

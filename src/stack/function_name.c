@@ -7,6 +7,7 @@
 
 #include <libiberty/demangle.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "cuda/kernel_name.h"
@@ -14,14 +15,14 @@
 /* Back references let a short name stand for one of megabytes, and programs choose their names. */
 #define LONGEST 65536
 
-struct growing {
+struct function_name_growing {
 	struct buf text;
 	jmp_buf too_long;
 };
 
 static void add_text(const char *text, size_t len, void *opaque)
 {
-	struct growing *out = opaque;
+	struct function_name_growing *out = opaque;
 
 	/* The demangler holds nothing but its stack, and takes no answer. */
 	if (out->text.len + len > LONGEST)
@@ -29,7 +30,7 @@ static void add_text(const char *text, size_t len, void *opaque)
 	buf_add(&out->text, text, len);
 }
 
-static bool demangle_rust(struct growing *out, const char *linked)
+static bool demangle_rust(struct function_name_growing *out, const char *linked)
 {
 	return setjmp(out->too_long) == 0 && rust_demangle_callback(linked, 0, add_text, out) &&
 	       out->text.len;
@@ -44,7 +45,7 @@ static char *whole_function(const char *linked)
 {
 	const char *end = linked + strlen(linked);
 
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
 		const char *at = strstr(linked, suffixes[i]);
 
 		if (at && at > linked && at < end)
@@ -56,7 +57,7 @@ static char *whole_function(const char *linked)
 char *function_name_demangle(const char *linked)
 {
 	char *whole = whole_function(linked), *plain;
-	struct growing out = { 0 };
+	struct function_name_growing out = { 0 };
 
 	/* Rust first: its old names are names of C++ as well, with "$LT$" and a hash in them. */
 	if (demangle_rust(&out, whole)) {

@@ -21,7 +21,7 @@
 /* How many functions that begin later may lie inside of the one looked for. */
 #define NESTED_MAX 32
 
-struct entry {
+struct function_table_entry {
 	uint64_t start;     /* as linked */
 	uint32_t size : 30; /* 0: not known */
 	uint32_t local : 1;
@@ -32,7 +32,7 @@ struct entry {
 struct function_table {
 	struct elf_image image, debug; /* debug.fd -1 where there is none */
 	struct elf_symbols statics, dynamic;
-	struct entry *entries;
+	struct function_table_entry *entries;
 	char **names; /* of those that were asked for, by index */
 	size_t count, room, names_bytes;
 };
@@ -104,7 +104,7 @@ static int add_entry(const Elf64_Sym *symbol, void *data)
 {
 	struct filling *filling = data;
 	struct function_table *table = filling->table;
-	struct entry *entry;
+	struct function_table_entry *entry;
 
 	if (table->count == FUNCTION_TABLE_MAX)
 		return 1;
@@ -124,7 +124,7 @@ static int add_entry(const Elf64_Sym *symbol, void *data)
 /* Of aliases, the one with a size, then the one that other files can name: people know it. */
 static int compare_entries(const void *left, const void *right)
 {
-	const struct entry *a = left, *b = right;
+	const struct function_table_entry *a = left, *b = right;
 
 	if (a->start != b->start)
 		return a->start < b->start ? -1 : 1;
@@ -259,7 +259,7 @@ static size_t covering(const struct function_table *table, uint64_t address)
 	size_t after = entries_until(table, address);
 
 	for (size_t back = 1; back <= NESTED_MAX && back <= after; back++) {
-		const struct entry *entry = &table->entries[after - back];
+		const struct function_table_entry *entry = &table->entries[after - back];
 		uint64_t into = address - entry->start;
 
 		if (entry->size ? into < entry->size : back == 1 && into < SIZELESS_REACH)
@@ -269,7 +269,7 @@ static size_t covering(const struct function_table *table, uint64_t address)
 }
 
 /* NULL where the strings do not hold one. The caller frees. */
-static char *read_name(const struct function_table *table, const struct entry *entry)
+static char *read_name(const struct function_table *table, const struct function_table_entry *entry)
 {
 	const struct elf_image *image = entry->dynamic ? &table->image : static_image(table);
 	const struct elf_symbols *symbols = entry->dynamic ? &table->dynamic : &table->statics;

@@ -17,7 +17,7 @@
 #define TEXT_MAX   (8u << 20)
 #define LINE_BYTES 32 /* few are shorter; of a file of shorter ones not all are kept */
 
-struct line {
+struct perf_map_line {
 	uint64_t start, size;
 	uint32_t name;  /* offset in the text */
 	uint32_t order; /* in the file */
@@ -27,7 +27,7 @@ struct perf_map {
 	int fd;
 	off_t read; /* size of the file when it was read */
 	char *text;
-	struct line *lines;
+	struct perf_map_line *lines;
 	size_t count;
 	uint64_t again_ns; /* not to be read again before */
 	struct budget *budget;
@@ -112,7 +112,7 @@ void perf_map_free(struct perf_map *map)
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* "7f00aa10 4c py::train:/app/train.py": the numbers, with or without 0x, and the rest. */
-static bool parse_line(char *text, struct line *line, char **name)
+static bool parse_line(char *text, struct perf_map_line *line, char **name)
 {
 	char *end;
 
@@ -129,7 +129,7 @@ static bool parse_line(char *text, struct line *line, char **name)
 
 static int compare_lines(const void *left, const void *right)
 {
-	const struct line *a = left, *b = right;
+	const struct perf_map_line *a = left, *b = right;
 
 	if (a->start != b->start)
 		return a->start < b->start ? -1 : 1;
@@ -219,9 +219,9 @@ static bool read_again(struct perf_map *map)
 /* Of lines with overlapping ranges only near ones are looked at; JITs reuse places whole. */
 #define OVERLAPS_MAX 64
 
-static const struct line *find_line(const struct perf_map *map, uint64_t address)
+static const struct perf_map_line *find_line(const struct perf_map *map, uint64_t address)
 {
-	const struct line *best = NULL;
+	const struct perf_map_line *best = NULL;
 	size_t low = 0, high = map->count;
 
 	while (low < high) {
@@ -233,7 +233,7 @@ static const struct line *find_line(const struct perf_map *map, uint64_t address
 			high = middle;
 	}
 	for (size_t back = 1; back <= OVERLAPS_MAX && back <= low; back++) {
-		const struct line *line = &map->lines[low - back];
+		const struct perf_map_line *line = &map->lines[low - back];
 
 		if (address - line->start < line->size && (!best || line->order > best->order))
 			best = line;
@@ -243,7 +243,7 @@ static const struct line *find_line(const struct perf_map *map, uint64_t address
 
 const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes)
 {
-	const struct line *line = find_line(map, address);
+	const struct perf_map_line *line = find_line(map, address);
 
 	if (!line && read_again(map))
 		line = find_line(map, address);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "cuda/api.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -67,7 +68,7 @@ bool place_is_wrapper(const char *function)
 {
 	const char *name = bare_name(function);
 
-	for (size_t i = 0; i < sizeof(wrappers) / sizeof(*wrappers); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(wrappers); i++)
 		if (!strncmp(name, wrappers[i], strlen(wrappers[i])))
 			return true;
 	return false;
@@ -93,7 +94,7 @@ static const char *const own_modules[] = { "libcudart.so", "libcuda.so", "libnvi
 
 static bool is_own(const struct frame *frame)
 {
-	for (size_t i = 0; i < sizeof(own_modules) / sizeof(*own_modules); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(own_modules); i++)
 		if (!strncmp(frame->module, own_modules[i], strlen(own_modules[i])))
 			return true;
 	return frame->function && (is_api(frame->function) || place_is_wrapper(frame->function));
@@ -124,12 +125,12 @@ static const char *const c_libraries[] = { "libc.so.", "libc-", "libpthread", "l
 static bool is_root(const struct frame *frame)
 {
 	if (frame->function) {
-		for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(roots); i++)
 			if (!strcmp(frame->function, roots[i]))
 				return true;
 		return false;
 	}
-	for (size_t i = 0; i < sizeof(c_libraries) / sizeof(*c_libraries); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(c_libraries); i++)
 		if (!strncmp(frame->module, c_libraries[i], strlen(c_libraries[i])))
 			return true;
 	return false;

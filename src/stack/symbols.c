@@ -25,7 +25,7 @@
 #define LOOKS_MAX     256 /* processes that were looked at and not asked about */
 #define MISSES        64  /* addresses with nothing at them for which a process is seen again */
 
-struct name {
+struct symbol_name {
 	UT_hash_handle hh;
 	char text[];
 };
@@ -56,17 +56,17 @@ struct program { /* a process */
 	UT_hash_handle hh;
 };
 
-struct listing {
+struct symbols_listing {
 	struct symbols *symbols;
 	pid_t pid;
 	struct code *code;
 	size_t count, room;
 };
 
-struct look { /* what a pid had mapped when it was last looked at */
+struct symbols_look { /* what a pid had mapped when it was last looked at */
 	pid_t pid;
 	uint64_t started;
-	struct listing listing;
+	struct symbols_listing listing;
 	size_t taken; /* from the budget */
 	UT_hash_handle hh;
 };
@@ -74,9 +74,9 @@ struct look { /* what a pid had mapped when it was last looked at */
 struct symbols {
 	pthread_mutex_t lock;
 	struct code_files *files;
-	struct look *looks; /* the oldest first */
+	struct symbols_look *looks; /* the oldest first */
 	struct program *programs;
-	struct name *names;
+	struct symbol_name *names;
 	struct demangled *demangled;
 	size_t names_bytes;
 	struct budget *budget; /* of mappings and perf maps, by pid */
@@ -88,7 +88,7 @@ struct symbols {
 static const char *keep_name(struct symbols *symbols, const char *text)
 {
 	size_t len = strlen(text);
-	struct name *name;
+	struct symbol_name *name;
 
 	HASH_FIND(hh, symbols->names, text, len, name);
 	if (name)
@@ -134,7 +134,7 @@ static const char *keep_or(struct symbols *symbols, const char *text, const char
 static void free_names(struct symbols *symbols)
 {
 	struct demangled *entry, *next_entry;
-	struct name *name, *next_name;
+	struct symbol_name *name, *next_name;
 
 	HASH_ITER (hh, symbols->demangled, entry, next_entry) {
 		HASH_DEL(symbols->demangled, entry);
@@ -148,7 +148,7 @@ static void free_names(struct symbols *symbols)
 
 /* ---- what a process has mapped --------------------------------------------------------------- */
 
-static struct code *add_code(struct listing *listing)
+static struct code *add_code(struct symbols_listing *listing)
 {
 	if (listing->count == listing->room) {
 		listing->room = listing->room ? 2 * listing->room : 64;
@@ -159,7 +159,7 @@ static struct code *add_code(struct listing *listing)
 
 static int note_mapping(const struct mapping *mapping, void *data)
 {
-	struct listing *listing = data;
+	struct symbols_listing *listing = data;
 	const char *slash = strrchr(mapping->path, '/');
 	bool named = mapping->inode || mapping->path[0] == '[';
 	struct code *code;
@@ -218,7 +218,7 @@ static bool overlaps(const struct code *code, size_t count, const struct code *o
 }
 
 /* What was mapped before and has not been replaced since stays: a stack may be older than that. */
-static void merge(struct symbols *symbols, struct program *program, struct listing *listing)
+static void merge(struct symbols *symbols, struct program *program, struct symbols_listing *listing)
 {
 	size_t fresh = listing->count;
 
@@ -280,7 +280,7 @@ static struct program *make_program(struct symbols *symbols, const struct proces
 	return program;
 }
 
-static void drop_listing(struct symbols *symbols, struct listing *listing)
+static void drop_listing(struct symbols *symbols, struct symbols_listing *listing)
 {
 	for (size_t i = 0; i < listing->count; i++)
 		code_files_drop(symbols->files, listing->code[i].file);
@@ -301,13 +301,13 @@ static bool take_room(struct symbols *symbols, pid_t pid, size_t *taken, size_t 
 }
 
 /* `taken` is what the list that it takes the place of has taken, and what it takes then. */
-static int list_code(struct symbols *symbols, pid_t pid, struct listing *listing, size_t *taken,
-                     struct err *err)
+static int list_code(struct symbols *symbols, pid_t pid, struct symbols_listing *listing,
+                     size_t *taken, struct err *err)
 {
 	const size_t before = *taken;
 	int rc;
 
-	*listing = (struct listing){ .symbols = symbols, .pid = pid };
+	*listing = (struct symbols_listing){ .symbols = symbols, .pid = pid };
 	rc = maps_each_code(pid, note_mapping, listing, err);
 	/* Of a process that has ended and was not waited for, the file is empty. */
 	if (rc >= 0 && !listing->count)
@@ -321,7 +321,7 @@ static int list_code(struct symbols *symbols, pid_t pid, struct listing *listing
 	return rc < 0 ? rc : 0;
 }
 
-static void free_look(struct symbols *symbols, struct look *look)
+static void free_look(struct symbols *symbols, struct symbols_look *look)
 {
 	HASH_DEL(symbols->looks, look);
 	drop_listing(symbols, &look->listing);
@@ -329,9 +329,9 @@ static void free_look(struct symbols *symbols, struct look *look)
 	free(look);
 }
 
-static struct look *find_look(struct symbols *symbols, pid_t pid)
+static struct symbols_look *find_look(struct symbols *symbols, pid_t pid)
 {
-	struct look *look;
+	struct symbols_look *look;
 
 	HASH_FIND_INT(symbols->looks, &pid, look);
 	return look;
@@ -340,7 +340,7 @@ static struct look *find_look(struct symbols *symbols, pid_t pid)
 /* What the process had mapped when it was last looked at; once. */
 static int recall(struct symbols *symbols, struct program *program, struct err *err)
 {
-	struct look *look = find_look(symbols, program->pid);
+	struct symbols_look *look = find_look(symbols, program->pid);
 
 	if (!look || (program->started && program->started != look->started))
 		return err_set(err, ESRCH, "process %d has ended", program->pid);
@@ -358,7 +358,7 @@ static int recall(struct symbols *symbols, struct program *program, struct err *
 static int see(struct symbols *symbols, struct program *program, struct err *err)
 {
 	uint64_t started = start_time(program->pid);
-	struct listing listing;
+	struct symbols_listing listing;
 
 	if (program->over)
 		return err_set(err, ESRCH, "process %d has ended", program->pid);
@@ -375,8 +375,8 @@ static int see(struct symbols *symbols, struct program *program, struct err *err
 
 void symbols_look(struct symbols *symbols, pid_t pid)
 {
-	struct listing listing;
-	struct look *look;
+	struct symbols_listing listing;
+	struct symbols_look *look;
 	size_t taken = 0;
 
 	pthread_mutex_lock(&symbols->lock);
@@ -423,7 +423,7 @@ static void free_program(struct symbols *symbols, struct program *program)
 void symbols_forget(struct symbols *symbols, const struct process *process)
 {
 	struct program *program;
-	struct look *look;
+	struct symbols_look *look;
 
 	pthread_mutex_lock(&symbols->lock);
 	program = find_program(symbols, process);

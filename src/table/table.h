@@ -34,6 +34,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -125,7 +126,7 @@ struct table_column {
 #define TABLE_JSON(place, key) NULL, TABLE_NUMBER, place, key
 
 /* An array of them, and how many they are. */
-#define TABLE_COLUMNS(columns) columns, sizeof(columns) / sizeof(*(columns))
+#define TABLE_COLUMNS(columns) columns, ARRAY_SIZE(columns)
 
 struct table_options {
 	enum table_form form;

@@ -13,7 +13,7 @@
 #define THREADS         4096
 
 /* Threads are numbered in each chunk. One that loses its place here is numbered once more. */
-struct known_thread {
+struct encode_known_thread {
 	uint32_t chunk, process, tid, index;
 };
 
@@ -23,7 +23,7 @@ struct encoder {
 	uint32_t events, announced;
 	uint64_t first_ns, last_ns, begin_ns;
 	struct names *names; /* of the ranges of this chunk */
-	struct known_thread *threads;
+	struct encode_known_thread *threads;
 	uint32_t n_threads, thread; /* of this chunk; of the event before */
 };
 
@@ -103,7 +103,8 @@ static void count_event(struct encoder *encoder, uint64_t time_ns, uint64_t begi
 		encoder->begin_ns = begin_ns;
 }
 
-static struct known_thread *thread_of(struct encoder *encoder, uint32_t process, uint32_t tid)
+static struct encode_known_thread *thread_of(struct encoder *encoder, uint32_t process,
+                                             uint32_t tid)
 {
 	uint32_t hash = (tid + process * 0x9e3779b1u) * 0x85ebca6bu;
 
@@ -113,7 +114,7 @@ static struct known_thread *thread_of(struct encoder *encoder, uint32_t process,
 static uint8_t *put_head(struct encoder *encoder, uint8_t *at, const struct event *event,
                          const struct event_ids *ids, uint64_t code, bool kernel_differs)
 {
-	struct known_thread *thread = thread_of(encoder, ids->process, event->tid);
+	struct encode_known_thread *thread = thread_of(encoder, ids->process, event->tid);
 	bool is_new = thread->chunk != encoder->codec.chunk || thread->process != ids->process ||
 	              thread->tid != event->tid;
 	bool differs = is_new || thread->index != encoder->thread;
@@ -121,8 +122,8 @@ static uint8_t *put_head(struct encoder *encoder, uint8_t *at, const struct even
 	at = put_varint(at, code << HEAD_SHIFT | (kernel_differs ? HEAD_KERNEL : 0) |
 	                            (differs ? HEAD_THREAD : 0));
 	if (is_new) {
-		*thread = (struct known_thread){ encoder->codec.chunk, ids->process, event->tid,
-			                         encoder->n_threads++ };
+		*thread = (struct encode_known_thread){ encoder->codec.chunk, ids->process,
+			                                event->tid, encoder->n_threads++ };
 		at = put_varint(at, thread->index);
 		at = put_varint(at, ids->process);
 		at = put_varint(at, event->tid);

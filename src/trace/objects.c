@@ -18,24 +18,24 @@
 #define KERNEL_BYTES   512
 #define RENAMED_BYTES  96
 
-struct known_function {
+struct objects_known_function {
 	struct function function;
 	struct api *made; /* a row that is not built in */
 };
 
-struct waiting {
+struct waiting_object {
 	struct event event;
 	struct thread thread;
 };
 
 struct objects {
 	struct process **processes;
-	struct known_function **functions;
+	struct objects_known_function **functions;
 	struct kernel **kernels;
 	uint32_t n_processes, n_functions, n_kernels;
 	char **old_names; /* of kernels that were defined again: consumers may hold them */
 	size_t n_old_names;
-	struct waiting *waiting; /* from `taken` on */
+	struct waiting_object *waiting; /* from `taken` on */
 	size_t n_waiting, taken, waiting_room;
 	uint64_t lost;                     /* definitions, at most HOLES_MAX */
 	uint64_t holes[OBJECT_KERNEL + 1]; /* of each kind, among the numbers that there are */
@@ -59,7 +59,7 @@ static void kernel_free(struct kernel *kernel)
 	free(kernel);
 }
 
-static void function_free(struct known_function *known)
+static void function_free(struct objects_known_function *known)
 {
 	if (!known)
 		return;
@@ -245,7 +245,7 @@ static char *read_name(struct bytes *body)
 	return name;
 }
 
-static void read_row(struct known_function *known, struct bytes *body)
+static void read_row(struct objects_known_function *known, struct bytes *body)
 {
 	char *name = read_name(body), *spec;
 	struct api_text row = { .name = name };
@@ -265,7 +265,7 @@ static void read_row(struct known_function *known, struct bytes *body)
 static bool read_function(struct objects *objects, struct bytes *body)
 {
 	uint64_t id = bytes_varint(body), layer, cls;
-	struct known_function *known;
+	struct objects_known_function *known;
 
 	if (!is_next(objects, OBJECT_FUNCTION, objects->n_functions, id))
 		return false;
@@ -332,7 +332,7 @@ static bool read_kernel(struct objects *objects, struct bytes *body)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-static struct waiting *waiting_add(struct objects *objects)
+static struct waiting_object *waiting_add(struct objects *objects)
 {
 	if (objects->taken &&
 	    2 * objects->taken >= objects->n_waiting) { /* what was taken makes room */
@@ -346,14 +346,14 @@ static struct waiting *waiting_add(struct objects *objects)
 		objects->waiting = xrealloc(objects->waiting,
 		                            objects->waiting_room * sizeof(*objects->waiting));
 	}
-	objects->waiting[objects->n_waiting] = (struct waiting){ 0 };
+	objects->waiting[objects->n_waiting] = (struct waiting_object){ 0 };
 	return &objects->waiting[objects->n_waiting++];
 }
 
 static bool read_event(struct objects *objects, struct bytes *body, enum event_type type)
 {
 	struct event event = { .type = type };
-	struct waiting *waiting;
+	struct waiting_object *waiting;
 	uint64_t id;
 
 	id = bytes_varint(body);
@@ -379,7 +379,7 @@ size_t objects_waiting(const struct objects *objects)
 
 bool objects_take(struct objects *objects, struct event *event, struct thread *thread)
 {
-	struct waiting *waiting;
+	struct waiting_object *waiting;
 
 	if (!objects_waiting(objects))
 		return false;

@@ -23,7 +23,7 @@ struct trace_file {
 	uint64_t opened_damaged_at;
 	struct objects *objects;
 	struct decoder *decoder;
-	struct rows *rows;
+	struct kept_rows *rows;
 };
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -186,7 +186,7 @@ void trace_shape(const struct trace_file *file, struct trace_shape *shape)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-struct reading {
+struct chunk_reading {
 	struct trace_file *file;
 	struct trace_read_options options;
 	struct consumer *const *consumers;
@@ -202,7 +202,7 @@ static bool of_process(const struct trace_read_options *o, const struct process 
 	return !o->n_pids;
 }
 
-static bool is_wanted(const struct reading *reading, const struct event *event)
+static bool is_wanted(const struct chunk_reading *reading, const struct event *event)
 {
 	const struct trace_read_options *o = &reading->options;
 	bool early = event->time_ns < o->from_ns && event->type != EVENT_PROCESS &&
@@ -217,7 +217,7 @@ static bool is_wanted(const struct reading *reading, const struct event *event)
  * A range that is open for hours does not make the run of the last ten seconds (--last) longer: it
  * is shown from the begin of the run.
  */
-static int pass_on_range(struct reading *reading, const struct event *event, struct err *err)
+static int pass_on_range(struct chunk_reading *reading, const struct event *event, struct err *err)
 {
 	uint64_t from_ns = reading->file->run.info.begin_ns;
 	struct range range = *event->range;
@@ -229,7 +229,7 @@ static int pass_on_range(struct reading *reading, const struct event *event, str
 	return consumers_event(reading->consumers, reading->n_consumers, &cut, err);
 }
 
-static int pass_on(struct reading *reading, const struct event *event, struct err *err)
+static int pass_on(struct chunk_reading *reading, const struct event *event, struct err *err)
 {
 	if (!event->process) { /* which was defined in a chunk that is damaged */
 		reading->file->run.info.damaged_events++;
@@ -250,7 +250,7 @@ static int pass_on(struct reading *reading, const struct event *event, struct er
  * All that wait but `but`. Events of the definitions whose places are in event chunks that are not
  * read: skipped for their time, or not in the file, which a recording with --last leaves out.
  */
-static int pass_on_waiting(struct reading *reading, size_t but, struct err *err)
+static int pass_on_waiting(struct chunk_reading *reading, size_t but, struct err *err)
 {
 	struct objects *objects = reading->file->objects;
 	struct thread thread;
@@ -266,7 +266,7 @@ static int pass_on_waiting(struct reading *reading, size_t but, struct err *err)
 }
 
 /* The names for the events at `index`: the chunk before it, or none. */
-static void read_names(struct reading *reading, size_t index)
+static void read_names(struct chunk_reading *reading, size_t index)
 {
 	struct decoder *decoder = reading->file->decoder;
 	struct file_in *in = &reading->file->in;
@@ -287,7 +287,7 @@ static void read_names(struct reading *reading, size_t index)
 }
 
 /* Of a chunk of events, `left` of which were not read. Those that were announced are there. */
-static int lose_events(struct reading *reading, const struct chunk_at *chunk, uint64_t left,
+static int lose_events(struct chunk_reading *reading, const struct chunk_at *chunk, uint64_t left,
                        struct err *err)
 {
 	size_t announced = objects_waiting(reading->file->objects);
@@ -297,7 +297,7 @@ static int lose_events(struct reading *reading, const struct chunk_at *chunk, ui
 }
 
 /* Passes on what is in the chunk that the decoder has begun; `left` of it are not read. */
-static int read_event_chunk(struct reading *reading, uint64_t *left, struct err *err)
+static int read_event_chunk(struct chunk_reading *reading, uint64_t *left, struct err *err)
 {
 	struct event event;
 	int r = 0;
@@ -321,7 +321,7 @@ static int read_event_chunk(struct reading *reading, uint64_t *left, struct err 
 	return r;
 }
 
-static int read_events(struct reading *reading, size_t index, struct err *err)
+static int read_events(struct chunk_reading *reading, size_t index, struct err *err)
 {
 	const struct chunk_at *chunk = &reading->file->in.chunks[index];
 	uint64_t left = chunk->head.events;
@@ -338,7 +338,8 @@ static int read_events(struct reading *reading, size_t index, struct err *err)
 	return r == -EBADMSG ? lose_events(reading, chunk, left, err) : r;
 }
 
-static int read_definitions(struct reading *reading, const struct chunk_at *chunk, struct err *err)
+static int read_definitions(struct chunk_reading *reading, const struct chunk_at *chunk,
+                            struct err *err)
 {
 	struct objects *objects = reading->file->objects;
 	const uint8_t *raw = file_in_chunk(&reading->file->in, chunk);
@@ -358,7 +359,7 @@ static int read_definitions(struct reading *reading, const struct chunk_at *chun
 }
 
 /* Bytes that are no chunk, in a file without an index: what was there is not known. */
-static void pass_gap(struct reading *reading, const struct chunk_at *chunk)
+static void pass_gap(struct chunk_reading *reading, const struct chunk_at *chunk)
 {
 	if (!chunk->gap)
 		return;
@@ -381,7 +382,7 @@ static void note_over_budget(struct trace_file *file, const struct chunk_at *chu
 		note_damage(file, chunk->offset, 0);
 }
 
-static int read_chunk_of_type(struct reading *reading, size_t index, struct err *err)
+static int read_chunk_of_type(struct chunk_reading *reading, size_t index, struct err *err)
 {
 	const struct chunk_at *chunk = &reading->file->in.chunks[index];
 	const struct chunk_head *head = &chunk->head;
@@ -395,7 +396,7 @@ static int read_chunk_of_type(struct reading *reading, size_t index, struct err 
 	return read_events(reading, index, err);
 }
 
-static int read_chunk(struct reading *reading, size_t index, struct err *err)
+static int read_chunk(struct chunk_reading *reading, size_t index, struct err *err)
 {
 	const struct chunk_at *chunk = &reading->file->in.chunks[index];
 	int r;
@@ -406,7 +407,7 @@ static int read_chunk(struct reading *reading, size_t index, struct err *err)
 	return r;
 }
 
-static bool is_stopped(const struct reading *reading, uint64_t offset)
+static bool is_stopped(const struct chunk_reading *reading, uint64_t offset)
 {
 	const struct trace_read_options *o = &reading->options;
 
@@ -414,7 +415,7 @@ static bool is_stopped(const struct reading *reading, uint64_t offset)
 	       !o->progress(o->data, (double)offset / (double)reading->file->in.bytes);
 }
 
-static int read_chunks(struct reading *reading, struct err *err)
+static int read_chunks(struct chunk_reading *reading, struct err *err)
 {
 	const struct file_in *in = &reading->file->in;
 	int r = 0;
@@ -453,9 +454,9 @@ static void forget_damage(struct trace_file *file)
 int trace_read(struct trace_file *file, const struct trace_read_options *options,
                struct consumer *const *consumers, size_t n_consumers, struct err *err)
 {
-	struct reading reading = { .file = file,
-		                   .consumers = consumers,
-		                   .n_consumers = n_consumers };
+	struct chunk_reading reading = { .file = file,
+		                         .consumers = consumers,
+		                         .n_consumers = n_consumers };
 	struct err at_end = { 0 };
 	int r, end;
 

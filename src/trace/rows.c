@@ -14,7 +14,7 @@
 enum row_kind { ROW_THREAD = 1, ROW_STREAM, ROW_WORK, ROW_SIZES, ROW_RANGES };
 
 /* What a row is known by; words that its kind has no use for are 0. */
-struct row_key {
+struct rows_row_key {
 	uint64_t words[KEY_WORDS];
 	enum row_kind kind;
 };
@@ -23,17 +23,18 @@ struct row_key {
  * Rows are known by a hash of 64 bits, with a secret: who writes the file cannot make two that have
  * the same, and by chance it is one of a million million.
  */
-struct rows {
+struct kept_rows {
 	uint64_t *slots; /* 0: free; at most half of them are taken */
 	uint32_t n_slots, count, most;
 	uint64_t secret, refused;
-	uint64_t threads[THREADS];     /* the same of threads, by their tid */
-	struct row_key recent[RECENT]; /* taken before: most events ask for what others just had */
+	uint64_t threads[THREADS]; /* the same of threads, by their tid */
+	struct rows_row_key
+		recent[RECENT]; /* taken before: most events ask for what others just had */
 };
 
-struct rows *rows_new(uint32_t most)
+struct kept_rows *rows_new(uint32_t most)
 {
-	struct rows *rows = xcalloc(1, sizeof(*rows));
+	struct kept_rows *rows = xcalloc(1, sizeof(*rows));
 
 	if (getrandom(&rows->secret, sizeof(rows->secret), 0) != sizeof(rows->secret))
 		rows->secret = (uintptr_t)rows; /* cannot be: so few bytes are never cut */
@@ -44,7 +45,7 @@ struct rows *rows_new(uint32_t most)
 	return rows;
 }
 
-void rows_free(struct rows *rows)
+void rows_free(struct kept_rows *rows)
 {
 	if (!rows)
 		return;
@@ -52,7 +53,7 @@ void rows_free(struct rows *rows)
 	free(rows);
 }
 
-uint64_t rows_refused(const struct rows *rows)
+uint64_t rows_refused(const struct kept_rows *rows)
 {
 	return rows->refused;
 }
@@ -66,7 +67,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static uint64_t hash_of(const struct rows *rows, const struct row_key *key)
+static uint64_t hash_of(const struct kept_rows *rows, const struct rows_row_key *key)
 {
 	uint64_t hash = rows->secret ^ key->kind;
 
@@ -75,7 +76,7 @@ static uint64_t hash_of(const struct rows *rows, const struct row_key *key)
 	return hash ? hash : 1;
 }
 
-static uint64_t *slot_of(const struct rows *rows, uint64_t hash)
+static uint64_t *slot_of(const struct kept_rows *rows, uint64_t hash)
 {
 	uint32_t at = (uint32_t)hash & (rows->n_slots - 1);
 
@@ -84,7 +85,7 @@ static uint64_t *slot_of(const struct rows *rows, uint64_t hash)
 	return &rows->slots[at];
 }
 
-static void grow(struct rows *rows)
+static void grow(struct kept_rows *rows)
 {
 	uint64_t *old = rows->slots;
 	uint32_t n_old = rows->n_slots;
@@ -98,7 +99,7 @@ static void grow(struct rows *rows)
 	free(old);
 }
 
-static bool take_new(struct rows *rows, const struct row_key *key)
+static bool take_new(struct kept_rows *rows, const struct rows_row_key *key)
 {
 	uint64_t hash = hash_of(rows, key), *slot = slot_of(rows, hash);
 
@@ -114,23 +115,23 @@ static bool take_new(struct rows *rows, const struct row_key *key)
 }
 
 /* Both run for every event: written out, since loops took twice as long. */
-static inline bool is_key(const struct row_key *a, const struct row_key *b)
+static inline bool is_key(const struct rows_row_key *a, const struct rows_row_key *b)
 {
 	return a->words[0] == b->words[0] && a->words[1] == b->words[1] &&
 	       a->words[2] == b->words[2] && a->words[3] == b->words[3] && a->kind == b->kind;
 }
 
 /* Where a key is looked for that was taken a moment ago. */
-static inline struct row_key *recent_of(struct rows *rows, const struct row_key *key)
+static inline struct rows_row_key *recent_of(struct kept_rows *rows, const struct rows_row_key *key)
 {
 	uint64_t sum = key->words[0] + key->words[1] + key->words[2] + key->words[3] + key->kind;
 
 	return &rows->recent[(sum ^ sum >> 12 ^ sum >> 32) % RECENT];
 }
 
-static inline bool take(struct rows *rows, struct row_key key)
+static inline bool take(struct kept_rows *rows, struct rows_row_key key)
 {
-	struct row_key *recent = recent_of(rows, &key);
+	struct rows_row_key *recent = recent_of(rows, &key);
 
 	if (is_key(recent, &key))
 		return true;
@@ -142,14 +143,14 @@ static inline bool take(struct rows *rows, struct row_key key)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-#define TAKE(rows, kind, ...) take(rows, (struct row_key){ { __VA_ARGS__ }, kind })
+#define TAKE(rows, kind, ...) take(rows, (struct rows_row_key){ { __VA_ARGS__ }, kind })
 
 static uint64_t thread_of(const struct event *event)
 {
 	return (uint64_t)event->process->id << 32 | event->tid;
 }
 
-static inline bool take_thread(struct rows *rows, const struct event *event)
+static inline bool take_thread(struct kept_rows *rows, const struct event *event)
 {
 	uint64_t thread = thread_of(event), *recent = &rows->threads[event->tid % THREADS];
 
@@ -161,14 +162,14 @@ static inline bool take_thread(struct rows *rows, const struct event *event)
 	return true;
 }
 
-static bool take_call(struct rows *rows, const struct event *event)
+static bool take_call(struct kept_rows *rows, const struct event *event)
 {
 	uint64_t stream = event->call->args.stream;
 
 	return !stream || TAKE(rows, ROW_STREAM, event->process->id, stream);
 }
 
-static bool take_activity(struct rows *rows, const struct event *event)
+static bool take_activity(struct kept_rows *rows, const struct event *event)
 {
 	const struct activity *a = event->activity;
 
@@ -181,7 +182,7 @@ static bool take_activity(struct rows *rows, const struct event *event)
 	            (uint64_t)a->block[1] << 32 | a->block[2]);
 }
 
-static uint64_t text_of(const struct rows *rows, const char *text)
+static uint64_t text_of(const struct kept_rows *rows, const char *text)
 {
 	uint64_t hash = rows->secret;
 
@@ -190,7 +191,7 @@ static uint64_t text_of(const struct rows *rows, const char *text)
 	return hash;
 }
 
-static bool take_range(struct rows *rows, const struct event *event)
+static bool take_range(struct kept_rows *rows, const struct event *event)
 {
 	const struct range *range = event->range;
 
@@ -198,7 +199,7 @@ static bool take_range(struct rows *rows, const struct event *event)
 	            (uint64_t)range->context << 32 | range->stream);
 }
 
-static bool has_rows(struct rows *rows, const struct event *event)
+static bool has_rows(struct kept_rows *rows, const struct event *event)
 {
 	if (!take_thread(rows, event))
 		return false;
@@ -214,7 +215,7 @@ static bool has_rows(struct rows *rows, const struct event *event)
 	}
 }
 
-bool rows_take(struct rows *rows, const struct event *event)
+bool rows_take(struct kept_rows *rows, const struct event *event)
 {
 	bool taken = has_rows(rows, event);
 

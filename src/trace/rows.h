@@ -11,14 +11,14 @@
 
 #define ROWS_OF_FILE (512u << 10)
 
-struct rows;
+struct kept_rows;
 
-struct rows *rows_new(uint32_t most);
-void rows_free(struct rows *rows);
+struct kept_rows *rows_new(uint32_t most);
+void rows_free(struct kept_rows *rows);
 
 /* False, and counted, for an event that asks for a row beyond the most. */
-bool rows_take(struct rows *rows, const struct event *event);
+bool rows_take(struct kept_rows *rows, const struct event *event);
 
-uint64_t rows_refused(const struct rows *rows);
+uint64_t rows_refused(const struct kept_rows *rows);
 
 #endif

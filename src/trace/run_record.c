@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "trace/define.h"
 #include "trace/objects.h"
@@ -124,7 +125,7 @@ static void add_device(struct buf *raw, const struct run_gpu *gpu)
 	record_text(&body, gpu->name);
 	record_text(&body, gpu->uuid);
 	record_text(&body, gpu->bus);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		record_varint(&body, numbers[i]);
 	record_add(raw, RUN_DEVICE, &body);
 	buf_free(&body);

@@ -17,6 +17,7 @@
  * Golden outputs are made of them, so what is in them stays as it is. The folder `older` has some
  * of them as earlier versions of the format wrote them; nothing here writes there.
  */
+#include "base/array.h"
 #include "idle.h"
 #include "scene.h"
 #include "steady.h"
@@ -594,7 +595,7 @@ static void write_lost(struct scene *scene, const char *path)
 	run.lost[LOST_NO_ENTRY] = 3;
 	run.lost[LOST_LATE] = 1;
 	run.misses = misses;
-	run.n_misses = sizeof(misses) / sizeof(*misses);
+	run.n_misses = ARRAY_SIZE(misses);
 	run.estimate_scale = 2.5;
 	run.holds = 12;
 	run.longest_hold_ns = 4200000;

@@ -188,7 +188,7 @@ uint64_t hook_cookie(const struct hook *hook)
 struct scene {
 	struct feed *feed;
 	struct correlate *correlate;
-	struct gpu *gpu;
+	struct gpu_times *gpu;
 	struct capture_gpu settings;
 	bool launches; /* agents may tell of them */
 	char notices[1024];

@@ -7,6 +7,7 @@
 #ifndef TESTS_UNIT_RECORDS_H
 #define TESTS_UNIT_RECORDS_H
 
+#include "base/array.h"
 #include "capture/pipeline.h"
 #include "probe/modules.h"
 #include "unit.h"
@@ -89,7 +90,7 @@ static inline int recorder_event(struct consumer *self, const struct event *even
 	struct recorder *recorder = (struct recorder *)self;
 	struct seen *seen = &recorder->seen[recorder->count++];
 
-	assert_true(recorder->count < sizeof(recorder->seen) / sizeof(*recorder->seen));
+	assert_true(recorder->count < ARRAY_SIZE(recorder->seen));
 	*seen = (struct seen){ .type = event->type,
 		               .time_ns = event->time_ns,
 		               .process = *event->process,

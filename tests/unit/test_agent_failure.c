@@ -2,6 +2,7 @@
 /* Each way in which an agent can fail is a sentence that says what to do. */
 #include "agent/agent_failure.h"
 
+#include "base/array.h"
 #include "unit.h"
 
 static void assert_says(const struct agent_shared *shared, const char *wanted)
@@ -44,7 +45,7 @@ static void test_the_wheel_is_that_of_the_driver(void **state)
 		{ 13000, "cuda-cupti`" },
 	};
 
-	for (size_t i = 0; i < sizeof(wheels) / sizeof(*wheels); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(wheels); i++) {
 		struct buf text = { 0 };
 
 		agent_failure_text(&text, 123,

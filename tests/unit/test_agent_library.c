@@ -4,6 +4,7 @@
 
 #include "agent/agent_library.h"
 #include "agents_scene.h"
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "elf_build.h"
 #include "fake_library.h"
@@ -250,7 +251,7 @@ static void test_files_that_are_no_libraries_are_not_it(void **state)
 	static const char *const paths[] = { "/nowhere", "/proc/self/exe", "/", "/dev/null" };
 	struct fake_library cut = embedded_agent;
 
-	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
 		assert_false(agent_library_is_at(paths[i]));
 	write_bytes(in_dir("short"), &cut, 100, 0644);
 	assert_false(agent_library_is_at(in_dir("short")));

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 
+#include "base/array.h"
 #include "fake_agent.h"
 
 struct ring_test {
@@ -186,7 +187,7 @@ static void test_every_type_of_record_is_passed_on_at_its_smallest(void **state)
 	};
 	struct ring_test *test = *state;
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		struct agent_head record[16] = { { .type = types[i].type,
 			                           .flags = types[i].flags } };
 
@@ -263,7 +264,7 @@ static void test_lengths_that_cannot_be_break_it(void **state)
 	struct ring_test *test = *state;
 
 	fake_agent_kernel(&test->agent, 1);
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
 		memcpy(test->agent.ring, &lengths[i], sizeof(*lengths));
 		assert_broken(test, "bytes, where 32 were reserved");
 	}
@@ -353,7 +354,7 @@ static void test_arguments_that_are_not_there_break_it(void **state)
 		{ 2, 0 }, { 0, 2 }, { 1, 1 }, { ~0u, 2 }, { 1, ~0u }
 	};
 
-	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
 		uint64_t memory[sizeof(struct agent_call) / 8 + 1] = { 0 };
 		struct agent_call *call = (struct agent_call *)memory;
 		struct ring_test *test;

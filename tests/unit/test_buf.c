@@ -12,6 +12,8 @@
 
 #include "base/buf.h"
 
+#include "base/array.h"
+
 /* Each test begins with an empty buffer in *state. */
 static int make(void **state)
 {
@@ -114,7 +116,7 @@ static void test_numbers_agree_with_printf(void **state)
 	struct buf *buf = *state;
 	char text[64];
 
-	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		snprintf(text, sizeof(text), "%llu", values[i]);
 		buf_u64(buf, values[i]);
 		expect(buf, text);
@@ -170,7 +172,7 @@ static void test_json_string_replaces_what_is_not_utf8(void **state)
 		{ "\xc3(", "\"\\ufffd(\"" },
 	};
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		buf_json_string(*state, bad[i].text);
 		expect(*state, bad[i].json);
 	}
@@ -195,7 +197,7 @@ static void test_bytes_have_binary_units(void **state)
 		{ ULLONG_MAX, "16384.00 PiB" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		buf_bytes(*state, cases[i].bytes);
 		expect(*state, cases[i].text);
 	}
@@ -211,7 +213,7 @@ static void test_durations_have_the_fitting_unit(void **state)
 		{ 1340, "1.34 us" }, { 2001000, "2.001 ms" }, { 3200000000ull, "3.200 s" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		buf_duration(*state, cases[i].ns);
 		expect(*state, cases[i].text);
 	}

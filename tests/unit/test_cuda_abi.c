@@ -2,6 +2,7 @@
 /* Which registers, stack words and structs are recorded of the functions that matter most. */
 #include "unit.h"
 
+#include "base/array.h"
 #include "cuda/row.h"
 
 #define NONE PLAN_NO_ARG
@@ -51,7 +52,7 @@ static void assert_plans(enum api_abi abi, const struct expectation *list, size_
 		assert_plan(list[i].symbol, abi, list[i].plan);
 }
 
-#define ASSERT_PLANS(abi, list) assert_plans(abi, list, sizeof(list) / sizeof(*(list)))
+#define ASSERT_PLANS(abi, list) assert_plans(abi, list, ARRAY_SIZE(list))
 
 static void test_x86_64_launches(void **state)
 {

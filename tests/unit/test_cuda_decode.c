@@ -2,6 +2,8 @@
 /* From hand-made words to what a call did: launches, memory, streams, events, names. */
 #include "cuda_words.h"
 
+#include "base/array.h"
+
 static void assert_dims(const uint32_t *dims, uint32_t x, uint32_t y, uint32_t z)
 {
 	if (dims[0] != x || dims[1] != y || dims[2] != z)
@@ -68,7 +70,7 @@ static void test_runtime_launch_has_dims_in_two_registers_each(void **state)
 		                               "__cudaLaunchKernel",
 		                               "cudaLaunchCooperativeKernel" };
 
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
 		struct api_call call = decode_x86(symbols[i], raw);
 
 		assert_launch(&call);
@@ -276,7 +278,7 @@ static void test_frees_have_the_address(void **state)
 		"cudaFreeHost", "cuMemRelease", "cudaHostUnregister"
 	};
 
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
 		struct api_call call = decode_x86(symbols[i], raw);
 
 		assert_int_equal(call.address, 0x7f12c0000000);

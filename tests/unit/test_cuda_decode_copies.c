@@ -2,6 +2,8 @@
 /* From hand-made words to what a call did: copies and sets. */
 #include "cuda_words.h"
 
+#include "base/array.h"
+
 static void test_copies_have_the_direction_of_their_names(void **state)
 {
 	static const struct {
@@ -15,7 +17,7 @@ static void test_copies_have_the_direction_of_their_names(void **state)
 		{ "cuMemcpyAsync_ptsz", DIRECTION_DEFAULT, true },
 	};
 
-	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
 		struct api_raw raw = { .reg = { 0x1000, 0x2000, 4096, 0x57 } };
 		struct api_call call = decode_x86(list[i].symbol, raw);
 

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 
+#include "base/array.h"
 #include "cuda/row.h"
 
 struct headers {
@@ -160,7 +161,7 @@ static unsigned c_bytes(const struct param *param)
 
 	if (param->pointer)
 		return 8;
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		if (!strcmp(param->text, types[i].type) ||
 		    (types[i].bytes == 4 && !strcmp(types[i].type, "enum ") &&
 		     !strncmp(param->text, "enum ", 5)))

@@ -2,6 +2,7 @@
 /* Names of kernels: what nvcc 13 makes of them, and what is none. */
 #include "unit.h"
 
+#include "base/array.h"
 #include "cuda/kernel_name.h"
 
 static void assert_demangles(const char *mangled, const char *expected)
@@ -61,7 +62,7 @@ static void test_broken_names_stay(void **state)
 		"_ZNNNNNNNNNNNNNNNNNN",
 	};
 
-	for (size_t i = 0; i < sizeof(broken) / sizeof(*broken); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(broken); i++)
 		assert_demangles(broken[i], broken[i]);
 }
 

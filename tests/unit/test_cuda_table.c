@@ -3,6 +3,7 @@
  * right defaults. */
 #include "unit.h"
 
+#include "base/array.h"
 #include "cuda/row.h"
 
 static void each_row(void (*check)(const struct api_row *row))
@@ -41,7 +42,7 @@ static void test_wrong_specs_are_refused(void **state)
 		"a:int b:int c:int d:int e:int f:int g:int h:int i:int j:int k:int l:int m:int",
 	};
 
-	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
 		struct api_row row = { .name = "cuTest", .spec = specs[i] };
 		struct api api;
 
@@ -251,7 +252,7 @@ static void test_getters_and_polls_are_off(void **state)
 		"__cudaRegisterTexture",
 	};
 
-	for (size_t i = 0; i < sizeof(off) / sizeof(*off); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(off); i++)
 		if (api_default_on(off[i]))
 			fail_msg("%s is on", off[i]);
 }
@@ -283,7 +284,7 @@ static void test_what_tells_something_is_on(void **state)
 		"cudaGraphicsResourceGetMappedPointer",
 	};
 
-	for (size_t i = 0; i < sizeof(on) / sizeof(*on); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(on); i++)
 		if (!api_default_on(on[i]))
 			fail_msg("%s is off", on[i]);
 }
@@ -355,7 +356,7 @@ static void test_arguments_have_the_names_of_the_log_format(void **state)
 		  "f gridDim blockDim sharedMemBytes hStream kernelParams extra " },
 	};
 
-	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
 		const struct api_arg *args;
 		size_t n = api_args(api_find(expected[i].symbol), &args);
 		char names[200] = "";

@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include "analysis/work.h"
+#include "base/array.h"
 #include "report/expert/long_gaps.h"
 #include "report/report.h"
 #include "table/table.h"
@@ -281,7 +282,7 @@ static void test_work_whose_call_was_forgotten_is_told_of(void **state)
 		                             "overlap",      "nvtx_kern_sum",
 		                             "gaps" };
 
-	for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
 		window = work_new(10000);
 		begin_report(words[i]);
 		for (unsigned j = 0; j < 1000; j++)

@@ -5,6 +5,7 @@
 #include "analysis/gpu_ids.h"
 #include "analysis/gpu_windows.h"
 #include "analysis/gpu_work.h"
+#include "base/array.h"
 #include "report/expert/long_gaps.h"
 
 static uint64_t seed;
@@ -32,7 +33,7 @@ static struct event any_call(struct call *call)
 		"cuSomethingNew"
 	};
 
-	*call = call_at(functions[any(sizeof(functions) / sizeof(*functions))], 0, 0);
+	*call = call_at(functions[any(ARRAY_SIZE(functions))], 0, 0);
 	call->begin_ns = any_time();
 	call->end_ns = any_time();
 	call->flags = any(8) ? 0 : (uint32_t)any(32);

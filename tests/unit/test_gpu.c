@@ -458,7 +458,7 @@ static void test_a_bad_cupti_is_a_failure(void **state)
 	struct scene *scene = *state;
 	const struct gpu_options options = { .settings = &scene->settings };
 	struct err err = { 0 };
-	struct gpu *gpu;
+	struct gpu_times *gpu;
 
 	scene->settings.cupti = "nowhere";
 	assert_int_equal(gpu_open(&options, &gpu, &err), -ENOENT);

@@ -2,6 +2,7 @@
 /* The rules of Holistic Trace Analysis; its own figures for the golden traces were the same. */
 #include "support.h"
 
+#include "base/array.h"
 #include "report/overlap/hta.h"
 
 static struct hta *hta;
@@ -149,7 +150,7 @@ static void test_kernels_have_the_class_that_their_names_say(void **state)
 		{ "", HTA_COMPUTE },
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		assert_int_equal(hta_class_of(names[i].name), names[i].class);
 }
 

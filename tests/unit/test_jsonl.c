@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "failing_output.h"
 #include "output/sink.h"
 
@@ -352,7 +353,7 @@ static void push_all_shapes(void)
 		"cuOfTomorrow",
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		struct call call = call_at(names[i], 10.0 * (double)i, 5);
 
 		call.text = "text";

@@ -2,6 +2,7 @@
 /* The longest of many, and those that are alike. */
 #include "unit.h"
 
+#include "base/array.h"
 #include "table/longest.h"
 
 struct row {
@@ -115,7 +116,7 @@ static void test_only_the_first_groups_are_looked_at(void **state)
 {
 	static struct row rows[3 * LONGEST_GROUPED];
 	static uint64_t counts[3 * LONGEST_GROUPED];
-	size_t n = sizeof(rows) / sizeof(*rows);
+	size_t n = ARRAY_SIZE(rows);
 
 	for (size_t i = 0; i < n; i++)
 		rows[i].number = (int)(i % (n / 2));

@@ -20,6 +20,8 @@
 
 #include "probe/maps.h"
 
+#include "base/array.h"
+
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 static int parse(const char *text, struct mapping *mapping)
@@ -156,7 +158,7 @@ static void test_what_is_no_maps_line_is_refused(void **state)
 	};
 	struct mapping mapping;
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
 		assert_int_equal(parse(lines[i], &mapping), -EINVAL);
 }
 

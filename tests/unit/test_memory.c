@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include "analysis/memory.h"
+#include "base/array.h"
 
 /* Calls last 10 us, and none frees what is not there yet: they begin 20 us apart. */
 #define alloc_at(function, at, ...) alloc_at(function, 20 * (at), __VA_ARGS__)
@@ -238,7 +239,7 @@ static void test_what_did_not_happen_changes_nothing(void **state)
 	static const uint32_t flags[] = { CALL_FAILED, CALL_NESTED, CALL_CAPTURED,
 		                          CALL_UNFINISHED };
 
-	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
 		struct call call = alloc_at("cudaMalloc", 0, A, KIB);
 
 		call.flags = flags[i];

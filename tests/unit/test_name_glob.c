@@ -4,6 +4,7 @@
 
 #include <fnmatch.h>
 
+#include "base/array.h"
 #include "probe/name_glob.h"
 
 static bool matches(const char *text, const char *name)
@@ -71,8 +72,8 @@ static void test_it_is_what_fnmatch_says(void **state)
 		"*x", "?x", "[a]", "\xc3\xa4x", "\xffx", ":x", "[[:alpha:]", "a",
 	};
 
-	for (size_t g = 0; g < sizeof(globs) / sizeof(*globs); g++) {
-		for (size_t n = 0; n < sizeof(names) / sizeof(*names); n++)
+	for (size_t g = 0; g < ARRAY_SIZE(globs); g++) {
+		for (size_t n = 0; n < ARRAY_SIZE(names); n++)
 			agree(globs[g], names[n]);
 	}
 }

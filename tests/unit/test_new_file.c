@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "unit.h"
 
@@ -190,7 +191,7 @@ static void test_a_link_is_not_followed(void **state)
 
 	other(name);
 	assert_int_equal(symlink(name, path), 0);
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		assert_int_equal(open_with(&file, ways[i], &err), -EEXIST);
 		assert_non_null(strstr(err.text, "is a symbolic link, which is not followed"));
 	}
@@ -202,7 +203,7 @@ static void test_a_link_is_replaced_and_what_it_leads_to_stays(void **state)
 	struct new_file_options ways[] = { { .replace = true },
 		                           { .replace = true, .grows = true } };
 
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		for (int hard = 0; hard < 2; hard++) {
 			struct new_file file;
 			struct err err = { 0 };
@@ -336,7 +337,7 @@ static void test_a_pipe_in_its_owners_folder_is_refused_as_well(void **state)
 	assert_int_equal(chown(path, 65534, 65534), 0);
 	assert_int_equal(chown(folder, 65534, 65534), 0);
 	reader = open(path, O_RDWR | O_NONBLOCK);
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		assert_int_equal(open_with(&file, ways[i], &err), -EACCES);
 		assert_non_null(strstr(err.text, "belongs to user 65534"));
 		assert_int_equal(file_can_replace(path, ways[i].replace, &err), -EACCES);

@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "base/array.h"
 #include "capture/order.h"
 
 #define RINGS 3
@@ -300,7 +301,7 @@ static void test_of_one_time_the_first_to_come_is_the_first_to_go(void **state)
 	struct fixture *f = *state;
 	struct wire_head head = { .type = WIRE_CALL };
 
-	for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(records); i++) {
 		head.tid = records[i].number;
 		head.time_ns = US(records[i].time_us);
 		order_add(f->order, &head, sizeof(head));

@@ -2,6 +2,7 @@
 /* Durations, sizes and numbers as users write them. */
 #include "unit.h"
 
+#include "base/array.h"
 #include "base/parse.h"
 
 #define UNTOUCHED 0x5a5a5a5a5a5a5a5aull
@@ -60,7 +61,7 @@ static void test_what_is_no_duration_is_refused(void **state)
 		                           "1s ",  "1 2",   "0x10", "nan", "inf", ".",
 		                           "1..5", "1.5.2", "1,5s", "10u", "1s2" };
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_no_duration(bad[i]);
 }
 
@@ -91,7 +92,7 @@ static void test_what_is_no_size_is_refused(void **state)
 	static const char *const bad[] = { "", "k", "1kk", "-4k", "1KiBs", "64 k b", "9e18k" };
 	uint64_t value = UNTOUCHED;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		if (parse_bytes(bad[i], &value))
 			fail_msg("'%s' is accepted", bad[i]);
 	}
@@ -143,7 +144,7 @@ static void test_what_is_no_number_is_refused(void **state)
 	};
 	uint64_t number = UNTOUCHED;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		if (parse_number(bad[i], 10, &number))
 			fail_msg("'%s' is accepted", bad[i]);
 	}
@@ -174,7 +175,7 @@ static void test_a_bad_list_of_process_ids_adds_nothing(void **state)
 	int *pids = NULL;
 
 	assert_true(parse_pids("12", &pids, &count));
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		if (parse_pids(bad[i], &pids, &count))
 			fail_msg("'%s' is accepted", bad[i]);
 		assert_int_equal(count, 1);

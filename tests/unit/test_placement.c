@@ -10,6 +10,8 @@
 
 #include "probe/placement.h"
 
+#include "base/array.h"
+
 /* Instructions, as bytes, so that each test reads like a disassembly. */
 #define ENDBR64            0xf3, 0x0f, 0x1e, 0xfa
 #define PUSH_RBP           0x55
@@ -185,7 +187,7 @@ static void test_each_argument_register_counts(void **state)
 		CHOOSE(0x41, 0xb9, 1, 0, 0, 0, PUSH_RBP, RET),
 	};
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		expect(places[i], 0, false, "mov");
 		assert_string_equal(places[i].why, "an argument changes before anything emulated");
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Protocol buffers, byte by byte. */
+#include "base/array.h"
 #include "output/perfetto/protobuf.h"
 #include "unit.h"
 
@@ -77,7 +78,7 @@ static void test_a_long_message_is_moved_for_its_length(void **state)
 	char *text = calloc(1, 70000);
 
 	memset(text, 'x', 70000);
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
 		size_t message = pb_begin(&out, 1), length = 0;
 
 		buf_add(&out, text, lengths[i]);

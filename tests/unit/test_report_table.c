@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <errno.h>
+#include "base/array.h"
 #include "table/table.h"
 
 static const struct table_column columns[] = {
@@ -12,7 +13,7 @@ static const struct table_column columns[] = {
 	{ "Grid", TABLE_TRIPLE },     { "P", TABLE_REAL },
 	{ "Change", TABLE_DURATION }, { "Name", TABLE_TEXT },
 };
-#define N_COLUMNS (sizeof(columns) / sizeof(*columns))
+#define N_COLUMNS (ARRAY_SIZE(columns))
 
 static FILE *out;
 static char *text, *told;
@@ -298,7 +299,7 @@ static void write_ordered(struct table_options options)
 	struct table *table = start_table(options, false);
 	struct err err = { 0 };
 
-	table_begin(table, NULL, "ordered", ordered, sizeof(ordered) / sizeof(*ordered));
+	table_begin(table, NULL, "ordered", ordered, ARRAY_SIZE(ordered));
 	table_in_order(table);
 	add_keyed_row(table, 7000000, "a name that is long enough to be kept only once");
 	add_keyed_row(table, 3000000, "three");

@@ -2,6 +2,7 @@
 /* Rows of the function tables as text, and made again from it. */
 #include "unit.h"
 
+#include "base/array.h"
 #include "cuda/row.h"
 #include "cuda/row_text.h"
 
@@ -59,7 +60,7 @@ static void test_a_difference_in_any_field_makes_another_row(void **state)
 	struct api_text text;
 	uint32_t *fields[] = { &text.cls, &text.op, &text.memory, &text.direction, &text.flags };
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		text = text_of("cudaMalloc");
 		*fields[i] ^= 1;
 		assert_made_anew(&text);
@@ -99,7 +100,7 @@ static void test_a_name_that_would_need_an_escape_ends_the_arguments(void **stat
 	const struct api_arg *args;
 	struct api *made;
 
-	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
 		struct api_text text = { .name = "cuFromElsewhere", .spec = specs[i] };
 
 		assert_int_equal(api_args(api_from_text(&text, &made), &args), 1);

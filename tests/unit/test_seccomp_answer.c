@@ -5,9 +5,10 @@
 #include <sys/syscall.h>
 
 #include "agent/inject_seccomp.h"
+#include "base/array.h"
 #include "unit.h"
 
-#define ANSWER(filter, data) seccomp_answer(filter, sizeof(filter) / sizeof(*(filter)), data)
+#define ANSWER(filter, data) seccomp_answer(filter, ARRAY_SIZE(filter), data)
 #define ALLOW                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define KILL                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 

@@ -2,6 +2,7 @@
 /* Which functions --only, --skip, --class and --layer choose. */
 #include "unit.h"
 
+#include "base/array.h"
 #include "probe/selection.h"
 
 static enum hook_group group_of(const struct selection *selection, const char *name)
@@ -177,7 +178,7 @@ static void test_graph_capture_is_followed_whatever_is_asked_for(void **state)
 	const struct selection launches = { .classes = 1u << CLASS_LAUNCH };
 	const struct selection nothing = { .skip = skip, .n_skip = 1 };
 
-	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
 		assert_int_equal(group_of(&launches, needed[i]), HOOK_SUPPORT);
 		assert_int_equal(group_of(&nothing, needed[i]), HOOK_SUPPORT);
 	}

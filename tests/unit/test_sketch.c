@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include "analysis/sketch.h"
+#include "base/array.h"
 
 #define N_VALUES 20000
 
@@ -43,7 +44,7 @@ static void test_percentiles_are_within_the_stated_error(void **state)
 		sketch_add(&sketch, values[i]);
 	}
 	qsort(values, N_VALUES, sizeof(*values), compare_values);
-	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++)
 		assert_near(sketch_percentile(&sketch, shares[i]),
 		            values[(size_t)(shares[i] * N_VALUES + 0.5) - 1]);
 	sketch_free(&sketch);

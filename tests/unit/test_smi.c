@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "gpus/smi.h"
 
 static struct gpus_sample sample;
@@ -53,7 +54,7 @@ static void test_other_lines_are_none(void **state)
 		                             "16, x, 1, 2, 3",
 		                             "1e300, x" };
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
 		smi_parse(lines[i], &sample);
 	assert_int_equal(sample.n, 0);
 }

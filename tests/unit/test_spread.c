@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "analysis/spread.h"
+#include "base/array.h"
 
 static void assert_near(double value, double expected, double relative)
 {
@@ -94,7 +95,7 @@ static void test_two_make_one(void **state)
 		                             { 600, 600 },   { 2000, 10 }, { 10, 2000 },
 		                             { 2000, 3000 }, { 0, 2000 } };
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct spread a = { 0 }, b = { 0 }, all = { 0 };
 
 		fill(&a, 5000, sizes[i][0]);

@@ -2,6 +2,7 @@
 /* The nearest name to one that was misspelt. */
 #include "unit.h"
 
+#include "base/array.h"
 #include "base/suggest.h"
 
 static const char *const names[] = { "trace",    "probes", "doctor", "min-duration",
@@ -9,7 +10,7 @@ static const char *const names[] = { "trace",    "probes", "doctor", "min-durati
 
 static const char *near(const char *typed)
 {
-	return suggest(typed, names, sizeof(names) / sizeof(*names));
+	return suggest(typed, names, ARRAY_SIZE(names));
 }
 
 static void assert_near(const char *typed, const char *name)

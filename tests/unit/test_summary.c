@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "report/summary/summary.h"
 #include "failing_output.h"
 
@@ -362,7 +363,7 @@ static void test_what_was_missed_is_told_in_full(void **state)
 	begin_calls();
 	run.info.lost[LOST_RING_FULL] = 1234;
 	run.info.misses = misses;
-	run.info.n_misses = sizeof(misses) / sizeof(*misses);
+	run.info.n_misses = ARRAY_SIZE(misses);
 	push_call(&run, launch_at("cuLaunchKernel", 1, new_kernel("0x1234", false)));
 	end_run(&run);
 	assert_has(run.text, "WHAT WAS MISSED\n  lost 1234: ");

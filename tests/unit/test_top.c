@@ -2,6 +2,7 @@
 /* The screen of `cuscope top`, its keys and its JSON. */
 #include "support.h"
 
+#include "base/array.h"
 #include "base/text.h"
 #include "live/top/top_tables.h"
 
@@ -346,7 +347,7 @@ static void test_numbers_stay_short(void **state)
 		{ top_add_time, 3.6e15, "1000h" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		buf_reset(&text);
 		rows[i].add(&text, rows[i].n);
 		assert_string_equal(text.data, rows[i].text);

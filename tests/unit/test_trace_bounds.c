@@ -295,7 +295,7 @@ static void test_events_that_wait_for_what_is_not_there_are_passed_on_in_order(v
 
 static void test_each_row_is_counted_once(void **state)
 {
-	struct rows *rows = rows_new(3);
+	struct kept_rows *rows = rows_new(3);
 	struct call call = launch_at("cuLaunchKernel", 10, new_kernel("a()", true));
 	struct event event = call_event(the_process(), 1, &call);
 
@@ -317,7 +317,7 @@ static void test_each_row_is_counted_once(void **state)
 
 static void test_activities_and_ranges_have_rows_of_their_own(void **state)
 {
-	struct rows *rows = rows_new(6);
+	struct kept_rows *rows = rows_new(6);
 	struct activity activity = { .kind = ACTIVITY_KERNEL, .kernel = new_kernel("c()", true) };
 	struct range range = { .kind = RANGE_PUSHPOP, .name = "step", .domain = "a" };
 	struct event work = { .type = EVENT_ACTIVITY,

@@ -2,6 +2,7 @@
 /* What is written to a trace file is read from it again. */
 #include "trace_events.h"
 
+#include "base/array.h"
 #include "report/summary/summary.h"
 
 /* ---- random events ------------------------------------------------------------------------- */
@@ -78,7 +79,7 @@ static void random_args(struct api_call *args)
 
 static void add_call(struct kept_list *list, uint64_t *now)
 {
-	struct call call = call_at(functions[below(sizeof(functions) / sizeof(*functions))], 0, 0);
+	struct call call = call_at(functions[below(ARRAY_SIZE(functions))], 0, 0);
 	struct event event = { .type = EVENT_CALL,
 		               .process = processes[below(3)],
 		               .tid = (uint32_t)(100 + below(4)),

@@ -9,6 +9,7 @@
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/intern.h"
 #include "agent/lib/writer.h"
+#include "base/array.h"
 
 /* CUPTI interpolates between the GPU's clock and ours: a time may be a little ahead of now. */
 #define AHEAD_NS 1000000u
@@ -294,7 +295,7 @@ static const struct activity {
 
 static void take_record(struct batch *batch, const struct cupti_record *record)
 {
-	for (size_t i = 0; i < sizeof(activities) / sizeof(*activities); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(activities); i++) {
 		if (activities[i].kind == record->kind && activities[i].wanted & wanted) {
 			activities[i].take(batch, record);
 			return;

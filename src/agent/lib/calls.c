@@ -9,6 +9,7 @@
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/cupti_calls.h"
 #include "agent/lib/writer.h"
+#include "base/array.h"
 
 #define ANY_ACTIVITY (AGENT_WANT_KERNELS | AGENT_WANT_COPIES | AGENT_WANT_SETS | AGENT_WANT_GRAPHS)
 #define NUMBERS      1024 /* above all of a domain's callback numbers */
@@ -25,7 +26,7 @@ static const struct call {
 
 #define ONE(number, name, class, shape) +1
 #define DRIVER_CALLS                    ((size_t)(0 CUPTI_DRIVER_CALLS(ONE))) /* come first */
-#define CALLS                           (sizeof(calls) / sizeof(*calls))
+#define CALLS                           (ARRAY_SIZE(calls))
 _Static_assert(CALLS < CALLS_NAMES, "names of functions have numbers below all others");
 
 /* By number: a place in `calls`, plus one. Filled before the first callback is asked for. */

@@ -15,6 +15,7 @@
 #include "agent/lib/find.h"
 #include "agent/lib/leave.h"
 #include "agent/lib/writer.h"
+#include "base/array.h"
 
 #define VERSION_LEAVABLE 24 /* 12.6 */
 #define ON_THEIR_WAY_MS  2  /* a graph launch takes microseconds */
@@ -140,7 +141,7 @@ static int enable_kinds(uint32_t kinds, struct failure *failure)
 {
 	enabled = 0;
 	activities_configure(kinds, found.version, clock_now());
-	for (size_t i = 0; i < sizeof(kinds_of) / sizeof(*kinds_of); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(kinds_of); i++) {
 		uint32_t result;
 
 		if (!(kinds_of[i].wanted & kinds))
@@ -246,7 +247,7 @@ void cupti_clock(void)
 
 void cupti_disable(void)
 {
-	for (size_t i = 0; i < sizeof(kinds_of) / sizeof(*kinds_of); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(kinds_of); i++) {
 		if (kinds_of[i].wanted & enabled)
 			f.cuptiActivityDisable(kinds_of[i].kind);
 	}

@@ -13,6 +13,7 @@
 
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
+#include "base/array.h"
 
 #define OLDEST 11
 #define NEWEST 13
@@ -185,7 +186,7 @@ static bool try_beside(struct search *search, const char *runtime)
 	char pattern[PATH_MAX + 64];
 	const char *end = *runtime == '/' ? strrchr(runtime, '/') : NULL;
 
-	for (size_t i = 0; end && i < sizeof(beside_runtime) / sizeof(*beside_runtime); i++) {
+	for (size_t i = 0; end && i < ARRAY_SIZE(beside_runtime); i++) {
 		snprintf(pattern, sizeof(pattern), "%.*s%s/libcupti.so.*", (int)(end - runtime),
 		         runtime, beside_runtime[i]);
 		if (try_pattern(search, pattern))
@@ -199,7 +200,7 @@ static bool try_toolkits(struct search *search)
 	static const char *const homes[] = { "CUDA_HOME", "CUDA_PATH" };
 	char pattern[PATH_MAX];
 
-	for (size_t i = 0; i < sizeof(homes) / sizeof(*homes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(homes); i++) {
 		const char *home = secure_getenv(homes[i]);
 
 		if (!home || !*home)
@@ -211,7 +212,7 @@ static bool try_toolkits(struct search *search)
 		if (try_pattern(search, pattern))
 			return true;
 	}
-	for (size_t i = 0; i < sizeof(toolkits) / sizeof(*toolkits); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(toolkits); i++) {
 		snprintf(pattern, sizeof(pattern), "%s/libcupti.so.*", toolkits[i]);
 		if (try_pattern(search, pattern))
 			return true;

@@ -6,6 +6,7 @@
 #include "agent/lib/nvtx.h"
 #include "agent/lib/nvtx_abi.h"
 #include "agent/wire.h"
+#include "base/array.h"
 
 #define ENTRY __attribute__((visibility("default")))
 
@@ -234,7 +235,7 @@ ENTRY int InitializeInjectionNvtx2(nvtx_get_table get_table)
 
 	if (!callbacks || callbacks->bytes < sizeof(*callbacks))
 		return 0;
-	for (size_t i = 0; i < sizeof(replacements) / sizeof(*replacements); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(replacements); i++) {
 		const struct replacement *it = &replacements[i];
 		nvtx_function **table = NULL;
 		unsigned places = 0;

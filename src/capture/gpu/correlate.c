@@ -27,7 +27,7 @@
 #define NUMBER_WAITS 0
 #define NUMBER_NONE  UINT64_MAX
 
-struct entry {
+struct correlate_entry {
 	struct correlate_id id;
 	uint32_t tid;
 	uint64_t number; /* or NUMBER_WAITS, NUMBER_NONE */
@@ -39,16 +39,16 @@ struct seen_call {
 	bool work;
 };
 
-struct waiting {
+struct correlate_waiting {
 	struct correlate_id id;
 	uint64_t begin_ns, end_ns;
 };
 
-struct thread {
+struct correlate_thread {
 	uint32_t tid, pid;
 	struct seen_call last[LAST];
 	uint64_t calls; /* ever: the last one is at (calls - 1) % LAST */
-	struct waiting *waiting;
+	struct correlate_waiting *waiting;
 	uint32_t first, count, capacity; /* a circle; capacity is a power of two */
 	UT_hash_handle hh;
 };
@@ -59,9 +59,9 @@ struct correlate {
 	struct correlate_span own[OWN_MAX]; /* a circle */
 	uint32_t owns;                      /* ever */
 	uint64_t own_until_ns;              /* the latest end of these */
-	struct thread *threads, *recent;
-	size_t waiting_room;   /* of all threads */
-	struct entry *entries; /* SETS times WAYS; in a set the newest first */
+	struct correlate_thread *threads, *recent;
+	size_t waiting_room;             /* of all threads */
+	struct correlate_entry *entries; /* SETS times WAYS; in a set the newest first */
 };
 
 struct correlate *correlate_new(void)
@@ -72,7 +72,7 @@ struct correlate *correlate_new(void)
 	return c;
 }
 
-static void thread_drop(struct correlate *c, struct thread *thread)
+static void thread_drop(struct correlate *c, struct correlate_thread *thread)
 {
 	c->recent = NULL;
 	c->waiting_room -= thread->capacity;
@@ -83,7 +83,7 @@ static void thread_drop(struct correlate *c, struct thread *thread)
 
 void correlate_free(struct correlate *c)
 {
-	struct thread *thread, *next;
+	struct correlate_thread *thread, *next;
 
 	if (!c)
 		return;
@@ -94,9 +94,9 @@ void correlate_free(struct correlate *c)
 	free(c);
 }
 
-static struct thread *thread_get(struct correlate *c, uint32_t pid, uint32_t tid)
+static struct correlate_thread *thread_get(struct correlate *c, uint32_t pid, uint32_t tid)
 {
-	struct thread *thread = c->recent;
+	struct correlate_thread *thread = c->recent;
 
 	if (!thread || thread->tid != tid)
 		HASH_FIND_INT(c->threads, &tid, thread);
@@ -122,7 +122,7 @@ static struct thread *thread_get(struct correlate *c, uint32_t pid, uint32_t tid
  * Calls that follow each other lie side by side, which the processor's caches want; groups of them
  * are spread (Knuth 6.4), and turned within, since numbers come with gaps of some regularity.
  */
-static struct entry *set_of(const struct correlate *c, struct correlate_id id)
+static struct correlate_entry *set_of(const struct correlate *c, struct correlate_id id)
 {
 	uint32_t group = id.number / GROUP + id.agent * 0x9e3779b1u, hash = group * 2654435769u;
 	uint32_t at = (hash >> (32 - GROUPS_BITS)) * GROUP + (id.number + (hash >> 10)) % GROUP;
@@ -130,9 +130,9 @@ static struct entry *set_of(const struct correlate *c, struct correlate_id id)
 	return &c->entries[(size_t)at * WAYS];
 }
 
-static struct entry *entry_find(const struct correlate *c, struct correlate_id id)
+static struct correlate_entry *entry_find(const struct correlate *c, struct correlate_id id)
 {
-	struct entry *set = set_of(c, id);
+	struct correlate_entry *set = set_of(c, id);
 
 	for (int i = 0; i < WAYS; i++) {
 		if (set[i].id.agent == id.agent && set[i].id.number == id.number && set[i].begin_ns)
@@ -145,11 +145,11 @@ static struct entry *entry_find(const struct correlate *c, struct correlate_id i
 static void entry_add(struct correlate *c, const struct correlate_span *call,
                       struct correlate_id id)
 {
-	struct entry *set = set_of(c, id), *old = entry_find(c, id);
+	struct correlate_entry *set = set_of(c, id), *old = entry_find(c, id);
 	size_t older = old ? (size_t)(old - set) : WAYS - 1;
 
 	memmove(set + 1, set, older * sizeof(*set));
-	set[0] = (struct entry){ id, call->tid, NUMBER_WAITS, call->begin_ns };
+	set[0] = (struct correlate_entry){ id, call->tid, NUMBER_WAITS, call->begin_ns };
 }
 
 /* ---- whose call it is ---------------------------------------------------------------------- */
@@ -164,7 +164,8 @@ static bool belongs(const struct seen_call *call, uint64_t begin_ns, uint64_t en
 	       (call->end_ns ? call->end_ns : call->begin_ns) <= end_ns + SLOP_NS;
 }
 
-static struct seen_call *find_call(struct thread *thread, uint64_t begin_ns, uint64_t end_ns)
+static struct seen_call *find_call(struct correlate_thread *thread, uint64_t begin_ns,
+                                   uint64_t end_ns)
 {
 	for (uint64_t i = thread->calls; i > 0 && thread->calls - i < LAST; i--) {
 		struct seen_call *call = &thread->last[(i - 1) % LAST];
@@ -178,7 +179,8 @@ static struct seen_call *find_call(struct thread *thread, uint64_t begin_ns, uin
 }
 
 /* Of calls without an end: the latest that began before. */
-static const struct seen_call *find_entered(const struct thread *thread, uint64_t begin_ns)
+static const struct seen_call *find_entered(const struct correlate_thread *thread,
+                                            uint64_t begin_ns)
 {
 	for (uint64_t i = thread->calls; i > 0 && thread->calls - i < LAST; i--) {
 		const struct seen_call *call = &thread->last[(i - 1) % LAST];
@@ -189,12 +191,12 @@ static const struct seen_call *find_entered(const struct thread *thread, uint64_
 	return NULL;
 }
 
-static struct waiting *waiting_first(struct thread *thread)
+static struct correlate_waiting *waiting_first(struct correlate_thread *thread)
 {
 	return thread->count ? &thread->waiting[thread->first] : NULL;
 }
 
-static void waiting_drop(struct correlate *c, struct thread *thread)
+static void waiting_drop(struct correlate *c, struct correlate_thread *thread)
 {
 	thread->first = (thread->first + 1) & (thread->capacity - 1);
 	if (--thread->count || thread->capacity <= WAITING_FEW)
@@ -207,7 +209,7 @@ static void waiting_drop(struct correlate *c, struct thread *thread)
 
 static void settle(struct correlate *c, struct correlate_id id, const struct seen_call *call)
 {
-	struct entry *entry = entry_find(c, id);
+	struct correlate_entry *entry = entry_find(c, id);
 
 	if (!entry || entry->number != NUMBER_WAITS)
 		return;
@@ -217,13 +219,13 @@ static void settle(struct correlate *c, struct correlate_id id, const struct see
 }
 
 /* The number that was reserved for this call, if one was. */
-static uint64_t reserved(const struct correlate *c, struct thread *thread,
+static uint64_t reserved(const struct correlate *c, struct correlate_thread *thread,
                          const struct seen_call *call)
 {
 	for (uint32_t i = 0; i < thread->count; i++) {
-		const struct waiting *w =
+		const struct correlate_waiting *w =
 			&thread->waiting[(thread->first + i) & (thread->capacity - 1)];
-		const struct entry *entry;
+		const struct correlate_entry *entry;
 
 		if (w->begin_ns > (call->end_ns ? call->end_ns : call->begin_ns) + SLOP_NS)
 			break;
@@ -237,9 +239,10 @@ static uint64_t reserved(const struct correlate *c, struct thread *thread,
 }
 
 /* What waited for this call, or can wait no longer now that it has come. */
-static void settle_waiting(struct correlate *c, struct thread *thread, const struct seen_call *call)
+static void settle_waiting(struct correlate *c, struct correlate_thread *thread,
+                           const struct seen_call *call)
 {
-	struct waiting *w;
+	struct correlate_waiting *w;
 
 	while ((w = waiting_first(thread))) {
 		if (belongs(call, w->begin_ns, w->end_ns))
@@ -255,7 +258,7 @@ static void settle_waiting(struct correlate *c, struct thread *thread, const str
 
 uint64_t correlate_call(struct correlate *c, const struct correlate_span *span, uint64_t next)
 {
-	struct thread *thread = thread_get(c, span->pid, span->tid);
+	struct correlate_thread *thread = thread_get(c, span->pid, span->tid);
 	struct seen_call call = { .begin_ns = span->begin_ns,
 		                  .end_ns = span->end_ns,
 		                  .work = span->work };
@@ -267,7 +270,8 @@ uint64_t correlate_call(struct correlate *c, const struct correlate_span *span, 
 	return call.number;
 }
 
-static void wait_for_call(struct correlate *c, struct thread *thread, struct waiting waiting)
+static void wait_for_call(struct correlate *c, struct correlate_thread *thread,
+                          struct correlate_waiting waiting)
 {
 	while (thread->count && (thread->count == WAITING_MAX ||
 	                         waiting_first(thread)->end_ns + WAITING_NS < waiting.begin_ns)) {
@@ -277,7 +281,7 @@ static void wait_for_call(struct correlate *c, struct thread *thread, struct wai
 	if (thread->count == thread->capacity) {
 		uint32_t capacity = thread->capacity ? 2 * thread->capacity : 16;
 		size_t room = c->waiting_room + capacity - thread->capacity;
-		struct waiting *more;
+		struct correlate_waiting *more;
 
 		if (room > WAITING_ALL || (room > WAITING_ALL / 2 && capacity > WAITING_EACH)) {
 			settle(c, waiting.id, NULL); /* its work is of no known call */
@@ -300,7 +304,7 @@ static void wait_for_call(struct correlate *c, struct thread *thread, struct wai
 static bool told_already(const struct correlate *c, const struct correlate_span *call,
                          struct correlate_id id)
 {
-	const struct entry *entry = entry_find(c, id);
+	const struct correlate_entry *entry = entry_find(c, id);
 
 	return entry && entry->begin_ns + SLOP_NS >= call->begin_ns &&
 	       entry->begin_ns <= call->end_ns && entry->number != NUMBER_NONE;
@@ -309,7 +313,7 @@ static bool told_already(const struct correlate *c, const struct correlate_span 
 void correlate_agent_call(struct correlate *c, const struct correlate_span *span,
                           struct correlate_id id)
 {
-	struct thread *thread = thread_get(c, span->pid, span->tid);
+	struct correlate_thread *thread = thread_get(c, span->pid, span->tid);
 	const struct seen_call *call;
 
 	if (told_already(c, span, id))
@@ -319,13 +323,14 @@ void correlate_agent_call(struct correlate *c, const struct correlate_span *span
 	if (call)
 		settle(c, id, call);
 	else
-		wait_for_call(c, thread, (struct waiting){ id, span->begin_ns, span->end_ns });
+		wait_for_call(c, thread,
+		              (struct correlate_waiting){ id, span->begin_ns, span->end_ns });
 }
 
 enum correlate_answer correlate_find(struct correlate *c, struct correlate_id id, uint64_t *number,
                                      uint64_t *begin_ns)
 {
-	const struct entry *entry = entry_find(c, id);
+	const struct correlate_entry *entry = entry_find(c, id);
 
 	if (!entry)
 		return CORRELATE_UNKNOWN;
@@ -368,13 +373,13 @@ uint64_t correlate_own_ns(const struct correlate *c, const struct correlate_span
 /* ---- numbers before their calls ------------------------------------------------------------ */
 
 /* What waits in a thread is in order of time. */
-static bool waits_in(const struct thread *thread, const struct entry *entry)
+static bool waits_in(const struct correlate_thread *thread, const struct correlate_entry *entry)
 {
 	uint32_t low = 0, high = thread->count;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		const struct waiting *w =
+		const struct correlate_waiting *w =
 			&thread->waiting[(thread->first + middle) & (thread->capacity - 1)];
 
 		if (w->begin_ns == entry->begin_ns)
@@ -387,9 +392,10 @@ static bool waits_in(const struct thread *thread, const struct entry *entry)
 	return false;
 }
 
-static struct thread *waits_where(const struct correlate *c, const struct entry *entry)
+static struct correlate_thread *waits_where(const struct correlate *c,
+                                            const struct correlate_entry *entry)
 {
-	struct thread *thread;
+	struct correlate_thread *thread;
 
 	if (!entry || entry->number != NUMBER_WAITS)
 		return NULL;
@@ -400,7 +406,7 @@ static struct thread *waits_where(const struct correlate *c, const struct entry 
 bool correlate_waits(const struct correlate *c, struct correlate_id id, uint32_t *tid,
                      uint64_t *begin_ns)
 {
-	const struct entry *entry = entry_find(c, id);
+	const struct correlate_entry *entry = entry_find(c, id);
 
 	if (!waits_where(c, entry))
 		return false;
@@ -411,9 +417,9 @@ bool correlate_waits(const struct correlate *c, struct correlate_id id, uint32_t
 
 bool correlate_reserve(struct correlate *c, struct correlate_id id, uint64_t next, uint64_t *number)
 {
-	struct entry *entry = entry_find(c, id);
+	struct correlate_entry *entry = entry_find(c, id);
 	const struct seen_call *call = NULL;
-	struct thread *thread;
+	struct correlate_thread *thread;
 
 	*number = 0;
 	if (!entry || entry->number != NUMBER_WAITS)
@@ -428,7 +434,7 @@ bool correlate_reserve(struct correlate *c, struct correlate_id id, uint64_t nex
 
 void correlate_forget(struct correlate *c, uint32_t pid, uint64_t time_ns)
 {
-	struct thread *thread, *next;
+	struct correlate_thread *thread, *next;
 
 	HASH_ITER (hh, c->threads, thread, next) {
 		if (thread->pid != pid)

@@ -15,12 +15,12 @@
 
 static const struct kernel *kernel_named(void *data, const char *mangled)
 {
-	const struct gpu_process *process = data;
+	const struct gpu_times_process *process = data;
 
 	return pipeline_kernel_named(process->gpu->options.pipeline, process->pid, mangled);
 }
 
-static struct gpu_records *new_records(struct gpu_process *process)
+static struct gpu_records *new_records(struct gpu_times_process *process)
 {
 	const struct gpu_records_options options = { .kernel = kernel_named,
 		                                     .data = process,
@@ -30,9 +30,9 @@ static struct gpu_records *new_records(struct gpu_process *process)
 	return gpu_records_new(&options);
 }
 
-struct gpu_process *gpu_process_get(struct gpu *gpu, uint32_t pid)
+struct gpu_times_process *gpu_process_get(struct gpu_times *gpu, uint32_t pid)
 {
-	struct gpu_process *process = gpu->recent;
+	struct gpu_times_process *process = gpu->recent;
 
 	if (process && process->pid == pid)
 		return process;
@@ -48,7 +48,7 @@ struct gpu_process *gpu_process_get(struct gpu *gpu, uint32_t pid)
 	return gpu->recent = process;
 }
 
-static void process_drop(struct gpu *gpu, struct gpu_process *process)
+static void process_drop(struct gpu_times *gpu, struct gpu_times_process *process)
 {
 	gpu->recent = NULL;
 	HASH_DEL(gpu->processes, process);
@@ -59,7 +59,7 @@ static void process_drop(struct gpu *gpu, struct gpu_process *process)
 	free(process);
 }
 
-void gpu_records_renew(struct gpu *gpu, struct gpu_process *process)
+void gpu_records_renew(struct gpu_times *gpu, struct gpu_times_process *process)
 {
 	gpu_records_free(process->records);
 	process->records = new_records(process);
@@ -77,7 +77,7 @@ void gpu_records_renew(struct gpu *gpu, struct gpu_process *process)
  */
 static bool is_wanted(void *data, pid_t pid)
 {
-	const struct gpu *gpu = data;
+	const struct gpu_times *gpu = data;
 	bool wanted = gpu->options.programs ? programs_target_has(gpu->options.programs, pid)
 	                                    : gpu->options.follow || pid == gpu->command;
 
@@ -86,7 +86,7 @@ static bool is_wanted(void *data, pid_t pid)
 	return wanted;
 }
 
-static void tell_no_agent(struct gpu *gpu, pid_t pid)
+static void tell_no_agent(struct gpu_times *gpu, pid_t pid)
 {
 	char text[256];
 
@@ -99,7 +99,7 @@ static void tell_no_agent(struct gpu *gpu, pid_t pid)
 
 static void enter(void *data, pid_t pid)
 {
-	struct gpu *gpu = data;
+	struct gpu_times *gpu = data;
 
 	if (gpu->held)
 		tell_no_agent(gpu, pid);
@@ -107,7 +107,7 @@ static void enter(void *data, pid_t pid)
 		agents_enter(gpu->agents, pid);
 }
 
-static void note_windows(struct gpu *gpu)
+static void note_windows(struct gpu_times *gpu)
 {
 	const struct capture_gpu *settings = gpu->options.settings;
 
@@ -120,10 +120,10 @@ static void note_windows(struct gpu *gpu)
 	modules_unlock(gpu->options.modules);
 }
 
-int gpu_open(const struct gpu_options *options, struct gpu **result, struct err *err)
+int gpu_open(const struct gpu_options *options, struct gpu_times **result, struct err *err)
 {
 	const struct capture_gpu *settings = options->settings;
-	struct gpu *gpu = xcalloc(1, sizeof(*gpu));
+	struct gpu_times *gpu = xcalloc(1, sizeof(*gpu));
 	const struct agents_options agents = {
 		.kinds = settings->kinds | (options->launches ? AGENT_WANT_ARGUMENTS : 0),
 		.window_ns = settings->window_ns,
@@ -159,9 +159,9 @@ int gpu_open(const struct gpu_options *options, struct gpu **result, struct err 
 	return 0;
 }
 
-void gpu_free(struct gpu *gpu)
+void gpu_free(struct gpu_times *gpu)
 {
-	struct gpu_process *process, *next;
+	struct gpu_times_process *process, *next;
 
 	if (!gpu)
 		return;
@@ -177,7 +177,7 @@ void gpu_free(struct gpu *gpu)
 	free(gpu);
 }
 
-struct order_source gpu_source(struct gpu *gpu)
+struct order_source gpu_source(struct gpu_times *gpu)
 {
 	struct order_source source = { 0 };
 
@@ -186,30 +186,30 @@ struct order_source gpu_source(struct gpu *gpu)
 	return source;
 }
 
-int gpu_environment(struct gpu *gpu, char *const **environment, struct err *err)
+int gpu_environment(struct gpu_times *gpu, char *const **environment, struct err *err)
 {
 	return agents_environment(gpu->agents, environment, err);
 }
 
-void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command, bool held)
+void gpu_begin(struct gpu_times *gpu, uint64_t now_ns, pid_t command, bool held)
 {
 	gpu->held = held;
 	gpu->begin_ns = gpu->now_ns = now_ns;
 	gpu->command = command;
 }
 
-int gpu_fd(const struct gpu *gpu)
+int gpu_fd(const struct gpu_times *gpu)
 {
 	return agents_fd(gpu->agents);
 }
 
-void gpu_running(struct gpu *gpu, pid_t pid)
+void gpu_running(struct gpu_times *gpu, pid_t pid)
 {
 	if (proc_has_open(pid, "/dev/nvidia"))
 		gpu_targets_running(gpu->targets, pid, gpu->now_ns);
 }
 
-void gpu_called(struct gpu *gpu, const struct wire_call *call)
+void gpu_called(struct gpu_times *gpu, const struct wire_call *call)
 {
 	const struct module *module = NULL;
 	const struct hook *hook = modules_hook(gpu->options.modules, call->head.hook, &module);
@@ -217,14 +217,14 @@ void gpu_called(struct gpu *gpu, const struct wire_call *call)
 	gpu_targets_called(gpu->targets, call, hook, module, gpu->now_ns);
 }
 
-void gpu_forked(struct gpu *gpu)
+void gpu_forked(struct gpu_times *gpu)
 {
 	if (gpu->launches)
 		gpu_launches_unsettle(gpu->launches, gpu->now_ns);
 }
 
 /* Whether what it launches is to be told of, whatever it consists of. */
-static bool has_work(const struct gpu *gpu, const struct call *call)
+static bool has_work(const struct gpu_times *gpu, const struct call *call)
 {
 	const uint32_t nodes = AGENT_WANT_KERNELS | AGENT_WANT_COPIES | AGENT_WANT_SETS;
 	uint32_t kinds = gpu->options.settings->kinds;
@@ -234,9 +234,9 @@ static bool has_work(const struct gpu *gpu, const struct call *call)
 	return kinds & AGENT_WANT_GRAPHS || (kinds & nodes) == nodes;
 }
 
-void gpu_launched(struct gpu *gpu, uint32_t pid, const struct call *call)
+void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call)
 {
-	struct gpu_process *process;
+	struct gpu_times_process *process;
 
 	HASH_FIND_INT(gpu->processes, &pid, process);
 	if (!process || !process->since_ns || !gpu->options.all_launches ||
@@ -247,7 +247,7 @@ void gpu_launched(struct gpu *gpu, uint32_t pid, const struct call *call)
 		unrecorded_launched(&process->unrecorded, call->correlation);
 }
 
-bool gpu_is_double(struct gpu *gpu, const struct wire_head *record)
+bool gpu_is_double(struct gpu_times *gpu, const struct wire_head *record)
 {
 	const struct hook *hook;
 
@@ -261,7 +261,7 @@ bool gpu_is_double(struct gpu *gpu, const struct wire_head *record)
 /* ---- turns --------------------------------------------------------------------------------- */
 
 /* What a consumer said while agents were read. */
-static int failed(const struct gpu *gpu, struct err *err)
+static int failed(const struct gpu_times *gpu, struct err *err)
 {
 	if (gpu->failure.code)
 		*err = gpu->failure;
@@ -270,14 +270,14 @@ static int failed(const struct gpu *gpu, struct err *err)
 
 static bool tells_of_launches(void *data, pid_t pid)
 {
-	const struct gpu *gpu = data;
-	const struct gpu_process *process;
+	const struct gpu_times *gpu = data;
+	const struct gpu_times_process *process;
 
 	HASH_FIND_INT(gpu->processes, &pid, process);
 	return process && process->running && gpu_targets_driver(gpu->targets, pid);
 }
 
-int gpu_turn(struct gpu *gpu, uint64_t now_ns, struct err *err)
+int gpu_turn(struct gpu_times *gpu, uint64_t now_ns, struct err *err)
 {
 	const struct gpu_item *first;
 	int r;
@@ -298,7 +298,7 @@ int gpu_turn(struct gpu *gpu, uint64_t now_ns, struct err *err)
 }
 
 /* What a program had before this time, passed on; and that it had been there, forgotten. */
-static int settle(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
+static int settle(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 {
 	const struct process *process;
 	int r = failed(gpu, err);
@@ -315,17 +315,17 @@ static int settle(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 	return r;
 }
 
-static struct gpu_process *process_find(const struct gpu *gpu, pid_t pid)
+static struct gpu_times_process *process_find(const struct gpu_times *gpu, pid_t pid)
 {
-	struct gpu_process *process;
+	struct gpu_times_process *process;
 
 	HASH_FIND_INT(gpu->processes, &pid, process);
 	return process;
 }
 
-int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
+int gpu_exit(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 {
-	struct gpu_process *process = process_find(gpu, pid);
+	struct gpu_times_process *process = process_find(gpu, pid);
 	int r;
 
 	agents_gone(gpu->agents, pid);
@@ -340,9 +340,9 @@ int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 	return r;
 }
 
-int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
+int gpu_exec(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 {
-	struct gpu_process *process;
+	struct gpu_times_process *process;
 	int r;
 
 	agents_turn(gpu->agents, gpu->now_ns); /* what the program before wrote last */
@@ -363,7 +363,7 @@ int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err)
 	return r;
 }
 
-void gpu_execed(struct gpu *gpu, pid_t pid)
+void gpu_execed(struct gpu_times *gpu, pid_t pid)
 {
 	if (!gpu->exec_from)
 		return;
@@ -374,7 +374,7 @@ void gpu_execed(struct gpu *gpu, pid_t pid)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-void gpu_stop(struct gpu *gpu)
+void gpu_stop(struct gpu_times *gpu)
 {
 	gpu->stopping = true;
 	if (gpu->launches)
@@ -382,12 +382,12 @@ void gpu_stop(struct gpu *gpu)
 	agents_stop(gpu->agents);
 }
 
-bool gpu_stopped(const struct gpu *gpu)
+bool gpu_stopped(const struct gpu_times *gpu)
 {
 	return agents_stopped(gpu->agents);
 }
 
-int gpu_finish(struct gpu *gpu, struct err *err)
+int gpu_finish(struct gpu_times *gpu, struct err *err)
 {
 	int r;
 
@@ -398,7 +398,7 @@ int gpu_finish(struct gpu *gpu, struct err *err)
 	return r ? r : gpu_pass_until(gpu, UINT64_MAX, err);
 }
 
-void gpu_fill_lost(const struct gpu *gpu, uint64_t lost[LOST_COUNT])
+void gpu_fill_lost(const struct gpu_times *gpu, uint64_t lost[LOST_COUNT])
 {
 	struct agents_lost agents;
 
@@ -416,7 +416,7 @@ void gpu_fill_lost(const struct gpu *gpu, uint64_t lost[LOST_COUNT])
 		lost[LOST_OVER_BUDGET] += gpu_calls_refused(gpu->calls);
 }
 
-uint64_t gpu_turned_away(const struct gpu *gpu)
+uint64_t gpu_turned_away(const struct gpu_times *gpu)
 {
 	struct agents_lost agents;
 
@@ -424,7 +424,7 @@ uint64_t gpu_turned_away(const struct gpu *gpu)
 	return agents.turned_away;
 }
 
-void gpu_fill_run(const struct gpu *gpu, struct run_info *run)
+void gpu_fill_run(const struct gpu_times *gpu, struct run_info *run)
 {
 	run->gpu_times = gpu->measured;
 	run->gpu_clock_error_ns = gpu->clock_error_ns;

@@ -22,7 +22,7 @@
 #include "probe/modules.h"
 #include "probe/programs.h"
 
-struct gpu;
+struct gpu_times;
 
 struct gpu_options {
 	const struct capture_gpu *settings;
@@ -40,53 +40,54 @@ struct gpu_options {
 	void *data;
 };
 
-int gpu_open(const struct gpu_options *options, struct gpu **gpu, struct err *err);
-void gpu_free(struct gpu *gpu);
+int gpu_open(const struct gpu_options *options, struct gpu_times **gpu, struct err *err);
+void gpu_free(struct gpu_times *gpu);
 
 /* The launches that agents told of, as records. */
-struct order_source gpu_source(struct gpu *gpu);
+struct order_source gpu_source(struct gpu_times *gpu);
 
 /* What a command is to have in its environment; owned by `gpu`. */
-int gpu_environment(struct gpu *gpu, char *const **environment, struct err *err);
+int gpu_environment(struct gpu_times *gpu, char *const **environment, struct err *err);
 
 /*
  * The trace begins now; `command` is the process that is started, 0 where there is none. `held`:
  * it and what it starts are traced by ptrace already, so that nothing else can enter them.
  */
-void gpu_begin(struct gpu *gpu, uint64_t now_ns, pid_t command, bool held);
+void gpu_begin(struct gpu_times *gpu, uint64_t now_ns, pid_t command, bool held);
 
-int gpu_fd(const struct gpu *gpu); /* for epoll: readable when there is something to do */
+int gpu_fd(const struct gpu_times *gpu); /* for epoll: readable when there is something to do */
 
 /* See pipeline_options.launched. */
-void gpu_launched(struct gpu *gpu, uint32_t pid, const struct call *call);
+void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call);
 
-void gpu_running(struct gpu *gpu, pid_t pid); /* ran before, and has the driver */
-void gpu_called(struct gpu *gpu, const struct wire_call *call);
+void gpu_running(struct gpu_times *gpu, pid_t pid); /* ran before, and has the driver */
+void gpu_called(struct gpu_times *gpu, const struct wire_call *call);
 
-void gpu_forked(struct gpu *gpu); /* a target has a child */
+void gpu_forked(struct gpu_times *gpu); /* a target has a child */
 
 /* Whether this is a launch that an agent told of already. To be asked of each record, in order. */
-bool gpu_is_double(struct gpu *gpu, const struct wire_head *record);
+bool gpu_is_double(struct gpu_times *gpu, const struct wire_head *record);
 
 /* These pass events on. They return 0, or what a consumer returned, with `err` set. */
-int gpu_turn(struct gpu *gpu, uint64_t now_ns, struct err *err);
-int gpu_exit(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err);
-int gpu_exec(struct gpu *gpu, pid_t pid, uint64_t time_ns, struct err *err);
+int gpu_turn(struct gpu_times *gpu, uint64_t now_ns, struct err *err);
+int gpu_exit(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err);
+int gpu_exec(struct gpu_times *gpu, pid_t pid, uint64_t time_ns, struct err *err);
 
 /* After the pipeline was told: what the new program did already is its own. */
-void gpu_execed(struct gpu *gpu, pid_t pid);
+void gpu_execed(struct gpu_times *gpu, pid_t pid);
 
 /* Agents are told to leave. True when all have. */
-void gpu_stop(struct gpu *gpu);
-bool gpu_stopped(const struct gpu *gpu);
+void gpu_stop(struct gpu_times *gpu);
+bool gpu_stopped(const struct gpu_times *gpu);
 
 /* There will be no more calls: passes on what is left. Those agents that are still there are told
  * about. */
-int gpu_finish(struct gpu *gpu, struct err *err);
+int gpu_finish(struct gpu_times *gpu, struct err *err);
 
 /* Adds to lost[]; sets gpu_times and gpu_clock_error_ns. */
-void gpu_fill_lost(const struct gpu *gpu, uint64_t lost[LOST_COUNT]);
-void gpu_fill_run(const struct gpu *gpu, struct run_info *run);
-uint64_t gpu_turned_away(const struct gpu *gpu); /* processes beyond those that are measured */
+void gpu_fill_lost(const struct gpu_times *gpu, uint64_t lost[LOST_COUNT]);
+void gpu_fill_run(const struct gpu_times *gpu, struct run_info *run);
+uint64_t
+gpu_turned_away(const struct gpu_times *gpu); /* processes beyond those that are measured */
 
 #endif

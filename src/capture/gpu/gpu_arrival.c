@@ -14,13 +14,14 @@
 
 /* ---- what agents tell ---------------------------------------------------------------------- */
 
-static void note_failure(struct gpu *gpu, int r)
+static void note_failure(struct gpu_times *gpu, int r)
 {
 	if (r && !gpu->failure.code)
 		err_set(&gpu->failure, r, "passing GPU times on");
 }
 
-static void take_item(struct gpu *gpu, struct gpu_process *process, struct gpu_item *item)
+static void take_item(struct gpu_times *gpu, struct gpu_times_process *process,
+                      struct gpu_item *item)
 {
 	struct err *err = &gpu->failure;
 
@@ -49,7 +50,7 @@ static void take_item(struct gpu *gpu, struct gpu_process *process, struct gpu_i
 
 void gpu_on_unmeasured(void *data, uint32_t pid, uint64_t from_ns, uint64_t until_ns)
 {
-	struct gpu *gpu = data;
+	struct gpu_times *gpu = data;
 	struct gpu_item item = { .is_range = true,
 		                 .kind = RANGE_NOT_MEASURED,
 		                 .begin_ns = from_ns,
@@ -61,7 +62,8 @@ void gpu_on_unmeasured(void *data, uint32_t pid, uint64_t from_ns, uint64_t unti
 }
 
 /* The hook of a launch that agents tell of, by the number of its name. */
-static const struct hook *hook_of(struct gpu *gpu, struct gpu_process *process, uint32_t number)
+static const struct hook *hook_of(struct gpu_times *gpu, struct gpu_times_process *process,
+                                  uint32_t number)
 {
 	const struct module *driver = gpu_targets_driver(gpu->targets, (pid_t)process->pid);
 	const char *name = gpu_records_name(process->records, number);
@@ -80,7 +82,7 @@ static const struct hook *hook_of(struct gpu *gpu, struct gpu_process *process, 
 }
 
 /* Where no probe is, it becomes a call as if one had been. */
-static void tell_launch(struct gpu *gpu, struct gpu_process *process, uint32_t tid,
+static void tell_launch(struct gpu_times *gpu, struct gpu_times_process *process, uint32_t tid,
                         const struct agent_call *record)
 {
 	const struct hook *hook;
@@ -97,7 +99,8 @@ static void tell_launch(struct gpu *gpu, struct gpu_process *process, uint32_t t
 		gpu_calls_add(gpu->calls, process->pid, tid, hook, record);
 }
 
-static void take_call(struct gpu *gpu, struct gpu_process *process, const struct agent_call *record)
+static void take_call(struct gpu_times *gpu, struct gpu_times_process *process,
+                      const struct agent_call *record)
 {
 	const struct correlate_span call = {
 		.pid = process->pid,
@@ -117,8 +120,8 @@ static void take_call(struct gpu *gpu, struct gpu_process *process, const struct
 
 void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 {
-	struct gpu *gpu = data;
-	struct gpu_process *process = gpu_process_get(gpu, pid);
+	struct gpu_times *gpu = data;
+	struct gpu_times_process *process = gpu_process_get(gpu, pid);
 	struct gpu_item item;
 
 	if (gpu->failure.code) /* the capture ends */
@@ -143,13 +146,13 @@ void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 
 /* ---- how agents are ------------------------------------------------------------------------ */
 
-static void notice(struct gpu *gpu, const char *text)
+static void notice(struct gpu_times *gpu, const char *text)
 {
 	gpu->options.notice(gpu->options.data, text);
 }
 
 /* "GPU times of process 123 by /usr/lib/libcupti.so.13 (CUDA 13.0), from 12 ms on; ..." */
-static void tell_running(struct gpu *gpu, struct gpu_process *process,
+static void tell_running(struct gpu_times *gpu, struct gpu_times_process *process,
                          const struct agent_status *status)
 {
 	const char *cupti = status->cupti; /* whatever was asked for: the first one stays */
@@ -170,7 +173,8 @@ static void tell_running(struct gpu *gpu, struct gpu_process *process,
 	notice(gpu, text);
 }
 
-void gpu_tell_trouble(struct gpu *gpu, struct gpu_process *process, const char *why, bool missed)
+void gpu_tell_trouble(struct gpu_times *gpu, struct gpu_times_process *process, const char *why,
+                      bool missed)
 {
 	if (process->told && !strcmp(process->told, why))
 		return;
@@ -186,8 +190,8 @@ void gpu_tell_trouble(struct gpu *gpu, struct gpu_process *process, const char *
 
 void gpu_on_state(void *data, const struct agent_status *status)
 {
-	struct gpu *gpu = data;
-	struct gpu_process *process = gpu_process_get(gpu, status->pid);
+	struct gpu_times *gpu = data;
+	struct gpu_times_process *process = gpu_process_get(gpu, status->pid);
 
 	gpu_targets_came(gpu->targets, (pid_t)status->pid);
 	process->running = status->state == AGENT_RUNNING;

@@ -27,24 +27,24 @@ struct told {
 	bool by_agent;
 };
 
-struct thread {
+struct gpu_calls_thread {
 	uint32_t tid, pid;
 	struct told last[LAST];
 	uint64_t count; /* ever */
 	UT_hash_handle hh;
 };
 
-struct key {
+struct gpu_calls_key {
 	uint64_t handle, pid;
 };
 
 struct named {
-	struct key key;
+	struct gpu_calls_key key;
 	UT_hash_handle hh;
 };
 
 /* Records of one process that wait to be fetched: each behind its length. */
-struct queue {
+struct gpu_calls_queue {
 	uint32_t pid;
 	char *bytes;
 	size_t begin, end, capacity;
@@ -54,9 +54,10 @@ struct queue {
 
 struct gpu_calls {
 	const struct wire_state *state;
-	struct queue *queues;
-	struct queue *front; /* the one whose first record is the oldest; NULL: to be found */
-	struct thread *threads;
+	struct gpu_calls_queue *queues;
+	struct gpu_calls_queue
+		*front; /* the one whose first record is the oldest; NULL: to be found */
+	struct gpu_calls_thread *threads;
 	struct named *named;
 	uint64_t generation; /* of the names */
 	size_t room;         /* of all queues */
@@ -74,9 +75,9 @@ struct gpu_calls *gpu_calls_new(const struct wire_state *state)
 
 /* ---- records that wait --------------------------------------------------------------------- */
 
-static struct queue *queue_get(struct gpu_calls *calls, uint32_t pid)
+static struct gpu_calls_queue *queue_get(struct gpu_calls *calls, uint32_t pid)
 {
-	struct queue *queue;
+	struct gpu_calls_queue *queue;
 
 	HASH_FIND_INT(calls->queues, &pid, queue);
 	if (queue) {
@@ -89,7 +90,7 @@ static struct queue *queue_get(struct gpu_calls *calls, uint32_t pid)
 	return queue;
 }
 
-static void queue_empty(struct gpu_calls *calls, struct queue *queue)
+static void queue_empty(struct gpu_calls *calls, struct gpu_calls_queue *queue)
 {
 	calls->room -= queue->capacity;
 	free(queue->bytes);
@@ -97,7 +98,7 @@ static void queue_empty(struct gpu_calls *calls, struct queue *queue)
 	queue->begin = queue->end = queue->capacity = 0;
 }
 
-static void queue_drop(struct gpu_calls *calls, struct queue *queue)
+static void queue_drop(struct gpu_calls *calls, struct gpu_calls_queue *queue)
 {
 	calls->front = NULL;
 	calls->room -= queue->capacity;
@@ -106,7 +107,7 @@ static void queue_drop(struct gpu_calls *calls, struct queue *queue)
 	free(queue);
 }
 
-static bool make_room(struct gpu_calls *calls, struct queue *queue, size_t need)
+static bool make_room(struct gpu_calls *calls, struct gpu_calls_queue *queue, size_t need)
 {
 	size_t capacity = queue->capacity;
 
@@ -129,7 +130,7 @@ static bool make_room(struct gpu_calls *calls, struct queue *queue, size_t need)
 
 static void push(struct gpu_calls *calls, const struct wire_head *record, uint64_t bytes)
 {
-	struct queue *queue = queue_get(calls, record->tgid);
+	struct gpu_calls_queue *queue = queue_get(calls, record->tgid);
 	size_t need = sizeof(bytes) + ((bytes + 7) & ~(uint64_t)7);
 
 	if (queue->begin == queue->end) {
@@ -145,7 +146,7 @@ static void push(struct gpu_calls *calls, const struct wire_head *record, uint64
 	queue->end += need;
 }
 
-static const struct wire_head *first_of(const struct queue *queue)
+static const struct wire_head *first_of(const struct gpu_calls_queue *queue)
 {
 	if (queue->begin == queue->end)
 		return NULL;
@@ -157,7 +158,7 @@ static void find_front(struct gpu_calls *calls)
 	const struct wire_head *oldest = NULL;
 
 	calls->front = NULL;
-	for (struct queue *queue = calls->queues; queue; queue = queue->hh.next) {
+	for (struct gpu_calls_queue *queue = calls->queues; queue; queue = queue->hh.next) {
 		const struct wire_head *first = first_of(queue);
 
 		if (first && (!oldest || first->time_ns < oldest->time_ns)) {
@@ -184,7 +185,7 @@ const struct wire_head *gpu_calls_peek(void *data, size_t *bytes)
 void gpu_calls_advance(void *data)
 {
 	struct gpu_calls *calls = data;
-	struct queue *queue = calls->front;
+	struct gpu_calls_queue *queue = calls->front;
 	uint64_t length;
 
 	memcpy(&length, queue->bytes + queue->begin, sizeof(length));
@@ -215,7 +216,7 @@ static void forget_names(struct gpu_calls *calls)
 	}
 }
 
-static void thread_drop(struct gpu_calls *calls, struct thread *thread)
+static void thread_drop(struct gpu_calls *calls, struct gpu_calls_thread *thread)
 {
 	HASH_DEL(calls->threads, thread);
 	free(thread);
@@ -223,8 +224,8 @@ static void thread_drop(struct gpu_calls *calls, struct thread *thread)
 
 void gpu_calls_free(struct gpu_calls *calls)
 {
-	struct thread *thread, *next;
-	struct queue *queue, *next_queue;
+	struct gpu_calls_thread *thread, *next;
+	struct gpu_calls_queue *queue, *next_queue;
 
 	if (!calls)
 		return;
@@ -240,9 +241,9 @@ void gpu_calls_free(struct gpu_calls *calls)
 
 void gpu_calls_forget(struct gpu_calls *calls, uint32_t pid)
 {
-	struct thread *thread, *next_thread;
+	struct gpu_calls_thread *thread, *next_thread;
 	struct named *named, *next;
-	struct queue *queue;
+	struct gpu_calls_queue *queue;
 
 	HASH_FIND_INT(calls->queues, &pid, queue);
 	if (queue && queue->begin == queue->end)
@@ -293,7 +294,7 @@ static void add_name(struct gpu_calls *calls, const struct wire_call *call, uint
 
 static void name_kernel(struct gpu_calls *calls, const struct wire_call *call, uint64_t handle)
 {
-	struct key key = { .handle = handle, .pid = call->head.tgid };
+	struct gpu_calls_key key = { .handle = handle, .pid = call->head.tgid };
 	struct named *named;
 
 	if (calls->generation != calls->state->kernels_generation ||
@@ -311,9 +312,9 @@ static void name_kernel(struct gpu_calls *calls, const struct wire_call *call, u
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-static struct thread *thread_get(struct gpu_calls *calls, uint32_t pid, uint32_t tid)
+static struct gpu_calls_thread *thread_get(struct gpu_calls *calls, uint32_t pid, uint32_t tid)
 {
-	struct thread *thread;
+	struct gpu_calls_thread *thread;
 
 	HASH_FIND_INT(calls->threads, &tid, thread);
 	if (!thread) {
@@ -375,7 +376,7 @@ uint64_t gpu_calls_unreadable(const struct gpu_calls *calls)
 
 static void remember(struct gpu_calls *calls, const struct wire_call *call)
 {
-	struct thread *thread = thread_get(calls, call->head.tgid, call->head.tid);
+	struct gpu_calls_thread *thread = thread_get(calls, call->head.tgid, call->head.tid);
 
 	thread->last[thread->count++ % LAST] =
 		(struct told){ call->begin_ns, call->head.time_ns, call->head.hook,
@@ -397,7 +398,7 @@ static bool are_one(const struct told *told, const struct wire_call *call)
 
 bool gpu_calls_is_double(struct gpu_calls *calls, const struct wire_call *call)
 {
-	const struct thread *thread;
+	const struct gpu_calls_thread *thread;
 	uint32_t tid = call->head.tid, older = 0;
 
 	HASH_FIND_INT(calls->threads, &tid, thread);

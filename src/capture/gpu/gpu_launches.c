@@ -12,7 +12,7 @@
 #define QUIET_NS        50000000ull    /* between looks at who is still in a launch */
 #define OVERLAP_NS      50000000ull    /* both tell, after the probes are back */
 
-enum state {
+enum gpu_launches_state {
 	HOOKED,
 	IGNORED, /* the probes are there for launches that began before */
 	UNHOOKED,
@@ -22,7 +22,7 @@ struct gpu_launches {
 	struct modules *modules;
 	struct programs *programs;
 	bool returns;
-	enum state state;
+	enum gpu_launches_state state;
 	uint64_t unsettled_ns;      /* when something changed last */
 	uint64_t settle_ns;         /* how long after that probes may go */
 	uint64_t look_ns;           /* when to look at who is in a launch */
@@ -82,14 +82,14 @@ static void hook(struct gpu_launches *l, bool yes)
 
 /* ---- taking away --------------------------------------------------------------------------- */
 
-struct search {
+struct gpu_launches_search {
 	const struct gpu_launches *launches;
 	bool found;
 };
 
 static void look_at_call(void *data, const struct wire_head *record, size_t bytes)
 {
-	struct search *search = data;
+	struct gpu_launches_search *search = data;
 	const struct hook *called = modules_hook(search->launches->modules, record->hook, NULL);
 
 	search->found |= called && called->group == HOOK_LAUNCH;
@@ -98,7 +98,7 @@ static void look_at_call(void *data, const struct wire_head *record, size_t byte
 /* Its return would be lost with the probe. */
 static bool someone_launches(const struct gpu_launches *l)
 {
-	struct search search = { l, false };
+	struct gpu_launches_search search = { l, false };
 
 	programs_open_calls(l->programs, look_at_call, &search);
 	return search.found;

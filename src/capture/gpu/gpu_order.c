@@ -6,7 +6,7 @@
 #include "base/xalloc.h"
 
 /* What is moved about in the heap is small; the items stay where they are. */
-struct key {
+struct gpu_order_key {
 	uint64_t end_ns;
 	uint64_t number; /* of arrival: those that end together keep their order */
 	uint32_t slot;
@@ -19,7 +19,7 @@ struct arrival {
 };
 
 struct gpu_order {
-	struct key *heap;
+	struct gpu_order_key *heap;
 	struct gpu_item *items;
 	uint32_t *unused; /* slots; the first `capacity - count` of them */
 	size_t count, capacity, text_bytes;
@@ -61,12 +61,12 @@ static void grow(struct gpu_order *order)
 	order->capacity = capacity;
 }
 
-static bool before(const struct key *a, const struct key *b)
+static bool before(const struct gpu_order_key *a, const struct gpu_order_key *b)
 {
 	return a->end_ns != b->end_ns ? a->end_ns < b->end_ns : a->number < b->number;
 }
 
-static void sift_up(struct key *heap, size_t at, struct key key)
+static void sift_up(struct gpu_order_key *heap, size_t at, struct gpu_order_key key)
 {
 	while (at && before(&key, &heap[(at - 1) / 2])) {
 		heap[at] = heap[(at - 1) / 2];
@@ -75,7 +75,7 @@ static void sift_up(struct key *heap, size_t at, struct key key)
 	heap[at] = key;
 }
 
-static void sift_down(struct key *heap, size_t count, struct key key)
+static void sift_down(struct gpu_order_key *heap, size_t count, struct gpu_order_key key)
 {
 	size_t at = 0, child;
 
@@ -92,7 +92,7 @@ static void sift_down(struct key *heap, size_t count, struct key key)
 
 void gpu_order_add(struct gpu_order *order, const struct gpu_item *item)
 {
-	struct key key = { .end_ns = item->end_ns, .number = order->arrivals };
+	struct gpu_order_key key = { .end_ns = item->end_ns, .number = order->arrivals };
 
 	if (order->count == order->capacity)
 		grow(order);

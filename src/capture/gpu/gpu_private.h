@@ -19,8 +19,8 @@
 #include "capture/gpu/unrecorded.h"
 
 /* A process that has an agent, or had one. */
-struct gpu_process {
-	struct gpu *gpu;
+struct gpu_times_process {
+	struct gpu_times *gpu;
 	uint32_t pid;
 	uint32_t agent; /* number of the agent, and of its times with CUPTI */
 	struct gpu_records *records;
@@ -36,7 +36,7 @@ struct gpu_process {
 	UT_hash_handle hh;
 };
 
-struct gpu {
+struct gpu_times {
 	struct gpu_options options;
 	struct agents *agents;
 	struct gpu_targets *targets;
@@ -44,7 +44,7 @@ struct gpu {
 	struct tids *tids;
 	struct gpu_calls *calls; /* these two: NULL where probes tell of all launches */
 	struct gpu_launches *launches;
-	struct gpu_process *processes, *recent;
+	struct gpu_times_process *processes, *recent;
 	uint64_t begin_ns, now_ns;
 	pid_t command;
 	bool held;         /* the command is */
@@ -58,27 +58,28 @@ struct gpu {
 	struct err failure; /* of a consumer, while agents were read */
 };
 
-struct gpu_process *gpu_process_get(struct gpu *gpu, uint32_t pid);
+struct gpu_times_process *gpu_process_get(struct gpu_times *gpu, uint32_t pid);
 
 /* Its numbers of names and shapes are those of an agent that is no more. */
-void gpu_records_renew(struct gpu *gpu, struct gpu_process *process);
+void gpu_records_renew(struct gpu_times *gpu, struct gpu_times_process *process);
 
-/* For agents_options; `data` is the struct gpu. */
+/* For agents_options; `data` is the struct gpu_times. */
 void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record);
 void gpu_on_unmeasured(void *data, uint32_t pid, uint64_t from_ns, uint64_t until_ns);
 void gpu_on_state(void *data, const struct agent_status *status);
 
 /* A sentence on a process, to the user, once; `missed`: it has no GPU times for that. */
-void gpu_tell_trouble(struct gpu *gpu, struct gpu_process *process, const char *why, bool missed);
+void gpu_tell_trouble(struct gpu_times *gpu, struct gpu_times_process *process, const char *why,
+                      bool missed);
 
 /* The number of an item's call, as soon as it is known: only the last ones are remembered. */
 void gpu_find_call(void *gpu, struct gpu_item *item);
 
 /* Whether what ended before it must have come, and its call as well. */
-bool gpu_may_pass(const struct gpu *gpu, const struct gpu_item *item);
+bool gpu_may_pass(const struct gpu_times *gpu, const struct gpu_item *item);
 
 /* Pass on the first, and all that ended until then. 0, or what a consumer said. */
-int gpu_pass_first(struct gpu *gpu, struct err *err);
-int gpu_pass_until(struct gpu *gpu, uint64_t end_ns, struct err *err);
+int gpu_pass_first(struct gpu_times *gpu, struct err *err);
+int gpu_pass_until(struct gpu_times *gpu, uint64_t end_ns, struct err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
 /* Numbers beyond are no agent's. PyTorch has 22,000 kernels, and launches a hundredth of them. */
@@ -13,23 +14,23 @@
 #define SHAPES_MAX   (1u << 15) /* the agent has 16,384 */
 #define PLACES_MAX   (1u << 16)
 
-struct name {
+struct told_name {
 	char *text;
 	const struct kernel *kernel; /* once it was one's */
 };
 
-struct place {
+struct told_place {
 	uint32_t device, context, stream;
 };
 
 struct gpu_records {
 	struct gpu_records_options options;
 	size_t taken; /* from the budget */
-	struct name *names;
+	struct told_name *names;
 	size_t n_names;
 	struct gpu_shape **shapes;
 	size_t n_shapes;
-	struct place *places;
+	struct told_place *places;
 	size_t n_places;
 };
 
@@ -105,7 +106,7 @@ static bool grow(struct gpu_records *records, void *table, size_t *count, uint32
 static void take_name(struct gpu_records *records, const struct agent_name *record)
 {
 	size_t bytes = record->head.bytes - offsetof(struct agent_name, text);
-	struct name *name;
+	struct told_name *name;
 
 	bytes = strnlen(record->text, bytes < NAME_MAX_LEN ? bytes : NAME_MAX_LEN);
 	if (!record->number || record->number >= NAMES_MAX ||
@@ -128,7 +129,7 @@ const char *gpu_records_name(const struct gpu_records *records, uint32_t number)
 
 static const struct kernel *kernel_of(struct gpu_records *records, uint32_t number)
 {
-	struct name *name = number < records->n_names ? &records->names[number] : NULL;
+	struct told_name *name = number < records->n_names ? &records->names[number] : NULL;
 
 	if (!name || !name->text)
 		return records->options.kernel(records->options.data, "unknown_kernel");
@@ -163,7 +164,8 @@ static void take_place(struct gpu_records *records, const struct agent_place *re
 
 	if (!grow(records, &records->places, &records->n_places, number, sizeof(*records->places)))
 		return;
-	records->places[number] = (struct place){ record->device, record->context, record->stream };
+	records->places[number] =
+		(struct told_place){ record->device, record->context, record->stream };
 }
 
 /* ---- activities ---------------------------------------------------------------------------- */
@@ -171,7 +173,7 @@ static void take_place(struct gpu_records *records, const struct agent_place *re
 static void put_place(const struct gpu_records *records, const struct agent_head *head,
                       struct gpu_item *item)
 {
-	const struct place *place;
+	const struct told_place *place;
 
 	if (head->place >= records->n_places)
 		return;
@@ -247,7 +249,7 @@ static const char *wait_name(const struct agent_wait *record)
 	uint32_t kind = record->kind;
 
 	if (record->head.type == AGENT_SYNC)
-		return waits[kind < sizeof(waits) / sizeof(*waits) ? kind : 0];
+		return waits[kind < ARRAY_SIZE(waits) ? kind : 0];
 	if (kind == AGENT_OWN_LOADING)
 		return "CUPTI Loading";
 	if (kind == AGENT_OWN_LEAVING)
@@ -255,7 +257,7 @@ static const char *wait_name(const struct agent_wait *record)
 	if (kind == 1)
 		return "Driver Compiler";
 	kind >>= 16;
-	return overheads[kind < sizeof(overheads) / sizeof(*overheads) ? kind : 0];
+	return overheads[kind < ARRAY_SIZE(overheads) ? kind : 0];
 }
 
 static bool take_wait(const struct agent_wait *record, struct gpu_item *item)
@@ -281,7 +283,7 @@ static bool take_nvtx(const struct gpu_records *records, const struct agent_nvtx
 	const char *domain = record->domain ? gpu_records_name(records, record->domain) : NULL;
 	size_t length = record->head.bytes - offsetof(struct agent_nvtx, text);
 
-	if (record->head.flags >= sizeof(kinds) / sizeof(*kinds))
+	if (record->head.flags >= ARRAY_SIZE(kinds))
 		return false;
 	item->is_range = true;
 	item->kind = kinds[record->head.flags];
@@ -318,7 +320,7 @@ static size_t least_bytes(const struct agent_head *record)
 		[AGENT_NVTX] = offsetof(struct agent_nvtx, text),
 	};
 
-	if (record->type >= sizeof(least) / sizeof(*least) || !least[record->type])
+	if (record->type >= ARRAY_SIZE(least) || !least[record->type])
 		return SIZE_MAX;
 	if (record->type == AGENT_KERNEL && record->flags & AGENT_KERNEL_LONG)
 		return sizeof(struct agent_kernel_long);
@@ -392,7 +394,7 @@ static enum api_direction direction_of(uint8_t kind)
 		DIRECTION_D2D,  DIRECTION_H2H, DIRECTION_P2P,
 	};
 
-	return directions[kind < sizeof(directions) / sizeof(*directions) ? kind : 0];
+	return directions[kind < ARRAY_SIZE(directions) ? kind : 0];
 }
 
 static enum activity_memory memory_of(uint8_t kind)

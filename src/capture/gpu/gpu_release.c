@@ -11,7 +11,7 @@ static struct correlate_id id_of(const struct gpu_item *item)
 }
 
 /* Of a thread that is in a call around it, the number is taken before the call has ended. */
-static bool is_in_call(const struct gpu *gpu, const struct gpu_item *item)
+static bool is_in_call(const struct gpu_times *gpu, const struct gpu_item *item)
 {
 	uint64_t begin_ns, open_ns;
 	uint32_t tid;
@@ -24,7 +24,7 @@ static bool is_in_call(const struct gpu *gpu, const struct gpu_item *item)
 
 void gpu_find_call(void *data, struct gpu_item *item)
 {
-	const struct gpu *gpu = data;
+	const struct gpu_times *gpu = data;
 	uint64_t number, begin_ns;
 
 	if (!item->number && item->correlation &&
@@ -35,7 +35,7 @@ void gpu_find_call(void *data, struct gpu_item *item)
 	}
 }
 
-bool gpu_may_pass(const struct gpu *gpu, const struct gpu_item *item)
+bool gpu_may_pass(const struct gpu_times *gpu, const struct gpu_item *item)
 {
 	uint64_t number, begin_ns;
 
@@ -57,7 +57,7 @@ bool gpu_may_pass(const struct gpu *gpu, const struct gpu_item *item)
 }
 
 /* The number of its call, 0 for none; *begin_ns: when that began, 0 where it is not known. */
-static uint64_t number_of(struct gpu *gpu, const struct gpu_item *item, uint64_t *begin_ns)
+static uint64_t number_of(struct gpu_times *gpu, const struct gpu_item *item, uint64_t *begin_ns)
 {
 	struct correlate *correlate = gpu->options.correlate;
 	uint64_t number = item->number, next = 0;
@@ -75,25 +75,25 @@ static uint64_t number_of(struct gpu *gpu, const struct gpu_item *item, uint64_t
 	return number;
 }
 
-static uint64_t error_of(const struct gpu *gpu, uint32_t pid)
+static uint64_t error_of(const struct gpu_times *gpu, uint32_t pid)
 {
-	const struct gpu_process *process;
+	const struct gpu_times_process *process;
 
 	HASH_FIND_INT(gpu->processes, &pid, process);
 	return process ? process->clock_error_ns : gpu->clock_error_ns;
 }
 
 /* Copies and sets may be of calls of their own, but a graph may consist of them. */
-static void note_told(const struct gpu *gpu, const struct gpu_item *item, uint64_t number)
+static void note_told(const struct gpu_times *gpu, const struct gpu_item *item, uint64_t number)
 {
-	struct gpu_process *process;
+	struct gpu_times_process *process;
 
 	HASH_FIND_INT(gpu->processes, &item->pid, process);
 	if (process && (number || item->kind == ACTIVITY_KERNEL))
 		unrecorded_told(&process->unrecorded, number);
 }
 
-static int pass_activity(struct gpu *gpu, const struct gpu_item *item, struct event *event,
+static int pass_activity(struct gpu_times *gpu, const struct gpu_item *item, struct event *event,
                          struct err *err)
 {
 	struct activity activity;
@@ -112,7 +112,7 @@ static int pass_activity(struct gpu *gpu, const struct gpu_item *item, struct ev
 	return pipeline_pass(gpu->options.pipeline, event, err);
 }
 
-static int pass_range(struct gpu *gpu, const struct gpu_item *item, struct event *event,
+static int pass_range(struct gpu_times *gpu, const struct gpu_item *item, struct event *event,
                       struct err *err)
 {
 	struct range range;
@@ -125,7 +125,7 @@ static int pass_range(struct gpu *gpu, const struct gpu_item *item, struct event
 	return pipeline_pass(gpu->options.pipeline, event, err);
 }
 
-int gpu_pass_first(struct gpu *gpu, struct err *err)
+int gpu_pass_first(struct gpu_times *gpu, struct err *err)
 {
 	struct event event = { 0 };
 	struct gpu_item item;
@@ -141,7 +141,7 @@ int gpu_pass_first(struct gpu *gpu, struct err *err)
 	return r;
 }
 
-int gpu_pass_until(struct gpu *gpu, uint64_t end_ns, struct err *err)
+int gpu_pass_until(struct gpu_times *gpu, uint64_t end_ns, struct err *err)
 {
 	const struct gpu_item *first;
 	int r = 0;

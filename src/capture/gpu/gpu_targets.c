@@ -11,7 +11,7 @@
 /* An agent that comes with the environment is there when cuInit returns. */
 #define BY_ITSELF_NS 500000000ull
 
-struct target {
+struct gpu_target {
 	pid_t pid;
 	bool done; /* an agent is there, or was sent */
 	bool due;
@@ -25,7 +25,7 @@ struct gpu_targets {
 	bool by_itself;
 	void (*enter)(void *data, pid_t pid);
 	void *data;
-	struct target *targets, *recent;
+	struct gpu_target *targets, *recent;
 	size_t n_due;
 };
 
@@ -40,7 +40,7 @@ struct gpu_targets *gpu_targets_new(bool by_itself, void (*enter)(void *data, pi
 	return t;
 }
 
-static void drop(struct gpu_targets *t, struct target *target)
+static void drop(struct gpu_targets *t, struct gpu_target *target)
 {
 	t->recent = NULL;
 	t->n_due -= target->due;
@@ -50,7 +50,7 @@ static void drop(struct gpu_targets *t, struct target *target)
 
 void gpu_targets_free(struct gpu_targets *t)
 {
-	struct target *target, *next;
+	struct gpu_target *target, *next;
 
 	if (!t)
 		return;
@@ -60,9 +60,9 @@ void gpu_targets_free(struct gpu_targets *t)
 	free(t);
 }
 
-static struct target *get(struct gpu_targets *t, pid_t pid)
+static struct gpu_target *get(struct gpu_targets *t, pid_t pid)
 {
-	struct target *target = t->recent;
+	struct gpu_target *target = t->recent;
 
 	if (target && target->pid == pid)
 		return target;
@@ -75,7 +75,7 @@ static struct target *get(struct gpu_targets *t, pid_t pid)
 	return t->recent = target;
 }
 
-static void set_due(struct gpu_targets *t, struct target *target, uint64_t due_ns)
+static void set_due(struct gpu_targets *t, struct gpu_target *target, uint64_t due_ns)
 {
 	if (target->done || target->due)
 		return;
@@ -84,7 +84,7 @@ static void set_due(struct gpu_targets *t, struct target *target, uint64_t due_n
 	t->n_due++;
 }
 
-static void set_done(struct gpu_targets *t, struct target *target)
+static void set_done(struct gpu_targets *t, struct gpu_target *target)
 {
 	t->n_due -= target->due;
 	target->due = false;
@@ -110,7 +110,7 @@ static bool shows_cuda(const struct wire_call *call, const struct hook *hook)
 void gpu_targets_called(struct gpu_targets *t, const struct wire_call *call,
                         const struct hook *hook, const struct module *module, uint64_t now_ns)
 {
-	struct target *target = get(t, (pid_t)call->head.tgid);
+	struct gpu_target *target = get(t, (pid_t)call->head.tgid);
 
 	if (!target->driver && hook && hook->layer == LAYER_DRIVER)
 		target->driver = module;
@@ -122,7 +122,7 @@ void gpu_targets_called(struct gpu_targets *t, const struct wire_call *call,
 
 const struct module *gpu_targets_driver(const struct gpu_targets *t, pid_t pid)
 {
-	const struct target *target;
+	const struct gpu_target *target;
 
 	HASH_FIND_INT(t->targets, &pid, target);
 	return target ? target->driver : NULL;
@@ -132,7 +132,7 @@ bool gpu_targets_all(const struct gpu_targets *t, bool (*each)(void *data, pid_t
 {
 	bool any = false;
 
-	for (const struct target *target = t->targets; target; target = target->hh.next) {
+	for (const struct gpu_target *target = t->targets; target; target = target->hh.next) {
 		if (target->cuda && !each(data, target->pid))
 			return false;
 		any |= target->cuda;
@@ -147,7 +147,7 @@ void gpu_targets_came(struct gpu_targets *t, pid_t pid)
 
 bool gpu_targets_forget(struct gpu_targets *t, pid_t pid)
 {
-	struct target *target;
+	struct gpu_target *target;
 	bool due;
 
 	HASH_FIND_INT(t->targets, &pid, target);
@@ -160,7 +160,7 @@ bool gpu_targets_forget(struct gpu_targets *t, pid_t pid)
 
 void gpu_targets_turn(struct gpu_targets *t, uint64_t now_ns)
 {
-	struct target *target, *next;
+	struct gpu_target *target, *next;
 
 	if (!t->n_due)
 		return;

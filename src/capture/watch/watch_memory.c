@@ -164,15 +164,15 @@ void watch_memory_stack(struct watch_memory_part *part, const struct wire_stack 
 
 /* ---- live allocations ---------------------------------------------------------------------- */
 
-struct live {
+struct watch_memory_live {
 	const struct fold_memory_key *key;
 	const struct fold_allocation *value;
 };
 
-static struct live live_at(const struct watch_memory_part *part, size_t i)
+static struct watch_memory_live live_at(const struct watch_memory_part *part, size_t i)
 {
-	return (struct live){ (const struct fold_memory_key *)part->live.keys + i,
-		              (const struct fold_allocation *)part->live.values + i };
+	return (struct watch_memory_live){ (const struct fold_memory_key *)part->live.keys + i,
+		                           (const struct fold_allocation *)part->live.values + i };
 }
 
 static int read_live(struct watch_memory_part *part)
@@ -190,7 +190,7 @@ static struct fold_process_key process_key(const struct fold_memory_key *key, ui
 }
 
 /* See with_context() of the programs. */
-static bool with_context(const struct watch_memory_part *part, struct live live)
+static bool with_context(const struct watch_memory_part *part, struct watch_memory_live live)
 {
 	const struct fold_process_key key = process_key(live.key, 0);
 
@@ -213,7 +213,7 @@ static void add(struct watch_count *count, uint64_t bytes)
 	count->bytes += bytes;
 }
 
-static void fill_allocation(struct watch_memory_part *part, struct live live,
+static void fill_allocation(struct watch_memory_part *part, struct watch_memory_live live,
                             struct watch_allocation *a)
 {
 	struct ledger_process process = { live.key->born_ns, live.key->tgid };
@@ -230,7 +230,7 @@ static void fill_allocation(struct watch_memory_part *part, struct live live,
 	a->time_ns = live.value->time_ns;
 }
 
-static void keep_left(struct watch_memory_part *part, struct live live)
+static void keep_left(struct watch_memory_part *part, struct watch_memory_live live)
 {
 	if (part->n_left == part->left_room) {
 		part->left_room = part->left_room ? 2 * part->left_room : 64;
@@ -275,7 +275,7 @@ int watch_memory_settle(struct watch_memory_part *part, struct ledger_process pr
 	last_page_of(part, process);
 	r = read_live(part);
 	for (size_t i = 0; i < part->live.count; i++) {
-		struct live live = live_at(part, i);
+		struct watch_memory_live live = live_at(part, i);
 		struct leftover *left;
 
 		if (live.key->born_ns != process.born_ns || live.key->tgid != process.tgid)
@@ -391,7 +391,7 @@ static void page_allocations(struct watch_memory_part *part)
 	size_t count = 0;
 
 	for (size_t i = 0; i < part->live.count; i++) {
-		struct live live = live_at(part, i);
+		struct watch_memory_live live = live_at(part, i);
 
 		if (!with_context(part, live))
 			fill_allocation(part, live, &list[count++]);
@@ -532,7 +532,7 @@ static void page_totals(struct watch_memory_part *part)
 		fill_totals(part, row, &list[count++]);
 	qsort(list, count, sizeof(*list), by_process_and_kind);
 	for (size_t i = 0; i < part->live.count; i++) {
-		struct live live = live_at(part, i);
+		struct watch_memory_live live = live_at(part, i);
 		struct ledger_process process = { live.key->born_ns, live.key->tgid };
 		struct watch_memory_totals *totals =
 			find_totals(list, count, watcher_process(part->watcher, process)->process,

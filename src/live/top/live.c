@@ -13,8 +13,8 @@
 struct live {
 	struct consumer consumer; /* first */
 	struct memory *memory;
-	struct process_row *processes; /* hash by id */
-	struct process_row *last;      /* of the last call */
+	struct top_process_row *processes; /* hash by id */
+	struct top_process_row *last;      /* of the last call */
 	struct live_process gone;
 	size_t n_gone;
 	bool kept;
@@ -28,17 +28,17 @@ struct live {
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-static struct process_row *find_process(const struct live *live, uint32_t id)
+static struct top_process_row *find_process(const struct live *live, uint32_t id)
 {
-	struct process_row *row;
+	struct top_process_row *row;
 
 	HASH_FIND(hh, live->processes, &id, sizeof(id), row);
 	return row;
 }
 
-static struct process_row *make_process(struct live *live, const struct process *process)
+static struct top_process_row *make_process(struct live *live, const struct process *process)
 {
-	struct process_row *row = xcalloc(1, sizeof(*row));
+	struct top_process_row *row = xcalloc(1, sizeof(*row));
 
 	row->id = process->id;
 	row->shown.process = process;
@@ -47,9 +47,9 @@ static struct process_row *make_process(struct live *live, const struct process 
 	return row;
 }
 
-static struct process_row *process_of(struct live *live, const struct process *process)
+static struct top_process_row *process_of(struct live *live, const struct process *process)
 {
-	struct process_row *row = live->last;
+	struct top_process_row *row = live->last;
 
 	if (row && row->id == process->id)
 		return row;
@@ -70,7 +70,7 @@ static void read_memory(const struct live *live, struct live_process *shown)
 	}
 }
 
-static void end_process(struct process_row *row, uint64_t now_ns)
+static void end_process(struct top_process_row *row, uint64_t now_ns)
 {
 	if (!row || row->shown.ended)
 		return;
@@ -78,7 +78,7 @@ static void end_process(struct process_row *row, uint64_t now_ns)
 	row->ended_ns = now_ns;
 }
 
-static void drop_process(struct live *live, struct process_row *row)
+static void drop_process(struct live *live, struct top_process_row *row)
 {
 	if (live->last == row)
 		live->last = NULL;
@@ -98,7 +98,7 @@ static void add_numbers(struct live_process *into, const struct live_process *fr
 
 static void fold_ended(struct live *live, uint64_t now_ns)
 {
-	struct process_row *row, *next;
+	struct top_process_row *row, *next;
 
 	HASH_ITER (hh, live->processes, row, next) {
 		if (!row->shown.ended || now_ns < row->ended_ns + LIVE_ENDED_NS ||
@@ -110,9 +110,9 @@ static void fold_ended(struct live *live, uint64_t now_ns)
 	}
 }
 
-static struct process_row *find_running(const struct live *live, uint32_t pid)
+static struct top_process_row *find_running(const struct live *live, uint32_t pid)
 {
-	struct process_row *row, *next;
+	struct top_process_row *row, *next;
 
 	HASH_ITER (hh, live->processes, row, next) {
 		if (row->shown.process->pid == pid && !row->shown.ended)
@@ -124,7 +124,7 @@ static struct process_row *find_running(const struct live *live, uint32_t pid)
 void live_open_call(struct live *live, uint32_t pid, uint32_t tid, const struct function *function,
                     uint64_t begin_ns, uint64_t now_ns)
 {
-	struct process_row *row;
+	struct top_process_row *row;
 
 	if (!function->api || api_op(function->api) != OP_SYNC)
 		return;
@@ -138,7 +138,7 @@ void live_open_call(struct live *live, uint32_t pid, uint32_t tid, const struct 
 /* Activities come seconds late and many at a time: shares are of the time that they tell of. */
 static void tick_gpus(struct live *live, uint64_t now_ns)
 {
-	struct process_row *row, *next;
+	struct top_process_row *row, *next;
 	uint64_t ns = live->gpu_until_ns - live->gpu_since_ns;
 
 	if (!ns && now_ns - live->gpu_heard_ns < GPU_QUIET_NS)
@@ -152,7 +152,7 @@ static void tick_gpus(struct live *live, uint64_t now_ns)
 
 static void count_activity(struct live *live, const struct event *event)
 {
-	struct process_row *row = find_process(live, event->process->id);
+	struct top_process_row *row = find_process(live, event->process->id);
 
 	if (!live->gpu_until_ns)
 		live->gpu_since_ns = event->activity->begin_ns;
@@ -164,7 +164,7 @@ static void count_activity(struct live *live, const struct event *event)
 
 void live_tick(struct live *live, uint64_t now_ns)
 {
-	struct process_row *row, *next;
+	struct top_process_row *row, *next;
 	double seconds;
 
 	if (now_ns <= live->tick_ns)
@@ -183,7 +183,7 @@ void live_tick(struct live *live, uint64_t now_ns)
 
 void live_reset(struct live *live, uint64_t now_ns)
 {
-	struct process_row *row, *next;
+	struct top_process_row *row, *next;
 
 	HASH_ITER (hh, live->processes, row, next) {
 		if (row->shown.ended) {
@@ -209,7 +209,7 @@ void live_keep(struct live *live, const uint32_t *process_id)
 
 void live_end(struct live *live, uint32_t process_id, uint64_t now_ns)
 {
-	struct process_row *row = find_process(live, process_id);
+	struct top_process_row *row = find_process(live, process_id);
 
 	if (!row || row->shown.ended)
 		return;
@@ -221,7 +221,7 @@ void live_end(struct live *live, uint32_t process_id, uint64_t now_ns)
 
 /* ---- snapshots ----------------------------------------------------------------------------- */
 
-static void copy_process(const struct live *live, const struct process_row *row, bool details,
+static void copy_process(const struct live *live, const struct top_process_row *row, bool details,
                          struct live_process *into)
 {
 	*into = row->shown;
@@ -244,7 +244,7 @@ static void add_to_total(struct live_process *total, const struct live_process *
 
 void live_snapshot(const struct live *live, bool details_of_all, struct live_snapshot *snapshot)
 {
-	const struct process_row *row, *next;
+	const struct top_process_row *row, *next;
 
 	memset(snapshot, 0, sizeof(*snapshot));
 	snapshot->begin_ns = live->begin_ns;
@@ -299,7 +299,7 @@ static int live_begin(struct consumer *self, const struct run_info *run, struct 
 /* A pid that starts again is an exec, or a process whose end was lost. */
 static void end_predecessors(struct live *live, const struct event *event)
 {
-	struct process_row *row, *next;
+	struct top_process_row *row, *next;
 
 	HASH_ITER (hh, live->processes, row, next) {
 		if (row->shown.process->pid == event->process->pid && row->id != event->process->id)
@@ -331,7 +331,7 @@ static int live_finish(struct consumer *self, const struct run_info *run, struct
 static void live_free(struct consumer *self)
 {
 	struct live *live = live_of(self);
-	struct process_row *row, *next;
+	struct top_process_row *row, *next;
 
 	HASH_ITER (hh, live->processes, row, next)
 		drop_process(live, row);

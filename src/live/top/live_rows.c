@@ -13,7 +13,7 @@
 
 /* ---- finding rows -------------------------------------------------------------------------- */
 
-static struct function_row *make_function(struct process_row *process,
+static struct function_row *make_function(struct top_process_row *process,
                                           const struct function *function)
 {
 	struct function_row *row;
@@ -27,7 +27,7 @@ static struct function_row *make_function(struct process_row *process,
 	return row;
 }
 
-static struct function_row *find_function(struct process_row *process,
+static struct function_row *find_function(struct top_process_row *process,
                                           const struct function *function)
 {
 	struct function_row **by_id = by_id_room(
@@ -39,9 +39,10 @@ static struct function_row *find_function(struct process_row *process,
 	return by_id[function->id];
 }
 
-static struct kernel_row *find_kernel(struct process_row *process, const struct kernel *kernel)
+static struct top_kernel_row *find_kernel(struct top_process_row *process,
+                                          const struct kernel *kernel)
 {
-	struct kernel_row *row = process->last_kernel;
+	struct top_kernel_row *row = process->last_kernel;
 
 	if (row && row->id == kernel->id)
 		return row;
@@ -55,11 +56,11 @@ static struct kernel_row *find_kernel(struct process_row *process, const struct 
 	return process->last_kernel = row;
 }
 
-static struct stream_row *find_stream(struct process_row *process, const struct call *call,
-                                      uint32_t tid)
+static struct top_stream_row *find_stream(struct top_process_row *process, const struct call *call,
+                                          uint32_t tid)
 {
 	struct live_stream_key key = { .handle = call->args.has_stream ? call->args.stream : 0 };
-	struct stream_row *row;
+	struct top_stream_row *row;
 
 	key.tid = key.handle == STREAM_PER_THREAD ? tid : 0;
 	HASH_FIND(hh, process->streams, &key, sizeof(key), row);
@@ -75,9 +76,9 @@ static struct stream_row *find_stream(struct process_row *process, const struct 
 	return row;
 }
 
-static void note_thread(struct process_row *process, uint32_t tid, uint64_t interval)
+static void note_thread(struct top_process_row *process, uint32_t tid, uint64_t interval)
 {
-	struct thread_row *row = process->last_thread;
+	struct top_thread_row *row = process->last_thread;
 
 	if (!row || row->tid != tid)
 		HASH_FIND(hh, process->threads, &tid, sizeof(tid), row);
@@ -100,7 +101,7 @@ static void count_function(struct function_row *row, const struct call *call)
 		sketch_add(&row->durations, call_duration_ns(call));
 }
 
-static void count_launch(struct process_row *row, const struct call *call, uint32_t tid)
+static void count_launch(struct top_process_row *row, const struct call *call, uint32_t tid)
 {
 	row->shown.numbers[LIVE_LAUNCHES].total++;
 	find_stream(row, call, tid)->shown.launches.total++;
@@ -108,7 +109,7 @@ static void count_launch(struct process_row *row, const struct call *call, uint3
 		find_kernel(row, call->kernel)->shown.launches.total++;
 }
 
-static void count_copy(struct process_row *row, const struct call *call, uint32_t tid)
+static void count_copy(struct top_process_row *row, const struct call *call, uint32_t tid)
 {
 	struct live_stream *stream = &find_stream(row, call, tid)->shown;
 
@@ -119,27 +120,28 @@ static void count_copy(struct process_row *row, const struct call *call, uint32_
 }
 
 /* A wait that began before this interval belongs to it only from the interval's begin on. */
-static void add_wait(struct process_row *row, uint64_t begin_ns, uint64_t end_ns, uint64_t since_ns)
+static void add_wait(struct top_process_row *row, uint64_t begin_ns, uint64_t end_ns,
+                     uint64_t since_ns)
 {
 	uint64_t begin = begin_ns > since_ns ? begin_ns : since_ns;
 
 	row->sync_ns += end_ns > begin ? end_ns - begin : 0;
 }
 
-static void count_sync(struct process_row *row, const struct call *call, uint64_t since_ns)
+static void count_sync(struct top_process_row *row, const struct call *call, uint64_t since_ns)
 {
 	row->shown.numbers[LIVE_SYNC_NS].total += call_duration_ns(call);
 	add_wait(row, call->begin_ns, call->end_ns, since_ns);
 }
 
-void rows_wait(struct process_row *row, uint32_t tid, uint64_t begin_ns, uint64_t now_ns,
+void rows_wait(struct top_process_row *row, uint32_t tid, uint64_t begin_ns, uint64_t now_ns,
                uint64_t interval, uint64_t since_ns)
 {
 	note_thread(row, tid, interval);
 	add_wait(row, begin_ns, now_ns, since_ns);
 }
 
-static void count_work(struct process_row *row, const struct call *call, uint32_t tid,
+static void count_work(struct top_process_row *row, const struct call *call, uint32_t tid,
                        uint64_t since_ns)
 {
 	switch (call->op) {
@@ -163,7 +165,7 @@ static void count_work(struct process_row *row, const struct call *call, uint32_
 	}
 }
 
-void rows_count(struct process_row *row, const struct event *event, uint64_t interval,
+void rows_count(struct top_process_row *row, const struct event *event, uint64_t interval,
                 uint64_t since_ns)
 {
 	const struct call *call = event->call;
@@ -181,7 +183,7 @@ void rows_count(struct process_row *row, const struct event *event, uint64_t int
 
 /* ---- GPUs ---------------------------------------------------------------------------------- */
 
-static struct gpu_row *find_gpu(struct process_row *process, uint32_t device)
+static struct gpu_row *find_gpu(struct top_process_row *process, uint32_t device)
 {
 	struct gpu_row *row = process->gpus;
 
@@ -195,7 +197,7 @@ static struct gpu_row *find_gpu(struct process_row *process, uint32_t device)
 	return process->gpus = row;
 }
 
-static uint64_t gpu_ns(const struct process_row *process, uint64_t *gpus)
+static uint64_t gpu_ns(const struct top_process_row *process, uint64_t *gpus)
 {
 	uint64_t sum = 0;
 
@@ -207,7 +209,7 @@ static uint64_t gpu_ns(const struct process_row *process, uint64_t *gpus)
 	return sum;
 }
 
-void rows_count_activity(struct process_row *row, const struct activity *activity)
+void rows_count_activity(struct top_process_row *row, const struct activity *activity)
 {
 	struct live_kernel *kernel;
 
@@ -220,7 +222,7 @@ void rows_count_activity(struct process_row *row, const struct activity *activit
 	kernel->gpu_ns += activity_duration_ns(activity);
 }
 
-void rows_tick_gpu(struct process_row *row, uint64_t ns)
+void rows_tick_gpu(struct top_process_row *row, uint64_t ns)
 {
 	uint64_t gpus, now_ns = gpu_ns(row, &gpus);
 	double share = 0;
@@ -244,16 +246,16 @@ void count_tick(struct live_count *count, double seconds)
 	count->before = count->total;
 }
 
-static void tick_stream(struct stream_row *row, double seconds)
+static void tick_stream(struct top_stream_row *row, double seconds)
 {
 	count_tick(&row->shown.launches, seconds);
 	count_tick(&row->shown.copies, seconds);
 	count_tick(&row->shown.copy_bytes, seconds);
 }
 
-static void tick_threads(struct process_row *process, double seconds, uint64_t interval)
+static void tick_threads(struct top_process_row *process, double seconds, uint64_t interval)
 {
-	struct thread_row *thread, *next;
+	struct top_thread_row *thread, *next;
 	double share;
 
 	process->shown.threads = 0;
@@ -273,11 +275,11 @@ static void tick_threads(struct process_row *process, double seconds, uint64_t i
 	process->sync_ns = 0;
 }
 
-void rows_tick(struct process_row *process, double seconds, uint64_t interval)
+void rows_tick(struct top_process_row *process, double seconds, uint64_t interval)
 {
 	struct function_row *function, *next_function;
-	struct kernel_row *kernel, *next_kernel;
-	struct stream_row *stream, *next_stream;
+	struct top_kernel_row *kernel, *next_kernel;
+	struct top_stream_row *stream, *next_stream;
 
 	for (size_t i = 0; i < LIVE_NUMBERS; i++)
 		count_tick(&process->shown.numbers[i], seconds);
@@ -305,11 +307,11 @@ static void copy_function(const struct function_row *row, struct live_function *
 	into->p99_ns = sketch_percentile(&row->durations, 0.99);
 }
 
-void rows_copy_details(const struct process_row *process, struct live_process *into)
+void rows_copy_details(const struct top_process_row *process, struct live_process *into)
 {
 	const struct function_row *function, *next_function;
-	const struct kernel_row *kernel, *next_kernel;
-	const struct stream_row *stream, *next_stream;
+	const struct top_kernel_row *kernel, *next_kernel;
+	const struct top_stream_row *stream, *next_stream;
 
 	into->functions = xcalloc(HASH_COUNT(process->functions), sizeof(*into->functions));
 	into->kernels = xcalloc(HASH_COUNT(process->kernels), sizeof(*into->kernels));
@@ -326,9 +328,9 @@ void rows_copy_details(const struct process_row *process, struct live_process *i
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-static void forget_threads(struct process_row *process)
+static void forget_threads(struct top_process_row *process)
 {
-	struct thread_row *thread, *next;
+	struct top_thread_row *thread, *next;
 
 	HASH_ITER (hh, process->threads, thread, next) {
 		HASH_DELETE(hh, process->threads, thread);
@@ -337,11 +339,11 @@ static void forget_threads(struct process_row *process)
 	process->last_thread = NULL;
 }
 
-void rows_forget(struct process_row *process)
+void rows_forget(struct top_process_row *process)
 {
 	struct function_row *function, *next_function;
-	struct kernel_row *kernel, *next_kernel;
-	struct stream_row *stream, *next_stream;
+	struct top_kernel_row *kernel, *next_kernel;
+	struct top_stream_row *stream, *next_stream;
 
 	HASH_ITER (hh, process->functions, function, next_function) {
 		HASH_DELETE(hh, process->functions, function);

@@ -15,18 +15,18 @@ struct function_row {
 	UT_hash_handle hh; /* by name: two copies of a library are one row */
 };
 
-struct kernel_row {
+struct top_kernel_row {
 	uint32_t id;
 	struct live_kernel shown;
 	UT_hash_handle hh;
 };
 
-struct stream_row {
+struct top_stream_row {
 	struct live_stream shown;
 	UT_hash_handle hh; /* by handle; the row of the others is in no hash */
 };
 
-struct thread_row {
+struct top_thread_row {
 	uint32_t tid;
 	uint64_t interval; /* number of the one in which it last ended a call */
 	UT_hash_handle hh;
@@ -39,7 +39,7 @@ struct gpu_row {
 	struct gpu_row *next;
 };
 
-struct process_row {
+struct top_process_row {
 	uint32_t id;
 	struct live_process shown;
 	uint64_t ended_ns;
@@ -47,37 +47,37 @@ struct process_row {
 	struct function_row *functions;
 	struct function_row **function_by_id; /* a cache in front of that hash */
 	size_t n_function_by_id;
-	struct kernel_row *kernels, *last_kernel;
-	struct stream_row *streams, *other_streams;
-	struct thread_row *threads, *last_thread;
+	struct top_kernel_row *kernels, *last_kernel;
+	struct top_stream_row *streams, *other_streams;
+	struct top_thread_row *threads, *last_thread;
 	struct gpu_row *gpus;
 	uint64_t gpu_before_ns; /* of them, when gpu_share was last reckoned */
 	UT_hash_handle hh;
 };
 
 /* One call that ended in the interval with that number, which began at `since_ns`. */
-void rows_count(struct process_row *row, const struct event *event, uint64_t interval,
+void rows_count(struct top_process_row *row, const struct event *event, uint64_t interval,
                 uint64_t since_ns);
 
 /* A wait that has not ended yet: its part of this interval. */
-void rows_wait(struct process_row *row, uint32_t tid, uint64_t begin_ns, uint64_t now_ns,
+void rows_wait(struct top_process_row *row, uint32_t tid, uint64_t begin_ns, uint64_t now_ns,
                uint64_t interval, uint64_t since_ns);
 
 /* Something ran on a GPU. */
-void rows_count_activity(struct process_row *row, const struct activity *activity);
+void rows_count_activity(struct top_process_row *row, const struct activity *activity);
 
 /* What ran is known for `ns` more; 0: nothing was heard of GPUs for a while. */
-void rows_tick_gpu(struct process_row *row, uint64_t ns);
+void rows_tick_gpu(struct top_process_row *row, uint64_t ns);
 
 /* The interval took `seconds`: rates are set and the next one begins. */
-void rows_tick(struct process_row *row, double seconds, uint64_t interval);
+void rows_tick(struct top_process_row *row, double seconds, uint64_t interval);
 
 void count_tick(struct live_count *count, double seconds);
 
 /* Frees what hangs on it; counts of the process itself stay. */
-void rows_forget(struct process_row *row);
+void rows_forget(struct top_process_row *row);
 
 /* Copies of functions, kernels and streams, with their percentiles. */
-void rows_copy_details(const struct process_row *row, struct live_process *into);
+void rows_copy_details(const struct top_process_row *row, struct live_process *into);
 
 #endif

@@ -11,6 +11,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "live/top/top.h"
 
 #define ESCAPE_MS 25 /* what follows an escape within this time is one key with it */
@@ -77,7 +78,7 @@ static void prepare_restoring(void)
 	keep("rmkx");  /* keys send what they did */
 	keep("cnorm"); /* the cursor is seen */
 	keep("rmcup"); /* what was there before comes back */
-	for (size_t i = 0; i < sizeof(crash_signals) / sizeof(*crash_signals); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(crash_signals); i++)
 		sigaction(crash_signals[i], &action, NULL);
 	if (!terminal.told_exit)
 		atexit(terminal_close);
@@ -203,7 +204,7 @@ int terminal_key(void)
 	};
 	int got = getch();
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		if (got == keys[i].curses)
 			return keys[i].key;
 	}

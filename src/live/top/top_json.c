@@ -46,12 +46,12 @@ static const struct table_column number_members[] = {
 	{ TABLE_JSON(TOTAL(LIVE_SYNC_NS), "sync_ns") },
 };
 
-struct memory_line {
+struct top_json_memory_line {
 	const char *kind;
 	struct live_memory of;
 };
 
-#define MEMORY(member) TABLE_AT(struct memory_line, member)
+#define MEMORY(member) TABLE_AT(struct top_json_memory_line, member)
 
 static const struct table_column memory_columns[] = {
 	{ TABLE_JSON(MEMORY(kind), ""), TABLE_MEMBER },
@@ -60,12 +60,12 @@ static const struct table_column memory_columns[] = {
 	{ TABLE_JSON(MEMORY(of.peak_bytes), "peak_bytes") },
 };
 
-struct transfer_line {
+struct top_json_transfer_line {
 	const char *direction;
 	struct live_count copies, bytes;
 };
 
-#define TRANSFER(member) TABLE_AT(struct transfer_line, member)
+#define TRANSFER(member) TABLE_AT(struct top_json_transfer_line, member)
 
 static const struct table_column transfer_columns[] = {
 	{ TABLE_JSON(TRANSFER(direction), ""), TABLE_MEMBER },
@@ -114,9 +114,9 @@ static void add_memory(struct table *table, const struct live_process *process)
 {
 	table_begin(table, "memory", NULL, TABLE_COLUMNS(memory_columns));
 	for (int kind = 0; kind < MEMORY_COUNT; kind++) {
-		const struct memory_line line = { kind == MEMORY_NONE ? "all"
-			                                              : api_memory_name(kind),
-			                          process->memory[kind] };
+		const struct top_json_memory_line line = {
+			kind == MEMORY_NONE ? "all" : api_memory_name(kind), process->memory[kind]
+		};
 
 		if (kind == MEMORY_NONE || line.of.peak_bytes)
 			table_row(table, &line);
@@ -128,7 +128,7 @@ static void add_transfers(struct table *table, const struct live_process *proces
 {
 	table_begin(table, "transfers", NULL, TABLE_COLUMNS(transfer_columns));
 	for (int d = 0; d < DIRECTION_COUNT; d++) {
-		const struct transfer_line line = {
+		const struct top_json_transfer_line line = {
 			d == DIRECTION_NONE ? "unknown" : api_direction_name(d),
 			process->numbers[LIVE_COPIES + d],
 			process->numbers[LIVE_COPY_BYTES + d],

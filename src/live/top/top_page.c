@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "live/top/top_tables.h"
 
@@ -467,7 +468,7 @@ static void paint_help(struct screen *screen)
 		"With --gpu, GPU: the share of the time in which something of it ran on a GPU.",
 	};
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		screen_line(screen);
 		screen_style(screen, i ? SCREEN_PLAIN : SCREEN_BOLD);
 		buf_puts(screen_last(screen), lines[i]);

@@ -13,6 +13,7 @@
 
 #include "analysis/correlations.h"
 #include "analysis/work.h"
+#include "base/array.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/xalloc.h"
@@ -104,7 +105,7 @@ static void add_function_name(struct buf *out, const struct function *function)
 	snprintf(name, sizeof(name), "%s", function->name);
 	cut_variant(name);
 	cut_version(name);
-	for (size_t i = 0; i < sizeof(runtime_name) / sizeof(*runtime_name); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(runtime_name); i++) {
 		if (!strcmp(name, runtime_name[i][0]))
 			snprintf(name, sizeof(name), "%s", runtime_name[i][1]);
 	}

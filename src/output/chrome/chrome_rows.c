@@ -31,28 +31,28 @@ _Static_assert(ROWS_MAX *ROW_STEP <= USER_STEP, "rows of one process stay below 
 /* Kineto's place for what measuring took: before the GPUs. */
 #define OVERHEAD_SORT_INDEX (GPU_SORT_INDEX - 1)
 
-struct row_key {
+struct chrome_row_key {
 	uint32_t process, tid; /* or device, stream */
 };
 
-struct stream_key {
+struct chrome_stream_key {
 	uint32_t device, user, stream;
 };
 
-struct thread_row {
-	struct row_key key;
+struct chrome_thread_row {
+	struct chrome_row_key key;
 	UT_hash_handle hh;
 };
 
-struct stream_row {
-	struct stream_key key;
+struct chrome_stream_row {
+	struct chrome_stream_key key;
 	unsigned told; /* rows that have a name */
 	struct rows rows;
 	UT_hash_handle hh;
 };
 
 /* A GPU, and who uses it, in order of appearance. */
-struct device {
+struct chrome_device {
 	uint32_t number;
 	unsigned n_users;
 	struct user {
@@ -65,9 +65,9 @@ struct chrome_rows {
 	struct chrome_writer *writer;
 	bool *processes; /* by id: told of */
 	size_t n_processes;
-	struct thread_row *threads;
-	struct stream_row *streams;
-	struct device *devices;
+	struct chrome_thread_row *threads;
+	struct chrome_stream_row *streams;
+	struct chrome_device *devices;
 	uint32_t *device_numbers;
 	size_t n_devices;
 	struct contexts *contexts;
@@ -86,7 +86,7 @@ struct chrome_rows *chrome_rows_new(struct chrome_writer *writer)
 
 static void forget_threads(struct chrome_rows *rows, uint32_t process, bool all)
 {
-	struct thread_row *thread, *next;
+	struct chrome_thread_row *thread, *next;
 
 	HASH_ITER (hh, rows->threads, thread, next) {
 		if (all || thread->key.process == process) {
@@ -98,7 +98,7 @@ static void forget_threads(struct chrome_rows *rows, uint32_t process, bool all)
 
 void chrome_rows_free(struct chrome_rows *rows)
 {
-	struct stream_row *stream, *next;
+	struct chrome_stream_row *stream, *next;
 
 	forget_threads(rows, 0, true);
 	HASH_ITER (hh, rows->streams, stream, next) {
@@ -175,9 +175,9 @@ void chrome_rows_process(struct chrome_rows *rows, const struct process *process
 void chrome_rows_thread(struct chrome_rows *rows, const struct process *process, uint32_t tid,
                         const struct thread *thread)
 {
-	struct row_key key = { process->id, tid };
+	struct chrome_row_key key = { process->id, tid };
 	const char *comm = thread ? thread->comm : tid == process->pid ? process->comm : "";
-	struct thread_row *found;
+	struct chrome_thread_row *found;
 	char name[64];
 
 	HASH_FIND(hh, rows->threads, &key, sizeof(key), found);
@@ -201,13 +201,13 @@ void chrome_rows_ended(struct chrome_rows *rows, const struct process *process)
 
 /* ---- GPUs and streams ----------------------------------------------------------------------- */
 
-static struct device *new_device(struct chrome_rows *rows, uint32_t number)
+static struct chrome_device *new_device(struct chrome_rows *rows, uint32_t number)
 {
 	size_t n = ++rows->n_devices;
 	char name[32];
 
 	rows->devices = xrealloc(rows->devices, n * sizeof(*rows->devices));
-	rows->devices[n - 1] = (struct device){ .number = number };
+	rows->devices[n - 1] = (struct chrome_device){ .number = number };
 	rows->device_numbers = xrealloc(rows->device_numbers, n * sizeof(*rows->device_numbers));
 	rows->device_numbers[n - 1] = number;
 	snprintf(name, sizeof(name), "GPU %u", number);
@@ -217,7 +217,7 @@ static struct device *new_device(struct chrome_rows *rows, uint32_t number)
 	return &rows->devices[n - 1];
 }
 
-static struct device *find_device(struct chrome_rows *rows, uint32_t number)
+static struct chrome_device *find_device(struct chrome_rows *rows, uint32_t number)
 {
 	for (size_t i = 0; i < rows->n_devices; i++) {
 		if (rows->devices[i].number == number)
@@ -226,14 +226,14 @@ static struct device *find_device(struct chrome_rows *rows, uint32_t number)
 	return new_device(rows, number);
 }
 
-static uint32_t row_tid(const struct stream_key *key, unsigned row)
+static uint32_t row_tid(const struct chrome_stream_key *key, unsigned row)
 {
 	return key->stream + row * ROW_STEP + key->user * USER_STEP;
 }
 
 /* "stream 7 (row 2)"; whose it is where the GPU has more than one user. */
-static void add_row_name(struct buf *name, const struct device *device,
-                         const struct stream_key *key, unsigned row)
+static void add_row_name(struct buf *name, const struct chrome_device *device,
+                         const struct chrome_stream_key *key, unsigned row)
 {
 	const struct user *user = &device->users[key->user];
 
@@ -251,8 +251,8 @@ static void add_row_name(struct buf *name, const struct device *device,
 		buf_printf(name, " of %s %u", user->comm, user->pid);
 }
 
-static void name_stream_row(struct chrome_rows *rows, const struct device *device,
-                            const struct stream_key *key, unsigned row)
+static void name_stream_row(struct chrome_rows *rows, const struct chrome_device *device,
+                            const struct chrome_stream_key *key, unsigned row)
 {
 	struct buf name = { 0 };
 
@@ -261,8 +261,8 @@ static void name_stream_row(struct chrome_rows *rows, const struct device *devic
 	buf_free(&name);
 }
 
-static void tell_row(struct chrome_rows *rows, const struct device *device,
-                     const struct stream_key *key, unsigned row)
+static void tell_row(struct chrome_rows *rows, const struct chrome_device *device,
+                     const struct chrome_stream_key *key, unsigned row)
 {
 	uint32_t tid = row_tid(key, row);
 
@@ -271,9 +271,9 @@ static void tell_row(struct chrome_rows *rows, const struct device *device,
 }
 
 /* With the second user it has to be said whose the rows of the first are: the last name counts. */
-static void name_again(struct chrome_rows *rows, const struct device *device)
+static void name_again(struct chrome_rows *rows, const struct chrome_device *device)
 {
-	struct stream_row *stream, *next;
+	struct chrome_stream_row *stream, *next;
 
 	HASH_ITER (hh, rows->streams, stream, next) {
 		for (unsigned row = 0; stream->key.device == device->number && row < stream->told;
@@ -282,7 +282,7 @@ static void name_again(struct chrome_rows *rows, const struct device *device)
 	}
 }
 
-static uint32_t find_user(struct chrome_rows *rows, struct device *device,
+static uint32_t find_user(struct chrome_rows *rows, struct chrome_device *device,
                           const struct process *process)
 {
 	struct user *user;
@@ -305,9 +305,9 @@ static uint32_t find_user(struct chrome_rows *rows, struct device *device,
 static uint32_t choose_row(struct chrome_rows *rows, const struct process *process, uint32_t number,
                            uint32_t stream, uint64_t begin_ns, uint64_t end_ns)
 {
-	struct device *device = find_device(rows, number);
-	struct stream_key key = { number, find_user(rows, device, process), stream };
-	struct stream_row *found;
+	struct chrome_device *device = find_device(rows, number);
+	struct chrome_stream_key key = { number, find_user(rows, device, process), stream };
+	struct chrome_stream_row *found;
 	unsigned row;
 
 	HASH_FIND(hh, rows->streams, &key, sizeof(key), found);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "analysis/missed.h"
+#include "base/array.h"
 #include "base/json.h"
 #include "output/format.h"
 
@@ -69,7 +70,7 @@ static void add_run(struct buf *out, const struct run_info *run, uint64_t unjoin
 
 	buf_puts(out, "  \"cuscope\": {");
 	json_string(&json, "version", CUSCOPE_VERSION);
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (known[i].value)
 			json_string(&json, known[i].key, known[i].value);
 	}

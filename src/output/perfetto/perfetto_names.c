@@ -40,7 +40,7 @@ enum value_kind {
 	VALUE_RANGE, /* by a hash of its name */
 };
 
-struct value {
+struct perfetto_names_value {
 	uint64_t a, b; /* b: the kind in its upper half */
 	uint32_t iid;
 };
@@ -66,7 +66,7 @@ struct perfetto_names {
 	} * kernels;           /* by id */
 	size_t n_kernels;
 	uint32_t copies[DIRECTION_COUNT][MEMORY_NAMES][MEMORY_NAMES], sets[MEMORY_NAMES], no_kernel;
-	struct value values[VALUES];
+	struct perfetto_names_value values[VALUES];
 };
 
 struct perfetto_names *perfetto_names_new(struct buf *out)
@@ -215,8 +215,8 @@ uint32_t perfetto_kernel_value(struct perfetto_names *names, const struct kernel
 	return *iid;
 }
 
-static struct value *value(struct perfetto_names *names, enum value_kind kind, uint64_t a,
-                           uint32_t b);
+static struct perfetto_names_value *value(struct perfetto_names *names, enum value_kind kind,
+                                          uint64_t a, uint32_t b);
 
 static uint32_t *activity_place(struct perfetto_names *names, const struct activity *activity)
 {
@@ -250,28 +250,29 @@ uint32_t perfetto_activity_name(struct perfetto_names *names, const struct activ
 /* ---- values --------------------------------------------------------------------------------- */
 
 /* The place of a value; a place whose iid is 0 is new. */
-static struct value *value(struct perfetto_names *names, enum value_kind kind, uint64_t a,
-                           uint32_t b)
+static struct perfetto_names_value *value(struct perfetto_names *names, enum value_kind kind,
+                                          uint64_t a, uint32_t b)
 {
 	uint64_t both = (uint64_t)kind << 32 | b;
 	uint64_t hash = (a ^ both * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
-	struct value *found = &names->values[hash >> 52];
+	struct perfetto_names_value *found = &names->values[hash >> 52];
 
 	if (found->a != a || found->b != both)
-		*found = (struct value){ .a = a, .b = both };
+		*found = (struct perfetto_names_value){ .a = a, .b = both };
 	return found;
 }
 
 _Static_assert(VALUES == 1 << (64 - 52), "the hash's upper bits are the place");
 
-static uint32_t define_value(struct perfetto_names *names, struct value *value)
+static uint32_t define_value(struct perfetto_names *names, struct perfetto_names_value *value)
 {
 	return value->iid = define(names, NAME_VALUE, names->text.data);
 }
 
 uint32_t perfetto_dims(struct perfetto_names *names, const uint32_t dims[3])
 {
-	struct value *found = value(names, VALUE_DIMS, dims[0] | (uint64_t)dims[1] << 32, dims[2]);
+	struct perfetto_names_value *found =
+		value(names, VALUE_DIMS, dims[0] | (uint64_t)dims[1] << 32, dims[2]);
 
 	if (found->iid)
 		return found->iid;
@@ -282,7 +283,7 @@ uint32_t perfetto_dims(struct perfetto_names *names, const uint32_t dims[3])
 uint32_t perfetto_stream(struct perfetto_names *names, const struct call *call, uint64_t stream)
 {
 	/* what the default stream is called depends on the function */
-	struct value *found =
+	struct perfetto_names_value *found =
 		value(names, VALUE_STREAM, stream, stream ? 0 : 1 + call->function->id);
 
 	if (found->iid)
@@ -293,7 +294,7 @@ uint32_t perfetto_stream(struct perfetto_names *names, const struct call *call, 
 
 uint32_t perfetto_result(struct perfetto_names *names, const struct call *call)
 {
-	struct value *found =
+	struct perfetto_names_value *found =
 		value(names, VALUE_RESULT, (uint32_t)call->result, (uint32_t)call->function->layer);
 	const char *name;
 
@@ -309,7 +310,7 @@ uint32_t perfetto_result(struct perfetto_names *names, const struct call *call)
 
 uint32_t perfetto_direction(struct perfetto_names *names, enum api_direction direction)
 {
-	struct value *found = value(names, VALUE_DIRECTION, direction, 0);
+	struct perfetto_names_value *found = value(names, VALUE_DIRECTION, direction, 0);
 
 	if (found->iid)
 		return found->iid;
@@ -320,7 +321,7 @@ uint32_t perfetto_direction(struct perfetto_names *names, enum api_direction dir
 uint32_t perfetto_range_name(struct perfetto_names *names, const char *name)
 {
 	uint64_t hash = 14695981039346656037ull; /* FNV-1a */
-	struct value *found;
+	struct perfetto_names_value *found;
 
 	for (const char *c = name; *c; c++)
 		hash = (hash ^ (uint8_t)*c) * 1099511628211ull;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* What a trace says about itself. */
+#include "base/array.h"
 #include "base/text.h"
 #include "output/perfetto/perfetto.h"
 
@@ -110,7 +111,7 @@ static void say_where(struct perfetto *p, const struct run_info *run)
 	};
 	struct open_event open = say(p, run->begin_ns, "trace begins");
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (known[i].value)
 			annotate_text(p, annotation(p, known[i].name), known[i].value);
 	}

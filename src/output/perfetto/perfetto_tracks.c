@@ -25,22 +25,22 @@ enum thread_field { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum counter_field { COUNTER_UNIT = 3 };
 enum counter_unit { UNIT_COUNT = 2, UNIT_SIZE_BYTES = 3 };
 
-struct thread_key {
+struct track_thread_key {
 	uint32_t process, tid;
 };
 
 struct thread_track {
 	struct perfetto_thread thread;
-	struct thread_key key;
+	struct track_thread_key key;
 	UT_hash_handle hh;
 };
 
-struct stream_key {
+struct track_stream_key {
 	uint32_t process, device, context, stream;
 };
 
 struct stream_tracks {
-	struct stream_key key;
+	struct track_stream_key key;
 	uint64_t parent;
 	uint64_t uuid[ROWS_MAX];
 	struct rows rows;
@@ -49,7 +49,7 @@ struct stream_tracks {
 
 /* A device as one process sees it. */
 struct device_track {
-	struct stream_key key; /* context and stream 0 */
+	struct track_stream_key key; /* context and stream 0 */
 	uint64_t uuid;
 	UT_hash_handle hh;
 };
@@ -241,7 +241,7 @@ struct perfetto_thread *perfetto_thread(struct perfetto_tracks *tracks,
                                         const struct process *process, uint32_t tid,
                                         const struct thread *thread)
 {
-	struct thread_key key = { process->id, tid };
+	struct track_thread_key key = { process->id, tid };
 	struct thread_track *found = tracks->last_thread;
 	const char *comm = thread ? thread->comm : tid == process->pid ? process->comm : "";
 
@@ -276,7 +276,7 @@ uint64_t perfetto_cuda_track(struct perfetto_tracks *tracks, const struct proces
 static uint64_t device_track(struct perfetto_tracks *tracks, const struct process *process,
                              uint32_t device)
 {
-	struct stream_key key = { .process = process->id, .device = device };
+	struct track_stream_key key = { .process = process->id, .device = device };
 	struct device_track *found;
 	char name[32];
 
@@ -295,8 +295,8 @@ static struct stream_tracks *stream_tracks(struct perfetto_tracks *tracks,
                                            const struct process *process,
                                            const struct activity *activity)
 {
-	struct stream_key key = { process->id, activity->device, activity->context,
-		                  activity->stream };
+	struct track_stream_key key = { process->id, activity->device, activity->context,
+		                        activity->stream };
 	struct stream_tracks *found = tracks->last_stream;
 
 	if (!found || memcmp(&found->key, &key, sizeof(key)))

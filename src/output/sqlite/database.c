@@ -38,7 +38,7 @@ struct string {
  */
 #define BATCH 16
 
-struct value {
+struct database_value {
 	enum { IS_NULL, IS_INT, IS_TEXT } kind;
 	union {
 		int64_t number;
@@ -50,7 +50,7 @@ struct inserter {
 	sqlite3_stmt *one, *batch; /* batch NULL: rows are written as they come */
 	int columns;
 	int64_t rows;
-	struct value *waiting; /* rows of a batch that is not yet full */
+	struct database_value *waiting; /* rows of a batch that is not yet full */
 	int n_waiting;
 };
 
@@ -188,7 +188,7 @@ static void add_enums(struct database *db)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static void bind(sqlite3_stmt *statement, int column, const struct value *value)
+static void bind(sqlite3_stmt *statement, int column, const struct database_value *value)
 {
 	switch (value->kind) {
 	case IS_NULL:
@@ -227,7 +227,7 @@ static void write_rest(struct database *db, struct inserter *table)
 	}
 }
 
-static void put(struct database *db, struct value value)
+static void put(struct database *db, struct database_value value)
 {
 	struct inserter *row = db->row;
 
@@ -247,17 +247,17 @@ void row_begin(struct database *db, enum nsys_table table)
 
 void row_int(struct database *db, int64_t value)
 {
-	put(db, (struct value){ .kind = IS_INT, .number = value });
+	put(db, (struct database_value){ .kind = IS_INT, .number = value });
 }
 
 void row_null(struct database *db)
 {
-	put(db, (struct value){ .kind = IS_NULL });
+	put(db, (struct database_value){ .kind = IS_NULL });
 }
 
 void row_static(struct database *db, const char *text)
 {
-	put(db, (struct value){ .kind = text ? IS_TEXT : IS_NULL, .text = text });
+	put(db, (struct database_value){ .kind = text ? IS_TEXT : IS_NULL, .text = text });
 }
 
 static const char *make_safe(struct database *db, const char *text)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 /* Columns that every kind of GPU activity begins with. */
 #define ACTIVITY_COLUMNS                                                                           \
 	"start INTEGER NOT NULL,\n"                                                                \
@@ -350,7 +352,7 @@ const struct nsys_enum_row nsys_enums[] = {
 	{ NULL, 10, "CUPTI_OVERHEAD_UVM_ACTIVITY_INIT", "UVM Activity Init" },
 };
 
-const size_t n_nsys_enums = sizeof(nsys_enums) / sizeof(*nsys_enums);
+const size_t n_nsys_enums = ARRAY_SIZE(nsys_enums);
 
 int nsys_enum_of_label(const char *table, const char *label, int unknown)
 {

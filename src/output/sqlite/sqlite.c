@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
+#include "base/array.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"
 #include "cuda/kernel_name.h"
@@ -202,7 +203,7 @@ static int sync_type(const struct call *call)
 	if (call->op != OP_SYNC && call->op != OP_EVENT_WAIT)
 		return 0;
 	name += strncmp(name, "cuda", 4) ? 2 : 4;
-	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
 		size_t len = strlen(waits[i].name);
 
 		if (!strncmp(name, waits[i].name, len) && (!name[len] || name[len] == '_'))

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "analysis/missed.h"
+#include "base/array.h"
 
 #define NS 1000000000ll
 
@@ -53,7 +54,7 @@ static void add_versions(struct database *db)
 
 	add_pair(db, TABLE_EXPORT, "EXPORT_PRODUCT_NAME", "cuscope");
 	add_pair(db, TABLE_EXPORT, "EXPORT_PRODUCT_VERSION", CUSCOPE_VERSION);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		snprintf(text, sizeof(text), "%d", parts[i].number);
 		add_pair(db, TABLE_EXPORT, parts[i].name, text);
 	}

@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define SECOND 1000000000ull
 #define MINUTE (60 * SECOND)
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 
-struct unit {
+struct axis_unit {
 	uint64_t size;
 	const char *name;
 };
@@ -33,7 +35,7 @@ static uint64_t step_of_clock(uint64_t most, unsigned marks)
 		15 * MINUTE, 30 * MINUTE, HOUR,       2 * HOUR,    3 * HOUR,
 		6 * HOUR,    12 * HOUR,   DAY,        2 * DAY,     7 * DAY,
 	};
-	size_t n = sizeof(steps) / sizeof(*steps);
+	size_t n = ARRAY_SIZE(steps);
 	uint64_t step;
 
 	for (size_t i = 0; i < n; i++) {
@@ -72,9 +74,10 @@ static void add_decimal(struct buf *out, double value, unsigned decimals)
 }
 
 /* In the largest unit that is not larger than the value, exact to `exact`; 0: two decimals. */
-static void add_in_units(struct buf *out, uint64_t value, uint64_t exact, const struct unit *units)
+static void add_in_units(struct buf *out, uint64_t value, uint64_t exact,
+                         const struct axis_unit *units)
 {
-	const struct unit *unit = units;
+	const struct axis_unit *unit = units;
 	unsigned decimals = exact ? 0 : 2;
 
 	while (unit[1].name && value >= unit[1].size)
@@ -87,7 +90,7 @@ static void add_in_units(struct buf *out, uint64_t value, uint64_t exact, const 
 
 void axis_add_bytes(struct buf *out, uint64_t bytes)
 {
-	static const struct unit units[] = {
+	static const struct axis_unit units[] = {
 		{ 1, " B" },
 		{ 1ull << 10, " KiB" },
 		{ 1ull << 20, " MiB" },
@@ -103,13 +106,13 @@ void axis_add_bytes(struct buf *out, uint64_t bytes)
 /* "1 h 10 min", "2 min 30 s": two units, since these are no tens of each other. */
 static void add_two_units(struct buf *out, uint64_t ns)
 {
-	static const struct unit units[] = {
+	static const struct axis_unit units[] = {
 		{ DAY, " d" },
 		{ HOUR, " h" },
 		{ MINUTE, " min" },
 		{ SECOND, " s" },
 	};
-	const struct unit *unit = units;
+	const struct axis_unit *unit = units;
 
 	while (ns < unit->size)
 		unit++;
@@ -143,7 +146,7 @@ static void add_clock(struct buf *out, uint64_t ns, uint64_t exact)
 
 void axis_add_ns(struct buf *out, uint64_t ns, uint64_t exact)
 {
-	static const struct unit units[] = {
+	static const struct axis_unit units[] = {
 		{ 1, " ns" }, { 1000, " us" }, { 1000000, " ms" }, { SECOND, " s" }, { 0, NULL },
 	};
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "report/summary/summary.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
@@ -15,14 +16,14 @@
 #define TOTALS "totals"
 
 /* What one table compares. */
-struct part {
+struct diff_part {
 	struct report_choice choice; /* no report: the totals */
 	const struct sums_kind *kind;
 	bool optional; /* not asked for: left out where there are no GPU times */
 };
 
 struct diff {
-	struct part *parts;
+	struct diff_part *parts;
 	struct consumer **consumers[DIFF_SIDES]; /* one for each part */
 	size_t n;
 };
@@ -58,7 +59,7 @@ static int refuse(const char *word, struct err *err)
 }
 
 /* The same comparison twice says nothing more. */
-static bool is_known(const struct diff *diff, const struct part *part)
+static bool is_known(const struct diff *diff, const struct diff_part *part)
 {
 	for (size_t i = 0; i < diff->n; i++) {
 		if (diff->parts[i].kind == part->kind &&
@@ -70,7 +71,7 @@ static bool is_known(const struct diff *diff, const struct part *part)
 
 static int add_part(struct diff *diff, const char *word, bool optional, struct err *err)
 {
-	struct part *part = &diff->parts[diff->n];
+	struct diff_part *part = &diff->parts[diff->n];
 	int rc;
 
 	memset(part, 0, sizeof(*part));
@@ -88,7 +89,7 @@ static int add_part(struct diff *diff, const char *word, bool optional, struct e
 	return 0;
 }
 
-static struct consumer *new_consumer(const struct part *part, bool nested)
+static struct consumer *new_consumer(const struct diff_part *part, bool nested)
 {
 	if (!part->kind)
 		return summary_new(&(struct summary_options){ 0 });
@@ -104,7 +105,7 @@ int diff_new(const char *const *words, size_t n, bool nested, struct diff **diff
 
 	if (!asked) {
 		words = usual;
-		n = sizeof(usual) / sizeof(*usual);
+		n = ARRAY_SIZE(usual);
 	}
 	d->parts = xcalloc(n, sizeof(*d->parts));
 	for (size_t i = 0; i < n && !rc; i++)
@@ -174,7 +175,7 @@ static int print_part(struct diff *diff, size_t i, const struct run_info *const 
                       struct table *table, struct err *err)
 {
 	struct consumer *a = diff->consumers[DIFF_A][i], *b = diff->consumers[DIFF_B][i];
-	const struct part *part = &diff->parts[i];
+	const struct diff_part *part = &diff->parts[i];
 
 	if (part->kind) {
 		char *name = report_choice_name(&part->choice);

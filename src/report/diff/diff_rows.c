@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "report/diff/welch.h"
 #include "base/xalloc.h"
 #include "report/diff/diff.h"
@@ -193,7 +194,7 @@ static size_t make_columns(const struct sums_kind *kind, struct table_column *co
 		{ "P-Value", TABLE_REAL },
 		{ "Verdict", TABLE_TEXT },
 	};
-	size_t n = sizeof(figures) / sizeof(*figures), n_labels;
+	size_t n = ARRAY_SIZE(figures), n_labels;
 	const struct table_column *labels = sums_labels(kind, &n_labels);
 
 	memcpy(columns, figures, sizeof(figures));

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/array.h"
 #include "report/summary/tally.h"
 
 struct side {
@@ -172,9 +173,9 @@ void diff_totals_print(const char *name, const struct consumer *a, const struct 
 	char title[80];
 
 	snprintf(title, sizeof(title), "%s: what was done in all", name);
-	table_begin(table, name, title, columns, sizeof(columns) / sizeof(*columns) - text);
+	table_begin(table, name, title, columns, ARRAY_SIZE(columns) - text);
 	table_whole(table);
-	for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
 		if (text && figures[i].needs == NEEDS_GPU_TIMES && !known[NEEDS_GPU_TIMES])
 			continue; /* most traces have none, by choice */
 		table_text(table, figures[i].name);

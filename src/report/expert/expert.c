@@ -20,7 +20,7 @@
 enum rule { MEMCPY_ASYNC, MEMCPY_SYNC, MEMSET_SYNC, API_SYNC };
 
 /* A call, or what ran for it on a GPU. */
-struct row {
+struct expert_row {
 	uint64_t ns;
 	const struct process *process;
 	uint32_t tid;
@@ -31,7 +31,7 @@ struct row {
 struct expert {
 	enum rule rule;
 	struct work *work;
-	struct longest longest; /* struct row */
+	struct longest longest; /* struct expert_row */
 	bool any;               /* activities */
 };
 
@@ -84,7 +84,7 @@ static bool is_sync(const char *name)
 /* Of equal ones the earlier comes first. */
 static int longer(const void *left, const void *right)
 {
-	const struct row *a = left, *b = right;
+	const struct expert_row *a = left, *b = right;
 
 	if (a->ns != b->ns)
 		return a->ns < b->ns ? 1 : -1;
@@ -101,11 +101,12 @@ static void see_asked(void *data, const struct work_done *done, const struct wor
 	if (expert->rule == MEMCPY_ASYNC  ? is_pageable_copy(activity, name)
 	    : expert->rule == MEMCPY_SYNC ? is_sync_copy(activity, name)
 	                                  : is_sync_set(activity, name))
-		longest_keep(&expert->longest, &(struct row){ .ns = activity_duration_ns(activity),
-		                                              .process = call->process,
-		                                              .tid = call->tid,
-		                                              .function = call->function,
-		                                              .activity = *activity });
+		longest_keep(&expert->longest,
+		             &(struct expert_row){ .ns = activity_duration_ns(activity),
+		                                   .process = call->process,
+		                                   .tid = call->tid,
+		                                   .function = call->function,
+		                                   .activity = *activity });
 }
 
 static void see_event(void *analysis, const struct event *event)
@@ -119,11 +120,11 @@ static void see_event(void *analysis, const struct event *event)
 	else if (event->type == EVENT_CALL && !(call->flags & CALL_NESTED) && call_has_end(call) &&
 	         is_sync(call->function->name))
 		longest_keep(&expert->longest,
-		             &(struct row){ .ns = call_duration_ns(call),
-		                            .process = event->process,
-		                            .tid = event->tid,
-		                            .function = call->function,
-		                            .activity.begin_ns = call->begin_ns });
+		             &(struct expert_row){ .ns = call_duration_ns(call),
+		                                   .process = event->process,
+		                                   .tid = event->tid,
+		                                   .function = call->function,
+		                                   .activity.begin_ns = call->begin_ns });
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -156,7 +157,7 @@ static void write_name(struct table *table, const struct function *function)
 	buf_free(&name);
 }
 
-static void write_row(struct at_end *self, const struct run_info *run, const struct row *row)
+static void write_row(struct at_end *self, const struct run_info *run, const struct expert_row *row)
 {
 	const struct expert *expert = self->analysis;
 	const struct activity *activity = &row->activity;
@@ -205,7 +206,7 @@ static void write_notes(struct at_end *self, const struct run_info *run)
 static int write_expert(struct at_end *self, const struct run_info *run, struct err *err)
 {
 	struct expert *expert = self->analysis;
-	const struct row *rows;
+	const struct expert_row *rows;
 	size_t n;
 
 	rows = longest_rows(&expert->longest, &n);
@@ -230,7 +231,7 @@ static void *make(const struct report_options *options, enum rule rule)
 	size_t top = table_options(options->table)->top;
 
 	expert->rule = rule;
-	longest_init(&expert->longest, sizeof(struct row), top ? top : ROWS_DEFAULT, longer);
+	longest_init(&expert->longest, sizeof(struct expert_row), top ? top : ROWS_DEFAULT, longer);
 	if (rule != API_SYNC)
 		expert->work = work_share(options->work);
 	return expert;

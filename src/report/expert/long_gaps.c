@@ -11,7 +11,7 @@
 /* Gaps that something which ends later may still fill. */
 #define OPEN_GAPS 64
 
-struct device {
+struct long_gaps_device {
 	uint32_t number;
 	const struct process *process;
 	uint32_t context;
@@ -24,8 +24,8 @@ struct device {
 struct long_gaps {
 	uint64_t least_ns;
 	struct gpu_ids *ids;
-	struct device *devices[GPU_IDS_MAX]; /* by id */
-	struct longest longest;              /* struct long_gap */
+	struct long_gaps_device *devices[GPU_IDS_MAX]; /* by id */
+	struct longest longest;                        /* struct long_gap */
 	bool finished;
 };
 
@@ -64,7 +64,7 @@ void long_gaps_free(struct long_gaps *gaps)
 	free(gaps);
 }
 
-static void open_gap(struct long_gaps *gaps, struct device *device, uint64_t begin_ns,
+static void open_gap(struct long_gaps *gaps, struct long_gaps_device *device, uint64_t begin_ns,
                      uint64_t end_ns)
 {
 	if (end_ns - begin_ns <= gaps->least_ns)
@@ -81,7 +81,8 @@ static void open_gap(struct long_gaps *gaps, struct device *device, uint64_t beg
 }
 
 /* Of what ends after all that came before. */
-static void fill(struct long_gaps *gaps, struct device *device, uint64_t begin_ns, uint64_t end_ns)
+static void fill(struct long_gaps *gaps, struct long_gaps_device *device, uint64_t begin_ns,
+                 uint64_t end_ns)
 {
 	while (device->n_open) {
 		struct long_gap *last = &device->open[device->n_open - 1];
@@ -103,7 +104,7 @@ static void see_activity(struct long_gaps *gaps, const struct event *event)
 {
 	const struct activity *activity = event->activity;
 	uint32_t id = gpu_ids_of(gaps->ids, event);
-	struct device *device;
+	struct long_gaps_device *device;
 
 	if (id == GPU_ID_NONE)
 		return;
@@ -138,7 +139,7 @@ void long_gaps_event(struct long_gaps *gaps, const struct event *event)
 const struct long_gap *long_gaps_rows(struct long_gaps *gaps, size_t *n)
 {
 	for (uint32_t id = 0; id < gpu_ids_count(gaps->ids) && !gaps->finished; id++) {
-		const struct device *device = gaps->devices[id];
+		const struct long_gaps_device *device = gaps->devices[id];
 
 		for (size_t i = 0; i < device->n_open; i++) {
 			if (device->open[i].begin_ns < device->end_ns)

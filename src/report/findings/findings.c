@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "report/findings/findings_rules.h"
 #include "analysis/memory.h"
 #include "analysis/thread_ids.h"
@@ -15,7 +16,7 @@ static const struct finding_rule *const rules[] = {
 	&rule_low_use,
 };
 
-#define N_RULES (sizeof(rules) / sizeof(*rules))
+#define N_RULES (ARRAY_SIZE(rules))
 
 /* What is known of a process while events come. */
 struct seen_process {

@@ -31,13 +31,13 @@ static struct finding_example example_of(const struct work_done *done, const str
 
 /* ---- synchronous copies -------------------------------------------------------------------- */
 
-struct copies {
+struct repeated_copies {
 	struct finding_cases all;
 	uint64_t to_device, to_host, gpu_ns;
 };
 
 struct by_process {
-	struct copies *copies;
+	struct repeated_copies *copies;
 	size_t n;
 };
 
@@ -63,7 +63,7 @@ static void sync_copies_call(void *state, const struct finding_call *call)
 	enum api_direction direction = call->call->args.direction;
 	struct by_process *all = state;
 	struct finding_example example;
-	struct copies *copies;
+	struct repeated_copies *copies;
 
 	if (call->call->op != OP_COPY || api_is_async(call->call->function->api) ||
 	    !crosses(direction))
@@ -93,7 +93,7 @@ static void judge_sync_copies(void *state, const struct finding_rule *rule,
 
 	for (size_t i = 0; i < all->n; i++) {
 		const struct finding_process *process = finding_process(verdicts, i);
-		const struct copies *copies = &all->copies[i];
+		const struct repeated_copies *copies = &all->copies[i];
 		struct buf text = { 0 };
 		struct finding *finding;
 
@@ -193,7 +193,7 @@ static void pageable_asked(void *state, const struct work_done *done, const stru
 	const struct activity *activity = done->activity;
 	struct by_process *all = state;
 	struct finding_example example;
-	struct copies *copies;
+	struct repeated_copies *copies;
 
 	if (activity->kind != ACTIVITY_COPY || call->op != OP_COPY ||
 	    !api_is_async(call->function->api) ||
@@ -215,7 +215,7 @@ static void judge_pageable(void *state, const struct finding_rule *rule,
 
 	for (size_t i = 0; i < all->n; i++) {
 		const struct finding_process *process = finding_process(verdicts, i);
-		const struct copies *copies = &all->copies[i];
+		const struct repeated_copies *copies = &all->copies[i];
 		struct buf text = { 0 };
 		struct finding *finding;
 
@@ -254,7 +254,7 @@ const struct finding_rule rule_pageable_copies = {
 /* ---- small copies in a row ----------------------------------------------------------------- */
 
 /* The row that a thread is in. */
-struct row {
+struct findings_copy_row {
 	enum api_direction direction;
 	uint64_t n;
 	struct finding_example first;
@@ -262,7 +262,7 @@ struct row {
 };
 
 struct small_copies {
-	struct row *rows; /* by thread */
+	struct findings_copy_row *rows; /* by thread */
 	size_t n_rows;
 	struct small {
 		struct finding_loop copies; /* that could have gone with the first of their row */
@@ -296,7 +296,8 @@ static void add_cases(struct finding_cases *into, const struct finding_cases *fr
 }
 
 /* The row is over: tells of it where it is long enough. */
-static void end_row(struct small_copies *all, struct row *row, const struct finding_call *call)
+static void end_row(struct small_copies *all, struct findings_copy_row *row,
+                    const struct finding_call *call)
 {
 	struct small *small;
 	struct finding_example worst = row->first;
@@ -316,7 +317,7 @@ static void small_copies_call(void *state, const struct finding_call *call)
 	struct small_copies *all = state;
 	struct finding_example example;
 	bool is_small;
-	struct row *row;
+	struct findings_copy_row *row;
 
 	if (call->thread == THREAD_ID_OTHERS)
 		return;

@@ -97,24 +97,24 @@ static const char *launch_advice(bool repeats)
 #define GAPS_OPEN    2048
 #define GAPS_DEVICES 8 /* told apart, by number modulo this */
 
-struct gap {
+struct launch_pause {
 	uint64_t begin_ns, end_ns;
 	struct finding_example before; /* the kernel that ended it */
 };
 
-struct gaps {
-	struct gap *open; /* a ring */
+struct launch_pauses {
+	struct launch_pause *open; /* a ring */
 	size_t first, n;
 };
 
-static struct gap *gap_at(struct gaps *gaps, size_t i)
+static struct launch_pause *gap_at(struct launch_pauses *gaps, size_t i)
 {
 	return &gaps->open[(gaps->first + i) % GAPS_OPEN];
 }
 
-static void settle_oldest(struct gaps *gaps, struct finding_cases *cases)
+static void settle_oldest(struct launch_pauses *gaps, struct finding_cases *cases)
 {
-	struct gap *gap = gap_at(gaps, 0);
+	struct launch_pause *gap = gap_at(gaps, 0);
 
 	gap->before.cost_ns = gap->end_ns - gap->begin_ns;
 	finding_case(cases, &gap->before);
@@ -122,7 +122,8 @@ static void settle_oldest(struct gaps *gaps, struct finding_cases *cases)
 	gaps->n--;
 }
 
-static void open_gap(struct gaps *gaps, const struct gap *gap, struct finding_cases *cases)
+static void open_gap(struct launch_pauses *gaps, const struct launch_pause *gap,
+                     struct finding_cases *cases)
 {
 	if (!gaps->open)
 		gaps->open = xcalloc(GAPS_OPEN, sizeof(*gaps->open));
@@ -132,10 +133,10 @@ static void open_gap(struct gaps *gaps, const struct gap *gap, struct finding_ca
 }
 
 /* Something ran from then on, and until after all of the gaps. */
-static void fill_gaps(struct gaps *gaps, uint64_t begin_ns)
+static void fill_gaps(struct launch_pauses *gaps, uint64_t begin_ns)
 {
 	for (; gaps->n; gaps->n--) {
-		struct gap *last = gap_at(gaps, gaps->n - 1);
+		struct launch_pause *last = gap_at(gaps, gaps->n - 1);
 
 		if (last->end_ns > begin_ns && last->begin_ns < begin_ns)
 			last->end_ns = begin_ns;
@@ -146,15 +147,15 @@ static void fill_gaps(struct gaps *gaps, uint64_t begin_ns)
 
 /* ---- short kernels ------------------------------------------------------------------------- */
 
-struct kernels {
+struct small_kernels {
 	uint64_t n, n_short, short_ns, call_ns;
 	/* Before short ones, for which the host was not ahead. */
-	struct gaps open[GAPS_DEVICES];
+	struct launch_pauses open[GAPS_DEVICES];
 	struct finding_cases gaps; /* all others of them */
 };
 
 struct short_kernels {
-	struct kernels *processes;
+	struct small_kernels *processes;
 	size_t n_processes;
 	struct sequences sequences;
 };
@@ -208,7 +209,7 @@ static void short_asked(void *state, const struct work_done *done, const struct 
 {
 	uint64_t ns = activity_duration_ns(done->activity), call_ns;
 	struct short_kernels *all = state;
-	struct kernels *kernels;
+	struct small_kernels *kernels;
 
 	if (done->activity->kind != ACTIVITY_KERNEL || call->op != OP_LAUNCH)
 		return; /* a graph's are launched together already */
@@ -222,17 +223,17 @@ static void short_asked(void *state, const struct work_done *done, const struct 
 	kernels->call_ns += call_ns;
 	if (gap_of(done, call))
 		open_gap(&kernels->open[done->activity->device % GAPS_DEVICES],
-		         &(struct gap){ .begin_ns = done->idle_since_ns,
-		                        .end_ns = done->activity->begin_ns,
-		                        .before = { .function = call->function,
-		                                    .kernel = done->activity->kernel,
-		                                    .tid = call->tid,
-		                                    .begin_ns = call->begin_ns,
-		                                    .duration_ns = call_ns } },
+		         &(struct launch_pause){ .begin_ns = done->idle_since_ns,
+		                                 .end_ns = done->activity->begin_ns,
+		                                 .before = { .function = call->function,
+		                                             .kernel = done->activity->kernel,
+		                                             .tid = call->tid,
+		                                             .begin_ns = call->begin_ns,
+		                                             .duration_ns = call_ns } },
 		         &kernels->gaps);
 }
 
-static void settle_all(struct kernels *kernels)
+static void settle_all(struct small_kernels *kernels)
 {
 	for (size_t i = 0; i < GAPS_DEVICES; i++) {
 		while (kernels->open[i].n)
@@ -240,7 +241,7 @@ static void settle_all(struct kernels *kernels)
 	}
 }
 
-static bool are_short(const struct finding_process *process, const struct kernels *kernels)
+static bool are_short(const struct finding_process *process, const struct small_kernels *kernels)
 {
 	return kernels->n_short >= LIMIT_SHORT_KERNELS &&
 	       (double)kernels->n_short >= LIMIT_SHORT_SHARE * (double)kernels->n &&
@@ -254,7 +255,7 @@ static void judge_short(void *state, const struct finding_rule *rule,
 
 	for (size_t i = 0; i < all->n_processes; i++) {
 		const struct finding_process *process = finding_process(verdicts, i);
-		struct kernels *kernels = &all->processes[i];
+		struct small_kernels *kernels = &all->processes[i];
 		struct buf text = { 0 };
 		struct finding *finding;
 		bool repeats;
@@ -382,7 +383,7 @@ static void judge_launch_calls(void *state, const struct finding_rule *rule,
 		finding_say(finding, &text);
 		finding->estimate =
 			"the time in these calls. The GPU kept up, as hardly anybody waited for "
-		        "it; only GPU times (--gpu) tell how long it was idle";
+			"it; only GPU times (--gpu) tell how long it was idle";
 		finding->suggestion = launch_advice(repeats);
 	}
 }

@@ -11,19 +11,19 @@ struct allocating {
 	uint64_t launches;
 };
 
-struct allocation {
+struct finding_allocation {
 	struct allocating *processes;
 	size_t n;
 };
 
 static void *make_allocation(void)
 {
-	return xcalloc(1, sizeof(struct allocation));
+	return xcalloc(1, sizeof(struct finding_allocation));
 }
 
 static void free_allocation(void *state)
 {
-	free(((struct allocation *)state)->processes);
+	free(((struct finding_allocation *)state)->processes);
 	free(state);
 }
 
@@ -36,7 +36,7 @@ static bool is_dear(enum api_memory memory)
 
 static void allocation_call(void *state, const struct finding_call *call)
 {
-	struct allocation *all = state;
+	struct finding_allocation *all = state;
 	struct allocating *process;
 	struct finding_example example;
 
@@ -61,7 +61,7 @@ static void allocation_call(void *state, const struct finding_call *call)
 static void judge_allocation(void *state, const struct finding_rule *rule,
                              const struct finding_verdicts *verdicts)
 {
-	struct allocation *all = state;
+	struct finding_allocation *all = state;
 
 	for (size_t i = 0; i < all->n; i++) {
 		const struct finding_process *process = finding_process(verdicts, i);
@@ -86,7 +86,7 @@ static void judge_allocation(void *state, const struct finding_rule *rule,
 		finding_set_cases(finding, &calls);
 		finding_say(finding, &text);
 		finding->estimate = "the time in these calls; frees and pinned allocations also "
-		                    "wait for the GPU, which then runs dry, and that comes on top";
+				    "wait for the GPU, which then runs dry, and that comes on top";
 		finding->suggestion = "allocate before the loop and keep it, or allocate from a "
 				      "pool (cudaMallocAsync, a caching allocator)";
 	}

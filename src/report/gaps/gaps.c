@@ -25,9 +25,9 @@
 #define RELEASE_NS       10000 /* from the end of what a stream waited for to its own next */
 #define RELEASE_ERROR_NS 1000  /* by which the two can seem to overlap */
 
-enum kind { KIND_DEVICE, KIND_PROCESS, KIND_STREAM, KIND_COUNT };
+enum gap_kind { KIND_DEVICE, KIND_PROCESS, KIND_STREAM, KIND_COUNT };
 
-struct line_key {
+struct gaps_line_key {
 	uint32_t kind, device, process, context, stream;
 };
 
@@ -39,7 +39,7 @@ struct recent_end {
 };
 
 /* What only a device has. */
-struct device {
+struct gap_device {
 	struct recent_end recent[RECENT];
 	uint64_t n_recent;
 	struct {
@@ -49,14 +49,14 @@ struct device {
 	struct longest giants;
 };
 
-struct line {
+struct gaps_line {
 	struct gap_line row; /* first: what callers see */
-	struct line_key key;
+	struct gaps_line_key key;
 	struct gap_cover cover;
-	struct line *on, *of; /* a stream's device and its process on it */
-	bool nonblocking;     /* a stream that does not wait for the default one */
+	struct gaps_line *on, *of; /* a stream's device and its process on it */
+	bool nonblocking;          /* a stream that does not wait for the default one */
 	/* KIND_DEVICE only: */
-	struct device *device;
+	struct gap_device *device;
 	struct gap_functions functions[GAP_CAUSES];
 	UT_hash_handle hh;
 };
@@ -65,7 +65,7 @@ struct gaps {
 	struct gaps_options options;
 	struct work *work;
 	struct gap_calls *calls;
-	struct line *lines, *last; /* hash; last: the stream of the last activity */
+	struct gaps_line *lines, *last; /* hash; last: the stream of the last activity */
 	size_t n_lines[KIND_COUNT];
 	const struct gap_line **rows[KIND_COUNT];
 	struct longest of_devices, of_streams;
@@ -86,7 +86,7 @@ struct gaps *gaps_new(const struct gaps_options *options)
 	return gaps;
 }
 
-static void free_line(struct line *line)
+static void free_line(struct gaps_line *line)
 {
 	for (size_t i = 0; i < GAP_CAUSES; i++)
 		gap_functions_free(&line->functions[i]);
@@ -99,7 +99,7 @@ static void free_line(struct line *line)
 
 void gaps_free(struct gaps *gaps)
 {
-	struct line *line, *next;
+	struct gaps_line *line, *next;
 
 	if (!gaps)
 		return;
@@ -118,20 +118,21 @@ void gaps_free(struct gaps *gaps)
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-static struct line *find_line(const struct gaps *gaps, const struct line_key *key)
+static struct gaps_line *find_line(const struct gaps *gaps, const struct gaps_line_key *key)
 {
-	struct line *found;
+	struct gaps_line *found;
 
 	HASH_FIND(hh, gaps->lines, key, sizeof(*key), found);
 	return found;
 }
 
 /* NULL: there are too many. */
-static struct line *line_of(struct gaps *gaps, struct line_key key, const struct event *event)
+static struct gaps_line *line_of(struct gaps *gaps, struct gaps_line_key key,
+                                 const struct event *event)
 {
 	static const size_t most[] = { GAPS_DEVICES, GAPS_PROCESSES, GAPS_STREAMS };
 	static const size_t pieces[] = { DEVICE_PIECES, PROCESS_PIECES, STREAM_PIECES };
-	struct line *line = find_line(gaps, &key);
+	struct gaps_line *line = find_line(gaps, &key);
 
 	if (line || gaps->n_lines[key.kind] == most[key.kind])
 		return line;
@@ -152,27 +153,28 @@ static struct line *line_of(struct gaps *gaps, struct line_key key, const struct
 	return line;
 }
 
-static struct line *device_line(struct gaps *gaps, const struct event *event)
+static struct gaps_line *device_line(struct gaps *gaps, const struct event *event)
 {
-	return line_of(gaps, (struct line_key){ KIND_DEVICE, event->activity->device, 0, 0, 0 },
+	return line_of(gaps,
+	               (struct gaps_line_key){ KIND_DEVICE, event->activity->device, 0, 0, 0 },
 	               event);
 }
 
-static struct line *process_line(struct gaps *gaps, const struct event *event)
+static struct gaps_line *process_line(struct gaps *gaps, const struct event *event)
 {
 	return line_of(gaps,
-	               (struct line_key){ KIND_PROCESS, event->activity->device, event->process->id,
-	                                  0, 0 },
+	               (struct gaps_line_key){ KIND_PROCESS, event->activity->device,
+	                                       event->process->id, 0, 0 },
 	               event);
 }
 
 /* With its device and process; NULL: there are too many of one of them. */
-static struct line *stream_line(struct gaps *gaps, const struct event *event)
+static struct gaps_line *stream_line(struct gaps *gaps, const struct event *event)
 {
 	const struct activity *activity = event->activity;
-	struct line_key key = { KIND_STREAM, activity->device, event->process->id,
-		                activity->context, activity->stream };
-	struct line *line = gaps->last, *on, *of;
+	struct gaps_line_key key = { KIND_STREAM, activity->device, event->process->id,
+		                     activity->context, activity->stream };
+	struct gaps_line *line = gaps->last, *on, *of;
 
 	if (line && !memcmp(&line->key, &key, sizeof(key)))
 		return line;
@@ -192,9 +194,9 @@ static struct line *stream_line(struct gaps *gaps, const struct event *event)
 /* ---- gaps ---------------------------------------------------------------------------------- */
 
 /* Those that come later end later: once one ends before the gap begins, all before it do. */
-static bool was_measured(const struct line *line, uint64_t begin_ns, uint64_t end_ns)
+static bool was_measured(const struct gaps_line *line, uint64_t begin_ns, uint64_t end_ns)
 {
-	const struct device *device = line->device ? line->device : line->on->device;
+	const struct gap_device *device = line->device ? line->device : line->on->device;
 	uint64_t n = device->n_not_measured < NOT_MEASURED ? device->n_not_measured : NOT_MEASURED;
 
 	for (uint64_t i = 1; i <= n; i++) {
@@ -218,7 +220,7 @@ static const struct function *function_of(const struct gap_verdict *verdict, uin
 	return verdict->by ? verdict->by : verdict->ask;
 }
 
-static void count_calls(struct line *line, const struct gap_verdict *verdict, uint64_t gap_ns)
+static void count_calls(struct gaps_line *line, const struct gap_verdict *verdict, uint64_t gap_ns)
 {
 	struct gap_sum *sum = &line->row.cause[verdict->cause];
 	uint64_t ns;
@@ -245,7 +247,7 @@ static void count_length(struct gaps *gaps, struct gap_sum *sum, uint64_t ns)
 		sum->longest_ns = ns;
 }
 
-static void count_gap(struct gaps *gaps, struct line *line, const struct gap_work *before,
+static void count_gap(struct gaps *gaps, struct gaps_line *line, const struct gap_work *before,
                       uint64_t begin_ns, const struct gap_piece *piece)
 {
 	const struct gap_verdict *verdict = &piece->verdict;
@@ -273,7 +275,7 @@ static void count_gap(struct gaps *gaps, struct line *line, const struct gap_wor
 		gaps->limits.no_call++;
 }
 
-static void judge(struct gaps *gaps, struct line *line, size_t i)
+static void judge(struct gaps *gaps, struct gaps_line *line, size_t i)
 {
 	struct gap_piece *piece = gap_cover_piece(&line->cover, i);
 	const struct gap_work *before;
@@ -285,7 +287,7 @@ static void judge(struct gaps *gaps, struct line *line, size_t i)
 	                          &piece->verdict);
 }
 
-static void settle(struct gaps *gaps, struct line *line)
+static void settle(struct gaps *gaps, struct gaps_line *line)
 {
 	const struct gap_work *before;
 	struct gap_piece *piece;
@@ -304,7 +306,7 @@ static void settle(struct gaps *gaps, struct line *line)
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
-static void remember_end(struct device *device, const struct event *event, bool nonblocking)
+static void remember_end(struct gap_device *device, const struct event *event, bool nonblocking)
 {
 	device->recent[device->n_recent++ & (RECENT - 1)] = (struct recent_end){
 		.end_ns = event->activity->end_ns,
@@ -317,9 +319,10 @@ static void remember_end(struct device *device, const struct event *event, bool 
 }
 
 /* What ended just before this began, and after its stream's gap did: so it is of another one. */
-static unsigned release_of(const struct line *line, const struct gap_work *work, uint64_t begin_ns)
+static unsigned release_of(const struct gaps_line *line, const struct gap_work *work,
+                           uint64_t begin_ns)
 {
-	const struct device *device = line->on->device;
+	const struct gap_device *device = line->on->device;
 	uint64_t n = device->n_recent < RECENT ? device->n_recent : RECENT;
 
 	for (uint64_t i = 1; i <= n; i++) {
@@ -342,7 +345,7 @@ static unsigned release_of(const struct line *line, const struct gap_work *work,
 	return 0;
 }
 
-static void add_work(struct gaps *gaps, struct line *line, const struct gap_work *work)
+static void add_work(struct gaps *gaps, struct gaps_line *line, const struct gap_work *work)
 {
 	const struct gap_work *before;
 	struct gap_piece *piece;
@@ -364,7 +367,7 @@ static void add_work(struct gaps *gaps, struct line *line, const struct gap_work
 	judge(gaps, line, at);
 }
 
-static void learn_handle(struct gaps *gaps, struct line *line, uint64_t ask)
+static void learn_handle(struct gaps *gaps, struct gaps_line *line, uint64_t ask)
 {
 	const struct gap_call_kept *call = gap_calls_find(gaps->calls, ask);
 
@@ -378,7 +381,7 @@ static void learn_handle(struct gaps *gaps, struct line *line, uint64_t ask)
 static void count_activity(struct gaps *gaps, const struct event *event)
 {
 	const struct activity *activity = event->activity;
-	struct line *line = stream_line(gaps, event);
+	struct gaps_line *line = stream_line(gaps, event);
 	const struct work_call *ask = work_now(gaps->work)->call;
 	struct gap_work work = {
 		.process = event->process,
@@ -414,7 +417,7 @@ static void learn_call(void *data, const struct work_done *done, const struct wo
 	const struct event event = { .type = EVENT_ACTIVITY,
 		                     .process = done->process,
 		                     .activity = done->activity };
-	struct line *line = stream_line(data, &event);
+	struct gaps_line *line = stream_line(data, &event);
 
 	if (!line)
 		return;
@@ -429,11 +432,12 @@ static void learn_call(void *data, const struct work_done *done, const struct wo
 /* A device was not measured when one of the processes that use it was not. */
 static void count_not_measured(struct gaps *gaps, const struct event *event)
 {
-	struct line *line, *next;
+	struct gaps_line *line, *next;
 
 	HASH_ITER (hh, gaps->lines, line, next) {
-		struct line_key key = { KIND_PROCESS, line->key.device, event->process->id, 0, 0 };
-		struct device *device = line->device;
+		struct gaps_line_key key = { KIND_PROCESS, line->key.device, event->process->id, 0,
+			                     0 };
+		struct gap_device *device = line->device;
 		uint64_t at;
 
 		if (!device || !find_line(gaps, &key))
@@ -447,7 +451,7 @@ static void count_not_measured(struct gaps *gaps, const struct event *event)
 /* Calls that an activity came before are known by now, and will be forgotten later. */
 static void sweep(struct gaps *gaps)
 {
-	struct line *line, *next;
+	struct gaps_line *line, *next;
 
 	HASH_ITER (hh, gaps->lines, line, next) {
 		for (size_t i = line->cover.n; i-- && line->key.kind != KIND_PROCESS;)
@@ -471,7 +475,7 @@ void gaps_event(struct gaps *gaps, const struct event *event)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-static void find_most(const struct line *line, enum gap_cause cause, struct gap_sum *sum)
+static void find_most(const struct gaps_line *line, enum gap_cause cause, struct gap_sum *sum)
 {
 	struct gap_function most = gap_functions_most(&line->functions[cause]);
 
@@ -479,7 +483,7 @@ static void find_most(const struct line *line, enum gap_cause cause, struct gap_
 	sum->most_ns = most.ns;
 }
 
-static void leave_out(struct gaps *gaps, struct line *line, const struct gpu_gap *gap)
+static void leave_out(struct gaps *gaps, struct gaps_line *line, const struct gpu_gap *gap)
 {
 	const struct gap_verdict *verdict = &gap->verdict;
 	struct gap_sum *sum = &line->row.steady[verdict->cause];
@@ -499,7 +503,7 @@ static void leave_out(struct gaps *gaps, struct line *line, const struct gpu_gap
 }
 
 /* After all of its gaps are counted. */
-static void find_steady(struct gaps *gaps, struct line *line)
+static void find_steady(struct gaps *gaps, struct gaps_line *line)
 {
 	size_t n_giants;
 	const struct gpu_gap *giants = longest_rows(&line->device->giants, &n_giants);
@@ -522,7 +526,7 @@ static void find_steady(struct gaps *gaps, struct line *line)
 
 void gaps_finish(struct gaps *gaps)
 {
-	struct line *line, *next;
+	struct gaps_line *line, *next;
 
 	if (gaps->finished)
 		return;
@@ -565,9 +569,9 @@ static int by_place(const void *left, const void *right)
 	return order ? order : compare(a->stream, b->stream);
 }
 
-static const struct gap_line *const *rows_of(struct gaps *gaps, enum kind kind, size_t *n)
+static const struct gap_line *const *rows_of(struct gaps *gaps, enum gap_kind kind, size_t *n)
 {
-	struct line *line, *next;
+	struct gaps_line *line, *next;
 
 	free(gaps->rows[kind]);
 	gaps->rows[kind] = xcalloc(gaps->n_lines[kind] + 1, sizeof(struct gap_line *));

@@ -53,17 +53,17 @@ static const char try_host[] =
 	"prepare work while the GPU runs (loading and transforming data in other threads or "
 	"processes); a profiler of the CPU shows what the host does";
 
-struct sum {
+struct gaps_conclusion_sum {
 	uint64_t ns, count, long_ns, long_count; /* long: of the threshold on */
 	uint64_t host_ns, cuda_ns, most_ns;
 	const struct function *most;
 };
 
-static void sum_up(const struct gap_line *gpu, struct sum *sums)
+static void sum_up(const struct gap_line *gpu, struct gaps_conclusion_sum *sums)
 {
 	for (size_t i = 0; i < GAP_CAUSES; i++) {
 		const struct gap_sum *from = &gpu->steady[i];
-		struct sum *sum = &sums[reason_of[i]];
+		struct gaps_conclusion_sum *sum = &sums[reason_of[i]];
 
 		sum->ns += from->ns + from->short_ns;
 		sum->count += from->count + from->short_count;
@@ -89,7 +89,7 @@ static void add_percent(struct buf *out, double percent)
 	           percent);
 }
 
-static void add_gaps(struct buf *out, const struct sum *sum)
+static void add_gaps(struct buf *out, const struct gaps_conclusion_sum *sum)
 {
 	buf_u64(out, sum->count);
 	buf_printf(out, " gap%s of ", sum->count == 1 ? "" : "s");
@@ -99,7 +99,7 @@ static void add_gaps(struct buf *out, const struct sum *sum)
 }
 
 /* Small gaps say that launches take long, large ones that the host is busy with something else. */
-static void explain_host(const struct sum *sum, struct gaps_conclusion *conclusion)
+static void explain_host(const struct gaps_conclusion_sum *sum, struct gaps_conclusion *conclusion)
 {
 	struct buf *out = &conclusion->why;
 	bool launches = sum->host_ns < sum->ns / 2;
@@ -115,7 +115,8 @@ static void explain_host(const struct sum *sum, struct gaps_conclusion *conclusi
 	conclusion->try = launches || long_ns < STEP_NS ? try_fewer : try_host;
 }
 
-static void explain(enum reason reason, const struct sum *sum, struct gaps_conclusion *conclusion)
+static void explain(enum reason reason, const struct gaps_conclusion_sum *sum,
+                    struct gaps_conclusion *conclusion)
 {
 	add_gaps(&conclusion->why, sum);
 	conclusion->try = reasons[reason].try;
@@ -164,7 +165,7 @@ static void say_busy(const struct gap_line *gpu, struct buf *out)
 
 static void conclude_idle(const struct gap_line *gpu, struct gaps_conclusion *conclusion)
 {
-	struct sum sums[REASONS] = { 0 };
+	struct gaps_conclusion_sum sums[REASONS] = { 0 };
 	enum reason most = 0;
 
 	sum_up(gpu, sums);

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "report/names.h"
@@ -436,8 +437,7 @@ static int write_longest(struct at_end *self, const struct run_info *run, const 
 	n_groups = longest_group(gaps, n, sizeof(*gaps), are_alike, counts);
 	n_groups = n_groups < most ? n_groups : most;
 	single = for_people(self) && longest_all_single(counts, n_groups);
-	table_begin(table, key, title, long_columns + single,
-	            sizeof(long_columns) / sizeof(*long_columns) - single);
+	table_begin(table, key, title, long_columns + single, ARRAY_SIZE(long_columns) - single);
 	for (size_t i = 0; i < n_groups; i++)
 		write_long(self, run, &gaps[i], single ? 0 : counts[i]);
 	if (!longest_all_single(counts, n_groups))

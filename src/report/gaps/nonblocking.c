@@ -10,17 +10,17 @@
 
 #define FLAG 1 /* cudaStreamNonBlocking, CU_STREAM_NON_BLOCKING */
 
-struct key {
+struct nonblocking_key {
 	uint64_t process, stream;
 };
 
-struct stream {
-	struct key key;
+struct nonblocking_stream {
+	struct nonblocking_key key;
 	UT_hash_handle hh;
 };
 
 struct nonblocking {
-	struct stream *all;
+	struct nonblocking_stream *all;
 };
 
 struct nonblocking *nonblocking_new(void)
@@ -30,7 +30,7 @@ struct nonblocking *nonblocking_new(void)
 
 void nonblocking_free(struct nonblocking *streams)
 {
-	struct stream *stream, *next;
+	struct nonblocking_stream *stream, *next;
 
 	if (!streams)
 		return;
@@ -41,10 +41,11 @@ void nonblocking_free(struct nonblocking *streams)
 	free(streams);
 }
 
-static struct stream *find(const struct nonblocking *streams, uint64_t process, uint64_t handle)
+static struct nonblocking_stream *find(const struct nonblocking *streams, uint64_t process,
+                                       uint64_t handle)
 {
-	struct key key = { process, handle };
-	struct stream *found;
+	struct nonblocking_key key = { process, handle };
+	struct nonblocking_stream *found;
 
 	HASH_FIND(hh, streams->all, &key, sizeof(key), found);
 	return found;
@@ -52,7 +53,7 @@ static struct stream *find(const struct nonblocking *streams, uint64_t process, 
 
 static void add(struct nonblocking *streams, uint64_t process, uint64_t handle)
 {
-	struct stream *stream;
+	struct nonblocking_stream *stream;
 
 	if (HASH_COUNT(streams->all) >= NONBLOCKING_MOST)
 		return;
@@ -68,7 +69,7 @@ void nonblocking_event(struct nonblocking *streams, const struct event *event)
 	const struct call *call = event->call;
 	uint64_t handle = 0, flags = 0;
 	const struct api_arg *args;
-	struct stream *known;
+	struct nonblocking_stream *known;
 	bool is;
 	size_t n;
 

@@ -8,14 +8,14 @@
 #include "analysis/memory.h"
 
 /* A kernel of one process. Kernels are few and processes that share one are fewer: a list. */
-struct kept {
+struct kernel_launches_kept {
 	struct kernel_row row;
 	size_t last_shape;
-	struct kept *next;
+	struct kernel_launches_kept *next;
 };
 
 struct kernel_launches {
-	struct kept **by_kernel; /* by id of the kernel, plus KERNEL_FIRST */
+	struct kernel_launches_kept **by_kernel; /* by id of the kernel, plus KERNEL_FIRST */
 	size_t n_kernels;
 	struct {
 		uint64_t first_ns, last_ns; /* of its calls; first 0: none */
@@ -35,13 +35,14 @@ struct kernel_launches *kernel_launches_new(void)
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
-static struct kept *kept_of(struct kernel_launches *launches, const struct event *event)
+static struct kernel_launches_kept *kept_of(struct kernel_launches *launches,
+                                            const struct event *event)
 {
 	const struct call *call = event->call;
 	uint32_t at = call->op == OP_GRAPH_LAUNCH ? KERNEL_GRAPHS
 	              : call->kernel              ? call->kernel->id + KERNEL_FIRST
 	                                          : KERNEL_UNKNOWN;
-	struct kept *kept;
+	struct kernel_launches_kept *kept;
 
 	launches->by_kernel = by_id_room(launches->by_kernel, &launches->n_kernels,
 	                                 sizeof(*launches->by_kernel), at);
@@ -113,7 +114,7 @@ static void see_process(struct kernel_launches *launches, const struct event *ev
 void kernel_launches_event(struct kernel_launches *launches, const struct event *event)
 {
 	const struct call *call = event->call;
-	struct kept *kept;
+	struct kernel_launches_kept *kept;
 
 	if (event->type != EVENT_CALL || call->flags & CALL_NESTED)
 		return;
@@ -198,12 +199,13 @@ static void gather(struct kernel_launches *launches)
 	size_t room = 1;
 
 	for (size_t i = 0; i < launches->n_kernels; i++) {
-		for (struct kept *kept = launches->by_kernel[i]; kept; kept = kept->next)
+		for (struct kernel_launches_kept *kept = launches->by_kernel[i]; kept;
+		     kept = kept->next)
 			room++;
 	}
 	launches->rows = xcalloc(room, sizeof(*launches->rows));
 	for (size_t i = 0; i < launches->n_kernels; i++) {
-		struct kept *kept = launches->by_kernel[i], *next;
+		struct kernel_launches_kept *kept = launches->by_kernel[i], *next;
 
 		for (; kept; kept = next) {
 			next = kept->next;

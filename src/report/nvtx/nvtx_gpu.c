@@ -34,7 +34,7 @@ struct kernel_key {
 	const struct kernel *kernel;
 };
 
-struct kernel_row {
+struct nvtx_gpu_kernel_row {
 	struct kernel_key key;
 	struct spread values;
 	char *name; /* made at the end */
@@ -45,7 +45,7 @@ struct nvtx_gpu {
 	struct range_work *work;
 	bool by_kernel; /* nvtx_kern_sum */
 	struct range_row *ranges;
-	struct kernel_row *kernels;
+	struct nvtx_gpu_kernel_row *kernels;
 	struct buf key;
 	uint64_t others, left_out;
 	bool ran; /* something, on a GPU */
@@ -94,7 +94,7 @@ static void count_work(void *data, void *range, const struct kernel *kernel, uin
 {
 	struct kernel_key key = { range, kernel };
 	struct nvtx_gpu *gpu = data;
-	struct kernel_row *row;
+	struct nvtx_gpu_kernel_row *row;
 
 	if (!gpu->by_kernel || !kernel)
 		return;
@@ -159,7 +159,7 @@ static void free_gpu(void *analysis)
 {
 	struct nvtx_gpu *gpu = analysis;
 	struct range_row *range, *next_range;
-	struct kernel_row *kernel, *next;
+	struct nvtx_gpu_kernel_row *kernel, *next;
 
 	HASH_ITER (hh, gpu->kernels, kernel, next) {
 		HASH_DELETE(hh, gpu->kernels, kernel);
@@ -209,8 +209,8 @@ static void add_notes(struct at_end *self, const struct run_info *run, bool exac
 
 static int by_kernel_total(const void *left, const void *right)
 {
-	const struct kernel_row *a = *(struct kernel_row *const *)left;
-	const struct kernel_row *b = *(struct kernel_row *const *)right;
+	const struct nvtx_gpu_kernel_row *a = *(struct nvtx_gpu_kernel_row *const *)left;
+	const struct nvtx_gpu_kernel_row *b = *(struct nvtx_gpu_kernel_row *const *)right;
 	int order;
 
 	if (a->values.sum != b->values.sum)
@@ -232,7 +232,7 @@ static int write_by_kernel(struct at_end *self, const struct run_info *run, stru
 	};
 	struct nvtx_gpu *gpu = self->analysis;
 	struct table *table = self->options.table;
-	struct kernel_row **rows, *row, *next;
+	struct nvtx_gpu_kernel_row **rows, *row, *next;
 	bool exact = true;
 	size_t n = 0;
 

@@ -30,7 +30,7 @@ static const struct table_column columns[] = {
 };
 
 /* A range that ended, of which work may still come. */
-struct waiting {
+struct nvtx_proj_trace_waiting {
 	struct nvtx_place place; /* its stack is the row's own */
 	uint32_t pid, tid;
 	uint64_t begin_ns;
@@ -54,7 +54,7 @@ static struct proj_trace *trace_of(struct consumer *consumer)
 
 static void *row_of(void *data, const struct event *event)
 {
-	struct waiting *row = xcalloc(1, sizeof(*row));
+	struct nvtx_proj_trace_waiting *row = xcalloc(1, sizeof(*row));
 	struct proj_trace *trace = data;
 	struct buf name = { 0 };
 
@@ -73,7 +73,7 @@ static void see_work(void *data, void *row, const struct kernel *kernel, uint64_
 {
 }
 
-static void add_row(struct proj_trace *trace, const struct waiting *row,
+static void add_row(struct proj_trace *trace, const struct nvtx_proj_trace_waiting *row,
                     const struct range_work_done *done)
 {
 	struct table *table = trace->options.table;
@@ -98,7 +98,7 @@ static void add_row(struct proj_trace *trace, const struct waiting *row,
 
 static void see_done(void *data, void *range, const struct range_work_done *done)
 {
-	struct waiting *row = range;
+	struct nvtx_proj_trace_waiting *row = range;
 
 	if (done->ops)
 		add_row(data, row, done);

@@ -13,14 +13,14 @@
 #define LINES_MOST   16384 /* threads and domains that are followed; others start anew */
 #define DOMAIN_BYTES 64    /* of a domain's name that tell it apart */
 
-struct line_key {
+struct nvtx_line_key {
 	uint32_t process, tid;
 	char domain[DOMAIN_BYTES];
 };
 
 /* A thread in a domain. */
-struct line {
-	struct line_key key;
+struct nvtx_line {
+	struct nvtx_line_key key;
 	struct level {
 		uint64_t id;       /* of the range that is open there; 0: none is known */
 		uint64_t child_ns; /* in those that ended inside of it */
@@ -30,7 +30,7 @@ struct line {
 };
 
 struct nvtx_stacks {
-	struct line *lines;
+	struct nvtx_line *lines;
 	struct buf stack;
 	uint64_t last_id;
 };
@@ -42,7 +42,7 @@ struct nvtx_stacks *nvtx_stacks_new(void)
 
 static void forget_lines(struct nvtx_stacks *stacks)
 {
-	struct line *line, *next;
+	struct nvtx_line *line, *next;
 
 	HASH_ITER (hh, stacks->lines, line, next) {
 		HASH_DELETE(hh, stacks->lines, line);
@@ -50,10 +50,10 @@ static void forget_lines(struct nvtx_stacks *stacks)
 	}
 }
 
-static struct line *line_of(struct nvtx_stacks *stacks, const struct event *event)
+static struct nvtx_line *line_of(struct nvtx_stacks *stacks, const struct event *event)
 {
-	struct line_key key = { .process = event->process->id, .tid = event->tid };
-	struct line *line;
+	struct nvtx_line_key key = { .process = event->process->id, .tid = event->tid };
+	struct nvtx_line *line;
 
 	if (event->range->domain)
 		strncpy(key.domain, event->range->domain, sizeof(key.domain) - 1);
@@ -76,7 +76,7 @@ static uint64_t id_of(struct nvtx_stacks *stacks, struct level *level)
 }
 
 /* Those around a range have not ended. ":1:2:3" */
-static void name_stack(struct nvtx_stacks *stacks, struct line *line, uint32_t depth)
+static void name_stack(struct nvtx_stacks *stacks, struct nvtx_line *line, uint32_t depth)
 {
 	buf_reset(&stacks->stack);
 	for (uint32_t i = 0; i <= depth; i++)
@@ -96,7 +96,7 @@ void nvtx_stacks_free(struct nvtx_stacks *stacks)
 struct nvtx_place nvtx_stacks_place(struct nvtx_stacks *stacks, const struct event *event)
 {
 	uint32_t depth = event->range->depth < LEVELS ? event->range->depth : LEVELS - 1;
-	struct line *line = line_of(stacks, event);
+	struct nvtx_line *line = line_of(stacks, event);
 	struct level *level = &line->level[depth];
 	struct nvtx_place place;
 

@@ -67,14 +67,14 @@ void nvtx_note_cut(struct table *table, uint64_t cut)
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
-struct row {
+struct nvtx_sum_row {
 	char *key; /* a digit for the style, then the name */
 	struct spread values;
 	UT_hash_handle hh;
 };
 
 struct nvtx_sum {
-	struct row *rows;
+	struct nvtx_sum_row *rows;
 	struct buf key;
 	uint64_t others; /* ranges in the row of the others */
 	bool ran;        /* something, on a GPU */
@@ -85,17 +85,17 @@ static void *make_sum(const struct report_options *options)
 	return xcalloc(1, sizeof(struct nvtx_sum));
 }
 
-static struct row *find_row(struct nvtx_sum *sum)
+static struct nvtx_sum_row *find_row(struct nvtx_sum *sum)
 {
-	struct row *row;
+	struct nvtx_sum_row *row;
 
 	HASH_FIND_STR(sum->rows, sum->key.data, row);
 	return row;
 }
 
-static struct row *row_of(struct nvtx_sum *sum, const struct range *range)
+static struct nvtx_sum_row *row_of(struct nvtx_sum *sum, const struct range *range)
 {
-	struct row *row;
+	struct nvtx_sum_row *row;
 
 	buf_reset(&sum->key);
 	buf_putc(&sum->key, (char)('0' + range->kind));
@@ -129,7 +129,7 @@ static void see_sum(void *analysis, const struct event *event)
 static void free_sum(void *analysis)
 {
 	struct nvtx_sum *sum = analysis;
-	struct row *row, *next;
+	struct nvtx_sum_row *row, *next;
 
 	HASH_ITER (hh, sum->rows, row, next) {
 		HASH_DELETE(hh, sum->rows, row);
@@ -151,21 +151,22 @@ static enum range_kind kind_of(const struct report *report)
 	                                          : RANGE_COUNT;
 }
 
-static bool is_of(const struct row *row, enum range_kind kind)
+static bool is_of(const struct nvtx_sum_row *row, enum range_kind kind)
 {
 	return kind == RANGE_COUNT || row->key[0] == '0' + (int)kind;
 }
 
 static int by_total(const void *left, const void *right)
 {
-	const struct row *a = *(struct row *const *)left, *b = *(struct row *const *)right;
+	const struct nvtx_sum_row *a = *(struct nvtx_sum_row *const *)left,
+				  *b = *(struct nvtx_sum_row *const *)right;
 
 	if (a->values.sum != b->values.sum)
 		return a->values.sum < b->values.sum ? 1 : -1;
 	return strcmp(a->key, b->key);
 }
 
-static void print_row(struct table *table, struct row *row, double total, bool style)
+static void print_row(struct table *table, struct nvtx_sum_row *row, double total, bool style)
 {
 	struct spread *values = &row->values;
 
@@ -200,7 +201,7 @@ static int write_sum(struct at_end *self, const struct run_info *run, struct err
 	struct nvtx_sum *sum = self->analysis;
 	struct table *table = self->options.table;
 	bool style = kind == RANGE_COUNT, exact = true;
-	struct row **rows = xcalloc(HASH_COUNT(sum->rows) + 1, sizeof(*rows)), *row, *next;
+	struct nvtx_sum_row **rows = xcalloc(HASH_COUNT(sum->rows) + 1, sizeof(*rows)), *row, *next;
 	double total = 0;
 	size_t n = 0;
 

@@ -14,7 +14,7 @@
 #define NONE         UINT64_MAX
 
 /* Of one activity. */
-struct piece {
+struct range_work_piece {
 	uint64_t asked_ns; /* when its call began */
 	uint64_t begin_ns, end_ns;
 	const struct kernel *kernel;
@@ -29,28 +29,28 @@ struct ended {
 	struct range_work_done done;
 };
 
-struct line_key {
+struct range_work_line_key {
 	uint64_t thread;
 	char domain[DOMAIN_BYTES];
 };
 
 /* A thread in a domain: its ranges in the order of their ends, by number. */
-struct line {
-	struct line_key key;
+struct range_work_line {
+	struct range_work_line_key key;
 	struct ended *ranges; /* a ring */
 	uint64_t first, next, room;
-	uint64_t orphans[LEVELS]; /* the last one of each level whose parent has not ended */
-	struct line *sibling;     /* another domain of the thread */
+	uint64_t orphans[LEVELS];        /* the last one of each level whose parent has not ended */
+	struct range_work_line *sibling; /* another domain of the thread */
 	UT_hash_handle hh;
 };
 
 /* A thread: its pieces, sorted by when they were asked for. */
 struct asker {
 	uint64_t id; /* process and tid */
-	struct piece *pieces;
+	struct range_work_piece *pieces;
 	size_t first, n, room;
 	uint64_t lost_until_ns; /* pieces up to here were let go */
-	struct line *lines;
+	struct range_work_line *lines;
 	UT_hash_handle hh;
 };
 
@@ -59,7 +59,7 @@ struct range_work {
 	void *data;
 	struct work *calls;
 	struct asker *threads, *last;
-	struct line *lines;
+	struct range_work_line *lines;
 	size_t n_pieces, n_ranges;
 	uint64_t cut;
 };
@@ -82,10 +82,11 @@ static struct asker *asker_of(struct range_work *work, const struct process *pro
 	return work->last = thread;
 }
 
-static struct line *line_of(struct range_work *work, struct asker *thread, const char *domain)
+static struct range_work_line *line_of(struct range_work *work, struct asker *thread,
+                                       const char *domain)
 {
-	struct line_key key = { .thread = thread->id };
-	struct line *line;
+	struct range_work_line_key key = { .thread = thread->id };
+	struct range_work_line *line;
 
 	if (domain)
 		strncpy(key.domain, domain, sizeof(key.domain) - 1);
@@ -140,7 +141,8 @@ static void make_room(struct range_work *work)
 		let_piece_go(work, most);
 }
 
-static void keep_piece(struct range_work *work, struct asker *thread, const struct piece *piece)
+static void keep_piece(struct range_work *work, struct asker *thread,
+                       const struct range_work_piece *piece)
 {
 	size_t at, end = thread->first + thread->n;
 
@@ -165,14 +167,15 @@ static void keep_piece(struct range_work *work, struct asker *thread, const stru
 
 /* ---- ranges -------------------------------------------------------------------------------- */
 
-static struct ended *range_at(const struct line *line, uint64_t number)
+static struct ended *range_at(const struct range_work_line *line, uint64_t number)
 {
 	if (number == NONE || number < line->first)
 		return NULL;
 	return &line->ranges[number % line->room];
 }
 
-static void count(struct range_work *work, struct ended *range, const struct piece *piece)
+static void count(struct range_work *work, struct ended *range,
+                  const struct range_work_piece *piece)
 {
 	struct range_work_done *done = &range->done;
 
@@ -185,7 +188,7 @@ static void count(struct range_work *work, struct ended *range, const struct pie
 	               piece->end_ns > piece->begin_ns ? piece->end_ns - piece->begin_ns : 0);
 }
 
-static void let_range_go(struct range_work *work, struct line *line)
+static void let_range_go(struct range_work *work, struct range_work_line *line)
 {
 	const struct ended *range = range_at(line, line->first);
 
@@ -195,7 +198,7 @@ static void let_range_go(struct range_work *work, struct line *line)
 }
 
 /* The ring twice as large, with each at the place of its number. */
-static void grow_ring(struct line *line)
+static void grow_ring(struct range_work_line *line)
 {
 	uint64_t room = line->room ? 2 * line->room : 64;
 	struct ended *ranges = xcalloc(room, sizeof(*ranges));
@@ -207,9 +210,9 @@ static void grow_ring(struct line *line)
 	line->room = room;
 }
 
-static void make_room_for_range(struct range_work *work, struct line *line)
+static void make_room_for_range(struct range_work *work, struct range_work_line *line)
 {
-	struct line *other, *next;
+	struct range_work_line *other, *next;
 
 	if (work->n_ranges >= RANGE_WORK_RANGES && line->next == line->first) {
 		HASH_ITER (hh, work->lines, other, next) {
@@ -224,7 +227,7 @@ static void make_room_for_range(struct range_work *work, struct line *line)
 }
 
 /* Those one level deeper that ended since are inside of it. */
-static void adopt(struct line *line, uint64_t number, uint32_t depth)
+static void adopt(struct range_work_line *line, uint64_t number, uint32_t depth)
 {
 	struct ended *range = range_at(line, number), *child;
 
@@ -252,7 +255,7 @@ static void see_range(struct range_work *work, const struct event *event)
 {
 	const struct range *about = event->range;
 	struct asker *thread = asker_of(work, event->process, event->tid);
-	struct line *line = line_of(work, thread, about->domain);
+	struct range_work_line *line = line_of(work, thread, about->domain);
 	struct ended *range;
 	uint64_t number;
 
@@ -278,7 +281,7 @@ static void see_range(struct range_work *work, const struct event *event)
 /* ---- work ---------------------------------------------------------------------------------- */
 
 /* The first that ended then or later. */
-static uint64_t range_from(const struct line *line, uint64_t time_ns)
+static uint64_t range_from(const struct range_work_line *line, uint64_t time_ns)
 {
 	uint64_t low = line->first, high = line->next;
 
@@ -294,8 +297,8 @@ static uint64_t range_from(const struct line *line, uint64_t time_ns)
 }
 
 /* Ranges that ended already; one that began later leads to those around it all the same. */
-static void count_in_ended(struct range_work *work, const struct line *line,
-                           const struct piece *piece)
+static void count_in_ended(struct range_work *work, const struct range_work_line *line,
+                           const struct range_work_piece *piece)
 {
 	uint64_t at = range_from(line, piece->asked_ns);
 	struct ended *range = at < line->next ? range_at(line, at) : NULL;
@@ -311,14 +314,14 @@ static void see_work(void *data, const struct work_done *done, const struct work
 {
 	struct range_work *work = data;
 	struct asker *thread;
-	struct piece piece;
+	struct range_work_piece piece;
 
 	if (!call)
 		return;
-	piece = (struct piece){ call->begin_ns, done->activity->begin_ns, done->activity->end_ns,
-		                done->activity->kernel };
+	piece = (struct range_work_piece){ call->begin_ns, done->activity->begin_ns,
+		                           done->activity->end_ns, done->activity->kernel };
 	thread = asker_of(work, call->process, call->tid);
-	for (const struct line *line = thread->lines; line; line = line->sibling)
+	for (const struct range_work_line *line = thread->lines; line; line = line->sibling)
 		count_in_ended(work, line, &piece);
 	keep_piece(work, thread, &piece);
 }
@@ -344,7 +347,7 @@ struct range_work *range_work_new(const struct range_work_ops *ops, void *data, 
 
 void range_work_finish(struct range_work *work)
 {
-	struct line *line, *next;
+	struct range_work_line *line, *next;
 
 	HASH_ITER (hh, work->lines, line, next) {
 		while (line->first < line->next)
@@ -360,7 +363,7 @@ uint64_t range_work_cut(const struct range_work *work)
 void range_work_free(struct range_work *work)
 {
 	struct asker *thread, *next_thread;
-	struct line *line, *next;
+	struct range_work_line *line, *next;
 
 	if (!work)
 		return;

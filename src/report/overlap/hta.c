@@ -6,6 +6,7 @@
 
 #include "analysis/work.h"
 #include "analysis/by_id.h"
+#include "base/array.h"
 #include "base/sorter.h"
 #include "base/xalloc.h"
 
@@ -22,24 +23,24 @@ struct ran {
 };
 
 /* A union of what comes in the order of its begins. */
-struct sum {
+struct hta_sum {
 	uint64_t until_ns, ns;
 };
 
-struct state {
+struct hta_state {
 	const struct process *process;
 	uint64_t step_ns;   /* begin of the last step */
 	char step_name[48]; /* of the first */
 	bool steps;         /* there are two names of steps at least */
 	uint64_t first_ns, last_ns;
-	struct sum all, compute, communication, either;
+	struct hta_sum all, compute, communication, either;
 	struct hta_row row;
 };
 
 struct hta {
 	struct work *work;
 	struct sorter *sorter;
-	struct state *states; /* by process id */
+	struct hta_state *states; /* by process id */
 	size_t n_states;
 	struct hta_row *rows;
 	struct err failure;
@@ -67,11 +68,11 @@ enum hta_class hta_class_of(const char *name)
 	if (begins(name, "nccl") || begins(name, "hip") || begins(name, "hccl") ||
 	    strstr(name, "ncclKernel"))
 		return HTA_COMMUNICATION;
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
 		if (strstr(name, others[i]))
 			return HTA_OTHER;
 	}
-	for (size_t i = 0; i < sizeof(beginnings) / sizeof(*beginnings); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
 		if (begins(name, beginnings[i]))
 			return HTA_OTHER;
 	}
@@ -92,9 +93,9 @@ static enum hta_class class_of(const struct activity *activity)
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-static struct state *state_of(struct hta *hta, const struct process *process)
+static struct hta_state *state_of(struct hta *hta, const struct process *process)
 {
-	struct state *state;
+	struct hta_state *state;
 
 	hta->states = by_id_room(hta->states, &hta->n_states, sizeof(*hta->states), process->id);
 	state = &hta->states[process->id];
@@ -138,7 +139,7 @@ static void see_wait(struct hta *hta, const struct event *event)
 
 static void see_step(struct hta *hta, const struct event *event)
 {
-	struct state *state = state_of(hta, event->process);
+	struct hta_state *state = state_of(hta, event->process);
 	const struct range *range = event->range;
 
 	if (!*state->step_name)
@@ -162,7 +163,7 @@ void hta_event(struct hta *hta, const struct event *event)
 
 /* ---- the breakdown -------------------------------------------------------------------------- */
 
-static void add(struct sum *sum, const struct ran *ran)
+static void add(struct hta_sum *sum, const struct ran *ran)
 {
 	uint64_t from = ran->begin_ns > sum->until_ns ? ran->begin_ns : sum->until_ns;
 
@@ -175,7 +176,7 @@ static void add(struct sum *sum, const struct ran *ran)
 static int break_down(void *data, const void *record, size_t bytes)
 {
 	struct hta *hta = data;
-	struct state *state;
+	struct hta_state *state;
 	struct ran ran;
 
 	memcpy(&ran, record, sizeof(ran));
@@ -199,7 +200,7 @@ static int break_down(void *data, const void *record, size_t bytes)
 	return 0;
 }
 
-static struct hta_row row_of(struct state *state)
+static struct hta_row row_of(struct hta_state *state)
 {
 	struct hta_row row = state->row;
 

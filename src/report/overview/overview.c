@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "report/summary/summary.h"
 #include "analysis/missed.h"
 #include "base/buf.h"
@@ -452,7 +453,7 @@ static int write_overview(struct at_end *self, const struct run_info *run, struc
 
 	if (!rc)
 		rc = overview->functions->ops->end(overview->functions, run, err);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !rc; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(parts) && !rc; i++)
 		rc = parts[i](self, run, err);
 	return rc;
 }

@@ -2,6 +2,7 @@
 /* What to look at next: rows that apply or do not, the most urgent first. */
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "report/overview/overview.h"
 
@@ -181,7 +182,7 @@ int overview_hints(struct at_end *self, const struct run_info *run, struct err *
 
 	table_begin(table, "next", "What to look at next", TABLE_COLUMNS(columns));
 	table_whole(table);
-	for (size_t i = 0; i < sizeof(hints) / sizeof(*hints) && n < HINTS_MOST; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(hints) && n < HINTS_MOST; i++) {
 		buf_reset(&why);
 		if (!told_before(told, n, hints[i].command))
 			hints[i].why(self->analysis, run, &why);

@@ -50,11 +50,11 @@ bool summary_has_nccl(const struct tally *tally)
 }
 
 /* From a call's end to the begin of its work. */
-struct queue {
+struct summary_gpu_queue {
 	uint64_t count, not_queued, unmatched, p50_ns, p99_ns, max_ns;
 };
 
-#define QUEUE(member) TABLE_AT(struct queue, member)
+#define QUEUE(member) TABLE_AT(struct summary_gpu_queue, member)
 
 static const struct table_column queue_members[] = {
 	{ TABLE_JSON(QUEUE(count), "queue.count") },
@@ -65,7 +65,7 @@ static const struct table_column queue_members[] = {
 	{ TABLE_JSON(QUEUE(max_ns), "queue.max_ns") },
 };
 
-static void note_queue(struct table *table, const struct queue *queue)
+static void note_queue(struct table *table, const struct summary_gpu_queue *queue)
 {
 	struct buf note = { 0 };
 
@@ -97,7 +97,7 @@ static void note_clock(struct table *table, const struct run_info *run)
 static void add_devices(const struct summary_page *p)
 {
 	struct gpu_tally *gpu = p->tally->gpu;
-	const struct queue queue = {
+	const struct summary_gpu_queue queue = {
 		.count = gpu->queue.count,
 		.not_queued = gpu->not_queued,
 		.unmatched = gpu->unmatched,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/missed.h"
+#include "base/array.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cuda/error.h"
@@ -70,16 +71,16 @@ static void add_run(const struct summary_page *p)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-struct memory_line {
+struct summary_page_memory_line {
 	const char *kind;
 	struct memory_totals of;
 };
 
-#define OF(member) TABLE_AT(struct memory_line, of.member)
+#define OF(member) TABLE_AT(struct summary_page_memory_line, of.member)
 
 /* Peaks and what is live are known only where every allocation and free was seen. */
 static const struct table_column memory_columns[] = {
-	{ "KIND", TABLE_TEXT, TABLE_AT(struct memory_line, kind), "", TABLE_MEMBER },
+	{ "KIND", TABLE_TEXT, TABLE_AT(struct summary_page_memory_line, kind), "", TABLE_MEMBER },
 	{ "COUNT", TABLE_NUMBER, OF(allocated.count), "allocated.count", TABLE_SCALED },
 	{ "ALLOCATED", TABLE_BYTES, OF(allocated.bytes), "allocated.bytes", TABLE_SCALED },
 	{ TABLE_JSON(OF(freed.count), "freed.count"), TABLE_SCALED },
@@ -141,9 +142,9 @@ static void note_all_memory(const struct summary_page *p, const struct memory_to
 static void add_memory(const struct summary_page *p)
 {
 	const struct memory *memory = p->tally->memory;
-	struct memory_line all = { .of = *memory_totals(memory, MEMORY_NONE) };
+	struct summary_page_memory_line all = { .of = *memory_totals(memory, MEMORY_NONE) };
 	uint64_t unknown = memory_unknown_frees(memory);
-	size_t n = sizeof(memory_columns) / sizeof(*memory_columns);
+	size_t n = ARRAY_SIZE(memory_columns);
 
 	if (p->json) {
 		json_open(p->json, "memory", '{');
@@ -153,7 +154,8 @@ static void add_memory(const struct summary_page *p)
 	table_begin(p->table, "kinds", "MEMORY BY KIND", memory_columns, n);
 	table_whole(p->table);
 	for (int kind = MEMORY_NONE + 1; kind < MEMORY_COUNT; kind++) {
-		struct memory_line line = { api_memory_name(kind), *memory_totals(memory, kind) };
+		struct summary_page_memory_line line = { api_memory_name(kind),
+			                                 *memory_totals(memory, kind) };
 
 		if (line.of.allocated.count)
 			table_row(p->table, &line);
@@ -166,12 +168,12 @@ static void add_memory(const struct summary_page *p)
 
 /* ---- transfers ----------------------------------------------------------------------------- */
 
-struct transfer_line {
+struct summary_page_transfer_line {
 	const char *direction;
 	uint64_t count, bytes, average, unsized;
 };
 
-#define LINE(member) TABLE_AT(struct transfer_line, member)
+#define LINE(member) TABLE_AT(struct summary_page_transfer_line, member)
 
 static const struct table_column transfer_columns[] = {
 	{ "DIRECTION", TABLE_TEXT, LINE(direction), "", TABLE_MEMBER },
@@ -187,11 +189,12 @@ static const struct table_column sync_members[] = {
 };
 
 /* Bytes of calls none of which says them are not known, which is not 0. */
-static struct transfer_line transfer_line(const char *direction, const struct transfer_count *n)
+static struct summary_page_transfer_line transfer_line(const char *direction,
+                                                       const struct transfer_count *n)
 {
 	uint64_t sized = n->count - n->unsized;
 
-	return (struct transfer_line){
+	return (struct summary_page_transfer_line){
 		.direction = direction,
 		.count = n->count,
 		.bytes = n->count && !sized ? TABLE_NOT_KNOWN : n->bytes,
@@ -203,7 +206,7 @@ static struct transfer_line transfer_line(const char *direction, const struct tr
 static void add_transfer(const struct summary_page *p, const char *direction,
                          const struct transfer_count *n)
 {
-	struct transfer_line line = transfer_line(direction, n);
+	struct summary_page_transfer_line line = transfer_line(direction, n);
 
 	if (line.count)
 		table_row(p->table, &line);
@@ -213,11 +216,10 @@ static void add_transfer(const struct summary_page *p, const char *direction,
 static void transfer_members(const struct summary_page *p, const char *key,
                              const struct transfer_count *n)
 {
-	struct transfer_line line = transfer_line(NULL, n);
+	struct summary_page_transfer_line line = transfer_line(NULL, n);
 
 	json_open(p->json, key, '{');
-	table_members(p->table, transfer_columns + 1,
-	              sizeof(transfer_columns) / sizeof(*transfer_columns) - 1, &line);
+	table_members(p->table, transfer_columns + 1, ARRAY_SIZE(transfer_columns) - 1, &line);
 }
 
 static void add_transfers(const struct summary_page *p)
