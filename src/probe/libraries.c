@@ -95,14 +95,20 @@ static int each_place(const char *const *patterns, size_t count, bool roots_only
 	return r;
 }
 
+/* Root looks where root alone can put something: what is in a user's folder may never answer. */
+static bool as_root(void)
+{
+	return geteuid() == 0;
+}
+
 int libraries_each(int (*each)(void *data, const char *path), void *data)
 {
-	return each_place(places, PLACES, false, each, data);
+	return each_place(places, PLACES, as_root(), each, data);
 }
 
 int libraries_cupti_each(int (*each)(void *data, const char *path), void *data)
 {
-	return each_place(cupti_places, ARRAY_SIZE(cupti_places), false, each, data);
+	return each_place(cupti_places, ARRAY_SIZE(cupti_places), as_root(), each, data);
 }
 
 int libraries_system_each(int (*each)(void *data, const char *path), void *data)

@@ -5,11 +5,11 @@
 
 /*
  * Calls `each` with the real path of every libcuda and libcudart found, once each; stops when it
- * returns non-zero and returns that.
+ * returns non-zero and returns that. Root goes by ways that are root's only (roots_path.h).
  */
 int libraries_each(int (*each)(void *data, const char *path), void *data);
 
-/* The same without the folders of users, by ways that are root's only (roots_path.h). */
+/* The same without the folders of users, by ways that are root's only, whoever asks. */
 int libraries_system_each(int (*each)(void *data, const char *path), void *data);
 
 /* The same for libcupti, which GPU times are had by. */

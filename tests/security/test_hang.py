@@ -269,3 +269,24 @@ def test_nothing_of_cuscope_stays_behind(case):
             if bad and "mount" not in " ".join(bad):
                 raise Failure(f"process {pid} still has open: {bad}")
         server.stop()
+
+
+LIST = """
+mount -t tmpfs none /home && mkdir -p /home/u/conda/lib || exit 77
+cp $2 $1/library && $3/hostile-fuse /home/u/conda/lib $1/library 30 1000 -1 > $1/out &
+until grep -q ready $1/out; do kill -0 $! || exit 77; sleep 0.05; done
+timeout -k 1 10 $4 doctor; timeout -k 1 10 $4 probes
+echo over
+kill $!
+"""
+
+
+def test_doctor_does_not_look_into_a_folder_that_a_user_serves(case):
+    """Nor does probes: who waits there can be ended by nobody."""
+    process = case.start("unshare", "-m", "sh", "-c", LIST, "sh", case.folder, Places.simcuda("libcudart.so.13"),
+                         os.path.dirname(Places.program("hostile-fuse")), os.path.join(Places.build, "cuscope"))
+    status = process.wait(LIMIT)
+    if status == 77:
+        raise Skip("no FUSE here")
+    checks.contains("the end", "over", process.out())
+    checks.contains("doctor's page", "cost of a call", process.out())
