@@ -369,7 +369,7 @@ def test_gpu_in_a_pid_namespace(case):
 
 def test_gpu_an_environment_that_was_cleaned(case):
     process, trace = start_cleaned(case)
-    checks.contains("what it said", "With --no-hold it is entered", process.err())
+    checks.contains("what it said", "With --no-hold cuscope enters it", process.err())
     checks.equal("kernels", 0, len(trace.kernels))
 
 

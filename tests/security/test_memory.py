@@ -100,7 +100,7 @@ def test_allocations_on_a_stack_of_their_own(case):
     if not peak or peak > 64 * MIB:
         raise Failure(f"{peak / MIB:.0f} MiB of memory")
     checks.contains("what was left out", "allocations without a place", process.out())
-    checks.contains("why", "memory that is kept of one target", process.out())
+    checks.contains("why", "the memory for one target .* is used up", process.out())
 
 
 def last_page(case, tool, n):
