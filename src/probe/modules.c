@@ -12,6 +12,7 @@
 
 #include "base/xalloc.h"
 #include "probe/fold.h"
+#include "probe/person.h"
 
 #define MISSES_MAX    4096 /* whatever targets do */
 #define FUNCTIONS_MAX 2048 /* of these may be single functions: any file can have thousands */
@@ -386,6 +387,8 @@ void modules_settle(struct modules *modules, struct seen_file *file, int answer,
 	if (answer == 0) {
 		answer = take_in(modules, module, err);
 		file->module = answer == -ENOSPC ? NULL : module;
+		file->refused = answer == -ENOSPC;
+		file->refused_to = PERSON_UNKNOWN;
 	}
 	file->foreign = answer == -EPROTONOSUPPORT;
 	if (answer < 0 && answer != -EPROTONOSUPPORT && answer != -ENOEXEC)

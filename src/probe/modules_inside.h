@@ -36,8 +36,10 @@ struct seen_file {
 	uint64_t stamp; /* wire_file_stamp of when it was read; 0: too young to be sure of */
 	struct module *module;
 	bool foreign;
-	bool reading; /* by a thread that let the lock go for it */
-	bool put_off; /* to modules_decide */
+	bool reading;        /* by a thread that let the lock go for it */
+	bool put_off;        /* to modules_decide */
+	bool refused;        /* no hooks are left for who mapped it first; */
+	uint64_t refused_to; /* this person: somebody else may have some */
 	UT_hash_handle hh;
 };
 

@@ -130,7 +130,7 @@ static void settled(struct modules *modules, const struct seen_file *file, uint6
 	if (file->reading || file->put_off)
 		return;
 	settle_users(modules, &id, file->module);
-	if (file->stamp)
+	if (file->stamp && !file->refused)
 		programs_file_known(modules->options.programs, &id, 0);
 }
 
@@ -215,6 +215,8 @@ static struct seen_file *see_file(struct modules_look_search *search, const stru
 	}
 	if (again >= 0)
 		close(again);
+	if (file->refused)
+		file->refused_to = person_of_process(search->pid);
 	settled(modules, file, stamp);
 	if (file->module && modules->count > before) {
 		search->result->hooked++;
@@ -252,6 +254,14 @@ static bool may_be_another(const struct modules_look_search *search, const struc
 	if (file->reading || file->put_off)
 		return false;
 	return search->every || (is_told(search, &file->key) && search->told->stamp != file->stamp);
+}
+
+/* There were no hooks left for who mapped it first: it is no less this one's for that. */
+static bool may_have_hooks(const struct modules_look_search *search, const struct seen_file *file)
+{
+	uint64_t person = file->refused ? person_of_process(search->pid) : PERSON_UNKNOWN;
+
+	return person != PERSON_UNKNOWN && person != file->refused_to;
 }
 
 static void found(struct modules_look_search *search, struct module *module)
@@ -304,16 +314,17 @@ static int look_at(const struct mapping *mapping, void *data)
 	struct modules_look_search *search = data;
 	struct file_key key = { .dev = mapping->dev, .inode = mapping->inode };
 	struct seen_file *file = wait_for(search, key);
+	bool again = file && may_have_hooks(search, file);
 	struct err err = { 0 };
 	int fd = -1;
 
-	if (!file || may_be_another(search, file)) {
+	if (!file || again || may_be_another(search, file)) {
 		fd = mapping_open(search->pid, mapping, &err);
 		if (fd < 0) {
 			not_opened(search, mapping, &err);
 			return 0; /* the next look tries again */
 		}
-		if (file && modules_is_same(file, fd)) {
+		if (file && !again && modules_is_same(file, fd)) {
 			close(fd);
 		} else {
 			if (file)

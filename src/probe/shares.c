@@ -19,11 +19,12 @@ static struct share *share_of(struct shares *shares, uint64_t owner)
 	return &shares->users[shares->n_users++];
 }
 
-static void limit(size_t *get, size_t left, const char *reason, const char **why)
+/* Nothing rather than a part: who has little left would leave others' files with a hook or two. */
+static void refuse(size_t *get, size_t left, const char *reason, const char **why)
 {
 	if (*get <= left)
 		return;
-	*get = left;
+	*get = 0;
 	*why = reason;
 }
 
@@ -33,13 +34,16 @@ size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const c
 	size_t get = wanted;
 
 	*why = NULL;
-	limit(&get, SHARE_FILE, "one file has 2,048 hooks at most", why);
-	limit(&get, HOOKS_MAX - shares->taken, "there are 16,384 hooks in all", why);
+	if (get > SHARE_FILE) {
+		get = SHARE_FILE;
+		*why = "one file has 2,048 hooks at most";
+	}
+	refuse(&get, HOOKS_MAX - shares->taken, "there are 16,384 hooks in all", why);
 	if (owner) {
-		limit(&get, SHARE_USER - share->taken,
-		      "the files of one user can have 8,192 hooks at most", why);
-		limit(&get, HOOKS_MAX - SHARE_ROOT - shares->taken_by_users,
-		      "files of users other than root can have 12,287 hooks at most", why);
+		refuse(&get, SHARE_USER - share->taken,
+		       "the files of one user can have 8,192 hooks at most", why);
+		refuse(&get, HOOKS_MAX - SHARE_ROOT - shares->taken_by_users,
+		       "files of users other than root can have 12,287 hooks at most", why);
 		share->taken += get;
 		shares->taken_by_users += get;
 	}

@@ -31,7 +31,10 @@ struct shares {
 /* One more file of this owner: NULL, or why not (static). */
 const char *shares_take_file(struct shares *shares, uint64_t owner);
 
-/* How many of `wanted` hooks a file of this owner gets, and why not more (static; else NULL). */
+/*
+ * How many of `wanted` hooks a file of this owner gets, and why not more (static; else NULL): none
+ * where there is not room for all that a file may have.
+ */
 size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const char **why);
 
 void shares_free(struct shares *shares);

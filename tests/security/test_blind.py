@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 import checks
 from harness import Failure, Places, wait_until
@@ -67,3 +68,25 @@ def test_a_library_that_is_overwritten_in_place_is_hooked_anew(case):
     checks.valid(result)
     checks.calls(result)
     checks.contains("text", "written anew while it was hooked", result.out)
+
+
+def test_a_user_without_hooks_does_not_take_anothers_library_from_him(case):
+    """He maps it first: it is refused to him, and not to whom it belongs."""
+    os.chmod(case.folder, 0o777)
+    libraries = [many_functions(case, f"greedy{i}", 2100) for i in range(4)]
+    owners = case.path("owners")
+    os.mkdir(owners)
+    library = shutil.copy(Places.simcuda("push", "libcuda.so.1"), owners)
+    for path, owner in [(owners, 1235), (library, 1235), *((path, 1234) for path in libraries)]:
+        os.chmod(path, 0o755)
+        os.chown(path, owner, owner)
+    time.sleep(1.2)  # what was just written is read again in any case
+    load = "; ".join(f"ctypes.CDLL('{path}')" for path in [*libraries, library])
+    result = case.trace("/bin/sh", "-c",
+                        f"setpriv --reuid 1234 --clear-groups /usr/bin/python3 -c \"import ctypes; {load}\"; sleep 0.5; "
+                        f"LD_LIBRARY_PATH={owners} setpriv --reuid 1235 --clear-groups {Places.program('threads')} 1 2",
+                        options=["--layer", "driver"])
+    told = [hook for hook in result.summary["missed"]["hooks"] if "8,192 hooks at most" in hook["why"]]
+    checks.equal("refused", 1, len(told))
+    if result.summary["launches"]["kernels"] < 2:
+        raise Failure(f"the owner's launches were not seen: {result.summary['missed']}")

@@ -35,11 +35,29 @@ static void test_all_users_leave_some_to_root(void **state)
 	shares_free(&shares);
 }
 
+static void test_a_file_has_all_its_hooks_or_none(void **state)
+{
+	struct shares shares = { 0 };
+	const char *why;
+
+	for (unsigned i = 0; i < SHARE_USER / SHARE_FILE - 1; i++)
+		assert_int_equal(shares_take(&shares, 1000, 2 * SHARE_FILE, &why), SHARE_FILE);
+	assert_non_null(strstr(why, "one file"));
+	assert_int_equal(shares_take(&shares, 1000, SHARE_FILE - 1, &why), SHARE_FILE - 1);
+	assert_null(why);
+	assert_int_equal(shares_take(&shares, 1000, 2, &why), 0);
+	assert_non_null(strstr(why, "of one user"));
+	assert_int_equal(shares_take(&shares, 1001, 2, &why), 2);
+	assert_int_equal(shares_take(&shares, 1000, 1, &why), 1);
+	shares_free(&shares);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_user_does_not_fill_the_list_of_files),
 		cmocka_unit_test(test_all_users_leave_some_to_root),
+		cmocka_unit_test(test_a_file_has_all_its_hooks_or_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
