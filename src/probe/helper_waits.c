@@ -9,6 +9,7 @@
 
 #include <uthash.h>
 
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/account.h"
 #include "probe/helper.h"
@@ -87,24 +88,6 @@ uint64_t waits_person(pid_t pid)
 	return waits.person;
 }
 
-/* Does not wait for the process's memory. 0: it is gone. */
-static uint64_t start_time(pid_t pid)
-{
-	char path[64], line[1024], *at;
-	int spaces = 0;
-	FILE *stat;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	stat = fopen(path, "re");
-	if (!stat)
-		return 0;
-	at = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
-	fclose(stat);
-	for (; at && *at && spaces < 20; at++)
-		spaces += *at == ' ';
-	return at ? strtoull(at, NULL, 10) : 0;
-}
-
 static struct user *find_user(uint64_t person)
 {
 	struct user *user;
@@ -171,7 +154,7 @@ bool waits_refuse(pid_t pid, uint64_t person)
 	if (waits.n_hanging >= OF_ALL_MAX)
 		return true;
 	HASH_FIND_INT(waits.given_up, &pid, given_up);
-	started = given_up ? start_time(pid) : 0;
+	started = given_up ? process_start_time(pid) : 0;
 	if (given_up && (!started || given_up->started == started))
 		return true;
 	user = find_user(person);
@@ -240,7 +223,7 @@ static void forget_given_up(void)
 	struct given_up *given_up, *next;
 
 	HASH_ITER (hh, waits.given_up, given_up, next) {
-		if (start_time(given_up->pid) != given_up->started) {
+		if (process_start_time(given_up->pid) != given_up->started) {
 			HASH_DEL(waits.given_up, given_up);
 			free(given_up);
 		}
@@ -259,7 +242,7 @@ static void add_given_up(pid_t pid)
 		given_up->pid = pid;
 		HASH_ADD_INT(waits.given_up, pid, given_up);
 	}
-	given_up->started = start_time(pid);
+	given_up->started = process_start_time(pid);
 }
 
 /* Of a process that is gone there is nothing more to be read, and its paths are looked for under

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "base/budget.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "probe/maps.h"
@@ -239,24 +240,6 @@ static void merge(struct symbols *symbols, struct program *program, struct symbo
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* Field 22 of /proc/PID/stat; 0 when the process is gone. */
-static uint64_t start_time(pid_t pid)
-{
-	char path[64], line[1024], *at;
-	FILE *stat;
-	int spaces = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	stat = fopen(path, "re");
-	if (!stat)
-		return 0;
-	at = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
-	fclose(stat);
-	for (; at && *at && spaces < 20; at++)
-		spaces += *at == ' ';
-	return at ? strtoull(at, NULL, 10) : 0;
-}
-
 static struct program *find_program(struct symbols *symbols, const struct process *process)
 {
 	struct program *program;
@@ -357,7 +340,7 @@ static int recall(struct symbols *symbols, struct program *program, struct err *
 
 static int see(struct symbols *symbols, struct program *program, struct err *err)
 {
-	uint64_t started = start_time(program->pid);
+	uint64_t started = process_start_time(program->pid);
 	struct symbols_listing listing;
 
 	if (program->over)
@@ -388,7 +371,7 @@ void symbols_look(struct symbols *symbols, pid_t pid)
 			free_look(symbols, symbols->looks);
 		look = xcalloc(1, sizeof(*look));
 		look->pid = pid;
-		look->started = start_time(pid);
+		look->started = process_start_time(pid);
 		look->listing = listing;
 		look->taken = taken;
 		HASH_ADD_INT(symbols->looks, pid, look);
