@@ -50,9 +50,13 @@ static error_t parse_range(int key, char *arg, struct argp_state *state)
 			cli_bad_value(state, "--pid", arg, "list of process ids (123 or 123,456)");
 		return 0;
 	case OPT_FUNCTION:
+		if (!*arg)
+			cli_bad_value(state, "--function", arg, "pattern ('cuMemcpy*')");
 		range->filter.function = arg;
 		return 0;
 	case OPT_KERNEL:
+		if (!*arg)
+			cli_bad_value(state, "--kernel", arg, "pattern ('gemm*')");
 		range->filter.kernel = arg;
 		return 0;
 	case ARGP_KEY_END:

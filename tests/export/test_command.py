@@ -49,7 +49,7 @@ def test_command_wants_a_trace_and_a_format(case):
 
 def test_command_refuses_bad_values(case):
     for option, value in (("--from", "x"), ("--to", "-1s"), ("--pid", "me"), ("--rank", "3/3"), ("--rank", "a"),
-                          ("--min-duration", "0"), ("--max-events", "0")):
+                          ("--min-duration", "0"), ("--max-events", "0"), ("--kernel", ""), ("--function", "")):
         said(case, 2, f"'{value}' is no", case.trace("gpu"), "-o", case.path("x.json"), f"{option}={value}")
     said(case, 2, "--to is not later than --from", case.trace("gpu"), "-o", case.path("x.json"), "--from", "2s", "--to", "1s")
     said(case, 2, "goes with --format jsonl", case.trace("gpu"), "-o", case.path("x.json"), "--begin-end")
