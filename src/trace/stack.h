@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks of the trace model: what a thread was doing when it was sampled, or when it made a call.
+ *
+ * A stack is made once and pointed to by all who have it. Like processes and functions, stacks and
+ * their frames belong to the source and live until the consumer's end() has returned.
+ */
+#ifndef CUSCOPE_TRACE_STACK_H
+#define CUSCOPE_TRACE_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Which world a frame is of: what views colour, and what users fold away. */
+enum frame_kind {
+	FRAME_NATIVE,      /* compiled code that is none of the below */
+	FRAME_PYTHON,      /* a function of Python, as the interpreter keeps it */
+	FRAME_JIT,         /* code made at run time, named by /tmp/perf-PID.map or not at all */
+	FRAME_CUDA,        /* libcuda, libcudart and NVIDIA's libraries on top of them */
+	FRAME_KERNEL_MODE, /* Linux */
+	FRAME_DRIVER,      /* nvidia.ko and its siblings */
+	FRAME_GPU,         /* a kernel, copy or set that ran on a GPU for the stack below it */
+	FRAME_COUNT
+};
+
+/* One function at one place. Inlined functions are frames of their own, with the same address. */
+struct stack_frame {
+	uint32_t id; /* dense, from 0 */
+	enum frame_kind kind;
+	bool inlined;         /* into the next outer frame */
+	const char *function; /* as its author wrote it; NULL: not known */
+	const char *module; /* base name of the file, "[vdso]", "nvidia"; NULL: nothing is mapped */
+	const char *file;   /* the source file; NULL: not known */
+	uint32_t line;      /* in it; 0: not known */
+	uint32_t first_line; /* of the function; 0: not known */
+	uint64_t offset;     /* of the place in the module's file, in bytes; 0 for Python */
+};
+
+/* How far a stack reaches. All but STACK_WHOLE are told in every output, with their share. */
+enum stack_end {
+	STACK_WHOLE,      /* to the begin of the program or of its thread */
+	STACK_TOO_DEEP,   /* more frames than are kept */
+	STACK_NO_MAPPING, /* code at an address where nothing was known to be mapped */
+	STACK_NO_TABLE,   /* a file without usable unwind tables, or not read yet */
+	STACK_NO_RULE,    /* no rule for this place, or one of a kind that is not followed */
+	STACK_UNREADABLE, /* memory of the stack could not be read */
+	STACK_BAD,        /* it led nowhere: a frame not above the one inside it */
+	STACK_END_COUNT
+};
+
+/* "unwind tables missing": half a line for the user; "" for STACK_WHOLE. */
+const char *stack_end_text(enum stack_end end);
+
+struct stack {
+	uint32_t id; /* dense, from 0 */
+	enum stack_end end;
+	bool python_cut;                         /* frames of Python are missing in it */
+	size_t n_frames;                         /* never 0 */
+	const struct stack_frame *const *frames; /* innermost first */
+};
+
+enum sample_kind {
+	SAMPLE_CPU,     /* the thread was on a CPU */
+	SAMPLE_OFF_CPU, /* it was blocked; known when it went on */
+	SAMPLE_KIND_COUNT
+};
+
+struct sample {
+	enum sample_kind kind;
+	uint64_t weight_ns; /* how much time it stands for */
+	const struct stack *stack;
+};
+
+#endif
