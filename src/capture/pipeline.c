@@ -1,78 +1,21 @@
 // SPDX-License-Identifier: MIT
-#include "capture/pipeline.h"
+#include "capture/pipeline_inside.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <uthash.h>
-
-#include "base/budget.h"
 #include "base/xalloc.h"
 #include "capture/call_words.h"
 #include "capture/graph_captures.h"
 #include "capture/gpu/correlate.h"
 #include "capture/kernels.h"
-#include "capture/proc.h"
 #include "probe/memory.h"
 #include "trace/consumers.h"
 
-#define RECENT        64          /* a power of two */
-#define THREADS_MAX   16384       /* beyond, the one that came first is forgotten */
-#define LINGER_NS     1000000ull  /* see process_exited(); in the time of records */
-#define OVERDUE_NS    50000000ull /* without records: longer than they wait for their order */
-#define PROCESSES_MAX 32768       /* ever; beyond, all that come are one: see others() */
-
-struct known_process {
-	uint32_t pid;
-	struct process *process;
-	bool announced;   /* consumers know of it */
-	bool calibrated;  /* its first named handle was compared with what the handle leads to */
-	uint64_t calls;   /* correlation of its last one */
-	uint64_t exit_ns; /* its end was told of, but maybe not by its last thread; else 0 */
-	UT_hash_handle hh;
-};
-
-/* One function, with what is asked about it at every call. */
-struct pipeline_known_function {
-	struct function function;
-	bool returns_status;
-	bool per_thread; /* its stream 0 is the thread's own */
-};
-
-struct pipeline_known_thread {
-	uint32_t tid, tgid;
-	char *text; /* a string argument that waits for its call */
-	uint16_t text_hook;
-	const struct kernel *launched; /* by the last launch, which began at: */
-	uint64_t launched_ns;
-	uint64_t copied_bytes; /* by the last copy whose call says how many, which began at: */
-	uint64_t copied_ns;
-	UT_hash_handle hh;
-};
-
-struct pipeline {
-	struct pipeline_options options;
-	struct known_process *processes;
-	struct pipeline_known_thread *threads;
-	/* the last ones met, by their numbers' low bits: a look-up at every call costs more */
-	struct known_process *recent_process[RECENT];
-	struct pipeline_known_thread *recent_thread[RECENT];
-	struct process **all; /* every process ever, for freeing */
-	size_t n_all, n_ending;
-	struct process ended;
-	struct process *others; /* NULL until there are more than PROCESSES_MAX */
-	bool others_announced;
-	uint64_t others_calls, n_others;
-	struct pipeline_known_function *functions[WIRE_HOOKS_MAX];
-	uint32_t n_functions;
-	struct kernels *kernels;
-	struct graph_captures *captures;
-	uint64_t calls, time_ns; /* time of the last record */
-	uint64_t lost_texts;
-	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
-};
+/* How long the end of a process is not believed yet: see process_exited(). */
+#define LINGER_NS  1000000ull  /* in the time of records */
+#define OVERDUE_NS 50000000ull /* without records: longer than they wait for their order */
 
 struct pipeline *pipeline_new(const struct pipeline_options *options)
 {
@@ -85,44 +28,21 @@ struct pipeline *pipeline_new(const struct pipeline_options *options)
 	return pipeline;
 }
 
-static void thread_drop(struct pipeline *pipeline, struct pipeline_known_thread *thread)
-{
-	pipeline->recent_thread[thread->tid % RECENT] = NULL;
-	HASH_DEL(pipeline->threads, thread);
-	free(thread->text);
-	free(thread);
-}
-
 void pipeline_free(struct pipeline *pipeline)
 {
-	struct known_process *process, *next_process;
-	struct pipeline_known_thread *thread, *next_thread;
-
 	if (!pipeline)
 		return;
-	HASH_ITER (hh, pipeline->threads, thread, next_thread) {
-		thread_drop(pipeline, thread);
-	}
-	HASH_ITER (hh, pipeline->processes, process, next_process) {
-		HASH_DEL(pipeline->processes, process);
-		free(process);
-	}
-	for (size_t i = 0; i < pipeline->n_all; i++)
-		free(pipeline->all[i]);
-	free(pipeline->others);
+	pipeline_free_processes(pipeline);
 	for (size_t i = 0; i < WIRE_HOOKS_MAX; i++)
 		free(pipeline->functions[i]);
-	free(pipeline->all);
 	graph_captures_free(pipeline->captures);
 	kernels_free(pipeline->kernels);
 	free(pipeline);
 }
 
-static int settle_ends(struct pipeline *pipeline, uint64_t until_ns, struct err *err);
-
 /* ---- consumers ----------------------------------------------------------------------------- */
 
-static int push(struct pipeline *pipeline, const struct event *event, struct err *err)
+int pipeline_push(struct pipeline *pipeline, const struct event *event, struct err *err)
 {
 	return consumers_event(pipeline->options.consumers, pipeline->options.n_consumers, event,
 	                       err);
@@ -142,7 +62,7 @@ int pipeline_flush(struct pipeline *pipeline, struct err *err)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	until_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	r = until_ns > OVERDUE_NS ? settle_ends(pipeline, until_ns - OVERDUE_NS, err) : 0;
+	r = until_ns > OVERDUE_NS ? pipeline_settle_ends(pipeline, until_ns - OVERDUE_NS, err) : 0;
 	if (r)
 		return r;
 	return consumers_flush(pipeline->options.consumers, pipeline->options.n_consumers, err);
@@ -150,7 +70,7 @@ int pipeline_flush(struct pipeline *pipeline, struct err *err)
 
 int pipeline_end(struct pipeline *pipeline, const struct run_info *run, struct err *err)
 {
-	int r = settle_ends(pipeline, UINT64_MAX, err);
+	int r = pipeline_settle_ends(pipeline, UINT64_MAX, err);
 
 	if (r)
 		return r;
@@ -165,259 +85,6 @@ uint64_t pipeline_calls(const struct pipeline *pipeline)
 uint64_t pipeline_lost_texts(const struct pipeline *pipeline)
 {
 	return pipeline->lost_texts;
-}
-
-/* ---- processes and threads ----------------------------------------------------------------- */
-
-static int announce(struct pipeline *pipeline, enum event_type type, const struct process *process,
-                    uint64_t now_ns, struct err *err)
-{
-	const struct event event = {
-		.type = type, .time_ns = now_ns, .process = process, .tid = process->pid
-	};
-
-	return push(pipeline, &event, err);
-}
-
-/*
- * Consumers keep what they know of a process to the end, so there is a limit to how many they are
- * told of. The processes that come after share one, which never ends, and its numbers of calls.
- */
-static struct process *others(struct pipeline *pipeline)
-{
-	pipeline->n_others++;
-	if (!pipeline->others) {
-		pipeline->others = xcalloc(1, sizeof(*pipeline->others));
-		pipeline->others->id = PROCESSES_MAX;
-		snprintf(pipeline->others->comm, sizeof(pipeline->others->comm), "[others]");
-	}
-	return pipeline->others;
-}
-
-const struct process *pipeline_ended(const struct pipeline *pipeline)
-{
-	return &pipeline->ended;
-}
-
-uint64_t pipeline_other_processes(const struct pipeline *pipeline)
-{
-	return pipeline->n_others;
-}
-
-/* A new incarnation: at its first sight, and after exec. */
-static struct known_process *process_make(struct pipeline *pipeline, uint32_t pid, const char *comm)
-{
-	struct known_process *known;
-
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
-	if (!known) {
-		known = xcalloc(1, sizeof(*known));
-		known->pid = pid;
-		HASH_ADD(hh, pipeline->processes, pid, sizeof(known->pid), known);
-	}
-	known->announced = false;
-	known->calibrated = false;
-	known->calls = 0;
-	if (pipeline->n_all >= PROCESSES_MAX) {
-		known->process = others(pipeline);
-		return known;
-	}
-	known->process = xcalloc(1, sizeof(*known->process));
-	known->process->id = (uint32_t)pipeline->n_all;
-	known->process->pid = pid;
-	proc_comm(pid, known->process->comm, comm);
-	pipeline->all = xrealloc(pipeline->all, (pipeline->n_all + 1) * sizeof(*pipeline->all));
-	pipeline->all[pipeline->n_all++] = known->process;
-	return known;
-}
-
-/* Consumers learn of a process with the first of its events: what names it may come before that. */
-static int process_announce(struct pipeline *pipeline, struct known_process *known,
-                            const char *comm, uint64_t now_ns, struct err *err)
-{
-	if (known->announced)
-		return 0;
-	known->announced = true;
-	if (known->process == pipeline->others) {
-		if (pipeline->others_announced)
-			return 0;
-		pipeline->others_announced = true;
-	}
-	if (comm && !known->process->comm[0])
-		snprintf(known->process->comm, sizeof(known->process->comm), "%.15s", comm);
-	return announce(pipeline, EVENT_PROCESS, known->process, now_ns, err);
-}
-
-static int process_get(struct pipeline *pipeline, uint32_t pid, const char *comm, uint64_t now_ns,
-                       struct known_process **process, struct err *err)
-{
-	struct known_process **recent = &pipeline->recent_process[pid % RECENT];
-
-	if (*recent && (*recent)->pid == pid) {
-		*process = *recent;
-		return 0;
-	}
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), *process);
-	if (!*process)
-		*process = process_make(pipeline, pid, comm);
-	*recent = *process;
-	return process_announce(pipeline, *process, comm, now_ns, err);
-}
-
-static int process_gone(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns, struct err *err)
-{
-	struct pipeline_known_thread *thread, *next;
-	struct known_process *known;
-	int r;
-
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
-	if (!known)
-		return 0;
-	r = known->announced && known->process != pipeline->others
-	            ? announce(pipeline, EVENT_EXIT, known->process, now_ns, err)
-	            : 0;
-	pipeline->recent_process[pid % RECENT] = NULL;
-	pipeline->n_ending -= known->exit_ns != 0;
-	HASH_DEL(pipeline->processes, known);
-	free(known);
-	kernels_forget(pipeline->kernels, pid);
-	graph_captures_forget(pipeline->captures, pid);
-	budget_end(pipeline->options.budget, pid);
-	HASH_ITER (hh, pipeline->threads, thread, next) {
-		if (thread->tgid == pid)
-			thread_drop(pipeline, thread);
-	}
-	return r;
-}
-
-/* ---- ends that are told of twice ----------------------------------------------------------- */
-
-/*
- * Of threads that exit at the same time several find themselves the last one, and the later of them
- * may yet tell of a call that it was in. So the end of a process with more threads is believed a
- * little later, or when it is told of again, and comes once, behind everything of it.
- */
-static bool has_other_threads(const struct pipeline *pipeline, uint32_t pid, uint32_t tid)
-{
-	const struct pipeline_known_thread *thread;
-
-	for (thread = pipeline->threads; thread; thread = thread->hh.next)
-		if (thread->tgid == pid && thread->tid != tid)
-			return true;
-	return false;
-}
-
-static int process_exited(struct pipeline *pipeline, const struct wire_head *head, struct err *err)
-{
-	struct known_process *known;
-
-	HASH_FIND(hh, pipeline->processes, &head->tgid, sizeof(head->tgid), known);
-	if (!known)
-		return 0;
-	if (known->exit_ns || !has_other_threads(pipeline, head->tgid, head->tid))
-		return process_gone(pipeline, head->tgid, head->time_ns, err);
-	known->exit_ns = head->time_ns;
-	pipeline->n_ending++;
-	return 0;
-}
-
-/* Believes the ends that were told of before `until_ns`; they come in order of time. */
-static int settle_ends(struct pipeline *pipeline, uint64_t until_ns, struct err *err)
-{
-	struct known_process *known, *next;
-	int r = 0;
-
-	if (!pipeline->n_ending)
-		return 0;
-	HASH_ITER (hh, pipeline->processes, known, next) {
-		uint64_t at =
-			known->exit_ns > pipeline->time_ns ? known->exit_ns : pipeline->time_ns;
-
-		if (!r && known->exit_ns && known->exit_ns < until_ns)
-			r = process_gone(pipeline, known->pid, at, err);
-	}
-	return r;
-}
-
-/* A pid that is given out again. */
-static int settle_end_of(struct pipeline *pipeline, uint32_t pid, uint64_t now_ns, struct err *err)
-{
-	struct known_process *known;
-
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
-	return known && known->exit_ns ? process_gone(pipeline, pid, now_ns, err) : 0;
-}
-
-static int on_thread(struct pipeline *pipeline, const struct wire_process *record, struct err *err)
-{
-	const struct wire_head *head = &record->head;
-	struct known_process *process;
-	struct pipeline_known_thread *known;
-	struct thread thread = { 0 };
-	struct event event = { .type = EVENT_THREAD, .time_ns = head->time_ns, .tid = head->tid };
-	int r;
-
-	HASH_FIND(hh, pipeline->threads, &head->tid, sizeof(head->tid), known);
-	if (known) /* a reused tid starts afresh */
-		thread_drop(pipeline, known);
-	r = process_get(pipeline, head->tgid, record->comm, head->time_ns, &process, err);
-	if (r)
-		return r;
-	snprintf(thread.comm, sizeof(thread.comm), "%.15s", record->comm);
-	thread.priority = proc_priority(head->tgid, head->tid);
-	event.process = process->process;
-	event.thread = &thread;
-	return push(pipeline, &event, err);
-}
-
-static int on_process(struct pipeline *pipeline, const struct wire_process *record, struct err *err)
-{
-	const struct wire_head *head = &record->head;
-	struct known_process *process;
-	int r;
-
-	switch (head->type) {
-	case WIRE_FORK:
-		r = settle_end_of(pipeline, record->other, head->time_ns, err);
-		return r ? r
-		         : process_get(pipeline, record->other, record->comm, head->time_ns,
-		                       &process, err);
-	case WIRE_EXIT:
-		return process_exited(pipeline, head, err);
-	case WIRE_EXEC:
-		/* what the old program held is gone: for the consumers it ends here */
-		HASH_FIND(hh, pipeline->processes, &head->tgid, sizeof(head->tgid), process);
-		if (!process)
-			return 0; /* no target yet: the capture decides (--name) */
-		r = process_gone(pipeline, head->tgid, head->time_ns, err);
-		return r ? r
-		         : process_get(pipeline, head->tgid, record->comm, head->time_ns, &process,
-		                       err);
-	default: /* WIRE_THREAD */
-		return on_thread(pipeline, record, err);
-	}
-}
-
-static struct pipeline_known_thread *thread_get(struct pipeline *pipeline, uint32_t tgid,
-                                                uint32_t tid)
-{
-	struct pipeline_known_thread **recent = &pipeline->recent_thread[tid % RECENT];
-	struct pipeline_known_thread *thread = *recent;
-
-	if (thread && thread->tid == tid)
-		return thread;
-	HASH_FIND(hh, pipeline->threads, &tid, sizeof(tid), thread);
-	if (thread) {
-		*recent = thread;
-		return thread;
-	}
-	if (HASH_COUNT(pipeline->threads) >= THREADS_MAX)
-		thread_drop(pipeline, pipeline->threads);
-	thread = xcalloc(1, sizeof(*thread));
-	thread->tid = tid;
-	thread->tgid = tgid;
-	HASH_ADD(hh, pipeline->threads, tid, sizeof(thread->tid), thread);
-	return thread;
 }
 
 /* ---- names --------------------------------------------------------------------------------- */
@@ -466,7 +133,7 @@ static void on_name(struct pipeline *pipeline, const struct wire_name *record)
 			calibrate(pipeline, name);
 		kernels_named(pipeline->kernels, name);
 	}
-	thread = thread_get(pipeline, name->head.tgid, name->head.tid);
+	thread = pipeline_thread_get(pipeline, name->head.tgid, name->head.tid);
 	free(thread->text);
 	thread->text = xstrdup(name->text);
 	thread->text_hook = name->head.hook;
@@ -583,11 +250,6 @@ static void interpret(struct pipeline *pipeline, struct call *call, const struct
 		follow_state(pipeline, call, tgid, tid);
 }
 
-static uint64_t *calls_of(struct pipeline *pipeline, struct known_process *process)
-{
-	return process->process == pipeline->others ? &pipeline->others_calls : &process->calls;
-}
-
 /*
  * The number of a call in its process; one that an activity asked for already keeps it. And what of
  * its time was the agent's.
@@ -603,7 +265,7 @@ static uint64_t number_call(struct pipeline *pipeline, struct known_process *pro
 		.work = call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH ||
 		        call->op == OP_COPY || call->op == OP_SET,
 	};
-	uint64_t *calls = calls_of(pipeline, process), next = *calls + 1, number = next;
+	uint64_t *calls = pipeline_calls_of(pipeline, process), next = *calls + 1, number = next;
 
 	if (pipeline->options.correlate && call_has_end(call))
 		call->overhead_ns = correlate_own_ns(pipeline->options.correlate, &span);
@@ -641,13 +303,13 @@ static int on_call(struct pipeline *pipeline, const struct wire_call *record, st
 
 	if (!hook)
 		return 0; /* cuscope's own calibration */
-	r = process_get(pipeline, record->head.tgid, NULL, event.time_ns, &process, err);
+	r = pipeline_process_get(pipeline, record->head.tgid, NULL, event.time_ns, &process, err);
 	if (r)
 		return r;
 	function = function_get(pipeline, hook, module);
 	call.function = &function->function;
 	call_words_result(&call, record, function->returns_status);
-	thread = thread_get(pipeline, record->head.tgid, event.tid);
+	thread = pipeline_thread_get(pipeline, record->head.tgid, event.tid);
 	interpret(pipeline, &call, hook, function->per_thread, record, thread);
 	if (event.type == EVENT_CALL && pipeline->options.hit)
 		pipeline->options.hit(pipeline->options.data, record);
@@ -659,7 +321,7 @@ static int on_call(struct pipeline *pipeline, const struct wire_call *record, st
 			call.correlation = number_call(pipeline, process, &record->head, &call);
 			tell_launch(pipeline, record->head.tgid, &call);
 		}
-		r = push(pipeline, &event, err);
+		r = pipeline_push(pipeline, &event, err);
 	}
 	if (call.text && event.type == EVENT_CALL) {
 		free(thread->text);
@@ -669,14 +331,6 @@ static int on_call(struct pipeline *pipeline, const struct wire_call *record, st
 }
 
 /* ---- what numbers stand for ---------------------------------------------------------------- */
-
-const struct process *pipeline_process(struct pipeline *pipeline, uint32_t pid)
-{
-	struct known_process *known;
-
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
-	return (known ? known : process_make(pipeline, pid, NULL))->process;
-}
 
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t pid, uint64_t handle)
 {
@@ -697,38 +351,10 @@ const struct kernel *pipeline_kernel_named(struct pipeline *pipeline, uint32_t p
 	return kernels_by_name(pipeline->kernels, pid, mangled);
 }
 
-uint64_t pipeline_next_call(struct pipeline *pipeline, uint32_t pid)
-{
-	struct known_process *known;
-
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
-	return known ? *calls_of(pipeline, known) + 1 : 0;
-}
-
-void pipeline_take_number(struct pipeline *pipeline, uint32_t pid)
-{
-	struct known_process *known;
-
-	HASH_FIND(hh, pipeline->processes, &pid, sizeof(pid), known);
-	if (known)
-		++*calls_of(pipeline, known);
-}
-
-int pipeline_pass(struct pipeline *pipeline, const struct event *event, struct err *err)
-{
-	struct known_process *known;
-	int r = 0;
-
-	HASH_FIND(hh, pipeline->processes, &event->process->pid, sizeof(known->pid), known);
-	if (known && known->process == event->process)
-		r = process_announce(pipeline, known, NULL, event->time_ns, err);
-	return r ? r : push(pipeline, event, err);
-}
-
 int pipeline_record(struct pipeline *pipeline, const struct wire_head *record, struct err *err)
 {
 	int r = record->time_ns > LINGER_NS
-	                ? settle_ends(pipeline, record->time_ns - LINGER_NS, err)
+	                ? pipeline_settle_ends(pipeline, record->time_ns - LINGER_NS, err)
 	                : 0;
 
 	if (r)
@@ -745,7 +371,7 @@ int pipeline_record(struct pipeline *pipeline, const struct wire_head *record, s
 	case WIRE_FORK:
 	case WIRE_EXEC:
 	case WIRE_EXIT:
-		return on_process(pipeline, (const struct wire_process *)record, err);
+		return pipeline_on_process(pipeline, (const struct wire_process *)record, err);
 	default:
 		return 0; /* WIRE_MAP is the capture's */
 	}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of a pipeline: pipeline_processes.c knows the processes and threads, pipeline.c makes
+ * events of calls and names.
+ */
+#ifndef CUSCOPE_CAPTURE_PIPELINE_INSIDE_H
+#define CUSCOPE_CAPTURE_PIPELINE_INSIDE_H
+
+#include <uthash.h>
+
+#include "capture/pipeline.h"
+
+#define RECENT        64    /* a power of two */
+#define PROCESSES_MAX 32768 /* ever; all that come after these are one process, "[others]" */
+
+struct known_process {
+	uint32_t pid;
+	struct process *process;
+	bool announced;   /* consumers know of it */
+	bool calibrated;  /* its first named handle was compared with what the handle leads to */
+	uint64_t calls;   /* correlation of its last one */
+	uint64_t exit_ns; /* its end was told of, but maybe not by its last thread; else 0 */
+	UT_hash_handle hh;
+};
+
+/* One function, with what is asked about it at every call. */
+struct pipeline_known_function {
+	struct function function;
+	bool returns_status;
+	bool per_thread; /* its stream 0 is the thread's own */
+};
+
+struct pipeline_known_thread {
+	uint32_t tid, tgid;
+	char *text; /* a string argument that waits for its call */
+	uint16_t text_hook;
+	const struct kernel *launched; /* by the last launch, which began at: */
+	uint64_t launched_ns;
+	uint64_t copied_bytes; /* by the last copy whose call says how many, which began at: */
+	uint64_t copied_ns;
+	UT_hash_handle hh;
+};
+
+struct pipeline {
+	struct pipeline_options options;
+	struct known_process *processes;
+	struct pipeline_known_thread *threads;
+	/* the last ones met, by their numbers' low bits: a look-up at every call costs more */
+	struct known_process *recent_process[RECENT];
+	struct pipeline_known_thread *recent_thread[RECENT];
+	struct process **all; /* every process ever, for freeing */
+	size_t n_all, n_ending;
+	struct process ended;
+	struct process *others; /* NULL until there are more than PROCESSES_MAX */
+	bool others_announced;
+	uint64_t others_calls, n_others;
+	struct pipeline_known_function *functions[WIRE_HOOKS_MAX];
+	uint32_t n_functions;
+	struct kernels *kernels;
+	struct graph_captures *captures;
+	uint64_t calls, time_ns; /* time of the last record */
+	uint64_t lost_texts;
+	struct wire_name name; /* the one being read: too large for the stack of a deep caller */
+};
+
+/* Gives an event to all consumers. */
+int pipeline_push(struct pipeline *pipeline, const struct event *event, struct err *err);
+
+/* ---- pipeline_processes.c ------------------------------------------------------------------ */
+
+/* A process by its pid: made, and told to the consumers, where it is new. `comm` may be NULL. */
+int pipeline_process_get(struct pipeline *pipeline, uint32_t pid, const char *comm, uint64_t now_ns,
+                         struct known_process **process, struct err *err);
+
+/* Never NULL. */
+struct pipeline_known_thread *pipeline_thread_get(struct pipeline *pipeline, uint32_t tgid,
+                                                  uint32_t tid);
+
+/* The number of a process's last call. */
+uint64_t *pipeline_calls_of(struct pipeline *pipeline, struct known_process *process);
+
+/* A record of type WIRE_THREAD, WIRE_FORK, WIRE_EXEC or WIRE_EXIT. */
+int pipeline_on_process(struct pipeline *pipeline, const struct wire_process *record,
+                        struct err *err);
+
+/* Believes the ends of processes that were told of before `until_ns`. */
+int pipeline_settle_ends(struct pipeline *pipeline, uint64_t until_ns, struct err *err);
+
+void pipeline_free_processes(struct pipeline *pipeline);
+
+#endif
