@@ -401,78 +401,14 @@ static void page_allocations(struct watch_memory_part *part)
 	part->page.n_allocations = count;
 }
 
-/* ---- places -------------------------------------------------------------------------------- */
-
-static int by_place(const void *left, const void *right)
-{
-	const struct watch_allocation *a = left, *b = right;
-	int order = compare(a->process->id, b->process->id);
-
-	if (!order)
-		order = compare(a->kind, b->kind);
-	if (!order)
-		order = compare((uintptr_t)a->function, (uintptr_t)b->function);
-	if (!order)
-		order = compare((uintptr_t)a->stack, (uintptr_t)b->stack);
-	return order;
-}
-
-static int most_bytes(const void *left, const void *right)
-{
-	const struct watch_place *a = left, *b = right;
-	int order = compare(b->bytes, a->bytes);
-
-	if (!order)
-		order = compare(b->count, a->count);
-	return order ? order : compare(a->oldest_ns, b->oldest_ns);
-}
-
-static void add_to_place(struct watch_place *place, const struct watch_allocation *a, bool older)
-{
-	place->process = a->process;
-	place->kind = a->kind;
-	place->function = a->function;
-	place->stack = a->stack;
-	place->count++;
-	place->bytes += a->bytes;
-	place->older_count += older;
-	place->older_bytes += older ? a->bytes : 0;
-	if (!place->oldest_ns || a->time_ns < place->oldest_ns)
-		place->oldest_ns = a->time_ns;
-	if (a->time_ns > place->newest_ns)
-		place->newest_ns = a->time_ns;
-}
-
-/* Sums allocations up by place. The caller frees the result. */
-static struct watch_place *places_of(const struct watch_memory_part *part,
-                                     const struct watch_allocation *allocations, size_t n,
-                                     uint64_t now_ns, size_t *n_places)
-{
-	struct watch_allocation *list = xcalloc(n + 1, sizeof(*list));
-	struct watch_place *places = xcalloc(n + 1, sizeof(*places));
-	size_t count = 0;
-
-	if (n)
-		memcpy(list, allocations, n * sizeof(*list));
-	qsort(list, n, sizeof(*list), by_place);
-	for (size_t i = 0; i < n; i++) {
-		count += !i || by_place(&list[i], &list[i - 1]);
-		add_to_place(&places[count - 1], &list[i],
-		             list[i].time_ns + part->page.older_ns <= now_ns);
-	}
-	free(list);
-	qsort(places, count, sizeof(*places), most_bytes);
-	*n_places = count;
-	return places;
-}
-
 static void page_places(struct watch_memory_part *part, uint64_t now_ns)
 {
 	struct watch_memory *page = &part->page;
 
-	page->places =
-		places_of(part, page->allocations, page->n_allocations, now_ns, &page->n_places);
-	page->left = places_of(part, part->left, part->n_left, now_ns, &page->n_left);
+	page->places = watch_places_of(page->allocations, page->n_allocations, page->older_ns,
+	                               now_ns, &page->n_places);
+	page->left = watch_places_of(part->left, part->n_left, page->older_ns, now_ns,
+	                             &page->n_left);
 	part->n_left = 0;
 }
 

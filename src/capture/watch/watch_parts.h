@@ -44,6 +44,11 @@ int watch_memory_settle(struct watch_memory_part *part, struct ledger_process pr
 int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
                       const struct watch_memory **page);
 
+/* Adds allocations up by place; the places with the most bytes come first. The caller frees them.
+ */
+struct watch_place *watch_places_of(const struct watch_allocation *allocations, size_t n,
+                                    uint64_t older_ns, uint64_t now_ns, size_t *n_places);
+
 /* ---- launches ------------------------------------------------------------------------------ */
 
 struct watch_launches_part;
