@@ -8,6 +8,7 @@
 
 #include "analysis/work.h"
 #include "report/gaps/gap_cover.h"
+#include "report/gaps/gap_device.h"
 #include "report/gaps/gap_functions.h"
 #include "report/gaps/gap_longest.h"
 #include "base/xalloc.h"
@@ -17,36 +18,12 @@
 #define PROCESS_PIECES 1024
 #define STREAM_PIECES  256
 
-#define RECENT       1024  /* ends on a device that are remembered; a power of two */
-#define NOT_MEASURED 1024  /* times without measuring that are remembered; a power of two */
 #define SWEEP_EVENTS 65536 /* between two looks at gaps whose call was not known */
-
-#define DEFAULT_STREAM   7     /* CUPTI's number of a context's default stream */
-#define RELEASE_NS       10000 /* from the end of what a stream waited for to its own next */
-#define RELEASE_ERROR_NS 1000  /* by which the two can seem to overlap */
 
 enum gap_kind { KIND_DEVICE, KIND_PROCESS, KIND_STREAM, KIND_COUNT };
 
 struct gaps_line_key {
 	uint32_t kind, device, process, context, stream;
-};
-
-struct recent_end {
-	uint64_t end_ns;
-	uint32_t process, context, stream;
-	bool nonblocking; /* the stream is */
-	enum activity_kind kind;
-};
-
-/* What only a device has. */
-struct gap_device {
-	struct recent_end recent[RECENT];
-	uint64_t n_recent;
-	struct {
-		uint64_t begin_ns, end_ns;
-	} not_measured[NOT_MEASURED];
-	uint64_t n_not_measured;
-	struct longest giants;
 };
 
 struct gaps_line {
@@ -57,6 +34,7 @@ struct gaps_line {
 	bool nonblocking;          /* a stream that does not wait for the default one */
 	/* KIND_DEVICE only: */
 	struct gap_device *device;
+	struct longest giants;
 	struct gap_functions functions[GAP_CAUSES];
 	UT_hash_handle hh;
 };
@@ -92,8 +70,8 @@ static void free_line(struct gaps_line *line)
 		gap_functions_free(&line->functions[i]);
 	gap_cover_free(&line->cover);
 	if (line->device)
-		longest_free(&line->device->giants);
-	free(line->device);
+		longest_free(&line->giants);
+	gap_device_free(line->device);
 	free(line);
 }
 
@@ -145,9 +123,8 @@ static struct gaps_line *line_of(struct gaps *gaps, struct gaps_line_key key,
 	line->row.stream = key.stream;
 	gap_cover_init(&line->cover, pieces[key.kind]);
 	if (key.kind == KIND_DEVICE) {
-		line->device = xcalloc(1, sizeof(*line->device));
-		longest_init(&line->device->giants, sizeof(struct gpu_gap), GAP_APART_MOST + 1,
-		             gap_longer);
+		line->device = gap_device_new();
+		longest_init(&line->giants, sizeof(struct gpu_gap), GAP_APART_MOST + 1, gap_longer);
 	}
 	HASH_ADD(hh, gaps->lines, key, sizeof(line->key), line);
 	return line;
@@ -192,23 +169,6 @@ static struct gaps_line *stream_line(struct gaps *gaps, const struct event *even
 }
 
 /* ---- gaps ---------------------------------------------------------------------------------- */
-
-/* Those that come later end later: once one ends before the gap begins, all before it do. */
-static bool was_measured(const struct gaps_line *line, uint64_t begin_ns, uint64_t end_ns)
-{
-	const struct gap_device *device = line->device ? line->device : line->on->device;
-	uint64_t n = device->n_not_measured < NOT_MEASURED ? device->n_not_measured : NOT_MEASURED;
-
-	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t at = (device->n_not_measured - i) & (NOT_MEASURED - 1);
-
-		if (device->not_measured[at].end_ns <= begin_ns)
-			return true;
-		if (device->not_measured[at].begin_ns < end_ns)
-			return false;
-	}
-	return true;
-}
 
 /* The call that a gap counts for, and how long it was in it. */
 static const struct function *function_of(const struct gap_verdict *verdict, uint64_t gap_ns,
@@ -267,7 +227,7 @@ static void count_gap(struct gaps *gaps, struct gaps_line *line, const struct ga
 	count_length(gaps, &line->row.cause[verdict->cause], ns);
 	count_calls(line, verdict, ns);
 	if (line->device && ns >= GAP_APART_NS)
-		longest_keep(&line->device->giants, &gap);
+		longest_keep(&line->giants, &gap);
 	if (ns < gaps->options.threshold_ns)
 		return;
 	longest_keep(line->device ? &gaps->of_devices : &gaps->of_streams, &gap);
@@ -306,47 +266,9 @@ static void settle(struct gaps *gaps, struct gaps_line *line)
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
-static void remember_end(struct gap_device *device, const struct event *event, bool nonblocking)
-{
-	device->recent[device->n_recent++ & (RECENT - 1)] = (struct recent_end){
-		.end_ns = event->activity->end_ns,
-		.process = event->process->id,
-		.context = event->activity->context,
-		.stream = event->activity->stream,
-		.nonblocking = nonblocking,
-		.kind = event->activity->kind,
-	};
-}
-
-/* What ended just before this began, and after its stream's gap did: so it is of another one. */
-static unsigned release_of(const struct gaps_line *line, const struct gap_work *work,
-                           uint64_t begin_ns)
-{
-	const struct gap_device *device = line->on->device;
-	uint64_t n = device->n_recent < RECENT ? device->n_recent : RECENT;
-
-	for (uint64_t i = 1; i <= n; i++) {
-		const struct recent_end *end =
-			&device->recent[(device->n_recent - i) & (RECENT - 1)];
-		unsigned release = GAP_RELEASE_WORK;
-
-		if (end->end_ns > work->begin_ns + RELEASE_ERROR_NS)
-			continue;
-		if (end->end_ns <= begin_ns || end->end_ns + RELEASE_NS < work->begin_ns)
-			return 0;
-		if (end->kind == ACTIVITY_COPY || end->kind == ACTIVITY_SET)
-			release |= GAP_RELEASE_COPY;
-		if (!end->nonblocking && !line->nonblocking && end->process == work->process->id &&
-		    end->context == work->context &&
-		    (end->stream == DEFAULT_STREAM || work->stream == DEFAULT_STREAM))
-			release |= GAP_RELEASE_DEFAULT;
-		return release;
-	}
-	return 0;
-}
-
 static void add_work(struct gaps *gaps, struct gaps_line *line, const struct gap_work *work)
 {
+	const struct gap_device *device;
 	const struct gap_work *before;
 	struct gap_piece *piece;
 	uint64_t begin_ns;
@@ -361,9 +283,11 @@ static void add_work(struct gaps *gaps, struct gaps_line *line, const struct gap
 	at = gap_cover_place(&line->cover, piece);
 	if (!gap_cover_gap(&line->cover, at, &begin_ns, &before))
 		return;
-	piece->not_measured = !was_measured(line, begin_ns, piece->begin_ns);
+	device = line->device ? line->device : line->on->device;
+	piece->not_measured = !gap_device_was_measured(device, begin_ns, piece->begin_ns);
 	if (line->on && piece->begin_ns - begin_ns >= gaps->options.threshold_ns)
-		piece->release = release_of(line, &piece->first, begin_ns);
+		piece->release =
+			gap_device_release(device, &piece->first, line->nonblocking, begin_ns);
 	judge(gaps, line, at);
 }
 
@@ -408,7 +332,7 @@ static void count_activity(struct gaps *gaps, const struct event *event)
 	add_work(gaps, line, &work);
 	add_work(gaps, line->of, &work);
 	add_work(gaps, line->on, &work);
-	remember_end(line->on->device, event, line->nonblocking);
+	gap_device_end(line->on->device, &work, line->nonblocking);
 }
 
 /* The call of what ran before it returned: it was not known then. */
@@ -437,14 +361,8 @@ static void count_not_measured(struct gaps *gaps, const struct event *event)
 	HASH_ITER (hh, gaps->lines, line, next) {
 		struct gaps_line_key key = { KIND_PROCESS, line->key.device, event->process->id, 0,
 			                     0 };
-		struct gap_device *device = line->device;
-		uint64_t at;
-
-		if (!device || !find_line(gaps, &key))
-			continue;
-		at = device->n_not_measured++ & (NOT_MEASURED - 1);
-		device->not_measured[at].begin_ns = event->range->begin_ns;
-		device->not_measured[at].end_ns = event->range->end_ns;
+		if (line->device && find_line(gaps, &key))
+			gap_device_not_measured(line->device, event->range);
 	}
 }
 
@@ -506,7 +424,7 @@ static void leave_out(struct gaps *gaps, struct gaps_line *line, const struct gp
 static void find_steady(struct gaps *gaps, struct gaps_line *line)
 {
 	size_t n_giants;
-	const struct gpu_gap *giants = longest_rows(&line->device->giants, &n_giants);
+	const struct gpu_gap *giants = longest_rows(&line->giants, &n_giants);
 	struct gap_line *row = &line->row;
 	uint64_t n_gaps = 0;
 
