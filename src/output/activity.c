@@ -27,7 +27,7 @@ const char *activity_memory_name(enum activity_memory memory)
 	return memory < ARRAY_SIZE(memories) ? memories[memory] : "Unknown";
 }
 
-static const char *direction_name(enum api_direction direction)
+const char *activity_direction_name(enum api_direction direction)
 {
 	return direction < DIRECTION_COUNT ? directions[direction] : "Unknown";
 }
@@ -39,7 +39,7 @@ void activity_name(const struct activity *activity, struct buf *out)
 		buf_puts(out, activity->kernel ? activity->kernel->name : "unknown kernel");
 		break;
 	case ACTIVITY_COPY:
-		buf_printf(out, "Memcpy %s (%s -> %s)", direction_name(activity->direction),
+		buf_printf(out, "Memcpy %s (%s -> %s)", activity_direction_name(activity->direction),
 		           activity_memory_name(activity->source),
 		           activity_memory_name(activity->destination));
 		break;

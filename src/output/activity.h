@@ -12,6 +12,9 @@ void activity_name(const struct activity *activity, struct buf *out);
 /* "Pinned", "Device"; "Unknown" for what is none. */
 const char *activity_memory_name(enum activity_memory memory);
 
+/* "HtoD"; "Unknown" for a direction that is not known. */
+const char *activity_direction_name(enum api_direction direction);
+
 /*
  * Rows of one stream. What runs at the same time in one stream (the branches of a graph, kernels
  * that begin before the one before has ended) cannot stand in one row, where slices have to nest.

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The heaviest stacks for a terminal:
+ *
+ *     Share      Time  Stack, innermost frame first
+ *    23.4 %    2.31 s  [GPU_Kernel]gemm<...>(...)
+ *                        < cudaLaunchKernel < at::addmm < Net.forward (model.py)
+ *
+ * Of the callers those are named that a reader may know: the call into CUDA, two native functions,
+ * then Python's. What lies between, without names or inside of CUDA and interpreter, is left out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "profile/words.h"
+#include "profile/writers.h"
+
+#define STACKS       10
+#define WIDTH        80
+#define LINES        2  /* for the callers of a stack */
+#define FIXED        21 /* columns before the stack */
+#define NAME_COLUMNS 34 /* of a caller */
+#define LEAST        20 /* columns of a stack, in a terminal of any width */
+#define NATIVE_MOST  2  /* between the call into CUDA and the functions of Python */
+
+static const struct table_column columns[] = {
+	{ "Share", TABLE_FIGURE },
+	{ "Time", TABLE_FIGURE },
+	{ "Stack, innermost frame first", TABLE_WORDS },
+};
+
+/* ---- the callers that are named -------------------------------------------------------------- */
+
+/* What is known of a stack on the way outwards. */
+struct naming {
+	const struct tree *tree;
+	bool has_python;
+	unsigned native; /* that were named */
+};
+
+static bool is_named(const struct tree *tree, uint32_t at)
+{
+	const struct tree_node *node = &tree->nodes[at];
+
+	return node->frame == KEEP_NONE ||
+	       tree->profiles[node->side]->frames[node->frame].function != 0;
+}
+
+static bool is_interpreter(const char *name)
+{
+	return !strncmp(name, "_Py", 3) || !strncmp(name, "Py", 2) || !strncmp(name, "py_", 3);
+}
+
+static bool has_python(const struct tree *tree, uint32_t at)
+{
+	for (; at; at = tree->nodes[at].parent) {
+		if (tree->nodes[at].kind == FRAME_PYTHON)
+			return true;
+	}
+	return false;
+}
+
+static bool matters(struct naming *naming, uint32_t at)
+{
+	const struct tree *tree = naming->tree;
+	const struct tree_node *node = &tree->nodes[at];
+	unsigned outer = tree->nodes[node->parent].kind;
+
+	switch (node->kind) {
+	case FRAME_CUDA: /* the call that the program made */
+		return is_named(tree, at) && outer != FRAME_CUDA;
+	case FRAME_DRIVER:
+	case FRAME_KERNEL_MODE:
+		return outer != node->kind && outer != FRAME_KERNEL_MODE && is_named(tree, at);
+	case FRAME_NATIVE:
+	case FRAME_JIT:
+		if (!is_named(tree, at))
+			return false;
+		if (!naming->has_python)
+			return true;
+		return !is_interpreter(tree_label(tree, at)) && naming->native++ < NATIVE_MOST;
+	default:
+		return true;
+	}
+}
+
+/* Without what stands for its parameters: "at::addmm". */
+static void add_caller(struct buf *name, const char *label)
+{
+	static const char parameters[] = "(...)";
+	size_t rest = sizeof(parameters) - 1;
+
+	buf_reset(name);
+	text_add_name(name, label, NAME_COLUMNS);
+	if (name->len <= rest || strcmp(name->data + name->len - rest, parameters))
+		return;
+	name->len -= rest;
+	name->data[name->len] = '\0';
+}
+
+static void end_line(struct table *table, struct buf *line)
+{
+	table_text(table, "");
+	table_text(table, "");
+	table_text(table, line->data);
+	table_end_row(table);
+	buf_reset(line);
+}
+
+/* "  < cudaLaunchKernel < step < main", as far as two lines have room for. */
+static void add_callers(const struct tree *tree, uint32_t leaf, size_t width, struct table *table)
+{
+	struct naming naming = { .tree = tree, .has_python = has_python(tree, leaf) };
+	static const char more[] = " < ...";
+	struct buf name = { 0 }, line = { 0 };
+	unsigned lines = 1;
+
+	buf_puts(&line, " ");
+	for (uint32_t at = tree->nodes[leaf].parent; at; at = tree->nodes[at].parent) {
+		size_t kept = tree->nodes[at].parent && lines == LINES ? sizeof(more) - 1 : 0;
+
+		if (!matters(&naming, at))
+			continue;
+		add_caller(&name, tree_label(tree, at));
+		if (text_columns(line.data) + 3 + text_columns(name.data) + kept > width) {
+			if (lines++ == LINES) {
+				buf_puts(&line, more);
+				break;
+			}
+			end_line(table, &line);
+			buf_puts(&line, " ");
+		}
+		buf_printf(&line, " < %s", name.data);
+	}
+	if (line.len > 1)
+		end_line(table, &line);
+	buf_free(&line);
+	buf_free(&name);
+}
+
+/* ---- the heaviest ---------------------------------------------------------------------------- */
+
+static bool is_heavier(const struct tree *tree, uint32_t a, uint32_t b)
+{
+	uint64_t x = tree_self(tree, 0, a), y = tree_self(tree, 0, b);
+
+	return x != y ? x > y : tree->nodes[a].place < tree->nodes[b].place;
+}
+
+/* Nodes by what ends in them; returns how many there are. */
+static size_t find_heaviest(const struct tree *tree, uint32_t *heaviest, size_t most)
+{
+	size_t n = 0;
+
+	for (uint32_t at = 1; at < tree->n; at++) {
+		size_t place = n;
+
+		if (!tree_self(tree, 0, at))
+			continue;
+		while (place && is_heavier(tree, at, heaviest[place - 1]))
+			place--;
+		if (place == most)
+			continue;
+		n += n < most;
+		memmove(heaviest + place + 1, heaviest + place,
+		        (n - place - 1) * sizeof(*heaviest));
+		heaviest[place] = at;
+	}
+	return n;
+}
+
+/* What it is of stays, however long the name: "[GPU_Kernel]gemm<...>(...)". */
+static void add_leaf(struct buf *out, const char *label, size_t width)
+{
+	const char *end = *label == '[' ? strchr(label, ']') : NULL;
+	size_t prefix = end && end[1] && (size_t)(end - label) < width / 2 ? end + 1 - label : 0;
+
+	buf_add(out, label, prefix);
+	text_add_name(out, label + prefix, width - prefix);
+}
+
+static void add_stack(const struct tree *tree, uint32_t leaf, size_t width, struct table *table)
+{
+	uint64_t self = tree_self(tree, 0, leaf);
+	struct buf text = { 0 };
+
+	words_add_share(&text, self, tree_total(tree, 0, 0));
+	table_text(table, text.data);
+	buf_reset(&text);
+	buf_duration(&text, self);
+	table_text(table, text.data);
+	buf_reset(&text);
+	add_leaf(&text, tree_label(tree, leaf), width);
+	table_text(table, text.data);
+	table_end_row(table);
+	buf_free(&text);
+	add_callers(tree, leaf, width, table);
+}
+
+static void add_notes(const struct profile *profile, const struct profile_info *info,
+                      struct table *table)
+{
+	struct buf text = { 0 }, safe = { 0 };
+
+	profile_completeness(profile, &text);
+	text_add_safe(&safe, text.data);
+	table_note(table, "Completeness: %s.", safe.data);
+	for (size_t i = 0; i < info->n_notes; i++) {
+		buf_reset(&safe);
+		text_add_safe(&safe, info->notes[i]);
+		table_note(table, "%s", safe.data);
+	}
+	buf_free(&text);
+	buf_free(&safe);
+}
+
+static void add_title(const struct profile *profile, const struct profile_info *info,
+                      struct buf *title)
+{
+	struct buf text = { 0 };
+
+	words_add_title(profile, info, &text);
+	text_add_safe(title, text.data);
+	buf_reset(&text);
+	words_add_subject(info, &text);
+	if (text.len) {
+		buf_putc(title, '\n');
+		text_add_safe(title, text.data);
+	}
+	buf_free(&text);
+}
+
+int profile_heaviest(const struct profile *profile, const struct profile_info *info, size_t stacks,
+                     const struct table_options *options, struct err *err)
+{
+	struct table_options all = *options;
+	size_t n, most = stacks ? stacks : STACKS, width = options->width ? options->width : WIDTH;
+	struct tree tree = { 0 };
+	struct table *table;
+	uint32_t *heaviest;
+	struct buf title = { 0 };
+	int rc;
+
+	width = width > FIXED + LEAST ? width - FIXED : LEAST;
+	all.form = TABLE_FORM_TEXT;
+	all.top = 0;
+	all.sort = NULL;
+	table = table_open(&all, false);
+	tree_add(&tree, profile, 0, info_kinds(info));
+	tree_finish(&tree);
+	heaviest = xcalloc(most + 1, sizeof(*heaviest));
+	n = find_heaviest(&tree, heaviest, most);
+	add_title(profile, info, &title);
+	table_begin(table, NULL, title.data, TABLE_COLUMNS(columns));
+	for (size_t i = 0; i < n; i++)
+		add_stack(&tree, heaviest[i], width, table);
+	add_notes(profile, info, table);
+	rc = table_end(table, err);
+	if (!rc)
+		rc = table_finish(table, err);
+	table_close(table);
+	free(heaviest);
+	tree_free(&tree);
+	buf_free(&title);
+	return rc;
+}

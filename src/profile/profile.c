@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+#include "profile/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "output/activity.h"
+#include "profile/frame_label.h"
+#include "profile/profile_private.h"
+
+#define NOT_KEPT  "[stacks not kept]"
+#define NOT_KNOWN "[stack not known]"
+#define KNOWN_MAX (1u << 20) /* ids of stacks that are remembered, 16 bytes each */
+
+/* ---- elements by their content --------------------------------------------------------------- */
+
+static bool same_frame(const void *data, uint32_t at, const void *key)
+{
+	return !memcmp(&((const struct profile *)data)->frames[at], key,
+	               sizeof(struct profile_frame));
+}
+
+static uint32_t keep_frame(struct profile *profile, const struct profile_frame *frame)
+{
+	uint32_t hash = keep_hash(frame, sizeof(*frame));
+	struct profile_frame *frames;
+	struct keep_slot *slot;
+
+	if (!keep_index_grow(&profile->room, &profile->frames_by))
+		return KEEP_NONE;
+	slot = keep_index_slot(&profile->frames_by, hash, same_frame, profile, frame);
+	if (slot->at != KEEP_NONE)
+		return slot->at;
+	frames = keep_grow(&profile->room, profile->frames, profile->n_frames, &profile->cap_frames,
+	                   sizeof(*frames));
+	if (!frames)
+		return KEEP_NONE;
+	profile->frames = frames;
+	memcpy(&frames[profile->n_frames], frame, sizeof(*frame)); /* with its padding */
+	keep_index_take(&profile->frames_by, slot, hash, (uint32_t)profile->n_frames);
+	return (uint32_t)profile->n_frames++;
+}
+
+static bool same_node(const void *data, uint32_t at, const void *key)
+{
+	return !memcmp(&((const struct profile *)data)->nodes[at], key,
+	               sizeof(struct profile_node));
+}
+
+static uint32_t keep_node(struct profile *profile, uint32_t parent, uint32_t frame)
+{
+	struct profile_node key = { parent, frame }, *nodes;
+	uint32_t hash = keep_hash(&key, sizeof(key));
+	struct keep_slot *slot;
+
+	if (frame == KEEP_NONE || !keep_index_grow(&profile->room, &profile->nodes_by))
+		return KEEP_NONE;
+	slot = keep_index_slot(&profile->nodes_by, hash, same_node, profile, &key);
+	if (slot->at != KEEP_NONE)
+		return slot->at;
+	nodes = keep_grow(&profile->room, profile->nodes, profile->n_nodes, &profile->cap_nodes,
+	                  sizeof(*nodes));
+	if (!nodes)
+		return KEEP_NONE;
+	profile->nodes = nodes;
+	nodes[profile->n_nodes] = key;
+	keep_index_take(&profile->nodes_by, slot, hash, (uint32_t)profile->n_nodes);
+	return (uint32_t)profile->n_nodes++;
+}
+
+static bool same_row(const void *data, uint32_t at, const void *key)
+{
+	return !memcmp(&((const struct profile *)data)->rows[at].key, key,
+	               sizeof(struct profile_row_key));
+}
+
+static struct profile_row *keep_row(struct profile *profile, const struct profile_row_key *key)
+{
+	uint32_t hash = keep_hash(key, sizeof(*key));
+	struct profile_row *rows;
+	struct keep_slot *slot;
+
+	if (!keep_index_grow(&profile->room, &profile->rows_by))
+		return NULL;
+	slot = keep_index_slot(&profile->rows_by, hash, same_row, profile, key);
+	if (slot->at != KEEP_NONE)
+		return &profile->rows[slot->at];
+	rows = keep_grow(&profile->room, profile->rows, profile->n_rows, &profile->cap_rows,
+	                 sizeof(*rows));
+	if (!rows)
+		return NULL;
+	profile->rows = rows;
+	rows[profile->n_rows] = (struct profile_row){ .key = *key };
+	keep_index_take(&profile->rows_by, slot, hash, (uint32_t)profile->n_rows);
+	return &rows[profile->n_rows++];
+}
+
+/* By its numbers: a thread that is called otherwise later on keeps the name that it had first. */
+static bool same_task(const void *data, uint32_t at, const void *key)
+{
+	const struct profile_task *task = &((const struct profile *)data)->tasks[at];
+
+	return !memcmp(task, key, offsetof(struct profile_task, thread));
+}
+
+static uint32_t keep_task(struct profile *profile, const struct profile_task *task)
+{
+	uint32_t hash = keep_hash(task, offsetof(struct profile_task, thread));
+	struct profile_task *tasks;
+	struct keep_slot *slot;
+
+	if (!keep_index_grow(&profile->room, &profile->tasks_by))
+		return KEEP_NONE;
+	slot = keep_index_slot(&profile->tasks_by, hash, same_task, profile, task);
+	if (slot->at != KEEP_NONE)
+		return slot->at;
+	tasks = keep_grow(&profile->room, profile->tasks, profile->n_tasks, &profile->cap_tasks,
+	                  sizeof(*tasks));
+	if (!tasks)
+		return KEEP_NONE;
+	profile->tasks = tasks;
+	tasks[profile->n_tasks] = *task;
+	keep_index_take(&profile->tasks_by, slot, hash, (uint32_t)profile->n_tasks);
+	return (uint32_t)profile->n_tasks++;
+}
+
+static uint32_t text_of(struct profile *profile, const char *text)
+{
+	return keep_text(&profile->room, &profile->texts, text);
+}
+
+/* ---- the profile ----------------------------------------------------------------------------- */
+
+static uint32_t keep_label(struct profile *profile, uint32_t parent, const char *label,
+                           unsigned kind)
+{
+	struct profile_frame frame;
+
+	memset(&frame, 0, sizeof(frame)); /* padding is compared */
+	frame.label = text_of(profile, label);
+	frame.kind = (uint8_t)kind;
+	if (frame.label == KEEP_NONE)
+		return KEEP_NONE;
+	return keep_node(profile, parent, keep_frame(profile, &frame));
+}
+
+struct profile *profile_new(const struct profile_options *options)
+{
+	struct profile_row_key not_kept = { .end = STACK_END_COUNT };
+	struct profile *profile = xcalloc(1, sizeof(*profile));
+	struct profile_task nobody = { 0 };
+
+	if (options)
+		profile->options = *options;
+	profile->room.most = SIZE_MAX; /* what follows has room in any case */
+	not_kept.node = keep_label(profile, KEEP_NONE, NOT_KEPT, PROFILE_OTHER);
+	keep_task(profile, &nobody);
+	keep_row(profile, &not_kept);
+	profile->room.most = profile->options.bytes_most;
+	if (!profile->room.most)
+		profile->room.most = PROFILE_BYTES;
+	if (profile->room.most < profile->room.used)
+		profile->room.most = profile->room.used;
+	return profile;
+}
+
+void profile_free(struct profile *profile)
+{
+	if (!profile)
+		return;
+	keep_texts_free(&profile->texts);
+	keep_index_free(&profile->frames_by);
+	keep_index_free(&profile->nodes_by);
+	keep_index_free(&profile->rows_by);
+	keep_index_free(&profile->tasks_by);
+	free(profile->frames);
+	free(profile->nodes);
+	free(profile->rows);
+	free(profile->tasks);
+	free(profile->known);
+	buf_free(&profile->label);
+	free(profile);
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+static uint32_t frame_of(struct profile *profile, const struct stack_frame *from)
+{
+	struct profile_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	buf_reset(&profile->label);
+	frame_label(from, &profile->label);
+	frame.label = text_of(profile, profile->label.data);
+	frame.function = text_of(profile, from->function);
+	frame.module = text_of(profile, from->module);
+	frame.file = text_of(profile, from->file);
+	frame.line = from->line;
+	frame.first_line = from->first_line;
+	frame.offset = from->offset;
+	frame.kind = (uint8_t)from->kind;
+	frame.inlined = from->inlined;
+	if (frame.label == KEEP_NONE || frame.function == KEEP_NONE || frame.module == KEEP_NONE ||
+	    frame.file == KEEP_NONE)
+		return KEEP_NONE;
+	return keep_frame(profile, &frame);
+}
+
+static uint32_t walk(struct profile *profile, const struct stack *stack)
+{
+	uint32_t node = KEEP_NONE;
+
+	for (size_t i = stack->n_frames; i--;) {
+		node = keep_node(profile, node, frame_of(profile, stack->frames[i]));
+		if (node == KEEP_NONE)
+			break;
+	}
+	return node;
+}
+
+static bool make_known(struct profile *profile, uint32_t id)
+{
+	size_t want = 2 * (size_t)id + 64,
+	       more = (want - profile->n_known) * sizeof(*profile->known);
+
+	if (id < profile->n_known)
+		return true;
+	if (id >= KNOWN_MAX || more > profile->room.most - profile->room.used)
+		return false;
+	profile->room.used += more;
+	profile->known = xrealloc(profile->known, want * sizeof(*profile->known));
+	memset(profile->known + profile->n_known, 0, more);
+	profile->n_known = want;
+	return true;
+}
+
+static uint32_t node_of(struct profile *profile, const struct stack *stack)
+{
+	struct known_stack *known;
+	uint32_t node;
+
+	if (!stack || !stack->n_frames)
+		return keep_label(profile, KEEP_NONE, NOT_KNOWN, PROFILE_OTHER);
+	if (!make_known(profile, stack->id))
+		return walk(profile, stack);
+	known = &profile->known[stack->id];
+	if (known->stack == stack)
+		return known->node;
+	node = walk(profile, stack);
+	*known = (struct known_stack){ stack, node };
+	return node;
+}
+
+static uint32_t task_of(struct profile *profile, const struct profile_sample *sample)
+{
+	bool threads = profile->options.per_thread;
+	struct profile_task task = { 0 };
+
+	if (!threads && !profile->options.per_process)
+		return 0;
+	if (sample->process) {
+		task.pid = sample->process->pid;
+		task.comm = text_of(profile, sample->process->comm);
+	}
+	if (threads) {
+		task.tid = sample->tid;
+		task.thread = text_of(profile, sample->thread);
+	}
+	if (task.comm == KEEP_NONE || task.thread == KEEP_NONE)
+		return KEEP_NONE;
+	return keep_task(profile, &task);
+}
+
+static void count_end(struct profile *profile, const struct profile_row_key *key, uint64_t count)
+{
+	if (key->end == STACK_END_COUNT)
+		profile->without_stack += count;
+	else
+		profile->ends[key->end] += count;
+	if (key->python_cut)
+		profile->python_cut += count;
+}
+
+static struct profile_row *row_of(struct profile *profile, const struct profile_sample *sample,
+                                  struct profile_row_key *key)
+{
+	uint32_t node = node_of(profile, sample->stack);
+
+	if (node != KEEP_NONE && sample->gpu)
+		node = keep_label(profile, node, sample->gpu, FRAME_GPU);
+	key->node = node;
+	key->task = task_of(profile, sample);
+	if (key->node == KEEP_NONE || key->task == KEEP_NONE)
+		return NULL;
+	return keep_row(profile, key);
+}
+
+void profile_add(struct profile *profile, const struct profile_sample *sample)
+{
+	const struct stack *stack = sample->stack;
+	struct profile_row_key key = { .end = STACK_END_COUNT };
+	uint64_t count = sample->count ? sample->count : 1;
+	struct profile_row *row;
+
+	if (stack && stack->n_frames) {
+		key.end = (uint8_t)stack->end;
+		key.python_cut = stack->python_cut;
+	}
+	row = row_of(profile, sample, &key);
+	if (!row)
+		row = &profile->rows[PROFILE_ROW_NOT_KEPT];
+	row->sums.ns[sample->kind] += sample->ns;
+	row->sums.count[sample->kind] += count;
+	count_end(profile, &key, count);
+}
+
+void profile_gpu_name(const struct activity *activity, struct buf *name)
+{
+	buf_reset(name);
+	switch (activity->kind) {
+	case ACTIVITY_KERNEL:
+		buf_printf(name, "[GPU_Kernel]%s",
+		           activity->kernel ? activity->kernel->name : "unknown kernel");
+		break;
+	case ACTIVITY_COPY:
+		buf_printf(name, "[GPU_Copy]%s", activity_direction_name(activity->direction));
+		break;
+	case ACTIVITY_SET:
+		buf_printf(name, "[GPU_Set]%s", activity_memory_name(activity->destination));
+		break;
+	case ACTIVITY_GRAPH_RUN: /* its number says nothing, and there can be any number of them */
+		buf_puts(name, "[GPU_Graph]graph");
+		break;
+	case ACTIVITY_COUNT:
+		break;
+	}
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+void profile_total(const struct profile *profile, struct profile_sums *sums)
+{
+	memset(sums, 0, sizeof(*sums));
+	for (size_t i = 0; i < profile->n_rows; i++) {
+		for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+			sums->ns[kind] += profile->rows[i].sums.ns[kind];
+			sums->count[kind] += profile->rows[i].sums.count[kind];
+		}
+	}
+}
+
+void profile_not_kept(const struct profile *profile, struct profile_sums *sums)
+{
+	*sums = profile->rows[PROFILE_ROW_NOT_KEPT].sums;
+}
+
+uint64_t profile_ended(const struct profile *profile, enum stack_end end)
+{
+	return profile->ends[end];
+}
+
+uint64_t profile_python_cut(const struct profile *profile)
+{
+	return profile->python_cut;
+}
+
+uint64_t profile_without_stack(const struct profile *profile)
+{
+	return profile->without_stack;
+}
+
+size_t profile_stacks(const struct profile *profile)
+{
+	return profile->n_rows - 1;
+}
+
+size_t profile_bytes(const struct profile *profile)
+{
+	return profile->room.used;
+}

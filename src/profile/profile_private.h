@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of a profile, for what makes outputs of it. Private to src/profile.
+ *
+ * Stacks are a tree of nodes, the outermost frame first, so that those which begin alike share
+ * memory. A node's parent has a smaller number than the node. A row is one stack with its weights.
+ */
+#ifndef CUSCOPE_PROFILE_PROFILE_PRIVATE_H
+#define CUSCOPE_PROFILE_PROFILE_PRIVATE_H
+
+#include "profile/keep.h"
+#include "profile/profile.h"
+
+/* What a frame is of; beyond those of the model there are frames that stand for something else. */
+enum profile_kind {
+	PROFILE_OFF_CPU = FRAME_COUNT, /* the time a thread was blocked in the stack below it */
+	PROFILE_TASK,                  /* a process or a thread */
+	PROFILE_OTHER,                 /* stacks that are not known, or were not kept */
+	PROFILE_KINDS
+};
+
+/* Texts by their numbers; 0: none. */
+struct profile_frame {
+	uint32_t label; /* what outputs show, and what makes two frames of stacks the same one */
+	uint32_t function, module, file;
+	uint32_t line, first_line;
+	uint64_t offset;
+	uint8_t kind; /* enum profile_kind */
+	bool inlined;
+};
+
+struct profile_node {
+	uint32_t parent, frame; /* KEEP_NONE: the outermost */
+};
+
+struct profile_task {
+	uint32_t pid, tid; /* 0: not known, or not asked for */
+	uint32_t comm, thread;
+};
+
+struct profile_row_key {
+	uint32_t node, task;
+	uint8_t end; /* enum stack_end; STACK_END_COUNT: the stack is not known */
+	uint8_t python_cut;
+	uint16_t zero;
+};
+
+struct profile_row {
+	struct profile_row_key key;
+	struct profile_sums sums;
+};
+
+/* Which node a stack of the source is. */
+struct known_stack {
+	const struct stack *stack;
+	uint32_t node;
+};
+
+struct profile {
+	struct profile_options options;
+	struct keep_room room;
+	struct keep_texts texts;
+	struct profile_frame *frames;
+	struct profile_node *nodes;
+	struct profile_row *rows;
+	struct profile_task *tasks;
+	size_t n_frames, cap_frames;
+	size_t n_nodes, cap_nodes;
+	size_t n_rows, cap_rows;
+	size_t n_tasks, cap_tasks;
+	struct keep_index frames_by, nodes_by, rows_by, tasks_by;
+	struct known_stack *known; /* by the id of the stack */
+	size_t n_known;
+	uint64_t ends[STACK_END_COUNT];
+	uint64_t python_cut, without_stack;
+	struct buf label;
+};
+
+/* Row 0, node 0: what was not kept. */
+#define PROFILE_ROW_NOT_KEPT 0
+
+static inline const char *profile_text(const struct profile *profile, uint32_t text)
+{
+	return profile->texts.texts[text];
+}
+
+static inline const struct profile_frame *profile_frame_of(const struct profile *profile,
+                                                           uint32_t node)
+{
+	return &profile->frames[profile->nodes[node].frame];
+}
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#include "profile/profile_write.h"
+
+#include <string.h>
+
+#include "base/array.h"
+#include "profile/writers.h"
+
+static const struct format {
+	const char *ending, *text;
+	void (*write)(const struct profile *profile, const struct profile_info *info,
+	              struct lines *lines);
+	bool compressed;
+} formats[PROFILE_FORMATS] = {
+	[PROFILE_FOLDED] = { ".folded", "a line for each stack, with its ns", folded_write },
+};
+
+const char *profile_format_ending(enum profile_format format)
+{
+	return formats[format].ending;
+}
+
+const char *profile_format_text(enum profile_format format)
+{
+	return formats[format].text;
+}
+
+enum profile_format profile_format_of(const char *path)
+{
+	size_t len = strlen(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		size_t ending = strlen(formats[i].ending);
+
+		if (len > ending && !strcmp(path + len - ending, formats[i].ending))
+			return (enum profile_format)i;
+	}
+	return PROFILE_FORMATS;
+}
+
+int profile_write(const struct profile *profile, const struct profile_info *info,
+                  enum profile_format format, FILE *out, const char *what, struct err *err)
+{
+	struct lines lines;
+	int rc;
+
+	lines_init(&lines, out, what);
+	if (formats[format].compressed)
+		lines_compress(&lines);
+	formats[format].write(profile, info, &lines);
+	rc = lines_end(&lines, err);
+	lines_free(&lines);
+	return rc;
+}

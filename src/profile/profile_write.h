@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is written of a profile: flame graphs, folded stacks and the files of other tools, by the
+ * ending of the file's name; and the heaviest stacks for a terminal.
+ *
+ * Names come from untrusted programs. In every format they are data and nothing else.
+ */
+#ifndef CUSCOPE_PROFILE_PROFILE_WRITE_H
+#define CUSCOPE_PROFILE_PROFILE_WRITE_H
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "profile/profile.h"
+#include "table/table.h"
+
+enum profile_format {
+	PROFILE_FOLDED, /* .folded: "main;step;cudaLaunchKernel;[GPU_Kernel]gemm 41000", ns */
+	PROFILE_FORMATS,
+};
+
+/* The ending, ".folded"; and what it is, in half a line. */
+const char *profile_format_ending(enum profile_format format);
+const char *profile_format_text(enum profile_format format);
+
+/* PROFILE_FORMATS where the name has none of the endings. */
+enum profile_format profile_format_of(const char *path);
+
+/* What a profile is of. 0, NULL: not known. */
+struct profile_info {
+	const char *subject; /* "python3 train.py", "pid 4242" */
+	const char *hostname;
+	uint64_t begin_ns;        /* since 1970 */
+	uint64_t duration_ns;     /* that samples were taken for */
+	uint32_t rate_hz;         /* samples a second of each CPU */
+	uint32_t processes;       /* that samples are of */
+	unsigned kinds;           /* bits 1 << enum weight_kind that are written; 0: all */
+	const char *const *notes; /* sentences on what was missed, for all outputs that can tell */
+	size_t n_notes;
+};
+
+/*
+ * Writes to `out`, which is not closed, and whose buffer is empty. `what` is for sentences: "the
+ * profile". 0 or a negative errno.
+ */
+int profile_write(const struct profile *profile, const struct profile_info *info,
+                  enum profile_format format, FILE *out, const char *what, struct err *err);
+
+/*
+ * The heaviest stacks as text, two lines each, innermost frame first, and how whole they are.
+ * 0 stacks: ten. Of `table` out, width and color are read.
+ */
+int profile_heaviest(const struct profile *profile, const struct profile_info *info, size_t stacks,
+                     const struct table_options *table, struct err *err);
+
+#endif

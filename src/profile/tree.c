@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT
+#include "profile/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "profile/words.h"
+
+#define OFF_CPU "[off_CPU]"
+
+struct node_key {
+	uint32_t parent, label, kind;
+};
+
+/* A profile that is being added. */
+struct adding {
+	struct tree *tree;
+	const struct profile *profile;
+	unsigned side, kinds;
+	uint32_t *labels; /* of the tree, plus 1, by the profile's */
+	uint32_t *nodes;  /* of the tree, plus 1, by the profile's: of the task at hand */
+	uint32_t *path;   /* nodes of the profile on the way to one that is known */
+	size_t cap_path;
+	struct buf text;
+};
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static bool same_node(const void *data, uint32_t at, const void *key)
+{
+	const struct tree_node *node = &((const struct tree *)data)->nodes[at];
+	const struct node_key *wanted = key;
+
+	return node->parent == wanted->parent && node->label == wanted->label &&
+	       node->kind == wanted->kind;
+}
+
+static void add_sums(struct tree *tree, unsigned side)
+{
+	size_t cap = tree->cap_sums[side];
+
+	if (cap == tree->cap)
+		return;
+	tree->sums[side] = xrealloc(tree->sums[side], tree->cap * sizeof(*tree->sums[side]));
+	memset(tree->sums[side] + cap, 0, (tree->cap - cap) * sizeof(*tree->sums[side]));
+	tree->cap_sums[side] = tree->cap;
+}
+
+static uint32_t find_node(struct tree *tree, unsigned side, uint32_t parent, uint32_t label,
+                          unsigned kind, uint32_t frame)
+{
+	struct node_key key = { parent, label, kind };
+	uint32_t hash = keep_hash(&key, sizeof(key));
+	struct keep_slot *slot;
+
+	keep_index_grow(&tree->room, &tree->by_key);
+	slot = keep_index_slot(&tree->by_key, hash, same_node, tree, &key);
+	if (slot->at != KEEP_NONE)
+		return slot->at;
+	tree->nodes =
+		keep_grow(&tree->room, tree->nodes, tree->n, &tree->cap, sizeof(*tree->nodes));
+	tree->nodes[tree->n] = (struct tree_node){
+		.parent = parent,
+		.label = label,
+		.frame = frame,
+		.depth = parent == KEEP_NONE ? 0 : tree->nodes[parent].depth + 1,
+		.kind = (uint8_t)kind,
+		.side = (uint8_t)side,
+	};
+	if (tree->nodes[tree->n].depth > tree->deepest)
+		tree->deepest = tree->nodes[tree->n].depth;
+	keep_index_take(&tree->by_key, slot, hash, (uint32_t)tree->n);
+	return (uint32_t)tree->n++;
+}
+
+static uint32_t label_of(struct adding *adding, uint32_t label)
+{
+	struct tree *tree = adding->tree;
+
+	if (!adding->labels[label])
+		adding->labels[label] = 1 + keep_text(&tree->room, &tree->labels,
+		                                      profile_text(adding->profile, label));
+	return adding->labels[label] - 1;
+}
+
+static uint32_t add_child(struct adding *adding, uint32_t parent, const char *label, unsigned kind)
+{
+	struct tree *tree = adding->tree;
+
+	return find_node(tree, adding->side, parent, keep_text(&tree->room, &tree->labels, label),
+	                 kind, KEEP_NONE);
+}
+
+/* "python3 (4242)", and below it "loader (4250)". */
+static uint32_t add_task_part(struct adding *adding, uint32_t parent, uint32_t name,
+                              uint32_t number)
+{
+	buf_reset(&adding->text);
+	buf_puts(&adding->text, profile_text(adding->profile, name));
+	if (number)
+		buf_printf(&adding->text, "%s(%u)", adding->text.len ? " " : "", number);
+	else if (!adding->text.len)
+		buf_puts(&adding->text, "[process not known]");
+	return add_child(adding, parent, adding->text.data, PROFILE_TASK);
+}
+
+static uint32_t add_task(struct adding *adding, uint32_t at)
+{
+	const struct profile_options *options = &adding->profile->options;
+	const struct profile_task *task = &adding->profile->tasks[at];
+	uint32_t node = 0;
+
+	if (!options->per_process && !options->per_thread)
+		return node;
+	node = add_task_part(adding, node, task->comm, task->pid);
+	if (options->per_thread && task->tid)
+		node = add_task_part(adding, node, task->thread, task->tid);
+	return node;
+}
+
+/* The tree's node for one of the profile, below `outermost`. */
+static uint32_t add_stack(struct adding *adding, uint32_t outermost, uint32_t at)
+{
+	const struct profile *profile = adding->profile;
+	uint32_t node = outermost;
+	size_t n = 0;
+
+	for (; at != KEEP_NONE && !adding->nodes[at]; at = profile->nodes[at].parent) {
+		if (n == adding->cap_path) {
+			adding->cap_path = 2 * n + 64;
+			adding->path =
+				xrealloc(adding->path, adding->cap_path * sizeof(*adding->path));
+		}
+		adding->path[n++] = at;
+	}
+	if (at != KEEP_NONE)
+		node = adding->nodes[at] - 1;
+	while (n--) {
+		uint32_t frame = profile->nodes[adding->path[n]].frame;
+		const struct profile_frame *of = &profile->frames[frame];
+
+		node = find_node(adding->tree, adding->side, node, label_of(adding, of->label),
+		                 of->kind, frame);
+		adding->nodes[adding->path[n]] = node + 1;
+	}
+	return node;
+}
+
+static void add_weight(struct adding *adding, uint32_t node, const struct profile_row *row,
+                       enum weight_kind kind)
+{
+	struct tree_sums *sums;
+
+	add_sums(adding->tree, adding->side);
+	sums = &adding->tree->sums[adding->side][node];
+	sums->self[kind] = words_sum(sums->self[kind], row->sums.ns[kind]);
+	sums->count = words_sum(sums->count, row->sums.count[kind]);
+}
+
+static void add_row(struct adding *adding, uint32_t outermost, const struct profile_row *row)
+{
+	uint32_t node;
+	bool any = false;
+
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++)
+		any |= adding->kinds & 1u << kind && row->sums.count[kind];
+	if (!any)
+		return;
+	node = add_stack(adding, outermost, row->key.node);
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+		if (!(adding->kinds & 1u << kind) || !row->sums.count[kind])
+			continue;
+		add_weight(adding,
+		           kind == WEIGHT_OFF_CPU
+		                   ? add_child(adding, node, OFF_CPU, PROFILE_OFF_CPU)
+		                   : node,
+		           row, kind);
+	}
+}
+
+static int by_task(const void *left, const void *right)
+{
+	const struct profile_row *const *a = left, *const *b = right;
+
+	if ((*a)->key.task != (*b)->key.task)
+		return (*a)->key.task < (*b)->key.task ? -1 : 1;
+	return (*a < *b) ? -1 : *a > *b;
+}
+
+static void add_rows(struct adding *adding)
+{
+	const struct profile *profile = adding->profile;
+	const struct profile_row **rows =
+		xcalloc(profile->n_rows, sizeof(const struct profile_row *));
+	uint32_t task = KEEP_NONE, outermost = 0;
+
+	for (size_t i = 0; i < profile->n_rows; i++)
+		rows[i] = &profile->rows[i];
+	qsort(rows, profile->n_rows, sizeof(*rows), by_task);
+	for (size_t i = 0; i < profile->n_rows; i++) {
+		if (rows[i]->key.task != task) {
+			task = rows[i]->key.task;
+			outermost = task || rows[i]->key.node ? add_task(adding, task) : 0;
+			memset(adding->nodes, 0, profile->n_nodes * sizeof(*adding->nodes));
+		}
+		add_row(adding, outermost, rows[i]);
+	}
+	free(rows);
+}
+
+void tree_add(struct tree *tree, const struct profile *profile, unsigned side, unsigned kinds)
+{
+	struct adding adding = { .tree = tree, .profile = profile, .side = side, .kinds = kinds };
+
+	if (!tree->n) {
+		tree->room.most = SIZE_MAX;
+		find_node(tree, side, KEEP_NONE, keep_text(&tree->room, &tree->labels, ""),
+		          PROFILE_OTHER, KEEP_NONE);
+	}
+	tree->profiles[side] = profile;
+	adding.labels = xcalloc(profile->texts.n, sizeof(*adding.labels));
+	adding.nodes = xcalloc(profile->n_nodes, sizeof(*adding.nodes));
+	add_rows(&adding);
+	for (unsigned i = 0; i < TREE_SIDES; i++) {
+		if (tree->profiles[i])
+			add_sums(tree, i);
+	}
+	free(adding.labels);
+	free(adding.nodes);
+	free(adding.path);
+	buf_free(&adding.text);
+}
+
+/* ---- totals and order ------------------------------------------------------------------------ */
+
+static void add_up(struct tree *tree, struct tree_sums *sums)
+{
+	for (size_t i = tree->n; i--;) {
+		uint32_t parent = tree->nodes[i].parent;
+
+		for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+			uint64_t *total = &sums[i].total[kind];
+
+			*total = words_sum(*total, sums[i].self[kind]);
+			if (parent != KEEP_NONE)
+				sums[parent].total[kind] =
+					words_sum(sums[parent].total[kind], *total);
+		}
+	}
+}
+
+static int by_place(const void *left, const void *right, void *data)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	const struct tree *tree = data;
+	const struct tree_node *x = &tree->nodes[a], *y = &tree->nodes[b];
+	uint64_t wide, wider;
+	int names;
+
+	if (x->parent != y->parent) /* node 0 is the first: + 1 makes its KEEP_NONE 0 */
+		return x->parent + 1 < y->parent + 1 ? -1 : 1;
+	wide = tree_width(tree, a);
+	wider = tree_width(tree, b);
+	if (wide != wider)
+		return wide > wider ? -1 : 1;
+	names = strcmp(tree_label(tree, a), tree_label(tree, b));
+	return names ? names : (a > b) - (a < b);
+}
+
+void tree_finish(struct tree *tree)
+{
+	for (unsigned side = 0; side < TREE_SIDES; side++) {
+		if (tree->sums[side])
+			add_up(tree, tree->sums[side]);
+	}
+	tree->order = xcalloc(tree->n, sizeof(*tree->order));
+	for (uint32_t i = 0; i < tree->n; i++)
+		tree->order[i] = i;
+	qsort_r(tree->order, tree->n, sizeof(*tree->order), by_place, tree);
+	for (uint32_t i = 0; i < tree->n; i++) {
+		struct tree_node *node = &tree->nodes[tree->order[i]];
+
+		node->place = i;
+		if (node->parent == KEEP_NONE)
+			continue;
+		if (!tree->nodes[node->parent].n_children++)
+			tree->nodes[node->parent].first = i;
+	}
+}
+
+void tree_free(struct tree *tree)
+{
+	keep_texts_free(&tree->labels);
+	keep_index_free(&tree->by_key);
+	free(tree->nodes);
+	for (unsigned side = 0; side < TREE_SIDES; side++)
+		free(tree->sums[side]);
+	free(tree->order);
+	memset(tree, 0, sizeof(*tree));
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+const char *tree_label(const struct tree *tree, uint32_t node)
+{
+	return tree->labels.texts[tree->nodes[node].label];
+}
+
+static uint64_t sum_of(const uint64_t weights[WEIGHT_KINDS])
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++)
+		sum = words_sum(sum, weights[kind]);
+	return sum;
+}
+
+uint64_t tree_self(const struct tree *tree, unsigned side, uint32_t node)
+{
+	return tree->sums[side] ? sum_of(tree->sums[side][node].self) : 0;
+}
+
+uint64_t tree_total(const struct tree *tree, unsigned side, uint32_t node)
+{
+	return tree->sums[side] ? sum_of(tree->sums[side][node].total) : 0;
+}
+
+uint64_t tree_width(const struct tree *tree, uint32_t node)
+{
+	return words_sum(tree_total(tree, 0, node), tree_total(tree, 1, node));
+}
+
+uint32_t tree_skip(const struct tree *tree, uint32_t node)
+{
+	const struct tree_node *nodes = tree->nodes;
+
+	while (nodes[node].parent != KEEP_NONE) {
+		const struct tree_node *parent = &nodes[nodes[node].parent];
+
+		if (nodes[node].place + 1 < parent->first + parent->n_children)
+			return tree->order[nodes[node].place + 1];
+		node = nodes[node].parent;
+	}
+	return KEEP_NONE;
+}
+
+uint32_t tree_next(const struct tree *tree, uint32_t node)
+{
+	if (tree->nodes[node].n_children)
+		return tree->order[tree->nodes[node].first];
+	return tree_skip(tree, node);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A profile as graphs show it: frames of the same name under the same frame are one node. One tree
+ * can take two profiles, to compare them. Private to src/profile.
+ *
+ *     tree_add(&tree, profile, 0, WEIGHTS_ALL);
+ *     tree_finish(&tree);
+ *     for (uint32_t node = 0; node != KEEP_NONE; node = tree_next(&tree, node)) ...
+ *
+ * Node 0 stands for all and has no name. Its memory is that of the stacks' frames that differ by
+ * name, at some 100 bytes each.
+ */
+#ifndef CUSCOPE_PROFILE_TREE_H
+#define CUSCOPE_PROFILE_TREE_H
+
+#include "profile/profile_private.h"
+
+#define TREE_SIDES 2 /* profiles that are compared */
+
+struct tree_node {
+	uint32_t parent, label;
+	uint32_t frame; /* of profile `side`; KEEP_NONE: stands for no frame */
+	uint32_t depth;
+	uint32_t first, n_children; /* in `order` */
+	uint32_t place;             /* of its own in `order` */
+	uint8_t kind, side;
+};
+
+struct tree_sums {
+	uint64_t self[WEIGHT_KINDS], total[WEIGHT_KINDS]; /* ns */
+	uint64_t count;                                   /* of samples that end here */
+};
+
+struct tree {
+	const struct profile *profiles[TREE_SIDES];
+	struct keep_room room;
+	struct keep_texts labels;
+	struct tree_node *nodes;
+	struct tree_sums *sums[TREE_SIDES]; /* by node; NULL: there is no such profile */
+	uint32_t *order;                    /* siblings side by side, the heaviest first */
+	size_t n, cap, cap_sums[TREE_SIDES];
+	struct keep_index by_key;
+	uint32_t deepest; /* levels below node 0 */
+};
+
+/* `tree` is zeroed before the first. Weights of other kinds than `kinds` are left out. */
+void tree_add(struct tree *tree, const struct profile *profile, unsigned side, unsigned kinds);
+void tree_finish(struct tree *tree);
+void tree_free(struct tree *tree);
+
+const char *tree_label(const struct tree *tree, uint32_t node);
+
+/* Of all kinds; of both sides with tree_width(). */
+uint64_t tree_self(const struct tree *tree, unsigned side, uint32_t node);
+uint64_t tree_total(const struct tree *tree, unsigned side, uint32_t node);
+uint64_t tree_width(const struct tree *tree, uint32_t node);
+
+/* The next one in depth-first order: children after their parent, the heaviest first. KEEP_NONE
+ * after the last. tree_skip() leaves the children out. */
+uint32_t tree_next(const struct tree *tree, uint32_t node);
+uint32_t tree_skip(const struct tree *tree, uint32_t node);
+
+#endif

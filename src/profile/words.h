@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Figures and phrases that all outputs of a profile have in common. Private to src/profile. */
+#ifndef CUSCOPE_PROFILE_WORDS_H
+#define CUSCOPE_PROFILE_WORDS_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "profile/profile_private.h"
+#include "profile/profile_write.h"
+
+/*
+ * "12.3 %". What is something is never shown as "0.0 %", and what is not all never as "100.0 %".
+ * Of nothing it is "0.0 %".
+ */
+void words_add_share(struct buf *out, uint64_t part, uint64_t whole);
+
+/* "CPU", "off CPU", "GPU" */
+const char *words_weight(enum weight_kind kind);
+
+/* "Python", "kernel mode", "GPU": for legends. */
+const char *words_kind(enum profile_kind kind);
+
+/* "Profile of python3 train.py: 9.8 s on CPUs, 4.1 s on GPUs". Names in it are not made safe. */
+void words_add_title(const struct profile *profile, const struct profile_info *info,
+                     struct buf *out);
+
+/* "4 processes, 10 s at 99 samples a second, on gpu1, 2026-11-22 13:00:00"; may be empty. */
+void words_add_subject(const struct profile_info *info, struct buf *out);
+
+/* a + b, at most UINT64_MAX: weights come from files and programs that may say anything. */
+static inline uint64_t words_sum(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+#endif

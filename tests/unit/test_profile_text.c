@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+/* What is written of a profile as text: folded stacks, and the heaviest for a terminal. */
+#include "unit.h"
+
+#include "profile_scene.h"
+
+static char *written;
+static size_t written_bytes;
+
+static const char *write_as(const struct profile *profile, enum profile_format format,
+                            const struct profile_info *info)
+{
+	struct err err = { 0 };
+	FILE *out;
+
+	free(written);
+	out = open_memstream(&written, &written_bytes);
+	assert_int_equal(profile_write(profile, info, format, out, "the profile", &err), 0);
+	fclose(out);
+	return written;
+}
+
+static const char *heaviest(const struct profile *profile, size_t stacks)
+{
+	struct table_options table = { .width = 80 };
+	struct err err = { 0 };
+
+	free(written);
+	table.out = open_memstream(&written, &written_bytes);
+	assert_int_equal(profile_heaviest(profile, &scene_info, stacks, &table, &err), 0);
+	fclose(table.out);
+	return written;
+}
+
+#define TO_ADDMM                                                                                   \
+	"_start;train (train.py);Net.forward (model.py);at::addmm(at::Tensor const&, "             \
+	"at::Tensor const&)"
+
+static void test_folded_has_both_kinds_of_time_in_ns(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+
+	scene_fill(profile);
+	assert_string_equal(
+		write_as(profile, PROFILE_FOLDED, &scene_info),
+		"_start;train (train.py);Net.forward (model.py) 40000000\n" TO_ADDMM
+		";cudaLaunchKernel;[libcuda.so.1];__x64_sys_ioctl;nvidia_ioctl 25000000\n" TO_ADDMM
+		";cudaLaunchKernel;[libcuda.so.1];__x64_sys_ioctl;nvidia_ioctl;[off_CPU] "
+		"40000000\n" TO_ADDMM
+		";cudaLaunchKernel;[GPU_Kernel]void gemm<float, 128>(float const*, int) "
+		"50000000\n" TO_ADDMM ";cudaLaunchKernel;[GPU_Copy]HtoD 6000000\n" TO_ADDMM
+		";check 20000000\n"
+		"[libcuda.so.1] 10000000\n"
+		"Builtin:ArrayMap 5000000\n"
+		"[stack not known];[GPU_Set]Device 4000000\n");
+	profile_free(profile);
+}
+
+static void test_kinds_of_time_can_be_chosen(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+	struct profile_info info = { .kinds = 1u << WEIGHT_GPU };
+
+	scene_fill(profile);
+	assert_string_equal(
+		write_as(profile, PROFILE_FOLDED, &info),
+		TO_ADDMM ";cudaLaunchKernel;[GPU_Kernel]void gemm<float, 128>(float const*, int) "
+			 "50000000\n" TO_ADDMM ";cudaLaunchKernel;[GPU_Copy]HtoD 6000000\n"
+			 "[stack not known];[GPU_Set]Device 4000000\n");
+	profile_free(profile);
+}
+
+static void test_processes_and_threads_are_the_outermost_frames(void **state)
+{
+	struct profile *profile = profile_new(&(struct profile_options){ .per_thread = true });
+
+	scene_add(profile, WEIGHT_CPU, &scene_in_forward, 1, NULL);
+	assert_string_equal(write_as(profile, PROFILE_FOLDED, &scene_info),
+	                    "python3 (4242);worker (4243);_start;train (train.py);Net.forward "
+	                    "(model.py) 1000000\n");
+	profile_free(profile);
+}
+
+static void test_names_cannot_break_a_line_or_a_frame(void **state)
+{
+	const struct stack_frame frames[] = {
+		{ 0, FRAME_NATIVE, false, "a;b\nc\033[31m;" },
+		{ 1, FRAME_NATIVE, false, "\xff\xe2\x80\xae" },
+		{ 2, FRAME_NATIVE, false, "" },
+		{ 3, FRAME_NATIVE, false, NULL, NULL },
+		{ 4, FRAME_NATIVE, false, NULL, "[vdso]" },
+	};
+	const struct stack_frame *const outwards[] = { &frames[0], &frames[1], &frames[2],
+		                                       &frames[3], &frames[4] };
+	const struct stack stack = { .n_frames = 5, .frames = outwards };
+	struct profile *profile = profile_new(NULL);
+
+	scene_add(profile, WEIGHT_GPU, &stack, 1, "");
+	assert_string_equal(
+		write_as(profile, PROFILE_FOLDED, &scene_info),
+		"[vdso];[unknown];[unknown];\\xff\\xe2\\x80\\xae;a\\x3bb\\x0ac\\x1b[31m\\x3b;- "
+		"1000000\n");
+	profile_free(profile);
+}
+
+static void test_a_long_name_is_cut(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+	char *name = malloc(65537);
+
+	memset(name, 'x', 65536);
+	name[65536] = '\0';
+	scene_add(profile, WEIGHT_GPU, &scene_cut, 1, name);
+	write_as(profile, PROFILE_FOLDED, &scene_info);
+	assert_in_range(written_bytes, 4096, 4200);
+	assert_non_null(strstr(written, "xxx... 1000000\n"));
+	free(name);
+	profile_free(profile);
+}
+
+static void test_an_empty_profile_is_an_empty_file(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+
+	assert_string_equal(write_as(profile, PROFILE_FOLDED, &scene_info), "");
+	assert_string_equal(heaviest(profile, 0),
+	                    "Profile of python3 train.py: no samples\n"
+	                    "1 process, 200.000 ms at 99 samples a second, on gpu1\n"
+	                    "  Completeness: no stacks.\n");
+	profile_free(profile);
+}
+
+static void test_a_stack_of_ten_thousand_frames_is_whole(void **state)
+{
+	static struct stack_frame frames[10000];
+	static const struct stack_frame *outwards[10000];
+	static char names[10000][8];
+	const struct stack stack = { .n_frames = 10000, .frames = outwards };
+	struct profile *profile = profile_new(NULL);
+	size_t semicolons = 0;
+
+	for (int i = 0; i < 10000; i++) {
+		snprintf(names[i], sizeof(names[i]), "f%d", i);
+		frames[i].function = names[i];
+		outwards[i] = &frames[i];
+	}
+	scene_add(profile, WEIGHT_CPU, &stack, 1, NULL);
+	for (const char *at = write_as(profile, PROFILE_FOLDED, &scene_info); *at; at++)
+		semicolons += *at == ';';
+	assert_int_equal(semicolons, 9999);
+	heaviest(profile, 0);
+	profile_free(profile);
+}
+
+static void test_the_heaviest_stacks_fit_a_terminal(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+
+	scene_fill(profile);
+	assert_string_equal(
+		heaviest(profile, 4),
+		"Profile of python3 train.py: 100.000 ms on CPUs, 40.000 ms blocked, 60.000 ms on\n"
+		"  GPUs\n"
+		"1 process, 200.000 ms at 99 samples a second, on gpu1\n"
+		"   Share       Time  Stack, innermost frame first\n"
+		"  25.0 %  50.000 ms  [GPU_Kernel]void gemm<float, 128>(float const*, int)\n"
+		"                       < cudaLaunchKernel < at::addmm < Net.forward (model.py)\n"
+		"                       < train (train.py) < _start\n"
+		"  20.0 %  40.000 ms  Net.forward (model.py)\n"
+		"                       < train (train.py) < _start\n"
+		"  20.0 %  40.000 ms  [off_CPU]\n"
+		"                       < __x64_sys_ioctl < cudaLaunchKernel < at::addmm\n"
+		"                       < Net.forward (model.py) < train (train.py) < _start\n"
+		"  12.5 %  25.000 ms  nvidia_ioctl\n"
+		"                       < __x64_sys_ioctl < cudaLaunchKernel < at::addmm\n"
+		"                       < Net.forward (model.py) < train (train.py) < _start\n"
+		"  Completeness: 77.8 % of 9 stacks whole; 11.1 % end in a file without unwind\n"
+		"    tables (mostly libcuda.so.1); 11.1 % end at a frame that led nowhere; of\n"
+		"    10.0 % of all samples the stack is not known.\n");
+	for (const char *line = written; *line; line = strchr(line, '\n') + 1)
+		assert_in_range(strchr(line, '\n') - line, 1, 80);
+	profile_free(profile);
+}
+
+static void test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+
+	scene_add(
+		profile, WEIGHT_GPU, &scene_cut, 1,
+		"[GPU_Kernel]void a_very_long_namespace::another_very_long_one::gemm_kernel_128x64"
+		"<cutlass::half_t, cutlass::layout::RowMajor>(float*)");
+	assert_non_null(
+		strstr(heaviest(profile, 0), "  [GPU_Kernel]gemm_kernel_128x64<...>(...)\n"));
+	profile_free(profile);
+}
+
+static void test_endings_choose_the_format(void **state)
+{
+	assert_int_equal(profile_format_of("a.folded"), PROFILE_FOLDED);
+	assert_int_equal(profile_format_of(".folded"), PROFILE_FORMATS);
+	assert_int_equal(profile_format_of("folded"), PROFILE_FORMATS);
+	assert_int_equal(profile_format_of("a.txt"), PROFILE_FORMATS);
+}
+
+static int free_written(void **state)
+{
+	free(written);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folded_has_both_kinds_of_time_in_ns),
+		cmocka_unit_test(test_kinds_of_time_can_be_chosen),
+		cmocka_unit_test(test_processes_and_threads_are_the_outermost_frames),
+		cmocka_unit_test(test_names_cannot_break_a_line_or_a_frame),
+		cmocka_unit_test(test_a_long_name_is_cut),
+		cmocka_unit_test(test_an_empty_profile_is_an_empty_file),
+		cmocka_unit_test(test_a_stack_of_ten_thousand_frames_is_whole),
+		cmocka_unit_test(test_the_heaviest_stacks_fit_a_terminal),
+		cmocka_unit_test(test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is),
+		cmocka_unit_test(test_endings_choose_the_format),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, free_written);
+}
