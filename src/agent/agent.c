@@ -13,6 +13,7 @@
 #include "agent/agent_failure.h"
 #include "agent/agent_library.h"
 #include "base/buf.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 
@@ -430,22 +431,10 @@ void agent_turn(struct agent *agent)
 /* Whether it is no more, or about to be: its sockets are closed some time before that shows. */
 static bool process_ends(pid_t pid)
 {
-	unsigned long flags = 0;
-	char path[64], line[512] = "", state = 'X';
-	const char *name_end;
-	FILE *file;
+	struct process_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return true;
-	if (!fgets(line, sizeof(line), file))
-		line[0] = '\0';
-	fclose(file);
-	name_end = strrchr(line, ')');
-	if (!name_end || sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
-		return true;
-	return state == 'Z' || state == 'X' || flags & PROCESS_EXITS;
+	return !process_stat_read(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X' ||
+	       stat.flags & PROCESS_EXITS;
 }
 
 void agent_end(struct agent *agent)
@@ -462,7 +451,7 @@ void agent_end(struct agent *agent)
 		agent_fail(
 			agent,
 			"no GPU times of process %d: its agent left before it had begun, because "
-		        "it found no memory, or cuscope was too busy to answer within 2 s",
+			"it found no memory, or cuscope was too busy to answer within 2 s",
 			agent->pid);
 		return;
 	}

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/process.h"
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -169,23 +170,12 @@ static bool read_call(pid_t pid, pid_t tid, struct waiting *waiting)
 	return true;
 }
 
-/* The letter in stat, which stands behind the last bracket: names may hold brackets. */
+/* 0: it is gone. */
 static char state_of(pid_t pid, pid_t tid)
 {
-	char path[96], line[256];
-	const char *end;
-	FILE *file;
+	struct process_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	line[0] = '\0';
-	if (!fgets(line, sizeof(line), file))
-		line[0] = '\0';
-	fclose(file);
-	end = strrchr(line, ')');
-	return end && end[1] == ' ' ? end[2] : 0;
+	return process_stat_read(pid, tid, &stat) ? stat.state : 0;
 }
 
 /* The main thread is what people time; the youngest ones are mostly libraries' own. */

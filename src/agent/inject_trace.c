@@ -6,7 +6,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -19,6 +18,7 @@
 #include "agent/inject_handover.h"
 #include "agent/inject_seccomp.h"
 #include "base/array.h"
+#include "base/process.h"
 
 #define HELD_MAX_NS 40000000u /* a thread is let go after this, whatever was reached */
 #define RED_ZONE    128u
@@ -92,19 +92,9 @@ static int let_go(pid_t tid, int sig)
 
 static bool is_ending(pid_t pid, pid_t tid)
 {
-	char path[96], line[256] = "";
-	const char *end;
-	FILE *file;
+	struct process_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	file = fopen(path, "re");
-	if (!file)
-		return true;
-	if (!fgets(line, sizeof(line), file))
-		line[0] = '\0';
-	fclose(file);
-	end = strrchr(line, ')');
-	return !end || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X';
+	return !process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
 }
 
 static int seize(const struct inject_target *target, pid_t tid, struct err *err)

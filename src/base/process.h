@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* What tells a process from another one that had its number. */
+/* What /proc/PID/stat says of a process or a thread. */
 #ifndef CUSCOPE_BASE_PROCESS_H
 #define CUSCOPE_BASE_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Some of its fields, see proc(5). */
+struct process_stat {
+	char state;          /* 'R': runs, 'S': sleeps, 'Z' and 'X': has ended, ... */
+	unsigned flags;      /* PF_ of the kernel's include/linux/sched.h */
+	int32_t priority;    /* as the kernel counts it: 20 and the nice value, below 0 real-time */
+	uint64_t start_time; /* in clock ticks since boot */
+};
+
 /*
- * When it began, in clock ticks since boot (proc(5), the 22nd field of stat); 0: it is gone. Does
- * not wait for the process's memory.
+ * Of a process, or of its thread `tid` where that is not 0. False: it is gone. Does not wait for
+ * the process's memory.
  */
+bool process_stat_read(pid_t pid, pid_t tid, struct process_stat *stat);
+
+/* The same from the text of the file. False: it is not one. */
+bool process_stat_parse(const char *text, struct process_stat *stat);
+
+/* What tells a process from another one that had its number. 0: it is gone. */
 uint64_t process_start_time(pid_t pid);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/budget.h"
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "capture/graph_captures.h"
 #include "capture/kernels.h"
@@ -225,6 +226,7 @@ static int on_thread(struct pipeline *pipeline, const struct wire_process *recor
 	struct known_process *process;
 	struct pipeline_known_thread *known;
 	struct thread thread = { 0 };
+	struct process_stat stat;
 	struct event event = { .type = EVENT_THREAD, .time_ns = head->time_ns, .tid = head->tid };
 	int r;
 
@@ -235,7 +237,8 @@ static int on_thread(struct pipeline *pipeline, const struct wire_process *recor
 	if (r)
 		return r;
 	snprintf(thread.comm, sizeof(thread.comm), "%.15s", record->comm);
-	thread.priority = proc_priority(head->tgid, head->tid);
+	if (process_stat_read((pid_t)head->tgid, (pid_t)head->tid, &stat))
+		thread.priority = stat.priority;
 	event.process = process->process;
 	event.thread = &thread;
 	return pipeline_push(pipeline, &event, err);

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,27 +19,6 @@ void proc_comm(pid_t pid, char comm[16], const char *otherwise)
 	if (fgets(comm, 16, f))
 		comm[strcspn(comm, "\n")] = '\0';
 	fclose(f);
-}
-
-/* Field 18 of /proc/PID/task/TID/stat; the name before it may hold anything. */
-int32_t proc_priority(uint32_t pid, uint32_t tid)
-{
-	char path[64], line[1024];
-	const char *after;
-	int priority = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	after = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
-	for (int field = 2; after && field < 18; field++)
-		after = strchr(after + 1, ' ');
-	if (after)
-		priority = atoi(after + 1);
-	fclose(f);
-	return priority;
 }
 
 bool proc_has_open(pid_t pid, const char *path)

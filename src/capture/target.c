@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/process.h"
 #include "probe/name_glob.h"
 
 static bool glob_matches_link(const struct wire_glob *glob, const char *path)
@@ -89,24 +90,11 @@ int target_seccomp_mode(pid_t pid)
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
-/* The flags stand behind the name, which is in brackets and may have any character. */
 static bool is_of_kernel(pid_t pid)
 {
-	char path[64], line[512] = "";
-	unsigned flags = 0;
-	const char *behind;
-	FILE *f;
+	struct process_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	if (!fgets(line, sizeof(line), f))
-		line[0] = '\0';
-	fclose(f);
-	behind = strrchr(line, ')');
-	return behind && sscanf(behind, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-	       flags & PF_KTHREAD;
+	return process_stat_read(pid, 0, &stat) && stat.flags & PF_KTHREAD;
 }
 
 bool target_is_valgrind(pid_t pid)

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/xalloc.h"
 #include "probe/helper_inside.h"
 #include "probe/person.h"
@@ -142,19 +143,9 @@ static int make_helper(void)
 /* Whether the helper would go on if it had a processor: it is late, and does not wait. */
 static bool is_running(pid_t pid)
 {
-	char path[64], line[512], *after;
-	bool running = false;
-	FILE *stat;
+	struct process_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	stat = fopen(path, "re");
-	if (!stat)
-		return false;
-	after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
-	if (after && after[1] == ' ')
-		running = after[2] == 'R';
-	fclose(stat);
-	return running;
+	return process_stat_read(pid, 0, &stat) && stat.state == 'R';
 }
 
 static int wait_for_answer(int ms)
