@@ -52,6 +52,49 @@ static void free_by_process(void *state)
 	free(state);
 }
 
+/* What a rule says of a process. */
+struct by_process_words {
+	void (*say)(const struct repeated_copies *copies, struct buf *text);
+	const char *estimate, *suggestion;
+};
+
+/* One finding of each process for which that is worth it. */
+static void judge_by_process(const struct by_process *all, const struct by_process_words *words,
+                             const struct finding_rule *rule,
+                             const struct finding_verdicts *verdicts)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct finding_process *process = finding_process(verdicts, i);
+		const struct repeated_copies *copies = &all->copies[i];
+		struct buf text = { 0 };
+		struct finding *finding;
+
+		if (!process || !finding_is_worth(process, copies->all.cost_ns))
+			continue;
+		words->say(copies, &text);
+		finding = findings_add(verdicts, rule, process);
+		finding_set_cases(finding, &copies->all);
+		finding_say(finding, &text);
+		finding->estimate = words->estimate;
+		finding->suggestion = words->suggestion;
+	}
+}
+
+/* "2 to the device, 1 to the host" */
+static void add_directions(struct buf *text, const struct repeated_copies *copies)
+{
+	buf_printf(text, "%llu to the device, %llu to the host",
+	           (unsigned long long)copies->to_device, (unsigned long long)copies->to_host);
+}
+
+/* ": 3.1 ms in the calls" */
+static void add_time(struct buf *text, const struct repeated_copies *copies)
+{
+	buf_puts(text, ": ");
+	buf_duration(text, copies->all.cost_ns);
+	buf_puts(text, " in the calls");
+}
+
 /* Copies within a device do not make the host wait, and those within the host are no GPU's. */
 static bool crosses(enum api_direction direction)
 {
@@ -86,41 +129,33 @@ static void sync_copies_asked(void *state, const struct work_done *done,
 			activity_duration_ns(done->activity);
 }
 
+static void say_sync_copies(const struct repeated_copies *copies, struct buf *text)
+{
+	buf_u64(text, copies->all.count);
+	buf_puts(text,
+	         copies->all.count == 1 ? " synchronous copy of " : " synchronous copies of ");
+	buf_bytes(text, copies->all.bytes);
+	buf_puts(text, ", ");
+	add_directions(text, copies);
+	add_time(text, copies);
+	if (copies->gpu_ns) {
+		buf_puts(text, ", of which the GPU copied for ");
+		buf_duration(text, copies->gpu_ns);
+	}
+}
+
 static void judge_sync_copies(void *state, const struct finding_rule *rule,
                               const struct finding_verdicts *verdicts)
 {
-	struct by_process *all = state;
+	static const struct by_process_words words = {
+		.say = say_sync_copies,
+		.estimate = "all time in these calls, in which the thread could do nothing else; "
+			    "asking for the same copies would still take a few us each",
+		.suggestion = "copy with cudaMemcpyAsync from and to pinned memory on a stream of "
+			      "its own, and wait only where the data is needed",
+	};
 
-	for (size_t i = 0; i < all->n; i++) {
-		const struct finding_process *process = finding_process(verdicts, i);
-		const struct repeated_copies *copies = &all->copies[i];
-		struct buf text = { 0 };
-		struct finding *finding;
-
-		if (!process || !finding_is_worth(process, copies->all.cost_ns))
-			continue;
-		buf_u64(&text, copies->all.count);
-		buf_puts(&text, copies->all.count == 1 ? " synchronous copy of "
-		                                       : " synchronous copies of ");
-		buf_bytes(&text, copies->all.bytes);
-		buf_printf(&text, ", %llu to the device, %llu to the host: ",
-		           (unsigned long long)copies->to_device,
-		           (unsigned long long)copies->to_host);
-		buf_duration(&text, copies->all.cost_ns);
-		buf_puts(&text, " in the calls");
-		if (copies->gpu_ns) {
-			buf_puts(&text, ", of which the GPU copied for ");
-			buf_duration(&text, copies->gpu_ns);
-		}
-		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, &copies->all);
-		finding_say(finding, &text);
-		finding->estimate = "all time in these calls, in which the thread could do nothing "
-				    "else; asking for the same copies would still take a few us "
-				    "each";
-		finding->suggestion = "copy with cudaMemcpyAsync from and to pinned memory on a "
-				      "stream of its own, and wait only where the data is needed";
-	}
+	judge_by_process(state, &words, rule, verdicts);
 }
 
 const struct finding_rule rule_sync_copies = {
@@ -149,31 +184,24 @@ static void sync_sets_asked(void *state, const struct work_done *done, const str
 	finding_case(&FINDING_AT(all->copies, all->n, call->process->id)->all, &example);
 }
 
+static void say_sync_sets(const struct repeated_copies *sets, struct buf *text)
+{
+	finding_count(text, sets->all.count, "synchronous set");
+	buf_puts(text, " of pinned or managed memory, ");
+	buf_bytes(text, sets->all.bytes);
+	add_time(text, sets);
+}
+
 static void judge_sync_sets(void *state, const struct finding_rule *rule,
                             const struct finding_verdicts *verdicts)
 {
-	struct by_process *all = state;
+	static const struct by_process_words words = {
+		.say = say_sync_sets,
+		.estimate = "all time in these calls, in which the thread waited",
+		.suggestion = "cudaMemsetAsync, which returns at once",
+	};
 
-	for (size_t i = 0; i < all->n; i++) {
-		const struct finding_process *process = finding_process(verdicts, i);
-		const struct finding_cases *cases = &all->copies[i].all;
-		struct buf text = { 0 };
-		struct finding *finding;
-
-		if (!process || !finding_is_worth(process, cases->cost_ns))
-			continue;
-		finding_count(&text, cases->count, "synchronous set");
-		buf_puts(&text, " of pinned or managed memory, ");
-		buf_bytes(&text, cases->bytes);
-		buf_puts(&text, ": ");
-		buf_duration(&text, cases->cost_ns);
-		buf_puts(&text, " in the calls");
-		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, cases);
-		finding_say(finding, &text);
-		finding->estimate = "all time in these calls, in which the thread waited";
-		finding->suggestion = "cudaMemsetAsync, which returns at once";
-	}
+	judge_by_process(state, &words, rule, verdicts);
 }
 
 const struct finding_rule rule_sync_sets = {
@@ -208,37 +236,29 @@ static void pageable_asked(void *state, const struct work_done *done, const stru
 	copies->gpu_ns += activity_duration_ns(activity);
 }
 
+static void say_pageable(const struct repeated_copies *copies, struct buf *text)
+{
+	buf_puts(text, "asynchronous copies of pageable memory, ");
+	add_directions(text, copies);
+	buf_puts(text, ", ");
+	buf_bytes(text, copies->all.bytes);
+	add_time(text, copies);
+	buf_puts(text, ", while the GPU copied for ");
+	buf_duration(text, copies->gpu_ns);
+}
+
 static void judge_pageable(void *state, const struct finding_rule *rule,
                            const struct finding_verdicts *verdicts)
 {
-	struct by_process *all = state;
+	static const struct by_process_words words = {
+		.say = say_pageable,
+		.estimate = "all time in these calls: the driver copies pageable memory through a "
+			    "buffer of its own before, or until, they return",
+		.suggestion = "pin the memory on the host's side (cudaHostAlloc, cudaHostRegister; "
+			      "pin_memory=True in PyTorch's DataLoader)",
+	};
 
-	for (size_t i = 0; i < all->n; i++) {
-		const struct finding_process *process = finding_process(verdicts, i);
-		const struct repeated_copies *copies = &all->copies[i];
-		struct buf text = { 0 };
-		struct finding *finding;
-
-		if (!process || !finding_is_worth(process, copies->all.cost_ns))
-			continue;
-		buf_printf(
-			&text,
-			"asynchronous copies of pageable memory, %llu to the device, %llu to the "
-			"host, ",
-			(unsigned long long)copies->to_device, (unsigned long long)copies->to_host);
-		buf_bytes(&text, copies->all.bytes);
-		buf_puts(&text, ": ");
-		buf_duration(&text, copies->all.cost_ns);
-		buf_puts(&text, " in the calls, while the GPU copied for ");
-		buf_duration(&text, copies->gpu_ns);
-		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, &copies->all);
-		finding_say(finding, &text);
-		finding->estimate = "all time in these calls: the driver copies pageable memory "
-				    "through a buffer of its own before, or until, they return";
-		finding->suggestion = "pin the memory on the host's side (cudaHostAlloc, "
-				      "cudaHostRegister; pin_memory=True in PyTorch's DataLoader)";
-	}
+	judge_by_process(state, &words, rule, verdicts);
 }
 
 const struct finding_rule rule_pageable_copies = {
