@@ -31,10 +31,10 @@ static const struct table_column columns[] = {
 
 /* A range that ended, of which work may still come. */
 struct nvtx_proj_trace_waiting {
-	struct nvtx_place place; /* its stack is the row's own */
+	struct nvtx_nesting nesting; /* its stack is the row's own */
 	uint32_t pid, tid;
 	uint64_t begin_ns;
-	char *name, *stack;
+	char *name;
 };
 
 struct proj_trace {
@@ -60,8 +60,8 @@ static void *row_of(void *data, const struct event *event)
 
 	nvtx_add_name(&name, event->range);
 	trace->any = true;
-	row->place = nvtx_stacks_place(trace->stacks, event);
-	row->stack = xstrdup(row->place.stack);
+	row->nesting = nvtx_stacks_nest(trace->stacks, event);
+	row->nesting.stack = xstrdup(row->nesting.stack);
 	row->name = name.data ? name.data : xstrdup("");
 	row->pid = event->process->pid;
 	row->tid = event->tid;
@@ -87,11 +87,7 @@ static void add_row(struct proj_trace *trace, const struct nvtx_proj_trace_waiti
 	table_u64(table, row->pid);
 	table_u64(table, row->tid);
 	table_u64(table, done->ops);
-	table_u64(table, done->depth);
-	table_u64(table, row->place.children);
-	table_u64(table, row->place.id);
-	table_known(table, row->place.parent, row->place.parent);
-	table_text(table, row->stack);
+	nvtx_add_nesting(table, done->depth, &row->nesting);
 	table_key(table, done->begin_ns);
 	table_end_row(table);
 }
@@ -103,7 +99,7 @@ static void see_done(void *data, void *range, const struct range_work_done *done
 	if (done->ops)
 		add_row(data, row, done);
 	free(row->name);
-	free(row->stack);
+	free((void *)row->nesting.stack);
 	free(row);
 }
 

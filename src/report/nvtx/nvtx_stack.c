@@ -93,15 +93,15 @@ void nvtx_stacks_free(struct nvtx_stacks *stacks)
 	free(stacks);
 }
 
-struct nvtx_place nvtx_stacks_place(struct nvtx_stacks *stacks, const struct event *event)
+struct nvtx_nesting nvtx_stacks_nest(struct nvtx_stacks *stacks, const struct event *event)
 {
 	uint32_t depth = event->range->depth < LEVELS ? event->range->depth : LEVELS - 1;
 	struct nvtx_line *line = line_of(stacks, event);
 	struct level *level = &line->level[depth];
-	struct nvtx_place place;
+	struct nvtx_nesting nesting;
 
 	name_stack(stacks, line, depth);
-	place = (struct nvtx_place){
+	nesting = (struct nvtx_nesting){
 		.id = level->id,
 		.parent = depth ? line->level[depth - 1].id : 0,
 		.child_ns = level->child_ns,
@@ -114,5 +114,14 @@ struct nvtx_place nvtx_stacks_place(struct nvtx_stacks *stacks, const struct eve
 		line->level[depth - 1].children++;
 	}
 	memset(level, 0, (LEVELS - depth) * sizeof(*level));
-	return place;
+	return nesting;
+}
+
+void nvtx_add_nesting(struct table *table, uint32_t level, const struct nvtx_nesting *nesting)
+{
+	table_u64(table, level);
+	table_u64(table, nesting->children);
+	table_u64(table, nesting->id);
+	table_known(table, nesting->parent, nesting->parent);
+	table_text(table, nesting->stack);
 }

@@ -43,7 +43,7 @@ static const char *name_range(struct nvtx_trace *trace, const struct range *rang
 }
 
 static void add_row(struct nvtx_trace *trace, const struct event *event,
-                    const struct nvtx_place *place)
+                    const struct nvtx_nesting *nesting)
 {
 	const struct range *range = event->range;
 	struct table *table = trace->options.table;
@@ -52,16 +52,12 @@ static void add_row(struct nvtx_trace *trace, const struct event *event,
 	table_s64(table, (int64_t)(range->begin_ns - trace->begin_ns));
 	table_s64(table, (int64_t)(range->end_ns - trace->begin_ns));
 	table_u64(table, ns);
-	table_u64(table, place->child_ns);
-	table_u64(table, ns > place->child_ns ? ns - place->child_ns : 0);
-	table_text(table, name_range(trace, range, place->depth));
+	table_u64(table, nesting->child_ns);
+	table_u64(table, ns > nesting->child_ns ? ns - nesting->child_ns : 0);
+	table_text(table, name_range(trace, range, nesting->depth));
 	table_u64(table, event->process->pid);
 	table_u64(table, event->tid);
-	table_u64(table, range->depth);
-	table_u64(table, place->children);
-	table_u64(table, place->id);
-	table_known(table, place->parent, place->parent);
-	table_text(table, place->stack);
+	nvtx_add_nesting(table, range->depth, nesting);
 	table_text(table, trace->tree.data ? trace->tree.data : "");
 	table_key(table, range->begin_ns);
 	table_end_row(table);
@@ -82,13 +78,13 @@ static int trace_begin(struct consumer *self, const struct run_info *run, struct
 static int trace_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct nvtx_trace *trace = trace_of(self);
-	struct nvtx_place place;
+	struct nvtx_nesting nesting;
 
 	trace->ran = trace->ran || event->type == EVENT_ACTIVITY;
 	if (event->type != EVENT_RANGE || event->range->kind != RANGE_PUSHPOP)
 		return 0;
-	place = nvtx_stacks_place(trace->stacks, event);
-	add_row(trace, event, &place);
+	nesting = nvtx_stacks_nest(trace->stacks, event);
+	add_row(trace, event, &nesting);
 	trace->any = true;
 	return table_failed(trace->options.table, err);
 }
