@@ -22,6 +22,10 @@
 
 extern char **environ;
 
+/*
+ * Through the name services, since a cluster's users need not be in /etc/passwd. A static program
+ * is sure to find those who are; others, where the machine has the services of its own libc.
+ */
 int identity_find(const char *name, struct identity *identity, struct err *err)
 {
 	struct passwd *entry;

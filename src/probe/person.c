@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <uthash.h>
+
 #include "base/parse.h"
 #include "base/xalloc.h"
 
@@ -33,23 +35,61 @@ static struct {
 	    .ranges_path = "/etc/subuid",
 	    .users_path = "/etc/passwd" };
 
-/* By the file itself: asking name services could take as long as they like. 0: not found. */
-static uint64_t uid_of_name(const char *name)
-{
-	FILE *users = fopen(known.users_path, "re");
-	struct passwd *entry = NULL;
-	uint64_t uid = 0;
+/* ---- users by their names ------------------------------------------------------------------ */
 
-	while (users && !uid && (entry = fgetpwent(users)))
-		if (!strcmp(entry->pw_name, name))
-			uid = entry->pw_uid;
-	if (users)
-		fclose(users);
-	return uid;
+struct person_user {
+	uint64_t uid;
+	UT_hash_handle hh;
+	char name[];
+};
+
+/*
+ * All but root, in one pass: each of thousands of ranges may name one. By the file itself, since
+ * asking name services could take as long as they like.
+ */
+static struct person_user *read_users(void)
+{
+	FILE *file = fopen(known.users_path, "re");
+	struct person_user *users = NULL, *user;
+	struct passwd *entry;
+
+	while (file && (entry = fgetpwent(file))) {
+		HASH_FIND_STR(users, entry->pw_name, user);
+		if (user || !entry->pw_uid)
+			continue;
+		user = xcalloc(1, sizeof(*user) + strlen(entry->pw_name) + 1);
+		user->uid = entry->pw_uid;
+		strcpy(user->name, entry->pw_name);
+		HASH_ADD_STR(users, name, user);
+	}
+	if (file)
+		fclose(file);
+	return users;
 }
 
+static void free_users(struct person_user *users)
+{
+	struct person_user *user, *next;
+
+	HASH_ITER (hh, users, user, next) {
+		HASH_DEL(users, user);
+		free(user);
+	}
+}
+
+/* 0: there is none of that name. */
+static uint64_t uid_of_name(const struct person_user *users, const char *name)
+{
+	const struct person_user *user;
+
+	HASH_FIND_STR(users, name, user);
+	return user ? user->uid : 0;
+}
+
+/* ---- the file of ranges -------------------------------------------------------------------- */
+
 /* "name:100000:65536", where the name may be a number. */
-static bool parse_range(char *line, struct person_range *range)
+static bool parse_range(const struct person_user *users, char *line, struct person_range *range)
 {
 	char *rest = line, *name = strsep(&rest, ":"), *first = strsep(&rest, ":");
 
@@ -60,7 +100,7 @@ static bool parse_range(char *line, struct person_range *range)
 	    !parse_number(rest, UINT32_MAX, &range->count))
 		return false;
 	if (!parse_number(name, UINT32_MAX - 1, &range->person))
-		range->person = uid_of_name(name);
+		range->person = uid_of_name(users, name);
 	if (!range->person)
 		range->person = PERSON_RANGE | range->first;
 	return true;
@@ -68,6 +108,7 @@ static bool parse_range(char *line, struct person_range *range)
 
 static void read_ranges(void)
 {
+	struct person_user *users;
 	struct stat st;
 	char line[256];
 	FILE *file;
@@ -77,14 +118,16 @@ static void read_ranges(void)
 		return;
 	known.read = st.st_mtim;
 	known.n = 0;
+	users = read_users();
 	file = fopen(known.ranges_path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
 		known.ranges = xrealloc(known.ranges, (known.n + 1) * sizeof(*known.ranges));
-		if (parse_range(line, &known.ranges[known.n]))
+		if (parse_range(users, line, &known.ranges[known.n]))
 			known.n++;
 	}
 	if (file)
 		fclose(file);
+	free_users(users);
 }
 
 void person_files(const char *ranges, const char *users)
