@@ -27,7 +27,7 @@ struct report_command {
 enum {
 	OPT_FORMAT = 3000,
 	OPT_FORCE,
-	OPT_OUTPUT,
+	OPT_OUTPUT_DIR,
 	OPT_TOP,
 	OPT_NESTED,
 	OPT_GAP,
@@ -46,7 +46,9 @@ static const struct argp_option options[] = {
 	  0 },
 	{ 0, 0, 0, 0, "Output:", 3 },
 	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
-	{ "output", OPT_OUTPUT, "DIR", 0, "a file in DIR for each report (cuda_api_sum.csv)", 0 },
+	{ "output-dir", OPT_OUTPUT_DIR, "DIR", 0,
+	  "a file in DIR for each report (cuda_api_sum.csv)", 0 },
+	{ "output", OPT_OUTPUT_DIR, "DIR", OPTION_HIDDEN, 0, 0 }, /* as nsys stats calls it */
 	{ "force", OPT_FORCE, 0, 0, "overwrite files that exist", 0 },
 	CLI_MODE_OPTION,
 	{ "color", OPT_COLOR, "WHEN", 0,
@@ -92,7 +94,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_FORMAT:
 		o->set.table.form = cli_table_form(state, arg);
 		return 0;
-	case OPT_OUTPUT:
+	case OPT_OUTPUT_DIR:
 		o->set.folder = arg;
 		return 0;
 	case OPT_FORCE:

@@ -66,11 +66,18 @@ static bool short_takes_next(const struct scan_known *known, const char *word)
 	return false;
 }
 
+/* Names that --help does not show are not suggested either. */
 static void describe(const struct scan_known *known, const char *name, size_t len,
                      struct unknown_option *unknown)
 {
+	const char *shown[OPTIONS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < known->count; i++)
+		if (!(known->option[i]->flags & OPTION_HIDDEN))
+			shown[n++] = known->name[i];
 	snprintf(unknown->typed, sizeof(unknown->typed), "%.*s", (int)len, name);
-	unknown->near = suggest(unknown->typed, known->name, known->count);
+	unknown->near = suggest(unknown->typed, shown, n);
 }
 
 bool scan_options(const struct argp *argp, int argc, char *const *argv, bool command,

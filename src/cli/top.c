@@ -22,23 +22,24 @@
 struct top_options {
 	struct cli_attach attach;
 	struct top_screen_options screen;
-	const char *output;
+	const char *command_output;
 	mode_t mode;
 	bool force;
-	struct new_file file; /* that output is */
+	struct new_file file; /* that it goes to */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-enum { OPT_INTERVAL = 3500, OPT_ONCE, OPT_FORMAT, OPT_FORCE };
+enum { OPT_INTERVAL = 3500, OPT_ONCE, OPT_FORMAT, OPT_FORCE, OPT_COMMAND_OUTPUT };
 
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "The screen:", 3 },
 	{ "interval", OPT_INTERVAL, "TIME", 0, "time between two pages (500ms, 2s; 1s)", 0 },
 	{ "once", OPT_ONCE, 0, 0, "wait one interval, print one page, end", 0 },
 	{ "format", OPT_FORMAT, "NAME", 0, "with --once: text (default) or json", 0 },
-	{ "output", 'o', "FILE", 0,
+	{ "command-output", OPT_COMMAND_OUTPUT, "FILE", 0,
 	  "what a command that is started prints goes to FILE and not to /dev/null", 0 },
+	{ "output", 'o', "FILE", OPTION_HIDDEN, 0, 0 }, /* as it was called before */
 	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
 	CLI_MODE_OPTION,
 	{ 0 }
@@ -73,7 +74,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->screen.json = !strcmp(arg, "json");
 		return 0;
 	case 'o':
-		o->output = arg;
+	case OPT_COMMAND_OUTPUT:
+		o->command_output = arg;
 		return 0;
 	case OPT_FORCE:
 		o->force = true;
@@ -150,7 +152,7 @@ static char *name_target(const struct top_options *o)
  */
 static int open_streams(struct top_options *o, int streams[3], struct err *err)
 {
-	const char *path = o->output ? o->output : "/dev/null";
+	const char *path = o->command_output ? o->command_output : "/dev/null";
 
 	if (cli_create(&o->file, path, o->force, o->mode, err) || new_file_place(&o->file, err))
 		return err->code;
@@ -173,8 +175,9 @@ static int check_options(struct top_options *o, struct err *err)
 	}
 	if (cli_target_settle(&o->attach.choice, o->attach.command, err))
 		return err->code;
-	if (o->output && !command)
-		return err_set(err, EINVAL, "--output is for the output of a command after --");
+	if (o->command_output && !command)
+		return err_set(err, EINVAL,
+		               "--command-output is for what a command after -- prints");
 	if (o->screen.once && o->attach.capture.duration_ns)
 		return err_set(err, EINVAL, "--once takes --interval, not --duration");
 	if (o->screen.json && !o->screen.once)
@@ -231,9 +234,9 @@ static int top(struct top_options *o, struct err *err)
 	o->screen.target = name;
 	o->screen.say = cli_say;
 	screen = top_screen_new(&o->screen);
-	if (command && !o->output)
-		top_screen_notice(screen, "what the command prints goes to /dev/null; --output "
-		                          "FILE keeps it");
+	if (command && !o->command_output)
+		top_screen_notice(screen, "what the command prints goes to /dev/null; "
+		                          "--command-output FILE keeps it");
 	status = run(o, screen, err);
 	top_screen_free(screen);
 	free(name);

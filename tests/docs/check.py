@@ -126,7 +126,7 @@ def samples():
                 line, *printed = sample.rstrip().split("\n")
                 words = shlex.split(line, comments=True)
                 named = [word for word in words if word in SAMPLES or word.startswith("tests/golden/")]
-                if words[0] == "cuscope" and named and printed and not {"-o", "--output"} & set(words):
+                if words[0] == "cuscope" and named and printed and not {"-o", "--output-dir"} & set(words):
                     yield page, words, printed
 
 

@@ -94,9 +94,9 @@ def test_every_call_is_a_row_of_cuda_api_trace(case):
 
 def test_reports_go_to_files_of_a_folder(case):
     path, folder = record(case, "memory"), case.path("tables")
-    report(case, path, "cuda_api_sum", "cuda_gpu_kern_sum:base", "--format", "csv", "--output", folder)
+    report(case, path, "cuda_api_sum", "cuda_gpu_kern_sum:base", "--format", "csv", "--output-dir", folder)
     checks.equal("files", ["cuda_api_sum.csv", "cuda_gpu_kern_sum_base.csv"], sorted(os.listdir(folder)))
-    again = report(case, path, "cuda_api_sum", "--format", "csv", "--output", folder, status=1)
+    again = report(case, path, "cuda_api_sum", "--format", "csv", "--output-dir", folder, status=1)
     checks.contains("an existing file", r"cuda_api_sum\.csv exists already: --force overwrites it", again.err())
     report(case, path, "cuda_api_sum", "--format", "csv", "--output", folder, "--force")
 
@@ -145,7 +145,7 @@ def test_report_says_what_is_wrong(case):
             ([case.path("nothing.cuscope")], 1, "nothing.cuscope.*No such file"),
             ([empty], 1, "empty.cuscope.*empty"),
             ([foreign], 1, "foreign.cuscope"),
-            ([path, "--output", "/proc/nowhere"], 1, "cannot make the folder /proc/nowhere")):
+            ([path, "--output-dir", "/proc/nowhere"], 1, "cannot make the folder /proc/nowhere")):
         process = case.cuscope("report", *arguments)
         checks.equal(f"status of {arguments}", status, process.wait())
         checks.contains(str(arguments), sentence, process.err())

@@ -279,7 +279,7 @@ def test_top_loses_nothing_silently(case):
 def test_top_of_a_command_keeps_its_output_from_the_screen(case):
     output = case.path("output")
     command = f"{Places.program('tight')} 0"
-    with top(case, "-o", output, "--", "sh", "-c", f"'cat; exec {command}'") as screen:
+    with top(case, "--command-output", output, "--", "sh", "-c", f"'cat; exec {command}'") as screen:
         screen.wait(r"\d tight")
         checks.contains_not("the screen", r"^\d+$", screen.text())
         wait_until(lambda: os.path.getsize(output) > 0, "its output in the file")
@@ -455,7 +455,7 @@ def test_top_refuses_bad_input(case):
     refused(case, 2, "--format json goes with --once", "--format", "json")
     refused(case, 2, "--format: 'xml' is no format", "--format", "xml")
     refused(case, 2, "--interval: '10ms' is no time from 100ms to 1h", "--interval", "10ms")
-    refused(case, 2, "--output is for the output of a command", "--once", "-o", "x", "-p", "1")
+    refused(case, 2, "--command-output is for what a command", "--once", "--command-output", "x", "-p", "1")
     refused(case, 2, "--once takes --interval", "--once", "--duration", "2s")
     refused(case, 2, "did you mean '--once'", "--onec")
     refused(case, 1, "there is no process 99999999", "--once", "-p", "99999999")
