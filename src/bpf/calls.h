@@ -47,7 +47,7 @@ static __always_inline __u64 return_trampoline(void)
  * the address tells two cases apart: a hooked function that ended in a jump to this one (both will
  * return), and a longjmp back to a loop (the first never will).
  */
-static __always_inline int frame_is_live(__u64 frame_sp, struct pt_regs *ctx, __u64 trampoline)
+static __always_inline int frame_is_open(__u64 frame_sp, struct pt_regs *ctx, __u64 trampoline)
 {
 	__u64 sp = PT_REGS_SP(ctx);
 
@@ -75,7 +75,7 @@ static __always_inline void drop_stale_declined(struct wire_thread *thread, stru
 
 	if (!thread->declined || sp < thread->declined_sp)
 		return;
-	if (!frame_is_live(thread->declined_sp, ctx, return_trampoline()))
+	if (!frame_is_open(thread->declined_sp, ctx, return_trampoline()))
 		thread->declined = 0;
 }
 
@@ -94,7 +94,7 @@ static __always_inline void drop_stale_frames(struct wire_thread *thread, struct
 		if (top >= WIRE_DEPTH_MAX)
 			return;
 		frame = frame_at(thread, top);
-		if (frame_is_live(frame->sp, ctx, trampoline))
+		if (frame_is_open(frame->sp, ctx, trampoline))
 			return;
 		frame_abandon(frame, now);
 		thread->depth = top;

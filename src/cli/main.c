@@ -20,7 +20,7 @@ const struct cli_command cli_commands[] = {
 	{ "timeline", "when each thread was doing what, of a trace file", cli_timeline },
 	{ "diff", "two trace files side by side, with the change and its worth", cli_diff },
 	{ "export", "write a recorded trace in the format of another tool", cli_export },
-	{ "top", "show what processes do with CUDA at the moment, on a live screen", cli_top },
+	{ "top", "show what processes do with CUDA at the moment, on a screen", cli_top },
 	{ "memleak", "watch live GPU memory: how old it is, and where it was allocated",
 	  cli_memleak },
 	{ "launches", "count launches by kernel as they happen, in the kernel", cli_launches },

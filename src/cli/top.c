@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* `cuscope top`: a live screen of all processes. */
+/* `cuscope top`: a screen of all processes. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
-#include "live/top/top_screen.h"
+#include "top/top_screen.h"
 
 #define INTERVAL_NS       1000000000ull
 #define INTERVAL_LEAST_NS 100000000ull

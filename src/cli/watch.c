@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The live tools: one command for each, and one for several on one attachment. */
+/* The watch tools: one command for each, and one for several on one attachment. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include "base/suggest.h"
 #include "base/xalloc.h"
 #include "base/file.h"
-#include "live/live.h"
-#include "live/live_plot.h"
+#include "watch/page.h"
+#include "watch/page_plot.h"
 
 #define INTERVAL_NS 5000000000ull
 #define OLDER_NS    10000000000ull
@@ -58,13 +58,13 @@ static const struct tool {
 
 static const struct watch_format {
 	const char *name;
-	void (*print)(const struct watch_page *page, const struct live_options *options,
+	void (*print)(const struct watch_page *page, const struct page_options *options,
 	              struct buf *out);
 	bool screen; /* takes a terminal's whole screen, page after page */
 } formats[] = {
-	{ "table", live_text, true },
-	{ "json", live_json, false },
-	{ "classic", live_classic, false },
+	{ "table", page_text, true },
+	{ "json", page_json, false },
+	{ "classic", page_classic, false },
 };
 #define FORMATS (ARRAY_SIZE(formats))
 
@@ -74,7 +74,7 @@ struct watch_command {
 	struct target_choice choice;
 	struct capture_options capture;
 	struct watch_options watch;
-	struct live_options live;
+	struct page_options look;
 	const struct watch_format *format;
 	const char *output;
 	const char *plot_file;
@@ -169,7 +169,7 @@ static void parse_top(const struct argp_state *state, struct watch_command *c, c
 
 	if (!parse_number(arg, TOP_MOST, &top) || !top)
 		cli_bad_value(state, "--top", arg, "number from 1 to 1000000");
-	c->live.top = top;
+	c->look.top = top;
 }
 
 static error_t parse_shown(int key, char *arg, struct argp_state *state)
@@ -190,7 +190,7 @@ static error_t parse_shown(int key, char *arg, struct argp_state *state)
 		parse_older(state, c, arg);
 		return 0;
 	case OPT_STACKS:
-		c->live.stacks = true;
+		c->look.stacks = true;
 		return 0;
 	case OPT_PLOT:
 		c->plot_file = arg;
@@ -342,7 +342,7 @@ static int draw_plot(struct watch_command *c, const struct watch_page *page, str
 
 	if (!c->plot)
 		c->plot = memory_plot_new(page->begin_ns);
-	live_plot(c->plot, page, c->places);
+	page_plot(c->plot, page, c->places);
 	memory_plot_draw(c->plot, &frame, &svg);
 	r = file_replace(c->plot_file, c->mode, &svg, err);
 	buf_free(&svg);
@@ -375,11 +375,11 @@ static int show_page(void *data, const struct watch_page *page, struct err *err)
 
 	screen = c->format->screen && isatty(fileno(c->out)) &&
 	         ioctl(fileno(c->out), TIOCGWINSZ, &size) == 0 && size.ws_row;
-	c->live.width = screen ? size.ws_col : 0;
-	c->live.color = screen && !(getenv("NO_COLOR") && *getenv("NO_COLOR"));
+	c->look.width = screen ? size.ws_col : 0;
+	c->look.color = screen && !(getenv("NO_COLOR") && *getenv("NO_COLOR"));
 	if (page->memory)
 		places_take(c->places, page);
-	c->format->print(page, &c->live, &text);
+	c->format->print(page, &c->look, &text);
 	if (screen && !page->last)
 		fit_screen(&text, size.ws_row);
 	r = new_file_place(&c->file, err);
@@ -409,8 +409,8 @@ static void begin_places(struct watch_command *c)
 	if (!(c->chosen & WATCH_MEMORY))
 		return;
 	c->symbols = symbols_new();
-	c->places = places_new(c->symbols, c->live.stacks);
-	c->live.places = c->places;
+	c->places = places_new(c->symbols, c->look.stacks);
+	c->look.places = c->places;
 }
 
 static void end_places(struct watch_command *c)
@@ -440,7 +440,7 @@ static int watch(struct watch_command *c, struct err *err)
 	c->watch.stack = see_stack;
 	c->watch.page = show_page;
 	c->watch.data = c;
-	c->live.returns = c->capture.returns;
+	c->look.returns = c->capture.returns;
 	if (c->once) { /* the page at the end is the one */
 		c->capture.duration_ns = c->watch.interval_ns;
 		c->watch.interval_ns = UINT64_MAX;
@@ -486,7 +486,7 @@ static struct watch_command new_command(const struct tool *tool)
 		.format = &formats[0],
 		.capture = { .returns = true, .ring_bytes = RING_BYTES },
 		.watch = { .interval_ns = INTERVAL_NS, .older_ns = OLDER_NS },
-		.live = { .top = TOP },
+		.look = { .top = TOP },
 	};
 }
 

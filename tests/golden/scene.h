@@ -3,7 +3,8 @@
  * What the golden traces are made with: events are put down in any order, and are sorted and
  * numbered at the end as a capture would have done. A mark is a small number that a call is given
  * so that activities can name it; 0 is none. Times are in microseconds after the begin of the run.
- * What ran on the GPU and ranges come when their buffer is emptied, as they do in a live run.
+ * What ran on the GPU and ranges come when their buffer is emptied, as they do while a program is
+ * traced.
  */
 #ifndef TESTS_GOLDEN_SCENE_H
 #define TESTS_GOLDEN_SCENE_H

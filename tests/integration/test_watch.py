@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The live tools: what the kernel summed up is what the program did, with each mechanism."""
+"""The watch tools: what the kernel summed up is what the program did, with each mechanism."""
 
 import collections
 import json

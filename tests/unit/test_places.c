@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "live/places.h"
+#include "watch/places.h"
 
 #define SECOND 1000000000ull
 

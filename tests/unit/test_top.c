@@ -4,46 +4,46 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "live/top/top_tables.h"
+#include "top/top_tables.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
 
 /* A snapshot made by hand: three processes, the first with details. */
-static struct live_process processes[64];
-static struct live_snapshot snapshot;
-static struct live_kernel kernels[100];
-static struct live_function functions[2];
-static struct live_stream streams[2];
+static struct top_process processes[64];
+static struct top_snapshot snapshot;
+static struct top_kernel kernels[100];
+static struct top_function functions[2];
+static struct top_stream streams[2];
 static struct gpus_sample gpus;
 static struct top_page page;
 static struct top_view view;
 static struct screen screen;
 static struct buf text;
 
-static void set_count(struct live_count *count, uint64_t total, double rate)
+static void set_count(struct top_count *count, uint64_t total, double rate)
 {
-	*count = (struct live_count){ .total = total, .rate = rate };
+	*count = (struct top_count){ .total = total, .rate = rate };
 }
 
-static struct live_process *add_process(const struct process *process, double calls)
+static struct top_process *add_process(const struct process *process, double calls)
 {
-	struct live_process *added = &processes[snapshot.n_processes++];
+	struct top_process *added = &processes[snapshot.n_processes++];
 
-	*added = (struct live_process){ .process = process, .threads = 1 };
-	set_count(&added->numbers[LIVE_CALLS], (uint64_t)(10 * calls), calls);
-	set_count(&added->numbers[LIVE_LAUNCHES], (uint64_t)(5 * calls), calls / 2);
+	*added = (struct top_process){ .process = process, .threads = 1 };
+	set_count(&added->numbers[TOP_COUNT_CALLS], (uint64_t)(10 * calls), calls);
+	set_count(&added->numbers[TOP_COUNT_LAUNCHES], (uint64_t)(5 * calls), calls / 2);
 	return added;
 }
 
-static void set_memory(struct live_process *process, uint64_t bytes, uint64_t peak)
+static void set_memory(struct top_process *process, uint64_t bytes, uint64_t peak)
 {
 	process->memory[MEMORY_NONE] = process->memory[MEMORY_DEVICE] =
-		(struct live_memory){ 3, bytes, peak };
+		(struct top_memory){ 3, bytes, peak };
 }
 
-static void add_details(struct live_process *process)
+static void add_details(struct top_process *process)
 {
 	static struct kernel *gemm, *tick;
 
@@ -56,14 +56,14 @@ static void add_details(struct live_process *process)
 	kernels[0].gpu_runs = kernels[1].gpu_runs = 0;
 	set_count(&kernels[0].launches, 600, 60);
 	set_count(&kernels[1].launches, 400, 140.5);
-	functions[0] = (struct live_function){ .function = the_function("cuLaunchKernel"),
-		                               .time_ns = 7000000,
-		                               .p50_ns = 6900,
-		                               .p99_ns = 12300 };
-	functions[1] = (struct live_function){ .function = the_function("cuMemAlloc_v2"),
-		                               .time_ns = TABLE_NOT_KNOWN,
-		                               .p50_ns = TABLE_NOT_KNOWN,
-		                               .p99_ns = TABLE_NOT_KNOWN };
+	functions[0] = (struct top_function){ .function = the_function("cuLaunchKernel"),
+		                              .time_ns = 7000000,
+		                              .p50_ns = 6900,
+		                              .p99_ns = 12300 };
+	functions[1] = (struct top_function){ .function = the_function("cuMemAlloc_v2"),
+		                              .time_ns = TABLE_NOT_KNOWN,
+		                              .p50_ns = TABLE_NOT_KNOWN,
+		                              .p99_ns = TABLE_NOT_KNOWN };
 	set_count(&functions[0].calls, 1000, 200);
 	set_count(&functions[1].calls, 2, 0);
 	streams[1].key.handle = 0x55d000001000;
@@ -79,7 +79,7 @@ static void add_details(struct live_process *process)
 static int set_up(void **state)
 {
 	static const struct process *python, *train, *hostile;
-	struct live_process *p;
+	struct top_process *p;
 
 	if (!python) {
 		python = new_process(4242, "python3");
@@ -94,18 +94,18 @@ static int set_up(void **state)
 	snapshot.interval_ns = 1000000000;
 	p = add_process(python, 400);
 	set_memory(p, 12 * GIB, 13 * GIB);
-	set_count(&p->numbers[LIVE_COPY_BYTES + DIRECTION_H2D], 99 * GIB, 1.25 * GIB);
-	set_count(&p->numbers[LIVE_COPIES + DIRECTION_H2D], 99, 1.5);
+	set_count(&p->numbers[TOP_COUNT_COPY_BYTES + DIRECTION_H2D], 99 * GIB, 1.25 * GIB);
+	set_count(&p->numbers[TOP_COUNT_COPIES + DIRECTION_H2D], 99, 1.5);
 	p->sync_share = 0.25;
 	add_details(p);
 	p = add_process(train, 123456);
 	set_memory(p, 512 * MIB, 600 * MIB);
-	set_count(&p->numbers[LIVE_ERRORS], 3, 0);
+	set_count(&p->numbers[TOP_COUNT_ERRORS], 3, 0);
 	p = add_process(hostile, 2);
 	p->ended = true;
 	p->threads = 0;
-	set_count(&snapshot.total.numbers[LIVE_CALLS], 1238580, 123858);
-	snapshot.total.memory[MEMORY_NONE] = (struct live_memory){ 6, 12 * GIB, 14 * GIB };
+	set_count(&snapshot.total.numbers[TOP_COUNT_CALLS], 1238580, 123858);
+	snapshot.total.memory[MEMORY_NONE] = (struct top_memory){ 6, 12 * GIB, 14 * GIB };
 	snapshot.total.threads = 2;
 	page = (struct top_page){ .snapshot = &snapshot,
 		                  .gpus = &gpus,
@@ -244,7 +244,7 @@ static void test_an_empty_page_says_so(void **state)
 static void test_what_is_gone_is_a_line(void **state)
 {
 	snapshot.n_gone = 12;
-	set_count(&snapshot.gone.numbers[LIVE_ERRORS], 5, 0);
+	set_count(&snapshot.gone.numbers[TOP_COUNT_ERRORS], 5, 0);
 	assert_has(render(24, 80),
 	           "        12 gone                  0        0      0     0     0     0      5");
 	assert_has(text.data, "\n        15 processes ");

@@ -137,7 +137,8 @@ static void add_activity(struct kept_list *list, uint64_t *now)
 	keep_event(list, &event);
 }
 
-/* Known late, as the activities of a live run are: up to a second after calls of their time. */
+/* Known late, as activities are while a program is traced: up to a second after calls of their
+ * time. */
 static void add_range(struct kept_list *list, uint64_t now)
 {
 	static const char *const names[] = { "", "step", "forward", "aten::mm \x1b[31m",

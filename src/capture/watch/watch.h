@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the live tools show: the kernel sums calls up in maps, and now and then they are read and
+ * What the watch tools show: the kernel sums calls up in maps, and now and then they are read and
  * become a page. A page says how things stand since the beginning; what a renderer wants per
  * interval it takes from the counts of the page before, which rows carry along.
  *

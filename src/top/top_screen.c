@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: MIT
+#include "top/top_screen.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analysis/missed.h"
+#include "base/lines.h"
+#include "base/xalloc.h"
+#include "top/terminal.h"
+#include "top/top.h"
+
+#define NOTICE_NS       15000000000ull /* how long one is shown */
+#define NOTICES_MAX     16             /* that are said again after the screen is gone */
+#define GPU_PATIENCE_NS 5000000000ull  /* for the one page of --once */
+
+struct notices {
+	char *text[NOTICES_MAX];
+	size_t n;
+	uint64_t time_ns; /* of the last one */
+};
+
+struct top_screen {
+	struct consumer consumer; /* first */
+	struct top_screen_options options;
+	struct top_counts *counts;
+	const struct capture *capture;
+	struct gpus *gpus;
+	struct gpus_sample sample;
+	bool any_sample;
+	bool open; /* the terminal is ours */
+	bool quit, redraw;
+	uint64_t tick_ns;          /* when the next page is due */
+	uint64_t own_ns, clock_ns; /* CPU time used when last looked, and when that was */
+	double own_percent;
+	struct notices notices;
+	struct top_snapshot snapshot;
+	struct top_view view;
+	struct top_page page;
+	struct screen screen;
+};
+
+static uint64_t clock_now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+	return clock_now(CLOCK_MONOTONIC);
+}
+
+/* ---- notices ------------------------------------------------------------------------------- */
+
+void top_screen_notice(void *data, const char *text)
+{
+	struct top_screen *s = data;
+	struct notices *notices = &s->notices;
+
+	if (s->options.once || (!s->open && s->capture)) { /* after the screen */
+		s->options.say("%s", text);
+		return;
+	}
+	if (notices->n == NOTICES_MAX) {
+		free(notices->text[0]);
+		memmove(notices->text, notices->text + 1,
+		        (NOTICES_MAX - 1) * sizeof(*notices->text));
+		notices->n--;
+	}
+	notices->text[notices->n++] = xstrdup(text);
+	notices->time_ns = now_ns();
+	s->redraw = true;
+}
+
+static void say_notices(struct top_screen *s)
+{
+	struct notices *notices = &s->notices;
+
+	for (size_t i = 0; i < notices->n; i++) {
+		s->options.say("%s", notices->text[i]);
+		free(notices->text[i]);
+	}
+	notices->n = 0;
+}
+
+/* ---- pages --------------------------------------------------------------------------------- */
+
+static void measure_own_cost(struct top_screen *s)
+{
+	uint64_t own = clock_now(CLOCK_PROCESS_CPUTIME_ID), now = now_ns();
+
+	if (s->clock_ns && now > s->clock_ns)
+		s->own_percent = 100.0 * (double)(own - s->own_ns) / (double)(now - s->clock_ns);
+	s->own_ns = own;
+	s->clock_ns = now;
+}
+
+static void take_snapshot(struct top_screen *s)
+{
+	bool opened = s->view.table != TOP_PROCESSES;
+
+	top_counts_keep(s->counts, opened ? &s->view.process : NULL);
+	top_snapshot_free(&s->snapshot);
+	top_counts_snapshot(s->counts, s->view.paused || s->options.once, &s->snapshot);
+}
+
+static void fill_page(struct top_screen *s)
+{
+	struct capture_state state = { 0 };
+
+	capture_state(s->capture, &state);
+	s->page = (struct top_page){
+		.snapshot = &s->snapshot,
+		.gpus = s->any_sample ? &s->sample : NULL,
+		.target = s->options.target,
+		.overhead_percent = state.overhead_percent,
+		.own_percent = s->own_percent,
+		.estimate_scale = state.estimate_scale,
+	};
+	memcpy(s->page.lost, state.lost, sizeof(s->page.lost));
+	if (s->notices.n && now_ns() - s->notices.time_ns < NOTICE_NS)
+		s->page.notice = s->notices.text[s->notices.n - 1];
+}
+
+static void draw(struct top_screen *s)
+{
+	size_t rows, columns;
+
+	terminal_size(&rows, &columns);
+	fill_page(s);
+	top_render(&s->page, &s->view, rows, columns, &s->screen);
+	terminal_show(&s->screen);
+	s->redraw = false;
+}
+
+/* A process whose end was lost in a full ring makes no calls and is not there. */
+static void end_vanished(struct top_screen *s, uint64_t now)
+{
+	for (size_t i = 0; i < s->snapshot.n_processes; i++) {
+		const struct top_process *process = &s->snapshot.processes[i];
+
+		if (!process->ended && process->numbers[TOP_COUNT_CALLS].rate <= 0 &&
+		    kill((pid_t)process->process->pid, 0) && errno == ESRCH)
+			top_counts_end(s->counts, process->process->id, now);
+	}
+}
+
+static void count_open_call(void *data, const struct capture_open_call *call)
+{
+	struct top_screen *s = data;
+
+	top_counts_open_call(s->counts, call->pid, call->tid, call->function, call->begin_ns,
+	                     now_ns());
+}
+
+static void end_interval(struct top_screen *s, uint64_t now)
+{
+	capture_open_calls(s->capture, count_open_call, s);
+	top_counts_tick(s->counts, now);
+	measure_own_cost(s);
+}
+
+static void tick(struct top_screen *s, uint64_t now)
+{
+	end_interval(s, now);
+	end_vanished(s, now);
+	if (!s->view.paused) {
+		take_snapshot(s);
+		s->any_sample |= gpus_read(s->gpus, 0, &s->sample);
+	}
+	s->tick_ns += s->options.interval_ns;
+	if (s->tick_ns <= now) /* it was stopped, or did not get a CPU */
+		s->tick_ns = now + s->options.interval_ns;
+	s->redraw = true;
+}
+
+/* ---- keys ---------------------------------------------------------------------------------- */
+
+static void on_key(struct top_screen *s, int key)
+{
+	bool paused = s->view.paused;
+
+	fill_page(s);
+	switch (top_key(&s->view, &s->page, key)) {
+	case TOP_NOTHING:
+		return;
+	case TOP_QUIT:
+		s->quit = true;
+		break;
+	case TOP_RESET:
+		top_counts_reset(s->counts, now_ns());
+		take_snapshot(s);
+		s->tick_ns = now_ns() + s->options.interval_ns;
+		break;
+	case TOP_REDRAW:
+		if (!s->view.paused || !paused) /* details of what was opened, or of all */
+			take_snapshot(s);
+		break;
+	}
+	s->redraw = true;
+}
+
+static void read_keys(struct top_screen *s)
+{
+	int key;
+
+	while (!s->quit && (key = terminal_key()) != TERMINAL_NO_KEY) {
+		if (key == TERMINAL_RESIZED)
+			s->redraw = true;
+		else
+			on_key(s, key);
+	}
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static int write_out(FILE *out, struct buf *text, struct err *err)
+{
+	struct lines lines;
+	int r;
+
+	lines_init(&lines, out, "the page");
+	buf_add(&lines.pending, text->data, text->len);
+	r = lines_flush(&lines, err);
+	lines_free(&lines);
+	buf_free(text);
+	return r;
+}
+
+/* Of standard output; 0, where it is no terminal or too narrow for a page: as wide as names are. */
+static size_t page_columns(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		return 0;
+	return size.ws_col < TOP_COLUMNS ? 0 : size.ws_col;
+}
+
+/* The processes as plain text. */
+static int print_page(struct top_screen *s, const struct run_info *run, struct err *err)
+{
+	struct buf text = { 0 };
+
+	top_view_init(&s->view);
+	top_render(&s->page, &s->view, 0, page_columns(), &s->screen);
+	screen_text(&s->screen, &text);
+	if (run->n_misses) {
+		buf_puts(&text, "\nWHAT WAS MISSED\n");
+		missed_text(&text, run);
+	}
+	return write_out(stdout, &text, err);
+}
+
+static int print_json(struct top_screen *s, const struct run_info *run, struct err *err)
+{
+	struct buf text = { 0 };
+
+	top_json(&s->page, run, &text);
+	return write_out(stdout, &text, err);
+}
+
+/* After the screen, what is worth keeping: the last page where the target's end was the end. */
+static int leave(struct top_screen *s, const struct run_info *run, struct err *err)
+{
+	struct buf text = { 0 };
+
+	terminal_close();
+	s->open = false;
+	say_notices(s);
+	if (!s->quit)
+		return print_page(s, run, err);
+	if (!missed_nothing(run)) {
+		missed_text(&text, run);
+		return write_out(stderr, &text, err);
+	}
+	return 0;
+}
+
+/* ---- the consumer -------------------------------------------------------------------------- */
+
+static struct top_screen *screen_of(struct consumer *self)
+{
+	return (struct top_screen *)self;
+}
+
+static int screen_begin_run(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct top_screen *s = screen_of(self);
+	int r;
+
+	s->gpus = gpus_new(s->options.interval_ns);
+	s->tick_ns = run->begin_ns + s->options.interval_ns;
+	measure_own_cost(s);
+	if (s->options.once)
+		return 0;
+	r = terminal_open(err);
+	if (r)
+		return r;
+	s->open = true;
+	s->view.keys = true;
+	take_snapshot(s);
+	draw(s);
+	return 0;
+}
+
+static int screen_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	return 0; /* struct top_counts does it */
+}
+
+static int screen_flush(struct consumer *self, struct err *err)
+{
+	struct top_screen *s = screen_of(self);
+	uint64_t now = now_ns();
+
+	if (!s->open)
+		return 0;
+	read_keys(s);
+	if (now >= s->tick_ns)
+		tick(s, now);
+	if (s->redraw && !s->quit)
+		draw(s);
+	return 0;
+}
+
+static int screen_end_run(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct top_screen *s = screen_of(self);
+
+	end_interval(s, run->end_ns);
+	take_snapshot(s);
+	s->any_sample |= gpus_read(s->gpus, s->options.once ? GPU_PATIENCE_NS : 0, &s->sample);
+	fill_page(s);
+	s->page.notice = NULL;
+	memcpy(s->page.lost, run->lost, sizeof(s->page.lost));
+	if (s->options.once)
+		return s->options.json ? print_json(s, run, err) : print_page(s, run, err);
+	return s->open ? leave(s, run, err) : 0;
+}
+
+static void screen_free_run(struct consumer *self)
+{
+	top_screen_free(screen_of(self));
+}
+
+static const struct consumer_ops screen_ops = {
+	.begin = screen_begin_run,
+	.event = screen_event,
+	.flush = screen_flush,
+	.end = screen_end_run,
+	.free = screen_free_run,
+};
+
+/* ---- the outside --------------------------------------------------------------------------- */
+
+struct top_screen *top_screen_new(const struct top_screen_options *options)
+{
+	struct top_screen *s = xcalloc(1, sizeof(*s));
+
+	s->consumer.ops = &screen_ops;
+	s->options = *options;
+	s->counts = top_counts_new();
+	top_view_init(&s->view);
+	return s;
+}
+
+void top_screen_free(struct top_screen *s)
+{
+	struct consumer *counts = top_counts_consumer(s->counts);
+
+	if (s->open)
+		terminal_close();
+	say_notices(s);
+	gpus_free(s->gpus);
+	top_snapshot_free(&s->snapshot);
+	screen_free(&s->screen);
+	counts->ops->free(counts);
+	free(s);
+}
+
+void top_screen_consumers(struct top_screen *s, struct consumer *consumers[2])
+{
+	consumers[0] = top_counts_consumer(s->counts);
+	consumers[1] = &s->consumer;
+}
+
+void top_screen_watch(struct top_screen *s, const struct capture *capture)
+{
+	s->capture = capture;
+}
+
+bool top_screen_quits(void *data)
+{
+	return ((struct top_screen *)data)->quit;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of a `cuscope top`: what is drawn when, what keys do, the one page of --once. Fed by the
+ * capture through its consumers; no thread of its own but the one that asks the GPUs.
+ */
+#ifndef CUSCOPE_TOP_TOP_SCREEN_H
+#define CUSCOPE_TOP_TOP_SCREEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/capture.h"
+
+struct top_screen_options {
+	const char *target; /* "all processes"; kept, not copied */
+	uint64_t interval_ns;
+	bool once; /* one page, on standard output, at the end */
+	bool json; /* as JSON */
+	void (*say)(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* on stderr */
+};
+
+struct top_screen;
+
+struct top_screen *top_screen_new(const struct top_screen_options *options);
+void top_screen_free(struct top_screen *screen);
+
+/* Two consumers, in this order; top_screen_free() frees them. */
+void top_screen_consumers(struct top_screen *screen, struct consumer *consumers[2]);
+
+/* Where losses and costs come from; before capture_run. */
+void top_screen_watch(struct top_screen *screen, const struct capture *capture);
+
+/* For capture_options: both take the struct top_screen. */
+bool top_screen_quits(void *screen);
+void top_screen_notice(void *screen, const char *text);
+
+#endif

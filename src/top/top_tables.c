@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: MIT
+#include "top/top_tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "base/xalloc.h"
+
+/* ---- numbers as text ----------------------------------------------------------------------- */
+
+static void add_digits(struct buf *out, double n, const char *unit)
+{
+	buf_printf(out, n < 9.995 ? "%.2f%s" : n < 99.95 ? "%.1f%s" : "%.0f%s", n, unit);
+}
+
+void top_add_count(struct buf *out, double n)
+{
+	static const char *const units[] = { "k", "M", "G", "T" };
+	size_t i = 0;
+
+	if (n < 99999.5) {
+		buf_printf(out, n > 0 && n < 9.95 && n != (double)number_u64(n) ? "%.1f" : "%.0f",
+		           n);
+		return;
+	}
+	for (n /= 1000; n >= 999.5 && i < 3; i++)
+		n /= 1000;
+	add_digits(out, n, units[i]);
+}
+
+void top_add_bytes(struct buf *out, double bytes)
+{
+	static const char *const units[] = { "K", "M", "G", "T", "P", "E" };
+	size_t i = 0;
+
+	if (bytes < 999.5) {
+		buf_printf(out, "%.0f", bytes);
+		return;
+	}
+	for (bytes /= 1024; bytes >= 999.5 && i < 5; i++)
+		bytes /= 1024;
+	add_digits(out, bytes, units[i]);
+}
+
+void top_add_time(struct buf *out, double ns)
+{
+	static const char *const units[] = { "us", "ms", "s" };
+	size_t i = 0;
+
+	if (ns < 999.5) {
+		buf_printf(out, "%.0fns", ns);
+		return;
+	}
+	for (ns /= 1000; ns >= 999.5 && i < 2; i++)
+		ns /= 1000;
+	if (ns < 99999.5)
+		add_digits(out, ns, units[i]);
+	else
+		add_digits(out, ns / 3600, "h");
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+static double process_pid(const struct top_page *page, const struct top_row *row)
+{
+	return row->process->process ? row->process->process->pid : TOP_UNKNOWN;
+}
+
+/* Without results nothing is known to have failed. */
+static double process_errors(const struct top_page *page, const struct top_row *row)
+{
+	return row->process->entries_only ? TOP_UNKNOWN
+	                                  : (double)row->process->numbers[TOP_COUNT_ERRORS].total;
+}
+
+static double process_live(const struct top_page *page, const struct top_row *row)
+{
+	return row->process->entries_only ? TOP_UNKNOWN
+	                                  : (double)row->process->memory[MEMORY_NONE].bytes;
+}
+
+static double process_peak(const struct top_page *page, const struct top_row *row)
+{
+	return row->process->entries_only ? TOP_UNKNOWN
+	                                  : (double)row->process->memory[MEMORY_NONE].peak_bytes;
+}
+
+static double process_sync(const struct top_page *page, const struct top_row *row)
+{
+	return row->process->entries_only || !row->process->threads ? TOP_UNKNOWN
+	                                                            : row->process->sync_share;
+}
+
+static double process_gpu(const struct top_page *page, const struct top_row *row)
+{
+	if (!page->gpus || !row->process->process || row->process->ended)
+		return TOP_UNKNOWN;
+	return (double)gpus_process_bytes(page->gpus, row->process->process->pid);
+}
+
+static double kernel_share(const struct top_page *page, const struct top_row *row)
+{
+	const struct top_kernel *kernel = row->item;
+	uint64_t all = row->process->numbers[TOP_COUNT_LAUNCHES].total;
+
+	return all ? (double)kernel->launches.total / (double)all : TOP_UNKNOWN;
+}
+
+static double kernel_gpu_time(const struct top_page *page, const struct top_row *row)
+{
+	const struct top_kernel *kernel = row->item;
+
+	return kernel->gpu_runs ? (double)kernel->gpu_ns : TOP_UNKNOWN;
+}
+
+static double kernel_gpu_average(const struct top_page *page, const struct top_row *row)
+{
+	const struct top_kernel *kernel = row->item;
+
+	return kernel->gpu_runs ? (double)kernel->gpu_ns / (double)kernel->gpu_runs : TOP_UNKNOWN;
+}
+
+static const struct top_count *transfer(const struct top_row *row, unsigned first)
+{
+	return &row->process->numbers[first + row->index];
+}
+
+static double transfer_copies(const struct top_page *page, const struct top_row *row)
+{
+	return (double)transfer(row, TOP_COUNT_COPIES)->total;
+}
+
+static double transfer_copies_rate(const struct top_page *page, const struct top_row *row)
+{
+	return transfer(row, TOP_COUNT_COPIES)->rate;
+}
+
+static double transfer_bytes(const struct top_page *page, const struct top_row *row)
+{
+	return (double)transfer(row, TOP_COUNT_COPY_BYTES)->total;
+}
+
+static double transfer_bytes_rate(const struct top_page *page, const struct top_row *row)
+{
+	return transfer(row, TOP_COUNT_COPY_BYTES)->rate;
+}
+
+static double value_of(const struct top_column *column, const struct top_page *page,
+                       const struct top_row *row)
+{
+	const struct table_column place = { .field = column->field,
+		                            .offset = column->offset,
+		                            .via = column->via };
+	double value =
+		column->value ? column->value(page, row) : table_number_at(&place, row->item);
+
+	return isnan(value) ? TOP_UNKNOWN : value;
+}
+
+/* ---- texts --------------------------------------------------------------------------------- */
+
+static void process_name(const struct top_row *row, struct buf *out)
+{
+	text_add_safe(out, row->process->process->comm);
+	if (row->process->ended)
+		buf_puts(out, " (ended)");
+}
+
+static void kernel_name(const struct top_row *row, struct buf *out)
+{
+	text_add_safe(out, ((const struct top_kernel *)row->item)->kernel->name);
+}
+
+static void function_name(const struct top_row *row, struct buf *out)
+{
+	text_add_safe(out, ((const struct top_function *)row->item)->function->name);
+}
+
+/* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are handles 1 and 2. */
+static void stream_name(const struct top_row *row, struct buf *out)
+{
+	static const char *const special[] = { "0 (default)", "1 (legacy)" };
+	const struct top_stream *stream = row->item;
+
+	if (stream->others)
+		buf_puts(out, "(others)");
+	else if (stream->key.handle == STREAM_PER_THREAD)
+		buf_printf(out, "of thread %u", (unsigned)stream->key.tid);
+	else if (stream->key.handle <= STREAM_LEGACY)
+		buf_puts(out, special[stream->key.handle]);
+	else
+		buf_hex(out, stream->key.handle);
+}
+
+static void memory_kind(const struct top_row *row, struct buf *out)
+{
+	buf_puts(out, row->index == MEMORY_NONE ? "all" : api_memory_name(row->index));
+	if (row->index == MEMORY_VMM_VA)
+		buf_puts(out, " (addresses only)");
+}
+
+static void direction(const struct top_row *row, struct buf *out)
+{
+	buf_puts(out, row->index == DIRECTION_NONE ? "not known" : api_direction_name(row->index));
+}
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+#define OF_PROCESS(number, member) TABLE_AT(struct top_process, numbers[number].member)
+
+static const struct top_column process_columns[] = {
+	{ "PID", 'd', 0, 7, TOP_NUMBER, .value = process_pid },
+	{ "NAME", 'n', 0, 0, TOP_TEXT, .text = process_name },
+	{ "THR", 't', 100, 4, TOP_COUNT, TABLE_AT(struct top_process, threads) },
+	{ "CALLS", 0, 120, 8, TOP_COUNT, OF_PROCESS(TOP_COUNT_CALLS, total) },
+	{ "CALLS/s", 'c', 0, 7, TOP_COUNT, OF_PROCESS(TOP_COUNT_CALLS, rate) },
+	{ "LAUNCHES", 0, 120, 8, TOP_COUNT, OF_PROCESS(TOP_COUNT_LAUNCHES, total) },
+	{ "LAUNCH/s", 'l', 0, 8, TOP_COUNT, OF_PROCESS(TOP_COUNT_LAUNCHES, rate) },
+	{ "GRAPH/s", 0, 120, 7, TOP_COUNT, OF_PROCESS(TOP_COUNT_GRAPH_LAUNCHES, rate) },
+	{ "MEMORY", 'm', 0, 6, TOP_BYTES, .value = process_live },
+	{ "PEAK", 'x', 0, 5, TOP_BYTES, .value = process_peak },
+	{ "GPUMEM", 'g', 100, 6, TOP_BYTES, .value = process_gpu },
+	{ "H2D/s", 'i', 0, 5, TOP_BYTES, OF_PROCESS(TOP_COUNT_COPY_BYTES + DIRECTION_H2D, rate) },
+	{ "D2H/s", 'o', 0, 5, TOP_BYTES, OF_PROCESS(TOP_COUNT_COPY_BYTES + DIRECTION_D2H, rate) },
+	{ "ERRORS", 'e', 0, 6, TOP_COUNT, .value = process_errors },
+	{ "SYNC", 's', 0, 4, TOP_SHARE, .value = process_sync },
+	{ "GPU", 'b', TOP_WITH_GPU, 4, TOP_SHARE, TABLE_AT(struct top_process, gpu_share) },
+};
+
+static const struct top_column kernel_columns[] = {
+	{ "KERNEL", 'n', 0, 0, TOP_NAME, .text = kernel_name },
+	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, TABLE_AT(struct top_kernel, launches.total) },
+	{ "LAUNCH/s", 's', 0, 8, TOP_COUNT, TABLE_AT(struct top_kernel, launches.rate) },
+	{ "SHARE", 0, 0, 5, TOP_SHARE, .value = kernel_share },
+	{ "GPUTIME", 't', TOP_WITH_GPU, 7, TOP_TIME, .value = kernel_gpu_time },
+	{ "AVERAGE", 'a', TOP_WITH_GPU, 7, TOP_TIME, .value = kernel_gpu_average },
+};
+
+static const struct top_column function_columns[] = {
+	{ "FUNCTION", 'n', 0, 0, TOP_TEXT, .text = function_name },
+	{ "CALLS", 'c', 0, 8, TOP_COUNT, TABLE_AT(struct top_function, calls.total) },
+	{ "CALLS/s", 's', 0, 7, TOP_COUNT, TABLE_AT(struct top_function, calls.rate) },
+	{ "ERRORS", 'e', 0, 6, TOP_COUNT, TABLE_AT(struct top_function, failed) },
+	{ "P50", 0, 0, 7, TOP_TIME, TABLE_AT(struct top_function, p50_ns) },
+	{ "P99", 0, 0, 7, TOP_TIME, TABLE_AT(struct top_function, p99_ns) },
+	{ "TIME", 't', 0, 7, TOP_TIME, TABLE_AT(struct top_function, time_ns) },
+};
+
+static const struct top_column stream_columns[] = {
+	{ "STREAM", 0, 0, 0, TOP_TEXT, .text = stream_name },
+	{ "LAUNCHES", 'l', 0, 9, TOP_COUNT, TABLE_AT(struct top_stream, launches.total) },
+	{ "LAUNCH/s", 0, 0, 8, TOP_COUNT, TABLE_AT(struct top_stream, launches.rate) },
+	{ "COPIES", 'c', 0, 8, TOP_COUNT, TABLE_AT(struct top_stream, copies.total) },
+	{ "COPIES/s", 0, 0, 8, TOP_COUNT, TABLE_AT(struct top_stream, copies.rate) },
+	{ "BYTES", 'b', 0, 6, TOP_BYTES, TABLE_AT(struct top_stream, copy_bytes.total) },
+	{ "BYTES/s", 0, 0, 7, TOP_BYTES, TABLE_AT(struct top_stream, copy_bytes.rate) },
+};
+
+static const struct top_column memory_columns[] = {
+	{ "KIND", 0, 0, 0, TOP_TEXT, .text = memory_kind },
+	{ "ALLOCATIONS", 0, 0, 11, TOP_COUNT, TABLE_AT(struct top_memory, count) },
+	{ "MEMORY", 'm', 0, 8, TOP_BYTES, TABLE_AT(struct top_memory, bytes) },
+	{ "PEAK", 'x', 0, 8, TOP_BYTES, TABLE_AT(struct top_memory, peak_bytes) },
+};
+
+static const struct top_column transfer_columns[] = {
+	{ "DIRECTION", 0, 0, 0, TOP_TEXT, .text = direction },
+	{ "COPIES", 'c', 0, 8, TOP_COUNT, .value = transfer_copies },
+	{ "COPIES/s", 0, 0, 8, TOP_COUNT, .value = transfer_copies_rate },
+	{ "BYTES", 'b', 0, 6, TOP_BYTES, .value = transfer_bytes },
+	{ "BYTES/s", 0, 0, 7, TOP_BYTES, .value = transfer_bytes_rate },
+};
+
+const struct top_table_description top_tables[TOP_TABLES] = {
+	[TOP_PROCESSES] = { "processes", "no process has called CUDA yet",
+	                    TABLE_COLUMNS(process_columns), 4 },
+	[TOP_KERNELS] = { "kernels", "no kernel was launched yet", TABLE_COLUMNS(kernel_columns),
+	                  1 },
+	[TOP_FUNCTIONS] = { "functions", "no call yet", TABLE_COLUMNS(function_columns), 6 },
+	[TOP_STREAMS] = { "streams", "no launch and no copy yet", TABLE_COLUMNS(stream_columns),
+	                  1 },
+	[TOP_MEMORY] = { "memory", "no memory was allocated yet", TABLE_COLUMNS(memory_columns),
+	                 2 },
+	[TOP_TRANSFERS] = { "transfers", "nothing was copied yet", TABLE_COLUMNS(transfer_columns),
+	                    3 },
+};
+
+bool top_column_shown(const struct top_column *column, size_t columns, bool gpu_times)
+{
+	if (column->from == TOP_WITH_GPU)
+		return gpu_times;
+	return !columns || columns >= column->from;
+}
+
+void top_cell(const struct top_column *column, const struct top_page *page,
+              const struct top_row *row, size_t width, struct buf *out)
+{
+	struct buf text = { 0 };
+	double value;
+
+	if (column->format == TOP_TEXT || column->format == TOP_NAME) {
+		column->text(row, &text);
+		if (column->format == TOP_NAME && width)
+			text_add_name(out, text.data, width);
+		else
+			text_add_cut(out, text.data, width ? width : text.len);
+		buf_free(&text);
+		return;
+	}
+	value = value_of(column, page, row);
+	if (value < 0)
+		buf_putc(out, '-');
+	else if (column->format == TOP_NUMBER)
+		buf_u64(out, number_u64(value));
+	else if (column->format == TOP_COUNT)
+		top_add_count(out, value);
+	else if (column->format == TOP_BYTES)
+		top_add_bytes(out, value);
+	else if (column->format == TOP_SHARE)
+		buf_printf(out, "%.0f%%", 100 * value);
+	else
+		top_add_time(out, value);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+const struct top_process *top_opened(const struct top_page *page, const struct top_view *view)
+{
+	for (size_t i = 0; i < page->snapshot->n_processes; i++) {
+		if (page->snapshot->processes[i].process->id == view->process)
+			return &page->snapshot->processes[i];
+	}
+	return NULL;
+}
+
+/* Row `i` and its item, NULL for directions; false where there is no such row. */
+static bool row_at(const struct top_process *process, enum top_table table, size_t i,
+                   struct top_row *row)
+{
+	*row = (struct top_row){ .process = process, .index = (unsigned)i };
+	switch (table) {
+	case TOP_KERNELS:
+		row->item = &process->kernels[i];
+		return i < process->n_kernels;
+	case TOP_FUNCTIONS:
+		row->item = &process->functions[i];
+		return i < process->n_functions;
+	case TOP_STREAMS:
+		row->item = &process->streams[i];
+		return i < process->n_streams;
+	case TOP_MEMORY:
+		row->item = &process->memory[i];
+		return i < MEMORY_COUNT;
+	default:
+		return i < DIRECTION_COUNT;
+	}
+}
+
+/* Kinds and directions that were never met are left out. */
+static bool is_empty(const struct top_row *row, enum top_table table)
+{
+	if (table == TOP_MEMORY)
+		return !row->process->memory[row->index].peak_bytes;
+	if (table == TOP_TRANSFERS)
+		return !row->process->numbers[TOP_COUNT_COPIES + row->index].total;
+	return false;
+}
+
+static size_t detail_rows(const struct top_process *process, enum top_table table,
+                          struct top_row *rows)
+{
+	struct top_row row;
+	size_t n = 0;
+
+	for (size_t i = 0; row_at(process, table, i, &row); i++) {
+		if (!is_empty(&row, table))
+			rows[n++] = row;
+	}
+	return n;
+}
+
+static size_t most_rows(const struct top_process *process)
+{
+	size_t most = MEMORY_COUNT + DIRECTION_COUNT;
+
+	most = process->n_kernels > most ? process->n_kernels : most;
+	most = process->n_functions > most ? process->n_functions : most;
+	return process->n_streams > most ? process->n_streams : most;
+}
+
+struct sorting {
+	const struct top_page *page;
+	const struct top_column *column;
+	bool backwards;
+};
+
+static int compare_texts(const struct top_column *column, const struct top_row *a,
+                         const struct top_row *b)
+{
+	struct buf x = { 0 }, y = { 0 };
+	int order;
+
+	column->text(a, &x);
+	column->text(b, &y);
+	order = strcmp(x.data, y.data);
+	buf_free(&x);
+	buf_free(&y);
+	return order;
+}
+
+/* Texts and pids rise, numbers fall; equal rows stay in an order of their own. */
+static int compare(const void *one, const void *two, void *data)
+{
+	const struct sorting *s = data;
+	const struct top_row *a = one, *b = two;
+	int order;
+
+	if (s->column->text) {
+		order = compare_texts(s->column, a, b);
+	} else {
+		double x = value_of(s->column, s->page, a), y = value_of(s->column, s->page, b);
+
+		order = x < y ? 1 : x > y ? -1 : 0;
+		if (s->column->format == TOP_NUMBER)
+			order = -order;
+	}
+	if (order)
+		return s->backwards ? -order : order;
+	if (a->process != b->process)
+		return a->process->process->pid < b->process->process->pid ? -1 : 1;
+	if (a->item != b->item)
+		return a->item < b->item ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+struct top_row *top_rows(const struct top_page *page, const struct top_view *view, size_t *n)
+{
+	const struct top_order *order = &view->order[view->table];
+	struct sorting sorting = { page, &top_tables[view->table].columns[order->column],
+		                   order->backwards };
+	const struct top_snapshot *snapshot = page->snapshot;
+	const struct top_process *opened = NULL;
+	struct top_row *rows;
+
+	*n = 0;
+	if (view->table != TOP_PROCESSES)
+		opened = top_opened(page, view);
+	rows = xcalloc(opened ? most_rows(opened) : snapshot->n_processes, sizeof(*rows));
+	if (opened)
+		*n = detail_rows(opened, view->table, rows);
+	for (; view->table == TOP_PROCESSES && *n < snapshot->n_processes; (*n)++)
+		rows[*n] = (struct top_row){ .process = &snapshot->processes[*n],
+			                     .item = &snapshot->processes[*n] };
+	if (*n)
+		qsort_r(rows, *n, sizeof(*rows), compare, &sorting);
+	return rows;
+}

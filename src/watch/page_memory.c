@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: MIT
+/* The page of `cuscope memleak`: live memory by process and by place. */
+#include "watch/page.h"
+
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "cuda/error.h"
+
+#define BESIDE_PLACE 58 /* columns before the name of a place */
+#define PLACE_LEAST  32
+#define PLACE_MOST   100 /* where no terminal says how much there is */
+#define FAILURES_MAX 5
+
+/* ---- pieces -------------------------------------------------------------------------------- */
+
+static void title(const struct page_out *p, const char *text)
+{
+	buf_printf(p->text, p->options->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
+}
+
+/* "+1.20 MiB/s" */
+static void add_growth(const struct page_out *p, struct buf *out, int64_t bytes)
+{
+	uint64_t ns = p->page->time_ns - p->page->before_ns;
+	double rate = ns ? (double)bytes * 1e9 / (double)ns : 0;
+
+	if (!rate) {
+		buf_putc(out, '0');
+		return;
+	}
+	buf_putc(out, rate < 0 ? '-' : '+');
+	buf_bytes(out, number_u64(rate < 0 ? -rate : rate));
+	buf_puts(out, "/s");
+}
+
+/* "812 ms", "9.1 s", "4 min", "3 h" */
+static void add_age(struct buf *out, uint64_t ns)
+{
+	uint64_t seconds = ns / 1000000000;
+
+	if (seconds < 1)
+		buf_printf(out, "%llu ms", (unsigned long long)ns / 1000000);
+	else if (seconds < 120)
+		buf_printf(out, "%.1f s", (double)ns / 1e9);
+	else if (seconds < 7200)
+		buf_printf(out, "%llu min", (unsigned long long)seconds / 60);
+	else
+		buf_printf(out, "%llu h", (unsigned long long)seconds / 3600);
+}
+
+static uint64_t age_ns(const struct page_out *p, uint64_t time_ns)
+{
+	return p->page->time_ns > time_ns ? p->page->time_ns - time_ns : 0;
+}
+
+/* ---- the head ------------------------------------------------------------------------------ */
+
+/* "Memory: 2 processes hold 1.20 GiB"; for one that ran before nothing is not the whole truth. */
+static void print_head(const struct page_out *p)
+{
+	const struct held_process *processes;
+	size_t n = places_processes(p->options->places, &processes), holding = 0;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		holding += !processes[i].memory->ended && processes[i].memory->live.count;
+		bytes += processes[i].memory->ended ? 0 : processes[i].memory->live.bytes;
+	}
+	if (!n) {
+		buf_puts(p->text,
+		         "Memory: nothing was allocated since the watch began (what was there "
+		         "before is not known)\n");
+		return;
+	}
+	buf_printf(p->text, "Memory: %zu process%s hold%s ", holding, holding == 1 ? "" : "es",
+	           holding == 1 ? "s" : "");
+	buf_bytes(p->text, bytes);
+	buf_putc(p->text, '\n');
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+/* A process, or below it what it holds of one kind. */
+static const struct table_column process_columns[] = {
+	{ "PROCESS", TABLE_WORDS },        { "LIVE", TABLE_BYTES },    { "COUNT", TABLE_NUMBER },
+	{ "PEAK", TABLE_BYTES },           { "GROWTH", TABLE_FIGURE }, { "FAILED", TABLE_NUMBER },
+	{ "FREES UNKNOWN", TABLE_NUMBER },
+};
+
+static void kind_row(struct table *table, const struct watch_memory_totals *totals)
+{
+	struct buf name = { 0 };
+
+	buf_printf(&name, "  %s", api_memory_name(totals->kind));
+	table_text(table, name.data);
+	table_u64(table, totals->live.bytes);
+	table_u64(table, totals->live.count);
+	for (int i = 0; i < 4; i++)
+		table_unknown(table);
+	table_end_row(table);
+	buf_free(&name);
+}
+
+/* Kinds are told apart where there is something to tell apart. */
+static bool is_all_device(const struct held_process *process)
+{
+	for (size_t i = 0; i < process->n_totals; i++)
+		if (process->totals[i].live.count && process->totals[i].kind != MEMORY_DEVICE)
+			return false;
+	return true;
+}
+
+static void process_rows(const struct page_out *p, const struct held_process *process)
+{
+	const struct watch_process_memory *memory = process->memory;
+	struct buf who = { 0 }, growth = { 0 };
+
+	page_add_process(&who, memory->process);
+	buf_puts(&who, memory->ended ? ", ended" : "");
+	add_growth(p, &growth, process->grown_bytes);
+	table_text(p->table, who.data);
+	table_u64(p->table, memory->live.bytes);
+	table_u64(p->table, memory->live.count);
+	table_u64(p->table, memory->peak_bytes);
+	table_text(p->table, growth.data);
+	table_u64(p->table, memory->failed);
+	table_u64(p->table, memory->unknown_frees);
+	table_end_row(p->table);
+	for (size_t i = 0; i < process->n_totals && !is_all_device(process); i++)
+		if (process->totals[i].live.count)
+			kind_row(p->table, &process->totals[i]);
+	buf_free(&who);
+	buf_free(&growth);
+}
+
+/* Those that still run come first: of a long watch the last page has all that ever ended. */
+static void print_processes(const struct page_out *p)
+{
+	const struct held_process *processes;
+	size_t n = places_processes(p->options->places, &processes), shown = 0;
+
+	if (!n)
+		return;
+	buf_putc(p->text, '\n');
+	table_begin(p->table, NULL, NULL, TABLE_COLUMNS(process_columns));
+	table_whole(p->table);
+	for (int ended = 0; ended < 2; ended++) {
+		for (size_t i = 0; i < n && shown < p->options->top; i++) {
+			if (processes[i].memory->ended != ended)
+				continue;
+			process_rows(p, &processes[i]);
+			shown++;
+		}
+	}
+	page_note_more(p, n);
+	table_end(p->table, NULL);
+}
+
+/* "12 (python) ended; it had not freed 3 allocations, 12.00 MiB" */
+static void print_ended(const struct page_out *p)
+{
+	const struct held_process *processes;
+	size_t n = places_processes(p->options->places, &processes), ended = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct held_process *process = &processes[i];
+
+		if (!process->memory->ended || ended++ >= p->options->top)
+			continue;
+		buf_putc(p->text, '\n');
+		page_add_process(p->text, process->memory->process);
+		buf_puts(p->text, " ended; ");
+		if (!process->unfreed.count) {
+			buf_puts(p->text, "it had freed everything\n");
+			continue;
+		}
+		buf_printf(p->text, "it had not freed %llu allocation%s, ",
+		           (unsigned long long)process->unfreed.count,
+		           process->unfreed.count == 1 ? "" : "s");
+		buf_bytes(p->text, process->unfreed.bytes);
+		buf_putc(p->text, '\n');
+	}
+	if (ended > p->options->top)
+		buf_printf(p->text, "  ... and %zu more (--top)\n", ended - p->options->top);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static size_t place_width(const struct page_out *p)
+{
+	size_t width = p->options->width;
+
+	if (!width)
+		return PLACE_MOST;
+	return width > BESIDE_PLACE + PLACE_LEAST ? width - BESIDE_PLACE : PLACE_LEAST;
+}
+
+/* "leaky::Model::grow_cache(unsigned long), app" */
+static void add_frame(struct buf *out, const struct frame *frame, size_t width)
+{
+	struct buf name = { 0 }, short_name = { 0 };
+
+	frame_add_name(&name, frame);
+	text_add_name(&short_name, name.data, width);
+	text_add_safe(out, short_name.data);
+	if (frame->function) {
+		buf_puts(out, "  ");
+		text_add_safe(out, frame->module);
+	}
+	buf_free(&name);
+	buf_free(&short_name);
+}
+
+static void add_place(const struct page_out *p, struct buf *out, const struct held_place *place)
+{
+	if (place->frames && place->place.frames)
+		add_frame(out, &place->frames[place->place.named], place_width(p));
+	else
+		buf_puts(out, "(no stack)");
+	if (place->stacks > 1)
+		buf_printf(out, "  by %zu ways", place->stacks);
+}
+
+static void add_trend(struct buf *out, const struct held_place *place)
+{
+	if (place->ended) {
+		buf_puts(out, "not freed");
+		return;
+	}
+	buf_puts(out, trend_text(place->trend));
+	if (place->trend == TREND_SUSPECT)
+		buf_printf(out, " %ux", place->grew);
+}
+
+static const struct table_column place_columns[] = {
+	{ "BYTES", TABLE_BYTES }, { "COUNT", TABLE_NUMBER }, { "OLDEST", TABLE_FIGURE },
+	{ "TREND", TABLE_WORDS }, { "PID", TABLE_NUMBER },   { "FUNCTION", TABLE_WORDS },
+	{ "PLACE", TABLE_TEXT },
+};
+
+static void place_row(const struct page_out *p, struct table *table, const struct held_place *place)
+{
+	struct buf age = { 0 }, trend = { 0 }, where = { 0 };
+
+	add_age(&age, age_ns(p, place->oldest_ns));
+	add_trend(&trend, place);
+	add_place(p, &where, place);
+	table_u64(table, place->ended ? place->bytes : place->older_bytes);
+	table_u64(table, place->ended ? place->count : place->older_count);
+	table_text(table, age.data);
+	table_text(table, trend.data);
+	table_u64(table, place->process->pid);
+	table_text(table, place->function ? place->function->name : api_memory_name(place->kind));
+	table_text(table, where.data);
+	table_end_row(table);
+	buf_free(&age);
+	buf_free(&trend);
+	buf_free(&where);
+}
+
+static void print_stack(const struct page_out *p, const struct held_place *place)
+{
+	const struct place *where = &place->place;
+
+	for (size_t i = 0; place->frames && i < where->frames; i++) {
+		buf_printf(p->text, "    %s#%zu  ", i < 10 ? " " : "", i);
+		add_frame(p->text, &place->frames[i],
+		          p->options->width > 30 ? p->options->width - 20 : 400);
+		buf_putc(p->text, '\n');
+	}
+	if (place->frames && where->deep)
+		buf_printf(p->text, "     ...  more frames than are recorded\n");
+	else if (place->frames && where->ends_in) {
+		buf_puts(p->text, "     ...  cut short: no frame pointers in ");
+		text_add_safe(p->text, where->ends_in);
+		buf_putc(p->text, '\n');
+	}
+}
+
+/* One line of a table; returns the next one. */
+static const char *print_line(const struct page_out *p, const char *line, bool red)
+{
+	size_t len = strcspn(line, "\n");
+
+	buf_puts(p->text, red ? "\033[31m" : "");
+	buf_add(p->text, line, len);
+	buf_puts(p->text, red ? "\033[0m\n" : "\n");
+	return line + len + 1;
+}
+
+/* Each row with its stack below it: one table all the same, so that its columns are in line. */
+static void print_rows(const struct page_out *p, const struct held_place *list, size_t n)
+{
+	struct buf text = { 0 };
+	struct table *table = table_open(&(struct table_options){ .page = &text }, false);
+	const char *line;
+
+	table_begin(table, NULL, NULL, TABLE_COLUMNS(place_columns));
+	for (size_t i = 0; i < n; i++)
+		place_row(p, table, &list[i]);
+	table_end(table, NULL);
+	table_close(table);
+	line = print_line(p, text.data, false);
+	for (size_t i = 0; i < n; i++) {
+		bool suspect = list[i].trend == TREND_SUSPECT && !list[i].ended;
+
+		line = print_line(p, line, p->options->color && suspect);
+		if (p->options->stacks)
+			print_stack(p, &list[i]);
+	}
+	buf_free(&text);
+}
+
+static void print_places(const struct page_out *p, const struct held_place *list, size_t n,
+                         const char *what)
+{
+	size_t shown = p->options->top && n > p->options->top ? p->options->top : n;
+	struct buf text = { 0 };
+
+	if (!n)
+		return;
+	if (shown < n)
+		buf_printf(&text, "THE LARGEST %zu OF %zu ", shown, n);
+	buf_puts(&text, what);
+	title(p, text.data);
+	buf_free(&text);
+	print_rows(p, list, shown);
+}
+
+static void print_nothing_old(const struct page_out *p, uint64_t older_ns)
+{
+	buf_puts(p->text, "  nothing of it is older than ");
+	add_age(p->text, older_ns);
+	buf_putc(p->text, '\n');
+}
+
+/* The list has old places first, then young ones, then those of processes that have ended. */
+static void print_all_places(const struct page_out *p)
+{
+	const struct held_place *list;
+	size_t n = places_list(p->options->places, &list), old = 0, live;
+	uint64_t older_ns = p->page->memory->older_ns;
+	struct buf text = { 0 };
+
+	while (old < n && !list[old].ended && list[old].older_count)
+		old++;
+	for (live = old; live < n && !list[live].ended;)
+		live++;
+	buf_puts(&text, "PLACES WITH LIVE MEMORY");
+	if (older_ns) {
+		buf_puts(&text, " OLDER THAN ");
+		add_age(&text, older_ns);
+	}
+	if (old)
+		print_places(p, list, old, text.data);
+	else if (live)
+		print_nothing_old(p, older_ns);
+	print_places(p, list + live, n - live, "PLACES OF WHAT WAS NOT FREED");
+	buf_free(&text);
+}
+
+/* Which modules cut stacks short: said once, below. */
+static void print_cut_short(const struct page_out *p)
+{
+	const struct held_place *list;
+	size_t n = places_list(p->options->places, &list), cut = 0;
+	const char *module = NULL;
+	bool others = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct held_place *place = &list[i];
+
+		if (!place->frames || !place->place.ends_in ||
+		    !(place->older_count || place->ended))
+			continue;
+		cut++;
+		others |= module && strcmp(module, place->place.ends_in);
+		module = module ? module : place->place.ends_in;
+	}
+	if (!cut || p->options->stacks)
+		return;
+	buf_printf(p->text,
+	           "  %zu of these have stacks that may be cut short: no frame pointers in ", cut);
+	text_add_safe(p->text, module);
+	buf_puts(p->text, others ? " and others; --stacks shows which\n" : "\n");
+}
+
+/* ---- failures, losses ------------------------------------------------------------------------ */
+
+#define AT(member) TABLE_AT(struct watch_failure, member)
+
+static const struct table_column failure_columns[] = {
+	{ TABLE_JSON(TABLE_VIA(struct watch_failure, process, pid), "pid") },
+	{ TABLE_JSON(TABLE_VIA(struct watch_failure, process, comm), "process") },
+	{ TABLE_JSON(TABLE_VIA(struct watch_failure, function, name), "function"), TABLE_ABSENT },
+	{ TABLE_JSON(AT(result), "code") },
+	{ .key = "error", .flags = TABLE_ABSENT },
+	{ "COUNT", TABLE_NUMBER, AT(count), "count" },
+	{ "BYTES", TABLE_BYTES, AT(bytes), "bytes" },
+	{ "PID", TABLE_NUMBER, TABLE_VIA(struct watch_failure, process, pid) },
+	{ "FUNCTION", TABLE_WORDS },
+	{ "RESULT", TABLE_TEXT },
+};
+
+static void failure_row(struct table *table, const struct watch_failure *failure)
+{
+	const struct function *function = failure->function;
+	const char *error = function ? cuda_error_name(function->layer, failure->result) : NULL;
+
+	table_fields(table, failure);
+	table_text(table, error);
+	table_fields(table, failure);
+	table_text(table, function ? function->name : "?");
+	if (error)
+		table_text(table, error);
+	else
+		table_s64(table, failure->result);
+	table_end_row(table);
+}
+
+void page_memory_failures(const struct page_out *p)
+{
+	const struct watch_memory *memory = p->page->memory;
+
+	table_begin(p->table, "failures", "FAILED ALLOCATIONS", TABLE_COLUMNS(failure_columns));
+	table_whole(p->table);
+	for (size_t i = 0; i < memory->n_failures && (p->json || i < FAILURES_MAX); i++)
+		failure_row(p->table, &memory->failures[i]);
+	table_end(p->table, NULL);
+}
+
+static void print_missed(const struct page_out *p)
+{
+	if (p->page->memory->no_stack)
+		buf_printf(p->text,
+		           "  %llu allocations without a place: their stack was not kept\n",
+		           (unsigned long long)p->page->memory->no_stack);
+}
+
+void page_memory_text(const struct page_out *p)
+{
+	print_head(p);
+	print_processes(p);
+	print_ended(p);
+	print_all_places(p);
+	print_cut_short(p);
+	page_memory_failures(p);
+	print_missed(p);
+}

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: MIT
+#include "watch/places.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+struct place_key {
+	uint64_t what; /* number of the stack, or the address of a name, or an address */
+	uint64_t module;
+	uint32_t process, kind, function, unused;
+};
+
+/* What is known of a place from the pages before. */
+struct history {
+	struct place_key key;
+	uint64_t older_bytes, before_bytes; /* on this page and on the one before */
+	int8_t steps[PLACES_TREND];         /* the last intervals: 1 grew, 0 same, -1 shrank */
+	unsigned known;                     /* intervals, at most PLACES_TREND */
+	unsigned grew;
+	uint64_t first_page, page; /* the last one it was on */
+	size_t row;                /* on that one */
+	UT_hash_handle hh;
+};
+
+struct told_stack {
+	uint32_t id;
+	struct frame *frames;
+	struct place place;
+	uint64_t page; /* the last one it was on */
+	bool kept;     /* for the last page */
+	UT_hash_handle hh;
+};
+
+/* What is known of a process from the pages before. */
+struct past {
+	uint32_t id;
+	uint64_t live_bytes, failed;
+	bool told; /* its end */
+	UT_hash_handle hh;
+};
+
+struct places {
+	struct symbols *symbols;
+	bool by_stack;
+	uint64_t page;
+	struct history *histories;
+	struct told_stack *stacks;
+	struct held_place *list;
+	uint64_t *most; /* bytes of the stack that each row of the list shows */
+	size_t count, room;
+	struct held_place *left; /* of processes that ended on pages before */
+	size_t n_left;
+	struct past *pasts;
+	struct held_process *processes;
+	size_t n_processes;
+};
+
+const char *trend_text(enum trend trend)
+{
+	static const char *const texts[TREND_COUNT] = {
+		[TREND_NEW] = "new",         [TREND_STEADY] = "steady",
+		[TREND_VARYING] = "varying", [TREND_GROWING] = "growing",
+		[TREND_SUSPECT] = "suspect",
+	};
+
+	return texts[trend];
+}
+
+struct places *places_new(struct symbols *symbols, bool by_stack)
+{
+	struct places *places = xcalloc(1, sizeof(*places));
+
+	places->symbols = symbols;
+	places->by_stack = by_stack;
+	return places;
+}
+
+void places_free(struct places *places)
+{
+	struct history *history, *next_history;
+	struct told_stack *stack, *next_stack;
+	struct past *past, *next_past;
+
+	if (!places)
+		return;
+	HASH_ITER (hh, places->histories, history, next_history) {
+		HASH_DEL(places->histories, history);
+		free(history);
+	}
+	HASH_ITER (hh, places->stacks, stack, next_stack) {
+		HASH_DEL(places->stacks, stack);
+		free(stack->frames);
+		free(stack);
+	}
+	HASH_ITER (hh, places->pasts, past, next_past) {
+		HASH_DEL(places->pasts, past);
+		free(past);
+	}
+	free(places->left);
+	free(places->processes);
+	free(places->list);
+	free(places->most);
+	free(places);
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+void places_see_process(struct places *places, uint32_t pid)
+{
+	if (places->symbols)
+		symbols_look(places->symbols, (pid_t)pid);
+}
+
+void places_see_stack(struct places *places, const struct watch_stack *stack)
+{
+	if (places->symbols)
+		symbols_prepare(places->symbols, stack->process, stack->frames, stack->n_frames);
+}
+
+/* A stack with its names, told once as long as there are pages with it. */
+static struct told_stack *tell(struct places *places, const struct watch_stack *stack)
+{
+	struct told_stack *told;
+
+	if (!stack || !places->symbols)
+		return NULL;
+	HASH_FIND(hh, places->stacks, &stack->id, sizeof(stack->id), told);
+	if (told) {
+		told->page = places->page;
+		return told;
+	}
+	told = xcalloc(1, sizeof(*told));
+	told->id = stack->id;
+	told->page = places->page;
+	told->frames = xcalloc(stack->n_frames + 1, sizeof(*told->frames));
+	for (size_t i = 0; i < stack->n_frames; i++)
+		symbols_find_call(places->symbols, stack->process, stack->frames[i],
+		                  &told->frames[i]);
+	place_find(told->frames, stack->n_frames, stack->deep, &told->place);
+	HASH_ADD(hh, places->stacks, id, sizeof(told->id), told);
+	return told;
+}
+
+/* Of what is no longer on a page, nobody has a row any more: its memory was freed. */
+static void drop_stacks(struct places *places)
+{
+	struct told_stack *stack, *next;
+
+	HASH_ITER (hh, places->stacks, stack, next) {
+		if (stack->page == places->page || stack->kept)
+			continue;
+		HASH_DEL(places->stacks, stack);
+		free(stack->frames);
+		free(stack);
+	}
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static struct past *past_of(struct places *places, const struct process *process)
+{
+	struct past *past;
+
+	HASH_FIND(hh, places->pasts, &process->id, sizeof(process->id), past);
+	if (past)
+		return past;
+	past = xcalloc(1, sizeof(*past));
+	past->id = process->id;
+	HASH_ADD(hh, places->pasts, id, sizeof(past->id), past);
+	return past;
+}
+
+static void find_totals(const struct watch_memory *memory, struct held_process *process)
+{
+	const struct process *of = process->memory->process;
+
+	for (size_t i = watch_totals_find(memory, of);
+	     i < memory->n_totals && memory->totals[i].process == of; i++) {
+		const struct watch_memory_totals *totals = &memory->totals[i];
+
+		if (!process->n_totals++)
+			process->totals = totals;
+		if (totals->kind == MEMORY_VMM_VA)
+			continue;
+		process->unfreed.count += totals->exit.count;
+		process->unfreed.bytes += totals->exit.bytes;
+	}
+}
+
+/* Those that had ended before this page are left out, but for the last one. */
+static void take_processes(struct places *places, const struct watch_memory *memory, bool last)
+{
+	places->n_processes = 0;
+	places->processes =
+		xrealloc(places->processes, (memory->n_processes + 1) * sizeof(*places->processes));
+	for (size_t i = 0; i < memory->n_processes; i++) {
+		const struct watch_process_memory *row = &memory->processes[i];
+		struct past *past = past_of(places, row->process);
+		struct held_process *process = &places->processes[places->n_processes];
+
+		if (past->told && !last)
+			continue;
+		memset(process, 0, sizeof(*process));
+		process->memory = row;
+		process->grown_bytes = (int64_t)(row->live.bytes - past->live_bytes);
+		process->failed_since = row->failed - past->failed;
+		find_totals(memory, process);
+		past->live_bytes = row->live.bytes;
+		past->failed = row->failed;
+		past->told = row->ended;
+		places->n_processes++;
+	}
+}
+
+size_t places_processes(const struct places *places, const struct held_process **list)
+{
+	*list = places->processes;
+	return places->n_processes;
+}
+
+/* ---- one page -------------------------------------------------------------------------------- */
+
+/* Names are kept once by the symbols, so that their addresses tell them apart. */
+static struct place_key key_of(const struct places *places, const struct watch_place *row,
+                               const struct told_stack *told)
+{
+	const struct frame *frame = told ? &told->frames[told->place.named] : NULL;
+	struct place_key key = { .process = row->process->id,
+		                 .kind = row->kind,
+		                 .function = row->function ? row->function->id + 1 : 0 };
+
+	if (!frame)
+		return key;
+	if (places->by_stack) {
+		key.what = told->id;
+		return key;
+	}
+	key.module = (uintptr_t)frame->module;
+	key.what = frame->function ? (uintptr_t)frame->function : frame->address;
+	return key;
+}
+
+static struct history *history_of(struct places *places, const struct place_key *key)
+{
+	struct history *history;
+
+	HASH_FIND(hh, places->histories, key, sizeof(*key), history);
+	if (history)
+		return history;
+	history = xcalloc(1, sizeof(*history));
+	history->key = *key;
+	history->first_page = places->page;
+	HASH_ADD(hh, places->histories, key, sizeof(history->key), history);
+	return history;
+}
+
+static size_t add_row(struct places *places)
+{
+	if (places->count == places->room) {
+		places->room = places->room ? 2 * places->room : 64;
+		places->list = xrealloc(places->list, places->room * sizeof(*places->list));
+		places->most = xrealloc(places->most, places->room * sizeof(*places->most));
+	}
+	memset(&places->list[places->count], 0, sizeof(*places->list));
+	places->most[places->count] = 0;
+	return places->count++;
+}
+
+static void show_stack(struct places *places, size_t index, const struct told_stack *told,
+                       uint64_t bytes)
+{
+	struct held_place *place = &places->list[index];
+
+	if (!told)
+		return;
+	place->stacks++;
+	if (place->frames && bytes <= places->most[index])
+		return;
+	places->most[index] = bytes;
+	place->frames = told->frames;
+	place->stack = told->id;
+	place->place = told->place;
+}
+
+static void take_row(struct places *places, const struct watch_place *row, bool ended)
+{
+	const struct told_stack *told = tell(places, row->stack);
+	struct place_key key = key_of(places, row, told);
+	struct history *history = history_of(places, &key);
+	struct held_place *place;
+
+	if (history->page != places->page) {
+		history->page = places->page;
+		history->row = add_row(places);
+		history->before_bytes = history->older_bytes;
+		history->older_bytes = 0;
+		place = &places->list[history->row];
+		place->process = row->process;
+		place->kind = row->kind;
+		place->function = row->function;
+		place->oldest_ns = row->oldest_ns;
+		place->ended = ended;
+	}
+	place = &places->list[history->row];
+	place->count += row->count;
+	place->bytes += row->bytes;
+	place->older_count += row->older_count;
+	place->older_bytes += row->older_bytes;
+	if (row->oldest_ns < place->oldest_ns)
+		place->oldest_ns = row->oldest_ns;
+	history->older_bytes = place->older_bytes;
+	show_stack(places, history->row, told, row->bytes);
+}
+
+/* ---- trends ---------------------------------------------------------------------------------- */
+
+static void step(struct history *history)
+{
+	int8_t now = history->older_bytes > history->before_bytes ? 1 : 0;
+
+	if (history->older_bytes < history->before_bytes)
+		now = -1;
+	memmove(history->steps + 1, history->steps, sizeof(history->steps) - 1);
+	history->steps[0] = now;
+	history->grew = now > 0 ? history->grew + 1 : 0;
+	if (history->known < PLACES_TREND)
+		history->known++;
+}
+
+static enum trend trend_of(const struct history *history)
+{
+	bool shrank = false, grew = false;
+
+	if (history->known < PLACES_TREND)
+		return TREND_NEW;
+	for (size_t i = 0; i < PLACES_TREND; i++) {
+		shrank |= history->steps[i] < 0;
+		grew |= history->steps[i] > 0;
+	}
+	if (history->grew >= PLACES_TREND)
+		return TREND_SUSPECT;
+	return shrank ? TREND_VARYING : grew ? TREND_GROWING : TREND_STEADY;
+}
+
+/* Moves every place on by an interval; those that hold nothing any more are forgotten. */
+static void step_all(struct places *places)
+{
+	struct history *history, *next;
+
+	HASH_ITER (hh, places->histories, history, next) {
+		struct held_place *place;
+
+		if (history->page != places->page) {
+			HASH_DEL(places->histories, history);
+			free(history);
+			continue;
+		}
+		place = &places->list[history->row];
+		if (history->first_page != places->page) {
+			step(history);
+			place->grown_bytes =
+				(int64_t)(history->older_bytes - history->before_bytes);
+		}
+		place->trend = trend_of(history);
+		place->grew = history->grew;
+	}
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+	const struct held_place *a = left, *b = right;
+	int order = a->ended - b->ended;
+
+	if (!order && !a->ended)
+		order = compare(b->older_bytes, a->older_bytes);
+	if (!order)
+		order = compare(b->bytes, a->bytes);
+	if (!order)
+		order = compare(a->process->id, b->process->id);
+	return order ? order : compare(a->oldest_ns, b->oldest_ns);
+}
+
+/* How many rows of processes that ended are kept for the last page. */
+#define LEFT_MAX 1024
+
+static void keep_stack(struct places *places, uint32_t id)
+{
+	struct told_stack *stack;
+
+	HASH_FIND(hh, places->stacks, &id, sizeof(id), stack);
+	if (stack)
+		stack->kept = true;
+}
+
+static void keep_left(struct places *places)
+{
+	for (size_t i = 0; i < places->count && places->n_left < LEFT_MAX; i++) {
+		if (!places->list[i].ended)
+			continue;
+		if (!places->left)
+			places->left = xcalloc(LEFT_MAX, sizeof(*places->left));
+		places->left[places->n_left++] = places->list[i];
+		keep_stack(places, places->list[i].stack);
+	}
+}
+
+static void recall_left(struct places *places)
+{
+	for (size_t i = 0; i < places->n_left; i++) {
+		size_t row = add_row(places);
+
+		places->list[row] = places->left[i];
+	}
+}
+
+/* Nothing more will be asked about them: their files are closed. */
+static void forget_ended(struct places *places)
+{
+	for (size_t i = 0; i < places->n_processes && places->symbols; i++)
+		if (places->processes[i].memory->ended)
+			symbols_forget(places->symbols, places->processes[i].memory->process);
+}
+
+void places_take(struct places *places, const struct watch_page *page)
+{
+	const struct watch_memory *memory = page->memory;
+
+	places->page++;
+	places->count = 0;
+	if (memory)
+		take_processes(places, memory, page->last);
+	for (size_t i = 0; memory && i < memory->n_places; i++)
+		take_row(places, &memory->places[i], false);
+	for (size_t i = 0; memory && i < memory->n_left; i++)
+		take_row(places, &memory->left[i], true);
+	step_all(places);
+	drop_stacks(places);
+	forget_ended(places);
+	if (page->last)
+		recall_left(places);
+	else
+		keep_left(places);
+	if (places->count)
+		qsort(places->list, places->count, sizeof(*places->list), compare_places);
+}
+
+size_t places_list(const struct places *places, const struct held_place **list)
+{
+	*list = places->list;
+	return places->count;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that is live, by the place that allocated it, over the pages of a watch.
+ *
+ * Live is not leaked: nobody but the program knows whether it will still use what it holds. What
+ * can be seen is how old memory is, and whether a place holds more of it every time one looks. So
+ * each place has a trend. It is made from the memory older than watch_options.older_ns, which the
+ * come and go of short-lived memory does not touch.
+ *
+ * A place is what made the allocation: process, kind of memory, CUDA function, and the function
+ * that place.h names; or, if wanted, the whole stack.
+ *
+ *   places_see_stack() for each new stack, places_take() for each page, then places_list().
+ */
+#ifndef CUSCOPE_WATCH_PLACES_H
+#define CUSCOPE_WATCH_PLACES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capture/watch/watch.h"
+#include "stack/place.h"
+
+/* Intervals that a trend is made from. */
+#define PLACES_TREND 3
+
+enum trend {
+	TREND_NEW,     /* fewer than that many intervals are known */
+	TREND_STEADY,  /* the same bytes in all of them */
+	TREND_VARYING, /* fewer bytes than before in one of them */
+	TREND_GROWING, /* more bytes than before in one of them at least, fewer in none */
+	TREND_SUSPECT, /* more bytes in each of them */
+	TREND_COUNT,
+};
+
+const char *trend_text(enum trend trend);
+
+struct held_place {
+	const struct process *process;
+	bool ended; /* the process, with this not freed */
+	enum api_memory kind;
+	const struct function *function; /* of CUDA; NULL: not known */
+	const struct frame *frames;      /* of the stack with the most bytes, NULL: no stack */
+	struct place place;
+	uint32_t stack;        /* its number */
+	size_t stacks;         /* that came together here */
+	uint64_t count, bytes; /* live */
+	uint64_t older_count, older_bytes;
+	uint64_t oldest_ns; /* when it was allocated */
+	enum trend trend;
+	unsigned grew;       /* intervals, up to the last, in each of which it held more */
+	int64_t grown_bytes; /* older_bytes, since the page before */
+};
+
+struct held_process {
+	const struct watch_process_memory *memory;
+	const struct watch_memory_totals *totals; /* its own, by kind */
+	size_t n_totals;
+	int64_t grown_bytes;        /* live, since the page before */
+	uint64_t failed_since;      /* allocations, since the page before */
+	struct watch_count unfreed; /* ended: what it had not freed, all kinds but MEMORY_VMM_VA */
+};
+
+struct places;
+
+/* `symbols` (borrowed) may be NULL: then there are no stacks. */
+struct places *places_new(struct symbols *symbols, bool by_stack);
+void places_free(struct places *places);
+
+/* While the process is there: make sure that its stacks can be told later. On any thread. */
+void places_see_process(struct places *places, uint32_t pid);
+void places_see_stack(struct places *places, const struct watch_stack *stack);
+
+/* Takes in a page. */
+void places_take(struct places *places, const struct watch_page *page);
+
+/*
+ * The places of that page, those with the most memory older than asked for first; then all those of
+ * processes whose end this page is the first to tell; the last page tells of all that ended (of
+ * 1,024 places). Valid until the next page.
+ */
+size_t places_list(const struct places *places, const struct held_place **list);
+
+/* The processes of that page in its order; one that has ended is there once more, and at last. */
+size_t places_processes(const struct places *places, const struct held_process **list);
+
+#endif

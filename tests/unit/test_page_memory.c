@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+/* A page of memleak, made by hand, as text, as JSON and as a picture. */
+#include "unit.h"
+
+#include "watch/page.h"
+#include "watch/page_plot.h"
+
+#define SECOND 1000000000ull
+#define KIB    1024ull
+
+static const struct process train = { .id = 0, .pid = 12, .comm = "train" };
+static const struct process evil = { .id = 1, .pid = 13, .comm = "\033[31mevil" };
+static const struct function cuda_malloc = { .id = 0,
+	                                     .name = "cudaMalloc",
+	                                     .layer = LAYER_RUNTIME };
+
+struct scene {
+	struct watch_place places[4], left[2];
+	struct watch_process_memory processes[2];
+	struct watch_memory_totals totals[4];
+	struct watch_failure failures[2];
+	struct watch_memory memory;
+	struct watch_page page;
+	struct places *made;
+	struct page_options options;
+	struct buf out;
+};
+
+static void begin(struct scene *scene)
+{
+	memset(scene, 0, sizeof(*scene));
+	scene->memory = (struct watch_memory){ .older_ns = 10 * SECOND,
+		                               .places = scene->places,
+		                               .left = scene->left,
+		                               .processes = scene->processes,
+		                               .totals = scene->totals,
+		                               .failures = scene->failures };
+	scene->page = (struct watch_page){ .number = 1,
+		                           .time_ns = 100 * SECOND,
+		                           .begin_ns = 50 * SECOND,
+		                           .before_ns = 98 * SECOND,
+		                           .memory = &scene->memory };
+	scene->made = places_new(NULL, false);
+	scene->options = (struct page_options){ .top = 20, .places = scene->made };
+	buf_puts(&scene->out, "");
+}
+
+static struct watch_place *add_place(struct scene *scene, const struct process *process,
+                                     uint64_t bytes)
+{
+	struct watch_place *place = &scene->places[scene->memory.n_places++];
+
+	*place = (struct watch_place){ .process = process,
+		                       .kind = MEMORY_DEVICE,
+		                       .function = &cuda_malloc,
+		                       .count = 2,
+		                       .bytes = bytes,
+		                       .older_count = 2,
+		                       .older_bytes = bytes,
+		                       .oldest_ns = 40 * SECOND };
+	return place;
+}
+
+static struct watch_process_memory *add_process(struct scene *scene, const struct process *process,
+                                                uint64_t bytes)
+{
+	struct watch_process_memory *row = &scene->processes[scene->memory.n_processes++];
+
+	scene->totals[scene->memory.n_totals++] = (struct watch_memory_totals){
+		.process = process, .kind = MEMORY_DEVICE, .live = { 2, bytes }
+	};
+	*row = (struct watch_process_memory){ .process = process,
+		                              .live = { 2, bytes },
+		                              .peak_bytes = 2 * bytes };
+	return row;
+}
+
+static const char *text_of(struct scene *scene)
+{
+	struct page_out out = { &scene->page, &scene->options, NULL, .text = &scene->out };
+
+	places_take(scene->made, &scene->page);
+	buf_reset(&scene->out);
+	buf_puts(&scene->out, "");
+	out.table = page_table(&out);
+	page_memory_text(&out);
+	table_close(out.table);
+	return scene->out.data;
+}
+
+static void end(struct scene *scene)
+{
+	places_free(scene->made);
+	buf_free(&scene->out);
+}
+
+#define HAS(text, part)     assert_non_null(strstr(text, part))
+#define HAS_NOT(text, part) assert_null(strstr(text, part))
+
+static void test_page_tells_processes_and_places(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 64 * KIB);
+	add_place(&scene, &train, 64 * KIB);
+	assert_string_equal(
+		text_of(&scene),
+		"Memory: 1 process holds 64.00 KiB\n"
+		"\n"
+		"  PROCESS          LIVE  COUNT        PEAK        GROWTH  FAILED  FREES UNKNOWN\n"
+		"  12 (train)  64.00 KiB      2  128.00 KiB  +32.00 KiB/s       0              0\n"
+		"\n"
+		"PLACES WITH LIVE MEMORY OLDER THAN 10.0 s\n"
+		"      BYTES  COUNT  OLDEST  TREND  PID  FUNCTION    PLACE\n"
+		"  64.00 KiB      2  60.0 s  new     12  cudaMalloc  (no stack)\n");
+	end(&scene);
+}
+
+static void test_young_memory_is_not_shown(void **state)
+{
+	struct watch_place *place;
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 64 * KIB);
+	place = add_place(&scene, &train, 64 * KIB);
+	place->older_count = place->older_bytes = 0;
+	HAS_NOT(text_of(&scene), "PLACES");
+	HAS(scene.out.data, "nothing of it is older than 10.0 s");
+	end(&scene);
+}
+
+static void test_kinds_are_told_apart_where_there_are_others_than_device(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 64 * KIB);
+	HAS_NOT(text_of(&scene), "    device ");
+	scene.totals[scene.memory.n_totals++] = (struct watch_memory_totals){
+		.process = &train, .kind = MEMORY_HOST, .live = { 7, 3 * KIB }
+	};
+	HAS(text_of(&scene), "    device    64.00 KiB      2");
+	HAS(scene.out.data, "    host       3.00 KiB      7");
+	end(&scene);
+}
+
+static void test_top_says_how_many_there_are(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 64 * KIB);
+	add_place(&scene, &train, 64 * KIB);
+	add_place(&scene, &train, 1 * KIB)->kind = MEMORY_HOST;
+	scene.options.top = 1;
+	HAS(text_of(&scene), "THE LARGEST 1 OF 2 PLACES");
+	HAS(scene.out.data, "64.00 KiB      2  60.0 s");
+	HAS_NOT(scene.out.data, "1.00 KiB");
+	end(&scene);
+}
+
+static void test_what_was_there_before_is_not_taken_for_nothing(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	HAS(text_of(&scene), "Memory: nothing was allocated since the watch began");
+	HAS(scene.out.data, "before is not known");
+	end(&scene);
+}
+
+static void test_process_that_ended_leaves_what_it_had_not_freed(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 0)->ended = true;
+	scene.totals[0].exit = (struct watch_count){ 2, 64 * KIB };
+	scene.left[scene.memory.n_left++] = *add_place(&scene, &train, 64 * KIB);
+	scene.memory.n_places = 0;
+	HAS(text_of(&scene), "12 (train) ended; it had not freed 2 allocations, 64.00 KiB");
+	HAS(scene.out.data, "PLACES OF WHAT WAS NOT FREED");
+	HAS(scene.out.data, "not freed");
+	HAS(scene.out.data, "Memory: 0 processes hold 0 B");
+	end(&scene);
+}
+
+static void test_process_that_freed_everything_is_praised(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 0)->ended = true;
+	HAS(text_of(&scene), "12 (train) ended; it had freed everything\n");
+	end(&scene);
+}
+
+static void test_of_many_processes_those_that_run_are_shown(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 0)->ended = true;
+	add_process(&scene, &evil, 64 * KIB);
+	scene.options.top = 1;
+	HAS(text_of(&scene), "  13 (\\x1b[31mevil)  64.00 KiB");
+	HAS_NOT(scene.out.data, "12 (train), ended");
+	HAS(scene.out.data, "  ... and 1 more (--top)\n");
+	end(&scene);
+}
+
+static void test_of_many_that_ended_as_many_as_asked_for_are_told(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 0)->ended = true;
+	add_process(&scene, &evil, 0)->ended = true;
+	scene.options.top = 1;
+	HAS(text_of(&scene),
+	    "12 (train) ended; it had freed everything\n  ... and 1 more (--top)\n");
+	HAS_NOT(scene.out.data, "evil) ended");
+	end(&scene);
+}
+
+static void test_failures_have_their_names(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 0)->failed = 3;
+	scene.failures[scene.memory.n_failures++] = (struct watch_failure){
+		.process = &train, .function = &cuda_malloc, .result = 2, .count = 3, .bytes = KIB
+	};
+	HAS(text_of(&scene), "cudaMalloc  cudaErrorMemoryAllocation");
+	end(&scene);
+}
+
+static void test_names_of_processes_cannot_reach_the_terminal(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &evil, KIB);
+	add_place(&scene, &evil, KIB);
+	HAS_NOT(text_of(&scene), "\033");
+	end(&scene);
+}
+
+static void test_suspects_are_red_where_there_are_colours(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, KIB);
+	add_place(&scene, &train, KIB);
+	scene.options.color = true;
+	for (int i = 0; i < 4; i++) {
+		scene.places[0].older_bytes = scene.places[0].bytes += KIB;
+		text_of(&scene);
+	}
+	HAS(scene.out.data, "\033[31m  5.00 KiB      2  60.0 s  suspect 3x   12  cudaMalloc  (no "
+	                    "stack)\033[0m\n");
+	end(&scene);
+}
+
+static void test_json_has_the_same(void **state)
+{
+	struct scene scene;
+	struct json json;
+	struct page_out out = { &scene.page, &scene.options, NULL, .json = &json };
+
+	begin(&scene);
+	add_process(&scene, &train, 64 * KIB);
+	add_place(&scene, &train, 64 * KIB);
+	places_take(scene.made, &scene.page);
+	json = (struct json){ .out = &scene.out };
+	out.table = page_table(&out);
+	page_memory_json(&out);
+	table_close(out.table);
+	HAS(scene.out.data, "\"places\":[{\"pid\":12,\"process\":\"train\",\"ended\":false,"
+	                    "\"kind\":\"device\",\"function\":\"cudaMalloc\",\"count\":2,"
+	                    "\"bytes\":65536,\"older_count\":2,\"older_bytes\":65536,"
+	                    "\"oldest_ns\":60000000000,\"trend\":\"new\",\"grew\":0,"
+	                    "\"grown_bytes\":0}]");
+	end(&scene);
+}
+
+static void test_picture_has_the_process_and_its_failures(void **state)
+{
+	const struct memory_plot_frame frame = { .end_ns = 100 * SECOND };
+	struct memory_plot *plot = memory_plot_new(50 * SECOND);
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 64 * KIB)->failed = 2;
+	scene.failures[scene.memory.n_failures++] = (struct watch_failure){
+		.process = &train, .function = &cuda_malloc, .result = 2, .count = 2, .bytes = KIB
+	};
+	places_take(scene.made, &scene.page);
+	page_plot(plot, &scene.page, scene.made);
+	memory_plot_draw(plot, &frame, &scene.out);
+	HAS(scene.out.data, "train");
+	HAS(scene.out.data, "2 allocations failed");
+	memory_plot_free(plot);
+	end(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_page_tells_processes_and_places),
+		cmocka_unit_test(test_young_memory_is_not_shown),
+		cmocka_unit_test(test_kinds_are_told_apart_where_there_are_others_than_device),
+		cmocka_unit_test(test_top_says_how_many_there_are),
+		cmocka_unit_test(test_what_was_there_before_is_not_taken_for_nothing),
+		cmocka_unit_test(test_process_that_ended_leaves_what_it_had_not_freed),
+		cmocka_unit_test(test_process_that_freed_everything_is_praised),
+		cmocka_unit_test(test_of_many_processes_those_that_run_are_shown),
+		cmocka_unit_test(test_of_many_that_ended_as_many_as_asked_for_are_told),
+		cmocka_unit_test(test_failures_have_their_names),
+		cmocka_unit_test(test_names_of_processes_cannot_reach_the_terminal),
+		cmocka_unit_test(test_suspects_are_red_where_there_are_colours),
+		cmocka_unit_test(test_json_has_the_same),
+		cmocka_unit_test(test_picture_has_the_process_and_its_failures),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
