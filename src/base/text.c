@@ -50,6 +50,7 @@ bool text_is_hostile(unsigned code)
 	static const struct text_range hostile[] = {
 		{ 0, 0x1f },        { 0x7f, 0x9f },     { 0x61c, 0x61c },
 		{ 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2066, 0x2069 },
+		{ 0xfffe, 0xffff },
 	};
 
 	return in_ranges(hostile, ARRAY_SIZE(hostile), code);

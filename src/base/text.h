@@ -15,7 +15,10 @@ struct buf;
 /* Bytes of the valid UTF-8 sequence at `text`, 0 where there is none; `code` may be NULL. */
 size_t text_utf8(const char *text, unsigned *code);
 
-/* C0 and C1 controls, and the marks that reorder what stands around them; all below 0x10000. */
+/*
+ * C0 and C1 controls, the marks that reorder what stands around them, and U+FFFE and U+FFFF, which
+ * are no characters: XML must not hold them. All below 0x10000.
+ */
 bool text_is_hostile(unsigned code);
 
 /* Appends `text` with what a terminal could obey, or could not show, as \xNN. */

@@ -13,6 +13,7 @@ static const struct format {
 	bool compressed;
 } formats[PROFILE_FORMATS] = {
 	[PROFILE_FOLDED] = { ".folded", "a line for each stack, with its ns", folded_write },
+	[PROFILE_SVG] = { ".svg", "a flame graph for a browser", svg_write },
 };
 
 const char *profile_format_ending(enum profile_format format)

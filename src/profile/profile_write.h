@@ -16,6 +16,7 @@
 
 enum profile_format {
 	PROFILE_FOLDED, /* .folded: "main;step;cudaLaunchKernel;[GPU_Kernel]gemm 41000", ns */
+	PROFILE_SVG,    /* .svg: a flame graph that can be zoomed and searched in a browser */
 	PROFILE_FORMATS,
 };
 

@@ -198,6 +198,7 @@ static void test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is(void **s
 static void test_endings_choose_the_format(void **state)
 {
 	assert_int_equal(profile_format_of("a.folded"), PROFILE_FOLDED);
+	assert_int_equal(profile_format_of("a.folded.svg"), PROFILE_SVG);
 	assert_int_equal(profile_format_of(".folded"), PROFILE_FORMATS);
 	assert_int_equal(profile_format_of("folded"), PROFILE_FORMATS);
 	assert_int_equal(profile_format_of("a.txt"), PROFILE_FORMATS);

@@ -31,6 +31,8 @@ static void test_what_a_terminal_obeys_is_shown_as_numbers(void **state)
 	assert_safe("a\033[31mb\n", "a\\x1b[31mb\\x0a");
 	assert_safe("csi \xc2\x9b", "csi \\xc2\\x9b"); /* the one-character form of ESC [ */
 	assert_safe("rtl \xe2\x80\xae", "rtl \\xe2\\x80\\xae");
+	assert_safe("none \xef\xbf\xbe",
+	            "none \\xef\\xbf\\xbe"); /* U+FFFE: XML has no such character */
 	assert_safe("m\xc3\xbc", "m\xc3\xbc");
 }
 

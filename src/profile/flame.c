@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+#include "profile/flame.h"
+
+#include <string.h>
+
+#include "base/array.h"
+#include "base/text.h"
+#include "base/xml.h"
+#include "profile/flame_layout.h"
+#include "profile/flame_words.h"
+
+#define WIDTH      1200 /* pixels, where no script fits it to the window */
+#define SIDE       10
+#define LINE       17
+#define LINE_TEXT  165 /* characters of 1200 pixels */
+#define CONTROLS   36  /* the script's bar */
+#define ROW        18
+#define FOOTER     12
+#define LEAST_TEXT 20 /* pixels of a box with text */
+#define STEPS      5  /* shades of red, and of blue */
+#define STEP_SHARE 0.25
+
+/* Three shades of each kind, so that neighbours can be told apart. */
+static const char *const colours[PROFILE_KINDS][3] = {
+	[FRAME_PYTHON] = { "#6ea8e8", "#7db3ee", "#5f9ce0" },
+	[FRAME_NATIVE] = { "#f3b27a", "#f6be8e", "#efa669" },
+	[FRAME_JIT] = { "#6fcbbf", "#82d3c8", "#5dc2b5" },
+	[FRAME_CUDA] = { "#c5dd8b", "#cfe39d", "#bad67a" },
+	[FRAME_GPU] = { "#86bf1a", "#93ca2e", "#7ab40d" },
+	[FRAME_DRIVER] = { "#b9a3e3", "#c4b1e8", "#ae95dd" },
+	[FRAME_KERNEL_MODE] = { "#ee9090", "#f19f9f", "#ea8080" },
+	[PROFILE_OFF_CPU] = { "#a9b7c6", "#b4c1ce", "#9eadbe" },
+	[PROFILE_TASK] = { "#d5d9df", "#dce0e5", "#cdd2d9" },
+	[PROFILE_OTHER] = { "#d9d2c5", "#e0dacf", "#d2cabb" },
+};
+
+/* From what grew most to what shrank most. */
+static const char *const changes[2 * STEPS + 1] = {
+	"#e0403a", "#ea6a60", "#f19288", "#f7b7b0", "#fadbd7", "#e6e6e3",
+	"#d5e3f7", "#b2cdf1", "#8bb4ea", "#6499e2", "#3d7dd8",
+};
+
+/* ---- style ----------------------------------------------------------------------------------- */
+
+void flame_add_colours(const struct flame *flame, struct buf *out)
+{
+	for (int kind = 0; kind < PROFILE_KINDS && !flame->before; kind++) {
+		for (int shade = 0; shade < 3; shade++)
+			buf_printf(out, ".k%d%c{fill:%s}", kind, 'a' + shade, colours[kind][shade]);
+		buf_putc(out, '\n');
+	}
+	for (int step = 0; step <= 2 * STEPS && flame->before; step++)
+		buf_printf(out, ".d%d{fill:%s}", step, changes[step]);
+	buf_putc(out, '\n');
+}
+
+/* The share of a side that a node is. */
+static double share_of(const struct tree *tree, unsigned side, uint32_t node)
+{
+	uint64_t all = tree_total(tree, side, 0);
+
+	return all ? (double)tree_total(tree, side, node) / (double)all : 0;
+}
+
+/* What makes up all of a frame, or its half, is the darkest at that. */
+static int step_of(const struct tree *tree, uint32_t node)
+{
+	double before = share_of(tree, 0, node), after = share_of(tree, 1, node);
+	double sum = before + after, change = sum > 0 ? (after - before) / sum : 0;
+	double steps = change / STEP_SHARE * 2;
+	int step = (int)(steps < 0 ? steps - 0.5 : steps + 0.5);
+
+	step = step > STEPS ? STEPS : step < -STEPS ? -STEPS : step;
+	return STEPS - step;
+}
+
+static void add_class(const struct flame *flame, uint32_t node, struct buf *out)
+{
+	const struct tree *tree = flame->tree;
+	const char *label = tree_label(tree, node);
+
+	if (flame->before)
+		buf_printf(out, "d%d", step_of(tree, node));
+	else
+		buf_printf(out, "k%d%c", tree->nodes[node].kind,
+		           'a' + (int)(keep_hash(label, strlen(label)) % 3));
+}
+
+/* ---- the header ------------------------------------------------------------------------------ */
+
+static void add_text(struct buf *out, const char *class, int x, int y, const char *text)
+{
+	struct buf cut = { 0 };
+
+	text_add_cut(&cut, text, LINE_TEXT);
+	buf_printf(out, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
+	xml_add_text(out, cut.data ? cut.data : "");
+	buf_puts(out, "</text>\n");
+	buf_free(&cut);
+}
+
+/* Lines of text below each other; returns where the next one stands. */
+static int add_lines(struct buf *out, const char *class, int y, const char *text)
+{
+	struct buf lines = { 0 };
+	char *at, *end;
+
+	buf_puts(&lines, text);
+	text_wrap_lines(&lines, 0, LINE_TEXT);
+	for (at = lines.data; at && *at; at = end + 1) {
+		end = at + strcspn(at, "\n");
+		if (!*end) {
+			add_text(out, class, SIDE, y, at);
+			y += LINE;
+			break;
+		}
+		*end = '\0';
+		add_text(out, class, SIDE, y, at);
+		y += LINE;
+	}
+	buf_free(&lines);
+	return y;
+}
+
+static int add_legend_entry(struct buf *out, int x, int y, const char *class, const char *text)
+{
+	buf_printf(out,
+	           "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"11\" height=\"11\" rx=\"2\"/>"
+	           "<text class=\"legend\" x=\"%d\" y=\"%d\">%s</text>\n",
+	           class, x, y - 10, x + 16, y, text);
+	return x + 16 + 7 * (int)strlen(text) + 16;
+}
+
+/* The kinds that there are, with the share of the time that ends in them. */
+static void add_kinds(const struct flame *flame, int y, struct buf *out)
+{
+	static const unsigned order[] = { FRAME_PYTHON, FRAME_NATIVE,    FRAME_JIT,
+		                          FRAME_CUDA,   FRAME_DRIVER,    FRAME_KERNEL_MODE,
+		                          FRAME_GPU,    PROFILE_OFF_CPU, PROFILE_TASK,
+		                          PROFILE_OTHER };
+	const struct tree *tree = flame->tree;
+	uint64_t self[PROFILE_KINDS] = { 0 }, all = tree_total(tree, 0, 0);
+	bool any[PROFILE_KINDS] = { false };
+	struct buf text = { 0 };
+	int x = SIDE;
+
+	for (uint32_t node = 1; node < tree->n; node++) {
+		unsigned kind = tree->nodes[node].kind;
+
+		any[kind] = true;
+		self[kind] = words_sum(self[kind], tree_self(tree, 0, node));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		char class[8];
+
+		if (!any[order[i]])
+			continue;
+		buf_reset(&text);
+		buf_puts(&text, words_kind(order[i]));
+		if (order[i] != PROFILE_TASK) {
+			buf_putc(&text, ' ');
+			words_add_share(&text, self[order[i]], all);
+		}
+		snprintf(class, sizeof(class), "k%ua", order[i]);
+		for (char *sign = strchr(text.data, '<'); sign; sign = NULL)
+			*sign = '~'; /* "<0.1 %" */
+		x = add_legend_entry(out, x, y, class, text.data);
+	}
+	buf_free(&text);
+}
+
+static void add_changes(int y, struct buf *out)
+{
+	int x = SIDE;
+
+	x = add_legend_entry(out, x, y, "d0", "its share grew to three times or more, or is new");
+	x = add_legend_entry(out, x, y, "d2", "grew by half");
+	x = add_legend_entry(out, x, y, "d5", "as before");
+	x = add_legend_entry(out, x, y, "d8", "shrank by a third");
+	add_legend_entry(out, x, y, "d10", "shrank to a third or less, or is gone");
+}
+
+/* Returns how high it is. */
+static int add_header(const struct flame *flame, const struct flame_layout *layout, struct buf *out)
+{
+	struct buf text = { 0 };
+	int y = 28;
+
+	if (!flame->in_page) {
+		flame_add_title(flame, &text);
+		add_text(out, "title", SIDE, y, text.data);
+		y += LINE + 4;
+	}
+	buf_reset(&text);
+	flame_add_notes(flame, layout, &text);
+	y = add_lines(out, "note", y, text.data);
+	y += 8;
+	if (flame->before)
+		add_changes(y, out);
+	else
+		add_kinds(flame, y, out);
+	buf_free(&text);
+	return y + CONTROLS;
+}
+
+/* ---- the boxes ------------------------------------------------------------------------------- */
+
+static void add_percent(struct buf *out, const char *name, double share)
+{
+	uint64_t value = share > 0 ? (uint64_t)(share * 1e8 + 0.5) : 0;
+
+	buf_printf(out, " %s=\"", name);
+	buf_fixed(out, value, 6);
+	buf_puts(out, "%\"");
+}
+
+static void add_box(const struct flame *flame, const struct flame_box *box, struct buf *out)
+{
+	const struct tree *tree = flame->tree;
+	int depth = (int)tree->nodes[box->node].depth;
+	double pixels = box->width * (WIDTH - 2 * SIDE);
+	struct buf text = { 0 };
+
+	buf_puts(out, "<g><title>");
+	flame_add_about(flame, box->node, out);
+	buf_puts(out, "</title><rect class=\"");
+	add_class(flame, box->node, out);
+	buf_putc(out, '"');
+	add_percent(out, "x", box->x);
+	buf_printf(out, " y=\"%d\"", depth * ROW);
+	add_percent(out, "width", box->width);
+	buf_printf(out, " height=\"%d\"/>", ROW);
+	if (pixels >= LEAST_TEXT) {
+		flame_add_short(tree_label(tree, box->node), pixels - 8, &text);
+		buf_puts(out, "<text");
+		add_percent(out, "x", box->x);
+		buf_printf(out, " y=\"%d\" dx=\"4\">", depth * ROW + 13);
+		xml_add_text(out, text.data ? text.data : "");
+		buf_puts(out, "</text>");
+		buf_free(&text);
+	}
+	buf_puts(out, "</g>\n");
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+void flame_draw(const struct flame *flame, struct buf *out)
+{
+	struct flame_layout layout = { 0 };
+	struct buf header = { 0 }, title = { 0 };
+	int top, rows, height;
+
+	flame_lay_out(flame->tree, flame->before != NULL, &layout);
+	flame_add_title(flame, &title);
+	top = add_header(flame, &layout, &header);
+	rows = (int)layout.deepest + 1;
+	height = top + rows * ROW + FOOTER;
+	buf_printf(out,
+	           "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame\" width=\"%d\" "
+	           "height=\"%d\" viewBox=\"0 0 %d %d\">\n",
+	           WIDTH, height, WIDTH, height);
+	if (!flame->in_page) {
+		buf_puts(out, "<title>");
+		xml_add_text(out, title.data);
+		buf_printf(out, "</title>\n<style>\n%s", flame_style);
+		flame_add_colours(flame, out);
+		buf_puts(out, "</style>\n");
+	}
+	buf_puts(out, "<rect class=\"bg\" width=\"100%\" height=\"100%\"/>\n");
+	buf_add(out, header.data, header.len);
+	buf_printf(out, "<svg class=\"graph\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\">\n",
+	           SIDE, top, WIDTH - 2 * SIDE, rows * ROW);
+	for (size_t i = 0; i < layout.n; i++)
+		add_box(flame, &layout.boxes[i], out);
+	buf_puts(out, "</svg>\n");
+	if (!flame->in_page)
+		buf_printf(out, "<script><![CDATA[\n%s]]></script>\n", flame_script);
+	buf_puts(out, "</svg>\n");
+	flame_layout_free(&layout);
+	buf_free(&header);
+	buf_free(&title);
+}
