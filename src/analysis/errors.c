@@ -21,14 +21,10 @@ struct error_kept {
 };
 
 struct errors {
+	struct consumer consumer; /* first: what callers hold */
 	struct error_kept *kept;
 	struct error_row *rows;
 };
-
-struct errors *errors_new(void)
-{
-	return xcalloc(1, sizeof(struct errors));
-}
 
 static struct error_kept *make(struct errors *errors, const struct event *event,
                                struct error_key_here key)
@@ -47,14 +43,15 @@ static struct error_kept *make(struct errors *errors, const struct event *event,
 	return made;
 }
 
-void errors_event(struct errors *errors, const struct event *event)
+static int errors_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct errors *errors = (struct errors *)self;
 	struct error_kept *kept;
 	struct error_key_here key;
 
 	if (event->type != EVENT_CALL ||
 	    (event->call->flags & (CALL_FAILED | CALL_NESTED)) != CALL_FAILED)
-		return;
+		return 0;
 	key = (struct error_key_here){ event->call->function->id, event->call->result };
 	HASH_FIND(hh, errors->kept, &key, sizeof(key), kept);
 	if (!kept && HASH_COUNT(errors->kept) >= ERRORS_MAX) {
@@ -65,6 +62,7 @@ void errors_event(struct errors *errors, const struct event *event)
 		kept = make(errors, event, key);
 	kept->row.count++;
 	kept->row.last_ns = event->time_ns;
+	return 0;
 }
 
 static int by_name(const void *left, const void *right)
@@ -113,8 +111,9 @@ static size_t join(struct error_row *rows, size_t n)
 	return to;
 }
 
-const struct error_row *errors_rows(struct errors *errors, size_t *n)
+const struct error_row *errors_rows(struct consumer *self, size_t *n)
 {
+	struct errors *errors = (struct errors *)self;
 	struct error_kept *kept, *next;
 	size_t count = 0;
 
@@ -128,16 +127,25 @@ const struct error_row *errors_rows(struct errors *errors, size_t *n)
 	return errors->rows;
 }
 
-void errors_free(struct errors *errors)
+static void errors_free(struct consumer *self)
 {
+	struct errors *errors = (struct errors *)self;
 	struct error_kept *kept, *next;
 
-	if (!errors)
-		return;
 	HASH_ITER (hh, errors->kept, kept, next) {
 		HASH_DELETE(hh, errors->kept, kept);
 		free(kept);
 	}
 	free(errors->rows);
 	free(errors);
+}
+
+static const struct consumer_ops errors_ops = { .event = errors_event, .free = errors_free };
+
+struct consumer *errors_new(void)
+{
+	struct errors *errors = xcalloc(1, sizeof(*errors));
+
+	errors->consumer.ops = &errors_ops;
+	return &errors->consumer;
 }

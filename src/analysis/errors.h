@@ -21,13 +21,9 @@ struct error_row {
 	uint32_t tid;
 };
 
-struct errors;
-
-struct errors *errors_new(void);
-void errors_free(struct errors *errors);
-void errors_event(struct errors *errors, const struct event *event);
+struct consumer *errors_new(void);
 
 /* Most frequent first. Owned by `errors`, until the next event. */
-const struct error_row *errors_rows(struct errors *errors, size_t *n);
+const struct error_row *errors_rows(struct consumer *errors, size_t *n);
 
 #endif

@@ -23,32 +23,11 @@ struct gpu_windows_device {
 };
 
 struct gpu_windows {
+	struct consumer consumer; /* first: what callers hold */
 	struct gpu_ids *ids;
 	struct gpu_windows_device *devices[GPU_IDS_MAX]; /* by id */
 	struct gpu_windows_row *rows;
 };
-
-struct gpu_windows *gpu_windows_new(void)
-{
-	struct gpu_windows *windows = xcalloc(1, sizeof(*windows));
-
-	windows->ids = gpu_ids_new();
-	return windows;
-}
-
-void gpu_windows_free(struct gpu_windows *windows)
-{
-	if (!windows)
-		return;
-	for (uint32_t i = 0; i < gpu_ids_count(windows->ids); i++) {
-		time_bins_free(windows->devices[i]->bins);
-		busy_free(&windows->devices[i]->busy);
-		free(windows->devices[i]);
-	}
-	gpu_ids_free(windows->ids);
-	free(windows->rows);
-	free(windows);
-}
 
 static void add_used(void *data, uint64_t begin_ns, uint64_t end_ns)
 {
@@ -92,20 +71,22 @@ static void see_activity(struct gpu_windows *windows, const struct event *event)
 	busy_add(&device->busy, activity->begin_ns, activity->end_ns);
 }
 
-void gpu_windows_event(struct gpu_windows *windows, const struct event *event)
+static int gpu_windows_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct gpu_windows *windows = (struct gpu_windows *)self;
 	const struct range *range = event->range;
 
 	if (event->type == EVENT_ACTIVITY && activity_duration_ns(event->activity))
 		see_activity(windows, event);
 	if (event->type != EVENT_RANGE || range->kind != RANGE_NOT_MEASURED ||
 	    !range_duration_ns(range))
-		return;
+		return 0;
 	for (uint32_t i = 0; i < gpu_ids_count(windows->ids); i++) {
 		if (windows->devices[i]->row.process == event->process)
 			time_bins_add(windows->devices[i]->bins, 0, NOT_MEASURED, range->begin_ns,
 			              range->end_ns);
 	}
+	return 0;
 }
 
 static double at_most_one(double share)
@@ -142,8 +123,10 @@ static int by_device(const void *left, const void *right)
 	return (a->device > b->device) - (a->device < b->device);
 }
 
-const struct gpu_windows_row *gpu_windows_rows(struct gpu_windows *windows, size_t *n)
+const struct gpu_windows_row *gpu_windows_rows(struct consumer *self, size_t *n)
 {
+	struct gpu_windows *windows = (struct gpu_windows *)self;
+
 	free(windows->rows);
 	windows->rows = xcalloc(gpu_ids_count(windows->ids) + 1, sizeof(*windows->rows));
 	for (*n = 0; *n < gpu_ids_count(windows->ids); (*n)++) {
@@ -152,4 +135,30 @@ const struct gpu_windows_row *gpu_windows_rows(struct gpu_windows *windows, size
 	}
 	qsort(windows->rows, *n, sizeof(*windows->rows), by_device);
 	return windows->rows;
+}
+
+static void gpu_windows_free(struct consumer *self)
+{
+	struct gpu_windows *windows = (struct gpu_windows *)self;
+
+	for (uint32_t i = 0; i < gpu_ids_count(windows->ids); i++) {
+		time_bins_free(windows->devices[i]->bins);
+		busy_free(&windows->devices[i]->busy);
+		free(windows->devices[i]);
+	}
+	gpu_ids_free(windows->ids);
+	free(windows->rows);
+	free(windows);
+}
+
+static const struct consumer_ops gpu_windows_ops = { .event = gpu_windows_event,
+	                                             .free = gpu_windows_free };
+
+struct consumer *gpu_windows_new(void)
+{
+	struct gpu_windows *windows = xcalloc(1, sizeof(*windows));
+
+	windows->consumer.ops = &gpu_windows_ops;
+	windows->ids = gpu_ids_new();
+	return &windows->consumer;
 }

@@ -20,16 +20,12 @@ struct gpu_windows_row {
 	double measured[GPU_WINDOWS], sum[GPU_WINDOWS], used[GPU_WINDOWS];
 };
 
-struct gpu_windows;
-
-struct gpu_windows *gpu_windows_new(void);
-void gpu_windows_free(struct gpu_windows *windows);
-void gpu_windows_event(struct gpu_windows *windows, const struct event *event);
+struct consumer *gpu_windows_new(void);
 
 /* Less of a window than this was measured: nothing can be said about it. */
 #define GPU_WINDOW_MEASURED 0.1
 
 /* By process and device, after the last event. Owned by `windows`. */
-const struct gpu_windows_row *gpu_windows_rows(struct gpu_windows *windows, size_t *n);
+const struct gpu_windows_row *gpu_windows_rows(struct consumer *windows, size_t *n);
 
 #endif

@@ -6,20 +6,13 @@
 #include "analysis/by_id.h"
 
 struct processes {
+	struct consumer consumer;  /* first: what callers hold */
 	struct process_row *by_id; /* process NULL: not seen */
 	bool *worked;              /* by id: made a call, or ran something on a GPU */
 	size_t n, n_worked;
 	struct memory *memory;
 	struct process_row *rows;
 };
-
-struct processes *processes_new(void)
-{
-	struct processes *processes = xcalloc(1, sizeof(*processes));
-
-	processes->memory = memory_new();
-	return processes;
-}
 
 static struct process_row *row_of(struct processes *processes, const struct event *event)
 {
@@ -66,8 +59,9 @@ static void count_call(struct process_row *row, const struct call *call)
 		count(&row->sets, call->args.bytes);
 }
 
-void processes_event(struct processes *processes, const struct event *event)
+static int processes_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct processes *processes = (struct processes *)self;
 	struct process_row *row = row_of(processes, event);
 
 	if (!row->ended && event->time_ns > row->end_ns)
@@ -91,6 +85,7 @@ void processes_event(struct processes *processes, const struct event *event)
 	case EVENT_CALL_BEGIN:
 		break;
 	}
+	return 0;
 }
 
 static int by_begin(const void *left, const void *right)
@@ -102,8 +97,10 @@ static int by_begin(const void *left, const void *right)
 	return (a->process->id > b->process->id) - (a->process->id < b->process->id);
 }
 
-const struct process_row *processes_rows(struct processes *processes, size_t *n)
+const struct process_row *processes_rows(struct consumer *self, size_t *n)
 {
+	struct processes *processes = (struct processes *)self;
+
 	free(processes->rows);
 	processes->rows = xcalloc(processes->n + 1, sizeof(*processes->rows));
 	*n = 0;
@@ -125,13 +122,25 @@ const struct process_row *processes_rows(struct processes *processes, size_t *n)
 	return processes->rows;
 }
 
-void processes_free(struct processes *processes)
+static void processes_free(struct consumer *self)
 {
-	if (!processes)
-		return;
+	struct processes *processes = (struct processes *)self;
+
 	memory_free(processes->memory);
 	free(processes->by_id);
 	free(processes->worked);
 	free(processes->rows);
 	free(processes);
+}
+
+static const struct consumer_ops processes_ops = { .event = processes_event,
+	                                           .free = processes_free };
+
+struct consumer *processes_new(void)
+{
+	struct processes *processes = xcalloc(1, sizeof(*processes));
+
+	processes->consumer.ops = &processes_ops;
+	processes->memory = memory_new();
+	return &processes->consumer;
 }

@@ -19,13 +19,9 @@ struct process_row {
 	bool ended;
 };
 
-struct processes;
-
-struct processes *processes_new(void);
-void processes_free(struct processes *processes);
-void processes_event(struct processes *processes, const struct event *event);
+struct consumer *processes_new(void);
 
 /* In the order in which they began. Owned by `processes`, until the next event. */
-const struct process_row *processes_rows(struct processes *processes, size_t *n);
+const struct process_row *processes_rows(struct consumer *processes, size_t *n);
 
 #endif

@@ -7,7 +7,8 @@
 #include "table/longest.h"
 
 struct slowest {
-	struct longest calls; /* struct slow_call */
+	struct consumer consumer; /* first: what callers hold */
+	struct longest calls;     /* struct slow_call */
 	uint64_t unfinished;
 };
 
@@ -22,56 +23,60 @@ static int longest_first(const void *left, const void *right)
 	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
 }
 
-struct slowest *slowest_new(size_t most)
+static int slowest_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct slowest *slowest = xcalloc(1, sizeof(*slowest));
-
-	longest_init(&slowest->calls, sizeof(struct slow_call), most, longest_first);
-	return slowest;
-}
-
-void slowest_event(struct slowest *slowest, const struct event *event)
-{
+	struct slowest *slowest = (struct slowest *)self;
 	const struct call *call = event->call;
 	const struct slow_call *last = longest_last(&slowest->calls), *gone;
 	struct slow_call row;
 
 	if (event->type != EVENT_CALL || call->flags & CALL_NESTED)
-		return;
+		return 0;
 	slowest->unfinished += !!(call->flags & CALL_UNFINISHED);
 	if (!call_has_end(call))
-		return;
+		return 0;
 	if (last && call_duration_ns(call) < call_duration_ns(&last->call)) /* nearly all are */
-		return;
+		return 0;
 	row = (struct slow_call){ *call, event->process, event->tid };
 	if (!longest_wants(&slowest->calls, &row))
-		return;
+		return 0;
 	row.call.text = call->text ? xstrdup(call->text) : NULL;
 	gone = longest_keep(&slowest->calls, &row);
 	if (gone)
 		free((char *)gone->call.text);
+	return 0;
 }
 
-uint64_t slowest_unfinished(const struct slowest *slowest)
+uint64_t slowest_unfinished(const struct consumer *self)
 {
-	return slowest->unfinished;
+	return ((const struct slowest *)self)->unfinished;
 }
 
-const struct slow_call *slowest_rows(struct slowest *slowest, size_t *n)
+const struct slow_call *slowest_rows(struct consumer *self, size_t *n)
 {
-	return longest_rows(&slowest->calls, n);
+	return longest_rows(&((struct slowest *)self)->calls, n);
 }
 
-void slowest_free(struct slowest *slowest)
+static void slowest_free(struct consumer *self)
 {
+	struct slowest *slowest = (struct slowest *)self;
 	const struct slow_call *rows;
 	size_t n;
 
-	if (!slowest)
-		return;
-	rows = slowest_rows(slowest, &n);
+	rows = longest_rows(&slowest->calls, &n);
 	for (size_t i = 0; i < n; i++)
 		free((char *)rows[i].call.text);
 	longest_free(&slowest->calls);
 	free(slowest);
+}
+
+static const struct consumer_ops slowest_ops = { .event = slowest_event, .free = slowest_free };
+
+struct consumer *slowest_new(size_t most)
+{
+	struct slowest *slowest = xcalloc(1, sizeof(*slowest));
+
+	slowest->consumer.ops = &slowest_ops;
+	longest_init(&slowest->calls, sizeof(struct slow_call), most, longest_first);
+	return &slowest->consumer;
 }

@@ -14,16 +14,12 @@ struct slow_call {
 	uint32_t tid;
 };
 
-struct slowest;
-
-struct slowest *slowest_new(size_t most);
-void slowest_free(struct slowest *slowest);
-void slowest_event(struct slowest *slowest, const struct event *event);
+struct consumer *slowest_new(size_t most);
 
 /* Calls that have no end, so that their place is not known. */
-uint64_t slowest_unfinished(const struct slowest *slowest);
+uint64_t slowest_unfinished(const struct consumer *slowest);
 
 /* Longest first; of equal ones, the earliest. Owned by `slowest`, until the next call of this. */
-const struct slow_call *slowest_rows(struct slowest *slowest, size_t *n);
+const struct slow_call *slowest_rows(struct consumer *slowest, size_t *n);
 
 #endif

@@ -42,19 +42,12 @@ struct process_streams {
 };
 
 struct streams {
+	struct consumer consumer; /* first: what callers hold */
 	struct work *work;
 	struct process_streams **processes; /* by id */
 	size_t n_processes;
 	struct stream_row *rows;
 };
-
-struct streams *streams_new(struct work *work)
-{
-	struct streams *streams = xcalloc(1, sizeof(*streams));
-
-	streams->work = work_share(work);
-	return streams;
-}
 
 uint64_t call_stream(const struct call *call)
 {
@@ -234,13 +227,16 @@ static void tie(void *data, const struct work_done *done, const struct work_call
 		gpu->stream = find(process, (struct stream_key_here){ STREAM_OTHERS, 0, 0 });
 }
 
-void streams_event(struct streams *streams, const struct event *event)
+static int streams_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct streams *streams = (struct streams *)self;
+
 	if (event->type == EVENT_CALL)
 		count_call(streams, event);
 	else if (event->type == EVENT_ACTIVITY)
 		count_activity(streams, event);
 	work_join(streams->work, event, tie, streams);
+	return 0;
 }
 
 /* ---- the outside --------------------------------------------------------------------------- */
@@ -289,8 +285,9 @@ static void add_gpu_streams(struct streams *streams, struct process_streams *pro
 	}
 }
 
-const struct stream_row *streams_rows(struct streams *streams, size_t *n)
+const struct stream_row *streams_rows(struct consumer *self, size_t *n)
 {
+	struct streams *streams = (struct streams *)self;
 	size_t room = 1;
 
 	for (size_t i = 0; i < streams->n_processes; i++) {
@@ -346,14 +343,25 @@ static void free_process(struct process_streams *process)
 	free(process);
 }
 
-void streams_free(struct streams *streams)
+static void streams_free(struct consumer *self)
 {
-	if (!streams)
-		return;
+	struct streams *streams = (struct streams *)self;
+
 	for (size_t i = 0; i < streams->n_processes; i++)
 		free_process(streams->processes[i]);
 	work_free(streams->work);
 	free(streams->processes);
 	free(streams->rows);
 	free(streams);
+}
+
+static const struct consumer_ops streams_ops = { .event = streams_event, .free = streams_free };
+
+struct consumer *streams_new(struct work *work)
+{
+	struct streams *streams = xcalloc(1, sizeof(*streams));
+
+	streams->consumer.ops = &streams_ops;
+	streams->work = work_share(work);
+	return &streams->consumer;
 }

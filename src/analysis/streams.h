@@ -31,15 +31,11 @@ struct stream_row {
 	uint64_t busy_ns; /* in which at least one of them ran, of each context by itself */
 };
 
-struct streams;
-
 struct work;
-struct streams *streams_new(struct work *work); /* its window, or NULL: see work_share() */
-void streams_free(struct streams *streams);
-void streams_event(struct streams *streams, const struct event *event);
+struct consumer *streams_new(struct work *work); /* its window, or NULL: see work_share() */
 
 /* By process, in the order of first use. Owned by `streams`, until the next event. */
-const struct stream_row *streams_rows(struct streams *streams, size_t *n);
+const struct stream_row *streams_rows(struct consumer *streams, size_t *n);
 
 /* "default", "legacy", "per-thread 4711" (its thread), "0x55d0..", "GPU stream 13", "others" */
 void stream_name(const struct stream_row *row, struct buf *out);

@@ -610,11 +610,6 @@ static int front_event(struct consumer *self, const struct event *event, struct 
 	return 0;
 }
 
-static int front_end(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	return 0;
-}
-
 static void front_free(struct consumer *self)
 {
 	work_free((struct work *)self);
@@ -623,7 +618,6 @@ static void front_free(struct consumer *self)
 static const struct consumer_ops front_ops = {
 	.begin = front_begin,
 	.event = front_event,
-	.end = front_end,
 	.free = front_free,
 };
 

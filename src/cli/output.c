@@ -61,11 +61,6 @@ static int place(struct consumer *self, struct err *err)
 	return new_file_place(((struct placer *)self)->file, err);
 }
 
-static int placer_begin(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	return 0; /* a command may turn out not to run */
-}
-
 static int placer_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	return place(self, err);
@@ -82,7 +77,6 @@ static void placer_free(struct consumer *self)
 }
 
 static const struct consumer_ops placer_ops = {
-	.begin = placer_begin,
 	.event = placer_event,
 	.flush = place,
 	.end = placer_end,

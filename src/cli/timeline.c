@@ -101,11 +101,6 @@ struct feed {
 	struct timeline *timeline;
 };
 
-static int feed_begin(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	return 0;
-}
-
 static int feed_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct timeline *timeline = ((struct feed *)self)->timeline;
@@ -114,15 +109,8 @@ static int feed_event(struct consumer *self, const struct event *event, struct e
 	return timeline_is_past(timeline) ? -ECANCELED : 0;
 }
 
-static int feed_end(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	return 0;
-}
-
 static const struct consumer_ops feed_ops = {
-	.begin = feed_begin,
 	.event = feed_event,
-	.end = feed_end,
 };
 
 /*

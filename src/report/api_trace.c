@@ -14,13 +14,10 @@ static const struct table_column columns[] = {
 };
 
 struct api_trace {
-	struct consumer consumer; /* first: what callers hold */
-	const struct report *report;
-	struct report_options options;
+	struct report_writer writer; /* first: what callers hold */
 	struct thread_names *threads;
 	char **names; /* of functions, by id */
 	size_t n_names;
-	uint64_t begin_ns;
 	uint64_t nested; /* left out */
 };
 
@@ -46,19 +43,18 @@ static int api_trace_begin(struct consumer *self, const struct run_info *run, st
 {
 	struct api_trace *trace = trace_of(self);
 
-	trace->begin_ns = run->begin_ns;
-	report_begin(trace->report, trace->options.table, NULL, TABLE_COLUMNS(columns));
-	table_in_order(trace->options.table);
+	report_begin(&trace->writer, run, NULL, TABLE_COLUMNS(columns));
+	table_in_order(trace->writer.table);
 	return 0;
 }
 
 static void add_row(struct api_trace *trace, const struct event *event)
 {
 	const struct thread *thread = thread_names_find(trace->threads, event->process, event->tid);
-	struct table *table = trace->options.table;
+	struct table *table = trace->writer.table;
 	const struct call *call = event->call;
 
-	table_s64(table, (int64_t)(call->begin_ns - trace->begin_ns));
+	table_s64(table, (int64_t)(call->begin_ns - trace->writer.begin_ns));
 	if (call_has_end(call)) {
 		table_u64(table, call_duration_ns(call));
 		table_text(table, name_of(trace, call->function));
@@ -90,20 +86,20 @@ static int api_trace_event(struct consumer *self, const struct event *event, str
 	thread_names_event(trace->threads, event);
 	if (event->type != EVENT_CALL)
 		return 0;
-	if ((event->call->flags & CALL_NESTED) && !trace->options.nested)
+	if ((event->call->flags & CALL_NESTED) && !trace->writer.options.nested)
 		trace->nested++;
 	else
 		add_row(trace, event);
-	return table_failed(trace->options.table, err);
+	return table_failed(trace->writer.table, err);
 }
 
 static int api_trace_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct api_trace *trace = trace_of(self);
 
-	report_note_nested(trace->options.table, trace->nested);
-	report_note_estimated(trace->options.table, run);
-	return table_end(trace->options.table, err);
+	report_note_nested(trace->writer.table, trace->nested);
+	report_note_estimated(trace->writer.table, run);
+	return table_end(trace->writer.table, err);
 }
 
 static void api_trace_free(struct consumer *self)
@@ -127,11 +123,8 @@ static const struct consumer_ops api_trace_ops = {
 struct consumer *api_trace_report_new(const struct report *report,
                                       const struct report_options *options)
 {
-	struct api_trace *trace = xcalloc(1, sizeof(*trace));
+	struct api_trace *trace = report_make(sizeof(*trace), &api_trace_ops, report, options);
 
-	trace->consumer.ops = &api_trace_ops;
-	trace->report = report;
-	trace->options = *options;
 	trace->threads = thread_names_new();
-	return &trace->consumer;
+	return &trace->writer.consumer;
 }

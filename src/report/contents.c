@@ -94,11 +94,6 @@ static int counter_event(struct consumer *self, const struct event *event, struc
 	return 0;
 }
 
-static int counter_run(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	return 0;
-}
-
 static void counter_free(struct consumer *self)
 {
 	struct counter *counter = (struct counter *)self;
@@ -110,9 +105,7 @@ static void counter_free(struct consumer *self)
 }
 
 static const struct consumer_ops counter_ops = {
-	.begin = counter_run,
 	.event = counter_event,
-	.end = counter_run,
 	.free = counter_free,
 };
 

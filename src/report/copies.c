@@ -11,7 +11,6 @@
 #include "base/number.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
-#include "report/at_end.h"
 #include "report/names.h"
 #include "report/reports.h"
 
@@ -29,18 +28,14 @@ struct copy_group {
 };
 
 struct copies {
+	struct report_writer writer; /* first: what callers hold */
 	struct copy_group *groups, *last;
 	bool any; /* activities of any kind */
 };
 
-static void *make_copies(const struct report_options *options)
+static void free_copies(struct consumer *self)
 {
-	return xcalloc(1, sizeof(struct copies));
-}
-
-static void free_copies(void *analysis)
-{
-	struct copies *copies = analysis;
+	struct copies *copies = (struct copies *)self;
 	struct copy_group *group, *next;
 
 	HASH_ITER (hh, copies->groups, group, next) {
@@ -76,18 +71,18 @@ static struct copy_group *group_of(struct copies *copies, const struct event *ev
 	return copies->last = group;
 }
 
-static void see_copies(void *analysis, const struct event *event)
+static int see_copies(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct copies *copies = analysis;
+	struct copies *copies = (struct copies *)self;
 	const struct activity *activity = event->activity;
 	struct copy_group *group;
 	uint64_t ns;
 
 	if (event->type != EVENT_ACTIVITY)
-		return;
+		return 0;
 	copies->any = true;
 	if (activity->kind != ACTIVITY_COPY && activity->kind != ACTIVITY_SET)
-		return;
+		return 0;
 	group = group_of(copies, event);
 	ns = activity_duration_ns(activity);
 	group->count++;
@@ -96,6 +91,7 @@ static void see_copies(void *analysis, const struct event *event)
 	if (ns)
 		spread_add(&group->rates,
 		           number_rounded((double)activity->bytes * 1e9 / (double)ns));
+	return 0;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -147,12 +143,12 @@ static void write_group(struct table *table, struct copy_group *group)
 	table_end_row(table);
 }
 
-static int write_copies(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_copies(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct copies *copies = self->analysis;
+	struct copies *copies = (struct copies *)self;
 	struct copy_group **rows =
 		xcalloc(HASH_COUNT(copies->groups) + 1, sizeof(struct copy_group *));
-	struct table *table = self->options.table;
+	struct table *table = copies->writer.table;
 	struct copy_group *group, *next;
 	bool exact = true;
 	size_t n = 0;
@@ -160,7 +156,7 @@ static int write_copies(struct at_end *self, const struct run_info *run, struct 
 	HASH_ITER (hh, copies->groups, group, next)
 		rows[n++] = group;
 	qsort(rows, n, sizeof(*rows), by_bytes);
-	at_end_begin(self, TABLE_COLUMNS(columns));
+	report_begin(&copies->writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->rates);
 		write_group(table, rows[i]);
@@ -175,8 +171,16 @@ static int write_copies(struct at_end *self, const struct run_info *run, struct 
 	else if (copies->any)
 		table_note(table, "nothing was copied or set");
 	else
-		report_note_no_gpu_times(table, self->options.part, run);
+		report_note_no_gpu_times(table, copies->writer.options.part, run);
 	return table_end(table, err);
 }
 
-const struct at_end_ops copies_report = { make_copies, see_copies, write_copies, free_copies };
+static const struct consumer_ops ops = { .event = see_copies,
+	                                 .end = write_copies,
+	                                 .free = free_copies };
+
+struct consumer *copies_report_new(const struct report *report,
+                                   const struct report_options *options)
+{
+	return report_make(sizeof(struct copies), &ops, report, options);
+}

@@ -2,10 +2,7 @@
 /* The report `errors`: which calls failed, how, how often and when. */
 #include "analysis/errors.h"
 #include "cuda/error.h"
-#include "report/at_end.h"
 #include "report/reports.h"
-
-AT_END_ANALYSIS(errors)
 
 #define AT(member) TABLE_AT(struct error_row, member)
 
@@ -28,29 +25,37 @@ static void write_row(struct table *table, const struct error_row *row)
 	table_end_row(table);
 }
 
-static int write_errors(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_errors(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	struct report_writer *writer = (struct report_writer *)self;
 	const struct error_row *rows;
 	uint64_t harmless = 0;
 	size_t n;
 
-	rows = errors_rows(self->analysis, &n);
-	at_end_begin(self, TABLE_COLUMNS(columns));
+	rows = errors_rows(writer->analysis, &n);
+	report_begin(writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
-		write_row(self->options.table, &rows[i]);
+		write_row(writer->table, &rows[i]);
 		if (cuda_error_is_shutdown(rows[i].function->layer, rows[i].code))
 			harmless += rows[i].count;
 	}
 	if (n)
-		table_note(self->options.table, "PID and TID are of the first");
+		table_note(writer->table, "PID and TID are of the first");
 	else if (run->returns)
-		table_note(self->options.table, "no call failed");
+		table_note(writer->table, "no call failed");
 	else
-		table_note(self->options.table,
-		           "no results: this trace was recorded without returns");
-	report_note_shutdown(self->options.table, harmless);
-	at_end_note_counts(self, run);
-	return table_end(self->options.table, err);
+		table_note(writer->table, "no results: this trace was recorded without returns");
+	report_note_shutdown(writer->table, harmless);
+	report_note_estimated(writer->table, run);
+	return table_end(writer->table, err);
 }
 
-const struct at_end_ops errors_report = { make_errors, see_errors, write_errors, free_errors };
+static const struct consumer_ops ops = { .event = report_feed,
+	                                 .end = write_errors,
+	                                 .free = report_free };
+
+struct consumer *errors_report_new(const struct report *report,
+                                   const struct report_options *options)
+{
+	return report_of(errors_new(), &ops, report, options);
+}

@@ -19,12 +19,9 @@ static const struct table_column columns[] = {
 };
 
 struct gpu_trace {
-	struct consumer consumer; /* first: what callers hold */
-	const struct report *report;
-	struct report_options options;
+	struct report_writer writer; /* first: what callers hold */
 	struct buf name;
 	const char *gpus; /* what all GPUs of the machine are called */
-	uint64_t begin_ns;
 	bool any;
 };
 
@@ -50,10 +47,9 @@ static int gpu_trace_begin(struct consumer *self, const struct run_info *run, st
 {
 	struct gpu_trace *trace = trace_of(self);
 
-	trace->begin_ns = run->begin_ns;
 	trace->gpus = name_of_gpus(run);
-	report_begin(trace->report, trace->options.table, NULL, TABLE_COLUMNS(columns));
-	table_in_order(trace->options.table);
+	report_begin(&trace->writer, run, NULL, TABLE_COLUMNS(columns));
+	table_in_order(trace->writer.table);
 	return 0;
 }
 
@@ -94,9 +90,9 @@ static void add_graph(struct table *table)
 static void add_row(struct gpu_trace *trace, const struct activity *activity)
 {
 	uint64_t ns = activity_duration_ns(activity);
-	struct table *table = trace->options.table;
+	struct table *table = trace->writer.table;
 
-	table_s64(table, (int64_t)(activity->begin_ns - trace->begin_ns));
+	table_s64(table, (int64_t)(activity->begin_ns - trace->writer.begin_ns));
 	table_u64(table, ns);
 	if (activity->correlation)
 		table_u64(table, activity->correlation);
@@ -116,7 +112,7 @@ static void add_row(struct gpu_trace *trace, const struct activity *activity)
 	table_u64(table, activity->stream);
 	buf_reset(&trace->name);
 	if (activity->kernel)
-		add_kernel_name(&trace->name, activity->kernel, trace->options.names);
+		add_kernel_name(&trace->name, activity->kernel, trace->writer.options.names);
 	else if (activity->kind == ACTIVITY_GRAPH_RUN)
 		buf_printf(&trace->name, "[CUDA graph %llu]", (unsigned long long)activity->graph);
 	else
@@ -135,7 +131,7 @@ static int gpu_trace_event(struct consumer *self, const struct event *event, str
 		return 0;
 	trace->any = true;
 	add_row(trace, event->activity);
-	return table_failed(trace->options.table, err);
+	return table_failed(trace->writer.table, err);
 }
 
 static int gpu_trace_end(struct consumer *self, const struct run_info *run, struct err *err)
@@ -143,10 +139,10 @@ static int gpu_trace_end(struct consumer *self, const struct run_info *run, stru
 	struct gpu_trace *trace = trace_of(self);
 
 	if (!trace->any)
-		report_note_no_gpu_times(trace->options.table, trace->options.part, run);
+		report_note_no_gpu_times(trace->writer.table, trace->writer.options.part, run);
 	else
-		report_note_estimated(trace->options.table, run);
-	return table_end(trace->options.table, err);
+		report_note_estimated(trace->writer.table, run);
+	return table_end(trace->writer.table, err);
 }
 
 static void gpu_trace_free(struct consumer *self)
@@ -165,10 +161,5 @@ static const struct consumer_ops gpu_trace_ops = {
 struct consumer *gpu_trace_report_new(const struct report *report,
                                       const struct report_options *options)
 {
-	struct gpu_trace *trace = xcalloc(1, sizeof(*trace));
-
-	trace->consumer.ops = &gpu_trace_ops;
-	trace->report = report;
-	trace->options = *options;
-	return &trace->consumer;
+	return report_make(sizeof(struct gpu_trace), &gpu_trace_ops, report, options);
 }

@@ -55,14 +55,11 @@ typedef void exec_pair(struct kern_exec *exec, const struct work_call *launch,
                        const struct activity *activity);
 
 struct kern_exec {
-	struct consumer consumer; /* first: what callers hold */
-	const struct report *report;
-	struct report_options options;
+	struct report_writer writer; /* first: what callers hold */
 	struct work *work;
 	exec_pair *pair;
 	uint64_t unmatched;
 	struct buf name;
-	uint64_t begin_ns;
 	bool any;
 	uint64_t whole_graphs;
 	struct kern_exec_row *rows; /* the sum's: a hash */
@@ -77,17 +74,17 @@ static void add_notes(struct kern_exec *exec, const struct run_info *run)
 {
 
 	if (!exec->any) {
-		report_note_no_gpu_times(exec->options.table, exec->options.part, run);
+		report_note_no_gpu_times(exec->writer.table, exec->writer.options.part, run);
 		return;
 	}
-	report_note_whole_graphs(exec->options.table, exec->whole_graphs);
+	report_note_whole_graphs(exec->writer.table, exec->whole_graphs);
 	if (exec->unmatched)
-		table_note(exec->options.table,
+		table_note(exec->writer.table,
 		           "kernels left out, whose launch was not recorded or is no longer known: "
 		           "%llu",
 		           (unsigned long long)exec->unmatched);
-	report_note_unjoined(&exec->options);
-	report_note_estimated(exec->options.table, run);
+	report_note_unjoined(&exec->writer.options);
+	report_note_estimated(exec->writer.table, run);
 }
 
 static void see_work(void *data, const struct work_done *done, const struct work_call *call)
@@ -108,7 +105,7 @@ static int exec_event(struct consumer *self, const struct event *event, struct e
 	exec->whole_graphs +=
 		event->type == EVENT_ACTIVITY && event->activity->kind == ACTIVITY_GRAPH_RUN;
 	work_join(exec->work, event, see_work, exec);
-	return table_failed(exec->options.table, err);
+	return table_failed(exec->writer.table, err);
 }
 
 static void exec_free(struct consumer *self)
@@ -134,11 +131,8 @@ static void exec_free(struct consumer *self)
 static struct kern_exec *exec_new(const struct consumer_ops *ops, exec_pair *pair,
                                   const struct report *report, const struct report_options *options)
 {
-	struct kern_exec *exec = xcalloc(1, sizeof(*exec));
+	struct kern_exec *exec = report_make(sizeof(*exec), ops, report, options);
 
-	exec->consumer.ops = ops;
-	exec->report = report;
-	exec->options = *options;
 	exec->pair = pair;
 	exec->work = work_share(options->work);
 	return exec;
@@ -158,14 +152,14 @@ static const struct table_column trace_columns[] = {
 
 static void add_time(struct kern_exec *exec, uint64_t time_ns)
 {
-	table_s64(exec->options.table, (int64_t)(time_ns - exec->begin_ns));
+	table_s64(exec->writer.table, (int64_t)(time_ns - exec->writer.begin_ns));
 }
 
 static void add_times(struct kern_exec *exec, const struct work_call *launch,
                       const struct activity *activity)
 {
 	struct times times = times_of(launch, activity);
-	struct table *table = exec->options.table;
+	struct table *table = exec->writer.table;
 
 	add_time(exec, launch->begin_ns);
 	if (times.has_api)
@@ -192,7 +186,7 @@ static const char *text_of(struct buf *name)
 static void trace_pair(struct kern_exec *exec, const struct work_call *launch,
                        const struct activity *activity)
 {
-	struct table *table = exec->options.table;
+	struct table *table = exec->writer.table;
 
 	add_times(exec, launch, activity);
 	table_u64(table, launch->process->pid);
@@ -204,7 +198,7 @@ static void trace_pair(struct kern_exec *exec, const struct work_call *launch,
 	table_triple(table, activity->grid);
 	table_triple(table, activity->block);
 	buf_reset(&exec->name);
-	add_kernel_name(&exec->name, activity->kernel, exec->options.names);
+	add_kernel_name(&exec->name, activity->kernel, exec->writer.options.names);
 	table_text(table, text_of(&exec->name));
 	table_key(table, launch->begin_ns);
 	table_end_row(table);
@@ -214,9 +208,8 @@ static int trace_begin(struct consumer *self, const struct run_info *run, struct
 {
 	struct kern_exec *exec = exec_of(self);
 
-	exec->begin_ns = run->begin_ns;
-	report_begin(exec->report, exec->options.table, NULL, TABLE_COLUMNS(trace_columns));
-	table_in_order(exec->options.table);
+	report_begin(&exec->writer, run, NULL, TABLE_COLUMNS(trace_columns));
+	table_in_order(exec->writer.table);
 	return 0;
 }
 
@@ -226,7 +219,7 @@ static int trace_end(struct consumer *self, const struct run_info *run, struct e
 
 	work_tell_rest(exec->work, see_work, exec);
 	add_notes(exec, run);
-	return table_end(exec->options.table, err);
+	return table_end(exec->writer.table, err);
 }
 
 static const struct consumer_ops trace_ops = {
@@ -239,7 +232,7 @@ static const struct consumer_ops trace_ops = {
 struct consumer *kern_exec_trace_report_new(const struct report *report,
                                             const struct report_options *options)
 {
-	return &exec_new(&trace_ops, trace_pair, report, options)->consumer;
+	return &exec_new(&trace_ops, trace_pair, report, options)->writer.consumer;
 }
 
 /* ---- cuda_kern_exec_sum -------------------------------------------------------------------- */
@@ -328,7 +321,7 @@ static struct kern_exec_row **sorted_rows(struct kern_exec *exec, size_t *n)
 		struct buf api = { 0 }, kernel = { 0 };
 
 		add_function_name(&api, row->function);
-		add_kernel_name(&kernel, row->kernel, exec->options.names);
+		add_kernel_name(&kernel, row->kernel, exec->writer.options.names);
 		row->api_name = api.data;
 		row->kernel_name = kernel.data;
 		rows[all++] = row;
@@ -380,20 +373,15 @@ static void add_sum_row(struct table *table, struct kern_exec_row *row)
 	table_end_row(table);
 }
 
-static int sum_begin(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	return 0;
-}
-
 static int sum_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct kern_exec *exec = exec_of(self);
-	struct table *table = exec->options.table;
+	struct table *table = exec->writer.table;
 	struct kern_exec_row **rows;
 	bool exact = true;
 	size_t n;
 
-	report_begin(exec->report, table, NULL, TABLE_COLUMNS(sum_columns));
+	report_begin(&exec->writer, run, NULL, TABLE_COLUMNS(sum_columns));
 	work_tell_rest(exec->work, see_work, exec);
 	rows = sorted_rows(exec, &n);
 	for (size_t i = 0; i < n; i++) {
@@ -408,7 +396,6 @@ static int sum_end(struct consumer *self, const struct run_info *run, struct err
 }
 
 static const struct consumer_ops sum_ops = {
-	.begin = sum_begin,
 	.event = exec_event,
 	.end = sum_end,
 	.free = exec_free,
@@ -417,5 +404,5 @@ static const struct consumer_ops sum_ops = {
 struct consumer *kern_exec_sum_report_new(const struct report *report,
                                           const struct report_options *options)
 {
-	return &exec_new(&sum_ops, sum_pair, report, options)->consumer;
+	return &exec_new(&sum_ops, sum_pair, report, options)->writer.consumer;
 }

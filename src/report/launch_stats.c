@@ -10,7 +10,6 @@
 #include "analysis/spread.h"
 #include "analysis/work.h"
 #include "base/buf.h"
-#include "report/at_end.h"
 #include "report/names.h"
 #include "report/reports.h"
 
@@ -26,6 +25,7 @@ struct stats {
 };
 
 struct launch_stats {
+	struct report_writer writer; /* first: what callers hold */
 	struct work *work;
 	struct stats *kernels; /* by id */
 	size_t n;
@@ -67,20 +67,13 @@ static void see_work(void *data, const struct work_done *done, const struct work
 		all->unmatched += done->activity->kind == ACTIVITY_KERNEL;
 }
 
-static void *make_stats(const struct report_options *options)
+static int see_stats(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct launch_stats *all = xcalloc(1, sizeof(*all));
-
-	all->work = work_share(options->work);
-	return all;
-}
-
-static void see_stats(void *analysis, const struct event *event)
-{
-	struct launch_stats *all = analysis;
+	struct launch_stats *all = (struct launch_stats *)self;
 
 	all->any |= event->type == EVENT_ACTIVITY;
 	work_join(all->work, event, see_work, all);
+	return 0;
 }
 
 static void free_spreads(struct stats *stats)
@@ -91,9 +84,9 @@ static void free_spreads(struct stats *stats)
 	free(stats->name);
 }
 
-static void free_stats(void *analysis)
+static void free_stats(struct consumer *self)
 {
-	struct launch_stats *all = analysis;
+	struct launch_stats *all = (struct launch_stats *)self;
 
 	for (size_t i = 0; i < all->n; i++)
 		free_spreads(&all->kernels[i]);
@@ -182,10 +175,9 @@ static void write_spread(struct table *table, struct spread *spread)
 	table_u64(table, spread->max);
 }
 
-static void write_notes(struct at_end *self, const struct run_info *run, bool rows, bool exact)
+static void write_notes(struct launch_stats *all, const struct run_info *run, bool rows, bool exact)
 {
-	struct launch_stats *all = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = all->writer.table;
 
 	if (!exact)
 		report_note_median(table);
@@ -196,27 +188,27 @@ static void write_notes(struct at_end *self, const struct run_info *run, bool ro
 		           "took; Long Calls, Long Delays: over 50 us and 100 us, as HTA "
 		           "counts");
 	if (!all->any)
-		report_note_no_gpu_times(table, self->options.part, run);
+		report_note_no_gpu_times(table, all->writer.options.part, run);
 	else if (all->unmatched)
 		table_note(table,
 		           "kernels left out, whose launch was not recorded or is no longer "
 		           "known: %llu",
 		           (unsigned long long)all->unmatched);
-	report_note_unjoined(&self->options);
-	at_end_note_counts(self, run);
+	report_note_unjoined(&all->writer.options);
+	report_note_estimated(all->writer.table, run);
 }
 
-static int write_stats(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_stats(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct launch_stats *all = self->analysis;
-	struct table *table = self->options.table;
+	struct launch_stats *all = (struct launch_stats *)self;
+	struct table *table = all->writer.table;
 	struct stats **rows;
 	bool exact = true;
 	size_t n;
 
 	work_tell_rest(all->work, see_work, all);
-	at_end_begin(self, TABLE_COLUMNS(columns));
-	rows = make_rows(all, self->options.names, &n);
+	report_begin(&all->writer, run, NULL, TABLE_COLUMNS(columns));
+	rows = make_rows(all, all->writer.options.names, &n);
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->run);
 		table_u64(table, rows[i]->launches);
@@ -230,8 +222,19 @@ static int write_stats(struct at_end *self, const struct run_info *run, struct e
 		table_end_row(table);
 	}
 	free(rows);
-	write_notes(self, run, n > 0, exact);
+	write_notes(all, run, n > 0, exact);
 	return table_end(table, err);
 }
 
-const struct at_end_ops launch_stats_report = { make_stats, see_stats, write_stats, free_stats };
+static const struct consumer_ops ops = { .event = see_stats,
+	                                 .end = write_stats,
+	                                 .free = free_stats };
+
+struct consumer *launch_stats_report_new(const struct report *report,
+                                         const struct report_options *options)
+{
+	struct launch_stats *all = report_make(sizeof(*all), &ops, report, options);
+
+	all->work = work_share(options->work);
+	return &all->writer.consumer;
+}

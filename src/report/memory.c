@@ -2,10 +2,7 @@
 /* The report `memory`: by kind, by the function that made it, and the biggest that stayed. */
 #include "report/memory_use.h"
 #include "base/buf.h"
-#include "report/at_end.h"
 #include "report/reports.h"
-
-AT_END_ANALYSIS(memory_use)
 
 /* ---- by kind ------------------------------------------------------------------------------- */
 
@@ -54,22 +51,22 @@ static void note_what_is_not_followed(struct table *table, const struct memory *
 		           all->untracked.count == 1 ? "" : "s");
 }
 
-static int write_kinds(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_kinds(struct report_writer *writer, const struct run_info *run, struct err *err)
 {
-	const struct memory *memory = memory_use_memory(self->analysis);
-	struct table *table = self->options.table;
+	const struct memory *memory = memory_use_memory(writer->analysis);
+	struct table *table = writer->table;
 	const struct memory_kind_row *rows;
 	size_t n;
 
-	report_begin(self->report, table, "kinds", TABLE_COLUMNS(kind_columns));
-	rows = memory_use_kinds(self->analysis, &n);
+	report_begin(writer, run, "kinds", TABLE_COLUMNS(kind_columns));
+	rows = memory_use_kinds(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++)
 		write_kind(table, &rows[i]);
 	if (n)
 		table_note(table, "By Context, By Exit: never freed, gone with a context or device "
 		                  "reset, or with the process");
 	note_what_is_not_followed(table, memory);
-	at_end_note_counts(self, run);
+	report_note_estimated(writer->table, run);
 	return table_end(table, err);
 }
 
@@ -90,15 +87,15 @@ static const struct table_column function_columns[] = {
 	{ "Function", TABLE_TEXT, TABLE_VIA(struct memory_function_row, function, name) },
 };
 
-static int write_functions(struct at_end *self, struct err *err)
+static int write_functions(struct report_writer *writer, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	const struct memory_function_row *rows;
 	size_t n;
 
 	table_begin(table, "functions", "By the function that allocated",
 	            TABLE_COLUMNS(function_columns));
-	rows = memory_use_functions(self->analysis, &n);
+	rows = memory_use_functions(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		table_fields(table, &rows[i]);
 		table_text(table, api_memory_name(api_memory(rows[i].function->api)));
@@ -115,15 +112,15 @@ static const struct table_column kept_columns[] = {
 	{ "Stayed", TABLE_TEXT },  { "Function", TABLE_TEXT },
 };
 
-static int write_kept(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_kept(struct report_writer *writer, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	const struct kept_allocation *rows;
 	struct buf address = { 0 };
 	size_t n;
 
 	table_begin(table, "kept", "Biggest that were never freed", TABLE_COLUMNS(kept_columns));
-	rows = memory_use_kept(self->analysis, &n);
+	rows = memory_use_kept(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		const struct memory_allocation *a = &rows[i].allocation;
 
@@ -132,7 +129,7 @@ static int write_kept(struct at_end *self, const struct run_info *run, struct er
 		table_u64(table, a->bytes);
 		table_text(table, api_memory_name(a->kind));
 		table_text(table, address.data);
-		at_end_time(self, run, a->time_ns);
+		report_time(writer, a->time_ns);
 		table_u64(table, a->process->pid);
 		table_u64(table, a->tid);
 		table_text(table, rows[i].exited ? "until its exit" : "live at the end");
@@ -145,14 +142,22 @@ static int write_kept(struct at_end *self, const struct run_info *run, struct er
 	return table_end(table, err);
 }
 
-static int write_memory(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_memory(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	int rc = write_kinds(self, run, err);
+	struct report_writer *writer = (struct report_writer *)self;
+	int rc = write_kinds(writer, run, err);
 
 	if (!rc)
-		rc = write_functions(self, err);
-	return rc ? rc : write_kept(self, run, err);
+		rc = write_functions(writer, err);
+	return rc ? rc : write_kept(writer, err);
 }
 
-const struct at_end_ops memory_report = { make_memory_use, see_memory_use, write_memory,
-	                                  free_memory_use };
+static const struct consumer_ops ops = { .event = report_feed,
+	                                 .end = write_memory,
+	                                 .free = report_free };
+
+struct consumer *memory_report_new(const struct report *report,
+                                   const struct report_options *options)
+{
+	return report_of(memory_use_new(), &ops, report, options);
+}

@@ -8,6 +8,7 @@
 #include "table/longest.h"
 
 struct memory_use {
+	struct consumer consumer; /* first: what callers hold */
 	struct memory *memory;
 	const struct process **processes;  /* by id: those that allocated */
 	const struct function **functions; /* by id: those that did it */
@@ -43,30 +44,21 @@ static void changed(void *data, const struct memory_change *change)
 		keep_big(&use->exited, change->allocation, true);
 }
 
-struct memory_use *memory_use_new(void)
+static int memory_use_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct memory_use *use = xcalloc(1, sizeof(*use));
-
-	use->memory = memory_new();
-	memory_watch(use->memory, changed, use);
-	longest_init(&use->exited, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);
-	longest_init(&use->kept, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);
-	return use;
-}
-
-void memory_use_event(struct memory_use *use, const struct event *event)
-{
+	struct memory_use *use = (struct memory_use *)self;
 	const struct call *call = event->call;
 
 	memory_event(use->memory, event);
 	if (event->type != EVENT_CALL || call->op != OP_ALLOC)
-		return;
+		return 0;
 	use->processes = by_id_room(use->processes, &use->n_processes, sizeof(*use->processes),
 	                            event->process->id);
 	use->processes[event->process->id] = event->process;
 	use->functions = by_id_room(use->functions, &use->n_functions, sizeof(*use->functions),
 	                            call->function->id);
 	use->functions[call->function->id] = call->function;
+	return 0;
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -88,8 +80,9 @@ static void add_kinds(struct memory_use *use, const struct process *process, siz
 	}
 }
 
-const struct memory_kind_row *memory_use_kinds(struct memory_use *use, size_t *n)
+const struct memory_kind_row *memory_use_kinds(struct consumer *self, size_t *n)
 {
+	struct memory_use *use = (struct memory_use *)self;
 	size_t processes = 0;
 
 	for (size_t i = 0; i < use->n_processes; i++)
@@ -115,8 +108,10 @@ static int by_bytes(const void *left, const void *right)
 	return strcmp(a->function->name, b->function->name);
 }
 
-const struct memory_function_row *memory_use_functions(struct memory_use *use, size_t *n)
+const struct memory_function_row *memory_use_functions(struct consumer *self, size_t *n)
 {
+	struct memory_use *use = (struct memory_use *)self;
+
 	free(use->by_function);
 	use->by_function = xcalloc(use->n_functions + 1, sizeof(*use->by_function));
 	*n = 0;
@@ -137,8 +132,9 @@ static void keep_live(void *data, const struct memory_allocation *allocation)
 	keep_big(data, allocation, false);
 }
 
-const struct kept_allocation *memory_use_kept(struct memory_use *use, size_t *n)
+const struct kept_allocation *memory_use_kept(struct consumer *self, size_t *n)
 {
+	struct memory_use *use = (struct memory_use *)self;
 	const struct kept_allocation *exited = longest_rows(&use->exited, n);
 
 	longest_clear(&use->kept);
@@ -148,15 +144,15 @@ const struct kept_allocation *memory_use_kept(struct memory_use *use, size_t *n)
 	return longest_rows(&use->kept, n);
 }
 
-const struct memory *memory_use_memory(const struct memory_use *use)
+const struct memory *memory_use_memory(const struct consumer *self)
 {
-	return use->memory;
+	return ((const struct memory_use *)self)->memory;
 }
 
-void memory_use_free(struct memory_use *use)
+static void memory_use_free(struct consumer *self)
 {
-	if (!use)
-		return;
+	struct memory_use *use = (struct memory_use *)self;
+
 	memory_free(use->memory);
 	longest_free(&use->exited);
 	longest_free(&use->kept);
@@ -165,4 +161,19 @@ void memory_use_free(struct memory_use *use)
 	free(use->kinds);
 	free(use->by_function);
 	free(use);
+}
+
+static const struct consumer_ops memory_use_ops = { .event = memory_use_event,
+	                                            .free = memory_use_free };
+
+struct consumer *memory_use_new(void)
+{
+	struct memory_use *use = xcalloc(1, sizeof(*use));
+
+	use->consumer.ops = &memory_use_ops;
+	use->memory = memory_new();
+	memory_watch(use->memory, changed, use);
+	longest_init(&use->exited, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);
+	longest_init(&use->kept, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);
+	return &use->consumer;
 }

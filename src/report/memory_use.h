@@ -24,23 +24,19 @@ struct kept_allocation {
 	bool exited; /* went with its process; else it was live at the end of the trace */
 };
 
-struct memory_use;
-
-struct memory_use *memory_use_new(void);
-void memory_use_free(struct memory_use *use);
-void memory_use_event(struct memory_use *use, const struct event *event);
+struct consumer *memory_use_new(void);
 
 /* The rows of each: owned by `use`, until the next event. */
 
 /* Each process by itself, in their order; with more than one, all of them together first. */
-const struct memory_kind_row *memory_use_kinds(struct memory_use *use, size_t *n);
+const struct memory_kind_row *memory_use_kinds(struct consumer *use, size_t *n);
 
 /* Most bytes first. */
-const struct memory_function_row *memory_use_functions(struct memory_use *use, size_t *n);
+const struct memory_function_row *memory_use_functions(struct consumer *use, size_t *n);
 
 /* The biggest, MEMORY_BIGGEST at most; of equal ones the oldest. */
-const struct kept_allocation *memory_use_kept(struct memory_use *use, size_t *n);
+const struct kept_allocation *memory_use_kept(struct consumer *use, size_t *n);
 
-const struct memory *memory_use_memory(const struct memory_use *use);
+const struct memory *memory_use_memory(const struct consumer *use);
 
 #endif

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* The report `processes`: what each process did. */
 #include "analysis/processes.h"
-#include "report/at_end.h"
 #include "report/reports.h"
-
-AT_END_ANALYSIS(processes)
 
 #define AT(member) TABLE_AT(struct process_row, member)
 
@@ -24,31 +21,39 @@ static const struct table_column columns[] = {
 	{ "Name", TABLE_TEXT, TABLE_VIA(struct process_row, process, comm) },
 };
 
-static int write_processes(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_processes(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	struct report_writer *writer = (struct report_writer *)self;
 	const struct process_row *rows;
 	bool running = false;
 	size_t n;
 
-	rows = processes_rows(self->analysis, &n);
-	at_end_begin(self, TABLE_COLUMNS(columns));
+	rows = processes_rows(writer->analysis, &n);
+	report_begin(writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
-		table_fields(self->options.table, &rows[i]);
+		table_fields(writer->table, &rows[i]);
 		if (rows[i].ended)
-			at_end_time(self, run, rows[i].end_ns);
+			report_time(writer, rows[i].end_ns);
 		else
-			table_unknown(self->options.table);
-		table_row(self->options.table, &rows[i]);
+			table_unknown(writer->table);
+		table_row(writer->table, &rows[i]);
 		running |= !rows[i].ended;
 	}
 	if (n)
-		table_note(self->options.table,
+		table_note(writer->table,
 		           "In CUDA: of all threads together; Peak and Live: memory of all kinds%s",
 		           running ? "; End: - still ran when the trace ended" : "");
-	at_end_note_durations(self, run);
-	at_end_note_counts(self, run);
-	return table_end(self->options.table, err);
+	report_note_durations(writer->table, run);
+	report_note_estimated(writer->table, run);
+	return table_end(writer->table, err);
 }
 
-const struct at_end_ops processes_report = { make_processes, see_processes, write_processes,
-	                                     free_processes };
+static const struct consumer_ops ops = { .event = report_feed,
+	                                 .end = write_processes,
+	                                 .free = report_free };
+
+struct consumer *processes_report_new(const struct report *report,
+                                      const struct report_options *options)
+{
+	return report_of(processes_new(), &ops, report, options);
+}

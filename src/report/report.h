@@ -4,8 +4,8 @@
  * and a consumer that writes its tables, either as events come or in its end(). Names and columns
  * of the cuda_* ones are those of Nsight Systems (docs/report.md).
  *
- * A new report is one file with its struct at_end_ops (or a create function, where it writes rows as
- * events come), declared in report/reports.h, and one row in report/reports.c.
+ * A new report is one file with its create function, declared in report/reports.h, and one row in
+ * report/reports.c.
  */
 #ifndef CUSCOPE_REPORT_REPORT_H
 #define CUSCOPE_REPORT_REPORT_H
@@ -34,23 +34,21 @@ struct report_options {
 /* What columns of the reports can need, see table_of_run(). */
 enum { REPORT_RETURNS = 1, REPORT_GPU_TIMES = 2 };
 
+struct report;
+typedef struct consumer *report_create(const struct report *report,
+                                       const struct report_options *options);
+
 struct report {
 	const char *name;
-	const char *help;  /* half a line; stands above its table, too */
-	bool gpu_times;    /* empty for a trace without EVENT_ACTIVITY */
-	bool kernel_names; /* takes :base and :mangled */
-	bool parts;        /* writes more than one table, see table_open() */
-	bool page;         /* no tables, but text or an object of json: there is no csv of it */
-	/* One of the two: for what writes as events come, and for what counts first. */
-	struct consumer *(*create)(const struct report *report,
-	                           const struct report_options *options);
-	const struct at_end_ops *at_end;
+	const char *help;      /* half a line; stands above its table, too */
+	bool gpu_times;        /* empty for a trace without EVENT_ACTIVITY */
+	bool kernel_names;     /* takes :base and :mangled */
+	bool parts;            /* writes more than one table, see table_open() */
+	bool page;             /* no tables, but text or an object of json: there is no csv of it */
+	report_create *create; /* it keeps `options->table` and copies the rest */
 };
 
 extern const struct report reports[]; /* ends with a NULL name */
-
-/* It keeps `options->table` and copies the rest; it writes in event() and end(). */
-struct consumer *report_new(const struct report *report, const struct report_options *options);
 
 /* A report as users name it. */
 struct report_choice {
@@ -69,9 +67,32 @@ int report_choose(const char *word, struct report_choice *choice, struct err *er
 /* "cuda_api_sum: CUDA calls by total time" */
 void report_title(const struct report *report, char *title, size_t size);
 
-/* Begins the table that stands below it; `key` as for table_begin(). */
-void report_begin(const struct report *report, struct table *table, const char *key,
+/* What every report begins with. Most count what comes, and write their tables in end(). */
+struct report_writer {
+	struct consumer consumer; /* first: what callers hold */
+	const struct report *report;
+	struct report_options options;
+	struct table *table;       /* of the options */
+	struct consumer *analysis; /* of report_of(); else NULL */
+	uint64_t begin_ns;         /* of the trace, from report_begin() on */
+};
+
+/* Zeroed, of `size` bytes, of which a struct report_writer is the first member. */
+void *report_make(size_t size, const struct consumer_ops *ops, const struct report *report,
+                  const struct report_options *options);
+
+/* A report that only shows an analysis. Its event is report_feed, its free report_free. */
+struct consumer *report_of(struct consumer *analysis, const struct consumer_ops *ops,
+                           const struct report *report, const struct report_options *options);
+int report_feed(struct consumer *self, const struct event *event, struct err *err);
+void report_free(struct consumer *self);
+
+/* Begins its first table, which stands below its title; `key` as for table_begin(). */
+void report_begin(struct report_writer *writer, const struct run_info *run, const char *key,
                   const struct table_column *columns, size_t n);
+
+/* A cell, after report_begin(): a time of the trace, as it is in tables. */
+void report_time(const struct report_writer *writer, uint64_t time_ns);
 
 /*
  * The note of a report that needs GPU times and saw none: that they were not recorded, or that
@@ -103,6 +124,9 @@ void report_note_gpu_lost(struct table *table, const struct run_info *run);
 
 /* The note on work whose call was forgotten for want of room; nothing where none was. */
 void report_note_unjoined(const struct report_options *options);
+
+/* The note of a report with durations where none were recorded. */
+void report_note_durations(struct table *table, const struct run_info *run);
 
 /* The note that figures are of a part of the time, where they are. */
 void report_note_estimated(struct table *table, const struct run_info *run);

@@ -2,6 +2,7 @@
 #include "report/reports.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/spread.h"
@@ -9,13 +10,13 @@
 #include "base/buf.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
-#include "report/at_end.h"
+#include "trace/consumers.h"
 
 const struct report reports[] = {
 	{ .name = "overview",
 	  .help = "one page on all of it",
 	  .parts = true,
-	  .at_end = &overview_report },
+	  .create = overview_report_new },
 	{ .name = "cuda_api_sum", .help = "CUDA calls by total time", .create = sums_report_new },
 	{ .name = "cuda_api_gpu_sum",
 	  .help = "CUDA calls, and what ran on the GPU, by total time",
@@ -65,38 +66,38 @@ const struct report reports[] = {
 	{ .name = "cuda_memcpy_async",
 	  .help = "asynchronous copies from or to pageable memory",
 	  .gpu_times = true,
-	  .at_end = &cuda_memcpy_async_report },
+	  .create = cuda_memcpy_async_report_new },
 	{ .name = "cuda_memcpy_sync",
 	  .help = "synchronous copies",
 	  .gpu_times = true,
-	  .at_end = &cuda_memcpy_sync_report },
+	  .create = cuda_memcpy_sync_report_new },
 	{ .name = "cuda_memset_sync",
 	  .help = "synchronous sets of pinned or managed memory",
 	  .gpu_times = true,
-	  .at_end = &cuda_memset_sync_report },
+	  .create = cuda_memset_sync_report_new },
 	{ .name = "cuda_api_sync",
 	  .help = "calls that wait for a device or a stream",
-	  .at_end = &cuda_api_sync_report },
+	  .create = cuda_api_sync_report_new },
 	{ .name = "gpu_gaps",
 	  .help = "more than 500 ms without work on a GPU",
 	  .gpu_times = true,
-	  .at_end = &gpu_gaps_report },
+	  .create = gpu_gaps_report_new },
 	{ .name = "gpu_time_util",
 	  .help = "windows in which a GPU was in use below 50 %",
 	  .gpu_times = true,
-	  .at_end = &gpu_time_util_report },
+	  .create = gpu_time_util_report_new },
 	{ .name = "nvtx_sum",
 	  .help = "NVTX ranges by total time",
 	  .gpu_times = true,
-	  .at_end = &nvtx_sum_report },
+	  .create = nvtx_sum_report_new },
 	{ .name = "nvtx_pushpop_sum",
 	  .help = "NVTX ranges that were pushed and popped",
 	  .gpu_times = true,
-	  .at_end = &nvtx_sum_report },
+	  .create = nvtx_sum_report_new },
 	{ .name = "nvtx_startend_sum",
 	  .help = "NVTX ranges that were started and ended",
 	  .gpu_times = true,
-	  .at_end = &nvtx_sum_report },
+	  .create = nvtx_sum_report_new },
 	{ .name = "nvtx_pushpop_trace",
 	  .help = "every range that was pushed and popped",
 	  .gpu_times = true,
@@ -105,11 +106,11 @@ const struct report reports[] = {
 	  .help = "kernels by the NVTX ranges around their launches",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .at_end = &nvtx_kern_sum_report },
+	  .create = nvtx_kern_sum_report_new },
 	{ .name = "nvtx_gpu_proj_sum",
 	  .help = "NVTX ranges by the time of their work on the GPU",
 	  .gpu_times = true,
-	  .at_end = &nvtx_gpu_proj_sum_report },
+	  .create = nvtx_gpu_proj_sum_report_new },
 	{ .name = "nvtx_gpu_proj_trace",
 	  .help = "every NVTX range with the time of its work on the GPU",
 	  .gpu_times = true,
@@ -118,49 +119,49 @@ const struct report reports[] = {
 	  .help = "what 'cuscope trace' prints at its end",
 	  .page = true,
 	  .create = summary_report_new },
-	{ .name = "processes", .help = "what each process did", .at_end = &processes_report },
+	{ .name = "processes", .help = "what each process did", .create = processes_report_new },
 	{ .name = "threads",
 	  .help = "what each thread did, and how much of its time CUDA took",
-	  .at_end = &threads_report },
+	  .create = threads_report_new },
 	{ .name = "streams",
 	  .help = "what was put on each stream, and how long somebody waited for it",
-	  .at_end = &streams_report },
+	  .create = streams_report_new },
 	{ .name = "launches",
 	  .help = "kernels by launches, and the gaps between the launches of a thread",
 	  .parts = true,
-	  .at_end = &launches_report },
+	  .create = launches_report_new },
 	{ .name = "gaps",
 	  .help = "how long GPUs and their streams were idle, and why",
 	  .gpu_times = true,
 	  .kernel_names = true,
 	  .parts = true,
-	  .at_end = &gaps_report },
+	  .create = gaps_report_new },
 	{ .name = "memory",
 	  .help = "memory by kind and by function, and what stayed",
 	  .parts = true,
-	  .at_end = &memory_report },
-	{ .name = "slowest", .help = "the longest calls", .at_end = &slowest_report },
+	  .create = memory_report_new },
+	{ .name = "slowest", .help = "the longest calls", .create = slowest_report_new },
 	{ .name = "errors",
 	  .help = "which calls failed, how, how often and when",
-	  .at_end = &errors_report },
+	  .create = errors_report_new },
 	{ .name = "findings",
 	  .help = "what costs time, with evidence and what to try",
 	  .parts = true,
-	  .at_end = &findings_report },
+	  .create = findings_report_new },
 	{ .name = "overlap",
 	  .help = "computing, communication and copies, and how much at once",
 	  .gpu_times = true,
 	  .parts = true,
-	  .at_end = &overlap_report },
+	  .create = overlap_report_new },
 	{ .name = "copies",
 	  .help = "the bandwidth of copies and sets by direction",
 	  .gpu_times = true,
-	  .at_end = &copies_report },
+	  .create = copies_report_new },
 	{ .name = "launch_stats",
 	  .help = "kernels with the time of their launches, their wait and their run",
 	  .gpu_times = true,
 	  .kernel_names = true,
-	  .at_end = &launch_stats_report },
+	  .create = launch_stats_report_new },
 	{ .name = NULL },
 };
 
@@ -221,10 +222,38 @@ char *report_choice_name(const struct report_choice *choice)
 	return xasprintf("%s%s", choice->report->name, ending[choice->names]);
 }
 
-struct consumer *report_new(const struct report *report, const struct report_options *options)
+void *report_make(size_t size, const struct consumer_ops *ops, const struct report *report,
+                  const struct report_options *options)
 {
-	return report->at_end ? at_end_new(report, options, report->at_end)
-	                      : report->create(report, options);
+	struct report_writer *writer = xcalloc(1, size);
+
+	writer->consumer.ops = ops;
+	writer->report = report;
+	writer->options = *options;
+	writer->table = options->table;
+	return writer;
+}
+
+struct consumer *report_of(struct consumer *analysis, const struct consumer_ops *ops,
+                           const struct report *report, const struct report_options *options)
+{
+	struct report_writer *writer = report_make(sizeof(*writer), ops, report, options);
+
+	writer->analysis = analysis;
+	return &writer->consumer;
+}
+
+int report_feed(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct consumer *analysis = ((struct report_writer *)self)->analysis;
+
+	return analysis->ops->event(analysis, event, err);
+}
+
+void report_free(struct consumer *self)
+{
+	consumer_free(((struct report_writer *)self)->analysis);
+	free(self);
 }
 
 void report_title(const struct report *report, char *title, size_t size)
@@ -232,13 +261,21 @@ void report_title(const struct report *report, char *title, size_t size)
 	snprintf(title, size, "%s: %s", report->name, report->help);
 }
 
-void report_begin(const struct report *report, struct table *table, const char *key,
+void report_begin(struct report_writer *writer, const struct run_info *run, const char *key,
                   const struct table_column *columns, size_t n)
 {
+	unsigned returns = run->returns ? REPORT_RETURNS : 0;
 	char title[160];
 
-	report_title(report, title, sizeof(title));
-	table_begin(table, key, title, columns, n);
+	writer->begin_ns = run->begin_ns;
+	table_of_run(writer->table, table_options(writer->table)->has | returns, run->begin_ns);
+	report_title(writer->report, title, sizeof(title));
+	table_begin(writer->table, key, title, columns, n);
+}
+
+void report_time(const struct report_writer *writer, uint64_t time_ns)
+{
+	table_u64(writer->table, time_ns > writer->begin_ns ? time_ns - writer->begin_ns : 0);
 }
 
 uint64_t report_duration_ns(const struct report_options *options, const struct run_info *run)
@@ -363,6 +400,12 @@ void report_note_unjoined(const struct report_options *options)
 	if (unjoined)
 		table_note(options->table, "work whose call was forgotten for want of room: %llu",
 		           (unsigned long long)unjoined);
+}
+
+void report_note_durations(struct table *table, const struct run_info *run)
+{
+	if (!run->returns)
+		table_note(table, "no durations: this trace was recorded without returns");
 }
 
 void report_note_estimated(struct table *table, const struct run_info *run)

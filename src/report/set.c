@@ -12,6 +12,7 @@
 #include "base/lines.h"
 #include "base/temporary.h"
 #include "base/xalloc.h"
+#include "trace/consumers.h"
 
 struct set_member {
 	char *name;           /* as it was chosen: "cuda_gpu_kern_sum:base" */
@@ -90,7 +91,7 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 	table.out = member->out;
 	table.name = member->name;
 	options.table = member->table = table_open(&table, choice->report->parts);
-	set->consumers[i + 1] = report_new(choice->report, &options);
+	set->consumers[i + 1] = choice->report->create(choice->report, &options);
 	return 0;
 }
 
@@ -126,8 +127,7 @@ void report_set_free(struct report_set *set)
 	for (size_t i = 0; i < set->n; i++) {
 		struct set_member *member = &set->members[i];
 
-		if (set->consumers[i + 1])
-			set->consumers[i + 1]->ops->free(set->consumers[i + 1]);
+		consumer_free(set->consumers[i + 1]);
 		table_close(member->table);
 		if (member->file.out)
 			new_file_drop(&member->file);

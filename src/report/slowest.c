@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "output/sink.h"
-#include "report/at_end.h"
 #include "report/reports.h"
 #include "table/longest.h"
 
@@ -29,23 +28,6 @@ static const struct table_column columns[] = {
 	{ "PID", TABLE_NUMBER },    { "TID", TABLE_NUMBER },        { "Process", TABLE_TEXT },
 	{ "Function", TABLE_TEXT }, { "Details", TABLE_WORDS },
 };
-
-static void *make_slowest(const struct report_options *options)
-{
-	size_t top = table_options(options->table)->top;
-
-	return slowest_new(top > LONGEST_GROUPED ? top : LONGEST_GROUPED);
-}
-
-static void see_slowest(void *analysis, const struct event *event)
-{
-	slowest_event(analysis, event);
-}
-
-static void free_slowest(void *analysis)
-{
-	slowest_free(analysis);
-}
 
 static bool alike(const void *left, const void *right)
 {
@@ -78,15 +60,14 @@ static struct slowest_row *make_rows(const struct slow_call *calls, size_t n, st
 }
 
 /* `count`: of those that are alike; 0: without that column. */
-static void write_row(struct at_end *self, const struct run_info *run,
-                      const struct slowest_row *row, uint64_t count)
+static void write_row(struct report_writer *writer, const struct slowest_row *row, uint64_t count)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 
 	if (count)
 		table_u64(table, count);
 	table_u64(table, call_duration_ns(&row->of->call));
-	at_end_time(self, run, row->of->call.begin_ns);
+	report_time(writer, row->of->call.begin_ns);
 	table_u64(table, row->of->process->pid);
 	table_u64(table, row->of->tid);
 	table_text(table, row->of->process->comm);
@@ -95,11 +76,11 @@ static void write_row(struct at_end *self, const struct run_info *run,
 	table_end_row(table);
 }
 
-static void write_rows(struct at_end *self, const struct run_info *run)
+static void write_rows(struct report_writer *writer, const struct run_info *run)
 {
-	const struct table_options *options = table_options(self->options.table);
+	const struct table_options *options = table_options(writer->table);
 	size_t n, n_groups, most = options->top ? options->top : SLOWEST_DEFAULT;
-	const struct slow_call *calls = slowest_rows(self->analysis, &n);
+	const struct slow_call *calls = slowest_rows(writer->analysis, &n);
 	uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
 	struct buf texts = { 0 };
 	struct slowest_row *rows = make_rows(calls, n, &texts);
@@ -108,27 +89,39 @@ static void write_rows(struct at_end *self, const struct run_info *run)
 	n_groups = longest_group(rows, n, sizeof(*rows), alike, counts);
 	n_groups = n_groups < most ? n_groups : most;
 	single = options->form == TABLE_FORM_TEXT && longest_all_single(counts, n_groups);
-	at_end_begin(self, columns + single, ARRAY_SIZE(columns) - single);
+	report_begin(writer, run, NULL, columns + single, ARRAY_SIZE(columns) - single);
 	for (size_t i = 0; i < n_groups; i++)
-		write_row(self, run, &rows[i], single ? 0 : counts[i]);
+		write_row(writer, &rows[i], single ? 0 : counts[i]);
 	if (!longest_all_single(counts, n_groups))
-		report_note_grouped(self->options.table, "calls", n);
+		report_note_grouped(writer->table, "calls", n);
 	buf_free(&texts);
 	free(rows);
 	free(counts);
 }
 
-static int write_slowest(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_slowest(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	uint64_t unfinished = slowest_unfinished(self->analysis);
-	struct table *table = self->options.table;
+	struct report_writer *writer = (struct report_writer *)self;
+	uint64_t unfinished = slowest_unfinished(writer->analysis);
+	struct table *table = writer->table;
 
-	write_rows(self, run);
+	write_rows(writer, run);
 	if (unfinished)
 		table_note(table, "%llu call%s never returned: how long is not known",
 		           (unsigned long long)unfinished, unfinished == 1 ? "" : "s");
-	at_end_note_durations(self, run);
+	report_note_durations(writer->table, run);
 	return table_end(table, err);
 }
 
-const struct at_end_ops slowest_report = { make_slowest, see_slowest, write_slowest, free_slowest };
+static const struct consumer_ops ops = { .event = report_feed,
+	                                 .end = write_slowest,
+	                                 .free = report_free };
+
+struct consumer *slowest_report_new(const struct report *report,
+                                    const struct report_options *options)
+{
+	size_t top = table_options(options->table)->top;
+	struct consumer *slowest = slowest_new(top > LONGEST_GROUPED ? top : LONGEST_GROUPED);
+
+	return report_of(slowest, &ops, report, options);
+}

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* The report `streams`: what was put on each stream, and how long somebody waited for it. */
 #include "analysis/streams.h"
-#include "report/at_end.h"
 #include "report/reports.h"
-
-AT_END_WORK(streams)
 
 #define AT(member) TABLE_AT(struct stream_row, member)
 
@@ -34,34 +31,41 @@ static void write_row(struct table *table, const struct stream_row *row)
 	buf_free(&name);
 }
 
-static int write_streams(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_streams(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	struct report_writer *writer = (struct report_writer *)self;
 	const struct stream_row *rows;
 	bool gpu_times = false;
 	size_t n;
 
-	rows = streams_rows(self->analysis, &n);
+	rows = streams_rows(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++)
 		gpu_times |= rows[i].activities > 0;
 	if (gpu_times)
-		table_of_run(self->options.table,
-		             table_options(self->options.table)->has | REPORT_GPU_TIMES,
-		             run->begin_ns);
-	at_end_begin(self, TABLE_COLUMNS(columns));
+		table_of_run(writer->table, REPORT_GPU_TIMES, run->begin_ns);
+	report_begin(writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
-		write_row(self->options.table, &rows[i]);
+		write_row(writer->table, &rows[i]);
 	if (n)
-		table_note(self->options.table,
+		table_note(writer->table,
 		           "Sync Time: in calls that wait for this stream or an event on it; "
 		           "cudaDeviceSynchronize waits for all and is in none");
 	if (n && !gpu_times)
-		table_note(self->options.table, "GPU Busy: %s",
-		           self->options.part
+		table_note(writer->table, "GPU Busy: %s",
+		           writer->options.part
 		                   ? "there are no GPU times in this part of the trace"
 		                   : "GPU times were not recorded (cuscope record --gpu does)");
-	report_note_unjoined(&self->options);
-	at_end_note_counts(self, run);
-	return table_end(self->options.table, err);
+	report_note_unjoined(&writer->options);
+	report_note_estimated(writer->table, run);
+	return table_end(writer->table, err);
 }
 
-const struct at_end_ops streams_report = { make_streams, see_streams, write_streams, free_streams };
+static const struct consumer_ops ops = { .event = report_feed,
+	                                 .end = write_streams,
+	                                 .free = report_free };
+
+struct consumer *streams_report_new(const struct report *report,
+                                    const struct report_options *options)
+{
+	return report_of(streams_new(options->work), &ops, report, options);
+}

@@ -35,10 +35,8 @@ struct groups {
 };
 
 struct sums {
-	struct consumer consumer; /* first: what callers hold */
+	struct report_writer writer; /* first; of a report: else without a table */
 	const struct sums_kind *kind;
-	const struct report *report; /* NULL without a table */
-	struct report_options options;
 	struct groups functions, kernels, copies, sets, graphs;
 	bool has_source;
 	uint64_t nested;  /* calls left out */
@@ -199,7 +197,7 @@ static void add_call(struct sums *sums, const struct call *call)
 {
 	struct sum_group *group;
 
-	if ((call->flags & CALL_NESTED) && !sums->options.nested) {
+	if ((call->flags & CALL_NESTED) && !sums->writer.options.nested) {
 		sums->nested++;
 		return;
 	}
@@ -245,11 +243,6 @@ static void add_activity(struct sums *sums, const struct activity *activity)
 	spread_add(&group->values, value_of(sums, activity));
 }
 
-static int sums_begin(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	return 0;
-}
-
 static bool is_of_gpu(const struct sums_kind *kind)
 {
 	return kind->kernels || kind->memory;
@@ -278,7 +271,7 @@ static char *group_name(const struct sums *sums, const struct sum_group *group)
 	if (group->function)
 		add_function_name(&name, group->function);
 	if (group->kernel)
-		add_kernel_name(&name, group->kernel, sums->options.names);
+		add_kernel_name(&name, group->kernel, sums->writer.options.names);
 	return name.data;
 }
 
@@ -401,7 +394,7 @@ static size_t make_columns(const struct sums_kind *kind, struct table_column *co
 
 static void print_row(struct sums *sums, struct sums_row *row, double total)
 {
-	struct table *table = sums->options.table;
+	struct table *table = sums->writer.table;
 	struct spread *values = &row->values;
 
 	if (sums->kind->type == TABLE_DURATION) {
@@ -431,11 +424,11 @@ static void print_row(struct sums *sums, struct sums_row *row, double total)
 
 static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 {
-	struct table *table = sums->options.table;
+	struct table *table = sums->writer.table;
 
 	if (is_of_gpu(sums->kind) && !sums->has_source)
-		report_note_no_gpu_times(table, sums->options.part, run);
-	if (!sums_has_source(&sums->consumer))
+		report_note_no_gpu_times(table, sums->writer.options.part, run);
+	if (!sums_has_source(&sums->writer.consumer))
 		return;
 	if (!exact)
 		report_note_median(table);
@@ -454,7 +447,7 @@ static int print_table(struct sums *sums, const struct run_info *run, struct err
 	double total = 0;
 	bool exact = true;
 
-	report_begin(sums->report, sums->options.table, NULL, columns, n);
+	report_begin(&sums->writer, run, NULL, columns, n);
 	for (size_t i = 0; i < sums->n_rows; i++) {
 		total += (double)sums->rows[i].values.sum;
 		exact = exact && spread_is_exact(&sums->rows[i].values);
@@ -462,7 +455,7 @@ static int print_table(struct sums *sums, const struct run_info *run, struct err
 	for (size_t i = 0; i < sums->n_rows; i++)
 		print_row(sums, &sums->rows[i], total);
 	add_notes(sums, exact, run);
-	return table_end(sums->options.table, err);
+	return table_end(sums->writer.table, err);
 }
 
 static int sums_end(struct consumer *self, const struct run_info *run, struct err *err)
@@ -475,7 +468,13 @@ static int sums_end(struct consumer *self, const struct run_info *run, struct er
 	add_rows(sums, &sums->sets);
 	add_rows(sums, &sums->graphs);
 	merge_rows(sums);
-	return sums->report ? print_table(sums, run, err) : 0;
+	return 0;
+}
+
+static int sums_report_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	sums_end(self, run, err);
+	return print_table(sums_of(self), run, err);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -498,30 +497,28 @@ static void sums_free(struct consumer *self)
 }
 
 static const struct consumer_ops sums_ops = {
-	.begin = sums_begin,
 	.event = sums_event,
 	.end = sums_end,
 	.free = sums_free,
 };
 
+static const struct consumer_ops sums_report_ops = { .event = sums_event,
+	                                             .end = sums_report_end,
+	                                             .free = sums_free };
+
 struct consumer *sums_new(const struct sums_kind *kind, enum kernel_names names, bool nested)
 {
-	struct sums *sums = xcalloc(1, sizeof(*sums));
+	struct report_options options = { .names = names, .nested = nested };
+	struct sums *sums = report_make(sizeof(*sums), &sums_ops, NULL, &options);
 
-	sums->consumer.ops = &sums_ops;
 	sums->kind = kind;
-	sums->options.names = names;
-	sums->options.nested = nested;
-	return &sums->consumer;
+	return &sums->writer.consumer;
 }
 
 struct consumer *sums_report_new(const struct report *report, const struct report_options *options)
 {
-	struct consumer *consumer =
-		sums_new(sums_kind(report->name), options->names, options->nested);
-	struct sums *sums = sums_of(consumer);
+	struct sums *sums = report_make(sizeof(*sums), &sums_report_ops, report, options);
 
-	sums->report = report;
-	sums->options = *options;
-	return consumer;
+	sums->kind = sums_kind(report->name);
+	return &sums->writer.consumer;
 }

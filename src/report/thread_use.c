@@ -9,19 +9,12 @@
 #include "analysis/thread_ids.h"
 
 struct thread_use {
+	struct consumer consumer; /* first: what callers hold */
 	struct thread_ids *ids;
 	struct thread_use_row *by_id; /* process NULL: not seen */
 	size_t n;
 	struct thread_use_row *rows;
 };
-
-struct thread_use *thread_use_new(void)
-{
-	struct thread_use *use = xcalloc(1, sizeof(*use));
-
-	use->ids = thread_ids_new();
-	return use;
-}
 
 static struct thread_use_row *row_of(struct thread_use *use, const struct event *event)
 {
@@ -74,12 +67,15 @@ static void count_call(struct thread_use_row *row, const struct event *event)
 	row->sync_ns += call->op == OP_SYNC ? ns : 0;
 }
 
-void thread_use_event(struct thread_use *use, const struct event *event)
+static int thread_use_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct thread_use *use = (struct thread_use *)self;
+
 	if (event->type == EVENT_THREAD)
 		name_thread(use, event);
 	else if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
 		count_call(row_of(use, event), event);
+	return 0;
 }
 
 static int by_time(const void *left, const void *right)
@@ -93,8 +89,10 @@ static int by_time(const void *left, const void *right)
 	return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-const struct thread_use_row *thread_use_rows(struct thread_use *use, size_t *n)
+const struct thread_use_row *thread_use_rows(struct consumer *self, size_t *n)
 {
+	struct thread_use *use = (struct thread_use *)self;
+
 	free(use->rows);
 	use->rows = xcalloc(use->n + 1, sizeof(*use->rows));
 	*n = 0;
@@ -106,12 +104,24 @@ const struct thread_use_row *thread_use_rows(struct thread_use *use, size_t *n)
 	return use->rows;
 }
 
-void thread_use_free(struct thread_use *use)
+static void thread_use_free(struct consumer *self)
 {
-	if (!use)
-		return;
+	struct thread_use *use = (struct thread_use *)self;
+
 	thread_ids_free(use->ids);
 	free(use->by_id);
 	free(use->rows);
 	free(use);
+}
+
+static const struct consumer_ops thread_use_ops = { .event = thread_use_event,
+	                                            .free = thread_use_free };
+
+struct consumer *thread_use_new(void)
+{
+	struct thread_use *use = xcalloc(1, sizeof(*use));
+
+	use->consumer.ops = &thread_use_ops;
+	use->ids = thread_ids_new();
+	return &use->consumer;
 }

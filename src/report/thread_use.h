@@ -18,13 +18,9 @@ struct thread_use_row {
 	const struct function *longest; /* NULL: no call had an end */
 };
 
-struct thread_use;
-
-struct thread_use *thread_use_new(void);
-void thread_use_free(struct thread_use *use);
-void thread_use_event(struct thread_use *use, const struct event *event);
+struct consumer *thread_use_new(void);
 
 /* Most time in CUDA first. Owned by `use`, until the next event. */
-const struct thread_use_row *thread_use_rows(struct thread_use *use, size_t *n);
+const struct thread_use_row *thread_use_rows(struct consumer *use, size_t *n);
 
 #endif

@@ -4,10 +4,7 @@
 
 #include <math.h>
 
-#include "report/at_end.h"
 #include "report/reports.h"
-
-AT_END_ANALYSIS(thread_use)
 
 #define AT(member) TABLE_AT(struct thread_use_row, member)
 
@@ -45,23 +42,31 @@ static void write_row(struct table *table, const struct thread_use_row *row, boo
 	table_end_row(table);
 }
 
-static int write_threads(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_threads(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	struct report_writer *writer = (struct report_writer *)self;
 	const struct thread_use_row *rows;
 	size_t n;
 
-	rows = thread_use_rows(self->analysis, &n);
-	at_end_begin(self, TABLE_COLUMNS(columns));
+	rows = thread_use_rows(writer->analysis, &n);
+	report_begin(writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
-		write_row(self->options.table, &rows[i], run->returns);
+		write_row(writer->table, &rows[i], run->returns);
 	if (n)
-		table_note(self->options.table,
+		table_note(writer->table,
 		           "In CUDA (%%): of the time from a thread's first call to its last; "
 		           "Waiting: in calls that wait for the device");
-	at_end_note_durations(self, run);
-	at_end_note_counts(self, run);
-	return table_end(self->options.table, err);
+	report_note_durations(writer->table, run);
+	report_note_estimated(writer->table, run);
+	return table_end(writer->table, err);
 }
 
-const struct at_end_ops threads_report = { make_thread_use, see_thread_use, write_threads,
-	                                   free_thread_use };
+static const struct consumer_ops ops = { .event = report_feed,
+	                                 .end = write_threads,
+	                                 .free = report_free };
+
+struct consumer *threads_report_new(const struct report *report,
+                                    const struct report_options *options)
+{
+	return report_of(thread_use_new(), &ops, report, options);
+}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
+#include "trace/consumers.h"
 
 struct chosen {
 	struct consumer consumer; /* first: what callers hold */
@@ -52,9 +53,7 @@ static bool event_is(const struct chosen *chosen, const struct event *event)
 
 static int chosen_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct consumer *next = chosen_of(self)->next;
-
-	return next->ops->begin(next, run, err);
+	return consumers_begin(&chosen_of(self)->next, 1, run, err);
 }
 
 static int chosen_event(struct consumer *self, const struct event *event, struct err *err)
@@ -69,16 +68,12 @@ static int chosen_event(struct consumer *self, const struct event *event, struct
 
 static int chosen_flush(struct consumer *self, struct err *err)
 {
-	struct consumer *next = chosen_of(self)->next;
-
-	return next->ops->flush ? next->ops->flush(next, err) : 0;
+	return consumers_flush(&chosen_of(self)->next, 1, err);
 }
 
 static int chosen_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct consumer *next = chosen_of(self)->next;
-
-	return next->ops->end(next, run, err);
+	return consumers_end(&chosen_of(self)->next, 1, run, err);
 }
 
 static void chosen_free(struct consumer *self)

@@ -6,18 +6,10 @@ int consumers_begin(struct consumer *const *consumers, size_t n, const struct ru
 {
 	int r = 0;
 
-	for (size_t i = 0; i < n && !r; i++)
-		r = consumers[i]->ops->begin(consumers[i], run, err);
-	return r;
-}
-
-int consumers_event(struct consumer *const *consumers, size_t n, const struct event *event,
-                    struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < n && !r; i++)
-		r = consumers[i]->ops->event(consumers[i], event, err);
+	for (size_t i = 0; i < n && !r; i++) {
+		if (consumers[i]->ops->begin)
+			r = consumers[i]->ops->begin(consumers[i], run, err);
+	}
 	return r;
 }
 
@@ -39,7 +31,8 @@ int consumers_end(struct consumer *const *consumers, size_t n, const struct run_
 
 	for (size_t i = 0; i < n; i++) {
 		struct err one = { 0 };
-		int r = consumers[i]->ops->end(consumers[i], run, &one);
+		int r = consumers[i]->ops->end ? consumers[i]->ops->end(consumers[i], run, &one)
+		                               : 0;
 
 		if (r && !result) {
 			result = r;
@@ -47,4 +40,10 @@ int consumers_end(struct consumer *const *consumers, size_t n, const struct run_
 		}
 	}
 	return result;
+}
+
+void consumer_free(struct consumer *consumer)
+{
+	if (consumer)
+		consumer->ops->free(consumer);
 }

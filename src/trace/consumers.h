@@ -8,12 +8,21 @@
 /* Each stops at the first consumer that fails and returns what it returned. */
 int consumers_begin(struct consumer *const *consumers, size_t n, const struct run_info *run,
                     struct err *err);
-int consumers_event(struct consumer *const *consumers, size_t n, const struct event *event,
-                    struct err *err);
 int consumers_flush(struct consumer *const *consumers, size_t n, struct err *err);
+static inline int consumers_event(struct consumer *const *consumers, size_t n,
+                                  const struct event *event, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++)
+		r = consumers[i]->ops->event(consumers[i], event, err);
+	return r;
+}
 
 /* Every consumer gets its end, also after one has failed: the first failure is returned. */
 int consumers_end(struct consumer *const *consumers, size_t n, const struct run_info *run,
                   struct err *err);
+
+void consumer_free(struct consumer *consumer); /* nothing of NULL */
 
 #endif

@@ -274,12 +274,14 @@ struct consumer {
 	const struct consumer_ops *ops;
 };
 
-/* All return 0 or a negative errno with `err` set; the source then stops and passes it on. */
+/*
+ * All return 0 or a negative errno with `err` set; the source then stops and passes it on. Begin,
+ * flush and end may be NULL: consumers_begin() and its like leave them out (trace/consumers.h).
+ */
 struct consumer_ops {
 	int (*begin)(struct consumer *self, const struct run_info *run, struct err *err);
 	int (*event)(struct consumer *self, const struct event *event, struct err *err);
-	int (*flush)(struct consumer *self, struct err *err); /* nothing new for now: show it; */
-							      /* may be NULL */
+	int (*flush)(struct consumer *self, struct err *err); /* nothing new for now: show it */
 	int (*end)(struct consumer *self, const struct run_info *run, struct err *err);
 	void (*free)(struct consumer *self);
 };

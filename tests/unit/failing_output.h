@@ -55,16 +55,16 @@ static inline struct err feed_until_error(struct consumer *consumer, size_t call
 		               .tid = 4243,
 		               .call = &call };
 	struct err err = { 0 };
-	int rc = consumer->ops->begin(consumer, &info, &err);
+	int rc = consumers_begin(&consumer, 1, &info, &err);
 
 	for (size_t i = 0; i < calls && !rc; i++)
 		rc = consumer->ops->event(consumer, &event, &err);
-	if (!rc && consumer->ops->flush)
-		rc = consumer->ops->flush(consumer, &err);
 	if (!rc)
-		rc = consumer->ops->end(consumer, &info, &err);
+		rc = consumers_flush(&consumer, 1, &err);
+	if (!rc)
+		rc = consumers_end(&consumer, 1, &info, &err);
 	assert_int_equal(rc, err.code);
-	consumer->ops->free(consumer);
+	consumer_free(consumer);
 	return err;
 }
 

@@ -7,7 +7,7 @@
 
 #include "report/findings/findings.h"
 
-static struct findings *findings;
+static struct consumer *findings;
 static struct run_info info;
 static uint64_t correlation;
 
@@ -21,7 +21,7 @@ static inline int set_up(void **state)
 
 static inline int tear_down(void **state)
 {
-	findings_free(findings);
+	consumer_free(findings);
 	return 0;
 }
 
@@ -34,7 +34,7 @@ static inline uint64_t see_in(uint32_t tid, struct call call)
 
 	call.correlation = ++correlation;
 	event = call_event(the_process(), tid, &call);
-	findings_event(findings, &event);
+	feed(findings, &event);
 	return correlation;
 }
 
@@ -63,7 +63,7 @@ static inline void ran(struct activity activity, uint64_t of, double begin_us, d
 	activity.begin_ns = US(begin_us);
 	activity.end_ns = US(begin_us + duration_us);
 	event = activity_event(the_process(), &activity);
-	findings_event(findings, &event);
+	feed(findings, &event);
 }
 
 static inline struct activity kernel_of(const struct kernel *kernel)

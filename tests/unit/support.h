@@ -7,7 +7,7 @@
 #ifndef TESTS_UNIT_SUPPORT_H
 #define TESTS_UNIT_SUPPORT_H
 
-#include "trace/event.h"
+#include "trace/consumers.h"
 #include "unit.h"
 
 #define RUN_BEGIN_NS 5000000000000ull
@@ -234,6 +234,12 @@ static inline struct run_info default_run_info(void)
 	};
 }
 
+/* For what is asked for its rows, and cannot fail. */
+static inline void feed(struct consumer *consumer, const struct event *event)
+{
+	assert_int_equal(consumer->ops->event(consumer, event, NULL), 0);
+}
+
 /* Call first; make the consumer with run->out, then begin_run(). */
 static inline void open_run(struct run *run)
 {
@@ -247,7 +253,7 @@ static inline void begin_run(struct run *run, struct consumer *consumer)
 	struct err err = { 0 };
 
 	run->consumer = consumer;
-	assert_int_equal(consumer->ops->begin(consumer, &run->info, &err), 0);
+	assert_int_equal(consumers_begin(&consumer, 1, &run->info, &err), 0);
 }
 
 static inline void push(struct run *run, const struct event *event)
@@ -307,8 +313,8 @@ static inline void end_run(struct run *run)
 {
 	struct err err = { 0 };
 
-	assert_int_equal(run->consumer->ops->end(run->consumer, &run->info, &err), 0);
-	run->consumer->ops->free(run->consumer);
+	assert_int_equal(consumers_end(&run->consumer, 1, &run->info, &err), 0);
+	consumer_free(run->consumer);
 	run->consumer = NULL;
 	fflush(run->out);
 }

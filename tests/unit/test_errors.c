@@ -4,7 +4,7 @@
 
 #include "analysis/errors.h"
 
-static struct errors *errors;
+static struct consumer *errors;
 
 static int set_up(void **state)
 {
@@ -14,7 +14,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	errors_free(errors);
+	consumer_free(errors);
 	return 0;
 }
 
@@ -25,7 +25,7 @@ static void fail_at(const char *function, double at_us, int code, uint32_t tid, 
 
 	fail_call(&call, code);
 	call.flags |= flags;
-	errors_event(errors, &event);
+	feed(errors, &event);
 }
 
 static void test_errors_are_counted_by_function_and_code(void **state)
@@ -56,7 +56,7 @@ static void test_what_did_not_fail_or_failed_inside_is_no_row(void **state)
 	size_t n;
 
 	call.result = 600; /* not ready: a poll, without CALL_FAILED */
-	errors_event(errors, &event);
+	feed(errors, &event);
 	fail_at("cuMemAlloc_v2", 2, 2, 1, CALL_NESTED);
 	errors_rows(errors, &n);
 	assert_int_equal(n, 0);
@@ -73,10 +73,10 @@ static void test_copies_of_a_library_share_a_row(void **state)
 	other.id = 60;
 	other.lib = "app";
 	fail_call(&call, 2);
-	errors_event(errors, &event);
+	feed(errors, &event);
 	call.function = &other;
 	event.time_ns = US(50);
-	errors_event(errors, &event);
+	feed(errors, &event);
 	rows = errors_rows(errors, &n);
 	assert_int_equal(n, 1);
 	assert_int_equal(rows[0].count, 2);

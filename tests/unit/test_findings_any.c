@@ -98,7 +98,7 @@ static void test_findings_come_through_any_events(void **state)
 		event = what < 10   ? any_call(&call)
 		        : what < 19 ? any_activity(&activity)
 		                    : any_range(&range);
-		findings_event(findings, &event);
+		feed(findings, &event);
 	}
 	rows = findings_rows(findings, &info, &n);
 	assert_sound(rows, n);
@@ -117,8 +117,8 @@ static void assert_unions(const struct gpu_work_row *row)
 
 static void test_unions_windows_and_gaps_come_through_any_activities(void **state)
 {
-	struct gpu_windows *windows = gpu_windows_new();
-	struct long_gaps *gaps = long_gaps_new(1000, 10);
+	struct consumer *windows = gpu_windows_new();
+	struct consumer *gaps = long_gaps_new(1000, 10);
 	struct gpu_works *works = gpu_works_new();
 	const struct gpu_windows_row *used;
 	const struct gpu_work_row *rows;
@@ -131,8 +131,8 @@ static void test_unions_windows_and_gaps_come_through_any_activities(void **stat
 		activity.end_ns = US(i); /* in order, at least */
 		activity.begin_ns = US(i) - any(100000);
 		gpu_works_event(works, &event);
-		gpu_windows_event(windows, &event);
-		long_gaps_event(gaps, &event);
+		feed(windows, &event);
+		feed(gaps, &event);
 	}
 	rows = gpu_works_rows(works, &n);
 	assert_int_equal(n, GPU_IDS_MAX);
@@ -146,8 +146,8 @@ static void test_unions_windows_and_gaps_come_through_any_activities(void **stat
 	long_gaps_rows(gaps, &n);
 	assert_in_range(n, 0, 10);
 	gpu_works_free(works);
-	gpu_windows_free(windows);
-	long_gaps_free(gaps);
+	consumer_free(windows);
+	consumer_free(gaps);
 }
 
 int main(int argc, char **argv)

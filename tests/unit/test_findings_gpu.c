@@ -162,10 +162,10 @@ static void not_measured(double begin_us, double end_us)
 		               .end_ns = US(end_us),
 		               .name = "not measured" };
 
-	findings_event(findings, &(struct event){ .type = EVENT_RANGE,
-	                                          .time_ns = range.end_ns,
-	                                          .process = the_process(),
-	                                          .range = &range });
+	feed(findings, &(struct event){ .type = EVENT_RANGE,
+	                                .time_ns = range.end_ns,
+	                                .process = the_process(),
+	                                .range = &range });
 }
 
 /* Of 30 windows of 100 us 10 are empty, 10 are used for 10 to 19 %, and 10 for 40 to 49 %. */
@@ -237,7 +237,7 @@ static void test_a_gpu_that_is_busy_has_no_low_use(void **state)
 
 static void test_what_runs_at_the_same_time_is_used_once(void **state)
 {
-	struct gpu_windows *windows = gpu_windows_new();
+	struct consumer *windows = gpu_windows_new();
 	const struct gpu_windows_row *rows;
 	size_t n;
 
@@ -248,7 +248,7 @@ static void test_what_runs_at_the_same_time_is_used_once(void **state)
 		activity.begin_ns = US(0);
 		activity.end_ns = US(1920);
 		event = activity_event(the_process(), &activity);
-		gpu_windows_event(windows, &event);
+		feed(windows, &event);
 	}
 	rows = gpu_windows_rows(windows, &n);
 	assert_int_equal(n, 1);
@@ -256,7 +256,7 @@ static void test_what_runs_at_the_same_time_is_used_once(void **state)
 		assert_true(rows[0].sum[i] > 1.99 && rows[0].sum[i] < 2.01);
 		assert_true(rows[0].used[i] > 0.99 && rows[0].used[i] <= 1);
 	}
-	gpu_windows_free(windows);
+	consumer_free(windows);
 }
 
 /* ---- the default stream -------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #define STREAM_A 0x55d0aa000010
 #define STREAM_B 0x55d0aa000020
 
-static struct gaps *gaps;
+static struct consumer *gaps;
 static uint64_t correlation;
 static uint32_t tid;
 static const struct process *process;
@@ -30,7 +30,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	gaps_free(gaps);
+	consumer_free(gaps);
 	return 0;
 }
 
@@ -42,7 +42,7 @@ static uint64_t see(struct call call)
 
 	call.correlation = ++correlation;
 	event = call_event(process, tid, &call);
-	gaps_event(gaps, &event);
+	feed(gaps, &event);
 	return correlation;
 }
 
@@ -63,7 +63,7 @@ static void see_activity(struct activity activity, double begin_us, double end_u
 	activity.begin_ns = US(begin_us);
 	activity.end_ns = US(end_us);
 	event = activity_event(process, &activity);
-	gaps_event(gaps, &event);
+	feed(gaps, &event);
 }
 
 static void kernel_on(uint32_t stream, uint64_t asked_by, double begin_us, double end_us)
@@ -105,10 +105,10 @@ static void not_measured(double begin_us, double end_us)
 		               .end_ns = US(end_us),
 		               .name = "between windows" };
 
-	gaps_event(gaps, &(struct event){ .type = EVENT_RANGE,
-	                                  .time_ns = range.end_ns,
-	                                  .process = process,
-	                                  .range = &range });
+	feed(gaps, &(struct event){ .type = EVENT_RANGE,
+	                            .time_ns = range.end_ns,
+	                            .process = process,
+	                            .range = &range });
 }
 
 /* ---- what came out ------------------------------------------------------------------------- */
@@ -916,12 +916,12 @@ static void test_whatever_comes_is_survived(void **state)
 			struct call call = random_call(i);
 			struct event event = call_event(process, tid, &call);
 
-			gaps_event(gaps, &event);
+			feed(gaps, &event);
 		} else if (random_below(1000)) {
 			struct activity activity = random_activity(i);
 			struct event event = activity_event(process, &activity);
 
-			gaps_event(gaps, &event);
+			feed(gaps, &event);
 		} else {
 			not_measured((double)i, (double)(i + random_below(1000)));
 		}

@@ -22,8 +22,9 @@ static void begin_report(enum table_form form, uint64_t gap_ns, size_t top)
 	assert_int_equal(report_choose("gaps", &choice, &err), 0);
 	table = table_open(&(struct table_options){ .out = run.out, .form = form, .top = top },
 	                   true);
-	begin_run(&run, report_new(choice.report,
-	                           &(struct report_options){ .table = table, .gap_ns = gap_ns }));
+	begin_run(&run,
+	          choice.report->create(choice.report, &(struct report_options){
+							       .table = table, .gap_ns = gap_ns }));
 }
 
 static void end_report(void)

@@ -4,7 +4,7 @@
 
 #include "report/memory_use.h"
 
-static struct memory_use *use;
+static struct consumer *use;
 
 static int set_up(void **state)
 {
@@ -14,7 +14,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	memory_use_free(use);
+	consumer_free(use);
 	return 0;
 }
 
@@ -22,7 +22,7 @@ static void see(const struct process *process, struct call call)
 {
 	struct event event = call_event(process, process->pid, &call);
 
-	memory_use_event(use, &event);
+	feed(use, &event);
 }
 
 static void test_kinds_of_each_process_and_of_all(void **state)
@@ -85,7 +85,7 @@ static void test_the_biggest_that_were_never_freed(void **state)
 	see(gone, alloc_at("cudaMalloc", 0, 0x1000, 500));
 	see(gone, alloc_at("cudaMalloc", 1, 0x2000, 900));
 	see(gone, free_at("cudaFree", 20, 0x2000));
-	memory_use_event(use, &exit);
+	feed(use, &exit);
 	for (uint64_t i = 1; i <= 30; i++)
 		see(the_process(), alloc_at("cudaMalloc", (double)i, 0x10000 * i, 10 * i));
 	rows = memory_use_kept(use, &n);

@@ -4,7 +4,7 @@
 
 #include "analysis/processes.h"
 
-static struct processes *processes;
+static struct consumer *processes;
 
 static int set_up(void **state)
 {
@@ -14,7 +14,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	processes_free(processes);
+	consumer_free(processes);
 	return 0;
 }
 
@@ -22,14 +22,14 @@ static void see(const struct process *process, struct call call)
 {
 	struct event event = call_event(process, process->pid, &call);
 
-	processes_event(processes, &event);
+	feed(processes, &event);
 }
 
 static void see_process(enum event_type type, const struct process *process, double at_us)
 {
 	struct event event = process_event(type, process, at_us);
 
-	processes_event(processes, &event);
+	feed(processes, &event);
 }
 
 static void test_each_process_has_its_own_figures(void **state)

@@ -4,17 +4,17 @@
 
 #include "analysis/slowest.h"
 
-static void see(struct slowest *slowest, struct call call)
+static void see(struct consumer *slowest, struct call call)
 {
 	struct event event = call_event(the_process(), 4243, &call);
 
-	slowest_event(slowest, &event);
+	feed(slowest, &event);
 }
 
 static void test_the_longest_calls_stay_longest_first(void **state)
 {
 	static const double durations[] = { 5, 90, 3, 40, 41, 7, 60, 1, 39 };
-	struct slowest *slowest = slowest_new(4);
+	struct consumer *slowest = slowest_new(4);
 	const struct slow_call *rows;
 	size_t n;
 
@@ -26,12 +26,12 @@ static void test_the_longest_calls_stay_longest_first(void **state)
 	assert_int_equal(call_duration_ns(&rows[1].call), 60000);
 	assert_int_equal(call_duration_ns(&rows[2].call), 41000);
 	assert_int_equal(call_duration_ns(&rows[3].call), 40000);
-	slowest_free(slowest);
+	consumer_free(slowest);
 }
 
 static void test_of_equal_calls_the_earlier_stay(void **state)
 {
-	struct slowest *slowest = slowest_new(2);
+	struct consumer *slowest = slowest_new(2);
 	const struct slow_call *rows;
 	size_t n;
 
@@ -40,12 +40,12 @@ static void test_of_equal_calls_the_earlier_stay(void **state)
 	rows = slowest_rows(slowest, &n);
 	assert_int_equal(rows[0].call.begin_ns, US(0));
 	assert_int_equal(rows[1].call.begin_ns, US(100));
-	slowest_free(slowest);
+	consumer_free(slowest);
 }
 
 static void test_inner_and_endless_calls_are_left_out(void **state)
 {
-	struct slowest *slowest = slowest_new(10);
+	struct consumer *slowest = slowest_new(10);
 	struct call nested = call_at("cuMemAlloc_v2", 1, 100);
 	struct call endless = call_at("cudaDeviceSynchronize", 2, 100);
 	size_t n;
@@ -57,12 +57,12 @@ static void test_inner_and_endless_calls_are_left_out(void **state)
 	slowest_rows(slowest, &n);
 	assert_int_equal(n, 0);
 	assert_int_equal(slowest_unfinished(slowest), 1);
-	slowest_free(slowest);
+	consumer_free(slowest);
 }
 
 static void test_texts_are_kept_after_their_event(void **state)
 {
-	struct slowest *slowest = slowest_new(1);
+	struct consumer *slowest = slowest_new(1);
 	char text[] = "kernel_a";
 	struct call call = call_at("cuModuleGetFunction", 1, 100);
 	size_t n;
@@ -71,7 +71,7 @@ static void test_texts_are_kept_after_their_event(void **state)
 	see(slowest, call);
 	text[0] = 'x';
 	assert_string_equal(slowest_rows(slowest, &n)->call.text, "kernel_a");
-	slowest_free(slowest);
+	consumer_free(slowest);
 }
 
 int main(void)

@@ -4,7 +4,7 @@
 
 #include "analysis/streams.h"
 
-static struct streams *streams;
+static struct consumer *streams;
 
 static int set_up(void **state)
 {
@@ -14,7 +14,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	streams_free(streams);
+	consumer_free(streams);
 	return 0;
 }
 
@@ -22,7 +22,7 @@ static void see(struct call call)
 {
 	struct event event = call_event(the_process(), 1, &call);
 
-	streams_event(streams, &event);
+	feed(streams, &event);
 }
 
 static struct call on(struct call call, uint64_t stream)
@@ -41,7 +41,7 @@ static void run(uint32_t stream, uint64_t correlation, double begin_us, double e
 		                     .stream = stream };
 	struct event event = activity_event(the_process(), &activity);
 
-	streams_event(streams, &event);
+	feed(streams, &event);
 }
 
 static void assert_name(const struct stream_row *row, const char *name)

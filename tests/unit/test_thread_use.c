@@ -5,7 +5,7 @@
 #include "analysis/thread_ids.h"
 #include "report/thread_use.h"
 
-static struct thread_use *use;
+static struct consumer *use;
 
 static int set_up(void **state)
 {
@@ -15,7 +15,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	thread_use_free(use);
+	consumer_free(use);
 	return 0;
 }
 
@@ -23,7 +23,7 @@ static void see(uint32_t tid, struct call call)
 {
 	struct event event = call_event(the_process(), tid, &call);
 
-	thread_use_event(use, &event);
+	feed(use, &event);
 }
 
 static void name(uint32_t tid, const char *comm)
@@ -34,7 +34,7 @@ static void name(uint32_t tid, const char *comm)
 	};
 
 	snprintf(thread.comm, sizeof(thread.comm), "%s", comm);
-	thread_use_event(use, &event);
+	feed(use, &event);
 }
 
 static void test_time_in_cuda_and_the_longest_call(void **state)
@@ -116,9 +116,9 @@ static void test_one_tid_of_two_processes_is_two_threads(void **state)
 	struct event event = call_event(one, 5, &call);
 	size_t n;
 
-	thread_use_event(use, &event);
+	feed(use, &event);
 	event.process = two;
-	thread_use_event(use, &event);
+	feed(use, &event);
 	thread_use_rows(use, &n);
 	assert_int_equal(n, 2);
 }

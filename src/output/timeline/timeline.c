@@ -10,6 +10,7 @@
 #include "analysis/by_id.h"
 #include "analysis/thread_ids.h"
 #include "analysis/time_bins.h"
+#include "trace/consumers.h"
 
 #define BINS_A_COLUMN 4              /* so that cutting to the window leaves two at least */
 #define NARROW_TO     180.0          /* calls: fewer than TIMELINE_LIST, since bins are coarse */
@@ -40,7 +41,7 @@ struct timeline {
 	struct gpu_lane *gpu;
 	uint8_t *category_by_function; /* by id, plus 1 */
 	size_t n_functions;
-	struct slowest *slowest;
+	struct consumer *slowest;
 	struct slow_call list[TIMELINE_LIST];
 	size_t n_list;
 	uint64_t first_ns, last_ns; /* of what touches the window */
@@ -232,7 +233,7 @@ static void see_call(struct timeline *timeline, const struct event *event)
 	if (call->flags & CALL_NESTED)
 		return;
 	timeline->view.unfinished += !!(call->flags & CALL_UNFINISHED);
-	slowest_event(timeline->slowest, event);
+	consumers_event(&timeline->slowest, 1, event, NULL);
 	occupy(timeline, thread_lane(timeline, event), timeline->view.calls,
 	       category_by_id(timeline, call->function), begin_ns, end_ns, call_duration_ns(call));
 }
@@ -400,7 +401,7 @@ void timeline_free(struct timeline *timeline)
 		free((char *)timeline->list[i].call.text);
 	time_bins_free(timeline->bins);
 	thread_ids_free(timeline->ids);
-	slowest_free(timeline->slowest);
+	consumer_free(timeline->slowest);
 	free(timeline->threads);
 	free(timeline->category_by_function);
 	free(timeline->lanes);

@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "output/activity.h"
-#include "report/at_end.h"
 #include "report/names.h"
 #include "report/reports.h"
 #include "table/longest.h"
@@ -29,6 +28,7 @@ struct expert_row {
 };
 
 struct expert {
+	struct report_writer writer; /* first: what callers hold */
 	enum rule rule;
 	struct work *work;
 	struct longest longest; /* struct expert_row */
@@ -109,9 +109,9 @@ static void see_asked(void *data, const struct work_done *done, const struct wor
 		                                   .activity = *activity });
 }
 
-static void see_event(void *analysis, const struct event *event)
+static int see_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct expert *expert = analysis;
+	struct expert *expert = (struct expert *)self;
 	const struct call *call = event->call;
 
 	expert->any |= event->type == EVENT_ACTIVITY;
@@ -125,6 +125,7 @@ static void see_event(void *analysis, const struct event *event)
 		                                   .tid = event->tid,
 		                                   .function = call->function,
 		                                   .activity.begin_ns = call->begin_ns });
+	return 0;
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -157,14 +158,13 @@ static void write_name(struct table *table, const struct function *function)
 	buf_free(&name);
 }
 
-static void write_row(struct at_end *self, const struct run_info *run, const struct expert_row *row)
+static void write_row(struct expert *expert, const struct expert_row *row)
 {
-	const struct expert *expert = self->analysis;
 	const struct activity *activity = &row->activity;
-	struct table *table = self->options.table;
+	struct table *table = expert->writer.table;
 
 	table_u64(table, row->ns);
-	at_end_time(self, run, activity->begin_ns);
+	report_time(&expert->writer, activity->begin_ns);
 	if (expert->rule == API_SYNC) {
 		table_u64(table, row->process->pid);
 		table_u64(table, row->tid);
@@ -185,95 +185,91 @@ static void write_row(struct at_end *self, const struct run_info *run, const str
 	table_end_row(table);
 }
 
-static void write_notes(struct at_end *self, const struct run_info *run)
+static void write_notes(struct expert *expert, const struct run_info *run)
 {
-	const struct expert *expert = self->analysis;
 	uint64_t left_out = expert->longest.seen - expert->longest.n;
 
 	if (left_out)
-		table_note(self->options.table, "shorter ones, left out: %llu",
+		table_note(expert->writer.table, "shorter ones, left out: %llu",
 		           (unsigned long long)left_out);
 	if (expert->rule != API_SYNC && !expert->any)
-		report_note_no_gpu_times(self->options.table, self->options.part, run);
+		report_note_no_gpu_times(expert->writer.table, expert->writer.options.part, run);
 	else if (!expert->longest.n)
-		table_note(self->options.table, "nothing found");
+		table_note(expert->writer.table, "nothing found");
 	if (expert->rule == API_SYNC)
-		at_end_note_durations(self, run);
+		report_note_durations(expert->writer.table, run);
 	else
-		report_note_unjoined(&self->options);
+		report_note_unjoined(&expert->writer.options);
 }
 
-static int write_expert(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_expert(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct expert *expert = self->analysis;
+	struct expert *expert = (struct expert *)self;
 	const struct expert_row *rows;
 	size_t n;
 
 	rows = longest_rows(&expert->longest, &n);
 	if (expert->rule == API_SYNC)
-		at_end_begin(self, TABLE_COLUMNS(sync_columns));
+		report_begin(&expert->writer, run, NULL, TABLE_COLUMNS(sync_columns));
 	else if (expert->rule == MEMSET_SYNC)
-		at_end_begin(self, TABLE_COLUMNS(set_columns));
+		report_begin(&expert->writer, run, NULL, TABLE_COLUMNS(set_columns));
 	else
-		at_end_begin(self, TABLE_COLUMNS(copy_columns));
-	table_whole(self->options.table);
+		report_begin(&expert->writer, run, NULL, TABLE_COLUMNS(copy_columns));
+	table_whole(expert->writer.table);
 	for (size_t i = 0; i < n; i++)
-		write_row(self, run, &rows[i]);
-	write_notes(self, run);
-	return table_end(self->options.table, err);
+		write_row(expert, &rows[i]);
+	write_notes(expert, run);
+	return table_end(expert->writer.table, err);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static void *make(const struct report_options *options, enum rule rule)
+static void free_expert(struct consumer *self)
 {
-	struct expert *expert = xcalloc(1, sizeof(*expert));
-	size_t top = table_options(options->table)->top;
-
-	expert->rule = rule;
-	longest_init(&expert->longest, sizeof(struct expert_row), top ? top : ROWS_DEFAULT, longer);
-	if (rule != API_SYNC)
-		expert->work = work_share(options->work);
-	return expert;
-}
-
-static void free_expert(void *analysis)
-{
-	struct expert *expert = analysis;
+	struct expert *expert = (struct expert *)self;
 
 	work_free(expert->work);
 	longest_free(&expert->longest);
 	free(expert);
 }
 
-static void *make_memcpy_async(const struct report_options *options)
+static const struct consumer_ops ops = { .event = see_event,
+	                                 .end = write_expert,
+	                                 .free = free_expert };
+
+static struct consumer *make(const struct report *report, const struct report_options *options,
+                             enum rule rule)
 {
-	return make(options, MEMCPY_ASYNC);
+	struct expert *expert = report_make(sizeof(*expert), &ops, report, options);
+	size_t top = table_options(options->table)->top;
+
+	expert->rule = rule;
+	longest_init(&expert->longest, sizeof(struct expert_row), top ? top : ROWS_DEFAULT, longer);
+	if (rule != API_SYNC)
+		expert->work = work_share(options->work);
+	return &expert->writer.consumer;
 }
 
-const struct at_end_ops cuda_memcpy_async_report = { make_memcpy_async, see_event, write_expert,
-	                                             free_expert };
-
-static void *make_memcpy_sync(const struct report_options *options)
+struct consumer *cuda_memcpy_async_report_new(const struct report *report,
+                                              const struct report_options *options)
 {
-	return make(options, MEMCPY_SYNC);
+	return make(report, options, MEMCPY_ASYNC);
 }
 
-const struct at_end_ops cuda_memcpy_sync_report = { make_memcpy_sync, see_event, write_expert,
-	                                            free_expert };
-
-static void *make_memset_sync(const struct report_options *options)
+struct consumer *cuda_memcpy_sync_report_new(const struct report *report,
+                                             const struct report_options *options)
 {
-	return make(options, MEMSET_SYNC);
+	return make(report, options, MEMCPY_SYNC);
 }
 
-const struct at_end_ops cuda_memset_sync_report = { make_memset_sync, see_event, write_expert,
-	                                            free_expert };
-
-static void *make_api_sync(const struct report_options *options)
+struct consumer *cuda_memset_sync_report_new(const struct report *report,
+                                             const struct report_options *options)
 {
-	return make(options, API_SYNC);
+	return make(report, options, MEMSET_SYNC);
 }
 
-const struct at_end_ops cuda_api_sync_report = { make_api_sync, see_event, write_expert,
-	                                         free_expert };
+struct consumer *cuda_api_sync_report_new(const struct report *report,
+                                          const struct report_options *options)
+{
+	return make(report, options, API_SYNC);
+}

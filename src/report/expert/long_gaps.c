@@ -22,6 +22,7 @@ struct long_gaps_device {
 };
 
 struct long_gaps {
+	struct consumer consumer; /* first: what callers hold */
 	uint64_t least_ns;
 	struct gpu_ids *ids;
 	struct long_gaps_device *devices[GPU_IDS_MAX]; /* by id */
@@ -41,27 +42,6 @@ static int longer(const void *left, const void *right)
 	if (length(a) != length(b))
 		return length(a) < length(b) ? 1 : -1;
 	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
-}
-
-struct long_gaps *long_gaps_new(uint64_t least_ns, size_t most)
-{
-	struct long_gaps *gaps = xcalloc(1, sizeof(*gaps));
-
-	gaps->least_ns = least_ns;
-	gaps->ids = gpu_ids_new();
-	longest_init(&gaps->longest, sizeof(struct long_gap), most, longer);
-	return gaps;
-}
-
-void long_gaps_free(struct long_gaps *gaps)
-{
-	if (!gaps)
-		return;
-	for (uint32_t i = 0; i < gpu_ids_count(gaps->ids); i++)
-		free(gaps->devices[i]);
-	gpu_ids_free(gaps->ids);
-	longest_free(&gaps->longest);
-	free(gaps);
 }
 
 static void open_gap(struct long_gaps *gaps, struct long_gaps_device *device, uint64_t begin_ns,
@@ -123,21 +103,26 @@ static void see_activity(struct long_gaps *gaps, const struct event *event)
 		device->end_ns = activity->end_ns;
 }
 
-void long_gaps_event(struct long_gaps *gaps, const struct event *event)
+static int long_gaps_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct long_gaps *gaps = (struct long_gaps *)self;
+
 	if (event->type == EVENT_ACTIVITY && event->activity->end_ns > event->activity->begin_ns)
 		see_activity(gaps, event);
 	if (event->type != EVENT_RANGE ||
 	    (event->range->kind != RANGE_OVERHEAD && event->range->kind != RANGE_NOT_MEASURED))
-		return;
+		return 0;
 	for (uint32_t i = 0; i < gpu_ids_count(gaps->ids); i++) {
 		if (gaps->devices[i]->process == event->process)
 			fill(gaps, gaps->devices[i], event->range->begin_ns, event->range->end_ns);
 	}
+	return 0;
 }
 
-const struct long_gap *long_gaps_rows(struct long_gaps *gaps, size_t *n)
+const struct long_gap *long_gaps_rows(struct consumer *self, size_t *n)
 {
+	struct long_gaps *gaps = (struct long_gaps *)self;
+
 	for (uint32_t id = 0; id < gpu_ids_count(gaps->ids) && !gaps->finished; id++) {
 		const struct long_gaps_device *device = gaps->devices[id];
 
@@ -150,12 +135,39 @@ const struct long_gap *long_gaps_rows(struct long_gaps *gaps, size_t *n)
 	return longest_rows(&gaps->longest, n);
 }
 
-bool long_gaps_any_work(const struct long_gaps *gaps)
+bool long_gaps_any_work(const struct consumer *self)
 {
-	return gpu_ids_count(gaps->ids) > 0;
+	return gpu_ids_count(((const struct long_gaps *)self)->ids) > 0;
 }
 
-uint64_t long_gaps_left_out(const struct long_gaps *gaps)
+uint64_t long_gaps_left_out(const struct consumer *self)
 {
+	const struct long_gaps *gaps = (const struct long_gaps *)self;
+
 	return gaps->longest.seen - gaps->longest.n;
+}
+
+static void long_gaps_free(struct consumer *self)
+{
+	struct long_gaps *gaps = (struct long_gaps *)self;
+
+	for (uint32_t i = 0; i < gpu_ids_count(gaps->ids); i++)
+		free(gaps->devices[i]);
+	gpu_ids_free(gaps->ids);
+	longest_free(&gaps->longest);
+	free(gaps);
+}
+
+static const struct consumer_ops long_gaps_ops = { .event = long_gaps_event,
+	                                           .free = long_gaps_free };
+
+struct consumer *long_gaps_new(uint64_t least_ns, size_t most)
+{
+	struct long_gaps *gaps = xcalloc(1, sizeof(*gaps));
+
+	gaps->consumer.ops = &long_gaps_ops;
+	gaps->least_ns = least_ns;
+	gaps->ids = gpu_ids_new();
+	longest_init(&gaps->longest, sizeof(struct long_gap), most, longer);
+	return &gaps->consumer;
 }

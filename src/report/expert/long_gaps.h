@@ -14,20 +14,16 @@ struct long_gap {
 	uint64_t begin_ns, end_ns;
 };
 
-struct long_gaps;
-
 /* Gaps longer than `least_ns`; of them the `most` longest. */
-struct long_gaps *long_gaps_new(uint64_t least_ns, size_t most);
-void long_gaps_free(struct long_gaps *gaps);
-void long_gaps_event(struct long_gaps *gaps, const struct event *event);
+struct consumer *long_gaps_new(uint64_t least_ns, size_t most);
 
 /* After the last event: the longest first. Owned by `gaps`. */
-const struct long_gap *long_gaps_rows(struct long_gaps *gaps, size_t *n);
+const struct long_gap *long_gaps_rows(struct consumer *gaps, size_t *n);
 
 /* Whether there was any work on a GPU at all. */
-bool long_gaps_any_work(const struct long_gaps *gaps);
+bool long_gaps_any_work(const struct consumer *gaps);
 
 /* How many more there were. */
-uint64_t long_gaps_left_out(const struct long_gaps *gaps);
+uint64_t long_gaps_left_out(const struct consumer *gaps);
 
 #endif

@@ -25,6 +25,7 @@ struct seen_process {
 };
 
 struct findings {
+	struct consumer consumer; /* first: what callers hold */
 	void *states[N_RULES];
 	struct work *work;
 	struct thread_ids *threads;
@@ -121,8 +122,10 @@ static void see_range(struct findings *findings, const struct event *event)
 	}
 }
 
-void findings_event(struct findings *findings, const struct event *event)
+static int findings_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct findings *findings = (struct findings *)self;
+
 	if (event->type == EVENT_THREAD)
 		thread_ids_renew(findings->threads, event);
 	else if (event->type == EVENT_CALL)
@@ -132,6 +135,7 @@ void findings_event(struct findings *findings, const struct event *event)
 	else if (event->type == EVENT_RANGE)
 		see_range(findings, event);
 	work_join(findings->work, event, tell_asked, findings);
+	return 0;
 }
 
 /* ---- what rules keep ----------------------------------------------------------------------- */
@@ -301,9 +305,9 @@ static void forget_rows(struct findings *findings)
 	findings->n_rows = findings->n_unjudged = 0;
 }
 
-const struct finding *findings_rows(struct findings *findings, const struct run_info *run,
-                                    size_t *n)
+const struct finding *findings_rows(struct consumer *self, const struct run_info *run, size_t *n)
 {
+	struct findings *findings = (struct findings *)self;
 	struct finding_process *processes = xcalloc(findings->n_processes + 1, sizeof(*processes));
 
 	forget_rows(findings);
@@ -322,14 +326,17 @@ const struct finding *findings_rows(struct findings *findings, const struct run_
 	return findings->rows;
 }
 
-const struct finding_unjudged *findings_unjudged(const struct findings *findings, size_t *n)
+const struct finding_unjudged *findings_unjudged(const struct consumer *self, size_t *n)
 {
+	const struct findings *findings = (const struct findings *)self;
+
 	*n = findings->n_unjudged;
 	return findings->unjudged;
 }
 
-size_t findings_without_gpu_times(const struct findings *findings)
+size_t findings_without_gpu_times(const struct consumer *self)
 {
+	const struct findings *findings = (const struct findings *)self;
 	size_t n = 0;
 
 	for (size_t i = 0; findings->gpu_times && i < findings->n_processes; i++)
@@ -339,21 +346,10 @@ size_t findings_without_gpu_times(const struct findings *findings)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-struct findings *findings_new(struct work *work)
+static void findings_free(struct consumer *self)
 {
-	struct findings *findings = xcalloc(1, sizeof(*findings));
+	struct findings *findings = (struct findings *)self;
 
-	findings->work = work_share(work);
-	findings->threads = thread_ids_new();
-	for (size_t i = 0; i < N_RULES; i++)
-		findings->states[i] = rules[i]->make();
-	return findings;
-}
-
-void findings_free(struct findings *findings)
-{
-	if (!findings)
-		return;
 	for (size_t i = 0; i < N_RULES; i++)
 		rules[i]->free(findings->states[i]);
 	forget_rows(findings);
@@ -361,4 +357,18 @@ void findings_free(struct findings *findings)
 	thread_ids_free(findings->threads);
 	free(findings->processes);
 	free(findings);
+}
+
+static const struct consumer_ops findings_ops = { .event = findings_event, .free = findings_free };
+
+struct consumer *findings_new(struct work *work)
+{
+	struct findings *findings = xcalloc(1, sizeof(*findings));
+
+	findings->consumer.ops = &findings_ops;
+	findings->work = work_share(work);
+	findings->threads = thread_ids_new();
+	for (size_t i = 0; i < N_RULES; i++)
+		findings->states[i] = rules[i]->make();
+	return &findings->consumer;
 }

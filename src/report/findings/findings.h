@@ -44,22 +44,18 @@ struct finding_unjudged {
 	const char *why;
 };
 
-struct findings;
-
 struct work;
-struct findings *findings_new(struct work *work); /* its window, or NULL: see work_share() */
-void findings_free(struct findings *findings);
-void findings_event(struct findings *findings, const struct event *event);
+struct consumer *findings_new(struct work *work); /* its window, or NULL: see work_share() */
 
 /* After the last event: most time lost first, what is not known last. Owned by `findings`. */
-const struct finding *findings_rows(struct findings *findings, const struct run_info *run,
+const struct finding *findings_rows(struct consumer *findings, const struct run_info *run,
                                     size_t *n);
 
 /* After findings_rows(): the rules that could not be judged. */
-const struct finding_unjudged *findings_unjudged(const struct findings *findings, size_t *n);
+const struct finding_unjudged *findings_unjudged(const struct consumer *findings, size_t *n);
 
 /* Processes that launched and of which nothing is known on a GPU, while of others there is. */
-size_t findings_without_gpu_times(const struct findings *findings);
+size_t findings_without_gpu_times(const struct consumer *findings);
 
 /* How many rules there are. */
 size_t findings_rules(void);

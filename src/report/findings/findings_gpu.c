@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "analysis/gpu_windows.h"
 #include "analysis/gpu_work.h"
+#include "trace/consumers.h"
 
 static void *make_works(void)
 {
@@ -111,7 +112,7 @@ static void judge_copies(void *state, const struct finding_rule *rule,
 		buf_duration(&text, rows[i].union_ns[WORK_ALL] - rows[i].union_ns[WORK_MEMORY]);
 		finding_say(finding, &text);
 		finding->estimate = "at best, if everything that can run at the same time does; "
-		                    "work that depends on other work cannot";
+				    "work that depends on other work cannot";
 		finding->suggestion = "copy the next piece on a stream of its own, asynchronously "
 				      "and from pinned memory, while kernels work on this one";
 	}
@@ -178,12 +179,14 @@ static void *make_windows(void)
 
 static void free_windows(void *state)
 {
-	gpu_windows_free(state);
+	consumer_free(state);
 }
 
 static void windows_event(void *state, const struct event *event)
 {
-	gpu_windows_event(state, event);
+	struct consumer *windows = state;
+
+	consumers_event(&windows, 1, event, NULL);
 }
 
 /*

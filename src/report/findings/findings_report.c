@@ -9,7 +9,6 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "report/at_end.h"
 #include "report/names.h"
 #include "report/reports.h"
 #include "table/words.h"
@@ -17,8 +16,6 @@
 #define WIDTH       100 /* of text that is not for a terminal */
 #define BEFORE_TEXT 17  /* columns before it: "  12  estimate  " and one to spare */
 #define NAME_WIDTH  120 /* of a kernel, for people */
-
-AT_END_WORK(findings)
 
 /* ---- what costs time ----------------------------------------------------------------------- */
 
@@ -29,10 +26,9 @@ static const struct table_column columns[] = {
 	{ "Finding", TABLE_WORDS },
 };
 
-static void write_row(struct at_end *self, const struct run_info *run,
-                      const struct finding *finding, size_t number)
+static void write_row(struct report_writer *writer, const struct finding *finding, size_t number)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 
 	table_u64(table, number);
 	table_known(table, finding->lost_known, finding->lost_ns);
@@ -44,7 +40,7 @@ static void write_row(struct at_end *self, const struct run_info *run,
 	table_u64(table, finding->process->pid);
 	table_known(table, finding->of_device, finding->device);
 	if (finding->has_example)
-		at_end_time(self, run, finding->example.begin_ns);
+		report_time(writer, finding->example.begin_ns);
 	else
 		table_unknown(table);
 	table_known(table, finding->example.tid, finding->example.tid);
@@ -53,14 +49,14 @@ static void write_row(struct at_end *self, const struct run_info *run,
 	table_end_row(table);
 }
 
-static int write_findings(struct at_end *self, const struct run_info *run,
+static int write_findings(struct report_writer *writer, const struct run_info *run,
                           const struct finding *rows, size_t n, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 
-	report_begin(self->report, table, "findings", TABLE_COLUMNS(columns));
+	report_begin(writer, run, "findings", TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
-		write_row(self, run, &rows[i], i + 1);
+		write_row(writer, &rows[i], i + 1);
 	if (!n)
 		table_note(table, "nothing found");
 	else
@@ -68,7 +64,7 @@ static int write_findings(struct at_end *self, const struct run_info *run,
 		           "Of Run: of the time from the process's first call or work on a "
 		           "GPU to its last; findings can share a cause, so that their times "
 		           "do not add up");
-	at_end_note_counts(self, run);
+	report_note_estimated(writer->table, run);
 	return table_end(table, err);
 }
 
@@ -81,9 +77,10 @@ static const struct table_column detail_columns[] = {
 };
 
 /* One row; for people as many as the text has lines. */
-static void write_detail(struct at_end *self, size_t number, const char *about, const char *text)
+static void write_detail(struct report_writer *writer, size_t number, const char *about,
+                         const char *text)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	size_t width = words_width(table, BEFORE_TEXT, WIDTH - BEFORE_TEXT);
 	struct buf line = { 0 };
 	bool more;
@@ -154,10 +151,10 @@ static void add_example(const struct finding *finding, const struct run_info *ru
 	}
 }
 
-static int write_details(struct at_end *self, const struct run_info *run,
+static int write_details(struct report_writer *writer, const struct run_info *run,
                          const struct finding *rows, size_t n, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	bool for_people = table_options(table)->form == TABLE_FORM_TEXT;
 	size_t top = table_options(table)->top;
 	struct buf example = { 0 };
@@ -166,14 +163,14 @@ static int write_details(struct at_end *self, const struct run_info *run,
 	            TABLE_COLUMNS(detail_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n && (!top || i < top); i++) {
-		write_detail(self, i + 1, "seen", rows[i].evidence);
+		write_detail(writer, i + 1, "seen", rows[i].evidence);
 		if (rows[i].has_example) {
 			buf_reset(&example);
 			add_example(&rows[i], run, for_people, &example);
-			write_detail(self, i + 1, "example", example.data);
+			write_detail(writer, i + 1, "example", example.data);
 		}
-		write_detail(self, i + 1, "estimate", rows[i].estimate);
-		write_detail(self, i + 1, "try", rows[i].suggestion);
+		write_detail(writer, i + 1, "estimate", rows[i].estimate);
+		write_detail(writer, i + 1, "try", rows[i].suggestion);
 	}
 	buf_free(&example);
 	return table_end(table, err);
@@ -187,13 +184,13 @@ static const struct table_column unjudged_columns[] = {
 	{ "Why", TABLE_WORDS },
 };
 
-static int write_unjudged(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_unjudged(struct report_writer *writer, const struct run_info *run, struct err *err)
 {
-	struct table *table = self->options.table;
-	size_t n, without = findings_without_gpu_times(self->analysis);
+	struct table *table = writer->table;
+	size_t n, without = findings_without_gpu_times(writer->analysis);
 	const struct finding_unjudged *rows;
 
-	rows = findings_unjudged(self->analysis, &n);
+	rows = findings_unjudged(writer->analysis, &n);
 	table_begin(table, "not_judged", "Rules that could not be judged",
 	            TABLE_COLUMNS(unjudged_columns));
 	table_whole(table);
@@ -208,22 +205,31 @@ static int write_unjudged(struct at_end *self, const struct run_info *run, struc
 		           "processes without GPU times, of which only calls were judged: %zu",
 		           without);
 	report_note_gpu_lost(table, run);
-	report_note_unjoined(&self->options);
+	report_note_unjoined(&writer->options);
 	table_note(table, "rules: %zu, judged: %zu", findings_rules(), findings_rules() - n);
 	return table_end(table, err);
 }
 
-static int write_all(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_all(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	struct report_writer *writer = (struct report_writer *)self;
 	const struct finding *rows;
 	size_t n;
 	int rc;
 
-	rows = findings_rows(self->analysis, run, &n);
-	rc = write_findings(self, run, rows, n, err);
+	rows = findings_rows(writer->analysis, run, &n);
+	rc = write_findings(writer, run, rows, n, err);
 	if (!rc)
-		rc = write_details(self, run, rows, n, err);
-	return rc ? rc : write_unjudged(self, run, err);
+		rc = write_details(writer, run, rows, n, err);
+	return rc ? rc : write_unjudged(writer, run, err);
 }
 
-const struct at_end_ops findings_report = { make_findings, see_findings, write_all, free_findings };
+static const struct consumer_ops ops = { .event = report_feed,
+	                                 .end = write_all,
+	                                 .free = report_free };
+
+struct consumer *findings_report_new(const struct report *report,
+                                     const struct report_options *options)
+{
+	return report_of(findings_new(options->work), &ops, report, options);
+}

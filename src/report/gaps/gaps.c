@@ -40,6 +40,7 @@ struct gaps_line {
 };
 
 struct gaps {
+	struct consumer consumer; /* first: what callers hold */
 	struct gaps_options options;
 	struct work *work;
 	struct gap_calls *calls;
@@ -52,18 +53,6 @@ struct gaps {
 	struct gaps_limits limits;
 };
 
-struct gaps *gaps_new(const struct gaps_options *options)
-{
-	struct gaps *gaps = xcalloc(1, sizeof(*gaps));
-
-	gaps->options = *options;
-	gaps->work = work_share(options->work);
-	gaps->calls = gap_calls_new(gaps->work);
-	longest_init(&gaps->of_devices, sizeof(struct gpu_gap), options->longest, gap_longer);
-	longest_init(&gaps->of_streams, sizeof(struct gpu_gap), options->longest, gap_longer);
-	return gaps;
-}
-
 static void free_line(struct gaps_line *line)
 {
 	for (size_t i = 0; i < GAP_CAUSES; i++)
@@ -73,25 +62,6 @@ static void free_line(struct gaps_line *line)
 		longest_free(&line->giants);
 	gap_device_free(line->device);
 	free(line);
-}
-
-void gaps_free(struct gaps *gaps)
-{
-	struct gaps_line *line, *next;
-
-	if (!gaps)
-		return;
-	HASH_ITER (hh, gaps->lines, line, next) {
-		HASH_DELETE(hh, gaps->lines, line);
-		free_line(line);
-	}
-	for (size_t i = 0; i < KIND_COUNT; i++)
-		free(gaps->rows[i]);
-	gap_calls_free(gaps->calls);
-	work_free(gaps->work);
-	longest_free(&gaps->of_devices);
-	longest_free(&gaps->of_streams);
-	free(gaps);
 }
 
 /* ---- lines --------------------------------------------------------------------------------- */
@@ -377,8 +347,10 @@ static void sweep(struct gaps *gaps)
 	}
 }
 
-void gaps_event(struct gaps *gaps, const struct event *event)
+static int gaps_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct gaps *gaps = (struct gaps *)self;
+
 	work_event(gaps->work, event);
 	gap_calls_event(gaps->calls, event);
 	if (work_now(gaps->work)->early)
@@ -389,6 +361,7 @@ void gaps_event(struct gaps *gaps, const struct event *event)
 		count_not_measured(gaps, event);
 	if (++gaps->events % SWEEP_EVENTS == 0)
 		sweep(gaps);
+	return 0;
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -442,8 +415,9 @@ static void find_steady(struct gaps *gaps, struct gaps_line *line)
 		find_most(line, (enum gap_cause)i, &row->steady[i]);
 }
 
-void gaps_finish(struct gaps *gaps)
+void gaps_finish(struct consumer *self)
 {
+	struct gaps *gaps = (struct gaps *)self;
 	struct gaps_line *line, *next;
 
 	if (gaps->finished)
@@ -502,32 +476,65 @@ static const struct gap_line *const *rows_of(struct gaps *gaps, enum gap_kind ki
 	return gaps->rows[kind];
 }
 
-const struct gap_line *const *gaps_devices(struct gaps *gaps, size_t *n)
+const struct gap_line *const *gaps_devices(struct consumer *self, size_t *n)
 {
-	return rows_of(gaps, KIND_DEVICE, n);
+	return rows_of((struct gaps *)self, KIND_DEVICE, n);
 }
 
-const struct gap_line *const *gaps_processes(struct gaps *gaps, size_t *n)
+const struct gap_line *const *gaps_processes(struct consumer *self, size_t *n)
 {
-	return rows_of(gaps, KIND_PROCESS, n);
+	return rows_of((struct gaps *)self, KIND_PROCESS, n);
 }
 
-const struct gap_line *const *gaps_streams(struct gaps *gaps, size_t *n)
+const struct gap_line *const *gaps_streams(struct consumer *self, size_t *n)
 {
-	return rows_of(gaps, KIND_STREAM, n);
+	return rows_of((struct gaps *)self, KIND_STREAM, n);
 }
 
-struct gpu_gap *gaps_longest(struct gaps *gaps, size_t *n)
+struct gpu_gap *gaps_longest(struct consumer *self, size_t *n)
 {
-	return longest_rows(&gaps->of_devices, n);
+	return longest_rows(&((struct gaps *)self)->of_devices, n);
 }
 
-struct gpu_gap *gaps_longest_of_streams(struct gaps *gaps, size_t *n)
+struct gpu_gap *gaps_longest_of_streams(struct consumer *self, size_t *n)
 {
-	return longest_rows(&gaps->of_streams, n);
+	return longest_rows(&((struct gaps *)self)->of_streams, n);
 }
 
-struct gaps_limits gaps_limits(const struct gaps *gaps)
+struct gaps_limits gaps_limits(const struct consumer *self)
 {
-	return gaps->limits;
+	return ((const struct gaps *)self)->limits;
+}
+
+static void gaps_free(struct consumer *self)
+{
+	struct gaps *gaps = (struct gaps *)self;
+	struct gaps_line *line, *next;
+
+	HASH_ITER (hh, gaps->lines, line, next) {
+		HASH_DELETE(hh, gaps->lines, line);
+		free_line(line);
+	}
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		free(gaps->rows[i]);
+	gap_calls_free(gaps->calls);
+	work_free(gaps->work);
+	longest_free(&gaps->of_devices);
+	longest_free(&gaps->of_streams);
+	free(gaps);
+}
+
+static const struct consumer_ops gaps_ops = { .event = gaps_event, .free = gaps_free };
+
+struct consumer *gaps_new(const struct gaps_options *options)
+{
+	struct gaps *gaps = xcalloc(1, sizeof(*gaps));
+
+	gaps->consumer.ops = &gaps_ops;
+	gaps->options = *options;
+	gaps->work = work_share(options->work);
+	gaps->calls = gap_calls_new(gaps->work);
+	longest_init(&gaps->of_devices, sizeof(struct gpu_gap), options->longest, gap_longer);
+	longest_init(&gaps->of_streams, sizeof(struct gpu_gap), options->longest, gap_longer);
+	return &gaps->consumer;
 }

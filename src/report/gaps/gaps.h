@@ -73,24 +73,20 @@ struct gaps_limits {
 	uint64_t no_call;  /* gaps of at least the threshold: the call after them is not known */
 };
 
-struct gaps;
-
-struct gaps *gaps_new(const struct gaps_options *options);
-void gaps_free(struct gaps *gaps);
-void gaps_event(struct gaps *gaps, const struct event *event);
+struct consumer *gaps_new(const struct gaps_options *options);
 
 /* After the last event, before what follows. */
-void gaps_finish(struct gaps *gaps);
+void gaps_finish(struct consumer *gaps);
 
 /* In the order of their numbers; owned by `gaps`.. */
-const struct gap_line *const *gaps_devices(struct gaps *gaps, size_t *n);
-const struct gap_line *const *gaps_processes(struct gaps *gaps, size_t *n);
-const struct gap_line *const *gaps_streams(struct gaps *gaps, size_t *n);
+const struct gap_line *const *gaps_devices(struct consumer *gaps, size_t *n);
+const struct gap_line *const *gaps_processes(struct consumer *gaps, size_t *n);
+const struct gap_line *const *gaps_streams(struct consumer *gaps, size_t *n);
 
 /* The longest first, of equal ones the earlier; owned by `gaps`, until the next call of each. */
-struct gpu_gap *gaps_longest(struct gaps *gaps, size_t *n);
-struct gpu_gap *gaps_longest_of_streams(struct gaps *gaps, size_t *n);
+struct gpu_gap *gaps_longest(struct consumer *gaps, size_t *n);
+struct gpu_gap *gaps_longest_of_streams(struct consumer *gaps, size_t *n);
 
-struct gaps_limits gaps_limits(const struct gaps *gaps);
+struct gaps_limits gaps_limits(const struct consumer *gaps);
 
 #endif

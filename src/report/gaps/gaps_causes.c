@@ -83,14 +83,14 @@ static void write_causes_of_gpu(struct table *table, const struct gap_line *gpu)
 	}
 }
 
-int gaps_write_causes(struct at_end *self, struct err *err)
+int gaps_write_causes(struct report_writer *writer, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	const struct gap_line *const *gpus;
 	bool apart = false;
 	size_t n;
 
-	gpus = gaps_devices(self->analysis, &n);
+	gpus = gaps_devices(writer->analysis, &n);
 	table_begin(table, "causes", "Why they were idle", TABLE_COLUMNS(columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++)
@@ -132,13 +132,13 @@ static void write_causes_of_stream(struct table *table, const struct gap_line *s
 	}
 }
 
-int gaps_write_causes_of_streams(struct at_end *self, struct err *err)
+int gaps_write_causes_of_streams(struct report_writer *writer, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	const struct gap_line *const *rows;
 	size_t n;
 
-	rows = gaps_streams(self->analysis, &n);
+	rows = gaps_streams(writer->analysis, &n);
 	table_begin(table, "stream_causes", "Why streams were idle", TABLE_COLUMNS(stream_columns));
 	for (size_t i = 0; i < n; i++)
 		write_causes_of_stream(table, rows[i]);

@@ -24,29 +24,9 @@ static uint64_t threshold_of(const struct report_options *options)
 	return options->gap_ns ? options->gap_ns : THRESHOLD_NS;
 }
 
-static void *make_gaps(const struct report_options *options)
+static bool for_people(const struct report_writer *writer)
 {
-	size_t top = table_options(options->table)->top;
-
-	return gaps_new(
-		&(struct gaps_options){ .threshold_ns = threshold_of(options),
-	                                .work = options->work,
-	                                .longest = top > LONGEST_GROUPED ? top : LONGEST_GROUPED });
-}
-
-static void see_gaps(void *analysis, const struct event *event)
-{
-	gaps_event(analysis, event);
-}
-
-static void free_gaps(void *analysis)
-{
-	gaps_free(analysis);
-}
-
-static bool for_people(const struct at_end *self)
-{
-	return table_options(self->options.table)->form == TABLE_FORM_TEXT;
+	return table_options(writer->table)->form == TABLE_FORM_TEXT;
 }
 
 /* ---- what it comes to ---------------------------------------------------------------------- */
@@ -119,16 +99,16 @@ static void write_row(struct table *table, uint32_t gpu, const struct gaps_concl
 	table_end_row(table);
 }
 
-static void write_conclusion(struct at_end *self, const struct run_info *run,
+static void write_conclusion(struct report_writer *writer, const struct run_info *run,
                              const struct gap_line *gpu)
 {
 	struct gaps_conclusion conclusion = { 0 };
 
 	gaps_conclude(gpu, run->begin_ns, &conclusion);
-	if (for_people(self))
-		write_lines(self->options.table, gpu->device, &conclusion);
+	if (for_people(writer))
+		write_lines(writer->table, gpu->device, &conclusion);
 	else
-		write_row(self->options.table, gpu->device, &conclusion);
+		write_row(writer->table, gpu->device, &conclusion);
 	gaps_conclusion_free(&conclusion);
 }
 
@@ -147,15 +127,15 @@ static void note_clock(struct table *table, const struct run_info *run)
 	buf_free(&error);
 }
 
-static void note_limits(struct at_end *self, const struct run_info *run, bool any)
+static void note_limits(struct report_writer *writer, const struct run_info *run, bool any)
 {
-	struct gaps_limits limits = gaps_limits(self->analysis);
-	struct table *table = self->options.table;
+	struct gaps_limits limits = gaps_limits(writer->analysis);
+	struct table *table = writer->table;
 	uint64_t lost =
 		run->lost[LOST_GPU_RING] + run->lost[LOST_GPU_BUFFERS] + run->lost[LOST_GPU_TIMES];
 
 	if (!any) {
-		report_note_no_gpu_times(table, self->options.part, run);
+		report_note_no_gpu_times(table, writer->options.part, run);
 		return;
 	}
 	if (lost)
@@ -177,26 +157,27 @@ static void note_limits(struct at_end *self, const struct run_info *run, bool an
 		           "the tables of streams leave %llu activities out: those of streams "
 		           "beyond the first %d, and of GPUs beyond %d",
 		           (unsigned long long)limits.left_out, GAPS_STREAMS, GAPS_DEVICES);
-	report_note_unjoined(&self->options);
+	report_note_unjoined(&writer->options);
 	note_clock(table, run);
 	report_note_estimated(table, run);
 }
 
-static int write_conclusions(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_conclusions(struct report_writer *writer, const struct run_info *run,
+                             struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	const struct gap_line *const *gpus;
 	size_t n;
 
-	gpus = gaps_devices(self->analysis, &n);
-	if (for_people(self))
-		report_begin(self->report, table, "conclusion", TABLE_COLUMNS(conclusion_lines));
+	gpus = gaps_devices(writer->analysis, &n);
+	if (for_people(writer))
+		report_begin(writer, run, "conclusion", TABLE_COLUMNS(conclusion_lines));
 	else
-		report_begin(self->report, table, "conclusion", TABLE_COLUMNS(conclusion_columns));
+		report_begin(writer, run, "conclusion", TABLE_COLUMNS(conclusion_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++)
-		write_conclusion(self, run, gpus[i]);
-	note_limits(self, run, n > 0);
+		write_conclusion(writer, run, gpus[i]);
+	note_limits(writer, run, n > 0);
 	return table_end(table, err);
 }
 
@@ -221,15 +202,15 @@ static const struct table_column gpu_columns[] = {
 	{ "Else Busy", TABLE_PERCENT },
 };
 
-static int write_gpus(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_gpus(struct report_writer *writer, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	const struct gap_line *const *gpus;
 	bool windows = false, apart = false;
 	struct buf threshold = { 0 };
 	size_t n;
 
-	gpus = gaps_devices(self->analysis, &n);
+	gpus = gaps_devices(writer->analysis, &n);
 	table_begin(table, "gpus", "GPUs", TABLE_COLUMNS(gpu_columns));
 	table_whole(table);
 	for (size_t i = 0; i < n; i++) {
@@ -238,8 +219,8 @@ static int write_gpus(struct at_end *self, const struct run_info *run, struct er
 
 		table_u64(table, gpu->device);
 		table_u64(table, gpu->activities);
-		at_end_time(self, run, gpu->first_ns);
-		at_end_time(self, run, gpu->last_ns);
+		report_time(writer, gpu->first_ns);
+		report_time(writer, gpu->last_ns);
 		table_u64(table, gpu->busy_ns);
 		table_real(table, gaps_percent(gpu->busy_ns, gap_line_span_ns(gpu)));
 		table_u64(table, gpu->idle_ns);
@@ -256,7 +237,7 @@ static int write_gpus(struct at_end *self, const struct run_info *run, struct er
 		apart |= gpu->n_apart > 0;
 		windows |= gpu->not_measured_ns > 0;
 	}
-	buf_duration(&threshold, threshold_of(&self->options));
+	buf_duration(&threshold, threshold_of(&writer->options));
 	table_note(table,
 	           "idle: nothing ran, from the first activity to the last; Gaps: of %s and more "
 	           "(--gap)",
@@ -284,15 +265,15 @@ static uint64_t span_of_device(const struct gap_line *const *gpus, size_t n, uin
 	return 0;
 }
 
-static int write_processes(struct at_end *self, struct err *err)
+static int write_processes(struct report_writer *writer, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	const struct gap_line *const *gpus, *const *rows;
 	size_t n, n_gpus;
 
-	gpus = gaps_devices(self->analysis, &n_gpus);
-	rows = gaps_processes(self->analysis, &n);
-	if (for_people(self) && n == n_gpus) /* each GPU has one */
+	gpus = gaps_devices(writer->analysis, &n_gpus);
+	rows = gaps_processes(writer->analysis, &n);
+	if (for_people(writer) && n == n_gpus) /* each GPU has one */
 		return 0;
 	table_begin(table, "processes", "Processes on them", TABLE_COLUMNS(process_columns));
 	for (size_t i = 0; i < n; i++) {
@@ -364,21 +345,21 @@ static void add_host(struct buf *out, const struct gpu_gap *gap)
 	}
 }
 
-static void write_work(struct at_end *self, const struct gap_work *work)
+static void write_work(struct report_writer *writer, const struct gap_work *work)
 {
 	struct activity activity = { .kind = work->kind, .direction = work->direction };
 	const char *operation = operation_name(&activity);
 	struct buf name = { 0 }, cut = { 0 };
 
 	if (work->kernel)
-		add_kernel_name(&name, work->kernel, self->options.names);
+		add_kernel_name(&name, work->kernel, writer->options.names);
 	else if (work->kind == ACTIVITY_GRAPH_RUN)
 		buf_puts(&name, "[CUDA graph]");
 	else
 		buf_puts(&name, operation ? operation : "(not known)");
-	if (for_people(self))
+	if (for_people(writer))
 		text_add_name(&cut, name.data, NAME_WIDTH);
-	table_text(self->options.table, cut.data ? cut.data : name.data);
+	table_text(writer->table, cut.data ? cut.data : name.data);
 	buf_free(&name);
 	buf_free(&cut);
 }
@@ -403,16 +384,15 @@ static bool are_alike(const void *left, const void *right)
 }
 
 /* `count`: of those that are alike; 0: without that column. */
-static void write_long(struct at_end *self, const struct run_info *run, const struct gpu_gap *gap,
-                       uint64_t count)
+static void write_long(struct report_writer *writer, const struct gpu_gap *gap, uint64_t count)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	struct buf host = { 0 };
 
 	add_host(&host, gap);
 	if (count)
 		table_u64(table, count);
-	at_end_time(self, run, gap->begin_ns);
+	report_time(writer, gap->begin_ns);
 	table_u64(table, gap->end_ns - gap->begin_ns);
 	table_u64(table, gap->device);
 	table_u64(table, gap->after.process->pid);
@@ -420,26 +400,26 @@ static void write_long(struct at_end *self, const struct run_info *run, const st
 	table_u64(table, gap->after.stream);
 	table_text(table, gap_cause_name(gap->verdict.cause));
 	table_text(table, host.data);
-	write_work(self, &gap->before);
-	write_work(self, &gap->after);
+	write_work(writer, &gap->before);
+	write_work(writer, &gap->after);
 	table_end_row(table);
 	buf_free(&host);
 }
 
-static int write_longest(struct at_end *self, const struct run_info *run, const char *key,
-                         const char *title, struct gpu_gap *gaps, size_t n, struct err *err)
+static int write_longest(struct report_writer *writer, const char *key, const char *title,
+                         struct gpu_gap *gaps, size_t n, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	size_t top = table_options(table)->top, most = top ? top : LONGEST_DEFAULT, n_groups;
 	uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
 	bool single;
 
 	n_groups = longest_group(gaps, n, sizeof(*gaps), are_alike, counts);
 	n_groups = n_groups < most ? n_groups : most;
-	single = for_people(self) && longest_all_single(counts, n_groups);
+	single = for_people(writer) && longest_all_single(counts, n_groups);
 	table_begin(table, key, title, long_columns + single, ARRAY_SIZE(long_columns) - single);
 	for (size_t i = 0; i < n_groups; i++)
-		write_long(self, run, &gaps[i], single ? 0 : counts[i]);
+		write_long(writer, &gaps[i], single ? 0 : counts[i]);
 	if (!longest_all_single(counts, n_groups))
 		report_note_grouped(table, "gaps", n);
 	free(counts);
@@ -496,13 +476,13 @@ static void write_stream(struct table *table, const struct gap_line *stream)
 	table_end_row(table);
 }
 
-static int write_streams(struct at_end *self, struct err *err)
+static int write_streams(struct report_writer *writer, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = writer->table;
 	const struct gap_line *const *rows;
 	size_t n;
 
-	rows = gaps_streams(self->analysis, &n);
+	rows = gaps_streams(writer->analysis, &n);
 	table_begin(table, "streams", "Streams", TABLE_COLUMNS(stream_columns));
 	for (size_t i = 0; i < n; i++)
 		write_stream(table, rows[i]);
@@ -515,40 +495,53 @@ static int write_streams(struct at_end *self, struct err *err)
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* A GPU with one stream has been told of already; programs find all parts in any case. */
-static int write_parts_of_streams(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_parts_of_streams(struct report_writer *writer, struct err *err)
 {
 	struct gpu_gap *gaps;
 	size_t n, n_streams, n_gpus;
-	int rc = write_streams(self, err);
+	int rc = write_streams(writer, err);
 
-	gaps_streams(self->analysis, &n_streams);
-	gaps_devices(self->analysis, &n_gpus);
-	if (rc || (for_people(self) && n_streams == n_gpus))
+	gaps_streams(writer->analysis, &n_streams);
+	gaps_devices(writer->analysis, &n_gpus);
+	if (rc || (for_people(writer) && n_streams == n_gpus))
 		return rc;
-	rc = gaps_write_causes_of_streams(self, err);
-	gaps = gaps_longest_of_streams(self->analysis, &n);
+	rc = gaps_write_causes_of_streams(writer, err);
+	gaps = gaps_longest_of_streams(writer->analysis, &n);
 	return rc ? rc
-	          : write_longest(self, run, "longest_of_streams", "Longest gaps of streams", gaps,
-	                          n, err);
+	          : write_longest(writer, "longest_of_streams", "Longest gaps of streams", gaps, n,
+	                          err);
 }
 
-static int write_gaps(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_gaps(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	struct report_writer *writer = (struct report_writer *)self;
 	struct gpu_gap *gaps;
 	size_t n, n_gpus;
 	int rc;
 
-	gaps_finish(self->analysis);
-	rc = write_conclusions(self, run, err);
-	gaps_devices(self->analysis, &n_gpus);
-	if (rc || (for_people(self) && !n_gpus))
+	gaps_finish(writer->analysis);
+	rc = write_conclusions(writer, run, err);
+	gaps_devices(writer->analysis, &n_gpus);
+	if (rc || (for_people(writer) && !n_gpus))
 		return rc;
-	rc = write_gpus(self, run, err);
-	rc = rc ? rc : write_processes(self, err);
-	rc = rc ? rc : gaps_write_causes(self, err);
-	gaps = gaps_longest(self->analysis, &n);
-	rc = rc ? rc : write_longest(self, run, "longest", "Longest gaps", gaps, n, err);
-	return rc ? rc : write_parts_of_streams(self, run, err);
+	rc = write_gpus(writer, err);
+	rc = rc ? rc : write_processes(writer, err);
+	rc = rc ? rc : gaps_write_causes(writer, err);
+	gaps = gaps_longest(writer->analysis, &n);
+	rc = rc ? rc : write_longest(writer, "longest", "Longest gaps", gaps, n, err);
+	return rc ? rc : write_parts_of_streams(writer, err);
 }
 
-const struct at_end_ops gaps_report = { make_gaps, see_gaps, write_gaps, free_gaps };
+static const struct consumer_ops ops = { .event = report_feed,
+	                                 .end = write_gaps,
+	                                 .free = report_free };
+
+struct consumer *gaps_report_new(const struct report *report, const struct report_options *options)
+{
+	size_t top = table_options(options->table)->top;
+	struct gaps_options gaps = { .threshold_ns = threshold_of(options),
+		                     .work = options->work,
+		                     .longest = top > LONGEST_GROUPED ? top : LONGEST_GROUPED };
+
+	return report_of(gaps_new(&gaps), &ops, report, options);
+}

@@ -5,7 +5,7 @@
 
 #include "report/gaps/gaps.h"
 #include "base/buf.h"
-#include "report/at_end.h"
+#include "report/report.h"
 
 /* Phrases without full stops; one that is empty has nothing to say. */
 struct gaps_conclusion {
@@ -32,7 +32,7 @@ double gaps_percent(uint64_t part, uint64_t whole);
 struct gap_sum gaps_all_causes(const struct gap_line *line);
 
 /* The tables of causes: of GPUs, of streams. 0 or a negative errno. */
-int gaps_write_causes(struct at_end *self, struct err *err);
-int gaps_write_causes_of_streams(struct at_end *self, struct err *err);
+int gaps_write_causes(struct report_writer *writer, struct err *err);
+int gaps_write_causes_of_streams(struct report_writer *writer, struct err *err);
 
 #endif

@@ -10,35 +10,27 @@
 #include "base/buf.h"
 #include "base/number.h"
 #include "base/xalloc.h"
-#include "report/at_end.h"
 #include "report/reports.h"
 
 #define MEANWHILE_SHOWN 3 /* functions of a gap that are named */
 struct launches {
+	struct report_writer writer; /* first: what callers hold */
 	struct kernel_launches *kernels;
 	struct launch_gaps *gaps;
 };
 
-static void *make_launches(const struct report_options *options)
+static int see_launches(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct launches *launches = xcalloc(1, sizeof(*launches));
-
-	launches->kernels = kernel_launches_new();
-	launches->gaps = launch_gaps_new();
-	return launches;
-}
-
-static void see_launches(void *analysis, const struct event *event)
-{
-	struct launches *launches = analysis;
+	struct launches *launches = (struct launches *)self;
 
 	kernel_launches_event(launches->kernels, event);
 	launch_gaps_event(launches->gaps, event);
+	return 0;
 }
 
-static void free_launches(void *analysis)
+static void free_launches(struct consumer *self)
 {
-	struct launches *launches = analysis;
+	struct launches *launches = (struct launches *)self;
 
 	kernel_launches_free(launches->kernels);
 	launch_gaps_free(launches->gaps);
@@ -74,15 +66,14 @@ static void write_shape(struct table *table, const struct kernel_row *row)
 	table_u64(table, row->n_shapes);
 }
 
-static int write_kernels(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_kernels(struct launches *launches, const struct run_info *run, struct err *err)
 {
-	struct launches *launches = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = launches->writer.table;
 	const struct kernel_row *rows;
 	bool more_shapes = false;
 	size_t n;
 
-	report_begin(self->report, table, "kernels", TABLE_COLUMNS(kernel_columns));
+	report_begin(&launches->writer, run, "kernels", TABLE_COLUMNS(kernel_columns));
 	rows = kernel_launches_rows(launches->kernels, &n);
 	for (size_t i = 0; i < n; i++) {
 		table_u64(table, rows[i].process->pid);
@@ -101,7 +92,7 @@ static int write_kernels(struct at_end *self, const struct run_info *run, struct
 		                  "last; Grid and Block: the shape most used");
 	if (more_shapes)
 		table_note(table, "Shapes: %d at most are told apart", SHAPES_MAX);
-	at_end_note_counts(self, run);
+	report_note_estimated(launches->writer.table, run);
 	return table_end(table, err);
 }
 
@@ -144,10 +135,9 @@ static void write_gap_row(struct table *table, struct gap_row *row)
 	table_end_row(table);
 }
 
-static int write_gaps(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_gaps(struct launches *launches, const struct run_info *run, struct err *err)
 {
-	struct launches *launches = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = launches->writer.table;
 	struct gap_row *const *rows;
 	bool exact = true;
 	size_t n;
@@ -204,10 +194,9 @@ static void add_meanwhile(struct buf *out, const struct gap *gap)
 		buf_puts(out, "not in CUDA");
 }
 
-static int write_longest(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_longest(struct launches *launches, struct err *err)
 {
-	struct launches *launches = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = launches->writer.table;
 	const struct gap *rows;
 	struct buf text = { 0 };
 	size_t n;
@@ -220,7 +209,7 @@ static int write_longest(struct at_end *self, const struct run_info *run, struct
 
 		buf_reset(&text);
 		add_meanwhile(&text, &rows[i]);
-		at_end_time(self, run, rows[i].begin_ns);
+		report_time(&launches->writer, rows[i].begin_ns);
 		table_u64(table, length);
 		table_u64(table, rows[i].process->pid);
 		table_u64(table, rows[i].tid);
@@ -232,14 +221,26 @@ static int write_longest(struct at_end *self, const struct run_info *run, struct
 	return table_end(table, err);
 }
 
-static int write_launches(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_launches(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	int rc = write_kernels(self, run, err);
+	struct launches *launches = (struct launches *)self;
+	int rc = write_kernels(launches, run, err);
 
 	if (!rc)
-		rc = write_gaps(self, run, err);
-	return rc ? rc : write_longest(self, run, err);
+		rc = write_gaps(launches, run, err);
+	return rc ? rc : write_longest(launches, err);
 }
 
-const struct at_end_ops launches_report = { make_launches, see_launches, write_launches,
-	                                    free_launches };
+static const struct consumer_ops ops = { .event = see_launches,
+	                                 .end = write_launches,
+	                                 .free = free_launches };
+
+struct consumer *launches_report_new(const struct report *report,
+                                     const struct report_options *options)
+{
+	struct launches *launches = report_make(sizeof(*launches), &ops, report, options);
+
+	launches->kernels = kernel_launches_new();
+	launches->gaps = launch_gaps_new();
+	return &launches->writer.consumer;
+}

@@ -11,7 +11,6 @@
 #include "report/nvtx/range_work.h"
 #include "analysis/spread.h"
 #include "base/xalloc.h"
-#include "report/at_end.h"
 #include "report/names.h"
 #include "report/nvtx/nvtx.h"
 #include "report/reports.h"
@@ -42,6 +41,7 @@ struct nvtx_gpu_kernel_row {
 };
 
 struct nvtx_gpu {
+	struct report_writer writer; /* first: what callers hold */
 	struct range_work *work;
 	bool by_kernel; /* nvtx_kern_sum */
 	struct range_row *ranges;
@@ -127,37 +127,18 @@ static void count_done(void *data, void *range, const struct range_work_done *do
 
 /* ---- the analysis -------------------------------------------------------------------------- */
 
-static struct nvtx_gpu *make_gpu(const struct report_options *options, bool by_kernel)
+static int see_gpu(struct consumer *self, const struct event *event, struct err *err)
 {
-	static const struct range_work_ops ops = { row_of, count_work, count_done };
-	struct nvtx_gpu *gpu = xcalloc(1, sizeof(*gpu));
-
-	gpu->by_kernel = by_kernel;
-	gpu->work = range_work_new(&ops, gpu, options->work);
-	return gpu;
-}
-
-static void *make_by_kernel(const struct report_options *options)
-{
-	return make_gpu(options, true);
-}
-
-static void *make_projected(const struct report_options *options)
-{
-	return make_gpu(options, false);
-}
-
-static void see_gpu(void *analysis, const struct event *event)
-{
-	struct nvtx_gpu *gpu = analysis;
+	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
 
 	gpu->ran = gpu->ran || event->type == EVENT_ACTIVITY;
 	range_work_event(gpu->work, event);
+	return 0;
 }
 
-static void free_gpu(void *analysis)
+static void free_gpu(struct consumer *self)
 {
-	struct nvtx_gpu *gpu = analysis;
+	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
 	struct range_row *range, *next_range;
 	struct nvtx_gpu_kernel_row *kernel, *next;
 
@@ -187,12 +168,11 @@ static void add_spread(struct table *table, struct spread *values)
 	table_real(table, spread_deviation(values));
 }
 
-static void add_notes(struct at_end *self, const struct run_info *run, bool exact)
+static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exact)
 {
-	const struct nvtx_gpu *gpu = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = gpu->writer.table;
 
-	nvtx_note_no_work(&self->options, run, gpu->ranges, gpu->ran);
+	nvtx_note_no_work(&gpu->writer.options, run, gpu->ranges, gpu->ran);
 	if (!exact)
 		report_note_median(table);
 	if (gpu->others)
@@ -202,7 +182,7 @@ static void add_notes(struct at_end *self, const struct run_info *run, bool exac
 		table_note(table, "kernels left out, after %d rows: %llu", KERNEL_ROWS,
 		           (unsigned long long)gpu->left_out);
 	nvtx_note_cut(table, range_work_cut(gpu->work));
-	report_note_unjoined(&self->options);
+	report_note_unjoined(&gpu->writer.options);
 }
 
 /* ---- nvtx_kern_sum ------------------------------------------------------------------------- */
@@ -219,7 +199,7 @@ static int by_kernel_total(const void *left, const void *right)
 	return order ? order : strcmp(a->name, b->name);
 }
 
-static int write_by_kernel(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_by_kernel(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "NVTX Range", TABLE_TEXT },     { "Style", TABLE_TEXT },
@@ -230,8 +210,8 @@ static int write_by_kernel(struct at_end *self, const struct run_info *run, stru
 		{ "Max", TABLE_DURATION },        { "StdDev", TABLE_DURATION },
 		{ "Kernel Name", TABLE_TEXT },
 	};
-	struct nvtx_gpu *gpu = self->analysis;
-	struct table *table = self->options.table;
+	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
+	struct table *table = gpu->writer.table;
 	struct nvtx_gpu_kernel_row **rows, *row, *next;
 	bool exact = true;
 	size_t n = 0;
@@ -241,13 +221,13 @@ static int write_by_kernel(struct at_end *self, const struct run_info *run, stru
 	HASH_ITER (hh, gpu->kernels, row, next) {
 		struct buf name = { 0 };
 
-		add_kernel_name(&name, row->key.kernel, self->options.names);
+		add_kernel_name(&name, row->key.kernel, gpu->writer.options.names);
 		row->name = name.data ? name.data : xstrdup("");
 		exact = exact && spread_is_exact(&row->values);
 		rows[n++] = row;
 	}
 	qsort(rows, n, sizeof(*rows), by_kernel_total);
-	at_end_begin(self, TABLE_COLUMNS(columns));
+	report_begin(&gpu->writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		const struct range_row *range = rows[i]->key.range;
 
@@ -263,7 +243,7 @@ static int write_by_kernel(struct at_end *self, const struct run_info *run, stru
 		table_end_row(table);
 	}
 	free(rows);
-	add_notes(self, run, exact);
+	add_notes(gpu, run, exact);
 	return table_end(table, err);
 }
 
@@ -296,7 +276,7 @@ static void print_projected(struct table *table, struct range_row *row)
 	table_end_row(table);
 }
 
-static int write_projected(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_projected(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "Range", TABLE_TEXT },
@@ -314,8 +294,8 @@ static int write_projected(struct at_end *self, const struct run_info *run, stru
 		{ "Avg Range Lvl", TABLE_REAL },
 		{ "Avg Num Child", TABLE_REAL },
 	};
-	struct nvtx_gpu *gpu = self->analysis;
-	struct table *table = self->options.table;
+	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
+	struct table *table = gpu->writer.table;
 	struct range_row **rows, *row, *next;
 	bool exact = true;
 	size_t n = 0;
@@ -328,17 +308,44 @@ static int write_projected(struct at_end *self, const struct run_info *run, stru
 			rows[n++] = row;
 	}
 	qsort(rows, n, sizeof(*rows), by_projected);
-	at_end_begin(self, TABLE_COLUMNS(columns));
+	report_begin(&gpu->writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
 		print_projected(table, rows[i]);
 	free(rows);
-	add_notes(self, run, exact);
+	add_notes(gpu, run, exact);
 	return table_end(table, err);
 }
 
 /* ---- the reports --------------------------------------------------------------------------- */
 
-const struct at_end_ops nvtx_kern_sum_report = { make_by_kernel, see_gpu, write_by_kernel,
-	                                         free_gpu };
-const struct at_end_ops nvtx_gpu_proj_sum_report = { make_projected, see_gpu, write_projected,
-	                                             free_gpu };
+static struct nvtx_gpu *make(const struct consumer_ops *ops, const struct report *report,
+                             const struct report_options *options)
+{
+	static const struct range_work_ops work_ops = { row_of, count_work, count_done };
+	struct nvtx_gpu *gpu = report_make(sizeof(*gpu), ops, report, options);
+
+	gpu->work = range_work_new(&work_ops, gpu, options->work);
+	return gpu;
+}
+
+struct consumer *nvtx_kern_sum_report_new(const struct report *report,
+                                          const struct report_options *options)
+{
+	static const struct consumer_ops ops = { .event = see_gpu,
+		                                 .end = write_by_kernel,
+		                                 .free = free_gpu };
+	struct nvtx_gpu *gpu = make(&ops, report, options);
+
+	gpu->by_kernel = true;
+	return &gpu->writer.consumer;
+}
+
+struct consumer *nvtx_gpu_proj_sum_report_new(const struct report *report,
+                                              const struct report_options *options)
+{
+	static const struct consumer_ops ops = { .event = see_gpu,
+		                                 .end = write_projected,
+		                                 .free = free_gpu };
+
+	return &make(&ops, report, options)->writer.consumer;
+}

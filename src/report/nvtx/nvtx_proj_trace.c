@@ -38,12 +38,9 @@ struct nvtx_proj_trace_waiting {
 };
 
 struct proj_trace {
-	struct consumer consumer; /* first */
-	const struct report *report;
-	struct report_options options;
+	struct report_writer writer; /* first: what callers hold */
 	struct nvtx_stacks *stacks;
 	struct range_work *work;
-	uint64_t begin_ns;
 	bool any, ran; /* a range; something on a GPU */
 };
 
@@ -76,12 +73,12 @@ static void see_work(void *data, void *row, const struct kernel *kernel, uint64_
 static void add_row(struct proj_trace *trace, const struct nvtx_proj_trace_waiting *row,
                     const struct range_work_done *done)
 {
-	struct table *table = trace->options.table;
+	struct table *table = trace->writer.table;
 
 	table_text(table, row->name);
-	table_s64(table, (int64_t)(done->begin_ns - trace->begin_ns));
+	table_s64(table, (int64_t)(done->begin_ns - trace->writer.begin_ns));
 	table_u64(table, done->end_ns > done->begin_ns ? done->end_ns - done->begin_ns : 0);
-	table_s64(table, (int64_t)(row->begin_ns - trace->begin_ns));
+	table_s64(table, (int64_t)(row->begin_ns - trace->writer.begin_ns));
 	table_u64(table, done->range_ns);
 	table_text(table, nvtx_style(RANGE_PUSHPOP));
 	table_u64(table, row->pid);
@@ -109,9 +106,8 @@ static int trace_begin(struct consumer *self, const struct run_info *run, struct
 {
 	struct proj_trace *trace = trace_of(self);
 
-	trace->begin_ns = run->begin_ns;
-	report_begin(trace->report, trace->options.table, NULL, TABLE_COLUMNS(columns));
-	table_in_order(trace->options.table);
+	report_begin(&trace->writer, run, NULL, TABLE_COLUMNS(columns));
+	table_in_order(trace->writer.table);
 	return 0;
 }
 
@@ -121,7 +117,7 @@ static int trace_event(struct consumer *self, const struct event *event, struct 
 
 	trace->ran = trace->ran || event->type == EVENT_ACTIVITY;
 	range_work_event(trace->work, event);
-	return table_failed(trace->options.table, err);
+	return table_failed(trace->writer.table, err);
 }
 
 static int trace_end(struct consumer *self, const struct run_info *run, struct err *err)
@@ -129,10 +125,10 @@ static int trace_end(struct consumer *self, const struct run_info *run, struct e
 	struct proj_trace *trace = trace_of(self);
 
 	range_work_finish(trace->work);
-	nvtx_note_no_work(&trace->options, run, trace->any, trace->ran);
-	nvtx_note_cut(trace->options.table, range_work_cut(trace->work));
-	report_note_unjoined(&trace->options);
-	return table_end(trace->options.table, err);
+	nvtx_note_no_work(&trace->writer.options, run, trace->any, trace->ran);
+	nvtx_note_cut(trace->writer.table, range_work_cut(trace->work));
+	report_note_unjoined(&trace->writer.options);
+	return table_end(trace->writer.table, err);
 }
 
 static void trace_free(struct consumer *self)
@@ -156,12 +152,9 @@ struct consumer *nvtx_gpu_proj_trace_report_new(const struct report *report,
                                                 const struct report_options *options)
 {
 	static const struct range_work_ops work = { row_of, see_work, see_done };
-	struct proj_trace *trace = xcalloc(1, sizeof(*trace));
+	struct proj_trace *trace = report_make(sizeof(*trace), &ops, report, options);
 
-	trace->consumer.ops = &ops;
-	trace->report = report;
-	trace->options = *options;
 	trace->stacks = nvtx_stacks_new();
 	trace->work = range_work_new(&work, trace, options->work);
-	return &trace->consumer;
+	return &trace->writer.consumer;
 }

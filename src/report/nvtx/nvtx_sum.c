@@ -8,7 +8,6 @@
 #include "report/nvtx/range_work.h"
 #include "analysis/spread.h"
 #include "base/xalloc.h"
-#include "report/at_end.h"
 #include "report/nvtx/nvtx.h"
 #include "report/reports.h"
 
@@ -74,16 +73,12 @@ struct nvtx_sum_row {
 };
 
 struct nvtx_sum {
+	struct report_writer writer; /* first: what callers hold */
 	struct nvtx_sum_row *rows;
 	struct buf key;
 	uint64_t others; /* ranges in the row of the others */
 	bool ran;        /* something, on a GPU */
 };
-
-static void *make_sum(const struct report_options *options)
-{
-	return xcalloc(1, sizeof(struct nvtx_sum));
-}
 
 static struct nvtx_sum_row *find_row(struct nvtx_sum *sum)
 {
@@ -117,18 +112,19 @@ static struct nvtx_sum_row *row_of(struct nvtx_sum *sum, const struct range *ran
 	return row;
 }
 
-static void see_sum(void *analysis, const struct event *event)
+static int see_sum(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct nvtx_sum *sum = analysis;
+	struct nvtx_sum *sum = (struct nvtx_sum *)self;
 
 	if (event->type == EVENT_RANGE && nvtx_style(event->range->kind))
 		spread_add(&row_of(sum, event->range)->values, range_duration_ns(event->range));
 	sum->ran = sum->ran || event->type == EVENT_ACTIVITY;
+	return 0;
 }
 
-static void free_sum(void *analysis)
+static void free_sum(struct consumer *self)
 {
-	struct nvtx_sum *sum = analysis;
+	struct nvtx_sum *sum = (struct nvtx_sum *)self;
 	struct nvtx_sum_row *row, *next;
 
 	HASH_ITER (hh, sum->rows, row, next) {
@@ -187,7 +183,7 @@ static void print_row(struct table *table, struct nvtx_sum_row *row, double tota
 	table_end_row(table);
 }
 
-static int write_sum(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_sum(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "Time", TABLE_PERCENT },     { "Total Time", TABLE_DURATION },
@@ -196,10 +192,10 @@ static int write_sum(struct at_end *self, const struct run_info *run, struct err
 		{ "Max", TABLE_DURATION },     { "StdDev", TABLE_DURATION },
 		{ "Range", TABLE_TEXT },
 	};
-	enum range_kind kind = kind_of(self->report);
+	struct nvtx_sum *sum = (struct nvtx_sum *)self;
+	enum range_kind kind = kind_of(sum->writer.report);
 	struct table_column with_style[10];
-	struct nvtx_sum *sum = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = sum->writer.table;
 	bool style = kind == RANGE_COUNT, exact = true;
 	struct nvtx_sum_row **rows = xcalloc(HASH_COUNT(sum->rows) + 1, sizeof(*rows)), *row, *next;
 	double total = 0;
@@ -216,12 +212,12 @@ static int write_sum(struct at_end *self, const struct run_info *run, struct err
 	memcpy(with_style, columns, sizeof(columns));
 	with_style[8] = (struct table_column){ "Style", TABLE_TEXT };
 	with_style[9] = columns[8];
-	at_end_begin(self, style ? with_style : columns, style ? 10 : 9);
+	report_begin(&sum->writer, run, NULL, style ? with_style : columns, style ? 10 : 9);
 	for (size_t i = 0; i < n; i++)
 		print_row(table, rows[i], total, style);
 	free(rows);
 	if (!n)
-		nvtx_note_none(&self->options, run, sum->ran);
+		nvtx_note_none(&sum->writer.options, run, sum->ran);
 	if (!exact)
 		report_note_median(table);
 	if (sum->others)
@@ -230,4 +226,10 @@ static int write_sum(struct at_end *self, const struct run_info *run, struct err
 	return table_end(table, err);
 }
 
-const struct at_end_ops nvtx_sum_report = { make_sum, see_sum, write_sum, free_sum };
+static const struct consumer_ops ops = { .event = see_sum, .end = write_sum, .free = free_sum };
+
+struct consumer *nvtx_sum_report_new(const struct report *report,
+                                     const struct report_options *options)
+{
+	return report_make(sizeof(struct nvtx_sum), &ops, report, options);
+}

@@ -8,12 +8,9 @@
 #include "report/reports.h"
 
 struct nvtx_trace {
-	struct consumer consumer; /* first */
-	const struct report *report;
-	struct report_options options;
+	struct report_writer writer; /* first: what callers hold */
 	struct nvtx_stacks *stacks;
 	struct buf name, tree;
-	uint64_t begin_ns;
 	bool any, ran; /* a range; something on a GPU */
 };
 
@@ -46,11 +43,11 @@ static void add_row(struct nvtx_trace *trace, const struct event *event,
                     const struct nvtx_nesting *nesting)
 {
 	const struct range *range = event->range;
-	struct table *table = trace->options.table;
+	struct table *table = trace->writer.table;
 	uint64_t ns = range_duration_ns(range);
 
-	table_s64(table, (int64_t)(range->begin_ns - trace->begin_ns));
-	table_s64(table, (int64_t)(range->end_ns - trace->begin_ns));
+	table_s64(table, (int64_t)(range->begin_ns - trace->writer.begin_ns));
+	table_s64(table, (int64_t)(range->end_ns - trace->writer.begin_ns));
 	table_u64(table, ns);
 	table_u64(table, nesting->child_ns);
 	table_u64(table, ns > nesting->child_ns ? ns - nesting->child_ns : 0);
@@ -69,9 +66,8 @@ static int trace_begin(struct consumer *self, const struct run_info *run, struct
 {
 	struct nvtx_trace *trace = trace_of(self);
 
-	trace->begin_ns = run->begin_ns;
-	report_begin(trace->report, trace->options.table, NULL, TABLE_COLUMNS(columns));
-	table_in_order(trace->options.table);
+	report_begin(&trace->writer, run, NULL, TABLE_COLUMNS(columns));
+	table_in_order(trace->writer.table);
 	return 0;
 }
 
@@ -86,7 +82,7 @@ static int trace_event(struct consumer *self, const struct event *event, struct 
 	nesting = nvtx_stacks_nest(trace->stacks, event);
 	add_row(trace, event, &nesting);
 	trace->any = true;
-	return table_failed(trace->options.table, err);
+	return table_failed(trace->writer.table, err);
 }
 
 static int trace_end(struct consumer *self, const struct run_info *run, struct err *err)
@@ -94,8 +90,8 @@ static int trace_end(struct consumer *self, const struct run_info *run, struct e
 	struct nvtx_trace *trace = trace_of(self);
 
 	if (!trace->any)
-		nvtx_note_none(&trace->options, run, trace->ran);
-	return table_end(trace->options.table, err);
+		nvtx_note_none(&trace->writer.options, run, trace->ran);
+	return table_end(trace->writer.table, err);
 }
 
 static void trace_free(struct consumer *self)
@@ -118,11 +114,8 @@ static const struct consumer_ops ops = {
 struct consumer *nvtx_pushpop_trace_report_new(const struct report *report,
                                                const struct report_options *options)
 {
-	struct nvtx_trace *trace = xcalloc(1, sizeof(*trace));
+	struct nvtx_trace *trace = report_make(sizeof(*trace), &ops, report, options);
 
-	trace->consumer.ops = &ops;
-	trace->report = report;
-	trace->options = *options;
 	trace->stacks = nvtx_stacks_new();
-	return &trace->consumer;
+	return &trace->writer.consumer;
 }

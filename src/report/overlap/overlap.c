@@ -9,34 +9,26 @@
 #include "analysis/gpu_work.h"
 #include "report/overlap/hta.h"
 #include "base/xalloc.h"
-#include "report/at_end.h"
 #include "report/reports.h"
 
 struct overlap {
+	struct report_writer writer; /* first: what callers hold */
 	struct gpu_works *works;
 	struct hta *hta;
 };
 
-static void *make_overlap(const struct report_options *options)
+static int see_overlap(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct overlap *overlap = xcalloc(1, sizeof(*overlap));
-
-	overlap->works = gpu_works_new();
-	overlap->hta = hta_new(options->work);
-	return overlap;
-}
-
-static void see_overlap(void *analysis, const struct event *event)
-{
-	struct overlap *overlap = analysis;
+	struct overlap *overlap = (struct overlap *)self;
 
 	gpu_works_event(overlap->works, event);
 	hta_event(overlap->hta, event);
+	return 0;
 }
 
-static void free_overlap(void *analysis)
+static void free_overlap(struct consumer *self)
 {
-	struct overlap *overlap = analysis;
+	struct overlap *overlap = (struct overlap *)self;
 
 	gpu_works_free(overlap->works);
 	hta_free(overlap->hta);
@@ -125,22 +117,21 @@ static void write_hta_row(struct table *table, const struct hta_row *row)
 	table_end_row(table);
 }
 
-static int write_busy(struct at_end *self, const struct run_info *run,
+static int write_busy(struct overlap *overlap, const struct run_info *run,
                       const struct gpu_work_row *rows, size_t n, struct err *err)
 {
-	const struct overlap *overlap = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = overlap->writer.table;
 	uint64_t not_measured = 0;
 	bool graphs = false;
 
-	report_begin(self->report, table, "busy", TABLE_COLUMNS(columns));
+	report_begin(&overlap->writer, run, "busy", TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
 		write_row(table, &rows[i]);
 		graphs |= rows[i].graphs > 0;
 		not_measured += rows[i].not_measured_ns;
 	}
 	if (!n) {
-		report_note_no_gpu_times(table, self->options.part, run);
+		report_note_no_gpu_times(table, overlap->writer.options.part, run);
 		return table_end(table, err);
 	}
 	table_note(table, "Span: from the first work on the GPU to the last; A+B: while both ran; "
@@ -158,10 +149,9 @@ static int write_busy(struct at_end *self, const struct run_info *run,
 	return table_end(table, err);
 }
 
-static int write_hta(struct at_end *self, struct err *err)
+static int write_hta(struct overlap *overlap, struct err *err)
 {
-	struct overlap *overlap = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = overlap->writer.table;
 	uint64_t left_out = 0, unasked = 0;
 	const struct hta_row *rows;
 	size_t n;
@@ -191,20 +181,32 @@ static int write_hta(struct at_end *self, struct err *err)
 		           "left out, as HTA does where there are ProfilerSteps: activities whose "
 		           "call is not known: %llu",
 		           (unsigned long long)unasked);
-	report_note_unjoined(&self->options);
+	report_note_unjoined(&overlap->writer.options);
 	return table_end(table, err);
 }
 
-static int write_overlap(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_overlap(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct overlap *overlap = self->analysis;
+	struct overlap *overlap = (struct overlap *)self;
 	const struct gpu_work_row *rows;
 	size_t n;
 	int rc;
 
 	rows = gpu_works_rows(overlap->works, &n);
-	rc = write_busy(self, run, rows, n, err);
-	return rc ? rc : write_hta(self, err);
+	rc = write_busy(overlap, run, rows, n, err);
+	return rc ? rc : write_hta(overlap, err);
 }
 
-const struct at_end_ops overlap_report = { make_overlap, see_overlap, write_overlap, free_overlap };
+static const struct consumer_ops ops = { .event = see_overlap,
+	                                 .end = write_overlap,
+	                                 .free = free_overlap };
+
+struct consumer *overlap_report_new(const struct report *report,
+                                    const struct report_options *options)
+{
+	struct overlap *overlap = report_make(sizeof(*overlap), &ops, report, options);
+
+	overlap->works = gpu_works_new();
+	overlap->hta = hta_new(options->work);
+	return &overlap->writer.consumer;
+}

@@ -17,40 +17,27 @@
 #include "cuda/error.h"
 #include "report/reports.h"
 #include "report/sums.h"
+#include "trace/consumers.h"
 
 #define NS_PER_SECOND 1000000000
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
-static void *make_overview(const struct report_options *options)
+static int see_overview(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct overview *overview = xcalloc(1, sizeof(*overview));
+	struct overview *overview = (struct overview *)self;
 
-	overview->calls = summary_new(&(struct summary_options){ .work = options->work });
-	overview->tally = summary_tally(overview->calls);
-	overview->functions = sums_new(sums_kind("cuda_api_sum"), NAMES_FULL, false);
-	overview->processes = processes_new();
-	return overview;
-}
-
-static void see_overview(void *analysis, const struct event *event)
-{
-	struct overview *overview = analysis;
-
-	overview->calls->ops->event(overview->calls, event, NULL);
-	overview->functions->ops->event(overview->functions, event, NULL);
-	processes_event(overview->processes, event);
 	if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
 		overview->class_ns[event->call->function->cls] += call_duration_ns(event->call);
+	return consumers_event(overview->counts, OVERVIEW_COUNTS, event, err);
 }
 
-static void free_overview(void *analysis)
+static void free_overview(struct consumer *self)
 {
-	struct overview *overview = analysis;
+	struct overview *overview = (struct overview *)self;
 
-	overview->calls->ops->free(overview->calls);
-	overview->functions->ops->free(overview->functions);
-	processes_free(overview->processes);
+	for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
+		consumer_free(overview->counts[i]);
 	free(overview);
 }
 
@@ -169,11 +156,11 @@ static void write_value(struct table *table, const struct fact *fact)
 }
 
 /* One row for programs. */
-static int write_facts_row(struct at_end *self, const struct facts *facts, const char *title,
+static int write_facts_row(struct overview *overview, const struct facts *facts, const char *title,
                            struct err *err)
 {
 	struct table_column columns[FACTS_MAX];
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 
 	for (size_t i = 0; i < facts->n; i++)
 		columns[i] = facts->fact[i].column;
@@ -199,12 +186,12 @@ static void add_words(struct buf *out, const struct fact *fact)
 }
 
 /* A column for people, without what is not known or did not happen. */
-static int write_facts_column(struct at_end *self, const struct facts *facts, const char *title,
-                              struct err *err)
+static int write_facts_column(struct overview *overview, const struct facts *facts,
+                              const char *title, struct err *err)
 {
 	static const struct table_column columns[] = { { "What", TABLE_TEXT },
 		                                       { "Value", TABLE_WORDS } };
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 	struct buf words = { 0 };
 
 	table_begin(table, "trace", title, TABLE_COLUMNS(columns));
@@ -224,21 +211,21 @@ static int write_facts_column(struct at_end *self, const struct facts *facts, co
 	return table_end(table, err);
 }
 
-static int write_facts(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_facts(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	struct facts facts = { 0 };
 	char recorded[64], title[128];
 
 	wall_clock(run, recorded, sizeof(recorded));
-	add_facts(&facts, self->analysis, run, recorded);
-	report_title(self->report, title, sizeof(title));
-	at_end_note_durations(self, run);
-	at_end_note_counts(self, run);
-	if (!((struct overview *)self->analysis)->tally->calls)
-		table_note(self->options.table, "there were no CUDA calls");
-	return table_options(self->options.table)->form == TABLE_FORM_TEXT
-	               ? write_facts_column(self, &facts, title, err)
-	               : write_facts_row(self, &facts, title, err);
+	add_facts(&facts, overview, run, recorded);
+	report_title(overview->writer.report, title, sizeof(title));
+	report_note_durations(overview->writer.table, run);
+	report_note_estimated(overview->writer.table, run);
+	if (!overview->tally->calls)
+		table_note(overview->writer.table, "there were no CUDA calls");
+	return table_options(overview->writer.table)->form == TABLE_FORM_TEXT
+	               ? write_facts_column(overview, &facts, title, err)
+	               : write_facts_row(overview, &facts, title, err);
 }
 
 /* ---- the first rows of other reports ------------------------------------------------------- */
@@ -249,25 +236,24 @@ void overview_note_more(struct table *table, size_t n, const char *report)
 		table_note(table, "%zu more: cuscope report FILE %s", n - OVERVIEW_ROWS, report);
 }
 
-bool overview_left_out(const struct at_end *self, size_t n)
+bool overview_left_out(const struct overview *overview, size_t n)
 {
-	return !n && table_options(self->options.table)->form == TABLE_FORM_TEXT;
+	return !n && table_options(overview->writer.table)->form == TABLE_FORM_TEXT;
 }
 
-static int write_processes(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_processes(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "PID", TABLE_NUMBER }, { "Calls", TABLE_NUMBER }, { "Launches", TABLE_NUMBER },
 		{ "Peak", TABLE_BYTES }, { "Copied", TABLE_BYTES }, { "Errors", TABLE_NUMBER },
 		{ "Name", TABLE_TEXT },
 	};
-	struct overview *overview = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 	const struct process_row *rows;
 	size_t n;
 
-	rows = processes_rows(overview->processes, &n);
-	if (overview_left_out(self, n))
+	rows = processes_rows(overview->counts[COUNT_PROCESSES], &n);
+	if (overview_left_out(overview, n))
 		return 0;
 	table_begin(table, "processes", "Processes", TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
@@ -296,20 +282,19 @@ static void write_function(struct table *table, const struct sums_row *row)
 	table_end_row(table);
 }
 
-static int write_functions(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_functions(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "Total", TABLE_DURATION },   { "Calls", TABLE_NUMBER },
 		{ "Average", TABLE_DURATION }, { "Max", TABLE_DURATION },
 		{ "Function", TABLE_TEXT },
 	};
-	struct overview *overview = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 	const struct sums_row *rows;
 	size_t n;
 
-	rows = sums_rows(overview->functions, &n);
-	if (overview_left_out(self, n))
+	rows = sums_rows(overview->counts[COUNT_FUNCTIONS], &n);
+	if (overview_left_out(overview, n))
 		return 0;
 	table_begin(table, "functions", run->returns ? "Functions by time" : "Functions by calls",
 	            TABLE_COLUMNS(columns));
@@ -319,20 +304,19 @@ static int write_functions(struct at_end *self, const struct run_info *run, stru
 	return table_end(table, err);
 }
 
-static int write_kernels(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_kernels(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "Launches", TABLE_NUMBER },
 		{ "Kernel", TABLE_TEXT },
 	};
-	const struct overview *overview = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 	const struct kernel_tally **rows;
 	size_t n;
 	int rc = 0;
 
 	rows = tally_kernels(overview->tally, &n);
-	if (!overview_left_out(self, n)) {
+	if (!overview_left_out(overview, n)) {
 		table_begin(table, "kernels", "Kernels by launches", TABLE_COLUMNS(columns));
 		table_fit(table, OVERVIEW_NAMES_WIDTH);
 		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
@@ -360,7 +344,7 @@ static void transfer_row(struct table *table, const char *name, const struct tra
 	table_end_row(table);
 }
 
-static int write_transfers(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_transfers(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "Direction", TABLE_TEXT },
@@ -368,10 +352,10 @@ static int write_transfers(struct at_end *self, const struct run_info *run, stru
 		{ "Bytes", TABLE_BYTES },
 		{ "Average", TABLE_BYTES },
 	};
-	const struct tally *tally = ((struct overview *)self->analysis)->tally;
-	struct table *table = self->options.table;
+	const struct tally *tally = overview->tally;
+	struct table *table = overview->writer.table;
 
-	if (overview_left_out(self, tally->all_copies.count + tally->sets.count))
+	if (overview_left_out(overview, tally->all_copies.count + tally->sets.count))
 		return 0;
 	table_begin(table, "transfers", "Transfers", TABLE_COLUMNS(columns));
 	table_whole(table);
@@ -382,7 +366,7 @@ static int write_transfers(struct at_end *self, const struct run_info *run, stru
 	return table_end(table, err);
 }
 
-static int write_errors(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_errors(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "Count", TABLE_NUMBER },
@@ -390,14 +374,13 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 		{ "Code", TABLE_NUMBER },
 		{ "Error", TABLE_TEXT },
 	};
-	const struct overview *overview = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 	const struct error_tally **rows;
 	size_t n;
 	int rc = 0;
 
 	rows = tally_errors(overview->tally, &n);
-	if (!overview_left_out(self, n)) {
+	if (!overview_left_out(overview, n)) {
 		table_begin(table, "errors", "Errors", TABLE_COLUMNS(columns));
 		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
 			const struct function *function = rows[i]->key.function->function;
@@ -417,10 +400,10 @@ static int write_errors(struct at_end *self, const struct run_info *run, struct 
 	return rc;
 }
 
-static int write_missed(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_missed(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = { { "Finding", TABLE_WORDS } };
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 	struct buf text = { 0 };
 	char *line, *rest;
 
@@ -438,25 +421,36 @@ static int write_missed(struct at_end *self, const struct run_info *run, struct 
 
 /* ---- the page ------------------------------------------------------------------------------ */
 
-static int write_overview(struct at_end *self, const struct run_info *run, struct err *err)
+static int write_overview(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	static int (*const parts[])(struct at_end * self, const struct run_info *run,
+	static int (*const parts[])(struct overview * overview, const struct run_info *run,
 	                            struct err *err) = {
 		write_facts,   write_processes,      write_functions, write_kernels,
 		overview_gpus, overview_gpu_kernels, write_transfers, overview_gpu_copies,
 		write_errors,  write_missed,         overview_hints,
 	};
-	struct overview *overview = self->analysis;
-	int rc = overview->calls->ops->end(overview->calls, run, err);
+	struct overview *overview = (struct overview *)self;
+	int rc = consumers_end(overview->counts, OVERVIEW_COUNTS, run, err);
 
-	overview->duration_ns = report_duration_ns(&self->options, run);
-
-	if (!rc)
-		rc = overview->functions->ops->end(overview->functions, run, err);
+	overview->duration_ns = report_duration_ns(&overview->writer.options, run);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && !rc; i++)
-		rc = parts[i](self, run, err);
+		rc = parts[i](overview, run, err);
 	return rc;
 }
 
-const struct at_end_ops overview_report = { make_overview, see_overview, write_overview,
-	                                    free_overview };
+static const struct consumer_ops ops = { .event = see_overview,
+	                                 .end = write_overview,
+	                                 .free = free_overview };
+
+struct consumer *overview_report_new(const struct report *report,
+                                     const struct report_options *options)
+{
+	struct overview *overview = report_make(sizeof(*overview), &ops, report, options);
+
+	overview->counts[COUNT_CALLS] =
+		summary_new(&(struct summary_options){ .work = options->work });
+	overview->counts[COUNT_FUNCTIONS] = sums_new(sums_kind("cuda_api_sum"), NAMES_FULL, false);
+	overview->counts[COUNT_PROCESSES] = processes_new();
+	overview->tally = summary_tally(overview->counts[COUNT_CALLS]);
+	return &overview->writer.consumer;
+}

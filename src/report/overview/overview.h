@@ -4,14 +4,20 @@
 #define CUSCOPE_REPORT_OVERVIEW_OVERVIEW_H
 
 #include "analysis/processes.h"
+#include "report/report.h"
 #include "report/summary/tally.h"
-#include "report/at_end.h"
+
+enum {
+	COUNT_CALLS,     /* summary.h */
+	COUNT_FUNCTIONS, /* sums.h: of calls that no other call made */
+	COUNT_PROCESSES, /* processes.h */
+	OVERVIEW_COUNTS,
+};
 
 struct overview {
-	struct consumer *calls;
-	const struct tally *tally;  /* its own */
-	struct consumer *functions; /* sums.h: of calls that no other call made */
-	struct processes *processes;
+	struct report_writer writer; /* first: what callers hold */
+	struct consumer *counts[OVERVIEW_COUNTS];
+	const struct tally *tally;      /* of COUNT_CALLS */
 	uint64_t duration_ns;           /* of what was read */
 	uint64_t class_ns[CLASS_COUNT]; /* in calls that no other call made */
 };
@@ -25,20 +31,20 @@ uint64_t overview_call_ns(const struct overview *overview);
 #define FIRST_ROWS(n) ((n) < OVERVIEW_ROWS ? (n) : OVERVIEW_ROWS)
 
 /* An empty part says nothing to people; programs find it at its place. */
-bool overview_left_out(const struct at_end *self, size_t n);
+bool overview_left_out(const struct overview *overview, size_t n);
 
 /* A note where a table goes on in another report. */
 void overview_note_more(struct table *table, size_t n, const char *report);
 
 /* Tables of GPUs: overview_gpu.c. */
-int overview_gpus(struct at_end *self, const struct run_info *run, struct err *err);
-int overview_gpu_kernels(struct at_end *self, const struct run_info *run, struct err *err);
-int overview_gpu_copies(struct at_end *self, const struct run_info *run, struct err *err);
+int overview_gpus(struct overview *overview, const struct run_info *run, struct err *err);
+int overview_gpu_kernels(struct overview *overview, const struct run_info *run, struct err *err);
+int overview_gpu_copies(struct overview *overview, const struct run_info *run, struct err *err);
 
 /* The table of what to look at next: HINTS_LEAST to HINTS_MOST rows. */
 #define HINTS_LEAST 3
 #define HINTS_MOST  6
 
-int overview_hints(struct at_end *self, const struct run_info *run, struct err *err);
+int overview_hints(struct overview *overview, const struct run_info *run, struct err *err);
 
 #endif

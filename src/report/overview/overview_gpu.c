@@ -11,7 +11,7 @@ static void write_share(struct table *table, uint64_t part, uint64_t whole)
 		table_unknown(table);
 }
 
-int overview_gpus(struct at_end *self, const struct run_info *run, struct err *err)
+int overview_gpus(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "GPU", TABLE_NUMBER },          { "Busy", TABLE_DURATION },
@@ -20,13 +20,12 @@ int overview_gpus(struct at_end *self, const struct run_info *run, struct err *e
 		{ "Graphs", TABLE_NUMBER },       { "NCCL", TABLE_DURATION },
 		{ "NCCL Hidden", TABLE_PERCENT },
 	};
-	const struct overview *overview = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 	const struct gpu_line *lines;
 	size_t n;
 
 	lines = gpu_tally_lines(overview->tally->gpu, &n);
-	if (overview_left_out(self, n))
+	if (overview_left_out(overview, n))
 		return 0;
 	table_begin(table, "gpus", "GPUs", TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++) {
@@ -47,20 +46,19 @@ int overview_gpus(struct at_end *self, const struct run_info *run, struct err *e
 	return table_end(table, err);
 }
 
-int overview_gpu_kernels(struct at_end *self, const struct run_info *run, struct err *err)
+int overview_gpu_kernels(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "GPU Time", TABLE_DURATION },
 		{ "Runs", TABLE_NUMBER },
 		{ "Kernel", TABLE_TEXT },
 	};
-	const struct overview *overview = self->analysis;
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 	const struct gpu_kernel *rows;
 	size_t n;
 
 	rows = gpu_use_kernels(overview->tally->gpu->use, &n);
-	if (overview_left_out(self, n))
+	if (overview_left_out(overview, n))
 		return 0;
 	table_begin(table, "gpu_kernels", "Kernels by time on the GPU", TABLE_COLUMNS(columns));
 	table_fit(table, OVERVIEW_NAMES_WIDTH);
@@ -89,20 +87,20 @@ static void gpu_copies_row(struct table *table, const char *name, const struct g
 	table_end_row(table);
 }
 
-int overview_gpu_copies(struct at_end *self, const struct run_info *run, struct err *err)
+int overview_gpu_copies(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	static const struct table_column columns[] = {
 		{ "Direction", TABLE_TEXT },  { "Copies", TABLE_NUMBER },
 		{ "Bytes", TABLE_BYTES },     { "GPU Time", TABLE_DURATION },
 		{ "Throughput", TABLE_RATE },
 	};
-	const struct gpu_tally *gpu = ((struct overview *)self->analysis)->tally->gpu;
-	struct table *table = self->options.table;
+	const struct gpu_tally *gpu = overview->tally->gpu;
+	struct table *table = overview->writer.table;
 	uint64_t any = gpu->sets.count;
 
 	for (int d = 0; d < DIRECTION_COUNT; d++)
 		any += gpu->copies[d].count;
-	if (overview_left_out(self, any))
+	if (overview_left_out(overview, any))
 		return 0;
 	table_begin(table, "gpu_transfers", "Transfers on the GPU", TABLE_COLUMNS(columns));
 	table_whole(table);

@@ -173,9 +173,9 @@ static bool told_before(const char *const *told, size_t n, const char *command)
 	return false;
 }
 
-int overview_hints(struct at_end *self, const struct run_info *run, struct err *err)
+int overview_hints(struct overview *overview, const struct run_info *run, struct err *err)
 {
-	struct table *table = self->options.table;
+	struct table *table = overview->writer.table;
 	const char *told[HINTS_MOST];
 	struct buf why = { 0 };
 	size_t n = 0;
@@ -185,7 +185,7 @@ int overview_hints(struct at_end *self, const struct run_info *run, struct err *
 	for (size_t i = 0; i < ARRAY_SIZE(hints) && n < HINTS_MOST; i++) {
 		buf_reset(&why);
 		if (!told_before(told, n, hints[i].command))
-			hints[i].why(self->analysis, run, &why);
+			hints[i].why(overview, run, &why);
 		if (!why.len)
 			continue;
 		told[n++] = hints[i].command;
