@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Who includes whom: a folder of src includes those above it in design.md's list only, and of src/bpf
-two folders the headers that both sides share."""
+three folders the headers that both sides share."""
 
 import glob
 import os
 import re
 
-READERS = ("probe", "capture")
+READERS = ("probe", "unwind", "capture")
+SHARED = ("bpf/wire", "bpf/unwind_search.h")
 
 
 def broken(root):
@@ -22,7 +23,7 @@ def broken(root):
         with open(path, encoding="utf-8") as source:
             included = re.findall(r'^#include "((\w+)/[^"]+)"', source.read(), re.M)
         for header, other in included:
-            if other == "bpf" != folder and (folder not in READERS or not header.startswith("bpf/wire")):
-                yield f"src/{name} includes {header}: of src/bpf wire*.h, in {' and '.join(READERS)}"
+            if other == "bpf" != folder and (folder not in READERS or not header.startswith(SHARED)):
+                yield f"src/{name} includes {header}: of src/bpf wire*.h and unwind_search.h, in {', '.join(READERS)}"
             elif other != "bpf" and order.index(other) > order.index(folder):
                 yield f"src/{name} includes {header}: src/{other} is below src/{folder}"

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The search in a node of a file's rows, for the programs and for user space.
+ *
+ * It has no branch that depends on what is in the node: the verifier would go on from both sides of
+ * each, 256 ways. BPF has no instruction that sets a register by a comparison either, and compilers
+ * make a branch of ?:, so the comparison is the sign of a difference; which clang would see
+ * through, were it not told that the difference may be any number.
+ */
+#ifndef CUSCOPE_BPF_UNWIND_SEARCH_H
+#define CUSCOPE_BPF_UNWIND_SEARCH_H
+
+#include "bpf/wire_unwind.h"
+
+/*
+ * The place in a node of the last row that begins at `address` or before; 0 also where none does.
+ * `address` is less than UNWIND_UNUSED.
+ */
+static inline __attribute__((always_inline)) __u32 unwind_search(const struct wire_node *node,
+                                                                 __u32 address)
+{
+	__u32 low = 0;
+
+#ifdef __clang__
+#pragma clang loop unroll(full)
+#endif
+	for (__u32 step = UNWIND_FAN / 2; step; step /= 2) {
+		const struct wire_row *row = &node->row[(low + step) % UNWIND_FAN];
+		__u64 past = (__u64)address - (__u64)row->address;
+
+		__asm__("" : "+r"(past));
+		low += step & (__u32)((past >> 63) - 1);
+	}
+	return low % UNWIND_FAN;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A file's rows as a tree of nodes, in memory that the programs can search: root, middle ones,
+ * leaves, always these three. A path is then a fixed number of steps, 24 of them, whatever the file
+ * holds, and a node is what one look into a BPF map gives.
+ */
+#ifndef CUSCOPE_UNWIND_ROW_TREE_H
+#define CUSCOPE_UNWIND_ROW_TREE_H
+
+#include <stdint.h>
+
+#include "bpf/wire_unwind.h"
+
+/* How many nodes so many rows take, at most UNWIND_ROWS_MAX; 3 for none and up to UNWIND_FAN. */
+uint32_t row_tree_nodes(uint32_t n_rows);
+
+/*
+ * Fills `nodes`, the caller's, of row_tree_nodes(n_rows). `rows` are sorted, each address once, as
+ * those of frame_rows.h. numbers[rule] stands in the leaves in place of a row's rule; NULL: the
+ * rule itself.
+ */
+void row_tree_fill(struct wire_node *nodes, const struct wire_row *rows, uint32_t n_rows,
+                   const uint32_t *numbers);
+
+/*
+ * The rule at an address less than UNWIND_UNUSED, from the base of its file. Of an address before
+ * the first row, the first row's.
+ */
+uint32_t row_tree_find(const struct wire_node *nodes, uint32_t address);
+
+#endif
