@@ -18,8 +18,8 @@ enum unwind_cfa {
 	CFA_FP,    /* fp + cfa; fp: rbp, x29 */
 	CFA_AT_SP, /* *(sp + cfa) + add */
 	CFA_AT_FP, /* *(fp + cfa) + add */
-	CFA_PLT, /* x86-64: sp + 8, and 8 more from the 11th byte of an entry of 16 bytes (its push)
-	          */
+	CFA_PLT, /* x86-64: sp + 8, and 8 more where the address's last four bits are >= cfa: behind
+	            the push in an entry of 16 bytes */
 	CFA_R10, /* x86-64: r10 + cfa, in prologues that align the stack; of the innermost frame */
 	CFA_SIGNAL, /* the frame of a signal's handler is above it: registers are in the kernel's
 	               struct */
