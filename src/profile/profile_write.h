@@ -15,8 +15,10 @@
 #include "table/table.h"
 
 enum profile_format {
-	PROFILE_FOLDED, /* .folded: "main;step;cudaLaunchKernel;[GPU_Kernel]gemm 41000", ns */
-	PROFILE_SVG,    /* .svg: a flame graph that can be zoomed and searched in a browser */
+	PROFILE_FOLDED,     /* .folded: "main;step;cudaLaunchKernel;[GPU_Kernel]gemm 41000", ns */
+	PROFILE_SVG,        /* .svg: a flame graph that can be zoomed and searched in a browser */
+	PROFILE_PPROF,      /* .pb.gz: for pprof: profile.proto, compressed */
+	PROFILE_SPEEDSCOPE, /* .speedscope.json: for speedscope */
 	PROFILE_FORMATS,
 };
 
@@ -26,6 +28,12 @@ const char *profile_format_text(enum profile_format format);
 
 /* PROFILE_FORMATS where the name has none of the endings. */
 enum profile_format profile_format_of(const char *path);
+
+/* A file that frames are of, by their `module`. NULL: not known. */
+struct profile_module {
+	const char *name, *path;
+	const char *build_id; /* in hexadecimal */
+};
 
 /* What a profile is of. 0, NULL: not known. */
 struct profile_info {
@@ -38,6 +46,8 @@ struct profile_info {
 	unsigned kinds;           /* bits 1 << enum weight_kind that are written; 0: all */
 	const char *const *notes; /* sentences on what was missed, for all outputs that can tell */
 	size_t n_notes;
+	const struct profile_module *modules; /* that are known; need not be all */
+	size_t n_modules;
 };
 
 /*

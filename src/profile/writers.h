@@ -10,6 +10,10 @@
 /* Each appends to lines->pending; lines_added() after a piece. A failure is kept in `lines`. */
 void folded_write(const struct profile *profile, const struct profile_info *info,
                   struct lines *lines);
+void pprof_write(const struct profile *profile, const struct profile_info *info,
+                 struct lines *lines);
+void speedscope_write(const struct profile *profile, const struct profile_info *info,
+                      struct lines *lines);
 void svg_write(const struct profile *profile, const struct profile_info *info, struct lines *lines);
 
 /* The kinds of weights that are asked for. */

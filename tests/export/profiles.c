@@ -203,8 +203,8 @@ static void fill_many(struct profile *profile)
 			snprintf(names[level], sizeof(names[level]), "function_%u_%u", level,
 			         i >> shift);
 			frames[level] = (struct stack_frame){
-				0, level % FRAME_GPU, false, names[level], "m.so", "f.c", level, 1,
-				i
+				0, level % FRAME_GPU, false, names[level], "m.so", "f.c", level,
+				1, i >> shift
 			};
 		}
 		add_names(profile, i, WEIGHT_CPU, MS, frames, 30);

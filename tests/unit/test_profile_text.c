@@ -2,6 +2,8 @@
 /* What is written of a profile as text: folded stacks, and the heaviest for a terminal. */
 #include "unit.h"
 
+#include <errno.h>
+
 #include "profile_scene.h"
 
 static char *written;
@@ -195,10 +197,31 @@ static void test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is(void **s
 	profile_free(profile);
 }
 
+static void test_a_full_disk_is_told_in_every_format(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+
+	scene_fill(profile);
+	for (unsigned format = 0; format < PROFILE_FORMATS; format++) {
+		FILE *out = fopen("/dev/full", "w");
+		struct err err = { 0 };
+
+		assert_int_equal(
+			profile_write(profile, &scene_info, format, out, "the profile", &err),
+			-ENOSPC);
+		assert_non_null(strstr(err.text, "cannot write the profile"));
+		fclose(out);
+	}
+	profile_free(profile);
+}
+
 static void test_endings_choose_the_format(void **state)
 {
 	assert_int_equal(profile_format_of("a.folded"), PROFILE_FOLDED);
 	assert_int_equal(profile_format_of("a.folded.svg"), PROFILE_SVG);
+	assert_int_equal(profile_format_of("a.pb.gz"), PROFILE_PPROF);
+	assert_int_equal(profile_format_of("a.speedscope.json"), PROFILE_SPEEDSCOPE);
+	assert_int_equal(profile_format_of("a.json"), PROFILE_FORMATS);
 	assert_int_equal(profile_format_of(".folded"), PROFILE_FORMATS);
 	assert_int_equal(profile_format_of("folded"), PROFILE_FORMATS);
 	assert_int_equal(profile_format_of("a.txt"), PROFILE_FORMATS);
@@ -222,6 +245,7 @@ int main(void)
 		cmocka_unit_test(test_a_stack_of_ten_thousand_frames_is_whole),
 		cmocka_unit_test(test_the_heaviest_stacks_fit_a_terminal),
 		cmocka_unit_test(test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is),
+		cmocka_unit_test(test_a_full_disk_is_told_in_every_format),
 		cmocka_unit_test(test_endings_choose_the_format),
 	};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Protocol buffers, byte by byte. */
 #include "base/array.h"
-#include "output/perfetto/protobuf.h"
+#include "base/protobuf.h"
 #include "unit.h"
 
 static struct buf out;

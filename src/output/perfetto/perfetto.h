@@ -9,7 +9,7 @@
 #define CUSCOPE_OUTPUT_PERFETTO_PERFETTO_H
 
 #include "output/format.h"
-#include "output/perfetto/protobuf.h"
+#include "base/protobuf.h"
 
 enum trace_field { TRACE_PACKET = 1 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "output/perfetto/protobuf.h"
+#include "base/protobuf.h"
 
 #include <string.h>
 

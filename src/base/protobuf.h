@@ -2,10 +2,10 @@
 /*
  * Writing protocol buffers: fields in any order, appended to a buffer. A nested message is begun
  * and ended; one byte is reserved for its length, and what is longer than 127 bytes is moved up
- * once, so that lengths are always as short as they can be. Private to src/output.
+ * once, so that lengths are always as short as they can be.
  */
-#ifndef CUSCOPE_OUTPUT_PERFETTO_PROTOBUF_H
-#define CUSCOPE_OUTPUT_PERFETTO_PROTOBUF_H
+#ifndef CUSCOPE_BASE_PROTOBUF_H
+#define CUSCOPE_BASE_PROTOBUF_H
 
 #include <stdint.h>
 

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: MIT
+/*
+ * profile.proto of github.com/google/pprof, compressed by gzip. A location is a place in a file,
+ * with a line for each function that was inlined there, the innermost first. Each kind of time is
+ * a sample type of its own; the number of samples is another.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/protobuf.h"
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "profile/words.h"
+#include "profile/writers.h"
+
+enum { /* fields of Profile */
+       PROFILE_SAMPLE_TYPE = 1,
+       PROFILE_SAMPLE = 2,
+       PROFILE_MAPPING = 3,
+       PROFILE_LOCATION = 4,
+       PROFILE_FUNCTION = 5,
+       PROFILE_STRING = 6,
+       PROFILE_TIME = 9,
+       PROFILE_DURATION = 10,
+       PROFILE_PERIOD_TYPE = 11,
+       PROFILE_PERIOD = 12,
+       PROFILE_COMMENT = 13,
+       PROFILE_DEFAULT_TYPE = 14,
+};
+
+enum { VALUE_TYPE = 1, VALUE_UNIT = 2 };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3 };
+enum { LABEL_KEY = 1, LABEL_STRING = 2, LABEL_NUMBER = 3 };
+enum {
+	MAPPING_ID = 1,
+	MAPPING_START = 2,
+	MAPPING_LIMIT = 3,
+	MAPPING_FILE = 5,
+	MAPPING_BUILD_ID = 6,
+	MAPPING_FUNCTIONS = 7,
+	MAPPING_FILENAMES = 8,
+	MAPPING_LINES = 9,
+	MAPPING_INLINED = 10,
+};
+enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
+enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
+enum {
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2,
+	FUNCTION_SYSTEM_NAME = 3,
+	FUNCTION_FILE = 4,
+	FUNCTION_LINE = 5
+};
+
+static const char *const types[WEIGHT_KINDS] = {
+	[WEIGHT_CPU] = "cpu",
+	[WEIGHT_OFF_CPU] = "off_cpu",
+	[WEIGHT_GPU] = "gpu_time",
+};
+
+/*
+ * A place: its outermost function, and what is inlined there as a place of its own. One whose
+ * function is itself inlined is a part only.
+ */
+struct place {
+	uint32_t inner, frame; /* inner: KEEP_NONE for none */
+};
+
+#define WHOLE 1 /* in pprof.whole: samples refer to that place */
+
+struct named_function {
+	uint32_t name, file, line; /* texts of the profile */
+};
+
+struct pprof {
+	const struct profile *profile;
+	const struct profile_info *info;
+	struct lines *lines;
+	struct buf *out;
+	unsigned kinds; /* that occur */
+	struct keep_room room;
+	struct keep_texts strings;
+	struct keep_index places_by, functions_by;
+	struct place *places;
+	struct buf whole; /* a byte for each place */
+	struct named_function *functions;
+	size_t n_places, cap_places, n_functions, cap_functions;
+	uint64_t *limits; /* of mappings, by the text of the module: 0 for none */
+	struct buf text, values;
+};
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* The number of a string: valid UTF-8 without controls. */
+static uint64_t string_of(struct pprof *pprof, const char *text)
+{
+	buf_reset(&pprof->text);
+	text_add_safe(&pprof->text, text ? text : "");
+	return keep_text(&pprof->room, &pprof->strings, pprof->text.data);
+}
+
+static void add_string(struct pprof *pprof, uint32_t field, const char *text)
+{
+	pb_varint(pprof->out, field, string_of(pprof, text));
+}
+
+static const char *text_at(const struct pprof *pprof, uint32_t text)
+{
+	return profile_text(pprof->profile, text);
+}
+
+static void add_type(struct pprof *pprof, uint32_t field, const char *type, const char *unit)
+{
+	size_t begin = pb_begin(pprof->out, field);
+
+	add_string(pprof, VALUE_TYPE, type);
+	add_string(pprof, VALUE_UNIT, unit);
+	pb_end(pprof->out, begin);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static bool same_place(const void *data, uint32_t at, const void *key)
+{
+	return !memcmp(&((const struct pprof *)data)->places[at], key, sizeof(struct place));
+}
+
+static uint32_t find_place(struct pprof *pprof, uint32_t inner, uint32_t frame)
+{
+	struct place key = { inner, frame };
+	uint32_t hash = keep_hash(&key, sizeof(key));
+	struct keep_slot *slot;
+
+	keep_index_grow(&pprof->room, &pprof->places_by);
+	slot = keep_index_slot(&pprof->places_by, hash, same_place, pprof, &key);
+	if (slot->at != KEEP_NONE)
+		return slot->at;
+	pprof->places = keep_grow(&pprof->room, pprof->places, pprof->n_places, &pprof->cap_places,
+	                          sizeof(key));
+	pprof->places[pprof->n_places] = key;
+	buf_putc(&pprof->whole, 0);
+	keep_index_take(&pprof->places_by, slot, hash, (uint32_t)pprof->n_places);
+	return (uint32_t)pprof->n_places++;
+}
+
+static bool same_function(const void *data, uint32_t at, const void *key)
+{
+	return !memcmp(&((const struct pprof *)data)->functions[at], key,
+	               sizeof(struct named_function));
+}
+
+static uint32_t find_function(struct pprof *pprof, const struct profile_frame *frame)
+{
+	struct named_function key = { frame->function ? frame->function : frame->label, frame->file,
+		                      frame->first_line };
+	uint32_t hash = keep_hash(&key, sizeof(key));
+	struct keep_slot *slot;
+
+	keep_index_grow(&pprof->room, &pprof->functions_by);
+	slot = keep_index_slot(&pprof->functions_by, hash, same_function, pprof, &key);
+	if (slot->at != KEEP_NONE)
+		return slot->at;
+	pprof->functions = keep_grow(&pprof->room, pprof->functions, pprof->n_functions,
+	                             &pprof->cap_functions, sizeof(key));
+	pprof->functions[pprof->n_functions] = key;
+	keep_index_take(&pprof->functions_by, slot, hash, (uint32_t)pprof->n_functions);
+	return (uint32_t)pprof->n_functions++;
+}
+
+/* Whether a place goes on in the frame outside of it. */
+static bool is_part(const struct pprof *pprof, uint32_t node)
+{
+	return profile_frame_of(pprof->profile, node)->inlined &&
+	       pprof->profile->nodes[node].parent != KEEP_NONE;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static void add_number(struct buf *out, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		buf_putc(out, (char)(value | 0x80));
+	buf_putc(out, (char)value);
+}
+
+static void add_label(struct pprof *pprof, const char *key, const char *text, uint64_t number)
+{
+	size_t begin;
+
+	if (!number && !*text)
+		return;
+	begin = pb_begin(pprof->out, SAMPLE_LABEL);
+	add_string(pprof, LABEL_KEY, key);
+	if (*text)
+		add_string(pprof, LABEL_STRING, text);
+	else
+		pb_varint(pprof->out, LABEL_NUMBER, number);
+	pb_end(pprof->out, begin);
+}
+
+static void add_locations(struct pprof *pprof, uint32_t node)
+{
+	uint32_t place = KEEP_NONE;
+
+	buf_reset(&pprof->values);
+	for (; node != KEEP_NONE; node = pprof->profile->nodes[node].parent) {
+		place = find_place(pprof, place, pprof->profile->nodes[node].frame);
+		if (is_part(pprof, node))
+			continue;
+		pprof->whole.data[place] = WHOLE;
+		add_number(&pprof->values, place + 1ull);
+		place = KEEP_NONE;
+	}
+	pb_bytes(pprof->out, SAMPLE_LOCATION, pprof->values.data, pprof->values.len);
+}
+
+static void add_values(struct pprof *pprof, const struct profile_sums *sums)
+{
+	uint64_t count = 0;
+
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+		if (pprof->kinds & 1u << kind)
+			count = words_sum(count, sums->count[kind]);
+	}
+	buf_reset(&pprof->values);
+	add_number(&pprof->values, count);
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+		if (pprof->kinds & 1u << kind)
+			add_number(&pprof->values, sums->ns[kind]);
+	}
+	pb_bytes(pprof->out, SAMPLE_VALUE, pprof->values.data, pprof->values.len);
+}
+
+static void add_sample(struct pprof *pprof, const struct profile_row *row)
+{
+	const struct profile_task *task = &pprof->profile->tasks[row->key.task];
+	size_t begin = pb_begin(pprof->out, PROFILE_SAMPLE);
+
+	add_locations(pprof, row->key.node);
+	add_values(pprof, &row->sums);
+	add_label(pprof, "process", text_at(pprof, task->comm), 0);
+	add_label(pprof, "pid", "", task->pid);
+	add_label(pprof, "thread", text_at(pprof, task->thread), 0);
+	add_label(pprof, "tid", "", task->tid);
+	if (row->key.end < STACK_END_COUNT)
+		add_label(pprof, "stack_ends_at", stack_end_text(row->key.end), 0);
+	pb_end(pprof->out, begin);
+}
+
+static bool has_any(const struct pprof *pprof, const struct profile_row *row)
+{
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+		if (pprof->kinds & 1u << kind && row->sums.count[kind])
+			return true;
+	}
+	return false;
+}
+
+/* ---- what samples refer to ------------------------------------------------------------------- */
+
+/* The mapping of a frame's file, by the text that names it; 0: none. */
+static uint32_t mapping_of(struct pprof *pprof, const struct profile_frame *frame)
+{
+	static const unsigned not_mapped = 1u << FRAME_PYTHON | 1u << FRAME_GPU;
+
+	if (!frame->module || not_mapped >> frame->kind & 1)
+		return 0;
+	if (frame->offset >= pprof->limits[frame->module])
+		pprof->limits[frame->module] = frame->offset + 1;
+	return frame->module;
+}
+
+/* The functions of a place, the innermost first: `place` has the outermost. */
+static void add_lines(struct pprof *pprof, const struct place *place)
+{
+	struct buf parts = { 0 };
+	size_t n = 0;
+
+	for (const struct place *at = place;; at = &pprof->places[at->inner]) {
+		buf_add(&parts, &at->frame, sizeof(at->frame));
+		n++;
+		if (at->inner == KEEP_NONE)
+			break;
+	}
+	while (n--) {
+		size_t begin = pb_begin(pprof->out, LOCATION_LINE);
+		const struct profile_frame *frame;
+		uint32_t number;
+
+		memcpy(&number, parts.data + n * sizeof(number), sizeof(number));
+		frame = &pprof->profile->frames[number];
+		pb_varint(pprof->out, LINE_FUNCTION, find_function(pprof, frame) + 1ull);
+		pb_varint(pprof->out, LINE_LINE, frame->line);
+		pb_end(pprof->out, begin);
+	}
+	buf_free(&parts);
+}
+
+static void add_location(struct pprof *pprof, uint32_t at)
+{
+	const struct place *place = &pprof->places[at];
+	const struct profile_frame *frame = &pprof->profile->frames[place->frame];
+	uint32_t mapping = mapping_of(pprof, frame);
+	size_t begin = pb_begin(pprof->out, PROFILE_LOCATION);
+
+	pb_varint(pprof->out, LOCATION_ID, at + 1ull);
+	if (mapping) {
+		pb_varint(pprof->out, LOCATION_MAPPING, mapping);
+		pb_varint(pprof->out, LOCATION_ADDRESS, frame->offset);
+	}
+	add_lines(pprof, place);
+	pb_end(pprof->out, begin);
+}
+
+static void add_function(struct pprof *pprof, size_t at)
+{
+	const struct named_function *function = &pprof->functions[at];
+	size_t begin = pb_begin(pprof->out, PROFILE_FUNCTION);
+
+	pb_varint(pprof->out, FUNCTION_ID, at + 1);
+	add_string(pprof, FUNCTION_NAME, text_at(pprof, function->name));
+	add_string(pprof, FUNCTION_SYSTEM_NAME, text_at(pprof, function->name));
+	add_string(pprof, FUNCTION_FILE, text_at(pprof, function->file));
+	pb_varint(pprof->out, FUNCTION_LINE, function->line);
+	pb_end(pprof->out, begin);
+}
+
+static const struct profile_module *module_of(const struct pprof *pprof, const char *name)
+{
+	static const struct profile_module nothing;
+
+	for (size_t i = 0; i < pprof->info->n_modules; i++) {
+		if (!strcmp(pprof->info->modules[i].name, name))
+			return &pprof->info->modules[i];
+	}
+	return &nothing;
+}
+
+/* Offsets in the file are addresses: the mapping begins at 0. */
+static void add_mapping(struct pprof *pprof, uint32_t module)
+{
+	const char *name = text_at(pprof, module);
+	const struct profile_module *known = module_of(pprof, name);
+	size_t begin = pb_begin(pprof->out, PROFILE_MAPPING);
+
+	pb_varint(pprof->out, MAPPING_ID, module);
+	pb_varint(pprof->out, MAPPING_START, 0);
+	pb_varint(pprof->out, MAPPING_LIMIT, pprof->limits[module]);
+	add_string(pprof, MAPPING_FILE, known->path ? known->path : name);
+	if (known->build_id)
+		add_string(pprof, MAPPING_BUILD_ID, known->build_id);
+	/* pprof need not look for names itself: what has none here has none there */
+	for (uint32_t field = MAPPING_FUNCTIONS; field <= MAPPING_INLINED; field++)
+		pb_varint(pprof->out, field, 1);
+	pb_end(pprof->out, begin);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static void add_types(struct pprof *pprof)
+{
+	add_type(pprof, PROFILE_SAMPLE_TYPE, "samples", "count");
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+		if (pprof->kinds & 1u << kind)
+			add_type(pprof, PROFILE_SAMPLE_TYPE, types[kind], "nanoseconds");
+	}
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+		if (!(pprof->kinds & 1u << kind))
+			continue;
+		add_string(pprof, PROFILE_DEFAULT_TYPE, types[kind]);
+		return;
+	}
+}
+
+static void add_run(struct pprof *pprof)
+{
+	const struct profile_info *info = pprof->info;
+	struct buf text = { 0 };
+
+	pb_varint(pprof->out, PROFILE_TIME, info->begin_ns);
+	pb_varint(pprof->out, PROFILE_DURATION, info->duration_ns);
+	if (info->rate_hz) {
+		add_type(pprof, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
+		pb_varint(pprof->out, PROFILE_PERIOD, 1000000000ull / info->rate_hz);
+	}
+	words_add_title(pprof->profile, info, &text);
+	add_string(pprof, PROFILE_COMMENT, text.data);
+	buf_reset(&text);
+	buf_puts(&text, "Completeness: ");
+	profile_completeness(pprof->profile, &text);
+	add_string(pprof, PROFILE_COMMENT, text.data);
+	for (size_t i = 0; i < info->n_notes; i++)
+		add_string(pprof, PROFILE_COMMENT, info->notes[i]);
+	buf_free(&text);
+}
+
+static void choose_kinds(struct pprof *pprof)
+{
+	struct profile_sums all;
+
+	profile_total(pprof->profile, &all);
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++) {
+		if (info_kinds(pprof->info) & 1u << kind && all.count[kind])
+			pprof->kinds |= 1u << kind;
+	}
+	if (!pprof->kinds)
+		pprof->kinds = 1u << WEIGHT_CPU;
+}
+
+static void add_all_locations(struct pprof *pprof)
+{
+	for (uint32_t i = 0; i < pprof->n_places; i++) {
+		if (!pprof->whole.data[i])
+			continue;
+		add_location(pprof, i);
+		lines_added(pprof->lines, NULL);
+	}
+}
+
+static void add_samples(struct pprof *pprof)
+{
+	for (size_t i = 0; i < pprof->profile->n_rows; i++) {
+		if (!has_any(pprof, &pprof->profile->rows[i]))
+			continue;
+		add_sample(pprof, &pprof->profile->rows[i]);
+		lines_added(pprof->lines, NULL);
+	}
+}
+
+static void add_definitions(struct pprof *pprof)
+{
+	for (size_t i = 0; i < pprof->n_functions; i++) {
+		add_function(pprof, i);
+		lines_added(pprof->lines, NULL);
+	}
+	for (uint32_t i = 1; i < pprof->profile->texts.n; i++) {
+		if (pprof->limits[i])
+			add_mapping(pprof, i);
+	}
+}
+
+static void add_strings(struct pprof *pprof)
+{
+	for (size_t i = 0; i < pprof->strings.n; i++) {
+		pb_string(pprof->out, PROFILE_STRING, pprof->strings.texts[i]);
+		lines_added(pprof->lines, NULL);
+	}
+}
+
+void pprof_write(const struct profile *profile, const struct profile_info *info,
+                 struct lines *lines)
+{
+	struct pprof pprof = {
+		.profile = profile,
+		.info = info,
+		.lines = lines,
+		.out = &lines->pending,
+		.room = { 0, SIZE_MAX },
+		.limits = xcalloc(profile->texts.n, sizeof(uint64_t)),
+	};
+
+	string_of(&pprof, ""); /* the first one has to be */
+	choose_kinds(&pprof);
+	add_types(&pprof);
+	add_run(&pprof);
+	add_samples(&pprof);
+	add_all_locations(&pprof);
+	add_definitions(&pprof);
+	add_strings(&pprof);
+	keep_texts_free(&pprof.strings);
+	keep_index_free(&pprof.places_by);
+	keep_index_free(&pprof.functions_by);
+	free(pprof.places);
+	free(pprof.functions);
+	free(pprof.limits);
+	buf_free(&pprof.whole);
+	buf_free(&pprof.text);
+	buf_free(&pprof.values);
+}
