@@ -95,6 +95,7 @@ struct slot {
 	uint32_t chunk; /* older ones are void */
 	uint32_t function, kernel;
 	uint8_t follows[FOLLOWERS]; /* an argument, or FOLLOWS_NONE */
+	uint32_t following;         /* a reader's: a bit for each value that follows one */
 	uint64_t last[VALUE_CORRELATION];
 };
 

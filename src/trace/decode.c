@@ -106,7 +106,7 @@ static uint64_t next_number(struct decoder *decoder, enum column column)
 	return value;
 }
 
-static bool add_thread(struct decoder *decoder)
+static __attribute__((noinline)) bool add_thread(struct decoder *decoder)
 {
 	uint64_t id = next_number(decoder, COLUMN_HEADS);
 	const struct process *process = objects_process(decoder->objects, id);
@@ -124,7 +124,7 @@ static bool add_thread(struct decoder *decoder)
 	return true;
 }
 
-static bool read_thread(struct decoder *decoder, uint64_t head, struct event *event)
+static inline bool read_thread(struct decoder *decoder, uint64_t head, struct event *event)
 {
 	if (head & HEAD_THREAD) {
 		uint64_t index = next_number(decoder, COLUMN_HEADS);
@@ -143,8 +143,8 @@ static bool read_thread(struct decoder *decoder, uint64_t head, struct event *ev
 }
 
 /* The kernel's number and one, 0 for none. */
-static bool read_kernel(struct decoder *decoder, uint64_t head, struct last_kernel *last,
-                        const struct kernel **kernel)
+static inline bool read_kernel(struct decoder *decoder, uint64_t head, struct last_kernel *last,
+                               const struct kernel **kernel)
 {
 	if (head & HEAD_KERNEL)
 		last->kernel = (uint32_t)next_number(decoder, COLUMN_HEADS);
@@ -156,7 +156,7 @@ static bool read_kernel(struct decoder *decoder, uint64_t head, struct last_kern
 }
 
 /* The event's time and when it began. Nothing begins after its end. */
-static bool read_times(struct decoder *decoder, struct event *event, uint64_t *begin_ns)
+static inline bool read_times(struct decoder *decoder, struct event *event, uint64_t *begin_ns)
 {
 	uint64_t duration_ns;
 
@@ -188,6 +188,17 @@ static bool read_text(struct decoder *decoder, const char **text)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
+#define MAY_FOLLOW ((1u << (VALUE_SHMEM + 1)) - (1u << VALUE_HANDLE))
+
+static void set_follows(struct slot *slot, unsigned value)
+{
+	uint8_t argument = argument_like(slot->last, slot->last[value]);
+
+	slot->follows[value - VALUE_HANDLE] = argument;
+	slot->following &= ~(1u << value);
+	slot->following |= (uint32_t)(argument != FOLLOWS_NONE) << value;
+}
+
 /* Brings the slot's values up to this call's. */
 static void read_values(struct decoder *decoder, struct slot *slot, uint32_t mask)
 {
@@ -198,16 +209,17 @@ static void read_values(struct decoder *decoder, struct slot *slot, uint32_t mas
 		at = get_varint(at, &difference);
 		values[__builtin_ctz(rest)] += unfold(difference);
 	}
-	for (unsigned i = VALUE_HANDLE; i <= VALUE_SHMEM; i++) {
-		uint8_t *follows = &slot->follows[i - VALUE_HANDLE];
+	for (uint32_t rest = mask & MAY_FOLLOW; rest; rest &= rest - 1) {
+		unsigned i = (unsigned)__builtin_ctz(rest);
 
-		if (mask >> i & 1) {
-			at = get_varint(at, &difference);
-			values[i] += unfold(difference);
-			*follows = argument_like(values, values[i]);
-		} else if (*follows != FOLLOWS_NONE) {
-			values[i] = values[*follows];
-		}
+		at = get_varint(at, &difference);
+		values[i] += unfold(difference);
+		set_follows(slot, i);
+	}
+	for (uint32_t rest = slot->following & ~mask; rest; rest &= rest - 1) {
+		unsigned i = (unsigned)__builtin_ctz(rest);
+
+		values[i] = values[slot->follows[i - VALUE_HANDLE]];
 	}
 	for (uint32_t rest = mask & ((1u << VALUE_CORRELATION) - (1u << VALUE_GRID)); rest;
 	     rest &= rest - 1) {
@@ -475,6 +487,7 @@ static enum decoded read_event(struct decoder *decoder, struct event *event)
 enum decoded decoder_next(struct decoder *decoder, struct event *event)
 {
 	enum decoded decoded;
+	bool beyond = false;
 
 	if (!decoder->events) {
 		for (size_t i = 0; i < COLUMN_COUNT; i++) {
@@ -487,9 +500,7 @@ enum decoded decoder_next(struct decoder *decoder, struct event *event)
 	*event = (struct event){ 0 };
 	decoder->lost = false;
 	decoded = read_event(decoder, event);
-	for (size_t i = 0; i < COLUMN_COUNT; i++) {
-		if (decoder->at[i] > decoder->end[i])
-			return DECODED_DAMAGE;
-	}
-	return decoded;
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		beyond |= decoder->at[i] > decoder->end[i];
+	return beyond ? DECODED_DAMAGE : decoded;
 }

@@ -191,6 +191,7 @@ struct chunk_reading {
 	struct trace_read_options options;
 	struct consumer *const *consumers;
 	size_t n_consumers;
+	bool all; /* events are wanted, whatever they are */
 };
 
 static bool of_process(const struct trace_read_options *o, const struct process *process)
@@ -213,20 +214,31 @@ static bool is_wanted(const struct chunk_reading *reading, const struct event *e
 	return of_process(o, event->process) && (!o->filter || filter_wants(o->filter, event));
 }
 
+static bool begins_before_run(const struct chunk_reading *reading, const struct event *event)
+{
+	return event->type == EVENT_RANGE &&
+	       event->range->begin_ns < reading->file->run.info.begin_ns;
+}
+
 /*
  * A range that is open for hours does not make the run of the last ten seconds (--last) longer: it
- * is shown from the begin of the run.
+ * is shown from the begin of the run. Few are: what they need stays out of the way of the others.
  */
-static int pass_on_range(struct chunk_reading *reading, const struct event *event, struct err *err)
+static __attribute__((noinline)) int pass_on_cut(struct chunk_reading *reading,
+                                                 const struct event *event, struct err *err)
 {
 	uint64_t from_ns = reading->file->run.info.begin_ns;
 	struct range range = *event->range;
 	struct event cut = *event;
 
 	cut.range = &range;
-	if (range.begin_ns < from_ns)
-		range.begin_ns = from_ns < range.end_ns ? from_ns : range.end_ns;
+	range.begin_ns = from_ns < range.end_ns ? from_ns : range.end_ns;
 	return consumers_event(reading->consumers, reading->n_consumers, &cut, err);
+}
+
+static bool wants_all(const struct trace_read_options *o)
+{
+	return !o->from_ns && o->to_ns == UINT64_MAX && !o->n_pids && !o->filter;
 }
 
 static int pass_on(struct chunk_reading *reading, const struct event *event, struct err *err)
@@ -235,14 +247,14 @@ static int pass_on(struct chunk_reading *reading, const struct event *event, str
 		reading->file->run.info.damaged_events++;
 		return 0;
 	}
-	if (!is_wanted(reading, event))
+	if (!reading->all && !is_wanted(reading, event))
 		return 0;
 	if (!rows_take(reading->file->rows, event)) {
 		reading->file->run.info.damaged_events++;
 		return 0;
 	}
-	if (event->type == EVENT_RANGE)
-		return pass_on_range(reading, event, err);
+	if (begins_before_run(reading, event))
+		return pass_on_cut(reading, event, err);
 	return consumers_event(reading->consumers, reading->n_consumers, event, err);
 }
 
@@ -464,6 +476,7 @@ int trace_read(struct trace_file *file, const struct trace_read_options *options
 		reading.options = *options;
 	if (!reading.options.to_ns)
 		reading.options.to_ns = UINT64_MAX;
+	reading.all = wants_all(&reading.options);
 	forget_objects(file);
 	forget_damage(file);
 	r = consumers_begin(consumers, n_consumers, &file->run.info, err);

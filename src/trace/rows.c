@@ -8,8 +8,9 @@
 #include "base/xalloc.h"
 
 #define KEY_WORDS 4
-#define RECENT    256 /* a power of two */
-#define THREADS   16
+#define THREADS   16 /* powers of two, all three */
+#define RECENT    64
+#define SIZES     256
 
 enum row_kind { ROW_THREAD = 1, ROW_STREAM, ROW_WORK, ROW_SIZES, ROW_RANGES };
 
@@ -17,6 +18,26 @@ enum row_kind { ROW_THREAD = 1, ROW_STREAM, ROW_WORK, ROW_SIZES, ROW_RANGES };
 struct rows_row_key {
 	uint64_t words[KEY_WORDS];
 	enum row_kind kind;
+};
+
+/* Rows that were taken a moment ago: most events ask for one of these. One of zeroes is none, since
+ * the number of the process or kernel has one added. */
+struct recent_stream {
+	uint64_t handle;
+	uint32_t process;
+};
+
+struct recent_work {
+	uint32_t process, device, context, stream;
+};
+
+struct recent_sizes {
+	uint32_t kernel, grid[3], block[3];
+};
+
+struct recent_ranges {
+	uint64_t thread, text;
+	uint32_t kind, context, stream; /* kind: and one */
 };
 
 /*
@@ -27,9 +48,11 @@ struct kept_rows {
 	uint64_t *slots; /* 0: free; at most half of them are taken */
 	uint32_t n_slots, count, most;
 	uint64_t secret, refused;
-	uint64_t threads[THREADS]; /* the same of threads, by their tid */
-	struct rows_row_key
-		recent[RECENT]; /* taken before: most events ask for what others just had */
+	uint64_t threads[THREADS]; /* taken before, by their tid */
+	struct recent_stream streams[RECENT];
+	struct recent_work works[RECENT];
+	struct recent_ranges ranges[RECENT];
+	struct recent_sizes sizes[SIZES];
 };
 
 struct kept_rows *rows_new(uint32_t most)
@@ -114,75 +137,14 @@ static bool take_new(struct kept_rows *rows, const struct rows_row_key *key)
 	return true;
 }
 
-/* Both run for every event: written out, since loops took twice as long. */
-static inline bool is_key(const struct rows_row_key *a, const struct rows_row_key *b)
-{
-	return a->words[0] == b->words[0] && a->words[1] == b->words[1] &&
-	       a->words[2] == b->words[2] && a->words[3] == b->words[3] && a->kind == b->kind;
-}
+/* ---- what was taken a moment ago ------------------------------------------------------------ */
 
-/* Where a key is looked for that was taken a moment ago. */
-static inline struct rows_row_key *recent_of(struct kept_rows *rows, const struct rows_row_key *key)
-{
-	uint64_t sum = key->words[0] + key->words[1] + key->words[2] + key->words[3] + key->kind;
-
-	return &rows->recent[(sum ^ sum >> 12 ^ sum >> 32) % RECENT];
-}
-
-static inline bool take(struct kept_rows *rows, struct rows_row_key key)
-{
-	struct rows_row_key *recent = recent_of(rows, &key);
-
-	if (is_key(recent, &key))
-		return true;
-	if (!take_new(rows, &key))
-		return false;
-	*recent = key;
-	return true;
-}
-
-/* ---- events -------------------------------------------------------------------------------- */
-
-#define TAKE(rows, kind, ...) take(rows, (struct rows_row_key){ { __VA_ARGS__ }, kind })
-
-static uint64_t thread_of(const struct event *event)
+static inline uint64_t thread_of(const struct event *event)
 {
 	return (uint64_t)event->process->id << 32 | event->tid;
 }
 
-static inline bool take_thread(struct kept_rows *rows, const struct event *event)
-{
-	uint64_t thread = thread_of(event), *recent = &rows->threads[event->tid % THREADS];
-
-	if (*recent == thread && thread)
-		return true;
-	if (!TAKE(rows, ROW_THREAD, thread))
-		return false;
-	*recent = thread;
-	return true;
-}
-
-static bool take_call(struct kept_rows *rows, const struct event *event)
-{
-	uint64_t stream = event->call->args.stream;
-
-	return !stream || TAKE(rows, ROW_STREAM, event->process->id, stream);
-}
-
-static bool take_activity(struct kept_rows *rows, const struct event *event)
-{
-	const struct activity *a = event->activity;
-
-	if (!TAKE(rows, ROW_WORK, event->process->id, a->device,
-	          (uint64_t)a->context << 32 | a->stream))
-		return false;
-	return !a->kernel ||
-	       TAKE(rows, ROW_SIZES, a->kernel->id, (uint64_t)a->grid[0] << 32 | a->grid[1],
-	            (uint64_t)a->grid[2] << 32 | a->block[0],
-	            (uint64_t)a->block[1] << 32 | a->block[2]);
-}
-
-static uint64_t text_of(const struct kept_rows *rows, const char *text)
+static inline uint64_t text_of(const struct kept_rows *rows, const char *text)
 {
 	uint64_t hash = rows->secret;
 
@@ -191,15 +153,155 @@ static uint64_t text_of(const struct kept_rows *rows, const char *text)
 	return hash;
 }
 
-static bool take_range(struct kept_rows *rows, const struct event *event)
+static inline uint32_t recent_stream(const struct event *event)
+{
+	uint64_t handle = event->call->args.stream;
+
+	return ((uint32_t)(handle >> 4 ^ handle >> 12) + event->process->id) % RECENT;
+}
+
+static inline uint32_t recent_work(const struct event *event)
+{
+	const struct activity *a = event->activity;
+
+	return (event->process->id * 7 + a->context * 5 + a->stream) % RECENT;
+}
+
+static inline uint32_t recent_sizes(const struct activity *a)
+{
+	return (a->kernel->id + a->grid[0] + a->block[0]) % SIZES;
+}
+
+static inline uint32_t recent_ranges(const struct event *event)
 {
 	const struct range *range = event->range;
 
-	return TAKE(rows, ROW_RANGES, thread_of(event), range->kind, text_of(rows, range->domain),
-	            (uint64_t)range->context << 32 | range->stream);
+	return (event->tid + event->process->id + 7 * (range->kind + range->stream)) % RECENT;
 }
 
-static bool has_rows(struct kept_rows *rows, const struct event *event)
+static inline bool is_size(const uint32_t a[3], const uint32_t b[3])
+{
+	return a[0] == b[0] && a[1] == b[1] && a[2] == b[2];
+}
+
+/* What runs for every event compares fields where they are, without a key: that is half the work.
+ */
+static inline bool is_recent_call(const struct kept_rows *rows, const struct event *event)
+{
+	uint64_t handle = event->call->args.stream;
+	const struct recent_stream *recent = &rows->streams[recent_stream(event)];
+
+	return !handle || (recent->handle == handle && recent->process == event->process->id + 1);
+}
+
+static inline bool is_recent_activity(const struct kept_rows *rows, const struct event *event)
+{
+	const struct activity *a = event->activity;
+	const struct recent_work *recent = &rows->works[recent_work(event)];
+	const struct recent_sizes *sizes;
+
+	if (recent->process != event->process->id + 1 || recent->device != a->device ||
+	    recent->context != a->context || recent->stream != a->stream)
+		return false;
+	if (!a->kernel)
+		return true;
+	sizes = &rows->sizes[recent_sizes(a)];
+	return sizes->kernel == a->kernel->id + 1 && is_size(sizes->grid, a->grid) &&
+	       is_size(sizes->block, a->block);
+}
+
+static inline bool is_recent_range(const struct kept_rows *rows, const struct event *event)
+{
+	const struct range *range = event->range;
+	const struct recent_ranges *recent = &rows->ranges[recent_ranges(event)];
+
+	return recent->thread == thread_of(event) && recent->kind == range->kind + 1u &&
+	       recent->context == range->context && recent->stream == range->stream &&
+	       recent->text == text_of(rows, range->domain);
+}
+
+static inline bool is_recent(const struct kept_rows *rows, const struct event *event)
+{
+	uint64_t thread = thread_of(event);
+
+	if (rows->threads[event->tid % THREADS] != thread || !thread)
+		return false;
+	switch (event->type) {
+	case EVENT_CALL:
+		return is_recent_call(rows, event);
+	case EVENT_ACTIVITY:
+		return is_recent_activity(rows, event);
+	case EVENT_RANGE:
+		return is_recent_range(rows, event);
+	default:
+		return true;
+	}
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+#define TAKE(rows, kind, ...) take_new(rows, &(struct rows_row_key){ { __VA_ARGS__ }, kind })
+
+static bool take_thread(struct kept_rows *rows, const struct event *event)
+{
+	if (!TAKE(rows, ROW_THREAD, thread_of(event)))
+		return false;
+	rows->threads[event->tid % THREADS] = thread_of(event);
+	return true;
+}
+
+static bool take_call(struct kept_rows *rows, const struct event *event)
+{
+	uint64_t handle = event->call->args.stream;
+	uint32_t process = event->process->id;
+
+	if (handle && !TAKE(rows, ROW_STREAM, process, handle))
+		return false;
+	rows->streams[recent_stream(event)] = (struct recent_stream){ handle, process + 1 };
+	return true;
+}
+
+static bool take_sizes(struct kept_rows *rows, const struct activity *a)
+{
+	struct recent_sizes *recent = &rows->sizes[recent_sizes(a)];
+
+	if (!TAKE(rows, ROW_SIZES, a->kernel->id, (uint64_t)a->grid[0] << 32 | a->grid[1],
+	          (uint64_t)a->grid[2] << 32 | a->block[0],
+	          (uint64_t)a->block[1] << 32 | a->block[2]))
+		return false;
+	recent->kernel = a->kernel->id + 1;
+	memcpy(recent->grid, a->grid, sizeof(a->grid));
+	memcpy(recent->block, a->block, sizeof(a->block));
+	return true;
+}
+
+static bool take_activity(struct kept_rows *rows, const struct event *event)
+{
+	const struct activity *a = event->activity;
+	uint32_t process = event->process->id;
+
+	if (!TAKE(rows, ROW_WORK, process, a->device, (uint64_t)a->context << 32 | a->stream))
+		return false;
+	rows->works[recent_work(event)] =
+		(struct recent_work){ process + 1, a->device, a->context, a->stream };
+	return !a->kernel || take_sizes(rows, a);
+}
+
+static bool take_range(struct kept_rows *rows, const struct event *event)
+{
+	const struct range *range = event->range;
+	uint64_t thread = thread_of(event), text = text_of(rows, range->domain);
+
+	if (!TAKE(rows, ROW_RANGES, thread, range->kind, text,
+	          (uint64_t)range->context << 32 | range->stream))
+		return false;
+	rows->ranges[recent_ranges(event)] =
+		(struct recent_ranges){ thread, text, range->kind + 1, range->context,
+		                        range->stream };
+	return true;
+}
+
+static bool take(struct kept_rows *rows, const struct event *event)
 {
 	if (!take_thread(rows, event))
 		return false;
@@ -215,10 +317,16 @@ static bool has_rows(struct kept_rows *rows, const struct event *event)
 	}
 }
 
-bool rows_take(struct kept_rows *rows, const struct event *event)
+static __attribute__((noinline)) bool take_or_count(struct kept_rows *rows,
+                                                    const struct event *event)
 {
-	bool taken = has_rows(rows, event);
+	bool taken = take(rows, event);
 
 	rows->refused += !taken;
 	return taken;
+}
+
+bool rows_take(struct kept_rows *rows, const struct event *event)
+{
+	return is_recent(rows, event) || take_or_count(rows, event);
 }
