@@ -72,6 +72,7 @@ struct work;
 struct work *work_new(size_t bytes);
 struct work *work_share(struct work *shared);
 void work_free(struct work *work);
+bool work_is_shared(const struct work *work); /* has more owners than one */
 
 /* The consumer that feeds it, in front of those that share it. Its free() is work_free(). */
 struct consumer *work_consumer(struct work *work);

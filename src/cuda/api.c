@@ -44,7 +44,7 @@ bool api_is_per_thread(const char *symbol)
 {
 	size_t len = strlen(symbol);
 
-	return len > 5 &&
+	return len > 5 && symbol[len - 5] == '_' &&
 	       (!strcmp(symbol + len - 5, "_ptsz") || !strcmp(symbol + len - 5, "_ptds"));
 }
 

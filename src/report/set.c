@@ -144,8 +144,10 @@ void report_set_free(struct report_set *set)
 
 struct consumer *const *report_set_consumers(const struct report_set *set, size_t *n)
 {
-	*n = set->n + 1;
-	return set->consumers;
+	bool asked = work_is_shared(set->work); /* else nobody needs to feed it */
+
+	*n = set->n + asked;
+	return set->consumers + !asked;
 }
 
 /* ---- printing ------------------------------------------------------------------------------ */

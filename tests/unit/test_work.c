@@ -157,6 +157,37 @@ static void test_a_number_that_comes_again_is_the_later_call(void **state)
 	assert_int_equal(last_call->number, 2);
 }
 
+static void test_work_finds_its_call_in_whatever_order_it_comes(void **state)
+{
+	const unsigned n = 4099; /* a prime: steps of any length reach all */
+	unsigned told = 0;
+
+	for (unsigned step = 1; step < 2000; step += 333) {
+		for (unsigned i = 1; i <= n; i++)
+			ask(i); /* the same numbers as in the round before */
+		for (unsigned i = 0; i < n; i++) {
+			answer(1 + i * step % n);
+			assert_true(work_now(work)->first);
+			assert_int_equal(last_call->correlation, last_correlation);
+		}
+		assert_told(told += n, 0);
+	}
+	assert_int_equal(work_unjoined(work), 0);
+}
+
+static void test_calls_whose_work_never_comes_hide_no_others(void **state)
+{
+	for (uint64_t i = 1; i <= 3000; i++)
+		ask(i);
+	for (uint64_t i = 1; i <= 3000; i++) {
+		if (i % 10 > 2)
+			answer(i);
+	}
+	assert_told(2100, 0);
+	answer(10); /* after all */
+	assert_told(2101, 0);
+}
+
 static void test_a_wait_finds_who_waited(void **state)
 {
 	struct call call = call_at("cudaDeviceSynchronize", 0, 5);
@@ -378,6 +409,8 @@ int main(void)
 		TEST(work_without_a_number_waits_for_nothing),
 		TEST(the_same_number_is_another_call_in_another_process),
 		TEST(a_number_that_comes_again_is_the_later_call),
+		TEST(work_finds_its_call_in_whatever_order_it_comes),
+		TEST(calls_whose_work_never_comes_hide_no_others),
 		TEST(a_wait_finds_who_waited),
 		TEST(kernels_come_hundreds_of_thousands_of_calls_late),
 		TEST(eight_processes_are_that_late_at_once),
