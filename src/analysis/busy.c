@@ -2,7 +2,6 @@
 #include "analysis/busy.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/xalloc.h"
 
@@ -11,60 +10,80 @@ void busy_free(struct busy *busy)
 	free(busy->pieces);
 }
 
+/* The ring's pieces by age, from 0. */
+static inline struct busy_piece *piece_at(const struct busy *busy, size_t i)
+{
+	return &busy->pieces[(busy->first + i) & (busy->room - 1)];
+}
+
 static void let_oldest_go(struct busy *busy)
 {
-	const struct busy_piece *piece = &busy->pieces[busy->first];
+	const struct busy_piece *piece = piece_at(busy, 0);
 
 	busy->done_ns += piece->end_ns - piece->begin_ns;
 	busy->until_ns = piece->end_ns;
 	if (busy->gone)
 		busy->gone(busy->data, piece->begin_ns, piece->end_ns);
-	busy->first++;
+	busy->first = (busy->first + 1) & (busy->room - 1);
 	busy->n--;
 }
 
-static void make_room(struct busy *busy)
+static __attribute__((noinline)) void grow(struct busy *busy)
 {
-	if (busy->n == (busy->most ? busy->most : BUSY_PIECES))
-		let_oldest_go(busy);
-	if (busy->first + busy->n < busy->room)
-		return;
-	if (busy->first > busy->room / 2) {
-		memmove(busy->pieces, busy->pieces + busy->first, busy->n * sizeof(*busy->pieces));
-		busy->first = 0;
-		return;
-	}
-	busy->room = busy->room ? 2 * busy->room : 8;
-	busy->pieces = xrealloc(busy->pieces, busy->room * sizeof(*busy->pieces));
+	size_t room = busy->room ? 2 * busy->room : 8;
+	struct busy_piece *pieces = xmalloc(room * sizeof(*pieces));
+
+	for (size_t i = 0; i < busy->n; i++)
+		pieces[i] = *piece_at(busy, i);
+	free(busy->pieces);
+	busy->pieces = pieces;
+	busy->room = room;
+	busy->first = 0;
 }
 
-void busy_add(struct busy *busy, uint64_t begin_ns, uint64_t end_ns)
+/* What the interval overlaps becomes a part of it; the latest piece does. */
+static __attribute__((noinline)) void join(struct busy *busy, uint64_t begin_ns, uint64_t end_ns)
 {
-	struct busy_piece *last;
+	struct busy_piece *last = NULL;
 
-	if (begin_ns < busy->until_ns)
-		begin_ns = busy->until_ns;
-	if (end_ns <= begin_ns)
-		return;
 	for (; busy->n; busy->n--) {
-		last = &busy->pieces[busy->first + busy->n - 1];
-		if (last->end_ns < begin_ns)
+		struct busy_piece *piece = piece_at(busy, busy->n - 1);
+
+		if (piece->end_ns < begin_ns)
 			break;
+		last = piece;
 		if (last->begin_ns < begin_ns)
 			begin_ns = last->begin_ns;
 		if (last->end_ns > end_ns)
 			end_ns = last->end_ns;
 	}
-	make_room(busy);
-	busy->pieces[busy->first + busy->n++] = (struct busy_piece){ begin_ns, end_ns };
+	*last = (struct busy_piece){ begin_ns, end_ns };
+	busy->n++;
+}
+
+void busy_add(struct busy *busy, uint64_t begin_ns, uint64_t end_ns)
+{
+	if (begin_ns < busy->until_ns)
+		begin_ns = busy->until_ns;
+	if (end_ns <= begin_ns)
+		return;
+	if (busy->n && piece_at(busy, busy->n - 1)->end_ns >= begin_ns) {
+		join(busy, begin_ns, end_ns);
+		return;
+	}
+	if (busy->n == (busy->most ? busy->most : BUSY_PIECES))
+		let_oldest_go(busy);
+	else if (busy->n == busy->room)
+		grow(busy);
+	*piece_at(busy, busy->n++) = (struct busy_piece){ begin_ns, end_ns };
 }
 
 uint64_t busy_ns(const struct busy *busy)
 {
 	uint64_t sum = busy->done_ns;
 
-	for (size_t i = busy->first; i < busy->first + busy->n; i++)
-		sum += busy->pieces[i].end_ns - busy->pieces[i].begin_ns;
+	for (size_t i = 0; i < busy->n; i++)
+		sum += piece_at(busy, i)->end_ns - piece_at(busy, i)->begin_ns;
 	return sum;
 }
 

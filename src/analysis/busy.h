@@ -24,8 +24,8 @@ struct busy {
 	uint64_t done_ns, until_ns; /* of pieces that were let go: their length, the last's end */
 	struct busy_piece {
 		uint64_t begin_ns, end_ns;
-	} * pieces;
-	size_t first, n, room;
+	} * pieces;            /* a ring */
+	size_t first, n, room; /* room: a power of two */
 	/* Told of every piece that no later interval can join, in order of time; NULL: nobody. */
 	void (*gone)(void *data, uint64_t begin_ns, uint64_t end_ns);
 	void *data;

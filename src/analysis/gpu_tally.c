@@ -63,9 +63,11 @@ void gpu_tally_event(struct gpu_tally *tally, const struct event *event)
 {
 	work_event(tally->work, event);
 	count_delay(tally, event);
-	gpu_works_event(tally->works, event);
+	if (event->type == EVENT_RANGE)
+		gpu_works_event(tally->works, event);
 	if (event->type != EVENT_ACTIVITY)
 		return;
+	gpu_works_event(tally->works, event);
 	gpu_use_event(tally->use, event);
 	if (event->activity->kind == ACTIVITY_COPY)
 		count_copy(&tally->copies[event->activity->direction], event->activity);

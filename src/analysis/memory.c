@@ -454,13 +454,18 @@ static void begin_process(struct memory *memory, const struct event *event)
 
 /* ---- the outside --------------------------------------------------------------------------- */
 
-static uint64_t follow_call(struct memory *memory, const struct event *event)
+static inline bool is_of_memory(enum api_op op)
+{
+	return op == OP_ALLOC || op == OP_FREE || op == OP_CONTEXT_DESTROY;
+}
+
+/* Apart, as are few events: the others leave before anything is saved for it. */
+static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
+                                                      const struct event *event)
 {
 	const struct call *call = event->call;
 	enum api_memory kind;
 
-	if (call->op != OP_ALLOC && call->op != OP_FREE && call->op != OP_CONTEXT_DESTROY)
-		return 0;
 	if (!call->function->api)
 		return 0;
 	kind = api_memory(call->function->api);
@@ -484,7 +489,7 @@ uint64_t memory_event(struct memory *memory, const struct event *event)
 {
 	switch (event->type) {
 	case EVENT_CALL:
-		return follow_call(memory, event);
+		return is_of_memory(event->call->op) ? follow_call(memory, event) : 0;
 	case EVENT_PROCESS:
 		begin_process(memory, event);
 		break;

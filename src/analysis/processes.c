@@ -14,15 +14,21 @@ struct processes {
 	struct process_row *rows;
 };
 
-static struct process_row *row_of(struct processes *processes, const struct event *event)
+static __attribute__((noinline)) void make_room(struct processes *processes, uint32_t id)
+{
+	processes->by_id =
+		by_id_room(processes->by_id, &processes->n, sizeof(*processes->by_id), id);
+	processes->worked =
+		by_id_room(processes->worked, &processes->n_worked, sizeof(*processes->worked), id);
+}
+
+static inline struct process_row *row_of(struct processes *processes, const struct event *event)
 {
 	const struct process *process = event->process;
 	struct process_row *row;
 
-	processes->by_id =
-		by_id_room(processes->by_id, &processes->n, sizeof(*processes->by_id), process->id);
-	processes->worked = by_id_room(processes->worked, &processes->n_worked,
-	                               sizeof(*processes->worked), process->id);
+	if (process->id >= processes->n)
+		make_room(processes, process->id);
 	row = &processes->by_id[process->id];
 	if (!row->process) {
 		row->process = process;

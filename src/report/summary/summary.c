@@ -164,7 +164,7 @@ static void count_captured(struct summary *summary, const struct call *call)
 		kernel_count(summary, call->kernel)->captured++;
 }
 
-static void count_call(struct summary *summary, const struct call *call)
+static __attribute__((noinline)) void count_call(struct summary *summary, const struct call *call)
 {
 	struct function_tally *function = function_tally(summary, call->function);
 	struct tally *tally = &summary->tally;
