@@ -361,14 +361,15 @@ static void add_range(struct csv *csv, const struct event *event)
 
 /* ---- the format --------------------------------------------------------------------------- */
 
-static struct csv *csv_of(struct sink *sink)
+static struct csv *csv_of(struct consumer *self)
 {
-	return (struct csv *)sink;
+	return (struct csv *)self;
 }
 
-static void csv_begin(struct sink *sink, const struct run_info *run)
+static int csv_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	buf_puts(&sink->lines.pending, header);
+	buf_puts(&csv_of(self)->sink.lines.pending, header);
+	return 0;
 }
 
 static void name_thread(struct csv *csv, const struct event *event)
@@ -381,30 +382,29 @@ static void name_thread(struct csv *csv, const struct event *event)
 	add_text(csv, name, event->thread->comm);
 }
 
-static void csv_watch(struct sink *sink, const struct event *event)
+static int csv_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct csv *csv = csv_of(sink);
+	struct csv *csv = csv_of(self);
 
 	csv->memory_bytes = memory_event(csv->memory, event);
 	if (event->type == EVENT_THREAD)
 		name_thread(csv, event);
-}
-
-static void csv_event(struct sink *sink, const struct event *event)
-{
+	if (!csv->sink.wanted)
+		return 0;
 	if (event->type == EVENT_CALL)
-		add_call(csv_of(sink), event);
+		add_call(csv, event);
 	else if (event->type == EVENT_ACTIVITY)
-		add_activity(csv_of(sink), event);
+		add_activity(csv, event);
 	else if (event->type == EVENT_RANGE)
-		add_range(csv_of(sink), event);
+		add_range(csv, event);
+	return 0;
 }
 
 /* Who reads rows only has to see that there should be more. */
-static void csv_end(struct sink *sink, const struct run_info *run)
+static int csv_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct buf *out = &sink->lines.pending, why = { 0 };
-	struct csv *csv = csv_of(sink);
+	struct csv *csv = csv_of(self);
+	struct buf *out = &csv->sink.lines.pending, why = { 0 };
 
 	if (missed_of_file(run, &why)) {
 		add_time(csv, out, run->end_ns);
@@ -414,11 +414,12 @@ static void csv_end(struct sink *sink, const struct run_info *run)
 		buf_puts(out, ",,,,,\n");
 	}
 	buf_free(&why);
+	return 0;
 }
 
-static void csv_free(struct sink *sink)
+static void csv_free(struct consumer *self)
 {
-	struct csv *csv = csv_of(sink);
+	struct csv *csv = csv_of(self);
 
 	fragments_free(&csv->threads);
 	fragments_free(&csv->processes);
@@ -430,9 +431,8 @@ static void csv_free(struct sink *sink)
 	free(csv);
 }
 
-static const struct sink_ops csv_ops = {
+static const struct consumer_ops csv_ops = {
 	.begin = csv_begin,
-	.watch = csv_watch,
 	.event = csv_event,
 	.end = csv_end,
 	.free = csv_free,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a format implements. sink.c chooses the events, writes the lines and counts; a format only
- * turns an event into whole lines or packets. Private to src/output.
+ * What formats share. A format is a consumer that begins with a struct sink and turns events into
+ * whole lines or packets. sink.c stands in front of it: it joins calls and work, says which events
+ * the filters let through, writes what the format has appended, and counts. Private to src/output.
  */
 #ifndef CUSCOPE_OUTPUT_FORMAT_H
 #define CUSCOPE_OUTPUT_FORMAT_H
@@ -9,29 +10,13 @@
 #include "base/lines.h"
 #include "output/sink.h"
 
-struct sink;
-struct work_call;
-
-/*
- * Each appends whole lines (or packets, where lines.binary is set) to sink->lines.pending. One that
- * fails for another reason than writing leaves its sentence in sink->lines.failure (err_set), which
- * ends the trace.
- */
-struct sink_ops {
-	void (*begin)(struct sink *sink, const struct run_info *run); /* may be NULL */
-	/* A call left the window before its work came, and its place is free; may be NULL. */
-	void (*left)(struct sink *sink, const struct work_call *call, uint32_t place);
-	void (*watch)(struct sink *sink, const struct event *event); /* all events, before any */
-								     /* is left out; may be NULL */
-	void (*event)(struct sink *sink, const struct event *event);
-	void (*end)(struct sink *sink, const struct run_info *run); /* may be NULL */
-	void (*free)(struct sink *sink);
-};
-
 /* The first member of every format's own struct. */
 struct sink {
-	struct consumer consumer;
-	const struct sink_ops *ops;
+	struct consumer consumer; /* first: what callers hold */
+	/* The format's. It appends whole lines (or packets, where lines.binary is set) to
+	 * lines.pending; a failure of another kind than writing ends the trace. */
+	const struct consumer_ops *format;
+	bool wanted; /* by the filters: the event that the format is given, which gets all */
 	struct sink_options options;
 	bool hide_nested;
 	bool ended;     /* what was written is all of it */
@@ -53,6 +38,9 @@ struct sink {
 	uint64_t unjoined; /* left for want of room */
 };
 
+/* Whether it is after all that --max-events lets through; sink_wants() asks it first. */
+bool sink_is_over(const struct sink *sink, const struct event *event);
+
 /* Whether the filters let it through. */
 bool sink_wants(const struct sink *sink, const struct event *event);
 
@@ -60,7 +48,7 @@ bool sink_wants(const struct sink *sink, const struct event *event);
 void sink_count(struct sink *sink, const struct event *event);
 
 /* Prepares a zeroed sink; returns what create() returns. */
-struct consumer *sink_init(struct sink *sink, const struct sink_ops *ops,
+struct consumer *sink_init(struct sink *sink, const struct consumer_ops *format,
                            const struct sink_options *options);
 
 /*

@@ -471,29 +471,23 @@ static void add_range(struct jsonl *jsonl, const struct event *event)
 
 /* ---- the format ------------------------------------------------------------------------------ */
 
-static struct jsonl *jsonl_of(struct sink *sink)
+static struct jsonl *jsonl_of(struct consumer *self)
 {
-	return (struct jsonl *)sink;
+	return (struct jsonl *)self;
 }
 
-static void jsonl_begin(struct sink *sink, const struct run_info *run)
+static int jsonl_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	struct sink *sink = &jsonl_of(self)->sink;
 	struct buf *out = &sink->lines.pending;
 
-	jsonl_of(sink)->gpu = run->gpu_times;
-	begin_line(jsonl_of(sink), out, sink->begin_ns);
+	jsonl_of(self)->gpu = run->gpu_times;
+	begin_line(jsonl_of(self), out, sink->begin_ns);
 	ADD_U64(out, ",\"type\":\"trace\",\"format\":", FORMAT_VERSION);
 	ADD(out, ",\"realtime_ns\":");
 	buf_s64(out, (int64_t)sink->begin_ns + sink->realtime_offset_ns);
 	end_line(out);
-}
-
-static void jsonl_watch(struct sink *sink, const struct event *event)
-{
-	struct jsonl *jsonl = jsonl_of(sink);
-
-	jsonl->memory_bytes = memory_event(jsonl->memory, event);
-	jsonl->gpu |= event->type == EVENT_ACTIVITY;
+	return 0;
 }
 
 static void add_call_end(struct jsonl *jsonl, const struct event *event)
@@ -510,10 +504,14 @@ static void add_call_end(struct jsonl *jsonl, const struct event *event)
 	add_call(jsonl, event, 'E', call_has_end(call) ? call->end_ns : event->time_ns);
 }
 
-static void jsonl_event(struct sink *sink, const struct event *event)
+static int jsonl_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct jsonl *jsonl = jsonl_of(sink);
+	struct jsonl *jsonl = jsonl_of(self);
 
+	jsonl->memory_bytes = memory_event(jsonl->memory, event);
+	jsonl->gpu |= event->type == EVENT_ACTIVITY;
+	if (!jsonl->sink.wanted)
+		return 0;
 	switch (event->type) {
 	case EVENT_CALL:
 		add_call_end(jsonl, event);
@@ -536,15 +534,17 @@ static void jsonl_event(struct sink *sink, const struct event *event)
 	case EVENT_THREAD:
 		break;
 	}
+	return 0;
 }
 
 /* The last line says what was missed; a file without it was cut short. */
-static void jsonl_end(struct sink *sink, const struct run_info *run)
+static int jsonl_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
+	struct sink *sink = &jsonl_of(self)->sink;
 	struct buf *out = &sink->lines.pending;
 	struct json json = { .out = out, .depth = 1, .comma = true };
 
-	begin_line(jsonl_of(sink), out, run->end_ns);
+	begin_line(jsonl_of(self), out, run->end_ns);
 	json_string(&json, "type", "summary");
 	json_fixed(&json, "duration_ms", run->end_ns - run->begin_ns, 6);
 	json_u64(&json, "calls", sink->calls);
@@ -552,11 +552,12 @@ static void jsonl_end(struct sink *sink, const struct run_info *run)
 	json_fixed(&json, "estimate_scale", number_rounded(run->estimate_scale * 1e6), 6);
 	missed_json(&json, run);
 	end_line(out);
+	return 0;
 }
 
-static void jsonl_free(struct sink *sink)
+static void jsonl_free(struct consumer *self)
 {
-	struct jsonl *jsonl = jsonl_of(sink);
+	struct jsonl *jsonl = jsonl_of(self);
 
 	fragments_free(&jsonl->names);
 	fragments_free(&jsonl->functions);
@@ -566,9 +567,8 @@ static void jsonl_free(struct sink *sink)
 	free(jsonl);
 }
 
-static const struct sink_ops jsonl_ops = {
+static const struct consumer_ops jsonl_ops = {
 	.begin = jsonl_begin,
-	.watch = jsonl_watch,
 	.event = jsonl_event,
 	.end = jsonl_end,
 	.free = jsonl_free,

@@ -244,22 +244,25 @@ static void add_call(struct log *log, const struct event *event)
 	buf_putc(out, '\n');
 }
 
-static void log_event(struct sink *sink, const struct event *event)
+static int log_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct log *log = (struct log *)sink;
+	struct log *log = (struct log *)self;
 
+	if (!log->sink.wanted)
+		return 0;
 	if (event->type == EVENT_CALL)
 		add_call(log, event);
 	else if (event->type == EVENT_ACTIVITY)
 		add_activity(log, event);
 	else if (event->type == EVENT_RANGE)
 		add_range(log, event);
+	return 0;
 }
 
-static void log_end(struct sink *sink, const struct run_info *run)
+static int log_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct log *log = (struct log *)sink;
-	struct buf *out = &sink->lines.pending, why = { 0 };
+	struct log *log = (struct log *)self;
+	struct buf *out = &log->sink.lines.pending, why = { 0 };
 
 	if (missed_of_file(run, &why)) {
 		add_wall_time(log, out, run->end_ns);
@@ -270,14 +273,15 @@ static void log_end(struct sink *sink, const struct run_info *run)
 		buf_putc(out, '\n');
 	}
 	buf_free(&why);
+	return 0;
 }
 
-static void log_free(struct sink *sink)
+static void log_free(struct consumer *self)
 {
-	free(sink);
+	free(self);
 }
 
-static const struct sink_ops log_ops = {
+static const struct consumer_ops log_ops = {
 	.event = log_event,
 	.end = log_end,
 	.free = log_free,

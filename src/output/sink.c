@@ -142,7 +142,7 @@ static bool activity_wanted(const struct sink *sink, const struct activity *acti
 }
 
 /* After the last call that is asked for, what ran until it ended may still become known. */
-static bool is_over(const struct sink *sink, const struct event *event)
+bool sink_is_over(const struct sink *sink, const struct event *event)
 {
 	uint64_t begin_ns = event->activity ? event->activity->begin_ns
 	                    : event->range  ? event->range->begin_ns
@@ -159,7 +159,7 @@ static bool range_wanted(const struct sink *sink, const struct range *range)
 
 bool sink_wants(const struct sink *sink, const struct event *event)
 {
-	if (is_over(sink, event))
+	if (sink_is_over(sink, event))
 		return false;
 	switch (event->type) {
 	case EVENT_CALL:
@@ -196,6 +196,14 @@ uint64_t sink_unjoined(const struct consumer *consumer)
 
 /* ---- the consumer ---------------------------------------------------------------------------- */
 
+/* What a format fails with stays, so that nothing is written after it. */
+static int failed(struct sink *sink, int rc, const struct err *err)
+{
+	if (rc && !sink->lines.failure.code)
+		sink->lines.failure = *err;
+	return rc;
+}
+
 static int sink_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct sink *sink = sink_of(self);
@@ -204,18 +212,9 @@ static int sink_begin(struct consumer *self, const struct run_info *run, struct 
 	sink->realtime_offset_ns = run->realtime_offset_ns;
 	sink->gpu_times = run->gpu_times;
 	work_begin(sink->work, run);
-	if (sink->ops->begin)
-		sink->ops->begin(sink, run);
+	if (sink->format->begin && failed(sink, sink->format->begin(self, run, err), err))
+		return sink->lines.failure.code;
 	return lines_flush(&sink->lines, err);
-}
-
-static void join(struct sink *sink, const struct event *event)
-{
-	const struct work_now *now = work_now(sink->work);
-
-	work_event(sink->work, event);
-	if (now->left && sink->ops->left)
-		sink->ops->left(sink, now->left, now->left_place);
 }
 
 static int sink_event(struct consumer *self, const struct event *event, struct err *err)
@@ -223,13 +222,12 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 	struct sink *sink = sink_of(self);
 
 	if (sink->joins)
-		join(sink, event);
-	if (sink->ops->watch && !is_over(sink, event))
-		sink->ops->watch(sink, event);
-	if (!sink_wants(sink, event))
-		return lines_added(&sink->lines, err); /* counters that watch() wrote */
-	sink->ops->event(sink, event);
-	sink_count(sink, event);
+		work_event(sink->work, event);
+	sink->wanted = sink_wants(sink, event);
+	if (failed(sink, sink->format->event(self, event, err), err))
+		return sink->lines.failure.code;
+	if (sink->wanted)
+		sink_count(sink, event);
 	return lines_added(&sink->lines, err);
 }
 
@@ -244,8 +242,8 @@ static int sink_end(struct consumer *self, const struct run_info *run, struct er
 
 	if (sink->joins && !sink->joined)
 		sink->unjoined += work_unjoined(sink->work);
-	if (sink->ops->end)
-		sink->ops->end(sink, run);
+	if (sink->format->end)
+		failed(sink, sink->format->end(self, run, err), err);
 	sink->ended = !lines_end(&sink->lines, err);
 	return sink->lines.failure.code;
 }
@@ -257,10 +255,10 @@ static void sink_free(struct consumer *self)
 	lines_free(&sink->lines);
 	correlations_free(sink->joined);
 	work_free(sink->work);
-	sink->ops->free(sink);
+	sink->format->free(self);
 }
 
-static const struct consumer_ops sink_consumer_ops = {
+static const struct consumer_ops sink_ops = {
 	.begin = sink_begin,
 	.event = sink_event,
 	.flush = sink_flush,
@@ -268,11 +266,11 @@ static const struct consumer_ops sink_consumer_ops = {
 	.free = sink_free,
 };
 
-struct consumer *sink_init(struct sink *sink, const struct sink_ops *ops,
+struct consumer *sink_init(struct sink *sink, const struct consumer_ops *format,
                            const struct sink_options *options)
 {
-	sink->consumer.ops = &sink_consumer_ops;
-	sink->ops = ops;
+	sink->consumer.ops = &sink_ops;
+	sink->format = format;
 	sink->options = *options;
 	sink->work = work_share(options->work);
 	lines_init(&sink->lines, options->out, "the trace");

@@ -333,19 +333,20 @@ static void add_range(struct text_table *table, const struct event *event)
 
 /* ---- the format ---------------------------------------------------------------------------- */
 
-static struct text_table *table_of(struct sink *sink)
+static struct text_table *table_of(struct consumer *self)
 {
-	return (struct text_table *)sink;
+	return (struct text_table *)self;
 }
 
-static void table_event(struct sink *sink, const struct event *event)
+static int table_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct text_table *table = table_of(sink);
+	struct text_table *table = table_of(self);
+	struct sink *sink = &table->sink;
 	size_t from;
 
-	if (event->type != EVENT_CALL && event->type != EVENT_ACTIVITY &&
-	    event->type != EVENT_RANGE)
-		return;
+	if (!sink->wanted || (event->type != EVENT_CALL && event->type != EVENT_ACTIVITY &&
+	                      event->type != EVENT_RANGE))
+		return 0;
 	from = sink->lines.pending.len;
 	prepare(table, event);
 	if (event->type == EVENT_CALL)
@@ -355,29 +356,31 @@ static void table_event(struct sink *sink, const struct event *event)
 	else
 		add_range(table, event);
 	text_wrap_lines(&sink->lines.pending, from, sink->options.width);
+	return 0;
 }
 
-static void table_end(struct sink *sink, const struct run_info *run)
+static int table_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct buf why = { 0 };
 
-	if (!table_of(sink)->headed)
-		add_header(table_of(sink));
+	if (!table_of(self)->headed)
+		add_header(table_of(self));
 	if (missed_of_file(run, &why))
-		buf_printf(&sink->lines.pending, "not all: %s\n", why.data);
+		buf_printf(&table_of(self)->sink.lines.pending, "not all: %s\n", why.data);
 	buf_free(&why);
+	return 0;
 }
 
-static void table_free(struct sink *sink)
+static void table_free(struct consumer *self)
 {
-	struct text_table *table = table_of(sink);
+	struct text_table *table = table_of(self);
 
 	description_free(&table->details);
 	buf_free(&table->cell);
 	free(table);
 }
 
-static const struct sink_ops table_ops = {
+static const struct consumer_ops table_ops = {
 	.event = table_event,
 	.end = table_end,
 	.free = table_free,

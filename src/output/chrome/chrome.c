@@ -443,33 +443,33 @@ static void add_activity(struct chrome *chrome, const struct event *event)
 
 /* ---- the format ----------------------------------------------------------------------------- */
 
-static struct chrome *chrome_of(struct sink *sink)
+static struct chrome *chrome_of(struct consumer *self)
 {
-	return (struct chrome *)sink;
+	return (struct chrome *)self;
 }
 
-static void chrome_begin(struct sink *sink, const struct run_info *run)
+static int chrome_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct chrome *chrome = chrome_of(sink);
+	struct chrome *chrome = chrome_of(self);
 
-	sink->joins = !sink->joined;
-	chrome_run_begin(&chrome->writer, &sink->options, run);
+	chrome->sink.joins = !chrome->sink.joined;
+	chrome_run_begin(&chrome->writer, &chrome->sink.options, run);
+	return 0;
 }
 
-/* It has waited in vain. */
-static void chrome_left(struct sink *sink, const struct work_call *call, uint32_t place)
+static int chrome_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	write_in_vain(chrome_of(sink), call, place);
-}
+	struct chrome *chrome = chrome_of(self);
+	const struct work_now *now = work_now(chrome->sink.work);
 
-static void chrome_event(struct sink *sink, const struct event *event)
-{
-	struct chrome *chrome = chrome_of(sink);
-
+	if (chrome->sink.joins && now->left)
+		write_in_vain(chrome, now->left, now->left_place);
+	if (!chrome->sink.wanted)
+		return 0;
 	switch (event->type) {
 	case EVENT_CALL:
 		chrome_rows_thread(chrome->rows, event->process, event->tid, NULL);
-		if (sink->joined)
+		if (chrome->sink.joined)
 			add_known_call(chrome, event);
 		else
 			add_call(chrome, event);
@@ -492,20 +492,22 @@ static void chrome_event(struct sink *sink, const struct event *event)
 	case EVENT_CALL_BEGIN:
 		break;
 	}
+	return 0;
 }
 
-static void chrome_end(struct sink *sink, const struct run_info *run)
+static int chrome_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct chrome *chrome = chrome_of(sink);
+	struct chrome *chrome = chrome_of(self);
 
-	if (!sink->joined)
-		work_each_open(sink->work, write_in_vain, chrome);
-	chrome_run_end(&chrome->writer, chrome->rows, sink, run);
+	if (!chrome->sink.joined)
+		work_each_open(chrome->sink.work, write_in_vain, chrome);
+	chrome_run_end(&chrome->writer, chrome->rows, &chrome->sink, run);
+	return 0;
 }
 
-static void chrome_free(struct sink *sink)
+static void chrome_free(struct consumer *self)
 {
-	struct chrome *chrome = chrome_of(sink);
+	struct chrome *chrome = chrome_of(self);
 
 	fragments_free(&chrome->functions);
 	chrome_rows_free(chrome->rows);
@@ -513,9 +515,8 @@ static void chrome_free(struct sink *sink)
 	free(chrome);
 }
 
-static const struct sink_ops chrome_ops = {
+static const struct consumer_ops chrome_ops = {
 	.begin = chrome_begin,
-	.left = chrome_left,
 	.event = chrome_event,
 	.end = chrome_end,
 	.free = chrome_free,

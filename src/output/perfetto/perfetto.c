@@ -17,9 +17,9 @@
 #include "output/args.h"
 #include "output/perfetto/perfetto.h"
 
-static struct perfetto *perfetto_of(struct sink *sink)
+static struct perfetto *perfetto_of(struct consumer *self)
 {
-	return (struct perfetto *)sink;
+	return (struct perfetto *)self;
 }
 
 static void add_slice_end(struct buf *out, uint64_t time_ns, uint64_t track)
@@ -265,28 +265,26 @@ static void add_activity(struct perfetto *p, const struct event *event)
 
 /* ---- the format ----------------------------------------------------------------------------- */
 
-static void perfetto_begin(struct sink *sink, const struct run_info *run)
+static int perfetto_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct perfetto *p = perfetto_of(sink);
+	struct perfetto *p = perfetto_of(self);
 
 	p->has_activities = run->gpu_times;
 	perfetto_run_begin(p, run);
+	return 0;
 }
 
-static void perfetto_left(struct sink *sink, const struct work_call *call, uint32_t place)
+static int perfetto_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	perfetto_queue_gave_up(perfetto_of(sink)->queue, call);
-}
+	struct perfetto *p = perfetto_of(self);
+	const struct work_call *left = work_now(p->sink.work)->left;
 
-static void perfetto_watch(struct sink *sink, const struct event *event)
-{
-	perfetto_count(perfetto_of(sink), event);
-}
-
-static void perfetto_event(struct sink *sink, const struct event *event)
-{
-	struct perfetto *p = perfetto_of(sink);
-
+	if (left)
+		perfetto_queue_gave_up(p->queue, left);
+	if (!sink_is_over(&p->sink, event))
+		perfetto_count(p, event);
+	if (!p->sink.wanted)
+		return 0;
 	switch (event->type) {
 	case EVENT_CALL:
 		add_call(p, event);
@@ -310,22 +308,24 @@ static void perfetto_event(struct sink *sink, const struct event *event)
 	case EVENT_CALL_BEGIN:
 		break;
 	}
+	return 0;
 }
 
-static void perfetto_end(struct sink *sink, const struct run_info *run)
+static int perfetto_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct perfetto *p = perfetto_of(sink);
+	struct perfetto *p = perfetto_of(self);
 
 	perfetto_queue_end(p->queue);
 	perfetto_ranges_flush(p->ranges);
 	perfetto_tracks_flush(p->tracks);
-	sink->unjoined += perfetto_queue_unjoined(p->queue);
+	p->sink.unjoined += perfetto_queue_unjoined(p->queue);
 	perfetto_run_end(p, run);
+	return 0;
 }
 
-static void perfetto_free(struct sink *sink)
+static void perfetto_free(struct consumer *self)
 {
-	struct perfetto *p = perfetto_of(sink);
+	struct perfetto *p = perfetto_of(self);
 
 	perfetto_names_free(p->names);
 	perfetto_tracks_free(p->tracks);
@@ -336,10 +336,8 @@ static void perfetto_free(struct sink *sink)
 	free(p);
 }
 
-static const struct sink_ops perfetto_ops = {
+static const struct consumer_ops perfetto_ops = {
 	.begin = perfetto_begin,
-	.left = perfetto_left,
-	.watch = perfetto_watch,
 	.event = perfetto_event,
 	.end = perfetto_end,
 	.free = perfetto_free,

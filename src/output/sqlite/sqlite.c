@@ -14,9 +14,9 @@
 #include "output/args.h"
 #include "output/sqlite/sqlite.h"
 
-static struct sqlite *sqlite_of(struct sink *sink)
+static struct sqlite *sqlite_of(struct consumer *self)
 {
-	return (struct sqlite *)sink;
+	return (struct sqlite *)self;
 }
 
 /* ---- small things ---------------------------------------------------------------------------- */
@@ -261,25 +261,22 @@ static void add_thread(struct sqlite *sqlite, const struct event *event)
 
 /* ---- the format ------------------------------------------------------------------------------ */
 
-static void sqlite_begin(struct sink *sink, const struct run_info *run)
+static int sqlite_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	sqlite_of(sink)->db = database_open(fileno(sink->options.out), &sink->lines.failure);
+	struct sqlite *sqlite = sqlite_of(self);
+
+	sqlite->db = database_open(fileno(sqlite->sink.options.out), err);
+	return sqlite->db ? 0 : err->code;
 }
 
-static void sqlite_watch(struct sink *sink, const struct event *event)
+static int sqlite_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct sqlite *sqlite = sqlite_of(sink);
+	struct sqlite *sqlite = sqlite_of(self);
 
 	sqlite->n_changes = 0;
 	sqlite->memory_bytes = memory_event(sqlite->memory, event);
-}
-
-static void sqlite_event(struct sink *sink, const struct event *event)
-{
-	struct sqlite *sqlite = sqlite_of(sink);
-
-	if (!sqlite->db)
-		return;
+	if (!sqlite->sink.wanted)
+		return 0;
 	switch (event->type) {
 	case EVENT_CALL:
 		add_call(sqlite, event);
@@ -303,36 +300,32 @@ static void sqlite_event(struct sink *sink, const struct event *event)
 	case EVENT_CALL_BEGIN:
 		break;
 	}
-	if (!sink->lines.failure.code)
-		database_failed(sqlite->db, &sink->lines.failure);
+	return database_failed(sqlite->db, err);
 }
 
-static void close_database(struct sqlite *sqlite, bool drop)
+static int close_database(struct sqlite *sqlite, bool drop, struct err *err)
 {
-	struct err err = { 0 };
+	struct database *db = sqlite->db;
 
-	if (!sqlite->db)
-		return;
-	if (database_close(sqlite->db, drop, &err) && !sqlite->sink.lines.failure.code)
-		sqlite->sink.lines.failure = err;
 	sqlite->db = NULL;
+	return db ? database_close(db, drop, err) : 0;
 }
 
-static void sqlite_end(struct sink *sink, const struct run_info *run)
+static int sqlite_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct sqlite *sqlite = sqlite_of(sink);
+	struct sqlite *sqlite = sqlite_of(self);
 
 	if (!sqlite->db)
-		return;
+		return 0;
 	sqlite_add_run(sqlite, run);
-	close_database(sqlite, database_failed(sqlite->db, NULL));
+	return close_database(sqlite, database_failed(sqlite->db, NULL), err);
 }
 
-static void sqlite_free(struct sink *sink)
+static void sqlite_free(struct consumer *self)
 {
-	struct sqlite *sqlite = sqlite_of(sink);
+	struct sqlite *sqlite = sqlite_of(self);
 
-	close_database(sqlite, true);
+	close_database(sqlite, true, NULL);
 	memory_free(sqlite->memory);
 	free(sqlite->changes);
 	free(sqlite->functions);
@@ -343,9 +336,8 @@ static void sqlite_free(struct sink *sink)
 	free(sqlite);
 }
 
-static const struct sink_ops sqlite_ops = {
+static const struct consumer_ops sqlite_ops = {
 	.begin = sqlite_begin,
-	.watch = sqlite_watch,
 	.event = sqlite_event,
 	.end = sqlite_end,
 	.free = sqlite_free,

@@ -19,9 +19,9 @@ struct svg {
 	struct memory_plot *plot;
 };
 
-static struct svg *svg_of(struct sink *sink)
+static struct svg *svg_of(struct consumer *self)
 {
-	return (struct svg *)sink;
+	return (struct svg *)self;
 }
 
 static void follow(void *data, const struct memory_change *change)
@@ -34,12 +34,13 @@ static void follow(void *data, const struct memory_change *change)
 		                   change->live_bytes);
 }
 
-static void svg_begin(struct sink *sink, const struct run_info *run)
+static int svg_begin(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct svg *svg = svg_of(sink);
+	struct svg *svg = svg_of(self);
 
-	svg->plot = memory_plot_new(sink->begin_ns);
+	svg->plot = memory_plot_new(run->begin_ns);
 	memory_watch(svg->memory, follow, svg);
+	return 0;
 }
 
 static bool is_failed_allocation(const struct event *event)
@@ -48,19 +49,18 @@ static bool is_failed_allocation(const struct event *event)
 	       (event->call->flags & (CALL_FAILED | CALL_NESTED)) == CALL_FAILED;
 }
 
-static void svg_watch(struct sink *sink, const struct event *event)
+static int svg_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	struct svg *svg = svg_of(sink);
+	struct svg *svg = svg_of(self);
 
+	if (sink_is_over(&svg->sink, event))
+		return 0;
 	memory_event(svg->memory, event);
 	if (is_failed_allocation(event))
 		memory_plot_failure(svg->plot, event->time_ns, event->process,
 		                    api_memory(event->call->function->api),
 		                    event->call->args.bytes);
-}
-
-static void svg_event(struct sink *sink, const struct event *event)
-{
+	return 0;
 }
 
 /* "python train.py, on gpu1, 2026-11-20 12:27:41" */
@@ -96,9 +96,9 @@ static void add_note(struct buf *out, const struct run_info *run, uint64_t unkno
 		           (unsigned long long)unknown);
 }
 
-static void svg_end(struct sink *sink, const struct run_info *run)
+static int svg_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
-	struct svg *svg = svg_of(sink);
+	struct svg *svg = svg_of(self);
 	struct memory_plot_frame frame = { .end_ns = run->end_ns };
 	struct buf subject = { 0 }, note = { 0 };
 
@@ -106,23 +106,23 @@ static void svg_end(struct sink *sink, const struct run_info *run)
 	add_note(&note, run, memory_unknown_frees(svg->memory));
 	frame.subject = subject.data;
 	frame.note = note.data;
-	memory_plot_draw(svg->plot, &frame, &sink->lines.pending);
+	memory_plot_draw(svg->plot, &frame, &svg->sink.lines.pending);
 	buf_free(&subject);
 	buf_free(&note);
+	return 0;
 }
 
-static void svg_free(struct sink *sink)
+static void svg_free(struct consumer *self)
 {
-	struct svg *svg = svg_of(sink);
+	struct svg *svg = svg_of(self);
 
 	memory_free(svg->memory);
 	memory_plot_free(svg->plot);
 	free(svg);
 }
 
-static const struct sink_ops svg_ops = {
+static const struct consumer_ops svg_ops = {
 	.begin = svg_begin,
-	.watch = svg_watch,
 	.event = svg_event,
 	.end = svg_end,
 	.free = svg_free,
