@@ -42,6 +42,11 @@ static const char *const changes[2 * STEPS + 1] = {
 
 /* ---- style ----------------------------------------------------------------------------------- */
 
+const char *flame_colour(enum profile_kind kind)
+{
+	return colours[kind][0];
+}
+
 void flame_add_colours(const struct flame *flame, struct buf *out)
 {
 	for (int kind = 0; kind < PROFILE_KINDS && !flame->before; kind++) {
@@ -184,7 +189,7 @@ static void add_changes(int y, struct buf *out)
 static int add_header(const struct flame *flame, const struct flame_layout *layout, struct buf *out)
 {
 	struct buf text = { 0 };
-	int y = 28;
+	int y = flame->in_page ? LINE : 28;
 
 	if (!flame->in_page) {
 		flame_add_title(flame, &text);

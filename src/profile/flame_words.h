@@ -7,9 +7,6 @@
 #include "profile/flame.h"
 #include "profile/flame_layout.h"
 
-/* Not yet safe: for xml_add_text(). */
-void flame_add_title(const struct flame *flame, struct buf *out);
-
 /* Safe text, in lines: what the profile is of, how whole it is, what is left out. */
 void flame_add_notes(const struct flame *flame, const struct flame_layout *layout, struct buf *out);
 
@@ -18,7 +15,5 @@ void flame_add_about(const struct flame *flame, uint32_t node, struct buf *out);
 
 /* As much of a name as so many pixels of a usual 12 pixel font hold: "gemm" of "void gemm<...>". */
 void flame_add_short(const char *label, double pixels, struct buf *out);
-
-void flame_add_colours(const struct flame *flame, struct buf *out);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "profile/functions.h"
 #include "profile/words.h"
 #include "profile/writers.h"
 
@@ -142,35 +143,6 @@ static void add_callers(const struct tree *tree, uint32_t leaf, size_t width, st
 
 /* ---- the heaviest ---------------------------------------------------------------------------- */
 
-static bool is_heavier(const struct tree *tree, uint32_t a, uint32_t b)
-{
-	uint64_t x = tree_self(tree, 0, a), y = tree_self(tree, 0, b);
-
-	return x != y ? x > y : tree->nodes[a].place < tree->nodes[b].place;
-}
-
-/* Nodes by what ends in them; returns how many there are. */
-static size_t find_heaviest(const struct tree *tree, uint32_t *heaviest, size_t most)
-{
-	size_t n = 0;
-
-	for (uint32_t at = 1; at < tree->n; at++) {
-		size_t place = n;
-
-		if (!tree_self(tree, 0, at))
-			continue;
-		while (place && is_heavier(tree, at, heaviest[place - 1]))
-			place--;
-		if (place == most)
-			continue;
-		n += n < most;
-		memmove(heaviest + place + 1, heaviest + place,
-		        (n - place - 1) * sizeof(*heaviest));
-		heaviest[place] = at;
-	}
-	return n;
-}
-
 /* What it is of stays, however long the name: "[GPU_Kernel]gemm<...>(...)". */
 static void add_leaf(struct buf *out, const char *label, size_t width)
 {
@@ -251,7 +223,7 @@ int profile_heaviest(const struct profile *profile, const struct profile_info *i
 	tree_add(&tree, profile, 0, info_kinds(info));
 	tree_finish(&tree);
 	heaviest = xcalloc(most + 1, sizeof(*heaviest));
-	n = find_heaviest(&tree, heaviest, most);
+	n = functions_heaviest_stacks(&tree, heaviest, most);
 	add_title(profile, info, &title);
 	table_begin(table, NULL, title.data, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)

@@ -17,6 +17,7 @@
 enum profile_format {
 	PROFILE_FOLDED,     /* .folded: "main;step;cudaLaunchKernel;[GPU_Kernel]gemm 41000", ns */
 	PROFILE_SVG,        /* .svg: a flame graph that can be zoomed and searched in a browser */
+	PROFILE_HTML,       /* .html: the same beside tables of functions and stacks */
 	PROFILE_PPROF,      /* .pb.gz: for pprof: profile.proto, compressed */
 	PROFILE_SPEEDSCOPE, /* .speedscope.json: for speedscope */
 	PROFILE_FORMATS,

@@ -14,6 +14,8 @@ void pprof_write(const struct profile *profile, const struct profile_info *info,
                  struct lines *lines);
 void speedscope_write(const struct profile *profile, const struct profile_info *info,
                       struct lines *lines);
+void html_write(const struct profile *profile, const struct profile_info *info,
+                struct lines *lines);
 void svg_write(const struct profile *profile, const struct profile_info *info, struct lines *lines);
 
 /* The kinds of weights that are asked for. */

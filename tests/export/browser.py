@@ -50,9 +50,15 @@ class Browser:
         return self
 
     def __exit__(self, *exception):
-        self.watchdog.cancel()
-        self.process.kill()
+        self.session, self.number = None, self.number + 1
+        try:
+            os.write(self.commands, json.dumps({"id": self.number, "method": "Browser.close"}).encode() + b"\0")
+            while os.read(self.answers, 1 << 16):  # until all of its processes have ended
+                pass
+        except OSError:
+            self.process.kill()
         self.process.wait()
+        self.watchdog.cancel()
         os.close(self.commands)
         os.close(self.answers)
 

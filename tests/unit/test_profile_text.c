@@ -219,6 +219,7 @@ static void test_endings_choose_the_format(void **state)
 {
 	assert_int_equal(profile_format_of("a.folded"), PROFILE_FOLDED);
 	assert_int_equal(profile_format_of("a.folded.svg"), PROFILE_SVG);
+	assert_int_equal(profile_format_of("a.html"), PROFILE_HTML);
 	assert_int_equal(profile_format_of("a.pb.gz"), PROFILE_PPROF);
 	assert_int_equal(profile_format_of("a.speedscope.json"), PROFILE_SPEEDSCOPE);
 	assert_int_equal(profile_format_of("a.json"), PROFILE_FORMATS);
