@@ -4,8 +4,10 @@
  *
  * It has no branch that depends on what is in the node: the verifier would go on from both sides of
  * each, 256 ways. BPF has no instruction that sets a register by a comparison either, and compilers
- * make a branch of ?:, so the comparison is the sign of a difference; which clang would see
- * through, were it not told that the difference may be any number.
+ * make a branch of ?:, so the comparison is the sign of a difference. Clang would see through that,
+ * were it not told that the difference may be any number. And the sign is multiplied by, not made a
+ * mask of: with a number that is 0 or -1 kernels (6.18 is one) go on twice. A search of three nodes
+ * is 300 instructions to the verifier, and was 13,200 with masks.
  */
 #ifndef CUSCOPE_BPF_UNWIND_SEARCH_H
 #define CUSCOPE_BPF_UNWIND_SEARCH_H
@@ -29,7 +31,7 @@ static inline __attribute__((always_inline)) __u32 unwind_search(const struct wi
 		__u64 past = (__u64)address - (__u64)row->address;
 
 		__asm__("" : "+r"(past));
-		low += step & (__u32)((past >> 63) - 1);
+		low += step * (__u32)((past >> 63) ^ 1);
 	}
 	return low % UNWIND_FAN;
 }
