@@ -12,9 +12,10 @@
 /* Padding between functions; what is longer is no code, or code that nothing is said of. */
 #define GAP_MAX 15
 
-#define FEW_FDES    8  /* of .eh_frame: the file's other section is read as well */
-#define CIES_KEPT   64 /* real files have a few */
-#define CIE_WORK    8  /* what reading one takes, in instructions */
+#define FEW_FDES    8          /* of .eh_frame: the file's other section is read as well */
+#define FDES_MAX    (2u << 20) /* sorting so many takes a second */
+#define CIES_KEPT   64         /* real files have a few */
+#define CIE_WORK    8          /* what reading one takes, in instructions */
 #define ROOM_MIN    256
 #define NONE_NUMBER 0          /* of the rule CFA_NONE: it is the first */
 #define RANK_BIT    31         /* of `at`: from which section */
@@ -123,7 +124,7 @@ static bool add_fde(struct compiler *compiler, const struct cfi_fde *fde, uint32
 		return true;
 	}
 	is_room =
-		grow(compiler, &fdes, FDE_BYTES, compiler->n_fdes, &compiler->fdes_room, SIZE_MAX);
+		grow(compiler, &fdes, FDE_BYTES, compiler->n_fdes, &compiler->fdes_room, FDES_MAX);
 	compiler->fdes = fdes;
 	if (is_room)
 		compiler->fdes[compiler->n_fdes++] =
