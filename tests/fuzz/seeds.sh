@@ -5,7 +5,7 @@ set -eu
 dir=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement" "$dir/symbols"
+mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement" "$dir/symbols" "$dir/frame_rows"
 
 # Small libraries and programs of every shape that is told apart: driver or runtime, kind of hash
 # table, stripped or not. Little alignment keeps them at 2 to 4 KiB, which matters for the speed.
@@ -46,6 +46,54 @@ ${CC:-gcc} -w -O1 -nostdlib -shared -fPIC -Wl,-z,max-page-size=64 -Wl,-z,nosepar
 	-Wl,--build-id=sha1 -o "$dir/symbols/names" "$work/names.c"
 strip -o "$dir/symbols/names-stripped" "$dir/symbols/names"
 printf '1000 20 py::train:/app/train.py\n0x2000 0x10 a name\n1000 10 again\n' >"$dir/symbols/perf-map"
+
+# For rows that stacks are walked by: the same, assembly code, and .eh_frame alone after a byte of settings. There is one of a real
+# program, cut short, and one of AArch64.
+cp "$dir"/elf_file/* "$dir/frame_rows/"
+cat >"$work/frames.S" <<'S'
+.globl start
+start: .cfi_startproc
+push %rbp
+.cfi_def_cfa_offset 16
+.cfi_offset %rbp, -16
+mov %rsp, %rbp
+.cfi_def_cfa_register %rbp
+.cfi_remember_state
+leave
+.cfi_def_cfa %rsp, 8
+.cfi_restore %rbp
+ret
+.cfi_restore_state
+.cfi_escape 0x0f, 5, 0x77, 24, 0x06, 0x23, 8
+.cfi_escape 0x10, 6, 2, 0x76, 0x70
+nop
+.cfi_escape 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22
+nop
+.cfi_undefined %rip
+ret
+.cfi_endproc
+.fill 32, 1, 0x90
+back: .cfi_startproc
+.cfi_signal_frame
+.cfi_def_cfa %r10, 0
+nop
+.cfi_endproc
+S
+frames=$dir/frame_rows
+for sections in .eh_frame .debug_frame; do
+	{ echo ".cfi_sections $sections" && cat "$work/frames.S"; } >"$work/one.S"
+	${CC:-gcc} $small -shared -o "$frames/assembly$sections" "$work/one.S"
+done
+objcopy -O binary --only-section=.eh_frame "$frames/assembly.eh_frame" "$work/frames"
+{ printf '\000' && cat "$work/frames"; } >"$frames/section"
+{ printf '\032' && cat "$work/frames"; } >"$frames/section-poor"
+objcopy -O binary --only-section=.debug_frame --set-section-flags .debug_frame=alloc "$frames/assembly.debug_frame" "$work/frames"
+{ printf '\001' && cat "$work/frames"; } >"$frames/section-debug"
+objcopy -O binary --only-section=.eh_frame "$(readlink -f /bin/sh)" "$work/frames"
+{ printf '\000' && head -c 4000 "$work/frames"; } >"$frames/section-real"
+{ printf '\004\020\0\0\0\0\0\0\0\1zR\0\1\170\036\1\003\014\037\0' &&
+	printf '\036\0\0\0\030\0\0\0\0\020\0\0\040\0\0\0\0' &&
+	printf '\101\055\101\016\040\235\004\236\003\101\336\335\016\0\055\0\0'; } >"$frames/section-aarch64"
 
 # One line a file, from a process that is at hand.
 split -l 1 -a 4 /proc/self/maps "$dir/maps/line-"

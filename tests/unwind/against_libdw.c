@@ -350,6 +350,10 @@ static bool compare(struct file *file, int fd)
 	return !file->differ && !file->rows.counts.cut;
 }
 
+static struct {
+	uint64_t agree, differ, unsupported;
+} total;
+
 static bool test_file(const char *name)
 {
 	struct file file = { .name = name };
@@ -362,6 +366,9 @@ static bool test_file(const char *name)
 		return false;
 	}
 	is_good = compare(&file, fd);
+	total.agree += file.agree;
+	total.differ += file.differ;
+	total.unsupported += file.unsupported;
 	frame_rows_free(&file.rows);
 	free(file.nodes);
 	elf_end(file.elf);
@@ -381,6 +388,8 @@ int main(int argc, char **argv)
 		else
 			failed++;
 	}
+	printf("%lu of %lu stretches agree; %lu of them have a shape that no rule describes\n",
+	       total.agree, total.agree + total.differ, total.unsupported);
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed || !passed;
 }
