@@ -500,6 +500,7 @@ uint64_t memory_event(struct memory *memory, const struct event *event)
 	case EVENT_THREAD:
 	case EVENT_ACTIVITY:
 	case EVENT_RANGE:
+	case EVENT_SAMPLE:
 		break;
 	}
 	return 0;

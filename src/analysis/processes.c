@@ -88,6 +88,7 @@ static int processes_event(struct consumer *self, const struct event *event, str
 	case EVENT_PROCESS:
 	case EVENT_THREAD:
 	case EVENT_RANGE:
+	case EVENT_SAMPLE:
 	case EVENT_CALL_BEGIN:
 		break;
 	}

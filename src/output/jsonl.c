@@ -532,6 +532,7 @@ static int jsonl_event(struct consumer *self, const struct event *event, struct 
 		add_range(jsonl, event);
 		break;
 	case EVENT_THREAD:
+	case EVENT_SAMPLE:
 		break;
 	}
 	return 0;

@@ -177,6 +177,8 @@ bool sink_wants(const struct sink *sink, const struct event *event)
 		return activity_wanted(sink, event->activity);
 	case EVENT_RANGE:
 		return range_wanted(sink, event->range);
+	case EVENT_SAMPLE:
+		return false;
 	}
 	return false;
 }

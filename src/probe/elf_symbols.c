@@ -224,6 +224,12 @@ static bool is_defined_function(const Elf64_Sym *symbol)
 	       symbol->st_shndx != SHN_ABS && symbol->st_shndx != SHN_COMMON;
 }
 
+static bool is_defined_variable(const Elf64_Sym *symbol)
+{
+	return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_shndx != SHN_UNDEF &&
+	       symbol->st_shndx != SHN_ABS && symbol->st_shndx != SHN_COMMON;
+}
+
 int elf_symbols_each(const struct elf_image *image, const struct elf_symbols *symbols,
                      int (*each)(const Elf64_Sym *symbol, void *data), void *data)
 {
@@ -251,6 +257,8 @@ struct lookup {
 	const struct elf_symbols *symbols;
 	const char *name;
 	size_t len;
+	bool data;        /* a variable is looked for, not a function */
+	Elf64_Sym *found; /* may be NULL */
 };
 
 /* The name ends at NUL or, in a .symtab, at the version: "name@@libcudart.so.13". */
@@ -270,7 +278,7 @@ static bool names(const struct lookup *lookup, uint32_t string)
 	       (text[lookup->len] == '\0' || text[lookup->len] == '@');
 }
 
-/* 1 where symbol number `index` is the function looked for, 0 where not, -EBADMSG. */
+/* 1 where symbol number `index` is the one looked for, 0 where not, -EBADMSG. */
 static int matches(const struct lookup *lookup, uint32_t index)
 {
 	Elf64_Sym symbol;
@@ -278,7 +286,12 @@ static int matches(const struct lookup *lookup, uint32_t index)
 	if (!elf_image_read(lookup->image, lookup->symbols->at + (uint64_t)index * sizeof(symbol),
 	                    &symbol, sizeof(symbol)))
 		return -EBADMSG;
-	return is_defined_function(&symbol) && names(lookup, symbol.st_name);
+	if (!(lookup->data ? is_defined_variable(&symbol) : is_defined_function(&symbol)) ||
+	    !names(lookup, symbol.st_name))
+		return 0;
+	if (lookup->found)
+		*lookup->found = symbol;
+	return 1;
 }
 
 /* The table begins: buckets, index of the first hashed symbol, Bloom words, Bloom shift. */
@@ -418,7 +431,7 @@ static bool search_strings(const struct lookup *lookup, struct elf_symbols_place
 int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *symbols,
                        const char *name)
 {
-	struct lookup lookup = { image, symbols, name, strlen(name) };
+	struct lookup lookup = { image, symbols, name, strlen(name), false, NULL };
 	struct elf_symbols_places places;
 
 	if (symbols->gnu_hash)
@@ -429,4 +442,14 @@ int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *
 		return -EBADMSG;
 	qsort(places.at, places.n, sizeof(*places.at), compare_places);
 	return places.n ? elf_symbols_each(image, symbols, is_at_place, &places) : 0;
+}
+
+int elf_symbols_variable(const struct elf_image *image, const struct elf_symbols *symbols,
+                         const char *name, Elf64_Sym *found)
+{
+	struct lookup lookup = { image, symbols, name, strlen(name), true, found };
+
+	if (symbols->gnu_hash)
+		return gnu_hash_find(&lookup);
+	return symbols->sysv_hash ? sysv_hash_find(&lookup) : 0;
 }

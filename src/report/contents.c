@@ -78,6 +78,8 @@ static int counter_event(struct consumer *self, const struct event *event, struc
 		process->activities++;
 		count_activity(counter, event->activity);
 		break;
+	case EVENT_SAMPLE:
+		break;
 	case EVENT_RANGE:
 		counter->contents.ranges[event->range->kind]++;
 		break;

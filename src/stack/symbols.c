@@ -502,6 +502,7 @@ static void find_at(struct symbols *symbols, const struct process *process, uint
 	if (!frame->function)
 		frame->into_bytes = place - code->start + code->offset;
 	frame->into_bytes += address - place;
+	frame->offset = code->file ? place - code->start + code->offset : 0;
 }
 
 void symbols_find(struct symbols *symbols, const struct process *process, uint64_t address,

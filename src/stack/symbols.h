@@ -44,6 +44,7 @@ struct frame {
 	const char *module;
 	const char *path;    /* of the file, as the process names it; module where it is no file */
 	uint64_t into_bytes; /* from the begin of the function, or of file or memory without one */
+	uint64_t offset;     /* in the file; 0 where it is none */
 };
 
 struct symbols *symbols_new(void);

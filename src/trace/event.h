@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "cuda/api.h"
+#include "trace/stack.h"
 
 /* A watched process. One pid can belong to several of these over a run: exec starts a new one. */
 struct process {
@@ -150,6 +151,7 @@ enum event_type {
 	EVENT_THREAD,     /* before the first call of a thread: its name */
 	EVENT_ACTIVITY,   /* something ran on the GPU and ended */
 	EVENT_RANGE,      /* a range ended */
+	EVENT_SAMPLE,     /* what a thread was doing at a moment, or while it was blocked */
 };
 
 /*
@@ -168,6 +170,7 @@ struct event {
 	const struct activity *activity; /* EVENT_ACTIVITY; valid during event() only */
 	const struct thread *thread;     /* EVENT_THREAD; valid during event() only */
 	const struct range *range;       /* EVENT_RANGE; valid during event() only */
+	const struct sample *sample;     /* EVENT_SAMPLE; valid during event() only */
 };
 
 /* ---- what was missed ----------------------------------------------------------------------- */

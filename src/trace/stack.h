@@ -69,7 +69,7 @@ enum sample_kind {
 struct sample {
 	enum sample_kind kind;
 	uint64_t weight_ns; /* how much time it stands for */
-	const struct stack *stack;
+	const struct stack *stack; /* NULL: there was no room for it, or it was lost */
 };
 
 #endif

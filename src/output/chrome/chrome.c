@@ -490,6 +490,7 @@ static int chrome_event(struct consumer *self, const struct event *event, struct
 		chrome_add_range(&chrome->writer, chrome->rows, event);
 		break;
 	case EVENT_CALL_BEGIN:
+	case EVENT_SAMPLE:
 		break;
 	}
 	return 0;

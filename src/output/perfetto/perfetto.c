@@ -306,6 +306,7 @@ static int perfetto_event(struct consumer *self, const struct event *event, stru
 		perfetto_add_range(p->ranges, event);
 		break;
 	case EVENT_CALL_BEGIN:
+	case EVENT_SAMPLE:
 		break;
 	}
 	return 0;

@@ -298,6 +298,7 @@ static int sqlite_event(struct consumer *self, const struct event *event, struct
 		sqlite_add_range(sqlite, event);
 		break;
 	case EVENT_CALL_BEGIN:
+	case EVENT_SAMPLE:
 		break;
 	}
 	return database_failed(sqlite->db, err);

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "trace/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+
+struct kept_text {
+	UT_hash_handle hh;
+	char text[];
+};
+
+/* What makes two frames the same: texts are kept once, so their addresses do. No padding. */
+struct frame_key {
+	const char *function, *module, *file;
+	uint64_t offset;
+	uint32_t line, first_line;
+	uint32_t kind, inlined;
+};
+
+struct kept_frame {
+	struct frame_key key;
+	struct stack_frame frame;
+	UT_hash_handle hh;
+};
+
+/* Its frames, and after them its end and its mark: what makes two stacks the same. */
+struct kept_stack {
+	struct stack stack;
+	UT_hash_handle hh;
+	size_t n_words;
+	uintptr_t words[];
+};
+
+struct stacks {
+	struct kept_text *texts;
+	struct kept_frame *frames;
+	struct kept_stack *all;
+	size_t bytes;
+	uint64_t refused;
+	uintptr_t *words; /* of the stack that is asked for */
+	size_t room;
+};
+
+struct stacks *stacks_new(void)
+{
+	return xcalloc(1, sizeof(struct stacks));
+}
+
+void stacks_free(struct stacks *stacks)
+{
+	struct kept_stack *stack, *next_stack;
+	struct kept_frame *frame, *next_frame;
+	struct kept_text *text, *next_text;
+
+	if (!stacks)
+		return;
+	HASH_ITER (hh, stacks->all, stack, next_stack) {
+		HASH_DEL(stacks->all, stack);
+		free(stack);
+	}
+	HASH_ITER (hh, stacks->frames, frame, next_frame) {
+		HASH_DEL(stacks->frames, frame);
+		free(frame);
+	}
+	HASH_ITER (hh, stacks->texts, text, next_text) {
+		HASH_DEL(stacks->texts, text);
+		free(text);
+	}
+	free(stacks->words);
+	free(stacks);
+}
+
+static bool has_room(struct stacks *stacks, size_t bytes)
+{
+	if (stacks->bytes + bytes > STACKS_BYTES_MAX) {
+		stacks->refused++;
+		return false;
+	}
+	stacks->bytes += bytes;
+	return true;
+}
+
+/* False where there is no room for it; NULL stays NULL. */
+static bool keep_text(struct stacks *stacks, const char **text)
+{
+	size_t len = *text ? strlen(*text) : 0;
+	struct kept_text *kept;
+
+	if (!*text)
+		return true;
+	HASH_FIND(hh, stacks->texts, *text, len, kept);
+	if (!kept) {
+		if (!has_room(stacks, sizeof(*kept) + len + 1))
+			return false;
+		kept = xmalloc(sizeof(*kept) + len + 1);
+		memcpy(kept->text, *text, len + 1);
+		HASH_ADD_KEYPTR(hh, stacks->texts, kept->text, len, kept);
+	}
+	*text = kept->text;
+	return true;
+}
+
+const struct stack_frame *stacks_frame(struct stacks *stacks, const struct stack_frame *frame)
+{
+	struct frame_key key = { frame->function, frame->module,     frame->file, frame->offset,
+		                 frame->line,     frame->first_line, frame->kind, frame->inlined };
+	struct kept_frame *kept;
+
+	if (!keep_text(stacks, &key.function) || !keep_text(stacks, &key.module) ||
+	    !keep_text(stacks, &key.file))
+		return NULL;
+	HASH_FIND(hh, stacks->frames, &key, sizeof(key), kept);
+	if (kept)
+		return &kept->frame;
+	if (!has_room(stacks, sizeof(*kept)))
+		return NULL;
+	kept = xcalloc(1, sizeof(*kept));
+	kept->key = key;
+	kept->frame = *frame;
+	kept->frame.function = key.function;
+	kept->frame.module = key.module;
+	kept->frame.file = key.file;
+	kept->frame.id = HASH_COUNT(stacks->frames);
+	HASH_ADD(hh, stacks->frames, key, sizeof(kept->key), kept);
+	return &kept->frame;
+}
+
+static size_t list_words(struct stacks *stacks, const struct stack *stack)
+{
+	size_t n = stack->n_frames + 1;
+
+	if (n > stacks->room) {
+		stacks->room = 2 * n;
+		stacks->words = xrealloc(stacks->words, stacks->room * sizeof(*stacks->words));
+	}
+	for (size_t i = 0; i < stack->n_frames; i++)
+		stacks->words[i] = (uintptr_t)stack->frames[i];
+	stacks->words[n - 1] = (uintptr_t)stack->end << 1 | stack->python_cut;
+	return n;
+}
+
+const struct stack *stacks_stack(struct stacks *stacks, const struct stack *stack)
+{
+	size_t n = list_words(stacks, stack), bytes = n * sizeof(*stacks->words);
+	struct kept_stack *kept;
+
+	HASH_FIND(hh, stacks->all, stacks->words, bytes, kept);
+	if (kept)
+		return &kept->stack;
+	if (!has_room(stacks, sizeof(*kept) + bytes))
+		return NULL;
+	kept = xcalloc(1, sizeof(*kept) + bytes);
+	memcpy(kept->words, stacks->words, bytes);
+	kept->n_words = n;
+	kept->stack = *stack;
+	kept->stack.id = HASH_COUNT(stacks->all);
+	kept->stack.frames = (const struct stack_frame *const *)kept->words;
+	HASH_ADD_KEYPTR(hh, stacks->all, kept->words, bytes, kept);
+	return &kept->stack;
+}
+
+size_t stacks_count(const struct stacks *stacks)
+{
+	return HASH_COUNT(stacks->all);
+}
+
+uint64_t stacks_refused(const struct stacks *stacks)
+{
+	return stacks->refused;
+}
