@@ -12,6 +12,7 @@
 
 #include "bpf/fold_calls.h"
 #include "bpf/names.h"
+#include "bpf/trampoline.h"
 
 /*
  * Whether a session is at its return. On entry the program counter is the probe's own place, which
@@ -30,14 +31,6 @@ static __always_inline int session_is_return(struct pt_regs *ctx)
 #define ARG_STACK(ctx) (PT_REGS_SP(ctx) + 8) /* above the return address */
 #define RETURN_SP(ctx) (PT_REGS_SP(ctx) - 8) /* ret has popped it */
 #endif
-
-/* Where the return address of a call stands that has a return probe: the kernel's trampoline. */
-static __always_inline __u64 return_trampoline(void)
-{
-	struct task_struct *task = (void *)bpf_get_current_task();
-
-	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-}
 
 /*
  * Whether a call that was entered is still under way, at another entry. One whose frame the stack

@@ -12,6 +12,9 @@
 #include "bpf/kernel.h"
 #include "bpf/calls.h"
 #include "bpf/processes.h"
+#ifdef STACKS
+#include "bpf/samples.h"
+#endif
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -150,3 +153,13 @@ int on_mmap(struct sys_enter_mmap *ctx)
 	file_mapped(ctx);
 	return 0;
 }
+
+#ifdef STACKS
+/* At a rate of the CPU's clock; who is no target costs a look-up. */
+SEC("perf_event")
+int on_sample(struct bpf_perf_event_data *ctx)
+{
+	sample_taken(ctx);
+	return 0;
+}
+#endif

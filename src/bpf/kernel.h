@@ -117,7 +117,29 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* of cgroup v2 */
 } __ksym_struct;
 
+/* Each architecture has a field of its own for where a thread's own data is. */
+struct thread_struct {
+	unsigned long fsbase; /* x86-64 */
+	struct {
+		unsigned long tp_value; /* AArch64 */
+	} uw;
+} __ksym_struct;
+
+/* A return address that a return probe has replaced. */
+struct return_instance {
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next;
+} __ksym_struct;
+
+struct uprobe_task {
+	unsigned long vaddr; /* of the instruction that is being executed elsewhere */
+	struct return_instance *return_instances;
+} __ksym_struct;
+
 struct task_struct {
+	struct thread_struct thread;
+	struct uprobe_task *utask;
+	void *stack; /* the kernel's */
 	int pid;
 	int tgid;
 	__u64 start_time;   /* CLOCK_MONOTONIC */

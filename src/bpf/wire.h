@@ -50,6 +50,8 @@ enum wire_type {
 	WIRE_USER_STACK, /* struct wire_stack of wire_fold.h */
 	WIRE_NAMED,      /* struct wire_process: a new name made the process a target */
 	WIRE_MOVED,      /* struct wire_process: it came into the cgroup */
+	WIRE_STACK_ENTRIES, /* struct wire_stack_entries of wire_stacks.h */
+	WIRE_SAMPLE,        /* struct wire_sample of the same */
 };
 
 enum wire_flags {
@@ -290,8 +292,9 @@ struct wire_settings {
 	__u8 seccomp_entry_only; /* the kernel's uretprobe call would kill threads under seccomp */
 	__u8 name;               /* processes whose name matches name_glob are */
 	__u8 follow;             /* those that become targets by name: TARGET_FOLLOW */
-	__u8 fold;   /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
-	__u8 stacks; /* of allocations that are folded */
+	__u8 fold;       /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
+	__u8 stacks;     /* of allocations that are folded */
+	__u64 sample_ns; /* between two samples of a CPU; 0: none are taken */
 	__u32 share[WIRE_SHARES]; /* enum fold_share_of: rows that one process may have */
 };
 

@@ -38,8 +38,8 @@ static void check_returns(struct capture *c, enum mechanism mechanism)
 	c->seccomp_safe = true;
 	capture_notice(
 		c, "only entries are hooked, so there are no durations and results: this kernel's "
-	           "return probes kill processes under seccomp, and cannot be left out for those "
-	           "alone; newer stable releases of this kernel are free of that");
+		   "return probes kill processes under seccomp, and cannot be left out for those "
+		   "alone; newer stable releases of this kernel are free of that");
 }
 
 static int set_name(struct capture *c, struct err *err)
@@ -102,6 +102,10 @@ static int load_programs(struct capture *c, struct err *err)
 	check_returns(c, options.mechanism);
 	options.settings.returns = c->options.returns;
 	options.settings.seccomp_entry_only = !c->seccomp_safe;
+	if (o->stacks) {
+		options.stacks = true;
+		options.settings.sample_ns = o->stacks->sample_ns;
+	}
 	if (o->watch) {
 		options.settings.fold = c->options.selection.fold = o->watch->tools;
 		options.settings.stacks = o->watch->stacks;
@@ -188,7 +192,7 @@ static void make_parts(struct capture *c)
 		                             .max_percent = c->options.max_overhead,
 		                             .returns = c->options.returns };
 
-	if (!c->options.watch) {
+	if (!c->options.watch && !c->options.selection.none) {
 		cost_measure(c->programs, c->options.returns, &governor.cost, NULL);
 		discard_records(c->programs);
 	}
@@ -264,6 +268,22 @@ static int open_gpu(struct capture *c, struct err *err)
 	order_add_source(c->order, &source);
 	gpu_begin(c->gpu, c->begin_ns, 0, false);
 	return 0;
+}
+
+static int open_stacks(struct capture *c, struct err *err)
+{
+	const struct sampler_options options = { .programs = c->programs, .pipeline = c->pipeline };
+
+	if (!c->options.stacks)
+		return 0;
+	return sampler_new(&options, &c->sampler, err);
+}
+
+bool capture_stack_figures(const struct capture *c, struct sampler_figures *figures)
+{
+	if (c->sampler)
+		sampler_figures(c->sampler, figures);
+	return c->sampler != NULL;
 }
 
 /* The agent of a command comes with its environment. */
@@ -439,6 +459,8 @@ int capture_open(const struct capture_options *options, struct capture **capture
 		r = open_gpu(c, err);
 	}
 	if (!r)
+		r = open_stacks(c, err);
+	if (!r)
 		r = expect_libraries(c, err);
 	if (!r)
 		r = open_targets(c, err);
@@ -498,6 +520,7 @@ void capture_free(struct capture *c)
 	watcher_free(c->watcher);
 	gpu_free(c->gpu);
 	c->gpu = NULL;
+	sampler_free(c->sampler);
 	pipeline_free(c->pipeline);
 	correlate_free(c->correlate);
 	budget_free(c->budget);

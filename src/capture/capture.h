@@ -19,12 +19,18 @@
 #include "trace/event.h"
 
 struct capture_state;
+struct sampler_figures;
 
 /* GPU times: which, and when. */
 struct capture_gpu {
 	uint32_t kinds;                /* enum agent_kind of agent/wire.h */
 	uint64_t window_ns, period_ns; /* measure `window_ns` of every `period_ns`; 0: always */
 	const char *cupti;             /* the libcupti to use; NULL: it is looked for */
+};
+
+/* Stacks: of samples of what threads do. */
+struct capture_stacks {
+	uint64_t sample_ns; /* between two samples of a CPU */
 };
 
 struct capture_options {
@@ -39,6 +45,7 @@ struct capture_options {
 	size_t ring_bytes;             /* 0: by the number of CPUs */
 	const char *without;           /* kernel features not to use */
 	const struct capture_gpu *gpu; /* NULL: no GPU times */
+	const struct capture_stacks *stacks; /* NULL: none; not with `watch` */
 	struct consumer *const *consumers;
 	size_t n_consumers;
 	const struct watch_options
@@ -76,6 +83,9 @@ struct capture_state {
 
 /* To be called by consumers and by enough(), so on the thread of capture_run. */
 void capture_state(const struct capture *capture, struct capture_state *state);
+
+/* How walking stacks goes; false where none are. On that thread, too, or after capture_run. */
+bool capture_stack_figures(const struct capture *capture, struct sampler_figures *figures);
 
 /* A call that a thread is in at this moment and that no other traced call made. */
 struct capture_open_call {

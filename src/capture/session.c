@@ -104,6 +104,9 @@ int capture_record(void *data, const struct wire_head *record)
 	int r;
 
 	session_before_record(c, record);
+	r = c->sampler ? sampler_record(c->sampler, record, &c->failure) : 0;
+	if (r)
+		return r > 0 ? 0 : r;
 	if (c->watcher && watcher_before(c->watcher, record))
 		return 0;
 	r = to_stream(c, record);
@@ -232,7 +235,7 @@ static void say_waiting(struct capture *c)
 	                           : "no matching process has loaded CUDA yet";
 
 	if (c->told_waiting || atomic_load(&c->cuda_seen) ||
-	    c->options.target.kind == TARGET_COMMAND)
+	    c->options.target.kind == TARGET_COMMAND || c->options.selection.none)
 		return;
 	c->told_waiting = true;
 	capture_notice(c, "%s: waiting for it (Ctrl-C to stop%s)", what,
@@ -253,7 +256,8 @@ static bool is_over(struct capture *c, uint64_t now, struct err *err)
 		return true;
 	if (by_pid && !c->n_watched)
 		return true;
-	if (o->timeout_ns && !atomic_load(&c->cuda_seen) && now - c->begin_ns >= o->timeout_ns) {
+	if (o->timeout_ns && !o->selection.none && !atomic_load(&c->cuda_seen) &&
+	    now - c->begin_ns >= o->timeout_ns) {
 		err_set(err, ETIMEDOUT,
 		        "no CUDA library was loaded within %g s (libcuda.so.1, libcudart or a "
 		        "program "
@@ -506,6 +510,8 @@ static size_t wanted_hooks(struct capture *c)
 /* An empty trace makes one wonder. */
 static void say_why_empty(struct capture *c)
 {
+	if (c->options.selection.none)
+		return;
 	if (!atomic_load(&c->cuda_seen))
 		capture_notice(c,
 		               "nothing was traced: no target was seen to load CUDA (libcuda.so.1, "
@@ -536,6 +542,8 @@ int capture_run(struct capture *c, struct err *err)
 		watcher_begin(c->watcher, &c->run);
 	if (!r)
 		r = pipeline_begin(c->pipeline, &c->run, err);
+	if (!r && c->sampler)
+		r = sampler_begin(c->sampler, c->options.stacks->sample_ns, err);
 	if (!r && c->hold)
 		r = hold_go(c->hold, err);
 	if (r) {
@@ -550,6 +558,8 @@ int capture_run(struct capture *c, struct err *err)
 		programs_stop_holding(c->programs);
 		hold_release(c->hold);
 	}
+	if (c->sampler)
+		sampler_end(c->sampler);
 	if (c->gpu)
 		r = stop_gpu(c, r, err);
 	if (!r && (read_rest(c) || (c->gpu && gpu_finish(c->gpu, &c->failure)))) {

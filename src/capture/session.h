@@ -16,6 +16,7 @@
 #include "capture/order.h"
 #include "capture/runtime_launches.h"
 #include "capture/pipeline.h"
+#include "capture/stacks/sampler.h"
 #include "capture/watch/watcher.h"
 #include "cuda/kernel_name.h"
 #include "probe/helper.h"
@@ -42,6 +43,7 @@ struct capture {
 	struct correlate *correlate; /* these two: NULL without GPU times */
 	struct gpu_times *gpu;
 	struct watcher *watcher; /* NULL: calls go to consumers */
+	struct sampler *sampler; /* NULL: no stacks */
 	struct governor *governor;
 	struct runtime_launches *runtime_launches;
 	struct order *order;

@@ -179,6 +179,8 @@ int capture_watch_running(void *data, pid_t pid)
 		watched_remove(c, pid);
 		return r;
 	}
+	if (c->sampler)
+		sampler_expect(c->sampler, pid);
 	check_seccomp(c, pid);
 	look(c, pid, LOOK_RUNNING, 0);
 	return r;

@@ -32,6 +32,7 @@ extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 int cli_trace(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_record(int argc, char **argv);
+int cli_profile(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_timeline(int argc, char **argv);
@@ -94,6 +95,9 @@ struct target_choice {
 /* Settles on one target; `argv` is what stood after "--", or NULL. A sentence when it is
  * not one. */
 int cli_target_settle(struct target_choice *choice, char **argv, struct err *err);
+
+/* "process 4242", "./app --fast": what a target is called; the caller frees it. */
+char *cli_target_text(const struct target *target);
 
 /* --only, --skip, --class, --layer, --all-calls. Input: struct selection. */
 extern const struct argp cli_selection_argp;

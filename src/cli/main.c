@@ -15,6 +15,7 @@
 const struct cli_command cli_commands[] = {
 	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
 	{ "record", "keep what trace would show in a file", cli_record },
+	{ "profile", "show in which functions and lines the time goes", cli_profile },
 	{ "info", "say what is in a trace file, and what was missed", cli_info },
 	{ "report", "tables from a trace file, named as Nsight Systems names them", cli_report },
 	{ "timeline", "when each thread was doing what, of a trace file", cli_timeline },

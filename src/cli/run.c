@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/parse.h"
 
@@ -144,6 +145,40 @@ static void hold_back_user_signals(void)
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static void join(struct buf *out, char *const *words)
+{
+	for (size_t i = 0; words[i]; i++) {
+		buf_puts(out, i ? " " : "");
+		buf_puts(out, words[i]);
+	}
+}
+
+char *cli_target_text(const struct target *target)
+{
+	struct buf text = { 0 };
+
+	switch (target->kind) {
+	case TARGET_COMMAND:
+		join(&text, target->command.argv);
+		break;
+	case TARGET_PIDS:
+		buf_puts(&text, target->n_pids == 1 ? "process" : "processes");
+		for (size_t i = 0; i < target->n_pids; i++)
+			buf_printf(&text, " %d", target->pids[i]);
+		break;
+	case TARGET_NAME:
+		buf_printf(&text, "processes named %s", target->glob);
+		break;
+	case TARGET_CGROUP:
+		buf_printf(&text, "cgroup %s", target->cgroup);
+		break;
+	case TARGET_ALL:
+		buf_puts(&text, "all processes");
+		break;
+	}
+	return text.data;
 }
 
 int cli_capture(struct capture_options *options, struct err *err)

@@ -110,42 +110,6 @@ static bool is_set(const struct top_options *o)
 	return o->attach.choice.given || (o->attach.command && o->attach.command[0]);
 }
 
-static void join(struct buf *out, char *const *words)
-{
-	for (size_t i = 0; words[i]; i++) {
-		buf_puts(out, i ? " " : "");
-		buf_puts(out, words[i]);
-	}
-}
-
-/* What the page says of the target; the caller frees it. */
-static char *name_target(const struct top_options *o)
-{
-	const struct target *target = &o->attach.choice.target;
-	struct buf text = { 0 };
-
-	switch (target->kind) {
-	case TARGET_COMMAND:
-		join(&text, target->command.argv);
-		break;
-	case TARGET_PIDS:
-		buf_puts(&text, target->n_pids == 1 ? "process" : "processes");
-		for (size_t i = 0; i < target->n_pids; i++)
-			buf_printf(&text, " %d", target->pids[i]);
-		break;
-	case TARGET_NAME:
-		buf_printf(&text, "processes named %s", target->glob);
-		break;
-	case TARGET_CGROUP:
-		buf_printf(&text, "cgroup %s", target->cgroup);
-		break;
-	case TARGET_ALL:
-		buf_puts(&text, "all processes");
-		break;
-	}
-	return text.data;
-}
-
 /*
  * A command would write over the screen, and its input would take keys away: it gets neither. With
  * --once it keeps its input.
@@ -230,7 +194,7 @@ static int top(struct top_options *o, struct err *err)
 			return EXIT_FAILURE;
 		o->attach.choice.target.command.streams = streams;
 	}
-	name = name_target(o);
+	name = cli_target_text(&o->attach.choice.target);
 	o->screen.target = name;
 	o->screen.say = cli_say;
 	screen = top_screen_new(&o->screen);

@@ -24,7 +24,8 @@
 #include "trace/event.h"
 
 extern const char embedded_bpf[], embedded_bpf_end[];
-extern const char embedded_fold_bpf[], embedded_fold_bpf_end[]; /* those that sum calls up */
+extern const char embedded_fold_bpf[], embedded_fold_bpf_end[];     /* those that sum calls up */
+extern const char embedded_stacks_bpf[], embedded_stacks_bpf_end[]; /* those that walk stacks */
 
 struct programs {
 	enum mechanism mechanism;
@@ -297,10 +298,16 @@ static int open_object(struct programs *p, const struct programs_options *option
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "cuscope");
 	struct wire_settings settings = options->settings;
-	const char *from = settings.fold ? embedded_fold_bpf : embedded_bpf;
-	const char *end = settings.fold ? embedded_fold_bpf_end : embedded_bpf_end;
+	const char *from = embedded_bpf, *end = embedded_bpf_end;
 	int r;
 
+	if (settings.fold) {
+		from = embedded_fold_bpf;
+		end = embedded_fold_bpf_end;
+	} else if (options->stacks) {
+		from = embedded_stacks_bpf;
+		end = embedded_stacks_bpf_end;
+	}
 	p->object = bpf_object__open_mem(from, end - from, &opts);
 	if (!p->object)
 		return -errno;
@@ -451,19 +458,19 @@ enum mechanism programs_mechanism(const struct programs *p)
 	return p->mechanism;
 }
 
-static int program_fd(const struct programs *p, const char *name)
+int programs_fd(const struct programs *p, const char *name)
 {
 	return bpf_program__fd(bpf_object__find_program_by_name(p->object, name));
 }
 
 int programs_enter_fd(const struct programs *p)
 {
-	return program_fd(p, p->mechanism == MECHANISM_SESSION ? "call_session" : "call_enter");
+	return programs_fd(p, p->mechanism == MECHANISM_SESSION ? "call_session" : "call_enter");
 }
 
 int programs_return_fd(const struct programs *p)
 {
-	return p->mechanism == MECHANISM_SESSION ? -1 : program_fd(p, "call_return");
+	return p->mechanism == MECHANISM_SESSION ? -1 : programs_fd(p, "call_return");
 }
 
 int programs_stub(struct programs *p, uint64_t cookie, struct err *err)

@@ -34,6 +34,7 @@ struct programs_options {
 	struct wire_settings settings; /* self_tgid and the ring fields are filled here */
 	size_t ring_bytes;             /* of all rings together; 0: 8 MiB a CPU, 256 MiB at most */
 	bool hold;                     /* processes may be held at mmap */
+	bool stacks;                   /* the programs that can walk stacks */
 };
 
 struct programs;
@@ -61,6 +62,8 @@ void programs_stop_holding(struct programs *programs);
 enum mechanism programs_mechanism(const struct programs *programs);
 int programs_enter_fd(const struct programs *programs);  /* call_session or call_enter */
 int programs_return_fd(const struct programs *programs); /* call_return; -1 with sessions */
+
+int programs_fd(const struct programs *programs, const char *name); /* of any program */
 
 /* Shared memory with the programs: modes of hooks, counters. */
 struct wire_state *programs_state(struct programs *programs);

@@ -122,6 +122,8 @@ enum hook_group selection_group(const struct selection *selection, const char *n
 	enum hook_group group;
 
 	*why = NULL;
+	if (selection->none)
+		return HOOK_OFF;
 	if (selection->fold)
 		return fold_group(selection, api, layer, why);
 	group = wanted_group(selection, name, layer, why);

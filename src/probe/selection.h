@@ -30,6 +30,7 @@ struct selection {
 			/* the driver, so they are hooked in both layers */
 	bool agents;    /* launches may be told of by agents, and not be hooked meanwhile */
 	unsigned fold;  /* enum fold_tool: only what these sum up, and what they need for it */
+	bool none;      /* no function at all: samples alone are wanted */
 };
 
 enum hook_group {

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/* Maps of the programs that walk stacks. Without STACKS the calls' programs do without them. */
+#ifndef CUSCOPE_BPF_STACK_MAPS_H
+#define CUSCOPE_BPF_STACK_MAPS_H
+
+#include "bpf/maps.h"
+#include "bpf/wire_stacks.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, UNWIND_PROCESSES_MAX);
+	__type(key, __u32); /* tgid */
+	__type(value, struct wire_code);
+} unwind_code SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, UNWIND_PROCESSES_MAX);
+	__type(key, __u32); /* tgid */
+	__type(value, struct wire_python);
+} unwind_python SEC(".maps");
+
+/* By numbers and not by a type: libbpf 1.1 finds no size for a type that only a template names. */
+struct unwind_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct wire_node));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+	__uint(max_entries, UNWIND_FILES_MAX);
+	__type(key, __u32); /* the file's number */
+	__array(values, struct unwind_table);
+} unwind_files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, UNWIND_RULES_MAX);
+	__type(key, __u32);
+	__type(value, struct wire_rule);
+} unwind_rules SEC(".maps");
+
+/* Stacks that were sent lately, by number; a bounded memory, so one is sent again at times. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, __u32); /* generation of the process's code */
+} stacks_sent SEC(".maps");
+
+/*
+ * A walk under way. Several a CPU: a sample may come while a thread's call is being walked, and
+ * since 6.0 a probe's program may be preempted by another thread's.
+ */
+#define WALK_SLOTS         4
+#define PYTHON_FRAME_BYTES 128 /* what is read of a frame at once; a power of two */
+
+struct walk {
+	__u64 busy;
+	__u64 pc, sp, fp;
+	__u64 extra;         /* r10, or the link register */
+	__u64 returns;       /* struct return_instance that is next */
+	__u64 python_frame;  /* the next; 0: none */
+	__u64 python_cframe; /* of the invocation that the next belongs to */
+	__u64 hash;
+	__u32 tgid;
+	__u8 innermost; /* registers are as they are, not as before a call */
+	__u8 returns_known;
+	__u8 reserved[2];
+	__u8 frame[PYTHON_FRAME_BYTES + 8]; /* a field at its last byte may be a word */
+	struct wire_stack_entries out;
+	__u64 kernel[64];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WALK_SLOTS);
+	__type(key, __u32);
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks of user programs, walked by the eBPF programs: what user space tells them of processes,
+ * and what they send. A stack is sent once, under a number that samples and calls then carry.
+ */
+#ifndef CUSCOPE_BPF_WIRE_STACKS_H
+#define CUSCOPE_BPF_WIRE_STACKS_H
+
+#include "bpf/wire.h"
+#include "bpf/wire_unwind.h"
+
+/* ---- what a process has mapped (map "unwind_code", by tgid) ---------------------------------- */
+
+#define UNWIND_MAPPINGS_MAX  1024 /* executable mappings of a process; a power of two */
+#define UNWIND_PROCESSES_MAX 256
+#define UNWIND_FILES_MAX     4096
+#define UNWIND_NOWHERE       (1ull << 62) /* begin of a mapping that is not used */
+
+/* Numbers of files that have no rows. */
+#define UNWIND_FILE_NONE 0 /* its table is not made yet, or cannot be */
+#define UNWIND_FILE_JIT  1 /* memory of no file */
+
+struct wire_mapping {
+	__u64 end;
+	__u64 bias; /* address in memory minus address as the rows of its file have it */
+	__u32 file; /* its number in "unwind_files" */
+	__u32 reserved;
+};
+
+/* Sorted by begin. Begins stand together: they are what is searched. */
+struct wire_code {
+	__u32 generation; /* grows when something else may be at an address */
+	__u32 count;
+	__u64 begin[UNWIND_MAPPINGS_MAX];
+	struct wire_mapping mapping[UNWIND_MAPPINGS_MAX];
+};
+
+/* ---- where Python keeps its frames (map "unwind_python", by tgid) ---------------------------- */
+
+enum wire_python_style {
+	PYTHON_EVERY_FRAME, /* 3.9, 3.10: each frame is an invocation of the evaluator */
+	PYTHON_IS_ENTRY,    /* 3.11: a mark in the first frame of an invocation */
+	PYTHON_OWNER,       /* 3.12 on: a frame of the C stack's begins an invocation */
+};
+
+/* Offsets in bytes, of the fields that their names say. */
+struct wire_python {
+	__u64 key_address;  /* of the number of the thread-specific key of the thread's state */
+	__u32 specific;     /* from the thread pointer to its first block of such data */
+	__u16 state_frame;  /* in the thread's state: top frame, or the struct that points to it */
+	__u16 state_cframe; /* the same of the chain of evaluator invocations; 0: none */
+	__u16 cframe_frame; /* 0 with has_cframe unset */
+	__u16 cframe_previous;
+	__u16 frame_code, frame_previous, frame_instruction, frame_owner, frame_entry;
+	__u16 code_first_line;
+	__u8 style;       /* enum wire_python_style */
+	__u8 has_cframe;  /* the top frame is reached through cframe_frame */
+	__u8 lasti_short; /* the instruction is an int, not a pointer */
+	__u8 owner_entry; /* from this owner on, a frame begins an invocation */
+	__u32 reserved;
+};
+
+/* ---- what is sent ---------------------------------------------------------------------------- */
+
+#define STACK_ENTRIES_MAX 512
+
+/* Kinds of an entry, in the highest bits of its second word. */
+enum wire_entry_kind {
+	ENTRY_NATIVE, /* a: address, b: CFA of its frame, 0 where that is not known */
+	ENTRY_PYTHON, /* a: code object, b: instruction in bytes or units, and a check */
+	ENTRY_ANCHOR, /* a: an address in the frame of the evaluator that ran those before it */
+	ENTRY_KERNEL, /* a: address in the kernel */
+};
+#define ENTRY_KIND_AT    62
+#define ENTRY_VALUE_MASK ((1ull << ENTRY_KIND_AT) - 1)
+/* Of ENTRY_PYTHON: the instruction, then the first line of the code object, to tell whether another
+ * one is at that address by now. */
+#define ENTRY_LINE_AT 32
+
+struct wire_entry {
+	__u64 a, b;
+};
+
+/* As enum stack_end of trace/stack.h. */
+enum wire_stack_end {
+	END_WHOLE,
+	END_TOO_DEEP,
+	END_NO_MAPPING,
+	END_NO_TABLE,
+	END_NO_RULE,
+	END_UNREADABLE,
+	END_BAD,
+};
+
+/* WIRE_STACK_ENTRIES: sent before the first record that carries its number. */
+struct wire_stack_entries {
+	struct wire_head head;
+	__u64 id;     /* of these entries, in this process; never 0 */
+	__u64 end_at; /* the address at which it came to its end */
+	__u32 generation;
+	__u16 n;
+	__u8 end;        /* enum wire_stack_end */
+	__u8 python_cut; /* frames of Python are missing */
+	struct wire_entry entry[STACK_ENTRIES_MAX];
+};
+#define WIRE_STACK_ENTRIES_BYTES(n) (48 + 16 * (n))
+
+enum wire_sample_kind { WIRE_SAMPLE_CPU, WIRE_SAMPLE_OFF_CPU };
+
+/* WIRE_SAMPLE */
+struct wire_sample {
+	struct wire_head head;
+	__u64 stack; /* 0: there was no room to walk it */
+	__u64 weight_ns;
+	__u32 kind; /* enum wire_sample_kind */
+	__u32 reserved;
+};
+
+#endif

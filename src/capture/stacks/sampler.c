@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "capture/stacks/sampler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "probe/cpu_samples.h"
+
+#define READY_NS   2000000000ull /* for files of targets that run already */
+#define STACKS_MAX (256u << 10)  /* that are remembered by the programs' numbers */
+
+struct sampled_key {
+	uint64_t id;
+	uint32_t process; /* struct process: an exec begins another one */
+	uint32_t unused;
+};
+
+struct sampled_stack {
+	struct sampled_key key;
+	const struct stack *stack;
+	UT_hash_handle hh;
+};
+
+struct sampler {
+	struct sampler_options options;
+	struct unwinder *unwinder;
+	struct stack_names *names;
+	struct cpu_samples *samples; /* NULL: not now */
+	struct sampled_stack *stacks;
+	uint64_t without_slot, without_stack;
+};
+
+int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err)
+{
+	struct sampler *s = xcalloc(1, sizeof(*s));
+	const struct unwinder_maps maps = {
+		.code = programs_map(options->programs, "unwind_code"),
+		.python = programs_map(options->programs, "unwind_python"),
+		.files = programs_map(options->programs, "unwind_files"),
+		.rules = programs_map(options->programs, "unwind_rules"),
+	};
+	int r = unwinder_new(&maps, &s->unwinder, err);
+
+	if (r) {
+		free(s);
+		return r;
+	}
+	s->options = *options;
+	s->names = stack_names_new(s->unwinder);
+	*sampler = s;
+	return 0;
+}
+
+static void forget_stacks(struct sampler *s)
+{
+	struct sampled_stack *stack, *next;
+
+	HASH_ITER (hh, s->stacks, stack, next) {
+		HASH_DEL(s->stacks, stack);
+		free(stack);
+	}
+}
+
+void sampler_free(struct sampler *s)
+{
+	if (!s)
+		return;
+	sampler_end(s);
+	forget_stacks(s);
+	unwinder_free(s->unwinder);
+	stack_names_free(s->names);
+	free(s);
+}
+
+void sampler_expect(struct sampler *s, pid_t pid)
+{
+	unwinder_see(s->unwinder, pid);
+}
+
+int sampler_begin(struct sampler *s, uint64_t period_ns, struct err *err)
+{
+	unwinder_wait(s->unwinder, READY_NS);
+	return cpu_samples_begin(programs_fd(s->options.programs, "on_sample"), period_ns,
+	                         &s->samples, err);
+}
+
+void sampler_end(struct sampler *s)
+{
+	cpu_samples_end(s->samples);
+	s->samples = NULL;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static const struct process *process_of(const struct sampler *s, const struct wire_head *record)
+{
+	return pipeline_process(s->options.pipeline, record->tgid);
+}
+
+/* What the programs did not know may be known soon: something was mapped that they were not told
+ * of. */
+static bool asks_for_a_look(const struct wire_stack_entries *record)
+{
+	return record->end == END_NO_MAPPING || record->end == END_NO_TABLE;
+}
+
+static void on_stack(struct sampler *s, const struct wire_stack_entries *record)
+{
+	const struct process *process = process_of(s, &record->head);
+	const struct sampled_key key = { record->id, process->id, 0 };
+	struct sampled_stack *stack;
+
+	if (asks_for_a_look(record))
+		unwinder_see(s->unwinder, (pid_t)record->head.tgid);
+	HASH_FIND(hh, s->stacks, &key, sizeof(key), stack);
+	if (!stack) {
+		if (HASH_COUNT(s->stacks) >= STACKS_MAX)
+			forget_stacks(s);
+		stack = xcalloc(1, sizeof(*stack));
+		stack->key = key;
+		HASH_ADD(hh, s->stacks, key, sizeof(stack->key), stack);
+	}
+	stack->stack = stack_names_find(s->names, process, record);
+}
+
+static const struct stack *find_stack(struct sampler *s, const struct process *process, uint64_t id)
+{
+	const struct sampled_key key = { id, process->id, 0 };
+	struct sampled_stack *stack;
+
+	HASH_FIND(hh, s->stacks, &key, sizeof(key), stack);
+	return stack ? stack->stack : NULL;
+}
+
+static int on_sample(struct sampler *s, const struct wire_sample *record, struct err *err)
+{
+	const struct process *process = process_of(s, &record->head);
+	const struct sample sample = { .kind = record->kind == WIRE_SAMPLE_OFF_CPU ? SAMPLE_OFF_CPU
+		                                                                   : SAMPLE_CPU,
+		                       .weight_ns = record->weight_ns,
+		                       .stack = find_stack(s, process, record->stack) };
+	const struct event event = { .type = EVENT_SAMPLE,
+		                     .time_ns = record->head.time_ns,
+		                     .process = process,
+		                     .tid = record->head.tid,
+		                     .sample = &sample };
+
+	if (!record->stack)
+		s->without_slot++;
+	else if (!sample.stack)
+		s->without_stack++;
+	return pipeline_pass(s->options.pipeline, &event, err);
+}
+
+int sampler_record(struct sampler *s, const struct wire_head *record, struct err *err)
+{
+	int r;
+
+	switch (record->type) {
+	case WIRE_STACK_ENTRIES:
+		on_stack(s, (const struct wire_stack_entries *)record);
+		return 1;
+	case WIRE_SAMPLE:
+		r = on_sample(s, (const struct wire_sample *)record, err);
+		return r ? r : 1;
+	case WIRE_THREAD:
+		unwinder_see(s->unwinder, (pid_t)record->tgid);
+		break;
+	case WIRE_EXEC:
+		stack_names_forget(s->names, process_of(s, record));
+		unwinder_execed(s->unwinder, (pid_t)record->tgid);
+		break;
+	case WIRE_EXIT:
+		unwinder_forget(s->unwinder, (pid_t)record->tgid);
+		break;
+	}
+	return 0;
+}
+
+void sampler_figures(const struct sampler *s, struct sampler_figures *figures)
+{
+	unwinder_figures(s->unwinder, &figures->unwinder);
+	stack_names_figures(s->names, &figures->names);
+	figures->without_slot = s->without_slot;
+	figures->without_stack = s->without_stack;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Samples of what threads do, with their stacks: between the programs, the unwinder that tells them
+ * of code, and the names. It takes the records of stacks and samples out of the stream, and makes
+ * events of them.
+ */
+#ifndef CUSCOPE_CAPTURE_STACKS_SAMPLER_H
+#define CUSCOPE_CAPTURE_STACKS_SAMPLER_H
+
+#include "capture/pipeline.h"
+#include "capture/stacks/stack_names.h"
+#include "probe/programs.h"
+
+struct sampler;
+
+struct sampler_options {
+	struct programs *programs; /* loaded with stacks */
+	struct pipeline *pipeline;
+};
+
+int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err);
+void sampler_free(struct sampler *sampler);
+
+/* A target that runs already: its files are read before samples are taken. */
+void sampler_expect(struct sampler *sampler, pid_t pid);
+
+/* One sample of each CPU in `period_ns` from now on; waits a moment for files that are still being
+ * read. */
+int sampler_begin(struct sampler *sampler, uint64_t period_ns, struct err *err);
+void sampler_end(struct sampler *sampler); /* and no more */
+
+/*
+ * What a record means for it. 1: it was the sampler's, and nobody else's; 0: it is for the pipeline
+ * as well; a negative errno: what a consumer said.
+ */
+int sampler_record(struct sampler *sampler, const struct wire_head *record, struct err *err);
+
+struct sampler_figures {
+	struct unwinder_figures unwinder;
+	struct stack_names_figures names;
+	uint64_t without_slot;  /* samples that came where there was no room to walk their stack */
+	uint64_t without_stack; /* samples whose stack was lost on its way */
+};
+
+void sampler_figures(const struct sampler *sampler, struct sampler_figures *figures);
+
+#endif

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "capture/stacks/stack_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/array.h"
+#include "base/xalloc.h"
+#include "stack/kernel_symbols.h"
+#include "stack/symbols.h"
+#include "trace/stacks.h"
+#include "unwind/python_code.h"
+#include "unwind/splice.h"
+
+#define CACHE_MAX (256u << 10) /* addresses whose frames are remembered */
+
+_Static_assert(END_WHOLE == (int)STACK_WHOLE && END_TOO_DEEP == (int)STACK_TOO_DEEP &&
+                       END_NO_MAPPING == (int)STACK_NO_MAPPING &&
+                       END_NO_TABLE == (int)STACK_NO_TABLE && END_NO_RULE == (int)STACK_NO_RULE &&
+                       END_UNREADABLE == (int)STACK_UNREADABLE && END_BAD == (int)STACK_BAD,
+               "the programs tell of ends by the numbers of the model");
+
+struct place_key {
+	uint64_t address;
+	uint32_t process, call; /* call: a return address, the place is before it */
+};
+
+struct known_place {
+	struct place_key key;
+	const struct stack_frame *frame;
+	UT_hash_handle hh;
+};
+
+struct stack_names {
+	struct unwinder *unwinder;
+	struct symbols *symbols;
+	struct kernel_symbols *kernel; /* NULL until it is asked about */
+	struct python_codes *codes;
+	struct stacks *stacks;
+	struct known_place *places;
+	uint64_t loosely, python_lost;
+};
+
+/* What a record is turned into, and by what. */
+struct naming {
+	struct stack_names *names;
+	const struct process *process;
+	const struct python_layout *python;
+	const struct stack_frame *frames[STACK_ENTRIES_MAX];
+	size_t n;
+	bool cut;
+};
+
+struct stack_names *stack_names_new(struct unwinder *unwinder)
+{
+	struct stack_names *names = xcalloc(1, sizeof(*names));
+
+	names->unwinder = unwinder;
+	names->symbols = symbols_new();
+	names->codes = python_codes_new();
+	names->stacks = stacks_new();
+	return names;
+}
+
+static void forget_places(struct stack_names *names)
+{
+	struct known_place *place, *next;
+
+	HASH_ITER (hh, names->places, place, next) {
+		HASH_DEL(names->places, place);
+		free(place);
+	}
+}
+
+void stack_names_free(struct stack_names *names)
+{
+	if (!names)
+		return;
+	forget_places(names);
+	symbols_free(names->symbols);
+	kernel_symbols_free(names->kernel);
+	python_codes_free(names->codes);
+	stacks_free(names->stacks);
+	free(names);
+}
+
+void stack_names_see(struct stack_names *names, const struct process *process)
+{
+	symbols_see(names->symbols, process, NULL);
+}
+
+void stack_names_forget(struct stack_names *names, const struct process *process)
+{
+	symbols_forget(names->symbols, process);
+	python_codes_forget(names->codes, process->id);
+}
+
+/* ---- native frames --------------------------------------------------------------------------- */
+
+/* NVIDIA's own libraries: what stands between a program and the driver. */
+static bool is_cuda_library(const char *module)
+{
+	static const char *const begins[] = {
+		"libcuda.",    "libcudart",   "libcublas", "libcudnn", "libcufft",     "libcurand",
+		"libcusolver", "libcusparse", "libnccl",   "libnvrtc", "libnvJitLink", "libcupti",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (!strncmp(module, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+static enum frame_kind kind_of(const struct frame *found)
+{
+	if (!found->module)
+		return FRAME_NATIVE;
+	if (!strcmp(found->module, "[anon]") || !strncmp(found->module, "memfd:", 6))
+		return FRAME_JIT;
+	return is_cuda_library(found->module) ? FRAME_CUDA : FRAME_NATIVE;
+}
+
+static const struct stack_frame *
+find_native(struct stack_names *names, const struct process *process, uint64_t address, bool call)
+{
+	struct stack_frame frame = { 0 };
+	struct frame found;
+
+	if (call)
+		symbols_find_call(names->symbols, process, address, &found);
+	else
+		symbols_find(names->symbols, process, address, &found);
+	frame.kind = kind_of(&found);
+	frame.function = found.function;
+	frame.module = found.module;
+	frame.offset = found.offset;
+	return stacks_frame(names->stacks, &frame);
+}
+
+static const struct stack_frame *
+native_frame(struct stack_names *names, const struct process *process, uint64_t address, bool call)
+{
+	const struct place_key key = { address, process->id, call };
+	struct known_place *place;
+
+	HASH_FIND(hh, names->places, &key, sizeof(key), place);
+	if (place)
+		return place->frame;
+	if (HASH_COUNT(names->places) >= CACHE_MAX)
+		forget_places(names);
+	place = xcalloc(1, sizeof(*place));
+	place->key = key;
+	place->frame = find_native(names, process, address, call);
+	HASH_ADD(hh, names->places, key, sizeof(place->key), place);
+	return place->frame;
+}
+
+static bool is_evaluator(void *data, const struct wire_entry *native)
+{
+	struct naming *naming = data;
+	const struct stack_frame *frame =
+		native_frame(naming->names, naming->process, native->a, true);
+
+	return frame && frame->function &&
+	       !strncmp(frame->function, "_PyEval_EvalFrameDefault", 24);
+}
+
+/* ---- the others ------------------------------------------------------------------------------ */
+
+static const struct stack_frame *kernel_frame(struct stack_names *names, uint64_t address)
+{
+	struct stack_frame frame = { .kind = FRAME_KERNEL_MODE, .module = "[kernel]" };
+	struct kernel_function function;
+
+	if (!names->kernel)
+		names->kernel = kernel_symbols_of_this_kernel();
+	if (kernel_symbols_find(names->kernel, address, &function)) {
+		frame.function = function.name;
+		if (function.module)
+			frame.module = function.module;
+		if (function.module && !strncmp(function.module, "nvidia", 6))
+			frame.kind = FRAME_DRIVER;
+	}
+	return stacks_frame(names->stacks, &frame);
+}
+
+static const struct stack_frame *python_frame(struct naming *naming, const struct wire_entry *entry)
+{
+	struct stack_names *names = naming->names;
+	struct stack_frame frame = { .kind = FRAME_PYTHON };
+	struct python_place place;
+
+	if (naming->python && python_codes_find(names->codes, naming->python, naming->process->id,
+	                                        (pid_t)naming->process->pid, entry, &place)) {
+		frame.function = place.function;
+		frame.file = place.file;
+		frame.line = place.line;
+		frame.first_line = place.first_line;
+	} else {
+		names->python_lost++;
+		naming->cut = true;
+	}
+	return stacks_frame(names->stacks, &frame);
+}
+
+/* False where there is no room for the frame. */
+static bool add(struct naming *naming, const struct wire_entry *entry, bool first)
+{
+	const struct stack_frame *frame = NULL;
+
+	switch (entry_kind(entry)) {
+	case ENTRY_NATIVE:
+		frame = native_frame(naming->names, naming->process, entry->a, !first);
+		break;
+	case ENTRY_PYTHON:
+		frame = python_frame(naming, entry);
+		break;
+	case ENTRY_KERNEL:
+		frame = kernel_frame(naming->names, entry->a);
+		break;
+	case ENTRY_ANCHOR:
+		return true;
+	}
+	if (frame)
+		naming->frames[naming->n++] = frame;
+	return frame != NULL;
+}
+
+const struct stack *stack_names_find(struct stack_names *names, const struct process *process,
+                                     const struct wire_stack_entries *record)
+{
+	struct wire_entry entries[STACK_ENTRIES_MAX];
+	struct naming naming = { .names = names, .process = process, .cut = record->python_cut };
+	struct stack stack = { .end = (enum stack_end)record->end };
+	bool loosely;
+	size_t n;
+
+	naming.python = unwinder_python(names->unwinder, (pid_t)process->pid);
+	n = splice(record->entry, record->n, entries, is_evaluator, &naming, &loosely);
+	names->loosely += loosely;
+	for (size_t i = 0; i < n; i++)
+		if (!add(&naming, &entries[i], i == 0))
+			return NULL;
+	if (!naming.n || stack.end >= STACK_END_COUNT)
+		return NULL;
+	stack.python_cut = naming.cut;
+	stack.n_frames = naming.n;
+	stack.frames = naming.frames;
+	return stacks_stack(names->stacks, &stack);
+}
+
+void stack_names_figures(const struct stack_names *names, struct stack_names_figures *figures)
+{
+	figures->stacks = stacks_count(names->stacks);
+	figures->refused = stacks_refused(names->stacks) + python_codes_refused(names->codes);
+	figures->loosely = names->loosely;
+	figures->python_lost = names->python_lost;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the addresses of a stack to the functions and lines that they are of: native code, Python
+ * and the kernel in one list. Each address of a process is looked up once.
+ */
+#ifndef CUSCOPE_CAPTURE_STACKS_STACK_NAMES_H
+#define CUSCOPE_CAPTURE_STACKS_STACK_NAMES_H
+
+#include "bpf/wire_stacks.h"
+#include "trace/event.h"
+#include "trace/stack.h"
+#include "unwind/unwinder.h"
+
+struct stack_names;
+
+/* Asks `unwinder` which Python a process runs. */
+struct stack_names *stack_names_new(struct unwinder *unwinder);
+void stack_names_free(struct stack_names *names);
+
+/* Notes what a process has mapped while it is sure to be there: at its first stack, and later. */
+void stack_names_see(struct stack_names *names, const struct process *process);
+
+/*
+ * The stack of a record. Reads files, and memory of the process for frames of Python that are new,
+ * so it is asked soon. NULL where there is no room for more. It lives as long as `names`.
+ */
+const struct stack *stack_names_find(struct stack_names *names, const struct process *process,
+                                     const struct wire_stack_entries *record);
+
+/* The process has ended, or is another program now. */
+void stack_names_forget(struct stack_names *names, const struct process *process);
+
+struct stack_names_figures {
+	size_t stacks;    /* that differ */
+	uint64_t refused; /* frames, stacks and names that there was no room for */
+	uint64_t loosely; /* stacks whose frames of Python are not where they should be for sure */
+	uint64_t python_lost; /* frames of Python whose names could not be read */
+};
+
+void stack_names_figures(const struct stack_names *names, struct stack_names_figures *figures);
+
+#endif

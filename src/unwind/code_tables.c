@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT
+#include "unwind/code_tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <uthash.h>
+
+#include "base/budget.h"
+#include "base/xalloc.h"
+#include "probe/elf_image.h"
+#include "probe/helper.h"
+#include "probe/memory.h"
+#include "unwind/frame_rows.h"
+#include "unwind/row_tree.h"
+
+#define EACH_BYTES    ((size_t)96 << 20) /* of the files that one process was first to bring */
+#define ALL_BYTES     ((size_t)256 << 20)
+#define COMPILE_BYTES ((size_t)128 << 20) /* of memory while a file's rows are made */
+#define VDSO_MAX      (64u << 10)
+#define SEGMENTS_MAX  8 /* executable ones of a file */
+#define FIRST_NUMBER  2 /* after UNWIND_FILE_NONE and UNWIND_FILE_JIT */
+#define NO_RULE       0 /* number of the rule that says nothing */
+
+struct table_key {
+	uint64_t dev, inode; /* 0, 0: the vdso, which is the same in all processes */
+	uint64_t bytes, changed_ns;
+};
+
+struct table_segment {
+	uint64_t offset, address, bytes;
+};
+
+struct code_table {
+	struct table_key key;
+	size_t holders;
+	uint32_t number;
+	struct code_facts facts;
+	struct table_segment segment[SEGMENTS_MAX];
+	size_t n_segments;
+	uint64_t rows;
+	size_t bytes;   /* in the kernel */
+	uint32_t owner; /* who brought it, of the budget */
+	UT_hash_handle hh;
+};
+
+struct known_rule {
+	struct wire_rule rule;
+	uint32_t number;
+	UT_hash_handle hh;
+};
+
+struct code_tables {
+	int files_map, rules_map;
+	struct code_table *files;
+	struct known_rule *rules;
+	bool number_taken[UNWIND_FILES_MAX];
+	struct budget *budget;
+	struct code_figures figures;
+};
+
+struct code_tables *code_tables_new(int files_map, int rules_map)
+{
+	struct code_tables *tables = xcalloc(1, sizeof(*tables));
+
+	tables->files_map = files_map;
+	tables->rules_map = rules_map;
+	tables->budget = budget_new(EACH_BYTES, ALL_BYTES);
+	return tables;
+}
+
+static void free_table(struct code_tables *tables, struct code_table *table)
+{
+	HASH_DEL(tables->files, table);
+	if (table->number) {
+		bpf_map_delete_elem(tables->files_map, &table->number);
+		tables->number_taken[table->number] = false;
+		budget_give(tables->budget, table->owner, table->bytes);
+		tables->figures.files--;
+		tables->figures.rows -= table->rows;
+		tables->figures.bytes -= table->bytes;
+	}
+	free(table);
+}
+
+void code_tables_free(struct code_tables *tables)
+{
+	struct code_table *table, *next_table;
+	struct known_rule *rule, *next_rule;
+
+	if (!tables)
+		return;
+	HASH_ITER (hh, tables->files, table, next_table)
+		free_table(tables, table);
+	HASH_ITER (hh, tables->rules, rule, next_rule) {
+		HASH_DEL(tables->rules, rule);
+		free(rule);
+	}
+	budget_free(tables->budget);
+	free(tables);
+}
+
+/* ---- rules, each once for all files ---------------------------------------------------------- */
+
+/* NO_RULE where the programs have no place for more. */
+static uint32_t rule_number(struct code_tables *tables, const struct wire_rule *rule)
+{
+	struct known_rule *known;
+
+	if (rule->cfa_kind == CFA_NONE)
+		return NO_RULE;
+	HASH_FIND(hh, tables->rules, rule, sizeof(*rule), known);
+	if (known)
+		return known->number;
+	if (HASH_COUNT(tables->rules) + 1 >= UNWIND_RULES_MAX)
+		return NO_RULE;
+	known = xcalloc(1, sizeof(*known));
+	known->rule = *rule;
+	known->number = HASH_COUNT(tables->rules) + 1;
+	HASH_ADD(hh, tables->rules, rule, sizeof(known->rule), known);
+	bpf_map_update_elem(tables->rules_map, &known->number, rule, BPF_ANY);
+	return known->number;
+}
+
+/* The rows' own numbers of rules to those of all files; the caller frees it. */
+static uint32_t *rule_numbers(struct code_tables *tables, const struct frame_rows *rows)
+{
+	uint32_t *numbers = xmalloc((rows->n_rules + 1) * sizeof(*numbers));
+
+	for (uint32_t i = 0; i < rows->n_rules; i++)
+		numbers[i] = rule_number(tables, &rows->rules[i]);
+	return numbers;
+}
+
+/* ---- a file's table in the kernel ------------------------------------------------------------ */
+
+static uint32_t free_number(const struct code_tables *tables)
+{
+	for (uint32_t i = FIRST_NUMBER; i < UNWIND_FILES_MAX; i++)
+		if (!tables->number_taken[i])
+			return i;
+	return 0;
+}
+
+/* A map that holds the rows; a negative errno. */
+static int make_map(const struct frame_rows *rows, uint32_t nodes, const uint32_t *numbers)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t bytes = (nodes * sizeof(struct wire_node) + page - 1) & ~(page - 1);
+	int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_table", sizeof(uint32_t),
+	                         sizeof(struct wire_node), nodes, &options);
+	void *memory;
+
+	if (map < 0)
+		return -errno;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, map, 0);
+	if (memory == MAP_FAILED) {
+		int r = -errno;
+
+		close(map);
+		return r;
+	}
+	row_tree_fill(memory, rows->rows, rows->n_rows, numbers);
+	munmap(memory, bytes);
+	return map;
+}
+
+static void store(struct code_tables *tables, struct code_table *table,
+                  const struct frame_rows *rows)
+{
+	uint32_t nodes = row_tree_nodes(rows->n_rows), number = free_number(tables), *numbers;
+	size_t bytes = nodes * sizeof(struct wire_node);
+	int map;
+
+	if (!number || !budget_take(tables->budget, table->owner, bytes)) {
+		tables->figures.without_room++;
+		return;
+	}
+	numbers = rule_numbers(tables, rows);
+	map = make_map(rows, nodes, numbers);
+	free(numbers);
+	if (map < 0 || bpf_map_update_elem(tables->files_map, &number, &map, BPF_ANY)) {
+		budget_give(tables->budget, table->owner, bytes);
+		tables->figures.without_room++;
+		if (map >= 0)
+			close(map);
+		return;
+	}
+	close(map); /* the map of maps keeps it */
+	tables->number_taken[number] = true;
+	table->number = number;
+	table->rows = rows->n_rows;
+	table->bytes = bytes;
+	tables->figures.files++;
+	tables->figures.rows += rows->n_rows;
+	tables->figures.bytes += bytes;
+}
+
+/* ---- what else is asked of a file ------------------------------------------------------------ */
+
+static bool read_linked(const struct elf_image *image, uint64_t address, void *to, size_t bytes)
+{
+	const Elf64_Phdr *segment = elf_image_segment(image, address, bytes);
+
+	return segment &&
+	       elf_image_read(image, segment->p_offset + address - segment->p_vaddr, to, bytes);
+}
+
+static void find_facts(const struct elf_image *image, struct code_facts *facts)
+{
+	struct elf_symbols symbols;
+	Elf64_Sym found;
+	uint32_t words[3]; /* bits, count, offset */
+
+	if (elf_symbols_dynamic(image, &symbols))
+		return;
+	if (elf_symbols_variable(image, &symbols, "_PyRuntime", &found) == 1) {
+		facts->python_runtime = found.st_value;
+		if (elf_symbols_variable(image, &symbols, "Py_Version", &found) == 1)
+			read_linked(image, found.st_value, &facts->python_version,
+			            sizeof(facts->python_version));
+	}
+	if (elf_symbols_variable(image, &symbols, "_thread_db_pthread_specific", &found) == 1 &&
+	    read_linked(image, found.st_value, words, sizeof(words)))
+		facts->specific_offset = words[2];
+}
+
+static void note_segments(struct code_table *table, const struct elf_image *image)
+{
+	for (size_t i = 0; i < image->n_segments && table->n_segments < SEGMENTS_MAX; i++) {
+		const Elf64_Phdr *segment = &image->segments[i];
+
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_X)
+			table->segment[table->n_segments++] =
+				(struct table_segment){ segment->p_offset, segment->p_vaddr,
+				                        segment->p_filesz };
+	}
+}
+
+static void read_file(struct code_tables *tables, struct code_table *table, int fd)
+{
+	struct frame_rows rows;
+	struct elf_image image;
+
+	if (elf_image_open(&image, fd, "the file", NULL))
+		return;
+	note_segments(table, &image);
+	find_facts(&image, &table->facts);
+	elf_image_close(&image);
+	if (frame_rows_read(fd, "the file", COMPILE_BYTES, &rows, NULL)) {
+		tables->figures.unreadable++;
+		return;
+	}
+	table->facts.base = rows.base;
+	if (rows.n_rows > 1)
+		store(tables, table, &rows);
+	frame_rows_free(&rows);
+}
+
+/* ---- holding --------------------------------------------------------------------------------- */
+
+/* The vdso is no file: it is read from the process's memory into one. */
+static int open_vdso(pid_t pid, const struct mapping *mapping)
+{
+	size_t bytes = mapping->end - mapping->start;
+	int fd = -EINVAL;
+	void *content;
+
+	if (bytes > VDSO_MAX)
+		return -EFBIG;
+	content = xmalloc(bytes);
+	if (memory_read(pid, mapping->start, content, bytes)) {
+		fd = memfd_create("vdso", MFD_CLOEXEC);
+		if (fd >= 0 && write(fd, content, bytes) != (ssize_t)bytes) {
+			close(fd);
+			fd = -EIO;
+		}
+	}
+	free(content);
+	return fd;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A file that was written anew is another one, though its number is the same. */
+static bool find_key(const struct mapping *mapping, int fd, struct table_key *key)
+{
+	struct stat st;
+
+	*key = (struct table_key){ .dev = mapping->dev, .inode = mapping->inode };
+	if (!mapping->inode)
+		return true;
+	if (file_stat(fd, &st) < 0)
+		return false;
+	key->bytes = (uint64_t)st.st_size;
+	key->changed_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec;
+	return true;
+}
+
+static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, int fd,
+                                       const struct table_key *key, bool may_read)
+{
+	uint64_t begin_ns = now_ns();
+	struct code_table *table;
+
+	HASH_FIND(hh, tables->files, key, sizeof(*key), table);
+	if (table || !may_read)
+		return table;
+	table = xcalloc(1, sizeof(*table));
+	table->key = *key;
+	table->owner = (uint32_t)pid;
+	HASH_ADD(hh, tables->files, key, sizeof(table->key), table);
+	read_file(tables, table, fd);
+	tables->figures.ns += now_ns() - begin_ns;
+	return table;
+}
+
+struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
+                                    const struct mapping *mapping, bool may_read)
+{
+	bool vdso = !mapping->inode && !strcmp(mapping->path, "[vdso]");
+	struct code_table *table = NULL;
+	struct table_key key;
+	int fd;
+
+	if (!mapping->inode && !vdso)
+		return NULL;
+	fd = vdso ? open_vdso(pid, mapping) : mapping_open(pid, mapping, NULL);
+	if (fd < 0)
+		return NULL;
+	if (find_key(mapping, fd, &key))
+		table = find_or_read(tables, pid, fd, &key, may_read);
+	close(fd);
+	if (table)
+		table->holders++;
+	return table;
+}
+
+void code_tables_drop(struct code_tables *tables, struct code_table *table)
+{
+	if (!--table->holders)
+		free_table(tables, table);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+uint32_t code_table_number(const struct code_table *table)
+{
+	return table->number;
+}
+
+uint64_t code_table_bias(const struct code_table *table, const struct mapping *mapping)
+{
+	for (size_t i = 0; i < table->n_segments; i++) {
+		const struct table_segment *s = &table->segment[i];
+		uint64_t begin = s->offset & ~0xfffull;
+
+		if (mapping->offset >= begin && mapping->offset < s->offset + s->bytes)
+			return mapping->start - mapping->offset + s->offset - s->address +
+			       table->facts.base;
+	}
+	return mapping->start - mapping->offset;
+}
+
+const struct code_facts *code_table_facts(const struct code_table *table)
+{
+	return &table->facts;
+}
+
+void code_tables_figures(const struct code_tables *tables, struct code_figures *figures)
+{
+	*figures = tables->figures;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names and lines of Python functions, read from the code objects of a process when a stack first
+ * shows them: code objects go, and so do processes. What is read is kept, within a budget.
+ */
+#ifndef CUSCOPE_UNWIND_PYTHON_CODE_H
+#define CUSCOPE_UNWIND_PYTHON_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "unwind/python_layout.h"
+
+struct python_codes;
+
+/* What a place in a Python program is called. Strings live as long as the codes. */
+struct python_place {
+	const char *function; /* the qualified name where there is one: "Model.forward" */
+	const char *file;
+	uint32_t line, first_line;
+};
+
+struct python_codes *python_codes_new(void);
+void python_codes_free(struct python_codes *codes);
+
+/*
+ * The place of an entry of kind ENTRY_PYTHON of process `id` (struct process), whose pid is `pid`.
+ * Reads the process's memory where that code object was not seen yet (memory.h: it may be given
+ * up). False where it could not be read, is another one by now, or there is no room for its name.
+ */
+bool python_codes_find(struct python_codes *codes, const struct python_layout *layout, uint32_t id,
+                       pid_t pid, const struct wire_entry *entry, struct python_place *place);
+
+/* Nothing of this process is asked any more. What was found of it stays valid. */
+void python_codes_forget(struct python_codes *codes, uint32_t id);
+
+/* Places that had no room for their names, or came when too many others had. */
+uint64_t python_codes_refused(const struct python_codes *codes);
+
+#endif

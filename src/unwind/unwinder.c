@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: MIT
+#include "unwind/unwinder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+#include <uthash.h>
+
+#include "base/xalloc.h"
+#include "probe/memory.h"
+#include "probe/person.h"
+
+#define AGAIN_NS         20000000ull    /* between two looks at one process */
+#define MOST_NS          10240000000ull /* and when they brought nothing new */
+#define FILES_NS         1000000000ull  /* for new files in one look: others wait, too */
+#define SHARE_MAX        (UNWIND_PROCESSES_MAX * 3 / 4) /* processes of one user but root */
+#define HELD_MAX         4096                           /* files of one process */
+#define KEY_MADE         1  /* the mark of autoTSSkey that it was made */
+#define FREE_THREADED_AT 16 /* in _Py_DebugOffsets, from 3.13 on, after its cookie and version */
+
+struct unwound { /* a process */
+	pid_t pid;
+	uint64_t person; /* whose it is: person.h */
+	bool asked, in_map;
+	bool gone;            /* the thread drops it, whose the tables are */
+	unsigned program;     /* how often it has become another one */
+	uint64_t looked_ns;   /* 0: never */
+	uint64_t patience_ns; /* until it may be looked at again */
+	uint32_t generation;
+	uint64_t told;              /* what the programs were told last, as a number */
+	struct code_table **tables; /* that it holds */
+	size_t n_tables;
+	const struct python_layout *python;
+	bool python_unknown;
+	UT_hash_handle hh;
+};
+
+struct unwinder {
+	struct unwinder_maps maps;
+	struct code_tables *tables; /* the thread's, while it looks */
+	pthread_mutex_t lock;       /* of all below */
+	pthread_cond_t asked, done;
+	pthread_t thread;
+	struct unwound *processes;
+	bool looking; /* the tables are in use */
+	bool stopping;
+	struct unwinder_figures figures;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- one look at a process ------------------------------------------------------------------- */
+
+struct look {
+	struct unwinder *unwinder;
+	pid_t pid;
+	unsigned program;
+	struct wire_code code;
+	struct code_table **tables;
+	size_t n_tables;
+	bool cut;
+	uint64_t until_ns; /* new files are read */
+	bool late;         /* some were left for the next look */
+	/* of Python */
+	uint64_t runtime; /* in memory */
+	uint32_t version, specific;
+};
+
+/* "python3.10", "libpython3.10.so.1.0": for those that do not say themselves. */
+static uint32_t version_of_name(const char *path)
+{
+	const char *name = strrchr(path, '/'), *at = strstr(name ? name : path, "python3.");
+	unsigned minor;
+
+	return at && sscanf(at, "python3.%u", &minor) == 1 && minor < 256
+	               ? 0x03000000u | minor << 16
+	               : 0;
+}
+
+static void note_facts(struct look *look, const struct code_table *table,
+                       const struct mapping *mapping)
+{
+	const struct code_facts *facts = code_table_facts(table);
+
+	if (facts->python_runtime &&
+	    !look->runtime) { /* a program's own comes before a library's */
+		look->runtime =
+			code_table_bias(table, mapping) + facts->python_runtime - facts->base;
+		look->version = facts->python_version ? facts->python_version
+		                                      : version_of_name(mapping->path);
+	}
+	if (facts->specific_offset)
+		look->specific = facts->specific_offset;
+}
+
+static void place(struct look *look, const struct mapping *mapping, uint32_t file, uint64_t bias)
+{
+	struct wire_code *code = &look->code;
+	uint32_t at = code->count;
+
+	/* the kernel lists them by address; what is not in order would never be found */
+	if (at && code->begin[at - 1] >= mapping->start)
+		return;
+	code->begin[at] = mapping->start;
+	code->mapping[at] =
+		(struct wire_mapping){ .end = mapping->end, .bias = bias, .file = file };
+	code->count++;
+}
+
+static int take_mapping(const struct mapping *mapping, void *data)
+{
+	struct look *look = data;
+	struct code_table *table;
+	bool late;
+
+	if (look->code.count == UNWIND_MAPPINGS_MAX) {
+		look->cut = true;
+		return 1;
+	}
+	if (!strcmp(mapping->path, "[uprobes]") || !strcmp(mapping->path, "[vsyscall]"))
+		return 0;
+	late = now_ns() > look->until_ns;
+	table = code_tables_hold(look->unwinder->tables, look->pid, mapping, !late);
+	look->late |= late && !table;
+	if (!table) {
+		place(look, mapping, mapping->inode ? UNWIND_FILE_NONE : UNWIND_FILE_JIT, 0);
+		return 0;
+	}
+	if (look->n_tables % 64 == 0)
+		look->tables =
+			xrealloc(look->tables, (look->n_tables + 64) * sizeof(*look->tables));
+	look->tables[look->n_tables++] = table;
+	place(look, mapping, code_table_number(table), code_table_bias(table, mapping));
+	note_facts(look, table, mapping);
+	return look->n_tables == HELD_MAX;
+}
+
+/*
+ * What the programs are to know of the Python of a process. The key has a mark of being made, which
+ * tells whether this is the place where it should be.
+ */
+static bool fill_python(const struct look *look, const struct python_layout *layout,
+                        struct wire_python *python)
+{
+	uint64_t free_threaded = 0;
+	uint32_t key[2];
+
+	if (!look->specific ||
+	    !memory_read(look->pid, look->runtime + layout->key - 4, key, sizeof(key)) ||
+	    key[0] != KEY_MADE)
+		return false;
+	if (layout->minor >= 13 && (!memory_read(look->pid, look->runtime + FREE_THREADED_AT,
+	                                         &free_threaded, sizeof(free_threaded)) ||
+	                            free_threaded))
+		return false;
+	*python = layout->frame;
+	python->key_address = look->runtime + layout->key;
+	python->specific = look->specific;
+	return true;
+}
+
+/* ---- what the programs are told -------------------------------------------------------------- */
+
+static void tell_python(struct unwinder *u, struct unwound *process, const struct look *look)
+{
+	const struct python_layout *layout = NULL;
+	struct wire_python python;
+	uint32_t key = (uint32_t)process->pid;
+
+	if (!look->runtime || process->python)
+		return;
+	if (look->version >> 24 == 3)
+		layout = python_layout(look->version >> 16 & 0xff);
+	if (!layout || !fill_python(look, layout, &python)) {
+		process->python_unknown =
+			true; /* maybe it is just beginning: the next look tells */
+		return;
+	}
+	process->python_unknown = false;
+	if (bpf_map_update_elem(u->maps.python, &key, &python, BPF_ANY) == 0)
+		process->python = layout;
+}
+
+/* A number of what is mapped: a new generation has all stacks sent again, so it is for news only.
+ */
+static uint64_t sum_up(const struct wire_code *code)
+{
+	uint64_t sum = code->count;
+
+	for (uint32_t i = 0; i < code->count; i++) {
+		const struct wire_mapping *m = &code->mapping[i];
+
+		sum = (sum ^ code->begin[i] ^ m->end << 8) * 0xff51afd7ed558ccdull;
+		sum = (sum ^ sum >> 32 ^ m->bias ^ (uint64_t)m->file << 40) * 0xc4ceb9fe1a85ec53ull;
+	}
+	return sum | 1; /* 0: nothing was told */
+}
+
+/* How many processes of this user the programs are told of; the others of them wait. */
+static bool has_share(const struct unwinder *u, uint64_t person)
+{
+	const struct unwound *process;
+	size_t n = 0;
+
+	if (person == PERSON_ROOT)
+		return true;
+	for (process = u->processes; process; process = process->hh.next)
+		n += process->in_map && process->person == person;
+	return n < SHARE_MAX;
+}
+
+static void tell_code(struct unwinder *u, struct unwound *process, struct look *look)
+{
+	uint32_t key = (uint32_t)process->pid;
+	uint64_t sum = sum_up(&look->code);
+
+	u->figures.cut += look->cut;
+	if (process->in_map && process->told == sum) {
+		if (process->patience_ns < MOST_NS)
+			process->patience_ns *= 2;
+		return;
+	}
+	process->patience_ns = AGAIN_NS;
+	look->code.generation = ++process->generation;
+	for (uint32_t i = look->code.count; i < UNWIND_MAPPINGS_MAX; i++)
+		look->code.begin[i] = UNWIND_NOWHERE;
+	if ((process->in_map || has_share(u, process->person)) &&
+	    bpf_map_update_elem(u->maps.code, &key, &look->code, BPF_ANY) == 0)
+		process->in_map = true;
+	else
+		u->figures.without_room++;
+	process->told = sum;
+}
+
+static void drop_tables(struct unwinder *u, struct code_table **tables, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		code_tables_drop(u->tables, tables[i]);
+	free(tables);
+}
+
+/* Without the lock: files are read. */
+static struct look *look_at(struct unwinder *u, pid_t pid, unsigned program)
+{
+	struct look *look = xcalloc(1, sizeof(*look));
+
+	look->unwinder = u;
+	look->pid = pid;
+	look->program = program;
+	look->until_ns = now_ns() + FILES_NS;
+	if (maps_each_code(pid, take_mapping, look, NULL) < 0 || !look->code.count) {
+		drop_tables(u, look->tables, look->n_tables);
+		free(look);
+		return NULL; /* it has ended: what was known of it stays */
+	}
+	return look;
+}
+
+static void take_over(struct unwinder *u, struct unwound *process, struct look *look)
+{
+	struct code_table **before = process->tables;
+	size_t n_before = process->n_tables;
+
+	if (process->gone || look->program != process->program) {
+		drop_tables(u, look->tables, look->n_tables);
+		free(look);
+		return;
+	}
+	process->asked |= look->late;
+	tell_code(u, process, look);
+	tell_python(u, process, look);
+	process->tables = look->tables;
+	process->n_tables = look->n_tables;
+	drop_tables(u, before, n_before);
+	free(look);
+}
+
+/* The programs know nothing of it from now on. */
+static void untell(struct unwinder *u, struct unwound *process)
+{
+	uint32_t key = (uint32_t)process->pid;
+
+	if (process->in_map)
+		bpf_map_delete_elem(u->maps.code, &key);
+	if (process->python)
+		bpf_map_delete_elem(u->maps.python, &key);
+	process->in_map = false;
+	process->python = NULL;
+	process->python_unknown = false;
+}
+
+static void drop_process(struct unwinder *u, struct unwound *process)
+{
+	HASH_DEL(u->processes, process);
+	untell(u, process);
+	drop_tables(u, process->tables, process->n_tables);
+	free(process);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Of those that have something to be done, the one that waits longest; else *wait_ns until one will
+ * have, 0: none was asked for. */
+static struct unwound *next_asked(struct unwinder *u, uint64_t *wait_ns)
+{
+	struct unwound *process, *next, *first = NULL;
+	uint64_t now = now_ns();
+
+	*wait_ns = 0;
+	HASH_ITER (hh, u->processes, process, next) {
+		uint64_t since = now - process->looked_ns;
+
+		if (process->gone)
+			return process;
+		if (!process->asked)
+			continue;
+		if (!process->looked_ns || since >= process->patience_ns) {
+			if (!first || process->looked_ns < first->looked_ns)
+				first = process;
+		} else if (!*wait_ns || process->patience_ns - since < *wait_ns) {
+			*wait_ns = process->patience_ns - since;
+		}
+	}
+	return first;
+}
+
+static void wait_for_asked(struct unwinder *u, uint64_t wait_ns)
+{
+	struct timespec until;
+	uint64_t at = now_ns() + wait_ns;
+
+	if (!wait_ns) {
+		pthread_cond_broadcast(&u->done);
+		pthread_cond_wait(&u->asked, &u->lock);
+		return;
+	}
+	until = (struct timespec){ .tv_sec = (time_t)(at / 1000000000),
+		                   .tv_nsec = (long)(at % 1000000000) };
+	pthread_cond_timedwait(&u->asked, &u->lock, &until);
+}
+
+static void serve(struct unwinder *u, struct unwound *process)
+{
+	pid_t pid = process->pid;
+	unsigned program = process->program;
+	struct look *look;
+
+	if (process->gone) {
+		drop_process(u, process);
+		return;
+	}
+	process->asked = false;
+	process->looked_ns = now_ns();
+	u->looking = true;
+	pthread_mutex_unlock(&u->lock);
+	look = look_at(u, pid, program);
+	pthread_mutex_lock(&u->lock);
+	if (look)
+		take_over(u, process, look);
+	u->looking = false;
+}
+
+static void *run(void *data)
+{
+	struct unwinder *u = data;
+	struct unwound *process;
+	uint64_t wait_ns;
+
+	pthread_mutex_lock(&u->lock);
+	while (!u->stopping) {
+		process = next_asked(u, &wait_ns);
+		if (process)
+			serve(u, process);
+		else
+			wait_for_asked(u, wait_ns);
+	}
+	pthread_mutex_unlock(&u->lock);
+	return NULL;
+}
+
+static void init_condition(pthread_cond_t *condition)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+int unwinder_new(const struct unwinder_maps *maps, struct unwinder **unwinder, struct err *err)
+{
+	struct unwinder *u = xcalloc(1, sizeof(*u));
+	int r;
+
+	u->maps = *maps;
+	u->tables = code_tables_new(maps->files, maps->rules);
+	pthread_mutex_init(&u->lock, NULL);
+	init_condition(&u->asked);
+	init_condition(&u->done);
+	r = pthread_create(&u->thread, NULL, run, u);
+	if (r) {
+		code_tables_free(u->tables);
+		free(u);
+		return err_set(err, r, "starting a thread: %s", strerror(r));
+	}
+	*unwinder = u;
+	return 0;
+}
+
+void unwinder_free(struct unwinder *u)
+{
+	struct unwound *process, *next;
+
+	if (!u)
+		return;
+	pthread_mutex_lock(&u->lock);
+	u->stopping = true;
+	pthread_cond_broadcast(&u->asked);
+	pthread_mutex_unlock(&u->lock);
+	pthread_join(u->thread, NULL); /* each read of a file has a limit: probe/helper.h */
+	HASH_ITER (hh, u->processes, process, next)
+		drop_process(u, process);
+	code_tables_free(u->tables);
+	pthread_cond_destroy(&u->asked);
+	pthread_cond_destroy(&u->done);
+	pthread_mutex_destroy(&u->lock);
+	free(u);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static struct unwound *find(struct unwinder *u, pid_t pid)
+{
+	struct unwound *process;
+
+	HASH_FIND_INT(u->processes, &pid, process);
+	return process;
+}
+
+void unwinder_see(struct unwinder *u, pid_t pid)
+{
+	struct unwound *process;
+
+	pthread_mutex_lock(&u->lock);
+	process = find(u, pid);
+	if (!process) {
+		process = xcalloc(1, sizeof(*process));
+		process->pid = pid;
+		process->person = person_of_process(pid);
+		process->patience_ns = AGAIN_NS;
+		HASH_ADD_INT(u->processes, pid, process);
+	}
+	if (!process->asked)
+		pthread_cond_broadcast(&u->asked);
+	process->asked = true;
+	process->gone = false;
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* What it had mapped, and its Python, mean nothing any more. */
+static void end_program(struct unwinder *u, struct unwound *process)
+{
+	process->program++;
+	process->looked_ns = 0;
+	process->patience_ns = AGAIN_NS;
+	untell(u, process);
+	pthread_cond_broadcast(&u->asked);
+}
+
+void unwinder_execed(struct unwinder *u, pid_t pid)
+{
+	struct unwound *process;
+
+	pthread_mutex_lock(&u->lock);
+	process = find(u, pid);
+	if (process)
+		end_program(u, process);
+	pthread_mutex_unlock(&u->lock);
+	unwinder_see(u, pid);
+}
+
+void unwinder_forget(struct unwinder *u, pid_t pid)
+{
+	struct unwound *process;
+
+	pthread_mutex_lock(&u->lock);
+	process = find(u, pid);
+	if (process) {
+		end_program(u, process);
+		process->gone = true;
+	}
+	pthread_mutex_unlock(&u->lock);
+}
+
+bool unwinder_wait(struct unwinder *u, uint64_t most_ns)
+{
+	uint64_t until_ns = now_ns() + most_ns, wait_ns;
+	struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
+		                  .tv_nsec = (long)(until_ns % 1000000000) };
+	bool idle;
+
+	pthread_mutex_lock(&u->lock);
+	while (!(idle = !u->looking && !next_asked(u, &wait_ns) && !wait_ns)) {
+		if (pthread_cond_timedwait(&u->done, &u->lock, &until))
+			break;
+	}
+	pthread_mutex_unlock(&u->lock);
+	return idle;
+}
+
+const struct python_layout *unwinder_python(struct unwinder *u, pid_t pid)
+{
+	const struct python_layout *layout;
+	struct unwound *process;
+
+	pthread_mutex_lock(&u->lock);
+	process = find(u, pid);
+	layout = process ? process->python : NULL;
+	pthread_mutex_unlock(&u->lock);
+	return layout;
+}
+
+void unwinder_figures(struct unwinder *u, struct unwinder_figures *figures)
+{
+	struct unwound *process, *next;
+
+	pthread_mutex_lock(&u->lock);
+	*figures = u->figures;
+	HASH_ITER (hh, u->processes, process, next)
+		figures->unknown_python += process->python_unknown;
+	if (!u->looking)
+		code_tables_figures(u->tables, &figures->code);
+	pthread_mutex_unlock(&u->lock);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the eBPF programs told of what processes have mapped, so that they can walk their stacks:
+ * files are read and processes looked at on a thread of its own, one after the other.
+ *
+ *   unwinder_see(unwinder, pid);        at first sight, and when something new is mapped
+ *   unwinder_execed(unwinder, pid);     it has become another program
+ *   unwinder_forget(unwinder, pid);     it has ended
+ */
+#ifndef CUSCOPE_UNWIND_UNWINDER_H
+#define CUSCOPE_UNWIND_UNWINDER_H
+
+#include "base/err.h"
+#include "unwind/code_tables.h"
+#include "unwind/python_layout.h"
+
+struct unwinder;
+
+struct unwinder_maps { /* of the programs, by their names there; they stay the caller's */
+	int code, python, files, rules;
+};
+
+int unwinder_new(const struct unwinder_maps *maps, struct unwinder **unwinder, struct err *err);
+
+/* Takes a moment where a file is being read whose file system does not answer. */
+void unwinder_free(struct unwinder *unwinder);
+
+/*
+ * Asks for a look at what the process has mapped. A process is looked at once in 20 ms at most,
+ * and less and less often, down to once in 10 s, while looks bring nothing new.
+ */
+void unwinder_see(struct unwinder *unwinder, pid_t pid);
+void unwinder_execed(struct unwinder *unwinder, pid_t pid);
+void unwinder_forget(struct unwinder *unwinder, pid_t pid);
+
+/* Waits until all that was asked for is done; false when that took longer. */
+bool unwinder_wait(struct unwinder *unwinder, uint64_t most_ns);
+
+/* The Python that a process runs; NULL: none that is known. On any thread. */
+const struct python_layout *unwinder_python(struct unwinder *unwinder, pid_t pid);
+
+struct unwinder_figures {
+	struct code_figures code;
+	uint64_t without_room; /* processes that there was no room for */
+	uint64_t cut;          /* looks at processes with more executable mappings than are kept */
+	uint64_t unknown_python; /* processes with a Python whose frames are not read */
+};
+
+void unwinder_figures(struct unwinder *unwinder, struct unwinder_figures *figures);
+
+#endif
