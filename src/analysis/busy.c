@@ -5,6 +5,8 @@
 
 #include "base/xalloc.h"
 
+#define FETCHED 8 /* pieces ahead: two lines */
+
 void busy_free(struct busy *busy)
 {
 	free(busy->pieces);
@@ -61,8 +63,22 @@ static __attribute__((noinline)) void join(struct busy *busy, uint64_t begin_ns,
 	busy->n++;
 }
 
+static __attribute__((noinline)) void add(struct busy *busy, size_t most, uint64_t begin_ns,
+                                          uint64_t end_ns)
+{
+	if (busy->n == most)
+		let_oldest_go(busy);
+	else if (busy->n == busy->room)
+		grow(busy);
+	*piece_at(busy, busy->n++) = (struct busy_piece){ begin_ns, end_ns };
+}
+
+/* Mostly the ring is full: the oldest piece makes room for one that overlaps none. */
 void busy_add(struct busy *busy, uint64_t begin_ns, uint64_t end_ns)
 {
+	size_t most = busy->most ? busy->most : BUSY_PIECES;
+	struct busy_piece *oldest;
+
 	if (begin_ns < busy->until_ns)
 		begin_ns = busy->until_ns;
 	if (end_ns <= begin_ns)
@@ -71,11 +87,16 @@ void busy_add(struct busy *busy, uint64_t begin_ns, uint64_t end_ns)
 		join(busy, begin_ns, end_ns);
 		return;
 	}
-	if (busy->n == (busy->most ? busy->most : BUSY_PIECES))
-		let_oldest_go(busy);
-	else if (busy->n == busy->room)
-		grow(busy);
-	*piece_at(busy, busy->n++) = (struct busy_piece){ begin_ns, end_ns };
+	if (busy->n < most || busy->gone) {
+		add(busy, most, begin_ns, end_ns);
+		return;
+	}
+	oldest = piece_at(busy, 0);
+	__builtin_prefetch(oldest + FETCHED); /* rings of many GPUs do not stay in the caches */
+	busy->done_ns += oldest->end_ns - oldest->begin_ns;
+	busy->until_ns = oldest->end_ns;
+	*piece_at(busy, most) = (struct busy_piece){ begin_ns, end_ns };
+	busy->first = (busy->first + 1) & (busy->room - 1);
 }
 
 uint64_t busy_ns(const struct busy *busy)

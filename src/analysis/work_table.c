@@ -95,12 +95,9 @@ static inline void fetch(const struct work_table *table, uint32_t at)
 	__builtin_prefetch((const char *)(place + 1) - 1);
 }
 
-/* The one so many behind, those between them having been fetched before. */
-static inline void fetch_after(const struct work_table *table, uint32_t at, unsigned steps)
+static inline uint32_t after(const struct work_table *table, uint32_t at)
 {
-	for (; steps && at != WORK_NONE; steps--)
-		at = table->places[at].newer;
-	fetch(table, at);
+	return at == WORK_NONE ? WORK_NONE : table->places[at].newer;
 }
 
 struct work_place *work_table_take(struct work_table *table)
@@ -240,12 +237,12 @@ void work_table_meet(struct work_table *table, struct work_place *place, enum wo
 	if (place->call.queue == WORK_OPEN) {
 		uncount_open(table, queue);
 		expect_after(queue, work_table_number(table, place), place->newer);
-		fetch_after(table, place->newer, 2);
+		fetch(table, after(table, after(table, place->newer)));
 	}
 	place->call.queue = (uint8_t)kind;
 	queue = kind == WORK_MET ? &table->met : &table->met_graphs;
 	into_queue(table, place, queue);
-	fetch_after(table, queue->oldest, 1);
+	fetch(table, after(table, queue->oldest));
 }
 
 /*

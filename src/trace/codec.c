@@ -25,13 +25,9 @@ void codec_begin(struct codec *codec, uint64_t time_ns)
 	codec->time_ns = time_ns;
 }
 
-struct slot *codec_slot(struct codec *codec, uint32_t function, uint32_t kernel)
+struct slot *codec_slot_anew(struct codec *codec, struct slot *slot, uint32_t function,
+                             uint32_t kernel)
 {
-	uint32_t hash = function * 0x9e3779b1u + kernel * 0x85ebca6bu;
-	struct slot *slot = &codec->slots[hash / (UINT32_MAX / SLOTS + 1)];
-
-	if (slot->chunk == codec->chunk && slot->function == function && slot->kernel == kernel)
-		return slot;
 	memset(slot, 0, sizeof(*slot));
 	memset(slot->follows, FOLLOWS_NONE, sizeof(slot->follows));
 	slot->chunk = codec->chunk;

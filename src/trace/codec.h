@@ -126,7 +126,18 @@ void codec_begin(struct codec *codec, uint64_t time_ns); /* of a chunk */
 #define KINDS_MAX          8
 _Static_assert(ACTIVITY_COUNT <= FORMAT_KIND_RANGE && FORMAT_KIND_RANGE < KINDS_MAX, "kinds");
 
-struct slot *codec_slot(struct codec *codec, uint32_t function, uint32_t kernel);
+struct slot *codec_slot_anew(struct codec *codec, struct slot *slot, uint32_t function,
+                             uint32_t kernel);
+
+static inline struct slot *codec_slot(struct codec *codec, uint32_t function, uint32_t kernel)
+{
+	uint32_t hash = function * 0x9e3779b1u + kernel * 0x85ebca6bu;
+	struct slot *slot = &codec->slots[hash / (UINT32_MAX / SLOTS + 1)];
+
+	if (slot->chunk == codec->chunk && slot->function == function && slot->kernel == kernel)
+		return slot;
+	return codec_slot_anew(codec, slot, function, kernel);
+}
 
 /* `kernel` of both is the kernel's number and one, 0 for none. */
 struct last_kernel *codec_kernel_grown(struct codec *codec, uint32_t index);
