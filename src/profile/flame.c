@@ -16,9 +16,9 @@
 #define CONTROLS   36  /* the script's bar */
 #define ROW        18
 #define FOOTER     12
-#define LEAST_TEXT 20 /* pixels of a box with text */
-#define STEPS      5  /* shades of red, and of blue */
-#define STEP_SHARE 0.25
+#define LEAST_TEXT 20    /* pixels of a box with text */
+#define STEPS      5     /* shades of red, and of blue */
+#define AS_BEFORE  0.001 /* a smaller change of share is none: few samples make one */
 
 /* Three shades of each kind, so that neighbours can be told apart. */
 static const char *const colours[PROFILE_KINDS][3] = {
@@ -67,14 +67,16 @@ static double share_of(const struct tree *tree, unsigned side, uint32_t node)
 	return all ? (double)tree_total(tree, side, node) / (double)all : 0;
 }
 
-/* What makes up all of a frame, or its half, is the darkest at that. */
+/* Three times the share, or a third of it, has the darkest colour. */
 static int step_of(const struct tree *tree, uint32_t node)
 {
 	double before = share_of(tree, 0, node), after = share_of(tree, 1, node);
 	double sum = before + after, change = sum > 0 ? (after - before) / sum : 0;
-	double steps = change / STEP_SHARE * 2;
+	double steps = change * 2 * STEPS;
 	int step = (int)(steps < 0 ? steps - 0.5 : steps + 0.5);
 
+	if (after - before < AS_BEFORE && before - after < AS_BEFORE)
+		step = 0;
 	step = step > STEPS ? STEPS : step < -STEPS ? -STEPS : step;
 	return STEPS - step;
 }
@@ -178,11 +180,11 @@ static void add_changes(int y, struct buf *out)
 {
 	int x = SIDE;
 
-	x = add_legend_entry(out, x, y, "d0", "its share grew to three times or more, or is new");
-	x = add_legend_entry(out, x, y, "d2", "grew by half");
-	x = add_legend_entry(out, x, y, "d5", "as before");
-	x = add_legend_entry(out, x, y, "d8", "shrank by a third");
-	add_legend_entry(out, x, y, "d10", "shrank to a third or less, or is gone");
+	x = add_legend_entry(out, x, y, "d0", "share three times or more, or new");
+	x = add_legend_entry(out, x, y, "d3", "grew by half");
+	x = add_legend_entry(out, x, y, "d5", "as before, within 0.1 %");
+	x = add_legend_entry(out, x, y, "d7", "shrank by a third");
+	add_legend_entry(out, x, y, "d10", "a third or less, or gone");
 }
 
 /* Returns how high it is. */

@@ -178,7 +178,7 @@ static void add_change(const struct tree *tree, uint32_t node, struct buf *out)
 	points = (share[1] - share[0]) * 1000;
 	buf_printf(out, "\n%c", points < 0 ? '-' : '+');
 	buf_fixed(out, (uint64_t)((points < 0 ? -points : points) + 0.5), 1);
-	buf_puts(out, " % of all");
+	buf_puts(out, " points");
 }
 
 void flame_add_about(const struct flame *flame, uint32_t node, struct buf *out)

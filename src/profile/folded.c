@@ -44,37 +44,46 @@ static void write_all(const struct tree *tree, size_t *ends, struct buf *path, s
 {
 	for (uint32_t at = tree_next(tree, 0); at != KEEP_NONE; at = tree_next(tree, at)) {
 		uint32_t depth = tree->nodes[at].depth;
-		uint64_t self = tree_self(tree, 0, at);
+		uint64_t self[] = { tree_self(tree, 0, at), tree_self(tree, 1, at) };
 
 		cut_to(path, ends[depth - 1]);
 		if (depth > 1)
 			buf_putc(path, ';');
 		add_name(path, tree_label(tree, at));
 		ends[depth] = path->len;
-		if (!self)
+		if (!self[0] && !self[1])
 			continue;
 		buf_add(&lines->pending, path->data, path->len);
 		buf_putc(&lines->pending, ' ');
-		buf_u64(&lines->pending, self);
+		buf_u64(&lines->pending, self[0]);
+		if (tree->profiles[1]) {
+			buf_putc(&lines->pending, ' ');
+			buf_u64(&lines->pending, self[1]);
+		}
 		buf_putc(&lines->pending, '\n');
 		if (lines_added(lines, NULL))
 			return;
 	}
 }
 
+void folded_write_tree(const struct tree *tree, struct lines *lines)
+{
+	size_t *ends = xcalloc(tree->deepest + 1, sizeof(*ends));
+	struct buf path = { 0 };
+
+	buf_reserve(&path, 256);
+	write_all(tree, ends, &path, lines);
+	free(ends);
+	buf_free(&path);
+}
+
 void folded_write(const struct profile *profile, const struct profile_info *info,
                   struct lines *lines)
 {
 	struct tree tree = { 0 };
-	struct buf path = { 0 };
-	size_t *ends;
 
 	tree_add(&tree, profile, 0, info_kinds(info));
 	tree_finish(&tree);
-	ends = xcalloc(tree.deepest + 1, sizeof(*ends));
-	buf_reserve(&path, 256);
-	write_all(&tree, ends, &path, lines);
-	free(ends);
-	buf_free(&path);
+	folded_write_tree(&tree, lines);
 	tree_free(&tree);
 }

@@ -143,16 +143,6 @@ static void add_callers(const struct tree *tree, uint32_t leaf, size_t width, st
 
 /* ---- the heaviest ---------------------------------------------------------------------------- */
 
-/* What it is of stays, however long the name: "[GPU_Kernel]gemm<...>(...)". */
-static void add_leaf(struct buf *out, const char *label, size_t width)
-{
-	const char *end = *label == '[' ? strchr(label, ']') : NULL;
-	size_t prefix = end && end[1] && (size_t)(end - label) < width / 2 ? end + 1 - label : 0;
-
-	buf_add(out, label, prefix);
-	text_add_name(out, label + prefix, width - prefix);
-}
-
 static void add_stack(const struct tree *tree, uint32_t leaf, size_t width, struct table *table)
 {
 	uint64_t self = tree_self(tree, 0, leaf);
@@ -164,7 +154,7 @@ static void add_stack(const struct tree *tree, uint32_t leaf, size_t width, stru
 	buf_duration(&text, self);
 	table_text(table, text.data);
 	buf_reset(&text);
-	add_leaf(&text, tree_label(tree, leaf), width);
+	words_add_frame(&text, tree_label(tree, leaf), width);
 	table_text(table, text.data);
 	table_end_row(table);
 	buf_free(&text);

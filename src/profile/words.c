@@ -2,7 +2,10 @@
 #include "profile/words.h"
 
 #include <stdbool.h>
+#include <string.h>
 #include <time.h>
+
+#include "base/text.h"
 
 void words_add_share(struct buf *out, uint64_t part, uint64_t whole)
 {
@@ -102,4 +105,13 @@ void words_add_subject(const struct profile_info *info, struct buf *out)
 		out->len -= 2;
 		out->data[out->len] = '\0';
 	}
+}
+
+void words_add_frame(struct buf *out, const char *label, size_t columns)
+{
+	const char *end = *label == '[' ? strchr(label, ']') : NULL;
+	size_t prefix = end && end[1] && (size_t)(end - label) < columns / 2 ? end + 1 - label : 0;
+
+	buf_add(out, label, prefix);
+	text_add_name(out, label + prefix, columns - prefix);
 }

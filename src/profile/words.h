@@ -28,6 +28,12 @@ void words_add_title(const struct profile *profile, const struct profile_info *i
 /* "4 processes, 10 s at 99 samples a second, on gpu1, 2026-11-22 13:00:00"; may be empty. */
 void words_add_subject(const struct profile_info *info, struct buf *out);
 
+/*
+ * A frame's name in so many columns. What it is of stays, however long the rest:
+ * "[GPU_Kernel]gemm<...>(...)". Not made safe.
+ */
+void words_add_frame(struct buf *out, const char *label, size_t columns);
+
 /* a + b, at most UINT64_MAX: weights come from files and programs that may say anything. */
 static inline uint64_t words_sum(uint64_t a, uint64_t b)
 {

@@ -10,6 +10,8 @@
 /* Each appends to lines->pending; lines_added() after a piece. A failure is kept in `lines`. */
 void folded_write(const struct profile *profile, const struct profile_info *info,
                   struct lines *lines);
+void folded_write_tree(const struct tree *tree,
+                       struct lines *lines); /* two numbers for two sides */
 void pprof_write(const struct profile *profile, const struct profile_info *info,
                  struct lines *lines);
 void speedscope_write(const struct profile *profile, const struct profile_info *info,

@@ -8,12 +8,14 @@
  *     profiles deep out.svg       a stack of 10,000 frames
  *     profiles many out.svg       100,000 stacks
  *     profiles empty out.svg
+ *     profiles diff out.svg       what changed from the scene of the unit tests to a faster one
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../unit/profile_scene.h"
+
+#include "profile/profile_diff.h"
 
 #define DEEPEST 10000
 
@@ -219,8 +221,9 @@ static const struct {
 	const char *name;
 	void (*fill)(struct profile *profile);
 } profiles[] = {
-	{ "plain", scene_fill }, { "large", fill_large }, { "hostile", fill_hostile },
-	{ "deep", fill_deep },   { "many", fill_many },   { "empty", fill_empty },
+	{ "plain", scene_fill },         { "large", fill_large }, { "hostile", fill_hostile },
+	{ "faster", scene_fill_faster }, { "deep", fill_deep },   { "many", fill_many },
+	{ "empty", fill_empty },
 };
 
 static struct profile *make(const char *name)
@@ -250,24 +253,46 @@ static const struct profile_info *info_of(const char *name)
 	return !strcmp(name, "large") ? &large : !strcmp(name, "hostile") ? &hostile : &scene_info;
 }
 
+static int write_one(const char *name, const char *file, FILE *out, struct err *err)
+{
+	struct profile *profile = make(name);
+	int rc = profile_write(profile, info_of(name), profile_format_of(file), out, "the profile",
+	                       err);
+
+	profile_free(profile);
+	return rc;
+}
+
+static int write_diff(const char *file, FILE *out, struct err *err)
+{
+	struct profile *before = make("plain"), *after = make("faster");
+	const struct profile_pair pair = { before, after, &scene_info, &scene_info };
+	int rc = profile_diff_write(&pair, profile_format_of(file), out, "the difference", err);
+
+	profile_free(before);
+	profile_free(after);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct err err = { 0 };
-	struct profile *profile;
 	FILE *out;
+	int rc;
 
 	if (argc != 3 || profile_format_of(argv[2]) == PROFILE_FORMATS) {
 		fprintf(stderr, "usage: profiles NAME FILE\n");
 		return 2;
 	}
-	profile = make(argv[1]);
 	out = fopen(argv[2], "w");
-	if (!out || profile_write(profile, info_of(argv[1]), profile_format_of(argv[2]), out,
-	                          "the profile", &err)) {
-		fprintf(stderr, "profiles: %s\n", out ? err.text : strerror(errno));
+	if (!out) {
+		perror("profiles");
 		return 1;
 	}
+	rc = strcmp(argv[1], "diff") ? write_one(argv[1], argv[2], out, &err)
+	                             : write_diff(argv[2], out, &err);
+	if (rc)
+		fprintf(stderr, "profiles: %s\n", err.text);
 	fclose(out);
-	profile_free(profile);
-	return 0;
+	return rc ? 1 : 0;
 }

@@ -257,3 +257,20 @@ def test_flame_page_of_hostile_names_runs_nothing(case):
         equal("scripts and images", [2, 0], browser.evaluate(
             "[document.querySelectorAll('script').length, document.querySelectorAll('img, image').length]"))
         no_failures(browser)
+
+
+def test_flame_of_two_profiles_tells_what_changed(case):
+    root = xml.etree.ElementTree.parse(profile(case, "diff", "diff.svg")).getroot()
+    boxes = {}
+    for group in root.iter(SVG + "g"):
+        name, *about = group.findtext(SVG + "title").split("\n")
+        boxes[name] = (group.find(SVG + "rect").get("class"), about)
+    for name, colour in (("check", "d10"), ("[GPU_Kernel]relu(float*)", "d0"), ("all", "d5"),
+                         ("[GPU_Kernel]void gemm<float, 128>(float const*, int)", "d7"), ("nvidia_ioctl", "d4")):
+        equal("the colour of " + name, colour, boxes[name][0])
+    equal("figures", ["before: 50.000 ms, 25.0 %", "after: 25.000 ms, 15.6 %", "-9.4 points"],
+          boxes["[GPU_Kernel]void gemm<float, 128>(float const*, int)"][1])
+    with Browser(case) as browser:
+        browser.open(profile(case, "diff", "diff.svg"))
+        equal("width", round(1180 * (20 / 200 + 0) / 2), widths(browser)["check"])
+        no_failures(browser)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "profile/profile_diff.h"
 #include "profile_scene.h"
 
 static char *written;
@@ -197,6 +198,67 @@ static void test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is(void **s
 	profile_free(profile);
 }
 
+static void test_two_profiles_are_compared_by_the_path_of_names(void **state)
+{
+	struct profile *before = profile_new(NULL), *after = profile_new(NULL);
+	const struct profile_pair pair = { before, after, &scene_info, &scene_info };
+	struct table_options table = { .width = 80 };
+	struct err err = { 0 };
+	FILE *out;
+
+	scene_fill(before);
+	scene_fill_faster(after);
+	free(written);
+	out = open_memstream(&written, &written_bytes);
+	assert_int_equal(profile_diff_write(&pair, PROFILE_FOLDED, out, "it", &err), 0);
+	fclose(out);
+	assert_non_null(strstr(written, ";cudaLaunchKernel;[GPU_Kernel]relu(float*) 0 20000000\n"));
+	assert_non_null(strstr(written, TO_ADDMM ";check 20000000 0\n"));
+	assert_non_null(strstr(written, "(model.py) 40000000 40000000\n"));
+	assert_int_equal(profile_diff_write(&pair, PROFILE_PPROF, stdout, "it", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not as .pb.gz"));
+	free(written);
+	table.out = open_memstream(&written, &written_bytes);
+	assert_int_equal(profile_diff_functions(&pair, 5, &table, &err), 0);
+	fclose(table.out);
+	assert_string_equal(
+		written,
+		"Functions whose share of all time changed most\n"
+		"  Before   After  Change (points)  Time after  Function\n"
+		"   0.0 %  12.5 %            +12.5   20.000 ms  [GPU_Kernel]relu(float*)\n"
+		"  10.0 %   0.0 %            -10.0        0 ns  check\n"
+		"  25.0 %  15.6 %             -9.4   25.000 ms  [GPU_Kernel]void gemm<...>(...)\n"
+		"  20.0 %  25.0 %             +5.0   40.000 ms  Net.forward (model.py)\n"
+		"  20.0 %  25.0 %             +5.0   40.000 ms  [off_CPU]\n"
+		"  Before: 77.8 % of 9 stacks whole; 11.1 % end in a file without unwind tables\n"
+		"    (mostly libcuda.so.1); 11.1 % end at a frame that led nowhere; of 10.0 % of\n"
+		"    all samples the stack is not known.\n"
+		"  After: 83.3 % of 6 stacks whole; 16.7 % end in a file without unwind tables\n"
+		"    (mostly libcuda.so.1).\n");
+	profile_free(before);
+	profile_free(after);
+}
+
+static void test_a_profile_compared_with_itself_has_no_changes(void **state)
+{
+	struct profile *same = profile_new(NULL), *empty = profile_new(NULL);
+	struct profile_pair pair = { same, same, &scene_info, &scene_info };
+	struct table_options table = { .width = 80 };
+	struct err err = { 0 };
+
+	scene_fill(same);
+	for (int i = 0; i < 2; i++) {
+		free(written);
+		table.out = open_memstream(&written, &written_bytes);
+		assert_int_equal(profile_diff_functions(&pair, 0, &table, &err), 0);
+		fclose(table.out);
+		assert_int_equal(!strstr(written, "No function's share changed"), i);
+		pair.after = empty;
+	}
+	profile_free(same);
+	profile_free(empty);
+}
+
 static void test_a_full_disk_is_told_in_every_format(void **state)
 {
 	struct profile *profile = profile_new(NULL);
@@ -246,6 +308,8 @@ int main(void)
 		cmocka_unit_test(test_a_stack_of_ten_thousand_frames_is_whole),
 		cmocka_unit_test(test_the_heaviest_stacks_fit_a_terminal),
 		cmocka_unit_test(test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is),
+		cmocka_unit_test(test_two_profiles_are_compared_by_the_path_of_names),
+		cmocka_unit_test(test_a_profile_compared_with_itself_has_no_changes),
 		cmocka_unit_test(test_a_full_disk_is_told_in_every_format),
 		cmocka_unit_test(test_endings_choose_the_format),
 	};
