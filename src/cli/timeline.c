@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "output/timeline/timeline_text.h"
+#include "trace/consumers.h"
 
 #define WIDTH_DEFAULT 100 /* where it goes to no terminal */
 #define WIDTH_MOST    2000
@@ -95,38 +96,15 @@ static const struct argp argp = {
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* Feeds the timeline, and ends the reading when enough was seen. */
-struct feed {
-	struct consumer consumer; /* first */
-	struct timeline *timeline;
-};
-
-static int feed_event(struct consumer *self, const struct event *event, struct err *err)
-{
-	struct timeline *timeline = ((struct feed *)self)->timeline;
-
-	timeline_event(timeline, event);
-	return timeline_is_past(timeline) ? -ECANCELED : 0;
-}
-
-static const struct consumer_ops feed_ops = {
-	.event = feed_event,
-};
-
-/*
- * A call belongs to the window if any of it lies there, but comes when it ends: so events after the
- * window are read as well, until the timeline has enough.
- */
+/* What comes after the window is read as well, until the timeline has enough. */
 static int read_window(const struct timeline_command *o, struct trace_file *file,
-                       struct timeline *timeline, struct err *err)
+                       struct consumer *timeline, struct err *err)
 {
-	struct feed feed = { .consumer = { &feed_ops }, .timeline = timeline };
-	struct consumer *const consumers[] = { &feed.consumer };
 	struct cli_range range = o->range;
 	int rc;
 
 	range.has_to = false;
-	rc = cli_read(file, &range, consumers, 1, err);
+	rc = cli_read(file, &range, &timeline, 1, err);
 	return rc == -ECANCELED ? 0 : rc;
 }
 
@@ -185,7 +163,7 @@ static int show(const struct timeline_command *o, struct trace_file *file, struc
 		.tid = (uint32_t)o->tid,
 		.longest = o->top,
 	};
-	struct timeline *timeline = timeline_new(&wanted);
+	struct consumer *timeline = timeline_new(&wanted);
 	int rc, rc_print = 0;
 
 	rc = read_window(o, file, timeline, err);
@@ -194,7 +172,7 @@ static int show(const struct timeline_command *o, struct trace_file *file, struc
 		if (!rc_print)
 			cli_print_incomplete(run);
 	}
-	timeline_free(timeline);
+	consumer_free(timeline);
 	rc = rc ? rc : rc_print;
 	return rc ? rc : cli_say_missed(o->path, run, err);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "output/timeline/timeline.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ struct gpu_lane {
 };
 
 struct timeline {
+	struct consumer consumer; /* first: what callers hold */
 	struct timeline_options options;
 	struct time_bins *bins; /* a row for each lane, and COUNTS_ROW */
 	struct timeline_lane *lanes;
@@ -57,19 +59,6 @@ struct timeline {
 #define COUNTS_ROW      0
 #define COUNTS_CATEGORY CATEGORY_OTHER
 #define ROW_OF(lane)    ((lane) + 1)
-
-struct timeline *timeline_new(const struct timeline_options *options)
-{
-	struct timeline *timeline = xcalloc(1, sizeof(*timeline));
-
-	timeline->options = *options;
-	timeline->bins = time_bins_new(BINS_A_COLUMN * options->columns);
-	time_bins_row(timeline->bins);
-	timeline->ids = thread_ids_new();
-	timeline->slowest = slowest_new(options->longest);
-	timeline->first_ns = UINT64_MAX;
-	return timeline;
-}
 
 /* ---- lanes --------------------------------------------------------------------------------- */
 
@@ -249,8 +238,16 @@ static void see_activity(struct timeline *timeline, const struct event *event)
 	       category_of_activity(activity), begin_ns, end_ns, activity_duration_ns(activity));
 }
 
-void timeline_event(struct timeline *timeline, const struct event *event)
+static bool is_past(const struct timeline *timeline)
 {
+	return timeline->options.to_ns && timeline->newest_ns > timeline->options.to_ns &&
+	       timeline->newest_ns - timeline->options.to_ns > PAST_NS;
+}
+
+static int timeline_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct timeline *timeline = (struct timeline *)self;
+
 	timeline->newest_ns = event->time_ns;
 	if (event->type == EVENT_CALL)
 		see_call(timeline, event);
@@ -258,12 +255,7 @@ void timeline_event(struct timeline *timeline, const struct event *event)
 		see_activity(timeline, event);
 	else if (event->type == EVENT_THREAD)
 		name_thread(timeline, event);
-}
-
-bool timeline_is_past(const struct timeline *timeline)
-{
-	return timeline->options.to_ns && timeline->newest_ns > timeline->options.to_ns &&
-	       timeline->newest_ns - timeline->options.to_ns > PAST_NS;
+	return is_past(timeline) ? -ECANCELED : 0;
 }
 
 /* ---- the view ------------------------------------------------------------------------------ */
@@ -355,8 +347,9 @@ static void find_narrower(struct timeline *timeline)
 	free(counts);
 }
 
-const struct timeline_view *timeline_view(struct timeline *timeline)
+const struct timeline_view *timeline_view(struct consumer *self)
 {
+	struct timeline *timeline = (struct timeline *)self;
 	struct timeline_view *view = &timeline->view;
 	bool any = timeline->last_ns > 0;
 
@@ -385,12 +378,11 @@ const struct timeline_view *timeline_view(struct timeline *timeline)
 	return view;
 }
 
-void timeline_free(struct timeline *timeline)
+static void timeline_free(struct consumer *self)
 {
+	struct timeline *timeline = (struct timeline *)self;
 	struct gpu_lane *gpu, *next;
 
-	if (!timeline)
-		return;
 	HASH_ITER (hh, timeline->gpu, gpu, next) {
 		HASH_DELETE(hh, timeline->gpu, gpu);
 		free(gpu);
@@ -406,4 +398,20 @@ void timeline_free(struct timeline *timeline)
 	free(timeline->category_by_function);
 	free(timeline->lanes);
 	free(timeline);
+}
+
+static const struct consumer_ops ops = { .event = timeline_event, .free = timeline_free };
+
+struct consumer *timeline_new(const struct timeline_options *options)
+{
+	struct timeline *timeline = xcalloc(1, sizeof(*timeline));
+
+	timeline->consumer.ops = &ops;
+	timeline->options = *options;
+	timeline->bins = time_bins_new(BINS_A_COLUMN * options->columns);
+	time_bins_row(timeline->bins);
+	timeline->ids = thread_ids_new();
+	timeline->slowest = slowest_new(options->longest);
+	timeline->first_ns = UINT64_MAX;
+	return &timeline->consumer;
 }

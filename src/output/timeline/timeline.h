@@ -63,16 +63,14 @@ struct timeline_view {
 	uint64_t narrow_from_ns, narrow_to_ns;
 };
 
-struct timeline;
-
-struct timeline *timeline_new(const struct timeline_options *options);
-void timeline_free(struct timeline *timeline);
-void timeline_event(struct timeline *timeline, const struct event *event);
-
-/* Whether an event came so long after the window's end that hardly a call can reach back to it. */
-bool timeline_is_past(const struct timeline *timeline);
+/*
+ * A call belongs to the window if any of it lies there, but comes when it ends: so what comes after
+ * the window is looked at as well. An event so long after its end that hardly a call can reach back
+ * to it is answered by -ECANCELED, without a sentence.
+ */
+struct consumer *timeline_new(const struct timeline_options *options);
 
 /* The end of its counting. */
-const struct timeline_view *timeline_view(struct timeline *timeline);
+const struct timeline_view *timeline_view(struct consumer *timeline);
 
 #endif

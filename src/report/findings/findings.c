@@ -108,17 +108,13 @@ static void see_activity(struct findings *findings, const struct event *event)
 		process_of(findings, event, event->activity->begin_ns, event->activity->end_ns);
 
 	process->now.gpu_times = findings->gpu_times = true;
-	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->activity)
-			rules[i]->activity(findings->states[i], event);
-	}
 }
 
-static void see_range(struct findings *findings, const struct event *event)
+static void tell_event(struct findings *findings, const struct event *event)
 {
 	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->range)
-			rules[i]->range(findings->states[i], event);
+		if (rules[i]->event)
+			rules[i]->event(findings->states[i], event);
 	}
 }
 
@@ -132,8 +128,8 @@ static int findings_event(struct consumer *self, const struct event *event, stru
 		see_call(findings, event);
 	else if (event->type == EVENT_ACTIVITY)
 		see_activity(findings, event);
-	else if (event->type == EVENT_RANGE)
-		see_range(findings, event);
+	if (event->type == EVENT_ACTIVITY || event->type == EVENT_RANGE)
+		tell_event(findings, event);
 	work_join(findings->work, event, tell_asked, findings);
 	return 0;
 }
@@ -369,6 +365,6 @@ struct consumer *findings_new(struct work *work)
 	findings->work = work_share(work);
 	findings->threads = thread_ids_new();
 	for (size_t i = 0; i < N_RULES; i++)
-		findings->states[i] = rules[i]->make();
+		findings->states[i] = rules[i]->create();
 	return &findings->consumer;
 }

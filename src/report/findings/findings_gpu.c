@@ -18,9 +18,10 @@ static void free_works(void *state)
 	gpu_works_free(state);
 }
 
-static void works_activity(void *state, const struct event *event)
+static void works_event(void *state, const struct event *event)
 {
-	gpu_works_event(state, event);
+	if (event->type == EVENT_ACTIVITY)
+		gpu_works_event(state, event);
 }
 
 static uint64_t lesser(uint64_t a, uint64_t b)
@@ -79,10 +80,12 @@ static void say_overlap(struct buf *text, const struct gpu_work_row *row, unsign
 /* ---- copies and kernels -------------------------------------------------------------------- */
 
 /* Copies and sets within a device take its memory's bandwidth from kernels: nothing is gained. */
-static void copies_activity(void *state, const struct event *event)
+static void copies_event(void *state, const struct event *event)
 {
 	const struct activity *activity = event->activity;
 
+	if (event->type != EVENT_ACTIVITY)
+		return;
 	if (activity->kind != ACTIVITY_SET &&
 	    (activity->kind != ACTIVITY_COPY ||
 	     (activity->direction != DIRECTION_D2D && activity->direction != DIRECTION_H2H)))
@@ -122,8 +125,8 @@ const struct finding_rule rule_copy_overlap = {
 	.name = "copy_overlap",
 	.title = "copies that run while no kernel does",
 	.needs = NEEDS_GPU,
-	.make = make_works,
-	.activity = copies_activity,
+	.create = make_works,
+	.event = copies_event,
 	.judge = judge_copies,
 	.free = free_works,
 };
@@ -164,8 +167,8 @@ const struct finding_rule rule_communication = {
 	.name = "communication",
 	.title = "communication that no computing hides",
 	.needs = NEEDS_GPU,
-	.make = make_works,
-	.activity = works_activity,
+	.create = make_works,
+	.event = works_event,
 	.judge = judge_communication,
 	.free = free_works,
 };
@@ -317,9 +320,8 @@ const struct finding_rule rule_low_use = {
 	.name = "low_use",
 	.title = "windows in which the GPU is mostly idle",
 	.needs = NEEDS_GPU,
-	.make = make_windows,
-	.activity = windows_event,
-	.range = windows_event,
+	.create = make_windows,
+	.event = windows_event,
 	.judge = judge_windows,
 	.free = free_windows,
 };

@@ -176,11 +176,11 @@ static void free_short(void *state)
 	free(all);
 }
 
-static void short_activity(void *state, const struct event *event)
+static void short_event(void *state, const struct event *event)
 {
 	struct short_kernels *all = state;
 
-	if (event->process->id < all->n_processes)
+	if (event->type == EVENT_ACTIVITY && event->process->id < all->n_processes)
 		fill_gaps(&all->processes[event->process->id]
 		                   .open[event->activity->device % GAPS_DEVICES],
 		          event->activity->begin_ns);
@@ -287,9 +287,9 @@ const struct finding_rule rule_short_kernels = {
 	.name = "short_kernels",
 	.title = "many short kernels: the GPU waits for launches",
 	.needs = NEEDS_DURATIONS | NEEDS_GPU,
-	.make = make_short,
+	.create = make_short,
 	.call = short_call,
-	.activity = short_activity,
+	.event = short_event,
 	.asked = short_asked,
 	.judge = judge_short,
 	.free = free_short,
@@ -392,7 +392,7 @@ const struct finding_rule rule_launch_calls = {
 	.name = "launch_calls",
 	.title = "many launches, and nobody who waits for the GPU",
 	.needs = NEEDS_DURATIONS,
-	.make = make_launch_calls,
+	.create = make_launch_calls,
 	.call = launch_calls_call,
 	.judge = judge_launch_calls,
 	.free = free_launch_calls,

@@ -40,14 +40,17 @@ enum finding_needs {
 	NEEDS_GPU = 2,
 };
 
+/*
+ * No consumer: a rule is given calls that did what they are for, and work with the call that asked
+ * for it, which are found once for all rules; and in the end it judges rather than shows.
+ */
 struct finding_rule {
 	const char *name, *title;
 	unsigned needs;
-	void *(*make)(void);
+	void *(*create)(void);
 	/* Each may be NULL. */
 	void (*call)(void *state, const struct finding_call *call);
-	void (*activity)(void *state, const struct event *event);
-	void (*range)(void *state, const struct event *event);
+	void (*event)(void *state, const struct event *event); /* an activity or a range */
 	void (*asked)(void *state, const struct work_done *done,
 	              const struct work_call *call); /* call: not NULL */
 	/* Adds findings, or says why it cannot (findings_cannot_judge()). */

@@ -312,7 +312,7 @@ static void judge_default(void *state, const struct finding_rule *rule,
 const struct finding_rule rule_default_stream = {
 	.name = "default_stream",
 	.title = "work that the default stream puts one after the other",
-	.make = make_default,
+	.create = make_default,
 	.call = default_call,
 	.asked = default_asked,
 	.judge = judge_default,
