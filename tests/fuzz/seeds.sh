@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# seeds.sh DIR: real input for the fuzzers to start from, in DIR/NAME for fuzz_NAME.c.
+# seeds.sh DIR: real input for the fuzzers to start from, in DIR/NAME for fuzz_NAME.c. Inputs that a bug was found by are in
+# tests/fuzz/found/NAME and are tried first each time.
 set -eu
 dir=$1
 work=$(mktemp -d)

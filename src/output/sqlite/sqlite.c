@@ -202,6 +202,8 @@ static int sync_type(const struct call *call)
 
 	if (call->op != OP_SYNC && call->op != OP_EVENT_WAIT)
 		return 0;
+	if (strncmp(name, "cu", 2)) /* a damaged file may call it anything */
+		return 0;
 	name += strncmp(name, "cuda", 4) ? 2 : 4;
 	for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
 		size_t len = strlen(waits[i].name);
