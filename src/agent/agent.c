@@ -42,7 +42,7 @@ struct agent *agent_new(struct agent_common *common, pid_t pid)
  * Before it is closed: a process that was just forked may hold a copy yet, and epoll would tell of
  * an agent that is no more.
  */
-static void unwatch(const struct agent *agent, int fd)
+static void stop_waiting(const struct agent *agent, int fd)
 {
 	epoll_ctl(agent->common->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
@@ -52,11 +52,11 @@ static void finish(struct agent *agent)
 {
 	agent_add_lost(agent, &agent->common->lost);
 	if (agent->socket >= 0) {
-		unwatch(agent, agent->socket);
+		stop_waiting(agent, agent->socket);
 		close(agent->socket);
 	}
 	if (agent->inject)
-		unwatch(agent, inject_fd(agent->inject));
+		stop_waiting(agent, inject_fd(agent->inject));
 	inject_free(agent->inject);
 	agent_ring_free(agent->ring);
 	agent->socket = -1;
@@ -249,7 +249,7 @@ void agent_entered(struct agent *agent)
 	struct err err = { 0 };
 	int rc = inject_result(agent->inject, &result, &err);
 
-	unwatch(agent, inject_fd(agent->inject));
+	stop_waiting(agent, inject_fd(agent->inject));
 	inject_free(agent->inject);
 	agent->inject = NULL;
 	if (rc) {
@@ -333,7 +333,7 @@ static void pass_on(void *data, const struct agent_head *record)
  * A thread that ends while it writes a record, which takes a signal handler that jumps out or a
  * cancellation, leaves one that never gets its length; nothing after it can be read.
  */
-static void watch_for_stuck(struct agent *agent, int64_t bytes)
+static void check_stuck(struct agent *agent, int64_t bytes)
 {
 	if (bytes || !agent_ring_waits(agent->ring)) {
 		agent->stuck_ns = 0;
@@ -361,7 +361,7 @@ static void read_ring(struct agent *agent)
 			"something has overwritten it",
 			agent->pid, err.text);
 	else if (!agent->closed)
-		watch_for_stuck(agent, bytes);
+		check_stuck(agent, bytes);
 }
 
 /* What it says of itself, when that is something new. */

@@ -25,7 +25,7 @@
 /* What the agents of a capture have in common. */
 struct agent_common {
 	struct agents_options options;
-	int epoll; /* watches what agents have */
+	int epoll; /* waits for what agents have */
 	int cupti; /* to be sent along; -1: none */
 	uint64_t now_ns;
 	uint32_t order;           /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what all are to do now */

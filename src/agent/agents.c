@@ -72,7 +72,7 @@ static int open_cupti(struct agents *agents, const char *path, struct err *err)
 	return 0;
 }
 
-static int watch(struct agents *agents, int fd, void *tag)
+static int wait_for(struct agents *agents, int fd, void *tag)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = tag };
 
@@ -92,7 +92,7 @@ int agents_new(const struct agents_options *options, struct agents **agents_out,
 	agents->common.epoll = epoll_create1(EPOLL_CLOEXEC);
 	agents->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (agents->common.epoll < 0 || agents->timer < 0 ||
-	    watch(agents, agents->timer, &agents->timer))
+	    wait_for(agents, agents->timer, &agents->timer))
 		rc = err_set(err, errno, "cannot wait for agents: %s", strerror(errno));
 	if (!rc && options->cupti)
 		rc = open_cupti(agents, options->cupti, err);
@@ -182,7 +182,7 @@ int agents_environment(struct agents *agents, char *const **environment, struct 
 	if (rc < 0)
 		return rc;
 	agents->listener = rc;
-	rc = watch(agents, agents->listener, &agents->listener);
+	rc = wait_for(agents, agents->listener, &agents->listener);
 	if (rc)
 		return err_set(err, rc, "cannot wait for agents: %s", strerror(-rc));
 	set_variables(agents);
@@ -226,9 +226,9 @@ static struct agent *add(struct agents *agents, pid_t pid)
 	return NULL;
 }
 
-static void watch_agent(struct agents *agents, struct agent *agent, int fd)
+static void wait_for_agent(struct agents *agents, struct agent *agent, int fd)
 {
-	int rc = agent->over ? 0 : watch(agents, fd, agent);
+	int rc = agent->over ? 0 : wait_for(agents, fd, agent);
 
 	if (rc)
 		agent_fail(agent, "no GPU times of process %d: cannot wait for it: %s", agent->pid,
@@ -256,7 +256,7 @@ static void welcome(struct agents *agents, int socket, pid_t pid)
 		return;
 	}
 	agent_greet(agent, socket);
-	watch_agent(agents, agent, agent->socket);
+	wait_for_agent(agents, agent, agent->socket);
 }
 
 static void accept_all(struct agents *agents)
@@ -283,7 +283,7 @@ static void enter(struct agents *agents, struct agent *agent)
 	agent_enter(agent);
 	if (agent->over)
 		return;
-	watch_agent(agents, agent, inject_fd(agent->inject));
+	wait_for_agent(agents, agent, inject_fd(agent->inject));
 	agents->entering += !agent->over;
 }
 
@@ -351,7 +351,7 @@ static void entered(struct agents *agents, struct agent *agent)
 {
 	agents->entering--;
 	agent_entered(agent);
-	watch_agent(agents, agent, agent->socket);
+	wait_for_agent(agents, agent, agent->socket);
 }
 
 static void give_up_hanging(struct agents *agents, struct agent *agent)

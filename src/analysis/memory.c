@@ -67,8 +67,9 @@ struct memory *memory_new(void)
 	return xcalloc(1, sizeof(struct memory));
 }
 
-void memory_watch(struct memory *memory,
-                  void (*changed)(void *data, const struct memory_change *change), void *data)
+void memory_tell_changes(struct memory *memory,
+                         void (*changed)(void *data, const struct memory_change *change),
+                         void *data)
 {
 	memory->changed = changed;
 	memory->data = data;

@@ -121,7 +121,7 @@ static int load_programs(struct capture *c, struct err *err)
 		r = set_name(c, err);
 	if (r)
 		return r;
-	r = programs_watch_processes(c->programs, &c->mmap_seen, err);
+	r = programs_follow_processes(c->programs, &c->mmap_seen, err);
 	if (!r && c->mmap_seen && !kernel_has(c->features, FEATURE_TRACEFS)) { /* --without */
 		programs_stop_holding(c->programs);
 		c->mmap_seen = false;
@@ -361,15 +361,15 @@ static int open_command(struct capture *c, struct err *err)
  * By name, until nobody new is found: a process that is born while /proc is read may be overlooked,
  * and its parent, which is found, was no target yet.
  */
-static int watch_running(struct capture *c, struct err *err)
+static int find_running(struct capture *c, struct err *err)
 {
 	size_t before;
 	int r, passes = 0;
 
 	do {
-		before = c->n_watched;
-		r = target_each(&c->options.target, capture_watch_running, c, err);
-	} while (!r && c->options.target.kind == TARGET_NAME && c->n_watched > before &&
+		before = c->n_target_pids;
+		r = target_each(&c->options.target, capture_target_runs, c, err);
+	} while (!r && c->options.target.kind == TARGET_NAME && c->n_target_pids > before &&
 	         ++passes < PASSES_MAX);
 	return r;
 }
@@ -430,7 +430,7 @@ static int open_targets(struct capture *c, struct err *err)
 		if (r)
 			return err_set(err, r, "--cgroup: %s", strerror(-r));
 	}
-	return watch_running(c, err);
+	return find_running(c, err);
 }
 
 int capture_open(const struct capture_options *options, struct capture **capture, struct err *err)
@@ -532,7 +532,7 @@ void capture_free(struct capture *c)
 	kernel_features_free(c->features);
 	gpus_free(c->gpus);
 	host_free(c->host);
-	free(c->watched);
+	free(c->target_pids);
 	free(c->told_seccomp.pids);
 	free(c->told_valgrind.pids);
 	free(c);

@@ -117,7 +117,7 @@ int capture_record(void *data, const struct wire_head *record)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-static void watch_fd(struct capture *c, int fd)
+static void poll_fd(struct capture *c, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 
@@ -150,14 +150,14 @@ static int open_loop(struct capture *c, struct err *err)
 	c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (c->epoll < 0 || c->timer < 0 || c->signals < 0)
 		return err_set(err, errno, "preparing to wait: %s", strerror(errno));
-	watch_fd(c, c->timer);
-	watch_fd(c, c->signals);
+	poll_fd(c, c->timer);
+	poll_fd(c, c->signals);
 	if (c->hold)
-		watch_fd(c, hold_fd(c->hold));
+		poll_fd(c, hold_fd(c->hold));
 	if (c->gpu)
-		watch_fd(c, gpu_fd(c->gpu));
+		poll_fd(c, gpu_fd(c->gpu));
 	for (size_t i = 0; i < programs_rings(c->programs); i++)
-		watch_fd(c, ring_fd(c->rings[i]));
+		poll_fd(c, ring_fd(c->rings[i]));
 	set_timer(c, DRAIN_NS);
 	return 0;
 }
@@ -254,7 +254,7 @@ static bool is_over(struct capture *c, uint64_t now, struct err *err)
 		return true;
 	if (o->enough && o->enough(o->data))
 		return true;
-	if (by_pid && !c->n_watched)
+	if (by_pid && !c->n_target_pids)
 		return true;
 	if (o->timeout_ns && !o->selection.none && !atomic_load(&c->cuda_seen) &&
 	    now - c->begin_ns >= o->timeout_ns) {

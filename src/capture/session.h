@@ -62,8 +62,8 @@ struct capture {
 	bool mmap_seen;        /* mappings are reported; else /proc is looked at */
 	bool seccomp_safe;
 
-	pid_t *watched; /* processes by pid or name that have not ended */
-	size_t n_watched;
+	pid_t *target_pids; /* processes by pid or name that have not ended */
+	size_t n_target_pids;
 	struct told_processes told_seccomp;  /* that only entries are recorded of */
 	struct told_processes told_valgrind; /* that are left alone: under the modules' lock */
 	bool told_waiting;
@@ -92,10 +92,10 @@ bool session_keeps_off(struct capture *c, pid_t pid);
 	"this kernel does not report what processes map ('cuscope doctor': tracefs): libraries "   \
 	"are found by looking at processes now and then, and those that live shorter are missed"
 
-/* Watches a process that already runs; for target_each. */
-int capture_watch_running(void *capture, pid_t pid);
+/* Takes a process that already runs for a target; for target_each. */
+int capture_target_runs(void *capture, pid_t pid);
 
-/* Around the records of processes: what they change in who is watched. */
+/* Around the records of processes: how they change which processes are targets. */
 void session_before_record(struct capture *c, const struct wire_head *record);
 void session_look_again(struct capture *c, uint64_t now_ns);
 

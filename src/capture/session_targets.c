@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Of a session: which processes are watched, and what was found in them. */
+/* Of a session: which processes are targets, and what was found in them. */
 #include "capture/session.h"
 
 #include <stdlib.h>
@@ -7,20 +7,20 @@
 #include "base/xalloc.h"
 
 #define LOOK_NS  100000000  /* at /proc, where mappings are not reported */
-#define COUNT_NS 1000000000 /* how often watched processes are counted */
+#define COUNT_NS 1000000000 /* how often targets are counted */
 #define ALL_NS   1000000000 /* at /proc of all processes there are, or those of a cgroup */
 
-static void watched_add(struct capture *c, pid_t pid)
+static void target_add(struct capture *c, pid_t pid)
 {
-	c->watched = xrealloc(c->watched, (c->n_watched + 1) * sizeof(*c->watched));
-	c->watched[c->n_watched++] = pid;
+	c->target_pids = xrealloc(c->target_pids, (c->n_target_pids + 1) * sizeof(*c->target_pids));
+	c->target_pids[c->n_target_pids++] = pid;
 }
 
-static bool watched_remove(struct capture *c, pid_t pid)
+static bool target_remove(struct capture *c, pid_t pid)
 {
-	for (size_t i = 0; i < c->n_watched; i++) {
-		if (c->watched[i] == pid) {
-			c->watched[i] = c->watched[--c->n_watched];
+	for (size_t i = 0; i < c->n_target_pids; i++) {
+		if (c->target_pids[i] == pid) {
+			c->target_pids[i] = c->target_pids[--c->n_target_pids];
 			return true;
 		}
 	}
@@ -152,31 +152,31 @@ static void look_joined(struct capture *c, pid_t pid, uint64_t since_ns)
 		on_found(c, pid, &found);
 }
 
-static bool is_watched(const struct capture *c, pid_t pid)
+static bool is_target(const struct capture *c, pid_t pid)
 {
-	for (size_t i = 0; i < c->n_watched; i++) {
-		if (c->watched[i] == pid)
+	for (size_t i = 0; i < c->n_target_pids; i++) {
+		if (c->target_pids[i] == pid)
 			return true;
 	}
 	return false;
 }
 
-int capture_watch_running(void *data, pid_t pid)
+int capture_target_runs(void *data, pid_t pid)
 {
 	struct capture *c = data;
 	enum target_kind kind = c->options.target.kind;
 	uint32_t flags = c->options.target.follow ? TARGET_FOLLOW : 0;
 	int r = 0;
 
-	if (is_watched(c, pid))
+	if (is_target(c, pid))
 		return 0;
 	if (kind == TARGET_PIDS || kind == TARGET_NAME) {
 		r = programs_target_add(c->programs, pid, flags);
-		watched_add(c, pid);
+		target_add(c, pid);
 	}
 	if (target_is_gone(pid)) { /* its end was seen before this: its pid may be used again */
 		programs_target_remove(c->programs, pid);
-		watched_remove(c, pid);
+		target_remove(c, pid);
 		return r;
 	}
 	if (c->sampler)
@@ -197,8 +197,8 @@ static void on_exec(struct capture *c, const struct wire_process *record)
 {
 	pid_t pid = (pid_t)record->head.tgid;
 
-	if (record->named && !is_watched(c, pid))
-		watched_add(c, pid);
+	if (record->named && !is_target(c, pid))
+		target_add(c, pid);
 	if (!c->held)
 		look(c, pid, look_late(c), record->head.time_ns);
 	check_seccomp(c, pid);
@@ -208,8 +208,8 @@ static void on_joined(struct capture *c, const struct wire_head *record)
 {
 	pid_t pid = (pid_t)record->tgid;
 
-	if (record->type == WIRE_NAMED && !is_watched(c, pid))
-		watched_add(c, pid);
+	if (record->type == WIRE_NAMED && !is_target(c, pid))
+		target_add(c, pid);
 	check_seccomp(c, pid);
 	look_joined(c, pid, record->time_ns);
 }
@@ -240,10 +240,10 @@ static void before_stream(struct capture *c, const struct wire_head *record)
 	case WIRE_FORK:
 		if (c->options.target.kind == TARGET_PIDS ||
 		    c->options.target.kind == TARGET_NAME || !c->mmap_seen)
-			watched_add(c, ((const struct wire_process *)record)->other);
+			target_add(c, ((const struct wire_process *)record)->other);
 		break;
 	case WIRE_EXIT:
-		watched_remove(c, record->tgid);
+		target_remove(c, record->tgid);
 		break;
 	}
 }
@@ -263,9 +263,9 @@ static void drop_dead(struct capture *c, uint64_t now)
 	if (now - c->counted_ns < COUNT_NS)
 		return;
 	c->counted_ns = now;
-	for (size_t i = c->n_watched; i-- > 0;) {
-		if (target_is_gone(c->watched[i]))
-			c->watched[i] = c->watched[--c->n_watched];
+	for (size_t i = c->n_target_pids; i-- > 0;) {
+		if (target_is_gone(c->target_pids[i]))
+			c->target_pids[i] = c->target_pids[--c->n_target_pids];
 	}
 }
 
@@ -286,8 +286,8 @@ static void look_where_unreported(struct capture *c, uint64_t now)
 		return;
 	if (all) /* a folder of /proc or of the cgroup that is gone is no reason to end */
 		target_each(&c->options.target, look_unreported, c, NULL);
-	for (size_t i = 0; i < c->n_watched; i++)
-		look(c, c->watched[i], LOOK_LATE, c->looked_ns ? c->looked_ns : now);
+	for (size_t i = 0; i < c->n_target_pids; i++)
+		look(c, c->target_pids[i], LOOK_LATE, c->looked_ns ? c->looked_ns : now);
 	if (c->command_pid)
 		look(c, c->command_pid, LOOK_LATE, c->looked_ns ? c->looked_ns : now);
 	c->looked_ns = now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is to be watched, and which running processes that is. */
+/* What is to be traced, and which running processes that is. */
 #ifndef CUSCOPE_CAPTURE_TARGET_H
 #define CUSCOPE_CAPTURE_TARGET_H
 

@@ -172,7 +172,7 @@ static int run(struct top_options *o, struct top_screen *screen, struct err *err
 	r = capture_open(&o->attach.capture, &capture, err);
 	if (r)
 		return EXIT_FAILURE;
-	top_screen_watch(screen, capture);
+	top_screen_measure(screen, capture);
 	r = capture_run(capture, err);
 	if (r)
 		cli_say("%s", err->text);

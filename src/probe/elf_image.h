@@ -2,7 +2,7 @@
 /*
  * The raw side of an ELF file: its bytes, segments and symbol tables, for elf_file.c.
  *
- * The files belong to the processes that are watched, and the reader is root. So every byte comes
+ * The files belong to the processes that are traced, and the reader is root. So every byte comes
  * by pread, never by mmap: a file that its owner truncates meanwhile gives a short read, where a
  * mapping would give SIGBUS. Files that somebody serves are read aside, see helper.h. Nothing in
  * the file is trusted. Each read is checked against the size of the file, memory is bounded, and so

@@ -421,7 +421,7 @@ static const char *const process_programs[] = { "on_fork",       "on_exec",     
 #define MMAP_LINK (ARRAY_SIZE(process_programs))
 #define EXIT_LINK (MMAP_LINK + 1)
 
-int programs_watch_processes(struct programs *p, bool *mmap_seen, struct err *err)
+int programs_follow_processes(struct programs *p, bool *mmap_seen, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(process_programs); i++) {
 		struct bpf_program *prog =

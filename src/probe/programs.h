@@ -3,7 +3,7 @@
  * The eBPF programs in the kernel: loaded for one mechanism of hooking, with their settings fixed,
  * their maps and rings. Knows nothing of modules and functions, nor of what becomes of the records.
  *
- *   programs_load -> programs_watch_processes -> (attach.h) -> programs_ring ... -> programs_free
+ *   programs_load -> programs_follow_processes -> (attach.h) -> programs_ring ... -> programs_free
  */
 #ifndef CUSCOPE_PROBE_PROGRAMS_H
 #define CUSCOPE_PROBE_PROGRAMS_H
@@ -53,7 +53,7 @@ void programs_free(struct programs *programs); /* detaches everything */
  * Attaches to fork, exec, exit and, where tracefs allows, mmap. *mmap_seen tells whether mappings
  * are reported.
  */
-int programs_watch_processes(struct programs *programs, bool *mmap_seen, struct err *err);
+int programs_follow_processes(struct programs *programs, bool *mmap_seen, struct err *err);
 
 /* From now on no thread is stopped and no mapping reported. Those that were sent a signal
  * have it. */

@@ -462,7 +462,7 @@ static void paint_help(struct screen *screen)
 		"  q                            quit; what is traced runs on",
 		"",
 		"Rates are those of the last interval. MEMORY is what the process allocated",
-		"since it is watched and has not freed; GPUMEM is what the driver says it uses.",
+		"since it is traced and has not freed; GPUMEM is what the driver says it uses.",
 		"SYNC: the share of time that threads spent in calls that wait for the GPU, of",
 		"those threads that made calls. Calls made inside others (cuda* calling cu*)",
 		"are not counted. A red line: errors in the last interval.",

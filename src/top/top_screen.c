@@ -393,7 +393,7 @@ void top_screen_consumers(struct top_screen *s, struct consumer *consumers[2])
 	consumers[1] = &s->consumer;
 }
 
-void top_screen_watch(struct top_screen *s, const struct capture *capture)
+void top_screen_measure(struct top_screen *s, const struct capture *capture)
 {
 	s->capture = capture;
 }

@@ -28,7 +28,7 @@ void top_screen_free(struct top_screen *screen);
 void top_screen_consumers(struct top_screen *screen, struct consumer *consumers[2]);
 
 /* Where losses and costs come from; before capture_run. */
-void top_screen_watch(struct top_screen *screen, const struct capture *capture);
+void top_screen_measure(struct top_screen *screen, const struct capture *capture);
 
 /* For capture_options: both take the struct top_screen. */
 bool top_screen_quits(void *screen);

@@ -18,14 +18,14 @@
 #include "cuda/api.h"
 #include "trace/stack.h"
 
-/* A watched process. One pid can belong to several of these over a run: exec starts a new one. */
+/* A traced process. One pid can belong to several of these over a run: exec starts a new one. */
 struct process {
 	uint32_t id;   /* dense, from 0: usable as an array index */
 	uint32_t pid;  /* thread group id, as the initial pid namespace counts */
 	char comm[16]; /* the process's name when it was first seen, or since its exec */
 };
 
-/* A thread of a watched process. A tid can be given to another one later. */
+/* A thread of a traced process. A tid can be given to another one later. */
 struct thread {
 	char comm[16];    /* as the thread was called at its first call */
 	int32_t priority; /* as top shows it: 20 for a thread with nice 0; 0: not known */
@@ -146,7 +146,7 @@ struct range {
 enum event_type {
 	EVENT_CALL,       /* a call that ended, or that will not be followed to its end */
 	EVENT_CALL_BEGIN, /* only with --begin-end: outputs and result are not set yet */
-	EVENT_PROCESS,    /* a process is watched from now on */
+	EVENT_PROCESS,    /* a process is traced from now on */
 	EVENT_EXIT,       /* it ended */
 	EVENT_THREAD,     /* before the first call of a thread: its name */
 	EVENT_ACTIVITY,   /* something ran on the GPU and ended */

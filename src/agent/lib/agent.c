@@ -33,7 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session session = { .socket = -1, .wake = -1, .cupti = -1 }; /* of the thread */
 static bool threaded;                                                      /* the thread is there */
 static int next_socket = -1; /* of the session that comes after this one */
-static bool handlers_set, exit_watched;
+static bool handlers_set, exit_registered;
 static uint32_t ends;         /* the session is about to end by itself */
 static bool measuring;        /* the exit waits for the last records */
 static int wake_running = -1; /* session.wake while it measures, and stays open */
@@ -77,11 +77,11 @@ static void at_exit(void)
  * Once CUPTI is loaded, so that our part of the exit comes before that of its destructors. By the
  * one whose session it is.
  */
-static void watch_exit(void)
+static void register_exit(void)
 {
-	if (!exit_watched)
+	if (!exit_registered)
 		atexit(at_exit);
-	exit_watched = true;
+	exit_registered = true;
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static void *run(void *begun)
 	while ((socket = take_next()) >= 0) {
 		if (!session_begin(&session, socket, 0))
 			continue;
-		watch_exit();
+		register_exit();
 		run_session();
 	}
 	return NULL;
@@ -264,7 +264,7 @@ static void begin_started(const char *address)
 		give_up_claim();
 		return;
 	}
-	watch_exit();
+	register_exit();
 	/* now: a short program ends before the thread has begun to run */
 	note_measuring(true, session.wake);
 	if (start_thread(true))

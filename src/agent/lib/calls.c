@@ -85,7 +85,7 @@ static enum cupti_call_class class_of(uint32_t domain, uint32_t id)
 	return which ? calls[which - 1].class : CUPTI_CALL_LAUNCH;
 }
 
-void calls_watch_graphs(uint32_t domain, uint32_t id)
+void calls_notice_graphs(uint32_t domain, uint32_t id)
 {
 	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS ||
 	    class_of(domain, id) < CUPTI_CALL_GRAPH)

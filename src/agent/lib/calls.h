@@ -19,7 +19,7 @@ void calls_prepare(void);
 uint32_t calls_next(uint32_t domain, uint32_t kinds, unsigned *at);
 
 /* A cupti_callback's part at all times: whether graphs are used while something is measured. */
-void calls_watch_graphs(uint32_t domain, uint32_t id);
+void calls_notice_graphs(uint32_t domain, uint32_t id);
 bool calls_saw_graphs(void); /* once true, it stays */
 
 /* A cupti_callback's part while there is something to measure. */

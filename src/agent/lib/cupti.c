@@ -52,7 +52,7 @@ static const struct {
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
 	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
-		calls_watch_graphs(domain, id);
+		calls_notice_graphs(domain, id);
 	if (writer_kinds(~WRITER_OPEN))
 		calls_callback(domain, id, data);
 	else if (leave_wanted())
@@ -273,7 +273,7 @@ void cupti_unsubscribe(void)
 	entered = false;
 }
 
-void cupti_watch_all(void)
+void cupti_call_back_always(void)
 {
 	f.cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_DRIVER);
 	f.cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_RUNTIME);

@@ -30,7 +30,7 @@ void cupti_flush(bool all);
 /* Compares clocks again, where they are two. */
 void cupti_clock(void);
 
-/* Activities: not one more; records that it holds still come. Graphs are watched on. */
+/* Activities: not one more; records that it holds still come. Graphs are still noticed. */
 void cupti_disable(void);
 
 /*
@@ -50,7 +50,7 @@ void cupti_unsubscribe(void);
 
 /* All callbacks of the driver and the runtime, so that one comes soon at which CUPTI can
  * be left. */
-void cupti_watch_all(void);
+void cupti_call_back_always(void);
 
 /* To be called where leaving is safe, once activities are disabled. */
 void cupti_leave(void);

@@ -200,7 +200,7 @@ static void begin_ending(struct session *session)
 		end_without_leaving(session);
 		return;
 	}
-	cupti_watch_all();
+	cupti_call_back_always();
 	leave_begin(session->wake); /* at any moment from here on there is no CUPTI */
 }
 
