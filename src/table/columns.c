@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 
-#define NAME_LEAST 24 /* columns of the last cell, however narrow the terminal */
-#define FOLDED     4  /* blanks before what goes on in a next line */
+#define NAME_LEAST  24 /* columns of the last cell, however narrow the terminal */
+#define NEXT_INDENT 4  /* blanks before what goes on in a next line */
 
 void columns_init(struct columns *columns, const char *align, const char *headings)
 {
@@ -57,8 +57,9 @@ static size_t least(const struct columns *columns, size_t at)
 
 	if (at + 1 == columns->n && ends_in_name(columns) && width > NAME_LEAST)
 		width = NAME_LEAST;
-	return columns->screen && width > columns->screen - FOLDED ? columns->screen - FOLDED
-	                                                           : width;
+	return columns->screen && width > columns->screen - NEXT_INDENT
+	               ? columns->screen - NEXT_INDENT
+	               : width;
 }
 
 /*
@@ -71,7 +72,7 @@ static bool breaks(const struct columns *columns, size_t at, size_t used, const 
 
 	if (at + 1 == columns->n && ends_in_name(columns) && text_columns(cell) < want)
 		want = text_columns(cell);
-	return columns->screen > FOLDED && at && used + 2 + want > columns->screen;
+	return columns->screen > NEXT_INDENT && at && used + 2 + want > columns->screen;
 }
 
 static void print_cell(const struct columns *columns, size_t at, const char *cell, size_t len,
@@ -99,7 +100,7 @@ static void break_line(struct buf *out)
 	while (out->len && out->data[out->len - 1] == ' ')
 		out->len--;
 	buf_putc(out, '\n');
-	buf_fill(out, ' ', FOLDED - 2);
+	buf_fill(out, ' ', NEXT_INDENT - 2);
 }
 
 void columns_piece(struct columns *columns, struct buf *out)
@@ -117,7 +118,7 @@ void columns_piece(struct columns *columns, struct buf *out)
 			used = 0;
 		} else if (breaks(columns, at, used, cell)) {
 			break_line(out);
-			used = FOLDED - 2;
+			used = NEXT_INDENT - 2;
 		}
 		fits = !columns->screen || columns->screen <= used + 2;
 		print_cell(columns, at, cell, len, fits ? (size_t)-1 : columns->screen - used - 2,

@@ -97,7 +97,7 @@ static void add_numbers(struct top_process *into, const struct top_process *from
 	}
 }
 
-static void fold_ended(struct top_counts *counts, uint64_t now_ns)
+static void merge_ended(struct top_counts *counts, uint64_t now_ns)
 {
 	struct top_process_row *row, *next;
 
@@ -177,7 +177,7 @@ void top_counts_tick(struct top_counts *counts, uint64_t now_ns)
 	tick_gpus(counts, now_ns);
 	for (size_t i = 0; i < TOP_COUNTS; i++)
 		count_tick(&counts->gone.numbers[i], seconds);
-	fold_ended(counts, now_ns);
+	merge_ended(counts, now_ns);
 	counts->tick_ns = now_ns;
 	counts->interval++;
 }

@@ -8,7 +8,7 @@
  *
  * Memory is bounded by processes that run, their functions, kernels and live allocations, and
  * TOP_STREAMS_MAX streams each. A process that ended is shown for TOP_ENDED_NS more and then
- * folded into one row with all that went before it.
+ * merged into one row with all that went before it.
  */
 #ifndef CUSCOPE_TOP_TOP_COUNTS_H
 #define CUSCOPE_TOP_TOP_COUNTS_H
@@ -126,7 +126,7 @@ void top_counts_tick(struct top_counts *counts, uint64_t now_ns);
 /* All counts are 0 again, peaks are what is counts, and what is gone is forgotten. */
 void top_counts_reset(struct top_counts *counts, uint64_t now_ns);
 
-/* This process (by id) is not folded when it has ended; another or none takes its place. */
+/* This process (by id) is not merged when it has ended; another or none takes its place. */
 void top_counts_keep(struct top_counts *counts, const uint32_t *process_id);
 
 /* A process whose end was not reported, as a full ring can lose it. */

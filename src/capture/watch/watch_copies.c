@@ -127,7 +127,7 @@ int watch_copies_page(struct watch_copies_part *part, const struct watch_copies 
 	return r;
 }
 
-void watch_copies_fold(struct watch_copies_part *part)
+void watch_copies_merge(struct watch_copies_part *part)
 {
 	const struct ledger_process ended = watched_ended();
 	struct ledger_row *row, *next;
@@ -136,7 +136,7 @@ void watch_copies_fold(struct watch_copies_part *part)
 		struct fold_copies_key key = *(const struct fold_copies_key *)row->key;
 
 		next = row->hh.next;
-		if (!watcher_process(part->watcher, ledger_process_of(part->ledger, &key))->folded)
+		if (!watcher_process(part->watcher, ledger_process_of(part->ledger, &key))->merged)
 			continue;
 		key.born_ns = ended.born_ns;
 		key.tgid = (uint32_t)ended.tgid;

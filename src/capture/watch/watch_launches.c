@@ -324,7 +324,7 @@ static void retire(struct watch_launches_part *part, const struct launch *row)
  * Of kernels of processes that are not told apart any more, shapes are not either: what is left of
  * them is a row for each kernel, and one for all graphs.
  */
-static void fold_row(struct watch_launches_part *part, const struct launch *row)
+static void merge_row(struct watch_launches_part *part, const struct launch *row)
 {
 	const struct ledger_process ended = watched_ended();
 	struct ledger_row *from = ledger_row(part->ledger, row->key), *into;
@@ -339,15 +339,15 @@ static void fold_row(struct watch_launches_part *part, const struct launch *row)
 	memcpy(into->data, &row->kernel, sizeof(row->kernel));
 }
 
-void watch_launches_fold(struct watch_launches_part *part)
+void watch_launches_merge(struct watch_launches_part *part)
 {
 	size_t count;
 
 	drop_page(part);
 	count = gather(part);
 	for (size_t i = 0; i < count; i++)
-		if (part->rows[i].process->folded)
-			fold_row(part, &part->rows[i]);
+		if (part->rows[i].process->merged)
+			merge_row(part, &part->rows[i]);
 	drop_page(part);
 }
 

@@ -14,7 +14,7 @@ enum { CONTEXT_NS, LIVE_BYTES, HANDLE_BYTES, PEAK_BYTES, UNKNOWN_FREES, FAILED }
 
 /* Of a stack without its frames: here, and with those who name and show it. */
 #define STACK_BYTES  1024
-#define FAILURES_MAX 4096 /* rows; then those of folded processes are one for each function */
+#define FAILURES_MAX 4096 /* rows; then those of merged processes are one for each function */
 
 struct stack_key {
 	uint64_t hash;
@@ -291,14 +291,14 @@ int watch_memory_settle(struct watch_memory_part *part, struct ledger_process pr
 
 /* ---- processes that are not told apart any more --------------------------------------------- */
 
-/* The key that a row of a folded process goes by from now on; false: it stays. */
-static bool fold_key(const struct watch_memory_part *part, const struct ledger *ledger,
-                     const struct ledger_row *row, void *key, size_t bytes)
+/* The key that a row of a merged process goes by from now on; false: it stays. */
+static bool merged_key(const struct watch_memory_part *part, const struct ledger *ledger,
+                       const struct ledger_row *row, void *key, size_t bytes)
 {
 	const struct ledger_process process = ledger_process_of(ledger, row->key);
 	struct fold_process_key *begin = key; /* all three keys begin alike */
 
-	if (!watcher_process(part->watcher, process)->folded)
+	if (!watcher_process(part->watcher, process)->merged)
 		return false;
 	memcpy(key, row->key, bytes);
 	begin->born_ns = watched_ended().born_ns;
@@ -314,7 +314,7 @@ static void add_leftover(struct leftover *into, const struct leftover *from)
 	into->context.bytes += from->context.bytes;
 }
 
-static void fold_totals(struct watch_memory_part *part)
+static void merge_totals(struct watch_memory_part *part)
 {
 	struct ledger_row *row, *next;
 	struct fold_process_key key;
@@ -323,7 +323,7 @@ static void fold_totals(struct watch_memory_part *part)
 		struct leftover left = { 0 };
 
 		next = row->hh.next;
-		if (!fold_key(part, part->totals, row, &key, sizeof(key)))
+		if (!merged_key(part, part->totals, row, &key, sizeof(key)))
 			continue;
 		if (row->data)
 			left = *(const struct leftover *)row->data;
@@ -332,26 +332,26 @@ static void fold_totals(struct watch_memory_part *part)
 	}
 }
 
-static void fold_processes(struct watch_memory_part *part)
+static void merge_processes(struct watch_memory_part *part)
 {
 	struct ledger_row *row, *next;
 	struct fold_process_key key;
 
 	for (row = ledger_first(part->processes); row; row = next) {
 		next = row->hh.next;
-		if (fold_key(part, part->processes, row, &key, sizeof(key)))
+		if (merged_key(part, part->processes, row, &key, sizeof(key)))
 			ledger_merge(part->processes, row, &key);
 	}
 }
 
-static void fold_failures(struct watch_memory_part *part)
+static void merge_failures(struct watch_memory_part *part)
 {
 	struct ledger_row *row, *next;
 	struct fold_failure_key key;
 
 	for (row = ledger_first(part->failures); row; row = next) {
 		next = row->hh.next;
-		if (!fold_key(part, part->failures, row, &key, sizeof(key)))
+		if (!merged_key(part, part->failures, row, &key, sizeof(key)))
 			continue;
 		if (ledger_count(part->failures) > FAILURES_MAX)
 			key.result = INT32_MAX; /* no library has so many errors */
@@ -359,12 +359,12 @@ static void fold_failures(struct watch_memory_part *part)
 	}
 }
 
-void watch_memory_fold(struct watch_memory_part *part)
+void watch_memory_merge(struct watch_memory_part *part)
 {
 	drop_page(part);
-	fold_totals(part);
-	fold_processes(part);
-	fold_failures(part);
+	merge_totals(part);
+	merge_processes(part);
+	merge_failures(part);
 }
 
 /* ---- pages --------------------------------------------------------------------------------- */
@@ -407,8 +407,8 @@ static void page_places(struct watch_memory_part *part, uint64_t now_ns)
 
 	page->places = watch_places_of(page->allocations, page->n_allocations, page->older_ns,
 	                               now_ns, &page->n_places);
-	page->left = watch_places_of(part->left, part->n_left, page->older_ns, now_ns,
-	                             &page->n_left);
+	page->left =
+		watch_places_of(part->left, part->n_left, page->older_ns, now_ns, &page->n_left);
 	part->n_left = 0;
 }
 

@@ -12,7 +12,7 @@ struct watched {
 	struct ledger_process key;
 	const struct process *process;
 	bool ended;
-	bool folded;      /* it is about to be one of those that are not told apart */
+	bool merged;      /* it is about to be one of those that are not told apart */
 	uint64_t retired; /* rows of launches that were deleted, and not yet given back */
 	UT_hash_handle hh;
 };
@@ -35,9 +35,9 @@ struct watch_memory_part;
 struct watch_memory_part *watch_memory_new(struct watcher *watcher);
 void watch_memory_free(struct watch_memory_part *part);
 void watch_memory_stack(struct watch_memory_part *part, const struct wire_stack *record);
-/* Rows of folded processes become those of watched_ended(); with the page that was shown
+/* Rows of merged processes become those of watched_ended(); with the page that was shown
  * last gone. */
-void watch_memory_fold(struct watch_memory_part *part);
+void watch_memory_merge(struct watch_memory_part *part);
 int watch_memory_settle(struct watch_memory_part *part, struct ledger_process process);
 
 /* Valid until the next call. */
@@ -56,7 +56,7 @@ struct watch_launches_part;
 struct watch_launches_part *watch_launches_new(struct watcher *watcher);
 void watch_launches_free(struct watch_launches_part *part);
 void watch_launches_first(struct watch_launches_part *part, const struct wire_call *record);
-void watch_launches_fold(struct watch_launches_part *part);
+void watch_launches_merge(struct watch_launches_part *part);
 int watch_launches_settle(struct watch_launches_part *part, struct ledger_process process);
 int watch_launches_page(struct watch_launches_part *part, const struct watch_launches **page);
 void watch_launches_turn(struct watch_launches_part *part); /* the page was shown */
@@ -67,7 +67,7 @@ struct watch_copies_part;
 
 struct watch_copies_part *watch_copies_new(struct watcher *watcher);
 void watch_copies_free(struct watch_copies_part *part);
-void watch_copies_fold(struct watch_copies_part *part);
+void watch_copies_merge(struct watch_copies_part *part);
 int watch_copies_settle(struct watch_copies_part *part, struct ledger_process process);
 int watch_copies_page(struct watch_copies_part *part, const struct watch_copies **page);
 void watch_copies_turn(struct watch_copies_part *part);

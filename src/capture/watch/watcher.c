@@ -195,7 +195,7 @@ void watcher_after(struct watcher *watcher, const struct wire_head *record)
 }
 
 /* A watch that runs for months does not grow with what has ended in it. */
-static void fold_ended(struct watcher *watcher)
+static void merge_ended(struct watcher *watcher)
 {
 	struct watched *process, *next;
 	size_t ended = 0;
@@ -208,17 +208,17 @@ static void fold_ended(struct watcher *watcher)
 	HASH_ITER (hh, watcher->processes, process, next) {
 		if (!process->ended || !process->key.tgid || ended <= ENDED_MAX / 2)
 			continue;
-		process->folded = true;
+		process->merged = true;
 		ended--;
 	}
 	if (watcher->launches)
-		watch_launches_fold(watcher->launches);
+		watch_launches_merge(watcher->launches);
 	if (watcher->copies)
-		watch_copies_fold(watcher->copies);
+		watch_copies_merge(watcher->copies);
 	if (watcher->memory)
-		watch_memory_fold(watcher->memory);
+		watch_memory_merge(watcher->memory);
 	HASH_ITER (hh, watcher->processes, process, next) {
-		if (!process->folded)
+		if (!process->merged)
 			continue;
 		HASH_DEL(watcher->processes, process);
 		free(process);
@@ -270,7 +270,7 @@ static int make_page(struct watcher *watcher, uint64_t now_ns, const struct run_
 	if (watcher->copies)
 		watch_copies_turn(watcher->copies);
 	if (!page.last)
-		fold_ended(watcher);
+		merge_ended(watcher);
 	return r;
 }
 
