@@ -128,7 +128,7 @@ static const struct agent_ring_layout {
 	[AGENT_PAD] = { sizeof(struct agent_head), 0 },
 	[AGENT_NAME] = { sizeof(struct agent_name), offsetof(struct agent_name, text) },
 	[AGENT_SHAPE] = { sizeof(struct agent_shape), 0 },
-	[AGENT_PLACE] = { sizeof(struct agent_place), 0 },
+	[AGENT_LANE] = { sizeof(struct agent_lane), 0 },
 	[AGENT_CALL] = { sizeof(struct agent_call), 0 },
 	[AGENT_KERNEL] = { sizeof(struct agent_kernel), 0 },
 	[AGENT_COPY] = { sizeof(struct agent_copy), 0 },

@@ -151,7 +151,7 @@ enum agent_record_type {
 	AGENT_PAD = 1, /* nothing */
 	AGENT_NAME,    /* of kernels and functions, each once: by number, from 1 */
 	AGENT_SHAPE,   /* a kernel with its grid, by number */
-	AGENT_PLACE,   /* device, context, stream, by number */
+	AGENT_LANE,    /* device, context, stream, by number */
 	AGENT_CALL,
 	AGENT_KERNEL,
 	AGENT_COPY,
@@ -167,7 +167,7 @@ struct agent_head {
 	uint32_t bytes; /* of the whole record, a multiple of 8; 0: not there yet */
 	uint8_t type;
 	uint8_t flags;
-	uint16_t place; /* of activities; a number may be given anew, to another place */
+	uint16_t lane; /* of activities; a number may be given anew, to another lane */
 };
 
 struct agent_name {
@@ -186,7 +186,8 @@ struct agent_shape {
 	uint32_t reserved;
 };
 
-struct agent_place {
+/* A stream of a context on a device, which activities refer to by number. */
+struct agent_lane {
 	struct agent_head head;
 	uint32_t device, context, stream;
 	uint32_t reserved;

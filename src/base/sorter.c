@@ -14,7 +14,7 @@
 #define READ_BYTES  (32u << 10) /* of a stretch at a time, when they are merged */
 #define WRITE_BYTES (256u << 10)
 
-struct sorter_place {
+struct sorter_slot {
 	uint64_t key;
 	size_t at; /* in `records`: later ones are further behind */
 	uint32_t bytes;
@@ -37,7 +37,7 @@ struct sorter {
 	size_t memory, keep;
 	int (*tie)(const void *a, const void *b); /* may be NULL */
 	struct buf records;
-	struct sorter_place *places;
+	struct sorter_slot *slots;
 	size_t n, room;
 	int file; /* -1: none yet */
 	off_t file_end;
@@ -67,7 +67,7 @@ void sorter_free(struct sorter *sorter)
 	for (size_t i = 0; i < sorter->n_stretches; i++)
 		buf_free(&sorter->stretches[i].ahead);
 	free(sorter->stretches);
-	free(sorter->places);
+	free(sorter->slots);
 	buf_free(&sorter->records);
 	if (sorter->file >= 0)
 		close(sorter->file);
@@ -78,7 +78,7 @@ void sorter_free(struct sorter *sorter)
 
 static int compare(const void *left, const void *right, void *data)
 {
-	const struct sorter_place *a = left, *b = right;
+	const struct sorter_slot *a = left, *b = right;
 	const struct sorter *sorter = data;
 	int tie = 0;
 
@@ -97,16 +97,16 @@ static void sort(struct sorter *sorter)
 	struct buf kept = { 0 };
 
 	if (sorter->n) /* else there is no memory at all */
-		qsort_r(sorter->places, sorter->n, sizeof(*sorter->places), compare, sorter);
+		qsort_r(sorter->slots, sorter->n, sizeof(*sorter->slots), compare, sorter);
 	if (!sorter->keep || sorter->n <= sorter->keep)
 		return;
 	sorter->n = sorter->keep;
 	for (size_t i = 0; i < sorter->n; i++) {
-		struct sorter_place *place = &sorter->places[i];
+		struct sorter_slot *slot = &sorter->slots[i];
 		size_t at = kept.len;
 
-		buf_add(&kept, sorter->records.data + place->at, place->bytes);
-		place->at = at;
+		buf_add(&kept, sorter->records.data + slot->at, slot->bytes);
+		slot->at = at;
 	}
 	buf_free(&sorter->records);
 	sorter->records = kept;
@@ -114,7 +114,7 @@ static void sort(struct sorter *sorter)
 
 static size_t used(const struct sorter *sorter)
 {
-	return sorter->records.len + sorter->n * sizeof(*sorter->places);
+	return sorter->records.len + sorter->n * sizeof(*sorter->slots);
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -154,11 +154,11 @@ static int spill(struct sorter *sorter, struct err *err)
 	stretch = &sorter->stretches[sorter->n_stretches++];
 	*stretch = (struct stretch){ .at = sorter->file_end };
 	for (size_t i = 0; i < sorter->n && !rc; i++) {
-		const struct sorter_place *place = &sorter->places[i];
-		const struct head head = { place->key, place->bytes };
+		const struct sorter_slot *slot = &sorter->slots[i];
+		const struct head head = { slot->key, slot->bytes };
 
 		buf_add(&out, (const char *)&head, sizeof(head));
-		buf_add(&out, sorter->records.data + place->at, place->bytes);
+		buf_add(&out, sorter->records.data + slot->at, slot->bytes);
 		if (out.len >= WRITE_BYTES || i + 1 == sorter->n)
 			rc = write_out(sorter, &out, err);
 	}
@@ -183,11 +183,11 @@ int sorter_add(struct sorter *sorter, uint64_t key, const void *record, size_t b
 		return rc;
 	if (sorter->n == sorter->room) {
 		sorter->room = 2 * sorter->room + 64;
-		sorter->places = xrealloc(sorter->places, sorter->room * sizeof(*sorter->places));
+		sorter->slots = xrealloc(sorter->slots, sorter->room * sizeof(*sorter->slots));
 	}
-	sorter->places[sorter->n++] = (struct sorter_place){ .key = key,
-		                                             .at = sorter->records.len,
-		                                             .bytes = (uint32_t)bytes };
+	sorter->slots[sorter->n++] = (struct sorter_slot){ .key = key,
+		                                           .at = sorter->records.len,
+		                                           .bytes = (uint32_t)bytes };
 	buf_add(&sorter->records, record, bytes);
 	return 0;
 }
@@ -304,8 +304,7 @@ int sorter_each(struct sorter *sorter, int (*each)(void *data, const void *recor
 		return rc ? rc : merge(sorter, each, data, err);
 	}
 	for (size_t i = 0; i < sorter->n && !rc; i++)
-		rc = each(data, sorter->records.data + sorter->places[i].at,
-		          sorter->places[i].bytes);
+		rc = each(data, sorter->records.data + sorter->slots[i].at, sorter->slots[i].bytes);
 	sorter->n = 0;
 	buf_reset(&sorter->records);
 	return rc;

@@ -22,20 +22,20 @@ static __always_inline __u64 fold_is(__u64 value) /* 1 or 0 */
 	return (value | -value) >> 63;
 }
 
-static __always_inline __u64 fold_place(const struct wire_call *call, __u64 place)
+static __always_inline __u64 fold_word(const struct wire_call *call, __u64 at)
 {
-	__u64 index = FOLD_PLACE_BYTE(place) >> 3, word;
+	__u64 index = FOLD_WHERE_BYTE(at) >> 3, word;
 
 	asm volatile("" : "+r"(index)); /* else clang proves the check needless, and drops it */
 	if (index >= WIRE_WORDS)
 		return 0;
-	word = call->word[index] >> (place & 4) * 8;
-	word &= -(__u64)FOLD_PLACE_WIDE(place) << 32 | 0xffffffff;
-	word &= -(place >> 15); /* there is such a value */
-	return word << FOLD_PLACE_SHIFT(place);
+	word = call->word[index] >> (at & 4) * 8;
+	word &= -(__u64)FOLD_WHERE_WIDE(at) << 32 | 0xffffffff;
+	word &= -(at >> 15); /* there is such a value */
+	return word << FOLD_WHERE_SHIFT(at);
 }
 
-#define FOLD_VALUE(f, value) fold_place((f)->call, (f)->plan->at[value])
+#define FOLD_VALUE(f, value) fold_word((f)->call, (f)->plan->at[value])
 
 static __always_inline int fold_failed(const struct folded *f)
 {
@@ -171,9 +171,9 @@ static __always_inline void share_add(struct fold_share *share, enum fold_share_
 /* A factor that a function does not have is 1. */
 static __always_inline __u64 fold_factor(const struct folded *f, __u32 value)
 {
-	__u64 place = f->plan->at[value];
+	__u64 at = f->plan->at[value];
 
-	return fold_place(f->call, place) + (place >> 15 ^ 1);
+	return fold_word(f->call, at) + (at >> 15 ^ 1);
 }
 
 /* Elements of an array with all levels of its mipmap; an extent of 0 means: not that many dims. */

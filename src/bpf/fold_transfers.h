@@ -41,7 +41,7 @@ static __always_inline struct fold_launch *launch_row(const struct folded *f)
 	for (int i = 0; i < 3; i++) {
 		__u64 grid = f->plan->at[FOLD_AT_GRID + i];
 
-		key.grid[i] = fold_place(f->call, grid) + (flat & ~(grid >> 15));
+		key.grid[i] = fold_word(f->call, grid) + (flat & ~(grid >> 15));
 		key.block[i] = FOLD_VALUE(f, FOLD_AT_BLOCK + i);
 	}
 	row = FOLD_SHARED_ROW(f, &fold_launches, &key, FOLD_SHARE_LAUNCHES, FOLD_SHARE_SHAPES,

@@ -40,7 +40,7 @@ enum fold_flags {
 	FOLD_ARRAY = 1 << 3,  /* bytes of an array: extents, levels, bits of an element */
 	FOLD_FORMAT = 1 << 4, /* its bits are those of a CUarray_format */
 	FOLD_COPY_TYPES = 1 << 5,  /* the ends of a copy have a CUmemorytype each */
-	FOLD_COPY_ARRAYS = 1 << 6, /* an array may take the place of either end's pointer */
+	FOLD_COPY_ARRAYS = 1 << 6, /* an array may stand for either end's pointer */
 	FOLD_FLAT = 1 << 7,        /* a launch without a grid: 1 by 1 by 1 */
 };
 
@@ -64,11 +64,11 @@ enum fold_value {
 	FOLD_VALUES = FOLD_AT_TO + 4,
 };
 
-/* A value's place: byte of wire_call.word, whether it has 8 bytes, and a factor of 1, 2 or 4. */
-#define FOLD_PLACE(byte, wide, shift) (0x8000u | (wide) << 14 | (shift) << 12 | (byte))
-#define FOLD_PLACE_BYTE(place)        ((place)&0xfffu)
-#define FOLD_PLACE_WIDE(place)        ((place) >> 14 & 1u)
-#define FOLD_PLACE_SHIFT(place)       ((place) >> 12 & 3u)
+/* Where a value is: byte of wire_call.word, whether it has 8 bytes, and a factor of 1, 2 or 4. */
+#define FOLD_WHERE(byte, wide, shift) (0x8000u | (wide) << 14 | (shift) << 12 | (byte))
+#define FOLD_WHERE_BYTE(at)           ((at)&0xfffu)
+#define FOLD_WHERE_WIDE(at)           ((at) >> 14 & 1u)
+#define FOLD_WHERE_SHIFT(at)          ((at) >> 12 & 3u)
 
 /* Map "fold_plans", by hook. */
 struct fold_plan {

@@ -230,7 +230,7 @@ static int report_library(void *data, const char *path)
 	}
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		hooked += module->hooks[i].group != HOOK_OFF;
-		cheap += module->hooks[i].group != HOOK_OFF && module->hooks[i].place.emulated;
+		cheap += module->hooks[i].group != HOOK_OFF && module->hooks[i].placement.emulated;
 	}
 	line(report, OK, "library",
 	     "%s: %s, %zu functions, %zu hooked by default, %zu of them cheap", path,

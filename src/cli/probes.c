@@ -92,17 +92,17 @@ static const char *state_of(const struct hook *hook)
 
 static void print_hook(const struct hook *hook)
 {
-	struct buf place = { 0 };
+	struct buf instruction = { 0 };
 
-	if (hook->place.skip)
-		buf_printf(&place, "+%u ", hook->place.skip);
-	buf_puts(&place, hook->place.instruction);
+	if (hook->placement.skip)
+		buf_printf(&instruction, "+%u ", hook->placement.skip);
+	buf_puts(&instruction, hook->placement.instruction);
 	cli_print_line("  %-44s %-8s %-9s 0x%-9llx %-14s %-5s %s%s%s", hook->name,
 	               api_class_name(api_class(hook->name)), state_of(hook),
-	               (unsigned long long)(hook->entry + hook->place.skip), place.data,
-	               hook->place.emulated ? "cheap" : "slow", hook->place.why,
+	               (unsigned long long)(hook->entry + hook->placement.skip), instruction.data,
+	               hook->placement.emulated ? "cheap" : "slow", hook->placement.why,
 	               hook->why ? "; " : "", hook->why ? hook->why : "");
-	buf_free(&place);
+	buf_free(&instruction);
 }
 
 static void print_module(struct probes_listing *listing, const struct module *module)
@@ -118,7 +118,7 @@ static void print_module(struct probes_listing *listing, const struct module *mo
 	               module->has[LAYER_DRIVER] && module->has[LAYER_RUNTIME] ? " and " : "",
 	               module->has[LAYER_RUNTIME] ? "runtime" : "", module->n_hooks, hooked);
 	cli_print_line("  %-44s %-8s %-9s %-11s %-14s %-5s %s", "FUNCTION", "CLASS", "STATE",
-	               "OFFSET", "PLACE", "COST", "WHY");
+	               "OFFSET", "INSTRUCTION", "COST", "WHY");
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		if (listing->glob && !selection_matches(listing->glob, module->hooks[i].name))
 			continue;

@@ -58,37 +58,37 @@ static void find_spots(const struct api *api, enum api_abi abi, struct spot *spo
 }
 
 /* A struct behind the pointer in `reg`: there is room for one in a record. */
-static struct row_place place_in_blob(struct capture_plan *plan, uint8_t reg,
-                                      const struct piece *piece)
+static struct row_where find_in_blob(struct capture_plan *plan, uint8_t reg,
+                                     const struct piece *piece)
 {
 	unsigned words = (piece->offset + piece->width + 7u) / 8;
 	bool other = plan->blob != PLAN_NO_ARG &&
 	             (plan->blob != reg || plan->blob_on_return != piece->out);
 
 	if (other || words > sizeof(((struct api_raw *)0)->blob) / 8)
-		return (struct row_place){ NOWHERE, 0 };
+		return (struct row_where){ NOWHERE, 0 };
 	plan->blob = reg;
 	plan->blob_on_return = piece->out;
 	if (words > plan->blob_words)
 		plan->blob_words = (uint8_t)words;
-	return (struct row_place){ IN_BLOB, piece->offset };
+	return (struct row_where){ IN_BLOB, piece->offset };
 }
 
-static struct row_place place_in_out(struct capture_plan *plan, uint8_t reg,
-                                     const struct piece *piece)
+static struct row_where find_in_out(struct capture_plan *plan, uint8_t reg,
+                                    const struct piece *piece)
 {
 	for (uint8_t i = 0; i < 2; i++) {
 		if (plan->out[i] != PLAN_NO_ARG)
 			continue;
 		plan->out[i] = reg;
 		plan->out_bytes[i] = piece->width;
-		return (struct row_place){ IN_OUT, 8 * i };
+		return (struct row_where){ IN_OUT, 8 * i };
 	}
-	return (struct row_place){ NOWHERE, 0 };
+	return (struct row_where){ NOWHERE, 0 };
 }
 
-static struct row_place place_value(struct capture_plan *plan, struct spot spot,
-                                    const struct piece *piece)
+static struct row_where find_value(struct capture_plan *plan, struct spot spot,
+                                   const struct piece *piece)
 {
 	unsigned offset = 8u * spot.index + piece->offset;
 	unsigned words = (offset + piece->width + 7u) / 8;
@@ -96,34 +96,34 @@ static struct row_place place_value(struct capture_plan *plan, struct spot spot,
 	if (spot.in_reg) {
 		if (words > plan->regs)
 			plan->regs = (uint8_t)words;
-		return (struct row_place){ IN_REG, (uint8_t)offset };
+		return (struct row_where){ IN_REG, (uint8_t)offset };
 	}
 	if (words > sizeof(((struct api_raw *)0)->stack) / 8)
-		return (struct row_place){ NOWHERE, 0 };
+		return (struct row_where){ NOWHERE, 0 };
 	if (words > plan->stack)
 		plan->stack = (uint8_t)words;
-	return (struct row_place){ IN_STACK, (uint8_t)offset };
+	return (struct row_where){ IN_STACK, (uint8_t)offset };
 }
 
 /* What can be followed is what a register points at. */
-static struct row_place place_piece(struct capture_plan *plan, struct spot spot,
-                                    const struct piece *piece)
+static struct row_where find_piece(struct capture_plan *plan, struct spot spot,
+                                   const struct piece *piece)
 {
 	if (!piece->deref && !spot.hidden_pointer)
-		return place_value(plan, spot, piece);
+		return find_value(plan, spot, piece);
 	if (!spot.in_reg)
-		return (struct row_place){ NOWHERE, 0 };
+		return (struct row_where){ NOWHERE, 0 };
 	if (piece->out && piece->offset == 0)
-		return place_in_out(plan, spot.index, piece);
-	return place_in_blob(plan, spot.index, piece);
+		return find_in_out(plan, spot.index, piece);
+	return find_in_blob(plan, spot.index, piece);
 }
 
 /* Strings and kernels: by the register that a piece of that type is in. */
 static uint8_t reg_of(const struct api *api, const struct layout *layout, enum api_type type)
 {
 	for (size_t i = 0; i < api->n_pieces; i++)
-		if (api->piece[i].type == type && layout->place[i].where == IN_REG)
-			return layout->place[i].offset / 8;
+		if (api->piece[i].type == type && layout->at[i].where == IN_REG)
+			return layout->at[i].offset / 8;
 	return PLAN_NO_ARG;
 }
 
@@ -158,8 +158,8 @@ void api_lay_out(struct api *api, enum api_abi abi)
 	for (int out = 0; out < 2; out++)
 		for (size_t i = 0; i < api->n_pieces; i++)
 			if (api->piece[i].out == out)
-				layout->place[i] = place_piece(
-					&layout->plan, spot[api->piece[i].param], &api->piece[i]);
+				layout->at[i] = find_piece(&layout->plan, spot[api->piece[i].param],
+				                           &api->piece[i]);
 	plan_names(api, layout);
 }
 

@@ -201,7 +201,7 @@ struct capture_plan {
 
 void api_plan(const struct api *api, enum api_abi abi, struct capture_plan *plan);
 
-/* The words that came back, at fixed places; what was not recorded or not readable is zero. */
+/* The words that came back, at fixed offsets; what was not recorded or not readable is zero. */
 struct api_raw {
 	uint64_t out[2];
 	uint64_t reg[8];
@@ -213,11 +213,11 @@ struct api_raw {
 
 /*
  * Where the parts of a call lie that can be added up without decoding it: for programs that run in
- * the kernel. A place is a byte offset in struct api_raw; what the function does not have is not
- * `known`. The bytes of a call are the product of the factors times, for an array, its elements
- * times their bits by 8: what api_decode makes of the same words.
+ * the kernel. A struct api_where is a byte offset in struct api_raw; what the function does not
+ * have is not `known`. The bytes of a call are the product of the factors times, for an array, its
+ * elements times their bits by 8: what api_decode makes of the same words.
  */
-struct api_place {
+struct api_where {
 	bool known;
 	uint16_t offset;
 	uint8_t width; /* bytes: 4 or 8 */
@@ -225,14 +225,14 @@ struct api_place {
 };
 
 struct api_parts {
-	struct api_place address, source, stream, event, handle;
-	struct api_place kind;      /* cudaMemcpyKind, where it says the direction */
-	struct api_place factor[3]; /* the first is an output where there is a spare: */
-	struct api_place spare;     /* stands in for it in a call that did not return 0 */
-	struct api_place dim[3], levels;
-	struct api_place bits[4]; /* summed up; or the first is a CUarray_format: */
-	struct api_place grid[3], block[3];
-	struct api_place from[4], to[4]; /* of a copy by struct: type, host, device, array */
+	struct api_where address, source, stream, event, handle;
+	struct api_where kind;      /* cudaMemcpyKind, where it says the direction */
+	struct api_where factor[3]; /* the first is an output where there is a spare: */
+	struct api_where spare;     /* stands in for it in a call that did not return 0 */
+	struct api_where dim[3], levels;
+	struct api_where bits[4]; /* summed up; or the first is a CUarray_format: */
+	struct api_where grid[3], block[3];
+	struct api_where from[4], to[4]; /* of a copy by struct: type, host, device, array */
 	bool sized;                      /* the bytes can be known */
 	bool array;                      /* dim, levels and bits count */
 	bool format;

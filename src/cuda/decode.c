@@ -21,28 +21,28 @@ struct decode_sum {
 };
 
 /* False where the value was not recorded; it is 0 then. */
-static bool read_value(const struct api_raw *raw, struct row_place place, const struct piece *piece,
+static bool read_value(const struct api_raw *raw, struct row_where at, const struct piece *piece,
                        uint64_t *value)
 {
 	const void *base = NULL;
 	uint32_t half;
 
 	*value = 0;
-	if (place.where == IN_REG)
+	if (at.where == IN_REG)
 		base = raw->reg;
-	else if (place.where == IN_STACK)
+	else if (at.where == IN_STACK)
 		base = raw->stack;
-	else if (place.where == IN_BLOB && raw->blob_valid)
+	else if (at.where == IN_BLOB && raw->blob_valid)
 		base = raw->blob;
-	else if (place.where == IN_OUT)
+	else if (at.where == IN_OUT)
 		base = raw->out;
 	if (!base || (piece->out && !raw->out_valid))
 		return false;
 	if (piece->width == 4) {
-		memcpy(&half, (const char *)base + place.offset, 4);
+		memcpy(&half, (const char *)base + at.offset, 4);
 		*value = piece->type == T_INT ? (uint64_t)(int64_t)(int32_t)half : half;
 	} else {
-		memcpy(value, (const char *)base + place.offset, 8);
+		memcpy(value, (const char *)base + at.offset, 8);
 	}
 	return true;
 }
@@ -284,7 +284,7 @@ void api_decode(const struct api *api, enum api_abi abi, const struct api_raw *r
 		call->grid[0] = call->grid[1] = call->grid[2] = 1;
 	for (size_t i = 0; i < api->n_pieces; i++) {
 		const struct piece *piece = &api->piece[i];
-		bool known = read_value(raw, api->layout[abi].place[i], piece, &value);
+		bool known = read_value(raw, api->layout[abi].at[i], piece, &value);
 
 		if (piece->arg != NO_ARG && piece->type != T_GRID && piece->type != T_BLOCK)
 			call->arg[piece->arg] = value;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* The places of a call's parts: what decode.c does with values, said without them. */
+/*/* Where the parts of a call are: what decode.c does with values, said without them. */
 #include "cuda/row.h"
 
 #include <string.h>
 
-static struct api_place public_place(struct row_place place, const struct piece *piece)
+static struct api_where public_where(struct row_where at, const struct piece *piece)
 {
 	static const uint16_t base[] = {
 		[IN_REG] = offsetof(struct api_raw, reg),
@@ -13,10 +13,10 @@ static struct api_place public_place(struct row_place place, const struct piece 
 		[IN_BLOB] = offsetof(struct api_raw, blob),
 	};
 
-	if (place.where == NOWHERE)
-		return (struct api_place){ 0 };
-	return (struct api_place){ .known = true,
-		                   .offset = (uint16_t)(base[place.where] + place.offset),
+	if (at.where == NOWHERE)
+		return (struct api_where){ 0 };
+	return (struct api_where){ .known = true,
+		                   .offset = (uint16_t)(base[at.where] + at.offset),
 		                   .width = piece->width,
 		                   .scale = piece->scale ? piece->scale : 1 };
 }
@@ -30,11 +30,11 @@ struct gathering {
 	bool out;         /* a factor is an output */
 };
 
-static void add_factor(struct gathering *g, const struct piece *piece, struct api_place place)
+static void add_factor(struct gathering *g, const struct piece *piece, struct api_where at)
 {
-	struct api_place *factor = g->parts->factor;
+	struct api_where *factor = g->parts->factor;
 
-	if (!place.known || g->factors == 3) {
+	if (!at.known || g->factors == 3) {
 		g->out_missing |= piece->out;
 		g->missing |= !piece->out;
 		return;
@@ -42,76 +42,76 @@ static void add_factor(struct gathering *g, const struct piece *piece, struct ap
 	if (piece->out) { /* first, for its spare */
 		g->out = true;
 		memmove(factor + 1, factor, 2 * sizeof(*factor));
-		factor[0] = place;
+		factor[0] = at;
 	} else {
-		factor[g->factors] = place;
+		factor[g->factors] = at;
 	}
 	g->factors++;
 }
 
-static void add_known(struct gathering *g, struct api_place *into, unsigned *count, unsigned most,
-                      struct api_place place)
+static void add_known(struct gathering *g, struct api_where *into, unsigned *count, unsigned most,
+                      struct api_where at)
 {
-	if (!place.known || *count == most)
+	if (!at.known || *count == most)
 		g->missing = true;
 	else
-		into[(*count)++] = place;
+		into[(*count)++] = at;
 }
 
-static void add_size(struct gathering *g, const struct piece *piece, struct api_place place)
+static void add_size(struct gathering *g, const struct piece *piece, struct api_where at)
 {
 	struct api_parts *parts = g->parts;
 
 	switch (piece->part) {
 	case PART_FACTOR:
 		parts->sized = true;
-		add_factor(g, piece, place);
+		add_factor(g, piece, at);
 		break;
 	case PART_SPARE:
-		parts->spare = place;
+		parts->spare = at;
 		break;
 	case PART_DIM:
 		parts->sized = parts->array = true;
-		add_known(g, parts->dim, &g->dims, 3, place);
+		add_known(g, parts->dim, &g->dims, 3, at);
 		break;
 	case PART_LEVELS:
-		parts->levels = place;
+		parts->levels = at;
 		break;
 	case PART_FORMAT:
 		parts->format = true;
 		/* fall through */
 	case PART_BITS:
-		add_known(g, parts->bits, &g->bits, 4, place);
+		add_known(g, parts->bits, &g->bits, 4, at);
 		break;
 	}
 }
 
-static void add_part(struct gathering *g, const struct piece *piece, struct api_place place)
+static void add_part(struct gathering *g, const struct piece *piece, struct api_where at)
 {
 	struct api_parts *parts = g->parts;
 
 	if (piece->part >= PART_GRID && piece->part < PART_GRID + 3)
-		parts->grid[piece->part - PART_GRID] = place;
+		parts->grid[piece->part - PART_GRID] = at;
 	else if (piece->part >= PART_BLOCK && piece->part < PART_BLOCK + 3)
-		parts->block[piece->part - PART_BLOCK] = place;
+		parts->block[piece->part - PART_BLOCK] = at;
 	else if (piece->part >= PART_SRC_TYPE && piece->part <= PART_SRC_ARRAY)
-		parts->from[piece->part - PART_SRC_TYPE] = place;
+		parts->from[piece->part - PART_SRC_TYPE] = at;
 	else if (piece->part >= PART_DST_TYPE && piece->part <= PART_DST_ARRAY)
-		parts->to[piece->part - PART_DST_TYPE] = place;
+		parts->to[piece->part - PART_DST_TYPE] = at;
 	else if (piece->part == PART_ADDRESS)
-		parts->address = place;
+		parts->address = at;
 	else if (piece->part == PART_SOURCE)
-		parts->source = place;
+		parts->source = at;
 	else if (piece->part == PART_STREAM)
-		parts->stream = place;
+		parts->stream = at;
 	else if (piece->part == PART_EVENT)
-		parts->event = parts->event.known ? parts->event : place;
+		parts->event = parts->event.known ? parts->event : at;
 	else if (piece->part == PART_HANDLE && !piece->out)
-		parts->handle = place;
+		parts->handle = at;
 	else if (piece->part == PART_KIND)
-		parts->kind = place;
+		parts->kind = at;
 	else
-		add_size(g, piece, place);
+		add_size(g, piece, at);
 }
 
 void api_parts(const struct api *api, enum api_abi abi, struct api_parts *parts)
@@ -122,14 +122,13 @@ void api_parts(const struct api *api, enum api_abi abi, struct api_parts *parts)
 	parts->direction = api->row->direction;
 	parts->flat = api->row->flags & FLAT;
 	for (size_t i = 0; i < api->n_pieces; i++)
-		add_part(&g, &api->piece[i],
-		         public_place(api->layout[abi].place[i], &api->piece[i]));
+		add_part(&g, &api->piece[i], public_where(api->layout[abi].at[i], &api->piece[i]));
 	if (g.out_missing && parts->spare.known && g.factors < 3)
 		parts->factor[g.factors] = parts->spare;
 	else if (g.out_missing)
 		parts->sized = false;
 	if (!g.out)
-		parts->spare = (struct api_place){ 0 };
+		parts->spare = (struct api_where){ 0 };
 	if (g.missing)
 		parts->sized = false;
 }

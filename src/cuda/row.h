@@ -16,7 +16,7 @@
  *   -                      a parameter of one register that is not worth showing
  *   -:srctype@16           a value that is used and not shown
  *
- * From that follow, for each ABI: where every value is (struct row_place) and what has to be
+ * From that follow, for each ABI: where every value is (struct row_where) and what has to be
  * recorded (struct capture_plan).
  */
 #ifndef CUSCOPE_CUDA_ROW_H
@@ -98,14 +98,14 @@ struct piece {
 enum where { NOWHERE, IN_REG, IN_STACK, IN_OUT, IN_BLOB };
 
 /* Where a value is in struct api_raw: byte `offset` of one of its arrays. */
-struct row_place {
+struct row_where {
 	uint8_t where;
 	uint8_t offset;
 };
 
 struct layout {
 	struct capture_plan plan;
-	struct row_place place[PIECES_MAX];
+	struct row_where at[PIECES_MAX];
 };
 
 struct api {

@@ -19,7 +19,7 @@ static void add_number(struct buf *out, const char *label, uint64_t value)
 }
 
 /* "GPU 0 stream 7", with the context where there is more than one. */
-static void add_place(struct buf *out, const struct activity *a)
+static void add_lane(struct buf *out, const struct activity *a)
 {
 	add_number(out, "GPU ", a->device);
 	if (a->context > 1)
@@ -75,7 +75,7 @@ void describe_activity(const struct activity *a, const struct delay *delay, stru
 		add_number(&d->words, "graph=", a->graph);
 	if (a->graph_node)
 		add_number(&d->words, "node=", a->graph_node);
-	add_place(&d->words, a);
+	add_lane(&d->words, a);
 	if (!delay->queued)
 		return;
 	add_word(&d->words, "queued ");

@@ -42,7 +42,7 @@ struct job {
 	bool returns;
 };
 
-/* ---- one link for many places (session, multi) --------------------------------------------- */
+/* ---- one link for many points (session, multi) --------------------------------------------- */
 
 static int link_range(const struct job *job, struct attach_point *points, size_t count,
                       bool returns)
@@ -64,7 +64,7 @@ static int link_range(const struct job *job, struct attach_point *points, size_t
 	return fd;
 }
 
-/* The kernel takes a list whole or not at all: halving finds the places that it refuses. */
+/* The kernel takes a list whole or not at all: halving finds the points that it refuses. */
 static size_t link_halving(const struct job *job, struct attach_point *points, size_t count,
                            bool returns)
 {
@@ -83,7 +83,7 @@ static size_t link_halving(const struct job *job, struct attach_point *points, s
 	       link_halving(job, points + count / 2, count - count / 2, returns);
 }
 
-/* ---- a perf event for each place (single, stub) -------------------------------------------- */
+/* ---- a perf event for each point (single, stub) -------------------------------------------- */
 
 static int open_single(const struct job *job, const struct attach_point *point, bool returns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attaching: a set of places in one file, hooked together by the mechanism that the programs were
- * loaded for. Knows nothing of what the places mean; the cookie carries that.
+ * Attaching: a set of points in one file, hooked together by the mechanism that the programs were
+ * loaded for. Knows nothing of what the points mean; the cookie carries that.
  */
 #ifndef CUSCOPE_PROBE_ATTACH_H
 #define CUSCOPE_PROBE_ATTACH_H
@@ -15,7 +15,7 @@
 struct attach_point {
 	uint64_t offset; /* in the file */
 	uint64_t cookie; /* wire.h */
-	int error; /* out: 0, or the negative errno for which this place could not be hooked */
+	int error; /* out: 0, or the negative errno for which this point could not be hooked */
 };
 
 struct attachment;

@@ -53,8 +53,8 @@ unsigned fold_memories(unsigned tools, enum api_op op)
 
 /* ---- plans --------------------------------------------------------------------------------- */
 
-/* From a place in struct api_raw to one in wire_call.word. */
-static uint16_t wire_place(struct api_place place)
+/* From an offset in struct api_raw to one in wire_call.word. */
+static uint16_t wire_where(struct api_where at)
 {
 	static const struct {
 		size_t raw, words;
@@ -64,21 +64,21 @@ static uint16_t wire_place(struct api_place place)
 		{ offsetof(struct api_raw, reg), WIRE_AT_REG },
 		{ offsetof(struct api_raw, out), 0 },
 	};
-	unsigned shift = place.scale == 4 ? 2 : place.scale == 2 ? 1 : 0, area = 0;
+	unsigned shift = at.scale == 4 ? 2 : at.scale == 2 ? 1 : 0, area = 0;
 
-	if (!place.known)
+	if (!at.known)
 		return 0;
-	while (place.offset < areas[area].raw)
+	while (at.offset < areas[area].raw)
 		area++;
-	return FOLD_PLACE(place.offset - areas[area].raw + 8 * areas[area].words, place.width == 8,
+	return FOLD_WHERE(at.offset - areas[area].raw + 8 * areas[area].words, at.width == 8,
 	                  shift);
 }
 
-static void set_places(struct fold_plan *plan, enum fold_value first,
-                       const struct api_place *places, size_t count)
+static void set_where(struct fold_plan *plan, enum fold_value first, const struct api_where *at,
+                      size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		plan->at[first + i] = wire_place(places[i]);
+		plan->at[first + i] = wire_where(at[i]);
 }
 
 static uint8_t plan_flags(const struct api *api, const struct api_parts *parts)
@@ -116,19 +116,19 @@ void fold_plan(const struct api *api, enum api_abi abi, struct fold_plan *plan)
 	plan->pinned = api_memory(api) == MEMORY_HOST      ? FOLD_HOST_PINNED
 	               : api_memory(api) == MEMORY_MANAGED ? FOLD_HOST_MANAGED
 	                                                   : 0;
-	set_places(plan, FOLD_AT_ADDRESS, &parts.address, 1);
-	set_places(plan, FOLD_AT_SOURCE, &parts.source, 1);
-	set_places(plan, FOLD_AT_STREAM, &parts.stream, 1);
-	set_places(plan, FOLD_AT_EVENT, &parts.event, 1);
-	set_places(plan, FOLD_AT_HANDLE, &parts.handle, 1);
-	set_places(plan, FOLD_AT_KIND, &parts.kind, 1);
-	set_places(plan, FOLD_AT_FACTOR, parts.factor, 3);
-	set_places(plan, FOLD_AT_SPARE, &parts.spare, 1);
-	set_places(plan, FOLD_AT_DIM, parts.dim, 3);
-	set_places(plan, FOLD_AT_BITS, parts.bits, 4);
-	set_places(plan, FOLD_AT_LEVELS, &parts.levels, 1);
-	set_places(plan, FOLD_AT_GRID, parts.grid, 3);
-	set_places(plan, FOLD_AT_BLOCK, parts.block, 3);
-	set_places(plan, FOLD_AT_FROM, parts.from, 4);
-	set_places(plan, FOLD_AT_TO, parts.to, 4);
+	set_where(plan, FOLD_AT_ADDRESS, &parts.address, 1);
+	set_where(plan, FOLD_AT_SOURCE, &parts.source, 1);
+	set_where(plan, FOLD_AT_STREAM, &parts.stream, 1);
+	set_where(plan, FOLD_AT_EVENT, &parts.event, 1);
+	set_where(plan, FOLD_AT_HANDLE, &parts.handle, 1);
+	set_where(plan, FOLD_AT_KIND, &parts.kind, 1);
+	set_where(plan, FOLD_AT_FACTOR, parts.factor, 3);
+	set_where(plan, FOLD_AT_SPARE, &parts.spare, 1);
+	set_where(plan, FOLD_AT_DIM, parts.dim, 3);
+	set_where(plan, FOLD_AT_BITS, parts.bits, 4);
+	set_where(plan, FOLD_AT_LEVELS, &parts.levels, 1);
+	set_where(plan, FOLD_AT_GRID, parts.grid, 3);
+	set_where(plan, FOLD_AT_BLOCK, parts.block, 3);
+	set_where(plan, FOLD_AT_FROM, parts.from, 4);
+	set_where(plan, FOLD_AT_TO, parts.to, 4);
 }

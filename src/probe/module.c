@@ -69,15 +69,15 @@ static bool only_jumps(const struct elf_function *functions, size_t count, const
 	return !strncmp(name, "__cudaLaunch", 12) && has_function(functions, count, name + 2);
 }
 
-static void place_hook(struct hook *hook, const struct elf_file *file,
-                       const struct elf_function *function)
+static void choose_placement(struct hook *hook, const struct elf_file *file,
+                             const struct elf_function *function)
 {
 	/* multi-byte nops are left out: 6.1 single-steps them, and no CUDA library begins so */
 	const struct emulation emulation = { .nop5 = false };
 	size_t len = CODE_WINDOW;
 	const uint8_t *code = elf_file_bytes(file, function->offset, &len);
 
-	placement_choose(code, len, function->size, ABI_NATIVE, &emulation, &hook->place);
+	placement_choose(code, len, function->size, ABI_NATIVE, &emulation, &hook->placement);
 }
 
 static void make_hooks(struct module *module, const struct elf_file *file,
@@ -104,7 +104,7 @@ static void make_hooks(struct module *module, const struct elf_file *file,
 			hook->group = HOOK_OFF;
 			hook->why = "only jumps to the function without __, which is hooked";
 		}
-		place_hook(hook, file, &functions[i]);
+		choose_placement(hook, file, &functions[i]);
 	}
 }
 
@@ -206,7 +206,7 @@ bool module_is_alike(const struct module *module, const struct module *other)
 		const struct hook *a = &module->hooks[i], *b = &other->hooks[i];
 
 		if (strcmp(a->name, b->name) || a->entry != b->entry ||
-		    a->place.skip != b->place.skip)
+		    a->placement.skip != b->placement.skip)
 			return false;
 	}
 	return true;
@@ -271,7 +271,7 @@ static int attach_groups(struct module *module, struct programs *programs, unsig
 		if (!in_groups(hook, groups) || hook->given_up)
 			continue;
 		hooks[count] = hook;
-		points[count].offset = hook->entry + hook->place.skip;
+		points[count].offset = hook->entry + hook->placement.skip;
 		points[count].cookie = hook_cookie(hook);
 		count++;
 	}

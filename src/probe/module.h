@@ -30,7 +30,7 @@ struct hook {
 	enum hook_group group;
 	const char *why; /* of its group; static; may be NULL */
 	struct capture_plan plan;
-	struct placement place;
+	struct placement placement;
 	uint64_t entry; /* offset of the function in the file */
 	int error;      /* why it could not be hooked: a negative errno */
 	bool hooked;    /* now */

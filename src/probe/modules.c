@@ -92,7 +92,7 @@ void modules_free(struct modules *modules)
 
 /* ---- misses -------------------------------------------------------------------------------- */
 
-/* The place of the new miss, counted from 1; 0: there was no room. */
+/* The slot of the new miss, counted from 1; 0: there was no room. */
 static size_t add_miss(struct modules *modules, struct miss miss)
 {
 	if (modules->n_misses == MISSES_MAX ||
@@ -152,12 +152,12 @@ void modules_not_looked_into(struct modules *modules, const char *path, uint32_t
 }
 
 /* A miss that stands for several processes, and is told anew when they are more. */
-__attribute__((format(printf, 6, 7))) static void count_miss(struct modules *modules, size_t *place,
+__attribute__((format(printf, 6, 7))) static void count_miss(struct modules *modules, size_t *slot,
                                                              enum miss_kind kind, const char *lib,
                                                              uint64_t processes, const char *fmt,
                                                              ...)
 {
-	struct miss miss, *old = *place ? &modules->misses[*place - 1] : NULL;
+	struct miss miss, *old = *slot ? &modules->misses[*slot - 1] : NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -165,7 +165,7 @@ __attribute__((format(printf, 6, 7))) static void count_miss(struct modules *mod
 	va_end(ap);
 	miss.processes = processes;
 	if (!old) {
-		*place = add_miss(modules, miss);
+		*slot = add_miss(modules, miss);
 		return;
 	}
 	miss_free(old);

@@ -4,7 +4,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#define PLACES_MAX (WIRE_NAME_MAX - 1)
+#define POSITIONS_MAX (WIRE_NAME_MAX - 1)
 
 static void set_bit(__u64 *words, unsigned bit)
 {
@@ -36,59 +36,60 @@ static const char *bracket_end(const char *at)
 	return *p ? p + 1 : NULL;
 }
 
-/* What one place takes: brackets are left to fnmatch, byte by byte. */
-static void add_bracket(struct wire_glob *glob, unsigned place, const char *at, size_t len)
+/* What one position takes: brackets are left to fnmatch, byte by byte. */
+static void add_bracket(struct wire_glob *glob, unsigned position, const char *at, size_t len)
 {
 	char bracket[1024], byte[2] = "";
 
 	if (len >= sizeof(bracket))
-		return; /* the place takes nothing */
+		return; /* the position takes nothing */
 	memcpy(bracket, at, len);
 	bracket[len] = '\0';
 	for (int c = 1; c < 256; c++) {
 		byte[0] = (char)c;
 		if (fnmatch(bracket, byte, 0) == 0)
-			set_bit(glob->takes[c], place);
+			set_bit(glob->takes[c], position);
 	}
 }
 
-/* One place, at `at`; returns where the next begins. */
-static const char *add_place(struct wire_glob *glob, unsigned place, const char *at)
+/* One position, at `at`; returns where the next begins. */
+static const char *add_position(struct wire_glob *glob, unsigned position, const char *at)
 {
 	const char *end = *at == '[' ? bracket_end(at) : NULL;
 
 	if (end) {
-		add_bracket(glob, place, at, (size_t)(end - at));
+		add_bracket(glob, position, at, (size_t)(end - at));
 		return end;
 	}
 	if (*at == '?') {
 		for (int c = 1; c < 256; c++)
-			set_bit(glob->takes[c], place);
+			set_bit(glob->takes[c], position);
 		return at + 1;
 	}
 	if (*at == '\\' && !*++at)
-		return at; /* fnmatch lets it match nothing, and so does a place that takes nothing
+		return at; /* fnmatch lets it match nothing, and so does a position that takes
+		            * nothing
 		            */
-	set_bit(glob->takes[(unsigned char)*at], place);
+	set_bit(glob->takes[(unsigned char)*at], position);
 	return at + 1;
 }
 
 bool name_glob_compile(const char *text, struct wire_glob *glob)
 {
-	unsigned places = 0;
+	unsigned positions = 0;
 
 	memset(glob, 0, sizeof(*glob));
 	while (*text) {
 		if (*text == '*') {
-			set_bit(glob->waits, places);
+			set_bit(glob->waits, positions);
 			text++;
 			continue;
 		}
-		if (places == PLACES_MAX)
+		if (positions == POSITIONS_MAX)
 			return false;
-		text = add_place(glob, places++, text);
+		text = add_position(glob, positions++, text);
 	}
-	set_bit(glob->end, places);
+	set_bit(glob->end, positions);
 	return true;
 }
 

@@ -4,8 +4,8 @@
  * that the eBPF programs can run as well, so that the kernel and user space agree on who is a
  * target.
  *
- * The glob is a row of places, each a set of bytes; a star lets the place that it stands before
- * wait. A name is matched by a set of bits, one for each place that may be next.
+ * The glob is a row of positions, each a set of bytes; a star lets the position that it stands
+ * before wait. A name is matched by a set of bits, one for each position that may be next.
  */
 #ifndef CUSCOPE_PROBE_NAME_GLOB_H
 #define CUSCOPE_PROBE_NAME_GLOB_H
@@ -14,7 +14,7 @@
 
 #include "bpf/wire.h"
 
-/* Returns false where the glob has more places than a name can have bytes: it matches none. */
+/* Returns false where the glob has more positions than a name can have bytes: it matches none. */
 bool name_glob_compile(const char *text, struct wire_glob *glob);
 
 /* Of a name longer than 255 bytes, which no file has, only those are looked at. */

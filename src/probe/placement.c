@@ -203,12 +203,12 @@ static const char *mnemonic_name(ZydisMnemonic mnemonic)
 }
 
 static void name_instruction(const ZydisDecoder *decoder, const uint8_t *code, size_t len,
-                             struct placement *place)
+                             struct placement *placement)
 {
 	ZydisDecodedInstruction instruction;
 
 	if (ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, code, len, &instruction)))
-		snprintf(place->instruction, sizeof(place->instruction), "%s",
+		snprintf(placement->instruction, sizeof(placement->instruction), "%s",
 		         mnemonic_name(instruction.mnemonic));
 }
 
@@ -254,14 +254,14 @@ static struct end walk(const ZydisDecoder *decoder, const uint8_t *code, size_t 
 }
 
 void placement_choose(const uint8_t *code, size_t len, uint64_t size, enum api_abi abi,
-                      const struct emulation *emulation, struct placement *place)
+                      const struct emulation *emulation, struct placement *placement)
 {
 	ZydisDecoder decoder;
 	struct end end;
 
-	memset(place, 0, sizeof(*place));
+	memset(placement, 0, sizeof(*placement));
 	if (abi != ABI_X86_64) {
-		place->why = "probes go on the entry on this machine";
+		placement->why = "probes go on the entry on this machine";
 		return;
 	}
 	if (size && size < len)
@@ -270,16 +270,16 @@ void placement_choose(const uint8_t *code, size_t len, uint64_t size, enum api_a
 		len = UNKNOWN_SIZE;
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	end = walk(&decoder, code, len, emulation);
-	place->why = end.why;
-	place->emulated = end.kind != KIND_STEPPED;
+	placement->why = end.why;
+	placement->emulated = end.kind != KIND_STEPPED;
 	/* Where something jumps back to an emulated entry, no place is better than that. */
-	if (place->emulated && end.at) {
+	if (placement->emulated && end.at) {
 		if (is_jumped_to(&decoder, code, len, end.at)) {
-			place->emulated = false;
-			place->why = "a jump leads back to before the emulated instruction";
+			placement->emulated = false;
+			placement->why = "a jump leads back to before the emulated instruction";
 		} else {
-			place->skip = (uint32_t)end.at;
+			placement->skip = (uint32_t)end.at;
 		}
 	}
-	name_instruction(&decoder, code + place->skip, len - place->skip, place);
+	name_instruction(&decoder, code + placement->skip, len - placement->skip, placement);
 }

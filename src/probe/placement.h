@@ -33,6 +33,6 @@ struct placement {
  * the entry.
  */
 void placement_choose(const uint8_t *code, size_t len, uint64_t size, enum api_abi abi,
-                      const struct emulation *emulation, struct placement *place);
+                      const struct emulation *emulation, struct placement *placement);
 
 #endif

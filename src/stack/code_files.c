@@ -191,7 +191,7 @@ static void read_table(struct code_files *files, struct code_file *file)
 const char *code_file_function(struct code_files *files, struct code_file *file, uint64_t offset,
                                uint64_t *into_bytes)
 {
-	struct function_place place;
+	struct function_found found;
 	size_t before;
 	int rc;
 
@@ -202,10 +202,10 @@ const char *code_file_function(struct code_files *files, struct code_file *file,
 	if (!file->table)
 		return NULL;
 	before = function_table_bytes(file->table);
-	rc = function_table_find(file->table, offset, &place);
+	rc = function_table_find(file->table, offset, &found);
 	files->tables_bytes += function_table_bytes(file->table) - before;
 	if (rc)
 		return NULL;
-	*into_bytes = place.into_bytes;
-	return place.name;
+	*into_bytes = found.into_bytes;
+	return found.name;
 }

@@ -295,7 +295,7 @@ static char *read_name(const struct function_table *table, const struct function
 	return len ? xstrndup(name, len) : NULL;
 }
 
-int function_table_find(struct function_table *table, uint64_t offset, struct function_place *place)
+int function_table_find(struct function_table *table, uint64_t offset, struct function_found *found)
 {
 	uint64_t address;
 	size_t index;
@@ -310,10 +310,10 @@ int function_table_find(struct function_table *table, uint64_t offset, struct fu
 		if (table->names[index])
 			table->names_bytes += strlen(table->names[index]) + 1;
 	}
-	place->index = index;
-	place->name = table->names[index];
-	place->into_bytes = address - table->entries[index].start;
-	return place->name ? 0 : -ENOENT;
+	found->index = index;
+	found->name = table->names[index];
+	found->into_bytes = address - table->entries[index].start;
+	return found->name ? 0 : -ENOENT;
 }
 
 size_t function_table_count(const struct function_table *table)

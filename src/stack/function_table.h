@@ -33,7 +33,7 @@ int function_table_open(int fd, const char *what, int (*find_debug)(const uint8_
                         struct function_table **table, struct err *err);
 void function_table_free(struct function_table *table);
 
-struct function_place {
+struct function_found {
 	size_t index;        /* of the function in the table */
 	const char *name;    /* as linked, "@version" taken off; owned by the table */
 	uint64_t into_bytes; /* from the function's begin to the place */
@@ -44,7 +44,7 @@ struct function_place {
  * its end belongs to nobody. 0, or -ENOENT.
  */
 int function_table_find(struct function_table *table, uint64_t offset,
-                        struct function_place *place);
+                        struct function_found *found);
 
 size_t function_table_count(const struct function_table *table);
 size_t function_table_bytes(const struct function_table *table); /* of memory, about */

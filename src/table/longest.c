@@ -6,7 +6,7 @@
 
 #include "base/xalloc.h"
 
-struct longest_place {
+struct longest_slot {
 	uint64_t seen; /* how many had come before it */
 	size_t at;     /* of its row */
 };
@@ -31,17 +31,17 @@ static char *row_at(const struct longest *longest, size_t at)
 	return longest->rows + at * longest->row_bytes;
 }
 
-static bool goes_first(const struct longest *longest, const struct longest_place *a,
-                       const struct longest_place *b)
+static bool goes_first(const struct longest *longest, const struct longest_slot *a,
+                       const struct longest_slot *b)
 {
 	int order = longest->order(row_at(longest, a->at), row_at(longest, b->at));
 
 	return order ? order > 0 : a->seen > b->seen;
 }
 
-static void swap(struct longest_place *a, struct longest_place *b)
+static void swap(struct longest_slot *a, struct longest_slot *b)
 {
-	struct longest_place old = *a;
+	struct longest_slot old = *a;
 
 	*a = *b;
 	*b = old;
@@ -49,7 +49,7 @@ static void swap(struct longest_place *a, struct longest_place *b)
 
 static void sift_up(struct longest *longest, size_t at)
 {
-	struct longest_place *heap = longest->heap;
+	struct longest_slot *heap = longest->heap;
 
 	for (; at && goes_first(longest, &heap[at], &heap[(at - 1) / 2]); at = (at - 1) / 2)
 		swap(&heap[at], &heap[(at - 1) / 2]);
@@ -57,7 +57,7 @@ static void sift_up(struct longest *longest, size_t at)
 
 static void sift_down(struct longest *longest, size_t at)
 {
-	struct longest_place *heap = longest->heap;
+	struct longest_slot *heap = longest->heap;
 
 	for (size_t child; (child = 2 * at + 1) < longest->n; at = child) {
 		if (child + 1 < longest->n && goes_first(longest, &heap[child + 1], &heap[child]))
@@ -83,29 +83,29 @@ bool longest_wants(const struct longest *longest, const void *row)
 
 const void *longest_keep(struct longest *longest, const void *row)
 {
-	struct longest_place *place = &longest->heap[longest->n];
+	struct longest_slot *slot = &longest->heap[longest->n];
 	char *gone = row_at(longest, longest->most);
 
 	longest->seen++;
 	if (!longest_wants(longest, row))
 		return NULL;
 	if (longest->n < longest->most) {
-		*place = (struct longest_place){ longest->seen, longest->n };
-		memcpy(row_at(longest, place->at), row, longest->row_bytes);
+		*slot = (struct longest_slot){ longest->seen, longest->n };
+		memcpy(row_at(longest, slot->at), row, longest->row_bytes);
 		sift_up(longest, longest->n++);
 		return NULL;
 	}
-	place = &longest->heap[0];
-	memcpy(gone, row_at(longest, place->at), longest->row_bytes);
-	memcpy(row_at(longest, place->at), row, longest->row_bytes);
-	place->seen = longest->seen;
+	slot = &longest->heap[0];
+	memcpy(gone, row_at(longest, slot->at), longest->row_bytes);
+	memcpy(row_at(longest, slot->at), row, longest->row_bytes);
+	slot->seen = longest->seen;
 	sift_down(longest, 0);
 	return gone;
 }
 
 void *longest_rows(struct longest *longest, size_t *n)
 {
-	struct longest_place *heap = longest->heap;
+	struct longest_slot *heap = longest->heap;
 	size_t all = longest->n;
 
 	free(longest->sorted);

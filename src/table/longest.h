@@ -17,7 +17,7 @@ struct longest {
 	size_t row_bytes, n, most;
 	/* As for qsort: below 0 where `a` stands first; of equal rows the earlier does. */
 	int (*order)(const void *a, const void *b);
-	struct longest_place *heap; /* whose root goes first */
+	struct longest_slot *heap; /* whose root goes first */
 	char *rows, *sorted;
 	uint64_t seen; /* rows that it was shown */
 };

@@ -35,7 +35,7 @@ size_t names_bytes(const struct names *names)
 	return names->texts.len;
 }
 
-static void add_place(struct names *names, size_t at)
+static void add_slot(struct names *names, size_t at)
 {
 	if (names->count == names->room) {
 		names->room = names->room ? 2 * names->room : 64;
@@ -97,7 +97,7 @@ uint32_t names_number(struct names *names, const char *text)
 	slot = slot_of(names, text, len);
 	if (*slot)
 		return *slot;
-	add_place(names, names->texts.len);
+	add_slot(names, names->texts.len);
 	buf_add(&names->texts, text, len);
 	buf_putc(&names->texts, '\0');
 	return *slot = names->count;
@@ -125,7 +125,7 @@ bool names_read(struct names *names, const uint8_t *raw, size_t bytes)
 		return false;
 	buf_add(&names->texts, raw, bytes);
 	for (size_t at = 0; at < bytes; at += strlen(names->texts.data + at) + 1)
-		add_place(names, at);
+		add_slot(names, at);
 	return true;
 }
 

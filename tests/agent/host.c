@@ -170,8 +170,8 @@ static void define(struct host *host, const struct agent_head *record)
 		memcpy(host->shapes[shape->number], shape, sizeof(*shape));
 		host->shapes_said++;
 	} else {
-		assert_in_range(record->place, 1, HOST_PLACES - 1);
-		memcpy(&host->places[record->place], record, sizeof(struct agent_place));
+		assert_in_range(record->lane, 1, HOST_LANES - 1);
+		memcpy(&host->lanes[record->lane], record, sizeof(struct agent_lane));
 	}
 }
 
@@ -200,7 +200,7 @@ size_t host_read(struct host *host)
 			return n;
 		assert_true(bytes % 8 == 0 && bytes <= 4096);
 		assert_in_range(record->type, AGENT_NAME, AGENT_NVTX);
-		if (record->type <= AGENT_PLACE)
+		if (record->type <= AGENT_LANE)
 			define(host, record);
 		else
 			keep(host, record);

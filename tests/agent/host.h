@@ -21,7 +21,7 @@
 
 #define HOST_NAMES  4096
 #define HOST_SHAPES (1 << 16)
-#define HOST_PLACES 2048
+#define HOST_LANES  2048
 
 struct host {
 	int socket; /* ours; -1: closed */
@@ -34,7 +34,7 @@ struct host {
 	/* what was said */
 	char *names[HOST_NAMES];
 	struct agent_shape *shapes[HOST_SHAPES];
-	struct agent_place places[HOST_PLACES];
+	struct agent_lane lanes[HOST_LANES];
 	/* records, in order; definitions are not among them */
 	struct agent_head **kept;
 	size_t n_kept;

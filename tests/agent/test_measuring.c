@@ -70,7 +70,7 @@ static void test_every_kernel_has_its_call_name_and_shape(void **state)
 		assert_true(call->begin_ns >= begin && call->end_ns >= call->begin_ns);
 		assert_true(kernel->begin_ns + host->shared->clock_error_ns >= call->begin_ns);
 		assert_true(kernel->begin_ns + kernel->duration_ns <= host_now());
-		assert_int_not_equal(host->places[kernel->head.place].stream, 0);
+		assert_int_not_equal(host->lanes[kernel->head.lane].stream, 0);
 	}
 	assert_int_equal(host->shared->activities, 100);
 	assert_int_equal(host->shared->lost_times, 0);

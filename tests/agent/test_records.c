@@ -224,7 +224,7 @@ static void test_names_without_end_do_not_fill_memory(void **state)
 		snprintf(name, sizeof(name), "kernel_%d_of_very_many", i);
 		number = intern_shape(intern, ring, &kernel);
 		assert_int_not_equal(number, 0);
-		assert_int_not_equal(intern_place(intern, ring, 0, 1, (uint32_t)i), 0);
+		assert_int_not_equal(intern_lane(intern, ring, 0, 1, (uint32_t)i), 0);
 		if (i % 1000 == 0) {
 			host_read(host);
 			assert_string_equal(host->names[host->shapes[number]->name], name);
@@ -266,11 +266,11 @@ static void test_what_a_full_ring_did_not_take_is_told_again(void **state)
 	while (ring_try(ring, &filler.head))
 		;
 	assert_int_equal(intern_shape(intern, ring, &kernel), 0);
-	assert_int_equal(intern_place(intern, ring, 0, 1, 7), 0);
+	assert_int_equal(intern_lane(intern, ring, 0, 1, 7), 0);
 	host_read(host);
 	number = intern_shape(intern, ring, &kernel);
 	assert_int_not_equal(number, 0);
-	assert_int_not_equal(intern_place(intern, ring, 0, 1, 7), 0);
+	assert_int_not_equal(intern_lane(intern, ring, 0, 1, 7), 0);
 	host_read(host);
 	assert_string_equal(host->names[host->shapes[number]->name], "late");
 	writer_release();

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct emulation emulation = { 0 };
-	struct placement place;
+	struct placement placement;
 	enum api_abi abi;
 	uint64_t claimed;
 	uint8_t *code;
@@ -24,10 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	claimed = data[0] & 4 ? 0 : data[0] & 8 ? size + 1000 : size - 1;
 	code = malloc(size - 1); /* of just this size, for AddressSanitizer */
 	memcpy(code, data + 1, size - 1);
-	placement_choose(code, size - 1, claimed, abi, &emulation, &place);
-	if (!place.why || !memchr(place.instruction, '\0', sizeof(place.instruction)) ||
-	    place.skip > 64 || (place.skip && (!place.emulated || place.skip >= size - 1)) ||
-	    (abi == ABI_AARCH64 && place.skip))
+	placement_choose(code, size - 1, claimed, abi, &emulation, &placement);
+	if (!placement.why || !memchr(placement.instruction, '\0', sizeof(placement.instruction)) ||
+	    placement.skip > 64 ||
+	    (placement.skip && (!placement.emulated || placement.skip >= size - 1)) ||
+	    (abi == ABI_AARCH64 && placement.skip))
 		abort();
 	free(code);
 	return 0;

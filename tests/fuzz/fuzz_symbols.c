@@ -47,7 +47,7 @@ static void use_name(const char *name)
 static void use_table(size_t size)
 {
 	struct function_table *table = NULL;
-	struct function_place place;
+	struct function_found found;
 	struct err err = { 0 };
 	size_t step = size / 64 + 1;
 	int rc = function_table_open(fd, "input", find_debug, &table, &err);
@@ -57,10 +57,10 @@ static void use_table(size_t size)
 		return;
 	CHECK(function_table_count(table) <= FUNCTION_TABLE_MAX);
 	for (size_t offset = 0; offset <= size; offset += step) {
-		if (function_table_find(table, offset, &place))
+		if (function_table_find(table, offset, &found))
 			continue;
-		CHECK(place.name[0] && place.index < function_table_count(table));
-		use_name(place.name);
+		CHECK(found.name[0] && found.index < function_table_count(table));
+		use_name(found.name);
 	}
 	function_table_free(table);
 }

@@ -13,7 +13,7 @@ union agent_words {
 	struct agent_head head;
 	struct agent_name name;
 	struct agent_shape shape;
-	struct agent_place place;
+	struct agent_lane lane;
 	struct agent_call call;
 	struct agent_kernel kernel;
 	struct agent_kernel_long longer;
@@ -59,14 +59,14 @@ static inline union agent_words shape_words(uint32_t number, uint32_t name, uint
 	return words;
 }
 
-static inline union agent_words place_words(uint16_t number, uint32_t device, uint32_t stream)
+static inline union agent_words lane_words(uint16_t number, uint32_t device, uint32_t stream)
 {
-	union agent_words words = words_of(AGENT_PLACE, sizeof(struct agent_place));
+	union agent_words words = words_of(AGENT_LANE, sizeof(struct agent_lane));
 
-	words.head.place = number;
-	words.place.device = device;
-	words.place.context = 1;
-	words.place.stream = stream;
+	words.head.lane = number;
+	words.lane.device = device;
+	words.lane.context = 1;
+	words.lane.stream = stream;
 	return words;
 }
 

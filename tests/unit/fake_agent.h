@@ -81,7 +81,7 @@ static inline bool fake_agent_write(struct fake_agent *agent, const void *record
 static inline struct agent_kernel a_kernel(uint32_t correlation)
 {
 	return (struct agent_kernel){
-		.head = { .bytes = sizeof(struct agent_kernel), .type = AGENT_KERNEL, .place = 1 },
+		.head = { .bytes = sizeof(struct agent_kernel), .type = AGENT_KERNEL, .lane = 1 },
 		.begin_ns = 1000,
 		.duration_ns = 10,
 		.correlation = correlation,

@@ -174,7 +174,7 @@ static void test_every_type_of_record_is_passed_on_at_its_smallest(void **state)
 	} types[] = {
 		{ AGENT_NAME, 0, 16 },
 		{ AGENT_SHAPE, 0, sizeof(struct agent_shape) },
-		{ AGENT_PLACE, 0, sizeof(struct agent_place) },
+		{ AGENT_LANE, 0, sizeof(struct agent_lane) },
 		{ AGENT_CALL, 0, sizeof(struct agent_call) },
 		{ AGENT_KERNEL, 0, sizeof(struct agent_kernel) },
 		{ AGENT_KERNEL, AGENT_KERNEL_LONG, sizeof(struct agent_kernel_long) },

@@ -198,8 +198,8 @@ static struct api parse(const char *spec)
 static void assert_place(const struct api *api, enum api_abi abi, size_t i, enum where where,
                          unsigned offset)
 {
-	assert_int_equal(api->layout[abi].place[i].where, where);
-	assert_int_equal(api->layout[abi].place[i].offset, offset);
+	assert_int_equal(api->layout[abi].at[i].where, where);
+	assert_int_equal(api->layout[abi].at[i].offset, offset);
 }
 
 /* No CUDA function does this, but the two ABIs part here. */

@@ -87,7 +87,7 @@ static void check_reachable(const struct api_row *row)
 	for (size_t i = 0; i < api.n_pieces; i++) {
 		bool set_3d = strstr(row->name, "Memset3D") && api.piece[i].part == PART_FACTOR;
 
-		if (api.layout[ABI_X86_64].place[i].where == NOWHERE && !set_3d &&
+		if (api.layout[ABI_X86_64].at[i].where == NOWHERE && !set_3d &&
 		    api.piece[i].part != PART_NONE)
 			fail_msg("%s: value %zu of \"%s\"", row->name, i, row->spec);
 	}

@@ -34,15 +34,15 @@ static struct function_table *open_table(int fd)
 
 static void expect(struct function_table *table, uint64_t offset, const char *name, uint64_t into)
 {
-	struct function_place place;
+	struct function_found found;
 
 	if (!name) {
-		assert_int_equal(function_table_find(table, offset, &place), -ENOENT);
+		assert_int_equal(function_table_find(table, offset, &found), -ENOENT);
 		return;
 	}
-	assert_int_equal(function_table_find(table, offset, &place), 0);
-	assert_string_equal(place.name, name);
-	assert_int_equal(place.into_bytes, into);
+	assert_int_equal(function_table_find(table, offset, &found), 0);
+	assert_string_equal(found.name, name);
+	assert_int_equal(found.into_bytes, into);
 }
 
 static void expect_mark(const char *flags)
@@ -226,11 +226,11 @@ static void test_cut_file_gives_an_answer_at_every_length(void **state)
 	fstat(fd, &st);
 	for (off_t len = st.st_size - 1; len >= 0; len -= len > 4096 ? 17 : 1) {
 		struct function_table *table = NULL;
-		struct function_place place;
+		struct function_found found;
 
 		assert_int_equal(ftruncate(fd, len), 0);
 		if (function_table_open(fd, "a.out", open_kept_debug, &table, NULL) == 0)
-			function_table_find(table, mark, &place);
+			function_table_find(table, mark, &found);
 		function_table_free(table);
 	}
 	close(fd);

@@ -78,7 +78,7 @@ static void test_a_piece_knows_what_began_it_and_what_ended_it(void **state)
 	piece = add(90, 300);
 	assert_int_equal(piece->first.begin_ns, 90);
 	assert_int_equal(piece->last.end_ns, 300);
-	assert_int_equal(gap_cover_place(&cover, piece), 1);
+	assert_int_equal(gap_cover_index(&cover, piece), 1);
 	assert_true(gap_cover_gap(&cover, 1, &begin_ns, &before));
 	assert_int_equal(begin_ns, 50);
 	assert_int_equal(before->end_ns, 50);

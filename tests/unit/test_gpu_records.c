@@ -93,8 +93,8 @@ static void test_a_kernel_has_its_name_shape_and_place(void **state)
 
 	take(*state, name_words(3, "_Z3fooi"));
 	take(*state, shape_words(5, 3, 196));
-	take(*state, place_words(2, 1, 13));
-	words.head.place = 2;
+	take(*state, lane_words(2, 1, 13));
+	words.head.lane = 2;
 	activity = taken(*state, words);
 	assert_int_equal(activity.kind, ACTIVITY_KERNEL);
 	assert_string_equal(activity.kernel->name, "_Z3fooi");
@@ -322,7 +322,7 @@ static void test_numbers_that_were_not_given(void **state)
 	assert_int_equal(take(*state, kernel_words(UINT32_MAX, 1, 10, 20)), GPU_RECORD_BAD);
 	take(*state, name_words(UINT32_MAX, "x"));
 	assert_null(gpu_records_name(((struct fixture *)*state)->records, UINT32_MAX));
-	words.head.place = 60000;
+	words.head.lane = 60000;
 	assert_int_equal(taken(*state, words).stream, 0);
 	take(*state, shape_words(1, 12345, 1));
 	assert_string_equal(taken(*state, kernel_words(1, 1, 10, 20)).kernel->name,

@@ -34,7 +34,7 @@ static const struct hook *hook_at(const struct attach_point *point)
 
 	while (hook->id != cookie_hook(point->cookie))
 		assert_true(++hook < module->hooks + module->n_hooks);
-	assert_int_equal(point->offset, hook->entry + hook->place.skip);
+	assert_int_equal(point->offset, hook->entry + hook->placement.skip);
 	assert_int_equal(point->cookie, hook_cookie(hook));
 	return hook;
 }
@@ -194,8 +194,8 @@ static void test_a_hook_knows_its_function(void **state)
 static void test_a_hook_has_its_place_within_the_function(void **state)
 {
 	open_selected(&defaults);
-	assert_int_equal(hook_named("cuInit")->place.skip, 4);
-	assert_true(hook_named("cuInit")->place.emulated);
+	assert_int_equal(hook_named("cuInit")->placement.skip, 4);
+	assert_true(hook_named("cuInit")->placement.emulated);
 }
 #endif
 

@@ -47,32 +47,33 @@ static const struct emulation new_kernel = { .nop5 = true };
 static struct placement choose_on(const struct emulation *emulation, const uint8_t *code,
                                   size_t len)
 {
-	struct placement place;
+	struct placement placement;
 
-	placement_choose(code, len, len, ABI_X86_64, emulation, &place);
-	return place;
+	placement_choose(code, len, len, ABI_X86_64, emulation, &placement);
+	return placement;
 }
 
 #define CHOOSE(...)                                                                                \
 	choose_on(&old_kernel, (const uint8_t[]){ __VA_ARGS__ },                                   \
 	          sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
-static void expect(struct placement place, uint32_t skip, bool emulated, const char *instruction)
+static void expect(struct placement placement, uint32_t skip, bool emulated,
+                   const char *instruction)
 {
-	assert_int_equal(place.skip, skip);
-	assert_int_equal(place.emulated, emulated);
-	assert_string_equal(place.instruction, instruction);
-	assert_non_null(place.why);
+	assert_int_equal(placement.skip, skip);
+	assert_int_equal(placement.emulated, emulated);
+	assert_string_equal(placement.instruction, instruction);
+	assert_non_null(placement.why);
 }
 
 /* ---- what is emulated ------------------------------------------------------------------------ */
 
 static void test_push_at_entry_is_taken(void **state)
 {
-	struct placement place = CHOOSE(PUSH_RBP, MOV_RSP_RBP, RET);
+	struct placement placement = CHOOSE(PUSH_RBP, MOV_RSP_RBP, RET);
 
-	expect(place, 0, true, "push");
-	assert_string_equal(place.why, "entry is push");
+	expect(placement, 0, true, "push");
+	assert_string_equal(placement.why, "entry is push");
 }
 
 static void test_push_of_upper_register_is_taken(void **state)
@@ -149,10 +150,10 @@ static void test_push_after_endbr64_is_taken(void **state)
 
 static void test_je_after_cmpl_is_taken(void **state)
 {
-	struct placement place = CHOOSE(CMPL_IMM_RIP, JE_SHORT(6), JMP_TABLE_RIP, RET);
+	struct placement placement = CHOOSE(CMPL_IMM_RIP, JE_SHORT(6), JMP_TABLE_RIP, RET);
 
-	expect(place, 10, true, "je");
-	assert_string_equal(place.why, "conditional jump with the arguments still in place");
+	expect(placement, 10, true, "je");
+	assert_string_equal(placement.why, "conditional jump with the arguments still in place");
 }
 
 static void test_five_byte_nop_is_stepped_over_where_it_is_not_emulated(void **state)
@@ -169,10 +170,10 @@ static void test_harmless_instructions_are_stepped_over(void **state)
 
 static void test_changed_argument_ends_the_search(void **state)
 {
-	struct placement place = CHOOSE(XOR_ESI_ESI, PUSH_RBP, RET);
+	struct placement placement = CHOOSE(XOR_ESI_ESI, PUSH_RBP, RET);
 
-	expect(place, 0, false, "xor");
-	assert_string_equal(place.why, "an argument changes before anything emulated");
+	expect(placement, 0, false, "xor");
+	assert_string_equal(placement.why, "an argument changes before anything emulated");
 }
 
 static void test_each_argument_register_counts(void **state)
@@ -200,10 +201,10 @@ static void test_part_of_an_argument_register_counts(void **state)
 
 static void test_moved_stack_pointer_ends_the_search(void **state)
 {
-	struct placement place = CHOOSE(SUB_8_RSP, CALL_FAR_AWAY, RET);
+	struct placement placement = CHOOSE(SUB_8_RSP, CALL_FAR_AWAY, RET);
 
-	expect(place, 0, false, "sub");
-	assert_string_equal(place.why, "the stack pointer changes before anything emulated");
+	expect(placement, 0, false, "sub");
+	assert_string_equal(placement.why, "the stack pointer changes before anything emulated");
 }
 
 static void test_changed_frame_pointer_ends_the_search(void **state)
@@ -218,10 +219,10 @@ static void test_write_to_the_stack_ends_the_search(void **state)
 
 static void test_write_through_a_pointer_ends_the_search(void **state)
 {
-	struct placement place = CHOOSE(MOV_EAX_AT_RDI, PUSH_RBP, RET);
+	struct placement placement = CHOOSE(MOV_EAX_AT_RDI, PUSH_RBP, RET);
 
-	expect(place, 0, false, "mov");
-	assert_string_equal(place.why, "memory is written before anything emulated");
+	expect(placement, 0, false, "mov");
+	assert_string_equal(placement.why, "memory is written before anything emulated");
 }
 
 static void test_write_to_the_modules_own_data_is_stepped_over(void **state)
@@ -236,10 +237,10 @@ static void test_ret_ends_the_search(void **state)
 
 static void test_indirect_jump_ends_the_search(void **state)
 {
-	struct placement place = CHOOSE(CMPL_IMM_RIP, JMP_TABLE_RIP, PUSH_RBP);
+	struct placement placement = CHOOSE(CMPL_IMM_RIP, JMP_TABLE_RIP, PUSH_RBP);
 
-	expect(place, 0, false, "cmp");
-	assert_string_equal(place.why, "the function branches before anything emulated");
+	expect(placement, 0, false, "cmp");
+	assert_string_equal(placement.why, "the function branches before anything emulated");
 }
 
 static void test_system_call_ends_the_search(void **state)
@@ -287,20 +288,20 @@ static void test_search_stops_after_16_instructions(void **state)
 static void test_search_stops_at_the_end_of_the_function(void **state)
 {
 	static const uint8_t code[] = { ENDBR64, PUSH_RBP };
-	struct placement place;
+	struct placement placement;
 
-	placement_choose(code, sizeof(code), 4, ABI_X86_64, &old_kernel, &place);
-	expect(place, 0, false, "endbr64");
+	placement_choose(code, sizeof(code), 4, ABI_X86_64, &old_kernel, &placement);
+	expect(placement, 0, false, "endbr64");
 }
 
 /* ---- jumps back ------------------------------------------------------------------------------ */
 
 static void test_jump_to_the_place_sends_the_probe_to_the_entry(void **state)
 {
-	struct placement place = CHOOSE(ENDBR64, PUSH_RBP, XOR_EAX_EAX, JMP_SHORT(-5), RET);
+	struct placement placement = CHOOSE(ENDBR64, PUSH_RBP, XOR_EAX_EAX, JMP_SHORT(-5), RET);
 
-	expect(place, 0, false, "endbr64");
-	assert_string_equal(place.why, "a jump leads back to before the emulated instruction");
+	expect(placement, 0, false, "endbr64");
+	assert_string_equal(placement.why, "a jump leads back to before the emulated instruction");
 }
 
 static void test_jump_to_what_runs_into_the_place_does_as_well(void **state)
@@ -339,25 +340,25 @@ static void test_jump_back_to_an_emulated_entry_changes_nothing(void **state)
 static void test_jumps_of_the_next_function_do_not_matter(void **state)
 {
 	static const uint8_t code[] = { ENDBR64, PUSH_RBP, RET, JMP_SHORT(-4) };
-	struct placement place;
+	struct placement placement;
 
-	placement_choose(code, sizeof(code), 6, ABI_X86_64, &old_kernel, &place);
-	expect(place, 4, true, "push");
+	placement_choose(code, sizeof(code), 6, ABI_X86_64, &old_kernel, &placement);
+	expect(placement, 4, true, "push");
 }
 
 static void test_unknown_size_is_searched_for_4_kib(void **state)
 {
 	static uint8_t code[8192] = { ENDBR64, PUSH_RBP };
-	struct placement place;
+	struct placement placement;
 
 	memset(code + 5, RET, sizeof(code) - 5);
 	memcpy(code + 4096, (const uint8_t[]){ 0xe9, 0xfb, 0xef, 0xff, 0xff }, 5); /* to 0 */
-	placement_choose(code, sizeof(code), 0, ABI_X86_64, &old_kernel, &place);
-	expect(place, 4, true, "push");
+	placement_choose(code, sizeof(code), 0, ABI_X86_64, &old_kernel, &placement);
+	expect(placement, 4, true, "push");
 
 	memcpy(code + 4000, (const uint8_t[]){ 0xe9, 0x5b, 0xf0, 0xff, 0xff }, 5); /* to 0 */
-	placement_choose(code, sizeof(code), 0, ABI_X86_64, &old_kernel, &place);
-	expect(place, 0, false, "endbr64");
+	placement_choose(code, sizeof(code), 0, ABI_X86_64, &old_kernel, &placement);
+	expect(placement, 0, false, "endbr64");
 }
 
 /* ---- edges ----------------------------------------------------------------------------------- */
@@ -365,10 +366,10 @@ static void test_unknown_size_is_searched_for_4_kib(void **state)
 static void test_no_code_gives_the_entry(void **state)
 {
 	static const uint8_t code[] = { RET };
-	struct placement place;
+	struct placement placement;
 
-	placement_choose(code, 0, 100, ABI_X86_64, &old_kernel, &place);
-	expect(place, 0, false, "");
+	placement_choose(code, 0, 100, ABI_X86_64, &old_kernel, &placement);
+	expect(placement, 0, false, "");
 }
 
 static void test_cut_instruction_gives_the_entry(void **state)
@@ -379,10 +380,10 @@ static void test_cut_instruction_gives_the_entry(void **state)
 static void test_aarch64_always_gives_the_entry(void **state)
 {
 	static const uint8_t code[] = { 0x3f, 0x23, 0x03, 0xd5 }; /* paciasp */
-	struct placement place;
+	struct placement placement;
 
-	placement_choose(code, sizeof(code), sizeof(code), ABI_AARCH64, &new_kernel, &place);
-	expect(place, 0, false, "");
+	placement_choose(code, sizeof(code), sizeof(code), ABI_AARCH64, &new_kernel, &placement);
+	expect(placement, 0, false, "");
 }
 
 int main(void)

@@ -117,9 +117,9 @@ static void take_kernel(struct batch *batch, const void *from)
 		return;
 	record.kernel.begin_ns = begin;
 	record.kernel.shape = intern_shape(intern, batch->ring, kernel);
-	record.kernel.head.place =
-		intern_place(intern, batch->ring, kernel->device, kernel->context, kernel->stream);
-	if (!record.kernel.shape || !record.kernel.head.place) {
+	record.kernel.head.lane =
+		intern_lane(intern, batch->ring, kernel->device, kernel->context, kernel->stream);
+	if (!record.kernel.shape || !record.kernel.head.lane) {
 		batch->full++;
 		return;
 	}
@@ -135,15 +135,15 @@ static void take_kernel(struct batch *batch, const void *from)
 	put(batch, &record.kernel.head);
 }
 
-/* Fills in times and place, and writes it. */
+/* Fills in times and lane, and writes it. */
 static void put_copy(struct batch *batch, struct agent_copy *record, uint32_t device,
                      uint32_t context, uint32_t stream)
 {
 	if (!take_times(batch, &record->begin_ns, &record->end_ns))
 		return;
 	record->head.bytes = sizeof(*record);
-	record->head.place = intern_place(intern, batch->ring, device, context, stream);
-	if (record->head.place)
+	record->head.lane = intern_lane(intern, batch->ring, device, context, stream);
+	if (record->head.lane)
 		put(batch, &record->head);
 	else
 		batch->full++;
@@ -221,9 +221,9 @@ static void take_graph(struct batch *batch, const void *from)
 
 	if (!take_times(batch, &record.begin_ns, &record.end_ns))
 		return;
-	record.head.place =
-		intern_place(intern, batch->ring, graph->device, graph->context, graph->stream);
-	if (record.head.place)
+	record.head.lane =
+		intern_lane(intern, batch->ring, graph->device, graph->context, graph->stream);
+	if (record.head.lane)
 		put(batch, &record.head);
 	else
 		batch->full++;

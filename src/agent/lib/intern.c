@@ -7,7 +7,7 @@
 
 #define SHAPES    16384 /* powers of two */
 #define NAMES     8192
-#define PLACES    1024
+#define LANES     1024
 #define PROBES    16
 #define TEXT_MOST 4000 /* of one name; records are at most 4 KiB */
 #define TEXTS     ((uint32_t)2 << 20)
@@ -15,7 +15,7 @@
 struct name {
 	uint64_t hash;
 	uint32_t text;   /* where in `texts` */
-	uint32_t number; /* 0: an empty place */
+	uint32_t number; /* 0: an empty slot */
 };
 
 /* All that tells one shape from another; no padding, so that it can be compared at once. */
@@ -33,15 +33,15 @@ struct shape {
 	uint32_t used;
 };
 
-struct place {
+struct lane {
 	uint32_t device, context, stream;
 	uint32_t used;
 };
 
 struct intern {
-	struct shape shapes[SHAPES]; /* a shape's number is its place here, plus one */
+	struct shape shapes[SHAPES]; /* a shape's number is its slot here, plus one */
 	struct name names[NAMES];
-	struct place places[PLACES];
+	struct lane lanes[LANES];
 	char texts[TEXTS];
 	uint32_t n_names, n_text_bytes;
 	uint32_t (*name_number)(void);
@@ -166,8 +166,8 @@ static bool write_shape(struct ring *ring, uint32_t number, uint32_t name,
 	return ring_try(ring, &record.head);
 }
 
-/* The shape's place; or an empty one, or the one that has to make room. */
-static struct shape *shape_place(struct intern *intern, const struct shape_key *key)
+/* The shape's slot; or an empty one, or the one that has to make room. */
+static struct shape *shape_slot(struct intern *intern, const struct shape_key *key)
 {
 	uint64_t hash = hash_words(key, sizeof(*key));
 
@@ -195,7 +195,7 @@ uint32_t intern_shape(struct intern *intern, struct ring *ring, const struct cup
 
 	memcpy(key.grid, kernel->grid, sizeof(key.grid));
 	memcpy(key.block, kernel->block, sizeof(key.block));
-	shape = shape_place(intern, &key);
+	shape = shape_slot(intern, &key);
 	number = (uint32_t)(shape - intern->shapes) + 1;
 	if (shape->used && memcmp(&shape->key, &key, sizeof(key)) == 0 &&
 	    strncmp(intern->texts + shape->text, text, TEXT_MOST) == 0)
@@ -207,30 +207,30 @@ uint32_t intern_shape(struct intern *intern, struct ring *ring, const struct cup
 	return number;
 }
 
-/* ---- places -------------------------------------------------------------------------------- */
+/* ---- lanes -------------------------------------------------------------------------------- */
 
-uint16_t intern_place(struct intern *intern, struct ring *ring, uint32_t device, uint32_t context,
-                      uint32_t stream)
+uint16_t intern_lane(struct intern *intern, struct ring *ring, uint32_t device, uint32_t context,
+                     uint32_t stream)
 {
 	uint64_t hash = mix(mix((uint64_t)device << 32 | context, stream), 1);
-	struct place *place = NULL;
-	struct agent_place record = {
-		.head = { .bytes = sizeof(record), .type = AGENT_PLACE },
+	struct lane *lane = NULL;
+	struct agent_lane record = {
+		.head = { .bytes = sizeof(record), .type = AGENT_LANE },
 		.device = device,
 		.context = context,
 		.stream = stream,
 	};
 
 	for (size_t i = 0; i < PROBES; i++) {
-		place = &intern->places[(hash + i) % PLACES];
-		if (!place->used)
+		lane = &intern->lanes[(hash + i) % LANES];
+		if (!lane->used)
 			break;
-		if (place->device == device && place->context == context && place->stream == stream)
-			return (uint16_t)(place - intern->places + 1);
+		if (lane->device == device && lane->context == context && lane->stream == stream)
+			return (uint16_t)(lane - intern->lanes + 1);
 	}
-	record.head.place = (uint16_t)(place - intern->places + 1);
+	record.head.lane = (uint16_t)(lane - intern->lanes + 1);
 	if (!ring_try(ring, &record.head))
 		return 0;
-	*place = (struct place){ device, context, stream, 1 };
-	return record.head.place;
+	*lane = (struct lane){ device, context, stream, 1 };
+	return record.head.lane;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What kernels have in common is written once: their names, their shapes (a name with a grid), and
- * the places where they ran. The tables are bounded: what has to make room is written again when it
- * comes back. To be used by one thread at a time.
+ * their lanes (a stream of a context on a device). The tables are bounded: what has to make room is
+ * written again when it comes back. To be used by one thread at a time.
  */
 #ifndef CUSCOPE_AGENT_LIB_INTERN_H
 #define CUSCOPE_AGENT_LIB_INTERN_H
@@ -19,7 +19,7 @@ void intern_free(struct intern *intern);
 
 /* Numbers, written to the ring before where they are new; 0: the ring is full. */
 uint32_t intern_shape(struct intern *intern, struct ring *ring, const struct cupti_kernel *kernel);
-uint16_t intern_place(struct intern *intern, struct ring *ring, uint32_t device, uint32_t context,
-                      uint32_t stream);
+uint16_t intern_lane(struct intern *intern, struct ring *ring, uint32_t device, uint32_t context,
+                     uint32_t stream);
 
 #endif

@@ -19,7 +19,7 @@ struct told_name {
 	const struct kernel *kernel; /* once it was one's */
 };
 
-struct told_place {
+struct told_lane {
 	uint32_t device, context, stream;
 };
 
@@ -30,8 +30,8 @@ struct gpu_records {
 	size_t n_names;
 	struct gpu_shape **shapes;
 	size_t n_shapes;
-	struct told_place *places;
-	size_t n_places;
+	struct told_lane *lanes;
+	size_t n_lanes;
 };
 
 struct gpu_records *gpu_records_new(const struct gpu_records_options *options)
@@ -66,7 +66,7 @@ void gpu_records_free(struct gpu_records *records)
 		shape_release(records->shapes[i]);
 	free(records->names);
 	free(records->shapes);
-	free(records->places);
+	free(records->lanes);
 	budget_give(records->options.budget, records->options.owner, records->taken);
 	free(records);
 }
@@ -158,29 +158,29 @@ static void take_shape(struct gpu_records *records, const struct agent_shape *re
 	shape->shmem_dynamic = record->shmem_dynamic;
 }
 
-static void take_place(struct gpu_records *records, const struct agent_place *record)
+static void take_lane(struct gpu_records *records, const struct agent_lane *record)
 {
-	uint32_t number = record->head.place;
+	uint32_t number = record->head.lane;
 
-	if (!grow(records, &records->places, &records->n_places, number, sizeof(*records->places)))
+	if (!grow(records, &records->lanes, &records->n_lanes, number, sizeof(*records->lanes)))
 		return;
-	records->places[number] =
-		(struct told_place){ record->device, record->context, record->stream };
+	records->lanes[number] =
+		(struct told_lane){ record->device, record->context, record->stream };
 }
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
-static void put_place(const struct gpu_records *records, const struct agent_head *head,
-                      struct gpu_item *item)
+static void put_lane(const struct gpu_records *records, const struct agent_head *head,
+                     struct gpu_item *item)
 {
-	const struct told_place *place;
+	const struct told_lane *lane;
 
-	if (head->place >= records->n_places)
+	if (head->lane >= records->n_lanes)
 		return;
-	place = &records->places[head->place];
-	item->device = place->device;
-	item->context = place->context;
-	item->stream = place->stream;
+	lane = &records->lanes[head->lane];
+	item->device = lane->device;
+	item->context = lane->context;
+	item->stream = lane->stream;
 }
 
 static bool take_kernel(const struct gpu_records *records, const struct agent_kernel *record,
@@ -309,7 +309,7 @@ static size_t least_bytes(const struct agent_head *record)
 	static const size_t least[] = {
 		[AGENT_NAME] = offsetof(struct agent_name, text),
 		[AGENT_SHAPE] = sizeof(struct agent_shape),
-		[AGENT_PLACE] = sizeof(struct agent_place),
+		[AGENT_LANE] = sizeof(struct agent_lane),
 		[AGENT_CALL] = sizeof(struct agent_call),
 		[AGENT_KERNEL] = sizeof(struct agent_kernel),
 		[AGENT_COPY] = sizeof(struct agent_copy),
@@ -338,7 +338,7 @@ static bool call_is_whole(const struct agent_call *call)
 static bool take_item(struct gpu_records *records, const struct agent_head *record,
                       struct gpu_item *item)
 {
-	put_place(records, record, item);
+	put_lane(records, record, item);
 	switch (record->type) {
 	case AGENT_KERNEL:
 		return take_kernel(records, (const struct agent_kernel *)record, item);
@@ -367,8 +367,8 @@ enum gpu_record_is gpu_records_take(struct gpu_records *records, const struct ag
 	case AGENT_SHAPE:
 		take_shape(records, (const struct agent_shape *)record);
 		return GPU_RECORD_NOTHING;
-	case AGENT_PLACE:
-		take_place(records, (const struct agent_place *)record);
+	case AGENT_LANE:
+		take_lane(records, (const struct agent_lane *)record);
 		return GPU_RECORD_NOTHING;
 	case AGENT_CALL:
 		return call_is_whole((const struct agent_call *)record) ? GPU_RECORD_CALL

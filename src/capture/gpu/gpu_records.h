@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the records of one agent mean: names, shapes and places, which come once and are referred
+ * What the records of one agent mean: names, shapes and lanes, which come once and are referred
  * to by number, put back into each activity and range. The agent is in a process that is not
  * trusted: a record that makes no sense is left out.
  */
@@ -67,7 +67,7 @@ typedef const struct kernel *(*gpu_kernel_fn)(void *data, const char *mangled);
 struct gpu_records_options {
 	gpu_kernel_fn kernel;
 	void *data;
-	struct budget *budget; /* names, shapes and places are taken from it; may be NULL */
+	struct budget *budget; /* names, shapes and lanes are taken from it; may be NULL */
 	uint32_t owner;        /* the process */
 };
 

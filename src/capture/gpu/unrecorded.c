@@ -45,7 +45,7 @@ static bool was_told_early(struct unrecorded *u, uint64_t number)
 
 void unrecorded_launched(struct unrecorded *u, uint64_t number)
 {
-	size_t place;
+	size_t slot;
 
 	if (!number || was_told_early(u, number))
 		return;
@@ -54,9 +54,9 @@ void unrecorded_launched(struct unrecorded *u, uint64_t number)
 	if (u->count == u->capacity)
 		grow(u);
 	/* nearly always the last: a number that was reserved comes a little later */
-	for (place = u->count++; place && *at(u, place - 1) >> 1 > number; place--)
-		*at(u, place) = *at(u, place - 1);
-	*at(u, place) = number << 1;
+	for (slot = u->count++; slot && *at(u, slot - 1) >> 1 > number; slot--)
+		*at(u, slot) = *at(u, slot - 1);
+	*at(u, slot) = number << 1;
 }
 
 void unrecorded_told(struct unrecorded *u, uint64_t number)

@@ -125,7 +125,7 @@ void watch_launches_first(struct watch_launches_part *part, const struct wire_ca
 	fold_plan(hook->api, ABI_NATIVE, &plan);
 	if (plan.op != FOLD_LAUNCH || !plan.at[FOLD_AT_HANDLE])
 		return;
-	memcpy(&key.handle, (const char *)record->word + FOLD_PLACE_BYTE(plan.at[FOLD_AT_HANDLE]),
+	memcpy(&key.handle, (const char *)record->word + FOLD_WHERE_BYTE(plan.at[FOLD_AT_HANDLE]),
 	       sizeof(key.handle));
 	process = pipeline_process(options->pipeline, record->head.tgid);
 	key.process = process->id;

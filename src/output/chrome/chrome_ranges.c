@@ -17,7 +17,7 @@ static void begin_event(struct chrome_writer *writer, const char *phase, const c
 	buf_json_string(writer->out, range->name);
 }
 
-static void add_place(struct chrome_writer *writer, int64_t pid, uint32_t tid, uint64_t time_ns)
+static void add_track(struct chrome_writer *writer, int64_t pid, uint32_t tid, uint64_t time_ns)
 {
 	struct buf *out = writer->out;
 
@@ -48,7 +48,7 @@ static void add_domain(struct buf *out, const struct range *range)
 static void add_annotation(struct chrome_writer *writer, const struct event *event)
 {
 	begin_event(writer, "X", "user_annotation", event->range);
-	add_place(writer, event->process->pid, event->tid, event->range->begin_ns);
+	add_track(writer, event->process->pid, event->tid, event->range->begin_ns);
 	add_duration(writer->out, event->range);
 	add_domain(writer->out, event->range);
 }
@@ -56,7 +56,7 @@ static void add_annotation(struct chrome_writer *writer, const struct event *eve
 static void add_mark(struct chrome_writer *writer, const struct event *event)
 {
 	begin_event(writer, "i\", \"s\": \"t", "user_annotation", event->range);
-	add_place(writer, event->process->pid, event->tid, event->range->begin_ns);
+	add_track(writer, event->process->pid, event->tid, event->range->begin_ns);
 	add_domain(writer->out, event->range);
 }
 
@@ -66,7 +66,7 @@ static void add_half(struct chrome_writer *writer, const struct event *event, co
 	begin_event(writer, phase, "user_annotation", event->range);
 	ADD(writer->out, ", \"id\": ");
 	buf_u64(writer->out, writer->last_id);
-	add_place(writer, event->process->pid, event->tid, time_ns);
+	add_track(writer, event->process->pid, event->tid, time_ns);
 	add_domain(writer->out, event->range);
 }
 
@@ -86,7 +86,7 @@ static void add_wait(struct chrome_writer *writer, struct chrome_rows *rows,
 	uint32_t device, tid = chrome_rows_wait(rows, event->process, range, &device);
 
 	begin_event(writer, "X", "cuda_sync", range);
-	add_place(writer, device, tid, range->begin_ns);
+	add_track(writer, device, tid, range->begin_ns);
 	add_duration(out, range);
 	ADD(out, ", \"args\": {\"cuda_sync_kind\": ");
 	buf_json_string(out, range->name);
@@ -108,7 +108,7 @@ static void add_overhead(struct chrome_writer *writer, struct chrome_rows *rows,
 	if (!*named.name)
 		named.name = "GPU times not measured";
 	begin_event(writer, "X", "overhead", &named);
-	add_place(writer, -1, row, event->range->begin_ns);
+	add_track(writer, -1, row, event->range->begin_ns);
 	add_duration(writer->out, event->range);
 	buf_printf(writer->out, ", \"args\": {\"pid\": %u, \"tid\": %u}}", event->process->pid,
 	           event->tid);

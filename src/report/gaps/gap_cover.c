@@ -22,7 +22,7 @@ struct gap_piece *gap_cover_piece(const struct gap_cover *cover, size_t i)
 	return &cover->pieces[(cover->head + i) & (cover->room - 1)];
 }
 
-size_t gap_cover_place(const struct gap_cover *cover, const struct gap_piece *piece)
+size_t gap_cover_index(const struct gap_cover *cover, const struct gap_piece *piece)
 {
 	return ((size_t)(piece - cover->pieces) - cover->head) & (cover->room - 1);
 }

@@ -50,8 +50,8 @@ bool gap_cover_gap(const struct gap_cover *cover, size_t i, uint64_t *begin_ns,
 void gap_cover_learn(struct gap_cover *cover, const struct process *process,
                      const struct activity *activity, uint64_t ask);
 
-/* The place of a piece. */
-size_t gap_cover_place(const struct gap_cover *cover, const struct gap_piece *piece);
+/* The index of a piece. */
+size_t gap_cover_index(const struct gap_cover *cover, const struct gap_piece *piece);
 
 static inline bool gap_cover_is_full(const struct gap_cover *cover)
 {

@@ -250,7 +250,7 @@ static void add_work(struct gaps *gaps, struct gaps_line *line, const struct gap
 	piece = gap_cover_add(&line->cover, work);
 	if (!piece || piece->judged || line->key.kind == KIND_PROCESS)
 		return; /* the gap before it is as it was, or nobody asks */
-	at = gap_cover_place(&line->cover, piece);
+	at = gap_cover_index(&line->cover, piece);
 	if (!gap_cover_gap(&line->cover, at, &begin_ns, &before))
 		return;
 	device = line->device ? line->device : line->on->device;
@@ -448,7 +448,7 @@ static int compare(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-static int by_place(const void *left, const void *right)
+static int by_number(const void *left, const void *right)
 {
 	const struct gap_line *a = *(const struct gap_line *const *)left;
 	const struct gap_line *b = *(const struct gap_line *const *)right;
@@ -472,7 +472,7 @@ static const struct gap_line *const *rows_of(struct gaps *gaps, enum gap_kind ki
 		if (line->key.kind == kind)
 			gaps->rows[kind][(*n)++] = &line->row;
 	}
-	qsort(gaps->rows[kind], *n, sizeof(struct gap_line *), by_place);
+	qsort(gaps->rows[kind], *n, sizeof(struct gap_line *), by_number);
 	return gaps->rows[kind];
 }
 
