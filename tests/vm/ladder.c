@@ -154,7 +154,7 @@ static int load_choosing(const struct programs_options *options, uint32_t fold, 
 		choosing.settings.cgroup = by_cgroup;
 		r = programs_load(&choosing, &programs, err);
 		if (!r)
-			r = programs_watch_processes(programs, &mmap_seen, err);
+			r = programs_follow_processes(programs, &mmap_seen, err);
 		programs_free(programs);
 		programs = NULL;
 	}
