@@ -102,7 +102,9 @@ void profile_completeness(const struct profile *profile, struct buf *out)
 
 	for (unsigned end = 0; end < STACK_END_COUNT; end++)
 		all = words_sum(all, profile->ends[end]);
-	if (all)
+	if (profile->ends_not_known)
+		buf_puts(out, "how whole the stacks are is not known: they are from a file");
+	else if (all)
 		add_ends(profile, all, out);
 	else
 		buf_puts(out, "no stacks");

@@ -11,7 +11,7 @@
 
 #define NOT_KEPT  "[stacks not kept]"
 #define NOT_KNOWN "[stack not known]"
-#define KNOWN_MAX (1u << 20) /* ids of stacks that are remembered, 16 bytes each */
+#define KNOWN_MAX (1u << 18) /* ids of stacks that are remembered, 16 bytes each */
 
 /* ---- elements by their content --------------------------------------------------------------- */
 

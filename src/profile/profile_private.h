@@ -19,6 +19,8 @@ enum profile_kind {
 	PROFILE_KINDS
 };
 
+#define PROFILE_OFF_CPU_LABEL "[off_CPU]"
+
 /* Texts by their numbers; 0: none. */
 struct profile_frame {
 	uint32_t label; /* what outputs show, and what makes two frames of stacks the same one */
@@ -73,6 +75,7 @@ struct profile {
 	size_t n_known;
 	uint64_t ends[STACK_END_COUNT];
 	uint64_t python_cut, without_stack;
+	bool ends_not_known; /* it was read from a file that does not tell */
 	struct buf label;
 };
 

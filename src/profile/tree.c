@@ -7,10 +7,8 @@
 #include "base/xalloc.h"
 #include "profile/words.h"
 
-#define OFF_CPU "[off_CPU]"
-
 struct node_key {
-	uint32_t parent, label, kind;
+	uint32_t parent, label;
 };
 
 /* A profile that is being added. */
@@ -32,8 +30,7 @@ static bool same_node(const void *data, uint32_t at, const void *key)
 	const struct tree_node *node = &((const struct tree *)data)->nodes[at];
 	const struct node_key *wanted = key;
 
-	return node->parent == wanted->parent && node->label == wanted->label &&
-	       node->kind == wanted->kind;
+	return node->parent == wanted->parent && node->label == wanted->label;
 }
 
 static void add_sums(struct tree *tree, unsigned side)
@@ -50,7 +47,7 @@ static void add_sums(struct tree *tree, unsigned side)
 static uint32_t find_node(struct tree *tree, unsigned side, uint32_t parent, uint32_t label,
                           unsigned kind, uint32_t frame)
 {
-	struct node_key key = { parent, label, kind };
+	struct node_key key = { parent, label };
 	uint32_t hash = keep_hash(&key, sizeof(key));
 	struct keep_slot *slot;
 
@@ -173,7 +170,7 @@ static void add_row(struct adding *adding, uint32_t outermost, const struct prof
 			continue;
 		add_weight(adding,
 		           kind == WEIGHT_OFF_CPU
-		                   ? add_child(adding, node, OFF_CPU, PROFILE_OFF_CPU)
+		                   ? add_child(adding, node, PROFILE_OFF_CPU_LABEL, PROFILE_OFF_CPU)
 		                   : node,
 		           row, kind);
 	}

@@ -8,6 +8,7 @@
  *     profiles deep out.svg       a stack of 10,000 frames
  *     profiles many out.svg       100,000 stacks
  *     profiles empty out.svg
+ *     profiles threads out.svg    the scene of the unit tests, by thread
  *     profiles diff out.svg       what changed from the scene of the unit tests to a faster one
  */
 #include <stdlib.h>
@@ -221,14 +222,15 @@ static const struct {
 	const char *name;
 	void (*fill)(struct profile *profile);
 } profiles[] = {
-	{ "plain", scene_fill },         { "large", fill_large }, { "hostile", fill_hostile },
-	{ "faster", scene_fill_faster }, { "deep", fill_deep },   { "many", fill_many },
-	{ "empty", fill_empty },
+	{ "plain", scene_fill },         { "large", fill_large },   { "hostile", fill_hostile },
+	{ "faster", scene_fill_faster }, { "deep", fill_deep },     { "many", fill_many },
+	{ "empty", fill_empty },         { "threads", scene_fill },
 };
 
 static struct profile *make(const char *name)
 {
-	struct profile *profile = profile_new(NULL);
+	const struct profile_options options = { .per_thread = !strcmp(name, "threads") };
+	struct profile *profile = profile_new(&options);
 
 	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
 		if (strcmp(profiles[i].name, name))

@@ -117,6 +117,15 @@ def test_pprof_stacks_have_what_was_inlined(case):
     equal("ends", ["a file without unwind tables", "a frame that led nowhere"], ends)
 
 
+def test_pprof_labels_processes_and_threads(case):
+    pprof = Pprof(profile(case, "threads", "threads.pb.gz"))
+    for sample in pprof.samples:
+        labels = {pprof.text(label, "key"): pprof.text(label, "str") or number(label, "num")
+                  for label in all_of(sample, "label")}
+        labels.pop("stack_ends_at", None)
+        equal("labels", {"process": "python3", "pid": 4242, "thread": "worker", "tid": 4243}, labels)
+
+
 def test_pprof_is_read_by_pprof(case):
     if not shutil.which("go"):
         raise Skip("no go")

@@ -15,7 +15,7 @@ FUZZERS     := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_FLAGS  := -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=all
 FUZZ_CFLAGS := $(filter-out $(WARN),$(CFLAGS)) $(FUZZ_FLAGS) -I. -DFUZZING
 FUZZ_OBJ    := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(sort $(FUZZ_SRC)))
-FUZZ_CARRIED := $(B)/bpf/embed.o $(B)/agent/embedded.o $(B)/src/agent/inject_code.o
+FUZZ_CARRIED := $(B)/bpf/embed.o $(B)/agent/embedded.o $(B)/src/agent/inject_code.o $(B)/src/profile/embedded.o
 
 $(B)/fuzz/obj/%.o: %.c Makefile tests/fuzz/module.mk
 	@mkdir -p $(@D)

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "profile/profile_diff.h"
+#include "profile/profile_read.h"
 #include "profile_scene.h"
 
 static char *written;
@@ -239,6 +240,71 @@ static void test_two_profiles_are_compared_by_the_path_of_names(void **state)
 	profile_free(after);
 }
 
+static int read_text(struct profile *profile, const char *text, struct err *err)
+{
+	FILE *in = fmemopen((void *)text, strlen(text), "r");
+	int rc = profile_read_folded(profile, in, "old.folded", err);
+
+	fclose(in);
+	return rc;
+}
+
+static void test_folded_stacks_are_read_back_as_they_were(void **state)
+{
+	struct profile *profile = profile_new(NULL), *again = profile_new(NULL);
+	struct profile_sums sums;
+	struct err err = { 0 };
+	struct buf text = { 0 };
+	char *folded;
+
+	scene_fill(profile);
+	scene_add(profile, WEIGHT_GPU, &scene_cut, 1, "[GPU_Kernel]a;b;c\\x3");
+	folded = strdup(write_as(profile, PROFILE_FOLDED, &scene_info));
+	assert_int_equal(read_text(again, folded, &err), 0);
+	assert_string_equal(write_as(again, PROFILE_FOLDED, &scene_info), folded);
+	profile_total(again, &sums);
+	assert_int_equal(sums.ns[WEIGHT_CPU], 100 * MS);
+	assert_int_equal(sums.ns[WEIGHT_OFF_CPU], 40 * MS);
+	assert_int_equal(sums.ns[WEIGHT_GPU], 61 * MS);
+	profile_completeness(again, &text);
+	assert_string_equal(text.data,
+	                    "how whole the stacks are is not known: they are from a file");
+	buf_free(&text);
+	free(folded);
+	profile_free(profile);
+	profile_free(again);
+}
+
+static void test_what_is_no_folded_file_is_refused_by_its_line(void **state)
+{
+	static const char *const bad[] = { "main;step\n", "main 5\nmain\n",
+		                           "main 5x",     "main -5",
+		                           " 5",          "main 99999999999999999999999",
+		                           "{ \"a\": 1 }" };
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct profile *profile = profile_new(NULL);
+
+		assert_int_equal(read_text(profile, bad[i], &err), -EBADMSG);
+		assert_non_null(strstr(err.text, i == 1 ? "line 2 does not end with a number"
+		                                        : "line 1 does not end with a number"));
+		profile_free(profile);
+	}
+}
+
+static void test_lines_of_other_tools_are_read(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+	struct err err = { 0 };
+
+	assert_int_equal(
+		read_text(profile, "\r\nmain;std::vector<int, a>::f(int) 3\r\n\nmain 4", &err), 0);
+	assert_string_equal(write_as(profile, PROFILE_FOLDED, &scene_info),
+	                    "main 4\nmain;std::vector<int, a>::f(int) 3\n");
+	profile_free(profile);
+}
+
 static void test_a_profile_compared_with_itself_has_no_changes(void **state)
 {
 	struct profile *same = profile_new(NULL), *empty = profile_new(NULL);
@@ -309,6 +375,9 @@ int main(void)
 		cmocka_unit_test(test_the_heaviest_stacks_fit_a_terminal),
 		cmocka_unit_test(test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is),
 		cmocka_unit_test(test_two_profiles_are_compared_by_the_path_of_names),
+		cmocka_unit_test(test_folded_stacks_are_read_back_as_they_were),
+		cmocka_unit_test(test_what_is_no_folded_file_is_refused_by_its_line),
+		cmocka_unit_test(test_lines_of_other_tools_are_read),
 		cmocka_unit_test(test_a_profile_compared_with_itself_has_no_changes),
 		cmocka_unit_test(test_a_full_disk_is_told_in_every_format),
 		cmocka_unit_test(test_endings_choose_the_format),
