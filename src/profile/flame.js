@@ -72,6 +72,8 @@
 	function shorten(name, room) {
 		let text = name.slice(0, 600);
 
+		if (textWidth(text) > room)
+			text = text.replace(/ \([^ ,()]*\.[^ ,()]*\)$/, ''); // the file of a function of Python
 		for (let i = 0; i < 8 && textWidth(text) > room; i++) {
 			const shorter = text.replace(/<[^<>]*>|\([^()]*\)/g, '');
 

@@ -208,6 +208,6 @@ void flame_add_short(const char *label, double pixels, struct buf *out)
 	snprintf(start, sizeof(start), "%s", *label ? label : "all");
 	text_add_safe(&safe, start);
 	if (columns >= 3)
-		text_add_name(out, safe.data, columns);
+		words_add_frame(out, safe.data, columns);
 	buf_free(&safe);
 }

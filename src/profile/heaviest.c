@@ -94,7 +94,7 @@ static void add_caller(struct buf *name, const char *label)
 	size_t rest = sizeof(parameters) - 1;
 
 	buf_reset(name);
-	text_add_name(name, label, NAME_COLUMNS);
+	words_add_frame(name, label, NAME_COLUMNS);
 	if (name->len <= rest || strcmp(name->data + name->len - rest, parameters))
 		return;
 	name->len -= rest;

@@ -107,11 +107,30 @@ void words_add_subject(const struct profile_info *info, struct buf *out)
 	}
 }
 
+/* Where " (model.py)" begins, which tells the file of a function of Python; the end where none is.
+ */
+static size_t before_file(const char *label)
+{
+	const char *open = strrchr(label, '('), *close;
+
+	if (!open || open < label + 2 || open[-1] != ' ')
+		return strlen(label);
+	close = open + strcspn(open, ", )");
+	return *close == ')' && !close[1] && memchr(open, '.', (size_t)(close - open))
+	               ? (size_t)(open - 1 - label)
+	               : strlen(label);
+}
+
 void words_add_frame(struct buf *out, const char *label, size_t columns)
 {
 	const char *end = *label == '[' ? strchr(label, ']') : NULL;
 	size_t prefix = end && end[1] && (size_t)(end - label) < columns / 2 ? end + 1 - label : 0;
+	struct buf name = { 0 };
 
 	buf_add(out, label, prefix);
-	text_add_name(out, label + prefix, columns - prefix);
+	buf_puts(&name, label + prefix);
+	if (text_columns(name.data) > columns - prefix)
+		name.data[before_file(name.data)] = '\0';
+	text_add_name(out, name.data, columns - prefix);
+	buf_free(&name);
 }

@@ -30,7 +30,7 @@ void words_add_subject(const struct profile_info *info, struct buf *out);
 
 /*
  * A frame's name in so many columns. What it is of stays, however long the rest:
- * "[GPU_Kernel]gemm<...>(...)". Not made safe.
+ * "[GPU_Kernel]gemm<...>(...)"; the file of a function of Python goes first. Not made safe.
  */
 void words_add_frame(struct buf *out, const char *label, size_t columns);
 

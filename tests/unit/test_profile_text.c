@@ -199,6 +199,19 @@ static void test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is(void **s
 	profile_free(profile);
 }
 
+static void test_of_a_python_function_the_file_gives_way_first(void **state)
+{
+	static const struct stack_frame frame = { 0,     FRAME_PYTHON,
+		                                  false, "ScaledAttention.forward",
+		                                  NULL,  "a_very_long_file_name.py" };
+	SCENE_STACK(stack, 1, STACK_WHOLE, &scene_forward, &frame);
+	struct profile *profile = profile_new(NULL);
+
+	scene_add(profile, WEIGHT_CPU, &stack, 1, NULL);
+	assert_non_null(strstr(heaviest(profile, 0), " < ScaledAttention.forward\n"));
+	profile_free(profile);
+}
+
 static void test_two_profiles_are_compared_by_the_path_of_names(void **state)
 {
 	struct profile *before = profile_new(NULL), *after = profile_new(NULL);
@@ -374,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_a_stack_of_ten_thousand_frames_is_whole),
 		cmocka_unit_test(test_the_heaviest_stacks_fit_a_terminal),
 		cmocka_unit_test(test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is),
+		cmocka_unit_test(test_of_a_python_function_the_file_gives_way_first),
 		cmocka_unit_test(test_two_profiles_are_compared_by_the_path_of_names),
 		cmocka_unit_test(test_folded_stacks_are_read_back_as_they_were),
 		cmocka_unit_test(test_what_is_no_folded_file_is_refused_by_its_line),
