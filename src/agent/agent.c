@@ -330,8 +330,8 @@ static void pass_on(void *data, const struct agent_head *record)
 }
 
 /*
- * A thread that ends while it writes a record, which takes a signal handler that jumps out or a
- * cancellation, leaves one that never gets its length; nothing after it can be read.
+ * A thread that ends while it writes a record leaves one that never gets its length; nothing after
+ * it can be read. That takes a signal handler that jumps out, or a cancellation.
  */
 static void check_stuck(struct agent *agent, int64_t bytes)
 {

@@ -34,8 +34,8 @@ typedef void (*agent_record_fn)(void *data, const struct agent_head *record);
 
 /*
  * Reads what was there when it was called, as far as it is written. Returns how many bytes that
- * were, or -EBADMSG with what was wrong as a part of a sentence ("a record of 12 bytes"): then the
- * ring is not to be read again.
+ * were. -EBADMSG: the ring is not to be read again, and what was wrong is a part of a sentence ("a
+ * record of 12 bytes").
  */
 int64_t agent_ring_read(struct agent_ring *ring, agent_record_fn record, void *data,
                         struct err *err);

@@ -3,9 +3,9 @@
  * Into a process that runs: loads a library there and calls a function of it, once, on one of the
  * process's own threads that was waiting in a system call.
  *
- * The work is done by a process of its own, cuscope-attach, so that cuscope's end leaves no target
- * half changed, and so that its use of ptrace does not meet the one in src/probe/hold.c. It ends by
- * itself. Should it be killed as well, at any moment, the borrowed thread goes back to its call.
+ * A process of its own, cuscope-attach, does the work. So cuscope's end leaves no target half
+ * changed, and its use of ptrace does not meet the one in src/probe/hold.c. It ends by itself.
+ * Should it be killed as well, at any moment, the borrowed thread goes back to its call.
  *
  *   inject.c           the interface, and that process
  *   inject_run.c       one injection from begin to end
@@ -42,7 +42,7 @@ struct inject_options {
 	 * int function(int socket): 0 or a negative errno; the socket is its own in any case. It
 	 * runs on the borrowed thread, with 256 KiB of stack and all signals blocked, and is to
 	 * return soon: that thread's own work waits. It must not wait for locks that the thread may
-	 * hold already (CUDA's: it may have been about to enter the driver), so it makes a thread,
+	 * hold already: the thread may have been about to enter the driver. So it makes a thread,
 	 * which inherits the blocked signals. It may be called again in the same process, later.
 	 */
 	const char *function;
@@ -62,8 +62,8 @@ int inject_begin(const struct inject_options *options, struct inject **inject, s
 int inject_fd(const struct inject *inject); /* readable when it is over */
 
 /*
- * The outcome, to be asked for when inject_fd is readable: 0 and a result whose socket the caller
- * closes, or a negative errno with a sentence: no permission, a static program, no safe point ...
+ * The outcome, to be asked for when inject_fd is readable. 0: the caller closes the socket of the
+ * result. Else a negative errno with a sentence: no permission, a static program, no safe point ...
  */
 int inject_result(struct inject *inject, struct inject_result *result, struct err *err);
 

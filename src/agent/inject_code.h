@@ -10,7 +10,7 @@
  * it was killed before it wrote any, the thread just goes back.
  *
  * The code lies in the unused end of a page of code that the target has mapped already, mostly of
- * the vdso, so that no memory is ever writable and executable.
+ * the vdso. So no memory is ever writable and executable.
  */
 #ifndef CUSCOPE_AGENT_INJECT_CODE_H
 #define CUSCOPE_AGENT_INJECT_CODE_H

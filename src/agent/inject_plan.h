@@ -47,8 +47,8 @@ struct area {
 #define AREA_BYTES (320u << 10) /* with 16 KiB or more for vectors, and a stack of 256 KiB */
 
 /*
- * What comes through the report socket, one message each, in this order: the text of dlerror, or
- * the mark once the library is there; then struct step of STEP_CALL, whose last argument, which
+ * What comes through the report socket, one message each. First comes the text of dlerror, or the
+ * mark once the library is there. Then comes the struct step of STEP_CALL; its last argument, which
  * nobody uses, is the mark.
  */
 struct plan {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What must be known of a process before one of its threads is borrowed: whether it can be had at
- * all, where its loader's functions are, whether the library is there already, and where the code
- * can lie. All of it is read from outside; nobody is stopped.
+ * What must be known of a process before one of its threads is borrowed. Can it be entered at all?
+ * Where are its loader's functions? Is the library there already? Where can the code lie? All of it
+ * is read from outside; nobody is stopped.
  */
 #ifndef CUSCOPE_AGENT_INJECT_TARGET_H
 #define CUSCOPE_AGENT_INJECT_TARGET_H

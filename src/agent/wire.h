@@ -86,8 +86,8 @@ enum agent_state {
  * before. Without disabling first, programs with more than one thread got a segmentation fault.
  *
  * With graphs: a CUDA graph that was launched or made while kernels were measured keeps writing
- * times to CUPTI's memory on the GPU. If it is launched between the disabling and cuptiFinalize,
- * or by another thread meanwhile, it writes to freed memory: Xid 31, CUDA error 719 or 700, and
+ * times to CUPTI's memory on the GPU. If it is launched between the disabling and cuptiFinalize, or
+ * by another thread meanwhile, it writes to freed memory. That is Xid 31 and CUDA error 719 or 700:
  * the program is lost. So CUPTI is not finalized once a graph launch or instantiation was seen.
  * Kinds are disabled, flushed and unsubscribed instead, which was safe all 800 times; one can
  * subscribe again. What stays is 0.3 us a launch and 0.9 us a graph launch.

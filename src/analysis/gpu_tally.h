@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the summary says of GPUs: how busy each was, kernels by time, how long work waited for the
- * GPU, how fast copies were there, and how much of the communication ran beside computing.
+ * What the summary says of GPUs: how busy each was, kernels by time, how long work waited and how
+ * fast copies were. It also says how much of the communication ran beside computing.
  */
 #ifndef CUSCOPE_ANALYSIS_GPU_TALLY_H
 #define CUSCOPE_ANALYSIS_GPU_TALLY_H

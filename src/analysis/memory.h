@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Live allocations. An allocation belongs to a process and lives at an address of it: any thread
- * may free it, through either layer, and another process may have one at the same address.
+ * Live allocations. An allocation belongs to a process and has an address there. Any thread may
+ * free it, through either layer. Another process may have one at the same address.
  *
  * Only calls that did something change what is live: not failed, not unfinished, not captured into
  * a graph, and not nested (the outer call is the one that counts).

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was put on each stream of each process. A copy or a fill that names no stream is the
- * default stream's. Where GPU times were recorded, an activity is tied to the stream of the call
- * that asked for it; one whose call was not seen has a row by the number that CUPTI gave.
+ * What was put on each stream of each process. A copy or a fill that names no stream is the default
+ * stream's. Where GPU times were recorded, an activity counts for the stream of the call that asked
+ * for it. One whose call was not seen has a row by the number that CUPTI gave.
  */
 #ifndef CUSCOPE_ANALYSIS_STREAMS_H
 #define CUSCOPE_ANALYSIS_STREAMS_H

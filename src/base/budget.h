@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Accounts of memory that targets can make grow: one for each owner (a process, by its pid) and one
- * for all. What is kept because a target said or did something is taken from them first; where
- * there is no room it is left out and counted, and who it was is told once.
+ * for all. What is kept because a target said or did something is taken from them first. Where
+ * there is no room it is left out and counted. Who it was is told once.
  *
  * A small part is each owner's even when all is taken, so that one who takes everything does not
  * leave the others without a name. Sums are of bytes asked for: what malloc adds is a tenth.

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * Closes a descriptor on a thread of its own: taking a probe away waits for an RCU grace period,
- * 30 to 250 ms, which need not be part of a start. The end of the program waits for those threads.
+ * Closes a descriptor on a thread of its own. Taking a probe away waits for an RCU grace period, 30
+ * to 250 ms, which need not be part of a start. The end of the program waits for those threads.
  */
 void close_later(int fd);
 

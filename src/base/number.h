@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Real numbers as whole ones. A conversion that does not fit is undefined in C, and what a damaged
- * or a hostile file says can be any number: rates of 2^64 bytes in one nanosecond among them.
+ * Real numbers as whole ones. A conversion that does not fit is undefined in C. What a damaged or a
+ * hostile file says can be any number, such as a rate of 2^64 bytes in one nanosecond.
  */
 #ifndef CUSCOPE_BASE_NUMBER_H
 #define CUSCOPE_BASE_NUMBER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writing protocol buffers: fields in any order, appended to a buffer. A nested message is begun
- * and ended; one byte is reserved for its length, and what is longer than 127 bytes is moved up
- * once, so that lengths are always as short as they can be.
+ * and ended. One byte is reserved for its length; what is longer than 127 bytes is moved up once.
+ * So lengths are always as short as they can be.
  */
 #ifndef CUSCOPE_BASE_PROTOBUF_H
 #define CUSCOPE_BASE_PROTOBUF_H

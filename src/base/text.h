@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text for people. Names of processes, kernels and files are bytes that a traced program chose:
- * they may hold terminal escapes, broken UTF-8 or a thousand characters, and none of these may
- * reach a screen.
+ * Text for people. Names of processes, kernels and files are bytes that a traced program chose.
+ * They may hold terminal escapes, broken UTF-8 or a thousand characters. None of these may reach a
+ * screen.
  */
 #ifndef CUSCOPE_BASE_TEXT_H
 #define CUSCOPE_BASE_TEXT_H
@@ -41,9 +41,9 @@ void text_add_cut(struct buf *out, const char *text, size_t columns);
 void text_add_name(struct buf *out, const char *name, size_t columns);
 
 /*
- * Makes lines of `out`, from byte `from` on, no wider than a terminal: what is too wide goes on
- * between two words in a next line, two blanks further in than its own. A word that is wider than
- * the terminal stays whole. 0 columns: nothing is done. Knows colours (ESC [ ... m).
+ * Makes lines of `out`, from byte `from` on, no wider than a terminal. What is too wide goes on in
+ * a next line, between two words, two blanks further in. A word that is wider than the terminal
+ * stays whole. 0 columns: nothing is done. Knows colours (ESC [ ... m).
  */
 void text_wrap_lines(struct buf *out, size_t from, size_t columns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /*
- * The few kernel structures that the programs look into, by field name: CO-RE finds the offsets in
- * the running kernel's BTF, so only the fields that are used stand here, and no vmlinux.h is
+ * The few kernel structures that the programs look into, by field name. CO-RE finds the offsets in
+ * the running kernel's BTF. So only the fields that are used stand here, and no vmlinux.h is
  * needed.
  */
 #ifndef CUSCOPE_BPF_KERNEL_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which streams are recording into a graph at the moment: a launch on one of them does not run.
- * Capture begins on one stream and spreads to others through events: a stream that waits for an
- * event recorded on a capturing stream joins its capture, until the first stream ends it.
- * Source: CUDA programming guide, "Cross-stream Dependencies and Events" of graph capture.
+ * Capture begins on one stream and spreads to others through events. A stream that waits for an
+ * event recorded on a capturing stream joins its capture, until the first stream ends it. Source:
+ * CUDA programming guide, "Cross-stream Dependencies and Events" of graph capture.
  */
 #ifndef CUSCOPE_CAPTURE_GRAPH_CAPTURES_H
 #define CUSCOPE_CAPTURE_GRAPH_CAPTURES_H

@@ -323,8 +323,8 @@ const struct kernel *kernels_by_name(struct kernels *kernels, uint32_t tgid, con
 /* ---- forgetting ---------------------------------------------------------------------------- */
 
 /*
- * Which of a process's handles belonged to the module is not known, so none is trusted: a name
- * that was given may be replaced by what the next launch finds in the handle.
+ * Which of a process's handles belonged to the module is not known, so none is trusted. What the
+ * next launch finds in the handle may replace a name that was given.
  */
 void kernels_expire(struct kernels *kernels, uint32_t tgid)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of kernels, resolved when first seen: from the calls that made a handle and carried its
- * name, from the handle itself, from the host stub's symbol; else shown as what they are, and
- * counted. A kernel is one object however many processes and handles lead to it. What a process
- * tells beyond its budget is one kernel, KERNELS_OTHERS.
+ * Names of kernels, resolved when first seen. They come from the calls that made a handle and
+ * carried its name, from the handle itself, or from the host stub's symbol. Others are shown as
+ * what they are, and counted. A kernel is one object however many processes and handles lead to it.
+ * What a process tells beyond its budget is one kernel, KERNELS_OTHERS.
  */
 #ifndef CUSCOPE_CAPTURE_KERNELS_H
 #define CUSCOPE_CAPTURE_KERNELS_H

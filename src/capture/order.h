@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stream in order of time out of several rings. Rings are merged at their heads; what threads
- * delivered out of order within a ring (one was preempted between taking the time and sending) is
- * put right in a window of the last eight milliseconds. What comes later than that is passed on
- * when it comes, and counted.
+ * One stream in order of time out of several rings. Rings are merged at their heads. Within a ring,
+ * a thread that was preempted between taking the time and sending delivers out of order. A window
+ * of the last eight milliseconds puts that right. What comes later than that is passed on when it
+ * comes, and counted.
  */
 #ifndef CUSCOPE_CAPTURE_ORDER_H
 #define CUSCOPE_CAPTURE_ORDER_H

@@ -209,7 +209,7 @@ static void follow_state(struct pipeline *pipeline, struct call *call, uint32_t 
 }
 
 /*
- * What a call of the runtime does not say, the driver's call within it may: a copy from or to an
+ * What a call of the runtime does not say, the driver's call within it may. A copy from or to an
  * array counts elements in the one and bytes in the other.
  */
 static void find_size(struct pipeline_known_thread *thread, struct call *call)

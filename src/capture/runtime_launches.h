@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whether launches are looked at in the runtime, too (layer auto). The runtime refuses some by
- * itself, and those never reach the driver: all of them where the driver does not work (no device,
- * too old), until it has been seen to. What is asked for by the first launch, which initialises
- * CUDA, is one call that lasts: the probe is there until it has returned. Where calls fail as if
- * launches would, the probes are put back.
+ * itself, and those never reach the driver. Where the driver does not work (no device, too old)
+ * these are all, until it has been seen to work. What is asked for by the first launch, which
+ * initialises CUDA, is one call that lasts: the probe is there until it has returned. Where calls
+ * fail as if launches would, the probes are put back.
  */
 #ifndef CUSCOPE_CAPTURE_RUNTIME_LAUNCHES_H
 #define CUSCOPE_CAPTURE_RUNTIME_LAUNCHES_H

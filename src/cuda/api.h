@@ -8,8 +8,8 @@
  * machine (capture_plan), and what the recorded words mean (api_decode).
  *
  * Variants share a row: `_ptsz` and `_ptds` always, `_v2` where its arguments are the same. A
- * version whose arguments differ has a row of its own, and one that is newer than the tables has
- * none: to decode it by an older one's arguments would show wrong values.
+ * version whose arguments differ has a row of its own. One that is newer than the tables has none:
+ * an older one's arguments would show wrong values.
  */
 #ifndef CUSCOPE_CUDA_API_H
 #define CUSCOPE_CUDA_API_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A row of the function tables as it is kept outside of a program: in a trace file, which has to
- * tell its functions' arguments also to a cuscope whose tables differ.
+ * A row of the function tables as a trace file keeps it. The file has to tell its functions'
+ * arguments also to a cuscope whose tables differ.
  *
  * The numbers of op, memory, direction, class and the flags are those of api.h and row.h. They are
  * stored, so entries of these enums keep their places: new ones are added at the end.
@@ -20,8 +20,8 @@ struct api_text {
 void api_to_text(const struct api *api, struct api_text *text);
 
 /*
- * The row that was described so: the built-in one where it is the same, else a new one, which is
- * put into `made` too, with texts of its own; the caller frees that with api_free(). What this
+ * The row that was described so: the built-in one where it is the same. Else a new one with texts
+ * of its own, which is put into `made` too; the caller frees that with api_free(). What this
  * program does not know (an op, a class, a type in the spec) is read as none, and the arguments of
  * a spec end before it.
  */

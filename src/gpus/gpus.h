@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the GPUs of this machine are doing, as NVIDIA's management library (NVML) tells it: read
- * now and then on a thread of its own, since a driver that wakes a GPU up takes seconds for that.
+ * What the GPUs of this machine are doing, as NVIDIA's management library (NVML) tells it. It is
+ * read now and then on a thread of its own, since a driver takes seconds to wake a GPU up.
  *
  * The library is looked for at run time. Where cuscope is linked statically and cannot load one,
  * nvidia-smi is asked, which does not tell of processes here. Where there is neither, names come

@@ -2,8 +2,8 @@
 /*
  * GPU figures out of nvidia-smi, which comes with the driver: for a static program, which cannot
  * load NVML itself. One nvidia-smi runs as long as it is asked and writes a line for each GPU each
- * interval; that takes it less than 1 % of a CPU (H200, driver 580, five times a second). Private
- * to src/cuda: see gpus.h.
+ * interval. That takes less than 1 % of a CPU (H200, driver 580, five times a second). Private to
+ * src/cuda: see gpus.h.
  */
 #ifndef CUSCOPE_GPUS_SMI_H
 #define CUSCOPE_GPUS_SMI_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * One JSON object a line; docs/jsonl.md describes the keys. This is the format for a million
- * calls a second, so nothing here goes through printf, and what is the same for every call of a
- * function or a process is made once (struct fragments).
+ * One JSON object a line; docs/jsonl.md describes the keys. This is the format for a million calls
+ * a second, so nothing here goes through printf. What is the same for every call of a function or a
+ * process is made once (struct fragments).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,9 @@
  * too much of it is not waited for until half of that has gone. A server that answers each time
  * just before the limit gets a tenth of the time by that, and no more than ACCOUNT_MOST_NS at once.
  *
- * What is honest fits in: waits for this machine's disks and root's file servers are not put in
- * where they can be told (helper_inside.h), and 200 pages that a bad disk needs 20 ms for can be
- * waited for at once.
+ * What is honest fits in. Waits for this machine's disks and root's file servers are not put in
+ * where they can be told (helper_inside.h). 200 pages that a bad disk needs 20 ms for can be waited
+ * for at once.
  */
 #ifndef CUSCOPE_PROBE_ACCOUNT_H
 #define CUSCOPE_PROBE_ACCOUNT_H

@@ -4,8 +4,8 @@
  * places, of LD_LIBRARY_PATH, of processes that run. Probes belong to files, so with these even
  * the first process is traced from its first call.
  *
- * Only files that root alone can change, found by folders that root alone can change: others are
- * hooked when a target maps them, since probes cost every process that uses the file.
+ * Only files that root alone can change, in folders that root alone can change. Others are hooked
+ * when a target maps them, since probes cost every process that uses the file.
  */
 #ifndef CUSCOPE_PROBE_BEFOREHAND_H
 #define CUSCOPE_PROBE_BEFOREHAND_H

@@ -5,14 +5,14 @@
  * A page of a target can be one of a FUSE file, or be served by userfaultfd, whose server does not
  * answer; so can a file that it runs. Who reads it waits in the kernel, and not even SIGKILL ends
  * that. So cuscope itself reads neither the memory of targets nor files of file systems that
- * somebody serves: a process does, one at a time, and is waited for with a limit. One that does not
+ * somebody serves. A process does, one at a time, and is waited for with a limit. One that does not
  * answer is left to its fate, the target is given up with a sentence, and another takes its place.
  * The limits are for a target, for the user who runs it, and for all. Who answers each time just
  * within the limit is asked a while later again: each user has an account of what cuscope has
  * waited for (account.h).
  *
- * What it costs is two switches of process, some 20 us, and it is asked for names that the eBPF
- * programs could not read, for /proc/PID/maps, and for files that no look has met before.
+ * That costs two switches of process, some 20 us. It is asked for names that the eBPF programs
+ * could not read, for /proc/PID/maps, and for files that no look has met before.
  *
  * There is one for the whole program, since what reads memory and files is far below what knows of
  * targets. Without helper_begin, and in a process that was forked since, everything is done here
@@ -48,8 +48,8 @@ int helper_maps(pid_t pid, int (*each)(const char *text, size_t len, void *data)
 /*
  * The file of a mapping, as mapping_open has it, or a regular file at a path under the root of the
  * process. A descriptor that the caller closes, or a negative errno; *by_map is what opening it by
- * map_files said. Of a file that somebody serves, it is one of O_PATH, so that nothing that is done
- * with it, and not even closing it, waits for that server: it is read by helper_pread.
+ * map_files said. Of a file that somebody serves, it is one of O_PATH and read by helper_pread. So
+ * nothing that is done with it, not even closing it, waits for that server.
  */
 int helper_open_mapping(pid_t pid, const struct mapping *mapping, int *by_map);
 int helper_open_in_root(pid_t pid, const char *path);
@@ -66,9 +66,9 @@ int helper_dup(int fd); /* F_DUPFD_CLOEXEC */
 bool helper_was_unanswered(int fd);
 
 /*
- * Whether a file that was opened by these may be served by a process of a user's, by FUSE or by
- * that below an overlay of the user's: no probe may be put there. The kernel reads the page of a
- * probe while no process can fork, and would wait for that server: the whole machine with it.
+ * Whether a process of a user's may serve a file that was opened by these: by FUSE, or by that
+ * below an overlay of the user's. No probe may be put there. The kernel reads the page of a probe
+ * while no process can fork, and would wait for that server: the whole machine with it.
  */
 bool helper_is_users(int fd);
 

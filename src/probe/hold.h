@@ -3,11 +3,12 @@
  * Starting a command so that nothing it does is missed, not even the first call into a library
  * that it loads later.
  *
- * The command and what it starts are traced with ptrace, but stopped at three moments only: when a
- * task is born, at exec, and when one of them maps a file that no hook has been decided for. In the
- * last case the eBPF side sends the thread a signal, see src/bpf/files.h. At the last two moments
- * the callback looks at what is mapped and hooks it. That one thread waits, usually well under a
- * millisecond. Between such moments nothing is slowed down. When cuscope dies, the kernel detaches.
+ * The command and what it starts are traced with ptrace, but stopped at three moments only. These
+ * are the birth of a task, exec, and the mapping of a file that no hook has been decided for. In
+ * the last case the eBPF side sends the thread a signal, see src/bpf/files.h. At the last two
+ * moments the callback looks at what is mapped and hooks it. That one thread waits, usually well
+ * under a millisecond. Between such moments nothing is slowed down. When cuscope dies, the kernel
+ * detaches.
  *
  * SIGSTOP would do without ptrace, but shells, sudo and timeout see their child stop and act on it.
  */
@@ -76,9 +77,9 @@ void hold_release(struct hold *hold);
 
 /*
  * Waits for the command to end; returns its wait(2) status. SIGINT, SIGTERM and SIGHUP are to be
- * blocked. If `patient`, the first of them is passed on and the waiting goes on (the terminal has
- * given the command its SIGINT already); else, and at the next, returns minus its number. Not for
- * a command that was never let go, which waits for us.
+ * blocked. If `patient`, the first of them is passed on and the waiting goes on; the terminal has
+ * given the command its SIGINT already. Else, and at the next, returns minus its number. Not for a
+ * command that was never let go, which waits for us.
  */
 int hold_wait(struct hold *hold, bool patient);
 

@@ -5,8 +5,8 @@
  * read what root types later, and change its settings.
  *
  * A process of its own passes on what is typed, while cuscope is in the foreground, and what is
- * written. Keys mean to the command what its own terminal's settings say: Ctrl-C interrupts it, and
- * cuscope is told; Ctrl-Z stops it and cuscope, unless the command has jobs of its own. When
+ * written. Keys mean to the command what its own terminal's settings say. Ctrl-C interrupts it, and
+ * cuscope is told. Ctrl-Z stops it and cuscope, unless the command has jobs of its own. When
  * cuscope is gone, killed as well, the terminal is given back, and what the command still writes is
  * shown.
  *

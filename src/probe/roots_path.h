@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Paths on which every folder and every link is root's, so that they lead where root wants. They
- * are gone part by part, and nothing is looked for in a folder of somebody else, or of a file
- * system that a user serves (FUSE): who looked there could wait for ever.
+ * are gone part by part. Nothing is looked for in a folder of somebody else, or of a file system
+ * that a user serves (FUSE): that could wait for ever.
  */
 #ifndef CUSCOPE_PROBE_ROOTS_PATH_H
 #define CUSCOPE_PROBE_ROOTS_PATH_H

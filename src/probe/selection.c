@@ -23,7 +23,7 @@ static bool any_matches(const char *const *globs, size_t count, const char *name
 
 /*
  * Captured launches and names of kernels are understood through these, wanted or not. A process
- * that loads PyTorch registers 22,000 kernels: that is paid for only when launches are looked at in
+ * that loads PyTorch registers 22,000 kernels. That is paid for only when launches are looked at in
  * the runtime, where a kernel may be known by its host stub alone.
  */
 static bool is_support(const struct selection *s, const struct api *api, enum api_layer layer)

@@ -32,8 +32,8 @@ struct shares {
 const char *shares_take_file(struct shares *shares, uint64_t owner);
 
 /*
- * How many of `wanted` hooks a file of this owner gets, and why not more (static; else NULL): none
- * where there is not room for all that a file may have.
+ * How many of `wanted` hooks a file of this owner gets, and why not more (static; else NULL). It
+ * gets none where there is no room for all that a file may have.
  */
 size_t shares_take(struct shares *shares, uint64_t owner, size_t wanted, const char **why);
 

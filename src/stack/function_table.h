@@ -24,10 +24,10 @@ struct function_table;
 
 /*
  * Reads the symbol tables of `fd`: .symtab and .dynsym. Where the file has no .symtab, that of its
- * debug file is taken if `find_debug` (may be NULL) has one: it is given the build id and returns
+ * debug file is taken if `find_debug` (may be NULL) has one. That is given the build id and returns
  * a descriptor, which is closed here, or -1. `fd` stays the caller's and is not needed afterwards.
- * A file without any symbols gives an empty table. Returns 0 or a negative errno as
- * elf_file_open does.
+ * A file without any symbols gives an empty table. Returns 0 or a negative errno as elf_file_open
+ * does.
  */
 int function_table_open(int fd, const char *what, int (*find_debug)(const uint8_t *id, size_t len),
                         struct function_table **table, struct err *err);

@@ -25,10 +25,11 @@ struct perf_map *perf_map_open_file(int fd); /* takes the descriptor; for tests 
 void perf_map_free(struct perf_map *map);    /* NULL is allowed */
 
 /*
- * The function at an address, and how far into it that is; NULL where none is known. Of the file
- * the first 8 MiB are read, and a function for each 32 bytes of them, again when it has grown and
- * what was read does not tell; none where the budget has no room. Of functions that overlap the one
- * written last is meant. The name belongs to the map, until the next call.
+ * The function at an address, and how far into it that is; NULL where none is known. The first 8
+ * MiB of the file are read, and a function for each 32 bytes of them. They are read again when the
+ * file has grown and what was read does not tell. Nothing is read where the budget has no room. Of
+ * functions that overlap the one written last is meant. The name belongs to the map, until the next
+ * call.
  */
 const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes);
 

@@ -63,8 +63,8 @@ static size_t least(const struct columns *columns, size_t at)
 }
 
 /*
- * Whether a cell begins a line of its own: in every row the same ones, but for names at the end,
- * which do so where they would be cut to little.
+ * Whether a cell begins a line of its own. In every row these are the same cells, but for names at
+ * the end that would be cut to little.
  */
 static bool breaks(const struct columns *columns, size_t at, size_t used, const char *cell)
 {

@@ -7,8 +7,8 @@
 #include "table/table.h"
 
 /*
- * How many columns a line of it has beside the `before` columns of the other cells: on a terminal
- * what it leaves, elsewhere `otherwise`, and for programs all that there are.
+ * How many columns a line of it has beside the `before` columns of the other cells. On a terminal
+ * it has what is left, elsewhere `otherwise`, and for programs all that there are.
  */
 size_t words_width(const struct table *table, size_t before, size_t otherwise);
 

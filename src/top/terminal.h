@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The user's terminal while a screen is drawn on it (ncurses). It is given back as it was at
- * terminal_close(), at exit(), and by a handler when a signal of a crash ends the program; only
- * SIGKILL leaves it as it is, as of every program.
+ * terminal_close(), at exit(), and by a handler when a crash ends the program. Only SIGKILL leaves
+ * it as it is, as of every program.
  */
 #ifndef CUSCOPE_TOP_TERMINAL_H
 #define CUSCOPE_TOP_TERMINAL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One chunk of a trace file: a head of fixed size, and a payload that is compressed by itself, so
- * that each chunk can be read, checked and thrown away without the others.
+ * One chunk of a trace file: a head of fixed size, and a payload that is compressed by itself. So
+ * each chunk can be read, checked and thrown away without the others.
  */
 #ifndef CUSCOPE_TRACE_CHUNK_H
 #define CUSCOPE_TRACE_CHUNK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer's side of definitions: what events point at gets a number of the file when it is first
- * met, and a record that goes before the event chunk that uses it.
+ * The writer's side of definitions. What events point at gets a number when it is first met, and a
+ * record that goes before the event chunk that uses it.
  */
 #ifndef CUSCOPE_TRACE_DEFINE_H
 #define CUSCOPE_TRACE_DEFINE_H

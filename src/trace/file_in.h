@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace file as chunks: which there are and where, by its index or, where a crash left none, by
- * walking from one to the next, over what is damaged to the next head.
+ * A trace file as chunks: which there are and where. The index tells that. Where a crash left none,
+ * chunks are found by walking from one to the next, over damage to the next head.
  */
 #ifndef CUSCOPE_TRACE_FILE_IN_H
 #define CUSCOPE_TRACE_FILE_IN_H

@@ -41,8 +41,8 @@ struct recent_ranges {
 };
 
 /*
- * Rows are known by a hash of 64 bits, with a secret: who writes the file cannot make two that have
- * the same, and by chance it is one of a million million.
+ * Rows are known by a hash of 64 bits, with a secret. So who writes the file cannot make two that
+ * have the same; by chance it is one of a million million.
  */
 struct kept_rows {
 	uint64_t *slots; /* 0: free; at most half of them are taken */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last part of a trace, kept in memory as packed chunks: event chunks that are older, or too
- * many, are dropped; definitions stay, so that what is left can be read.
+ * The last part of a trace, kept in memory as packed chunks. Event chunks that are older, or too
+ * many, are dropped. Definitions stay, so that what is left can be read.
  */
 #ifndef CUSCOPE_TRACE_WINDOW_H
 #define CUSCOPE_TRACE_WINDOW_H

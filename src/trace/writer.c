@@ -58,8 +58,8 @@ static void pack_chunk(struct writer *writer, struct chunk_head *head)
 }
 
 /*
- * Begins the file, if that is still to be done: not with begin(), after which a command may turn
- * out not to run, and a file that was to be overwritten would be lost for nothing.
+ * Begins the file, if that is still to be done. begin() does not: a command may turn out not to run
+ * after it, and a file that was to be overwritten would be lost for nothing.
  */
 static int begin_file(struct writer *writer, struct err *err)
 {

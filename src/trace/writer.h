@@ -2,9 +2,9 @@
 /*
  * The consumer that writes trace files (docs/trace-format.md).
  *
- * What is whole on disk stays readable whatever happens: chunks are written one after the other,
- * at least one a second, and one that could not be written to its end is cut off again.
- * EVENT_CALL_BEGIN is not kept: the call itself comes later and says the same.
+ * What is whole on disk stays readable whatever happens. Chunks are written one after the other, at
+ * least one a second. One that could not be written to its end is cut off again. EVENT_CALL_BEGIN
+ * is not kept: the call itself comes later and says the same.
  */
 #ifndef CUSCOPE_TRACE_WRITER_H
 #define CUSCOPE_TRACE_WRITER_H

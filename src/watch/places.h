@@ -76,8 +76,8 @@ void places_see_stack(struct places *places, const struct watch_stack *stack);
 void places_take(struct places *places, const struct watch_page *page);
 
 /*
- * The places of that page, those with the most memory older than asked for first; then all those of
- * processes whose end this page is the first to tell; the last page tells of all that ended (of
+ * The places of that page, those with the most memory older than asked for first. Then come those
+ * of processes whose end this page is the first to tell. The last page tells of all that ended (of
  * 1,024 places). Valid until the next page.
  */
 size_t places_list(const struct places *places, const struct held_place **list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory that CUPTI fills with activity records: so much and no more, used again and again, the
- * last one first, so that a process that launches little touches little of it.
+ * The memory that CUPTI fills with activity records. Their number is fixed. The buffer that
+ * was used last is used first, so a process that launches little touches little memory.
  */
 #ifndef CUSCOPE_AGENT_LIB_BUFFERS_H
 #define CUSCOPE_AGENT_LIB_BUFFERS_H

@@ -15,8 +15,8 @@
 #define CONNECT_MOST_S 2 /* where more wait for cuscope than its socket holds */
 
 /*
- * The variable that has the name lives on in a program's children after cuscope has ended, and then
- * anybody on the machine can take the name: he could send a libcupti of his own.
+ * The variable that has the name lives on in a program's children after cuscope has ended. Then
+ * anybody on the machine can take the name, and could send a libcupti of his own.
  */
 static bool is_trusted(int socket)
 {

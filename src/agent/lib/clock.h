@@ -17,8 +17,8 @@ void clock_shared(void);
 
 /*
  * Compares with CUPTI's clock, which `read` tells (0: it could). Returns the error to be expected
- * of clock_converted: half of the narrowest pair of our readings around one of its, and by how much
- * the clocks drifted apart since the last comparison. UINT64_MAX: it cannot be read.
+ * of clock_converted. It is half of the narrowest pair of our readings around one of its, and how
+ * far the clocks drifted apart since the last comparison. UINT64_MAX: it cannot be read.
  */
 uint64_t clock_compare(uint32_t (*read)(uint64_t *ns));
 

@@ -37,9 +37,10 @@ void cupti_disable(void);
  * Whether this CUPTI can be left and entered again. CUPTI of CUDA 11.0 to 12.5 crashes then when
  * the program uses CUDA graphs: pytorch/pytorch#112507 and #146604, pytorch/kineto#1264 (which
  * leaves it from 12.6 on only). With later ones programs that launch graphs die as well, by error
- * 700 or 719 at the next synchronisation. That was measured on an H200 with those of CUDA 12.9 and
- * 13.0, when several threads launched graphs, when graphs were measured as wholes, and when one was
- * launched after activities were disabled. So once a graph was seen, CUPTI is disabled and kept.
+ * 700 or 719 at the next synchronisation. That was measured on an H200 with CUPTI of CUDA 12.9 and
+ * 13.0. It happened when several threads launched graphs, when graphs were measured as wholes, and
+ * when one was launched after activities were disabled. So once a graph was seen, CUPTI is disabled
+ * and kept.
  */
 bool cupti_leavable(void);
 

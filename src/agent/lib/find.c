@@ -81,8 +81,8 @@ static unsigned cuda_major(uint32_t version)
 }
 
 /*
- * Not newer than the driver, nor older by more than one: on driver 580 (CUDA 13.0) CUPTI of
- * CUDA 11.0 to 11.7 crashed the program, and that of 11.8 told of kernels that never ran; 12.9 was
+ * Not newer than the driver, nor older by more than one. On driver 580 (CUDA 13.0) CUPTI of CUDA
+ * 11.0 to 11.7 crashed the program, and that of 11.8 told of kernels that never ran. 12.9 was
  * right.
  */
 static bool fits_driver(const struct search *search, unsigned major)
@@ -240,7 +240,7 @@ static Dl_serinfo *search_path(void)
 
 /*
  * LD_LIBRARY_PATH that begins or ends with ':' means the folder that the process is in, which may
- * be anybody's: nothing that the program does not load itself is loaded from there. Then the others
+ * be anybody's. Nothing that the program does not load itself is loaded from there. Then the others
  * are looked through one by one.
  */
 static bool has_relative(const Dl_serinfo *path)

@@ -18,10 +18,10 @@ struct found {
 uint32_t find_driver_version(void);
 
 /*
- * In this order: `given` (a descriptor, or -1), the one that is loaded already, beside the
- * libcudart that is loaded, in the layouts of Python wheels next to it, in toolkits, wherever the
- * loader finds it. No newer than the driver, of the CUDA of libcudart where there is one, 11 to 13.
- * Else -1, and `failure` lists what was tried.
+ * `given` (a descriptor, or -1) comes first, then the one that is loaded already. Then it is looked
+ * for beside the loaded libcudart, in the layouts of Python wheels next to it, in toolkits, and
+ * where the loader looks. No newer than the driver, of the CUDA of libcudart where there is one, 11
+ * to 13. Else -1, and `failure` lists what was tried.
  */
 int find_cupti(int given, uint32_t driver_version, struct found *found, struct failure *failure);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * NVTX: what the program itself says that it does. The program's NVTX loads the library that
- * NVTX_INJECTION64_PATH names at its first call, and has its functions replaced by ours for good;
- * nothing but a look at a word happens in them while nobody measures.
+ * NVTX_INJECTION64_PATH names at its first call, and has its functions replaced by ours for good.
+ * While nobody measures, ours only look at a word.
  */
 #ifndef CUSCOPE_AGENT_LIB_NVTX_H
 #define CUSCOPE_AGENT_LIB_NVTX_H

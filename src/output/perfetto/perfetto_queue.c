@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How much work a process has asked for that is not done yet, as a counter: one more at the end of
- * a call, one less at the end of what ran for it.
+ * How much work a process has asked for that is not done yet, as a counter. It grows at the end of
+ * a call and falls at the end of what ran for it.
  *
  * Calls come in order of their ends, activities in order of theirs, but up to seconds later. So
  * calls wait until an activity that ended after them has come: each value is then that of its time.

@@ -48,8 +48,8 @@ int64_t row_end(struct database *db);                   /* the row's number */
 int64_t database_string(struct database *db, const char *text);
 
 /*
- * The same for texts that a program makes up as it runs, of which there may be any number: those
- * that come when 16 MiB of texts are remembered are written each time, under an id of their own.
+ * The same for texts that a program makes up as it runs, of which there may be any number. Once 16
+ * MiB of texts are remembered, further ones are written each time, under an id of their own.
  */
 int64_t database_text(struct database *db, const char *text);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQLite's way to a database that is a descriptor. By its name it would be opened a second time,
- * and in a folder that others may write somebody could have put a link there in between; a journal
- * beside it could be anybody's as well. Private to src/output.
+ * SQLite's way to a database that is a descriptor. By its name it would be opened a second time. In
+ * a folder that others may write somebody could have put a link there in between. A journal beside
+ * it could be anybody's as well. Private to src/output.
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_DATABASE_FILE_H
 #define CUSCOPE_OUTPUT_SQLITE_DATABASE_FILE_H

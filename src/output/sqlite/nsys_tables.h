@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of a database, as rows of one table: Nsight Systems' own, with its names and columns,
- * so that queries written for its export run, and cuscope's, for what that has no place for.
- * Private to src/output.
+ * The tables of a database, as rows of one table. Those of Nsight Systems have its names and
+ * columns, so that queries written for its export run. Those of cuscope have what that has no
+ * column for. Private to src/output.
  */
 #ifndef CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H
 #define CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H

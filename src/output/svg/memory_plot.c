@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Drawing. One panel for the kinds of memory and, where there is more than one process, one for
- * those: what both would show in one picture, the share of a kind of a process, nobody could read.
+ * those. Nobody could read both in one picture.
  *
  * The areas are painted from the top of the stack down, each to the base line, so that every one
  * needs only its upper edge.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The report `findings`: what costs time, the most first, each with what was seen, how the loss is
- * estimated, an example and what to try; and the rules that could not be judged.
+ * The report `findings`: what costs time, the most first. Each has what was seen, how the loss is
+ * estimated, an example and what to try. Rules that could not be judged are named.
  */
 #include "report/findings/findings.h"
 

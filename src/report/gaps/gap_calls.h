@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of the last while, for the analysis of gaps: from the call that asked for an activity,
- * which work.h knows, one can go back through the calls of the same thread. The last
- * GAP_CALLS_KEPT are kept, and no more: activities come seconds late, and at 300,000 launches a
- * second, which is as fast as they come, that is more than three seconds of them.
+ * The calls of the last while, for the analysis of gaps. From the call that asked for an activity,
+ * which work.h knows, one can go back through the calls of the same thread. The last GAP_CALLS_KEPT
+ * are kept, and no more, since activities come seconds late. At 300,000 launches a second, which is
+ * as fast as they come, that is more than three seconds.
  */
 #ifndef CUSCOPE_REPORT_GAPS_GAP_CALLS_H
 #define CUSCOPE_REPORT_GAPS_GAP_CALLS_H

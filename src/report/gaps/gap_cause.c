@@ -16,9 +16,9 @@
 /* A wait that ended this long before the GPU had nothing to do still is why. */
 #define BEFORE_GAP_NS 20000
 /*
- * Without the wait the host could have asked for more meanwhile: at most for as much as it takes
- * that long to ask for, as a queue holds 1024 launches, of some 10 us each in a framework. A host
- * that was away for longer after its wait would have let the GPU run out of work all the same.
+ * Without the wait the host could have asked for more meanwhile. A queue holds 1024 launches, of
+ * some 10 us each in a framework, so it takes at most that long to fill. A host that was away for
+ * longer after its wait would have let the GPU run out of work all the same.
  */
 #define WAIT_EXPLAINS_NS 10000000
 /* Calls of one gap that are looked at: a loop of polls can be longer. */

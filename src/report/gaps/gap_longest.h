@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The longest gaps, and which of them are apart: the few that do not belong to what a program does
- * most of the time, such as its start, or the pause between two epochs.
+ * The longest gaps, and which of them are apart. Those few do not belong to what a program does
+ * most of the time: its start, or the pause between two epochs.
  *
- * A gap is apart if it lasts GAP_APART_NS or more, and more than a second or a twentieth of what is
- * left of the time without those that are longer. Nothing is apart where more than GAP_APART_MOST
- * are (what happens so often is what the program does), or where fewer than GAP_APART_OTHERS other
- * gaps are left to judge by.
+ * A gap is apart if it lasts GAP_APART_NS or more, and more than a second or a twentieth of the
+ * time without longer gaps. Nothing is apart where more than GAP_APART_MOST are (what happens so
+ * often is what the program does), or where fewer than GAP_APART_OTHERS other gaps are left to
+ * judge by.
  */
 #ifndef CUSCOPE_REPORT_GAPS_GAP_LONGEST_H
 #define CUSCOPE_REPORT_GAPS_GAP_LONGEST_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which ranges are around and inside of each that a thread pushed and popped. They come in the
- * order of their ends, a range after those inside of it: what these took is known by then, and the
- * number of the range around it is given out before that has ended.
+ * order of their ends, a range after those inside of it, so what these took is known by then. The
+ * range around it gets its number before it has ended.
  */
 #ifndef CUSCOPE_REPORT_NVTX_NVTX_STACK_H
 #define CUSCOPE_REPORT_NVTX_NVTX_STACK_H

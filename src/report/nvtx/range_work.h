@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What ran on GPUs for the NVTX ranges that threads push and pop: the work whose call began in a
- * range, on its thread. Neither is known first: work of a call in a range often ends after the
- * range, and becomes known later still; and a range that is open for long ends after most of its
- * work. So the work of a thread is kept for ranges to come, and ranges for work to come, each up to
- * a bound; what had to be let go is counted.
+ * range, on its thread. Neither is known first. Work of a call in a range often ends after the
+ * range, and becomes known later still. A range that is open for long ends after most of its work.
+ * So the work of a thread is kept for ranges to come, and ranges for work to come. Each has a
+ * bound; what had to be let go is counted.
  */
 #ifndef CUSCOPE_REPORT_NVTX_RANGE_WORK_H
 #define CUSCOPE_REPORT_NVTX_RANGE_WORK_H

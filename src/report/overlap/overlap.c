@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The report `overlap`: how long each GPU was busy with computing, communication and copies, and
- * with several of them at once; beside it the breakdown of time that HTA makes of a trace.
+ * with several of them at once. Beside it stands the breakdown of time that HTA makes of a trace.
  */
 #include <math.h>
 #include <stdlib.h>
