@@ -28,14 +28,17 @@
 static const struct {
 	const char *name, *text;
 } causes[GAP_CAUSES] = {
-	[GAP_HOST] = { "host", "the host had not asked yet" },
-	[GAP_SYNC] = { "synchronisation",
-	               "the host had waited for the GPU before it asked for more" },
-	[GAP_COPY] = { "copy", "the host, or the stream, had to wait for a copy" },
-	[GAP_LATENCY] = { "launch latency", "the host was asking, or had only just" },
-	[GAP_WAITING] = { "waiting", "the stream waited for an event, a stream or a node" },
-	[GAP_TURNAROUND] = { "turnaround", "from one to the next, which was queued already" },
-	[GAP_OTHER_WORK] = { "other work", "asked for, while other streams had the GPU" },
+	[GAP_HOST] = { "host", "the host had not asked for the next work yet" },
+	[GAP_SYNC] = { "synchronisation", "the host waited for the GPU before it asked for more" },
+	[GAP_COPY] = { "copy", "the host, or the stream, waited for a copy" },
+	[GAP_LATENCY] = { "launch latency",
+	                  "the next work's call was running, or had just returned" },
+	[GAP_WAITING] = { "waiting",
+	                  "the stream waited for an event, another stream or a graph node" },
+	[GAP_TURNAROUND] = { "turnaround",
+	                     "the next work was queued: the GPU's own pause between two" },
+	[GAP_OTHER_WORK] = { "other work",
+	                     "the next work was asked for, but other streams had the GPU" },
 	[GAP_UNKNOWN] = { "unknown", "nothing that was recorded explains it" },
 };
 
