@@ -61,10 +61,13 @@ static void add_one(const struct profile *profile, const struct profile_info *in
 static void add_widths(const struct flame *flame, const struct flame_layout *layout,
                        struct buf *out)
 {
+	const uint64_t *total = flame->tree->sums[0][0].total;
 	struct buf text = { 0 };
 
 	buf_puts(&text, flame->before ? "Width: the mean of a frame's two shares of all time"
-	                              : "Width: time, of CPUs and GPUs alike");
+	                : total[WEIGHT_GPU] && total[WEIGHT_CPU]
+	                        ? "Width: time, of CPUs and GPUs alike"
+	                        : "Width: time");
 	if (layout->left_out) {
 		buf_printf(&text, "; %llu frames narrower than ",
 		           (unsigned long long)layout->left_out);
