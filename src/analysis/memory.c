@@ -460,7 +460,7 @@ static inline bool is_of_memory(enum api_op op)
 	return op == OP_ALLOC || op == OP_FREE || op == OP_CONTEXT_DESTROY;
 }
 
-/* Apart, as are few events: the others leave before anything is saved for it. */
+/* Few events get here: the others leave before anything is saved for it. */
 static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
                                                       const struct event *event)
 {
@@ -481,9 +481,7 @@ static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
 		return 0;
 	if (call->op == OP_ALLOC)
 		return add_allocation(memory, event, kind);
-	if (call->op == OP_FREE)
-		return remove_allocation(memory, event, kind);
-	return 0;
+	return call->op == OP_FREE ? remove_allocation(memory, event, kind) : 0;
 }
 
 uint64_t memory_event(struct memory *memory, const struct event *event)
