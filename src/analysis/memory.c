@@ -10,9 +10,7 @@
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
 
-/* Live at a time, 240 bytes each with their place in the table; those beyond are counted as
- * untracked: their frees are unknown.
- */
+/* Live at a time, 240 bytes each with their slot; those beyond are untracked, and so are frees. */
 #define ALLOCATIONS_MAX 65536
 
 /* Addresses that wait for the end of a late free, beside those; see remove_allocation(). */
@@ -67,9 +65,8 @@ struct memory *memory_new(void)
 	return xcalloc(1, sizeof(struct memory));
 }
 
-void memory_tell_changes(struct memory *memory,
-                         void (*changed)(void *data, const struct memory_change *change),
-                         void *data)
+void memory_on_change(struct memory *memory,
+                      void (*changed)(void *data, const struct memory_change *change), void *data)
 {
 	memory->changed = changed;
 	memory->data = data;
