@@ -10,7 +10,9 @@
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
 
-/* Live at a time, 240 bytes each with their slot; those beyond are untracked, and so are frees. */
+/* Live at a time, 240 bytes each with their place in the table; those beyond are counted as
+ * untracked: their frees are unknown.
+ */
 #define ALLOCATIONS_MAX 65536
 
 /* Addresses that wait for the end of a late free, beside those; see remove_allocation(). */
@@ -65,8 +67,9 @@ struct memory *memory_new(void)
 	return xcalloc(1, sizeof(struct memory));
 }
 
-void memory_on_change(struct memory *memory,
-                      void (*changed)(void *data, const struct memory_change *change), void *data)
+void memory_tell_changes(struct memory *memory,
+                         void (*changed)(void *data, const struct memory_change *change),
+                         void *data)
 {
 	memory->changed = changed;
 	memory->data = data;
@@ -457,7 +460,7 @@ static inline bool is_of_memory(enum api_op op)
 	return op == OP_ALLOC || op == OP_FREE || op == OP_CONTEXT_DESTROY;
 }
 
-/* Few events get here: the others leave before anything is saved for it. */
+/* Apart, as are few events: the others leave before anything is saved for it. */
 static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
                                                       const struct event *event)
 {
@@ -478,7 +481,9 @@ static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
 		return 0;
 	if (call->op == OP_ALLOC)
 		return add_allocation(memory, event, kind);
-	return call->op == OP_FREE ? remove_allocation(memory, event, kind) : 0;
+	if (call->op == OP_FREE)
+		return remove_allocation(memory, event, kind);
+	return 0;
 }
 
 uint64_t memory_event(struct memory *memory, const struct event *event)

@@ -78,8 +78,9 @@ uint64_t memory_event(struct memory *memory, const struct event *event);
  * Tells `changed` of each change from now on, while memory_event() runs. One event can be many: a
  * process that ends frees all that it had.
  */
-void memory_on_change(struct memory *memory,
-                      void (*changed)(void *data, const struct memory_change *change), void *data);
+void memory_tell_changes(struct memory *memory,
+                         void (*changed)(void *data, const struct memory_change *change),
+                         void *data);
 
 /* Calls `each` for all that is live now, in no order. */
 void memory_each_live(const struct memory *memory,

@@ -197,6 +197,9 @@ static __always_inline void file_mapped(struct sys_enter_mmap *ctx)
 	flags = bpf_map_lookup_elem(&targets, &tgid);
 	if (!flags && !target_matches(tgid))
 		return;
+#ifdef STACKS
+	emit_process(WIRE_MAPPED, id, 0, 0, WAKE_IF_FULL);
+#endif
 	file_used(file_of(ctx->fd), id, flags && (*flags & TARGET_HOLD), 0);
 }
 

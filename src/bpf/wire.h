@@ -52,6 +52,8 @@ enum wire_type {
 	WIRE_MOVED,      /* struct wire_process: it came into the cgroup */
 	WIRE_STACK_ENTRIES, /* struct wire_stack_entries of wire_stacks.h */
 	WIRE_SAMPLE,        /* struct wire_sample of the same */
+	WIRE_MAPPED,        /* struct wire_process: it maps a file for execution, whichever */
+	WIRE_CALL_STACK,    /* struct wire_call_stack of the same */
 };
 
 enum wire_flags {
@@ -186,6 +188,7 @@ struct wire_thread {
 	__u32 declined; /* calls that were not looked at and whose returns are still to come */
 	__u32 hook;     /* of the last entry, with the next five: see same_trap() */
 	__u64 entry_ip, entry_sp, entry_ns;
+	__u64 stack_ns; /* not before that is the stack of a call walked again */
 	__u64 return_sp, return_ns;
 	__u64 declined_sp;         /* of the outermost call that was not looked at */
 	__u64 recent_generation;   /* of the names: older ones are void */
@@ -214,7 +217,8 @@ struct wire_thread {
 	F(forgets_kernels, 57, 1)                                                                  \
 	F(runtime, 58, 1)        /* of the runtime: the driver's call inside tells the same */     \
 	F(runtime_launch, 59, 1) /* looked at only while the driver is not known to work */        \
-	F(proves_driver, 60, 1)  /* where it succeeds, the driver works */
+	F(proves_driver, 60, 1)  /* where it succeeds, the driver works */                         \
+	F(asks_for_work, 61, 1)  /* a kernel, a graph, a copy, a set: its stack tells who did */
 
 #define COOKIE_ACCESSORS(name, at, bits)                                                           \
 	static inline __attribute__((always_inline, unused)) __u32 cookie_##name(__u64 cookie)     \
@@ -292,9 +296,12 @@ struct wire_settings {
 	__u8 seccomp_entry_only; /* the kernel's uretprobe call would kill threads under seccomp */
 	__u8 name;               /* processes whose name matches name_glob are */
 	__u8 follow;             /* those that become targets by name: TARGET_FOLLOW */
-	__u8 fold;       /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
-	__u8 stacks;     /* of allocations that are folded */
-	__u64 sample_ns; /* between two samples of a CPU; 0: none are taken */
+	__u8 fold;        /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
+	__u8 stacks;      /* of allocations that are folded */
+	__u64 sample_ns;  /* between two samples of a CPU; 0: none are taken */
+	__u8 call_stacks; /* of calls that ask for work */
+	__u32 call_stack_one_in;  /* 1: of each; else of one in so many, by chance */
+	__u64 call_stack_ns;      /* between two of a thread, on average; 0: as they come */
 	__u32 share[WIRE_SHARES]; /* enum fold_share_of: rows that one process may have */
 };
 

@@ -105,6 +105,12 @@ struct wire_stack_entries {
 };
 #define WIRE_STACK_ENTRIES_BYTES(n) (48 + 16 * (n))
 
+/* WIRE_CALL_STACK: before the record of the call, with the same thread and begin. */
+struct wire_call_stack {
+	struct wire_head head; /* time_ns: the call's begin */
+	__u64 stack;
+};
+
 enum wire_sample_kind { WIRE_SAMPLE_CPU, WIRE_SAMPLE_OFF_CPU };
 
 /* WIRE_SAMPLE */

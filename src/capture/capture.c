@@ -105,6 +105,9 @@ static int load_programs(struct capture *c, struct err *err)
 	if (o->stacks) {
 		options.stacks = true;
 		options.settings.sample_ns = o->stacks->sample_ns;
+		options.settings.call_stacks = o->stacks->calls;
+		options.settings.call_stack_one_in = o->stacks->one_in;
+		options.settings.call_stack_ns = o->stacks->call_ns;
 	}
 	if (o->watch) {
 		options.settings.fold = c->options.selection.fold = o->watch->tools;
@@ -135,6 +138,13 @@ static void launched(void *data, uint32_t pid, const struct call *call)
 
 	if (c->gpu)
 		gpu_launched(c->gpu, pid, call);
+}
+
+static const struct stack *stack_of(void *data, uint32_t tid, uint64_t begin_ns)
+{
+	struct capture *c = data;
+
+	return c->sampler ? sampler_call_stack(c->sampler, tid, begin_ns) : NULL;
 }
 
 static void hit(void *data, const struct wire_call *call)
@@ -172,6 +182,7 @@ static bool agents_may_tell(const struct capture *c)
 
 	return o->gpu && o->gpu->kinds & AGENT_WANT_KERNELS && !o->gpu->window_ns && o->returns &&
 	       !o->begin_records && !o->max_overhead && !o->watch && !o->selection.failed &&
+	       !(o->stacks && o->stacks->calls) &&
 	       (o->target.kind == TARGET_COMMAND || o->target.kind == TARGET_PIDS ||
 	        o->target.kind == TARGET_NAME) &&
 	       programs_mechanism(c->programs) == MECHANISM_SESSION;
@@ -186,6 +197,7 @@ static void make_parts(struct capture *c)
 		                           .consumers = c->options.consumers,
 		                           .n_consumers = c->options.n_consumers,
 		                           .hit = hit,
+		                           .stack_of = stack_of,
 		                           .launched = launched,
 		                           .data = c };
 	struct governor_options governor = { .programs = c->programs,
@@ -312,6 +324,8 @@ static void look_held(void *data, pid_t pid)
 
 	if (session_keeps_off(c, pid))
 		return;
+	if (c->sampler)
+		sampler_held(c->sampler, pid);
 	if (modules_look_held(c->modules, pid, told ? &file : NULL, &found, NULL) == 0 &&
 	    found.modules)
 		capture_found(c, pid);

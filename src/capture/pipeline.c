@@ -318,6 +318,9 @@ static int on_call(struct pipeline *pipeline, const struct wire_call *record, st
 	if (hook->group != HOOK_SUPPORT) {
 		pipeline->calls += event.type == EVENT_CALL;
 		if (event.type == EVENT_CALL) {
+			if (pipeline->options.stack_of && call.depth == 0)
+				call.stack = pipeline->options.stack_of(pipeline->options.data,
+				                                        event.tid, call.begin_ns);
 			call.correlation = number_call(pipeline, process, &record->head, &call);
 			tell_launch(pipeline, record->head.tgid, &call);
 		}

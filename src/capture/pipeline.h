@@ -31,6 +31,8 @@ struct pipeline_options {
 	/* Told of each launch that succeeded and ran at once, of kernels or a graph; may
 	 * be NULL. */
 	void (*launched)(void *data, uint32_t pid, const struct call *call);
+	/* The stack at which a thread's call began; NULL: none is known. May be NULL. */
+	const struct stack *(*stack_of)(void *data, uint32_t tid, uint64_t begin_ns);
 	struct correlate *correlate; /* knows which calls have activities; NULL: none have */
 	struct budget *budget;       /* of what targets make it keep; may be NULL */
 };

@@ -6,42 +6,57 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "capture/stacks/sampler.h"
+#include "profile/collect.h"
 #include "profile/profile_write.h"
+#include "trace/consumers.h"
 
 #define DEFAULT_HZ 49
 #define MOST_HZ    2000
-#define NOTES_MAX  8
+#define NOTES_MAX  12
+#define LAUNCHES   1000 /* walked a second of each thread */
+
+enum profile_mode {
+	MODE_DEFAULT, /* merge with --gpu, cpu without */
+	MODE_MERGE,   /* time on CPUs, and on GPUs under the stacks that asked for it */
+	MODE_GPU,
+	MODE_CPU,
+};
 
 struct profile_command {
 	struct target_choice choice;
 	struct capture_options capture;
 	char **command; /* NULL: none */
 	struct profile_options profile;
+	struct cli_gpu gpu;
+	struct capture_stacks stacks;
+	enum profile_mode mode;
 	const char *output;
 	uint64_t hz;
-	mode_t mode;
+	mode_t output_mode;
 	bool force;
 };
 
 /* A profile while it is taken. */
 struct profiling {
-	struct consumer consumer; /* first */
-	struct profile *profile;
-	uint64_t begin_ns, end_ns; /* since 1970 */
-	uint32_t processes;
-	uint64_t lost[LOST_COUNT];
+	struct consumer *collect;
+	struct work *work;    /* NULL: no calls are asked about */
+	uint64_t begin_ns;    /* since 1970 */
+	uint64_t duration_ns; /* 0: it did not begin */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
 
 enum {
 	OPT_FORCE = 5000,
+	OPT_MODE,
+	OPT_LAUNCH_STACKS,
 	OPT_PER_PROCESS,
 	OPT_PER_THREAD,
 	OPT_OUTPUT_MODE,
@@ -55,6 +70,14 @@ static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0, "the profile, in a form by its ending (default: text)", 0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
 	{ "output-mode", OPT_OUTPUT_MODE, "BITS", 0, "of FILE, in octal digits (default: 0600)",
+	  0 },
+	{ "mode", OPT_MODE, "MODE", 0,
+	  "cpu: time on CPUs; gpu: time on GPUs, under the stacks that asked for it (--gpu); "
+	  "merge: both (default with --gpu)",
+	  0 },
+	{ "launch-stacks", OPT_LAUNCH_STACKS, "SHARE", 0,
+	  "of which launches and copies stacks are walked: all, 1/N, or so many a second of each "
+	  "thread (default: 1000)",
 	  0 },
 	{ "frequency", 'F', "HZ", 0, "samples a second of each CPU (default: 49)", 0 },
 	{ "per-process", OPT_PER_PROCESS, 0, 0, "processes apart", 0 },
@@ -89,26 +112,45 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static enum profile_mode parse_mode(const struct argp_state *state, const char *arg)
+{
+	if (!strcmp(arg, "merge"))
+		return MODE_MERGE;
+	if (!strcmp(arg, "gpu"))
+		return MODE_GPU;
+	if (strcmp(arg, "cpu"))
+		cli_bad_value(state, "--mode", arg, "mode (merge, gpu, cpu)");
+	return MODE_CPU;
+}
+
+static void parse_launch_stacks(const struct argp_state *state, struct capture_stacks *stacks,
+                                const char *arg)
+{
+	uint64_t number;
+
+	stacks->one_in = 1;
+	stacks->call_ns = 0;
+	if (!strcmp(arg, "all"))
+		return;
+	if (!strncmp(arg, "1/", 2) && parse_number(arg + 2, UINT32_MAX, &number) && number)
+		stacks->one_in = (uint32_t)number;
+	else if (parse_number(arg, 1000000, &number) && number)
+		stacks->call_ns = 1000000000 / number;
+	else
+		cli_bad_value(state, "--launch-stacks", arg,
+		              "share (all, 1/N, or a number a second from 1 to 1000000)");
+}
+
+static error_t parse_what(int key, char *arg, struct argp_state *state)
 {
 	struct profile_command *o = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = state->child_inputs[1] = &o->choice;
+	case OPT_MODE:
+		o->mode = parse_mode(state, arg);
 		return 0;
-	case 'o':
-		o->output = arg;
-		return 0;
-	case OPT_FORCE:
-		o->force = true;
-		return 0;
-	case OPT_OUTPUT_MODE:
-		o->mode = cli_parse_mode(state, arg);
-		return 0;
-	case 'F':
-		if (!parse_number(arg, MOST_HZ, &o->hz) || !o->hz)
-			cli_bad_value(state, "--frequency", arg, "number from 1 to 2000");
+	case OPT_LAUNCH_STACKS:
+		parse_launch_stacks(state, &o->stacks, arg);
 		return 0;
 	case OPT_PER_PROCESS:
 		o->profile.per_process = true;
@@ -120,8 +162,35 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return parse_run(key, arg, state);
 }
 
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct profile_command *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = state->child_inputs[1] = &o->choice;
+		state->child_inputs[2] = &o->gpu;
+		return 0;
+	case 'o':
+		o->output = arg;
+		return 0;
+	case OPT_FORCE:
+		o->force = true;
+		return 0;
+	case OPT_OUTPUT_MODE:
+		o->output_mode = cli_parse_mode(state, arg);
+		return 0;
+	case 'F':
+		if (!parse_number(arg, MOST_HZ, &o->hz) || !o->hz)
+			cli_bad_value(state, "--frequency", arg, "number from 1 to 2000");
+		return 0;
+	}
+	return parse_what(key, arg, state);
+}
+
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_start_argp, 0, NULL, 0 },
+	                                      { &cli_gpu_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static const struct argp argp = {
@@ -129,63 +198,21 @@ static const struct argp argp = {
 	.parser = parse_option,
 	.args_doc = "[-- COMMAND [ARG...]]",
 	.doc = "Looks at what threads do so many times a second, and shows the functions and lines "
-	       "that they were in: native code, Python and the kernel in one stack."
+	       "that they were in: native code, Python and the kernel in one stack; with --gpu "
+	       "also "
+	       "what ran on GPUs, under the code that asked for it."
 	       "\vExamples:\n"
 	       "  sudo cuscope profile -p 1234 --duration 10s\n"
-	       "  sudo cuscope profile -o train.folded -- python3 train.py\n",
+	       "  sudo cuscope profile --gpu -o train.svg -- python3 train.py\n",
 	.children = children,
 };
 
-/* ---- taking samples ------------------------------------------------------------------------ */
-
-static int on_begin(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	struct profiling *p = (struct profiling *)self;
-
-	p->begin_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns;
-	return 0;
-}
-
-static int on_event(struct consumer *self, const struct event *event, struct err *err)
-{
-	struct profiling *p = (struct profiling *)self;
-
-	p->processes += event->type == EVENT_PROCESS;
-	if (event->type == EVENT_SAMPLE)
-		profile_add(p->profile,
-		            &(struct profile_sample){ .kind = event->sample->kind == SAMPLE_OFF_CPU
-		                                                      ? WEIGHT_OFF_CPU
-		                                                      : WEIGHT_CPU,
-		                                      .ns = event->sample->weight_ns,
-		                                      .stack = event->sample->stack,
-		                                      .process = event->process,
-		                                      .tid = event->tid });
-	return 0;
-}
-
-static int on_end(struct consumer *self, const struct run_info *run, struct err *err)
-{
-	struct profiling *p = (struct profiling *)self;
-
-	p->end_ns = run->end_ns + (uint64_t)run->realtime_offset_ns;
-	memcpy(p->lost, run->lost, sizeof(p->lost));
-	return 0;
-}
-
-static void on_free(struct consumer *self)
-{
-}
-
-static const struct consumer_ops profiling_ops = {
-	.begin = on_begin, .event = on_event, .end = on_end, .free = on_free
-};
+/* ---- what is said of it -------------------------------------------------------------------- */
 
 static void notice(void *data, const char *text)
 {
 	cli_say("%s", text);
 }
-
-/* ---- what is said of it -------------------------------------------------------------------- */
 
 struct notes {
 	char *text[NOTES_MAX];
@@ -230,6 +257,23 @@ static void note_figures(struct notes *notes, const struct sampler_figures *f)
 	     (unsigned long long)f->names.refused);
 }
 
+static void note_gpu(struct notes *notes, const struct collect_figures *f)
+{
+	double all = f->gpu_ns ? (double)f->gpu_ns / 100 : 1;
+
+	note(notes, f->gpu_guessed_ns,
+	     "%.1f %% of the GPU time is of launches whose stack was not walked: it stands where "
+	     "that "
+	     "of the same kernel's others does (--launch-stacks)",
+	     (double)f->gpu_guessed_ns / all);
+	note(notes, f->gpu_ns - f->gpu_walked_ns - f->gpu_guessed_ns,
+	     "%.1f %% of the GPU time is of launches that no stack is known for",
+	     (double)(f->gpu_ns - f->gpu_walked_ns - f->gpu_guessed_ns) / all);
+	note(notes, f->pairs_refused,
+	     "%llu activities had no room to be told apart by their stacks",
+	     (unsigned long long)f->pairs_refused);
+}
+
 static void note_lost(struct notes *notes, const uint64_t lost[LOST_COUNT])
 {
 	for (size_t i = 0; i < LOST_COUNT; i++)
@@ -245,14 +289,14 @@ static int write_text(const struct profiling *p, const struct profile_info *info
 		                             .width = cli_width(stdout),
 		                             .color = cli_color(NULL, stdout) };
 
-	return profile_heaviest(p->profile, info, 0, &table, err);
+	return profile_heaviest(collect_profile(p->collect), info, 0, &table, err);
 }
 
 static int write_file(const struct profile_command *o, const struct profiling *p,
                       const struct profile_info *info, struct new_file *file, struct err *err)
 {
-	int r = profile_write(p->profile, info, profile_format_of(o->output), file->out, o->output,
-	                      err);
+	int r = profile_write(collect_profile(p->collect), info, profile_format_of(o->output),
+	                      file->out, o->output, err);
 
 	return r ? r : cli_settle(file, true, err);
 }
@@ -261,14 +305,18 @@ static int write_profile(const struct profile_command *o, const struct profiling
                          const struct notes *notes, struct new_file *file, struct err *err)
 {
 	char *subject = cli_target_text(&o->choice.target);
-	const struct profile_info info = { .subject = subject,
-		                           .begin_ns = p->begin_ns,
-		                           .duration_ns = p->end_ns - p->begin_ns,
-		                           .rate_hz = (uint32_t)o->hz,
-		                           .processes = p->processes,
-		                           .notes = (const char *const *)notes->text,
-		                           .n_notes = notes->n };
-	int r = o->output ? write_file(o, p, &info, file, err) : write_text(p, &info, err);
+	struct collect_figures figures;
+	struct profile_info info = { .subject = subject,
+		                     .begin_ns = p->begin_ns,
+		                     .duration_ns = p->duration_ns,
+		                     .rate_hz = o->mode == MODE_GPU ? 0 : (uint32_t)o->hz,
+		                     .notes = (const char *const *)notes->text,
+		                     .n_notes = notes->n };
+	int r;
+
+	collect_figures(p->collect, &figures);
+	info.processes = figures.processes;
+	r = o->output ? write_file(o, p, &info, file, err) : write_text(p, &info, err);
 
 	free(subject);
 	return r;
@@ -276,54 +324,94 @@ static int write_profile(const struct profile_command *o, const struct profiling
 
 /* ---- the command --------------------------------------------------------------------------- */
 
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void look_back(const struct profiling *p, struct capture *capture, struct notes *notes)
+{
+	struct collect_figures collected;
+	struct sampler_figures figures;
+	struct capture_state state;
+
+	collect_figures(p->collect, &collected);
+	note_gpu(notes, &collected);
+	if (capture_stack_figures(capture, &figures))
+		note_figures(notes, &figures);
+	capture_state(capture, &state);
+	note_lost(notes, state.lost);
+}
+
 /* Returns the exit status; what was missed goes into `notes`. */
 static int take(struct profile_command *o, struct profiling *p, struct notes *notes,
                 struct err *err)
 {
-	const struct capture_stacks stacks = { .sample_ns = 1000000000 / o->hz };
-	struct consumer *consumers[] = { &p->consumer };
+	struct consumer *consumers[] = { p->collect, p->collect };
 	struct capture_options *c = &o->capture;
-	struct sampler_figures figures;
 	struct capture *capture = NULL;
+	uint64_t begin_ns;
 	int status, r;
 
+	if (p->work)
+		consumers[0] = work_consumer(p->work);
 	c->target = o->choice.target;
-	c->selection.none = true;
-	c->stacks = &stacks;
-	c->consumers = consumers;
-	c->n_consumers = 1;
+	c->selection.none = o->mode == MODE_CPU;
+	c->returns = true;
+	c->stacks = &o->stacks;
+	c->gpu = o->gpu.asked ? &o->gpu.settings : NULL;
+	c->consumers = consumers + !p->work;
+	c->n_consumers = 1 + !!p->work;
 	c->notice = notice;
 	r = capture_open(c, &capture, err);
 	if (r)
 		return EXIT_FAILURE;
+	p->begin_ns = now_ns(CLOCK_REALTIME);
+	begin_ns = now_ns(CLOCK_MONOTONIC);
 	r = capture_run(capture, err);
+	p->duration_ns = now_ns(CLOCK_MONOTONIC) - begin_ns;
 	if (r)
 		cli_say("%s", err->text);
 	err->text[0] = '\0';
-	if (capture_stack_figures(capture, &figures))
-		note_figures(notes, &figures);
+	look_back(p, capture, notes);
 	status = capture_finish(capture);
 	capture_free(capture);
 	return r && !status ? EXIT_FAILURE : status;
 }
 
+static void settle_mode(struct profile_command *o)
+{
+	if (o->mode == MODE_DEFAULT)
+		o->mode = o->gpu.asked ? MODE_MERGE : MODE_CPU;
+	o->stacks.sample_ns = o->mode == MODE_GPU ? 0 : 1000000000 / o->hz;
+	o->stacks.calls = o->mode != MODE_CPU;
+}
+
 static int run(struct profile_command *o, struct err *err)
 {
-	struct profiling p = { .consumer.ops = &profiling_ops };
+	struct collect_options collect = { .profile = o->profile };
+	struct profiling p = { 0 };
 	struct notes notes = { 0 };
 	struct new_file file = { 0 };
 	int status;
 
-	if (o->output && cli_create(&file, o->output, o->force, o->mode, err))
+	if (o->output && cli_create(&file, o->output, o->force, o->output_mode, err))
 		return EXIT_FAILURE;
-	p.profile = profile_new(&o->profile);
+	settle_mode(o);
+	if (o->mode != MODE_CPU)
+		collect.work = p.work = work_new(WORK_BYTES_LIVE);
+	collect.kinds = o->mode == MODE_GPU ? 1u << WEIGHT_GPU : WEIGHTS_ALL;
+	p.collect = collect_new(&collect);
 	status = take(o, &p, &notes, err);
-	note_lost(&notes, p.lost);
-	if (!p.end_ns)
+	if (!p.duration_ns)
 		cli_settle(&file, false, NULL);
 	else if (write_profile(o, &p, &notes, &file, err) && !status)
 		status = EXIT_FAILURE;
-	profile_free(p.profile);
+	consumer_free(p.collect);
+	work_free(p.work);
 	for (size_t i = 0; i < notes.n; i++)
 		free(notes.text[i]);
 	return status;
@@ -334,12 +422,17 @@ static int check_options(struct profile_command *o, struct err *err)
 	if (o->output && profile_format_of(o->output) == PROFILE_FORMATS)
 		return err_set(err, EINVAL, "--output: no form of a profile has the ending of '%s'",
 		               o->output);
+	if (!o->gpu.asked && (o->mode == MODE_GPU || o->mode == MODE_MERGE))
+		return err_set(err, EINVAL,
+		               "--mode %s needs --gpu, which measures what ran on the GPU",
+		               o->mode == MODE_GPU ? "gpu" : "merge");
 	return cli_target_settle(&o->choice, o->command, err);
 }
 
 int cli_profile(int argc, char **argv)
 {
-	struct profile_command o = { .hz = DEFAULT_HZ };
+	struct profile_command o = { .hz = DEFAULT_HZ,
+		                     .stacks = { .one_in = 1, .call_ns = 1000000000 / LAUNCHES } };
 	struct origin origin;
 	struct err err = { 0 };
 	int status;

@@ -17,6 +17,14 @@
 /* Bytes of a function that are looked through for jumps to the chosen place. */
 #define CODE_WINDOW 4096
 
+/* As call_asks_for_work() of analysis/work.h says of calls. */
+static bool hook_asks_for_work(const struct hook *hook)
+{
+	enum api_op op = hook->api ? api_op(hook->api) : OP_NONE;
+
+	return op == OP_LAUNCH || op == OP_GRAPH_LAUNCH || op == OP_COPY || op == OP_SET;
+}
+
 uint64_t hook_cookie(const struct hook *hook)
 {
 	const struct capture_plan *plan = &hook->plan;
@@ -34,7 +42,8 @@ uint64_t hook_cookie(const struct hook *hook)
 	       cookie_with_forgets_kernels(plan->forgets_kernels) |
 	       cookie_with_runtime(hook->layer == LAYER_RUNTIME) |
 	       cookie_with_runtime_launch(hook->group == HOOK_RUNTIME_LAUNCH) |
-	       cookie_with_proves_driver(hook_proves_driver(hook));
+	       cookie_with_proves_driver(hook_proves_driver(hook)) |
+	       cookie_with_asks_for_work(hook_asks_for_work(hook));
 }
 
 bool hook_proves_driver(const struct hook *hook)

@@ -172,7 +172,7 @@ struct consumer *memory_use_new(void)
 
 	use->consumer.ops = &memory_use_ops;
 	use->memory = memory_new();
-	memory_on_change(use->memory, changed, use);
+	memory_tell_changes(use->memory, changed, use);
 	longest_init(&use->exited, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);
 	longest_init(&use->kept, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);
 	return &use->consumer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Numbers as bytes: little-endian of fixed width, and varints (seven bits a byte, the lowest
- * first, the eighth says that more follow). Signed numbers are zigzag: 0 -1 1 -2 become 0 1 2 3.
+ * first, the eighth says that more follow). Signed numbers are folded: 0 -1 1 -2 become 0 1 2 3.
  */
 #ifndef CUSCOPE_TRACE_BYTES_H
 #define CUSCOPE_TRACE_BYTES_H
@@ -60,12 +60,12 @@ static inline const uint8_t *get_varint(const uint8_t *at, uint64_t *value)
 	return at;
 }
 
-static inline uint64_t zigzag(uint64_t value)
+static inline uint64_t fold(uint64_t value)
 {
 	return value << 1 ^ (uint64_t)((int64_t)value >> 63);
 }
 
-static inline uint64_t unzigzag(uint64_t value)
+static inline uint64_t unfold(uint64_t value)
 {
 	return value >> 1 ^ (0 - (value & 1));
 }

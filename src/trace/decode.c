@@ -160,7 +160,7 @@ static inline bool read_times(struct decoder *decoder, struct event *event, uint
 {
 	uint64_t duration_ns;
 
-	decoder->codec.time_ns += unzigzag(next_number(decoder, COLUMN_TIMES));
+	decoder->codec.time_ns += unfold(next_number(decoder, COLUMN_TIMES));
 	duration_ns = next_number(decoder, COLUMN_TIMES);
 	event->time_ns = decoder->codec.time_ns;
 	*begin_ns = event->time_ns - duration_ns;
@@ -170,7 +170,7 @@ static inline bool read_times(struct decoder *decoder, struct event *event, uint
 /* The end, where it is not the event's time. */
 static bool read_end(struct decoder *decoder, const struct event *event, uint64_t *end_ns)
 {
-	*end_ns = event->time_ns + unzigzag(next_number(decoder, COLUMN_VALUES));
+	*end_ns = event->time_ns + unfold(next_number(decoder, COLUMN_VALUES));
 	return *end_ns < FORMAT_TIME_MAX;
 }
 
@@ -207,13 +207,13 @@ static void read_values(struct decoder *decoder, struct slot *slot, uint32_t mas
 
 	for (uint32_t rest = mask & ((1u << VALUE_HANDLE) - 1); rest; rest &= rest - 1) {
 		at = get_varint(at, &difference);
-		values[__builtin_ctz(rest)] += unzigzag(difference);
+		values[__builtin_ctz(rest)] += unfold(difference);
 	}
 	for (uint32_t rest = mask & MAY_FOLLOW; rest; rest &= rest - 1) {
 		unsigned i = (unsigned)__builtin_ctz(rest);
 
 		at = get_varint(at, &difference);
-		values[i] += unzigzag(difference);
+		values[i] += unfold(difference);
 		set_follows(slot, i);
 	}
 	for (uint32_t rest = slot->following & ~mask; rest; rest &= rest - 1) {
@@ -224,7 +224,7 @@ static void read_values(struct decoder *decoder, struct slot *slot, uint32_t mas
 	for (uint32_t rest = mask & ((1u << VALUE_CORRELATION) - (1u << VALUE_GRID)); rest;
 	     rest &= rest - 1) {
 		at = get_varint(at, &difference);
-		values[__builtin_ctz(rest)] += unzigzag(difference);
+		values[__builtin_ctz(rest)] += unfold(difference);
 	}
 	decoder->at[COLUMN_VALUES] = at;
 }
@@ -259,7 +259,7 @@ static struct last_correlation *correlation_of(struct decoder *decoder)
 
 static uint64_t read_correlation(struct decoder *decoder, uint32_t mask, uint64_t *last)
 {
-	*last += mask >> VALUE_CORRELATION & 1 ? unzigzag(next_number(decoder, COLUMN_VALUES)) : 1;
+	*last += mask >> VALUE_CORRELATION & 1 ? unfold(next_number(decoder, COLUMN_VALUES)) : 1;
 	return *last;
 }
 
@@ -351,7 +351,7 @@ static void fill_activity(struct activity *activity, const uint64_t *values)
 static void read_activity_values(struct decoder *decoder, struct slot *slot, uint32_t mask)
 {
 	for (uint32_t rest = mask & ((1u << ACTIVITY_KEPT) - 1); rest; rest &= rest - 1)
-		slot->last[__builtin_ctz(rest)] += unzigzag(next_number(decoder, COLUMN_VALUES));
+		slot->last[__builtin_ctz(rest)] += unfold(next_number(decoder, COLUMN_VALUES));
 }
 
 /* After its kind. */

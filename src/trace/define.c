@@ -203,7 +203,7 @@ void define_event(struct definer *definer, const struct event *event, const stru
 	record_varint(body, event->time_ns);
 	if (event->type == EVENT_THREAD) {
 		record_text(body, event->thread->comm);
-		record_varint(body, zigzag((uint64_t)(int64_t)event->thread->priority));
+		record_varint(body, fold((uint64_t)(int64_t)event->thread->priority));
 	}
 	end_record(definer,
 	           event->type == EVENT_THREAD ? DEFINE_EVENT_THREAD : DEFINE_EVENT_PROCESS);

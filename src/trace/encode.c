@@ -139,7 +139,7 @@ static void put_times(struct encoder *encoder, uint64_t time_ns, uint64_t begin_
 {
 	uint8_t *at = column_at(encoder, COLUMN_TIMES);
 
-	at = put_varint(at, zigzag(time_ns - encoder->codec.time_ns));
+	at = put_varint(at, fold(time_ns - encoder->codec.time_ns));
 	at = put_varint(at, begin_ns < time_ns ? time_ns - begin_ns : 0); /* else unreadable */
 	column_upto(encoder, COLUMN_TIMES, at);
 	encoder->codec.time_ns = time_ns;
@@ -208,7 +208,7 @@ static uint8_t *put_values(uint8_t *at, struct slot *slot, const uint64_t *value
 	for (uint32_t rest = mask & ((1u << count) - 1); rest; rest &= rest - 1) {
 		unsigned i = (unsigned)__builtin_ctz(rest);
 
-		at = put_varint(at, zigzag(values[i] - slot->last[i]));
+		at = put_varint(at, fold(values[i] - slot->last[i]));
 	}
 	memcpy(slot->last, values, count * sizeof(*values));
 	return at;
@@ -242,9 +242,9 @@ static void encode_call(struct encoder *encoder, const struct event *event,
 	put_times(encoder, event->time_ns, call->begin_ns);
 	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, VALUE_CORRELATION, mask);
 	if (mask >> VALUE_CORRELATION & 1)
-		at = put_varint(at, zigzag(call->correlation - correlation->call));
+		at = put_varint(at, fold(call->correlation - correlation->call));
 	if (mask >> VALUE_END & 1)
-		at = put_varint(at, zigzag(call->end_ns - event->time_ns));
+		at = put_varint(at, fold(call->end_ns - event->time_ns));
 	column_upto(encoder, COLUMN_VALUES, at);
 	correlation->call = call->correlation;
 	if (call->text)
@@ -302,9 +302,9 @@ static void encode_activity(struct encoder *encoder, const struct event *event,
 	put_times(encoder, event->time_ns, activity->begin_ns);
 	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, ACTIVITY_KEPT, mask);
 	if (mask >> ACTIVITY_CORRELATION & 1)
-		at = put_varint(at, zigzag(activity->correlation - correlation->activity));
+		at = put_varint(at, fold(activity->correlation - correlation->activity));
 	if (mask >> ACTIVITY_END & 1)
-		at = put_varint(at, zigzag(activity->end_ns - event->time_ns));
+		at = put_varint(at, fold(activity->end_ns - event->time_ns));
 	column_upto(encoder, COLUMN_VALUES, at);
 	correlation->activity = activity->correlation;
 }
@@ -341,7 +341,7 @@ static void encode_range(struct encoder *encoder, const struct event *event,
 	put_times(encoder, event->time_ns, range->begin_ns);
 	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, RANGE_VALUE_KEPT, mask);
 	if (mask >> ACTIVITY_END & 1)
-		at = put_varint(at, zigzag(range->end_ns - event->time_ns));
+		at = put_varint(at, fold(range->end_ns - event->time_ns));
 	column_upto(encoder, COLUMN_VALUES, at);
 	codec_correlation(codec, ids->process)->activity++; /* as a reader of 1.0 counts */
 }

@@ -72,6 +72,7 @@ struct call {
 	enum api_op op;              /* OP_NONE where function->api is NULL */
 	struct api_call args;        /* decoded; zeroed where function->api is NULL */
 	const struct kernel *kernel; /* OP_LAUNCH, else NULL */
+	const struct stack *stack;   /* at which it began; NULL: not known, or not asked for */
 	const char *text;            /* a T_STRING argument, or NULL; valid during event() only */
 };
 

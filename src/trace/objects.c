@@ -367,7 +367,7 @@ static bool read_event(struct objects *objects, struct bytes *body, enum event_t
 	waiting->event = event;
 	if (type == EVENT_THREAD) {
 		read_comm(body, waiting->thread.comm);
-		waiting->thread.priority = (int32_t)unzigzag(bytes_varint(body));
+		waiting->thread.priority = (int32_t)unfold(bytes_varint(body));
 	}
 	return !body->bad;
 }

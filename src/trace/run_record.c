@@ -144,8 +144,8 @@ void run_write(const struct run_info *run, struct buf *raw)
 	add_text(raw, RUN_WRITER, "cuscope " CUSCOPE_VERSION);
 	add_numbers(raw, RUN_BEGIN, run->begin_ns, NULL);
 	add_numbers(raw, RUN_END, run->end_ns, NULL);
-	add_numbers(raw, RUN_REALTIME_OFFSET, zigzag((uint64_t)run->realtime_offset_ns), NULL);
-	add_numbers(raw, RUN_BOOTTIME_OFFSET, zigzag((uint64_t)run->boottime_offset_ns), NULL);
+	add_numbers(raw, RUN_REALTIME_OFFSET, fold((uint64_t)run->realtime_offset_ns), NULL);
+	add_numbers(raw, RUN_BOOTTIME_OFFSET, fold((uint64_t)run->boottime_offset_ns), NULL);
 	for (uint64_t i = 0; i < LOST_COUNT; i++) {
 		if (run->lost[i])
 			add_numbers(raw, RUN_LOST, i, &run->lost[i]);
@@ -307,10 +307,10 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		run->end_ns = bytes_varint(body);
 		break;
 	case RUN_REALTIME_OFFSET:
-		run->realtime_offset_ns = (int64_t)unzigzag(bytes_varint(body));
+		run->realtime_offset_ns = (int64_t)unfold(bytes_varint(body));
 		break;
 	case RUN_BOOTTIME_OFFSET:
-		run->boottime_offset_ns = (int64_t)unzigzag(bytes_varint(body));
+		run->boottime_offset_ns = (int64_t)unfold(bytes_varint(body));
 		break;
 	case RUN_LOST:
 		read_lost(run, body);

@@ -29,6 +29,7 @@ struct unwound { /* a process */
 	bool asked, in_map;
 	bool gone;            /* the thread drops it, whose the tables are */
 	unsigned program;     /* how often it has become another one */
+	uint64_t looks;       /* how many there were */
 	uint64_t looked_ns;   /* 0: never */
 	uint64_t patience_ns; /* until it may be looked at again */
 	uint32_t generation;
@@ -42,6 +43,8 @@ struct unwound { /* a process */
 
 struct unwinder {
 	struct unwinder_maps maps;
+	void (*looked)(void *data, pid_t pid);
+	void *data;
 	struct code_tables *tables; /* the thread's, while it looks */
 	pthread_mutex_t lock;       /* of all below */
 	pthread_cond_t asked, done;
@@ -58,6 +61,12 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+		                  .tv_nsec = (long)(ns % 1000000000) };
 }
 
 /* ---- one look at a process ------------------------------------------------------------------- */
@@ -338,15 +347,13 @@ static struct unwound *next_asked(struct unwinder *u, uint64_t *wait_ns)
 static void wait_for_asked(struct unwinder *u, uint64_t wait_ns)
 {
 	struct timespec until;
-	uint64_t at = now_ns() + wait_ns;
 
 	if (!wait_ns) {
 		pthread_cond_broadcast(&u->done);
 		pthread_cond_wait(&u->asked, &u->lock);
 		return;
 	}
-	until = (struct timespec){ .tv_sec = (time_t)(at / 1000000000),
-		                   .tv_nsec = (long)(at % 1000000000) };
+	until = time_of(now_ns() + wait_ns);
 	pthread_cond_timedwait(&u->asked, &u->lock, &until);
 }
 
@@ -365,10 +372,14 @@ static void serve(struct unwinder *u, struct unwound *process)
 	u->looking = true;
 	pthread_mutex_unlock(&u->lock);
 	look = look_at(u, pid, program);
+	if (look && u->looked)
+		u->looked(u->data, pid);
 	pthread_mutex_lock(&u->lock);
 	if (look)
 		take_over(u, process, look);
+	process->looks++;
 	u->looking = false;
+	pthread_cond_broadcast(&u->done);
 }
 
 static void *run(void *data)
@@ -399,12 +410,15 @@ static void init_condition(pthread_cond_t *condition)
 	pthread_condattr_destroy(&attributes);
 }
 
-int unwinder_new(const struct unwinder_maps *maps, struct unwinder **unwinder, struct err *err)
+int unwinder_new(const struct unwinder_maps *maps, void (*looked)(void *data, pid_t pid),
+                 void *data, struct unwinder **unwinder, struct err *err)
 {
 	struct unwinder *u = xcalloc(1, sizeof(*u));
 	int r;
 
 	u->maps = *maps;
+	u->looked = looked;
+	u->data = data;
 	u->tables = code_tables_new(maps->files, maps->rules);
 	pthread_mutex_init(&u->lock, NULL);
 	init_condition(&u->asked);
@@ -449,12 +463,10 @@ static struct unwound *find(struct unwinder *u, pid_t pid)
 	return process;
 }
 
-void unwinder_see(struct unwinder *u, pid_t pid)
+static struct unwound *ask(struct unwinder *u, pid_t pid)
 {
-	struct unwound *process;
+	struct unwound *process = find(u, pid);
 
-	pthread_mutex_lock(&u->lock);
-	process = find(u, pid);
 	if (!process) {
 		process = xcalloc(1, sizeof(*process));
 		process->pid = pid;
@@ -466,7 +478,35 @@ void unwinder_see(struct unwinder *u, pid_t pid)
 		pthread_cond_broadcast(&u->asked);
 	process->asked = true;
 	process->gone = false;
+	return process;
+}
+
+void unwinder_see(struct unwinder *u, pid_t pid)
+{
+	pthread_mutex_lock(&u->lock);
+	ask(u, pid);
 	pthread_mutex_unlock(&u->lock);
+}
+
+bool unwinder_look(struct unwinder *u, pid_t pid, uint64_t most_ns)
+{
+	struct timespec until = time_of(now_ns() + most_ns);
+	struct unwound *process;
+	uint64_t looks;
+	bool done;
+
+	pthread_mutex_lock(&u->lock);
+	process = ask(u, pid);
+	process->looked_ns = 0;
+	looks = process->looks + u->looking; /* one under way may have begun too early */
+	pthread_cond_broadcast(&u->asked);
+	while (process && !(done = process->looks > looks)) {
+		if (pthread_cond_timedwait(&u->done, &u->lock, &until))
+			break;
+		process = find(u, pid);
+	}
+	pthread_mutex_unlock(&u->lock);
+	return process && done;
 }
 
 /* What it had mapped, and its Python, mean nothing any more. */
@@ -506,9 +546,8 @@ void unwinder_forget(struct unwinder *u, pid_t pid)
 
 bool unwinder_wait(struct unwinder *u, uint64_t most_ns)
 {
-	uint64_t until_ns = now_ns() + most_ns, wait_ns;
-	struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
-		                  .tv_nsec = (long)(until_ns % 1000000000) };
+	struct timespec until = time_of(now_ns() + most_ns);
+	uint64_t wait_ns;
 	bool idle;
 
 	pthread_mutex_lock(&u->lock);

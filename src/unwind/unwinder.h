@@ -20,7 +20,9 @@ struct unwinder_maps { /* of the programs, by their names there; they stay the c
 	int code, python, files, rules;
 };
 
-int unwinder_new(const struct unwinder_maps *maps, struct unwinder **unwinder, struct err *err);
+/* `looked` is told on that thread of each process that was looked at; it may be NULL. */
+int unwinder_new(const struct unwinder_maps *maps, void (*looked)(void *data, pid_t pid),
+                 void *data, struct unwinder **unwinder, struct err *err);
 
 /* Takes a moment where a file is being read whose file system does not answer. */
 void unwinder_free(struct unwinder *unwinder);
@@ -30,6 +32,9 @@ void unwinder_free(struct unwinder *unwinder);
  * and less and less often, down to once in 10 s, while looks bring nothing new.
  */
 void unwinder_see(struct unwinder *unwinder, pid_t pid);
+
+/* The same at once, and waits for it; false when that took longer. On any thread. */
+bool unwinder_look(struct unwinder *unwinder, pid_t pid, uint64_t most_ns);
 void unwinder_execed(struct unwinder *unwinder, pid_t pid);
 void unwinder_forget(struct unwinder *unwinder, pid_t pid);
 

@@ -420,7 +420,7 @@ static void test_every_change_of_what_is_live_is_told(void **state)
 	const struct process *one = new_process(1, "one");
 
 	n_told = 0;
-	memory_on_change(memory, remember, NULL);
+	memory_tell_changes(memory, remember, NULL);
 	follow(one, alloc_at("cudaMalloc", 0, A, KIB));
 	follow(one, alloc_at("cudaMalloc", 1, B, 2 * KIB));
 	follow(one, free_at("cudaFree", 2, B));

@@ -10,6 +10,8 @@
 #include "probe/cpu_samples.h"
 
 #define READY_NS   2000000000ull /* for files of targets that run already */
+#define HELD_NS    500000000ull  /* a command's thread waits at most, for one file */
+#define CALLS_MAX  16384         /* threads with a call whose stack is known */
 #define STACKS_MAX (256u << 10)  /* that are remembered by the programs' numbers */
 
 struct sampled_key {
@@ -24,14 +26,31 @@ struct sampled_stack {
 	UT_hash_handle hh;
 };
 
+/* The stack of a call that has not ended yet, or whose record is still on its way. */
+struct open_call {
+	uint32_t tid;
+	uint64_t begin_ns;
+	const struct stack *stack;
+	UT_hash_handle hh;
+};
+
 struct sampler {
 	struct sampler_options options;
 	struct unwinder *unwinder;
 	struct stack_names *names;
 	struct cpu_samples *samples; /* NULL: not now */
 	struct sampled_stack *stacks;
+	struct open_call *calls;
 	uint64_t without_slot, without_stack;
 };
+
+/* On the unwinder's thread: names can be had when the process has ended, too. */
+static void looked(void *data, pid_t pid)
+{
+	struct sampler *s = data;
+
+	stack_names_look(s->names, pid);
+}
 
 int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err)
 {
@@ -42,7 +61,7 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler,
 		.files = programs_map(options->programs, "unwind_files"),
 		.rules = programs_map(options->programs, "unwind_rules"),
 	};
-	int r = unwinder_new(&maps, &s->unwinder, err);
+	int r = unwinder_new(&maps, looked, s, &s->unwinder, err);
 
 	if (r) {
 		free(s);
@@ -64,12 +83,23 @@ static void forget_stacks(struct sampler *s)
 	}
 }
 
+static void forget_calls(struct sampler *s)
+{
+	struct open_call *call, *next;
+
+	HASH_ITER (hh, s->calls, call, next) {
+		HASH_DEL(s->calls, call);
+		free(call);
+	}
+}
+
 void sampler_free(struct sampler *s)
 {
 	if (!s)
 		return;
 	sampler_end(s);
 	forget_stacks(s);
+	forget_calls(s);
 	unwinder_free(s->unwinder);
 	stack_names_free(s->names);
 	free(s);
@@ -80,9 +110,16 @@ void sampler_expect(struct sampler *s, pid_t pid)
 	unwinder_see(s->unwinder, pid);
 }
 
+void sampler_held(struct sampler *s, pid_t pid)
+{
+	unwinder_look(s->unwinder, pid, HELD_NS);
+}
+
 int sampler_begin(struct sampler *s, uint64_t period_ns, struct err *err)
 {
 	unwinder_wait(s->unwinder, READY_NS);
+	if (!period_ns)
+		return 0;
 	return cpu_samples_begin(programs_fd(s->options.programs, "on_sample"), period_ns,
 	                         &s->samples, err);
 }
@@ -155,6 +192,36 @@ static int on_sample(struct sampler *s, const struct wire_sample *record, struct
 	return pipeline_pass(s->options.pipeline, &event, err);
 }
 
+/* The latest of its thread: those before it have been told of, or will not be. */
+static void on_call_stack(struct sampler *s, const struct wire_call_stack *record)
+{
+	const struct process *process = process_of(s, &record->head);
+	struct open_call *call;
+
+	HASH_FIND_INT(s->calls, &record->head.tid, call);
+	if (!call) {
+		if (HASH_COUNT(s->calls) >= CALLS_MAX)
+			forget_calls(s);
+		call = xcalloc(1, sizeof(*call));
+		call->tid = record->head.tid;
+		HASH_ADD_INT(s->calls, tid, call);
+	}
+	call->begin_ns = record->head.time_ns;
+	call->stack = find_stack(s, process, record->stack);
+	if (!record->stack)
+		s->without_slot++;
+	else if (!call->stack)
+		s->without_stack++;
+}
+
+const struct stack *sampler_call_stack(struct sampler *s, uint32_t tid, uint64_t begin_ns)
+{
+	struct open_call *call;
+
+	HASH_FIND_INT(s->calls, &tid, call);
+	return call && call->begin_ns == begin_ns ? call->stack : NULL;
+}
+
 int sampler_record(struct sampler *s, const struct wire_head *record, struct err *err)
 {
 	int r;
@@ -163,9 +230,15 @@ int sampler_record(struct sampler *s, const struct wire_head *record, struct err
 	case WIRE_STACK_ENTRIES:
 		on_stack(s, (const struct wire_stack_entries *)record);
 		return 1;
+	case WIRE_CALL_STACK:
+		on_call_stack(s, (const struct wire_call_stack *)record);
+		return 1;
 	case WIRE_SAMPLE:
 		r = on_sample(s, (const struct wire_sample *)record, err);
 		return r ? r : 1;
+	case WIRE_MAPPED:
+		unwinder_see(s->unwinder, (pid_t)record->tgid);
+		return 1;
 	case WIRE_THREAD:
 		unwinder_see(s->unwinder, (pid_t)record->tgid);
 		break;

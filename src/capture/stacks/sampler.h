@@ -24,8 +24,14 @@ void sampler_free(struct sampler *sampler);
 /* A target that runs already: its files are read before samples are taken. */
 void sampler_expect(struct sampler *sampler, pid_t pid);
 
-/* One sample of each CPU in `period_ns` from now on; waits a moment for files that are still being
- * read. */
+/*
+ * A command's thread is held while it maps a file: what it has mapped is looked at before it goes
+ * on, so that its first stacks are whole. On any thread.
+ */
+void sampler_held(struct sampler *sampler, pid_t pid);
+
+/* One sample of each CPU in `period_ns` from now on (0: none); waits a moment for files that are
+ * still being read. */
 int sampler_begin(struct sampler *sampler, uint64_t period_ns, struct err *err);
 void sampler_end(struct sampler *sampler); /* and no more */
 
@@ -35,11 +41,14 @@ void sampler_end(struct sampler *sampler); /* and no more */
  */
 int sampler_record(struct sampler *sampler, const struct wire_head *record, struct err *err);
 
+/* The stack of a call that began then; once. NULL: none was walked. */
+const struct stack *sampler_call_stack(struct sampler *sampler, uint32_t tid, uint64_t begin_ns);
+
 struct sampler_figures {
 	struct unwinder_figures unwinder;
 	struct stack_names_figures names;
-	uint64_t without_slot;  /* samples that came where there was no room to walk their stack */
-	uint64_t without_stack; /* samples whose stack was lost on its way */
+	uint64_t without_slot;  /* samples and calls that came where no stack could be walked */
+	uint64_t without_stack; /* samples and calls whose stack was lost on its way */
 };
 
 void sampler_figures(const struct sampler *sampler, struct sampler_figures *figures);

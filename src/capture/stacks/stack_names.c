@@ -86,9 +86,9 @@ void stack_names_free(struct stack_names *names)
 	free(names);
 }
 
-void stack_names_see(struct stack_names *names, const struct process *process)
+void stack_names_look(struct stack_names *names, pid_t pid)
 {
-	symbols_see(names->symbols, process, NULL);
+	symbols_look(names->symbols, pid);
 }
 
 void stack_names_forget(struct stack_names *names, const struct process *process)

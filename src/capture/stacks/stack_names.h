@@ -17,8 +17,8 @@ struct stack_names;
 struct stack_names *stack_names_new(struct unwinder *unwinder);
 void stack_names_free(struct stack_names *names);
 
-/* Notes what a process has mapped while it is sure to be there: at its first stack, and later. */
-void stack_names_see(struct stack_names *names, const struct process *process);
+/* Notes what a process has mapped while it is sure to be there. On any thread. */
+void stack_names_look(struct stack_names *names, pid_t pid);
 
 /*
  * The stack of a record. Reads files, and memory of the process for frames of Python that are new,

@@ -353,6 +353,6 @@ struct consumer *sqlite_new(const struct sink_options *options)
 	sqlite->sink.gpu = true;
 	sqlite->contexts = contexts_new();
 	sqlite->memory = memory_new();
-	memory_on_change(sqlite->memory, sqlite_note_change, sqlite);
+	memory_tell_changes(sqlite->memory, sqlite_note_change, sqlite);
 	return sink_init(&sqlite->sink, &sqlite_ops, options);
 }

@@ -65,7 +65,7 @@ void add_correlation(struct database *db, const struct process *process, uint64_
 void add_three(struct database *db, const uint32_t dims[3], bool known);
 void add_or_null(struct database *db, uint64_t value, bool known);
 
-/* For memory_on_change(); `data` is the struct sqlite. Kept until it is known whether the
+/* For memory_tell_changes(); `data` is the struct sqlite. Kept until it is known whether the
  * event shows. */
 void sqlite_note_change(void *data, const struct memory_change *change);
 

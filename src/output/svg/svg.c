@@ -39,7 +39,7 @@ static int svg_begin(struct consumer *self, const struct run_info *run, struct e
 	struct svg *svg = svg_of(self);
 
 	svg->plot = memory_plot_new(run->begin_ns);
-	memory_on_change(svg->memory, follow, svg);
+	memory_tell_changes(svg->memory, follow, svg);
 	return 0;
 }
 

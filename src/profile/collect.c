@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "profile/collect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "base/buf.h"
+#include "base/xalloc.h"
+
+/* What ran, as it is called. Kept once. */
+struct collect_name {
+	UT_hash_handle hh;
+	uint64_t walked_ns, other_ns, other_count; /* with stacks of their own, and without */
+	char text[];
+};
+
+struct pair_key { /* no padding: it is hashed whole */
+	struct collect_name *name;
+	const struct stack *stack; /* NULL: was not walked, or is not known */
+	const struct process *process;
+	uint64_t tid;
+};
+
+struct pair {
+	struct pair_key key;
+	uint64_t ns, count;
+	UT_hash_handle hh;
+};
+
+struct collect {
+	struct consumer consumer; /* first */
+	struct collect_options options;
+	struct profile *profile;
+	const struct stack **by_place; /* of calls in the window of `work` */
+	size_t places;
+	const struct stack *stack; /* of the call that the present event joins with its work */
+	struct collect_name *names;
+	struct pair *pairs;
+	struct collect_figures figures;
+	struct buf text;
+};
+
+static struct collect *collect_of(const struct consumer *consumer)
+{
+	return (struct collect *)consumer;
+}
+
+/* ---- what ran ----------------------------------------------------------------------------------
+ */
+
+static struct collect_name *find_name(struct collect *c, const struct activity *activity)
+{
+	struct collect_name *name;
+
+	buf_reset(&c->text);
+	profile_gpu_name(activity, &c->text);
+	HASH_FIND(hh, c->names, c->text.data, c->text.len, name);
+	if (name)
+		return name;
+	name = xcalloc(1, sizeof(*name) + c->text.len + 1);
+	memcpy(name->text, c->text.data, c->text.len);
+	HASH_ADD_KEYPTR(hh, c->names, name->text, c->text.len, name);
+	return name;
+}
+
+static struct pair *find_pair(struct collect *c, const struct pair_key *key)
+{
+	struct pair *pair;
+
+	HASH_FIND(hh, c->pairs, key, sizeof(*key), pair);
+	if (pair)
+		return pair;
+	if (HASH_COUNT(c->pairs) >= COLLECT_PAIRS_MAX) {
+		c->figures.pairs_refused++;
+		return NULL;
+	}
+	pair = xcalloc(1, sizeof(*pair));
+	pair->key = *key;
+	HASH_ADD(hh, c->pairs, key, sizeof(pair->key), pair);
+	return pair;
+}
+
+static void take_done(void *data, const struct work_done *done, const struct work_call *call)
+{
+	struct collect *c = data;
+	uint64_t ns = activity_duration_ns(done->activity);
+	struct collect_name *name = find_name(c, done->activity);
+	struct pair_key key = { .name = name, .stack = call ? c->stack : NULL };
+	struct pair *pair;
+
+	if (c->options.profile.per_process || c->options.profile.per_thread)
+		key.process = done->process;
+	if (c->options.profile.per_thread && call)
+		key.tid = call->tid;
+	pair = find_pair(c, &key);
+	c->figures.gpu_ns += ns;
+	if (key.stack && pair) {
+		name->walked_ns += ns;
+		c->figures.gpu_walked_ns += ns;
+	}
+	if (pair) {
+		pair->ns += ns;
+		pair->count++;
+	} else {
+		name->other_ns += ns;
+		name->other_count++;
+	}
+}
+
+/* ---- events ------------------------------------------------------------------------------------
+ */
+
+/* Calls come and go in the window; their places are small numbers that are used again. */
+static void keep_stack(struct collect *c, uint32_t place, const struct stack *stack)
+{
+	if (place >= c->places) {
+		size_t more = c->places ? 2 * c->places : 1024;
+
+		while (more <= place)
+			more *= 2;
+		c->by_place = xrealloc(c->by_place, more * sizeof(*c->by_place));
+		memset(c->by_place + c->places, 0, (more - c->places) * sizeof(*c->by_place));
+		c->places = more;
+	}
+	c->by_place[place] = stack;
+}
+
+static void join(struct collect *c, const struct event *event)
+{
+	const struct work_now *now = work_now(c->options.work);
+
+	c->stack = NULL;
+	if (event->type == EVENT_CALL) {
+		c->stack = event->call->stack;
+		if (now->call)
+			keep_stack(c, now->place, c->stack);
+	} else if (now->call && now->place < c->places) {
+		c->stack = c->by_place[now->place];
+	}
+	work_tell_joined(c->options.work, take_done, c);
+}
+
+static int on_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	struct collect *c = collect_of(self);
+	struct profile_sample sample;
+
+	c->figures.processes += event->type == EVENT_PROCESS;
+	if (c->options.work && (event->type == EVENT_CALL || event->type == EVENT_ACTIVITY))
+		join(c, event);
+	if (event->type != EVENT_SAMPLE)
+		return 0;
+	sample = (struct profile_sample){ .kind = event->sample->kind == SAMPLE_OFF_CPU
+		                                          ? WEIGHT_OFF_CPU
+		                                          : WEIGHT_CPU,
+		                          .ns = event->sample->weight_ns,
+		                          .stack = event->sample->stack,
+		                          .process = event->process,
+		                          .tid = event->tid };
+	if (c->options.kinds & 1u << sample.kind)
+		profile_add(c->profile, &sample);
+	return 0;
+}
+
+static void add(struct collect *c, const struct pair *pair, uint64_t ns, uint64_t count)
+{
+	profile_add(c->profile, &(struct profile_sample){ .kind = WEIGHT_GPU,
+	                                                  .ns = ns,
+	                                                  .count = count,
+	                                                  .stack = pair->key.stack,
+	                                                  .gpu = pair->key.name->text,
+	                                                  .process = pair->key.process,
+	                                                  .tid = (uint32_t)pair->key.tid });
+}
+
+/* Time of the same kernel whose calls were not walked goes where that of the others is. */
+static void add_pair(struct collect *c, const struct pair *pair)
+{
+	const struct collect_name *name = pair->key.name;
+	double more = name->walked_ns ? (double)name->other_ns / (double)name->walked_ns : 0;
+
+	if (!pair->key.stack) {
+		if (!name->walked_ns)
+			add(c, pair, pair->ns, pair->count);
+		return;
+	}
+	add(c, pair, pair->ns + (uint64_t)((double)pair->ns * more + 0.5),
+	    pair->count + (uint64_t)((double)pair->count * more + 0.5));
+}
+
+static int on_end(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	struct collect *c = collect_of(self);
+	struct pair *pair, *next;
+
+	c->stack = NULL;
+	if (c->options.work)
+		work_tell_rest(c->options.work, take_done, c);
+	HASH_ITER (hh, c->pairs, pair, next) {
+		if (pair->key.stack)
+			continue;
+		pair->key.name->other_ns += pair->ns;
+		pair->key.name->other_count += pair->count;
+		if (pair->key.name->walked_ns)
+			c->figures.gpu_guessed_ns += pair->ns;
+	}
+	HASH_ITER (hh, c->pairs, pair, next)
+		add_pair(c, pair);
+	return 0;
+}
+
+static void on_free(struct consumer *self)
+{
+	struct collect *c = collect_of(self);
+	struct collect_name *name, *next_name;
+	struct pair *pair, *next;
+
+	HASH_ITER (hh, c->pairs, pair, next) {
+		HASH_DEL(c->pairs, pair);
+		free(pair);
+	}
+	HASH_ITER (hh, c->names, name, next_name) {
+		HASH_DEL(c->names, name);
+		free(name);
+	}
+	profile_free(c->profile);
+	work_free(c->options.work);
+	free(c->by_place);
+	buf_free(&c->text);
+	free(c);
+}
+
+static const struct consumer_ops collect_ops = {
+	.event = on_event,
+	.end = on_end,
+	.free = on_free,
+};
+
+struct consumer *collect_new(const struct collect_options *options)
+{
+	struct collect *c = xcalloc(1, sizeof(*c));
+
+	c->consumer.ops = &collect_ops;
+	c->options = *options;
+	if (options->work)
+		c->options.work = work_share(options->work);
+	c->profile = profile_new(&options->profile);
+	return &c->consumer;
+}
+
+const struct profile *collect_profile(const struct consumer *collect)
+{
+	return collect_of(collect)->profile;
+}
+
+void collect_figures(const struct consumer *collect, struct collect_figures *figures)
+{
+	*figures = collect_of(collect)->figures;
+}

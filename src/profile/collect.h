@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A profile from events: samples as they come, and the time of what ran on GPUs under the stacks of
+ * the calls that asked for it, by correlation and never by time.
+ *
+ * Where only some launches were walked, what ran for the others goes to the stacks of the same
+ * kernel, in proportion to what is known: each kernel's time is exact, its split is estimated.
+ */
+#ifndef CUSCOPE_PROFILE_COLLECT_H
+#define CUSCOPE_PROFILE_COLLECT_H
+
+#include "analysis/work.h"
+#include "profile/profile.h"
+
+#define COLLECT_PAIRS_MAX (256u << 10) /* of a kernel or copy, and a stack: 100 bytes each */
+
+struct collect_options {
+	struct profile_options profile;
+	unsigned kinds; /* bits 1 << enum weight_kind that are collected */
+	/* Stands in front of it and is fed first: work_consumer(). Not needed for samples alone. */
+	struct work *work;
+};
+
+/* What `profile` of it has is whole after its end(); the profile is its own. */
+struct consumer *collect_new(const struct collect_options *options);
+const struct profile *collect_profile(const struct consumer *collect);
+
+struct collect_figures {
+	uint32_t processes;
+	uint64_t gpu_ns;         /* of all that ran */
+	uint64_t gpu_walked_ns;  /* of that, for calls whose stack was walked */
+	uint64_t gpu_guessed_ns; /* for calls whose stack was not, and another's of the same kernel
+	                            was */
+	uint64_t pairs_refused;  /* activities that had no room to be kept by their stack */
+};
+
+void collect_figures(const struct consumer *collect, struct collect_figures *figures);
+
+#endif
