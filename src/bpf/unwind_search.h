@@ -27,9 +27,10 @@ static inline __attribute__((always_inline)) __u32 unwind_search(const struct wi
 #pragma clang loop unroll(full)
 #endif
 	for (__u32 step = UNWIND_FAN / 2; step; step /= 2) {
-		const struct wire_row *row = &node->row[(low + step) % UNWIND_FAN];
-		__u64 past = (__u64)address - (__u64)row->address;
+		__u64 at = low + step, past;
 
+		__asm__("" : "+r"(at)); /* or the mask goes, without which 5.10 knows no bound */
+		past = (__u64)address - (__u64)node->row[at % UNWIND_FAN].address;
 		__asm__("" : "+r"(past));
 		low += step * (__u32)((past >> 63) ^ 1);
 	}
