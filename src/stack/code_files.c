@@ -102,6 +102,12 @@ struct code_file *code_files_hold(struct code_files *files, pid_t pid,
 	return file;
 }
 
+void code_files_hold_again(struct code_file *file)
+{
+	if (file)
+		file->holders++;
+}
+
 void code_files_drop(struct code_files *files, struct code_file *file)
 {
 	if (file && !--file->holders)

@@ -21,6 +21,8 @@ void code_files_free(struct code_files *files);
  * no names. */
 struct code_file *code_files_hold(struct code_files *files, pid_t pid,
                                   const struct mapping *mapping);
+/* The same of one that is held. */
+void code_files_hold_again(struct code_file *file); /* NULL is allowed */
 void code_files_drop(struct code_files *files, struct code_file *file);
 
 /*

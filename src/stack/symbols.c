@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <uthash.h>
 
@@ -25,6 +26,7 @@
 #define MAPPING_BYTES (sizeof(struct code) + 192) /* with the file that it is of */
 #define LOOKS_MAX     256 /* processes that were looked at and not asked about */
 #define MISSES        64  /* addresses with nothing at them for which a process is seen again */
+#define MISSES_NS     10000000000ull /* in this time */
 
 struct symbol_name {
 	UT_hash_handle hh;
@@ -54,6 +56,8 @@ struct program { /* a process */
 	struct perf_map *perf_map;
 	uint64_t missed[MISSES];
 	size_t n_missed;
+	uint64_t misses_ns; /* when the first of them was */
+	uint64_t recalled;  /* number of the look that was its; 0: none was */
 	UT_hash_handle hh;
 };
 
@@ -68,7 +72,8 @@ struct symbols_look { /* what a pid had mapped when it was last looked at */
 	pid_t pid;
 	uint64_t started;
 	struct symbols_listing listing;
-	size_t taken; /* from the budget */
+	size_t taken;    /* from the budget */
+	uint64_t number; /* of all looks, from 1 on */
 	UT_hash_handle hh;
 };
 
@@ -76,6 +81,7 @@ struct symbols {
 	pthread_mutex_t lock;
 	struct code_files *files;
 	struct symbols_look *looks; /* the oldest first */
+	uint64_t n_looks;           /* that there were */
 	struct program *programs;
 	struct symbol_name *names;
 	struct demangled *demangled;
@@ -320,21 +326,36 @@ static struct symbols_look *find_look(struct symbols *symbols, pid_t pid)
 	return look;
 }
 
-/* What the process had mapped when it was last looked at; once. */
+static void copy_listing(struct symbols_listing *to, const struct symbols_listing *from)
+{
+	*to = *from;
+	to->room = to->count;
+	to->code = xmalloc((to->count + 1) * sizeof(*to->code));
+	memcpy(to->code, from->code, to->count * sizeof(*to->code));
+	for (size_t i = 0; i < to->count; i++)
+		code_files_hold_again(to->code[i].file);
+}
+
+/*
+ * What the process had mapped when it was last looked at. The look stays: before an exec and after
+ * it the pid is two programs, and which of them was seen is not known.
+ */
 static int recall(struct symbols *symbols, struct program *program, struct err *err)
 {
 	struct symbols_look *look = find_look(symbols, program->pid);
+	struct symbols_listing listing;
 
 	if (!look || (program->started && program->started != look->started))
 		return err_set(err, ESRCH, "process %d has ended", program->pid);
+	if (program->recalled == look->number)
+		return 0;
+	if (!take_room(symbols, program->pid, &program->taken, look->listing.count))
+		return err_set(err, ENOMEM, "process %d has more mapped than is kept of it",
+		               program->pid);
 	program->started = look->started;
-	merge(symbols, program, &look->listing);
-	look->listing.count = 0;
-	look->listing.code = NULL;
-	budget_give(symbols->budget, (uint32_t)program->pid, program->taken);
-	program->taken = look->taken;
-	look->taken = 0;
-	free_look(symbols, look);
+	program->recalled = look->number;
+	copy_listing(&listing, &look->listing);
+	merge(symbols, program, &listing);
 	return 0;
 }
 
@@ -374,6 +395,7 @@ void symbols_look(struct symbols *symbols, pid_t pid)
 		look->started = process_start_time(pid);
 		look->listing = listing;
 		look->taken = taken;
+		look->number = ++symbols->n_looks;
 		HASH_ADD_INT(symbols->looks, pid, look);
 	}
 	pthread_mutex_unlock(&symbols->lock);
@@ -418,6 +440,17 @@ void symbols_forget(struct symbols *symbols, const struct process *process)
 	pthread_mutex_unlock(&symbols->lock);
 }
 
+void symbols_execed(struct symbols *symbols, const struct process *process)
+{
+	struct program *program;
+
+	pthread_mutex_lock(&symbols->lock);
+	program = find_program(symbols, process);
+	if (program)
+		free_program(symbols, program);
+	pthread_mutex_unlock(&symbols->lock);
+}
+
 struct symbols *symbols_new(void)
 {
 	struct symbols *symbols = xcalloc(1, sizeof(*symbols));
@@ -447,14 +480,27 @@ void symbols_free(struct symbols *symbols)
 
 /* ---- looking up ------------------------------------------------------------------------------ */
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* Whether to see the process again for the sake of an address: once, and not for everything. */
 static bool is_worth_a_look(struct program *program, uint64_t address)
 {
 	for (size_t i = 0; i < program->n_missed; i++)
 		if (program->missed[i] == address)
 			return false;
-	if (program->n_missed == MISSES)
-		return false;
+	if (program->n_missed == MISSES) {
+		if (now_ns() < program->misses_ns + MISSES_NS)
+			return false;
+		program->n_missed = 0;
+	}
+	if (!program->n_missed)
+		program->misses_ns = now_ns();
 	program->missed[program->n_missed++] = address;
 	return true;
 }

@@ -63,9 +63,12 @@ void symbols_look(struct symbols *symbols, pid_t pid);
 int symbols_see(struct symbols *symbols, const struct process *process, struct err *err);
 void symbols_forget(struct symbols *symbols, const struct process *process);
 
+/* The same where its pid is another program by now: what symbols_look() noted is for that. */
+void symbols_execed(struct symbols *symbols, const struct process *process);
+
 /*
  * What is at `address`. A process that was not seen yet is seen now; so is, once for each address,
- * one that has nothing there as far as is known. Always fills in the frame.
+ * one that has nothing there as far as is known, for 64 of them in 10 s. Always fills in the frame.
  */
 void symbols_find(struct symbols *symbols, const struct process *process, uint64_t address,
                   struct frame *frame);

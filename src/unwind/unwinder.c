@@ -37,6 +37,7 @@ struct unwound { /* a process */
 	struct code_table **tables; /* that it holds */
 	size_t n_tables;
 	const struct python_layout *python;
+	uint64_t python_ns; /* when the look began that found it */
 	bool python_unknown;
 	UT_hash_handle hh;
 };
@@ -76,6 +77,7 @@ struct look {
 	pid_t pid;
 	unsigned program;
 	struct wire_code code;
+	uint64_t sum; /* sum_up() of it */
 	struct code_table **tables;
 	size_t n_tables;
 	bool cut;
@@ -197,23 +199,10 @@ static void tell_python(struct unwinder *u, struct unwound *process, const struc
 		return;
 	}
 	process->python_unknown = false;
-	if (bpf_map_update_elem(u->maps.python, &key, &python, BPF_ANY) == 0)
+	if (bpf_map_update_elem(u->maps.python, &key, &python, BPF_ANY) == 0) {
 		process->python = layout;
-}
-
-/* A number of what is mapped: a new generation has all stacks sent again, so it is for news only.
- */
-static uint64_t sum_up(const struct wire_code *code)
-{
-	uint64_t sum = code->count;
-
-	for (uint32_t i = 0; i < code->count; i++) {
-		const struct wire_mapping *m = &code->mapping[i];
-
-		sum = (sum ^ code->begin[i] ^ m->end << 8) * 0xff51afd7ed558ccdull;
-		sum = (sum ^ sum >> 32 ^ m->bias ^ (uint64_t)m->file << 40) * 0xc4ceb9fe1a85ec53ull;
+		process->python_ns = process->looked_ns;
 	}
-	return sum | 1; /* 0: nothing was told */
 }
 
 /* How many processes of this user the programs are told of; the others of them wait. */
@@ -232,10 +221,9 @@ static bool has_share(const struct unwinder *u, uint64_t person)
 static void tell_code(struct unwinder *u, struct unwound *process, struct look *look)
 {
 	uint32_t key = (uint32_t)process->pid;
-	uint64_t sum = sum_up(&look->code);
 
 	u->figures.cut += look->cut;
-	if (process->in_map && process->told == sum) {
+	if (process->in_map && process->told == look->sum) {
 		if (process->patience_ns < MOST_NS)
 			process->patience_ns *= 2;
 		return;
@@ -249,7 +237,7 @@ static void tell_code(struct unwinder *u, struct unwound *process, struct look *
 		process->in_map = true;
 	else
 		u->figures.without_room++;
-	process->told = sum;
+	process->told = look->sum;
 }
 
 static void drop_tables(struct unwinder *u, struct code_table **tables, size_t n)
@@ -259,8 +247,23 @@ static void drop_tables(struct unwinder *u, struct code_table **tables, size_t n
 	free(tables);
 }
 
-/* Without the lock: files are read. */
-static struct look *look_at(struct unwinder *u, pid_t pid, unsigned program)
+/* A number of what is mapped: a new generation has all stacks sent again, so it is for news only.
+ */
+static uint64_t sum_up(const struct wire_code *code)
+{
+	uint64_t sum = code->count;
+
+	for (uint32_t i = 0; i < code->count; i++) {
+		const struct wire_mapping *m = &code->mapping[i];
+
+		sum = (sum ^ code->begin[i] ^ m->end << 8) * 0xff51afd7ed558ccdull;
+		sum = (sum ^ sum >> 32 ^ m->bias ^ (uint64_t)m->file << 40) * 0xc4ceb9fe1a85ec53ull;
+	}
+	return sum | 1; /* 0: nothing was told */
+}
+
+/* Without the lock: files are read. `told`: what the programs know, 0: nothing. */
+static struct look *look_at(struct unwinder *u, pid_t pid, unsigned program, uint64_t told)
 {
 	struct look *look = xcalloc(1, sizeof(*look));
 
@@ -273,6 +276,9 @@ static struct look *look_at(struct unwinder *u, pid_t pid, unsigned program)
 		free(look);
 		return NULL; /* it has ended: what was known of it stays */
 	}
+	look->sum = sum_up(&look->code);
+	if (u->looked && look->sum != told)
+		u->looked(u->data, pid);
 	return look;
 }
 
@@ -295,6 +301,16 @@ static void take_over(struct unwinder *u, struct unwound *process, struct look *
 	free(look);
 }
 
+static void untell_python(struct unwinder *u, struct unwound *process)
+{
+	uint32_t key = (uint32_t)process->pid;
+
+	if (process->python)
+		bpf_map_delete_elem(u->maps.python, &key);
+	process->python = NULL;
+	process->python_unknown = false;
+}
+
 /* The programs know nothing of it from now on. */
 static void untell(struct unwinder *u, struct unwound *process)
 {
@@ -302,11 +318,8 @@ static void untell(struct unwinder *u, struct unwound *process)
 
 	if (process->in_map)
 		bpf_map_delete_elem(u->maps.code, &key);
-	if (process->python)
-		bpf_map_delete_elem(u->maps.python, &key);
 	process->in_map = false;
-	process->python = NULL;
-	process->python_unknown = false;
+	untell_python(u, process);
 }
 
 static void drop_process(struct unwinder *u, struct unwound *process)
@@ -361,6 +374,7 @@ static void serve(struct unwinder *u, struct unwound *process)
 {
 	pid_t pid = process->pid;
 	unsigned program = process->program;
+	uint64_t told = process->in_map ? process->told : 0;
 	struct look *look;
 
 	if (process->gone) {
@@ -371,9 +385,7 @@ static void serve(struct unwinder *u, struct unwound *process)
 	process->looked_ns = now_ns();
 	u->looking = true;
 	pthread_mutex_unlock(&u->lock);
-	look = look_at(u, pid, program);
-	if (look && u->looked)
-		u->looked(u->data, pid);
+	look = look_at(u, pid, program, told);
 	pthread_mutex_lock(&u->lock);
 	if (look)
 		take_over(u, process, look);
@@ -519,14 +531,16 @@ static void end_program(struct unwinder *u, struct unwound *process)
 	pthread_cond_broadcast(&u->asked);
 }
 
-void unwinder_execed(struct unwinder *u, pid_t pid)
+void unwinder_execed(struct unwinder *u, pid_t pid, uint64_t time_ns)
 {
 	struct unwound *process;
 
 	pthread_mutex_lock(&u->lock);
 	process = find(u, pid);
-	if (process)
+	if (process && process->looked_ns <= time_ns)
 		end_program(u, process);
+	else if (process && process->python_ns <= time_ns)
+		untell_python(u, process);
 	pthread_mutex_unlock(&u->lock);
 	unwinder_see(u, pid);
 }

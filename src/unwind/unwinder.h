@@ -4,7 +4,7 @@
  * files are read and processes looked at on a thread of its own, one after the other.
  *
  *   unwinder_see(unwinder, pid);        at first sight, and when something new is mapped
- *   unwinder_execed(unwinder, pid);     it has become another program
+ *   unwinder_execed(unwinder, pid, ns); it has become another program
  *   unwinder_forget(unwinder, pid);     it has ended
  */
 #ifndef CUSCOPE_UNWIND_UNWINDER_H
@@ -20,7 +20,10 @@ struct unwinder_maps { /* of the programs, by their names there; they stay the c
 	int code, python, files, rules;
 };
 
-/* `looked` is told on that thread of each process that was looked at; it may be NULL. */
+/*
+ * `looked` (may be NULL) is told on the unwinder's thread of each process that was found to have
+ * something new mapped: it is there then, and may have ended when its stacks are read.
+ */
 int unwinder_new(const struct unwinder_maps *maps, void (*looked)(void *data, pid_t pid),
                  void *data, struct unwinder **unwinder, struct err *err);
 
@@ -35,7 +38,9 @@ void unwinder_see(struct unwinder *unwinder, pid_t pid);
 
 /* The same at once, and waits for it; false when that took longer. On any thread. */
 bool unwinder_look(struct unwinder *unwinder, pid_t pid, uint64_t most_ns);
-void unwinder_execed(struct unwinder *unwinder, pid_t pid);
+
+/* At `time_ns` (CLOCK_MONOTONIC): what was seen later is of the new program already. */
+void unwinder_execed(struct unwinder *unwinder, pid_t pid, uint64_t time_ns);
 void unwinder_forget(struct unwinder *unwinder, pid_t pid);
 
 /* Waits until all that was asked for is done; false when that took longer. */

@@ -243,10 +243,11 @@ int sampler_record(struct sampler *s, const struct wire_head *record, struct err
 		unwinder_see(s->unwinder, (pid_t)record->tgid);
 		break;
 	case WIRE_EXEC:
-		stack_names_forget(s->names, process_of(s, record));
-		unwinder_execed(s->unwinder, (pid_t)record->tgid);
+		stack_names_execed(s->names, process_of(s, record));
+		unwinder_execed(s->unwinder, (pid_t)record->tgid, record->time_ns);
 		break;
 	case WIRE_EXIT:
+		stack_names_forget(s->names, process_of(s, record));
 		unwinder_forget(s->unwinder, (pid_t)record->tgid);
 		break;
 	}

@@ -97,6 +97,12 @@ void stack_names_forget(struct stack_names *names, const struct process *process
 	python_codes_forget(names->codes, process->id);
 }
 
+void stack_names_execed(struct stack_names *names, const struct process *process)
+{
+	symbols_execed(names->symbols, process);
+	python_codes_forget(names->codes, process->id);
+}
+
 /* ---- native frames --------------------------------------------------------------------------- */
 
 /* NVIDIA's own libraries: what stands between a program and the driver. */
@@ -143,16 +149,21 @@ static const struct stack_frame *
 native_frame(struct stack_names *names, const struct process *process, uint64_t address, bool call)
 {
 	const struct place_key key = { address, process->id, call };
+	const struct stack_frame *frame;
 	struct known_place *place;
 
 	HASH_FIND(hh, names->places, &key, sizeof(key), place);
 	if (place)
 		return place->frame;
+	frame = find_native(names, process, address, call);
+	if (!frame ||
+	    !frame->module) /* it may have been mapped since, when it is asked for again */
+		return frame;
 	if (HASH_COUNT(names->places) >= CACHE_MAX)
 		forget_places(names);
 	place = xcalloc(1, sizeof(*place));
 	place->key = key;
-	place->frame = find_native(names, process, address, call);
+	place->frame = frame;
 	HASH_ADD(hh, names->places, key, sizeof(place->key), place);
 	return place->frame;
 }

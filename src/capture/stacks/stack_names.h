@@ -29,6 +29,7 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 
 /* The process has ended, or is another program now. */
 void stack_names_forget(struct stack_names *names, const struct process *process);
+void stack_names_execed(struct stack_names *names, const struct process *process);
 
 struct stack_names_figures {
 	size_t stacks;    /* that differ */
