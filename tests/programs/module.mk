@@ -7,7 +7,8 @@ PROG_PLAIN := threads fork exec dlopen capture errors tight longjmp threadexit w
               memory copies toolkit ptsz blocked reload nested waits live \
               gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
-             $(PROG_B)/static $(PROG_B)/static-stripped
+             $(PROG_B)/static $(PROG_B)/static-stripped \
+             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so framethrow)
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
 
@@ -45,6 +46,24 @@ $(PROG_B)/static: $(PROG_B)/runtime13.o $(PROG_B)/sample.o $(B)/simcuda/libcudar
 
 $(PROG_B)/static-stripped: $(PROG_B)/static
 	strip -o $@ $<
+
+# What profiles are compared with: no frame pointers, and nothing of CUDA.
+FRAMES_CFLAGS = -O3 -fomit-frame-pointer -Wall -Wextra -Werror -D_GNU_SOURCE -MMD -MP
+
+$(PROG_B)/frames $(PROG_B)/frames-static: $(PROG)/frames.c
+	@mkdir -p $(@D)
+	$(CC) $(FRAMES_CFLAGS) -pthread $(if $(findstring static,$@),-static -Wno-error) -o $@ $< -ldl
+
+$(PROG_B)/frames-stripped: $(PROG_B)/frames
+	strip -o $@ $<
+
+$(PROG_B)/libframelib.so: $(PROG)/framelib.c
+	@mkdir -p $(@D)
+	$(CC) $(FRAMES_CFLAGS) -fPIC -shared -o $@ $<
+
+$(PROG_B)/framethrow: $(PROG)/framethrow.cc
+	@mkdir -p $(@D)
+	$(CXX) $(FRAMES_CFLAGS) -pthread -o $@ $<
 
 .SECONDARY: $(PROG_B)/runtime12.o $(PROG_B)/runtime13.o
 

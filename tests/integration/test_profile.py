@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Stacks of `cuscope profile`, frame by frame, of programs whose chains of calls are known."""
+
+import os
+import subprocess
+import time
+
+import checks
+import harness
+import profiles
+from harness import Failure, Places
+from profiles import chain_is, of_program, share_of, user_side
+
+SPIN = ("spin_until_over", "spin")
+
+
+def test_profile_recursion(case):
+    profile = of_program(case, "frames", "recursion", 40)
+    chain_is(profile, "main", *["dive"] * 40, *SPIN)
+    checks.contains("the whole ones", "stacks whole", profile.said())
+
+
+def test_profile_of_a_static_program(case):
+    chain_is(of_program(case, "frames-static", "recursion", 9), "main", *["dive"] * 9, *SPIN)
+
+
+def test_profile_frames_of_sizes_that_vary(case):
+    chain_is(of_program(case, "frames", "alloca", 20), "main", *["swell"] * 20, *SPIN)
+
+
+def test_profile_through_a_signal_handler(case):
+    """The name of what returns from a handler is not in a stripped C library."""
+    profile = of_program(case, "frames", "signal", seconds=2)
+    waiting = ("main", "in_signal", "be_interrupted")
+    handling = (*waiting, None, "handle", *SPIN)
+    share_of(profile, lambda names: len(names) > 3 and
+             any(len(n) == len(chain) and all(a == b or b is None for a, b in zip(n, chain))
+                 for chain in (waiting, handling) for n in [profiles.from_main(user_side(names))]))
+    if not any("handle" in names for names in profile.names()):
+        raise Failure(f"the handler was never seen: {profile.names()}")
+
+
+def test_profile_a_jump_at_the_end_leaves_no_frame(case):
+    chain_is(of_program(case, "frames", "tail"), "main", "in_tail_call", "jumped_to", *SPIN)
+
+
+def test_profile_through_a_library_that_was_opened(case):
+    profile = of_program(case, "frames", "library", Places.program("libframelib.so"))
+    chain_is(profile, "main", "in_library", "call_back", "deeper", *SPIN)
+
+
+def test_profile_a_library_that_comes_later(case):
+    """Stacks end in it until it was looked at, and are whole soon."""
+    profile = of_program(case, "frames", "late", Places.program("libframelib.so"), seconds=3)
+    inside = {names: n for names, n in profile.names().items() if "deeper" in names}
+    whole = sum(n for names, n in inside.items()
+                if profiles.from_main(user_side(names)) ==
+                ("main", "in_late_library", "in_library", "call_back", "deeper", *SPIN))
+    if whole < 100 or sum(inside.values()) - whole > 200:
+        raise Failure(f"{whole} of {sum(inside.values())} in the library are whole: {inside}")
+
+
+def test_profile_while_exceptions_are_thrown(case):
+    """
+    The frames within the runtime of C++ are its own; those around them are known. Its unwinder leaves by writing
+    another return address into its own frame: for these few instructions no walk can be right.
+    """
+    outer = ("main", "catcher")
+    profile = of_program(case, "framethrow")
+
+    def right(names):
+        names = profiles.from_main(user_side(names))
+        throwers = sum(name == "thrower" for name in names)
+        return names[:2] == outer and names[2:2 + throwers] == ("thrower",) * throwers
+    share_of(profile, right, 0.97)
+    eight = sum(n for names, n in profile.names().items() if names.count("thrower") == 8)
+    if eight < 0.8 * profile.samples:
+        raise Failure(f"in eight frames: {eight} of {profile.samples}")
+
+
+def test_profile_each_thread(case):
+    profile = of_program(case, "frames", "threads", 4)
+    seen = set()
+
+    def right(names):
+        names = profiles.from_main(user_side(names), "dive_in_thread")
+        dives = names.count("dive")
+        seen.add(dives)
+        return names == ("dive_in_thread", *["dive"] * dives, *SPIN)
+    share_of(profile, right)
+    checks.equal("depths", {1, 2, 3, 4}, seen)
+
+
+def outermost(case, process, option, count):
+    """The frames that an option puts at the outer end."""
+    path = case.path(option + ".folded")
+    trace = case.cuscope("profile", "-F", 999, "--duration", f"{harness.patience}s", "-o", path, option, "-p",
+                         process.pid)
+    checks.equal("status", 0, trace.wait())
+    return {names[:count] for names in profiles.folded(path)}
+
+
+def test_profile_threads_and_processes_apart(case):
+    process = profiles.started(case, Places.program("frames"), "threads", 3)
+    name = f"frames ({process.pid})"
+    checks.equal("processes", {(name,)}, outermost(case, process, "--per-process", 1))
+    threads = outermost(case, process, "--per-thread", 2)
+    tids = {tid for tid in os.listdir(f"/proc/{process.pid}/task")}
+    for outer, thread in threads:
+        checks.equal("of the process", name, outer)
+        if thread.strip("()").split(" (")[-1] not in tids:
+            raise Failure(f"{thread} is none of {tids}")
+    checks.equal("threads", 3, len(threads))
+    profiles.ended(process)
+
+
+def test_profile_parent_and_child_of_a_fork(case):
+    process = profiles.started(case, Places.program("frames"), "fork", 3)
+    parent = profiles.take(case, ["-p", process.pid])
+    chain_is(parent, "main", "in_fork", *["dive"] * 3, *SPIN)
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as children:
+        both = profiles.take(case, ["-p", f"{process.pid},{children.read().strip()}"], name="both")
+    chains = {profiles.from_main(user_side(names)) for names in both.names()}
+    for depth in 3, 4:
+        if ("main", "in_fork", *["dive"] * depth, *SPIN) not in chains:
+            raise Failure(f"nothing of depth {depth}: {chains}")
+    profiles.ended(process)
+
+
+def test_profile_a_command_that_execs(case):
+    """Samples of the first moments come before anything is known of it."""
+    process = case.cuscope("profile", "-F", 999, "-o", case.path("p.pb.gz"), "--", Places.program("frames"), "exec",
+                           7, stdin=subprocess.PIPE)
+    time.sleep(2)
+    profiles.ended(process)
+    profile = profiles.Profile(case.path("p.pb.gz"))
+    chain_is(profile, "main", *["dive"] * 7, *SPIN, least=0.9)
+
+
+def test_profile_a_process_that_ends_at_once(case):
+    for ending in "pb.gz", "folded":
+        process = case.cuscope("profile", "-F", 999, "-o", case.path("p." + ending), "--", Places.program("frames"),
+                               "exit")
+        checks.equal("status", 0, process.wait())
+        checks.equal("what it said", "", process.err())
+    profiles.Profile(case.path("p.pb.gz"))
+
+
+def test_profile_of_a_stripped_program(case):
+    """Frames are there, and names are not."""
+    profile = of_program(case, "frames-stripped", "recursion", 6)
+    share_of(profile, lambda names: user_side(names)[-9:] == ("[frames-stripped]",) * 9)
+
+
+def test_profile_deeper_than_is_kept(case):
+    profile = of_program(case, "frames", "recursion", 800)
+    share_of(profile, lambda names: user_side(names)[-2:] == SPIN and names.count("dive") > 500)
+    checks.contains("why they are not whole", "0 .*whole.*deeper than", profile.said())
+
+
+def test_profile_in_the_kernel(case):
+    """A system call's frames stand on those of who made it."""
+    profile = of_program(case, "frames", "zeros")
+    inner = sum(n for names, n in profile.names().items() if "vfs_read" in names)
+    if inner < 0.8 * profile.samples:
+        raise Failure(f"{inner} of {profile.samples} are in vfs_read: {profile.names().most_common(3)}")
+    share_of(profile, lambda names: profiles.from_main(names)[:2] == ("main", "read_zeros"))
+
+
+def test_profile_a_stack_pointer_that_leads_nowhere(case):
+    profile = of_program(case, "frames", "nowhere")
+    share_of(profile, lambda names: user_side(names) in (("in_nowhere",),
+                                                         ("_start",) + user_side(names)[1:]), 0.9)
+    checks.contains("why they are not whole", "could not be read", profile.said())
