@@ -237,6 +237,11 @@ static void note_figures(struct notes *notes, const struct sampler_figures *f)
 {
 	const struct unwinder_figures *u = &f->unwinder;
 
+	note(notes, u->code.tables_ever,
+	     "Unwind tables: of %llu files, %.1f MiB, made in %.0f ms beside the program",
+	     (unsigned long long)u->code.tables_ever, (double)u->code.bytes_most / (1 << 20),
+	     (double)u->code.ns / 1e6);
+
 	note(notes, f->without_slot, "%llu samples came where no stack could be walked",
 	     (unsigned long long)f->without_slot);
 	note(notes, f->without_stack, "%llu samples are without their stacks, which were lost",

@@ -201,6 +201,9 @@ static void store(struct code_tables *tables, struct code_table *table,
 	tables->figures.files++;
 	tables->figures.rows += rows->n_rows;
 	tables->figures.bytes += bytes;
+	tables->figures.tables_ever++;
+	if (tables->figures.bytes > tables->figures.bytes_most)
+		tables->figures.bytes_most = tables->figures.bytes;
 }
 
 /* ---- what else is asked of a file ------------------------------------------------------------ */

@@ -60,6 +60,8 @@ struct code_figures {
 	uint64_t rows;         /* of these */
 	size_t bytes;          /* of memory in the kernel */
 	uint64_t ns;           /* spent on making them, ever */
+	uint64_t tables_ever;  /* tables that were made */
+	size_t bytes_most;     /* of memory at a time */
 	uint64_t without_room; /* files that had none, ever */
 	uint64_t unreadable;   /* files whose rows could not be made, ever */
 };

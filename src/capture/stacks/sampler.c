@@ -9,7 +9,7 @@
 #include "base/xalloc.h"
 #include "probe/cpu_samples.h"
 
-#define READY_NS   2000000000ull /* for files of targets that run already */
+#define READY_NS   5000000000ull /* for files of targets that run already */
 #define HELD_NS    500000000ull  /* a command's thread waits at most, for one file */
 #define CALLS_MAX  16384         /* threads with a call whose stack is known */
 #define STACKS_MAX (256u << 10)  /* that are remembered by the programs' numbers */
