@@ -178,7 +178,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case OPT_OUTPUT_MODE:
-		o->output_mode = cli_parse_mode(state, arg);
+		o->output_mode = cli_parse_mode(state, "--output-mode", arg);
 		return 0;
 	case 'F':
 		if (!parse_number(arg, MOST_HZ, &o->hz) || !o->hz)
