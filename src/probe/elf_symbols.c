@@ -444,10 +444,10 @@ int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *
 	return places.n ? elf_symbols_each(image, symbols, is_at_place, &places) : 0;
 }
 
-int elf_symbols_variable(const struct elf_image *image, const struct elf_symbols *symbols,
-                         const char *name, Elf64_Sym *found)
+int elf_symbols_find(const struct elf_image *image, const struct elf_symbols *symbols,
+                     const char *name, bool variable, Elf64_Sym *found)
 {
-	struct lookup lookup = { image, symbols, name, strlen(name), true, found };
+	struct lookup lookup = { image, symbols, name, strlen(name), variable, found };
 
 	if (symbols->gnu_hash)
 		return gnu_hash_find(&lookup);

@@ -58,6 +58,8 @@ struct known_rule {
 
 struct code_tables {
 	int files_map, rules_map;
+	code_tables_engine engine; /* may be NULL */
+	void *data;
 	struct code_table *files;
 	struct known_rule *rules;
 	bool number_taken[UNWIND_FILES_MAX];
@@ -65,12 +67,15 @@ struct code_tables {
 	struct code_figures figures;
 };
 
-struct code_tables *code_tables_new(int files_map, int rules_map)
+struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_engine engine,
+                                    void *data)
 {
 	struct code_tables *tables = xcalloc(1, sizeof(*tables));
 
 	tables->files_map = files_map;
 	tables->rules_map = rules_map;
+	tables->engine = engine;
+	tables->data = data;
 	tables->budget = budget_new(EACH_BYTES, ALL_BYTES);
 	return tables;
 }
@@ -216,6 +221,28 @@ static bool read_linked(const struct elf_image *image, uint64_t address, void *t
 	       elf_image_read(image, segment->p_offset + address - segment->p_vaddr, to, bytes);
 }
 
+/*
+ * PyTorch's backward pass begins here, in the thread that asks for it, and is run by others: 2.x.
+ */
+#define ENGINE_EXECUTE                                                                             \
+	"_ZN5torch8autograd6python12PythonEngine7executeERKSt6vectorINS0_4EdgeESaIS4_EERKS3_IN2at" \
+	"6TensorESaISA_EEbbbS8_"
+
+static void find_engine(struct code_tables *tables, const struct elf_image *image, int fd)
+{
+	struct elf_symbols symbols;
+	const Elf64_Phdr *segment;
+	Elf64_Sym found;
+
+	if (!tables->engine || elf_symbols_dynamic(image, &symbols) ||
+	    elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, &found) != 1)
+		return;
+	segment = elf_image_segment(image, found.st_value, 1);
+	if (segment && segment->p_flags & PF_X)
+		tables->engine(tables->data, fd,
+		               segment->p_offset + found.st_value - segment->p_vaddr);
+}
+
 static void find_facts(const struct elf_image *image, struct code_facts *facts)
 {
 	struct elf_symbols symbols;
@@ -224,13 +251,13 @@ static void find_facts(const struct elf_image *image, struct code_facts *facts)
 
 	if (elf_symbols_dynamic(image, &symbols))
 		return;
-	if (elf_symbols_variable(image, &symbols, "_PyRuntime", &found) == 1) {
+	if (elf_symbols_find(image, &symbols, "_PyRuntime", true, &found) == 1) {
 		facts->python_runtime = found.st_value;
-		if (elf_symbols_variable(image, &symbols, "Py_Version", &found) == 1)
+		if (elf_symbols_find(image, &symbols, "Py_Version", true, &found) == 1)
 			read_linked(image, found.st_value, &facts->python_version,
 			            sizeof(facts->python_version));
 	}
-	if (elf_symbols_variable(image, &symbols, "_thread_db_pthread_specific", &found) == 1 &&
+	if (elf_symbols_find(image, &symbols, "_thread_db_pthread_specific", true, &found) == 1 &&
 	    read_linked(image, found.st_value, words, sizeof(words)))
 		facts->specific_offset = words[2];
 }
@@ -256,6 +283,7 @@ static void read_file(struct code_tables *tables, struct code_table *table, int 
 		return;
 	note_segments(table, &image);
 	find_facts(&image, &table->facts);
+	find_engine(tables, &image, fd);
 	elf_image_close(&image);
 	if (frame_rows_read(fd, "the file", COMPILE_BYTES, &rows, NULL)) {
 		tables->figures.unreadable++;

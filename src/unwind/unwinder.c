@@ -40,8 +40,7 @@ struct unwound { /* a process */
 
 struct unwinder {
 	struct unwinder_maps maps;
-	void (*looked)(void *data, pid_t pid);
-	void *data;
+	struct unwinder_told told;
 	struct code_tables *tables; /* the thread's, while it looks */
 	pthread_mutex_t lock;       /* of all below */
 	pthread_cond_t asked, done;
@@ -140,8 +139,8 @@ static struct code_look *look_at(struct unwinder *u, pid_t pid, unsigned program
 	if (!look) /* it has ended: what was known of it stays */
 		return NULL;
 	look->program = program;
-	if (u->looked && look->sum != told)
-		u->looked(u->data, pid);
+	if (u->told.looked && look->sum != told)
+		u->told.looked(u->told.data, pid);
 	return look;
 }
 
@@ -285,16 +284,15 @@ static void init_condition(pthread_cond_t *condition)
 	pthread_condattr_destroy(&attributes);
 }
 
-int unwinder_new(const struct unwinder_maps *maps, void (*looked)(void *data, pid_t pid),
-                 void *data, struct unwinder **unwinder, struct err *err)
+int unwinder_new(const struct unwinder_maps *maps, const struct unwinder_told *told,
+                 struct unwinder **unwinder, struct err *err)
 {
 	struct unwinder *u = xcalloc(1, sizeof(*u));
 	int r;
 
 	u->maps = *maps;
-	u->looked = looked;
-	u->data = data;
-	u->tables = code_tables_new(maps->files, maps->rules);
+	u->told = *told;
+	u->tables = code_tables_new(maps->files, maps->rules, told->engine, told->data);
 	pthread_mutex_init(&u->lock, NULL);
 	init_condition(&u->asked);
 	init_condition(&u->done);

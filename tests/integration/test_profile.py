@@ -241,3 +241,14 @@ def test_profile_is_what_gdb_says(case):
             if "spin" in names:
                 chains[tuple(frame.address for frame in reversed(stack[:names.index("spin")]))] += n
         checks.equal(f"frames of {program[0]}", tuple(expected), chains.most_common(1)[0][0])
+
+
+def test_profile_a_backward_pass_stands_under_who_asked(case):
+    """As PyTorch's: run by a thread of the engine's, asked for by another one."""
+    profile = of_program(case, "engine", seconds=2)
+    share_of(profile, lambda names: "compute_gradients" not in " ".join(names) or
+             [name.split("(")[0].split("::")[-1] for name in profiles.from_main(user_side(names))][:5] ==
+             ["main", "call_backward", "execute", "thread_main", "compute_gradients"])
+    inside = sum(n for names, n in profile.names().items() if "compute_gradients" in " ".join(names))
+    if inside < profile.samples / 2:
+        raise Failure(f"{inside} of {profile.samples} samples are in the pass: {profile.names()}")
