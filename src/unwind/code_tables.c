@@ -228,14 +228,27 @@ static bool read_linked(const struct elf_image *image, uint64_t address, void *t
 	"_ZN5torch8autograd6python12PythonEngine7executeERKSt6vectorINS0_4EdgeESaIS4_EERKS3_IN2at" \
 	"6TensorESaISA_EEbbbS8_"
 
-static void find_engine(struct code_tables *tables, const struct elf_image *image, int fd)
+/* PyTorch does not export it: it is among all symbols of one file, which have 10 MB of names. */
+static bool find_engine_symbol(const struct elf_image *image, const char *path, Elf64_Sym *found)
 {
+	const char *slash = strrchr(path, '/');
 	struct elf_symbols symbols;
+
+	if (!elf_symbols_dynamic(image, &symbols) &&
+	    elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, found) == 1)
+		return true;
+	return slash && !strncmp(slash + 1, "libtorch_python", 15) &&
+	       !elf_symbols_static(image, &symbols) &&
+	       elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, found) == 1;
+}
+
+static void find_engine(struct code_tables *tables, const struct elf_image *image, int fd,
+                        const char *path)
+{
 	const Elf64_Phdr *segment;
 	Elf64_Sym found;
 
-	if (!tables->engine || elf_symbols_dynamic(image, &symbols) ||
-	    elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, &found) != 1)
+	if (!tables->engine || !find_engine_symbol(image, path, &found))
 		return;
 	segment = elf_image_segment(image, found.st_value, 1);
 	if (segment && segment->p_flags & PF_X)
@@ -274,7 +287,8 @@ static void note_segments(struct code_table *table, const struct elf_image *imag
 	}
 }
 
-static void read_file(struct code_tables *tables, struct code_table *table, int fd)
+static void read_file(struct code_tables *tables, struct code_table *table, int fd,
+                      const char *path)
 {
 	struct frame_rows rows;
 	struct elf_image image;
@@ -283,7 +297,7 @@ static void read_file(struct code_tables *tables, struct code_table *table, int 
 		return;
 	note_segments(table, &image);
 	find_facts(&image, &table->facts);
-	find_engine(tables, &image, fd);
+	find_engine(tables, &image, fd, path);
 	elf_image_close(&image);
 	if (frame_rows_read(fd, "the file", COMPILE_BYTES, &rows, NULL)) {
 		tables->figures.unreadable++;
@@ -342,7 +356,7 @@ static bool find_key(const struct mapping *mapping, int fd, struct table_key *ke
 }
 
 static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, int fd,
-                                       const struct table_key *key, bool may_read)
+                                       const struct table_key *key, const char *path, bool may_read)
 {
 	uint64_t begin_ns = now_ns();
 	struct code_table *table;
@@ -354,7 +368,7 @@ static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, in
 	table->key = *key;
 	table->owner = (uint32_t)pid;
 	HASH_ADD(hh, tables->files, key, sizeof(table->key), table);
-	read_file(tables, table, fd);
+	read_file(tables, table, fd, path);
 	tables->figures.ns += now_ns() - begin_ns;
 	return table;
 }
@@ -373,7 +387,7 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
 	if (fd < 0)
 		return NULL;
 	if (find_key(mapping, fd, &key))
-		table = find_or_read(tables, pid, fd, &key, may_read);
+		table = find_or_read(tables, pid, fd, &key, mapping->path, may_read);
 	close(fd);
 	if (table)
 		table->holders++;

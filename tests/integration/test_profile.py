@@ -243,12 +243,20 @@ def test_profile_is_what_gdb_says(case):
         checks.equal(f"frames of {program[0]}", tuple(expected), chains.most_common(1)[0][0])
 
 
-def test_profile_a_backward_pass_stands_under_who_asked(case):
+def backward(case, program):
     """As PyTorch's: run by a thread of the engine's, asked for by another one."""
-    profile = of_program(case, "engine", seconds=2)
+    profile = of_program(case, program, seconds=2)
     share_of(profile, lambda names: "compute_gradients" not in " ".join(names) or
              [name.split("(")[0].split("::")[-1] for name in profiles.from_main(user_side(names))][:5] ==
              ["main", "call_backward", "execute", "thread_main", "compute_gradients"])
     inside = sum(n for names, n in profile.names().items() if "compute_gradients" in " ".join(names))
     if inside < profile.samples / 2:
         raise Failure(f"{inside} of {profile.samples} samples are in the pass: {profile.names()}")
+
+
+def test_profile_a_backward_pass_stands_under_who_asked(case):
+    backward(case, "engine")
+
+
+def test_profile_a_backward_pass_of_an_engine_that_is_not_exported(case):
+    backward(case, "libtorch_python_engine")
