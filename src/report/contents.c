@@ -15,7 +15,7 @@ struct met {
 struct counter {
 	struct consumer consumer; /* first */
 	struct contents contents;
-	struct met functions, kernels;
+	struct met functions, kernels, stacks;
 };
 
 /* True at the first time. */
@@ -43,6 +43,24 @@ static struct contents_process *process_of(struct contents *contents, const stru
 	return &contents->processes[process->id];
 }
 
+static void count_stack(struct counter *counter, const struct stack *stack)
+{
+	struct contents_stacks *stacks = &counter->contents.stacks;
+
+	stacks->whole += stack->end == STACK_WHOLE && !stack->python_cut;
+	stacks->cut += stack->end == STACK_WHOLE && stack->python_cut;
+	stacks->different += meet(&counter->stacks, stack->id);
+}
+
+static void count_sample(struct counter *counter, const struct sample *sample)
+{
+	counter->contents.stacks.samples++;
+	if (sample->stack)
+		count_stack(counter, sample->stack);
+	else
+		counter->contents.stacks.none++;
+}
+
 static void count_call(struct counter *counter, const struct call *call)
 {
 	struct contents *contents = &counter->contents;
@@ -55,6 +73,10 @@ static void count_call(struct counter *counter, const struct call *call)
 	contents->functions += meet(&counter->functions, call->function->id);
 	if (call->kernel)
 		contents->kernels += meet(&counter->kernels, call->kernel->id);
+	if (call->stack) {
+		contents->stacks.calls++;
+		count_stack(counter, call->stack);
+	}
 }
 
 static void count_activity(struct counter *counter, const struct activity *activity)
@@ -79,6 +101,7 @@ static int counter_event(struct consumer *self, const struct event *event, struc
 		count_activity(counter, event->activity);
 		break;
 	case EVENT_SAMPLE:
+		count_sample(counter, event->sample);
 		break;
 	case EVENT_RANGE:
 		counter->contents.ranges[event->range->kind]++;
@@ -103,6 +126,7 @@ static void counter_free(struct consumer *self)
 	free(counter->contents.processes);
 	free(counter->functions.is);
 	free(counter->kernels.is);
+	free(counter->stacks.is);
 	free(counter);
 }
 

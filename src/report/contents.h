@@ -11,11 +11,19 @@ struct contents_process {
 	bool ended;
 };
 
+struct contents_stacks {
+	uint64_t samples, calls; /* calls: with a stack */
+	uint64_t different;
+	uint64_t whole, cut; /* of all; cut: reach to the end, but frames of Python are missing */
+	uint64_t none;       /* samples without one */
+};
+
 struct contents {
 	uint64_t calls, failed, unfinished, nested, captured;
 	uint64_t threads;                    /* EVENT_THREAD */
 	uint64_t activities[ACTIVITY_COUNT]; /* by kind */
 	uint64_t ranges[RANGE_COUNT];
+	struct contents_stacks stacks;
 	uint64_t functions, kernels;        /* that were met */
 	struct contents_process *processes; /* by their numbers */
 	size_t n_processes;

@@ -46,6 +46,8 @@ static bool event_is(const struct chosen *chosen, const struct event *event)
 		return !o->failed && activity_duration_ns(event->activity) >= o->min_duration_ns;
 	case EVENT_RANGE:
 		return !o->failed && range_duration_ns(event->range) >= o->min_duration_ns;
+	case EVENT_SAMPLE:
+		return !o->failed;
 	default:
 		return true;
 	}

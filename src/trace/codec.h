@@ -87,6 +87,20 @@ enum range_value {
 	RANGE_VALUE_KEPT,
 };
 
+/* The values of a sample, which is told like an activity without a correlation. */
+enum sample_value {
+	SAMPLE_VALUE_KIND,
+	SAMPLE_VALUE_WEIGHT, /* ns */
+	SAMPLE_VALUE_STACK,  /* its number and one, 0 for none */
+	SAMPLE_VALUE_KEPT,
+};
+
+/*
+ * Above the mask of a call: the number of its stack and one, 0 for none; since 1.3. Older readers
+ * take 32 bits of the mask and leave it out.
+ */
+#define MASK_STACK_SHIFT 32
+
 #define FOLLOWERS    (VALUE_SHMEM - VALUE_HANDLE + 1)
 #define FOLLOWS_NONE 255
 
@@ -124,7 +138,7 @@ void codec_begin(struct codec *codec, uint64_t time_ns); /* of a chunk */
 /* Kinds of activities have slots like functions, with numbers that no function gets. */
 #define SLOT_OF_KIND(kind) (UINT32_MAX - (uint32_t)(kind))
 #define KINDS_MAX          8
-_Static_assert(ACTIVITY_COUNT <= FORMAT_KIND_RANGE && FORMAT_KIND_RANGE < KINDS_MAX, "kinds");
+_Static_assert(ACTIVITY_COUNT <= FORMAT_KIND_SAMPLE && FORMAT_KIND_RANGE < KINDS_MAX, "kinds");
 
 struct slot *codec_slot_anew(struct codec *codec, struct slot *slot, uint32_t function,
                              uint32_t kernel);

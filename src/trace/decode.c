@@ -38,6 +38,7 @@ struct decoder {
 	struct call call;
 	struct activity activity;
 	struct range range;
+	struct sample sample;
 	struct thread announced;
 };
 
@@ -153,6 +154,17 @@ static inline bool read_kernel(struct decoder *decoder, uint64_t head, struct la
 		return true;
 	decoder->lost = true;
 	return objects_lost(decoder->objects, OBJECT_KERNEL, last->kernel - 1);
+}
+
+/*
+ * By its number and one, 0 for none. One that was lost is none: what it is the stack of is there.
+ * False where it is not defined.
+ */
+static inline bool read_stack(const struct decoder *decoder, uint64_t number,
+                              const struct stack **stack)
+{
+	*stack = number ? objects_stack(decoder->objects, number - 1) : NULL;
+	return !number || *stack || objects_lost(decoder->objects, OBJECT_STACK, number - 1);
 }
 
 /* The event's time and when it began. Nothing begins after its end. */
@@ -284,6 +296,7 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 	struct last_kernel *last;
 	const struct api_arg *args;
 	struct slot *slot;
+	uint64_t head_mask;
 	uint32_t mask;
 
 	if (!function || !read_thread(decoder, head, event))
@@ -295,8 +308,10 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 	call->op = function->api ? api_op(function->api) : OP_NONE;
 	if (call->op == OP_LAUNCH && !call->kernel && !decoder->lost)
 		return DECODED_DAMAGE;
-	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
-	if (!read_times(decoder, event, &call->begin_ns))
+	head_mask = next_number(decoder, COLUMN_HEADS);
+	mask = (uint32_t)head_mask;
+	if (!read_stack(decoder, head_mask >> MASK_STACK_SHIFT, &call->stack) ||
+	    !read_times(decoder, event, &call->begin_ns))
 		return DECODED_DAMAGE;
 	slot = codec_slot(codec, (uint32_t)id, last->kernel);
 	read_values(decoder, slot, mask);
@@ -386,7 +401,7 @@ static enum decoded read_activity(struct decoder *decoder, uint64_t head, uint64
 	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 
-/* ---- ranges -------------------------------------------------------------------------------- */
+/* ---- ranges and samples -------------------------------------------------------------------- */
 
 /* False where a name is not there. Number 0 is that of a range without one. */
 static bool fill_range(struct decoder *decoder, const uint64_t *values)
@@ -407,23 +422,54 @@ static bool fill_range(struct decoder *decoder, const uint64_t *values)
 	return range->name && (range->domain || !values[RANGE_VALUE_DOMAIN]);
 }
 
-/* After its kind, which is that of an activity. */
-static enum decoded read_range(struct decoder *decoder, uint64_t head, struct event *event)
+/* What is told as an activity of such a kind, without a kernel; after its kind. NULL: damage. */
+static const struct slot *read_as_kind(struct decoder *decoder, uint64_t head, uint64_t kind,
+                                       struct event *event, uint64_t *begin_ns, uint64_t *end_ns)
 {
-	struct range *range = &decoder->range;
 	struct slot *slot;
 	uint32_t mask;
 
 	if (head & HEAD_KERNEL)
-		return DECODED_DAMAGE;
+		return NULL;
 	mask = (uint32_t)next_number(decoder, COLUMN_HEADS);
-	if (!read_times(decoder, event, &range->begin_ns))
-		return DECODED_DAMAGE;
-	slot = codec_slot(&decoder->codec, SLOT_OF_KIND(FORMAT_KIND_RANGE), 0);
+	if (!read_times(decoder, event, begin_ns))
+		return NULL;
+	slot = codec_slot(&decoder->codec, SLOT_OF_KIND(kind), 0);
 	read_activity_values(decoder, slot, mask);
 	read_correlation(decoder, mask, &correlation_of(decoder)->activity);
-	range->end_ns = event->time_ns;
-	if (mask >> ACTIVITY_END & 1 && !read_end(decoder, event, &range->end_ns))
+	*end_ns = event->time_ns;
+	if (mask >> ACTIVITY_END & 1 && !read_end(decoder, event, end_ns))
+		return NULL;
+	return slot;
+}
+
+static enum decoded read_sample(struct decoder *decoder, uint64_t head, struct event *event)
+{
+	struct sample *sample = &decoder->sample;
+	const struct slot *slot;
+	uint64_t begin_ns, end_ns;
+
+	slot = read_as_kind(decoder, head, FORMAT_KIND_SAMPLE, event, &begin_ns, &end_ns);
+	if (!slot || slot->last[SAMPLE_VALUE_WEIGHT] >= FORMAT_TIME_MAX ||
+	    !read_stack(decoder, slot->last[SAMPLE_VALUE_STACK], &sample->stack))
+		return DECODED_DAMAGE;
+	if (slot->last[SAMPLE_VALUE_KIND] >= SAMPLE_KIND_COUNT)
+		return DECODED_NOTHING;
+	sample->kind = (enum sample_kind)slot->last[SAMPLE_VALUE_KIND];
+	sample->weight_ns = slot->last[SAMPLE_VALUE_WEIGHT];
+	event->type = EVENT_SAMPLE;
+	event->sample = sample;
+	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
+}
+
+static enum decoded read_range(struct decoder *decoder, uint64_t head, struct event *event)
+{
+	struct range *range = &decoder->range;
+	const struct slot *slot;
+
+	slot = read_as_kind(decoder, head, FORMAT_KIND_RANGE, event, &range->begin_ns,
+	                    &range->end_ns);
+	if (!slot)
 		return DECODED_DAMAGE;
 	if (slot->last[RANGE_VALUE_KIND] >= RANGE_COUNT)
 		return DECODED_NOTHING;
@@ -455,8 +501,14 @@ static enum decoded read_of_kind(struct decoder *decoder, uint64_t head, struct 
 	kind = next_number(decoder, COLUMN_HEADS);
 	if (kind >= KINDS_MAX)
 		return DECODED_DAMAGE;
-	return kind == FORMAT_KIND_RANGE ? read_range(decoder, head, event)
-	                                 : read_activity(decoder, head, kind, event);
+	switch (kind) {
+	case FORMAT_KIND_RANGE:
+		return read_range(decoder, head, event);
+	case FORMAT_KIND_SAMPLE:
+		return read_sample(decoder, head, event);
+	default:
+		return read_activity(decoder, head, kind, event);
+	}
 }
 
 static enum decoded read_announced(struct decoder *decoder, struct event *event)

@@ -22,7 +22,7 @@ struct defined_kernel {
 };
 
 struct definer {
-	struct numbers processes, functions, kernels;
+	struct numbers processes, functions, kernels, frames, stacks;
 	struct defined_kernel *defined; /* by number */
 	struct buf records, body;
 	uint32_t n_records;
@@ -40,6 +40,8 @@ void definer_free(struct definer *definer)
 	free(definer->processes.of);
 	free(definer->functions.of);
 	free(definer->kernels.of);
+	free(definer->frames.of);
+	free(definer->stacks.of);
 	free(definer->defined);
 	buf_free(&definer->records);
 	buf_free(&definer->body);
@@ -174,14 +176,80 @@ static void define_kernel(struct definer *definer, const struct kernel *kernel, 
 	end_record(definer, DEFINE_KERNEL);
 }
 
+/* ---- stacks -------------------------------------------------------------------------------- */
+
+static void add_frame_text(struct buf *body, const char *text)
+{
+	size_t len = text ? strnlen(text, FORMAT_FRAME_TEXT_MAX) : 0;
+
+	if (!text)
+		return;
+	record_varint(body, len);
+	buf_add(body, text, len);
+}
+
+static uint32_t define_frame(struct definer *definer, const struct stack_frame *frame)
+{
+	struct buf *body = &definer->body;
+	uint32_t id;
+
+	if (!number(&definer->frames, frame->id, &id))
+		return id;
+	record_varint(body, id);
+	record_varint(body, frame->kind);
+	record_varint(body, frame->inlined ? FRAME_INLINED : 0);
+	record_varint(body, frame->line);
+	record_varint(body, frame->first_line);
+	record_varint(body, frame->offset);
+	record_varint(body, (frame->function ? FRAME_HAS_FUNCTION : 0u) |
+	                            (frame->module ? FRAME_HAS_MODULE : 0u) |
+	                            (frame->file ? FRAME_HAS_FILE : 0u));
+	add_frame_text(body, frame->function);
+	add_frame_text(body, frame->module);
+	add_frame_text(body, frame->file);
+	end_record(definer, DEFINE_FRAME);
+	return id;
+}
+
+static uint32_t define_stack(struct definer *definer, const struct stack *stack)
+{
+	size_t n = stack->n_frames < FORMAT_FRAMES_MAX ? stack->n_frames : FORMAT_FRAMES_MAX;
+	uint64_t last = 0, frame;
+	struct buf *body = &definer->body;
+	uint32_t id;
+
+	if (!number(&definer->stacks, stack->id, &id))
+		return id;
+	for (size_t i = 0; i < n; i++) /* a record of its own each, before that of the stack */
+		define_frame(definer, stack->frames[i]);
+	record_varint(body, id);
+	record_varint(body, n < stack->n_frames ? STACK_TOO_DEEP : stack->end);
+	record_varint(body, stack->python_cut ? STACK_PYTHON_CUT : 0);
+	record_varint(body, n);
+	for (size_t i = 0; i < n; i++, last = frame) {
+		frame = define_frame(definer, stack->frames[i]);
+		record_varint(body, fold(frame - last));
+	}
+	end_record(definer, DEFINE_STACK);
+	return id;
+}
+
+static const struct stack *stack_of(const struct event *event)
+{
+	return event->call ? event->call->stack : event->sample ? event->sample->stack : NULL;
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
 void define_objects(struct definer *definer, const struct event *event, struct event_ids *ids)
 {
 	const struct function *function = event->call ? event->call->function : NULL;
 	const struct kernel *kernel = event->call       ? event->call->kernel
 	                              : event->activity ? event->activity->kernel
 	                                                : NULL;
+	const struct stack *stack = stack_of(event);
 
-	ids->function = ids->kernel = 0;
+	ids->function = ids->kernel = ids->stack = 0;
 	if (number(&definer->processes, event->process->id, &ids->process))
 		define_process(definer, event->process, ids->process);
 	if (function && number(&definer->functions, function->id, &ids->function))
@@ -192,6 +260,8 @@ void define_objects(struct definer *definer, const struct event *event, struct e
 		define_kernel(definer, kernel, ids->kernel, is_new);
 		ids->kernel++;
 	}
+	if (stack)
+		ids->stack = define_stack(definer, stack) + 1;
 }
 
 void define_event(struct definer *definer, const struct event *event, const struct event_ids *ids)

@@ -237,7 +237,8 @@ static void encode_call(struct encoder *encoder, const struct event *event,
 	if (kernel->kernel != ids->kernel)
 		at = put_varint(at, ids->kernel);
 	kernel->kernel = ids->kernel;
-	column_upto(encoder, COLUMN_HEADS, put_varint(at, mask));
+	at = put_varint(at, mask | (uint64_t)ids->stack << MASK_STACK_SHIFT);
+	column_upto(encoder, COLUMN_HEADS, at);
 
 	put_times(encoder, event->time_ns, call->begin_ns);
 	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, VALUE_CORRELATION, mask);
@@ -309,14 +310,43 @@ static void encode_activity(struct encoder *encoder, const struct event *event,
 	correlation->activity = activity->correlation;
 }
 
-/* ---- ranges -------------------------------------------------------------------------------- */
+/* ---- ranges and samples -------------------------------------------------------------------- */
+
+struct as_kind {
+	uint32_t kind;
+	const uint64_t *values;
+	size_t n_values;
+	uint64_t begin_ns, end_ns;
+};
+
+/* An event that is told as an activity without a kernel and a correlation. */
+static void encode_as_kind(struct encoder *encoder, const struct event *event,
+                           const struct event_ids *ids, const struct as_kind *as)
+{
+	struct codec *codec = &encoder->codec;
+	struct slot *slot = codec_slot(codec, SLOT_OF_KIND(as->kind), 0);
+	uint8_t *at = column_at(encoder, COLUMN_HEADS);
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < as->n_values; i++)
+		mask |= (uint32_t)(as->values[i] != slot->last[i]) << i;
+	mask |= (uint32_t)(as->end_ns != event->time_ns) << ACTIVITY_END;
+	at = put_head(encoder, at, event, ids, CODE_ACTIVITY, false);
+	at = put_varint(at, as->kind);
+	column_upto(encoder, COLUMN_HEADS, put_varint(at, mask));
+
+	put_times(encoder, event->time_ns, as->begin_ns);
+	at = put_values(column_at(encoder, COLUMN_VALUES), slot, as->values, as->n_values, mask);
+	if (mask >> ACTIVITY_END & 1)
+		at = put_varint(at, fold(as->end_ns - event->time_ns));
+	column_upto(encoder, COLUMN_VALUES, at);
+	codec_correlation(codec, ids->process)->activity++; /* as a reader of 1.0 counts */
+}
 
 static void encode_range(struct encoder *encoder, const struct event *event,
                          const struct event_ids *ids)
 {
 	const struct range *range = event->range;
-	struct codec *codec = &encoder->codec;
-	struct slot *slot = codec_slot(codec, SLOT_OF_KIND(FORMAT_KIND_RANGE), 0);
 	const uint64_t values[RANGE_VALUE_KEPT] = {
 		[RANGE_VALUE_KIND] = range->kind,
 		[RANGE_VALUE_NAME] = names_number(encoder->names, range->name),
@@ -328,22 +358,24 @@ static void encode_range(struct encoder *encoder, const struct event *event,
 		[RANGE_VALUE_CATEGORY] = range->category,
 		[RANGE_VALUE_COLOR] = range->color,
 	};
-	uint8_t *at = column_at(encoder, COLUMN_HEADS);
-	uint32_t mask = 0;
 
-	for (unsigned i = 0; i < RANGE_VALUE_KEPT; i++)
-		mask |= (uint32_t)(values[i] != slot->last[i]) << i;
-	mask |= (uint32_t)(range->end_ns != event->time_ns) << ACTIVITY_END;
-	at = put_head(encoder, at, event, ids, CODE_ACTIVITY, false);
-	at = put_varint(at, FORMAT_KIND_RANGE);
-	column_upto(encoder, COLUMN_HEADS, put_varint(at, mask));
+	encode_as_kind(encoder, event, ids,
+	               &(struct as_kind){ FORMAT_KIND_RANGE, values, RANGE_VALUE_KEPT,
+	                                  range->begin_ns, range->end_ns });
+}
 
-	put_times(encoder, event->time_ns, range->begin_ns);
-	at = put_values(column_at(encoder, COLUMN_VALUES), slot, values, RANGE_VALUE_KEPT, mask);
-	if (mask >> ACTIVITY_END & 1)
-		at = put_varint(at, fold(range->end_ns - event->time_ns));
-	column_upto(encoder, COLUMN_VALUES, at);
-	codec_correlation(codec, ids->process)->activity++; /* as a reader of 1.0 counts */
+static void encode_sample(struct encoder *encoder, const struct event *event,
+                          const struct event_ids *ids)
+{
+	const uint64_t values[SAMPLE_VALUE_KEPT] = {
+		[SAMPLE_VALUE_KIND] = event->sample->kind,
+		[SAMPLE_VALUE_WEIGHT] = event->sample->weight_ns,
+		[SAMPLE_VALUE_STACK] = ids->stack,
+	};
+
+	encode_as_kind(encoder, event, ids,
+	               &(struct as_kind){ FORMAT_KIND_SAMPLE, values, SAMPLE_VALUE_KEPT,
+	                                  event->time_ns, event->time_ns });
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -370,6 +402,8 @@ void encode_event(struct encoder *encoder, const struct event *event, const stru
 		encode_activity(encoder, event, ids);
 	else if (event->type == EVENT_RANGE)
 		encode_range(encoder, event, ids);
+	else if (event->type == EVENT_SAMPLE)
+		encode_sample(encoder, event, ids);
 	else
 		encode_exit(encoder, event, ids);
 }

@@ -15,9 +15,11 @@ void encoder_free(struct encoder *encoder);
 /* The numbers that the file gives what an event points at; `kernel` is one more, 0 for none. */
 struct event_ids {
 	uint32_t process, function, kernel;
+	uint32_t stack; /* one more as well */
 };
 
-/* An event that goes into this chunk: a call that ended, an activity, a range, an exit. */
+/* An event that goes into this chunk: a call that ended, an activity, a range, a sample, an
+ * exit. */
 void encode_event(struct encoder *encoder, const struct event *event, const struct event_ids *ids);
 
 /* The place in time of an event that is in the definitions. */

@@ -32,6 +32,22 @@ const char *lost_reason_text(enum lost_reason reason)
 	return reason < LOST_COUNT ? texts[reason] : "?";
 }
 
+const char *stacks_missed_text(enum stacks_missed missed)
+{
+	static const char *const of[STACKS_MISSED_COUNT] = {
+		[STACKS_NO_WALK] = "samples and calls came where no stack could be walked",
+		[STACKS_LOST] = "samples and calls are without their stacks, which were lost",
+		[STACKS_PROCESSES] = "processes were more than stacks are walked of",
+		[STACKS_FILES] = "files had no room for their unwind tables: stacks end there",
+		[STACKS_PYTHON] = "processes run a Python whose frames are not read (3.9 to 3.14 "
+				  "are, but for debug and free-threaded builds)",
+		[STACKS_PYTHON_LOST] = "frames of Python have no name",
+		[STACKS_NO_ROOM] = "names and stacks had no room",
+	};
+
+	return missed < STACKS_MISSED_COUNT ? of[missed] : "?";
+}
+
 uint64_t run_scaled(const struct run_info *run, uint64_t count)
 {
 	if (run->estimate_scale <= 1)

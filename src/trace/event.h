@@ -234,6 +234,30 @@ struct run_gpu {
 	uint32_t multiprocessors;
 };
 
+/* What is missing in stacks that were asked for; each is told in profiles. */
+enum stacks_missed {
+	STACKS_NO_WALK,     /* samples and calls that came where no stack could be walked */
+	STACKS_LOST,        /* samples and calls whose stack was lost on its way */
+	STACKS_PROCESSES,   /* processes that there was no room for */
+	STACKS_FILES,       /* files whose unwind tables there was no room for */
+	STACKS_PYTHON,      /* processes with a Python whose frames are not read */
+	STACKS_PYTHON_LOST, /* frames of Python whose names could not be read */
+	STACKS_NO_ROOM,     /* names and stacks that there was no room for */
+	STACKS_MISSED_COUNT
+};
+
+/* "names and stacks had no room": what stands behind its number. */
+const char *stacks_missed_text(enum stacks_missed missed);
+
+/* Which stacks were asked for; all 0: none. */
+struct run_stacks {
+	uint64_t sample_ns; /* between two samples of a CPU; 0: none were taken */
+	bool calls;         /* of calls that ask for work */
+	uint32_t one_in;    /* of one such call in so many, by chance; 0, 1: of each */
+	uint64_t call_ns;   /* between two of a thread, on average; 0: as they come */
+	uint64_t missed[STACKS_MISSED_COUNT]; /* known in end() */
+};
+
 #define RUN_GPUS_MAX 64 /* in a file; GPUS_MAX of src/cuda is what is asked for */
 
 /* How a run went: filled by the source, read by consumers in end(). */
@@ -267,6 +291,7 @@ struct run_info {
 	uint64_t memory_bytes;      /* of the host; 0: not known */
 	const struct run_gpu *gpus; /* in the order of their PCI buses; known in end() */
 	size_t n_gpus;
+	struct run_stacks stacks;
 };
 
 /* A count as it would be had all been seen; at most UINT64_MAX. */

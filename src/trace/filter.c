@@ -116,6 +116,8 @@ bool filter_wants(struct filter *filter, const struct event *event)
 		       is_kernel(filter, event->activity->kernel);
 	case EVENT_RANGE:
 		return !calls_only && !choice->kernel && in_time(filter, event->range->begin_ns);
+	case EVENT_SAMPLE:
+		return !calls_only && !choice->kernel && in_time(filter, event->time_ns);
 	default:
 		return true;
 	}

@@ -3,7 +3,7 @@
  * Which events of a trace are asked for by what they are: failed calls, a function, a kernel, the
  * first so many. Calls, and what ran on the GPU, are chosen; processes, threads and their ends come
  * in any case. What an event has not, it cannot be asked for: a copy has no kernel, and what ran on
- * a GPU is no call, so it has no function and did not fail.
+ * a GPU is no call, so it has no function and did not fail. Neither is a sample one.
  */
 #ifndef CUSCOPE_TRACE_FILTER_H
 #define CUSCOPE_TRACE_FILTER_H

@@ -18,7 +18,7 @@
 	"CUSCOPE" /* the first byte tells it from text */
 #define FORMAT_MAGIC_BYTES 8
 #define FORMAT_MAJOR       1
-#define FORMAT_MINOR       2
+#define FORMAT_MINOR       3
 
 #define FORMAT_HEADER_BYTES  16          /* magic, u16 major, u16 minor, u32 0 */
 #define FORMAT_CHUNK_BYTES   64          /* struct chunk_head, as chunk.c writes it */
@@ -26,9 +26,11 @@
 #define FORMAT_TRAILER_BYTES 24 /* u64 offset of the index chunk, u32 its bytes, u32 crc, magic */
 
 /* Bounds that a reader checks before it believes a length. */
-#define FORMAT_RAW_MAX  (8u << 20)   /* of a chunk that is not the index, uncompressed */
-#define FORMAT_TEXT_MAX (256u << 10) /* of one string */
-#define FORMAT_ARGS_MAX 12
+#define FORMAT_RAW_MAX        (8u << 20)   /* of a chunk that is not the index, uncompressed */
+#define FORMAT_TEXT_MAX       (256u << 10) /* of one string */
+#define FORMAT_ARGS_MAX       12
+#define FORMAT_FRAMES_MAX     512  /* of a stack */
+#define FORMAT_FRAME_TEXT_MAX 4096 /* of a function, a module, a file on one */
 #define FORMAT_CHUNKS_MAX                                                                          \
 	(4u << 20) /* of a file, 72 bytes each in memory: three weeks of a recording */
 #define FORMAT_TIME_MAX (1ull << 62) /* ns, so that sums and differences of two do not overflow */
@@ -49,7 +51,15 @@ enum definition {
 	DEFINE_KERNEL,
 	DEFINE_EVENT_PROCESS, /* an event; its place in time is marked in the next event chunk */
 	DEFINE_EVENT_THREAD,
+	DEFINE_FRAME, /* these two: since 1.3 */
+	DEFINE_STACK,
 };
+
+#define FRAME_INLINED      1u /* flags of a frame */
+#define FRAME_HAS_FUNCTION 1u /* texts that it has */
+#define FRAME_HAS_MODULE   2u
+#define FRAME_HAS_FILE     4u
+#define STACK_PYTHON_CUT   1u /* flags of a stack */
 
 /* Records of CHUNK_RUN and CHUNK_END: tag, length, body. */
 enum run_field {
@@ -72,6 +82,7 @@ enum run_field {
 	RUN_BOOTTIME_OFFSET, /* since 1.2 */
 	RUN_OVERHEAD,        /* of the busiest thread, in hundredths of a percent: on average, most;
 	                        since 1.2 */
+	RUN_STACKS, /* which stacks were asked for, and what is missing in them; since 1.3 */
 };
 
 /* The columns of an event chunk. */
@@ -97,6 +108,9 @@ enum event_code {
  * last one that such a reader takes for a kind.
  */
 #define FORMAT_KIND_RANGE 7
+
+/* A sample is one of this kind, since 1.3: it is left out in the same way. */
+#define FORMAT_KIND_SAMPLE 6
 
 #define HEAD_THREAD 1u /* not the thread of the event before: its index follows */
 #define HEAD_KERNEL 2u /* not the kernel of this function's last call: its number follows */

@@ -17,6 +17,8 @@
 #define FUNCTION_BYTES 2048
 #define KERNEL_BYTES   512
 #define RENAMED_BYTES  96
+#define FRAME_BYTES    256
+#define STACK_BYTES    256
 
 struct objects_known_function {
 	struct function function;
@@ -32,13 +34,15 @@ struct objects {
 	struct process **processes;
 	struct objects_known_function **functions;
 	struct kernel **kernels;
-	uint32_t n_processes, n_functions, n_kernels;
+	struct stack_frame **frames;
+	struct stack **stacks; /* each with its frames behind it */
+	uint32_t n_processes, n_functions, n_kernels, n_frames, n_stacks;
 	char **old_names; /* of kernels that were defined again: consumers may hold them */
 	size_t n_old_names;
 	struct waiting_object *waiting; /* from `taken` on */
 	size_t n_waiting, taken, waiting_room;
-	uint64_t lost;                     /* definitions, at most HOLES_MAX */
-	uint64_t holes[OBJECT_KERNEL + 1]; /* of each kind, among the numbers that there are */
+	uint64_t lost;                /* definitions, at most HOLES_MAX */
+	uint64_t holes[OBJECT_KINDS]; /* of each kind, among the numbers that there are */
 	struct budget *budget;
 };
 
@@ -57,6 +61,16 @@ static void kernel_free(struct kernel *kernel)
 	free((char *)kernel->name);
 	free((char *)kernel->mangled);
 	free(kernel);
+}
+
+static void frame_free(struct stack_frame *frame)
+{
+	if (!frame)
+		return;
+	free((char *)frame->function);
+	free((char *)frame->module);
+	free((char *)frame->file);
+	free(frame);
 }
 
 static void function_free(struct objects_known_function *known)
@@ -79,11 +93,17 @@ void objects_free(struct objects *objects)
 		function_free(objects->functions[i]);
 	for (uint32_t i = 0; i < objects->n_kernels; i++)
 		kernel_free(objects->kernels[i]);
+	for (uint32_t i = 0; i < objects->n_frames; i++)
+		frame_free(objects->frames[i]);
+	for (uint32_t i = 0; i < objects->n_stacks; i++)
+		free(objects->stacks[i]);
 	for (size_t i = 0; i < objects->n_old_names; i++)
 		free(objects->old_names[i]);
 	free(objects->processes);
 	free(objects->functions);
 	free(objects->kernels);
+	free(objects->frames);
+	free(objects->stacks);
 	free(objects->old_names);
 	free(objects->waiting);
 	budget_free(objects->budget);
@@ -107,6 +127,11 @@ const struct kernel *objects_kernel(const struct objects *objects, uint64_t id)
 	return id < objects->n_kernels ? objects->kernels[id] : NULL;
 }
 
+const struct stack *objects_stack(const struct objects *objects, uint64_t id)
+{
+	return id < objects->n_stacks ? objects->stacks[id] : NULL;
+}
+
 /* ---- what was lost ------------------------------------------------------------------------- */
 
 void objects_lose(struct objects *objects, uint64_t definitions)
@@ -127,7 +152,9 @@ bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t
 {
 	const uint32_t counts[] = { [OBJECT_PROCESS] = objects->n_processes,
 		                    [OBJECT_FUNCTION] = objects->n_functions,
-		                    [OBJECT_KERNEL] = objects->n_kernels };
+		                    [OBJECT_KERNEL] = objects->n_kernels,
+		                    [OBJECT_FRAME] = objects->n_frames,
+		                    [OBJECT_STACK] = objects->n_stacks };
 
 	return objects->lost && id < counts[kind] + objects->lost;
 }
@@ -330,6 +357,77 @@ static bool read_kernel(struct objects *objects, struct bytes *body)
 	return name_kernel(objects, id, body);
 }
 
+/* ---- stacks -------------------------------------------------------------------------------- */
+
+static bool read_frame(struct objects *objects, struct bytes *body)
+{
+	uint64_t id = bytes_varint(body), kind, texts;
+	struct stack_frame *frame;
+
+	if (!is_next(objects, OBJECT_FRAME, objects->n_frames, id))
+		return false;
+	if (!take_next(objects, OBJECT_FRAME, objects->n_frames, id, FRAME_BYTES, body))
+		return true;
+	objects->frames = make_room(objects->frames, &objects->n_frames, id);
+	objects->frames[id] = frame = xcalloc(1, sizeof(*frame));
+	frame->id = (uint32_t)id;
+	kind = bytes_varint(body);
+	frame->kind = kind < FRAME_COUNT ? (enum frame_kind)kind : FRAME_NATIVE;
+	frame->inlined = bytes_varint(body) & FRAME_INLINED;
+	frame->line = (uint32_t)bytes_varint(body);
+	frame->first_line = (uint32_t)bytes_varint(body);
+	frame->offset = bytes_varint(body);
+	texts = bytes_varint(body);
+	frame->function = texts & FRAME_HAS_FUNCTION ? record_string(body) : NULL;
+	frame->module = texts & FRAME_HAS_MODULE ? record_string(body) : NULL;
+	frame->file = texts & FRAME_HAS_FILE ? record_string(body) : NULL;
+	return !body->bad;
+}
+
+/* False where one is not there. One that was lost, and a stack with it, is told by *lost. */
+static bool read_frames(const struct objects *objects, struct bytes *body, size_t n,
+                        const struct stack_frame **frames, bool *lost)
+{
+	uint64_t id = 0;
+
+	*lost = false;
+	for (size_t i = 0; i < n; i++) {
+		id += unfold(bytes_varint(body));
+		frames[i] = id < objects->n_frames ? objects->frames[id] : NULL;
+		if (!frames[i] && !objects_lost(objects, OBJECT_FRAME, id))
+			return false;
+		*lost |= !frames[i];
+	}
+	return !body->bad;
+}
+
+static bool read_stack(struct objects *objects, struct bytes *body)
+{
+	const struct stack_frame *frames[FORMAT_FRAMES_MAX];
+	uint64_t id = bytes_varint(body), end = bytes_varint(body), flags = bytes_varint(body);
+	uint64_t n = bytes_varint(body);
+	struct stack *stack;
+	bool lost;
+
+	if (!is_next(objects, OBJECT_STACK, objects->n_stacks, id) || !n || n > FORMAT_FRAMES_MAX ||
+	    !read_frames(objects, body, n, frames, &lost))
+		return false;
+	if (!take_next(objects, OBJECT_STACK, objects->n_stacks, id,
+	               STACK_BYTES + n * sizeof(*frames), body))
+		return true;
+	objects->stacks = make_room(objects->stacks, &objects->n_stacks, id);
+	if (lost)
+		return true;
+	objects->stacks[id] = stack = xcalloc(1, sizeof(*stack) + n * sizeof(*frames));
+	memcpy(stack + 1, frames, n * sizeof(*frames));
+	stack->id = (uint32_t)id;
+	stack->end = end < STACK_END_COUNT ? (enum stack_end)end : STACK_BAD;
+	stack->python_cut = flags & STACK_PYTHON_CUT;
+	stack->n_frames = n;
+	stack->frames = (const struct stack_frame *const *)(stack + 1);
+	return true;
+}
+
 /* ---- events -------------------------------------------------------------------------------- */
 
 static struct waiting_object *waiting_add(struct objects *objects)
@@ -406,6 +504,10 @@ static bool read_record(struct objects *objects, uint64_t tag, struct bytes *bod
 		return read_event(objects, body, EVENT_PROCESS);
 	case DEFINE_EVENT_THREAD:
 		return read_event(objects, body, EVENT_THREAD);
+	case DEFINE_FRAME:
+		return read_frame(objects, body);
+	case DEFINE_STACK:
+		return read_stack(objects, body);
 	default:
 		return true; /* of a later minor version */
 	}

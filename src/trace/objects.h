@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader's side of definitions: the processes, functions and kernels of a file by their
+ * The reader's side of definitions: the processes, functions, kernels and stacks of a file by their
  * numbers, and the events that stand among the definitions. A file of some kilobytes can define any
  * number of them, so what is kept has a bound, and so have the events that wait.
  */
@@ -31,6 +31,7 @@ bool objects_read(struct objects *objects, struct bytes *in);
 const struct process *objects_process(const struct objects *objects, uint64_t id);
 const struct function *objects_function(const struct objects *objects, uint64_t id);
 const struct kernel *objects_kernel(const struct objects *objects, uint64_t id);
+const struct stack *objects_stack(const struct objects *objects, uint64_t id);
 
 /*
  * A chunk with so many definitions could not be read. Numbers that are not there may be of those
@@ -39,7 +40,14 @@ const struct kernel *objects_kernel(const struct objects *objects, uint64_t id);
 void objects_lose(struct objects *objects, uint64_t definitions);
 
 /* Whether a number that is not defined may be one of those. */
-enum object_kind { OBJECT_PROCESS, OBJECT_FUNCTION, OBJECT_KERNEL };
+enum object_kind {
+	OBJECT_PROCESS,
+	OBJECT_FUNCTION,
+	OBJECT_KERNEL,
+	OBJECT_FRAME,
+	OBJECT_STACK,
+	OBJECT_KINDS
+};
 bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t id);
 bool objects_lost_any(const struct objects *objects);
 

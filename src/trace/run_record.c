@@ -138,6 +138,22 @@ static void add_overhead(struct buf *raw, const struct run_info *run)
 	add_numbers(raw, RUN_OVERHEAD, (uint64_t)(100 * run->overhead_percent + 0.5), &most);
 }
 
+static void add_stacks(struct buf *raw, const struct run_stacks *stacks)
+{
+	struct buf body = { 0 };
+
+	if (!stacks->sample_ns && !stacks->calls)
+		return;
+	record_varint(&body, stacks->sample_ns);
+	record_varint(&body, stacks->calls);
+	record_varint(&body, stacks->one_in);
+	record_varint(&body, stacks->call_ns);
+	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
+		record_varint(&body, stacks->missed[i]);
+	record_add(raw, RUN_STACKS, &body);
+	buf_free(&body);
+}
+
 void run_write(const struct run_info *run, struct buf *raw)
 {
 	buf_reset(raw);
@@ -165,6 +181,7 @@ void run_write(const struct run_info *run, struct buf *raw)
 	add_machine(raw, run);
 	for (size_t i = 0; i < run->n_gpus; i++)
 		add_device(raw, &run->gpus[i]);
+	add_stacks(raw, &run->stacks);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -295,6 +312,16 @@ static double read_percent(struct bytes *body)
 	return (hundredths < 100000 ? (double)hundredths : 100000) / 100;
 }
 
+static void read_stacks(struct run_stacks *stacks, struct bytes *body)
+{
+	stacks->sample_ns = bytes_varint(body);
+	stacks->calls = bytes_varint(body) != 0;
+	stacks->one_in = (uint32_t)bytes_varint(body);
+	stacks->call_ns = bytes_varint(body);
+	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
+		stacks->missed[i] = body->at < body->end ? bytes_varint(body) : 0;
+}
+
 static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body)
 {
 	struct run_info *run = &kept->info;
@@ -353,6 +380,9 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		break;
 	case RUN_DEVICE:
 		read_device(run, body);
+		break;
+	case RUN_STACKS:
+		read_stacks(&run->stacks, body);
 		break;
 	case RUN_WRITER:
 		read_text((const char **)&kept->writer, body);

@@ -25,6 +25,23 @@ static void look_at_kernel(const struct kernel *kernel)
 	look_at(kernel->mangled);
 }
 
+static void look_at_stack(const struct stack *stack)
+{
+	if (!stack)
+		return;
+	if (!stack->n_frames || stack->end >= STACK_END_COUNT)
+		abort();
+	for (size_t i = 0; i < stack->n_frames; i++) {
+		const struct stack_frame *frame = stack->frames[i];
+
+		if (frame->kind >= FRAME_COUNT)
+			abort();
+		look_at(frame->function);
+		look_at(frame->module);
+		look_at(frame->file);
+	}
+}
+
 static void look_at_call(const struct call *call)
 {
 	const struct api_arg *args;
@@ -39,6 +56,7 @@ static void look_at_call(const struct call *call)
 	look_at(call->function->lib);
 	look_at(call->text);
 	look_at_kernel(call->kernel);
+	look_at_stack(call->stack);
 	n = call->function->api ? api_args(call->function->api, &args) : 0;
 	for (size_t i = 0; i < n; i++)
 		sum += strlen(args[i].name) + call->args.arg[i];
@@ -62,6 +80,8 @@ static int look(struct consumer *self, const struct event *event, struct err *er
 		look_at_kernel(event->activity->kernel);
 	else if (event->type == EVENT_RANGE)
 		look_at_range(event->range);
+	else if (event->type == EVENT_SAMPLE)
+		look_at_stack(event->sample->stack);
 	else if (event->type == EVENT_THREAD)
 		look_at(event->thread->comm);
 	return 0;

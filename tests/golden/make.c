@@ -13,6 +13,7 @@
  *            as wholes, communication; all of it known up to 50 ms late, some of it lost
  *   idle     two GPUs, of which one waits for every reason that there is (idle.c)
  *   steady   a loop with most of what the report findings is for
+ *   stacks   launches and samples with whole stacks
  *
  * Golden outputs are made of them, so what is in them stays as it is. The folder `older` has some
  * of them as earlier versions of the format wrote them; nothing here writes there.
@@ -20,6 +21,7 @@
 #include "base/array.h"
 #include "idle.h"
 #include "scene.h"
+#include "stacks.h"
 #include "steady.h"
 
 #define DEVICE_A  0x7f2a00000000
@@ -663,6 +665,12 @@ int main(int argc, char **argv)
 	put_steady(&scene, python, gemm, reduce);
 	run = run_info(12000);
 	run.gpu_times = true;
+	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/stacks.cuscope", argv[1]);
+	put_stacks(&scene, python, gemm, softmax);
+	run = run_info(5000);
+	run.gpu_times = true;
+	run.stacks = stacks_asked();
 	write_scene(&scene, &run, path);
 	return 0;
 }

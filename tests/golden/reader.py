@@ -20,7 +20,8 @@ RUN, DEFINITIONS, EVENTS, END, INDEX, NAMES = range(1, 7)
 NO_RETURN, UNFINISHED = 2, 4
 KINDS = ("kernel", "memcpy", "memset", "graph")
 RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead", "not_measured")
-RANGE = 7
+RANGE, SAMPLE = 7, 6
+SAMPLES = ("cpu", "off_cpu")
 DIRECTIONS = ("", "H2D", "D2H", "D2D", "H2H", "P2P", "default")
 FLAGS = ("nested", "no_return", "unfinished", "captured", "failed", "size_unknown")
 MASK = 2 ** 64 - 1
@@ -115,6 +116,7 @@ class Trace:
     def __init__(self, data):
         self.run = {}
         self.processes, self.functions, self.kernels = [], [], {}
+        self.frames, self.stacks = [], []
         self.waiting, self.events, names = [], [], []
         for head, payload in chunks(data):
             if head["type"] in (RUN, END):
@@ -149,6 +151,19 @@ class Trace:
                 if tag == 5:
                     event["comm"] = body.string()
                 self.waiting.append(event)
+            elif tag == 6:
+                self.number(body, len(self.frames))
+                kind, flags, line, first_line, offset, texts = (body.varint() for _ in range(6))
+                function, module, file = (body.string() if texts & bit else None for bit in (1, 2, 4))
+                self.frames.append({"kind": kind, "inlined": flags & 1, "line": line, "first_line": first_line,
+                                    "offset": offset, "function": function, "module": module, "file": file})
+            elif tag == 7:
+                self.number(body, len(self.stacks))
+                end, flags, count, frame, frames = body.varint(), body.varint(), body.varint(), 0, []
+                for _ in range(count):
+                    frame += body.signed()
+                    frames.append(self.frames[frame])
+                self.stacks.append({"end": end, "python_cut": flags & 1, "frames": frames})
 
     @staticmethod
     def number(body, expected):
@@ -249,6 +264,7 @@ class Chunk:
         if mask >> 30 & 1:
             event["end"] = event["time"] + self.values.signed()
         event["text"] = self.texts.text() if mask >> 31 & 1 else None
+        event["stack"] = self.stack(mask >> 32)
         event.update(kind="call", function=self.trace.functions[number], values=list(values),
                      kernel=self.trace.kernels[kernel - 1] if kernel else "")
 
@@ -256,6 +272,9 @@ class Chunk:
         what = self.heads.varint()
         if what == RANGE:
             self.range(event)
+            return
+        if what == SAMPLE:
+            self.sample(event)
             return
         kernel = self.kernel(head, ("activity", what))
         mask = self.heads.varint()
@@ -281,6 +300,26 @@ class Chunk:
         event["end"] = event["time"] + (self.values.signed() if mask >> 30 & 1 else 0)
         event.update(kind=RANGES[values[0]], name=self.name(values[1]), domain=self.name(values[2]), depth=values[3],
                      context=values[4], stream=values[5], correlation=values[6])
+
+    def sample(self, event):
+        mask = self.heads.varint()
+        values = self.slot(2 ** 32 - 1 - SAMPLE, 0).values
+        self.read_times(event)
+        for bit in range(3):
+            if mask >> bit & 1:
+                values[bit] = (values[bit] + self.values.signed()) & MASK
+        self.correlation(event, "activity", mask)
+        if mask >> 30 & 1:
+            self.values.signed()
+        event.update(kind=SAMPLES[values[0]], weight=values[1], stack=self.stack(values[2]))
+
+    def stack(self, number):
+        """None, or the number of a stack that is defined."""
+        if not number:
+            return None
+        if number > len(self.trace.stacks):
+            raise Damage(f"there is no stack {number - 1}")
+        return number - 1
 
     def name(self, number):
         return self.names[number - 1] if number else ""

@@ -22,6 +22,7 @@ struct kept {
 	struct activity activity;
 	struct thread thread;
 	struct range range;
+	struct sample sample;
 	char text[64], name[64], domain[64];
 	uint64_t known_ns; /* golden traces: when it was put into the trace */
 };
@@ -50,6 +51,8 @@ static inline void keep_event(struct kept_list *list, const struct event *event)
 		kept->activity = *event->activity;
 	if (event->thread)
 		kept->thread = *event->thread;
+	if (event->sample)
+		kept->sample = *event->sample;
 	if (event->range) {
 		kept->range = *event->range;
 		snprintf(kept->name, sizeof(kept->name), "%s", event->range->name);
@@ -69,6 +72,7 @@ static inline struct event event_of(struct kept *kept)
 	}
 	event.activity = event.activity ? &kept->activity : NULL;
 	event.thread = event.thread ? &kept->thread : NULL;
+	event.sample = event.sample ? &kept->sample : NULL;
 	if (event.range) {
 		event.range = &kept->range;
 		kept->range.name = kept->name;
@@ -210,6 +214,30 @@ static inline void assert_same_args(const struct api_call *a, const struct api_c
 	assert_int_equal(a->direction, b->direction);
 }
 
+static inline void assert_same_frame(const struct stack_frame *a, const struct stack_frame *b)
+{
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->inlined, b->inlined);
+	assert_same_text(a->function, b->function);
+	assert_same_text(a->module, b->module);
+	assert_same_text(a->file, b->file);
+	assert_int_equal(a->line, b->line);
+	assert_int_equal(a->first_line, b->first_line);
+	assert_int_equal(a->offset, b->offset);
+}
+
+static inline void assert_same_stack(const struct stack *a, const struct stack *b)
+{
+	assert_true(!a == !b);
+	if (!a)
+		return;
+	assert_int_equal(a->end, b->end);
+	assert_int_equal(a->python_cut, b->python_cut);
+	assert_int_equal(a->n_frames, b->n_frames);
+	for (size_t i = 0; i < a->n_frames; i++)
+		assert_same_frame(a->frames[i], b->frames[i]);
+}
+
 static inline void assert_same_call(const struct call *a, const struct call *b)
 {
 	assert_same_function(a->function, b->function);
@@ -222,6 +250,7 @@ static inline void assert_same_call(const struct call *a, const struct call *b)
 	assert_int_equal(a->op, b->op);
 	assert_same_args(&a->args, &b->args);
 	assert_same_kernel(a->kernel, b->kernel);
+	assert_same_stack(a->stack, b->stack);
 	assert_same_text(a->text, b->text);
 }
 
@@ -274,13 +303,18 @@ static inline void assert_same_event(struct kept *kept_a, struct kept *kept_b)
 	assert_int_equal(a.process->pid, b.process->pid);
 	assert_string_equal(a.process->comm, b.process->comm);
 	assert_true(!a.call == !b.call && !a.activity == !b.activity && !a.thread == !b.thread &&
-	            !a.range == !b.range);
+	            !a.range == !b.range && !a.sample == !b.sample);
 	if (a.call)
 		assert_same_call(a.call, b.call);
 	if (a.activity)
 		assert_same_activity(a.activity, b.activity);
 	if (a.range)
 		assert_same_range(a.range, b.range);
+	if (a.sample) {
+		assert_int_equal(a.sample->kind, b.sample->kind);
+		assert_int_equal(a.sample->weight_ns, b.sample->weight_ns);
+		assert_same_stack(a.sample->stack, b.sample->stack);
+	}
 	if (a.thread) {
 		assert_string_equal(a.thread->comm, b.thread->comm);
 		assert_int_equal(a.thread->priority, b.thread->priority);
