@@ -291,11 +291,27 @@ static int open_stacks(struct capture *c, struct err *err)
 	return sampler_new(&options, &c->sampler, err);
 }
 
-bool capture_stack_figures(const struct capture *c, struct sampler_figures *figures)
+void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 {
-	if (c->sampler)
-		sampler_figures(c->sampler, figures);
-	return c->sampler != NULL;
+	const struct capture_stacks *asked = c->options.stacks;
+	struct sampler_figures f;
+
+	if (!c->sampler)
+		return;
+	sampler_figures(c->sampler, &f);
+	*stacks = (struct run_stacks){
+		.sample_ns = asked->sample_ns,
+		.calls = asked->calls,
+		.one_in = asked->one_in,
+		.call_ns = asked->call_ns,
+		.missed = { [STACKS_NO_WALK] = f.without_slot,
+		            [STACKS_LOST] = f.without_stack,
+		            [STACKS_PROCESSES] = f.unwinder.without_room,
+		            [STACKS_FILES] = f.unwinder.code.without_room,
+		            [STACKS_PYTHON] = f.unwinder.unknown_python,
+		            [STACKS_PYTHON_LOST] = f.names.python_lost,
+		            [STACKS_NO_ROOM] = f.names.refused },
+	};
 }
 
 /* The agent of a command comes with its environment. */

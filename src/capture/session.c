@@ -387,6 +387,7 @@ static void fill_run(struct capture *c)
 		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
 	run->estimate_scale = governor_scale(c->governor, run->end_ns);
 	governor_cost(c->governor, &run->overhead_percent, &run->overhead_most_percent);
+	capture_fill_stacks(c, &run->stacks);
 	if (c->gpu)
 		gpu_fill_run(c->gpu, run);
 	modules_lock(c->modules);
@@ -538,6 +539,7 @@ int capture_run(struct capture *c, struct err *err)
 	if (c->gpu)
 		gpu_begin(c->gpu, c->begin_ns, c->command_pid, c->held);
 	c->run.gpu_times = c->gpu != NULL; /* asked for: whether they came is known at the end */
+	capture_fill_stacks(c, &c->run.stacks);
 	if (c->watcher)
 		watcher_begin(c->watcher, &c->run);
 	if (!r)

@@ -78,6 +78,8 @@ struct capture {
 };
 
 uint64_t capture_now_ns(void);
+/* What stacks were asked for, and what is missing in them so far. */
+void capture_fill_stacks(const struct capture *capture, struct run_stacks *stacks);
 void capture_begin_clock(struct capture *capture); /* the trace begins now */
 void capture_notice(struct capture *capture, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

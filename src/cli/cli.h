@@ -114,6 +114,27 @@ struct cli_gpu {
 
 extern const struct argp cli_gpu_argp;
 
+/*
+ * -F, --launch-stacks; the other has --stacks as well, without which the two are refused. Input:
+ * this struct, after cli_stacks_init().
+ */
+struct cli_stacks {
+	bool samples, launches; /* whose stacks */
+	uint64_t hz;
+	struct capture_stacks settings;
+	const char *given; /* -F or --launch-stacks; NULL: neither was */
+};
+
+#define CLI_STACKS_HZ    49
+#define CLI_STACKS_CALLS 1000 /* walked a second of each thread */
+
+extern const struct argp cli_stacks_argp, cli_which_stacks_argp;
+
+void cli_stacks_init(struct cli_stacks *stacks);
+
+/* For struct capture_options; NULL: none. It is in `stacks`. */
+const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks);
+
 /* The same options, each with a sentence on which commands have them. No input. */
 extern const struct argp cli_no_gpu_argp;
 
@@ -215,7 +236,7 @@ int cli_check_stdout(const struct sink_format *format, struct err *err);
 		"mode", CLI_OPT_MODE, "MODE", 0, "permissions of the files that are made (0600)",  \
 			0                                                                          \
 	}
-mode_t cli_parse_mode(const struct argp_state *state, const char *option, const char *arg);
+mode_t cli_parse_mode(const struct argp_state *state, const char *arg);
 
 /*
  * A file that grows while something is traced: there from its begin, or, where it is to take the

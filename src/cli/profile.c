@@ -6,21 +6,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/parse.h"
 #include "base/xalloc.h"
-#include "capture/stacks/sampler.h"
+#include "cli/profile_notes.h"
 #include "profile/collect.h"
 #include "profile/profile_write.h"
 #include "trace/consumers.h"
-
-#define DEFAULT_HZ 49
-#define MOST_HZ    2000
-#define NOTES_MAX  12
-#define LAUNCHES   1000 /* walked a second of each thread */
+#include "trace/format.h"
 
 enum profile_mode {
 	MODE_DEFAULT, /* merge with --gpu, cpu without */
@@ -35,10 +30,10 @@ struct profile_command {
 	char **command; /* NULL: none */
 	struct profile_options profile;
 	struct cli_gpu gpu;
-	struct capture_stacks stacks;
+	struct cli_stacks stacks;
+	const char *trace; /* a trace file; NULL: a profile is taken */
 	enum profile_mode mode;
 	const char *output;
-	uint64_t hz;
 	mode_t output_mode;
 	bool force;
 };
@@ -46,7 +41,8 @@ struct profile_command {
 /* A profile while it is taken. */
 struct profiling {
 	struct consumer *collect;
-	struct work *work;    /* NULL: no calls are asked about */
+	struct work *work; /* NULL: no calls are asked about */
+	const char *subject, *hostname;
 	uint64_t begin_ns;    /* since 1970 */
 	uint64_t duration_ns; /* 0: it did not begin */
 };
@@ -56,7 +52,6 @@ struct profiling {
 enum {
 	OPT_FORCE = 5000,
 	OPT_MODE,
-	OPT_LAUNCH_STACKS,
 	OPT_PER_PROCESS,
 	OPT_PER_THREAD,
 	OPT_OUTPUT_MODE,
@@ -75,11 +70,6 @@ static const struct argp_option options[] = {
 	  "cpu: time on CPUs; gpu: time on GPUs, under the stacks that asked for it (--gpu); "
 	  "merge: both (default with --gpu)",
 	  0 },
-	{ "launch-stacks", OPT_LAUNCH_STACKS, "SHARE", 0,
-	  "of which launches and copies stacks are walked: all, 1/N, or so many a second of each "
-	  "thread (default: 1000)",
-	  0 },
-	{ "frequency", 'F', "HZ", 0, "samples a second of each CPU (default: 49)", 0 },
 	{ "per-process", OPT_PER_PROCESS, 0, 0, "processes apart", 0 },
 	{ "per-thread", OPT_PER_THREAD, 0, 0, "processes and their threads apart", 0 },
 	{ 0, 0, 0, 0, "How long, and by what:", 5 },
@@ -90,6 +80,34 @@ static const struct argp_option options[] = {
 	  "kernel features not to use, as 'cuscope doctor' names them", 0 },
 	{ 0 }
 };
+
+static bool begins_as_trace(const char *path)
+{
+	char begin[FORMAT_MAGIC_BYTES];
+	struct stat st;
+	bool is = false;
+	FILE *file;
+
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return false;
+	file = fopen(path, "re");
+	if (file) {
+		is = fread(begin, sizeof(begin), 1, file) == 1 &&
+		     !memcmp(begin, FORMAT_MAGIC, sizeof(begin));
+		fclose(file);
+	}
+	return is;
+}
+
+/* Whether a word is the trace file that the profile is of, rather than a command. */
+static bool is_trace(const struct argp_state *state, const char *word)
+{
+	const char *ending = strrchr(word, '.');
+
+	if (state->quoted && state->next > state->quoted)
+		return false;
+	return (ending && !strcmp(ending, ".cuscope")) || begins_as_trace(word);
+}
 
 static error_t parse_run(int key, char *arg, struct argp_state *state)
 {
@@ -104,6 +122,13 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_WITHOUT:
 		o->capture.without = arg;
+		return 0;
+	case ARGP_KEY_ARG: /* options may stand behind a trace file */
+		if (!is_trace(state, arg))
+			return ARGP_ERR_UNKNOWN;
+		if (o->trace)
+			argp_error(state, "one trace file at a time: '%s' is a second one", arg);
+		o->trace = arg;
 		return 0;
 	case ARGP_KEY_ARGS: /* what stands after -- or begins with the first word */
 		o->command = state->argv + state->next;
@@ -123,24 +148,6 @@ static enum profile_mode parse_mode(const struct argp_state *state, const char *
 	return MODE_CPU;
 }
 
-static void parse_launch_stacks(const struct argp_state *state, struct capture_stacks *stacks,
-                                const char *arg)
-{
-	uint64_t number;
-
-	stacks->one_in = 1;
-	stacks->call_ns = 0;
-	if (!strcmp(arg, "all"))
-		return;
-	if (!strncmp(arg, "1/", 2) && parse_number(arg + 2, UINT32_MAX, &number) && number)
-		stacks->one_in = (uint32_t)number;
-	else if (parse_number(arg, 1000000, &number) && number)
-		stacks->call_ns = 1000000000 / number;
-	else
-		cli_bad_value(state, "--launch-stacks", arg,
-		              "share (all, 1/N, or a number a second from 1 to 1000000)");
-}
-
 static error_t parse_what(int key, char *arg, struct argp_state *state)
 {
 	struct profile_command *o = state->input;
@@ -148,9 +155,6 @@ static error_t parse_what(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_MODE:
 		o->mode = parse_mode(state, arg);
-		return 0;
-	case OPT_LAUNCH_STACKS:
-		parse_launch_stacks(state, &o->stacks, arg);
 		return 0;
 	case OPT_PER_PROCESS:
 		o->profile.per_process = true;
@@ -170,6 +174,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = state->child_inputs[1] = &o->choice;
 		state->child_inputs[2] = &o->gpu;
+		state->child_inputs[3] = &o->stacks;
 		return 0;
 	case 'o':
 		o->output = arg;
@@ -178,11 +183,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case OPT_OUTPUT_MODE:
-		o->output_mode = cli_parse_mode(state, "--output-mode", arg);
-		return 0;
-	case 'F':
-		if (!parse_number(arg, MOST_HZ, &o->hz) || !o->hz)
-			cli_bad_value(state, "--frequency", arg, "number from 1 to 2000");
+		o->output_mode = cli_parse_mode(state, arg);
 		return 0;
 	}
 	return parse_what(key, arg, state);
@@ -191,19 +192,22 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { &cli_start_argp, 0, NULL, 0 },
 	                                      { &cli_gpu_argp, 0, NULL, 0 },
+	                                      { &cli_stacks_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static const struct argp argp = {
 	.options = options,
 	.parser = parse_option,
-	.args_doc = "[-- COMMAND [ARG...]]",
+	.args_doc = "[-- COMMAND [ARG...]]\nFILE",
 	.doc = "Looks at what threads do so many times a second, and shows the functions and lines "
 	       "that they were in: native code, Python and the kernel in one stack; with --gpu "
 	       "also "
-	       "what ran on GPUs, under the code that asked for it."
+	       "what ran on GPUs, under the code that asked for it. Of a trace file that was "
+	       "recorded with --stacks it shows the same."
 	       "\vExamples:\n"
 	       "  sudo cuscope profile -p 1234 --duration 10s\n"
-	       "  sudo cuscope profile --gpu -o train.svg -- python3 train.py\n",
+	       "  sudo cuscope profile --gpu -o train.svg -- python3 train.py\n"
+	       "  cuscope profile run.cuscope -o run.html\n",
 	.children = children,
 };
 
@@ -212,78 +216,6 @@ static const struct argp argp = {
 static void notice(void *data, const char *text)
 {
 	cli_say("%s", text);
-}
-
-struct notes {
-	char *text[NOTES_MAX];
-	size_t n;
-};
-
-__attribute__((format(printf, 3, 4))) static void note(struct notes *notes, uint64_t count,
-                                                       const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	if (!count || notes->n == NOTES_MAX)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	notes->text[notes->n++] = xstrdup(text);
-}
-
-static void note_figures(struct notes *notes, const struct sampler_figures *f)
-{
-	const struct unwinder_figures *u = &f->unwinder;
-
-	note(notes, u->code.tables_ever,
-	     "Unwind tables: of %llu files, %.1f MiB, made in %.0f ms beside the program",
-	     (unsigned long long)u->code.tables_ever, (double)u->code.bytes_most / (1 << 20),
-	     (double)u->code.ns / 1e6);
-
-	note(notes, f->without_slot, "%llu samples came where no stack could be walked",
-	     (unsigned long long)f->without_slot);
-	note(notes, f->without_stack, "%llu samples are without their stacks, which were lost",
-	     (unsigned long long)f->without_stack);
-	note(notes, u->without_room, "%llu processes were more than stacks are walked of",
-	     (unsigned long long)u->without_room);
-	note(notes, u->code.without_room,
-	     "%llu files had no room for their unwind tables: stacks end there",
-	     (unsigned long long)u->code.without_room);
-	note(notes, u->unknown_python,
-	     "%llu processes run a Python whose frames are not read (3.9 to 3.14 are, but for "
-	     "debug "
-	     "and free-threaded builds)",
-	     (unsigned long long)u->unknown_python);
-	note(notes, f->names.python_lost, "%llu frames of Python have no name",
-	     (unsigned long long)f->names.python_lost);
-	note(notes, f->names.refused, "%llu names and stacks had no room",
-	     (unsigned long long)f->names.refused);
-}
-
-static void note_gpu(struct notes *notes, const struct collect_figures *f)
-{
-	double all = f->gpu_ns ? (double)f->gpu_ns / 100 : 1;
-
-	note(notes, f->gpu_guessed_ns,
-	     "%.1f %% of the GPU time is of launches whose stack was not walked: it stands where "
-	     "that "
-	     "of the same kernel's others does (--launch-stacks)",
-	     (double)f->gpu_guessed_ns / all);
-	note(notes, f->gpu_ns - f->gpu_walked_ns - f->gpu_guessed_ns,
-	     "%.1f %% of the GPU time is of launches that no stack is known for",
-	     (double)(f->gpu_ns - f->gpu_walked_ns - f->gpu_guessed_ns) / all);
-	note(notes, f->pairs_refused,
-	     "%llu activities had no room to be told apart by their stacks",
-	     (unsigned long long)f->pairs_refused);
-}
-
-static void note_lost(struct notes *notes, const uint64_t lost[LOST_COUNT])
-{
-	for (size_t i = 0; i < LOST_COUNT; i++)
-		note(notes, lost[i], "lost: %llu: %s", (unsigned long long)lost[i],
-		     lost_reason_text((enum lost_reason)i));
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -307,27 +239,30 @@ static int write_file(const struct profile_command *o, const struct profiling *p
 }
 
 static int write_profile(const struct profile_command *o, const struct profiling *p,
-                         const struct notes *notes, struct new_file *file, struct err *err)
+                         struct new_file *file, struct err *err)
 {
-	char *subject = cli_target_text(&o->choice.target);
+	struct profile_notes notes = { 0 };
 	struct collect_figures figures;
-	struct profile_info info = { .subject = subject,
+	struct profile_info info = { .subject = p->subject,
 		                     .begin_ns = p->begin_ns,
 		                     .duration_ns = p->duration_ns,
-		                     .rate_hz = o->mode == MODE_GPU ? 0 : (uint32_t)o->hz,
-		                     .notes = (const char *const *)notes->text,
-		                     .n_notes = notes->n };
+		                     .hostname = p->hostname };
 	int r;
 
 	collect_figures(p->collect, &figures);
+	profile_notes_of(&figures, &notes);
+	info.notes = (const char *const *)notes.text;
+	info.n_notes = notes.n;
 	info.processes = figures.processes;
+	if (o->mode != MODE_GPU && figures.asked.sample_ns)
+		info.rate_hz = (uint32_t)((1000000000 + figures.asked.sample_ns / 2) /
+		                          figures.asked.sample_ns);
 	r = o->output ? write_file(o, p, &info, file, err) : write_text(p, &info, err);
-
-	free(subject);
+	profile_notes_free(&notes);
 	return r;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
+/* ---- taking one ---------------------------------------------------------------------------- */
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -337,39 +272,46 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void look_back(const struct profiling *p, struct capture *capture, struct notes *notes)
+/* Gives it what the mode asks for, and the consumers that are to be fed. */
+static size_t begin(const struct profile_command *o, struct profiling *p,
+                    struct consumer *consumers[2])
 {
-	struct collect_figures collected;
-	struct sampler_figures figures;
-	struct capture_state state;
+	struct collect_options collect = { .profile = o->profile };
+	size_t n = 0;
 
-	collect_figures(p->collect, &collected);
-	note_gpu(notes, &collected);
-	if (capture_stack_figures(capture, &figures))
-		note_figures(notes, &figures);
-	capture_state(capture, &state);
-	note_lost(notes, state.lost);
+	if (o->mode != MODE_CPU) {
+		collect.work = p->work = work_new(WORK_BYTES_LIVE);
+		consumers[n++] = work_consumer(p->work);
+	}
+	collect.kinds = o->mode == MODE_GPU ? 1u << WEIGHT_GPU : WEIGHTS_ALL;
+	consumers[n++] = p->collect = collect_new(&collect);
+	return n;
 }
 
-/* Returns the exit status; what was missed goes into `notes`. */
-static int take(struct profile_command *o, struct profiling *p, struct notes *notes,
-                struct err *err)
+static void end(struct profiling *p)
 {
-	struct consumer *consumers[] = { p->collect, p->collect };
+	consumer_free(p->collect);
+	work_free(p->work);
+}
+
+/* Returns the exit status. */
+static int take(struct profile_command *o, struct profiling *p, struct err *err)
+{
+	struct consumer *consumers[2];
 	struct capture_options *c = &o->capture;
 	struct capture *capture = NULL;
 	uint64_t begin_ns;
 	int status, r;
 
-	if (p->work)
-		consumers[0] = work_consumer(p->work);
 	c->target = o->choice.target;
 	c->selection.none = o->mode == MODE_CPU;
 	c->returns = true;
-	c->stacks = &o->stacks;
+	o->stacks.samples = o->mode != MODE_GPU;
+	o->stacks.launches = o->mode != MODE_CPU;
+	c->stacks = cli_stacks_settle(&o->stacks);
 	c->gpu = o->gpu.asked ? &o->gpu.settings : NULL;
-	c->consumers = consumers + !p->work;
-	c->n_consumers = 1 + !!p->work;
+	c->consumers = consumers;
+	c->n_consumers = begin(o, p, consumers);
 	c->notice = notice;
 	r = capture_open(c, &capture, err);
 	if (r)
@@ -381,45 +323,118 @@ static int take(struct profile_command *o, struct profiling *p, struct notes *no
 	if (r)
 		cli_say("%s", err->text);
 	err->text[0] = '\0';
-	look_back(p, capture, notes);
 	status = capture_finish(capture);
 	capture_free(capture);
 	return r && !status ? EXIT_FAILURE : status;
 }
 
-static void settle_mode(struct profile_command *o)
-{
-	if (o->mode == MODE_DEFAULT)
-		o->mode = o->gpu.asked ? MODE_MERGE : MODE_CPU;
-	o->stacks.sample_ns = o->mode == MODE_GPU ? 0 : 1000000000 / o->hz;
-	o->stacks.calls = o->mode != MODE_CPU;
-}
-
 static int run(struct profile_command *o, struct err *err)
 {
-	struct collect_options collect = { .profile = o->profile };
-	struct profiling p = { 0 };
-	struct notes notes = { 0 };
+	char *subject = cli_target_text(&o->choice.target);
+	struct profiling p = { .subject = subject };
 	struct new_file file = { 0 };
-	int status;
+	int status = EXIT_FAILURE;
 
+	if (o->mode == MODE_DEFAULT)
+		o->mode = o->gpu.asked ? MODE_MERGE : MODE_CPU;
 	if (o->output && cli_create(&file, o->output, o->force, o->output_mode, err))
-		return EXIT_FAILURE;
-	settle_mode(o);
-	if (o->mode != MODE_CPU)
-		collect.work = p.work = work_new(WORK_BYTES_LIVE);
-	collect.kinds = o->mode == MODE_GPU ? 1u << WEIGHT_GPU : WEIGHTS_ALL;
-	p.collect = collect_new(&collect);
-	status = take(o, &p, &notes, err);
+		goto done;
+	status = take(o, &p, err);
 	if (!p.duration_ns)
 		cli_settle(&file, false, NULL);
-	else if (write_profile(o, &p, &notes, &file, err) && !status)
+	else if (write_profile(o, &p, &file, err) && !status)
 		status = EXIT_FAILURE;
-	consumer_free(p.collect);
-	work_free(p.work);
-	for (size_t i = 0; i < notes.n; i++)
-		free(notes.text[i]);
+	end(&p);
+done:
+	free(subject);
 	return status;
+}
+
+/* ---- of a trace file ------------------------------------------------------------------------- */
+
+/* What the file has stacks for; a sentence where that is less than was asked for. */
+static int settle_file_mode(struct profile_command *o, const struct run_info *run, struct err *err)
+{
+	bool samples = run->stacks.sample_ns != 0, gpu = run->gpu_times && run->stacks.calls;
+
+	if (o->mode == MODE_DEFAULT)
+		o->mode = samples && gpu ? MODE_MERGE : gpu ? MODE_GPU : MODE_CPU;
+	if (!samples && o->mode != MODE_GPU)
+		return err_set(err, EINVAL,
+		               "%s has no samples of stacks: 'cuscope record --stacks' takes them",
+		               o->trace);
+	if (!gpu && o->mode != MODE_CPU)
+		return err_set(err, EINVAL,
+		               "%s has no GPU times with stacks of launches: 'cuscope record "
+		               "--gpu --stacks' takes them",
+		               o->trace);
+	return 0;
+}
+
+static int profile_file(struct profile_command *o, struct trace_file *trace, struct err *err)
+{
+	const struct run_info *run = trace_run(trace);
+	struct profiling p = { .subject = run->command ? run->command : o->trace,
+		               .hostname = run->hostname,
+		               .begin_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns,
+		               .duration_ns = run->end_ns - run->begin_ns };
+	struct consumer *consumers[2];
+	struct new_file file = { 0 };
+	int r = settle_file_mode(o, run, err), written;
+	size_t n;
+
+	if (!r && o->output)
+		r = cli_create(&file, o->output, o->force, o->output_mode, err);
+	if (r)
+		return r;
+	n = begin(o, &p, consumers);
+	r = trace_read(trace, NULL, consumers, n, err);
+	if (cli_worth_showing(r)) {
+		struct err failure = { 0 };
+
+		written = write_profile(o, &p, &file, &failure);
+		if (!r && written) {
+			*err = failure;
+			r = written;
+		}
+	} else {
+		cli_settle(&file, false, NULL);
+	}
+	end(&p);
+	return r ? r : cli_say_missed(o->trace, run, err);
+}
+
+static int run_file(struct profile_command *o, struct err *err)
+{
+	struct trace_file *trace;
+	int r = trace_open(o->trace, &trace, err);
+
+	if (r)
+		return EXIT_FAILURE;
+	r = profile_file(o, trace, err);
+	trace_close(trace);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int check_trace_options(const struct profile_command *o, struct err *err)
+{
+	const char *given = o->stacks.given          ? o->stacks.given
+	                    : o->gpu.asked           ? "--gpu"
+	                    : o->capture.duration_ns ? "--duration"
+	                    : o->capture.ring_bytes  ? "--ring-size"
+	                    : o->capture.without     ? "--without"
+	                                             : NULL;
+
+	if (o->choice.given || o->command)
+		return err_set(err, EINVAL,
+		               "%s is a trace file: it goes with no process and no command",
+		               o->trace);
+	if (given)
+		return err_set(err, EINVAL, "%s is for taking a profile: %s has what was recorded",
+		               given, o->trace);
+	return 0;
 }
 
 static int check_options(struct profile_command *o, struct err *err)
@@ -427,6 +442,8 @@ static int check_options(struct profile_command *o, struct err *err)
 	if (o->output && profile_format_of(o->output) == PROFILE_FORMATS)
 		return err_set(err, EINVAL, "--output: no form of a profile has the ending of '%s'",
 		               o->output);
+	if (o->trace)
+		return check_trace_options(o, err);
 	if (!o->gpu.asked && (o->mode == MODE_GPU || o->mode == MODE_MERGE))
 		return err_set(err, EINVAL,
 		               "--mode %s needs --gpu, which measures what ran on the GPU",
@@ -436,13 +453,13 @@ static int check_options(struct profile_command *o, struct err *err)
 
 int cli_profile(int argc, char **argv)
 {
-	struct profile_command o = { .hz = DEFAULT_HZ,
-		                     .stacks = { .one_in = 1, .call_ns = 1000000000 / LAUNCHES } };
+	struct profile_command o = { 0 };
 	struct origin origin;
 	struct err err = { 0 };
 	int status;
 
 	origin_save(&origin);
+	cli_stacks_init(&o.stacks);
 	cli_parse(&argp, argc, argv, true, &o);
 	o.choice.target.command.origin = &origin;
 	cli_ignore_signals();
@@ -451,7 +468,7 @@ int cli_profile(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}
-	status = run(&o, &err);
+	status = o.trace ? run_file(&o, &err) : run(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);
 	free(o.choice.pids);

@@ -22,6 +22,7 @@
 
 struct record_options {
 	struct cli_attach attach;
+	struct cli_stacks stacks;
 	const char *output;
 	uint64_t last_ns, last_bytes; /* --last */
 	struct chosen_options chosen;
@@ -95,6 +96,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->attach;
+		state->child_inputs[1] = &o->stacks;
 		return 0;
 	case 'o':
 		o->output = arg;
@@ -103,7 +105,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, "--mode", arg);
+		o->mode = cli_parse_mode(state, arg);
 		return 0;
 	case OPT_LAST:
 		parse_last(state, o, arg);
@@ -115,7 +117,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return parse_chosen(key, arg, state);
 }
 
-static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &cli_attach_argp, 0, NULL, 0 },
+	                                      { &cli_which_stacks_argp, 0, NULL, 0 },
+	                                      { 0 } };
 
 static const struct argp argp = {
 	.options = options,
@@ -317,6 +321,7 @@ static int capture(struct recording *r, struct consumer **consumers, size_t coun
 	o->attach.capture.target = o->attach.choice.target;
 	o->attach.selection.failed = o->chosen.failed;
 	o->attach.capture.selection = o->attach.selection;
+	o->attach.capture.stacks = cli_stacks_settle(&o->stacks);
 	o->attach.capture.enough = enough;
 	o->attach.capture.nested_returns = o->verbose;
 	o->attach.capture.consumers = consumers;
@@ -400,6 +405,7 @@ int cli_record(int argc, char **argv)
 	int status;
 
 	origin_save(&origin);
+	cli_stacks_init(&o.stacks);
 	cli_parse(&argp, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();

@@ -152,6 +152,7 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 		join(c, event);
 	if (event->type != EVENT_SAMPLE)
 		return 0;
+	c->figures.samples++;
 	sample = (struct profile_sample){ .kind = event->sample->kind == SAMPLE_OFF_CPU
 		                                          ? WEIGHT_OFF_CPU
 		                                          : WEIGHT_CPU,
@@ -190,11 +191,20 @@ static void add_pair(struct collect *c, const struct pair *pair)
 	    pair->count + (uint64_t)((double)pair->count * more + 0.5));
 }
 
+static void take_run(struct collect_figures *figures, const struct run_info *run)
+{
+	figures->asked = run->stacks;
+	memcpy(figures->lost, run->lost, sizeof(figures->lost));
+	figures->begin_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns;
+	figures->duration_ns = run->end_ns - run->begin_ns;
+}
+
 static int on_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct collect *c = collect_of(self);
 	struct pair *pair, *next;
 
+	take_run(&c->figures, run);
 	c->stack = NULL;
 	if (c->options.work)
 		work_tell_rest(c->options.work, take_done, c);

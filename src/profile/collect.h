@@ -32,6 +32,10 @@ struct collect_figures {
 	uint64_t gpu_guessed_ns; /* for calls whose stack was not, and another's of the same kernel
 	                            was */
 	uint64_t pairs_refused;  /* activities that had no room to be kept by their stack */
+	uint64_t samples;
+	struct run_stacks asked; /* these and what follows: known after its end() */
+	uint64_t lost[LOST_COUNT];
+	uint64_t begin_ns, duration_ns; /* of the run, since 1970 */
 };
 
 void collect_figures(const struct consumer *collect, struct collect_figures *figures);

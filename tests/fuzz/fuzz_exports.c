@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Exports of a trace from elsewhere, in every format. Two bytes of settings, then the file, whose
- * chunks are mutated from within.
+ * Exports and profiles of a trace from elsewhere, in every format. Two bytes of settings, then the
+ * file, whose chunks are mutated from within.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@
 #include "output/sink.h"
 #include "tests/fuzz/run_command.h"
 #include "tests/fuzz/trace_mutator.h"
+#include "trace/format.h"
 
 #define SETTINGS 2
 
@@ -45,6 +46,29 @@ static const char *database_path(void)
 	return database;
 }
 
+static void profile(const uint8_t *data, size_t size, unsigned format)
+{
+	static const char *const endings[] = { "svg", "folded", "html", "pb.gz",
+		                               "speedscope.json" };
+	struct command_line line;
+	char path[80];
+
+	if (size < FORMAT_MAGIC_BYTES || memcmp(data, FORMAT_MAGIC, FORMAT_MAGIC_BYTES) != 0)
+		return; /* it would be a command */
+	database_path();
+	snprintf(path, sizeof(path), "%s/out.%s", folder, endings[format % 5]);
+	command_begin(&line, cli_profile, "cuscope profile");
+	command_word(&line, command_file(0, data, size));
+	if (format / 5 % 2)
+		command_word(&line, "--per-thread");
+	if (format / 10 % 3) {
+		command_word(&line, "-o");
+		command_word(&line, path);
+	}
+	command_run(&line, format / 10 % 3 == 0);
+	unlink(path);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct sink_format *format;
@@ -55,6 +79,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	while (sink_formats[n].name)
 		n++;
+	if (data[1] & 0x80) {
+		profile(data + SETTINGS, size - SETTINGS, data[0]);
+		return 0;
+	}
 	format = &sink_formats[data[0] % n];
 	command_begin(&line, cli_export, "cuscope export");
 	command_word(&line, command_file(0, data + SETTINGS, size - SETTINGS));

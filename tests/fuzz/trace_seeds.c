@@ -62,7 +62,7 @@ static void save_with_settings(const char *folder, const char *name, const struc
 {
 	for (unsigned i = 0; i < SETTINGS; i++) {
 		char report[] = { (char)(i < 0x3e ? i : i << 4 | 0xe0), (char)(i % 64), 0 };
-		char export[] = { (char)i, (char)(i / 8) };
+		char export[] = { (char)i, (char)(i % 2 ? i / 8 : 0x80) };
 		struct buf seed = { 0 };
 		char kind[16];
 

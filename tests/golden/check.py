@@ -110,10 +110,12 @@ def outputs_of_reports(cuscope):
 
 def outputs_of_formats():
     """(folder, name of the output, command)"""
-    for trace in ("plain", "gpu", "lost", "ranges"):
+    for trace in ("plain", "gpu", "lost", "ranges", "stacks"):
         yield trace, "info.txt", ["info", trace + ".cuscope"]
         for form in TEXTS:
             yield trace, "export." + form, ["export", trace + ".cuscope", "--format", form]
+    for mode in ("merge", "cpu", "gpu"):
+        yield "stacks", f"profile_{mode}.txt", ["profile", "stacks.cuscope", "--mode", mode]
 
 
 def exported(cuscope, trace, form, path):

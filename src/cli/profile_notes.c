@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#include "cli/profile_notes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+
+__attribute__((format(printf, 3, 4))) static void note(struct profile_notes *notes, uint64_t count,
+                                                       const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	if (!count || notes->n == PROFILE_NOTES_MAX)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	notes->text[notes->n++] = xstrdup(text);
+}
+
+static void note_gpu(struct profile_notes *notes, const struct collect_figures *f)
+{
+	double all = f->gpu_ns ? (double)f->gpu_ns / 100 : 1;
+
+	note(notes, f->gpu_guessed_ns,
+	     "%.1f %% of the GPU time is of launches whose stack was not walked: it stands where "
+	     "that "
+	     "of the same kernel's others does (--launch-stacks)",
+	     (double)f->gpu_guessed_ns / all);
+	note(notes, f->gpu_ns - f->gpu_walked_ns - f->gpu_guessed_ns,
+	     "%.1f %% of the GPU time is of launches that no stack is known for",
+	     (double)(f->gpu_ns - f->gpu_walked_ns - f->gpu_guessed_ns) / all);
+	note(notes, f->pairs_refused,
+	     "%llu activities had no room to be told apart by their stacks",
+	     (unsigned long long)f->pairs_refused);
+}
+
+void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes)
+{
+	note_gpu(notes, figures);
+	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
+		note(notes, figures->asked.missed[i], "%llu %s",
+		     (unsigned long long)figures->asked.missed[i],
+		     stacks_missed_text((enum stacks_missed)i));
+	for (size_t i = 0; i < LOST_COUNT; i++)
+		note(notes, figures->lost[i], "lost: %llu: %s",
+		     (unsigned long long)figures->lost[i], lost_reason_text((enum lost_reason)i));
+}
+
+void profile_notes_free(struct profile_notes *notes)
+{
+	for (size_t i = 0; i < notes->n; i++)
+		free(notes->text[i]);
+	notes->n = 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What is said below a profile: what it lacks, and what in it is estimated. */
+#ifndef CUSCOPE_CLI_PROFILE_NOTES_H
+#define CUSCOPE_CLI_PROFILE_NOTES_H
+
+#include "profile/collect.h"
+
+#define PROFILE_NOTES_MAX 16
+
+struct profile_notes {
+	char *text[PROFILE_NOTES_MAX];
+	size_t n;
+};
+
+/* Of a profile that has had its end(). */
+void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes);
+void profile_notes_free(struct profile_notes *notes);
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+/* Options that say which stacks are walked: --stacks, --frequency, --launch-stacks. */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/suggest.h"
+#include "base/xalloc.h"
+
+#define MOST_HZ 2000
+
+enum { OPT_STACKS = 5100, OPT_LAUNCH_STACKS };
+
+static const struct argp_option share_options[] = {
+	{ 0, 0, 0, 0, "Stacks:", 4 },
+	{ "frequency", 'F', "HZ", 0, "samples a second of each CPU (default: 49)", 0 },
+	{ "launch-stacks", OPT_LAUNCH_STACKS, "SHARE", 0,
+	  "of which launches and copies stacks are walked: all, 1/N, or so many a second of each "
+	  "thread (default: 1000)",
+	  0 },
+	{ 0 }
+};
+
+void cli_stacks_init(struct cli_stacks *stacks)
+{
+	*stacks = (struct cli_stacks){ .hz = CLI_STACKS_HZ,
+		                       .settings = { .one_in = 1,
+		                                     .call_ns = 1000000000 / CLI_STACKS_CALLS } };
+}
+
+static void parse_share(const struct argp_state *state, struct capture_stacks *stacks,
+                        const char *arg)
+{
+	uint64_t number;
+
+	stacks->one_in = 1;
+	stacks->call_ns = 0;
+	if (!strcmp(arg, "all"))
+		return;
+	if (!strncmp(arg, "1/", 2) && parse_number(arg + 2, UINT32_MAX, &number) && number)
+		stacks->one_in = (uint32_t)number;
+	else if (parse_number(arg, 1000000, &number) && number)
+		stacks->call_ns = 1000000000 / number;
+	else
+		cli_bad_value(state, "--launch-stacks", arg,
+		              "share (all, 1/N, or a number a second from 1 to 1000000)");
+}
+
+static error_t parse_settings(int key, char *arg, struct argp_state *state)
+{
+	struct cli_stacks *stacks = state->input;
+
+	switch (key) {
+	case 'F':
+		if (!parse_number(arg, MOST_HZ, &stacks->hz) || !stacks->hz)
+			cli_bad_value(state, "--frequency", arg, "number from 1 to 2000");
+		stacks->given = "--frequency";
+		return 0;
+	case OPT_LAUNCH_STACKS:
+		parse_share(state, &stacks->settings, arg);
+		stacks->given = "--launch-stacks";
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp cli_stacks_argp = { .options = share_options, .parser = parse_settings };
+
+/* ---- which: --stacks --------------------------------------------------------------------------
+ */
+
+static const char *const kinds[] = { "samples", "launches" };
+
+static const struct argp_option which_options[] = {
+	{ "stacks", OPT_STACKS, "LIST", OPTION_ARG_OPTIONAL,
+	  "whole stacks: of samples of what threads do, of launches and copies, or both, the "
+	  "default (samples, launches; LIST has commas, no blanks)",
+	  4 },
+	{ 0 }
+};
+
+static void bad_kind(const struct argp_state *state, const char *name) __attribute__((noreturn));
+
+static void bad_kind(const struct argp_state *state, const char *name)
+{
+	const char *near = suggest(name, kinds, 2);
+
+	fprintf(stderr, "%s: --stacks: there are no stacks of '%s'", state->name, name);
+	if (near)
+		fprintf(stderr, "; did you mean '%s'?\n", near);
+	else
+		fputs(" (samples, launches)\n", stderr);
+	exit(EXIT_USAGE);
+}
+
+static void parse_kinds(const struct argp_state *state, struct cli_stacks *stacks, const char *list)
+{
+	char *copy = xstrdup(list), *rest = copy, *name;
+
+	while ((name = strsep(&rest, ","))) {
+		if (!strcmp(name, kinds[0]))
+			stacks->samples = true;
+		else if (!strcmp(name, kinds[1]))
+			stacks->launches = true;
+		else
+			bad_kind(state, name);
+	}
+	free(copy);
+}
+
+/* "--stacks samples": the word would be taken for the command. */
+static void check_next_word(const struct argp_state *state)
+{
+	const char *word = state->argv[state->next];
+
+	if (!word || (strncmp(word, "samples", 7) && strncmp(word, "launches", 8)))
+		return;
+	fprintf(stderr, "%s: --stacks: its list follows '=': --stacks=%.60s\n", state->name, word);
+	exit(EXIT_USAGE);
+}
+
+static error_t parse_which(int key, char *arg, struct argp_state *state)
+{
+	struct cli_stacks *stacks = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = stacks;
+		return 0;
+	case OPT_STACKS:
+		if (arg) {
+			parse_kinds(state, stacks, arg);
+			return 0;
+		}
+		check_next_word(state);
+		stacks->samples = stacks->launches = true;
+		return 0;
+	case ARGP_KEY_END:
+		if (!stacks->given || stacks->samples || stacks->launches)
+			return 0;
+		fprintf(stderr, "%s: %s goes with --stacks\n", state->name, stacks->given);
+		exit(EXIT_USAGE);
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child settings[] = { { &cli_stacks_argp, 0, NULL, 0 }, { 0 } };
+
+const struct argp cli_which_stacks_argp = { .options = which_options,
+	                                    .parser = parse_which,
+	                                    .children = settings };
+
+const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks)
+{
+	if (!stacks->samples && !stacks->launches)
+		return NULL;
+	stacks->settings.sample_ns = stacks->samples ? 1000000000 / stacks->hz : 0;
+	stacks->settings.calls = stacks->launches;
+	return &stacks->settings;
+}
