@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* `cuscope profile`: in which functions and lines the time goes. */
 #include "cli/cli.h"
+#include "cli/profile_diff.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include "base/xalloc.h"
 #include "cli/profile_notes.h"
 #include "profile/collect.h"
+#include "profile/profile_diff.h"
 #include "profile/profile_write.h"
 #include "trace/consumers.h"
 #include "trace/format.h"
@@ -31,7 +33,8 @@ struct profile_command {
 	struct profile_options profile;
 	struct cli_gpu gpu;
 	struct cli_stacks stacks;
-	const char *trace; /* a trace file; NULL: a profile is taken */
+	const char *trace;          /* a trace file; NULL: a profile is taken */
+	const char *before, *after; /* --diff, and the file that it is compared with */
 	enum profile_mode mode;
 	const char *output;
 	mode_t output_mode;
@@ -52,6 +55,7 @@ struct profiling {
 enum {
 	OPT_FORCE = 5000,
 	OPT_MODE,
+	OPT_DIFF,
 	OPT_PER_PROCESS,
 	OPT_PER_THREAD,
 	OPT_OUTPUT_MODE,
@@ -63,6 +67,9 @@ enum {
 static const struct argp_option options[] = {
 	{ 0, 0, 0, 0, "What is profiled, and where it goes:", 3 },
 	{ "output", 'o', "FILE", 0, "the profile, in a form by its ending (default: text)", 0 },
+	{ "diff", OPT_DIFF, "BEFORE", 0,
+	  "what has changed since this profile, of which FILE is the other one; both are .folded",
+	  0 },
 	{ "force", OPT_FORCE, 0, 0, "overwrite FILE", 0 },
 	{ "output-mode", OPT_OUTPUT_MODE, "BITS", 0, "of FILE, in octal digits (default: 0600)",
 	  0 },
@@ -124,6 +131,10 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 		o->capture.without = arg;
 		return 0;
 	case ARGP_KEY_ARG: /* options may stand behind a trace file */
+		if (o->before && !o->after) {
+			o->after = arg;
+			return 0;
+		}
 		if (!is_trace(state, arg))
 			return ARGP_ERR_UNKNOWN;
 		if (o->trace)
@@ -161,6 +172,9 @@ static error_t parse_what(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PER_THREAD:
 		o->profile.per_thread = true;
+		return 0;
+	case OPT_DIFF:
+		o->before = arg;
 		return 0;
 	}
 	return parse_run(key, arg, state);
@@ -207,7 +221,8 @@ static const struct argp argp = {
 	       "\vExamples:\n"
 	       "  sudo cuscope profile -p 1234 --duration 10s\n"
 	       "  sudo cuscope profile --gpu -o train.svg -- python3 train.py\n"
-	       "  cuscope profile run.cuscope -o run.html\n",
+	       "  cuscope profile run.cuscope -o run.html\n"
+	       "  cuscope profile --diff before.folded after.folded -o change.svg\n",
 	.children = children,
 };
 
@@ -437,11 +452,41 @@ static int check_trace_options(const struct profile_command *o, struct err *err)
 	return 0;
 }
 
+static int check_diff_options(const struct profile_command *o, struct err *err)
+{
+	if (!o->after)
+		return err_set(
+			err, EINVAL,
+			"--diff %s: compared with what? cuscope profile --diff BEFORE.folded "
+			"AFTER.folded",
+			o->before);
+	if (o->choice.given || o->command || o->trace || o->stacks.given || o->gpu.asked)
+		return err_set(err, EINVAL,
+		               "--diff compares two files: it goes with no process, command or "
+		               "option of taking a profile");
+	if (o->output && !profile_diff_has(profile_format_of(o->output)))
+		return err_set(err, EINVAL, "--diff writes .svg and .folded, not '%s'", o->output);
+	return 0;
+}
+
+static int run_diff(const struct profile_command *o, struct err *err)
+{
+	const struct profile_diff_options diff = { .before = o->before,
+		                                   .after = o->after,
+		                                   .output = o->output,
+		                                   .force = o->force,
+		                                   .output_mode = o->output_mode };
+
+	return profile_diff_run(&diff, err);
+}
+
 static int check_options(struct profile_command *o, struct err *err)
 {
 	if (o->output && profile_format_of(o->output) == PROFILE_FORMATS)
 		return err_set(err, EINVAL, "--output: no form of a profile has the ending of '%s'",
 		               o->output);
+	if (o->before)
+		return check_diff_options(o, err);
 	if (o->trace)
 		return check_trace_options(o, err);
 	if (!o->gpu.asked && (o->mode == MODE_GPU || o->mode == MODE_MERGE))
@@ -468,7 +513,7 @@ int cli_profile(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}
-	status = o.trace ? run_file(&o, &err) : run(&o, &err);
+	status = o.before ? run_diff(&o, &err) : o.trace ? run_file(&o, &err) : run(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);
 	free(o.choice.pids);

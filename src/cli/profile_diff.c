@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "cli/profile_diff.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "profile/profile_diff.h"
+#include "profile/profile_read.h"
+
+static int read_profile(const char *path, struct profile **profile, struct err *err)
+{
+	FILE *in = fopen(path, "re");
+	struct stat st;
+	int r;
+
+	*profile = NULL;
+	if (!in)
+		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	if (!fstat(fileno(in), &st) && S_ISDIR(st.st_mode)) {
+		fclose(in);
+		return err_set(err, EISDIR, "cannot read %s: it is a folder", path);
+	}
+	*profile = profile_new(NULL);
+	r = profile_read_folded(*profile, in, path, err);
+	fclose(in);
+	return r;
+}
+
+static int write_text(const struct profile_pair *pair, struct err *err)
+{
+	const struct table_options table = { .out = stdout,
+		                             .width = cli_width(stdout),
+		                             .color = cli_color(NULL, stdout) };
+
+	return profile_diff_functions(pair, 0, &table, err);
+}
+
+static int write_file(const struct profile_diff_options *o, const struct profile_pair *pair,
+                      struct err *err)
+{
+	struct new_file file = { 0 };
+	int r = cli_create(&file, o->output, o->force, o->output_mode, err);
+
+	if (r)
+		return r;
+	r = profile_diff_write(pair, profile_format_of(o->output), file.out, o->output, err);
+	if (!r)
+		return cli_settle(&file, true, err);
+	cli_settle(&file, false, NULL);
+	return r;
+}
+
+int profile_diff_run(const struct profile_diff_options *o, struct err *err)
+{
+	const struct profile_info before_info = { .subject = o->before };
+	const struct profile_info after_info = { .subject = o->after };
+	struct profile *before, *after = NULL;
+	int r = read_profile(o->before, &before, err);
+
+	if (!r)
+		r = read_profile(o->after, &after, err);
+	if (!r) {
+		const struct profile_pair pair = { before, after, &before_info, &after_info };
+
+		r = o->output ? write_file(o, &pair, err) : write_text(&pair, err);
+	}
+	profile_free(before);
+	profile_free(after);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
