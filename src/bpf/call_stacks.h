@@ -39,15 +39,12 @@ static __always_inline void walk_from_entry(struct walk *walk, struct pt_regs *c
 	walk->extra = REGS_EXTRA(regs);
 }
 
-static __always_inline void call_stack_walk(struct pt_regs *ctx, struct wire_thread *thread,
-                                            __u64 id, __u64 now)
+static __always_inline void stack_send(struct pt_regs *ctx, __u64 id, __u64 now, __u8 type)
 {
 	struct wire_call_stack record = {};
 	struct walk *walk;
 	__u32 slot;
 
-	if (!call_stack_is_due(thread, now))
-		return;
 	slot = walk_claim();
 	walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
 	if (walk) {
@@ -56,8 +53,23 @@ static __always_inline void call_stack_walk(struct pt_regs *ctx, struct wire_thr
 		record.stack = walk_all(slot, walk, id, now);
 		buffer_release(&walk->busy);
 	}
-	head_fill(&record.head, WIRE_CALL_STACK, id, now);
+	head_fill(&record.head, type, id, now);
 	emit_or_count(&record, sizeof(record), WAKE_IF_FULL, LOST_RECORDS);
+}
+
+static __always_inline void call_stack_walk(struct pt_regs *ctx, struct wire_thread *thread,
+                                            __u64 id, __u64 now)
+{
+	if (call_stack_is_due(thread, now))
+		stack_send(ctx, id, now, WIRE_CALL_STACK);
+}
+
+static __always_inline void backward_begun(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (thread_get(id))
+		stack_send(ctx, id, bpf_ktime_get_ns(), WIRE_BACKWARD);
 }
 
 #else

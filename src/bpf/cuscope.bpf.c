@@ -155,6 +155,16 @@ int on_mmap(struct sys_enter_mmap *ctx)
 }
 
 #ifdef STACKS
+/* At the entry of PyTorch's engine, in the thread that asks for a backward pass. */
+SEC("kprobe/backward")
+int on_backward(struct pt_regs *ctx)
+{
+	if (settings.never) /* see keep_ordinary_stack() */
+		bpf_tail_call(ctx, &backward_exit, 0);
+	backward_begun(ctx);
+	return 0;
+}
+
 /* At a rate of the CPU's clock; who is no target costs a look-up. */
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)

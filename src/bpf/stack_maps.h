@@ -43,6 +43,14 @@ struct {
 	__type(value, struct wire_rule);
 } unwind_rules SEC(".maps");
 
+/* A kernel of 6.18 lets programs of different attach types not share one, though nothing is in it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} backward_exit SEC(".maps");
+
 /* Stacks that were sent lately, by number; a bounded memory, so one is sent again at times. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

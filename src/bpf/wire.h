@@ -53,6 +53,7 @@ enum wire_type {
 	WIRE_STACK_ENTRIES, /* struct wire_stack_entries of wire_stacks.h */
 	WIRE_SAMPLE,        /* struct wire_sample of the same */
 	WIRE_MAPPED,        /* struct wire_process: it maps a file for execution, whichever */
+	WIRE_BACKWARD,      /* struct wire_call_stack: of who asks for a backward pass */
 	WIRE_CALL_STACK,    /* struct wire_call_stack of the same */
 };
 

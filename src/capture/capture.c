@@ -291,14 +291,20 @@ static int open_stacks(struct capture *c, struct err *err)
 	return sampler_new(&options, &c->sampler, err);
 }
 
+bool capture_stack_figures(const struct capture *c, struct sampler_figures *figures)
+{
+	if (c->sampler)
+		sampler_figures(c->sampler, figures);
+	return c->sampler != NULL;
+}
+
 void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 {
 	const struct capture_stacks *asked = c->options.stacks;
 	struct sampler_figures f;
 
-	if (!c->sampler)
+	if (!capture_stack_figures(c, &f))
 		return;
-	sampler_figures(c->sampler, &f);
 	*stacks = (struct run_stacks){
 		.sample_ns = asked->sample_ns,
 		.calls = asked->calls,

@@ -19,6 +19,7 @@
 #include "trace/event.h"
 
 struct capture_state;
+struct sampler_figures;
 
 /* GPU times: which, and when. */
 struct capture_gpu {
@@ -85,6 +86,9 @@ struct capture_state {
 
 /* To be called by consumers and by enough(), so on the thread of capture_run. */
 void capture_state(const struct capture *capture, struct capture_state *state);
+
+/* How walking stacks goes; false where none are. On that thread, too, or after capture_run. */
+bool capture_stack_figures(const struct capture *capture, struct sampler_figures *figures);
 
 /* A call that a thread is in at this moment and that no other traced call made. */
 struct capture_open_call {

@@ -236,7 +236,7 @@ int cli_check_stdout(const struct sink_format *format, struct err *err);
 		"mode", CLI_OPT_MODE, "MODE", 0, "permissions of the files that are made (0600)",  \
 			0                                                                          \
 	}
-mode_t cli_parse_mode(const struct argp_state *state, const char *arg);
+mode_t cli_parse_mode(const struct argp_state *state, const char *option, const char *arg);
 
 /*
  * A file that grows while something is traced: there from its begin, or, where it is to take the

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
+#include "capture/stacks/sampler.h"
 #include "cli/profile_notes.h"
 #include "profile/collect.h"
 #include "profile/profile_diff.h"
@@ -46,8 +47,9 @@ struct profiling {
 	struct consumer *collect;
 	struct work *work; /* NULL: no calls are asked about */
 	const char *subject, *hostname;
-	uint64_t begin_ns;    /* since 1970 */
-	uint64_t duration_ns; /* 0: it did not begin */
+	uint64_t begin_ns;            /* since 1970 */
+	uint64_t duration_ns;         /* 0: it did not begin */
+	struct sampler_figures walks; /* of one that was taken */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -197,7 +199,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case OPT_OUTPUT_MODE:
-		o->output_mode = cli_parse_mode(state, arg);
+		o->output_mode = cli_parse_mode(state, "--output-mode", arg);
 		return 0;
 	}
 	return parse_what(key, arg, state);
@@ -265,6 +267,7 @@ static int write_profile(const struct profile_command *o, const struct profiling
 	int r;
 
 	collect_figures(p->collect, &figures);
+	profile_notes_of_tables(&p->walks.unwinder.code, &notes);
 	profile_notes_of(&figures, &notes);
 	info.notes = (const char *const *)notes.text;
 	info.n_notes = notes.n;
@@ -338,6 +341,7 @@ static int take(struct profile_command *o, struct profiling *p, struct err *err)
 	if (r)
 		cli_say("%s", err->text);
 	err->text[0] = '\0';
+	capture_stack_figures(capture, &p->walks);
 	status = capture_finish(capture);
 	capture_free(capture);
 	return r && !status ? EXIT_FAILURE : status;

@@ -38,6 +38,14 @@ static void note_gpu(struct profile_notes *notes, const struct collect_figures *
 	     (unsigned long long)f->pairs_refused);
 }
 
+void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes)
+{
+	note(notes, code->tables_ever,
+	     "Unwind tables: of %llu files, %.1f MiB, made in %.0f ms beside the program",
+	     (unsigned long long)code->tables_ever, (double)code->bytes_most / (1 << 20),
+	     (double)code->ns / 1e6);
+}
+
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes)
 {
 	note_gpu(notes, figures);

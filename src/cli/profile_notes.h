@@ -4,6 +4,7 @@
 #define CUSCOPE_CLI_PROFILE_NOTES_H
 
 #include "profile/collect.h"
+#include "unwind/unwinder.h"
 
 #define PROFILE_NOTES_MAX 16
 
@@ -11,6 +12,9 @@ struct profile_notes {
 	char *text[PROFILE_NOTES_MAX];
 	size_t n;
 };
+
+/* What walking took, where a profile was taken. */
+void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes);
 
 /* Of a profile that has had its end(). */
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes);

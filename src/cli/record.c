@@ -105,7 +105,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, arg);
+		o->mode = cli_parse_mode(state, "--mode", arg);
 		return 0;
 	case OPT_LAST:
 		parse_last(state, o, arg);

@@ -101,7 +101,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->set.replace = true;
 		return 0;
 	case CLI_OPT_MODE:
-		o->set.mode = cli_parse_mode(state, arg);
+		o->set.mode = cli_parse_mode(state, "--mode", arg);
 		return 0;
 	case OPT_TOP:
 		o->set.table.top = cli_top_rows(state, arg);

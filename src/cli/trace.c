@@ -72,7 +72,7 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 		o->force = true;
 		return 0;
 	case CLI_OPT_MODE:
-		o->mode = cli_parse_mode(state, arg);
+		o->mode = cli_parse_mode(state, "--mode", arg);
 		return 0;
 	case OPT_BEGIN_END:
 		o->sink.begin_end = true;

@@ -205,7 +205,7 @@ static error_t parse_shown(int key, char *arg, struct argp_state *state)
 		c->force = true;
 		return 0;
 	case CLI_OPT_MODE:
-		c->mode = cli_parse_mode(state, arg);
+		c->mode = cli_parse_mode(state, "--mode", arg);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

@@ -68,11 +68,12 @@ int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *
                        const char *name);
 
 /*
- * Whether `name` is a variable that the file defines, by a hash table: 1 with *found filled in, 0, or
- * -EBADMSG. A table without hashes is not searched.
+ * The function, or variable, of that name that the file defines: 1 with *found filled in, 0, or
+ * -EBADMSG. By a hash table; without one all names are searched for a function, and none for a
+ * variable.
  */
-int elf_symbols_variable(const struct elf_image *image, const struct elf_symbols *symbols,
-                         const char *name, Elf64_Sym *found);
+int elf_symbols_find(const struct elf_image *image, const struct elf_symbols *symbols,
+                     const char *name, bool variable, Elf64_Sym *found);
 
 /*
  * Calls `each` for every symbol that is a function defined in this file, until it returns

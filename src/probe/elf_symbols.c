@@ -444,12 +444,44 @@ int elf_symbols_define(const struct elf_image *image, const struct elf_symbols *
 	return places.n ? elf_symbols_each(image, symbols, is_at_place, &places) : 0;
 }
 
-int elf_symbols_variable(const struct elf_image *image, const struct elf_symbols *symbols,
-                         const char *name, Elf64_Sym *found)
+/* One of the symbols whose name stands at a place, as the lookup wants it. */
+struct search {
+	const struct elf_symbols_places *places;
+	Elf64_Sym *found;
+};
+
+static int take_if_at_place(const Elf64_Sym *symbol, void *data)
 {
-	struct lookup lookup = { image, symbols, name, strlen(name), true, found };
+	const struct search *search = data;
+
+	if (!is_at_place(symbol, (void *)search->places))
+		return 0;
+	*search->found = *symbol;
+	return 1;
+}
+
+/* Functions only: what has no hash table is .symtab. */
+static int search_function(const struct lookup *lookup)
+{
+	struct elf_symbols_places places;
+	const struct search search = { &places, lookup->found };
+
+	if (!search_strings(lookup, &places))
+		return -EBADMSG;
+	if (!places.n)
+		return 0;
+	qsort(places.at, places.n, sizeof(*places.at), compare_places);
+	return elf_symbols_each(lookup->image, lookup->symbols, take_if_at_place, (void *)&search);
+}
+
+int elf_symbols_find(const struct elf_image *image, const struct elf_symbols *symbols,
+                     const char *name, bool variable, Elf64_Sym *found)
+{
+	struct lookup lookup = { image, symbols, name, strlen(name), variable, found };
 
 	if (symbols->gnu_hash)
 		return gnu_hash_find(&lookup);
-	return symbols->sysv_hash ? sysv_hash_find(&lookup) : 0;
+	if (symbols->sysv_hash)
+		return sysv_hash_find(&lookup);
+	return variable ? 0 : search_function(&lookup);
 }

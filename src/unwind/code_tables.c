@@ -58,6 +58,8 @@ struct known_rule {
 
 struct code_tables {
 	int files_map, rules_map;
+	code_tables_engine engine; /* may be NULL */
+	void *data;
 	struct code_table *files;
 	struct known_rule *rules;
 	bool number_taken[UNWIND_FILES_MAX];
@@ -65,12 +67,15 @@ struct code_tables {
 	struct code_figures figures;
 };
 
-struct code_tables *code_tables_new(int files_map, int rules_map)
+struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_engine engine,
+                                    void *data)
 {
 	struct code_tables *tables = xcalloc(1, sizeof(*tables));
 
 	tables->files_map = files_map;
 	tables->rules_map = rules_map;
+	tables->engine = engine;
+	tables->data = data;
 	tables->budget = budget_new(EACH_BYTES, ALL_BYTES);
 	return tables;
 }
@@ -201,6 +206,9 @@ static void store(struct code_tables *tables, struct code_table *table,
 	tables->figures.files++;
 	tables->figures.rows += rows->n_rows;
 	tables->figures.bytes += bytes;
+	tables->figures.tables_ever++;
+	if (tables->figures.bytes > tables->figures.bytes_most)
+		tables->figures.bytes_most = tables->figures.bytes;
 }
 
 /* ---- what else is asked of a file ------------------------------------------------------------ */
@@ -213,6 +221,41 @@ static bool read_linked(const struct elf_image *image, uint64_t address, void *t
 	       elf_image_read(image, segment->p_offset + address - segment->p_vaddr, to, bytes);
 }
 
+/*
+ * PyTorch's backward pass begins here, in the thread that asks for it, and is run by others: 2.x.
+ */
+#define ENGINE_EXECUTE                                                                             \
+	"_ZN5torch8autograd6python12PythonEngine7executeERKSt6vectorINS0_4EdgeESaIS4_EERKS3_IN2at" \
+	"6TensorESaISA_EEbbbS8_"
+
+/* PyTorch does not export it: it is among all symbols of one file, which have 10 MB of names. */
+static bool find_engine_symbol(const struct elf_image *image, const char *path, Elf64_Sym *found)
+{
+	const char *slash = strrchr(path, '/');
+	struct elf_symbols symbols;
+
+	if (!elf_symbols_dynamic(image, &symbols) &&
+	    elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, found) == 1)
+		return true;
+	return slash && !strncmp(slash + 1, "libtorch_python", 15) &&
+	       !elf_symbols_static(image, &symbols) &&
+	       elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, found) == 1;
+}
+
+static void find_engine(struct code_tables *tables, const struct elf_image *image, int fd,
+                        const char *path)
+{
+	const Elf64_Phdr *segment;
+	Elf64_Sym found;
+
+	if (!tables->engine || !find_engine_symbol(image, path, &found))
+		return;
+	segment = elf_image_segment(image, found.st_value, 1);
+	if (segment && segment->p_flags & PF_X)
+		tables->engine(tables->data, fd,
+		               segment->p_offset + found.st_value - segment->p_vaddr);
+}
+
 static void find_facts(const struct elf_image *image, struct code_facts *facts)
 {
 	struct elf_symbols symbols;
@@ -221,13 +264,13 @@ static void find_facts(const struct elf_image *image, struct code_facts *facts)
 
 	if (elf_symbols_dynamic(image, &symbols))
 		return;
-	if (elf_symbols_variable(image, &symbols, "_PyRuntime", &found) == 1) {
+	if (elf_symbols_find(image, &symbols, "_PyRuntime", true, &found) == 1) {
 		facts->python_runtime = found.st_value;
-		if (elf_symbols_variable(image, &symbols, "Py_Version", &found) == 1)
+		if (elf_symbols_find(image, &symbols, "Py_Version", true, &found) == 1)
 			read_linked(image, found.st_value, &facts->python_version,
 			            sizeof(facts->python_version));
 	}
-	if (elf_symbols_variable(image, &symbols, "_thread_db_pthread_specific", &found) == 1 &&
+	if (elf_symbols_find(image, &symbols, "_thread_db_pthread_specific", true, &found) == 1 &&
 	    read_linked(image, found.st_value, words, sizeof(words)))
 		facts->specific_offset = words[2];
 }
@@ -244,7 +287,8 @@ static void note_segments(struct code_table *table, const struct elf_image *imag
 	}
 }
 
-static void read_file(struct code_tables *tables, struct code_table *table, int fd)
+static void read_file(struct code_tables *tables, struct code_table *table, int fd,
+                      const char *path)
 {
 	struct frame_rows rows;
 	struct elf_image image;
@@ -253,6 +297,7 @@ static void read_file(struct code_tables *tables, struct code_table *table, int 
 		return;
 	note_segments(table, &image);
 	find_facts(&image, &table->facts);
+	find_engine(tables, &image, fd, path);
 	elf_image_close(&image);
 	if (frame_rows_read(fd, "the file", COMPILE_BYTES, &rows, NULL)) {
 		tables->figures.unreadable++;
@@ -311,7 +356,7 @@ static bool find_key(const struct mapping *mapping, int fd, struct table_key *ke
 }
 
 static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, int fd,
-                                       const struct table_key *key, bool may_read)
+                                       const struct table_key *key, const char *path, bool may_read)
 {
 	uint64_t begin_ns = now_ns();
 	struct code_table *table;
@@ -323,7 +368,7 @@ static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, in
 	table->key = *key;
 	table->owner = (uint32_t)pid;
 	HASH_ADD(hh, tables->files, key, sizeof(table->key), table);
-	read_file(tables, table, fd);
+	read_file(tables, table, fd, path);
 	tables->figures.ns += now_ns() - begin_ns;
 	return table;
 }
@@ -342,7 +387,7 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
 	if (fd < 0)
 		return NULL;
 	if (find_key(mapping, fd, &key))
-		table = find_or_read(tables, pid, fd, &key, may_read);
+		table = find_or_read(tables, pid, fd, &key, mapping->path, may_read);
 	close(fd);
 	if (table)
 		table->holders++;

@@ -26,8 +26,15 @@ struct code_tables;
 /* A file that is held. */
 struct code_table;
 
-/* Descriptors of the programs' maps "unwind_files" and "unwind_rules"; they stay the caller's. */
-struct code_tables *code_tables_new(int files_map, int rules_map);
+/* Told of a file that has PyTorch's autograd engine, and where in it a backward pass begins. */
+typedef void (*code_tables_engine)(void *data, int fd, uint64_t offset);
+
+/*
+ * Descriptors of the programs' maps "unwind_files" and "unwind_rules"; they stay the caller's.
+ * `engine` may be NULL.
+ */
+struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_engine engine,
+                                    void *data);
 void code_tables_free(struct code_tables *tables);
 
 /*
@@ -60,6 +67,8 @@ struct code_figures {
 	uint64_t rows;         /* of these */
 	size_t bytes;          /* of memory in the kernel */
 	uint64_t ns;           /* spent on making them, ever */
+	uint64_t tables_ever;  /* tables that were made */
+	size_t bytes_most;     /* of memory at a time */
 	uint64_t without_room; /* files that had none, ever */
 	uint64_t unreadable;   /* files whose rows could not be made, ever */
 };

@@ -2,8 +2,8 @@
 /*
  * Where each version of CPython keeps what stacks are read from. Offsets are those of release
  * builds for 64 bits, the same on x86-64 and AArch64; up to 3.13 from the debug information of such
- * builds, 3.14 from its headers. Debug builds (Py_TRACE_REFS), builds without the interpreter's
- * lock and other Pythons are laid out differently and are not read.
+ * builds, 3.14 from its headers and tried on 3.14.10. Debug builds (Py_TRACE_REFS), builds without
+ * the interpreter's lock and other Pythons are laid out differently and are not read.
  */
 #ifndef CUSCOPE_UNWIND_PYTHON_LAYOUT_H
 #define CUSCOPE_UNWIND_PYTHON_LAYOUT_H

@@ -12,16 +12,12 @@
 #include <uthash.h>
 
 #include "base/xalloc.h"
-#include "probe/memory.h"
 #include "probe/person.h"
+#include "unwind/code_look.h"
 
-#define AGAIN_NS         20000000ull    /* between two looks at one process */
-#define MOST_NS          10240000000ull /* and when they brought nothing new */
-#define FILES_NS         1000000000ull  /* for new files in one look: others wait, too */
-#define SHARE_MAX        (UNWIND_PROCESSES_MAX * 3 / 4) /* processes of one user but root */
-#define HELD_MAX         4096                           /* files of one process */
-#define KEY_MADE         1  /* the mark of autoTSSkey that it was made */
-#define FREE_THREADED_AT 16 /* in _Py_DebugOffsets, from 3.13 on, after its cookie and version */
+#define AGAIN_NS  20000000ull                    /* between two looks at one process */
+#define MOST_NS   10240000000ull                 /* and when they brought nothing new */
+#define SHARE_MAX (UNWIND_PROCESSES_MAX * 3 / 4) /* processes of one user but root */
 
 struct unwound { /* a process */
 	pid_t pid;
@@ -44,8 +40,7 @@ struct unwound { /* a process */
 
 struct unwinder {
 	struct unwinder_maps maps;
-	void (*looked)(void *data, pid_t pid);
-	void *data;
+	struct unwinder_told told;
 	struct code_tables *tables; /* the thread's, while it looks */
 	pthread_mutex_t lock;       /* of all below */
 	pthread_cond_t asked, done;
@@ -70,120 +65,9 @@ static struct timespec time_of(uint64_t ns)
 		                  .tv_nsec = (long)(ns % 1000000000) };
 }
 
-/* ---- one look at a process ------------------------------------------------------------------- */
-
-struct look {
-	struct unwinder *unwinder;
-	pid_t pid;
-	unsigned program;
-	struct wire_code code;
-	uint64_t sum; /* sum_up() of it */
-	struct code_table **tables;
-	size_t n_tables;
-	bool cut;
-	uint64_t until_ns; /* new files are read */
-	bool late;         /* some were left for the next look */
-	/* of Python */
-	uint64_t runtime; /* in memory */
-	uint32_t version, specific;
-};
-
-/* "python3.10", "libpython3.10.so.1.0": for those that do not say themselves. */
-static uint32_t version_of_name(const char *path)
-{
-	const char *name = strrchr(path, '/'), *at = strstr(name ? name : path, "python3.");
-	unsigned minor;
-
-	return at && sscanf(at, "python3.%u", &minor) == 1 && minor < 256
-	               ? 0x03000000u | minor << 16
-	               : 0;
-}
-
-static void note_facts(struct look *look, const struct code_table *table,
-                       const struct mapping *mapping)
-{
-	const struct code_facts *facts = code_table_facts(table);
-
-	if (facts->python_runtime &&
-	    !look->runtime) { /* a program's own comes before a library's */
-		look->runtime =
-			code_table_bias(table, mapping) + facts->python_runtime - facts->base;
-		look->version = facts->python_version ? facts->python_version
-		                                      : version_of_name(mapping->path);
-	}
-	if (facts->specific_offset)
-		look->specific = facts->specific_offset;
-}
-
-static void place(struct look *look, const struct mapping *mapping, uint32_t file, uint64_t bias)
-{
-	struct wire_code *code = &look->code;
-	uint32_t at = code->count;
-
-	/* the kernel lists them by address; what is not in order would never be found */
-	if (at && code->begin[at - 1] >= mapping->start)
-		return;
-	code->begin[at] = mapping->start;
-	code->mapping[at] =
-		(struct wire_mapping){ .end = mapping->end, .bias = bias, .file = file };
-	code->count++;
-}
-
-static int take_mapping(const struct mapping *mapping, void *data)
-{
-	struct look *look = data;
-	struct code_table *table;
-	bool late;
-
-	if (look->code.count == UNWIND_MAPPINGS_MAX) {
-		look->cut = true;
-		return 1;
-	}
-	if (!strcmp(mapping->path, "[uprobes]") || !strcmp(mapping->path, "[vsyscall]"))
-		return 0;
-	late = now_ns() > look->until_ns;
-	table = code_tables_hold(look->unwinder->tables, look->pid, mapping, !late);
-	look->late |= late && !table;
-	if (!table) {
-		place(look, mapping, mapping->inode ? UNWIND_FILE_NONE : UNWIND_FILE_JIT, 0);
-		return 0;
-	}
-	if (look->n_tables % 64 == 0)
-		look->tables =
-			xrealloc(look->tables, (look->n_tables + 64) * sizeof(*look->tables));
-	look->tables[look->n_tables++] = table;
-	place(look, mapping, code_table_number(table), code_table_bias(table, mapping));
-	note_facts(look, table, mapping);
-	return look->n_tables == HELD_MAX;
-}
-
-/*
- * What the programs are to know of the Python of a process. The key has a mark of being made, which
- * tells whether this is the place where it should be.
- */
-static bool fill_python(const struct look *look, const struct python_layout *layout,
-                        struct wire_python *python)
-{
-	uint64_t free_threaded = 0;
-	uint32_t key[2];
-
-	if (!look->specific ||
-	    !memory_read(look->pid, look->runtime + layout->key - 4, key, sizeof(key)) ||
-	    key[0] != KEY_MADE)
-		return false;
-	if (layout->minor >= 13 && (!memory_read(look->pid, look->runtime + FREE_THREADED_AT,
-	                                         &free_threaded, sizeof(free_threaded)) ||
-	                            free_threaded))
-		return false;
-	*python = layout->frame;
-	python->key_address = look->runtime + layout->key;
-	python->specific = look->specific;
-	return true;
-}
-
 /* ---- what the programs are told -------------------------------------------------------------- */
 
-static void tell_python(struct unwinder *u, struct unwound *process, const struct look *look)
+static void tell_python(struct unwinder *u, struct unwound *process, const struct code_look *look)
 {
 	const struct python_layout *layout = NULL;
 	struct wire_python python;
@@ -193,7 +77,7 @@ static void tell_python(struct unwinder *u, struct unwound *process, const struc
 		return;
 	if (look->version >> 24 == 3)
 		layout = python_layout(look->version >> 16 & 0xff);
-	if (!layout || !fill_python(look, layout, &python)) {
+	if (!layout || !code_look_python(look, layout, &python)) {
 		process->python_unknown =
 			true; /* maybe it is just beginning: the next look tells */
 		return;
@@ -218,7 +102,7 @@ static bool has_share(const struct unwinder *u, uint64_t person)
 	return n < SHARE_MAX;
 }
 
-static void tell_code(struct unwinder *u, struct unwound *process, struct look *look)
+static void tell_code(struct unwinder *u, struct unwound *process, struct code_look *look)
 {
 	uint32_t key = (uint32_t)process->pid;
 
@@ -247,42 +131,20 @@ static void drop_tables(struct unwinder *u, struct code_table **tables, size_t n
 	free(tables);
 }
 
-/* A number of what is mapped: a new generation has all stacks sent again, so it is for news only.
- */
-static uint64_t sum_up(const struct wire_code *code)
-{
-	uint64_t sum = code->count;
-
-	for (uint32_t i = 0; i < code->count; i++) {
-		const struct wire_mapping *m = &code->mapping[i];
-
-		sum = (sum ^ code->begin[i] ^ m->end << 8) * 0xff51afd7ed558ccdull;
-		sum = (sum ^ sum >> 32 ^ m->bias ^ (uint64_t)m->file << 40) * 0xc4ceb9fe1a85ec53ull;
-	}
-	return sum | 1; /* 0: nothing was told */
-}
-
 /* Without the lock: files are read. `told`: what the programs know, 0: nothing. */
-static struct look *look_at(struct unwinder *u, pid_t pid, unsigned program, uint64_t told)
+static struct code_look *look_at(struct unwinder *u, pid_t pid, unsigned program, uint64_t told)
 {
-	struct look *look = xcalloc(1, sizeof(*look));
+	struct code_look *look = code_look_at(u->tables, pid);
 
-	look->unwinder = u;
-	look->pid = pid;
+	if (!look) /* it has ended: what was known of it stays */
+		return NULL;
 	look->program = program;
-	look->until_ns = now_ns() + FILES_NS;
-	if (maps_each_code(pid, take_mapping, look, NULL) < 0 || !look->code.count) {
-		drop_tables(u, look->tables, look->n_tables);
-		free(look);
-		return NULL; /* it has ended: what was known of it stays */
-	}
-	look->sum = sum_up(&look->code);
-	if (u->looked && look->sum != told)
-		u->looked(u->data, pid);
+	if (u->told.looked && look->sum != told)
+		u->told.looked(u->told.data, pid);
 	return look;
 }
 
-static void take_over(struct unwinder *u, struct unwound *process, struct look *look)
+static void take_over(struct unwinder *u, struct unwound *process, struct code_look *look)
 {
 	struct code_table **before = process->tables;
 	size_t n_before = process->n_tables;
@@ -375,7 +237,7 @@ static void serve(struct unwinder *u, struct unwound *process)
 	pid_t pid = process->pid;
 	unsigned program = process->program;
 	uint64_t told = process->in_map ? process->told : 0;
-	struct look *look;
+	struct code_look *look;
 
 	if (process->gone) {
 		drop_process(u, process);
@@ -422,16 +284,15 @@ static void init_condition(pthread_cond_t *condition)
 	pthread_condattr_destroy(&attributes);
 }
 
-int unwinder_new(const struct unwinder_maps *maps, void (*looked)(void *data, pid_t pid),
-                 void *data, struct unwinder **unwinder, struct err *err)
+int unwinder_new(const struct unwinder_maps *maps, const struct unwinder_told *told,
+                 struct unwinder **unwinder, struct err *err)
 {
 	struct unwinder *u = xcalloc(1, sizeof(*u));
 	int r;
 
 	u->maps = *maps;
-	u->looked = looked;
-	u->data = data;
-	u->tables = code_tables_new(maps->files, maps->rules);
+	u->told = *told;
+	u->tables = code_tables_new(maps->files, maps->rules, told->engine, told->data);
 	pthread_mutex_init(&u->lock, NULL);
 	init_condition(&u->asked);
 	init_condition(&u->done);

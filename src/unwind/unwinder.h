@@ -20,12 +20,15 @@ struct unwinder_maps { /* of the programs, by their names there; they stay the c
 	int code, python, files, rules;
 };
 
-/*
- * `looked` (may be NULL) is told on the unwinder's thread of each process that was found to have
- * something new mapped: it is there then, and may have ended when its stacks are read.
- */
-int unwinder_new(const struct unwinder_maps *maps, void (*looked)(void *data, pid_t pid),
-                 void *data, struct unwinder **unwinder, struct err *err);
+struct unwinder_told {                         /* each may be NULL */
+	void (*looked)(void *data, pid_t pid); /* at a process, with news */
+	code_tables_engine engine;
+	void *data;
+};
+
+/* They are told on that thread. */
+int unwinder_new(const struct unwinder_maps *maps, const struct unwinder_told *told,
+                 struct unwinder **unwinder, struct err *err);
 
 /* Takes a moment where a file is being read whose file system does not answer. */
 void unwinder_free(struct unwinder *unwinder);

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Stacks of `cuscope profile`, frame by frame, of programs whose chains of calls are known."""
 
+import collections
 import os
+import re
+import shutil
 import subprocess
 import time
 
 import checks
 import harness
 import profiles
-from harness import Failure, Places
+from harness import Failure, Places, Skip
 from profiles import chain_is, of_program, share_of, user_side
 
 SPIN = ("spin_until_over", "spin")
@@ -172,3 +175,88 @@ def test_profile_a_stack_pointer_that_leads_nowhere(case):
     share_of(profile, lambda names: user_side(names) in (("in_nowhere",),
                                                          ("_start",) + user_side(names)[1:]), 0.9)
     checks.contains("why they are not whole", "could not be read", profile.said())
+
+
+def test_profile_through_returns_that_are_probed(case):
+    """A trace that runs beside puts the kernel's trampoline in the place of return addresses, one in the other."""
+    process = profiles.started(case, Places.program("frames"), "driver")
+    trace = case.start_trace(target=["-p", process.pid])
+    case.attached(trace)
+    profile = profiles.take(case, ["-p", process.pid])
+    trace.signal(2)
+    result = case.result(trace)
+    profiles.ended(process)
+    if not any(call.get("duration_us") for call in result.calls(name="cuSimCallback")):
+        raise Failure("no return was probed")
+    between = "cuSimCallback"
+
+    def right(names):
+        """Within the driver, functions may stand between: the library's own."""
+        names = profiles.from_main(user_side(names))
+        known = [name for name in names if name in ("main", "in_driver", between, "call_back_once_more",
+                                                    "spin_in_callback", "spin")]
+        return known == ["main", "in_driver", between, "call_back_once_more", between, "spin_in_callback", "spin"]
+    share_of(profile, right, 0.99)
+    checks.contains("the whole ones", r"all \d+ stacks whole|99\.\d % of|100\.0 % of", profile.said())
+
+
+def frames_by_gdb(pid):
+    """Names and addresses, innermost first."""
+    text = subprocess.run(["gdb", "-batch", "-nx", "-p", str(pid), "-ex", "set print frame-arguments none", "-ex",
+                           "set backtrace past-main on", "-ex", "set backtrace past-entry on", "-ex", "bt"],
+                          capture_output=True, text=True, timeout=60, check=False).stdout
+    return [(name, int(address, 16)) for address, name in re.findall(r"^#\d+ +0x([0-9a-f]+) in (\S+) \(", text, re.M)
+            ] or [Failure(text)]
+
+
+def in_files(pid, addresses):
+    """Where in their files addresses are."""
+    with open(f"/proc/{pid}/maps") as file:
+        maps = [line.split()[:3] for line in file]
+    found = []
+    for address in addresses:
+        for extent, _, offset in maps:
+            begin, end = (int(word, 16) for word in extent.split("-"))
+            if begin <= address < end:
+                found.append(address - begin + int(offset, 16))
+    return found
+
+
+def test_profile_is_what_gdb_says(case):
+    """Frame by frame, to the byte: but for the innermost, which is where the program happens to be."""
+    if not shutil.which("gdb"):
+        raise Skip("gdb is not installed")
+    for program in ("library", Places.program("libframelib.so")), ("alloca", 12), ("recursion", 30):
+        process = profiles.started(case, Places.program("frames"), *program)
+        profile = profiles.take(case, ["-p", process.pid], 0.5, name=program[0])
+        by_gdb = frames_by_gdb(process.pid)
+        if isinstance(by_gdb[0], Failure):
+            raise by_gdb[0]
+        outer = by_gdb[-1 - [name for name, _ in reversed(by_gdb)].index("spin_until_over"):]
+        expected = in_files(process.pid, [address - 1 for _, address in outer])
+        profiles.ended(process)
+        chains = collections.Counter()
+        for stack, n in profile.stacks.items():
+            names = [frame.name for frame in stack]
+            if "spin" in names:
+                chains[tuple(frame.address for frame in reversed(stack[:names.index("spin")]))] += n
+        checks.equal(f"frames of {program[0]}", tuple(expected), chains.most_common(1)[0][0])
+
+
+def backward(case, program):
+    """As PyTorch's: run by a thread of the engine's, asked for by another one."""
+    profile = of_program(case, program, seconds=2)
+    share_of(profile, lambda names: "compute_gradients" not in " ".join(names) or
+             [name.split("(")[0].split("::")[-1] for name in profiles.from_main(user_side(names))][:5] ==
+             ["main", "call_backward", "execute", "thread_main", "compute_gradients"])
+    inside = sum(n for names, n in profile.names().items() if "compute_gradients" in " ".join(names))
+    if inside < profile.samples / 2:
+        raise Failure(f"{inside} of {profile.samples} samples are in the pass: {profile.names()}")
+
+
+def test_profile_a_backward_pass_stands_under_who_asked(case):
+    backward(case, "engine")
+
+
+def test_profile_a_backward_pass_of_an_engine_that_is_not_exported(case):
+    backward(case, "libtorch_python_engine")

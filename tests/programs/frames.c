@@ -5,7 +5,7 @@
  * standard input ends.
  *
  *   frames recursion DEPTH | alloca DEPTH | signal | tail | zeros | threads N | late LIBRARY
- *        | library LIBRARY | fork DEPTH | exec DEPTH | exit | nowhere
+ *        | library LIBRARY | driver | fork DEPTH | exec DEPTH | exit | nowhere
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -192,6 +192,31 @@ APART void in_fork(long depth)
 	NOT_LAST();
 }
 
+static int (*call_back_in_driver)(void (*function)(void *), void *data);
+
+APART void spin_in_callback(void *data)
+{
+	(void)data;
+	spin();
+	NOT_LAST();
+}
+
+APART void call_back_once_more(void *data)
+{
+	call_back_in_driver(spin_in_callback, data);
+	NOT_LAST();
+}
+
+/* Calls of the simulated driver, one in the other, whose returns may be probed. */
+APART void in_driver(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	*(void **)&call_back_in_driver = dlsym(library, "cuSimCallback");
+	while (!over)
+		call_back_in_driver(call_back_once_more, NULL);
+}
+
 /* For some milliseconds the stack pointer is where no memory is, without a word about it. */
 APART void in_nowhere(void)
 {
@@ -238,6 +263,8 @@ int main(int argc, char **argv)
 			in_library(with);
 		else if (!strcmp(what, "late"))
 			in_late_library(with);
+		else if (!strcmp(what, "driver"))
+			in_driver();
 		else if (!strcmp(what, "nowhere"))
 			in_nowhere();
 	}

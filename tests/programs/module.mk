@@ -8,7 +8,7 @@ PROG_PLAIN := threads fork exec dlopen capture errors tight longjmp threadexit w
               gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
              $(PROG_B)/static $(PROG_B)/static-stripped \
-             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so framethrow)
+             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so framethrow engine libtorch_python_engine)
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
 
@@ -62,6 +62,16 @@ $(PROG_B)/libframelib.so: $(PROG)/framelib.c
 	$(CC) $(FRAMES_CFLAGS) -fPIC -shared -o $@ $<
 
 $(PROG_B)/framethrow: $(PROG)/framethrow.cc
+	@mkdir -p $(@D)
+	$(CXX) $(FRAMES_CFLAGS) -pthread -o $@ $<
+
+# Its functions are found by their names, as those of a library are.
+$(PROG_B)/engine: $(PROG)/engine.cc
+	@mkdir -p $(@D)
+	$(CXX) $(FRAMES_CFLAGS) -rdynamic -pthread -o $@ $<
+
+# As in PyTorch: not exported, and in a file of that name.
+$(PROG_B)/libtorch_python_engine: $(PROG)/engine.cc
 	@mkdir -p $(@D)
 	$(CXX) $(FRAMES_CFLAGS) -pthread -o $@ $<
 

@@ -135,6 +135,25 @@ static int load_folding(const struct programs_options *options, struct err *err)
 	return r;
 }
 
+/* The programs that walk stacks: of samples, and of calls as often as `one_in` and `call_ns` say.
+ */
+static int load_walking(const struct programs_options *options, uint32_t one_in, uint64_t call_ns,
+                        struct err *err)
+{
+	struct programs_options walking = *options;
+	struct programs *programs = NULL;
+	int r;
+
+	walking.stacks = true;
+	walking.settings.sample_ns = 1000000;
+	walking.settings.call_stacks = 1;
+	walking.settings.call_stack_one_in = one_in;
+	walking.settings.call_stack_ns = call_ns;
+	r = programs_load(&walking, &programs, err);
+	programs_free(programs);
+	return r;
+}
+
 /*
  * Processes that are chosen by name or by cgroup: parts of the programs that the verifier never
  * sees when all processes are targets. They are attached too.
@@ -185,6 +204,8 @@ static bool climb(const struct rung *rung)
 		       rung->name, CALLS, seen.right, seen.wrong, (unsigned long)lost(programs));
 	else if (load_folding(&options, &err))
 		printf("FAIL: %s: summing up: %s\n", rung->name, err.text);
+	else if (load_walking(&options, 8, 0, &err) || load_walking(&options, 1, 1000000, &err))
+		printf("FAIL: %s: walking stacks: %s\n", rung->name, err.text);
 	else if (load_choosing(&options, 0, &err) ||
 	         load_choosing(&options, FOLD_TOOL_MEMORY, &err))
 		printf("FAIL: %s: choosing by name or cgroup: %s\n", rung->name, err.text);

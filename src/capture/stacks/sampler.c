@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "capture/stacks/sampler.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <uthash.h>
 
 #include "base/xalloc.h"
+#include "probe/bpf_call.h"
 #include "probe/cpu_samples.h"
+#include "probe/helper.h"
 
-#define READY_NS   2000000000ull /* for files of targets that run already */
-#define HELD_NS    500000000ull  /* a command's thread waits at most, for one file */
-#define CALLS_MAX  16384         /* threads with a call whose stack is known */
-#define STACKS_MAX (256u << 10)  /* that are remembered by the programs' numbers */
+#define READY_NS      5000000000ull /* for files of targets that run already */
+#define HELD_NS       500000000ull  /* a command's thread waits at most, for one file */
+#define CALLS_MAX     16384         /* threads with a call whose stack is known */
+#define ENGINES_MAX   32            /* files with PyTorch's engine */
+#define BACKWARDS_MAX 4096          /* processes that are in one */
+#define STACKS_MAX    (256u << 10)  /* that are remembered by the programs' numbers */
 
 struct sampled_key {
 	uint64_t id;
@@ -23,6 +29,7 @@ struct sampled_key {
 struct sampled_stack {
 	struct sampled_key key;
 	const struct stack *stack;
+	const struct stack *asked, *joined; /* the last ones that it was joined with, and as */
 	UT_hash_handle hh;
 };
 
@@ -34,6 +41,13 @@ struct open_call {
 	UT_hash_handle hh;
 };
 
+/* Who has asked for the backward pass that a process is in, or was in last. */
+struct backward {
+	uint32_t process;
+	const struct stack *stack;
+	UT_hash_handle hh;
+};
+
 struct sampler {
 	struct sampler_options options;
 	struct unwinder *unwinder;
@@ -41,6 +55,9 @@ struct sampler {
 	struct cpu_samples *samples; /* NULL: not now */
 	struct sampled_stack *stacks;
 	struct open_call *calls;
+	struct backward *backwards;
+	int engines[ENGINES_MAX]; /* probes where backward passes begin: the unwinder's thread's */
+	size_t n_engines;
 	uint64_t without_slot, without_stack;
 };
 
@@ -52,6 +69,29 @@ static void looked(void *data, pid_t pid)
 	stack_names_look(s->names, pid);
 }
 
+/*
+ * A probe where backward passes begin, also on that thread. The kernel reads the page of a probe
+ * while no process can fork: so none in files that a user's process serves (helper.h).
+ */
+static void found_engine(void *data, int fd, uint64_t offset)
+{
+	struct sampler *s = data;
+	char path[32];
+	int event, r;
+
+	if (s->n_engines == ENGINES_MAX || helper_is_users(fd))
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	event = perf_uprobe_open(path, offset, false);
+	if (event < 0)
+		return;
+	r = perf_event_attach(event, programs_fd(s->options.programs, "on_backward"), false, 0);
+	if (r < 0)
+		close(event);
+	else
+		s->engines[s->n_engines++] = event;
+}
+
 int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err)
 {
 	struct sampler *s = xcalloc(1, sizeof(*s));
@@ -61,13 +101,16 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler,
 		.files = programs_map(options->programs, "unwind_files"),
 		.rules = programs_map(options->programs, "unwind_rules"),
 	};
-	int r = unwinder_new(&maps, looked, s, &s->unwinder, err);
+	const struct unwinder_told told = { looked, found_engine, s };
+	int r;
+
+	s->options = *options;
+	r = unwinder_new(&maps, &told, &s->unwinder, err);
 
 	if (r) {
 		free(s);
 		return r;
 	}
-	s->options = *options;
 	s->names = stack_names_new(s->unwinder);
 	*sampler = s;
 	return 0;
@@ -80,6 +123,16 @@ static void forget_stacks(struct sampler *s)
 	HASH_ITER (hh, s->stacks, stack, next) {
 		HASH_DEL(s->stacks, stack);
 		free(stack);
+	}
+}
+
+static void forget_backwards(struct sampler *s)
+{
+	struct backward *backward, *next;
+
+	HASH_ITER (hh, s->backwards, backward, next) {
+		HASH_DEL(s->backwards, backward);
+		free(backward);
 	}
 }
 
@@ -100,7 +153,10 @@ void sampler_free(struct sampler *s)
 	sampler_end(s);
 	forget_stacks(s);
 	forget_calls(s);
+	forget_backwards(s);
 	unwinder_free(s->unwinder);
+	for (size_t i = 0; i < s->n_engines; i++)
+		close(s->engines[i]);
 	stack_names_free(s->names);
 	free(s);
 }
@@ -161,6 +217,23 @@ static void on_stack(struct sampler *s, const struct wire_stack_entries *record)
 		HASH_ADD(hh, s->stacks, key, sizeof(stack->key), stack);
 	}
 	stack->stack = stack_names_find(s->names, process, record);
+	stack->asked = stack->joined = NULL;
+}
+
+/* What an engine's thread does stands under who has asked for it. */
+static const struct stack *join(struct sampler *s, const struct process *process,
+                                struct sampled_stack *stack)
+{
+	struct backward *backward;
+
+	HASH_FIND_INT(s->backwards, &process->id, backward);
+	if (!backward || !backward->stack)
+		return stack->stack;
+	if (stack->asked != backward->stack) {
+		stack->joined = stack_names_join(s->names, stack->stack, backward->stack);
+		stack->asked = backward->stack;
+	}
+	return stack->joined ? stack->joined : stack->stack;
 }
 
 static const struct stack *find_stack(struct sampler *s, const struct process *process, uint64_t id)
@@ -169,7 +242,7 @@ static const struct stack *find_stack(struct sampler *s, const struct process *p
 	struct sampled_stack *stack;
 
 	HASH_FIND(hh, s->stacks, &key, sizeof(key), stack);
-	return stack ? stack->stack : NULL;
+	return stack && stack->stack ? join(s, process, stack) : NULL;
 }
 
 static int on_sample(struct sampler *s, const struct wire_sample *record, struct err *err)
@@ -214,6 +287,23 @@ static void on_call_stack(struct sampler *s, const struct wire_call_stack *recor
 		s->without_stack++;
 }
 
+static void on_backward(struct sampler *s, const struct wire_call_stack *record)
+{
+	const struct process *process = process_of(s, &record->head);
+	struct backward *backward;
+
+	HASH_FIND_INT(s->backwards, &process->id, backward);
+	if (!backward) {
+		if (HASH_COUNT(s->backwards) >= BACKWARDS_MAX)
+			forget_backwards(s);
+		backward = xcalloc(1, sizeof(*backward));
+		backward->process = process->id;
+		HASH_ADD_INT(s->backwards, process, backward);
+	}
+	backward->stack = NULL; /* while it is looked up: this one is under nobody */
+	backward->stack = find_stack(s, process, record->stack);
+}
+
 const struct stack *sampler_call_stack(struct sampler *s, uint32_t tid, uint64_t begin_ns)
 {
 	struct open_call *call;
@@ -229,6 +319,9 @@ int sampler_record(struct sampler *s, const struct wire_head *record, struct err
 	switch (record->type) {
 	case WIRE_STACK_ENTRIES:
 		on_stack(s, (const struct wire_stack_entries *)record);
+		return 1;
+	case WIRE_BACKWARD:
+		on_backward(s, (const struct wire_call_stack *)record);
 		return 1;
 	case WIRE_CALL_STACK:
 		on_call_stack(s, (const struct wire_call_stack *)record);

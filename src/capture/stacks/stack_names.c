@@ -262,6 +262,43 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 	return stacks_stack(names->stacks, &stack);
 }
 
+#define ENGINE_LOOP "torch::autograd::Engine::thread_main"
+
+/* How many frames are the engine's and inside of it; 0: it is none of its stacks. */
+static size_t engine_frames(const struct stack *stack)
+{
+	for (size_t i = stack->n_frames; i > 0; i--) {
+		const char *function = stack->frames[i - 1]->function;
+
+		if (function && !strncmp(function, ENGINE_LOOP, sizeof(ENGINE_LOOP) - 1))
+			return i;
+	}
+	return 0;
+}
+
+const struct stack *stack_names_join(struct stack_names *names, const struct stack *stack,
+                                     const struct stack *asked)
+{
+	const struct stack_frame *frames[STACK_ENTRIES_MAX];
+	struct stack joined = *stack;
+	size_t n = engine_frames(stack), outer = asked->n_frames;
+
+	/* a pass that a pass has asked for is run by the same threads */
+	if (!n || engine_frames(asked))
+		return stack;
+	joined.end = asked->end;
+	if (outer > STACK_ENTRIES_MAX - n) {
+		outer = STACK_ENTRIES_MAX - n;
+		joined.end = STACK_TOO_DEEP;
+	}
+	memcpy(frames, stack->frames, n * sizeof(*frames));
+	memcpy(frames + n, asked->frames, outer * sizeof(*frames));
+	joined.python_cut = stack->python_cut || asked->python_cut;
+	joined.n_frames = n + outer;
+	joined.frames = frames;
+	return stacks_stack(names->stacks, &joined);
+}
+
 void stack_names_figures(const struct stack_names *names, struct stack_names_figures *figures)
 {
 	figures->stacks = stacks_count(names->stacks);

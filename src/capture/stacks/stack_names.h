@@ -27,6 +27,14 @@ void stack_names_look(struct stack_names *names, pid_t pid);
 const struct stack *stack_names_find(struct stack_names *names, const struct process *process,
                                      const struct wire_stack_entries *record);
 
+/*
+ * PyTorch runs the backward pass on threads of its own. Such a stack, up to the engine's loop, with
+ * that of who asked for the pass around it. NULL where there is no room, `stack` itself where it is
+ * none of the engine's.
+ */
+const struct stack *stack_names_join(struct stack_names *names, const struct stack *stack,
+                                     const struct stack *asked);
+
 /* The process has ended, or is another program now. */
 void stack_names_forget(struct stack_names *names, const struct process *process);
 void stack_names_execed(struct stack_names *names, const struct process *process);

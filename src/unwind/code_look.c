@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+#include "unwind/code_look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/xalloc.h"
+#include "probe/memory.h"
+
+#define FILES_NS         1000000000ull /* for new files in one look: others wait, too */
+#define KEY_MADE         1             /* the mark of autoTSSkey that it was made */
+#define FREE_THREADED_AT 16 /* in _Py_DebugOffsets, from 3.13 on, after its cookie and version */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* "python3.10", "libpython3.10.so.1.0": for those that do not say themselves. */
+static uint32_t version_of_name(const char *path)
+{
+	const char *name = strrchr(path, '/'), *at = strstr(name ? name : path, "python3.");
+	unsigned minor;
+
+	return at && sscanf(at, "python3.%u", &minor) == 1 && minor < 256
+	               ? 0x03000000u | minor << 16
+	               : 0;
+}
+
+static void note_facts(struct code_look *look, const struct code_table *table,
+                       const struct mapping *mapping)
+{
+	const struct code_facts *facts = code_table_facts(table);
+
+	if (facts->python_runtime &&
+	    !look->runtime) { /* a program's own comes before a library's */
+		look->runtime =
+			code_table_bias(table, mapping) + facts->python_runtime - facts->base;
+		look->version = facts->python_version ? facts->python_version
+		                                      : version_of_name(mapping->path);
+	}
+	if (facts->specific_offset)
+		look->specific = facts->specific_offset;
+}
+
+static int by_begin(const void *left, const void *right)
+{
+	const struct looked_at *a = left, *b = right;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Small files first: libc is in every stack, and a library of 500 MB takes most of the time. */
+static int by_size(const void *left, const void *right)
+{
+	const struct looked_at *a = left, *b = right;
+	uint64_t size_a = a->end - a->start, size_b = b->end - b->start;
+
+	return size_a < size_b ? -1 : size_a > size_b;
+}
+
+static int take_mapping(const struct mapping *mapping, void *data)
+{
+	struct code_look *look = data;
+	struct looked_at *at;
+
+	if (look->n == UNWIND_MAPPINGS_MAX) {
+		look->cut = true;
+		return 1;
+	}
+	if (!strcmp(mapping->path, "[uprobes]") || !strcmp(mapping->path, "[vsyscall]"))
+		return 0;
+	at = &look->at[look->n++];
+	*at = (struct looked_at){ .start = mapping->start,
+		                  .end = mapping->end,
+		                  .mapping = *mapping,
+		                  .path = xstrdup(mapping->path) };
+	at->mapping.path = at->path;
+	return 0;
+}
+
+static void read_file(struct code_look *look, struct looked_at *at)
+{
+	bool late = now_ns() > look->until_ns;
+
+	at->table = code_tables_hold(look->all, look->pid, &at->mapping, !late);
+	look->late |= late && !at->table && at->mapping.inode;
+	if (at->table)
+		look->tables[look->n_tables++] = at->table;
+}
+
+static void place(struct code_look *look, const struct looked_at *at)
+{
+	struct wire_code *code = &look->code;
+	struct wire_mapping *mapping = &code->mapping[code->count];
+
+	code->begin[code->count++] = at->start;
+	mapping->end = at->end;
+	mapping->file = at->mapping.inode ? UNWIND_FILE_NONE : UNWIND_FILE_JIT;
+	if (!at->table)
+		return;
+	mapping->file = code_table_number(at->table);
+	mapping->bias = code_table_bias(at->table, &at->mapping);
+	note_facts(look, at->table, &at->mapping);
+}
+
+static void read_files(struct code_look *look)
+{
+	qsort(look->at, look->n, sizeof(*look->at), by_size);
+	look->tables = xmalloc((look->n + 1) * sizeof(*look->tables));
+	for (size_t i = 0; i < look->n; i++)
+		read_file(look, &look->at[i]);
+	qsort(look->at, look->n, sizeof(*look->at), by_begin);
+	for (size_t i = 0; i < look->n; i++)
+		place(look, &look->at[i]);
+}
+
+/* A number of what is mapped: a new generation has all stacks sent again, so it is for news only.
+ */
+static uint64_t sum_up(const struct wire_code *code)
+{
+	uint64_t sum = code->count;
+
+	for (uint32_t i = 0; i < code->count; i++) {
+		const struct wire_mapping *m = &code->mapping[i];
+
+		sum = (sum ^ code->begin[i] ^ m->end << 8) * 0xff51afd7ed558ccdull;
+		sum = (sum ^ sum >> 32 ^ m->bias ^ (uint64_t)m->file << 40) * 0xc4ceb9fe1a85ec53ull;
+	}
+	return sum | 1; /* 0: nothing was told */
+}
+
+struct code_look *code_look_at(struct code_tables *tables, pid_t pid)
+{
+	struct code_look *look = xcalloc(1, sizeof(*look));
+	bool failed;
+
+	look->all = tables;
+	look->pid = pid;
+	look->until_ns = now_ns() + FILES_NS;
+	failed = maps_each_code(pid, take_mapping, look, NULL) < 0 || !look->n;
+	if (!failed)
+		read_files(look);
+	for (size_t i = 0; i < look->n; i++)
+		free(look->at[i].path);
+	if (failed) {
+		free(look);
+		return NULL;
+	}
+	look->sum = sum_up(&look->code);
+	return look;
+}
+
+/*
+ * What the programs are to know of the Python of a process. The key has a mark of being made, which
+ * tells whether this is the place where it should be.
+ */
+bool code_look_python(const struct code_look *look, const struct python_layout *layout,
+                      struct wire_python *python)
+{
+	uint64_t free_threaded = 0;
+	uint32_t key[2];
+
+	if (!look->specific ||
+	    !memory_read(look->pid, look->runtime + layout->key - 4, key, sizeof(key)) ||
+	    key[0] != KEY_MADE)
+		return false;
+	if (layout->minor >= 13 && (!memory_read(look->pid, look->runtime + FREE_THREADED_AT,
+	                                         &free_threaded, sizeof(free_threaded)) ||
+	                            free_threaded))
+		return false;
+	*python = layout->frame;
+	python->key_address = look->runtime + layout->key;
+	python->specific = look->specific;
+	return true;
+}

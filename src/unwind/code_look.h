@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One look at what a process has mapped: its files are read where they are new, and what the eBPF
+ * programs are to know of it is put together.
+ */
+#ifndef CUSCOPE_UNWIND_CODE_LOOK_H
+#define CUSCOPE_UNWIND_CODE_LOOK_H
+
+#include "unwind/code_tables.h"
+#include "unwind/python_layout.h"
+
+struct looked_at { /* an executable mapping */
+	uint64_t start, end;
+	struct mapping mapping;
+	char *path;
+	struct code_table *table; /* NULL: none */
+};
+
+struct code_look {
+	struct code_tables *all;
+	pid_t pid;
+	unsigned program; /* the asker's own */
+	struct looked_at at[UNWIND_MAPPINGS_MAX];
+	size_t n;
+	struct wire_code code;
+	uint64_t sum; /* a number of it: another one is news; never 0 */
+	struct code_table **tables;
+	size_t n_tables;
+	bool cut;
+	uint64_t until_ns; /* new files are read */
+	bool late;         /* some were left for the next look */
+	/* of Python */
+	uint64_t runtime; /* in memory */
+	uint32_t version, specific;
+};
+
+/*
+ * NULL when the process has ended. What it holds of `tables` is the caller's to drop, and it to
+ * free. New files are read for a second at most: then `late` is set, and another look goes on.
+ */
+struct code_look *code_look_at(struct code_tables *tables, pid_t pid);
+
+/*
+ * What the programs are to know of the Python of the process. The key has a mark of being made,
+ * which tells whether this is the place where it should be; false where it is not.
+ */
+bool code_look_python(const struct code_look *look, const struct python_layout *layout,
+                      struct wire_python *python);
+
+#endif
