@@ -29,8 +29,9 @@ struct log {
 
 static void add_wall_time(struct log *log, struct buf *out, uint64_t time_ns)
 {
-	int64_t wall_ns = (int64_t)time_ns + log->sink.realtime_offset_ns;
-	time_t second = wall_ns / 1000000000;
+	/* a damaged file may say any time: without a sign nothing overflows */
+	uint64_t wall_ns = time_ns + (uint64_t)log->sink.realtime_offset_ns;
+	time_t second = (time_t)(wall_ns / 1000000000);
 	unsigned ms = (unsigned)(wall_ns / 1000000 % 1000);
 	struct tm tm;
 
