@@ -4,7 +4,7 @@
 #define CUSCOPE_BPF_CALL_STACKS_H
 
 #ifdef STACKS
-#include "bpf/stacks.h"
+#include "bpf/walk.h"
 
 /* By chance, so that calls that come in the same order each time are all walked in the end. */
 static __always_inline int call_stack_is_due(struct wire_thread *thread, __u64 now)

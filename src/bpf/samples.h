@@ -5,7 +5,7 @@
 
 #include <linux/bpf_perf_event.h>
 
-#include "bpf/stacks.h"
+#include "bpf/walk.h"
 
 static __always_inline void sample_send(__u64 id, __u64 now, __u64 stack)
 {
