@@ -23,7 +23,7 @@
 static const char header[] =
 	"time_ns,duration_ns,process,pid,tid,thread,layer,class,function,result,result_name,kernel,"
 	"grid,block,shared_memory,stream,bytes,direction,address,memory,flags,correlation,device,"
-	"context,name,domain,depth,graph,graph_node,queue_ns\n";
+	"context,name,domain,depth,graph,graph_node,queue_ns,stack\n";
 
 struct csv {
 	struct sink sink; /* first */
@@ -233,7 +233,10 @@ static void add_call(struct csv *csv, const struct event *event)
 	next(out);
 	if (call->correlation)
 		buf_u64(out, call->correlation);
-	buf_puts(out, ",,,,,,,,\n");
+	skip(out, 9);
+	if (call->stack)
+		buf_u64(out, call->stack->id);
+	buf_putc(out, '\n');
 }
 
 /* ---- activities --------------------------------------------------------------------------- */
@@ -311,7 +314,7 @@ static void add_activity(struct csv *csv, const struct event *event)
 	next(out);
 	if (delay.queued)
 		buf_u64(out, delay.queue_ns);
-	buf_putc(out, '\n');
+	buf_puts(out, ",\n");
 }
 
 /* ---- ranges ------------------------------------------------------------------------------- */
@@ -356,7 +359,7 @@ static void add_range(struct csv *csv, const struct event *event)
 	next(out);
 	if (range->kind == RANGE_PUSHPOP)
 		buf_u64(out, range->depth);
-	buf_puts(out, ",,,\n");
+	buf_puts(out, ",,,,\n");
 }
 
 /* ---- the format --------------------------------------------------------------------------- */
@@ -411,7 +414,7 @@ static int csv_end(struct consumer *self, const struct run_info *run, struct err
 		buf_puts(out, ",,,,,,cuscope,missed,incomplete");
 		skip(out, 16);
 		add_text(csv, out, why.data);
-		buf_puts(out, ",,,,,\n");
+		buf_puts(out, ",,,,,,\n");
 	}
 	buf_free(&why);
 	return 0;

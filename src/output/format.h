@@ -21,6 +21,7 @@ struct sink {
 	bool hide_nested;
 	bool ended;     /* what was written is all of it */
 	bool gpu;       /* the format shows threads' names, activities and ranges, too */
+	bool samples;   /* the format shows samples of stacks */
 	bool gpu_times; /* the run says that there are activities */
 	struct lines lines;
 	uint64_t begin_ns; /* of the trace */

@@ -17,6 +17,7 @@
 #include "output/format.h"
 #include "output/fragments.h"
 #include "output/jsonl_gpu.h"
+#include "output/jsonl_stacks.h"
 
 #define FORMAT_VERSION 1
 
@@ -27,26 +28,7 @@ struct jsonl {
 	uint64_t memory_bytes; /* of the allocation that the current call made or freed */
 	bool gpu;              /* there are GPU times: calls tell their numbers */
 	struct fragments names, functions, processes, kernels;
-};
-
-static const char *const op_names[OP_COUNT] = {
-	[OP_LAUNCH] = "launch",
-	[OP_GRAPH_LAUNCH] = "graph_launch",
-	[OP_HOST_LAUNCH] = "host_launch",
-	[OP_ALLOC] = "alloc",
-	[OP_FREE] = "free",
-	[OP_COPY] = "copy",
-	[OP_SET] = "set",
-	[OP_SYNC] = "sync",
-	[OP_STREAM_CREATE] = "stream_create",
-	[OP_STREAM_DESTROY] = "stream_destroy",
-	[OP_CAPTURE_BEGIN] = "capture_begin",
-	[OP_CAPTURE_END] = "capture_end",
-	[OP_EVENT_RECORD] = "event_record",
-	[OP_EVENT_WAIT] = "event_wait",
-	[OP_NAME_KERNEL] = "name_kernel",
-	[OP_MODULE_UNLOAD] = "module_unload",
-	[OP_CONTEXT_DESTROY] = "context_destroy",
+	struct jsonl_stacks stacks;
 };
 
 /* ---- pieces -------------------------------------------------------------------------------- */
@@ -141,21 +123,6 @@ static void add_kernel(struct jsonl *jsonl, struct buf *out, const struct kernel
 
 /* ---- what a call did ------------------------------------------------------------------------- */
 
-static const char *type_name(enum api_op op)
-{
-	switch (op) {
-	case OP_LAUNCH:
-		return "kernel";
-	case OP_ALLOC:
-	case OP_FREE:
-		return "memory";
-	case OP_COPY:
-		return "transfer";
-	default:
-		return "userspace";
-	}
-}
-
 static void add_launch(struct jsonl *jsonl, struct buf *out, const struct call *call)
 {
 	const uint32_t *g = call->args.grid, *b = call->args.block;
@@ -230,7 +197,7 @@ static void add_work(struct jsonl *jsonl, struct buf *out, const struct event *e
 	const struct call *call = event->call;
 
 	ADD(out, ",\"op\":\"");
-	buf_puts(out, op_names[call->op]);
+	buf_puts(out, jsonl_op(call->op));
 	buf_putc(out, '"');
 	switch (call->op) {
 	case OP_LAUNCH:
@@ -368,7 +335,7 @@ static void begin_call(struct jsonl *jsonl, struct buf *out, const struct event 
 	ADD(out, ",\"phase\":\"");
 	buf_putc(out, phase);
 	ADD(out, "\",\"type\":\"");
-	buf_puts(out, type_name(call->op));
+	buf_puts(out, jsonl_type(call->op));
 	buf_putc(out, '"');
 	add_fragment(out, name_fragment(jsonl, call->function));
 	buf_u64(out, call->depth);
@@ -401,11 +368,24 @@ static void add_flags(struct buf *out, uint32_t flags)
 		ADD(out, ",\"unfinished\":true");
 }
 
+/* Before the first line that refers to it. */
+static void add_stack(struct jsonl *jsonl, const struct stack *stack, uint64_t time_ns)
+{
+	struct buf *out = &jsonl->sink.lines.pending;
+
+	if (!stack || !jsonl_stacks_meet(&jsonl->stacks, stack))
+		return;
+	begin_line(jsonl, out, time_ns);
+	jsonl_add_stack(out, stack);
+	end_line(out);
+}
+
 static void add_call(struct jsonl *jsonl, const struct event *event, char phase, uint64_t time_ns)
 {
 	struct buf *out = &jsonl->sink.lines.pending;
 	const struct call *call = event->call;
 
+	add_stack(jsonl, call->stack, time_ns);
 	begin_call(jsonl, out, event, phase, time_ns);
 	add_result_keys(out, call);
 	add_fragment(out, process_fragment(jsonl, event->process));
@@ -420,6 +400,7 @@ static void add_call(struct jsonl *jsonl, const struct event *event, char phase,
 		ADD_HEX(out, ",\"event\":", call->args.event);
 	if (jsonl->gpu && call->correlation)
 		ADD_U64(out, ",\"correlation\":", call->correlation);
+	jsonl_add_stack_of(out, call->stack);
 	add_flags(out, call->flags);
 	add_args(out, call);
 	end_line(out);
@@ -466,6 +447,18 @@ static void add_range(struct jsonl *jsonl, const struct event *event)
 	jsonl_begin_range(out, event->range, delay_of(&jsonl->sink, event).tid);
 	add_fragment(out, process_fragment(jsonl, event->process));
 	jsonl_add_range(out, event->range);
+	end_line(out);
+}
+
+static void add_sample(struct jsonl *jsonl, const struct event *event)
+{
+	struct buf *out = &jsonl->sink.lines.pending;
+
+	add_stack(jsonl, event->sample->stack, event->time_ns);
+	begin_line(jsonl, out, event->time_ns);
+	jsonl_begin_sample(out, event);
+	add_fragment(out, process_fragment(jsonl, event->process));
+	jsonl_add_stack_of(out, event->sample->stack);
 	end_line(out);
 }
 
@@ -531,8 +524,10 @@ static int jsonl_event(struct consumer *self, const struct event *event, struct 
 	case EVENT_RANGE:
 		add_range(jsonl, event);
 		break;
-	case EVENT_THREAD:
 	case EVENT_SAMPLE:
+		add_sample(jsonl, event);
+		break;
+	case EVENT_THREAD:
 		break;
 	}
 	return 0;
@@ -564,6 +559,7 @@ static void jsonl_free(struct consumer *self)
 	fragments_free(&jsonl->functions);
 	fragments_free(&jsonl->processes);
 	fragments_free(&jsonl->kernels);
+	jsonl_stacks_free(&jsonl->stacks);
 	memory_free(jsonl->memory);
 	free(jsonl);
 }
@@ -583,5 +579,6 @@ struct consumer *jsonl_new(const struct sink_options *options)
 	jsonl->memory = memory_new();
 	jsonl->sink.joins = true;
 	jsonl->sink.gpu = true;
+	jsonl->sink.samples = true;
 	return sink_init(&jsonl->sink, &jsonl_ops, options);
 }

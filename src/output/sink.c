@@ -178,7 +178,7 @@ bool sink_wants(const struct sink *sink, const struct event *event)
 	case EVENT_RANGE:
 		return range_wanted(sink, event->range);
 	case EVENT_SAMPLE:
-		return false;
+		return sink->samples && !sink->options.failed_only;
 	}
 	return false;
 }

@@ -41,6 +41,12 @@ def test_csv_joins_activities_to_calls(case):
             equal("call", "cudaLaunchKernel", calls[row["pid"], row["correlation"]]["function"])
 
 
+def test_csv_calls_have_the_numbers_of_their_stacks(case):
+    rows = rows_of(case.export("stacks", "stacks.csv"))
+    equal("stacks of launches", ["2", "4", ""], [row["stack"] for row in rows if row["function"] == "cudaLaunchKernel"])
+    equal("stacks of kernels", {""}, {row["stack"] for row in rows if row["layer"] == "gpu"})
+
+
 def test_csv_compressed(case):
     plain = rows_of(case.export("plain", "plain.csv"))
     equal("rows", plain, rows_of(case.export("plain", "plain.csv.gz"), gzip.open))

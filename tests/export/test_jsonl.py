@@ -18,12 +18,27 @@ def lines_of(case, trace, *options):
 
 
 def test_jsonl_obeys_the_schema(case):
-    for trace in ("plain", "gpu", "lost", "ranges"):
+    for trace in ("plain", "gpu", "lost", "ranges", "stacks"):
         path = case.export(trace, trace + ".jsonl")
         result = subprocess.run([sys.executable, os.path.join(HERE, "..", "schema", "check.py"), SCHEMA, path],
                                 capture_output=True, text=True)
         if result.returncode:
             raise Failure(f"{trace}: {result.stdout}{result.stderr}")
+
+
+def test_jsonl_stacks_are_told_before_what_refers_to_them(case):
+    lines, told, samples, calls = lines_of(case, "stacks"), {}, [], []
+    for line in lines:
+        if line["type"] == "stack":
+            equal("told before", False, line["stack"] in told)
+            told[line["stack"]] = line
+        elif "stack" in line:
+            (samples if line["type"] == "sample" else calls).append(told[line["stack"]])
+    equal("stacks", 7, len(told))
+    equal("inner frames of samples", ["Net.forward", "worker", "nvidia_ioctl", "Net.forward", "triton_\x1b[31mfused", "futex_wait"],
+          [stack["frames"][0]["function"] for stack in samples])
+    equal("frames of launches", [6, 3], [len(stack["frames"]) for stack in calls])
+    equal("time", 9250.125, sum(line["weight_us"] for line in lines if line["type"] == "sample"))
 
 
 def test_jsonl_work_is_joined_to_its_call(case):

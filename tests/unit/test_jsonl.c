@@ -56,6 +56,60 @@ static void test_plain_call(void **state)
 	                 "\"layer\":\"runtime\",\"class\":\"sync\",\"op\":\"sync\"}");
 }
 
+static void push_sample(const struct stack *stack, uint32_t kind)
+{
+	const struct sample sample = { (enum sample_kind)kind, 1500, stack };
+	const struct event event = { .type = EVENT_SAMPLE,
+		                     .time_ns = US(2),
+		                     .process = the_process(),
+		                     .tid = 4243,
+		                     .sample = &sample };
+
+	push(&run, &event);
+}
+
+static void test_a_stack_is_told_once_before_what_refers_to_it(void **state)
+{
+	const struct stack_frame inner = { 0, FRAME_PYTHON, true, "f\"", "lib", "f.py", 3, 2, 16 };
+	const struct stack_frame outer = { .id = 1 }, *frames[] = { &inner, &outer };
+	const struct stack stack = { 5, STACK_NO_TABLE, true, 2, frames };
+
+	begin_jsonl((struct sink_options){ 0 });
+	push_sample(&stack, SAMPLE_CPU);
+	push_sample(&stack, SAMPLE_OFF_CPU);
+	push_sample(NULL, SAMPLE_CPU);
+	end_run(&run);
+	assert_string_equal(line(2),
+	                    "{\"event_id\":2,\"ts\":0.002000,\"type\":\"stack\",\"stack\":5,"
+	                    "\"whole\":false,\"ends_at\":\"a file without unwind "
+	                    "tables\",\"python_cut\":true,\"frames\":[{\"kind\":\"python\","
+	                    "\"function\":\"f\\\"\",\"module\":\"lib\",\"file\":\"f.py\","
+	                    "\"line\":3,\"first_line\":2,\"offset\":\"0x10\","
+	                    "\"inlined\":true},{\"kind\":\"native\"}]}");
+	assert_string_equal(line(3),
+	                    "{\"event_id\":3,\"ts\":0.002000,\"tid\":4243,\"type\":\"sample\","
+	                    "\"op\":\"cpu\",\"weight_us\":1.500,\"pid\":4242,"
+	                    "\"comm\":\"vectorAdd\",\"stack\":5}");
+	assert_string_equal(line(4),
+	                    "{\"event_id\":4,\"ts\":0.002000,\"tid\":4243,\"type\":\"sample\","
+	                    "\"op\":\"off_cpu\",\"weight_us\":1.500,\"pid\":4242,"
+	                    "\"comm\":\"vectorAdd\",\"stack\":5}");
+	assert_string_equal(line(5),
+	                    "{\"event_id\":5,\"ts\":0.002000,\"tid\":4243,\"type\":\"sample\","
+	                    "\"op\":\"cpu\",\"weight_us\":1.500,\"pid\":4242,"
+	                    "\"comm\":\"vectorAdd\"}");
+	close_run(&run);
+}
+
+static void test_samples_are_no_failed_calls(void **state)
+{
+	begin_jsonl((struct sink_options){ .failed_only = true });
+	push_sample(NULL, SAMPLE_CPU);
+	end_run(&run);
+	assert_null(strstr(run.text, "sample"));
+	close_run(&run);
+}
+
 static void test_launch(void **state)
 {
 	struct call call = vector_add(1000);
@@ -493,6 +547,8 @@ int main(void)
 		cmocka_unit_test(test_a_size_that_the_call_does_not_say_is_null),
 		cmocka_unit_test(test_other_arguments_are_in_args),
 		cmocka_unit_test(test_flags_are_keys),
+		cmocka_unit_test(test_a_stack_is_told_once_before_what_refers_to_it),
+		cmocka_unit_test(test_samples_are_no_failed_calls),
 		cmocka_unit_test(test_a_kernel_name_that_is_found_late_is_not_kept_from_before),
 		cmocka_unit_test(test_first_and_last_line_are_about_the_trace),
 		cmocka_unit_test(test_processes_have_lines),
