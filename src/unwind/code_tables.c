@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -311,8 +312,11 @@ static void read_file(struct code_tables *tables, struct code_table *table, int 
 
 /* ---- holding --------------------------------------------------------------------------------- */
 
-/* The vdso is no file: it is read from the process's memory into one. */
-static int open_vdso(pid_t pid, const struct mapping *mapping)
+/*
+ * The vdso is no file. It is read from our own memory, as it is the same in all processes: one that
+ * has written over its own has done so for itself alone.
+ */
+static int open_vdso(const struct mapping *mapping)
 {
 	size_t bytes = mapping->end - mapping->start;
 	int fd = -EINVAL;
@@ -321,7 +325,7 @@ static int open_vdso(pid_t pid, const struct mapping *mapping)
 	if (bytes > VDSO_MAX)
 		return -EFBIG;
 	content = xmalloc(bytes);
-	if (memory_read(pid, mapping->start, content, bytes)) {
+	if (memory_read(getpid(), getauxval(AT_SYSINFO_EHDR), content, bytes)) {
 		fd = memfd_create("vdso", MFD_CLOEXEC);
 		if (fd >= 0 && write(fd, content, bytes) != (ssize_t)bytes) {
 			close(fd);
@@ -383,7 +387,7 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
 
 	if (!mapping->inode && !vdso)
 		return NULL;
-	fd = vdso ? open_vdso(pid, mapping) : mapping_open(pid, mapping, NULL);
+	fd = vdso ? open_vdso(mapping) : mapping_open(pid, mapping, NULL);
 	if (fd < 0)
 		return NULL;
 	if (find_key(mapping, fd, &key))

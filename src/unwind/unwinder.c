@@ -34,6 +34,7 @@ struct unwound { /* a process */
 	size_t n_tables;
 	const struct python_layout *python;
 	uint64_t python_ns; /* when the look began that found it */
+	unsigned refused;   /* how often there was no room for it */
 	bool python_unknown;
 	UT_hash_handle hh;
 };
@@ -107,19 +108,19 @@ static void tell_code(struct unwinder *u, struct unwound *process, struct code_l
 	uint32_t key = (uint32_t)process->pid;
 
 	u->figures.cut += look->cut;
-	if (process->in_map && process->told == look->sum) {
-		if (process->patience_ns < MOST_NS)
-			process->patience_ns *= 2;
+	if (process->told != look->sum)
+		process->patience_ns = AGAIN_NS;
+	else if (process->patience_ns < MOST_NS)
+		process->patience_ns *= 2;
+	if (process->in_map && process->told == look->sum)
 		return;
-	}
-	process->patience_ns = AGAIN_NS;
 	look->code.generation = ++process->generation;
 	for (uint32_t i = look->code.count; i < UNWIND_MAPPINGS_MAX; i++)
 		look->code.begin[i] = UNWIND_NOWHERE;
 	if ((process->in_map || has_share(u, process->person)) &&
 	    bpf_map_update_elem(u->maps.code, &key, &look->code, BPF_ANY) == 0)
 		process->in_map = true;
-	else
+	else if (!process->refused++)
 		u->figures.without_room++;
 	process->told = look->sum;
 }
