@@ -170,6 +170,18 @@ def test_profile_in_the_kernel(case):
     share_of(profile, lambda names: profiles.from_main(names)[:2] == ("main", "read_zeros"))
 
 
+def in_the_clock(names):
+    """The vdso's own frames, with or without names, stand on the C library's."""
+    return profiles.from_main(user_side(names))[:2] == ("main", "read_the_clock")
+
+
+def test_profile_through_the_kernel_s_own_library(case):
+    profile = of_program(case, "frames", "clock")
+    share_of(profile, in_the_clock)
+    if not any("[vdso]" in names or "__vdso_clock_gettime" in names for names in profile.names()):
+        raise Failure(f"the vdso was never seen: {profile.names().most_common(4)}")
+
+
 def test_profile_a_stack_pointer_that_leads_nowhere(case):
     profile = of_program(case, "frames", "nowhere")
     share_of(profile, lambda names: user_side(names) in (("in_nowhere",),

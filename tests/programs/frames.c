@@ -2,10 +2,10 @@
 /*
  * Spends its time at the end of a chain of calls that is known, without frame pointers: what the
  * stacks of a profile are compared with. Prints "ready" when it is there, and goes on until
- * standard input ends.
+ * standard input ends. With NAPS_MS set it sleeps so long after every 10 ms.
  *
- *   frames recursion DEPTH | alloca DEPTH | signal | tail | zeros | threads N | late LIBRARY
- *        | library LIBRARY | driver | fork DEPTH | exec DEPTH | exit | nowhere
+ *   frames recursion DEPTH | alloca DEPTH | signal | tail | zeros | clock | threads N | late
+ * LIBRARY | library LIBRARY | driver | fork DEPTH | exec DEPTH | exit | nowhere
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A call of such a function is a call: it is neither put into its caller nor known to it. */
@@ -37,8 +38,13 @@ APART void spin(void)
 
 APART void spin_until_over(void)
 {
-	while (!over)
+	const char *naps = getenv("NAPS_MS");
+
+	while (!over) {
 		spin();
+		if (naps)
+			usleep((useconds_t)atoi(naps) * 1000);
+	}
 	NOT_LAST();
 }
 
@@ -137,6 +143,14 @@ APART void read_zeros(void)
 	while (!over && read(fd, bytes, sizeof(bytes)) > 0)
 		;
 	close(fd);
+}
+
+APART void read_the_clock(void)
+{
+	struct timespec now;
+
+	while (!over)
+		clock_gettime(CLOCK_MONOTONIC, &now);
 }
 
 static void *dive_in_thread(void *depth)
@@ -259,6 +273,8 @@ int main(int argc, char **argv)
 			in_tail_call();
 		else if (!strcmp(what, "zeros"))
 			read_zeros();
+		else if (!strcmp(what, "clock"))
+			read_the_clock();
 		else if (!strcmp(what, "library"))
 			in_library(with);
 		else if (!strcmp(what, "late"))

@@ -8,7 +8,7 @@ $(SECURITY_B)/hostile-%: $(SECURITY)/%.c
 	@mkdir -p $(@D)
 	$(CC) $(PROG_CFLAGS) -fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic -o $@ $<
 
-security-programs: $(SECURITY_B)/hostile-fuse $(SECURITY_B)/hostile-hangs $(SECURITY_B)/hostile-floods
+security-programs: $(SECURITY_B)/hostile-fuse $(SECURITY_B)/hostile-hangs $(SECURITY_B)/hostile-floods $(SECURITY_B)/hostile-stacks
 
 test-security: $(B)/cuscope programs simcuda simnvml inject-programs security-programs
 	@tests/integration/run --build $(B) --tests tests/security
