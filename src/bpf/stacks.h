@@ -306,7 +306,7 @@ static __always_inline void walk_begin(struct walk *walk, __u64 id)
 	walk->innermost = 1;
 	walk->python_frame = 0;
 	walk->python_cframe = 0;
-	walk->hash = 0x9e3779b97f4a7c15ull ^ walk->tgid;
+	walk->hash = settings.stack_seed ^ walk->tgid;
 	walk->out.n = 0;
 	walk->out.end = END_TOO_DEEP;
 	walk->out.end_at = 0;

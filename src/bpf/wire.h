@@ -299,6 +299,7 @@ struct wire_settings {
 	__u8 follow;             /* those that become targets by name: TARGET_FOLLOW */
 	__u8 fold;        /* enum fold_tool of wire_fold.h; calls are summed up and not sent */
 	__u8 stacks;      /* of allocations that are folded */
+	__u64 stack_seed; /* by chance: no process can have the numbers of another one's stacks */
 	__u64 sample_ns;  /* between two samples of a CPU; 0: none are taken */
 	__u8 call_stacks; /* of calls that ask for work */
 	__u32 call_stack_one_in;  /* 1: of each; else of one in so many, by chance */
