@@ -33,11 +33,13 @@ static __always_inline int sample_begin(struct walk *walk, struct bpf_perf_event
 
 static __always_inline void sample_taken(struct bpf_perf_event_data *ctx)
 {
+	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 id = bpf_get_current_pid_tgid(), now, stack = 0;
 	struct walk *walk;
 	__u32 slot;
 
-	if (!id || !thread_get(id))
+	if (!id || !BPF_CORE_READ(task, mm) ||
+	    !thread_get(id)) /* threads of the kernel have no mm */
 		return;
 	now = bpf_ktime_get_ns();
 	slot = walk_claim();
