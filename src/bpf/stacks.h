@@ -315,19 +315,25 @@ static __always_inline void walk_begin(struct walk *walk, __u64 id)
 
 #ifdef __TARGET_ARCH_arm64
 #define USER_REGS        struct user_pt_regs
-#define REGS_EXTRA(regs) ((regs)->regs[30])
+#define REGS_EXTRA(of)   ((of)->regs[30])
 #define IS_KERNEL_PC(pc) ((pc) >> 63)
-#define REGS_PC(regs)    ((regs)->pc)
-#define REGS_SP(regs)    ((regs)->sp)
-#define REGS_FP(regs)    ((regs)->regs[29])
+#define REGS_PC(of)      ((of)->pc)
+#define REGS_SP(of)      ((of)->sp)
+#define REGS_FP(of)      ((of)->regs[29])
 #else
 #define USER_REGS        struct pt_regs
-#define REGS_EXTRA(regs) ((regs)->r10)
+#define REGS_EXTRA(of)   ((of)->r10)
 #define IS_KERNEL_PC(pc) ((pc) >> 63)
-#define REGS_PC(regs)    ((regs)->rip)
-#define REGS_SP(regs)    ((regs)->rsp)
-#define REGS_FP(regs)    ((regs)->rbp)
+#define REGS_PC(of)      ((of)->rip)
+#define REGS_SP(of)      ((of)->rsp)
+#define REGS_FP(of)      ((of)->rbp)
 #endif
+
+/* The kernel's own, of which only the size is asked: on AArch64 it has more than user programs see.
+ */
+struct pt_regs___kernel {
+	int any;
+} __ksym_struct;
 
 #define KERNEL_STACK_BYTES (16 << 10) /* of both architectures, without KASAN */
 
@@ -340,7 +346,8 @@ static __always_inline void *saved_user_regs(void)
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
 		return (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	task = (void *)bpf_get_current_task();
-	return (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(struct pt_regs);
+	return (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES -
+	       bpf_core_type_size(struct pt_regs___kernel);
 }
 
 /* 0 or not 0: a thread of the kernel, which has no user side. */
