@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Calls that never return: longjmp, exceptions, threads that end inside; and tids used again."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -135,7 +136,8 @@ def maps_of(pid):
     """The ids of the eBPF maps that a process has open."""
     ids = set()
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-        with open(f"/proc/{pid}/fdinfo/{fd}") as file:
+        # Descriptors are opened and closed meanwhile; those of maps stay.
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/fdinfo/{fd}") as file:
             ids |= {int(line.split()[1]) for line in file if line.startswith("map_id:")}
     return ids
 
