@@ -88,6 +88,11 @@ static bool is_api(const char *function)
 	return api_is_symbol(text);
 }
 
+bool place_passes_on(const char *function)
+{
+	return is_api(function) || place_is_wrapper(function);
+}
+
 /* "[uprobes]": where a traced call returns to on kernels before 6.11 */
 static const char *const own_modules[] = { "libcudart.so", "libcuda.so", "libnvidia-",
 	                                   "[uprobes]" };
@@ -97,7 +102,7 @@ static bool is_own(const struct frame *frame)
 	for (size_t i = 0; i < ARRAY_SIZE(own_modules); i++)
 		if (!strncmp(frame->module, own_modules[i], strlen(own_modules[i])))
 			return true;
-	return frame->function && (is_api(frame->function) || place_is_wrapper(frame->function));
+	return frame->function && place_passes_on(frame->function);
 }
 
 /* ---- where stacks end ------------------------------------------------------------------------ */

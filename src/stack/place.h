@@ -31,4 +31,7 @@ void place_find(const struct frame *frames, size_t count, bool deep, struct plac
 /* Whether a function of this (demangled) name only passes on requests for memory. */
 bool place_is_wrapper(const char *function);
 
+/* The same, or it is a function of CUDA's itself, as where the runtime is linked in. */
+bool place_passes_on(const char *function);
+
 #endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "analysis/by_id.h"
+#include "base/array.h"
+#include "base/xalloc.h"
+#include "stack/place.h"
+
+/* How near a frame is to being what a user would name: the least wins, of equals the innermost. */
+enum rank {
+	RANK_PYTHON,         /* a line of the user's */
+	RANK_PYTHON_LIBRARY, /* a line of an installed package or of Python's own */
+	RANK_NATIVE,
+	RANK_FRAMEWORK, /* of a library that stands between programs and CUDA */
+	RANK_SYSTEM,    /* the C library, the interpreter, the loader */
+	RANK_CUDA,
+	RANK_KERNEL,
+	RANK_COUNT
+};
+
+/* ---- Python ---------------------------------------------------------------------------------- */
+
+static bool is_library_file(const char *file)
+{
+	static const char *const folders[] = { "/site-packages/", "/dist-packages/",
+		                               "/lib/python3.", "/lib64/python3." };
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		if (strstr(file, folders[i]))
+			return true;
+	return !strncmp(file, "<frozen ", 8);
+}
+
+static enum rank rank_of_python(const struct stack_frame *frame)
+{
+	if (!frame->function) /* it could not be read */
+		return RANK_SYSTEM;
+	return frame->file && is_library_file(frame->file) ? RANK_PYTHON_LIBRARY : RANK_PYTHON;
+}
+
+/* ---- native code ----------------------------------------------------------------------------- */
+
+static bool begins_with_any(const char *name, const char *const begins[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strncmp(name, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+static const char *const cuda[] = { "libcuda.", "libcudart", "libnvidia-", "[uprobes]" };
+
+static const char *const frameworks[] = { "libtorch",        "libc10", "libtensorflow",
+	                                  "_pywrap_",        "libjax", "xla_extension",
+	                                  "libonnxruntime.", "libcupy" };
+
+/* "[": the vdso, and memory of no file */
+static const char *const system_modules[] = { "libc.so",    "libc-", "libm.so",   "libm-",
+	                                      "libpthread", "libdl", "librt",     "libstdc++",
+	                                      "libgcc_s",   "ld-",   "libpython", "python3",
+	                                      "[" };
+
+/* Begins of programs that are in their own file. */
+static bool is_begin(const char *function)
+{
+	return !strcmp(function, "_start") || !strcmp(function, "__libc_start_main") ||
+	       !strcmp(function, "__libc_start_call_main");
+}
+
+static enum rank rank_of_native(const struct stack_frame *frame)
+{
+	const char *module = frame->module;
+
+	if (frame->function && place_passes_on(frame->function))
+		return RANK_CUDA;
+	if (frame->function && is_begin(frame->function))
+		return RANK_SYSTEM;
+	if (!module)
+		return frame->function ? RANK_NATIVE : RANK_SYSTEM;
+	if (begins_with_any(module, cuda, ARRAY_SIZE(cuda)))
+		return RANK_CUDA;
+	if (frame->kind == FRAME_JIT)
+		return frame->function ? RANK_NATIVE : RANK_SYSTEM;
+	if (begins_with_any(module, system_modules, ARRAY_SIZE(system_modules)))
+		return RANK_SYSTEM;
+	if (begins_with_any(module, frameworks, ARRAY_SIZE(frameworks)))
+		return RANK_FRAMEWORK;
+	return RANK_NATIVE;
+}
+
+static enum rank rank_of(const struct stack_frame *frame)
+{
+	switch (frame->kind) {
+	case FRAME_PYTHON:
+		return rank_of_python(frame);
+	case FRAME_NATIVE:
+	case FRAME_JIT:
+		return rank_of_native(frame);
+	case FRAME_CUDA:
+		return RANK_CUDA;
+	default:
+		return RANK_KERNEL;
+	}
+}
+
+const struct stack_frame *place_of(const struct stack *stack)
+{
+	const struct stack_frame *place = NULL;
+	enum rank best = RANK_COUNT;
+
+	if (!stack)
+		return NULL;
+	for (size_t i = 0; i < stack->n_frames && best != RANK_PYTHON; i++) {
+		enum rank rank = rank_of(stack->frames[i]);
+
+		if (rank < best) {
+			best = rank;
+			place = stack->frames[i];
+		}
+	}
+	return place;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+void place_label(const struct stack_frame *frame, struct buf *out)
+{
+	if (!frame) {
+		buf_puts(out, PLACE_NO_STACK);
+		return;
+	}
+	if (!frame->function && frame->module) {
+		buf_printf(out, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
+		return;
+	}
+	buf_puts(out, frame->function ? frame->function : "[unknown]");
+	if (frame->file && frame->line)
+		buf_printf(out, " (%s:%u)", base_name(frame->file), frame->line);
+	else if (frame->file)
+		buf_printf(out, " (%s)", base_name(frame->file));
+	else if (frame->module)
+		buf_printf(out, " (%s)", frame->module);
+}
+
+/* ---- places of many stacks ------------------------------------------------------------------- */
+
+struct labelled {
+	uint32_t number;
+	char *label;
+	UT_hash_handle hh;
+};
+
+struct stack_places {
+	struct labelled *by_label;
+	struct labelled **all; /* by number */
+	size_t count, room;
+	uint32_t *numbers; /* by the stack's id; the number and 1, 0: not looked at yet */
+	size_t n_numbers;
+	struct buf text;
+};
+
+static uint32_t find_or_add(struct stack_places *places, const char *label)
+{
+	size_t len = strlen(label);
+	struct labelled *place;
+
+	HASH_FIND(hh, places->by_label, label, len, place);
+	if (place)
+		return place->number;
+	if (places->count == places->room) {
+		places->room = places->room ? places->room * 2 : 16;
+		places->all = xrealloc(places->all, places->room * sizeof(struct labelled *));
+	}
+	place = xcalloc(1, sizeof(*place));
+	place->number = (uint32_t)places->count;
+	place->label = xstrdup(label);
+	HASH_ADD_KEYPTR(hh, places->by_label, place->label, len, place);
+	places->all[places->count++] = place;
+	return place->number;
+}
+
+struct stack_places *stack_places_new(void)
+{
+	struct stack_places *places = xcalloc(1, sizeof(*places));
+
+	find_or_add(places, PLACE_NO_STACK);
+	return places;
+}
+
+void stack_places_free(struct stack_places *places)
+{
+	if (!places)
+		return;
+	HASH_CLEAR(hh, places->by_label);
+	for (size_t i = 0; i < places->count; i++) {
+		free(places->all[i]->label);
+		free(places->all[i]);
+	}
+	free(places->all);
+	free(places->numbers);
+	buf_free(&places->text);
+	free(places);
+}
+
+uint32_t stack_places_number(struct stack_places *places, const struct stack *stack)
+{
+	uint32_t *number;
+
+	if (!stack)
+		return 0;
+	if (stack->id >= places->n_numbers)
+		places->numbers = by_id_room(places->numbers, &places->n_numbers,
+		                             sizeof(*places->numbers), stack->id);
+	number = &places->numbers[stack->id];
+	if (!*number) {
+		buf_reset(&places->text);
+		place_label(place_of(stack), &places->text);
+		*number = find_or_add(places, places->text.data) + 1;
+	}
+	return *number - 1;
+}
+
+const char *stack_places_label(const struct stack_places *places, uint32_t number)
+{
+	return places->all[number]->label;
+}
+
+size_t stack_places_count(const struct stack_places *places)
+{
+	return places->count;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The place of a stack: the one frame that a user would name as the code that did it, and what
+ * reports call it. All reports that name places ask here, so they agree.
+ */
+#ifndef CUSCOPE_ANALYSIS_PLACE_H
+#define CUSCOPE_ANALYSIS_PLACE_H
+
+#include "base/buf.h"
+#include "trace/stack.h"
+
+#define PLACE_NO_STACK "(no stack)"
+
+/*
+ * The innermost frame of Python that is not in a folder of libraries; else the innermost frame of
+ * Python; else the innermost native one that is neither CUDA's, nor a framework's or an allocator's
+ * that passes calls on, nor of the C library, the interpreter or the loader. Where there is no such
+ * frame, the innermost that comes nearest. NULL where `stack` is NULL.
+ */
+const struct stack_frame *place_of(const struct stack *stack);
+
+/*
+ * Appends "DataLoader.__next__ (train.py:88)"; of native code "Model::grow(int) (app)", or
+ * "app+0x1234" where it has no name; PLACE_NO_STACK for NULL. Frames of one label are one place.
+ */
+void place_label(const struct stack_frame *frame, struct buf *out);
+
+/* ---- places of many stacks ------------------------------------------------------------------- */
+
+struct stack_places;
+
+struct stack_places *stack_places_new(void);
+void stack_places_free(struct stack_places *places);
+
+/*
+ * The number of the place of a stack of a run, from 0 on; each stack is looked at once. 0 is
+ * PLACE_NO_STACK.
+ */
+uint32_t stack_places_number(struct stack_places *places, const struct stack *stack);
+
+/* Lives as long as `places`. */
+const char *stack_places_label(const struct stack_places *places, uint32_t number);
+size_t stack_places_count(const struct stack_places *places);
+
+#endif
