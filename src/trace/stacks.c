@@ -6,6 +6,7 @@
 
 #include <uthash.h>
 
+#include "base/budget.h"
 #include "base/xalloc.h"
 
 struct kept_text {
@@ -39,15 +40,18 @@ struct stacks {
 	struct kept_text *texts;
 	struct kept_frame *frames;
 	struct kept_stack *all;
-	size_t bytes;
-	uint64_t refused;
+	struct budget *budget;
+	uint32_t owner;   /* on whose account it is what is kept now */
 	uintptr_t *words; /* of the stack that is asked for */
 	size_t room;
 };
 
 struct stacks *stacks_new(void)
 {
-	return xcalloc(1, sizeof(struct stacks));
+	struct stacks *stacks = xcalloc(1, sizeof(*stacks));
+
+	stacks->budget = budget_new(STACKS_BYTES_EACH, STACKS_BYTES_MAX);
+	return stacks;
 }
 
 void stacks_free(struct stacks *stacks)
@@ -71,17 +75,18 @@ void stacks_free(struct stacks *stacks)
 		free(text);
 	}
 	free(stacks->words);
+	budget_free(stacks->budget);
 	free(stacks);
+}
+
+void stacks_for(struct stacks *stacks, uint32_t owner)
+{
+	stacks->owner = owner;
 }
 
 static bool has_room(struct stacks *stacks, size_t bytes)
 {
-	if (stacks->bytes + bytes > STACKS_BYTES_MAX) {
-		stacks->refused++;
-		return false;
-	}
-	stacks->bytes += bytes;
-	return true;
+	return budget_take(stacks->budget, stacks->owner, bytes);
 }
 
 /* False where there is no room for it; NULL stays NULL. */
@@ -170,5 +175,5 @@ size_t stacks_count(const struct stacks *stacks)
 
 uint64_t stacks_refused(const struct stacks *stacks)
 {
-	return stacks->refused;
+	return budget_refused(stacks->budget);
 }

@@ -9,12 +9,17 @@
 #include "trace/stack.h"
 
 /* 100,000 stacks of 60 frames, and as many frames. */
-#define STACKS_BYTES_MAX ((size_t)128 << 20)
+#define STACKS_BYTES_MAX  ((size_t)128 << 20)
+#define STACKS_BYTES_EACH ((size_t)64 << 20) /* that one owner brings */
 
 struct stacks;
 
 struct stacks *stacks_new(void);
 void stacks_free(struct stacks *stacks);
+
+/* Who brings what is kept from now on, a process by its number: a share is every owner's
+ * (budget.h). What others have brought is had for nothing. */
+void stacks_for(struct stacks *stacks, uint32_t owner);
 
 /*
  * The one that equals `frame`, whose id is not looked at; its strings are copied where it is new.

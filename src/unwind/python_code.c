@@ -7,6 +7,7 @@
 
 #include <uthash.h>
 
+#include "base/budget.h"
 #include "base/xalloc.h"
 #include "probe/memory.h"
 #include "unwind/python_lines.h"
@@ -14,8 +15,10 @@
 #define CODE_BYTES   256 /* of a code object, from its begin: all fields that are asked for */
 #define TEXT_MAX     512 /* bytes of a name or path that are kept */
 #define TABLE_MAX    (16 << 10) /* bytes of a line table; of a longer one the first line is told */
+#define EACH_BYTES   ((size_t)8 << 20) /* of one process */
 #define ALL_BYTES    ((size_t)32 << 20)
-#define READ_NS      500000ull /* one object in that time */
+#define READ_NS      500000ull /* one object of a process in that time */
+#define ALL_READ_NS  200000ull /* and of all processes */
 #define READS_AHEAD  4000
 #define HEADER_BYTES 80 /* of a string or of bytes, before its content */
 
@@ -26,11 +29,6 @@
 #define STATE_COMPACT (1u << 5)
 #define STATE_ASCII   (1u << 6)
 
-struct code_text { /* each name and path once */
-	UT_hash_handle hh;
-	char text[];
-};
-
 struct code_key {
 	uint64_t address;
 	uint32_t process, first_line;
@@ -38,31 +36,48 @@ struct code_key {
 
 struct code_object {
 	struct code_key key;
-	const char *function, *file; /* NULL: could not be read */
+	const char *function, *file; /* behind the table; NULL: could not be read */
 	enum python_lines kind;
 	uint32_t table_bytes;
+	size_t bytes;          /* of all of it */
 	uint64_t instructions; /* where they begin, after the object's begin */
 	UT_hash_handle hh;
 	uint8_t table[];
 };
 
+/* What the reads of one process, or of all, have taken: see may_read(). */
+struct code_reads {
+	uint32_t process;
+	uint64_t until_ns;
+	UT_hash_handle hh;
+};
+
 struct python_codes {
 	struct code_object *objects;
-	struct code_text *texts;
-	size_t bytes;
+	struct budget *budget;
 	uint64_t refused;
-	uint64_t reads_ns; /* of time that reads may take until now: see may_read() */
+	struct code_reads *reads;
+	struct code_reads all_reads;
 };
 
 struct python_codes *python_codes_new(void)
 {
-	return xcalloc(1, sizeof(struct python_codes));
+	struct python_codes *codes = xcalloc(1, sizeof(*codes));
+
+	codes->budget = budget_new(EACH_BYTES, ALL_BYTES);
+	return codes;
+}
+
+static void forget_reads(struct python_codes *codes, struct code_reads *reads)
+{
+	HASH_DEL(codes->reads, reads);
+	free(reads);
 }
 
 void python_codes_free(struct python_codes *codes)
 {
 	struct code_object *object, *next_object;
-	struct code_text *text, *next_text;
+	struct code_reads *reads, *next_reads;
 
 	if (!codes)
 		return;
@@ -70,37 +85,10 @@ void python_codes_free(struct python_codes *codes)
 		HASH_DEL(codes->objects, object);
 		free(object);
 	}
-	HASH_ITER (hh, codes->texts, text, next_text) {
-		HASH_DEL(codes->texts, text);
-		free(text);
-	}
+	HASH_ITER (hh, codes->reads, reads, next_reads)
+		forget_reads(codes, reads);
+	budget_free(codes->budget);
 	free(codes);
-}
-
-static bool has_room(struct python_codes *codes, size_t bytes)
-{
-	if (codes->bytes + bytes > ALL_BYTES) {
-		codes->refused++;
-		return false;
-	}
-	codes->bytes += bytes;
-	return true;
-}
-
-static const char *keep_text(struct python_codes *codes, const char *text)
-{
-	size_t len = strlen(text);
-	struct code_text *kept;
-
-	HASH_FIND(hh, codes->texts, text, len, kept);
-	if (kept)
-		return kept->text;
-	if (!has_room(codes, sizeof(*kept) + len + 1))
-		return NULL;
-	kept = xmalloc(sizeof(*kept) + len + 1);
-	memcpy(kept->text, text, len + 1);
-	HASH_ADD_KEYPTR(hh, codes->texts, kept->text, len, kept);
-	return kept->text;
 }
 
 /* ---- reading a process ----------------------------------------------------------------------- */
@@ -193,42 +181,68 @@ static bool read_table(const struct python_layout *layout, pid_t pid, uint64_t a
 	return true;
 }
 
-static const char *read_name(struct python_codes *codes, const struct python_layout *layout,
-                             pid_t pid, uint64_t address)
-{
-	char text[TEXT_MAX];
+/* What is read of a code object, before it is known whether there is room for it. */
+struct code_read {
+	char function[TEXT_MAX], file[TEXT_MAX];
+	bool has_function, has_file;
+	uint8_t table[TABLE_MAX];
+	uint32_t table_bytes;
+};
 
-	return read_string(layout, pid, address, text) ? keep_text(codes, text) : NULL;
+static void read_code(const struct python_layout *layout, pid_t pid, const struct code_key *key,
+                      struct code_read *read)
+{
+	uint8_t code[CODE_BYTES];
+	uint32_t first_line = 0;
+
+	if (!memory_read(pid, key->address, code, sizeof(code)))
+		return;
+	memcpy(&first_line, code + layout->frame.code_first_line, sizeof(first_line));
+	if ((first_line & 0x3fffffff) != key->first_line)
+		return;
+	read->has_function =
+		read_string(layout, pid, word_at(code, layout->code_name), read->function);
+	read->has_file = read_string(layout, pid, word_at(code, layout->code_file), read->file);
+	read_table(layout, pid, word_at(code, layout->code_lines), read->table, &read->table_bytes);
+}
+
+/* Copies a text to the room at *to, and moves that on; NULL where there is none. */
+static const char *put_text(char **to, bool has, const char *text)
+{
+	char *at = *to;
+
+	if (!has)
+		return NULL;
+	*to = stpcpy(at, text) + 1;
+	return at;
 }
 
 static struct code_object *read_object(struct python_codes *codes,
                                        const struct python_layout *layout, pid_t pid,
                                        const struct code_key *key)
 {
-	uint8_t code[CODE_BYTES], table[TABLE_MAX];
-	uint32_t table_bytes = 0, first_line = 0;
-	const char *function = NULL, *file = NULL;
+	struct code_read read = { .table_bytes = 0 };
 	struct code_object *object;
+	size_t bytes = sizeof(*object);
+	char *texts;
 
-	if (memory_read(pid, key->address, code, sizeof(code))) {
-		memcpy(&first_line, code + layout->frame.code_first_line, sizeof(first_line));
-		if ((first_line & 0x3fffffff) == key->first_line) {
-			function = read_name(codes, layout, pid, word_at(code, layout->code_name));
-			file = read_name(codes, layout, pid, word_at(code, layout->code_file));
-			read_table(layout, pid, word_at(code, layout->code_lines), table,
-			           &table_bytes);
-		}
-	}
-	if (!has_room(codes, sizeof(*object) + table_bytes))
+	read_code(layout, pid, key, &read);
+	bytes += read.table_bytes + (read.has_function ? strlen(read.function) + 1 : 0) +
+	         (read.has_file ? strlen(read.file) + 1 : 0);
+	if (!budget_take(codes->budget, key->process, bytes)) {
+		codes->refused++;
 		return NULL;
-	object = xcalloc(1, sizeof(*object) + table_bytes);
+	}
+	object = xcalloc(1, bytes);
 	object->key = *key;
-	object->function = function;
-	object->file = file;
 	object->kind = layout->lines;
+	object->bytes = bytes;
 	object->instructions = layout->code_instructions;
-	object->table_bytes = table_bytes;
-	memcpy(object->table, table, table_bytes);
+	object->table_bytes = read.table_bytes;
+	memcpy(object->table, read.table, read.table_bytes);
+	texts = (char *)object->table + read.table_bytes;
+	object->function = put_text(&texts, read.has_function, read.function);
+	object->file = put_text(&texts, read.has_file, read.file);
 	HASH_ADD(hh, codes->objects, key, sizeof(object->key), object);
 	return object;
 }
@@ -241,21 +255,47 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static bool has_time(const struct code_reads *reads, uint64_t now, uint64_t each_ns)
+{
+	return reads->until_ns + each_ns <= now;
+}
+
+static void take_time(struct code_reads *reads, uint64_t now, uint64_t each_ns)
+{
+	if (reads->until_ns + READS_AHEAD * each_ns < now)
+		reads->until_ns = now - READS_AHEAD * each_ns;
+	reads->until_ns += each_ns;
+}
+
+static struct code_reads *reads_of(struct python_codes *codes, uint32_t process)
+{
+	struct code_reads *reads;
+
+	HASH_FIND_INT(codes->reads, &process, reads);
+	if (reads)
+		return reads;
+	reads = xcalloc(1, sizeof(*reads));
+	reads->process = process;
+	HASH_ADD_INT(codes->reads, process, reads);
+	return reads;
+}
+
 /*
  * A process can show other code objects in each stack, and each costs four reads of its memory,
- * some 100 us. So there are 2,000 a second, and 4,000 at once for a program that begins.
+ * some 100 us. So there are 2,000 a second of each process and 5,000 of all, and 4,000 at once for
+ * a program that begins.
  */
-static bool may_read(struct python_codes *codes)
+static bool may_read(struct python_codes *codes, uint32_t process)
 {
+	struct code_reads *reads = reads_of(codes, process);
 	uint64_t now = now_ns();
 
-	if (codes->reads_ns + READS_AHEAD * READ_NS < now)
-		codes->reads_ns = now - READS_AHEAD * READ_NS;
-	if (codes->reads_ns + READ_NS > now) {
+	if (!has_time(reads, now, READ_NS) || !has_time(&codes->all_reads, now, ALL_READ_NS)) {
 		codes->refused++;
 		return false;
 	}
-	codes->reads_ns += READ_NS;
+	take_time(reads, now, READ_NS);
+	take_time(&codes->all_reads, now, ALL_READ_NS);
 	return true;
 }
 
@@ -270,7 +310,7 @@ bool python_codes_find(struct python_codes *codes, const struct python_layout *l
 	struct code_object *object;
 
 	HASH_FIND(hh, codes->objects, &key, sizeof(key), object);
-	if (!object && may_read(codes))
+	if (!object && may_read(codes, id))
 		object = read_object(codes, layout, pid, &key);
 	if (!object || !object->function)
 		return false;
@@ -289,14 +329,19 @@ bool python_codes_find(struct python_codes *codes, const struct python_layout *l
 void python_codes_forget(struct python_codes *codes, uint32_t id)
 {
 	struct code_object *object, *next;
+	struct code_reads *reads;
 
 	HASH_ITER (hh, codes->objects, object, next) {
 		if (object->key.process != id)
 			continue;
 		HASH_DEL(codes->objects, object);
-		codes->bytes -= sizeof(*object) + object->table_bytes;
+		budget_give(codes->budget, id, object->bytes);
 		free(object);
 	}
+	HASH_FIND_INT(codes->reads, &id, reads);
+	if (reads)
+		forget_reads(codes, reads);
+	budget_end(codes->budget, id);
 }
 
 uint64_t python_codes_refused(const struct python_codes *codes)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names and lines of Python functions, read from the code objects of a process when a stack first
- * shows them: code objects go, and so do processes. What is read is kept, within a budget.
+ * shows them: code objects go, and so do processes. What is read is kept, within a budget of each
+ * process and of all.
  */
 #ifndef CUSCOPE_UNWIND_PYTHON_CODE_H
 #define CUSCOPE_UNWIND_PYTHON_CODE_H
@@ -14,7 +15,7 @@
 
 struct python_codes;
 
-/* What a place in a Python program is called. Strings live as long as the codes. */
+/* What a place in a Python program is called. Strings live until the process is forgotten. */
 struct python_place {
 	const char *function; /* the qualified name where there is one: "Model.forward" */
 	const char *file;
@@ -32,7 +33,7 @@ void python_codes_free(struct python_codes *codes);
 bool python_codes_find(struct python_codes *codes, const struct python_layout *layout, uint32_t id,
                        pid_t pid, const struct wire_entry *entry, struct python_place *place);
 
-/* Nothing of this process is asked any more. What was found of it stays valid. */
+/* Nothing of this process is asked any more: what was found of it is gone. */
 void python_codes_forget(struct python_codes *codes, uint32_t id);
 
 /* Places that had no room for their names, or came when too many others had. */

@@ -248,6 +248,7 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 	bool loosely;
 	size_t n;
 
+	stacks_for(names->stacks, process->id);
 	naming.python = unwinder_python(names->unwinder, (pid_t)process->pid);
 	n = splice(record->entry, record->n, entries, is_evaluator, &naming, &loosely);
 	names->loosely += loosely;
