@@ -30,6 +30,7 @@ struct code_file {
 	int fd; /* -1: not opened */
 	struct function_table *table;
 	bool unreadable;
+	char build_id[2 * BUILD_ID_MAX + 1];
 	off_t size;                  /* of the file when its table was read */
 	struct timespec written;     /* and its time */
 	uint64_t first_ns, spent_ns; /* when it was first read, and how long that took in all */
@@ -116,21 +117,25 @@ void code_files_drop(struct code_files *files, struct code_file *file)
 
 /* ---- their functions ----------------------------------------------------------------------- */
 
+static void hexadecimal(const uint8_t *id, size_t len, char *text)
+{
+	*text = '\0';
+	for (size_t i = 0; i < len; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+}
+
 /*
  * "/usr/lib/debug/.build-id/ab/cdef....debug", where distributions put what they stripped off.
  * Of this machine: the build id tells that it is of the same file, whichever container that is in.
  */
 static int open_debug_file(const uint8_t *id, size_t len)
 {
-	char path[256];
-	size_t at;
+	char path[256], text[2 * BUILD_ID_MAX + 1];
 
-	if (len < 2 || len > 64)
+	if (len < 2)
 		return -1;
-	at = (size_t)snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%02x/", id[0]);
-	for (size_t i = 1; i < len; i++)
-		at += (size_t)snprintf(path + at, sizeof(path) - at, "%02x", id[i]);
-	snprintf(path + at, sizeof(path) - at, ".debug");
+	hexadecimal(id, len, text);
+	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", text, text + 2);
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
@@ -176,6 +181,8 @@ static bool is_dear(const struct code_file *file, uint64_t now)
 static void read_table(struct code_files *files, struct code_file *file)
 {
 	uint64_t begin_ns = now_ns();
+	uint8_t id[BUILD_ID_MAX];
+	size_t id_len;
 	struct stat st;
 
 	if (file_stat(file->fd, &st) < 0)
@@ -187,8 +194,11 @@ static void read_table(struct code_files *files, struct code_file *file)
 	file->written = st.st_mtim;
 	file->unreadable =
 		function_table_open(file->fd, "the file", open_debug_file, &file->table, NULL) != 0;
-	if (file->table)
+	if (file->table) {
 		files->tables_bytes += function_table_bytes(file->table);
+		id_len = function_table_build_id(file->table, id);
+		hexadecimal(id, id_len, file->build_id);
+	}
 	make_room(files);
 	file->first_ns = file->first_ns ? file->first_ns : begin_ns;
 	file->spent_ns += now_ns() - begin_ns;
@@ -214,4 +224,9 @@ const char *code_file_function(struct code_files *files, struct code_file *file,
 		return NULL;
 	*into_bytes = found.into_bytes;
 	return found.name;
+}
+
+const char *code_file_build_id(const struct code_file *file)
+{
+	return *file->build_id ? file->build_id : NULL;
 }

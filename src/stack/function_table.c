@@ -35,6 +35,8 @@ struct function_table {
 	struct function_table_entry *entries;
 	char **names; /* of those that were asked for, by index */
 	size_t count, room, names_bytes;
+	uint8_t id[BUILD_ID_MAX];
+	size_t id_len;
 };
 
 /* ---- the build id -------------------------------------------------------------------------- */
@@ -70,15 +72,13 @@ static size_t id_in_notes(const uint8_t *notes, size_t len, const uint8_t **id)
 	return 0;
 }
 
-/* Opens the debug file that the build id names. */
-static int open_debug(const struct elf_image *image,
-                      int (*find_debug)(const uint8_t *id, size_t len))
+static void read_build_id(struct function_table *table)
 {
+	const struct elf_image *image = &table->image;
 	uint8_t *notes = xmalloc(NOTES_BYTES);
 	const uint8_t *id;
-	int fd = -1;
 
-	for (size_t i = 0; i < image->n_segments && fd < 0; i++) {
+	for (size_t i = 0; i < image->n_segments && !table->id_len; i++) {
 		const Elf64_Phdr *segment = &image->segments[i];
 		size_t len = segment->p_filesz < NOTES_BYTES ? segment->p_filesz : NOTES_BYTES;
 
@@ -86,11 +86,12 @@ static int open_debug(const struct elf_image *image,
 		    !elf_image_read(image, segment->p_offset, notes, len))
 			continue;
 		len = id_in_notes(notes, len, &id);
-		if (len)
-			fd = find_debug(id, len);
+		if (!len || len > BUILD_ID_MAX)
+			continue;
+		memcpy(table->id, id, len);
+		table->id_len = len;
 	}
 	free(notes);
-	return fd;
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -165,7 +166,7 @@ static bool find_statics(struct function_table *table, const char *what,
 
 	if (elf_symbols_static(&table->image, &table->statics) == 0)
 		return true;
-	fd = find_debug ? open_debug(&table->image, find_debug) : -1;
+	fd = find_debug && table->id_len ? find_debug(table->id, table->id_len) : -1;
 	if (fd < 0)
 		return false;
 	if (elf_image_open(&table->debug, fd, what, NULL))
@@ -188,6 +189,7 @@ int function_table_open(int fd, const char *what, int (*find_debug)(const uint8_
 		free(table);
 		return rc;
 	}
+	read_build_id(table);
 	/* A damaged table gives the names before the damage: they are as right as any. */
 	if (find_statics(table, what, find_debug))
 		elf_symbols_each(static_image(table), &table->statics, add_entry, &filling);
@@ -314,6 +316,12 @@ int function_table_find(struct function_table *table, uint64_t offset, struct fu
 	found->name = table->names[index];
 	found->into_bytes = address - table->entries[index].start;
 	return found->name ? 0 : -ENOENT;
+}
+
+size_t function_table_build_id(const struct function_table *table, uint8_t id[BUILD_ID_MAX])
+{
+	memcpy(id, table->id, table->id_len);
+	return table->id_len;
 }
 
 size_t function_table_count(const struct function_table *table)

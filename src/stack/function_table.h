@@ -20,6 +20,8 @@
 /* Of a file with more functions than this (48 MiB) the rest of the table is not read. */
 #define FUNCTION_TABLE_MAX (2u << 20)
 
+#define BUILD_ID_MAX 64 /* bytes; longer ones are taken for none */
+
 struct function_table;
 
 /*
@@ -45,6 +47,9 @@ struct function_found {
  */
 int function_table_find(struct function_table *table, uint64_t offset,
                         struct function_found *found);
+
+/* The build id of the file; returns its length, 0: it has none. */
+size_t function_table_build_id(const struct function_table *table, uint8_t id[BUILD_ID_MAX]);
 
 size_t function_table_count(const struct function_table *table);
 size_t function_table_bytes(const struct function_table *table); /* of memory, about */

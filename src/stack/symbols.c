@@ -549,6 +549,8 @@ static void find_at(struct symbols *symbols, const struct process *process, uint
 		frame->into_bytes = place - code->start + code->offset;
 	frame->into_bytes += address - place;
 	frame->offset = code->file ? place - code->start + code->offset : 0;
+	if (code->file && code_file_build_id(code->file))
+		frame->build_id = keep_name(symbols, code_file_build_id(code->file));
 }
 
 void symbols_find(struct symbols *symbols, const struct process *process, uint64_t address,

@@ -42,9 +42,10 @@ struct frame {
 	/* Last part of the file's name, "[anon]" or "[vdso]"; NULL where nothing executable is
 	 * known at the address. */
 	const char *module;
-	const char *path;    /* of the file, as the process names it; module where it is no file */
-	uint64_t into_bytes; /* from the begin of the function, or of file or memory without one */
-	uint64_t offset;     /* in the file; 0 where it is none */
+	const char *path;     /* of the file, as the process names it; module where it is no file */
+	uint64_t into_bytes;  /* from the begin of the function, or of file or memory without one */
+	uint64_t offset;      /* in the file; 0 where it is none */
+	const char *build_id; /* of the file, in hexadecimal; NULL where it has none */
 };
 
 struct symbols *symbols_new(void);

@@ -203,10 +203,12 @@ static uint32_t define_frame(struct definer *definer, const struct stack_frame *
 	record_varint(body, frame->offset);
 	record_varint(body, (frame->function ? FRAME_HAS_FUNCTION : 0u) |
 	                            (frame->module ? FRAME_HAS_MODULE : 0u) |
-	                            (frame->file ? FRAME_HAS_FILE : 0u));
+	                            (frame->file ? FRAME_HAS_FILE : 0u) |
+	                            (frame->build_id ? FRAME_HAS_BUILD_ID : 0u));
 	add_frame_text(body, frame->function);
 	add_frame_text(body, frame->module);
 	add_frame_text(body, frame->file);
+	add_frame_text(body, frame->build_id);
 	end_record(definer, DEFINE_FRAME);
 	return id;
 }

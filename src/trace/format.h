@@ -59,6 +59,7 @@ enum definition {
 #define FRAME_HAS_FUNCTION 1u /* texts that it has */
 #define FRAME_HAS_MODULE   2u
 #define FRAME_HAS_FILE     4u
+#define FRAME_HAS_BUILD_ID 8u
 #define STACK_PYTHON_CUT   1u /* flags of a stack */
 
 /* Records of CHUNK_RUN and CHUNK_END: tag, length, body. */

@@ -70,6 +70,7 @@ static void frame_free(struct stack_frame *frame)
 	free((char *)frame->function);
 	free((char *)frame->module);
 	free((char *)frame->file);
+	free((char *)frame->build_id);
 	free(frame);
 }
 
@@ -381,6 +382,7 @@ static bool read_frame(struct objects *objects, struct bytes *body)
 	frame->function = texts & FRAME_HAS_FUNCTION ? record_string(body) : NULL;
 	frame->module = texts & FRAME_HAS_MODULE ? record_string(body) : NULL;
 	frame->file = texts & FRAME_HAS_FILE ? record_string(body) : NULL;
+	frame->build_id = texts & FRAME_HAS_BUILD_ID ? record_string(body) : NULL;
 	return !body->bad;
 }
 

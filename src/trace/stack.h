@@ -35,6 +35,9 @@ struct stack_frame {
 	uint32_t line;      /* in it; 0: not known */
 	uint32_t first_line; /* of the function; 0: not known */
 	uint64_t offset;     /* of the place in the module's file, in bytes; 0 for Python */
+	/* Of the module's file, in lower case hexadecimal; frames of one module share it. NULL: it
+	 * has none, or is not known. */
+	const char *build_id;
 };
 
 /* How far a stack reaches. All but STACK_WHOLE are told in every output, with their share. */
@@ -68,7 +71,7 @@ enum sample_kind {
 
 struct sample {
 	enum sample_kind kind;
-	uint64_t weight_ns; /* how much time it stands for */
+	uint64_t weight_ns;        /* how much time it stands for */
 	const struct stack *stack; /* NULL: there was no room for it, or it was lost */
 };
 

@@ -16,7 +16,7 @@ struct kept_text {
 
 /* What makes two frames the same: texts are kept once, so their addresses do. No padding. */
 struct frame_key {
-	const char *function, *module, *file;
+	const char *function, *module, *file, *build_id;
 	uint64_t offset;
 	uint32_t line, first_line;
 	uint32_t kind, inlined;
@@ -111,12 +111,13 @@ static bool keep_text(struct stacks *stacks, const char **text)
 
 const struct stack_frame *stacks_frame(struct stacks *stacks, const struct stack_frame *frame)
 {
-	struct frame_key key = { frame->function, frame->module,     frame->file, frame->offset,
-		                 frame->line,     frame->first_line, frame->kind, frame->inlined };
+	struct frame_key key = { frame->function,   frame->module, frame->file,
+		                 frame->build_id,   frame->offset, frame->line,
+		                 frame->first_line, frame->kind,   frame->inlined };
 	struct kept_frame *kept;
 
 	if (!keep_text(stacks, &key.function) || !keep_text(stacks, &key.module) ||
-	    !keep_text(stacks, &key.file))
+	    !keep_text(stacks, &key.file) || !keep_text(stacks, &key.build_id))
 		return NULL;
 	HASH_FIND(hh, stacks->frames, &key, sizeof(key), kept);
 	if (kept)
@@ -129,6 +130,7 @@ const struct stack_frame *stacks_frame(struct stacks *stacks, const struct stack
 	kept->frame.function = key.function;
 	kept->frame.module = key.module;
 	kept->frame.file = key.file;
+	kept->frame.build_id = key.build_id;
 	kept->frame.id = HASH_COUNT(stacks->frames);
 	HASH_ADD(hh, stacks->frames, key, sizeof(kept->key), kept);
 	return &kept->frame;

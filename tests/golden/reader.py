@@ -154,9 +154,10 @@ class Trace:
             elif tag == 6:
                 self.number(body, len(self.frames))
                 kind, flags, line, first_line, offset, texts = (body.varint() for _ in range(6))
-                function, module, file = (body.string() if texts & bit else None for bit in (1, 2, 4))
+                function, module, file, build_id = (body.string() if texts & bit else None for bit in (1, 2, 4, 8))
                 self.frames.append({"kind": kind, "inlined": flags & 1, "line": line, "first_line": first_line,
-                                    "offset": offset, "function": function, "module": module, "file": file})
+                                    "offset": offset, "function": function, "module": module, "file": file,
+                                    "build_id": build_id})
             elif tag == 7:
                 self.number(body, len(self.stacks))
                 end, flags, count, frame, frames = body.varint(), body.varint(), body.varint(), 0, []

@@ -121,6 +121,24 @@ static void test_names_that_were_stripped_off_come_from_the_debug_file(void **st
 	close(fd);
 }
 
+static void expect_build_id(const char *flags, const char *expected, size_t len)
+{
+	int fd = build(program, flags);
+	struct function_table *table = open_table(fd);
+	uint8_t id[BUILD_ID_MAX];
+
+	assert_int_equal(function_table_build_id(table, id), len);
+	assert_memory_equal(id, expected, len);
+	function_table_free(table);
+	close(fd);
+}
+
+static void test_build_id_of_a_file(void **state)
+{
+	expect_build_id(LIBRARY " -Wl,--build-id=0x01ab02cd", "\x01\xab\x02\xcd", 4);
+	expect_build_id(LIBRARY " -Wl,--build-id=none", "", 0);
+}
+
 static void test_function_without_a_size_reaches_to_the_next(void **state)
 {
 	int fd = build("__asm__(\".text\\n.globl marked\\n.type marked, %function\\n\"\n"
@@ -246,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_stripped_library_has_what_it_exports),
 		cmocka_unit_test(test_stripped_program_has_none),
 		cmocka_unit_test(test_names_that_were_stripped_off_come_from_the_debug_file),
+		cmocka_unit_test(test_build_id_of_a_file),
 		cmocka_unit_test(test_function_without_a_size_reaches_to_the_next),
 		cmocka_unit_test(test_what_lies_behind_a_nested_function_is_the_outer_one),
 		cmocka_unit_test(test_of_two_names_the_one_that_others_can_use_is_taken),

@@ -36,7 +36,7 @@ static const char *some_text(const char *what, char *text, size_t size)
 
 static const struct stack_frame *random_frame(struct stacks *stacks)
 {
-	char function[64], module[64], file[64];
+	char function[64], module[64], file[64], build_id[64];
 	struct stack_frame frame = { .kind = (enum frame_kind)below(FRAME_COUNT),
 		                     .inlined = below(2),
 		                     .line = (uint32_t)below(UINT32_MAX),
@@ -46,6 +46,7 @@ static const struct stack_frame *random_frame(struct stacks *stacks)
 	frame.function = some_text("f", function, sizeof(function));
 	frame.module = some_text("lib", module, sizeof(module));
 	frame.file = some_text("", file, sizeof(file));
+	frame.build_id = some_text("id", build_id, sizeof(build_id));
 	return stacks_frame(stacks, &frame);
 }
 

@@ -221,6 +221,7 @@ static inline void assert_same_frame(const struct stack_frame *a, const struct s
 	assert_same_text(a->function, b->function);
 	assert_same_text(a->module, b->module);
 	assert_same_text(a->file, b->file);
+	assert_same_text(a->build_id, b->build_id);
 	assert_int_equal(a->line, b->line);
 	assert_int_equal(a->first_line, b->first_line);
 	assert_int_equal(a->offset, b->offset);

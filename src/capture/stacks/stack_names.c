@@ -142,6 +142,7 @@ find_native(struct stack_names *names, const struct process *process, uint64_t a
 	frame.function = found.function;
 	frame.module = found.module;
 	frame.offset = found.offset;
+	frame.build_id = found.build_id;
 	return stacks_frame(names->stacks, &frame);
 }
 
