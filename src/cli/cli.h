@@ -168,9 +168,12 @@ const char *cli_when(const struct argp_state *state, const char *arg);
  * --max-events of those whose output has none of its own. Input: struct cli_range. */
 extern const struct argp cli_range_argp, cli_calls_argp;
 
+/* --from, --to alone, of commands for which a trace file is one of several. The same input. */
+extern const struct argp cli_times_argp;
+
 struct cli_range {
 	uint64_t from_ns, to_ns; /* since the trace's begin */
-	bool has_to;
+	bool has_from, has_to;
 	int *pids; /* the caller frees */
 	size_t n_pids;
 	struct filter_choice filter;

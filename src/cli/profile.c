@@ -35,6 +35,7 @@ struct profile_command {
 	struct cli_gpu gpu;
 	struct cli_stacks stacks;
 	const char *trace;          /* a trace file; NULL: a profile is taken */
+	struct cli_range range;     /* which part of it */
 	const char *before, *after; /* --diff, and the file that it is compared with */
 	enum profile_mode mode;
 	const char *output;
@@ -191,6 +192,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = state->child_inputs[1] = &o->choice;
 		state->child_inputs[2] = &o->gpu;
 		state->child_inputs[3] = &o->stacks;
+		state->child_inputs[4] = &o->range;
 		return 0;
 	case 'o':
 		o->output = arg;
@@ -205,11 +207,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return parse_what(key, arg, state);
 }
 
-static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
-	                                      { &cli_start_argp, 0, NULL, 0 },
-	                                      { &cli_gpu_argp, 0, NULL, 0 },
-	                                      { &cli_stacks_argp, 0, NULL, 0 },
-	                                      { 0 } };
+static const struct argp_child children[] = {
+	{ &cli_process_argp, 0, NULL, 0 }, { &cli_start_argp, 0, NULL, 0 },
+	{ &cli_gpu_argp, 0, NULL, 0 },     { &cli_stacks_argp, 0, NULL, 0 },
+	{ &cli_times_argp, 0, NULL, 0 },   { 0 }
+};
 
 static const struct argp argp = {
 	.options = options,
@@ -223,7 +225,7 @@ static const struct argp argp = {
 	       "\vExamples:\n"
 	       "  sudo cuscope profile -p 1234 --duration 10s\n"
 	       "  sudo cuscope profile --gpu -o train.svg -- python3 train.py\n"
-	       "  cuscope profile run.cuscope -o run.html\n"
+	       "  cuscope profile run.cuscope -o run.html --from 2s --to 2.5s\n"
 	       "  cuscope profile --diff before.folded after.folded -o change.svg\n",
 	.children = children,
 };
@@ -390,13 +392,24 @@ static int settle_file_mode(struct profile_command *o, const struct run_info *ru
 	return 0;
 }
 
+/* When the part of the file begins that is asked for, and how long it is. */
+static void settle_times(const struct cli_range *range, const struct run_info *run,
+                         struct profiling *p)
+{
+	uint64_t whole_ns = run->end_ns - run->begin_ns, from_ns = range->from_ns;
+	uint64_t to_ns = range->has_to && range->to_ns < whole_ns ? range->to_ns : whole_ns;
+
+	if (from_ns > to_ns)
+		from_ns = to_ns;
+	p->begin_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns + from_ns;
+	p->duration_ns = to_ns - from_ns;
+}
+
 static int profile_file(struct profile_command *o, struct trace_file *trace, struct err *err)
 {
 	const struct run_info *run = trace_run(trace);
 	struct profiling p = { .subject = run->command ? run->command : o->trace,
-		               .hostname = run->hostname,
-		               .begin_ns = run->begin_ns + (uint64_t)run->realtime_offset_ns,
-		               .duration_ns = run->end_ns - run->begin_ns };
+		               .hostname = run->hostname };
 	struct consumer *consumers[2];
 	struct new_file file = { 0 };
 	int r = settle_file_mode(o, run, err), written;
@@ -406,8 +419,9 @@ static int profile_file(struct profile_command *o, struct trace_file *trace, str
 		r = cli_create(&file, o->output, o->force, o->output_mode, err);
 	if (r)
 		return r;
+	settle_times(&o->range, run, &p);
 	n = begin(o, &p, consumers);
-	r = trace_read(trace, NULL, consumers, n, err);
+	r = cli_read(trace, &o->range, consumers, n, err);
 	if (cli_worth_showing(r)) {
 		struct err failure = { 0 };
 
@@ -437,7 +451,7 @@ static int run_file(struct profile_command *o, struct err *err)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static int check_trace_options(const struct profile_command *o, struct err *err)
+static int check_trace_options(struct profile_command *o, struct err *err)
 {
 	const char *given = o->stacks.given          ? o->stacks.given
 	                    : o->gpu.asked           ? "--gpu"
@@ -446,13 +460,16 @@ static int check_trace_options(const struct profile_command *o, struct err *err)
 	                    : o->capture.without     ? "--without"
 	                                             : NULL;
 
-	if (o->choice.given || o->command)
+	if (o->choice.given & ~(1u << TARGET_PIDS) || o->command)
 		return err_set(err, EINVAL,
-		               "%s is a trace file: it goes with no process and no command",
+		               "%s is a trace file: of its processes --pid chooses some, and it "
+		               "goes with no command",
 		               o->trace);
 	if (given)
 		return err_set(err, EINVAL, "%s is for taking a profile: %s has what was recorded",
 		               given, o->trace);
+	o->range.pids = o->choice.pids;
+	o->range.n_pids = o->choice.n_pids;
 	return 0;
 }
 
@@ -484,11 +501,25 @@ static int run_diff(const struct profile_command *o, struct err *err)
 	return profile_diff_run(&diff, err);
 }
 
+static int no_form(const char *path, struct err *err)
+{
+	struct buf known = { 0 };
+
+	profile_format_endings(&known);
+	err_set(err, EINVAL, "--output: no form of a profile has the ending of '%s' (there are %s)",
+	        path, known.data);
+	buf_free(&known);
+	return err->code;
+}
+
 static int check_options(struct profile_command *o, struct err *err)
 {
 	if (o->output && profile_format_of(o->output) == PROFILE_FORMATS)
-		return err_set(err, EINVAL, "--output: no form of a profile has the ending of '%s'",
-		               o->output);
+		return no_form(o->output, err);
+	if (!o->trace && (o->range.has_from || o->range.has_to))
+		return err_set(err, EINVAL,
+		               "%s is for a trace file, which is none of the arguments",
+		               o->range.has_from ? "--from" : "--to");
 	if (o->before)
 		return check_diff_options(o, err);
 	if (o->trace)

@@ -12,11 +12,22 @@
 
 enum { OPT_FROM = 2200, OPT_TO, OPT_FUNCTION, OPT_KERNEL, OPT_FAILED, OPT_MAX_EVENTS };
 
+#define FROM_TO                                                                                    \
+	{                                                                                          \
+		"from",                                                                            \
+		OPT_FROM,                                                                          \
+		"TIME",                                                                            \
+		0,                                                                                 \
+		"what ended later than this after the trace's begin (10ms)",                       \
+		0                                                                                  \
+	},                                                                                         \
+	{                                                                                          \
+		"to", OPT_TO, "TIME", 0, "what ended earlier (1.5s)", 0                            \
+	}
+
 static const struct argp_option range_options[] = {
 	{ 0, 0, 0, 0, "Which part of the trace:", 1 },
-	{ "from", OPT_FROM, "TIME", 0, "what ended later than this after the trace's begin (10ms)",
-	  0 },
-	{ "to", OPT_TO, "TIME", 0, "what ended earlier (1.5s)", 0 },
+	FROM_TO,
 	{ "pid", 'p', "PID[,PID]", 0, "what these processes did; may be repeated", 0 },
 	{ "function", OPT_FUNCTION, "GLOB", 0, "only calls of these functions ('cuMemcpy*')", 0 },
 	{ "kernel", OPT_KERNEL, "GLOB", 0,
@@ -33,18 +44,38 @@ static uint64_t parse_time(const struct argp_state *state, const char *option, c
 	return ns;
 }
 
-static error_t parse_range(int key, char *arg, struct argp_state *state)
+static error_t parse_times(int key, char *arg, struct argp_state *state)
 {
 	struct cli_range *range = state->input;
 
 	switch (key) {
 	case OPT_FROM:
 		range->from_ns = parse_time(state, "--from", arg);
+		range->has_from = true;
 		return 0;
 	case OPT_TO:
 		range->to_ns = parse_time(state, "--to", arg);
 		range->has_to = true;
 		return 0;
+	case ARGP_KEY_END:
+		if (range->has_to && range->to_ns <= range->from_ns)
+			argp_failure(state, EXIT_USAGE, 0, "--to is not later than --from");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_option times_options[] = {
+	{ 0, 0, 0, 0, "Which part of a trace file:", 2 }, FROM_TO, { 0 }
+};
+
+const struct argp cli_times_argp = { .options = times_options, .parser = parse_times };
+
+static error_t parse_range(int key, char *arg, struct argp_state *state)
+{
+	struct cli_range *range = state->input;
+
+	switch (key) {
 	case 'p':
 		if (!parse_pids(arg, &range->pids, &range->n_pids))
 			cli_bad_value(state, "--pid", arg, "list of process ids (123 or 123,456)");
@@ -59,12 +90,8 @@ static error_t parse_range(int key, char *arg, struct argp_state *state)
 			cli_bad_value(state, "--kernel", arg, "pattern ('gemm*')");
 		range->filter.kernel = arg;
 		return 0;
-	case ARGP_KEY_END:
-		if (range->has_to && range->to_ns <= range->from_ns)
-			argp_failure(state, EXIT_USAGE, 0, "--to is not later than --from");
-		return 0;
 	}
-	return ARGP_ERR_UNKNOWN;
+	return parse_times(key, arg, state);
 }
 
 const struct argp cli_range_argp = { .options = range_options, .parser = parse_range };

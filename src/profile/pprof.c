@@ -4,12 +4,12 @@
  * with a line for each function that was inlined there, the innermost first. Each kind of time is
  * a sample type of its own; the number of samples is another.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/protobuf.h"
 #include "base/text.h"
-#include "base/xalloc.h"
 #include "profile/words.h"
 #include "profile/writers.h"
 
@@ -72,6 +72,12 @@ struct named_function {
 	uint32_t name, file, line; /* texts of the profile */
 };
 
+/* A file that frames are of: those of one name with another build id are other files. */
+struct pprof_file {
+	uint32_t module, build_id; /* texts of the profile */
+	uint64_t limit;            /* beyond the offsets that occur */
+};
+
 struct pprof {
 	const struct profile *profile;
 	const struct profile_info *info;
@@ -80,12 +86,12 @@ struct pprof {
 	unsigned kinds; /* that occur */
 	struct keep_room room;
 	struct keep_texts strings;
-	struct keep_index places_by, functions_by;
+	struct keep_index places_by, functions_by, files_by;
 	struct place *places;
 	struct buf whole; /* a byte for each place */
 	struct named_function *functions;
-	size_t n_places, cap_places, n_functions, cap_functions;
-	uint64_t *limits; /* of mappings, by the text of the module: 0 for none */
+	struct pprof_file *files;
+	size_t n_places, cap_places, n_functions, cap_functions, n_files, cap_files;
 	struct buf text, values;
 };
 
@@ -258,16 +264,43 @@ static bool has_any(const struct pprof *pprof, const struct profile_row *row)
 
 /* ---- what samples refer to ------------------------------------------------------------------- */
 
-/* The mapping of a frame's file, by the text that names it; 0: none. */
+static bool same_file(const void *data, uint32_t at, const void *key)
+{
+	return !memcmp(&((const struct pprof *)data)->files[at], key,
+	               offsetof(struct pprof_file, limit));
+}
+
+static uint32_t find_file(struct pprof *pprof, const struct profile_frame *frame)
+{
+	struct pprof_file key = { frame->module, frame->build_id, 0 };
+	uint32_t hash = keep_hash(&key, offsetof(struct pprof_file, limit));
+	struct keep_slot *slot;
+
+	keep_index_grow(&pprof->room, &pprof->files_by);
+	slot = keep_index_slot(&pprof->files_by, hash, same_file, pprof, &key);
+	if (slot->at != KEEP_NONE)
+		return slot->at;
+	pprof->files = keep_grow(&pprof->room, pprof->files, pprof->n_files, &pprof->cap_files,
+	                         sizeof(key));
+	pprof->files[pprof->n_files] = key;
+	keep_index_take(&pprof->files_by, slot, hash, (uint32_t)pprof->n_files);
+	return (uint32_t)pprof->n_files++;
+}
+
+/* The mapping of a frame's file; 0: none. */
 static uint32_t mapping_of(struct pprof *pprof, const struct profile_frame *frame)
 {
 	static const unsigned not_mapped = 1u << FRAME_PYTHON | 1u << FRAME_GPU;
+	struct pprof_file *file;
+	uint32_t at;
 
 	if (!frame->module || not_mapped >> frame->kind & 1)
 		return 0;
-	if (frame->offset >= pprof->limits[frame->module])
-		pprof->limits[frame->module] = frame->offset + 1;
-	return frame->module;
+	at = find_file(pprof, frame);
+	file = &pprof->files[at];
+	if (frame->offset >= file->limit)
+		file->limit = frame->offset < UINT64_MAX ? frame->offset + 1 : frame->offset;
+	return at + 1;
 }
 
 /* The functions of a place, the innermost first: `place` has the outermost. */
@@ -325,30 +358,18 @@ static void add_function(struct pprof *pprof, size_t at)
 	pb_end(pprof->out, begin);
 }
 
-static const struct profile_module *module_of(const struct pprof *pprof, const char *name)
-{
-	static const struct profile_module nothing;
-
-	for (size_t i = 0; i < pprof->info->n_modules; i++) {
-		if (!strcmp(pprof->info->modules[i].name, name))
-			return &pprof->info->modules[i];
-	}
-	return &nothing;
-}
-
 /* Offsets in the file are addresses: the mapping begins at 0. */
-static void add_mapping(struct pprof *pprof, uint32_t module)
+static void add_mapping(struct pprof *pprof, size_t at)
 {
-	const char *name = text_at(pprof, module);
-	const struct profile_module *known = module_of(pprof, name);
+	const struct pprof_file *file = &pprof->files[at];
 	size_t begin = pb_begin(pprof->out, PROFILE_MAPPING);
 
-	pb_varint(pprof->out, MAPPING_ID, module);
+	pb_varint(pprof->out, MAPPING_ID, at + 1);
 	pb_varint(pprof->out, MAPPING_START, 0);
-	pb_varint(pprof->out, MAPPING_LIMIT, pprof->limits[module]);
-	add_string(pprof, MAPPING_FILE, known->path ? known->path : name);
-	if (known->build_id)
-		add_string(pprof, MAPPING_BUILD_ID, known->build_id);
+	pb_varint(pprof->out, MAPPING_LIMIT, file->limit);
+	add_string(pprof, MAPPING_FILE, text_at(pprof, file->module));
+	if (file->build_id)
+		add_string(pprof, MAPPING_BUILD_ID, text_at(pprof, file->build_id));
 	/* pprof need not look for names itself: what has none here has none there */
 	for (uint32_t field = MAPPING_FUNCTIONS; field <= MAPPING_INLINED; field++)
 		pb_varint(pprof->out, field, 1);
@@ -433,9 +454,9 @@ static void add_definitions(struct pprof *pprof)
 		add_function(pprof, i);
 		lines_added(pprof->lines, NULL);
 	}
-	for (uint32_t i = 1; i < pprof->profile->texts.n; i++) {
-		if (pprof->limits[i])
-			add_mapping(pprof, i);
+	for (size_t i = 0; i < pprof->n_files; i++) {
+		add_mapping(pprof, i);
+		lines_added(pprof->lines, NULL);
 	}
 }
 
@@ -456,7 +477,6 @@ void pprof_write(const struct profile *profile, const struct profile_info *info,
 		.lines = lines,
 		.out = &lines->pending,
 		.room = { 0, SIZE_MAX },
-		.limits = xcalloc(profile->texts.n, sizeof(uint64_t)),
 	};
 
 	string_of(&pprof, ""); /* the first one has to be */
@@ -470,9 +490,10 @@ void pprof_write(const struct profile *profile, const struct profile_info *info,
 	keep_texts_free(&pprof.strings);
 	keep_index_free(&pprof.places_by);
 	keep_index_free(&pprof.functions_by);
+	keep_index_free(&pprof.files_by);
 	free(pprof.places);
 	free(pprof.functions);
-	free(pprof.limits);
+	free(pprof.files);
 	buf_free(&pprof.whole);
 	buf_free(&pprof.text);
 	buf_free(&pprof.values);

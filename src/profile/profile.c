@@ -196,13 +196,14 @@ static uint32_t frame_of(struct profile *profile, const struct stack_frame *from
 	frame.function = text_of(profile, from->function);
 	frame.module = text_of(profile, from->module);
 	frame.file = text_of(profile, from->file);
+	frame.build_id = text_of(profile, from->build_id);
 	frame.line = from->line;
 	frame.first_line = from->first_line;
 	frame.offset = from->offset;
 	frame.kind = (uint8_t)from->kind;
 	frame.inlined = from->inlined;
 	if (frame.label == KEEP_NONE || frame.function == KEEP_NONE || frame.module == KEEP_NONE ||
-	    frame.file == KEEP_NONE)
+	    frame.file == KEEP_NONE || frame.build_id == KEEP_NONE)
 		return KEEP_NONE;
 	return keep_frame(profile, &frame);
 }

@@ -25,6 +25,7 @@ enum profile_kind {
 struct profile_frame {
 	uint32_t label; /* what outputs show, and what makes two frames of stacks the same one */
 	uint32_t function, module, file;
+	uint32_t build_id; /* of the module's file */
 	uint32_t line, first_line;
 	uint64_t offset;
 	uint8_t kind; /* enum profile_kind */

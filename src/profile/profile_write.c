@@ -29,6 +29,12 @@ const char *profile_format_text(enum profile_format format)
 	return formats[format].text;
 }
 
+void profile_format_endings(struct buf *out)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		buf_printf(out, "%s%s", i ? ", " : "", formats[i].ending);
+}
+
 enum profile_format profile_format_of(const char *path)
 {
 	size_t len = strlen(path);

@@ -27,14 +27,11 @@ enum profile_format {
 const char *profile_format_ending(enum profile_format format);
 const char *profile_format_text(enum profile_format format);
 
+/* For sentences: ".folded, .svg". */
+void profile_format_endings(struct buf *out);
+
 /* PROFILE_FORMATS where the name has none of the endings. */
 enum profile_format profile_format_of(const char *path);
-
-/* A file that frames are of, by their `module`. NULL: not known. */
-struct profile_module {
-	const char *name, *path;
-	const char *build_id; /* in hexadecimal */
-};
 
 /* What a profile is of. 0, NULL: not known. */
 struct profile_info {
@@ -47,8 +44,6 @@ struct profile_info {
 	unsigned kinds;           /* bits 1 << enum weight_kind that are written; 0: all */
 	const char *const *notes; /* sentences on what was missed, for all outputs that can tell */
 	size_t n_notes;
-	const struct profile_module *modules; /* that are known; need not be all */
-	size_t n_modules;
 };
 
 /*

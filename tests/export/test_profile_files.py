@@ -117,6 +117,15 @@ def test_pprof_stacks_have_what_was_inlined(case):
     equal("ends", ["a file without unwind tables", "a frame that led nowhere"], ends)
 
 
+def test_pprof_files_are_told_apart_by_their_build_ids(case):
+    pprof = Pprof(profile(case, "plain", "plain.pb.gz"))
+    equal("files", [("[jit]", "", 1), ("kernel", "", 1), ("libcuda.so.1", "aa01", 0x9001),
+                    ("libcuda.so.1", "aa02", 0x9101), ("libcudart.so.12", "", 0x778),
+                    ("libtorch_cpu.so", "0123abcd", 0x1235), ("nvidia", "", 1), ("python3.11", "", 1)],
+          sorted((pprof.text(value, "filename"), pprof.text(value, "build_id"), number(value, "memory_limit"))
+                 for value in pprof.mapping.values()))
+
+
 def test_pprof_labels_processes_and_threads(case):
     pprof = Pprof(profile(case, "threads", "threads.pb.gz"))
     for sample in pprof.samples:

@@ -69,7 +69,7 @@ def test_profile_bad_options(case):
             (("-F", 0, "--all"), 2, "--frequency: '0' is no number from 1 to 2000"),
             (("-F", 2001, "--all"), 2, "--frequency: '2001' is no number from 1 to 2000"),
             (("-F", "x", "--all"), 2, "--frequency: 'x' is no number from 1 to 2000"),
-            (("-o", "x.png", "--all"), 2, "no form of a profile has the ending of 'x.png'"),
+            (("-o", "x.png", "--all"), 2, "no form of a profile has the ending of 'x.png' \\(there are .folded, .svg, .html, .pb.gz, .speedscope.json\\)"),
             (("-o", "folded", "--all"), 2, "no form of a profile has the ending of 'folded'"),
             (("--duration", "soon", "--all"), 2, "--duration"),
             (("--output-mode", "9", "--all"), 2, "--output-mode"),

@@ -106,7 +106,8 @@ def test_stacks_and_options_that_do_not_go_together(case):
                             ("did you mean 'samples'?", ["record", "--stacks=sampels", "--", "true"]),
                             ("--frequency is for taking a profile", ["profile", path, "-F", "9"]),
                             ("--gpu is for taking a profile", ["profile", path, "--gpu"]),
-                            ("it goes with no process and no command", ["profile", path, "-p", "1"]),
+                            ("it goes with no command", ["profile", path, "--name", "x"]),
+                            ("is for a trace file, which is none of the arguments", ["profile", "--from", "1s", "-p", "1"]),
                             ("is a second one", ["profile", path, path])):
         checks.contains(" ".join(map(str, arguments)), said, ended_with(case, 2, *arguments))
     checks.contains("a file that is not there", "cannot read", ended_with(case, 1, "profile", "/nowhere/a.cuscope"))

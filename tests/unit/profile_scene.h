@@ -22,17 +22,18 @@ static const struct stack_frame scene_addmm = { 3,
 	                                        "Addmm.cpp",
 	                                        301,
 	                                        290,
-	                                        0x1234 };
+	                                        0x1234,
+	                                        "0123abcd" };
 static const struct stack_frame scene_inlined = {
-	4, FRAME_NATIVE, true, "check", "libtorch_cpu.so", "Check.h", 7, 5, 0x1234
+	4, FRAME_NATIVE, true, "check", "libtorch_cpu.so", "Check.h", 7, 5, 0x1234, "0123abcd"
 };
 static const struct stack_frame scene_launch = {
 	5, FRAME_CUDA, false, "cudaLaunchKernel", "libcudart.so.12", NULL, 0, 0, 0x777
 };
-static const struct stack_frame scene_libcuda = { 6,    FRAME_CUDA, false, NULL,  "libcuda.so.1",
-	                                          NULL, 0,          0,     0x9000 };
-static const struct stack_frame scene_libcuda_2 = { 7,    FRAME_CUDA, false, NULL,  "libcuda.so.1",
-	                                            NULL, 0,          0,     0x9100 };
+static const struct stack_frame scene_libcuda = { 6,    FRAME_CUDA, false, NULL,   "libcuda.so.1",
+	                                          NULL, 0,          0,     0x9000, "aa01" };
+static const struct stack_frame scene_libcuda_2 = { 7,    FRAME_CUDA, false, NULL,   "libcuda.so.1",
+	                                            NULL, 0,          0,     0x9100, "aa02" };
 static const struct stack_frame scene_ioctl = { 8, FRAME_KERNEL_MODE, false, "__x64_sys_ioctl",
 	                                        "kernel" };
 static const struct stack_frame scene_nvidia = { 9, FRAME_DRIVER, false, "nvidia_ioctl", "nvidia" };
