@@ -1,28 +1,61 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
-/* Stacks of calls that ask for work. A walk costs ten times the call, so not each may be walked. */
+/*
+ * Stacks of calls, walked as they begin: a wait has nothing else to do then. A walk costs ten times
+ * what tracing the call does, so not each may be walked.
+ */
 #ifndef CUSCOPE_BPF_CALL_STACKS_H
 #define CUSCOPE_BPF_CALL_STACKS_H
 
 #ifdef STACKS
 #include "bpf/walk.h"
 
-/* By chance, so that calls that come in the same order each time are all walked in the end. */
-static __always_inline int call_stack_is_due(struct wire_thread *thread, __u64 now)
-{
-	__u32 chance;
+#define WAIT_NS             1000000ull    /* between two waits of a thread, on average */
+#define ALLOCATION_NS       100000ull     /* so many allocations of a thread in the long run, */
+#define ALLOCATION_AHEAD_NS 1000000000ull /* and what that makes in a second at once */
 
-	if (!settings.call_stacks)
+/* By chance, so that calls that come in the same order each time are all walked in the end. */
+static __always_inline int stack_is_due(__u64 *next, __u64 now, __u64 between)
+{
+	__u32 chance = bpf_get_prandom_u32() & 1023;
+
+	if (now < *next)
 		return 0;
+	*next = now + between / 2 + between / 1024 * chance;
+	return 1;
+}
+
+/*
+ * Where memory leaks is found only if the one allocation that leaks is walked. So all are, up to a
+ * rate: `paid` is until when the thread's walks are paid for, and may lie ahead.
+ */
+static __always_inline int allocation_is_due(__u64 *paid, __u64 now)
+{
+	__u64 from = *paid > now ? *paid : now;
+
+	if (from - now >= ALLOCATION_AHEAD_NS)
+		return 0;
+	*paid = from + ALLOCATION_NS;
+	return 1;
+}
+
+static __always_inline int call_stack_is_due(struct wire_thread *thread, __u32 kind, __u64 now)
+{
+	__u64 *clock = &thread->stack_ns[BOUNDED(kind, WIRE_STACK_KINDS - 1)];
+
+	if (!(settings.call_stacks >> kind & 1))
+		return 0;
+	if (kind == STACK_OF_ALLOCATION || kind == STACK_OF_FREE) {
+		if (allocation_is_due(clock, now))
+			return 1;
+		if (kind == STACK_OF_ALLOCATION)
+			__sync_fetch_and_add(&state.stacks_left_out, 1);
+		return 0;
+	}
+	if (kind == STACK_OF_WAIT)
+		return stack_is_due(clock, now, WAIT_NS);
 	if (settings.call_stack_one_in > 1)
 		return bpf_get_prandom_u32() % settings.call_stack_one_in == 0;
-	if (!settings.call_stack_ns)
-		return 1;
-	if (now < thread->stack_ns)
-		return 0;
-	chance = bpf_get_prandom_u32() & 1023;
-	thread->stack_ns =
-		now + settings.call_stack_ns / 2 + settings.call_stack_ns / 1024 * chance;
-	return 1;
+	return !settings.call_stack_ns || stack_is_due(clock, now, settings.call_stack_ns);
 }
 
 static __always_inline void walk_from_entry(struct walk *walk, struct pt_regs *ctx)
@@ -58,9 +91,9 @@ static __always_inline void stack_send(struct pt_regs *ctx, __u64 id, __u64 now,
 }
 
 static __always_inline void call_stack_walk(struct pt_regs *ctx, struct wire_thread *thread,
-                                            __u64 id, __u64 now)
+                                            __u32 kind, __u64 id, __u64 now)
 {
-	if (call_stack_is_due(thread, now))
+	if (call_stack_is_due(thread, kind, now))
 		stack_send(ctx, id, now, WIRE_CALL_STACK);
 }
 
@@ -75,7 +108,7 @@ static __always_inline void backward_begun(struct pt_regs *ctx)
 #else
 
 static __always_inline void call_stack_walk(struct pt_regs *ctx, struct wire_thread *thread,
-                                            __u64 id, __u64 now)
+                                            __u32 kind, __u64 id, __u64 now)
 {
 }
 

@@ -164,6 +164,21 @@ struct wire_known {
 	__u64 flags;
 };
 
+/*
+ * What a call is for those who ask for stacks. Each kind has a clock of its own in each thread, so
+ * that many calls of one do not take the walks of another.
+ */
+enum wire_stack_kind {
+	STACK_OF_NOTHING,
+	STACK_OF_LAUNCH, /* of a kernel or a graph */
+	STACK_OF_COPY,   /* or of a set */
+	STACK_OF_WAITING_COPY,
+	STACK_OF_WAIT,
+	STACK_OF_ALLOCATION,
+	STACK_OF_FREE,
+	WIRE_STACK_KINDS = 8 /* a power of two */
+};
+
 /* ---- what a thread is doing (map "threads", by tid) ------------------------------------------ */
 
 /* A call in progress: the record as it will be sent, filled on entry, completed on return. */
@@ -189,7 +204,7 @@ struct wire_thread {
 	__u32 declined; /* calls that were not looked at and whose returns are still to come */
 	__u32 hook;     /* of the last entry, with the next five: see same_trap() */
 	__u64 entry_ip, entry_sp, entry_ns;
-	__u64 stack_ns; /* not before that is the stack of a call walked again */
+	__u64 stack_ns[WIRE_STACK_KINDS]; /* by kind: see call_stacks.h */
 	__u64 return_sp, return_ns;
 	__u64 declined_sp;         /* of the outermost call that was not looked at */
 	__u64 recent_generation;   /* of the names: older ones are void */
@@ -219,7 +234,7 @@ struct wire_thread {
 	F(runtime, 58, 1)        /* of the runtime: the driver's call inside tells the same */     \
 	F(runtime_launch, 59, 1) /* looked at only while the driver is not known to work */        \
 	F(proves_driver, 60, 1)  /* where it succeeds, the driver works */                         \
-	F(asks_for_work, 61, 1)  /* a kernel, a graph, a copy, a set: its stack tells who did */
+	F(stack_kind, 61, 3)     /* enum wire_stack_kind: whose stack it is */
 
 #define COOKIE_ACCESSORS(name, at, bits)                                                           \
 	static inline __attribute__((always_inline, unused)) __u32 cookie_##name(__u64 cookie)     \
@@ -301,8 +316,8 @@ struct wire_settings {
 	__u8 stacks;      /* of allocations that are folded */
 	__u64 stack_seed; /* by chance: no process can have the numbers of another one's stacks */
 	__u64 sample_ns;  /* between two samples of a CPU; 0: none are taken */
-	__u8 call_stacks; /* of calls that ask for work */
-	__u32 call_stack_one_in;  /* 1: of each; else of one in so many, by chance */
+	__u8 call_stacks; /* a bit for each enum wire_stack_kind */
+	__u32 call_stack_one_in;  /* launches, copies. 1: each; else one in so many, by chance */
 	__u64 call_stack_ns;      /* between two of a thread, on average; 0: as they come */
 	__u32 share[WIRE_SHARES]; /* enum fold_share_of: rows that one process may have */
 };
@@ -315,6 +330,7 @@ struct wire_state {
 	__u64 open_captures;        /* streams that record into a graph, where calls are folded */
 	__u64 lost_rows;            /* folded calls that no map had room for */
 	__u64 lost_stacks;          /* of allocations */
+	__u64 stacks_left_out;      /* of allocations that came too fast for their stacks */
 	__u64 driver_tells;         /* not 0: runtime calls without a return are left out, since */
 				    /* without returns nothing tells which driver call is inside */
 	__u64 driver_works;         /* not 0: launches of the runtime reach the driver, and are */

@@ -79,6 +79,22 @@ static uint64_t chance(void)
 	               : 0x9e3779b97f4a7c15ull;
 }
 
+/* The programs' kinds of calls: those who wait in a copy ask for it under both names. */
+static uint8_t stack_kinds(uint32_t calls)
+{
+	uint8_t kinds = 0;
+
+	if (calls & STACK_CALLS_LAUNCHES)
+		kinds |= 1 << STACK_OF_LAUNCH;
+	if (calls & STACK_CALLS_COPIES)
+		kinds |= 1 << STACK_OF_COPY | 1 << STACK_OF_WAITING_COPY;
+	if (calls & STACK_CALLS_WAITS)
+		kinds |= 1 << STACK_OF_WAIT | 1 << STACK_OF_WAITING_COPY;
+	if (calls & STACK_CALLS_ALLOCATIONS)
+		kinds |= 1 << STACK_OF_ALLOCATION | 1 << STACK_OF_FREE;
+	return kinds;
+}
+
 static int load_programs(struct capture *c, struct err *err)
 {
 	const struct capture_options *o = &c->options;
@@ -117,7 +133,7 @@ static int load_programs(struct capture *c, struct err *err)
 		options.stacks = true;
 		options.settings.sample_ns = o->stacks->sample_ns;
 		options.settings.stack_seed = chance();
-		options.settings.call_stacks = o->stacks->calls;
+		options.settings.call_stacks = stack_kinds(o->stacks->calls);
 		options.settings.call_stack_one_in = o->stacks->one_in;
 		options.settings.call_stack_ns = o->stacks->call_ns;
 	}
@@ -194,7 +210,7 @@ static bool agents_may_tell(const struct capture *c)
 
 	return o->gpu && o->gpu->kinds & AGENT_WANT_KERNELS && !o->gpu->window_ns && o->returns &&
 	       !o->begin_records && !o->max_overhead && !o->watch && !o->selection.failed &&
-	       !(o->stacks && o->stacks->calls) &&
+	       !(o->stacks && o->stacks->calls & STACK_CALLS_LAUNCHES) &&
 	       (o->target.kind == TARGET_COMMAND || o->target.kind == TARGET_PIDS ||
 	        o->target.kind == TARGET_NAME) &&
 	       programs_mechanism(c->programs) == MECHANISM_SESSION;
@@ -328,7 +344,8 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 		            [STACKS_FILES] = f.unwinder.code.without_room,
 		            [STACKS_PYTHON] = f.unwinder.unknown_python,
 		            [STACKS_PYTHON_LOST] = f.names.python_lost,
-		            [STACKS_NO_ROOM] = f.names.refused },
+		            [STACKS_NO_ROOM] = f.names.refused,
+		            [STACKS_TOO_FAST] = programs_state(c->programs)->stacks_left_out },
 	};
 }
 

@@ -31,8 +31,8 @@ struct capture_gpu {
 /* Stacks: of samples of what threads do, and of calls. */
 struct capture_stacks {
 	uint64_t sample_ns; /* between two samples of a CPU; 0: none are taken */
-	bool calls;         /* stacks of calls that ask for work, too */
-	uint32_t one_in;    /* of one in so many, by chance; 0, 1: of each */
+	uint32_t calls;     /* enum stack_calls */
+	uint32_t one_in;    /* of one launch or copy in so many, by chance; 0, 1: of each */
 	uint64_t call_ns;   /* between two of a thread, on average; 0: as they come */
 };
 

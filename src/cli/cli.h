@@ -119,7 +119,8 @@ extern const struct argp cli_gpu_argp;
  * this struct, after cli_stacks_init().
  */
 struct cli_stacks {
-	bool samples, launches; /* whose stacks */
+	bool samples;
+	uint32_t calls; /* whose stacks: enum stack_calls */
 	uint64_t hz;
 	struct capture_stacks settings;
 	const char *given; /* -F or --launch-stacks; NULL: neither was */

@@ -9,6 +9,7 @@
 
 #include "report/contents.h"
 #include "analysis/missed.h"
+#include "base/array.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "table/table.h"
@@ -455,13 +456,21 @@ static void json_stacks(struct json *json, const struct info *info)
 		[STACKS_PYTHON] = "unknown_python",
 		[STACKS_PYTHON_LOST] = "python_frames_without_name",
 		[STACKS_NO_ROOM] = "no_room",
+		[STACKS_TOO_FAST] = "allocations_too_fast",
 	};
+	/* by the bits of enum stack_calls */
+	static const char *const calls[] = { "launches", "copies", "waits", "allocations" };
 	const struct contents_stacks *stacks = &info->contents->stacks;
 	const struct run_stacks *asked = &info->run->stacks;
 
 	json_open(json, "stacks", '{');
 	json_u64(json, "sample_ns", asked->sample_ns);
-	json_bool(json, "of_calls", asked->calls);
+	json_bool(json, "of_calls", asked->calls != 0);
+	json_open(json, "call_kinds", '[');
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (asked->calls & 1u << i)
+			json_string(json, NULL, calls[i]);
+	json_close(json, ']');
 	json_u64(json, "samples", stacks->samples);
 	json_u64(json, "calls", stacks->calls);
 	json_u64(json, "different", stacks->different);

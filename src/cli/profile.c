@@ -327,7 +327,7 @@ static int take(struct profile_command *o, struct profiling *p, struct err *err)
 	c->selection.none = o->mode == MODE_CPU;
 	c->returns = true;
 	o->stacks.samples = o->mode != MODE_GPU;
-	o->stacks.launches = o->mode != MODE_CPU;
+	o->stacks.calls = o->mode != MODE_CPU ? STACK_CALLS_WORK : 0;
 	c->stacks = cli_stacks_settle(&o->stacks);
 	c->gpu = o->gpu.asked ? &o->gpu.settings : NULL;
 	c->consumers = consumers;
@@ -376,7 +376,8 @@ done:
 /* What the file has stacks for; a sentence where that is less than was asked for. */
 static int settle_file_mode(struct profile_command *o, const struct run_info *run, struct err *err)
 {
-	bool samples = run->stacks.sample_ns != 0, gpu = run->gpu_times && run->stacks.calls;
+	bool samples = run->stacks.sample_ns != 0,
+	     gpu = run->gpu_times && run->stacks.calls & STACK_CALLS_WORK;
 
 	if (o->mode == MODE_DEFAULT)
 		o->mode = samples && gpu ? MODE_MERGE : gpu ? MODE_GPU : MODE_CPU;

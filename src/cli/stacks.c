@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
@@ -71,12 +72,16 @@ const struct argp cli_stacks_argp = { .options = share_options, .parser = parse_
 /* ---- which: --stacks --------------------------------------------------------------------------
  */
 
-static const char *const kinds[] = { "samples", "launches" };
+static const char *const kinds[] = { "samples", "launches", "copies", "waits", "allocations" };
+
+static const uint32_t calls_of[ARRAY_SIZE(kinds)] = { 0, STACK_CALLS_LAUNCHES, STACK_CALLS_COPIES,
+	                                              STACK_CALLS_WAITS, STACK_CALLS_ALLOCATIONS };
 
 static const struct argp_option which_options[] = {
 	{ "stacks", OPT_STACKS, "LIST", OPTION_ARG_OPTIONAL,
-	  "whole stacks: of samples of what threads do, of launches and copies, or both, the "
-	  "default (samples, launches; LIST has commas, no blanks)",
+	  "whole stacks: of samples of what threads do, and of calls: launches, copies (and sets), "
+	  "waits (and copies that wait), allocations (and frees). Without LIST, which has commas "
+	  "and no blanks, of all",
 	  4 },
 	{ 0 }
 };
@@ -85,27 +90,29 @@ static void bad_kind(const struct argp_state *state, const char *name) __attribu
 
 static void bad_kind(const struct argp_state *state, const char *name)
 {
-	const char *near = suggest(name, kinds, 2);
+	const char *near = suggest(name, kinds, ARRAY_SIZE(kinds));
 
 	fprintf(stderr, "%s: --stacks: there are no stacks of '%s'", state->name, name);
 	if (near)
-		fprintf(stderr, "; did you mean '%s'?\n", near);
-	else
-		fputs(" (samples, launches)\n", stderr);
+		fprintf(stderr, "; did you mean '%s'?", near);
+	for (size_t i = 0; !near && i < ARRAY_SIZE(kinds); i++)
+		fprintf(stderr, "%s%s", i ? ", " : " (", kinds[i]);
+	fputs(near ? "\n" : ")\n", stderr);
 	exit(EXIT_USAGE);
 }
 
 static void parse_kinds(const struct argp_state *state, struct cli_stacks *stacks, const char *list)
 {
 	char *copy = xstrdup(list), *rest = copy, *name;
+	size_t kind;
 
 	while ((name = strsep(&rest, ","))) {
-		if (!strcmp(name, kinds[0]))
-			stacks->samples = true;
-		else if (!strcmp(name, kinds[1]))
-			stacks->launches = true;
-		else
+		for (kind = 0; kind < ARRAY_SIZE(kinds) && strcmp(name, kinds[kind]); kind++)
+			;
+		if (kind == ARRAY_SIZE(kinds))
 			bad_kind(state, name);
+		stacks->samples |= kind == 0;
+		stacks->calls |= calls_of[kind];
 	}
 	free(copy);
 }
@@ -114,8 +121,11 @@ static void parse_kinds(const struct argp_state *state, struct cli_stacks *stack
 static void check_next_word(const struct argp_state *state)
 {
 	const char *word = state->argv[state->next];
+	bool kind = false;
 
-	if (!word || (strncmp(word, "samples", 7) && strncmp(word, "launches", 8)))
+	for (size_t i = 0; word && i < ARRAY_SIZE(kinds); i++)
+		kind |= !strncmp(word, kinds[i], strlen(kinds[i]));
+	if (!kind)
 		return;
 	fprintf(stderr, "%s: --stacks: its list follows '=': --stacks=%.60s\n", state->name, word);
 	exit(EXIT_USAGE);
@@ -135,10 +145,11 @@ static error_t parse_which(int key, char *arg, struct argp_state *state)
 			return 0;
 		}
 		check_next_word(state);
-		stacks->samples = stacks->launches = true;
+		stacks->samples = true;
+		stacks->calls = STACK_CALLS_ALL;
 		return 0;
 	case ARGP_KEY_END:
-		if (!stacks->given || stacks->samples || stacks->launches)
+		if (!stacks->given || stacks->samples || stacks->calls)
 			return 0;
 		fprintf(stderr, "%s: %s goes with --stacks\n", state->name, stacks->given);
 		exit(EXIT_USAGE);
@@ -154,9 +165,9 @@ const struct argp cli_which_stacks_argp = { .options = which_options,
 
 const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks)
 {
-	if (!stacks->samples && !stacks->launches)
+	if (!stacks->samples && !stacks->calls)
 		return NULL;
 	stacks->settings.sample_ns = stacks->samples ? 1000000000 / stacks->hz : 0;
-	stacks->settings.calls = stacks->launches;
+	stacks->settings.calls = stacks->calls;
 	return &stacks->settings;
 }

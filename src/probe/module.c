@@ -17,12 +17,25 @@
 /* Bytes of a function that are looked through for jumps to the chosen place. */
 #define CODE_WINDOW 4096
 
-/* As call_asks_for_work() of analysis/work.h says of calls. */
-static bool hook_asks_for_work(const struct hook *hook)
+enum wire_stack_kind hook_stack_kind(const struct hook *hook)
 {
-	enum api_op op = hook->api ? api_op(hook->api) : OP_NONE;
-
-	return op == OP_LAUNCH || op == OP_GRAPH_LAUNCH || op == OP_COPY || op == OP_SET;
+	switch (hook->api ? api_op(hook->api) : OP_NONE) {
+	case OP_LAUNCH:
+	case OP_GRAPH_LAUNCH:
+		return STACK_OF_LAUNCH;
+	case OP_COPY:
+		return api_is_async(hook->api) ? STACK_OF_COPY : STACK_OF_WAITING_COPY;
+	case OP_SET:
+		return STACK_OF_COPY;
+	case OP_SYNC:
+		return STACK_OF_WAIT;
+	case OP_ALLOC:
+		return STACK_OF_ALLOCATION;
+	case OP_FREE:
+		return STACK_OF_FREE;
+	default:
+		return STACK_OF_NOTHING;
+	}
 }
 
 uint64_t hook_cookie(const struct hook *hook)
@@ -43,7 +56,7 @@ uint64_t hook_cookie(const struct hook *hook)
 	       cookie_with_runtime(hook->layer == LAYER_RUNTIME) |
 	       cookie_with_runtime_launch(hook->group == HOOK_RUNTIME_LAUNCH) |
 	       cookie_with_proves_driver(hook_proves_driver(hook)) |
-	       cookie_with_asks_for_work(hook_asks_for_work(hook));
+	       cookie_with_stack_kind(hook_stack_kind(hook));
 }
 
 bool hook_proves_driver(const struct hook *hook)

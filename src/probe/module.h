@@ -133,6 +133,9 @@ void module_drop_returns(struct module *module, struct programs *programs);
 /* cuInit: where it succeeds, launches of the runtime reach the driver. */
 bool hook_proves_driver(const struct hook *hook);
 
+/* Whose stack the stack of a call of it is, where stacks are asked for. */
+enum wire_stack_kind hook_stack_kind(const struct hook *hook);
+
 /* The cookie of a hook: its number and plan. */
 uint64_t hook_cookie(const struct hook *hook);
 

@@ -43,6 +43,8 @@ const char *stacks_missed_text(enum stacks_missed missed)
 				  "are, but for debug and free-threaded builds)",
 		[STACKS_PYTHON_LOST] = "frames of Python have no name",
 		[STACKS_NO_ROOM] = "names and stacks had no room",
+		[STACKS_TOO_FAST] = "allocations came faster than their stacks are walked, "
+				    "10,000 a second of a thread",
 	};
 
 	return missed < STACKS_MISSED_COUNT ? of[missed] : "?";

@@ -243,17 +243,28 @@ enum stacks_missed {
 	STACKS_PYTHON,      /* processes with a Python whose frames are not read */
 	STACKS_PYTHON_LOST, /* frames of Python whose names could not be read */
 	STACKS_NO_ROOM,     /* names and stacks that there was no room for */
+	STACKS_TOO_FAST,    /* allocations that came faster than their stacks are walked */
 	STACKS_MISSED_COUNT
 };
 
 /* "names and stacks had no room": what stands behind its number. */
 const char *stacks_missed_text(enum stacks_missed missed);
 
+/* Calls whose stacks are asked for. */
+enum stack_calls {
+	STACK_CALLS_LAUNCHES = 1 << 0,    /* of kernels and graphs */
+	STACK_CALLS_COPIES = 1 << 1,      /* and sets */
+	STACK_CALLS_WAITS = 1 << 2,       /* calls that wait for the GPU, and copies that do */
+	STACK_CALLS_ALLOCATIONS = 1 << 3, /* and frees */
+	STACK_CALLS_ALL = (1 << 4) - 1
+};
+#define STACK_CALLS_WORK (STACK_CALLS_LAUNCHES | STACK_CALLS_COPIES)
+
 /* Which stacks were asked for; all 0: none. */
 struct run_stacks {
 	uint64_t sample_ns; /* between two samples of a CPU; 0: none were taken */
-	bool calls;         /* of calls that ask for work */
-	uint32_t one_in;    /* of one such call in so many, by chance; 0, 1: of each */
+	uint32_t calls;     /* enum stack_calls */
+	uint32_t one_in;    /* of one launch or copy in so many, by chance; 0, 1: of each */
 	uint64_t call_ns;   /* between two of a thread, on average; 0: as they come */
 	uint64_t missed[STACKS_MISSED_COUNT]; /* known in end() */
 };

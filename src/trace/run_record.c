@@ -138,6 +138,20 @@ static void add_overhead(struct buf *raw, const struct run_info *run)
 	add_numbers(raw, RUN_OVERHEAD, (uint64_t)(100 * run->overhead_percent + 0.5), &most);
 }
 
+/*
+ * 1 alone is what files say that know of launches and copies only. Others have the calls above it,
+ * and 1 as well where launches or copies are among them, for their readers.
+ */
+static uint64_t calls_word(uint32_t calls)
+{
+	return (uint64_t)calls << 1 | !!(calls & STACK_CALLS_WORK);
+}
+
+static uint32_t calls_of_word(uint64_t word)
+{
+	return word == 1 ? STACK_CALLS_WORK : (uint32_t)(word >> 1) & STACK_CALLS_ALL;
+}
+
 static void add_stacks(struct buf *raw, const struct run_stacks *stacks)
 {
 	struct buf body = { 0 };
@@ -145,7 +159,7 @@ static void add_stacks(struct buf *raw, const struct run_stacks *stacks)
 	if (!stacks->sample_ns && !stacks->calls)
 		return;
 	record_varint(&body, stacks->sample_ns);
-	record_varint(&body, stacks->calls);
+	record_varint(&body, calls_word(stacks->calls));
 	record_varint(&body, stacks->one_in);
 	record_varint(&body, stacks->call_ns);
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
@@ -315,7 +329,7 @@ static double read_percent(struct bytes *body)
 static void read_stacks(struct run_stacks *stacks, struct bytes *body)
 {
 	stacks->sample_ns = bytes_varint(body);
-	stacks->calls = bytes_varint(body) != 0;
+	stacks->calls = calls_of_word(bytes_varint(body));
 	stacks->one_in = (uint32_t)bytes_varint(body);
 	stacks->call_ns = bytes_varint(body);
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)

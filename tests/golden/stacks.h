@@ -126,7 +126,7 @@ static inline void put_stacks(struct scene *s, const struct process *process,
 static inline struct run_stacks stacks_asked(void)
 {
 	return (struct run_stacks){ .sample_ns = 1000000,
-		                    .calls = true,
+		                    .calls = STACK_CALLS_WORK,
 		                    .one_in = 1,
 		                    .call_ns = 1000000,
 		                    .missed = { [STACKS_LOST] = 1, [STACKS_PYTHON_LOST] = 2 } };

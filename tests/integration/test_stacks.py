@@ -2,6 +2,7 @@
 """Stacks in trace files: what `record --stacks` keeps, and the profiles that are made of it."""
 
 import json
+import os
 import re
 
 import checks
@@ -46,7 +47,8 @@ def test_stacks_of_a_recording_make_its_profile(case):
     on_gpu = {chain: ns for chain, ns in merged.items() if chain[-1].startswith("[GPU_")}
     checks.equal("time of kernels", sum(k["end"] - k["start"] for k in trace.activities), sum(on_gpu.values()))
     checks.equal("time of samples", info["samples"] * info["sample_ns"], sum(merged.values()) - sum(on_gpu.values()))
-    checks.equal("calls with stacks", len(trace.launches()), info["calls"])
+    calls = [call for call in trace.calls if any(belongs(call["name"]) for belongs in KINDS.values())]
+    checks.equal("calls with stacks", len(calls), info["calls"])
     right = sum(ns for chain, ns in on_gpu.items() if chain[-4:-1] == ("work", "sample_launch", "cuLaunchKernel"))
     if right < 0.99 * sum(on_gpu.values()):
         raise Failure(f"kernels are not under their launches: {list(on_gpu)[:4]}")
@@ -84,7 +86,7 @@ def test_stacks_of_samples_alone(case):
 
 
 def test_stacks_are_in_the_last_part_of_a_recording(case):
-    path = record(case, "--stacks", "--launch-stacks", "all", "--last", "1min")
+    path = record(case, "--stacks=samples,launches", "--launch-stacks", "all", "--last", "1min")
     info = json.loads(succeed(case, "info", "--json", path))
     checks.equal("calls with stacks", info["activities"]["kernels"], info["stacks"]["calls"])
     if not any(chain[-1].startswith("[GPU_") and len(chain) > 3 for chain in profile_of(case, path)):
@@ -99,11 +101,118 @@ def test_stacks_are_not_recorded_unless_asked_for(case):
                     ended_with(case, 1, "profile", path))
 
 
+def is_copy(name):
+    return "Memcpy" in name or "Memset" in name
+
+
+KINDS = {
+    "launches": lambda name: "Launch" in name,
+    "copies": is_copy,
+    "waits": lambda name: "Synchronize" in name or "Memcpy" in name and "Async" not in name,
+    "allocations": lambda name: "Alloc" in name or "Free" in name,
+}
+
+
+def events_of(case, path):
+    return [json.loads(line) for line in succeed(case, "export", "--format", "jsonl", "-o", "-", path).splitlines()]
+
+
+def names_with_stacks(case, path):
+    """Of calls that no other made: those that have a stack, and all."""
+    calls = [e for e in events_of(case, path) if e.get("depth") == 0 and "name" in e]
+    return {e["name"] for e in calls if "stack" in e}, {e["name"] for e in calls}
+
+
+def python_places(case, path):
+    """From a function of CUDA to the lines of Python that called it, innermost first."""
+    stacks, places = {}, {}
+    for event in events_of(case, path):
+        if event["type"] == "stack":
+            stacks[event["stack"]] = [(f["function"], f.get("line")) for f in event["frames"] if f["kind"] == "python"]
+        elif "stack" in event and "name" in event:
+            places.setdefault(event["name"], set()).add(tuple(stacks[event["stack"]][:1]))
+    return places
+
+
+def marked(name):
+    with open(os.path.join(Places.root, "tests/programs/leak.py")) as file:
+        return next(number for number, line in enumerate(file, 1) if line.rstrip().endswith(f"# at {name}"))
+
+
+def record_calls(case, *options, program=("gpucopies",), name="trace"):
+    """Without GPU times."""
+    path = case.path(name + ".cuscope")
+    process = case.cuscope("record", *options, "--force", "-o", path, "--", *map(str, program))
+    checks.equal("status of the recording", 0, process.wait())
+    return path, process.err()
+
+
+def test_stacks_of_each_kind_of_calls_alone(case):
+    for kind, belongs in KINDS.items():
+        program = ("gpuloop", 1, 100, 2) if kind == "launches" else ("gpucopies",)
+        path, _ = record_calls(case, f"--stacks={kind}", "--launch-stacks", "all",
+                               program=(Places.program(program[0]), *program[1:]))
+        walked, called = names_with_stacks(case, path)
+        checks.equal(f"functions with stacks, of {kind}", {name for name in called if belongs(name)}, walked)
+        info = json.loads(succeed(case, "info", "--json", path))["stacks"]
+        checks.equal("kinds that were asked for, and samples", ([kind], 0), (info["call_kinds"], info["samples"]))
+        if not walked or walked == called:
+            raise Failure(f"the program does not tell {kind} from other calls: {called}")
+
+
+def test_stacks_of_all_kinds_of_calls_name_lines_of_python(case):
+    path, _ = record_calls(case, "--stacks", program=("/usr/bin/python3", os.path.join(
+        Places.root, "tests/programs/leak.py"), 20, 1))
+    places = python_places(case, path)
+    for function, name in (("cuLaunchKernel", "train"), ("cuStreamSynchronize", "wait"), ("cuMemFree_v2", "give_back")):
+        checks.equal(function, {((name, marked(name)),)}, places[function])
+    checks.equal("cuMemAlloc_v2", {((last, marked(last.rpartition(".")[2])),) for last in
+                                   ("Cache.fill_cache", "borrow")}, places["cuMemAlloc_v2"])
+
+
+def test_stacks_of_allocations_are_not_starved_by_launches(case):
+    """Each kind has a clock of its own: the few allocations of a flood are all walked."""
+    path, _ = record_calls(case, "--stacks=launches,allocations", "--launch-stacks", "1", program=("/usr/bin/python3",
+                           os.path.join(Places.root, "tests/programs/leak.py"), 60, 0))
+    calls = [e for e in events_of(case, path) if e.get("depth") == 0]
+    allocations = [e for e in calls if e["type"] == "memory" and e.get("op") == "alloc"]
+    launches = [e for e in calls if e.get("name") == "cuLaunchKernel"]
+    checks.equal("allocations", (120, 120), (len(allocations), sum("stack" in e for e in allocations)))
+    walked = sum("stack" in e for e in launches)
+    if len(launches) != 60 or not 1 <= walked < 10:
+        raise Failure(f"{walked} of {len(launches)} launches have stacks")
+
+
+def test_stacks_of_allocations_have_a_rate_and_it_is_told(case):
+    """10,000 a second of a thread, and as many at once; what is beyond is counted."""
+    path, _ = record_calls(case, "--stacks=allocations", program=(Places.program("places"), 10, 5, 6000))
+    info = json.loads(succeed(case, "info", "--json", path))["stacks"]
+    missed = info["missed"]["allocations_too_fast"]
+    allocated = [e for e in events_of(case, path) if e["type"] == "memory" and e.get("op") == "alloc"]
+    checks.equal("allocations, with and without a stack", (60000, 60000 - missed),
+                 (len(allocated), sum("stack" in e for e in allocated)))
+    if not 0 < missed < 50000:
+        raise Failure(f"{missed} of 60000 stacks of allocations were left out")
+    checks.contains("what info says", "allocations came faster than their stacks are walked", succeed(case, "info", path))
+
+
+def test_stacks_of_many_deep_places(case):
+    """A program that allocates at a thousand places, 500 frames down each, is told whole."""
+    path, said = record_calls(case, "--stacks=allocations", program=(Places.program("places"), 1000, 490, 2, "keep"))
+    info = json.loads(succeed(case, "info", "--json", path))["stacks"]
+    checks.equal("stacks: of calls, that differ, whole", (2000, 1000, 2000),
+                 (info["calls"], info["different"], info["whole"]))
+    checks.contains("what record says", "none lost", said)
+
+
 def test_stacks_and_options_that_do_not_go_together(case):
     path = record(case, "--stacks=samples")
     for said, arguments in (("--frequency goes with --stacks", ["record", "-F", "9", "--", "true"]),
                             ("its list follows '='", ["record", "--stacks", "launches", "--", "true"]),
                             ("did you mean 'samples'?", ["record", "--stacks=sampels", "--", "true"]),
+                            ("did you mean 'allocations'?", ["record", "--stacks=waits,allocation", "--", "true"]),
+                            ("(samples, launches, copies, waits, allocations)", ["record", "--stacks=x", "--", "true"]),
+                            ("its list follows '='", ["record", "--stacks", "waits", "--", "true"]),
                             ("--frequency is for taking a profile", ["profile", path, "-F", "9"]),
                             ("--gpu is for taking a profile", ["profile", path, "--gpu"]),
                             ("it goes with no command", ["profile", path, "--name", "x"]),

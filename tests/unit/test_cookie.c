@@ -117,6 +117,41 @@ static void test_every_runtime_function_has_a_cookie_that_says_its_plan(void **s
 	assert_cookies_of(runtime_rows, n_runtime_rows, LAYER_RUNTIME);
 }
 
+/* ---- whose stack it is --------------------------------------------------------------------- */
+
+static void assert_stack_kind(const char *symbol, enum wire_stack_kind kind)
+{
+	struct hook hook = hook_of(symbol, 1);
+
+	assert_int_equal(hook_stack_kind(&hook), kind);
+	assert_int_equal(cookie_stack_kind(hook_cookie(&hook)), kind);
+}
+
+static void test_a_function_says_whose_stacks_its_calls_have(void **state)
+{
+	assert_stack_kind("cuLaunchKernel", STACK_OF_LAUNCH);
+	assert_stack_kind("cuGraphLaunch", STACK_OF_LAUNCH);
+	assert_stack_kind("cuMemcpyHtoDAsync_v2", STACK_OF_COPY);
+	assert_stack_kind("cudaMemsetAsync", STACK_OF_COPY);
+	assert_stack_kind("cudaMemcpy", STACK_OF_WAITING_COPY);
+	assert_stack_kind("cuMemcpyDtoH_v2", STACK_OF_WAITING_COPY);
+	assert_stack_kind("cuStreamSynchronize", STACK_OF_WAIT);
+	assert_stack_kind("cuEventSynchronize", STACK_OF_WAIT);
+	assert_stack_kind("cuCtxSynchronize", STACK_OF_WAIT);
+	assert_stack_kind("cudaDeviceSynchronize", STACK_OF_WAIT);
+	assert_stack_kind("cuMemAlloc_v2", STACK_OF_ALLOCATION);
+	assert_stack_kind("cudaMallocHost", STACK_OF_ALLOCATION);
+	assert_stack_kind("cuMemFree_v2", STACK_OF_FREE);
+	assert_stack_kind("cuStreamCreate", STACK_OF_NOTHING);
+}
+
+static void test_a_function_that_is_not_known_has_no_stacks(void **state)
+{
+	const struct hook hook = { .id = 1, .name = "cuSomethingNew" };
+
+	assert_int_equal(hook_stack_kind(&hook), STACK_OF_NOTHING);
+}
+
 /* ---- how long a record is ------------------------------------------------------------------ */
 
 static void test_a_record_ends_after_the_last_register_of_its_function(void **state)
@@ -149,6 +184,8 @@ int main(void)
 		cmocka_unit_test(test_fields_are_wide_enough),
 		cmocka_unit_test(test_every_driver_function_has_a_cookie_that_says_its_plan),
 		cmocka_unit_test(test_every_runtime_function_has_a_cookie_that_says_its_plan),
+		cmocka_unit_test(test_a_function_says_whose_stacks_its_calls_have),
+		cmocka_unit_test(test_a_function_that_is_not_known_has_no_stacks),
 		cmocka_unit_test(test_a_record_ends_after_the_last_register_of_its_function),
 		cmocka_unit_test(test_a_record_ends_after_the_last_stack_word_of_its_function),
 		cmocka_unit_test(test_a_record_ends_after_the_struct_of_its_function),

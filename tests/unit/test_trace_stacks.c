@@ -168,6 +168,38 @@ static void test_what_was_asked_for_and_missed_comes_back(void **state)
 	buf_free(&raw);
 }
 
+static uint32_t calls_read_back(uint32_t calls, const char *written, const char *instead)
+{
+	struct run_info run = default_run_info();
+	struct kept_run kept = { 0 };
+	struct buf raw = { 0 };
+	char *at;
+
+	run.stacks = (struct run_stacks){ 1, calls, 1, 5 };
+	run_write(&run, &raw);
+	at = memmem(raw.data, raw.len, written, 4);
+	assert_non_null(at);
+	memcpy(at, instead, 4);
+	assert_true(run_read(&kept, (const uint8_t *)raw.data, raw.len));
+	calls = kept.info.stacks.calls;
+	run_free(&kept);
+	buf_free(&raw);
+	return calls;
+}
+
+/* Between two of a CPU and two of a thread: which calls, and of one in how many. */
+static void test_calls_of_stacks_are_read_as_older_files_have_them(void **state)
+{
+	const uint32_t waits = STACK_CALLS_WAITS;
+
+	assert_int_equal(calls_read_back(STACK_CALLS_ALL, "\1\37\1\5", "\1\37\1\5"),
+	                 STACK_CALLS_ALL);
+	assert_int_equal(calls_read_back(waits, "\1\10\1\5", "\1\10\1\5"), waits);
+	assert_int_equal(calls_read_back(waits, "\1\10\1\5", "\1\1\1\5"), STACK_CALLS_WORK);
+	assert_int_equal(calls_read_back(waits, "\1\10\1\5", "\1\0\1\5"), 0);
+	assert_int_equal(calls_read_back(waits, "\1\10\1\5", "\1\177\1\5"), STACK_CALLS_ALL);
+}
+
 /* ---- the profile --------------------------------------------------------------------------- */
 
 struct profiling {
@@ -497,6 +529,7 @@ int main(void)
 		cmocka_unit_test(
 			test_the_outermost_frames_of_a_stack_that_is_too_deep_are_not_kept),
 		cmocka_unit_test(test_what_was_asked_for_and_missed_comes_back),
+		cmocka_unit_test(test_calls_of_stacks_are_read_as_older_files_have_them),
 		cmocka_unit_test(test_the_profile_of_a_file_is_that_of_the_run),
 		cmocka_unit_test(test_the_last_part_of_a_run_has_its_stacks),
 		cmocka_unit_test(test_calls_that_are_chosen_keep_their_stacks),
