@@ -53,20 +53,37 @@ static struct thread_id *add(struct thread_ids *ids, struct thread_id_key key)
 	return made;
 }
 
-uint32_t thread_ids_of(struct thread_ids *ids, const struct event *event)
+static struct thread_id *look_up(struct thread_ids *ids, struct thread_id_key key)
 {
-	struct thread_id_key key = { event->process->id, event->tid };
 	struct thread_id **recent = recent_of(ids, key), *found = *recent;
 
 	if (found && found->key.tid == key.tid && found->key.process == key.process)
-		return found->id;
+		return found;
 	found = find(ids, key);
-	if (!found && ids->n >= THREAD_IDS_MAX)
+	if (found)
+		*recent = found;
+	return found;
+}
+
+uint32_t thread_ids_of(struct thread_ids *ids, const struct event *event)
+{
+	struct thread_id_key key = { event->process->id, event->tid };
+	struct thread_id *found = look_up(ids, key);
+
+	if (found)
+		return found->id;
+	if (ids->n >= THREAD_IDS_MAX)
 		return THREAD_ID_OTHERS;
-	if (!found)
-		found = add(ids, key);
-	*recent = found;
+	found = *recent_of(ids, key) = add(ids, key);
 	return found->id;
+}
+
+uint32_t thread_ids_find(struct thread_ids *ids, const struct event *event)
+{
+	struct thread_id_key key = { event->process->id, event->tid };
+	const struct thread_id *found = look_up(ids, key);
+
+	return found ? found->id : THREAD_ID_OTHERS;
 }
 
 void thread_ids_renew(struct thread_ids *ids, const struct event *event)

@@ -20,6 +20,9 @@ void thread_ids_free(struct thread_ids *ids);
 /* The id of the thread that an event is of. */
 uint32_t thread_ids_of(struct thread_ids *ids, const struct event *event);
 
+/* The same, but THREAD_ID_OTHERS of a thread that has no id yet: it is given none. */
+uint32_t thread_ids_find(struct thread_ids *ids, const struct event *event);
+
 /* The tid was given to another thread: the next thread_ids_of() gives it a new id. */
 void thread_ids_renew(struct thread_ids *ids, const struct event *event);
 

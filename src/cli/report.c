@@ -32,7 +32,8 @@ enum {
 	OPT_NESTED,
 	OPT_GAP,
 	OPT_COLOR,
-	OPT_SORT
+	OPT_SORT,
+	OPT_STACKS
 };
 
 static const struct argp_option options[] = {
@@ -44,6 +45,8 @@ static const struct argp_option options[] = {
 	{ "gap", OPT_GAP, "TIME", 0,
 	  "report gaps: each gap from this length on (default 20us); shorter ones are summed up",
 	  0 },
+	{ "stacks", OPT_STACKS, 0, 0,
+	  "report gaps: also the whole stacks of the host, not only their lines", 0 },
 	{ 0, 0, 0, 0, "Output:", 3 },
 	{ "format", OPT_FORMAT, "NAME", 0, "table (default), csv or json", 0 },
 	{ "output-dir", OPT_OUTPUT_DIR, "DIR", 0,
@@ -115,6 +118,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_GAP:
 		o->set.gap_ns = cli_duration(state, "--gap", arg);
 		return 0;
+	case OPT_STACKS:
+		o->set.stacks = true;
+		return 0;
 	case OPT_COLOR:
 		o->color = cli_when(state, arg);
 		return 0;
@@ -174,6 +180,19 @@ static int make_folder(const char *folder, struct err *err)
 	return 0;
 }
 
+/* What is missing for the lines of code that gaps are due to. */
+static void say_no_samples(const struct report_command *o, const struct run_info *run)
+{
+	for (size_t i = 0; i < o->n_choices; i++) {
+		if (strcmp(o->choices[i].report->name, "gaps") || run->stacks.sample_ns ||
+		    !run->gpu_times)
+			continue;
+		cli_say("gaps: %s has no samples of stacks: 'cuscope record --stacks' takes them, "
+		        "and gaps then names the lines of code that the GPU waited for",
+		        o->path);
+	}
+}
+
 static int print_reports(struct report_command *o, struct trace_file *file, struct err *err)
 {
 	struct consumer *const *consumers;
@@ -191,6 +210,7 @@ static int print_reports(struct report_command *o, struct trace_file *file, stru
 		rc_finish = report_set_finish(set, rc ? NULL : err);
 		if (!rc_finish && !o->set.folder && o->set.table.form == TABLE_FORM_TEXT)
 			cli_print_incomplete(trace_run(file));
+		say_no_samples(o, trace_run(file));
 		rc = rc ? rc : rc_finish;
 	}
 	report_set_free(set);

@@ -23,6 +23,7 @@ enum kernel_names {
 struct report_options {
 	struct table *table; /* where its tables go; its caller frees and finishes it */
 	enum kernel_names names;
+	bool stacks;             /* report gaps: whole stacks, not only their places */
 	bool nested;             /* also calls made inside other traced calls */
 	uint64_t from_ns, to_ns; /* what is read of the trace, after its begin; to 0: to its end */
 	uint64_t gap_ns;         /* gaps from this length on are told of; 0: the default */

@@ -77,6 +77,7 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 	struct table_options table = set->options.table;
 	struct report_options options = { .names = choice->names,
 		                          .nested = set->options.nested,
+		                          .stacks = set->options.stacks,
 		                          .from_ns = set->options.from_ns,
 		                          .to_ns = set->options.to_ns,
 		                          .gap_ns = set->options.gap_ns,

@@ -19,6 +19,7 @@ struct report_set_options {
 	uint64_t gap_ns;
 	bool part;
 	bool nested;
+	bool stacks;
 };
 
 struct report_set;

@@ -14,11 +14,13 @@
  *   idle     two GPUs, of which one waits for every reason that there is (idle.c)
  *   steady   a loop with most of what the report findings is for
  *   stacks   launches and samples with whole stacks
+ *   host_*   trainings that are slow for one reason each, with their samples (host.c)
  *
  * Golden outputs are made of them, so what is in them stays as it is. The folder `older` has some
  * of them as earlier versions of the format wrote them; nothing here writes there.
  */
 #include "base/array.h"
+#include "host.h"
 #include "idle.h"
 #include "scene.h"
 #include "stacks.h"
@@ -672,5 +674,6 @@ int main(int argc, char **argv)
 	run.gpu_times = true;
 	run.stacks = stacks_asked();
 	write_scene(&scene, &run, path);
+	write_host_traces(argv[1]);
 	return 0;
 }

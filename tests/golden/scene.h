@@ -11,7 +11,7 @@
 
 #include "../unit/trace_events.h"
 
-#define MARKS 512
+#define MARKS 1024
 
 struct scene {
 	struct kept_list list;

@@ -218,6 +218,7 @@ static void keep_call(struct gap_calls *calls, const struct event *event)
 		.waited = waited ? function_id(calls, waited) + 1 : 0,
 		.thread = thread_ids_of(calls->ids, event),
 		.op = (uint8_t)call->op,
+		.stack = call->stack,
 		.nonblocking = nonblocking_has(calls->nonblocking, event->process->id, stream),
 		.async = call->function->api && api_is_async(call->function->api),
 	};
@@ -238,6 +239,11 @@ void gap_calls_event(struct gap_calls *calls, const struct event *event)
 		keep_wait(calls, event, stream_of(call));
 	if (!(call->flags & CALL_NESTED))
 		keep_call(calls, event);
+}
+
+uint32_t gap_calls_thread(const struct gap_calls *calls, const struct event *event)
+{
+	return thread_ids_find(calls->ids, event);
 }
 
 /* ---- looking up ---------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 #include "trace/event.h"
 
-#define GAP_CALLS_KEPT (1u << 20) /* a power of two; 64 bytes each */
+#define GAP_CALLS_KEPT (1u << 20) /* a power of two; 72 bytes each */
 
 struct gap_call_kept {
 	uint64_t begin_ns, end_ns; /* end: the begin where it is not known */
@@ -22,7 +22,8 @@ struct gap_call_kept {
 	uint32_t back;             /* to the one before of this thread; 0: none */
 	uint8_t op;                /* enum api_op */
 	bool async;
-	bool nonblocking; /* the stream does not wait for the default one */
+	bool nonblocking;          /* the stream does not wait for the default one */
+	const struct stack *stack; /* in which it began; NULL: not known */
 };
 
 struct gap_calls;
@@ -34,6 +35,9 @@ void gap_calls_free(struct gap_calls *calls);
 void gap_calls_event(struct gap_calls *calls, const struct event *event);
 
 /* All that follows is valid until the next event. */
+
+/* The dense id of a thread, once it has made a call; THREAD_ID_OTHERS: it has not, or has none. */
+uint32_t gap_calls_thread(const struct gap_calls *calls, const struct event *event);
 
 /* The call with this number; NULL: too long ago, or 0. */
 const struct gap_call_kept *gap_calls_find(const struct gap_calls *calls, uint64_t number);

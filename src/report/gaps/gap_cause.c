@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "analysis/thread_ids.h"
+
 /*
  * A call that returned this long before its work began had only just been made. On an H200 that had
  * nothing to do a kernel began 1.8 us after its launch had returned; several in a row, and graphs,
@@ -216,6 +218,17 @@ static bool of_one_call(const struct gap_work *a, const struct gap_work *b)
 	return a->correlation == b->correlation && a->process == b->process;
 }
 
+static void tell_threads(const struct gap_calls *calls, const struct gap_call_kept *ask,
+                         const struct gap_work *before, struct gap_verdict *verdict)
+{
+	const struct gap_call_kept *earlier = gap_calls_find(calls, before->ask);
+
+	verdict->tid = ask->tid;
+	verdict->thread = ask->thread;
+	verdict->thread_before = earlier ? earlier->thread : THREAD_ID_OTHERS;
+	verdict->tid_before = earlier ? earlier->tid : 0;
+}
+
 bool gap_judge(const struct gap_calls *calls, uint64_t begin_ns, const struct gap_work *before,
                const struct gap_work *next, unsigned release, struct gap_verdict *verdict)
 {
@@ -230,7 +243,7 @@ bool gap_judge(const struct gap_calls *calls, uint64_t begin_ns, const struct ga
 	if (!ask)
 		return false;
 	verdict->asked = true;
-	verdict->tid = ask->tid;
+	tell_threads(calls, ask, before, verdict);
 	verdict->ask = gap_call_function(calls, ask);
 	verdict->asking_ns = time_in(ask, begin_ns, next->begin_ns);
 	verdict->in_graph = ask->op == OP_GRAPH_LAUNCH && of_one_call(before, next);
@@ -247,6 +260,7 @@ bool gap_judge(const struct gap_calls *calls, uint64_t begin_ns, const struct ga
 	late_ns = next->begin_ns - begin_ns - verdict->host_ns;
 	if (!verdict->host_ns ||
 	    (late_ns > verdict->host_ns && !(held && late_ns <= AFTER_WAIT_NS))) {
+		verdict->stack = ask->stack;
 		verdict->cause = cause_on_the_gpu(calls, ask, begin_ns, next, release, verdict);
 		return true;
 	}
@@ -256,5 +270,6 @@ bool gap_judge(const struct gap_calls *calls, uint64_t begin_ns, const struct ga
 	else
 		verdict->cause = is_transfer((enum api_op)held->op) ? GAP_COPY : GAP_SYNC;
 	verdict->by = held ? gap_call_function(calls, held) : NULL;
+	verdict->stack = held ? held->stack : NULL;
 	return true;
 }

@@ -24,6 +24,12 @@ enum gap_cause {
 const char *gap_cause_name(enum gap_cause cause); /* "host", "synchronisation", ... */
 const char *gap_cause_text(enum gap_cause cause); /* half a line */
 
+/* What a thread of the host did then is why: the GPU waited for it. */
+static inline bool gap_cause_is_host(enum gap_cause cause)
+{
+	return cause <= GAP_LATENCY;
+}
+
 /* The three of Holistic Trace Analysis, by its rule and names. */
 enum gap_hta { GAP_HTA_HOST_WAIT, GAP_HTA_KERNEL_WAIT, GAP_HTA_OTHER, GAP_HTA_COUNT };
 
@@ -53,12 +59,16 @@ enum gap_release {
 struct gap_verdict {
 	enum gap_cause cause;
 	enum gap_hta hta;
-	bool asked;                 /* the call that asked for the next work is known: */
-	bool late;                  /* too late: what happened on the host is the cause */
-	bool in_graph;              /* both are of one launch of a graph */
-	uint32_t tid;               /* its thread, */
+	bool asked;             /* the call that asked for the next work is known: */
+	bool late;              /* too late: what happened on the host is the cause */
+	bool in_graph;          /* both are of one launch of a graph */
+	uint32_t tid;           /* its thread, */
+	uint32_t thread;        /* the same as a dense id, */
+	uint32_t thread_before; /* that of the work before (THREAD_ID_OTHERS: not known), */
+	uint32_t tid_before;
 	const struct function *ask; /* and what it was */
 	const struct function *by; /* the call that the host or the stream waited in or for; NULL */
+	const struct stack *stack; /* of that call, or of the one that asked; NULL: not known */
 	uint64_t host_ns;          /* of the gap until that call began; of these: */
 	uint64_t cuda_ns;          /* in calls of that thread */
 	uint64_t asking_ns;        /* of the gap in the call that asked */

@@ -10,7 +10,7 @@
 #include "report/gaps/gap_cover.h"
 #include "report/gaps/gap_device.h"
 #include "report/gaps/gap_functions.h"
-#include "report/gaps/gap_longest.h"
+#include "report/gaps/gap_meanwhile.h"
 #include "base/xalloc.h"
 
 /* Pieces that are not settled: a device's can be covered late, by kernels beside many others. */
@@ -34,7 +34,7 @@ struct gaps_line {
 	bool nonblocking;          /* a stream that does not wait for the default one */
 	/* KIND_DEVICE only: */
 	struct gap_device *device;
-	struct longest giants;
+	struct gap_meanwhile meanwhile;
 	struct gap_functions functions[GAP_CAUSES];
 	UT_hash_handle hh;
 };
@@ -44,6 +44,7 @@ struct gaps {
 	struct gaps_options options;
 	struct work *work;
 	struct gap_calls *calls;
+	struct gap_threads *threads;
 	struct gaps_line *lines, *last; /* hash; last: the stream of the last activity */
 	size_t n_lines[KIND_COUNT];
 	const struct gap_line **rows[KIND_COUNT];
@@ -59,7 +60,7 @@ static void free_line(struct gaps_line *line)
 		gap_functions_free(&line->functions[i]);
 	gap_cover_free(&line->cover);
 	if (line->device)
-		longest_free(&line->giants);
+		gap_meanwhile_free(&line->meanwhile);
 	gap_device_free(line->device);
 	free(line);
 }
@@ -94,7 +95,9 @@ static struct gaps_line *line_of(struct gaps *gaps, struct gaps_line_key key,
 	gap_cover_init(&line->cover, pieces[key.kind]);
 	if (key.kind == KIND_DEVICE) {
 		line->device = gap_device_new();
-		longest_init(&line->giants, sizeof(struct gpu_gap), GAP_APART_MOST + 1, gap_longer);
+		gap_meanwhile_init(&line->meanwhile);
+		line->row.host = line->meanwhile.stacks;
+		line->row.calls = line->meanwhile.calls;
 	}
 	HASH_ADD(hh, gaps->lines, key, sizeof(line->key), line);
 	return line;
@@ -196,8 +199,10 @@ static void count_gap(struct gaps *gaps, struct gaps_line *line, const struct ga
 		line->row.hta_ns[verdict->hta] += ns;
 	count_length(gaps, &line->row.cause[verdict->cause], ns);
 	count_calls(line, verdict, ns);
-	if (line->device && ns >= GAP_APART_NS)
-		longest_keep(&line->giants, &gap);
+	if (line->device)
+		gap_meanwhile_count(&line->meanwhile, gaps->threads, &gap,
+		                    ns >= gaps->options.threshold_ns &&
+		                            longest_wants(&gaps->of_devices, &gap));
 	if (ns < gaps->options.threshold_ns)
 		return;
 	longest_keep(line->device ? &gaps->of_devices : &gaps->of_streams, &gap);
@@ -347,6 +352,29 @@ static void sweep(struct gaps *gaps)
 	}
 }
 
+/* Before samples are forgotten, gaps of their time are told of. */
+static void settle_until(struct gaps *gaps, uint64_t time_ns)
+{
+	struct gaps_line *line, *next;
+
+	HASH_ITER (hh, gaps->lines, line, next) {
+		while (line->device && line->cover.n > 1 &&
+		       gap_cover_piece(&line->cover, 0)->end_ns <= time_ns)
+			settle(gaps, line);
+	}
+}
+
+/* Of threads that made a call: no other has asked for work. */
+static void see_sample(struct gaps *gaps, const struct event *event)
+{
+	uint32_t thread = gap_calls_thread(gaps->calls, event);
+	uint64_t due_ns = gap_threads_due(gaps->threads, thread);
+
+	if (due_ns)
+		settle_until(gaps, due_ns);
+	gap_threads_sample(gaps->threads, thread, event);
+}
+
 static int gaps_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct gaps *gaps = (struct gaps *)self;
@@ -359,6 +387,8 @@ static int gaps_event(struct consumer *self, const struct event *event, struct e
 		count_activity(gaps, event);
 	else if (event->type == EVENT_RANGE && event->range->kind == RANGE_NOT_MEASURED)
 		count_not_measured(gaps, event);
+	else if (event->type == EVENT_SAMPLE)
+		see_sample(gaps, event);
 	if (++gaps->events % SWEEP_EVENTS == 0)
 		sweep(gaps);
 	return 0;
@@ -397,7 +427,7 @@ static void leave_out(struct gaps *gaps, struct gaps_line *line, const struct gp
 static void find_steady(struct gaps *gaps, struct gaps_line *line)
 {
 	size_t n_giants;
-	const struct gpu_gap *giants = longest_rows(&line->giants, &n_giants);
+	const struct gpu_gap *giants = gap_meanwhile_giants(&line->meanwhile, &n_giants);
 	struct gap_line *row = &line->row;
 	uint64_t n_gaps = 0;
 
@@ -411,6 +441,8 @@ static void find_steady(struct gaps *gaps, struct gaps_line *line)
 	row->n_apart = gap_longest_apart(giants, n_giants, n_gaps, gap_line_span_ns(row));
 	for (size_t i = 0; i < row->n_apart; i++)
 		leave_out(gaps, line, &giants[i]);
+	gap_meanwhile_join(&line->meanwhile, gaps->threads, giants + row->n_apart,
+	                   n_giants - row->n_apart);
 	for (size_t i = 0; i < GAP_CAUSES; i++)
 		find_most(line, (enum gap_cause)i, &row->steady[i]);
 }
@@ -501,6 +533,21 @@ struct gpu_gap *gaps_longest_of_streams(struct consumer *self, size_t *n)
 	return longest_rows(&((struct gaps *)self)->of_streams, n);
 }
 
+struct stack_places *gaps_places(struct consumer *self)
+{
+	return gap_threads_places(((struct gaps *)self)->threads);
+}
+
+bool gaps_has_samples(const struct consumer *self)
+{
+	return gap_threads_any(((const struct gaps *)self)->threads);
+}
+
+struct stack_places *gaps_places_if_any(struct consumer *self)
+{
+	return gaps_has_samples(self) ? gaps_places(self) : NULL;
+}
+
 struct gaps_limits gaps_limits(const struct consumer *self)
 {
 	return ((const struct gaps *)self)->limits;
@@ -518,6 +565,7 @@ static void gaps_free(struct consumer *self)
 	for (size_t i = 0; i < KIND_COUNT; i++)
 		free(gaps->rows[i]);
 	gap_calls_free(gaps->calls);
+	gap_threads_free(gaps->threads);
 	work_free(gaps->work);
 	longest_free(&gaps->of_devices);
 	longest_free(&gaps->of_streams);
@@ -534,6 +582,7 @@ struct consumer *gaps_new(const struct gaps_options *options)
 	gaps->options = *options;
 	gaps->work = work_share(options->work);
 	gaps->calls = gap_calls_new(gaps->work);
+	gaps->threads = gap_threads_new();
 	longest_init(&gaps->of_devices, sizeof(struct gpu_gap), options->longest, gap_longer);
 	longest_init(&gaps->of_streams, sizeof(struct gpu_gap), options->longest, gap_longer);
 	return &gaps->consumer;

@@ -10,6 +10,7 @@
 #define CUSCOPE_REPORT_GAPS_GAPS_H
 
 #include "report/gaps/gap_cause.h"
+#include "report/gaps/gap_stacks.h"
 
 #define GAPS_DEVICES   64   /* that are told apart; */
 #define GAPS_PROCESSES 1024 /* on all devices; */
@@ -38,6 +39,10 @@ struct gpu_gap {
 	uint64_t begin_ns, end_ns;
 	struct gap_work before, after;
 	struct gap_verdict verdict;
+	/* With samples, where the cause is the host: */
+	const char *place; /* where it was for most of the gap; NULL: not known */
+	uint64_t place_ns;
+	struct gap_stacks *stacks; /* of this gap alone; NULL: they are with all others */
 };
 
 static inline uint64_t gpu_gap_ns(const struct gpu_gap *gap)
@@ -61,6 +66,9 @@ struct gap_line {
 	const struct gpu_gap *apart;       /* the longest first */
 	size_t n_apart;
 	uint64_t apart_ns;
+	/* By cause: where the host was, without the gaps that are apart, which have their own. */
+	const struct gap_stacks *host;
+	const struct gap_stacks *calls; /* by the stacks of the calls: see gap_meanwhile.h */
 };
 
 /* busy_ns and idle_ns together: what shares are of. */
@@ -86,6 +94,11 @@ const struct gap_line *const *gaps_streams(struct consumer *gaps, size_t *n);
 /* The longest first, of equal ones the earlier; owned by `gaps`, until the next call of each. */
 struct gpu_gap *gaps_longest(struct consumer *gaps, size_t *n);
 struct gpu_gap *gaps_longest_of_streams(struct consumer *gaps, size_t *n);
+
+/* What places are called; whether there was a sample at all. */
+struct stack_places *gaps_places(struct consumer *gaps);
+bool gaps_has_samples(const struct consumer *gaps);
+struct stack_places *gaps_places_if_any(struct consumer *gaps); /* NULL: there was none */
 
 struct gaps_limits gaps_limits(const struct consumer *gaps);
 

@@ -84,6 +84,7 @@ static void write_lines(struct table *table, uint32_t gpu, const struct gaps_con
 	write_words(table, first.data);
 	write_line(table, "", conclusion->apart.data);
 	write_line(table, "why: ", conclusion->why.data);
+	write_line(table, "where: ", conclusion->where.data);
 	write_line(table, "try: ", conclusion->try);
 	buf_free(&first);
 }
@@ -104,7 +105,7 @@ static void write_conclusion(struct report_writer *writer, const struct run_info
 {
 	struct gaps_conclusion conclusion = { 0 };
 
-	gaps_conclude(gpu, run->begin_ns, &conclusion);
+	gaps_conclude(gpu, run->begin_ns, gaps_places_if_any(writer->analysis), &conclusion);
 	if (for_people(writer))
 		write_lines(writer->table, gpu->device, &conclusion);
 	else
@@ -296,8 +297,11 @@ static const struct table_column long_columns[] = {
 	{ "Count", TABLE_NUMBER }, { "Begin", TABLE_TIME }, { "Gap", TABLE_DURATION },
 	{ "GPU", TABLE_NUMBER },   { "PID", TABLE_NUMBER }, { "TID", TABLE_NUMBER },
 	{ "Strm", TABLE_NUMBER },  { "Cause", TABLE_TEXT }, { "Host", TABLE_TEXT },
-	{ "Before", TABLE_TEXT },  { "After", TABLE_TEXT },
+	{ "Before", TABLE_TEXT },  { "After", TABLE_TEXT }, { "In Line", TABLE_PERCENT },
+	{ "Line", TABLE_TEXT },
 };
+
+#define LINE_COLUMNS 2 /* the last, which gaps of GPUs have where there were samples */
 
 static void add_part(struct buf *out, const char *what, uint64_t ns, uint64_t whole_ns)
 {
@@ -384,7 +388,17 @@ static bool are_alike(const void *left, const void *right)
 }
 
 /* `count`: of those that are alike; 0: without that column. */
-static void write_long(struct report_writer *writer, const struct gpu_gap *gap, uint64_t count)
+static void write_place(struct table *table, const struct gpu_gap *gap)
+{
+	if (gap->place)
+		table_real(table, gaps_percent(gap->place_ns, gpu_gap_ns(gap)));
+	else
+		table_unknown(table);
+	table_text(table, gap->place);
+}
+
+static void write_long(struct report_writer *writer, const struct gpu_gap *gap, uint64_t count,
+                       bool lines)
 {
 	struct table *table = writer->table;
 	struct buf host = { 0 };
@@ -402,24 +416,27 @@ static void write_long(struct report_writer *writer, const struct gpu_gap *gap, 
 	table_text(table, host.data);
 	write_work(writer, &gap->before);
 	write_work(writer, &gap->after);
+	if (lines)
+		write_place(table, gap);
 	table_end_row(table);
 	buf_free(&host);
 }
 
 static int write_longest(struct report_writer *writer, const char *key, const char *title,
-                         struct gpu_gap *gaps, size_t n, struct err *err)
+                         struct gpu_gap *gaps, size_t n, bool lines, struct err *err)
 {
 	struct table *table = writer->table;
 	size_t top = table_options(table)->top, most = top ? top : LONGEST_DEFAULT, n_groups;
+	size_t n_columns = ARRAY_SIZE(long_columns) - (lines ? 0 : LINE_COLUMNS);
 	uint64_t *counts = xcalloc(n + 1, sizeof(*counts));
 	bool single;
 
 	n_groups = longest_group(gaps, n, sizeof(*gaps), are_alike, counts);
 	n_groups = n_groups < most ? n_groups : most;
 	single = for_people(writer) && longest_all_single(counts, n_groups);
-	table_begin(table, key, title, long_columns + single, ARRAY_SIZE(long_columns) - single);
+	table_begin(table, key, title, long_columns + single, n_columns - single);
 	for (size_t i = 0; i < n_groups; i++)
-		write_long(writer, &gaps[i], single ? 0 : counts[i]);
+		write_long(writer, &gaps[i], single ? 0 : counts[i], lines);
 	if (!longest_all_single(counts, n_groups))
 		report_note_grouped(table, "gaps", n);
 	free(counts);
@@ -509,7 +526,7 @@ static int write_parts_of_streams(struct report_writer *writer, struct err *err)
 	gaps = gaps_longest_of_streams(writer->analysis, &n);
 	return rc ? rc
 	          : write_longest(writer, "longest_of_streams", "Longest gaps of streams", gaps, n,
-	                          err);
+	                          false, err);
 }
 
 static int write_gaps(struct consumer *self, const struct run_info *run, struct err *err)
@@ -527,8 +544,11 @@ static int write_gaps(struct consumer *self, const struct run_info *run, struct 
 	rc = write_gpus(writer, err);
 	rc = rc ? rc : write_processes(writer, err);
 	rc = rc ? rc : gaps_write_causes(writer, err);
+	rc = rc ? rc : gaps_write_host(writer, err);
 	gaps = gaps_longest(writer->analysis, &n);
-	rc = rc ? rc : write_longest(writer, "longest", "Longest gaps", gaps, n, err);
+	rc = rc ? rc
+	        : write_longest(writer, "longest", "Longest gaps", gaps, n,
+	                        gaps_has_samples(writer->analysis), err);
 	return rc ? rc : write_parts_of_streams(writer, err);
 }
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "report/gaps/gap_meanwhile.h"
+
+#include <stdlib.h>
+
+void gap_meanwhile_init(struct gap_meanwhile *meanwhile)
+{
+	longest_init(&meanwhile->giants, sizeof(struct gpu_gap), GAP_APART_MOST + 1, gap_longer);
+}
+
+void gap_meanwhile_free(struct gap_meanwhile *meanwhile)
+{
+	size_t n;
+	struct gpu_gap *giants = longest_rows(&meanwhile->giants, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (giants[i].stacks)
+			gap_stacks_free(giants[i].stacks);
+		free(giants[i].stacks);
+	}
+	longest_free(&meanwhile->giants);
+	for (size_t i = 0; i < GAP_CAUSES; i++) {
+		gap_stacks_free(&meanwhile->stacks[i]);
+		gap_stacks_free(&meanwhile->calls[i]);
+	}
+}
+
+static void join(struct gap_meanwhile *meanwhile, struct gap_threads *threads,
+                 const struct gpu_gap *gap)
+{
+	if (gap->stacks)
+		gap_threads_move(threads, &meanwhile->stacks[gap->verdict.cause], gap->stacks);
+	if (gap_cause_is_host(gap->verdict.cause))
+		gap_threads_call(threads, gap, &meanwhile->calls[gap->verdict.cause]);
+}
+
+void gap_meanwhile_count(struct gap_meanwhile *meanwhile, struct gap_threads *threads,
+                         struct gpu_gap *gap, bool told)
+{
+	bool giant = gpu_gap_ns(gap) >= GAP_APART_NS && longest_wants(&meanwhile->giants, gap);
+	const struct gpu_gap *left;
+
+	if (gap_cause_is_host(gap->verdict.cause)) {
+		if (giant || (told && gap_threads_any(threads)))
+			gap_threads_keep(threads, gap);
+		else
+			gap_threads_look(threads, gap, &meanwhile->stacks[gap->verdict.cause]);
+	}
+	left = giant ? longest_keep(&meanwhile->giants, gap) : gap;
+	if (!left)
+		return;
+	join(meanwhile, threads, left);
+	free(left->stacks);
+	if (!giant)
+		gap->stacks = NULL;
+}
+
+const struct gpu_gap *gap_meanwhile_giants(struct gap_meanwhile *meanwhile, size_t *n)
+{
+	return longest_rows(&meanwhile->giants, n);
+}
+
+void gap_meanwhile_join(struct gap_meanwhile *meanwhile, struct gap_threads *threads,
+                        const struct gpu_gap *giants, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		join(meanwhile, threads, &giants[i]);
+}

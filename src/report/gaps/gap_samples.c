@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include "report/gaps/gap_samples.h"
+
+#include <stdlib.h>
+
+#include "analysis/by_id.h"
+
+#define CHUNK       64
+#define CHUNKS_MOST (GAP_SAMPLES_KEPT / CHUNK)
+#define BLOCKED     (1ull << 63) /* beside the weight, which is never that long */
+
+struct kept_sample {
+	uint64_t time_ns, weight; /* weight: ns, and BLOCKED */
+	const struct stack *stack;
+};
+
+/* Samples of one thread, in the order of their times. */
+struct chunk {
+	struct chunk *before, *after; /* of this thread */
+	struct chunk *newer;          /* that was begun next, of whatever thread */
+	uint32_t thread, n;
+	struct kept_sample at[CHUNK];
+};
+
+struct sampled_thread {
+	struct chunk *first, *last;
+	struct chunk *looked_at; /* last: the next gap is mostly near */
+};
+
+struct gap_samples {
+	struct sampled_thread *threads; /* by id */
+	size_t n_threads, n_chunks;
+	struct chunk *oldest, *newest;
+};
+
+struct gap_samples *gap_samples_new(void)
+{
+	return xcalloc(1, sizeof(struct gap_samples));
+}
+
+void gap_samples_free(struct gap_samples *samples)
+{
+	struct chunk *chunk, *newer;
+
+	if (!samples)
+		return;
+	for (chunk = samples->oldest; chunk; chunk = newer) {
+		newer = chunk->newer;
+		free(chunk);
+	}
+	free(samples->threads);
+	free(samples);
+}
+
+/* ---- keeping ------------------------------------------------------------------------------- */
+
+/* The oldest of all is the first of its thread, since a thread's come one after the other. */
+static struct chunk *take_oldest(struct gap_samples *samples)
+{
+	struct chunk *chunk = samples->oldest;
+	struct sampled_thread *thread = &samples->threads[chunk->thread];
+
+	samples->oldest = chunk->newer;
+	thread->first = chunk->after;
+	if (thread->first)
+		thread->first->before = NULL;
+	else
+		thread->last = NULL;
+	if (thread->looked_at == chunk)
+		thread->looked_at = thread->first;
+	return chunk;
+}
+
+static struct chunk *add_chunk(struct gap_samples *samples, uint32_t id)
+{
+	bool full = samples->n_chunks == CHUNKS_MOST;
+	struct chunk *chunk = full ? take_oldest(samples) : xmalloc(sizeof(*chunk));
+	struct sampled_thread *thread = &samples->threads[id];
+
+	samples->n_chunks += !full;
+	chunk->thread = id;
+	chunk->n = 0;
+	chunk->before = thread->last;
+	chunk->after = chunk->newer = NULL;
+	if (thread->last)
+		thread->last->after = chunk;
+	else
+		thread->first = chunk;
+	thread->last = chunk;
+	if (samples->oldest)
+		samples->newest->newer = chunk;
+	else
+		samples->oldest = chunk;
+	samples->newest = chunk;
+	return chunk;
+}
+
+void gap_samples_add(struct gap_samples *samples, uint32_t id, uint64_t time_ns,
+                     const struct sample *sample)
+{
+	struct chunk *chunk;
+
+	samples->threads =
+		by_id_room(samples->threads, &samples->n_threads, sizeof(*samples->threads), id);
+	chunk = samples->threads[id].last;
+	if (!chunk || chunk->n == CHUNK)
+		chunk = add_chunk(samples, id);
+	chunk->at[chunk->n++] = (struct kept_sample){
+		.time_ns = time_ns,
+		.weight = (sample->weight_ns & ~BLOCKED) |
+		          (sample->kind == SAMPLE_OFF_CPU ? BLOCKED : 0),
+		.stack = sample->stack,
+	};
+}
+
+uint64_t gap_samples_due(const struct gap_samples *samples, uint32_t thread)
+{
+	const struct chunk *oldest = samples->oldest, *last = NULL;
+
+	if (thread < samples->n_threads)
+		last = samples->threads[thread].last;
+	if (samples->n_chunks < CHUNKS_MOST || (last && last->n < CHUNK))
+		return 0;
+	return oldest->at[oldest->n - 1].time_ns;
+}
+
+/* ---- looking up ---------------------------------------------------------------------------- */
+
+static uint64_t last_ns(const struct chunk *chunk)
+{
+	return chunk->at[chunk->n - 1].time_ns;
+}
+
+/* The first with a sample that is not earlier; NULL: there is none. */
+static struct chunk *find_chunk(struct sampled_thread *thread, uint64_t begin_ns)
+{
+	struct chunk *chunk = thread->looked_at ? thread->looked_at : thread->first;
+
+	while (chunk && chunk->before && chunk->at[0].time_ns >= begin_ns)
+		chunk = chunk->before;
+	if (chunk)
+		thread->looked_at = chunk;
+	while (chunk && last_ns(chunk) < begin_ns) {
+		thread->looked_at = chunk;
+		chunk = chunk->after;
+	}
+	return chunk;
+}
+
+static uint32_t find_in_chunk(const struct chunk *chunk, uint64_t begin_ns)
+{
+	uint32_t low = 0, high = chunk->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (chunk->at[middle].time_ns < begin_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* False: this one, and so all that follow, are of a later time. */
+static bool tell_one(const struct kept_sample *kept, uint64_t begin_ns, uint64_t end_ns,
+                     gap_samples_tell tell, void *data)
+{
+	uint64_t weight_ns = kept->weight & ~BLOCKED, from_ns, to_ns;
+	struct gap_sampled sampled = { .stack = kept->stack, .ns = weight_ns };
+
+	if (!(kept->weight & BLOCKED)) {
+		if (kept->time_ns >= end_ns)
+			return false;
+		tell(data, &sampled);
+		return true;
+	}
+	from_ns = kept->time_ns > weight_ns ? kept->time_ns - weight_ns : 0;
+	if (from_ns >= end_ns)
+		return false;
+	from_ns = from_ns > begin_ns ? from_ns : begin_ns;
+	to_ns = kept->time_ns < end_ns ? kept->time_ns : end_ns;
+	sampled.blocked = true;
+	sampled.ns = to_ns > from_ns ? to_ns - from_ns : 0;
+	if (sampled.ns)
+		tell(data, &sampled);
+	return true;
+}
+
+void gap_samples_in(struct gap_samples *samples, uint32_t id, uint64_t begin_ns, uint64_t end_ns,
+                    gap_samples_tell tell, void *data)
+{
+	struct chunk *chunk;
+
+	if (id >= samples->n_threads)
+		return;
+	chunk = find_chunk(&samples->threads[id], begin_ns);
+	for (uint32_t i = chunk ? find_in_chunk(chunk, begin_ns) : 0; chunk; i = 0) {
+		for (; i < chunk->n; i++) {
+			if (!tell_one(&chunk->at[i], begin_ns, end_ns, tell, data))
+				return;
+		}
+		chunk = chunk->after;
+	}
+}

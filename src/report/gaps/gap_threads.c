@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "report/gaps/gap_threads.h"
+
+#include <stdlib.h>
+
+#include "analysis/thread_ids.h"
+#include "base/xalloc.h"
+
+struct gap_threads {
+	struct gap_samples *samples;
+	struct stack_places *places;
+	size_t room; /* for stacks */
+	bool any;
+};
+
+struct gap_threads *gap_threads_new(void)
+{
+	struct gap_threads *threads = xcalloc(1, sizeof(*threads));
+
+	threads->samples = gap_samples_new();
+	threads->places = stack_places_new();
+	threads->room = GAP_STACKS_MOST;
+	return threads;
+}
+
+void gap_threads_free(struct gap_threads *threads)
+{
+	if (!threads)
+		return;
+	gap_samples_free(threads->samples);
+	stack_places_free(threads->places);
+	free(threads);
+}
+
+void gap_threads_sample(struct gap_threads *threads, uint32_t thread, const struct event *event)
+{
+	threads->any = true;
+	if (thread != THREAD_ID_OTHERS)
+		gap_samples_add(threads->samples, thread, event->time_ns, event->sample);
+}
+
+bool gap_threads_any(const struct gap_threads *threads)
+{
+	return threads->any;
+}
+
+uint64_t gap_threads_due(const struct gap_threads *threads, uint32_t thread)
+{
+	return thread == THREAD_ID_OTHERS ? 0 : gap_samples_due(threads->samples, thread);
+}
+
+/* ---- one gap ------------------------------------------------------------------------------- */
+
+struct meanwhile {
+	uint64_t ns, waiting_ns; /* waiting: blocked, and not in Python */
+};
+
+static bool has_python(const struct stack *stack)
+{
+	for (size_t i = 0; stack && i < stack->n_frames; i++) {
+		if (stack->frames[i]->kind == FRAME_PYTHON)
+			return true;
+	}
+	return false;
+}
+
+static void weigh(void *data, const struct gap_sampled *sampled)
+{
+	struct meanwhile *meanwhile = data;
+
+	meanwhile->ns += sampled->ns;
+	if (sampled->blocked && !has_python(sampled->stack))
+		meanwhile->waiting_ns += sampled->ns;
+}
+
+/* Whether the thread that asked only waited for another one to give it something to ask for. */
+static bool was_given_work(struct gap_threads *threads, const struct gpu_gap *gap)
+{
+	const struct gap_verdict *verdict = &gap->verdict;
+	struct meanwhile own = { 0 }, other = { 0 };
+
+	if (verdict->thread_before == THREAD_ID_OTHERS ||
+	    verdict->thread_before == verdict->thread || gap->before.process != gap->after.process)
+		return false;
+	gap_samples_in(threads->samples, verdict->thread, gap->begin_ns, gap->end_ns, weigh, &own);
+	if (own.waiting_ns <= own.ns / 2 && own.ns)
+		return false;
+	gap_samples_in(threads->samples, verdict->thread_before, gap->begin_ns, gap->end_ns, weigh,
+	               &other);
+	return other.ns > other.waiting_ns;
+}
+
+struct laying {
+	struct gap_threads *threads;
+	struct gap_stacks *stacks;
+};
+
+static void lay(void *data, const struct gap_sampled *sampled)
+{
+	struct laying *laying = data;
+
+	gap_stacks_add(laying->stacks, &laying->threads->room, sampled);
+}
+
+void gap_threads_look(struct gap_threads *threads, const struct gpu_gap *gap,
+                      struct gap_stacks *stacks)
+{
+	const struct gap_verdict *verdict = &gap->verdict;
+	struct laying laying = { threads, stacks };
+	uint64_t samples = stacks->known.samples;
+	bool given;
+
+	stacks->known.gap_ns += gpu_gap_ns(gap);
+	if (!threads->any || verdict->thread == THREAD_ID_OTHERS)
+		return;
+	given = was_given_work(threads, gap);
+	gap_samples_in(threads->samples, given ? verdict->thread_before : verdict->thread,
+	               gap->begin_ns, gap->end_ns, lay, &laying);
+	if (stacks->known.samples > samples)
+		gap_sampling_of(&stacks->known, gap->after.process,
+		                given ? verdict->tid_before : verdict->tid);
+}
+
+void gap_threads_call(struct gap_threads *threads, const struct gpu_gap *gap,
+                      struct gap_stacks *stacks)
+{
+	const struct gap_sampled whole = { .stack = gap->verdict.stack, .ns = gpu_gap_ns(gap) };
+
+	stacks->known.gap_ns += whole.ns;
+	if (whole.stack)
+		gap_stacks_add(stacks, &threads->room, &whole);
+}
+
+void gap_threads_move(struct gap_threads *threads, struct gap_stacks *to, struct gap_stacks *from)
+{
+	gap_stacks_move(to, from, &threads->room);
+}
+
+void gap_threads_keep(struct gap_threads *threads, struct gpu_gap *gap)
+{
+	uint64_t ns;
+	const char *place;
+
+	gap->stacks = xcalloc(1, sizeof(*gap->stacks));
+	gap_threads_look(threads, gap, gap->stacks);
+	place = gap_stacks_most(gap->stacks, threads->places, &ns);
+	if (place) {
+		gap->place = place;
+		gap->place_ns = ns < gpu_gap_ns(gap) ? ns : gpu_gap_ns(gap);
+	}
+}
+
+struct stack_places *gap_threads_places(struct gap_threads *threads)
+{
+	return threads->places;
+}
