@@ -218,8 +218,12 @@ static __always_inline int walk_by_frame_pointer(struct walk *walk)
 	__u64 pair[2];
 
 	if (walk->fp < walk->sp || walk->fp - walk->sp > 1 << 20 || walk->fp & 7 ||
-	    user_read(pair, sizeof(pair), walk->fp) || pair[0] <= walk->fp)
+	    user_read(pair, sizeof(pair), walk->fp) || pair[0] <= walk->fp) {
+		walk_push(walk, ENTRY_NATIVE, walk->pc, 0);
 		return walk_ends(walk, END_NO_TABLE, walk->pc);
+	}
+	if (walk_push(walk, ENTRY_NATIVE, walk->pc, walk->fp + 16))
+		return walk_ends(walk, END_TOO_DEEP, walk->pc);
 	walk->sp = walk->fp + 16;
 	walk->fp = pair[0];
 	walk->pc = pair[1];
@@ -229,16 +233,21 @@ static __always_inline int walk_by_frame_pointer(struct walk *walk)
 
 static __always_inline int step_by_rule(struct walk *walk, const struct wire_rule *rule)
 {
-	__u64 cfa;
+	__u64 cfa, place;
 
 	if (rule->cfa_kind == CFA_STOP) {
 		walk_push(walk, ENTRY_NATIVE, walk->pc, 0);
 		return walk_ends(walk, END_WHOLE, 0);
 	}
 	if (rule->cfa_kind == CFA_SIGNAL) {
-		if (walk_push(walk, ENTRY_NATIVE, walk->pc, 0))
-			return walk_ends(walk, END_TOO_DEEP, walk->pc);
-		return walk_over_signal(walk);
+		place = walk->pc;
+		if (walk_over_signal(walk)) {
+			walk_push(walk, ENTRY_NATIVE, place, 0);
+			return WALK_OVER;
+		}
+		if (walk_push(walk, ENTRY_NATIVE, place, walk->sp))
+			return walk_ends(walk, END_TOO_DEEP, place);
+		return WALK_ON;
 	}
 	cfa = frame_cfa(walk, rule);
 	if (walk_push(walk, ENTRY_NATIVE, walk->pc, cfa))
@@ -289,10 +298,10 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 	rule = file > UNWIND_FILE_JIT ? find_rule(file, place) : 0;
 	if (rule && rule->cfa_kind != CFA_NONE)
 		return step_by_rule(walk, rule);
-	if (walk_push(walk, ENTRY_NATIVE, walk->pc, 0))
-		return walk_ends(walk, END_TOO_DEEP, walk->pc);
 	if (file == UNWIND_FILE_JIT)
 		return walk_by_frame_pointer(walk);
+	if (walk_push(walk, ENTRY_NATIVE, walk->pc, 0))
+		return walk_ends(walk, END_TOO_DEEP, walk->pc);
 	return walk_ends(walk, rule ? END_NO_RULE : END_NO_TABLE, walk->pc);
 }
 

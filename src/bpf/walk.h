@@ -52,6 +52,7 @@ static __always_inline __u64 walk_all(__u32 slot, struct walk *walk, __u64 id, _
 	const struct wire_code *code = bpf_map_lookup_elem(&unwind_code, &tgid);
 
 	walk->out.generation = code ? code->generation : 0;
+	walk->out.sp = walk->sp;
 	for (__u32 i = 0; i < STACK_ENTRIES_MAX + 64; i++) {
 		if (walk_step(slot))
 			break;

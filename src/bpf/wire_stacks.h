@@ -66,7 +66,9 @@ struct wire_python {
 
 /* Kinds of an entry, in the highest bits of its second word. */
 enum wire_entry_kind {
-	ENTRY_NATIVE, /* a: address, b: CFA of its frame, 0 where that is not known */
+	ENTRY_NATIVE, /* a: address, b: CFA of its frame, which is where the next one begins; of a
+	                 signal's frame where the stack goes on that was interrupted; 0: not known
+	               */
 	ENTRY_PYTHON, /* a: code object, b: instruction in bytes or units, and a check */
 	ENTRY_ANCHOR, /* a: an address in the frame of the evaluator that ran those before it */
 	ENTRY_KERNEL, /* a: address in the kernel */
@@ -97,13 +99,14 @@ struct wire_stack_entries {
 	struct wire_head head;
 	__u64 id;     /* of these entries, in this process; never 0 */
 	__u64 end_at; /* the address at which it came to its end */
+	__u64 sp;     /* where the innermost native frame begins */
 	__u32 generation;
 	__u16 n;
 	__u8 end;        /* enum wire_stack_end */
 	__u8 python_cut; /* frames of Python are missing */
 	struct wire_entry entry[STACK_ENTRIES_MAX];
 };
-#define WIRE_STACK_ENTRIES_BYTES(n) (48 + 16 * (n))
+#define WIRE_STACK_ENTRIES_BYTES(n) (56 + 16 * (n))
 
 /* WIRE_CALL_STACK: before the record of the call, with the same thread and begin. */
 struct wire_call_stack {

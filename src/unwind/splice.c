@@ -3,6 +3,7 @@
 
 struct splicing {
 	const struct wire_entry *entries;
+	uint64_t sp;                 /* of the innermost native one */
 	size_t natives, natives_end; /* where the native ones are */
 	size_t python, end;          /* where those of Python are, with their anchors */
 	bool (*is_evaluator)(void *data, const struct wire_entry *native);
@@ -24,12 +25,16 @@ static size_t anchor_after(const struct splicing *s, size_t from)
 	return from;
 }
 
-/* Whether an address is in the frame of native entry `i`, between its stack pointer and its CFA. */
+/*
+ * Whether an address is in the frame of native entry `i`, between its stack pointer and its CFA.
+ * The frames of a signal's handler may be on a stack of their own, so its place among the others
+ * says nothing.
+ */
 static bool holds(const struct splicing *s, size_t i, uint64_t address)
 {
-	uint64_t low = i > s->natives ? cfa_of(&s->entries[i - 1]) : 0;
+	uint64_t low = i > s->natives ? cfa_of(&s->entries[i - 1]) : s->sp;
 
-	return address >= low && address < cfa_of(&s->entries[i]);
+	return low && address >= low && address < cfa_of(&s->entries[i]);
 }
 
 /* The native frame of the next invocation, at or outside of `from`; natives_end: there is none. */
@@ -53,13 +58,16 @@ static void copy(struct splicing *s, size_t from, size_t to)
 			s->out[s->n_out++] = s->entries[from];
 }
 
-size_t splice(const struct wire_entry *entries, size_t n, struct wire_entry *out,
+size_t splice(const struct wire_entry *entries, size_t n, uint64_t sp, struct wire_entry *out,
               bool (*is_evaluator)(void *data, const struct wire_entry *native), void *data,
               bool *loosely)
 {
-	struct splicing s = {
-		.entries = entries, .end = n, .is_evaluator = is_evaluator, .data = data, .out = out
-	};
+	struct splicing s = { .entries = entries,
+		              .sp = sp,
+		              .end = n,
+		              .is_evaluator = is_evaluator,
+		              .data = data,
+		              .out = out };
 	size_t native, anchor, at;
 
 	*loosely = false;

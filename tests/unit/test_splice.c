@@ -6,6 +6,7 @@
 
 static struct wire_entry in[STACK_ENTRIES_MAX], out[STACK_ENTRIES_MAX];
 static size_t n_in, n_out;
+static uint64_t sp; /* where the innermost frame begins */
 static bool loosely;
 
 static void begin(void)
@@ -13,6 +14,7 @@ static void begin(void)
 	memset(in, 0, sizeof(in));
 	memset(out, 0, sizeof(out));
 	n_in = 0;
+	sp = 1;
 }
 
 static void add(enum wire_entry_kind kind, uint64_t a, uint64_t b)
@@ -55,7 +57,7 @@ static const char *spliced(bool by_name)
 	static char text[STACK_ENTRIES_MAX + 1];
 	int asked = 0;
 
-	n_out = splice(in, n_in, out, by_name ? is_evaluator : NULL, &asked, &loosely);
+	n_out = splice(in, n_in, sp, out, by_name ? is_evaluator : NULL, &asked, &loosely);
 	assert_true(n_out <= STACK_ENTRIES_MAX);
 	for (size_t i = 0; i < n_out; i++) {
 		enum wire_entry_kind kind = entry_kind(&out[i]);
@@ -250,6 +252,55 @@ static void test_anchors_in_the_wrong_order(void **state)
 	assert_true(loosely);
 }
 
+/* ---- signals --------------------------------------------------------------------------------- */
+
+/* 's' is the frame of a signal: what it has for a CFA is where the interrupted frame begins. */
+static void test_a_handler_on_a_stack_above_the_other(void **state)
+{
+	begin();
+	sp = 9900;
+	native('h', 10000);
+	native('s', 100);
+	native(EVALUATOR, 200);
+	native('m', 300);
+	python('f');
+	anchor(150);
+	assert_string_equal(spliced(false), "hsFm");
+	assert_false(loosely);
+}
+
+static void test_a_handler_on_a_stack_below_the_other(void **state)
+{
+	begin();
+	sp = 100;
+	native('h', 200);
+	native(EVALUATOR, 300);
+	native('s', 9000);
+	native('c', 9100);
+	native(EVALUATOR, 9200);
+	native('m', 9300);
+	python('f');
+	anchor(250);
+	python('g');
+	anchor(9150);
+	assert_string_equal(spliced(false), "hFscGm");
+	assert_false(loosely);
+}
+
+/* Where a frame begins is not known behind one whose CFA is not: only its name can tell. */
+static void test_a_frame_that_begins_nowhere_holds_nothing(void **state)
+{
+	begin();
+	native('l', 0);
+	native('c', 10000);
+	native(EVALUATOR, 10100);
+	python('f');
+	anchor(150);
+	assert_string_equal(spliced(true), "lcF");
+	assert_string_equal(spliced(false), "lceF");
+	assert_true(loosely);
+}
+
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
 static void test_as_many_as_fit(void **state)
@@ -312,6 +363,9 @@ int main(void)
 		cmocka_unit_test(test_frames_that_no_anchor_ends),
 		cmocka_unit_test(test_python_without_any_native_frame),
 		cmocka_unit_test(test_anchors_in_the_wrong_order),
+		cmocka_unit_test(test_a_handler_on_a_stack_above_the_other),
+		cmocka_unit_test(test_a_handler_on_a_stack_below_the_other),
+		cmocka_unit_test(test_a_frame_that_begins_nowhere_holds_nothing),
 		cmocka_unit_test(test_as_many_as_fit),
 		cmocka_unit_test(test_every_place_an_invocation_of_its_own),
 		cmocka_unit_test(test_entries_in_any_order),

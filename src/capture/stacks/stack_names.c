@@ -251,7 +251,7 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 
 	stacks_for(names->stacks, process->id);
 	naming.python = unwinder_python(names->unwinder, (pid_t)process->pid);
-	n = splice(record->entry, record->n, entries, is_evaluator, &naming, &loosely);
+	n = splice(record->entry, record->n, record->sp, entries, is_evaluator, &naming, &loosely);
 	names->loosely += loosely;
 	for (size_t i = 0; i < n; i++)
 		if (!add(&naming, &entries[i], i == 0))
