@@ -252,6 +252,8 @@ static void serve(struct unwinder *u, struct unwound *process)
 	pthread_mutex_lock(&u->lock);
 	if (look)
 		take_over(u, process, look);
+	else if (!process->in_map && !process->asked)
+		process->gone = true; /* a late record had asked for one that has ended */
 	process->looks++;
 	u->looking = false;
 	pthread_cond_broadcast(&u->done);

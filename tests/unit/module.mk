@@ -10,6 +10,11 @@ $(UNIT_BIN): %: %.o $(B)/libcuscope.a
 
 $(B)/tests/unit/test_scan: $(B)/src/cli/scan.o
 
+# fake_maps.h is what these have for the kernel's
+WRAPPED := bpf_map_create bpf_map_update_elem bpf_map_delete_elem budget_new
+$(B)/tests/unit/test_code_tables: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+$(B)/tests/unit/test_unwinder: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%) -Wl,--wrap=person_of_process
+
 unit: $(UNIT_BIN)
 	tests/unit/run.sh $(UNIT_BIN)
 

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+/* Rows of files for the programs: each file once, within its limits, and gone with its last user.
+ */
+#include "unit.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "fake_maps.h"
+#include "mapped_files.h"
+#include "unwind/code_tables.h"
+#include "unwind/row_tree.h"
+
+static struct code_tables *tables;
+static struct code_figures figures;
+
+static void begin(size_t each, size_t all)
+{
+	fake_each_bytes = each;
+	fake_all_bytes = all;
+	fake_rules = 0;
+	tables = code_tables_new(FAKE_FILES, FAKE_RULES, NULL, NULL);
+}
+
+static void end(void)
+{
+	code_tables_free(tables);
+	assert_int_equal(fake_tables(), 0);
+}
+
+static struct code_table *hold(const struct mapped_file *file)
+{
+	return code_tables_hold(tables, getpid(), &file->mapping, true);
+}
+
+static struct code_figures figures_now(void)
+{
+	code_tables_figures(tables, &figures);
+	return figures;
+}
+
+/* ---- each file once -------------------------------------------------------------------------- */
+
+static void test_who_maps_a_file_again_shares_its_table(void **state)
+{
+	struct code_table *first, *second;
+	struct mapped_file file;
+
+	begin(0, 0);
+	mapped_begin(&file);
+	first = hold(&file);
+	second = hold(&file);
+	assert_non_null(first);
+	assert_ptr_equal(first, second);
+	assert_true(code_table_number(first) > UNWIND_FILE_JIT);
+	assert_int_equal(fake_tables(), 1);
+	assert_int_equal(figures_now().files, 1);
+	assert_true(figures.rows > 10000);
+	code_tables_drop(tables, first);
+	assert_int_equal(fake_tables(), 1);
+	code_tables_drop(tables, second);
+	assert_int_equal(fake_tables(), 0);
+	assert_int_equal(figures_now().files, 0);
+	assert_int_equal(figures.bytes, 0);
+	assert_int_equal(figures.rows, 0);
+	assert_int_equal(figures.tables_ever, 1);
+	mapped_end(&file);
+	end();
+}
+
+/* Rules are kept once for all files: a copy of a file brings none. */
+static void test_files_share_rules(void **state)
+{
+	struct mapped_file files[2];
+	unsigned after_first;
+
+	begin(0, 0);
+	mapped_begin(&files[0]);
+	mapped_begin(&files[1]);
+	hold(&files[0]);
+	after_first = fake_rules;
+	assert_true(after_first > 50);
+	hold(&files[1]);
+	assert_int_equal(fake_tables(), 2);
+	assert_int_equal(fake_rules, after_first);
+	mapped_end(&files[0]);
+	mapped_end(&files[1]);
+	end();
+}
+
+static void test_a_file_that_was_written_anew_is_another(void **state)
+{
+	struct code_table *before, *after;
+	struct mapped_file file;
+	int fd;
+
+	begin(0, 0);
+	mapped_begin(&file);
+	before = hold(&file);
+	fd = open(file.path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	assert_int_equal(write(fd, "", 1), 1);
+	close(fd);
+	after = hold(&file);
+	assert_ptr_not_equal(before, after);
+	assert_int_not_equal(code_table_number(before), code_table_number(after));
+	assert_int_equal(figures_now().files, 2);
+	code_tables_drop(tables, before);
+	assert_int_equal(figures_now().files, 1);
+	mapped_end(&file);
+	end();
+}
+
+static void test_new_files_are_read_only_by_who_may(void **state)
+{
+	struct mapped_file file;
+
+	begin(0, 0);
+	mapped_begin(&file);
+	assert_null(code_tables_hold(tables, getpid(), &file.mapping, false));
+	assert_int_equal(figures_now().tables_ever, 0);
+	assert_non_null(hold(&file));
+	assert_non_null(code_tables_hold(tables, getpid(), &file.mapping, false));
+	mapped_end(&file);
+	end();
+}
+
+static void test_the_vdso_is_a_file_as_others(void **state)
+{
+	struct mapping vdso = mapped_find(0, "[vdso]");
+	struct code_table *table;
+
+	begin(0, 0);
+	table = code_tables_hold(tables, getpid(), &vdso, true);
+	assert_non_null(table);
+	assert_true(code_table_number(table) > UNWIND_FILE_JIT);
+	end();
+}
+
+static void test_a_file_that_is_none_of_ours_has_no_rows(void **state)
+{
+	struct mapped_file file;
+	struct code_table *table;
+
+	begin(0, 0);
+	mapped_begin(&file);
+	assert_int_equal(truncate(file.path, 0), 0);
+	table = hold(&file);
+	assert_non_null(table);
+	assert_int_equal(code_table_number(table), UNWIND_FILE_NONE);
+	assert_int_equal(fake_tables(), 0);
+	mapped_end(&file);
+	end();
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static void test_a_process_brings_as_much_as_it_may(void **state)
+{
+	struct mapped_file files[3];
+	struct code_table *table;
+	size_t one;
+
+	begin(0, 0);
+	mapped_begin(&files[0]);
+	hold(&files[0]);
+	one = figures_now().bytes;
+	end();
+
+	begin(2 * one, 100 * one);
+	for (int i = 0; i < 3; i++) {
+		if (i)
+			mapped_begin(&files[i]);
+		table = hold(&files[i]);
+		assert_non_null(table);
+		assert_int_equal(code_table_number(table) != UNWIND_FILE_NONE, i < 2);
+	}
+	assert_int_equal(figures_now().bytes, 2 * one);
+	assert_int_equal(figures.without_room, 1);
+	code_tables_drop(tables, table);
+	for (int i = 0; i < 3; i++)
+		mapped_end(&files[i]);
+	end();
+}
+
+/* What one has brought that others use, too, is of its share alone. */
+static void test_another_process_has_a_share_of_its_own(void **state)
+{
+	struct mapped_file mine, its;
+	struct code_table *table;
+	size_t one;
+	pid_t child;
+
+	mapped_begin(&mine);
+	mapped_begin(&its);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where the test fails */
+		pause();
+		_exit(0);
+	}
+	begin(0, 0);
+	hold(&mine);
+	one = figures_now().bytes;
+	end();
+	begin(one, one + one / 2);
+	assert_int_not_equal(code_table_number(hold(&mine)), UNWIND_FILE_NONE);
+	table = code_tables_hold(tables, child, &mine.mapping, true);
+	assert_int_not_equal(code_table_number(table), UNWIND_FILE_NONE);
+	table = code_tables_hold(tables, child, &its.mapping, true);
+	assert_int_equal(code_table_number(table), UNWIND_FILE_NONE); /* all have too much */
+	end();
+	begin(one, 2 * one);
+	hold(&mine);
+	table = code_tables_hold(tables, child, &its.mapping, true);
+	assert_int_not_equal(code_table_number(table), UNWIND_FILE_NONE);
+	assert_int_equal(figures_now().without_room, 0);
+	end();
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	mapped_end(&mine);
+	mapped_end(&its);
+}
+
+static void test_room_that_was_given_back_can_be_had_again(void **state)
+{
+	struct mapped_file files[2];
+	struct code_table *table;
+
+	begin(0, 0);
+	mapped_begin(&files[0]);
+	mapped_begin(&files[1]);
+	table = hold(&files[0]);
+	fake_each_bytes = figures_now().bytes;
+	end();
+	begin(fake_each_bytes, 0);
+	for (int i = 0; i < 10; i++) {
+		table = hold(&files[i % 2]);
+		assert_int_not_equal(code_table_number(table), UNWIND_FILE_NONE);
+		code_tables_drop(tables, table);
+	}
+	assert_int_equal(figures_now().tables_ever, 10);
+	assert_int_equal(figures.bytes_most, fake_each_bytes);
+	mapped_end(&files[0]);
+	mapped_end(&files[1]);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_maps_a_file_again_shares_its_table),
+		cmocka_unit_test(test_files_share_rules),
+		cmocka_unit_test(test_a_file_that_was_written_anew_is_another),
+		cmocka_unit_test(test_new_files_are_read_only_by_who_may),
+		cmocka_unit_test(test_the_vdso_is_a_file_as_others),
+		cmocka_unit_test(test_a_file_that_is_none_of_ours_has_no_rows),
+		cmocka_unit_test(test_a_process_brings_as_much_as_it_may),
+		cmocka_unit_test(test_another_process_has_a_share_of_its_own),
+		cmocka_unit_test(test_room_that_was_given_back_can_be_had_again),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT
+/* What the programs are told of processes: when they are looked at, exec, end, and their limits. */
+#include "unit.h"
+
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/array.h"
+#include "fake_maps.h"
+#include "mapped_files.h"
+#include "unwind/unwinder.h"
+
+#define PATIENCE_NS 20000000000ull
+
+static struct unwinder *unwinder;
+static struct unwinder_figures figures;
+static uint64_t person; /* whose all processes are; 0: root's */
+
+/* Who looks at this process waits for `go` meanwhile. */
+static pid_t held;
+static sem_t arrived, go;
+
+uint64_t __wrap_person_of_process(pid_t pid);
+
+uint64_t __wrap_person_of_process(pid_t pid)
+{
+	return person;
+}
+
+static void looked(void *data, pid_t pid)
+{
+	if (pid != held)
+		return;
+	held = 0;
+	sem_post(&arrived);
+	sem_wait(&go);
+}
+
+static void begin(void)
+{
+	const struct unwinder_maps maps = { FAKE_CODE, FAKE_PYTHON, FAKE_FILES, FAKE_RULES };
+	const struct unwinder_told told = { .looked = looked };
+
+	sem_init(&arrived, 0, 0);
+	sem_init(&go, 0, 0);
+	assert_int_equal(unwinder_new(&maps, &told, &unwinder, NULL), 0);
+}
+
+static void end(void)
+{
+	unwinder_free(unwinder);
+	assert_int_equal(fake_processes(), 0);
+	assert_int_equal(fake_tables(), 0);
+	sem_destroy(&arrived);
+	sem_destroy(&go);
+}
+
+static void wait_for_the_thread(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	assert_int_equal(sem_timedwait(&arrived, &until), 0);
+}
+
+static void wait_for_it(void)
+{
+	assert_true(unwinder_wait(unwinder, PATIENCE_NS));
+}
+
+static const struct wire_code *look_at(pid_t pid)
+{
+	assert_true(unwinder_look(unwinder, pid, PATIENCE_NS));
+	return fake_code_of((uint32_t)pid);
+}
+
+static struct unwinder_figures figures_now(void)
+{
+	unwinder_figures(unwinder, &figures);
+	return figures;
+}
+
+static pid_t start(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where the test fails */
+		pause();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* The mapping that an address is in; NULL: none. */
+static const struct wire_mapping *mapping_at(const struct wire_code *code, const void *address)
+{
+	uint64_t at = (uintptr_t)address;
+
+	for (uint32_t i = 0; i < code->count; i++)
+		if (at >= code->begin[i] && at < code->mapping[i].end)
+			return &code->mapping[i];
+	return NULL;
+}
+
+/* ---- looks ----------------------------------------------------------------------------------- */
+
+static void test_a_process_is_told_of_as_it_is_mapped(void **state)
+{
+	const struct wire_code *code;
+
+	begin();
+	unwinder_see(unwinder, getpid());
+	wait_for_it();
+	code = fake_code_of((uint32_t)getpid());
+	assert_non_null(code);
+	assert_true(code->count > 1 && code->count < 100);
+	for (uint32_t i = 1; i < code->count; i++)
+		assert_true(code->begin[i] >= code->mapping[i - 1].end);
+	for (uint32_t i = code->count; i < UNWIND_MAPPINGS_MAX; i++)
+		assert_int_equal(code->begin[i], UNWIND_NOWHERE);
+	assert_true(mapping_at(code, (void *)looked)->file > UNWIND_FILE_JIT);
+	assert_int_equal(code->generation, 1);
+	end();
+}
+
+static void test_looks_without_news_change_nothing(void **state)
+{
+	begin();
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(look_at(getpid())->generation, 1);
+	end();
+}
+
+static void test_a_mapping_that_another_file_has_taken(void **state)
+{
+	const struct wire_code *code;
+	struct mapped_file first, second;
+	uint32_t before, generation;
+
+	begin();
+	mapped_begin(&first);
+	mapped_begin(&second);
+	code = look_at(getpid());
+	before = mapping_at(code, first.at)->file;
+	generation = code->generation;
+	assert_int_not_equal(before, mapping_at(code, second.at)->file);
+	assert_ptr_equal(mremap(second.at, FIRST_PAGES, FIRST_PAGES, MREMAP_MAYMOVE | MREMAP_FIXED,
+	                        first.at),
+	                 first.at);
+	code = look_at(getpid());
+	assert_int_not_equal(mapping_at(code, first.at)->file, before);
+	assert_null(mapping_at(code, second.at));
+	assert_int_equal(code->generation, generation + 1);
+	unlink(second.path);
+	mapped_end(&first);
+	code = look_at(getpid());
+	assert_null(mapping_at(code, first.at));
+	end();
+}
+
+static void test_code_of_no_file(void **state)
+{
+	void *jit;
+
+	begin();
+	jit = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(mapping_at(look_at(getpid()), jit)->file, UNWIND_FILE_JIT);
+	munmap(jit, 4096);
+	end();
+}
+
+static void test_more_mappings_than_fit(void **state)
+{
+	const size_t page = 4096, pages = 2 * UNWIND_MAPPINGS_MAX + 64;
+	char *at = mmap(NULL, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct wire_code *code;
+
+	begin();
+	assert_ptr_not_equal(at, MAP_FAILED);
+	for (size_t i = 0; i < pages; i += 2)
+		assert_int_equal(mprotect(at + i * page, page, PROT_READ | PROT_EXEC), 0);
+	code = look_at(getpid());
+	assert_int_equal(code->count, UNWIND_MAPPINGS_MAX);
+	for (uint32_t i = 1; i < code->count; i++)
+		assert_true(code->begin[i] >= code->mapping[i - 1].end);
+	assert_int_equal(figures_now().cut, 1);
+	munmap(at, pages * page);
+	assert_true(look_at(getpid())->count < 100);
+	assert_int_equal(figures_now().cut, 1);
+	end();
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void test_a_process_that_is_forgotten_leaves_nothing(void **state)
+{
+	begin();
+	look_at(getpid());
+	assert_true(figures_now().code.files > 0);
+	unwinder_forget(unwinder, getpid());
+	wait_for_it();
+	assert_int_equal(fake_processes(), 0);
+	assert_int_equal(fake_tables(), 0);
+	assert_int_equal(figures_now().code.files, 0);
+	unwinder_forget(unwinder, getpid()); /* nobody's */
+	end();
+}
+
+/* A record of the process may come after that of its end. */
+static void test_a_late_word_of_a_process_that_has_ended(void **state)
+{
+	pid_t pid = start(), other = start();
+
+	begin();
+	look_at(pid);
+	stop(pid);
+	held = other;
+	unwinder_see(unwinder, other);
+	wait_for_the_thread(); /* the thread is busy: it drops nobody now */
+	unwinder_forget(unwinder, pid);
+	unwinder_see(unwinder, pid);
+	sem_post(&go);
+	wait_for_it();
+	unwinder_forget(unwinder, other);
+	wait_for_it();
+	assert_int_equal(fake_processes(), 0);
+	assert_int_equal(figures_now().code.files, 0);
+	unwinder_see(unwinder, pid); /* one that is not known any more */
+	wait_for_it();
+	assert_int_equal(figures_now().code.files, 0);
+	stop(other);
+	end();
+}
+
+/* What is known of a process stays until its end is told: samples of it are on their way. */
+static void test_a_process_that_has_ended_unseen_stays_known(void **state)
+{
+	pid_t pid = start();
+
+	begin();
+	look_at(pid);
+	stop(pid);
+	look_at(pid);
+	assert_non_null(fake_code_of((uint32_t)pid));
+	unwinder_forget(unwinder, pid);
+	wait_for_it();
+	assert_null(fake_code_of((uint32_t)pid));
+	end();
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void test_an_exec_that_came_before_the_look_changes_nothing(void **state)
+{
+	uint64_t before = now_ns();
+
+	begin();
+	look_at(getpid());
+	unwinder_execed(unwinder, getpid(), before);
+	assert_non_null(fake_code_of((uint32_t)getpid()));
+	wait_for_it();
+	end();
+}
+
+/* What a look has found that began before the exec is of the program before. */
+static void test_an_exec_while_the_process_is_looked_at(void **state)
+{
+	pid_t pid = start();
+
+	begin();
+	held = pid;
+	unwinder_see(unwinder, pid);
+	wait_for_the_thread();
+	unwinder_execed(unwinder, pid, now_ns());
+	held = pid;
+	sem_post(&go);
+	wait_for_the_thread(); /* the next look: the first one's findings are gone */
+	assert_null(fake_code_of((uint32_t)pid));
+	sem_post(&go);
+	wait_for_it();
+	assert_int_equal(fake_code_of((uint32_t)pid)->generation, 1);
+	stop(pid);
+	end();
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static void test_a_process_without_room_is_counted_once(void **state)
+{
+	begin();
+	fake_failure = E2BIG;
+	for (int i = 0; i < 3; i++)
+		assert_null(look_at(getpid()));
+	assert_int_equal(figures_now().without_room, 1);
+	fake_failure = 0;
+	assert_non_null(look_at(getpid()));
+	end();
+}
+
+static size_t told_of(uint64_t whose, size_t n)
+{
+	pid_t pids[UNWIND_PROCESSES_MAX];
+	size_t told;
+
+	assert_true(n <= ARRAY_SIZE(pids));
+	person = whose;
+	begin();
+	for (size_t i = 0; i < n; i++)
+		look_at(pids[i] = start());
+	told = fake_processes();
+	assert_int_equal(figures_now().without_room, n - told);
+	for (size_t i = 0; i < n; i++)
+		stop(pids[i]);
+	end();
+	person = 0;
+	return told;
+}
+
+static void test_a_user_has_three_quarters_of_the_room(void **state)
+{
+	assert_int_equal(told_of(1000, UNWIND_PROCESSES_MAX * 3 / 4 + 8),
+	                 UNWIND_PROCESSES_MAX * 3 / 4);
+	assert_int_equal(told_of(0, UNWIND_PROCESSES_MAX * 3 / 4 + 8),
+	                 UNWIND_PROCESSES_MAX * 3 / 4 + 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_process_is_told_of_as_it_is_mapped),
+		cmocka_unit_test(test_looks_without_news_change_nothing),
+		cmocka_unit_test(test_a_mapping_that_another_file_has_taken),
+		cmocka_unit_test(test_code_of_no_file),
+		cmocka_unit_test(test_more_mappings_than_fit),
+		cmocka_unit_test(test_a_process_that_is_forgotten_leaves_nothing),
+		cmocka_unit_test(test_a_late_word_of_a_process_that_has_ended),
+		cmocka_unit_test(test_a_process_that_has_ended_unseen_stays_known),
+		cmocka_unit_test(test_an_exec_that_came_before_the_look_changes_nothing),
+		cmocka_unit_test(test_an_exec_while_the_process_is_looked_at),
+		cmocka_unit_test(test_a_process_without_room_is_counted_once),
+		cmocka_unit_test(test_a_user_has_three_quarters_of_the_room),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
