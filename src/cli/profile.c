@@ -326,6 +326,7 @@ static int take(struct profile_command *o, struct profiling *p, struct err *err)
 	c->target = o->choice.target;
 	c->selection.none = o->mode == MODE_CPU;
 	c->returns = true;
+	c->taken = "profile";
 	o->stacks.samples = o->mode != MODE_GPU;
 	o->stacks.calls = o->mode != MODE_CPU ? STACK_CALLS_WORK : 0;
 	c->stacks = cli_stacks_settle(&o->stacks);

@@ -39,6 +39,8 @@ struct collect {
 	struct collect_name *names;
 	struct pair *pairs;
 	struct collect_figures figures;
+	uint64_t *pids; /* a bit of each that was seen */
+	size_t n_pids;  /* that there are bits of */
 	struct buf text;
 };
 
@@ -142,12 +144,33 @@ static void join(struct collect *c, const struct event *event)
 	work_tell_joined(c->options.work, take_done, c);
 }
 
+#define PIDS_MAX (4u << 20) /* that the kernel gives to anybody; a file may hold others */
+
+/* A program that a process has become is another process to consumers, with the same pid. */
+static void count_process(struct collect *c, uint32_t pid)
+{
+	size_t words = pid / 64 + 1;
+
+	if (pid >= PIDS_MAX) {
+		c->figures.processes++;
+		return;
+	}
+	if (pid >= c->n_pids) {
+		c->pids = xrealloc(c->pids, words * sizeof(*c->pids));
+		memset(c->pids + c->n_pids / 64, 0, words * sizeof(*c->pids) - c->n_pids / 8);
+		c->n_pids = words * 64;
+	}
+	c->figures.processes += !(c->pids[pid / 64] >> pid % 64 & 1);
+	c->pids[pid / 64] |= 1ull << pid % 64;
+}
+
 static int on_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct collect *c = collect_of(self);
 	struct profile_sample sample;
 
-	c->figures.processes += event->type == EVENT_PROCESS;
+	if (event->type == EVENT_PROCESS)
+		count_process(c, event->process->pid);
 	if (c->options.work && (event->type == EVENT_CALL || event->type == EVENT_ACTIVITY))
 		join(c, event);
 	if (event->type != EVENT_SAMPLE)
@@ -238,6 +261,7 @@ static void on_free(struct consumer *self)
 	profile_free(c->profile);
 	work_free(c->options.work);
 	free(c->by_place);
+	free(c->pids);
 	buf_free(&c->text);
 	free(c);
 }

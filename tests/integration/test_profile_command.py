@@ -8,7 +8,7 @@ import time
 
 import checks
 import profiles
-from harness import Failure, Places
+from harness import Failure, Places, wait_until
 
 BEGINS = {"folded": b"", "svg": b"<?xml|<svg", "html": b"<!DOCTYPE html|<!doctype html", "pb.gz": b"\x1f\x8b",
           "speedscope.json": b"{"}
@@ -99,6 +99,34 @@ def test_profile_an_output_that_cannot_be_written(case):
     checks.equal("with --force", (0, ""), (status, err))
     checks.equal("mode", 0o644, os.stat(case.path("there.folded")).st_mode & 0o777)
     checks.equal("files", ["there.folded"], [name for name in os.listdir(case.folder) if "folded" in name])
+
+
+def test_profile_of_a_process_that_ends_before_a_sample(case):
+    """It waits all the time, so there is nothing to sample; what is said is why there is none."""
+    process = case.start("sleep", "100")
+    profile = case.cuscope("profile", "-p", process.pid)
+
+    def has_begun():
+        folder = f"/proc/{profile.pid}/fd"
+        return any("signalfd" in os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder))
+    wait_until(has_begun, "the profile to begin")
+    process.process.kill()
+    process.wait()
+    checks.equal("status", 0, profile.wait())
+    checks.equal("what is said", f"cuscope: process {process.pid} has ended: no sample of it was taken\n", profile.err())
+    checks.contains("the profile", "no samples", profile.out())
+
+
+def test_profile_counts_a_process_that_execs_once(case):
+    spins = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
+    status, out, err = command_of(case, "-F", 999, "--", "/bin/sh", "-c", f"{spins}; exec /bin/sh -c '{spins}; exit 3'")
+    checks.equal("status, errors", (3, ""), (status, err))
+    checks.contains("the head", r"\n1 process, ", out)
+
+
+def test_profile_that_ends_before_its_command(case):
+    _, _, err = command_of(case, "--duration", "100ms", "--", "sleep", "1")
+    checks.contains("what is said", r"cuscope: the profile is over; waiting for the command \(process \d+\) to end", err)
 
 
 def test_profile_status_is_the_command_s(case):

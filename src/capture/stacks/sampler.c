@@ -58,7 +58,7 @@ struct sampler {
 	struct backward *backwards;
 	int engines[ENGINES_MAX]; /* probes where backward passes begin: the unwinder's thread's */
 	size_t n_engines;
-	uint64_t without_slot, without_stack;
+	uint64_t taken, without_slot, without_stack;
 };
 
 /* On the unwinder's thread: names can be had when the process has ended, too. */
@@ -258,6 +258,7 @@ static int on_sample(struct sampler *s, const struct wire_sample *record, struct
 		                     .tid = record->head.tid,
 		                     .sample = &sample };
 
+	s->taken++;
 	if (!record->stack)
 		s->without_slot++;
 	else if (!sample.stack)
@@ -351,6 +352,7 @@ void sampler_figures(const struct sampler *s, struct sampler_figures *figures)
 {
 	unwinder_figures(s->unwinder, &figures->unwinder);
 	stack_names_figures(s->names, &figures->names);
+	figures->samples = s->taken;
 	figures->without_slot = s->without_slot;
 	figures->without_stack = s->without_stack;
 }

@@ -47,6 +47,7 @@ const struct stack *sampler_call_stack(struct sampler *sampler, uint32_t tid, ui
 struct sampler_figures {
 	struct unwinder_figures unwinder;
 	struct stack_names_figures names;
+	uint64_t samples;       /* that were taken */
 	uint64_t without_slot;  /* samples and calls that came where no stack could be walked */
 	uint64_t without_stack; /* samples and calls whose stack was lost on its way */
 };
