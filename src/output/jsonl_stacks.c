@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/by_id.h"
+#include "output/frames.h"
 
 /* ---- words --------------------------------------------------------------------------------- */
 
@@ -72,17 +73,7 @@ static void add_text(struct buf *out, const char *key, const char *text)
 
 static void add_frame(struct buf *out, const struct stack_frame *frame)
 {
-	static const char *const kinds[FRAME_COUNT] = {
-		[FRAME_NATIVE] = "native",
-		[FRAME_PYTHON] = "python",
-		[FRAME_JIT] = "jit",
-		[FRAME_CUDA] = "cuda",
-		[FRAME_KERNEL_MODE] = "kernel",
-		[FRAME_DRIVER] = "driver",
-		[FRAME_GPU] = "gpu",
-	};
-
-	buf_printf(out, "{\"kind\":\"%s\"", kinds[frame->kind]);
+	buf_printf(out, "{\"kind\":\"%s\"", frame_kind_name(frame->kind));
 	add_text(out, ",\"function\":", frame->function);
 	add_text(out, ",\"module\":", frame->module);
 	add_text(out, ",\"file\":", frame->file);
@@ -92,6 +83,7 @@ static void add_frame(struct buf *out, const struct stack_frame *frame)
 		buf_printf(out, ",\"first_line\":%u", frame->first_line);
 	if (frame->offset)
 		buf_printf(out, ",\"offset\":\"0x%llx\"", (unsigned long long)frame->offset);
+	add_text(out, ",\"build_id\":", frame->build_id);
 	if (frame->inlined)
 		buf_puts(out, ",\"inlined\":true");
 	buf_putc(out, '}');

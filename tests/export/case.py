@@ -37,11 +37,12 @@ class Case:
         return os.path.join(self.folder, name)
 
     def trace(self, name):
-        """A golden one, or "edges", which is made here."""
-        if name != "edges":
+        """A golden one, or one that is made here: "edges", and "hard stacks"."""
+        programs = {"edges": "edges", "hard stacks": "stacks"}
+        if name not in programs:
             return os.path.join(GOLDEN, name + ".cuscope")
-        path = self.path("edges.cuscope")
-        subprocess.run([os.path.join(self.build, "tests", "export", "edges"), path], check=True)
+        path = self.path(name.replace(" ", "_") + ".cuscope")
+        subprocess.run([os.path.join(self.build, "tests", "export", programs[name]), path], check=True)
         return path
 
     def cuscope(self, *arguments, **options):

@@ -44,14 +44,15 @@ def counters_of(path):
 
 
 def test_perfetto_golden_outputs(case):
-    for trace in ("plain", "gpu", "lost", "ranges"):
+    for trace in ("plain", "gpu", "lost", "ranges", "stacks"):
         path = case.export(trace, trace + ".pftrace")
         script("perfetto.py", path)
         case.golden(trace + ".pftrace.txt", hide_version(case, "\n".join(packets(decoded(path))) + "\n"))
 
 
 def test_perfetto_edges_obey_the_rules(case):
-    script("perfetto.py", case.export("edges", "edges.pftrace"))
+    for trace in ("edges", "hard stacks"):
+        script("perfetto.py", case.export(trace, "edges.pftrace", "--force"))
 
 
 def test_perfetto_rows_hold_what_overlaps(case):
@@ -87,7 +88,7 @@ def test_perfetto_a_system_has_a_machine(case):
 
 
 def test_perfetto_rules_see_what_is_broken(case):
-    script("perfetto_broken.py", case.export("edges", "edges.pftrace"))
+    script("perfetto_broken.py", case.export("edges", "edges.pftrace"), case.export("stacks", "stacks.pftrace"))
 
 
 def test_perfetto_endings_and_name_are_one_format(case):

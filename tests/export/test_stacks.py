@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Recordings with stacks: profiles of a part of them, and their stacks in every format."""
 
-from case import equal
+import csv
+import io
+import re
+import shutil
+import sqlite3
+import subprocess
+
+from case import Failure, Skip, equal
+from test_perfetto import decoded, packets
 
 
 def heaviest(case, *options):
@@ -45,3 +53,140 @@ def test_stacks_profile_options_that_do_not_go_together(case):
         result = case.cuscope("profile", *options)
         equal(f"status of {options}", 2, result.returncode)
         equal(f"what is said of {options}: {result.stderr}", True, said in result.stderr)
+
+
+# ---- SQLite
+
+HEAVIEST = """
+    SELECT s.kind, sum(s.weight) / 1e6 AS ms,
+     (SELECT group_concat(name, ' < ') FROM
+       (SELECT v.value AS name FROM CUDA_CALLCHAINS c JOIN StringIds v ON v.id = c.symbol
+        WHERE c.id = s.callchainId ORDER BY c.stackDepth)) AS stack
+    FROM cuscope_sample s GROUP BY s.kind, s.callchainId ORDER BY ms DESC, stack"""
+
+FORWARD = "Net.forward < train < _start"
+
+
+def ask(case, trace, sql):
+    with sqlite3.connect(case.export(trace, trace.replace(" ", "_") + ".sqlite", "--force")) as db:
+        return db.execute(sql).fetchall()
+
+
+def test_stacks_sqlite_heaviest(case):
+    equal("stacks", [("off_cpu", 3.250125, "futex_wait < worker"), ("cpu", 2.0, FORWARD), ("cpu", 1.0, None),
+                     ("cpu", 1.0, "nvidia_ioctl < __x64_sys_ioctl < [libcuda.so.1] < cudaLaunchKernel < "
+                                  "at::addmm(at::Tensor const&, at::Tensor const&) < " + FORWARD),
+                     ("cpu", 1.0, r"triton_\x1b[31mfused < Net.forward"), ("cpu", 1.0, "worker")],
+          ask(case, "stacks", HEAVIEST))
+
+
+def test_stacks_sqlite_samples_as_nsight_systems_has_them(case):
+    leaves = """SELECT e.start, e.cpuCycles, s.value, m.value, c.kernelMode, c.unresolved
+        FROM COMPOSITE_EVENTS e JOIN SAMPLING_CALLCHAINS c ON c.id = e.id AND c.stackDepth = 0
+        JOIN StringIds s ON s.id = c.symbol LEFT JOIN StringIds m ON m.id = c.module ORDER BY e.start"""
+    forward = ("Net.forward", '/app/\xe4 "1".py', 0, 0)
+    equal("leaves", [(500000, 1000000, *forward), (700000, 1000000, "worker", "libtorch_cpu.so", 0, 0),
+                     (1500000, 1000000, "nvidia_ioctl", "nvidia", 1, 0), (2500000, 1000000, *forward),
+                     (3500000, 1000000, r"triton_\x1b[31mfused", "[anon]", 0, 0)], ask(case, "stacks", leaves))
+    equal("samples on CPUs, with the one that has no stack", [(6,)],
+          ask(case, "stacks", "SELECT count(*) FROM COMPOSITE_EVENTS"))
+    equal("frames without a name", [("[libcuda.so.1]", 0x9000)],
+          ask(case, "stacks", "SELECT s.value, c.originalIP FROM SAMPLING_CALLCHAINS c "
+                              "JOIN StringIds s ON s.id = c.symbol WHERE c.unresolved"))
+
+
+def test_stacks_sqlite_of_calls(case):
+    calls = """SELECT r.correlationId, count(c.id), group_concat(c.stackDepth)
+        FROM CUPTI_ACTIVITY_KIND_RUNTIME r LEFT JOIN CUDA_CALLCHAINS c ON c.id = r.callchainId
+        GROUP BY r.rowid ORDER BY 1"""
+    equal("frames of launches", [(1, 6, "0,1,2,3,4,5"), (2, 3, "0,1,2"), (3, 0, None)], ask(case, "stacks", calls))
+    equal("how stacks end", [("a file without unwind tables", 0, 1), (None, 0, 5), (None, 1, 1)],
+          ask(case, "stacks", "SELECT endsAt, pythonCut, count(*) FROM cuscope_stack GROUP BY 1, 2 "
+                              "ORDER BY endsAt IS NULL, 2"))
+
+
+def test_stacks_sqlite_frames_know_their_lines(case):
+    frames = """SELECT f.kind, s.value, v.value, f.line, f.firstLine, f.inlined FROM cuscope_frame f
+        JOIN StringIds s ON s.id = f.symbol JOIN StringIds v ON v.id = f.file ORDER BY f.line"""
+    equal("frames with lines", [("native", "check", "Check.h", 7, 5, 1),
+                                ("python", "Net.forward", '/app/\xe4 "1".py', 12, 10, 0),
+                                ("python", "train", "/app/train.py", 88, 80, 0),
+                                ("native", "at::addmm(at::Tensor const&, at::Tensor const&)", "Addmm.cpp", 301, 290, 0)],
+          ask(case, "stacks", frames))
+
+
+def test_stacks_sqlite_of_hard_ones(case):
+    equal("the database is sound", [("ok",)], ask(case, "hard stacks", "PRAGMA integrity_check"))
+    equal("the deepest", [(511,)], ask(case, "hard stacks", "SELECT max(stackDepth) FROM CUDA_CALLCHAINS"))
+    equal("build ids of one file", [("libsame.so", 5)], ask(case, "hard stacks", """
+        SELECT m.value, count(DISTINCT f.buildId) FROM cuscope_frame f JOIN StringIds m ON m.id = f.module
+        GROUP BY 1 HAVING count(DISTINCT f.buildId) > 1"""))
+    equal("frames that refer to nothing", [(0,)], ask(case, "hard stacks", """
+        SELECT count(*) FROM CUDA_CALLCHAINS c LEFT JOIN cuscope_frame f ON f.id = c.frameId
+        LEFT JOIN StringIds s ON s.id = c.symbol WHERE f.id IS NULL OR s.id IS NULL"""))
+    hostile = [text for text, in ask(case, "hard stacks", "SELECT value FROM StringIds") if re.search("[\x00-\x1f]", text)]
+    equal("texts with controls", [], hostile)
+
+
+# ---- Perfetto
+
+
+def test_stacks_perfetto_samples_and_slices(case):
+    lines = packets(decoded(case.export("stacks", "stacks.pftrace")))
+    samples = [line for line in lines if "perf_sample {" in line]
+    equal("samples on CPUs", 6, len(samples))
+    equal("with a stack", 5, sum("callstack_iid" in line for line in samples))
+    equal("in the kernel", 1, sum("cpu_mode: 1" in line for line in samples))
+    equal("slices with a stack", 3, sum("TYPE_SLICE_BEGIN" in line and "callstack_iid" in line for line in lines))
+    equal("a stack that ends early", 1, sum("unwind_error: 3" in line for line in samples))
+    equal("each frame once", 12, sum(" frames {" in line for line in lines))
+    weights = [float(value) for line in lines for value in re.findall(r"callstack_weight: (\S+)", line)]
+    equal("blocked", [3250125.0], weights)
+    equal("rate", True, "frequency: 1000" in lines[0])
+
+
+def test_stacks_perfetto_files_have_their_build_ids(case):
+    lines = packets(decoded(case.export("hard stacks", "hard.pftrace")))
+    ids = [value for line in lines for value in re.findall(r'build_ids \{ iid: \d+ str: "(.*?)" \}', line)]
+    equal("build ids", [r"\001#\253\315", r"\001#\253\316"], ids)
+    mappings = [line for line in lines if " mappings {" in line and "build_id" in line]
+    equal("files with one", 2, len(mappings))
+
+
+SQL = """
+    WITH RECURSIVE chain(leaf, id, depth) AS (
+      SELECT id, id, 0 FROM stack_profile_callsite
+      UNION ALL SELECT chain.leaf, c.parent_id, chain.depth + 1
+      FROM chain JOIN stack_profile_callsite c ON c.id = chain.id WHERE c.parent_id IS NOT NULL)
+    SELECT count(*) AS n, t.tid AS tid, (SELECT group_concat(name, ' < ') FROM
+       (SELECT f.name AS name FROM chain JOIN stack_profile_callsite c ON c.id = chain.id
+        JOIN stack_profile_frame f ON f.id = c.frame_id WHERE chain.leaf = p.callsite_id ORDER BY chain.depth)) AS stack
+    FROM perf_sample p JOIN thread t USING (utid) WHERE p.callsite_id IS NOT NULL GROUP BY 2, 3 ORDER BY 1 DESC, 2, 3;"""
+
+BAD = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0 AND name NOT LIKE 'trace_sorter%';"
+
+
+def query(case, path, sql):
+    """What Perfetto's trace_processor answers."""
+    shell = shutil.which("trace_processor_shell")
+    if not shell:
+        raise Skip("no trace_processor_shell")
+    with open(case.path("query.sql"), "w") as file:
+        file.write(sql)
+    result = subprocess.run([shell, path, "-q", case.path("query.sql")], capture_output=True, text=True)
+    equal(f"status ({result.stderr[-400:]})", 0, result.returncode)
+    return list(csv.reader(io.StringIO(result.stdout)))[1:]
+
+
+def test_stacks_are_read_by_trace_processor(case):
+    path = case.export("stacks", "stacks.pftrace")
+    equal("samples", [["2", "5151", FORWARD],
+                      ["1", "5151", "nvidia_ioctl < __x64_sys_ioctl < [libcuda.so.1] < cudaLaunchKernel < "
+                                    "at::addmm(at::Tensor const&, at::Tensor const&) < " + FORWARD],
+                      ["1", "5151", r"triton_\x1b[31mfused < Net.forward"], ["1", "5152", "worker"]], query(case, path, SQL))
+    equal("what it complains of", [], query(case, path, BAD))
+    equal("blocked", [["3250125"]], query(case, path, "SELECT dur FROM slice WHERE name = 'blocked';"))
+    path = case.export("hard stacks", "hard.pftrace")
+    equal("what it complains of", [], query(case, path, BAD))
+    equal("samples with a stack", [["5007"]],
+          query(case, path, "SELECT count(*) FROM perf_sample WHERE callsite_id IS NOT NULL;"))

@@ -103,11 +103,39 @@ class Checker:
     def intern(self, data):
         for kind, known in self.names.items():
             for entry in getattr(data, kind):
-                text = entry.str if kind.endswith("values") else entry.name
+                text = (entry.str if hasattr(entry, "str") else entry.name if hasattr(entry, "name")
+                        else entry.SerializeToString())
                 if not entry.iid:
                     self.say(f"{kind}: a name with the number 0")
                 if known.setdefault(entry.iid, text) != text:
                     self.say(f"{kind}: {entry.iid} is {known[entry.iid]!r} and {text!r}")
+
+    def frames(self, data):
+        """trace_processor refuses a callstack of which a part is not known."""
+        for mapping in data.mappings:
+            if not mapping.path_string_ids:
+                self.say(f"mapping {mapping.iid} has no path")
+            for iid in mapping.path_string_ids:
+                self.resolve("mapping_paths", iid)
+            if mapping.build_id:
+                self.resolve("build_ids", mapping.build_id)
+        for frame in data.frames:
+            self.resolve("function_names", frame.function_name_id)
+            self.resolve("mappings", frame.mapping_id)  # older ones know no frame without one
+            if frame.source_path_iid:
+                self.resolve("source_paths", frame.source_path_iid)
+        for stack in data.callstacks:
+            if not stack.frame_ids:
+                self.say(f"callstack {stack.iid} is empty")
+            for iid in stack.frame_ids:
+                self.resolve("frames", iid)
+
+    def sample(self, packet):
+        sample = packet.perf_sample
+        if not packet.HasField("timestamp") or not sample.pid or not sample.tid:
+            self.say("a sample without its time or thread")
+        if sample.callstack_iid:
+            self.resolve("callstacks", sample.callstack_iid)
 
     def resolve(self, kind, iid):
         if iid not in self.names[kind]:
@@ -139,6 +167,8 @@ class Checker:
                 self.say("an event without a category")
         for iid in event.category_iids:
             self.resolve("event_categories", iid)
+        if event.callstack_iid:
+            self.resolve("callstacks", event.callstack_iid)
         for annotation in event.debug_annotations:
             self.resolve("debug_annotation_names", annotation.name_iid)
             if annotation.WhichOneof("value") is None:
@@ -152,11 +182,14 @@ class Checker:
     def packets(self):
         for place, packet in enumerate(self.trace.packet):
             self.intern(packet.interned_data)
+            self.frames(packet.interned_data)
             kind = packet.WhichOneof("data")
             if kind == "track_descriptor":
                 self.describe(packet.track_descriptor)
             elif kind == "system_info":
                 self.system(packet.system_info)
+            elif kind == "perf_sample":
+                self.sample(packet)
             elif kind == "track_event":
                 self.event(packet)
                 self.events.append((packet.timestamp, place, packet))

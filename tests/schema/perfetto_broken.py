@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Breaks a good Perfetto trace in every way that perfetto.py looks for, and says what it overlooks.
 
-    tests/schema/perfetto_broken.py FILE.pftrace     one with GPU activities and nested calls
+    tests/schema/perfetto_broken.py FILE.pftrace STACKS.pftrace
+
+The first has GPU activities and nested calls, the second stacks and samples.
 """
 
 import sys
@@ -108,11 +110,32 @@ CHANGES = [
 ]
 
 
-def main():
-    with open(sys.argv[1], "rb") as file:
+def sample(trace):
+    return next(packet for packet in trace.packet if packet.HasField("perf_sample")).perf_sample
+
+
+def part(trace, kind):
+    """The first that is defined of a kind."""
+    return next(getattr(packet.interned_data, kind)[0] for packet in trace.packet if getattr(packet.interned_data, kind))
+
+
+STACK_CHANGES = [(f"{kind}: ", lambda t, kind=kind: drop_interned(t, kind))
+                 for kind in ("function_names", "frames", "callstacks", "mapping_paths", "source_paths", "mappings")] + [
+    ("without its time or thread", lambda t: sample(t).ClearField("tid")),
+    ("callstacks: 99 is", lambda t: setattr(sample(t), "callstack_iid", 99)),
+    ("is empty", lambda t: part(t, "callstacks").ClearField("frame_ids")),
+    ("has no path", lambda t: part(t, "mappings").ClearField("path_string_ids")),
+    ("mappings: 0 is", lambda t: part(t, "frames").ClearField("mapping_id")),
+    ("build_ids: 7 is", lambda t: setattr(part(t, "mappings"), "build_id", 7)),
+    ("frames: 1 is", lambda t: setattr(part(t, "frames"), "iid", 77)),
+]
+
+
+def overlooked(path, changes):
+    with open(path, "rb") as file:
         data = file.read()
     failed = [f"not clean before: {finding}" for finding in perfetto.check_bytes(data)]
-    for expected, change in CHANGES:
+    for expected, change in changes:
         trace = pb.Trace.FromString(data)
         change(trace)
         findings = perfetto.check_bytes(trace.SerializeToString())
@@ -121,6 +144,11 @@ def main():
     unknown = data + b"\x0a\x03\xb8\x3e\x01"  # a packet with a field 999
     if not any("unknown fields" in finding for finding in perfetto.check_bytes(unknown)):
         failed.append("an unknown field was overlooked")
+    return failed
+
+
+def main():
+    failed = overlooked(sys.argv[1], CHANGES) + overlooked(sys.argv[2], STACK_CHANGES)
     for line in failed:
         print(line)
     return 1 if failed else 0

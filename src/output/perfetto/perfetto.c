@@ -166,6 +166,7 @@ static size_t make_call(struct perfetto *p, const struct event *event, uint64_t 
 	const struct call *call = event->call;
 	const struct function_names *function = perfetto_function(p->names, call->function);
 	uint64_t end_ns = end_of(event);
+	uint64_t callstack = perfetto_callstack(p->stacks, call->stack);
 	struct open_event open;
 	size_t begin_len;
 
@@ -181,6 +182,8 @@ static size_t make_call(struct perfetto *p, const struct event *event, uint64_t 
 	annotate_flag(p, call, CALL_CAPTURED, "captured");
 	if (begins_flow(p, event))
 		pb_fixed64(&p->packet, EVENT_FLOW_IDS, flow_id(event->process, call->correlation));
+	if (callstack)
+		pb_varint(&p->packet, EVENT_CALLSTACK_IID, callstack);
 	event_end(&p->packet, open);
 	begin_len = p->packet.len;
 	if (end_ns)
@@ -305,8 +308,10 @@ static int perfetto_event(struct consumer *self, const struct event *event, stru
 	case EVENT_RANGE:
 		perfetto_add_range(p->ranges, event);
 		break;
-	case EVENT_CALL_BEGIN:
 	case EVENT_SAMPLE:
+		perfetto_add_sample(p, event);
+		break;
+	case EVENT_CALL_BEGIN:
 		break;
 	}
 	return 0;
@@ -332,6 +337,7 @@ static void perfetto_free(struct consumer *self)
 	perfetto_tracks_free(p->tracks);
 	perfetto_queue_free(p->queue);
 	perfetto_ranges_free(p->ranges);
+	perfetto_stacks_free(p->stacks);
 	memory_free(p->memory);
 	buf_free(&p->packet);
 	free(p);
@@ -350,6 +356,7 @@ struct consumer *perfetto_new(const struct sink_options *options)
 	struct consumer *consumer = sink_init(&p->sink, &perfetto_ops, options);
 
 	p->sink.gpu = true;
+	p->sink.samples = true;
 	p->sink.asks_for_work = call_asks_for_work;
 	p->sink.joins = true;
 	p->sink.lines.binary = true;
@@ -358,5 +365,6 @@ struct consumer *perfetto_new(const struct sink_options *options)
 	p->tracks = perfetto_tracks_new(&p->sink.lines.pending);
 	p->queue = perfetto_queue_new(p);
 	p->ranges = perfetto_ranges_new(p);
+	p->stacks = perfetto_stacks_new(&p->sink.lines.pending);
 	return consumer;
 }

@@ -23,6 +23,7 @@ enum packet_field {
 	PACKET_SYSTEM_INFO = 45,
 	PACKET_DEFAULTS = 59,
 	PACKET_TRACK_DESCRIPTOR = 60,
+	PACKET_PERF_SAMPLE = 66,
 	PACKET_FIRST_ON_SEQUENCE = 87,
 };
 
@@ -35,6 +36,8 @@ enum track_event_field {
 	EVENT_COUNTER_VALUE = 30,
 	EVENT_FLOW_IDS = 47,
 	EVENT_TERMINATING_FLOW_IDS = 48,
+	EVENT_CALLSTACK_IID = 56,
+	EVENT_CALLSTACK_WEIGHT = 57,
 };
 
 enum track_event_type { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
@@ -56,6 +59,7 @@ struct perfetto {
 	struct perfetto_tracks *tracks;
 	struct perfetto_queue *queue;
 	struct perfetto_ranges *ranges;
+	struct perfetto_stacks *stacks;
 	bool has_activities; /* GPU times were recorded */
 };
 
@@ -164,6 +168,19 @@ uint32_t perfetto_stream(struct perfetto_names *names, const struct call *call, 
 uint32_t perfetto_result(struct perfetto_names *names, const struct call *call);
 uint32_t perfetto_direction(struct perfetto_names *names, enum api_direction direction);
 
+/* ---- stacks --------------------------------------------------------------------------------- */
+
+/* Callstacks, which events refer to by number. perfetto_stacks.c. */
+struct perfetto_stacks;
+
+struct perfetto_stacks *perfetto_stacks_new(struct buf *out);
+void perfetto_stacks_free(struct perfetto_stacks *stacks);
+
+/* The number of a stack, which is defined in `out` when it is first asked for. NULL: 0. */
+uint64_t perfetto_callstack(struct perfetto_stacks *stacks, const struct stack *stack);
+
+void perfetto_add_sample(struct perfetto *p, const struct event *event);
+
 /* ---- nesting -------------------------------------------------------------------------------- */
 
 /*
@@ -207,6 +224,8 @@ uint64_t perfetto_own_track(struct perfetto_tracks *tracks);
 struct perfetto_thread {
 	uint64_t uuid;
 	struct nest nest;
+	uint64_t blocked_uuid;     /* its row of the time that it was blocked; 0: none yet */
+	uint64_t blocked_until_ns; /* the end of the last of its slices */
 };
 
 /* `thread`: EVENT_THREAD's, which begins a new thread of that number; else NULL. */

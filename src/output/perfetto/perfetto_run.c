@@ -5,7 +5,14 @@
 #include "output/perfetto/perfetto.h"
 
 enum clock_field { CLOCKS = 1, CLOCK_PRIMARY = 2, CLOCK_ID = 1, CLOCK_TIME = 2 };
-enum default_field { DEFAULT_CLOCK_ID = 58 };
+enum default_field { DEFAULT_CLOCK_ID = 58, DEFAULT_PERF_SAMPLE = 12 };
+enum perf_field {
+	PERF_TIMEBASE = 1,
+	TIMEBASE_FREQUENCY = 2,
+	TIMEBASE_COUNTER = 4,
+	TIMEBASE_NAME = 10
+};
+enum { COUNTER_CPU_CLOCK = 1 };
 enum system_field { SYSTEM_UTSNAME = 1, SYSTEM_SERVICE_VERSION = 4 };
 enum utsname_field { UTSNAME_SYSNAME = 1, UTSNAME_RELEASE = 3, UTSNAME_MACHINE = 4 };
 
@@ -16,6 +23,19 @@ static void add_clock(struct buf *out, uint32_t id, uint64_t time_ns)
 	pb_varint(out, CLOCK_ID, id);
 	pb_varint(out, CLOCK_TIME, time_ns);
 	pb_end(out, clock);
+}
+
+/* What samples on CPUs are taken by. */
+static void add_timebase(struct buf *out, uint64_t sample_ns)
+{
+	size_t perf = pb_begin(out, DEFAULT_PERF_SAMPLE);
+	size_t timebase = pb_begin(out, PERF_TIMEBASE);
+
+	pb_varint(out, TIMEBASE_FREQUENCY, (1000000000 + sample_ns / 2) / sample_ns);
+	pb_varint(out, TIMEBASE_COUNTER, COUNTER_CPU_CLOCK);
+	pb_string(out, TIMEBASE_NAME, "time on CPUs");
+	pb_end(out, timebase);
+	pb_end(out, perf);
 }
 
 /*
@@ -31,6 +51,8 @@ static void add_clocks(struct sink *sink, const struct run_info *run)
 	pb_varint(out, PACKET_FIRST_ON_SEQUENCE, 1);
 	inner = pb_begin(out, PACKET_DEFAULTS);
 	pb_varint(out, DEFAULT_CLOCK_ID, CLOCK_ID_MONO);
+	if (run->stacks.sample_ns)
+		add_timebase(out, run->stacks.sample_ns);
 	pb_end(out, inner);
 	inner = pb_begin(out, PACKET_CLOCK_SNAPSHOT);
 	add_clock(out, CLOCK_ID_MONO, sink->begin_ns);

@@ -257,6 +257,7 @@ struct perfetto_thread *perfetto_thread(struct perfetto_tracks *tracks,
 		HASH_ADD(hh, tracks->threads, key, sizeof(key), found);
 	}
 	nest_flush(&found->thread.nest, tracks->out); /* of the one before it of that number */
+	found->thread.blocked_uuid = 0;
 	found->thread.uuid = describe_thread(tracks, process, tid, comm);
 	tracks->last_thread = found;
 	return &found->thread;

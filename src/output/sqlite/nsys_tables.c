@@ -16,6 +16,20 @@
 	"correlationId INTEGER,\n"                                                                 \
 	"globalPid INTEGER,\n"
 
+/* A row for each frame of a stack, stackDepth 0 the innermost. The last column is our own. */
+#define CALLCHAIN_COLUMNS                                                                          \
+	"id INTEGER NOT NULL,\n"                                                                   \
+	"symbol INTEGER,\n"                                                                        \
+	"module INTEGER,\n"                                                                        \
+	"kernelMode INTEGER,\n"                                                                    \
+	"thumbCode INTEGER,\n"                                                                     \
+	"unresolved INTEGER,\n"                                                                    \
+	"specialEntry INTEGER,\n"                                                                  \
+	"originalIP INTEGER,\n"                                                                    \
+	"unwindMethod INTEGER,\n"                                                                  \
+	"stackDepth INTEGER NOT NULL,\n"                                                           \
+	"frameId INTEGER"
+
 /*
  * NOT NULL stands where Nsight Systems has it, but for what a probe on the API cannot know: the
  * device of an allocation, the value of a memset, the context of a wait. Those are NULL here.
@@ -161,6 +175,16 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                         "correlationId INTEGER,\n"
 	                         "streamId INTEGER",
 	                         .frequent = true },
+	[TABLE_CALLCHAIN] = { "CUDA_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true },
+	[TABLE_SAMPLING_CALLCHAIN] = { "SAMPLING_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true },
+	[TABLE_COMPOSITE] = { "COMPOSITE_EVENTS",
+	                      "id INTEGER NOT NULL PRIMARY KEY,\n"
+	                      "start INTEGER NOT NULL,\n"
+	                      "cpu INTEGER,\n"
+	                      "threadState INTEGER,\n"
+	                      "globalTid INTEGER,\n"
+	                      "cpuCycles INTEGER NOT NULL",
+	                      .frequent = true },
 	[TABLE_START_TIME] = { "TARGET_INFO_SESSION_START_TIME", "utcEpochNs INTEGER,\n"
 	                                                         "utcTime TEXT,\n"
 	                                                         "localTime TEXT" },
@@ -292,6 +316,26 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	[TABLE_NOT_MEASURED] = { "cuscope_not_measured", "start INTEGER NOT NULL,\n"
 	                                                 "end INTEGER NOT NULL,\n"
 	                                                 "globalPid INTEGER NOT NULL" },
+	[TABLE_SAMPLE] = { "cuscope_sample",
+	                   "id INTEGER NOT NULL PRIMARY KEY,\n"
+	                   "kind TEXT NOT NULL,\n"
+	                   "end INTEGER NOT NULL,\n"
+	                   "weight INTEGER NOT NULL,\n"
+	                   "globalTid INTEGER,\n"
+	                   "callchainId INTEGER",
+	                   .frequent = true },
+	[TABLE_STACK] = { "cuscope_stack", "id INTEGER NOT NULL PRIMARY KEY,\n"
+	                                   "endsAt TEXT,\n"
+	                                   "pythonCut INTEGER NOT NULL" },
+	[TABLE_FRAME] = { "cuscope_frame", "id INTEGER NOT NULL PRIMARY KEY,\n"
+	                                   "kind TEXT NOT NULL,\n"
+	                                   "symbol INTEGER NOT NULL,\n"
+	                                   "module INTEGER,\n"
+	                                   "file INTEGER,\n"
+	                                   "line INTEGER,\n"
+	                                   "firstLine INTEGER,\n"
+	                                   "inlined INTEGER NOT NULL,\n"
+	                                   "buildId INTEGER" },
 };
 
 /* Numbers are CUPTI's or Nsight Systems'; formats.h of neither is needed to use them. */
@@ -380,53 +424,58 @@ const char nsys_closing_sql[] =
 	"FROM cuscope_sync_call c JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.rowid = c.callId\n"
 	"WHERE r.globalTid & ~0xffffff NOT IN\n"
 	" (SELECT globalPid FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);\n"
-	"DROP TABLE cuscope_sync_call;\n" INDEX(CUPTI_ACTIVITY_KIND_RUNTIME) INDEX(
-		CUPTI_ACTIVITY_KIND_KERNEL) INDEX(CUPTI_ACTIVITY_KIND_MEMCPY)
-		INDEX(CUPTI_ACTIVITY_KIND_MEMSET) "CREATE VIEW cuscope_call AS\n"
-						  "SELECT r.rowid AS id, r.start, CASE WHEN "
-						  "a.flags & 6 "
-						  "THEN NULL ELSE r.end END AS end,\n"
-						  " CASE WHEN a.flags & 6 THEN NULL ELSE r.end - "
-						  "r.start "
-						  "END AS duration,\n"
-						  " p.name AS process, r.globalTid >> 24 & "
-						  "0xffffff AS "
-						  "pid, r.globalTid & 0xffffff AS tid,\n"
-						  " tn.value AS thread, CASE r.eventClass WHEN 0 "
-						  "THEN "
-						  "'runtime' ELSE 'driver' END AS layer,\n"
-						  " f.class, n.value AS function,\n"
-						  " CASE WHEN a.flags & 6 THEN NULL ELSE "
-						  "r.returnValue "
-						  "END AS result,\n"
-						  " CASE WHEN a.flags & 6 THEN NULL ELSE e.name "
-						  "END AS "
-						  "resultName,\n"
-						  " k.value AS kernel, a.gridX, a.gridY, a.gridZ, "
-						  "a.blockX, a.blockY, a.blockZ,\n"
-						  " a.sharedMemory, a.stream, a.bytes, "
-						  "a.direction, "
-						  "a.address, a.source, a.memory,\n"
-						  " ifnull(a.depth, 0) AS depth, ifnull(a.flags & "
-						  "1, 0) "
-						  "AS nested,\n"
-						  " ifnull(a.flags >> 3 & 1, 0) AS captured, "
-						  "ifnull(a.flags >> 4 & 1, 0) AS failed,\n"
-						  " ifnull(a.flags >> 2 & 1, 0) AS unfinished, "
-						  "r.correlationId\n"
-						  "FROM CUPTI_ACTIVITY_KIND_RUNTIME r\n"
-						  "JOIN StringIds n ON n.id = r.nameId\n"
-						  "LEFT JOIN cuscope_argument a ON a.callId = "
-						  "r.rowid\n"
-						  "LEFT JOIN StringIds k ON k.id = a.kernelId\n"
-						  "LEFT JOIN cuscope_function f ON f.nameId = "
-						  "r.nameId "
-						  "AND f.eventClass = r.eventClass\n"
-						  "LEFT JOIN cuscope_result e ON e.eventClass = "
-						  "r.eventClass AND e.code = r.returnValue\n"
-						  "LEFT JOIN PROCESSES p ON p.globalPid = "
-						  "r.globalTid & "
-						  "~0xffffff\n"
-						  "LEFT JOIN ThreadNames t ON t.globalTid = "
-						  "r.globalTid\n"
-						  "LEFT JOIN StringIds tn ON tn.id = t.nameId;\n";
+	"DROP TABLE cuscope_sync_call;\n"
+	"CREATE INDEX CUDA_CALLCHAINS_id ON CUDA_CALLCHAINS(id);\n"
+	"CREATE INDEX SAMPLING_CALLCHAINS_id ON SAMPLING_CALLCHAINS(id);\n" INDEX(
+		CUPTI_ACTIVITY_KIND_RUNTIME) INDEX(CUPTI_ACTIVITY_KIND_KERNEL)
+		INDEX(CUPTI_ACTIVITY_KIND_MEMCPY) INDEX(
+			CUPTI_ACTIVITY_KIND_MEMSET) "CREATE VIEW cuscope_call AS\n"
+						    "SELECT r.rowid AS id, r.start, CASE WHEN "
+						    "a.flags & 6 "
+						    "THEN NULL ELSE r.end END AS end,\n"
+						    " CASE WHEN a.flags & 6 THEN NULL ELSE r.end - "
+						    "r.start "
+						    "END AS duration,\n"
+						    " p.name AS process, r.globalTid >> 24 & "
+						    "0xffffff AS "
+						    "pid, r.globalTid & 0xffffff AS tid,\n"
+						    " tn.value AS thread, CASE r.eventClass WHEN 0 "
+						    "THEN "
+						    "'runtime' ELSE 'driver' END AS layer,\n"
+						    " f.class, n.value AS function,\n"
+						    " CASE WHEN a.flags & 6 THEN NULL ELSE "
+						    "r.returnValue "
+						    "END AS result,\n"
+						    " CASE WHEN a.flags & 6 THEN NULL ELSE e.name "
+						    "END AS "
+						    "resultName,\n"
+						    " k.value AS kernel, a.gridX, a.gridY, "
+                                                    "a.gridZ, "
+						    "a.blockX, a.blockY, a.blockZ,\n"
+						    " a.sharedMemory, a.stream, a.bytes, "
+						    "a.direction, "
+						    "a.address, a.source, a.memory,\n"
+						    " ifnull(a.depth, 0) AS depth, ifnull(a.flags "
+                                                    "& "
+						    "1, 0) "
+						    "AS nested,\n"
+						    " ifnull(a.flags >> 3 & 1, 0) AS captured, "
+						    "ifnull(a.flags >> 4 & 1, 0) AS failed,\n"
+						    " ifnull(a.flags >> 2 & 1, 0) AS unfinished, "
+						    "r.correlationId\n"
+						    "FROM CUPTI_ACTIVITY_KIND_RUNTIME r\n"
+						    "JOIN StringIds n ON n.id = r.nameId\n"
+						    "LEFT JOIN cuscope_argument a ON a.callId = "
+						    "r.rowid\n"
+						    "LEFT JOIN StringIds k ON k.id = a.kernelId\n"
+						    "LEFT JOIN cuscope_function f ON f.nameId = "
+						    "r.nameId "
+						    "AND f.eventClass = r.eventClass\n"
+						    "LEFT JOIN cuscope_result e ON e.eventClass = "
+						    "r.eventClass AND e.code = r.returnValue\n"
+						    "LEFT JOIN PROCESSES p ON p.globalPid = "
+						    "r.globalTid & "
+						    "~0xffffff\n"
+						    "LEFT JOIN ThreadNames t ON t.globalTid = "
+						    "r.globalTid\n"
+						    "LEFT JOIN StringIds tn ON tn.id = t.nameId;\n";

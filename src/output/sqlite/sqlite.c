@@ -141,6 +141,7 @@ static int64_t add_runtime(struct sqlite *sqlite, const struct event *event)
 	struct database *db = sqlite->db;
 	const struct call *call = event->call;
 	int64_t name = function_id(sqlite, call->function);
+	int64_t chain = sqlite_callchain(sqlite, call->stack);
 
 	row_begin(db, TABLE_RUNTIME);
 	row_int(db, since_begin(sqlite, call->begin_ns));
@@ -150,7 +151,7 @@ static int64_t add_runtime(struct sqlite *sqlite, const struct event *event)
 	add_correlation(db, event->process, call->correlation);
 	row_int(db, name);
 	row_int(db, call_has_end(call) ? call->result : 0);
-	row_null(db);
+	add_or_null(db, (uint64_t)chain, chain);
 	return row_end(db);
 }
 
@@ -299,8 +300,10 @@ static int sqlite_event(struct consumer *self, const struct event *event, struct
 	case EVENT_RANGE:
 		sqlite_add_range(sqlite, event);
 		break;
-	case EVENT_CALL_BEGIN:
 	case EVENT_SAMPLE:
+		sqlite_add_sample(sqlite, event);
+		break;
+	case EVENT_CALL_BEGIN:
 		break;
 	}
 	return database_failed(sqlite->db, err);
@@ -334,6 +337,8 @@ static void sqlite_free(struct consumer *self)
 	free(sqlite->functions);
 	free(sqlite->kernels);
 	free(sqlite->devices);
+	free(sqlite->frames);
+	free(sqlite->stacks);
 	contexts_free(sqlite->contexts);
 	sqlite_free_domains(sqlite);
 	free(sqlite);
@@ -351,6 +356,7 @@ struct consumer *sqlite_new(const struct sink_options *options)
 	struct sqlite *sqlite = xcalloc(1, sizeof(*sqlite));
 
 	sqlite->sink.gpu = true;
+	sqlite->sink.samples = true;
 	sqlite->contexts = contexts_new();
 	sqlite->memory = memory_new();
 	memory_tell_changes(sqlite->memory, sqlite_note_change, sqlite);

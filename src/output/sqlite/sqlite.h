@@ -4,6 +4,7 @@
  * - sqlite.c: calls, processes and threads
  * - sqlite_memory.c: what became of memory
  * - sqlite_gpu.c: what ran on the GPU
+ * - sqlite_stacks.c: stacks and samples
  * - sqlite_ranges.c: NVTX ranges, waits and overhead
  * - sqlite_run.c: how it was recorded and what was missed
  * - sqlite_target.c: the machine and its GPUs
@@ -54,7 +55,12 @@ struct sqlite {
 	struct sqlite_devices *devices; /* by process id */
 	size_t n_devices;
 	struct contexts *contexts;
-	struct sqlite_domain *domains;   /* of NVTX, by process and name */
+	struct sqlite_domain *domains; /* of NVTX, by process and name */
+	struct sqlite_frame *frames;   /* by id */
+	size_t n_frames;
+	uint8_t *stacks; /* by id: 1 where it is written */
+	size_t n_stacks;
+	int64_t n_samples;
 	uint64_t results[2][CODES / 64]; /* by layer: those that are in cuscope_result */
 };
 
@@ -74,6 +80,10 @@ void sqlite_add_memory(struct sqlite *sqlite, const struct event *event, int64_t
 
 void sqlite_add_activity(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_range(struct sqlite *sqlite, const struct event *event);
+
+/* The number of a stack, which is written when it is first asked for. NULL: 0. */
+int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack);
+void sqlite_add_sample(struct sqlite *sqlite, const struct event *event);
 void sqlite_free_domains(struct sqlite *sqlite);
 void sqlite_note_device(struct sqlite *sqlite, const struct event *event);
 void sqlite_add_target(struct sqlite *sqlite, const struct run_info *run);

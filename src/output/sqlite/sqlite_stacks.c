@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Stacks and samples. A stack's frames are rows of CUDA_CALLCHAINS, once however many calls and
+ * samples have it. SAMPLING_CALLCHAINS has those of each sample again, as Nsight Systems does.
+ */
+#include <stdlib.h>
+
+#include "analysis/by_id.h"
+#include "output/frames.h"
+#include "output/sqlite/sqlite.h"
+
+/* Of a frame, once it is a row of cuscope_frame: ids of strings; 0: none. */
+struct sqlite_frame {
+	int64_t symbol, module;
+};
+
+static bool is_kernel_mode(const struct stack_frame *frame)
+{
+	return frame->kind == FRAME_KERNEL_MODE || frame->kind == FRAME_DRIVER;
+}
+
+static int64_t string_or_0(struct sqlite *sqlite, const char *text)
+{
+	return text && *text ? database_text(sqlite->db, text) : 0;
+}
+
+static int64_t symbol_of(struct sqlite *sqlite, const struct stack_frame *frame)
+{
+	struct buf name = { 0 };
+	int64_t id;
+
+	frame_add_words(frame, &name);
+	id = database_text(sqlite->db, name.data);
+	buf_free(&name);
+	return id;
+}
+
+/* The file of Python's source stands for the module that Python has none of. */
+static struct sqlite_frame add_frame(struct sqlite *sqlite, const struct stack_frame *frame)
+{
+	struct database *db = sqlite->db;
+	struct sqlite_frame ids = { .symbol = symbol_of(sqlite, frame) };
+	int64_t file = string_or_0(sqlite, frame->file);
+	int64_t build_id = string_or_0(sqlite, frame->build_id);
+
+	ids.module = frame->module ? string_or_0(sqlite, frame->module) : file;
+	row_begin(db, TABLE_FRAME);
+	row_int(db, frame->id + 1ll);
+	row_static(db, frame_kind_name(frame->kind));
+	row_int(db, ids.symbol);
+	add_or_null(db, (uint64_t)ids.module, ids.module);
+	add_or_null(db, (uint64_t)file, file);
+	add_or_null(db, frame->line, frame->line);
+	add_or_null(db, frame->first_line, frame->first_line);
+	row_int(db, frame->inlined);
+	add_or_null(db, (uint64_t)build_id, build_id);
+	row_end(db);
+	return ids;
+}
+
+static const struct sqlite_frame *frame_of(struct sqlite *sqlite, const struct stack_frame *frame)
+{
+	struct sqlite_frame *found;
+
+	sqlite->frames =
+		by_id_room(sqlite->frames, &sqlite->n_frames, sizeof(*sqlite->frames), frame->id);
+	found = &sqlite->frames[frame->id];
+	if (!found->symbol)
+		*found = add_frame(sqlite, frame);
+	return found;
+}
+
+/* What CUDA_CALLCHAINS and SAMPLING_CALLCHAINS have alike. */
+static void add_chain(struct sqlite *sqlite, enum nsys_table table, int64_t id,
+                      const struct stack *stack)
+{
+	struct database *db = sqlite->db;
+
+	for (size_t i = 0; i < stack->n_frames; i++) {
+		const struct stack_frame *frame = stack->frames[i];
+		const struct sqlite_frame *ids = frame_of(sqlite, frame);
+
+		row_begin(db, table);
+		row_int(db, id);
+		row_int(db, ids->symbol);
+		add_or_null(db, (uint64_t)ids->module, ids->module);
+		row_int(db, is_kernel_mode(frame));
+		row_null(db);
+		row_int(db, !frame->function || !*frame->function);
+		row_null(db);
+		row_int(db, (int64_t)frame->offset);
+		row_null(db);
+		row_int(db, (int64_t)i);
+		row_int(db, frame->id + 1ll);
+		row_end(db);
+	}
+}
+
+int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack)
+{
+	struct database *db = sqlite->db;
+
+	if (!stack)
+		return 0;
+	sqlite->stacks = by_id_room(sqlite->stacks, &sqlite->n_stacks, 1, stack->id);
+	if (sqlite->stacks[stack->id])
+		return stack->id + 1ll;
+	sqlite->stacks[stack->id] = 1;
+	add_chain(sqlite, TABLE_CALLCHAIN, stack->id + 1ll, stack);
+	row_begin(db, TABLE_STACK);
+	row_int(db, stack->id + 1ll);
+	row_static(db, stack->end == STACK_WHOLE ? NULL : stack_end_text(stack->end));
+	row_int(db, stack->python_cut);
+	row_end(db);
+	return stack->id + 1ll;
+}
+
+/* Samples on CPUs only: what is blocked is on none. Their cycles are ns. */
+static void add_composite(struct sqlite *sqlite, int64_t id, const struct event *event)
+{
+	struct database *db = sqlite->db;
+
+	row_begin(db, TABLE_COMPOSITE);
+	row_int(db, id);
+	row_int(db, since_begin(sqlite, event->time_ns));
+	row_null(db);
+	row_null(db);
+	row_int(db, global_tid(event));
+	row_int(db, (int64_t)event->sample->weight_ns);
+	row_end(db);
+	if (event->sample->stack)
+		add_chain(sqlite, TABLE_SAMPLING_CALLCHAIN, id, event->sample->stack);
+}
+
+void sqlite_add_sample(struct sqlite *sqlite, const struct event *event)
+{
+	const struct sample *sample = event->sample;
+	int64_t chain = sqlite_callchain(sqlite, sample->stack), id;
+	struct database *db = sqlite->db;
+	bool blocked = sample->kind == SAMPLE_OFF_CPU;
+
+	row_begin(db, TABLE_SAMPLE);
+	row_int(db, id = ++sqlite->n_samples);
+	row_static(db, blocked ? "off_cpu" : "cpu");
+	row_int(db, since_begin(sqlite, event->time_ns));
+	row_int(db, (int64_t)sample->weight_ns);
+	row_int(db, global_tid(event));
+	add_or_null(db, (uint64_t)chain, chain);
+	row_end(db);
+	if (!blocked)
+		add_composite(sqlite, id, event);
+}
