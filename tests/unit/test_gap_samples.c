@@ -141,6 +141,20 @@ static void test_a_thread_whose_samples_are_all_forgotten_has_none(void **state)
 	assert_int_equal(told.n, 1);
 }
 
+static void test_the_room_of_what_nobody_needs_is_used_again(void **state)
+{
+	for (uint32_t i = 0; i < 4 * GAP_SAMPLES_KEPT; i++) {
+		assert_int_equal(gap_samples_due(samples, i % 3), 0);
+		add(i % 3, SAMPLE_CPU, i, 1);
+		if (i % 1000 == 999)
+			gap_samples_forget(samples, US(i - 500));
+	}
+	look(1, 4 * GAP_SAMPLES_KEPT - 300, 1e9);
+	assert_int_equal(told.n, 100);
+	look(1, 0, 4 * GAP_SAMPLES_KEPT - 3000);
+	assert_int_equal(told.n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +166,7 @@ int main(void)
 		TEST(test_threads_are_apart),
 		TEST(test_earlier_times_are_found_after_later_ones),
 		TEST(test_the_oldest_are_forgotten_and_that_is_known_before),
+		TEST(test_the_room_of_what_nobody_needs_is_used_again),
 		TEST(test_a_thread_whose_samples_are_all_forgotten_has_none),
 	};
 

@@ -10,7 +10,7 @@
 
 #include "trace/event.h"
 
-#define GAP_CALLS_KEPT (1u << 20) /* a power of two; 72 bytes each */
+#define GAP_CALLS_KEPT (1u << 20) /* a power of two; 64 bytes each */
 
 struct gap_call_kept {
 	uint64_t begin_ns, end_ns; /* end: the begin where it is not known */

@@ -3,16 +3,24 @@
 
 #include <stdlib.h>
 
-void gap_meanwhile_init(struct gap_meanwhile *meanwhile)
+#include "base/xalloc.h"
+
+struct gap_meanwhile *gap_meanwhile_new(void)
 {
+	struct gap_meanwhile *meanwhile = xcalloc(1, sizeof(*meanwhile));
+
 	longest_init(&meanwhile->giants, sizeof(struct gpu_gap), GAP_APART_MOST + 1, gap_longer);
+	return meanwhile;
 }
 
 void gap_meanwhile_free(struct gap_meanwhile *meanwhile)
 {
+	struct gpu_gap *giants;
 	size_t n;
-	struct gpu_gap *giants = longest_rows(&meanwhile->giants, &n);
 
+	if (!meanwhile)
+		return;
+	giants = longest_rows(&meanwhile->giants, &n);
 	for (size_t i = 0; i < n; i++) {
 		if (giants[i].stacks)
 			gap_stacks_free(giants[i].stacks);
@@ -23,6 +31,7 @@ void gap_meanwhile_free(struct gap_meanwhile *meanwhile)
 		gap_stacks_free(&meanwhile->stacks[i]);
 		gap_stacks_free(&meanwhile->calls[i]);
 	}
+	free(meanwhile);
 }
 
 static void join(struct gap_meanwhile *meanwhile, struct gap_threads *threads,

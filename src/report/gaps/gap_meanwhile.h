@@ -16,7 +16,7 @@ struct gap_meanwhile {
 	struct gap_stacks calls[GAP_CAUSES];
 };
 
-void gap_meanwhile_init(struct gap_meanwhile *meanwhile);
+struct gap_meanwhile *gap_meanwhile_new(void);
 void gap_meanwhile_free(struct gap_meanwhile *meanwhile);
 
 /* `told`: the gap is one to be told by itself, and needs to know its place. */

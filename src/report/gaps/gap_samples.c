@@ -7,6 +7,7 @@
 
 #define CHUNK       64
 #define CHUNKS_MOST (GAP_SAMPLES_KEPT / CHUNK)
+#define NEAR        8            /* samples that are looked at one by one before a search */
 #define BLOCKED     (1ull << 63) /* beside the weight, which is never that long */
 
 struct kept_sample {
@@ -24,13 +25,15 @@ struct chunk {
 
 struct sampled_thread {
 	struct chunk *first, *last;
-	struct chunk *looked_at; /* last: the next gap is mostly near */
+	struct chunk *looked_at; /* last: the next gap is mostly near, */
+	uint32_t looked_from;    /* and the sample there that its search begins with */
 };
 
 struct gap_samples {
 	struct sampled_thread *threads; /* by id */
 	size_t n_threads, n_chunks;
 	struct chunk *oldest, *newest;
+	struct chunk *spare; /* by `newer` */
 };
 
 struct gap_samples *gap_samples_new(void)
@@ -38,18 +41,29 @@ struct gap_samples *gap_samples_new(void)
 	return xcalloc(1, sizeof(struct gap_samples));
 }
 
-void gap_samples_free(struct gap_samples *samples)
+static void free_chunks(struct chunk *chunk)
 {
-	struct chunk *chunk, *newer;
+	struct chunk *newer;
 
-	if (!samples)
-		return;
-	for (chunk = samples->oldest; chunk; chunk = newer) {
+	for (; chunk; chunk = newer) {
 		newer = chunk->newer;
 		free(chunk);
 	}
+}
+
+void gap_samples_free(struct gap_samples *samples)
+{
+	if (!samples)
+		return;
+	free_chunks(samples->oldest);
+	free_chunks(samples->spare);
 	free(samples->threads);
 	free(samples);
+}
+
+static uint64_t last_ns(const struct chunk *chunk)
+{
+	return chunk->at[chunk->n - 1].time_ns;
 }
 
 /* ---- keeping ------------------------------------------------------------------------------- */
@@ -66,18 +80,42 @@ static struct chunk *take_oldest(struct gap_samples *samples)
 		thread->first->before = NULL;
 	else
 		thread->last = NULL;
-	if (thread->looked_at == chunk)
+	if (thread->looked_at == chunk) {
 		thread->looked_at = thread->first;
+		thread->looked_from = 0;
+	}
 	return chunk;
+}
+
+static struct chunk *new_chunk(struct gap_samples *samples)
+{
+	struct chunk *chunk = samples->spare;
+
+	if (samples->n_chunks == CHUNKS_MOST)
+		return take_oldest(samples);
+	samples->n_chunks++;
+	if (!chunk)
+		return xmalloc(sizeof(*chunk));
+	samples->spare = chunk->newer;
+	return chunk;
+}
+
+void gap_samples_forget(struct gap_samples *samples, uint64_t until_ns)
+{
+	while (samples->oldest && last_ns(samples->oldest) < until_ns) {
+		struct chunk *chunk = take_oldest(samples);
+
+		chunk->newer = samples->spare;
+		samples->spare = chunk;
+		samples->n_chunks--;
+	}
 }
 
 static struct chunk *add_chunk(struct gap_samples *samples, uint32_t id)
 {
-	bool full = samples->n_chunks == CHUNKS_MOST;
-	struct chunk *chunk = full ? take_oldest(samples) : xmalloc(sizeof(*chunk));
+	struct chunk *chunk = new_chunk(samples);
 	struct sampled_thread *thread = &samples->threads[id];
 
-	samples->n_chunks += !full;
 	chunk->thread = id;
 	chunk->n = 0;
 	chunk->before = thread->last;
@@ -121,15 +159,10 @@ uint64_t gap_samples_due(const struct gap_samples *samples, uint32_t thread)
 		last = samples->threads[thread].last;
 	if (samples->n_chunks < CHUNKS_MOST || (last && last->n < CHUNK))
 		return 0;
-	return oldest->at[oldest->n - 1].time_ns;
+	return last_ns(oldest);
 }
 
 /* ---- looking up ---------------------------------------------------------------------------- */
-
-static uint64_t last_ns(const struct chunk *chunk)
-{
-	return chunk->at[chunk->n - 1].time_ns;
-}
 
 /* The first with a sample that is not earlier; NULL: there is none. */
 static struct chunk *find_chunk(struct sampled_thread *thread, uint64_t begin_ns)
@@ -138,19 +171,24 @@ static struct chunk *find_chunk(struct sampled_thread *thread, uint64_t begin_ns
 
 	while (chunk && chunk->before && chunk->at[0].time_ns >= begin_ns)
 		chunk = chunk->before;
-	if (chunk)
-		thread->looked_at = chunk;
 	while (chunk && last_ns(chunk) < begin_ns) {
 		thread->looked_at = chunk;
 		chunk = chunk->after;
 	}
+	if (chunk)
+		thread->looked_at = chunk;
 	return chunk;
 }
 
-static uint32_t find_in_chunk(const struct chunk *chunk, uint64_t begin_ns)
+/* The first that is not earlier, from `low` on. */
+static uint32_t find_in_chunk(const struct chunk *chunk, uint32_t low, uint64_t begin_ns)
 {
-	uint32_t low = 0, high = chunk->n;
+	uint32_t high = chunk->n, near = low + NEAR < high ? low + NEAR : high;
 
+	while (low < near && chunk->at[low].time_ns < begin_ns)
+		low++;
+	if (low < near)
+		return low;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
@@ -160,6 +198,22 @@ static uint32_t find_in_chunk(const struct chunk *chunk, uint64_t begin_ns)
 			high = middle;
 	}
 	return low;
+}
+
+/* From where the last search began, if nothing before that can be in this time. */
+static struct chunk *find_from(struct sampled_thread *thread, uint64_t begin_ns)
+{
+	struct chunk *chunk = thread->looked_at;
+	uint32_t from = thread->looked_from;
+
+	if (!chunk || !from || from >= chunk->n || chunk->at[from - 1].time_ns >= begin_ns ||
+	    last_ns(chunk) < begin_ns) {
+		chunk = find_chunk(thread, begin_ns);
+		from = 0;
+	}
+	if (chunk)
+		thread->looked_from = find_in_chunk(chunk, from, begin_ns);
+	return chunk;
 }
 
 /* False: this one, and so all that follow, are of a later time. */
@@ -194,8 +248,8 @@ void gap_samples_in(struct gap_samples *samples, uint32_t id, uint64_t begin_ns,
 
 	if (id >= samples->n_threads)
 		return;
-	chunk = find_chunk(&samples->threads[id], begin_ns);
-	for (uint32_t i = chunk ? find_in_chunk(chunk, begin_ns) : 0; chunk; i = 0) {
+	chunk = find_from(&samples->threads[id], begin_ns);
+	for (uint32_t i = chunk ? samples->threads[id].looked_from : 0; chunk; i = 0) {
 		for (; i < chunk->n; i++) {
 			if (!tell_one(&chunk->at[i], begin_ns, end_ns, tell, data))
 				return;

@@ -32,6 +32,9 @@ void gap_samples_add(struct gap_samples *samples, uint32_t thread, uint64_t time
 /* The next one of the thread makes those up to this time be forgotten; 0: none. */
 uint64_t gap_samples_due(const struct gap_samples *samples, uint32_t thread);
 
+/* Those before this time are asked for no more: their room is used again. */
+void gap_samples_forget(struct gap_samples *samples, uint64_t until_ns);
+
 /* Tells what a thread did from `begin_ns` to before `end_ns`, as far as samples know. */
 void gap_samples_in(struct gap_samples *samples, uint32_t thread, uint64_t begin_ns,
                     uint64_t end_ns, gap_samples_tell tell, void *data);

@@ -24,7 +24,8 @@ struct gap_stack {
 /* NULL: there is no room. */
 static struct gap_stack *row_of(struct gap_stacks *stacks, size_t *room, const struct stack *stack)
 {
-	struct gap_stack *row = stacks->last;
+	struct gap_stack **recent = &stacks->recent[(stack ? stack->id : 0) % GAP_STACKS_RECENT];
+	struct gap_stack *row = *recent;
 
 	if (row && row->stack == stack)
 		return row;
@@ -36,7 +37,7 @@ static struct gap_stack *row_of(struct gap_stacks *stacks, size_t *room, const s
 		(*room)--;
 	}
 	if (row)
-		stacks->last = row;
+		*recent = row;
 	return row;
 }
 
@@ -305,15 +306,14 @@ enum gap_trust gap_host_trust(const struct gap_sampling *known)
 	if ((known->samples >= LIKELY_SAMPLES && covered >= LIKELY_COVERED) ||
 	    blocked >= LIKELY_COVERED)
 		return GAP_TRUST_LIKELY;
-	return GAP_TRUST_GUESS;
+	return known->samples >= LIKELY_SAMPLES ? GAP_TRUST_PARTLY : GAP_TRUST_GUESS;
 }
 
 const char *gap_trust_name(enum gap_trust trust)
 {
 	static const char *const names[] = {
-		[GAP_TRUST_NONE] = "no samples",
-		[GAP_TRUST_GUESS] = "a guess",
-		[GAP_TRUST_LIKELY] = "likely",
+		[GAP_TRUST_NONE] = "no samples", [GAP_TRUST_GUESS] = "a guess",
+		[GAP_TRUST_PARTLY] = "partly",   [GAP_TRUST_LIKELY] = "likely",
 		[GAP_TRUST_SURE] = "sure",
 	};
 

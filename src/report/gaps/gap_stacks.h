@@ -22,13 +22,16 @@ struct gap_sampling {
 	bool several; /* threads; the two are of the first of them */
 };
 
+#define GAP_STACKS_RECENT 64 /* a power of two */
+
 struct gap_stack;
 
 /* A zeroed one is empty. */
 struct gap_stacks {
 	struct gap_sampling known;
-	struct gap_stack *all, *last;
-	uint64_t others_ns, others_samples; /* of stacks that there was no room for */
+	struct gap_stack *all;
+	struct gap_stack *recent[GAP_STACKS_RECENT]; /* by the id of the stack: found at once */
+	uint64_t others_ns, others_samples;          /* of stacks that there was no room for */
 };
 
 /* `room`: how many stacks more are kept, of all who share it. */
@@ -96,8 +99,9 @@ double gap_host_covered(const struct gap_sampling *known);
  * blocked is no estimate, so where that is most of it the number does not matter.
  */
 enum gap_trust {
-	GAP_TRUST_NONE,  /* no sample */
-	GAP_TRUST_GUESS, /* fewer than ten, or of less than half of the time */
+	GAP_TRUST_NONE,   /* no sample */
+	GAP_TRUST_GUESS,  /* fewer than ten */
+	GAP_TRUST_PARTLY, /* of less than half of the time: nothing tells of the rest */
 	GAP_TRUST_LIKELY,
 	GAP_TRUST_SURE /* 30 or more, of four fifths of the time or more */
 };

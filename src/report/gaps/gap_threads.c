@@ -9,8 +9,8 @@
 struct gap_threads {
 	struct gap_samples *samples;
 	struct stack_places *places;
-	size_t room; /* for stacks */
-	bool any;
+	size_t room;     /* for stacks */
+	bool any, calls; /* there was a sample; a call with its stack */
 };
 
 struct gap_threads *gap_threads_new(void)
@@ -47,6 +47,11 @@ bool gap_threads_any(const struct gap_threads *threads)
 uint64_t gap_threads_due(const struct gap_threads *threads, uint32_t thread)
 {
 	return thread == THREAD_ID_OTHERS ? 0 : gap_samples_due(threads->samples, thread);
+}
+
+void gap_threads_forget(struct gap_threads *threads, uint64_t until_ns)
+{
+	gap_samples_forget(threads->samples, until_ns);
 }
 
 /* ---- one gap ------------------------------------------------------------------------------- */
@@ -127,6 +132,7 @@ void gap_threads_call(struct gap_threads *threads, const struct gpu_gap *gap,
 	const struct gap_sampled whole = { .stack = gap->verdict.stack, .ns = gpu_gap_ns(gap) };
 
 	stacks->known.gap_ns += whole.ns;
+	threads->calls |= whole.stack != NULL;
 	if (whole.stack)
 		gap_stacks_add(stacks, &threads->room, &whole);
 }
@@ -152,5 +158,5 @@ void gap_threads_keep(struct gap_threads *threads, struct gpu_gap *gap)
 
 struct stack_places *gap_threads_places(struct gap_threads *threads)
 {
-	return threads->places;
+	return threads->any || threads->calls ? threads->places : NULL;
 }

@@ -25,6 +25,9 @@ bool gap_threads_any(const struct gap_threads *threads);
 /* See gap_samples_due(). */
 uint64_t gap_threads_due(const struct gap_threads *threads, uint32_t thread);
 
+/* See gap_samples_forget(). */
+void gap_threads_forget(struct gap_threads *threads, uint64_t until_ns);
+
 /* Adds what the host did in a gap whose cause is the host. */
 void gap_threads_look(struct gap_threads *threads, const struct gpu_gap *gap,
                       struct gap_stacks *stacks);
@@ -36,6 +39,7 @@ void gap_threads_move(struct gap_threads *threads, struct gap_stacks *to, struct
 /* The same for this gap alone, in a table of its own, with the place that has most of it. */
 void gap_threads_keep(struct gap_threads *threads, struct gpu_gap *gap);
 
+/* NULL: there was neither a sample nor a call with its stack. */
 struct stack_places *gap_threads_places(struct gap_threads *threads);
 
 #endif

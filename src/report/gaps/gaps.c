@@ -18,6 +18,8 @@
 #define PROCESS_PIECES 1024
 #define STREAM_PIECES  256
 
+#define FORGET_SAMPLES 4096 /* between two looks at samples that nobody needs */
+
 #define SWEEP_EVENTS 65536 /* between two looks at gaps whose call was not known */
 
 enum gap_kind { KIND_DEVICE, KIND_PROCESS, KIND_STREAM, KIND_COUNT };
@@ -34,7 +36,7 @@ struct gaps_line {
 	bool nonblocking;          /* a stream that does not wait for the default one */
 	/* KIND_DEVICE only: */
 	struct gap_device *device;
-	struct gap_meanwhile meanwhile;
+	struct gap_meanwhile *meanwhile;
 	struct gap_functions functions[GAP_CAUSES];
 	UT_hash_handle hh;
 };
@@ -49,7 +51,7 @@ struct gaps {
 	size_t n_lines[KIND_COUNT];
 	const struct gap_line **rows[KIND_COUNT];
 	struct longest of_devices, of_streams;
-	uint64_t events;
+	uint64_t events, samples;
 	bool finished;
 	struct gaps_limits limits;
 };
@@ -59,8 +61,7 @@ static void free_line(struct gaps_line *line)
 	for (size_t i = 0; i < GAP_CAUSES; i++)
 		gap_functions_free(&line->functions[i]);
 	gap_cover_free(&line->cover);
-	if (line->device)
-		gap_meanwhile_free(&line->meanwhile);
+	gap_meanwhile_free(line->meanwhile);
 	gap_device_free(line->device);
 	free(line);
 }
@@ -95,9 +96,9 @@ static struct gaps_line *line_of(struct gaps *gaps, struct gaps_line_key key,
 	gap_cover_init(&line->cover, pieces[key.kind]);
 	if (key.kind == KIND_DEVICE) {
 		line->device = gap_device_new();
-		gap_meanwhile_init(&line->meanwhile);
-		line->row.host = line->meanwhile.stacks;
-		line->row.calls = line->meanwhile.calls;
+		line->meanwhile = gap_meanwhile_new();
+		line->row.host = line->meanwhile->stacks;
+		line->row.calls = line->meanwhile->calls;
 	}
 	HASH_ADD(hh, gaps->lines, key, sizeof(line->key), line);
 	return line;
@@ -200,7 +201,7 @@ static void count_gap(struct gaps *gaps, struct gaps_line *line, const struct ga
 	count_length(gaps, &line->row.cause[verdict->cause], ns);
 	count_calls(line, verdict, ns);
 	if (line->device)
-		gap_meanwhile_count(&line->meanwhile, gaps->threads, &gap,
+		gap_meanwhile_count(line->meanwhile, gaps->threads, &gap,
 		                    ns >= gaps->options.threshold_ns &&
 		                            longest_wants(&gaps->of_devices, &gap));
 	if (ns < gaps->options.threshold_ns)
@@ -364,6 +365,22 @@ static void settle_until(struct gaps *gaps, uint64_t time_ns)
 	}
 }
 
+/* No gap that is to be told of begins before what was settled. */
+static void forget_samples(struct gaps *gaps)
+{
+	struct gaps_line *line, *next;
+	uint64_t until_ns = UINT64_MAX;
+
+	HASH_ITER (hh, gaps->lines, line, next) {
+		uint64_t settled_ns = line->cover.begun ? line->cover.settled_ns : 0;
+
+		if (line->device && settled_ns < until_ns)
+			until_ns = settled_ns;
+	}
+	if (until_ns != UINT64_MAX)
+		gap_threads_forget(gaps->threads, until_ns);
+}
+
 /* Of threads that made a call: no other has asked for work. */
 static void see_sample(struct gaps *gaps, const struct event *event)
 {
@@ -372,6 +389,8 @@ static void see_sample(struct gaps *gaps, const struct event *event)
 
 	if (due_ns)
 		settle_until(gaps, due_ns);
+	if (++gaps->samples % FORGET_SAMPLES == 0)
+		forget_samples(gaps);
 	gap_threads_sample(gaps->threads, thread, event);
 }
 
@@ -427,7 +446,7 @@ static void leave_out(struct gaps *gaps, struct gaps_line *line, const struct gp
 static void find_steady(struct gaps *gaps, struct gaps_line *line)
 {
 	size_t n_giants;
-	const struct gpu_gap *giants = gap_meanwhile_giants(&line->meanwhile, &n_giants);
+	const struct gpu_gap *giants = gap_meanwhile_giants(line->meanwhile, &n_giants);
 	struct gap_line *row = &line->row;
 	uint64_t n_gaps = 0;
 
@@ -441,7 +460,7 @@ static void find_steady(struct gaps *gaps, struct gaps_line *line)
 	row->n_apart = gap_longest_apart(giants, n_giants, n_gaps, gap_line_span_ns(row));
 	for (size_t i = 0; i < row->n_apart; i++)
 		leave_out(gaps, line, &giants[i]);
-	gap_meanwhile_join(&line->meanwhile, gaps->threads, giants + row->n_apart,
+	gap_meanwhile_join(line->meanwhile, gaps->threads, giants + row->n_apart,
 	                   n_giants - row->n_apart);
 	for (size_t i = 0; i < GAP_CAUSES; i++)
 		find_most(line, (enum gap_cause)i, &row->steady[i]);
@@ -536,16 +555,6 @@ struct gpu_gap *gaps_longest_of_streams(struct consumer *self, size_t *n)
 struct stack_places *gaps_places(struct consumer *self)
 {
 	return gap_threads_places(((struct gaps *)self)->threads);
-}
-
-bool gaps_has_samples(const struct consumer *self)
-{
-	return gap_threads_any(((const struct gaps *)self)->threads);
-}
-
-struct stack_places *gaps_places_if_any(struct consumer *self)
-{
-	return gaps_has_samples(self) ? gaps_places(self) : NULL;
 }
 
 struct gaps_limits gaps_limits(const struct consumer *self)

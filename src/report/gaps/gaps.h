@@ -95,10 +95,8 @@ const struct gap_line *const *gaps_streams(struct consumer *gaps, size_t *n);
 struct gpu_gap *gaps_longest(struct consumer *gaps, size_t *n);
 struct gpu_gap *gaps_longest_of_streams(struct consumer *gaps, size_t *n);
 
-/* What places are called; whether there was a sample at all. */
+/* What places are called; NULL: there was neither a sample nor a call with its stack. */
 struct stack_places *gaps_places(struct consumer *gaps);
-bool gaps_has_samples(const struct consumer *gaps);
-struct stack_places *gaps_places_if_any(struct consumer *gaps); /* NULL: there was none */
 
 struct gaps_limits gaps_limits(const struct consumer *gaps);
 

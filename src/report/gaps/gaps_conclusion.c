@@ -179,6 +179,8 @@ static void say_where(enum gaps_reason reason, struct gaps_conclusion *conclusio
 	buf_puts(out, "; ");
 	gaps_add_trust(out, known);
 	buf_puts(out, " of it");
+	if (gap_host_trust(known) == GAP_TRUST_PARTLY)
+		buf_puts(out, ", and in the rest the thread did not run, or its samples are lost");
 }
 
 static void tell_where(const struct gap_line *gpu, enum gaps_reason reason,

@@ -187,7 +187,8 @@ static int write_samplings(struct host_table *host, struct err *err)
 	           "Sampled: of the time of these gaps, without those that are apart; of the "
 	           "thread that asked for the next work, or of the one that gave it work");
 	table_note(table, "Trust: sure from 30 samples and 80 %% on, or with 80 %% measured as "
-	                  "blocked; likely from 10 and 50 %% on");
+	                  "blocked; likely from 10 and 50 %% on; partly: of less, the lines are "
+	                  "right, and of the rest nothing is known; a guess: below 10 samples");
 	return table_end(table, err);
 }
 
@@ -367,7 +368,7 @@ int gaps_write_host(struct report_writer *writer, struct err *err)
 {
 	size_t top = table_options(writer->table)->top;
 	struct host_table host = { .writer = writer,
-		                   .places = gaps_places_if_any(writer->analysis),
+		                   .places = gaps_places(writer->analysis),
 		                   .most = top ? top : ROWS_DEFAULT };
 	bool for_people = table_options(writer->table)->form == TABLE_FORM_TEXT;
 	int rc;

@@ -105,7 +105,7 @@ static void write_conclusion(struct report_writer *writer, const struct run_info
 {
 	struct gaps_conclusion conclusion = { 0 };
 
-	gaps_conclude(gpu, run->begin_ns, gaps_places_if_any(writer->analysis), &conclusion);
+	gaps_conclude(gpu, run->begin_ns, gaps_places(writer->analysis), &conclusion);
 	if (for_people(writer))
 		write_lines(writer->table, gpu->device, &conclusion);
 	else
@@ -548,7 +548,7 @@ static int write_gaps(struct consumer *self, const struct run_info *run, struct 
 	gaps = gaps_longest(writer->analysis, &n);
 	rc = rc ? rc
 	        : write_longest(writer, "longest", "Longest gaps", gaps, n,
-	                        gaps_has_samples(writer->analysis), err);
+	                        gaps_places(writer->analysis) != NULL, err);
 	return rc ? rc : write_parts_of_streams(writer, err);
 }
 
