@@ -10,9 +10,8 @@
 #include "analysis/by_id.h"
 #include "base/xalloc.h"
 
-/* Live at a time, 240 bytes each with their place in the table; those beyond are counted as
- * untracked: their frees are unknown.
- */
+/* Live at a time, 256 bytes each with their place in the table; those beyond are counted as
+ * untracked: their frees are unknown. */
 #define ALLOCATIONS_MAX 65536
 
 /* Addresses that wait for the end of a late free, beside those; see remove_allocation(). */
@@ -262,6 +261,7 @@ static struct memory_allocation about(const struct event *event, enum api_memory
 	return (struct memory_allocation){
 		.process = event->process,
 		.function = call->function,
+		.stack = call->stack,
 		.tid = event->tid,
 		.kind = kind,
 		.time_ns = event->time_ns,

@@ -41,6 +41,7 @@ struct memory_totals {
 struct memory_allocation {
 	const struct process *process;
 	const struct function *function; /* that made it */
+	const struct stack *stack;       /* of that call; NULL: not known */
 	uint32_t tid;                    /* thread that made it */
 	enum api_memory kind;
 	uint64_t time_ns;

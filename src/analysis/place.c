@@ -60,10 +60,10 @@ static const char *const frameworks[] = { "libtorch",        "libc10", "libtenso
 	                                  "libonnxruntime.", "libcupy" };
 
 /* "[": the vdso, and memory of no file */
-static const char *const system_modules[] = { "libc.so",    "libc-", "libm.so",   "libm-",
-	                                      "libpthread", "libdl", "librt",     "libstdc++",
-	                                      "libgcc_s",   "ld-",   "libpython", "python3",
-	                                      "[" };
+static const char *const system_modules[] = { "libc.so",    "libc-",   "libm.so",   "libm-",
+	                                      "libpthread", "libdl",   "librt",     "libstdc++",
+	                                      "libgcc_s",   "ld-",     "libpython", "_ctypes",
+	                                      "libffi",     "python3", "[" };
 
 /* Begins of programs that are in their own file. */
 static bool is_begin(const char *function)

@@ -72,7 +72,8 @@ static __always_inline void walk_from_entry(struct walk *walk, struct pt_regs *c
 	walk->extra = REGS_EXTRA(regs);
 }
 
-static __always_inline void stack_send(struct pt_regs *ctx, __u64 id, __u64 now, __u8 type)
+/* Returns the time of its record: when the walk was over, which is no time of the call's. */
+static __always_inline __u64 stack_send(struct pt_regs *ctx, __u64 id, __u64 now, __u8 type)
 {
 	struct wire_call_stack record = {};
 	struct walk *walk;
@@ -85,16 +86,19 @@ static __always_inline void stack_send(struct pt_regs *ctx, __u64 id, __u64 now,
 		walk_from_entry(walk, ctx);
 		record.stack = walk_all(slot, walk, id, now);
 		buffer_release(&walk->busy);
+		now = bpf_ktime_get_ns();
 	}
 	head_fill(&record.head, type, id, now);
 	emit_or_count(&record, sizeof(record), WAKE_IF_FULL, LOST_RECORDS);
+	return now;
 }
 
-static __always_inline void call_stack_walk(struct pt_regs *ctx, struct wire_thread *thread,
-                                            __u32 kind, __u64 id, __u64 now)
+/* When the call begins: now, or when it has been walked. */
+static __always_inline __u64 call_stack_walk(struct pt_regs *ctx, struct wire_thread *thread,
+                                             __u32 kind, __u64 id, __u64 now)
 {
-	if (call_stack_is_due(thread, kind, now))
-		stack_send(ctx, id, now, WIRE_CALL_STACK);
+	return call_stack_is_due(thread, kind, now) ? stack_send(ctx, id, now, WIRE_CALL_STACK)
+	                                            : now;
 }
 
 static __always_inline void backward_begun(struct pt_regs *ctx)
@@ -107,9 +111,10 @@ static __always_inline void backward_begun(struct pt_regs *ctx)
 
 #else
 
-static __always_inline void call_stack_walk(struct pt_regs *ctx, struct wire_thread *thread,
-                                            __u32 kind, __u64 id, __u64 now)
+static __always_inline __u64 call_stack_walk(struct pt_regs *ctx, struct wire_thread *thread,
+                                             __u32 kind, __u64 id, __u64 now)
 {
+	return now;
 }
 
 #endif

@@ -287,7 +287,8 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	frame->call.generation = 0;
 	record_arguments(&frame->call, cookie, ctx);
 	if (!depth && cookie_stack_kind(cookie))
-		call_stack_walk(ctx, thread, cookie_stack_kind(cookie), id, now);
+		frame->call.begin_ns = frame->call.head.time_ns =
+			call_stack_walk(ctx, thread, cookie_stack_kind(cookie), id, now);
 	send_entry_strings(thread, &frame->call, cookie);
 	if (settings.begin_records && returns) {
 		frame->call.head.type = WIRE_BEGIN;

@@ -63,7 +63,9 @@ static const struct argp_option options[] = {
 static void add_choice(struct report_command *o, const struct report_choice *choice)
 {
 	for (size_t i = 0; i < o->n_choices; i++) {
-		if (o->choices[i].report == choice->report && o->choices[i].names == choice->names)
+		if (o->choices[i].report == choice->report &&
+		    o->choices[i].names == choice->names &&
+		    o->choices[i].by_place == choice->by_place)
 			return;
 	}
 	o->choices = xrealloc(o->choices, (o->n_choices + 1) * sizeof(*o->choices));
@@ -157,7 +159,10 @@ static char *make_doc(void)
 	         "Reports:\n");
 	add_reports(&doc);
 	buf_puts(&doc, "(*) needs GPU times in the trace. Reports of kernels take ':base', names "
-	               "without template arguments and parameters, and ':mangled'.\n\n"
+	               "without template arguments and parameters, and ':mangled'. cuda_api_sum "
+	               "and launches take ':place': rows by the line of Python or the function "
+	               "that called, of "
+	               "recordings with --stacks.\n\n"
 	               "Examples:\n"
 	               "  cuscope report run.cuscope cuda_api_sum\n"
 	               "  cuscope report run.cuscope cuda_gpu_kern_sum:base --format csv\n"

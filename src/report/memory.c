@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* The report `memory`: by kind, by the function that made it, and the biggest that stayed. */
+/* The report `memory`: by kind, by the function and place that made it, and the biggest that
+ * stayed.
+ */
+#include <string.h>
+
 #include "report/memory_use.h"
+#include "analysis/place.h"
+#include "base/array.h"
 #include "base/buf.h"
 #include "report/reports.h"
 
@@ -104,12 +110,52 @@ static int write_functions(struct report_writer *writer, struct err *err)
 	return table_end(table, err);
 }
 
+/* ---- by place ------------------------------------------------------------------------------ */
+
+#define OF_PLACE(member) TABLE_AT(struct memory_place_row, totals.member)
+
+static const struct table_column place_columns[] = {
+	{ "Count", TABLE_NUMBER, OF_PLACE(allocated.count) },
+	{ "Allocated", TABLE_BYTES, OF_PLACE(allocated.bytes) },
+	{ "Freed", TABLE_BYTES, OF_PLACE(freed.bytes) },
+	{ "By Exit", TABLE_BYTES, OF_PLACE(exit.bytes) },
+	{ "Live", TABLE_BYTES, OF_PLACE(live.bytes) },
+	{ "Peak", TABLE_BYTES, OF_PLACE(peak_bytes) },
+	{ "Function", TABLE_TEXT, TABLE_VIA(struct memory_place_row, function, name) },
+	{ "Place", TABLE_TEXT },
+};
+
+/* Only of a recording with stacks; those that stayed are first. */
+static int write_places(struct report_writer *writer, const struct run_info *run, struct err *err)
+{
+	struct table *table = writer->table;
+	uint64_t all = 0, placeless = 0;
+	const struct memory_place_row *rows;
+	size_t n;
+
+	rows = memory_use_places(writer->analysis, &n);
+	if (!n)
+		return 0;
+	table_begin(table, "places", "By the place that allocated, what was never freed first",
+	            TABLE_COLUMNS(place_columns));
+	for (size_t i = 0; i < n; i++) {
+		table_fields(table, &rows[i]);
+		table_text(table, rows[i].place);
+		table_row(table, &rows[i]);
+		all += rows[i].totals.allocated.count;
+		placeless +=
+			strcmp(rows[i].place, PLACE_NO_STACK) ? 0 : rows[i].totals.allocated.count;
+	}
+	report_note_no_stacks(table, run, placeless, all);
+	return table_end(table, err);
+}
+
 /* ---- what stayed --------------------------------------------------------------------------- */
 
 static const struct table_column kept_columns[] = {
 	{ "Size", TABLE_BYTES },   { "Kind", TABLE_TEXT },     { "Address", TABLE_TEXT },
 	{ "Made At", TABLE_TIME }, { "PID", TABLE_NUMBER },    { "TID", TABLE_NUMBER },
-	{ "Stayed", TABLE_TEXT },  { "Function", TABLE_TEXT },
+	{ "Stayed", TABLE_TEXT },  { "Function", TABLE_TEXT }, { "Place", TABLE_TEXT },
 };
 
 static int write_kept(struct report_writer *writer, struct err *err)
@@ -117,9 +163,13 @@ static int write_kept(struct report_writer *writer, struct err *err)
 	struct table *table = writer->table;
 	const struct kept_allocation *rows;
 	struct buf address = { 0 };
+	bool places;
 	size_t n;
 
-	table_begin(table, "kept", "Biggest that were never freed", TABLE_COLUMNS(kept_columns));
+	memory_use_places(writer->analysis, &n);
+	places = n > 0;
+	table_begin(table, "kept", "Biggest that were never freed", kept_columns,
+	            ARRAY_SIZE(kept_columns) - !places);
 	rows = memory_use_kept(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		const struct memory_allocation *a = &rows[i].allocation;
@@ -134,6 +184,8 @@ static int write_kept(struct report_writer *writer, struct err *err)
 		table_u64(table, a->tid);
 		table_text(table, rows[i].exited ? "until its exit" : "live at the end");
 		table_text(table, a->function->name);
+		if (places)
+			table_text(table, memory_use_place(writer->analysis, a));
 		table_end_row(table);
 	}
 	if (n == MEMORY_BIGGEST)
@@ -149,6 +201,8 @@ static int write_memory(struct consumer *self, const struct run_info *run, struc
 
 	if (!rc)
 		rc = write_functions(writer, err);
+	if (!rc)
+		rc = write_places(writer, run, err);
 	return rc ? rc : write_kept(writer, err);
 }
 

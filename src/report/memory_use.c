@@ -4,8 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <uthash.h>
+
 #include "analysis/by_id.h"
+#include "analysis/place.h"
 #include "table/longest.h"
+
+/* No padding: it is hashed whole. */
+struct place_use_key {
+	uint32_t function, place;
+};
+
+struct place_use {
+	struct place_use_key key;
+	struct memory_place_row row; /* its label is set when rows are made */
+	UT_hash_handle hh;
+};
 
 struct memory_use {
 	struct consumer consumer; /* first: what callers hold */
@@ -17,6 +31,9 @@ struct memory_use {
 	struct longest kept;   /* and what is live: made for memory_use_kept() */
 	struct memory_kind_row *kinds;
 	struct memory_function_row *by_function;
+	struct stack_places *places;
+	struct place_use *place_uses;
+	struct memory_place_row *by_place;
 };
 
 static int bigger(const void *left, const void *right)
@@ -36,10 +53,54 @@ static void keep_big(struct longest *biggest, const struct memory_allocation *al
 		longest_keep(biggest, &(struct kept_allocation){ *allocation, exited });
 }
 
+static struct memory_totals *place_totals(struct memory_use *use, const struct memory_allocation *a)
+{
+	const struct place_use_key key = { a->function->id,
+		                           stack_places_number(use->places, a->stack) };
+	struct place_use *place;
+
+	HASH_FIND(hh, use->place_uses, &key, sizeof(key), place);
+	if (!place) {
+		place = xcalloc(1, sizeof(*place));
+		place->key = key;
+		place->row.function = a->function;
+		HASH_ADD(hh, use->place_uses, key, sizeof(place->key), place);
+	}
+	return &place->row.totals;
+}
+
+static void add(struct memory_count *count, uint64_t bytes)
+{
+	count->count++;
+	count->bytes += bytes;
+}
+
+static void count_place(struct memory_use *use, const struct memory_change *change)
+{
+	struct memory_totals *totals = place_totals(use, change->allocation);
+	uint64_t bytes = change->allocation->bytes;
+
+	if (change->fate == MEMORY_MADE) {
+		add(&totals->allocated, bytes);
+		add(&totals->live, bytes);
+		if (totals->live.bytes > totals->peak_bytes)
+			totals->peak_bytes = totals->live.bytes;
+		return;
+	}
+	totals->live.count--;
+	totals->live.bytes -= bytes;
+	if (change->fate == MEMORY_FREED)
+		add(&totals->freed, bytes);
+	else if (change->fate == MEMORY_WENT_WITH_PROCESS)
+		add(&totals->exit, bytes);
+}
+
 static void changed(void *data, const struct memory_change *change)
 {
 	struct memory_use *use = data;
 
+	if (change->allocation->kind != MEMORY_VMM_VA) /* no memory */
+		count_place(use, change);
 	if (change->fate == MEMORY_WENT_WITH_PROCESS)
 		keep_big(&use->exited, change->allocation, true);
 }
@@ -127,6 +188,49 @@ const struct memory_function_row *memory_use_functions(struct consumer *self, si
 	return use->by_function;
 }
 
+static uint64_t not_freed(const struct memory_place_row *row)
+{
+	return row->totals.exit.bytes + row->totals.live.bytes;
+}
+
+static int by_what_stayed(const void *left, const void *right)
+{
+	const struct memory_place_row *a = left, *b = right;
+	int order;
+
+	if (not_freed(a) != not_freed(b))
+		return not_freed(a) < not_freed(b) ? 1 : -1;
+	if (a->totals.allocated.bytes != b->totals.allocated.bytes)
+		return a->totals.allocated.bytes < b->totals.allocated.bytes ? 1 : -1;
+	order = strcmp(a->place, b->place);
+	return order ? order : strcmp(a->function->name, b->function->name);
+}
+
+const struct memory_place_row *memory_use_places(struct consumer *self, size_t *n)
+{
+	struct memory_use *use = (struct memory_use *)self;
+	struct place_use *place, *next;
+
+	*n = 0;
+	if (stack_places_count(use->places) == 1) /* of what has no stack */
+		return NULL;
+	free(use->by_place);
+	use->by_place = xcalloc(HASH_COUNT(use->place_uses) + 1, sizeof(*use->by_place));
+	HASH_ITER (hh, use->place_uses, place, next) {
+		place->row.place = stack_places_label(use->places, place->key.place);
+		use->by_place[(*n)++] = place->row;
+	}
+	qsort(use->by_place, *n, sizeof(*use->by_place), by_what_stayed);
+	return use->by_place;
+}
+
+const char *memory_use_place(struct consumer *self, const struct memory_allocation *allocation)
+{
+	struct memory_use *use = (struct memory_use *)self;
+
+	return stack_places_label(use->places, stack_places_number(use->places, allocation->stack));
+}
+
 static void keep_live(void *data, const struct memory_allocation *allocation)
 {
 	keep_big(data, allocation, false);
@@ -152,7 +256,14 @@ const struct memory *memory_use_memory(const struct consumer *self)
 static void memory_use_free(struct consumer *self)
 {
 	struct memory_use *use = (struct memory_use *)self;
+	struct place_use *place, *next;
 
+	HASH_ITER (hh, use->place_uses, place, next) {
+		HASH_DEL(use->place_uses, place);
+		free(place);
+	}
+	stack_places_free(use->places);
+	free(use->by_place);
 	memory_free(use->memory);
 	longest_free(&use->exited);
 	longest_free(&use->kept);
@@ -172,6 +283,7 @@ struct consumer *memory_use_new(void)
 
 	use->consumer.ops = &memory_use_ops;
 	use->memory = memory_new();
+	use->places = stack_places_new();
 	memory_tell_changes(use->memory, changed, use);
 	longest_init(&use->exited, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);
 	longest_init(&use->kept, sizeof(struct kept_allocation), MEMORY_BIGGEST, bigger);

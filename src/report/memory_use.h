@@ -18,6 +18,13 @@ struct memory_function_row {
 	const struct memory_totals *totals;
 };
 
+/* What one function made for one place, but address space without memory. */
+struct memory_place_row {
+	const struct function *function;
+	const char *place; /* as analysis/place.h labels it */
+	struct memory_totals totals;
+};
+
 /* One that was never freed. */
 struct kept_allocation {
 	struct memory_allocation allocation;
@@ -33,6 +40,12 @@ const struct memory_kind_row *memory_use_kinds(struct consumer *use, size_t *n);
 
 /* Most bytes first. */
 const struct memory_function_row *memory_use_functions(struct consumer *use, size_t *n);
+
+/* What was not freed first, most bytes first. None where no allocation has a stack. */
+const struct memory_place_row *memory_use_places(struct consumer *use, size_t *n);
+
+/* The place of an allocation. */
+const char *memory_use_place(struct consumer *use, const struct memory_allocation *allocation);
 
 /* The biggest, MEMORY_BIGGEST at most; of equal ones the oldest. */
 const struct kept_allocation *memory_use_kept(struct consumer *use, size_t *n);

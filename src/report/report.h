@@ -24,6 +24,7 @@ struct report_options {
 	struct table *table; /* where its tables go; its caller frees and finishes it */
 	enum kernel_names names;
 	bool stacks;             /* report gaps: whole stacks, not only their places */
+	bool by_place;           /* rows are split by the place that called: cuda_api_sum:place */
 	bool nested;             /* also calls made inside other traced calls */
 	uint64_t from_ns, to_ns; /* what is read of the trace, after its begin; to 0: to its end */
 	uint64_t gap_ns;         /* gaps from this length on are told of; 0: the default */
@@ -44,6 +45,7 @@ struct report {
 	const char *help;      /* half a line; stands above its table, too */
 	bool gpu_times;        /* empty for a trace without EVENT_ACTIVITY */
 	bool kernel_names;     /* takes :base and :mangled */
+	bool places;           /* takes :place */
 	bool parts;            /* writes more than one table, see table_open() */
 	bool page;             /* no tables, but text or an object of json: there is no csv of it */
 	report_create *create; /* it keeps `options->table` and copies the rest */
@@ -55,6 +57,7 @@ extern const struct report reports[]; /* ends with a NULL name */
 struct report_choice {
 	const struct report *report;
 	enum kernel_names names;
+	bool by_place;
 };
 
 /* "cuda_gpu_kern_sum:base" again; the caller frees it. */
@@ -112,6 +115,10 @@ uint64_t report_duration_ns(const struct report_options *options, const struct r
 
 /* The note on failed calls that are none to worry about: cuda_error_is_shutdown(). None for 0. */
 void report_note_shutdown(struct table *table, uint64_t calls);
+
+/* The note of a table by place on `calls` that have no stack, of `all`. None for 0. */
+void report_note_no_stacks(struct table *table, const struct run_info *run, uint64_t calls,
+                           uint64_t all);
 
 /* The note on rows that stand for several: of the longest `n` calls or gaps. */
 void report_note_grouped(struct table *table, const char *what, size_t n);

@@ -17,7 +17,10 @@ const struct report reports[] = {
 	  .help = "one page on all of it",
 	  .parts = true,
 	  .create = overview_report_new },
-	{ .name = "cuda_api_sum", .help = "CUDA calls by total time", .create = sums_report_new },
+	{ .name = "cuda_api_sum",
+	  .help = "CUDA calls by total time",
+	  .places = true,
+	  .create = sums_report_new },
 	{ .name = "cuda_api_gpu_sum",
 	  .help = "CUDA calls, and what ran on the GPU, by total time",
 	  .kernel_names = true,
@@ -128,6 +131,7 @@ const struct report reports[] = {
 	  .create = streams_report_new },
 	{ .name = "launches",
 	  .help = "kernels by launches, and the gaps between the launches of a thread",
+	  .places = true,
 	  .parts = true,
 	  .create = launches_report_new },
 	{ .name = "gaps",
@@ -191,35 +195,45 @@ static int unknown(const char *word, size_t len, struct err *err)
 	               typed);
 }
 
+/* What stands behind the colon. */
+static int choose_form(const char *form, struct report_choice *choice, struct err *err)
+{
+	const struct report *report = choice->report;
+
+	if (report->places && !strcmp(form, "place")) {
+		choice->by_place = true;
+		return 0;
+	}
+	if (!report->kernel_names)
+		return err_set(err, EINVAL, "%s takes no ':%s': %s", report->name, form,
+		               report->places ? "it takes ':place'" : "it names no kernels");
+	if (!strcmp(form, "base"))
+		choice->names = NAMES_BASE;
+	else if (!strcmp(form, "mangled"))
+		choice->names = NAMES_MANGLED;
+	else
+		return err_set(err, EINVAL, "%s: ':%s' is no form of names (:base or :mangled)",
+		               report->name, form);
+	return 0;
+}
+
 int report_choose(const char *word, struct report_choice *choice, struct err *err)
 {
 	size_t len = strcspn(word, ":");
-	const char *names = word[len] ? word + len + 1 : NULL;
 
 	memset(choice, 0, sizeof(*choice));
 	choice->report = find(word, len);
 	if (!choice->report)
 		return unknown(word, len, err);
-	if (!names)
-		return 0;
-	if (!choice->report->kernel_names)
-		return err_set(err, EINVAL, "%s takes no ':%s': it names no kernels",
-		               choice->report->name, names);
-	if (!strcmp(names, "base"))
-		choice->names = NAMES_BASE;
-	else if (!strcmp(names, "mangled"))
-		choice->names = NAMES_MANGLED;
-	else
-		return err_set(err, EINVAL, "%s: ':%s' is no form of names (:base or :mangled)",
-		               choice->report->name, names);
-	return 0;
+	return word[len] ? choose_form(word + len + 1, choice, err) : 0;
 }
 
 char *report_choice_name(const struct report_choice *choice)
 {
 	static const char *const ending[] = { "", ":base", ":mangled" };
 
-	return xasprintf("%s%s", choice->report->name, ending[choice->names]);
+	return xasprintf("%s%s", choice->report->name,
+	                 choice->by_place ? ":place" : ending[choice->names]);
 }
 
 void *report_make(size_t size, const struct consumer_ops *ops, const struct report *report,
@@ -352,6 +366,19 @@ void report_note_gpu_lost(struct table *table, const struct run_info *run)
 			table_note(table, "GPU times are not whole: %s",
 			           miss->why ? miss->why : "not known why");
 	}
+}
+
+void report_note_no_stacks(struct table *table, const struct run_info *run, uint64_t calls,
+                           uint64_t all)
+{
+	if (calls && !run->stacks.calls)
+		table_note(table, "no places: stacks of calls were not recorded (cuscope record "
+		                  "--stacks does)");
+	else if (calls)
+		table_note(table,
+		           "calls without a stack: %llu of %llu (of kinds that record --stacks was "
+		           "not asked for, or beyond its rate)",
+		           (unsigned long long)calls, (unsigned long long)all);
 }
 
 void report_note_grouped(struct table *table, const char *what, size_t n)

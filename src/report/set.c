@@ -76,6 +76,7 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 	struct set_member *member = &set->members[i];
 	struct table_options table = set->options.table;
 	struct report_options options = { .names = choice->names,
+		                          .by_place = choice->by_place,
 		                          .nested = set->options.nested,
 		                          .stacks = set->options.stacks,
 		                          .from_ns = set->options.from_ns,

@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "analysis/by_id.h"
+#include "analysis/place.h"
 #include "base/array.h"
 #include "base/xalloc.h"
 #include "report/names.h"
@@ -15,6 +16,7 @@
  * be found after its launches. */
 struct sum_group_key {
 	uint32_t id; /* of a function or kernel; a direction */
+	uint32_t place;
 	uint32_t grid[3], block[3];
 };
 
@@ -31,7 +33,7 @@ struct sum_group {
 struct groups {
 	struct sum_group **by_id;
 	size_t n_by_id;
-	struct sum_group *by_key; /* hash, where sizes are a part of the key */
+	struct sum_group *by_key; /* hash, where sizes or places are a part of the key */
 };
 
 struct sums {
@@ -39,9 +41,11 @@ struct sums {
 	const struct sums_kind *kind;
 	struct groups functions, kernels, copies, sets, graphs;
 	bool has_source;
-	uint64_t nested;  /* calls left out */
-	uint64_t endless; /* calls counted without a duration */
-	uint64_t hidden;  /* graph launches whose kernels are not known, where kernels are asked */
+	struct stack_places *places; /* of a kind by place */
+	uint64_t called, placeless;  /* calls, and of these without a stack */
+	uint64_t nested;             /* calls left out */
+	uint64_t endless;            /* calls counted without a duration */
+	uint64_t hidden; /* graph launches whose kernels are not known, where kernels are asked */
 	struct sums_row *rows;
 	size_t n_rows;
 };
@@ -54,6 +58,8 @@ struct sums_kind {
 	size_t n_labels;
 	bool calls, kernels, memory, graphs; /* what is summed */
 	bool sizes;                          /* grid and block sizes apart */
+	bool categories;                     /* are the first label */
+	bool places;                         /* apart: the report takes :place */
 };
 
 static const struct sums_kind kinds[] = {
@@ -63,6 +69,13 @@ static const struct sums_kind kinds[] = {
 	  .labels = { { "Name", TABLE_TEXT } },
 	  .n_labels = 1,
 	  .calls = true },
+	{ .report = "cuda_api_sum",
+	  .type = TABLE_DURATION,
+	  .count_name = "Num Calls",
+	  .labels = { { "Name", TABLE_TEXT }, { "Place", TABLE_TEXT } },
+	  .n_labels = 2,
+	  .calls = true,
+	  .places = true },
 	{ .report = "cuda_gpu_kern_sum",
 	  .type = TABLE_DURATION,
 	  .count_name = "Instances",
@@ -97,7 +110,8 @@ static const struct sums_kind kinds[] = {
 	  .n_labels = 2,
 	  .kernels = true,
 	  .memory = true,
-	  .graphs = true },
+	  .graphs = true,
+	  .categories = true },
 	{ .report = "cuda_api_gpu_sum",
 	  .type = TABLE_DURATION,
 	  .count_name = "Instances",
@@ -106,13 +120,14 @@ static const struct sums_kind kinds[] = {
 	  .calls = true,
 	  .kernels = true,
 	  .memory = true,
-	  .graphs = true },
+	  .graphs = true,
+	  .categories = true },
 };
 
-const struct sums_kind *sums_kind(const char *report)
+const struct sums_kind *sums_kind(const char *report, bool by_place)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		if (!strcmp(kinds[i].report, report))
+		if (!strcmp(kinds[i].report, report) && kinds[i].places == by_place)
 			return &kinds[i];
 	}
 	return NULL;
@@ -135,9 +150,11 @@ void sums_add_labels(const struct sums_kind *kind, const struct sums_row *row, s
 		table_triple(table, row->grid);
 		table_triple(table, row->block);
 	}
-	if (kind->n_labels == 2)
+	if (kind->categories)
 		table_text(table, row->category);
 	table_text(table, row->name);
+	if (kind->places)
+		table_text(table, row->place);
 }
 
 static struct sums *sums_of(struct consumer *consumer)
@@ -158,20 +175,37 @@ static struct sum_group *group_by_id(struct groups *groups, uint32_t id)
 	return *place;
 }
 
+static struct sum_group *group_by_key(struct groups *groups, const struct sum_group_key *key)
+{
+	struct sum_group *group;
+
+	HASH_FIND(hh, groups->by_key, key, sizeof(*key), group);
+	if (!group) {
+		group = xcalloc(1, sizeof(*group));
+		group->key = *key;
+		HASH_ADD(hh, groups->by_key, key, sizeof(group->key), group);
+	}
+	return group;
+}
+
 static struct sum_group *group_by_sizes(struct groups *groups, const struct activity *activity)
 {
 	struct sum_group_key key = { .id = activity->kernel->id };
-	struct sum_group *group;
 
 	memcpy(key.grid, activity->grid, sizeof(key.grid));
 	memcpy(key.block, activity->block, sizeof(key.block));
-	HASH_FIND(hh, groups->by_key, &key, sizeof(key), group);
-	if (!group) {
-		group = xcalloc(1, sizeof(*group));
-		group->key = key;
-		HASH_ADD(hh, groups->by_key, key, sizeof(key), group);
-	}
-	return group;
+	return group_by_key(groups, &key);
+}
+
+static struct sum_group *group_by_place(struct sums *sums, const struct call *call)
+{
+	const struct sum_group_key key = { .id = call->function->id,
+		                           .place =
+		                                   stack_places_number(sums->places, call->stack) };
+
+	sums->called++;
+	sums->placeless += !call->stack;
+	return group_by_key(&sums->functions, &key);
 }
 
 static void groups_free(struct groups *groups)
@@ -201,7 +235,8 @@ static void add_call(struct sums *sums, const struct call *call)
 		sums->nested++;
 		return;
 	}
-	group = group_by_id(&sums->functions, call->function->id);
+	group = sums->places ? group_by_place(sums, call)
+	                     : group_by_id(&sums->functions, call->function->id);
 	group->function = call->function;
 	group->count++;
 	if (call_has_end(call))
@@ -286,6 +321,7 @@ static void add_row(struct sums *sums, struct sum_group *group)
 	                : group->kernel ? "CUDA_KERNEL"
 	                : graph         ? "CUDA_GRAPH"
 	                                : "MEMORY_OPER";
+	row->place = sums->places ? stack_places_label(sums->places, group->key.place) : NULL;
 	memcpy(row->grid, group->key.grid, sizeof(row->grid));
 	memcpy(row->block, group->key.block, sizeof(row->block));
 	row->count = group->count;
@@ -313,6 +349,8 @@ int sums_compare_labels(const struct sums_row *a, const struct sums_row *b)
 
 	if (!order)
 		order = strcmp(a->category, b->category);
+	if (!order && a->place && b->place)
+		order = strcmp(a->place, b->place);
 	if (!order)
 		order = memcmp(a->grid, b->grid, sizeof(a->grid));
 	return order ? order : memcmp(a->block, b->block, sizeof(a->block));
@@ -433,6 +471,8 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 	if (!exact)
 		report_note_median(table);
 	report_note_nested(table, sums->nested);
+	if (sums->places)
+		report_note_no_stacks(table, run, sums->placeless, sums->called);
 	report_note_whole_graphs(table, sums->hidden);
 	if (sums->endless)
 		table_note(table, "calls without a duration, whose return was not recorded: %llu",
@@ -493,6 +533,7 @@ static void sums_free(struct consumer *self)
 	groups_free(&sums->copies);
 	groups_free(&sums->sets);
 	groups_free(&sums->graphs);
+	stack_places_free(sums->places);
 	free(sums);
 }
 
@@ -512,6 +553,7 @@ struct consumer *sums_new(const struct sums_kind *kind, enum kernel_names names,
 	struct sums *sums = report_make(sizeof(*sums), &sums_ops, NULL, &options);
 
 	sums->kind = kind;
+	sums->places = kind->places ? stack_places_new() : NULL;
 	return &sums->writer.consumer;
 }
 
@@ -519,6 +561,7 @@ struct consumer *sums_report_new(const struct report *report, const struct repor
 {
 	struct sums *sums = report_make(sizeof(*sums), &sums_report_ops, report, options);
 
-	sums->kind = sums_kind(report->name);
+	sums->kind = sums_kind(report->name, options->by_place);
+	sums->places = sums->kind->places ? stack_places_new() : NULL;
 	return &sums->writer.consumer;
 }

@@ -11,8 +11,9 @@
 #include "report/report.h"
 
 struct sums_row {
-	char *name;                 /* function, kernel or operation */
-	const char *category;       /* of cuda_gpu_sum, else NULL */
+	char *name;           /* function, kernel or operation */
+	const char *category; /* of cuda_gpu_sum, else NULL */
+	const char *place;    /* of a kind by place: as analysis/place.h labels it; else NULL */
 	uint32_t grid[3], block[3]; /* of cuda_gpu_kern_gb_sum, else zeros */
 	uint64_t count;
 	struct spread values; /* of those that have one: a call without an end has none */
@@ -20,8 +21,8 @@ struct sums_row {
 
 struct sums_kind;
 
-/* The kind of the report of that name, NULL: it is no such report. */
-const struct sums_kind *sums_kind(const char *report);
+/* The kind of the report of that name, by place or not; NULL: it is no such report. */
+const struct sums_kind *sums_kind(const char *report, bool by_place);
 
 enum table_type sums_type(const struct sums_kind *kind); /* TABLE_DURATION or TABLE_BYTES */
 

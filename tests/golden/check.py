@@ -28,6 +28,7 @@ DIFFS = (
     ("diff", "plain", "gpu", []),
     ("diff_lost", "gpu", "lost", []),
     ("diff_busy", "gpu", "ranges", ["totals"]),
+    ("diff_place", "stacks", "plain", ["cuda_api_sum:place"]),
     ("diff_kern_sum", "gpu", "gpu", ["cuda_gpu_kern_gb_sum:base"]),
 )
 ENDINGS = {"table": "txt", "csv": "csv", "json": "json"}
@@ -49,6 +50,8 @@ MORE = (
     ("pid", "gpu", ["cuda_api_sum", "--pid", "4242"]),
     ("part", "gpu", ["overview", "--from", "5ms", "--to", "6ms"]),
     ("part_without_work", "gpu", ["cuda_gpu_trace", "--from", "14.9ms"]),
+    ("api_sum_place", "stacks", ["cuda_api_sum:place"]),
+    ("launches_place", "stacks", ["launches:place"]),
     ("gaps", "idle", ["gaps"]),
     ("gaps_chosen", "idle", ["gaps:base", "--gap", "5us", "--top", "3"]),
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),

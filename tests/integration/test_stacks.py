@@ -124,7 +124,7 @@ def names_with_stacks(case, path):
 
 
 def python_places(case, path):
-    """From a function of CUDA to the lines of Python that called it, innermost first."""
+    """Of a program that is there for as long as its names take. From a function of CUDA to the lines of Python that called it, innermost first."""
     stacks, places = {}, {}
     for event in events_of(case, path):
         if event["type"] == "stack":
@@ -162,12 +162,33 @@ def test_stacks_of_each_kind_of_calls_alone(case):
 
 def test_stacks_of_all_kinds_of_calls_name_lines_of_python(case):
     path, _ = record_calls(case, "--stacks", program=("/usr/bin/python3", os.path.join(
-        Places.root, "tests/programs/leak.py"), 20, 1))
+        Places.root, "tests/programs/leak.py"), 20, 15))
     places = python_places(case, path)
     for function, name in (("cuLaunchKernel", "train"), ("cuStreamSynchronize", "wait"), ("cuMemFree_v2", "give_back")):
         checks.equal(function, {((name, marked(name)),)}, places[function])
     checks.equal("cuMemAlloc_v2", {((last, marked(last.rpartition(".")[2])),) for last in
                                    ("Cache.fill_cache", "borrow")}, places["cuMemAlloc_v2"])
+
+
+def test_stacks_name_places_in_reports(case):
+    """A leak of Python, by its line; and the same without stacks."""
+    program = ("/usr/bin/python3", os.path.join(Places.root, "tests/programs/leak.py"), 20, 15)
+    path, _ = record_calls(case, "--stacks", "--launch-stacks", "all", program=program)
+    leak, other = f"Cache.fill_cache (leak.py:{marked('fill_cache')})", f"borrow (leak.py:{marked('borrow')})"
+    memory = json.loads(succeed(case, "report", path, "memory", "--format", "json"))
+    checks.equal("places of memory", [(leak, 20, 0, 20 * 4096), (other, 20, 20 << 20, 0)],
+                 [(row["Place"], row["Count"], row["Freed (bytes)"], row["By Exit (bytes)"]) for row in memory["places"]])
+    checks.equal("what was never freed", {leak}, {row["Place"] for row in memory["kept"]})
+    calls = json.loads(succeed(case, "report", path, "cuda_api_sum:place", "--format", "json"))
+    checks.equal("calls by place", {(leak, 20), (other, 20)},
+                 {(row["Place"], row["Num Calls"]) for row in calls if row["Name"] == "cuMemAlloc_v2"})
+    launches = json.loads(succeed(case, "report", path, "launches:place", "--format", "json"))
+    checks.equal("launches by place", [(f"train (leak.py:{marked('train')})", 20)],
+                 [(row["Place"], row["Launches"]) for row in launches["kernels"]])
+    path, _ = record_calls(case, name="without", program=program)
+    memory = json.loads(succeed(case, "report", path, "memory", "--format", "json"))
+    checks.equal("a report without stacks has no places", (False, False),
+                 ("places" in memory, "Place" in memory["kept"][0]))
 
 
 def test_stacks_of_allocations_are_not_starved_by_launches(case):

@@ -2,13 +2,15 @@
 /* Launches by kernel, as the report has them. */
 #include "support.h"
 
+#include "place_stacks.h"
+
 #include "report/launches/kernel_launches.h"
 
 static struct kernel_launches *launches;
 
 static int set_up(void **state)
 {
-	launches = kernel_launches_new();
+	launches = kernel_launches_new(NULL);
 	return 0;
 }
 
@@ -122,6 +124,34 @@ static void test_shapes_without_end_are_counted_together(void **state)
 	assert_int_equal(rows[0].launches, SHAPES_MAX + 7);
 }
 
+static struct call from(const struct stack *stack, struct call call)
+{
+	call.stack = stack;
+	return call;
+}
+
+static void test_places_of_a_kernel_are_rows_of_their_own(void **state)
+{
+	const struct kernel *a = new_kernel("a()", true);
+	struct stack_places *places = stack_places_new();
+	const struct kernel_row *rows;
+	size_t n;
+
+	kernel_launches_free(launches);
+	launches = kernel_launches_new(places);
+	see(from(&in_native, launch_at("cuLaunchKernel", 0, a)));
+	see(from(&in_python, launch_at("cuLaunchKernel", 100, a)));
+	see(from(&in_native, launch_at("cuLaunchKernel", 200, a)));
+	see(from(NULL, launch_at("cuLaunchKernel", 300, a)));
+	rows = kernel_launches_rows(launches, &n);
+	assert_int_equal(n, 3);
+	assert_int_equal(rows[0].launches, 2);
+	assert_string_equal(stack_places_label(places, rows[0].place), IN_NATIVE_PLACE);
+	assert_string_equal(stack_places_label(places, rows[1].place), PLACE_NO_STACK);
+	assert_string_equal(stack_places_label(places, rows[2].place), IN_PYTHON_PLACE);
+	stack_places_free(places);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -132,6 +162,7 @@ int main(void)
 		TEST(test_kernels_that_turn_out_to_have_one_name_are_one_row),
 		TEST(test_the_same_kernel_of_two_processes_is_two_rows),
 		TEST(test_shapes_without_end_are_counted_together),
+		TEST(test_places_of_a_kernel_are_rows_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 /* The report of memory by kind and function. */
 #include "support.h"
 
+#include "place_stacks.h"
+
 #include "report/memory_use.h"
 
 static struct consumer *use;
@@ -75,6 +77,59 @@ static void test_functions_by_what_they_made(void **state)
 	assert_int_equal(rows[2].totals->failed.bytes, 1 << 20);
 }
 
+static struct call alloc_in(const struct stack *stack, const char *function, double begin_us,
+                            uint64_t address, uint64_t bytes)
+{
+	struct call call = alloc_at(function, begin_us, address, bytes);
+
+	call.stack = stack;
+	return call;
+}
+
+static void assert_place(const struct memory_place_row *row, const char *place,
+                         const char *function, uint64_t allocated, uint64_t freed)
+{
+	assert_string_equal(row->place, place);
+	assert_string_equal(row->function->name, function);
+	assert_int_equal(row->totals.allocated.bytes, allocated);
+	assert_int_equal(row->totals.freed.bytes, freed);
+}
+
+static void test_places_of_what_stayed_come_first(void **state)
+{
+	const struct process *gone = new_process(4, "gone");
+	struct event exit = process_event(EVENT_EXIT, gone, 90);
+	const struct memory_place_row *rows;
+	size_t n;
+
+	see(gone, alloc_in(&in_native, "cudaMalloc", 0, 0x1000, 900));
+	see(gone, free_at("cudaFree", 20, 0x1000));
+	see(gone, alloc_in(&in_python, "cudaMalloc", 30, 0x1000, 100));
+	feed(use, &exit);
+	see(the_process(), alloc_in(&in_python, "cudaMalloc", 40, 0x1000, 200));
+	see(the_process(), alloc_in(&in_python, "cudaMallocHost", 50, 0x2000, 250));
+	see(the_process(), alloc_in(NULL, "cudaMalloc", 60, 0x3000, 50));
+	see(the_process(), alloc_in(&in_python, "cuMemAddressReserve", 70, 0x4000, 1 << 20));
+	rows = memory_use_places(use, &n);
+	assert_int_equal(n, 4);
+	assert_place(&rows[0], IN_PYTHON_PLACE, "cudaMalloc", 300, 0);
+	assert_int_equal(rows[0].totals.exit.bytes, 100);
+	assert_int_equal(rows[0].totals.live.bytes, 200);
+	assert_int_equal(rows[0].totals.peak_bytes, 200);
+	assert_place(&rows[1], IN_PYTHON_PLACE, "cudaMallocHost", 250, 0);
+	assert_place(&rows[2], "(no stack)", "cudaMalloc", 50, 0);
+	assert_place(&rows[3], IN_NATIVE_PLACE, "cudaMalloc", 900, 900);
+}
+
+static void test_there_are_no_places_without_stacks(void **state)
+{
+	size_t n;
+
+	see(the_process(), alloc_at("cudaMalloc", 0, 0x1000, 100));
+	assert_null(memory_use_places(use, &n));
+	assert_int_equal(n, 0);
+}
+
 static void test_the_biggest_that_were_never_freed(void **state)
 {
 	const struct process *gone = new_process(3, "gone");
@@ -108,6 +163,8 @@ int main(void)
 		TEST(test_kinds_of_each_process_and_of_all),
 		TEST(test_one_process_is_not_shown_twice),
 		TEST(test_functions_by_what_they_made),
+		TEST(test_places_of_what_stayed_come_first),
+		TEST(test_there_are_no_places_without_stacks),
 		TEST(test_the_biggest_that_were_never_freed),
 	};
 

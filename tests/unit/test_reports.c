@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Figures of single reports, from events made by hand. Whole outputs: tests/golden. */
 #include "failing_output.h"
+#include "place_stacks.h"
 
 #include <errno.h>
 
@@ -39,6 +40,7 @@ static void begin_report_with(const char *word, bool nested, size_t top)
 	table = table_open(&options, choice.report->parts);
 	report_options.table = table;
 	report_options.names = choice.names;
+	report_options.by_place = choice.by_place;
 	begin_run(&run, choice.report->create(choice.report, &report_options));
 }
 
@@ -160,6 +162,30 @@ static void test_nested_calls_are_rows_when_asked_for(void **state)
 	push_nested_pair();
 	assert_has(end_report(), ",cuMemAlloc_v2\n");
 	assert_null(told);
+	close_run(&run);
+}
+
+static struct call from(const struct stack *stack, struct call call)
+{
+	call.stack = stack;
+	return call;
+}
+
+static void test_calls_can_be_split_by_place(void **state)
+{
+	begin_report("cuda_api_sum:place");
+	push_call(&run, from(&in_python, call_at("cuMemFree_v2", 10, 1)));
+	push_call(&run, from(&in_native, call_at("cuMemFree_v2", 20, 4)));
+	push_call(&run, from(&in_python, call_at("cuMemFree_v2", 30, 2)));
+	push_call(&run, from(&in_python, call_at("cuMemAlloc_v2", 40, 2)));
+	push_call(&run, call_at("cuMemFree_v2", 50, 1));
+	assert_string_equal(
+		end_report(),
+		"40.0,4000,1,4000.0,4000.0,4000,4000,0.0,cuMemFree_v2," IN_NATIVE_PLACE "\n"
+		"30.0,3000,2,1500.0,1500.0,1000,2000,707.1,cuMemFree_v2," IN_PYTHON_PLACE "\n"
+		"20.0,2000,1,2000.0,2000.0,2000,2000,0.0,cuMemAlloc_v2," IN_PYTHON_PLACE "\n"
+		"10.0,1000,1,1000.0,1000.0,1000,1000,0.0,cuMemFree_v2,(no stack)\n");
+	assert_has(told, "no places: stacks of calls were not recorded");
 	close_run(&run);
 }
 
@@ -633,7 +659,10 @@ static void test_unknown_reports_get_the_nearest_name(void **state)
 	assert_refused("cuda_api_sums", "there is no report 'cuda_api_sums'; did you mean "
 	                                "'cuda_api_sum'?");
 	assert_refused("xyzzy", "'cuscope report --help' lists them");
-	assert_refused("cuda_api_sum:base", "cuda_api_sum takes no ':base': it names no kernels");
+	assert_refused("cuda_api_sum:base", "cuda_api_sum takes no ':base': it takes ':place'");
+	assert_refused("launches:places", "launches takes no ':places': it takes ':place'");
+	assert_refused("memory:place", "memory takes no ':place': it names no kernels");
+	assert_refused("cuda_gpu_kern_sum:place", "':place' is no form of names");
 	assert_refused("cuda_gpu_kern_sum:bse", "':bse' is no form of names (:base or :mangled)");
 	assert_refused("", "there is no report ''");
 }
@@ -646,6 +675,7 @@ int main(void)
 		cmocka_unit_test(test_versions_of_the_callback_api_are_no_part_of_a_name),
 		cmocka_unit_test(test_nested_calls_are_left_out_and_counted),
 		cmocka_unit_test(test_nested_calls_are_rows_when_asked_for),
+		cmocka_unit_test(test_calls_can_be_split_by_place),
 		cmocka_unit_test(test_calls_without_an_end_count_and_have_no_duration),
 		cmocka_unit_test(test_many_calls_have_a_median_that_is_near),
 		cmocka_unit_test(test_estimates_are_said_to_be_such),

@@ -33,7 +33,7 @@ const char *diff_name(size_t i)
 	if (!i)
 		return TOTALS;
 	for (const struct report *r = reports; r->name; r++) {
-		if (sums_kind(r->name) && !--i)
+		if (sums_kind(r->name, false) && !--i)
 			return r->name;
 	}
 	return NULL;
@@ -78,7 +78,8 @@ static int add_part(struct diff *diff, const char *word, bool optional, struct e
 	part->optional = optional;
 	if (strcmp(word, TOTALS)) {
 		rc = report_choose(word, &part->choice, NULL);
-		part->kind = rc ? NULL : sums_kind(part->choice.report->name);
+		part->kind =
+			rc ? NULL : sums_kind(part->choice.report->name, part->choice.by_place);
 		if (rc && strchr(word, ':')) /* a form of names that is none */
 			return report_choose(word, &part->choice, err);
 		if (!part->kind)

@@ -4,17 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <uthash.h>
+
 #include "analysis/by_id.h"
 #include "analysis/memory.h"
 
-/* A kernel of one process. Kernels are few and processes that share one are fewer: a list. */
+/* No padding: it is hashed whole. */
+struct kernel_launches_key {
+	uint32_t kernel, process, place;
+};
+
+/*
+ * A kernel of one process. Kernels are few and processes that share one are fewer: a list. Places
+ * may be many: with them they are found by their key.
+ */
 struct kernel_launches_kept {
 	struct kernel_row row;
 	size_t last_shape;
 	struct kernel_launches_kept *next;
+	struct kernel_launches_key key;
+	UT_hash_handle hh;
 };
 
 struct kernel_launches {
+	struct stack_places *places;
+	struct kernel_launches_kept *by_key;
 	struct kernel_launches_kept **by_kernel; /* by id of the kernel, plus KERNEL_FIRST */
 	size_t n_kernels;
 	struct {
@@ -28,35 +42,60 @@ struct kernel_launches {
 /* Places before the kernels' own. */
 enum { KERNEL_GRAPHS, KERNEL_UNKNOWN, KERNEL_FIRST };
 
-struct kernel_launches *kernel_launches_new(void)
+struct kernel_launches *kernel_launches_new(struct stack_places *places)
 {
-	return xcalloc(1, sizeof(struct kernel_launches));
+	struct kernel_launches *launches = xcalloc(1, sizeof(*launches));
+
+	launches->places = places;
+	return launches;
 }
 
 /* ---- counting ------------------------------------------------------------------------------ */
+
+static struct kernel_launches_kept *find_kept(const struct kernel_launches *launches,
+                                              const struct kernel_launches_key *key)
+{
+	struct kernel_launches_kept *kept;
+
+	if (launches->places) {
+		HASH_FIND(hh, launches->by_key, key, sizeof(*key), kept);
+		return kept;
+	}
+	for (kept = launches->by_kernel[key->kernel]; kept; kept = kept->next)
+		if (kept->key.process == key->process)
+			return kept;
+	return NULL;
+}
 
 static struct kernel_launches_kept *kept_of(struct kernel_launches *launches,
                                             const struct event *event)
 {
 	const struct call *call = event->call;
-	uint32_t at = call->op == OP_GRAPH_LAUNCH ? KERNEL_GRAPHS
-	              : call->kernel              ? call->kernel->id + KERNEL_FIRST
-	                                          : KERNEL_UNKNOWN;
+	const struct kernel_launches_key key = {
+		.kernel = call->op == OP_GRAPH_LAUNCH ? KERNEL_GRAPHS
+		          : call->kernel              ? call->kernel->id + KERNEL_FIRST
+		                                      : KERNEL_UNKNOWN,
+		.process = event->process->id,
+		.place = launches->places ? stack_places_number(launches->places, call->stack) : 0,
+	};
 	struct kernel_launches_kept *kept;
 
 	launches->by_kernel = by_id_room(launches->by_kernel, &launches->n_kernels,
-	                                 sizeof(*launches->by_kernel), at);
-	for (kept = launches->by_kernel[at]; kept; kept = kept->next) {
-		if (kept->row.process == event->process)
-			return kept;
-	}
+	                                 sizeof(*launches->by_kernel), key.kernel);
+	kept = find_kept(launches, &key);
+	if (kept)
+		return kept;
 	kept = xcalloc(1, sizeof(*kept));
+	kept->key = key;
 	kept->row.process = event->process;
 	kept->row.kernel = call->op == OP_GRAPH_LAUNCH ? NULL : call->kernel;
 	kept->row.graphs = call->op == OP_GRAPH_LAUNCH;
+	kept->row.place = key.place;
 	kept->row.first_ns = call->begin_ns;
-	kept->next = launches->by_kernel[at];
-	return launches->by_kernel[at] = kept;
+	kept->next = launches->by_kernel[key.kernel];
+	if (launches->places)
+		HASH_ADD(hh, launches->by_key, key, sizeof(kept->key), kept);
+	return launches->by_kernel[key.kernel] = kept;
 }
 
 static bool same_shape(const struct launch_shape *shape, const uint32_t grid[3],
@@ -147,6 +186,8 @@ static int by_name(const void *left, const void *right)
 
 	if (a->process->id != b->process->id)
 		return a->process->id < b->process->id ? -1 : 1;
+	if (a->place != b->place)
+		return a->place < b->place ? -1 : 1;
 	return strcmp(name_of(a), name_of(b));
 }
 
@@ -203,6 +244,7 @@ static void gather(struct kernel_launches *launches)
 		     kept = kept->next)
 			room++;
 	}
+	HASH_CLEAR(hh, launches->by_key);
 	launches->rows = xcalloc(room, sizeof(*launches->rows));
 	for (size_t i = 0; i < launches->n_kernels; i++) {
 		struct kernel_launches_kept *kept = launches->by_kernel[i], *next;

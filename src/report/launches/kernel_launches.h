@@ -6,6 +6,7 @@
 #ifndef CUSCOPE_REPORT_LAUNCHES_KERNEL_LAUNCHES_H
 #define CUSCOPE_REPORT_LAUNCHES_KERNEL_LAUNCHES_H
 
+#include "analysis/place.h"
 #include "trace/event.h"
 
 /* Shapes of one kernel that are told apart: launches of any other are in other_shapes. */
@@ -20,6 +21,7 @@ struct kernel_row {
 	const struct process *process;
 	const struct kernel *kernel; /* NULL: graphs, or a kernel that nothing is known of */
 	bool graphs;
+	uint32_t place; /* of those that were given; 0 without them */
 	uint64_t launches;
 	uint64_t captured; /* into graphs: did not run */
 	uint64_t first_ns, last_ns;
@@ -31,7 +33,8 @@ struct kernel_row {
 
 struct kernel_launches;
 
-struct kernel_launches *kernel_launches_new(void);
+/* `places` (borrowed): rows are split by them; NULL: they are not. */
+struct kernel_launches *kernel_launches_new(struct stack_places *places);
 void kernel_launches_free(struct kernel_launches *launches);
 void kernel_launches_event(struct kernel_launches *launches, const struct event *event);
 

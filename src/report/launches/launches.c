@@ -7,14 +7,17 @@
 
 #include "report/launches/kernel_launches.h"
 #include "report/launches/launch_gaps.h"
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/number.h"
 #include "base/xalloc.h"
 #include "report/reports.h"
 
 #define MEANWHILE_SHOWN 3 /* functions of a gap that are named */
+
 struct launches {
 	struct report_writer writer; /* first: what callers hold */
+	struct stack_places *places; /* :place; else NULL */
 	struct kernel_launches *kernels;
 	struct launch_gaps *gaps;
 };
@@ -34,6 +37,7 @@ static void free_launches(struct consumer *self)
 
 	kernel_launches_free(launches->kernels);
 	launch_gaps_free(launches->gaps);
+	stack_places_free(launches->places);
 	free(launches);
 }
 
@@ -49,6 +53,7 @@ static const struct table_column kernel_columns[] = {
 	{ "Of This Shape", TABLE_PERCENT },
 	{ "Shapes", TABLE_NUMBER },
 	{ "Kernel", TABLE_TEXT },
+	{ "Place", TABLE_TEXT }, /* of :place */
 };
 
 static void write_shape(struct table *table, const struct kernel_row *row)
@@ -70,10 +75,12 @@ static int write_kernels(struct launches *launches, const struct run_info *run, 
 {
 	struct table *table = launches->writer.table;
 	const struct kernel_row *rows;
+	uint64_t placeless = 0, all = 0;
 	bool more_shapes = false;
 	size_t n;
 
-	report_begin(&launches->writer, run, "kernels", TABLE_COLUMNS(kernel_columns));
+	report_begin(&launches->writer, run, "kernels", kernel_columns,
+	             ARRAY_SIZE(kernel_columns) - !launches->places);
 	rows = kernel_launches_rows(launches->kernels, &n);
 	for (size_t i = 0; i < n; i++) {
 		table_u64(table, rows[i].process->pid);
@@ -84,12 +91,18 @@ static int write_kernels(struct launches *launches, const struct run_info *run, 
 		table_text(table, rows[i].graphs   ? "(whole graphs)"
 		                  : rows[i].kernel ? rows[i].kernel->name
 		                                   : "(not known)");
+		if (launches->places)
+			table_text(table, stack_places_label(launches->places, rows[i].place));
 		table_end_row(table);
+		all += rows[i].launches + rows[i].captured;
+		placeless += rows[i].place ? 0 : rows[i].launches + rows[i].captured;
 		more_shapes |= rows[i].other_shapes > 0;
 	}
 	if (n)
 		table_note(table, "Per Second: of the time from the process's first call to its "
 		                  "last; Grid and Block: the shape most used");
+	if (launches->places)
+		report_note_no_stacks(table, run, placeless, all);
 	if (more_shapes)
 		table_note(table, "Shapes: %d at most are told apart", SHAPES_MAX);
 	report_note_estimated(launches->writer.table, run);
@@ -240,7 +253,8 @@ struct consumer *launches_report_new(const struct report *report,
 {
 	struct launches *launches = report_make(sizeof(*launches), &ops, report, options);
 
-	launches->kernels = kernel_launches_new();
+	launches->places = options->by_place ? stack_places_new() : NULL;
+	launches->kernels = kernel_launches_new(launches->places);
 	launches->gaps = launch_gaps_new();
 	return &launches->writer.consumer;
 }

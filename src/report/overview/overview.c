@@ -449,7 +449,8 @@ struct consumer *overview_report_new(const struct report *report,
 
 	overview->counts[COUNT_CALLS] =
 		summary_new(&(struct summary_options){ .work = options->work });
-	overview->counts[COUNT_FUNCTIONS] = sums_new(sums_kind("cuda_api_sum"), NAMES_FULL, false);
+	overview->counts[COUNT_FUNCTIONS] =
+		sums_new(sums_kind("cuda_api_sum", false), NAMES_FULL, false);
 	overview->counts[COUNT_PROCESSES] = processes_new();
 	overview->tally = summary_tally(overview->counts[COUNT_CALLS]);
 	return &overview->writer.consumer;
