@@ -118,18 +118,25 @@ static __always_inline __u64 address_behind_probes(struct walk *walk)
 static __always_inline struct wire_rule *find_rule(__u32 file, __u32 address)
 {
 	void *table = bpf_map_lookup_elem(&unwind_files, &file);
-	__u32 number = 0;
+	__u32 number = 0, base = 0, at;
 	struct wire_node *node;
 
 	if (!table)
 		return 0;
 #pragma unroll
-	for (int level = 0; level < 3; level++) {
+	for (int level = 0; level < 2; level++) {
 		node = bpf_map_lookup_elem(table, &number);
 		if (!node)
 			return 0;
-		number = node->row[BOUNDED(unwind_search(node, address), UNWIND_FAN - 1)].rule;
+		at = BOUNDED(unwind_search(node, address), UNWIND_FAN - 1);
+		number = node->row[at].rule;
+		base = node->row[at].address;
 	}
+	node = bpf_map_lookup_elem(table, &number);
+	if (!node)
+		return 0;
+	at = BOUNDED(unwind_search_leaf(&node->leaf, address - base), UNWIND_LEAF_ROWS - 1);
+	number = node->leaf.rule[at];
 	return bpf_map_lookup_elem(&unwind_rules, &number);
 }
 

@@ -37,4 +37,24 @@ static inline __attribute__((always_inline)) __u32 unwind_search(const struct wi
 	return low % UNWIND_FAN;
 }
 
+/* The same in a leaf, of an address so far behind that of its first row. */
+static inline __attribute__((always_inline)) __u32 unwind_search_leaf(const struct wire_leaf *leaf,
+                                                                      __u32 offset)
+{
+	__u32 low = 0;
+
+#ifdef __clang__
+#pragma clang loop unroll(full)
+#endif
+	for (__u32 step = UNWIND_LEAF_ROWS / 2; step; step /= 2) {
+		__u64 at = low + step, past;
+
+		__asm__("" : "+r"(at));
+		past = (__u64)offset - (__u64)leaf->offset[at % UNWIND_LEAF_ROWS];
+		__asm__("" : "+r"(past));
+		low += step * (__u32)((past >> 63) ^ 1);
+	}
+	return low % UNWIND_LEAF_ROWS;
+}
+
 #endif

@@ -60,15 +60,33 @@ struct wire_row {
 
 /*
  * A file's rows are a tree of nodes of one size: node 0 is the root, then the middle ones, then the
- * leaves; every path has three. A place that is not used has UNWIND_UNUSED for its address.
+ * leaves; every path has three. In the upper nodes a place that is not used has UNWIND_UNUSED for
+ * its address.
  */
-#define UNWIND_FAN       256 /* a power of two */
-#define UNWIND_UNUSED    0xffffffffu
-#define UNWIND_ROWS_MAX  (UNWIND_FAN * UNWIND_FAN * UNWIND_FAN)
-#define UNWIND_RULES_MAX 16384 /* over all files; a whole desktop has some 10,000 */
+#define UNWIND_FAN        256 /* a power of two */
+#define UNWIND_UNUSED     0xffffffffu
+#define UNWIND_LEAVES_MAX (UNWIND_FAN * UNWIND_FAN)
+#define UNWIND_ROWS_MAX   (UNWIND_FAN * UNWIND_FAN * UNWIND_FAN)
+#define UNWIND_RULES_MAX  16384 /* over all files; a whole desktop has some 10,000 */
+
+/*
+ * Rows of 4 bytes: how far behind the leaf's first row each begins, and its rule. So a leaf spans
+ * 64 KiB of code at most. Offsets stand together: they are what is searched. Places that are not
+ * used are as the last row.
+ */
+#define UNWIND_LEAF_ROWS 512 /* a power of two */
+#define UNWIND_LEAF_SPAN 0xffffu
+
+struct wire_leaf {
+	__u16 offset[UNWIND_LEAF_ROWS];
+	__u16 rule[UNWIND_LEAF_ROWS];
+};
 
 struct wire_node {
-	struct wire_row row[UNWIND_FAN];
+	union {
+		struct wire_row row[UNWIND_FAN];
+		struct wire_leaf leaf;
+	};
 };
 
 #endif

@@ -181,11 +181,12 @@ static int make_map(const struct frame_rows *rows, uint32_t nodes, const uint32_
 static void store(struct code_tables *tables, struct code_table *table,
                   const struct frame_rows *rows)
 {
-	uint32_t nodes = row_tree_nodes(rows->n_rows), number = free_number(tables), *numbers;
+	uint32_t nodes = row_tree_nodes(rows->rows, rows->n_rows), number = free_number(tables),
+		 *numbers;
 	size_t bytes = nodes * sizeof(struct wire_node);
 	int map;
 
-	if (!number || !budget_take(tables->budget, table->owner, bytes)) {
+	if (!number || !nodes || !budget_take(tables->budget, table->owner, bytes)) {
 		tables->figures.without_room++;
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A file's rows as a tree of nodes, in memory that the programs can search: root, middle ones,
- * leaves, always these three. A path is then a fixed number of steps, 24 of them, whatever the file
+ * leaves, always these three. A path is then a fixed number of steps, 25 of them, whatever the file
  * holds, and a node is what one look into a BPF map gives.
  */
 #ifndef CUSCOPE_UNWIND_ROW_TREE_H
@@ -11,20 +11,22 @@
 
 #include "bpf/wire_unwind.h"
 
-/* How many nodes so many rows take, at most UNWIND_ROWS_MAX; 3 for none and up to UNWIND_FAN. */
-uint32_t row_tree_nodes(uint32_t n_rows);
+/*
+ * How many nodes these rows take; 3 for none and up to UNWIND_LEAF_ROWS that lie close together.
+ * `rows` are sorted, each address once, as those of frame_rows.h. 0: more than a tree has.
+ */
+uint32_t row_tree_nodes(const struct wire_row *rows, uint32_t n_rows);
 
 /*
- * Fills `nodes`, the caller's, of row_tree_nodes(n_rows). `rows` are sorted, each address once, as
- * those of frame_rows.h. numbers[rule] stands in the leaves in place of a row's rule; NULL: the
- * rule itself.
+ * Fills `nodes`, the caller's, of row_tree_nodes(rows, n_rows). numbers[rule] stands in the leaves
+ * in place of a row's rule; NULL: the rule itself. Both are less than 65,536.
  */
 void row_tree_fill(struct wire_node *nodes, const struct wire_row *rows, uint32_t n_rows,
                    const uint32_t *numbers);
 
 /*
- * The rule at an address less than UNWIND_UNUSED, from the base of its file. Of an address before
- * the first row, the first row's.
+ * The rule at an address less than UNWIND_UNUSED, from the base of its file, and not before the
+ * first row.
  */
 uint32_t row_tree_find(const struct wire_node *nodes, uint32_t address);
 

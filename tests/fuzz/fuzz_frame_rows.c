@@ -33,9 +33,10 @@ static void check_rule(const struct wire_rule *rule)
 static void check_rows(const struct frame_rows *rows)
 {
 	const struct wire_row *row = rows->rows;
-	struct wire_node *nodes = malloc(row_tree_nodes(rows->n_rows) * sizeof(*nodes));
+	uint32_t n_nodes = row_tree_nodes(row, rows->n_rows);
+	struct wire_node *nodes = malloc(n_nodes * sizeof(*nodes));
 
-	CHECK(nodes && rows->n_rows && rows->n_rules && row[0].address == 0);
+	CHECK(nodes && n_nodes && rows->n_rows && rows->n_rules && row[0].address == 0);
 	row_tree_fill(nodes, row, rows->n_rows, NULL);
 	for (uint32_t i = 0; i < rows->n_rules; i++)
 		check_rule(&rows->rules[i]);

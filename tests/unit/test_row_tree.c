@@ -7,7 +7,7 @@
 static struct wire_node *tree_of(const struct wire_row *rows, uint32_t n_rows,
                                  const uint32_t *numbers)
 {
-	uint32_t n = row_tree_nodes(n_rows);
+	uint32_t n = row_tree_nodes(rows, n_rows);
 	struct wire_node *nodes = malloc(n * sizeof(*nodes));
 
 	assert_non_null(nodes);
@@ -25,37 +25,76 @@ static void expect_found(uint32_t n_rows)
 
 	assert_non_null(rows);
 	for (uint32_t i = 0; i <= n_rows; i++) {
-		rows[i] = (struct wire_row){ address, i };
+		rows[i] = (struct wire_row){ address, i % 16384 };
 		address += 1 + i % 7;
 	}
 	nodes = tree_of(rows, n_rows, NULL);
 	for (uint32_t i = 0; i < n_rows; i++) {
-		assert_int_equal(row_tree_find(nodes, rows[i].address), i);
-		assert_int_equal(row_tree_find(nodes, rows[i + 1].address - 1), i);
+		assert_int_equal(row_tree_find(nodes, rows[i].address), i % 16384);
+		assert_int_equal(row_tree_find(nodes, rows[i + 1].address - 1), i % 16384);
 	}
-	assert_int_equal(row_tree_find(nodes, UNWIND_UNUSED - 1), n_rows - 1);
+	assert_int_equal(row_tree_find(nodes, UNWIND_UNUSED - 1), (n_rows - 1) % 16384);
 	free(nodes);
 	free(rows);
 }
 
 static void test_all_are_found(void **state)
 {
-	static const uint32_t counts[] = { 1,     2,     255,   256,    257,    511,   512,
-		                           65535, 65536, 65537, 131072, 131073, 817693 };
+	static const uint32_t counts[] = { 1,   2,     255,   256,   257,    511,    512,
+		                           513, 65535, 65536, 65537, 131072, 131073, 817693 };
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		expect_found(counts[i]);
 }
 
+static uint32_t nodes_of(uint32_t n_rows, uint32_t apart)
+{
+	struct wire_row *rows = calloc(n_rows + 1, sizeof(*rows));
+	uint32_t nodes;
+
+	assert_non_null(rows);
+	for (uint32_t i = 0; i < n_rows; i++)
+		rows[i].address = i * apart;
+	nodes = row_tree_nodes(rows, n_rows);
+	free(rows);
+	return nodes;
+}
+
 static void test_nodes_that_rows_take(void **state)
 {
-	assert_int_equal(row_tree_nodes(0), 3);
-	assert_int_equal(row_tree_nodes(1), 3);
-	assert_int_equal(row_tree_nodes(256), 3);
-	assert_int_equal(row_tree_nodes(257), 4);
-	assert_int_equal(row_tree_nodes(65536), 1 + 1 + 256);
-	assert_int_equal(row_tree_nodes(65537), 1 + 2 + 257);
-	assert_int_equal(row_tree_nodes(UNWIND_ROWS_MAX), 1 + 256 + 65536);
+	assert_int_equal(nodes_of(0, 1), 3);
+	assert_int_equal(nodes_of(1, 1), 3);
+	assert_int_equal(nodes_of(512, 1), 3);
+	assert_int_equal(nodes_of(513, 1), 4);
+	assert_int_equal(nodes_of(131072, 1), 1 + 1 + 256);
+	assert_int_equal(nodes_of(131073, 1), 1 + 2 + 257);
+}
+
+/* A leaf ends where its offsets do. */
+static void test_nodes_of_rows_that_lie_far_apart(void **state)
+{
+	assert_int_equal(nodes_of(2, 0xffff), 3);
+	assert_int_equal(nodes_of(2, 0x10000), 4);
+	assert_int_equal(nodes_of(3, 0x8000), 4);
+	assert_int_equal(nodes_of(512, 128), 3);
+	assert_int_equal(nodes_of(512, 129), 4);
+	assert_int_equal(nodes_of(0xffff, 0x10000), 1 + 256 + 0xffff);
+}
+
+static void test_more_leaves_than_a_tree_has(void **state)
+{
+	struct wire_row *rows = calloc(UNWIND_LEAVES_MAX + 1024, sizeof(*rows));
+	uint32_t n = 0;
+
+	assert_non_null(rows);
+	for (; n < 1024; n++)
+		rows[n].address = n; /* two leaves in the first 64 KiB */
+	for (uint32_t i = 1; i < UNWIND_LEAVES_MAX - 1; i++)
+		rows[n++].address = i * 0x10000 + 0x3ff;
+	assert_int_equal(row_tree_nodes(rows, n), 1 + UNWIND_FAN + UNWIND_LEAVES_MAX);
+	rows[n++].address = 0xfffffffe;
+	assert_int_equal(row_tree_nodes(rows, n), 0);
+	free(rows);
 }
 
 static void test_the_last_addresses(void **state)
@@ -70,13 +109,24 @@ static void test_the_last_addresses(void **state)
 	free(nodes);
 }
 
-static void test_before_the_first_row_is_the_first(void **state)
+/* Each is found at its own address and up to the next one, over leaves and gaps. */
+static void test_rows_that_lie_far_apart(void **state)
 {
-	static const struct wire_row rows[] = { { 100, 7 }, { 200, 8 } };
-	struct wire_node *nodes = tree_of(rows, 2, NULL);
+	static struct wire_row rows[20000];
+	struct wire_node *nodes;
+	uint32_t address = 0;
 
-	assert_int_equal(row_tree_find(nodes, 99), 7);
-	assert_int_equal(row_tree_find(nodes, 200), 8);
+	for (uint32_t i = 0; i < 20000; i++) {
+		rows[i] = (struct wire_row){ address, i % 16384 };
+		address += i % 100 == 99 ? 1000000 : i % 100 < 50 ? 3 : 1500;
+	}
+	nodes = tree_of(rows, 20000, NULL);
+	for (uint32_t i = 0; i < 20000; i++) {
+		assert_int_equal(row_tree_find(nodes, rows[i].address), i % 16384);
+		if (i)
+			assert_int_equal(row_tree_find(nodes, rows[i].address - 1),
+			                 (i - 1) % 16384);
+	}
 	free(nodes);
 }
 
@@ -97,8 +147,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_are_found),
 		cmocka_unit_test(test_nodes_that_rows_take),
+		cmocka_unit_test(test_nodes_of_rows_that_lie_far_apart),
+		cmocka_unit_test(test_more_leaves_than_a_tree_has),
 		cmocka_unit_test(test_the_last_addresses),
-		cmocka_unit_test(test_before_the_first_row_is_the_first),
+		cmocka_unit_test(test_rows_that_lie_far_apart),
 		cmocka_unit_test(test_rules_get_the_numbers_that_they_have_elsewhere),
 	};
 

@@ -336,7 +336,8 @@ static bool compare(struct file *file, int fd)
 		return false;
 	}
 	read = seconds_now();
-	file->nodes = calloc(row_tree_nodes(file->rows.n_rows), sizeof(*file->nodes));
+	file->nodes =
+		calloc(row_tree_nodes(file->rows.rows, file->rows.n_rows), sizeof(*file->nodes));
 	row_tree_fill(file->nodes, file->rows.rows, file->rows.n_rows, NULL);
 	file->cfi = dwarf_getcfi_elf(file->elf);
 	compare_rows(file);
