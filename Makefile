@@ -34,7 +34,7 @@ HARDEN_LDFLAGS  := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-co
 # libstdc++ for __cxa_demangle only
 LIBS     := -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
 
-LAYERS   := base table cuda gpus trace probe stack unwind agent capture analysis output profile report watch top
+LAYERS   := base table cuda gpus trace probe stack unwind divert agent capture analysis output profile report watch top
 LIB_SRC  := $(sort $(filter-out src/agent/lib/%,$(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c src/$(l)/*/*.c))))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)

@@ -6,7 +6,7 @@ set -eu
 dir=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement" "$dir/symbols" "$dir/frame_rows"
+mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement" "$dir/entry_move" "$dir/symbols" "$dir/frame_rows"
 
 # Small libraries and programs of every shape that is told apart: driver or runtime, kind of hash
 # table, stripped or not. Little alignment keeps them at 2 to 4 KiB, which matters for the speed.
@@ -110,6 +110,20 @@ octal jump-back '\0\363\017\036\372\125\061\300\353\373\303'
 octal call '\0\350\0\020\0\0\303'
 octal aarch64 '\2\077\043\003\325'
 octal unknown-size '\4\363\017\036\372\101\124\303'
+
+# Entries to divert, after six bytes of settings.
+entry() { printf "\0\0\0\0\0\0$2" >"$dir/entry_move/$1"; }
+entry push '\125\110\211\345\101\127\061\300\303'
+entry endbr64 '\363\017\036\372\125\110\211\345\101\127\303'
+entry cmpl-je '\201\075\020\040\060\0\001\0\0\0\164\006\377\045\020\040\060\0\303'
+entry jmp-pointer '\377\045\020\040\060\0'
+entry mov-test-jmp '\110\213\005\020\040\060\0\110\205\300\164\002\377\340\303'
+entry loop '\110\205\300\342\004\270\001\0\0\0\303\303'
+entry jcc '\110\205\300\164\001\220\303'
+entry table '\270\001\0\0\0\110\213\004\302\377\340'
+entry jump-back '\125\110\211\345\101\127\353\374'
+entry vector '\304\342\175\030\005\020\040\060\0\303'
+entry tls '\270\001\0\0\0\146\146\110\350\0\020\0\0\303'
 
 # Command lines, a word a line, after a byte of settings.
 words() {

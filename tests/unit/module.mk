@@ -2,13 +2,16 @@
 # make unit               every tests/unit/test_*.c, each a program of its own
 # make unit-sanitized     the same, built with ASan and UBSan
 
-UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
+# Those that run code of x86-64
+UNIT_ELSEWHERE := $(if $(filter x86_64,$(ARCH)),,tests/unit/test_entry_run.c tests/unit/test_entry_libraries.c)
+UNIT_SRC := $(sort $(filter-out $(UNIT_ELSEWHERE),$(wildcard tests/unit/test_*.c)))
 UNIT_BIN := $(UNIT_SRC:%.c=$(B)/%)
 
 $(UNIT_BIN): %: %.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libcuscope.a -lcmocka $(LIBS)
 
 $(B)/tests/unit/test_scan: $(B)/src/cli/scan.o
+$(B)/tests/unit/test_entry_run: $(B)/tests/unit/entry_run.o
 
 # fake_maps.h is what these have for the kernel's
 WRAPPED := bpf_map_create bpf_map_update_elem bpf_map_delete_elem budget_new

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT
+#include "divert/entry_move.h"
+
+#include <string.h>
+
+#include "divert/entry_body.h"
+#include "divert/entry_decode.h"
+
+#define ENDBR_BYTES   4
+#define NOP           0x90
+#define PADDING_ALIGN 16
+#define ADDRESSES_END (1ull << 47) /* of user space */
+#define WIDENED       4            /* bytes that a branch grows by */
+#define EACH_MAX      32           /* bytes that one moved instruction becomes, at most */
+
+static const uint8_t endbr64[ENDBR_BYTES] = { 0xf3, 0x0f, 0x1e, 0xfa };
+
+static const char *const texts[ENTRY_REFUSALS] = {
+	[ENTRY_MOVABLE] = "can be diverted",
+	[ENTRY_OTHER_MACHINE] = "not done on this machine",
+	[ENTRY_NO_SIZE] = "its size is not known",
+	[ENTRY_TOO_LARGE] = "it is too large to be looked through",
+	[ENTRY_NOT_READ] = "not all of its code could be read",
+	[ENTRY_CHANGED] = "its code in memory is not that of its file",
+	[ENTRY_TOO_SHORT] = "it is too short for a jump",
+	[ENTRY_ENDS_EARLY] = "a return or jump ends its first bytes",
+	[ENTRY_SHARED] = "another function begins in its first bytes",
+	[ENTRY_JUMPED_INTO] = "a jump leads into its first bytes",
+	[ENTRY_TABLE_JUMP] = "it jumps through a table that may lead into its first bytes",
+	[ENTRY_READS_ITSELF] = "it uses its first bytes as data",
+	[ENTRY_HAS_CALL] = "it calls within its first bytes",
+	[ENTRY_CANNOT_MOVE] = "an instruction of its first bytes depends on its place",
+	[ENTRY_UNDECODABLE] = "its code cannot be decoded",
+	[ENTRY_OUT_OF_REACH] = "what its first bytes refer to is out of reach",
+};
+
+const char *entry_refusal_text(enum entry_refusal refusal)
+{
+	return refusal < ENTRY_REFUSALS ? texts[refusal] : "";
+}
+
+/* What is being moved. */
+struct mover {
+	const struct entry_code *code;
+	ZydisDecoder decoder;
+	struct entry_instruction taken[ENTRY_JUMP_BYTES];
+	size_t n_taken;
+	size_t end; /* offset of what follows them */
+};
+
+static enum entry_refusal refuse(struct entry_move *move, size_t at, enum entry_refusal refusal)
+{
+	move->refused_at = (uint32_t)at;
+	return refusal;
+}
+
+/* ---- which instructions ---------------------------------------------------------------------- */
+
+/* What a copy elsewhere would not do as the original does, whatever is put right in it. */
+static bool depends_on_place(const struct entry_instruction *instruction)
+{
+	const ZydisDecodedInstruction *raw = &instruction->raw;
+
+	if (raw->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || instruction->unclear)
+		return true;
+	/* of 32 bits: right in the low 4 GiB only */
+	if (instruction->has_operand && raw->attributes & ZYDIS_ATTRIB_HAS_ADDRESSSIZE)
+		return true;
+	if (instruction->has_operand && raw->raw.disp.size != 32)
+		return true;
+	if (instruction->has_target && raw->raw.imm[0].size != 8 && raw->raw.imm[0].size != 32)
+		return true;
+	/* with so many prefixes that the wider one would have more than 15 bytes */
+	if (instruction->has_target && raw->raw.imm[0].size == 8 &&
+	    raw->length + WIDENED > ZYDIS_MAX_INSTRUCTION_LENGTH)
+		return true;
+	switch (raw->mnemonic) {
+	case ZYDIS_MNEMONIC_XBEGIN:
+	case ZYDIS_MNEMONIC_XABORT: /* goes back to where the transaction began */
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_UD0: /* handlers of such traps look where they are */
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+	case ZYDIS_MNEMONIC_FNSTENV: /* these tell where the last x87 instruction was */
+	case ZYDIS_MNEMONIC_FNSAVE:
+	case ZYDIS_MNEMONIC_FXSAVE:
+	case ZYDIS_MNEMONIC_FXSAVE64:
+		return true;
+	default:
+		break;
+	}
+	switch (raw->meta.category) {
+	case ZYDIS_CATEGORY_INTERRUPT: /* int3, which may be a breakpoint, among them */
+	case ZYDIS_CATEGORY_SYSCALL:   /* leaves the address in rcx */
+	case ZYDIS_CATEGORY_SYSRET:
+	case ZYDIS_CATEGORY_XSAVE:
+	case ZYDIS_CATEGORY_XSAVEOPT:
+		return true;
+	case ZYDIS_CATEGORY_RET:
+		return raw->mnemonic != ZYDIS_MNEMONIC_RET;
+	default:
+		return false;
+	}
+}
+
+static bool ends_flow(const struct entry_instruction *instruction)
+{
+	return instruction->flow == FLOW_JUMPS || instruction->flow == FLOW_BY_VALUE ||
+	       instruction->flow == FLOW_ENDS;
+}
+
+static bool is_padding(const ZydisDecodedInstruction *raw)
+{
+	return raw->mnemonic == ZYDIS_MNEMONIC_NOP || raw->mnemonic == ZYDIS_MNEMONIC_INT3;
+}
+
+/*
+ * Whether the function is followed by padding alone, up to the next function or border of 16
+ * bytes, and at least up to offset `need`.
+ */
+static bool is_padded(const struct mover *mover, size_t need)
+{
+	const struct entry_code *code = mover->code;
+	uint64_t misaligned = (code->address + code->size) % PADDING_ALIGN;
+	uint64_t end = code->size + (misaligned ? PADDING_ALIGN - misaligned : 0);
+	struct entry_instruction instruction;
+
+	if (code->next_start && code->next_start < end)
+		end = code->next_start;
+	if (end < need || end > code->bytes)
+		return false;
+	for (size_t at = code->size; at < end; at += instruction.raw.length)
+		if (!entry_decode(&mover->decoder, code->memory, end, at, &instruction) ||
+		    !is_padding(&instruction.raw))
+			return false;
+	return true;
+}
+
+/* Whole instructions of at least the jump's length, or a shorter function with its padding. */
+static enum entry_refusal take(struct mover *mover, struct entry_move *move)
+{
+	const struct entry_code *code = mover->code;
+	size_t at = move->skip, need = move->skip + ENTRY_JUMP_BYTES;
+
+	while (at < need) {
+		struct entry_instruction *instruction = &mover->taken[mover->n_taken];
+
+		if (at >= code->size)
+			return refuse(move, at, ENTRY_TOO_SHORT);
+		if (!entry_decode(&mover->decoder, code->memory, code->size, at, instruction))
+			return refuse(move, at, ENTRY_UNDECODABLE);
+		if (instruction->flow == FLOW_CALLS)
+			return refuse(move, at, ENTRY_HAS_CALL);
+		if (depends_on_place(instruction))
+			return refuse(move, at, ENTRY_CANNOT_MOVE);
+		at += instruction->raw.length;
+		mover->n_taken++;
+		if (!ends_flow(instruction) || at >= need)
+			continue;
+		if (at < code->size)
+			return refuse(move, at, ENTRY_ENDS_EARLY);
+		if (!is_padded(mover, need))
+			return refuse(move, at, ENTRY_TOO_SHORT);
+		at = need;
+	}
+	mover->end = at;
+	return ENTRY_MOVABLE;
+}
+
+/* ---- the moved code -------------------------------------------------------------------------- */
+
+/* False where it cannot be reached by 32 bits. */
+static bool put_distance(uint8_t *to, uint64_t target, uint64_t next)
+{
+	int64_t distance = (int64_t)(target - next);
+	int32_t near = (int32_t)distance;
+
+	if (near != distance)
+		return false;
+	memcpy(to, &near, sizeof(near));
+	return true;
+}
+
+static void note_place(struct entry_move *move, int64_t original, bool first)
+{
+	move->place[move->n_places++] = (struct entry_place){ move->moved_bytes, original, first };
+}
+
+static bool put_jump(struct entry_move *move, uint64_t base, uint64_t target)
+{
+	uint8_t *to = move->moved + move->moved_bytes;
+
+	to[0] = 0xe9;
+	move->moved_bytes += ENTRY_JUMP_BYTES;
+	return put_distance(to + 1, target, base + move->moved_bytes);
+}
+
+/* loop, loope, loopne and jrcxz reach 127 bytes: they become three. */
+static bool put_short_loop(struct entry_move *move, const struct entry_instruction *instruction,
+                           uint64_t base, uint64_t target)
+{
+	size_t next = instruction->at + instruction->raw.length;
+
+	move->moved[move->moved_bytes - 1] = 2; /* over the next one */
+	note_place(move, (int64_t)next, false);
+	move->moved[move->moved_bytes++] = 0xeb;
+	move->moved[move->moved_bytes++] = ENTRY_JUMP_BYTES;
+	note_place(move, instruction->target, false);
+	return put_jump(move, base, target);
+}
+
+/* The instruction has been copied, with its 8 bits of distance. */
+static bool widen(struct entry_move *move, const struct entry_instruction *instruction,
+                  uint64_t base, uint64_t target)
+{
+	uint8_t *opcode = move->moved + move->moved_bytes - 2, short_opcode = *opcode;
+
+	if (short_opcode == 0xeb) {
+		*opcode = 0xe9;
+		move->moved_bytes += 3;
+	} else if (short_opcode >= 0x70 && short_opcode <= 0x7f) {
+		opcode[0] = 0x0f;
+		opcode[1] = short_opcode + 0x10;
+		move->moved_bytes += 4;
+	} else {
+		return put_short_loop(move, instruction, base, target);
+	}
+	return put_distance(move->moved + move->moved_bytes - 4, target, base + move->moved_bytes);
+}
+
+static enum entry_refusal put(struct entry_move *move, const struct entry_code *code,
+                              const struct entry_instruction *instruction, uint64_t base)
+{
+	const ZydisDecodedInstruction *raw = &instruction->raw;
+	uint64_t target = code->address + (uint64_t)instruction->target;
+	uint8_t *to = move->moved + move->moved_bytes;
+	bool reached = true;
+
+	if (sizeof(move->moved) - move->moved_bytes < EACH_MAX)
+		return ENTRY_CANNOT_MOVE;
+	note_place(move, (int64_t)instruction->at, true);
+	memcpy(to, code->memory + instruction->at, raw->length);
+	move->moved_bytes += raw->length;
+	if (instruction->has_operand)
+		reached = put_distance(to + raw->raw.disp.offset, target, base + move->moved_bytes);
+	else if (instruction->has_target && raw->raw.imm[0].size == 32)
+		reached =
+			put_distance(to + raw->raw.imm[0].offset, target, base + move->moved_bytes);
+	else if (instruction->has_target)
+		reached = widen(move, instruction, base, target);
+	return reached ? ENTRY_MOVABLE : ENTRY_OUT_OF_REACH;
+}
+
+/* An indirect call leads to it: where the function has an endbr64, so has the moved code. */
+static enum entry_refusal put_all(const struct mover *mover, const struct entry_places *places,
+                                  struct entry_move *move)
+{
+	const struct entry_code *code = mover->code;
+	const struct entry_instruction *last = &mover->taken[mover->n_taken - 1];
+
+	if (move->skip) {
+		note_place(move, 0, true);
+		memcpy(move->moved, endbr64, sizeof(endbr64));
+		move->moved_bytes = sizeof(endbr64);
+	}
+	for (size_t i = 0; i < mover->n_taken; i++) {
+		enum entry_refusal refusal = put(move, code, &mover->taken[i], places->moved);
+
+		if (refusal)
+			return refuse(move, mover->taken[i].at, refusal);
+	}
+	if (ends_flow(last))
+		return ENTRY_MOVABLE;
+	note_place(move, (int64_t)mover->end, true);
+	if (!put_jump(move, places->moved, code->address + mover->end))
+		return refuse(move, move->skip, ENTRY_OUT_OF_REACH);
+	return ENTRY_MOVABLE;
+}
+
+static enum entry_refusal write_entry(const struct mover *mover, const struct entry_places *places,
+                                      struct entry_move *move)
+{
+	uint64_t from = mover->code->address + move->skip;
+
+	move->bytes = (uint32_t)(mover->end - move->skip);
+	memset(move->written, NOP, move->bytes);
+	move->written[0] = 0xe9;
+	if (!put_distance(move->written + 1, places->slot, from + ENTRY_JUMP_BYTES))
+		return refuse(move, move->skip, ENTRY_OUT_OF_REACH);
+	return ENTRY_MOVABLE;
+}
+
+/* ---- the decision ---------------------------------------------------------------------------- */
+
+static bool is_address(uint64_t address)
+{
+	return address < ADDRESSES_END - ENTRY_FUNCTION_MAX;
+}
+
+static enum entry_refusal check_input(const struct entry_code *code,
+                                      const struct entry_places *places)
+{
+	if (code->abi != ABI_X86_64)
+		return ENTRY_OTHER_MACHINE;
+	if (!code->size)
+		return ENTRY_NO_SIZE;
+	if (code->size > ENTRY_FUNCTION_MAX)
+		return ENTRY_TOO_LARGE;
+	if (!code->memory || !code->file || code->bytes < code->size)
+		return ENTRY_NOT_READ;
+	if (!is_address(code->address) || !is_address(places->slot) || !is_address(places->moved))
+		return ENTRY_OUT_OF_REACH;
+	return ENTRY_MOVABLE;
+}
+
+static enum entry_refusal compare(const struct entry_code *code, size_t from, size_t end,
+                                  struct entry_move *move)
+{
+	for (size_t at = from; at < end; at++)
+		if (code->memory[at] != code->file[at])
+			return refuse(move, at, ENTRY_CHANGED);
+	return ENTRY_MOVABLE;
+}
+
+/* Of what others know of the first bytes. What they call behind the endbr64 is the function. */
+static enum entry_refusal check_others(const struct mover *mover, struct entry_move *move)
+{
+	const struct entry_code *code = mover->code;
+
+	if (code->next_start && code->next_start < mover->end)
+		return refuse(move, code->next_start, ENTRY_SHARED);
+	if (code->next_target && code->next_target < mover->end && code->next_target != move->skip)
+		return refuse(move, code->next_target, ENTRY_JUMPED_INTO);
+	return ENTRY_MOVABLE;
+}
+
+static enum entry_refusal decide(struct mover *mover, const struct entry_places *places,
+                                 struct entry_move *move)
+{
+	const struct entry_code *code = mover->code;
+	enum entry_refusal refusal = check_input(code, places);
+
+	if (refusal)
+		return refusal;
+	if (code->size >= ENDBR_BYTES && !memcmp(code->memory, endbr64, ENDBR_BYTES))
+		move->skip = ENDBR_BYTES;
+	refusal = compare(code, 0, code->size, move);
+	if (!refusal)
+		refusal = take(mover, move);
+	if (!refusal) /* padding that is written to */
+		refusal = compare(code, code->size, mover->end, move);
+	if (!refusal)
+		refusal = check_others(mover, move);
+	if (!refusal)
+		refusal = entry_body_check(code->memory, code->size, move->skip,
+		                           (uint32_t)mover->end, &move->refused_at);
+	if (!refusal)
+		refusal = put_all(mover, places, move);
+	if (!refusal)
+		refusal = write_entry(mover, places, move);
+	return refusal;
+}
+
+bool entry_move(const struct entry_code *code, const struct entry_places *places,
+                struct entry_move *move)
+{
+	struct mover mover = { .code = code };
+	enum entry_refusal refusal;
+
+	memset(move, 0, sizeof(*move));
+	entry_decoder_init(&mover.decoder);
+	refusal = decide(&mover, places, move);
+	if (refusal)
+		*move = (struct entry_move){ .refusal = refusal, .refused_at = move->refused_at };
+	return !refusal;
+}
+
+bool entry_move_forward(const struct entry_move *move, uint64_t offset, uint32_t *moved)
+{
+	if (offset < move->skip || offset >= move->skip + move->bytes)
+		return false;
+	for (uint32_t i = 0; i < move->n_places; i++) {
+		if (move->place[i].first && move->place[i].original == (int64_t)offset) {
+			*moved = move->place[i].moved;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool entry_move_backward(const struct entry_move *move, uint32_t moved, int64_t *original)
+{
+	for (uint32_t i = 0; i < move->n_places; i++) {
+		if (move->place[i].moved == moved) {
+			*original = move->place[i].original;
+			return true;
+		}
+	}
+	return false;
+}
