@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which functions of an ELF file could be diverted: entry_move.h, asked for the code that the file
+ * has. What else of the file speaks of a function's first bytes is found first: symbols, FDEs, and
+ * all that looks like a branch with a distance of 32 bits.
+ *
+ * The file is read as elf_image.h says. Whatever it holds, 64 MiB of functions are decoded at most
+ * and 512 MiB of code are searched for branches.
+ */
+#ifndef CUSCOPE_DIVERT_ENTRY_FILE_H
+#define CUSCOPE_DIVERT_ENTRY_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "divert/entry_move.h"
+
+struct entry_function {
+	uint64_t address; /* as linked */
+	uint64_t size;    /* 0: that of its FDE */
+	/* the answer */
+	enum entry_refusal refusal;
+	uint32_t refused_at; /* offset from the entry */
+};
+
+/*
+ * Fills in the answers, for moved code that would lie right behind the file's segments. `functions`
+ * are sorted by address. Returns 0 or, with nothing filled in, a negative errno as elf_file_open.
+ */
+int entry_file_judge(int fd, const char *what, struct entry_function *functions, size_t count,
+                     struct err *err);
+
+#endif
