@@ -13,6 +13,7 @@
 #include "bpf/calls.h"
 #include "bpf/processes.h"
 #ifdef STACKS
+#include "bpf/blocked.h"
 #include "bpf/samples.h"
 #endif
 
@@ -162,6 +163,50 @@ int on_backward(struct pt_regs *ctx)
 	if (settings.never) /* see keep_ordinary_stack() */
 		bpf_tail_call(ctx, &backward_exit, 0);
 	backward_begun(ctx);
+	return 0;
+}
+
+/* 5.18 added the state of who leaves as a fourth argument; nobody needs it. */
+SEC("raw_tp/sched_switch")
+int on_switch(struct bpf_raw_tracepoint_args *ctx)
+{
+	switched(ctx, (__u8)ctx->args[0], (void *)ctx->args[1], (void *)ctx->args[2]);
+	return 0;
+}
+
+SEC("raw_tp/sched_waking")
+int on_waking(struct bpf_raw_tracepoint_args *ctx)
+{
+	blocked_woken((void *)ctx->args[0]);
+	return 0;
+}
+
+/* Interrupts of devices and timers, then those that are put off: the first can be in the second. */
+SEC("raw_tp/irq_handler_entry")
+int on_interrupt(void *ctx)
+{
+	interrupt_begun();
+	return 0;
+}
+
+SEC("raw_tp/irq_handler_exit")
+int on_interrupt_end(void *ctx)
+{
+	interrupt_ended();
+	return 0;
+}
+
+SEC("raw_tp/softirq_entry")
+int on_softirq(void *ctx)
+{
+	interrupt_begun();
+	return 0;
+}
+
+SEC("raw_tp/softirq_exit")
+int on_softirq_end(void *ctx)
+{
+	interrupt_ended();
 	return 0;
 }
 

@@ -142,6 +142,8 @@ struct task_struct {
 	void *stack; /* the kernel's */
 	int pid;
 	int tgid;
+	unsigned int __state; /* since 5.14 */
+	unsigned int flags;
 	__u64 start_time;   /* CLOCK_MONOTONIC */
 	__u32 self_exec_id; /* how often it has called exec; 64 bits wide since 5.7 */
 	struct task_struct *group_leader, *real_parent;
@@ -159,6 +161,10 @@ struct task_struct {
 		} signal;
 	} pending;
 	char comm[16];
+} __ksym_struct;
+
+struct task_struct___before {
+	long state;
 } __ksym_struct;
 
 /* The layout of the syscalls:sys_enter_mmap tracepoint: stable since it is derived from

@@ -248,4 +248,17 @@ static __always_inline long emit(void *record, __u64 bytes, enum urgency urgency
 	return emit_or_count(record, bytes, urgency, LOST_RECORDS);
 }
 
+static __always_inline void head_fill(struct wire_head *head, __u8 type, __u64 id, __u64 time_ns)
+{
+	head->type = type;
+	head->flags = 0;
+	head->depth = 0;
+	head->words = 0;
+	head->hook = 0;
+	head->bytes = 0;
+	head->tgid = id >> 32;
+	head->tid = id;
+	head->time_ns = time_ns;
+}
+
 #endif

@@ -9,9 +9,7 @@
 
 static __always_inline void sample_send(__u64 id, __u64 now, __u64 stack)
 {
-	struct wire_sample sample = { .stack = stack,
-		                      .weight_ns = settings.sample_ns,
-		                      .kind = WIRE_SAMPLE_CPU };
+	struct wire_sample sample = { .stack = stack, .weight_ns = settings.sample_ns };
 
 	head_fill(&sample.head, WIRE_SAMPLE, id, now);
 	emit_or_count(&sample, sizeof(sample), WAKE_IF_FULL, LOST_RING_FULL);

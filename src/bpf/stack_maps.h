@@ -43,7 +43,8 @@ struct {
 	__type(value, struct wire_rule);
 } unwind_rules SEC(".maps");
 
-/* A kernel of 6.18 lets programs of different attach types not share one, though nothing is in it. */
+/* A kernel of 6.18 lets programs of different attach types not share one, though nothing is in it.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -77,7 +78,8 @@ struct walk {
 	__u32 tgid;
 	__u8 innermost; /* registers are as they are, not as before a call */
 	__u8 returns_known;
-	__u8 reserved[2];
+	__u8 blocked; /* of a thread that is switched away from */
+	__u8 reserved;
 	__u8 frame[PYTHON_FRAME_BYTES + 8]; /* a field at its last byte may be a word */
 	struct wire_stack_entries out;
 	__u64 kernel[64];

@@ -320,6 +320,7 @@ static __always_inline void walk_begin(struct walk *walk, __u64 id)
 	walk->returns = 0;
 	walk->returns_known = 0;
 	walk->innermost = 1;
+	walk->blocked = 0;
 	walk->python_frame = 0;
 	walk->python_cframe = 0;
 	walk->hash = settings.stack_seed ^ walk->tgid;

@@ -4,19 +4,9 @@
 #define CUSCOPE_BPF_THREADS_H
 
 #include "bpf/fold_maps.h"
-
-static __always_inline void head_fill(struct wire_head *head, __u8 type, __u64 id, __u64 time_ns)
-{
-	head->type = type;
-	head->flags = 0;
-	head->depth = 0;
-	head->words = 0;
-	head->hook = 0;
-	head->bytes = 0;
-	head->tgid = id >> 32;
-	head->tid = id;
-	head->time_ns = time_ns;
-}
+#ifdef STACKS
+#include "bpf/blocked_sums.h"
+#endif
 
 static __always_inline void emit_process(__u8 type, __u64 id, __u32 other, __u64 born_ns,
                                          enum urgency urgency)
@@ -93,19 +83,22 @@ static __always_inline void freed_put_back(struct wire_thread *thread)
 	bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST);
 }
 
-/* The current thread's state; made at its first hit. NULL when its process is no target. */
-static __always_inline struct wire_thread *thread_get(__u64 id)
+/* The state of a thread that was seen before; NULL for others. */
+static __always_inline struct wire_thread *thread_known(__u64 id)
+{
+	__u32 tid = id;
+	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
+
+	return thread && thread->tgid == id >> 32 ? thread : 0;
+}
+
+/* A new one's, which is not told of yet. NULL where there is no room. */
+static __always_inline struct wire_thread *thread_make(__u64 id)
 {
 	__u32 tid = id, zero = 0;
-	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct wire_thread *thread;
 	void *blank;
 
-	if (thread && thread->tgid == id >> 32)
-		return thread;
-	if (!target_matches(id >> 32)) {
-		state.filtered++; /* an estimate: not atomic, this is the path of bystanders */
-		return 0;
-	}
 	blank = bpf_map_lookup_elem(&blank_thread, &zero);
 	if (!blank || bpf_map_update_elem(&threads, &tid, blank, BPF_ANY)) {
 		count_lost(LOST_THREADS_FULL);
@@ -115,6 +108,23 @@ static __always_inline struct wire_thread *thread_get(__u64 id)
 	if (!thread)
 		return 0;
 	thread->tgid = id >> 32;
+	return thread;
+}
+
+/* The current thread's state; made at its first hit. NULL when its process is no target. */
+static __always_inline struct wire_thread *thread_get(__u64 id)
+{
+	struct wire_thread *thread = thread_known(id);
+
+	if (thread)
+		return thread;
+	if (!target_matches(id >> 32)) {
+		state.filtered++; /* an estimate: not atomic, this is the path of bystanders */
+		return 0;
+	}
+	thread = thread_make(id);
+	if (!thread)
+		return 0;
 	thread->born_ns = process_born(id >> 32);
 	emit_process(WIRE_THREAD, id, 0, thread->born_ns, WAKE_IF_FULL);
 	return thread;
@@ -169,6 +179,9 @@ static __always_inline void thread_end(__u32 tid, __u32 tgid)
 				frame_abandon(frame_at(thread, i), now);
 		}
 		freed_put_back(thread);
+#ifdef STACKS
+		blocked_tell_sums(&thread->blocking, (__u64)tgid << 32 | tid, now);
+#endif
 	}
 	bpf_map_delete_elem(&threads, &tid);
 }

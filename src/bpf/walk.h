@@ -21,6 +21,7 @@ static __always_inline void walk_send(struct walk *walk, __u64 id, __u64 now)
 	if (walk_is_sent(walk, generation))
 		return;
 	head_fill(&walk->out.head, WIRE_STACK_ENTRIES, id, now);
+	walk->out.head.flags = walk->blocked ? STACK_OF_BLOCKED : 0;
 	walk->out.id = walk->hash;
 	if (n > STACK_ENTRIES_MAX)
 		n = STACK_ENTRIES_MAX;

@@ -55,6 +55,7 @@ enum wire_type {
 	WIRE_MAPPED,        /* struct wire_process: it maps a file for execution, whichever */
 	WIRE_BACKWARD,      /* struct wire_call_stack: of who asks for a backward pass */
 	WIRE_CALL_STACK,    /* struct wire_call_stack of the same */
+	WIRE_BLOCKED,       /* struct wire_blocked of the same */
 };
 
 enum wire_flags {
@@ -196,6 +197,32 @@ struct wire_freed {
 	__u16 memory, space;
 };
 
+/* Times of one kind that are told together. */
+struct wire_sum {
+	__u64 ns, count;
+};
+
+#define WIRE_BLOCKED_PLACES 4 /* a power of two */
+
+/* Since when a thread is blocked; and how its last stretches were, which tells what to walk. */
+struct wire_blocking {
+	__u64 since_ns; /* 0: it is not blocked */
+	__u64 stack;    /* where; 0: it was not walked */
+	__u64 woken_ns;
+	__u32 waker_tid; /* 0: it was an interrupt */
+	__u8 stopped;    /* for its tracer */
+	__u8 held;       /* which was cuscope */
+	__u8 unused[2];
+	char waker[16];
+	__u64 credit_ns, credited_ns;   /* for walks: see blocked.h */
+	struct wire_sum brief, skipped; /* too short to be told one by one; without a stack */
+	__u64 told_ns;                  /* when these two were */
+	__u32 place;                    /* where it is blocked: of `places` */
+	__u32 places[WIRE_BLOCKED_PLACES];
+	__u8 briefs[WIRE_BLOCKED_PLACES]; /* how many in a row were brief there */
+	__u32 unused_too;
+};
+
 struct wire_thread {
 	__u64 born_ns; /* of its process, where calls are folded */
 	struct wire_freed freed;
@@ -206,6 +233,7 @@ struct wire_thread {
 	__u64 entry_ip, entry_sp, entry_ns;
 	__u64 stack_ns[WIRE_STACK_KINDS]; /* by kind: see call_stacks.h */
 	__u64 return_sp, return_ns;
+	struct wire_blocking blocking;
 	__u64 declined_sp;         /* of the outermost call that was not looked at */
 	__u64 recent_generation;   /* of the names: older ones are void */
 	__u64 recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
@@ -319,6 +347,8 @@ struct wire_settings {
 	__u8 call_stacks; /* a bit for each enum wire_stack_kind */
 	__u32 call_stack_one_in;  /* launches, copies. 1: each; else one in so many, by chance */
 	__u64 call_stack_ns;      /* between two of a thread, on average; 0: as they come */
+	__u8 blocked;             /* how long threads are blocked, and where */
+	__u64 blocked_ns;         /* shorter ones are added up */
 	__u32 share[WIRE_SHARES]; /* enum fold_share_of: rows that one process may have */
 };
 
@@ -327,6 +357,7 @@ struct wire_state {
 	__u64 lost[WIRE_LOST];      /* by enum lost_reason of src/trace/event.h */
 	__u64 kernels_generation;   /* grows when a module is unloaded: names are sent again */
 	__u64 filtered;             /* hits of processes that are no targets */
+	__u64 blocked_begin_ns;     /* threads that are older may be blocked since before it */
 	__u64 open_captures;        /* streams that record into a graph, where calls are folded */
 	__u64 lost_rows;            /* folded calls that no map had room for */
 	__u64 lost_stacks;          /* of allocations */

@@ -104,6 +104,7 @@ struct wire_stack_entries {
 	__u16 n;
 	__u8 end;        /* enum wire_stack_end */
 	__u8 python_cut; /* frames of Python are missing */
+	/* head.flags: STACK_OF_BLOCKED */
 	struct wire_entry entry[STACK_ENTRIES_MAX];
 };
 #define WIRE_STACK_ENTRIES_BYTES(n) (56 + 16 * (n))
@@ -114,15 +115,35 @@ struct wire_call_stack {
 	__u64 stack;
 };
 
-enum wire_sample_kind { WIRE_SAMPLE_CPU, WIRE_SAMPLE_OFF_CPU };
+#define STACK_OF_BLOCKED 1 /* its innermost frames are the scheduler's, and ours */
 
 /* WIRE_SAMPLE */
 struct wire_sample {
 	struct wire_head head;
 	__u64 stack; /* 0: there was no room to walk it */
 	__u64 weight_ns;
-	__u32 kind; /* enum wire_sample_kind */
-	__u32 reserved;
+};
+
+/* As enum blocked of trace/stack.h. */
+enum wire_blocked_how {
+	WIRE_BLOCKED_UNKNOWN,
+	WIRE_BLOCKED_WOKEN,
+	WIRE_BLOCKED_INTERRUPT,
+	WIRE_BLOCKED_STILL,
+	WIRE_BLOCKED_BEFORE,
+	WIRE_BLOCKED_BRIEF,
+	WIRE_BLOCKED_SKIPPED,
+};
+
+/* WIRE_BLOCKED: a thread goes on, or what has been added up of it. */
+struct wire_blocked {
+	struct wire_head head; /* time_ns: when it went on */
+	__u64 stack;           /* 0: none was walked */
+	__u64 weight_ns;
+	__u64 count;     /* of stretches that it is the sum of */
+	__u32 how;       /* enum wire_blocked_how */
+	__u32 waker_tid; /* of WIRE_BLOCKED_WOKEN */
+	char waker[16];
 };
 
 #endif

@@ -136,6 +136,8 @@ static int load_programs(struct capture *c, struct err *err)
 		options.settings.call_stacks = stack_kinds(o->stacks->calls);
 		options.settings.call_stack_one_in = o->stacks->one_in;
 		options.settings.call_stack_ns = o->stacks->call_ns;
+		options.settings.blocked = o->stacks->blocked;
+		options.settings.blocked_ns = o->stacks->blocked_ns;
 	}
 	if (o->watch) {
 		options.settings.fold = c->options.selection.fold = o->watch->tools;
@@ -312,10 +314,11 @@ static int open_gpu(struct capture *c, struct err *err)
 
 static int open_stacks(struct capture *c, struct err *err)
 {
-	const struct sampler_options options = { .programs = c->programs, .pipeline = c->pipeline };
+	struct sampler_options options = { .programs = c->programs, .pipeline = c->pipeline };
 
 	if (!c->options.stacks)
 		return 0;
+	options.blocked = c->options.stacks->blocked;
 	return sampler_new(&options, &c->sampler, err);
 }
 
@@ -338,6 +341,8 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 		.calls = asked->calls,
 		.one_in = asked->one_in,
 		.call_ns = asked->call_ns,
+		.blocked = asked->blocked,
+		.blocked_ns = asked->blocked_ns,
 		.missed = { [STACKS_NO_WALK] = f.without_slot,
 		            [STACKS_LOST] = f.without_stack,
 		            [STACKS_PROCESSES] = f.unwinder.without_room,

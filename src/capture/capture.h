@@ -30,10 +30,12 @@ struct capture_gpu {
 
 /* Stacks: of samples of what threads do, and of calls. */
 struct capture_stacks {
-	uint64_t sample_ns; /* between two samples of a CPU; 0: none are taken */
-	uint32_t calls;     /* enum stack_calls */
-	uint32_t one_in;    /* of one launch or copy in so many, by chance; 0, 1: of each */
-	uint64_t call_ns;   /* between two of a thread, on average; 0: as they come */
+	uint64_t sample_ns;  /* between two samples of a CPU; 0: none are taken */
+	uint32_t calls;      /* enum stack_calls */
+	uint32_t one_in;     /* of one launch or copy in so many, by chance; 0, 1: of each */
+	uint64_t call_ns;    /* between two of a thread, on average; 0: as they come */
+	bool blocked;        /* how long threads are blocked, and where */
+	uint64_t blocked_ns; /* shorter stretches are added up */
 };
 
 struct capture_options {

@@ -468,7 +468,9 @@ static int read_rest(struct capture *c)
 
 	if (!r && !c->watcher)
 		programs_open_calls(c->programs, add_open_call, c);
-	return r ? r : order_finish(c->order);
+	if (!r)
+		r = order_finish(c->order);
+	return !r && c->sampler ? sampler_finish(c->sampler, &c->failure) : r;
 }
 
 /*

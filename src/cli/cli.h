@@ -119,7 +119,7 @@ extern const struct argp cli_gpu_argp;
  * this struct, after cli_stacks_init().
  */
 struct cli_stacks {
-	bool samples;
+	bool samples, blocked;
 	uint32_t calls; /* whose stacks: enum stack_calls */
 	uint64_t hz;
 	struct capture_stacks settings;
@@ -127,7 +127,8 @@ struct cli_stacks {
 };
 
 #define CLI_STACKS_HZ    49
-#define CLI_STACKS_CALLS 1000 /* walked a second of each thread */
+#define CLI_STACKS_CALLS 1000   /* walked a second of each thread */
+#define CLI_BLOCKED_NS   100000 /* shorter ones are added up */
 
 extern const struct argp cli_stacks_argp, cli_which_stacks_argp;
 

@@ -303,9 +303,9 @@ static void add_stacks(struct buf *out, const struct info *info)
 {
 	const struct contents_stacks *stacks = &info->contents->stacks;
 	const struct run_stacks *asked = &info->run->stacks;
-	uint64_t all = stacks->samples + stacks->calls;
+	uint64_t all = stacks->samples + stacks->off_cpu - stacks->sums + stacks->calls;
 
-	if (!all && !asked->sample_ns && !asked->calls)
+	if (!all && !asked->sample_ns && !asked->calls && !asked->blocked)
 		return;
 	add_label(out, "stacks");
 	buf_printf(out, "of %llu samples", (unsigned long long)stacks->samples);
@@ -314,6 +314,10 @@ static void add_stacks(struct buf *out, const struct info *info)
 		           (unsigned long long)(1000000000 / asked->sample_ns));
 	buf_printf(out, ", %llu calls", (unsigned long long)stacks->calls);
 	add_part(out, stacks->different, "different");
+	if (stacks->blocked) {
+		add_part(out, stacks->blocked, "times blocked, for ");
+		buf_duration(out, stacks->blocked_ns);
+	}
 	if (all)
 		buf_printf(out, ", %.1f %% whole", 100.0 * (double)stacks->whole / (double)all);
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
@@ -331,13 +335,14 @@ static void add_kinds(struct buf *out, const struct info *info)
 	uint64_t activities = sum(contents->activities, ACTIVITY_COUNT);
 	uint64_t ranges = sum(contents->ranges, RANGE_COUNT);
 	uint64_t damaged = info->run->damaged_events;
-	uint64_t samples = contents->stacks.samples;
-	uint64_t known = contents->calls + activities + ranges + samples + damaged;
+	uint64_t samples = contents->stacks.samples, off_cpu = contents->stacks.off_cpu;
+	uint64_t known = contents->calls + activities + ranges + samples + off_cpu + damaged;
 
 	buf_printf(out, ": %llu calls", (unsigned long long)contents->calls);
 	add_part(out, activities, "on the GPU");
 	add_part(out, ranges, "ranges");
 	add_part(out, samples, "samples");
+	add_part(out, off_cpu, "of blocked time");
 	if (info->events > known)
 		add_part(out, info->events - known, "begins and ends of processes and threads");
 	add_part(out, damaged, "in damaged parts or of no use without them");
@@ -471,7 +476,11 @@ static void json_stacks(struct json *json, const struct info *info)
 		if (asked->calls & 1u << i)
 			json_string(json, NULL, calls[i]);
 	json_close(json, ']');
+	json_bool(json, "of_blocked", asked->blocked);
+	json_u64(json, "blocked_least_ns", asked->blocked_ns);
 	json_u64(json, "samples", stacks->samples);
+	json_u64(json, "blocked", stacks->blocked);
+	json_u64(json, "blocked_ns", stacks->blocked_ns);
 	json_u64(json, "calls", stacks->calls);
 	json_u64(json, "different", stacks->different);
 	json_u64(json, "whole", stacks->whole);

@@ -25,6 +25,7 @@ enum profile_mode {
 	MODE_MERGE,   /* time on CPUs, and on GPUs under the stacks that asked for it */
 	MODE_GPU,
 	MODE_CPU,
+	MODE_OFF_CPU, /* time blocked alone */
 };
 
 struct profile_command {
@@ -38,6 +39,7 @@ struct profile_command {
 	struct cli_range range;     /* which part of it */
 	const char *before, *after; /* --diff, and the file that it is compared with */
 	enum profile_mode mode;
+	bool off_cpu_given; /* --off-cpu=MIN */
 	const char *output;
 	mode_t output_mode;
 	bool force;
@@ -58,6 +60,7 @@ struct profiling {
 enum {
 	OPT_FORCE = 5000,
 	OPT_MODE,
+	OPT_OFF_CPU,
 	OPT_DIFF,
 	OPT_PER_PROCESS,
 	OPT_PER_THREAD,
@@ -78,7 +81,11 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "mode", OPT_MODE, "MODE", 0,
 	  "cpu: time on CPUs; gpu: time on GPUs, under the stacks that asked for it (--gpu); "
-	  "merge: both (default with --gpu)",
+	  "merge: both (default with --gpu); off-cpu: time blocked",
+	  0 },
+	{ "off-cpu", OPT_OFF_CPU, "MIN", OPTION_ARG_OPTIONAL,
+	  "also how long threads were blocked, where, and who woke them; times below MIN are "
+	  "added up (default: 100us)",
 	  0 },
 	{ "per-process", OPT_PER_PROCESS, 0, 0, "processes apart", 0 },
 	{ "per-thread", OPT_PER_THREAD, 0, 0, "processes and their threads apart", 0 },
@@ -157,8 +164,10 @@ static enum profile_mode parse_mode(const struct argp_state *state, const char *
 		return MODE_MERGE;
 	if (!strcmp(arg, "gpu"))
 		return MODE_GPU;
+	if (!strcmp(arg, "off-cpu"))
+		return MODE_OFF_CPU;
 	if (strcmp(arg, "cpu"))
-		cli_bad_value(state, "--mode", arg, "mode (merge, gpu, cpu)");
+		cli_bad_value(state, "--mode", arg, "mode (merge, gpu, cpu, off-cpu)");
 	return MODE_CPU;
 }
 
@@ -169,6 +178,13 @@ static error_t parse_what(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_MODE:
 		o->mode = parse_mode(state, arg);
+		return 0;
+	case OPT_OFF_CPU:
+		o->stacks.blocked = true;
+		if (arg) {
+			o->stacks.settings.blocked_ns = cli_duration(state, "--off-cpu", arg);
+			o->off_cpu_given = true;
+		}
 		return 0;
 	case OPT_PER_PROCESS:
 		o->profile.per_process = true;
@@ -230,6 +246,22 @@ static const struct argp argp = {
 	.children = children,
 };
 
+static bool with_gpu(const struct profile_command *o)
+{
+	return o->mode == MODE_MERGE || o->mode == MODE_GPU;
+}
+
+static bool with_cpu(const struct profile_command *o)
+{
+	return o->mode == MODE_MERGE || o->mode == MODE_CPU;
+}
+
+static unsigned kinds_of(const struct profile_command *o)
+{
+	return (with_cpu(o) ? 1u << WEIGHT_CPU : 0) | (with_gpu(o) ? 1u << WEIGHT_GPU : 0) |
+	       (o->stacks.blocked ? 1u << WEIGHT_OFF_CPU : 0);
+}
+
 /* ---- what is said of it -------------------------------------------------------------------- */
 
 static void notice(void *data, const char *text)
@@ -274,7 +306,7 @@ static int write_profile(const struct profile_command *o, const struct profiling
 	info.notes = (const char *const *)notes.text;
 	info.n_notes = notes.n;
 	info.processes = figures.processes;
-	if (o->mode != MODE_GPU && figures.asked.sample_ns)
+	if (kinds_of(o) & 1u << WEIGHT_CPU && figures.asked.sample_ns)
 		info.rate_hz = (uint32_t)((1000000000 + figures.asked.sample_ns / 2) /
 		                          figures.asked.sample_ns);
 	r = o->output ? write_file(o, p, &info, file, err) : write_text(p, &info, err);
@@ -299,11 +331,11 @@ static size_t begin(const struct profile_command *o, struct profiling *p,
 	struct collect_options collect = { .profile = o->profile };
 	size_t n = 0;
 
-	if (o->mode != MODE_CPU) {
+	if (with_gpu(o)) {
 		collect.work = p->work = work_new(WORK_BYTES_LIVE);
 		consumers[n++] = work_consumer(p->work);
 	}
-	collect.kinds = o->mode == MODE_GPU ? 1u << WEIGHT_GPU : WEIGHTS_ALL;
+	collect.kinds = kinds_of(o);
 	consumers[n++] = p->collect = collect_new(&collect);
 	return n;
 }
@@ -324,11 +356,11 @@ static int take(struct profile_command *o, struct profiling *p, struct err *err)
 	int status, r;
 
 	c->target = o->choice.target;
-	c->selection.none = o->mode == MODE_CPU;
+	c->selection.none = !with_gpu(o);
 	c->returns = true;
 	c->taken = "profile";
-	o->stacks.samples = o->mode != MODE_GPU;
-	o->stacks.calls = o->mode != MODE_CPU ? STACK_CALLS_WORK : 0;
+	o->stacks.samples = with_cpu(o);
+	o->stacks.calls = with_gpu(o) ? STACK_CALLS_WORK : 0;
 	c->stacks = cli_stacks_settle(&o->stacks);
 	c->gpu = o->gpu.asked ? &o->gpu.settings : NULL;
 	c->consumers = consumers;
@@ -359,6 +391,7 @@ static int run(struct profile_command *o, struct err *err)
 
 	if (o->mode == MODE_DEFAULT)
 		o->mode = o->gpu.asked ? MODE_MERGE : MODE_CPU;
+	o->stacks.blocked |= o->mode == MODE_OFF_CPU;
 	if (o->output && cli_create(&file, o->output, o->force, o->output_mode, err))
 		goto done;
 	status = take(o, &p, err);
@@ -381,12 +414,21 @@ static int settle_file_mode(struct profile_command *o, const struct run_info *ru
 	     gpu = run->gpu_times && run->stacks.calls & STACK_CALLS_WORK;
 
 	if (o->mode == MODE_DEFAULT)
-		o->mode = samples && gpu ? MODE_MERGE : gpu ? MODE_GPU : MODE_CPU;
-	if (!samples && o->mode != MODE_GPU)
+		o->mode = samples && gpu                    ? MODE_MERGE
+		          : gpu                             ? MODE_GPU
+		          : !samples && run->stacks.blocked ? MODE_OFF_CPU
+		                                            : MODE_CPU;
+	o->stacks.blocked |= o->mode == MODE_OFF_CPU;
+	if (o->stacks.blocked && !run->stacks.blocked)
+		return err_set(err, EINVAL,
+		               "%s does not tell where threads were blocked: 'cuscope record "
+		               "--stacks=blocked' does",
+		               o->trace);
+	if (!samples && with_cpu(o))
 		return err_set(err, EINVAL,
 		               "%s has no samples of stacks: 'cuscope record --stacks' takes them",
 		               o->trace);
-	if (!gpu && o->mode != MODE_CPU)
+	if (!gpu && with_gpu(o))
 		return err_set(err, EINVAL,
 		               "%s has no GPU times with stacks of launches: 'cuscope record "
 		               "--gpu --stacks' takes them",
@@ -457,6 +499,7 @@ static int check_trace_options(struct profile_command *o, struct err *err)
 {
 	const char *given = o->stacks.given          ? o->stacks.given
 	                    : o->gpu.asked           ? "--gpu"
+	                    : o->off_cpu_given       ? "--off-cpu=MIN"
 	                    : o->capture.duration_ns ? "--duration"
 	                    : o->capture.ring_bytes  ? "--ring-size"
 	                    : o->capture.without     ? "--without"

@@ -28,7 +28,8 @@ void cli_stacks_init(struct cli_stacks *stacks)
 {
 	*stacks = (struct cli_stacks){ .hz = CLI_STACKS_HZ,
 		                       .settings = { .one_in = 1,
-		                                     .call_ns = 1000000000 / CLI_STACKS_CALLS } };
+		                                     .call_ns = 1000000000 / CLI_STACKS_CALLS,
+		                                     .blocked_ns = CLI_BLOCKED_NS } };
 }
 
 static void parse_share(const struct argp_state *state, struct capture_stacks *stacks,
@@ -72,14 +73,17 @@ const struct argp cli_stacks_argp = { .options = share_options, .parser = parse_
 /* ---- which: --stacks --------------------------------------------------------------------------
  */
 
-static const char *const kinds[] = { "samples", "launches", "copies", "waits", "allocations" };
+static const char *const kinds[] = { "samples", "launches",    "copies",
+	                             "waits",   "allocations", "blocked" };
 
-static const uint32_t calls_of[ARRAY_SIZE(kinds)] = { 0, STACK_CALLS_LAUNCHES, STACK_CALLS_COPIES,
-	                                              STACK_CALLS_WAITS, STACK_CALLS_ALLOCATIONS };
+static const uint32_t calls_of[ARRAY_SIZE(kinds)] = {
+	0, STACK_CALLS_LAUNCHES, STACK_CALLS_COPIES, STACK_CALLS_WAITS, STACK_CALLS_ALLOCATIONS, 0
+};
 
 static const struct argp_option which_options[] = {
 	{ "stacks", OPT_STACKS, "LIST", OPTION_ARG_OPTIONAL,
-	  "whole stacks: of samples of what threads do, and of calls: launches, copies (and sets), "
+	  "whole stacks: of samples of what threads do, of where they are blocked, and of calls: "
+	  "launches, copies (and sets), "
 	  "waits (and copies that wait), allocations (and frees). Without LIST, which has commas "
 	  "and no blanks, of all",
 	  4 },
@@ -112,6 +116,7 @@ static void parse_kinds(const struct argp_state *state, struct cli_stacks *stack
 		if (kind == ARRAY_SIZE(kinds))
 			bad_kind(state, name);
 		stacks->samples |= kind == 0;
+		stacks->blocked |= kind == ARRAY_SIZE(kinds) - 1;
 		stacks->calls |= calls_of[kind];
 	}
 	free(copy);
@@ -145,11 +150,11 @@ static error_t parse_which(int key, char *arg, struct argp_state *state)
 			return 0;
 		}
 		check_next_word(state);
-		stacks->samples = true;
+		stacks->samples = stacks->blocked = true;
 		stacks->calls = STACK_CALLS_ALL;
 		return 0;
 	case ARGP_KEY_END:
-		if (!stacks->given || stacks->samples || stacks->calls)
+		if (!stacks->given || stacks->samples || stacks->blocked || stacks->calls)
 			return 0;
 		fprintf(stderr, "%s: %s goes with --stacks\n", state->name, stacks->given);
 		exit(EXIT_USAGE);
@@ -165,9 +170,10 @@ const struct argp cli_which_stacks_argp = { .options = which_options,
 
 const struct capture_stacks *cli_stacks_settle(struct cli_stacks *stacks)
 {
-	if (!stacks->samples && !stacks->calls)
+	if (!stacks->samples && !stacks->blocked && !stacks->calls)
 		return NULL;
 	stacks->settings.sample_ns = stacks->samples ? 1000000000 / stacks->hz : 0;
 	stacks->settings.calls = stacks->calls;
+	stacks->settings.blocked = stacks->blocked;
 	return &stacks->settings;
 }

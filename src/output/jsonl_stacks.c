@@ -108,11 +108,24 @@ void jsonl_add_stack(struct buf *out, const struct stack *stack)
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
+/* How a blocked thread went on, or of what it is the sum. */
+static void add_blocked(struct buf *out, const struct sample *sample)
+{
+	buf_printf(out, ",\"blocked\":\"%s\"", blocked_name(sample->blocked));
+	add_text(out, ",\"woken_by\":", sample->waker);
+	if (sample->waker_tid)
+		buf_printf(out, ",\"woken_by_tid\":%u", sample->waker_tid);
+	if (sample->count > 1)
+		buf_printf(out, ",\"count\":%llu", (unsigned long long)sample->count);
+}
+
 void jsonl_begin_sample(struct buf *out, const struct event *event)
 {
 	buf_printf(out, ",\"tid\":%u,\"type\":\"sample\",\"op\":\"%s\",\"weight_us\":", event->tid,
 	           event->sample->kind == SAMPLE_OFF_CPU ? "off_cpu" : "cpu");
 	buf_fixed(out, event->sample->weight_ns, 3);
+	if (event->sample->kind == SAMPLE_OFF_CPU)
+		add_blocked(out, event->sample);
 }
 
 void jsonl_add_stack_of(struct buf *out, const struct stack *stack)

@@ -128,10 +128,15 @@ static void choose_programs(struct programs *p)
 	}
 }
 
+static const char *const of_blocked[] = { "on_switch",        "on_waking",  "on_interrupt",
+	                                  "on_interrupt_end", "on_softirq", "on_softirq_end" };
+
 static void leave_out(struct programs *p, const char *name, bool unwanted)
 {
-	if (unwanted)
-		bpf_program__set_autoload(bpf_object__find_program_by_name(p->object, name), false);
+	struct bpf_program *program = bpf_object__find_program_by_name(p->object, name);
+
+	if (program && unwanted)
+		bpf_program__set_autoload(program, false);
 }
 
 /* Offset of a variable in a data section, from the object's own types. */
@@ -315,6 +320,8 @@ static int open_object(struct programs *p, const struct programs_options *option
 	leave_out(p, "on_rename", !settings.name);
 	leave_out(p, "on_rename_again", !settings.name);
 	leave_out(p, "on_cgroup", !settings.cgroup);
+	for (size_t i = 0; i < ARRAY_SIZE(of_blocked); i++)
+		leave_out(p, of_blocked[i], !settings.blocked);
 	r = make_rings(p, options->ring_bytes);
 	if (r)
 		return r;
@@ -567,31 +574,4 @@ struct ring *programs_ring(struct programs *p, size_t index)
 void programs_awake(struct programs *p)
 {
 	memset(p->state->woken, 0, sizeof(p->state->woken));
-}
-
-void programs_open_calls(struct programs *p, programs_record_fn each, void *data)
-{
-	struct wire_thread *thread = xmalloc(sizeof(*thread));
-	uint32_t tid, next;
-	int map = programs_map(p, "threads"), r = bpf_map_get_next_key(map, NULL, &next);
-	struct timespec now;
-	uint64_t now_ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
-	for (; r == 0; r = bpf_map_get_next_key(map, &tid, &next)) {
-		tid = next;
-		if (bpf_map_lookup_elem(map, &tid, thread))
-			continue;
-		for (uint32_t i = 0; i < thread->depth && i < WIRE_DEPTH_MAX; i++) {
-			struct wire_call *call = &thread->frame[i].call;
-
-			if (call->begin_ns > now_ns) /* began while this was read */
-				break;
-			call->head.flags |= WIRE_UNFINISHED;
-			call->head.time_ns = now_ns;
-			each(data, &call->head, WIRE_CALL_BYTES(call->head.words));
-		}
-	}
-	free(thread);
 }

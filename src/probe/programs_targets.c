@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* What user space and the programs tell each other of processes and files, in maps. */
+/* What user space and the programs tell each other of processes, threads and files, in maps. */
 #include "probe/programs.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <bpf/bpf.h>
 
@@ -90,4 +91,31 @@ bool programs_held_for(struct programs *p, pid_t tid, struct wire_file *file)
 	uint32_t key = (uint32_t)tid;
 
 	return bpf_map_lookup_elem(programs_map(p, "held_for"), &key, file) == 0;
+}
+
+void programs_open_calls(struct programs *p, programs_record_fn each, void *data)
+{
+	struct wire_thread *thread = xmalloc(sizeof(*thread));
+	uint32_t tid, next;
+	int map = programs_map(p, "threads"), r = bpf_map_get_next_key(map, NULL, &next);
+	struct timespec now;
+	uint64_t now_ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	for (; r == 0; r = bpf_map_get_next_key(map, &tid, &next)) {
+		tid = next;
+		if (bpf_map_lookup_elem(map, &tid, thread))
+			continue;
+		for (uint32_t i = 0; i < thread->depth && i < WIRE_DEPTH_MAX; i++) {
+			struct wire_call *call = &thread->frame[i].call;
+
+			if (call->begin_ns > now_ns) /* began while this was read */
+				break;
+			call->head.flags |= WIRE_UNFINISHED;
+			call->head.time_ns = now_ns;
+			each(data, &call->head, WIRE_CALL_BYTES(call->head.words));
+		}
+	}
+	free(thread);
 }

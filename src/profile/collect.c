@@ -39,8 +39,9 @@ struct collect {
 	struct collect_name *names;
 	struct pair *pairs;
 	struct collect_figures figures;
-	uint64_t *pids; /* a bit of each that was seen */
-	size_t n_pids;  /* that there are bits of */
+	uint64_t *pids;    /* a bit of each that was seen */
+	size_t n_pids;     /* that there are bits of */
+	uint64_t brief_ns; /* blocked stretches below were added up */
 	struct buf text;
 };
 
@@ -164,10 +165,34 @@ static void count_process(struct collect *c, uint32_t pid)
 	c->pids[pid / 64] |= 1ull << pid % 64;
 }
 
+static void add_sample(struct collect *c, const struct event *event)
+{
+	const struct sample *from = event->sample;
+	bool blocked = from->kind == SAMPLE_OFF_CPU;
+	struct profile_sample sample = { .kind = blocked ? WEIGHT_OFF_CPU : WEIGHT_CPU,
+		                         .ns = from->weight_ns,
+		                         .count = from->count,
+		                         .stack = from->stack,
+		                         .process = event->process,
+		                         .tid = event->tid };
+
+	if (!(c->options.kinds & 1u << sample.kind))
+		return;
+	if (blocked)
+		sample.blocked = profile_blocked_name(from, c->brief_ns,
+		                                      c->options.profile.per_thread, &c->text);
+	profile_add(c->profile, &sample);
+}
+
+static int on_begin(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	collect_of(self)->brief_ns = run->stacks.blocked_ns;
+	return 0;
+}
+
 static int on_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct collect *c = collect_of(self);
-	struct profile_sample sample;
 
 	if (event->type == EVENT_PROCESS)
 		count_process(c, event->process->pid);
@@ -175,16 +200,8 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 		join(c, event);
 	if (event->type != EVENT_SAMPLE)
 		return 0;
-	c->figures.samples++;
-	sample = (struct profile_sample){ .kind = event->sample->kind == SAMPLE_OFF_CPU
-		                                          ? WEIGHT_OFF_CPU
-		                                          : WEIGHT_CPU,
-		                          .ns = event->sample->weight_ns,
-		                          .stack = event->sample->stack,
-		                          .process = event->process,
-		                          .tid = event->tid };
-	if (c->options.kinds & 1u << sample.kind)
-		profile_add(c->profile, &sample);
+	c->figures.samples += event->sample->kind == SAMPLE_CPU;
+	add_sample(c, event);
 	return 0;
 }
 
@@ -267,6 +284,7 @@ static void on_free(struct consumer *self)
 }
 
 static const struct consumer_ops collect_ops = {
+	.begin = on_begin,
 	.event = on_event,
 	.end = on_end,
 	.free = on_free,

@@ -283,13 +283,21 @@ static void count_end(struct profile *profile, const struct profile_row_key *key
 		profile->python_cut += count;
 }
 
+static bool is_sum(const struct profile_sample *sample)
+{
+	return sample->blocked && !sample->stack;
+}
+
 static struct profile_row *row_of(struct profile *profile, const struct profile_sample *sample,
                                   struct profile_row_key *key)
 {
-	uint32_t node = node_of(profile, sample->stack);
+	bool sum = is_sum(sample);
+	uint32_t node = sum ? KEEP_NONE : node_of(profile, sample->stack);
 
 	if (node != KEEP_NONE && sample->gpu)
 		node = keep_label(profile, node, sample->gpu, FRAME_GPU);
+	if (sample->blocked && (sum || node != KEEP_NONE))
+		node = keep_label(profile, node, sample->blocked, PROFILE_OFF_CPU);
 	key->node = node;
 	key->task = task_of(profile, sample);
 	if (key->node == KEEP_NONE || key->task == KEEP_NONE)
@@ -313,7 +321,8 @@ void profile_add(struct profile *profile, const struct profile_sample *sample)
 		row = &profile->rows[PROFILE_ROW_NOT_KEPT];
 	row->sums.ns[sample->kind] += sample->ns;
 	row->sums.count[sample->kind] += count;
-	count_end(profile, &key, count);
+	if (!is_sum(sample))
+		count_end(profile, &key, count);
 }
 
 void profile_gpu_name(const struct activity *activity, struct buf *name)
@@ -336,6 +345,49 @@ void profile_gpu_name(const struct activity *activity, struct buf *name)
 	case ACTIVITY_COUNT:
 		break;
 	}
+}
+
+static void add_brief(struct buf *name, uint64_t ns)
+{
+	buf_puts(name, "[shorter than ");
+	if (ns % 1000 || ns >= 10000000)
+		buf_duration(name, ns);
+	else
+		buf_printf(name, "%llu us", (unsigned long long)ns / 1000);
+	buf_putc(name, ']');
+}
+
+const char *profile_blocked_name(const struct sample *sample, uint64_t brief_ns, bool per_thread,
+                                 struct buf *name)
+{
+	buf_reset(name);
+	switch (sample->blocked) {
+	case BLOCKED_WOKEN:
+		buf_printf(name, "[woken by %s", sample->waker ? sample->waker : "?");
+		if (per_thread)
+			buf_printf(name, " (%u)", sample->waker_tid);
+		buf_putc(name, ']');
+		break;
+	case BLOCKED_INTERRUPT:
+		buf_puts(name, "[woken by an interrupt]");
+		break;
+	case BLOCKED_STILL:
+		buf_puts(name, "[still blocked at the end]");
+		break;
+	case BLOCKED_BEFORE:
+		buf_puts(name, "[blocked since before the begin]");
+		break;
+	case BLOCKED_BRIEF:
+		add_brief(name, brief_ns);
+		break;
+	case BLOCKED_SKIPPED:
+		buf_puts(name, "[stack not walked]");
+		break;
+	case BLOCKED_UNKNOWN:
+	case BLOCKED_COUNT:
+		return NULL;
+	}
+	return name->data;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */

@@ -55,6 +55,11 @@ struct profile_sample {
 	 */
 	const struct stack *stack;
 	const char *gpu; /* what ran, of WEIGHT_GPU: see profile_gpu_name() */
+	/*
+	 * Of WEIGHT_OFF_CPU: see profile_blocked_name(). Without a stack it stands for a sum of
+	 * times, and is no stack that is missing.
+	 */
+	const char *blocked;
 	/* Read only where the profile is per process or thread; NULL, 0: not known. */
 	const struct process *process;
 	uint32_t tid;
@@ -68,6 +73,14 @@ void profile_add(struct profile *profile, const struct profile_sample *sample);
  * "[GPU_Copy]HtoD", "[GPU_Set]Device", "[GPU_Graph]graph".
  */
 void profile_gpu_name(const struct activity *activity, struct buf *name);
+
+/*
+ * Replaces what is in `name` by the frame that says how a blocked thread went on, "[woken by
+ * loader]", or of what it is the sum: "[shorter than 100 us]". NULL where there is nothing to say.
+ * `brief_ns`: what was too short.
+ */
+const char *profile_blocked_name(const struct sample *sample, uint64_t brief_ns, bool per_thread,
+                                 struct buf *name);
 
 struct profile_sums {
 	uint64_t ns[WEIGHT_KINDS];

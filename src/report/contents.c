@@ -54,11 +54,20 @@ static void count_stack(struct counter *counter, const struct stack *stack)
 
 static void count_sample(struct counter *counter, const struct sample *sample)
 {
-	counter->contents.stacks.samples++;
+	struct contents_stacks *stacks = &counter->contents.stacks;
+
+	stacks->samples += sample->kind == SAMPLE_CPU;
+	if (sample->kind == SAMPLE_OFF_CPU) {
+		stacks->off_cpu++;
+		stacks->blocked += sample->count ? sample->count : 1;
+		stacks->blocked_ns += sample->weight_ns;
+	}
 	if (sample->stack)
 		count_stack(counter, sample->stack);
+	else if (sample->kind == SAMPLE_CPU || sample_is_stretch(sample))
+		stacks->none++;
 	else
-		counter->contents.stacks.none++;
+		stacks->sums++;
 }
 
 static void count_call(struct counter *counter, const struct call *call)

@@ -12,10 +12,12 @@ struct contents_process {
 };
 
 struct contents_stacks {
-	uint64_t samples, calls; /* calls: with a stack */
+	uint64_t samples, off_cpu, calls; /* samples: on a CPU; calls: with a stack */
 	uint64_t different;
 	uint64_t whole, cut; /* of all; cut: reach to the end, but frames of Python are missing */
 	uint64_t none;       /* samples without one */
+	uint64_t sums;       /* of `off_cpu`: sums of several times, which have no stack */
+	uint64_t blocked, blocked_ns; /* stretches of time that threads were blocked, all told */
 };
 
 struct contents {

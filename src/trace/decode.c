@@ -443,6 +443,23 @@ static const struct slot *read_as_kind(struct decoder *decoder, uint64_t head, u
 	return slot;
 }
 
+/* False where a name is not there. */
+static bool fill_sample(struct decoder *decoder, const uint64_t *values)
+{
+	struct sample *sample = &decoder->sample;
+	uint64_t waker = values[SAMPLE_VALUE_WAKER];
+
+	sample->kind = (enum sample_kind)values[SAMPLE_VALUE_KIND];
+	sample->weight_ns = values[SAMPLE_VALUE_WEIGHT];
+	sample->blocked = values[SAMPLE_VALUE_BLOCKED] < BLOCKED_COUNT
+	                          ? (enum blocked)values[SAMPLE_VALUE_BLOCKED]
+	                          : BLOCKED_UNKNOWN;
+	sample->waker = names_text(decoder->names, waker);
+	sample->waker_tid = (uint32_t)values[SAMPLE_VALUE_WAKER_TID];
+	sample->count = values[SAMPLE_VALUE_COUNT];
+	return sample->waker || !waker;
+}
+
 static enum decoded read_sample(struct decoder *decoder, uint64_t head, struct event *event)
 {
 	struct sample *sample = &decoder->sample;
@@ -455,10 +472,10 @@ static enum decoded read_sample(struct decoder *decoder, uint64_t head, struct e
 		return DECODED_DAMAGE;
 	if (slot->last[SAMPLE_VALUE_KIND] >= SAMPLE_KIND_COUNT)
 		return DECODED_NOTHING;
-	sample->kind = (enum sample_kind)slot->last[SAMPLE_VALUE_KIND];
-	sample->weight_ns = slot->last[SAMPLE_VALUE_WEIGHT];
 	event->type = EVENT_SAMPLE;
 	event->sample = sample;
+	if (!fill_sample(decoder, slot->last))
+		return decoder->names_lost ? DECODED_LOST : DECODED_DAMAGE;
 	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 

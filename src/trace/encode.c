@@ -371,6 +371,10 @@ static void encode_sample(struct encoder *encoder, const struct event *event,
 		[SAMPLE_VALUE_KIND] = event->sample->kind,
 		[SAMPLE_VALUE_WEIGHT] = event->sample->weight_ns,
 		[SAMPLE_VALUE_STACK] = ids->stack,
+		[SAMPLE_VALUE_BLOCKED] = event->sample->blocked,
+		[SAMPLE_VALUE_WAKER] = names_number(encoder->names, event->sample->waker),
+		[SAMPLE_VALUE_WAKER_TID] = event->sample->waker_tid,
+		[SAMPLE_VALUE_COUNT] = event->sample->count,
 	};
 
 	encode_as_kind(encoder, event, ids,

@@ -267,6 +267,8 @@ struct run_stacks {
 	uint32_t one_in;    /* of one launch or copy in so many, by chance; 0, 1: of each */
 	uint64_t call_ns;   /* between two of a thread, on average; 0: as they come */
 	uint64_t missed[STACKS_MISSED_COUNT]; /* known in end() */
+	bool blocked;                         /* how long threads were blocked, and where */
+	uint64_t blocked_ns;                  /* shorter stretches were added up */
 };
 
 #define RUN_GPUS_MAX 64 /* in a file; GPUS_MAX of src/cuda is what is asked for */

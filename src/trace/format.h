@@ -83,7 +83,8 @@ enum run_field {
 	RUN_BOOTTIME_OFFSET, /* since 1.2 */
 	RUN_OVERHEAD,        /* of the busiest thread, in hundredths of a percent: on average, most;
 	                        since 1.2 */
-	RUN_STACKS, /* which stacks were asked for, and what is missing in them; since 1.3 */
+	RUN_STACKS,  /* which stacks were asked for, and what is missing in them; since 1.3 */
+	RUN_BLOCKED, /* blocked time was asked for; below how many ns it was added up; since 1.3 */
 };
 
 /* The columns of an event chunk. */

@@ -156,7 +156,9 @@ static void add_stacks(struct buf *raw, const struct run_stacks *stacks)
 {
 	struct buf body = { 0 };
 
-	if (!stacks->sample_ns && !stacks->calls)
+	if (stacks->blocked)
+		add_numbers(raw, RUN_BLOCKED, stacks->blocked_ns, NULL);
+	if (!stacks->sample_ns && !stacks->calls && !stacks->blocked)
 		return;
 	record_varint(&body, stacks->sample_ns);
 	record_varint(&body, calls_word(stacks->calls));
@@ -397,6 +399,10 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		break;
 	case RUN_STACKS:
 		read_stacks(&run->stacks, body);
+		break;
+	case RUN_BLOCKED:
+		run->stacks.blocked = true;
+		run->stacks.blocked_ns = bytes_varint(body);
 		break;
 	case RUN_WRITER:
 		read_text((const char **)&kept->writer, body);

@@ -15,3 +15,15 @@ const char *stack_end_text(enum stack_end end)
 
 	return end < STACK_END_COUNT ? texts[end] : "";
 }
+
+const char *blocked_name(enum blocked blocked)
+{
+	static const char *const names[BLOCKED_COUNT] = {
+		[BLOCKED_UNKNOWN] = "unknown",     [BLOCKED_WOKEN] = "woken",
+		[BLOCKED_INTERRUPT] = "interrupt", [BLOCKED_STILL] = "still",
+		[BLOCKED_BEFORE] = "before",       [BLOCKED_BRIEF] = "brief",
+		[BLOCKED_SKIPPED] = "skipped",
+	};
+
+	return blocked < BLOCKED_COUNT ? names[blocked] : "";
+}

@@ -69,10 +69,38 @@ enum sample_kind {
 	SAMPLE_KIND_COUNT
 };
 
+/*
+ * Of SAMPLE_OFF_CPU. Up to BLOCKED_STILL it is one stretch of time that ends with the event. The
+ * others are no such stretch, and have no stack.
+ */
+enum blocked {
+	BLOCKED_UNKNOWN,   /* who woke the thread is not known */
+	BLOCKED_WOKEN,     /* by a thread: `waker` */
+	BLOCKED_INTERRUPT, /* by an interrupt: of a timer, a device, the network */
+	BLOCKED_STILL,     /* it is still blocked, at the end */
+	BLOCKED_BEFORE,    /* since before the begin; the part since then */
+	BLOCKED_BRIEF,     /* the sum of `count` stretches that were too short to be told of */
+	BLOCKED_SKIPPED,   /* the sum of `count` longer ones whose stacks were not walked */
+	BLOCKED_COUNT
+};
+
+/* "interrupt": the word for it in outputs. */
+const char *blocked_name(enum blocked blocked);
+
 struct sample {
 	enum sample_kind kind;
 	uint64_t weight_ns;        /* how much time it stands for */
 	const struct stack *stack; /* NULL: there was no room for it, or it was lost */
+	/* of SAMPLE_OFF_CPU; else 0 */
+	enum blocked blocked;
+	uint32_t waker_tid; /* of BLOCKED_WOKEN, with its name; 0, NULL: not known */
+	const char *waker;  /* valid during event() only */
+	uint64_t count;     /* of stretches that it is the sum of */
 };
+
+static inline bool sample_is_stretch(const struct sample *sample)
+{
+	return sample->kind == SAMPLE_OFF_CPU && sample->blocked <= BLOCKED_STILL;
+}
 
 #endif

@@ -122,8 +122,9 @@ def outputs_of_formats():
         yield trace, "info.txt", ["info", trace + ".cuscope"]
         for form in TEXTS:
             yield trace, "export." + form, ["export", trace + ".cuscope", "--format", form]
-    for mode in ("merge", "cpu", "gpu"):
+    for mode in ("merge", "cpu", "gpu", "off-cpu"):
         yield "stacks", f"profile_{mode}.txt", ["profile", "stacks.cuscope", "--mode", mode]
+    yield "stacks", "profile_merge_and_blocked.txt", ["profile", "stacks.cuscope", "--off-cpu"]
 
 
 def exported(cuscope, trace, form, path):

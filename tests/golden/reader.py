@@ -22,6 +22,7 @@ KINDS = ("kernel", "memcpy", "memset", "graph")
 RANGES = ("nvtx", "nvtx_start_end", "nvtx_mark", "sync", "overhead", "not_measured")
 RANGE, SAMPLE = 7, 6
 SAMPLES = ("cpu", "off_cpu")
+BLOCKED = ("unknown", "woken", "interrupt", "still", "before", "brief", "skipped")
 DIRECTIONS = ("", "H2D", "D2H", "D2D", "H2H", "P2P", "default")
 FLAGS = ("nested", "no_return", "unfinished", "captured", "failed", "size_unknown")
 MASK = 2 ** 64 - 1
@@ -306,13 +307,14 @@ class Chunk:
         mask = self.heads.varint()
         values = self.slot(2 ** 32 - 1 - SAMPLE, 0).values
         self.read_times(event)
-        for bit in range(3):
+        for bit in range(7):
             if mask >> bit & 1:
                 values[bit] = (values[bit] + self.values.signed()) & MASK
         self.correlation(event, "activity", mask)
         if mask >> 30 & 1:
             self.values.signed()
-        event.update(kind=SAMPLES[values[0]], weight=values[1], stack=self.stack(values[2]))
+        event.update(kind=SAMPLES[values[0]], weight=values[1], stack=self.stack(values[2]), blocked=BLOCKED[values[3]],
+                     waker=self.name(values[4]), waker_tid=values[5], count=values[6])
 
     def stack(self, number):
         """None, or the number of a stack that is defined."""

@@ -63,17 +63,39 @@ static inline const struct stack *stacks_of(uint32_t id, enum stack_end end, boo
 	stacks_of(id, end, cut, (const enum stacks_place[]){ __VA_ARGS__ },                        \
 	          ARRAY_SIZE(((const enum stacks_place[]){ __VA_ARGS__ })))
 
-static inline void put_sample(struct scene *s, double at_us, enum sample_kind kind, double us,
-                              const struct stack *stack)
+static inline void put_one(struct scene *s, double at_us, const struct sample *sample)
 {
-	struct sample sample = { .kind = kind, .weight_ns = (uint64_t)(us * 1000), .stack = stack };
 	struct event event = { .type = EVENT_SAMPLE,
 		               .time_ns = US(at_us),
 		               .process = s->process,
 		               .tid = s->tid,
-		               .sample = &sample };
+		               .sample = sample };
 
 	put_event(s, &event);
+}
+
+static inline void put_sample(struct scene *s, double at_us, double us, const struct stack *stack)
+{
+	const struct sample sample = { .weight_ns = (uint64_t)(us * 1000), .stack = stack };
+
+	put_one(s, at_us, &sample);
+}
+
+static inline void put_blocked(struct scene *s)
+{
+	const struct sample woken = { .kind = SAMPLE_OFF_CPU,
+		                      .weight_ns = 3250125,
+		                      .stack = STACK_OF(6, STACK_WHOLE, false, AT_WAIT, AT_WORKER),
+		                      .blocked = BLOCKED_WOKEN,
+		                      .waker = "lo;ader",
+		                      .waker_tid = 77,
+		                      .count = 1 };
+	const struct sample brief = {
+		.kind = SAMPLE_OFF_CPU, .weight_ns = 120000, .blocked = BLOCKED_BRIEF, .count = 4
+	};
+
+	put_one(s, 4000, &woken);
+	put_one(s, 4000, &brief);
 }
 
 static inline void put_step(struct scene *s, const struct kernel *kernel, uint64_t mark,
@@ -111,16 +133,14 @@ static inline void put_stacks(struct scene *s, const struct process *process,
 	put_step(s, one, 1, 1000, launch);
 	put_step(s, other, 2, 2000, train);
 	put_step(s, one, 3, 3000, NULL);
-	put_sample(s, 500, SAMPLE_CPU, 1000, forward);
-	put_sample(s, 1500, SAMPLE_CPU, 1000, driver);
-	put_sample(s, 2500, SAMPLE_CPU, 1000, forward);
-	put_sample(s, 3500, SAMPLE_CPU, 1000,
-	           STACK_OF(4, STACK_NO_TABLE, false, AT_JIT, AT_FORWARD));
-	put_sample(s, 4500, SAMPLE_CPU, 1000, NULL);
+	put_sample(s, 500, 1000, forward);
+	put_sample(s, 1500, 1000, driver);
+	put_sample(s, 2500, 1000, forward);
+	put_sample(s, 3500, 1000, STACK_OF(4, STACK_NO_TABLE, false, AT_JIT, AT_FORWARD));
+	put_sample(s, 4500, 1000, NULL);
 	put_thread(s, 600, process->pid + 1, "worker", 20);
-	put_sample(s, 700, SAMPLE_CPU, 1000, STACK_OF(5, STACK_WHOLE, false, AT_WORKER));
-	put_sample(s, 4000, SAMPLE_OFF_CPU, 3250.125,
-	           STACK_OF(6, STACK_WHOLE, false, AT_WAIT, AT_WORKER));
+	put_sample(s, 700, 1000, STACK_OF(5, STACK_WHOLE, false, AT_WORKER));
+	put_blocked(s);
 }
 
 static inline struct run_stacks stacks_asked(void)
@@ -129,6 +149,8 @@ static inline struct run_stacks stacks_asked(void)
 		                    .calls = STACK_CALLS_WORK,
 		                    .one_in = 1,
 		                    .call_ns = 1000000,
+		                    .blocked = true,
+		                    .blocked_ns = 100000,
 		                    .missed = { [STACKS_LOST] = 1, [STACKS_PYTHON_LOST] = 2 } };
 }
 

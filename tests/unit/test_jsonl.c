@@ -90,10 +90,11 @@ static void test_a_stack_is_told_once_before_what_refers_to_it(void **state)
 	                    "{\"event_id\":3,\"ts\":0.002000,\"tid\":4243,\"type\":\"sample\","
 	                    "\"op\":\"cpu\",\"weight_us\":1.500,\"pid\":4242,"
 	                    "\"comm\":\"vectorAdd\",\"stack\":5}");
-	assert_string_equal(line(4),
-	                    "{\"event_id\":4,\"ts\":0.002000,\"tid\":4243,\"type\":\"sample\","
-	                    "\"op\":\"off_cpu\",\"weight_us\":1.500,\"pid\":4242,"
-	                    "\"comm\":\"vectorAdd\",\"stack\":5}");
+	assert_string_equal(
+		line(4),
+		"{\"event_id\":4,\"ts\":0.002000,\"tid\":4243,\"type\":\"sample\","
+		"\"op\":\"off_cpu\",\"weight_us\":1.500,\"blocked\":\"unknown\",\"pid\":4242,"
+		"\"comm\":\"vectorAdd\",\"stack\":5}");
 	assert_string_equal(line(5),
 	                    "{\"event_id\":5,\"ts\":0.002000,\"tid\":4243,\"type\":\"sample\","
 	                    "\"op\":\"cpu\",\"weight_us\":1.500,\"pid\":4242,"

@@ -9,6 +9,7 @@
 #include <uthash.h>
 
 #include "base/xalloc.h"
+#include "probe/blocked_threads.h"
 #include "probe/bpf_call.h"
 #include "probe/cpu_samples.h"
 #include "probe/helper.h"
@@ -52,7 +53,8 @@ struct sampler {
 	struct sampler_options options;
 	struct unwinder *unwinder;
 	struct stack_names *names;
-	struct cpu_samples *samples; /* NULL: not now */
+	struct cpu_samples *samples;     /* NULL: not now */
+	struct blocked_threads *blocked; /* NULL: they are not looked at */
 	struct sampled_stack *stacks;
 	struct open_call *calls;
 	struct backward *backwards;
@@ -112,6 +114,8 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler,
 		return r;
 	}
 	s->names = stack_names_new(s->unwinder);
+	if (options->blocked)
+		s->blocked = blocked_threads_new(options->programs);
 	*sampler = s;
 	return 0;
 }
@@ -158,12 +162,15 @@ void sampler_free(struct sampler *s)
 	for (size_t i = 0; i < s->n_engines; i++)
 		close(s->engines[i]);
 	stack_names_free(s->names);
+	blocked_threads_free(s->blocked);
 	free(s);
 }
 
 void sampler_expect(struct sampler *s, pid_t pid)
 {
 	unwinder_see(s->unwinder, pid);
+	if (s->blocked)
+		blocked_threads_expect(s->blocked, pid);
 }
 
 void sampler_held(struct sampler *s, pid_t pid)
@@ -173,9 +180,13 @@ void sampler_held(struct sampler *s, pid_t pid)
 
 int sampler_begin(struct sampler *s, uint64_t period_ns, struct err *err)
 {
+	int r = 0;
+
 	unwinder_wait(s->unwinder, READY_NS);
-	if (!period_ns)
-		return 0;
+	if (s->blocked)
+		r = blocked_threads_begin(s->blocked, err);
+	if (r || !period_ns)
+		return r;
 	return cpu_samples_begin(programs_fd(s->options.programs, "on_sample"), period_ns,
 	                         &s->samples, err);
 }
@@ -184,6 +195,8 @@ void sampler_end(struct sampler *s)
 {
 	cpu_samples_end(s->samples);
 	s->samples = NULL;
+	if (s->blocked)
+		blocked_threads_end(s->blocked);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -248,8 +261,7 @@ static const struct stack *find_stack(struct sampler *s, const struct process *p
 static int on_sample(struct sampler *s, const struct wire_sample *record, struct err *err)
 {
 	const struct process *process = process_of(s, &record->head);
-	const struct sample sample = { .kind = record->kind == WIRE_SAMPLE_OFF_CPU ? SAMPLE_OFF_CPU
-		                                                                   : SAMPLE_CPU,
+	const struct sample sample = { .kind = SAMPLE_CPU,
 		                       .weight_ns = record->weight_ns,
 		                       .stack = find_stack(s, process, record->stack) };
 	const struct event event = { .type = EVENT_SAMPLE,
@@ -265,6 +277,69 @@ static int on_sample(struct sampler *s, const struct wire_sample *record, struct
 		s->without_stack++;
 	return pipeline_pass(s->options.pipeline, &event, err);
 }
+
+_Static_assert(WIRE_BLOCKED_UNKNOWN == (int)BLOCKED_UNKNOWN &&
+                       WIRE_BLOCKED_WOKEN == (int)BLOCKED_WOKEN &&
+                       WIRE_BLOCKED_INTERRUPT == (int)BLOCKED_INTERRUPT &&
+                       WIRE_BLOCKED_STILL == (int)BLOCKED_STILL &&
+                       WIRE_BLOCKED_BEFORE == (int)BLOCKED_BEFORE &&
+                       WIRE_BLOCKED_BRIEF == (int)BLOCKED_BRIEF &&
+                       WIRE_BLOCKED_SKIPPED == (int)BLOCKED_SKIPPED,
+               "the programs tell of blocked time by the numbers of the model");
+
+static int on_blocked(struct sampler *s, const struct wire_blocked *record, struct err *err)
+{
+	const struct process *process = process_of(s, &record->head);
+	struct sample sample = { .kind = SAMPLE_OFF_CPU,
+		                 .weight_ns = record->weight_ns,
+		                 .stack = record->stack ? find_stack(s, process, record->stack)
+		                                        : NULL,
+		                 .blocked = (enum blocked)record->how,
+		                 .count = record->count };
+	const struct event event = { .type = EVENT_SAMPLE,
+		                     .time_ns = record->head.time_ns,
+		                     .process = process,
+		                     .tid = record->head.tid,
+		                     .sample = &sample };
+	char waker[sizeof(record->waker) + 1] = "";
+
+	if (sample.blocked == BLOCKED_WOKEN) {
+		memcpy(waker, record->waker, sizeof(record->waker));
+		sample.waker = waker;
+		sample.waker_tid = record->waker_tid;
+	}
+	s->without_stack += record->stack && !sample.stack;
+	return pipeline_pass(s->options.pipeline, &event, err);
+}
+
+/* ---- those who are blocked at the end ----------------------------------------------------------
+ */
+
+struct finishing {
+	struct sampler *sampler;
+	struct err *err;
+	int r;
+};
+
+static void tell_blocked(void *data, const struct wire_blocked *record)
+{
+	struct finishing *finishing = data;
+
+	if (!finishing->r)
+		finishing->r = on_blocked(finishing->sampler, record, finishing->err);
+}
+
+int sampler_finish(struct sampler *s, struct err *err)
+{
+	struct finishing finishing = { .sampler = s, .err = err };
+
+	if (s->blocked)
+		blocked_threads_rest(s->blocked, tell_blocked, &finishing);
+	return finishing.r;
+}
+
+/* ---- calls -------------------------------------------------------------------------------------
+ */
 
 /* The latest of its thread: those before it have been told of, or will not be. */
 static void on_call_stack(struct sampler *s, const struct wire_call_stack *record)
@@ -329,6 +404,9 @@ int sampler_record(struct sampler *s, const struct wire_head *record, struct err
 		return 1;
 	case WIRE_SAMPLE:
 		r = on_sample(s, (const struct wire_sample *)record, err);
+		return r ? r : 1;
+	case WIRE_BLOCKED:
+		r = on_blocked(s, (const struct wire_blocked *)record, err);
 		return r ? r : 1;
 	case WIRE_MAPPED:
 		unwinder_see(s->unwinder, (pid_t)record->tgid);

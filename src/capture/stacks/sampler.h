@@ -16,6 +16,7 @@ struct sampler;
 struct sampler_options {
 	struct programs *programs; /* loaded with stacks */
 	struct pipeline *pipeline;
+	bool blocked; /* programs were loaded for blocked time as well */
 };
 
 int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err);
@@ -34,6 +35,9 @@ void sampler_held(struct sampler *sampler, pid_t pid);
  * still being read. */
 int sampler_begin(struct sampler *sampler, uint64_t period_ns, struct err *err);
 void sampler_end(struct sampler *sampler); /* and no more */
+
+/* After the last record: tells of threads that are still blocked. What a consumer said. */
+int sampler_finish(struct sampler *sampler, struct err *err);
 
 /*
  * What a record means for it. 1: it was the sampler's, and nobody else's; 0: it is for the pipeline

@@ -240,6 +240,24 @@ static bool add(struct naming *naming, const struct wire_entry *entry, bool firs
 	return frame != NULL;
 }
 
+/* A blocked thread's innermost frames are how the kernel came to walk it. */
+static size_t schedulers_frames(const struct naming *naming)
+{
+	static const char *const ends[] = { "__schedule", "schedule" };
+	size_t skip = 0;
+
+	for (size_t i = 0; i + 1 < naming->n; i++) {
+		const struct stack_frame *frame = naming->frames[i];
+
+		if (frame->kind != FRAME_KERNEL_MODE)
+			break;
+		for (size_t end = 0; frame->function && end < ARRAY_SIZE(ends); end++)
+			if (!strcmp(frame->function, ends[end]))
+				skip = i + 1;
+	}
+	return skip;
+}
+
 const struct stack *stack_names_find(struct stack_names *names, const struct process *process,
                                      const struct wire_stack_entries *record)
 {
@@ -247,7 +265,7 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 	struct naming naming = { .names = names, .process = process, .cut = record->python_cut };
 	struct stack stack = { .end = (enum stack_end)record->end };
 	bool loosely;
-	size_t n;
+	size_t n, skip;
 
 	stacks_for(names->stacks, process->id);
 	naming.python = unwinder_python(names->unwinder, (pid_t)process->pid);
@@ -259,8 +277,9 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 	if (!naming.n || stack.end >= STACK_END_COUNT)
 		return NULL;
 	stack.python_cut = naming.cut;
-	stack.n_frames = naming.n;
-	stack.frames = naming.frames;
+	skip = record->head.flags & STACK_OF_BLOCKED ? schedulers_frames(&naming) : 0;
+	stack.n_frames = naming.n - skip;
+	stack.frames = naming.frames + skip;
 	return stacks_stack(names->stacks, &stack);
 }
 

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/*
+ * How long threads of targets are blocked, where, and who wakes them.
+ *
+ * A stack is walked when its thread is switched away from, with the run queue's lock held: nobody
+ * knows then how long it will be. So walks are bounded. A thread has a credit of so many a second,
+ * and each process and all together have one of time on each CPU. What is due is chosen by chance,
+ * the less likely the less credit is left, so that each stretch of a busy thread is as likely as
+ * the others. Where a thread was blocked briefly several times in a row is walked the less likely,
+ * once credit is short.
+ */
+#ifndef CUSCOPE_BPF_BLOCKED_H
+#define CUSCOPE_BPF_BLOCKED_H
+
+#include "bpf/walk.h"
+
+#define MS 1000000ull
+
+#define THREAD_WALK_NS   (1 * MS)   /* between two of a thread, in the long run */
+#define THREAD_CREDIT_NS (64 * MS)  /* 64 walks in a row */
+#define CPU_SHARE        20         /* of its time goes to walks at most: 1 / 20 */
+#define PROCESS_SHARE    40         /* to those of one process */
+#define CPU_CREDIT_NS    (10 * MS)  /* of walking, in a row */
+#define TELL_NS          (100 * MS) /* between two sums of a thread */
+#define BRIEFS_MAX       6
+
+struct walk_credit {
+	__u64 ns, at_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk_credit);
+} cpu_credit SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32); /* tgid */
+	__type(value, struct walk_credit);
+} process_credit SEC(".maps");
+
+/* ---- what is due ------------------------------------------------------------------------------
+ */
+
+/* What has come since last time; in 1024 parts, how likely a walk is to be. */
+static __always_inline __u32 credit_chance(__u64 *credit, __u64 *at, __u64 now, __u64 share,
+                                           __u64 most)
+{
+	__u64 ns = *credit + (now - *at) / share;
+
+	*credit = ns > most ? most : ns;
+	*at = now;
+	return ns >= most / 2 ? 1024 : ns * 1024 / (most / 2);
+}
+
+static __always_inline void credit_pay(__u64 *credit, __u64 ns)
+{
+	*credit -= ns < *credit ? ns : *credit;
+}
+
+static __always_inline struct walk_credit *credit_of_process(__u32 tgid)
+{
+	struct walk_credit full = {}, *credit = bpf_map_lookup_elem(&process_credit, &tgid);
+
+	if (credit)
+		return credit;
+	bpf_map_update_elem(&process_credit, &tgid, &full, BPF_ANY);
+	return bpf_map_lookup_elem(&process_credit, &tgid);
+}
+
+/* The same place again and again: by the registers, since no more is known before the walk. */
+static __always_inline __u32 place_find(struct wire_blocking *blocking, const struct walk *walk)
+{
+	__u32 key = (__u32)(walk->pc * 31 + walk->sp), at = key >> 4 & (WIRE_BLOCKED_PLACES - 1);
+
+	if (blocking->places[at] != key) {
+		blocking->places[at] = key;
+		blocking->briefs[at] = 0;
+	}
+	blocking->place = at;
+	return blocking->briefs[at];
+}
+
+static __always_inline int by_chance(__u32 of_1024)
+{
+	return (bpf_get_prandom_u32() & 1023) < of_1024;
+}
+
+static __always_inline int walk_is_due(struct wire_blocking *blocking, const struct walk *walk,
+                                       struct walk_credit *cpu, struct walk_credit *process,
+                                       __u64 now)
+{
+	__u32 briefs = place_find(blocking, walk);
+	__u32 thread = credit_chance(&blocking->credit_ns, &blocking->credited_ns, now, 1,
+	                             THREAD_CREDIT_NS);
+	__u32 all = credit_chance(&cpu->ns, &cpu->at_ns, now, CPU_SHARE, CPU_CREDIT_NS);
+	__u32 own =
+		credit_chance(&process->ns, &process->at_ns, now, PROCESS_SHARE, CPU_CREDIT_NS / 2);
+
+	__u32 credit = (thread * all >> 10) * own >> 10, chance = credit;
+
+	for (__u32 i = 0; i < 2 * BRIEFS_MAX; i++) {
+		if (i < 2 * briefs)
+			chance = chance * credit >> 10;
+	}
+	return by_chance(chance);
+}
+
+/* ---- it is switched away from ----------------------------------------------------------------
+ */
+
+static __attribute__((noinline)) int blocked_walk(void *ctx, struct wire_blocking *blocking,
+                                                  __u64 now)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 zero = 0, slot = walk_claim();
+	struct walk_credit *cpu = bpf_map_lookup_elem(&cpu_credit, &zero);
+	struct walk_credit *process = credit_of_process(id >> 32);
+	struct walk *walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
+	__u64 spent;
+
+	if (!walk)
+		return 0;
+	walk_begin(walk, id);
+	walk->blocked = 1;
+	if (cpu && process && blocking && !walk_from_kernel(walk) &&
+	    walk_is_due(blocking, walk, cpu, process, now)) {
+		walk_kernel_frames(walk, ctx);
+		blocking->stack = walk_all(slot, walk, id, now);
+		spent = bpf_ktime_get_ns() - now;
+		credit_pay(&cpu->ns, spent);
+		credit_pay(&process->ns, spent);
+		credit_pay(&blocking->credit_ns, THREAD_WALK_NS);
+	}
+	buffer_release(&walk->busy);
+	return 0;
+}
+
+#define TASK_TRACED 0x08
+#define TASK_DEAD   0x80
+#define PF_EXITING  0x04
+
+static __always_inline __u64 task_state(struct task_struct *task)
+{
+	struct task_struct___before *before = (void *)task;
+
+	return bpf_core_field_exists(task->__state) ? BPF_CORE_READ(task, __state)
+	                                            : BPF_CORE_READ(before, state);
+}
+
+/* Who was preempted would run on, and is not blocked. */
+static __always_inline void blocked_begun(void *ctx, struct task_struct *task, __u64 now)
+{
+	__u64 id = bpf_get_current_pid_tgid(), state_of = task_state(task);
+	struct wire_thread *thread = id ? thread_known(id) : 0;
+
+	if (!id || !state_of || state_of & TASK_DEAD || BPF_CORE_READ(task, flags) & PF_EXITING ||
+	    (!thread && !target_matches(id >> 32)))
+		return;
+	if (!thread && BPF_CORE_READ(task, mm)) /* threads of the kernel have none */
+		thread = thread_get(id);
+	if (!thread)
+		return;
+	thread->blocking.stack = 0;
+	thread->blocking.place = 0;
+	thread->blocking.stopped = (state_of & TASK_TRACED) != 0;
+	thread->blocking.held = 0;
+	thread->blocking.since_ns = now;
+	blocked_walk(ctx, &thread->blocking, now);
+}
+
+/* ---- it is woken -----------------------------------------------------------------------------
+ */
+
+/*
+ * The kernel's own count of interrupts is a variable that programs cannot read on each kernel. So
+ * their begins and ends are counted. A CPU that switches threads is in none.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} interrupts SEC(".maps");
+
+static __always_inline void interrupt_begun(void)
+{
+	__u32 zero = 0, *depth = bpf_map_lookup_elem(&interrupts, &zero);
+
+	if (depth)
+		++*depth;
+}
+
+static __always_inline void interrupt_ended(void)
+{
+	__u32 zero = 0, *depth = bpf_map_lookup_elem(&interrupts, &zero);
+
+	if (depth && *depth)
+		--*depth;
+}
+
+static __always_inline void interrupts_none(void)
+{
+	__u32 zero = 0, *depth = bpf_map_lookup_elem(&interrupts, &zero);
+
+	if (depth)
+		*depth = 0;
+}
+
+static __always_inline int in_interrupt(void)
+{
+	__u32 zero = 0, *depth = bpf_map_lookup_elem(&interrupts, &zero);
+
+	return depth && *depth;
+}
+
+/* Before it is put on a run queue, so the current thread is the one that does it. */
+static __always_inline void blocked_woken(struct task_struct *task)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tid = BPF_CORE_READ(task, pid);
+	struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct wire_blocking *blocking;
+
+	if (!thread)
+		return;
+	blocking = &thread->blocking;
+	blocking->woken_ns = bpf_ktime_get_ns();
+	blocking->waker_tid = in_interrupt() ? 0 : (__u32)id;
+	blocking->held = blocking->stopped && id >> 32 == settings.self_tgid;
+	if (blocking->waker_tid)
+		bpf_get_current_comm(blocking->waker, sizeof(blocking->waker));
+}
+
+/* ---- it goes on ------------------------------------------------------------------------------
+ */
+
+static __always_inline void blocked_tell(struct wire_blocking *blocking, __u64 id, __u64 now)
+{
+	struct wire_blocked record = { .stack = blocking->stack,
+		                       .weight_ns = now - blocking->since_ns,
+		                       .count = 1 };
+
+	if (blocking->woken_ns >= blocking->since_ns) {
+		record.how = blocking->waker_tid ? WIRE_BLOCKED_WOKEN : WIRE_BLOCKED_INTERRUPT;
+		record.waker_tid = blocking->waker_tid;
+		if (record.waker_tid)
+			__builtin_memcpy(record.waker, blocking->waker, sizeof(record.waker));
+	}
+	blocked_send(&record, id, now);
+}
+
+static __always_inline void sum_add(struct wire_sum *sum, __u64 ns)
+{
+	sum->ns += ns;
+	sum->count++;
+}
+
+static __always_inline void blocked_over(struct wire_blocking *blocking, __u64 id, __u64 now)
+{
+	__u64 ns = now - blocking->since_ns;
+	__u8 *briefs = &blocking->briefs[blocking->place & (WIRE_BLOCKED_PLACES - 1)];
+
+	if (blocking->held) {
+		/* a command while a file is looked into: that is not the program's time */
+	} else if (ns < settings.blocked_ns) {
+		sum_add(&blocking->brief, ns);
+		*briefs += *briefs < BRIEFS_MAX;
+	} else {
+		*briefs = 0;
+		if (blocking->stack)
+			blocked_tell(blocking, id, now);
+		else
+			sum_add(&blocking->skipped, ns);
+	}
+	blocking->since_ns = 0;
+	if (now - blocking->told_ns > TELL_NS)
+		blocked_tell_sums(blocking, id, now);
+}
+
+/* A thread that nobody has seen yet, though it is older: it was blocked all the time. */
+static __attribute__((noinline)) int blocked_before(struct task_struct *task, __u64 id, __u64 now)
+{
+	struct wire_blocked record = { .weight_ns = now - state.blocked_begin_ns,
+		                       .count = 1,
+		                       .how = WIRE_BLOCKED_BEFORE };
+	struct wire_process born = {};
+	__u32 tgid = id >> 32;
+
+	if (!settings.all && !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	if (tgid == settings.self_tgid || record.weight_ns < settings.blocked_ns ||
+	    BPF_CORE_READ(task, start_time) >= state.blocked_begin_ns || !BPF_CORE_READ(task, mm) ||
+	    !thread_make(id))
+		return 0;
+	head_fill(&born.head, WIRE_THREAD, id, now);
+	BPF_CORE_READ_STR_INTO(&born.comm, task, comm);
+	emit(&born, sizeof(born), WAKE_IF_FULL);
+	blocked_send(&record, id, now);
+	return 0;
+}
+
+static __always_inline void blocked_ended(struct task_struct *task, __u64 now)
+{
+	__u64 id = BPF_CORE_READ(task, pid);
+	struct wire_thread *thread;
+
+	if (!id) /* the idle thread */
+		return;
+	id |= (__u64)BPF_CORE_READ(task, tgid) << 32;
+	thread = thread_known(id);
+	if (!thread)
+		blocked_before(task, id, now);
+	else if (thread->blocking.since_ns)
+		blocked_over(&thread->blocking, id, now);
+}
+
+static __always_inline void switched(void *ctx, int preempted, struct task_struct *from,
+                                     struct task_struct *to)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	interrupts_none();
+	if (!preempted)
+		blocked_begun(ctx, from, now);
+	blocked_ended(to, now);
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/* Records of blocked time, and what is added up of a thread until it is told. */
+#ifndef CUSCOPE_BPF_BLOCKED_SUMS_H
+#define CUSCOPE_BPF_BLOCKED_SUMS_H
+
+#include "bpf/maps.h"
+#include "bpf/wire_stacks.h"
+
+static __always_inline void blocked_send(struct wire_blocked *record, __u64 id, __u64 now)
+{
+	head_fill(&record->head, WIRE_BLOCKED, id, now);
+	emit_or_count(record, sizeof(*record), WAKE_IF_FULL, LOST_RING_FULL);
+}
+
+static __always_inline void sum_send(struct wire_sum *sum, enum wire_blocked_how how, __u64 id,
+                                     __u64 now)
+{
+	struct wire_blocked record = { .weight_ns = sum->ns, .count = sum->count, .how = how };
+
+	if (!sum->count)
+		return;
+	blocked_send(&record, id, now);
+	sum->ns = sum->count = 0;
+}
+
+static __attribute__((noinline)) int blocked_tell_sums(struct wire_blocking *blocking, __u64 id,
+                                                       __u64 now)
+{
+	if (!blocking)
+		return 0;
+	sum_send(&blocking->brief, WIRE_BLOCKED_BRIEF, id, now);
+	sum_send(&blocking->skipped, WIRE_BLOCKED_SKIPPED, id, now);
+	blocking->told_ns = now;
+	return 0;
+}
+
+#endif

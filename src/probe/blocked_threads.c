@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "probe/blocked_threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/array.h"
+#include "base/xalloc.h"
+
+#define OLDER_MAX 16384 /* threads that were there before the begin */
+
+struct older {
+	uint32_t tgid, tid;
+};
+
+struct blocked_threads {
+	struct programs *programs;
+	int links[8]; /* -1: not attached */
+	uint64_t begin_ns, end_ns;
+	struct older *older;
+	size_t n_older;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+struct blocked_threads *blocked_threads_new(struct programs *programs)
+{
+	struct blocked_threads *threads = xcalloc(1, sizeof(*threads));
+
+	threads->programs = programs;
+	memset(threads->links, -1, sizeof(threads->links));
+	return threads;
+}
+
+void blocked_threads_free(struct blocked_threads *threads)
+{
+	if (!threads)
+		return;
+	blocked_threads_end(threads);
+	free(threads->older);
+	free(threads);
+}
+
+void blocked_threads_expect(struct blocked_threads *threads, pid_t pid)
+{
+	const struct dirent *entry;
+	char path[64];
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	folder = opendir(path);
+	while (folder && threads->n_older < OLDER_MAX && (entry = readdir(folder))) {
+		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+		if (!tid)
+			continue;
+		if (!threads->older)
+			threads->older = xcalloc(OLDER_MAX, sizeof(*threads->older));
+		threads->older[threads->n_older++] = (struct older){ (uint32_t)pid, tid };
+	}
+	if (folder)
+		closedir(folder);
+}
+
+int blocked_threads_begin(struct blocked_threads *threads, struct err *err)
+{
+	static const char *const programs[ARRAY_SIZE(threads->links)][2] = {
+		{ "irq_handler_exit", "on_interrupt_end" },
+		{ "irq_handler_entry", "on_interrupt" },
+		{ "hrtimer_expire_exit", "on_interrupt_end" },
+		{ "hrtimer_expire_entry", "on_interrupt" },
+		{ "softirq_exit", "on_softirq_end" },
+		{ "softirq_entry", "on_softirq" },
+		{ "sched_waking", "on_waking" },
+		{ "sched_switch", "on_switch" },
+	};
+
+	threads->begin_ns = now_ns();
+	if (threads->n_older) /* else targets begin later, and what held them is not of interest */
+		programs_state(threads->programs)->blocked_begin_ns = threads->begin_ns;
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		threads->links[i] = bpf_raw_tracepoint_open(
+			programs[i][0], programs_fd(threads->programs, programs[i][1]));
+		if (threads->links[i] < 0)
+			return err_set(err, errno, "attaching to the kernel's tracepoint %s: %s",
+			               programs[i][0], strerror(errno));
+	}
+	return 0;
+}
+
+void blocked_threads_end(struct blocked_threads *threads)
+{
+	for (size_t i = ARRAY_SIZE(threads->links); i--;) {
+		if (threads->links[i] >= 0)
+			close(threads->links[i]);
+		threads->links[i] = -1;
+	}
+	if (!threads->end_ns)
+		threads->end_ns = now_ns();
+}
+
+/* ---- what has not come to its end ------------------------------------------------------------ */
+
+struct telling {
+	const struct blocked_threads *threads;
+	void (*each)(void *data, const struct wire_blocked *record);
+	void *data;
+};
+
+static void tell(const struct telling *telling, const struct older *thread,
+                 struct wire_blocked record)
+{
+	record.head.type = WIRE_BLOCKED;
+	record.head.tgid = thread->tgid;
+	record.head.tid = thread->tid;
+	record.head.time_ns = telling->threads->end_ns;
+	if (record.count)
+		telling->each(telling->data, &record);
+}
+
+static void tell_thread(const struct telling *telling, uint32_t tid,
+                        const struct wire_thread *thread)
+{
+	const struct older of = { thread->tgid, tid };
+	const struct wire_blocking *blocking = &thread->blocking;
+	uint64_t since_ns = blocking->since_ns, end_ns = telling->threads->end_ns;
+
+	tell(telling, &of,
+	     (struct wire_blocked){ .weight_ns = blocking->brief.ns,
+	                            .count = blocking->brief.count,
+	                            .how = WIRE_BLOCKED_BRIEF });
+	tell(telling, &of,
+	     (struct wire_blocked){ .weight_ns = blocking->skipped.ns,
+	                            .count = blocking->skipped.count,
+	                            .how = WIRE_BLOCKED_SKIPPED });
+	if (since_ns && since_ns < end_ns)
+		tell(telling, &of,
+		     (struct wire_blocked){ .stack = blocking->stack,
+		                            .weight_ns = end_ns - since_ns,
+		                            .count = 1,
+		                            .how = WIRE_BLOCKED_STILL });
+}
+
+/* Whether it is there, and does not run: who ran all the time was never switched away from. */
+static bool is_blocked(const struct older *thread)
+{
+	char path[64], text[512];
+	const char *state;
+	size_t bytes;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", thread->tgid, thread->tid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	bytes = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[bytes] = '\0';
+	state = strrchr(text, ')'); /* a name may have any character */
+	return state && strchr("SDTt", state[1] ? state[2] : '?');
+}
+
+static void tell_older(const struct telling *telling, int map, struct wire_thread *thread)
+{
+	const struct blocked_threads *threads = telling->threads;
+
+	for (size_t i = 0; i < threads->n_older; i++) {
+		const struct older *older = &threads->older[i];
+
+		if (bpf_map_lookup_elem(map, &older->tid, thread) == 0 &&
+		    thread->tgid == older->tgid)
+			continue;
+		if (is_blocked(older))
+			tell(telling, older,
+			     (struct wire_blocked){ .weight_ns =
+			                                    threads->end_ns - threads->begin_ns,
+			                            .count = 1,
+			                            .how = WIRE_BLOCKED_BEFORE });
+	}
+}
+
+void blocked_threads_rest(struct blocked_threads *threads,
+                          void (*each)(void *data, const struct wire_blocked *record), void *data)
+{
+	const struct telling telling = { threads, each, data };
+	struct wire_thread *thread = xmalloc(sizeof(*thread));
+	int map = programs_map(threads->programs, "threads");
+	uint32_t tid, next;
+	int r;
+
+	for (r = bpf_map_get_next_key(map, NULL, &next); r == 0;
+	     r = bpf_map_get_next_key(map, &tid, &next)) {
+		tid = next;
+		if (bpf_map_lookup_elem(map, &tid, thread) == 0)
+			tell_thread(&telling, tid, thread);
+	}
+	tell_older(&telling, map, thread);
+	free(thread);
+}
