@@ -24,7 +24,7 @@ def obeys(*paths):
 
 
 def test_chrome_golden_outputs(case):
-    for trace in ("plain", "gpu", "lost", "ranges"):
+    for trace in ("plain", "gpu", "lost", "ranges", "stacks"):
         path = case.export(trace, trace + ".json")
         obeys(path)
         with open(path) as file:
@@ -33,6 +33,7 @@ def test_chrome_golden_outputs(case):
 
 def test_chrome_edges_obey_the_rules(case):
     obeys(case.export("edges", "edges.json"))
+    obeys(case.export("hard stacks", "stacks.json"))
 
 
 def test_chrome_names_are_as_they_were(case):
@@ -166,15 +167,27 @@ def test_chrome_rules_see_what_is_broken(case):
         raise Failure("rule 1 does not see two files of a rank")
 
 
+def sees(case, trace, rule, changes):
+    text = hta_rules.text_of(case.export(trace, trace + ".json"))
+    for i, change in enumerate(changes):
+        broken = hta_rules.parse(text)
+        change(broken)
+        if not any(finding.startswith(rule) for finding in findings_of(case, json.dumps(broken, indent=1))):
+            raise Failure(f"{rule} does not see change {i}")
+
+
 def test_chrome_rules_see_broken_ranges(case):
-    text = hta_rules.text_of(case.export("ranges", "ranges.json"))
-    for i, change in enumerate([lambda t: first(t, cat="user_annotation")["args"].update(stream=7),
-                                lambda t: first(t, cat="cuda_sync").update(name="Some Sync"),
-                                lambda t: first(t, cat="cuda_sync").update(pid=7)]):
-        trace = hta_rules.parse(text)
-        change(trace)
-        if not any(finding.startswith("rule 3") for finding in findings_of(case, json.dumps(trace, indent=1))):
-            raise Failure(f"rule 3 does not see change {i}")
+    sees(case, "ranges", "rule 3", [lambda t: first(t, cat="user_annotation")["args"].update(stream=7),
+                                    lambda t: first(t, cat="cuda_sync").update(name="Some Sync"),
+                                    lambda t: first(t, cat="cuda_sync").update(pid=7)])
+
+
+def test_chrome_rules_see_broken_stacks(case):
+    sees(case, "stacks", "stacks", [lambda t: t.pop("stackFrames"), lambda t: t["stackFrames"].pop("1"),
+                                    lambda t: t["stackFrames"]["2"].update(parent=2),
+                                    lambda t: t["stackFrames"]["2"].pop("name"),
+                                    lambda t: first(t, ph="P").update(sf=99), lambda t: first(t, ph="P").update(id=1),
+                                    lambda t: first(t, ph="P").update(dur=1.0)])
 
 
 def test_chrome_steps_are_those_of_the_program(case):

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 
 from case import Failure, Skip, equal
+from test_chrome import hta_rules
 from test_perfetto import decoded, packets
 
 
@@ -126,6 +127,39 @@ def test_stacks_sqlite_of_hard_ones(case):
         LEFT JOIN StringIds s ON s.id = c.symbol WHERE f.id IS NULL OR s.id IS NULL"""))
     hostile = [text for text, in ask(case, "hard stacks", "SELECT value FROM StringIds") if re.search("[\x00-\x1f]", text)]
     equal("texts with controls", [], hostile)
+
+
+# ---- Chrome
+
+def names_of(trace, event):
+    """A stack as stackFrames tells it, without files and lines; the innermost function first."""
+    names, at = [], event.get("sf")
+    while at is not None:
+        frame = trace["stackFrames"][str(at)]
+        names.append(re.sub(r" \((?:/|[A-Z]).*", "", frame["name"]))
+        at = frame.get("parent")
+    return names
+
+
+def test_stacks_chrome_samples_and_calls(case):
+    trace = hta_rules.parse(hta_rules.text_of(case.export("stacks", "stacks.json")))
+    samples = [(event["cat"], event["tid"], event["args"]["weight_us"], " < ".join(names_of(trace, event)))
+               for event in trace["traceEvents"] if event["ph"] == "P"]
+    equal("samples", [("cpu_sample", 5151, 1000.0, FORWARD), ("cpu_sample", 5152, 1000.0, "worker"),
+                      ("cpu_sample", 5151, 1000.0, "nvidia_ioctl < __x64_sys_ioctl < [libcuda.so.1] < cudaLaunchKernel < "
+                                                   "at::addmm(at::Tensor const&, at::Tensor const&) < " + FORWARD),
+                      ("cpu_sample", 5151, 1000.0, FORWARD),
+                      ("cpu_sample", 5151, 1000.0, "triton_\x1b[31mfused < Net.forward"),
+                      ("off_cpu", 5152, 3250.125, "futex_wait < worker"), ("cpu_sample", 5151, 1000.0, "")], samples)
+    calls = [len(names_of(trace, event)) for event in trace["traceEvents"] if event.get("cat") == "cuda_runtime"]
+    equal("frames of launches", [6, 3, 0], calls)
+    equal("frames that begin alike are one", 15, len(trace["stackFrames"]))
+
+
+def test_stacks_chrome_of_hard_ones(case):
+    trace = hta_rules.parse(hta_rules.text_of(case.export("hard stacks", "hard.json")))
+    equal("the deepest", 512, max(len(names_of(trace, event)) for event in trace["traceEvents"]))
+    equal("left out", None, trace["cuscope"].get("stacks_left_out"))
 
 
 # ---- Perfetto

@@ -212,11 +212,25 @@ class Checker:
             elif ns and abs(args["memory bandwidth (GB/s)"] - args["bytes"] / ns) > 1e-5:
                 self.say("copies", f"{event['name']}: the bandwidth is not bytes a nanosecond")
 
+    def stacks(self):
+        """The Trace Event Format: "sf" is a key of stackFrames, whose parents are, too, and lead to an end."""
+        frames = self.trace.get("stackFrames", {})
+        for number, frame in frames.items():
+            if not frame.get("name") or not frame.get("category"):
+                self.say("stacks", f"frame {number} has no name or no category")
+            if "parent" in frame and not (str(frame["parent"]) in frames and frame["parent"] < int(number)):
+                self.say("stacks", f"the parent of frame {number} is none that stands before it")
+        for event in self.events:
+            if "sf" in event and str(event["sf"]) not in frames:
+                self.say("stacks", f"{event['name']} has the stack {event['sf']}, which is not there")
+            if event["ph"] == "P" and ("dur" in event or "id" in event):
+                self.say("stacks", "a sample that HTA takes for a slice, or Perfetto for one of JavaScript")
+
     def all(self):
         self.skeleton()
         rank = self.rank()
         for rule in (self.columns, self.streams, self.metadata, self.times, self.vendor, self.pairs, self.flows,
-                     self.rows, self.work):
+                     self.rows, self.work, self.stacks):
             rule()
         return rank
 

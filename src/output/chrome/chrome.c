@@ -29,6 +29,7 @@ struct details {
 	const struct kernel *kernel;
 	uint64_t bytes;
 	uint32_t grid[3], block[3];
+	uint32_t stack; /* its number; 0: none */
 	bool has_bytes;
 };
 
@@ -41,6 +42,7 @@ struct chrome {
 	struct chrome_rows *rows;
 	struct details *waiting; /* of calls that wait, by their places in the window */
 	uint32_t n_waiting;
+	struct chrome_stacks *stacks;
 	struct fragments functions; /* what all events of a function begin with */
 };
 
@@ -133,9 +135,9 @@ static const struct buf *function_text(struct chrome *chrome, const struct funct
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-/* Up to the args; end_ns 0: an instant. */
+/* Up to the args; end_ns 0: an instant; `stack`: its number or 0. */
 static void begin_call(struct chrome *chrome, const struct function *function, uint32_t pid,
-                       uint32_t tid, uint64_t begin_ns, uint64_t end_ns)
+                       uint32_t tid, uint64_t begin_ns, uint64_t end_ns, uint32_t stack)
 {
 	struct buf *out = chrome->writer.out;
 	const struct buf *text = function_text(chrome, function);
@@ -151,6 +153,8 @@ static void begin_call(struct chrome *chrome, const struct function *function, u
 		ADD(out, ", \"dur\": ");
 		buf_fixed(out, span_ns(begin_ns, end_ns), 3);
 	}
+	if (stack)
+		add_u64(out, ", \"sf\": ", stack);
 	ADD(out, ", \"args\": {");
 }
 
@@ -167,9 +171,10 @@ static void add_details(struct buf *out, const struct details *details)
 		add_u64(out, ", \"bytes\": ", details->bytes);
 }
 
-static struct details details_of(const struct call *call)
+static struct details details_of(struct chrome *chrome, const struct call *call)
 {
 	struct details details = {
+		.stack = chrome_stack(chrome->stacks, call->stack),
 		.kernel = call->kernel,
 		.bytes = call->args.bytes,
 		.has_bytes = (call->op == OP_COPY || call->op == OP_SET || call->op == OP_ALLOC) &&
@@ -199,14 +204,14 @@ uint64_t chrome_correlation(uint32_t process, uint64_t correlation)
 static void write_call(struct chrome *chrome, const struct event *event, bool paired)
 {
 	const struct call *call = event->call;
-	struct details details = details_of(call);
+	struct details details = details_of(chrome, call);
 	struct buf *out = chrome->writer.out;
 	uint64_t end_ns = call->flags & CALL_UNFINISHED ? event->time_ns : call->end_ns;
 	const char *error = cuda_error_name(call->function->layer, call->result);
 	size_t args;
 
 	begin_call(chrome, call->function, event->process->pid, event->tid, call->begin_ns,
-	           end_ns > call->begin_ns || call_has_end(call) ? end_ns : 0);
+	           end_ns > call->begin_ns || call_has_end(call) ? end_ns : 0, details.stack);
 	args = out->len;
 	if (paired)
 		add_u64(out, ", \"correlation\": ",
@@ -231,7 +236,7 @@ static void write_waiting_call(struct chrome *chrome, const struct work_call *ca
 	size_t args;
 
 	begin_call(chrome, call->function, call->process->pid, call->tid, call->begin_ns,
-	           call->end_ns);
+	           call->end_ns, chrome->waiting[place].stack);
 	args = out->len;
 	if (paired)
 		add_u64(out, ", \"correlation\": ",
@@ -371,7 +376,7 @@ static void keep_details(struct chrome *chrome, uint32_t place, const struct cal
 		chrome->waiting =
 			xrealloc(chrome->waiting, chrome->n_waiting * sizeof(*chrome->waiting));
 	}
-	chrome->waiting[place] = details_of(call);
+	chrome->waiting[place] = details_of(chrome, call);
 }
 
 /* What ran for it before it returned was written then: but for its flow. */
@@ -489,8 +494,11 @@ static int chrome_event(struct consumer *self, const struct event *event, struct
 	case EVENT_RANGE:
 		chrome_add_range(&chrome->writer, chrome->rows, event);
 		break;
-	case EVENT_CALL_BEGIN:
 	case EVENT_SAMPLE:
+		chrome_rows_thread(chrome->rows, event->process, event->tid, NULL);
+		chrome_add_sample(&chrome->writer, chrome->stacks, event);
+		break;
+	case EVENT_CALL_BEGIN:
 		break;
 	}
 	return 0;
@@ -502,7 +510,7 @@ static int chrome_end(struct consumer *self, const struct run_info *run, struct 
 
 	if (!chrome->sink.joined)
 		work_each_open(chrome->sink.work, write_in_vain, chrome);
-	chrome_run_end(&chrome->writer, chrome->rows, &chrome->sink, run);
+	chrome_run_end(&chrome->writer, chrome->rows, chrome->stacks, &chrome->sink, run);
 	return 0;
 }
 
@@ -512,6 +520,7 @@ static void chrome_free(struct consumer *self)
 
 	fragments_free(&chrome->functions);
 	chrome_rows_free(chrome->rows);
+	chrome_stacks_free(chrome->stacks);
 	free(chrome->waiting);
 	free(chrome);
 }
@@ -529,6 +538,8 @@ struct consumer *chrome_new(const struct sink_options *options)
 	struct consumer *consumer = sink_init(&chrome->sink, &chrome_ops, options);
 
 	chrome->sink.gpu = true;
+	chrome->sink.samples = true;
+	chrome->stacks = chrome_stacks_new();
 	chrome->sink.hide_nested = true;
 	chrome->writer.out = &chrome->sink.lines.pending;
 	chrome->rows = chrome_rows_new(&chrome->writer);

@@ -54,11 +54,29 @@ const uint32_t *chrome_rows_devices(const struct chrome_rows *rows, size_t *n);
 /* chrome_run.c: what stands around the events, which are a list. */
 struct sink;
 struct sink_options;
+struct chrome_stacks;
 
 void chrome_run_begin(struct chrome_writer *writer, const struct sink_options *options,
                       const struct run_info *run);
 void chrome_run_end(struct chrome_writer *writer, const struct chrome_rows *rows,
-                    const struct sink *sink, const struct run_info *run);
+                    struct chrome_stacks *stacks, struct sink *sink, const struct run_info *run);
+
+/* ---- stacks: chrome_stacks.c ----------------------------------------------------------------- */
+
+struct chrome_stacks *chrome_stacks_new(void);
+void chrome_stacks_free(struct chrome_stacks *stacks);
+
+/* The number of a stack for "sf"; 0: it has none, or there is no room for it. */
+uint32_t chrome_stack(struct chrome_stacks *stacks, const struct stack *stack);
+
+void chrome_add_sample(struct chrome_writer *writer, struct chrome_stacks *stacks,
+                       const struct event *event);
+
+/* What the numbers mean, as a key beside the list of events. */
+void chrome_add_stacks(struct chrome_stacks *stacks, struct sink *sink);
+
+/* How many calls and samples are without their stacks for want of room. */
+uint64_t chrome_stacks_left_out(const struct chrome_stacks *stacks);
 
 /* chrome_ranges.c: NVTX ranges, waits, overhead. */
 void chrome_add_range(struct chrome_writer *writer, struct chrome_rows *rows,

@@ -55,7 +55,8 @@ static void add_devices(struct buf *out, const struct chrome_rows *rows)
 	buf_puts(out, "],\n");
 }
 
-static void add_run(struct buf *out, const struct run_info *run, uint64_t unjoined)
+static void add_run(struct buf *out, const struct run_info *run, uint64_t unjoined,
+                    uint64_t stacks_left_out)
 {
 	const struct {
 		const char *key, *value;
@@ -76,6 +77,8 @@ static void add_run(struct buf *out, const struct run_info *run, uint64_t unjoin
 	}
 	if (unjoined)
 		json_u64(&json, "not_joined", unjoined);
+	if (stacks_left_out)
+		json_u64(&json, "stacks_left_out", stacks_left_out);
 	json_open(&json, "lost", '{');
 	for (enum lost_reason reason = 0; reason < LOST_COUNT; reason++) {
 		if (run->lost[reason])
@@ -89,7 +92,7 @@ static void add_run(struct buf *out, const struct run_info *run, uint64_t unjoin
 }
 
 void chrome_run_end(struct chrome_writer *writer, const struct chrome_rows *rows,
-                    const struct sink *sink, const struct run_info *run)
+                    struct chrome_stacks *stacks, struct sink *sink, const struct run_info *run)
 {
 	struct buf *out = writer->out;
 
@@ -99,7 +102,8 @@ void chrome_run_end(struct chrome_writer *writer, const struct chrome_rows *rows
 	chrome_add_time(writer, run->end_ns);
 	buf_puts(out, "}\n  ],\n");
 	add_devices(out, rows);
-	add_run(out, run, sink->unjoined);
+	chrome_add_stacks(stacks, sink);
+	add_run(out, run, sink->unjoined, chrome_stacks_left_out(stacks));
 	buf_puts(out, "  \"traceName\": ");
 	buf_json_string(out, sink->options.path ? sink->options.path : "");
 	buf_puts(out, "\n}\n");
