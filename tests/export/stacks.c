@@ -29,6 +29,16 @@ static const struct stack_frame *frame(struct stack_frame like)
 	return &frames[n_frames++];
 }
 
+static void put_kind(struct scene *s, double at_us, enum sample_kind kind, double us,
+                     const struct stack *stack)
+{
+	const struct sample sample = { .kind = kind,
+		                       .weight_ns = (uint64_t)(us * 1000),
+		                       .stack = stack };
+
+	put_one(s, at_us, &sample);
+}
+
 /* Of `n` frames that were made one after the other, the first one innermost. */
 static const struct stack *stack_of_last(size_t n, enum stack_end end)
 {
@@ -103,13 +113,32 @@ static void blocked(struct scene *s)
 {
 	const struct stack *stack = stack_of_last(1, STACK_NO_RULE);
 
-	put_sample(s, 100, SAMPLE_OFF_CPU, 400, stack); /* since before the trace */
-	put_sample(s, 200, SAMPLE_OFF_CPU, 150, stack); /* overlaps the one before it */
-	put_sample(s, 200, SAMPLE_OFF_CPU, 0, stack);
-	put_sample(s, 300, SAMPLE_OFF_CPU, 5e12, stack); /* longer than time is */
-	put_sample(s, 310, SAMPLE_OFF_CPU, 5, NULL);
-	put_sample(s, 320, SAMPLE_CPU, 0, stack);
-	put_sample(s, 330, SAMPLE_CPU, 1e13, stack);
+	put_kind(s, 100, SAMPLE_OFF_CPU, 400, stack); /* since before the trace */
+	put_kind(s, 200, SAMPLE_OFF_CPU, 150, stack); /* overlaps the one before it */
+	put_kind(s, 200, SAMPLE_OFF_CPU, 0, stack);
+	put_kind(s, 300, SAMPLE_OFF_CPU, 5e12, stack); /* longer than time is */
+	put_kind(s, 310, SAMPLE_OFF_CPU, 5, NULL);
+	put_kind(s, 320, SAMPLE_CPU, 0, stack);
+	put_kind(s, 330, SAMPLE_CPU, 1e13, stack);
+}
+
+/* In all ways that there are, with a waker whose name breaks out. */
+static void woken(struct scene *s, const struct stack *stack)
+{
+	for (enum blocked how = BLOCKED_UNKNOWN; how < BLOCKED_COUNT; how++) {
+		struct sample sample = { .kind = SAMPLE_OFF_CPU,
+			                 .weight_ns = 100,
+			                 .blocked = how,
+			                 .count = UINT64_MAX };
+
+		if (how == BLOCKED_WOKEN) {
+			sample.waker = "w\"\\\x1b[2J\n\xff";
+			sample.waker_tid = UINT32_MAX;
+		}
+		if (sample_is_stretch(&sample))
+			sample.stack = stack;
+		put_one(s, 340 + how, &sample);
+	}
 }
 
 static void calls(struct scene *s, const struct stack *stack)
@@ -143,19 +172,20 @@ int main(int argc, char **argv)
 	run.stacks = stacks_asked();
 	put_process(&scene, 1, process);
 	names = hostile();
-	put_sample(&scene, 10, SAMPLE_CPU, 1000, names);
-	put_sample(&scene, 11, SAMPLE_CPU, 1000, build_ids());
-	put_sample(&scene, 12, SAMPLE_CPU, 1000, deepest());
+	put_kind(&scene, 10, SAMPLE_CPU, 1000, names);
+	put_kind(&scene, 11, SAMPLE_CPU, 1000, build_ids());
+	put_kind(&scene, 12, SAMPLE_CPU, 1000, deepest());
 	blocked(&scene);
+	woken(&scene, names);
 	calls(&scene, names);
 	scene.tid = 79; /* that nobody told of */
-	put_sample(&scene, 500, SAMPLE_CPU, 1000, names);
-	put_sample(&scene, 510, SAMPLE_OFF_CPU, 10, names);
+	put_kind(&scene, 500, SAMPLE_CPU, 1000, names);
+	put_kind(&scene, 510, SAMPLE_OFF_CPU, 10, names);
 	for (unsigned i = 0; i < FILES; i++)
-		put_sample(&scene, 600 + i / 10.0, SAMPLE_CPU, 1, of_a_file(i));
+		put_kind(&scene, 600 + i / 10.0, SAMPLE_CPU, 1, of_a_file(i));
 	put_other(&scene, EVENT_EXIT, 2000, NULL, 0);
-	put_sample(&scene, 2100, SAMPLE_CPU, 1000, names);
-	put_sample(&scene, 2200, SAMPLE_OFF_CPU, 10, names);
+	put_kind(&scene, 2100, SAMPLE_CPU, 1000, names);
+	put_kind(&scene, 2200, SAMPLE_OFF_CPU, 10, names);
 	write_scene(&scene, &run, argv[1]);
 	return 0;
 }

@@ -38,7 +38,7 @@ def test_jsonl_stacks_are_told_before_what_refers_to_them(case):
     equal("inner frames of samples", ["Net.forward", "worker", "nvidia_ioctl", "Net.forward", "triton_\x1b[31mfused", "futex_wait"],
           [stack["frames"][0]["function"] for stack in samples])
     equal("frames of launches", [6, 3], [len(stack["frames"]) for stack in calls])
-    equal("time", 9250.125, sum(line["weight_us"] for line in lines if line["type"] == "sample"))
+    equal("time", 9370.125, sum(line["weight_us"] for line in lines if line["type"] == "sample"))
 
 
 def test_jsonl_work_is_joined_to_its_call(case):

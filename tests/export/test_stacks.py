@@ -24,7 +24,9 @@ def heaviest(case, *options):
 def test_stacks_profile_of_a_part(case):
     equal("up to 1 ms", ("2.000 ms on CPUs", ["1.000 ms worker", '1.000 ms Net.forward (ä "1".py)']),
           heaviest(case, "--to", "1ms"))
-    equal("from 3.6 ms on", "1.000 ms on CPUs, 3.250 ms blocked", heaviest(case, "--from", "3600us")[0])
+    equal("from 3.6 ms on", "1.000 ms on CPUs", heaviest(case, "--from", "3600us")[0])
+    equal("blocked", "no samples", heaviest(case, "--to", "3900us", "--mode", "off-cpu")[0])
+    equal("blocked", "3.370 ms blocked", heaviest(case, "--from", "3900us", "--mode", "off-cpu")[0])
     equal("between", "1.000 ms on CPUs", heaviest(case, "--from", "2450us", "--to", "3000us", "--mode", "cpu")[0])
     equal("beyond its end", "no samples", heaviest(case, "--from", "1h")[0])
 
@@ -77,8 +79,14 @@ def test_stacks_sqlite_heaviest(case):
     equal("stacks", [("off_cpu", 3.250125, "futex_wait < worker"), ("cpu", 2.0, FORWARD), ("cpu", 1.0, None),
                      ("cpu", 1.0, "nvidia_ioctl < __x64_sys_ioctl < [libcuda.so.1] < cudaLaunchKernel < "
                                   "at::addmm(at::Tensor const&, at::Tensor const&) < " + FORWARD),
-                     ("cpu", 1.0, r"triton_\x1b[31mfused < Net.forward"), ("cpu", 1.0, "worker")],
+                     ("cpu", 1.0, r"triton_\x1b[31mfused < Net.forward"), ("cpu", 1.0, "worker"), ("off_cpu", 0.12, None)],
           ask(case, "stacks", HEAVIEST))
+
+
+def test_stacks_sqlite_who_woke(case):
+    blocked = """SELECT how, weight, value, wakerTid, stretches FROM cuscope_sample LEFT JOIN StringIds i ON i.id = waker
+        WHERE kind = 'off_cpu' ORDER BY 1"""
+    equal("blocked", [("brief", 120000, None, None, 4), ("woken", 3250125, "lo;ader", 77, None)], ask(case, "stacks", blocked))
 
 
 def test_stacks_sqlite_samples_as_nsight_systems_has_them(case):
@@ -150,7 +158,11 @@ def test_stacks_chrome_samples_and_calls(case):
                                                    "at::addmm(at::Tensor const&, at::Tensor const&) < " + FORWARD),
                       ("cpu_sample", 5151, 1000.0, FORWARD),
                       ("cpu_sample", 5151, 1000.0, "triton_\x1b[31mfused < Net.forward"),
-                      ("off_cpu", 5152, 3250.125, "futex_wait < worker"), ("cpu_sample", 5151, 1000.0, "")], samples)
+                      ("off_cpu", 5152, 3250.125, "futex_wait < worker"), ("off_cpu", 5152, 120.0, ""),
+                      ("cpu_sample", 5151, 1000.0, "")], samples)
+    equal("who woke", [{"how": "woken", "woken by": "lo;ader", "woken by thread": 77, "weight_us": 3250.125},
+                       {"how": "brief", "stretches": 4, "weight_us": 120.0}],
+          [event["args"] for event in trace["traceEvents"] if event.get("cat") == "off_cpu"])
     calls = [len(names_of(trace, event)) for event in trace["traceEvents"] if event.get("cat") == "cuda_runtime"]
     equal("frames of launches", [6, 3, 0], calls)
     equal("frames that begin alike are one", 15, len(trace["stackFrames"]))
@@ -176,6 +188,8 @@ def test_stacks_perfetto_samples_and_slices(case):
     equal("each frame once", 12, sum(" frames {" in line for line in lines))
     weights = [float(value) for line in lines for value in re.findall(r"callstack_weight: (\S+)", line)]
     equal("blocked", [3250125.0], weights)
+    equal("sums", 1, sum("TYPE_INSTANT" in line and "uint_value: 120000" in line for line in lines))
+    equal("who woke", 1, sum('string_value: "lo;ader"' in line and "TYPE_SLICE_BEGIN" in line for line in lines))
     equal("rate", True, "frequency: 1000" in lines[0])
 
 

@@ -4,6 +4,7 @@
  * and "stackFrames" behind the events tells the nodes. Only there it is known which were needed,
  * so the tree is kept until then, within a bound; stacks beyond are counted.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +140,20 @@ uint64_t chrome_stacks_left_out(const struct chrome_stacks *stacks)
 
 /* ---- what is written ------------------------------------------------------------------------- */
 
+/* Who ended it, or of what it is the sum. */
+static void add_blocked(struct buf *out, const struct sample *sample)
+{
+	buf_printf(out, ", \"how\": \"%s\"", blocked_name(sample->blocked));
+	if (sample->waker) {
+		buf_puts(out, ", \"woken by\": ");
+		buf_json_string(out, sample->waker);
+	}
+	if (sample->waker_tid)
+		buf_printf(out, ", \"woken by thread\": %u", sample->waker_tid);
+	if (!sample_is_stretch(sample))
+		buf_printf(out, ", \"stretches\": %" PRIu64, sample->count);
+}
+
 /*
  * An event of its own kind, "P", which has no length: HTA leaves it out, and Perfetto passes over
  * one that has no id. What a sample stands for is in its args.
@@ -161,6 +176,8 @@ void chrome_add_sample(struct chrome_writer *writer, struct chrome_stacks *stack
 		buf_printf(out, ", \"sf\": %u", leaf);
 	buf_puts(out, ", \"args\": {\"weight_us\": ");
 	buf_fixed(out, sample->weight_ns, 3);
+	if (blocked)
+		add_blocked(out, sample);
 	buf_puts(out, "}}");
 }
 

@@ -312,9 +312,28 @@ static void add_cpu_sample(struct perfetto *p, const struct event *event)
 	pb_end(out, packet);
 }
 
-/* A slice must not begin before the one before it ended: the file may be anybody's. */
+/* Who ended it, or of what it is the sum. */
+static void annotate_blocked(struct perfetto *p, const struct sample *sample)
+{
+	annotate(p, annotation(p, "how"), ANNOTATION_STRING_IID,
+	         perfetto_constant(p->names, NAME_VALUE, blocked_name(sample->blocked)));
+	if (sample->waker)
+		annotate_text(p, annotation(p, "woken by"), sample->waker);
+	if (sample->waker_tid)
+		annotate_u64(p, "woken by thread", sample->waker_tid);
+	if (sample_is_stretch(sample))
+		return;
+	annotate_u64(p, "time", sample->weight_ns);
+	annotate_u64(p, "stretches", sample->count);
+}
+
+/*
+ * A stretch is a slice; what is none, such as the sum of many, an instant. A slice must not begin
+ * before the one before it ended: the file may be anybody's.
+ */
 static void add_blocked(struct perfetto *p, const struct event *event)
 {
+	bool slice = sample_is_stretch(event->sample);
 	struct perfetto_thread *thread =
 		perfetto_thread(p->tracks, event->process, event->tid, NULL);
 	uint32_t name = perfetto_constant(p->names, NAME_EVENT, "blocked");
@@ -322,24 +341,30 @@ static void add_blocked(struct perfetto *p, const struct event *event)
 	uint64_t callstack = perfetto_callstack(p->stacks, event->sample->stack);
 	uint64_t weight_ns = event->sample->weight_ns, end_ns = event->time_ns;
 	uint64_t begin_ns = weight_ns < end_ns ? end_ns - weight_ns : 0;
-	struct buf *out = &p->sink.lines.pending;
 	struct open_event open;
 
 	if (!thread->blocked_uuid)
 		thread->blocked_uuid = perfetto_named_track(p->tracks, thread->uuid, "blocked");
 	if (begin_ns < thread->blocked_until_ns)
 		begin_ns = thread->blocked_until_ns;
-	if (begin_ns > end_ns)
-		return;
-	thread->blocked_until_ns = end_ns;
-	open = event_begin(out, begin_ns, TYPE_BEGIN, thread->blocked_uuid);
-	event_add_name(out, category, name);
+	if (begin_ns > end_ns || !slice)
+		begin_ns = end_ns;
+	buf_reset(&p->packet);
+	open = event_begin(&p->packet, begin_ns, slice ? TYPE_BEGIN : TYPE_INSTANT,
+	                   thread->blocked_uuid);
+	event_add_name(&p->packet, category, name);
+	annotate_blocked(p, event->sample);
 	if (callstack) {
-		pb_varint(out, EVENT_CALLSTACK_IID, callstack);
-		pb_double(out, EVENT_CALLSTACK_WEIGHT, (double)weight_ns);
+		pb_varint(&p->packet, EVENT_CALLSTACK_IID, callstack);
+		pb_double(&p->packet, EVENT_CALLSTACK_WEIGHT, (double)weight_ns);
 	}
-	event_end(out, open);
-	event_end(out, event_begin(out, end_ns, TYPE_END, thread->blocked_uuid));
+	event_end(&p->packet, open);
+	if (slice) {
+		event_end(&p->packet,
+		          event_begin(&p->packet, end_ns, TYPE_END, thread->blocked_uuid));
+		thread->blocked_until_ns = end_ns;
+	}
+	buf_add(&p->sink.lines.pending, p->packet.data, p->packet.len);
 }
 
 void perfetto_add_sample(struct perfetto *p, const struct event *event)

@@ -322,7 +322,11 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                   "end INTEGER NOT NULL,\n"
 	                   "weight INTEGER NOT NULL,\n"
 	                   "globalTid INTEGER,\n"
-	                   "callchainId INTEGER",
+	                   "callchainId INTEGER,\n"
+	                   "how TEXT,\n"
+	                   "waker INTEGER,\n"
+	                   "wakerTid INTEGER,\n"
+	                   "stretches INTEGER",
 	                   .frequent = true },
 	[TABLE_STACK] = { "cuscope_stack", "id INTEGER NOT NULL PRIMARY KEY,\n"
 	                                   "endsAt TEXT,\n"
@@ -450,13 +454,13 @@ const char nsys_closing_sql[] =
 						    "END AS "
 						    "resultName,\n"
 						    " k.value AS kernel, a.gridX, a.gridY, "
-                                                    "a.gridZ, "
+						    "a.gridZ, "
 						    "a.blockX, a.blockY, a.blockZ,\n"
 						    " a.sharedMemory, a.stream, a.bytes, "
 						    "a.direction, "
 						    "a.address, a.source, a.memory,\n"
 						    " ifnull(a.depth, 0) AS depth, ifnull(a.flags "
-                                                    "& "
+						    "& "
 						    "1, 0) "
 						    "AS nested,\n"
 						    " ifnull(a.flags >> 3 & 1, 0) AS captured, "

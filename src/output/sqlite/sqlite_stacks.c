@@ -138,6 +138,7 @@ void sqlite_add_sample(struct sqlite *sqlite, const struct event *event)
 	int64_t chain = sqlite_callchain(sqlite, sample->stack), id;
 	struct database *db = sqlite->db;
 	bool blocked = sample->kind == SAMPLE_OFF_CPU;
+	int64_t waker = string_or_0(sqlite, sample->waker);
 
 	row_begin(db, TABLE_SAMPLE);
 	row_int(db, id = ++sqlite->n_samples);
@@ -146,6 +147,10 @@ void sqlite_add_sample(struct sqlite *sqlite, const struct event *event)
 	row_int(db, (int64_t)sample->weight_ns);
 	row_int(db, global_tid(event));
 	add_or_null(db, (uint64_t)chain, chain);
+	row_static(db, blocked ? blocked_name(sample->blocked) : NULL);
+	add_or_null(db, (uint64_t)waker, waker);
+	add_or_null(db, sample->waker_tid, sample->waker_tid);
+	add_or_null(db, sample->count, blocked && !sample_is_stretch(sample));
 	row_end(db);
 	if (!blocked)
 		add_composite(sqlite, id, event);
