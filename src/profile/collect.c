@@ -258,6 +258,7 @@ static int on_end(struct consumer *self, const struct run_info *run, struct err 
 	}
 	HASH_ITER (hh, c->pairs, pair, next)
 		add_pair(c, pair);
+	profile_take_parts(c->profile);
 	return 0;
 }
 

@@ -48,7 +48,7 @@ static bool same_node(const void *data, uint32_t at, const void *key)
 	               sizeof(struct profile_node));
 }
 
-static uint32_t keep_node(struct profile *profile, uint32_t parent, uint32_t frame)
+uint32_t profile_keep_node(struct profile *profile, uint32_t parent, uint32_t frame)
 {
 	struct profile_node key = { parent, frame }, *nodes;
 	uint32_t hash = keep_hash(&key, sizeof(key));
@@ -75,7 +75,7 @@ static bool same_row(const void *data, uint32_t at, const void *key)
 	               sizeof(struct profile_row_key));
 }
 
-static struct profile_row *keep_row(struct profile *profile, const struct profile_row_key *key)
+struct profile_row *profile_keep_row(struct profile *profile, const struct profile_row_key *key)
 {
 	uint32_t hash = keep_hash(key, sizeof(*key));
 	struct profile_row *rows;
@@ -142,7 +142,7 @@ static uint32_t keep_label(struct profile *profile, uint32_t parent, const char 
 	frame.kind = (uint8_t)kind;
 	if (frame.label == KEEP_NONE)
 		return KEEP_NONE;
-	return keep_node(profile, parent, keep_frame(profile, &frame));
+	return profile_keep_node(profile, parent, keep_frame(profile, &frame));
 }
 
 struct profile *profile_new(const struct profile_options *options)
@@ -156,7 +156,7 @@ struct profile *profile_new(const struct profile_options *options)
 	profile->room.most = SIZE_MAX; /* what follows has room in any case */
 	not_kept.node = keep_label(profile, KEEP_NONE, NOT_KEPT, PROFILE_OTHER);
 	keep_task(profile, &nobody);
-	keep_row(profile, &not_kept);
+	profile_keep_row(profile, &not_kept);
 	profile->room.most = profile->options.bytes_most;
 	if (!profile->room.most)
 		profile->room.most = PROFILE_BYTES;
@@ -179,13 +179,14 @@ void profile_free(struct profile *profile)
 	free(profile->rows);
 	free(profile->tasks);
 	free(profile->known);
+	free(profile->sources);
 	buf_free(&profile->label);
 	free(profile);
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-static uint32_t frame_of(struct profile *profile, const struct stack_frame *from)
+uint32_t profile_keep_frame(struct profile *profile, const struct stack_frame *from)
 {
 	struct profile_frame frame;
 
@@ -208,12 +209,34 @@ static uint32_t frame_of(struct profile *profile, const struct stack_frame *from
 	return keep_frame(profile, &frame);
 }
 
+/* Which frame of the source it is: what comes to be known of that is looked for there. */
+static uint32_t frame_from(struct profile *profile, const struct stack_frame *from)
+{
+	uint32_t frame = profile_keep_frame(profile, from);
+	const struct stack_frame **grown;
+
+	if (frame == KEEP_NONE || from->kind == FRAME_PYTHON)
+		return frame;
+	while (frame >= profile->cap_sources) {
+		size_t cap = profile->cap_sources;
+
+		grown = keep_grow(&profile->room, profile->sources, cap, &profile->cap_sources,
+		                  sizeof(*grown));
+		if (!grown)
+			return frame;
+		profile->sources = grown;
+		memset(grown + cap, 0, (profile->cap_sources - cap) * sizeof(*grown));
+	}
+	profile->sources[frame] = from;
+	return frame;
+}
+
 static uint32_t walk(struct profile *profile, const struct stack *stack)
 {
 	uint32_t node = KEEP_NONE;
 
 	for (size_t i = stack->n_frames; i--;) {
-		node = keep_node(profile, node, frame_of(profile, stack->frames[i]));
+		node = profile_keep_node(profile, node, frame_from(profile, stack->frames[i]));
 		if (node == KEEP_NONE)
 			break;
 	}
@@ -302,7 +325,7 @@ static struct profile_row *row_of(struct profile *profile, const struct profile_
 	key->task = task_of(profile, sample);
 	if (key->node == KEEP_NONE || key->task == KEEP_NONE)
 		return NULL;
-	return keep_row(profile, key);
+	return profile_keep_row(profile, key);
 }
 
 void profile_add(struct profile *profile, const struct profile_sample *sample)

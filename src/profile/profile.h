@@ -82,6 +82,12 @@ void profile_gpu_name(const struct activity *activity, struct buf *name);
 const char *profile_blocked_name(const struct sample *sample, uint64_t brief_ns, bool per_thread,
                                  struct buf *name);
 
+/*
+ * Frames whose source became known after they were added (stack.h) are replaced by what they are.
+ * When all samples were added, while the stacks are there.
+ */
+void profile_take_parts(struct profile *profile);
+
 struct profile_sums {
 	uint64_t ns[WEIGHT_KINDS];
 	uint64_t count[WEIGHT_KINDS];

@@ -60,6 +60,8 @@ struct known_stack {
 };
 
 struct profile {
+	const struct stack_frame **sources; /* by frame, until profile_take_parts(); NULL: none */
+	size_t cap_sources;
 	struct profile_options options;
 	struct keep_room room;
 	struct keep_texts texts;
@@ -79,6 +81,11 @@ struct profile {
 	bool ends_not_known; /* it was read from a file that does not tell */
 	struct buf label;
 };
+
+/* Each once, by its content; KEEP_NONE, NULL: there is no room. */
+uint32_t profile_keep_frame(struct profile *profile, const struct stack_frame *from);
+uint32_t profile_keep_node(struct profile *profile, uint32_t parent, uint32_t frame);
+struct profile_row *profile_keep_row(struct profile *profile, const struct profile_row_key *key);
 
 /* Row 0, node 0: what was not kept. */
 #define PROFILE_ROW_NOT_KEPT 0

@@ -21,9 +21,16 @@ struct defined_kernel {
 	bool resolved;
 };
 
+/* A frame that the file has. */
+struct defined_frame {
+	const struct stack_frame *frame;
+	bool parts; /* and those of it */
+};
+
 struct definer {
 	struct numbers processes, functions, kernels, frames, stacks;
 	struct defined_kernel *defined; /* by number */
+	struct defined_frame *known;    /* the same */
 	struct buf records, body;
 	uint32_t n_records;
 };
@@ -43,6 +50,7 @@ void definer_free(struct definer *definer)
 	free(definer->frames.of);
 	free(definer->stacks.of);
 	free(definer->defined);
+	free(definer->known);
 	buf_free(&definer->records);
 	buf_free(&definer->body);
 	free(definer);
@@ -195,6 +203,10 @@ static uint32_t define_frame(struct definer *definer, const struct stack_frame *
 
 	if (!number(&definer->frames, frame->id, &id))
 		return id;
+	if ((id & (id + 1)) == 0) /* 0, 1, 3, 7: the room doubles */
+		definer->known =
+			xrealloc(definer->known, 2 * ((size_t)id + 1) * sizeof(*definer->known));
+	definer->known[id] = (struct defined_frame){ frame, false };
 	record_varint(body, id);
 	record_varint(body, frame->kind);
 	record_varint(body, frame->inlined ? FRAME_INLINED : 0);
@@ -211,6 +223,30 @@ static uint32_t define_frame(struct definer *definer, const struct stack_frame *
 	add_frame_text(body, frame->build_id);
 	end_record(definer, DEFINE_FRAME);
 	return id;
+}
+
+static void define_parts_of(struct definer *definer, uint32_t id)
+{
+	const struct stack_frame *frame = definer->known[id].frame;
+	size_t n = frame->n_parts < FORMAT_PARTS_MAX ? frame->n_parts : FORMAT_PARTS_MAX;
+	struct buf *body = &definer->body;
+	uint32_t parts[FORMAT_PARTS_MAX];
+
+	for (size_t i = 0; i < n; i++) /* records of their own, before this one */
+		parts[i] = define_frame(definer, frame->parts[i]);
+	record_varint(body, id);
+	record_varint(body, n);
+	for (size_t i = 0; i < n; i++)
+		record_varint(body, parts[i]);
+	end_record(definer, DEFINE_PARTS);
+	definer->known[id].parts = true;
+}
+
+void define_parts(struct definer *definer)
+{
+	for (uint32_t id = 0; id < definer->frames.next; id++)
+		if (definer->known[id].frame->n_parts && !definer->known[id].parts)
+			define_parts_of(definer, id);
 }
 
 static uint32_t define_stack(struct definer *definer, const struct stack *stack)

@@ -30,6 +30,7 @@
 #define FORMAT_TEXT_MAX       (256u << 10) /* of one string */
 #define FORMAT_ARGS_MAX       12
 #define FORMAT_FRAMES_MAX     512  /* of a stack */
+#define FORMAT_PARTS_MAX      64   /* of a frame */
 #define FORMAT_FRAME_TEXT_MAX 4096 /* of a function, a module, a file on one */
 #define FORMAT_CHUNKS_MAX                                                                          \
 	(4u << 20) /* of a file, 72 bytes each in memory: three weeks of a recording */
@@ -53,6 +54,7 @@ enum definition {
 	DEFINE_EVENT_THREAD,
 	DEFINE_FRAME, /* these two: since 1.3 */
 	DEFINE_STACK,
+	DEFINE_PARTS, /* of a frame that was defined; since 1.3 */
 };
 
 #define FRAME_INLINED      1u /* flags of a frame */

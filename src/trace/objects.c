@@ -71,6 +71,7 @@ static void frame_free(struct stack_frame *frame)
 	free((char *)frame->module);
 	free((char *)frame->file);
 	free((char *)frame->build_id);
+	free((void *)frame->parts);
 	free(frame);
 }
 
@@ -386,6 +387,34 @@ static bool read_frame(struct objects *objects, struct bytes *body)
 	return !body->bad;
 }
 
+/* Of a frame that was defined before. Where it, or one of them, was lost, it stays as it is. */
+static bool read_parts(struct objects *objects, struct bytes *body)
+{
+	const struct stack_frame *parts[FORMAT_PARTS_MAX], **copy;
+	uint64_t id = bytes_varint(body), n = bytes_varint(body), part;
+	struct stack_frame *frame = id < objects->n_frames ? objects->frames[id] : NULL;
+	bool whole = frame != NULL;
+
+	if (!n || n > FORMAT_PARTS_MAX || (!frame && !objects_lost(objects, OBJECT_FRAME, id)))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		part = bytes_varint(body);
+		parts[i] = part < objects->n_frames ? objects->frames[part] : NULL;
+		if (!parts[i] && !objects_lost(objects, OBJECT_FRAME, part))
+			return false;
+		whole &= parts[i] != NULL;
+	}
+	if (body->bad)
+		return false;
+	if (!whole || frame->n_parts || !take(objects, n * sizeof(*copy), body))
+		return true;
+	copy = xmalloc(n * sizeof(*copy));
+	memcpy(copy, parts, n * sizeof(*copy));
+	frame->parts = copy;
+	frame->n_parts = n;
+	return true;
+}
+
 /* False where one is not there. One that was lost, and a stack with it, is told by *lost. */
 static bool read_frames(const struct objects *objects, struct bytes *body, size_t n,
                         const struct stack_frame **frames, bool *lost)
@@ -510,6 +539,8 @@ static bool read_record(struct objects *objects, uint64_t tag, struct bytes *bod
 		return read_frame(objects, body);
 	case DEFINE_STACK:
 		return read_stack(objects, body);
+	case DEFINE_PARTS:
+		return read_parts(objects, body);
 	default:
 		return true; /* of a later minor version */
 	}

@@ -38,6 +38,13 @@ struct stack_frame {
 	/* Of the module's file, in lower case hexadecimal; frames of one module share it. NULL: it
 	 * has none, or is not known. */
 	const char *build_id;
+	/*
+	 * What it is in its source, where that became known after the frame: functions that were
+	 * inlined, the innermost first, and in the end the function itself. It can come at any
+	 * time until end(), and does not change then. 0: the frame stands for itself.
+	 */
+	size_t n_parts;
+	const struct stack_frame *const *parts;
 };
 
 /* How far a stack reaches. All but STACK_WHOLE are told in every output, with their share. */

@@ -68,6 +68,7 @@ void stacks_free(struct stacks *stacks)
 	}
 	HASH_ITER (hh, stacks->frames, frame, next_frame) {
 		HASH_DEL(stacks->frames, frame);
+		free((void *)frame->frame.parts);
 		free(frame);
 	}
 	HASH_ITER (hh, stacks->texts, text, next_text) {
@@ -127,6 +128,8 @@ const struct stack_frame *stacks_frame(struct stacks *stacks, const struct stack
 	kept = xcalloc(1, sizeof(*kept));
 	kept->key = key;
 	kept->frame = *frame;
+	kept->frame.parts = NULL;
+	kept->frame.n_parts = 0;
 	kept->frame.function = key.function;
 	kept->frame.module = key.module;
 	kept->frame.file = key.file;
@@ -134,6 +137,24 @@ const struct stack_frame *stacks_frame(struct stacks *stacks, const struct stack
 	kept->frame.id = HASH_COUNT(stacks->frames);
 	HASH_ADD(hh, stacks->frames, key, sizeof(kept->key), kept);
 	return &kept->frame;
+}
+
+bool stacks_set_parts(struct stacks *stacks, const struct stack_frame *frame,
+                      const struct stack_frame *const *parts, size_t n)
+{
+	/* Who has made it may change it. */
+	struct stack_frame *ours = (struct stack_frame *)frame;
+	const struct stack_frame **copy;
+
+	if (ours->n_parts || !n)
+		return true;
+	if (!has_room(stacks, n * sizeof(*copy)))
+		return false;
+	copy = xmalloc(n * sizeof(*copy));
+	memcpy(copy, parts, n * sizeof(*copy));
+	ours->parts = copy;
+	ours->n_parts = n;
+	return true;
 }
 
 static size_t list_words(struct stacks *stacks, const struct stack *stack)

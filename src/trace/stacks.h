@@ -30,6 +30,10 @@ const struct stack_frame *stacks_frame(struct stacks *stacks, const struct stack
 /* The same of a whole stack, of frames of these stacks. */
 const struct stack *stacks_stack(struct stacks *stacks, const struct stack *stack);
 
+/* What it is in its source (stack.h): once, of frames of these stacks. False: there is no room. */
+bool stacks_set_parts(struct stacks *stacks, const struct stack_frame *frame,
+                      const struct stack_frame *const *parts, size_t n);
+
 size_t stacks_count(const struct stacks *stacks);
 uint64_t stacks_refused(const struct stacks *stacks); /* frames and stacks without room */
 

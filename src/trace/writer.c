@@ -239,6 +239,7 @@ static int writer_end(struct consumer *self, const struct run_info *run, struct 
 	struct writer *writer = (struct writer *)self;
 	int r;
 
+	define_parts(writer->definer);
 	if (writer->window)
 		return writer_snapshot(self, run, err);
 	r = begin_file(writer, err);

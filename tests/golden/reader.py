@@ -166,6 +166,9 @@ class Trace:
                     frame += body.signed()
                     frames.append(self.frames[frame])
                 self.stacks.append({"end": end, "python_cut": flags & 1, "frames": frames})
+            elif tag == 8:
+                frame = self.frames[body.varint()]
+                frame["parts"] = [self.frames[body.varint()] for _ in range(body.varint())]
 
     @staticmethod
     def number(body, expected):
