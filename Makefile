@@ -32,7 +32,11 @@ HARDEN          := -fstack-protector-strong -fstack-clash-protection $(HARDEN_BR
                    $(if $(OPTIMIZED),$(if $(SANITIZE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3))
 HARDEN_LDFLAGS  := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,separate-code
 # libstdc++ for __cxa_demangle only
-LIBS     := -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
+# Lines and inlined functions of native code, by elfutils' libdw where it is there.
+LIBDW    := $(shell echo 'int main(void) { return !dwfl_version(0); }' | \
+              $(CC) -include elfutils/libdwfl.h -x c - -o /dev/null -ldw 2>/dev/null && echo -ldw)
+override CFLAGS += $(if $(LIBDW),-DCUSCOPE_LIBDW)
+LIBS     := $(LIBDW) -lbpf -lelf -lZydis -lZycore -lsqlite3 -lncursesw -ltinfo -lzstd -lz -lstdc++ -lm -pthread
 
 LAYERS   := base table cuda gpus trace probe stack unwind divert agent capture analysis output profile report watch top
 LIB_SRC  := $(sort $(filter-out src/agent/lib/%,$(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c src/$(l)/*/*.c))))

@@ -322,38 +322,6 @@ static int open_stacks(struct capture *c, struct err *err)
 	return sampler_new(&options, &c->sampler, err);
 }
 
-bool capture_stack_figures(const struct capture *c, struct sampler_figures *figures)
-{
-	if (c->sampler)
-		sampler_figures(c->sampler, figures);
-	return c->sampler != NULL;
-}
-
-void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
-{
-	const struct capture_stacks *asked = c->options.stacks;
-	struct sampler_figures f;
-
-	if (!capture_stack_figures(c, &f))
-		return;
-	*stacks = (struct run_stacks){
-		.sample_ns = asked->sample_ns,
-		.calls = asked->calls,
-		.one_in = asked->one_in,
-		.call_ns = asked->call_ns,
-		.blocked = asked->blocked,
-		.blocked_ns = asked->blocked_ns,
-		.missed = { [STACKS_NO_WALK] = f.without_slot,
-		            [STACKS_LOST] = f.without_stack,
-		            [STACKS_PROCESSES] = f.unwinder.without_room,
-		            [STACKS_FILES] = f.unwinder.code.without_room,
-		            [STACKS_PYTHON] = f.unwinder.unknown_python,
-		            [STACKS_PYTHON_LOST] = f.names.python_lost,
-		            [STACKS_NO_ROOM] = f.names.refused,
-		            [STACKS_TOO_FAST] = programs_state(c->programs)->stacks_left_out },
-	};
-}
-
 /* The agent of a command comes with its environment. */
 static void prepare_environment(struct capture *c, struct command *command)
 {

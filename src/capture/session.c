@@ -524,22 +524,6 @@ static void say_why_empty(struct capture *c)
 		                  "--class and --layer; 'cuscope probes' lists them");
 }
 
-/* Processes may end while their files are read, before the first sample. */
-static void say_why_no_samples(struct capture *c)
-{
-	const struct target *target = &c->options.target;
-	struct sampler_figures figures;
-
-	if (!capture_stack_figures(c, &figures) || !c->options.stacks->sample_ns ||
-	    figures.samples || target->kind != TARGET_PIDS || c->n_target_pids)
-		return;
-	if (target->n_pids == 1)
-		capture_notice(c, "process %d has ended: no sample of it was taken",
-		               target->pids[0]);
-	else
-		capture_notice(c, "the processes have ended: no sample of them was taken");
-}
-
 static void file_found(void *data)
 {
 	struct capture *c = data;
@@ -586,6 +570,7 @@ int capture_run(struct capture *c, struct err *err)
 		r = c->failure.code;
 		*err = c->failure;
 	}
+	capture_take_lines(c);
 	c->reader_hangs = !file_reader_stop(c->reader);
 	fill_run(c);
 	at_end = pipeline_end(c->pipeline, &c->run, &end);
@@ -598,7 +583,7 @@ int capture_run(struct capture *c, struct err *err)
 	close_loop(c);
 	if (!r && !err->code) {
 		say_why_empty(c);
-		say_why_no_samples(c);
+		capture_say_why_no_samples(c);
 	}
 	return r ? r : err->code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a capture: shared by capture.c (opening, closing) and session.c (running). */
+/* The inside of a capture: shared by capture.c (opening, closing) and session*.c (running). */
 #ifndef CUSCOPE_CAPTURE_SESSION_H
 #define CUSCOPE_CAPTURE_SESSION_H
 
@@ -80,6 +80,10 @@ struct capture {
 uint64_t capture_now_ns(void);
 /* What stacks were asked for, and what is missing in them so far. */
 void capture_fill_stacks(const struct capture *capture, struct run_stacks *stacks);
+/* Lines of the stacks that were found (stack/lines), and which files could not be read for them. */
+void capture_take_lines(struct capture *capture);
+/* Processes may end while their files are read, before the first sample. */
+void capture_say_why_no_samples(struct capture *capture);
 void capture_begin_clock(struct capture *capture); /* the trace begins now */
 void capture_notice(struct capture *capture, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -20,6 +20,7 @@
 #include "probe/libraries.h"
 #include "probe/module.h"
 #include "probe/programs.h"
+#include "stack/lines/debug_info.h"
 
 enum verdict { OK, DEGRADED, MISSING };
 
@@ -294,6 +295,20 @@ static void check_gpu_times(struct doctor_page *report)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
+static void check_lines(struct doctor_page *report)
+{
+	const char *version = debug_info_version();
+
+	if (version)
+		line(report, OK, "native lines",
+		     "profiles have lines and inlined functions of native code, by libdw %s",
+		     version);
+	else
+		line(report, DEGRADED, "native lines",
+		     "profiles have no lines of native code: this cuscope was built without libdw "
+		     "(libdw-dev)");
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	const char **without = state->input;
@@ -339,6 +354,7 @@ int cli_doctor(int argc, char **argv)
 	check_driver(&report);
 	check_libraries(&report);
 	check_gpu_times(&report);
+	check_lines(&report);
 	printf("\n%s\n", report.blocked
 	                         ? "Tracing does not work here: see the lines that say missing."
 	                         : "Tracing works here.");

@@ -462,6 +462,8 @@ static void json_stacks(struct json *json, const struct info *info)
 		[STACKS_PYTHON_LOST] = "python_frames_without_name",
 		[STACKS_NO_ROOM] = "no_room",
 		[STACKS_TOO_FAST] = "allocations_too_fast",
+		[STACKS_LINES_LATE] = "lines_late",
+		[STACKS_LINES_LOST] = "lines_lost",
 	};
 	/* by the bits of enum stack_calls */
 	static const char *const calls[] = { "launches", "copies", "waits", "allocations" };

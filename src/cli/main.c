@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/suggest.h"
 #include "base/xalloc.h"
+#include "stack/lines/reader.h"
 
 const struct cli_command cli_commands[] = {
 	{ "trace", "show every CUDA call of a program as it happens, and sum up", cli_trace },
@@ -83,6 +84,8 @@ int main(int argc, char **argv)
 {
 	const char *typed = argc > 1 ? argv[1] : NULL;
 
+	if (argc == 1 && !strcmp(argv[0], READER_NAME))
+		reader_main(READER_SOCKET); /* which cuscope has started, see there */
 	fill_standard_streams();
 	if (!typed) {
 		print_help(stderr);

@@ -15,6 +15,7 @@
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "stack/function_table.h"
+#include "stack/lines/debug_file.h"
 
 #define TABLES_BYTES ((size_t)64 << 20)
 #define OPEN_MAX     4096
@@ -124,21 +125,6 @@ static void hexadecimal(const uint8_t *id, size_t len, char *text)
 		snprintf(text + 2 * i, 3, "%02x", id[i]);
 }
 
-/*
- * "/usr/lib/debug/.build-id/ab/cdef....debug", where distributions put what they stripped off.
- * Of this machine: the build id tells that it is of the same file, whichever container that is in.
- */
-static int open_debug_file(const uint8_t *id, size_t len)
-{
-	char path[256], text[2 * BUILD_ID_MAX + 1];
-
-	if (len < 2)
-		return -1;
-	hexadecimal(id, len, text);
-	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", text, text + 2);
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-}
-
 static void make_room(struct code_files *files)
 {
 	struct code_file *file, *next, *oldest;
@@ -193,7 +179,7 @@ static void read_table(struct code_files *files, struct code_file *file)
 	file->size = st.st_size;
 	file->written = st.st_mtim;
 	file->unreadable =
-		function_table_open(file->fd, "the file", open_debug_file, &file->table, NULL) != 0;
+		function_table_open(file->fd, "the file", debug_file_open, &file->table, NULL) != 0;
 	if (file->table) {
 		files->tables_bytes += function_table_bytes(file->table);
 		id_len = function_table_build_id(file->table, id);
@@ -229,4 +215,9 @@ const char *code_file_function(struct code_files *files, struct code_file *file,
 const char *code_file_build_id(const struct code_file *file)
 {
 	return *file->build_id ? file->build_id : NULL;
+}
+
+int code_file_fd(const struct code_file *file)
+{
+	return file->fd;
 }

@@ -32,6 +32,9 @@ void code_files_drop(struct code_files *files, struct code_file *file);
 const char *code_file_function(struct code_files *files, struct code_file *file, uint64_t offset,
                                uint64_t *into_bytes);
 
+/* Descriptor of it, or -1; by path only where somebody serves it (probe/helper.h). */
+int code_file_fd(const struct code_file *file);
+
 /* In hexadecimal; NULL where it has none, or no function of it was asked for. As long as it is
  * held. */
 const char *code_file_build_id(const struct code_file *file);

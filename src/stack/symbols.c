@@ -540,6 +540,7 @@ static void find_at(struct symbols *symbols, const struct process *process, uint
 
 	memset(frame, 0, sizeof(*frame));
 	frame->address = address;
+	frame->fd = -1;
 	if (!code)
 		return;
 	frame->module = code->module;
@@ -549,6 +550,8 @@ static void find_at(struct symbols *symbols, const struct process *process, uint
 		frame->into_bytes = place - code->start + code->offset;
 	frame->into_bytes += address - place;
 	frame->offset = code->file ? place - code->start + code->offset : 0;
+	if (code->file)
+		frame->fd = code_file_fd(code->file);
 	if (code->file && code_file_build_id(code->file))
 		frame->build_id = keep_name(symbols, code_file_build_id(code->file));
 }

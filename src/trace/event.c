@@ -45,6 +45,10 @@ const char *stacks_missed_text(enum stacks_missed missed)
 		[STACKS_NO_ROOM] = "names and stacks had no room",
 		[STACKS_TOO_FAST] = "allocations came faster than their stacks are walked, "
 				    "10,000 a second of a thread",
+		[STACKS_LINES_LATE] = "places of native code are without lines: there was no "
+				      "time left to look them up",
+		[STACKS_LINES_LOST] = "places of native code are without lines: the debug "
+				      "information of their files could not be read",
 	};
 
 	return missed < STACKS_MISSED_COUNT ? of[missed] : "?";

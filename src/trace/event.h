@@ -244,6 +244,8 @@ enum stacks_missed {
 	STACKS_PYTHON_LOST, /* frames of Python whose names could not be read */
 	STACKS_NO_ROOM,     /* names and stacks that there was no room for */
 	STACKS_TOO_FAST,    /* allocations that came faster than their stacks are walked */
+	STACKS_LINES_LATE,  /* places whose lines were not looked up when nobody waited any more */
+	STACKS_LINES_LOST,  /* places in files whose debug information could not be read */
 	STACKS_MISSED_COUNT
 };
 

@@ -6,7 +6,7 @@ set -eu
 dir=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement" "$dir/entry_move" "$dir/symbols" "$dir/frame_rows"
+mkdir -p "$dir/elf_file" "$dir/kernel_name" "$dir/maps" "$dir/options" "$dir/placement" "$dir/entry_move" "$dir/symbols" "$dir/frame_rows" "$dir/lines"
 
 # Small libraries and programs of every shape that is told apart: driver or runtime, kind of hash
 # table, stripped or not. Little alignment keeps them at 2 to 4 KiB, which matters for the speed.
@@ -142,3 +142,8 @@ mangled plain _Z9vectorAddPKfPfi
 mangled template _ZN7cutlass13device_kernelINS_4gemm6kernelIN4cute5tupleIJiEEEEEEEvT_
 mangled stub _ZL35__device_stub__Z9vectorAddPKfS0_PfiPKfS0_Pfi
 mangled back-references _Z1fSt6vectorIS_IS_IiSaIiEESaIS1_EESaIS3_EE
+
+# Answers and sections of debug files: "main" at line 7, inlined into nothing; a name and its sum; a path and a build id.
+printf '\0\0\0\0\1\0\0\0\7\0\0\0\5\0\0\0\4\0\0\0\3\0\0\0maina.c' >"$dir/lines/answer"
+printf 'a.debug\0\1\2\3\4' >"$dir/lines/link"
+printf '/usr/lib/debug/.dwz/a.debug\0\1\2\3\4\5\6\7\10' >"$dir/lines/altlink"

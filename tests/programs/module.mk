@@ -8,7 +8,7 @@ PROG_PLAIN := threads fork exec dlopen capture errors tight longjmp threadexit w
               gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
              $(PROG_B)/static $(PROG_B)/static-stripped \
-             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so framethrow engine libtorch_python_engine)
+             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so framethrow engine libtorch_python_engine inlined)
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
 
@@ -53,6 +53,11 @@ FRAMES_CFLAGS = -O3 -fomit-frame-pointer -Wall -Wextra -Werror -D_GNU_SOURCE -MM
 $(PROG_B)/frames $(PROG_B)/frames-static: $(PROG)/frames.c
 	@mkdir -p $(@D)
 	$(CC) $(FRAMES_CFLAGS) -pthread $(if $(findstring static,$@),-static -Wno-error) -o $@ $< -ldl
+
+# With debug information, which tests move elsewhere.
+$(PROG_B)/inlined: $(PROG)/inlined.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -fno-unroll-loops -Wall -Wextra -Werror -D_GNU_SOURCE -Wl,--build-id=sha1 -o $@ $<
 
 $(PROG_B)/frames-stripped: $(PROG_B)/frames
 	strip -o $@ $<

@@ -15,6 +15,7 @@
 #include "probe/helper.h"
 
 #define READY_NS      5000000000ull /* for files of targets that run already */
+#define LINES_NS      3000000000ull /* for lines that are still being looked up, at the end */
 #define HELD_NS       500000000ull  /* a command's thread waits at most, for one file */
 #define CALLS_MAX     16384         /* threads with a call whose stack is known */
 #define ENGINES_MAX   32            /* files with PyTorch's engine */
@@ -424,6 +425,16 @@ int sampler_record(struct sampler *s, const struct wire_head *record, struct err
 		break;
 	}
 	return 0;
+}
+
+void sampler_take_lines(struct sampler *s)
+{
+	stack_names_finish(s->names, LINES_NS);
+}
+
+bool sampler_news(struct sampler *s, char *text, size_t size)
+{
+	return stack_names_news(s->names, text, size);
 }
 
 void sampler_figures(const struct sampler *s, struct sampler_figures *figures)

@@ -48,6 +48,12 @@ int sampler_record(struct sampler *sampler, const struct wire_head *record, stru
 /* The stack of a call that began then; once. NULL: none was walked. */
 const struct stack *sampler_call_stack(struct sampler *sampler, uint32_t tid, uint64_t begin_ns);
 
+/* What is known late of the stacks, after the last record; waits for that a few seconds at most. */
+void sampler_take_lines(struct sampler *sampler);
+
+/* A sentence on a file that could not be read, each once; false: there is none. */
+bool sampler_news(struct sampler *sampler, char *text, size_t size);
+
 struct sampler_figures {
 	struct unwinder_figures unwinder;
 	struct stack_names_figures names;

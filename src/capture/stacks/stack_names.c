@@ -39,6 +39,7 @@ struct stack_names {
 	struct kernel_symbols *kernel; /* NULL until it is asked about */
 	struct python_codes *codes;
 	struct stacks *stacks;
+	struct source_lines *lines; /* NULL: cuscope was built without */
 	struct known_place *places;
 	uint64_t loosely, python_lost;
 };
@@ -61,6 +62,7 @@ struct stack_names *stack_names_new(struct unwinder *unwinder)
 	names->symbols = symbols_new();
 	names->codes = python_codes_new();
 	names->stacks = stacks_new();
+	names->lines = source_lines_new(NULL);
 	return names;
 }
 
@@ -82,6 +84,7 @@ void stack_names_free(struct stack_names *names)
 	symbols_free(names->symbols);
 	kernel_symbols_free(names->kernel);
 	python_codes_free(names->codes);
+	source_lines_free(names->lines);
 	stacks_free(names->stacks);
 	free(names);
 }
@@ -128,10 +131,20 @@ static enum frame_kind kind_of(const struct frame *found)
 	return is_cuda_library(found->module) ? FRAME_CUDA : FRAME_NATIVE;
 }
 
+static void want_lines(struct stack_names *names, const struct frame *found,
+                       const struct stack_frame *frame)
+{
+	const struct source_lines_place place = { found->fd, found->offset, found->path,
+		                                  found->build_id };
+
+	source_lines_want(names->lines, &place, (void *)frame);
+}
+
 static const struct stack_frame *
 find_native(struct stack_names *names, const struct process *process, uint64_t address, bool call)
 {
 	struct stack_frame frame = { 0 };
+	const struct stack_frame *kept;
 	struct frame found;
 
 	if (call)
@@ -143,7 +156,10 @@ find_native(struct stack_names *names, const struct process *process, uint64_t a
 	frame.module = found.module;
 	frame.offset = found.offset;
 	frame.build_id = found.build_id;
-	return stacks_frame(names->stacks, &frame);
+	kept = stacks_frame(names->stacks, &frame);
+	if (kept && found.fd >= 0 && kept->kind != FRAME_JIT)
+		want_lines(names, &found, kept);
+	return kept;
 }
 
 static const struct stack_frame *
@@ -283,6 +299,43 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 	return stacks_stack(names->stacks, &stack);
 }
 
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* A symbol says what a function is called where there is one: inlined functions have none. */
+static void take_lines(void *data, void *what, const struct lines_part *parts, size_t n)
+{
+	const struct stack_frame *frame = what, *kept[LINES_PARTS_MAX];
+	struct stack_names *names = data;
+
+	if (n == 1 && !parts->line && (frame->function || !parts->function))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		struct stack_frame part = *frame;
+
+		part.inlined = i + 1 < n;
+		if (part.inlined || !frame->function)
+			part.function = parts[i].function;
+		part.file = parts[i].file;
+		part.line = parts[i].line;
+		part.first_line = parts[i].first_line;
+		kept[i] = stacks_frame(names->stacks, &part);
+		if (!kept[i])
+			return;
+	}
+	stacks_set_parts(names->stacks, frame, kept, n);
+}
+
+void stack_names_finish(struct stack_names *names, uint64_t ns)
+{
+	source_lines_wait(names->lines, ns);
+	source_lines_each(names->lines, take_lines, names);
+}
+
+bool stack_names_news(struct stack_names *names, char *text, size_t size)
+{
+	return source_lines_news(names->lines, text, size);
+}
+
 #define ENGINE_LOOP "torch::autograd::Engine::thread_main"
 
 /* How many frames are the engine's and inside of it; 0: it is none of its stacks. */
@@ -325,5 +378,6 @@ void stack_names_figures(const struct stack_names *names, struct stack_names_fig
 	figures->stacks = stacks_count(names->stacks);
 	figures->refused = stacks_refused(names->stacks) + python_codes_refused(names->codes);
 	figures->loosely = names->loosely;
+	source_lines_figures(names->lines, &figures->lines);
 	figures->python_lost = names->python_lost;
 }

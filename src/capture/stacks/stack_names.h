@@ -7,6 +7,7 @@
 #define CUSCOPE_CAPTURE_STACKS_STACK_NAMES_H
 
 #include "bpf/wire_stacks.h"
+#include "stack/lines/source_lines.h"
 #include "trace/event.h"
 #include "trace/stack.h"
 #include "unwind/unwinder.h"
@@ -39,10 +40,20 @@ const struct stack *stack_names_join(struct stack_names *names, const struct sta
 void stack_names_forget(struct stack_names *names, const struct process *process);
 void stack_names_execed(struct stack_names *names, const struct process *process);
 
+/*
+ * Waits for lines and inlined functions that are still being looked up, for so long, and gives them
+ * to the frames that they are of (trace/stack.h). Once, when all stacks were found.
+ */
+void stack_names_finish(struct stack_names *names, uint64_t ns);
+
+/* A sentence on what could not be read, each once; false: there is none. */
+bool stack_names_news(struct stack_names *names, char *text, size_t size);
+
 struct stack_names_figures {
 	size_t stacks;    /* that differ */
 	uint64_t refused; /* frames, stacks and names that there was no room for */
 	uint64_t loosely; /* stacks whose frames of Python are not where they should be for sure */
+	struct source_lines_figures lines;
 	uint64_t python_lost; /* frames of Python whose names could not be read */
 };
 

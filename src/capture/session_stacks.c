@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+/* Of session.h: what a run tells of its stacks. */
+#include "capture/session.h"
+
+bool capture_stack_figures(const struct capture *c, struct sampler_figures *figures)
+{
+	if (c->sampler)
+		sampler_figures(c->sampler, figures);
+	return c->sampler != NULL;
+}
+
+void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
+{
+	const struct capture_stacks *asked = c->options.stacks;
+	struct sampler_figures f;
+
+	if (!capture_stack_figures(c, &f))
+		return;
+	*stacks = (struct run_stacks){
+		.sample_ns = asked->sample_ns,
+		.calls = asked->calls,
+		.one_in = asked->one_in,
+		.call_ns = asked->call_ns,
+		.blocked = asked->blocked,
+		.blocked_ns = asked->blocked_ns,
+		.missed = { [STACKS_NO_WALK] = f.without_slot,
+		            [STACKS_LOST] = f.without_stack,
+		            [STACKS_PROCESSES] = f.unwinder.without_room,
+		            [STACKS_FILES] = f.unwinder.code.without_room,
+		            [STACKS_PYTHON] = f.unwinder.unknown_python,
+		            [STACKS_PYTHON_LOST] = f.names.python_lost,
+		            [STACKS_NO_ROOM] = f.names.refused + f.names.lines.refused,
+		            [STACKS_TOO_FAST] = programs_state(c->programs)->stacks_left_out,
+		            [STACKS_LINES_LATE] = f.names.lines.late,
+		            [STACKS_LINES_LOST] = f.names.lines.unanswered },
+	};
+}
+
+void capture_take_lines(struct capture *c)
+{
+	char text[512];
+
+	if (c->sampler)
+		sampler_take_lines(c->sampler);
+	while (c->sampler && sampler_news(c->sampler, text, sizeof(text)))
+		capture_notice(c, "%s", text);
+}
+
+void capture_say_why_no_samples(struct capture *c)
+{
+	const struct target *target = &c->options.target;
+	struct sampler_figures figures;
+
+	if (!capture_stack_figures(c, &figures) || !c->options.stacks->sample_ns ||
+	    figures.samples || target->kind != TARGET_PIDS || c->n_target_pids)
+		return;
+	if (target->n_pids == 1)
+		capture_notice(c, "process %d has ended: no sample of it was taken",
+		               target->pids[0]);
+	else
+		capture_notice(c, "the processes have ended: no sample of them was taken");
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+#include "stack/lines/debug_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/xalloc.h"
+#include "probe/elf_image.h"
+#include "probe/roots_path.h"
+
+#define ROOT         "/usr/lib/debug"
+#define SECTIONS_MAX 4096
+#define NAME_BYTES   24 /* of a section that is looked for, with what tells it from longer ones */
+
+/* ---- what the sections say ----------------------------------------------------------------- */
+
+bool debug_link_read(const char *section, size_t bytes, const char **name, uint32_t *crc)
+{
+	size_t len = strnlen(section, bytes), at = (len + 4) & ~(size_t)3;
+
+	if (!len || len == bytes || at > bytes || bytes - at < sizeof(*crc))
+		return false;
+	if (memchr(section, '/', len) || !strcmp(section, ".") || !strcmp(section, ".."))
+		return false;
+	memcpy(crc, section + at, sizeof(*crc));
+	*name = section;
+	return true;
+}
+
+bool debug_alt_link_read(const char *section, size_t bytes, const char **path, const uint8_t **id,
+                         size_t *id_bytes)
+{
+	size_t len = strnlen(section, bytes);
+
+	if (!len || len == bytes || bytes - len - 1 < 2 || bytes - len - 1 > DEBUG_ID_MAX)
+		return false;
+	*path = section;
+	*id = (const uint8_t *)section + len + 1;
+	*id_bytes = bytes - len - 1;
+	return true;
+}
+
+/* ---- sections ------------------------------------------------------------------------------ */
+
+struct sections {
+	struct elf_image image;
+	uint64_t names, names_bytes; /* in the file */
+};
+
+static bool read_header(const struct sections *sections, size_t index, Elf64_Shdr *header)
+{
+	return index < sections->image.n_sections &&
+	       elf_image_read(&sections->image, sections->image.sections + index * sizeof(*header),
+	                      header, sizeof(*header));
+}
+
+static bool open_sections(int fd, struct sections *sections)
+{
+	Elf64_Shdr names;
+	Elf64_Ehdr head;
+
+	if (elf_image_open(&sections->image, fd, "the file", NULL))
+		return false;
+	if (elf_image_read(&sections->image, 0, &head, sizeof(head)) &&
+	    read_header(sections, head.e_shstrndx, &names)) {
+		sections->names = names.sh_offset;
+		sections->names_bytes = names.sh_size;
+		return true;
+	}
+	elf_image_close(&sections->image);
+	return false;
+}
+
+static bool is_named(const struct sections *sections, const Elf64_Shdr *header, const char *name)
+{
+	char found[NAME_BYTES] = "";
+	size_t bytes = strlen(name) + 1;
+
+	return header->sh_name < sections->names_bytes &&
+	       bytes <= sections->names_bytes - header->sh_name &&
+	       elf_image_read(&sections->image, sections->names + header->sh_name, found, bytes) &&
+	       !memcmp(found, name, bytes);
+}
+
+/* Its contents, which the caller frees; NULL: there is no such section, or it is too large. */
+static char *read_section(const struct sections *sections, const char *name, size_t *bytes)
+{
+	Elf64_Shdr header;
+	char *contents;
+
+	for (size_t i = 1; i < sections->image.n_sections && i < SECTIONS_MAX; i++) {
+		if (!read_header(sections, i, &header))
+			return NULL;
+		if (header.sh_type == SHT_NOBITS || !is_named(sections, &header, name))
+			continue;
+		if (!header.sh_size || header.sh_size > DEBUG_LINK_BYTES)
+			return NULL;
+		*bytes = header.sh_size;
+		contents = xmalloc(*bytes);
+		if (elf_image_read(&sections->image, header.sh_offset, contents, *bytes))
+			return contents;
+		free(contents);
+		return NULL;
+	}
+	return NULL;
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static int find_by_id(const uint8_t *id, size_t bytes)
+{
+	char hex[2 * DEBUG_ID_MAX + 1], *path;
+	int fd;
+
+	if (bytes < 2 || bytes > DEBUG_ID_MAX)
+		return -1;
+	for (size_t i = 0; i < bytes; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	path = xasprintf(ROOT "/.build-id/%.2s/%s.debug", hex, hex + 2);
+	fd = roots_path_open(path);
+	free(path);
+	return fd < 0 ? -1 : fd;
+}
+
+/* The file itself is no debug file of its own, whatever its link says. */
+static int open_link(const char *path, const char *name)
+{
+	static const char *const folders[] = { "%.*s%s", "%.*s.debug/%s", ROOT "%.*s%s" };
+	const char *slash = path[0] == '/' ? strrchr(path, '/') : NULL;
+	int fd = -1;
+
+	for (size_t i = 0; slash && fd < 0 && i < ARRAY_SIZE(folders); i++) {
+		char *candidate = xasprintf(folders[i], (int)(slash + 1 - path), path, name);
+
+		if (strcmp(candidate, path) != 0)
+			fd = roots_path_open(candidate);
+		free(candidate);
+	}
+	return fd < 0 ? -1 : fd;
+}
+
+static void find_debug(int fd, const char *path, struct debug_files *found)
+{
+	struct sections sections;
+	const char *name;
+	size_t bytes;
+	char *link;
+
+	if (!open_sections(fd, &sections))
+		return;
+	link = read_section(&sections, ".gnu_debuglink", &bytes);
+	if (link && debug_link_read(link, bytes, &name, &found->crc))
+		found->debug = open_link(path, name);
+	free(link);
+	elf_image_close(&sections.image);
+}
+
+/* The debug file is root's, or the file that is mapped is looked into itself. */
+static int find_alt(int fd)
+{
+	struct sections sections;
+	size_t bytes, id_bytes;
+	const uint8_t *id;
+	const char *path;
+	int alt = -1;
+	char *link;
+
+	if (!open_sections(fd, &sections))
+		return -1;
+	link = read_section(&sections, ".gnu_debugaltlink", &bytes);
+	if (link && debug_alt_link_read(link, bytes, &path, &id, &id_bytes)) {
+		alt = find_by_id(id, id_bytes);
+		if (alt < 0 && !strncmp(path, ROOT "/", sizeof(ROOT)))
+			alt = roots_path_open(path);
+	}
+	free(link);
+	elf_image_close(&sections.image);
+	return alt < 0 ? -1 : alt;
+}
+
+/* Root's own file, to be read here. */
+static int open_again(int path_fd)
+{
+	char self[64];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+	return open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
+static int find_alt_of_root(int path_fd)
+{
+	int fd = open_again(path_fd), alt = fd >= 0 ? find_alt(fd) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	return alt;
+}
+
+void debug_files_find(int fd, const uint8_t *id, size_t id_bytes, const char *path,
+                      struct debug_files *found)
+{
+	*found = (struct debug_files){ .debug = find_by_id(id, id_bytes), .alt = -1 };
+	if (found->debug < 0)
+		find_debug(fd, path, found);
+	found->alt = found->debug >= 0 ? find_alt_of_root(found->debug) : find_alt(fd);
+}
+
+int debug_file_open(const uint8_t *id, size_t bytes)
+{
+	int path_fd = find_by_id(id, bytes), fd = path_fd >= 0 ? open_again(path_fd) : -1;
+
+	if (path_fd >= 0)
+		close(path_fd);
+	return fd;
+}

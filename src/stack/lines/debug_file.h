@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the debug information of a file is that has none itself: by its build id
+ * (/usr/lib/debug/.build-id/ab/cdef.debug), or by the name in its .gnu_debuglink beside it, in
+ * .debug beside it, and below /usr/lib/debug. Only what root alone can change is taken
+ * (probe/roots_path.h), on every part of the way; never a file in a target's own root.
+ */
+#ifndef CUSCOPE_STACK_LINES_DEBUG_FILE_H
+#define CUSCOPE_STACK_LINES_DEBUG_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DEBUG_LINK_BYTES 4096 /* of the sections that are looked into */
+#define DEBUG_ID_MAX     64   /* bytes of a build id */
+
+/* Of a file; *debug and *alt (what dwz moved out of several) are -1 where there is none. */
+struct debug_files {
+	int debug, alt; /* by path only (O_PATH) */
+	uint32_t crc;   /* that the file says `debug` has; 0 where it was found by build id */
+};
+
+/* `fd`: of a file that is mapped somewhere; `id`: its build id; `path`: its name there. */
+void debug_files_find(int fd, const uint8_t *id, size_t id_bytes, const char *path,
+                      struct debug_files *found);
+
+/*
+ * By build id, to be read, for what reads files of root's without libdw; -1: there is none. Of this
+ * machine: the build id tells that it is of the same file, whichever container that is in.
+ */
+int debug_file_open(const uint8_t *id, size_t bytes);
+
+/*
+ * The contents of the sections .gnu_debuglink: a name without a folder, and a sum; and of
+ * .gnu_debugaltlink: a path, and a build id. False where they are not that. Texts are in `section`.
+ */
+bool debug_link_read(const char *section, size_t bytes, const char **name, uint32_t *crc);
+bool debug_alt_link_read(const char *section, size_t bytes, const char **path, const uint8_t **id,
+                         size_t *id_bytes);
+
+#endif
