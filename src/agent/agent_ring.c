@@ -137,6 +137,10 @@ static const struct agent_ring_layout {
 	[AGENT_SYNC] = { sizeof(struct agent_wait), 0 },
 	[AGENT_OVERHEAD] = { sizeof(struct agent_wait), 0 },
 	[AGENT_NVTX] = { sizeof(struct agent_nvtx), offsetof(struct agent_nvtx, text) },
+	[AGENT_PROBED] = { sizeof(struct agent_probed), 0 },
+	[AGENT_PROBE_BEGUN] = { sizeof(struct agent_probed), 0 },
+	[AGENT_PROBE_NAME] = { sizeof(struct agent_probe_name),
+	                       offsetof(struct agent_probe_name, text) },
 };
 
 #define TYPES (ARRAY_SIZE(layouts))
@@ -209,6 +213,8 @@ int64_t agent_ring_read(struct agent_ring *ring, agent_record_fn record, void *d
 	uint64_t begin = ring->tail;
 	uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_ACQUIRE);
 
+	/* of the two numbers the tail is the one that was not made elsewhere */
+	head = ring->tail + ((head - ring->tail) & AGENT_HEAD_MASK);
 	if (head - ring->tail > ring->bytes || head % 8)
 		return err_set(err, EBADMSG,
 		               "the ring's head at %llu, where between %llu and %llu is possible",
@@ -230,7 +236,9 @@ int64_t agent_ring_read(struct agent_ring *ring, agent_record_fn record, void *d
 
 bool agent_ring_waits(const struct agent_ring *ring)
 {
-	return __atomic_load_n(&ring->shared->head, __ATOMIC_RELAXED) != ring->tail;
+	uint64_t head = __atomic_load_n(&ring->shared->head, __ATOMIC_RELAXED);
+
+	return ((head - ring->tail) & AGENT_HEAD_MASK) != 0;
 }
 
 /* ---- what it says of itself ------------------------------------------------------------------ */

@@ -17,8 +17,6 @@
 #include "agent/wire.h"
 #include "base/err.h"
 
-#define AGENT_RECORD_MAX 4096 /* bytes; the longest that an agent writes are names of kernels */
-
 struct agent_ring;
 
 /*

@@ -2,7 +2,8 @@
 # The library that goes into targets: $(B)/libcuscope-agent.so, of libc alone.
 
 AGENT_SRC := $(sort $(wildcard src/agent/lib/*.c))
-AGENT_OBJ := $(AGENT_SRC:%.c=$(B)/agent/%.o)
+AGENT_ASM := src/agent/lib/thunks.S
+AGENT_OBJ := $(AGENT_SRC:%.c=$(B)/agent/%.o) $(AGENT_ASM:%.S=$(B)/agent/%.o)
 AGENT_SO  := $(B)/libcuscope-agent.so
 
 # glibc before 2.34 has dlopen and threads in libraries of their own, which later ones keep, empty.
@@ -11,7 +12,16 @@ AGENT_LIBS := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,-z,defs
 # Targets are never sanitized, whatever this build is.
 AGENT_CFLAGS = $(HARDEN) $(filter-out -pthread $(SANITIZE),$(CFLAGS)) -fPIC -fvisibility=hidden
 
-$(AGENT_OBJ): $(B)/agent/%.o: %.c Makefile
+# See `own` in that file. Only there: before glibc 2.40 such an access may write over vector registers.
+ifeq ($(ARCH),x86_64)
+$(B)/agent/src/agent/lib/probe_threads.o: AGENT_CFLAGS += -mtls-dialect=gnu2
+endif
+
+$(AGENT_SRC:%.c=$(B)/agent/%.o): $(B)/agent/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(AGENT_CFLAGS) -c -o $@ $<
+
+$(AGENT_ASM:%.S=$(B)/agent/%.o): $(B)/agent/%.o: %.S Makefile
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_CFLAGS) -c -o $@ $<
 

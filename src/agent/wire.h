@@ -12,14 +12,17 @@
  * leaves zeroes behind. It is root and the target may be anybody's: it believes nothing in here,
  * and copies a record before it looks at it.
  *
- * The agent is compiled with this header alone; it includes nothing else of cuscope.
+ * The agent is compiled with this header alone, and with bpf/wire.h for what is recorded of calls
+ * inside the process.
  */
 #ifndef CUSCOPE_AGENT_WIRE_H
 #define CUSCOPE_AGENT_WIRE_H
 
 #include <stdint.h>
 
-#define AGENT_ABI   4 /* grows with every change in this file */
+/* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
+ * words. */
+#define AGENT_ABI   5
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the ring in the memfd: the largest page there is (AArch64). Its size is a power of two, and no
  * less. */
@@ -103,6 +106,11 @@ enum agent_leftover {
 	AGENT_LEFT_CUPTI, /* not finalized, since graphs were seen */
 };
 
+enum agent_clock {
+	AGENT_CLOCK_NS,    /* ns of CLOCK_MONOTONIC */
+	AGENT_CLOCK_TICKS, /* the processor's own: only cuscope knows how long one is */
+};
+
 enum agent_failure {
 	AGENT_FINE,
 	AGENT_NO_CUDA,       /* libcuda is not there, or says so */
@@ -115,7 +123,26 @@ enum agent_failure {
 	AGENT_BAD_HELLO, /* not the ABI of this agent */
 };
 
-/* All but `tail` is written by the agent. Texts end with a NUL, or the reader cuts them. */
+/* Why a call of a diverted function is not told, or not whole: of agent_shared.probe_lost. */
+enum agent_probe_lost {
+	AGENT_PROBE_RING,       /* the ring was full */
+	AGENT_PROBE_THREADS,    /* no memory for what the thread is in */
+	AGENT_PROBE_DEPTH,      /* within AGENT_PROBE_DEPTH_MAX others */
+	AGENT_PROBE_REENTRY,    /* made by a signal handler within the recording itself */
+	AGENT_PROBE_ENTRY,      /* a return to which no entry is known any more */
+	AGENT_PROBE_UNREADABLE, /* the call is told, without words that its plan asks for */
+	AGENT_PROBE_TEXT, /* a text was too long, or could not be read; or lost for the ring */
+	AGENT_PROBE_LOSTS = 8
+};
+
+/* Of agent_shared.head: what is above says who moved it last, which the reader ignores. So places
+ * in the ring are counted modulo this. */
+#define AGENT_HEAD_BITS       52
+#define AGENT_HEAD_MASK       ((1ull << AGENT_HEAD_BITS) - 1)
+#define AGENT_PROBE_DEPTH_MAX 64
+
+/* All but `tail` and `name_offset` is written by the agent. Texts end with a NUL, or the reader
+ * cuts them. */
 struct agent_shared {
 	uint64_t magic;
 	uint32_t abi;
@@ -129,21 +156,27 @@ struct agent_shared {
 	uint64_t active_until_ns; /* 0: still */
 	uint64_t clock_error_ns;  /* of activities' times; 0: CUPTI takes them from our clock */
 	/* counts, since the agent came in */
-	uint64_t lost_ring;         /* records that found the ring full */
-	uint64_t lost_buffers;      /* records that CUPTI dropped */
-	uint64_t lost_times;        /* activities with impossible times */
-	uint64_t activities;        /* written */
-	uint64_t unknown;           /* activities of kinds that were not asked for */
-	uint32_t leftover;          /* enum agent_leftover, with AGENT_PAUSED and AGENT_OFF */
-	uint32_t nodes_instead;     /* AGENT_WANT_GRAPHS could not be: nodes are measured */
-	uint64_t pause_ns;          /* how long leaving CUPTI took, the last time */
+	uint64_t lost_ring;     /* records that found the ring full */
+	uint64_t lost_buffers;  /* records that CUPTI dropped */
+	uint64_t lost_times;    /* activities with impossible times */
+	uint64_t activities;    /* written */
+	uint64_t unknown;       /* activities of kinds that were not asked for */
+	uint32_t leftover;      /* enum agent_leftover, with AGENT_PAUSED and AGENT_OFF */
+	uint32_t nodes_instead; /* AGENT_WANT_GRAPHS could not be: nodes are measured */
+	uint64_t pause_ns;      /* how long leaving CUPTI took, the last time */
+	uint64_t probe_lost[AGENT_PROBE_LOSTS];
+	uint64_t name_offset; /* by cuscope: of the name's pointer in a kernel's handle; 0: none */
+	uint32_t probe_clock; /* enum agent_clock: what struct agent_probed counts in */
+	uint32_t probe_threads;     /* whose state is kept */
 	char text[512];             /* for AGENT_FAILED: what was tried, for the user */
 	char cupti_path[512];       /* of the libcupti in use */
-	_Alignas(64) uint64_t head; /* bytes ever reserved */
+	_Alignas(64) uint64_t head; /* bytes ever reserved; above AGENT_HEAD_BITS who did it last */
 	_Alignas(64) uint64_t tail; /* bytes ever read; written by cuscope */
 };
 
 _Static_assert(sizeof(struct agent_shared) <= AGENT_RING_AT, "it fits before the ring");
+
+#define AGENT_RECORD_MAX 4160 /* bytes; the longest are texts of calls */
 
 /* ---- records ------------------------------------------------------------------------------- */
 
@@ -160,6 +193,10 @@ enum agent_record_type {
 	AGENT_SYNC,
 	AGENT_OVERHEAD,
 	AGENT_NVTX,
+	AGENT_PROBED,      /* a call of a diverted function that ended, or will not return */
+	AGENT_PROBE_BEGUN, /* its entry, where begin and end are asked for apart */
+	AGENT_PROBE_NAME,  /* a text of a call that comes after it */
+	AGENT_RECORD_TYPES
 };
 
 /* Times are ns of CLOCK_MONOTONIC, tids those of the target's own pid namespace. */
@@ -284,7 +321,30 @@ struct agent_nvtx {
 	char text[];       /* with its NUL */
 };
 
+/* AGENT_PROBED and AGENT_PROBE_BEGUN. Words have the places of struct wire_call's. */
+struct agent_probed {
+	struct agent_head head; /* flags: of enum wire_flags; lane: the slot */
+	uint64_t begin, end;    /* by agent_shared.probe_clock; of AGENT_PROBE_BEGUN equal */
+	uint32_t tid;
+	int32_t result;
+	uint32_t depth;
+	uint32_t reserved;
+	uint64_t word[];
+};
+
+/* As struct wire_name. */
+struct agent_probe_name {
+	struct agent_head head; /* flags: WIRE_TRUNCATED; lane: the slot */
+	uint64_t begin;         /* of its call */
+	uint64_t key;
+	uint64_t from; /* its address; the text is empty where it could not be read */
+	uint32_t tid;
+	uint32_t source; /* enum wire_name_source */
+	char text[];     /* with its NUL */
+};
+
 _Static_assert(sizeof(struct agent_head) == 8, "layout");
+_Static_assert(sizeof(struct agent_probed) == 40, "layout");
 _Static_assert(sizeof(struct agent_kernel) == 32, "layout");
 
 #endif

@@ -198,9 +198,11 @@ size_t host_read(struct host *host)
 
 		if (!bytes)
 			return n;
-		assert_true(bytes % 8 == 0 && bytes <= 4096);
-		assert_in_range(record->type, AGENT_NAME, AGENT_NVTX);
-		if (record->type <= AGENT_LANE)
+		assert_true(bytes % 8 == 0 && bytes <= AGENT_RECORD_MAX);
+		assert_in_range(record->type, AGENT_PAD, AGENT_RECORD_TYPES - 1);
+		if (record->type == AGENT_PAD)
+			n--;
+		else if (record->type <= AGENT_LANE)
 			define(host, record);
 		else
 			keep(host, record);

@@ -5,19 +5,30 @@
 # make test-agent-live    the same with cuscope's side of it, in other processes
 
 AGENT_T      := tests/agent
-AGENT_T_LIB  := $(AGENT_SRC:%.c=$(B)/agent-tests/%.o)
+AGENT_T_LIB  := $(AGENT_SRC:%.c=$(B)/agent-tests/%.o) $(AGENT_ASM:%.S=$(B)/agent-tests/%.o)
 AGENT_T_HOST := $(AGENT_T:%=$(B)/%)/host.o $(AGENT_T:%=$(B)/%)/work.o
 AGENT_T_BIN  := $(patsubst %.c,$(B)/%,$(wildcard $(AGENT_T)/test_*.c))
 
 # The library's code as a part of the test programs, sanitized as they are.
-$(AGENT_T_LIB): $(B)/agent-tests/%.o: %.c
+$(AGENT_SRC:%.c=$(B)/agent-tests/%.o): $(B)/agent-tests/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -c -o $@ $<
+
+$(AGENT_ASM:%.S=$(B)/agent-tests/%.o): $(B)/agent-tests/%.o: %.S
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIC -c -o $@ $<
 
 $(B)/$(AGENT_T)/host.o $(B)/$(AGENT_T)/work.o: CFLAGS += -Itests
 
 $(AGENT_T_BIN): %: %.o $(AGENT_T_HOST) $(AGENT_T_LIB)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -lcmocka -ldl -pthread
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -lcmocka -ldl -pthread $(AGENT_T_LIBS)
+
+$(B)/$(AGENT_T)/throws.o: $(AGENT_T)/throws.cc
+	@mkdir -p $(@D)
+	$(CXX) -O2 -g -Wall -Wextra -Werror $(SANITIZE) -c -o $@ $<
+
+$(B)/$(AGENT_T)/test_probes_flow: $(B)/$(AGENT_T)/throws.o
+$(B)/$(AGENT_T)/test_probes_flow: AGENT_T_LIBS := -lstdc++
 
 agent-tests: simcuda $(AGENT_SO) $(AGENT_T_BIN)
 	$(AGENT_T)/run $(B)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Who includes whom: a folder of src includes those above it in design.md's list only, and of src/bpf
-three folders the headers that both sides share."""
+four folders the headers that both sides share."""
 
 import glob
 import os
 import re
 
-READERS = ("probe", "unwind", "capture")
+READERS = ("probe", "unwind", "agent", "capture")
 SHARED = ("bpf/wire", "bpf/unwind_search.h")
 
 

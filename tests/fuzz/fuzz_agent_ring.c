@@ -53,7 +53,7 @@ static void put(struct writer *writer, struct input *input, uint64_t at, size_t 
 /* A record as an agent writes it, but for its contents: gets deeper than noise does. */
 static void put_record(struct writer *writer, struct input *input)
 {
-	uint8_t type = (uint8_t)take(input, 1) % (AGENT_NVTX + 2), flags = (uint8_t)take(input, 1);
+	uint8_t type = (uint8_t)take(input, 1) % (AGENT_RECORD_TYPES + 1), flags = (uint8_t)take(input, 1);
 	uint32_t bytes = (uint32_t)(take(input, 1) + 1) * 8;
 	uint64_t at = writer->shared->head;
 
@@ -79,13 +79,15 @@ static void check_record(void *data, const struct agent_head *head)
 
 	CHECK(head->bytes % 8 == 0 && head->bytes >= sizeof(*head));
 	CHECK(head->bytes <= AGENT_RECORD_MAX && (uintptr_t)head % 8 == 0);
-	CHECK(head->type > AGENT_PAD && head->type <= AGENT_NVTX);
+	CHECK(head->type > AGENT_PAD && head->type < AGENT_RECORD_TYPES);
 	for (size_t i = 0; i < head->bytes; i++)
 		sink ^= ((const uint8_t *)head)[i];
 	if (head->type == AGENT_NAME)
 		check_text(((const struct agent_name *)head)->text, head);
 	if (head->type == AGENT_NVTX)
 		check_text(((const struct agent_nvtx *)head)->text, head);
+	if (head->type == AGENT_PROBE_NAME)
+		check_text(((const struct agent_probe_name *)head)->text, head);
 	if (head->type == AGENT_CALL) {
 		const struct agent_call *call = (const struct agent_call *)head;
 

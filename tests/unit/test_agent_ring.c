@@ -277,12 +277,12 @@ static void test_a_long_record_breaks_it_even_where_there_is_room(void **state)
 
 	fake_agent_reserve(&test->agent, 8192);
 	memcpy(test->agent.ring, &bytes, sizeof(bytes));
-	assert_broken(test, "4104 bytes");
+	assert_broken(test, "4168 bytes");
 }
 
 static void test_types_that_there_are_not_break_it(void **state)
 {
-	static const uint8_t types[] = { 0, AGENT_NVTX + 1, 255 };
+	static const uint8_t types[] = { 0, AGENT_RECORD_TYPES, 255 };
 
 	for (size_t i = 0; i < sizeof(types); i++) {
 		struct ring_test *test = *state;
@@ -297,7 +297,7 @@ static void test_types_that_there_are_not_break_it(void **state)
 
 static void test_a_record_shorter_than_its_type_breaks_it(void **state)
 {
-	for (uint8_t type = AGENT_NAME; type <= AGENT_NVTX; type++) {
+	for (uint8_t type = AGENT_NAME; type < AGENT_RECORD_TYPES; type++) {
 		struct ring_test *test;
 		struct agent_head record = { .type = type };
 		void *fresh;

@@ -20,6 +20,7 @@
 #include "agent/lib/clock.h"
 #include "agent/lib/leave.h"
 #include "agent/lib/nvtx.h"
+#include "agent/lib/probes.h"
 #include "agent/lib/session.h"
 #include "agent/lib/writer.h"
 
@@ -192,6 +193,7 @@ static void in_child(void)
 	buffers_forked();
 	leave_forked();
 	nvtx_forked();
+	probes_forked();
 }
 
 /* With the lock held. */

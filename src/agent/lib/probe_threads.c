@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#include "agent/lib/probe_threads.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS_MOST 4095 /* and one that is none: see ring.h */
+#define REAP_LEAST   16
+#define ENDED        UINT32_MAX /* a tid: being freed */
+
+/*
+ * Descriptors of thread-local memory (module.mk asks for them): where the C library has room beside
+ * each thread, this word is there from the thread's beginning. Elsewhere the first use allocates,
+ * which a signal handler must not do.
+ */
+static __thread struct probe_thread *own;
+
+static struct probe_thread *states[THREADS_MOST];
+static uint32_t n_states;
+static uint32_t reap_at = REAP_LEAST; /* as many states: those of ended threads are looked for */
+
+void (*probe_thread_reap)(struct probe_thread *thread);
+
+static uint32_t gettid_now(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+/* ---- who has it ---------------------------------------------------------------------------- */
+
+/*
+ * It is set: by a thread that is in here, below us, or by one that a handler's longjmp has taken
+ * out of here. The second only where we are the same thread, on the same stack, and not below it.
+ * (A thread that has another one's thread-local memory has a stack of its own.)
+ */
+static bool was_left(const struct probe_thread *thread, const struct thunk_frame *by)
+{
+	stack_t other;
+	int error = errno;
+	bool left;
+
+	left = (uint64_t)by >= thread->busy_at && gettid_now() == thread->tid &&
+	       peek_is_one_stack(thread->busy_at, (uint64_t)by) && sigaltstack(NULL, &other) == 0 &&
+	       !(other.ss_flags & SS_ONSTACK);
+	errno = error;
+	return left;
+}
+
+bool probe_thread_take(struct probe_thread *thread, const struct thunk_frame *by)
+{
+	if (__atomic_exchange_n(&thread->busy, 1, __ATOMIC_SEQ_CST) && !was_left(thread, by))
+		return false;
+	thread->busy_at = (uint64_t)by;
+	return true;
+}
+
+void probe_thread_give(struct probe_thread *thread)
+{
+	__atomic_store_n(&thread->busy, 0, __ATOMIC_RELEASE);
+}
+
+bool probe_thread_stop(struct probe_thread *thread, unsigned *left_ms)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	while (__atomic_exchange_n(&thread->busy, 1, __ATOMIC_SEQ_CST)) {
+		if (!*left_ms)
+			return false;
+		--*left_ms;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/* ---- of threads that ended ----------------------------------------------------------------- */
+
+struct probe_thread *probe_thread_at(uint32_t number)
+{
+	return number < THREADS_MOST ? __atomic_load_n(&states[number], __ATOMIC_ACQUIRE) : NULL;
+}
+
+struct ring_claim *probe_thread_claim(uint64_t number)
+{
+	struct probe_thread *thread = probe_thread_at((uint32_t)number - 1);
+
+	return thread ? &thread->claim : NULL;
+}
+
+uint32_t probe_threads(void)
+{
+	uint32_t n = __atomic_load_n(&n_states, __ATOMIC_ACQUIRE);
+
+	return n < THREADS_MOST ? n : THREADS_MOST;
+}
+
+void probe_threads_forget(void)
+{
+	memset(states, 0, sizeof(states));
+	n_states = 0;
+	reap_at = REAP_LEAST;
+}
+
+bool probe_thread_ended(struct probe_thread *thread)
+{
+	uint32_t tid = __atomic_load_n(&thread->tid, __ATOMIC_ACQUIRE);
+	int error = errno;
+	bool ended;
+
+	if (!tid || tid == ENDED)
+		return false;
+	ended = syscall(SYS_tgkill, getpid(), tid, 0) < 0 && errno == ESRCH;
+	errno = error;
+	if (!ended || !__atomic_compare_exchange_n(&thread->tid, &tid, ENDED, false,
+	                                           __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	/* acquires what it wrote last, even if it ended in here */
+	__atomic_exchange_n(&thread->busy, 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+void probe_thread_free(struct probe_thread *thread)
+{
+	thread->depth = 0;
+	thread->claim.end = 0;
+	__atomic_store_n(&thread->busy, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&thread->tid, 0, __ATOMIC_RELEASE);
+}
+
+static void reap(void)
+{
+	uint32_t n = probe_threads(), alive = 0;
+
+	if (n < __atomic_load_n(&reap_at, __ATOMIC_RELAXED))
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct probe_thread *thread = probe_thread_at(i);
+
+		if (!thread)
+			continue;
+		if (probe_thread_ended(thread)) {
+			if (probe_thread_reap)
+				probe_thread_reap(thread);
+			probe_thread_free(thread);
+		} else if (__atomic_load_n(&thread->tid, __ATOMIC_RELAXED)) {
+			alive++;
+		}
+	}
+	__atomic_store_n(&reap_at, 2 * alive > REAP_LEAST ? 2 * alive : REAP_LEAST,
+	                 __ATOMIC_RELAXED);
+}
+
+/* ---- a thread's first call ----------------------------------------------------------------- */
+
+static struct probe_thread *free_state(uint32_t tid)
+{
+	uint32_t n = probe_threads();
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct probe_thread *thread = probe_thread_at(i);
+		uint32_t nobody = 0;
+
+		if (thread && !__atomic_load_n(&thread->tid, __ATOMIC_RELAXED) &&
+		    __atomic_compare_exchange_n(&thread->tid, &nobody, tid, false, __ATOMIC_ACQ_REL,
+		                                __ATOMIC_RELAXED))
+			return thread;
+	}
+	return NULL;
+}
+
+static struct probe_thread *new_state(uint32_t tid)
+{
+	struct probe_thread *thread;
+	uint32_t number;
+
+	if (probe_threads() >= THREADS_MOST)
+		return NULL;
+	thread = mmap(NULL, sizeof(*thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	              -1, 0);
+	if (thread == MAP_FAILED)
+		return NULL;
+	thread->tid = tid;
+	number = __atomic_fetch_add(&n_states, 1, __ATOMIC_ACQ_REL);
+	if (number < THREADS_MOST) {
+		thread->claim.number = number + 1;
+		__atomic_store_n(&states[number], thread, __ATOMIC_RELEASE);
+		return thread;
+	}
+	__atomic_store_n(&n_states, THREADS_MOST, __ATOMIC_RELEASE);
+	munmap(thread, sizeof(*thread));
+	return NULL;
+}
+
+static struct probe_thread *make(uint32_t pid, uint64_t sp)
+{
+	uint32_t tid = gettid_now();
+	struct probe_thread *thread;
+	int error = errno;
+
+	if ((uint32_t)getpid() != pid)
+		return NULL;
+	reap();
+	thread = free_state(tid);
+	if (!thread)
+		thread = new_state(tid);
+	errno = error;
+	if (!thread)
+		return NULL;
+	thread->pid = pid;
+	thread->session = 0;
+	peek_thread(&thread->peek, sp);
+	own = thread;
+	return thread;
+}
+
+struct probe_thread *probe_thread_get(uint32_t pid, uint64_t sp)
+{
+	return own && own->pid == pid ? own : make(pid, sp);
+}
+
+struct probe_thread *probe_thread_own(void)
+{
+	return own;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What each thread is in, of calls of diverted functions. A thread finds its state by one
+ * thread-local word; the states lie in memory of their own, and those of threads that ended are
+ * used again.
+ *
+ * `busy` is set by a thread while it is in here. So a signal handler that makes a call meanwhile is
+ * told from it, and whoever takes the ring away waits until nobody is.
+ */
+#ifndef CUSCOPE_AGENT_LIB_PROBE_THREADS_H
+#define CUSCOPE_AGENT_LIB_PROBE_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/lib/peek.h"
+#include "agent/lib/ring.h"
+#include "agent/lib/thunks.h"
+#include "bpf/wire.h"
+
+/* A call that has not returned, as it will be told. */
+struct probe_call {
+	uint64_t sp; /* where its return address lies, */
+	uint64_t back;
+	uint64_t mark; /* and what its thunk's frame holds for as long as it is there */
+	uint64_t cookie;
+	struct agent_probed record;
+	uint64_t word[WIRE_WORDS];
+};
+
+struct probe_thread {
+	uint32_t busy;
+	uint32_t tid;     /* 0: of no thread */
+	uint32_t pid;     /* a child of fork has the memory, but not the threads */
+	uint64_t busy_at; /* the thunk's frame of who set it */
+	uint64_t session; /* that the calls are of */
+	uint64_t last;    /* time */
+	uint64_t marks;   /* made so far */
+	uint32_t depth;
+	struct ring_claim claim;
+	struct peek peek;
+	uint64_t recent_generation;   /* of the names: older ones are void */
+	uint64_t recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
+	struct probe_call call[AGENT_PROBE_DEPTH_MAX];
+	union {
+		struct agent_probe_name name;
+		_Alignas(8) char bytes[AGENT_RECORD_MAX];
+	} text;
+};
+
+/* The calling thread's, made where it has none; NULL: there is no memory, or it is the child of a
+ * vfork. `pid`: the process that is recorded. */
+struct probe_thread *probe_thread_get(uint32_t pid, uint64_t sp);
+
+/* In another process than that of the states: it is the child of a fork, and begins without any. */
+void probe_threads_forget(void);
+
+/* The calling thread's, if it has one. */
+struct probe_thread *probe_thread_own(void);
+
+/* Sets `busy`, for `by`, the thunk's frame. False: it is set, and the thread is in here indeed. */
+bool probe_thread_take(struct probe_thread *thread, const struct thunk_frame *by);
+void probe_thread_give(struct probe_thread *thread);
+
+/* Waits until a thread is not in here, and takes its place. False: it took all that was left. */
+bool probe_thread_stop(struct probe_thread *thread, unsigned *left_ms);
+
+/* What the ring asks for, by its numbers, which begin with 1. */
+struct ring_claim *probe_thread_claim(uint64_t number);
+
+/* The state by number; NULL: there is none with that number. */
+struct probe_thread *probe_thread_at(uint32_t number);
+uint32_t probe_threads(void);
+
+/* Whether a state's thread is no more; then it is the caller's, busy, until it is freed. */
+bool probe_thread_ended(struct probe_thread *thread);
+void probe_thread_free(struct probe_thread *thread);
+
+/* What is to be done to states of threads that ended, before they are used again. */
+extern void (*probe_thread_reap)(struct probe_thread *thread);
+
+#endif

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT
+/* What a thunk hands on and what it records: arguments and results of every kind, memory. */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "probes_scene.h"
+
+/* ---- arguments and results ---- */
+
+static long many(long a, int b, short c, char d, void *e, unsigned f, long g, int h, long i, long j,
+                 long k)
+{
+	return a + 2 * b + 3 * c + 4 * d + 5 * (long)e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j +
+	       11 * k;
+}
+
+static void test_whole_numbers_in_registers_and_on_the_stack(void **state)
+{
+	__typeof__(&many) thunk = DIVERT(3, many, cookie_plain(WIRE_AT_BLOB, 5), 5);
+	const struct agent_probed *call;
+
+	assert_int_equal(thunk(1, 2, 3, 4, (void *)5, 6, 7, 8, 9, 10, 11),
+	                 many(1, 2, 3, 4, (void *)5, 6, 7, 8, 9, 10, 11));
+	call = last_call();
+	assert_int_equal(call->head.lane, 3);
+	assert_int_equal(call->head.flags, 0);
+	assert_int_equal(call->tid, gettid());
+	assert_int_equal(call->result, 506);
+	assert_true(call->begin && call->begin <= call->end);
+	assert_int_equal(call->head.bytes, sizeof(*call) + WIRE_AT_BLOB * 8);
+	for (uint64_t i = 0; i < 6; i++)
+		assert_int_equal((uint32_t)call->word[WIRE_AT_REG + i], i + 1);
+	for (uint64_t i = 0; i < 5; i++)
+		assert_int_equal((uint32_t)call->word[WIRE_AT_STACK + i], i + 7);
+}
+
+static void test_a_generous_copy_of_an_unknown_functions_stack(void **state)
+{
+	__typeof__(&many) thunk =
+		DIVERT(3, many, cookie_plain(WIRE_AT_BLOB, 6), PROBE_WORDS_UNKNOWN);
+
+	for (long i = 0; i < 100; i++)
+		assert_int_equal(thunk(i, 2, 3, 4, (void *)5, 6, 7, 8, 9, 10, i),
+		                 many(i, 2, 3, 4, (void *)5, 6, 7, 8, 9, 10, i));
+	assert_int_equal(calls_told(), 100);
+}
+
+static double floats(double a, float b, double c, double d, float e, double f, double g, double h,
+                     double i, float j, int k)
+{
+	return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j + 11 * k;
+}
+
+static float one_float(float a)
+{
+	return a * 2;
+}
+
+static long double long_double(long double a, int b)
+{
+	return a * b;
+}
+
+static void test_floats_in_registers_and_on_the_stack(void **state)
+{
+	__typeof__(&floats) thunk = DIVERT(1, floats, cookie_plain(WIRE_AT_STACK, 0), 2);
+	__typeof__(&one_float) single = DIVERT(2, one_float, cookie_plain(WIRE_AT_STACK, 0), 0);
+	__typeof__(&long_double) wide = DIVERT(3, long_double, cookie_plain(WIRE_AT_STACK, 0), 2);
+
+	assert_true(thunk(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) ==
+	            floats(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+	assert_true(single(1.5f) == 3);
+	assert_true(wide(1.25L, 3) == 3.75L);
+	assert_int_equal(calls_told(), 3);
+}
+
+struct two_longs {
+	long a, b;
+};
+struct two_doubles {
+	double a, b;
+};
+struct mixed {
+	double a;
+	long b;
+};
+struct large {
+	long a[5];
+};
+
+static struct two_longs longs(struct two_longs by, long more)
+{
+	return (struct two_longs){ by.b + more, by.a };
+}
+
+static struct two_doubles doubles(struct two_doubles by, double more)
+{
+	return (struct two_doubles){ by.b + more, by.a };
+}
+
+static struct mixed mix(struct mixed by, int more)
+{
+	return (struct mixed){ by.a + more, by.b - more };
+}
+
+static struct large larger(int first, struct large by)
+{
+	by.a[0] += first;
+	by.a[4] -= first;
+	return by;
+}
+
+static void test_structs_by_value(void **state)
+{
+	__typeof__(&longs) a = DIVERT(1, longs, cookie_plain(WIRE_AT_STACK, 0), 0);
+	__typeof__(&doubles) b = DIVERT(2, doubles, cookie_plain(WIRE_AT_STACK, 0), 0);
+	__typeof__(&mix) c = DIVERT(3, mix, cookie_plain(WIRE_AT_STACK, 0), 0);
+	__typeof__(&larger) d = DIVERT(4, larger, cookie_plain(WIRE_AT_BLOB, 5), 5);
+	struct two_longs two = a((struct two_longs){ 1l << 40, 2 }, 3);
+	struct two_doubles twice = b((struct two_doubles){ 1, 2 }, 3);
+	struct mixed mixed = c((struct mixed){ 1, 1l << 50 }, 3);
+	struct large large = d(7, (struct large){ { 1, 2, 3, 4, 5 } });
+
+	assert_true(two.a == 5 && two.b == 1l << 40);
+	assert_true(twice.a == 5 && twice.b == 1);
+	assert_true(mixed.a == 4 && mixed.b == (1l << 50) - 3);
+	assert_true(large.a[0] == 8 && large.a[1] == 2 && large.a[4] == -2);
+	assert_int_equal(last_call()->word[WIRE_AT_STACK + 4], 5);
+}
+
+static int print(char *to, size_t size, const char *format, ...)
+{
+	va_list list;
+	int n;
+
+	va_start(list, format);
+	n = vsnprintf(to, size, format, list);
+	va_end(list);
+	return n;
+}
+
+static void test_varargs(void **state)
+{
+	__typeof__(&print) thunk =
+		DIVERT(1, print, cookie_plain(WIRE_AT_STACK, 0), PROBE_WORDS_UNKNOWN);
+	char text[128];
+
+	thunk(text, sizeof(text), "%d %g %s %g %d %d %d %g", 1, 2.5, "three", 4.5, 5, 6, 7, 8.5);
+	assert_string_equal(text, "1 2.5 three 4.5 5 6 7 8.5");
+}
+
+static int sets_errno(int value, void *out)
+{
+	errno = value;
+	return value;
+}
+
+static void test_errno_is_the_programs(void **state)
+{
+	uint64_t cookie = COOKIE_SET(cookie_plain(WIRE_AT_STACK, 0), out0, 1);
+	__typeof__(&sets_errno) thunk = DIVERT(1, sets_errno, cookie, 0);
+
+	errno = 5;
+	thunk(77, NULL);
+	assert_int_equal(errno, 77);
+	errno = 5;
+	thunk(0, (void *)8); /* an out value that cannot be read */
+	assert_int_equal(errno, 0);
+	assert_true(last_call()->head.flags & WIRE_UNREADABLE);
+}
+
+static void test_a_slot_that_passes_on_tells_nothing(void **state)
+{
+	__typeof__(&many) thunk = DIVERT(1, many, cookie_plain(WIRE_AT_BLOB, 5), 5);
+
+	probes_turn(1, PROBE_PASSES_ON);
+	assert_int_equal(thunk(1, 2, 3, 4, (void *)5, 6, 7, 8, 9, 10, 11), 506);
+	assert_int_equal(calls_told(), 0);
+	probes_turn(1, PROBE_ENTRY);
+	assert_int_equal(thunk(1, 2, 3, 4, (void *)5, 6, 7, 8, 9, 10, 11), 506);
+	assert_int_equal(last_call()->head.flags, WIRE_NO_RETURN);
+	assert_int_equal(last_call()->word[WIRE_AT_STACK + 4], 11);
+	probes_close();
+	probes_turn(1, PROBE_CALL);
+	assert_int_equal(thunk(1, 2, 3, 4, (void *)5, 6, 7, 8, 9, 10, 11), 506);
+	assert_int_equal(calls_told(), 1);
+}
+
+/* ---- memory ---- */
+
+static int makes(uint64_t *made, uint32_t *small, int fails)
+{
+	*made = 0x1234567890;
+	*small = 0xabcd;
+	return fails;
+}
+
+static void test_out_values_on_the_stack_and_elsewhere(void **state)
+{
+	uint64_t cookie = COOKIE_SET(COOKIE_SET(cookie_plain(WIRE_AT_STACK, 0), out0, 0), out1, 1);
+	__typeof__(&makes) thunk = DIVERT(1, makes, cookie | cookie_with_out0_wide(1), 0);
+	static uint64_t far;
+	uint32_t near;
+
+	lost_now(AGENT_PROBE_UNREADABLE);
+	thunk(&far, &near, 0);
+	assert_int_equal(last_call()->word[0], 0x1234567890);
+	assert_int_equal(last_call()->word[1], 0xabcd);
+	assert_int_equal(last_call()->head.flags, 0);
+	thunk(&far, &near, 1); /* failed: nothing was made */
+	assert_int_equal(last_call()->word[0], 0);
+	assert_int_equal(lost_now(AGENT_PROBE_UNREADABLE), 0);
+}
+
+static int takes(const void *what)
+{
+	return 0;
+}
+
+static void test_a_struct_is_read_whole_or_not(void **state)
+{
+	uint64_t cookie = COOKIE_SET(cookie_plain(WIRE_WORDS, 0), blob, 0) |
+	                  cookie_with_blob_words(WIRE_BLOB);
+	__typeof__(&takes) thunk = DIVERT(1, takes, cookie, 0);
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t config[WIRE_BLOB];
+
+	for (size_t i = 0; i < WIRE_BLOB; i++)
+		config[i] = i * 3;
+	munmap(pages + 4096, 4096);
+	lost_now(AGENT_PROBE_UNREADABLE);
+	thunk(config);
+	assert_memory_equal(last_call()->word + WIRE_AT_BLOB, config, sizeof(config));
+	memcpy(pages, config, sizeof(config));
+	thunk(pages);
+	assert_memory_equal(last_call()->word + WIRE_AT_BLOB, config, sizeof(config));
+	assert_int_equal(last_call()->head.flags, 0);
+	thunk(pages + 4096 - 8);
+	assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
+	thunk((void *)~7ull); /* to the end of memory, and beyond */
+	assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
+	thunk(NULL);
+	assert_int_equal(lost_now(AGENT_PROBE_UNREADABLE), 3);
+	munmap(pages, 4096);
+}
+
+static const struct agent_probe_name *last_name(void)
+{
+	size_t n;
+
+	host_read(host);
+	n = host_count(host, AGENT_PROBE_NAME);
+	assert_true(n > 0);
+	return host_get(host, AGENT_PROBE_NAME, n - 1);
+}
+
+static void test_texts(void **state)
+{
+	uint64_t cookie = COOKIE_SET(cookie_plain(WIRE_AT_STACK, 0), string, 0);
+	__typeof__(&takes) thunk = DIVERT(5, takes, cookie, 0);
+	char *pages = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	munmap(pages + 8192, 4096);
+	lost_now(AGENT_PROBE_TEXT);
+	thunk("a name");
+	assert_string_equal(last_name()->text, "a name");
+	assert_int_equal(last_name()->source, NAME_OF_ARGUMENT);
+	assert_int_equal(last_name()->tid, gettid());
+	assert_true(last_name()->begin <= last_call()->begin);
+	memset(pages, 'x', 8191);
+	thunk(pages + 4000); /* ends with the last byte of the page before none */
+	assert_int_equal(strlen(last_name()->text), WIRE_STRING_MAX - 1);
+	assert_int_equal(last_name()->head.flags, WIRE_TRUNCATED);
+	thunk(pages + 8000);
+	assert_int_equal(strlen(last_name()->text), 191);
+	pages[8191] = 'x'; /* has no end, then */
+	thunk(pages + 8000);
+	assert_string_equal(last_name()->text, "");
+	assert_int_equal(last_name()->from, (uint64_t)pages + 8000);
+	assert_int_equal(lost_now(AGENT_PROBE_TEXT), 1);
+	munmap(pages, 8192);
+}
+
+static int launches(void *handle)
+{
+	return 0;
+}
+
+static void test_a_kernels_name_is_told_once(void **state)
+{
+	uint64_t launch = COOKIE_SET(cookie_plain(WIRE_AT_STACK, 0), kernel, 0);
+	__typeof__(&launches) thunk = DIVERT(5, launches, launch, 0);
+	__typeof__(&takes) unload = DIVERT(
+		6, takes, cookie_plain(WIRE_AT_STACK, 0) | cookie_with_forgets_kernels(1), 0);
+	const struct {
+		uint64_t other;
+		const char *name;
+	} kernel = { 0, "_Z4axpyv" };
+
+	thunk((void *)&kernel);
+	assert_int_equal(host_count(host, AGENT_PROBE_NAME), 0);
+	host->shared->name_offset = 8;
+	thunk((void *)&kernel);
+	thunk((void *)&kernel);
+	assert_string_equal(last_name()->text, "_Z4axpyv");
+	assert_int_equal(last_name()->key, (uint64_t)&kernel);
+	assert_int_equal(last_name()->source, NAME_OF_HANDLE);
+	assert_int_equal(host_count(host, AGENT_PROBE_NAME), 1);
+	thunk((void *)64); /* no handle */
+	assert_int_equal(host_count(host, AGENT_PROBE_NAME), 1);
+	unload(NULL);
+	thunk((void *)&kernel);
+	last_name();
+	assert_int_equal(host_count(host, AGENT_PROBE_NAME), 2);
+}
+
+static void test_begin_and_end_apart(void **state)
+{
+	const struct agent_probed *begun;
+	__typeof__(&takes) thunk;
+
+	probes_close();
+	probes_open(&ring, &(struct probes_options){ .begins = true });
+	thunk = DIVERT(5, takes, cookie_plain(WIRE_AT_STACK, 0), 0);
+	thunk(NULL);
+	assert_int_equal(last_call()->head.flags, WIRE_BEGUN);
+	begun = host_get(host, AGENT_PROBE_BEGUN, 0);
+	assert_int_equal(begun->head.flags, 0);
+	assert_int_equal(begun->begin, last_call()->begin);
+	assert_in_range(begun->begin, host_now() - 1000000000, host_now()); /* the vDSO's clock */
+}
+
+static void test_without_the_system_call_only_the_stack_is_read(void **state)
+{
+	uint64_t cookie = COOKIE_SET(cookie_plain(WIRE_AT_STACK, 0), out0, 0);
+	static uint64_t far;
+	uint32_t small;
+	__typeof__(&makes) thunk;
+
+	probes_close();
+	probes_open(&ring, &(struct probes_options){ .may_read = false });
+	thunk = DIVERT(1, makes, cookie, 0);
+	thunk(&far, &small, 0);
+	assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_probes, close_probes)
+	const struct CMUnitTest tests[] = {
+		TEST(test_whole_numbers_in_registers_and_on_the_stack),
+		TEST(test_a_generous_copy_of_an_unknown_functions_stack),
+		TEST(test_floats_in_registers_and_on_the_stack),
+		TEST(test_structs_by_value),
+		TEST(test_varargs),
+		TEST(test_errno_is_the_programs),
+		TEST(test_a_slot_that_passes_on_tells_nothing),
+		TEST(test_out_values_on_the_stack_and_elsewhere),
+		TEST(test_a_struct_is_read_whole_or_not),
+		TEST(test_texts),
+		TEST(test_a_kernels_name_is_told_once),
+		TEST(test_begin_and_end_apart),
+		TEST(test_without_the_system_call_only_the_stack_is_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
