@@ -6,20 +6,16 @@
 #include <string.h>
 
 #include "base/xalloc.h"
+#include "divert/entry_targets.h"
 #include "probe/elf_image.h"
 #include "unwind/frame_section.h"
 
-#define DECODED_MAX  (64ull << 20)  /* bytes of functions */
-#define SEARCHED_MAX (512ull << 20) /* bytes of code */
-#define FRAMES_MAX   (64u << 20)    /* bytes of .eh_frame: libtorch has 40 MiB */
-#define PART         (256u << 10)
-#define BRANCH_MAX   6  /* bytes: 0f 8x and the distance */
-#define PADDING      16 /* bytes that are read behind a function */
-#define FIRST_BYTES  (ENTRY_WRITTEN_MAX + 4)
-#define GRAIN        32 /* bytes of code for one bit of near_entry */
+#define DECODED_MAX (8ull << 20) /* bytes of functions: of libcuda 450 they have 224 KiB */
+#define FRAMES_MAX  (64u << 20)  /* bytes of .eh_frame: libtorch has 40 MiB */
+#define PADDING     16           /* bytes that are read behind a function */
 
 struct known {
-	uint64_t next_start, next_target, fde_size;
+	uint64_t next_start, fde_size;
 };
 
 struct entry_file {
@@ -27,7 +23,9 @@ struct entry_file {
 	struct entry_function *functions;
 	struct known *known; /* of each function */
 	size_t count;
-	uint64_t end; /* of the segments, as linked */
+	struct entry_targets *targets;
+	uint32_t *jumped_to; /* as entry_targets_take says */
+	uint64_t end;        /* of the segments, as linked */
 	uint8_t *
 		near_entry; /* a bit for each GRAIN bytes between the first and the last function */
 	uint64_t base, grains;
@@ -97,6 +95,7 @@ static void note_fde(struct entry_file *file, const struct cfi_section *section,
 	if (!cfi_cie_read(section, entry->cie, &cie) || !cfi_fde_read(section, entry, &cie, &fde))
 		return;
 	note_start(file, fde.start);
+	entry_targets_confirm(file->targets, &file->image, fde.start, fde.end);
 	i = function_at(file, fde.start);
 	if (i >= 0 && file->functions[i].address == fde.start && fde.end > fde.start &&
 	    fde.end - fde.start > file->known[i].fde_size)
@@ -124,85 +123,6 @@ static void note_frames(struct entry_file *file)
 		at = entry.next;
 	}
 	free((void *)section.data);
-}
-
-/* ---- branches from elsewhere ----------------------------------------------------------------- */
-
-static void mark_entries(struct entry_file *file)
-{
-	uint64_t last = file->functions[file->count - 1].address + FIRST_BYTES;
-
-	file->base = file->functions[0].address;
-	if (last - file->base > SEARCHED_MAX)
-		return;
-	file->grains = (last - file->base) / GRAIN + 1;
-	file->near_entry = xcalloc(file->grains / 8 + 1, 1);
-	for (size_t i = 0; i < file->count; i++) {
-		uint64_t from = file->functions[i].address - file->base;
-
-		for (uint64_t g = from / GRAIN; g <= (from + FIRST_BYTES) / GRAIN; g++)
-			if (g < file->grains)
-				file->near_entry[g / 8] |= (uint8_t)(1u << g % 8);
-	}
-}
-
-static void note_target(struct entry_file *file, uint64_t target)
-{
-	uint64_t grain = (target - file->base) / GRAIN;
-	ptrdiff_t i;
-
-	if (grain >= file->grains || !(file->near_entry[grain / 8] >> grain % 8 & 1))
-		return;
-	i = function_at(file, target);
-	if (i >= 0 && target - file->functions[i].address < FIRST_BYTES)
-		keep_nearest(&file->known[i].next_target, target - file->functions[i].address);
-}
-
-/*
- * Every byte that could begin call, jmp or jcc with 32 bits of distance is taken for one. So none
- * is missed; of what is none, one in some ten thousand functions is hit.
- */
-static void search_part(struct entry_file *file, const uint8_t *code, size_t bytes,
-                        uint64_t address)
-{
-	for (size_t at = 0; at + 5 <= bytes; at++) {
-		size_t distance_at;
-		int32_t distance;
-
-		if ((code[at] & 0xfe) == 0xe8)
-			distance_at = at + 1;
-		else if (code[at] == 0x0f && (code[at + 1] & 0xf0) == 0x80)
-			distance_at = at + 2;
-		else
-			continue;
-		if (distance_at + sizeof(distance) > bytes)
-			continue;
-		memcpy(&distance, code + distance_at, sizeof(distance));
-		note_target(file, address + distance_at + sizeof(distance) + (uint64_t)distance);
-	}
-}
-
-static void search_branches(struct entry_file *file)
-{
-	uint64_t left = SEARCHED_MAX;
-	uint8_t *part = xmalloc(PART);
-
-	for (size_t i = 0; i < file->image.n_segments; i++) {
-		const Elf64_Phdr *segment = &file->image.segments[i];
-		uint64_t bytes = segment->p_filesz < left ? segment->p_filesz : left, n;
-
-		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
-			continue;
-		left -= bytes;
-		for (uint64_t at = 0; at < bytes; at += n == PART ? n - BRANCH_MAX : n) {
-			n = bytes - at < PART ? bytes - at : PART;
-			if (segment->p_offset > UINT64_MAX - at ||
-			    !elf_image_read(&file->image, segment->p_offset + at, part, n))
-				break;
-			search_part(file, part, n, segment->p_vaddr + at);
-		}
-	}
-	free(part);
 }
 
 /* ---- the answers ----------------------------------------------------------------------------- */
@@ -246,7 +166,7 @@ static void judge(const struct entry_file *file, size_t i, uint64_t *left)
 		                   .size = function->size,
 		                   .address = function->address,
 		                   .next_start = known->next_start,
-		                   .next_target = known->next_target };
+		                   .targets = file->jumped_to[i] };
 	struct entry_move move = { 0 };
 	uint8_t *bytes = NULL;
 
@@ -262,6 +182,8 @@ static void judge(const struct entry_file *file, size_t i, uint64_t *left)
 	entry_move(&code, &places, &move);
 	function->refusal = move.refusal;
 	function->refused_at = move.refused_at;
+	function->skip = move.skip;
+	function->bytes = move.bytes;
 	free(bytes);
 }
 
@@ -278,15 +200,18 @@ int entry_file_judge(int fd, const char *what, struct entry_function *functions,
 		return rc;
 	}
 	file.known = xcalloc(count, sizeof(*file.known));
+	file.jumped_to = xcalloc(count, sizeof(*file.jumped_to));
+	file.targets = entry_targets_new(functions, count);
 	note_symbols(&file);
+	entry_targets_search(file.targets, &file.image);
 	note_frames(&file);
-	mark_entries(&file);
-	search_branches(&file);
+	entry_targets_take(file.targets, file.jumped_to);
 	find_end(&file);
 	for (size_t i = 0; i < count; i++)
 		judge(&file, i, &left);
 	free(file.known);
-	free(file.near_entry);
+	free(file.jumped_to);
+	entry_targets_free(file.targets);
 	elf_image_close(&file.image);
 	return 0;
 }

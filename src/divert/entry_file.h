@@ -4,7 +4,7 @@
  * has. What else of the file speaks of a function's first bytes is found first: symbols, FDEs, and
  * all that looks like a branch with a distance of 32 bits.
  *
- * The file is read as elf_image.h says. Whatever it holds, 64 MiB of functions are decoded at most
+ * The file is read as elf_image.h says. Whatever it holds, 8 MiB of functions are decoded at most
  * and 512 MiB of code are searched for branches.
  */
 #ifndef CUSCOPE_DIVERT_ENTRY_FILE_H
@@ -18,10 +18,12 @@
 
 struct entry_function {
 	uint64_t address; /* as linked */
+	uint64_t offset;  /* in the file; the asker's own */
 	uint64_t size;    /* 0: that of its FDE */
 	/* the answer */
 	enum entry_refusal refusal;
-	uint32_t refused_at; /* offset from the entry */
+	uint32_t refused_at;  /* offset from the entry */
+	uint32_t skip, bytes; /* as of struct entry_move */
 };
 
 /*

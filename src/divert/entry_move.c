@@ -13,6 +13,8 @@
 #define WIDENED       4            /* bytes that a branch grows by */
 #define EACH_MAX      32           /* bytes that one moved instruction becomes, at most */
 
+_Static_assert(ENDBR_BYTES + ENTRY_WRITTEN_MAX < 32, "each has its bit in entry_code.targets");
+
 static const uint8_t endbr64[ENDBR_BYTES] = { 0xf3, 0x0f, 0x1e, 0xfa };
 
 static const char *const texts[ENTRY_REFUSALS] = {
@@ -329,8 +331,9 @@ static enum entry_refusal check_others(const struct mover *mover, struct entry_m
 
 	if (code->next_start && code->next_start < mover->end)
 		return refuse(move, code->next_start, ENTRY_SHARED);
-	if (code->next_target && code->next_target < mover->end && code->next_target != move->skip)
-		return refuse(move, code->next_target, ENTRY_JUMPED_INTO);
+	for (uint32_t at = 1; at < mover->end; at++)
+		if (at != move->skip && code->targets >> at & 1)
+			return refuse(move, at, ENTRY_JUMPED_INTO);
 	return ENTRY_MOVABLE;
 }
 
@@ -372,6 +375,8 @@ bool entry_move(const struct entry_code *code, const struct entry_places *places
 	refusal = decide(&mover, places, move);
 	if (refusal)
 		*move = (struct entry_move){ .refusal = refusal, .refused_at = move->refused_at };
+	else
+		move->refused_at = 0;
 	return !refusal;
 }
 

@@ -59,10 +59,11 @@ struct entry_code {
 	uint64_t size;         /* of the function: the symbol's, or its FDE's */
 	uint64_t address;      /* of the entry, where it runs */
 	/*
-	 * How far behind the entry the nearest place is that others know of: where another function
-	 * begins by symbols or FDEs, and where a jump from elsewhere leads to. 0: none is known.
+	 * What others know: how far behind the entry the next function begins, by symbols and FDEs
+	 * (0: not known), and where branches from elsewhere lead to: bit N for N bytes behind it.
 	 */
-	uint64_t next_start, next_target;
+	uint64_t next_start;
+	uint32_t targets;
 };
 
 /* Where the new code will lie. Both within 2 GiB of the function. */

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "divert/entry_module.h"
 #include "probe/elf_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,6 +54,22 @@ static void use(const struct elf_file *file)
 	}
 }
 
+/* Which of them could be diverted: each is answered, and nothing outside of the file is read. */
+static void judge(int fd, const struct elf_file *file)
+{
+	const struct elf_function *listed;
+	struct entry_function *functions;
+	size_t n = elf_file_functions(file, &listed), count;
+
+	CHECK(entry_module_judge(fd, "input", &functions, &count, NULL) == 0 && count == n);
+	for (size_t i = 0; i < n; i++) {
+		CHECK(functions[i].offset == listed[i].offset);
+		CHECK(functions[i].refusal < ENTRY_REFUSALS);
+		CHECK((functions[i].refusal == ENTRY_MOVABLE) == (functions[i].bytes >= 5));
+	}
+	free(functions);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* A byte of the header that means nothing chooses the depth; most files need all of it. */
@@ -70,6 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CHECK((rc == 0) == (file != NULL) && (rc < 0) == (err.text[0] != '\0'));
 	if (file)
 		use(file);
+	if (file && depth == ELF_WHOLE)
+		judge(fd, file);
 	elf_file_free(file);
 	return 0;
 }

@@ -59,6 +59,9 @@ static void check(const struct entry_code *code, const struct entry_places *plac
 		abort();
 	if (differs && memcmp(code->memory, code->file, code->size) != 0)
 		abort();
+	for (uint32_t at = 1; at < move.skip + move.bytes; at++)
+		if (at != move.skip && code->targets >> at & 1)
+			abort();
 	if (code->next_start && code->next_start < move.skip + move.bytes)
 		abort();
 }
@@ -86,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] == 255)
 		code.size += 1000;
 	code.next_start = data[1];
-	code.next_target = data[2];
+	code.targets = data[2] ? 1u << (data[2] & 31) : 0;
 	places.moved += (uint64_t)(int64_t)(int8_t)data[3] << 24;
 	code.address += data[4] & 15;
 	memory = copy(data + SETTINGS, code.bytes);

@@ -351,9 +351,9 @@ static void test_a_jump_from_elsewhere_is_refused(void **state)
 	const uint8_t bytes[] = { ENDBR64, PUSH_RBP, MOV_RSP_RBP, PUSH_R15, RET };
 	struct entry_code code = code_of(bytes, sizeof(bytes), sizeof(bytes));
 
-	code.next_target = 5;
+	code.targets = 1 << 4 | 1 << 5;
 	expect_refused(move_of(&code), ENTRY_JUMPED_INTO, 5);
-	code.next_target = 4; /* it goes through the jump */
+	code.targets = 1 << 4 | 1 << 10; /* it goes through the jump, or behind what is moved */
 	expect_moved(move_of(&code), 4, 6, 15);
 }
 
