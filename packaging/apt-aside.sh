@@ -6,6 +6,8 @@
 #	aside_begin DIR                  first
 #	aside_suite deb|deb-src SUITE    from now on it sees that suite only; 1 and a sentence in $aside_why if it cannot
 #	aside apt-get download PACKAGE   run an apt command
+#
+# Of Debian it sees main alone, and what $aside_also names.
 # shellcheck shell=sh disable=SC2034
 
 aside_begin() {
@@ -33,7 +35,7 @@ aside_suite() {
 	fi
 	case $(aside_family "$2") in
 	ubuntu) aside_components='main universe' ;;
-	*) aside_components=main ;;
+	*) aside_components="main ${aside_also:-}" ;;
 	esac
 	# Without the file apt uses the keys that it trusts for every source.
 	aside_keys=/usr/share/keyrings/$(aside_family "$2" | sed s,-security,,)-archive-keyring.gpg

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/xalloc.h"
+#include "divert/entry_module.h"
 #include "probe/helper.h"
 #include "probe/libraries.h"
 #include "probe/maps.h"
@@ -20,6 +21,7 @@
 struct probes_options {
 	struct target_choice choice;
 	struct selection selection;
+	bool divert;
 	const char *word[2]; /* FILE and GLOB, in this order, or one of them */
 	size_t n_words;
 };
@@ -32,10 +34,20 @@ struct shown {
 struct probes_listing {
 	const struct selection *selection;
 	const char *glob;
+	bool divert;         /* lists which could be diverted, not where probes go */
 	pid_t pid;           /* whose maps are being read */
 	struct shown *shown; /* files that were looked into */
 	size_t n_shown;
-	size_t modules, functions, hooked, listed;
+	size_t modules, functions, hooked, movable, listed;
+};
+
+enum { OPTION_DIVERT = 1000 };
+
+static const struct argp_option options[] = {
+	{ "divert", OPTION_DIVERT, NULL, 0,
+	  "show which functions could be diverted at their entry, and why the others could not",
+	  0 },
+	{ 0 },
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -46,6 +58,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->choice;
 		state->child_inputs[1] = &o->selection;
+		return 0;
+	case OPTION_DIVERT:
+		o->divert = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->n_words == 2)
@@ -61,6 +76,7 @@ static const struct argp_child children[] = { { &cli_process_argp, 0, NULL, 0 },
 	                                      { 0 } };
 
 static const struct argp argp = {
+	.options = options,
 	.parser = parse_option,
 	.args_doc = "[FILE] [GLOB]",
 	.doc = "Lists every function that 'cuscope trace' would hook with the same options: where "
@@ -105,7 +121,19 @@ static void print_hook(const struct hook *hook)
 	buf_free(&instruction);
 }
 
-static void print_module(struct probes_listing *listing, const struct module *module)
+static const char *layers_of(const struct module *module)
+{
+	if (module->has[LAYER_DRIVER] && module->has[LAYER_RUNTIME])
+		return "driver and runtime";
+	return module->has[LAYER_DRIVER] ? "driver" : "runtime";
+}
+
+static bool is_asked_for(const struct probes_listing *listing, const struct hook *hook)
+{
+	return !listing->glob || selection_matches(listing->glob, hook->name);
+}
+
+static void print_probes(struct probes_listing *listing, const struct module *module)
 {
 	size_t hooked = 0;
 
@@ -113,21 +141,79 @@ static void print_module(struct probes_listing *listing, const struct module *mo
 		hooked += module->hooks[i].group != HOOK_OFF;
 	if (listing->modules)
 		putchar('\n');
-	cli_print_line("%s: %s%s%s, %zu functions, %zu hooked", module->path,
-	               module->has[LAYER_DRIVER] ? "driver" : "",
-	               module->has[LAYER_DRIVER] && module->has[LAYER_RUNTIME] ? " and " : "",
-	               module->has[LAYER_RUNTIME] ? "runtime" : "", module->n_hooks, hooked);
+	cli_print_line("%s: %s, %zu functions, %zu hooked", module->path, layers_of(module),
+	               module->n_hooks, hooked);
 	cli_print_line("  %-44s %-8s %-9s %-11s %-14s %-5s %s", "FUNCTION", "CLASS", "STATE",
 	               "OFFSET", "INSTRUCTION", "COST", "WHY");
 	for (size_t i = 0; i < module->n_hooks; i++) {
-		if (listing->glob && !selection_matches(listing->glob, module->hooks[i].name))
+		if (!is_asked_for(listing, &module->hooks[i]))
 			continue;
 		print_hook(&module->hooks[i]);
 		listing->listed++;
 	}
+	listing->hooked += hooked;
+}
+
+static void print_entry(const struct hook *hook, const struct entry_function *function)
+{
+	char why[96];
+
+	if (function->refusal)
+		snprintf(why, sizeof(why), "%s, at +%u", entry_refusal_text(function->refusal),
+		         function->refused_at);
+	else
+		snprintf(why, sizeof(why), "%u bytes are moved%s", function->bytes,
+		         function->skip ? ", behind endbr64" : "");
+	cli_print_line("  %-44s %-8s %-9s 0x%-9llx %-6s %s", hook->name,
+	               api_class_name(api_class(hook->name)), state_of(hook),
+	               (unsigned long long)hook->entry, function->refusal ? "no" : "yes", why);
+}
+
+/* Reads the file once more: it is the module's, whose hooks are in the same order. */
+static int print_entries(struct probes_listing *listing, const struct module *module,
+                         struct err *err)
+{
+	struct entry_function *functions;
+	size_t count, movable = 0;
+	int r = entry_module_judge(module->fd, module->path, &functions, &count, err);
+
+	if (!r && count != module->n_hooks)
+		r = err_set(err, EAGAIN, "%s changed while it was read", module->path);
+	for (size_t i = 0; !r && i < count; i++)
+		movable += functions[i].refusal == ENTRY_MOVABLE;
+	if (!r && listing->modules)
+		putchar('\n');
+	if (!r) {
+		cli_print_line("%s: %s, %zu functions, %zu could be diverted", module->path,
+		               layers_of(module), count, movable);
+		cli_print_line("  %-44s %-8s %-9s %-11s %-6s %s", "FUNCTION", "CLASS", "STATE",
+		               "ENTRY", "DIVERT", "WHY");
+	}
+	for (size_t i = 0; !r && i < count; i++) {
+		if (!is_asked_for(listing, &module->hooks[i]))
+			continue;
+		print_entry(&module->hooks[i], &functions[i]);
+		listing->listed++;
+	}
+	listing->movable += movable;
+	free(functions);
+	return r;
+}
+
+static int print_module(struct probes_listing *listing, const struct module *module,
+                        struct err *err)
+{
+	int r = 0;
+
+	if (listing->divert)
+		r = print_entries(listing, module, err);
+	else
+		print_probes(listing, module);
+	if (r)
+		return r;
 	listing->modules++;
 	listing->functions += module->n_hooks;
-	listing->hooked += hooked;
+	return 0;
 }
 
 /* ---- finding ------------------------------------------------------------------------------- */
@@ -151,9 +237,9 @@ static int list_fd(struct probes_listing *listing, int fd, const char *path, str
 	r = module_open(fd, path, ELF_WHOLE, listing->selection, &module, err);
 	if (r)
 		return r;
-	print_module(listing, module);
+	r = print_module(listing, module, err);
 	module_free(module);
-	return 0;
+	return r;
 }
 
 static int list_mapping(const struct mapping *mapping, void *data)
@@ -237,9 +323,11 @@ int cli_probes(int argc, char **argv)
 	struct err err = { 0 };
 
 	cli_parse(&argp, argc, argv, false, &o);
+	listing.divert = o.divert;
 	if (!list(&o, &listing, &err) && listing.modules > 1)
-		printf("\n%zu modules, %zu functions, %zu hooked\n", listing.modules,
-		       listing.functions, listing.hooked);
+		printf("\n%zu modules, %zu functions, %zu %s\n", listing.modules, listing.functions,
+		       o.divert ? listing.movable : listing.hooked,
+		       o.divert ? "could be diverted" : "hooked");
 	if (!err.code && !listing.listed)
 		err_set(&err, ENOENT, "no function matches '%s'",
 		        listing.glob ? listing.glob : "*");
