@@ -50,7 +50,7 @@ static void tell_asked(void *data, const struct work_done *done, const struct wo
 	struct findings *findings = data;
 
 	for (size_t i = 0; call && i < N_RULES; i++) {
-		if (rules[i]->asked)
+		if (rules[i]->asked && findings->states[i])
 			rules[i]->asked(findings->states[i], done, call);
 	}
 }
@@ -97,7 +97,7 @@ static void see_call(struct findings *findings, const struct event *event)
 	}
 	seen.octave = process->now.octave;
 	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->call)
+		if (rules[i]->call && findings->states[i])
 			rules[i]->call(findings->states[i], &seen);
 	}
 }
@@ -113,7 +113,7 @@ static void see_activity(struct findings *findings, const struct event *event)
 static void tell_event(struct findings *findings, const struct event *event)
 {
 	for (size_t i = 0; i < N_RULES; i++) {
-		if (rules[i]->event)
+		if (rules[i]->event && findings->states[i])
 			rules[i]->event(findings->states[i], event);
 	}
 }
@@ -285,6 +285,8 @@ static void judge(struct findings *findings, const struct run_info *run,
 	for (size_t i = 0; i < N_RULES; i++) {
 		const char *why = cannot(findings, rules[i], run);
 
+		if (!findings->states[i])
+			continue;
 		if (why)
 			findings_cannot_judge(&verdicts, rules[i], why);
 		else
@@ -347,7 +349,8 @@ static void findings_free(struct consumer *self)
 	struct findings *findings = (struct findings *)self;
 
 	for (size_t i = 0; i < N_RULES; i++)
-		rules[i]->free(findings->states[i]);
+		if (findings->states[i])
+			rules[i]->free(findings->states[i]);
 	forget_rows(findings);
 	work_free(findings->work);
 	thread_ids_free(findings->threads);
@@ -357,7 +360,7 @@ static void findings_free(struct consumer *self)
 
 static const struct consumer_ops findings_ops = { .event = findings_event, .free = findings_free };
 
-struct consumer *findings_new(struct work *work)
+static struct consumer *make(struct work *work, bool launches)
 {
 	struct findings *findings = xcalloc(1, sizeof(*findings));
 
@@ -365,6 +368,16 @@ struct consumer *findings_new(struct work *work)
 	findings->work = work_share(work);
 	findings->threads = thread_ids_new();
 	for (size_t i = 0; i < N_RULES; i++)
-		findings->states[i] = rules[i]->create();
+		findings->states[i] = launches || !rules[i]->launches ? rules[i]->create() : NULL;
 	return &findings->consumer;
+}
+
+struct consumer *findings_new(struct work *work)
+{
+	return make(work, true);
+}
+
+struct consumer *findings_new_without_launches(struct work *work)
+{
+	return make(work, false);
 }

@@ -270,6 +270,6 @@ bool gap_judge(const struct gap_calls *calls, uint64_t begin_ns, const struct ga
 	else
 		verdict->cause = is_transfer((enum api_op)held->op) ? GAP_COPY : GAP_SYNC;
 	verdict->by = held ? gap_call_function(calls, held) : NULL;
-	verdict->stack = held ? held->stack : NULL;
+	verdict->stack = held ? held->stack : ask->stack;
 	return true;
 }

@@ -68,7 +68,7 @@ struct gap_verdict {
 	uint32_t tid_before;
 	const struct function *ask; /* and what it was */
 	const struct function *by; /* the call that the host or the stream waited in or for; NULL */
-	const struct stack *stack; /* of that call, or of the one that asked; NULL: not known */
+	const struct stack *stack; /* of that call, else of the one that asked; NULL: not known */
 	uint64_t host_ns;          /* of the gap until that call began; of these: */
 	uint64_t cuda_ns;          /* in calls of that thread */
 	uint64_t asking_ns;        /* of the gap in the call that asked */

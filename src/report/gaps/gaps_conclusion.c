@@ -103,7 +103,8 @@ static void explain_host(const struct gaps_conclusion_sum *sum, struct gaps_conc
 		           gaps_percent(sum->host_ns - sum->cuda_ns, sum->host_ns));
 	if (sum->most && sum->most_ns >= sum->ns / 10)
 		buf_printf(out, launches ? ", in %s" : "; of calls, %s took most", sum->most->name);
-	conclusion->try = launches || long_ns < STEP_NS ? try_fewer : try_host;
+	conclusion->launches = launches || long_ns < STEP_NS;
+	conclusion->try = conclusion->launches ? try_fewer : try_host;
 	conclusion->asking = launches;
 }
 

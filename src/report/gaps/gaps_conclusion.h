@@ -33,6 +33,7 @@ struct gaps_conclusion {
 	uint64_t steady_ns, idle_ns; /* without the gaps that are apart */
 	uint64_t reason_ns;          /* of idle_ns */
 	bool asking;                 /* GAPS_HOST: for most of it, the host was asking */
+	bool launches;               /* GAPS_HOST: that, or all gaps are short */
 	uint64_t count;              /* of the gaps of this reason */
 	const struct function *call; /* that took most of it; NULL: none stands out */
 	bool has_samples;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The report `overview`: one page on a trace. First facts, one of each: for people below each
- * other, for programs one row; then the first rows of what other reports tell in full.
+ * The report `overview`: one page on a trace. First what is wrong, then facts, one of each: for
+ * people below each other, for programs one row; then the first rows of what other reports tell in
+ * full.
  */
 #include "report/overview/overview.h"
 
@@ -23,9 +24,19 @@
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
+static int begin_overview(struct consumer *self, const struct run_info *run, struct err *err)
+{
+	diagnoser_begin(((struct overview *)self)->diagnoser, run);
+	return 0;
+}
+
 static int see_overview(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct overview *overview = (struct overview *)self;
+	int rc = diagnoser_event(overview->diagnoser, event, err);
+
+	if (rc)
+		return rc;
 
 	if (event->type == EVENT_CALL && !(event->call->flags & CALL_NESTED))
 		overview->class_ns[event->call->function->cls] += call_duration_ns(event->call);
@@ -38,6 +49,7 @@ static void free_overview(struct consumer *self)
 
 	for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
 		consumer_free(overview->counts[i]);
+	diagnoser_free(overview->diagnoser);
 	free(overview);
 }
 
@@ -214,11 +226,11 @@ static int write_facts_column(struct overview *overview, const struct facts *fac
 static int write_facts(struct overview *overview, const struct run_info *run, struct err *err)
 {
 	struct facts facts = { 0 };
-	char recorded[64], title[128];
+	static const char title[] = "The recording";
+	char recorded[64];
 
 	wall_clock(run, recorded, sizeof(recorded));
 	add_facts(&facts, overview, run, recorded);
-	report_title(overview->writer.report, title, sizeof(title));
 	report_note_durations(overview->writer.table, run);
 	report_note_estimated(overview->writer.table, run);
 	if (!overview->tally->calls)
@@ -425,9 +437,9 @@ static int write_overview(struct consumer *self, const struct run_info *run, str
 {
 	static int (*const parts[])(struct overview * overview, const struct run_info *run,
 	                            struct err *err) = {
-		write_facts,   write_processes,      write_functions, write_kernels,
-		overview_gpus, overview_gpu_kernels, write_transfers, overview_gpu_copies,
-		write_errors,  write_missed,         overview_hints,
+		overview_diagnosis,  write_facts,   write_processes,      write_functions,
+		write_kernels,       overview_gpus, overview_gpu_kernels, write_transfers,
+		overview_gpu_copies, write_errors,  write_missed,         overview_hints,
 	};
 	struct overview *overview = (struct overview *)self;
 	int rc = consumers_end(overview->counts, OVERVIEW_COUNTS, run, err);
@@ -438,9 +450,9 @@ static int write_overview(struct consumer *self, const struct run_info *run, str
 	return rc;
 }
 
-static const struct consumer_ops ops = { .event = see_overview,
-	                                 .end = write_overview,
-	                                 .free = free_overview };
+static const struct consumer_ops ops = {
+	.begin = begin_overview, .event = see_overview, .end = write_overview, .free = free_overview
+};
 
 struct consumer *overview_report_new(const struct report *report,
                                      const struct report_options *options)
@@ -452,6 +464,7 @@ struct consumer *overview_report_new(const struct report *report,
 	overview->counts[COUNT_FUNCTIONS] =
 		sums_new(sums_kind("cuda_api_sum", false), NAMES_FULL, false);
 	overview->counts[COUNT_PROCESSES] = processes_new();
+	overview->diagnoser = diagnoser_new(options->work);
 	overview->tally = summary_tally(overview->counts[COUNT_CALLS]);
 	return &overview->writer.consumer;
 }

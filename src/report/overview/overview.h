@@ -4,6 +4,7 @@
 #define CUSCOPE_REPORT_OVERVIEW_OVERVIEW_H
 
 #include "analysis/processes.h"
+#include "report/diagnosis/diagnosis.h"
 #include "report/report.h"
 #include "report/summary/tally.h"
 
@@ -17,6 +18,7 @@ enum {
 struct overview {
 	struct report_writer writer; /* first: what callers hold */
 	struct consumer *counts[OVERVIEW_COUNTS];
+	struct diagnoser *diagnoser;
 	const struct tally *tally;      /* of COUNT_CALLS */
 	uint64_t duration_ns;           /* of what was read */
 	uint64_t class_ns[CLASS_COUNT]; /* in calls that no other call made */
@@ -35,6 +37,9 @@ bool overview_left_out(const struct overview *overview, size_t n);
 
 /* A note where a table goes on in another report. */
 void overview_note_more(struct table *table, size_t n, const char *report);
+
+/* What it begins with: overview_diagnosis.c. */
+int overview_diagnosis(struct overview *overview, const struct run_info *run, struct err *err);
 
 /* Tables of GPUs: overview_gpu.c. */
 int overview_gpus(struct overview *overview, const struct run_info *run, struct err *err);
