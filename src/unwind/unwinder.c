@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +292,7 @@ int unwinder_new(const struct unwinder_maps *maps, const struct unwinder_told *t
                  struct unwinder **unwinder, struct err *err)
 {
 	struct unwinder *u = xcalloc(1, sizeof(*u));
+	sigset_t all, old;
 	int r;
 
 	u->maps = *maps;
@@ -299,7 +301,10 @@ int unwinder_new(const struct unwinder_maps *maps, const struct unwinder_told *t
 	pthread_mutex_init(&u->lock, NULL);
 	init_condition(&u->asked);
 	init_condition(&u->done);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals go to the main thread */
 	r = pthread_create(&u->thread, NULL, run, u);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (r) {
 		code_tables_free(u->tables);
 		free(u);
