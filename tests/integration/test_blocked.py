@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""How long threads are blocked, where, and who wakes them: `profile --off-cpu` and `record --stacks=blocked`."""
+
+import json
+import re
+import signal
+import time
+
+import checks
+import gpu_trace
+import harness
+import profiles
+from harness import Failure, Places
+
+LEAF = "[off_CPU]"
+
+
+def blocked(case, target, options=(), seconds=None):
+    """Chains of names, outermost first, with the ns that threads were blocked there."""
+    path = case.path("blocked.folded")
+    limit = ["--duration", f"{seconds * harness.patience:g}s"] if seconds else []
+    process = case.cuscope("profile", "--mode", "off-cpu", "-o", path, "--force", *limit, *options, *target)
+    status = process.wait()
+    checks.equal(f"status ({process.err()[-300:]})", 0, status)
+    chains = profiles.folded(path)
+    others = [chain for chain in chains if chain[-1] != LEAF]
+    checks.equal("stacks that are not of blocked time", [], others)
+    return {chain[:-1]: ns for chain, ns in chains.items()}
+
+
+def through(chains, name):
+    return {chain: ns for chain, ns in chains.items() if name in chain}
+
+
+def expect(chains, name, ms, waker, kernel=None, slack=40):
+    """All time in the function: how long, by whom it was ended, and in what of the kernel."""
+    found = through(chains, name)
+    total = sum(found.values()) / 1e6
+    if not ms - 1 <= total <= ms + slack * harness.patience:
+        raise Failure(f"{name} is blocked for {total} ms, should be {ms}: {found or chains}")
+    for chain, ns in found.items():
+        if ns < 1e6:
+            continue
+        checks.equal(f"what ended {name}", f"[woken by {waker}]", chain[-1])
+        if kernel and not any(kernel in frame for frame in chain):
+            raise Failure(f"nothing of {kernel} in {chain}")
+        if "__schedule" in chain or any(frame.startswith("bpf_") for frame in chain):
+            raise Failure(f"how it was walked is in {chain}")
+
+
+def program(*arguments):
+    return ["--", Places.program("sleeper"), *map(str, arguments)]
+
+
+def test_blocked_functions_and_who_ends_them(case):
+    chains = blocked(case, program("once"))
+    expect(chains, "in_sleep", 100, "an interrupt", "nanosleep")
+    expect(chains, "in_pipe", 200, "writer", "pipe_read")
+    expect(chains, "in_lock", 250, "holder", "futex")
+    expect(chains, "in_poll", 150, "an interrupt", "poll")
+
+
+def test_blocked_time_of_python(case):
+    script = case.path("waits.py")
+    with open(script, "w") as file:
+        file.write("import queue, threading, time\n"
+                   "work = queue.Queue()\n"
+                   "def produce():\n    for i in range(5):\n        time.sleep(0.1)\n        work.put(i)\n"
+                   "def consume():\n    for i in range(5):\n        work.get()\n"
+                   "threading.Thread(target=produce).start()\nconsume()\n")
+    chains = blocked(case, ["--", "/usr/bin/python3", script])
+    expect(chains, "produce (waits.py)", 500, "an interrupt", slack=150)
+    expect(chains, "consume (waits.py)", 500, "python3", "futex", slack=150)
+    if not all(any(frame.endswith("get (queue.py)") for frame in chain) for chain, ns in through(chains, "consume (waits.py)").items() if ns > 1e6):
+        raise Failure(f"not in Queue.get: {chains}")
+
+
+def test_blocked_still_and_since_before(case):
+    """Of a process that runs already: who stays blocked, and who is woken in the end."""
+    process = profiles.started(case, Places.program("sleeper"), "forever")
+    chains = blocked(case, ["-p", process.pid], seconds=1)
+    found = {chain: ns / 1e9 / harness.patience for chain, ns in chains.items() if ns > 1e8}
+    checks.equal("what is known of both threads", [("[blocked since before the begin]",)], list(found))
+    if not 1.2 <= sum(found.values()) <= 2.4: # what comes before the first record is not in it
+        raise Failure(f"two threads for a second: {found}")
+    profiles.ended(process)
+    script = f"sleep 2 | {Places.program('sleeper')} forever"
+    chains = blocked(case, ["--", "/bin/sh", "-c", script], ["--duration", "1s"])
+    still = [chain for chain in through(chains, "in_vain") if chain[-1] == "[still blocked at the end]"]
+    if len(still) != 1 or chains[still[0]] < 0.2e9:
+        raise Failure(f"nobody is still blocked: {chains}")
+
+
+def test_blocked_and_on_cpus_in_one_profile(case):
+    path = case.path("both.folded")
+    command = ["--", "/usr/bin/python3", "-c",
+               "import time\nend = time.time() + 0.5\nwhile time.time() < end: pass\ntime.sleep(0.3)"]
+    process = case.cuscope("profile", "--off-cpu", "-F", 499, "-o", path, *command)
+    checks.equal("status", 0, process.wait())
+    chains = profiles.folded(path)
+    off = sum(ns for chain, ns in chains.items() if chain[-1] == LEAF)
+    on = sum(chains.values()) - off
+    if not 0.3e9 <= off <= 0.3e9 + 0.2e9 * harness.patience or on < 0.1e9:
+        raise Failure(f"{on / 1e9} s on CPUs, {off / 1e9} s blocked: {chains}")
+
+
+def test_blocked_time_is_all_there(case):
+    """What is too short to be told, or not walked, is in sums: the limit changes no total."""
+    for least in ("1us", "10ms", "1s"):
+        chains = blocked(case, program("once"), [f"--off-cpu={least}"])
+        total = sum(chains.values()) / 1e6
+        if not 100 + 2 * 200 + 2 * 250 + 150 <= total <= 1150 + 150 * harness.patience:
+            raise Failure(f"{total} ms blocked in all with {least}: {chains}")
+        told = [chain for chain in chains if "in_pipe" in chain]
+        checks.equal(f"stacks of 200 ms with {least}", least != "1s", bool(told))
+
+
+def test_blocked_wakers_of_threads_apart(case):
+    chains = blocked(case, program("once"), ["--per-thread"])
+    for name in ("writer", "holder"):
+        wakers = {chain[-1] for chain in chains if chain[-1].startswith(f"[woken by {name}")}
+        if len(wakers) != 1 or not wakers.pop().rpartition(" (")[2].rstrip(")]").isdigit():
+            raise Failure(f"no number of {name}: {chains}")
+
+
+def test_blocked_time_of_a_recording(case):
+    process = gpu_trace.start(case, program("once"), ["--stacks=blocked"], name="trace")
+    checks.equal("status of the recording", 0, process.wait())
+    path = case.path("trace.cuscope")
+    out = case.path("file.folded")
+    process = case.cuscope("profile", path, "-o", out)
+    checks.equal("status of the profile", 0, process.wait())
+    chains = {chain[:-1]: ns for chain, ns in profiles.folded(out).items()}
+    expect(chains, "in_pipe", 200, "writer", "pipe_read")
+    info = case.cuscope("info", "--json", path)
+    info.wait()
+    stacks = json.loads(info.out())["stacks"]
+    checks.equal("what info says of it", (True, 100000, sum(chains.values())),
+                 (stacks["of_blocked"], stacks["blocked_least_ns"], stacks["blocked_ns"]))
+    process = case.cuscope("export", path, "--format", "jsonl")
+    process.wait()
+    lines = [json.loads(line) for line in process.out().splitlines()]
+    woken = [line for line in lines if line["type"] == "sample" and line.get("woken_by") == "writer"]
+    checks.equal("times that the writer ended", 1, len(woken))
+    checks.equal("the sum of jsonl", sum(chains.values()) // 1000,
+                 int(sum(line["weight_us"] for line in lines if line["type"] == "sample") + 0.5))
+
+
+def has_begun(pid):
+    """A capture reads SIGINT from when it begins; before, it is blocked for moments only."""
+    for _ in range(5):
+        with open(f"/proc/{pid}/status") as file:
+            if not int(re.search(r"SigBlk:\s*(\w+)", file.read()).group(1), 16) & 1 << signal.SIGINT - 1:
+                return False
+        time.sleep(0.1)
+    return True
+
+
+def test_blocked_storm_does_not_blind_others(case):
+    """A sleeper beside 100 threads that block each other as fast as they can."""
+    path = case.path("blocked.folded")
+    profile = case.cuscope("profile", "--mode", "off-cpu", "--per-process", "--name=sleeper", "-o", path)
+    harness.wait_until(lambda: has_begun(profile.pid), "the profile to begin")
+    quiet = profiles.started(case, Places.program("sleeper"), "beside", name="beside")
+    other = profiles.started(case, "nice", "-n", 19, Places.program("sleeper"), "storm", 100, name="storm")
+    time.sleep(2)
+    profiles.ended(other)
+    profiles.ended(quiet)
+    profile.signal(signal.SIGINT)
+    checks.equal(f"status ({profile.err()})", 0, profile.wait())
+    of = [{chain: ns for chain, ns in profiles.folded(path).items() if f"({process.pid})" in chain[0]}
+          for process in (quiet, other)]
+    walked = sum(ns for chain, ns in of[0].items() if "beside" in chain)
+    skipped = sum(ns for chain, ns in of[0].items() if "[stack not walked]" in chain)
+    if walked < 0.5e9 or walked < 3 * skipped:
+        raise Failure(f"{walked / 1e9} s of the other process are known, {skipped / 1e9} not: {of[0]}")
+    if sum(of[1].values()) < 10e9:
+        raise Failure(f"100 threads are blocked for {sum(of[1].values()) / 1e9} s in 2 s: {of[1]}")
+
+
+def test_blocked_bad_options(case):
+    for words, arguments in (("--off-cpu: 'x' is no", ["--off-cpu=x", "--", "true"]),
+                             ("mode (merge, gpu, cpu, off-cpu)", ["--mode", "offcpu", "--", "true"])):
+        process = case.cuscope("profile", *arguments)
+        checks.equal(f"status of {arguments}", 2, process.wait())
+        if words not in process.err():
+            raise Failure(f"{arguments}: {process.err()}")
