@@ -46,6 +46,15 @@ void profile_notes_of_tables(const struct code_figures *code, struct profile_not
 	     (double)code->ns / 1e6);
 }
 
+void profile_notes_of_lines(const struct source_lines_figures *lines, struct profile_notes *notes)
+{
+	note(notes, lines->files,
+	     "Source of native code: %llu of %llu places found in %llu files, in %.0f ms beside "
+	     "the program",
+	     (unsigned long long)lines->found, (unsigned long long)lines->places,
+	     (unsigned long long)lines->files, (double)lines->ns / 1e6);
+}
+
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes)
 {
 	note_gpu(notes, figures);

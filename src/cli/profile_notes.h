@@ -4,9 +4,10 @@
 #define CUSCOPE_CLI_PROFILE_NOTES_H
 
 #include "profile/collect.h"
+#include "stack/lines/source_lines.h"
 #include "unwind/unwinder.h"
 
-#define PROFILE_NOTES_MAX 16
+#define PROFILE_NOTES_MAX 24
 
 struct profile_notes {
 	char *text[PROFILE_NOTES_MAX];
@@ -15,6 +16,7 @@ struct profile_notes {
 
 /* What walking took, where a profile was taken. */
 void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes);
+void profile_notes_of_lines(const struct source_lines_figures *lines, struct profile_notes *notes);
 
 /* Of a profile that has had its end(). */
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes);

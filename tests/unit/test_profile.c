@@ -166,6 +166,53 @@ static void test_a_hundred_thousand_stacks_fit(void **state)
 	profile_free(profile);
 }
 
+static void assert_folded(const struct profile *profile, const char *expected)
+{
+	const struct profile_info info = { 0 };
+	char *written = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&written, &bytes);
+
+	assert_int_equal(profile_write(profile, &info, PROFILE_FOLDED, out, "it", NULL), 0);
+	fclose(out);
+	assert_string_equal(written, expected);
+	free(written);
+}
+
+/* Two places of a function that turn out to be one line of what was inlined there; and a third. */
+static void test_frames_become_what_they_are_in_their_source(void **state)
+{
+	static const struct stack_frame inner = { 20, FRAME_NATIVE, true, "inner", "a", "a.c", 7, 5,
+		                                  9 },
+					work = { 21, FRAME_NATIVE, false, "work", "a", "a.c", 3, 1,
+		                                 9 };
+	static const struct stack_frame *const parts[] = { &inner, &work };
+	struct stack_frame places[] = {
+		{ 22, FRAME_NATIVE, false, "work", "a", .offset = 8 },
+		{ 23, FRAME_NATIVE, false, "work", "a", .offset = 9 },
+		{ 24, FRAME_NATIVE, false, "work", "a", .offset = 10 },
+	};
+	struct profile *profile = profile_new(NULL);
+
+	for (size_t i = 0; i < 3; i++) {
+		const struct stack_frame *frames[] = { &scene_nvidia, &places[i], &scene_start };
+		const struct stack stack = { .id = (uint32_t)i, .n_frames = 3, .frames = frames };
+
+		scene_add(profile, WEIGHT_CPU, &stack, 1, NULL);
+		scene_add(profile, WEIGHT_GPU, &stack, 1, "[GPU_Kernel]k");
+	}
+	assert_int_equal(profile_stacks(profile), 6);
+	places[0].parts = places[1].parts = parts;
+	places[0].n_parts = places[1].n_parts = 2;
+	profile_take_parts(profile);
+	assert_int_equal(profile_stacks(profile), 4);
+	assert_folded(profile, "_start;work;inner;nvidia_ioctl 2000000\n"
+	                       "_start;work;inner;nvidia_ioctl;[GPU_Kernel]k 2000000\n"
+	                       "_start;work;nvidia_ioctl 1000000\n"
+	                       "_start;work;nvidia_ioctl;[GPU_Kernel]k 1000000\n");
+	profile_free(profile);
+}
+
 static void test_gpu_work_has_names(void **state)
 {
 	const struct kernel kernel = { .name = "gemm(float*)" };
@@ -204,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_what_has_no_room_is_counted_with_its_weight),
 		cmocka_unit_test(test_no_room_at_all_is_no_crash),
 		cmocka_unit_test(test_a_hundred_thousand_stacks_fit),
+		cmocka_unit_test(test_frames_become_what_they_are_in_their_source),
 		cmocka_unit_test(test_gpu_work_has_names),
 	};
 

@@ -150,6 +150,30 @@ static void test_the_outermost_frames_of_a_stack_that_is_too_deep_are_not_kept(v
 	close(fd);
 }
 
+/* All frames of what was read last are complete: parts are told of in the end. */
+static void test_parts_of_frames_come_back(void **state)
+{
+	struct stacks *stacks = stacks_new();
+	struct kept_list list = { 0 };
+
+	for (uint64_t i = 0; i < 300; i++)
+		add_random_event(&list, random_stack(stacks), RUN_BEGIN_NS + 1000 * i);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct event *event = &list.at[i].event;
+		const struct stack *stack =
+			event->call ? list.at[i].call.stack : list.at[i].sample.stack;
+		const struct stack_frame *parts[FORMAT_PARTS_MAX];
+		size_t n = 1 + below(below(9) ? 5 : FORMAT_PARTS_MAX);
+
+		for (size_t part = 0; part < n; part++)
+			parts[part] = random_frame(stacks);
+		assert_true(stacks_set_parts(stacks, stack->frames[0], parts, n));
+	}
+	check_list(&list);
+	free(list.at);
+	stacks_free(stacks);
+}
+
 static void test_what_was_asked_for_and_missed_comes_back(void **state)
 {
 	struct run_info run = default_run_info();
@@ -528,6 +552,7 @@ int main(void)
 		cmocka_unit_test(test_many_stacks_of_their_own_come_back),
 		cmocka_unit_test(
 			test_the_outermost_frames_of_a_stack_that_is_too_deep_are_not_kept),
+		cmocka_unit_test(test_parts_of_frames_come_back),
 		cmocka_unit_test(test_what_was_asked_for_and_missed_comes_back),
 		cmocka_unit_test(test_calls_of_stacks_are_read_as_older_files_have_them),
 		cmocka_unit_test(test_the_profile_of_a_file_is_that_of_the_run),

@@ -227,6 +227,13 @@ static inline void assert_same_frame(const struct stack_frame *a, const struct s
 	assert_int_equal(a->offset, b->offset);
 }
 
+static inline void assert_same_parts(const struct stack_frame *a, const struct stack_frame *b)
+{
+	assert_int_equal(a->n_parts, b->n_parts);
+	for (size_t i = 0; i < a->n_parts; i++)
+		assert_same_frame(a->parts[i], b->parts[i]);
+}
+
 static inline void assert_same_stack(const struct stack *a, const struct stack *b)
 {
 	assert_true(!a == !b);
@@ -235,8 +242,10 @@ static inline void assert_same_stack(const struct stack *a, const struct stack *
 	assert_int_equal(a->end, b->end);
 	assert_int_equal(a->python_cut, b->python_cut);
 	assert_int_equal(a->n_frames, b->n_frames);
-	for (size_t i = 0; i < a->n_frames; i++)
+	for (size_t i = 0; i < a->n_frames; i++) {
 		assert_same_frame(a->frames[i], b->frames[i]);
+		assert_same_parts(a->frames[i], b->frames[i]);
+	}
 }
 
 static inline void assert_same_call(const struct call *a, const struct call *b)

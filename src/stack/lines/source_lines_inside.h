@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of source_lines.h: what is asked for (source_lines.c), and the thread that has it
+ * looked up (source_lines_work.c). */
+#ifndef CUSCOPE_STACK_LINES_SOURCE_LINES_INSIDE_H
+#define CUSCOPE_STACK_LINES_SOURCE_LINES_INSIDE_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include <uthash.h>
+
+#include "stack/lines/debug_file.h"
+#include "stack/lines/reader.h"
+#include "stack/lines/source_lines.h"
+
+#define NEWS_MAX 32
+
+struct source_lines_person {
+	uint64_t id, spent_ns;
+	size_t bytes, files;
+	UT_hash_handle hh;
+};
+
+struct source_lines_file_key { /* all of a width: no padding for the hash to read */
+	uint64_t dev, inode, size, written_ns;
+};
+
+struct source_lines_file {
+	struct source_lines_file_key key;
+	struct source_lines_person *person;
+	int fd;
+	char *path;
+	uint8_t id[DEBUG_ID_MAX];
+	size_t id_bytes;
+	bool roots; /* root alone can change it */
+	struct debug_files others;
+	bool looked_for_others;
+	bool over; /* nothing more is asked of it */
+	unsigned crashes;
+	struct reader reader;
+	uint64_t used; /* when, in slices */
+	struct asked_place *first, **last;
+	UT_hash_handle hh;
+};
+
+struct found_parts {
+	size_t n;
+	struct lines_part parts[];
+};
+
+struct asked_place {
+	void *what; /* NULL: another file's place was taken for it */
+	uint64_t offset;
+	struct source_lines_file *file;
+	struct found_parts *found;
+	struct asked_place *next, *next_of_all;
+	UT_hash_handle hh;
+};
+
+struct source_lines {
+	pthread_mutex_t lock;
+	pthread_cond_t asked, idle;
+	pthread_t thread;
+	bool has_thread, stop, busy;
+	void (*run)(int socket);
+	struct source_lines_person *persons;
+	struct source_lines_file *files;
+	struct asked_place *by_what, *all;
+	size_t bytes, waiting, n_files;
+	uint64_t slices;
+	struct source_lines_figures figures;
+	char *news[NEWS_MAX];
+	size_t n_news;
+};
+
+/* Of a person and of all; false: there is no room. */
+bool source_lines_take_bytes(struct source_lines *lines, struct source_lines_person *person,
+                             size_t bytes);
+
+/* The thread: of struct source_lines, until its stop. */
+void *source_lines_work(void *lines);
+
+static inline uint64_t source_lines_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+/* Of source_lines.h: the thread that has places looked up, and the processes that it asks. */
+#include "stack/lines/source_lines_inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "stack/function_name.h"
+
+#define LOAD_MS  10000        /* for the first look at a file; one of 2 GB takes seconds */
+#define FIND_MS  3000         /* for a place, the first of a large unit takes most */
+#define SLICE_NS 200000000ull /* then it is another person's turn */
+
+/* With the lock, but not while it waits for the end of the process. */
+static void drop_reader(struct source_lines *lines, struct source_lines_file *file)
+{
+	pthread_mutex_unlock(&lines->lock);
+	reader_end(&file->reader);
+	pthread_mutex_lock(&lines->lock);
+}
+
+/* With the lock. */
+static void tell(struct source_lines *lines, const char *of, const char *text)
+{
+	struct buf sentence = { 0 };
+
+	if (lines->n_news == NEWS_MAX)
+		return;
+	text_add_safe(&sentence, of);
+	buf_puts(&sentence, text);
+	lines->news[lines->n_news++] = sentence.data;
+}
+
+/* With the lock. */
+static void give_up(struct source_lines *lines, struct source_lines_file *file, const char *why)
+{
+	const char *slash = strrchr(file->path, '/');
+
+	file->over = true;
+	file->crashes++;
+	lines->figures.given_up++;
+	tell(lines, slash ? slash + 1 : file->path, why);
+}
+
+/* With the lock: what was asked has failed, and the process that was asked is gone. */
+static void note_failure(struct source_lines *lines, struct source_lines_file *file, int rc)
+{
+	if (rc == -ETIMEDOUT)
+		give_up(lines, file,
+		        ": reading its debug information takes too long: no more lines of it");
+	else if (rc == -EBADMSG)
+		give_up(lines, file,
+		        ": reading its debug information gives nonsense: no more lines of it");
+	else if (rc != -ECANCELED && ++file->crashes == LINES_CRASHES_MAX)
+		give_up(lines, file,
+		        ": reading its debug information ends the process that does it: no more "
+		        "lines of it");
+}
+
+/* A negative errno, or what the process said, enum lines_status. */
+static int load(struct source_lines *lines, struct source_lines_file *file)
+{
+	struct lines_answer answer;
+	int rc;
+
+	if (!file->looked_for_others)
+		debug_files_find(file->fd, file->id, file->id_bytes, file->path, &file->others);
+	file->looked_for_others = true;
+	rc = reader_start(&file->reader, lines->run);
+	rc = rc ? rc : reader_send(&file->reader, LINES_MAIN, 0, file->fd);
+	if (!rc && file->others.debug >= 0)
+		rc = reader_send(&file->reader, LINES_DEBUG, file->others.crc, file->others.debug);
+	if (!rc && file->others.alt >= 0)
+		rc = reader_send(&file->reader, LINES_ALT, 0, file->others.alt);
+	rc = rc ? rc : reader_ask(&file->reader, LINES_READY, 0, LOAD_MS, &lines->stop, &answer);
+	if (rc)
+		return rc;
+	return (int)answer.status;
+}
+
+static void make_room(struct source_lines *lines)
+{
+	struct source_lines_file *file, *next, *oldest = NULL;
+	size_t readers = 0;
+
+	HASH_ITER (hh, lines->files, file, next) {
+		readers += file->reader.pid != 0;
+		if (file->reader.pid && (!oldest || file->used < oldest->used))
+			oldest = file;
+	}
+	if (readers >= LINES_READERS_MAX)
+		drop_reader(lines, oldest);
+}
+
+static struct found_parts *keep_parts(struct source_lines *lines,
+                                      struct source_lines_person *person,
+                                      const struct lines_answer *answer)
+{
+	char *names[LINES_PARTS_MAX];
+	struct found_parts *found;
+	size_t bytes = sizeof(*found);
+	char *at;
+
+	for (size_t i = 0; i < answer->n; i++) {
+		const struct lines_part *part = &answer->parts[i];
+
+		names[i] = part->function ? function_name_demangle(part->function) : NULL;
+		bytes += sizeof(*part) + (names[i] ? strlen(names[i]) + 1 : 0) +
+		         (part->file ? strlen(part->file) + 1 : 0);
+	}
+	found = source_lines_take_bytes(lines, person, bytes) ? xmalloc(bytes) : NULL;
+	at = found ? (char *)&found->parts[answer->n] : NULL;
+	for (size_t i = 0; i < answer->n; i++) {
+		if (found) {
+			found->parts[i] = answer->parts[i];
+			found->parts[i].function = names[i] ? at : NULL;
+			at = names[i] ? stpcpy(at, names[i]) + 1 : at;
+			found->parts[i].file = answer->parts[i].file ? at : NULL;
+			at = answer->parts[i].file ? stpcpy(at, answer->parts[i].file) + 1 : at;
+		}
+		free(names[i]);
+	}
+	if (found)
+		found->n = answer->n;
+	return found;
+}
+
+/* With the lock: all that waits for this file is without an answer. */
+static void drop_waiting(struct source_lines *lines, struct source_lines_file *file)
+{
+	for (; file->first; file->first = file->first->next) {
+		lines->waiting--;
+		lines->figures.unanswered += file->crashes != 0;
+	}
+	file->last = &file->first;
+}
+
+/* With the lock: of one place. */
+static void take_answer(struct source_lines *lines, struct source_lines_file *file,
+                        struct asked_place *place, int rc, const struct lines_answer *answer)
+{
+	if (rc == -ECANCELED)
+		return;
+	file->first = place->next;
+	if (!file->first)
+		file->last = &file->first;
+	lines->waiting--;
+	if (rc) {
+		lines->figures.unanswered++;
+		note_failure(lines, file, rc);
+		return;
+	}
+	if (answer->status != LINES_OK || !answer->n)
+		return;
+	place->found = keep_parts(lines, file->person, answer);
+	lines->figures.found += place->found != NULL;
+	lines->figures.refused += place->found == NULL;
+}
+
+/* With the lock, which is not held while it waits. True: go on with this file. */
+static bool ask_next(struct source_lines *lines, struct source_lines_file *file)
+{
+	struct asked_place *place = file->first;
+	struct lines_answer answer = { 0 };
+	int rc;
+
+	pthread_mutex_unlock(&lines->lock);
+	rc = reader_ask(&file->reader, LINES_FIND, place->offset, FIND_MS, &lines->stop, &answer);
+	pthread_mutex_lock(&lines->lock);
+	take_answer(lines, file, place, rc, &answer);
+	if (rc)
+		drop_reader(lines, file);
+	return !rc;
+}
+
+static bool make_ready(struct source_lines *lines, struct source_lines_file *file)
+{
+	int rc;
+
+	if (file->reader.pid)
+		return true;
+	make_room(lines);
+	pthread_mutex_unlock(&lines->lock);
+	rc = load(lines, file);
+	pthread_mutex_lock(&lines->lock);
+	if (rc)
+		drop_reader(lines, file);
+	if (rc < 0)
+		note_failure(lines, file, rc);
+	else if (rc)
+		file->over = true; /* there is nothing to be had */
+	lines->figures.files += !rc;
+	if (rc == LINES_REFUSED && !lines->figures.rights) {
+		lines->figures.rights = true;
+		tell(lines, "no lines of native code",
+		     ": the process that is to read debug information cannot give up its rights");
+	}
+	return !rc;
+}
+
+/* With the lock. */
+static void serve(struct source_lines *lines, struct source_lines_file *file)
+{
+	uint64_t begin = source_lines_now_ns();
+
+	file->used = ++lines->slices;
+	if (make_ready(lines, file))
+		while (file->first && !lines->stop && source_lines_now_ns() - begin < SLICE_NS)
+			if (!ask_next(lines, file))
+				break;
+	if (file->over)
+		drop_waiting(lines, file);
+	file->person->spent_ns += source_lines_now_ns() - begin;
+	lines->figures.ns += source_lines_now_ns() - begin;
+}
+
+/* Of who took least time so far. NULL: nobody waits. */
+static struct source_lines_file *next_file(struct source_lines *lines)
+{
+	struct source_lines_file *file, *next, *best = NULL;
+
+	HASH_ITER (hh, lines->files, file, next)
+		if (file->first &&
+		    (!best || file->person->spent_ns < best->person->spent_ns ||
+		     (file->person == best->person && file->reader.pid && !best->reader.pid)))
+			best = file;
+	return best;
+}
+
+void *source_lines_work(void *data)
+{
+	struct source_lines *lines = data;
+	struct source_lines_file *file, *next;
+
+	pthread_mutex_lock(&lines->lock);
+	while (!lines->stop) {
+		file = next_file(lines);
+		if (file) {
+			serve(lines, file);
+			continue;
+		}
+		pthread_cond_broadcast(&lines->idle);
+		pthread_cond_wait(&lines->asked, &lines->lock);
+	}
+	HASH_ITER (hh, lines->files, file, next) /* nobody asks for more files by now */
+		drop_reader(lines, file);
+	pthread_mutex_unlock(&lines->lock);
+	return NULL;
+}
