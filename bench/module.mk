@@ -24,14 +24,14 @@ $(BENCH)/sums: bench/sums/caller.c $(B)/programs/sample.o
 	@mkdir -p $(@D)
 	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
 
-bench-questions: $(B)/cuscope $(BENCH)/pipeline $(BENCH)/training
+bench-questions: $(B)/cuscope $(BENCH)/pipeline $(BENCH)/training $(BENCH)/stacked
 	bench/questions/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
 
 $(BENCH)/pipeline: bench/pipeline/pipeline.c bench/pipeline/workload.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BENCH)/training: bench/questions/training.c $(B)/libcuscope.a
+$(BENCH)/training $(BENCH)/stacked: $(BENCH)/%: bench/questions/%.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 

@@ -19,6 +19,7 @@
 #include "output/delays.h"
 #include "output/format.h"
 #include "output/fragments.h"
+#include "output/frames.h"
 
 static const char header[] =
 	"time_ns,duration_ns,process,pid,tid,thread,layer,class,function,result,result_name,kernel,"
@@ -362,6 +363,37 @@ static void add_range(struct csv *csv, const struct event *event)
 	buf_puts(out, ",,,,\n");
 }
 
+/* ---- samples ------------------------------------------------------------------------------ */
+
+/* What is no stretch of time, such as a sum of many, begins when it is told. */
+static void add_sample(struct csv *csv, const struct event *event)
+{
+	struct buf *out = &csv->sink.lines.pending, name = { 0 };
+	const struct sample *sample = event->sample;
+	bool blocked = sample->kind == SAMPLE_OFF_CPU;
+
+	add_time(csv, out, event->time_ns - (sample_is_stretch(sample) ? sample->weight_ns : 0));
+	next(out);
+	buf_u64(out, sample->weight_ns);
+	next(out);
+	add_process(csv, out, event->process);
+	add_thread(csv, out, event);
+	buf_puts(out, blocked ? "cpu,sample,blocked" : "cpu,sample,on_cpu");
+	skip(out, 12);
+	if (blocked)
+		buf_puts(out, blocked_name(sample->blocked));
+	skip(out, 4);
+	if (sample->stack) {
+		frame_add_words(sample->stack->frames[0], &name);
+		add_text(csv, out, name.data);
+	}
+	skip(out, 6);
+	if (sample->stack)
+		buf_u64(out, sample->stack->id);
+	buf_putc(out, '\n');
+	buf_free(&name);
+}
+
 /* ---- the format --------------------------------------------------------------------------- */
 
 static struct csv *csv_of(struct consumer *self)
@@ -400,6 +432,8 @@ static int csv_event(struct consumer *self, const struct event *event, struct er
 		add_activity(csv, event);
 	else if (event->type == EVENT_RANGE)
 		add_range(csv, event);
+	else if (event->type == EVENT_SAMPLE)
+		add_sample(csv, event);
 	return 0;
 }
 
@@ -446,6 +480,7 @@ struct consumer *csv_new(const struct sink_options *options)
 	struct csv *csv = xcalloc(1, sizeof(*csv));
 
 	csv->sink.gpu = true;
+	csv->sink.samples = true;
 	csv->memory = memory_new();
 	csv->sink.joins = true;
 	csv->thread_ids = thread_ids_new();

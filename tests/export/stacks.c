@@ -2,7 +2,7 @@
 /*
  * Makes a trace of stacks that are hard to write down:
  *
- *   stacks FILE.cuscope
+ *   stacks FILE.cuscope [FILES]     with as many files of code, 5000 unless said otherwise
  *
  * names that break out of quotes, of lines and of UTF-8, and some of the longest; a stack of the
  * most frames, with inlined ones; a file of two build ids, and build ids that are none; more files
@@ -13,13 +13,13 @@
 
 #include "trace/format.h"
 
-#define FILES 5000
+#define FILES_MOST 5000
 
 static const char *const ids[] = {
 	NULL, "0123abcd", "0123abce", "xyz", "0123a", "", "\x1b[2J\xff\""
 };
 
-static struct stack_frame frames[FORMAT_FRAMES_MAX + FILES + 16];
+static struct stack_frame frames[FORMAT_FRAMES_MAX + FILES_MOST + 16];
 static uint32_t n_frames, n_stacks;
 
 static const struct stack_frame *frame(struct stack_frame like)
@@ -166,7 +166,9 @@ int main(int argc, char **argv)
 	const struct process *process = new_process(77, "a\"\\\x1b[2J");
 	const struct stack *names;
 
-	if (argc != 2)
+	unsigned files = argc > 2 ? (unsigned)atoi(argv[2]) : FILES_MOST;
+
+	if (argc < 2 || files > FILES_MOST)
 		return 2;
 	run.end_ns = US(3000);
 	run.stacks = stacks_asked();
@@ -181,7 +183,7 @@ int main(int argc, char **argv)
 	scene.tid = 79; /* that nobody told of */
 	put_kind(&scene, 500, SAMPLE_CPU, 1000, names);
 	put_kind(&scene, 510, SAMPLE_OFF_CPU, 10, names);
-	for (unsigned i = 0; i < FILES; i++)
+	for (unsigned i = 0; i < files; i++)
 		put_kind(&scene, 600 + i / 10.0, SAMPLE_CPU, 1, of_a_file(i));
 	put_other(&scene, EVENT_EXIT, 2000, NULL, 0);
 	put_kind(&scene, 2100, SAMPLE_CPU, 1000, names);

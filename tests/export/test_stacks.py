@@ -137,6 +137,34 @@ def test_stacks_sqlite_of_hard_ones(case):
     equal("texts with controls", [], hostile)
 
 
+# ---- csv
+
+def rows_of(case, trace):
+    with open(case.export(trace, trace.replace(" ", "_") + ".csv", "--force"), newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_stacks_csv_samples(case):
+    rows = [row for row in rows_of(case, "stacks") if row["layer"] == "cpu"]
+    equal("columns", {None}, {row.get(None) for row in rows})
+    equal("samples", [("500000", "1000000", "5151", "on_cpu", "", "Net.forward", "0"),
+                      ("700000", "1000000", "5152", "on_cpu", "", "worker", "1"),
+                      ("1500000", "1000000", "5151", "on_cpu", "", "nvidia_ioctl", "3"),
+                      ("2500000", "1000000", "5151", "on_cpu", "", "Net.forward", "0"),
+                      ("3500000", "1000000", "5151", "on_cpu", "", r"triton_\x1b[31mfused", "5"),
+                      ("749875", "3250125", "5152", "blocked", "woken", "futex_wait", "6"),
+                      ("4000000", "120000", "5152", "blocked", "brief", "", ""),
+                      ("4500000", "1000000", "5151", "on_cpu", "", "", "")],
+          [tuple(row[key] for key in ("time_ns", "duration_ns", "tid", "function", "flags", "name", "stack")) for row in rows])
+
+
+def test_stacks_csv_of_hard_ones(case):
+    rows = rows_of(case, "hard stacks")
+    equal("rows with another number of fields", [], [row for row in rows if None in row or None in row.values()])
+    equal("ways to be blocked", {"unknown", "woken", "interrupt", "still", "before", "brief", "skipped"},
+          {row["flags"] for row in rows if row["function"] == "blocked"})
+
+
 # ---- Chrome
 
 def names_of(trace, event):

@@ -31,9 +31,10 @@ $(B)/fuzz/fuzz_%: $(B)/fuzz/obj/tests/fuzz/fuzz_%.o $(B)/fuzz/libfuzzed.a
 $(B)/tests/fuzz/trace_seeds: $(B)/tests/fuzz/trace_seeds.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/fuzz/seeds: tests/fuzz/seeds.sh $(B)/tests/fuzz/trace_seeds $(wildcard tests/golden/*.cuscope tests/fuzz/found/*/*)
+$(B)/fuzz/seeds: tests/fuzz/seeds.sh $(B)/tests/fuzz/trace_seeds $(B)/tests/export/stacks $(wildcard tests/golden/*.cuscope tests/fuzz/found/*/*)
 	CC="$(CC)" tests/fuzz/seeds.sh $@
-	$(B)/tests/fuzz/trace_seeds $@ tests/golden/*.cuscope
+	$(B)/tests/export/stacks $(B)/fuzz/names.cuscope 20 # names that break out
+	$(B)/tests/fuzz/trace_seeds $@ tests/golden/*.cuscope $(B)/fuzz/names.cuscope
 	cp -r tests/fuzz/found/. $@/
 	@touch $@
 
