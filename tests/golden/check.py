@@ -55,7 +55,7 @@ MORE = (
     ("gaps", "idle", ["gaps"]),
     ("gaps_chosen", "idle", ["gaps:base", "--gap", "5us", "--top", "3"]),
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
-    *((name, trace, [name, *more]) for trace in HOSTS for name, *more in (("gaps", "--stacks"), ("overview",))),
+    *((name, trace, [name, *more]) for trace in HOSTS for name, *more in (("gaps", "--stacks"), ("overview",), ("findings",))),
     ("findings", "steady", ["findings"]),
     ("overlap", "steady", ["overlap"]),
     ("overlap_steps", "ranges", ["overlap"]),

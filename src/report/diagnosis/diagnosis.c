@@ -302,6 +302,14 @@ static bool is_covered(const struct diagnosis_rule *rule, const struct finding *
 	return !strcmp(finding->rule, "low_use"); /* idle time again */
 }
 
+static void add_finding(const struct finding *finding, double share, struct buf *out)
+{
+	buf_printf(out, "Besides, up to %.0f %% of the time goes to %s", share, finding->title);
+	if (finding->n_lines && finding->lines[0].share >= LIMIT_LINE_BESIDES)
+		buf_printf(out, ", mostly in %s", finding->lines[0].line);
+	buf_puts(out, " ('cuscope report FILE findings').");
+}
+
 static bool say_finding(const struct diagnosis_evidence *evidence,
                         const struct diagnosis_rule *rule, struct buf *out)
 {
@@ -311,10 +319,7 @@ static bool say_finding(const struct diagnosis_evidence *evidence,
 
 		if (!finding->lost_known || share < LIMIT_BESIDES || is_covered(rule, finding))
 			continue;
-		buf_printf(out,
-		           "Besides, up to %.0f %% of the time goes to %s ('cuscope report "
-		           "FILE findings').",
-		           share, finding->title);
+		add_finding(finding, share, out);
 		return true;
 	}
 	return false;

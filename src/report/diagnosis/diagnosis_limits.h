@@ -24,6 +24,9 @@
 /* Percent of its time that a finding costs to be told besides: ten times what makes a finding. */
 #define LIMIT_BESIDES 10
 
+/* Percent of it that are in one line: more than in all others together. */
+#define LIMIT_LINE_BESIDES 50
+
 /* Percent of calls that were lost: what is told is of the rest. */
 #define LIMIT_LOST 1
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "report/findings/findings_rules.h"
+#include "report/findings/findings_lines.h"
 #include "analysis/memory.h"
 #include "analysis/thread_ids.h"
 
@@ -36,6 +36,14 @@ struct findings {
 	size_t n_rows;
 	struct finding_unjudged unjudged[N_RULES];
 	size_t n_unjudged;
+	struct stack_places *places;
+	/* Of calls that work may come for, by their places in the window: */
+	struct walked_call {
+		uint64_t number;
+		const struct stack *stack;
+	} * walked;
+	size_t n_walked;
+	const struct stack *stack; /* of the call that the event is */
 };
 
 size_t findings_rules(void)
@@ -45,13 +53,38 @@ size_t findings_rules(void)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
+/* The window keeps no stacks: they are beside it. */
+static const struct stack *stack_of(const struct findings *findings, const struct work_call *call)
+{
+	uint32_t place = work_now(findings->work)->place;
+
+	if (findings->stack)
+		return findings->stack;
+	if (place >= findings->n_walked || findings->walked[place].number != call->number)
+		return NULL;
+	return findings->walked[place].stack;
+}
+
+static void keep_stack(struct findings *findings, const struct stack *stack)
+{
+	const struct work_now *now = work_now(findings->work);
+	struct walked_call *walked;
+
+	if (!now->call || !now->call->number)
+		return;
+	walked = FINDING_AT(findings->walked, findings->n_walked, now->place);
+	walked->number = now->call->number;
+	walked->stack = stack;
+}
+
 static void tell_asked(void *data, const struct work_done *done, const struct work_call *call)
 {
 	struct findings *findings = data;
+	const struct stack *stack = call ? stack_of(findings, call) : NULL;
 
 	for (size_t i = 0; call && i < N_RULES; i++) {
 		if (rules[i]->asked && findings->states[i])
-			rules[i]->asked(findings->states[i], done, call);
+			rules[i]->asked(findings->states[i], done, call, stack);
 	}
 }
 
@@ -130,7 +163,10 @@ static int findings_event(struct consumer *self, const struct event *event, stru
 		see_activity(findings, event);
 	if (event->type == EVENT_ACTIVITY || event->type == EVENT_RANGE)
 		tell_event(findings, event);
+	findings->stack = event->type == EVENT_CALL ? event->call->stack : NULL;
 	work_join(findings->work, event, tell_asked, findings);
+	if (findings->stack)
+		keep_stack(findings, findings->stack);
 	return 0;
 }
 
@@ -143,6 +179,9 @@ void finding_case(struct finding_cases *cases, const struct finding_example *exa
 	cases->bytes += example->bytes;
 	if (cases->count == 1 || example->cost_ns > cases->worst.cost_ns)
 		cases->worst = *example;
+	if (example->stack)
+		finding_stack_add(&cases->stacks,
+		                  &(struct finding_stack){ example->stack, 1, example->cost_ns });
 }
 
 struct finding_example finding_example_of(const struct finding_call *call)
@@ -155,6 +194,7 @@ struct finding_example finding_example_of(const struct finding_call *call)
 		.duration_ns = call_duration_ns(call->call),
 		.bytes = call->call->args.bytes,
 		.cost_ns = call_duration_ns(call->call),
+		.stack = call->call->stack,
 	};
 }
 
@@ -183,6 +223,7 @@ struct finding_cases finding_loop_end(const struct finding_loop *loop, unsigned 
 	all.count += loop->before.count;
 	all.cost_ns += loop->before.cost_ns;
 	all.bytes += loop->before.bytes;
+	finding_add_stacks(&all.stacks, &loop->before.stacks);
 	if (!loop->now.count || loop->before.worst.cost_ns > loop->now.worst.cost_ns)
 		all.worst = loop->before.worst;
 	return all;
@@ -228,8 +269,10 @@ void findings_cannot_judge(const struct finding_verdicts *verdicts, const struct
 		(struct finding_unjudged){ .rule = rule->name, .title = rule->title, .why = why };
 }
 
-void finding_set_cases(struct finding *finding, const struct finding_cases *cases)
+void finding_set_cases(const struct finding_verdicts *verdicts, struct finding *finding,
+                       const struct finding_cases *cases)
 {
+	finding_set_lines(finding, cases, verdicts->findings->places);
 	finding->count = cases->count;
 	finding->lost_ns = cases->cost_ns;
 	finding->lost_known = true;
@@ -297,7 +340,7 @@ static void judge(struct findings *findings, const struct run_info *run,
 static void forget_rows(struct findings *findings)
 {
 	for (size_t i = 0; i < findings->n_rows; i++)
-		free(findings->rows[i].evidence);
+		free(findings->rows[i].evidence), free(findings->rows[i].lines);
 	free(findings->rows);
 	findings->rows = NULL;
 	findings->n_rows = findings->n_unjudged = 0;
@@ -354,6 +397,8 @@ static void findings_free(struct consumer *self)
 	forget_rows(findings);
 	work_free(findings->work);
 	thread_ids_free(findings->threads);
+	stack_places_free(findings->places);
+	free(findings->walked);
 	free(findings->processes);
 	free(findings);
 }
@@ -367,6 +412,7 @@ static struct consumer *make(struct work *work, bool launches)
 	findings->consumer.ops = &findings_ops;
 	findings->work = work_share(work);
 	findings->threads = thread_ids_new();
+	findings->places = stack_places_new();
 	for (size_t i = 0; i < N_RULES; i++)
 		findings->states[i] = launches || !rules[i]->launches ? rules[i]->create() : NULL;
 	return &findings->consumer;

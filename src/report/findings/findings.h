@@ -12,14 +12,37 @@
 
 #include "trace/event.h"
 
+/*
+ * What cases cost, by the stacks of their calls. Where there are more stacks than places for them,
+ * the one with least gives its place up, so what is left is never too much. A zeroed one is empty.
+ */
+#define FINDING_STACKS 16
+
+struct finding_stacks {
+	struct finding_stack {
+		const struct stack *stack; /* NULL: no more follow */
+		uint64_t count, cost_ns;
+	} of[FINDING_STACKS];
+	uint64_t count, cost_ns; /* of all cases that had a stack */
+};
+
+/* A line of code, and what the cases there cost. */
+struct finding_line {
+	const char *line;
+	uint64_t count, cost_ns;
+	double share; /* percent of all cases: by cost, or by their number where that is not known
+	               */
+};
+
 /* One case of it, the worst. */
 struct finding_example {
 	const struct function *function; /* NULL: what is told is of the GPU alone */
 	const struct kernel *kernel;     /* or NULL */
 	uint32_t tid;                    /* 0: of no thread */
 	uint64_t begin_ns, duration_ns;
-	uint64_t bytes;   /* of a copy or set */
-	uint64_t cost_ns; /* by which it is the worst */
+	uint64_t bytes;            /* of a copy or set */
+	uint64_t cost_ns;          /* by which it is the worst */
+	const struct stack *stack; /* of its call; NULL: not known */
 };
 
 struct finding {
@@ -34,6 +57,9 @@ struct finding {
 	uint64_t span_ns; /* of the process: lost_ns is a part of it */
 	struct finding_example example;
 	bool has_example;
+	struct finding_line *lines; /* most first */
+	size_t n_lines;
+	double walked; /* percent of all cases that had a stack, as share */
 	char *evidence;
 	const char *estimate; /* how lost_ns is estimated, and what it leaves out */
 	const char *suggestion;

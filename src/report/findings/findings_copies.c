@@ -15,7 +15,8 @@ static bool is_managed_or_pinned(enum activity_memory memory)
 	       memory == ACTIVITY_MEMORY_MANAGED_STATIC;
 }
 
-static struct finding_example example_of(const struct work_done *done, const struct work_call *call)
+static struct finding_example example_of(const struct work_done *done, const struct work_call *call,
+                                         const struct stack *stack)
 {
 	uint64_t ns = work_call_ns(call);
 
@@ -26,6 +27,7 @@ static struct finding_example example_of(const struct work_done *done, const str
 		.duration_ns = ns,
 		.bytes = done->activity->bytes,
 		.cost_ns = ns,
+		.stack = stack,
 	};
 }
 
@@ -73,7 +75,7 @@ static void judge_by_process(const struct by_process *all, const struct by_proce
 			continue;
 		words->say(copies, &text);
 		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, &copies->all);
+		finding_set_cases(verdicts, finding, &copies->all);
 		finding_say(finding, &text);
 		finding->estimate = words->estimate;
 		finding->suggestion = words->suggestion;
@@ -119,7 +121,7 @@ static void sync_copies_call(void *state, const struct finding_call *call)
 }
 
 static void sync_copies_asked(void *state, const struct work_done *done,
-                              const struct work_call *call)
+                              const struct work_call *call, const struct stack *stack)
 {
 	struct by_process *all = state;
 
@@ -172,7 +174,8 @@ const struct finding_rule rule_sync_copies = {
 /* ---- synchronous sets ---------------------------------------------------------------------- */
 
 /* On device memory cudaMemset does not wait, so the kind of memory decides. */
-static void sync_sets_asked(void *state, const struct work_done *done, const struct work_call *call)
+static void sync_sets_asked(void *state, const struct work_done *done, const struct work_call *call,
+                            const struct stack *stack)
 {
 	struct by_process *all = state;
 	struct finding_example example;
@@ -180,7 +183,7 @@ static void sync_sets_asked(void *state, const struct work_done *done, const str
 	if (done->activity->kind != ACTIVITY_SET || call->op != OP_SET ||
 	    api_is_async(call->function->api) || !is_managed_or_pinned(done->activity->destination))
 		return;
-	example = example_of(done, call);
+	example = example_of(done, call, stack);
 	finding_case(&FINDING_AT(all->copies, all->n, call->process->id)->all, &example);
 }
 
@@ -216,7 +219,8 @@ const struct finding_rule rule_sync_sets = {
 
 /* ---- asynchronous copies from and to pageable memory --------------------------------------- */
 
-static void pageable_asked(void *state, const struct work_done *done, const struct work_call *call)
+static void pageable_asked(void *state, const struct work_done *done, const struct work_call *call,
+                           const struct stack *stack)
 {
 	const struct activity *activity = done->activity;
 	struct by_process *all = state;
@@ -229,7 +233,7 @@ static void pageable_asked(void *state, const struct work_done *done, const stru
 	     activity->destination != ACTIVITY_MEMORY_PAGEABLE))
 		return;
 	copies = FINDING_AT(all->copies, all->n, call->process->id);
-	example = example_of(done, call);
+	example = example_of(done, call, stack);
 	finding_case(&copies->all, &example);
 	copies->to_device += activity->direction == DIRECTION_H2D;
 	copies->to_host += activity->direction == DIRECTION_D2H;
@@ -311,6 +315,7 @@ static void add_cases(struct finding_cases *into, const struct finding_cases *fr
 	into->count += from->count;
 	into->cost_ns += from->cost_ns;
 	into->bytes += from->bytes;
+	finding_add_stacks(&into->stacks, &from->stacks);
 	if (into->count == from->count || worst->cost_ns > into->worst.cost_ns)
 		into->worst = *worst;
 }
@@ -383,7 +388,7 @@ static void judge_small(void *state, const struct finding_rule *rule,
 		buf_duration(&text, copies.cost_ns);
 		buf_puts(&text, " in all calls but the first of each row");
 		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, &copies);
+		finding_set_cases(verdicts, finding, &copies);
 		finding_say(finding, &text);
 		finding->estimate = "the time in the calls that one copy for each row would save; "
 				    "gathering the data costs a part of it";

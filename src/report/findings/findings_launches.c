@@ -205,7 +205,8 @@ static uint64_t gap_of(const struct work_done *done, const struct work_call *cal
 	return gap_ns <= LIMIT_LAUNCH_GAP_NS ? gap_ns : 0;
 }
 
-static void short_asked(void *state, const struct work_done *done, const struct work_call *call)
+static void short_asked(void *state, const struct work_done *done, const struct work_call *call,
+                        const struct stack *stack)
 {
 	uint64_t ns = activity_duration_ns(done->activity), call_ns;
 	struct short_kernels *all = state;
@@ -229,7 +230,8 @@ static void short_asked(void *state, const struct work_done *done, const struct 
 		                                             .kernel = done->activity->kernel,
 		                                             .tid = call->tid,
 		                                             .begin_ns = call->begin_ns,
-		                                             .duration_ns = call_ns } },
+		                                             .duration_ns = call_ns,
+		                                             .stack = stack } },
 		         &kernels->gaps);
 }
 
@@ -275,7 +277,7 @@ static void judge_short(void *state, const struct finding_rule *rule,
 		buf_puts(&text, " of them the GPU was idle and the launch had not yet returned");
 		repeats = say_sequence(&all->sequences, process->process, &text);
 		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, &kernels->gaps);
+		finding_set_cases(verdicts, finding, &kernels->gaps);
 		finding->count = kernels->n_short;
 		finding_say(finding, &text);
 		finding->estimate = "the idle time before those kernels, where it was 1 ms or less";
@@ -380,7 +382,7 @@ static void judge_launch_calls(void *state, const struct finding_rule *rule,
 		buf_duration(&text, all->processes[i].waiting_ns);
 		repeats = say_sequence(&all->sequences, process->process, &text);
 		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, launches);
+		finding_set_cases(verdicts, finding, launches);
 		finding_say(finding, &text);
 		finding->estimate =
 			"the time in these calls. The GPU kept up, as hardly anybody waited for "

@@ -83,7 +83,7 @@ static void judge_allocation(void *state, const struct finding_rule *rule,
 		buf_duration(&text, calls.cost_ns);
 		buf_puts(&text, " in the calls");
 		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, &calls);
+		finding_set_cases(verdicts, finding, &calls);
 		finding_say(finding, &text);
 		finding->estimate = "the time in these calls; frees and pinned allocations also "
 				    "wait for the GPU, which then runs dry, and that comes on top";

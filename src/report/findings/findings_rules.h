@@ -53,7 +53,8 @@ struct finding_rule {
 	void (*call)(void *state, const struct finding_call *call);
 	void (*event)(void *state, const struct event *event); /* an activity or a range */
 	void (*asked)(void *state, const struct work_done *done,
-	              const struct work_call *call); /* call: not NULL */
+	              const struct work_call *call, /* not NULL */
+	              const struct stack *stack);   /* of the call; NULL: not known */
 	/* Adds findings, or says why it cannot (findings_cannot_judge()). */
 	void (*judge)(void *state, const struct finding_rule *rule,
 	              const struct finding_verdicts *verdicts);
@@ -84,7 +85,11 @@ const struct finding_process *finding_process(const struct finding_verdicts *ver
 struct finding_cases {
 	uint64_t count, cost_ns, bytes;
 	struct finding_example worst;
+	struct finding_stacks stacks;
 };
+
+/* Of cases that are added to others: what they cost by stack. */
+void finding_add_stacks(struct finding_stacks *into, const struct finding_stacks *from);
 
 void finding_case(struct finding_cases *cases, const struct finding_example *example);
 
@@ -104,7 +109,8 @@ struct finding_cases *finding_loop_at(struct finding_loop *loop, unsigned octave
 struct finding_cases finding_loop_end(const struct finding_loop *loop, unsigned octave);
 
 /* Copies cases into a finding. */
-void finding_set_cases(struct finding *finding, const struct finding_cases *cases);
+void finding_set_cases(const struct finding_verdicts *verdicts, struct finding *finding,
+                       const struct finding_cases *cases);
 
 /* Moves what a buffer holds into the evidence. */
 void finding_say(struct finding *finding, struct buf *text);

@@ -195,7 +195,8 @@ static void default_times(const struct ends *ends, const struct work_call *call,
 		*passed = later(*passed, ends->default_ns);
 }
 
-static void default_asked(void *state, const struct work_done *done, const struct work_call *call)
+static void default_asked(void *state, const struct work_done *done, const struct work_call *call,
+                          const struct stack *stack)
 {
 	const struct activity *activity = done->activity;
 	uint64_t ready = 0, passed = 0, end_ns = activity->end_ns;
@@ -230,7 +231,8 @@ static void default_asked(void *state, const struct work_done *done, const struc
 		                                        .begin_ns = call->begin_ns,
 		                                        .duration_ns = work_call_ns(call),
 		                                        .bytes = activity->bytes,
-		                                        .cost_ns = passed - ready });
+		                                        .cost_ns = passed - ready,
+		                                        .stack = stack });
 }
 
 /* ---- the verdict --------------------------------------------------------------------------- */
@@ -278,14 +280,14 @@ static void add_finding(const struct default_process *state, const struct findin
 	finding = findings_add(verdicts, rule, process);
 	say_changes(&text, works.count, streams.count, threads.count);
 	if (process->gpu_times) {
-		finding_set_cases(finding, &state->waits);
+		finding_set_cases(verdicts, finding, &state->waits);
 		buf_printf(&text, "; %llu times work was ready and stood behind the other's",
 		           (unsigned long long)state->waits.count);
 		finding->estimate = "the time that this work stood ready; how much of it would be "
 				    "saved depends on how much of the GPU one kernel fills. Work "
 				    "that depends on each other has to wait anyway";
 	} else {
-		finding_set_cases(finding, changes);
+		finding_set_cases(verdicts, finding, changes);
 		finding->lost_ns = 0;
 		finding->lost_known = false;
 		finding->estimate = "not known without GPU times (--gpu); work that depends on "

@@ -150,7 +150,7 @@ static void judge_needless(void *state, const struct finding_rule *rule,
 		if (cases.count < LIMIT_LOOP_ROUNDS || !finding_is_worth(process, cases.cost_ns))
 			continue;
 		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, &cases);
+		finding_set_cases(verdicts, finding, &cases);
 		say_needless(finding, &waits);
 	}
 }
@@ -270,7 +270,7 @@ static void judge_polling(void *state, const struct finding_rule *rule,
 		buf_duration(&text, polls->rows.cost_ns);
 		buf_puts(&text, " long together");
 		finding = findings_add(verdicts, rule, process);
-		finding_set_cases(finding, &polls->rows);
+		finding_set_cases(verdicts, finding, &polls->rows);
 		finding_say(finding, &text);
 		finding->estimate = "from the first poll of each row to its last: the time of a "
 				    "thread and its processor, not of the GPU";
