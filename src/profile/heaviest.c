@@ -12,15 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "profile/functions.h"
+#include "profile/profile_private.h"
 #include "profile/words.h"
 #include "profile/writers.h"
 
 #define STACKS       10
 #define WIDTH        80
-#define LINES        2  /* for the callers of a stack */
+#define LINES        3  /* for the callers of a stack */
 #define FIXED        21 /* columns before the stack */
 #define NAME_COLUMNS 34 /* of a caller */
 #define LEAST        20 /* columns of a stack, in a terminal of any width */
@@ -63,6 +65,20 @@ static bool has_python(const struct tree *tree, uint32_t at)
 	return false;
 }
 
+/* Where Linux is entered, for a call or for a fault: it is the same in all stacks. */
+static bool is_kernel_entry(const struct tree *tree, uint32_t at)
+{
+	static const char *const begins[] = { "entry_", "do_syscall_64", "asm_", "el0",
+		                              "invoke_syscall" };
+
+	if (tree->nodes[at].kind != FRAME_KERNEL_MODE)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (!strncmp(tree_label(tree, at), begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
 static bool matters(struct naming *naming, uint32_t at)
 {
 	const struct tree *tree = naming->tree;
@@ -74,7 +90,12 @@ static bool matters(struct naming *naming, uint32_t at)
 		return is_named(tree, at) && outer != FRAME_CUDA;
 	case FRAME_DRIVER:
 	case FRAME_KERNEL_MODE:
-		return outer != node->kind && outer != FRAME_KERNEL_MODE && is_named(tree, at);
+		if (is_kernel_entry(tree, at) || !is_named(tree, at) ||
+		    ((outer == node->kind || outer == FRAME_KERNEL_MODE) &&
+		     !is_kernel_entry(tree, node->parent)))
+			return false;
+		naming->native++; /* the C library's part in it says little more */
+		return true;
 	case FRAME_NATIVE:
 	case FRAME_JIT:
 		if (!is_named(tree, at))
@@ -110,7 +131,7 @@ static void end_line(struct table *table, struct buf *line)
 	buf_reset(line);
 }
 
-/* "  < cudaLaunchKernel < step < main", as far as two lines have room for. */
+/* "  < cudaLaunchKernel < step < main", as far as the lines have room for. */
 static void add_callers(const struct tree *tree, uint32_t leaf, size_t width, struct table *table)
 {
 	struct naming naming = { .tree = tree, .has_python = has_python(tree, leaf) };
@@ -143,6 +164,44 @@ static void add_callers(const struct tree *tree, uint32_t leaf, size_t width, st
 
 /* ---- the heaviest ---------------------------------------------------------------------------- */
 
+static bool is_blocked(const struct tree *tree, uint32_t at)
+{
+	return !strcmp(tree_label(tree, at), PROFILE_OFF_CPU_LABEL);
+}
+
+/* The frame that says how a blocked thread went on: profile_blocked_name(). */
+static bool is_how(const char *label)
+{
+	static const char *const begins[] = { "[woken by ", "[still blocked", "[blocked since",
+		                              "[shorter than " };
+
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (!strncmp(label, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+/*
+ * "blocked, woken by python3" of two frames, [off_CPU] and [woken by python3]. Returns the one
+ * whose callers are still to be told.
+ */
+static uint32_t add_blocked(const struct tree *tree, uint32_t leaf, size_t width, struct buf *text)
+{
+	uint32_t outer = tree->nodes[leaf].parent;
+	const char *how = outer ? tree_label(tree, outer) : "";
+	bool says_it = strncmp(how, "[woken", 6) && strncmp(how, "[shorter", 8);
+	struct buf name = { 0 };
+
+	if (!is_how(how))
+		buf_puts(&name, "blocked");
+	else
+		buf_printf(&name, "%s%.*s", says_it ? "" : "blocked, ", (int)strcspn(how, "]") - 1,
+		           how + 1);
+	words_add_frame(text, name.data, width);
+	buf_free(&name);
+	return is_how(how) ? outer : leaf;
+}
+
 static void add_stack(const struct tree *tree, uint32_t leaf, size_t width, struct table *table)
 {
 	uint64_t self = tree_self(tree, 0, leaf);
@@ -154,7 +213,10 @@ static void add_stack(const struct tree *tree, uint32_t leaf, size_t width, stru
 	buf_duration(&text, self);
 	table_text(table, text.data);
 	buf_reset(&text);
-	words_add_frame(&text, tree_label(tree, leaf), width);
+	if (is_blocked(tree, leaf))
+		leaf = add_blocked(tree, leaf, width, &text);
+	else
+		words_add_frame(&text, tree_label(tree, leaf), width);
 	table_text(table, text.data);
 	table_end_row(table);
 	buf_free(&text);

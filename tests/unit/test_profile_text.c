@@ -172,18 +172,68 @@ static void test_the_heaviest_stacks_fit_a_terminal(void **state)
 		"                       < train (train.py) < _start\n"
 		"  20.0 %  40.000 ms  Net.forward (model.py)\n"
 		"                       < train (train.py) < _start\n"
-		"  20.0 %  40.000 ms  [off_CPU]\n"
+		"  20.0 %  40.000 ms  blocked\n"
 		"                       < __x64_sys_ioctl < cudaLaunchKernel < at::addmm\n"
-		"                       < Net.forward (model.py) < train (train.py) < _start\n"
+		"                       < Net.forward (model.py) < train (train.py)\n"
 		"  12.5 %  25.000 ms  nvidia_ioctl\n"
 		"                       < __x64_sys_ioctl < cudaLaunchKernel < at::addmm\n"
-		"                       < Net.forward (model.py) < train (train.py) < _start\n"
+		"                       < Net.forward (model.py) < train (train.py)\n"
 		"  Completeness: 77.8 % of 9 stacks whole; 11.1 % end in a file without unwind\n"
 		"    tables (mostly libcuda.so.1); 11.1 % end at a frame that led nowhere; of\n"
 		"    10.0 % of all samples the stack is not known.\n");
 	for (const char *line = written; *line; line = strchr(line, '\n') + 1)
 		assert_in_range(strchr(line, '\n') - line, 1, 80);
 	profile_free(profile);
+}
+
+static const struct stack_frame futex = { 20, FRAME_KERNEL_MODE, false, "futex_do_wait", "kernel" };
+static const struct stack_frame sys_futex = { 21, FRAME_KERNEL_MODE, false, "__x64_sys_futex",
+	                                      "kernel" };
+static const struct stack_frame syscall_64 = { 22, FRAME_KERNEL_MODE, false, "do_syscall_64",
+	                                       "kernel" };
+static const struct stack_frame entry = { 23, FRAME_KERNEL_MODE, false,
+	                                  "entry_SYSCALL_64_after_hwframe", "kernel" };
+static const struct stack_frame wait_inner = { 24, FRAME_NATIVE, false, "futex_wait", "libc.so.6" };
+static const struct stack_frame wait_outer = { 25, FRAME_NATIVE, false, "cond_wait", "libc.so.6" };
+
+SCENE_STACK(in_wait, 7, STACK_WHOLE, &futex, &sys_futex, &syscall_64, &entry, &wait_inner,
+            &wait_outer, &scene_train);
+
+static const char *blocked_as(const char *how)
+{
+	const struct process process = { 0, 4242, "python3" };
+	struct profile *profile = profile_new(NULL);
+
+	profile_add(profile, &(struct profile_sample){ .kind = WEIGHT_OFF_CPU,
+	                                               .ns = 2000000,
+	                                               .stack = &in_wait,
+	                                               .blocked = how,
+	                                               .process = &process });
+	heaviest(profile, 1);
+	profile_free(profile);
+	return written;
+}
+
+/* Neither how the kernel is entered nor all of the C library: the line that waits has to fit. */
+static void test_a_blocked_stack_says_who_ended_it_and_leads_to_the_line(void **state)
+{
+	static const char to_line[] =
+		"\n                       < __x64_sys_futex < futex_wait < train "
+		"(train.py)\n";
+	static const struct {
+		const char *how, *told;
+	} cases[] = {
+		{ "[woken by nccl]", "  blocked, woken by nccl" },
+		{ "[still blocked at the end]", "  still blocked at the end" },
+		{ "[blocked since before the begin]", "  blocked since before the begin" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *at = strstr(blocked_as(cases[i].how), cases[i].told);
+
+		assert_non_null(at);
+		assert_memory_equal(at + strlen(cases[i].told), to_line, sizeof(to_line) - 1);
+	}
 }
 
 static void test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is(void **state)
@@ -386,6 +436,7 @@ int main(void)
 		cmocka_unit_test(test_an_empty_profile_is_an_empty_file),
 		cmocka_unit_test(test_a_stack_of_ten_thousand_frames_is_whole),
 		cmocka_unit_test(test_the_heaviest_stacks_fit_a_terminal),
+		cmocka_unit_test(test_a_blocked_stack_says_who_ended_it_and_leads_to_the_line),
 		cmocka_unit_test(test_the_end_of_a_long_kernel_name_gives_way_not_what_it_is),
 		cmocka_unit_test(test_of_a_python_function_the_file_gives_way_first),
 		cmocka_unit_test(test_two_profiles_are_compared_by_the_path_of_names),
