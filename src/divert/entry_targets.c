@@ -10,6 +10,7 @@
 
 #define SEARCHED_MAX (512ull << 20) /* bytes of code */
 #define DECODED_MAX  (8ull << 20)
+#define LOOKED_UP    64 /* bytes that could be decoded while a segment is found */
 #define PART         (256u << 10)
 #define BRANCH_MAX   6  /* bytes: 0f 8x and the distance */
 #define FIRST_BYTES  32 /* bits of entry_targets_take; entry_move.h writes 24 at most */
@@ -227,11 +228,12 @@ void entry_targets_confirm(struct entry_targets *targets, const struct elf_image
 
 	if (hit == targets->n_hits || targets->hits[hit].end > end || end <= start)
 		return;
-	segment = elf_image_segment(image, start, end - start);
-	if (!segment || !(segment->p_flags & PF_X) || end - start > ENTRY_FUNCTION_MAX ||
-	    end - start > DECODED_MAX - targets->decoded)
+	if (end - start > ENTRY_FUNCTION_MAX || targets->decoded >= DECODED_MAX)
 		return;
-	targets->decoded += end - start;
+	targets->decoded += end - start + LOOKED_UP; /* a file may have thousands of segments */
+	segment = elf_image_segment(image, start, end - start);
+	if (!segment || !(segment->p_flags & PF_X))
+		return;
 	code = xmalloc(end - start);
 	if (elf_image_read(image, segment->p_offset + start - segment->p_vaddr, code, end - start))
 		decode(targets, hit, code, end - start, start);
