@@ -107,6 +107,33 @@ static void test_inlined_functions_and_their_lines(void **state)
 	close(fd);
 }
 
+/* The linker has no names for what was inlined everywhere: where it stands in the source says them.
+ */
+static const char in_scopes[] =
+	"namespace space { namespace {\n"
+	"template <typename T> struct Thing {\n"
+	"	__attribute__((always_inline)) void step()\n"
+	"	{\n"
+	"		__asm__ volatile(\"jmp 1f\\n.ascii \\\"MARK STEP\\\"\\n1:\");\n" /* 5 */
+	"	}\n"
+	"}; } }\n"
+	"extern \"C\" void start(void)\n"
+	"{\n"
+	"	space::Thing<int>().step();\n" /* 10 */
+	"}\n";
+
+static void test_names_of_inlined_functions_have_their_scopes(void **state)
+{
+	int fd;
+
+	write_file(in_dir("a.cc"), in_scopes);
+	run("g++ -g " TARGET " -o a.out a.cc");
+	fd = reopen();
+	expect(fd, "MARK STEP",
+	       "space::(anonymous namespace)::Thing<int>::step a.cc:5 of 3 < start a.cc:10 of 8");
+	close(fd);
+}
+
 static void test_a_file_without_debug_information_has_its_names(void **state)
 {
 	int fd = build(program, TARGET);
@@ -411,6 +438,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inlined_functions_and_their_lines),
+		cmocka_unit_test(test_names_of_inlined_functions_have_their_scopes),
 		cmocka_unit_test(test_a_file_without_debug_information_has_its_names),
 		cmocka_unit_test(test_names_in_the_compressed_section),
 		cmocka_unit_test(test_a_stripped_file_tells_nothing),

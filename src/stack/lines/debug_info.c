@@ -20,8 +20,9 @@
 
 #include "base/xalloc.h"
 
-#define DEPTH_MAX  128 /* of scopes in one another */
-#define NESTED_MAX 16  /* stretches that begin later and end sooner than the one looked for */
+#define SIZELESS_REACH 4096 /* of functions of assembly code: a guess */
+#define DEPTH_MAX      128  /* of scopes in one another */
+#define NESTED_MAX     16   /* stretches that begin later and end sooner than the one looked for */
 
 /* A stretch of addresses as linked, and what it is of. */
 struct range {
@@ -34,10 +35,25 @@ struct ranges {
 	size_t n, room;
 };
 
+/* A namespace, a class or a function, which others are in. */
+struct scope {
+	uint32_t outer; /* and one; 0: there is none */
+	Dwarf_Off die;
+};
+
+/* Where a function is named; in the order of `die`. */
+struct named {
+	Dwarf_Off die;
+	uint32_t scope;
+};
+
 /* A unit whose functions were listed. */
 struct unit {
 	Dwarf_Off die;
-	struct ranges functions;
+	struct ranges functions; /* with code */
+	struct scope *scopes;
+	struct named *named;
+	size_t n_scopes, scopes_room, n_named, named_room;
 	UT_hash_handle hh;
 };
 
@@ -48,7 +64,10 @@ struct debug_info {
 	Dwarf_Addr bias, dwarf_bias; /* of the module's addresses to those of the file, of dwarf */
 	struct debug_info_files files;
 	struct ranges units;
+	struct ranges symbols; /* `die` is the number of a symbol */
+	bool symbols_listed;
 	struct unit *listed;
+	struct buf names[LINES_PARTS_MAX]; /* of the answer, where they are put together */
 };
 
 const char *debug_info_version(void)
@@ -240,8 +259,30 @@ static bool address_of(const struct debug_info *info, uint64_t offset, uint64_t 
 	return false;
 }
 
-/* Functions that have code; those of namespaces and classes too, which are not in their place. */
-static void list_functions(struct ranges *functions, Dwarf_Die *of, unsigned depth)
+static void *grow(void *array, size_t n, size_t *room, size_t bytes)
+{
+	if (n < *room)
+		return array;
+	*room = *room ? 2 * *room : 64;
+	return xrealloc(array, *room * bytes);
+}
+
+static uint32_t add_scope(struct unit *unit, uint32_t outer, Dwarf_Die *die)
+{
+	unit->scopes =
+		grow(unit->scopes, unit->n_scopes, &unit->scopes_room, sizeof(*unit->scopes));
+	unit->scopes[unit->n_scopes++] = (struct scope){ outer, dwarf_dieoffset(die) };
+	return (uint32_t)unit->n_scopes;
+}
+
+static void add_named(struct unit *unit, uint32_t scope, Dwarf_Die *die)
+{
+	unit->named = grow(unit->named, unit->n_named, &unit->named_room, sizeof(*unit->named));
+	unit->named[unit->n_named++] = (struct named){ dwarf_dieoffset(die), scope };
+}
+
+/* All functions; those of namespaces and classes have their code elsewhere, often. */
+static void list_functions(struct unit *unit, Dwarf_Die *of, uint32_t scope, unsigned depth)
 {
 	Dwarf_Die die;
 
@@ -250,35 +291,127 @@ static void list_functions(struct ranges *functions, Dwarf_Die *of, unsigned dep
 	do {
 		switch (dwarf_tag(&die)) {
 		case DW_TAG_subprogram:
-			add_ranges(functions, &die);
-			list_functions(functions, &die, depth + 1); /* of Ada, Rust, Fortran */
+			add_ranges(&unit->functions, &die);
+			if (scope)
+				add_named(unit, scope, &die);
+			if (dwarf_haschildren(&die)) /* classes, and functions of Ada and Rust */
+				list_functions(unit, &die, add_scope(unit, scope, &die), depth + 1);
 			break;
 		case DW_TAG_namespace:
 		case DW_TAG_module:
 		case DW_TAG_class_type:
 		case DW_TAG_structure_type:
+		case DW_TAG_union_type:
+			if (dwarf_haschildren(&die))
+				list_functions(unit, &die, add_scope(unit, scope, &die), depth + 1);
+			break;
 		case DW_TAG_lexical_block:
-			list_functions(functions, &die, depth + 1);
+			list_functions(unit, &die, scope, depth + 1);
 			break;
 		}
 	} while (!dwarf_siblingof(&die, &die));
 }
 
-static const struct ranges *functions_of(struct debug_info *info, Dwarf_Die *unit)
+static const struct unit *unit_of(struct debug_info *info, Dwarf_Die *die)
 {
-	Dwarf_Off off = dwarf_dieoffset(unit);
-	struct unit *listed;
+	Dwarf_Off off = dwarf_dieoffset(die);
+	struct unit *unit;
 
-	HASH_FIND(hh, info->listed, &off, sizeof(off), listed);
-	if (listed)
-		return &listed->functions;
-	listed = xcalloc(1, sizeof(*listed));
-	listed->die = off;
-	HASH_ADD(hh, info->listed, die, sizeof(listed->die), listed);
-	list_functions(&listed->functions, unit, 0);
-	sort_ranges(&listed->functions);
-	return &listed->functions;
+	HASH_FIND(hh, info->listed, &off, sizeof(off), unit);
+	if (unit)
+		return unit;
+	unit = xcalloc(1, sizeof(*unit));
+	unit->die = off;
+	HASH_ADD(hh, info->listed, die, sizeof(unit->die), unit);
+	list_functions(unit, die, 0, 0);
+	sort_ranges(&unit->functions);
+	return unit;
 }
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* Where it is named first: in its namespace or class. */
+static void find_origin(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+
+	for (int steps = 0; steps < 8; steps++) {
+		if (!dwarf_attr(die, DW_AT_abstract_origin, &attribute) &&
+		    !dwarf_attr(die, DW_AT_specification, &attribute))
+			return;
+		if (!dwarf_formref_die(&attribute, die))
+			return;
+	}
+}
+
+static uint32_t scope_of(const struct unit *unit, Dwarf_Off die)
+{
+	size_t low = 0, high = unit->n_named;
+
+	while (low < high) { /* children come after their parents, and siblings in order */
+		size_t middle = low + (high - low) / 2;
+
+		if (unit->named[middle].die <= die)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && unit->named[low - 1].die == die ? unit->named[low - 1].scope : 0;
+}
+
+/* "std::vector<int>::": the outermost first. */
+static void add_scopes(struct debug_info *info, const struct unit *unit, uint32_t scope,
+                       struct buf *name)
+{
+	uint32_t path[DEPTH_MAX], n = 0;
+
+	for (; scope && n < DEPTH_MAX; scope = unit->scopes[scope - 1].outer)
+		path[n++] = scope;
+	while (n--) {
+		Dwarf_Die die;
+		const char *text = NULL;
+
+		if (dwarf_offdie(info->dwarf, unit->scopes[path[n] - 1].die, &die))
+			text = dwarf_diename(&die);
+		if (!text && dwarf_tag(&die) == DW_TAG_namespace)
+			text = "(anonymous namespace)";
+		if (text && name->len + strlen(text) < LINES_NAME_MAX)
+			buf_printf(name, "%s::", text);
+	}
+}
+
+/* As it is written where it has no linked name: one that was inlined everywhere has none. */
+static const char *whole_name(struct debug_info *info, Dwarf_Die *die, const char *plain,
+                              struct buf *name)
+{
+	Dwarf_Die origin = *die, cu;
+	const struct unit *unit;
+
+	find_origin(&origin);
+	if (dwarf_cu_getdwarf(origin.cu) != info->dwarf || !dwarf_diecu(&origin, &cu, NULL, NULL))
+		return plain;
+	unit = unit_of(info, &cu);
+	buf_reset(name);
+	add_scopes(info, unit, scope_of(unit, dwarf_dieoffset(&origin)), name);
+	buf_puts(name, plain);
+	return name->data;
+}
+
+static const char *name_of(struct debug_info *info, Dwarf_Die *die, struct buf *name)
+{
+	Dwarf_Attribute attribute;
+	const char *text = NULL;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		text = dwarf_formstring(&attribute);
+	if (text && *text)
+		return text;
+	text = dwarf_diename(die);
+	return text && *text ? whole_name(info, die, text, name) : NULL;
+}
+
+/* ---- lines and inlined functions ------------------------------------------------------------- */
 
 /* The function that was inlined at the address, in `in` or in a block of it. */
 static bool find_inlined(Dwarf_Die *in, uint64_t address, Dwarf_Die *found, unsigned depth)
@@ -299,19 +432,6 @@ static bool find_inlined(Dwarf_Die *in, uint64_t address, Dwarf_Die *found, unsi
 		return true;
 	} while (!dwarf_siblingof(&die, &die));
 	return false;
-}
-
-static const char *name_of(Dwarf_Die *die)
-{
-	Dwarf_Attribute attribute;
-	const char *name = NULL;
-
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
-	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
-		name = dwarf_formstring(&attribute);
-	if (!name && dwarf_attr_integrate(die, DW_AT_name, &attribute))
-		name = dwarf_formstring(&attribute);
-	return name && *name ? name : NULL;
 }
 
 static uint32_t number_of(Dwarf_Die *die, unsigned what)
@@ -382,7 +502,7 @@ static void find_parts(struct debug_info *info, uint64_t address, struct lines_a
 		return;
 	answer->n = 1;
 	place_of(&unit, address, &answer->parts[0]);
-	range = find_range(functions_of(info, &unit), address);
+	range = find_range(&unit_of(info, &unit)->functions, address);
 	if (!range || !dwarf_offdie(info->dwarf, range->die, &function))
 		return;
 	n = chain_of(&function, address, chain);
@@ -393,9 +513,45 @@ static void find_parts(struct debug_info *info, uint64_t address, struct lines_a
 
 		if (i)
 			place_of_call(&unit, &chain[n - i], part);
-		part->function = name_of(die);
+		part->function = name_of(info, die, &info->names[i]);
 		part->first_line = first_line_of(die, part->file);
 	}
+}
+
+/* Of the file, its debug file, and what is compressed in it; by themselves they are in no order. */
+static void list_symbols(struct debug_info *info)
+{
+	int n = dwfl_module_getsymtab(info->module);
+
+	for (int i = 1; i < n; i++) {
+		GElf_Addr begin;
+		GElf_Sym symbol;
+		int type;
+
+		if (!dwfl_module_getsym_info(info->module, i, &symbol, &begin, NULL, NULL, NULL))
+			continue;
+		type = GELF_ST_TYPE(symbol.st_info);
+		if (symbol.st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC))
+			add_range(&info->symbols, begin,
+			          begin + (symbol.st_size ? symbol.st_size : SIZELESS_REACH),
+			          (Dwarf_Off)i);
+	}
+	sort_ranges(&info->symbols);
+	info->symbols_listed = true;
+}
+
+static const char *symbol_at(struct debug_info *info, uint64_t address)
+{
+	const struct range *range;
+	GElf_Addr begin;
+	GElf_Sym symbol;
+
+	if (!info->symbols_listed)
+		list_symbols(info);
+	range = find_range(&info->symbols, address);
+	return range ? dwfl_module_getsym_info(info->module, (int)range->die, &symbol, &begin, NULL,
+	                                       NULL, NULL)
+	             : NULL;
 }
 
 void debug_info_find(struct debug_info *info, uint64_t offset, struct lines_answer *answer)
@@ -410,13 +566,8 @@ void debug_info_find(struct debug_info *info, uint64_t offset, struct lines_answ
 		find_parts(info, address + info->bias - info->dwarf_bias, answer);
 	if (!answer->n)
 		answer->n = 1;
-	if (!answer->parts[answer->n - 1].function) {
-		GElf_Off into;
-		GElf_Sym symbol;
-
-		answer->parts[answer->n - 1].function = dwfl_module_addrinfo(
-			info->module, address + info->bias, &into, &symbol, NULL, NULL, NULL);
-	}
+	if (!answer->parts[answer->n - 1].function)
+		answer->parts[answer->n - 1].function = symbol_at(info, address + info->bias);
 	if (answer->n > 1 || answer->parts[0].function || answer->parts[0].line)
 		answer->status = LINES_OK;
 	else
