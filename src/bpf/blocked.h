@@ -238,12 +238,15 @@ static __always_inline void blocked_woken(struct task_struct *task)
 /* ---- it goes on ------------------------------------------------------------------------------
  */
 
-static __always_inline void blocked_tell(struct wire_blocking *blocking, __u64 id, __u64 now)
+static __attribute__((noinline)) int blocked_tell(struct wire_blocking *blocking, __u64 id,
+                                                  __u64 now)
 {
-	struct wire_blocked record = { .stack = blocking->stack,
-		                       .weight_ns = now - blocking->since_ns,
-		                       .count = 1 };
+	struct wire_blocked record = { .count = 1 };
 
+	if (!blocking)
+		return 0;
+	record.stack = blocking->stack;
+	record.weight_ns = now - blocking->since_ns;
 	if (blocking->woken_ns >= blocking->since_ns) {
 		record.how = blocking->waker_tid ? WIRE_BLOCKED_WOKEN : WIRE_BLOCKED_INTERRUPT;
 		record.waker_tid = blocking->waker_tid;
@@ -251,6 +254,7 @@ static __always_inline void blocked_tell(struct wire_blocking *blocking, __u64 i
 			__builtin_memcpy(record.waker, blocking->waker, sizeof(record.waker));
 	}
 	blocked_send(&record, id, now);
+	return 0;
 }
 
 static __always_inline void sum_add(struct wire_sum *sum, __u64 ns)

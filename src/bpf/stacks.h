@@ -367,17 +367,21 @@ static __always_inline void *saved_user_regs(void)
 	       bpf_core_type_size(struct pt_regs___kernel);
 }
 
-/* 0 or not 0: a thread of the kernel, which has no user side. */
+/*
+ * 0 or not 0: a thread of the kernel, which has no user side. The registers are read to where
+ * addresses of the kernel are kept for a moment: the stack of a program is small.
+ */
 static __always_inline int walk_from_kernel(struct walk *walk)
 {
-	USER_REGS regs;
+	USER_REGS *regs = (void *)walk->kernel;
 
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), saved_user_regs()))
+	_Static_assert(sizeof(*regs) <= sizeof(walk->kernel), "there is room for registers");
+	if (bpf_probe_read_kernel(regs, sizeof(*regs), saved_user_regs()))
 		return 1;
-	walk->pc = REGS_PC(&regs);
-	walk->sp = REGS_SP(&regs);
-	walk->fp = REGS_FP(&regs);
-	walk->extra = REGS_EXTRA(&regs);
+	walk->pc = REGS_PC(regs);
+	walk->sp = REGS_SP(regs);
+	walk->fp = REGS_FP(regs);
+	walk->extra = REGS_EXTRA(regs);
 	return !walk->pc || IS_KERNEL_PC(walk->pc);
 }
 

@@ -250,7 +250,7 @@ static bool is_over(struct capture *c, uint64_t now, struct err *err)
 
 	if (c->command_ended || (c->stopping && now >= c->stop_at_ns))
 		return true;
-	if (o->duration_ns && now - c->begin_ns >= o->duration_ns)
+	if (o->duration_ns && now - c->ready_ns >= o->duration_ns)
 		return true;
 	if (o->enough && o->enough(o->data))
 		return true;
@@ -548,6 +548,7 @@ int capture_run(struct capture *c, struct err *err)
 		r = pipeline_begin(c->pipeline, &c->run, err);
 	if (!r && c->sampler)
 		r = sampler_begin(c->sampler, c->options.stacks->sample_ns, err);
+	c->ready_ns = c->sampler ? capture_now_ns() : c->begin_ns;
 	if (!r && c->hold)
 		r = hold_go(c->hold, err);
 	if (r) {

@@ -52,6 +52,7 @@ struct capture {
 	struct ring *rings[WIRE_RINGS_MAX];
 	struct run_info run;
 	uint64_t begin_ns;
+	uint64_t ready_ns; /* from when on --duration counts: stacks wait for files at first */
 	uint64_t unanswered_before; /* reads, of another capture */
 
 	struct hold *hold; /* TARGET_COMMAND */

@@ -57,9 +57,12 @@ void blocked_threads_free(struct blocked_threads *threads)
 void blocked_threads_expect(struct blocked_threads *threads, pid_t pid)
 {
 	const struct dirent *entry;
-	char path[64];
+	char path[64], program[1];
 	DIR *folder;
 
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	if (readlink(path, program, sizeof(program)) < 0)
+		return; /* threads of the kernel have none */
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	folder = opendir(path);
 	while (folder && threads->n_older < OLDER_MAX && (entry = readdir(folder))) {

@@ -32,7 +32,7 @@ def through(chains, name):
     return {chain: ns for chain, ns in chains.items() if name in chain}
 
 
-def expect(chains, name, ms, waker, kernel=None, slack=40):
+def expect(chains, name, ms, waker, kernel=None, slack=80):
     """All time in the function: how long, by whom it was ended, and in what of the kernel."""
     found = through(chains, name)
     total = sum(found.values()) / 1e6
@@ -100,7 +100,7 @@ def test_blocked_and_on_cpus_in_one_profile(case):
     chains = profiles.folded(path)
     off = sum(ns for chain, ns in chains.items() if chain[-1] == LEAF)
     on = sum(chains.values()) - off
-    if not 0.3e9 <= off <= 0.3e9 + 0.2e9 * harness.patience or on < 0.1e9:
+    if not 0.3e9 <= off <= 0.3e9 + 0.3e9 * harness.patience or on < 0.02e9:
         raise Failure(f"{on / 1e9} s on CPUs, {off / 1e9} s blocked: {chains}")
 
 
@@ -109,7 +109,7 @@ def test_blocked_time_is_all_there(case):
     for least in ("1us", "10ms", "1s"):
         chains = blocked(case, program("once"), [f"--off-cpu={least}"])
         total = sum(chains.values()) / 1e6
-        if not 100 + 2 * 200 + 2 * 250 + 150 <= total <= 1150 + 150 * harness.patience:
+        if not 100 + 2 * 200 + 2 * 250 + 150 <= total <= 1150 + 500 * harness.patience:
             raise Failure(f"{total} ms blocked in all with {least}: {chains}")
         told = [chain for chain in chains if "in_pipe" in chain]
         checks.equal(f"stacks of 200 ms with {least}", least != "1s", bool(told))

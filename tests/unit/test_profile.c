@@ -46,6 +46,56 @@ static void test_equal_stacks_are_one_whoever_made_them(void **state)
 	profile_free(profile);
 }
 
+static void assert_blocked_name(const struct sample *sample, bool per_thread, const char *expected)
+{
+	const char *name = profile_blocked_name(sample, 100000, per_thread, &text);
+
+	if (expected)
+		assert_string_equal(name, expected);
+	else
+		assert_null(name);
+}
+
+static void test_what_ended_blocked_time_has_a_frame(void **state)
+{
+	struct sample sample = { .kind = SAMPLE_OFF_CPU, .waker = "loader", .waker_tid = 77 };
+
+	assert_blocked_name(&sample, false, NULL);
+	sample.blocked = BLOCKED_WOKEN;
+	assert_blocked_name(&sample, false, "[woken by loader]");
+	assert_blocked_name(&sample, true, "[woken by loader (77)]");
+	sample.blocked = BLOCKED_INTERRUPT;
+	assert_blocked_name(&sample, true, "[woken by an interrupt]");
+	sample.blocked = BLOCKED_BRIEF;
+	assert_blocked_name(&sample, false, "[shorter than 100 us]");
+	sample.blocked = BLOCKED_SKIPPED;
+	assert_blocked_name(&sample, false, "[stack not walked]");
+}
+
+static void test_sums_of_blocked_time_are_no_stacks_that_are_missing(void **state)
+{
+	struct profile *profile = profile_new(NULL);
+	struct profile_sample sample = { .kind = WEIGHT_OFF_CPU, .ns = 5 * MS, .count = 1000 };
+	struct profile_sums sums;
+
+	sample.blocked = "[shorter than 100 us]";
+	profile_add(profile, &sample);
+	assert_int_equal(profile_without_stack(profile), 0);
+	sample.blocked = "[woken by loader]";
+	sample.stack = &scene_in_check;
+	profile_add(profile, &sample);
+	sample.blocked = "[woken by an interrupt]";
+	profile_add(profile, &sample);
+	assert_int_equal(profile_stacks(profile), 3);
+	sample.blocked = NULL;
+	sample.stack = NULL;
+	profile_add(profile, &sample);
+	assert_int_equal(profile_without_stack(profile), 1000);
+	profile_total(profile, &sums);
+	assert_int_equal(sums.ns[WEIGHT_OFF_CPU], 20 * MS);
+	profile_free(profile);
+}
+
 static void test_processes_and_threads_are_apart_where_asked_for(void **state)
 {
 	const struct process first = { 0, 10, "a" }, second = { 1, 11, "a" };
@@ -246,6 +296,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_weights_of_each_kind_are_summed),
 		cmocka_unit_test(test_equal_stacks_are_one_whoever_made_them),
+		cmocka_unit_test(test_what_ended_blocked_time_has_a_frame),
+		cmocka_unit_test(test_sums_of_blocked_time_are_no_stacks_that_are_missing),
 		cmocka_unit_test(test_processes_and_threads_are_apart_where_asked_for),
 		cmocka_unit_test(test_completeness_names_every_end_with_its_share),
 		cmocka_unit_test(test_what_has_no_room_is_counted_with_its_weight),

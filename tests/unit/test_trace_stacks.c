@@ -65,12 +65,23 @@ static const struct stack *random_stack(struct stacks *stacks)
 
 /* ---- round trips --------------------------------------------------------------------------- */
 
+static const char *some_waker(void)
+{
+	static const char *const names[] = { "loader", "", "nccl-proxy", "a;b\n" };
+
+	return names[below(ARRAY_SIZE(names))];
+}
+
 static void add_random_event(struct kept_list *list, const struct stack *stack, uint64_t time_ns)
 {
 	struct call call = call_at("cudaMalloc", 0, 0);
 	struct sample sample = { .kind = (enum sample_kind)below(SAMPLE_KIND_COUNT),
 		                 .weight_ns = below(1ull << 62),
-		                 .stack = stack };
+		                 .stack = stack,
+		                 .blocked = (enum blocked)below(BLOCKED_COUNT),
+		                 .waker_tid = (uint32_t)below(1 << 22),
+		                 .waker = below(2) ? some_waker() : NULL,
+		                 .count = below(1ull << 40) };
 	struct event event = { .time_ns = time_ns, .process = the_process(), .tid = 4242 };
 
 	call.begin_ns = call.end_ns = time_ns;

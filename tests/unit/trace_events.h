@@ -51,8 +51,11 @@ static inline void keep_event(struct kept_list *list, const struct event *event)
 		kept->activity = *event->activity;
 	if (event->thread)
 		kept->thread = *event->thread;
-	if (event->sample)
+	if (event->sample) {
 		kept->sample = *event->sample;
+		if (event->sample->waker)
+			snprintf(kept->name, sizeof(kept->name), "%s", event->sample->waker);
+	}
 	if (event->range) {
 		kept->range = *event->range;
 		snprintf(kept->name, sizeof(kept->name), "%s", event->range->name);
@@ -72,7 +75,10 @@ static inline struct event event_of(struct kept *kept)
 	}
 	event.activity = event.activity ? &kept->activity : NULL;
 	event.thread = event.thread ? &kept->thread : NULL;
-	event.sample = event.sample ? &kept->sample : NULL;
+	if (event.sample) {
+		event.sample = &kept->sample;
+		kept->sample.waker = kept->sample.waker ? kept->name : NULL;
+	}
 	if (event.range) {
 		event.range = &kept->range;
 		kept->range.name = kept->name;
@@ -324,6 +330,11 @@ static inline void assert_same_event(struct kept *kept_a, struct kept *kept_b)
 		assert_int_equal(a.sample->kind, b.sample->kind);
 		assert_int_equal(a.sample->weight_ns, b.sample->weight_ns);
 		assert_same_stack(a.sample->stack, b.sample->stack);
+		assert_int_equal(a.sample->blocked, b.sample->blocked);
+		assert_int_equal(a.sample->waker_tid, b.sample->waker_tid);
+		assert_int_equal(a.sample->count, b.sample->count);
+		assert_string_equal(a.sample->waker ? a.sample->waker : "",
+		                    b.sample->waker ? b.sample->waker : "");
 	}
 	if (a.thread) {
 		assert_string_equal(a.thread->comm, b.thread->comm);
