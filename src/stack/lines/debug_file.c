@@ -2,12 +2,15 @@
 #include "stack/lines/debug_file.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/folder.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
 #include "probe/roots_path.h"
@@ -111,19 +114,85 @@ static char *read_section(const struct sections *sections, const char *name, siz
 
 /* ---- files --------------------------------------------------------------------------------- */
 
+static bool hexadecimal(const uint8_t *id, size_t bytes, char hex[2 * DEBUG_ID_MAX + 1])
+{
+	if (bytes < 2 || bytes > DEBUG_ID_MAX)
+		return false;
+	for (size_t i = 0; i < bytes; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	return true;
+}
+
 static int find_by_id(const uint8_t *id, size_t bytes)
 {
 	char hex[2 * DEBUG_ID_MAX + 1], *path;
 	int fd;
 
-	if (bytes < 2 || bytes > DEBUG_ID_MAX)
+	if (!hexadecimal(id, bytes, hex))
 		return -1;
-	for (size_t i = 0; i < bytes; i++)
-		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	path = xasprintf(ROOT "/.build-id/%.2s/%s.debug", hex, hex + 2);
 	fd = roots_path_open(path);
 	free(path);
 	return fd < 0 ? -1 : fd;
+}
+
+static char *home(void)
+{
+	struct passwd user, *found = NULL;
+	const char *own = getenv("HOME");
+	char room[4096];
+	uid_t uid;
+	gid_t gid;
+
+	if (!folder_sudo_user(&uid, &gid))
+		return own ? xstrdup(own) : NULL;
+	getpwuid_r(uid, &user, room, sizeof(room), &found);
+	return found ? xstrdup(found->pw_dir) : NULL;
+}
+
+/* Where debuginfod's client keeps what it has fetched, as debuginfod_find_debuginfo(3) has it. */
+static char *fetched_folder(void)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS"), *folder = getenv("DEBUGINFOD_CACHE_PATH");
+	char *of_user, *path;
+
+	if (!urls || !*urls)
+		return NULL;
+	if (folder)
+		return xstrdup(folder);
+	folder = getenv("XDG_CACHE_HOME");
+	if (folder)
+		return xasprintf("%s/debuginfod_client", folder);
+	of_user = home();
+	path = of_user ? xasprintf("%s/.cache/debuginfod_client", of_user) : NULL;
+	free(of_user);
+	return path;
+}
+
+/* Of who runs cuscope or called sudo, and of nobody else; nothing is fetched. */
+static int find_fetched(const uint8_t *id, size_t bytes)
+{
+	char hex[2 * DEBUG_ID_MAX + 1], *folder = fetched_folder(), *path, *name = NULL;
+	int parent = -1, fd = -1;
+	struct stat st;
+
+	if (folder && hexadecimal(id, bytes, hex)) {
+		path = xasprintf("%s/%s/debuginfo", folder, hex);
+		parent = folder_open(path, &name, NULL);
+		free(path);
+	}
+	if (parent >= 0) {
+		fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		close(parent);
+	}
+	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || !folder_trusts(st.st_uid) ||
+	                st.st_mode & (S_IWGRP | S_IWOTH))) {
+		close(fd);
+		fd = -1;
+	}
+	free(name);
+	free(folder);
+	return fd;
 }
 
 /* The file itself is no debug file of its own, whatever its link says. */
@@ -206,6 +275,8 @@ void debug_files_find(int fd, const uint8_t *id, size_t id_bytes, const char *pa
 	*found = (struct debug_files){ .debug = find_by_id(id, id_bytes), .alt = -1 };
 	if (found->debug < 0)
 		find_debug(fd, path, found);
+	if (found->debug < 0)
+		found->debug = find_fetched(id, id_bytes);
 	found->alt = found->debug >= 0 ? find_alt_of_root(found->debug) : find_alt(fd);
 }
 
