@@ -85,6 +85,16 @@ def test_entries_of_a_process_and_by_name(case):
     checks.equal("rows", 1, len(re.findall(ROW, process.out(), re.M)))
 
 
+def test_all_functions_do_the_same_when_they_are_diverted(case):
+    """Each is called with zeroes in a process of its own; then all are diverted in one process and put back."""
+    if os.uname().machine != "x86_64":
+        raise Skip("entries are moved on x86-64 only")
+    for file in ("push/libcuda.so.1", "endbr/libcuda.so.1", "stub/libcuda.so.1", "libcudart.so.13", "libcudart.so.12"):
+        process = case.start(os.path.join(Places.build, "tests/divert/call_all"), Places.simcuda(file))
+        checks.equal(f"status of {file}", 0, process.wait(120))
+        checks.contains(file, r"(\d+) functions: \1 called alike, 0 not diverted, 0 otherwise; put back", process.out())
+
+
 def test_damaged_code_and_tables_end_in_answers(case):
     """Bytes of the driver are overwritten, in its code and all over it: every list is whole, or refused in a sentence."""
     with open(Places.simcuda("endbr/libcuda.so.1"), "rb") as file:
