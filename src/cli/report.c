@@ -190,7 +190,7 @@ static void say_no_samples(const struct report_command *o, const struct run_info
 {
 	for (size_t i = 0; i < o->n_choices; i++) {
 		if (strcmp(o->choices[i].report->name, "gaps") || run->stacks.sample_ns ||
-		    !run->gpu_times)
+		    run->stacks.blocked || !run->gpu_times)
 			continue;
 		cli_say("gaps: %s has no samples of stacks: 'cuscope record --stacks' takes them, "
 		        "and gaps then names the lines of code that the GPU waited for",

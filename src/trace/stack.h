@@ -110,4 +110,10 @@ static inline bool sample_is_stretch(const struct sample *sample)
 	return sample->kind == SAMPLE_OFF_CPU && sample->blocked <= BLOCKED_STILL;
 }
 
+/* On a CPU at its time, or blocked until then: it can be laid over other times. */
+static inline bool sample_is_placed(const struct sample *sample)
+{
+	return sample->kind == SAMPLE_CPU || sample_is_stretch(sample);
+}
+
 #endif

@@ -54,6 +54,18 @@ def test_gap_lines_name_the_line_that_works(case):
     checks.contains("the text", r"where: \d+ % in (Loader\.)?decode \(loader\.py:\d+\), on a CPU", report(case, path, "gaps").out())
 
 
+def test_gap_lines_name_the_line_that_waits(case):
+    """The loader waits for a queue that another thread fills."""
+    path = record(case, "wait", "--stacks", "-F", "499")
+    parts = json.loads(report(case, path, "gaps", "--format", "json").out())
+    first, known = parts["host"][0], parts["host_samples"][0]
+    checks.equal("the first line", f"Loader.next_batch (loader.py:{line_at('wait')})", first["Line"])
+    if first["Share (%)"] < 60 or first["Blocked (ns)"] < 0.9 * (first["Blocked (ns)"] + first["On CPU (ns)"]):
+        raise Failure(f"the loop waits for nearly all of the time: {first} of {known}")
+    checks.contains("the diagnosis", rf"For \d+ % of that time the main thread was in\s+Loader.next_batch\s+"
+                    rf"\(loader.py:{line_at('wait')}\), blocked", report(case, path).out())
+
+
 def test_gap_lines_without_samples(case):
     path = record(case, "fast", steps=20)
     process = report(case, path, "gaps")

@@ -161,6 +161,21 @@ static void test_a_thread_that_was_blocked_in_python_stands_for_itself(void **st
 	assert_place(0, "step (train.py:44)", 0, 380, 1);
 }
 
+static void test_sums_of_blocked_times_are_of_no_gap(void **state)
+{
+	struct sample sum = sample_of(SAMPLE_OFF_CPU, 1000, NULL);
+	struct event event = sample_event(the_process(), 1, 480, &sum);
+
+	launch_and_run(0, 90);
+	sum.count = 20;
+	for (sum.blocked = BLOCKED_BRIEF; sum.blocked < BLOCKED_COUNT; sum.blocked++)
+		feed(gaps, &event);
+	launch_and_run(500, 10);
+	host_of(GAP_HOST);
+	assert_int_equal(host.known.samples, 0);
+	assert_int_equal(host.known.blocked_ns, 0);
+}
+
 static void test_activities_can_come_long_after_samples(void **state)
 {
 	uint64_t first = ask_from("cuLaunchKernel", 0, 5, 0), second;
@@ -307,6 +322,7 @@ int main(void)
 		TEST(test_samples_of_other_threads_are_not_the_hosts),
 		TEST(test_the_thread_that_gave_the_work_stands_for_one_that_waited_for_it),
 		TEST(test_a_thread_that_was_blocked_in_python_stands_for_itself),
+		TEST(test_sums_of_blocked_times_are_of_no_gap),
 		TEST(test_activities_can_come_long_after_samples),
 		TEST(test_gaps_are_told_of_before_their_samples_are_forgotten),
 		TEST(test_causes_that_are_not_the_hosts_have_no_lines),

@@ -57,7 +57,9 @@ static void add_trust(struct buf *out, const struct gap_sampling *known)
 	buf_printf(out, " sample%s %.0f %% of it", known->samples == 1 ? " covers" : "s cover",
 	           gap_host_covered(known));
 	if (trust == GAP_TRUST_PARTLY)
-		buf_puts(out, "; in the rest the thread did not run, or its samples are lost");
+		buf_puts(out,
+		         "; in the rest the thread waited for a CPU, was blocked only briefly, or "
+		         "samples are lost");
 	buf_putc(out, '.');
 }
 
@@ -72,7 +74,7 @@ static void add_unknown(const struct diagnosis_evidence *evidence, const struct 
 		buf_puts(out, "only ");
 		buf_u64(out, known->samples);
 		buf_printf(out, " sample%s of that time", known->samples == 1 ? " is" : "s are");
-	} else if (run->stacks.sample_ns) {
+	} else if (run->stacks.sample_ns || run->stacks.blocked) {
 		buf_puts(out, "no sample is of that time");
 	} else {
 		buf_puts(out, "'cuscope record --stacks' takes the samples that tell");

@@ -35,7 +35,7 @@ void gap_threads_free(struct gap_threads *threads)
 void gap_threads_sample(struct gap_threads *threads, uint32_t thread, const struct event *event)
 {
 	threads->any = true;
-	if (thread != THREAD_ID_OTHERS)
+	if (thread != THREAD_ID_OTHERS && sample_is_placed(event->sample))
 		gap_samples_add(threads->samples, thread, event->time_ns, event->sample);
 }
 

@@ -16,7 +16,7 @@ struct gap_threads;
 struct gap_threads *gap_threads_new(void);
 void gap_threads_free(struct gap_threads *threads);
 
-/* A sample of the thread with this dense id. */
+/* A sample of the thread with this dense id. Sums of blocked times are of no time. */
 void gap_threads_sample(struct gap_threads *threads, uint32_t thread, const struct event *event);
 
 /* Whether there were any. */

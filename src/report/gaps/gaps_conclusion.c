@@ -181,7 +181,9 @@ static void say_where(enum gaps_reason reason, struct gaps_conclusion *conclusio
 	gaps_add_trust(out, known);
 	buf_puts(out, " of it");
 	if (gap_host_trust(known) == GAP_TRUST_PARTLY)
-		buf_puts(out, ", and in the rest the thread did not run, or its samples are lost");
+		buf_puts(out, ", and in the rest the thread waited for a CPU, was blocked only "
+		              "briefly, or "
+		              "samples are lost");
 }
 
 static void tell_where(const struct gap_line *gpu, enum gaps_reason reason,
