@@ -3,6 +3,7 @@
 # make bench-programs   only the programs that it runs
 # make bench-pipeline   from the rings to a trace file and back, on one core; needs no root
 # make bench-sums       what a call costs that is summed up in the kernel (root)
+# make bench-in-process what a call costs that is recorded inside the process; needs no root
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
 # bench/step/run is for a machine with a GPU and PyTorch and needs nothing built but cuscope.
 
@@ -19,6 +20,21 @@ bench-pipeline: $(BENCH)/pipeline
 
 bench-sums: $(B)/cuscope $(BENCH)/sums simcuda
 	bench/sums/run --cuscope $(B)/cuscope --build $(B) --out $(BENCH_OUT)
+
+bench-in-process: $(BENCH)/in-process-reader $(BENCH)/in-process-caller
+	bench/in-process/run --build $(BENCH) --out $(BENCH_OUT)
+
+# The agent's recorder as in targets: a library that is loaded late.
+$(BENCH)/libprobes.so: bench/in-process/shim.c $(AGENT_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(AGENT_CFLAGS) -shared -o $@ $^ $(AGENT_LIBS)
+
+$(BENCH)/in-process-caller: bench/in-process/caller.c $(BENCH)/libprobes.so
+	$(CC) $(CFLAGS) -o $@ $< -ldl -lm
+
+$(BENCH)/in-process-reader: bench/in-process/reader.c $(B)/libcuscope.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BENCH)/sums: bench/sums/caller.c $(B)/programs/sample.o
 	@mkdir -p $(@D)
@@ -50,4 +66,4 @@ $(BENCH)/floor.bpf.o: bench/calls/floor.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -I/usr/include/$(ARCH)-linux-gnu -c -o $@ $<
 
-.PHONY: bench bench-programs bench-pipeline bench-questions bench-sums
+.PHONY: bench bench-in-process bench-programs bench-pipeline bench-questions bench-sums

@@ -147,6 +147,24 @@ static void test_varargs(void **state)
 
 	thunk(text, sizeof(text), "%d %g %s %g %d %d %d %g", 1, 2.5, "three", 4.5, 5, 6, 7, 8.5);
 	assert_string_equal(text, "1 2.5 three 4.5 5 6 7 8.5");
+	probes_turn(1, PROBE_PASSES_ON);
+	thunk(text, sizeof(text), "%g", 2.5);
+	assert_string_equal(text, "2.5");
+}
+
+__attribute__((noinline)) static int off_alignment(int a)
+{
+	return (int)((uintptr_t)__builtin_frame_address(0) % 16);
+}
+
+static void test_the_stack_stays_aligned(void **state)
+{
+	for (uint32_t words = 0; words < 8; words++) {
+		__typeof__(&off_alignment) thunk =
+			DIVERT(1, off_alignment, cookie_plain(WIRE_AT_STACK, 0), words);
+
+		assert_int_equal(thunk(1), 0);
+	}
 }
 
 static int sets_errno(int value, void *out)
@@ -344,6 +362,73 @@ static void test_without_the_system_call_only_the_stack_is_read(void **state)
 	assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
 }
 
+/* ---- rooms that a longjmp left ---- */
+
+static struct ring_claim one = { .number = 1 }, two = { .number = 2 };
+
+static struct ring_claim *claim_by(uint64_t number)
+{
+	return number == 1 ? &one : number == 2 ? &two : NULL;
+}
+
+/* Two rooms in a row: whose is the first? */
+static void test_a_room_that_was_got_is_known_to_be(void **state)
+{
+	const struct agent_head pad = { .bytes = 64, .type = AGENT_PAD };
+	char *room;
+
+	probes_close();
+	ring.claim = claim_by;
+	ring_claim_reset(&one);
+	ring_claim_reset(&two);
+	assert_non_null(ring_room(&ring, 64, &one)); /* left here */
+	room = ring_room(&ring, 64, &two);
+	ring_fill(room, &pad);
+	ring_written(room, 64, &two);
+	assert_true(ring_settle(&ring, &one));
+	assert_int_equal(host_read(host), 0);
+	assert_int_equal(host->shared->tail, 128); /* the reader got by */
+	assert_false(ring_settle(&ring, &one));
+}
+
+static void test_a_room_that_another_got_is_left_alone(void **state)
+{
+	char *room;
+
+	probes_close();
+	ring.claim = claim_by;
+	ring_claim_reset(&one);
+	ring_claim_reset(&two);
+	room = ring_room(&ring, 64, &two);
+	one.end = 64; /* asked for the same, and left before it got it */
+	one.bytes = 64;
+	assert_false(ring_settle(&ring, &one));
+	assert_int_equal(*(uint32_t *)room, 0);
+	ring_written(room, 64, &two);
+	one.end = 128; /* nobody got that one */
+	assert_false(ring_settle(&ring, &one));
+}
+
+static void test_a_room_that_was_written_or_read_is_left_alone(void **state)
+{
+	const struct agent_head pad = { .bytes = 64, .type = AGENT_PAD };
+	char *room;
+
+	probes_close();
+	ring.claim = claim_by;
+	ring_claim_reset(&one);
+	ring_claim_reset(&two);
+	room = ring_room(&ring, 64, &one);
+	ring_fill(room, &pad);
+	ring_written(room, 64, NULL); /* and left before it noted that */
+	assert_int_equal(one.end, 64);
+	assert_false(ring_settle(&ring, &one));
+	one.end = 64;
+	host_read(host);
+	assert_false(ring_settle(&ring, &one));
+	assert_int_equal(*(uint32_t *)room, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_probes, close_probes)
@@ -353,6 +438,7 @@ int main(void)
 		TEST(test_floats_in_registers_and_on_the_stack),
 		TEST(test_structs_by_value),
 		TEST(test_varargs),
+		TEST(test_the_stack_stays_aligned),
 		TEST(test_errno_is_the_programs),
 		TEST(test_a_slot_that_passes_on_tells_nothing),
 		TEST(test_out_values_on_the_stack_and_elsewhere),
@@ -361,6 +447,9 @@ int main(void)
 		TEST(test_a_kernels_name_is_told_once),
 		TEST(test_begin_and_end_apart),
 		TEST(test_without_the_system_call_only_the_stack_is_read),
+		TEST(test_a_room_that_was_got_is_known_to_be),
+		TEST(test_a_room_that_another_got_is_left_alone),
+		TEST(test_a_room_that_was_written_or_read_is_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/agent_ring.h"
+#include "agent/probe_records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,7 +54,8 @@ static void put(struct writer *writer, struct input *input, uint64_t at, size_t 
 /* A record as an agent writes it, but for its contents: gets deeper than noise does. */
 static void put_record(struct writer *writer, struct input *input)
 {
-	uint8_t type = (uint8_t)take(input, 1) % (AGENT_RECORD_TYPES + 1), flags = (uint8_t)take(input, 1);
+	uint8_t type = (uint8_t)take(input, 1) % (AGENT_RECORD_TYPES + 1),
+		flags = (uint8_t)take(input, 1);
 	uint32_t bytes = (uint32_t)(take(input, 1) + 1) * 8;
 	uint64_t at = writer->shared->head;
 
@@ -70,6 +72,61 @@ static void check_text(const char *text, const struct agent_head *head)
 	const char *end = (const char *)head + head->bytes;
 
 	CHECK(text < end && strnlen(text, (size_t)(end - text)) < (size_t)(end - text));
+}
+
+/* ---- calls that are recorded inside the process ---- */
+
+#define SLOTS 8
+#define PID   4711
+
+static const struct seen {
+	struct probe_records *by_ns, *by_ticks;
+} * seen;
+static uint64_t cookies[SLOTS];
+
+static uint32_t thread_of(void *data, uint32_t tid)
+{
+	return tid % 4 ? tid : 0;
+}
+
+/* What the pipeline relies on. */
+static void check_wire(void *data, const struct wire_head *head, size_t bytes)
+{
+	const struct wire_name *name = (const struct wire_name *)head;
+	const struct wire_call *call = (const struct wire_call *)head;
+	bool known = false;
+
+	for (size_t i = 0; i < SLOTS; i++)
+		known = known ||
+		        (cookies[i] != PROBE_NO_COOKIE && cookie_hook(cookies[i]) == head->hook);
+	CHECK(known && head->tgid == PID && head->tid % 4);
+	if (head->type == WIRE_NAME) {
+		CHECK(bytes == WIRE_NAME_BYTES(head->bytes) && head->bytes <= WIRE_STRING_MAX);
+		CHECK(!head->bytes || !name->text[head->bytes - 1]);
+		return;
+	}
+	CHECK(head->type == WIRE_CALL || head->type == WIRE_BEGIN);
+	CHECK(head->words <= WIRE_WORDS && bytes == WIRE_CALL_BYTES(head->words));
+	CHECK(call->begin_ns <= head->time_ns && call->begin_ns >= 1000);
+	CHECK(!(head->flags & (WIRE_FOLDED | WIRE_BY_AGENT)));
+}
+
+static void make_slots(struct seen *made, struct tick_clock *ticks)
+{
+	struct probe_records_options options = { .pid = PID,
+		                                 .cookies = cookies,
+		                                 .n_cookies = SLOTS,
+		                                 .since_ns = 1000,
+		                                 .thread = thread_of,
+		                                 .record = check_wire };
+
+	for (size_t i = 0; i < SLOTS; i++)
+		cookies[i] = i == 3 ? PROBE_NO_COOKIE
+		                    : cookie_with_hook(100 + i) | cookie_with_words(i * 9);
+	made->by_ns = probe_records_new(&options);
+	options.ticks = ticks;
+	made->by_ticks = probe_records_new(&options);
+	seen = made;
 }
 
 static void check_record(void *data, const struct agent_head *head)
@@ -96,6 +153,8 @@ static void check_record(void *data, const struct agent_head *head)
 	}
 	if (head->type == AGENT_KERNEL && head->flags & AGENT_KERNEL_LONG)
 		CHECK(head->bytes >= sizeof(struct agent_kernel_long));
+	probe_records_take(seen->by_ns, head, 1ull << 62);
+	probe_records_take(seen->by_ticks, head, 1ull << 62);
 	++*records;
 }
 
@@ -138,10 +197,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input = { data, size };
 	struct agent_ring *ring;
+	struct tick_clock *ticks = tick_clock_new();
 	struct writer writer;
+	struct seen made;
 	void *memory;
 	int memfd;
 
+	make_slots(&made, ticks);
 	CHECK(agent_ring_new(RING_BYTES, &ring, &memfd, NULL) == 0);
 	memory = mmap(NULL, AGENT_RING_AT + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memfd,
 	              0);
@@ -149,6 +211,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	writer = (struct writer){ memory, (uint8_t *)memory + AGENT_RING_AT };
 	while (input.left && step(ring, &writer, &input))
 		continue;
+	probe_records_free(made.by_ns);
+	probe_records_free(made.by_ticks);
+	tick_clock_free(ticks);
 	agent_ring_free(ring);
 	munmap(memory, AGENT_RING_AT + RING_BYTES);
 	close(memfd);

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#ifdef __x86_64__ /* as thunks.S */
+
 #define NAMED 4096 /* kernels of the process whose names were told; a power of two */
 
 static uint64_t lost[AGENT_PROBE_LOSTS];
@@ -215,3 +217,5 @@ void capture_return(struct ring *ring, struct probe_thread *thread, struct probe
 		tell_text(ring, thread, call, call->word[0], NAME_OF_CALL,
 		          register_of(call, cookie_string(cookie)));
 }
+
+#endif

@@ -104,7 +104,7 @@ static void begin_session(struct probe_thread *thread)
 		return;
 	thread->session = gate->session;
 	thread->depth = 0;
-	thread->claim.end = 0;
+	ring_claim_reset(&thread->claim);
 	thread->recent_generation = 0;
 	thread->last = 0;
 }
@@ -437,6 +437,13 @@ void probes_forked(void)
 	if (gate)
 		memset(gate, 0, sizeof(*gate));
 	capture_forked();
+}
+
+#else
+
+/* There are no thunks for this machine yet. */
+void probes_forked(void)
+{
 }
 
 #endif

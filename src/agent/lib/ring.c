@@ -60,6 +60,12 @@ static uint64_t *confirmed(struct ring_claim *claim, uint64_t end)
 	return &claim->confirmed[end / 8 % RING_CONFIRMED];
 }
 
+void ring_claim_reset(struct ring_claim *claim)
+{
+	claim->end = 0;
+	memset(claim->confirmed, 0, sizeof(claim->confirmed));
+}
+
 /* To the one who moved the head last, if that is another: so it was. */
 static void confirm(struct ring *ring, uint64_t head, const struct ring_claim *claim)
 {

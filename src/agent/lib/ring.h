@@ -53,6 +53,9 @@ void ring_written(char *room, uint32_t bytes, struct ring_claim *claim);
 /* All but the first word of a record, into its room. */
 void ring_fill(char *room, const struct agent_head *record);
 
+/* For another ring, whose places begin anew. */
+void ring_claim_reset(struct ring_claim *claim);
+
 /* A room that was asked for and will not be written becomes one that the reader skips. Whether it
  * was one. */
 bool ring_settle(struct ring *ring, struct ring_claim *claim);

@@ -10,10 +10,11 @@
 #ifndef CUSCOPE_AGENT_LIB_THUNKS_H
 #define CUSCOPE_AGENT_LIB_THUNKS_H
 
-#define THUNKS           4096 /* slots */
-#define THUNK_BYTES      16
-#define THUNK_STACK_MOST 32 /* words of the stack that are copied, where their number is unknown   \
-	                     */
+#define THUNKS      4096 /* slots */
+#define THUNK_BYTES 16
+#define THUNK_STACK_MOST                                                                           \
+	32 /* words of the stack that are copied, where their number is unknown                    \
+	    */
 
 /* Offsets of struct thunk_frame, for thunks.S. */
 #define FRAME_VECTOR   64
@@ -27,6 +28,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct thunk_frame;
 
 #ifdef __x86_64__
 

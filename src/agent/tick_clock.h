@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processor's ticks in CLOCK_MONOTONIC. Agents record ticks, and only cuscope says what they
+ * mean: it reads both clocks now and then, and between two readings time is the line through both.
+ * So what is in order by ticks is so by ns, however the kernel corrects its clock meanwhile.
+ */
+#ifndef CUSCOPE_AGENT_TICK_CLOCK_H
+#define CUSCOPE_AGENT_TICK_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tick_clock;
+
+/* Whether ticks are the same on all processors and never stop: then the kernel counts by them. */
+bool tick_clock_is_usable(void);
+
+uint64_t tick_clock_ticks(void); /* now */
+
+struct tick_clock *tick_clock_new(void); /* with a first reading */
+void tick_clock_free(struct tick_clock *clock);
+
+/* Reads both; to be done before records are read, at least once a second. */
+void tick_clock_look(struct tick_clock *clock);
+
+/* A reading: what look adds. One that does not lie behind the last one is left out. */
+void tick_clock_add(struct tick_clock *clock, uint64_t ticks, uint64_t ns, uint64_t error_ns);
+
+/* False: before the first reading, or behind the last one. */
+bool tick_clock_ns(struct tick_clock *clock, uint64_t ticks, uint64_t *ns);
+
+/* How far a time may be off: the widest of the readings that are kept. */
+uint64_t tick_clock_error_ns(const struct tick_clock *clock);
+
+#endif
