@@ -18,7 +18,7 @@ def lines_of(case, trace, *options):
 
 
 def test_jsonl_obeys_the_schema(case):
-    for trace in ("plain", "gpu", "lost", "ranges", "stacks"):
+    for trace in ("plain", "gpu", "lost", "ranges", "stacks", "hard stacks"):
         path = case.export(trace, trace + ".jsonl")
         result = subprocess.run([sys.executable, os.path.join(HERE, "..", "schema", "check.py"), SCHEMA, path],
                                 capture_output=True, text=True)
@@ -39,6 +39,11 @@ def test_jsonl_stacks_are_told_before_what_refers_to_them(case):
           [stack["frames"][0]["function"] for stack in samples])
     equal("frames of launches", [6, 3], [len(stack["frames"]) for stack in calls])
     equal("time", 9370.125, sum(line["weight_us"] for line in lines if line["type"] == "sample"))
+
+
+def test_jsonl_frames_have_their_build_ids(case):
+    ids = {frame.get("build_id") for line in lines_of(case, "hard stacks") for frame in line.get("frames", ())}
+    equal("build ids", {None, "", "0123abcd", "0123abce", "xyz", "0123a", "\x1b[2J\ufffd\"", "a" * 4096}, ids)
 
 
 def test_jsonl_work_is_joined_to_its_call(case):
