@@ -261,8 +261,19 @@ def test_stacks_are_read_by_trace_processor(case):
                                     "at::addmm(at::Tensor const&, at::Tensor const&) < " + FORWARD],
                       ["1", "5151", r"triton_\x1b[31mfused < Net.forward"], ["1", "5152", "worker"]], query(case, path, SQL))
     equal("what it complains of", [], query(case, path, BAD))
-    equal("blocked", [["3250125"]], query(case, path, "SELECT dur FROM slice WHERE name = 'blocked';"))
+    equal("blocked", [["0"], ["3250125"]], query(case, path, "SELECT dur FROM slice WHERE name = 'blocked' ORDER BY dur;"))
+    equal("frames of Python", [["Net.forward", "/app/\xe4 1.py", "12", "python"], ["train", "/app/train.py", "88", "python"]],
+          query(case, path, """SELECT f.name, replace(m.name, '"', '') AS file, s.line_number, f.type FROM stack_profile_frame f
+            JOIN stack_profile_mapping m ON m.id = f.mapping JOIN stack_profile_symbol s USING (symbol_set_id)
+            WHERE f.type = 'python' ORDER BY 1;"""))
+    equal("slices with a stack", [["blocked", "futex_wait"], ["cudaLaunchKernel", "cudaLaunchKernel"],
+                                  ["cudaLaunchKernel", "cudaLaunchKernel"]],
+          query(case, path, """SELECT s.name, f.name AS leaf FROM __intrinsic_track_event_callstacks t JOIN slice s ON s.id = t.slice_id
+            JOIN stack_profile_callsite c ON c.id = t.callsite_id JOIN stack_profile_frame f ON f.id = c.frame_id ORDER BY 1;"""))
     path = case.export("hard stacks", "hard.pftrace")
     equal("what it complains of", [], query(case, path, BAD))
+    equal("build ids", [["0123abcd"], ["0123abce"]],
+          query(case, path, "SELECT build_id FROM stack_profile_mapping WHERE build_id != '' ORDER BY 1;"))
+    equal("the deepest", [["511"]], query(case, path, "SELECT max(depth) AS depth FROM stack_profile_callsite;"))
     equal("samples with a stack", [["5007"]],
           query(case, path, "SELECT count(*) FROM perf_sample WHERE callsite_id IS NOT NULL;"))

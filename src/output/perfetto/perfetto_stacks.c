@@ -181,13 +181,19 @@ static uint32_t build_id_iid(struct perfetto_stacks *stacks, const char *text)
 }
 
 /*
- * The file that a frame is of. Older readers know no frame without one: what is in none is in one
- * that is called after its kind.
+ * The file that a frame is of; of Python its source. Older readers know no frame without one: what
+ * is in none is in one that is called after its kind.
  */
+static const char *file_of(const struct stack_frame *frame)
+{
+	if (frame->module && *frame->module)
+		return frame->module;
+	return frame->file && *frame->file ? frame->file : frame_kind_name(frame->kind);
+}
+
 static uint32_t mapping_iid(struct perfetto_stacks *stacks, const struct stack_frame *frame)
 {
-	bool has = frame->module && *frame->module;
-	const char *name = has ? frame->module : frame_kind_name(frame->kind);
+	const char *name = file_of(frame);
 	struct remembered *found = remember(stacks, INTERNED_MAPPINGS, name, frame->build_id);
 	uint32_t path, build_id;
 	struct definition open;
@@ -239,7 +245,8 @@ static void tell_frame(struct perfetto_stacks *stacks, const struct stack_frame 
 	open = define(stacks, INTERNED_FRAMES, IID_OF(frame->id));
 	pb_varint(stacks->out, FRAME_FUNCTION, name);
 	pb_varint(stacks->out, FRAME_MAPPING, mapping);
-	pb_varint(stacks->out, FRAME_PC, frame->offset);
+	/* by this and the name frames of a file are told apart: those of Python by their line */
+	pb_varint(stacks->out, FRAME_PC, frame->offset ? frame->offset : frame->line);
 	if (source)
 		pb_varint(stacks->out, FRAME_SOURCE, source);
 	if (frame->line)
