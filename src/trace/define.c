@@ -242,11 +242,16 @@ static void define_parts_of(struct definer *definer, uint32_t id)
 	definer->known[id].parts = true;
 }
 
-void define_parts(struct definer *definer)
+bool define_parts(struct definer *definer, size_t bytes)
 {
-	for (uint32_t id = 0; id < definer->frames.next; id++)
-		if (definer->known[id].frame->n_parts && !definer->known[id].parts)
-			define_parts_of(definer, id);
+	for (uint32_t id = 0; id < definer->frames.next; id++) {
+		if (!definer->known[id].frame->n_parts || definer->known[id].parts)
+			continue;
+		if (definer_bytes(definer) >= bytes)
+			return true;
+		define_parts_of(definer, id);
+	}
+	return false;
 }
 
 static uint32_t define_stack(struct definer *definer, const struct stack *stack)

@@ -18,8 +18,11 @@ void definer_free(struct definer *definer);
 /* The numbers of what the event points at. Adds records for what is new, or has a new name. */
 void define_objects(struct definer *definer, const struct event *event, struct event_ids *ids);
 
-/* Adds what became known since of frames that are defined: see stack.h. */
-void define_parts(struct definer *definer);
+/*
+ * Adds what became known since of frames that are defined (stack.h), until there are as many bytes
+ * of records. Whether there is more of it.
+ */
+bool define_parts(struct definer *definer, size_t bytes);
 
 /* An EVENT_PROCESS or EVENT_THREAD: they are told also to who reads only a part of the file. */
 void define_event(struct definer *definer, const struct event *event, const struct event_ids *ids);

@@ -237,9 +237,12 @@ static int writer_flush(struct consumer *self, struct err *err)
 static int writer_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct writer *writer = (struct writer *)self;
-	int r;
+	int r = 0;
 
-	define_parts(writer->definer);
+	while (!r && define_parts(writer->definer, CHUNK_BYTES))
+		r = add_gathered(writer, err);
+	if (r)
+		return r;
 	if (writer->window)
 		return writer_snapshot(self, run, err);
 	r = begin_file(writer, err);

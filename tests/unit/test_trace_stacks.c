@@ -185,6 +185,34 @@ static void test_parts_of_frames_come_back(void **state)
 	stacks_free(stacks);
 }
 
+/* No chunk is above 8 MiB, or a reader refuses it: these are 12. */
+static void test_many_parts_are_in_several_chunks(void **state)
+{
+	enum { COUNT = 12000 };
+	static struct stack_frame frames[COUNT], parts[COUNT];
+	static const struct stack_frame *at[COUNT], *part_of[COUNT];
+	static struct stack stacks[COUNT];
+	static char names[COUNT][1001];
+	struct kept_list list = { 0 };
+
+	for (uint32_t i = 0; i < COUNT; i++) {
+		for (size_t c = 0; c < sizeof(names[i]) - 1; c++)
+			names[i][c] = (char)('a' + below(26));
+		frames[i] = (struct stack_frame){ .id = i, .function = "f", .offset = i };
+		parts[i] = (struct stack_frame){ .id = COUNT + i, .function = names[i] };
+		at[i] = &frames[i];
+		stacks[i] = (struct stack){ .id = i, .n_frames = 1, .frames = &at[i] };
+		add_random_event(&list, &stacks[i], RUN_BEGIN_NS + 1000 * i);
+	}
+	for (uint32_t i = 0; i < COUNT; i++) {
+		part_of[i] = &parts[i];
+		frames[i].parts = &part_of[i];
+		frames[i].n_parts = 1;
+	}
+	check_list(&list);
+	free(list.at);
+}
+
 static void test_what_was_asked_for_and_missed_comes_back(void **state)
 {
 	struct run_info run = default_run_info();
@@ -564,6 +592,7 @@ int main(void)
 		cmocka_unit_test(
 			test_the_outermost_frames_of_a_stack_that_is_too_deep_are_not_kept),
 		cmocka_unit_test(test_parts_of_frames_come_back),
+		cmocka_unit_test(test_many_parts_are_in_several_chunks),
 		cmocka_unit_test(test_what_was_asked_for_and_missed_comes_back),
 		cmocka_unit_test(test_calls_of_stacks_are_read_as_older_files_have_them),
 		cmocka_unit_test(test_the_profile_of_a_file_is_that_of_the_run),
