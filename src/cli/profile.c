@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/xalloc.h"
 #include "capture/stacks/sampler.h"
 #include "cli/profile_notes.h"
 #include "profile/collect.h"
@@ -39,7 +38,7 @@ struct profile_command {
 	struct cli_range range;     /* which part of it */
 	const char *before, *after; /* --diff, and the file that it is compared with */
 	enum profile_mode mode;
-	bool off_cpu_given; /* --off-cpu=MIN */
+	bool least_given; /* --off-cpu=MIN */
 	const char *output;
 	mode_t output_mode;
 	bool force;
@@ -183,7 +182,7 @@ static error_t parse_what(int key, char *arg, struct argp_state *state)
 		o->stacks.blocked = true;
 		if (arg) {
 			o->stacks.settings.blocked_ns = cli_duration(state, "--off-cpu", arg);
-			o->off_cpu_given = true;
+			o->least_given = true;
 		}
 		return 0;
 	case OPT_PER_PROCESS:
@@ -307,6 +306,7 @@ static int write_profile(const struct profile_command *o, const struct profiling
 	info.notes = (const char *const *)notes.text;
 	info.n_notes = notes.n;
 	info.processes = figures.processes;
+	info.estimated = figures.estimated;
 	if (kinds_of(o) & 1u << WEIGHT_CPU && figures.asked.sample_ns)
 		info.rate_hz = (uint32_t)((1000000000 + figures.asked.sample_ns / 2) /
 		                          figures.asked.sample_ns);
@@ -332,7 +332,8 @@ static size_t begin(const struct profile_command *o, struct profiling *p,
 	struct collect_options collect = { .profile = o->profile };
 	size_t n = 0;
 
-	if (with_gpu(o)) {
+	collect.estimate = with_gpu(o) && !o->gpu.asked && !o->trace;
+	if (with_gpu(o) && !collect.estimate) {
 		collect.work = p->work = work_new(WORK_BYTES_LIVE);
 		consumers[n++] = work_consumer(p->work);
 	}
@@ -500,7 +501,7 @@ static int check_trace_options(struct profile_command *o, struct err *err)
 {
 	const char *given = o->stacks.given          ? o->stacks.given
 	                    : o->gpu.asked           ? "--gpu"
-	                    : o->off_cpu_given       ? "--off-cpu=MIN"
+	                    : o->least_given         ? "--off-cpu=MIN"
 	                    : o->capture.duration_ns ? "--duration"
 	                    : o->capture.ring_bytes  ? "--ring-size"
 	                    : o->capture.without     ? "--without"
@@ -570,10 +571,6 @@ static int check_options(struct profile_command *o, struct err *err)
 		return check_diff_options(o, err);
 	if (o->trace)
 		return check_trace_options(o, err);
-	if (!o->gpu.asked && (o->mode == MODE_GPU || o->mode == MODE_MERGE))
-		return err_set(err, EINVAL,
-		               "--mode %s needs --gpu, which measures what ran on the GPU",
-		               o->mode == MODE_GPU ? "gpu" : "merge");
 	return cli_target_settle(&o->choice, o->command, err);
 }
 

@@ -25,6 +25,12 @@ static void note_gpu(struct profile_notes *notes, const struct collect_figures *
 {
 	double all = f->gpu_ns ? (double)f->gpu_ns / 100 : 1;
 
+	note(notes, f->estimated,
+	     "GPU times are estimated: what lies between launches and the end of the call that "
+	     "waited for them, in equal parts; --gpu measures");
+	note(notes, f->not_waited,
+	     "%llu launches and copies have no estimate: nothing waited for them",
+	     (unsigned long long)f->not_waited);
 	note(notes, f->gpu_guessed_ns,
 	     "%.1f %% of the GPU time is of launches whose stack was not walked: it stands where "
 	     "that "

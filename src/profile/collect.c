@@ -6,8 +6,10 @@
 
 #include <uthash.h>
 
+#include "analysis/streams.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
+#include "profile/estimate.h"
 
 /* What ran, as it is called. Kept once. */
 struct collect_name {
@@ -39,9 +41,10 @@ struct collect {
 	struct collect_name *names;
 	struct pair *pairs;
 	struct collect_figures figures;
-	uint64_t *pids;    /* a bit of each that was seen */
-	size_t n_pids;     /* that there are bits of */
-	uint64_t brief_ns; /* blocked stretches below were added up */
+	struct estimate *estimate; /* NULL: GPU times are measured, or not asked for */
+	uint64_t *pids;            /* a bit of each that was seen */
+	size_t n_pids;             /* that there are bits of */
+	uint64_t brief_ns;         /* blocked stretches below were added up */
 	struct buf text;
 };
 
@@ -53,12 +56,11 @@ static struct collect *collect_of(const struct consumer *consumer)
 /* ---- what ran ----------------------------------------------------------------------------------
  */
 
-static struct collect_name *find_name(struct collect *c, const struct activity *activity)
+/* By what is in c->text. */
+static struct collect_name *keep_name(struct collect *c)
 {
 	struct collect_name *name;
 
-	buf_reset(&c->text);
-	profile_gpu_name(activity, &c->text);
 	HASH_FIND(hh, c->names, c->text.data, c->text.len, name);
 	if (name)
 		return name;
@@ -66,6 +68,13 @@ static struct collect_name *find_name(struct collect *c, const struct activity *
 	memcpy(name->text, c->text.data, c->text.len);
 	HASH_ADD_KEYPTR(hh, c->names, name->text, c->text.len, name);
 	return name;
+}
+
+static struct collect_name *find_name(struct collect *c, const struct activity *activity)
+{
+	buf_reset(&c->text);
+	profile_gpu_name(activity, &c->text);
+	return keep_name(c);
 }
 
 static struct pair *find_pair(struct collect *c, const struct pair_key *key)
@@ -85,18 +94,17 @@ static struct pair *find_pair(struct collect *c, const struct pair_key *key)
 	return pair;
 }
 
-static void take_done(void *data, const struct work_done *done, const struct work_call *call)
+/* Time of the GPU, under the stack of who asked for it; NULL: it is not known. */
+static void take(struct collect *c, const struct estimate_launch *ran, uint64_t ns)
 {
-	struct collect *c = data;
-	uint64_t ns = activity_duration_ns(done->activity);
-	struct collect_name *name = find_name(c, done->activity);
-	struct pair_key key = { .name = name, .stack = call ? c->stack : NULL };
+	struct collect_name *name = ran->name;
+	struct pair_key key = { .name = name, .stack = ran->stack };
 	struct pair *pair;
 
 	if (c->options.profile.per_process || c->options.profile.per_thread)
-		key.process = done->process;
-	if (c->options.profile.per_thread && call)
-		key.tid = call->tid;
+		key.process = ran->process;
+	if (c->options.profile.per_thread)
+		key.tid = ran->tid;
 	pair = find_pair(c, &key);
 	c->figures.gpu_ns += ns;
 	if (key.stack && pair) {
@@ -110,6 +118,70 @@ static void take_done(void *data, const struct work_done *done, const struct wor
 		name->other_ns += ns;
 		name->other_count++;
 	}
+}
+
+static void take_done(void *data, const struct work_done *done, const struct work_call *call)
+{
+	struct collect *c = data;
+	const struct estimate_launch ran = { .name = find_name(c, done->activity),
+		                             .stack = call ? c->stack : NULL,
+		                             .process = done->process,
+		                             .tid = call ? call->tid : 0 };
+
+	take(c, &ran, activity_duration_ns(done->activity));
+}
+
+/* ---- what may have run: nobody measured it ----------------------------------------------------
+ */
+
+static void take_estimated(void *data, const struct estimate_launch *launch, uint64_t ns)
+{
+	take(data, launch, ns);
+}
+
+static void estimate_launched(struct collect *c, const struct event *event)
+{
+	const struct call *call = event->call;
+	struct estimate_launch launch = { .stack = call->stack,
+		                          .process = event->process,
+		                          .tid = event->tid,
+		                          .begin_ns = call->begin_ns };
+
+	buf_reset(&c->text);
+	buf_printf(&c->text, "[GPU_estimated]%s",
+	           call->kernel                  ? call->kernel->name
+	           : call->op == OP_GRAPH_LAUNCH ? "graph"
+	           : call->op == OP_COPY         ? "copy"
+	           : call->op == OP_SET          ? "set"
+	                                         : call->function->name);
+	launch.name = keep_name(c);
+	if (!estimate_add(c->estimate, call_stream(call), &launch))
+		c->figures.not_waited++;
+}
+
+/* A copy that is not asynchronous waits for itself, and for what is before it. */
+static bool waits(const struct call *call)
+{
+	return call->op == OP_SYNC ||
+	       (call->op == OP_COPY && !strstr(call->function->name, "Async"));
+}
+
+static void estimate_call(struct collect *c, const struct event *event)
+{
+	const struct call *call = event->call;
+	struct estimate_wait wait = { .process = event->process,
+		                      .begin_ns = call->begin_ns,
+		                      .end_ns = call->end_ns };
+
+	if (call->flags & (CALL_FAILED | CALL_CAPTURED) || !call_has_end(call))
+		return;
+	if (call_asks_for_work(call))
+		estimate_launched(c, event);
+	if (!waits(call))
+		return;
+	wait.stream = call_stream(call);
+	wait.all = !strstr(call->function->name, "Stream") && call->op == OP_SYNC;
+	estimate_waited(c->estimate, &wait, take_estimated, c);
 }
 
 /* ---- events ------------------------------------------------------------------------------------
@@ -198,6 +270,8 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 		count_process(c, event->process->pid);
 	if (c->options.work && (event->type == EVENT_CALL || event->type == EVENT_ACTIVITY))
 		join(c, event);
+	if (c->estimate && event->type == EVENT_CALL)
+		estimate_call(c, event);
 	if (event->type != EVENT_SAMPLE)
 		return 0;
 	c->figures.samples += event->sample->kind == SAMPLE_CPU;
@@ -248,6 +322,8 @@ static int on_end(struct consumer *self, const struct run_info *run, struct err 
 	c->stack = NULL;
 	if (c->options.work)
 		work_tell_rest(c->options.work, take_done, c);
+	if (c->estimate)
+		c->figures.not_waited += estimate_waiting(c->estimate);
 	HASH_ITER (hh, c->pairs, pair, next) {
 		if (pair->key.stack)
 			continue;
@@ -278,6 +354,7 @@ static void on_free(struct consumer *self)
 	}
 	profile_free(c->profile);
 	work_free(c->options.work);
+	estimate_free(c->estimate);
 	free(c->by_place);
 	free(c->pids);
 	buf_free(&c->text);
@@ -299,6 +376,9 @@ struct consumer *collect_new(const struct collect_options *options)
 	c->options = *options;
 	if (options->work)
 		c->options.work = work_share(options->work);
+	if (options->estimate)
+		c->estimate = estimate_new();
+	c->figures.estimated = options->estimate;
 	c->profile = profile_new(&options->profile);
 	return &c->consumer;
 }

@@ -19,6 +19,7 @@ struct collect_options {
 	unsigned kinds; /* bits 1 << enum weight_kind that are collected */
 	/* Stands in front of it and is fed first: work_consumer(). Not needed for samples alone. */
 	struct work *work;
+	bool estimate; /* GPU times from calls that waited, where none were measured */
 };
 
 /* What `profile` of it has is whole after its end(); the profile is its own. */
@@ -33,6 +34,8 @@ struct collect_figures {
 	                            was */
 	uint64_t pairs_refused;  /* activities that had no room to be kept by their stack */
 	uint64_t samples;
+	bool estimated;          /* GPU times are; then: */
+	uint64_t not_waited;     /* launches and copies that nobody waited for, or without room */
 	struct run_stacks asked; /* these and what follows: known after its end() */
 	uint64_t lost[LOST_COUNT];
 	uint64_t begin_ns, duration_ns; /* of the run, since 1970 */

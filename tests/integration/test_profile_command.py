@@ -7,6 +7,7 @@ import os
 import time
 
 import checks
+import harness
 import profiles
 from harness import Failure, Places, wait_until
 
@@ -61,6 +62,25 @@ def test_profile_samples_as_often_as_asked_for(case):
         if not 0.7 * hz < rate < 1.3 * hz:
             raise Failure(f"{hz} a second were asked for, {rate:.0f} came ({profile.samples} samples)")
     profiles.ended(process)
+
+
+def test_profile_gpu_time_is_estimated_without_gpu(case):
+    """Two threads, each 1,000 kernels of 200 us and a wait: 400 ms, and what lies between them."""
+    case.env = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "200"}
+    path = case.path("estimated.folded")
+    status, out, err = command_of(case, "--mode", "gpu", "--launch-stacks", "all", "-o", path, "--",
+                                  Places.program("gpuloop"), 1, 1000, 2)
+    checks.equal(f"status ({err})", 0, status)
+    chains = profiles.folded(path)
+    others = [chain for chain in chains if chain[-1] != "[GPU_estimated]tick()" or "sample_launch" not in chain]
+    checks.equal("what is not a kernel under its launch", [], others)
+    total = sum(chains.values()) / 1e6
+    if not 400 <= total <= 400 + 400 * harness.patience:
+        raise Failure(f"{total} ms, should be 400")
+    status, out, err = command_of(case, "--mode", "merge", "-F", 1999, "--", Places.program("gpuloop"), 1, 1000, 1)
+    checks.equal(f"status ({err})", 0, status)
+    for said in ("on GPUs \\(estimated\\)", "on CPUs", "GPU times are estimated: .*--gpu measures"):
+        checks.contains("a profile of both", said, out)
 
 
 def test_profile_bad_options(case):
