@@ -86,6 +86,16 @@ static void test_a_blocked_time_longer_than_the_run_is_cut(void **state)
 	assert_int_equal(told.blocked_ns, 60000);
 }
 
+static void test_blocked_times_that_overlap_are_not_looked_through(void **state)
+{
+	struct sample sample = { .kind = SAMPLE_OFF_CPU, .weight_ns = UINT64_MAX };
+
+	for (int i = 0; i < 100; i++)
+		gap_samples_add(samples, 1, US(100 + i), &sample);
+	look(1, 0, 50);
+	assert_int_equal(told.n, 1);
+}
+
 static void test_threads_are_apart(void **state)
 {
 	add(1, SAMPLE_CPU, 50, 1);
@@ -163,6 +173,7 @@ int main(void)
 		TEST(test_the_begin_of_a_time_is_in_it_and_its_end_is_not),
 		TEST(test_of_a_blocked_time_counts_what_overlaps),
 		TEST(test_a_blocked_time_longer_than_the_run_is_cut),
+		TEST(test_blocked_times_that_overlap_are_not_looked_through),
 		TEST(test_threads_are_apart),
 		TEST(test_earlier_times_are_found_after_later_ones),
 		TEST(test_the_oldest_are_forgotten_and_that_is_known_before),

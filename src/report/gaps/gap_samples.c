@@ -216,7 +216,8 @@ static struct chunk *find_from(struct sampled_thread *thread, uint64_t begin_ns)
 	return chunk;
 }
 
-/* False: this one, and so all that follow, are of a later time. */
+/* False: all that follow are of a later time. A thread's samples do not overlap, so the first that
+ * ends later is the last that counts, whatever a damaged trace says. */
 static bool tell_one(const struct kept_sample *kept, uint64_t begin_ns, uint64_t end_ns,
                      gap_samples_tell tell, void *data)
 {
@@ -238,7 +239,7 @@ static bool tell_one(const struct kept_sample *kept, uint64_t begin_ns, uint64_t
 	sampled.ns = to_ns > from_ns ? to_ns - from_ns : 0;
 	if (sampled.ns)
 		tell(data, &sampled);
-	return true;
+	return kept->time_ns < end_ns;
 }
 
 void gap_samples_in(struct gap_samples *samples, uint32_t id, uint64_t begin_ns, uint64_t end_ns,
