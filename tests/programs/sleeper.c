@@ -20,6 +20,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int bytes[2], never[2];
+static long before_vain_ms;
 
 /* Not a tail call: the function has to be on the stack. */
 #define STAY() __asm__ volatile("")
@@ -99,7 +100,7 @@ static void *holder(void *held)
 static void *vain(void *unused)
 {
 	pthread_setname_np(pthread_self(), "vain");
-	pause_ms(300); /* tables of the first code are made meanwhile */
+	pause_ms(before_vain_ms);
 	in_vain();
 	return unused;
 }
@@ -180,9 +181,10 @@ int main(int argc, char **argv)
 
 	if (pipe(bytes) || pipe(never))
 		abort();
-	if (!strcmp(what, "forever"))
+	if (!strcmp(what, "forever")) {
+		before_vain_ms = argc > 2 ? atol(argv[2]) : 0;
 		begin(vain, NULL);
-	else if (!strcmp(what, "storm"))
+	} else if (!strcmp(what, "storm"))
 		storm(argc > 2 ? atoi(argv[2]) : 100);
 	else if (!strcmp(what, "beside"))
 		begin(beside, NULL);
