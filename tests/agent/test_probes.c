@@ -374,7 +374,7 @@ static struct ring_claim *claim_by(uint64_t number)
 /* Two rooms in a row: whose is the first? */
 static void test_a_room_that_was_got_is_known_to_be(void **state)
 {
-	const struct agent_head pad = { .bytes = 64, .type = AGENT_PAD };
+	const struct agent_head pad[8] = { { .bytes = 64, .type = AGENT_PAD } };
 	char *room;
 
 	probes_close();
@@ -383,7 +383,7 @@ static void test_a_room_that_was_got_is_known_to_be(void **state)
 	ring_claim_reset(&two);
 	assert_non_null(ring_room(&ring, 64, &one)); /* left here */
 	room = ring_room(&ring, 64, &two);
-	ring_fill(room, &pad);
+	ring_fill(room, pad);
 	ring_written(room, 64, &two);
 	assert_true(ring_settle(&ring, &one));
 	assert_int_equal(host_read(host), 0);
@@ -411,7 +411,7 @@ static void test_a_room_that_another_got_is_left_alone(void **state)
 
 static void test_a_room_that_was_written_or_read_is_left_alone(void **state)
 {
-	const struct agent_head pad = { .bytes = 64, .type = AGENT_PAD };
+	const struct agent_head pad[8] = { { .bytes = 64, .type = AGENT_PAD } };
 	char *room;
 
 	probes_close();
@@ -419,7 +419,7 @@ static void test_a_room_that_was_written_or_read_is_left_alone(void **state)
 	ring_claim_reset(&one);
 	ring_claim_reset(&two);
 	room = ring_room(&ring, 64, &one);
-	ring_fill(room, &pad);
+	ring_fill(room, pad);
 	ring_written(room, 64, NULL); /* and left before it noted that */
 	assert_int_equal(one.end, 64);
 	assert_false(ring_settle(&ring, &one));
