@@ -346,6 +346,67 @@ static void test_nobody_waits_longer_than_he_wants(void **state)
 	close(fd);
 }
 
+/* What one file's places take is bounded, and what is beyond is counted. */
+static void test_places_beyond_what_is_kept_are_counted(void **state)
+{
+	enum { MANY = 400000 };
+	int fd = build(program, TARGET " -g");
+	struct source_lines *lines = source_lines_new(hang);
+	struct source_lines_place place = { fd, 0, "a", NULL };
+	struct source_lines_figures figures;
+
+	if (!lines)
+		skip();
+	for (uintptr_t i = 1; i <= MANY; i++) {
+		place.offset = i;
+		source_lines_want(lines, &place, (void *)i);
+		source_lines_want(lines, &place, (void *)i); /* is there already, or has no room */
+	}
+	source_lines_wait(lines, 0);
+	source_lines_figures(lines, &figures);
+	assert_in_range(figures.places, 100000, (24 << 20) / 64);
+	assert_int_equal(figures.refused, 2 * (MANY - figures.places));
+	assert_int_equal(figures.late, figures.places);
+	source_lines_free(lines);
+	close(fd);
+}
+
+static void note_any(void *data, void *what, const struct lines_part *parts, size_t n)
+{
+	*(const void **)data = what;
+	assert_string_equal(parts[0].function, "inner");
+}
+
+/* Who makes a file that says it is a library of root's shall not tell its lines to others. */
+static void test_a_file_of_roots_tells_instead_of_another(void **state)
+{
+	int theirs = build(program, TARGET), roots, what;
+	struct source_lines *lines = source_lines_new(reader_main);
+	struct source_lines_place place = { theirs, 4096, "a", NULL };
+	struct source_lines_figures figures;
+	const void *told = NULL;
+
+	if (!lines || geteuid())
+		skip();
+	assert_int_equal(fchown(theirs, 1000, 1000), 0);
+	source_lines_want(lines, &place, &what);
+	run("rm a.out");
+	roots = build(program, TARGET " -g");
+	assert_int_equal(fchmod(roots, 0755), 0);
+	place = (struct source_lines_place){ roots, offset_of(roots, "MARK INNER"), "a", NULL };
+	source_lines_want(lines, &place, &what);
+	place = (struct source_lines_place){ theirs, 4096, "a", NULL };
+	source_lines_want(lines, &place, &what);
+	assert_int_equal(source_lines_wait(lines, 8 * SECOND), 0);
+	source_lines_figures(lines, &figures);
+	assert_int_equal(figures.places, 2);
+	source_lines_each(lines, note_any, &told);
+	assert_ptr_equal(told, &what);
+	source_lines_free(lines);
+	close(theirs);
+	close(roots);
+}
+
 /* ---- answers ------------------------------------------------------------------------------- */
 
 static void test_answers_come_back_as_they_were(void **state)
@@ -447,6 +508,8 @@ int main(void)
 		cmocka_unit_test(test_processes_that_fail_are_given_up),
 		cmocka_unit_test(test_a_process_that_keeps_its_rights_reads_nothing),
 		cmocka_unit_test(test_nobody_waits_longer_than_he_wants),
+		cmocka_unit_test(test_places_beyond_what_is_kept_are_counted),
+		cmocka_unit_test(test_a_file_of_roots_tells_instead_of_another),
 		cmocka_unit_test(test_answers_come_back_as_they_were),
 		cmocka_unit_test(test_answers_with_controls_are_none),
 		cmocka_unit_test(test_names_that_do_not_fit_are_left_out),
