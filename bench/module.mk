@@ -4,6 +4,7 @@
 # make bench-pipeline   from the rings to a trace file and back, on one core; needs no root
 # make bench-sums       what a call costs that is summed up in the kernel (root)
 # make bench-in-process what a call costs that is recorded inside the process; needs no root
+# make bench-profile    what a profile costs a busy thread, beside perf record (root); within 5 minutes
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
 # bench/step/run is for a machine with a GPU and PyTorch and needs nothing built but cuscope.
 
@@ -40,6 +41,13 @@ $(BENCH)/sums: bench/sums/caller.c $(B)/programs/sample.o
 	@mkdir -p $(@D)
 	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
 
+bench-profile: $(B)/cuscope $(BENCH)/busy
+	bench/profile/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
+
+$(BENCH)/busy: bench/profile/busy.cc
+	@mkdir -p $(@D)
+	$(CXX) -O2 -g -o $@ $<
+
 bench-questions: $(B)/cuscope $(BENCH)/pipeline $(BENCH)/training $(BENCH)/stacked
 	bench/questions/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
 
@@ -66,4 +74,4 @@ $(BENCH)/floor.bpf.o: bench/calls/floor.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -I/usr/include/$(ARCH)-linux-gnu -c -o $@ $<
 
-.PHONY: bench bench-in-process bench-programs bench-pipeline bench-questions bench-sums
+.PHONY: bench bench-in-process bench-programs bench-pipeline bench-profile bench-questions bench-sums
