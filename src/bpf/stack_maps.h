@@ -43,6 +43,20 @@ struct {
 	__type(value, struct wire_rule);
 } unwind_rules SEC(".maps");
 
+/*
+ * Rules that were found lately: most frames of a stack were in the one before. An entry is a number
+ * of 14 bits under a mark of where it was found, written at once, so that it is never half another.
+ */
+#define MEMO_ENTRIES   1024 /* a power of two */
+#define MEMO_MARK_MASK (~0xffffull)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MEMO_ENTRIES);
+	__type(key, __u32);
+	__type(value, __u64);
+} walk_memo SEC(".maps");
+
 /* A kernel of 6.18 lets programs of different attach types not share one, though nothing is in it.
  */
 struct {

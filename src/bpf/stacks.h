@@ -115,7 +115,48 @@ static __always_inline __u64 address_behind_probes(struct walk *walk)
 	return walk->innermost ? BPF_CORE_READ(task, utask, vaddr) : 0;
 }
 
-static __always_inline struct wire_rule *find_rule(__u32 file, __u32 address)
+/*
+ * A number of the place in this process as it is mapped now. With a seed that nobody knows, so that
+ * no process can choose a place that has the number of another's.
+ */
+static __always_inline __u64 memo_mark(const struct walk *walk, __u64 place)
+{
+	__u64 owner = (__u64)walk->tgid << 32 | walk->out.generation;
+	__u64 mark = (place ^ settings.stack_seed) * 0xff51afd7ed558ccdull;
+
+	mark = (mark ^ mark >> 32 ^ owner) * 0xc4ceb9fe1a85ec53ull;
+	mark = (mark ^ mark >> 29 ^ settings.stack_seed) * 0x9e3779b97f4a7c15ull;
+	return mark ^ mark >> 32;
+}
+
+static __always_inline __u64 *memo_of(__u64 mark)
+{
+	__u32 at = mark % MEMO_ENTRIES;
+
+	return bpf_map_lookup_elem(&walk_memo, &at);
+}
+
+/* The rule that was found there before; NULL: none that is remembered. */
+static __always_inline struct wire_rule *memo_find(__u64 mark)
+{
+	__u64 *entry = memo_of(mark), kept = entry ? *entry : 0;
+	__u32 number = kept & ~MEMO_MARK_MASK;
+
+	return kept && !((kept ^ mark) & MEMO_MARK_MASK)
+	               ? bpf_map_lookup_elem(&unwind_rules, &number)
+	               : 0;
+}
+
+static __always_inline void memo_keep(__u64 mark, __u32 number)
+{
+	__u64 *entry = memo_of(mark);
+
+	if (entry)
+		*entry = (mark & MEMO_MARK_MASK) | number;
+}
+
+/* 0: none. */
+static __always_inline __u32 find_rule(__u32 file, __u32 address)
 {
 	void *table = bpf_map_lookup_elem(&unwind_files, &file);
 	__u32 number = 0, base = 0, at;
@@ -136,8 +177,7 @@ static __always_inline struct wire_rule *find_rule(__u32 file, __u32 address)
 	if (!node)
 		return 0;
 	at = BOUNDED(unwind_search_leaf(&node->leaf, address - base), UNWIND_LEAF_ROWS - 1);
-	number = node->leaf.rule[at];
-	return bpf_map_lookup_elem(&unwind_rules, &number);
+	return node->leaf.rule[at];
 }
 
 /* The kernel has put all registers on the stack: struct ucontext is at its top. */
@@ -273,12 +313,19 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 	struct walk *walk = walk_of(slot);
 	const struct wire_code *code;
 	const struct wire_rule *rule;
-	__u64 place, replaced;
-	__u32 at, tgid, file;
+	__u64 place, replaced, mark;
+	__u32 at, tgid, file, number = 0;
 
 	if (!walk)
 		return WALK_OVER;
 	tgid = walk->tgid;
+	place = walk->pc - !walk->innermost; /* of a return address: the call before it */
+	mark = memo_mark(walk, place);
+	rule = memo_find(mark);
+	if (rule) {
+		walk_number(walk, walk->pc);
+		return step_by_rule(walk, rule);
+	}
 	code = bpf_map_lookup_elem(&unwind_code, &tgid);
 	if (!code) {
 		walk_number(walk, walk->pc);
@@ -287,7 +334,6 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 	}
 	if (walk->pc < LOWEST_ADDRESS || walk->pc >> USER_ADDRESS_BITS)
 		return walk_ends(walk, END_BAD, walk->pc);
-	place = walk->pc - !walk->innermost; /* of a return address: the call before it */
 	at = search_code(code, place);
 	if (place < code->begin[BOUNDED(at, UNWIND_MAPPINGS_MAX - 1)] ||
 	    place >= code->mapping[BOUNDED(at, UNWIND_MAPPINGS_MAX - 1)].end) {
@@ -302,9 +348,13 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 	file = code->mapping[BOUNDED(at, UNWIND_MAPPINGS_MAX - 1)].file;
 	walk_number(walk, walk->pc);
 	place -= code->mapping[BOUNDED(at, UNWIND_MAPPINGS_MAX - 1)].bias;
-	rule = file > UNWIND_FILE_JIT ? find_rule(file, place) : 0;
-	if (rule && rule->cfa_kind != CFA_NONE)
+	if (file > UNWIND_FILE_JIT)
+		number = find_rule(file, place);
+	rule = file > UNWIND_FILE_JIT ? bpf_map_lookup_elem(&unwind_rules, &number) : 0;
+	if (rule && rule->cfa_kind != CFA_NONE) {
+		memo_keep(mark, number);
 		return step_by_rule(walk, rule);
+	}
 	if (file == UNWIND_FILE_JIT)
 		return walk_by_frame_pointer(walk);
 	if (walk_push(walk, ENTRY_NATIVE, walk->pc, 0))

@@ -24,12 +24,11 @@ struct unwound { /* a process */
 	pid_t pid;
 	uint64_t person; /* whose it is: person.h */
 	bool asked, in_map;
-	bool gone;            /* the thread drops it, whose the tables are */
-	unsigned program;     /* how often it has become another one */
-	uint64_t looks;       /* how many there were */
-	uint64_t looked_ns;   /* 0: never */
-	uint64_t patience_ns; /* until it may be looked at again */
-	uint32_t generation;
+	bool gone;                  /* the thread drops it, whose the tables are */
+	unsigned program;           /* how often it has become another one */
+	uint64_t looks;             /* how many there were */
+	uint64_t looked_ns;         /* 0: never */
+	uint64_t patience_ns;       /* until it may be looked at again */
 	uint64_t told;              /* what the programs were told last, as a number */
 	struct code_table **tables; /* that it holds */
 	size_t n_tables;
@@ -48,7 +47,8 @@ struct unwinder {
 	pthread_cond_t asked, done;
 	pthread_t thread;
 	struct unwound *processes;
-	bool looking; /* the tables are in use */
+	uint32_t generation; /* the last one of any process: a pid may be used again */
+	bool looking;        /* the tables are in use */
 	bool stopping;
 	struct unwinder_figures figures;
 };
@@ -115,7 +115,7 @@ static void tell_code(struct unwinder *u, struct unwound *process, struct code_l
 		process->patience_ns *= 2;
 	if (process->in_map && process->told == look->sum)
 		return;
-	look->code.generation = ++process->generation;
+	look->code.generation = ++u->generation;
 	for (uint32_t i = look->code.count; i < UNWIND_MAPPINGS_MAX; i++)
 		look->code.begin[i] = UNWIND_NOWHERE;
 	if ((process->in_map || has_share(u, process->person)) &&

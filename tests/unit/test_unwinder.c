@@ -217,6 +217,19 @@ static void test_a_process_that_is_forgotten_leaves_nothing(void **state)
 	end();
 }
 
+/* Rules that programs remember go by it: what a number was of before must not be found again. */
+static void test_a_pid_that_is_used_again_has_no_generation_of_before(void **state)
+{
+	uint32_t before;
+
+	begin();
+	before = look_at(getpid())->generation;
+	unwinder_forget(unwinder, getpid());
+	wait_for_it();
+	assert_true(look_at(getpid())->generation > before);
+	end();
+}
+
 /* A record of the process may come after that of its end. */
 static void test_a_late_word_of_a_process_that_has_ended(void **state)
 {
@@ -350,6 +363,7 @@ int main(void)
 		cmocka_unit_test(test_code_of_no_file),
 		cmocka_unit_test(test_more_mappings_than_fit),
 		cmocka_unit_test(test_a_process_that_is_forgotten_leaves_nothing),
+		cmocka_unit_test(test_a_pid_that_is_used_again_has_no_generation_of_before),
 		cmocka_unit_test(test_a_late_word_of_a_process_that_has_ended),
 		cmocka_unit_test(test_a_process_that_has_ended_unseen_stays_known),
 		cmocka_unit_test(test_an_exec_that_came_before_the_look_changes_nothing),
