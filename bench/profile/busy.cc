@@ -36,13 +36,13 @@ __attribute__((noinline)) static unsigned sort_some(std::vector<unsigned> &value
 
 	for (auto &value : values)
 		value = seed = seed * 1664525 + 1013904223;
-	std::sort(values.begin(), values.end(), [](unsigned a, unsigned b) {
-		return a % 8191 < b % 8191;
-	});
+	std::sort(values.begin(), values.end(),
+	          [](unsigned a, unsigned b) { return a % 8191 < b % 8191; });
 	return values[values.size() / 2];
 }
 
-__attribute__((noinline)) static unsigned dive(unsigned depth, const std::function<unsigned()> &work)
+__attribute__((noinline)) static unsigned dive(unsigned depth,
+                                               const std::function<unsigned()> &work)
 {
 	unsigned result = depth ? dive(depth - 1, work) : work();
 
