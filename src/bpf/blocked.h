@@ -129,7 +129,7 @@ static __attribute__((noinline)) int blocked_walk(void *ctx, struct wire_blockin
 	if (cpu && process && blocking && !walk_from_kernel(walk) &&
 	    walk_is_due(blocking, walk, cpu, process, now)) {
 		walk_kernel_frames(walk, ctx);
-		blocking->stack = walk_all(slot, walk, id, now);
+		blocking->stack = walk_all(slot, id, now);
 		spent = bpf_ktime_get_ns() - now;
 		credit_pay(&cpu->ns, spent);
 		credit_pay(&process->ns, spent);

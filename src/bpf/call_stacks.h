@@ -84,7 +84,7 @@ static __always_inline __u64 stack_send(struct pt_regs *ctx, __u64 id, __u64 now
 	if (walk) {
 		walk_begin(walk, id);
 		walk_from_entry(walk, ctx);
-		record.stack = walk_all(slot, walk, id, now);
+		record.stack = walk_all(slot, id, now);
 		buffer_release(&walk->busy);
 		now = bpf_ktime_get_ns();
 	}
@@ -101,6 +101,32 @@ static __always_inline __u64 call_stack_walk(struct pt_regs *ctx, struct wire_th
 	                                            : now;
 }
 
+/* Of an allocation that is folded. It is walked as it begins, whether it will succeed or not. */
+static __always_inline void allocation_walk(struct pt_regs *ctx, struct wire_thread *thread,
+                                            const struct fold_plan *plan, __u64 id, __u64 now)
+{
+	struct walk *walk;
+	__u32 slot;
+
+	thread->allocation_stack = 0;
+	if (!settings.stacks || plan->op != FOLD_ALLOC)
+		return;
+	if (!allocation_is_due(&thread->stack_ns[STACK_OF_ALLOCATION], now)) {
+		__sync_fetch_and_add(&state.stacks_left_out, 1);
+		return;
+	}
+	slot = walk_claim();
+	walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
+	if (!walk) {
+		__sync_fetch_and_add(&state.lost_stacks, 1);
+		return;
+	}
+	walk_begin(walk, id);
+	walk_from_entry(walk, ctx);
+	thread->allocation_stack = walk_all(slot, id, now);
+	buffer_release(&walk->busy);
+}
+
 static __always_inline void backward_begun(struct pt_regs *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -115,6 +141,11 @@ static __always_inline __u64 call_stack_walk(struct pt_regs *ctx, struct wire_th
                                              __u32 kind, __u64 id, __u64 now)
 {
 	return now;
+}
+
+static __always_inline void allocation_walk(struct pt_regs *ctx, struct wire_thread *thread,
+                                            const struct fold_plan *plan, __u64 id, __u64 now)
+{
 }
 
 #endif

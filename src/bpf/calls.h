@@ -297,15 +297,17 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 		frame->call.head.flags |= WIRE_BEGUN;
 	}
 	if (returns) {
-		if (plan && !depth)
+		if (plan && !depth) {
 			fold_begin(thread, plan);
+			allocation_walk(ctx, thread, plan, id, now);
+		}
 		thread->depth = depth + 1;
 		return 0;
 	}
 	frame->call.head.flags |= WIRE_NO_RETURN;
 	frame_check(frame);
 	forget_kernels(cookie);
-	call_done(ctx, thread, frame);
+	call_done(thread, frame);
 	return 1;
 }
 
@@ -376,7 +378,7 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	}
 	frame_check(frame);
 	forget_kernels(frame->cookie);
-	call_done(ctx, thread, frame);
+	call_done(thread, frame);
 	return 0;
 }
 

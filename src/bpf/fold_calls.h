@@ -25,7 +25,7 @@ static __always_inline int fold_declines(const struct fold_plan *plan, __u32 dep
 	       !state.open_captures;
 }
 
-static __always_inline void fold_alloc(void *ctx, const struct folded *f)
+static __always_inline void fold_alloc(const struct folded *f, __u64 stack)
 {
 	if (fold_failed(f)) {
 		if (TOOL(MEMORY))
@@ -33,7 +33,7 @@ static __always_inline void fold_alloc(void *ctx, const struct folded *f)
 		return;
 	}
 	if (TOOL(MEMORY))
-		memory_allocated(ctx, f);
+		memory_allocated(f, stack);
 	if (TOOL(COPIES) && f->plan->pinned)
 		host_pinned(f);
 }
@@ -81,8 +81,7 @@ static __always_inline void fold_capture(const struct folded *f)
 	}
 }
 
-static __always_inline void fold(void *ctx, struct wire_thread *thread,
-                                 const struct fold_plan *plan)
+static __always_inline void fold(struct wire_thread *thread, const struct fold_plan *plan)
 {
 	const struct folded f = { .call = &thread->frame[0].call,
 		                  .plan = plan,
@@ -92,7 +91,7 @@ static __always_inline void fold(void *ctx, struct wire_thread *thread,
 	switch (plan->op) {
 	case FOLD_ALLOC:
 		if (TOOL(MEMORY) || TOOL(COPIES))
-			fold_alloc(ctx, &f);
+			fold_alloc(&f, thread->allocation_stack);
 		break;
 	case FOLD_FREE:
 		if (TOOL(MEMORY) || TOOL(COPIES))
@@ -131,15 +130,14 @@ static __always_inline void fold_begin(struct wire_thread *thread, const struct 
 }
 
 /* A call that is over, or whose return will not be seen. */
-static __always_inline void call_done(void *ctx, struct wire_thread *thread,
-                                      struct wire_frame *frame)
+static __always_inline void call_done(struct wire_thread *thread, struct wire_frame *frame)
 {
 	const struct fold_plan *plan = fold_plan_of(frame->call.head.hook);
 
 	if (!plan)
 		frame_send(frame);
 	else if (!frame->call.head.depth)
-		fold(ctx, thread, plan);
+		fold(thread, plan);
 }
 
 #endif

@@ -74,21 +74,6 @@ FOLD_MAP(fold_open_captures, __u64, struct fold_open_capture);
 FOLD_CACHE(fold_pinned, struct fold_pinned_key, struct fold_pinned);
 FOLD_CACHE(fold_captures, struct fold_capture_key, __u64);
 FOLD_CACHE(fold_shares, struct fold_process_key, struct fold_share);
-FOLD_CACHE(fold_stacks, struct fold_stack_key, __u8);
-
-/* Stacks are walked into these: another thread's program may have preempted one that does so. */
-#define STACK_SLOTS 4
-struct stack_slots {
-	__u64 busy[STACK_SLOTS];
-	struct wire_stack stack[STACK_SLOTS];
-};
-
-FOLD_STORAGE struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct stack_slots);
-} fold_stack_slots FOLD_SECTION;
 
 /* NULL where calls of this hook are sent. */
 static __always_inline const struct fold_plan *fold_plan_of(__u32 hook)

@@ -5,77 +5,6 @@
 
 #include "bpf/fold.h"
 
-/* ---- stacks -------------------------------------------------------------------------------- */
-
-static __always_inline __u64 stack_hash(const struct wire_stack *stack)
-{
-	__u64 hash = 0xcbf29ce484222325ull;
-
-	for (__u32 i = 0; i < WIRE_FRAMES_MAX; i++) {
-		if (i >= stack->frames)
-			break;
-		hash = (hash ^ stack->frame[i]) * 0x9e3779b97f4a7c15ull;
-		hash ^= hash >> 29;
-	}
-	return hash ? hash : 1;
-}
-
-/* Sends a stack that is new in its process. Returns its hash, 0 where it could not be kept. */
-static __always_inline __u64 stack_keep(void *ctx, const struct folded *f, struct wire_stack *stack)
-{
-	struct fold_stack_key key = { .born_ns = f->born_ns, .tgid = f->tgid };
-	long bytes = bpf_get_stack(ctx, stack->frame, sizeof(stack->frame), BPF_F_USER_STACK);
-	__u8 yes = 1;
-	__u64 size;
-
-	if (bytes <= 0)
-		return 0;
-	size = BOUNDED(bytes, 1023);
-	if (size > sizeof(stack->frame))
-		return 0;
-	stack->frames = size / 8;
-	key.hash = stack_hash(stack);
-	if (bpf_map_lookup_elem(&fold_stacks, &key))
-		return key.hash;
-	stack->head = f->call->head;
-	stack->head.type = WIRE_USER_STACK;
-	stack->head.flags = 0;
-	stack->born_ns = f->born_ns;
-	stack->hash = key.hash;
-	if (emit(stack, WIRE_USER_STACK_BYTES(0) + size, WAKE_NOW))
-		return 0;
-	bpf_map_update_elem(&fold_stacks, &key, &yes, BPF_ANY);
-	return key.hash;
-}
-
-/*
- * The user stack of an allocation, walked at its return: there the instruction pointer is already
- * in the caller and the frame pointer is the caller's again. On entry the caller would be missing
- * (its frame pointer is pushed by the instruction that the probe stands on).
- */
-static __always_inline __u64 stack_of(void *ctx, const struct folded *f)
-{
-	__u32 zero = 0;
-	struct stack_slots *slots;
-	__u64 hash = 0;
-
-	if (!settings.stacks || !fold_has_return(f))
-		return 0;
-	slots = bpf_map_lookup_elem(&fold_stack_slots, &zero);
-	if (!slots)
-		return 0;
-	for (__u32 i = 0; i < STACK_SLOTS; i++) {
-		if (!buffer_claim(&slots->busy[i]))
-			continue;
-		hash = stack_keep(ctx, f, &slots->stack[i]);
-		buffer_release(&slots->busy[i]);
-		break;
-	}
-	if (!hash)
-		__sync_fetch_and_add(&state.lost_stacks, 1);
-	return hash;
-}
-
 /* ---- allocations --------------------------------------------------------------------------- */
 
 static __always_inline struct fold_totals *totals_of(const struct folded *f, __u32 memory)
@@ -158,9 +87,10 @@ static __always_inline void memory_replaced(const struct folded *f, struct fold_
 	live_add(process, old->memory, space, -old->bytes);
 }
 
-static __always_inline void memory_allocated(void *ctx, const struct folded *f)
+static __always_inline void memory_allocated(const struct folded *f, __u64 stack)
 {
 	struct fold_allocation a = { .time_ns = f->call->head.time_ns,
+		                     .stack = stack,
 		                     .hook = f->call->head.hook,
 		                     .memory = f->plan->memory },
 			       *old;
@@ -184,7 +114,6 @@ static __always_inline void memory_allocated(void *ctx, const struct folded *f)
 	old = bpf_map_lookup_elem(&fold_live, &key);
 	if (old)
 		memory_replaced(f, process, old);
-	a.stack = stack_of(ctx, f);
 	if ((!old && !share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE)) ||
 	    bpf_map_update_elem(&fold_live, &key, &a, BPF_ANY)) {
 		fold_count(&totals->untracked, a.bytes);

@@ -18,13 +18,12 @@ static __always_inline __u64 call_ns(const struct folded *f)
 static __always_inline void send_first(const struct folded *f)
 {
 	struct wire_call *call = f->call;
-	__u64 words = call->head.words;
+	/* as a mask: 5.10 forgets what it was compared with once it lies on the stack */
+	__u64 bytes = BOUNDED(WIRE_CALL_BYTES((__u64)call->head.words), 511);
 
-	if (words > WIRE_WORDS)
-		words = WIRE_WORDS;
 	call->head.flags |= WIRE_FOLDED;
 	call->generation = (__u16)state.kernels_generation;
-	emit(call, WIRE_CALL_BYTES(words), WAKE_IF_FULL);
+	emit(call, bytes, WAKE_IF_FULL);
 }
 
 static __always_inline struct fold_launch *launch_row(const struct folded *f)

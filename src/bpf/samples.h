@@ -45,7 +45,7 @@ static __always_inline void sample_taken(struct bpf_perf_event_data *ctx)
 	if (walk) {
 		walk_begin(walk, id);
 		if (!sample_begin(walk, ctx))
-			stack = walk_all(slot, walk, id, now);
+			stack = walk_all(slot, id, now);
 		buffer_release(&walk->busy);
 	}
 	sample_send(id, now, stack);

@@ -39,17 +39,16 @@
 #define WIRE_RECENT     16 /* a power of two; saves the look-up of most launches */
 
 enum wire_type {
-	WIRE_CALL = 1,   /* struct wire_call: a call that ended, or will not be followed further */
-	WIRE_BEGIN,      /* struct wire_call: an entry, when begin and end are asked for apart */
-	WIRE_NAME,       /* struct wire_name */
-	WIRE_THREAD,     /* struct wire_process: first hit of a thread */
-	WIRE_FORK,       /* struct wire_process: other = the child's tgid */
-	WIRE_EXEC,       /* struct wire_process */
-	WIRE_EXIT,       /* struct wire_process: the whole process ended */
-	WIRE_MAP,        /* struct wire_map: an executable mapping of a file not seen before */
-	WIRE_USER_STACK, /* struct wire_stack of wire_fold.h */
-	WIRE_NAMED,      /* struct wire_process: a new name made the process a target */
-	WIRE_MOVED,      /* struct wire_process: it came into the cgroup */
+	WIRE_CALL = 1, /* struct wire_call: a call that ended, or will not be followed further */
+	WIRE_BEGIN,    /* struct wire_call: an entry, when begin and end are asked for apart */
+	WIRE_NAME,     /* struct wire_name */
+	WIRE_THREAD,   /* struct wire_process: first hit of a thread */
+	WIRE_FORK,     /* struct wire_process: other = the child's tgid */
+	WIRE_EXEC,     /* struct wire_process */
+	WIRE_EXIT,     /* struct wire_process: the whole process ended */
+	WIRE_MAP,      /* struct wire_map: an executable mapping of a file not seen before */
+	WIRE_NAMED,    /* struct wire_process: a new name made the process a target */
+	WIRE_MOVED,    /* struct wire_process: it came into the cgroup */
 	WIRE_STACK_ENTRIES, /* struct wire_stack_entries of wire_stacks.h */
 	WIRE_SAMPLE,        /* struct wire_sample of the same */
 	WIRE_MAPPED,        /* struct wire_process: it maps a file for execution, whichever */
@@ -232,6 +231,7 @@ struct wire_thread {
 	__u32 hook;     /* of the last entry, with the next five: see same_trap() */
 	__u64 entry_ip, entry_sp, entry_ns;
 	__u64 stack_ns[WIRE_STACK_KINDS]; /* by kind: see call_stacks.h */
+	__u64 allocation_stack; /* of the call that is under way, where calls are folded */
 	__u64 return_sp, return_ns;
 	struct wire_blocking blocking;
 	__u64 declined_sp;         /* of the outermost call that was not looked at */
@@ -360,7 +360,7 @@ struct wire_state {
 	__u64 blocked_begin_ns;     /* threads that are older may be blocked since before it */
 	__u64 open_captures;        /* streams that record into a graph, where calls are folded */
 	__u64 lost_rows;            /* folded calls that no map had room for */
-	__u64 lost_stacks;          /* of allocations */
+	__u64 lost_stacks;          /* of allocations that are folded: no slot was free */
 	__u64 stacks_left_out;      /* of allocations that came too fast for their stacks */
 	__u64 driver_tells;         /* not 0: runtime calls without a return are left out, since */
 				    /* without returns nothing tells which driver call is inside */

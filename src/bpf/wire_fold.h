@@ -170,26 +170,6 @@ struct fold_failure_key {
 	__u32 reserved;
 };
 
-/* A stack's hash in a process: in "fold_stacks" once WIRE_USER_STACK was sent for it. */
-struct fold_stack_key {
-	__u64 hash;
-	__u64 born_ns;
-	__u32 tgid;
-	__u32 reserved;
-};
-
-/* Frames: kernel.perf_event_max_stack is that unless it was changed. */
-#define WIRE_FRAMES_MAX 127
-
-struct wire_stack {
-	struct wire_head head;
-	__u64 born_ns;
-	__u64 hash;
-	__u64 frames;
-	__u64 frame[WIRE_FRAMES_MAX];
-};
-#define WIRE_USER_STACK_BYTES(frames) (48 + 8 * (frames))
-
 /* Map "fold_launches". A kernel's row without a grid takes the shapes that found no room. */
 struct fold_launch_key {
 	__u64 born_ns;

@@ -312,6 +312,14 @@ static int open_gpu(struct capture *c, struct err *err)
 	return 0;
 }
 
+/* Live memory is told with the stacks that made it. */
+static const struct capture_stacks *stacks_of_watch(const struct watch_options *watch)
+{
+	static const struct capture_stacks of_allocations;
+
+	return watch && watch->stacks && watch->tools & WATCH_MEMORY ? &of_allocations : NULL;
+}
+
 static int open_stacks(struct capture *c, struct err *err)
 {
 	struct sampler_options options = { .programs = c->programs, .pipeline = c->pipeline };
@@ -477,6 +485,8 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	int r;
 
 	c->options = *options;
+	if (options->watch)
+		c->options.stacks = stacks_of_watch(options->watch);
 	r = helper_begin(err); /* first: what it is forked from is to be small */
 	if (r) {
 		free(c);

@@ -98,6 +98,11 @@ static int to_stream(struct capture *c, const struct wire_head *record)
 	return r;
 }
 
+static void tell_stack(struct capture *c, const struct wire_stack_entries *record)
+{
+	watcher_stack(c->watcher, record->head.tgid, record->id, sampler_stack(c->sampler, record));
+}
+
 int capture_record(void *data, const struct wire_head *record)
 {
 	struct capture *c = data;
@@ -105,6 +110,8 @@ int capture_record(void *data, const struct wire_head *record)
 
 	session_before_record(c, record);
 	r = c->sampler ? sampler_record(c->sampler, record, &c->failure) : 0;
+	if (c->watcher && r > 0 && record->type == WIRE_STACK_ENTRIES)
+		tell_stack(c, (const struct wire_stack_entries *)record);
 	if (r)
 		return r > 0 ? 0 : r;
 	if (c->watcher && watcher_before(c->watcher, record))

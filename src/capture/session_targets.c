@@ -90,11 +90,7 @@ static void note_no_return(struct capture *c, const struct wire_head *record)
 
 void capture_found(struct capture *c, pid_t pid)
 {
-	const struct watch_options *options = c->options.watch;
-
 	atomic_store(&c->cuda_seen, true);
-	if (options && options->look)
-		options->look(options->data, (uint32_t)pid);
 }
 
 bool session_keeps_off(struct capture *c, pid_t pid)

@@ -83,8 +83,7 @@ struct watch_command {
 	char **command;
 	struct new_file file; /* that output is */
 	FILE *out;
-	struct symbols *symbols; /* with the next two: of memleak */
-	struct places *places;
+	struct places *places; /* with the next: of memleak */
 	struct memory_plot *plot;
 };
 
@@ -319,21 +318,6 @@ static void fit_screen(struct buf *text, size_t rows)
 	}
 }
 
-static void see_process(void *data, uint32_t pid)
-{
-	const struct watch_command *c = data;
-
-	if (c->places)
-		places_see_process(c->places, pid);
-}
-
-static void see_stack(void *data, const struct watch_stack *stack)
-{
-	const struct watch_command *c = data;
-
-	places_see_stack(c->places, stack);
-}
-
 static int draw_plot(struct watch_command *c, const struct watch_page *page, struct err *err)
 {
 	struct memory_plot_frame frame = { .end_ns = page->time_ns };
@@ -408,8 +392,7 @@ static void begin_places(struct watch_command *c)
 {
 	if (!(c->chosen & WATCH_MEMORY))
 		return;
-	c->symbols = symbols_new();
-	c->places = places_new(c->symbols, c->look.stacks);
+	c->places = places_new(c->look.stacks);
 	c->look.places = c->places;
 }
 
@@ -417,7 +400,6 @@ static void end_places(struct watch_command *c)
 {
 	memory_plot_free(c->plot);
 	places_free(c->places);
-	symbols_free(c->symbols);
 }
 
 static int watch(struct watch_command *c, struct err *err)
@@ -436,8 +418,6 @@ static int watch(struct watch_command *c, struct err *err)
 	begin_places(c);
 	c->watch.tools = c->chosen;
 	c->watch.stacks = true;
-	c->watch.look = see_process;
-	c->watch.stack = see_stack;
 	c->watch.page = show_page;
 	c->watch.data = c;
 	c->look.returns = c->capture.returns;

@@ -47,7 +47,6 @@ static const struct room {
 	{ "fold_live", FOLD_TOOL_MEMORY, LIVE_ROOM },
 	{ "fold_failures", FOLD_TOOL_MEMORY, FAILURES_ROOM },
 	{ "fold_shares", EVERY_TOOL, 16384 },
-	{ "fold_stacks", FOLD_TOOL_MEMORY, 16384 },
 	{ "fold_launches", FOLD_TOOL_LAUNCHES, LAUNCHES_ROOM },
 	{ "fold_copies", FOLD_TOOL_COPIES, 16384 },
 	{ "fold_pinned", FOLD_TOOL_COPIES, PINNED_ROOM },

@@ -26,6 +26,7 @@
 extern const char embedded_bpf[], embedded_bpf_end[];
 extern const char embedded_fold_bpf[], embedded_fold_bpf_end[];     /* those that sum calls up */
 extern const char embedded_stacks_bpf[], embedded_stacks_bpf_end[]; /* those that walk stacks */
+extern const char embedded_memory_bpf[], embedded_memory_bpf_end[]; /* both */
 
 struct programs {
 	enum mechanism mechanism;
@@ -306,7 +307,10 @@ static int open_object(struct programs *p, const struct programs_options *option
 	const char *from = embedded_bpf, *end = embedded_bpf_end;
 	int r;
 
-	if (settings.fold) {
+	if (settings.fold && options->stacks) {
+		from = embedded_memory_bpf;
+		end = embedded_memory_bpf_end;
+	} else if (settings.fold) {
 		from = embedded_fold_bpf;
 		end = embedded_fold_bpf_end;
 	} else if (options->stacks) {

@@ -6,8 +6,6 @@
 #include "base/array.h"
 #include "cuda/api.h"
 
-/* ---- names ----------------------------------------------------------------------------------- */
-
 /*
  * Where the name begins: templates have their return type before it. Blanks in brackets belong to
  * arguments or to "(anonymous namespace)".
@@ -91,72 +89,4 @@ static bool is_api(const char *function)
 bool place_passes_on(const char *function)
 {
 	return is_api(function) || place_is_wrapper(function);
-}
-
-/* "[uprobes]": where a traced call returns to on kernels before 6.11 */
-static const char *const own_modules[] = { "libcudart.so", "libcuda.so", "libnvidia-",
-	                                   "[uprobes]" };
-
-static bool is_own(const struct frame *frame)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(own_modules); i++)
-		if (!strncmp(frame->module, own_modules[i], strlen(own_modules[i])))
-			return true;
-	return frame->function && place_passes_on(frame->function);
-}
-
-/* ---- where stacks end ------------------------------------------------------------------------ */
-
-/* What calls main, and what threads begin with. */
-static const char *const roots[] = {
-	"_start",
-	"__libc_start_main",
-	"__libc_start_call_main",
-	"__libc_start_main_impl",
-	"start_thread",
-	"__clone3",
-	"clone3",
-	"__clone",
-	"clone",
-	"thread_start",
-};
-
-static const char *const c_libraries[] = { "libc.so.", "libc-", "libpthread", "ld-musl-" };
-
-/*
- * The C library's beginning of programs and threads is not exported: where nothing tells names, a
- * frame in it is taken for that. Its functions that call back (qsort) have names.
- */
-static bool is_root(const struct frame *frame)
-{
-	if (frame->function) {
-		for (size_t i = 0; i < ARRAY_SIZE(roots); i++)
-			if (!strcmp(frame->function, roots[i]))
-				return true;
-		return false;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(c_libraries); i++)
-		if (!strncmp(frame->module, c_libraries[i], strlen(c_libraries[i])))
-			return true;
-	return false;
-}
-
-void place_find(const struct frame *frames, size_t count, bool deep, struct place *place)
-{
-	const struct frame *last;
-
-	memset(place, 0, sizeof(*place));
-	while (place->frames < count && frames[place->frames].module)
-		place->frames++;
-	while (place->named < place->frames && is_own(&frames[place->named]))
-		place->named++;
-	if (place->named == place->frames)
-		place->named = 0;
-	if (!place->frames)
-		return;
-	last = &frames[place->frames - 1];
-	place->whole = is_root(last);
-	place->deep = deep && place->frames == count && !place->whole;
-	if (!place->whole && !place->deep)
-		place->ends_in = last->module;
 }

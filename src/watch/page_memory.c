@@ -197,28 +197,25 @@ static size_t place_width(const struct page_out *p)
 	return width > BESIDE_PLACE + PLACE_LEAST ? width - BESIDE_PLACE : PLACE_LEAST;
 }
 
-/* "leaky::Model::grow_cache(unsigned long), app" */
-static void add_frame(struct buf *out, const struct frame *frame, size_t width)
+/* "leaky::Model::grow_cache(unsigned long) (app)", "Cache.fill (train.py:88)": where the name is
+ * too long it is cut, and not what stands behind. */
+static void add_frame(struct buf *out, const struct stack_frame *frame, size_t width)
 {
-	struct buf name = { 0 }, short_name = { 0 };
+	size_t len = frame && frame->function ? strlen(frame->function) : 0;
+	struct buf label = { 0 }, shown = { 0 };
 
-	frame_add_name(&name, frame);
-	text_add_name(&short_name, name.data, width);
-	text_add_safe(out, short_name.data);
-	if (frame->function) {
-		buf_puts(out, "  ");
-		text_add_safe(out, frame->module);
-	}
-	buf_free(&name);
-	buf_free(&short_name);
+	place_label(frame, &label);
+	if (len)
+		text_add_name(&shown, frame->function, width);
+	buf_puts(&shown, label.data + len);
+	text_add_safe(out, shown.data);
+	buf_free(&label);
+	buf_free(&shown);
 }
 
 static void add_place(const struct page_out *p, struct buf *out, const struct held_place *place)
 {
-	if (place->frames && place->place.frames)
-		add_frame(out, &place->frames[place->place.named], place_width(p));
-	else
-		buf_puts(out, "(no stack)");
+	add_frame(out, place->frame, place_width(p));
 	if (place->stacks > 1)
 		buf_printf(out, "  by %zu ways", place->stacks);
 }
@@ -262,21 +259,18 @@ static void place_row(const struct page_out *p, struct table *table, const struc
 
 static void print_stack(const struct page_out *p, const struct held_place *place)
 {
-	const struct place *where = &place->place;
+	const struct stack *stack = place->stack;
 
-	for (size_t i = 0; place->frames && i < where->frames; i++) {
+	for (size_t i = 0; stack && i < stack->n_frames; i++) {
 		buf_printf(p->text, "    %s#%zu  ", i < 10 ? " " : "", i);
-		add_frame(p->text, &place->frames[i],
+		add_frame(p->text, stack->frames[i],
 		          p->options->width > 30 ? p->options->width - 20 : 400);
 		buf_putc(p->text, '\n');
 	}
-	if (place->frames && where->deep)
-		buf_printf(p->text, "     ...  more frames than are recorded\n");
-	else if (place->frames && where->ends_in) {
-		buf_puts(p->text, "     ...  cut short: no frame pointers in ");
-		text_add_safe(p->text, where->ends_in);
-		buf_putc(p->text, '\n');
-	}
+	if (stack && stack->end != STACK_WHOLE)
+		buf_printf(p->text, "     ...  cut short: %s\n", stack_end_text(stack->end));
+	if (stack && stack->python_cut)
+		buf_puts(p->text, "     ...  some frames of Python are not known\n");
 }
 
 /* One line of a table; returns the next one. */
@@ -361,30 +355,25 @@ static void print_all_places(const struct page_out *p)
 	buf_free(&text);
 }
 
-/* Which modules cut stacks short: said once, below. */
+/* Why stacks end early: said once, below. */
 static void print_cut_short(const struct page_out *p)
 {
 	const struct held_place *list;
 	size_t n = places_list(p->options->places, &list), cut = 0;
-	const char *module = NULL;
+	enum stack_end end = STACK_WHOLE;
 	bool others = false;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct held_place *place = &list[i];
+		const struct stack *stack = list[i].stack;
 
-		if (!place->frames || !place->place.ends_in ||
-		    !(place->older_count || place->ended))
+		if (!stack || stack->end == STACK_WHOLE || !(list[i].older_count || list[i].ended))
 			continue;
-		cut++;
-		others |= module && strcmp(module, place->place.ends_in);
-		module = module ? module : place->place.ends_in;
+		others |= cut++ && stack->end != end;
+		end = stack->end;
 	}
-	if (!cut || p->options->stacks)
-		return;
-	buf_printf(p->text,
-	           "  %zu of these have stacks that may be cut short: no frame pointers in ", cut);
-	text_add_safe(p->text, module);
-	buf_puts(p->text, others ? " and others; --stacks shows which\n" : "\n");
+	if (cut && !p->options->stacks)
+		buf_printf(p->text, "  %zu of these have stacks that are cut short: %s%s\n", cut,
+		           stack_end_text(end), others ? " and others; --stacks shows which" : "");
 }
 
 /* ---- failures, losses ------------------------------------------------------------------------ */
@@ -437,6 +426,11 @@ static void print_missed(const struct page_out *p)
 		buf_printf(p->text,
 		           "  %llu allocations without a place: their stack was not kept\n",
 		           (unsigned long long)p->page->memory->no_stack);
+	if (p->page->memory->too_fast)
+		buf_printf(p->text,
+		           "  %llu allocations without a place: they came faster than stacks are "
+		           "walked, 10,000 a second of a thread\n",
+		           (unsigned long long)p->page->memory->too_fast);
 }
 
 void page_memory_text(const struct page_out *p)

@@ -62,26 +62,39 @@ static void add_kind(struct json *json, const struct watch_memory_totals *totals
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static void add_frame(struct json *json, const char *key, const struct frame *frame)
+static void add_frame(struct json *json, const char *key, const struct stack_frame *frame)
 {
 	json_open(json, key, '{');
-	json_u64(json, "address", frame->address);
 	if (frame->function)
 		json_string(json, "function", frame->function);
 	if (frame->module)
 		json_string(json, "module", frame->module);
-	if (frame->path && frame->path != frame->module)
-		json_string(json, "path", frame->path);
-	json_u64(json, "offset", frame->into_bytes);
+	if (frame->file)
+		json_string(json, "file", frame->file);
+	if (frame->line)
+		json_u64(json, "line", frame->line);
+	if (frame->offset)
+		json_u64(json, "offset", frame->offset);
 	json_close(json, '}');
 }
 
 static void add_stack(struct json *json, const struct held_place *place)
 {
+	const struct stack *stack = place->stack;
+	struct buf label = { 0 };
+
+	place_label(place->frame, &label);
+	json_string(json, "place_name", label.data);
+	add_frame(json, "place", place->frame);
+	json_u64(json, "stacks", place->stacks);
+	json_bool(json, "stack_whole", stack->end == STACK_WHOLE && !stack->python_cut);
+	if (stack->end != STACK_WHOLE)
+		json_string(json, "stack_ends_by", stack_end_text(stack->end));
 	json_open(json, "stack", '[');
-	for (size_t i = 0; i < place->place.frames; i++)
-		add_frame(json, NULL, &place->frames[i]);
+	for (size_t i = 0; i < stack->n_frames; i++)
+		add_frame(json, NULL, stack->frames[i]);
 	json_close(json, ']');
+	buf_free(&label);
 }
 
 static void add_place(struct json *json, const struct watch_page *page,
@@ -101,15 +114,8 @@ static void add_place(struct json *json, const struct watch_page *page,
 	json_string(json, "trend", trend_text(place->trend));
 	json_u64(json, "grew", place->grew);
 	json_s64(json, "grown_bytes", place->grown_bytes);
-	if (place->frames && place->place.frames)
-		add_frame(json, "place", &place->frames[place->place.named]);
-	if (place->frames) {
-		json_u64(json, "stacks", place->stacks);
-		json_bool(json, "stack_whole", place->place.whole);
-		if (place->place.ends_in)
-			json_string(json, "stack_ends_in", place->place.ends_in);
+	if (place->stack)
 		add_stack(json, place);
-	}
 	json_close(json, '}');
 }
 
@@ -139,5 +145,6 @@ void page_memory_json(const struct page_out *out)
 	json_close(json, ']');
 	page_memory_failures(out);
 	json_u64(json, "without_stack", memory->no_stack);
+	json_u64(json, "too_fast_for_stacks", memory->too_fast);
 	json_close(json, '}');
 }

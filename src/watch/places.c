@@ -9,9 +9,8 @@
 #include "base/xalloc.h"
 
 struct place_key {
-	uint64_t what; /* number of the stack, or the address of a name, or an address */
-	uint64_t module;
-	uint32_t process, kind, function, unused;
+	uint32_t what; /* number of the stack and 1, or of its place; 0: no stack is known */
+	uint32_t process, kind, function;
 };
 
 /* What is known of a place from the pages before. */
@@ -26,15 +25,6 @@ struct history {
 	UT_hash_handle hh;
 };
 
-struct told_stack {
-	uint32_t id;
-	struct frame *frames;
-	struct place place;
-	uint64_t page; /* the last one it was on */
-	bool kept;     /* for the last page */
-	UT_hash_handle hh;
-};
-
 /* What is known of a process from the pages before. */
 struct past {
 	uint32_t id;
@@ -44,11 +34,10 @@ struct past {
 };
 
 struct places {
-	struct symbols *symbols;
+	struct stack_places *stacks;
 	bool by_stack;
 	uint64_t page;
 	struct history *histories;
-	struct told_stack *stacks;
 	struct held_place *list;
 	uint64_t *most; /* bytes of the stack that each row of the list shows */
 	size_t count, room;
@@ -70,11 +59,11 @@ const char *trend_text(enum trend trend)
 	return texts[trend];
 }
 
-struct places *places_new(struct symbols *symbols, bool by_stack)
+struct places *places_new(bool by_stack)
 {
 	struct places *places = xcalloc(1, sizeof(*places));
 
-	places->symbols = symbols;
+	places->stacks = stack_places_new();
 	places->by_stack = by_stack;
 	return places;
 }
@@ -82,7 +71,6 @@ struct places *places_new(struct symbols *symbols, bool by_stack)
 void places_free(struct places *places)
 {
 	struct history *history, *next_history;
-	struct told_stack *stack, *next_stack;
 	struct past *past, *next_past;
 
 	if (!places)
@@ -91,72 +79,16 @@ void places_free(struct places *places)
 		HASH_DEL(places->histories, history);
 		free(history);
 	}
-	HASH_ITER (hh, places->stacks, stack, next_stack) {
-		HASH_DEL(places->stacks, stack);
-		free(stack->frames);
-		free(stack);
-	}
 	HASH_ITER (hh, places->pasts, past, next_past) {
 		HASH_DEL(places->pasts, past);
 		free(past);
 	}
+	stack_places_free(places->stacks);
 	free(places->left);
 	free(places->processes);
 	free(places->list);
 	free(places->most);
 	free(places);
-}
-
-/* ---- stacks ---------------------------------------------------------------------------------- */
-
-void places_see_process(struct places *places, uint32_t pid)
-{
-	if (places->symbols)
-		symbols_look(places->symbols, (pid_t)pid);
-}
-
-void places_see_stack(struct places *places, const struct watch_stack *stack)
-{
-	if (places->symbols)
-		symbols_prepare(places->symbols, stack->process, stack->frames, stack->n_frames);
-}
-
-/* A stack with its names, told once as long as there are pages with it. */
-static struct told_stack *tell(struct places *places, const struct watch_stack *stack)
-{
-	struct told_stack *told;
-
-	if (!stack || !places->symbols)
-		return NULL;
-	HASH_FIND(hh, places->stacks, &stack->id, sizeof(stack->id), told);
-	if (told) {
-		told->page = places->page;
-		return told;
-	}
-	told = xcalloc(1, sizeof(*told));
-	told->id = stack->id;
-	told->page = places->page;
-	told->frames = xcalloc(stack->n_frames + 1, sizeof(*told->frames));
-	for (size_t i = 0; i < stack->n_frames; i++)
-		symbols_find_call(places->symbols, stack->process, stack->frames[i],
-		                  &told->frames[i]);
-	place_find(told->frames, stack->n_frames, stack->deep, &told->place);
-	HASH_ADD(hh, places->stacks, id, sizeof(told->id), told);
-	return told;
-}
-
-/* Of what is no longer on a page, nobody has a row any more: its memory was freed. */
-static void drop_stacks(struct places *places)
-{
-	struct told_stack *stack, *next;
-
-	HASH_ITER (hh, places->stacks, stack, next) {
-		if (stack->page == places->page || stack->kept)
-			continue;
-		HASH_DEL(places->stacks, stack);
-		free(stack->frames);
-		free(stack);
-	}
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -224,23 +156,16 @@ size_t places_processes(const struct places *places, const struct held_process *
 
 /* ---- one page -------------------------------------------------------------------------------- */
 
-/* Names are kept once by the symbols, so that their addresses tell them apart. */
-static struct place_key key_of(const struct places *places, const struct watch_place *row,
-                               const struct told_stack *told)
+static struct place_key key_of(const struct places *places, const struct watch_place *row)
 {
-	const struct frame *frame = told ? &told->frames[told->place.named] : NULL;
 	struct place_key key = { .process = row->process->id,
 		                 .kind = row->kind,
 		                 .function = row->function ? row->function->id + 1 : 0 };
 
-	if (!frame)
-		return key;
-	if (places->by_stack) {
-		key.what = told->id;
-		return key;
-	}
-	key.module = (uintptr_t)frame->module;
-	key.what = frame->function ? (uintptr_t)frame->function : frame->address;
+	if (row->stack && places->by_stack)
+		key.what = row->stack->id + 1;
+	else
+		key.what = stack_places_number(places->stacks, row->stack);
 	return key;
 }
 
@@ -270,26 +195,24 @@ static size_t add_row(struct places *places)
 	return places->count++;
 }
 
-static void show_stack(struct places *places, size_t index, const struct told_stack *told,
+static void show_stack(struct places *places, size_t index, const struct stack *stack,
                        uint64_t bytes)
 {
 	struct held_place *place = &places->list[index];
 
-	if (!told)
+	if (!stack)
 		return;
 	place->stacks++;
-	if (place->frames && bytes <= places->most[index])
+	if (place->stack && bytes <= places->most[index])
 		return;
 	places->most[index] = bytes;
-	place->frames = told->frames;
-	place->stack = told->id;
-	place->place = told->place;
+	place->stack = stack;
+	place->frame = place_of(stack);
 }
 
 static void take_row(struct places *places, const struct watch_place *row, bool ended)
 {
-	const struct told_stack *told = tell(places, row->stack);
-	struct place_key key = key_of(places, row, told);
+	const struct place_key key = key_of(places, row);
 	struct history *history = history_of(places, &key);
 	struct held_place *place;
 
@@ -313,7 +236,7 @@ static void take_row(struct places *places, const struct watch_place *row, bool 
 	if (row->oldest_ns < place->oldest_ns)
 		place->oldest_ns = row->oldest_ns;
 	history->older_bytes = place->older_bytes;
-	show_stack(places, history->row, told, row->bytes);
+	show_stack(places, history->row, row->stack, row->bytes);
 }
 
 /* ---- trends ---------------------------------------------------------------------------------- */
@@ -394,15 +317,6 @@ static int compare_places(const void *left, const void *right)
 /* How many rows of processes that ended are kept for the last page. */
 #define LEFT_MAX 1024
 
-static void keep_stack(struct places *places, uint32_t id)
-{
-	struct told_stack *stack;
-
-	HASH_FIND(hh, places->stacks, &id, sizeof(id), stack);
-	if (stack)
-		stack->kept = true;
-}
-
 static void keep_left(struct places *places)
 {
 	for (size_t i = 0; i < places->count && places->n_left < LEFT_MAX; i++) {
@@ -411,7 +325,6 @@ static void keep_left(struct places *places)
 		if (!places->left)
 			places->left = xcalloc(LEFT_MAX, sizeof(*places->left));
 		places->left[places->n_left++] = places->list[i];
-		keep_stack(places, places->list[i].stack);
 	}
 }
 
@@ -422,14 +335,6 @@ static void recall_left(struct places *places)
 
 		places->list[row] = places->left[i];
 	}
-}
-
-/* Nothing more will be asked about them: their files are closed. */
-static void forget_ended(struct places *places)
-{
-	for (size_t i = 0; i < places->n_processes && places->symbols; i++)
-		if (places->processes[i].memory->ended)
-			symbols_forget(places->symbols, places->processes[i].memory->process);
 }
 
 void places_take(struct places *places, const struct watch_page *page)
@@ -445,8 +350,6 @@ void places_take(struct places *places, const struct watch_page *page)
 	for (size_t i = 0; memory && i < memory->n_left; i++)
 		take_row(places, &memory->left[i], true);
 	step_all(places);
-	drop_stacks(places);
-	forget_ended(places);
 	if (page->last)
 		recall_left(places);
 	else

@@ -7,10 +7,10 @@
  * each place has a trend. It is made from the memory older than watch_options.older_ns, which the
  * come and go of short-lived memory does not touch.
  *
- * A place is what made the allocation: process, kind of memory, CUDA function, and the function
- * that place.h names; or, if wanted, the whole stack.
+ * A place is what made the allocation: process, kind of memory, CUDA function, and what
+ * analysis/place.h calls the place of its stack; or, if wanted, the whole stack.
  *
- *   places_see_stack() for each new stack, places_take() for each page, then places_list().
+ *   places_take() for each page, then places_list().
  */
 #ifndef CUSCOPE_WATCH_PLACES_H
 #define CUSCOPE_WATCH_PLACES_H
@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/place.h"
 #include "capture/watch/watch.h"
-#include "stack/place.h"
 
 /* Intervals that a trend is made from. */
 #define PLACES_TREND 3
@@ -41,11 +41,10 @@ struct held_place {
 	bool ended; /* the process, with this not freed */
 	enum api_memory kind;
 	const struct function *function; /* of CUDA; NULL: not known */
-	const struct frame *frames;      /* of the stack with the most bytes, NULL: no stack */
-	struct place place;
-	uint32_t stack;        /* its number */
-	size_t stacks;         /* that came together here */
-	uint64_t count, bytes; /* live */
+	const struct stack *stack;       /* that with the most bytes; NULL: none is known */
+	const struct stack_frame *frame; /* its place */
+	size_t stacks;                   /* that came together here */
+	uint64_t count, bytes;           /* live */
 	uint64_t older_count, older_bytes;
 	uint64_t oldest_ns; /* when it was allocated */
 	enum trend trend;
@@ -64,13 +63,8 @@ struct held_process {
 
 struct places;
 
-/* `symbols` (borrowed) may be NULL: then there are no stacks. */
-struct places *places_new(struct symbols *symbols, bool by_stack);
+struct places *places_new(bool by_stack);
 void places_free(struct places *places);
-
-/* While the process is there: make sure that its stacks can be told later. On any thread. */
-void places_see_process(struct places *places, uint32_t pid);
-void places_see_stack(struct places *places, const struct watch_stack *stack);
 
 /* Takes in a page. */
 void places_take(struct places *places, const struct watch_page *page);

@@ -23,7 +23,7 @@ def read_pages(case):
 def memleak(case, *program, options=(), status=0):
     """The pages of a program's run from its first call to its end."""
     process = case.cuscope("memleak", "-o", case.path("pages.jsonl"), *FORMAT, *options, "--",
-                           Places.program(program[0]), *program[1:])
+                           program[0] if program[0][0] == "/" else Places.program(program[0]), *program[1:])
     ended = process.wait()
     if status is not None and ended != status:
         raise Failure(f"exit status {ended}, not {status}: {process.err()[-600:]}")
@@ -99,14 +99,90 @@ def test_memleak_tells_the_end_of_a_process_once_and_at_last(case):
 def test_memleak_shows_whole_stacks(case):
     pages = memleak(case, "leak", "5", "5", options=["--interval", "1m", "--stacks"])
     place = place_of(pages[-1], GROW_CACHE)
-    checks.equal("stack", [GROW_CACHE, "main"], [f.get("function") for f in place["stack"]][:2])
+    checks.equal("stack", ["cudaMalloc", GROW_CACHE, "main"], [f.get("function") for f in place["stack"]][:3])
     checks.equal("whole", True, place["stack_whole"])
 
 
 def test_memleak_says_where_a_stack_is_cut_short(case):
     pages = memleak(case, "memory", options=["--interval", "1m"])
     for place in pages[-1]["places"]:
-        checks.equal("whole, or not and why", not place["stack_whole"], "stack_ends_in" in place)
+        checks.equal("whole, or not and why", not place["stack_whole"], "stack_ends_by" in place)
+
+
+def leak_of_python():
+    return os.path.join(Places.root, "tests/programs/leak.py")
+
+
+def line_of_leak(name):
+    with open(leak_of_python()) as file:
+        return next(number for number, line in enumerate(file, 1) if line.rstrip().endswith(f"# at {name}"))
+
+
+def test_memleak_names_the_line_of_python_that_leaks(case):
+    """With the whole stack: native frames below it and the lines that led there."""
+    pages = memleak(case, "/usr/bin/python3", leak_of_python(), "40", "15", options=["--interval", "200ms", "--older", "0s"])
+    line = line_of_leak("fill_cache")
+    place, = [place for place in pages[-1]["places"] if place["ended"]]
+    checks.equal("what was never freed", (f"Cache.fill_cache (leak.py:{line})", 40, 40 * 4096),
+                 (place["place_name"], place["count"], place["bytes"]))
+    python = [(f["function"], os.path.basename(f["file"])) for f in place["stack"] if "line" in f]
+    checks.equal("Python's part of the stack", [("Cache.fill_cache", "leak.py"), ("main", "leak.py"), ("<module>", "leak.py")],
+                 python)
+    checks.equal("innermost frame, whole", ("cuMemAlloc_v2", True), (place["stack"][0]["function"], place["stack_whole"]))
+
+
+def test_memleak_of_many_deep_places(case):
+    """Each of a thousand places is told apart, 490 frames down, with what it holds."""
+    pages = memleak(case, "places", "1000", "490", "3", "keep", options=["--interval", "1m", "--stacks"])
+    left = [place for place in pages[-1]["places"] if place["ended"]]
+    checks.equal("places, their allocations, whole stacks", (1000, {3}, {True}),
+                 (len(left), {place["count"] for place in left}, {place["stack_whole"] for place in left}))
+    checks.equal("without a stack, too fast", (0, 0), (pages[-1]["without_stack"], pages[-1]["too_fast_for_stacks"]))
+
+
+# Each allocation is made by a function whose code object is new, has a name that nobody should print, and is gone when cuscope
+# comes to read it: another one lies at its address by then.
+CHANGING = r"""
+import ctypes, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+context = ctypes.c_void_p()
+cuda.cuInit(0)
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxSetCurrent(context)
+def allocate():
+    cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(256))
+for n in range(int(sys.argv[1])):
+    def caller():
+        allocate()
+    name = "\x1b[31m\n" + chr(97 + n % 26) * (n % 3000)
+    caller.__code__ = caller.__code__.replace(co_name=name, co_filename="/tmp/\x1b]0;" + name, co_firstlineno=n + 1)
+    caller()
+    del caller
+time.sleep(0.3)
+"""
+
+
+def test_memleak_of_a_python_whose_code_changes(case):
+    for form in ("table", "json"):
+        process = case.cuscope("memleak", "--format", form, "--interval", "100ms", "--older", "0s", "--stacks", "--",
+                               "/usr/bin/python3", "-c", CHANGING, 3000)
+        checks.equal("status", 0, process.wait())
+        if "\x1b" in process.out():
+            raise Failure("a name of the target reaches the terminal")
+    page = json.loads(process.out().splitlines()[-1])["memory"]
+    held = [place for place in page["places"] if place["ended"]]
+    checks.equal("allocations", (3000, 3000 * 256), (sum(p["count"] for p in held), sum(p["bytes"] for p in held)))
+
+
+def test_memleak_of_a_storm_of_allocations(case):
+    """Only stacks are left out, and counted: what is held is exact."""
+    pages = memleak(case, "places", "10", "5", "6000", "keep", options=["--interval", "1m"])
+    left = [place for place in pages[-1]["places"] if place["ended"]]
+    without = sum(place["count"] for place in left if "stack" not in place)
+    checks.equal("allocations", 60000, sum(place["count"] for place in left))
+    checks.equal("without a stack", pages[-1]["too_fast_for_stacks"], without)
+    if not 0 < without < 50000:
+        raise Failure(f"{without} of 60000 allocations have no stack")
 
 
 @alone

@@ -302,7 +302,7 @@ def test_watch_failed_allocations(case):
 
 def test_watch_what_was_allocated_before(case):
     """A free of it is counted, and is no error."""
-    program = case.program("live", "stay", "1500")
+    program = case.program("live", "stay", "5000")
     time.sleep(0.4)
     pages = Pages(case, start(case, "memleak", ["-p", str(program.pid)]), case.path("pages"), case.path("counts"))
     checks.equal("status of the program", 0, program.wait())

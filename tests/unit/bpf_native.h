@@ -112,19 +112,12 @@ static inline void native_forget(void)
 /* ---- the rest of the helpers --------------------------------------------------------------- */
 
 static __u64 native_now_ns;
-static int native_records[256];                    /* that left, by type */
-static __u64 native_stack[8] = { 0x1001, 0x2002 }; /* of the caller */
+static int native_records[256]; /* that left, by type */
 
 static inline long native_output(const __u8 *record)
 {
 	native_records[record[0]]++;
 	return 0;
-}
-
-static inline long native_get_stack(void *into)
-{
-	memcpy(into, native_stack, sizeof(native_stack));
-	return sizeof(native_stack);
 }
 
 #define bpf_ktime_get_ns()                       native_now_ns
@@ -134,7 +127,6 @@ static inline long native_get_stack(void *into)
 #define bpf_current_task_under_cgroup(map, slot) 0
 #define bpf_ringbuf_query(ring, what)            native_now_ns % 2
 #define bpf_ringbuf_output(ring, record, n, f)   ((void)(f), native_output((const __u8 *)(record)))
-#define bpf_get_stack(ctx, into, bytes, flags)   native_get_stack(into)
 
 /* Settings that can be set. */
 #define const

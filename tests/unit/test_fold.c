@@ -42,14 +42,13 @@ static void end(struct wire_call *call)
 	const struct fold_plan *plan = bpf_map_lookup_elem(&fold_plans, &hook);
 
 	call->head.time_ns = ++native_now_ns;
-	fold(NULL, &native_thread, plan);
+	fold(&native_thread, plan);
 }
 
 static int fresh(void **state_of_test)
 {
 	__u32 zero = 0, ring = 1;
 	static struct wire_thread blank;
-	static struct stack_slots slots;
 
 	native_forget();
 	native_now_ns = 1000;
@@ -63,7 +62,6 @@ static int fresh(void **state_of_test)
 	for (size_t i = 0; i < WIRE_SHARES; i++)
 		settings.share[i] = 1u << 20;
 	bpf_map_update_elem(&blank_thread, &zero, &blank, BPF_ANY);
-	bpf_map_update_elem(&fold_stack_slots, &zero, &slots, BPF_ANY);
 	bpf_map_update_elem(&rings, &zero, &ring, BPF_ANY);
 	for (__u32 format = 0; format < 256; format++) {
 		__u32 bits = api_format_bits(format);
@@ -253,11 +251,27 @@ static void test_live_bytes_and_peak(void **state_of_test)
 	assert_int_equal(80, process_row()->live_bytes);
 	assert_int_equal(150, process_row()->peak_bytes);
 	assert_int_equal(2, native_count(&fold_live));
-	assert_int_equal(1, native_records[WIRE_USER_STACK]); /* the same stack every time */
 	free_at(0x9000);
 	assert_int_equal(1, process_row()->unknown_frees);
 	free_at(0);
 	assert_int_equal(1, process_row()->unknown_frees);
+}
+
+static struct fold_allocation *live_at(__u64 address)
+{
+	struct fold_memory_key key = { .address = address, .born_ns = 900, .tgid = 100 };
+
+	return bpf_map_lookup_elem(&fold_live, &key);
+}
+
+static void test_an_allocation_has_the_stack_of_its_call(void **state_of_test)
+{
+	native_thread.allocation_stack = 7;
+	alloc(0x1000, 100);
+	native_thread.allocation_stack = 0; /* was not walked */
+	alloc(0x2000, 100);
+	assert_int_equal(7, live_at(0x1000)->stack);
+	assert_int_equal(0, live_at(0x2000)->stack);
 }
 
 /* A free that another thread is in: its state is kept aside, to go on with. */
@@ -639,6 +653,7 @@ int main(void)
 		TEST(test_every_row_is_folded_as_it_is_decoded),
 		TEST(test_logarithms),
 		TEST(test_live_bytes_and_peak),
+		TEST(test_an_allocation_has_the_stack_of_its_call),
 		TEST(test_a_free_that_returns_after_the_next_allocation),
 		TEST(test_a_free_that_fails_frees_nothing),
 		TEST(test_a_free_that_does_not_return_frees_nothing),

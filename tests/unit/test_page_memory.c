@@ -2,6 +2,7 @@
 /* A page of memleak, made by hand, as text, as JSON and as a picture. */
 #include "unit.h"
 
+#include "place_stacks.h"
 #include "watch/page.h"
 #include "watch/page_plot.h"
 
@@ -40,7 +41,7 @@ static void begin(struct scene *scene)
 		                           .begin_ns = 50 * SECOND,
 		                           .before_ns = 98 * SECOND,
 		                           .memory = &scene->memory };
-	scene->made = places_new(NULL, false);
+	scene->made = places_new(false);
 	scene->options = (struct page_options){ .top = 20, .places = scene->made };
 	buf_puts(&scene->out, "");
 }
@@ -114,6 +115,77 @@ static void test_page_tells_processes_and_places(void **state)
 		"PLACES WITH LIVE MEMORY OLDER THAN 10.0 s\n"
 		"      BYTES  COUNT  OLDEST  TREND  PID  FUNCTION    PLACE\n"
 		"  64.00 KiB      2  60.0 s  new     12  cudaMalloc  (no stack)\n");
+	end(&scene);
+}
+
+static const struct stack cut_short = {
+	.id = 2, .end = STACK_NO_TABLE, .python_cut = true, .n_frames = 2, .frames = native_frames
+};
+
+static void test_page_names_lines_of_python_and_functions(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 96 * KIB);
+	add_place(&scene, &train, 64 * KIB)->stack = &in_python;
+	add_place(&scene, &train, 32 * KIB)->stack = &cut_short;
+	HAS(text_of(&scene), "cudaMalloc  " IN_PYTHON_PLACE "\n");
+	HAS(scene.out.data, "cudaMalloc  " IN_NATIVE_PLACE "\n");
+	HAS(scene.out.data, "  1 of these have stacks that are cut short: a file without unwind "
+	                    "tables\n");
+	HAS_NOT(scene.out.data, "#0");
+	end(&scene);
+}
+
+static void test_stacks_stand_below_their_places(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, 96 * KIB);
+	add_place(&scene, &train, 64 * KIB)->stack = &in_python;
+	add_place(&scene, &train, 32 * KIB)->stack = &cut_short;
+	scene.options.stacks = true;
+	HAS(text_of(&scene), "cudaMalloc  " IN_PYTHON_PLACE "\n"
+	                     "     #0  cudaMalloc (libcudart.so.13)\n"
+	                     "     #1  " IN_NATIVE_PLACE "\n"
+	                     "     #2  " IN_PYTHON_PLACE "\n");
+	HAS(scene.out.data, "     #1  " IN_NATIVE_PLACE "\n"
+	                    "     ...  cut short: a file without unwind tables\n"
+	                    "     ...  some frames of Python are not known\n");
+	end(&scene);
+}
+
+static void test_what_came_too_fast_is_told(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, KIB);
+	scene.memory.too_fast = 12;
+	scene.memory.no_stack = 3;
+	HAS(text_of(&scene), "  12 allocations without a place: they came faster");
+	HAS(scene.out.data, "  3 allocations without a place: their stack was not kept");
+	end(&scene);
+}
+
+static void test_names_of_functions_cannot_reach_the_terminal(void **state)
+{
+	static const struct stack_frame evil_frame = { .kind = FRAME_PYTHON,
+		                                       .function = "f\033[31m\n",
+		                                       .file = "/tmp/\033]0;x\007.py",
+		                                       .line = 1 };
+	static const struct stack_frame *const frames[] = { &evil_frame };
+	static const struct stack evil_stack = { .id = 3, .n_frames = 1, .frames = frames };
+	struct scene scene;
+
+	begin(&scene);
+	add_process(&scene, &train, KIB);
+	add_place(&scene, &train, KIB)->stack = &evil_stack;
+	scene.options.stacks = true;
+	HAS_NOT(text_of(&scene), "\033");
+	HAS_NOT(scene.out.data, "\007");
 	end(&scene);
 }
 
@@ -288,6 +360,28 @@ static void test_json_has_the_same(void **state)
 	end(&scene);
 }
 
+static void test_json_has_the_frames_of_a_stack(void **state)
+{
+	struct scene scene;
+	struct json json;
+	struct page_out out = { &scene.page, &scene.options, NULL, .json = &json };
+
+	begin(&scene);
+	add_process(&scene, &train, KIB);
+	add_place(&scene, &train, KIB)->stack = &in_python;
+	places_take(scene.made, &scene.page);
+	json = (struct json){ .out = &scene.out };
+	out.table = page_table(&out);
+	page_memory_json(&out);
+	table_close(out.table);
+	HAS(scene.out.data, "\"place_name\":\"" IN_PYTHON_PLACE "\",\"place\":"
+	                    "{\"function\":\"Cache.fill\",\"file\":\"/app/train.py\","
+	                    "\"line\":88},\"stacks\":1,\"stack_whole\":true,\"stack\":"
+	                    "[{\"function\":\"cudaMalloc\",\"module\":\"libcudart.so.13\"},"
+	                    "{\"function\":\"Model::grow(int)\",\"module\":\"app\"},");
+	end(&scene);
+}
+
 static void test_picture_has_the_process_and_its_failures(void **state)
 {
 	const struct memory_plot_frame frame = { .end_ns = 100 * SECOND };
@@ -312,6 +406,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_page_tells_processes_and_places),
+		cmocka_unit_test(test_json_has_the_frames_of_a_stack),
+		cmocka_unit_test(test_names_of_functions_cannot_reach_the_terminal),
+		cmocka_unit_test(test_what_came_too_fast_is_told),
+		cmocka_unit_test(test_stacks_stand_below_their_places),
+		cmocka_unit_test(test_page_names_lines_of_python_and_functions),
 		cmocka_unit_test(test_young_memory_is_not_shown),
 		cmocka_unit_test(test_kinds_are_told_apart_where_there_are_others_than_device),
 		cmocka_unit_test(test_top_says_how_many_there_are),

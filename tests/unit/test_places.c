@@ -1,52 +1,22 @@
 // SPDX-License-Identifier: MIT
-/* Live memory by place, over pages made here. The stacks are of this program itself. */
+/* Live memory by place, over pages made here. */
 #include "unit.h"
 
-#include <unistd.h>
-
+#include "place_stacks.h"
 #include "watch/places.h"
 
 #define SECOND 1000000000ull
 
-static const struct api *no_api;
-static struct process process = { .id = 0, .comm = "train" };
+static const struct process process = { .id = 0, .pid = 1, .comm = "train" };
 static const struct process other = { .id = 1, .pid = 2, .comm = "other" };
 static const struct function cuda_malloc = { .id = 0, .name = "cudaMalloc" };
 static const struct function cuda_malloc_host = { .id = 1, .name = "cudaMallocHost" };
 
-/* Two functions with names that the symbol table knows. */
-__attribute__((noinline)) int grow_cache(int n);
-__attribute__((noinline)) int load_weights(int n);
+/* Another way to the same line of Python. */
+static const struct stack_frame *const again_frames[] = { &frame_of_cuda, &frame_of_python };
+static const struct stack in_python_again = { .id = 2, .n_frames = 2, .frames = again_frames };
 
-int grow_cache(int n)
-{
-	return n * 3 + (no_api != NULL);
-}
-
-int load_weights(int n)
-{
-	return n * 5 + (no_api != NULL);
-}
-
-static const uint64_t *stack_frames(int (*function)(int), uint64_t into)
-{
-	static uint64_t frames[8];
-	static size_t next;
-	uint64_t *frame = &frames[next++ % 8];
-
-	*frame = (uint64_t)(uintptr_t)function + into;
-	return frame;
-}
-
-static struct watch_stack stack_of(uint32_t id, int (*function)(int), uint64_t into)
-{
-	process.pid = (uint32_t)getpid();
-	return (struct watch_stack){
-		.id = id, .process = &process, .frames = stack_frames(function, into), .n_frames = 1
-	};
-}
-
-static struct watch_place row(uint64_t bytes, const struct watch_stack *stack)
+static struct watch_place row(uint64_t bytes, const struct stack *stack)
 {
 	return (struct watch_place){ .process = &process,
 		                     .kind = MEMORY_DEVICE,
@@ -83,7 +53,7 @@ static const struct held_place *first(const struct places *places, size_t expect
 /* Bytes on one page after the other; the trend on the last. */
 static enum trend trend_of(const uint64_t *bytes, size_t n)
 {
-	struct places *places = places_new(NULL, false);
+	struct places *places = places_new(false);
 	enum trend trend = TREND_COUNT;
 
 	for (size_t i = 0; i < n; i++) {
@@ -115,7 +85,7 @@ static void test_trends_follow_the_last_three_intervals(void **state)
 
 static void test_place_that_was_empty_begins_anew(void **state)
 {
-	struct places *places = places_new(NULL, false);
+	struct places *places = places_new(false);
 	struct watch_place one = row(100, NULL);
 
 	for (int i = 0; i < 4; i++)
@@ -130,7 +100,7 @@ static void test_place_that_was_empty_begins_anew(void **state)
 
 static void test_growth_is_since_the_page_before(void **state)
 {
-	struct places *places = places_new(NULL, false);
+	struct places *places = places_new(false);
 	struct watch_place one = row(100, NULL);
 
 	take(places, &one, 1);
@@ -148,7 +118,7 @@ static void test_growth_is_since_the_page_before(void **state)
 
 static void test_old_memory_comes_before_young(void **state)
 {
-	struct places *places = places_new(NULL, false);
+	struct places *places = places_new(false);
 	struct watch_place rows[] = { row(900, NULL), row(100, NULL) };
 
 	rows[0].older_count = rows[0].older_bytes = 0;
@@ -160,7 +130,7 @@ static void test_old_memory_comes_before_young(void **state)
 
 static void test_kinds_functions_and_processes_are_places_of_their_own(void **state)
 {
-	struct places *places = places_new(NULL, false);
+	struct places *places = places_new(false);
 	struct watch_place rows[] = { row(100, NULL), row(200, NULL), row(300, NULL),
 		                      row(400, NULL) };
 	const struct held_place *list;
@@ -175,45 +145,41 @@ static void test_kinds_functions_and_processes_are_places_of_their_own(void **st
 	places_free(places);
 }
 
-static void test_ways_to_one_function_come_together(void **state)
+static void test_ways_to_one_line_come_together(void **state)
 {
-	struct symbols *symbols = symbols_new();
-	struct places *places = places_new(symbols, false);
-	struct watch_stack stacks[] = { stack_of(1, grow_cache, 3), stack_of(2, grow_cache, 4),
-		                        stack_of(3, load_weights, 3) };
-	struct watch_place rows[] = { row(100, &stacks[0]), row(300, &stacks[1]),
-		                      row(200, &stacks[2]) };
+	struct places *places = places_new(false);
+	struct watch_place rows[] = { row(100, &in_python), row(300, &in_python_again),
+		                      row(200, &in_native), row(50, NULL) };
 	const struct held_place *list;
 
-	take(places, rows, 3);
-	list = first(places, 2);
+	take(places, rows, 4);
+	list = first(places, 3);
 	assert_int_equal(list[0].bytes, 400);
 	assert_int_equal(list[0].stacks, 2);
-	assert_string_equal(list[0].frames[list[0].place.named].function, "grow_cache");
-	assert_int_equal(list[0].frames[0].address, *stacks[1].frames); /* that with the most */
-	assert_string_equal(list[1].frames[0].function, "load_weights");
+	assert_ptr_equal(list[0].frame, &frame_of_python);
+	assert_ptr_equal(list[0].stack, &in_python_again); /* that with the most */
+	assert_ptr_equal(list[1].frame, &frame_of_app);
+	assert_null(list[2].stack);
+	assert_null(list[2].frame);
 	places_free(places);
-	symbols_free(symbols);
 }
 
 static void test_by_stack_they_stay_apart(void **state)
 {
-	struct symbols *symbols = symbols_new();
-	struct places *places = places_new(symbols, true);
-	struct watch_stack stacks[] = { stack_of(1, grow_cache, 3), stack_of(2, grow_cache, 4) };
-	struct watch_place rows[] = { row(100, &stacks[0]), row(300, &stacks[1]) };
+	struct places *places = places_new(true);
+	struct watch_place rows[] = { row(100, &in_python), row(300, &in_python_again),
+		                      row(50, NULL) };
 
-	take(places, rows, 2);
-	assert_int_equal(first(places, 2)->bytes, 300);
+	take(places, rows, 3);
+	assert_int_equal(first(places, 3)->bytes, 300);
 	places_free(places);
-	symbols_free(symbols);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
 static void test_end_of_a_process_is_told_once(void **state)
 {
-	struct places *places = places_new(NULL, false);
+	struct places *places = places_new(false);
 	const struct watch_memory_totals totals[] = {
 		{ .process = &process, .kind = MEMORY_DEVICE, .exit = { 2, 200 } },
 		{ .process = &process, .kind = MEMORY_HOST, .exit = { 1, 50 } },
@@ -246,7 +212,7 @@ static void test_end_of_a_process_is_told_once(void **state)
 
 static void test_last_page_tells_of_all_that_ended(void **state)
 {
-	struct places *places = places_new(NULL, false);
+	struct places *places = places_new(false);
 	struct watch_place one = row(200, NULL);
 	const struct watch_process_memory ended = { .process = &process, .ended = true };
 	struct watch_memory memory = {
@@ -268,7 +234,7 @@ static void test_last_page_tells_of_all_that_ended(void **state)
 
 static void test_growth_and_failures_of_a_process_are_since_the_page_before(void **state)
 {
-	struct places *places = places_new(NULL, false);
+	struct places *places = places_new(false);
 	struct watch_process_memory row_of = { .process = &process,
 		                               .live = { 1, 1000 },
 		                               .failed = 2 };
@@ -294,7 +260,7 @@ int main(void)
 		cmocka_unit_test(test_growth_is_since_the_page_before),
 		cmocka_unit_test(test_old_memory_comes_before_young),
 		cmocka_unit_test(test_kinds_functions_and_processes_are_places_of_their_own),
-		cmocka_unit_test(test_ways_to_one_function_come_together),
+		cmocka_unit_test(test_ways_to_one_line_come_together),
 		cmocka_unit_test(test_by_stack_they_stay_apart),
 		cmocka_unit_test(test_end_of_a_process_is_told_once),
 		cmocka_unit_test(test_last_page_tells_of_all_that_ended),

@@ -129,8 +129,13 @@ static int load_folding(const struct programs_options *options, struct err *err)
 	int r;
 
 	folding.settings.fold = FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES;
-	folding.settings.stacks = 1;
 	r = programs_load(&folding, &programs, err);
+	programs_free(programs);
+	programs = NULL;
+	folding.stacks = true;
+	folding.settings.stacks = 1;
+	if (!r)
+		r = programs_load(&folding, &programs, err);
 	programs_free(programs);
 	return r;
 }
@@ -146,7 +151,7 @@ static int load_walking(const struct programs_options *options, uint32_t one_in,
 
 	walking.stacks = true;
 	walking.settings.sample_ns = 1000000;
-	walking.settings.call_stacks = 1;
+	walking.settings.call_stacks = 0x7e;
 	walking.settings.call_stack_one_in = one_in;
 	walking.settings.call_stack_ns = call_ns;
 	r = programs_load(&walking, &programs, err);

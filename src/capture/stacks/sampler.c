@@ -381,6 +381,11 @@ static void on_backward(struct sampler *s, const struct wire_call_stack *record)
 	backward->stack = find_stack(s, process, record->stack);
 }
 
+const struct stack *sampler_stack(struct sampler *s, const struct wire_stack_entries *record)
+{
+	return find_stack(s, process_of(s, &record->head), record->id);
+}
+
 const struct stack *sampler_call_stack(struct sampler *s, uint32_t tid, uint64_t begin_ns)
 {
 	struct open_call *call;

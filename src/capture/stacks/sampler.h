@@ -45,6 +45,9 @@ int sampler_finish(struct sampler *sampler, struct err *err);
  */
 int sampler_record(struct sampler *sampler, const struct wire_head *record, struct err *err);
 
+/* The stack of that number, as its record told it just now. NULL: there was no room for it. */
+const struct stack *sampler_stack(struct sampler *sampler, const struct wire_stack_entries *record);
+
 /* The stack of a call that began then; once. NULL: none was walked. */
 const struct stack *sampler_call_stack(struct sampler *sampler, uint32_t tid, uint64_t begin_ns);
 

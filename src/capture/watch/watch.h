@@ -27,33 +27,17 @@ enum watch_tool {
 	WATCH_COPIES = 1 << 2,
 };
 
-#define WATCH_STACK_MAX 127 /* frames, the kernel's own limit (kernel.perf_event_max_stack) */
-#define WATCH_LOGS      40  /* of a histogram: [i] counts values from 2^i on; [0] also 0 */
+#define WATCH_LOGS 40 /* of a histogram: [i] counts values from 2^i on; [0] also 0 */
 
 /* ---- memory -------------------------------------------------------------------------------- */
-
-/*
- * Where something was allocated: the user stack at the return of the allocating call, by frame
- * pointers. frames[0] is the return address in the function that made the call, frames[1] that in
- * its caller, and so on. The call itself is at the address less one. The walk ends where a frame
- * pointer leads nowhere: at the thread's beginning, or in a function that was compiled without
- * them. Only symbols tell which. The same stack of another process is another one.
- */
-struct watch_stack {
-	uint32_t id; /* dense, from 1 */
-	const struct process *process;
-	const uint64_t *frames;
-	size_t n_frames;
-	bool deep; /* there are more frames than WATCH_STACK_MAX */
-};
 
 /* A live allocation. */
 struct watch_allocation {
 	const struct process *process;
 	enum api_memory kind;            /* MEMORY_VMM_VA is in the list, but in no total */
 	const struct function *function; /* that made it; NULL: not known */
-	const struct watch_stack *stack; /* NULL: none was asked for, or it could not be kept */
-	uint64_t address;                /* of MEMORY_VMM a handle */
+	const struct stack *stack; /* of the call; NULL: none was asked for, or it was not kept */
+	uint64_t address;          /* of MEMORY_VMM a handle */
 	uint64_t bytes;
 	uint64_t time_ns;
 };
@@ -63,7 +47,7 @@ struct watch_place {
 	const struct process *process;
 	enum api_memory kind;
 	const struct function *function;
-	const struct watch_stack *stack;
+	const struct stack *stack;
 	uint64_t count, bytes;
 	uint64_t older_count, older_bytes; /* of these, older than watch_options.older_ns */
 	uint64_t oldest_ns, newest_ns;     /* when they were made */
@@ -120,6 +104,7 @@ struct watch_memory {
 	const struct watch_failure *failures; /* the most first */
 	size_t n_failures;
 	uint64_t no_stack; /* allocations whose stack could not be kept */
+	uint64_t too_fast; /* allocations that came faster than their stacks are walked */
 };
 
 /* The first row of a process in the totals, or where it would be. */
@@ -220,16 +205,6 @@ struct watch_options {
 	uint64_t interval_ns;
 	uint64_t older_ns; /* 0: all */
 	bool stacks;       /* of allocations */
-
-	/*
-	 * A process that has CUDA is there to be asked, and does not run on where it is held, until
-	 * this returns. On any thread, again when it has mapped more. May be NULL.
-	 */
-	void (*look)(void *data, uint32_t pid);
-
-	/* A stack that was not seen before, as long as its process is there to be asked. */
-	void (*stack)(void *data, const struct watch_stack *stack); /* may be NULL */
-
 	/* 0, or a negative errno with `err` set, which ends the watch. */
 	int (*page)(void *data, const struct watch_page *page, struct err *err);
 	void *data;

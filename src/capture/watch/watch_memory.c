@@ -12,18 +12,18 @@
 /* Map "fold_processes", word by word. */
 enum { CONTEXT_NS, LIVE_BYTES, HANDLE_BYTES, PEAK_BYTES, UNKNOWN_FREES, FAILED };
 
-/* Of a stack without its frames: here, and with those who name and show it. */
-#define STACK_BYTES  1024
+#define STACK_BYTES  128  /* of a number that is known; stacks themselves are the sampler's */
 #define FAILURES_MAX 4096 /* rows; then those of merged processes are one for each function */
 
 struct stack_key {
-	uint64_t hash;
-	struct ledger_process process;
+	uint64_t id; /* the programs' */
+	uint32_t process, unused;
 };
 
 struct known_stack {
 	struct stack_key key;
-	struct watch_stack stack;
+	uint32_t tgid;
+	const struct stack *stack;
 	unsigned pages; /* that it is still wanted for, once its process has ended; else 0 */
 	UT_hash_handle hh;
 };
@@ -38,7 +38,6 @@ struct watch_memory_part {
 	struct programs *programs;
 	struct ledger *totals, *processes, *failures;
 	struct known_stack *stacks;
-	uint32_t next_stack;
 	uint64_t no_room;              /* stacks that were not kept */
 	struct fold_table live;        /* as it was last read */
 	struct watch_allocation *left; /* by processes that ended since the page before */
@@ -78,9 +77,7 @@ struct watch_memory_part *watch_memory_new(struct watcher *watcher)
 static void stack_free(struct watch_memory_part *part, struct known_stack *stack)
 {
 	HASH_DEL(part->stacks, stack);
-	budget_give(watcher_options_of(part->watcher)->budget, (uint32_t)stack->key.process.tgid,
-	            STACK_BYTES + stack->stack.n_frames * sizeof(uint64_t));
-	free((void *)stack->stack.frames);
+	budget_give(watcher_options_of(part->watcher)->budget, stack->tgid, STACK_BYTES);
 	free(stack);
 }
 
@@ -126,40 +123,33 @@ void watch_memory_free(struct watch_memory_part *part)
 
 /* ---- stacks -------------------------------------------------------------------------------- */
 
-static struct known_stack *find_stack(const struct watch_memory_part *part, struct stack_key key)
+static struct known_stack *find_stack(const struct watch_memory_part *part,
+                                      const struct process *process, uint64_t id)
 {
+	const struct stack_key key = { .id = id, .process = process->id };
 	struct known_stack *stack;
 
 	HASH_FIND(hh, part->stacks, &key, sizeof(key), stack);
 	return stack;
 }
 
-void watch_memory_stack(struct watch_memory_part *part, const struct wire_stack *record)
+void watch_memory_stack(struct watch_memory_part *part, const struct process *process, uint64_t id,
+                        const struct stack *told)
 {
-	const struct watch_options *watch = watcher_options_of(part->watcher)->watch;
-	struct stack_key key = { record->hash, { record->born_ns, record->head.tgid } };
-	size_t bytes = record->frames * sizeof(uint64_t);
-	struct known_stack *stack = find_stack(part, key);
-	uint64_t *frames;
+	struct known_stack *stack = find_stack(part, process, id);
 
 	if (stack) /* the programs had forgotten that they sent it */
 		return;
-	if (!budget_take(watcher_options_of(part->watcher)->budget, record->head.tgid,
-	                 STACK_BYTES + bytes)) {
+	if (!told ||
+	    !budget_take(watcher_options_of(part->watcher)->budget, process->pid, STACK_BYTES)) {
 		part->no_room++;
 		return;
 	}
 	stack = xcalloc(1, sizeof(*stack));
-	stack->key = key;
-	stack->stack.id = ++part->next_stack;
-	stack->stack.process = watcher_process(part->watcher, key.process)->process;
-	stack->stack.frames = frames = xmalloc(bytes ? bytes : 1);
-	memcpy(frames, record->frame, bytes);
-	stack->stack.n_frames = record->frames;
-	stack->stack.deep = record->frames == WIRE_FRAMES_MAX;
+	stack->key = (struct stack_key){ .id = id, .process = process->id };
+	stack->tgid = process->pid;
+	stack->stack = told;
 	HASH_ADD(hh, part->stacks, key, sizeof(stack->key), stack);
-	if (watch->stack)
-		watch->stack(watch->data, &stack->stack);
 }
 
 /* ---- live allocations ---------------------------------------------------------------------- */
@@ -217,14 +207,14 @@ static void fill_allocation(struct watch_memory_part *part, struct watch_memory_
                             struct watch_allocation *a)
 {
 	struct ledger_process process = { live.key->born_ns, live.key->tgid };
-	struct stack_key key = { live.value->stack, process };
-	const struct known_stack *stack = live.value->stack ? find_stack(part, key) : NULL;
 	struct pipeline *pipeline = watcher_options_of(part->watcher)->pipeline;
+	const struct known_stack *stack;
 
 	a->process = watcher_process(part->watcher, process)->process;
+	stack = live.value->stack ? find_stack(part, a->process, live.value->stack) : NULL;
 	a->kind = live.value->memory;
 	a->function = pipeline_function(pipeline, live.value->hook);
-	a->stack = stack ? &stack->stack : NULL;
+	a->stack = stack ? stack->stack : NULL;
 	a->address = live.key->address;
 	a->bytes = live.value->bytes;
 	a->time_ns = live.value->time_ns;
@@ -251,13 +241,13 @@ static bool had_memory(struct watch_memory_part *part, struct ledger_process pro
 	return false;
 }
 
-static void last_page_of(struct watch_memory_part *part, struct ledger_process process)
+static void last_page_of(struct watch_memory_part *part, struct ledger_process of)
 {
+	const struct process *process = watcher_process(part->watcher, of)->process;
 	struct known_stack *stack, *next;
 
 	HASH_ITER (hh, part->stacks, stack, next) {
-		if (stack->key.process.born_ns == process.born_ns &&
-		    stack->key.process.tgid == process.tgid)
+		if (stack->key.process == process->id)
 			stack->pages = 2; /* one is dropped before the next is made */
 	}
 }
@@ -577,6 +567,7 @@ int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
 		r = read_live(part);
 	part->page.older_ns = watcher_options_of(part->watcher)->watch->older_ns;
 	part->page.no_stack = programs_state(part->programs)->lost_stacks + part->no_room;
+	part->page.too_fast = programs_state(part->programs)->stacks_left_out;
 	page_allocations(part);
 	page_places(part, now_ns);
 	page_totals(part);

@@ -34,7 +34,11 @@ struct watch_memory_part;
 
 struct watch_memory_part *watch_memory_new(struct watcher *watcher);
 void watch_memory_free(struct watch_memory_part *part);
-void watch_memory_stack(struct watch_memory_part *part, const struct wire_stack *record);
+
+/* What the programs' number of a stack means in a process; NULL: there was no room for it. */
+void watch_memory_stack(struct watch_memory_part *part, const struct process *process, uint64_t id,
+                        const struct stack *stack);
+
 /* Rows of merged processes become those of watched_ended(); with the page that was shown
  * last gone. */
 void watch_memory_merge(struct watch_memory_part *part);

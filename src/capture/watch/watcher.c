@@ -163,10 +163,6 @@ bool watcher_before(struct watcher *watcher, const struct wire_head *record)
 	case WIRE_EXEC:
 		process_ended(watcher, record);
 		return false;
-	case WIRE_USER_STACK:
-		if (watcher->memory)
-			watch_memory_stack(watcher->memory, (const struct wire_stack *)record);
-		return true;
 	case WIRE_CALL:
 		if (!(record->flags & WIRE_FOLDED))
 			return false;
@@ -175,6 +171,13 @@ bool watcher_before(struct watcher *watcher, const struct wire_head *record)
 		return true;
 	}
 	return false;
+}
+
+void watcher_stack(struct watcher *watcher, uint32_t tgid, uint64_t id, const struct stack *stack)
+{
+	if (watcher->memory)
+		watch_memory_stack(watcher->memory,
+		                   pipeline_process(watcher->options.pipeline, tgid), id, stack);
 }
 
 /*

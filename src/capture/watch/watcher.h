@@ -17,7 +17,7 @@ struct watcher_options {
 	const struct watch_options *watch;
 	struct programs *programs;
 	struct modules *modules;
-	struct budget *budget; /* of the stacks that are kept; may be NULL */
+	struct budget *budget; /* of the numbers of stacks that are known; may be NULL */
 	struct pipeline *pipeline;
 };
 
@@ -29,6 +29,9 @@ void watcher_begin(struct watcher *watcher, const struct run_info *run);
 /* Around what the pipeline does with a record. True from the first: it is not for the pipeline. */
 bool watcher_before(struct watcher *watcher, const struct wire_head *record);
 void watcher_after(struct watcher *watcher, const struct wire_head *record);
+
+/* The stack that the programs call `id` in the process with this number. */
+void watcher_stack(struct watcher *watcher, uint32_t tgid, uint64_t id, const struct stack *stack);
 
 /* A page, if it is time for one; and the last one. 0, or what page() said. */
 int watcher_tick(struct watcher *watcher, uint64_t now_ns, struct err *err);
