@@ -145,7 +145,8 @@ static void estimate_launched(struct collect *c, const struct event *event)
 	struct estimate_launch launch = { .stack = call->stack,
 		                          .process = event->process,
 		                          .tid = event->tid,
-		                          .begin_ns = call->begin_ns };
+		                          .begin_ns = call->begin_ns,
+		                          .end_ns = call->end_ns };
 
 	buf_reset(&c->text);
 	buf_printf(&c->text, "[GPU_estimated]%s",

@@ -85,7 +85,7 @@ bool estimate_add(struct estimate *estimate, uint64_t stream, const struct estim
 static void end_queue(struct estimate *estimate, struct queue *queue,
                       const struct estimate_wait *wait, estimate_fn each, void *data)
 {
-	uint64_t first_ns = UINT64_MAX, ns;
+	uint64_t first_ns = UINT64_MAX, last_ns = 0, ns;
 	size_t n = 0, left = 0;
 
 	for (size_t i = 0; i < queue->n; i++) {
@@ -93,9 +93,13 @@ static void end_queue(struct estimate *estimate, struct queue *queue,
 			continue;
 		if (queue->at[i].begin_ns < first_ns)
 			first_ns = queue->at[i].begin_ns;
+		if (queue->at[i].end_ns > last_ns)
+			last_ns = queue->at[i].end_ns;
 		n++;
 	}
-	ns = n && wait->end_ns > first_ns ? (wait->end_ns - first_ns) / n : 0;
+	if (last_ns > wait->end_ns || wait->end_ns >= wait->begin_ns + ESTIMATE_WAIT_NS)
+		last_ns = wait->end_ns;
+	ns = n && last_ns > first_ns ? (last_ns - first_ns) / n : 0;
 	for (size_t i = 0; i < queue->n; i++) {
 		if (queue->at[i].begin_ns > wait->begin_ns)
 			queue->at[left++] = queue->at[i];

@@ -2,7 +2,9 @@
 /*
  * GPU time without anybody who measures it: what a program put on a stream and then waited for ran
  * between the first of these launches and the end of the wait. Each of them is given an equal part
- * of that. It is too much where the GPU was done before the wait, and where streams share the GPU.
+ * of that. A wait that returns at once tells that the GPU was done before; then it is until the
+ * last launch had returned. It is too much where the GPU is idle between launches, and where
+ * streams share it.
  */
 #ifndef CUSCOPE_PROFILE_ESTIMATE_H
 #define CUSCOPE_PROFILE_ESTIMATE_H
@@ -14,8 +16,12 @@
 #include "trace/event.h"
 
 #define ESTIMATE_WAITING_MAX                                                                       \
-	(256u << 10)              /* launches that nobody has waited for yet: 48 bytes each */
+	(256u << 10)              /* launches that nobody has waited for yet: 56 bytes each */
 #define ESTIMATE_STREAMS_MAX 4096 /* that have some */
+
+/* A shorter wait did not wait: on an H200 such calls take 2 to 10 us, and probes are added to that.
+ */
+#define ESTIMATE_WAIT_NS 20000
 
 struct estimate;
 
@@ -28,7 +34,7 @@ struct estimate_launch {
 	const struct stack *stack;
 	const struct process *process;
 	uint32_t tid;
-	uint64_t begin_ns;
+	uint64_t begin_ns, end_ns; /* of the call */
 };
 
 /* False where there is no room for it: its time is given to the others. */

@@ -20,7 +20,8 @@ static void launch(struct estimate *estimate, const struct process *process, uin
 {
 	const struct estimate_launch at = { .name = (void *)name,
 		                            .process = process,
-		                            .begin_ns = begin_ns };
+		                            .begin_ns = begin_ns,
+		                            .end_ns = begin_ns + 100 };
 
 	assert_true(estimate_add(estimate, stream, &at));
 }
@@ -29,6 +30,8 @@ static void wait_for(struct estimate *estimate, const struct process *process, u
                      bool all, uint64_t begin_ns, uint64_t end_ns)
 {
 	const struct estimate_wait wait = { process, all, stream, begin_ns, end_ns };
+
+	assert_true(end_ns - begin_ns >= ESTIMATE_WAIT_NS);
 
 	estimate_waited(estimate, &wait, each, given);
 }
@@ -49,41 +52,58 @@ static int end(void **state)
 
 static void test_launches_share_the_time_until_their_wait_ends(void **state)
 {
-	launch(*state, &first, 7, 1, 1000);
-	launch(*state, &first, 7, 2, 1200);
-	wait_for(*state, &first, 7, false, 1300, 3000);
-	assert_int_equal(given[1], 1000);
-	assert_int_equal(given[2], 1000);
-	wait_for(*state, &first, 7, false, 4000, 5000); /* for nothing */
+	launch(*state, &first, 7, 1, 100000);
+	launch(*state, &first, 7, 2, 120000);
+	wait_for(*state, &first, 7, false, 130000, 300000);
+	assert_int_equal(given[1], 100000);
+	assert_int_equal(given[2], 100000);
+	wait_for(*state, &first, 7, false, 400000, 500000); /* for nothing */
 	assert_int_equal(told, 2);
 	assert_int_equal(estimate_waiting(*state), 0);
 }
 
 static void test_a_wait_is_for_its_stream_and_process(void **state)
 {
-	launch(*state, &first, 7, 1, 1000);
-	launch(*state, &first, 8, 2, 1000);
-	launch(*state, &second, 7, 3, 1000);
-	wait_for(*state, &first, 7, false, 1100, 2000);
-	assert_int_equal(given[1], 1000);
+	launch(*state, &first, 7, 1, 100000);
+	launch(*state, &first, 8, 2, 100000);
+	launch(*state, &second, 7, 3, 100000);
+	wait_for(*state, &first, 7, false, 110000, 200000);
+	assert_int_equal(given[1], 100000);
 	assert_int_equal(told, 1);
-	launch(*state, &first, 7, 4, 2000);
-	wait_for(*state, &first, 0, true, 2100, 3000); /* for all of its streams */
-	assert_int_equal(given[2], 2000);
-	assert_int_equal(given[4], 1000);
+	launch(*state, &first, 7, 4, 200000);
+	wait_for(*state, &first, 0, true, 210000, 300000); /* for all of its streams */
+	assert_int_equal(given[2], 200000);
+	assert_int_equal(given[4], 100000);
 	assert_int_equal(given[3], 0);
 	assert_int_equal(estimate_waiting(*state), 1);
 }
 
 static void test_what_is_launched_during_a_wait_is_for_the_next(void **state)
 {
-	launch(*state, &first, 7, 1, 1000);
-	launch(*state, &first, 7, 2, 1500); /* by another thread */
-	wait_for(*state, &first, 7, false, 1200, 2000);
-	assert_int_equal(given[1], 1000);
+	launch(*state, &first, 7, 1, 100000);
+	launch(*state, &first, 7, 2, 150000); /* by another thread */
+	wait_for(*state, &first, 7, false, 120000, 200000);
+	assert_int_equal(given[1], 100000);
 	assert_int_equal(given[2], 0);
-	wait_for(*state, &first, 7, false, 2500, 3500);
-	assert_int_equal(given[2], 2000);
+	wait_for(*state, &first, 7, false, 250000, 350000);
+	assert_int_equal(given[2], 200000);
+}
+
+/* The GPU was done when the program came to wait: what the program did in between is not the GPU's.
+ */
+static void test_a_wait_that_returns_at_once_ends_no_later_than_the_launches(void **state)
+{
+	struct estimate_wait wait = { &first, false, 7, 900000, 900000 + ESTIMATE_WAIT_NS - 1 };
+
+	launch(*state, &first, 7, 1, 1000);
+	launch(*state, &first, 7, 2, 2900);
+	estimate_waited(*state, &wait, each, given);
+	assert_int_equal(given[1], 1000); /* from 1000 to 3000 */
+	assert_int_equal(given[2], 1000);
+	launch(*state, &first, 7, 3, 1000);
+	wait.end_ns++;
+	estimate_waited(*state, &wait, each, given);
+	assert_int_equal(given[3], wait.end_ns - 1000);
 }
 
 static void test_launches_that_nobody_waits_for_are_bounded(void **state)
@@ -107,6 +127,9 @@ int main(void)
 		                                end),
 		cmocka_unit_test_setup_teardown(test_what_is_launched_during_a_wait_is_for_the_next,
 		                                begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_a_wait_that_returns_at_once_ends_no_later_than_the_launches, begin,
+			end),
 		cmocka_unit_test_setup_teardown(test_launches_that_nobody_waits_for_are_bounded,
 		                                begin, end),
 	};
