@@ -101,7 +101,7 @@ def test_allocations_on_a_stack_of_their_own(case):
         raise Failure(f"{peak / MIB:.0f} MiB of memory")
     checks.contains("what is held", "it had not freed 90000 allocations", process.out())
     checks.contains("what was left out", "allocations without a place", process.out())
-    checks.contains("why", "the memory for one target .* is used up", process.out())
+    checks.contains("why", "the memory for one target .* is used up|came faster than stacks are walked", process.out())
 
 
 def last_page(case, tool, n):
