@@ -12,7 +12,6 @@
 
 #include "base/budget.h"
 #include "base/process.h"
-#include "base/text.h"
 #include "base/xalloc.h"
 #include "probe/maps.h"
 #include "stack/code_files.h"
@@ -570,28 +569,4 @@ void symbols_find_call(struct symbols *symbols, const struct process *process, u
 	pthread_mutex_lock(&symbols->lock);
 	find_at(symbols, process, address, address ? address - 1 : 0, frame);
 	pthread_mutex_unlock(&symbols->lock);
-}
-
-void symbols_prepare(struct symbols *symbols, const struct process *process,
-                     const uint64_t *addresses, size_t count)
-{
-	struct program *program;
-
-	pthread_mutex_lock(&symbols->lock);
-	program = make_program(symbols, process);
-	for (size_t i = 0; i < count; i++)
-		code_at(symbols, program, addresses[i]);
-	pthread_mutex_unlock(&symbols->lock);
-}
-
-void frame_add_name(struct buf *out, const struct frame *frame)
-{
-	if (frame->function)
-		text_add_safe(out, frame->function);
-	else if (frame->module)
-		text_add_safe(out, frame->module);
-	if (!frame->function)
-		buf_printf(
-			out, "%s0x%llx", frame->module ? "+" : "",
-			(unsigned long long)(frame->module ? frame->into_bytes : frame->address));
 }

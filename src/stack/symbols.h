@@ -82,14 +82,4 @@ void symbols_find(struct symbols *symbols, const struct process *process, uint64
 void symbols_find_call(struct symbols *symbols, const struct process *process, uint64_t address,
                        struct frame *frame);
 
-/*
- * Sees the process again if need be for these to be found later, also when it has ended by then.
- * Costs next to nothing where it is known.
- */
-void symbols_prepare(struct symbols *symbols, const struct process *process,
-                     const uint64_t *addresses, size_t count);
-
-/* "grow_cache(int)", "libfoo.so+0x1234", "[anon]+0x20", "0x7f0012345678": safe to show. */
-void frame_add_name(struct buf *out, const struct frame *frame);
-
 #endif
