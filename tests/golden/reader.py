@@ -373,9 +373,21 @@ def row_of_range(trace, event):
             "context": event["context"] or ""}
 
 
+def row_of_sample(trace, event):
+    """What stands for one stretch of blocked time begins with it; a sum of many is told when it is."""
+    blocked = event["kind"] == "off_cpu"
+    stretch = blocked and BLOCKED.index(event["blocked"]) <= BLOCKED.index("still")
+    return {"time_ns": event["time"] - trace.begin_ns - (event["weight"] if stretch else 0), "pid": event["pid"],
+            "tid": event["tid"], "class": "sample", "function": "blocked" if blocked else "on_cpu",
+            "duration_ns": event["weight"], "flags": {event["blocked"]} if blocked else set(),
+            "stack": "" if event["stack"] is None else event["stack"]}
+
+
 def row_of(trace, event):
     if event["kind"] == "call":
         return row_of_call(trace, event)
+    if event["kind"] in SAMPLES:
+        return row_of_sample(trace, event)
     return row_of_activity(trace, event) if event["kind"] in KINDS else row_of_range(trace, event)
 
 
@@ -386,7 +398,7 @@ def differences(cuscope, path):
     text = subprocess.run([cuscope, "export", path, "--format", "csv", "-o", "-"], capture_output=True,
                           text=True, check=True).stdout
     rows = list(csv.DictReader(io.StringIO(text)))
-    ours = [row_of(trace, e) for e in trace.events if e["kind"] in ("call", *KINDS, *RANGES)]
+    ours = [row_of(trace, e) for e in trace.events if e["kind"] in ("call", *KINDS, *RANGES, *SAMPLES)]
     if len(rows) != len(ours):
         yield f"{len(ours)} rows, cuscope has {len(rows)}"
     for number, (mine, row) in enumerate(zip(ours, rows)):
