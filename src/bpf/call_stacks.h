@@ -9,18 +9,26 @@
 #ifdef STACKS
 #include "bpf/walk.h"
 
+#define AHEAD               64            /* walks */
 #define WAIT_NS             1000000ull    /* between two waits of a thread, on average */
 #define ALLOCATION_NS       100000ull     /* so many allocations of a thread in the long run, */
 #define ALLOCATION_AHEAD_NS 1000000000ull /* and what that makes in a second at once */
 
-/* By chance, so that calls that come in the same order each time are all walked in the end. */
-static __always_inline int stack_is_due(__u64 *next, __u64 now, __u64 between)
+/*
+ * Launches come in bursts, a training step's within a millisecond. So a thread saves up to AHEAD
+ * walks while it makes none. The fewer are left, the more it is chance which are walked: where
+ * there are always too many, all are walked in the end, and not only those that a step begins with.
+ * `paid` is until when the thread's walks are paid for.
+ */
+static __always_inline int stack_is_due(__u64 *paid, __u64 now, __u64 between)
 {
-	__u32 chance = bpf_get_prandom_u32() & 1023;
+	__u64 ahead = AHEAD * between, from = now > ahead ? now - ahead : 0;
 
-	if (now < *next)
+	if (*paid < from)
+		*paid = from;
+	if (now < *paid || (bpf_get_prandom_u32() % (AHEAD / 2)) * between > now - *paid)
 		return 0;
-	*next = now + between / 2 + between / 1024 * chance;
+	*paid += between;
 	return 1;
 }
 

@@ -68,8 +68,8 @@ static bool has_python(const struct tree *tree, uint32_t at)
 /* Where Linux is entered, for a call or for a fault: it is the same in all stacks. */
 static bool is_kernel_entry(const struct tree *tree, uint32_t at)
 {
-	static const char *const begins[] = { "entry_", "do_syscall_64", "asm_", "el0",
-		                              "invoke_syscall" };
+	static const char *const begins[] = { "entry_", "do_syscall_64", "x64_sys_call",
+		                              "asm_",   "el0",           "invoke_syscall" };
 
 	if (tree->nodes[at].kind != FRAME_KERNEL_MODE)
 		return false;

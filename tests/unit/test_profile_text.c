@@ -196,8 +196,11 @@ static const struct stack_frame entry = { 23, FRAME_KERNEL_MODE, false,
 static const struct stack_frame wait_inner = { 24, FRAME_NATIVE, false, "futex_wait", "libc.so.6" };
 static const struct stack_frame wait_outer = { 25, FRAME_NATIVE, false, "cond_wait", "libc.so.6" };
 
-SCENE_STACK(in_wait, 7, STACK_WHOLE, &futex, &sys_futex, &syscall_64, &entry, &wait_inner,
-            &wait_outer, &scene_train);
+static const struct stack_frame sys_call = { 26, FRAME_KERNEL_MODE, false, "x64_sys_call",
+	                                     "kernel" };
+
+SCENE_STACK(in_wait, 7, STACK_WHOLE, &futex, &sys_futex, &sys_call, &syscall_64, &entry,
+            &wait_inner, &wait_outer, &scene_train);
 
 static const char *blocked_as(const char *how)
 {
