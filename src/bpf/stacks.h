@@ -195,14 +195,16 @@ static __always_inline int walk_over_signal(struct walk *walk)
 	walk->sp = tail[1];
 	walk->pc = tail[2];
 #else
-	__u64 regs[17]; /* r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip */
+	/* r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip: not read at once, since all
+	 * frames of the programs that walk have 512 bytes together */
+	__u64 at = walk->sp + 40, last[2];
 
-	if (user_read(regs, sizeof(regs), walk->sp + 40))
+	if (user_read(last, sizeof(last), at + 8 * 15) ||
+	    user_read(&walk->extra, sizeof(walk->extra), at + 8 * 2) ||
+	    user_read(&walk->fp, sizeof(walk->fp), at + 8 * 10))
 		return walk_ends(walk, END_UNREADABLE, walk->pc);
-	walk->extra = regs[2];
-	walk->fp = regs[10];
-	walk->sp = regs[15];
-	walk->pc = regs[16];
+	walk->sp = last[0];
+	walk->pc = last[1];
 #endif
 	walk->innermost = 1;
 	return WALK_ON;
