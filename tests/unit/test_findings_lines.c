@@ -112,6 +112,50 @@ static void test_many_stacks_are_never_more_than_they_are(void **state)
 	assert_int_equal(other.of[0].cost_ns, 3 * FINDING_STACKS * 1000);
 }
 
+/* Two stacks share the one place that lighter stacks leave, each with a little at a time. */
+static void test_stacks_that_alternate_displace_lighter_ones(void **state)
+{
+	struct finding_stacks stacks = { 0 };
+	unsigned found = 0;
+
+	for (uint32_t i = 0; i < FINDING_STACKS; i++)
+		finding_stack_add(&stacks,
+		                  &(struct finding_stack){ stack_of_line(301 + i), 1, 1000000 });
+	for (unsigned round = 0; round < 100000; round++) {
+		finding_stack_add(&stacks, &(struct finding_stack){ stack_of_line(330), 1, 50000 });
+		finding_stack_add(&stacks, &(struct finding_stack){ stack_of_line(331), 1, 50000 });
+	}
+	for (size_t i = 0; i < FINDING_STACKS; i++) {
+		const struct finding_stack *one = &stacks.of[i];
+
+		if (one->stack != stack_of_line(330) && one->stack != stack_of_line(331))
+			continue;
+		assert_in_range(one->count, 99000, 100000);
+		assert_int_equal(one->cost_ns, 50000 * one->count);
+		found++;
+	}
+	assert_int_equal(found, 2);
+}
+
+/* Of work without a cost the number of cases counts. */
+static void test_stacks_without_a_cost_displace_those_seen_less(void **state)
+{
+	struct finding_stacks stacks = { 0 };
+	unsigned found = 0;
+
+	for (uint32_t i = 0; i < FINDING_STACKS; i++)
+		finding_stack_add(&stacks,
+		                  &(struct finding_stack){ stack_of_line(301 + i), 20, 0 });
+	for (unsigned round = 0; round < 1000; round++) {
+		finding_stack_add(&stacks, &(struct finding_stack){ stack_of_line(330), 1, 0 });
+		finding_stack_add(&stacks, &(struct finding_stack){ stack_of_line(331), 1, 0 });
+	}
+	for (size_t i = 0; i < FINDING_STACKS; i++)
+		found += stacks.of[i].stack == stack_of_line(330) ||
+		         stacks.of[i].stack == stack_of_line(331);
+	assert_int_equal(found, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +165,8 @@ int main(void)
 		TEST(test_work_that_comes_late_is_of_its_calls_line),
 		TEST(test_work_that_comes_early_is_of_its_calls_line),
 		TEST(test_many_stacks_are_never_more_than_they_are),
+		TEST(test_stacks_that_alternate_displace_lighter_ones),
+		TEST(test_stacks_without_a_cost_displace_those_seen_less),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

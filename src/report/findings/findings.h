@@ -14,7 +14,8 @@
 
 /*
  * What cases cost, by the stacks of their calls. Where there are more stacks than places for them,
- * the one with least gives its place up, so what is left is never too much. A zeroed one is empty.
+ * the one with least gives its place and its rank up. So a stack that comes often stays, and what
+ * is left of each is never too much. A zeroed one is empty.
  */
 #define FINDING_STACKS 16
 
@@ -22,6 +23,7 @@ struct finding_stacks {
 	struct finding_stack {
 		const struct stack *stack; /* NULL: no more follow */
 		uint64_t count, cost_ns;
+		uint64_t rank_ns; /* at least the cost: with that of those it displaced */
 	} of[FINDING_STACKS];
 	uint64_t count, cost_ns; /* of all cases that had a stack */
 };

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The place of a stack; the one of the least that goes where it has none and all are taken. */
+/*
+ * The place of a stack; where it has none and all are taken, that of the least, which goes. It
+ * takes over its rank: stacks that alternate would displace each other for ever otherwise.
+ */
 static struct finding_stack *slot_of(struct finding_stacks *stacks, const struct stack *stack)
 {
 	struct finding_stack *least = &stacks->of[0];
@@ -14,12 +17,12 @@ static struct finding_stack *slot_of(struct finding_stacks *stacks, const struct
 
 		if (slot->stack == stack)
 			return slot;
-		if (!slot->stack || slot->cost_ns < least->cost_ns)
+		if (!slot->stack || slot->rank_ns < least->rank_ns)
 			least = slot;
 		if (!slot->stack)
 			break;
 	}
-	*least = (struct finding_stack){ .stack = stack };
+	*least = (struct finding_stack){ .stack = stack, .rank_ns = least->rank_ns };
 	return least;
 }
 
@@ -29,6 +32,7 @@ static void add_to_slot(struct finding_stacks *stacks, const struct finding_stac
 
 	slot->count += one->count;
 	slot->cost_ns += one->cost_ns;
+	slot->rank_ns += one->cost_ns ? one->cost_ns : one->count;
 }
 
 void finding_stack_add(struct finding_stacks *stacks, const struct finding_stack *one)
