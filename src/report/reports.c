@@ -377,7 +377,7 @@ void report_note_no_stacks(struct table *table, const struct run_info *run, uint
 	else if (calls)
 		table_note(table,
 		           "calls without a stack: %llu of %llu (of kinds that record --stacks was "
-		           "not asked for, or beyond its rate)",
+		           "not asked for, beyond its rate, or lost)",
 		           (unsigned long long)calls, (unsigned long long)all);
 }
 
