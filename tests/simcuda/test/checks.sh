@@ -28,7 +28,7 @@ with()
 {
 	shape=$1
 	shift
-	LD_LIBRARY_PATH=$SIM/$shape:$SIM env "$@"
+	LD_LIBRARY_PATH=$SIM/$shape:$SIM timeout 900 env "$@"
 }
 
 # status N COMMAND...: the command ends with that status
