@@ -49,6 +49,19 @@ static const struct miss_row {
 	[MISS_UNSEEN] = { "unseen", "not looked into" },
 };
 
+static const char *const stacks_keys[STACKS_MISSED_COUNT] = {
+	[STACKS_NO_WALK] = "not_walked",
+	[STACKS_LOST] = "lost",
+	[STACKS_PROCESSES] = "processes_without_room",
+	[STACKS_FILES] = "files_without_room",
+	[STACKS_PYTHON] = "unknown_python",
+	[STACKS_PYTHON_LOST] = "python_frames_without_name",
+	[STACKS_NO_ROOM] = "no_room",
+	[STACKS_TOO_FAST] = "allocations_too_fast",
+	[STACKS_LINES_LATE] = "lines_late",
+	[STACKS_LINES_LOST] = "lines_lost",
+};
+
 const char *missed_lost_key(enum lost_reason reason)
 {
 	return lost_rows[reason].key;
@@ -57,6 +70,11 @@ const char *missed_lost_key(enum lost_reason reason)
 const char *missed_kind_key(enum miss_kind kind)
 {
 	return miss_rows[kind].key;
+}
+
+const char *missed_stacks_key(enum stacks_missed missed)
+{
+	return stacks_keys[missed];
 }
 
 uint64_t missed_events(const struct run_info *run)
@@ -68,10 +86,20 @@ uint64_t missed_events(const struct run_info *run)
 	return sum;
 }
 
+static bool has_all_stacks(const struct run_info *run)
+{
+	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
+		if (run->stacks.missed[i])
+			return false;
+	}
+	return true;
+}
+
 bool missed_nothing(const struct run_info *run)
 {
-	return !missed_events(run) && !run->lost[LOST_LATE] && !run->n_misses && !run->cut_short &&
-	       !run->damaged_chunks && run->estimate_scale <= 1;
+	return !missed_events(run) && has_all_stacks(run) && !run->lost[LOST_LATE] &&
+	       !run->n_misses && !run->cut_short && !run->damaged_chunks &&
+	       run->estimate_scale <= 1;
 }
 
 bool missed_of_file(const struct run_info *run, struct buf *out)
@@ -111,6 +139,18 @@ bool missed_partly(const struct run_info *run, const struct function *function)
 	return false;
 }
 
+static void add_stacks_json(struct json *json, const struct run_info *run)
+{
+	if (has_all_stacks(run))
+		return;
+	json_open(json, "stacks", '{');
+	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
+		if (run->stacks.missed[i])
+			json_u64(json, stacks_keys[i], run->stacks.missed[i]);
+	}
+	json_close(json, '}');
+}
+
 void missed_json(struct json *json, const struct run_info *run)
 {
 	json_bool(json, "complete", missed_nothing(run));
@@ -128,6 +168,7 @@ void missed_json(struct json *json, const struct run_info *run)
 	for (size_t i = 0; i < LOST_COUNT; i++)
 		json_u64(json, lost_rows[i].key, run->lost[i]);
 	json_close(json, '}');
+	add_stacks_json(json, run);
 	json_open(json, "hooks", '[');
 	for (size_t i = 0; i < run->n_misses; i++) {
 		const struct miss *miss = &run->misses[i];
@@ -253,6 +294,13 @@ void missed_text(struct buf *out, const struct run_info *run)
 		if (run->lost[i])
 			buf_printf(out, "  %s %llu: %s\n", lost_rows[i].word,
 			           (unsigned long long)run->lost[i], lost_reason_text(i));
+	}
+	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
+		uint64_t n = run->stacks.missed[i];
+
+		if (n)
+			buf_printf(out, "  %llu %s\n", (unsigned long long)n,
+			           stacks_missed_text((enum stacks_missed)i, n));
 	}
 	if (run->estimate_scale > 1)
 		buf_printf(out, "  estimated: about %.2f times as much happened as was seen\n",

@@ -31,8 +31,12 @@ bool missed_of_file(const struct run_info *run, struct buf *out);
 /* "ring_full", "not_hooked": the words for programs. */
 const char *missed_lost_key(enum lost_reason reason);
 const char *missed_kind_key(enum miss_kind kind);
+const char *missed_stacks_key(enum stacks_missed missed);
 
-/* Appends "complete", "lost" and "hooks" to an open object, and of a file that is not whole why. */
+/*
+ * Appends "complete", "lost" and "hooks" to an open object; "stacks" where some are missed, and of
+ * a file that is not whole why.
+ */
 void missed_json(struct json *json, const struct run_info *run);
 
 /* Appends what was missed, a line each and indented; "nothing was lost" where that is so. */

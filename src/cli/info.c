@@ -315,16 +315,12 @@ static void add_stacks(struct buf *out, const struct info *info)
 	buf_printf(out, ", %llu calls", (unsigned long long)stacks->calls);
 	add_part(out, stacks->different, "different");
 	if (stacks->blocked) {
-		add_part(out, stacks->blocked, "times blocked, for ");
+		add_part(out, stacks->blocked,
+		         stacks->blocked == 1 ? "time blocked, for " : "times blocked, for ");
 		buf_duration(out, stacks->blocked_ns);
 	}
 	if (all)
 		buf_printf(out, ", %.1f %% whole", 100.0 * (double)stacks->whole / (double)all);
-	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
-		if (asked->missed[i])
-			buf_printf(out, "; %llu %s", (unsigned long long)asked->missed[i],
-			           stacks_missed_text((enum stacks_missed)i));
-	}
 	buf_putc(out, '\n');
 }
 
@@ -453,18 +449,7 @@ static void json_file(struct json *json, const struct info *info)
 
 static void json_stacks(struct json *json, const struct info *info)
 {
-	static const char *const keys[STACKS_MISSED_COUNT] = {
-		[STACKS_NO_WALK] = "not_walked",
-		[STACKS_LOST] = "lost",
-		[STACKS_PROCESSES] = "processes_without_room",
-		[STACKS_FILES] = "files_without_room",
-		[STACKS_PYTHON] = "unknown_python",
-		[STACKS_PYTHON_LOST] = "python_frames_without_name",
-		[STACKS_NO_ROOM] = "no_room",
-		[STACKS_TOO_FAST] = "allocations_too_fast",
-		[STACKS_LINES_LATE] = "lines_late",
-		[STACKS_LINES_LOST] = "lines_lost",
-	};
+
 	/* by the bits of enum stack_calls */
 	static const char *const calls[] = { "launches", "copies", "waits", "allocations" };
 	const struct contents_stacks *stacks = &info->contents->stacks;
@@ -490,7 +475,7 @@ static void json_stacks(struct json *json, const struct info *info)
 	json_u64(json, "samples_without", stacks->none);
 	json_open(json, "missed", '{');
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
-		json_u64(json, keys[i], asked->missed[i]);
+		json_u64(json, missed_stacks_key((enum stacks_missed)i), asked->missed[i]);
 	json_close(json, '}');
 	json_close(json, '}');
 }

@@ -67,7 +67,7 @@ void profile_notes_of(const struct collect_figures *figures, struct profile_note
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
 		note(notes, figures->asked.missed[i], "%llu %s",
 		     (unsigned long long)figures->asked.missed[i],
-		     stacks_missed_text((enum stacks_missed)i));
+		     stacks_missed_text((enum stacks_missed)i, figures->asked.missed[i]));
 	for (size_t i = 0; i < LOST_COUNT; i++)
 		note(notes, figures->lost[i], "lost: %llu: %s",
 		     (unsigned long long)figures->lost[i], lost_reason_text((enum lost_reason)i));

@@ -32,26 +32,44 @@ const char *lost_reason_text(enum lost_reason reason)
 	return reason < LOST_COUNT ? texts[reason] : "?";
 }
 
-const char *stacks_missed_text(enum stacks_missed missed)
+#define PYTHON_NOT_READ                                                                            \
+	" whose frames are not read (3.9 to 3.14 are, but for debug and free-threaded builds)"
+#define TOO_FAST ", 10,000 a second of a thread"
+
+const char *stacks_missed_text(enum stacks_missed missed, uint64_t n)
 {
-	static const char *const of[STACKS_MISSED_COUNT] = {
-		[STACKS_NO_WALK] = "samples and calls came where no stack could be walked",
-		[STACKS_LOST] = "samples and calls are without their stacks, which were lost",
-		[STACKS_PROCESSES] = "processes were more than stacks are walked of",
-		[STACKS_FILES] = "files had no room for their unwind tables: stacks end there",
-		[STACKS_PYTHON] = "processes run a Python whose frames are not read (3.9 to 3.14 "
-				  "are, but for debug and free-threaded builds)",
-		[STACKS_PYTHON_LOST] = "frames of Python have no name",
-		[STACKS_NO_ROOM] = "names and stacks had no room",
-		[STACKS_TOO_FAST] = "allocations came faster than their stacks are walked, "
-				    "10,000 a second of a thread",
-		[STACKS_LINES_LATE] = "places of native code are without lines: there was no "
-				      "time left to look them up",
-		[STACKS_LINES_LOST] = "places of native code are without lines: the debug "
-				      "information of their files could not be read",
+	static const struct {
+		const char *one, *many;
+	} of[STACKS_MISSED_COUNT] = {
+		[STACKS_NO_WALK] = { "sample or call came where no stack could be walked",
+		                     "samples and calls came where no stack could be walked" },
+		[STACKS_LOST] = { "sample or call is without its stack, which was lost",
+		                  "samples and calls are without their stacks, which were lost" },
+		[STACKS_PROCESSES] = { "process was more than stacks are walked of",
+		                       "processes were more than stacks are walked of" },
+		[STACKS_FILES] = { "file had no room for its unwind table: stacks end there",
+		                   "files had no room for their unwind tables: stacks end there" },
+		[STACKS_PYTHON] = { "process runs a Python" PYTHON_NOT_READ,
+		                    "processes run a Python" PYTHON_NOT_READ },
+		[STACKS_PYTHON_LOST] = { "frame of Python has no name",
+		                         "frames of Python have no name" },
+		[STACKS_NO_ROOM] = { "name or stack had no room", "names and stacks had no room" },
+		[STACKS_TOO_FAST] = { "allocation came faster than stacks are walked" TOO_FAST,
+		                      "allocations came faster than their stacks are "
+		                      "walked" TOO_FAST },
+		[STACKS_LINES_LATE] = { "place of native code is without its line: there was no "
+		                        "time left to look it up",
+		                        "places of native code are without lines: there was no "
+		                        "time left to look them up" },
+		[STACKS_LINES_LOST] = { "place of native code is without its line: the debug "
+		                        "information of its file could not be read",
+		                        "places of native code are without lines: the debug "
+		                        "information of their files could not be read" },
 	};
 
-	return missed < STACKS_MISSED_COUNT ? of[missed] : "?";
+	if (missed >= STACKS_MISSED_COUNT)
+		return "?";
+	return n == 1 ? of[missed].one : of[missed].many;
 }
 
 uint64_t run_scaled(const struct run_info *run, uint64_t count)

@@ -249,8 +249,8 @@ enum stacks_missed {
 	STACKS_MISSED_COUNT
 };
 
-/* "names and stacks had no room": what stands behind its number. */
-const char *stacks_missed_text(enum stacks_missed missed);
+/* "names and stacks had no room": what stands behind its number, by which it is of one or more. */
+const char *stacks_missed_text(enum stacks_missed missed, uint64_t n);
 
 /* Calls whose stacks are asked for. */
 enum stack_calls {

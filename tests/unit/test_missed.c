@@ -61,6 +61,36 @@ static void test_each_kind_of_miss_makes_it_incomplete(void **state)
 	}
 }
 
+static void test_each_lack_of_stacks_makes_it_incomplete(void **state)
+{
+	for (enum stacks_missed missed = 0; missed < STACKS_MISSED_COUNT; missed++) {
+		struct run_info run = whole_run();
+		struct buf said = { 0 };
+
+		run.stacks.missed[missed] = 4660;
+		assert_non_null(missed_stacks_key(missed));
+		buf_printf(&said, "  4660 %s\n", stacks_missed_text(missed, 4660));
+		assert_incomplete(&run, said.data);
+		assert_string_not_equal(stacks_missed_text(missed, 1),
+		                        stacks_missed_text(missed, 2));
+		buf_free(&said);
+	}
+}
+
+static void test_lacks_of_stacks_have_keys_where_there_are_some(void **state)
+{
+	struct json json = { .out = &(struct buf){ 0 } };
+	struct run_info run = whole_run();
+
+	json_open(&json, NULL, '{');
+	missed_json(&json, &run);
+	assert_has_not(json.out->data, "stacks");
+	run.stacks.missed[STACKS_LOST] = 390;
+	missed_json(&json, &run);
+	assert_has(json.out->data, "\"stacks\":{\"lost\":390}");
+	buf_free(json.out);
+}
+
 static void test_an_estimate_and_a_file_without_end_are_incomplete(void **state)
 {
 	struct run_info run = whole_run();
@@ -96,6 +126,8 @@ int main(void)
 		cmocka_unit_test(test_a_whole_run_is_complete),
 		cmocka_unit_test(test_each_reason_has_its_words_and_makes_it_incomplete),
 		cmocka_unit_test(test_each_kind_of_miss_makes_it_incomplete),
+		cmocka_unit_test(test_each_lack_of_stacks_makes_it_incomplete),
+		cmocka_unit_test(test_lacks_of_stacks_have_keys_where_there_are_some),
 		cmocka_unit_test(test_an_estimate_and_a_file_without_end_are_incomplete),
 		cmocka_unit_test(test_what_came_late_is_no_event_that_was_lost),
 	};
