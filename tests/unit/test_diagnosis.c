@@ -69,6 +69,13 @@ static void kernel_on(uint32_t device, uint64_t asked_by, double begin_us, doubl
 	see(activity_event(the_process(), &activity));
 }
 
+static void sample_without_stack(double at_us, double us)
+{
+	struct sample one = sample_of(SAMPLE_CPU, us, NULL);
+
+	see(sample_event(the_process(), the_process()->pid, at_us, &one));
+}
+
 static void sample(enum sample_kind kind, double at_us, double us, uint32_t line)
 {
 	struct sample one = sample_of(kind, us, stack_of_line(line));
@@ -151,6 +158,19 @@ static void test_few_samples_name_no_line(void **state)
 	conclude();
 	assert_null(diagnosis.rows[0].place);
 	assert_said("is not known: only 1 sample is of that time, and others were lost");
+}
+
+static void test_samples_without_a_stack_are_not_known(void **state)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		steps(1, 2000, 0);
+		for (unsigned k = 3; k < 9; k++)
+			sample_without_stack(now_us - 10000 + k * 1000, 1000);
+	}
+	conclude();
+	assert_int_equal(diagnosis.rows[0].known.samples, 0);
+	assert_int_equal(diagnosis.rows[0].trust, GAP_TRUST_NONE);
+	assert_null(diagnosis.rows[0].place);
 }
 
 static void test_without_samples_is_said_how_to_take_them(void **state)
@@ -251,6 +271,19 @@ static void test_without_gpu_times_the_launching_thread_is_judged(void **state)
 	assert_said("Try recording with --gpu as well");
 }
 
+static void test_without_gpu_times_samples_without_a_stack_are_not_known(void **state)
+{
+	without_gpu_times();
+	for (unsigned i = 0; i < 40; i++) {
+		ask("cuLaunchKernel", 10000 * i, 10, 0);
+		for (unsigned k = 1; k < 10; k++)
+			sample_without_stack(10000 * i + 1000 * k, 1000);
+	}
+	conclude();
+	assert_string_equal(diagnosis.rows[0].rule, "outside");
+	assert_int_equal(diagnosis.rows[0].trust, GAP_TRUST_NONE);
+}
+
 static void test_without_gpu_times_a_thread_that_waits_is_well(void **state)
 {
 	without_gpu_times();
@@ -299,6 +332,7 @@ int main(void)
 		TEST(test_a_host_that_is_late_is_told_with_its_line),
 		TEST(test_a_blocked_host_has_another_hint),
 		TEST(test_few_samples_name_no_line),
+		TEST(test_samples_without_a_stack_are_not_known),
 		TEST(test_without_samples_is_said_how_to_take_them),
 		TEST(test_a_busy_gpu_has_nothing_wrong),
 		TEST(test_waits_are_told_with_the_line_of_the_call),
@@ -308,6 +342,7 @@ int main(void)
 		TEST(test_nothing_recorded_is_nothing_wrong),
 		TEST(test_calls_without_work_are_told_as_such),
 		TEST(test_without_gpu_times_the_launching_thread_is_judged),
+		TEST(test_without_gpu_times_samples_without_a_stack_are_not_known),
 		TEST(test_without_gpu_times_a_thread_that_waits_is_well),
 		TEST(test_without_durations_nothing_is_claimed),
 		TEST(test_losses_are_said_before_all_else),

@@ -99,7 +99,8 @@ static void see_sample(struct diagnoser *diagnoser, const struct event *event)
 	uint64_t since_ns;
 
 	thread = id < diagnoser->n_threads ? diagnoser->threads[id] : NULL;
-	if (!thread || event->time_ns <= thread->first_ns || !sample_is_placed(event->sample))
+	if (!thread || !event->sample->stack || event->time_ns <= thread->first_ns ||
+	    !sample_is_placed(event->sample))
 		return;
 	since_ns = event->time_ns - thread->first_ns;
 	if (sampled.blocked && sampled.ns > since_ns)

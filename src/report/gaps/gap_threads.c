@@ -104,7 +104,8 @@ static void lay(void *data, const struct gap_sampled *sampled)
 {
 	struct laying *laying = data;
 
-	gap_stacks_add(laying->stacks, &laying->threads->room, sampled);
+	if (sampled->stack) /* else it does not tell where */
+		gap_stacks_add(laying->stacks, &laying->threads->room, sampled);
 }
 
 void gap_threads_look(struct gap_threads *threads, const struct gpu_gap *gap,
