@@ -181,7 +181,8 @@ struct cli_range {
 	struct filter_choice filter;
 };
 
-bool cli_is_part(const struct cli_range *range); /* not all of the trace */
+bool cli_is_part(const struct cli_range *range);   /* not all of the trace, */
+bool cli_is_chosen(const struct cli_range *range); /* in all of its times not all */
 
 /* That part, for trace_read(), but for the filter; it ends with the range. */
 struct trace_read_options cli_range_of(const struct trace_file *file,

@@ -121,9 +121,14 @@ static error_t parse_calls(int key, char *arg, struct argp_state *state)
 
 const struct argp cli_calls_argp = { .options = calls_options, .parser = parse_calls };
 
+bool cli_is_chosen(const struct cli_range *range)
+{
+	return range->n_pids || filter_is_any(&range->filter);
+}
+
 bool cli_is_part(const struct cli_range *range)
 {
-	return range->from_ns || range->has_to || range->n_pids || filter_is_any(&range->filter);
+	return range->from_ns || range->has_to || cli_is_chosen(range);
 }
 
 struct trace_read_options cli_range_of(const struct trace_file *file, const struct cli_range *range)

@@ -258,6 +258,7 @@ static int report(struct report_command *o, struct err *err)
 	o->set.table.note = tell_note;
 	o->set.from_ns = o->range.from_ns;
 	o->set.part = cli_is_part(&o->range);
+	o->set.chosen = cli_is_chosen(&o->range);
 	o->set.to_ns = o->range.has_to ? o->range.to_ns : 0;
 	if (!o->set.folder) {
 		o->set.table.color = cli_color(o->color, stdout);

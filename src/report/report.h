@@ -31,6 +31,7 @@ struct report_options {
 	struct work
 		*work; /* which calls asked for what ran, fed before the report; NULL: none is */
 	bool part;     /* that, or only some processes: what is not there may be elsewhere */
+	bool chosen;   /* only some calls or processes, whatever times */
 };
 
 /* What columns of the reports can need, see table_of_run(). */

@@ -83,7 +83,8 @@ static int make_member(struct report_set *set, size_t i, const struct report_cho
 		                          .to_ns = set->options.to_ns,
 		                          .gap_ns = set->options.gap_ns,
 		                          .work = set->work,
-		                          .part = set->options.part };
+		                          .part = set->options.part,
+		                          .chosen = set->options.chosen };
 	int rc;
 
 	member->name = report_choice_name(choice);

@@ -17,7 +17,7 @@ struct report_set_options {
 	mode_t mode;             /* of files that are made; 0: FILE_MODE */
 	uint64_t from_ns, to_ns; /* see struct report_options */
 	uint64_t gap_ns;
-	bool part;
+	bool part, chosen; /* see struct report_options */
 	bool nested;
 	bool stacks;
 };

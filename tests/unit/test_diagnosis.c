@@ -10,6 +10,7 @@ static struct diagnoser *diagnoser;
 static struct consumer *summary;
 static struct run_info info;
 static struct diagnosis diagnosis;
+static bool chosen;
 static uint64_t correlation;
 static double now_us;
 
@@ -21,6 +22,7 @@ static int set_up(void **state)
 	summary = summary_new(&(struct summary_options){ 0 });
 	correlation = 0;
 	now_us = 0;
+	chosen = false;
 	return 0;
 }
 
@@ -102,7 +104,8 @@ static void conclude(void)
 	                   &(struct diagnosis_run){ .run = &info,
 	                                            .tally = summary_tally(summary),
 	                                            .duration_ns = info.end_ns - info.begin_ns,
-	                                            .begin_ns = info.begin_ns },
+	                                            .begin_ns = info.begin_ns,
+	                                            .chosen = chosen },
 	                   &diagnosis);
 	assert_in_range(diagnosis.n, 1, DIAGNOSIS_SENTENCES);
 	assert_true(diagnosis.n_rows >= 1);
@@ -238,6 +241,30 @@ static void test_a_moment_is_too_short_to_judge(void **state)
 	assert_string_equal(diagnosis.rows[0].rule, "short");
 }
 
+static void test_of_chosen_calls_there_is_no_diagnosis(void **state)
+{
+	steps(20, 2000, 31);
+	info.lost[LOST_RING_FULL] = 1000;
+	chosen = true;
+	conclude();
+	assert_int_equal(diagnosis.n, 1);
+	assert_said("Only a choice of calls was read, so there is no diagnosis of the whole.");
+	assert_int_equal(diagnosis.n_rows, 1);
+	assert_string_equal(diagnosis.rows[0].rule, "chosen");
+	assert_false(diagnosis.rows[0].of_gpu);
+	assert_null(diagnosis.rows[0].hint);
+}
+
+static void test_gpu_times_without_work_in_them_are_not_asked_for(void **state)
+{
+	diagnoser_begin(diagnoser, &info);
+	ask("cuLaunchKernel", 0, 5, 0);
+	conclude();
+	assert_string_equal(diagnosis.rows[0].rule, "no_gpu_work");
+	assert_int_equal(diagnosis.n, 1);
+	assert_said("No work on a GPU is in what was read");
+}
+
 /* ---- without ------------------------------------------------------------------------------- */
 
 static void test_nothing_recorded_is_nothing_wrong(void **state)
@@ -339,6 +366,8 @@ int main(void)
 		TEST(test_short_kernels_are_told_with_the_line_of_the_launch),
 		TEST(test_the_gpu_that_was_idle_for_longest_is_spoken_of),
 		TEST(test_a_moment_is_too_short_to_judge),
+		TEST(test_of_chosen_calls_there_is_no_diagnosis),
+		TEST(test_gpu_times_without_work_in_them_are_not_asked_for),
 		TEST(test_nothing_recorded_is_nothing_wrong),
 		TEST(test_calls_without_work_are_told_as_such),
 		TEST(test_without_gpu_times_the_launching_thread_is_judged),

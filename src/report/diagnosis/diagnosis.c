@@ -332,6 +332,8 @@ static void add_besides(const struct diagnosis_evidence *evidence,
 {
 	struct buf text = { 0 }, *out;
 
+	if (evidence->about->chosen)
+		return;
 	if (say_lost(evidence, &text) || say_start(evidence, &text) || say_apart(evidence, &text) ||
 	    say_finding(evidence, rule, &text)) {
 		out = diagnosis_sentence(diagnosis);
@@ -382,10 +384,12 @@ void diagnoser_conclude(struct diagnoser *diagnoser, const struct diagnosis_run 
 	memset(diagnosis, 0, sizeof(*diagnosis));
 	gaps_finish(diagnoser->gaps);
 	gpus = gaps_devices(diagnoser->gaps, &n);
+	if (run->chosen)
+		n = 0; /* nothing is said of them */
 	worst = worst_gpu(gpus, n);
 	evidence.n_gpus = n;
 	evidence.findings = findings_rows(diagnoser->findings, run->run, &evidence.n_findings);
-	if (!n)
+	if (!n && !run->chosen)
 		gather_thread(diagnoser, &evidence);
 	for (size_t i = 0; i < n || !i; i++) {
 		if (n)

@@ -44,6 +44,7 @@ struct diagnosis_run {
 	uint64_t duration_ns; /* of what was read */
 	uint64_t begin_ns;    /* of it */
 	bool part;            /* of the trace, or of its processes, was read */
+	bool chosen;          /* that, but for times: some calls or processes, and not the others */
 };
 
 struct diagnoser;

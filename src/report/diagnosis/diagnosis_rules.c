@@ -14,6 +14,11 @@
 
 /* ---- what applies -------------------------------------------------------------------------- */
 
+static bool if_chosen(const struct diagnosis_evidence *e)
+{
+	return e->about->chosen;
+}
+
 static bool if_nothing(const struct diagnosis_evidence *e)
 {
 	return !e->about->tally->calls && !e->gpu;
@@ -78,6 +83,11 @@ static bool if_unexplained(const struct diagnosis_evidence *e)
 	return e->gpu;
 }
 
+static bool if_no_gpu_work(const struct diagnosis_evidence *e)
+{
+	return !e->gpu && e->about->run->gpu_times;
+}
+
 static uint64_t thread_ns(const struct diagnosis_evidence *e)
 {
 	return e->thread->last_ns - e->thread->first_ns;
@@ -138,6 +148,11 @@ static void add_reason(const struct diagnosis_evidence *e, struct buf *out)
 	else
 		buf_printf(out, "; for %.0f %% of the time ",
 		           gaps_percent(conclusion->reason_ns, conclusion->steady_ns));
+}
+
+static void say_chosen(const struct diagnosis_evidence *e, struct buf *out)
+{
+	buf_puts(out, "Only a choice of calls was read, so there is no diagnosis of the whole.");
 }
 
 static void say_nothing(const struct diagnosis_evidence *e, struct buf *out)
@@ -237,6 +252,11 @@ static void say_unexplained(const struct diagnosis_evidence *e, struct buf *out)
 	buf_puts(out, ", and nothing that was recorded tells why.");
 }
 
+static void say_no_gpu_work(const struct diagnosis_evidence *e, struct buf *out)
+{
+	buf_puts(out, "No work on a GPU is in what was read, so what it waited for is not known.");
+}
+
 /* How busy the GPU was is not known; the thread that launches is. */
 static void add_of_thread(const struct diagnosis_evidence *e, uint64_t ns, const char *what,
                           struct buf *out)
@@ -275,6 +295,7 @@ static void say_not_known(const struct diagnosis_evidence *e, struct buf *out)
 /* ---- the table ----------------------------------------------------------------------------- */
 
 static const struct diagnosis_rule rules[] = {
+	{ "chosen", true, if_chosen, say_chosen, NULL, NULL, { 0 } },
 	{ "nothing_recorded",
 	  true,
 	  if_nothing,
@@ -346,6 +367,7 @@ static const struct diagnosis_rule rules[] = {
 	  "recording with every program that uses this GPU, and with a larger --ring-size where "
 	  "records were lost",
 	  { 0 } },
+	{ "no_gpu_work", true, if_no_gpu_work, say_no_gpu_work, NULL, NULL, { 0 } },
 	{ "waits",
 	  true,
 	  if_thread_waits,

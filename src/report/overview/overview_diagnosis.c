@@ -95,7 +95,8 @@ int overview_diagnosis(struct overview *overview, const struct run_info *run, st
 		                       .tally = overview->tally,
 		                       .duration_ns = overview->duration_ns,
 		                       .begin_ns = run->begin_ns,
-		                       .part = options->part };
+		                       .part = options->part,
+		                       .chosen = options->chosen };
 	struct diagnosis diagnosis;
 	int rc;
 
