@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <time.h>
 
-#include "stack/lines/debug_file.h"
 #include "stack/lines/reader.h"
 #include "stack/lines/source_lines.h"
 
@@ -471,30 +470,6 @@ static void test_names_that_do_not_fit_are_left_out(void **state)
 	buf_free(&texts);
 }
 
-/* ---- files that name others ---------------------------------------------------------------- */
-
-static void test_sections_that_name_other_files(void **state)
-{
-	const char *name;
-	const uint8_t *id;
-	size_t bytes;
-	uint32_t crc;
-
-	assert_true(debug_link_read("a.debug\0\1\2\3\4", 12, &name, &crc));
-	assert_string_equal(name, "a.debug");
-	assert_int_equal(crc, 0x04030201);
-	assert_true(debug_link_read("a.d\0\1\2\3\4", 8, &name, &crc));
-	assert_false(debug_link_read("a.debug\0\1\2\3", 11, &name, &crc));
-	assert_false(debug_link_read("a.debug", 7, &name, &crc));
-	assert_false(debug_link_read("\0\0\0\0\1\2\3\4", 8, &name, &crc));
-	assert_false(debug_link_read("../a\0\0\0\0\1\2\3\4", 12, &name, &crc));
-	assert_false(debug_link_read("..\0\0\1\2\3\4", 8, &name, &crc));
-	assert_true(debug_alt_link_read("/d\0\1\2\3", 6, &name, &id, &bytes));
-	assert_int_equal(bytes, 3);
-	assert_false(debug_alt_link_read("/d\0\1", 4, &name, &id, &bytes));
-	assert_false(debug_alt_link_read("/d", 2, &name, &id, &bytes));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -513,7 +488,6 @@ int main(void)
 		cmocka_unit_test(test_answers_come_back_as_they_were),
 		cmocka_unit_test(test_answers_with_controls_are_none),
 		cmocka_unit_test(test_names_that_do_not_fit_are_left_out),
-		cmocka_unit_test(test_sections_that_name_other_files),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -13,6 +13,7 @@
 #include "base/folder.h"
 #include "base/xalloc.h"
 #include "probe/elf_image.h"
+#include "probe/helper.h"
 #include "probe/roots_path.h"
 
 #define ROOT         "/usr/lib/debug"
@@ -114,6 +115,32 @@ static char *read_section(const struct sections *sections, const char *name, siz
 
 /* ---- files --------------------------------------------------------------------------------- */
 
+/* "..", which would lead out of the folder that a name is looked for in. */
+static bool goes_up(const char *path)
+{
+	for (const char *at = path; (at = strstr(at, "..")); at++)
+		if ((at == path || at[-1] == '/') && (!at[2] || at[2] == '/'))
+			return true;
+	return false;
+}
+
+/*
+ * By path only. A program chooses the names, and the file is opened with root's rights. So it is a
+ * regular one, as opening a device can do things, and one that everybody may read.
+ */
+static int open_roots(const char *path)
+{
+	int fd = goes_up(path) ? -1 : roots_path_open(path);
+	struct stat st;
+
+	if (fd >= 0 && (file_stat(fd, &st) || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH) ||
+	                st.st_size <= 0)) {
+		close(fd);
+		return -1;
+	}
+	return fd < 0 ? -1 : fd;
+}
+
 static bool hexadecimal(const uint8_t *id, size_t bytes, char hex[2 * DEBUG_ID_MAX + 1])
 {
 	if (bytes < 2 || bytes > DEBUG_ID_MAX)
@@ -131,9 +158,9 @@ static int find_by_id(const uint8_t *id, size_t bytes)
 	if (!hexadecimal(id, bytes, hex))
 		return -1;
 	path = xasprintf(ROOT "/.build-id/%.2s/%s.debug", hex, hex + 2);
-	fd = roots_path_open(path);
+	fd = open_roots(path);
 	free(path);
-	return fd < 0 ? -1 : fd;
+	return fd;
 }
 
 static char *home(void)
@@ -206,10 +233,10 @@ static int open_link(const char *path, const char *name)
 		char *candidate = xasprintf(folders[i], (int)(slash + 1 - path), path, name);
 
 		if (strcmp(candidate, path) != 0)
-			fd = roots_path_open(candidate);
+			fd = open_roots(candidate);
 		free(candidate);
 	}
-	return fd < 0 ? -1 : fd;
+	return fd;
 }
 
 static void find_debug(int fd, const char *path, struct debug_files *found)
@@ -244,11 +271,11 @@ static int find_alt(int fd)
 	if (link && debug_alt_link_read(link, bytes, &path, &id, &id_bytes)) {
 		alt = find_by_id(id, id_bytes);
 		if (alt < 0 && !strncmp(path, ROOT "/", sizeof(ROOT)))
-			alt = roots_path_open(path);
+			alt = open_roots(path);
 	}
 	free(link);
 	elf_image_close(&sections.image);
-	return alt < 0 ? -1 : alt;
+	return alt;
 }
 
 /* Root's own file, to be read here. */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "probe/helper.h"
 #include "probe/helper_inside.h"
 #include "stack/lines/debug_info.h"
 
@@ -153,10 +154,11 @@ static int open_file(int fd, uint64_t *bytes)
 {
 	char self[64];
 	struct stat st;
-	int file;
+	int file = -1;
 
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	file = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (!file_stat(fd, &st) && S_ISREG(st.st_mode)) /* opening a device can do things */
+		file = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	close(fd);
 	if (file < 0 || fstat(file, &st) || !S_ISREG(st.st_mode) || st.st_size < 0 ||
 	    (uint64_t)st.st_size > FILES_BYTES - *bytes) {
