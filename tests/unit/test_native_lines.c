@@ -3,6 +3,7 @@
 #include "elf_build.h"
 
 #include <signal.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "stack/lines/reader.h"
@@ -325,6 +326,58 @@ static void test_a_process_that_keeps_its_rights_reads_nothing(void **state)
 	close(fd);
 }
 
+/* Two with each message: a union of cmsghdr and CMSG_SPACE(sizeof(int)) has room for both. */
+static void send_descriptors(int socket)
+{
+	const struct lines_answer ready = { .status = LINES_OK };
+	const int fds[] = { socket, socket };
+	struct lines_request request;
+	struct buf message = { 0 };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(fds))];
+	} control = { .head = { CMSG_LEN(sizeof(fds)), SOL_SOCKET, SCM_RIGHTS } };
+	struct iovec data;
+	const struct msghdr head = { .msg_iov = &data,
+		                     .msg_iovlen = 1,
+		                     .msg_control = &control,
+		                     .msg_controllen = sizeof(control) };
+
+	memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
+	lines_answer_write(&ready, &message);
+	data = (struct iovec){ message.data, message.len };
+	while (read(socket, &request, sizeof(request)) == sizeof(request))
+		if (sendmsg(socket, &head, 0) < 0)
+			_exit(1);
+	_exit(0);
+}
+
+/* The lowest number that is free tells of all below. */
+static int next_descriptor(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+static void test_descriptors_that_a_process_sends_are_not_taken(void **state)
+{
+	struct reader reader = { 0 };
+	struct lines_answer answer;
+	const bool stop = false;
+	int before;
+
+	assert_int_equal(reader_start(&reader, send_descriptors), 0);
+	before = next_descriptor();
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(reader_ask(&reader, LINES_READY, 0, 5000, &stop, &answer), 0);
+		assert_int_equal(answer.status, LINES_OK);
+	}
+	assert_int_equal(next_descriptor(), before);
+	reader_end(&reader);
+}
+
 static void test_nobody_waits_longer_than_he_wants(void **state)
 {
 	int fd = build(program, TARGET " -g");
@@ -482,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_debug_information),
 		cmocka_unit_test(test_processes_that_fail_are_given_up),
 		cmocka_unit_test(test_a_process_that_keeps_its_rights_reads_nothing),
+		cmocka_unit_test(test_descriptors_that_a_process_sends_are_not_taken),
 		cmocka_unit_test(test_nobody_waits_longer_than_he_wants),
 		cmocka_unit_test(test_places_beyond_what_is_kept_are_counted),
 		cmocka_unit_test(test_a_file_of_roots_tells_instead_of_another),

@@ -136,11 +136,22 @@ static int wait_for(const struct reader *reader, unsigned ms, const bool *stop)
 	return -ECANCELED;
 }
 
+/* Without room for descriptors: the kernel drops those that a process that was taken over sends. */
+static ssize_t receive(const struct reader *reader)
+{
+	ssize_t bytes;
+
+	do
+		bytes = recv(reader->socket, reader->message, LINES_ANSWER_BYTES, 0);
+	while (bytes < 0 && errno == EINTR);
+	return bytes;
+}
+
 int reader_ask(struct reader *reader, enum lines_what what, uint64_t offset, unsigned ms,
                const bool *stop, struct lines_answer *answer)
 {
 	const struct lines_request request = { .what = what, .offset = offset };
-	int rc = helper_send(reader->socket, &request, sizeof(request), -1), fd;
+	int rc = helper_send(reader->socket, &request, sizeof(request), -1);
 	ssize_t bytes;
 
 	if (rc)
@@ -148,9 +159,7 @@ int reader_ask(struct reader *reader, enum lines_what what, uint64_t offset, uns
 	rc = wait_for(reader, ms, stop);
 	if (rc)
 		return rc;
-	bytes = helper_receive(reader->socket, reader->message, LINES_ANSWER_BYTES, &fd);
-	if (fd >= 0) /* it has none to give */
-		close(fd);
+	bytes = receive(reader);
 	if (bytes <= 0)
 		return -EPIPE;
 	return lines_answer_read(reader->message, (size_t)bytes, answer, &reader->texts) ? 0
