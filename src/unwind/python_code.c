@@ -39,16 +39,18 @@ struct code_object {
 	const char *function, *file; /* behind the table; NULL: could not be read */
 	enum python_lines kind;
 	uint32_t table_bytes;
-	size_t bytes;          /* of all of it */
-	uint64_t instructions; /* where they begin, after the object's begin */
+	size_t bytes;             /* of all of it */
+	uint64_t instructions;    /* where they begin, after the object's begin */
+	struct code_object *next; /* of the same process */
 	UT_hash_handle hh;
 	uint8_t table[];
 };
 
-/* What the reads of one process, or of all, have taken: see may_read(). */
+/* What the reads of one process, or of all, have taken (see may_read()), and what they found. */
 struct code_reads {
 	uint32_t process;
 	uint64_t until_ns;
+	struct code_object *first;
 	UT_hash_handle hh;
 };
 
@@ -217,7 +219,7 @@ static const char *put_text(char **to, bool has, const char *text)
 	return at;
 }
 
-static struct code_object *read_object(struct python_codes *codes,
+static struct code_object *read_object(struct python_codes *codes, struct code_reads *reads,
                                        const struct python_layout *layout, pid_t pid,
                                        const struct code_key *key)
 {
@@ -244,6 +246,8 @@ static struct code_object *read_object(struct python_codes *codes,
 	object->function = put_text(&texts, read.has_function, read.function);
 	object->file = put_text(&texts, read.has_file, read.file);
 	HASH_ADD(hh, codes->objects, key, sizeof(object->key), object);
+	object->next = reads->first;
+	reads->first = object;
 	return object;
 }
 
@@ -285,9 +289,8 @@ static struct code_reads *reads_of(struct python_codes *codes, uint32_t process)
  * some 100 us. So there are 2,000 a second of each process and 5,000 of all, and 4,000 at once for
  * a program that begins.
  */
-static bool may_read(struct python_codes *codes, uint32_t process)
+static bool may_read(struct python_codes *codes, struct code_reads *reads)
 {
-	struct code_reads *reads = reads_of(codes, process);
 	uint64_t now = now_ns();
 
 	if (!has_time(reads, now, READ_NS) || !has_time(&codes->all_reads, now, ALL_READ_NS)) {
@@ -308,10 +311,12 @@ bool python_codes_find(struct python_codes *codes, const struct python_layout *l
 	const struct code_key key = { entry->a, id, (uint32_t)(value >> ENTRY_LINE_AT) };
 	uint32_t instruction = (uint32_t)value;
 	struct code_object *object;
+	struct code_reads *reads;
 
 	HASH_FIND(hh, codes->objects, &key, sizeof(key), object);
-	if (!object && may_read(codes, id))
-		object = read_object(codes, layout, pid, &key);
+	reads = object ? NULL : reads_of(codes, id);
+	if (reads && may_read(codes, reads))
+		object = read_object(codes, reads, layout, pid, &key);
 	if (!object || !object->function)
 		return false;
 	if (object->instructions) /* a distance from the object's begin, in bytes */
@@ -326,21 +331,22 @@ bool python_codes_find(struct python_codes *codes, const struct python_layout *l
 	return true;
 }
 
+/* Every process that ends comes here, most without an object. */
 void python_codes_forget(struct python_codes *codes, uint32_t id)
 {
 	struct code_object *object, *next;
 	struct code_reads *reads;
 
-	HASH_ITER (hh, codes->objects, object, next) {
-		if (object->key.process != id)
-			continue;
+	HASH_FIND_INT(codes->reads, &id, reads);
+	if (!reads)
+		return;
+	for (object = reads->first; object; object = next) {
+		next = object->next;
 		HASH_DEL(codes->objects, object);
 		budget_give(codes->budget, id, object->bytes);
 		free(object);
 	}
-	HASH_FIND_INT(codes->reads, &id, reads);
-	if (reads)
-		forget_reads(codes, reads);
+	forget_reads(codes, reads);
 	budget_end(codes->budget, id);
 }
 

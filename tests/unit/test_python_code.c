@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "unwind/python_code.h"
@@ -417,6 +418,31 @@ static void test_memory_of_a_process_has_a_bound(void **state)
 	end();
 }
 
+/* Or a machine that starts many processes pays for each with all that others have. */
+static void test_the_end_of_other_processes_costs_little(void **state)
+{
+	struct python_place place;
+	struct wire_entry entry;
+	uint64_t code;
+	clock_t begun;
+
+	begin(12);
+	code = ordinary_code();
+	for (uint32_t line = 0; line < 4000; line++) {
+		entry = entry_of(code, 0, line);
+		python_codes_find(codes, layout, 1, getpid(), &entry, &place);
+	}
+	begun = clock();
+	for (uint32_t process = 2; process < 200000; process++)
+		python_codes_forget(codes, process);
+	assert_in_range(clock() - begun, 0, CLOCKS_PER_SEC / 2);
+	assert_int_equal(python_codes_refused(codes), 0);
+	entry = entry_of(code, 0, FIRST_LINE);
+	memset((void *)(uintptr_t)code, 0, CODE_BYTES);
+	assert_true(python_codes_find(codes, layout, 1, getpid(), &entry, &place));
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_reads_of_all_have_a_rate),
 		cmocka_unit_test(test_memory_has_a_bound),
 		cmocka_unit_test(test_memory_of_a_process_has_a_bound),
+		cmocka_unit_test(test_the_end_of_other_processes_costs_little),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
