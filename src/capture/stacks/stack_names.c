@@ -14,7 +14,8 @@
 #include "unwind/python_code.h"
 #include "unwind/splice.h"
 
-#define CACHE_MAX (256u << 10) /* addresses whose frames are remembered */
+#define CACHE_MAX   (256u << 10) /* addresses whose frames are remembered */
+#define LINES_OWNER UINT32_MAX   /* no process: lines of one file are of all that map it */
 
 _Static_assert(END_WHOLE == (int)STACK_WHOLE && END_TOO_DEEP == (int)STACK_TOO_DEEP &&
                        END_NO_MAPPING == (int)STACK_NO_MAPPING &&
@@ -328,6 +329,7 @@ static void take_lines(void *data, void *what, const struct lines_part *parts, s
 void stack_names_finish(struct stack_names *names, uint64_t ns)
 {
 	source_lines_wait(names->lines, ns);
+	stacks_for(names->stacks, LINES_OWNER);
 	source_lines_each(names->lines, take_lines, names);
 }
 
