@@ -151,18 +151,22 @@ static __always_inline __u64 task_state(struct task_struct *task)
 	                                            : BPF_CORE_READ(before, state);
 }
 
-/* Who was preempted would run on, and is not blocked. */
-static __always_inline void blocked_begun(void *ctx, struct task_struct *task, __u64 now)
+/*
+ * Who was preempted, or yields, would run on, and is not blocked. But it is known from then on: it
+ * was not blocked all the time, as blocked_before() says of others.
+ */
+static __always_inline void blocked_begun(void *ctx, int preempted, struct task_struct *task,
+                                          __u64 now)
 {
 	__u64 id = bpf_get_current_pid_tgid(), state_of = task_state(task);
 	struct wire_thread *thread = id ? thread_known(id) : 0;
 
-	if (!id || !state_of || state_of & TASK_DEAD || BPF_CORE_READ(task, flags) & PF_EXITING ||
+	if (!id || state_of & TASK_DEAD || BPF_CORE_READ(task, flags) & PF_EXITING ||
 	    (!thread && !target_matches(id >> 32)))
 		return;
 	if (!thread && BPF_CORE_READ(task, mm)) /* threads of the kernel have none */
 		thread = thread_get(id);
-	if (!thread)
+	if (!thread || preempted || !state_of)
 		return;
 	thread->blocking.stack = 0;
 	thread->blocking.place = 0;
@@ -285,7 +289,10 @@ static __always_inline void blocked_over(struct wire_blocking *blocking, __u64 i
 		blocked_tell_sums(blocking, id, now);
 }
 
-/* A thread that nobody has seen yet, though it is older: it was blocked all the time. */
+/*
+ * A thread that nobody has seen yet, though it is older: it was blocked all the time. One that ends
+ * may have been forgotten already, and is not made known again: nobody would forget it.
+ */
 static __attribute__((noinline)) int blocked_before(struct task_struct *task, __u64 id, __u64 now)
 {
 	struct wire_blocked record = { .weight_ns = now - state.blocked_begin_ns,
@@ -298,7 +305,7 @@ static __attribute__((noinline)) int blocked_before(struct task_struct *task, __
 		return 0;
 	if (tgid == settings.self_tgid || record.weight_ns < settings.blocked_ns ||
 	    BPF_CORE_READ(task, start_time) >= state.blocked_begin_ns || !BPF_CORE_READ(task, mm) ||
-	    !thread_make(id))
+	    BPF_CORE_READ(task, flags) & PF_EXITING || !thread_make(id))
 		return 0;
 	head_fill(&born.head, WIRE_THREAD, id, now);
 	BPF_CORE_READ_STR_INTO(&born.comm, task, comm);
@@ -328,8 +335,7 @@ static __always_inline void switched(void *ctx, int preempted, struct task_struc
 	__u64 now = bpf_ktime_get_ns();
 
 	interrupts_none();
-	if (!preempted)
-		blocked_begun(ctx, from, now);
+	blocked_begun(ctx, preempted, from, now);
 	blocked_ended(to, now);
 }
 
