@@ -554,7 +554,7 @@ int capture_run(struct capture *c, struct err *err)
 	if (!r)
 		r = pipeline_begin(c->pipeline, &c->run, err);
 	if (!r && c->sampler)
-		r = sampler_begin(c->sampler, c->options.stacks->sample_ns, err);
+		r = capture_begin_stacks(c, err);
 	c->ready_ns = c->sampler ? capture_now_ns() : c->begin_ns;
 	if (!r && c->hold)
 		r = hold_go(c->hold, err);

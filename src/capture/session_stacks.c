@@ -46,6 +46,32 @@ void capture_take_lines(struct capture *c)
 		capture_notice(c, "%s", text);
 }
 
+static void say_of_older_threads(struct capture *c)
+{
+	struct sampler_figures figures;
+
+	if (!capture_stack_figures(c, &figures))
+		return;
+	if (figures.older && c->options.target.kind == TARGET_CGROUP)
+		capture_notice(c,
+		               "--cgroup: of a thread that was blocked already at the begin and is "
+		               "woken later, the time until then is not told");
+	if (figures.older_without_room)
+		capture_notice(c,
+		               "%zu threads run already for which there is no room: those that "
+		               "stay blocked from the begin to the end are not told of",
+		               figures.older_without_room);
+}
+
+int capture_begin_stacks(struct capture *c, struct err *err)
+{
+	int r = sampler_begin(c->sampler, c->options.stacks->sample_ns, err);
+
+	if (!r)
+		say_of_older_threads(c);
+	return r;
+}
+
 void capture_say_why_no_samples(struct capture *c)
 {
 	const struct target *target = &c->options.target;

@@ -25,7 +25,7 @@ struct blocked_threads {
 	int links[8]; /* -1: not attached */
 	uint64_t begin_ns, end_ns;
 	struct older *older;
-	size_t n_older;
+	size_t n_older, without_room;
 };
 
 static uint64_t now_ns(void)
@@ -65,17 +65,27 @@ void blocked_threads_expect(struct blocked_threads *threads, pid_t pid)
 		return; /* threads of the kernel have none */
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	folder = opendir(path);
-	while (folder && threads->n_older < OLDER_MAX && (entry = readdir(folder))) {
+	while (folder && (entry = readdir(folder))) {
 		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
 		if (!tid)
 			continue;
+		if (threads->n_older == OLDER_MAX) {
+			threads->without_room++;
+			continue;
+		}
 		if (!threads->older)
 			threads->older = xcalloc(OLDER_MAX, sizeof(*threads->older));
 		threads->older[threads->n_older++] = (struct older){ (uint32_t)pid, tid };
 	}
 	if (folder)
 		closedir(folder);
+}
+
+size_t blocked_threads_older(const struct blocked_threads *threads, size_t *without_room)
+{
+	*without_room = threads->without_room;
+	return threads->n_older;
 }
 
 int blocked_threads_begin(struct blocked_threads *threads, struct err *err)
@@ -201,15 +211,14 @@ void blocked_threads_rest(struct blocked_threads *threads,
 	const struct telling telling = { threads, each, data };
 	struct wire_thread *thread = xmalloc(sizeof(*thread));
 	int map = programs_map(threads->programs, "threads");
-	uint32_t tid, next;
-	int r;
+	size_t n;
+	uint32_t *tids = programs_threads(threads->programs, &n);
 
-	for (r = bpf_map_get_next_key(map, NULL, &next); r == 0;
-	     r = bpf_map_get_next_key(map, &tid, &next)) {
-		tid = next;
-		if (bpf_map_lookup_elem(map, &tid, thread) == 0)
-			tell_thread(&telling, tid, thread);
+	for (size_t i = 0; i < n; i++) {
+		if (bpf_map_lookup_elem(map, &tids[i], thread) == 0)
+			tell_thread(&telling, tids[i], thread);
 	}
 	tell_older(&telling, map, thread);
+	free(tids);
 	free(thread);
 }

@@ -20,6 +20,9 @@ void blocked_threads_free(struct blocked_threads *threads); /* NULL is allowed *
 /* A target that runs already: its threads may be blocked since before the begin. */
 void blocked_threads_expect(struct blocked_threads *threads, pid_t pid);
 
+/* How many of these there are; of those without room nobody tells if they stay blocked. */
+size_t blocked_threads_older(const struct blocked_threads *threads, size_t *without_room);
+
 int blocked_threads_begin(struct blocked_threads *threads, struct err *err);
 void blocked_threads_end(struct blocked_threads *threads);
 

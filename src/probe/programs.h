@@ -113,6 +113,9 @@ void programs_awake(struct programs *programs);
 
 typedef void (*programs_record_fn)(void *data, const struct wire_head *record, size_t bytes);
 
+/* The tids of the map of threads, each once, `n` of them; the caller frees them. */
+uint32_t *programs_threads(struct programs *programs, size_t *n);
+
 /* Hands the calls that threads are in at this moment to `each`, as unfinished, ended now. */
 void programs_open_calls(struct programs *programs, programs_record_fn each, void *data);
 

@@ -10,6 +10,8 @@
 
 #include "base/xalloc.h"
 
+#define TIDS_MAX 16384 /* twice what the map holds: a key that goes away makes it begin anew */
+
 int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
 {
 	uint32_t key = tgid;
@@ -93,19 +95,43 @@ bool programs_held_for(struct programs *p, pid_t tid, struct wire_file *file)
 	return bpf_map_lookup_elem(programs_map(p, "held_for"), &key, file) == 0;
 }
 
+static int compare_tids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+uint32_t *programs_threads(struct programs *p, size_t *n)
+{
+	uint32_t *tids = xcalloc(TIDS_MAX, sizeof(*tids));
+	int map = programs_map(p, "threads"), r = bpf_map_get_next_key(map, NULL, tids);
+	size_t read = 0, kept = 0;
+
+	while (r == 0 && ++read < TIDS_MAX)
+		r = bpf_map_get_next_key(map, &tids[read - 1], &tids[read]);
+	qsort(tids, read, sizeof(*tids), compare_tids);
+	for (size_t i = 0; i < read; i++) {
+		if (!kept || tids[i] != tids[kept - 1])
+			tids[kept++] = tids[i];
+	}
+	*n = kept;
+	return tids;
+}
+
 void programs_open_calls(struct programs *p, programs_record_fn each, void *data)
 {
 	struct wire_thread *thread = xmalloc(sizeof(*thread));
-	uint32_t tid, next;
-	int map = programs_map(p, "threads"), r = bpf_map_get_next_key(map, NULL, &next);
+	size_t n;
+	uint32_t *tids = programs_threads(p, &n);
+	int map = programs_map(p, "threads");
 	struct timespec now;
 	uint64_t now_ns;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
-	for (; r == 0; r = bpf_map_get_next_key(map, &tid, &next)) {
-		tid = next;
-		if (bpf_map_lookup_elem(map, &tid, thread))
+	for (size_t at = 0; at < n; at++) {
+		if (bpf_map_lookup_elem(map, &tids[at], thread))
 			continue;
 		for (uint32_t i = 0; i < thread->depth && i < WIRE_DEPTH_MAX; i++) {
 			struct wire_call *call = &thread->frame[i].call;
@@ -117,5 +143,6 @@ void programs_open_calls(struct programs *p, programs_record_fn each, void *data
 			each(data, &call->head, WIRE_CALL_BYTES(call->head.words));
 		}
 	}
+	free(tids);
 	free(thread);
 }

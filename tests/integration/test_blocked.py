@@ -2,6 +2,7 @@
 """How long threads are blocked, where, and who wakes them: `profile --off-cpu` and `record --stacks=blocked`."""
 
 import json
+import os
 import re
 import signal
 import time
@@ -10,7 +11,8 @@ import checks
 import gpu_trace
 import harness
 import profiles
-from harness import Failure, Places
+from harness import Failure, Places, Skip
+from test_targets import cgroup2
 
 LEAF = "[off_CPU]"
 
@@ -116,6 +118,26 @@ def test_blocked_before_is_not_told_of_the_preempted(case):
 
 def test_blocked_before_is_not_told_of_those_that_yield(case):
     never_blocked(case, "for i in range(3): os.sched_yield()")
+
+
+def test_blocked_in_a_cgroup_says_what_is_missing(case):
+    group = os.path.join(cgroup2(), f"cuscope-blocked-{os.getpid()}")
+    try:
+        os.makedirs(group)
+    except OSError as error:
+        raise Skip(f"no cgroup can be made: {error}") from None
+    try:
+        process = profiles.started(case, Places.program("sleeper"), "forever")
+        with open(os.path.join(group, "cgroup.procs"), "w") as file:
+            file.write(str(process.pid))
+        profile = case.cuscope("profile", "--mode", "off-cpu", "-o", case.path("group.folded"),
+                               "--cgroup", group, "--duration", "0.3s")
+        checks.equal("status", 0, profile.wait())
+        checks.contains("what it says", "blocked already at the begin and is woken later", profile.err())
+    finally:
+        case.end()
+        harness.wait_until(lambda: not open(os.path.join(group, "cgroup.procs")).read(), "it to be empty")
+        os.rmdir(group)
 
 
 def test_blocked_and_on_cpus_in_one_profile(case):

@@ -449,4 +449,7 @@ void sampler_figures(const struct sampler *s, struct sampler_figures *figures)
 	figures->samples = s->taken;
 	figures->without_slot = s->without_slot;
 	figures->without_stack = s->without_stack;
+	figures->older = figures->older_without_room = 0;
+	if (s->blocked)
+		figures->older = blocked_threads_older(s->blocked, &figures->older_without_room);
 }

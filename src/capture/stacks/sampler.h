@@ -63,6 +63,7 @@ struct sampler_figures {
 	uint64_t samples;       /* that were taken */
 	uint64_t without_slot;  /* samples and calls that came where no stack could be walked */
 	uint64_t without_stack; /* samples and calls whose stack was lost on its way */
+	size_t older, older_without_room; /* threads: see blocked_threads_older() */
 };
 
 void sampler_figures(const struct sampler *sampler, struct sampler_figures *figures);
