@@ -190,6 +190,7 @@ static void test_a_busy_gpu_has_nothing_wrong(void **state)
 		kernel_on(0, ask("cuLaunchKernel", 10 * i, 5, 0), 300 + 1001 * i, 1000);
 	conclude();
 	assert_string_equal(diagnosis.rows[0].rule, "busy");
+	assert_true(diagnosis.rows[0].judged);
 	assert_true(diagnosis.rows[0].healthy);
 	assert_said("Nothing is wrong with how the GPU is fed: GPU 0 was busy for 99.9 %");
 }
@@ -239,6 +240,7 @@ static void test_a_moment_is_too_short_to_judge(void **state)
 	kernel_on(0, ask("cuLaunchKernel", 500, 5, 0), 510, 100);
 	conclude();
 	assert_string_equal(diagnosis.rows[0].rule, "short");
+	assert_false(diagnosis.rows[0].judged);
 }
 
 static void test_of_chosen_calls_there_is_no_diagnosis(void **state)
@@ -271,7 +273,24 @@ static void test_nothing_recorded_is_nothing_wrong(void **state)
 {
 	conclude();
 	assert_string_equal(diagnosis.rows[0].rule, "nothing_recorded");
-	assert_true(diagnosis.rows[0].healthy);
+	assert_false(diagnosis.rows[0].judged);
+	assert_said("no call of CUDA was recorded");
+}
+
+static void test_a_damaged_file_does_not_tell_what_was_recorded(void **state)
+{
+	info.damaged_chunks = 1;
+	conclude();
+	assert_string_equal(diagnosis.rows[0].rule, "nothing_read");
+	assert_int_equal(diagnosis.n, 1);
+	assert_said("no call of CUDA is in what could be read of the file");
+}
+
+static void test_a_file_without_its_end_does_not_tell_either(void **state)
+{
+	info.cut_short = true;
+	conclude();
+	assert_string_equal(diagnosis.rows[0].rule, "nothing_read");
 }
 
 static void test_calls_without_work_are_told_as_such(void **state)
@@ -279,6 +298,7 @@ static void test_calls_without_work_are_told_as_such(void **state)
 	ask("cudaSetDevice", 0, 5, 0);
 	conclude();
 	assert_string_equal(diagnosis.rows[0].rule, "no_work");
+	assert_false(diagnosis.rows[0].judged);
 	assert_said("no call of CUDA that was recorded asked the GPU for work");
 }
 
@@ -311,6 +331,20 @@ static void test_without_gpu_times_samples_without_a_stack_are_not_known(void **
 	assert_int_equal(diagnosis.rows[0].trust, GAP_TRUST_NONE);
 }
 
+static void test_without_gpu_times_what_follows_the_last_call_does_not_count(void **state)
+{
+	without_gpu_times();
+	for (unsigned i = 0; i < 40; i++) {
+		ask("cuLaunchKernel", 10000 * i, 10, 0);
+		sample(SAMPLE_CPU, 10000 * i + 5000, 9000, 31);
+	}
+	for (unsigned k = 1; k < 500; k++)
+		sample(SAMPLE_CPU, 400000 + 1000 * k, 1000, 44);
+	conclude();
+	assert_string_equal(diagnosis.rows[0].place, "step (train.py:31)");
+	assert_int_equal(diagnosis.rows[0].known.samples, 39);
+}
+
 static void test_without_gpu_times_a_thread_that_waits_is_well(void **state)
 {
 	without_gpu_times();
@@ -331,6 +365,7 @@ static void test_without_durations_nothing_is_claimed(void **state)
 		ask("cuLaunchKernel", 10000 * i, 10, 0);
 	conclude();
 	assert_string_equal(diagnosis.rows[0].rule, "not_known");
+	assert_false(diagnosis.rows[0].judged);
 }
 
 /* ---- besides ------------------------------------------------------------------------------- */
@@ -368,10 +403,13 @@ int main(void)
 		TEST(test_a_moment_is_too_short_to_judge),
 		TEST(test_of_chosen_calls_there_is_no_diagnosis),
 		TEST(test_gpu_times_without_work_in_them_are_not_asked_for),
+		TEST(test_a_damaged_file_does_not_tell_what_was_recorded),
+		TEST(test_a_file_without_its_end_does_not_tell_either),
 		TEST(test_nothing_recorded_is_nothing_wrong),
 		TEST(test_calls_without_work_are_told_as_such),
 		TEST(test_without_gpu_times_the_launching_thread_is_judged),
 		TEST(test_without_gpu_times_samples_without_a_stack_are_not_known),
+		TEST(test_without_gpu_times_what_follows_the_last_call_does_not_count),
 		TEST(test_without_gpu_times_a_thread_that_waits_is_well),
 		TEST(test_without_durations_nothing_is_claimed),
 		TEST(test_losses_are_said_before_all_else),

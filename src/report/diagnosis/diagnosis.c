@@ -19,6 +19,7 @@ struct diagnosed_thread {
 	uint32_t tid;
 	uint64_t first_ns; /* its first call */
 	struct gap_stacks stacks;
+	struct gap_stacks pending; /* since its last call: none of its time if no other comes */
 };
 
 struct diagnoser {
@@ -50,8 +51,10 @@ struct diagnoser *diagnoser_new(struct work *work)
 void diagnoser_free(struct diagnoser *diagnoser)
 {
 	for (size_t i = 0; i < diagnoser->n_threads; i++) {
-		if (diagnoser->threads[i])
+		if (diagnoser->threads[i]) {
 			gap_stacks_free(&diagnoser->threads[i]->stacks);
+			gap_stacks_free(&diagnoser->threads[i]->pending);
+		}
 		free(diagnoser->threads[i]);
 	}
 	free(diagnoser->threads);
@@ -79,7 +82,10 @@ static void see_call(struct diagnoser *diagnoser, const struct event *event)
 		return;
 	diagnoser->threads = by_id_room(diagnoser->threads, &diagnoser->n_threads,
 	                                sizeof(struct diagnosed_thread *), id);
-	if (diagnoser->threads[id] || diagnoser->n_kept == THREADS_MOST)
+	thread = diagnoser->threads[id];
+	if (thread && thread->pending.known.samples)
+		gap_stacks_move(&thread->stacks, &thread->pending, &diagnoser->room);
+	if (thread || diagnoser->n_kept == THREADS_MOST)
 		return;
 	thread = diagnoser->threads[id] = xcalloc(1, sizeof(*thread));
 	diagnoser->n_kept++;
@@ -88,7 +94,7 @@ static void see_call(struct diagnoser *diagnoser, const struct event *event)
 	thread->first_ns = event->call->begin_ns;
 }
 
-/* From a thread's first call on. */
+/* From a thread's first call on; those after its last are left behind. */
 static void see_sample(struct diagnoser *diagnoser, const struct event *event)
 {
 	uint32_t id = thread_ids_find(diagnoser->ids, event);
@@ -105,8 +111,8 @@ static void see_sample(struct diagnoser *diagnoser, const struct event *event)
 	since_ns = event->time_ns - thread->first_ns;
 	if (sampled.blocked && sampled.ns > since_ns)
 		sampled.ns = since_ns;
-	gap_stacks_add(&thread->stacks, &diagnoser->room, &sampled);
-	gap_sampling_of(&thread->stacks.known, event->process, event->tid);
+	gap_stacks_add(&thread->pending, &diagnoser->room, &sampled);
+	gap_sampling_of(&thread->pending.known, event->process, event->tid);
 }
 
 int diagnoser_event(struct diagnoser *diagnoser, const struct event *event, struct err *err)
@@ -214,7 +220,9 @@ static void add_row(struct diagnosis *diagnosis, const struct diagnosis_evidence
 
 	diagnosis->rows = xrealloc(diagnosis->rows, (diagnosis->n_rows + 1) * sizeof(*row));
 	row = &diagnosis->rows[diagnosis->n_rows++];
-	*row = (struct diagnosis_row){ .rule = rule->name, .healthy = rule->healthy };
+	*row = (struct diagnosis_row){ .rule = rule->name,
+		                        .judged = rule->verdict != NOT_JUDGED,
+		                        .healthy = rule->verdict == HEALTHY };
 	row->of_gpu = evidence->gpu != NULL;
 	if (row->of_gpu) {
 		row->device = evidence->gpu->device;
@@ -355,7 +363,7 @@ static void tell(const struct diagnosis_evidence *evidence, const struct diagnos
 		rule->where(evidence, diagnosis);
 	if (hint) {
 		out = diagnosis_sentence(diagnosis);
-		buf_printf(out, "%s %s.", rule->healthy ? "To go on, try" : "Try", hint);
+		buf_printf(out, "%s %s.", rule->verdict == WRONG ? "Try" : "To go on, try", hint);
 	}
 	add_besides(evidence, rule, diagnosis);
 }

@@ -17,6 +17,7 @@
 /* The same for programs. */
 struct diagnosis_row {
 	const char *rule; /* "host" */
+	bool judged;      /* enough is known to tell whether */
 	bool healthy;     /* nothing is wrong */
 	bool of_gpu;      /* device, idle and reason are known */
 	uint32_t device;

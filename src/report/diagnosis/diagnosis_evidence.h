@@ -23,9 +23,11 @@ struct diagnosis_evidence {
 	size_t n_findings;
 };
 
+enum diagnosis_verdict { NOT_JUDGED, HEALTHY, WRONG };
+
 struct diagnosis_rule {
 	const char *name;
-	bool healthy;
+	enum diagnosis_verdict verdict;
 	bool (*applies)(const struct diagnosis_evidence *evidence);
 	/* The first sentence: what is wrong. */
 	void (*what)(const struct diagnosis_evidence *evidence, struct buf *out);

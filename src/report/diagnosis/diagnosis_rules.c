@@ -24,6 +24,14 @@ static bool if_nothing(const struct diagnosis_evidence *e)
 	return !e->about->tally->calls && !e->gpu;
 }
 
+/* What is not there may be in what could not be read. */
+static bool if_nothing_read(const struct diagnosis_evidence *e)
+{
+	const struct run_info *run = e->about->run;
+
+	return if_nothing(e) && (run->damaged_chunks || run->end_damaged || run->cut_short);
+}
+
 static bool if_no_work(const struct diagnosis_evidence *e)
 {
 	const struct tally *tally = e->about->tally;
@@ -161,6 +169,12 @@ static void say_nothing(const struct diagnosis_evidence *e, struct buf *out)
 	           e->about->part ? " in this part of the trace" : "");
 }
 
+static void say_nothing_read(const struct diagnosis_evidence *e, struct buf *out)
+{
+	buf_puts(out, "There is nothing to judge: no call of CUDA is in what could be read of the "
+	              "file.");
+}
+
 static void say_no_work(const struct diagnosis_evidence *e, struct buf *out)
 {
 	buf_puts(out, "There is nothing to judge: no call of CUDA that was recorded asked the GPU "
@@ -295,18 +309,19 @@ static void say_not_known(const struct diagnosis_evidence *e, struct buf *out)
 /* ---- the table ----------------------------------------------------------------------------- */
 
 static const struct diagnosis_rule rules[] = {
-	{ "chosen", true, if_chosen, say_chosen, NULL, NULL, { 0 } },
+	{ "chosen", NOT_JUDGED, if_chosen, say_chosen, NULL, NULL, { 0 } },
+	{ "nothing_read", NOT_JUDGED, if_nothing_read, say_nothing_read, NULL, NULL, { 0 } },
 	{ "nothing_recorded",
-	  true,
+	  NOT_JUDGED,
 	  if_nothing,
 	  say_nothing,
 	  NULL,
 	  "recording the process that uses CUDA (-p), or its command; what was missed stands below",
 	  { 0 } },
-	{ "no_work", true, if_no_work, say_no_work, NULL, NULL, { 0 } },
-	{ "short", true, if_short, say_short, NULL, "a longer recording", { 0 } },
+	{ "no_work", NOT_JUDGED, if_no_work, say_no_work, NULL, NULL, { 0 } },
+	{ "short", NOT_JUDGED, if_short, say_short, NULL, "a longer recording", { 0 } },
 	{ "busy",
-	  true,
+	  HEALTHY,
 	  if_busy,
 	  say_busy,
 	  NULL,
@@ -314,7 +329,7 @@ static const struct diagnosis_rule rules[] = {
 	  "cuda_gpu_kern_sum' has them by time)",
 	  { 0 } },
 	{ "launches",
-	  false,
+	  WRONG,
 	  if_launches,
 	  say_launches,
 	  diagnosis_where_launches,
@@ -322,7 +337,7 @@ static const struct diagnosis_rule rules[] = {
 	  "mode=\"reduce-overhead\"), larger batches",
 	  { "short_kernels", "launch_calls" } },
 	{ "host",
-	  false,
+	  WRONG,
 	  if_host,
 	  say_host,
 	  diagnosis_where_host,
@@ -330,14 +345,14 @@ static const struct diagnosis_rule rules[] = {
 	  { "launch_calls" },
 	  .hint_blocked = "asking earlier for what it waits for there, or for more of it at once" },
 	{ "synchronisation",
-	  false,
+	  WRONG,
 	  if_sync,
 	  say_sync,
 	  diagnosis_where_waits,
 	  "asking for the next step before waiting for this one, or waiting less often",
 	  { "needless_sync", "sync_copies", "polling" } },
 	{ "copies",
-	  false,
+	  WRONG,
 	  if_copy,
 	  say_copy,
 	  diagnosis_where_waits,
@@ -345,7 +360,7 @@ static const struct diagnosis_rule rules[] = {
 	  "(non_blocking=True)",
 	  { "sync_copies", "pageable_copies", "small_copies", "copy_overlap" } },
 	{ "streams",
-	  false,
+	  WRONG,
 	  if_streams,
 	  say_streams,
 	  NULL,
@@ -353,43 +368,43 @@ static const struct diagnosis_rule rules[] = {
 	  "('cuscope report FILE gaps' has the longest)",
 	  { "default_stream", "communication" } },
 	{ "turnaround",
-	  false,
+	  WRONG,
 	  if_turnaround,
 	  say_turnaround,
 	  NULL,
 	  "fewer and larger kernels, or CUDA graphs",
 	  { "short_kernels" } },
 	{ "unexplained",
-	  false,
+	  WRONG,
 	  if_unexplained,
 	  say_unexplained,
 	  NULL,
 	  "recording with every program that uses this GPU, and with a larger --ring-size where "
 	  "records were lost",
 	  { 0 } },
-	{ "no_gpu_work", true, if_no_gpu_work, say_no_gpu_work, NULL, NULL, { 0 } },
+	{ "no_gpu_work", NOT_JUDGED, if_no_gpu_work, say_no_gpu_work, NULL, NULL, { 0 } },
 	{ "waits",
-	  true,
+	  HEALTHY,
 	  if_thread_waits,
 	  say_thread_waits,
 	  diagnosis_where_thread,
 	  NEEDS_GPU_TIMES,
 	  { "needless_sync" } },
 	{ "calls",
-	  false,
+	  WRONG,
 	  if_thread_calls,
 	  say_thread_calls,
 	  diagnosis_where_thread,
 	  NEEDS_GPU_TIMES,
 	  { "launch_calls" } },
 	{ "outside",
-	  false,
+	  WRONG,
 	  if_thread_outside,
 	  say_thread_outside,
 	  diagnosis_where_thread,
 	  NEEDS_GPU_TIMES,
 	  { 0 } },
-	{ "not_known", true, always, say_not_known, NULL, NEEDS_GPU_TIMES, { 0 } },
+	{ "not_known", NOT_JUDGED, always, say_not_known, NULL, NEEDS_GPU_TIMES, { 0 } },
 };
 
 const struct diagnosis_rule *diagnosis_rule_for(const struct diagnosis_evidence *evidence)

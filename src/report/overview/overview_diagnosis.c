@@ -57,7 +57,7 @@ static void write_row(struct table *table, const struct diagnosis_row *row)
 	bool thread = known->process && !known->several;
 
 	table_text(table, row->rule);
-	table_text(table, row->healthy ? "yes" : "no");
+	table_text(table, !row->judged ? NULL : row->healthy ? "yes" : "no");
 	table_known(table, row->of_gpu, row->device);
 	table_u64(table, row->time_ns);
 	write_share(table, row->of_gpu, row->idle);
