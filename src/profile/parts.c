@@ -10,16 +10,28 @@
 #include "base/xalloc.h"
 #include "profile/profile_private.h"
 
+/* A frame has up to 64 parts, and a file chooses them: beyond this depth frames stay whole. */
+#define PARTED_DEPTH 1024
+
+/* What stands for an old node, and the frames of a stack down to there: so many, or fewer. */
+struct successor {
+	uint32_t node, depth;
+};
+
 /* The node that stands for an old one, below the one that stands for its parent. */
-static uint32_t replace(struct profile *profile, const uint32_t *by_node, uint32_t node)
+static uint32_t replace(struct profile *profile, struct successor *by_node, uint32_t node)
 {
+	static const struct successor none = { .node = KEEP_NONE };
 	const struct profile_node old = profile->nodes[node];
-	uint32_t parent = old.parent == KEEP_NONE ? KEEP_NONE : by_node[old.parent], at = parent;
+	const struct successor *parent = old.parent == KEEP_NONE ? &none : &by_node[old.parent];
 	const struct stack_frame *from =
 		old.frame < profile->cap_sources ? profile->sources[old.frame] : NULL;
+	uint32_t at = parent->node;
 
-	if (!from || !from->n_parts)
-		return parent == old.parent ? node : profile_keep_node(profile, at, old.frame);
+	by_node[node].depth = parent->depth + 1;
+	if (!from || !from->n_parts || parent->depth + from->n_parts > PARTED_DEPTH)
+		return at == old.parent ? node : profile_keep_node(profile, at, old.frame);
+	by_node[node].depth = parent->depth + (uint32_t)from->n_parts;
 	for (size_t i = from->n_parts; i--;) {
 		at = profile_keep_node(profile, at, profile_keep_frame(profile, from->parts[i]));
 		if (at == KEEP_NONE)
@@ -37,7 +49,7 @@ static bool has_parts(const struct profile *profile)
 }
 
 /* Stacks that differed by their places in a function may be the same by now. */
-static void replace_rows(struct profile *profile, const uint32_t *by_node)
+static void replace_rows(struct profile *profile, const struct successor *by_node)
 {
 	struct profile_row *rows = profile->rows;
 	size_t n = profile->n_rows;
@@ -49,7 +61,7 @@ static void replace_rows(struct profile *profile, const uint32_t *by_node)
 		struct profile_row_key key = rows[i].key;
 		struct profile_row *row;
 
-		key.node = by_node[key.node];
+		key.node = by_node[key.node].node;
 		row = profile_keep_row(profile, &key);
 		if (!row)
 			row = &profile->rows[PROFILE_ROW_NOT_KEPT];
@@ -64,15 +76,15 @@ static void replace_rows(struct profile *profile, const uint32_t *by_node)
 void profile_take_parts(struct profile *profile)
 {
 	size_t n = profile->n_nodes, most = profile->room.most;
-	uint32_t *by_node;
+	struct successor *by_node;
 
 	if (!has_parts(profile))
 		return;
 	by_node = xmalloc(n * sizeof(*by_node));
 	for (size_t i = 0; i < n; i++) {
-		by_node[i] = replace(profile, by_node, (uint32_t)i);
-		if (by_node[i] == KEEP_NONE) /* no room: it stays what it was */
-			by_node[i] = (uint32_t)i;
+		by_node[i].node = replace(profile, by_node, (uint32_t)i);
+		if (by_node[i].node == KEEP_NONE) /* no room: it stays what it was */
+			by_node[i].node = (uint32_t)i;
 	}
 	profile->room.most = SIZE_MAX; /* the same rows, or fewer */
 	replace_rows(profile, by_node);

@@ -263,6 +263,35 @@ static void test_frames_become_what_they_are_in_their_source(void **state)
 	profile_free(profile);
 }
 
+/* 512 frames of 64 parts each: the 16 outermost have 1,024 frames, and the others stay whole. */
+static void test_frames_beyond_a_depth_keep_their_parts_together(void **state)
+{
+	const struct profile_info info = { 0 };
+	static const struct stack_frame inner = { 20, FRAME_NATIVE, true, "inner", "a" };
+	const struct stack_frame *parts[64], *frames[512];
+	struct stack_frame place = { 22,  FRAME_NATIVE,  false,         "work",
+		                     "a", .n_parts = 64, .parts = parts };
+	const struct stack stack = { .n_frames = 512, .frames = frames };
+	struct profile *profile = profile_new(NULL);
+	size_t separators = 0, bytes;
+	char *written = NULL;
+	FILE *out = open_memstream(&written, &bytes);
+
+	for (size_t i = 0; i < 64; i++)
+		parts[i] = &inner;
+	for (size_t i = 0; i < 512; i++)
+		frames[i] = &place;
+	scene_add(profile, WEIGHT_CPU, &stack, 1, NULL);
+	profile_take_parts(profile);
+	assert_int_equal(profile_write(profile, &info, PROFILE_FOLDED, out, "it", NULL), 0);
+	fclose(out);
+	for (const char *at = written; (at = strchr(at, ';')); at++)
+		separators++;
+	assert_int_equal(separators + 1, 16 * 64 + (512 - 16));
+	free(written);
+	profile_free(profile);
+}
+
 static void test_gpu_work_has_names(void **state)
 {
 	const struct kernel kernel = { .name = "gemm(float*)" };
@@ -304,6 +333,7 @@ int main(void)
 		cmocka_unit_test(test_no_room_at_all_is_no_crash),
 		cmocka_unit_test(test_a_hundred_thousand_stacks_fit),
 		cmocka_unit_test(test_frames_become_what_they_are_in_their_source),
+		cmocka_unit_test(test_frames_beyond_a_depth_keep_their_parts_together),
 		cmocka_unit_test(test_gpu_work_has_names),
 	};
 
