@@ -14,7 +14,6 @@
 #include "capture/stacks/sampler.h"
 #include "cli/profile_notes.h"
 #include "profile/collect.h"
-#include "profile/profile_diff.h"
 #include "profile/profile_write.h"
 #include "trace/consumers.h"
 #include "trace/format.h"
@@ -34,9 +33,9 @@ struct profile_command {
 	struct profile_options profile;
 	struct cli_gpu gpu;
 	struct cli_stacks stacks;
-	const char *trace;          /* a trace file; NULL: a profile is taken */
-	struct cli_range range;     /* which part of it */
-	const char *before, *after; /* --diff, and the file that it is compared with */
+	const char *trace;                /* a trace file; NULL: a profile is taken */
+	struct cli_range range;           /* which part of it */
+	struct profile_diff_options diff; /* --diff, and the file that it is compared with */
 	enum profile_mode mode;
 	bool least_given; /* --off-cpu=MIN */
 	const char *output;
@@ -140,8 +139,8 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 		o->capture.without = arg;
 		return 0;
 	case ARGP_KEY_ARG: /* options may stand behind a trace file */
-		if (o->before && !o->after) {
-			o->after = arg;
+		if (o->diff.before && !o->diff.after) {
+			o->diff.after = arg;
 			return 0;
 		}
 		if (!is_trace(state, arg))
@@ -192,7 +191,7 @@ static error_t parse_what(int key, char *arg, struct argp_state *state)
 		o->profile.per_thread = true;
 		return 0;
 	case OPT_DIFF:
-		o->before = arg;
+		o->diff.before = arg;
 		return 0;
 	}
 	return parse_run(key, arg, state);
@@ -520,32 +519,21 @@ static int check_trace_options(struct profile_command *o, struct err *err)
 	return 0;
 }
 
-static int check_diff_options(const struct profile_command *o, struct err *err)
+static int check_diff_options(struct profile_command *o, struct err *err)
 {
-	if (!o->after)
-		return err_set(
-			err, EINVAL,
-			"--diff %s: compared with what? cuscope profile --diff BEFORE.folded "
-			"AFTER.folded",
-			o->before);
-	if (o->choice.given || o->command || o->trace || o->stacks.given || o->gpu.asked)
+	bool of_targets = o->choice.given || o->command || o->trace || o->gpu.asked;
+	bool of_capture = o->capture.duration_ns || o->capture.ring_bytes || o->capture.without;
+	bool of_stacks = o->stacks.given || o->stacks.blocked || o->mode != MODE_DEFAULT ||
+	                 o->profile.per_process || o->profile.per_thread;
+
+	if (of_targets || of_capture || of_stacks)
 		return err_set(err, EINVAL,
 		               "--diff compares two files: it goes with no process, command or "
 		               "option of taking a profile");
-	if (o->output && !profile_diff_has(profile_format_of(o->output)))
-		return err_set(err, EINVAL, "--diff writes .svg and .folded, not '%s'", o->output);
-	return 0;
-}
-
-static int run_diff(const struct profile_command *o, struct err *err)
-{
-	const struct profile_diff_options diff = { .before = o->before,
-		                                   .after = o->after,
-		                                   .output = o->output,
-		                                   .force = o->force,
-		                                   .output_mode = o->output_mode };
-
-	return profile_diff_run(&diff, err);
+	o->diff.output = o->output;
+	o->diff.output_mode = o->output_mode;
+	o->diff.force = o->force;
+	return profile_diff_check(&o->diff, err);
 }
 
 static int no_form(const char *path, struct err *err)
@@ -567,7 +555,7 @@ static int check_options(struct profile_command *o, struct err *err)
 		return err_set(err, EINVAL,
 		               "%s is for a trace file, which is none of the arguments",
 		               o->range.has_from ? "--from" : "--to");
-	if (o->before)
+	if (o->diff.before)
 		return check_diff_options(o, err);
 	if (o->trace)
 		return check_trace_options(o, err);
@@ -591,7 +579,9 @@ int cli_profile(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return EXIT_USAGE;
 	}
-	status = o.before ? run_diff(&o, &err) : o.trace ? run_file(&o, &err) : run(&o, &err);
+	status = o.diff.before ? profile_diff_run(&o.diff, &err)
+	         : o.trace     ? run_file(&o, &err)
+	                       : run(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);
 	free(o.choice.pids);

@@ -53,6 +53,19 @@ static int write_file(const struct profile_diff_options *o, const struct profile
 	return r;
 }
 
+int profile_diff_check(const struct profile_diff_options *o, struct err *err)
+{
+	if (!o->after)
+		return err_set(
+			err, EINVAL,
+			"--diff %s: compared with what? cuscope profile --diff BEFORE.folded "
+			"AFTER.folded",
+			o->before);
+	if (o->output && !profile_diff_has(profile_format_of(o->output)))
+		return err_set(err, EINVAL, "--diff writes .svg and .folded, not '%s'", o->output);
+	return 0;
+}
+
 int profile_diff_run(const struct profile_diff_options *o, struct err *err)
 {
 	const struct profile_info before_info = { .subject = o->before };

@@ -15,6 +15,9 @@ struct profile_diff_options {
 	mode_t output_mode; /* 0: as base/file.h has it */
 };
 
+/* Whether there are two files, and the output has a form that shows both. */
+int profile_diff_check(const struct profile_diff_options *options, struct err *err);
+
 /* Returns the exit status. */
 int profile_diff_run(const struct profile_diff_options *options, struct err *err);
 

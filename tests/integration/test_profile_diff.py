@@ -41,6 +41,8 @@ def test_profile_diff_refuses_what_it_cannot_compare(case):
             ((before,), 2, "compared with what"),
             ((before, after, "-o", case.path("x.html")), 2, ".svg and .folded"),
             ((before, after, "-p", "1"), 2, "no process"),
+            *(((before, after, option), 2, "option of taking a profile") for option in (
+                "--mode=gpu", "--per-process", "--per-thread", "--off-cpu", "--duration=1s", "--ring-size=1M", "--without=session")),
             ((before, case.path("none")), 1, "cannot open"),
             ((before, folded(case, "bad.folded", "no number\n")), 1, "does not end with a number"),
             ((before, "/tmp"), 1, "folder")):
