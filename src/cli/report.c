@@ -20,6 +20,7 @@ struct report_command {
 	struct report_choice *choices;
 	size_t n_choices;
 	const char *path, *color;
+	const char *of_gaps; /* an option that only this report heeds; NULL: none was given */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -119,9 +120,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_GAP:
 		o->set.gap_ns = cli_duration(state, "--gap", arg);
+		o->of_gaps = "--gap";
 		return 0;
 	case OPT_STACKS:
 		o->set.stacks = true;
+		o->of_gaps = "--stacks";
 		return 0;
 	case OPT_COLOR:
 		o->color = cli_when(state, arg);
@@ -222,9 +225,12 @@ static int print_reports(struct report_command *o, struct trace_file *file, stru
 	return rc ? rc : cli_say_missed(o->path, trace_run(file), err);
 }
 
-static int check_form(const struct report_command *o, struct err *err)
+static int check_options(const struct report_command *o, struct err *err)
 {
+	bool gaps = false;
+
 	for (size_t i = 0; i < o->n_choices; i++) {
+		gaps = gaps || !strcmp(o->choices[i].report->name, "gaps");
 		if (o->choices[i].report->page && o->set.table.sort)
 			return err_set(err, EINVAL,
 			               "%s is a page, not a table: --sort has nothing to put in "
@@ -236,6 +242,10 @@ static int check_form(const struct report_command *o, struct err *err)
 			               "(--format table or json)",
 			               o->choices[i].report->name);
 	}
+	if (o->of_gaps && !gaps)
+		return err_set(err, EINVAL,
+		               "%s is of the report gaps, which is none of those chosen",
+		               o->of_gaps);
 	return 0;
 }
 
@@ -285,7 +295,7 @@ int cli_report(int argc, char **argv)
 	argp.doc = doc;
 	cli_parse(&argp, argc, argv, false, &o);
 	cli_ignore_signals();
-	if (check_form(&o, &err))
+	if (check_options(&o, &err))
 		status = EXIT_USAGE;
 	else if (report(&o, &err))
 		status = EXIT_FAILURE;
