@@ -234,6 +234,28 @@ static void test_the_gpu_that_was_idle_for_longest_is_spoken_of(void **state)
 	assert_said("Of 2 GPUs GPU 3 was idle for longest");
 }
 
+static void test_a_gpu_with_a_larger_idle_share_precedes_a_longer_busy_one(void **state)
+{
+	for (unsigned i = 0; i < 200; i++)
+		kernel_on(0, ask("cuLaunchKernel", 1000 * i, 5, 0), 1000 * i + 10, 950);
+	for (unsigned i = 0; i < 5; i++, now_us += 1000)
+		kernel_on(3, ask("cuLaunchKernel", 200000 + now_us, 5, 0), 200010 + now_us, 300);
+	conclude();
+	assert_string_equal(diagnosis.rows[0].rule, "busy");
+	assert_string_equal(diagnosis.rows[1].rule, "launches");
+	assert_said("Of 2 GPUs GPU 3 was idle for 65 % of 4.300 ms");
+}
+
+static void test_of_several_busy_gpus_one_is_told_as_one_of_them(void **state)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		kernel_on(0, ask("cuLaunchKernel", 1000 * i, 5, 0), 1000 * i + 10, 990);
+		kernel_on(3, ask("cuLaunchKernel", 1000 * i + 5, 5, 0), 1000 * i + 15, 950);
+	}
+	conclude();
+	assert_said("fed: of 2 GPUs GPU 3 was idle for longest, and busy for 95.2 % of");
+}
+
 static void test_a_moment_is_too_short_to_judge(void **state)
 {
 	kernel_on(0, ask("cuLaunchKernel", 0, 5, 0), 10, 100);
@@ -357,6 +379,17 @@ static void test_without_gpu_times_a_thread_that_waits_is_well(void **state)
 	assert_true(diagnosis.rows[0].healthy);
 }
 
+static void test_without_gpu_times_calls_that_overlap_take_no_more_than_all_time(void **state)
+{
+	without_gpu_times();
+	ask("cuLaunchKernel", 0, 10, 0);
+	for (unsigned i = 0; i < 40; i++)
+		ask("cudaStreamSynchronize", 1000 * i, 5000, 0);
+	conclude();
+	assert_string_equal(diagnosis.rows[0].rule, "waits");
+	assert_said("waited for the GPU for 100 % of 44.000 ms");
+}
+
 static void test_without_durations_nothing_is_claimed(void **state)
 {
 	without_gpu_times();
@@ -400,6 +433,8 @@ int main(void)
 		TEST(test_waits_are_told_with_the_line_of_the_call),
 		TEST(test_short_kernels_are_told_with_the_line_of_the_launch),
 		TEST(test_the_gpu_that_was_idle_for_longest_is_spoken_of),
+		TEST(test_a_gpu_with_a_larger_idle_share_precedes_a_longer_busy_one),
+		TEST(test_of_several_busy_gpus_one_is_told_as_one_of_them),
 		TEST(test_a_moment_is_too_short_to_judge),
 		TEST(test_of_chosen_calls_there_is_no_diagnosis),
 		TEST(test_gpu_times_without_work_in_them_are_not_asked_for),
@@ -411,6 +446,7 @@ int main(void)
 		TEST(test_without_gpu_times_samples_without_a_stack_are_not_known),
 		TEST(test_without_gpu_times_what_follows_the_last_call_does_not_count),
 		TEST(test_without_gpu_times_a_thread_that_waits_is_well),
+		TEST(test_without_gpu_times_calls_that_overlap_take_no_more_than_all_time),
 		TEST(test_without_durations_nothing_is_claimed),
 		TEST(test_losses_are_said_before_all_else),
 		TEST(test_a_long_start_is_told),

@@ -368,17 +368,41 @@ static void tell(const struct diagnosis_evidence *evidence, const struct diagnos
 	add_besides(evidence, rule, diagnosis);
 }
 
-/* The GPU that was idle for longest speaks for all. */
+static uint64_t steady_idle_ns(const struct gap_line *gpu)
+{
+	return gpu->idle_ns - gpu->apart_ns;
+}
+
+/* One with too much idle time comes first, then one that is busy, then one too short to judge. */
+static int urgency(const struct gap_line *gpu)
+{
+	if (gaps_steady_ns(gpu) < LIMIT_GPU_SPAN_NS)
+		return 0;
+	return gaps_is_busy(gpu) ? 1 : 2;
+}
+
+/* Of the most urgent GPUs, the one that was idle for longest speaks for all. */
 static size_t worst_gpu(const struct gap_line *const *gpus, size_t n)
 {
 	size_t worst = 0;
 
 	for (size_t i = 1; i < n; i++) {
-		if (gpus[i]->idle_ns - gpus[i]->apart_ns >
-		    gpus[worst]->idle_ns - gpus[worst]->apart_ns)
+		int more = urgency(gpus[i]) - urgency(gpus[worst]);
+
+		if (more > 0 ||
+		    (!more && steady_idle_ns(gpus[i]) > steady_idle_ns(gpus[worst])))
 			worst = i;
 	}
 	return worst;
+}
+
+static bool is_idle_for_longest(const struct gap_line *const *gpus, size_t n, size_t which)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (steady_idle_ns(gpus[i]) > steady_idle_ns(gpus[which]))
+			return false;
+	}
+	return true;
 }
 
 void diagnoser_conclude(struct diagnoser *diagnoser, const struct diagnosis_run *run,
@@ -396,6 +420,7 @@ void diagnoser_conclude(struct diagnoser *diagnoser, const struct diagnosis_run 
 		n = 0; /* nothing is said of them */
 	worst = worst_gpu(gpus, n);
 	evidence.n_gpus = n;
+	evidence.idle_for_longest = is_idle_for_longest(gpus, n, worst);
 	evidence.findings = findings_rows(diagnoser->findings, run->run, &evidence.n_findings);
 	if (!n && !run->chosen)
 		gather_thread(diagnoser, &evidence);

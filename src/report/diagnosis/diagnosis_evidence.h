@@ -16,6 +16,7 @@ struct diagnosis_evidence {
 	const struct gap_line *gpu;
 	struct gaps_conclusion conclusion;
 	size_t n_gpus;
+	bool idle_for_longest; /* of all, the one that is spoken of */
 	/* Without GPU times: the thread that launched most; NULL: none did. */
 	const struct thread_use_row *thread;
 	struct gap_host host; /* its samples */

@@ -101,9 +101,15 @@ static uint64_t thread_ns(const struct diagnosis_evidence *e)
 	return e->thread->last_ns - e->thread->first_ns;
 }
 
+/* Calls that overlap come to more than their thread's time. */
+static uint64_t outside_ns(const struct diagnosis_evidence *e)
+{
+	return e->thread->call_ns < thread_ns(e) ? thread_ns(e) - e->thread->call_ns : 0;
+}
+
 static double share_of_thread(const struct diagnosis_evidence *e, uint64_t ns)
 {
-	return gaps_percent(ns, thread_ns(e));
+	return gaps_percent(ns < thread_ns(e) ? ns : thread_ns(e), thread_ns(e));
 }
 
 static bool if_thread_waits(const struct diagnosis_evidence *e)
@@ -121,7 +127,7 @@ static bool if_thread_calls(const struct diagnosis_evidence *e)
 static bool if_thread_outside(const struct diagnosis_evidence *e)
 {
 	return e->thread && e->about->run->returns && thread_ns(e) >= LIMIT_GPU_SPAN_NS &&
-	       share_of_thread(e, thread_ns(e) - e->thread->call_ns) > 100 - LIMIT_CALLING;
+	       share_of_thread(e, outside_ns(e)) > 100 - LIMIT_CALLING;
 }
 
 static bool always(const struct diagnosis_evidence *e)
@@ -137,10 +143,10 @@ static void add_idle(const struct diagnosis_evidence *e, struct buf *out)
 	const struct gaps_conclusion *conclusion = &e->conclusion;
 
 	if (e->n_gpus > 1)
-		buf_printf(out, "Of %zu GPUs GPU %u was idle for longest: for ", e->n_gpus,
-		           e->gpu->device);
-	else
-		buf_printf(out, "GPU %u was idle for ", e->gpu->device);
+		buf_printf(out, "Of %zu GPUs ", e->n_gpus);
+	buf_printf(out, "GPU %u was idle for ", e->gpu->device);
+	if (e->n_gpus > 1 && e->idle_for_longest)
+		buf_puts(out, "longest: for ");
 	buf_printf(out, "%.0f %% of ", gaps_percent(conclusion->idle_ns, conclusion->steady_ns));
 	buf_duration(out, conclusion->steady_ns);
 }
@@ -194,8 +200,12 @@ static void say_busy(const struct diagnosis_evidence *e, struct buf *out)
 	uint64_t all_ns = 0;
 	size_t n;
 
-	buf_printf(out, "Nothing is wrong with how the GPU is fed: GPU %u was busy for %.1f %% of ",
-	           e->gpu->device, gaps_percent(e->gpu->busy_ns, e->conclusion.steady_ns));
+	buf_puts(out, "Nothing is wrong with how the GPU is fed: ");
+	if (e->n_gpus > 1)
+		buf_printf(out, "of %zu GPUs ", e->n_gpus);
+	buf_printf(out, "GPU %u was %sbusy for %.1f %% of ", e->gpu->device,
+	           e->n_gpus > 1 && e->idle_for_longest ? "idle for longest, and " : "",
+	           gaps_percent(e->gpu->busy_ns, e->conclusion.steady_ns));
 	buf_duration(out, e->conclusion.steady_ns);
 	kernels = gpu_use_kernels(e->about->tally->gpu->use, &n);
 	for (size_t i = 0; i < n; i++)
@@ -296,7 +306,7 @@ static void say_thread_calls(const struct diagnosis_evidence *e, struct buf *out
 
 static void say_thread_outside(const struct diagnosis_evidence *e, struct buf *out)
 {
-	add_of_thread(e, thread_ns(e) - e->thread->call_ns, "was outside of CUDA", out);
+	add_of_thread(e, outside_ns(e), "was outside of CUDA", out);
 	buf_puts(out, ", so the GPU probably waited for it.");
 }
 

@@ -74,6 +74,11 @@ uint64_t gaps_steady_ns(const struct gap_line *gpu)
 	return gap_line_span_ns(gpu) - gpu->apart_ns;
 }
 
+bool gaps_is_busy(const struct gap_line *gpu)
+{
+	return gaps_percent(gpu->busy_ns, gaps_steady_ns(gpu)) >= BUSY_ENOUGH;
+}
+
 static void add_percent(struct buf *out, double percent)
 {
 	buf_printf(out, "%.*f %%", (percent < 1 && percent > 0) || (percent > 99 && percent < 100),
@@ -237,7 +242,7 @@ void gaps_conclude(const struct gap_line *gpu, uint64_t begin_ns, struct stack_p
 		conclusion->verdict = "not known";
 		conclusion->reason = GAPS_SINGLE;
 		buf_puts(&conclusion->why, "a single activity has no gaps");
-	} else if (busy >= BUSY_ENOUGH) {
+	} else if (gaps_is_busy(gpu)) {
 		conclusion->verdict = "GPU-bound";
 		conclusion->reason = GAPS_BUSY;
 		buf_printf(&conclusion->why, "without any gap it would take %.1f %% less time",

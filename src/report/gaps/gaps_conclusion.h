@@ -75,6 +75,8 @@ void gaps_calls_of(const struct gap_line *gpu, unsigned causes, struct stack_pla
 /* Without the gaps that are apart. */
 uint64_t gaps_steady_ns(const struct gap_line *gpu);
 
+bool gaps_is_busy(const struct gap_line *gpu); /* for 90 % of that or more */
+
 /* 31.4 for 314 of 1000, 0 of 0. */
 double gaps_percent(uint64_t part, uint64_t whole);
 
