@@ -221,8 +221,8 @@ static void add_row(struct diagnosis *diagnosis, const struct diagnosis_evidence
 	diagnosis->rows = xrealloc(diagnosis->rows, (diagnosis->n_rows + 1) * sizeof(*row));
 	row = &diagnosis->rows[diagnosis->n_rows++];
 	*row = (struct diagnosis_row){ .rule = rule->name,
-		                        .judged = rule->verdict != NOT_JUDGED,
-		                        .healthy = rule->verdict == HEALTHY };
+		                       .judged = rule->verdict != NOT_JUDGED,
+		                       .healthy = rule->verdict == HEALTHY };
 	row->of_gpu = evidence->gpu != NULL;
 	if (row->of_gpu) {
 		row->device = evidence->gpu->device;
@@ -389,8 +389,7 @@ static size_t worst_gpu(const struct gap_line *const *gpus, size_t n)
 	for (size_t i = 1; i < n; i++) {
 		int more = urgency(gpus[i]) - urgency(gpus[worst]);
 
-		if (more > 0 ||
-		    (!more && steady_idle_ns(gpus[i]) > steady_idle_ns(gpus[worst])))
+		if (more > 0 || (!more && steady_idle_ns(gpus[i]) > steady_idle_ns(gpus[worst])))
 			worst = i;
 	}
 	return worst;
