@@ -194,13 +194,13 @@ def test_stacks_name_places_in_reports(case):
 def test_stacks_of_allocations_are_not_starved_by_launches(case):
     """Each kind has a clock of its own: the few allocations of a flood are all walked."""
     path, _ = record_calls(case, "--stacks=launches,allocations", "--launch-stacks", "1", program=("/usr/bin/python3",
-                           os.path.join(Places.root, "tests/programs/leak.py"), 60, 0))
+                           os.path.join(Places.root, "tests/programs/leak.py"), 300, 0))
     calls = [e for e in events_of(case, path) if e.get("depth") == 0]
     allocations = [e for e in calls if e["type"] == "memory" and e.get("op") == "alloc"]
     launches = [e for e in calls if e.get("name") == "cuLaunchKernel"]
-    checks.equal("allocations", (120, 120), (len(allocations), sum("stack" in e for e in allocations)))
+    checks.equal("allocations", (600, 600), (len(allocations), sum("stack" in e for e in allocations)))
     walked = sum("stack" in e for e in launches)
-    if len(launches) != 60 or not 1 <= walked < 10:
+    if len(launches) != 300 or not 1 <= walked < 100:
         raise Failure(f"{walked} of {len(launches)} launches have stacks")
 
 
