@@ -74,11 +74,6 @@ void memory_tell_changes(struct memory *memory,
 	memory->data = data;
 }
 
-bool call_counts(const struct call *call)
-{
-	return !(call->flags & (CALL_NESTED | CALL_UNFINISHED | CALL_CAPTURED | CALL_FAILED));
-}
-
 static enum space space_of(enum api_memory kind)
 {
 	return kind == MEMORY_VMM      ? SPACE_HANDLE

@@ -112,7 +112,4 @@ void memory_forget_peaks(struct memory *memory);
 /* Calls that freed an address whose allocation was not seen: mostly made before the trace. */
 uint64_t memory_unknown_frees(const struct memory *memory);
 
-/* Whether a call did what it is for, and is not the inner half of another that did. */
-bool call_counts(const struct call *call);
-
 #endif

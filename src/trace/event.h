@@ -354,4 +354,10 @@ static inline bool call_has_end(const struct call *call)
 	return !(call->flags & (CALL_NO_RETURN | CALL_UNFINISHED));
 }
 
+/* Whether it did what it is for, and is not the inner half of another that did. */
+static inline bool call_counts(const struct call *call)
+{
+	return !(call->flags & (CALL_NESTED | CALL_UNFINISHED | CALL_CAPTURED | CALL_FAILED));
+}
+
 #endif
