@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Traces the programs of this folder and PyTorch, and tells where cuscope and they disagree.
 
-    check.py CUSCOPE BIN CASES       BIN: the built programs, CASES: where traces go; see run
+    check.py CUSCOPE BIN CASES [PART...]     BIN: the built programs, CASES: where traces go; see run
 """
 
 import contextlib
@@ -19,6 +19,7 @@ from top_cases import top
 from torch_cases import Torch
 from tracing import Recorded, Report, Trace
 
+PARTS = ("calls", "gpu", "torch")
 ALL = (programs.launches, programs.launch_totals, programs.copies, programs.sets, programs.memory,
        programs.errors, programs.calls, programs.durations)
 LAUNCHES = (programs.launches, programs.launch_totals)
@@ -96,13 +97,7 @@ def table(report, cuscope, folder, program):
         report.test(f"table: {what}", [] if wanted in text else [f"nowhere: {wanted}"])
 
 
-def main():
-    cuscope, binaries, folder = map(os.path.abspath, sys.argv[1:4])
-    report = Report()
-    begin = time.monotonic()
-    torch = None
-    if importlib.util.find_spec("torch"):
-        torch = Torch(cuscope, folder, report)
+def calls(report, cuscope, folder, binaries):
     for name, command, options, checks in CASES:
         command = [word.format(bin=binaries) for word in command]
         run_case(report, Trace, cuscope, folder, name, command, options, checks)
@@ -110,11 +105,25 @@ def main():
     table(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
     top(report, cuscope, folder, os.path.join(binaries, "launches-shared"))
     live(report, cuscope, folder, binaries)
-    Gpu(cuscope, folder, report, binaries).run(torch)
-    if torch:
+
+
+def main():
+    cuscope, binaries, folder = map(os.path.abspath, sys.argv[1:4])
+    parts = sys.argv[4:] or PARTS
+    unknown = set(parts) - set(PARTS)
+    if unknown:
+        sys.exit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    report = Report()
+    begin = time.monotonic()
+    torch = Torch(cuscope, folder, report) if importlib.util.find_spec("torch") else None
+    if "calls" in parts:
+        calls(report, cuscope, folder, binaries)
+    if "gpu" in parts:
+        Gpu(cuscope, folder, report, binaries).run(torch)
+    if "torch" in parts and torch:
         files(report, cuscope, folder)
         torch.run()
-    else:
+    if not torch:
         report.test("torch", ["not installed: nothing of it was tested"])
     print(f"{time.monotonic() - begin:.0f} s")
     return report.end()
