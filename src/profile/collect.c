@@ -156,8 +156,7 @@ static void estimate_launched(struct collect *c, const struct event *event)
 	           : call->op == OP_SET          ? "set"
 	                                         : call->function->name);
 	launch.name = keep_name(c);
-	if (!estimate_add(c->estimate, call_stream(call), &launch))
-		c->figures.not_waited++;
+	estimate_add(c->estimate, call_stream(call), &launch);
 }
 
 /* A copy that is not asynchronous waits for itself, and for what is before it. */
@@ -269,6 +268,8 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 
 	if (event->type == EVENT_PROCESS)
 		count_process(c, event->process->pid);
+	if (c->estimate && (event->type == EVENT_PROCESS || event->type == EVENT_EXIT))
+		estimate_ended(c->estimate, event->process->pid);
 	if (c->options.work && (event->type == EVENT_CALL || event->type == EVENT_ACTIVITY))
 		join(c, event);
 	if (c->estimate && event->type == EVENT_CALL)
@@ -324,7 +325,7 @@ static int on_end(struct consumer *self, const struct run_info *run, struct err 
 	if (c->options.work)
 		work_tell_rest(c->options.work, take_done, c);
 	if (c->estimate)
-		c->figures.not_waited += estimate_waiting(c->estimate);
+		estimate_figures(c->estimate, &c->figures.estimate);
 	HASH_ITER (hh, c->pairs, pair, next) {
 		if (pair->key.stack)
 			continue;

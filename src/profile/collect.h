@@ -10,6 +10,7 @@
 #define CUSCOPE_PROFILE_COLLECT_H
 
 #include "analysis/work.h"
+#include "profile/estimate.h"
 #include "profile/profile.h"
 
 #define COLLECT_PAIRS_MAX (256u << 10) /* of a kernel or copy, and a stack: 100 bytes each */
@@ -34,8 +35,8 @@ struct collect_figures {
 	                            was */
 	uint64_t pairs_refused;  /* activities that had no room to be kept by their stack */
 	uint64_t samples;
-	bool estimated;          /* GPU times are; then: */
-	uint64_t not_waited;     /* launches and copies that nobody waited for, or without room */
+	bool estimated; /* GPU times are; then: */
+	struct estimate_figures estimate;
 	struct run_stacks asked; /* these and what follows: known after its end() */
 	uint64_t lost[LOST_COUNT];
 	uint64_t begin_ns, duration_ns; /* of the run, since 1970 */

@@ -83,6 +83,31 @@ def test_profile_gpu_time_is_estimated_without_gpu(case):
         checks.contains("a profile of both", said, out)
 
 
+def test_profile_pauses_of_a_slow_loader_are_not_gpu_time(case):
+    """20 steps of 30 ms of Python and a kernel, which nobody waits for before the end: the GPU is idle between them, or behind."""
+    for kernel_us, least, most, said in ((100, 0, 60, "0\\.[4-9]\\d\\d s between launches are left out"),
+                                         (60000, 1100, 1200 + 300 * harness.patience, "on GPUs \\(estimated\\)")):
+        case.env = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": str(kernel_us)}
+        path = case.path(f"kernels_of_{kernel_us}.folded")
+        program = ["--", "/usr/bin/python3", os.path.join(Places.root, "tests/programs/loader.py"), 20, "work"]
+        status, _, err = command_of(case, "--mode", "gpu", "--launch-stacks", "all", "-o", path, *program)
+        checks.equal(f"status ({err})", 0, status)
+        total = sum(profiles.folded(path).values()) / 1e6
+        if not least < total <= most:
+            raise Failure(f"kernels of {kernel_us} us: {total} ms, should be {20 * kernel_us / 1000}")
+        status, out, err = command_of(case, "--mode", "gpu", *program)
+        checks.contains(f"kernels of {kernel_us} us: what is said", said, out)
+
+
+def test_profile_launches_that_wait_have_a_share_of_memory(case):
+    """The first batch of 140,000 is more than is remembered of a process: the rest has no estimate."""
+    case.env = {"SIMCUDA_TIME_SCALE": "0"}
+    status, out, err = command_of(case, "--mode", "gpu", "--launch-stacks", "1/1000", "--", Places.program("gpuloop"), 1, 140000, 1)
+    checks.equal(f"status ({err})", 0, status)
+    checks.contains("who was refused", "\\d{4,} launches and copies have no estimate: there was no room for them until something waits, "
+                    "first of process \\d+", out)
+
+
 def test_profile_bad_options(case):
     for options, status, said in (
             ((), 2, "--pid|-p"),
