@@ -139,11 +139,16 @@ bool missed_partly(const struct run_info *run, const struct function *function)
 	return false;
 }
 
-static void add_stacks_json(struct json *json, const struct run_info *run)
+static void add_stacks_json(struct json *json, const struct run_info *run,
+                            const struct stack_counts *counts)
 {
-	if (has_all_stacks(run))
+	bool any = counts && stack_counts_all(counts);
+
+	if (has_all_stacks(run) && !any)
 		return;
 	json_open(json, "stacks", '{');
+	if (any)
+		stack_counts_json(counts, json);
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
 		if (run->stacks.missed[i])
 			json_u64(json, stacks_keys[i], run->stacks.missed[i]);
@@ -152,6 +157,12 @@ static void add_stacks_json(struct json *json, const struct run_info *run)
 }
 
 void missed_json(struct json *json, const struct run_info *run)
+{
+	missed_json_and_stacks(json, run, NULL);
+}
+
+void missed_json_and_stacks(struct json *json, const struct run_info *run,
+                            const struct stack_counts *counts)
 {
 	json_bool(json, "complete", missed_nothing(run));
 	if (run->cut_short)
@@ -168,7 +179,7 @@ void missed_json(struct json *json, const struct run_info *run)
 	for (size_t i = 0; i < LOST_COUNT; i++)
 		json_u64(json, lost_rows[i].key, run->lost[i]);
 	json_close(json, '}');
-	add_stacks_json(json, run);
+	add_stacks_json(json, run, counts);
 	json_open(json, "hooks", '[');
 	for (size_t i = 0; i < run->n_misses; i++) {
 		const struct miss *miss = &run->misses[i];

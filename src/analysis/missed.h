@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/stack_counts.h"
 #include "base/json.h"
 #include "trace/event.h"
 
@@ -38,6 +39,10 @@ const char *missed_stacks_key(enum stacks_missed missed);
  * a file that is not whole why.
  */
 void missed_json(struct json *json, const struct run_info *run);
+
+/* The same, and in "stacks" how many are whole and why the others are not, where there are any. */
+void missed_json_and_stacks(struct json *json, const struct run_info *run,
+                            const struct stack_counts *counts);
 
 /* Appends what was missed, a line each and indented; "nothing was lost" where that is so. */
 void missed_text(struct buf *out, const struct run_info *run);

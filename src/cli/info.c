@@ -303,7 +303,7 @@ static void add_stacks(struct buf *out, const struct info *info)
 {
 	const struct contents_stacks *stacks = &info->contents->stacks;
 	const struct run_stacks *asked = &info->run->stacks;
-	uint64_t all = stacks->samples + stacks->off_cpu - stacks->sums + stacks->calls;
+	uint64_t all = stack_counts_all(&stacks->counts);
 
 	if (!all && !asked->sample_ns && !asked->calls && !asked->blocked)
 		return;
@@ -320,8 +320,14 @@ static void add_stacks(struct buf *out, const struct info *info)
 		buf_duration(out, stacks->blocked_ns);
 	}
 	if (all)
-		buf_printf(out, ", %.1f %% whole", 100.0 * (double)stacks->whole / (double)all);
+		buf_printf(out, ", %.1f %% whole",
+		           100.0 * (double)stack_counts_whole(&stacks->counts) / (double)all);
 	buf_putc(out, '\n');
+	if (all == stack_counts_whole(&stacks->counts))
+		return;
+	add_label(out, "not whole");
+	stack_counts_add_cut(&stacks->counts, out);
+	buf_printf(out, " (of %llu)\n", (unsigned long long)all);
 }
 
 /* Which events there are: they are more than the calls below. */
@@ -470,9 +476,7 @@ static void json_stacks(struct json *json, const struct info *info)
 	json_u64(json, "blocked_ns", stacks->blocked_ns);
 	json_u64(json, "calls", stacks->calls);
 	json_u64(json, "different", stacks->different);
-	json_u64(json, "whole", stacks->whole);
-	json_u64(json, "python_cut", stacks->cut);
-	json_u64(json, "samples_without", stacks->none);
+	stack_counts_json(&stacks->counts, json);
 	json_open(json, "missed", '{');
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
 		json_u64(json, missed_stacks_key((enum stacks_missed)i), asked->missed[i]);

@@ -437,19 +437,32 @@ static int csv_event(struct consumer *self, const struct event *event, struct er
 	return 0;
 }
 
+static void add_missed(struct csv *csv, uint64_t time_ns, const char *what, const char *why)
+{
+	struct buf *out = &csv->sink.lines.pending;
+
+	add_time(csv, out, time_ns);
+	buf_puts(out, ",,,,,,cuscope,missed,");
+	buf_puts(out, what);
+	skip(out, 16);
+	add_text(csv, out, why);
+	buf_puts(out, ",,,,,,\n");
+}
+
 /* Who reads rows only has to see that there should be more. */
 static int csv_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct csv *csv = csv_of(self);
-	struct buf *out = &csv->sink.lines.pending, why = { 0 };
+	const struct stack_counts *stacks = &csv->sink.stacks;
+	struct buf why = { 0 };
 
-	if (missed_of_file(run, &why)) {
-		add_time(csv, out, run->end_ns);
-		buf_puts(out, ",,,,,,cuscope,missed,incomplete");
-		skip(out, 16);
-		add_text(csv, out, why.data);
-		buf_puts(out, ",,,,,,\n");
+	if (stack_counts_whole(stacks) < stack_counts_all(stacks)) {
+		stack_counts_text(stacks, &why);
+		add_missed(csv, run->end_ns, "stacks", why.data);
+		buf_reset(&why);
 	}
+	if (missed_of_file(run, &why))
+		add_missed(csv, run->end_ns, "incomplete", why.data);
 	buf_free(&why);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #ifndef CUSCOPE_OUTPUT_FORMAT_H
 #define CUSCOPE_OUTPUT_FORMAT_H
 
+#include "analysis/stack_counts.h"
 #include "base/lines.h"
 #include "output/sink.h"
 
@@ -26,8 +27,9 @@ struct sink {
 	struct lines lines;
 	uint64_t begin_ns; /* of the trace */
 	int64_t realtime_offset_ns;
-	uint64_t calls;   /* written */
-	uint64_t last_ns; /* the end of the last of them */
+	uint64_t calls;             /* written */
+	uint64_t last_ns;           /* the end of the last of them */
+	struct stack_counts stacks; /* of what was written */
 
 	/* Calls and work: scout.c, and where that is not asked work_now(work), for each event. */
 	struct work *work;

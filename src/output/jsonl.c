@@ -546,7 +546,7 @@ static int jsonl_end(struct consumer *self, const struct run_info *run, struct e
 	json_u64(&json, "calls", sink->calls);
 	json_bool(&json, "returns", run->returns);
 	json_fixed(&json, "estimate_scale", number_rounded(run->estimate_scale * 1e6), 6);
-	missed_json(&json, run);
+	missed_json_and_stacks(&json, run, &sink->stacks);
 	end_line(out);
 	return 0;
 }

@@ -228,8 +228,10 @@ static int sink_event(struct consumer *self, const struct event *event, struct e
 	sink->wanted = sink_wants(sink, event);
 	if (failed(sink, sink->format->event(self, event, err), err))
 		return sink->lines.failure.code;
-	if (sink->wanted)
+	if (sink->wanted) {
 		sink_count(sink, event);
+		stack_counts_event(&sink->stacks, event);
+	}
 	return lines_added(&sink->lines, err);
 }
 

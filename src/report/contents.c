@@ -47,8 +47,6 @@ static void count_stack(struct counter *counter, const struct stack *stack)
 {
 	struct contents_stacks *stacks = &counter->contents.stacks;
 
-	stacks->whole += stack->end == STACK_WHOLE && !stack->python_cut;
-	stacks->cut += stack->end == STACK_WHOLE && stack->python_cut;
 	stacks->different += meet(&counter->stacks, stack->id);
 }
 
@@ -64,10 +62,6 @@ static void count_sample(struct counter *counter, const struct sample *sample)
 	}
 	if (sample->stack)
 		count_stack(counter, sample->stack);
-	else if (sample->kind == SAMPLE_CPU || sample_is_stretch(sample))
-		stacks->none++;
-	else
-		stacks->sums++;
 }
 
 static void count_call(struct counter *counter, const struct call *call)
@@ -100,6 +94,7 @@ static int counter_event(struct consumer *self, const struct event *event, struc
 	struct counter *counter = (struct counter *)self;
 	struct contents_process *process = process_of(&counter->contents, event->process);
 
+	stack_counts_event(&counter->contents.stacks.counts, event);
 	switch (event->type) {
 	case EVENT_CALL:
 		process->calls++;

@@ -3,6 +3,7 @@
 #ifndef CUSCOPE_REPORT_CONTENTS_H
 #define CUSCOPE_REPORT_CONTENTS_H
 
+#include "analysis/stack_counts.h"
 #include "trace/event.h"
 
 struct contents_process {
@@ -14,9 +15,7 @@ struct contents_process {
 struct contents_stacks {
 	uint64_t samples, off_cpu, calls; /* samples: on a CPU; calls: with a stack */
 	uint64_t different;
-	uint64_t whole, cut; /* of all; cut: reach to the end, but frames of Python are missing */
-	uint64_t none;       /* samples without one */
-	uint64_t sums;       /* of `off_cpu`: sums of several times, which have no stack */
+	struct stack_counts counts;   /* of all */
 	uint64_t blocked, blocked_ns; /* stretches of time that threads were blocked, all told */
 };
 

@@ -3,6 +3,7 @@
 
 import csv
 import io
+import json
 import re
 import shutil
 import sqlite3
@@ -79,7 +80,8 @@ def test_stacks_sqlite_heaviest(case):
     equal("stacks", [("off_cpu", 3.250125, "futex_wait < worker"), ("cpu", 2.0, FORWARD), ("cpu", 1.0, None),
                      ("cpu", 1.0, "nvidia_ioctl < __x64_sys_ioctl < [libcuda.so.1] < cudaLaunchKernel < "
                                   "at::addmm(at::Tensor const&, at::Tensor const&) < " + FORWARD),
-                     ("cpu", 1.0, r"triton_\x1b[31mfused < Net.forward"), ("cpu", 1.0, "worker"), ("off_cpu", 0.12, None)],
+                     ("cpu", 1.0, r"triton_\x1b[31mfused < Net.forward < [Broken backtraces]"), ("cpu", 1.0, "worker"),
+                     ("off_cpu", 0.12, None)],
           ask(case, "stacks", HEAVIEST))
 
 
@@ -90,18 +92,53 @@ def test_stacks_sqlite_who_woke(case):
 
 
 def test_stacks_sqlite_samples_as_nsight_systems_has_them(case):
-    leaves = """SELECT e.start, e.cpuCycles, s.value, m.value, c.kernelMode, c.unresolved
+    leaves = """SELECT e.start, t.label, s.value, m.value, c.kernelMode
         FROM COMPOSITE_EVENTS e JOIN SAMPLING_CALLCHAINS c ON c.id = e.id AND c.stackDepth = 0
-        JOIN StringIds s ON s.id = c.symbol LEFT JOIN StringIds m ON m.id = c.module ORDER BY e.start"""
-    forward = ("Net.forward", '/app/\xe4 "1".py', 0, 0)
-    equal("leaves", [(500000, 1000000, *forward), (700000, 1000000, "worker", "libtorch_cpu.so", 0, 0),
-                     (1500000, 1000000, "nvidia_ioctl", "nvidia", 1, 0), (2500000, 1000000, *forward),
-                     (3500000, 1000000, r"triton_\x1b[31mfused", "[anon]", 0, 0)], ask(case, "stacks", leaves))
-    equal("samples on CPUs, with the one that has no stack", [(6,)],
-          ask(case, "stacks", "SELECT count(*) FROM COMPOSITE_EVENTS"))
+        JOIN ENUM_SAMPLING_THREAD_STATE t ON t.id = e.threadState
+        JOIN StringIds s ON s.id = c.symbol JOIN StringIds m ON m.id = c.module WHERE e.cpuCycles = 1 ORDER BY e.start"""
+    forward = ("Running", "Net.forward", '/app/\xe4 "1".py', 0)
+    equal("leaves, with the one that has no stack",
+          [(500000, *forward), (700000, "Running", "worker", "libtorch_cpu.so", 0),
+           (1500000, "Running", "nvidia_ioctl", "nvidia", 1), (2500000, *forward),
+           (3500000, "Running", r"triton_\x1b[31mfused", "[anon]", 0),
+           (4500000, "Running", "[Broken backtraces]", "[Broken backtraces]", 0)], ask(case, "stacks", leaves))
     equal("frames without a name", [("[libcuda.so.1]", 0x9000)],
-          ask(case, "stacks", "SELECT s.value, c.originalIP FROM SAMPLING_CALLCHAINS c "
+          ask(case, "stacks", "SELECT s.value, c.originalIP & 0xffffffffff FROM SAMPLING_CALLCHAINS c "
                               "JOIN StringIds s ON s.id = c.symbol WHERE c.unresolved"))
+    equal("where it is cut", [("[Broken backtraces]", 0, 1), ("[Broken backtraces]", 2, 1)],
+          ask(case, "stacks", "SELECT s.value, c.stackDepth, c.specialEntry FROM SAMPLING_CALLCHAINS c "
+                              "JOIN StringIds s ON s.id = c.symbol WHERE c.specialEntry ORDER BY 2"))
+
+
+def test_stacks_sqlite_as_extra_p_asks(case):
+    """It takes frames whose `unresolved` is NULL, the outermost first."""
+    paths = """WITH resolved AS (
+            SELECT c.id, stackDepth, value AS name FROM CUDA_CALLCHAINS c LEFT JOIN StringIds s ON symbol = s.id
+            WHERE unresolved IS NULL ORDER BY c.id, stackDepth DESC),
+          paths AS (SELECT id, group_concat(name, '->') AS path FROM resolved GROUP BY id)
+        SELECT r.rowid, path FROM paths JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.callchainId = id ORDER BY 1"""
+    equal("call paths", [(1, "_start->train->Net.forward->at::addmm(at::Tensor const&, at::Tensor const&)->check->cudaLaunchKernel"),
+                         (2, "_start->train->cudaLaunchKernel")], ask(case, "stacks", paths))
+
+
+def test_stacks_sqlite_places_have_addresses_of_their_own(case):
+    """Who groups sites by the addresses of their frames takes those of one address for one place."""
+    equal("addresses of more than one place", [], ask(case, "hard stacks", """
+        SELECT c.originalIP, count(DISTINCT c.symbol) FROM CUDA_CALLCHAINS c JOIN cuscope_frame f ON f.id = c.frameId
+        WHERE NOT f.inlined GROUP BY 1 HAVING count(DISTINCT f.module || ' ' || ifnull(f.line, 0)) > 1"""))
+
+
+def test_stacks_sqlite_blocked_time_as_nsight_systems_has_it(case):
+    blocked = """WITH sched AS (
+            SELECT globalTid % 0x1000000 AS tid, start, isSchedIn, threadState,
+             LEAD(start) OVER (PARTITION BY globalTid ORDER BY start) AS next_start,
+             LEAD(isSchedIn) OVER (PARTITION BY globalTid ORDER BY start) AS next_sched FROM SCHED_EVENTS)
+        SELECT tid, start, next_start - start, t.label FROM sched JOIN ENUM_SAMPLING_THREAD_STATE t ON t.id = threadState
+        WHERE isSchedIn = 0 AND next_sched = 1"""
+    equal("blocked", [(5152, 749875, 3250125, "Waiting")], ask(case, "stacks", blocked))
+    equal("switches", [(0, 1), (1, 1)], ask(case, "stacks", "SELECT isSchedIn, count(*) FROM SCHED_EVENTS GROUP BY 1"))
+    equal("who comes back at the end or later", [(0,)], ask(case, "hard stacks", """
+        SELECT count(*) FROM SCHED_EVENTS WHERE isSchedIn AND start >= (SELECT duration FROM ANALYSIS_DETAILS)"""))
 
 
 def test_stacks_sqlite_of_calls(case):
@@ -126,15 +163,44 @@ def test_stacks_sqlite_frames_know_their_lines(case):
 
 def test_stacks_sqlite_of_hard_ones(case):
     equal("the database is sound", [("ok",)], ask(case, "hard stacks", "PRAGMA integrity_check"))
-    equal("the deepest", [(511,)], ask(case, "hard stacks", "SELECT max(stackDepth) FROM CUDA_CALLCHAINS"))
+    equal("the deepest", [(511,)], ask(case, "hard stacks", "SELECT max(stackDepth) FROM CUDA_CALLCHAINS WHERE specialEntry IS NULL"))
+    equal("and what says that it is deeper", [("[Max depth]", 512)], ask(case, "hard stacks", """
+        SELECT DISTINCT s.value, c.stackDepth FROM CUDA_CALLCHAINS c JOIN StringIds s ON s.id = c.symbol
+        WHERE c.specialEntry AND s.value LIKE '%depth%'"""))
     equal("build ids of one file", [("libsame.so", 5)], ask(case, "hard stacks", """
         SELECT m.value, count(DISTINCT f.buildId) FROM cuscope_frame f JOIN StringIds m ON m.id = f.module
         GROUP BY 1 HAVING count(DISTINCT f.buildId) > 1"""))
     equal("frames that refer to nothing", [(0,)], ask(case, "hard stacks", """
         SELECT count(*) FROM CUDA_CALLCHAINS c LEFT JOIN cuscope_frame f ON f.id = c.frameId
-        LEFT JOIN StringIds s ON s.id = c.symbol WHERE f.id IS NULL OR s.id IS NULL"""))
+        LEFT JOIN StringIds s ON s.id = c.symbol WHERE s.id IS NULL OR f.id IS NULL AND c.specialEntry IS NULL"""))
     hostile = [text for text, in ask(case, "hard stacks", "SELECT value FROM StringIds") if re.search("[\x00-\x1f]", text)]
     equal("texts with controls", [], hostile)
+
+
+# ---- how many are whole
+
+def test_stacks_each_format_says_how_many_are_whole(case):
+    text = "6 of 9 stacks are whole; 1 ends in a file without unwind tables; 1 lacks frames of Python; 1 is not known"
+    counts = {"whole": 6, "cut": {"a file without unwind tables": 1}, "python_cut": 1, "without": 1}
+    with open(case.export("stacks", "counts.jsonl")) as file:
+        last = json.loads(file.readlines()[-1])
+    equal("jsonl, with what is missing in them", {**counts, "lost": 1, "python_frames_without_name": 2}, last["stacks"])
+    trace = hta_rules.parse(hta_rules.text_of(case.export("stacks", "counts.json")))
+    equal("chrome", counts, trace["cuscope"]["stacks"])
+    equal("csv", [text], [row["name"] for row in rows_of(case, "stacks") if row["function"] == "stacks"])
+    equal("sqlite", [("whole", "whole", 6), ("cut", "a file without unwind tables", 1),
+                     ("python_cut", "lack frames of Python", 1), ("without", "are not known", 1),
+                     ("lost", "sample or call is without its stack, which was lost", 1),
+                     ("python_frames_without_name", "frames of Python have no name", 2)],
+          ask(case, "stacks", "SELECT * FROM cuscope_stack_count"))
+    equal("sqlite's diagnostics", [(text,)],
+          ask(case, "stacks", "SELECT text FROM DIAGNOSTIC_EVENT WHERE severity = 2 AND text LIKE '%whole%'"))
+    said = [line for line in packets(decoded(case.export("stacks", "counts.pftrace"))) if f'string_value: "{text}"' in line]
+    equal("perfetto", 1, len(said))
+    info = case.cuscope("info", case.trace("stacks")).stdout
+    equal("info", True, "not whole   1 ends in a file without unwind tables; 1 lacks frames of Python; 1 is not known (of 9)" in info)
+    info = json.loads(case.cuscope("info", "--json", case.trace("stacks")).stdout)["stacks"]
+    equal("info as JSON", counts, {key: info[key] for key in counts})
 
 
 # ---- csv

@@ -55,7 +55,7 @@ static void add_devices(struct buf *out, const struct chrome_rows *rows)
 	buf_puts(out, "],\n");
 }
 
-static void add_run(struct buf *out, const struct run_info *run, uint64_t unjoined,
+static void add_run(struct buf *out, const struct run_info *run, const struct sink *sink,
                     uint64_t stacks_left_out)
 {
 	const struct {
@@ -75,10 +75,15 @@ static void add_run(struct buf *out, const struct run_info *run, uint64_t unjoin
 		if (known[i].value)
 			json_string(&json, known[i].key, known[i].value);
 	}
-	if (unjoined)
-		json_u64(&json, "not_joined", unjoined);
+	if (sink->unjoined)
+		json_u64(&json, "not_joined", sink->unjoined);
 	if (stacks_left_out)
 		json_u64(&json, "stacks_left_out", stacks_left_out);
+	if (stack_counts_all(&sink->stacks)) {
+		json_open(&json, "stacks", '{');
+		stack_counts_json(&sink->stacks, &json);
+		json_close(&json, '}');
+	}
 	json_open(&json, "lost", '{');
 	for (enum lost_reason reason = 0; reason < LOST_COUNT; reason++) {
 		if (run->lost[reason])
@@ -103,7 +108,7 @@ void chrome_run_end(struct chrome_writer *writer, const struct chrome_rows *rows
 	buf_puts(out, "}\n  ],\n");
 	add_devices(out, rows);
 	chrome_add_stacks(stacks, sink);
-	add_run(out, run, sink->unjoined, chrome_stacks_left_out(stacks));
+	add_run(out, run, sink, chrome_stacks_left_out(stacks));
 	buf_puts(out, "  \"traceName\": ");
 	buf_json_string(out, sink->options.path ? sink->options.path : "");
 	buf_puts(out, "\n}\n");

@@ -140,6 +140,35 @@ static void say_where(struct perfetto *p, const struct run_info *run)
 	said(p, open);
 }
 
+/* How whole stacks are. */
+static void say_stacks(struct perfetto *p, const struct run_info *run)
+{
+	const struct stack_counts *counts = &p->sink.stacks;
+	struct buf text = { 0 };
+	struct open_event open;
+
+	stack_counts_text(counts, &text);
+	if (text.len) {
+		open = say(p, run->end_ns, "stacks");
+		annotate_text(p, annotation(p, "how whole"), text.data);
+		annotate_u64(p, "whole", stack_counts_whole(counts));
+		annotate_u64(p, "all", stack_counts_all(counts));
+		said(p, open);
+	}
+	buf_free(&text);
+	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
+		uint64_t n = run->stacks.missed[i];
+
+		if (!n)
+			continue;
+		open = say(p, run->end_ns, "missing in stacks");
+		annotate_u64(p, "count", n);
+		annotate_text(p, annotation(p, "reason"),
+		              stacks_missed_text((enum stacks_missed)i, n));
+		said(p, open);
+	}
+}
+
 /* What is missing has to be seen by whoever looks at the picture only. */
 static void say_losses(struct perfetto *p, const struct run_info *run)
 {
@@ -174,6 +203,7 @@ static void say_losses(struct perfetto *p, const struct run_info *run)
 		annotate_double(p, annotation(p, "scale"), run->estimate_scale);
 		said(p, open);
 	}
+	say_stacks(p, run);
 	said(p, say(p, run->end_ns, "trace ends"));
 }
 

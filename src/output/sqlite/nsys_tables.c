@@ -16,7 +16,10 @@
 	"correlationId INTEGER,\n"                                                                 \
 	"globalPid INTEGER,\n"
 
-/* A row for each frame of a stack, stackDepth 0 the innermost. The last column is our own. */
+/*
+ * A row for each frame of a stack, stackDepth 0 the innermost. `unresolved` and `specialEntry` are
+ * 1 or NULL, as readers ask for it (Extra-P: "unresolved IS NULL"). The last column is our own.
+ */
 #define CALLCHAIN_COLUMNS                                                                          \
 	"id INTEGER NOT NULL,\n"                                                                   \
 	"symbol INTEGER,\n"                                                                        \
@@ -32,7 +35,8 @@
 
 /*
  * NOT NULL stands where Nsight Systems has it, but for what a probe on the API cannot know: the
- * device of an allocation, the value of a memset, the context of a wait. Those are NULL here.
+ * device of an allocation, the value of a memset, the context of a wait, the CPU that a thread
+ * left. Those are NULL here.
  */
 const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	[TABLE_STRING] = { "StringIds", "id INTEGER NOT NULL PRIMARY KEY,\n"
@@ -185,6 +189,14 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                      "globalTid INTEGER,\n"
 	                      "cpuCycles INTEGER NOT NULL",
 	                      .frequent = true },
+	[TABLE_SCHED] = { "SCHED_EVENTS",
+	                  "start INTEGER NOT NULL,\n"
+	                  "cpu INTEGER,\n"
+	                  "isSchedIn INTEGER NOT NULL,\n"
+	                  "globalTid INTEGER,\n"
+	                  "threadState INTEGER,\n"
+	                  "threadBlock INTEGER",
+	                  .frequent = true },
 	[TABLE_START_TIME] = { "TARGET_INFO_SESSION_START_TIME", "utcEpochNs INTEGER,\n"
 	                                                         "utcTime TEXT,\n"
 	                                                         "localTime TEXT" },
@@ -340,6 +352,9 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                                   "firstLine INTEGER,\n"
 	                                   "inlined INTEGER NOT NULL,\n"
 	                                   "buildId INTEGER" },
+	[TABLE_STACK_COUNT] = { "cuscope_stack_count", "kind TEXT NOT NULL,\n"
+	                                               "text TEXT NOT NULL,\n"
+	                                               "count INTEGER NOT NULL" },
 };
 
 /* Numbers are CUPTI's or Nsight Systems'; formats.h of neither is needed to use them. */
@@ -380,6 +395,17 @@ const struct nsys_enum_row nsys_enums[] = {
 	{ NULL, 2, "CUPTI_SYNC_STREAM_WAIT_EVENT", "Stream Wait Event" },
 	{ NULL, 3, "CUPTI_SYNC_STREAM_SYNCHRONIZE", "Stream Sync" },
 	{ NULL, 4, "CUPTI_SYNC_CONTEXT_SYNCHRONIZE", "Context Sync" },
+	{ "ENUM_SAMPLING_THREAD_STATE", 0, "Unknown", "Unknown" },
+	{ NULL, NSYS_THREAD_RUNNING, "Running", "Running" },
+	{ NULL, 2, "Interruptible", "Interruptible" },
+	{ NULL, 3, "Uninterruptible", "Uninterruptible" },
+	{ NULL, 4, "Stopped", "Stopped" },
+	{ NULL, 5, "Terminated", "Terminated" },
+	{ NULL, 6, "Unscheduled", "Unscheduled" },
+	{ NULL, NSYS_THREAD_WAITING, "Waiting", "Waiting" },
+	{ NULL, 8, "OSRuntime", "OS runtime" },
+	{ NULL, 9, "Initialized", "Initialized" },
+	{ NULL, 10, "Transition", "Transition" },
 	{ "ENUM_DIAGNOSTIC_SEVERITY_LEVEL", NSYS_SEVERITY_INFO, "Info", "Info" },
 	{ NULL, NSYS_SEVERITY_WARNING, "Warning", "Warning" },
 	{ NULL, NSYS_SEVERITY_ERROR, "Error", "Error" },
@@ -418,8 +444,8 @@ int nsys_enum_of_label(const char *table, const char *label, int unknown)
 #define INDEX(table) "CREATE INDEX " #table "_correlation ON " #table "(correlationId);\n"
 
 /*
- * Of the waits of a process either CUPTI told, or its calls do. The flags are those of enum
- * call_flags.
+ * Of the waits of a process either CUPTI told, or its calls do. Who is blocked until the end does
+ * not come back then. The flags are those of enum call_flags.
  */
 const char nsys_closing_sql[] =
 	"INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION\n"
@@ -429,6 +455,8 @@ const char nsys_closing_sql[] =
 	"WHERE r.globalTid & ~0xffffff NOT IN\n"
 	" (SELECT globalPid FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);\n"
 	"DROP TABLE cuscope_sync_call;\n"
+	"DELETE FROM SCHED_EVENTS WHERE isSchedIn AND start >= (SELECT duration FROM "
+        "ANALYSIS_DETAILS);\n"
 	"CREATE INDEX CUDA_CALLCHAINS_id ON CUDA_CALLCHAINS(id);\n"
 	"CREATE INDEX SAMPLING_CALLCHAINS_id ON SAMPLING_CALLCHAINS(id);\n" INDEX(
 		CUPTI_ACTIVITY_KIND_RUNTIME) INDEX(CUPTI_ACTIVITY_KIND_KERNEL)

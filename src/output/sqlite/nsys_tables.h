@@ -28,6 +28,7 @@ enum nsys_table {
 	TABLE_CALLCHAIN,
 	TABLE_SAMPLING_CALLCHAIN,
 	TABLE_COMPOSITE,
+	TABLE_SCHED,
 	TABLE_START_TIME,
 	TABLE_SYSTEM,
 	TABLE_GPU,
@@ -48,6 +49,7 @@ enum nsys_table {
 	TABLE_SAMPLE,
 	TABLE_STACK,
 	TABLE_FRAME,
+	TABLE_STACK_COUNT,
 	TABLE_COUNT,
 };
 
@@ -95,6 +97,14 @@ enum {
 enum { NSYS_SEVERITY_INFO = 1, NSYS_SEVERITY_WARNING, NSYS_SEVERITY_ERROR };
 enum { NSYS_SOURCE_ANALYSIS = 3 };
 enum { NSYS_TIME_OF_TARGET = 1 };
+
+/* ENUM_SAMPLING_THREAD_STATE. */
+enum { NSYS_THREAD_RUNNING = 1, NSYS_THREAD_WAITING = 7 };
+
+/* Frames that Nsight Systems adds where a stack ends early, which its readers know. */
+#define NSYS_FRAME_BROKEN   "[Broken backtraces]"
+#define NSYS_FRAME_TOO_DEEP "[Max depth]"
+#define NSYS_MODULE_UNKNOWN "[Unknown]"
 
 /* ENUM_CUPTI_SYNC_TYPE, CUPTI's numbers. */
 enum { NSYS_SYNC_EVENT = 1, NSYS_SYNC_STREAM_WAIT, NSYS_SYNC_STREAM, NSYS_SYNC_CONTEXT };

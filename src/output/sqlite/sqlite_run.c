@@ -114,6 +114,56 @@ static void add_miss(struct database *db, const struct run_info *run, const stru
 	buf_free(&text);
 }
 
+static void add_stack_count(struct database *db, const char *kind, const char *text, uint64_t count)
+{
+	if (!count)
+		return;
+	row_begin(db, TABLE_STACK_COUNT);
+	row_static(db, kind);
+	row_static(db, text);
+	row_int(db, (int64_t)count);
+	row_end(db);
+}
+
+/* What is missing beside stacks that end early: a warning each. */
+static void add_stacks_missed(struct database *db, const struct run_info *run)
+{
+	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
+		uint64_t n = run->stacks.missed[i];
+		const char *text = stacks_missed_text((enum stacks_missed)i, n);
+		struct buf line = { 0 };
+
+		if (!n)
+			continue;
+		add_stack_count(db, missed_stacks_key((enum stacks_missed)i), text, n);
+		buf_printf(&line, "%llu %s", (unsigned long long)n, text);
+		add_diagnostic(db, run, NSYS_SEVERITY_WARNING, 0, line.data);
+		buf_free(&line);
+	}
+}
+
+static void add_stacks(struct sqlite *sqlite, const struct run_info *run)
+{
+	const struct stack_counts *counts = &sqlite->sink.stacks;
+	struct database *db = sqlite->db;
+	struct buf line = { 0 };
+
+	add_stack_count(db, "whole", "whole", stack_counts_whole(counts));
+	for (int end = STACK_WHOLE + 1; end < STACK_END_COUNT; end++)
+		add_stack_count(db, "cut", stack_end_text((enum stack_end)end), counts->ends[end]);
+	add_stack_count(db, "python_cut", "lack frames of Python", counts->python_cut);
+	add_stack_count(db, "without", "are not known", counts->without);
+	stack_counts_text(counts, &line);
+	if (line.len)
+		add_diagnostic(db, run,
+		               stack_counts_whole(counts) == stack_counts_all(counts)
+		                       ? NSYS_SEVERITY_INFO
+		                       : NSYS_SEVERITY_WARNING,
+		               0, line.data);
+	buf_free(&line);
+	add_stacks_missed(db, run);
+}
+
 static void add_missed(struct database *db, const struct run_info *run)
 {
 	struct buf file = { 0 };
@@ -141,4 +191,5 @@ void sqlite_add_run(struct sqlite *sqlite, const struct run_info *run)
 	add_pair(db, TABLE_CAPTURE, "DAMAGED", run->damaged_chunks ? "1" : "0");
 	add_versions(db);
 	add_missed(db, run);
+	add_stacks(sqlite, run);
 }

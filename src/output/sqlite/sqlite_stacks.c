@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Stacks and samples. A stack's frames are rows of CUDA_CALLCHAINS, once however many calls and
- * samples have it. SAMPLING_CALLCHAINS has those of each sample again, as Nsight Systems does.
+ * samples have it. SAMPLING_CALLCHAINS has those of each sample again, as Nsight Systems does. Time
+ * that a thread was blocked is a pair of rows of SCHED_EVENTS.
  */
 #include <stdlib.h>
 
@@ -43,12 +44,14 @@ static struct sqlite_frame add_frame(struct sqlite *sqlite, const struct stack_f
 	int64_t file = string_or_0(sqlite, frame->file);
 	int64_t build_id = string_or_0(sqlite, frame->build_id);
 
-	ids.module = frame->module ? string_or_0(sqlite, frame->module) : file;
+	ids.module = frame->module && *frame->module ? string_or_0(sqlite, frame->module) : file;
+	if (!ids.module)
+		ids.module = database_text(db, NSYS_MODULE_UNKNOWN);
 	row_begin(db, TABLE_FRAME);
 	row_int(db, frame->id + 1ll);
 	row_static(db, frame_kind_name(frame->kind));
 	row_int(db, ids.symbol);
-	add_or_null(db, (uint64_t)ids.module, ids.module);
+	row_int(db, ids.module);
 	add_or_null(db, (uint64_t)file, file);
 	add_or_null(db, frame->line, frame->line);
 	add_or_null(db, frame->first_line, frame->first_line);
@@ -70,6 +73,44 @@ static const struct sqlite_frame *frame_of(struct sqlite *sqlite, const struct s
 	return found;
 }
 
+/*
+ * Readers take the tuple of these addresses for the place, so that two places need two: the
+ * module's number stands above the offset in it. A frame without an offset (Python's, the kernel's)
+ * has its own number there, above all offsets.
+ */
+#define OFFSET_BITS 40
+#define NO_OFFSET   (1ull << (OFFSET_BITS - 1))
+
+static int64_t address_of(const struct stack_frame *frame, const struct sqlite_frame *ids)
+{
+	uint64_t offset = frame->offset ? frame->offset & (NO_OFFSET - 1) : NO_OFFSET | frame->id;
+
+	return (int64_t)((uint64_t)ids->module << OFFSET_BITS | offset);
+}
+
+/* Where a stack ends early, or there is none: a frame that stands for what is missing. */
+static void add_special(struct sqlite *sqlite, enum nsys_table table, int64_t id, size_t depth,
+                        enum stack_end end)
+{
+	const char *name = end == STACK_TOO_DEEP ? NSYS_FRAME_TOO_DEEP : NSYS_FRAME_BROKEN;
+	int64_t text = database_text(sqlite->db, name);
+	struct database *db = sqlite->db;
+
+	row_begin(db, table);
+	row_int(db, id);
+	row_int(db, text);
+	row_int(db, text);
+	row_int(db, 0);
+	row_null(db);
+	row_null(db);
+	row_int(db, 1);
+	row_int(db, 0);
+	row_null(db);
+	row_int(db, (int64_t)depth);
+	row_null(db);
+	row_end(db);
+}
+
 /* What CUDA_CALLCHAINS and SAMPLING_CALLCHAINS have alike. */
 static void add_chain(struct sqlite *sqlite, enum nsys_table table, int64_t id,
                       const struct stack *stack)
@@ -83,17 +124,19 @@ static void add_chain(struct sqlite *sqlite, enum nsys_table table, int64_t id,
 		row_begin(db, table);
 		row_int(db, id);
 		row_int(db, ids->symbol);
-		add_or_null(db, (uint64_t)ids->module, ids->module);
+		row_int(db, ids->module);
 		row_int(db, is_kernel_mode(frame));
 		row_null(db);
-		row_int(db, !frame->function || !*frame->function);
+		add_or_null(db, 1, !frame->function || !*frame->function);
 		row_null(db);
-		row_int(db, (int64_t)frame->offset);
+		row_int(db, address_of(frame, ids));
 		row_null(db);
 		row_int(db, (int64_t)i);
 		row_int(db, frame->id + 1ll);
 		row_end(db);
 	}
+	if (stack->end != STACK_WHOLE)
+		add_special(sqlite, table, id, stack->n_frames, stack->end);
 }
 
 int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack)
@@ -115,7 +158,10 @@ int64_t sqlite_callchain(struct sqlite *sqlite, const struct stack *stack)
 	return stack->id + 1ll;
 }
 
-/* Samples on CPUs only: what is blocked is on none. Their cycles are ns. */
+/*
+ * Samples on CPUs only: what is blocked is on none. Nsight Systems tells samples from other stacks
+ * by cycles of 1, and its readers weigh them by that.
+ */
 static void add_composite(struct sqlite *sqlite, int64_t id, const struct event *event)
 {
 	struct database *db = sqlite->db;
@@ -124,12 +170,42 @@ static void add_composite(struct sqlite *sqlite, int64_t id, const struct event 
 	row_int(db, id);
 	row_int(db, since_begin(sqlite, event->time_ns));
 	row_null(db);
-	row_null(db);
+	row_int(db, NSYS_THREAD_RUNNING);
 	row_int(db, global_tid(event));
-	row_int(db, (int64_t)event->sample->weight_ns);
+	row_int(db, 1);
 	row_end(db);
 	if (event->sample->stack)
 		add_chain(sqlite, TABLE_SAMPLING_CALLCHAIN, id, event->sample->stack);
+	else
+		add_special(sqlite, TABLE_SAMPLING_CALLCHAIN, id, 0, STACK_BAD);
+}
+
+static void add_switch(struct sqlite *sqlite, const struct event *event, uint64_t time_ns, bool in)
+{
+	struct database *db = sqlite->db;
+
+	row_begin(db, TABLE_SCHED);
+	row_int(db, since_begin(sqlite, time_ns));
+	row_null(db);
+	row_int(db, in);
+	row_int(db, global_tid(event));
+	row_int(db, in ? NSYS_THREAD_RUNNING : NSYS_THREAD_WAITING);
+	row_null(db);
+	row_end(db);
+}
+
+/* Sums are no stretch of time, and a thread that is still blocked does not come back. */
+static void add_blocked(struct sqlite *sqlite, const struct event *event)
+{
+	const struct sample *sample = event->sample;
+	uint64_t end_ns = event->time_ns;
+
+	if (!sample_is_stretch(sample) && sample->blocked != BLOCKED_BEFORE)
+		return;
+	add_switch(sqlite, event, sample->weight_ns < end_ns ? end_ns - sample->weight_ns : 0,
+	           false);
+	if (sample->blocked != BLOCKED_STILL)
+		add_switch(sqlite, event, end_ns, true);
 }
 
 void sqlite_add_sample(struct sqlite *sqlite, const struct event *event)
@@ -152,6 +228,8 @@ void sqlite_add_sample(struct sqlite *sqlite, const struct event *event)
 	add_or_null(db, sample->waker_tid, sample->waker_tid);
 	add_or_null(db, sample->count, blocked && !sample_is_stretch(sample));
 	row_end(db);
-	if (!blocked)
+	if (blocked)
+		add_blocked(sqlite, event);
+	else
 		add_composite(sqlite, id, event);
 }
