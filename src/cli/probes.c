@@ -162,8 +162,8 @@ static void print_entry(const struct hook *hook, const struct entry_function *fu
 		snprintf(why, sizeof(why), "%s, at +%u", entry_refusal_text(function->refusal),
 		         function->refused_at);
 	else
-		snprintf(why, sizeof(why), "%u bytes are moved%s", function->bytes,
-		         function->skip ? ", behind endbr64" : "");
+		snprintf(why, sizeof(why), "%u bytes at +%u, %s the probe", function->bytes,
+		         function->skip, function->jump == JUMP_BEFORE_PROBE ? "before" : "behind");
 	cli_print_line("  %-44s %-8s %-9s 0x%-9llx %-6s %s", hook->name,
 	               api_class_name(api_class(hook->name)), state_of(hook),
 	               (unsigned long long)hook->entry, function->refusal ? "no" : "yes", why);

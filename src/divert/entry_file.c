@@ -161,17 +161,23 @@ static void judge(const struct entry_file *file, size_t i, uint64_t *left)
 {
 	struct entry_function *function = &file->functions[i];
 	const struct known *known = &file->known[i];
-	const struct entry_places places = { file->end + (1u << 20), file->end + (2u << 20) };
+	const struct entry_places places = { .pad = file->end + (1u << 20),
+		                             .moved = file->end + (2u << 20) };
 	struct entry_code code = { .abi = ABI_NATIVE,
 		                   .size = function->size,
 		                   .address = function->address,
 		                   .next_start = known->next_start,
-		                   .targets = file->jumped_to[i] };
+		                   .targets = file->jumped_to[i],
+		                   .probed = function->probed,
+		                   .probe = function->probe };
 	struct entry_move move = { 0 };
 	uint8_t *bytes = NULL;
 
 	if (known->fde_size > code.size)
 		code.size = known->fde_size;
+	function->known_size = code.size;
+	function->next_start = code.next_start;
+	function->targets = code.targets;
 	if (code.size && code.size <= ENTRY_FUNCTION_MAX && code.size <= *left) {
 		*left -= code.size;
 		bytes = read_code(file, code.address, code.size, &code.bytes);
@@ -182,6 +188,7 @@ static void judge(const struct entry_file *file, size_t i, uint64_t *left)
 	entry_move(&code, &places, &move);
 	function->refusal = move.refusal;
 	function->refused_at = move.refused_at;
+	function->jump = move.jump;
 	function->skip = move.skip;
 	function->bytes = move.bytes;
 	free(bytes);

@@ -20,10 +20,17 @@ struct entry_function {
 	uint64_t address; /* as linked */
 	uint64_t offset;  /* in the file; the asker's own */
 	uint64_t size;    /* 0: that of its FDE */
+	bool probed;      /* as of struct entry_code */
+	uint32_t probe;
 	/* the answer */
 	enum entry_refusal refusal;
 	uint32_t refused_at;  /* offset from the entry */
-	uint32_t skip, bytes; /* as of struct entry_move */
+	enum entry_jump jump; /* as of struct entry_move */
+	uint32_t skip, bytes;
+	/* what the file says of it, as of struct entry_code */
+	uint64_t known_size; /* the larger one of symbol and FDE; 0: none */
+	uint64_t next_start;
+	uint32_t targets;
 };
 
 /*

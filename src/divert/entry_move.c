@@ -5,6 +5,7 @@
 
 #include "divert/entry_body.h"
 #include "divert/entry_decode.h"
+#include "divert/entry_undo.h"
 
 #define ENDBR_BYTES   4
 #define NOP           0x90
@@ -12,8 +13,12 @@
 #define ADDRESSES_END (1ull << 47) /* of user space */
 #define WIDENED       4            /* bytes that a branch grows by */
 #define EACH_MAX      32           /* bytes that one moved instruction becomes, at most */
+#define EACH_PLACES   3            /* and instructions */
+#define TAKEN_MAX     16
+#define KNOWN_BYTES   31 /* of the first bytes, those of which entry_code.targets tells */
+#define INT3          0xcc
 
-_Static_assert(ENDBR_BYTES + ENTRY_WRITTEN_MAX < 32, "each has its bit in entry_code.targets");
+_Static_assert(ENDBR_BYTES + ENTRY_WRITTEN_MAX <= KNOWN_BYTES, "each has its bit");
 
 static const uint8_t endbr64[ENDBR_BYTES] = { 0xf3, 0x0f, 0x1e, 0xfa };
 
@@ -34,6 +39,7 @@ static const char *const texts[ENTRY_REFUSALS] = {
 	[ENTRY_CANNOT_MOVE] = "an instruction of its first bytes depends on its place",
 	[ENTRY_UNDECODABLE] = "its code cannot be decoded",
 	[ENTRY_OUT_OF_REACH] = "what its first bytes refer to is out of reach",
+	[ENTRY_PROBED] = "a kernel probe has to lie among its first bytes",
 };
 
 const char *entry_refusal_text(enum entry_refusal refusal)
@@ -45,9 +51,12 @@ const char *entry_refusal_text(enum entry_refusal refusal)
 struct mover {
 	const struct entry_code *code;
 	ZydisDecoder decoder;
-	struct entry_instruction taken[ENTRY_JUMP_BYTES];
+	uint32_t endbr; /* bytes of a leading endbr64, which stays */
+	struct entry_instruction taken[TAKEN_MAX];
 	size_t n_taken;
-	size_t end; /* offset of what follows them */
+	size_t written; /* offset of what follows the written bytes, */
+	size_t end;     /* and of what follows those taken */
+	uint32_t undone;
 };
 
 static enum entry_refusal refuse(struct entry_move *move, size_t at, enum entry_refusal refusal)
@@ -132,41 +141,118 @@ static bool is_padded(const struct mover *mover, size_t need)
 	if (end < need || end > code->bytes)
 		return false;
 	for (size_t at = code->size; at < end; at += instruction.raw.length)
-		if (!entry_decode(&mover->decoder, code->memory, end, at, &instruction) ||
+		if (!entry_decode(&mover->decoder, code->file, end, at, &instruction) ||
 		    !is_padding(&instruction.raw))
 			return false;
 	return true;
+}
+
+/* The next one, at `at`. */
+static enum entry_refusal take_one(struct mover *mover, struct entry_move *move, size_t at)
+{
+	const struct entry_code *code = mover->code;
+	struct entry_instruction *instruction = &mover->taken[mover->n_taken];
+
+	if (at >= code->size)
+		return refuse(move, at, ENTRY_TOO_SHORT);
+	if (mover->n_taken == TAKEN_MAX)
+		return refuse(move, at, ENTRY_CANNOT_MOVE);
+	if (!entry_decode(&mover->decoder, code->file, code->size, at, instruction))
+		return refuse(move, at, ENTRY_UNDECODABLE);
+	if (instruction->flow == FLOW_CALLS)
+		return refuse(move, at, ENTRY_HAS_CALL);
+	if (depends_on_place(instruction))
+		return refuse(move, at, ENTRY_CANNOT_MOVE);
+	mover->end = at + instruction->raw.length;
+	mover->n_taken++;
+	return ENTRY_MOVABLE;
+}
+
+/* Since Linux 6.18 the kernel may make five bytes of a probed nop of five bytes into a call. */
+static bool becomes_call(const struct entry_code *code, size_t at, size_t bytes)
+{
+	static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+
+	return bytes == sizeof(nop5) && !memcmp(code->file + at, nop5, sizeof(nop5));
+}
+
+/* The first border behind what a jump at `from` needs. */
+static size_t border_behind(const struct mover *mover, size_t from)
+{
+	for (size_t i = 0; i < mover->n_taken; i++)
+		if (mover->taken[i].at >= from + ENTRY_JUMP_BYTES)
+			return mover->taken[i].at;
+	return mover->end;
+}
+
+/*
+ * From the entry to the probed instruction, with it. What has run before the jump lies is to be
+ * such that the function can be begun again.
+ */
+static enum entry_refusal take_probed(struct mover *mover, struct entry_move *move)
+{
+	const struct entry_code *code = mover->code;
+	bool before = code->probe >= mover->endbr + ENTRY_JUMP_BYTES;
+	size_t last = 0;
+	struct entry_undo undo = { 0 };
+	enum entry_refusal refusal;
+
+	for (size_t at = mover->endbr; at <= code->probe; at = mover->end) {
+		refusal = take_one(mover, move, at);
+		if (refusal)
+			return refusal;
+		last = at;
+		if (before && at == code->probe)
+			break;
+		if (!entry_undo_add(&undo, &mover->decoder, code->file + at, mover->end - at) ||
+		    (at == code->probe && becomes_call(code, at, mover->end - at)))
+			return refuse(move, at, ENTRY_PROBED);
+	}
+	if (last != code->probe || (before && undo.stack))
+		return refuse(move, code->probe, ENTRY_PROBED);
+	move->jump = before ? JUMP_BEFORE_PROBE : JUMP_BEHIND_PROBE;
+	move->probe = code->probe;
+	move->skip = (uint32_t)(before ? mover->endbr : mover->end);
+	mover->undone = undo.stack;
+	return ENTRY_MOVABLE;
 }
 
 /* Whole instructions of at least the jump's length, or a shorter function with its padding. */
 static enum entry_refusal take(struct mover *mover, struct entry_move *move)
 {
 	const struct entry_code *code = mover->code;
-	size_t at = move->skip, need = move->skip + ENTRY_JUMP_BYTES;
+	size_t need = move->skip + ENTRY_JUMP_BYTES;
 
-	while (at < need) {
-		struct entry_instruction *instruction = &mover->taken[mover->n_taken];
+	while (mover->end < need) {
+		enum entry_refusal refusal = take_one(mover, move, mover->end);
 
-		if (at >= code->size)
-			return refuse(move, at, ENTRY_TOO_SHORT);
-		if (!entry_decode(&mover->decoder, code->memory, code->size, at, instruction))
-			return refuse(move, at, ENTRY_UNDECODABLE);
-		if (instruction->flow == FLOW_CALLS)
-			return refuse(move, at, ENTRY_HAS_CALL);
-		if (depends_on_place(instruction))
-			return refuse(move, at, ENTRY_CANNOT_MOVE);
-		at += instruction->raw.length;
-		mover->n_taken++;
-		if (!ends_flow(instruction) || at >= need)
+		if (refusal)
+			return refusal;
+		if (!ends_flow(&mover->taken[mover->n_taken - 1]) || mover->end >= need)
 			continue;
-		if (at < code->size)
-			return refuse(move, at, ENTRY_ENDS_EARLY);
+		if (mover->end < code->size)
+			return refuse(move, mover->end, ENTRY_ENDS_EARLY);
 		if (!is_padded(mover, need))
-			return refuse(move, at, ENTRY_TOO_SHORT);
-		at = need;
+			return refuse(move, mover->end, ENTRY_TOO_SHORT);
+		mover->end = need;
 	}
-	mover->end = at;
-	return ENTRY_MOVABLE;
+	mover->written = border_behind(mover, move->skip);
+	return mover->written > KNOWN_BYTES ? refuse(move, move->skip, ENTRY_PROBED)
+	                                    : ENTRY_MOVABLE;
+}
+
+static enum entry_refusal take_all(struct mover *mover, struct entry_move *move)
+{
+	enum entry_refusal refusal = ENTRY_MOVABLE;
+
+	move->skip = mover->endbr;
+	mover->end = mover->endbr;
+	/* A probe at an endbr64: nothing but that stays before the jump. */
+	if (mover->code->probed && mover->endbr && !mover->code->probe)
+		move->jump = JUMP_BEHIND_PROBE;
+	else if (mover->code->probed)
+		refusal = take_probed(mover, move);
+	return refusal ? refusal : take(mover, move);
 }
 
 /* ---- the moved code -------------------------------------------------------------------------- */
@@ -238,10 +324,11 @@ static enum entry_refusal put(struct entry_move *move, const struct entry_code *
 	uint8_t *to = move->moved + move->moved_bytes;
 	bool reached = true;
 
-	if (sizeof(move->moved) - move->moved_bytes < EACH_MAX)
+	if (sizeof(move->moved) - move->moved_bytes < EACH_MAX ||
+	    ENTRY_PLACES_MAX - move->n_places < EACH_PLACES + 1)
 		return ENTRY_CANNOT_MOVE;
 	note_place(move, (int64_t)instruction->at, true);
-	memcpy(to, code->memory + instruction->at, raw->length);
+	memcpy(to, code->file + instruction->at, raw->length);
 	move->moved_bytes += raw->length;
 	if (instruction->has_operand)
 		reached = put_distance(to + raw->raw.disp.offset, target, base + move->moved_bytes);
@@ -260,7 +347,7 @@ static enum entry_refusal put_all(const struct mover *mover, const struct entry_
 	const struct entry_code *code = mover->code;
 	const struct entry_instruction *last = &mover->taken[mover->n_taken - 1];
 
-	if (move->skip) {
+	if (mover->endbr) {
 		note_place(move, 0, true);
 		memcpy(move->moved, endbr64, sizeof(endbr64));
 		move->moved_bytes = sizeof(endbr64);
@@ -284,12 +371,33 @@ static enum entry_refusal write_entry(const struct mover *mover, const struct en
 {
 	uint64_t from = mover->code->address + move->skip;
 
-	move->bytes = (uint32_t)(mover->end - move->skip);
+	move->bytes = (uint32_t)(mover->written - move->skip);
 	memset(move->written, NOP, move->bytes);
 	move->written[0] = 0xe9;
-	if (!put_distance(move->written + 1, places->slot, from + ENTRY_JUMP_BYTES))
+	if (!put_distance(move->written + 1, places->pad, from + ENTRY_JUMP_BYTES))
 		return refuse(move, move->skip, ENTRY_OUT_OF_REACH);
 	return ENTRY_MOVABLE;
+}
+
+/* No flag and no register but the stack pointer changes in it. */
+static void write_pad(struct entry_move *move, uint32_t undone, uint64_t thunk)
+{
+	static const uint8_t near[] = { 0x48, 0x8d, 0x64, 0x24 }, /* lea n(%rsp), %rsp */
+		far[] = { 0x48, 0x8d, 0xa4, 0x24 }, jump[] = { 0xff, 0x25, 0, 0, 0, 0 };
+	uint8_t *to = move->pad;
+
+	if (undone && undone < 128) {
+		memcpy(to, near, sizeof(near));
+		to[sizeof(near)] = (uint8_t)undone;
+		to += sizeof(near) + 1;
+	} else if (undone) {
+		memcpy(to, far, sizeof(far));
+		memcpy(to + sizeof(far), &undone, sizeof(undone));
+		to += sizeof(far) + sizeof(undone);
+	}
+	memcpy(to, jump, sizeof(jump));
+	memcpy(to + sizeof(jump), &thunk, sizeof(thunk));
+	move->pad_bytes = (uint32_t)(to + sizeof(jump) + sizeof(thunk) - move->pad);
 }
 
 /* ---- the decision ---------------------------------------------------------------------------- */
@@ -310,7 +418,8 @@ static enum entry_refusal check_input(const struct entry_code *code,
 		return ENTRY_TOO_LARGE;
 	if (!code->memory || !code->file || code->bytes < code->size)
 		return ENTRY_NOT_READ;
-	if (!is_address(code->address) || !is_address(places->slot) || !is_address(places->moved))
+	if (!is_address(code->address) || !is_address(places->pad) || !is_address(places->moved) ||
+	    !is_address(places->thunk))
 		return ENTRY_OUT_OF_REACH;
 	return ENTRY_MOVABLE;
 }
@@ -319,7 +428,8 @@ static enum entry_refusal compare(const struct entry_code *code, size_t from, si
                                   struct entry_move *move)
 {
 	for (size_t at = from; at < end; at++)
-		if (code->memory[at] != code->file[at])
+		if (code->memory[at] != code->file[at] &&
+		    !(code->probed && at == code->probe && code->memory[at] == INT3))
 			return refuse(move, at, ENTRY_CHANGED);
 	return ENTRY_MOVABLE;
 }
@@ -331,8 +441,8 @@ static enum entry_refusal check_others(const struct mover *mover, struct entry_m
 
 	if (code->next_start && code->next_start < mover->end)
 		return refuse(move, code->next_start, ENTRY_SHARED);
-	for (uint32_t at = 1; at < mover->end; at++)
-		if (at != move->skip && code->targets >> at & 1)
+	for (uint32_t at = 1; at < mover->written; at++)
+		if (at != mover->endbr && code->targets >> at & 1)
 			return refuse(move, at, ENTRY_JUMPED_INTO);
 	return ENTRY_MOVABLE;
 }
@@ -345,22 +455,24 @@ static enum entry_refusal decide(struct mover *mover, const struct entry_places 
 
 	if (refusal)
 		return refusal;
-	if (code->size >= ENDBR_BYTES && !memcmp(code->memory, endbr64, ENDBR_BYTES))
-		move->skip = ENDBR_BYTES;
+	if (code->size >= ENDBR_BYTES && !memcmp(code->file, endbr64, ENDBR_BYTES))
+		mover->endbr = ENDBR_BYTES;
 	refusal = compare(code, 0, code->size, move);
 	if (!refusal)
-		refusal = take(mover, move);
+		refusal = take_all(mover, move);
 	if (!refusal) /* padding that is written to */
 		refusal = compare(code, code->size, mover->end, move);
 	if (!refusal)
 		refusal = check_others(mover, move);
 	if (!refusal)
-		refusal = entry_body_check(code->memory, code->size, move->skip,
-		                           (uint32_t)mover->end, &move->refused_at);
+		refusal = entry_body_check(code->file, code->size, mover->endbr,
+		                           (uint32_t)mover->written, &move->refused_at);
 	if (!refusal)
 		refusal = put_all(mover, places, move);
 	if (!refusal)
 		refusal = write_entry(mover, places, move);
+	if (!refusal)
+		write_pad(move, mover->undone, places->thunk);
 	return refusal;
 }
 
@@ -380,10 +492,8 @@ bool entry_move(const struct entry_code *code, const struct entry_places *places
 	return !refusal;
 }
 
-bool entry_move_forward(const struct entry_move *move, uint64_t offset, uint32_t *moved)
+static bool has_place(const struct entry_move *move, uint64_t offset, uint32_t *moved)
 {
-	if (offset < move->skip || offset >= move->skip + move->bytes)
-		return false;
 	for (uint32_t i = 0; i < move->n_places; i++) {
 		if (move->place[i].first && move->place[i].original == (int64_t)offset) {
 			*moved = move->place[i].moved;
@@ -391,6 +501,32 @@ bool entry_move_forward(const struct entry_move *move, uint64_t offset, uint32_t
 		}
 	}
 	return false;
+}
+
+bool entry_move_forward(const struct entry_move *move, uint64_t offset, uint32_t *moved)
+{
+	return offset >= move->skip && offset < move->skip + move->bytes &&
+	       has_place(move, offset, moved);
+}
+
+enum entry_step entry_move_step(const struct entry_move *move, uint64_t offset, uint32_t *moved)
+{
+	bool written = offset >= move->skip && offset < move->skip + move->bytes;
+	bool border = has_place(move, offset, moved);
+
+	if (offset == move->skip && move->jump != JUMP_BEHIND_PROBE)
+		return ENTRY_STAYS;
+	if (move->jump == JUMP_BEFORE_PROBE && border && offset > move->skip &&
+	    offset <= move->probe)
+		return ENTRY_AGAIN;
+	if (!written)
+		return ENTRY_STAYS;
+	return border && move->jump != JUMP_BEFORE_PROBE ? ENTRY_MOVES : ENTRY_BETWEEN;
+}
+
+bool entry_move_to_pad(const struct entry_move *move, uint64_t offset)
+{
+	return move->jump == JUMP_BEHIND_PROBE && offset == move->skip;
 }
 
 bool entry_move_backward(const struct entry_move *move, uint32_t moved, int64_t *original)

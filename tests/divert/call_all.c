@@ -21,9 +21,11 @@
 
 #include "divert/entry_move.h"
 #include "probe/elf_file.h"
+#include "probe/placement.h"
 
-#define EACH    256 /* bytes of slot and moved code */
-#define SLOT    128 /* of these, where the slot is */
+#define EACH    256 /* bytes of moved code, pad and thunk */
+#define PAD     128 /* of these, where the pad is, */
+#define THUNK   192 /* and the thunk */
 #define SECONDS 10
 #define NO_CALL 99
 
@@ -64,19 +66,20 @@ static uint8_t *map_near(uint64_t address, size_t bytes)
 	return NULL;
 }
 
-/* A slot counts the call and goes on in the moved code. */
-static void write_slot(struct library *library, size_t i)
+/* A thunk counts the call and goes on in the moved code. */
+static void write_thunk(struct library *library, size_t i)
 {
 	const uint8_t inc[] = { 0x48, 0xff, 0x05 };
-	uint8_t *moved = library->code + i * EACH, *slot = moved + SLOT;
-	int32_t distance = (int32_t)((uint8_t *)&library->calls[i] - (slot + 7));
+	uint8_t *moved = library->code + i * EACH, *thunk = moved + THUNK;
+	int32_t distance = (int32_t)((uint8_t *)&library->calls[i] - (thunk + 7));
 
 	memcpy(moved, library->diverted[i].move.moved, library->diverted[i].move.moved_bytes);
-	memcpy(slot, inc, sizeof(inc));
-	memcpy(slot + 3, &distance, sizeof(distance));
-	distance = (int32_t)(moved - (slot + 12));
-	slot[7] = 0xe9;
-	memcpy(slot + 8, &distance, sizeof(distance));
+	memcpy(moved + PAD, library->diverted[i].move.pad, library->diverted[i].move.pad_bytes);
+	memcpy(thunk, inc, sizeof(inc));
+	memcpy(thunk + 3, &distance, sizeof(distance));
+	distance = (int32_t)(moved - (thunk + 12));
+	thunk[7] = 0xe9;
+	memcpy(thunk + 8, &distance, sizeof(distance));
 }
 
 static void prepare(struct library *library, size_t i)
@@ -85,18 +88,23 @@ static void prepare(struct library *library, size_t i)
 	const struct elf_function *function = &library->functions[i];
 	uint64_t next = i + 1 < library->count ? function[1].address - function->address : 0;
 	uint64_t moved = (uint64_t)(uintptr_t)library->code + i * EACH;
-	struct entry_places places = { moved + SLOT, moved };
+	struct entry_places places = { moved + PAD, moved, moved + THUNK };
+	const struct emulation emulation = { .nop5 = false };
+	struct placement placement;
 	struct entry_code code = { .abi = ABI_X86_64,
 		                   .bytes = function->size + 16,
 		                   .size = function->size,
-		                   .next_start = next };
+		                   .next_start = next,
+		                   .probed = true };
 
 	diverted->function = function;
 	diverted->address = code.address = library->base + function->address;
 	code.memory = code.file = (const uint8_t *)(uintptr_t)code.address;
+	placement_choose(code.memory, code.bytes, code.size, code.abi, &emulation, &placement);
+	code.probe = placement.skip;
 	diverted->can = entry_move(&code, &places, &diverted->move);
 	if (diverted->can)
-		write_slot(library, i);
+		write_thunk(library, i);
 }
 
 static void open_memory(struct library *library)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Any bytes as a function. The first bytes are settings: how much of the code is padding, what
- * others know of it, how far away the moved code lies, which byte is another one in memory. What
+ * others know of it, how far away the moved code lies, which byte is another one in memory,
+ * where a kernel probe lies. What
  * is moved must be the same instructions to the same addresses; what jumps into it must be refused.
  */
 #include <stddef.h>
@@ -12,10 +13,15 @@
 #include "divert/entry_move.h"
 #include "tests/unit/entry_compare.h"
 
-#define SETTINGS 6
+#define SETTINGS 7
 #define AT       0x7f0000001000ull
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint64_t endbr(const struct entry_code *code)
+{
+	return code->size >= 4 && !memcmp(code->file, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0;
+}
 
 /* Of its own kind, by the decoder alone: whether a branch in the code leads into its first bytes.
  */
@@ -27,7 +33,7 @@ static int leads_inside(const struct entry_code *code, const struct entry_move *
 	while (at < code->size) {
 		uint64_t target;
 
-		if (!compare_decode(code->memory + at, code->size - at, code->address + at, &one)) {
+		if (!compare_decode(code->file + at, code->size - at, code->address + at, &one)) {
 			at++;
 			continue;
 		}
@@ -37,7 +43,7 @@ static int leads_inside(const struct entry_code *code, const struct entry_move *
 		target = compare_absolute(&one, 0) - code->address;
 		if (target < move->skip + move->bytes &&
 		    !(one.raw.mnemonic == ZYDIS_MNEMONIC_CALL &&
-		      (target == 0 || target == move->skip)))
+		      (target == 0 || target == endbr(code))))
 			return 1;
 	}
 	return 0;
@@ -46,7 +52,8 @@ static int leads_inside(const struct entry_code *code, const struct entry_move *
 static void check(const struct entry_code *code, const struct entry_places *places)
 {
 	struct entry_move move;
-	int differs = code->bytes && memcmp(code->memory, code->file, code->bytes) != 0;
+	uint32_t moved;
+	uint64_t at;
 
 	if (!entry_move(code, places, &move)) {
 		if (move.refusal == ENTRY_MOVABLE || move.refusal >= ENTRY_REFUSALS ||
@@ -57,10 +64,15 @@ static void check(const struct entry_code *code, const struct entry_places *plac
 	}
 	if (entry_compare(code, places, &move) || leads_inside(code, &move))
 		abort();
-	if (differs && memcmp(code->memory, code->file, code->size) != 0)
-		abort();
-	for (uint32_t at = 1; at < move.skip + move.bytes; at++)
-		if (at != move.skip && code->targets >> at & 1)
+	for (at = 0; at < code->size; at++)
+		if (code->memory[at] != code->file[at] &&
+		    !(code->probed && at == code->probe && code->memory[at] == 0xcc))
+			abort();
+	for (at = 1; at < move.skip + move.bytes; at++)
+		if (at != endbr(code) && code->targets >> at & 1)
+			abort();
+	for (at = 0; at < 64; at++)
+		if (entry_move_step(&move, at, &moved) == ENTRY_MOVES && moved >= move.moved_bytes)
 			abort();
 	if (code->next_start && code->next_start < move.skip + move.bytes)
 		abort();
@@ -96,6 +108,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	file = copy(data + SETTINGS, code.bytes);
 	if (data[5] && data[5] - 1u < code.bytes)
 		memory[data[5] - 1] ^= 0x55;
+	code.probed = data[6] < 250;
+	code.probe = data[6];
+	if (code.probe < code.bytes && data[5] == 0)
+		memory[code.probe] = 0xcc;
 	code.memory = memory;
 	code.file = file;
 	check(&code, &places);

@@ -111,8 +111,8 @@ octal call '\0\350\0\020\0\0\303'
 octal aarch64 '\2\077\043\003\325'
 octal unknown-size '\4\363\017\036\372\101\124\303'
 
-# Entries to divert, after six bytes of settings.
-entry() { printf "\0\0\0\0\0\0$2" >"$dir/entry_move/$1"; }
+# Entries to divert, after seven bytes of settings: the last one is where the probe lies.
+entry() { printf "\0\0\0\0\0\0${3:-\\0}$2" >"$dir/entry_move/$1"; }
 entry push '\125\110\211\345\101\127\061\300\303'
 entry endbr64 '\363\017\036\372\125\110\211\345\101\127\303'
 entry cmpl-je '\201\075\020\040\060\0\001\0\0\0\164\006\377\045\020\040\060\0\303'
@@ -122,6 +122,8 @@ entry loop '\110\205\300\342\004\270\001\0\0\0\303\303'
 entry jcc '\110\205\300\164\001\220\303'
 entry table '\270\001\0\0\0\110\213\004\302\377\340'
 entry jump-back '\125\110\211\345\101\127\353\374'
+entry cmpl-je-probed '\201\075\020\040\060\0\001\0\0\0\164\006\377\045\020\040\060\0\303' '\012'
+entry endbr64-probed '\363\017\036\372\125\110\211\345\101\127\303' '\004'
 entry vector '\304\342\175\030\005\020\040\060\0\303'
 entry tls '\270\001\0\0\0\146\146\110\350\0\020\0\0\303'
 

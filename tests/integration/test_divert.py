@@ -44,7 +44,8 @@ def library(case, functions, flags=()):
 
 
 def test_all_functions_of_the_simulated_drivers_could_be_diverted(case):
-    for shape, why in (("push", r"[5-9] bytes|1\d bytes"), ("endbr", "behind endbr64"), ("stub", "10 bytes are moved")):
+    for shape, why in (("push", r"^\d+ bytes at \+[12], behind the probe"), ("endbr", r"at \+[56], behind the probe"),
+                       ("stub", r"^10 bytes at \+0, before the probe")):
         answers = listed(case, Places.simcuda(f"{shape}/libcuda.so.1"))
         checks.equal(f"{shape}: refused", {}, {name: said for name, said in answers.items() if said[0] == "no"})
         for name, said in answers.items():
@@ -66,11 +67,11 @@ def test_why_an_entry_could_not_be_diverted(case):
         "cuJ": ".byte 0xe9; .long cuI + 4 - (. + 4)",
         "cuK": "xor %eax, %eax; ret",
     }))
-    for name, answer, why in (("cuA", "yes", "6 bytes are moved"), ("cuB", "no", r"it calls .*, at \+4"),
+    for name, answer, why in (("cuA", "yes", r"5 bytes at \+1, behind the probe"), ("cuB", "no", r"it calls .*, at \+4"),
                               ("cuC", "no", "a jump leads into"), ("cuD", "no", r"a return or jump ends .*, at \+3"),
                               ("cuE", "no", "through a table"), ("cuF", "no", "as data, at .5"),
                               ("cuG", "no", "depends on its place"), ("cuH", "no", "cannot be decoded"),
-                              ("cuI", "no", r"a jump leads into its first bytes, at \+4"), ("cuJ", "yes", "5 bytes"),
+                              ("cuI", "no", r"a jump leads into its first bytes, at \+4"), ("cuJ", "no", r"a kernel probe has to lie .*, at \+0"),
                               ("cuK", "no", "too short")):
         checks.equal(name, answer, answers[name][0])
         checks.contains(name, why, answers[name][1])
@@ -92,7 +93,9 @@ def test_all_functions_do_the_same_when_they_are_diverted(case):
     for file in ("push/libcuda.so.1", "endbr/libcuda.so.1", "stub/libcuda.so.1", "libcudart.so.13", "libcudart.so.12"):
         process = case.start(os.path.join(Places.build, "tests/divert/call_all"), Places.simcuda(file))
         checks.equal(f"status of {file}", 0, process.wait(120))
-        checks.contains(file, r"(\d+) functions: \1 called alike, 0 not diverted, 0 otherwise; put back", process.out())
+        # of the simulated runtimes, those that are one jump, a return, or begin with another register's value
+        refused = 5 if "cudart" in file else 0
+        checks.contains(file, rf"\d+ functions: \d\d\d called alike, {refused} not diverted, 0 otherwise; put back", process.out())
 
 
 def test_damaged_code_and_tables_end_in_answers(case):

@@ -144,11 +144,29 @@ static inline const char *compare_written(const struct entry_code *code,
 		return "too few or too many bytes are written";
 	if (!compare_decode(move->written, move->bytes, code->address + move->skip, &jump) ||
 	    jump.raw.mnemonic != ZYDIS_MNEMONIC_JMP || !compare_branches(&jump) ||
-	    compare_absolute(&jump, 0) != places->slot)
-		return "the entry does not jump to the slot";
+	    compare_absolute(&jump, 0) != places->pad)
+		return "the entry does not jump to the pad";
 	for (size_t i = jump.raw.length; i < move->bytes; i++)
 		if (move->written[i] != 0x90)
 			return "no padding behind the jump";
+	return NULL;
+}
+
+/* The probe's instruction is whole, and the jump on the right side of it. */
+static inline const char *compare_probe(const struct entry_code *code,
+                                        const struct entry_move *move)
+{
+	struct compared probed;
+
+	if (!code->probed)
+		return move->jump == JUMP_AT_ENTRY ? NULL : "a jump for a probe that is none";
+	if (!compare_decode(code->file + code->probe, code->size - code->probe,
+	                    code->address + code->probe, &probed))
+		return "the probed instruction does not decode";
+	if (move->jump == JUMP_BEFORE_PROBE)
+		return move->skip + move->bytes <= code->probe ? NULL : "the probe is written over";
+	if (move->jump != JUMP_BEHIND_PROBE || move->skip < code->probe + probed.raw.length)
+		return "the probe is written over";
 	return NULL;
 }
 
@@ -157,20 +175,28 @@ static inline const char *entry_compare(const struct entry_code *code,
                                         const struct entry_places *places,
                                         const struct entry_move *move)
 {
-	size_t at = move->skip, end = move->skip + move->bytes, moved_at = move->skip;
+	size_t end = move->skip + move->bytes, at = 0, moved_at;
 	struct compared original = { 0 }, back;
 	const char *why = compare_written(code, places, move);
 
-	if (!why && memcmp(move->moved, code->memory, move->skip) != 0)
+	if (!why)
+		why = compare_probe(code, move);
+	if (code->size >= 4 && !memcmp(code->file, "\xf3\x0f\x1e\xfa", 4))
+		at = 4;
+	moved_at = at;
+	if (!why && memcmp(move->moved, code->file, at) != 0)
 		why = "no endbr64 before the moved code";
-	while (!why && at < end && at < code->size) {
+	while (!why && at < code->size &&
+	       (at < end || (move->jump == JUMP_BEFORE_PROBE && at <= move->probe))) {
 		uint32_t forward = 0;
 		int64_t backward = -1;
 
-		if (!entry_move_forward(move, at, &forward) || forward != moved_at ||
-		    !entry_move_backward(move, forward, &backward) || backward != (int64_t)at)
+		if (entry_move_forward(move, at, &forward) != (at >= move->skip && at < end) ||
+		    (forward && forward != moved_at) ||
+		    !entry_move_backward(move, (uint32_t)moved_at, &backward) ||
+		    backward != (int64_t)at)
 			return "the table of places is wrong";
-		if (!compare_decode(code->memory + at, code->size - at, code->address + at,
+		if (!compare_decode(code->file + at, code->size - at, code->address + at,
 		                    &original))
 			return "what was moved does not decode";
 		at += original.raw.length;
@@ -178,16 +204,16 @@ static inline const char *entry_compare(const struct entry_code *code,
 	}
 	if (why)
 		return why;
-	if (at != end && at != code->size)
+	if (at < end && at != code->size)
 		return "an instruction is cut";
 	if (original.raw.meta.category == ZYDIS_CATEGORY_RET ||
 	    original.raw.mnemonic == ZYDIS_MNEMONIC_JMP)
 		return moved_at == move->moved_bytes ? NULL : "more than was moved";
-	if (at != end ||
+	if (at < end ||
 	    !compare_decode(move->moved + moved_at, move->moved_bytes - moved_at,
 	                    places->moved + moved_at, &back) ||
 	    back.raw.mnemonic != ZYDIS_MNEMONIC_JMP || !compare_branches(&back) ||
-	    compare_absolute(&back, 0) != code->address + end ||
+	    compare_absolute(&back, 0) != code->address + at ||
 	    moved_at + back.raw.length != move->moved_bytes)
 		return "no jump back";
 	return NULL;

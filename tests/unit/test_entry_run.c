@@ -23,8 +23,9 @@
 
 /* Pages of code, original and moved, and the memory that both use. */
 struct arena {
-	uint8_t *code, *moved, *slot, *memory;
+	uint8_t *code, *moved, *pad, *memory;
 	uint64_t random;
+	uint32_t probe; /* where the kernel's may come */
 };
 
 static uint64_t next(struct arena *arena)
@@ -242,6 +243,37 @@ static void write_label(const struct arena *arena, uint8_t *at, uint8_t which)
 	memcpy(at + 5, &distance, sizeof(distance));
 }
 
+/* Instructions that can be begun again, as functions have them before a probe and at it. */
+static size_t write_prologue(struct arena *arena, uint8_t *to)
+{
+	static const struct {
+		uint8_t bytes[10], len;
+	} all[] = {
+		{ { 0x55 }, 1 },                               /* push %rbp */
+		{ { 0x41, 0x57 }, 2 },                         /* push %r15 */
+		{ { 0x50 }, 1 },                               /* push %rax */
+		{ { 0x54 }, 1 },                               /* push %rsp */
+		{ { 0x48, 0x83, 0xec, 0x28 }, 4 },             /* sub $40, %rsp */
+		{ { 0x48, 0x81, 0xec, 0x88, 0, 0, 0 }, 7 },    /* sub $136, %rsp */
+		{ { 0x31, 0xc0 }, 2 },                         /* xor %eax, %eax */
+		{ { 0x48, 0x89, 0xf8 }, 3 },                   /* mov %rdi, %rax */
+		{ { 0x4c, 0x8d, 0x54, 0x24, 0x08 }, 5 },       /* lea 8(%rsp), %r10 */
+		{ { 0x48, 0x89, 0x5c, 0x24, 0xe8 }, 5 },       /* mov %rbx, -24(%rsp) */
+		{ { 0x48, 0x85, 0xff }, 3 },                   /* test %rdi, %rdi */
+		{ { 0x81, 0xff, 0x10, 0x32, 0x54, 0x76 }, 6 }, /* cmp $0x76543210, %edi */
+		{ { 0x66, 0x0f, 0x1f, 0x44, 0, 0 }, 6 },       /* nopw */
+	};
+	size_t count = 1 + below(arena, 3), at = 0, which;
+
+	while (count--) {
+		which = below(arena, ARRAY_SIZE(all));
+		memcpy(to + at, all[which].bytes, all[which].len);
+		arena->probe = (uint32_t)(to + at - (arena->code + FUNCTION));
+		at += all[which].len;
+	}
+	return at;
+}
+
 static void write_function(struct arena *arena)
 {
 	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -256,6 +288,9 @@ static void write_function(struct arena *arena)
 		memcpy(function, endbr64, sizeof(endbr64));
 		at = sizeof(endbr64);
 	}
+	arena->probe = 0;
+	if (below(arena, 2))
+		at += write_prologue(arena, function + at);
 	while (at < RANDOM)
 		at += random_instruction(arena, function + at);
 	write_label(arena, arena->code + BEFORE, 0);
@@ -308,18 +343,23 @@ static struct entry_code code_of(const struct arena *arena)
 {
 	const uint8_t *function = arena->code + FUNCTION;
 
-	return (struct entry_code){ ABI_X86_64, function, function,
-		                    SIZE,       SIZE,     (uint64_t)(uintptr_t)function,
-		                    SIZE,       0 };
+	return (struct entry_code){ .abi = ABI_X86_64,
+		                    .memory = function,
+		                    .file = function,
+		                    .bytes = SIZE,
+		                    .size = SIZE,
+		                    .address = (uint64_t)(uintptr_t)function,
+		                    .next_start = SIZE,
+		                    .probed = arena->random & 3,
+		                    .probe = arena->probe };
 }
 
-/* Moves the function, and puts moved code and slot where they belong. */
+/* Moves the function, and puts moved code and pad where they belong. */
 static bool move_function(struct arena *arena, struct entry_move *move)
 {
 	struct entry_code code = code_of(arena);
-	struct entry_places places = { (uint64_t)(uintptr_t)arena->slot,
-		                       (uint64_t)(uintptr_t)arena->moved };
-	int32_t distance = (int32_t)(arena->moved - (arena->slot + 5));
+	uint64_t moved = (uint64_t)(uintptr_t)arena->moved;
+	struct entry_places places = { (uint64_t)(uintptr_t)arena->pad, moved, moved };
 	const char *why;
 
 	if (!entry_move(&code, &places, move))
@@ -329,8 +369,7 @@ static bool move_function(struct arena *arena, struct entry_move *move)
 		fail_msg("%s", why);
 	memset(arena->moved, 0xcc, PAGE);
 	memcpy(arena->moved, move->moved, move->moved_bytes);
-	arena->slot[0] = 0xe9;
-	memcpy(arena->slot + 1, &distance, sizeof(distance));
+	memcpy(arena->pad, move->pad, move->pad_bytes);
 	return true;
 }
 
@@ -361,26 +400,50 @@ static bool leap_there(uint64_t *rip, int step, void *data)
 	return false;
 }
 
-/* From each border of the function into the moved code, and from each of the moved code back. */
+static void leap_and_compare(struct arena *arena, const struct entry_move *move,
+                             const struct leap *leap, const uint8_t *entry,
+                             const struct run_state *begin, const struct run_state *end)
+{
+	struct run_state state = *begin;
+	struct leap there = *leap;
+
+	run_at(arena, entry, leap_there, &there, &state);
+	expect_alike(arena, move, end, &state);
+}
+
+/*
+ * From each border of the function to where a thread goes when the jump is written, from each of
+ * the moved code back, and from the jump into the pad.
+ */
 static void leap_everywhere(struct arena *arena, const struct entry_move *move,
                             const struct run_state *begin, const struct run_state *end)
 {
 	uint64_t function = (uint64_t)(uintptr_t)arena->code + FUNCTION;
 	uint64_t moved = (uint64_t)(uintptr_t)arena->moved;
+	const uint8_t *entry = arena->code + FUNCTION;
+	uint32_t at;
 
 	for (uint32_t i = 0; i < move->n_places; i++) {
 		uint64_t original = function + (uint64_t)move->place[i].original;
 		struct leap into = { original, moved + move->place[i].moved };
 		struct leap out = { into.to, into.from };
-		struct run_state state = *begin;
+		enum entry_step step;
 
-		run_at(arena, arena->moved, leap_there, &out, &state);
-		expect_alike(arena, move, end, &state);
+		leap_and_compare(arena, move, &out, arena->moved, begin, end);
 		if (!move->place[i].first)
 			continue;
-		state = *begin;
-		run_at(arena, arena->code + FUNCTION, leap_there, &into, &state);
-		expect_alike(arena, move, end, &state);
+		leap_and_compare(arena, move, &into, entry, begin, end);
+		step = entry_move_step(move, (uint64_t)move->place[i].original, &at);
+		assert_int_not_equal(step, ENTRY_BETWEEN);
+		into.to = step == ENTRY_MOVES ? moved + at : function + move->skip;
+		if (step != ENTRY_STAYS)
+			leap_and_compare(arena, move, &into, entry, begin, end);
+	}
+	if (move->jump == JUMP_BEHIND_PROBE) {
+		struct leap back = { function + move->skip, (uint64_t)(uintptr_t)arena->pad };
+
+		assert_true(entry_move_to_pad(move, move->skip));
+		leap_and_compare(arena, move, &back, entry, begin, end);
 	}
 }
 
@@ -390,13 +453,16 @@ static void make_arena(struct arena *arena, uint64_t seed)
 	                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(at, MAP_FAILED);
-	*arena =
-		(struct arena){ at, at + PAGE, at + 2 * (size_t)PAGE, at + 3 * (size_t)PAGE, seed };
+	*arena = (struct arena){ .code = at,
+		                 .moved = at + PAGE,
+		                 .pad = at + 2 * (size_t)PAGE,
+		                 .memory = at + 3 * (size_t)PAGE,
+		                 .random = seed };
 }
 
 static void test_random_functions_end_alike_when_diverted(void **state)
 {
-	int moved = 0, returned = 0, faulted = 0;
+	int moved = 0, returned = 0, faulted = 0, jumps[3] = { 0 };
 	struct arena arena;
 
 	make_arena(&arena, 0x9e3779b97f4a7c15);
@@ -416,11 +482,15 @@ static void test_random_functions_end_alike_when_diverted(void **state)
 		run_at(&arena, arena.code + FUNCTION, NULL, NULL, &diverted);
 		expect_alike(&arena, &move, &original, &diverted);
 		moved++;
+		jumps[move.jump]++;
 		returned += !original.signal;
 		faulted += original.signal != 0;
 	}
-	print_message("%d of %d functions were moved; %d came to the exit, %d to a fault\n", moved,
-	              CASES, returned, faulted);
+	print_message(
+		"%d of %d functions were moved; %d came to the exit, %d to a fault; %d at the "
+		"entry, %d before a probe, %d behind one\n",
+		moved, CASES, returned, faulted, jumps[0], jumps[1], jumps[2]);
+	assert_true(jumps[JUMP_BEFORE_PROBE] > CASES / 30 && jumps[JUMP_BEHIND_PROBE] > CASES / 5);
 	assert_true(moved > CASES / 2 && returned > CASES / 4 && faulted > CASES / 20);
 	munmap(arena.code, 5 * (size_t)PAGE);
 }
