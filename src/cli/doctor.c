@@ -20,6 +20,7 @@
 #include "probe/libraries.h"
 #include "probe/module.h"
 #include "probe/programs.h"
+#include "stack/lines/debug_fetch.h"
 #include "stack/lines/debug_info.h"
 
 enum verdict { OK, DEGRADED, MISSING };
@@ -295,6 +296,25 @@ static void check_gpu_times(struct doctor_page *report)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
+/* Whether what is missing can be fetched. */
+static void check_fetching(struct doctor_page *report)
+{
+	const char *program = debug_fetch_program();
+
+	if (!program)
+		line(report, OK, "debug files",
+		     "of this machine only: debuginfod-find is not installed (package debuginfod, "
+		     "elfutils-debuginfod-client)");
+	else if (debug_fetch_is_asked())
+		line(report, OK, "debug files",
+		     "those that this machine lacks are fetched from DEBUGINFOD_URLS, by %s",
+		     program);
+	else
+		line(report, OK, "debug files",
+		     "of this machine only: %s could fetch others, but DEBUGINFOD_URLS is not set",
+		     program);
+}
+
 static void check_lines(struct doctor_page *report)
 {
 	const char *version = debug_info_version();
@@ -307,6 +327,8 @@ static void check_lines(struct doctor_page *report)
 		line(report, DEGRADED, "native lines",
 		     "profiles have no lines of native code: this cuscope was built without libdw "
 		     "(libdw-dev)");
+	if (version)
+		check_fetching(report);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)

@@ -67,6 +67,12 @@ void profile_notes_of_lines(const struct source_lines_figures *lines, struct pro
 	     "the program",
 	     (unsigned long long)lines->found, (unsigned long long)lines->places,
 	     (unsigned long long)lines->files, (double)lines->ns / 1e6);
+	note(notes, lines->fetched + lines->not_fetched,
+	     "Debug files from DEBUGINFOD_URLS: %llu of %llu that were asked for, in %.0f ms "
+	     "beside the program",
+	     (unsigned long long)lines->fetched,
+	     (unsigned long long)(lines->fetched + lines->not_fetched),
+	     (double)lines->fetch_ns / 1e6);
 }
 
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes)

@@ -141,7 +141,7 @@ static int open_roots(const char *path)
 	return fd < 0 ? -1 : fd;
 }
 
-static bool hexadecimal(const uint8_t *id, size_t bytes, char hex[2 * DEBUG_ID_MAX + 1])
+bool debug_file_hex(const uint8_t *id, size_t bytes, char hex[2 * DEBUG_ID_MAX + 1])
 {
 	if (bytes < 2 || bytes > DEBUG_ID_MAX)
 		return false;
@@ -155,7 +155,7 @@ static int find_by_id(const uint8_t *id, size_t bytes)
 	char hex[2 * DEBUG_ID_MAX + 1], *path;
 	int fd;
 
-	if (!hexadecimal(id, bytes, hex))
+	if (!debug_file_hex(id, bytes, hex))
 		return -1;
 	path = xasprintf(ROOT "/.build-id/%.2s/%s.debug", hex, hex + 2);
 	fd = open_roots(path);
@@ -178,7 +178,7 @@ static char *home(void)
 }
 
 /* Where debuginfod's client keeps what it has fetched, as debuginfod_find_debuginfo(3) has it. */
-static char *fetched_folder(void)
+char *debug_file_cache(void)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS"), *folder = getenv("DEBUGINFOD_CACHE_PATH");
 	char *of_user, *path;
@@ -197,13 +197,13 @@ static char *fetched_folder(void)
 }
 
 /* Of who runs cuscope or called sudo, and of nobody else; nothing is fetched. */
-static int find_fetched(const uint8_t *id, size_t bytes)
+int debug_file_cached(const uint8_t *id, size_t bytes)
 {
-	char hex[2 * DEBUG_ID_MAX + 1], *folder = fetched_folder(), *path, *name = NULL;
+	char hex[2 * DEBUG_ID_MAX + 1], *folder = debug_file_cache(), *path, *name = NULL;
 	int parent = -1, fd = -1;
 	struct stat st;
 
-	if (folder && hexadecimal(id, bytes, hex)) {
+	if (folder && debug_file_hex(id, bytes, hex)) {
 		path = xasprintf("%s/%s/debuginfo", folder, hex);
 		parent = folder_open(path, &name, NULL);
 		free(path);
@@ -255,8 +255,33 @@ static void find_debug(int fd, const char *path, struct debug_files *found)
 	elf_image_close(&sections.image);
 }
 
+static bool has_section(const struct sections *sections, const char *name)
+{
+	Elf64_Shdr header;
+
+	for (size_t i = 1; i < sections->image.n_sections && i < SECTIONS_MAX; i++) {
+		if (!read_header(sections, i, &header))
+			return false;
+		if (header.sh_type != SHT_NOBITS && is_named(sections, &header, name))
+			return true;
+	}
+	return false;
+}
+
+static bool has_own(int fd)
+{
+	struct sections sections;
+	bool has;
+
+	if (!open_sections(fd, &sections))
+		return true; /* nothing can be told of it in any case */
+	has = has_section(&sections, ".debug_info") || has_section(&sections, ".zdebug_info");
+	elf_image_close(&sections.image);
+	return has;
+}
+
 /* The debug file is root's, or the file that is mapped is looked into itself. */
-static int find_alt(int fd)
+static int find_alt(int fd, struct debug_files *found)
 {
 	struct sections sections;
 	size_t bytes, id_bytes;
@@ -272,6 +297,10 @@ static int find_alt(int fd)
 		alt = find_by_id(id, id_bytes);
 		if (alt < 0 && !strncmp(path, ROOT "/", sizeof(ROOT)))
 			alt = open_roots(path);
+		if (alt < 0)
+			alt = debug_file_cached(id, id_bytes);
+		found->alt_id_bytes = id_bytes;
+		memcpy(found->alt_id, id, id_bytes);
 	}
 	free(link);
 	elf_image_close(&sections.image);
@@ -287,9 +316,17 @@ static int open_again(int path_fd)
 	return open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
 
-static int find_alt_of_root(int path_fd)
+/* That may be a pipe or a device: opening these can wait, or do things. */
+static int open_regular(int path_fd)
 {
-	int fd = open_again(path_fd), alt = fd >= 0 ? find_alt(fd) : -1;
+	struct stat st;
+
+	return fstat(path_fd, &st) || !S_ISREG(st.st_mode) ? -1 : open_again(path_fd);
+}
+
+static int find_alt_of_root(int path_fd, struct debug_files *found)
+{
+	int fd = open_again(path_fd), alt = fd >= 0 ? find_alt(fd, found) : -1;
 
 	if (fd >= 0)
 		close(fd);
@@ -303,8 +340,50 @@ void debug_files_find(int fd, const uint8_t *id, size_t id_bytes, const char *pa
 	if (found->debug < 0)
 		find_debug(fd, path, found);
 	if (found->debug < 0)
-		found->debug = find_fetched(id, id_bytes);
-	found->alt = found->debug >= 0 ? find_alt_of_root(found->debug) : find_alt(fd);
+		found->debug = debug_file_cached(id, id_bytes);
+	found->alt =
+		found->debug >= 0 ? find_alt_of_root(found->debug, found) : find_alt(fd, found);
+	found->lacking = found->debug < 0 && !has_own(fd);
+}
+
+void debug_files_take(struct debug_files *found, int debug)
+{
+	found->debug = debug;
+	found->crc = 0;
+	found->lacking = false;
+	found->alt = find_alt_of_root(debug, found);
+}
+
+/* A note: the lengths of name and contents, a type, and then both, each to four bytes. */
+static bool note_is_of(const char *note, size_t bytes, const uint8_t *id, size_t id_bytes)
+{
+	Elf64_Nhdr head;
+
+	if (bytes < sizeof(head) + 4)
+		return false;
+	memcpy(&head, note, sizeof(head));
+	return head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && head.n_descsz == id_bytes &&
+	       bytes - sizeof(head) - 4 >= id_bytes && !memcmp(note + sizeof(head), "GNU", 4) &&
+	       !memcmp(note + sizeof(head) + 4, id, id_bytes);
+}
+
+bool debug_file_is_of(int path_fd, const uint8_t *id, size_t id_bytes)
+{
+	int fd = open_regular(path_fd);
+	struct sections sections;
+	bool is = false;
+	size_t bytes;
+	char *note;
+
+	if (fd >= 0 && open_sections(fd, &sections)) {
+		note = read_section(&sections, ".note.gnu.build-id", &bytes);
+		is = note && note_is_of(note, bytes, id, id_bytes);
+		free(note);
+		elf_image_close(&sections.image);
+	}
+	if (fd >= 0)
+		close(fd);
+	return is;
 }
 
 int debug_file_open(const uint8_t *id, size_t bytes)

@@ -21,11 +21,29 @@
 struct debug_files {
 	int debug, alt; /* by path only (O_PATH) */
 	uint32_t crc;   /* that the file says `debug` has; 0 where it was found by build id */
+	bool lacking;   /* there is neither `debug`, nor debug information in the file itself */
+	uint8_t alt_id[DEBUG_ID_MAX]; /* of `alt`, whether it was found or not */
+	size_t alt_id_bytes;          /* 0: none is named */
 };
 
 /* `fd`: of a file that is mapped somewhere; `id`: its build id; `path`: its name there. */
 void debug_files_find(int fd, const uint8_t *id, size_t id_bytes, const char *path,
                       struct debug_files *found);
+
+/* A debug file that was fetched meanwhile, by path only, which becomes theirs: and its `alt`. */
+void debug_files_take(struct debug_files *found, int debug);
+
+/* By path only: what debuginfod's client has fetched before; -1: nothing, or it is another's. */
+int debug_file_cached(const uint8_t *id, size_t bytes);
+
+/* Where that client keeps it, which the caller frees; NULL: DEBUGINFOD_URLS is not set. */
+char *debug_file_cache(void);
+
+/* Whether a file, by path only, has that build id. */
+bool debug_file_is_of(int path_fd, const uint8_t *id, size_t id_bytes);
+
+/* False where it is too short or too long to be one. */
+bool debug_file_hex(const uint8_t *id, size_t bytes, char hex[2 * DEBUG_ID_MAX + 1]);
 
 /*
  * By build id, to be read, for what reads files of root's without libdw; -1: there is none. Of this

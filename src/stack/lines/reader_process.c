@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/audit.h>
-#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -24,49 +22,26 @@
 #include "probe/helper.h"
 #include "probe/helper_inside.h"
 #include "stack/lines/debug_info.h"
+#include "stack/lines/rights.h"
 
-#define NOBODY         65534
-#define MEMORY_BYTES   ((uint64_t)512 << 20) /* besides the files, which are mapped */
-#define FILES_BYTES    ((uint64_t)16 << 30)
-#define CPU_SECONDS    60
-#define DESCRIPTORS    16
-#define CAPABILITY_MAX 63
+#define MEMORY_BYTES ((uint64_t)512 << 20) /* besides the files, which are mapped */
+#define FILES_BYTES  ((uint64_t)16 << 30)
+#define CPU_SECONDS  60
+#define DESCRIPTORS  16
 
 /* ---- giving up rights ---------------------------------------------------------------------- */
 
-static int set_limit(int which, uint64_t most)
-{
-	const struct rlimit limit = { most, most };
-
-	return setrlimit(which, &limit) ? -errno : 0;
-}
-
 static int limit_resources(uint64_t bytes)
 {
-	int rc = set_limit(RLIMIT_CPU, CPU_SECONDS);
+	int rc = rights_limit(RLIMIT_CPU, CPU_SECONDS);
 
 #ifndef __SANITIZE_ADDRESS__ /* which has terabytes of address space */
-	rc = rc ? rc : set_limit(RLIMIT_AS, bytes + MEMORY_BYTES);
+	rc = rc ? rc : rights_limit(RLIMIT_AS, bytes + MEMORY_BYTES);
 #endif
-	rc = rc ? rc : set_limit(RLIMIT_FSIZE, 0);
-	rc = rc ? rc : set_limit(RLIMIT_CORE, 0);
-	rc = rc ? rc : set_limit(RLIMIT_NPROC, 0);
-	return rc ? rc : set_limit(RLIMIT_NOFILE, DESCRIPTORS);
-}
-
-static int become_nobody(void)
-{
-	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
-
-	if (geteuid() == 0) {
-		for (int capability = 0; capability <= CAPABILITY_MAX; capability++)
-			prctl(PR_CAPBSET_DROP, capability, 0, 0, 0); /* those that there are */
-		if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
-		    setresuid(NOBODY, NOBODY, NOBODY))
-			return -errno;
-	}
-	return syscall(SYS_capset, &head, none) ? -errno : 0;
+	rc = rc ? rc : rights_limit(RLIMIT_FSIZE, 0);
+	rc = rc ? rc : rights_limit(RLIMIT_CORE, 0);
+	rc = rc ? rc : rights_limit(RLIMIT_NPROC, 0);
+	return rc ? rc : rights_limit(RLIMIT_NOFILE, DESCRIPTORS);
 }
 
 #define ALLOW(name)                                                                                \
@@ -136,11 +111,8 @@ int reader_give_up_rights(uint64_t bytes)
 {
 	int rc = limit_resources(bytes);
 
-	rc = rc ? rc : become_nobody();
-	/* No process of nobody's is to look into it. What was to end it is gone with its user. */
-	if (!rc && (prctl(PR_SET_DUMPABLE, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
-	            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
-		rc = -errno;
+	rc = rc ? rc : rights_become(RIGHTS_NOBODY, RIGHTS_NOBODY);
+	rc = rc ? rc : rights_close();
 	return rc ? rc : filter_calls();
 }
 

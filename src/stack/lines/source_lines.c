@@ -20,6 +20,7 @@
 #define ALL_BYTES  ((size_t)64 << 20)
 #define EACH_FILES 256
 #define ALL_FILES  1024
+#define FETCH_NS   20000000000ull /* that the end waits for files that are fetched */
 
 /* ---- what is asked for --------------------------------------------------------------------- */
 
@@ -80,7 +81,7 @@ static struct source_lines_file *make_file(struct source_lines *lines,
 	file->path = xstrdup(place->path);
 	file->id_bytes = id_of(place->build_id, file->id);
 	file->roots = roots;
-	file->others = (struct debug_files){ -1, -1, 0 };
+	file->others = (struct debug_files){ .debug = -1, .alt = -1 };
 	file->last = &file->first;
 	person->files++;
 	lines->n_files++;
@@ -170,6 +171,7 @@ struct source_lines *source_lines_new(void (*run)(int socket))
 {
 	struct source_lines *lines;
 	pthread_condattr_t clock;
+	const char *why = NULL;
 
 	if (!debug_info_version())
 		return NULL;
@@ -180,7 +182,12 @@ struct source_lines *source_lines_new(void (*run)(int socket))
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&lines->asked, &clock);
 	pthread_cond_init(&lines->idle, &clock);
+	pthread_cond_init(&lines->wanted, NULL);
 	pthread_condattr_destroy(&clock);
+	if (debug_fetch_is_asked())
+		lines->fetcher = debug_fetcher_new(&why);
+	if (why)
+		source_lines_tell(lines, "debug files are not fetched", why);
 	return lines;
 }
 
@@ -189,6 +196,7 @@ static void stop_thread(struct source_lines *lines)
 	if (!lines->has_thread)
 		return;
 	pthread_mutex_lock(&lines->lock);
+	source_lines_stop_fetching(lines);
 	__atomic_store_n(&lines->stop, true, __ATOMIC_RELAXED);
 	pthread_cond_signal(&lines->asked);
 	pthread_mutex_unlock(&lines->lock);
@@ -196,19 +204,40 @@ static void stop_thread(struct source_lines *lines)
 	lines->has_thread = false;
 }
 
-size_t source_lines_wait(struct source_lines *lines, uint64_t ns)
+/* With the lock: until something has changed, or for so long. False: it is time. */
+static bool wait_until(struct source_lines *lines, uint64_t until_ns)
 {
-	uint64_t until_ns = source_lines_now_ns() + ns;
 	const struct timespec until = { (time_t)(until_ns / 1000000000),
 		                        (long)(until_ns % 1000000000) };
+
+	return pthread_cond_timedwait(&lines->idle, &lines->lock, &until) != ETIMEDOUT;
+}
+
+/* With the lock. */
+static void wait_for_fetched(struct source_lines *lines)
+{
+	uint64_t until_ns = source_lines_now_ns() + FETCH_NS;
+
+	while (lines->n_fetching && wait_until(lines, until_ns))
+		;
+	source_lines_stop_fetching(lines);
+}
+
+size_t source_lines_wait(struct source_lines *lines, uint64_t ns)
+{
+	uint64_t until_ns;
 	size_t left;
 
 	if (!lines)
 		return 0;
 	pthread_mutex_lock(&lines->lock);
-	while (lines->waiting && lines->has_thread &&
-	       pthread_cond_timedwait(&lines->idle, &lines->lock, &until) != ETIMEDOUT)
-		;
+	until_ns = source_lines_now_ns() + ns;
+	do {
+		if (lines->n_fetching) {
+			wait_for_fetched(lines);
+			until_ns = source_lines_now_ns() + ns;
+		}
+	} while (lines->waiting && lines->has_thread && wait_until(lines, until_ns));
 	left = lines->waiting;
 	lines->figures.late = left;
 	pthread_mutex_unlock(&lines->lock);
@@ -255,6 +284,8 @@ void source_lines_free(struct source_lines *lines)
 		free(lines->news[i]);
 	pthread_cond_destroy(&lines->asked);
 	pthread_cond_destroy(&lines->idle);
+	pthread_cond_destroy(&lines->wanted);
+	debug_fetcher_free(lines->fetcher);
 	pthread_mutex_destroy(&lines->lock);
 	free(lines);
 }

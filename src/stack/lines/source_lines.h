@@ -13,6 +13,11 @@
  *
  * Files are held open, so that those of programs that ended are read all the same.
  *
+ * Where DEBUGINFOD_URLS is set for cuscope, debug files that a file lacks are fetched
+ * (debug_fetch.h), one at a time, by a second thread; places of that file wait. A minute for the
+ * files of a person, two for all. The end waits 20 seconds at most, then the files are read
+ * without.
+ *
  * Memory: 24 MiB of a person (probe/person.h), 64 MiB of all, for places that were asked for and
  * what was found; 256 files of a person, 1,024 of all. Beyond that places have no lines, which is
  * counted. Each of LINES_READERS_MAX processes has 512 MiB at most besides the files.
@@ -67,6 +72,9 @@ struct source_lines_figures {
 	uint64_t unanswered;    /* places in files that were given up */
 	bool rights;            /* the processes could not give up their rights: nothing is read */
 	uint64_t ns;            /* that was spent */
+	uint64_t fetched;       /* debug files that came from servers */
+	uint64_t not_fetched;   /* that were asked for, and did not come */
+	uint64_t fetch_ns;
 };
 
 void source_lines_figures(struct source_lines *lines, struct source_lines_figures *figures);

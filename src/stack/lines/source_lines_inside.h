@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of source_lines.h: what is asked for (source_lines.c), and the thread that has it
- * looked up (source_lines_work.c). */
+/* The inside of source_lines.h: what is asked for (source_lines.c), the thread that has it looked
+ * up (source_lines_work.c), and the one that has debug files fetched (source_lines_fetch.c). */
 #ifndef CUSCOPE_STACK_LINES_SOURCE_LINES_INSIDE_H
 #define CUSCOPE_STACK_LINES_SOURCE_LINES_INSIDE_H
 
@@ -9,6 +9,7 @@
 
 #include <uthash.h>
 
+#include "stack/lines/debug_fetch.h"
 #include "stack/lines/debug_file.h"
 #include "stack/lines/reader.h"
 #include "stack/lines/source_lines.h"
@@ -16,7 +17,7 @@
 #define NEWS_MAX 32
 
 struct source_lines_person {
-	uint64_t id, spent_ns;
+	uint64_t id, spent_ns, fetched_ns;
 	size_t bytes, files;
 	UT_hash_handle hh;
 };
@@ -35,6 +36,12 @@ struct source_lines_file {
 	bool roots; /* root alone can change it */
 	struct debug_files others;
 	bool looked_for_others;
+	enum {
+		FETCH_NOT_ASKED,
+		FETCH_WANTED,
+		FETCH_UNDER_WAY, /* `others` are the fetching thread's */
+		FETCH_OVER,
+	} fetch;
 	bool over; /* nothing more is asked of it */
 	unsigned crashes;
 	struct reader reader;
@@ -71,11 +78,26 @@ struct source_lines {
 	struct source_lines_figures figures;
 	char *news[NEWS_MAX];
 	size_t n_news;
+
+	struct debug_fetcher *fetcher; /* NULL: nothing is fetched */
+	pthread_t fetch_thread;
+	pthread_cond_t wanted;
+	bool has_fetch_thread, stop_fetching;
+	size_t n_fetching; /* files that are wanted or under way */
 };
 
 /* Of a person and of all; false: there is no room. */
 bool source_lines_take_bytes(struct source_lines *lines, struct source_lines_person *person,
                              size_t bytes);
+
+/* All three with the lock. A sentence on a file, which is called by its name without folders. */
+void source_lines_tell(struct source_lines *lines, const char *of, const char *text);
+
+/* False where the file is read without debug information that it lacks; else it is to wait. */
+bool source_lines_fetch(struct source_lines *lines, struct source_lines_file *file);
+
+/* What is under way is given up. Files do not wait any more. */
+void source_lines_stop_fetching(struct source_lines *lines);
 
 /* The thread: of struct source_lines, until its stop. */
 void *source_lines_work(void *lines);

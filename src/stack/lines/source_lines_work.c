@@ -23,13 +23,14 @@ static void drop_reader(struct source_lines *lines, struct source_lines_file *fi
 }
 
 /* With the lock. */
-static void tell(struct source_lines *lines, const char *of, const char *text)
+void source_lines_tell(struct source_lines *lines, const char *of, const char *text)
 {
+	const char *slash = strrchr(of, '/');
 	struct buf sentence = { 0 };
 
 	if (lines->n_news == NEWS_MAX)
 		return;
-	text_add_safe(&sentence, of);
+	text_add_safe(&sentence, slash ? slash + 1 : of);
 	buf_puts(&sentence, text);
 	lines->news[lines->n_news++] = sentence.data;
 }
@@ -37,12 +38,10 @@ static void tell(struct source_lines *lines, const char *of, const char *text)
 /* With the lock. */
 static void give_up(struct source_lines *lines, struct source_lines_file *file, const char *why)
 {
-	const char *slash = strrchr(file->path, '/');
-
 	file->over = true;
 	file->crashes++;
 	lines->figures.given_up++;
-	tell(lines, slash ? slash + 1 : file->path, why);
+	source_lines_tell(lines, file->path, why);
 }
 
 /* With the lock: what was asked has failed, and the process that was asked is gone. */
@@ -66,9 +65,6 @@ static int load(struct source_lines *lines, struct source_lines_file *file)
 	struct lines_answer answer;
 	int rc;
 
-	if (!file->looked_for_others)
-		debug_files_find(file->fd, file->id, file->id_bytes, file->path, &file->others);
-	file->looked_for_others = true;
 	rc = reader_start(&file->reader, lines->run);
 	rc = rc ? rc : reader_send(&file->reader, LINES_MAIN, 0, file->fd);
 	if (!rc && file->others.debug >= 0)
@@ -176,12 +172,26 @@ static bool ask_next(struct source_lines *lines, struct source_lines_file *file)
 	return !rc;
 }
 
+/* With the lock, which is not held while it looks. False: the file is to wait. */
+static bool has_others(struct source_lines *lines, struct source_lines_file *file)
+{
+	if (file->looked_for_others)
+		return true;
+	pthread_mutex_unlock(&lines->lock);
+	debug_files_find(file->fd, file->id, file->id_bytes, file->path, &file->others);
+	pthread_mutex_lock(&lines->lock);
+	file->looked_for_others = true;
+	return !source_lines_fetch(lines, file);
+}
+
 static bool make_ready(struct source_lines *lines, struct source_lines_file *file)
 {
 	int rc;
 
 	if (file->reader.pid)
 		return true;
+	if (!has_others(lines, file))
+		return false;
 	make_room(lines);
 	pthread_mutex_unlock(&lines->lock);
 	rc = load(lines, file);
@@ -195,8 +205,9 @@ static bool make_ready(struct source_lines *lines, struct source_lines_file *fil
 	lines->figures.files += !rc;
 	if (rc == LINES_REFUSED && !lines->figures.rights) {
 		lines->figures.rights = true;
-		tell(lines, "no lines of native code",
-		     ": the process that is to read debug information cannot give up its rights");
+		source_lines_tell(lines, "no lines of native code",
+		                  ": the process that is to read debug information cannot give up "
+		                  "its rights");
 	}
 	return !rc;
 }
@@ -217,13 +228,18 @@ static void serve(struct source_lines *lines, struct source_lines_file *file)
 	lines->figures.ns += source_lines_now_ns() - begin;
 }
 
-/* Of who took least time so far. NULL: nobody waits. */
+static bool is_fetched_now(const struct source_lines_file *file)
+{
+	return file->fetch == FETCH_WANTED || file->fetch == FETCH_UNDER_WAY;
+}
+
+/* Of who took least time so far. NULL: nobody waits, but for what is fetched. */
 static struct source_lines_file *next_file(struct source_lines *lines)
 {
 	struct source_lines_file *file, *next, *best = NULL;
 
 	HASH_ITER (hh, lines->files, file, next)
-		if (file->first &&
+		if (file->first && !is_fetched_now(file) &&
 		    (!best || file->person->spent_ns < best->person->spent_ns ||
 		     (file->person == best->person && file->reader.pid && !best->reader.pid)))
 			best = file;

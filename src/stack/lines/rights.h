@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Giving up rights, in processes that run code or read files of strangers. Never to be had back. */
+#ifndef CUSCOPE_STACK_LINES_RIGHTS_H
+#define CUSCOPE_STACK_LINES_RIGHTS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define RIGHTS_NOBODY 65534
+
+/* 0, or a negative errno: the process is to end then. These use nothing that a fork may break. */
+int rights_limit(int which, uint64_t most); /* as setrlimit */
+
+/* Becomes that user where it was root, without other groups, and loses all capabilities. */
+int rights_become(uid_t user, gid_t group);
+
+/* Nobody's processes may not look into it, and it ends with the thread that started it. */
+int rights_close(void);
+
+#endif
