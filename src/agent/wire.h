@@ -22,7 +22,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   5
+#define AGENT_ABI   6
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the ring in the memfd: the largest page there is (AArch64). Its size is a power of two, and no
  * less. */
@@ -58,15 +58,81 @@ enum agent_message_type {
 	AGENT_STOP,      /* the same for good; then the agent closes the socket */
 	/* by the agent */
 	AGENT_STATE, /* something in struct agent_shared changed */
+	/* by cuscope, where hello asked for AGENT_PROBES; each is answered before the next is sent
+	 */
+	AGENT_PROBES_AREA, /* memory for code is to be there, at most AGENT_REACH from `near` */
+	AGENT_PROBES_SET,  /* `n` slots; with it a memfd of so many struct agent_slot */
+	AGENT_PROBES_TURN, /* slots from `first` on begin to record, or only pass on */
 };
 
+/* Of hello: calls of diverted functions are recorded, until AGENT_STOP; windows are none of theirs.
+ * With `kinds` 0 nothing of CUPTI is looked for: the agent is AGENT_RUNNING at once. */
+enum agent_probes_flags {
+	AGENT_PROBES = 1 << 0,
+	AGENT_PROBES_TICKS = 1 << 1,  /* times are AGENT_CLOCK_TICKS */
+	AGENT_PROBES_BEGINS = 1 << 2, /* AGENT_PROBE_BEGUN for every entry */
+	AGENT_PROBES_READS = 1 << 3,  /* no filter of the process's is against process_vm_readv */
+};
+
+/* Of the same length and beginning in each version: so each can refuse all others. */
 struct agent_message {
 	uint32_t type;
 	uint32_t abi;
-	uint32_t kinds;
-	uint32_t cupti;    /* a descriptor of the libcupti to use follows the memfd */
-	uint32_t flush_ms; /* how often records are asked for, at least */
+	union {
+		struct {
+			uint32_t kinds;
+			uint32_t cupti; /* a descriptor of the libcupti to use follows the memfd */
+			uint32_t flush_ms; /* how often records are asked for, at least */
+			uint32_t probes;   /* enum agent_probes_flags */
+		};
+		struct {
+			uint32_t number; /* of a request, from 1 on: see struct agent_answer */
+			uint32_t bytes;
+			uint64_t near;
+		} area;
+		struct {
+			uint32_t number;
+			uint32_t n;
+			uint32_t first;
+			uint32_t does; /* enum agent_slot_does */
+		} slots;
+	};
+};
+
+_Static_assert(sizeof(struct agent_message) == 24, "the length of all versions");
+
+/* How far code and what it refers to may be from each other: 2 GiB, less the size of a module. */
+#define AGENT_REACH ((uint64_t)1750 << 20)
+
+#define AGENT_AREA_MOST  (16u << 20) /* bytes of code in one process, of all sessions */
+#define AGENT_SLOTS_MOST 4096 /* of one process, of all sessions: none is ever given out twice, */
+			      /* since a thread may be on its way through it still */
+
+enum agent_slot_does {
+	AGENT_SLOT_PASSES_ON,
+	AGENT_SLOT_ENTRY, /* recorded without its return, which goes to the caller then */
+	AGENT_SLOT_CALL,
+	AGENT_SLOT_DOES
+};
+
+#define AGENT_STACK_WORDS_MOST    32
+#define AGENT_STACK_WORDS_UNKNOWN UINT32_MAX /* the most are copied, as far as they are there */
+
+/* What a diverted function's thunk records, and where it goes on. A slot is set once. */
+struct agent_slot {
+	uint32_t slot;        /* from 0 on in each session: what records have as their lane */
+	uint32_t stack_words; /* of arguments that lie on the stack */
+	uint64_t cookie;      /* of bpf/wire.h */
+	uint64_t original;    /* the moved code, which lies in an area */
+	uint32_t does;        /* enum agent_slot_does, from now on */
 	uint32_t reserved;
+};
+
+/* To the last request. Texts there are none: `code` is 0 or a negative errno. */
+struct agent_answer {
+	uint32_t number; /* of the request; written last */
+	int32_t code;
+	uint64_t area; /* of AGENT_PROBES_AREA: where it begins */
 };
 
 /* ---- shared memory ------------------------------------------------------------------------- */
@@ -78,6 +144,9 @@ enum agent_state {
 	AGENT_PAUSED, /* CUPTI was left, or keeps still: `leftover` */
 	AGENT_OFF,    /* the same, for good */
 	AGENT_FAILED, /* the same, and `failure` tells why */
+	AGENT_PROBES_ONLY, /* of CUPTI the same; calls of diverted functions go on until AGENT_STOP
+	                    */
+	AGENT_STATES
 };
 
 /*
@@ -131,8 +200,9 @@ enum agent_probe_lost {
 	AGENT_PROBE_REENTRY,    /* made by a signal handler within the recording itself */
 	AGENT_PROBE_ENTRY,      /* a return to which no entry is known any more */
 	AGENT_PROBE_UNREADABLE, /* the call is told, without words that its plan asks for */
-	AGENT_PROBE_TEXT, /* a text was too long, or could not be read; or lost for the ring */
-	AGENT_PROBE_LOSTS = 8
+	AGENT_PROBE_TEXT,  /* a text was too long, or could not be read; or lost for the ring */
+	AGENT_PROBE_STUCK, /* a thread was recording when the session ended, and did not get on */
+	AGENT_PROBE_LOSTS
 };
 
 /* Of agent_shared.head: what is above says who moved it last, which the reader ignores. So places
@@ -167,7 +237,13 @@ struct agent_shared {
 	uint64_t probe_lost[AGENT_PROBE_LOSTS];
 	uint64_t name_offset; /* by cuscope: of the name's pointer in a kernel's handle; 0: none */
 	uint32_t probe_clock; /* enum agent_clock: what struct agent_probed counts in */
-	uint32_t probe_threads;     /* whose state is kept */
+	uint32_t probe_threads; /* whose state is kept */
+	/* Where the thunk of slot 0 is, how far from each other they are, and for how many slots
+	 * there is room. 0 of them: this agent records no calls, or cannot. */
+	uint64_t probe_thunks;
+	uint32_t probe_thunk_bytes;
+	uint32_t probe_slots;
+	struct agent_answer answer;
 	char text[512];             /* for AGENT_FAILED: what was tried, for the user */
 	char cupti_path[512];       /* of the libcupti in use */
 	_Alignas(64) uint64_t head; /* bytes ever reserved; above AGENT_HEAD_BITS who did it last */

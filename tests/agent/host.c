@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -97,6 +98,27 @@ void host_accept(struct host *host, int listening)
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
+static ssize_t send_with(struct host *host, const struct agent_message *message, const int *fds,
+                         size_t n_fds)
+{
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec part = { (void *)message, sizeof(*message) };
+	struct msghdr packet = { .msg_iov = &part,
+		                 .msg_iovlen = 1,
+		                 .msg_control = control.bytes,
+		                 .msg_controllen = CMSG_SPACE(n_fds * sizeof(int)) };
+	struct cmsghdr *head = CMSG_FIRSTHDR(&packet);
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+	memcpy(CMSG_DATA(head), fds, n_fds * sizeof(int));
+	return sendmsg(host->socket, &packet, MSG_NOSIGNAL);
+}
+
 void host_hello(struct host *host, uint32_t kinds)
 {
 	const char *path = getenv("TEST_LIBCUPTI");
@@ -105,25 +127,11 @@ void host_hello(struct host *host, uint32_t kinds)
 		                       .abi = host->abi,
 		                       .kinds = kinds,
 		                       .cupti = cupti >= 0,
-		                       .flush_ms = 20 };
-	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control = { 0 };
-	struct iovec part = { &hello, sizeof(hello) };
+		                       .flush_ms = 20,
+		                       .probes = host->probes };
 	int fds[2] = { host->memfd, cupti };
-	size_t bytes = (cupti >= 0 ? 2 : 1) * sizeof(int);
-	struct msghdr packet = { .msg_iov = &part,
-		                 .msg_iovlen = 1,
-		                 .msg_control = control.bytes,
-		                 .msg_controllen = CMSG_SPACE(bytes) };
-	struct cmsghdr *head = CMSG_FIRSTHDR(&packet);
 
-	head->cmsg_level = SOL_SOCKET;
-	head->cmsg_type = SCM_RIGHTS;
-	head->cmsg_len = CMSG_LEN(bytes);
-	memcpy(CMSG_DATA(head), fds, bytes);
-	assert_int_equal(sendmsg(host->socket, &packet, MSG_NOSIGNAL), sizeof(hello));
+	assert_int_equal(send_with(host, &hello, fds, cupti >= 0 ? 2 : 1), sizeof(hello));
 	if (cupti >= 0)
 		close(cupti);
 }
@@ -134,6 +142,26 @@ void host_tell(struct host *host, uint32_t type)
 
 	assert_int_equal(send(host->socket, &message, sizeof(message), MSG_NOSIGNAL),
 	                 sizeof(message));
+}
+
+int host_ask(struct host *host, struct agent_message message, int fd)
+{
+	const struct agent_answer *answer = &host->shared->answer;
+	ssize_t sent;
+
+	message.abi = AGENT_ABI;
+	message.area.number = ++host->asked;
+	if (fd >= 0)
+		sent = send_with(host, &message, &fd, 1);
+	else
+		sent = send(host->socket, &message, sizeof(message), MSG_NOSIGNAL);
+	assert_int_equal(sent, sizeof(message));
+	for (int i = 0; i < WAIT_MOST_MS; i++) {
+		if (__atomic_load_n(&answer->number, __ATOMIC_ACQUIRE) == host->asked)
+			return answer->code;
+		host_sleep(1);
+	}
+	return -ETIMEDOUT;
 }
 
 uint32_t host_wait(struct host *host, uint32_t wanted)

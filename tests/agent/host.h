@@ -28,6 +28,8 @@ struct host {
 	int theirs; /* for cuscope_agent_enter */
 	int memfd;
 	uint32_t abi; /* what hello says */
+	uint32_t probes;
+	uint32_t asked; /* requests */
 	struct agent_shared *shared;
 	char *records;
 	uint64_t bytes;
@@ -51,6 +53,10 @@ void host_accept(struct host *host, int listening);
 /* With the libcupti that TEST_LIBCUPTI names, if there is one. */
 void host_hello(struct host *host, uint32_t kinds);
 void host_tell(struct host *host, uint32_t type);
+
+/* A request and its code; -ETIMEDOUT: no answer in five seconds. The message's number is filled in.
+ * `fd` goes along, where it is not -1. */
+int host_ask(struct host *host, struct agent_message message, int fd);
 
 /* Until the agent is in that state, or has failed; five seconds. Returns the state. */
 uint32_t host_wait(struct host *host, uint32_t state);

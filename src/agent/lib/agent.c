@@ -26,6 +26,7 @@
 
 #define ENTRY              __attribute__((visibility("default")))
 #define EXIT_FLUSH_MOST_MS 1000
+#define AFTER_EXIT_MS      10 /* threads may go on, and call, for a while */
 
 int InitializeInjection(void);
 int cuscope_agent_enter(int socket);
@@ -94,17 +95,21 @@ static void exit_if_wanted(void)
 		return;
 	session_last_flush(&session);
 	__atomic_store_n(&exiting, EXIT_DONE, __ATOMIC_RELEASE);
-	for (;;)
-		pause();
+	for (;;) {
+		clock_pause_ms(AFTER_EXIT_MS);
+		session_look_at_exit(&session);
+	}
 }
 
 static void run_session(void)
 {
 	do {
-		bool running = session.state == AGENT_RUNNING;
+		bool awaited = session_is_awaited(&session);
+		bool stays = session.order == AGENT_RUN ||
+		             (session.probes && session.order == AGENT_PAUSE);
 
 		__atomic_store_n(&ends, session.order == AGENT_STOP, __ATOMIC_RELAXED);
-		note_measuring(running, running && session.order == AGENT_RUN ? session.wake : -1);
+		note_measuring(awaited, awaited && stays ? session.wake : -1);
 		exit_if_wanted();
 	} while (session_turn(&session));
 	exit_if_wanted();

@@ -9,6 +9,7 @@
 #define NAMED 4096 /* kernels of the process whose names were told; a power of two */
 
 static uint64_t lost[AGENT_PROBE_LOSTS];
+static uint64_t lost_before[AGENT_PROBE_LOSTS]; /* in former sessions */
 static uint64_t kernels_generation = 1;
 static uint64_t named[NAMED]; /* handles, mixed with the generation */
 
@@ -17,16 +18,24 @@ void capture_lost(uint32_t reason)
 	__atomic_fetch_add(&lost[reason], 1, __ATOMIC_RELAXED);
 }
 
+void capture_begin(void)
+{
+	for (int i = 0; i < AGENT_PROBE_LOSTS; i++)
+		lost_before[i] = __atomic_load_n(&lost[i], __ATOMIC_RELAXED);
+}
+
 void capture_tell_lost(struct agent_shared *shared)
 {
 	for (int i = 0; i < AGENT_PROBE_LOSTS; i++)
 		__atomic_store_n(&shared->probe_lost[i],
-		                 __atomic_load_n(&lost[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+		                 __atomic_load_n(&lost[i], __ATOMIC_RELAXED) - lost_before[i],
+		                 __ATOMIC_RELAXED);
 }
 
 void capture_forked(void)
 {
 	memset(lost, 0, sizeof(lost));
+	memset(lost_before, 0, sizeof(lost_before));
 }
 
 /* ---- records ------------------------------------------------------------------------------- */

@@ -23,7 +23,8 @@ void capture_close_room(struct ring *ring, struct probe_thread *thread);
 /* After calls that unload kernels, a handle may mean another one. */
 void capture_forget_kernels(uint64_t cookie);
 
-/* By enum agent_probe_lost, since the process began. */
+/* By enum agent_probe_lost, since the last capture_begin. */
+void capture_begin(void);
 void capture_lost(uint32_t reason);
 void capture_tell_lost(struct agent_shared *shared);
 void capture_forked(void);

@@ -22,6 +22,7 @@ static __thread struct probe_thread *own;
 
 static struct probe_thread *states[THREADS_MOST];
 static uint32_t n_states;
+static uint32_t reaping; /* somebody looks for threads that ended: so each is found by one alone */
 static uint32_t reap_at = REAP_LEAST; /* as many states: those of ended threads are looked for */
 
 void (*probe_thread_reap)(struct probe_thread *thread);
@@ -102,6 +103,7 @@ void probe_threads_forget(void)
 {
 	memset(states, 0, sizeof(states));
 	n_states = 0;
+	reaping = 0;
 	reap_at = REAP_LEAST;
 }
 
@@ -131,11 +133,30 @@ void probe_thread_free(struct probe_thread *thread)
 	__atomic_store_n(&thread->tid, 0, __ATOMIC_RELEASE);
 }
 
+bool probe_threads_lock(unsigned *left_ms)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	while (__atomic_exchange_n(&reaping, 1, __ATOMIC_ACQUIRE)) {
+		if (!*left_ms)
+			return false;
+		--*left_ms;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+void probe_threads_unlock(void)
+{
+	__atomic_store_n(&reaping, 0, __ATOMIC_RELEASE);
+}
+
 static void reap(void)
 {
 	uint32_t n = probe_threads(), alive = 0;
+	unsigned no_time = 0;
 
-	if (n < __atomic_load_n(&reap_at, __ATOMIC_RELAXED))
+	if (n < __atomic_load_n(&reap_at, __ATOMIC_RELAXED) || !probe_threads_lock(&no_time))
 		return;
 	for (uint32_t i = 0; i < n; i++) {
 		struct probe_thread *thread = probe_thread_at(i);
@@ -152,6 +173,7 @@ static void reap(void)
 	}
 	__atomic_store_n(&reap_at, 2 * alive > REAP_LEAST ? 2 * alive : REAP_LEAST,
 	                 __ATOMIC_RELAXED);
+	probe_threads_unlock();
 }
 
 /* ---- a thread's first call ----------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 
 /* A call that has not returned, as it will be told. */
 struct probe_call {
+	uint64_t slot;
 	uint64_t sp; /* where its return address lies, */
 	uint64_t back;
 	uint64_t mark; /* and what its thunk's frame holds for as long as it is there */
@@ -75,6 +76,11 @@ uint32_t probe_threads(void);
 /* Whether a state's thread is no more; then it is the caller's, busy, until it is freed. */
 bool probe_thread_ended(struct probe_thread *thread);
 void probe_thread_free(struct probe_thread *thread);
+
+/* Held by who looks for threads that ended; a thread's first call does not wait for it. False: it
+ * took all that was left. */
+bool probe_threads_lock(unsigned *left_ms);
+void probe_threads_unlock(void);
 
 /* What is to be done to states of threads that ended, before they are used again. */
 extern void (*probe_thread_reap)(struct probe_thread *thread);

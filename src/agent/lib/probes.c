@@ -27,20 +27,27 @@ struct slot {
 	uint32_t does;  /* enum probe_does */
 };
 
+/* All that one session is, in one place: a thread that stays in one finds nothing of the next. */
+struct probe_session {
+	struct ring ring;
+	uint64_t began;  /* its first number, never 0 */
+	uint64_t number; /* another one when all calls that are open were told of */
+	uint32_t clock;
+	uint32_t first; /* slot; those before are of former sessions */
+	bool begins;
+};
+
 /* Alone in its page, of which a child of fork finds zeroes, however it was forked. */
 struct gate {
-	struct ring *ring; /* NULL: nothing is recorded */
-	uint64_t session;  /* never 0 */
+	struct probe_session *session; /* NULL: nothing is recorded */
 	uint32_t pid;
 	uint32_t clock;
-	bool begins;
 };
 
 static struct slot slots[THUNKS];
 static struct gate *gate;
-static uint64_t sessions;
-static struct ring *open_ring;
-static uint32_t open_clock;
+static uint64_t numbers; /* of sessions */
+static struct probe_session *opened;
 
 /* ---- what calls are under way -------------------------------------------------------------- */
 
@@ -79,34 +86,48 @@ static bool is_open(struct probe_thread *thread, const struct probe_call *call, 
 	return call->sp > sp &&
 	       peek_read(&thread->peek, sp, &is, (uint64_t)&at->slot, sizeof(is)) &&
 	       is.mark == call->mark && is.state == thread && is.session == thread->session &&
-	       is.slot == call->record.head.lane && is.back == call->back;
+	       is.slot == call->slot && is.back == call->back;
 }
 
-static void abandon(struct ring *ring, struct probe_thread *thread, uint32_t clock)
+static void abandon(struct probe_session *session, struct probe_thread *thread)
 {
 	struct probe_call *call = &thread->call[--thread->depth];
 
 	call->record.head.flags |= WIRE_UNFINISHED;
-	call->record.end = time_of(thread, clock);
-	capture_tell(ring, thread, call);
+	call->record.end = time_of(thread, session->clock);
+	capture_tell(&session->ring, thread, call);
 }
 
-static void drop_stale(struct ring *ring, struct probe_thread *thread, uint64_t sp, uint32_t clock)
+static void drop_stale(struct probe_session *session, struct probe_thread *thread, uint64_t sp)
 {
 	while (thread->depth && !is_open(thread, &thread->call[thread->depth - 1], sp))
-		abandon(ring, thread, clock);
+		abandon(session, thread);
+}
+
+/* With the thread taken: its calls did not return, or not yet. */
+static void tell_open(struct probe_session *session, struct probe_thread *thread)
+{
+	capture_close_room(&session->ring, thread);
+	while (thread->depth)
+		abandon(session, thread);
 }
 
 /* Calls of a former session were told of when it ended. */
-static void begin_session(struct probe_thread *thread)
+static void begin_session(struct probe_session *session, struct probe_thread *thread)
 {
-	if (thread->session == gate->session)
+	uint64_t number = __atomic_load_n(&session->number, __ATOMIC_RELAXED);
+
+	if (thread->session == number)
 		return;
-	thread->session = gate->session;
-	thread->depth = 0;
-	ring_claim_reset(&thread->claim);
-	thread->recent_generation = 0;
-	thread->last = 0;
+	if (thread->session >= session->began) {
+		tell_open(session, thread);
+	} else {
+		thread->depth = 0;
+		ring_claim_reset(&thread->claim);
+		thread->recent_generation = 0;
+		thread->last = 0;
+	}
+	thread->session = number;
 }
 
 /* ---- entry --------------------------------------------------------------------------------- */
@@ -129,58 +150,63 @@ static uint32_t words_to_copy(struct probe_thread *thread, const struct slot *sl
 	return UINT32_MAX;
 }
 
-static void begin_record(struct probe_thread *thread, struct probe_call *call, uint64_t number,
-                         const struct slot *slot)
+static void begin_record(const struct probe_session *session, struct probe_thread *thread,
+                         struct probe_call *call, uint64_t number)
 {
-	call->cookie = slot->cookie;
+	call->cookie = slots[number].cookie;
+	call->slot = number;
 	call->record = (struct agent_probed){
 		.head = { .type = AGENT_PROBED,
 		          .flags = thread->depth ? WIRE_NESTED : 0,
-		          .lane = (uint16_t)number },
+		          .lane = (uint16_t)(number - session->first) },
 		.tid = __atomic_load_n(&thread->tid, __ATOMIC_RELAXED),
 		.depth = thread->depth,
 	};
 }
 
 /* The last moment before the original: what was recorded so far is not its time. */
-static void begin_time(struct ring *ring, struct probe_thread *thread, struct probe_call *call)
+static void begin_time(struct probe_session *session, struct probe_thread *thread,
+                       struct probe_call *call)
 {
 	struct agent_probed *record = &call->record;
 
-	record->begin = record->end = time_of(thread, gate->clock);
-	if (!gate->begins || record->head.flags & WIRE_NO_RETURN)
+	record->begin = record->end = time_of(thread, session->clock);
+	if (!session->begins || record->head.flags & WIRE_NO_RETURN)
 		return;
 	record->head.type = AGENT_PROBE_BEGUN;
-	capture_tell(ring, thread, call);
+	capture_tell(&session->ring, thread, call);
 	record->head.type = AGENT_PROBED;
 	record->head.flags |= WIRE_BEGUN;
 }
 
 /* With the thread taken. Whether to come back. */
-static bool entered(struct ring *ring, struct probe_thread *thread, struct thunk_frame *frame)
+static bool entered(struct probe_session *session, struct probe_thread *thread,
+                    struct thunk_frame *frame)
 {
 	const struct slot *slot = &slots[frame->slot];
 	uint64_t sp = (uint64_t)&frame->back;
 	struct probe_call *call;
 
-	drop_stale(ring, thread, sp, gate->clock);
+	if (frame->slot < session->first)
+		return false; /* it was turned on in a former one */
+	drop_stale(session, thread, sp);
 	if (thread->depth == AGENT_PROBE_DEPTH_MAX) {
 		capture_lost(AGENT_PROBE_DEPTH);
 		return false;
 	}
 	call = &thread->call[thread->depth];
-	begin_record(thread, call, frame->slot, slot);
+	begin_record(session, thread, call, frame->slot);
 	/* what is told of it before it begins, its texts, has a time as well */
-	call->record.begin = time_of(thread, gate->clock);
-	capture_entry(ring, thread, call, frame);
+	call->record.begin = time_of(thread, session->clock);
+	capture_entry(&session->ring, thread, call, frame);
 	frame->words = UINT32_MAX;
 	if (__atomic_load_n(&slot->does, __ATOMIC_RELAXED) == PROBE_CALL)
 		frame->words = words_to_copy(thread, slot, frame);
 	if (frame->words == UINT32_MAX) {
 		call->record.head.flags |= WIRE_NO_RETURN;
 		capture_forget_kernels(call->cookie);
-		begin_time(ring, thread, call);
-		capture_tell(ring, thread, call);
+		begin_time(session, thread, call);
+		capture_tell(&session->ring, thread, call);
 		return false;
 	}
 	call->sp = sp;
@@ -190,33 +216,33 @@ static bool entered(struct ring *ring, struct probe_thread *thread, struct thunk
 	frame->state = thread;
 	frame->session = thread->session;
 	thread->depth++;
-	begin_time(ring, thread, call);
+	begin_time(session, thread, call);
 	return true;
 }
 
 /* What an earlier stay of the thread in here has left, taken out of it by a longjmp. */
-static struct ring *ring_of(struct probe_thread *thread)
+static struct probe_session *session_of(struct probe_thread *thread)
 {
-	struct ring *ring = __atomic_load_n(&gate->ring, __ATOMIC_SEQ_CST);
+	struct probe_session *session = __atomic_load_n(&gate->session, __ATOMIC_SEQ_CST);
 
-	if (!ring)
+	if (!session)
 		return NULL;
-	begin_session(thread);
+	begin_session(session, thread);
 	if (thread->claim.end)
-		capture_close_room(ring, thread);
-	return ring;
+		capture_close_room(&session->ring, thread);
+	return session;
 }
 
 uint64_t probe_enter(struct thunk_frame *frame)
 {
 	struct slot *slot = &slots[frame->slot];
 	struct probe_thread *thread;
-	struct ring *ring;
+	struct probe_session *session;
 	bool back = false;
 
 	frame->original = __atomic_load_n(&slot->original, __ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&slot->does, __ATOMIC_RELAXED) == PROBE_PASSES_ON || !gate ||
-	    !__atomic_load_n(&gate->ring, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&slot->does, __ATOMIC_ACQUIRE) == PROBE_PASSES_ON || !gate ||
+	    !__atomic_load_n(&gate->session, __ATOMIC_RELAXED))
 		return 0;
 	thread = probe_thread_get(__atomic_load_n(&gate->pid, __ATOMIC_RELAXED),
 	                          (uint64_t)&frame->back);
@@ -228,9 +254,9 @@ uint64_t probe_enter(struct thunk_frame *frame)
 		capture_lost(AGENT_PROBE_REENTRY);
 		return 0;
 	}
-	ring = ring_of(thread);
-	if (ring)
-		back = entered(ring, thread, frame);
+	session = session_of(thread);
+	if (session)
+		back = entered(session, thread, frame);
 	probe_thread_give(thread);
 	return back;
 }
@@ -238,7 +264,7 @@ uint64_t probe_enter(struct thunk_frame *frame)
 /* ---- return -------------------------------------------------------------------------------- */
 
 /* The call that returns now; those above it were left without a return. NULL: it is not known. */
-static struct probe_call *call_of_return(struct ring *ring, struct probe_thread *thread,
+static struct probe_call *call_of_return(struct probe_session *session, struct probe_thread *thread,
                                          const struct thunk_frame *frame)
 {
 	uint64_t sp = (uint64_t)&frame->back;
@@ -250,12 +276,12 @@ static struct probe_call *call_of_return(struct ring *ring, struct probe_thread 
 			thread->depth--;
 			return call;
 		}
-		abandon(ring, thread, gate->clock);
+		abandon(session, thread);
 	}
 	return NULL;
 }
 
-static void returned(struct ring *ring, struct probe_thread *thread,
+static void returned(struct probe_session *session, struct probe_thread *thread,
                      const struct thunk_frame *frame, uint64_t end)
 {
 	struct probe_call *call;
@@ -265,7 +291,7 @@ static void returned(struct ring *ring, struct probe_thread *thread,
 	if (end > thread->last)
 		thread->last = end;
 	end = thread->last;
-	call = call_of_return(ring, thread, frame);
+	call = call_of_return(session, thread, frame);
 	if (!call) {
 		capture_lost(AGENT_PROBE_ENTRY);
 		return;
@@ -273,18 +299,18 @@ static void returned(struct ring *ring, struct probe_thread *thread,
 	call->record.end = end;
 	call->record.result = (int32_t)frame->rax;
 	if (!call->record.result)
-		capture_return(ring, thread, call, (uint64_t)&frame->back);
+		capture_return(&session->ring, thread, call, (uint64_t)&frame->back);
 	capture_forget_kernels(call->cookie);
-	capture_tell(ring, thread, call);
+	capture_tell(&session->ring, thread, call);
 }
 
 void probe_exit(struct thunk_frame *frame)
 {
 	uint64_t end = ticks_or_ns(__atomic_load_n(&gate->clock, __ATOMIC_RELAXED));
 	struct probe_thread *thread = probe_thread_own();
-	struct ring *ring;
+	struct probe_session *session;
 
-	if (!__atomic_load_n(&gate->ring, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&gate->session, __ATOMIC_RELAXED))
 		return;
 	/* a fiber that went on in another thread */
 	if (thread != frame->state) {
@@ -295,9 +321,9 @@ void probe_exit(struct thunk_frame *frame)
 		capture_lost(AGENT_PROBE_REENTRY);
 		return;
 	}
-	ring = ring_of(thread);
-	if (ring)
-		returned(ring, thread, frame, end);
+	session = session_of(thread);
+	if (session)
+		returned(session, thread, frame, end);
 	probe_thread_give(thread);
 }
 
@@ -311,6 +337,11 @@ void probes_set(uint32_t number, const struct probe_plan *plan)
 	slot->words = plan->stack_words;
 	slot->does = PROBE_PASSES_ON;
 	__atomic_store_n(&slot->original, plan->original, __ATOMIC_RELEASE);
+}
+
+bool probes_is_set(uint32_t number)
+{
+	return slots[number].original != NULL;
 }
 
 void probes_turn(uint32_t number, enum probe_does does)
@@ -341,16 +372,30 @@ static int make_gate(void)
 	return 0;
 }
 
-/* Of a thread that ended: its calls did not return. */
+/* Of a thread that ended. */
 static void reap(struct probe_thread *thread)
 {
-	struct ring *ring = __atomic_load_n(&gate->ring, __ATOMIC_SEQ_CST);
+	struct probe_session *session = __atomic_load_n(&gate->session, __ATOMIC_SEQ_CST);
 
-	if (!ring || thread->session != gate->session)
-		return;
-	capture_close_room(ring, thread);
-	while (thread->depth)
-		abandon(ring, thread, gate->clock);
+	if (session && thread->session == __atomic_load_n(&session->number, __ATOMIC_RELAXED))
+		tell_open(session, thread);
+}
+
+static struct probe_session *make_session(struct ring *ring, const struct probes_options *options)
+{
+	struct probe_session *session = mmap(NULL, sizeof(*session), PROT_READ | PROT_WRITE,
+	                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (session == MAP_FAILED)
+		return NULL;
+	ring->claim = probe_thread_claim; /* for those that write into it beside the probes, too */
+	*session = (struct probe_session){ .ring = *ring,
+		                           .began = ++numbers,
+		                           .number = numbers,
+		                           .clock = options->clock,
+		                           .first = options->first,
+		                           .begins = options->begins };
+	return session;
 }
 
 int probes_open(struct ring *ring, const struct probes_options *options)
@@ -359,35 +404,33 @@ int probes_open(struct ring *ring, const struct probes_options *options)
 
 	if (make_gate())
 		return -ENOMEM;
-	if (gate->ring)
+	if (gate->session)
 		return -EBUSY;
+	opened = make_session(ring, options);
+	if (!opened)
+		return -ENOMEM;
 	if (pid != (uint32_t)getpid())
 		probe_threads_forget();
 	pid = (uint32_t)getpid();
 	peek_prepare(options->may_read);
 	probe_thread_reap = reap;
-	open_ring = ring;
-	open_clock = options->clock;
+	capture_begin();
 	__atomic_store_n(&gate->pid, pid, __ATOMIC_RELAXED); /* read before a thread is taken */
 	__atomic_store_n(&gate->clock, options->clock, __ATOMIC_RELAXED);
-	gate->begins = options->begins;
-	gate->session = ++sessions;
-	ring->claim = probe_thread_claim;
 	ring->shared->probe_clock = options->clock;
-	__atomic_store_n(&gate->ring, ring, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&gate->session, opened, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
 /* A thread's open calls will return when nobody listens any more. */
-static bool close_thread(struct probe_thread *thread, unsigned *left_ms)
+static bool close_thread(struct probe_thread *thread, uint64_t number, unsigned *left_ms)
 {
-	if (!probe_thread_ended(thread) && !probe_thread_stop(thread, left_ms))
+	if (!probe_thread_ended(thread) && !probe_thread_stop(thread, left_ms)) {
+		capture_lost(AGENT_PROBE_STUCK);
 		return false;
-	if (thread->session == sessions) {
-		capture_close_room(open_ring, thread);
-		while (thread->depth)
-			abandon(open_ring, thread, open_clock);
 	}
+	if (thread->session == number)
+		tell_open(opened, thread);
 	if (__atomic_load_n(&thread->tid, __ATOMIC_ACQUIRE) == UINT32_MAX)
 		probe_thread_free(thread);
 	else
@@ -395,31 +438,56 @@ static bool close_thread(struct probe_thread *thread, unsigned *left_ms)
 	return true;
 }
 
-int probes_close(void)
+/* All threads, those too that made their state a moment ago: so it is looked how many there are
+ * after nobody can begin with the session any more. */
+static int close_threads(uint64_t number)
 {
-	uint32_t n = probe_threads();
 	unsigned left_ms = CLOSE_MOST_MS;
-	int code = 0;
+	bool locked = probe_threads_lock(&left_ms);
+	uint32_t n = probe_threads();
+	int code = locked ? 0 : -EBUSY;
 
-	if (!gate || !gate->ring)
-		return 0;
-	__atomic_store_n(&gate->ring, NULL, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < n; i++) {
 		struct probe_thread *thread = probe_thread_at(i);
 
-		if (thread && !close_thread(thread, &left_ms))
+		if (thread && !close_thread(thread, number, &left_ms))
 			code = -EBUSY;
 	}
-	capture_tell_lost(open_ring->shared);
+	if (locked)
+		probe_threads_unlock();
 	return code;
 }
 
-void probes_look(void)
+int probes_close(void)
 {
-	uint32_t n = probe_threads();
+	int code;
 
-	if (!gate || !gate->ring)
+	if (!gate || !gate->session)
+		return 0;
+	__atomic_store_n(&gate->session, NULL, __ATOMIC_SEQ_CST);
+	code = close_threads(opened->number);
+	capture_tell_lost(opened->ring.shared);
+	if (!code)
+		munmap(opened, sizeof(*opened));
+	opened = NULL;
+	return code;
+}
+
+/* Returns of what was told here are of another session, so nobody asks for their entries. */
+void probes_tell_open(void)
+{
+	uint64_t number;
+
+	if (!gate || !gate->session)
 		return;
+	number = opened->number;
+	__atomic_store_n(&opened->number, ++numbers, __ATOMIC_SEQ_CST);
+	close_threads(number);
+	capture_tell_lost(opened->ring.shared);
+}
+
+static void look_for_ended(uint32_t n)
+{
 	for (uint32_t i = 0; i < n; i++) {
 		struct probe_thread *thread = probe_thread_at(i);
 
@@ -428,8 +496,21 @@ void probes_look(void)
 		reap(thread);
 		probe_thread_free(thread);
 	}
-	open_ring->shared->probe_threads = n;
-	capture_tell_lost(open_ring->shared);
+}
+
+void probes_look(void)
+{
+	unsigned left_ms = 0;
+	uint32_t n = probe_threads();
+
+	if (!gate || !gate->session)
+		return;
+	if (probe_threads_lock(&left_ms)) {
+		look_for_ended(n);
+		probe_threads_unlock();
+	}
+	opened->ring.shared->probe_threads = n;
+	capture_tell_lost(opened->ring.shared);
 }
 
 void probes_forked(void)

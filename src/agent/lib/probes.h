@@ -6,6 +6,7 @@
  *   probes_set      what a slot's thunk calls and records; it only passes on so far
  *   probes_open     a ring
  *   probes_turn     a slot begins to record, or only passes on
+ *   probes_tell_open    calls that are open are told as unfinished; others go on
  *   probes_close    waits for threads that are in here; calls that are open are told as unfinished
  *
  * These are for one thread, the agent's. Thunks run on any thread at any moment, and for as long as
@@ -19,12 +20,12 @@
 
 #include "agent/lib/ring.h"
 
-#define PROBE_WORDS_UNKNOWN UINT32_MAX
+#define PROBE_WORDS_UNKNOWN AGENT_STACK_WORDS_UNKNOWN
 
 enum probe_does {
-	PROBE_PASSES_ON,
-	PROBE_ENTRY, /* without the return, which goes to the caller then */
-	PROBE_CALL,
+	PROBE_PASSES_ON = AGENT_SLOT_PASSES_ON,
+	PROBE_ENTRY = AGENT_SLOT_ENTRY, /* without the return, which goes to the caller then */
+	PROBE_CALL = AGENT_SLOT_CALL,
 };
 
 struct probe_plan {
@@ -35,18 +36,24 @@ struct probe_plan {
 
 struct probes_options {
 	uint32_t clock; /* enum agent_clock */
+	uint32_t first; /* slot; it is 0 in the records, and those before it are not recorded */
 	bool begins;    /* AGENT_PROBE_BEGUN for every entry */
 	bool may_read; /* process_vm_readv is there, and no filter of the process's is against it */
 };
 
 void probes_set(uint32_t slot, const struct probe_plan *plan);
+bool probes_is_set(uint32_t slot);
 void probes_turn(uint32_t slot, enum probe_does does);
 const void *probes_thunk(uint32_t slot); /* where the function's jump is to lead */
 
 int probes_open(struct ring *ring, const struct probes_options *options); /* 0, -ENOMEM, -EBUSY */
 
-/* 0; -EBUSY: a thread stays in here. Then the ring's memory has to stay as well. */
+/* 0; -EBUSY: a thread stays in here. Then the ring's memory has to stay as well, for ever: the next
+ * session is to have another one. */
 int probes_close(void);
+
+/* When the process ends. Returns of these calls are not told any more. */
+void probes_tell_open(void);
 
 /* Puts what was lost so far into the ring's shared part, and looks after threads that ended. */
 void probes_look(void);

@@ -14,6 +14,7 @@
 #include "agent/lib/clock.h"
 #include "agent/lib/cupti.h"
 #include "agent/lib/leave.h"
+#include "agent/lib/orders.h"
 #include "agent/lib/writer.h"
 
 #define MS             1000000ull
@@ -25,6 +26,7 @@
 #define OWN_CALL_AFTER (250 * MS)
 #define SETTLE_MOST    10 /* flushes before CUPTI is left, SETTLE_MS apart */
 #define SETTLE_MS      5
+#define LOOK_MS        100 /* at probes */
 
 /* ---- states -------------------------------------------------------------------------------- */
 
@@ -43,9 +45,18 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
+/* Where a thread of the program stays in the recording, the ring's memory does, too. */
+static void end_probes(struct session *session)
+{
+	if (session->probes && !orders_close())
+		writer_keep();
+	session->probes = false;
+}
+
 /* Records may still be on their way; then the ring's memory stays until they came. */
 static void close_all(struct session *session)
 {
+	end_probes(session);
 	activities_close();
 	writer_close();
 	close_fd(&session->socket);
@@ -75,12 +86,24 @@ static uint32_t kinds_possible(struct session *session)
 	return (kinds & ~(uint32_t)AGENT_WANT_GRAPHS) | AGENT_WANT_KERNELS;
 }
 
+/* No CUPTI, or no more of it. */
+static void fail(struct session *session)
+{
+	session->without_cupti = true;
+	say_state(session, session->probes ? AGENT_PROBES_ONLY : AGENT_FAILED);
+}
+
 static void measure(struct session *session)
 {
 	uint32_t kinds = kinds_possible(session);
 	struct failure failure = { 0 };
 
 	session->from_the_begin = false;
+	if (!kinds) {
+		session->without_cupti = true;
+		say_state(session, AGENT_RUNNING);
+		return;
+	}
 	say_state(session, AGENT_STARTING);
 	if (cupti_begin(kinds, session->cupti, &failure) == 0) {
 		session->clock_ns = session->flush_ns = clock_now();
@@ -90,17 +113,20 @@ static void measure(struct session *session)
 	writer_measure(0);
 	say_failure(&failure);
 	if (!cupti_entered()) {
-		say_state(session, AGENT_FAILED);
+		fail(session);
 		return;
 	}
 	/* Half started: what there is goes, then it has failed. */
-	session->order = AGENT_STOP;
+	session->gives_up = true;
+	if (!session->probes)
+		session->order = AGENT_STOP;
 	session->state = AGENT_RUNNING;
 }
 
 static bool is_hello(const struct agent_message *message)
 {
-	return message->type == AGENT_HELLO && message->abi == AGENT_ABI && message->kinds;
+	return message->type == AGENT_HELLO && message->abi == AGENT_ABI &&
+	       (message->kinds || message->probes & AGENT_PROBES);
 }
 
 /* Of a cuscope of another version, as well as can be told. */
@@ -134,10 +160,13 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns)
 		session->flush_ms = FLUSH_LEAST_MS;
 	if (!is_hello(&hello))
 		refuse(session);
-	else if (activities_open()) {
+	else if (session->kinds && activities_open()) {
 		writer_shared()->failure = AGENT_NO_MEMORY;
 		say_state(session, AGENT_FAILED);
 	} else {
+		session->probes = hello.probes & AGENT_PROBES;
+		if (session->probes)
+			orders_open(writer_ring(), hello.probes);
 		measure(session);
 	}
 	if (from_ns)
@@ -173,11 +202,12 @@ static void ended(struct session *session, bool left)
 	shared->leftover = left ? AGENT_LEFT_NOTHING : AGENT_LEFT_CUPTI;
 	if (left)
 		buffers_close();
-	else if (session->order == AGENT_STOP)
+	else if (session->order == AGENT_STOP || session->gives_up)
 		cupti_unsubscribe();
-	say_state(session, shared->failure                 ? AGENT_FAILED
-	                   : session->order == AGENT_PAUSE ? AGENT_PAUSED
-	                                                   : AGENT_OFF);
+	if (shared->failure)
+		fail(session);
+	else
+		say_state(session, session->order == AGENT_PAUSE ? AGENT_PAUSED : AGENT_OFF);
 }
 
 /* CUPTI stays, with what a launch then costs; it measures nothing. */
@@ -233,6 +263,12 @@ static void turn_running(struct session *session)
 	}
 }
 
+static bool is_request(const struct session *session, const struct agent_message *message)
+{
+	return session->probes && message->abi == AGENT_ABI && message->type >= AGENT_PROBES_AREA &&
+	       message->type <= AGENT_PROBES_TURN;
+}
+
 static void take_messages(struct session *session)
 {
 	struct agent_message message;
@@ -240,15 +276,18 @@ static void take_messages(struct session *session)
 
 	while (session->socket >= 0 &&
 	       (got = channel_receive(session->socket, 0, &message, fds)) != 0) {
-		close_fd(&fds[0]);
-		close_fd(&fds[1]);
-		if (got < 0) { /* it died, or is none of ours: nobody reads any more */
+		if (got > 0 && is_request(session, &message)) {
+			orders_take(writer_ring(), &message, fds[0]);
+			channel_tell(session->socket);
+		} else if (got < 0) { /* it died, or is none of ours: nobody reads any more */
 			close_fd(&session->socket);
 			session->order = AGENT_STOP;
 		} else if (session->order != AGENT_STOP && message.type >= AGENT_RUN &&
 		           message.type <= AGENT_STOP) {
 			session->order = message.type;
 		}
+		close_fd(&fds[0]);
+		close_fd(&fds[1]);
 	}
 }
 
@@ -261,18 +300,31 @@ static void wait(struct session *session)
 	uint64_t woken, now = clock_now(), due = session->flush_ns + session->flush_ms * MS;
 	int timeout_ms = -1;
 
-	if (session->state == AGENT_RUNNING)
+	if (session->state == AGENT_RUNNING && !session->without_cupti)
 		timeout_ms = due > now ? (int)((due - now) / MS) + 1 : 0;
 	else if (session->state == AGENT_ENDING)
 		timeout_ms = ENDING_LOOK_MS;
+	if (session->probes && (timeout_ms < 0 || timeout_ms > LOOK_MS))
+		timeout_ms = LOOK_MS;
 	poll(ready, 2, timeout_ms);
 	while (read(session->wake, &woken, sizeof(woken)) > 0) {
 	}
 }
 
-bool session_turn(struct session *session)
+static void look_at_probes(struct session *session)
 {
-	if (session->state == AGENT_RUNNING && session->order != AGENT_RUN)
+	uint64_t now = clock_now();
+
+	if (!session->probes || now - session->look_ns < LOOK_MS * MS)
+		return;
+	session->look_ns = now;
+	orders_look();
+}
+
+/* What the orders and CUPTI make of the state. */
+static void turn_cupti(struct session *session)
+{
+	if (session->state == AGENT_RUNNING && (session->order != AGENT_RUN || session->gives_up))
 		begin_ending(session);
 	if (session->state == AGENT_ENDING)
 		turn_ending(session);
@@ -283,20 +335,44 @@ bool session_turn(struct session *session)
 			cupti_unsubscribe();
 		say_state(session, AGENT_OFF);
 	}
+	if (session->state == AGENT_RUNNING && session->order == AGENT_RUN)
+		turn_running(session);
+}
+
+bool session_turn(struct session *session)
+{
+	if (session->order == AGENT_STOP)
+		end_probes(session);
+	if (!session->without_cupti)
+		turn_cupti(session);
+	else if (session->order == AGENT_STOP)
+		say_state(session, writer_shared()->failure ? AGENT_FAILED : AGENT_OFF);
 	if (session->state == AGENT_OFF || session->state == AGENT_FAILED) {
 		close_all(session);
 		return false;
 	}
-	if (session->state == AGENT_RUNNING && session->order == AGENT_RUN)
-		turn_running(session);
+	look_at_probes(session);
 	wait(session);
 	take_messages(session);
 	return true;
 }
 
+bool session_is_awaited(const struct session *session)
+{
+	return session->state == AGENT_RUNNING || session->probes;
+}
+
+void session_look_at_exit(const struct session *session)
+{
+	if (session->probes)
+		orders_look();
+}
+
 void session_last_flush(struct session *session)
 {
-	if (session->state != AGENT_RUNNING)
+	if (session->probes)
+		orders_tell_open();
+	if (session->state != AGENT_RUNNING || session->without_cupti)
 		return;
 	/* What the GPU has not finished yet ends with the process. */
 	__atomic_store_n(&writer_shared()->active_until_ns, clock_now(), __ATOMIC_RELAXED);

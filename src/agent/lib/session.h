@@ -19,6 +19,10 @@ struct session {
 	uint64_t ending_since;       /* ns; AGENT_ENDING */
 	uint64_t clock_ns, flush_ns; /* when they were looked after last */
 	bool own_call;               /* was made, to leave CUPTI */
+	bool probes;                 /* calls of diverted functions are recorded */
+	bool without_cupti;          /* it was not asked for, or failed while `probes` go on */
+	bool gives_up;               /* CUPTI is left since it failed */
+	uint64_t look_ns;            /* when the probes were looked after last */
 	bool from_the_begin;         /* of CUDA in this process, and nothing was measured yet */
 };
 
@@ -29,7 +33,10 @@ bool session_begin(struct session *session, int socket, uint64_t from_ns);
 /* Waits for something to do, and does it. False: it is over, and all is closed. */
 bool session_turn(struct session *session);
 
-/* At the process's exit: the last records. */
+/* At the process's exit: whether there are last records, and a thread to wait for; those; and, as
+ * other threads may go on for a while, what is looked after until the end. */
+bool session_is_awaited(const struct session *session);
 void session_last_flush(struct session *session);
+void session_look_at_exit(const struct session *session);
 
 #endif

@@ -10,11 +10,9 @@
 #ifndef CUSCOPE_AGENT_LIB_THUNKS_H
 #define CUSCOPE_AGENT_LIB_THUNKS_H
 
-#define THUNKS      4096 /* slots */
-#define THUNK_BYTES 16
-#define THUNK_STACK_MOST                                                                           \
-	32 /* words of the stack that are copied, where their number is unknown                    \
-	    */
+#define THUNKS           4096 /* slots */
+#define THUNK_BYTES      16
+#define THUNK_STACK_MOST 32 /* words of the stack, copied where their number is unknown */
 
 /* Offsets of struct thunk_frame, for thunks.S. */
 #define FRAME_VECTOR   64

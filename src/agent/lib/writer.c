@@ -20,6 +20,7 @@ static struct gate {
 } gates[GATES];
 
 static struct ring ring;
+static bool kept;          /* its memory is to stay when it is closed */
 static uint32_t kinds_now; /* enum agent_kind and WRITER_OPEN */
 static uint32_t names, generation;
 static __thread uint32_t own_tid;
@@ -65,13 +66,26 @@ static bool all_gone(void)
 	return true;
 }
 
+static void unmap(void)
+{
+	if (kept)
+		memset(&ring, 0, sizeof(ring));
+	kept = false;
+	ring_unmap(&ring);
+}
+
+void writer_keep(void)
+{
+	kept = ring.shared != NULL;
+}
+
 int writer_open(int memfd)
 {
 	int code;
 
 	if (!all_gone())
 		return -EBUSY;
-	ring_unmap(&ring);
+	unmap();
 	code = ring_map(&ring, memfd);
 	if (code)
 		return code;
@@ -96,13 +110,14 @@ int writer_close(void)
 			return -EBUSY;
 		nanosleep(&pause, NULL);
 	}
-	ring_unmap(&ring);
+	unmap();
 	return 0;
 }
 
 void writer_forked(void)
 {
 	kinds_now = 0;
+	kept = false;
 	own_tid = 0;
 	memset(&ring, 0, sizeof(ring)); /* the child does not have the memory */
 	memset(gates, 0, sizeof(gates));
@@ -123,6 +138,11 @@ void writer_own_time(uint32_t kind, uint64_t begin_ns)
 		return;
 	ring_put(to, &record.head);
 	writer_release();
+}
+
+struct ring *writer_ring(void)
+{
+	return &ring;
 }
 
 struct agent_shared *writer_shared(void)

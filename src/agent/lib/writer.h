@@ -20,6 +20,7 @@
 int writer_open(int memfd); /* 0, -EBUSY: a thread is still in the former ring; or as ring_map */
 void writer_measure(uint32_t kinds);
 int writer_close(void);   /* 0, or -EBUSY: the memory stays until the next writer_open */
+void writer_keep(void);   /* somebody else is in the ring for good: its memory stays for ever */
 void writer_forked(void); /* in the child: forgets all of it */
 
 /* What of `kinds` is measured now; cheap. */
@@ -31,6 +32,9 @@ void writer_release(void);
 
 /* Time of the calling thread that was ours: AGENT_OWN_*, from then until now. */
 void writer_own_time(uint32_t kind, uint64_t begin_ns);
+
+/* The ring itself, for the probes. To be used as the next one. */
+struct ring *writer_ring(void);
 
 /* The part that both sides see. To be used by the one who opens and closes. */
 struct agent_shared *writer_shared(void);

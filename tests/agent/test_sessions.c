@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+/* Sessions in which calls are recorded inside the process: how they end, and what comes after. */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "agent/lib/probe_threads.h"
+#include "orders_scene.h"
+#include "work.h"
+
+#define ROUNDS 1000
+
+/* ---- ends ---- */
+
+static int input;
+
+static int waits(int value)
+{
+	char byte;
+
+	return read(input, &byte, 1) == 1 ? value : -1;
+}
+
+static void *call_once(void *thunk)
+{
+	assert_int_equal(((function)thunk)(5), 5);
+	return NULL;
+}
+
+static pthread_t call_that_waits(function thunk, int pipes[2])
+{
+	pthread_t thread;
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	input = pipes[0];
+	pthread_create(&thread, NULL, call_once, (void *)thunk);
+	host_sleep(30);
+	return thread;
+}
+
+static void end_wait(pthread_t thread, int pipes[2])
+{
+	assert_int_equal(write(pipes[1], "x", 1), 1);
+	pthread_join(thread, NULL);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void test_calls_that_are_open_when_cuscope_goes_are_unfinished(void **state)
+{
+	for (int dies = 0; dies < 2; dies++) {
+		struct host *host = begin();
+		int pipes[2];
+		pthread_t thread = call_that_waits(divert(host, 0, waits, AGENT_SLOT_CALL), pipes);
+
+		if (dies) {
+			close(host->socket);
+			host->socket = -1;
+		} else {
+			host_tell(host, AGENT_STOP);
+		}
+		assert_int_equal(host_wait(host, AGENT_OFF), AGENT_OFF);
+		assert_int_equal(calls_told(host), 1);
+		assert_int_equal(call_at(host, 0)->head.flags, WIRE_UNFINISHED);
+		end_wait(thread, pipes); /* through a thunk of nobody's */
+		assert_int_equal(calls_told(host), 1);
+		host_free(host);
+	}
+}
+
+/* A call in another thread; then the exit. What the program calls in its last handlers is told. */
+static function at_end;
+
+static void call_at_end(void)
+{
+	at_end(77);
+}
+
+static void exit_within(struct host *host)
+{
+	int pipes[2];
+	function thunk;
+
+	atexit(call_at_end);
+	assert_int_equal(cuscope_agent_enter(host->theirs), 0);
+	host_hello(host, 0);
+	assert_int_equal(host_wait(host, AGENT_RUNNING), AGENT_RUNNING);
+	thunk = divert(host, 0, waits, AGENT_SLOT_CALL);
+	at_end = divert(host, 1, nothing, AGENT_SLOT_CALL);
+	call_that_waits(thunk, pipes);
+	exit(0);
+}
+
+static void test_at_exit_open_calls_are_told_and_later_ones_as_well(void **state)
+{
+	struct host *host;
+	uint32_t lanes = 0;
+	int status;
+	pid_t child;
+
+	NOT_UNDER_TSAN();
+	host = host_new(KIB(256));
+	host->probes = AGENT_PROBES;
+	child = fork();
+	if (!child)
+		exit_within(host);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(calls_told(host), 2);
+	/* which of the two handlers comes first depends on whether there was an agent before */
+	for (size_t i = 0; i < 2; i++) {
+		const struct agent_probed *call = call_at(host, i);
+
+		lanes |= 1u << call->head.lane;
+		assert_int_equal(call->head.flags, call->head.lane ? 0 : WIRE_UNFINISHED);
+	}
+	assert_int_equal(lanes, 3);
+	close(host->theirs);
+	host_free(host);
+}
+
+static void test_a_child_passes_on_and_can_have_a_session(void **state)
+{
+	struct host *host, *own;
+	function thunk;
+	int status;
+	pid_t child;
+
+	NOT_UNDER_TSAN();
+	host = begin();
+	own = host_new(KIB(256));
+	thunk = divert(host, 0, twice, AGENT_SLOT_CALL);
+	child = fork();
+	if (!child) {
+		bool right = thunk(4) == 8;
+
+		own->probes = AGENT_PROBES;
+		assert_int_equal(cuscope_agent_enter(own->theirs), 0);
+		host_hello(own, 0);
+		assert_int_equal(host_wait(own, AGENT_RUNNING), AGENT_RUNNING);
+		right &= thunk(4) == 8 && calls_told(own) == 0;
+		right &= divert(own, 0, twice, AGENT_SLOT_CALL)(5) == 10 && calls_told(own) == 1;
+		_exit(right ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(calls_told(host), 0);
+	close(own->theirs);
+	host_free(own);
+	end(host);
+}
+
+/* ---- a thread that stays in the recording ---- */
+
+static bool stuck_goes_on, stuck_called;
+
+static void *be_stuck(void *thunk)
+{
+	struct probe_thread *thread;
+
+	((function)thunk)(1);
+	thread = probe_thread_own();
+	while (__atomic_exchange_n(&thread->busy, 1, __ATOMIC_SEQ_CST))
+		continue;
+	__atomic_store_n(&stuck_called, true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&stuck_goes_on, __ATOMIC_ACQUIRE))
+		host_sleep(1);
+	probe_thread_give(thread);
+	return NULL;
+}
+
+static void test_a_thread_that_stays_keeps_its_ring_and_no_other(void **state)
+{
+	struct host *host = begin();
+	function thunk = divert(host, 0, twice, AGENT_SLOT_CALL), next;
+	pthread_t thread;
+
+	stuck_goes_on = stuck_called = false;
+	pthread_create(&thread, NULL, be_stuck, (void *)thunk);
+	while (!__atomic_load_n(&stuck_called, __ATOMIC_ACQUIRE))
+		host_sleep(1);
+	host_tell(host, AGENT_STOP);
+	assert_int_equal(host_wait(host, AGENT_OFF), AGENT_OFF);
+	assert_int_equal(host->shared->probe_lost[AGENT_PROBE_STUCK], 1);
+	host_sleep(50);
+	assert_int_equal(count_mappings("memfd:ring"), 2 + 2); /* ours, and what is kept */
+	host_free(host);
+	host = begin();
+	next = divert(host, 0, nothing, AGENT_SLOT_CALL);
+	assert_int_equal(next(3), 3);
+	__atomic_store_n(&stuck_goes_on, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_int_equal(next(4), 4);
+	assert_int_equal(calls_told(host), 2);
+	host_tell(host, AGENT_STOP);
+	assert_int_equal(host_wait(host, AGENT_OFF), AGENT_OFF);
+	assert_int_equal(host->shared->probe_lost[AGENT_PROBE_STUCK], 0); /* of this session */
+	host_free(host);
+}
+
+/* ---- sessions under load ---- */
+
+#define CALLERS 3
+
+static function current; /* the newest thunk */
+static bool stop_calling;
+static uint64_t wrong;
+
+static void *keep_calling(void *data)
+{
+	for (int i = 0; !__atomic_load_n(&stop_calling, __ATOMIC_RELAXED); i++) {
+		function thunk = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+
+		if (thunk(i) != i)
+			__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+		if (i % 64 == 0)
+			host_sleep(1); /* others want the processors, too */
+	}
+	return NULL;
+}
+
+/* One that ends at any moment: before it was told anything, while it is, in the midst of calls. */
+static size_t one_round(unsigned *seed)
+{
+	struct host *host = begin_with(KIB(64), 0, AGENT_PROBES_TICKS);
+	unsigned how = rand_r(seed) % 8;
+	size_t told;
+
+	if (how == 0) {
+		close(host->socket);
+		host->socket = -1;
+	} else {
+		__atomic_store_n(&current, divert(host, 0, nothing, AGENT_SLOT_CALL),
+		                 __ATOMIC_RELEASE);
+		if (how > 2)
+			host_sleep(rand_r(seed) % 4);
+		if (how % 2) {
+			host_tell(host, AGENT_STOP);
+		} else {
+			close(host->socket);
+			host->socket = -1;
+		}
+	}
+	assert_int_equal(host_wait(host, AGENT_OFF), AGENT_OFF);
+	told = calls_told(host);
+	for (size_t i = 0; i < told; i++) {
+		assert_int_equal(call_at(host, i)->head.lane, 0);
+		assert_true(call_at(host, i)->head.flags == WIRE_UNFINISHED ||
+		            (call_at(host, i)->head.flags == 0 &&
+		             call_at(host, i)->result == (int)call_at(host, i)->word[WIRE_AT_REG]));
+		if (i > 200)
+			break; /* one is looked for from the begin each time */
+	}
+	host_free(host);
+	return told;
+}
+
+static void test_a_thousand_sessions_under_load(void **state)
+{
+	const char *rounds = getenv("TEST_ROUNDS");
+	int n = rounds ? atoi(rounds) : ROUNDS;
+	pthread_t callers[CALLERS];
+	size_t mappings = 0, told = 0;
+	unsigned seed = 7;
+
+	current = nothing;
+	stop_calling = false;
+	wrong = 0;
+	for (int i = 0; i < CALLERS; i++)
+		pthread_create(&callers[i], NULL, keep_calling, NULL);
+	for (int i = 0; i < n; i++) {
+		told += one_round(&seed);
+		if (i == n / 10)
+			mappings = count_mappings("");
+	}
+	__atomic_store_n(&stop_calling, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < CALLERS; i++)
+		pthread_join(callers[i], NULL);
+	assert_int_equal(wrong, 0);
+	assert_true(told > (size_t)n);
+	/* of code there is one for 64 sessions of this kind; those of malloc come and go */
+	assert_true(count_mappings("") < mappings + (size_t)n / 32 + 16);
+}
+
+/* ---- beside CUPTI ---- */
+
+static void test_windows_are_none_of_the_probes(void **state)
+{
+	struct host *host;
+	function thunk;
+
+	host = begin_with(KIB(256), AGENT_WANT_KERNELS, AGENT_PROBES_TICKS);
+	assert_int_equal(host_wait(host, AGENT_RUNNING), AGENT_RUNNING);
+	thunk = divert(host, 0, twice, AGENT_SLOT_CALL);
+	assert_int_equal(thunk(1), 2);
+	host_tell(host, AGENT_PAUSE);
+	assert_int_equal(host_wait(host, AGENT_PAUSED), AGENT_PAUSED);
+	assert_int_equal(thunk(2), 4);
+	assert_int_equal(ask_turn(host, 0, 1, AGENT_SLOT_ENTRY), 0);
+	host_tell(host, AGENT_RUN);
+	assert_int_equal(host_wait(host, AGENT_RUNNING), AGENT_RUNNING);
+	assert_int_equal(thunk(3), 6);
+	assert_int_equal(calls_told(host), 3);
+	end(host);
+}
+
+static void test_without_a_cupti_that_works_probes_go_on(void **state)
+{
+	struct host *host;
+	function thunk;
+
+	host = begin_with(KIB(256), AGENT_WANT_KERNELS, AGENT_PROBES_TICKS);
+	assert_int_equal(host_wait(host, AGENT_PROBES_ONLY), AGENT_PROBES_ONLY);
+	assert_int_equal(host->shared->failure, AGENT_CUPTI_BUSY);
+	thunk = divert(host, 0, twice, AGENT_SLOT_CALL);
+	assert_int_equal(thunk(1), 2);
+	host_tell(host, AGENT_PAUSE);
+	host_sleep(20);
+	assert_int_equal(host->shared->state, AGENT_PROBES_ONLY);
+	assert_int_equal(thunk(1), 2);
+	assert_int_equal(calls_told(host), 2);
+	host_tell(host, AGENT_STOP);
+	assert_int_equal(host_wait(host, AGENT_FAILED), AGENT_FAILED);
+	host_free(host);
+}
+
+static int begin_work(void **state)
+{
+	work_begin();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_calls_that_are_open_when_cuscope_goes_are_unfinished),
+		cmocka_unit_test(test_at_exit_open_calls_are_told_and_later_ones_as_well),
+		cmocka_unit_test(test_a_child_passes_on_and_can_have_a_session),
+		cmocka_unit_test(test_a_thread_that_stays_keeps_its_ring_and_no_other),
+		cmocka_unit_test(test_a_thousand_sessions_under_load),
+	};
+	const struct CMUnitTest beside_cupti[] = {
+		cmocka_unit_test(test_windows_are_none_of_the_probes),
+	};
+	const struct CMUnitTest beside_another[] = {
+		cmocka_unit_test(test_without_a_cupti_that_works_probes_go_on),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	if (getenv("SIMCUPTI_BUSY"))
+		return cmocka_run_group_tests_name("agent: sessions of probes, another profiler",
+		                                   beside_another, begin_work, NULL);
+	if (getenv("TEST_WITH_CUPTI"))
+		return cmocka_run_group_tests_name("agent: sessions of probes, and CUPTI",
+		                                   beside_cupti, begin_work, NULL);
+	return cmocka_run_group_tests_name("agent: sessions of probes", tests, NULL, NULL);
+}
