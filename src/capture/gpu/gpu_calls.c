@@ -7,6 +7,7 @@
 #include <uthash.h>
 
 #include "base/xalloc.h"
+#include "capture/call_queue.h"
 #include "probe/memory.h"
 
 #define LAST        256   /* calls of a thread that a double may be of; a power of two */
@@ -14,12 +15,6 @@
 #define THREADS_MAX 1024  /* 6 KiB each; beyond, the thread that came first is forgotten */
 #define NAMED       65536 /* kernels whose names were given; beyond, they are given again */
 #define SLOP_NS     200   /* see correlate.c */
-
-/* Of records that wait: a queue holds what an agent's ring did, and agents' times are
- * not believed. */
-#define QUEUE_MAX  ((size_t)32 << 20)
-#define QUEUES_MAX ((size_t)64 << 20)
-#define QUEUE_FEW  ((size_t)256 << 10) /* more room than this is given back when it is empty */
 
 struct told {
 	uint64_t begin_ns, end_ns;
@@ -43,25 +38,12 @@ struct named {
 	UT_hash_handle hh;
 };
 
-/* Records of one process that wait to be fetched: each behind its length. */
-struct gpu_calls_queue {
-	uint32_t pid;
-	char *bytes;
-	size_t begin, end, capacity;
-	bool over; /* its process ended: it goes when it is empty */
-	UT_hash_handle hh;
-};
-
 struct gpu_calls {
 	const struct wire_state *state;
-	struct gpu_calls_queue *queues;
-	struct gpu_calls_queue
-		*front; /* the one whose first record is the oldest; NULL: to be found */
+	struct call_queue *queue;
 	struct gpu_calls_thread *threads;
 	struct named *named;
 	uint64_t generation; /* of the names */
-	size_t room;         /* of all queues */
-	uint64_t refused;    /* records */
 	uint64_t unreadable;
 };
 
@@ -70,138 +52,23 @@ struct gpu_calls *gpu_calls_new(const struct wire_state *state)
 	struct gpu_calls *calls = xcalloc(1, sizeof(*calls));
 
 	calls->state = state;
+	calls->queue = call_queue_new();
 	return calls;
-}
-
-/* ---- records that wait --------------------------------------------------------------------- */
-
-static struct gpu_calls_queue *queue_get(struct gpu_calls *calls, uint32_t pid)
-{
-	struct gpu_calls_queue *queue;
-
-	HASH_FIND_INT(calls->queues, &pid, queue);
-	if (queue) {
-		queue->over = false;
-		return queue;
-	}
-	queue = xcalloc(1, sizeof(*queue));
-	queue->pid = pid;
-	HASH_ADD_INT(calls->queues, pid, queue);
-	return queue;
-}
-
-static void queue_empty(struct gpu_calls *calls, struct gpu_calls_queue *queue)
-{
-	calls->room -= queue->capacity;
-	free(queue->bytes);
-	queue->bytes = NULL;
-	queue->begin = queue->end = queue->capacity = 0;
-}
-
-static void queue_drop(struct gpu_calls *calls, struct gpu_calls_queue *queue)
-{
-	calls->front = NULL;
-	calls->room -= queue->capacity;
-	HASH_DEL(calls->queues, queue);
-	free(queue->bytes);
-	free(queue);
-}
-
-static bool make_room(struct gpu_calls *calls, struct gpu_calls_queue *queue, size_t need)
-{
-	size_t capacity = queue->capacity;
-
-	if (queue->end + need > queue->capacity && queue->begin > queue->capacity / 2) {
-		memmove(queue->bytes, queue->bytes + queue->begin, queue->end - queue->begin);
-		queue->end -= queue->begin;
-		queue->begin = 0;
-	}
-	while (queue->end + need > capacity)
-		capacity = capacity ? 2 * capacity : 65536;
-	if (capacity == queue->capacity)
-		return true;
-	if (capacity > QUEUE_MAX || calls->room - queue->capacity + capacity > QUEUES_MAX)
-		return false;
-	queue->bytes = xrealloc(queue->bytes, capacity);
-	calls->room += capacity - queue->capacity;
-	queue->capacity = capacity;
-	return true;
-}
-
-static void push(struct gpu_calls *calls, const struct wire_head *record, uint64_t bytes)
-{
-	struct gpu_calls_queue *queue = queue_get(calls, record->tgid);
-	size_t need = sizeof(bytes) + ((bytes + 7) & ~(uint64_t)7);
-
-	if (queue->begin == queue->end) {
-		queue->begin = queue->end = 0;
-		calls->front = NULL;
-	}
-	if (!make_room(calls, queue, need)) {
-		calls->refused++;
-		return;
-	}
-	memcpy(queue->bytes + queue->end, &bytes, sizeof(bytes));
-	memcpy(queue->bytes + queue->end + sizeof(bytes), record, bytes);
-	queue->end += need;
-}
-
-static const struct wire_head *first_of(const struct gpu_calls_queue *queue)
-{
-	if (queue->begin == queue->end)
-		return NULL;
-	return (const void *)(queue->bytes + queue->begin + sizeof(uint64_t));
-}
-
-static void find_front(struct gpu_calls *calls)
-{
-	const struct wire_head *oldest = NULL;
-
-	calls->front = NULL;
-	for (struct gpu_calls_queue *queue = calls->queues; queue; queue = queue->hh.next) {
-		const struct wire_head *first = first_of(queue);
-
-		if (first && (!oldest || first->time_ns < oldest->time_ns)) {
-			oldest = first;
-			calls->front = queue;
-		}
-	}
 }
 
 const struct wire_head *gpu_calls_peek(void *data, size_t *bytes)
 {
-	struct gpu_calls *calls = data;
-	uint64_t length;
-
-	if (!calls->front)
-		find_front(calls);
-	if (!calls->front)
-		return NULL;
-	memcpy(&length, calls->front->bytes + calls->front->begin, sizeof(length));
-	*bytes = length;
-	return first_of(calls->front);
+	return call_queue_peek(((struct gpu_calls *)data)->queue, bytes);
 }
 
 void gpu_calls_advance(void *data)
 {
-	struct gpu_calls *calls = data;
-	struct gpu_calls_queue *queue = calls->front;
-	uint64_t length;
-
-	memcpy(&length, queue->bytes + queue->begin, sizeof(length));
-	queue->begin += sizeof(length) + ((length + 7) & ~(uint64_t)7);
-	calls->front = NULL;
-	if (queue->begin < queue->end)
-		return;
-	if (queue->over)
-		queue_drop(calls, queue);
-	else if (queue->capacity > QUEUE_FEW)
-		queue_empty(calls, queue);
+	call_queue_advance(((struct gpu_calls *)data)->queue);
 }
 
 uint64_t gpu_calls_refused(const struct gpu_calls *calls)
 {
-	return calls->refused;
+	return call_queue_refused(calls->queue);
 }
 
 /* ---- forgetting ---------------------------------------------------------------------------- */
@@ -225,16 +92,13 @@ static void thread_drop(struct gpu_calls *calls, struct gpu_calls_thread *thread
 void gpu_calls_free(struct gpu_calls *calls)
 {
 	struct gpu_calls_thread *thread, *next;
-	struct gpu_calls_queue *queue, *next_queue;
 
 	if (!calls)
 		return;
 	HASH_ITER (hh, calls->threads, thread, next) {
 		thread_drop(calls, thread);
 	}
-	HASH_ITER (hh, calls->queues, queue, next_queue) {
-		queue_drop(calls, queue);
-	}
+	call_queue_free(calls->queue);
 	forget_names(calls);
 	free(calls);
 }
@@ -243,13 +107,8 @@ void gpu_calls_forget(struct gpu_calls *calls, uint32_t pid)
 {
 	struct gpu_calls_thread *thread, *next_thread;
 	struct named *named, *next;
-	struct gpu_calls_queue *queue;
 
-	HASH_FIND_INT(calls->queues, &pid, queue);
-	if (queue && queue->begin == queue->end)
-		queue_drop(calls, queue);
-	else if (queue)
-		queue->over = true;
+	call_queue_forget(calls->queue, pid);
 	HASH_ITER (hh, calls->threads, thread, next_thread) {
 		if (thread->pid == pid)
 			thread_drop(calls, thread);
@@ -289,7 +148,7 @@ static void add_name(struct gpu_calls *calls, const struct wire_call *call, uint
 	name.head.flags = 0;
 	name.head.bytes = 0;
 	name.head.time_ns = call->begin_ns;
-	push(calls, &name.head, WIRE_NAME_BYTES(0));
+	call_queue_add(calls->queue, &name.head, WIRE_NAME_BYTES(0));
 }
 
 static void name_kernel(struct gpu_calls *calls, const struct wire_call *call, uint64_t handle)
@@ -366,7 +225,7 @@ void gpu_calls_add(struct gpu_calls *calls, uint32_t pid, uint32_t tid, const st
 	calls->unreadable += (call.head.flags & WIRE_UNREADABLE) != 0;
 	if (hook->plan.kernel < WIRE_REGS)
 		name_kernel(calls, &call, call.word[WIRE_AT_REG + hook->plan.kernel]);
-	push(calls, &call.head, WIRE_CALL_BYTES(call.head.words));
+	call_queue_add(calls->queue, &call.head, WIRE_CALL_BYTES(call.head.words));
 }
 
 uint64_t gpu_calls_unreadable(const struct gpu_calls *calls)
