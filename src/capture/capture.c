@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/wire.h"
 #include "base/later.h"
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
@@ -201,23 +200,6 @@ static void discard_records(struct programs *programs)
 	memset(state->lost, 0, sizeof(state->lost));
 }
 
-/*
- * Whether agents may tell of launches instead of probes. They may not if processes can begin
- * unseen, if agents pause, or if more is wanted of a launch than its begin, end and arguments. Only
- * sessions can do without the return of a launch whose entry they left alone.
- */
-static bool agents_may_tell(const struct capture *c)
-{
-	const struct capture_options *o = &c->options;
-
-	return o->gpu && o->gpu->kinds & AGENT_WANT_KERNELS && !o->gpu->window_ns && o->returns &&
-	       !o->begin_records && !o->max_overhead && !o->watch && !o->selection.failed &&
-	       !(o->stacks && o->stacks->calls & STACK_CALLS_LAUNCHES) &&
-	       (o->target.kind == TARGET_COMMAND || o->target.kind == TARGET_PIDS ||
-	        o->target.kind == TARGET_NAME) &&
-	       programs_mechanism(c->programs) == MECHANISM_SESSION;
-}
-
 static void make_parts(struct capture *c)
 {
 	const struct modules_options modules = { .programs = c->programs,
@@ -238,7 +220,7 @@ static void make_parts(struct capture *c)
 		cost_measure(c->programs, c->options.returns, &governor.cost, NULL);
 		discard_records(c->programs);
 	}
-	c->options.selection.agents = agents_may_tell(c);
+	c->options.selection.agents = session_agents_may_tell(c);
 	c->modules = modules_new(&modules);
 	if (!c->mmap_seen)
 		modules_miss(c->modules, MISS_UNSEEN, NULL, NULL, 0, "%s", SESSION_MAPS_UNSEEN);
@@ -269,49 +251,6 @@ static void make_parts(struct capture *c)
 		c->rings[i] = programs_ring(c->programs, i);
 }
 
-/* Else it is not known which were recorded into graphs, or launches are not seen at all. */
-static bool sees_all_launches(const struct capture *c)
-{
-	const struct selection *selection = &c->options.selection;
-
-	return !selection->classes && !selection->n_only && !selection->n_skip;
-}
-
-static void gpu_notice(void *data, const char *text)
-{
-	capture_notice(data, "%s", text);
-}
-
-/* Its failures are not the capture's, but for an option that cannot be followed. */
-static int open_gpu(struct capture *c, struct err *err)
-{
-	const struct gpu_options options = { .settings = c->options.gpu,
-		                             .target = c->options.target.kind,
-		                             .follow = c->options.target.follow,
-		                             .pipeline = c->pipeline,
-		                             .modules = c->modules,
-		                             .programs = c->programs,
-		                             .correlate = c->correlate,
-		                             .all_launches = sees_all_launches(c),
-		                             .budget = c->budget,
-		                             .launches = c->options.selection.agents,
-		                             .ring_bytes = c->options.ring_bytes,
-		                             .notice = gpu_notice,
-		                             .data = c };
-	struct order_source source;
-	int r;
-
-	if (!c->options.gpu)
-		return 0;
-	r = gpu_open(&options, &c->gpu, err);
-	if (r)
-		return r;
-	source = gpu_source(c->gpu);
-	order_add_source(c->order, &source);
-	gpu_begin(c->gpu, c->begin_ns, 0, false);
-	return 0;
-}
-
 /* Live memory is told with the stacks that made it. */
 static const struct capture_stacks *stacks_of_watch(const struct watch_options *watch)
 {
@@ -328,18 +267,6 @@ static int open_stacks(struct capture *c, struct err *err)
 		return 0;
 	options.blocked = c->options.stacks->blocked;
 	return sampler_new(&options, &c->sampler, err);
-}
-
-/* The agent of a command comes with its environment. */
-static void prepare_environment(struct capture *c, struct command *command)
-{
-	struct err err = { 0 };
-
-	if (!c->gpu || !gpu_environment(c->gpu, &command->environment.set, &err))
-		return;
-	command->environment.set = NULL;
-	capture_notice(c, "no GPU times: %s", err.text);
-	modules_miss(c->modules, MISS_GPU_TIMES, NULL, NULL, 0, "%s", err.text);
 }
 
 _Static_assert(WATCH_MEMORY == (int)FOLD_TOOL_MEMORY && WATCH_LAUNCHES == (int)FOLD_TOOL_LAUNCHES &&
@@ -391,7 +318,7 @@ static int open_command(struct capture *c, struct err *err)
 	command->follow = c->options.target.follow;
 	/* without mmap events a hold has nothing to be told by */
 	command->hold = command->hold && c->mmap_seen;
-	prepare_environment(c, command);
+	session_environment(c, command);
 	r = hold_prepare(command, look_held, ask_held, c, &c->hold, &c->command_pid, &c->held, err);
 	if (r)
 		return r;
@@ -504,7 +431,7 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	if (!r) {
 		make_parts(c);
 		capture_begin_clock(c);
-		r = open_gpu(c, err);
+		r = session_open_agents(c, err);
 	}
 	if (!r)
 		r = open_stacks(c, err);

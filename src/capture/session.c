@@ -20,8 +20,6 @@
 #define SOON_NS          10000000 /* after a wake-up: what woke us becomes old enough to pass on */
 #define SETTLE_NS        8000000  /* older records have all been submitted */
 #define LEAVE_NS         2000000000             /* for agents, to leave the targets */
-#define GPUS_ONCE_NS     (3600 * 1000000000ull) /* between samples: one is enough */
-#define GPUS_PATIENCE_NS 300000000              /* for what a short program's end came before */
 #define GRACE_NS         2000000000 /* for a command, between Ctrl-C and the end of the trace */
 
 static uint64_t clock_ns(clockid_t clock)
@@ -281,129 +279,6 @@ static int read_rings(struct capture *c, uint64_t until_ns)
 	return order_read(c->order, c->rings, programs_rings(c->programs), until_ns);
 }
 
-/* Targets that hang are no longer read: see probe/helper.h. */
-static void tell_given_up(struct capture *c)
-{
-	char text[512];
-	pid_t pid;
-
-	while (helper_news(&pid, text, sizeof(text))) {
-		capture_notice(c, "%s", text);
-		modules_lock(c->modules);
-		modules_miss(c->modules, MISS_NO_ANSWER, NULL, NULL, (uint32_t)pid, "%s",
-		             strchr(text, ':') + 2);
-		modules_unlock(c->modules);
-	}
-}
-
-static void tell_over_budget(struct capture *c)
-{
-	uint32_t pid;
-	bool all;
-
-	while (budget_news(c->budget, &pid, &all)) {
-		modules_lock(c->modules);
-		modules_miss(
-			c->modules, MISS_OVER_BUDGET, NULL, NULL, pid,
-			all ? "the memory for all targets (24 MiB) is used up: further kernels, "
-			      "handles and stacks of this process are left out"
-			    : "the memory for one target (8 MiB) is used up: further kernels, "
-			      "handles and stacks of this process are left out");
-		modules_unlock(c->modules);
-	}
-	modules_lock(c->modules);
-	modules_more(c->modules, MISS_OVER_BUDGET, budget_unnamed(c->budget));
-	modules_unlock(c->modules);
-}
-
-static void read_lost(const struct capture *c, uint64_t lost[LOST_COUNT])
-{
-	memset(lost, 0, LOST_COUNT * sizeof(*lost));
-	programs_lost(c->programs, lost);
-	lost[LOST_LATE] += order_late(c->order);
-	lost[LOST_TEXTS] += pipeline_lost_texts(c->pipeline);
-	lost[LOST_OVER_BUDGET] += budget_refused(c->budget) + pipeline_other_processes(c->pipeline);
-	lost[LOST_NO_ANSWER] = helper_unanswered() - c->unanswered_before;
-	if (c->gpu)
-		gpu_fill_lost(c->gpu, lost);
-}
-
-void capture_state(const struct capture *c, struct capture_state *state)
-{
-	read_lost(c, state->lost);
-	state->overhead_percent = governor_percent(c->governor);
-	state->estimate_scale = governor_scale(c->governor, capture_now_ns());
-}
-
-struct open_calls {
-	const struct capture *capture;
-	void (*each)(void *data, const struct capture_open_call *call);
-	void *data;
-};
-
-static void tell_open_call(void *data, const struct wire_head *record, size_t bytes)
-{
-	const struct open_calls *open = data;
-	const struct wire_call *call = (const struct wire_call *)record;
-	struct capture_open_call told = { .pid = record->tgid,
-		                          .tid = record->tid,
-		                          .begin_ns = call->begin_ns };
-
-	if (record->flags & WIRE_NESTED)
-		return;
-	told.function = pipeline_function(open->capture->pipeline, record->hook);
-	if (told.function)
-		open->each(open->data, &told);
-}
-
-void capture_open_calls(const struct capture *c,
-                        void (*each)(void *data, const struct capture_open_call *call), void *data)
-{
-	struct open_calls open = { c, each, data };
-
-	programs_open_calls(c->programs, tell_open_call, &open);
-}
-
-/* A driver may take a second for it, so it is asked while the program runs, on a thread. */
-static void ask_for_gpus(struct capture *c)
-{
-	if (c->gpu && !c->gpus && atomic_load(&c->cuda_seen))
-		c->gpus = gpus_new(GPUS_ONCE_NS);
-}
-
-static void describe_gpus(struct capture *c)
-{
-	struct gpus_sample sample;
-
-	if (gpus_read(c->gpus, GPUS_PATIENCE_NS, &sample))
-		host_take_gpus(c->host, &sample);
-	host_describe(c->host, &c->run);
-}
-
-static void fill_run(struct capture *c)
-{
-	struct run_info *run = &c->run;
-
-	describe_gpus(c);
-
-	run->end_ns = capture_now_ns();
-	tell_given_up(c);
-	tell_over_budget(c);
-	read_lost(c, run->lost);
-	if (c->hold)
-		hold_times(c->hold, &run->holds, &run->longest_hold_ns);
-	run->estimate_scale = governor_scale(c->governor, run->end_ns);
-	governor_cost(c->governor, &run->overhead_percent, &run->overhead_most_percent);
-	capture_fill_stacks(c, &run->stacks);
-	if (c->gpu)
-		gpu_fill_run(c->gpu, run);
-	modules_lock(c->modules);
-	if (c->gpu)
-		modules_more(c->modules, MISS_GPU_TIMES, gpu_turned_away(c->gpu));
-	run->n_misses = modules_misses(c->modules, &run->misses);
-	modules_unlock(c->modules);
-}
-
 /* What those who asked for it are told in between. */
 static void tell(struct capture *c)
 {
@@ -414,7 +289,7 @@ static void tell(struct capture *c)
 		c->options.progress(c->options.data, &state);
 	}
 	if (c->snapshot_asked || c->summary_asked)
-		fill_run(c);
+		session_fill_run(c);
 	if (c->snapshot_asked)
 		c->options.snapshot(c->options.data, &c->run);
 	if (c->summary_asked)
@@ -448,13 +323,13 @@ static int turn(struct capture *c, struct err *err)
 	say = runtime_launches_turn(c->runtime_launches, now);
 	if (say)
 		capture_notice(c, "%s", say);
-	tell_given_up(c);
-	tell_over_budget(c);
+	session_tell_given_up(c);
+	session_tell_over_budget(c);
 	tell(c);
 	session_look_again(c, now);
 	if (modules_undecided(c->modules))
 		file_reader_wake(c->reader);
-	ask_for_gpus(c);
+	session_ask_for_gpus(c);
 	set_timer(c, woken ? SOON_NS : DRAIN_NS);
 	return 0;
 }
@@ -580,7 +455,7 @@ int capture_run(struct capture *c, struct err *err)
 	}
 	capture_take_lines(c);
 	c->reader_hangs = !file_reader_stop(c->reader);
-	fill_run(c);
+	session_fill_run(c);
 	at_end = pipeline_end(c->pipeline, &c->run, &end);
 	if (!at_end && c->watcher)
 		at_end = watcher_end(c->watcher, &c->run, &end);

@@ -101,6 +101,23 @@ bool session_keeps_off(struct capture *c, pid_t pid);
 	"this kernel does not report what processes map ('cuscope doctor': tracefs): libraries "   \
 	"are found by looking at processes now and then, and those that live shorter are missed"
 
+/* ---- agents (session_agents.c) -------------------------------------------------------------- */
+
+bool session_agents_may_tell(const struct capture *c);
+
+/* Their failures are not the capture's, but for an option that cannot be followed. */
+int session_open_agents(struct capture *c, struct err *err);
+
+/* The agent of a command comes with its environment. */
+void session_environment(struct capture *c, struct command *command);
+
+/* ---- the run (session_run.c) ---------------------------------------------------------------- */
+
+void session_tell_given_up(struct capture *c);
+void session_tell_over_budget(struct capture *c);
+void session_ask_for_gpus(struct capture *c);
+void session_fill_run(struct capture *c);
+
 /* Takes a process that already runs for a target; for target_each. */
 int capture_target_runs(void *capture, pid_t pid);
 
