@@ -244,6 +244,19 @@ static __always_inline int same_trap(struct wire_thread *thread, struct pt_regs 
 	return 0;
 }
 
+/* Whether an agent inside of the process tells of this call. */
+static __always_inline int told_inside(__u64 id, __u32 hook)
+{
+	__u32 tgid = id >> 32, bit;
+	__u64 *modules;
+
+	if (!settings.inside)
+		return 0;
+	bit = state.inside[hook & (WIRE_HOOKS_MAX - 1)];
+	modules = bit ? bpf_map_lookup_elem(&inside, &tgid) : 0;
+	return modules && *modules >> (bit & 63) & 1;
+}
+
 /*
  * An entry. Returns 1 when its return is of no interest: a session then leaves the return alone,
  * which saves the second trap.
@@ -258,7 +271,8 @@ static __always_inline int call_entered(struct pt_regs *ctx, __u64 cookie)
 	struct wire_frame *frame;
 	int returns;
 
-	if (!thread || (mode & HOOK_IGNORE) || same_trap(thread, ctx, hook, now))
+	if (!thread || (mode & HOOK_IGNORE) || told_inside(id, hook) ||
+	    same_trap(thread, ctx, hook, now))
 		return 1;
 	drop_stale_declined(thread, ctx);
 	if (cookie_runtime_launch(cookie) && !wire_runtime_launches(&state))

@@ -187,6 +187,21 @@ static __always_inline void file_used(struct file *file, __u64 id, int hold, int
 	map_send(&map, file);
 }
 
+/*
+ * A library may come anew, where nothing of it is left to an agent: from now on the process is
+ * looked at as all are, until user space has seen what it is.
+ */
+static __always_inline void inside_left(__u64 id)
+{
+	__u32 tgid = id >> 32;
+
+	if (!settings.inside || bpf_map_delete_elem(&inside, &tgid))
+		return;
+#ifndef STACKS /* else all are told of */
+	emit_process(WIRE_MAPPED, id, 0, 0, WAKE_NOW);
+#endif
+}
+
 static __always_inline void file_mapped(struct sys_enter_mmap *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -197,6 +212,7 @@ static __always_inline void file_mapped(struct sys_enter_mmap *ctx)
 	flags = bpf_map_lookup_elem(&targets, &tgid);
 	if (!flags && !target_matches(tgid))
 		return;
+	inside_left(id);
 #ifdef STACKS
 	emit_process(WIRE_MAPPED, id, 0, 0, WAKE_IF_FULL);
 #endif

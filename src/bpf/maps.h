@@ -7,6 +7,7 @@
 
 #define MAX_THREADS 8192
 #define MAX_TARGETS 16384
+#define MAX_INSIDE  4096
 
 /* See enum lost_reason: the numbers are part of the wire. */
 enum {
@@ -47,6 +48,15 @@ struct {
 	__type(key, __u32);   /* tgid */
 	__type(value, __u32); /* enum target_flags */
 } targets SEC(".maps");
+
+/* Processes whose own calls are told by an agent, with a bit for each module of which that holds:
+ * see wire_state.inside. Until they execute another program, or map a file. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_INSIDE);
+	__type(key, __u32); /* tgid */
+	__type(value, __u64);
+} inside SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);

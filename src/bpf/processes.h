@@ -63,6 +63,8 @@ static __always_inline void process_execed(__u32 old_tid)
 	if (old_tid != tgid)
 		thread_end(old_tid, tgid);
 	process_over(tgid);
+	if (settings.inside)
+		bpf_map_delete_elem(&inside, &tgid);
 	flags = bpf_map_lookup_elem(&targets, &tgid);
 	held = flags && (*flags & TARGET_HOLD);
 	if (!flags && !target_matches(tgid))
@@ -89,6 +91,8 @@ static __always_inline void thread_exited(struct task_struct *task)
 	if (live > 0)
 		return;
 	process_over(tgid);
+	if (settings.inside)
+		bpf_map_delete_elem(&inside, &tgid);
 	/* With --all and --cgroup the last thread may have made no call: user space knows. */
 	if (known || settings.all || settings.cgroup)
 		emit_process(WIRE_EXIT, id, 0, 0, known ? WAKE_NOW : WAKE_IF_FULL);

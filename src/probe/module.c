@@ -117,6 +117,8 @@ static void make_hooks(struct module *module, const struct elf_file *file,
 		hook->layer = functions[i].layer;
 		hook->api = api_find(hook->name);
 		hook->entry = functions[i].offset;
+		hook->address = functions[i].address;
+		hook->size = functions[i].size;
 		if (hook->api)
 			api_plan(hook->api, ABI_NATIVE, &hook->plan);
 		else

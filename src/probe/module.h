@@ -32,6 +32,7 @@ struct hook {
 	struct capture_plan plan;
 	struct placement placement;
 	uint64_t entry; /* offset of the function in the file */
+	uint64_t address, size; /* as linked; 0: the symbol does not say how long it is */
 	int error;      /* why it could not be hooked: a negative errno */
 	bool hooked;    /* now */
 	bool given_up;  /* HOOK_LITTLE: not to be hooked again */

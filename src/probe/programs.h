@@ -82,6 +82,12 @@ int programs_map(const struct programs *programs, const char *name);
 
 /* ---- targets ------------------------------------------------------------------------------- */
 
+/*
+ * With settings.inside: the modules of a process whose calls an agent tells of, a bit for each
+ * (wire_state.inside), 0 for none. The programs forget it when it maps a file (WIRE_MAPPED).
+ */
+void programs_inside_set(struct programs *programs, pid_t tgid, uint64_t modules);
+
 int programs_target_add(struct programs *programs, pid_t tgid, uint32_t flags);
 void programs_target_remove(struct programs *programs, pid_t tgid);
 

@@ -19,6 +19,16 @@ int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
 	return bpf_map_update_elem(programs_map(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
 }
 
+void programs_inside_set(struct programs *p, pid_t tgid, uint64_t modules)
+{
+	uint32_t key = (uint32_t)tgid;
+
+	if (modules)
+		bpf_map_update_elem(programs_map(p, "inside"), &key, &modules, BPF_ANY);
+	else
+		bpf_map_delete_elem(programs_map(p, "inside"), &key);
+}
+
 bool programs_target_has(struct programs *p, pid_t tgid)
 {
 	uint32_t key = tgid, flags;
