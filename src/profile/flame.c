@@ -133,8 +133,10 @@ static int add_legend_entry(struct buf *out, int x, int y, const char *class, co
 {
 	buf_printf(out,
 	           "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"11\" height=\"11\" rx=\"2\"/>"
-	           "<text class=\"legend\" x=\"%d\" y=\"%d\">%s</text>\n",
-	           class, x, y - 10, x + 16, y, text);
+	           "<text class=\"legend\" x=\"%d\" y=\"%d\">",
+	           class, x, y - 10, x + 16, y);
+	xml_add_text(out, text);
+	buf_puts(out, "</text>\n");
 	return x + 16 + 7 * (int)strlen(text) + 16;
 }
 
@@ -169,8 +171,6 @@ static void add_kinds(const struct flame *flame, int y, struct buf *out)
 			words_add_share(&text, self[order[i]], all);
 		}
 		snprintf(class, sizeof(class), "k%ua", order[i]);
-		for (char *sign = strchr(text.data, '<'); sign; sign = NULL)
-			*sign = '~'; /* "<0.1 %" */
 		x = add_legend_entry(out, x, y, class, text.data);
 	}
 	buf_free(&text);

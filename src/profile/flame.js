@@ -6,11 +6,11 @@
 (function () {
 	'use strict';
 	const SVG = 'http://www.w3.org/2000/svg', XHTML = 'http://www.w3.org/1999/xhtml';
-	const ROW = 18, SIDE = 10, LEAST_TEXT = 20, EPSILON = 1e-6;
+	const ROW = 18, SIDE = 10, BAR = 36, FOOTER = 12, LEAST_TEXT = 20, EPSILON = 1e-6;
 	const svg = document.querySelector('svg.flame'), graph = svg.querySelector('svg.graph');
 	const page = svg.parentNode === document ? null : svg.parentNode;
 	const frames = Array.from(graph.children, readFrame);
-	const controls = makeControls(), tip = makeTip();
+	const head = makeHead(), controls = makeControls(), tip = makeTip();
 	let zoomed = frames[0], focused = frames[0], width = 0, hits = [];
 
 	/* ---- the frames, as the picture has them ---- */
@@ -148,8 +148,57 @@
 		svg.removeAttribute('viewBox');
 		svg.setAttribute('width', width);
 		graph.setAttribute('width', graphWidth());
+		fitHead();
 		controls.place.setAttribute('width', graphWidth());
 		layOut();
+	}
+
+	/* ---- the words above, which the picture has in lines of its own width ---- */
+
+	function makeHead() {
+		const place = document.createElementNS(SVG, 'foreignObject');
+		const box = element('div', place, { className: 'head' });
+		let kinds = null;
+
+		for (const text of Array.from(svg.querySelectorAll(':scope > text'))) {
+			const said = text.textContent, kind = text.getAttribute('class');
+
+			if (kind === 'legend') {
+				kinds = kinds || element('div', box, { className: 'kinds' });
+				addKind(kinds, text.previousElementSibling, said);
+			} else if (said.startsWith('  ') && box.lastChild) {
+				box.lastChild.append(said.slice(1)); // the rest of a line
+			} else {
+				element('div', box, { className: kind, textContent: said });
+			}
+			text.remove();
+		}
+		place.setAttribute('x', SIDE);
+		place.setAttribute('y', page ? 0 : SIDE);
+		svg.insertBefore(place, graph);
+		return { place, box };
+	}
+
+	function addKind(kinds, rect, said) {
+		const span = element('span', kinds, {});
+
+		element('i', span, {}).style.background = getComputedStyle(rect).fill;
+		span.append(said);
+		rect.remove();
+	}
+
+	/* The graph stands below what the words take at this width. */
+	function fitHead() {
+		let top;
+
+		head.place.setAttribute('width', graphWidth());
+		head.place.setAttribute('height', 10000);
+		top = head.box.offsetHeight;
+		head.place.setAttribute('height', top);
+		top += head.place.y.baseVal.value + BAR;
+		controls.place.setAttribute('y', top - BAR + 4);
+		graph.setAttribute('y', top);
+		svg.setAttribute('height', top + graph.height.baseVal.value + FOOTER);
 	}
 
 	/* ---- the bar: where one is, and the search ---- */
@@ -175,7 +224,6 @@
 
 		input.setAttribute('aria-label', 'Search');
 		place.setAttribute('x', SIDE);
-		place.setAttribute('y', graph.getAttribute('y') - 32);
 		place.setAttribute('height', 30);
 		svg.appendChild(place);
 		return { place, path, found, input };

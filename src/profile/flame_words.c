@@ -53,6 +53,7 @@ static void add_one(const struct profile *profile, const struct profile_info *in
 	add_line(out, &text);
 	for (size_t i = 0; i < info->n_notes; i++) {
 		buf_puts(&text, info->notes[i]);
+		add_sentence_end(&text);
 		add_line(out, &text);
 	}
 	buf_free(&text);

@@ -10,6 +10,7 @@
 
 #include "base/protobuf.h"
 #include "base/text.h"
+#include "base/xalloc.h"
 #include "profile/words.h"
 #include "profile/writers.h"
 
@@ -70,6 +71,7 @@ struct place {
 
 struct named_function {
 	uint32_t name, file, line; /* texts of the profile */
+	uint32_t mangled;          /* 1: pprof may shorten it, as it does names of C++ */
 };
 
 /* A file that frames are of: those of one name with another build id are other files. */
@@ -155,10 +157,19 @@ static bool same_function(const void *data, uint32_t at, const void *key)
 	               sizeof(struct named_function));
 }
 
+/*
+ * Without templates and parameters pprof shows a name that stands as the system's as well. <module>
+ * and <lambda> of Python would be nothing then, and kernels of other types the same.
+ */
+static bool may_be_shortened(const struct profile_frame *frame)
+{
+	return frame->kind != FRAME_PYTHON && frame->kind != FRAME_GPU;
+}
+
 static uint32_t find_function(struct pprof *pprof, const struct profile_frame *frame)
 {
 	struct named_function key = { frame->function ? frame->function : frame->label, frame->file,
-		                      frame->first_line };
+		                      frame->first_line, may_be_shortened(frame) };
 	uint32_t hash = keep_hash(&key, sizeof(key));
 	struct keep_slot *slot;
 
@@ -352,7 +363,8 @@ static void add_function(struct pprof *pprof, size_t at)
 
 	pb_varint(pprof->out, FUNCTION_ID, at + 1);
 	add_string(pprof, FUNCTION_NAME, text_at(pprof, function->name));
-	add_string(pprof, FUNCTION_SYSTEM_NAME, text_at(pprof, function->name));
+	if (function->mangled)
+		add_string(pprof, FUNCTION_SYSTEM_NAME, text_at(pprof, function->name));
 	add_string(pprof, FUNCTION_FILE, text_at(pprof, function->file));
 	pb_varint(pprof->out, FUNCTION_LINE, function->line);
 	pb_end(pprof->out, begin);
@@ -428,8 +440,37 @@ static void choose_kinds(struct pprof *pprof)
 		pprof->kinds = 1u << WEIGHT_CPU;
 }
 
+/* Not a library, and not what the kernel calls in brackets. */
+static bool is_program(const struct pprof *pprof, const struct profile_frame *frame)
+{
+	const char *name = text_at(pprof, frame->module);
+
+	return frame->kind == FRAME_NATIVE && frame->module && *name != '[' && !strstr(name, ".so");
+}
+
+/* pprof takes the first mapping for the program: that with most of the places. */
+static void put_program_first(struct pprof *pprof)
+{
+	uint32_t *places = xcalloc(pprof->profile->texts.n, sizeof(*places));
+	const struct profile_frame *program = NULL;
+
+	for (uint32_t i = 0; i < pprof->n_places; i++) {
+		const struct profile_frame *frame = &pprof->profile->frames[pprof->places[i].frame];
+
+		if (!pprof->whole.data[i] || !is_program(pprof, frame))
+			continue;
+		places[frame->module]++;
+		if (!program || places[frame->module] > places[program->module])
+			program = frame;
+	}
+	free(places);
+	if (program)
+		find_file(pprof, program);
+}
+
 static void add_all_locations(struct pprof *pprof)
 {
+	put_program_first(pprof);
 	for (uint32_t i = 0; i < pprof->n_places; i++) {
 		if (!pprof->whole.data[i])
 			continue;

@@ -89,6 +89,23 @@ def test_flame_says_which_frames_are_left_out(case):
         raise Failure(f"the narrowest frame has {narrowest} %")
 
 
+WORDS = "[...document.querySelectorAll('svg.flame > text, .head div, .head span')].map(e => e.getBoundingClientRect())"
+
+
+def test_flame_words_above_fit_a_narrow_window(case):
+    for name in ("plain.svg", "plain.html"):
+        with Browser(case, width=600) as browser:
+            browser.open(profile(case, "plain", name))
+            right, bottom = (browser.evaluate(f"Math.max(...{WORDS}.map(box => box.{side}))") for side in ("right", "bottom"))
+            equal(f"{name}: words beyond the window", True, 0 < right <= 600)
+            graph = "document.querySelector('.graph g rect').getBoundingClientRect()"
+            equal(f"{name}: words over the graph", True, bottom <= browser.evaluate(graph + ".top"))
+            equal(f"{name}: graph beyond the picture", True, browser.evaluate(
+                "document.querySelector('svg.flame').getBoundingClientRect().bottom >= "
+                "Math.max(...[...document.querySelectorAll('.graph g')].map(g => g.getBoundingClientRect().bottom))"))
+            no_failures(browser)
+
+
 def test_flame_zooms_to_what_is_clicked_and_back(case):
     with Browser(case) as browser:
         browser.open(profile(case, "plain", "plain.svg"))

@@ -126,6 +126,23 @@ def test_pprof_files_are_told_apart_by_their_build_ids(case):
                  for value in pprof.mapping.values()))
 
 
+def test_pprof_names_the_program_first(case):
+    """pprof says it as the profile's file."""
+    for kind in ("plain", "large"):
+        pprof = Pprof(profile(case, kind, kind + ".pb.gz"))
+        equal(f"the first file of {kind}", "python3.11", pprof.text(pprof.mapping[1], "filename"))
+
+
+def test_pprof_shortens_names_of_c_only(case):
+    """Where both names are there, it takes <...> off: of <module> nothing is left."""
+    for kind in KINDS:
+        pprof = Pprof(profile(case, kind, kind + ".pb.gz"))
+        for function in pprof.function.values():
+            name, system = pprof.text(function, "name"), pprof.text(function, "system_name")
+            if name.startswith(("<module>", "<lambda>", "[GPU_Kernel]")):
+                equal(f"what {name} is shortened from", "", system)
+
+
 def test_pprof_labels_processes_and_threads(case):
     pprof = Pprof(profile(case, "threads", "threads.pb.gz"))
     for sample in pprof.samples:
