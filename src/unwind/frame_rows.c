@@ -8,6 +8,7 @@
 #include "base/xalloc.h"
 #include "unwind/frame_rules.h"
 #include "unwind/frame_section.h"
+#include "unwind/start_context.h"
 
 /* Padding between functions; what is longer is no code, or code that nothing is said of. */
 #define GAP_MAX 15
@@ -276,6 +277,13 @@ static void run_fde(struct compiler *compiler, const struct cfi_section *section
 		add_plain(compiler, run.at - compiler->code->base, CFA_NONE);
 }
 
+/* What returns to its first byte is looked up by the byte before. */
+static bool is_outermost(const struct compiler *compiler, uint64_t start)
+{
+	return compiler->code->outermost &&
+	       compiler->code->base + start == compiler->code->outermost;
+}
+
 /* The rows of a function, as far as they lie in [from, to), which is within it. */
 static void compile_fde(struct compiler *compiler, const struct fde *fde, uint64_t from,
                         uint64_t to)
@@ -286,6 +294,10 @@ static void compile_fde(struct compiler *compiler, const struct fde *fde, uint64
 	struct cfi_fde read;
 
 	compiler->work--;
+	if (is_outermost(compiler, fde->start)) {
+		add_plain(compiler, from, CFA_STOP);
+		return;
+	}
 	compiler->from = compiler->code->base + from;
 	compiler->to = compiler->code->base + to;
 	/* They were good when they were listed; only where the work is over they may not be. */
@@ -326,6 +338,8 @@ static void compile_fdes(struct compiler *compiler)
 			outer = fde;
 		if (next - known > GAP_MAX)
 			add_plain(compiler, known, CFA_NONE);
+		if (next > known && is_outermost(compiler, next))
+			add_plain(compiler, next - 1, CFA_STOP);
 		compiler->out->counts.fdes++;
 	}
 	if (i < compiler->n_fdes) {
@@ -448,6 +462,7 @@ int frame_rows_read(int fd, const char *what, size_t budget, struct frame_rows *
 	if (rc)
 		return rc;
 	find_code(&image, &code);
+	code.outermost = start_context_find(&image);
 	code.machine = elf_image_read(&image, 0, &header, sizeof(header))
 	                       ? cfi_machine_of(header.e_machine)
 	                       : NULL;

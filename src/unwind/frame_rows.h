@@ -57,6 +57,7 @@ void frame_rows_free(struct frame_rows *rows);
 struct frame_code {
 	const struct cfi_machine *machine;
 	uint64_t base, low, high;
+	uint64_t outermost; /* a function that nobody has called: start_context.h; 0: none */
 };
 
 /* The same for sections that are in memory: of code in [low, high). Of one address that several

@@ -124,6 +124,46 @@ static void test_a_file_without_any(void **state)
 	close(fd);
 }
 
+/* As glibc has it: the stack begins at a function that takes it from rbx, %s is how. */
+static const char context[] =
+	"__asm__(\".text\\n.globl makecontext\\n.type makecontext,@function\\n\"\n"
+	"\"makecontext: .cfi_startproc\\nlea started(%%rip),%%rdi\\nret\\n\"\n"
+	"\".cfi_endproc\\n.size makecontext,.-makecontext\\n.balign 16\\n\"\n"
+	"\"started: .cfi_startproc\\n%s\\nhlt\\n.cfi_endproc\\n\");\n"
+	"int start(void) { return 2; }\n";
+
+/* How many rows end stacks, and whether each is where a function returns to its first byte. */
+static unsigned rows_that_end_stacks(const char *code)
+{
+	char source[1024];
+	struct frame_rows rows;
+	unsigned n = 0;
+	int fd;
+
+	snprintf(source, sizeof(source), context, code);
+	fd = build(source, LIBRARY);
+	rows = read_rows(fd);
+	for (uint32_t i = 0; i < rows.n_rows; i++) {
+		if (rows.rules[rows.rows[i].rule].cfa_kind == CFA_STOP) {
+			assert_int_equal((rows.base + rows.rows[i].address) % 16, 15);
+			n++;
+		}
+	}
+	frame_rows_free(&rows);
+	close(fd);
+	return n;
+}
+
+static void test_a_stack_of_makecontext_ends(void **state)
+{
+#ifdef __x86_64__
+	assert_int_equal(rows_that_end_stacks("mov %rbx,%rsp"), 1);
+	assert_int_equal(rows_that_end_stacks("endbr64\\nmov %rbx,%rsp"), 1);
+	assert_int_equal(rows_that_end_stacks("mov %rcx,%rsp"), 0);
+	assert_int_equal(rows_that_end_stacks("endbr64\\nmov %rcx,%rsp"), 0);
+#endif
+}
+
 static void test_a_budget_of_little_more_than_the_section(void **state)
 {
 	int fd = build(program, LIBRARY);
@@ -211,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_with_section_headers_alone),
 		cmocka_unit_test(test_debug_frame_where_there_is_little_else),
 		cmocka_unit_test(test_a_file_without_any),
+		cmocka_unit_test(test_a_stack_of_makecontext_ends),
 		cmocka_unit_test(test_a_budget_of_little_more_than_the_section),
 		cmocka_unit_test(test_other_files),
 		cmocka_unit_test(test_files_that_are_cut_short),
