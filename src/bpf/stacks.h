@@ -45,6 +45,14 @@ static __always_inline int walk_push(struct walk *walk, enum wire_entry_kind kin
 	return WALK_ON;
 }
 
+/* A native frame, which is as it was interrupted or as it has called. */
+static __always_inline int walk_push_native(struct walk *walk, __u64 pc, __u64 cfa)
+{
+	__u64 exact = (__u64)walk->innermost << ENTRY_EXACT_AT;
+
+	return walk_push(walk, ENTRY_NATIVE, pc, exact | (cfa & ENTRY_CFA_MASK));
+}
+
 /* The number of a stack is of the places that it went through, not of where its frames were. */
 static __always_inline void walk_number(struct walk *walk, __u64 value)
 {
@@ -268,10 +276,10 @@ static __always_inline int walk_by_frame_pointer(struct walk *walk)
 
 	if (walk->fp < walk->sp || walk->fp - walk->sp > 1 << 20 || walk->fp & 7 ||
 	    user_read(pair, sizeof(pair), walk->fp) || pair[0] <= walk->fp) {
-		walk_push(walk, ENTRY_NATIVE, walk->pc, 0);
+		walk_push_native(walk, walk->pc, 0);
 		return walk_ends(walk, END_NO_TABLE, walk->pc);
 	}
-	if (walk_push(walk, ENTRY_NATIVE, walk->pc, walk->fp + 16))
+	if (walk_push_native(walk, walk->pc, walk->fp + 16))
 		return walk_ends(walk, END_TOO_DEEP, walk->pc);
 	walk->sp = walk->fp + 16;
 	walk->fp = pair[0];
@@ -285,21 +293,21 @@ static __always_inline int step_by_rule(struct walk *walk, const struct wire_rul
 	__u64 cfa, place;
 
 	if (rule->cfa_kind == CFA_STOP) {
-		walk_push(walk, ENTRY_NATIVE, walk->pc, 0);
+		walk_push_native(walk, walk->pc, 0);
 		return walk_ends(walk, END_WHOLE, 0);
 	}
 	if (rule->cfa_kind == CFA_SIGNAL) {
 		place = walk->pc;
 		if (walk_over_signal(walk)) {
-			walk_push(walk, ENTRY_NATIVE, place, 0);
+			walk_push_native(walk, place, 0);
 			return WALK_OVER;
 		}
-		if (walk_push(walk, ENTRY_NATIVE, place, walk->sp))
+		if (walk_push_native(walk, place, walk->sp))
 			return walk_ends(walk, END_TOO_DEEP, place);
 		return WALK_ON;
 	}
 	cfa = frame_cfa(walk, rule);
-	if (walk_push(walk, ENTRY_NATIVE, walk->pc, cfa))
+	if (walk_push_native(walk, walk->pc, cfa))
 		return walk_ends(walk, END_TOO_DEEP, walk->pc);
 	if (!cfa)
 		return WALK_OVER;
@@ -331,7 +339,7 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 	code = bpf_map_lookup_elem(&unwind_code, &tgid);
 	if (!code) {
 		walk_number(walk, walk->pc);
-		walk_push(walk, ENTRY_NATIVE, walk->pc, 0);
+		walk_push_native(walk, walk->pc, 0);
 		return walk_ends(walk, END_NO_MAPPING, walk->pc);
 	}
 	if (walk->pc < LOWEST_ADDRESS || walk->pc >> USER_ADDRESS_BITS)
@@ -341,7 +349,7 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 	    place >= code->mapping[BOUNDED(at, UNWIND_MAPPINGS_MAX - 1)].end) {
 		replaced = address_behind_probes(walk);
 		if (!replaced) {
-			walk_push(walk, ENTRY_NATIVE, walk->pc, 0);
+			walk_push_native(walk, walk->pc, 0);
 			return walk_ends(walk, END_NO_MAPPING, walk->pc);
 		}
 		walk->pc = replaced; /* a return probe in a return probe: once more */
@@ -359,7 +367,7 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 	}
 	if (file == UNWIND_FILE_JIT)
 		return walk_by_frame_pointer(walk);
-	if (walk_push(walk, ENTRY_NATIVE, walk->pc, 0))
+	if (walk_push_native(walk, walk->pc, 0))
 		return walk_ends(walk, END_TOO_DEEP, walk->pc);
 	return walk_ends(walk, rule ? END_NO_RULE : END_NO_TABLE, walk->pc);
 }

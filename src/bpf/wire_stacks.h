@@ -67,14 +67,18 @@ struct wire_python {
 /* Kinds of an entry, in the highest bits of its second word. */
 enum wire_entry_kind {
 	ENTRY_NATIVE, /* a: address, b: CFA of its frame, which is where the next one begins; of a
-	                 signal's frame where the stack goes on that was interrupted; 0: not known
-	               */
+	                 signal's frame where the stack goes on that was interrupted; 0: not known.
+	                 With ENTRY_EXACT: a is where it was interrupted, not behind a call */
 	ENTRY_PYTHON, /* a: code object, b: instruction in bytes or units, and a check */
 	ENTRY_ANCHOR, /* a: an address in the frame of the evaluator that ran those before it */
 	ENTRY_KERNEL, /* a: address in the kernel */
 };
 #define ENTRY_KIND_AT    62
 #define ENTRY_VALUE_MASK ((1ull << ENTRY_KIND_AT) - 1)
+/* Of ENTRY_NATIVE. */
+#define ENTRY_EXACT_AT 61
+#define ENTRY_EXACT    (1ull << ENTRY_EXACT_AT)
+#define ENTRY_CFA_MASK (ENTRY_EXACT - 1)
 /* Of ENTRY_PYTHON: the instruction, then the first line of the code object, to tell whether another
  * one is at that address by now. */
 #define ENTRY_LINE_AT 32

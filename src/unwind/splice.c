@@ -14,7 +14,7 @@ struct splicing {
 
 static uint64_t cfa_of(const struct wire_entry *native)
 {
-	return native->b & ENTRY_VALUE_MASK;
+	return native->b & ENTRY_CFA_MASK;
 }
 
 /* Where the invocation ends whose frames begin at `from`: its anchor, or the end. */

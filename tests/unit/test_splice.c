@@ -78,8 +78,8 @@ static const char *spliced(bool by_name)
 static void test_frames_stand_where_their_anchor_is(void **state)
 {
 	begin();
-	native('l', 100);
-	native(EVALUATOR, 200); /* 100 to 199 */
+	native('l', 100 | ENTRY_EXACT); /* which is no part of the address */
+	native(EVALUATOR, 200);         /* 100 to 199 */
 	native('m', 300);
 	python('f');
 	python('g');

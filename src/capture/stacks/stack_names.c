@@ -235,13 +235,14 @@ static const struct stack_frame *python_frame(struct naming *naming, const struc
 }
 
 /* False where there is no room for the frame. */
-static bool add(struct naming *naming, const struct wire_entry *entry, bool first)
+static bool add(struct naming *naming, const struct wire_entry *entry)
 {
 	const struct stack_frame *frame = NULL;
 
 	switch (entry_kind(entry)) {
 	case ENTRY_NATIVE:
-		frame = native_frame(naming->names, naming->process, entry->a, !first);
+		frame = native_frame(naming->names, naming->process, entry->a,
+		                     !(entry->b & ENTRY_EXACT));
 		break;
 	case ENTRY_PYTHON:
 		frame = python_frame(naming, entry);
@@ -289,7 +290,7 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 	n = splice(record->entry, record->n, record->sp, entries, is_evaluator, &naming, &loosely);
 	names->loosely += loosely;
 	for (size_t i = 0; i < n; i++)
-		if (!add(&naming, &entries[i], i == 0))
+		if (!add(&naming, &entries[i]))
 			return NULL;
 	if (!naming.n || stack.end >= STACK_END_COUNT)
 		return NULL;
