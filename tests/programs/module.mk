@@ -8,7 +8,7 @@ PROG_PLAIN := threads fork exec dlopen capture errors tight longjmp threadexit w
               gpustreams gpugraphs gpucopies gpuloop gpufork gpuidle gpulast gpudevices sleeper
 PROG_ALL  := $(PROG_PLAIN:%=$(PROG_B)/%) $(PROG_B)/nvtx $(PROG_B)/throw $(PROG_B)/leak $(PROG_B)/runtime12 $(PROG_B)/runtime13 $(PROG_B)/refused \
              $(PROG_B)/static $(PROG_B)/static-stripped \
-             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so framethrow engine libtorch_python_engine inlined)
+             $(addprefix $(PROG_B)/,frames frames-static frames-stripped libframelib.so framethrow engine libtorch_python_engine inlined stackpoints)
 
 PROG_CFLAGS = $(filter-out -Isrc,$(CFLAGS)) -Itests
 
@@ -69,6 +69,12 @@ $(PROG_B)/libframelib.so: $(PROG)/framelib.c
 $(PROG_B)/framethrow: $(PROG)/framethrow.cc
 	@mkdir -p $(@D)
 	$(CXX) $(FRAMES_CFLAGS) -pthread -o $@ $<
+
+STACKPOINTS = $(addprefix $(PROG)/,stackpoints.cc stackways.cc stackways_libraries.cc)
+
+$(PROG_B)/stackpoints: $(STACKPOINTS) $(PROG)/stackpoints.h
+	@mkdir -p $(@D)
+	$(CXX) -std=c++20 $(filter-out -MMD -MP,$(FRAMES_CFLAGS)) -pthread -o $@ $(STACKPOINTS) -ldl
 
 # Its functions are found by their names, as those of a library are.
 $(PROG_B)/engine: $(PROG)/engine.cc

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""Stacks frame by frame: what cuscope walks is what the program's own unwinder sees at the same call."""
+
+import checks
+import stack_points
+from harness import Failure, Places
+
+WAYS = {"constructor", "recursion", "alloca", "aligned", "arguments", "tail-call", "thunk", "destructor", "catch", "rethrow",
+        "signal", "signal-stack", "fault", "qsort", "sort", "tree", "objects", "function", "once", "library", "coroutine",
+        "context", "thread", "thread-exit", "interrupts"}
+
+
+def recorded(case, *ways, turns=20):
+    own, path, export = case.path("own"), case.path("points.cuscope"), case.path("points.jsonl")
+    process = case.cuscope("record", "--stacks=allocations", "-o", path, "--", Places.program("stackpoints"), own, str(turns),
+                           Places.program("libframelib.so"), *ways)
+    checks.equal("status of the recording", 0, process.wait())
+    checks.equal("status of the export", 0, case.cuscope("export", "--format", "jsonl", "-o", export, path).wait())
+    points, _ = stack_points.own(own)
+    return points, stack_points.of_cuscope(export)
+
+
+def test_stack_frames_are_those_of_the_programs_own_unwinder(case):
+    """Each way is there, and of all stacks 99.5 % are whole and right. What is wrong is named."""
+    points, seen = recorded(case)
+    compared = stack_points.Comparison(points, seen)
+    checks.equal("ways", WAYS, set(compared.points))
+    print(f"{compared.right.total()} of {compared.points.total()} stacks, {compared.frames} frames")
+    if compared.share() < 99.5:
+        raise Failure(f"{compared.share():.2f} % of {compared.points.total()} stacks are right: {compared.wrong[:5]}")
+
+
+def test_stack_frames_of_an_interrupted_function_are_named_by_where_it_was(case):
+    """The signal comes at the first instruction of the function: one byte before it is another's."""
+    points, seen = recorded(case, "fault", turns=3)
+    faults = [seen[number] for number, point in points.items() if point.way == "fault"]
+    checks.equal("points", 3, len(faults))
+    for stack in faults:
+        handler = stack.names.index("step_over(int, siginfo_t*, void*)")
+        checks.equal("who was interrupted", "fault()", stack.names[handler + 2])
+
+
+def test_stack_frames_of_a_context_end_with_it(case):
+    """makecontext() returns to code whose unwind table leads on to memory that is no frame."""
+    points, seen = recorded(case, "context", turns=3)
+    stacks = [seen[number] for number, point in points.items() if point.way == "context"]
+    checks.equal("whole", [True] * 9, [stack.whole for stack in stacks])
+    checks.equal("the last of them", {"run_other()", "_start"},
+                 {stack.names[-2] if stack.names[-1] is None else stack.names[-1] for stack in stacks})
