@@ -177,6 +177,15 @@ def test_stacks_sqlite_of_hard_ones(case):
     equal("texts with controls", [], hostile)
 
 
+def test_stacks_sqlite_without_stacks_has_no_tables_of_them(case):
+    """Who asks whether samples were recorded looks for the table."""
+    tables = "SELECT name FROM sqlite_master WHERE name IN ('CUDA_CALLCHAINS', 'COMPOSITE_EVENTS', 'SAMPLING_CALLCHAINS', " \
+             "'SCHED_EVENTS') ORDER BY 1"
+    equal("without", [], ask(case, "gpu", tables))
+    equal("with", [("COMPOSITE_EVENTS",), ("CUDA_CALLCHAINS",), ("SAMPLING_CALLCHAINS",), ("SCHED_EVENTS",)],
+          ask(case, "stacks", tables))
+
+
 # ---- how many are whole
 
 def test_stacks_each_format_says_how_many_are_whole(case):

@@ -372,6 +372,19 @@ static void close_handle(struct database *db)
 		check(db, SQLITE_BUSY);
 }
 
+static void drop_empty(struct database *db)
+{
+	for (enum nsys_table table = 0; table < TABLE_COUNT; table++) {
+		char *sql;
+
+		if (!nsys_tables[table].lazy || db->tables[table].rows)
+			continue;
+		sql = sqlite3_mprintf("DROP TABLE %s", nsys_tables[table].name);
+		execute(db, sql);
+		sqlite3_free(sql);
+	}
+}
+
 int database_close(struct database *db, bool drop, struct err *err)
 {
 	struct string *string, *next;
@@ -381,6 +394,7 @@ int database_close(struct database *db, bool drop, struct err *err)
 		for (enum nsys_table table = 0; table < TABLE_COUNT; table++)
 			write_rest(db, &db->tables[table]);
 		execute(db, nsys_closing_sql);
+		drop_empty(db);
 		execute(db, "COMMIT");
 	}
 	close_handle(db);

@@ -179,8 +179,10 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                         "correlationId INTEGER,\n"
 	                         "streamId INTEGER",
 	                         .frequent = true },
-	[TABLE_CALLCHAIN] = { "CUDA_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true },
-	[TABLE_SAMPLING_CALLCHAIN] = { "SAMPLING_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true },
+	[TABLE_CALLCHAIN] = { "CUDA_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true,
+	                      .lazy = true },
+	[TABLE_SAMPLING_CALLCHAIN] = { "SAMPLING_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true,
+	                               .lazy = true },
 	[TABLE_COMPOSITE] = { "COMPOSITE_EVENTS",
 	                      "id INTEGER NOT NULL PRIMARY KEY,\n"
 	                      "start INTEGER NOT NULL,\n"
@@ -188,7 +190,7 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                      "threadState INTEGER,\n"
 	                      "globalTid INTEGER,\n"
 	                      "cpuCycles INTEGER NOT NULL",
-	                      .frequent = true },
+	                      .frequent = true, .lazy = true },
 	[TABLE_SCHED] = { "SCHED_EVENTS",
 	                  "start INTEGER NOT NULL,\n"
 	                  "cpu INTEGER,\n"
@@ -196,7 +198,7 @@ const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
 	                  "globalTid INTEGER,\n"
 	                  "threadState INTEGER,\n"
 	                  "threadBlock INTEGER",
-	                  .frequent = true },
+	                  .frequent = true, .lazy = true },
 	[TABLE_START_TIME] = { "TARGET_INFO_SESSION_START_TIME", "utcEpochNs INTEGER,\n"
 	                                                         "utcTime TEXT,\n"
 	                                                         "localTime TEXT" },
@@ -456,7 +458,7 @@ const char nsys_closing_sql[] =
 	" (SELECT globalPid FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);\n"
 	"DROP TABLE cuscope_sync_call;\n"
 	"DELETE FROM SCHED_EVENTS WHERE isSchedIn AND start >= (SELECT duration FROM "
-        "ANALYSIS_DETAILS);\n"
+	"ANALYSIS_DETAILS);\n"
 	"CREATE INDEX CUDA_CALLCHAINS_id ON CUDA_CALLCHAINS(id);\n"
 	"CREATE INDEX SAMPLING_CALLCHAINS_id ON SAMPLING_CALLCHAINS(id);\n" INDEX(
 		CUPTI_ACTIVITY_KIND_RUNTIME) INDEX(CUPTI_ACTIVITY_KIND_KERNEL)

@@ -58,6 +58,7 @@ struct nsys_table_layout {
 	const char *columns; /* as CREATE TABLE has them, one line each, no comma inside */
 	const char *unique;  /* columns that make a row the same; NULL: none do */
 	bool frequent;       /* a row for each event, about */
+	bool lazy;           /* not there where it has no row: readers take that for an answer */
 };
 
 extern const struct nsys_table_layout nsys_tables[TABLE_COUNT];
