@@ -176,6 +176,7 @@ extern const struct argp cli_times_argp;
 struct cli_range {
 	uint64_t from_ns, to_ns; /* since the trace's begin */
 	bool has_from, has_to;
+	bool cut;  /* as struct trace_read_options has it */
 	int *pids; /* the caller frees */
 	size_t n_pids;
 	struct filter_choice filter;

@@ -465,6 +465,7 @@ static int profile_file(struct profile_command *o, struct trace_file *trace, str
 	if (r)
 		return r;
 	settle_times(&o->range, run, &p);
+	o->range.cut = true;
 	n = begin(o, &p, consumers);
 	r = cli_read(trace, &o->range, consumers, n, err);
 	if (cli_worth_showing(r)) {

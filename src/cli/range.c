@@ -138,6 +138,7 @@ struct trace_read_options cli_range_of(const struct trace_file *file, const stru
 	return (struct trace_read_options){
 		.from_ns = range->from_ns ? begin_ns + range->from_ns : 0,
 		.to_ns = range->has_to ? begin_ns + range->to_ns : 0,
+		.cut = range->cut,
 		.pids = (const uint32_t *)range->pids, /* never negative */
 		.n_pids = range->n_pids,
 	};

@@ -7,6 +7,7 @@
 
 #include "base/xalloc.h"
 #include "trace/consumers.h"
+#include "trace/cut.h"
 #include "trace/decode.h"
 #include "trace/file_in.h"
 #include "trace/filter.h"
@@ -208,8 +209,9 @@ static bool is_wanted(const struct chunk_reading *reading, const struct event *e
 	const struct trace_read_options *o = &reading->options;
 	bool early = event->time_ns < o->from_ns && event->type != EVENT_PROCESS &&
 	             event->type != EVENT_THREAD;
+	uint64_t late_ns = o->cut ? cut_begin_ns(event) : event->time_ns;
 
-	if (early || event->time_ns > o->to_ns)
+	if (early || late_ns > o->to_ns)
 		return false;
 	return of_process(o, event->process) && (!o->filter || filter_wants(o->filter, event));
 }
@@ -236,6 +238,18 @@ static __attribute__((noinline)) int pass_on_cut(struct chunk_reading *reading,
 	return consumers_event(reading->consumers, reading->n_consumers, &cut, err);
 }
 
+/* Of what lies across the borders of the part that is asked for. */
+static __attribute__((noinline)) int pass_on_inside(struct chunk_reading *reading,
+                                                    const struct event *event, struct err *err)
+{
+	const struct trace_read_options *o = &reading->options;
+	uint64_t begin_ns = reading->file->run.info.begin_ns; /* later than the first, for --last */
+	struct cut_event cut;
+
+	event = cut_to_part(event, o->from_ns > begin_ns ? o->from_ns : begin_ns, o->to_ns, &cut);
+	return event ? consumers_event(reading->consumers, reading->n_consumers, event, err) : 0;
+}
+
 static bool wants_all(const struct trace_read_options *o)
 {
 	return !o->from_ns && o->to_ns == UINT64_MAX && !o->n_pids && !o->filter;
@@ -255,6 +269,8 @@ static int pass_on(struct chunk_reading *reading, const struct event *event, str
 	}
 	if (begins_before_run(reading, event))
 		return pass_on_cut(reading, event, err);
+	if (reading->options.cut && (event->type == EVENT_ACTIVITY || event->type == EVENT_SAMPLE))
+		return pass_on_inside(reading, event, err);
 	return consumers_event(reading->consumers, reading->n_consumers, event, err);
 }
 
@@ -403,7 +419,8 @@ static int read_chunk_of_type(struct chunk_reading *reading, size_t index, struc
 		return read_definitions(reading, chunk, err);
 	if (head->type != CHUNK_EVENTS)
 		return 0;
-	if (head->last_ns < reading->options.from_ns || head->first_ns > reading->options.to_ns)
+	if (head->last_ns < reading->options.from_ns ||
+	    (head->first_ns > reading->options.to_ns && !reading->options.cut))
 		return pass_on_waiting(reading, 0, err);
 	return read_events(reading, index, err);
 }

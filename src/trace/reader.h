@@ -38,6 +38,9 @@ struct trace_read_options {
 	/* Of CLOCK_MONOTONIC; 0: from the first, to the last. Events whose time is outside are not
 	 * passed on; EVENT_PROCESS and EVENT_THREAD are, of what began before `to_ns`. */
 	uint64_t from_ns, to_ns;
+	/* What lies across a border is passed on as far as it is inside (trace/cut.h), and what
+	 * ended after `to_ns` too. The file is read to its end for that. */
+	bool cut;
 	const uint32_t *pids;  /* only events of these */
 	size_t n_pids;         /* 0: of all */
 	struct filter *filter; /* trace/filter.h: NULL for none */

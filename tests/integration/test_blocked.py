@@ -193,6 +193,13 @@ def test_blocked_time_of_a_recording(case):
     checks.equal("times that the writer ended", 1, len(woken))
     checks.equal("the sum of jsonl", sum(chains.values()),
                  sum(round(1000 * line["weight_us"]) for line in lines if line["type"] == "sample"))
+    halves = []
+    for option in "--to", "--from":  # the middle of that stretch
+        process = case.cuscope("profile", path, "-o", out, "--force", option, f"{woken[0]['ts'] * 1000 - woken[0]['weight_us'] / 2:.0f}us")
+        checks.equal("status of a part", 0, process.wait())
+        halves.append(sum(ns for chain, ns in profiles.folded(out).items() if "in_pipe" in " ".join(chain)))
+    if any(abs(half - woken[0]["weight_us"] * 500) > 2000 for half in halves):
+        raise Failure(f"{halves} of {woken[0]}")
 
 
 def has_begun(pid):
