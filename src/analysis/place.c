@@ -16,7 +16,7 @@ enum rank {
 	RANK_PYTHON,         /* a line of the user's */
 	RANK_PYTHON_LIBRARY, /* a line of an installed package or of Python's own */
 	RANK_NATIVE,
-	RANK_FRAMEWORK, /* of a library that stands between programs and CUDA */
+	RANK_FRAMEWORK, /* of a library that stands between programs and CUDA, or of its headers */
 	RANK_SYSTEM,    /* the C library, the interpreter, the loader */
 	RANK_CUDA,
 	RANK_KERNEL,
@@ -59,6 +59,18 @@ static const char *const frameworks[] = { "libtorch",        "libc10", "libtenso
 	                                  "_pywrap_",        "libjax", "xla_extension",
 	                                  "libonnxruntime.", "libcupy" };
 
+/* Of the system, the compiler and CUDA: functions of their headers are inlined everywhere. */
+static const char *const header_folders[] = { "/usr/include/", "/include/c++/", "/lib/gcc/",
+	                                      "-linux/include/", "/cuda/include/" };
+
+static bool is_library_header(const char *file)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(header_folders); i++)
+		if (strstr(file, header_folders[i]))
+			return true;
+	return false;
+}
+
 /* "[": the vdso, and memory of no file */
 static const char *const system_modules[] = { "libc.so",    "libc-",   "libm.so",   "libm-",
 	                                      "libpthread", "libdl",   "librt",     "libstdc++",
@@ -88,7 +100,8 @@ static enum rank rank_of_native(const struct stack_frame *frame)
 		return frame->function ? RANK_NATIVE : RANK_SYSTEM;
 	if (begins_with_any(module, system_modules, ARRAY_SIZE(system_modules)))
 		return RANK_SYSTEM;
-	if (begins_with_any(module, frameworks, ARRAY_SIZE(frameworks)))
+	if (begins_with_any(module, frameworks, ARRAY_SIZE(frameworks)) ||
+	    (frame->file && is_library_header(frame->file)))
 		return RANK_FRAMEWORK;
 	return RANK_NATIVE;
 }

@@ -14,14 +14,16 @@
 /*
  * The innermost frame of Python that is not in a folder of libraries; else the innermost frame of
  * Python; else the innermost native one that is neither CUDA's, nor a framework's or an allocator's
- * that passes calls on, nor of the C library, the interpreter or the loader. Where there is no such
- * frame, the innermost that comes nearest. NULL where `stack` is NULL.
+ * that passes calls on, nor of the C library, the interpreter, the loader, or of a header of the
+ * system, the compiler or CUDA. Where there is no such frame, the innermost that comes nearest.
+ * NULL where `stack` is NULL.
  */
 const struct stack_frame *place_of(const struct stack *stack);
 
 /*
- * Appends "DataLoader.__next__ (train.py:88)"; of native code "Model::grow(int) (app)", or
- * "app+0x1234" where it has no name; PLACE_NO_STACK for NULL. Frames of one label are one place.
+ * Appends "DataLoader.__next__ (train.py:88)"; of native code "Model::grow (model.cpp:23)"
+ * where its lines are known, else "Model::grow(int) (app)", or "app+0x1234" where it has no name;
+ * PLACE_NO_STACK for NULL. Frames of one label are one place.
  */
 void place_label(const struct stack_frame *frame, struct buf *out);
 

@@ -70,6 +70,15 @@ static const struct stack_frame unnamed_jit = { .kind = FRAME_JIT, .module = "[a
 		place_of(&(struct stack){ .n_frames = ARRAY_SIZE(frames), .frames = frames });     \
 	})
 
+static void assert_label(const struct stack_frame *frame, const char *expected)
+{
+	struct buf text = { 0 };
+
+	place_label(frame, &text);
+	assert_string_equal(text.data, expected);
+	buf_free(&text);
+}
+
 static void test_users_line_of_python_is_before_all_else(void **state)
 {
 	assert_ptr_equal(PLACE(&launch, &addmm, &grow, &linear, &forward, &evaluator), &forward);
@@ -111,6 +120,28 @@ static void test_frameworks_are_places_only_where_nothing_else_is(void **state)
 	assert_ptr_equal(PLACE(&launch, &addmm, &evaluator, &begin), &addmm);
 }
 
+static void test_functions_of_library_headers_are_passed_over(void **state)
+{
+	static const struct stack_frame push_back = {
+		.kind = FRAME_NATIVE,
+		.inlined = true,
+		.function = "std::vector<float>::push_back",
+		.module = "app",
+		.file = "/usr/include/c++/12/bits/stl_vector.h",
+		.line = 1280
+	};
+	static const struct stack_frame own = { .kind = FRAME_NATIVE,
+		                                .inlined = true,
+		                                .function = "run_gemm",
+		                                .module = "app",
+		                                .file = "/home/u/include/ops.cuh",
+		                                .line = 17 };
+
+	assert_ptr_equal(PLACE(&launch, &push_back, &own, &grow), &own);
+	assert_ptr_equal(PLACE(&push_back, &begin), &push_back);
+	assert_label(&own, "run_gemm (ops.cuh:17)");
+}
+
 static void test_system_libraries_are_passed_over(void **state)
 {
 	assert_ptr_equal(PLACE(&of_the_c_library, &grow), &grow);
@@ -130,15 +161,6 @@ static void test_kernel_is_the_last_resort(void **state)
 	assert_ptr_equal(PLACE(&ioctl, &launch), &launch);
 	assert_ptr_equal(PLACE(&ioctl), &ioctl);
 	assert_null(place_of(NULL));
-}
-
-static void assert_label(const struct stack_frame *frame, const char *expected)
-{
-	struct buf text = { 0 };
-
-	place_label(frame, &text);
-	assert_string_equal(text.data, expected);
-	buf_free(&text);
 }
 
 static void test_labels(void **state)
@@ -190,6 +212,7 @@ int main(void)
 		cmocka_unit_test(test_python_that_could_not_be_read_is_no_place),
 		cmocka_unit_test(test_cuda_and_allocators_are_passed_over),
 		cmocka_unit_test(test_frameworks_are_places_only_where_nothing_else_is),
+		cmocka_unit_test(test_functions_of_library_headers_are_passed_over),
 		cmocka_unit_test(test_system_libraries_are_passed_over),
 		cmocka_unit_test(test_code_made_at_run_time_is_a_place_where_it_has_a_name),
 		cmocka_unit_test(test_kernel_is_the_last_resort),
