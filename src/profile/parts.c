@@ -10,9 +10,6 @@
 #include "base/xalloc.h"
 #include "profile/profile_private.h"
 
-/* A frame has up to 64 parts, and a file chooses them: beyond this depth frames stay whole. */
-#define PARTED_DEPTH 1024
-
 /* What stands for an old node, and the frames of a stack down to there: so many, or fewer. */
 struct successor {
 	uint32_t node, depth;
@@ -29,7 +26,7 @@ static uint32_t replace(struct profile *profile, struct successor *by_node, uint
 	uint32_t at = parent->node;
 
 	by_node[node].depth = parent->depth + 1;
-	if (!from || !from->n_parts || parent->depth + from->n_parts > PARTED_DEPTH)
+	if (!from || !from->n_parts || parent->depth + from->n_parts > STACK_PARTED_DEPTH)
 		return at == old.parent ? node : profile_keep_node(profile, at, old.frame);
 	by_node[node].depth = parent->depth + (uint32_t)from->n_parts;
 	for (size_t i = from->n_parts; i--;) {

@@ -20,6 +20,8 @@
 #define FORMAT_MAJOR       1
 #define FORMAT_MINOR       3
 
+#define FORMAT_MINOR_STACKS 3 /* since which there are stacks */
+
 #define FORMAT_HEADER_BYTES  16          /* magic, u16 major, u16 minor, u32 0 */
 #define FORMAT_CHUNK_BYTES   64          /* struct chunk_head, as chunk.c writes it */
 #define FORMAT_CHUNK_MAGIC   0x4b4e4843u /* "CHNK" */

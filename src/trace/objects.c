@@ -5,46 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/budget.h"
 #include "base/xalloc.h"
 #include "cuda/row_text.h"
 #include "trace/format.h"
-
-#define HOLES_MAX (1u << 20) /* that damage may leave among the numbers of each kind */
+#include "trace/objects_inside.h"
 
 /* What each takes besides its texts, with what tables of all reports keep of it. */
 #define PROCESS_BYTES  4096
 #define FUNCTION_BYTES 2048
 #define KERNEL_BYTES   512
 #define RENAMED_BYTES  96
-#define FRAME_BYTES    256
-#define STACK_BYTES    256
-
-struct objects_known_function {
-	struct function function;
-	struct api *made; /* a row that is not built in */
-};
-
-struct waiting_object {
-	struct event event;
-	struct thread thread;
-};
-
-struct objects {
-	struct process **processes;
-	struct objects_known_function **functions;
-	struct kernel **kernels;
-	struct stack_frame **frames;
-	struct stack **stacks; /* each with its frames behind it */
-	uint32_t n_processes, n_functions, n_kernels, n_frames, n_stacks;
-	char **old_names; /* of kernels that were defined again: consumers may hold them */
-	size_t n_old_names;
-	struct waiting_object *waiting; /* from `taken` on */
-	size_t n_waiting, taken, waiting_room;
-	uint64_t lost;                /* definitions, at most HOLES_MAX */
-	uint64_t holes[OBJECT_KINDS]; /* of each kind, among the numbers that there are */
-	struct budget *budget;
-};
 
 struct objects *objects_new(void)
 {
@@ -61,18 +31,6 @@ static void kernel_free(struct kernel *kernel)
 	free((char *)kernel->name);
 	free((char *)kernel->mangled);
 	free(kernel);
-}
-
-static void frame_free(struct stack_frame *frame)
-{
-	if (!frame)
-		return;
-	free((char *)frame->function);
-	free((char *)frame->module);
-	free((char *)frame->file);
-	free((char *)frame->build_id);
-	free((void *)frame->parts);
-	free(frame);
 }
 
 static void function_free(struct objects_known_function *known)
@@ -95,20 +53,16 @@ void objects_free(struct objects *objects)
 		function_free(objects->functions[i]);
 	for (uint32_t i = 0; i < objects->n_kernels; i++)
 		kernel_free(objects->kernels[i]);
-	for (uint32_t i = 0; i < objects->n_frames; i++)
-		frame_free(objects->frames[i]);
-	for (uint32_t i = 0; i < objects->n_stacks; i++)
-		free(objects->stacks[i]);
+	objects_free_stacks(objects);
 	for (size_t i = 0; i < objects->n_old_names; i++)
 		free(objects->old_names[i]);
 	free(objects->processes);
 	free(objects->functions);
 	free(objects->kernels);
-	free(objects->frames);
-	free(objects->stacks);
 	free(objects->old_names);
 	free(objects->waiting);
 	budget_free(objects->budget);
+	budget_free(objects->ahead);
 	free(objects);
 }
 
@@ -138,9 +92,9 @@ const struct stack *objects_stack(const struct objects *objects, uint64_t id)
 
 void objects_lose(struct objects *objects, uint64_t definitions)
 {
-	objects->lost += definitions < HOLES_MAX ? definitions : HOLES_MAX;
-	if (objects->lost > HOLES_MAX)
-		objects->lost = HOLES_MAX;
+	objects->lost += definitions < OBJECTS_HOLES_MAX ? definitions : OBJECTS_HOLES_MAX;
+	if (objects->lost > OBJECTS_HOLES_MAX)
+		objects->lost = OBJECTS_HOLES_MAX;
 }
 
 bool objects_lost_any(const struct objects *objects)
@@ -163,7 +117,9 @@ bool objects_lost(const struct objects *objects, enum object_kind kind, uint64_t
 
 uint64_t objects_over_budget(const struct objects *objects)
 {
-	return budget_refused(objects->budget);
+	uint64_t ahead = objects->ahead ? budget_refused(objects->ahead) : objects->refused_ahead;
+
+	return budget_refused(objects->budget) + ahead;
 }
 
 /* One more element in a table whose size doubles. */
@@ -174,36 +130,32 @@ static void *table_grow(void *table, uint32_t count)
 	return xrealloc(table, (count ? 2 * (size_t)count : 1) * sizeof(void *));
 }
 
-/*
- * Whether `id` is the next number, or one behind what was lost, which makes holes: no more of them
- * in all than were lost, whatever the file says.
- */
-static bool is_next(const struct objects *objects, enum object_kind kind, uint32_t count,
-                    uint64_t id)
+bool objects_is_next(const struct objects *objects, enum object_kind kind, uint32_t count,
+                     uint64_t id)
 {
 	return id >= count && id - count <= objects->lost - objects->holes[kind];
 }
 
-/* What a definition takes. One that there is no room for is lost, as if it were damaged. */
-static bool take(struct objects *objects, size_t bytes, const struct bytes *body)
+bool objects_afford(struct objects *objects, size_t bytes, const struct bytes *body)
 {
-	if (budget_take(objects->budget, 0, bytes + (size_t)(body->end - body->at)))
+	struct budget *budget = objects->ahead ? objects->ahead : objects->budget;
+
+	if (budget_take(budget, 0, bytes + (size_t)(body->end - body->at)))
 		return true;
 	objects_lose(objects, 1);
 	return false;
 }
 
-static bool take_next(struct objects *objects, enum object_kind kind, uint32_t count, uint64_t id,
-                      size_t bytes, const struct bytes *body)
+bool objects_afford_next(struct objects *objects, enum object_kind kind, uint32_t count,
+                         uint64_t id, size_t bytes, const struct bytes *body)
 {
-	if (!take(objects, bytes, body))
+	if (!objects_afford(objects, bytes, body))
 		return false;
 	objects->holes[kind] += id - count;
 	return true;
 }
 
-/* Room for the element `id`, with a hole before it where something was lost. */
-static void *make_room(void *table, uint32_t *count, uint64_t id)
+void *objects_make_room(void *table, uint32_t *count, uint64_t id)
 {
 	for (; *count <= id; ++*count) {
 		table = table_grow(table, *count);
@@ -249,11 +201,12 @@ static bool read_process(struct objects *objects, struct bytes *body)
 	uint64_t id = bytes_varint(body), pid = bytes_varint(body);
 	struct process *process;
 
-	if (!is_next(objects, OBJECT_PROCESS, objects->n_processes, id))
+	if (!objects_is_next(objects, OBJECT_PROCESS, objects->n_processes, id))
 		return false;
-	if (!take_next(objects, OBJECT_PROCESS, objects->n_processes, id, PROCESS_BYTES, body))
+	if (!objects_afford_next(objects, OBJECT_PROCESS, objects->n_processes, id, PROCESS_BYTES,
+	                         body))
 		return true;
-	objects->processes = make_room(objects->processes, &objects->n_processes, id);
+	objects->processes = objects_make_room(objects->processes, &objects->n_processes, id);
 	process = xcalloc(1, sizeof(*process));
 	process->id = (uint32_t)id;
 	process->pid = (uint32_t)pid;
@@ -296,11 +249,12 @@ static bool read_function(struct objects *objects, struct bytes *body)
 	uint64_t id = bytes_varint(body), layer, cls;
 	struct objects_known_function *known;
 
-	if (!is_next(objects, OBJECT_FUNCTION, objects->n_functions, id))
+	if (!objects_is_next(objects, OBJECT_FUNCTION, objects->n_functions, id))
 		return false;
-	if (!take_next(objects, OBJECT_FUNCTION, objects->n_functions, id, FUNCTION_BYTES, body))
+	if (!objects_afford_next(objects, OBJECT_FUNCTION, objects->n_functions, id, FUNCTION_BYTES,
+	                         body))
 		return true;
-	objects->functions = make_room(objects->functions, &objects->n_functions, id);
+	objects->functions = objects_make_room(objects->functions, &objects->n_functions, id);
 	known = xcalloc(1, sizeof(*known));
 	known->function.id = (uint32_t)id;
 	known->function.name = read_name(body);
@@ -349,114 +303,14 @@ static bool read_kernel(struct objects *objects, struct bytes *body)
 	if (id < count) {
 		size_t bytes = objects->kernels[id] ? RENAMED_BYTES : KERNEL_BYTES;
 
-		return !take(objects, bytes, body) || name_kernel(objects, id, body);
+		return !objects_afford(objects, bytes, body) || name_kernel(objects, id, body);
 	}
-	if (!is_next(objects, OBJECT_KERNEL, count, id))
+	if (!objects_is_next(objects, OBJECT_KERNEL, count, id))
 		return false;
-	if (!take_next(objects, OBJECT_KERNEL, count, id, KERNEL_BYTES, body))
+	if (!objects_afford_next(objects, OBJECT_KERNEL, count, id, KERNEL_BYTES, body))
 		return true;
-	objects->kernels = make_room(objects->kernels, &objects->n_kernels, id);
+	objects->kernels = objects_make_room(objects->kernels, &objects->n_kernels, id);
 	return name_kernel(objects, id, body);
-}
-
-/* ---- stacks -------------------------------------------------------------------------------- */
-
-static bool read_frame(struct objects *objects, struct bytes *body)
-{
-	uint64_t id = bytes_varint(body), kind, texts;
-	struct stack_frame *frame;
-
-	if (!is_next(objects, OBJECT_FRAME, objects->n_frames, id))
-		return false;
-	if (!take_next(objects, OBJECT_FRAME, objects->n_frames, id, FRAME_BYTES, body))
-		return true;
-	objects->frames = make_room(objects->frames, &objects->n_frames, id);
-	objects->frames[id] = frame = xcalloc(1, sizeof(*frame));
-	frame->id = (uint32_t)id;
-	kind = bytes_varint(body);
-	frame->kind = kind < FRAME_COUNT ? (enum frame_kind)kind : FRAME_NATIVE;
-	frame->inlined = bytes_varint(body) & FRAME_INLINED;
-	frame->line = (uint32_t)bytes_varint(body);
-	frame->first_line = (uint32_t)bytes_varint(body);
-	frame->offset = bytes_varint(body);
-	texts = bytes_varint(body);
-	frame->function = texts & FRAME_HAS_FUNCTION ? record_string(body) : NULL;
-	frame->module = texts & FRAME_HAS_MODULE ? record_string(body) : NULL;
-	frame->file = texts & FRAME_HAS_FILE ? record_string(body) : NULL;
-	frame->build_id = texts & FRAME_HAS_BUILD_ID ? record_string(body) : NULL;
-	return !body->bad;
-}
-
-/* Of a frame that was defined before. Where it, or one of them, was lost, it stays as it is. */
-static bool read_parts(struct objects *objects, struct bytes *body)
-{
-	const struct stack_frame *parts[FORMAT_PARTS_MAX], **copy;
-	uint64_t id = bytes_varint(body), n = bytes_varint(body), part;
-	struct stack_frame *frame = id < objects->n_frames ? objects->frames[id] : NULL;
-	bool whole = frame != NULL;
-
-	if (!n || n > FORMAT_PARTS_MAX || (!frame && !objects_lost(objects, OBJECT_FRAME, id)))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		part = bytes_varint(body);
-		parts[i] = part < objects->n_frames ? objects->frames[part] : NULL;
-		if (!parts[i] && !objects_lost(objects, OBJECT_FRAME, part))
-			return false;
-		whole &= parts[i] != NULL;
-	}
-	if (body->bad)
-		return false;
-	if (!whole || frame->n_parts || !take(objects, n * sizeof(*copy), body))
-		return true;
-	copy = xmalloc(n * sizeof(*copy));
-	memcpy(copy, parts, n * sizeof(*copy));
-	frame->parts = copy;
-	frame->n_parts = n;
-	return true;
-}
-
-/* False where one is not there. One that was lost, and a stack with it, is told by *lost. */
-static bool read_frames(const struct objects *objects, struct bytes *body, size_t n,
-                        const struct stack_frame **frames, bool *lost)
-{
-	uint64_t id = 0;
-
-	*lost = false;
-	for (size_t i = 0; i < n; i++) {
-		id += unfold(bytes_varint(body));
-		frames[i] = id < objects->n_frames ? objects->frames[id] : NULL;
-		if (!frames[i] && !objects_lost(objects, OBJECT_FRAME, id))
-			return false;
-		*lost |= !frames[i];
-	}
-	return !body->bad;
-}
-
-static bool read_stack(struct objects *objects, struct bytes *body)
-{
-	const struct stack_frame *frames[FORMAT_FRAMES_MAX];
-	uint64_t id = bytes_varint(body), end = bytes_varint(body), flags = bytes_varint(body);
-	uint64_t n = bytes_varint(body);
-	struct stack *stack;
-	bool lost;
-
-	if (!is_next(objects, OBJECT_STACK, objects->n_stacks, id) || !n || n > FORMAT_FRAMES_MAX ||
-	    !read_frames(objects, body, n, frames, &lost))
-		return false;
-	if (!take_next(objects, OBJECT_STACK, objects->n_stacks, id,
-	               STACK_BYTES + n * sizeof(*frames), body))
-		return true;
-	objects->stacks = make_room(objects->stacks, &objects->n_stacks, id);
-	if (lost)
-		return true;
-	objects->stacks[id] = stack = xcalloc(1, sizeof(*stack) + n * sizeof(*frames));
-	memcpy(stack + 1, frames, n * sizeof(*frames));
-	stack->id = (uint32_t)id;
-	stack->end = end < STACK_END_COUNT ? (enum stack_end)end : STACK_BAD;
-	stack->python_cut = flags & STACK_PYTHON_CUT;
-	stack->n_frames = n;
-	stack->frames = (const struct stack_frame *const *)(stack + 1);
-	return true;
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -536,11 +390,11 @@ static bool read_record(struct objects *objects, uint64_t tag, struct bytes *bod
 	case DEFINE_EVENT_THREAD:
 		return read_event(objects, body, EVENT_THREAD);
 	case DEFINE_FRAME:
-		return read_frame(objects, body);
+		return objects_read_frame(objects, body);
 	case DEFINE_STACK:
-		return read_stack(objects, body);
+		return objects_read_stack(objects, body);
 	case DEFINE_PARTS:
-		return read_parts(objects, body);
+		return objects_read_parts(objects, body);
 	default:
 		return true; /* of a later minor version */
 	}
@@ -556,4 +410,34 @@ bool objects_read(struct objects *objects, struct bytes *in)
 			return false;
 	}
 	return !in->bad;
+}
+
+bool objects_look_ahead(struct objects *objects, struct bytes *in)
+{
+	struct bytes body;
+	uint64_t tag;
+
+	if (!objects->ahead)
+		objects->ahead = budget_new(OBJECTS_BYTES_AHEAD, OBJECTS_BYTES_AHEAD);
+	while (record_next(in, &tag, &body)) {
+		if (tag == DEFINE_FRAME && !objects_read_frame(objects, &body))
+			return false;
+		if (tag == DEFINE_PARTS && !objects_read_parts(objects, &body))
+			return false;
+	}
+	return !in->bad;
+}
+
+/* What is damaged is met again, and what had no room is not. */
+void objects_know_frames(struct objects *objects)
+{
+	objects->frames_known = true;
+	objects->lost = objects->holes[OBJECT_FRAME] = 0;
+	if (!objects->ahead)
+		return;
+	objects->refused_ahead = budget_refused(objects->ahead);
+	budget_take(objects->budget, 0, budget_used(objects->ahead));
+	budget_free(objects->ahead);
+	objects->ahead = NULL;
+	objects_lose(objects, objects->refused_ahead);
 }

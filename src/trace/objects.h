@@ -13,6 +13,9 @@
 /* Of definitions, each with its texts and what reports keep of it: 140,000 kernels of 1.3 KiB. */
 #define OBJECTS_BYTES_MAX ((size_t)256 << 20)
 
+/* Of frames that are read ahead: the others have the other half in any case. */
+#define OBJECTS_BYTES_AHEAD (OBJECTS_BYTES_MAX / 2)
+
 /* A writer announces no more than half of this with one chunk of definitions. */
 #define OBJECTS_WAITING_MAX (128u << 10)
 
@@ -26,6 +29,15 @@ void objects_free(struct objects *objects);
  * have to be taken then, and it be called again. False where it is damaged.
  */
 bool objects_read(struct objects *objects, struct bytes *in);
+
+/*
+ * Of the payload of a definition chunk only the frames and their parts, which a file has behind the
+ * stacks that need them. False where it is damaged. All chunks are looked at, then
+ * objects_know_frames() is called, then objects_read(), from the first chunk on: stacks have parts
+ * in the place of their frames.
+ */
+bool objects_look_ahead(struct objects *objects, struct bytes *in);
+void objects_know_frames(struct objects *objects);
 
 /* NULL where the file has not defined that number. They live as long as `objects`. */
 const struct process *objects_process(const struct objects *objects, uint64_t id);

@@ -436,6 +436,36 @@ static int read_chunk(struct chunk_reading *reading, size_t index, struct err *e
 	return r;
 }
 
+/*
+ * What frames are in their source comes at the end of a file, behind the stacks that need it, so
+ * the frames of the whole file come first: from its definitions, which are a small part of it.
+ * Damage is told of when it is met again.
+ */
+static void look_ahead(struct chunk_reading *reading)
+{
+	struct objects *objects = reading->file->objects;
+	struct file_in *in = &reading->file->in;
+
+	if (in->minor < FORMAT_MINOR_STACKS)
+		return;
+	for (size_t i = 0; i < in->n_chunks; i++) {
+		const struct chunk_at *chunk = &in->chunks[i];
+		struct bytes payload;
+		const uint8_t *raw;
+
+		if (chunk->gap)
+			objects_lose(objects, UINT64_MAX);
+		if (chunk->head.type != CHUNK_DEFINITIONS)
+			continue;
+		raw = file_in_chunk(in, chunk);
+		payload = bytes_of(raw, raw ? chunk->head.raw_bytes : 0);
+		if (!raw || !objects_look_ahead(objects, &payload))
+			objects_lose(objects, chunk->head.definitions);
+		note_over_budget(reading->file, chunk);
+	}
+	objects_know_frames(objects);
+}
+
 static bool is_stopped(const struct chunk_reading *reading, uint64_t offset)
 {
 	const struct trace_read_options *o = &reading->options;
@@ -499,6 +529,7 @@ int trace_read(struct trace_file *file, const struct trace_read_options *options
 	r = consumers_begin(consumers, n_consumers, &file->run.info, err);
 	if (r)
 		return r;
+	look_ahead(&reading);
 	r = read_chunks(&reading, err);
 	end = consumers_end(consumers, n_consumers, &file->run.info, &at_end);
 	if (r)

@@ -47,6 +47,12 @@ struct stack_frame {
 	const struct stack_frame *const *parts;
 };
 
+/*
+ * Frames that have up to 64 parts each make deep stacks, and a file chooses them: parts take the
+ * place of frames from the outside on, and beyond this depth frames stay whole.
+ */
+#define STACK_PARTED_DEPTH 1024
+
 /* How far a stack reaches. All but STACK_WHOLE are told in every output, with their share. */
 enum stack_end {
 	STACK_WHOLE,      /* to the begin of the program or of its thread */

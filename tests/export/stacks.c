@@ -6,7 +6,8 @@
  *
  * names that break out of quotes, of lines and of UTF-8, and some of the longest; a stack of the
  * most frames, with inlined ones; a file of two build ids, and build ids that are none; more files
- * than a format remembers; blocked time that overlaps, began before the trace or is longer than
+ * than a format remembers; frames that come to stand for 64 others each, with names that break out
+ * too; blocked time that overlaps, began before the trace or is longer than
  * time is; samples of threads that nobody told of, and of a process that has ended.
  */
 #include "../golden/stacks.h"
@@ -19,7 +20,7 @@ static const char *const ids[] = {
 	NULL, "0123abcd", "0123abce", "xyz", "0123a", "", "\x1b[2J\xff\""
 };
 
-static struct stack_frame frames[FORMAT_FRAMES_MAX + FILES_MOST + 16];
+static struct stack_frame frames[FORMAT_FRAMES_MAX + FILES_MOST + 128];
 static uint32_t n_frames, n_stacks;
 
 static const struct stack_frame *frame(struct stack_frame like)
@@ -100,6 +101,27 @@ static const struct stack *deepest(void)
 	return stack_of_last(FORMAT_FRAMES_MAX, STACK_TOO_DEEP);
 }
 
+/* 24 frames of 64 parts: the 16 outermost become 1,024, the others stay whole. */
+static const struct stack *parted(void)
+{
+	static const struct stack_frame *parts[FORMAT_PARTS_MAX];
+
+	for (size_t i = 0; i < FORMAT_PARTS_MAX; i++)
+		parts[i] = frame((struct stack_frame){ .function = "in\"\\\n\x1b[31m\xff",
+		                                       .module = "libparted.so",
+		                                       .inlined = i + 1 < FORMAT_PARTS_MAX,
+		                                       .file = "/a\"b'\n\xff.h",
+		                                       .line = (uint32_t)i + 1,
+		                                       .offset = 0x50 });
+	for (size_t i = 0; i < 24; i++) {
+		frame((struct stack_frame){
+			.function = "parted", .module = "libparted.so", .offset = 0x1000 + i });
+		frames[n_frames - 1].parts = parts;
+		frames[n_frames - 1].n_parts = FORMAT_PARTS_MAX;
+	}
+	return stack_of_last(24, STACK_WHOLE);
+}
+
 static const struct stack *of_a_file(unsigned number)
 {
 	char *name = malloc(32);
@@ -177,6 +199,7 @@ int main(int argc, char **argv)
 	put_kind(&scene, 10, SAMPLE_CPU, 1000, names);
 	put_kind(&scene, 11, SAMPLE_CPU, 1000, build_ids());
 	put_kind(&scene, 12, SAMPLE_CPU, 1000, deepest());
+	put_kind(&scene, 13, SAMPLE_CPU, 1000, parted());
 	blocked(&scene);
 	woken(&scene, names);
 	calls(&scene, names);

@@ -163,7 +163,9 @@ def test_stacks_sqlite_frames_know_their_lines(case):
 
 def test_stacks_sqlite_of_hard_ones(case):
     equal("the database is sound", [("ok",)], ask(case, "hard stacks", "PRAGMA integrity_check"))
-    equal("the deepest", [(511,)], ask(case, "hard stacks", "SELECT max(stackDepth) FROM CUDA_CALLCHAINS WHERE specialEntry IS NULL"))
+    deepest = "SELECT max(stackDepth) FROM CUDA_CALLCHAINS c JOIN StringIds s ON s.id = c.symbol WHERE specialEntry IS NULL AND s.value "
+    equal("the deepest", [(511,)], ask(case, "hard stacks", deepest + "= 'recursive'"))
+    equal("the deepest of parts", [(1031,)], ask(case, "hard stacks", deepest + "!= 'recursive'"))
     equal("and what says that it is deeper", [("[Max depth]", 512)], ask(case, "hard stacks", """
         SELECT DISTINCT s.value, c.stackDepth FROM CUDA_CALLCHAINS c JOIN StringIds s ON s.id = c.symbol
         WHERE c.specialEntry AND s.value LIKE '%depth%'"""))
@@ -210,6 +212,44 @@ def test_stacks_each_format_says_how_many_are_whole(case):
     equal("info", True, "not whole   1 ends in a file without unwind tables; 1 lacks frames of Python; 1 is not known (of 9)" in info)
     info = json.loads(case.cuscope("info", "--json", case.trace("stacks")).stdout)["stacks"]
     equal("info as JSON", counts, {key: info[key] for key in counts})
+
+
+# ---- lines that a file has at its end
+
+LINES = ["std::vector<float>::push_back /usr/include/c++/12/bits/stl_vector.h:1280 inlined",
+         "Loader::decode /home/ann/trainer/loader.cpp:55 inlined", "Loader::next /home/ann/trainer/loader.cpp:70",
+         "main /home/ann/trainer/main.cu:41", "_start"]
+
+
+def test_stacks_lines_are_in_jsonl(case):
+    with open(case.export("lines", "lines.jsonl")) as file:
+        stacks = [line for line in map(json.loads, file) if line["type"] == "stack"]
+    equal("the first stack", LINES, [f"{frame['function']}" + (f" {frame['file']}:{frame['line']}" if "file" in frame else "") +
+                                     (" inlined" if frame.get("inlined") else "") for frame in stacks[0]["frames"]])
+    equal("stacks", 5, len(stacks))
+
+
+def test_stacks_lines_are_in_sqlite(case):
+    equal("the first stack", [(line,) for line in LINES], ask(case, "lines", """
+        SELECT s.value || coalesce(' ' || v.value || ':' || f.line, '') || iif(f.inlined, ' inlined', '')
+        FROM CUDA_CALLCHAINS c JOIN cuscope_frame f ON f.id = c.frameId JOIN StringIds s ON s.id = f.symbol
+        LEFT JOIN StringIds v ON v.id = f.file WHERE c.id = 1 ORDER BY c.stackDepth"""))
+
+
+def test_stacks_lines_are_in_chrome(case):
+    trace = hta_rules.parse(hta_rules.text_of(case.export("lines", "lines.json")))
+    first = next(event for event in trace["traceEvents"] if event["ph"] == "P")
+    names, at = [], first["sf"]
+    while at is not None:
+        names.append(trace["stackFrames"][str(at)]["name"])
+        at = trace["stackFrames"][str(at)].get("parent")
+    equal("the first stack", [re.sub(r" (/\S+)( inlined)?", r" (\1)", line) for line in LINES], names)
+
+
+def test_stacks_lines_are_in_perfetto(case):
+    lines = packets(decoded(case.export("lines", "lines.pftrace")))
+    found = sorted(int(value) for line in lines for value in re.findall(r" frames \{.*?line_number: (\d+)", line))
+    equal("lines", [17, 23, 41, 55, 70, 88, 1280], found)
 
 
 # ---- csv
@@ -273,7 +313,7 @@ def test_stacks_chrome_samples_and_calls(case):
 
 def test_stacks_chrome_of_hard_ones(case):
     trace = hta_rules.parse(hta_rules.text_of(case.export("hard stacks", "hard.json")))
-    equal("the deepest", 512, max(len(names_of(trace, event)) for event in trace["traceEvents"]))
+    equal("the deepest", 1032, max(len(names_of(trace, event)) for event in trace["traceEvents"]))
     equal("left out", None, trace["cuscope"].get("stacks_left_out"))
 
 

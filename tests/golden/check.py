@@ -55,6 +55,12 @@ MORE = (
     ("part_without_work", "gpu", ["cuda_gpu_trace", "--from", "14.9ms"]),
     ("api_sum_place", "stacks", ["cuda_api_sum:place"]),
     ("launches_place", "stacks", ["launches:place"]),
+    ("api_sum_place", "lines", ["cuda_api_sum:place"]),
+    ("launches_place", "lines", ["launches:place"]),
+    ("gaps", "lines", ["gaps", "--stacks"]),
+    ("findings", "lines", ["findings"]),
+    ("overview", "lines", ["overview"]),
+    ("memory", "lines", ["memory"]),
     ("gaps", "idle", ["gaps"]),
     ("gaps_chosen", "idle", ["gaps:base", "--gap", "5us", "--top", "3"]),
     ("several", "gpu", ["cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"]),
@@ -121,12 +127,13 @@ def outputs_of_reports(cuscope):
 
 def outputs_of_formats():
     """(folder, name of the output, command)"""
-    for trace in ("plain", "gpu", "lost", "ranges", "stacks"):
+    for trace in ("plain", "gpu", "lost", "ranges", "stacks", "lines"):
         yield trace, "info.txt", ["info", trace + ".cuscope"]
         for form in TEXTS:
             yield trace, "export." + form, ["export", trace + ".cuscope", "--format", form]
     for mode in ("merge", "cpu", "gpu", "off-cpu"):
         yield "stacks", f"profile_{mode}.txt", ["profile", "stacks.cuscope", "--mode", mode]
+    yield "lines", "profile_merge.txt", ["profile", "lines.cuscope"]
     yield "stacks", "profile_merge_and_blocked.txt", ["profile", "stacks.cuscope", "--off-cpu"]
 
 
@@ -159,7 +166,7 @@ def check_binary_formats(cuscope, update):
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "made")
-        for trace in ("gpu", "ranges"):
+        for trace in ("gpu", "ranges", "lines"):
             for name, text in (("export.perfetto", perfetto_text), ("export.sqlite", sqlite_text)):
                 good = check(os.path.join(HERE, "expected", trace, name), text(cuscope, trace, path), update)
                 passed, failed = passed + good, failed + (not good)

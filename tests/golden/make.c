@@ -14,6 +14,7 @@
  *   idle     two GPUs, of which one waits for every reason that there is (idle.c)
  *   steady   a loop with most of what the report findings is for
  *   stacks   launches and samples with whole stacks
+ *   lines    a training in C++ with source lines and inlined functions, which come at the end
  *   host_*   trainings that are slow for one reason each, with their samples (host.c)
  *
  * Golden outputs are made of them, so what is in them stays as it is. The folder `older` has some
@@ -22,6 +23,7 @@
 #include "base/array.h"
 #include "host.h"
 #include "idle.h"
+#include "lines.h"
 #include "scene.h"
 #include "stacks.h"
 #include "steady.h"
@@ -673,6 +675,13 @@ int main(int argc, char **argv)
 	run = run_info(5000);
 	run.gpu_times = true;
 	run.stacks = stacks_asked();
+	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/lines.cuscope", argv[1]);
+	put_lines(&scene, new_process(7171, "trainer"), gemm);
+	run = run_info(62000);
+	run.gpu_times = true;
+	run.stacks = stacks_asked();
+	memset(run.stacks.missed, 0, sizeof(run.stacks.missed));
 	write_scene(&scene, &run, path);
 	write_host_traces(argv[1]);
 	return 0;

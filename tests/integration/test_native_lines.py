@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Lines and inlined functions of native code, from wherever debug information can be."""
 
+import json
 import os
 import re
 import shutil
@@ -99,6 +100,21 @@ def test_lines_of_a_recording(case):
     read = case.cuscope("profile", trace, "-o", out)
     checks.equal("status, errors", (0, ""), (read.wait(), read.err()))
     has_lines(profiles.Profile(out))
+    stacks_have_lines(case, trace)
+
+
+def stacks_have_lines(case, trace):
+    """As an export has them, which knows stacks with the first sample, and lines with the end of the file."""
+    lines, out = lines_of_source(), case.path("run.jsonl")
+    export = case.cuscope("export", trace, "-o", out)
+    checks.equal("status", 0, export.wait())
+    with open(out) as file:
+        stacks = [line["frames"] for line in map(json.loads, file) if line["type"] == "stack"]
+    found = [[(frame["function"], frame.get("inlined", False), frame.get("line")) for frame in frames if frame.get("function") in NAMES]
+             for frames in stacks]
+    wanted = [("between", True, lines["between"]), ("outermost", False, lines["outermost"]), ("main", False, lines["main"])]
+    if not any(chain[:1] and chain[0][:2] == ("innermost", True) and chain[1:] == wanted for chain in found):
+        raise Failure(f"no stack has them: {found[:4]}")
 
 
 @alone
