@@ -12,6 +12,7 @@
 #include "agent/agent_channel.h"
 #include "agent/agent_failure.h"
 #include "agent/agent_library.h"
+#include "agent/agent_reads.h"
 #include "base/buf.h"
 #include "base/process.h"
 #include "base/text.h"
@@ -47,10 +48,16 @@ static void stop_waiting(const struct agent *agent, int fd)
 	epoll_ctl(agent->common->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
+const char *agent_lacks(const struct agent_common *common)
+{
+	return common->options.kinds ? "GPU times" : "calls recorded inside";
+}
+
 /* What keeps it from coming back; its last lost records stay counted. */
 static void finish(struct agent *agent)
 {
 	agent_add_lost(agent, &agent->common->lost);
+	agent_probes_end(agent, NULL);
 	if (agent->socket >= 0) {
 		stop_waiting(agent, agent->socket);
 		close(agent->socket);
@@ -67,6 +74,7 @@ static void finish(struct agent *agent)
 
 void agent_free(struct agent *agent)
 {
+	agent_probes_drop(agent);
 	if (!agent->over)
 		finish(agent);
 	free(agent);
@@ -98,8 +106,9 @@ static void say(struct agent *agent, const struct agent_shared *shared, enum age
 		text_add_safe(&cupti, shared->cupti_path);
 		status.cupti = cupti.data;
 	}
-	if (options->state)
+	if (options->state && !agent->told_failed)
 		options->state(options->data, &status);
+	agent->told_failed |= state == AGENT_FAILED;
 	buf_free(&cupti);
 }
 
@@ -122,6 +131,7 @@ void agent_fail(struct agent *agent, const char *fmt, ...)
 	shared_of(agent, &shared);
 	shared.failure = AGENT_FINE; /* it is we who say so */
 	say(agent, &shared, AGENT_FAILED, why.data);
+	agent_probes_end(agent, why.data);
 	buf_free(&why);
 	finish(agent);
 }
@@ -162,13 +172,13 @@ static void tell(struct agent *agent, const struct agent_shared *shared, enum ag
 		agent->since_ns = shared->active_since_ns;
 	if (state == AGENT_RUNNING && !agent->common->first_window_ns)
 		agent->common->first_window_ns = agent->common->now_ns;
-	if (state == AGENT_FAILED)
+	if (state == AGENT_FAILED || state == AGENT_PROBES_ONLY)
 		agent_failure_text(&why, agent->pid, shared);
 	else
 		agent_note_text(&why, agent->pid, state, shared);
 	tell_unmeasured(agent, shared, state);
 	if (is_news(agent, state))
-		say(agent, shared, state, why.data);
+		say(agent, shared, state == AGENT_PROBES_ONLY ? AGENT_FAILED : state, why.data);
 	agent->measured |= state == AGENT_RUNNING;
 	buf_free(&why);
 	if (state == AGENT_OFF || state == AGENT_FAILED)
@@ -184,9 +194,10 @@ static const char *name_of(uint32_t state)
 		[AGENT_PAUSED] = "has stopped measuring",
 		[AGENT_OFF] = "has left",
 		[AGENT_FAILED] = "has failed",
+		[AGENT_PROBES_ONLY] = "still records calls",
 	};
 
-	return state <= AGENT_FAILED ? names[state] : "is in a state that is not known";
+	return state < AGENT_STATES ? names[state] : "is in a state that is not known";
 }
 
 void agent_abandon(struct agent *agent)
@@ -207,7 +218,7 @@ void agent_abandon(struct agent *agent)
 		           "the agent in process %d %s and did not answer; it leaves when it "
 		           "notices that cuscope is gone",
 		           agent->pid, name_of(agent->state));
-	say(agent, &shared, agent->state <= AGENT_FAILED ? agent->state : AGENT_STARTING, why.data);
+	say(agent, &shared, agent->state < AGENT_STATES ? agent->state : AGENT_STARTING, why.data);
 	buf_free(&why);
 }
 
@@ -226,7 +237,8 @@ void agent_enter(struct agent *agent)
 	options.library = agent_library_bytes(&options.bytes);
 	if (inject_begin(&options, &agent->inject, &err)) {
 		agent->inject = NULL;
-		agent_fail(agent, "no GPU times of process %d: %s", agent->pid, err.text);
+		agent_fail(agent, "no %s of process %d: %s", agent_lacks(agent->common), agent->pid,
+		           err.text);
 	}
 }
 
@@ -253,16 +265,29 @@ void agent_entered(struct agent *agent)
 	inject_free(agent->inject);
 	agent->inject = NULL;
 	if (rc) {
-		agent_fail(agent, "no GPU times of process %d: %s", agent->pid, err.text);
+		agent_fail(agent, "no %s of process %d: %s", agent_lacks(agent->common), agent->pid,
+		           err.text);
 		return;
 	}
 	agent->stopped_ns = result.stopped_ns;
+	agent->may_read = result.may_read;
 	if (agent->common->order == AGENT_STOP) { /* too late: it sees that the socket closes */
 		close(result.socket);
 		finish(agent);
 		return;
 	}
 	agent_greet(agent, result.socket);
+}
+
+static uint32_t probes_flags(const struct agent *agent)
+{
+	const struct agents_probes *probes = &agent->common->options.probes;
+
+	if (!probes->wanted)
+		return 0;
+	return AGENT_PROBES | (probes->begins ? AGENT_PROBES_BEGINS : 0) |
+	       (probes->clock == AGENT_CLOCK_TICKS ? AGENT_PROBES_TICKS : 0) |
+	       (agent_may_read(agent->pid, agent->may_read) ? AGENT_PROBES_READS : 0);
 }
 
 static int send_hello(struct agent *agent, int memfd)
@@ -274,6 +299,7 @@ static int send_hello(struct agent *agent, int memfd)
 		.kinds = common->options.kinds,
 		.cupti = common->cupti >= 0,
 		.flush_ms = FLUSH_MS,
+		.probes = probes_flags(agent),
 	};
 	int fds[] = { memfd, common->cupti };
 
@@ -289,9 +315,11 @@ void agent_greet(struct agent *agent, int socket)
 	agent->socket = socket;
 	agent->greeted_ns = agent->common->now_ns;
 	if (agent_ring_new(bytes ? bytes : RING_BYTES, &agent->ring, &memfd, &err)) {
-		agent_fail(agent, "no GPU times of process %d: %s", agent->pid, err.text);
+		agent_fail(agent, "no %s of process %d: %s", agent_lacks(agent->common), agent->pid,
+		           err.text);
 		return;
 	}
+	agent_ring_set_names(agent->ring, agent->common->name_offset);
 	rc = send_hello(agent, memfd);
 	close(memfd);
 	if (rc)
@@ -313,9 +341,9 @@ void agent_hear(struct agent *agent)
 			agent->closed = true;
 		else if (rc < 0 || message.abi != AGENT_ABI)
 			agent_fail(agent,
-			           "process %d holds the agent of another version of cuscope: GPU "
-			           "times need a fresh start of the process",
-			           agent->pid);
+			           "process %d holds the agent of another version of cuscope: %s "
+			           "need a fresh start of the process",
+			           agent->pid, agent_lacks(agent->common));
 		/* AGENT_STATE says nothing but that one should look, which agent_turn does. */
 	}
 }
@@ -344,9 +372,9 @@ static void check_stuck(struct agent *agent, int64_t bytes)
 	else if (agent->common->now_ns - agent->stuck_ns > STUCK_NS)
 		agent_fail(
 			agent,
-			"no more GPU times of process %d: a thread of it began to write a record "
-			"and did not end it",
-			agent->pid);
+			"no more %s of process %d: a thread of it began to write a record and did "
+			"not end it",
+			agent_lacks(agent->common), agent->pid);
 }
 
 static void read_ring(struct agent *agent)
@@ -355,11 +383,10 @@ static void read_ring(struct agent *agent)
 	int64_t bytes = agent_ring_read(agent->ring, pass_on, agent, &err);
 
 	if (bytes < 0)
-		agent_fail(
-			agent,
-			"no more GPU times of process %d: the memory shared with it holds %s, so "
-			"something has overwritten it",
-			agent->pid, err.text);
+		agent_fail(agent,
+		           "no more %s of process %d: the memory shared with it holds %s, so "
+		           "something has overwritten it",
+		           agent_lacks(agent->common), agent->pid, err.text);
 	else if (!agent->closed)
 		check_stuck(agent, bytes);
 }
@@ -378,12 +405,11 @@ static void look(struct agent *agent, uint32_t state)
 			           agent->pid, SILENT_NS / 1000000000ull);
 		return;
 	}
-	if (shared.magic != AGENT_MAGIC || shared.abi != AGENT_ABI || state > AGENT_FAILED) {
-		agent_fail(
-			agent,
-			"no GPU times of process %d: what its agent says makes no sense (version "
-			"%u, state %u)",
-			agent->pid, shared.abi, state);
+	if (shared.magic != AGENT_MAGIC || shared.abi != AGENT_ABI || state >= AGENT_STATES) {
+		agent_fail(agent,
+		           "no %s of process %d: what its agent says makes no sense (version %u, "
+		           "state %u)",
+		           agent_lacks(agent->common), agent->pid, shared.abi, state);
 		return;
 	}
 	agent->spoke = true;
@@ -422,6 +448,8 @@ void agent_turn(struct agent *agent)
 		read_ring(agent);
 	if (!agent->over && (state != agent->state || !agent->spoke))
 		look(agent, state);
+	if (!agent->over)
+		agent_probes_turn(agent);
 	if (!agent->over && !agent->closed)
 		give_order(agent);
 	if (!agent->over && agent->closed)
@@ -448,11 +476,10 @@ void agent_end(struct agent *agent)
 	if (agent->over)
 		return;
 	if (!agent->spoke && agent->ring && !process_ends(agent->pid)) {
-		agent_fail(
-			agent,
-			"no GPU times of process %d: its agent left before it had begun, because "
-			"it found no memory, or cuscope was too busy to answer within 2 s",
-			agent->pid);
+		agent_fail(agent,
+		           "no %s of process %d: its agent left before it had begun, because "
+		           "it found no memory, or cuscope was too busy to answer within 2 s",
+		           agent_lacks(agent->common), agent->pid);
 		return;
 	}
 	shared_of(agent, &shared);
@@ -476,4 +503,8 @@ void agent_add_lost(const struct agent *agent, struct agents_lost *lost)
 		lost->buffers = UINT64_MAX;
 	if (__builtin_add_overflow(lost->times, shared.lost_times, &lost->times))
 		lost->times = UINT64_MAX;
+	for (size_t i = 0; i < AGENT_PROBE_LOSTS; i++) {
+		if (__builtin_add_overflow(lost->probes[i], shared.probe_lost[i], &lost->probes[i]))
+			lost->probes[i] = UINT64_MAX;
+	}
 }

@@ -18,6 +18,7 @@
 
 #include <uthash.h>
 
+#include "agent/agent_probes.h"
 #include "agent/agent_ring.h"
 #include "agent/agents.h"
 #include "agent/inject.h"
@@ -29,6 +30,7 @@ struct agent_common {
 	int cupti; /* to be sent along; -1: none */
 	uint64_t now_ns;
 	uint32_t order;           /* AGENT_RUN, AGENT_PAUSE or AGENT_STOP: what all are to do now */
+	uint64_t name_offset;     /* of agents_probes_names */
 	uint64_t first_window_ns; /* when the first agent began to measure; 0: none has */
 	struct agents_lost lost;  /* of those that are over */
 };
@@ -46,6 +48,7 @@ struct agent {
 	uint32_t state;   /* the last one that was seen */
 	bool spoke;       /* it said what it is */
 	bool measured;    /* AGENT_RUNNING was told */
+	bool told_failed; /* of its GPU times nothing is told any more; its probes may go on */
 	bool closed;      /* it closed its socket */
 	bool over;
 	uint64_t entered_ns; /* injection began, as the first turn after that has it */
@@ -53,6 +56,8 @@ struct agent {
 	uint64_t since_ns; /* it measures, first */
 	uint64_t until_ns; /* it measured, before it paused; 0: it did not pause */
 	uint64_t stopped_ns;
+	bool may_read; /* filters of one of its threads were asked: see agent_reads.h */
+	struct agent_probes probes;
 };
 
 struct agent *agent_new(struct agent_common *common, pid_t pid);
@@ -66,6 +71,9 @@ void agent_greet(struct agent *agent, int socket); /* the agent owns the socket 
 void agent_hear(struct agent *agent);
 void agent_turn(struct agent *agent);
 void agent_end(struct agent *agent);
+
+/* What is not to be had where something fails: "GPU times", or what else was wanted. */
+const char *agent_lacks(const struct agent_common *common);
 
 /* Told as AGENT_FAILED with this sentence; it is over. */
 void agent_fail(struct agent *agent, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -248,6 +248,23 @@ uint32_t agent_ring_state(const struct agent_ring *ring)
 	return __atomic_load_n(&ring->shared->state, __ATOMIC_ACQUIRE);
 }
 
+void agent_ring_probes(const struct agent_ring *ring, struct agent_ring_probes *probes)
+{
+	const struct agent_shared *shared = ring->shared;
+
+	probes->slots = __atomic_load_n(&shared->probe_slots, __ATOMIC_ACQUIRE);
+	probes->thunk_bytes = __atomic_load_n(&shared->probe_thunk_bytes, __ATOMIC_RELAXED);
+	probes->thunks = __atomic_load_n(&shared->probe_thunks, __ATOMIC_RELAXED);
+	probes->answer.number = __atomic_load_n(&shared->answer.number, __ATOMIC_ACQUIRE);
+	probes->answer.code = __atomic_load_n(&shared->answer.code, __ATOMIC_RELAXED);
+	probes->answer.area = __atomic_load_n(&shared->answer.area, __ATOMIC_RELAXED);
+}
+
+void agent_ring_set_names(struct agent_ring *ring, uint64_t offset)
+{
+	__atomic_store_n(&ring->shared->name_offset, offset, __ATOMIC_RELAXED);
+}
+
 void agent_ring_shared(const struct agent_ring *ring, struct agent_shared *shared)
 {
 	memcpy(shared, ring->shared, sizeof(*shared));

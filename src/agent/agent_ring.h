@@ -44,6 +44,18 @@ bool agent_ring_waits(const struct agent_ring *ring);
 /* Only the state, for a quick look; what it says is not checked. */
 uint32_t agent_ring_state(const struct agent_ring *ring);
 
+/* What it says of its probes, copied. What stands in it was written before `slots` was, or before
+ * the answer's number. */
+struct agent_ring_probes {
+	uint32_t slots, thunk_bytes;
+	uint64_t thunks;
+	struct agent_answer answer;
+};
+void agent_ring_probes(const struct agent_ring *ring, struct agent_ring_probes *probes);
+
+/* What it is to know of kernels' handles: see agents_probes_names. */
+void agent_ring_set_names(struct agent_ring *ring, uint64_t offset);
+
 /* What the agent says of itself, copied; texts end, head and tail are 0. */
 void agent_ring_shared(const struct agent_ring *ring, struct agent_shared *shared);
 

@@ -85,7 +85,7 @@ int agents_new(const struct agents_options *options, struct agents **agents_out,
 	int rc = 0;
 
 	agents->common.options = *options;
-	if (options->window_ns >= options->period_ns) /* always */
+	if (options->window_ns >= options->period_ns || !options->kinds) /* always */
 		agents->common.options.window_ns = 0;
 	agents->common.order = AGENT_RUN;
 	agents->common.cupti = agents->listener = -1;
@@ -218,9 +218,8 @@ static struct agent *add(struct agents *agents, pid_t pid)
 		agents->common.lost.turned_away++;
 	else
 		agent_fail(agent,
-		           "no GPU times of process %d and others: GPU times of at most %d "
-		           "processes are taken at once",
-		           pid, AGENTS_MOST);
+		           "no %s of process %d and others: at most %d processes are taken at once",
+		           agent_lacks(&agents->common), pid, AGENTS_MOST);
 	agents->told_full = true;
 	put_away(agents, agent);
 	return NULL;
@@ -231,8 +230,8 @@ static void wait_for_agent(struct agents *agents, struct agent *agent, int fd)
 	int rc = agent->over ? 0 : wait_for(agents, fd, agent);
 
 	if (rc)
-		agent_fail(agent, "no GPU times of process %d: cannot wait for it: %s", agent->pid,
-		           strerror(-rc));
+		agent_fail(agent, "no %s of process %d: cannot wait for it: %s",
+		           agent_lacks(agent->common), agent->pid, strerror(-rc));
 }
 
 static void welcome(struct agents *agents, int socket, pid_t pid)
@@ -359,11 +358,10 @@ static void give_up_hanging(struct agents *agents, struct agent *agent)
 	if (!agent_hangs(agent))
 		return;
 	agents->entering--;
-	agent_fail(
-		agent,
-		"no GPU times of process %d: attaching to it hangs in the kernel; is memory of it "
-		"mapped from a file whose server does not answer (FUSE, NFS)?",
-		agent->pid);
+	agent_fail(agent,
+	           "no %s of process %d: attaching to it hangs in the kernel; is memory of it "
+	           "mapped from a file whose server does not answer (FUSE, NFS)?",
+	           agent_lacks(agent->common), agent->pid);
 }
 
 static void handle(struct agents *agents, void *tag)
@@ -402,6 +400,41 @@ void agents_turn(struct agents *agents, uint64_t now_ns)
 			put_away(agents, agent);
 	}
 	reap(agents);
+}
+
+/* ---- probes ---------------------------------------------------------------------------------- */
+
+int agents_probes_area(struct agents *agents, pid_t pid, uint64_t near, uint32_t bytes)
+{
+	struct agent *agent = find(agents, pid);
+
+	return agent ? agent_probes_area(agent, near, bytes) : -ESRCH;
+}
+
+int agents_probes_set(struct agents *agents, pid_t pid, const struct agent_slot *slots, size_t n)
+{
+	struct agent *agent = find(agents, pid);
+
+	return agent ? agent_probes_set(agent, slots, n) : -ESRCH;
+}
+
+int agents_probes_turn(struct agents *agents, pid_t pid, uint32_t first, uint32_t n,
+                       enum agent_slot_does does)
+{
+	struct agent *agent = find(agents, pid);
+
+	return agent ? agent_probes_slots(agent, first, n, does) : -ESRCH;
+}
+
+void agents_probes_names(struct agents *agents, uint64_t offset)
+{
+	struct agent *agent, *next;
+
+	agents->common.name_offset = offset;
+	HASH_ITER (hh, agents->all, agent, next) {
+		if (agent->ring)
+			agent_ring_set_names(agent->ring, offset);
+	}
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

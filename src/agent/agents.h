@@ -11,6 +11,16 @@
  *
  * A target is never harmed: what goes wrong is a state with a sentence, and the capture goes on
  * without GPU times of that process.
+ *
+ * Calls of diverted functions (options.probes) are a second matter, with or without GPU times:
+ *
+ *   AGENT_PROBES_READY   is told when an agent is in: how many slots there are, and their thunks
+ *   agents_probes_area   memory for code in the process, near a module
+ *   agents_probes_set    what slots record, and where their thunks go on
+ *   agents_probes_turn   slots begin to record, or only pass on
+ *   AGENT_PROBES_ENDED   is told once for each that was ready: nothing is recorded any more
+ *
+ * Each request is answered once. Code of the process is changed by others: see src/divert.
  */
 #ifndef CUSCOPE_AGENT_AGENTS_H
 #define CUSCOPE_AGENT_AGENTS_H
@@ -45,8 +55,42 @@ struct agent_status {
 	uint64_t stopped_ns; /* how long a thread of it was stopped to let the agent in; 0: not */
 };
 
+enum agent_probes_news {
+	AGENT_PROBES_READY,
+	AGENT_PROBES_ANSWER,
+	AGENT_PROBES_ENDED,
+};
+
+/*
+ * What is new with the probes of an agent. Texts are valid during the call. Addresses are what the
+ * process says, and are only checked to make sense: see agent_probes.h.
+ */
+struct agent_probes_answer {
+	enum agent_probes_news news;
+	/* AGENT_PROBES_READY */
+	uint32_t slots;       /* how many there are, from 0 on. 0: the process records no calls */
+	uint64_t thunks;      /* where that of slot 0 is, */
+	uint32_t thunk_bytes; /* and how far one is from the next */
+	/* AGENT_PROBES_ANSWER */
+	int request;   /* what agents_probes_... returned */
+	int code;      /* 0, or a negative errno */
+	uint64_t area; /* agents_probes_area: where it begins; readable, executable, all zeroes */
+	/* A sentence for the user: where `code` is not 0, where there are no slots, and where they
+	 * ended because something went wrong. Else NULL. */
+	const char *why;
+};
+
+struct agents_probes {
+	bool wanted;
+	bool begins;    /* AGENT_PROBE_BEGUN for each entry */
+	uint32_t clock; /* enum agent_clock */
+	/* May call agents_probes_..., but no other function of these. */
+	void (*news)(void *data, uint32_t pid, const struct agent_probes_answer *answer);
+};
+
 struct agents_options {
-	uint32_t kinds;                /* enum agent_kind */
+	uint32_t kinds; /* enum agent_kind; 0: no GPU times, and nothing of CUPTI is touched */
+	struct agents_probes probes;
 	uint64_t window_ns, period_ns; /* measure `window_ns` of every `period_ns`; 0: always */
 	size_t ring_bytes;             /* of each agent's ring; 0: 8 MiB */
 	const char *cupti;             /* a libcupti to use; NULL: the agent looks for one */
@@ -93,10 +137,36 @@ bool agents_stopped(const struct agents *agents);
 /* Gives up waiting. For each agent that has not left, a notice says when it will. */
 void agents_abandon(struct agents *agents);
 
+/*
+ * Requests to the agent of a process, in this order; after AGENT_PROBES_READY and until
+ * AGENT_PROBES_ENDED. Each returns a number above 0, under which its answer comes, or a negative
+ * errno: -ESRCH (there is none that is ready), -EINVAL, -ENOBUFS (too many wait). One that is not
+ * answered within 10 s is answered by -ETIMEDOUT; what it asked for may happen later all the same.
+ */
+
+/* `bytes` of code, for as long as the process lives, which nothing else ever had. All of it is at
+ * most AGENT_REACH from `near`: choose the middle of what it refers to. */
+int agents_probes_area(struct agents *agents, pid_t pid, uint64_t near, uint32_t bytes);
+
+/*
+ * Slots, all or none; each once, from 0 on in each process. What a thunk goes on with must lie in
+ * an area of the process, and be written before anything leads to the thunk. The list is copied.
+ */
+int agents_probes_set(struct agents *agents, pid_t pid, const struct agent_slot *slots, size_t n);
+
+/* When it is answered, each call that enters its thunk from then on is treated so. */
+int agents_probes_turn(struct agents *agents, pid_t pid, uint32_t first, uint32_t n,
+                       enum agent_slot_does does);
+
+/* Where kernels' handles have the pointer to their name (bpf/names.h); for all agents, also those
+ * to come. */
+void agents_probes_names(struct agents *agents, uint64_t offset);
+
 /* Sums over all agents that ever were. */
 struct agents_lost {
 	uint64_t ring, buffers, times;
 	uint64_t turned_away; /* processes there was no room for, but the first, which is named */
+	uint64_t probes[AGENT_PROBE_LOSTS];
 };
 void agents_lost(const struct agents *agents, struct agents_lost *lost);
 

@@ -26,6 +26,7 @@ struct inject {
 struct outcome {
 	int code;
 	uint64_t stopped_ns;
+	bool may_read;
 	char text[sizeof(((struct err *)0)->text)];
 };
 
@@ -99,6 +100,7 @@ static void work(const struct inject_options *options, int to)
 	close_all_but(to);
 	outcome.code = inject_run(options, &result, &err);
 	outcome.stopped_ns = result.stopped_ns;
+	outcome.may_read = result.may_read;
 	memcpy(outcome.text, err.text, sizeof(outcome.text));
 	send_outcome(to, &outcome, result.socket);
 	_exit(0);
@@ -185,6 +187,7 @@ int inject_result(struct inject *inject, struct inject_result *result, struct er
 	while (n < 0 && errno == EINTR);
 	result->socket = n == (ssize_t)sizeof(outcome) ? take_descriptor(&message) : -1;
 	result->stopped_ns = outcome.stopped_ns;
+	result->may_read = outcome.may_read;
 	if (n != (ssize_t)sizeof(outcome))
 		return err_set(err, ECHILD,
 		               "attaching to process %d did not end: the process cuscope-attach "

@@ -54,6 +54,8 @@ struct inject_result {
 	/* How long the one borrowed thread was away from its own call: from its stop until it had
 	 * loaded the library, called the function and cleaned up. No other thread is stopped. */
 	uint64_t stopped_ns;
+	/* Whether the thread's seccomp filters let it call process_vm_readv, if it has any. */
+	bool may_read;
 };
 
 /* Begins. Only fails where no process can be made. */

@@ -125,6 +125,7 @@ static int conclude(const struct run *run, struct borrowed *borrowed, struct inj
 	int rc = 0;
 
 	result->stopped_ns = trace_now_ns() - borrowed->since_ns;
+	result->may_read = borrowed->may_read;
 	close(borrowed->report);
 	if (!ended)
 		rc = too_late(run, &report, err);

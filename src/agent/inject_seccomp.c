@@ -200,6 +200,36 @@ static const char *forbidden_by(const struct sock_filter *filter, size_t n)
 
 /* ---- those of a thread ----------------------------------------------------------------------- */
 
+static bool lets_read(const struct sock_filter *filter, size_t n)
+{
+	const struct seccomp_data data = { .nr = SYS_process_vm_readv,
+		                           .arch = NATIVE_ARCH,
+		                           .args = { 1, 4096, 1, 4096, 1, 0 } };
+	uint32_t action = seccomp_answer(filter, n, &data) & SECCOMP_RET_ACTION_FULL;
+
+	return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
+}
+
+bool seccomp_may_read(pid_t tid, unsigned mode)
+{
+	struct sock_filter *filter;
+	bool may = true;
+	long n = 0;
+
+	if (mode != SECCOMP_MODE_FILTER)
+		return mode == SECCOMP_MODE_DISABLED;
+	for (long i = 0; i < FILTERS_MAX && may; i++) {
+		n = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, i, NULL);
+		if (n < 0 || n > BPF_MAXINSNS)
+			break;
+		filter = xcalloc((size_t)n + 1, sizeof(*filter));
+		may = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, i, filter) == n &&
+		      lets_read(filter, (size_t)n);
+		free(filter);
+	}
+	return may && n < 0 && errno == ENOENT; /* that was the last one */
+}
+
 int seccomp_check(pid_t pid, pid_t tid, unsigned mode, struct err *err)
 {
 	struct sock_filter *filter = NULL;

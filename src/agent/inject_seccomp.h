@@ -8,6 +8,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +17,9 @@
 
 /* `mode` is "Seccomp:" of /proc/PID/status. The thread is stopped by our ptrace. */
 int seccomp_check(pid_t pid, pid_t tid, unsigned mode, struct err *err);
+
+/* Whether it may read its own memory by process_vm_readv: no filter is against it. */
+bool seccomp_may_read(pid_t tid, unsigned mode);
 
 /* What one filter answers: SECCOMP_RET_*. SECCOMP_RET_KILL_PROCESS for what is no filter. */
 uint32_t seccomp_answer(const struct sock_filter *filter, size_t n,

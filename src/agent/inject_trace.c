@@ -417,6 +417,7 @@ static int borrow(const struct inject_options *options, struct inject_target *ta
 		let_go_on(target, tid);
 		return rc;
 	}
+	borrowed->may_read = seccomp_may_read(tid, status.seccomp);
 	rc = send_to_code(target, tid, point);
 	if (rc)
 		return let_go_on(target, tid);

@@ -23,6 +23,7 @@ struct borrowed {
 	int socket;        /* our end of what the function is given */
 	int report;        /* our end of what tells how it went */
 	uint64_t mark;     /* see struct plan */
+	bool may_read;     /* its filters let it call process_vm_readv */
 };
 
 /*

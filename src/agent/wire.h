@@ -239,7 +239,8 @@ struct agent_shared {
 	uint32_t probe_clock; /* enum agent_clock: what struct agent_probed counts in */
 	uint32_t probe_threads; /* whose state is kept */
 	/* Where the thunk of slot 0 is, how far from each other they are, and for how many slots
-	 * there is room. 0 of them: this agent records no calls, or cannot. */
+	 * there is room; written last. 0 of them: this agent records no calls, or cannot, and
+	 * `answer.code` tells why before there is a request. */
 	uint64_t probe_thunks;
 	uint32_t probe_thunk_bytes;
 	uint32_t probe_slots;

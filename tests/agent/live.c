@@ -14,6 +14,8 @@ struct live {
 	uint32_t told;                      /* bits of states */
 	struct agent_status last;
 	char why[1024];
+	size_t news[3]; /* by enum agent_probes_news */
+	struct agent_probes_answer news_last;
 };
 
 static void take_record(void *data, uint32_t pid, const struct agent_head *record)
@@ -41,6 +43,16 @@ static void take_state(void *data, const struct agent_status *status)
 	live->states++;
 	live->told |= 1u << status->state;
 	snprintf(live->why, sizeof(live->why), "%s", status->why ? status->why : "");
+}
+
+static void take_news(void *data, uint32_t pid, const struct agent_probes_answer *answer)
+{
+	struct live *live = data;
+
+	if (answer->why)
+		fail_msg("%s", answer->why);
+	live->news[answer->news]++;
+	live->news_last = *answer;
 }
 
 static bool is_wanted(void *data, pid_t pid)
@@ -350,6 +362,87 @@ static void test_agents_leave_when_cuscope_is_killed(void **state)
 	unlink(target.counts);
 }
 
+/* ---- calls that are recorded inside ---------------------------------------------------------- */
+
+static void turn_until_news(struct live *live, enum agent_probes_news news, size_t n)
+{
+	for (uint64_t end = now_ns() + 20 * SECOND; live->news[news] < n; turn(live)) {
+		if (now_ns() > end)
+			fail_msg("news %d do not come; the last state is %d '%s'", news,
+			         live->last.state, live->why);
+	}
+}
+
+static bool maps_have(pid_t pid, const char *begin, const char *part)
+{
+	char path[64], line[4096];
+	bool have = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	file = fopen(path, "re");
+	while (file && !have && fgets(line, sizeof(line), file))
+		have = !strncmp(line, begin, strlen(begin)) && strstr(line, part);
+	fclose(file);
+	return have;
+}
+
+/* All requests, as cuscope makes them of a process; but nothing leads to the thunk. */
+static void ask_all(struct live *live, pid_t pid)
+{
+	struct agent_slot slot = { .slot = 1, .does = AGENT_SLOT_PASSES_ON };
+	char begin[32];
+
+	turn_until_news(live, AGENT_PROBES_READY, 1);
+	assert_true(live->news_last.slots > 1000);
+	assert_true(agents_probes_area(live->agents, pid, live->news_last.thunks, 5000) > 0);
+	turn_until_news(live, AGENT_PROBES_ANSWER, 1);
+	slot.original = live->news_last.area + 64;
+	snprintf(begin, sizeof(begin), "%llx-", (unsigned long long)live->news_last.area);
+	assert_true(maps_have(pid, begin, "r-xp"));
+	assert_true(agents_probes_set(live->agents, pid, &slot, 1) > 0);
+	assert_true(agents_probes_turn(live->agents, pid, 1, 1, AGENT_SLOT_CALL) > 0);
+	turn_until_news(live, AGENT_PROBES_ANSWER, 3);
+	assert_false(maps_have(pid, "", "cupti"));
+	assert_int_equal(live->news[AGENT_PROBES_ENDED], 0);
+}
+
+static void test_a_running_process_records_calls_without_cupti(void **state)
+{
+	struct live *live = *state;
+	struct target target;
+
+	live->options.kinds = 0;
+	live->options.cupti = NULL;
+	live->options.probes = (struct agents_probes){ .wanted = true, .news = take_news };
+	target_start(&target, "loop", loop_words, NULL, NULL);
+	target_ready(&target);
+	begin(live);
+	agents_enter(live->agents, target.pid);
+	ask_all(live, target.pid);
+	stop(live);
+	assert_int_equal(live->news[AGENT_PROBES_ENDED], 1);
+	assert_int_equal(live->last.state, AGENT_OFF);
+	assert_int_equal(target_end(&target), 0);
+	unlink(target.counts);
+}
+
+static void test_a_command_records_calls_without_cupti(void **state)
+{
+	struct live *live = *state;
+	struct target target;
+
+	live->options.kinds = 0;
+	live->options.cupti = NULL;
+	live->options.probes = (struct agents_probes){ .wanted = true, .news = take_news };
+	start(live, &target, "loop", loop_words, NULL);
+	ask_all(live, target.pid);
+	target_let_end(&target);
+	turn_until_news(live, AGENT_PROBES_ENDED, 1);
+	assert_int_equal(target_end(&target), 0);
+	unlink(target.counts);
+}
+
 #define LIVE_TEST(test) cmocka_unit_test_setup_teardown(test, open_live, close_live)
 
 int main(void)
@@ -364,6 +457,8 @@ int main(void)
 		LIVE_TEST(test_it_can_be_entered_again_and_again),
 		LIVE_TEST(test_measuring_a_part_of_the_time_leaves_gaps),
 		LIVE_TEST(test_agents_leave_when_cuscope_is_killed),
+		LIVE_TEST(test_a_running_process_records_calls_without_cupti),
+		LIVE_TEST(test_a_command_records_calls_without_cupti),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,6 +163,7 @@ static bool step(struct agent_ring *ring, struct writer *writer, struct input *i
 {
 	size_t records = 0;
 	struct err err = { 0 };
+	struct agent_ring_probes probes;
 	struct agent_shared copy;
 	int64_t got;
 
@@ -182,6 +183,15 @@ static bool step(struct agent_ring *ring, struct writer *writer, struct input *i
 	case 4:
 		writer->shared->tail = take(input, 8);
 		memset(writer->shared->text, (int)take(input, 1), sizeof(copy.text));
+		writer->shared->probe_slots = (uint32_t)take(input, 4);
+		writer->shared->answer.number = (uint32_t)take(input, 4);
+		writer->shared->answer.code = (int32_t)take(input, 4);
+		writer->shared->answer.area = take(input, 8);
+		agent_ring_probes(ring, &probes);
+		CHECK(probes.slots == writer->shared->probe_slots &&
+		      probes.answer.number == writer->shared->answer.number &&
+		      probes.answer.area == writer->shared->answer.area);
+		agent_ring_set_names(ring, take(input, 8));
 		agent_ring_shared(ring, &copy);
 		CHECK(strnlen(copy.text, sizeof(copy.text)) < sizeof(copy.text));
 		return true;

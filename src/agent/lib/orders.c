@@ -246,12 +246,14 @@ void orders_open(struct ring *ring, uint32_t flags)
 	first_slot = slots_used;
 	for (uint32_t i = 0; i < first_slot; i++) /* in a child of fork its parent's are on, too */
 		probes_turn(i, PROBE_PASSES_ON);
-	refusal = probes_open(ring, &options);
+	refusal = first_slot < AGENT_SLOTS_MOST ? probes_open(ring, &options) : -ENOBUFS;
+	ring->shared->answer.code = refusal; /* to no request: see wire.h */
 	if (refusal)
 		return;
 	ring->shared->probe_thunks = (uint64_t)probes_thunk(first_slot);
 	ring->shared->probe_thunk_bytes = THUNK_BYTES;
-	ring->shared->probe_slots = AGENT_SLOTS_MOST - first_slot;
+	__atomic_store_n(&ring->shared->probe_slots, AGENT_SLOTS_MOST - first_slot,
+	                 __ATOMIC_RELEASE);
 }
 
 void orders_look(void)
@@ -274,6 +276,7 @@ bool orders_close(void)
 /* There are no thunks for this machine yet. */
 void orders_open(struct ring *ring, uint32_t flags)
 {
+	ring->shared->answer.code = -ENOSYS;
 }
 
 static int carry_out(const struct agent_message *message, int fd, uint64_t *area)
