@@ -51,6 +51,7 @@ struct profiling {
 	uint64_t begin_ns;            /* since 1970 */
 	uint64_t duration_ns;         /* 0: it did not begin */
 	struct sampler_figures walks; /* of one that was taken */
+	const struct run_info *run;   /* of a trace file; NULL: it was taken */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -301,6 +302,8 @@ static int write_profile(const struct profile_command *o, const struct profiling
 	collect_figures(p->collect, &figures);
 	profile_notes_of_tables(&p->walks.unwinder.code, &notes);
 	profile_notes_of_lines(&p->walks.names.lines, &notes);
+	if (p->run)
+		profile_notes_of_nothing(collect_profile(p->collect), &o->range, p->run, &notes);
 	profile_notes_of(&figures, &notes);
 	info.notes = (const char *const *)notes.text;
 	info.n_notes = notes.n;
@@ -396,7 +399,8 @@ static int run(struct profile_command *o, struct err *err)
 	if (o->output && cli_create(&file, o->output, o->force, o->output_mode, err))
 		goto done;
 	status = take(o, &p, err);
-	if (!p.duration_ns)
+	if (!p.duration_ns ||
+	    ((status == 126 || status == 127) && profile_is_empty(collect_profile(p.collect))))
 		cli_settle(&file, false, NULL);
 	else if (write_profile(o, &p, &file, err) && !status)
 		status = EXIT_FAILURE;
@@ -454,7 +458,8 @@ static int profile_file(struct profile_command *o, struct trace_file *trace, str
 {
 	const struct run_info *run = trace_run(trace);
 	struct profiling p = { .subject = run->command ? run->command : o->trace,
-		               .hostname = run->hostname };
+		               .hostname = run->hostname,
+		               .run = run };
 	struct consumer *consumers[2];
 	struct new_file file = { 0 };
 	int r = settle_file_mode(o, run, err), written;
@@ -560,6 +565,10 @@ static int check_options(struct profile_command *o, struct err *err)
 		return check_diff_options(o, err);
 	if (o->trace)
 		return check_trace_options(o, err);
+	if (o->stacks.given && !strcmp(o->stacks.given, "--launch-stacks") && !with_gpu(o) &&
+	    !o->gpu.asked)
+		return err_set(err, EINVAL,
+		               "--launch-stacks goes with --gpu, or --mode gpu or merge");
 	return cli_target_settle(&o->choice, o->command, err);
 }
 

@@ -52,6 +52,33 @@ static void note_gpu(struct profile_notes *notes, const struct collect_figures *
 	     (unsigned long long)f->pairs_refused);
 }
 
+bool profile_is_empty(const struct profile *profile)
+{
+	struct profile_sums all;
+	uint64_t n = 0;
+
+	profile_total(profile, &all);
+	for (int kind = 0; kind < WEIGHT_KINDS; kind++)
+		n += all.count[kind];
+	return !n;
+}
+
+void profile_notes_of_nothing(const struct profile *profile, const struct cli_range *range,
+                              const struct run_info *run, struct profile_notes *notes)
+{
+	uint64_t whole_ns = run->end_ns - run->begin_ns;
+	bool late = range->has_from && range->from_ns >= whole_ns;
+
+	if (!profile_is_empty(profile))
+		return;
+	note(notes, late, "The trace ends %.3f s after its begin, before --from",
+	     (double)whole_ns / 1e9);
+	note(notes, !late && range->n_pids,
+	     "Of these processes there is nothing: 'cuscope info FILE' lists those of the file");
+	note(notes, !late && !range->n_pids && run->stacks.blocked,
+	     "Where threads were blocked, --mode off-cpu shows");
+}
+
 void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes)
 {
 	note(notes, code->tables_ever,

@@ -3,6 +3,7 @@
 #ifndef CUSCOPE_CLI_PROFILE_NOTES_H
 #define CUSCOPE_CLI_PROFILE_NOTES_H
 
+#include "cli/cli.h"
 #include "profile/collect.h"
 #include "stack/lines/source_lines.h"
 #include "unwind/unwinder.h"
@@ -17,6 +18,12 @@ struct profile_notes {
 /* What walking took, where a profile was taken. */
 void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes);
 void profile_notes_of_lines(const struct source_lines_figures *lines, struct profile_notes *notes);
+
+bool profile_is_empty(const struct profile *profile);
+
+/* Why a profile of a trace file has nothing: what of the file was chosen, and what else it has. */
+void profile_notes_of_nothing(const struct profile *profile, const struct cli_range *range,
+                              const struct run_info *run, struct profile_notes *notes);
 
 /* Of a profile that has had its end(). */
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes);

@@ -6,7 +6,9 @@
 
 #include <uthash.h>
 
+#include "analysis/by_id.h"
 #include "analysis/streams.h"
+#include "analysis/thread_ids.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "profile/estimate.h"
@@ -41,10 +43,13 @@ struct collect {
 	struct collect_name *names;
 	struct pair *pairs;
 	struct collect_figures figures;
-	struct estimate *estimate; /* NULL: GPU times are measured, or not asked for */
-	uint64_t *pids;            /* a bit of each that was seen */
-	size_t n_pids;             /* that there are bits of */
-	uint64_t brief_ns;         /* blocked stretches below were added up */
+	struct estimate *estimate;     /* NULL: GPU times are measured, or not asked for */
+	uint64_t *pids;                /* a bit of each that was seen */
+	size_t n_pids;                 /* that there are bits of */
+	uint64_t brief_ns;             /* blocked stretches below were added up */
+	struct thread_ids *thread_ids; /* NULL: threads are not told apart */
+	char **thread_names;           /* by those ids; NULL: not known */
+	size_t n_thread_names;
 	struct buf text;
 };
 
@@ -237,6 +242,33 @@ static void count_process(struct collect *c, uint32_t pid)
 	c->pids[pid / 64] |= 1ull << pid % 64;
 }
 
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static void name_thread(struct collect *c, const struct event *event)
+{
+	uint32_t id;
+
+	if (!c->thread_ids)
+		return;
+	id = thread_ids_of(c->thread_ids, event);
+	if (id == THREAD_ID_OTHERS)
+		return;
+	c->thread_names =
+		by_id_room(c->thread_names, &c->n_thread_names, sizeof(*c->thread_names), id);
+	free(c->thread_names[id]);
+	c->thread_names[id] = xstrdup(event->thread->comm);
+}
+
+/* NULL: not known. */
+static const char *thread_name(struct collect *c, const struct process *process, uint32_t tid)
+{
+	const struct event of = { .process = process, .tid = tid };
+	uint32_t id =
+		c->thread_ids && process ? thread_ids_find(c->thread_ids, &of) : THREAD_ID_OTHERS;
+
+	return id < c->n_thread_names ? c->thread_names[id] : NULL;
+}
+
 static void add_sample(struct collect *c, const struct event *event)
 {
 	const struct sample *from = event->sample;
@@ -246,7 +278,8 @@ static void add_sample(struct collect *c, const struct event *event)
 		                         .count = from->count,
 		                         .stack = from->stack,
 		                         .process = event->process,
-		                         .tid = event->tid };
+		                         .tid = event->tid,
+		                         .thread = thread_name(c, event->process, event->tid) };
 
 	if (!(c->options.kinds & 1u << sample.kind))
 		return;
@@ -268,6 +301,8 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 
 	if (event->type == EVENT_PROCESS)
 		count_process(c, event->process->pid);
+	if (event->type == EVENT_THREAD)
+		name_thread(c, event);
 	if (c->estimate && (event->type == EVENT_PROCESS || event->type == EVENT_EXIT))
 		estimate_ended(c->estimate, event->process->pid);
 	if (c->options.work && (event->type == EVENT_CALL || event->type == EVENT_ACTIVITY))
@@ -283,13 +318,19 @@ static int on_event(struct consumer *self, const struct event *event, struct err
 
 static void add(struct collect *c, const struct pair *pair, uint64_t ns, uint64_t count)
 {
-	profile_add(c->profile, &(struct profile_sample){ .kind = WEIGHT_GPU,
-	                                                  .ns = ns,
-	                                                  .count = count,
-	                                                  .stack = pair->key.stack,
-	                                                  .gpu = pair->key.name->text,
-	                                                  .process = pair->key.process,
-	                                                  .tid = (uint32_t)pair->key.tid });
+	const struct pair_key *key = &pair->key;
+	const struct profile_sample sample = {
+		.kind = WEIGHT_GPU,
+		.ns = ns,
+		.count = count,
+		.stack = key->stack,
+		.gpu = key->name->text,
+		.process = key->process,
+		.tid = (uint32_t)key->tid,
+		.thread = thread_name(c, key->process, (uint32_t)key->tid),
+	};
+
+	profile_add(c->profile, &sample);
 }
 
 /* Time of the same kernel whose calls were not walked goes where that of the others is. */
@@ -357,6 +398,10 @@ static void on_free(struct consumer *self)
 	profile_free(c->profile);
 	work_free(c->options.work);
 	estimate_free(c->estimate);
+	for (size_t i = 0; i < c->n_thread_names; i++)
+		free(c->thread_names[i]);
+	free(c->thread_names);
+	thread_ids_free(c->thread_ids);
 	free(c->by_place);
 	free(c->pids);
 	buf_free(&c->text);
@@ -381,6 +426,8 @@ struct consumer *collect_new(const struct collect_options *options)
 	if (options->estimate)
 		c->estimate = estimate_new();
 	c->figures.estimated = options->estimate;
+	if (options->profile.per_thread)
+		c->thread_ids = thread_ids_new();
 	c->profile = profile_new(&options->profile);
 	return &c->consumer;
 }

@@ -45,6 +45,22 @@ def test_stacks_profile_lasts_as_long_as_the_part(case):
         equal(f"duration with {options}", True, said + " at 1000 samples a second" in lines[1])
 
 
+def test_stacks_profile_says_why_there_is_nothing(case):
+    for said, options in (("  The trace ends 0.005 s after its begin, before --from\n", ("--from", "10s")),
+                          ("  Of these processes there is nothing: 'cuscope info FILE' lists those of the file\n", ("-p", "1"))):
+        shown = case.cuscope("profile", case.trace("stacks"), *options).stdout
+        equal(f"said of {options}: {shown}", True, "no samples" in shown and said in shown)
+    shown = case.cuscope("profile", case.trace("stacks")).stdout
+    equal(f"said of one that has something: {shown}", False, "The trace ends" in shown or "there is nothing" in shown)
+
+
+def test_stacks_profile_names_threads(case):
+    case.cuscope("profile", case.trace("stacks"), "--per-thread", "--off-cpu", "-o", case.path("threads.folded"))
+    with open(case.path("threads.folded")) as file:
+        threads = {tuple(line.split(";")[:2]) for line in file}
+    equal("threads", {("python3 (5151)", "python3 (5151)"), ("python3 (5151)", "worker (5152)")}, threads)
+
+
 def test_stacks_profile_options_that_do_not_go_together(case):
     trace = case.trace("stacks")
     for said, options in (("--to is not later than --from", (trace, "--from", "2ms", "--to", "1ms")),
@@ -52,6 +68,7 @@ def test_stacks_profile_options_that_do_not_go_together(case):
                           ("'x' is no list of process ids", (trace, "--pid", "x")),
                           ("--from is for a trace file, which is none of the arguments", ("--from", "1ms", "--all")),
                           ("--to is for a trace file, which is none of the arguments", ("--to", "1ms", "--all")),
+                          ("--launch-stacks goes with --gpu", ("--launch-stacks", "all", "--all")),
                           ("(there are .folded, .svg, .html, .pb.gz, .speedscope.json)", (trace, "-o", "x.png")),
                           ("of its processes --pid chooses some", (trace, "--all"))):
         result = case.cuscope("profile", *options)

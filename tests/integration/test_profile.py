@@ -111,7 +111,8 @@ def test_profile_threads_and_processes_apart(case):
     tids = {tid for tid in os.listdir(f"/proc/{process.pid}/task")}
     for outer, thread in threads:
         checks.equal("of the process", name, outer)
-        if thread.strip("()").split(" (")[-1] not in tids:
+        called, _, tid = thread.partition(" (")
+        if called != "frames" or tid.rstrip(")") not in tids:
             raise Failure(f"{thread} is none of {tids}")
     checks.equal("threads", 3, len(threads))
     profiles.ended(process)

@@ -243,6 +243,17 @@ def test_stacks_and_options_that_do_not_go_together(case):
     checks.contains("a file that is not there", "cannot read", ended_with(case, 1, "profile", "/nowhere/a.cuscope"))
 
 
+def test_stacks_profile_of_a_command_that_cannot_run(case):
+    """There is nothing to show of it, and no file is made."""
+    process = case.cuscope("profile", "-o", case.path("none.svg"), "/nowhere/app")
+    checks.equal("status", 127, process.wait())
+    checks.contains("what is said", "cannot run '/nowhere/app'", process.err())
+    process = case.cuscope("profile", "/nowhere/app")
+    checks.equal("status", 127, process.wait())
+    checks.equal("what is shown", "", process.out())
+    checks.equal("the file is there", False, os.path.exists(case.path("none.svg")))
+
+
 def test_stacks_of_a_file_that_was_cut_short(case):
     path = record(case, "--stacks", "-F", "999")
     with open(path, "r+b") as file:
