@@ -54,6 +54,7 @@ void stack_counts_add_cut(const struct stack_counts *counts, struct buf *out)
 		[STACK_NO_RULE] = { "ends at ", "end at " },
 		[STACK_UNREADABLE] = { "ends in ", "end in " },
 		[STACK_BAD] = { "ends at ", "end at " },
+		[STACK_BY_POINTERS] = { "relies on ", "rely on " },
 	};
 	size_t begin = out->len;
 

@@ -92,8 +92,8 @@ struct walk {
 	__u32 tgid;
 	__u8 innermost; /* registers are as they are, not as before a call */
 	__u8 returns_known;
-	__u8 blocked; /* of a thread that is switched away from */
-	__u8 reserved;
+	__u8 blocked;                       /* of a thread that is switched away from */
+	__u8 by_pointers;                   /* 1: some frames were found so; 2: the last one was */
 	__u8 frame[PYTHON_FRAME_BYTES + 8]; /* a field at its last byte may be a word */
 	struct wire_stack_entries out;
 	__u64 kernel[64];

@@ -26,6 +26,8 @@ static __always_inline struct walk *walk_of(__u32 slot)
 
 static __always_inline int walk_ends(struct walk *walk, __u8 end, __u64 at)
 {
+	if (end == END_WHOLE && walk->by_pointers)
+		end = END_BY_POINTERS;
 	walk->out.end = end;
 	walk->out.end_at = at;
 	return WALK_OVER;
@@ -268,23 +270,70 @@ static __always_inline int walk_to_caller(struct walk *walk, const struct wire_r
 	return back ? WALK_ON : walk_ends(walk, END_WHOLE, 0);
 }
 
-/* Code that was made at run time has no rows; what keeps frame pointers can be followed all the
- * same. */
+enum { POINTERS_BEFORE = 1, POINTERS_LAST };
+
+/*
+ * Whether the interrupted function has not yet touched the stack, so that the return address is at
+ * its top: at an endbr64, a push of rbp, a jump through a table, a ret, or a probe (int3), which
+ * stands at a function's begin.
+ */
+static __always_inline int is_at_its_begin(const struct walk *walk)
+{
+#ifdef __TARGET_ARCH_arm64
+	return 0;
+#else
+	__u32 code;
+
+	if (!walk->innermost || user_read(&code, sizeof(code), walk->pc))
+		return 0;
+	return code == 0xfa1e0ff3 || (code & 0xff) == 0x55 || (code & 0xff) == 0xc3 ||
+	       (code & 0xff) == 0xcc || (code & 0xffff) == 0x25ff;
+#endif
+}
+
+/* Whether a call stands before the address: what else lies on a stack seldom looks so. */
+static __always_inline int is_behind_a_call(__u64 address)
+{
+#ifdef __TARGET_ARCH_arm64
+	__u32 code; /* bl, blr */
+
+	return !user_read(&code, sizeof(code), address - 4) &&
+	       (code >> 26 == 0x25 || (code & 0xfffffc1f) == 0xd63f0000);
+#else
+	__u64 code; /* the last byte is the highest; calls of 5, 2, 3, 6 and 7 bytes */
+
+	if (user_read(&code, sizeof(code), address - 8))
+		return address == return_trampoline();
+	return (code >> 24 & 0xff) == 0xe8 || (code >> 48 & 0xff) == 0xff ||
+	       (code >> 40 & 0xff) == 0xff || (code >> 16 & 0xff) == 0xff ||
+	       (code >> 8 & 0xff) == 0xff || address == return_trampoline();
+#endif
+}
+
+/*
+ * Code that was made at run time has no rows, nor has what was built without tables; what keeps
+ * frame pointers can be followed all the same. Frames of functions that keep none are missing then.
+ */
 static __always_inline int walk_by_frame_pointer(struct walk *walk)
 {
-	__u64 pair[2];
+	__u64 pair[2], at = walk->fp;
+	int begins = is_at_its_begin(walk);
 
-	if (walk->fp < walk->sp || walk->fp - walk->sp > 1 << 20 || walk->fp & 7 ||
-	    user_read(pair, sizeof(pair), walk->fp) || pair[0] <= walk->fp) {
+	if (begins)
+		at = walk->sp - 8;
+	if (at + 8 * begins < walk->sp || at + 8 - walk->sp > 1 << 20 || at & 7 ||
+	    user_read(pair, sizeof(pair), at) || !is_behind_a_call(pair[1])) {
 		walk_push_native(walk, walk->pc, 0);
 		return walk_ends(walk, END_NO_TABLE, walk->pc);
 	}
-	if (walk_push_native(walk, walk->pc, walk->fp + 16))
+	if (walk_push_native(walk, walk->pc, at + 16))
 		return walk_ends(walk, END_TOO_DEEP, walk->pc);
-	walk->sp = walk->fp + 16;
-	walk->fp = pair[0];
+	walk->sp = at + 16;
+	if (!begins)
+		walk->fp = pair[0];
 	walk->pc = pair[1];
 	walk->innermost = 0;
+	walk->by_pointers = POINTERS_LAST;
 	return WALK_ON;
 }
 
@@ -317,6 +366,15 @@ static __always_inline int step_by_rule(struct walk *walk, const struct wire_rul
 	return walk_to_caller(walk, rule, cfa);
 }
 
+/* What a frame pointer led to is no frame then. */
+static __always_inline int walk_ends_outside(struct walk *walk, __u8 guessed)
+{
+	if (guessed)
+		return walk_ends(walk, END_NO_TABLE, walk->pc);
+	walk_push_native(walk, walk->pc, 0);
+	return walk_ends(walk, END_NO_MAPPING, walk->pc);
+}
+
 /* One frame. WALK_OVER when the walk is over; why is in walk->out.end. */
 __attribute__((noinline)) int walk_step(__u32 slot)
 {
@@ -325,9 +383,13 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 	const struct wire_rule *rule;
 	__u64 place, replaced, mark;
 	__u32 at, tgid, file, number = 0;
+	__u8 guessed;
 
 	if (!walk)
 		return WALK_OVER;
+	guessed = walk->by_pointers == POINTERS_LAST;
+	if (guessed)
+		walk->by_pointers = POINTERS_BEFORE;
 	tgid = walk->tgid;
 	place = walk->pc - !walk->innermost; /* of a return address: the call before it */
 	mark = memo_mark(walk, place);
@@ -343,29 +405,27 @@ __attribute__((noinline)) int walk_step(__u32 slot)
 		return walk_ends(walk, END_NO_MAPPING, walk->pc);
 	}
 	if (walk->pc < LOWEST_ADDRESS || walk->pc >> USER_ADDRESS_BITS)
-		return walk_ends(walk, END_BAD, walk->pc);
+		return walk_ends(walk, guessed ? END_NO_TABLE : END_BAD, walk->pc);
 	at = search_code(code, place);
 	if (place < code->begin[BOUNDED(at, UNWIND_MAPPINGS_MAX - 1)] ||
 	    place >= code->mapping[BOUNDED(at, UNWIND_MAPPINGS_MAX - 1)].end) {
 		replaced = address_behind_probes(walk);
-		if (!replaced) {
-			walk_push_native(walk, walk->pc, 0);
-			return walk_ends(walk, END_NO_MAPPING, walk->pc);
-		}
+		if (!replaced)
+			return walk_ends_outside(walk, guessed);
 		walk->pc = replaced; /* a return probe in a return probe: once more */
 		return WALK_ON;
 	}
 	file = code->mapping[BOUNDED(at, UNWIND_MAPPINGS_MAX - 1)].file;
 	walk_number(walk, walk->pc);
 	place -= code->mapping[BOUNDED(at, UNWIND_MAPPINGS_MAX - 1)].bias;
-	if (file > UNWIND_FILE_JIT)
+	if (file > UNWIND_FILE_BARE)
 		number = find_rule(file, place);
-	rule = file > UNWIND_FILE_JIT ? bpf_map_lookup_elem(&unwind_rules, &number) : 0;
+	rule = file > UNWIND_FILE_BARE ? bpf_map_lookup_elem(&unwind_rules, &number) : 0;
 	if (rule && rule->cfa_kind != CFA_NONE) {
 		memo_keep(mark, number);
 		return step_by_rule(walk, rule);
 	}
-	if (file == UNWIND_FILE_JIT)
+	if (file)
 		return walk_by_frame_pointer(walk);
 	if (walk_push_native(walk, walk->pc, 0))
 		return walk_ends(walk, END_TOO_DEEP, walk->pc);
@@ -381,6 +441,7 @@ static __always_inline void walk_begin(struct walk *walk, __u64 id)
 	walk->returns_known = 0;
 	walk->innermost = 1;
 	walk->blocked = 0;
+	walk->by_pointers = 0;
 	walk->python_frame = 0;
 	walk->python_cframe = 0;
 	walk->hash = settings.stack_seed ^ walk->tgid;

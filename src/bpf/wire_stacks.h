@@ -18,7 +18,7 @@
 
 /* Numbers of files that have no rows. */
 #define UNWIND_FILE_NONE 0 /* its table is not made yet, or cannot be */
-#define UNWIND_FILE_JIT  1 /* memory of no file */
+#define UNWIND_FILE_BARE 1 /* has none: memory of no file, or a file without tables */
 
 struct wire_mapping {
 	__u64 end;
@@ -96,6 +96,7 @@ enum wire_stack_end {
 	END_NO_RULE,
 	END_UNREADABLE,
 	END_BAD,
+	END_BY_POINTERS,
 };
 
 /* WIRE_STACK_ENTRIES: sent before the first record that carries its number. */

@@ -13,7 +13,7 @@
 
 /* Where the frame's CFA is: on x86-64 and AArch64 the stack pointer before the call. */
 enum unwind_cfa {
-	CFA_NONE,  /* no code here, or code that nothing is known of */
+	CFA_NONE,  /* no code here, or code that no table tells of */
 	CFA_SP,    /* sp + cfa */
 	CFA_FP,    /* fp + cfa; fp: rbp, x29 */
 	CFA_AT_SP, /* *(sp + cfa) + add */
@@ -24,6 +24,7 @@ enum unwind_cfa {
 	CFA_SIGNAL, /* the frame of a signal's handler is above it: registers are in the kernel's
 	               struct */
 	CFA_STOP,   /* the outermost frame */
+	CFA_OTHER,  /* a table tells of it, in a way that no rule can say */
 };
 
 /* Where the caller's frame pointer is. */

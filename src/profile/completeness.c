@@ -46,9 +46,10 @@ static void add_end(const struct profile *profile, const uint32_t *outermost, en
                     uint64_t all, struct buf *out)
 {
 	static const char *const verbs[STACK_END_COUNT] = {
-		[STACK_TOO_DEEP] = "are",      [STACK_NO_MAPPING] = "end in",
-		[STACK_NO_TABLE] = "end in",   [STACK_NO_RULE] = "end at",
-		[STACK_UNREADABLE] = "end in", [STACK_BAD] = "end at",
+		[STACK_TOO_DEEP] = "are",        [STACK_NO_MAPPING] = "end in",
+		[STACK_NO_TABLE] = "end in",     [STACK_NO_RULE] = "end at",
+		[STACK_UNREADABLE] = "end in",   [STACK_BAD] = "end at",
+		[STACK_BY_POINTERS] = "rely on",
 	};
 	const char *module;
 

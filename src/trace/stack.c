@@ -11,6 +11,7 @@ const char *stack_end_text(enum stack_end end)
 		[STACK_NO_RULE] = "a place without an unwind rule",
 		[STACK_UNREADABLE] = "stack memory that could not be read",
 		[STACK_BAD] = "a frame that led nowhere",
+		[STACK_BY_POINTERS] = "frame pointers where code has no unwind tables",
 	};
 
 	return end < STACK_END_COUNT ? texts[end] : "";

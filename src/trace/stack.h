@@ -55,13 +55,15 @@ struct stack_frame {
 
 /* How far a stack reaches. All but STACK_WHOLE are told in every output, with their share. */
 enum stack_end {
-	STACK_WHOLE,      /* to the begin of the program or of its thread */
-	STACK_TOO_DEEP,   /* more frames than are kept */
-	STACK_NO_MAPPING, /* code at an address where nothing was known to be mapped */
-	STACK_NO_TABLE,   /* a file without usable unwind tables, or not read yet */
-	STACK_NO_RULE,    /* no rule for this place, or one of a kind that is not followed */
-	STACK_UNREADABLE, /* memory of the stack could not be read */
-	STACK_BAD,        /* it led nowhere: a frame not above the one inside it */
+	STACK_WHOLE,       /* to the begin of the program or of its thread */
+	STACK_TOO_DEEP,    /* more frames than are kept */
+	STACK_NO_MAPPING,  /* code at an address where nothing was known to be mapped */
+	STACK_NO_TABLE,    /* a file without usable unwind tables, or not read yet */
+	STACK_NO_RULE,     /* no rule for this place, or one of a kind that is not followed */
+	STACK_UNREADABLE,  /* memory of the stack could not be read */
+	STACK_BAD,         /* it led nowhere: a frame not above the one inside it */
+	STACK_BY_POINTERS, /* to the begin, but by frame pointers where code has no unwind tables:
+	                      some frames may be missing */
 	STACK_END_COUNT
 };
 

@@ -101,7 +101,7 @@ static void place(struct code_look *look, const struct looked_at *at)
 
 	code->begin[code->count++] = at->start;
 	mapping->end = at->end;
-	mapping->file = at->mapping.inode ? UNWIND_FILE_NONE : UNWIND_FILE_JIT;
+	mapping->file = at->mapping.inode ? UNWIND_FILE_NONE : UNWIND_FILE_BARE;
 	if (!at->table)
 		return;
 	mapping->file = code_table_number(at->table);

@@ -26,7 +26,7 @@
 #define COMPILE_BYTES ((size_t)128 << 20) /* of memory while a file's rows are made */
 #define VDSO_MAX      (64u << 10)
 #define SEGMENTS_MAX  8 /* executable ones of a file */
-#define FIRST_NUMBER  2 /* after UNWIND_FILE_NONE and UNWIND_FILE_JIT */
+#define FIRST_NUMBER  2 /* after UNWIND_FILE_NONE and UNWIND_FILE_BARE */
 #define NO_RULE       0 /* number of the rule that says nothing */
 
 struct table_key {
@@ -42,6 +42,7 @@ struct code_table {
 	struct table_key key;
 	size_t holders;
 	uint32_t number;
+	bool bare; /* it was read, and tells of no frame */
 	struct code_facts facts;
 	struct table_segment segment[SEGMENTS_MAX];
 	size_t n_segments;
@@ -306,6 +307,7 @@ static void read_file(struct code_tables *tables, struct code_table *table, int 
 		return;
 	}
 	table->facts.base = rows.base;
+	table->bare = rows.n_rows == 1 && !rows.counts.cut;
 	if (rows.n_rows > 1)
 		store(tables, table, &rows);
 	frame_rows_free(&rows);
@@ -409,7 +411,7 @@ void code_tables_drop(struct code_tables *tables, struct code_table *table)
 
 uint32_t code_table_number(const struct code_table *table)
 {
-	return table->number;
+	return table->bare ? UNWIND_FILE_BARE : table->number;
 }
 
 uint64_t code_table_bias(const struct code_table *table, const struct mapping *mapping)

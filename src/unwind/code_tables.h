@@ -46,7 +46,8 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid,
                                     const struct mapping *mapping, bool may_read);
 void code_tables_drop(struct code_tables *tables, struct code_table *table);
 
-/* Its number for the programs: UNWIND_FILE_NONE where it has no rows. */
+/* Its number for the programs: UNWIND_FILE_BARE where it has no tables, UNWIND_FILE_NONE where they
+ * are not to be had. */
 uint32_t code_table_number(const struct code_table *table);
 
 /* What to take from an address of this mapping to have the address that the rows are for. */

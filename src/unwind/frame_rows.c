@@ -274,7 +274,7 @@ static void run_fde(struct compiler *compiler, const struct cfi_section *section
 	if (run.at < compiler->from)
 		run.at = compiler->from;
 	if (run.at < compiler->to)
-		add_plain(compiler, run.at - compiler->code->base, CFA_NONE);
+		add_plain(compiler, run.at - compiler->code->base, CFA_OTHER);
 }
 
 /* What returns to its first byte is looked up by the byte before. */

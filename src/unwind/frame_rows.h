@@ -25,9 +25,9 @@
 
 struct frame_counts {
 	uint32_t fdes;        /* functions, and parts of them, that rows were made of */
-	uint32_t bad_fdes;    /* make no sense, from some place on: CFA_NONE there */
+	uint32_t bad_fdes;    /* make no sense, from some place on: CFA_OTHER there */
 	uint32_t outside;     /* are of no code in this file, as what the linker left out */
-	uint32_t unsupported; /* rows of code whose frames no rule describes: CFA_NONE */
+	uint32_t unsupported; /* rows of code whose frames no rule describes: CFA_OTHER */
 	bool cut;             /* budget, work or numbers of rules did not suffice for all */
 };
 

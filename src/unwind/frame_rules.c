@@ -158,6 +158,6 @@ bool frame_rule_of(const struct cfi_machine *machine, const struct cfi_state *st
 		take_fp(state, rule);
 		return true;
 	}
-	*rule = frame_rule_plain(CFA_NONE);
+	*rule = frame_rule_plain(CFA_OTHER);
 	return false;
 }

@@ -28,11 +28,11 @@ void frame_rules_free(struct frame_rules *rules);
  */
 uint32_t frame_rules_number(struct frame_rules *rules, const struct wire_rule *rule, int64_t *work);
 
-/* False where programs could not follow it: the rule is CFA_NONE then. */
+/* False where programs could not follow it: the rule is CFA_OTHER then. */
 bool frame_rule_of(const struct cfi_machine *machine, const struct cfi_state *state,
                    struct wire_rule *rule);
 
-/* Of CFA_NONE, CFA_SIGNAL, CFA_STOP, which need no more than their name. */
+/* Of CFA_NONE, CFA_SIGNAL, CFA_STOP, CFA_OTHER, which need no more than their name. */
 struct wire_rule frame_rule_plain(enum unwind_cfa kind);
 
 #endif

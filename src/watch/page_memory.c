@@ -268,7 +268,9 @@ static void print_stack(const struct page_out *p, const struct held_place *place
 		buf_putc(p->text, '\n');
 	}
 	if (stack && stack->end != STACK_WHOLE)
-		buf_printf(p->text, "     ...  cut short: %s\n", stack_end_text(stack->end));
+		buf_printf(p->text, "     ...  %s: %s\n",
+		           stack->end == STACK_BY_POINTERS ? "frames may be missing" : "cut short",
+		           stack_end_text(stack->end));
 	if (stack && stack->python_cut)
 		buf_puts(p->text, "     ...  some frames of Python are not known\n");
 }
@@ -366,7 +368,8 @@ static void print_cut_short(const struct page_out *p)
 	for (size_t i = 0; i < n; i++) {
 		const struct stack *stack = list[i].stack;
 
-		if (!stack || stack->end == STACK_WHOLE || !(list[i].older_count || list[i].ended))
+		if (!stack || stack->end == STACK_WHOLE || stack->end == STACK_BY_POINTERS ||
+		    !(list[i].older_count || list[i].ended))
 			continue;
 		others |= cut++ && stack->end != end;
 		end = stack->end;

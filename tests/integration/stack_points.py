@@ -9,7 +9,7 @@ import json
 import os
 
 Point = collections.namedtuple("Point", "way frames")
-Seen = collections.namedtuple("Seen", "whole frames names")
+Seen = collections.namedtuple("Seen", "whole ends_at frames names")
 
 OWN = 1  # point() itself is at another call when it allocates than when it looks at its stack
 
@@ -49,8 +49,9 @@ def of_cuscope(path):
         for event in map(json.loads, file):
             if event["type"] == "stack":
                 frames = [f for f in event["frames"] if not f.get("inlined")][1 + OWN:]
-                stacks[event["stack"]] = Seen(event["whole"], [(f.get("module", ""), int(f.get("offset", "0"), 16))
-                                                               for f in frames], [f.get("function") for f in frames])
+                places = [(f.get("module", ""), int(f.get("offset", "0"), 16)) for f in frames]
+                stacks[event["stack"]] = Seen(event["whole"], event.get("ends_at"), places,
+                                              [f.get("function") for f in frames])
             elif event.get("name") == "cuMemAlloc_v2" and "stack" in event:
                 seen[event["size"]] = stacks[event["stack"]]
     return seen

@@ -10,10 +10,10 @@ WAYS = {"constructor", "recursion", "alloca", "aligned", "arguments", "tail-call
         "context", "thread", "thread-exit", "interrupts"}
 
 
-def recorded(case, *ways, turns=20):
+def recorded(case, *ways, turns=20, library="libframelib.so"):
     own, path, export = case.path("own"), case.path("points.cuscope"), case.path("points.jsonl")
     process = case.cuscope("record", "--stacks=allocations", "-o", path, "--", Places.program("stackpoints"), own, str(turns),
-                           Places.program("libframelib.so"), *ways)
+                           Places.program(library), *ways)
     checks.equal("status of the recording", 0, process.wait())
     checks.equal("status of the export", 0, case.cuscope("export", "--format", "jsonl", "-o", export, path).wait())
     points, _ = stack_points.own(own)
@@ -47,3 +47,42 @@ def test_stack_frames_of_a_context_end_with_it(case):
     checks.equal("whole", [True] * 9, [stack.whole for stack in stacks])
     checks.equal("the last of them", {"run_other()", "_start"},
                  {stack.names[-2] if stack.names[-1] is None else stack.names[-1] for stack in stacks})
+
+
+BY_POINTERS = "frame pointers where code has no unwind tables"
+
+
+def stacks_of(case, way, library):
+    points, seen = recorded(case, way, turns=10, library=library)
+    found = [(point, seen[number]) for number, point in points.items() if point.way == way]
+    checks.equal("points", 10, len(found))
+    return found
+
+
+def check_followed(found, between):
+    """libgcc sees no further than the code without tables; cuscope sees who called it, and says by what."""
+    for point, stack in found:
+        inner = len(stack.names) - stack.names[::-1].index("dive(unsigned int)")
+        checks.equal("up to there", point.frames[:inner], stack.frames[:inner])
+        checks.equal("from there on", between, stack.names[inner:inner + len(between)])
+        checks.equal("its begin", "_start", stack.names[-1])
+        checks.equal("how whole it is", (False, BY_POINTERS), (stack.whole, stack.ends_at))
+
+
+def test_stack_frames_go_on_where_a_library_has_no_tables(case):
+    check_followed(stacks_of(case, "library", "libframebare.so"), ["deeper", "call_back", "in_library()", "main"])
+    info = case.cuscope("info", case.path("points.cuscope"))
+    checks.equal("status", 0, info.wait())
+    checks.contains("what info says", "rely on " + BY_POINTERS, info.out())
+
+
+def test_stack_frames_go_on_where_code_was_made_at_run_time(case):
+    """A walk that ends in memory that is new has it looked for: the first stacks may be cut."""
+    check_followed(stacks_of(case, "bare", "libframelib.so")[5:], [None, "in_made_code()", "main"])
+
+
+def test_stack_frames_without_tables_and_frame_pointers_are_not_said_to_be_whole(case):
+    for point, stack in stacks_of(case, "library", "libframenone.so"):
+        inner = len(stack.names) - stack.names[::-1].index("dive(unsigned int)")
+        checks.equal("up to there", point.frames[:inner], stack.frames[:inner])
+        checks.equal("whole", False, stack.whole)

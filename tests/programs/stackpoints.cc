@@ -4,7 +4,7 @@
  * its own stack, as libgcc's unwinder sees it. The number of bytes is the number of the point, so
  * what a tracer or a debugger saw there can be laid beside it.
  *
- *   stackpoints FILE TURNS LIBRARY [WAY...]      WAY: of stackways*.cc; all of them
+ *   stackpoints FILE TURNS LIBRARY [WAY...]      WAY: of stackways*.cc; all but bare
  *
  * FILE: a line a point, "POINT WAY ADDRESS ...", innermost first; one less than a return address.
  * Then a line "maps", and /proc/self/maps.
@@ -159,7 +159,7 @@ static bool is_wanted(const char *name, int argc, char **argv)
 	for (int i = 4; i < argc; i++)
 		if (!strcmp(argv[i], name))
 			return true;
-	return argc <= 4;
+	return argc <= 4 && strcmp(name, "bare") != 0; /* which libgcc sees no further than */
 }
 
 static void go(const struct way *ways, int argc, char **argv)

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <search.h>
 #include <string>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <thread>
 #include <ucontext.h>
@@ -123,6 +124,26 @@ APART static void in_library(void)
 		_exit(9);
 	*(void **)&call_back = dlsym(handle, "call_back");
 	call_back(in_recursion);
+	NOT_LAST();
+}
+
+/* Code that the program has made, and that nothing tells of: it keeps a frame pointer, and calls.
+ */
+static void in_made_code(void)
+{
+#ifdef __x86_64__
+	static const unsigned char code[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3 };
+	static void *made = mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+	                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void (*call_back)(void (*function)(void));
+
+	memcpy(made, code, sizeof(code));
+	*(void **)&call_back = made;
+	usleep(50000); /* it is looked for when a stack ended there */
+	call_back(in_recursion);
+#else
+	in_recursion();
+#endif
 	NOT_LAST();
 }
 
@@ -301,5 +322,6 @@ const struct way ways_of_libraries[] = {
 	{ "thread", in_thread },
 	{ "thread-exit", in_thread_exit },
 	{ "interrupts", in_interrupts },
+	{ "bare", in_made_code },
 	{ nullptr, nullptr },
 };

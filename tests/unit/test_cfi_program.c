@@ -20,7 +20,7 @@ static void expect_cfa(const uint8_t *bytes, size_t len, enum unwind_cfa kind, i
 	expect_row(&cfi, 0, kind, cfa);
 	assert_int_equal(rule_at(&cfi, 0)->add, add);
 	assert_int_equal(cfi.rows.counts.bad_fdes, 0);
-	assert_int_equal(cfi.rows.counts.unsupported, kind == CFA_NONE);
+	assert_int_equal(cfi.rows.counts.unsupported, kind == CFA_OTHER);
 	end_cfi(&cfi);
 }
 
@@ -40,8 +40,8 @@ static void expect_bad(const uint8_t *bytes, size_t len)
 	struct cfi cfi = program(bytes, len);
 
 	expect_row(&cfi, 3, CFA_SP, 8);
-	expect_row(&cfi, 4, CFA_NONE, 0);
-	expect_row(&cfi, 31, CFA_NONE, 0);
+	expect_row(&cfi, 4, CFA_OTHER, 0);
+	expect_row(&cfi, 31, CFA_OTHER, 0);
 	assert_int_equal(cfi.rows.counts.bad_fdes, 1);
 	end_cfi(&cfi);
 }
@@ -107,7 +107,7 @@ static void test_the_cfa_by_register_and_offset(void **state)
 	expect_cfa(BYTES(0x0e, 32), CFA_SP, 32, 0);
 	expect_cfa(BYTES(0x13, 0x7c), CFA_SP, 32, 0);
 	expect_cfa(BYTES(0x0c, 10, 0), CFA_R10, 0, 0);
-	expect_cfa(BYTES(0x0c, 0, 16), CFA_NONE, 0, 0);
+	expect_cfa(BYTES(0x0c, 0, 16), CFA_OTHER, 0, 0);
 	expect_cfa(BYTES(0x2e, 16), CFA_SP, 8, 0);
 	expect_cfa(BYTES(0, 0, 0x2e, 0x80, 0x10, 0x0e, 16), CFA_SP, 16, 0);
 }
@@ -129,16 +129,16 @@ static void test_the_cfa_by_expression(void **state)
 
 static void test_expressions_that_are_not_understood(void **state)
 {
-	expect_cfa(BYTES(0x0f, 0), CFA_NONE, 0, 0);
-	expect_cfa(BYTES(0x0f, 1, 0x96), CFA_NONE, 0, 0);
-	expect_cfa(BYTES(0x0f, 1, 0x77), CFA_NONE, 0, 0);
-	expect_cfa(BYTES(0x0f, 4, 0x77, 0, 0x06, 0x06), CFA_NONE, 0, 0);
-	expect_cfa(BYTES(0x0f, 4, 0x77, 0, 0x06, 0x38), CFA_NONE, 0, 0);
-	expect_cfa(BYTES(0x0f, 3, 0x70, 0, 0x06), CFA_NONE, 0, 0);
+	expect_cfa(BYTES(0x0f, 0), CFA_OTHER, 0, 0);
+	expect_cfa(BYTES(0x0f, 1, 0x96), CFA_OTHER, 0, 0);
+	expect_cfa(BYTES(0x0f, 1, 0x77), CFA_OTHER, 0, 0);
+	expect_cfa(BYTES(0x0f, 4, 0x77, 0, 0x06, 0x06), CFA_OTHER, 0, 0);
+	expect_cfa(BYTES(0x0f, 4, 0x77, 0, 0x06, 0x38), CFA_OTHER, 0, 0);
+	expect_cfa(BYTES(0x0f, 3, 0x70, 0, 0x06), CFA_OTHER, 0, 0);
 	/* it adds 100,000 to what is read: too large for the rule's field */
-	expect_cfa(BYTES(0x0f, 7, 0x77, 0, 0x06, 0x23, 0xa0, 0x8d, 6), CFA_NONE, 0, 0);
+	expect_cfa(BYTES(0x0f, 7, 0x77, 0, 0x06, 0x23, 0xa0, 0x8d, 6), CFA_OTHER, 0, 0);
 	expect_cfa(BYTES(0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x32, 0x24, 0x22),
-	           CFA_NONE, 0, 0);
+	           CFA_OTHER, 0, 0);
 }
 
 static void test_a_part_of_the_cfa_is_changed_only_where_there_are_parts(void **state)
@@ -189,11 +189,11 @@ static void test_restore_is_to_what_the_cie_said(void **state)
 static void test_return_addresses(void **state)
 {
 	expect_cfa(BYTES(0x07, 16), CFA_STOP, 0, 0);
-	expect_cfa(BYTES(0x90, 2), CFA_NONE, 0, 0);
-	expect_cfa(BYTES(0x09, 16, 2), CFA_NONE, 0, 0);
-	expect_cfa(BYTES(0x08, 16), CFA_NONE, 0, 0);
-	expect_cfa(BYTES(0x14, 7, 1), CFA_NONE, 0, 0); /* rsp is not the CFA */
-	expect_cfa(BYTES(0x87, 3), CFA_NONE, 0, 0);
+	expect_cfa(BYTES(0x90, 2), CFA_OTHER, 0, 0);
+	expect_cfa(BYTES(0x09, 16, 2), CFA_OTHER, 0, 0);
+	expect_cfa(BYTES(0x08, 16), CFA_OTHER, 0, 0);
+	expect_cfa(BYTES(0x14, 7, 1), CFA_OTHER, 0, 0); /* rsp is not the CFA */
+	expect_cfa(BYTES(0x87, 3), CFA_OTHER, 0, 0);
 }
 
 static void test_states_are_remembered_within_another(void **state)
@@ -246,7 +246,7 @@ static void test_numbers_that_are_too_long(void **state)
 	expect_cfa(BYTES(0x2e, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1), CFA_SP, 8,
 	           0);
 	/* offsets of more than 32 bits */
-	expect_cfa(BYTES(0x0e, 0x80, 0x80, 0x80, 0x80, 0x10), CFA_NONE, 0, 0);
+	expect_cfa(BYTES(0x0e, 0x80, 0x80, 0x80, 0x80, 0x10), CFA_OTHER, 0, 0);
 	expect_cfa(BYTES(0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1), CFA_SP, -1,
 	           0);
 }
@@ -259,7 +259,7 @@ static void test_a_step_that_overflows(void **state)
 	        BYTES(0x44, 0x1d, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0e, 16));
 	compile(&cfi);
 	expect_row(&cfi, 3, CFA_SP, 8);
-	expect_row(&cfi, 4, CFA_NONE, 0);
+	expect_row(&cfi, 4, CFA_OTHER, 0);
 	assert_int_equal(cfi.rows.counts.bad_fdes, 1);
 	end_cfi(&cfi);
 }

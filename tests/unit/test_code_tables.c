@@ -53,7 +53,7 @@ static void test_who_maps_a_file_again_shares_its_table(void **state)
 	second = hold(&file);
 	assert_non_null(first);
 	assert_ptr_equal(first, second);
-	assert_true(code_table_number(first) > UNWIND_FILE_JIT);
+	assert_true(code_table_number(first) > UNWIND_FILE_BARE);
 	assert_int_equal(fake_tables(), 1);
 	assert_int_equal(figures_now().files, 1);
 	assert_true(figures.rows > 10000);
@@ -133,7 +133,7 @@ static void test_the_vdso_is_a_file_as_others(void **state)
 	begin(0, 0);
 	table = code_tables_hold(tables, getpid(), &vdso, true);
 	assert_non_null(table);
-	assert_true(code_table_number(table) > UNWIND_FILE_JIT);
+	assert_true(code_table_number(table) > UNWIND_FILE_BARE);
 	end();
 }
 

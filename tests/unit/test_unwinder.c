@@ -129,7 +129,7 @@ static void test_a_process_is_told_of_as_it_is_mapped(void **state)
 		assert_true(code->begin[i] >= code->mapping[i - 1].end);
 	for (uint32_t i = code->count; i < UNWIND_MAPPINGS_MAX; i++)
 		assert_int_equal(code->begin[i], UNWIND_NOWHERE);
-	assert_true(mapping_at(code, (void *)looked)->file > UNWIND_FILE_JIT);
+	assert_true(mapping_at(code, (void *)looked)->file > UNWIND_FILE_BARE);
 	assert_int_equal(code->generation, 1);
 	end();
 }
@@ -175,7 +175,7 @@ static void test_code_of_no_file(void **state)
 
 	begin();
 	jit = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_int_equal(mapping_at(look_at(getpid()), jit)->file, UNWIND_FILE_JIT);
+	assert_int_equal(mapping_at(look_at(getpid()), jit)->file, UNWIND_FILE_BARE);
 	munmap(jit, 4096);
 	end();
 }

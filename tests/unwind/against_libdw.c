@@ -20,7 +20,9 @@
 #include <unistd.h>
 
 #include "unwind/frame_rows.h"
+#include "unwind/frame_rules.h"
 #include "unwind/row_tree.h"
+#include "unwind/start_context.h"
 
 #define BUDGET    (256u << 20)
 #define GAP_MAX   15
@@ -34,6 +36,7 @@ struct file {
 	const struct cfi_machine *machine;
 	struct frame_rows rows;
 	struct wire_node *nodes;
+	uint64_t outermost; /* where stacks of makecontext begin, which its table does not say */
 	uint64_t agree, differ, unsupported, padding, nowhere;
 };
 
@@ -154,7 +157,7 @@ static bool fill_rule(const struct file *file, Dwarf_Frame *frame, struct wire_r
 
 /*
  * False where libdw knows nothing of the address. *end: until where it is so. A rule that programs
- * cannot follow is CFA_NONE.
+ * cannot follow is CFA_OTHER.
  */
 static bool ask(const struct file *file, uint64_t address, struct wire_rule *rule, uint64_t *end)
 {
@@ -169,7 +172,7 @@ static bool ask(const struct file *file, uint64_t address, struct wire_rule *rul
 	if (signal)
 		rule->cfa_kind = CFA_SIGNAL;
 	else if (!fill_rule(file, frame, rule))
-		memset(rule, 0, sizeof(*rule));
+		*rule = (struct wire_rule){ .cfa_kind = CFA_OTHER };
 	free(frame);
 	return true;
 }
@@ -209,9 +212,11 @@ static uint64_t compare_at(struct file *file, uint64_t address)
 	uint64_t end = address + 1;
 	bool is_known = ask(file, address, &theirs, &end);
 
+	if (file->outermost && address == file->outermost)
+		theirs = frame_rule_plain(CFA_STOP);
 	if (is_known && memcmp(ours, &theirs, sizeof(theirs)) == 0) {
 		file->agree++;
-		file->unsupported += ours->cfa_kind == CFA_NONE;
+		file->unsupported += ours->cfa_kind == CFA_OTHER;
 	} else if (!is_known && ours->cfa_kind == CFA_NONE) {
 		file->nowhere++;
 	} else if (!is_known && is_padding(file, address)) {
@@ -293,6 +298,7 @@ static int read_foreign(struct file *file)
 
 static int read_rows(struct file *file, int fd)
 {
+	struct elf_image image;
 	GElf_Ehdr header;
 	struct err err;
 	int rc;
@@ -301,6 +307,10 @@ static int read_rows(struct file *file, int fd)
 	file->machine = cfi_machine_of(header.e_machine);
 	if (!file->machine)
 		return -ENOENT;
+	if (elf_image_open(&image, fd, file->name, NULL) == 0) {
+		file->outermost = start_context_find(&image);
+		elf_image_close(&image);
+	}
 	rc = frame_rows_read(fd, file->name, BUDGET, &file->rows, &err);
 	return rc == -EPROTONOSUPPORT ? read_foreign(file) : rc;
 }

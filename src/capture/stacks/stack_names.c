@@ -20,7 +20,8 @@
 _Static_assert(END_WHOLE == (int)STACK_WHOLE && END_TOO_DEEP == (int)STACK_TOO_DEEP &&
                        END_NO_MAPPING == (int)STACK_NO_MAPPING &&
                        END_NO_TABLE == (int)STACK_NO_TABLE && END_NO_RULE == (int)STACK_NO_RULE &&
-                       END_UNREADABLE == (int)STACK_UNREADABLE && END_BAD == (int)STACK_BAD,
+                       END_UNREADABLE == (int)STACK_UNREADABLE && END_BAD == (int)STACK_BAD &&
+                       END_BY_POINTERS == (int)STACK_BY_POINTERS,
                "the programs tell of ends by the numbers of the model");
 
 struct place_key {

@@ -312,7 +312,7 @@ static void add_cpu_sample(struct perfetto *p, const struct event *event)
 	if (stack) {
 		pb_varint(out, SAMPLE_CALLSTACK, callstack);
 		pb_varint(out, SAMPLE_CPU_MODE, in_kernel(stack) ? CPU_MODE_KERNEL : CPU_MODE_USER);
-		if (stack->end != STACK_WHOLE)
+		if (unwind_error(stack->end))
 			pb_varint(out, SAMPLE_UNWIND_ERROR, unwind_error(stack->end));
 	}
 	pb_end(out, sample);
