@@ -142,7 +142,7 @@ def test_stacks_sqlite_places_have_addresses_of_their_own(case):
     """Who groups sites by the addresses of their frames takes those of one address for one place."""
     equal("addresses of more than one place", [], ask(case, "hard stacks", """
         SELECT c.originalIP, count(DISTINCT c.symbol) FROM CUDA_CALLCHAINS c JOIN cuscope_frame f ON f.id = c.frameId
-        WHERE NOT f.inlined GROUP BY 1 HAVING count(DISTINCT f.module || ' ' || ifnull(f.line, 0)) > 1"""))
+        GROUP BY 1 HAVING count(DISTINCT f.symbol || ' ' || f.module) > 1"""))
 
 
 def test_stacks_sqlite_blocked_time_as_nsight_systems_has_it(case):

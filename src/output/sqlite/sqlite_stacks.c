@@ -75,15 +75,16 @@ static const struct sqlite_frame *frame_of(struct sqlite *sqlite, const struct s
 
 /*
  * Readers take the tuple of these addresses for the place, so that two places need two: the
- * module's number stands above the offset in it. A frame without an offset (Python's, the kernel's)
- * has its own number there, above all offsets.
+ * module's number stands above the offset in it. A frame without an offset of its own (Python's,
+ * the kernel's, what is inlined) has its number there, above all offsets.
  */
 #define OFFSET_BITS 40
 #define NO_OFFSET   (1ull << (OFFSET_BITS - 1))
 
 static int64_t address_of(const struct stack_frame *frame, const struct sqlite_frame *ids)
 {
-	uint64_t offset = frame->offset ? frame->offset & (NO_OFFSET - 1) : NO_OFFSET | frame->id;
+	bool own = frame->offset && !frame->inlined;
+	uint64_t offset = own ? frame->offset & (NO_OFFSET - 1) : NO_OFFSET | frame->id;
 
 	return (int64_t)((uint64_t)ids->module << OFFSET_BITS | offset);
 }
