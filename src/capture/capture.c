@@ -421,6 +421,7 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	}
 	c->unanswered_before = helper_unanswered();
 	c->run.returns = options->returns;
+	c->run.chosen = options->chosen;
 	c->run.estimate_scale = 1;
 	c->host = host_new(options->target.kind == TARGET_COMMAND ? options->target.command.argv
 	                                                          : NULL);

@@ -56,6 +56,7 @@ struct capture_options {
 	const struct watch_options
 		*watch;             /* calls are summed up in the kernel rather than passed */
 				    /* to consumers; `selection` does not count then */
+	const char *chosen;         /* as struct run_info has it */
 	const char *taken;          /* what is over at the end: "profile"; NULL: "trace" */
 	bool (*enough)(void *data); /* --max-events; may be NULL */
 	void (*notice)(void *data, const char *text); /* a line for the user */

@@ -251,6 +251,7 @@ static void add_where(struct buf *out, const struct run_info *run)
 	add_text_line(out, "driver", run->driver_version);
 	add_gpus(out, run);
 	add_text_line(out, "command", run->command);
+	add_text_line(out, "chosen by", run->chosen);
 }
 
 static uint64_t sum(const uint64_t *counts, size_t n)
@@ -451,6 +452,8 @@ static void json_file(struct json *json, const struct info *info)
 	json_text_or_null(json, "driver_version", info->run->driver_version);
 	json_gpus(json, info->run);
 	json_text_or_null(json, "command", info->run->command);
+	if (info->run->chosen)
+		json_text_or_null(json, "chosen_by", info->run->chosen);
 }
 
 static void json_stacks(struct json *json, const struct info *info)

@@ -18,7 +18,8 @@
 #include "trace/chosen.h"
 #include "trace/writer.h"
 
-#define PROGRESS_NS 500000000ull
+#define PROGRESS_NS      500000000ull
+#define CHOSEN_WORDS_MAX 1023
 
 struct record_options {
 	struct cli_attach attach;
@@ -35,10 +36,11 @@ struct recording {
 	struct record_options *options;
 	struct consumer *writer;
 	struct consumer *chosen; /* in front of it */
-	struct new_file file;    /* that is being written */
-	unsigned snapshots;      /* files that --last has written */
-	char *name;              /* of the last of them */
-	uint64_t shown_ns;       /* when the progress was */
+	char *chosen_words;
+	struct new_file file; /* that is being written */
+	unsigned snapshots;   /* files that --last has written */
+	char *name;           /* of the last of them */
+	uint64_t shown_ns;    /* when the progress was */
 	bool shown;
 };
 
@@ -230,6 +232,34 @@ static int open_file(struct recording *r, const char *path, struct err *err)
 	return rc;
 }
 
+static void add_globs(struct buf *out, const char *option, const char *const *globs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		buf_printf(out, " %s %s", option, globs[i]);
+}
+
+/* Which options leave calls out, for those who read the file. NULL: none does. */
+static char *chosen_words(const struct selection *selection, const struct chosen_options *chosen)
+{
+	struct buf out = { 0 };
+	char *words;
+
+	if (chosen->failed)
+		buf_puts(&out, " --failed");
+	if (chosen->min_duration_ns) {
+		buf_puts(&out, " --min-duration ");
+		buf_duration(&out, chosen->min_duration_ns);
+	}
+	for (int cls = 0; cls < CLASS_COUNT; cls++)
+		if (selection->classes & 1u << cls)
+			buf_printf(&out, " --class %s", api_class_name((enum api_class)cls));
+	add_globs(&out, "--only", selection->only, selection->n_only);
+	add_globs(&out, "--skip", selection->skip, selection->n_skip);
+	words = out.len ? xasprintf("%.*s", CHOSEN_WORDS_MAX, out.data + 1) : NULL;
+	buf_free(&out);
+	return words;
+}
+
 /* What --last is to write is not there before: a mistake is better told now. */
 static int check_chosen(const struct record_options *o, struct err *err)
 {
@@ -321,6 +351,7 @@ static int capture(struct recording *r, struct consumer **consumers, size_t coun
 	o->attach.capture.target = o->attach.choice.target;
 	o->attach.selection.failed = o->chosen.failed;
 	o->attach.capture.selection = o->attach.selection;
+	o->attach.capture.chosen = r->chosen_words;
 	o->attach.capture.stacks = cli_stacks_settle(&o->stacks);
 	o->attach.capture.enough = enough;
 	o->attach.capture.nested_returns = o->verbose;
@@ -386,14 +417,17 @@ static int record_all(struct recording *r, struct err *err)
 static int record(struct record_options *o, struct err *err)
 {
 	struct recording recording = { .options = o };
+	int status;
 
 	if (check_chosen(o, err))
 		return EXIT_USAGE;
 	if (check_output(&recording, err))
 		return EXIT_FAILURE;
-	if (o->last_ns || o->last_bytes)
-		return record_window(&recording, err);
-	return record_all(&recording, err);
+	recording.chosen_words = chosen_words(&o->attach.selection, &o->chosen);
+	status = o->last_ns || o->last_bytes ? record_window(&recording, err)
+	                                     : record_all(&recording, err);
+	free(recording.chosen_words);
+	return status;
 }
 
 int cli_record(int argc, char **argv)

@@ -9,6 +9,7 @@
 #include "analysis/work.h"
 #include "base/buf.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "trace/consumers.h"
 
@@ -319,6 +320,30 @@ void report_note_no_gpu_times(struct table *table, bool part, const struct run_i
 	           "calls only (cuda_api_sum, launches and memory need no GPU times)");
 	if (run)
 		report_note_gpu_lost(table, run);
+}
+
+bool report_is_chosen(const struct report_options *options, const struct run_info *run)
+{
+	return options->chosen || run->chosen;
+}
+
+void report_note_chosen(const struct report_options *options, const struct run_info *run)
+{
+	struct buf words = { 0 };
+
+	if (run->chosen) {
+		text_add_safe(&words, run->chosen);
+		table_note(options->table,
+		           "only some calls were recorded (%s): what else ran or was called is not "
+		           "in it, so what looks like a gap may be none, or have another cause",
+		           words.data);
+		buf_free(&words);
+	}
+	if (options->chosen)
+		table_note(options->table,
+		           "only some calls or processes were read (--kernel, --function, "
+		           "--failed, --max-events, --pid): what looks like a gap may be none, or "
+		           "have another cause");
 }
 
 void report_note_whole_graphs(struct table *table, uint64_t count)

@@ -285,6 +285,7 @@ struct run_info {
 	size_t n_misses;
 	double estimate_scale; /* 1: all was seen; above: counts are multiplied by it */
 	bool returns;          /* durations and results were recorded */
+	const char *chosen;    /* options that left calls out: "--failed"; NULL: none did */
 	bool gpu_times;        /* were asked for; in end(): and at least one process had them */
 	uint64_t gpu_clock_error_ns; /* of activities' times against calls'; 0: one clock */
 	/* How often a command's thread waited while a file that it had mapped was looked into and

@@ -89,6 +89,7 @@ enum run_field {
 	                        since 1.2 */
 	RUN_STACKS,  /* which stacks were asked for, and what is missing in them; since 1.3 */
 	RUN_BLOCKED, /* blocked time was asked for; below how many ns it was added up; since 1.3 */
+	RUN_CHOSEN,  /* the options that left calls out; since 1.3 */
 };
 
 /* The columns of an event chunk. */

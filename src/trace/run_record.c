@@ -192,6 +192,7 @@ void run_write(const struct run_info *run, struct buf *raw)
 	add_text(raw, RUN_KERNEL_RELEASE, run->kernel_release);
 	add_text(raw, RUN_DRIVER_VERSION, run->driver_version);
 	add_text(raw, RUN_COMMAND, run->command);
+	add_text(raw, RUN_CHOSEN, run->chosen);
 	if (run->gpu_times)
 		add_numbers(raw, RUN_GPU, true, &run->gpu_clock_error_ns);
 	add_machine(raw, run);
@@ -216,6 +217,7 @@ void run_free(struct kept_run *run)
 	free((char *)run->info.kernel_release);
 	free((char *)run->info.driver_version);
 	free((char *)run->info.command);
+	free((char *)run->info.chosen);
 	free((char *)run->info.machine);
 	free((struct run_gpu *)run->info.gpus);
 	free(run->writer);
@@ -386,6 +388,9 @@ static void read_field(struct kept_run *kept, uint64_t field, struct bytes *body
 		break;
 	case RUN_COMMAND:
 		read_text(&run->command, body);
+		break;
+	case RUN_CHOSEN:
+		read_text(&run->chosen, body);
 		break;
 	case RUN_GPU:
 		run->gpu_times = bytes_varint(body) != 0;

@@ -12,6 +12,7 @@
  *   ranges   two steps of a training: ranges of several threads, waits, overhead, graph launches
  *            as wholes, communication; all of it known up to 50 ms late, some of it lost
  *   idle     two GPUs, of which one waits for every reason that there is (idle.c)
+ *   some     the same, but the recording says that it has not all calls
  *   steady   a loop with most of what the report findings is for
  *   stacks   launches and samples with whole stacks
  *   lines    a training in C++ with source lines and inlined functions, which come at the end
@@ -664,6 +665,10 @@ int main(int argc, char **argv)
 	trace_idle(&scene);
 	run = run_info(21000);
 	run.gpu_times = true;
+	write_scene(&scene, &run, path);
+	snprintf(path, sizeof(path), "%s/some.cuscope", argv[1]);
+	trace_idle(&scene);
+	run.chosen = "--min-duration 100.00 us --only cu*";
 	write_scene(&scene, &run, path);
 	snprintf(path, sizeof(path), "%s/steady.cuscope", argv[1]);
 	put_steady(&scene, python, gemm, reduce);

@@ -90,6 +90,20 @@ def test_recorded_processes_are_followed_through_fork_and_exec(case):
     checks.equal("calls", len(result.calls()), told["calls"])
 
 
+def test_record_says_which_options_left_calls_out(case):
+    """All of them, in info and in its JSON; and nothing where none did."""
+    program = ["--", Places.program("threads"), "1", "3"]
+    for name, options, said in (("some", ["--only", "cuMem*", "--only", "cu\x1b*", "--class", "memory", "--skip", "cuMemFree*", "--min-duration", "1us"],
+                                 "--min-duration 1.00 us --class memory --only cuMem* --only cu\x1b* --skip cuMemFree*"),
+                                ("failed", ["--failed"], "--failed"), ("all", ["--all-calls"], None)):
+        checks.equal("status", 0, start_record(case, program, options, name).wait())
+        checks.equal("JSON", said, info(case, name).get("chosen_by"))
+        told = case.cuscope("info", case.path(name + ".cuscope"))
+        checks.equal("status of info", 0, told.wait())
+        if ("chosen by" in told.out()) != (said is not None) or "\x1b" in told.out():
+            raise Failure(told.out())
+
+
 def test_processes_without_a_call_are_a_number(case):
     process = start_record(case, ["--", "/bin/sh", "-c", Places.program("memory") + "; exit 0"])
     checks.equal("status", 0, process.wait())

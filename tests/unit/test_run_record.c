@@ -56,6 +56,24 @@ static void test_the_machine_and_its_gpus_come_back(void **state)
 	buf_free(&raw);
 }
 
+static void test_the_options_that_left_calls_out_come_back(void **state)
+{
+	struct run_info info = default_run_info();
+	struct kept_run kept = { 0 };
+	struct buf raw = { 0 };
+
+	run_write(&info, &raw);
+	assert_true(run_read(&kept, (const uint8_t *)raw.data, raw.len));
+	assert_null(kept.info.chosen);
+	run_free(&kept);
+	info.chosen = "--only cuMem*";
+	run_write(&info, &raw);
+	assert_true(run_read(&kept, (const uint8_t *)raw.data, raw.len));
+	assert_string_equal(kept.info.chosen, "--only cuMem*");
+	run_free(&kept);
+	buf_free(&raw);
+}
+
 static void test_no_more_gpus_are_read_than_there_is_room_for(void **state)
 {
 	struct run_gpu gpus[RUN_GPUS_MAX + 3] = { 0 };
@@ -79,6 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_run_that_ended_before_it_began_was_short),
 		cmocka_unit_test(test_the_machine_and_its_gpus_come_back),
+		cmocka_unit_test(test_the_options_that_left_calls_out_come_back),
 		cmocka_unit_test(test_no_more_gpus_are_read_than_there_is_room_for),
 	};
 

@@ -74,12 +74,13 @@ static void write_line(struct table *table, const char *what, const char *text)
 }
 
 /* For people. */
-static void write_lines(struct table *table, uint32_t gpu, const struct gaps_conclusion *conclusion)
+static void write_lines(struct table *table, uint32_t gpu, const char *of,
+                        const struct gaps_conclusion *conclusion)
 {
 	struct buf first = { 0 };
 
-	buf_printf(&first, "%s%s: %s", conclusion->mostly ? "mostly " : "", conclusion->verdict,
-	           conclusion->busy.data);
+	buf_printf(&first, "%s%s%s: %s", of, conclusion->mostly ? "mostly " : "",
+	           conclusion->verdict, conclusion->busy.data);
 	table_u64(table, gpu);
 	write_words(table, first.data);
 	write_line(table, "", conclusion->apart.data);
@@ -89,27 +90,37 @@ static void write_lines(struct table *table, uint32_t gpu, const struct gaps_con
 	buf_free(&first);
 }
 
-static void write_row(struct table *table, uint32_t gpu, const struct gaps_conclusion *conclusion)
+static void write_row(struct table *table, uint32_t gpu, const char *of,
+                      const struct gaps_conclusion *conclusion)
 {
+	struct buf verdict = { 0 };
+
+	buf_printf(&verdict, "%s%s", of, conclusion->verdict);
 	table_u64(table, gpu);
-	table_text(table, conclusion->verdict);
+	table_text(table, verdict.data);
 	table_text(table, conclusion->busy.data);
 	table_text(table, conclusion->apart.data);
 	table_text(table, conclusion->why.data);
 	table_text(table, conclusion->try);
 	table_end_row(table);
+	buf_free(&verdict);
 }
 
 static void write_conclusion(struct report_writer *writer, const struct run_info *run,
                              const struct gap_line *gpu)
 {
 	struct gaps_conclusion conclusion = { 0 };
+	const char *of = "";
 
 	gaps_conclude(gpu, run->begin_ns, gaps_places(writer->analysis), &conclusion);
+	if (report_is_chosen(&writer->options, run)) {
+		of = "of what was chosen alone: ";
+		conclusion.try = NULL; /* what to do depends on all of it */
+	}
 	if (for_people(writer))
-		write_lines(writer->table, gpu->device, &conclusion);
+		write_lines(writer->table, gpu->device, of, &conclusion);
 	else
-		write_row(writer->table, gpu->device, &conclusion);
+		write_row(writer->table, gpu->device, of, &conclusion);
 	gaps_conclusion_free(&conclusion);
 }
 
@@ -139,6 +150,7 @@ static void note_limits(struct report_writer *writer, const struct run_info *run
 		report_note_no_gpu_times(table, writer->options.part, run);
 		return;
 	}
+	report_note_chosen(&writer->options, run);
 	if (lost)
 		table_note(table, "%llu activities were lost: gaps are counted where they ran",
 		           (unsigned long long)lost);
