@@ -282,9 +282,12 @@ static int write_text(const struct profiling *p, const struct profile_info *info
 static int write_file(const struct profile_command *o, const struct profiling *p,
                       const struct profile_info *info, struct new_file *file, struct err *err)
 {
-	int r = profile_write(collect_profile(p->collect), info, profile_format_of(o->output),
-	                      file->out, o->output, err);
+	const struct profile *profile = collect_profile(p->collect);
+	int r = profile_write(profile, info, profile_format_of(o->output), file->out, o->output,
+	                      err);
 
+	if (!r)
+		profile_say_completeness(profile, o->output);
 	return r ? r : cli_settle(file, true, err);
 }
 
@@ -542,21 +545,10 @@ static int check_diff_options(struct profile_command *o, struct err *err)
 	return profile_diff_check(&o->diff, err);
 }
 
-static int no_form(const char *path, struct err *err)
-{
-	struct buf known = { 0 };
-
-	profile_format_endings(&known);
-	err_set(err, EINVAL, "--output: no form of a profile has the ending of '%s' (there are %s)",
-	        path, known.data);
-	buf_free(&known);
-	return err->code;
-}
-
 static int check_options(struct profile_command *o, struct err *err)
 {
 	if (o->output && profile_format_of(o->output) == PROFILE_FORMATS)
-		return no_form(o->output, err);
+		return profile_no_form(o->output, err);
 	if (!o->trace && (o->range.has_from || o->range.has_to))
 		return err_set(err, EINVAL,
 		               "%s is for a trace file, which is none of the arguments",

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "cli/profile_notes.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "base/xalloc.h"
+#include "profile/profile_write.h"
 
 __attribute__((format(printf, 3, 4))) static void note(struct profile_notes *notes, uint64_t count,
                                                        const char *fmt, ...)
@@ -50,6 +53,30 @@ static void note_gpu(struct profile_notes *notes, const struct collect_figures *
 	note(notes, f->pairs_refused,
 	     "%llu activities had no room to be told apart by their stacks",
 	     (unsigned long long)f->pairs_refused);
+}
+
+int profile_no_form(const char *path, struct err *err)
+{
+	struct buf known = { 0 };
+
+	profile_format_endings(&known);
+	err_set(err, EINVAL, "--output: no form of a profile has the ending of '%s' (there are %s)",
+	        path, known.data);
+	buf_free(&known);
+	return err->code;
+}
+
+void profile_say_completeness(const struct profile *profile, const char *path)
+{
+	struct buf text = { 0 }, safe = { 0 };
+
+	if (profile_format_of(path) != PROFILE_FOLDED)
+		return;
+	profile_completeness(profile, &text);
+	text_add_safe(&safe, text.data);
+	cli_say("%s: %s", path, safe.data);
+	buf_free(&text);
+	buf_free(&safe);
 }
 
 bool profile_is_empty(const struct profile *profile)

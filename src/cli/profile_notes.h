@@ -19,6 +19,12 @@ struct profile_notes {
 void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes);
 void profile_notes_of_lines(const struct source_lines_figures *lines, struct profile_notes *notes);
 
+/* -EINVAL, and a sentence with the endings that there are. */
+int profile_no_form(const char *path, struct err *err);
+
+/* Folded stacks have no room for how whole they are: it is said on standard error. */
+void profile_say_completeness(const struct profile *profile, const char *path);
+
 bool profile_is_empty(const struct profile *profile);
 
 /* Why a profile of a trace file has nothing: what of the file was chosen, and what else it has. */
