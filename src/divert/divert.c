@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+#include "divert/divert.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "base/xalloc.h"
+#include "divert/divert_plan.h"
+
+#define FREE_MS 2000
+#define SEND_S  1
+
+struct divert {
+	int socket;
+	bool gone; /* the process is */
+	divert_done_fn done;
+	void *data;
+	struct divert_plan *plans; /* that were put */
+	uint64_t number;
+	struct back { /* entries of a process that are being put back */
+		pid_t pid;
+		uint64_t number;
+	} * backs;
+	size_t n_backs;
+};
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+static void close_all_but(int fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i < 3; i++)
+		if (null >= 0)
+			dup2(null, i);
+	if (fd > 3)
+		syscall(SYS_close_range, 3, (unsigned)fd - 1, 0);
+	syscall(SYS_close_range, (unsigned)fd + 1, ~0u, 0);
+}
+
+/* It ends when its socket does, and not before it has put back what it has diverted. */
+static void own_signals(void)
+{
+	static const int ignored[] = { SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+		signal(ignored[i], SIG_IGN);
+}
+
+/* Nobody's child, so that nobody needs to wait for it, and in no terminal's session. */
+static int start(int ours, int its)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child < 0)
+		return -errno;
+	if (child == 0) {
+		close(ours);
+		setsid();
+		child = fork();
+		if (child == 0) {
+			prctl(PR_SET_NAME, DIVERT_COMM);
+			own_signals();
+			close_all_but(its);
+			divert_process(its);
+		}
+		_exit(child < 0 ? 1 : 0);
+	}
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return 0; /* another thread, which waits for all children, was faster */
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
+}
+
+int divert_new(divert_done_fn done, void *data, struct divert **out, struct err *err)
+{
+	const struct timeval limit = { .tv_sec = SEND_S };
+	struct divert *divert;
+	int pair[2], rc;
+
+#ifndef __x86_64__
+	return err_set(err, ENOTSUP, "functions are not diverted on this machine yet");
+#endif
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return err_set(err, errno, "diverting: no sockets: %s", strerror(errno));
+	rc = start(pair[0], pair[1]);
+	close(pair[1]);
+	if (rc) {
+		close(pair[0]);
+		return err_set(err, rc, "diverting: cannot make a process: %s", strerror(-rc));
+	}
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	divert = xcalloc(1, sizeof(*divert));
+	divert->socket = pair[0];
+	divert->done = done;
+	divert->data = data;
+	*out = divert;
+	return 0;
+}
+
+int divert_fd(const struct divert *divert)
+{
+	return divert->socket;
+}
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+static int send_order(struct divert *divert, const struct divert_order *order, int fd,
+                      struct err *err)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec data = { (void *)order, sizeof(*order) };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
+	}
+	do
+		n = divert->gone ? -1 : sendmsg(divert->socket, &message, MSG_NOSIGNAL);
+	while (n < 0 && !divert->gone && errno == EINTR);
+	if (n == (ssize_t)sizeof(*order))
+		return 0;
+	if (!divert->gone && errno == EAGAIN)
+		return err_set(err, EAGAIN, "the process %s has too much to do", DIVERT_COMM);
+	return err_set(err, ECHILD, "the process %s is gone", DIVERT_COMM);
+}
+
+int divert_look(struct divert *divert, pid_t pid, const struct divert_module *module,
+                struct divert_function *functions, size_t count, struct divert_need *need,
+                struct divert_plan **plan, struct err *err)
+{
+	int rc = divert_plan_make(pid, module, functions, count, plan, err);
+
+	if (rc)
+		return rc;
+	*need = (struct divert_need){ (*plan)->near_start, (*plan)->near_end, (*plan)->area_bytes };
+	return 0;
+}
+
+int divert_put(struct divert *divert, struct divert_plan *plan, uint64_t area,
+               const uint64_t *thunks, struct err *err)
+{
+	struct divert_order order = { .kind = DIVERT_PUT,
+		                      .pid = plan->pid,
+		                      .start_time = plan->start_time,
+		                      .number = ++divert->number,
+		                      .area = area,
+		                      .area_bytes = plan->area_bytes,
+		                      .functions = plan->asked };
+	int fd = divert_plan_write(plan, area, thunks, &order.count, err), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = send_order(divert, &order, fd, err);
+	close(fd);
+	if (rc)
+		return rc;
+	plan->number = order.number;
+	plan->state = PLAN_PUTTING;
+	plan->next = divert->plans;
+	divert->plans = plan;
+	return 0;
+}
+
+int divert_take_back(struct divert *divert, pid_t pid, struct err *err)
+{
+	struct divert_order order = { .kind = DIVERT_TAKE_BACK,
+		                      .pid = pid,
+		                      .number = ++divert->number };
+	int rc = send_order(divert, &order, -1, err);
+
+	if (rc)
+		return rc;
+	divert->backs = xrealloc(divert->backs, (divert->n_backs + 1) * sizeof(*divert->backs));
+	divert->backs[divert->n_backs++] = (struct back){ pid, order.number };
+	return 0;
+}
+
+/* Those of a process that were diverted; with `all`, those that are being put too. */
+static void free_plans(struct divert *divert, pid_t pid, bool all)
+{
+	struct divert_plan **link = &divert->plans, *plan;
+
+	while ((plan = *link)) {
+		if (plan->pid != pid || (!all && plan->state != PLAN_DIVERTED)) {
+			link = &plan->next;
+			continue;
+		}
+		*link = plan->next;
+		divert_plan_free(plan);
+	}
+}
+
+void divert_gone(struct divert *divert, pid_t pid)
+{
+	const struct divert_order order = { .kind = DIVERT_GONE, .pid = pid };
+
+	send_order(divert, &order, -1, NULL);
+	free_plans(divert, pid, true);
+}
+
+void divert_forked(struct divert *divert, pid_t parent, pid_t child)
+{
+	const struct divert_order order = { .kind = DIVERT_FORKED,
+		                            .pid = parent,
+		                            .child = child,
+		                            .start_time = process_start_time(child) };
+
+	send_order(divert, &order, -1, NULL);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static struct divert_plan *take_plan(struct divert *divert, uint64_t number, bool remove)
+{
+	for (struct divert_plan **link = &divert->plans; *link; link = &(*link)->next) {
+		struct divert_plan *plan = *link;
+
+		if (plan->number != number)
+			continue;
+		if (remove)
+			*link = plan->next;
+		return plan;
+	}
+	return NULL;
+}
+
+static bool take_back_order(struct divert *divert, uint64_t number)
+{
+	for (size_t i = 0; i < divert->n_backs; i++) {
+		if (divert->backs[i].number == number) {
+			divert->backs[i] = divert->backs[--divert->n_backs];
+			return true;
+		}
+	}
+	return false;
+}
+
+static void on_reply(struct divert *divert, const struct divert_reply *reply,
+                     const uint8_t *refusals)
+{
+	struct divert_result result = { .pid = reply->pid,
+		                        .rc = reply->rc,
+		                        .why = reply->why,
+		                        .since_ns = reply->since_ns,
+		                        .stopped_ns = reply->stopped_ns,
+		                        .threads = reply->threads,
+		                        .diverted = reply->diverted,
+		                        .count = reply->functions,
+		                        .refusals = refusals,
+		                        .put_back = reply->put_back,
+		                        .changed = reply->changed };
+
+	if (reply->kind == DIVERT_PUT) {
+		/* What may be written still is cuscope-divert's to put back. */
+		result.plan = take_plan(divert, reply->number, reply->rc != 0);
+		if (!result.plan)
+			return; /* divert_gone */
+		result.plan->state = reply->rc ? PLAN_IDLE : PLAN_DIVERTED;
+	} else {
+		if (!take_back_order(divert, reply->number))
+			return;
+		if (!reply->rc || reply->rc == -ESRCH)
+			free_plans(divert, reply->pid, false);
+	}
+	divert->done(divert->data, &result);
+}
+
+static void end_one(struct divert *divert, enum divert_kind kind, pid_t pid, uint64_t number,
+                    const struct err *err)
+{
+	struct divert_reply reply = { .kind = kind, .pid = pid, .number = number, .rc = err->code };
+
+	memcpy(reply.why, err->text, sizeof(reply.why));
+	on_reply(divert, &reply, NULL);
+}
+
+/* What was under way is so no longer. */
+static int process_gone(struct divert *divert, struct err *err)
+{
+	struct divert_plan *plan;
+	struct err why = { 0 };
+
+	if (divert->gone)
+		return 0;
+	divert->gone = true;
+	err_set(&why, ECHILD,
+	        "the process %s was killed; what it had diverted stays so, and calls the functions",
+	        DIVERT_COMM);
+	while (divert->n_backs)
+		end_one(divert, DIVERT_TAKE_BACK, divert->backs[0].pid, divert->backs[0].number,
+		        &why);
+	do {
+		plan = divert->plans;
+		while (plan && plan->state != PLAN_PUTTING)
+			plan = plan->next;
+		if (plan)
+			end_one(divert, DIVERT_PUT, plan->pid, plan->number, &why);
+	} while (plan);
+	return err_set(err, ECHILD, "%s", why.text);
+}
+
+int divert_turn(struct divert *divert, struct err *err)
+{
+	static uint8_t refusals[DIVERT_FUNCTIONS_MAX];
+	struct divert_reply reply;
+	struct iovec parts[2] = { { &reply, sizeof(reply) }, { refusals, sizeof(refusals) } };
+	ssize_t n;
+
+	for (;;) {
+		struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+
+		n = divert->gone ? -1 : recvmsg(divert->socket, &message, MSG_DONTWAIT);
+		if (n >= (ssize_t)sizeof(reply) && (size_t)n - sizeof(reply) == reply.functions)
+			on_reply(divert, &reply, refusals);
+		else if (n >= 0 || (!divert->gone && errno != EAGAIN && errno != EINTR))
+			return process_gone(divert, err);
+		else if (divert->gone || errno == EAGAIN)
+			return 0;
+	}
+}
+
+/* The end of its socket tells it to put all back; its own end is the answer. */
+void divert_free(struct divert *divert)
+{
+	uint64_t until_ns = stop_now_ns() + FREE_MS * 1000000ull, now;
+	struct divert_plan *plan;
+	char dropped[64];
+
+	if (!divert)
+		return;
+	shutdown(divert->socket, SHUT_WR);
+	while (!divert->gone && (now = stop_now_ns()) < until_ns) {
+		struct pollfd fd = { .fd = divert->socket, .events = POLLIN };
+
+		if (poll(&fd, 1, (int)((until_ns - now) / 1000000u) + 1) > 0 &&
+		    recv(divert->socket, dropped, sizeof(dropped), MSG_DONTWAIT) <= 0)
+			break;
+	}
+	close(divert->socket);
+	while ((plan = divert->plans)) {
+		divert->plans = plan->next;
+		divert_plan_free(plan);
+	}
+	free(divert->backs);
+	free(divert);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Between divert.c, which decides, and cuscope-divert, which does. */
+#ifndef CUSCOPE_DIVERT_DIVERT_INSIDE_H
+#define CUSCOPE_DIVERT_DIVERT_INSIDE_H
+
+#include <stdint.h>
+
+#include "divert/divert.h"
+#include "divert/divert_stop.h"
+
+#define DIVERT_COMM "cuscope-divert"
+#define DIVERT_COMPARE                                                                             \
+	32 /* bytes from the entry on that are to be the file's when it is written                 \
+	    */
+
+/* One function of a process, with all that is to be written. */
+struct divert_entry {
+	uint64_t address; /* of its entry, in the process */
+	uint64_t pad, moved;
+	struct entry_move move;
+	uint8_t file[DIVERT_COMPARE];
+	uint32_t function; /* which one of the plan */
+	enum entry_refusal refusal;
+	bool diverted;
+};
+
+enum divert_kind { DIVERT_PUT, DIVERT_TAKE_BACK, DIVERT_GONE, DIVERT_FORKED };
+
+/* With DIVERT_PUT comes the descriptor of a file of `count` struct divert_entry. */
+struct divert_order {
+	enum divert_kind kind;
+	pid_t pid, child;
+	uint64_t start_time; /* process_start_time: of that process and no later one */
+	uint64_t number;     /* of the plan, or of the order to take back */
+	uint64_t area, area_bytes;
+	uint32_t count;
+	uint32_t functions; /* of the plan, with those that are not in the file */
+};
+
+/* Followed by `functions` bytes: enum entry_refusal. */
+struct divert_reply {
+	enum divert_kind kind;
+	pid_t pid;
+	uint64_t number;
+	int rc;
+	uint64_t since_ns, stopped_ns;
+	uint32_t threads, diverted, functions, put_back, changed;
+	char why[sizeof(((struct err *)0)->text)];
+};
+
+/* A module of a process. Entries are sorted by address. */
+struct divert_target {
+	pid_t pid;
+	uint64_t start_time, number;
+	uint64_t area, area_bytes;
+	struct divert_entry *entries;
+	uint32_t count, functions;
+	int memory; /* /proc/PID/mem of the program that was there when it was opened */
+};
+
+/* Whether it is the process that it was, with the program that it had. */
+bool write_is_same(const struct divert_target *target);
+
+/* Whether the process has mapped the area, for reading and executing. */
+int write_find_area(const struct divert_target *target, struct err *err);
+
+/* Pads and moved code: nobody can be in them, or they are there already. */
+int write_area(const struct divert_target *target, struct err *err);
+
+/*
+ * All threads are stopped. Writes the jumps, and puts threads where they belong. -EAGAIN: one is
+ * where it cannot be helped, and will be elsewhere soon.
+ */
+int write_jumps(struct divert_target *target, struct stop *stop, struct err *err);
+
+/* All threads are stopped. *changed: entries that are neither as they were written, nor put back.
+ */
+void write_back(struct divert_target *target, struct stop *stop, uint32_t *put_back,
+                uint32_t *changed);
+
+/* What is to be done with a process: all of its modules, or one that is new. */
+struct divert_job {
+	enum divert_kind kind; /* DIVERT_PUT or DIVERT_TAKE_BACK */
+	struct divert_target **targets;
+	size_t count;
+};
+
+/*
+ * One try, by a process that is made for it and given up after 2 s: memory of targets may be such
+ * that whoever reads it waits for good. Fills in reply->rc and what goes with it, and `refusal` and
+ * `diverted` of the entries.
+ */
+void divert_try(const struct divert_job *job, struct divert_reply *reply);
+
+/* What cuscope-divert does until its socket ends. */
+void divert_process(int socket);
+
+#endif

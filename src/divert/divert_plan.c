@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+#include "divert/divert_plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "base/xalloc.h"
+#include "divert/entry_file.h"
+#include "probe/elf_image.h"
+#include "probe/maps.h"
+#include "probe/memory.h"
+
+#define PAGE         4096u
+#define PAD_STRIDE   32u
+#define MOVED_ALIGN  16u
+#define MAPPINGS_MAX 16          /* of a module's code */
+#define READ_MAX     (64u << 10) /* of memory_read */
+#define BEHIND       16u         /* bytes behind a function, for its padding */
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+struct place {
+	uint64_t start, end, offset;
+};
+
+struct mapped {
+	const struct divert_module *module;
+	struct place places[MAPPINGS_MAX];
+	size_t count;
+	bool emulated; /* valgrind's: it runs copies of the code */
+};
+
+static int note_mapping(const struct mapping *mapping, void *data)
+{
+	struct mapped *mapped = data;
+
+	mapped->emulated |= strstr(mapping->path, "/vgpreload_") != NULL;
+	if (mapping->inode != mapped->module->inode || mapping->dev != mapped->module->dev ||
+	    !mapping->private || mapped->count == MAPPINGS_MAX)
+		return 0;
+	mapped->places[mapped->count++] =
+		(struct place){ mapping->start, mapping->end, mapping->offset };
+	return 0;
+}
+
+/* 0: it is not mapped. */
+static uint64_t address_of(const struct mapped *mapped, uint64_t offset)
+{
+	for (size_t i = 0; i < mapped->count; i++) {
+		const struct place *place = &mapped->places[i];
+
+		if (offset >= place->offset && offset - place->offset < place->end - place->start)
+			return place->start + (offset - place->offset);
+	}
+	return 0;
+}
+
+/* Another process than this one traces it. */
+static int check_tracer(pid_t pid, struct err *err)
+{
+	char path[64], line[128];
+	int tracer = 0;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	status = fopen(path, "re");
+	if (!status)
+		return err_set(err, ESRCH, "no process has the pid %d", pid);
+	while (fgets(line, sizeof(line), status))
+		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
+			break;
+	fclose(status);
+	snprintf(path, sizeof(path), "/proc/self/task/%d", tracer);
+	if (!tracer || access(path, F_OK) == 0)
+		return 0;
+	return err_set(err, EBUSY, "process %d is traced by process %d, and only one can do that",
+	               pid, tracer);
+}
+
+static int check_program(pid_t pid, struct err *err)
+{
+	struct elf_image image;
+	char path[64], what[64];
+	int fd, rc;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(what, sizeof(what), "the program of process %d", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(err, errno == ENOENT ? ESRCH : errno, "cannot open %s: %s", what,
+		               strerror(errno));
+	rc = elf_image_open(&image, fd, what, err);
+	if (!rc)
+		elf_image_close(&image);
+	close(fd);
+	return rc;
+}
+
+static int look_at_process(pid_t pid, struct mapped *mapped, struct err *err)
+{
+	int rc = check_tracer(pid, err);
+
+	if (!rc)
+		rc = check_program(pid, err);
+	if (!rc)
+		rc = maps_each_code(pid, note_mapping, mapped, err);
+	if (!rc && mapped->emulated)
+		rc = err_set(err, ENOTSUP, "process %d runs under valgrind", pid);
+	if (!rc && !mapped->count)
+		rc = err_set(err, ENOENT, "process %d has not mapped the code of %s", pid,
+		             mapped->module->path);
+	return rc;
+}
+
+/* ---- its functions --------------------------------------------------------------------------- */
+
+static int judge_file(const struct divert_module *module, struct divert_function *functions,
+                      size_t count, struct entry_function **judged, struct err *err)
+{
+	int rc;
+
+	*judged = xcalloc(count + 1, sizeof(**judged));
+	for (size_t i = 0; i < count; i++)
+		(*judged)[i] = (struct entry_function){ .address = functions[i].address,
+			                                .offset = functions[i].offset,
+			                                .size = functions[i].size,
+			                                .probed = true,
+			                                .probe = functions[i].probe };
+	rc = entry_file_judge(module->fd, module->path, *judged, count, err);
+	for (size_t i = 0; !rc && i < count; i++) {
+		functions[i].refusal = (*judged)[i].refusal;
+		functions[i].refused_at = (*judged)[i].refused_at;
+	}
+	if (rc)
+		free(*judged);
+	return rc;
+}
+
+static bool read_memory(pid_t pid, uint64_t address, uint8_t *to, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += READ_MAX) {
+		size_t step = bytes - at < READ_MAX ? bytes - at : READ_MAX;
+
+		if (!memory_read(pid, address + at, to + at, step))
+			return false;
+	}
+	return true;
+}
+
+/* The function's code of the file, and up to 16 bytes behind it. NULL: the file has it not. */
+static uint8_t *read_file(const struct elf_image *image, const struct entry_function *function,
+                          size_t *bytes)
+{
+	uint64_t size = function->known_size;
+	const Elf64_Phdr *segment = elf_image_segment(image, function->address, size);
+	uint64_t into, room;
+	uint8_t *code;
+
+	if (!segment)
+		return NULL;
+	into = function->address - segment->p_vaddr;
+	room = segment->p_filesz - into;
+	*bytes = size + BEHIND < room ? size + BEHIND : room;
+	code = xmalloc(*bytes);
+	if (elf_image_read(image, segment->p_offset + into, code, *bytes))
+		return code;
+	free(code);
+	return NULL;
+}
+
+/* A place for pad and moved code; the thunk is anywhere. */
+static bool lay_out(struct divert_plan *plan, struct plan_function *function,
+                    struct entry_move *move)
+{
+	uint64_t near = (plan->near_end + (64u << 20)) & ~(uint64_t)(PAGE - 1);
+	const struct entry_places places = { near, near + PAD_STRIDE, near };
+
+	if (!entry_move(&function->code, &places, move))
+		return false;
+	function->pad = (uint32_t)plan->area_bytes;
+	function->moved = function->pad + PAD_STRIDE;
+	plan->area_bytes = (function->moved + move->moved_bytes + MOVED_ALIGN - 1) &
+	                   ~(size_t)(MOVED_ALIGN - 1);
+	return true;
+}
+
+/* False: it is refused, and says why. */
+static bool add_function(struct divert_plan *plan, const struct elf_image *image,
+                         const struct mapped *mapped, const struct entry_function *judged,
+                         struct divert_function *asked)
+{
+	struct plan_function *function = &plan->functions[plan->count];
+	struct entry_code *code = &function->code;
+	uint8_t *file = NULL, *memory = NULL;
+	struct entry_move move;
+	bool can;
+
+	*code = (struct entry_code){ .abi = ABI_NATIVE,
+		                     .size = judged->known_size,
+		                     .address = address_of(mapped, judged->offset),
+		                     .next_start = judged->next_start,
+		                     .targets = judged->targets,
+		                     .probed = true,
+		                     .probe = judged->probe };
+	if (code->address)
+		file = read_file(image, judged, &code->bytes);
+	memory = file ? xmalloc(code->bytes) : NULL;
+	if (memory && read_memory(plan->pid, code->address, memory, code->bytes)) {
+		code->memory = memory;
+		code->file = file;
+	}
+	can = lay_out(plan, function, &move);
+	asked->refusal = move.refusal;
+	asked->refused_at = move.refused_at;
+	free(memory);
+	code->memory = code->file;
+	if (!can) {
+		free(file);
+		return false;
+	}
+	asked->original = function->moved;
+	plan->count++;
+	return true;
+}
+
+static int add_functions(struct divert_plan *plan, const struct divert_module *module,
+                         const struct mapped *mapped, const struct entry_function *judged,
+                         struct divert_function *asked, struct err *err)
+{
+	struct elf_image image;
+	int rc = elf_image_open(&image, module->fd, module->path, err);
+
+	if (rc)
+		return rc;
+	plan->near_start = mapped->places[0].start;
+	for (size_t i = 0; i < mapped->count; i++) {
+		const struct place *place = &mapped->places[i];
+
+		plan->near_start =
+			place->start < plan->near_start ? place->start : plan->near_start;
+		plan->near_end = place->end > plan->near_end ? place->end : plan->near_end;
+	}
+	plan->functions = xcalloc(plan->asked + 1, sizeof(*plan->functions));
+	for (uint32_t i = 0; i < plan->asked; i++) {
+		if (asked[i].refusal)
+			continue;
+		if (add_function(plan, &image, mapped, &judged[i], &asked[i]))
+			plan->functions[plan->count - 1].function = i;
+	}
+	elf_image_close(&image);
+	plan->area_bytes = (plan->area_bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+	return 0;
+}
+
+int divert_plan_make(pid_t pid, const struct divert_module *module,
+                     struct divert_function *functions, size_t count, struct divert_plan **out,
+                     struct err *err)
+{
+	struct mapped mapped = { .module = module };
+	struct entry_function *judged = NULL;
+	struct divert_plan *plan;
+	int rc;
+
+	if (count > DIVERT_FUNCTIONS_MAX)
+		return err_set(err, E2BIG, "%s has more than %d functions", module->path,
+		               DIVERT_FUNCTIONS_MAX);
+	plan = xcalloc(1, sizeof(*plan));
+	plan->pid = pid;
+	plan->asked = (uint32_t)count;
+	plan->start_time = process_start_time(pid);
+	rc = look_at_process(pid, &mapped, err);
+	if (!rc)
+		rc = judge_file(module, functions, count, &judged, err);
+	if (!rc) {
+		rc = add_functions(plan, module, &mapped, judged, functions, err);
+		free(judged);
+	}
+	if (!rc && process_start_time(pid) != plan->start_time)
+		rc = err_set(err, ESRCH, "process %d has ended", pid);
+	if (rc) {
+		divert_plan_free(plan);
+		return rc;
+	}
+	*out = plan;
+	return 0;
+}
+
+void divert_plan_free(struct divert_plan *plan)
+{
+	if (!plan)
+		return;
+	for (uint32_t i = 0; i < plan->count; i++)
+		free((void *)plan->functions[i].code.file);
+	free(plan->functions);
+	free(plan);
+}
+
+/* ---- what is written ------------------------------------------------------------------------- */
+
+static bool make_entry(const struct plan_function *function, uint64_t area, uint64_t thunk,
+                       struct divert_entry *entry)
+{
+	const struct entry_code *code = &function->code;
+	const struct entry_places places = { area + function->pad, area + function->moved, thunk };
+	size_t bytes = code->bytes < DIVERT_COMPARE ? code->bytes : DIVERT_COMPARE;
+
+	memset(entry, 0, sizeof(*entry));
+	if (!entry_move(code, &places, &entry->move))
+		return false;
+	entry->address = code->address;
+	entry->pad = places.pad;
+	entry->moved = places.moved;
+	entry->function = function->function;
+	memcpy(entry->file, code->file, bytes);
+	return true;
+}
+
+int divert_plan_write(const struct divert_plan *plan, uint64_t area, const uint64_t *thunks,
+                      uint32_t *count, struct err *err)
+{
+	struct divert_entry entry;
+	int fd = memfd_create("cuscope-entries", MFD_CLOEXEC);
+
+	*count = 0;
+	if (fd < 0)
+		return err_set(err, errno, "diverting: no memory for its orders: %s",
+		               strerror(errno));
+	for (uint32_t i = 0; i < plan->count; i++) {
+		const struct plan_function *function = &plan->functions[i];
+
+		if (!thunks[function->function])
+			continue;
+		if (!make_entry(function, area, thunks[function->function], &entry)) {
+			close(fd);
+			return err_set(err, ERANGE,
+			               "the area for moved code is too far from the module");
+		}
+		if (write(fd, &entry, sizeof(entry)) != (ssize_t)sizeof(entry)) {
+			close(fd);
+			return err_set(err, ENOSPC, "diverting: no memory for its orders");
+		}
+		++*count;
+	}
+	return fd;
+}

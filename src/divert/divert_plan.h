@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is to be written into one module of one process: which functions, where in the area their
+ * pads and moved code lie, and the bytes.
+ */
+#ifndef CUSCOPE_DIVERT_DIVERT_PLAN_H
+#define CUSCOPE_DIVERT_DIVERT_PLAN_H
+
+#include "divert/divert_inside.h"
+
+enum plan_state { PLAN_IDLE, PLAN_PUTTING, PLAN_DIVERTED };
+
+struct plan_function {
+	struct entry_code code; /* its bytes are the plan's, and as the file has them */
+	uint32_t pad, moved;    /* offsets in the area */
+	uint32_t function;
+};
+
+struct divert_plan {
+	struct divert_plan *next; /* those that were put */
+	enum plan_state state;
+	uint64_t number;
+	pid_t pid;
+	uint64_t start_time;
+	struct plan_function *functions; /* that can be diverted, by address */
+	uint32_t count;
+	uint32_t asked; /* functions, with those that cannot */
+	size_t area_bytes;
+	uint64_t near_start, near_end;
+};
+
+/*
+ * Judges the functions of a module by its file and by the memory of the process. 0 with a plan; a
+ * negative errno as divert_look.
+ */
+int divert_plan_make(pid_t pid, const struct divert_module *module,
+                     struct divert_function *functions, size_t count, struct divert_plan **plan,
+                     struct err *err);
+
+/*
+ * A descriptor of a file of struct divert_entry, *count of them, for an area at `area`; or a
+ * negative errno. Functions without a thunk are left out.
+ */
+int divert_plan_write(const struct divert_plan *plan, uint64_t area, const uint64_t *thunks,
+                      uint32_t *count, struct err *err);
+
+#endif

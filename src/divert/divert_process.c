@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cuscope-divert: takes orders one by one, and answers each. When its socket ends, it puts back all
+ * that it has diverted, and ends.
+ */
+#include "divert/divert_inside.h"
+
+#ifdef __x86_64__
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+
+#define MS           1000000ull
+#define TRIES        6 /* before -EAGAIN is answered */
+#define TRIES_AT_END 40
+#define PAUSE_NS     (2 * MS)
+
+struct divert_work {
+	int socket;
+	struct divert_target *targets[DIVERT_TARGETS_MAX];
+	size_t count;
+};
+
+static void free_target(struct divert_target *target)
+{
+	if (target->memory >= 0)
+		close(target->memory);
+	free(target->entries);
+	free(target);
+}
+
+static void forget(struct divert_work *work, size_t i)
+{
+	free_target(work->targets[i]);
+	work->targets[i] = work->targets[--work->count];
+}
+
+static void pause_ns(uint64_t ns)
+{
+	const struct timespec pause = { .tv_nsec = (long)ns };
+
+	nanosleep(&pause, NULL);
+}
+
+static int open_target(const struct divert_work *work, struct divert_target *target,
+                       struct err *err)
+{
+	char path[64];
+
+	if (work->count == DIVERT_TARGETS_MAX)
+		return err_set(err, ENOSPC, "more than %d modules are diverted",
+		               DIVERT_TARGETS_MAX);
+	snprintf(path, sizeof(path), "/proc/%d/mem", target->pid);
+	target->memory = open(path, O_RDWR | O_CLOEXEC);
+	if (target->memory < 0)
+		return err_set(err, errno == ENOENT ? ESRCH : errno,
+		               "cannot open the memory of process %d: %s", target->pid,
+		               strerror(errno));
+	return 0;
+}
+
+static void try_some(const struct divert_job *job, int tries, struct divert_reply *reply)
+{
+	const struct divert_reply empty = *reply;
+
+	for (int i = 0; i < tries; i++) {
+		if (i)
+			pause_ns(PAUSE_NS);
+		*reply = empty;
+		divert_try(job, reply);
+		if (reply->rc != -EAGAIN)
+			return;
+	}
+}
+
+/* ---- putting back ---------------------------------------------------------------------------- */
+
+static void forget_all(struct divert_work *work, pid_t pid)
+{
+	for (size_t i = work->count; i-- > 0;)
+		if (work->targets[i]->pid == pid)
+			forget(work, i);
+}
+
+/* All modules of a process, in one stop. */
+static void take_back(struct divert_work *work, pid_t pid, int tries, struct divert_reply *reply)
+{
+	static struct divert_target *targets[DIVERT_TARGETS_MAX];
+	struct divert_job job = { DIVERT_TAKE_BACK, targets, 0 };
+
+	for (size_t i = 0; i < work->count; i++)
+		if (work->targets[i]->pid == pid)
+			targets[job.count++] = work->targets[i];
+	if (!job.count)
+		return;
+	try_some(&job, tries, reply);
+	if (!reply->rc || reply->rc == -ESRCH)
+		forget_all(work, pid);
+}
+
+static void take_back_at_end(struct divert_work *work, pid_t pid)
+{
+	struct divert_reply reply = { 0 };
+
+	take_back(work, pid, TRIES_AT_END, &reply);
+	if (reply.rc == -ETIMEDOUT)
+		forget_all(work, pid); /* others wait */
+}
+
+/* The socket has ended, and so has cuscope. Processes that are traced by others are tried again. */
+static void take_all_back(struct divert_work *work)
+{
+	for (int round = 0; work->count && round < 20; round++) {
+		for (size_t i = work->count; i-- > 0;)
+			if (i < work->count)
+				take_back_at_end(work, work->targets[i]->pid);
+		if (work->count)
+			pause_ns(50 * MS);
+	}
+}
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+static void answer(struct divert_work *work, const struct divert_reply *reply,
+                   const uint8_t *refusals)
+{
+	struct iovec parts[2] = { { (void *)reply, sizeof(*reply) },
+		                  { (void *)refusals, reply->functions } };
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = reply->functions ? 2 : 1 };
+
+	while (sendmsg(work->socket, &message, MSG_NOSIGNAL) < 0 && errno == EINTR)
+		;
+}
+
+/* All of it, from a file that cuscope made. */
+static struct divert_entry *read_entries(int fd, uint32_t count)
+{
+	size_t bytes = count * sizeof(struct divert_entry), at = 0;
+	uint8_t *entries;
+
+	if (fd < 0 || count > DIVERT_FUNCTIONS_MAX)
+		return NULL;
+	entries = xmalloc(bytes + 1);
+	while (at < bytes) {
+		ssize_t n = pread(fd, entries + at, bytes - at, (off_t)at);
+
+		if (n <= 0) {
+			free(entries);
+			return NULL;
+		}
+		at += (size_t)n;
+	}
+	return (struct divert_entry *)(void *)entries;
+}
+
+static void on_put(struct divert_work *work, const struct divert_order *order, int fd)
+{
+	struct divert_reply reply = { .kind = DIVERT_PUT,
+		                      .pid = order->pid,
+		                      .number = order->number };
+	struct divert_target *target = xcalloc(1, sizeof(*target));
+	struct divert_job job = { DIVERT_PUT, &target, 1 };
+	static uint8_t refusals[DIVERT_FUNCTIONS_MAX];
+	struct err err = { 0 };
+
+	*target = (struct divert_target){ .pid = order->pid,
+		                          .start_time = order->start_time,
+		                          .number = order->number,
+		                          .area = order->area,
+		                          .area_bytes = order->area_bytes,
+		                          .count = order->count,
+		                          .functions = order->functions,
+		                          .memory = -1 };
+	target->entries = read_entries(fd, order->count);
+	reply.rc = target->entries ? open_target(work, target, &err)
+	                           : err_set(&err, EIO, "the order to divert was not read");
+	snprintf(reply.why, sizeof(reply.why), "%s", err.text);
+	if (!reply.rc)
+		try_some(&job, TRIES, &reply);
+	reply.functions = 0;
+	if (!reply.rc) {
+		reply.functions = order->functions;
+		memset(refusals, ENTRY_REFUSALS, sizeof(refusals));
+	}
+	for (uint32_t i = 0; !reply.rc && i < target->count; i++) {
+		reply.diverted += target->entries[i].diverted;
+		if (target->entries[i].function < DIVERT_FUNCTIONS_MAX)
+			refusals[target->entries[i].function] = (uint8_t)target->entries[i].refusal;
+	}
+	/* what may have been written is to be put back at the end */
+	if (!reply.rc || reply.rc == -ETIMEDOUT)
+		work->targets[work->count++] = target;
+	answer(work, &reply, refusals);
+	if (reply.rc && reply.rc != -ETIMEDOUT)
+		free_target(target);
+}
+
+static void on_take_back(struct divert_work *work, const struct divert_order *order)
+{
+	struct divert_reply reply = { .kind = DIVERT_TAKE_BACK,
+		                      .pid = order->pid,
+		                      .number = order->number };
+
+	take_back(work, order->pid, TRIES, &reply);
+	answer(work, &reply, NULL);
+}
+
+/* The child has what its parent had when it was forked. */
+static void on_forked(struct divert_work *work, const struct divert_order *order)
+{
+	size_t before = work->count;
+
+	for (size_t i = 0; i < before && work->count < DIVERT_TARGETS_MAX; i++) {
+		const struct divert_target *parent = work->targets[i];
+		size_t bytes = parent->count * sizeof(*parent->entries);
+		struct divert_target *child;
+
+		if (parent->pid != order->pid)
+			continue;
+		child = xmalloc(sizeof(*child));
+		*child = *parent;
+		child->pid = order->child;
+		child->start_time = order->start_time;
+		child->entries = xmalloc(bytes + 1);
+		memcpy(child->entries, parent->entries, bytes);
+		child->memory = -1;
+		if (open_target(work, child, NULL))
+			free_target(child);
+		else
+			work->targets[work->count++] = child;
+	}
+}
+
+static void obey(struct divert_work *work, const struct divert_order *order, int fd)
+{
+	switch (order->kind) {
+	case DIVERT_PUT:
+		on_put(work, order, fd);
+		break;
+	case DIVERT_TAKE_BACK:
+		on_take_back(work, order);
+		break;
+	case DIVERT_GONE:
+		forget_all(work, order->pid);
+		break;
+	case DIVERT_FORKED:
+		on_forked(work, order);
+	}
+}
+
+/* False: cuscope is gone. */
+static bool next_order(struct divert_work *work)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct divert_order order;
+	struct iovec data = { &order, sizeof(order) };
+	struct msghdr message = { .msg_iov = &data,
+		                  .msg_iovlen = 1,
+		                  .msg_control = &control,
+		                  .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(work->socket, &message, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	int fd = -1;
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return true;
+	if (head && head->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	if (n == sizeof(order))
+		obey(work, &order, fd);
+	if (fd >= 0)
+		close(fd);
+	return n == sizeof(order);
+}
+
+void divert_process(int socket)
+{
+	static struct divert_work work;
+	struct pollfd orders = { .fd = socket, .events = POLLIN };
+	sigset_t child;
+
+	work.socket = socket;
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_SETMASK, &child, NULL);
+	setpriority(PRIO_PROCESS, 0, -20); /* others wait while it works */
+	for (;;) {
+		if (poll(&orders, 1, -1) > 0 && !next_order(&work))
+			break;
+		while (waitpid(-1, NULL, WNOHANG) > 0) /* of those given up */
+			;
+	}
+	take_all_back(&work);
+}
+
+#else
+
+void divert_process(int socket)
+{
+}
+
+#endif

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT
+#include "divert/divert_stop.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/process.h"
+#include "base/xalloc.h"
+#include "divert/divert_inside.h"
+
+#ifndef PTRACE_GETSIGMASK
+#define PTRACE_GETSIGMASK 0x420a
+#endif
+
+#define LATE_NS   50000000u
+#define ATTACHING "cuscope-attach" /* INJECT_COMM: traces for a moment */
+
+uint64_t stop_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#ifdef __x86_64__
+
+/* ---- calls that were interrupted ------------------------------------------------------------- */
+
+/*
+ * The kernel takes up most calls by itself. These give EINTR to a thread that was stopped and
+ * continued, see signal(7): nothing has happened yet, and they are made again.
+ */
+static bool gives_eintr(uint64_t call)
+{
+	static const uint64_t calls[] = {
+		SYS_epoll_wait,     SYS_epoll_pwait, SYS_epoll_pwait2, SYS_rt_sigtimedwait,
+		SYS_semop,          SYS_semtimedop,  SYS_io_getevents, SYS_accept,
+		SYS_accept4,        SYS_recvfrom,    SYS_recvmsg,      SYS_recvmmsg,
+		SYS_sendto,         SYS_sendmsg,     SYS_read,         SYS_readv,
+		SYS_io_uring_enter,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (calls[i] == call)
+			return true;
+	return false;
+}
+
+/* Whether a signal is about to be handled: the call that it ends is left to it. */
+static bool has_signal(pid_t pid, pid_t tid)
+{
+	unsigned long long own = 0, shared = 0, blocked = 0;
+	char path[64], line[256];
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	status = fopen(path, "re");
+	if (!status)
+		return true;
+	while (fgets(line, sizeof(line), status)) {
+		sscanf(line, "SigPnd: %llx", &own);
+		sscanf(line, "ShdPnd: %llx", &shared);
+		sscanf(line, "SigBlk: %llx", &blocked);
+	}
+	fclose(status);
+	return ((own | shared) & ~blocked) != 0;
+}
+
+/* ---- registers ------------------------------------------------------------------------------- */
+
+static bool get_regs(pid_t tid, struct user_regs_struct *regs)
+{
+	struct iovec io = { regs, sizeof(*regs) };
+
+	return ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &io) == 0 && io.iov_len == sizeof(*regs);
+}
+
+static bool set_regs(pid_t tid, struct user_regs_struct *regs)
+{
+	struct iovec io = { regs, sizeof(*regs) };
+
+	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &io) == 0;
+}
+
+static void read_place(struct stop_thread *thread)
+{
+	struct user_regs_struct regs;
+
+	thread->has_regs = get_regs(thread->tid, &regs);
+	if (!thread->has_regs)
+		return;
+	thread->pc = regs.rip;
+	thread->sp = regs.rsp;
+	thread->interrupted = (long)regs.rax == -EINTR && gives_eintr(regs.orig_rax);
+}
+
+/* What is to be put right before it goes on. */
+static void put_right(const struct stop *stop, const struct stop_thread *thread)
+{
+	struct user_regs_struct regs;
+
+	if (!thread->changed && (!thread->interrupted || thread->signal))
+		return;
+	if (!thread->has_regs || !get_regs(thread->tid, &regs))
+		return;
+	if (thread->changed) {
+		regs.rip = thread->pc;
+		regs.orig_rax = ~0ull; /* of no call that would be made again */
+		set_regs(thread->tid, &regs);
+	} else if (!has_signal(stop->pid, thread->tid)) {
+		regs.rip -= 2;
+		regs.rax = regs.orig_rax;
+		regs.orig_rax = ~0ull;
+		set_regs(thread->tid, &regs);
+	}
+}
+
+uint64_t stop_blocked(const struct stop_thread *thread)
+{
+	uint64_t mask = 0;
+
+	return ptrace(PTRACE_GETSIGMASK, thread->tid, sizeof(mask), &mask) ? ~0ull : mask;
+}
+
+/* ---- who traces it --------------------------------------------------------------------------- */
+
+static pid_t tracer_of(pid_t pid, pid_t tid, char *comm, size_t room)
+{
+	char path[64], line[128];
+	int tracer = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "TracerPid: %d", &tracer) == 1)
+			break;
+	if (file)
+		fclose(file);
+	comm[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/comm", tracer);
+	file = tracer ? fopen(path, "re") : NULL;
+	if (file && fgets(comm, (int)room, file))
+		comm[strcspn(comm, "\n")] = '\0';
+	if (file)
+		fclose(file);
+	return tracer;
+}
+
+static int refused(pid_t pid, pid_t tid, int code, struct err *err)
+{
+	char comm[32];
+	pid_t tracer = tracer_of(pid, tid, comm, sizeof(comm));
+
+	if (tracer && (!strcmp(comm, ATTACHING) || !strcmp(comm, DIVERT_COMM)))
+		return err_set(err, EAGAIN, "process %d is traced by %s", pid, comm);
+	if (tracer)
+		return err_set(err, EBUSY,
+		               "process %d is traced by process %d (%s), and only one can do that",
+		               pid, tracer, comm);
+	return err_set(err, code, "cannot trace process %d: %s", pid, strerror(code));
+}
+
+/* ---- stopping -------------------------------------------------------------------------------- */
+
+static bool is_known(const struct stop *stop, pid_t tid, size_t *hint)
+{
+	if (*hint < stop->count && stop->threads[*hint].tid == tid) {
+		(*hint)++;
+		return true;
+	}
+	for (size_t i = 0; i < stop->count; i++) {
+		if (stop->threads[i].tid == tid) {
+			*hint = i + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_ending(pid_t pid, pid_t tid)
+{
+	struct process_stat stat;
+
+	return !process_stat_read(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
+}
+
+static int add(struct stop *stop, pid_t tid, struct err *err)
+{
+	struct stop_thread *thread;
+
+	if (stop->count == DIVERT_THREADS_MAX)
+		return err_set(err, E2BIG, "process %d has more than %d threads", stop->pid,
+		               DIVERT_THREADS_MAX);
+	if (stop->count == stop->room) {
+		stop->room = stop->room ? 2 * stop->room : 64;
+		stop->threads = xrealloc(stop->threads, stop->room * sizeof(*stop->threads));
+	}
+	thread = &stop->threads[stop->count];
+	*thread = (struct stop_thread){ .tid = tid };
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
+		int code = errno;
+
+		thread->gone = code == ESRCH || is_ending(stop->pid, tid);
+		if (!thread->gone)
+			return refused(stop->pid, tid, code, err);
+	}
+	stop->count++;
+	return 0;
+}
+
+/* Seizes those that are not known. *listed: how many there are. */
+static int add_new(struct stop *stop, DIR *tasks, size_t *listed, struct err *err)
+{
+	size_t hint = 0;
+	int rc = 0;
+
+	rewinddir(tasks);
+	*listed = 0;
+	for (struct dirent *entry; !rc && (entry = readdir(tasks));) {
+		int tid = atoi(entry->d_name);
+
+		if (tid <= 0)
+			continue;
+		(*listed)++;
+		if (!is_known(stop, tid, &hint))
+			rc = add(stop, tid, err);
+	}
+	return rc;
+}
+
+static size_t threads_of(pid_t pid)
+{
+	char path[64], line[128];
+	size_t threads = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Threads: %zu", &threads) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return threads;
+}
+
+/* SIGCHLD is blocked: it is what ends the sleep. */
+static void await(struct stop *stop, struct stop_thread *thread)
+{
+	sigset_t child;
+	int status;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	while (!thread->stopped && !thread->gone) {
+		pid_t r = waitpid(thread->tid, &status, __WALL | WNOHANG);
+		uint64_t now = r ? 0 : stop_now_ns();
+		struct timespec rest;
+
+		if (r == thread->tid && WIFSTOPPED(status)) {
+			thread->stopped = true;
+			thread->signal = status >> 16 ? 0 : WSTOPSIG(status);
+		} else if (r) {
+			thread->gone = true;
+		} else if (now >= stop->until_ns) {
+			return;
+		} else {
+			rest = (struct timespec){ .tv_nsec = (long)(stop->until_ns - now) };
+			sigtimedwait(&child, NULL, &rest);
+		}
+	}
+}
+
+static int stop_those_from(struct stop *stop, size_t first, struct err *err)
+{
+	for (size_t i = first; i < stop->count; i++)
+		if (!stop->threads[i].gone)
+			ptrace(PTRACE_INTERRUPT, stop->threads[i].tid, NULL, NULL);
+	for (size_t i = first; i < stop->count; i++) {
+		await(stop, &stop->threads[i]);
+		if (!stop->threads[i].stopped && !stop->threads[i].gone)
+			return err_set(err, EAGAIN,
+			               "the threads of process %d did not all stop within %.1f ms",
+			               stop->pid, (double)(stop->until_ns - stop->begin_ns) / 1e6);
+		if (stop->threads[i].stopped)
+			read_place(&stop->threads[i]);
+	}
+	return 0;
+}
+
+/* Threads that are stopped make no others: when no new one is found, that is all of them. */
+static int stop_rounds(struct stop *stop, DIR *tasks, struct err *err)
+{
+	size_t first = 0, listed = 0;
+	int rc = 0;
+
+	while (!rc) {
+		rc = stop_those_from(stop, first, err);
+		first = stop->count;
+		if (!rc)
+			rc = add_new(stop, tasks, &listed, err);
+		if (!rc && first == stop->count && listed == threads_of(stop->pid))
+			return 0;
+		if (!rc && stop_now_ns() >= stop->until_ns)
+			rc = err_set(err, EAGAIN, "process %d makes threads all the time",
+			             stop->pid);
+	}
+	return rc;
+}
+
+int stop_all(struct stop *stop, pid_t pid, uint64_t limit_ns, struct err *err)
+{
+	char path[64];
+	size_t listed;
+	DIR *tasks;
+	int rc;
+
+	*stop = (struct stop){ .pid = pid };
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return err_set(err, ESRCH, "process %d has ended", pid);
+	rc = threads_of(pid) > DIVERT_THREADS_MAX
+	             ? err_set(err, E2BIG, "process %d has more than %d threads", pid,
+	                       DIVERT_THREADS_MAX)
+	             : add_new(stop, tasks, &listed, err); /* nobody is stopped by that */
+	stop->begin_ns = stop_now_ns();
+	stop->until_ns = stop->begin_ns + limit_ns;
+	if (!rc)
+		rc = stop_rounds(stop, tasks, err);
+	closedir(tasks);
+	return rc;
+}
+
+static void let_one_go(const struct stop *stop, struct stop_thread *thread)
+{
+	put_right(stop, thread);
+	ptrace(PTRACE_DETACH, thread->tid, NULL, thread->signal);
+}
+
+uint64_t stop_let_go(struct stop *stop)
+{
+	uint64_t end;
+
+	for (size_t i = 0; i < stop->count; i++)
+		if (stop->threads[i].stopped)
+			let_one_go(stop, &stop->threads[i]);
+	end = stop_now_ns();
+	/* Those that were late: each as soon as it stops. */
+	stop->until_ns = end + LATE_NS;
+	for (size_t i = 0; i < stop->count; i++) {
+		struct stop_thread *thread = &stop->threads[i];
+
+		if (thread->stopped || thread->gone)
+			continue;
+		ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL);
+		await(stop, thread);
+		if (!thread->stopped)
+			continue;
+		read_place(thread);
+		let_one_go(stop, thread);
+	}
+	free(stop->threads);
+	stop->threads = NULL;
+	stop->count = stop->room = 0;
+	return stop->begin_ns ? end - stop->begin_ns : 0;
+}
+
+#endif

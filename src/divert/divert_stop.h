@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stops all threads of a process for a moment, by ptrace, and lets them go on as if nothing had
+ * been. What a thread was waiting for it goes on waiting for.
+ *
+ * Done by a process that ends after it: so a thread that did not stop in time, and cannot be let go
+ * yet, is let go by the kernel.
+ */
+#ifndef CUSCOPE_DIVERT_DIVERT_STOP_H
+#define CUSCOPE_DIVERT_DIVERT_STOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct stop_thread {
+	pid_t tid;
+	bool stopped, gone;
+	int signal; /* that it was about to get; 0: none */
+	bool has_regs, changed;
+	bool interrupted; /* waits in a call that would say EINTR */
+	uint64_t pc, sp;  /* pc: may be set anew, then `changed` */
+};
+
+struct stop {
+	pid_t pid;
+	struct stop_thread *threads;
+	size_t count, room;
+	uint64_t begin_ns; /* the first one was told to stop */
+	uint64_t until_ns; /* by when all have to be */
+};
+
+/*
+ * All threads, also those that are made meanwhile. 0: all are stopped, and their registers read.
+ * Else a negative errno with a sentence, as struct divert_result has them. stop_let_go is to be
+ * called in any case.
+ */
+int stop_all(struct stop *stop, pid_t pid, uint64_t limit_ns, struct err *err);
+
+/* Lets all go on, those whose pc was changed from there. Returns for how long they were stopped. */
+uint64_t stop_let_go(struct stop *stop);
+
+/* Signals that a thread has blocked, as a mask; all where it cannot be told. */
+uint64_t stop_blocked(const struct stop_thread *thread);
+
+uint64_t stop_now_ns(void);
+
+#endif

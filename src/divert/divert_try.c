@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+/* One try at diverting a process or at putting it back, by a process that is made for it. */
+#include "divert/divert_inside.h"
+
+#ifdef __x86_64__
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+
+#define LIMIT_MS 2000
+
+/* ---- the process that does it ---------------------------------------------------------------- */
+
+/*
+ * While threads are stopped, nobody but those that are real-time programs themselves goes before
+ * it: one that was let go would else run first, and the others wait.
+ */
+static void hurry(void)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+
+	sched_setscheduler(0, SCHED_FIFO, &first);
+}
+
+static int ended(pid_t pid, struct err *err)
+{
+	return err_set(err, ESRCH, "process %d has ended, or executes another program", pid);
+}
+
+static int prepare(const struct divert_target *target, struct err *err)
+{
+	int rc;
+
+	if (!write_is_same(target))
+		return ended(target->pid, err);
+	rc = write_find_area(target, err);
+	return rc ? rc : write_area(target, err);
+}
+
+static void work(const struct divert_job *job, struct divert_reply *reply)
+{
+	bool put = job->kind == DIVERT_PUT;
+	struct err err = { 0 };
+	struct stop stop = { 0 };
+	int rc = put ? prepare(job->targets[0], &err) : 0;
+
+	if (!rc)
+		rc = stop_all(&stop, job->targets[0]->pid, DIVERT_STOP_NS, &err);
+	if (!rc && !write_is_same(job->targets[0]))
+		rc = ended(job->targets[0]->pid, &err);
+	reply->since_ns = stop_now_ns();
+	reply->threads = (uint32_t)stop.count;
+	if (!rc && put)
+		rc = write_jumps(job->targets[0], &stop, &err);
+	for (size_t i = 0; !rc && !put && i < job->count; i++)
+		write_back(job->targets[i], &stop, &reply->put_back, &reply->changed);
+	reply->stopped_ns = stop_let_go(&stop);
+	reply->rc = rc;
+	snprintf(reply->why, sizeof(reply->why), "%s", rc ? err.text : "");
+}
+
+static bool send_all(int to, const void *data, size_t bytes)
+{
+	const uint8_t *at = data;
+
+	while (bytes) {
+		ssize_t n = write(to, at, bytes);
+
+		if (n <= 0)
+			return false;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+/* The reply, and of each entry its refusal and whether it is diverted. */
+static void tell(int to, const struct divert_job *job, const struct divert_reply *reply)
+{
+	if (!send_all(to, reply, sizeof(*reply)))
+		return;
+	for (size_t i = 0; i < job->count; i++) {
+		const struct divert_target *target = job->targets[i];
+		uint8_t *states = xmalloc(target->count + 1);
+
+		for (uint32_t k = 0; k < target->count; k++)
+			states[k] = (uint8_t)(target->entries[k].refusal << 1 |
+			                      target->entries[k].diverted);
+		send_all(to, states, target->count);
+		free(states);
+	}
+}
+
+/* ---- waiting for it -------------------------------------------------------------------------- */
+
+static bool receive(int from, void *data, size_t bytes, uint64_t until_ns)
+{
+	struct pollfd fd = { .fd = from, .events = POLLIN };
+	uint8_t *at = data;
+
+	while (bytes) {
+		uint64_t now = stop_now_ns();
+		int r = now < until_ns ? poll(&fd, 1, (int)((until_ns - now) / 1000000u) + 1) : 0;
+		ssize_t n = r > 0 ? read(from, at, bytes) : 0;
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+static bool receive_states(int from, const struct divert_job *job, uint64_t until_ns)
+{
+	for (size_t i = 0; i < job->count; i++) {
+		struct divert_target *target = job->targets[i];
+		uint8_t *states = xmalloc(target->count + 1);
+		bool received = receive(from, states, target->count, until_ns);
+
+		for (uint32_t k = 0; received && k < target->count; k++) {
+			target->entries[k].refusal = states[k] >> 1;
+			target->entries[k].diverted = states[k] & 1;
+		}
+		free(states);
+		if (!received)
+			return false;
+	}
+	return true;
+}
+
+/* What it has written is not known: all that looks so is put back by the next try. */
+static void suspect_all(const struct divert_job *job)
+{
+	for (size_t i = 0; i < job->count; i++)
+		for (uint32_t k = 0; k < job->targets[i]->count; k++)
+			job->targets[i]->entries[k].diverted = true;
+}
+
+static void no_answer(const struct divert_job *job, struct divert_reply *reply)
+{
+	reply->rc = -ETIMEDOUT;
+	snprintf(reply->why, sizeof(reply->why),
+	         "the memory of process %d could not be read or written in %d s",
+	         job->targets[0]->pid, LIMIT_MS / 1000);
+	suspect_all(job);
+}
+
+void divert_try(const struct divert_job *job, struct divert_reply *reply)
+{
+	uint64_t until_ns = stop_now_ns() + LIMIT_MS * 1000000ull;
+	pid_t parent = getpid(), child;
+	int pair[2];
+
+	if (pipe(pair)) {
+		reply->rc = -errno;
+		return;
+	}
+	child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(pair[0]);
+		if (getppid() == parent) {
+			hurry();
+			work(job, reply);
+			tell(pair[1], job, reply);
+		}
+		_exit(0);
+	}
+	close(pair[1]);
+	if (child < 0 || !receive(pair[0], reply, sizeof(*reply), until_ns) ||
+	    !receive_states(pair[0], job, until_ns))
+		no_answer(job, reply);
+	close(pair[0]);
+	if (child > 0 && reply->rc == -ETIMEDOUT)
+		kill(child, SIGKILL);
+	else if (child > 0)
+		waitpid(child, NULL, 0);
+}
+
+#endif

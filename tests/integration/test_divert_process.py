@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Functions of a running process are diverted and put back while all of its threads call them (tests/divert/cut.c).
+
+What it checks itself: each answer is right, no wait is interrupted, and the code at the end is that of the file.
+"""
+
+import os
+import re
+
+import checks
+from harness import Failure, Places, Skip
+
+SHAPES = ("push", "endbr", "stub")
+
+
+def cut(case, shape, rounds, *words, seconds=120):
+    """The numbers that it prints: {name: value}"""
+    if os.uname().machine != "x86_64":
+        raise Skip("entries are moved on x86-64 only")
+    process = case.start(os.path.join(Places.build, "tests/divert/cut"), os.path.abspath(Places.simcuda(f"{shape}/libcuda.so.1")),
+                         str(rounds), *words)
+    status = process.wait(seconds)
+    if status:
+        raise Failure(f"{shape}: {process.out()[-500:]}")
+    return {name: float(value) for name, value in re.findall(r"(calls|by thunk|by probe|signals|forks|waits) (\d+)", process.out())}
+
+
+def test_threads_signals_and_children_call_functions_that_are_diverted_and_put_back(case):
+    for shape in SHAPES:
+        numbers = cut(case, shape, 5, "signals", "forks")
+        checks.equal("some came to a thunk", True, numbers["by thunk"] > 1000)
+        checks.equal("signals, forks and waits", True, min(numbers[name] for name in ("signals", "forks", "waits")) > 5)
+
+
+def test_a_kernel_probe_and_the_thunks_see_each_call_once(case):
+    """The probe is there all the time. With the jump behind it, it sees all; before it, it sees what is not diverted."""
+    for shape in SHAPES:
+        numbers = cut(case, shape, 4, "signals", "forks", "probe")
+        diverted = numbers["by thunk"] if shape == "stub" else 0
+        checks.equal(f"{shape}: calls", numbers["calls"], numbers["by probe"] + diverted)
+
+
+def test_a_kernel_probe_comes_and_goes_while_functions_are_diverted(case):
+    for shape in SHAPES:
+        cut(case, shape, 4, "signals", "comes")
+
+
+def test_all_is_put_back_when_cuscope_is_killed(case):
+    cut(case, "push", 4, "orphan", "signals")
+    cut(case, "stub", 3, "orphan", "forks")
+
+
+def test_five_hundred_threads_are_stopped_and_go_on(case):
+    cut(case, "endbr", 2, "threads=500")
