@@ -97,24 +97,6 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static bool begins_as_trace(const char *path)
-{
-	char begin[FORMAT_MAGIC_BYTES];
-	struct stat st;
-	bool is = false;
-	FILE *file;
-
-	if (stat(path, &st) || !S_ISREG(st.st_mode))
-		return false;
-	file = fopen(path, "re");
-	if (file) {
-		is = fread(begin, sizeof(begin), 1, file) == 1 &&
-		     !memcmp(begin, FORMAT_MAGIC, sizeof(begin));
-		fclose(file);
-	}
-	return is;
-}
-
 /* Whether a word is the trace file that the profile is of, rather than a command. */
 static bool is_trace(const struct argp_state *state, const char *word)
 {
@@ -122,7 +104,7 @@ static bool is_trace(const struct argp_state *state, const char *word)
 
 	if (state->quoted && state->next > state->quoted)
 		return false;
-	return (ending && !strcmp(ending, ".cuscope")) || begins_as_trace(word);
+	return (ending && !strcmp(ending, ".cuscope")) || profile_begins_as_trace(word);
 }
 
 static error_t parse_run(int key, char *arg, struct argp_state *state)

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "profile/profile_diff.h"
 #include "profile/profile_read.h"
+#include "trace/format.h"
 
 static int read_profile(const char *path, struct profile **profile, struct err *err)
 {
@@ -53,6 +54,24 @@ static int write_file(const struct profile_diff_options *o, const struct profile
 	return r;
 }
 
+bool profile_begins_as_trace(const char *path)
+{
+	char begin[FORMAT_MAGIC_BYTES];
+	struct stat st;
+	bool is = false;
+	FILE *file;
+
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return false;
+	file = fopen(path, "re");
+	if (file) {
+		is = fread(begin, sizeof(begin), 1, file) == 1 &&
+		     !memcmp(begin, FORMAT_MAGIC, sizeof(begin));
+		fclose(file);
+	}
+	return is;
+}
+
 int profile_diff_check(const struct profile_diff_options *o, struct err *err)
 {
 	if (!o->after)
@@ -61,6 +80,15 @@ int profile_diff_check(const struct profile_diff_options *o, struct err *err)
 			"--diff %s: compared with what? cuscope profile --diff BEFORE.folded "
 			"AFTER.folded",
 			o->before);
+	for (int i = 0; i < 2; i++) {
+		const char *path = i ? o->after : o->before;
+
+		if (profile_begins_as_trace(path))
+			return err_set(err, EINVAL,
+			               "--diff: %s is a trace file: 'cuscope profile %s -o "
+			               "x.folded' makes what is compared of it",
+			               path, path);
+	}
 	if (o->output && !profile_diff_has(profile_format_of(o->output)))
 		return err_set(err, EINVAL, "--diff writes .svg and .folded, not '%s'", o->output);
 	return 0;

@@ -15,6 +15,9 @@ struct profile_diff_options {
 	mode_t output_mode; /* 0: as base/file.h has it */
 };
 
+/* Whether it is a regular file, and begins as a trace. */
+bool profile_begins_as_trace(const char *path);
+
 /* Whether there are two files, and the output has a form that shows both. */
 int profile_diff_check(const struct profile_diff_options *options, struct err *err);
 

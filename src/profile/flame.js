@@ -81,7 +81,7 @@
 				break;
 			text = shorter;
 		}
-		while (textWidth(text) > room && /^[^()]*?(?:::|\w )[\w~]/.test(text))
+		while (textWidth(text) > room && text[0] !== '[' && /^[^()]*?(?:::|\w )[\w~]/.test(text))
 			text = text.replace(/^[^()]*?(?:::|\w )(?=[\w~])/, '');
 		if (textWidth(text) <= room)
 			return text;

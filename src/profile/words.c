@@ -130,6 +130,10 @@ void words_add_frame(struct buf *out, const char *label, size_t columns)
 	size_t prefix = end && end[1] && (size_t)(end - label) < columns / 2 ? end + 1 - label : 0;
 	struct buf name = { 0 };
 
+	if (end && !end[1]) { /* "[woken by loader]" is no name with a last part */
+		text_add_cut(out, label, columns);
+		return;
+	}
 	buf_add(out, label, prefix);
 	buf_puts(&name, label + prefix);
 	if (text_columns(name.data) > columns - prefix)

@@ -106,6 +106,20 @@ def test_flame_words_above_fit_a_narrow_window(case):
             no_failures(browser)
 
 
+def test_flame_names_in_brackets_are_cut_at_their_end(case):
+    """[woken by an interrupt] is no name whose last part tells it."""
+    for name in ("before", "after"):
+        with open(case.path(name + ".folded"), "w") as file:
+            file.write("main;[woken by an interrupt];[off_CPU] 100\nmain;work 400\n")
+    path = case.path("woken.svg")
+    result = case.cuscope("profile", "--diff", case.path("before.folded"), case.path("after.folded"), "-o", path)
+    equal("status", 0, result.returncode)
+    with Browser(case, width=600) as browser:
+        browser.open(path)
+        shown = browser.evaluate("[...document.querySelectorAll('.graph g text')].map(text => text.textContent)")
+        equal(f"one of {shown}", True, any(text.startswith("[woken by a") and text.endswith("\u2026") for text in shown))
+
+
 def test_flame_zooms_to_what_is_clicked_and_back(case):
     with Browser(case) as browser:
         browser.open(profile(case, "plain", "plain.svg"))

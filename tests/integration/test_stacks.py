@@ -238,6 +238,7 @@ def test_stacks_and_options_that_do_not_go_together(case):
                             ("--gpu is for taking a profile", ["profile", path, "--gpu"]),
                             ("it goes with no command", ["profile", path, "--name", "x"]),
                             ("is for a trace file, which is none of the arguments", ["profile", "--from", "1s", "-p", "1"]),
+                            ("is a trace file: 'cuscope profile .* -o x.folded'", ["profile", "--diff", path, path]),
                             ("is a second one", ["profile", path, path])):
         checks.contains(" ".join(map(str, arguments)), said, ended_with(case, 2, *arguments))
     checks.contains("a file that is not there", "cannot read", ended_with(case, 1, "profile", "/nowhere/a.cuscope"))
