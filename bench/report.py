@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the benchmarks share: the machine in words, medians, tables."""
 
+import math
 import os
 import platform
 import re
@@ -8,6 +9,11 @@ import shutil
 import statistics
 import subprocess
 import time
+
+
+# two-sided 95 % of Student's t, by degrees of freedom
+STUDENT = {1: 12.7, 2: 4.3, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23, 15: 2.13, 20: 2.09, 30: 2.04,
+           60: 2.0}
 
 
 def first_line(*command):
@@ -40,6 +46,15 @@ def machine(versions):
 def median(values):
     """The median, None for an empty list."""
     return statistics.median(values) if values else None
+
+
+def interval(values):
+    """The mean, and how far it may be off in 95 of 100 cases; None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    degrees = len(values) - 1
+    t = STUDENT[max(d for d in STUDENT if d <= degrees)]
+    return statistics.mean(values), t * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def markdown(header, rows):
