@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "probe/hold.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,6 +21,8 @@
 #include "base/xalloc.h"
 #include "probe/own_terminal.h"
 
+#define LET_GO_MS 200
+
 struct hold {
 	struct command command;
 	struct identity identity;
@@ -35,6 +38,11 @@ struct hold {
 	int prepare_error;
 	atomic_bool stop; /* the thread is to leave, which detaches all tracees */
 	bool traced;
+
+	pthread_mutex_t lock; /* of these: processes that are no longer traced */
+	pid_t *free;
+	size_t n_free;
+	atomic_bool asked; /* there are such */
 
 	pid_t pid;
 	int go_pipe[2];   /* a byte lets the child exec */
@@ -144,6 +152,88 @@ static bool trade_stop(struct hold *hold, pid_t tid)
 	return WIFSTOPPED(status);
 }
 
+/* ---- processes that are let go --------------------------------------------------------------- */
+
+/* What /proc says of a thread in a line of its status. False: it is gone. */
+static bool status_line(pid_t pid, pid_t tid, const char *format, void *value)
+{
+	char path[64], line[256];
+	bool found = false;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	status = fopen(path, "re");
+	while (status && !found && fgets(line, sizeof(line), status))
+		found = sscanf(line, format, value) == 1;
+	if (status)
+		fclose(status);
+	return found;
+}
+
+static bool is_let_go(struct hold *hold, pid_t tid)
+{
+	bool let_go = false;
+	int pid = 0;
+
+	if (!atomic_load(&hold->asked) || !status_line(tid, tid, "Tgid: %d", &pid))
+		return false;
+	pthread_mutex_lock(&hold->lock);
+	for (size_t i = 0; i < hold->n_free; i++)
+		let_go |= hold->free[i] == pid;
+	pthread_mutex_unlock(&hold->lock);
+	return let_go;
+}
+
+/* The eBPF side may have sent it a signal to stop by, which nobody would take away later. */
+static bool has_hold_signal(pid_t tid)
+{
+	unsigned long long pending = 0, blocked = 0;
+	unsigned long long ours = 1ull << (SIGWINCH - 1) | 1ull << (SIGSTOP - 1);
+
+	return status_line(tid, tid, "SigPnd: %llx", &pending) && pending & ours &&
+	       status_line(tid, tid, "SigBlk: %llx", &blocked) && pending & ours & ~blocked;
+}
+
+/* Calls `each` for the threads of a process, until it returns false; then returns false. */
+static bool each_thread(pid_t pid, bool (*each)(pid_t pid, pid_t tid))
+{
+	char path[64];
+	struct dirent *entry;
+	bool go_on = true;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (go_on && tasks && (entry = readdir(tasks)))
+		if (atoi(entry->d_name) > 0)
+			go_on = each(pid, atoi(entry->d_name));
+	if (tasks)
+		closedir(tasks);
+	return go_on;
+}
+
+static bool interrupt_thread(pid_t pid, pid_t tid)
+{
+	ptrace(PTRACE_INTERRUPT, tid, NULL, 0);
+	return true;
+}
+
+static bool is_untraced(pid_t pid, pid_t tid)
+{
+	int tracer = 0;
+
+	return !status_line(pid, tid, "TracerPid: %d", &tracer) || !tracer;
+}
+
+/* Each of their threads stops, and is detached by that. */
+static void let_go_asked(struct hold *hold)
+{
+	pthread_mutex_lock(&hold->lock);
+	for (size_t i = 0; i < hold->n_free; i++)
+		each_thread(hold->free[i], interrupt_thread);
+	pthread_mutex_unlock(&hold->lock);
+}
+
 static void on_stop(struct hold *hold, pid_t tid, int status)
 {
 	int sig = WSTOPSIG(status), event = status >> 16;
@@ -165,6 +255,8 @@ static void on_stop(struct hold *hold, pid_t tid, int status)
 		if (held != HELD_NOT)
 			look(hold, tid);
 	}
+	if (is_let_go(hold, tid) && !(event == PTRACE_EVENT_STOP && has_hold_signal(tid)))
+		request = PTRACE_DETACH;
 	ptrace(request, tid, NULL, deliver);
 }
 
@@ -223,8 +315,11 @@ static void *tracer_main(void *argument)
 
 	hold->prepare_error = make_child(hold);
 	sem_post(&hold->prepared);
-	while (!hold->prepare_error && !atomic_load(&hold->stop) && tid != -ECHILD)
+	while (!hold->prepare_error && !atomic_load(&hold->stop) && tid != -ECHILD) {
 		tid = next_change(hold, 0);
+		if (tid == -EINTR)
+			let_go_asked(hold);
+	}
 	if (hold->traced && tid != -ECHILD)
 		last_changes(hold);
 	return NULL;
@@ -265,6 +360,7 @@ int hold_prepare(const struct command *command, hold_look_fn look_fn, hold_held_
 	hold->go_pipe[0] = hold->go_pipe[1] = hold->exec_pipe[0] = hold->exec_pipe[1] = -1;
 	hold->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sem_init(&hold->prepared, 0, 0);
+	pthread_mutex_init(&hold->lock, NULL);
 	r = identity_find(command->user, &hold->identity, err);
 	if (!r)
 		hold->environment = environment_new(&hold->identity, &command->environment);
@@ -349,6 +445,27 @@ void hold_times(const struct hold *hold, uint64_t *count, uint64_t *longest_ns)
 	*longest_ns = atomic_load(&hold->longest_ns);
 }
 
+int hold_let_go(struct hold *hold, pid_t pid)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	if (!hold->thread_runs || !hold->traced)
+		return 0;
+	pthread_mutex_lock(&hold->lock);
+	hold->free = xrealloc(hold->free, (hold->n_free + 1) * sizeof(*hold->free));
+	hold->free[hold->n_free++] = pid;
+	pthread_mutex_unlock(&hold->lock);
+	atomic_store(&hold->asked, true);
+	/* again and again: the signal may come just before the thread begins to wait */
+	for (int i = 0; i < LET_GO_MS; i++) {
+		if (each_thread(pid, is_untraced))
+			return 0;
+		pthread_kill(hold->thread, SIGRTMIN);
+		nanosleep(&pause, NULL);
+	}
+	return each_thread(pid, is_untraced) ? 0 : -EAGAIN;
+}
+
 void hold_release(struct hold *hold)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -417,5 +534,7 @@ void hold_free(struct hold *hold)
 	own_terminal_free(hold->terminal);
 	environment_free(hold->environment);
 	sem_destroy(&hold->prepared);
+	pthread_mutex_destroy(&hold->lock);
+	free(hold->free);
 	free(hold);
 }

@@ -70,6 +70,14 @@ bool hold_ended(struct hold *hold, int *status);
 void hold_times(const struct hold *hold, uint64_t *count, uint64_t *longest_ns);
 
 /*
+ * Stops tracing one process of the command, so that others can trace it; what it starts is not
+ * traced either. No more of its threads may be stopped by then (programs_stop_holding_one). Waits
+ * for all of its threads to be free, 0.2 s at most: -EAGAIN when they are not yet, and will be. A
+ * thread in epoll_wait may see EINTR, as it would after SIGSTOP and SIGCONT.
+ */
+int hold_let_go(struct hold *hold, pid_t pid);
+
+/*
  * Stops tracing it; it runs on, and can still be waited for. No more threads may be stopped by then
  * (programs_stop_holding): one that is stopped after this stays so.
  */

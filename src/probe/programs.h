@@ -58,6 +58,8 @@ int programs_follow_processes(struct programs *programs, bool *mmap_seen, struct
 /* From now on no thread is stopped and no mapping reported. Those that were sent a signal
  * have it. */
 void programs_stop_holding(struct programs *programs);
+/* The same for one target: hold_let_go comes next. */
+void programs_stop_holding_one(struct programs *programs, pid_t tgid);
 
 enum mechanism programs_mechanism(const struct programs *programs);
 int programs_enter_fd(const struct programs *programs);  /* call_session or call_enter */

@@ -19,6 +19,14 @@ int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
 	return bpf_map_update_elem(programs_map(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
 }
 
+void programs_stop_holding_one(struct programs *p, pid_t tgid)
+{
+	uint32_t key = tgid, flags;
+
+	if (bpf_map_lookup_elem(programs_map(p, "targets"), &key, &flags) == 0)
+		programs_target_add(p, tgid, flags & ~(uint32_t)TARGET_HOLD);
+}
+
 void programs_inside_set(struct programs *p, pid_t tgid, uint64_t modules)
 {
 	uint32_t key = (uint32_t)tgid;
