@@ -5,6 +5,7 @@
 # make bench-sums       what a call costs that is summed up in the kernel (root)
 # make bench-in-process what a call costs that is recorded inside the process; needs no root
 # make bench-profile    what a profile costs a busy thread, beside perf record (root); within 5 minutes
+# make build/bench/tables   how long rows of unwind tables take to be made: bench/profile/tables.c
 # make bench-questions  what reports and exports of large trace files cost, with and without GPU work; needs no root
 # bench/step/run is for a machine with a GPU and PyTorch and needs nothing built but cuscope.
 
@@ -47,6 +48,10 @@ bench-profile: $(B)/cuscope $(BENCH)/busy
 $(BENCH)/busy: bench/profile/busy.cc
 	@mkdir -p $(@D)
 	$(CXX) -O2 -g -o $@ $<
+
+$(BENCH)/tables: bench/profile/tables.c $(B)/libcuscope.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 bench-questions: $(B)/cuscope $(BENCH)/pipeline $(BENCH)/training $(BENCH)/stacked
 	bench/questions/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)

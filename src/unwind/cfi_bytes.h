@@ -100,6 +100,8 @@ static inline uint64_t cfi_uleb128(struct cfi_bytes *bytes)
 {
 	unsigned int bits;
 
+	if (bytes->at < bytes->end && *bytes->at < 0x80) /* almost all are */
+		return *bytes->at++;
 	return cfi_leb128(bytes, &bits);
 }
 

@@ -115,6 +115,8 @@ uint64_t cfi_pointer(const struct cfi_section *section, struct cfi_bytes *bytes,
 {
 	uint64_t place = section->address + offset_in(section, bytes);
 
+	if (encoding == (PE_PCREL | PE_SDATA4)) /* as almost all files have it */
+		return place + (uint64_t)cfi_signed(bytes, 4);
 	if (encoding == PE_ALIGNED) {
 		cfi_skip(bytes, -place & 7);
 		return cfi_unsigned(bytes, 8);

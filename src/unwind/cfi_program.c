@@ -142,7 +142,7 @@ static bool change_cfa(struct runner *runner, uint64_t number, int64_t offset)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static bool move_to(struct runner *runner, uint64_t to)
+static inline bool move_to(struct runner *runner, uint64_t to)
 {
 	struct cfi_run *run = runner->run;
 
@@ -158,7 +158,7 @@ static bool move_to(struct runner *runner, uint64_t to)
 	return true;
 }
 
-static bool advance(struct runner *runner, uint64_t operand)
+static inline bool advance(struct runner *runner, uint64_t operand)
 {
 	uint64_t distance, to;
 
@@ -314,7 +314,10 @@ static bool run_one(struct runner *runner, struct cfi_bytes *program)
 		restore(runner, code & CFA_OPERAND);
 		return true;
 	}
-	return run_other(runner, program, code);
+	if (code == CFA_DEF_CFA_OFFSET) /* with those above and CFA_NOP almost all */
+		return change_cfa(runner, runner->state->cfa_register,
+		                  (int64_t)cfi_uleb128(program));
+	return code == CFA_NOP || run_other(runner, program, code);
 }
 
 bool cfi_run(struct cfi_run *run, struct cfi_state *state)

@@ -14,9 +14,11 @@
 #define GAP_MAX 15
 
 #define FEW_FDES    8          /* of .eh_frame: the file's other section is read as well */
-#define FDES_MAX    (2u << 20) /* sorting so many takes a second */
-#define CIES_KEPT   64         /* real files have a few */
-#define CIE_WORK    8          /* what reading one takes, in instructions */
+#define FDES_MAX    (2u << 20) /* five times those of PyTorch */
+#define SORT_BITS   11         /* of an address, at a time: three times */
+#define SORT_PLACES (1u << SORT_BITS)
+#define CIES_KEPT   64 /* real files have a few */
+#define CIE_WORK    8  /* what reading one takes, in instructions */
 #define ROOM_MIN    256
 #define NONE_NUMBER 0          /* of the rule CFA_NONE: it is the first */
 #define RANK_BIT    31         /* of `at`: from which section */
@@ -53,7 +55,7 @@ struct compiler {
 };
 
 /*
- * Room for more than `count` things of `bytes` each, as far as the budget goes. May move them.
+ * Room for more than `count` things of `bytes` each, which there is not, as far as the budget goes.
  * False, and told, where there is none.
  */
 static bool grow(struct compiler *compiler, void **things, size_t bytes, size_t count, size_t *room,
@@ -61,8 +63,6 @@ static bool grow(struct compiler *compiler, void **things, size_t bytes, size_t 
 {
 	size_t now = *room ? 2 * *room : ROOM_MIN, budget = compiler->budget + *room * bytes;
 
-	if (count < *room)
-		return true;
 	if (now > most)
 		now = most;
 	if (now > budget / bytes)
@@ -125,6 +125,7 @@ static bool add_fde(struct compiler *compiler, const struct cfi_fde *fde, uint32
 		return true;
 	}
 	is_room =
+		compiler->n_fdes < compiler->fdes_room ||
 		grow(compiler, &fdes, FDE_BYTES, compiler->n_fdes, &compiler->fdes_room, FDES_MAX);
 	compiler->fdes = fdes;
 	if (is_room)
@@ -166,24 +167,50 @@ static void list_fdes(struct compiler *compiler, const struct cfi_section *secti
 	compiler->out->counts.cut = true;
 }
 
-static int compare_fdes(const void *left, const void *right)
+/* By some bits of their start, those that are equal in the order that they had. */
+static void sort_by(const struct fde *from, struct fde *to, size_t n, unsigned shift)
 {
-	const struct fde *a = left, *b = right;
+	size_t places[SORT_PLACES] = { 0 }, place = 0;
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->at < b->at ? -1 : a->at > b->at;
+	for (size_t i = 0; i < n; i++)
+		places[from[i].start >> shift & (SORT_PLACES - 1)]++;
+	for (size_t i = 0; i < SORT_PLACES; i++) {
+		size_t count = places[i];
+
+		places[i] = place;
+		place += count;
+	}
+	for (size_t i = 0; i < n; i++)
+		to[places[from[i].start >> shift & (SORT_PLACES - 1)]++] = from[i];
+}
+
+/* In the order of their sections they are when they are listed, and so they stay. */
+static void sort_by_start(struct compiler *compiler)
+{
+	struct fde *fdes = compiler->fdes;
+	struct fde *other = xmalloc(compiler->n_fdes * sizeof(*fdes));
+
+	for (unsigned shift = 0; shift < 32; shift += SORT_BITS) {
+		struct fde *sorted = other;
+
+		sort_by(fdes, sorted, compiler->n_fdes, shift);
+		other = fdes;
+		fdes = sorted;
+	}
+	free(other);
+	compiler->fdes = fdes;
 }
 
 /* One function for each address: of several the first. */
 static void sort_fdes(struct compiler *compiler)
 {
-	struct fde *fdes = compiler->fdes;
+	struct fde *fdes;
 	size_t kept = 0;
 
 	if (!compiler->n_fdes)
 		return;
-	qsort(fdes, compiler->n_fdes, sizeof(*fdes), compare_fdes);
+	sort_by_start(compiler);
+	fdes = compiler->fdes;
 	for (size_t i = 0; i < compiler->n_fdes; i++) {
 		if (!kept || fdes[kept - 1].start != fdes[i].start)
 			fdes[kept++] = fdes[i];
@@ -210,7 +237,8 @@ static bool add_row(struct compiler *compiler, uint64_t address, uint32_t rule)
 		out->n_rows--;
 	if (out->n_rows && out->rows[out->n_rows - 1].rule == rule)
 		return true;
-	compiler->full = !grow(compiler, &rows, sizeof(struct wire_row), out->n_rows + 1,
+	compiler->full = out->n_rows + 1 >= compiler->rows_room &&
+	                 !grow(compiler, &rows, sizeof(struct wire_row), out->n_rows + 1,
 	                       &compiler->rows_room, UNWIND_ROWS_MAX);
 	out->rows = rows;
 	out->rows[out->n_rows++] =
@@ -218,10 +246,8 @@ static bool add_row(struct compiler *compiler, uint64_t address, uint32_t rule)
 	return !compiler->full;
 }
 
-static uint32_t number_of(struct compiler *compiler, const struct wire_rule *rule)
+static uint32_t checked(struct compiler *compiler, uint32_t number)
 {
-	uint32_t number = frame_rules_number(&compiler->rules, rule, &compiler->work);
-
 	if (number != UNWIND_UNUSED)
 		return number;
 	compiler->out->counts.cut = true;
@@ -231,25 +257,27 @@ static uint32_t number_of(struct compiler *compiler, const struct wire_rule *rul
 static bool add_plain(struct compiler *compiler, uint64_t address, enum unwind_cfa kind)
 {
 	struct wire_rule rule = frame_rule_plain(kind);
+	uint32_t number = frame_rules_number(&compiler->rules, &rule, &compiler->work);
 
-	return add_row(compiler, address, number_of(compiler, &rule));
+	return add_row(compiler, address, checked(compiler, number));
 }
 
 /* A stretch of a function, of which what lies in [from, to) is wanted. */
 static bool take_row(void *data, uint64_t from, uint64_t to, const struct cfi_state *state)
 {
 	struct compiler *compiler = data;
-	struct wire_rule rule;
+	uint32_t number;
 
 	if (from >= compiler->to)
 		return false;
 	if (to <= compiler->from)
 		return true;
-	if (!frame_rule_of(compiler->code->machine, state, &rule))
+	if (!frame_rules_of(&compiler->rules, compiler->code->machine, state, &compiler->work,
+	                    &number))
 		compiler->out->counts.unsupported++;
 	if (from < compiler->from)
 		from = compiler->from;
-	return add_row(compiler, from - compiler->code->base, number_of(compiler, &rule));
+	return add_row(compiler, from - compiler->code->base, checked(compiler, number));
 }
 
 static void run_fde(struct compiler *compiler, const struct cfi_section *section,

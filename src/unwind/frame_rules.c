@@ -15,19 +15,24 @@
 
 _Static_assert(TABLE_SIZE >= 2 * UNWIND_RULES_MAX && UNWIND_RULES_MAX < UINT16_MAX,
                "every rule has a place, and its number fits");
+_Static_assert(CFI_OTHER < 8, "how a register is saved takes three bits of a key");
 _Static_assert(sizeof(struct wire_rule) == 16, "rules are compared and hashed as bytes");
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 void frame_rules_begin(struct frame_rules *rules)
 {
-	*rules = (struct frame_rules){ .table = xcalloc(TABLE_SIZE, sizeof(*rules->table)) };
+	*rules = (struct frame_rules){
+		.table = xcalloc(TABLE_SIZE, sizeof(*rules->table)),
+		.states = xcalloc(1u << FRAME_STATE_BITS, sizeof(*rules->states)),
+	};
 }
 
 void frame_rules_free(struct frame_rules *rules)
 {
 	free(rules->rules);
 	free(rules->table);
+	free(rules->states);
 	*rules = (struct frame_rules){ 0 };
 }
 
@@ -160,4 +165,18 @@ bool frame_rule_of(const struct cfi_machine *machine, const struct cfi_state *st
 	}
 	*rule = frame_rule_plain(CFA_OTHER);
 	return false;
+}
+
+/* ---- states that are known ------------------------------------------------------------------- */
+
+bool frame_rules_meet(struct frame_rules *rules, const struct cfi_machine *machine,
+                      const struct cfi_state *state, int64_t *work, uint64_t key, uint32_t *number)
+{
+	struct wire_rule rule;
+	bool is_followed = frame_rule_of(machine, state, &rule);
+
+	*number = frame_rules_number(rules, &rule, work);
+	if (key && is_followed && *number != UNWIND_UNUSED)
+		*frame_rules_known(rules, key) = (struct known_state){ key, *number };
+	return is_followed;
 }

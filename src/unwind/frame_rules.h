@@ -12,10 +12,19 @@
 #include "bpf/wire_unwind.h"
 #include "unwind/cfi_program.h"
 
+#define FRAME_STATE_BITS 10 /* of states that are known: files have up to 800 rules */
+
+/* A state as one number, which is never 0, and the number of its rule. */
+struct known_state {
+	uint64_t key;
+	uint32_t number;
+};
+
 struct frame_rules {
 	struct wire_rule *rules;
 	uint32_t count, room;
 	uint16_t *table; /* by hash: number + 1, 0 for none */
+	struct known_state *states;
 };
 
 void frame_rules_begin(struct frame_rules *rules);
@@ -34,5 +43,50 @@ bool frame_rule_of(const struct cfi_machine *machine, const struct cfi_state *st
 
 /* Of CFA_NONE, CFA_SIGNAL, CFA_STOP, CFA_OTHER, which need no more than their name. */
 struct wire_rule frame_rule_plain(enum unwind_cfa kind);
+
+/* ---- states that are known ------------------------------------------------------------------- */
+
+/*
+ * All of a state that a rule is made of, where its numbers are small, as they are in what compilers
+ * write; else 0.
+ */
+static inline uint64_t frame_rules_key(const struct cfi_state *state)
+{
+	uint64_t cfa = (uint64_t)state->cfa_offset;
+	uint64_t fp = (uint64_t)state->fp.offset + 0x8000;
+	uint64_t ra = (uint64_t)state->ra.offset + 0x1000;
+
+	if (state->cfa != CFI_CFA_REGISTER || state->sp.saved != CFI_UNSAID ||
+	    state->cfa_register >> 5 || cfa >> 24 || fp >> 16 || ra >> 13)
+		return 0;
+	return state->cfa_register | (uint64_t)state->fp.saved << 5 |
+	       (uint64_t)state->ra.saved << 8 | cfa << 11 | fp << 35 | ra << 51;
+}
+
+static inline struct known_state *frame_rules_known(struct frame_rules *rules, uint64_t key)
+{
+	return &rules->states[key * 0x9e3779b97f4a7c15ull >> (64 - FRAME_STATE_BITS)];
+}
+
+/* The rule of a state that is not known; false where it is CFA_NONE. It is known then. */
+bool frame_rules_meet(struct frame_rules *rules, const struct cfi_machine *machine,
+                      const struct cfi_state *state, int64_t *work, uint64_t key, uint32_t *number);
+
+/*
+ * frame_rule_of() and frame_rules_number() at once, of the same machine each time. Almost all
+ * states of a file were met before, and are found without making a rule of them: each row asks
+ * here.
+ */
+static inline bool frame_rules_of(struct frame_rules *rules, const struct cfi_machine *machine,
+                                  const struct cfi_state *state, int64_t *work, uint32_t *number)
+{
+	uint64_t key = frame_rules_key(state);
+	const struct known_state *known = frame_rules_known(rules, key);
+
+	if (!key || known->key != key)
+		return frame_rules_meet(rules, machine, state, work, key, number);
+	*number = known->number;
+	return true;
+}
 
 #endif
