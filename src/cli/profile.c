@@ -287,8 +287,7 @@ static int write_profile(const struct profile_command *o, const struct profiling
 	collect_figures(p->collect, &figures);
 	profile_notes_of_tables(&p->walks.unwinder.code, &notes);
 	profile_notes_of_lines(&p->walks.names.lines, &notes);
-	if (p->run)
-		profile_notes_of_nothing(collect_profile(p->collect), &o->range, p->run, &notes);
+	profile_notes_of_nothing(collect_profile(p->collect), &figures, &o->range, p->run, &notes);
 	profile_notes_of(&figures, &notes);
 	info.notes = (const char *const *)notes.text;
 	info.n_notes = notes.n;

@@ -90,20 +90,30 @@ bool profile_is_empty(const struct profile *profile)
 	return !n;
 }
 
-void profile_notes_of_nothing(const struct profile *profile, const struct cli_range *range,
-                              const struct run_info *run, struct profile_notes *notes)
+static void note_chosen(const struct cli_range *range, const struct run_info *run,
+                        struct profile_notes *notes)
 {
 	uint64_t whole_ns = run->end_ns - run->begin_ns;
 	bool late = range->has_from && range->from_ns >= whole_ns;
 
-	if (!profile_is_empty(profile))
-		return;
 	note(notes, late, "The trace ends %.3f s after its begin, before --from",
 	     (double)whole_ns / 1e9);
 	note(notes, !late && range->n_pids,
 	     "Of these processes there is nothing: 'cuscope info FILE' lists those of the file");
 	note(notes, !late && !range->n_pids && run->stacks.blocked,
 	     "Where threads were blocked, --mode off-cpu shows");
+}
+
+void profile_notes_of_nothing(const struct profile *profile, const struct collect_figures *figures,
+                              const struct cli_range *range, const struct run_info *run,
+                              struct profile_notes *notes)
+{
+	if (!profile_is_empty(profile))
+		return;
+	if (run)
+		note_chosen(range, run, notes);
+	else
+		note(notes, !figures->processes, "No such process was there");
 }
 
 void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes)

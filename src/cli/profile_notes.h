@@ -27,9 +27,13 @@ void profile_say_completeness(const struct profile *profile, const char *path);
 
 bool profile_is_empty(const struct profile *profile);
 
-/* Why a profile of a trace file has nothing: what of the file was chosen, and what else it has. */
-void profile_notes_of_nothing(const struct profile *profile, const struct cli_range *range,
-                              const struct run_info *run, struct profile_notes *notes);
+/*
+ * Why a profile has nothing: no process was there; of a trace file (`run`, else NULL) what of it
+ * was chosen, and what else it has.
+ */
+void profile_notes_of_nothing(const struct profile *profile, const struct collect_figures *figures,
+                              const struct cli_range *range, const struct run_info *run,
+                              struct profile_notes *notes);
 
 /* Of a profile that has had its end(). */
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes);

@@ -255,6 +255,12 @@ def test_stacks_profile_of_a_command_that_cannot_run(case):
     checks.equal("the file is there", False, os.path.exists(case.path("none.svg")))
 
 
+def test_stacks_profile_of_no_process(case):
+    process = case.cuscope("profile", "--name", "nothing-is-called-so", "--duration", "200ms")
+    checks.equal("status", 0, process.wait())
+    checks.contains("what is shown", "no samples(?s:.*)No such process was there", process.out())
+
+
 def test_stacks_of_a_file_that_was_cut_short(case):
     path = record(case, "--stacks", "-F", "999")
     with open(path, "r+b") as file:
