@@ -42,9 +42,10 @@
 /* Shorter pauses are those between the calls of a program that is busy launching. */
 #define ESTIMATE_PAUSE_NS 1000000
 
-/* The GPU was idle in a pause: what came after took at most a quarter of it, no call a 32nd. */
+/* The GPU was idle in a pause: what came after took at most a quarter of it, no call a 16th. Less
+ * would take the delays of a busy machine for a queue. */
 #define ESTIMATE_AFTER_SHARE 4
-#define ESTIMATE_CALL_SHARE  32
+#define ESTIMATE_CALL_SHARE  16
 
 struct estimate;
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""loader.py [STEPS [MODE]]: a training loop in Python that waits for its data, with nothing but ctypes. Each step gets a batch
-and launches a kernel; MODE says how slow the batch is: work (30 ms on a CPU), wait (for a thread that takes 30 ms) or fast. A
+"""loader.py [STEPS [MODE [MILLISECONDS]]]: a training loop in Python that waits for its data, with nothing but ctypes. Each step gets a batch
+and launches a kernel; MODE says how slow the batch is: work (30 ms on a CPU, or as said), wait (for a thread that takes as long) or fast. A
 comment "at NAME" marks a line that tests ask for."""
 import ctypes
 import queue
@@ -28,14 +28,14 @@ def prepare():
 
 
 class Loader:
-    def __init__(self, steps, mode):
-        self.mode, self.batches = mode, queue.Queue(1)
+    def __init__(self, steps, mode, seconds):
+        self.mode, self.seconds, self.batches = mode, seconds, queue.Queue(1)
         if mode == "wait":
             threading.Thread(target=self.fill, args=(steps,), daemon=True).start()
 
     def fill(self, steps):
         for step in range(steps):
-            time.sleep(0.03)
+            time.sleep(self.seconds)
             self.batches.put(step)
 
     def next_batch(self):
@@ -44,7 +44,7 @@ class Loader:
         return self.decode() if self.mode == "work" else 0
 
     def decode(self):
-        end, value = time.monotonic() + 0.03, 0
+        end, value = time.monotonic() + self.seconds, 0
         while time.monotonic() < end:
             value = (value * 31 + 7) % 65521  # at work
         return value
@@ -58,9 +58,9 @@ def train(kernel, loader, steps):
 
 
 def main():
-    arguments = sys.argv[1:] + ["60", "work"][len(sys.argv) - 1:]
+    arguments = sys.argv[1:] + ["60", "work", "30"][len(sys.argv) - 1:]
     steps = int(arguments[0])
-    train(prepare(), Loader(steps, arguments[1]), steps)
+    train(prepare(), Loader(steps, arguments[1], int(arguments[2]) / 1000), steps)
 
 
 main()

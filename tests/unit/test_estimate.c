@@ -156,7 +156,7 @@ static void test_each_pause_is_looked_at_by_itself(void **state)
 /* What comes after the pause takes long: there was a queue. */
 static void test_work_behind_a_queue_keeps_its_pauses(void **state)
 {
-	const uint64_t waits[] = { 2 * MS, 100 * MS };
+	const uint64_t waits[] = { 3 * MS, 100 * MS };
 
 	for (size_t i = 0; i < 2; i++) {
 		uint64_t done_ns = burst(*state, 1, MS, 60, 50 * US), copy_ns = done_ns + 38 * MS;
@@ -176,7 +176,7 @@ static void test_a_launch_that_blocks_tells_of_a_queue(void **state)
 	uint64_t done_ns = burst(*state, 1, MS, 60, 50 * US);
 
 	blocked.begin_ns = done_ns + 38 * MS;
-	blocked.end_ns = blocked.begin_ns + 2 * MS;
+	blocked.end_ns = blocked.begin_ns + 3 * MS;
 	assert_true(estimate_add(*state, 7, &blocked));
 	wait_for(*state, &first, 7, false, blocked.end_ns, blocked.end_ns + 25 * US);
 	assert_in_range(given[1] + given[2], blocked.end_ns + 25 * US - MS - 61,

@@ -247,10 +247,8 @@ static int run_to_end(const struct debug_fetcher *fetcher, char *const argv[], u
 	if (pid < 0)
 		return -errno;
 	one.fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (one.fd < 0) {
-		kill(pid, SIGKILL);
-		return -errno;
-	}
+	if (one.fd < 0) /* not by its number, which may be another's by now; it ends by itself */
+		return errno == ESRCH ? 0 : -errno;
 	rc = wait_for_end(one.fd, ms, stop);
 	if (rc) {
 		syscall(SYS_pidfd_send_signal, one.fd, SIGKILL, NULL, 0);
