@@ -103,6 +103,8 @@ static bool matters(struct naming *naming, uint32_t at)
 		if (!naming->has_python)
 			return true;
 		return !is_interpreter(tree_label(tree, at)) && naming->native++ < NATIVE_MOST;
+	case PROFILE_TASK: /* add_task() names it, however deep the stack */
+		return false;
 	default:
 		return true;
 	}
@@ -160,6 +162,24 @@ static void add_callers(const struct tree *tree, uint32_t leaf, size_t width, st
 		end_line(table, &line);
 	buf_free(&line);
 	buf_free(&name);
+}
+
+/* "  in loader (5152) of python3 (5151)", where processes or threads are apart. */
+static void add_task(const struct tree *tree, uint32_t leaf, size_t width, struct table *table)
+{
+	struct buf line = { 0 };
+
+	buf_puts(&line, "");
+	for (uint32_t at = leaf; at; at = tree->nodes[at].parent) {
+		if (tree->nodes[at].kind != PROFILE_TASK)
+			continue;
+		buf_puts(&line, line.len ? " of " : "  in ");
+		words_add_frame(&line, tree_label(tree, at),
+		                width < NAME_COLUMNS ? width : NAME_COLUMNS);
+	}
+	if (line.len)
+		end_line(table, &line);
+	buf_free(&line);
 }
 
 /* ---- the heaviest ---------------------------------------------------------------------------- */
@@ -221,6 +241,7 @@ static void add_stack(const struct tree *tree, uint32_t leaf, size_t width, stru
 	table_end_row(table);
 	buf_free(&text);
 	add_callers(tree, leaf, width, table);
+	add_task(tree, leaf, width, table);
 }
 
 static void add_notes(const struct profile *profile, const struct profile_info *info,

@@ -59,6 +59,10 @@ def test_stacks_profile_names_threads(case):
     with open(case.path("threads.folded")) as file:
         threads = {tuple(line.split(";")[:2]) for line in file}
     equal("threads", {("python3 (5151)", "python3 (5151)"), ("python3 (5151)", "worker (5152)")}, threads)
+    for option, said in (("--per-thread", "  in worker (5152) of python3 (5151)\n"), ("--per-process", "  in python3 (5151)\n")):
+        shown = case.cuscope("profile", case.trace("stacks"), option).stdout
+        equal(f"what is shown with {option}: {shown}", True, said in shown)
+    equal("without", False, "  in python3" in case.cuscope("profile", case.trace("stacks")).stdout)
 
 
 def test_stacks_profile_options_that_do_not_go_together(case):
