@@ -43,6 +43,8 @@ struct hold {
 	pid_t *free;
 	size_t n_free;
 	atomic_bool asked; /* there are such */
+	long options;
+	atomic_int take; /* a process that is to be traced again; 0: none */
 
 	pid_t pid;
 	int go_pipe[2];   /* a byte lets the child exec */
@@ -143,9 +145,14 @@ static void command_ended(struct hold *hold, int status)
 static bool trade_stop(struct hold *hold, pid_t tid)
 {
 	int status;
+	pid_t changed;
 
-	if (ptrace(PTRACE_INTERRUPT, tid, NULL, 0) || ptrace(PTRACE_CONT, tid, NULL, 0) ||
-	    waitpid(tid, &status, __WALL) != tid)
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, 0) || ptrace(PTRACE_CONT, tid, NULL, 0))
+		return false;
+	do
+		changed = waitpid(tid, &status, __WALL);
+	while (changed < 0 && errno == EINTR); /* somebody asks for something meanwhile */
+	if (changed != tid)
 		return false;
 	if (!WIFSTOPPED(status) && tid == hold->pid)
 		command_ended(hold, status);
@@ -272,6 +279,7 @@ static int make_child(struct hold *hold)
 	own_terminal_made(hold->terminal);
 	if (hold->pid < 0)
 		return -errno;
+	hold->options = options;
 	hold->traced = hold->command.hold && ptrace(PTRACE_SEIZE, hold->pid, NULL, options) == 0;
 	return 0;
 }
@@ -307,6 +315,28 @@ static void last_changes(struct hold *hold)
 	}
 }
 
+/* Until a look finds none that is not ours: their threads may start others meanwhile. */
+static void take_asked(struct hold *hold)
+{
+	pid_t pid = atomic_load(&hold->take);
+	char path[64];
+	struct dirent *entry;
+	bool again = pid != 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	for (int i = 0; again && i < 16; i++) {
+		DIR *tasks = opendir(path);
+
+		again = false;
+		while (tasks && (entry = readdir(tasks)))
+			again |= atoi(entry->d_name) > 0 &&
+			         !ptrace(PTRACE_SEIZE, atoi(entry->d_name), NULL, hold->options);
+		if (tasks)
+			closedir(tasks);
+	}
+	atomic_store(&hold->take, 0);
+}
+
 /* Leaving this function detaches every tracee: the kernel does that for a tracer that is gone. */
 static void *tracer_main(void *argument)
 {
@@ -317,8 +347,10 @@ static void *tracer_main(void *argument)
 	sem_post(&hold->prepared);
 	while (!hold->prepare_error && !atomic_load(&hold->stop) && tid != -ECHILD) {
 		tid = next_change(hold, 0);
-		if (tid == -EINTR)
+		if (tid == -EINTR) {
 			let_go_asked(hold);
+			take_asked(hold);
+		}
 	}
 	if (hold->traced && tid != -ECHILD)
 		last_changes(hold);
@@ -464,6 +496,27 @@ int hold_let_go(struct hold *hold, pid_t pid)
 		nanosleep(&pause, NULL);
 	}
 	return each_thread(pid, is_untraced) ? 0 : -EAGAIN;
+}
+
+void hold_take(struct hold *hold, pid_t pid)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	size_t kept = 0;
+
+	if (!hold->thread_runs || !hold->traced)
+		return;
+	pthread_mutex_lock(&hold->lock);
+	for (size_t i = 0; i < hold->n_free; i++) {
+		if (hold->free[i] != pid)
+			hold->free[kept++] = hold->free[i];
+	}
+	hold->n_free = kept;
+	pthread_mutex_unlock(&hold->lock);
+	atomic_store(&hold->take, pid);
+	for (int i = 0; i < LET_GO_MS && atomic_load(&hold->take); i++) {
+		pthread_kill(hold->thread, SIGRTMIN);
+		nanosleep(&pause, NULL);
+	}
 }
 
 void hold_release(struct hold *hold)

@@ -77,6 +77,9 @@ void hold_times(const struct hold *hold, uint64_t *count, uint64_t *longest_ns);
  */
 int hold_let_go(struct hold *hold, pid_t pid);
 
+/* Traces a process again that was let go, with what it starts. Its threads do not stop for that. */
+void hold_take(struct hold *hold, pid_t pid);
+
 /*
  * Stops tracing it; it runs on, and can still be waited for. No more threads may be stopped by then
  * (programs_stop_holding): one that is stopped after this stays so.
